@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A backend carries out verbs on checked arguments. It knows nothing of files, handles or wire structs: the core
+ * (src/objects/) has looked every handle up, checked what the kernel's core checks, and holds the references that keep
+ * the objects of a call alive. What the kernel leaves to the driver is left to the backend: the state machine of a QP,
+ * the upper limits of queues, the meaning of keys. It follows struct ib_device_ops.
+ *
+ * Attributes are libibverbs' own structs, so that a backend on a real adapter can hand them on.
+ *
+ * Memory: the core allocates every object, `size_*` bytes, zeroed; the backend's struct begins with the core's. The core
+ * frees it after the matching destroy returned 0 (or when creation failed: then the backend keeps nothing).
+ * Return values: 0 or a negative errno.
+ * Locking: calls on different objects run in parallel on any thread. The core makes sure that a destroy runs alone on
+ * its object and after all objects that refer to it are gone (usecnt), and nothing else.
+ */
+#ifndef UVERBSD_BACKEND_H
+#define UVERBSD_BACKEND_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uverbsd/config.h>
+
+struct uvd_backend;
+struct uvd_fabric; /* what the devices of one engine share (src/backends/soft) */
+struct uvd_log;
+struct uvd_mm; /* a client's memory, see below */
+
+struct uvd_ibdev {
+	const struct uvd_backend *ops;
+	struct uvd_device_config config;
+	struct uvd_fabric *fabric;
+	struct uvd_log *log;
+	/* Set by the core before ops->open(). May be called from any thread, with no lock of the core held or needed. */
+	void (*event_handler)(struct uvd_ibdev *dev, enum ibv_event_type type, uint8_t port);
+	void *owner; /* the core's */
+};
+
+/* What one open file owns on the device: struct ib_ucontext. */
+struct uvd_context {
+	struct uvd_ibdev *dev;
+};
+
+/*
+ * usecnt counts the objects that refer to this one; the core refuses to destroy an object whose usecnt is not 0 (EBUSY).
+ * It is the core's, as are all fields of these structs that the comments do not give to the backend.
+ */
+struct uvd_pd {
+	struct uvd_context *context;
+	atomic_int usecnt;
+};
+
+/* Memory that a client registered: struct ib_umem. */
+struct uvd_umem {
+	struct uvd_mm *mm; /* a reference */
+	uint64_t addr, length; /* bytes, in the client's address space */
+	uint64_t pages; /* that are charged */
+	bool writable;
+};
+
+struct uvd_mr {
+	struct uvd_pd *pd;
+	struct uvd_umem umem;
+	uint64_t iova; /* the address that work requests and peers use for umem.addr */
+	uint64_t length;
+	unsigned int access; /* enum ibv_access_flags */
+	uint32_t lkey, rkey; /* set by the backend */
+};
+
+struct uvd_ah {
+	struct uvd_pd *pd;
+	struct ibv_ah_attr attr;
+};
+
+struct uvd_cq {
+	struct uvd_context *context;
+	atomic_int usecnt;
+	int cqe; /* entries: asked for, then set by the backend to what there are */
+	unsigned int comp_vector;
+	uint32_t flags; /* enum ibv_create_cq_attr_flags */
+	/* Called by the backend, once for each time the CQ was armed, with none of its locks held. */
+	void (*comp_handler)(struct uvd_cq *cq);
+	void (*event_handler)(struct uvd_cq *cq, enum ibv_event_type type);
+	void *owner; /* the core's */
+};
+
+struct uvd_srq {
+	struct uvd_pd *pd;
+	atomic_int usecnt;
+	struct ibv_srq_attr attr;
+	void (*event_handler)(struct uvd_srq *srq, enum ibv_event_type type);
+	void *owner;
+};
+
+struct uvd_qp_init_attr {
+	struct uvd_cq *send_cq, *recv_cq;
+	struct uvd_srq *srq;
+	struct ibv_qp_cap cap; /* asked for, then set by the backend to what there is */
+	enum ibv_qp_type qp_type;
+	bool sq_sig_all;
+	uint32_t create_flags;
+};
+
+struct uvd_qp {
+	struct uvd_pd *pd;
+	struct uvd_cq *send_cq, *recv_cq;
+	struct uvd_srq *srq;
+	enum ibv_qp_type qp_type;
+	atomic_int usecnt;
+	uint32_t qp_num; /* set by the backend, 24 bits */
+	uint8_t port; /* that modify_qp bound it to; 0: none yet. The core's. */
+	void (*event_handler)(struct uvd_qp *qp, enum ibv_event_type type);
+	void *owner;
+};
+
+/* A work request. Lists are linked in the order of posting; everything they point to is valid during the call only. */
+struct uvd_send_wr {
+	struct uvd_send_wr *next;
+	uint64_t wr_id;
+	const struct ibv_sge *sg_list;
+	int num_sge;
+	const void *inline_data; /* IBV_SEND_INLINE: the bytes, already read from the client; else NULL */
+	uint32_t inline_len;
+	enum ibv_wr_opcode opcode;
+	unsigned int send_flags; /* enum ibv_send_flags */
+	union {
+		__be32 imm_data;
+		uint32_t invalidate_rkey;
+	};
+	uint64_t remote_addr; /* RDMA and atomics */
+	uint32_t rkey;
+	uint64_t compare_add, swap;
+	struct uvd_ah *ah; /* UD */
+	uint32_t remote_qpn, remote_qkey;
+};
+
+struct uvd_recv_wr {
+	struct uvd_recv_wr *next;
+	uint64_t wr_id;
+	const struct ibv_sge *sg_list;
+	int num_sge;
+};
+
+struct uvd_backend {
+	const char *name;
+	size_t size_context, size_pd, size_mr, size_ah, size_cq, size_srq, size_qp;
+
+	/* The device comes and goes. dev->config is filled in. */
+	int (*open)(struct uvd_ibdev *dev);
+	void (*close)(struct uvd_ibdev *dev);
+
+	int (*query_device)(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
+	/* port is from 1 to num_ports: the core has checked it. */
+	int (*query_port)(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
+	/* -EINVAL: index beyond the table. -ENODATA: that slot is empty. */
+	int (*query_gid)(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);
+
+	int (*alloc_context)(struct uvd_context *context);
+	void (*dealloc_context)(struct uvd_context *context);
+
+	int (*alloc_pd)(struct uvd_pd *pd);
+	int (*dealloc_pd)(struct uvd_pd *pd);
+
+	/* The range is pinned and charged already; it is unpinned after dereg_mr. */
+	int (*reg_mr)(struct uvd_mr *mr);
+	int (*dereg_mr)(struct uvd_mr *mr);
+
+	int (*create_ah)(struct uvd_ah *ah);
+	int (*destroy_ah)(struct uvd_ah *ah);
+	int (*query_ah)(struct uvd_ah *ah, struct ibv_ah_attr *attr);
+
+	/* cqe over the limit or 0: -EINVAL, as the kernel's drivers. */
+	int (*create_cq)(struct uvd_cq *cq);
+	int (*destroy_cq)(struct uvd_cq *cq);
+	/* At most n completions into wc; how many, or a negative errno. Never allocates. */
+	int (*poll_cq)(struct uvd_cq *cq, int n, struct ibv_wc *wc);
+	/* Arms the CQ for the next completion, or the next solicited one. */
+	int (*req_notify_cq)(struct uvd_cq *cq, bool solicited_only);
+	int (*resize_cq)(struct uvd_cq *cq, int cqe);
+
+	int (*create_srq)(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr);
+	int (*modify_srq)(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask);
+	int (*query_srq)(struct uvd_srq *srq, struct ibv_srq_attr *attr);
+	int (*destroy_srq)(struct uvd_srq *srq);
+	int (*post_srq_recv)(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+
+	/* qp's pd, CQs, SRQ and type are set; init->cap comes back rounded. */
+	int (*create_qp)(struct uvd_qp *qp, struct uvd_qp_init_attr *init);
+	/* The state table (ib_modify_qp_is_ok) is the backend's to ask: uvd_modify_qp_is_ok(). */
+	int (*modify_qp)(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	/* Fills attr and the parts of init that the QP was created with (cap, sq_sig_all). */
+	int (*query_qp)(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
+	int (*destroy_qp)(struct uvd_qp *qp);
+	/* *bad: the first work request that was not taken. Those before it are posted. */
+	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
+	int (*post_recv)(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+	int (*attach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+	int (*detach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+};
+
+/*
+ * Is this transition of this type of QP with this attribute mask in the InfiniBand state table (IBTA 10.3,
+ * ib_modify_qp_is_ok)? For backends that run the state machine themselves.
+ */
+bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask);
+
+/* ---- a client's memory, for work requests: it outlives calls, and dies with the address space -------------------- */
+
+struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm);
+void uvd_mm_put(struct uvd_mm *mm);
+/*
+ * Exactly len bytes, or -EFAULT: then some may have been copied. Bound to the address space that registered it, never to
+ * a recycled pid or to the program after an exec. Page protection is not looked at (as for pinned pages).
+ */
+int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len);
+int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
+
+/* ---- answers that every backend without an adapter gives from its configuration (src/backends/common.c) ---------- */
+
+int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
+int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
+int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);
+
+extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;
+/* By name, or NULL. */
+const struct uvd_backend *uvd_backend_find(const char *name);
+
+/* The InfiniBand and Ethernet networks between the soft devices of one engine. */
+struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
+/* All devices on it are closed. */
+void uvd_fabric_free(struct uvd_fabric *fabric);
+
+#endif

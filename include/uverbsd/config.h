@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What a device is: its names, ports, addresses and limits, as options and the INI file give them (src/options.c).
+ * Plain data, owned by whoever made it; a device copies what it needs.
+ */
+#ifndef UVERBSD_CONFIG_H
+#define UVERBSD_CONFIG_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { UVD_MAX_PORTS = 4, UVD_MAX_GIDS = 16, UVD_MAX_PKEYS = 16, UVD_MAX_DEVICES = 64 };
+
+struct uvd_port_config {
+	uint16_t lid, sm_lid; /* InfiniBand only; 0 on Ethernet */
+	uint8_t lmc, sm_sl;
+	uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or IBV_LINK_LAYER_ETHERNET */
+	enum ibv_mtu max_mtu, active_mtu;
+	uint8_t active_width, active_speed; /* as in struct ibv_port_attr */
+	bool down; /* IBV_PORT_DOWN instead of IBV_PORT_ACTIVE */
+	unsigned int gid_tbl_len, num_gids; /* table size; slots from num_gids on are empty */
+	union ibv_gid gids[UVD_MAX_GIDS]; /* gids[0] is made from the port's GUID where none is given */
+	unsigned int num_pkeys;
+	uint16_t pkeys[UVD_MAX_PKEYS];
+};
+
+/* Most that a client may ask for; all are counts but max_mr_size (bytes). */
+struct uvd_limits {
+	uint64_t max_mr_size;
+	int max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah, max_srq, max_srq_wr, max_srq_sge;
+	int max_qp_rd_atom, max_qp_init_rd_atom, max_mcast_grp, max_mcast_qp_attach;
+	uint32_t max_inline_data; /* bytes */
+};
+
+struct uvd_device_config {
+	char ibdev[IBV_SYSFS_NAME_MAX]; /* hfi1_0 */
+	int number; /* N of uverbsN */
+	char backend[16], persona[16];
+	bool write_abi; /* answer the ioctl probe with ENOTTY, so that libibverbs uses write() */
+	__be64 node_guid, sys_image_guid;
+	char fw_ver[64], board_id[64];
+	unsigned int num_ports, num_comp_vectors;
+	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
+	struct uvd_limits limits;
+};
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Engine, devices, open files and their objects: struct ib_uverbs_device, ib_uverbs_file and ib_uobject, with the
+ * kernel's locking (drivers/infiniband/core/rdma_core.c).
+ *
+ * Locking of an object: usecnt. -1: one exclusive user (creation, destruction); > 0: so many shared users; 0: free. Nobody
+ * ever waits for it: a conflict is EBUSY. Locking of an open file: destroy_lock, held for reading by every creation and
+ * destruction, for writing by the teardown; `lock` protects the handle table and the object list, and is held briefly.
+ */
+#ifndef UVD_FILE_H
+#define UVD_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uverbsd/backend.h>
+#include <uverbsd/schema.h>
+#include "objects/handles.h"
+
+struct uvd_caller;
+struct uvd_event_file;
+struct uvd_log;
+struct uvd_mm_table;
+struct uvd_persona;
+struct uvd_tree;
+
+/* What all devices of one process share. No locks: set up before, torn down after everything else. */
+struct uvd_engine {
+	struct uvd_log *log;
+	struct uvd_mm_table *mms;
+	struct uvd_fabric *fabric;
+};
+
+/* 0 or a negative errno. log stays the caller's. */
+int uvd_engine_init(struct uvd_engine *engine, struct uvd_log *log);
+void uvd_engine_fini(struct uvd_engine *engine);
+
+struct uvd_device {
+	struct uvd_engine *engine;
+	struct uvd_ibdev ib;
+	const struct uvd_persona *persona;
+	struct uvd_tree *tree;
+	struct uvd_device_config config;
+	pthread_mutex_t lock; /* files */
+	struct uvd_file *files;
+	unsigned int num_files;
+	atomic_bool gone; /* removed: everything but DESTROY is EIO */
+};
+
+/* NULL: *err says why, and the log. */
+struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err);
+/* All its files are closed. */
+void uvd_device_free(struct uvd_device *dev);
+
+struct uvd_uobject {
+	struct uvd_file *file;
+	const struct uvd_object_row *row;
+	struct uvd_uobject *prev, *next; /* the file's list, newest first */
+	atomic_int ref; /* memory */
+	atomic_int usecnt; /* see above */
+	uint32_t id; /* IDR: the handle */
+	bool committed;
+	void *object; /* struct uvd_pd and so on; NULL once destroyed */
+	uint64_t user_handle; /* CQ, QP, SRQ: what events carry */
+	struct uvd_event_file *event_file; /* FD objects: the file itself; CQ, QP, SRQ: where their async events go (a ref) */
+	struct uvd_event_file *channel; /* CQ: the completion channel (a ref), or NULL */
+	atomic_uint comp_events, async_events; /* posted so far */
+	uint32_t mcast_count; /* QP: attached groups */
+};
+
+/* One open of the device. */
+struct uvd_file {
+	struct uvd_device *dev;
+	struct uvd_file *prev, *next; /* the device's list */
+	pthread_rwlock_t destroy_lock;
+	pthread_mutex_t lock; /* handles, objects, default_async */
+	struct uvd_handles handles;
+	struct uvd_uobject *objects; /* newest first: the order of cleanup */
+	pthread_mutex_t context_lock; /* creation of the context */
+	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
+	struct uvd_event_file *default_async; /* a ref */
+	unsigned int num_event_files;
+};
+
+/* The transport opened the device for a client. NULL: *err is ENODEV, EIO or ENOMEM, negative. */
+struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err);
+/*
+ * The last close: destroys everything, newest object first, in passes (cleanup-01, -02), detaches multicast, unpins, and
+ * frees the file. No call on it is under way.
+ */
+void uvd_file_close(struct uvd_file *file);
+
+/* ---- objects, for src/dispatch and src/objects ------------------------------------------------------------------- */
+
+/*
+ * Begins an object: locked exclusively, not yet visible, with a handle if its class has one. Takes the destroy lock for
+ * reading until commit or abort. -EINVAL: no context yet. -EIO: teardown is under way.
+ */
+int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
+void uvd_uobject_commit(struct uvd_uobject *uobj);
+/* hw: the backend's object was made, destroy it first (if that fails the object is committed, handle-10). */
+void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw);
+/*
+ * By handle (row NULL: any type). READ and WRITE lock it, DESTROY only references it. -EINVAL id < 0 or another type,
+ * -ENOENT no such handle, -EBUSY in use, -EIO device removed.
+ */
+int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_access access,
+		    struct uvd_uobject **out);
+/* By the caller's fd number, FD classes. -EBADF: not open, not an event file of this type, or of another open file. */
+int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int64_t fd,
+		       struct uvd_uobject **out);
+void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_access access);
+/* Destroys what get(DESTROY) found: locks, calls the row's destroy, frees the handle. On error nothing has changed. */
+int uvd_uobject_destroy(struct uvd_uobject *uobj);
+
+/* Handles of one type, newest object first; how many were stored (INFO_HANDLES). */
+unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *row, uint32_t *ids, unsigned int max);
+
+/* The asynchronous event file that new objects get: default_async with a reference, or NULL. */
+struct uvd_event_file *uvd_file_default_async(struct uvd_file *file);
+
+#endif

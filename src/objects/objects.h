@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The common verbs: one file for each object type, each with its handlers, then its rows. */
+#ifndef UVD_OBJECTS_H
+#define UVD_OBJECTS_H
+
+#include <uverbsd/schema.h>
+
+extern const struct uvd_object_row uvd_object_device, uvd_object_pd, uvd_object_comp_channel, uvd_object_async_event,
+	uvd_object_cq, uvd_object_qp, uvd_object_mr, uvd_object_ah;
+
+/* All of them. */
+extern const struct uvd_feature uvd_feature_common;
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The published tree: what libibverbs and other programs read below /sys/class, as files in a folder of ours (SYSFS_PATH
+ * or an overlay leads programs there).
+ */
+#ifndef UVD_SYSFS_H
+#define UVD_SYSFS_H
+
+#include <sys/types.h>
+#include <uverbsd/config.h>
+
+struct uvd_log;
+struct uvd_persona;
+
+/*
+ * Makes `root` (and its parents; mode 0755) with class/infiniband_verbs/abi_version. A tree that a daemon which is gone
+ * left behind is replaced. 0 or a negative errno, logged.
+ */
+int uvd_sysfs_create(const char *root, struct uvd_log *log);
+/* Publishes one device; dev_t is what its node has. */
+int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node,
+		  struct uvd_log *log);
+void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
+/* Removes the tree, if it is ours. */
+void uvd_sysfs_destroy(const char *root);
+
+/*
+ * Mounts `root`/class over /sys/class as an overlay in the caller's mount namespace, so that programs which have
+ * /sys/class/infiniband built in find the devices. 0 or a negative errno, logged.
+ */
+int uvd_sysfs_overlay(const char *root, struct uvd_log *log);
+
+#endif
