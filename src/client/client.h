@@ -31,10 +31,19 @@ struct uvd_proc {
 /* Opens /proc itself. */
 extern struct uvd_proc uvd_proc_local;
 
+/* One piece of a write to several places: see writev. */
+struct uvd_write_vec {
+	uint64_t addr; /* the client's */
+	const void *src;
+	size_t len;
+};
+
 struct uvd_mem_ops {
 	/* Exactly len bytes or -EFAULT. Page protections are honoured. */
 	int (*read)(struct uvd_caller *c, void *dst, uint64_t src, size_t len);
 	int (*write)(struct uvd_caller *c, uint64_t dst, const void *src, size_t len);
+	/* All pieces, in order, in one system call where there is one; else -EFAULT, and some may have been written. */
+	int (*writev)(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n);
 };
 
 struct uvd_caller {
@@ -60,6 +69,11 @@ static inline int uvd_caller_read(struct uvd_caller *c, void *dst, uint64_t src,
 static inline int uvd_caller_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
 	return len ? c->mem->write(c, dst, src, len) : 0;
+}
+
+static inline int uvd_caller_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	return n ? c->mem->writev(c, v, n) : 0;
 }
 
 /* The process's id, from /proc/TID/status, kept in c. Negative errno: the thread is gone. */
