@@ -1,0 +1,147 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Times the ways into the device beside the least that each way can cost.
+
+  bench.py dispatch   parsing and tables alone, in one process
+  bench.py run        under `uverbsctl run`, beside a null notification
+  bench.py cuse       through uverbsd's nodes, beside a null CUSE device (root and /dev/cuse: see tests/vm/run-in-vm)
+  bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
+
+All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
+The build folder is $UVERBSD_BUILD, else build/.
+"""
+import argparse, os, pathlib, re, shutil, statistics, subprocess, sys, tempfile, time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
+VERBS = ("pd", "poll_cq", "post_send")
+
+
+class Program:
+    """One program that serves benchmarks."""
+
+    def __init__(self, argv, env=None):
+        self.p = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, **(env or {})})
+        if self.p.stdout.readline() != "ready\n":
+            raise SystemExit(f"bench: {' '.join(map(str, argv))} did not start")
+
+    def time(self, name, count):
+        self.p.stdin.write(f"{name} {count}\n")
+        self.p.stdin.flush()
+        return float(self.p.stdout.readline())
+
+    def stop(self):
+        self.p.stdin.close()
+        self.p.wait(10)
+
+
+def measure(cases, rounds, count):
+    """cases: {label: (program, benchmark)}. Medians in ns, after one round to warm up."""
+    seen = {label: [] for label in cases}
+    for n in range(rounds + 1):
+        for label, (program, name) in cases.items():
+            t = program.time(name, count)
+            if n:
+                seen[label].append(t)
+    return {label: (statistics.median(v), min(v), max(v)) for label, v in seen.items()}
+
+
+def table(result, base_of):
+    print(f"{'':28} {'median':>9} {'min':>9} {'max':>9}  ratio")
+    for label, (med, low, high) in result.items():
+        base = base_of(label)
+        ratio = f"{med / result[base][0]:5.2f} of {base}" if base else ""
+        print(f"{label:28} {med / 1000:9.2f} {low / 1000:9.2f} {high / 1000:9.2f}  {ratio}")
+    print("(us a call)")
+
+
+def bench_dispatch(args):
+    p = Program([BUILD / "bench/dispatch"])
+    cases = {n: (p, n) for n in ("alloc_pd+dealloc_pd by ioctl", "alloc_pd+dealloc_pd by write", "poll_cq by write")}
+    cases = {label: (p, label.replace(" ", "_")) for label in cases}
+    result = measure(cases, args.rounds, args.count * 100)
+    table(result, lambda label: None)
+    p.stop()
+
+
+def bench_run(args):
+    uverbsctl = [BUILD / "tools/uverbsctl", "run", "--backend", "null"]
+    null = Program([BUILD / "bench/null_notify"])
+    programs = {abi: Program([*uverbsctl, "--abi", abi, "--", BUILD / "bench/verbs", "hfi1_0"]) for abi in ("write", "ioctl")}
+    cases = {"null notification": (null, "null_notify"), "null notification, read": (null, "null_notify_read")}
+    for verb in VERBS:
+        for abi, p in programs.items():
+            cases[f"{verb}, {abi}"] = (p, verb)
+    result = measure(cases, args.rounds, args.count)
+    table(result, lambda label: None if label == "null notification" else "null notification")
+    for p in (null, *programs.values()):
+        p.stop()
+
+
+def start_daemon(folder, *options):
+    log = open(folder / "uverbsd.log", "w+")
+    p = subprocess.Popen([BUILD / "src/uverbsd", "--sysfs", folder / "sysfs", "--control", folder / "control", *options],
+                         stderr=log)
+    for _ in range(200):
+        if "ready" in (folder / "uverbsd.log").read_text():
+            return p
+        if p.poll() is not None:
+            break
+        time.sleep(0.1)
+    raise SystemExit("bench: uverbsd did not start:\n" + (folder / "uverbsd.log").read_text())
+
+
+def bench_cuse(args):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
+    (folder / "ini").write_text("[uverbsd]\ndevices = 2\nbackend = null\n[device 0]\nabi = write\n[device 1]\nabi = ioctl\n")
+    device = subprocess.Popen([BUILD / "bench/null_cuse", "uvd_null"])
+    daemon = start_daemon(folder, "--config", folder / "ini")
+    try:
+        for _ in range(100):
+            if os.path.exists("/dev/uvd_null"):
+                break
+            time.sleep(0.1)
+        env = {"SYSFS_PATH": str(folder / "sysfs")}
+        null = Program([BUILD / "bench/null_client", "/dev/uvd_null"])
+        programs = {"write": Program([BUILD / "bench/verbs", "hfi1_0"], env), "ioctl": Program([BUILD / "bench/verbs", "hfi1_1"], env)}
+        cases = {"null write": (null, "null_write"), "null ioctl": (null, "null_ioctl")}
+        for verb in VERBS:
+            for abi, p in programs.items():
+                cases[f"{verb}, {abi}"] = (p, verb)
+        result = measure(cases, args.rounds, args.count)
+        table(result, lambda label: None if label.startswith("null") else "null " + label.split(", ")[1])
+        for p in (null, *programs.values()):
+            p.stop()
+    finally:
+        for p in (daemon, device):
+            p.terminate()
+            p.wait(20)
+        shutil.rmtree(folder)
+
+
+def bench_idle(args):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
+    daemon = start_daemon(folder, "--devices", "1")
+    try:
+        time.sleep(1)
+        status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
+        kib = int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+        print(f"idle daemon, one device: {kib / 1024:.1f} MiB resident")
+    finally:
+        daemon.terminate()
+        daemon.wait(20)
+        shutil.rmtree(folder)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "idle"])
+    ap.add_argument("--rounds", type=int, default=15)
+    ap.add_argument("--count", type=int, default=2000, help="calls a round")
+    args = ap.parse_args()
+    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "idle": bench_idle}[args.what](args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

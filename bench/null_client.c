@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* null_client NODE: calls on the device of null_cuse. */
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "clock.h"
+
+static unsigned int null_write(void *arg, unsigned long count)
+{
+	char buf[24] = "";
+
+	while (count--)
+		if (write(*(int *)arg, buf, sizeof(buf)) != sizeof(buf))
+			return 0;
+	return 1;
+}
+
+static unsigned int null_ioctl(void *arg, unsigned long count)
+{
+	while (count--)
+		if (ioctl(*(int *)arg, _IO('n', 0), 0))
+			return 0;
+	return 1;
+}
+
+static const struct bench all[] = {
+	{ "null_write", null_write },
+	{ "null_ioctl", null_ioctl },
+	{ NULL, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	int fd = argc == 2 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
+
+	if (fd < 0) {
+		perror(argc == 2 ? argv[1] : "usage: null_client NODE");
+		return 2;
+	}
+	return bench_serve(all, &fd);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * null_notify: a system call that a seccomp supervisor answers at once: the least that any device served through user
+ * notification can cost. The caller is woken as uverbsctl run does it (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP where the
+ * kernel has it). "null_notify_read" also reads 24 bytes of the caller's memory, as every command does.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "clock.h"
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV /* 5.19 */
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS /* 6.6 */
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP 1UL
+#endif
+
+enum { TRAPPED = SYS_getpgid, PLAIN, READS };
+
+/* Nothing else in this program calls getpgid. */
+static int install_filter(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TRAPPED, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(f) / sizeof(f[0]), f };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -1;
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog);
+}
+
+static void supervise(int listener)
+{
+	struct seccomp_notif q;
+	struct seccomp_notif_resp r;
+	char buf[24];
+
+	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	for (;;) {
+		memset(&q, 0, sizeof(q));
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &q)) {
+			if (errno == EINTR)
+				continue;
+			return;
+		}
+		if (q.data.args[0] == READS) {
+			struct iovec l = { buf, sizeof(buf) }, o = { (void *)q.data.args[1], sizeof(buf) };
+
+			process_vm_readv(q.pid, &l, 1, &o, 1, 0);
+		}
+		memset(&r, 0, sizeof(r));
+		r.id = q.id;
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
+	}
+}
+
+static unsigned int call(unsigned long count, int kind)
+{
+	char buf[24] = "";
+
+	while (count--)
+		if (syscall(TRAPPED, kind, buf))
+			return 0;
+	return 1;
+}
+
+static unsigned int null_notify(void *arg, unsigned long count)
+{
+	return call(count, PLAIN);
+}
+
+static unsigned int null_notify_read(void *arg, unsigned long count)
+{
+	return call(count, READS);
+}
+
+static const struct bench all[] = {
+	{ "null_notify", null_notify },
+	{ "null_notify_read", null_notify_read },
+	{ NULL, NULL },
+};
+
+int main(void)
+{
+	pid_t client, supervisor = getpid();
+	int pair[2], listener;
+
+	/* The supervisor is the parent, as in uverbsctl run; the listener's number is the same in both: fork copies it. */
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return 1;
+	client = fork();
+	if (client < 0)
+		return 1;
+	if (!client) {
+		char byte;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != supervisor)
+			return 1;
+		listener = install_filter();
+		if (listener < 0 || write(pair[0], &listener, sizeof(listener)) != sizeof(listener) ||
+		    read(pair[0], &byte, 1) != 1)
+			return 1;
+		close(listener);
+		return bench_serve(all, NULL);
+	}
+	if (read(pair[1], &listener, sizeof(listener)) != sizeof(listener))
+		return 1;
+	listener = syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, client, 0), listener, 0);
+	if (listener < 0 || write(pair[1], "", 1) != 1)
+		return 1;
+	close(STDIN_FILENO);
+	supervise(listener);
+	return 0;
+}

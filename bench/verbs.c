@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * verbs DEVICE: verbs through the distribution's libibverbs on one device. Which ABI they travel by is the device's
+ * answer to libibverbs' probe. The device should have the null backend, so that what is timed is the way there.
+ */
+#include <infiniband/verbs.h>
+#include "clock.h"
+
+struct objects {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+static unsigned int pd(void *arg, unsigned long count)
+{
+	struct objects *o = arg;
+
+	while (count--) {
+		struct ibv_pd *p = ibv_alloc_pd(o->context);
+
+		if (!p || ibv_dealloc_pd(p))
+			return 0;
+	}
+	return 2;
+}
+
+static unsigned int poll_cq(void *arg, unsigned long count)
+{
+	struct objects *o = arg;
+	struct ibv_wc wc;
+
+	while (count--)
+		if (ibv_poll_cq(o->cq, 1, &wc) < 0)
+			return 0;
+	return 1;
+}
+
+/* Unsignalled, with nothing in it: the cost of bringing a work request to the backend. */
+static unsigned int post_send(void *arg, unsigned long count)
+{
+	struct objects *o = arg;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+
+	while (count--)
+		if (ibv_post_send(o->qp, &wr, &bad))
+			return 0;
+	return 1;
+}
+
+static const struct bench all[] = {
+	{ "pd", pd },
+	{ "poll_cq", poll_cq },
+	{ "post_send", post_send },
+	{ NULL, NULL },
+};
+
+static int to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num,
+				   .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+				   .ah_attr = { .dlid = 1, .port_num = 1 } };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
+				   .max_rd_atomic = 1 };
+
+	return ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ||
+	       ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ||
+	       ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 16, 16, 1, 1, 0 } };
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct objects o = { NULL };
+
+	for (struct ibv_device **d = list; d && *d; d++)
+		if (argc == 2 && !strcmp(ibv_get_device_name(*d), argv[1]))
+			o.context = ibv_open_device(*d);
+	if (!o.context) {
+		fprintf(stderr, "verbs: cannot open %s\n", argc == 2 ? argv[1] : "(usage: verbs DEVICE)");
+		return 2;
+	}
+	o.pd = ibv_alloc_pd(o.context);
+	o.cq = ibv_create_cq(o.context, 16, NULL, NULL, 0);
+	init.send_cq = init.recv_cq = o.cq;
+	o.qp = o.pd && o.cq ? ibv_create_qp(o.pd, &init) : NULL;
+	if (!o.qp || to_rts(o.qp)) {
+		perror("verbs: setting up a QP");
+		return 1;
+	}
+	return bench_serve(all, &o);
+}
