@@ -25,6 +25,13 @@ struct uvd_port_config {
 	uint16_t pkeys[UVD_MAX_PKEYS];
 };
 
+/* port_cap_flags of a port without an adapter, the same in answers and in sysfs. */
+static inline uint32_t uvd_config_port_caps(const struct uvd_port_config *port)
+{
+	(void)port;
+	return IBV_PORT_CM_SUP;
+}
+
 /* Most that a client may ask for; all are counts but max_mr_size (bytes). */
 struct uvd_limits {
 	uint64_t max_mr_size;

@@ -29,5 +29,7 @@ const struct uvd_persona *uvd_persona_find(const char *name);
  * differ by device...): what `uverbsd` without options makes.
  */
 void uvd_config_default(struct uvd_device_config *config, const struct uvd_persona *persona, unsigned int index);
+/* Another node GUID (host order), and the port GUIDs in slot 0 of the GID tables that follow from it. */
+void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid);
 
 #endif

@@ -14,20 +14,27 @@ struct uvd_persona;
 
 /*
  * Makes `root` (and its parents; mode 0755) with class/infiniband_verbs/abi_version. A tree that a daemon which is gone
- * left behind is replaced. 0 or a negative errno, logged.
+ * left behind is replaced. -EBUSY: it is another living process's. -ENOTEMPTY: a folder with something else in it.
+ * 0 or a negative errno, logged.
  */
 int uvd_sysfs_create(const char *root, struct uvd_log *log);
-/* Publishes one device; dev_t is what its node has. */
+/*
+ * Publishes one device, all of it at once; node is what its node has for st_rdev. -EEXIST: the name or number is taken.
+ */
 int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node,
 		  struct uvd_log *log);
 void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
-/* Removes the tree, if it is ours. */
+/* Removes the tree, if it is this process's or that of one which is gone. */
 void uvd_sysfs_destroy(const char *root);
 
 /*
  * Mounts `root`/class over /sys/class as an overlay in the caller's mount namespace, so that programs which have
- * /sys/class/infiniband built in find the devices. 0 or a negative errno, logged.
+ * /sys/class/infiniband built in find the devices. An earlier one of ours is replaced. Devices that are added later may stay
+ * unseen through it: mount it when they are published. Whether other namespaces see it is up to the caller's mount
+ * propagation. 0 or a negative errno, logged.
  */
 int uvd_sysfs_overlay(const char *root, struct uvd_log *log);
+/* Takes that overlay away again, where there is one. Before uvd_sysfs_destroy(). */
+void uvd_sysfs_overlay_undo(const char *root);
 
 #endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Intel Omni-Path, version 1 of its ABI. With that version in sysfs the stock provider (libhfi1verbs) maps nothing: it
+ * posts, polls and arms by commands, so it works on any device that cannot be mapped. It sends no driver data at all,
+ * which is why there is no feature here.
+ */
+#include <rdma/ib_user_ioctl_verbs.h>
+#include "persona/persona.h"
+
+const struct uvd_persona uvd_persona_hfi1 = {
+	.name = "hfi1",
+	.ibdev_prefix = "hfi1_",
+	.driver_id = RDMA_DRIVER_HFI1,
+	.abi_version = 1,
+	.modalias = "pci:v00008086d000024F0sv00008086sd000024F0bc02sc08i00",
+	.board_id = "uverbsd",
+	.fw_ver = UVD_VERSION,
+	.node_desc = "uverbsd",
+	.link_layer = IBV_LINK_LAYER_INFINIBAND,
+};

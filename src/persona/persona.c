@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+#include "persona/persona.h"
+
+/* Of the EUI-64 type "locally administered", then "uverbs": no adapter was ever sold with one like it. */
+#define UVD_GUID_BASE 0x0275766572627300ull
+
+static const struct uvd_persona *const personas[] = { &uvd_persona_hfi1 };
+
+const struct uvd_persona *uvd_persona_find(const char *name)
+{
+	for (size_t i = 0; i < UVD_COUNT(personas); i++)
+		if (!strcmp(personas[i]->name, name))
+			return personas[i];
+	return NULL;
+}
+
+/* Port 1 has the node's GUID, as on most adapters. */
+void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid)
+{
+	config->node_guid = htobe64(guid);
+	config->sys_image_guid = htobe64(guid);
+	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++) {
+		config->ports[p].gids[0].global.subnet_prefix = htobe64(0xfe80ull << 48);
+		config->ports[p].gids[0].global.interface_id = htobe64(guid + p);
+	}
+}
+
+static void port_default(struct uvd_port_config *port, const struct uvd_persona *persona, uint16_t lid)
+{
+	*port = (struct uvd_port_config){
+		.link_layer = persona->link_layer,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = IBV_MTU_4096,
+		.active_width = 2, /* 4X */
+		.active_speed = 32, /* EDR */
+		.gid_tbl_len = 8,
+		.num_gids = 1,
+		.num_pkeys = 1,
+		.pkeys = { 0xffff },
+	};
+	if (persona->link_layer == IBV_LINK_LAYER_INFINIBAND) {
+		port->lid = lid;
+		port->sm_lid = 1;
+		port->num_pkeys = 2;
+		port->pkeys[1] = 0x7fff;
+	}
+}
+
+/* What adapters of that size have, so that programs find the room that they are used to. */
+static const struct uvd_limits default_limits = {
+	.max_mr_size = 1ull << 40,
+	.max_qp = 65536,
+	.max_qp_wr = 16384,
+	.max_sge = 32,
+	.max_cq = 65536,
+	.max_cqe = (1 << 20) - 1,
+	.max_mr = 1 << 20,
+	.max_mw = 0,
+	.max_pd = 65536,
+	.max_ah = 65536,
+	.max_srq = 65536,
+	.max_srq_wr = 16384,
+	.max_srq_sge = 32,
+	.max_qp_rd_atom = 16,
+	.max_qp_init_rd_atom = 16,
+	.max_mcast_grp = 8192,
+	.max_mcast_qp_attach = 64,
+	.max_inline_data = 512,
+};
+
+void uvd_config_default(struct uvd_device_config *config, const struct uvd_persona *persona, unsigned int index)
+{
+	memset(config, 0, sizeof(*config));
+	snprintf(config->ibdev, sizeof(config->ibdev), "%s%u", persona->ibdev_prefix, index);
+	config->number = index;
+	snprintf(config->backend, sizeof(config->backend), "soft");
+	snprintf(config->persona, sizeof(config->persona), "%s", persona->name);
+	snprintf(config->fw_ver, sizeof(config->fw_ver), "%s", persona->fw_ver);
+	snprintf(config->board_id, sizeof(config->board_id), "%s", persona->board_id);
+	config->num_ports = 1;
+	config->num_comp_vectors = 4;
+	/* All ports, so that asking for more than one needs no more than num_ports. */
+	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++)
+		port_default(&config->ports[p], persona, p * UVD_MAX_DEVICES + index + 1);
+	uvd_config_set_guid(config, UVD_GUID_BASE + index * UVD_MAX_PORTS);
+	config->limits = default_limits;
+}

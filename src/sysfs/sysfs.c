@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The published tree as a whole: who owns it, and how devices come and go in it.
+ *
+ * A device is built aside and renamed into its place, the folder that libibverbs scans last, so that no reader ever sees
+ * half of it. Nothing below class/infiniband/IBDEV is touched afterwards: its mtime tells libibverbs whether this is
+ * still the device that it knew.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+#include "sysfs/sysfs.h"
+#include "sysfs/tree.h"
+
+/* Who made the tree: "PID STARTTIME". */
+#define OWNER ".owner"
+#define IB_USER_VERBS_ABI "6"
+
+struct owner {
+	pid_t pid;
+	unsigned long long start; /* in clock ticks since boot, so that a recycled pid is somebody else */
+};
+
+static ssize_t read_small(int dir, const char *path, char *buf, size_t size)
+{
+	int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, buf, size - 1);
+	if (n < 0)
+		n = -errno;
+	else
+		buf[n] = 0;
+	close(fd);
+	return n;
+}
+
+/* false: there is no such process. */
+static bool find_process(pid_t pid, struct owner *out)
+{
+	char path[64], buf[1024], *p;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_small(AT_FDCWD, path, buf, sizeof(buf)) <= 0)
+		return false;
+	p = strrchr(buf, ')'); /* the command's name may contain anything */
+	*out = (struct owner){ .pid = pid };
+	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			   &out->start) == 1;
+}
+
+/* -ENOENT: the folder is no tree of ours. */
+static int read_owner(int root, struct owner *o)
+{
+	char buf[64];
+	ssize_t n = read_small(root, OWNER, buf, sizeof(buf));
+
+	if (n < 0)
+		return n;
+	/* An empty file: its maker died in that moment. */
+	*o = (struct owner){};
+	sscanf(buf, "%d %llu", &o->pid, &o->start);
+	return 0;
+}
+
+static bool is_other_living(const struct owner *o)
+{
+	struct owner now;
+
+	return o->pid > 0 && o->pid != getpid() && find_process(o->pid, &now) && now.start == o->start;
+}
+
+static int make_folders(const char *path)
+{
+	char buf[PATH_MAX];
+
+	if (snprintf(buf, sizeof(buf), "%s", path) >= (int)sizeof(buf))
+		return -ENAMETOOLONG;
+	return uvd_tree_mkdir(AT_FDCWD, buf);
+}
+
+static int open_root(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Leaves an empty folder, if we may. */
+static int take_over(int root, const char *path, struct uvd_log *log)
+{
+	struct owner o;
+	int err = read_owner(root, &o);
+
+	if (err == -ENOENT) {
+		err = uvd_tree_empty(root);
+		if (err == 0)
+			uvd_logf(log, UVD_ERR, "%s has other files in it: choose another folder for the sysfs tree", path);
+		return err == 1 ? 0 : err ? err : -ENOTEMPTY;
+	}
+	if (err)
+		return err;
+	if (is_other_living(&o)) {
+		uvd_logf(log, UVD_ERR, "%s is published by process %d: choose another folder for the sysfs tree", path,
+			 o.pid);
+		return -EBUSY;
+	}
+	if (o.pid != getpid())
+		uvd_logf(log, UVD_INFO, "replacing the sysfs tree in %s, left behind by process %d", path, o.pid);
+	return uvd_tree_clear(root);
+}
+
+static int fill_root(int root)
+{
+	struct owner me;
+	int err;
+
+	if (!find_process(getpid(), &me))
+		return -ESRCH;
+	/* First, so that a tree which is cut short here is known as ours. */
+	err = uvd_tree_put(root, OWNER, "%d %llu\n", me.pid, me.start);
+	err = err ? err : uvd_tree_mkdir(root, "class/infiniband");
+	return err ? err : uvd_tree_put(root, "class/infiniband_verbs/abi_version", IB_USER_VERBS_ABI "\n");
+}
+
+int uvd_sysfs_create(const char *path, struct uvd_log *log)
+{
+	int err = make_folders(path), root;
+
+	root = err ? err : open_root(path);
+	if (root < 0) {
+		uvd_logf(log, UVD_ERR, "cannot make %s: %s", path, strerror(-root));
+		return root;
+	}
+	/* Two daemons that start at once must not both find it free. */
+	flock(root, LOCK_EX);
+	err = fchmod(root, 0755) ? -errno : take_over(root, path, log);
+	if (!err) {
+		err = fill_root(root);
+		if (err)
+			uvd_logf(log, UVD_ERR, "cannot make the sysfs tree in %s: %s", path, strerror(-err));
+	}
+	close(root);
+	return err;
+}
+
+struct names {
+	char aside[32], aside_ib[48], aside_verbs[48], ib[32 + IBV_SYSFS_NAME_MAX], verbs[64];
+};
+
+static void name_places(struct names *n, const struct uvd_device_config *config)
+{
+	snprintf(n->aside, sizeof(n->aside), ".uverbs%d", config->number);
+	snprintf(n->aside_ib, sizeof(n->aside_ib), "%s/ib", n->aside);
+	snprintf(n->aside_verbs, sizeof(n->aside_verbs), "%s/verbs", n->aside);
+	snprintf(n->ib, sizeof(n->ib), "class/infiniband/%s", config->ibdev);
+	snprintf(n->verbs, sizeof(n->verbs), "class/infiniband_verbs/uverbs%d", config->number);
+}
+
+static int build_aside(int root, const struct names *n, const struct uvd_device_config *config,
+		       const struct uvd_persona *persona, dev_t node)
+{
+	int err = uvd_tree_remove(root, n->aside), ib, verbs;
+
+	err = err ? err : uvd_tree_mkdir(root, n->aside_ib);
+	err = err ? err : uvd_tree_mkdir(root, n->aside_verbs);
+	if (err)
+		return err;
+	ib = openat(root, n->aside_ib, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	verbs = openat(root, n->aside_verbs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = ib < 0 || verbs < 0 ? -errno : 0;
+	err = err ? err : uvd_sysfs_fill_ibdev(ib, config, persona);
+	err = err ? err : uvd_sysfs_fill_uverbs(verbs, config, persona, node);
+	if (ib >= 0)
+		close(ib);
+	if (verbs >= 0)
+		close(verbs);
+	return err;
+}
+
+static int publish(int root, const struct names *n)
+{
+	int err;
+
+	if (renameat2(root, n->aside_ib, root, n->ib, RENAME_NOREPLACE))
+		return -errno;
+	if (!renameat2(root, n->aside_verbs, root, n->verbs, RENAME_NOREPLACE))
+		return 0;
+	err = -errno;
+	renameat(root, n->ib, root, n->aside_ib);
+	return err;
+}
+
+int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node,
+		  struct uvd_log *log)
+{
+	int root = open_root(path), err;
+	struct names n;
+
+	name_places(&n, config);
+	err = root < 0 ? root : build_aside(root, &n, config, persona, node);
+	err = err ? err : publish(root, &n);
+	if (root >= 0) {
+		uvd_tree_remove(root, n.aside);
+		close(root);
+	}
+	if (err)
+		uvd_logf(log, UVD_ERR, "cannot publish %s (uverbs%d) in %s: %s", config->ibdev, config->number, path,
+			 strerror(-err));
+	return err;
+}
+
+void uvd_sysfs_remove(const char *path, const struct uvd_device_config *config)
+{
+	int root = open_root(path);
+	struct names n;
+
+	if (root < 0)
+		return;
+	/* Out of sight first, in the reverse order, then taken apart. */
+	name_places(&n, config);
+	uvd_tree_remove(root, n.aside);
+	uvd_tree_mkdir(root, n.aside);
+	renameat(root, n.verbs, root, n.aside_verbs);
+	renameat(root, n.ib, root, n.aside_ib);
+	uvd_tree_remove(root, n.aside);
+	close(root);
+}
+
+void uvd_sysfs_destroy(const char *path)
+{
+	int root = open_root(path);
+	struct owner o;
+
+	if (root < 0)
+		return;
+	flock(root, LOCK_EX);
+	if (!read_owner(root, &o) && !is_other_living(&o)) {
+		uvd_tree_clear(root);
+		rmdir(path);
+	}
+	close(root);
+}
