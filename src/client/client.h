@@ -44,6 +44,11 @@ struct uvd_mem_ops {
 	int (*write)(struct uvd_caller *c, uint64_t dst, const void *src, size_t len);
 	/* All pieces, in order, in one system call where there is one; else -EFAULT, and some may have been written. */
 	int (*writev)(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n);
+	/*
+	 * Read nothing but what the client named. Otherwise a reader may ask for more, up to the end of the page, to save
+	 * itself a second read.
+	 */
+	bool exact;
 };
 
 struct uvd_caller {

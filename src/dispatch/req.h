@@ -8,7 +8,9 @@
  * pointers that are not UVD_ALLOC_AND_COPY: these are read when a step asks, as the kernel does, once.
  *
  * Outputs are staged and written to the client in one go after the last step (POLL_CQ and the like, whose outputs can be
- * larger than the stage, write through as they go). A fault then aborts what was begun; what was destroyed stays so.
+ * larger than the stage, write through as they go). What was staged is written even if a later step fails, as the kernel
+ * had written it by then (POST_SEND's bad_wr); -EFAULT goes before that step's errno. A fault aborts what was begun; what
+ * was destroyed stays so.
  */
 #ifndef UVD_REQ_H
 #define UVD_REQ_H
@@ -27,7 +29,9 @@ enum uvd_front { UVD_FRONT_WRITE, UVD_FRONT_INVOKE_WRITE, UVD_FRONT_IOCTL };
 enum {
 	UVD_REQ_ARGS = 512, /* bytes for a verb's decoded arguments */
 	UVD_REQ_STAGE = 4096, /* bytes of staged output */
-	UVD_REQ_MAX_OBJECTS = 16, /* objects of a request, without arrays */
+	UVD_REQ_IN = 4096, /* bytes of input that need no allocation */
+	UVD_REQ_MAX_OBJECTS = 16, /* objects of a request that need no allocation */
+	UVD_REQ_MAX_ATTRS = 32, /* attributes of a method that need no allocation */
 	UVD_REQ_MAX_OUT = 16, /* staged pieces */
 };
 
@@ -40,9 +44,14 @@ struct uvd_attr {
 	bool present;
 	const void *copy; /* ALLOC_AND_COPY: our copy */
 	struct uvd_uobject *uobj; /* IDR, FD */
+	struct uvd_uobject **uobjs; /* IDRS_ARRAY: num_uobjs of them */
+	uint16_t num_uobjs;
 };
 
-/* A buffer of the client's, or one of ours that was read from there. */
+/*
+ * Input in our memory. core_in is read before the first step: buf is NULL while len is not 0 if the client's memory could
+ * not be read, which is -EFAULT for the step that wants it. uhw_in of an ioctl is read by uvd_uhw_in() only.
+ */
 struct uvd_in {
 	const uint8_t *buf; /* ours; NULL: not read */
 	size_t len;
@@ -77,16 +86,25 @@ struct uvd_req {
 	struct uvd_out core_out, uhw_out;
 	struct uvd_attr *attrs; /* front IOCTL; as many as the merged method has, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
-	struct { struct uvd_uobject *uobj; uint8_t access; bool hw; } objects[UVD_REQ_MAX_OBJECTS];
+	struct uvd_req_object { struct uvd_uobject *uobj; uint8_t access; bool hw; } objects[UVD_REQ_MAX_OBJECTS];
 	unsigned int num_objects;
-	struct { uint64_t addr; uint16_t at, len; int attr; } outs[UVD_REQ_MAX_OUT];
+	struct uvd_req_objects *more_objects; /* where there were more */
+	struct uvd_context *new_context; /* uvd_req_context() */
+	struct { uint64_t addr; uint16_t at, len; } outs[UVD_REQ_MAX_OUT];
 	unsigned int num_outs;
 	size_t staged;
+	uint64_t in_addr; /* IOCTL: of core_in in the client; its struct ib_uverbs_ioctl_hdr's attributes */
+	uint64_t user_attrs;
+	struct ib_uverbs_attr *uattrs; /* our copy of them, num_uattrs */
+	unsigned int num_uattrs;
+	bool has_grant; /* uvd_req_grant() was called */
 	const char *bad_field; /* for the log: what was wrong */
 	uint64_t bad_value;
 	void *allocated; /* list of uvd_req_alloc() blocks */
 	uint64_t args[UVD_REQ_ARGS / 8]; /* zeroed */
 	uint8_t stage[UVD_REQ_STAGE];
+	uint8_t in[UVD_REQ_IN] __attribute__((aligned(8)));
+	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
 };
 
 /* The verb's decoded arguments: zeroed memory of UVD_REQ_ARGS bytes that all steps of the request share. */
@@ -113,6 +131,11 @@ int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size
 
 /* ---- the provider's part, all fronts ----------------------------------------------------------------------------- */
 
+/*
+ * ib_copy_from_udata(): the provider's request, zero-extended to size bytes; what the client has beyond is not looked at.
+ * -EFAULT. Once.
+ */
+int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size);
 /* Stages the provider's response, cut to what the client has room for. */
 int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size);
 
@@ -128,6 +151,10 @@ int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out
 int uvd_attr_flags(struct uvd_req *req, uint16_t id, uint64_t allowed, uint64_t *out);
 /* The object behind an IDR or FD attribute, or NULL. */
 struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id);
+/* Those behind an IDRS_ARRAY; *num is 0 if it was not sent. */
+struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num);
+/* The attribute's memory was written by another way: VALID_OUTPUT (uverbs_output_written()). */
+void uvd_attr_written(struct uvd_req *req, uint16_t id);
 /* uverbs_copy_to(): min(size, len) bytes, and VALID_OUTPUT. -ENOENT: not sent. Stages, or writes through if large. */
 int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size);
 /* uverbs_copy_to_struct_or_zero(): as above, and zeros what the client has beyond. */
@@ -145,6 +172,12 @@ int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_acces
 int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out);
 /* The backend's object behind uobj exists now: an abort must destroy it. */
 void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj);
+/*
+ * GET_CONTEXT has made `context` (by malloc) with the backend: the file gets it when the outputs have been written, or,
+ * if the call fails, the backend and then free(). Where another call was first, this one ends with -EINVAL, outputs
+ * written (context-03). FD objects can be begun meanwhile by uvd_req_new().
+ */
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context);
 /* Looks up and destroys. *out (may be NULL) stays valid, without its object, until the request ends. */
 int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd_uobject **out);
 /*

@@ -63,10 +63,12 @@ struct uvd_uobject {
 	bool committed;
 	void *object; /* struct uvd_pd and so on; NULL once destroyed */
 	uint64_t user_handle; /* CQ, QP, SRQ: what events carry */
+	/* Both are put with the uobject's memory, unless a destroy has put them before and left NULL. */
 	struct uvd_event_file *event_file; /* FD objects: the file itself; CQ, QP, SRQ: where their async events go (a ref) */
 	struct uvd_event_file *channel; /* CQ: the completion channel (a ref), or NULL */
 	atomic_uint comp_events, async_events; /* posted so far */
 	uint32_t mcast_count; /* QP: attached groups */
+	struct uvd_uobject *fd_next; /* FD objects: the file's list */
 };
 
 /* One open of the device. */
@@ -80,8 +82,12 @@ struct uvd_file {
 	pthread_mutex_t context_lock; /* creation of the context */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
 	struct uvd_event_file *default_async; /* a ref */
-	unsigned int num_event_files;
+	struct uvd_uobject *fd_objects; /* committed FD objects */
+	unsigned int num_event_files; /* FD objects, begun ones too */
+	unsigned int event_files_made; /* ever */
 };
+
+enum { UVD_MAX_EVENT_FILES = 1024 }; /* of an open file: we cannot see a client close one, so they have a limit */
 
 /* The transport opened the device for a client. NULL: *err is ENODEV, EIO or ENOMEM, negative. */
 struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err);
@@ -98,6 +104,9 @@ void uvd_file_close(struct uvd_file *file);
  * reading until commit or abort. -EINVAL: no context yet. -EIO: teardown is under way.
  */
 int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
+/* The same in a file whose context is only being made (GET_CONTEXT: see uvd_req_context()). */
+int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
+/* The first asynchronous event file that is committed becomes the file's default_async. */
 void uvd_uobject_commit(struct uvd_uobject *uobj);
 /* hw: the backend's object was made, destroy it first (if that fails the object is committed, handle-10). */
 void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw);
@@ -113,6 +122,25 @@ int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct
 void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_access access);
 /* Destroys what get(DESTROY) found: locks, calls the row's destroy, frees the handle. On error nothing has changed. */
 int uvd_uobject_destroy(struct uvd_uobject *uobj);
+
+/*
+ * For the core only: calls the row's destroy, and forgets the object if it is gone. uobj is locked exclusively. The
+ * caller unlinks it.
+ */
+int uvd_uobject_end(struct uvd_uobject *uobj, enum uvd_remove_reason why);
+/* Takes a committed object out of the file's lists; its handle or place is free. file->lock is held. */
+void uvd_uobject_unlink(struct uvd_uobject *uobj);
+/* One more user of a uobject's memory, and one less. */
+void uvd_uobject_ref(struct uvd_uobject *uobj);
+void uvd_uobject_unref(struct uvd_uobject *uobj);
+
+/*
+ * Posts an asynchronous event to the uobject's event_file, if it has one: struct ib_uverbs_async_event_desc. element is
+ * what the client knows the object by (user_handle), or a port. A dropped event is logged.
+ */
+void uvd_uobject_async_event(struct uvd_uobject *uobj, uint64_t element, uint32_t type);
+/* An event of the device or of a port, to all asynchronous event files of all open files. */
+void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port);
 
 /* Handles of one type, newest object first; how many were stored (INFO_HANDLES). */
 unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *row, uint32_t *ids, unsigned int max);

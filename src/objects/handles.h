@@ -8,12 +8,14 @@
 #ifndef UVD_HANDLES_H
 #define UVD_HANDLES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct uvd_handle_node;
 
 struct uvd_handles {
 	struct uvd_handle_node *root;
+	struct uvd_handle_node *spare; /* so that a handle at a node's edge does not allocate every time */
 	unsigned int levels; /* of the tree; 0: empty */
 	uint32_t count; /* allocated handles */
 };

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One open of the device: its beginning, its end, and what concerns all of its objects. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
+
+#include "client/event_file.h"
+#include "dispatch/alloc.h"
+#include "objects/file.h"
+
+struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
+{
+	struct uvd_file *file;
+
+	if (atomic_load(&dev->gone)) {
+		*err = -EIO;
+		return NULL;
+	}
+	file = uvd_zalloc(sizeof(*file));
+	if (!file) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	file->dev = dev;
+	pthread_rwlock_init(&file->destroy_lock, NULL);
+	pthread_mutex_init(&file->lock, NULL);
+	pthread_mutex_init(&file->context_lock, NULL);
+	atomic_init(&file->context, NULL);
+
+	pthread_mutex_lock(&dev->lock);
+	file->next = dev->files;
+	if (file->next)
+		file->next->prev = file;
+	dev->files = file;
+	dev->num_files++;
+	pthread_mutex_unlock(&dev->lock);
+	*err = 0;
+	return file;
+}
+
+/* One pass over all objects, newest first. Did any end? */
+static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why)
+{
+	struct uvd_uobject *uobj, *next;
+	bool progress = false;
+
+	for (uobj = file->objects; uobj; uobj = next) {
+		next = uobj->next;
+		atomic_store(&uobj->usecnt, -1);
+		if (uvd_uobject_end(uobj, why) && why != UVD_REMOVE_DRIVER_FAILURE) {
+			atomic_store(&uobj->usecnt, 0);
+			continue;
+		}
+		progress = true;
+		pthread_mutex_lock(&file->lock);
+		uvd_uobject_unlink(uobj);
+		pthread_mutex_unlock(&file->lock);
+		uvd_uobject_unref(uobj);
+	}
+	return progress;
+}
+
+/* An object that others still refer to refuses (EBUSY); the next pass finds it free. */
+static void cleanup(struct uvd_file *file)
+{
+	while (file->objects && cleanup_pass(file, UVD_REMOVE_CLOSE))
+		;
+	if (!file->objects)
+		return;
+	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend keeps %s, which is dropped at close",
+		 file->dev->ib.config.ibdev, file->objects->row->name);
+	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE);
+}
+
+void uvd_file_close(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+	struct uvd_context *context;
+
+	pthread_rwlock_wrlock(&file->destroy_lock);
+	cleanup(file);
+	context = atomic_exchange(&file->context, NULL);
+	if (context) {
+		if (dev->ib.ops->dealloc_context)
+			dev->ib.ops->dealloc_context(context);
+		free(context);
+	}
+	pthread_rwlock_unlock(&file->destroy_lock);
+
+	pthread_mutex_lock(&dev->lock);
+	if (file->prev)
+		file->prev->next = file->next;
+	else
+		dev->files = file->next;
+	if (file->next)
+		file->next->prev = file->prev;
+	dev->num_files--;
+	pthread_mutex_unlock(&dev->lock);
+
+	if (file->default_async)
+		uvd_event_file_put(file->default_async);
+	uvd_handles_fini(&file->handles);
+	pthread_rwlock_destroy(&file->destroy_lock);
+	pthread_mutex_destroy(&file->lock);
+	pthread_mutex_destroy(&file->context_lock);
+	free(file);
+}
+
+unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *row, uint32_t *ids, unsigned int max)
+{
+	struct uvd_uobject *uobj;
+	unsigned int n = 0;
+
+	pthread_mutex_lock(&file->lock);
+	for (uobj = file->objects; uobj && n < max; uobj = uobj->next)
+		if (uobj->row->id == row->id)
+			ids[n++] = uobj->id;
+	pthread_mutex_unlock(&file->lock);
+	return n;
+}
+
+struct uvd_event_file *uvd_file_default_async(struct uvd_file *file)
+{
+	struct uvd_event_file *f;
+
+	pthread_mutex_lock(&file->lock);
+	f = file->default_async ? uvd_event_file_ref(file->default_async) : NULL;
+	pthread_mutex_unlock(&file->lock);
+	return f;
+}
+
+/* ---- asynchronous events ----------------------------------------------------------------------------------------- */
+
+static int post_async(struct uvd_event_file *f, struct uvd_device *dev, uint64_t element, uint32_t type)
+{
+	struct ib_uverbs_async_event_desc desc = { .element = element, .event_type = type };
+	int err = uvd_event_file_post(f, &desc);
+
+	if (err)
+		uvd_log_limited(dev->engine->log, UVD_INFO, "%s: asynchronous event %u for %llu dropped: errno %d",
+				dev->ib.config.ibdev, type, (unsigned long long)element, -err);
+	return err;
+}
+
+void uvd_uobject_async_event(struct uvd_uobject *uobj, uint64_t element, uint32_t type)
+{
+	if (uobj->event_file && !post_async(uobj->event_file, uobj->file->dev, element, type))
+		atomic_fetch_add(&uobj->async_events, 1);
+}
+
+void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
+{
+	struct uvd_device *dev = ib->owner;
+	struct uvd_file *file;
+	struct uvd_uobject *uobj;
+
+	pthread_mutex_lock(&dev->lock);
+	for (file = dev->files; file; file = file->next) {
+		pthread_mutex_lock(&file->lock);
+		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
+			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uobj->event_file)
+				post_async(uobj->event_file, dev, port, type);
+		pthread_mutex_unlock(&file->lock);
+	}
+	pthread_mutex_unlock(&dev->lock);
+}
