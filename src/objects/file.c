@@ -133,25 +133,9 @@ struct uvd_event_file *uvd_file_default_async(struct uvd_file *file)
 
 /* ---- asynchronous events ----------------------------------------------------------------------------------------- */
 
-static int post_async(struct uvd_event_file *f, struct uvd_device *dev, uint64_t element, uint32_t type)
-{
-	struct ib_uverbs_async_event_desc desc = { .element = element, .event_type = type };
-	int err = uvd_event_file_post(f, &desc);
-
-	if (err)
-		uvd_log_limited(dev->engine->log, UVD_INFO, "%s: asynchronous event %u for %llu dropped: errno %d",
-				dev->ib.config.ibdev, type, (unsigned long long)element, -err);
-	return err;
-}
-
-void uvd_uobject_async_event(struct uvd_uobject *uobj, uint64_t element, uint32_t type)
-{
-	if (uobj->event_file && !post_async(uobj->event_file, uobj->file->dev, element, type))
-		atomic_fetch_add(&uobj->async_events, 1);
-}
-
 void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
 {
+	struct ib_uverbs_async_event_desc desc = { .element = port, .event_type = type };
 	struct uvd_device *dev = ib->owner;
 	struct uvd_file *file;
 	struct uvd_uobject *uobj;
@@ -160,8 +144,10 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 	for (file = dev->files; file; file = file->next) {
 		pthread_mutex_lock(&file->lock);
 		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
-			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uobj->event_file)
-				post_async(uobj->event_file, dev, port, type);
+			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uobj->event_file &&
+			    uvd_event_file_post(uobj->event_file, &desc))
+				uvd_log_limited(dev->engine->log, UVD_INFO, "%s: an open file missed event %d of port %u",
+						dev->config.ibdev, type, port);
 		pthread_mutex_unlock(&file->lock);
 	}
 	pthread_mutex_unlock(&dev->lock);

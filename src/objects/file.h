@@ -134,11 +134,6 @@ void uvd_uobject_unlink(struct uvd_uobject *uobj);
 void uvd_uobject_ref(struct uvd_uobject *uobj);
 void uvd_uobject_unref(struct uvd_uobject *uobj);
 
-/*
- * Posts an asynchronous event to the uobject's event_file, if it has one: struct ib_uverbs_async_event_desc. element is
- * what the client knows the object by (user_handle), or a port. A dropped event is logged.
- */
-void uvd_uobject_async_event(struct uvd_uobject *uobj, uint64_t element, uint32_t type);
 /* An event of the device or of a port, to all asynchronous event files of all open files. */
 void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port);
 
