@@ -16,5 +16,9 @@ const struct uvd_persona uvd_persona_hfi1 = {
 	.board_id = "uverbsd",
 	.fw_ver = UVD_VERSION,
 	.node_desc = "uverbsd",
+	/* The adapter's, which programs look their tuning up by. */
+	.vendor_id = 0x1175,
+	.vendor_part_id = 0x24f0,
+	.hw_ver = 0x10,
 	.link_layer = IBV_LINK_LAYER_INFINIBAND,
 };

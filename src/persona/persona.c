@@ -80,6 +80,9 @@ void uvd_config_default(struct uvd_device_config *config, const struct uvd_perso
 	snprintf(config->persona, sizeof(config->persona), "%s", persona->name);
 	snprintf(config->fw_ver, sizeof(config->fw_ver), "%s", persona->fw_ver);
 	snprintf(config->board_id, sizeof(config->board_id), "%s", persona->board_id);
+	config->vendor_id = persona->vendor_id;
+	config->vendor_part_id = persona->vendor_part_id;
+	config->hw_ver = persona->hw_ver;
 	config->num_ports = 1;
 	config->num_comp_vectors = 4;
 	/* All ports, so that asking for more than one needs no more than num_ports. */

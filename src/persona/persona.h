@@ -17,6 +17,7 @@ struct uvd_persona {
 	int abi_version; /* of the provider's ABI, in sysfs */
 	const char *modalias; /* in sysfs, what the provider matches */
 	const char *board_id, *fw_ver, *node_desc;
+	uint32_t vendor_id, vendor_part_id, hw_ver; /* in query_device */
 	uint8_t link_layer; /* of its ports */
 	const struct uvd_feature *feature; /* what it adds to the tree; may be NULL */
 };

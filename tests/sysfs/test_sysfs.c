@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The published tree, read by the distribution's own programs and by hand. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "persona/persona.h"
+#include "sysfs/sysfs.h"
+
+static char base[64], root[96];
+static struct uvd_device_config config;
+
+static void setup(void)
+{
+	snprintf(base, sizeof(base), "/tmp/test_sysfs.XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(base));
+	snprintf(root, sizeof(root), "%s/run/sysfs", base);
+	uvd_config_default(&config, &uvd_persona_hfi1, 0);
+	ck_assert_int_eq(uvd_sysfs_create(root, NULL), 0);
+}
+
+static void teardown(void)
+{
+	char cmd[160];
+
+	uvd_sysfs_overlay_undo(root);
+	uvd_sysfs_destroy(root);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", base);
+	ck_assert_int_eq(system(cmd), 0);
+}
+
+static int add(void)
+{
+	return uvd_sysfs_add(root, &config, &uvd_persona_hfi1, makedev(1, 3), NULL);
+}
+
+static const char *slurp(const char *path)
+{
+	static char buf[256];
+	char full[256];
+	FILE *f;
+
+	snprintf(full, sizeof(full), "%s/class/%s", root, path);
+	f = fopen(full, "r");
+	ck_assert_msg(f, "%s is missing", full);
+	buf[fread(buf, 1, sizeof(buf) - 1, f)] = 0;
+	fclose(f);
+	return buf;
+}
+
+static bool exists(const char *path)
+{
+	char full[256];
+
+	snprintf(full, sizeof(full), "%s/%s", root, path);
+	return !access(full, F_OK);
+}
+
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT, 0644);
+
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || close(fd))
+		_exit(98);
+}
+
+/* Mounts of our own; for one who is not root, in a user namespace. */
+static void leave_mount_namespace(void)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	char map[64];
+
+	if (unshare(uid ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS))
+		_exit(97);
+	if (uid) {
+		snprintf(map, sizeof(map), "0 %d 1\n", uid);
+		put("/proc/self/uid_map", map);
+		put("/proc/self/setgroups", "deny");
+		snprintf(map, sizeof(map), "0 %d 1\n", gid);
+		put("/proc/self/gid_map", map);
+	}
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		_exit(96);
+}
+
+/* libibverbs drops a device whose node does not have the published number: /dev/null stands in for every node. */
+static void make_nodes(void)
+{
+	int null = open("/dev/null", O_PATH);
+	char from[32], path[64];
+
+	snprintf(from, sizeof(from), "/proc/self/fd/%d", null);
+	if (mount("dev", "/dev", "tmpfs", 0, NULL) || mkdir("/dev/infiniband", 0755))
+		_exit(95);
+	for (int i = 0; i < UVD_MAX_DEVICES; i++) {
+		snprintf(path, sizeof(path), "/dev/infiniband/uverbs%d", i);
+		put(path, "");
+		if (mount(from, path, NULL, MS_BIND, NULL))
+			_exit(94);
+	}
+}
+
+/* As where no ib_core is loaded: libibverbs reads sysfs only when this socket fails. */
+static void forbid_netlink_rdma(void)
+{
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+
+	seccomp_rule_add(f, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, 16),
+			 SCMP_A2(SCMP_CMP_EQ, 20));
+	if (seccomp_load(f))
+		_exit(99);
+}
+
+/* Output of a shell command that sees the tree. */
+static const char *run(const char *cmd)
+{
+	static char buf[8192];
+	int p[2], status;
+	size_t n = 0;
+	ssize_t got;
+
+	ck_assert_int_eq(pipe(p), 0);
+	pid_t pid = fork();
+	if (!pid) {
+		dup2(p[1], 1);
+		dup2(p[1], 2);
+		close(p[0]);
+		close(p[1]);
+		setenv("SYSFS_PATH", root, 1);
+		leave_mount_namespace();
+		make_nodes();
+		forbid_netlink_rdma();
+		execl("/bin/sh", "sh", "-c", cmd, NULL);
+		_exit(99);
+	}
+	close(p[1]);
+	while ((got = read(p[0], buf + n, sizeof(buf) - 1 - n)) > 0)
+		n += got;
+	buf[n] = 0;
+	close(p[0]);
+	waitpid(pid, &status, 0);
+	ck_assert_msg(status == 0, "%s: status %#x: %s", cmd, status, buf);
+	return buf;
+}
+
+START_TEST(test_stock_ibv_devices_lists_the_device)
+{
+	ck_assert_int_eq(add(), 0);
+	const char *out = run("ibv_devices");
+	ck_assert_ptr_nonnull(strstr(out, "hfi1_0"));
+	ck_assert_ptr_nonnull(strstr(out, "0275766572627300"));
+}
+END_TEST
+
+START_TEST(test_stock_provider_of_the_persona_takes_the_device)
+{
+	/* A device that no provider takes is a warning under this variable. */
+	ck_assert_int_eq(add(), 0);
+	ck_assert_ptr_null(strstr(run("IBV_SHOW_WARNINGS=1 ibv_devices"), "Warning"));
+	config.number = 1;
+	strcpy(config.ibdev, "none_0");
+	struct uvd_persona none = uvd_persona_hfi1;
+	none.modalias = "pci:v0000FFFFd0000FFFFsv00000000sd00000000bc02sc08i00";
+	ck_assert_int_eq(uvd_sysfs_add(root, &config, &none, makedev(1, 3), NULL), 0);
+	ck_assert_ptr_nonnull(strstr(run("IBV_SHOW_WARNINGS=1 ibv_devices"), "no userspace device-specific driver"));
+}
+END_TEST
+
+START_TEST(test_64_devices_are_listed)
+{
+	char name[32];
+
+	for (int i = 0; i < UVD_MAX_DEVICES; i++) {
+		uvd_config_default(&config, &uvd_persona_hfi1, i);
+		ck_assert_int_eq(add(), 0);
+	}
+	const char *out = run("ibv_devices");
+	for (int i = 0; i < UVD_MAX_DEVICES; i++) {
+		snprintf(name, sizeof(name), "hfi1_%d ", i);
+		ck_assert_msg(strstr(out, name), "%s: %s", name, out);
+	}
+}
+END_TEST
+
+START_TEST(test_files_have_the_kernels_formats)
+{
+	ck_assert_int_eq(add(), 0);
+	ck_assert_str_eq(slurp("infiniband_verbs/abi_version"), "6\n");
+	ck_assert_str_eq(slurp("infiniband_verbs/uverbs0/ibdev"), "hfi1_0\n");
+	ck_assert_str_eq(slurp("infiniband_verbs/uverbs0/dev"), "1:3\n");
+	ck_assert_str_eq(slurp("infiniband_verbs/uverbs0/abi_version"), "1\n");
+	ck_assert_str_eq(slurp("infiniband_verbs/uverbs0/device/modalias"), slurp("infiniband/hfi1_0/device/modalias"));
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/infiniband_verbs/uverbs0/ibdev"), "hfi1_0\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/vendor"), "0x8086\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/device"), "0x24f0\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/class"), "0x020800\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/device/numa_node"), "-1\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/node_type"), "1: CA\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/node_guid"), "0275:7665:7262:7300\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/state"), "4: ACTIVE\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/phys_state"), "5: LinkUp\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/link_layer"), "InfiniBand\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/lid"), "0x1\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/rate"), "100 Gb/sec (4X EDR)\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/pkeys/0"), "0xffff\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/gids/0"), "fe80:0000:0000:0000:0275:7665:7262:7300\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/gids/7"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/gid_attrs/types/7"), "IB/RoCE v1\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/gid_attrs/ndevs/7"), "");
+	ck_assert(!exists("class/infiniband/hfi1_0/ports/1/gids/8"));
+	ck_assert(!exists("class/infiniband/hfi1_0/ports/2"));
+}
+END_TEST
+
+START_TEST(test_every_user_may_read_under_any_umask)
+{
+	mode_t old = umask(077);
+
+	uvd_sysfs_destroy(root);
+	ck_assert_int_eq(uvd_sysfs_create(root, NULL), 0);
+	ck_assert_int_eq(add(), 0);
+	umask(old);
+	char cmd[256];
+	snprintf(cmd, sizeof(cmd), "find %s -type d ! -perm 755 -o -type f ! -perm 444", root);
+	ck_assert_str_eq(run(cmd), "");
+}
+END_TEST
+
+START_TEST(test_a_taken_number_or_name_is_eexist_and_changes_nothing)
+{
+	ck_assert_int_eq(add(), 0);
+	strcpy(config.ibdev, "hfi1_9"); /* the same uverbs0 */
+	ck_assert_int_eq(add(), -EEXIST);
+	ck_assert(!exists("class/infiniband/hfi1_9"));
+	strcpy(config.ibdev, "hfi1_0");
+	config.number = 9;
+	ck_assert_int_eq(add(), -EEXIST);
+	ck_assert(!exists("class/infiniband_verbs/uverbs9"));
+	ck_assert_str_eq(slurp("infiniband_verbs/uverbs0/ibdev"), "hfi1_0\n");
+}
+END_TEST
+
+START_TEST(test_mtime_of_a_device_stays_when_others_come_and_go)
+{
+	struct stat before, after;
+	char path[160];
+
+	ck_assert_int_eq(add(), 0);
+	snprintf(path, sizeof(path), "%s/class/infiniband/hfi1_0", root);
+	ck_assert_int_eq(stat(path, &before), 0);
+	usleep(20000); /* a tick of the file system's clock */
+	struct uvd_device_config other;
+	uvd_config_default(&other, &uvd_persona_hfi1, 1);
+	ck_assert_int_eq(uvd_sysfs_add(root, &other, &uvd_persona_hfi1, makedev(1, 3), NULL), 0);
+	uvd_sysfs_remove(root, &other);
+	ck_assert_int_eq(stat(path, &after), 0);
+	ck_assert_int_eq(before.st_mtim.tv_sec, after.st_mtim.tv_sec);
+	ck_assert_int_eq(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+}
+END_TEST
+
+START_TEST(test_removed_device_leaves_nothing)
+{
+	ck_assert_int_eq(add(), 0);
+	uvd_sysfs_remove(root, &config);
+	ck_assert_ptr_null(strstr(run("ibv_devices"), "hfi1_0"));
+	char cmd[256];
+	snprintf(cmd, sizeof(cmd), "cd %s && find . -mindepth 1 -name '*uverbs?*' -o -name '*hfi1*'", root);
+	ck_assert_str_eq(run(cmd), "./class/infiniband_verbs\n" + strlen("./class/infiniband_verbs\n"));
+	ck_assert_int_eq(add(), 0);
+}
+END_TEST
+
+/* What stands in the tree is whole at every moment: a reader in a loop never meets a device with a file missing. */
+START_TEST(test_a_reader_never_sees_half_a_device)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		for (;;) {
+			add();
+			uvd_sysfs_remove(root, &config);
+		}
+	}
+	char uverbs[160];
+	snprintf(uverbs, sizeof(uverbs), "%s/class/infiniband_verbs/uverbs0", root);
+	unsigned int seen = 0;
+	for (int i = 0; i < 20000; i++) {
+		int fd = open(uverbs, O_RDONLY | O_DIRECTORY);
+		if (fd < 0)
+			continue;
+		seen++;
+		bool whole = !faccessat(fd, "device/infiniband_verbs/uverbs0/dev", R_OK, 0);
+		/* What is not whole has been moved away as a whole: it is on its way out. */
+		struct stat a, b;
+		ck_assert(whole || fstat(fd, &a) || stat(uverbs, &b) || a.st_ino != b.st_ino);
+		close(fd);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	ck_assert_uint_gt(seen, 0);
+}
+END_TEST
+
+START_TEST(test_tree_of_a_dead_daemon_is_replaced)
+{
+	uvd_sysfs_destroy(root);
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(uvd_sysfs_create(root, NULL) || add());
+	waitpid(pid, &status, 0);
+	ck_assert_int_eq(status, 0);
+	ck_assert(exists("class/infiniband/hfi1_0"));
+	ck_assert_int_eq(uvd_sysfs_create(root, NULL), 0);
+	ck_assert(!exists("class/infiniband/hfi1_0"));
+	ck_assert_int_eq(add(), 0);
+}
+END_TEST
+
+START_TEST(test_tree_of_a_living_daemon_is_ebusy)
+{
+	int ready[2], status;
+	char c;
+
+	uvd_sysfs_destroy(root);
+	ck_assert_int_eq(pipe(ready), 0);
+	pid_t pid = fork();
+	if (!pid) {
+		c = uvd_sysfs_create(root, NULL) || add();
+		if (write(ready[1], &c, 1) != 1)
+			_exit(1);
+		pause();
+	}
+	ck_assert_int_eq(read(ready[0], &c, 1), 1);
+	ck_assert_int_eq(c, 0);
+	ck_assert_int_eq(uvd_sysfs_create(root, NULL), -EBUSY);
+	uvd_sysfs_destroy(root); /* not ours to destroy */
+	ck_assert(exists("class/infiniband/hfi1_0"));
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+}
+END_TEST
+
+START_TEST(test_a_folder_with_other_files_is_refused_untouched)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/precious", base);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	strcat(path, "/file");
+	close(creat(path, 0644));
+	path[strlen(path) - 5] = 0;
+	ck_assert_int_eq(uvd_sysfs_create(path, NULL), -ENOTEMPTY);
+	uvd_sysfs_destroy(path);
+	strcat(path, "/file");
+	ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
+/* A link in a stale tree must not lead the removal out of it. */
+START_TEST(test_replacing_follows_no_link)
+{
+	char victim[160], cmd[512];
+
+	snprintf(victim, sizeof(victim), "%s/victim", base);
+	ck_assert_int_eq(mkdir(victim, 0755), 0);
+	snprintf(cmd, sizeof(cmd), "touch %s/file; ln -s %s %s/class/infiniband/hfi1_7", victim, victim, root);
+	run(cmd);
+	ck_assert_int_eq(uvd_sysfs_create(root, NULL), 0);
+	strcat(victim, "/file");
+	ck_assert_int_eq(access(victim, F_OK), 0);
+	ck_assert(!exists("class/infiniband/hfi1_7"));
+}
+END_TEST
+
+START_TEST(test_destroy_removes_the_tree)
+{
+	ck_assert_int_eq(add(), 0);
+	uvd_sysfs_destroy(root);
+	ck_assert_int_ne(access(root, F_OK), 0);
+}
+END_TEST
+
+/* In a mount namespace of its own, also without root (in a user namespace). */
+START_TEST(test_overlay_shows_the_device_below_sys_class)
+{
+	ck_assert_int_eq(add(), 0);
+	leave_mount_namespace();
+	ck_assert_int_eq(uvd_sysfs_overlay(root, NULL), 0);
+	ck_assert_int_eq(access("/sys/class/infiniband/hfi1_0/ports/1/lid", R_OK), 0);
+	ck_assert_int_eq(access("/sys/class/net", F_OK), 0);
+	ck_assert_ptr_nonnull(strstr(run("env -u SYSFS_PATH ibv_devices"), "hfi1_0"));
+	/* A second one takes the place of the first. */
+	ck_assert_int_eq(uvd_sysfs_overlay(root, NULL), 0);
+	uvd_sysfs_overlay_undo(root);
+	ck_assert_int_ne(access("/sys/class/infiniband/hfi1_0", F_OK), 0);
+	ck_assert_int_eq(access("/sys/class/net", F_OK), 0);
+}
+END_TEST
+
+START_TEST(test_overlay_refuses_a_path_that_it_cannot_say)
+{
+	ck_assert_int_eq(uvd_sysfs_overlay("/tmp/a:b", NULL), -EINVAL);
+	ck_assert_int_eq(uvd_sysfs_overlay("/tmp/a,upperdir=b", NULL), -EINVAL);
+	ck_assert_int_eq(uvd_sysfs_overlay("relative", NULL), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_devices_differ_in_guid_and_lid)
+{
+	struct uvd_device_config a, b;
+
+	uvd_config_default(&a, &uvd_persona_hfi1, 3);
+	uvd_config_default(&b, &uvd_persona_hfi1, 4);
+	ck_assert_str_eq(a.ibdev, "hfi1_3");
+	for (int i = 0; i < UVD_MAX_PORTS; i++)
+		for (int j = 0; j < UVD_MAX_PORTS; j++) {
+			ck_assert_int_ne(a.ports[i].lid, b.ports[j].lid);
+			ck_assert_mem_ne(&a.ports[i].gids[0], &b.ports[j].gids[0], 16);
+		}
+	ck_assert_int_eq(a.ports[0].lid, 4);
+	ck_assert_ptr_eq(uvd_persona_find("hfi1"), &uvd_persona_hfi1);
+	ck_assert_ptr_null(uvd_persona_find("hfi2"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("sysfs");
+	TCase *t = tcase_create("tree");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_stock_ibv_devices_lists_the_device);
+	tcase_add_test(t, test_stock_provider_of_the_persona_takes_the_device);
+	tcase_add_test(t, test_64_devices_are_listed);
+	tcase_add_test(t, test_files_have_the_kernels_formats);
+	tcase_add_test(t, test_every_user_may_read_under_any_umask);
+	tcase_add_test(t, test_a_taken_number_or_name_is_eexist_and_changes_nothing);
+	tcase_add_test(t, test_mtime_of_a_device_stays_when_others_come_and_go);
+	tcase_add_test(t, test_removed_device_leaves_nothing);
+	tcase_add_test(t, test_a_reader_never_sees_half_a_device);
+	tcase_add_test(t, test_tree_of_a_dead_daemon_is_replaced);
+	tcase_add_test(t, test_tree_of_a_living_daemon_is_ebusy);
+	tcase_add_test(t, test_a_folder_with_other_files_is_refused_untouched);
+	tcase_add_test(t, test_replacing_follows_no_link);
+	tcase_add_test(t, test_destroy_removes_the_tree);
+	tcase_add_test(t, test_overlay_shows_the_device_below_sys_class);
+	tcase_add_test(t, test_overlay_refuses_a_path_that_it_cannot_say);
+	suite_add_tcase(s, t);
+	t = tcase_create("persona");
+	tcase_add_test(t, test_devices_differ_in_guid_and_lid);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed ? 1 : 0;
+}
