@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A caller's memory, for the time of the call, and what /proc says about it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "client/maps.h"
+#include "client/proc.h"
+
+/* ---- memory by process_vm_readv() and process_vm_writev() -------------------------------------------------------- */
+
+/* A failure of any kind, a thread that is gone or that we may not touch included, is what a bad address is. */
+static int process_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	struct iovec local = { .iov_base = dst, .iov_len = len };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)src, .iov_len = len };
+
+	if (!c->tid || process_vm_readv(c->tid, &local, 1, &remote, 1, 0) != (ssize_t)len)
+		return -EFAULT;
+	return 0;
+}
+
+static int process_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	struct iovec local = { .iov_base = (void *)src, .iov_len = len };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)dst, .iov_len = len };
+
+	if (!c->tid || process_vm_writev(c->tid, &local, 1, &remote, 1, 0) != (ssize_t)len)
+		return -EFAULT;
+	return 0;
+}
+
+#define VECS_AT_ONCE 32
+
+static int process_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	struct iovec local[VECS_AT_ONCE], remote[VECS_AT_ONCE];
+
+	if (!c->tid)
+		return -EFAULT;
+	while (n) {
+		unsigned int now = n < VECS_AT_ONCE ? n : VECS_AT_ONCE;
+		size_t len = 0;
+
+		for (unsigned int i = 0; i < now; i++) {
+			local[i] = (struct iovec){ .iov_base = (void *)v[i].src, .iov_len = v[i].len };
+			remote[i] = (struct iovec){ .iov_base = (void *)(uintptr_t)v[i].addr, .iov_len = v[i].len };
+			len += v[i].len;
+		}
+		if (process_vm_writev(c->tid, local, now, remote, now, 0) != (ssize_t)len)
+			return -EFAULT;
+		v += now;
+		n -= now;
+	}
+	return 0;
+}
+
+const struct uvd_mem_ops uvd_mem_process = { .read = process_read, .write = process_write, .writev = process_writev };
+
+/* ---- memory by a /proc/TID/mem fd ------------------------------------------------------------------------------- */
+
+static int procfd_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	return uvd_memfd_read(c->memfd, dst, src, len);
+}
+
+static bool mapping_writable(const struct uvd_mapping *m, uint64_t end, void *arg)
+{
+	return m->write;
+}
+
+/* pwrite() on a mem file goes through read-only mappings: the kernel's copy_to_user would not. */
+static int procfd_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	struct uvd_maps maps;
+	int err;
+
+	if (!len)
+		return 0;
+	if (dst + len < dst || uvd_maps_open(&maps, c, true))
+		return -EFAULT;
+	err = uvd_maps_all(&maps, dst, dst + len, mapping_writable, NULL);
+	uvd_maps_close(&maps);
+	return err ? err : uvd_memfd_write(c->memfd, dst, src, len);
+}
+
+static int procfd_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < n && !err; i++)
+		err = procfd_write(c, v[i].addr, v[i].src, v[i].len);
+	return err;
+}
+
+const struct uvd_mem_ops uvd_mem_procfd = { .read = procfd_read, .write = procfd_write, .writev = procfd_writev };
+
+/* ---- our own memory --------------------------------------------------------------------------------------------- */
+
+static int self_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	memcpy(dst, (const void *)(uintptr_t)src, len);
+	return 0;
+}
+
+static int self_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	memcpy((void *)(uintptr_t)dst, src, len);
+	return 0;
+}
+
+static int self_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (v[i].len)
+			memcpy((void *)(uintptr_t)v[i].addr, v[i].src, v[i].len);
+	return 0;
+}
+
+const struct uvd_mem_ops uvd_mem_self = { .read = self_read, .write = self_write, .writev = self_writev };
+
+/* ---- identity --------------------------------------------------------------------------------------------------- */
+
+/* What stands behind "\nKey:" of a status file, or NULL. (The first line is the name, and has its line ends escaped.) */
+static const char *status_field(const char *status, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = status; (p = strchr(p, '\n')); p++)
+		if (!strncmp(p + 1, key, len) && p[1 + len] == ':')
+			return p + 2 + len;
+	return NULL;
+}
+
+static uint64_t status_number(const char *status, const char *key, int base)
+{
+	const char *p = status_field(status, key);
+
+	return p ? strtoull(p, NULL, base) : 0;
+}
+
+static void status_ids(const char *status, const char *key, unsigned int *real, unsigned int *effective,
+		       unsigned int *fs)
+{
+	const char *p = status_field(status, key);
+
+	if (!p || sscanf(p, "%u %u %*u %u", real, effective, fs) != 3)
+		*real = *effective = *fs = -1;
+}
+
+/* "Name:\ta\\nb\n..." */
+static void status_name(const char *status, char *comm, size_t size)
+{
+	const char *p = strchr(status, '\t');
+	size_t n = 0;
+
+	while (p && *++p && *p != '\n' && n < size - 1) {
+		if (*p == '\\' && p[1] && p[1] != '\n') {
+			p++;
+			comm[n++] = *p == 'n' ? '\n' : *p;
+		} else {
+			comm[n++] = *p;
+		}
+	}
+	comm[n] = 0;
+}
+
+int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id)
+{
+	char status[4096];
+	ssize_t n = uvd_proc_read(c, uvd_proc_tid(c), "status", status, sizeof(status));
+
+	memset(id, 0, sizeof(*id));
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : n;
+	id->tgid = status_number(status, "Tgid", 10);
+	if (!id->tgid)
+		return -ESRCH;
+	status_ids(status, "Uid", &id->uid, &id->euid, &id->fsuid);
+	status_ids(status, "Gid", &id->gid, &id->egid, &id->fsgid);
+	id->cap_eff = status_number(status, "CapEff", 16);
+	id->vm_pin_pages = status_number(status, "VmPin", 10) * 1024 / sysconf(_SC_PAGESIZE);
+	status_name(status, id->comm, sizeof(id->comm));
+	c->tgid = id->tgid;
+	return 0;
+}
+
+pid_t uvd_caller_tgid(struct uvd_caller *c)
+{
+	struct uvd_identity id;
+	int err;
+
+	if (c->tgid)
+		return c->tgid;
+	if (uvd_caller_is_self(c))
+		return c->tgid = getpid();
+	err = uvd_caller_identity(c, &id);
+	return err ? err : c->tgid;
+}
+
+bool uvd_caller_capable(struct uvd_caller *c, int cap)
+{
+	struct stat ours, theirs;
+	struct uvd_identity id;
+	int fd, err;
+
+	if (uvd_caller_identity(c, &id) || !(id.cap_eff >> cap & 1))
+		return false;
+	fd = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_PATH);
+	if (fd < 0) /* ENOENT: a kernel without user namespaces has only the initial one */
+		return fd == -ENOENT && stat("/proc/self/ns/user", &ours) && errno == ENOENT;
+	err = fstat(fd, &theirs) || stat("/proc/self/ns/user", &ours);
+	close(fd);
+	return !err && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+/* "Max locked memory         65536                65536                bytes" */
+static int memlock_from_limits(struct uvd_caller *c, uint64_t *bytes)
+{
+	static const char key[] = "Max locked memory";
+	char limits[4096], *p;
+	ssize_t n = uvd_proc_read(c, uvd_proc_tid(c), "limits", limits, sizeof(limits));
+
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : n;
+	p = strstr(limits, key);
+	if (!p)
+		return -ESRCH;
+	p += sizeof(key) - 1;
+	p += strspn(p, " ");
+	if (!strncmp(p, "unlimited", 9)) {
+		*bytes = RLIM_INFINITY;
+		return 0;
+	}
+	return sscanf(p, "%" SCNu64, bytes) == 1 ? 0 : -ESRCH;
+}
+
+int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes)
+{
+	pid_t tid = uvd_proc_tid(c);
+	struct rlimit limit;
+
+	if (!tid)
+		return -ESRCH;
+	if (!prlimit(tid, RLIMIT_MEMLOCK, NULL, &limit)) {
+		*bytes = limit.rlim_cur;
+		return 0;
+	}
+	return memlock_from_limits(c, bytes);
+}
+
+int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st)
+{
+	pid_t tid = uvd_proc_tid(c);
+	char name[32];
+	int path, err;
+
+	if (fd < 0 || !tid)
+		return -EBADF;
+	if (uvd_caller_is_self(c))
+		return fstat(fd, st) ? -EBADF : 0;
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	path = uvd_proc_open(c, tid, name, O_PATH);
+	if (path < 0)
+		return path == -ENOENT ? -EBADF : path;
+	err = fstat(path, st) ? -errno : 0;
+	close(path);
+	return err;
+}

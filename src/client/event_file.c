@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/event_file.h"
+
+#define EVENT_MAX_BYTES 64
+/* The kernel's queue has no limit. Some thousand unread events is what this gives. */
+#define BUFFER_BYTES (4 << 20)
+/* More than the buffer holds: a client that feeds its own end cannot keep us. */
+#define TAKE_BACK_MAX 65536
+
+struct uvd_event_file {
+	atomic_int refs;
+	size_t size;
+	pthread_mutex_t lock; /* of the pair, and of the order of the events in it */
+	int ours, theirs; /* -1: none */
+	dev_t dev; /* of theirs */
+	ino_t ino;
+};
+
+struct uvd_event_file *uvd_event_file_new(size_t size)
+{
+	struct uvd_event_file *f;
+
+	if (!size || size > EVENT_MAX_BYTES)
+		return NULL;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	atomic_init(&f->refs, 1);
+	f->size = size;
+	f->ours = f->theirs = -1;
+	pthread_mutex_init(&f->lock, NULL);
+	return f;
+}
+
+struct uvd_event_file *uvd_event_file_ref(struct uvd_event_file *f)
+{
+	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+	return f;
+}
+
+void uvd_event_file_put(struct uvd_event_file *f)
+{
+	if (!f || atomic_fetch_sub(&f->refs, 1) > 1)
+		return;
+	if (f->ours >= 0)
+		close(f->ours);
+	if (f->theirs >= 0)
+		close(f->theirs);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+int uvd_event_file_adopt(struct uvd_event_file *f, int ours, int theirs)
+{
+	int bytes = BUFFER_BYTES, err = 0;
+	struct stat st;
+
+	pthread_mutex_lock(&f->lock);
+	if (f->theirs >= 0)
+		err = -EBUSY;
+	else if (fstat(theirs, &st))
+		err = -errno;
+	else if (!S_ISSOCK(st.st_mode))
+		err = -EINVAL;
+	if (!err) {
+		f->ours = ours;
+		f->theirs = theirs;
+		f->dev = st.st_dev;
+		f->ino = st.st_ino;
+		/* What the client writes must not pile up here, nor descriptors that it sends. */
+		shutdown(ours, SHUT_RD);
+		if (setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+			(void)setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	}
+	pthread_mutex_unlock(&f->lock);
+	if (err) {
+		close(ours);
+		close(theirs);
+	}
+	return err;
+}
+
+int uvd_event_file_open(struct uvd_event_file *f)
+{
+	int pair[2], client, err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	client = fcntl(pair[1], F_DUPFD_CLOEXEC, 0);
+	if (client < 0) {
+		err = -errno;
+		close(pair[0]);
+		close(pair[1]);
+		return err;
+	}
+	err = uvd_event_file_adopt(f, pair[0], pair[1]);
+	if (err) {
+		close(client);
+		return err;
+	}
+	return client;
+}
+
+bool uvd_event_file_is(struct uvd_event_file *f, const struct stat *st)
+{
+	bool is;
+
+	pthread_mutex_lock(&f->lock);
+	is = f->theirs >= 0 && S_ISSOCK(st->st_mode) && st->st_dev == f->dev && st->st_ino == f->ino;
+	pthread_mutex_unlock(&f->lock);
+	return is;
+}
+
+/* Locked. */
+static int post(struct uvd_event_file *f, const void *event)
+{
+	ssize_t n;
+
+	if (f->ours < 0)
+		return -EPIPE;
+	do
+		n = send(f->ours, event, f->size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return 0;
+	return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -EPIPE;
+}
+
+int uvd_event_file_post(struct uvd_event_file *f, const void *event)
+{
+	int err;
+
+	pthread_mutex_lock(&f->lock);
+	err = post(f, event);
+	pthread_mutex_unlock(&f->lock);
+	return err;
+}
+
+/* Locked. One unread event; false: there is none. */
+static bool take(struct uvd_event_file *f, char *event)
+{
+	char bytes[EVENT_MAX_BYTES + 1];
+	ssize_t n;
+
+	do {
+		/* MSG_DONTWAIT: O_NONBLOCK is the client's to change, as the description is shared with it. */
+		n = recv(f->theirs, bytes, sizeof(bytes), MSG_DONTWAIT);
+		if (n < 0 && errno != EINTR)
+			return false;
+		if (!n)
+			return false;
+	} while (n != (ssize_t)f->size);
+	memcpy(event, bytes, f->size);
+	return true;
+}
+
+unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(const void *event, void *arg), void *arg)
+{
+	unsigned int removed = 0, kept = 0, room = 0;
+	char event[EVENT_MAX_BYTES], *keep = NULL;
+
+	pthread_mutex_lock(&f->lock);
+	for (unsigned int i = 0; f->theirs >= 0 && i < TAKE_BACK_MAX && take(f, event); i++) {
+		if (match(event, arg)) {
+			removed++;
+			continue;
+		}
+		if (kept == room) {
+			char *more = realloc(keep, (room ? 2 * room : 64) * f->size);
+
+			if (!more) { /* goes to the end: out of order, but not lost */
+				post(f, event);
+				break;
+			}
+			keep = more;
+			room = room ? 2 * room : 64;
+		}
+		memcpy(keep + kept++ * f->size, event, f->size);
+	}
+	for (unsigned int i = 0; i < kept; i++)
+		post(f, keep + i * f->size);
+	pthread_mutex_unlock(&f->lock);
+	free(keep);
+	return removed;
+}
+
+void uvd_event_file_hang_up(struct uvd_event_file *f)
+{
+	pthread_mutex_lock(&f->lock);
+	if (f->ours >= 0)
+		shutdown(f->ours, SHUT_RDWR);
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- does the client still hold it? ----------------------------------------------------------------------------- */
+
+/* Is one of the descriptors in this folder of /proc the socket? */
+static bool folder_has(const char *path, const char *target)
+{
+	DIR *dir = opendir(path);
+	struct dirent *d;
+	bool found = false;
+	char link[64];
+	ssize_t n;
+
+	if (!dir)
+		return false;
+	while (!found && (d = readdir(dir))) {
+		n = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
+		if (n <= 0)
+			continue;
+		link[n] = 0;
+		found = !strcmp(link, target);
+	}
+	closedir(dir);
+	return found;
+}
+
+/* Every thread is looked at: it may have a table of descriptors of its own. */
+static bool process_has(const char *pid, const char *target)
+{
+	char path[80];
+	struct dirent *d;
+	bool found = false;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return false;
+	while (!found && (d = readdir(tasks))) {
+		if (d->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/%.20s/task/%.20s/fd", pid, d->d_name);
+		found = folder_has(path, target);
+	}
+	closedir(tasks);
+	return found;
+}
+
+bool uvd_event_file_in_use(struct uvd_event_file *f)
+{
+	char target[64];
+	struct dirent *d;
+	bool found = false;
+	DIR *proc;
+
+	pthread_mutex_lock(&f->lock);
+	snprintf(target, sizeof(target), "socket:[%" PRIuMAX "]", (uintmax_t)f->ino);
+	pthread_mutex_unlock(&f->lock);
+	proc = opendir("/proc");
+	if (!proc)
+		return true; /* not known: then keep it */
+	while (!found && (d = readdir(proc)))
+		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && atoi(d->d_name) != getpid())
+			found = process_has(d->d_name, target);
+	closedir(proc);
+	return found;
+}

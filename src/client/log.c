@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The log. A line is put together first and written with one write(), so that lines of several threads and processes on
+ * the same file never mix.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+#define LINE_MAX_BYTES 1024
+#define BURST 10
+#define INTERVAL_NS (5 * 1000000000ll)
+
+struct uvd_log {
+	int fd;
+	enum uvd_log_level most;
+	char *name;
+	pthread_mutex_t lock; /* of what follows: the limit for messages that a client can cause */
+	int64_t begin; /* of the current interval; 0: none yet */
+	unsigned int printed, left_out;
+};
+
+struct uvd_log *uvd_log_new(int fd, const char *name, enum uvd_log_level most)
+{
+	struct uvd_log *log = calloc(1, sizeof(*log));
+
+	if (!log)
+		return NULL;
+	log->name = strdup(name ? name : "");
+	if (!log->name) {
+		free(log);
+		return NULL;
+	}
+	log->fd = fd;
+	log->most = most;
+	pthread_mutex_init(&log->lock, NULL);
+	return log;
+}
+
+static const char *level_word(enum uvd_log_level level)
+{
+	switch (level) {
+	case UVD_ERR:
+		return "error: ";
+	case UVD_WARN:
+		return "warning: ";
+	case UVD_DEBUG:
+		return "debug: ";
+	default:
+		return "";
+	}
+}
+
+static void write_line(struct uvd_log *log, enum uvd_log_level level, const char *fmt, va_list ap)
+{
+	char line[LINE_MAX_BYTES];
+	int saved_errno = errno;
+	size_t len, max = sizeof(line) - 1;
+	ssize_t ret;
+	int n;
+
+	n = snprintf(line, sizeof(line), "%s%s%s", log->name, *log->name ? ": " : "", level_word(level));
+	len = n < 0 ? 0 : (size_t)n > max ? max : (size_t)n;
+	n = vsnprintf(line + len, sizeof(line) - len, fmt, ap);
+	if (n > 0)
+		len = (size_t)n > max - len ? max : len + n;
+	/* A program's name is its own choice: it must not be able to forge a line or drive a terminal. */
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
+			line[i] = '?';
+	line[len++] = '\n';
+	do
+		ret = write(log->fd, line, len);
+	while (ret < 0 && errno == EINTR);
+	errno = saved_errno;
+}
+
+void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!log || level > log->most)
+		return;
+	va_start(ap, fmt);
+	write_line(log, level, fmt, ap);
+	va_end(ap);
+}
+
+/* May one more line of this interval go out? *left_out: how many of the last one did not, to be told now. */
+static bool within_limit(struct uvd_log *log, unsigned int *left_out)
+{
+	struct timespec ts;
+	int64_t now;
+	bool ok;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = ts.tv_sec * 1000000000ll + ts.tv_nsec;
+
+	*left_out = 0;
+	pthread_mutex_lock(&log->lock);
+	if (!log->begin || now - log->begin >= INTERVAL_NS) {
+		*left_out = log->left_out;
+		log->begin = now;
+		log->printed = log->left_out = 0;
+	}
+	ok = log->printed < BURST;
+	if (ok)
+		log->printed++;
+	else
+		log->left_out++;
+	pthread_mutex_unlock(&log->lock);
+	return ok;
+}
+
+static void tell_left_out(struct uvd_log *log, unsigned int n)
+{
+	if (n)
+		uvd_logf(log, UVD_WARN, "%u similar message%s left out", n, n == 1 ? "" : "s");
+}
+
+void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
+{
+	unsigned int left_out;
+	va_list ap;
+	bool ok;
+
+	if (!log || level > log->most)
+		return;
+	ok = within_limit(log, &left_out);
+	tell_left_out(log, left_out);
+	if (!ok)
+		return;
+	va_start(ap, fmt);
+	write_line(log, level, fmt, ap);
+	va_end(ap);
+}
+
+void uvd_log_free(struct uvd_log *log)
+{
+	if (!log)
+		return;
+	tell_left_out(log, log->left_out);
+	pthread_mutex_destroy(&log->lock);
+	free(log->name);
+	free(log);
+}

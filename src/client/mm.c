@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Address spaces that hold registered memory.
+ *
+ * Memory is reached through a /proc/PID/mem fd. It stays bound to the address space that it was opened on: after exec or
+ * exit it reads nothing, and it never reaches a process that got the pid later.
+ *
+ * Which account a caller belongs to is harder: nothing names an mm. So each keeps the processes that were seen in it
+ * (pid and start time), and a print of the exec that made it: its auxiliary vector, which is full of addresses that are
+ * random at each exec. A caller is in it if its print is the same (so neither it nor a process that shares its memory
+ * left by exec) and it is one of those processes, or shares memory with one (kcmp). The print cannot tell a forked child
+ * from its parent, the process can; the process cannot tell an exec, the print can.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <uverbsd/backend.h>
+
+#include "client/client.h"
+#include "client/proc.h"
+
+/*
+ * A process can forge its print (PR_SET_MM_MAP), and would so escape its account and cost us an fd each time. An honest
+ * one is in more than one only if it left by exec while another process stayed.
+ */
+#define SPACES_OF_A_PROCESS 4
+
+struct member {
+	struct member *next;
+	pid_t tgid;
+	uint64_t starttime;
+};
+
+struct uvd_mm {
+	struct uvd_mm_table *table;
+	struct uvd_mm *prev, *next;
+	atomic_int refs; /* reaches 0 only under the table's lock */
+	_Atomic uint64_t charged;
+	int memfd;
+	uint64_t print;
+	struct member *members;
+};
+
+struct uvd_mm_table {
+	pthread_mutex_t lock; /* of the list and of all members */
+	struct uvd_mm *first;
+	unsigned int refs; /* one for each mm, one for the owner */
+};
+
+struct uvd_mm_table *uvd_mm_table_new(void)
+{
+	struct uvd_mm_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	pthread_mutex_init(&t->lock, NULL);
+	t->refs = 1;
+	return t;
+}
+
+/* Unlocks. Frees the table after its last user. */
+static void table_put_unlock(struct uvd_mm_table *t)
+{
+	bool last = !--t->refs;
+
+	pthread_mutex_unlock(&t->lock);
+	if (!last)
+		return;
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+void uvd_mm_table_free(struct uvd_mm_table *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	table_put_unlock(t);
+}
+
+/* ---- which address space is it? --------------------------------------------------------------------------------- */
+
+static uint64_t fnv1a(const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	uint64_t hash = 0xcbf29ce484222325ull;
+
+	while (len--)
+		hash = (hash ^ *p++) * 0x100000001b3ull;
+	return hash;
+}
+
+static int take_print(struct uvd_caller *c, uint64_t *print)
+{
+	char auxv[1024];
+	ssize_t n = uvd_proc_read(c, uvd_proc_tid(c), "auxv", auxv, sizeof(auxv));
+
+	if (n < 0)
+		return n;
+	*print = fnv1a(auxv, n);
+	return 0;
+}
+
+/* Field 22 of /proc/PID/stat; 0: no such process. The name in field 2 may contain anything, so count from its end. */
+static uint64_t process_starttime(struct uvd_caller *c, pid_t tgid)
+{
+	char stat[1024], *p;
+
+	if (uvd_proc_read(c, tgid, "stat", stat, sizeof(stat)) < 0)
+		return 0;
+	p = strrchr(stat, ')');
+	for (int field = 2; p && field < 22; field++) {
+		p = strchr(p, ' ');
+		if (p)
+			p++;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+static bool shares_memory(pid_t a, pid_t b)
+{
+	return !syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
+}
+
+static bool has_process(const struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
+{
+	for (const struct member *m = mm->members; m; m = m->next)
+		if (m->tgid == tgid && m->starttime == starttime)
+			return true;
+	return false;
+}
+
+static bool has_relative(const struct uvd_mm *mm, struct uvd_caller *c)
+{
+	for (const struct member *m = mm->members; m; m = m->next)
+		if (shares_memory(uvd_proc_tid(c), m->tgid) && process_starttime(c, m->tgid) == m->starttime)
+			return true;
+	return false;
+}
+
+static int add_member(struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
+{
+	struct member *m = malloc(sizeof(*m));
+
+	if (!m)
+		return -ENOMEM;
+	*m = (struct member){ .next = mm->members, .tgid = tgid, .starttime = starttime };
+	mm->members = m;
+	return 0;
+}
+
+static void forget_gone_members(struct uvd_mm *mm, struct uvd_caller *c)
+{
+	for (struct member **p = &mm->members; *p;) {
+		struct member *m = *p;
+
+		if (process_starttime(c, m->tgid) == m->starttime) {
+			p = &m->next;
+		} else {
+			*p = m->next;
+			free(m);
+		}
+	}
+}
+
+/* Locked. */
+static struct uvd_mm *find(struct uvd_mm_table *t, struct uvd_caller *c, uint64_t print, pid_t tgid, uint64_t starttime)
+{
+	unsigned int spaces = 0;
+
+	for (struct uvd_mm *mm = t->first; mm; mm = mm->next)
+		if (has_process(mm, tgid, starttime) && uvd_mm_alive(mm) &&
+		    (mm->print == print || ++spaces == SPACES_OF_A_PROCESS))
+			return mm;
+	for (struct uvd_mm *mm = t->first; mm; mm = mm->next) {
+		if (mm->print != print || !uvd_mm_alive(mm) || !has_relative(mm, c))
+			continue;
+		forget_gone_members(mm, c);
+		/* Without memory for it, kcmp finds it again next time. */
+		(void)add_member(mm, tgid, starttime);
+		return mm;
+	}
+	return NULL;
+}
+
+/* Locked. Takes over memfd. */
+static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, uint64_t print, pid_t tgid, uint64_t starttime)
+{
+	struct uvd_mm *mm = calloc(1, sizeof(*mm));
+
+	if (!mm || add_member(mm, tgid, starttime)) {
+		free(mm);
+		return NULL;
+	}
+	mm->table = t;
+	mm->memfd = memfd;
+	mm->print = print;
+	atomic_init(&mm->refs, 1);
+	mm->next = t->first;
+	if (mm->next)
+		mm->next->prev = mm;
+	t->first = mm;
+	t->refs++;
+	return mm;
+}
+
+struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
+{
+	pid_t tid = uvd_proc_tid(c), tgid;
+	struct uvd_mm *mm = NULL;
+	uint64_t starttime, print;
+	int memfd, err;
+
+	if (!tid) {
+		errno = EFAULT;
+		return NULL;
+	}
+	tgid = uvd_caller_tgid(c);
+	if (tgid < 0) {
+		errno = -tgid;
+		return NULL;
+	}
+	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
+	memfd = uvd_proc_open(c, tid, "mem", O_RDWR);
+	if (memfd < 0) {
+		errno = memfd == -ENOENT ? ESRCH : -memfd;
+		return NULL;
+	}
+	starttime = process_starttime(c, tgid);
+	err = starttime ? take_print(c, &print) : -ESRCH;
+	if (!err && !uvd_memfd_alive(memfd))
+		err = -ESRCH;
+	if (!err) {
+		pthread_mutex_lock(&t->lock);
+		mm = find(t, c, print, tgid, starttime);
+		if (mm) {
+			uvd_mm_ref(mm);
+		} else {
+			mm = add(t, memfd, print, tgid, starttime);
+			if (mm)
+				memfd = -1;
+			else
+				err = -ENOMEM;
+		}
+		pthread_mutex_unlock(&t->lock);
+	}
+	if (memfd >= 0)
+		close(memfd);
+	errno = -err;
+	return mm;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------- */
+
+struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
+{
+	atomic_fetch_add_explicit(&mm->refs, 1, memory_order_relaxed);
+	return mm;
+}
+
+static void mm_free(struct uvd_mm *mm)
+{
+	struct member *m;
+
+	while ((m = mm->members)) {
+		mm->members = m->next;
+		free(m);
+	}
+	close(mm->memfd);
+	free(mm);
+}
+
+void uvd_mm_put(struct uvd_mm *mm)
+{
+	struct uvd_mm_table *t = mm->table;
+	int refs = atomic_load_explicit(&mm->refs, memory_order_relaxed);
+
+	while (refs > 1)
+		if (atomic_compare_exchange_weak_explicit(&mm->refs, &refs, refs - 1, memory_order_release,
+							  memory_order_relaxed))
+			return;
+	/* Perhaps the last one. Under the lock, so that uvd_mm_get() never finds one that is on its way out. */
+	pthread_mutex_lock(&t->lock);
+	if (atomic_fetch_sub(&mm->refs, 1) > 1) {
+		pthread_mutex_unlock(&t->lock);
+		return;
+	}
+	if (mm->prev)
+		mm->prev->next = mm->next;
+	else
+		t->first = mm->next;
+	if (mm->next)
+		mm->next->prev = mm->prev;
+	table_put_unlock(t);
+	mm_free(mm);
+}
+
+bool uvd_mm_alive(struct uvd_mm *mm)
+{
+	return uvd_memfd_alive(mm->memfd);
+}
+
+uint64_t uvd_mm_charge(struct uvd_mm *mm, int64_t pages)
+{
+	return atomic_fetch_add(&mm->charged, (uint64_t)pages) + pages;
+}
+
+int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
+{
+	return uvd_memfd_read(mm->memfd, dst, src, len);
+}
+
+int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
+{
+	return uvd_memfd_write(mm->memfd, dst, src, len);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who opened a file. The kernel compares pointers to credentials; we compare what can be seen from outside. Where that
+ * is not the same: a process that calls set*id to the ids it has already is somebody else for the kernel and the same
+ * for us; and an exec goes unseen while another process still shares the address space that was left (the child of a
+ * vfork() that opens the device and then execs).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "client/proc.h"
+
+int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
+{
+	struct uvd_identity id;
+	int err;
+
+	*o = (struct uvd_opener){ .fsuid = -1, .fsgid = -1, .memfd = -1, .pidfd = -1 };
+	if (!uvd_proc_tid(c))
+		return 0;
+	err = uvd_caller_identity(c, &id);
+	if (err)
+		return err;
+	o->tgid = id.tgid;
+	o->fsuid = id.fsuid;
+	o->fsgid = id.fsgid;
+	if (uvd_caller_is_self(c))
+		return 0;
+	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
+	o->memfd = uvd_proc_open(c, c->tid, "mem", O_RDONLY);
+	if (o->memfd < 0)
+		o->memfd = -1;
+	o->pidfd = syscall(SYS_pidfd_open, id.tgid, 0);
+	if (o->pidfd < 0)
+		o->pidfd = -1;
+	return 0;
+}
+
+void uvd_opener_drop(struct uvd_opener *o)
+{
+	if (o->memfd >= 0)
+		close(o->memfd);
+	if (o->pidfd >= 0)
+		close(o->pidfd);
+	o->memfd = o->pidfd = -1;
+	o->tgid = 0;
+}
+
+static bool same_process(const struct uvd_opener *o, const struct uvd_caller *c)
+{
+	if (c->tgid)
+		return c->tgid == o->tgid;
+	if (c->tid == o->tgid)
+		return true;
+	/* EPERM: the thread is one of that process, and we may not signal it. */
+	return o->tgid && c->tid && (!syscall(SYS_tgkill, o->tgid, c->tid, 0) || errno == EPERM);
+}
+
+static bool process_gone(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+bool uvd_opener_is(const struct uvd_opener *o, struct uvd_caller *c, uid_t fsuid, gid_t fsgid)
+{
+	const uid_t any = -1;
+
+	if (fsuid != any && o->fsuid != any && fsuid != o->fsuid)
+		return false;
+	if (fsgid != any && o->fsgid != any && fsgid != o->fsgid)
+		return false;
+	if (uvd_caller_is_self(c))
+		return !c->tgid || c->tgid == o->tgid;
+	if (!same_process(o, c))
+		return false;
+	if (o->memfd >= 0)
+		return uvd_memfd_alive(o->memfd);
+	return o->pidfd < 0 || !process_gone(o->pidfd);
+}

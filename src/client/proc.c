@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "client/proc.h"
+
+static int local_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	char path[64];
+	int fd;
+
+	if ((size_t)snprintf(path, sizeof(path), "/proc/%d/%s", (int)tid, name) >= sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+struct uvd_proc uvd_proc_local = { .open = local_open };
+
+bool uvd_caller_is_self(const struct uvd_caller *c)
+{
+	return c->mem == &uvd_mem_self;
+}
+
+pid_t uvd_proc_tid(const struct uvd_caller *c)
+{
+	return c->tid || !uvd_caller_is_self(c) ? c->tid : getpid();
+}
+
+int uvd_proc_open(const struct uvd_caller *c, pid_t tid, const char *name, int flags)
+{
+	struct uvd_proc *proc = c->proc ? c->proc : &uvd_proc_local;
+
+	return tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
+}
+
+ssize_t uvd_proc_read(const struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size)
+{
+	int fd = uvd_proc_open(c, tid, name, O_RDONLY);
+	size_t len = 0;
+	ssize_t n = 0;
+
+	if (fd < 0)
+		return fd;
+	while (len < size - 1) {
+		n = read(fd, (char *)buf + len, size - 1 - len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		len += n;
+	}
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	((char *)buf)[len] = 0;
+	return n < 0 ? n : (ssize_t)len;
+}
+
+/* A system call moves at most 2 GiB less a page. */
+#define MEMFD_STEP (1u << 30)
+
+int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len)
+{
+	while (len) {
+		size_t step = len < MEMFD_STEP ? len : MEMFD_STEP;
+		ssize_t n = pread(memfd, dst, step, (off_t)src);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EFAULT;
+		dst = (char *)dst + n;
+		src += n;
+		len -= n;
+	}
+	return 0;
+}
+
+int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len)
+{
+	while (len) {
+		size_t step = len < MEMFD_STEP ? len : MEMFD_STEP;
+		ssize_t n = pwrite(memfd, src, step, (off_t)dst);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -EFAULT;
+		src = (const char *)src + n;
+		dst += n;
+		len -= n;
+	}
+	return 0;
+}
+
+bool uvd_memfd_alive(int memfd)
+{
+	char byte;
+
+	/* Nothing is mapped at 0, so this costs no page fault: EIO from a living address space, 0 from a dead one. */
+	return pread(memfd, &byte, 1, 0) != 0;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+#include "client/client.h"
+#include "pin/pin.h"
+
+bool uvd_access_writable(unsigned int access)
+{
+	return access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
+			 IBV_ACCESS_MW_BIND);
+}
+
+/* The question most asked about RDMA: so the line has every number, and what to do. */
+static void log_over_limit(struct uvd_log *log, struct uvd_caller *c, const struct uvd_identity *id, uint64_t used,
+			   uint64_t asked, uint64_t limit)
+{
+	uint64_t kib = sysconf(_SC_PAGESIZE) / 1024;
+
+	uvd_log_limited(log, UVD_WARN,
+			"%s (pid %d, uid %u): no more memory can be registered (ENOMEM): "
+			"%" PRIu64 " KiB (%" PRIu64 " pages) in use, %" PRIu64 " KiB (%" PRIu64 " pages) asked for, "
+			"RLIMIT_MEMLOCK is %" PRIu64 " KiB (%" PRIu64 " pages); raise it: "
+			"\"ulimit -l unlimited\" in the shell, memlock in /etc/security/limits.conf, "
+			"or LimitMEMLOCK=infinity in the systemd unit",
+			id->comm, (int)id->tgid, id->uid, used * kib, used, asked * kib, asked, limit * kib, limit);
+}
+
+/* Adds the pages to mm's account if the limit allows it. */
+static int charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, uint64_t pages, uint64_t limit_bytes)
+{
+	uint64_t sum, limit = limit_bytes / sysconf(_SC_PAGESIZE);
+	struct uvd_identity id;
+	int err;
+
+	sum = uvd_mm_charge(mm, pages);
+	if (limit_bytes == (uint64_t)RLIM_INFINITY)
+		return 0;
+	err = uvd_caller_identity(c, &id);
+	if (!err) {
+		/* What a real adapter has pinned for it counts too: the kernel would see one sum. */
+		sum += id.vm_pin_pages;
+		if (sum <= limit || uvd_caller_capable(c, CAP_IPC_LOCK))
+			return 0;
+		log_over_limit(log, c, &id, sum - pages, pages, limit);
+		err = -ENOMEM;
+	}
+	uvd_mm_charge(mm, -(int64_t)pages);
+	return err;
+}
+
+int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t addr, uint64_t length,
+	    unsigned int access, struct uvd_umem *umem)
+{
+	uint64_t page = sysconf(_SC_PAGESIZE), end = addr + length, aligned_end = (end + page - 1) & -page;
+	uint64_t pages = (aligned_end - (addr & -page)) / page, limit;
+	bool writable = uvd_access_writable(access);
+	struct uvd_mm *mm;
+	int err;
+
+	if (end < addr || aligned_end < end)
+		return -EINVAL;
+	err = uvd_caller_memlock(c, &limit);
+	if (err)
+		return err;
+	if (!limit && !uvd_caller_capable(c, CAP_IPC_LOCK))
+		return -EPERM;
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return -EOPNOTSUPP;
+	if (!pages || pages > UINT_MAX)
+		return -EINVAL;
+
+	mm = uvd_mm_get(mms, c);
+	if (!mm)
+		return -errno;
+	err = charge(mm, c, log, pages, limit);
+	if (!err) {
+		err = uvd_check_range(c, addr, length, writable);
+		if (err)
+			uvd_mm_charge(mm, -(int64_t)pages);
+	}
+	if (err) {
+		uvd_mm_put(mm);
+		return err;
+	}
+	*umem = (struct uvd_umem){ .mm = mm, .addr = addr, .length = length, .pages = pages, .writable = writable };
+	return 0;
+}
+
+void uvd_unpin(struct uvd_umem *umem)
+{
+	if (!umem->mm)
+		return;
+	uvd_mm_charge(umem->mm, -(int64_t)umem->pages);
+	uvd_mm_put(umem->mm);
+	memset(umem, 0, sizeof(*umem));
+}
