@@ -47,6 +47,7 @@ struct uvd_device_config {
 	bool write_abi; /* answer the ioctl probe with ENOTTY, so that libibverbs uses write() */
 	__be64 node_guid, sys_image_guid;
 	char fw_ver[64], board_id[64];
+	uint32_t vendor_id, vendor_part_id, hw_ver; /* what query_device answers */
 	unsigned int num_ports, num_comp_vectors;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
 	struct uvd_limits limits;

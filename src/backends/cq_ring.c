@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include "backends/cq_ring.h"
+
+int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
+{
+	if (cq->cqe < 1 || cq->cqe > max)
+		return -EINVAL;
+	ring->wc = calloc(cq->cqe, sizeof(*ring->wc));
+	if (!ring->wc)
+		return -ENOMEM;
+	ring->size = cq->cqe;
+	pthread_mutex_init(&ring->lock, NULL);
+	return 0;
+}
+
+void uvd_cq_ring_destroy(struct uvd_cq_ring *ring)
+{
+	pthread_mutex_destroy(&ring->lock);
+	free(ring->wc);
+}
+
+static unsigned int pop(struct uvd_cq_ring *ring, unsigned int n, struct ibv_wc *wc)
+{
+	unsigned int i;
+
+	for (i = 0; i < n && ring->count; i++, ring->count--) {
+		wc[i] = ring->wc[ring->head];
+		if (++ring->head == ring->size)
+			ring->head = 0;
+	}
+	return i;
+}
+
+int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max)
+{
+	struct ibv_wc *wc, *old;
+
+	if (cqe < 1 || cqe > max)
+		return -EINVAL;
+	wc = calloc(cqe, sizeof(*wc));
+	if (!wc)
+		return -ENOMEM;
+
+	pthread_mutex_lock(&ring->lock);
+	if (ring->count > (unsigned int)cqe) {
+		pthread_mutex_unlock(&ring->lock);
+		free(wc);
+		return -EINVAL;
+	}
+	old = ring->wc;
+	ring->count = pop(ring, ring->count, wc);
+	ring->wc = wc;
+	ring->head = 0;
+	ring->size = cqe;
+	cq->cqe = cqe;
+	pthread_mutex_unlock(&ring->lock);
+	free(old);
+	return 0;
+}
+
+int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc)
+{
+	pthread_mutex_lock(&ring->lock);
+	n = n > 0 ? pop(ring, n, wc) : 0;
+	pthread_mutex_unlock(&ring->lock);
+	return n;
+}
+
+int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only)
+{
+	pthread_mutex_lock(&ring->lock);
+	/* Once armed for any completion it stays so: a later, narrower request must not lose one (IBTA C11-31). */
+	if (ring->armed != UVD_CQ_NEXT)
+		ring->armed = solicited_only ? UVD_CQ_SOLICITED : UVD_CQ_NEXT;
+	pthread_mutex_unlock(&ring->lock);
+	return 0;
+}
+
+bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited)
+{
+	bool notify = false;
+
+	pthread_mutex_lock(&ring->lock);
+	if (ring->count == ring->size) {
+		/* One event, not one for each lost completion: a client could fill its event file with them. */
+		notify = ring->overrun_due = !ring->overrun;
+		ring->overrun = true;
+		goto out;
+	}
+	ring->wc[(ring->head + (uint64_t)ring->count++) % ring->size] = *wc;
+	if (ring->armed == UVD_CQ_NEXT ||
+	    (ring->armed == UVD_CQ_SOLICITED && (solicited || wc->status != IBV_WC_SUCCESS))) {
+		ring->armed = UVD_CQ_IDLE;
+		ring->due++;
+		notify = true;
+	}
+out:
+	pthread_mutex_unlock(&ring->lock);
+	return notify;
+}
+
+void uvd_cq_ring_notify(struct uvd_cq_ring *ring, struct uvd_cq *cq)
+{
+	unsigned int due;
+	bool overrun;
+
+	pthread_mutex_lock(&ring->lock);
+	due = ring->due;
+	overrun = ring->overrun_due;
+	ring->due = 0;
+	ring->overrun_due = false;
+	pthread_mutex_unlock(&ring->lock);
+
+	while (due--)
+		if (cq->comp_handler)
+			cq->comp_handler(cq);
+	if (overrun && cq->event_handler)
+		cq->event_handler(cq, IBV_EVENT_CQ_ERR);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The backend that says yes to everything at once: for fuzzing the layers above it, and for measuring what they cost. It
+ * moves no data and looks at no memory. Keys and QP numbers are counters. A QP follows the state table. A send that is
+ * signalled completes with success within the post, so that a program that posts and polls runs, and both have the cost
+ * of a real queue; a receive is accepted and never completes.
+ */
+#include <errno.h>
+#include <string.h>
+#include "backends/cq_ring.h"
+
+struct null_cq {
+	struct uvd_cq cq;
+	struct uvd_cq_ring ring;
+};
+
+struct null_qp {
+	struct uvd_qp qp;
+	pthread_mutex_t lock; /* attr */
+	struct ibv_qp_attr attr;
+	bool sq_sig_all;
+};
+
+static int null_open(struct uvd_ibdev *dev)
+{
+	return 0;
+}
+
+static void null_close(struct uvd_ibdev *dev)
+{
+}
+
+static int null_alloc_context(struct uvd_context *context)
+{
+	return 0;
+}
+
+static void null_dealloc_context(struct uvd_context *context)
+{
+}
+
+static int null_pd(struct uvd_pd *pd)
+{
+	return 0;
+}
+
+static int null_reg_mr(struct uvd_mr *mr)
+{
+	static atomic_uint keys = 1;
+
+	mr->lkey = mr->rkey = atomic_fetch_add_explicit(&keys, 1, memory_order_relaxed);
+	return 0;
+}
+
+static int null_dereg_mr(struct uvd_mr *mr)
+{
+	return 0;
+}
+
+static int null_ah(struct uvd_ah *ah)
+{
+	return 0;
+}
+
+static int null_query_ah(struct uvd_ah *ah, struct ibv_ah_attr *attr)
+{
+	*attr = ah->attr;
+	return 0;
+}
+
+static int null_create_cq(struct uvd_cq *cq)
+{
+	return uvd_cq_ring_init(&((struct null_cq *)cq)->ring, cq, cq->context->dev->config.limits.max_cqe);
+}
+
+static int null_destroy_cq(struct uvd_cq *cq)
+{
+	uvd_cq_ring_destroy(&((struct null_cq *)cq)->ring);
+	return 0;
+}
+
+static int null_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc)
+{
+	return uvd_cq_ring_poll(&((struct null_cq *)cq)->ring, n, wc);
+}
+
+static int null_req_notify_cq(struct uvd_cq *cq, bool solicited_only)
+{
+	return uvd_cq_ring_arm(&((struct null_cq *)cq)->ring, solicited_only);
+}
+
+static int null_resize_cq(struct uvd_cq *cq, int cqe)
+{
+	return uvd_cq_ring_resize(&((struct null_cq *)cq)->ring, cq, cqe, cq->context->dev->config.limits.max_cqe);
+}
+
+static int null_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
+{
+	static atomic_uint numbers;
+	struct null_qp *qp = (struct null_qp *)base;
+
+	/* 0 and 1 are the management QPs'. */
+	base->qp_num = 2 + atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) % 0xfffff0;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->attr.qp_state = IBV_QPS_RESET;
+	qp->attr.cap = init->cap;
+	pthread_mutex_init(&qp->lock, NULL);
+	return 0;
+}
+
+static int null_destroy_qp(struct uvd_qp *base)
+{
+	pthread_mutex_destroy(&((struct null_qp *)base)->lock);
+	return 0;
+}
+
+static int null_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+	enum ibv_qp_state cur, next;
+	int err = 0;
+
+	pthread_mutex_lock(&qp->lock);
+	cur = mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->attr.qp_state;
+	next = mask & IBV_QP_STATE ? attr->qp_state : cur;
+	if (uvd_modify_qp_is_ok(cur, next, base->qp_type, mask)) {
+		qp->attr.qp_state = next;
+		if (mask & IBV_QP_PORT)
+			qp->attr.port_num = attr->port_num;
+		if (mask & IBV_QP_ACCESS_FLAGS)
+			qp->attr.qp_access_flags = attr->qp_access_flags;
+	} else {
+		err = -EINVAL;
+	}
+	pthread_mutex_unlock(&qp->lock);
+	return err;
+}
+
+static int null_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+
+	pthread_mutex_lock(&qp->lock);
+	*attr = qp->attr;
+	pthread_mutex_unlock(&qp->lock);
+	attr->cur_qp_state = attr->qp_state;
+	init->cap = attr->cap;
+	init->sq_sig_all = qp->sq_sig_all;
+	return 0;
+}
+
+static int null_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad)
+{
+	struct null_qp *qp = (struct null_qp *)base;
+	struct null_cq *cq = (struct null_cq *)base->send_cq;
+	bool notify = false;
+
+	for (; wr && cq; wr = wr->next) {
+		struct ibv_wc wc = {
+			.wr_id = wr->wr_id,
+			.status = IBV_WC_SUCCESS,
+			.opcode = IBV_WC_SEND,
+			.qp_num = base->qp_num,
+		};
+
+		if (qp->sq_sig_all || (wr->send_flags & IBV_SEND_SIGNALED))
+			notify |= uvd_cq_ring_add(&cq->ring, &wc, false);
+	}
+	if (notify)
+		uvd_cq_ring_notify(&cq->ring, &cq->cq);
+	return 0;
+}
+
+static int null_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	return 0;
+}
+
+static int null_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr)
+{
+	srq->attr = attr->attr;
+	return 0;
+}
+
+static int null_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	return 0;
+}
+
+static int null_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr)
+{
+	*attr = srq->attr;
+	return 0;
+}
+
+static int null_destroy_srq(struct uvd_srq *srq)
+{
+	return 0;
+}
+
+static int null_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	return 0;
+}
+
+static int null_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return 0;
+}
+
+const struct uvd_backend uvd_backend_null = {
+	.name = "null",
+	.size_context = sizeof(struct uvd_context),
+	.size_pd = sizeof(struct uvd_pd),
+	.size_mr = sizeof(struct uvd_mr),
+	.size_ah = sizeof(struct uvd_ah),
+	.size_cq = sizeof(struct null_cq),
+	.size_srq = sizeof(struct uvd_srq),
+	.size_qp = sizeof(struct null_qp),
+	.open = null_open,
+	.close = null_close,
+	.query_device = uvd_config_query_device,
+	.query_port = uvd_config_query_port,
+	.query_gid = uvd_config_query_gid,
+	.alloc_context = null_alloc_context,
+	.dealloc_context = null_dealloc_context,
+	.alloc_pd = null_pd,
+	.dealloc_pd = null_pd,
+	.reg_mr = null_reg_mr,
+	.dereg_mr = null_dereg_mr,
+	.create_ah = null_ah,
+	.destroy_ah = null_ah,
+	.query_ah = null_query_ah,
+	.create_cq = null_create_cq,
+	.destroy_cq = null_destroy_cq,
+	.poll_cq = null_poll_cq,
+	.req_notify_cq = null_req_notify_cq,
+	.resize_cq = null_resize_cq,
+	.create_srq = null_create_srq,
+	.modify_srq = null_modify_srq,
+	.query_srq = null_query_srq,
+	.destroy_srq = null_destroy_srq,
+	.post_srq_recv = null_post_srq_recv,
+	.create_qp = null_create_qp,
+	.modify_qp = null_modify_qp,
+	.query_qp = null_query_qp,
+	.destroy_qp = null_destroy_qp,
+	.post_send = null_post_send,
+	.post_recv = null_post_recv,
+	.attach_mcast = null_mcast,
+	.detach_mcast = null_mcast,
+};
