@@ -19,16 +19,18 @@ static int put_guid(int dir, const char *path, __be64 guid)
 {
 	uint64_t g = be64toh(guid);
 
-	return uvd_tree_put(dir, path, "%04x:%04x:%04x:%04x\n", (unsigned int)(g >> 48), (unsigned int)(g >> 32 & 0xffff),
-			    (unsigned int)(g >> 16 & 0xffff), (unsigned int)(g & 0xffff));
+	return uvd_tree_put(dir, path, "%04x:%04x:%04x:%04x\n", (unsigned int)(g >> 48),
+			    (unsigned int)(g >> 32 & 0xffff), (unsigned int)(g >> 16 & 0xffff),
+			    (unsigned int)(g & 0xffff));
 }
 
 static int put_gid(int dir, const char *path, const union ibv_gid *gid)
 {
 	const uint8_t *r = gid->raw;
 
-	return uvd_tree_put(dir, path, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", r[0],
-			    r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14], r[15]);
+	return uvd_tree_put(dir, path, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n",
+			    r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13],
+			    r[14], r[15]);
 }
 
 /* struct ibv_port_attr's codes, as "100 Gb/sec (4X EDR)". */
@@ -41,8 +43,8 @@ static int put_rate(int dir, const char *path, const struct uvd_port_config *por
 		uint8_t code;
 		unsigned int tenths; /* of a Gb/sec, each lane */
 		const char *name;
-	} speeds[] = { { 1, 25, "SDR" }, { 2, 50, "DDR" }, { 4, 100, "QDR" }, { 8, 100, "FDR10" }, { 16, 140, "FDR" },
-		       { 32, 250, "EDR" }, { 64, 500, "HDR" }, { 128, 1000, "NDR" } };
+	} speeds[] = { { 1, 25, "SDR" },   { 2, 50, "DDR" },   { 4, 100, "QDR" },  { 8, 100, "FDR10" },
+		       { 16, 140, "FDR" }, { 32, 250, "EDR" }, { 64, 500, "HDR" }, { 128, 1000, "NDR" } };
 	unsigned int w = 0, s = 0;
 
 	for (unsigned int i = 0; i < UVD_COUNT(widths); i++)
@@ -113,8 +115,8 @@ static int fill_bus_device(int dir, const struct uvd_device_config *config, cons
 
 	put(err, dir, "device/modalias", "%s\n", modalias);
 	put(err, dir, "device/numa_node", "-1\n");
-	if (sscanf(modalias, "pci:v%8xd%8xsv%8xsd%8xbc%2xsc%2xi%2x", &vendor, &device, &subvendor, &subdevice, &base, &sub,
-		   &iface) == 7) {
+	if (sscanf(modalias, "pci:v%8xd%8xsv%8xsd%8xbc%2xsc%2xi%2x", &vendor, &device, &subvendor, &subdevice, &base,
+		   &sub, &iface) == 7) {
 		put(err, dir, "device/vendor", "0x%04x\n", vendor);
 		put(err, dir, "device/device", "0x%04x\n", device);
 		put(err, dir, "device/subsystem_vendor", "0x%04x\n", subvendor);
@@ -142,7 +144,8 @@ int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const 
 	return err ? err : fill_bus_device(dir, config, persona->modalias);
 }
 
-int uvd_sysfs_fill_uverbs(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node)
+int uvd_sysfs_fill_uverbs(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona,
+			  dev_t node)
 {
 	char target[96];
 	int err = 0;

@@ -42,8 +42,8 @@ int uvd_sysfs_overlay(const char *root, struct uvd_log *log)
 	int n;
 
 	if (root[0] != '/' || strpbrk(root, ":,\\ ")) {
-		uvd_logf(log, UVD_ERR, "%s: an overlay needs an absolute path without colon, comma, backslash and blank",
-			 root);
+		uvd_logf(log, UVD_ERR,
+			 "%s: an overlay needs an absolute path without colon, comma, backslash and blank", root);
 		return -EINVAL;
 	}
 	uvd_sysfs_overlay_undo(root);

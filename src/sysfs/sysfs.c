@@ -104,7 +104,8 @@ static int take_over(int root, const char *path, struct uvd_log *log)
 	if (err == -ENOENT) {
 		err = uvd_tree_empty(root);
 		if (err == 0)
-			uvd_logf(log, UVD_ERR, "%s has other files in it: choose another folder for the sysfs tree", path);
+			uvd_logf(log, UVD_ERR, "%s has other files in it: choose another folder for the sysfs tree",
+				 path);
 		return err == 1 ? 0 : err ? err : -ENOTEMPTY;
 	}
 	if (err)
@@ -200,8 +201,8 @@ static int publish(int root, const struct names *n)
 	return err;
 }
 
-int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node,
-		  struct uvd_log *log)
+int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, const struct uvd_persona *persona,
+		  dev_t node, struct uvd_log *log)
 {
 	int root = open_root(path), err;
 	struct names n;

@@ -21,8 +21,8 @@ int uvd_sysfs_create(const char *root, struct uvd_log *log);
 /*
  * Publishes one device, all of it at once; node is what its node has for st_rdev. -EEXIST: the name or number is taken.
  */
-int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node,
-		  struct uvd_log *log);
+int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona,
+		  dev_t node, struct uvd_log *log);
 void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
 /* Removes the tree, if it is this process's or that of one which is gone. */
 void uvd_sysfs_destroy(const char *root);

@@ -22,6 +22,7 @@ int uvd_tree_empty(int dir);
 
 /* What class/infiniband/IBDEV and class/infiniband_verbs/uverbsN contain (device.c). */
 int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona);
-int uvd_sysfs_fill_uverbs(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona, dev_t node);
+int uvd_sysfs_fill_uverbs(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona,
+			  dev_t node);
 
 #endif
