@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "cuse_node.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+void uvd_cuse_node_name(struct uvd_cuse_node *node, int number)
+{
+	*node = (struct uvd_cuse_node){ .number = number };
+	snprintf(node->name, sizeof(node->name), "infiniband/uverbs%d", number);
+	snprintf(node->path, sizeof(node->path), "/dev/infiniband/uverbs%d", number);
+	snprintf(node->sysfs, sizeof(node->sysfs), "/sys/class/cuse/infiniband!uverbs%d", number);
+}
+
+const char *uvd_cuse_node_taken(const struct uvd_cuse_node *node)
+{
+	char kernel[64];
+
+	snprintf(kernel, sizeof(kernel), "/sys/class/infiniband_verbs/uverbs%d", node->number);
+	if (!access(node->sysfs, F_OK))
+		return "another CUSE device has that name";
+	if (!access(kernel, F_OK))
+		return "the kernel has an RDMA device of that name";
+	if (!access(node->path, F_OK))
+		return "there is a node of that name already";
+	return NULL;
+}
+
+static int read_rdev(struct uvd_cuse_node *node)
+{
+	unsigned int major_, minor_;
+	char path[96];
+	int n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/dev", node->sysfs);
+	f = fopen(path, "re");
+	if (!f)
+		return -errno;
+	n = fscanf(f, "%u:%u", &major_, &minor_);
+	fclose(f);
+	if (n != 2)
+		return -EIO;
+	node->rdev = makedev(major_, minor_);
+	return 0;
+}
+
+/* Where /dev is no devtmpfs (in a container) nobody makes nodes for us. */
+static int make(struct uvd_cuse_node *node, struct uvd_log *log)
+{
+	mkdir("/dev/infiniband", 0755);
+	if (mknod(node->path, S_IFCHR | 0600, node->rdev)) {
+		uvd_logf(log, UVD_ERR, "cannot make %s: %s", node->path, strerror(errno));
+		return -errno;
+	}
+	node->made = 1;
+	return 0;
+}
+
+int uvd_cuse_node_verify(struct uvd_cuse_node *node, struct uvd_log *log)
+{
+	int err = read_rdev(node);
+	struct stat st;
+
+	if (err) {
+		uvd_logf(log, UVD_ERR, "CUSE did not make a device %s: %s/dev: %s", node->name, node->sysfs, strerror(-err));
+		return err;
+	}
+	if (lstat(node->path, &st))
+		return errno == ENOENT ? make(node, log) : -errno;
+	return S_ISCHR(st.st_mode) && st.st_rdev == node->rdev ? 0 : -EEXIST;
+}
+
+int uvd_cuse_node_permit(const struct uvd_cuse_node *node, unsigned int mode, gid_t group, struct uvd_log *log)
+{
+	if ((group == (gid_t)-1 || !lchown(node->path, -1, group)) && !chmod(node->path, mode))
+		return 0;
+	uvd_logf(log, UVD_ERR, "cannot set the mode or group of %s: %s", node->path, strerror(errno));
+	return -errno;
+}
+
+void uvd_cuse_node_remove(struct uvd_cuse_node *node)
+{
+	if (node->made)
+		unlink(node->path);
+	node->made = 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Names and numbers of device nodes. CUSE says nothing when a name is taken: a second session of the same name just ends,
+ * and a node of the kernel's own stays in front of ours. So look before, and compare afterwards.
+ */
+#ifndef UVD_CUSE_NODE_H
+#define UVD_CUSE_NODE_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct uvd_log;
+
+struct uvd_cuse_node {
+	int number;
+	char name[32]; /* infiniband/uverbs0 */
+	char path[48]; /* /dev/infiniband/uverbs0 */
+	char sysfs[64]; /* /sys/class/cuse/infiniband!uverbs0 */
+	dev_t rdev;
+	int made; /* by us, because nobody does here */
+};
+
+void uvd_cuse_node_name(struct uvd_cuse_node *node, int number);
+/* Who has it, in words, or NULL: it is free. */
+const char *uvd_cuse_node_taken(const struct uvd_cuse_node *node);
+/*
+ * After the session's start: finds rdev and makes sure that the node is the session's. 0; -EEXIST: something else is there;
+ * another negative errno. The log has been told, but for -EEXIST.
+ */
+int uvd_cuse_node_verify(struct uvd_cuse_node *node, struct uvd_log *log);
+int uvd_cuse_node_permit(const struct uvd_cuse_node *node, unsigned int mode, gid_t group, struct uvd_log *log);
+/* Removes a node that verify() has made. */
+void uvd_cuse_node_remove(struct uvd_cuse_node *node);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Grants over CUSE: a new event file's fd for a client that waits in a call on the device. CUSE cannot pass one, so the
+ * waiting thread is borrowed (borrow.h) and makes the socket pair itself; we take copies of both ends, and it closes the
+ * end that is ours.
+ *
+ * A client can be slow, stopped or dying, so each grant has a thread of its own, for well under a millisecond as a rule.
+ */
+#ifndef UVD_GRANT_H
+#define UVD_GRANT_H
+
+#include <stdbool.h>
+#include "dispatch/dispatch.h"
+
+struct uvd_grants;
+struct uvd_log;
+
+/* One grant. Belongs to the grant from uvd_grants_start() until done() is called. */
+struct uvd_grant_job {
+	struct uvd_call *call; /* grant.uobj is set */
+	/*
+	 * Answers the system call that the client waits in; once a job. Not 0: the client was not waiting any more, and must
+	 * be left alone.
+	 */
+	int (*reply)(struct uvd_grant_job *job, long result);
+	void (*done)(struct uvd_grant_job *job); /* the last use of the job */
+	/* The grant's own. */
+	struct uvd_grants *grants;
+	struct uvd_grant_job *prev, *next;
+	unsigned int ticks;
+	bool answered;
+};
+
+struct uvd_grant_counters {
+	unsigned long granted, fell_back, gone, late;
+	unsigned int under_way;
+};
+
+/* enabled: false where no client may be traced: every start is refused. NULL: no memory. */
+struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log);
+/* None is under way. */
+void uvd_grants_free(struct uvd_grants *g);
+/* false: refused, the job is untouched. The caller ends the call with uvd_call_granted(call, -EPERM). */
+bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
+/* Refuses new grants and waits, at most so long, for those under way. false: some still are. */
+bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds);
+void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters);
+
+#endif
