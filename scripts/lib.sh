@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+# What scripts/demo and scripts/test share: sourced from the top of the project.
+
+say() { printf '\n== %s\n' "$*" >&2; }
+die() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }
+
+as_root() {
+	if ((EUID == 0)); then
+		"$@"
+	elif [[ -t 0 ]]; then
+		sudo "$@"
+	else
+		sudo -n "$@"
+	fi
+}
+
+# packages SECTION...: their names in scripts/packages
+packages() {
+	awk -v want=" $* " '/^\[/ { on = index(want, " " substr($1, 2, length($1) - 2) " ") } /^[a-z]/ && on' scripts/packages
+}
+
+# install SECTION...: what is missing, and only then with apt
+install_missing() {
+	local missing=() p
+	for p in $(packages "$@"); do
+		[[ $(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null) == installed ]] || missing+=("$p")
+	done
+	((${#missing[@]})) || return 0
+	say "installing ${missing[*]}"
+	if ! as_root apt-get -q update </dev/null ||
+		! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${missing[@]}" \
+			</dev/null; then
+		die "apt-get could not install: ${missing[*]}"
+	fi
+}
+
+# build DIR [MESON OPTION...]
+build() {
+	local dir=$1
+	shift
+	if [[ ! -e $dir/build.ninja ]]; then
+		rm -rf "$dir"	# a set-up that was cut short
+		meson setup "$dir" "$@" || return
+	fi
+	ninja -C "$dir"
+}

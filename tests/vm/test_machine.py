@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The files in contrib/ on a real kernel with real CUSE. For the virtual machine: they change /etc and load modules."""
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
+NODE = pathlib.Path("/dev/infiniband/uverbs63")
+
+
+def wait_for(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+def netlink_rdma():
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20)
+
+
+def loaded(module):
+    return any(line.split()[0] == module for line in open("/proc/modules"))
+
+
+@pytest.fixture
+def udevd():
+    daemon = subprocess.Popen(["/usr/lib/systemd/systemd-udevd"], stderr=subprocess.PIPE)
+    wait_for(lambda: pathlib.Path("/run/udev/control").exists())
+    yield
+    daemon.terminate()
+    daemon.wait()
+
+
+def test_udev_rule_opens_the_node_to_everybody(udevd):
+    rules = pathlib.Path("/run/udev/rules.d")
+    rules.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "contrib/udev/60-uverbsd.rules", rules)
+    subprocess.run(["udevadm", "control", "--reload"], check=True, timeout=60)
+    # Another program's device, so that nobody but udev changes the mode.
+    device = subprocess.Popen([BUILD / "bench/null_cuse", "infiniband/" + NODE.name])
+    try:
+        wait_for(NODE.exists)
+        subprocess.run(["udevadm", "settle", "--timeout=20"], check=True, timeout=60)
+        assert stat.S_IMODE(NODE.stat().st_mode) == 0o666
+    finally:
+        device.terminate()
+        device.wait(timeout=20)
+
+
+def test_modprobe_conf_keeps_netlink_discovery_from_winning():
+    conf = pathlib.Path("/etc/modprobe.d/uverbsd.conf")
+    assert not loaded("ib_core")
+    shutil.copy(ROOT / "contrib/modprobe.d/uverbsd.conf", conf)
+    with pytest.raises(OSError):
+        netlink_rdma()
+    assert not loaded("ib_core")
+    conf.unlink()
+    netlink_rdma().close()  # without the file, opening it loads the module
+    assert loaded("ib_core")
+    subprocess.run(["modprobe", "-r", "ib_core"], check=True, timeout=60)
+
+
+def test_tmpfiles_make_the_runtime_folder():
+    subprocess.run(["systemd-tmpfiles", "--create", ROOT / "contrib/tmpfiles.d/uverbsd.conf"], check=True, timeout=60)
+    s = os.stat("/run/uverbsd")
+    assert (s.st_uid, s.st_gid, stat.S_IMODE(s.st_mode)) == (0, 0, 0o755)
+
+
+def test_published_tree_on_the_stock_kernel():
+    """The C tests of the tree, here for the overlay on Debian's kernel."""
+    subprocess.run([BUILD / "tests/sysfs/test_sysfs"], check=True, timeout=240)
