@@ -93,11 +93,15 @@ struct uvd_req {
 	struct { uint64_t addr; uint16_t at, len; } outs[UVD_REQ_MAX_OUT];
 	unsigned int num_outs;
 	size_t staged;
-	uint64_t in_addr; /* IOCTL: of core_in in the client; its struct ib_uverbs_ioctl_hdr's attributes */
-	uint64_t user_attrs;
-	struct ib_uverbs_attr *uattrs; /* our copy of them, num_uattrs */
+	size_t in_used; /* of in */
+	uint64_t core_in_addr; /* INVOKE_WRITE: where core_in came from */
+	uint64_t user_attrs; /* IOCTL: the client's attributes */
+	struct ib_uverbs_attr *uattrs; /* our copy of them */
 	unsigned int num_uattrs;
-	bool has_grant; /* uvd_req_grant() was called */
+	int new_attr; /* that gets the new object's handle, -1: none */
+	uint64_t written[4]; /* bits: attributes that get VALID_OUTPUT */
+	bool has_grant; /* uvd_req_grant() was called, with this: */
+	struct uvd_grant grant;
 	const char *bad_field; /* for the log: what was wrong */
 	uint64_t bad_value;
 	void *allocated; /* list of uvd_req_alloc() blocks */
@@ -126,7 +130,7 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
  * src is copied.
  */
 int uvd_core_out(struct uvd_req *req, const void *src, size_t size);
-/* Bytes of core output written at once at offset `at`, however long (POLL_CQ). */
+/* Bytes of core output at offset `at`, however long (POLL_CQ). */
 int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size);
 
 /* ---- the provider's part, all fronts ----------------------------------------------------------------------------- */
@@ -153,6 +157,8 @@ int uvd_attr_flags(struct uvd_req *req, uint16_t id, uint64_t allowed, uint64_t 
 struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id);
 /* Those behind an IDRS_ARRAY; *num is 0 if it was not sent. */
 struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num);
+/* Where the attribute's data field is in the client: there the number of a new fd goes. */
+uint64_t uvd_attr_addr(struct uvd_req *req, uint16_t id);
 /* The attribute's memory was written by another way: VALID_OUTPUT (uverbs_output_written()). */
 void uvd_attr_written(struct uvd_req *req, uint16_t id);
 /* uverbs_copy_to(): min(size, len) bytes, and VALID_OUTPUT. -ENOENT: not sent. Stages, or writes through if large. */

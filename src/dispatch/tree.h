@@ -13,6 +13,7 @@ struct uvd_log;
 
 struct uvd_tree_attr {
 	const struct uvd_attr_row *row;
+	const char *owner;
 	uint16_t slot; /* in struct uvd_req's attrs */
 };
 

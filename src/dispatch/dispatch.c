@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The end of every request: outputs, then commit or abort, then one line in the log if it failed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
+
+#include "dispatch/internal.h"
+
+static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int err)
+{
+	struct uvd_log *log = req->dev->engine->log;
+	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
+	const char *dev = req->dev->config.ibdev;
+
+	/* Asking for what a device does not have is how programs find out: EPROTONOSUPPORT is no fault of theirs. */
+	if (req->bad_field && err != -EPROTONOSUPPORT)
+		uvd_log_limited(log, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): errno %d, pid %d", dev, name,
+				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value, -err,
+				uvd_caller_tgid(req->caller));
+	else
+		uvd_log_limited(log, UVD_DEBUG, "%s: %s: errno %d, %s %lld, thread %d", dev, name, -err,
+				req->bad_field ? req->bad_field : "", (long long)req->bad_value, req->caller->tid);
+}
+
+static void context_drop(struct uvd_req *req)
+{
+	const struct uvd_backend *ops = req->dev->ib.ops;
+
+	if (!req->new_context)
+		return;
+	if (ops->dealloc_context)
+		ops->dealloc_context(req->new_context);
+	free(req->new_context);
+	req->new_context = NULL;
+}
+
+/* The file gets its context, if no other call was first (context-03). */
+static int context_publish(struct uvd_req *req)
+{
+	struct uvd_file *file = req->file;
+	int err = 0;
+
+	if (!req->new_context)
+		return 0;
+	pthread_mutex_lock(&file->context_lock);
+	if (atomic_load(&file->context))
+		err = uvd_bad(req, -EINVAL, "context", 1);
+	else
+		atomic_store(&file->context, req->new_context);
+	pthread_mutex_unlock(&file->context_lock);
+	if (!err)
+		req->new_context = NULL;
+	return err;
+}
+
+/* Commits or aborts. */
+static long end(struct uvd_req *req, int err, long result)
+{
+	void **block, **next;
+
+	if (!err)
+		err = context_publish(req);
+	uvd_objects_release(req, !err, false);
+	context_drop(req);
+	for (block = req->allocated; block; block = next) {
+		next = *block;
+		free(block);
+	}
+	req->allocated = NULL;
+	if (!err)
+		return result;
+	log_failure(req, err);
+	return err;
+}
+
+long uvd_req_finish(struct uvd_req *req, int err, long result)
+{
+	struct uvd_call *call = req->call;
+	int fault = uvd_out_flush(req);
+
+	if (fault)
+		err = fault;
+	if (!err && req->new_context && atomic_load(&req->file->context))
+		err = uvd_bad(req, -EINVAL, "context", 1);
+	if (err || !req->has_grant)
+		return end(req, err, result);
+	/* The new fd's object waits for its fd; what else the request holds is let go meanwhile. */
+	uvd_objects_release(req, true, true);
+	call->grant = req->grant;
+	call->result = result;
+	return result;
+}
+
+static int write_number(struct uvd_req *req, int64_t number)
+{
+	const struct uvd_grant *g = &req->grant;
+	int32_t narrow = number;
+	int err = g->wide ? uvd_caller_write(req->caller, g->addr, &number, sizeof(number)) :
+			    uvd_caller_write(req->caller, g->addr, &narrow, sizeof(narrow));
+
+	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
+}
+
+/* No fd could be put into the client: libibverbs takes -2 for "no asynchronous events", and goes on. */
+static void fall_back(struct uvd_req *req)
+{
+	for (unsigned int i = 0; i < req->num_objects; i++) {
+		if (req->objects[i].uobj != req->grant.uobj)
+			continue;
+		uvd_uobject_abort(req->objects[i].uobj, req->objects[i].hw);
+		req->objects[i].uobj = NULL;
+	}
+}
+
+long uvd_call_granted(struct uvd_call *call, int fd)
+{
+	struct uvd_req *req = &call->req;
+	int err;
+
+	call->grant.uobj = NULL;
+	if (fd == -EMFILE || fd == -ENFILE) {
+		err = fd;
+	} else if (fd < 0 && !req->grant.may_fall_back) {
+		err = -EOPNOTSUPP;
+	} else {
+		err = write_number(req, fd >= 0 ? fd : -2);
+		if (!err && fd < 0)
+			fall_back(req);
+	}
+	return end(req, err, call->result);
+}

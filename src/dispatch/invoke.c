@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Two methods of UVERBS_OBJECT_DEVICE that are the dispatcher's own: write() commands in an ioctl, and the list of handles. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
+#include "dispatch/internal.h"
+#include "dispatch/steps.h"
+
+/* All of core_in at once, before the command's first step, which reads it first anyway. See uvd_core_in() for faults. */
+static int read_core_in(struct uvd_req *req, const struct uvd_attr *attr)
+{
+	uint8_t *buf;
+
+	req->core_in_addr = attr->data;
+	if (attr->len <= sizeof(attr->data)) {
+		req->core_in.buf = (const uint8_t *)&attr->data;
+		return 0;
+	}
+	buf = uvd_req_in_buffer(req, attr->len);
+	if (!buf)
+		return -ENOMEM;
+	if (!uvd_req_read(req, buf, attr->data, attr->len))
+		req->core_in.buf = buf;
+	return 0;
+}
+
+int uvd_step_invoke_write(struct uvd_req *req)
+{
+	const struct uvd_attr *in = uvd_attr_get(req, UVERBS_ATTR_CORE_IN), *out = uvd_attr_get(req, UVERBS_ATTR_CORE_OUT);
+	const struct uvd_tree_write *write;
+	const struct uvd_write_row *row;
+	uint64_t command;
+	int err = uvd_attr_const(req, UVERBS_ATTR_WRITE_CMD, UINT32_MAX, &command);
+
+	if (!err)
+		err = uvd_write_find(req->dev->tree, command, &write);
+	if (err)
+		return err;
+	row = write->row;
+	if (!row)
+		return -EOPNOTSUPP;
+	req->front = UVD_FRONT_INVOKE_WRITE;
+	req->write = row;
+	req->name = row->name;
+	req->core_in.len = in ? in->len : 0;
+	req->core_out.len = out ? out->len : 0;
+	if (out) {
+		req->core_out.addr = out->data;
+		req->core_out.attr = out->index;
+	}
+	/* Extended commands have no least size (write-09). Without any input it is libibverbs asking which ABI there is. */
+	if (!(row->flags & UVD_WRITE_EX) && (req->core_in.len < row->req_size || req->core_out.len < row->resp_size))
+		return in ? uvd_bad(req, -ENOSPC, "core_in or core_out", req->core_in.len) : -ENOSPC;
+	err = in ? read_core_in(req, in) : 0;
+	return err ? err : uvd_run_steps(req, row->steps);
+}
+
+int uvd_step_info_handles(struct uvd_req *req)
+{
+	const struct uvd_attr *list = uvd_attr_get(req, UVERBS_ATTR_INFO_HANDLES_LIST);
+	const struct uvd_tree_object *object;
+	uint64_t id, total;
+	uint32_t *ids;
+	int err;
+
+	if (!list || !list->len || list->len % sizeof(*ids))
+		return uvd_bad(req, -EINVAL, "UVERBS_ATTR_INFO_HANDLES_LIST", list ? list->len : 0);
+	err = uvd_attr_const(req, UVERBS_ATTR_INFO_OBJECT_ID, UINT16_MAX, &id);
+	if (err)
+		return err;
+	if (id == UINT16_MAX)
+		return uvd_bad(req, -ENOMSG, "UVERBS_ATTR_INFO_OBJECT_ID", id);
+	object = uvd_tree_object(req->dev->tree, id);
+	if (!object)
+		return uvd_bad(req, -ENOENT, "UVERBS_ATTR_INFO_OBJECT_ID", id);
+	ids = uvd_req_alloc(req, list->len);
+	if (!ids)
+		return -ENOMEM;
+	total = uvd_file_list(req->file, object->row, ids, list->len / sizeof(*ids));
+	err = uvd_attr_copy_to(req, UVERBS_ATTR_INFO_HANDLES_LIST, ids, total * sizeof(*ids));
+	return err ? err : uvd_attr_copy_to(req, UVERBS_ATTR_INFO_TOTAL_HANDLES, &total, sizeof(total));
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The objects that a request touches: remembered as they are begun or looked up, and let go in one place. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
+#include "dispatch/internal.h"
+
+enum { MORE = 64, ANY_OBJECT = 0xffff /* UVERBS_IDR_ANY_OBJECT */ };
+
+/* Where a command names more objects than a request has room for: address handles of a long list of sends. */
+struct uvd_req_objects {
+	struct uvd_req_objects *next;
+	unsigned int num;
+	struct uvd_req_object objects[MORE];
+};
+
+/* Room is found before the object is: what was begun cannot be forgotten. */
+static struct uvd_req_object *reserve(struct uvd_req *req, unsigned int **count)
+{
+	struct uvd_req_objects *more = req->more_objects;
+
+	if (req->num_objects < UVD_REQ_MAX_OBJECTS) {
+		*count = &req->num_objects;
+		return &req->objects[req->num_objects];
+	}
+	if (!more || more->num == MORE) {
+		more = uvd_req_alloc(req, sizeof(*more));
+		if (!more)
+			return NULL;
+		more->next = req->more_objects;
+		req->more_objects = more;
+	}
+	*count = &more->num;
+	return &more->objects[more->num];
+}
+
+static int object_row(struct uvd_req *req, uint16_t object, const struct uvd_object_row **row)
+{
+	const struct uvd_tree_object *to;
+
+	*row = NULL;
+	if (object == ANY_OBJECT)
+		return 0;
+	to = uvd_tree_object(req->dev->tree, object);
+	if (!to)
+		return -EINVAL;
+	*row = to->row;
+	return 0;
+}
+
+int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
+{
+	const struct uvd_object_row *row;
+	struct uvd_req_object *slot;
+	unsigned int *count;
+	int err = object_row(req, object, &row);
+
+	if (err)
+		return uvd_bad(req, err, "object", object);
+	slot = reserve(req, &count);
+	if (!slot)
+		return -ENOMEM;
+	err = req->new_context ? uvd_uobject_begin_early(req->file, row, out) : uvd_uobject_begin(req->file, row, out);
+	if (err)
+		return err;
+	*slot = (struct uvd_req_object){ .uobj = *out, .access = UVD_ACCESS_NEW };
+	++*count;
+	return 0;
+}
+
+int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out)
+{
+	const struct uvd_object_row *row;
+	struct uvd_req_object *slot;
+	unsigned int *count;
+	int err = object_row(req, object, &row);
+
+	if (err)
+		return err;
+	slot = reserve(req, &count);
+	if (!slot)
+		return -ENOMEM;
+	if (row && row->cls == UVD_CLASS_FD) {
+		if (id != (int)id)
+			return -EINVAL;
+		if (access != UVD_ACCESS_READ)
+			return -EOPNOTSUPP;
+		err = uvd_uobject_get_fd(req->file, req->caller, row, id, out);
+	} else {
+		err = uvd_uobject_get(req->file, row, id, access, out);
+	}
+	if (err)
+		return err;
+	*slot = (struct uvd_req_object){ .uobj = *out, .access = access };
+	++*count;
+	return 0;
+}
+
+static int name_bad_object(struct uvd_req *req, int err, uint16_t object, int64_t id)
+{
+	const struct uvd_tree_object *to = uvd_tree_object(req->dev->tree, object);
+
+	return err ? uvd_bad(req, err, to ? to->row->name : "object", id) : 0;
+}
+
+int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out)
+{
+	return name_bad_object(req, uvd_req_lookup(req, object, id, access, out), object, id);
+}
+
+int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out)
+{
+	return uvd_req_get(req, object, fd, UVD_ACCESS_READ, out);
+}
+
+int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd_uobject **out)
+{
+	struct uvd_uobject *uobj;
+	int err = uvd_req_lookup(req, object, id, UVD_ACCESS_DESTROY, &uobj);
+
+	if (!err)
+		err = uvd_uobject_destroy(uobj);
+	if (err)
+		return name_bad_object(req, err, object, id);
+	if (out)
+		*out = uobj;
+	return 0;
+}
+
+static struct uvd_req_object *find(struct uvd_req *req, const struct uvd_uobject *uobj)
+{
+	for (unsigned int i = 0; i < req->num_objects; i++)
+		if (req->objects[i].uobj == uobj)
+			return &req->objects[i];
+	for (struct uvd_req_objects *more = req->more_objects; more; more = more->next)
+		for (unsigned int i = 0; i < more->num; i++)
+			if (more->objects[i].uobj == uobj)
+				return &more->objects[i];
+	return NULL;
+}
+
+void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj)
+{
+	find(req, uobj)->hw = true;
+}
+
+void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr, bool wide, bool may_fall_back)
+{
+	req->has_grant = true;
+	req->grant = (struct uvd_grant){
+		.uobj = uobj, .file = uobj->event_file, .addr = addr, .wide = wide, .may_fall_back = may_fall_back,
+	};
+}
+
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context)
+{
+	req->new_context = context;
+}
+
+static void release(struct uvd_req_object *o, bool commit, bool keep_new)
+{
+	if (!o->uobj)
+		return;
+	if (o->access != UVD_ACCESS_NEW)
+		uvd_uobject_put(o->uobj, o->access);
+	else if (keep_new)
+		return;
+	else if (commit)
+		uvd_uobject_commit(o->uobj);
+	else
+		uvd_uobject_abort(o->uobj, o->hw);
+	o->uobj = NULL;
+}
+
+void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new)
+{
+	for (struct uvd_req_objects *more = req->more_objects; more; more = more->next)
+		for (unsigned int i = more->num; i-- > 0;)
+			release(&more->objects[i], commit, keep_new);
+	for (unsigned int i = req->num_objects; i-- > 0;)
+		release(&req->objects[i], commit, keep_new);
+}

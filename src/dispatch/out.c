@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A request's outputs. They are collected, so that a command costs one system call to write them all: response, the
+ * provider's response, and for ioctl the handles and flags in the client's attributes.
+ */
+#include <errno.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <string.h>
+
+#include "dispatch/internal.h"
+
+enum { MAX_VEC = 64 };
+
+struct vec {
+	struct uvd_write_vec v[MAX_VEC];
+	unsigned int n;
+};
+
+static int vec_write(struct uvd_req *req, struct vec *vec)
+{
+	struct uvd_caller *c = req->caller;
+	int err = 0;
+
+	if (vec->n > 1 && c->mem->writev) {
+		err = uvd_caller_writev(c, vec->v, vec->n);
+	} else {
+		for (unsigned int i = 0; i < vec->n && !err; i++)
+			err = uvd_caller_write(c, vec->v[i].addr, vec->v[i].src, vec->v[i].len);
+	}
+	vec->n = 0;
+	return err;
+}
+
+static int vec_add(struct uvd_req *req, struct vec *vec, uint64_t addr, const void *src, size_t len)
+{
+	int err = vec->n == MAX_VEC ? vec_write(req, vec) : 0;
+
+	vec->v[vec->n++] = (struct uvd_write_vec){ .addr = addr, .src = src, .len = len };
+	return err;
+}
+
+/* The handle of a new object goes into the client's attribute: the kernel writes it before all else (ioctl-20). */
+static int vec_handle(struct uvd_req *req, struct vec *vec)
+{
+	const int i = req->new_attr;
+
+	if (i < 0)
+		return 0;
+	req->new_attr = -1;
+	return vec_add(req, vec, req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, data),
+		       &req->uattrs[i].data, sizeof(req->uattrs[i].data));
+}
+
+static int vec_outs(struct uvd_req *req, struct vec *vec)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < req->num_outs && !err; i++)
+		err = vec_add(req, vec, req->outs[i].addr, req->stage + req->outs[i].at, req->outs[i].len);
+	req->num_outs = 0;
+	req->staged = 0;
+	return err;
+}
+
+static int vec_flags(struct uvd_req *req, struct vec *vec)
+{
+	int err = 0;
+
+	for (unsigned int word = 0; word < UVD_COUNT(req->written); word++) {
+		for (uint64_t bits = req->written[word]; bits && !err; bits &= bits - 1) {
+			unsigned int i = word * 64 + __builtin_ctzll(bits);
+
+			req->uattrs[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+			err = vec_add(req, vec,
+				      req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, flags),
+				      &req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
+		}
+		req->written[word] = 0;
+	}
+	return err;
+}
+
+int uvd_out_flush(struct uvd_req *req)
+{
+	struct vec vec;
+	int err;
+
+	vec.n = 0;
+	err = vec_handle(req, &vec);
+	if (!err)
+		err = vec_outs(req, &vec);
+	if (!err)
+		err = vec_flags(req, &vec);
+	if (!err && vec.n)
+		err = vec_write(req, &vec);
+	return err ? uvd_bad(req, -EFAULT, "response", req->core_out.addr) : 0;
+}
+
+/* Pieces that follow each other in the client (a response and the provider's part of it) become one. */
+static bool extends_last(const struct uvd_req *req, uint64_t addr)
+{
+	unsigned int last = req->num_outs - 1;
+
+	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr &&
+	       req->outs[last].at + req->outs[last].len == req->staged;
+}
+
+static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len)
+{
+	struct vec vec;
+	bool extends;
+	int err;
+
+	if (!len)
+		return 0;
+	if (!addr)
+		return uvd_bad(req, -EFAULT, "response", addr);
+	extends = extends_last(req, addr);
+	if (len > sizeof(req->stage) - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
+		vec.n = 0;
+		err = vec_outs(req, &vec);
+		if (!err)
+			err = vec_write(req, &vec);
+		if (!err && len > sizeof(req->stage))
+			err = uvd_caller_write(req->caller, addr, src, len);
+		if (err || len > sizeof(req->stage))
+			return err ? uvd_bad(req, -EFAULT, "response", addr) : 0;
+		extends = false;
+	}
+	memcpy(req->stage + req->staged, src, len);
+	if (extends) {
+		req->outs[req->num_outs - 1].len += len;
+	} else {
+		req->outs[req->num_outs].addr = addr;
+		req->outs[req->num_outs].at = req->staged;
+		req->outs[req->num_outs++].len = len;
+	}
+	req->staged += len;
+	return 0;
+}
+
+static int out_zero(struct uvd_req *req, uint64_t addr, size_t len)
+{
+	static const uint8_t zeros[512];
+	size_t n;
+	int err = 0;
+
+	for (; len && !err; addr += n, len -= n) {
+		n = len < sizeof(zeros) ? len : sizeof(zeros);
+		err = out(req, addr, zeros, n);
+	}
+	return err;
+}
+
+static void core_written(struct uvd_req *req)
+{
+	if (req->core_out.attr >= 0)
+		uvd_mark_written(req, req->core_out.attr);
+}
+
+int uvd_core_out(struct uvd_req *req, const void *src, size_t size)
+{
+	size_t n = size < req->core_out.len ? size : req->core_out.len;
+	int err = out(req, req->core_out.addr, src, n);
+
+	if (!err)
+		err = out_zero(req, req->core_out.addr + n, req->core_out.len - n);
+	if (!err)
+		core_written(req);
+	return err;
+}
+
+int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size)
+{
+	int err;
+
+	if (!req->core_out.addr)
+		return size ? uvd_bad(req, -EFAULT, "response", 0) : 0;
+	err = out(req, req->core_out.addr + at, src, size);
+	if (!err)
+		core_written(req);
+	return err;
+}
+
+int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size)
+{
+	return out(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len);
+}
+
+int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size)
+{
+	const struct uvd_attr *attr = uvd_attr_get(req, id);
+	int err;
+
+	if (!attr)
+		return -ENOENT;
+	err = out(req, attr->data, src, size < attr->len ? size : attr->len);
+	if (!err)
+		uvd_mark_written(req, attr->index);
+	return err;
+}
+
+int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, size_t size)
+{
+	const struct uvd_attr *attr = uvd_attr_get(req, id);
+	int err = uvd_attr_copy_to(req, id, src, size);
+
+	if (!err && size < attr->len)
+		err = out_zero(req, attr->data + size, attr->len - size);
+	return err;
+}

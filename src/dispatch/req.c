@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A request's inputs, and its memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/alloc.h"
+#include "dispatch/internal.h"
+
+struct block {
+	struct block *next;
+	uint64_t data[];
+};
+
+/* Sets what a request starts from. The buffers stay as they are: they are large, and written before they are read. */
+struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
+{
+	struct uvd_req *req = &call->req;
+
+	call->grant.uobj = NULL;
+	call->result = 0;
+	memset(req, 0, offsetof(struct uvd_req, objects));
+	req->call = call;
+	req->file = call->file;
+	req->dev = call->file->dev;
+	req->caller = &call->caller;
+	req->front = front;
+	req->core_out.attr = -1;
+	req->uhw_out.attr = -1;
+	memset(&req->num_objects, 0, offsetof(struct uvd_req, outs) - offsetof(struct uvd_req, num_objects));
+	memset(&req->num_outs, 0, offsetof(struct uvd_req, stage) - offsetof(struct uvd_req, num_outs));
+	req->new_attr = -1;
+	return req;
+}
+
+int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value)
+{
+	req->bad_field = field;
+	req->bad_value = value;
+	return err;
+}
+
+static void *block_new(struct uvd_req *req, size_t size)
+{
+	struct block *block;
+
+	if (size > SIZE_MAX - sizeof(*block))
+		return NULL;
+	block = uvd_zalloc(sizeof(*block) + size);
+	if (!block)
+		return NULL;
+	block->next = req->allocated;
+	req->allocated = block;
+	return block->data;
+}
+
+void *uvd_req_alloc(struct uvd_req *req, size_t size)
+{
+	return block_new(req, size);
+}
+
+void *uvd_req_in_buffer(struct uvd_req *req, size_t len)
+{
+	void *p = req->in + req->in_used;
+
+	if (len > sizeof(req->in) - req->in_used)
+		return block_new(req, len);
+	req->in_used += (len + 7) & ~(size_t)7;
+	return p;
+}
+
+int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len)
+{
+	if (!len)
+		return 0;
+	return src ? uvd_caller_read(req->caller, dst, src, len) : -EFAULT;
+}
+
+int uvd_run_steps(struct uvd_req *req, const uvd_step *steps)
+{
+	int err = 0;
+
+	for (; steps && *steps && !err; steps++)
+		err = (*steps)(req);
+	return err;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+	while (len && !*p) {
+		p++;
+		len--;
+	}
+	return !len;
+}
+
+/* ---- write() and INVOKE_WRITE ------------------------------------------------------------------------------------ */
+
+/*
+ * The errno for input that could not be read in one go: the kernel reads the known part first (-EFAULT), and takes a tail
+ * that it cannot read for one that is not zero.
+ */
+static int unreadable(struct uvd_req *req, void *dst, size_t size)
+{
+	if (req->core_in.len > size && !uvd_req_read(req, dst, req->core_in_addr, size))
+		return uvd_bad(req, -EOPNOTSUPP, "core_in", req->core_in_addr);
+	return uvd_bad(req, -EFAULT, "core_in", req->core_in_addr);
+}
+
+int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
+{
+	const struct uvd_in *in = &req->core_in;
+	size_t n = in->len < size ? in->len : size;
+
+	if (in->len && !in->buf)
+		return unreadable(req, dst, size);
+	if (n)
+		memcpy(dst, in->buf, n);
+	memset((uint8_t *)dst + n, 0, size - n);
+	if (in->len > size && !all_zero(in->buf + size, in->len - size))
+		return uvd_bad(req, -EOPNOTSUPP, "core_in length", in->len);
+	return 0;
+}
+
+int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
+{
+	const struct uvd_in *in = &req->uhw_in;
+	size_t n = in->len < size ? in->len : size;
+	const struct uvd_attr *attr;
+
+	memset((uint8_t *)dst + n, 0, size - n);
+	if (!n)
+		return 0;
+	if (in->buf) {
+		memcpy(dst, in->buf, n);
+		return 0;
+	}
+	attr = &req->attrs[req->tree_method->uhw_in_slot];
+	return uvd_req_read(req, dst, attr->data, n) ? uvd_bad(req, -EFAULT, "UVERBS_ATTR_UHW_IN", attr->data) : 0;
+}
+
+/* ---- ioctl attributes -------------------------------------------------------------------------------------------- */
+
+static struct uvd_attr *find(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_tree_attr *ta;
+
+	if (!req->tree_method)
+		return NULL;
+	ta = uvd_tree_attr(req->tree_method, id);
+	return ta && req->attrs[ta->slot].present ? &req->attrs[ta->slot] : NULL;
+}
+
+const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id)
+{
+	return find(req, id);
+}
+
+int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size)
+{
+	const struct uvd_attr *attr = find(req, id);
+	size_t n;
+
+	if (!attr)
+		return -ENOENT;
+	n = attr->len < size ? attr->len : size;
+	memset((uint8_t *)dst + n, 0, size - n);
+	if (attr->copy)
+		memcpy(dst, attr->copy, n);
+	else if (attr->len <= sizeof(attr->data))
+		memcpy(dst, &attr->data, n);
+	else if (uvd_req_read(req, dst, attr->data, n))
+		return uvd_bad(req, -EFAULT, attr->row->name, attr->data);
+	return 0;
+}
+
+int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out)
+{
+	const struct uvd_attr *attr = find(req, id);
+
+	if (!attr)
+		return -ENOENT;
+	if (attr->data > max)
+		return uvd_bad(req, -EINVAL, attr->row->name, attr->data);
+	*out = attr->data;
+	return 0;
+}
+
+int uvd_attr_flags(struct uvd_req *req, uint16_t id, uint64_t allowed, uint64_t *out)
+{
+	const struct uvd_attr *attr = find(req, id);
+	uint64_t flags = 0;
+
+	if (attr) {
+		if (attr->len != 4 && attr->len != 8)
+			return uvd_bad(req, -EINVAL, attr->row->name, attr->len);
+		memcpy(&flags, &attr->data, attr->len);
+		if (flags & ~allowed)
+			return uvd_bad(req, -EINVAL, attr->row->name, flags);
+	}
+	*out = flags;
+	return 0;
+}
+
+struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = find(req, id);
+
+	return attr ? attr->uobj : NULL;
+}
+
+struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num)
+{
+	const struct uvd_attr *attr = find(req, id);
+
+	*num = attr ? attr->num_uobjs : 0;
+	return attr ? attr->uobjs : NULL;
+}
+
+uint64_t uvd_attr_addr(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = find(req, id);
+
+	return attr ? req->user_attrs + attr->index * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, data) : 0;
+}
+
+void uvd_attr_written(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = find(req, id);
+
+	if (attr)
+		uvd_mark_written(req, attr->index);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The write() ABI: a header, a command struct, and the address of the response inside it. */
+#include <errno.h>
+#include <rdma/ib_user_verbs.h>
+#include <string.h>
+
+#include "dispatch/internal.h"
+
+enum {
+	HDR = sizeof(struct ib_uverbs_cmd_hdr),
+	EX_HDR = HDR + sizeof(struct ib_uverbs_ex_cmd_hdr),
+	SHORT_DESTROY_CQ = HDR + 8, /* as rdma-core 18 and 19 send it, with the rest of the struct behind */
+	TASK_SIZE_SHIFT = 47, /* user addresses end a page below 1 << 47: access_ok() */
+};
+
+/* What was written, and our copy of its first `have` bytes. */
+struct command {
+	const uint8_t *buf;
+	size_t have, len;
+	uint64_t addr; /* the client's, 0: not known */
+	const struct uvd_write_row *row;
+	struct ib_uverbs_cmd_hdr hdr;
+	struct ib_uverbs_ex_cmd_hdr ex;
+};
+
+int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct uvd_tree_write **out)
+{
+	const bool ex = command & IB_USER_VERBS_CMD_FLAG_EXTENDED;
+	const uint32_t number = command & IB_USER_VERBS_CMD_COMMAND_MASK;
+
+	if (command & ~(IB_USER_VERBS_CMD_FLAG_EXTENDED | IB_USER_VERBS_CMD_COMMAND_MASK))
+		return -EINVAL;
+	if (number >= tree->num_writes[ex])
+		return -EOPNOTSUPP;
+	*out = &tree->writes[ex][number];
+	return 0;
+}
+
+static bool access_ok(uint64_t addr, uint64_t len)
+{
+	const uint64_t limit = (1ULL << TASK_SIZE_SHIFT) - 4096;
+
+	return len <= limit && addr <= limit - len;
+}
+
+static int verify_ex(struct uvd_req *req, const struct command *cmd)
+{
+	const struct ib_uverbs_ex_cmd_hdr *ex = &cmd->ex;
+	const uint32_t out_words = (uint32_t)cmd->hdr.out_words + ex->provider_out_words;
+
+	if (((size_t)cmd->hdr.in_words + ex->provider_in_words) * 8 != cmd->len - EX_HDR)
+		return uvd_bad(req, -EINVAL, "in_words", cmd->hdr.in_words);
+	if (ex->cmd_hdr_reserved)
+		return uvd_bad(req, -EINVAL, "cmd_hdr_reserved", ex->cmd_hdr_reserved);
+	if (!ex->response)
+		return out_words ? uvd_bad(req, -EINVAL, "response", 0) : 0;
+	if (!out_words)
+		return uvd_bad(req, -EINVAL, "out_words", 0);
+	if (!access_ok(ex->response, out_words * 8ULL))
+		return uvd_bad(req, -EFAULT, "response", ex->response);
+	return 0;
+}
+
+static bool is_short_destroy_cq(const struct command *cmd)
+{
+	return cmd->row && cmd->row->number == IB_USER_VERBS_CMD_DESTROY_CQ && !(cmd->row->flags & UVD_WRITE_EX) &&
+	       cmd->len == SHORT_DESTROY_CQ;
+}
+
+/* A number that nobody registered obeys this header's rule, whatever its flag says (write-18). */
+static int verify_plain(struct uvd_req *req, const struct command *cmd)
+{
+	if (cmd->hdr.in_words * 4UL != cmd->len)
+		return uvd_bad(req, -EINVAL, "in_words", cmd->hdr.in_words);
+	if (!cmd->row || is_short_destroy_cq(cmd))
+		return 0;
+	if (cmd->len < HDR + cmd->row->req_size)
+		return uvd_bad(req, -ENOSPC, "in_words", cmd->hdr.in_words);
+	if (cmd->hdr.out_words * 4UL < cmd->row->resp_size)
+		return uvd_bad(req, -ENOSPC, "out_words", cmd->hdr.out_words);
+	return 0;
+}
+
+/* Everything that the header alone decides. -EOPNOTSUPP for what is not registered. */
+static int verify(struct uvd_req *req, struct command *cmd)
+{
+	const struct uvd_tree_write *write;
+	int err;
+
+	if (cmd->len < HDR)
+		return uvd_bad(req, -EINVAL, "length", cmd->len);
+	if (cmd->have < HDR)
+		return uvd_bad(req, -EFAULT, "header", cmd->addr);
+	memcpy(&cmd->hdr, cmd->buf, HDR);
+	err = uvd_write_find(req->dev->tree, cmd->hdr.command, &write);
+	if (err)
+		return err == -EINVAL ? uvd_bad(req, err, "command", cmd->hdr.command) : err;
+	cmd->row = write->row;
+	req->write = write->row;
+	if (!write->row) {
+		err = verify_plain(req, cmd);
+		return err ? err : -EOPNOTSUPP;
+	}
+	req->name = write->row->name;
+	if (!(write->row->flags & UVD_WRITE_EX))
+		return verify_plain(req, cmd);
+	if (cmd->len < EX_HDR)
+		return uvd_bad(req, -EINVAL, "length", cmd->len);
+	if (cmd->have < EX_HDR)
+		return uvd_bad(req, -EFAULT, "header", cmd->addr);
+	memcpy(&cmd->ex, cmd->buf + HDR, sizeof(cmd->ex));
+	return verify_ex(req, cmd);
+}
+
+static void fill_ex(struct uvd_req *req, const struct command *cmd)
+{
+	req->core_in = (struct uvd_in){ .buf = cmd->buf + EX_HDR, .len = cmd->hdr.in_words * 8UL };
+	req->uhw_in = (struct uvd_in){ .buf = req->core_in.buf + req->core_in.len, .len = cmd->ex.provider_in_words * 8UL };
+	req->core_out.addr = cmd->ex.response;
+	req->core_out.len = cmd->hdr.out_words * 8UL;
+	req->uhw_out.addr = cmd->ex.response + req->core_out.len;
+	req->uhw_out.len = cmd->ex.provider_out_words * 8UL;
+}
+
+static void fill_plain(struct uvd_req *req, const struct command *cmd, size_t in_len)
+{
+	const struct uvd_write_row *row = cmd->row;
+	size_t out_len = cmd->hdr.out_words * 4UL;
+
+	req->core_in = (struct uvd_in){ .buf = cmd->buf + HDR, .len = in_len };
+	if (row->flags & UVD_WRITE_UDATA) {
+		req->core_in.len = row->req_size;
+		req->uhw_in = (struct uvd_in){ .buf = cmd->buf + HDR + row->req_size, .len = in_len - row->req_size };
+	}
+	if (!(row->flags & UVD_WRITE_RESP)) {
+		req->core_out.len = out_len;
+		return;
+	}
+	memcpy(&req->core_out.addr, req->core_in.buf, sizeof(req->core_out.addr));
+	req->core_out.len = out_len;
+	if (row->flags & UVD_WRITE_UDATA) {
+		req->core_out.len = row->resp_size;
+		req->uhw_out.addr = req->core_out.addr + row->resp_size;
+		req->uhw_out.len = out_len - row->resp_size;
+	}
+}
+
+/*
+ * The old libibverbs says 16 bytes and means 24: what it leaves out is the handle. Where we cannot read on, nothing may be
+ * destroyed by guess.
+ */
+static int complete_destroy_cq(struct uvd_req *req, struct command *cmd)
+{
+	const size_t full = HDR + sizeof(struct ib_uverbs_destroy_cq);
+	uint8_t *buf = uvd_req_in_buffer(req, full);
+
+	if (!cmd->addr)
+		return uvd_bad(req, -ENOSPC, "in_words", cmd->hdr.in_words);
+	if (!buf)
+		return -ENOMEM;
+	memcpy(buf, cmd->buf, cmd->len);
+	if (uvd_req_read(req, buf + cmd->len, cmd->addr + cmd->len, full - cmd->len))
+		return uvd_bad(req, -EFAULT, "cq_handle", cmd->addr);
+	cmd->buf = buf;
+	return 0;
+}
+
+/* The header has been verified, and all of the command is here. */
+static int run(struct uvd_req *req, struct command *cmd)
+{
+	size_t in_len = cmd->len - HDR;
+	int err;
+
+	if (cmd->row->flags & UVD_WRITE_EX) {
+		fill_ex(req, cmd);
+	} else {
+		if (is_short_destroy_cq(cmd)) {
+			err = complete_destroy_cq(req, cmd);
+			if (err)
+				return err;
+			in_len = sizeof(struct ib_uverbs_destroy_cq);
+		}
+		fill_plain(req, cmd, in_len);
+	}
+	return uvd_run_steps(req, cmd->row->steps);
+}
+
+long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len)
+{
+	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_WRITE);
+	struct command cmd = { .buf = buf, .have = len, .len = len };
+	int err = verify(req, &cmd);
+
+	if (!err)
+		err = run(req, &cmd);
+	return uvd_req_finish(req, err, len);
+}
+
+/* The command could not be read in one go: how much of its header can be decides the errno. It is not executed. */
+static int verify_unreadable(struct uvd_req *req, struct command *cmd, uint8_t *buf)
+{
+	int err;
+
+	cmd->have = 0;
+	if (!uvd_req_read(req, buf, cmd->addr, HDR))
+		cmd->have = HDR;
+	if (cmd->have && cmd->len >= EX_HDR && !uvd_req_read(req, buf + HDR, cmd->addr + HDR, EX_HDR - HDR))
+		cmd->have = EX_HDR;
+	err = verify(req, cmd);
+	return err ? err : uvd_bad(req, -EFAULT, "command", cmd->addr);
+}
+
+/* A command beyond our buffer: its header tells whether it is worth reading, and bounds it to about 1 MiB. */
+static int read_large(struct uvd_req *req, struct command *cmd)
+{
+	uint8_t *buf;
+	int err;
+
+	if (uvd_req_read(req, req->in, cmd->addr, EX_HDR))
+		return verify_unreadable(req, cmd, req->in);
+	cmd->have = EX_HDR;
+	err = verify(req, cmd);
+	if (err)
+		return err;
+	buf = uvd_req_alloc(req, cmd->len);
+	if (!buf)
+		return -ENOMEM;
+	memcpy(buf, req->in, EX_HDR);
+	cmd->buf = buf;
+	if (uvd_req_read(req, buf + EX_HDR, cmd->addr + EX_HDR, cmd->len - EX_HDR))
+		return uvd_bad(req, -EFAULT, "command", cmd->addr);
+	return 0;
+}
+
+static int read_command(struct uvd_req *req, struct command *cmd)
+{
+	if (cmd->len < HDR)
+		return verify(req, cmd);
+	if (cmd->len > sizeof(req->in))
+		return read_large(req, cmd);
+	if (uvd_req_read(req, req->in, cmd->addr, cmd->len))
+		return verify_unreadable(req, cmd, req->in);
+	req->in_used = (cmd->len + 7) & ~(size_t)7;
+	cmd->have = cmd->len;
+	return verify(req, cmd);
+}
+
+long uvd_dispatch_write_from(struct uvd_call *call, uint64_t addr, size_t len)
+{
+	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_WRITE);
+	struct command cmd = { .buf = req->in, .len = len, .addr = addr };
+	int err = read_command(req, &cmd);
+
+	if (!err)
+		err = run(req, &cmd);
+	return uvd_req_finish(req, err, len);
+}
