@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Address handles. */
+#include "objects/common.h"
+
+struct ah_args {
+	struct uvd_uobject *uobj;
+	struct uvd_pd *pd;
+	struct ibv_ah_attr attr;
+	uint64_t user_handle;
+	uint32_t pd_handle;
+};
+
+static int decode_create(struct uvd_req *req)
+{
+	struct ah_args *args = uvd_args(req, struct ah_args);
+	struct ib_uverbs_create_ah cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->user_handle = cmd.user_handle;
+	args->pd_handle = cmd.pd_handle;
+	args->attr.dlid = cmd.attr.dlid;
+	args->attr.sl = cmd.attr.sl;
+	args->attr.src_path_bits = cmd.attr.src_path_bits;
+	args->attr.static_rate = cmd.attr.static_rate;
+	args->attr.port_num = cmd.attr.port_num;
+	args->attr.is_global = !!cmd.attr.is_global;
+	if (!cmd.attr.is_global)
+		return 0;
+	memcpy(args->attr.grh.dgid.raw, cmd.attr.grh.dgid, sizeof(cmd.attr.grh.dgid));
+	args->attr.grh.flow_label = cmd.attr.grh.flow_label;
+	args->attr.grh.sgid_index = cmd.attr.grh.sgid_index;
+	args->attr.grh.hop_limit = cmd.attr.grh.hop_limit;
+	args->attr.grh.traffic_class = cmd.attr.grh.traffic_class;
+	return 0;
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_AH, &uvd_args(req, struct ah_args)->uobj);
+}
+
+static int check_port(struct uvd_req *req)
+{
+	uint8_t port = uvd_args(req, struct ah_args)->attr.port_num;
+
+	return uvd_port_valid(req->dev, port) ? 0 : uvd_bad(req, -EINVAL, "port_num", port);
+}
+
+static int find_pd(struct uvd_req *req)
+{
+	struct ah_args *args = uvd_args(req, struct ah_args);
+
+	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
+}
+
+static int check_av(struct uvd_req *req)
+{
+	return uvd_check_av(req, &uvd_args(req, struct ah_args)->attr);
+}
+
+static int create_ah(struct uvd_req *req)
+{
+	struct ah_args *args = uvd_args(req, struct ah_args);
+	struct uvd_ah *ah = uvd_zalloc(uvd_ops(req)->size_ah);
+	int ret;
+
+	if (!ah)
+		return -ENOMEM;
+	ah->pd = args->pd;
+	ah->attr = args->attr;
+	ret = uvd_ops(req)->create_ah(ah);
+	if (ret) {
+		free(ah);
+		return ret;
+	}
+	atomic_fetch_add(&ah->pd->usecnt, 1);
+	args->uobj->user_handle = args->user_handle;
+	args->uobj->object = ah;
+	uvd_req_made(req, args->uobj);
+	return 0;
+}
+
+static int answer_create(struct uvd_req *req)
+{
+	struct ib_uverbs_create_ah_resp resp = { .ah_handle = uvd_args(req, struct ah_args)->uobj->id };
+
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int destroy_ah(struct uvd_req *req)
+{
+	struct ib_uverbs_destroy_ah cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_AH, cmd.ah_handle, NULL);
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_ah *ah = uobj->object;
+	int ret = uobj->file->dev->ib.ops->destroy_ah(ah);
+
+	if (ret)
+		return ret;
+	atomic_fetch_sub(&ah->pd->usecnt, 1);
+	free(ah);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const uvd_step create_steps[] = { decode_create, new_handle, check_port,	   find_pd,
+					 check_av,	create_ah,  answer_create, NULL };
+static const uvd_step destroy_steps[] = { destroy_ah, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_AH, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_ah),
+		  sizeof(struct ib_uverbs_create_ah_resp), create_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_AH, 0, sizeof(struct ib_uverbs_destroy_ah), 0, destroy_steps),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_AH_HANDLE, UVERBS_OBJECT_AH, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_AH_DESTROY, destroy_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_ah = {
+	.name = "UVERBS_OBJECT_AH",
+	.id = UVERBS_OBJECT_AH,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Asynchronous event files (struct ib_uverbs_async_event_desc). The file's first one comes with GET_CONTEXT of the
+ * write() ABI (device.c), or by the method below.
+ */
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include "objects/common.h"
+
+static int alloc_async_event(struct uvd_req *req)
+{
+	const struct uvd_attr *attr = uvd_attr_get(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+
+	if (!attr || !uobj)
+		return -EINVAL;
+	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_async_event_desc));
+	if (!uobj->event_file)
+		return -ENOMEM;
+	/* A NEW attribute's number goes back into the attribute itself. */
+	uvd_req_grant(req, uobj,
+		      req->user_attrs + attr->index * sizeof(struct ib_uverbs_attr) +
+			      offsetof(struct ib_uverbs_attr, data),
+		      true, true);
+	return 0;
+}
+
+/* Closing the device file leaves the event file open; removing the device tells its reader (event-09, event-10). */
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	if (why == UVD_REMOVE_DRIVER_REMOVE)
+		uvd_object_event(uobj, IBV_EVENT_DEVICE_FATAL);
+	return 0;
+}
+
+static const uvd_step alloc_steps[] = { alloc_async_event, NULL };
+
+static const struct uvd_attr_row alloc_attrs[] = {
+	UVD_FD(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_NEW, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_ASYNC_EVENT_ALLOC, alloc_attrs, alloc_steps),
+};
+
+const struct uvd_object_row uvd_object_async_event = {
+	.name = "UVERBS_OBJECT_ASYNC_EVENT",
+	.id = UVERBS_OBJECT_ASYNC_EVENT,
+	.cls = UVD_CLASS_FD,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Completion channels: event files that tell of completions (struct ib_uverbs_comp_event_desc). */
+#include "objects/common.h"
+
+static int decode_create(struct uvd_req *req)
+{
+	struct ib_uverbs_create_comp_channel cmd;
+
+	return uvd_core_in(req, &cmd, sizeof(cmd));
+}
+
+/* Without an fd in the client a channel is of no use: there is no fall-back. */
+static int create_comp_channel(struct uvd_req *req)
+{
+	struct ib_uverbs_create_comp_channel_resp resp = {};
+	struct uvd_uobject *uobj;
+	int ret = uvd_req_new(req, UVERBS_OBJECT_COMP_CHANNEL, &uobj);
+
+	if (ret)
+		return ret;
+	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_comp_event_desc));
+	if (!uobj->event_file)
+		return -ENOMEM;
+	uvd_req_grant(req, uobj, req->core_out.addr + offsetof(struct ib_uverbs_create_comp_channel_resp, fd), false,
+		      false);
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+/* Whoever still waits on the channel after the device was closed must wake up (event-09). */
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	if (uobj->event_file && why != UVD_REMOVE_ABORT)
+		uvd_event_file_hang_up(uobj->event_file);
+	return 0;
+}
+
+static const uvd_step create_steps[] = { decode_create, create_comp_channel, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, UVD_WRITE_RESP, sizeof(struct ib_uverbs_create_comp_channel),
+		  sizeof(struct ib_uverbs_create_comp_channel_resp), create_steps),
+};
+
+const struct uvd_object_row uvd_object_comp_channel = {
+	.name = "UVERBS_OBJECT_COMP_CHANNEL",
+	.id = UVERBS_OBJECT_COMP_CHANNEL,
+	.cls = UVD_CLASS_FD,
+	.destroy = destroy,
+	UVD_ROWS(writes, writes),
+};

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Completion queues: creation and destruction. Polling and arming are in cq_poll.c. */
+#include <limits.h>
+#include "objects/common.h"
+
+struct cq_args {
+	struct uvd_uobject *uobj;
+	struct uvd_event_file *channel; /* borrowed from an object that the request holds */
+	uint64_t user_handle;
+	uint32_t cqe, comp_vector, flags;
+	int32_t comp_channel; /* write(): below 0 is none */
+};
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+static int decode_create(struct uvd_req *req)
+{
+	struct cq_args *args = uvd_args(req, struct cq_args);
+	struct ib_uverbs_create_cq cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->user_handle = cmd.user_handle;
+	args->cqe = cmd.cqe;
+	args->comp_vector = cmd.comp_vector;
+	args->comp_channel = cmd.comp_channel;
+	return 0;
+}
+
+static int decode_create_ex(struct uvd_req *req)
+{
+	struct cq_args *args = uvd_args(req, struct cq_args);
+	struct ib_uverbs_ex_create_cq cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	if (cmd.comp_mask)
+		return uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);
+	if (cmd.reserved)
+		return uvd_bad(req, -EINVAL, "reserved", cmd.reserved);
+	args->user_handle = cmd.user_handle;
+	args->cqe = cmd.cqe;
+	args->comp_vector = cmd.comp_vector;
+	args->comp_channel = cmd.comp_channel;
+	args->flags = cmd.flags;
+	return 0;
+}
+
+static int decode_create_ioctl(struct uvd_req *req)
+{
+	struct cq_args *args = uvd_args(req, struct cq_args);
+	struct uvd_uobject *channel;
+	uint64_t flags;
+	int ret;
+
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &args->comp_vector, sizeof(args->comp_vector));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_CQE, &args->cqe, sizeof(args->cqe));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &args->user_handle,
+					 sizeof(args->user_handle));
+	if (!ret)
+		ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_CQ_FLAGS,
+				     IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN, &flags);
+	if (ret)
+		return ret;
+	args->flags = flags;
+	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_CQ_HANDLE);
+	channel = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL);
+	if (channel)
+		args->channel = channel->event_file;
+	return 0;
+}
+
+/* ---- checks and look-ups ----------------------------------------------------------------------------------------- */
+
+static int check_comp_vector(struct uvd_req *req)
+{
+	uint32_t vector = uvd_args(req, struct cq_args)->comp_vector;
+
+	return vector < req->dev->config.num_comp_vectors ? 0 : uvd_bad(req, -EINVAL, "comp_vector", vector);
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_CQ, &uvd_args(req, struct cq_args)->uobj);
+}
+
+static int find_channel(struct uvd_req *req)
+{
+	struct cq_args *args = uvd_args(req, struct cq_args);
+	struct uvd_uobject *channel;
+	int ret;
+
+	if (args->comp_channel < 0)
+		return 0;
+	ret = uvd_req_get_fd(req, UVERBS_OBJECT_COMP_CHANNEL, args->comp_channel, &channel);
+	if (ret)
+		return uvd_bad(req, ret, "comp_channel", args->comp_channel);
+	args->channel = channel->event_file;
+	return 0;
+}
+
+/* ---- the operation ----------------------------------------------------------------------------------------------- */
+
+static void comp_handler(struct uvd_cq *cq)
+{
+	uvd_object_completed(cq->owner);
+}
+
+static void event_handler(struct uvd_cq *cq, enum ibv_event_type type)
+{
+	uvd_object_event(cq->owner, type);
+}
+
+static int create_cq(struct uvd_req *req)
+{
+	struct cq_args *args = uvd_args(req, struct cq_args);
+	struct uvd_uobject *uobj = args->uobj;
+	struct uvd_cq *cq = uvd_zalloc(uvd_ops(req)->size_cq);
+	int ret;
+
+	if (!cq)
+		return -ENOMEM;
+	/* All that an event needs must be there before the backend knows of the CQ. */
+	uobj->user_handle = args->user_handle;
+	uobj->channel = args->channel ? uvd_event_file_ref(args->channel) : NULL;
+	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
+	cq->context = atomic_load(&req->file->context);
+	cq->cqe = args->cqe > INT_MAX ? INT_MAX : args->cqe;
+	cq->comp_vector = args->comp_vector;
+	cq->flags = args->flags;
+	cq->comp_handler = comp_handler;
+	cq->event_handler = event_handler;
+	cq->owner = uobj;
+	ret = uvd_ops(req)->create_cq(cq);
+	if (ret) {
+		free(cq);
+		return uvd_bad(req, ret, "cqe", args->cqe);
+	}
+	uobj->object = cq;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int answer_create(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_args(req, struct cq_args)->uobj;
+	struct ib_uverbs_ex_create_cq_resp resp = {
+		.base.cq_handle = uobj->id,
+		.base.cqe = ((struct uvd_cq *)uobj->object)->cqe,
+		.response_length = uvd_response_length(req, sizeof(resp)),
+	};
+
+	/* The plain command's answer is the beginning of the extended one's. */
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int answer_create_ioctl(struct uvd_req *req)
+{
+	struct uvd_cq *cq = uvd_args(req, struct cq_args)->uobj->object;
+	uint32_t cqe = cq->cqe;
+
+	return uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
+}
+
+/* ---- destruction ------------------------------------------------------------------------------------------------- */
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_cq *cq = uobj->object;
+	int ret;
+
+	if (atomic_load(&cq->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_cq(cq);
+	if (ret)
+		return ret;
+	free(cq);
+	uobj->object = NULL;
+	uvd_uobject_release_events(uobj);
+	return 0;
+}
+
+static struct ib_uverbs_destroy_cq_resp events_read(struct uvd_uobject *uobj)
+{
+	return (struct ib_uverbs_destroy_cq_resp){
+		.comp_events_reported = atomic_load(&uobj->comp_events),
+		.async_events_reported = atomic_load(&uobj->async_events),
+	};
+}
+
+static int destroy_write(struct uvd_req *req)
+{
+	struct ib_uverbs_destroy_cq_resp resp;
+	struct ib_uverbs_destroy_cq cmd;
+	struct uvd_uobject *uobj;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_destroy(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &uobj);
+	if (ret)
+		return ret;
+	resp = events_read(uobj);
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int answer_destroy_ioctl(struct uvd_req *req)
+{
+	struct ib_uverbs_destroy_cq_resp resp = events_read(uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_CQ_HANDLE));
+
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+/* The kernel's two ways check in different orders: by write() the vector first, by ioctl last. */
+static const uvd_step create_write_steps[] = { decode_create, check_comp_vector, new_handle,	find_channel,
+					       create_cq,     answer_create,	 NULL };
+static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector, new_handle, find_channel,
+					    create_cq,	      answer_create,	 NULL };
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector, create_cq, answer_create_ioctl,
+					       NULL };
+static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_CQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_cq),
+		  sizeof(struct ib_uverbs_create_cq_resp), create_write_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_CQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_cq),
+		  sizeof(struct ib_uverbs_destroy_cq_resp), destroy_write_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_POLL_CQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_poll_cq),
+		  sizeof(struct ib_uverbs_poll_cq_resp), uvd_poll_cq_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, 0, sizeof(struct ib_uverbs_req_notify_cq), 0,
+		  uvd_req_notify_cq_steps),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_CQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_cq),
+		  sizeof(struct ib_uverbs_ex_create_cq_resp), create_ex_steps),
+};
+
+static const struct uvd_attr_row create_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_CQE, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, UVERBS_OBJECT_COMP_CHANNEL, UVD_ACCESS_READ, 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_CREATE_CQ_FLAGS, 0),
+	UVD_PTR_OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_UHW(),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_CQ_RESP, sizeof(struct ib_uverbs_destroy_cq_resp), UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_CQ_CREATE, create_attrs, create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_CQ_DESTROY, destroy_attrs, destroy_ioctl_steps),
+};
+
+const struct uvd_object_row uvd_object_cq = {
+	.name = "UVERBS_OBJECT_CQ",
+	.id = UVERBS_OBJECT_CQ,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+};

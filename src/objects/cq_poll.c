@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* POLL_CQ and REQ_NOTIFY_CQ. Their rows are in cq.c. */
+#include "objects/common.h"
+
+/* Completions that are taken and written at once: the client's number may be anything (regression-01). */
+enum { POLL_CHUNK = 64 };
+
+/* What the client's buffer gets: the header, then the completions. */
+struct poll_chunk {
+	struct ib_uverbs_poll_cq_resp resp;
+	struct ib_uverbs_wc wc[POLL_CHUNK];
+};
+
+/* enum ib_wc_flags, which libibverbs' numbers are not from the third bit on. */
+static uint32_t wire_wc_flags(unsigned int flags)
+{
+	uint32_t wire = flags & (IBV_WC_GRH | IBV_WC_WITH_IMM);
+
+	if (flags & IBV_WC_WITH_INV)
+		wire |= 1 << 2;
+	if (flags & IBV_WC_IP_CSUM_OK)
+		wire |= 1 << 3;
+	return wire;
+}
+
+/* All fields, the reserved ones too: nothing of ours may leak (regression-02). */
+static void put_wc(struct ib_uverbs_wc *to, const struct ibv_wc *wc)
+{
+	*to = (struct ib_uverbs_wc){
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.vendor_err = wc->vendor_err,
+		.byte_len = wc->byte_len,
+		.ex.imm_data = wc->imm_data,
+		.qp_num = wc->qp_num,
+		.src_qp = wc->src_qp,
+		.wc_flags = wire_wc_flags(wc->wc_flags),
+		.pkey_index = wc->pkey_index,
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.dlid_path_bits = wc->dlid_path_bits,
+	};
+}
+
+/* At most a chunk. How many, or a negative errno. */
+static int take_chunk(struct uvd_req *req, struct uvd_cq *cq, uint32_t left, struct poll_chunk *chunk)
+{
+	struct ibv_wc wc[POLL_CHUNK];
+	int n = uvd_ops(req)->poll_cq(cq, left < POLL_CHUNK ? left : POLL_CHUNK, wc);
+
+	for (int i = 0; i < n; i++)
+		put_wc(&chunk->wc[i], &wc[i]);
+	return n;
+}
+
+static int poll_cq(struct uvd_req *req)
+{
+	struct ib_uverbs_poll_cq cmd;
+	struct poll_chunk chunk;
+	struct uvd_cq *cq;
+	uint32_t count = 0;
+	int n, ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
+	if (ret)
+		return ret;
+	chunk.resp = (struct ib_uverbs_poll_cq_resp){};
+	while (count < cmd.ne) {
+		n = take_chunk(req, cq, cmd.ne - count, &chunk);
+		if (n < 0)
+			return n;
+		count += n;
+		if (count == (uint32_t)n && (n < POLL_CHUNK || count == cmd.ne)) {
+			/* The usual case, all in the first chunk: one write with the header. */
+			chunk.resp.count = count;
+			return uvd_core_out_at(req, 0, &chunk, sizeof(chunk.resp) + n * sizeof(chunk.wc[0]));
+		}
+		ret = uvd_core_out_at(req, sizeof(chunk.resp) + (size_t)(count - n) * sizeof(chunk.wc[0]), chunk.wc,
+				      n * sizeof(chunk.wc[0]));
+		if (ret)
+			return ret;
+		if (n < POLL_CHUNK)
+			break;
+	}
+	chunk.resp.count = count;
+	return uvd_core_out_at(req, 0, &chunk.resp, sizeof(chunk.resp));
+}
+
+static int req_notify_cq(struct uvd_req *req)
+{
+	struct ib_uverbs_req_notify_cq cmd;
+	struct uvd_cq *cq;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
+	if (ret)
+		return ret;
+	/* The kernel does not tell the client if a driver could not. */
+	uvd_ops(req)->req_notify_cq(cq, cmd.solicited_only);
+	return 0;
+}
+
+const uvd_step uvd_poll_cq_steps[] = { poll_cq, NULL };
+const uvd_step uvd_req_notify_cq_steps[] = { req_notify_cq, NULL };

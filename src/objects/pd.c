@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Protection domains. */
+#include "objects/common.h"
+
+struct pd_args {
+	struct uvd_uobject *uobj;
+};
+
+static int decode_alloc(struct uvd_req *req)
+{
+	struct ib_uverbs_alloc_pd cmd;
+
+	return uvd_core_in(req, &cmd, sizeof(cmd));
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_PD, &uvd_args(req, struct pd_args)->uobj);
+}
+
+static int alloc_pd(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_args(req, struct pd_args)->uobj;
+	struct uvd_pd *pd = uvd_zalloc(uvd_ops(req)->size_pd);
+	int ret;
+
+	if (!pd)
+		return -ENOMEM;
+	pd->context = atomic_load(&req->file->context);
+	ret = uvd_ops(req)->alloc_pd(pd);
+	if (ret) {
+		free(pd);
+		return ret;
+	}
+	uobj->object = pd;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int answer_alloc(struct uvd_req *req)
+{
+	struct ib_uverbs_alloc_pd_resp resp = { .pd_handle = uvd_args(req, struct pd_args)->uobj->id };
+
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int dealloc_pd(struct uvd_req *req)
+{
+	struct ib_uverbs_dealloc_pd cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_PD, cmd.pd_handle, NULL);
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_pd *pd = uobj->object;
+	int ret;
+
+	if (atomic_load(&pd->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->dealloc_pd(pd);
+	if (ret)
+		return ret;
+	free(pd);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const uvd_step alloc_steps[] = { decode_alloc, new_handle, alloc_pd, answer_alloc, NULL };
+static const uvd_step dealloc_steps[] = { dealloc_pd, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_ALLOC_PD, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_alloc_pd),
+		  sizeof(struct ib_uverbs_alloc_pd_resp), alloc_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_PD, 0, sizeof(struct ib_uverbs_dealloc_pd), 0, dealloc_steps),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_PD_DESTROY, destroy_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_pd = {
+	.name = "UVERBS_OBJECT_PD",
+	.id = UVERBS_OBJECT_PD,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+};

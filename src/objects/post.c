@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * POST_SEND and POST_RECV. Their rows are in qp.c. What follows the command's struct is wr_count work requests, wqe_size
+ * bytes apart, then all their scatter-gather entries. Lists of the usual length need no allocation.
+ */
+#include "objects/common.h"
+
+enum {
+	POST_ON_STACK = 32, /* work requests */
+	INLINE_ON_STACK = 1024, /* bytes of inline data, of a whole list */
+};
+
+/* The backend gets the client's entries as they are. */
+_Static_assert(sizeof(struct ib_uverbs_sge) == sizeof(struct ibv_sge), "scatter-gather entry");
+_Static_assert(offsetof(struct ib_uverbs_sge, length) == offsetof(struct ibv_sge, length), "scatter-gather entry");
+_Static_assert(offsetof(struct ib_uverbs_sge, lkey) == offsetof(struct ibv_sge, lkey), "scatter-gather entry");
+_Static_assert(sizeof(struct ib_uverbs_post_send) == sizeof(struct ib_uverbs_post_recv), "struct of a post");
+
+struct post {
+	struct ib_uverbs_post_send cmd; /* ib_uverbs_post_recv has the same fields */
+	const uint8_t *wqes; /* wr_count of them, each of wqe_size */
+	const struct ibv_sge *sges; /* sge_count of them */
+	uint64_t sges_used;
+};
+
+/* ---- the lists in the client's command --------------------------------------------------------------------------- */
+
+/* Takes `size` bytes off what is left of the input. */
+static const uint8_t *take(const uint8_t **next, size_t *left, uint64_t size)
+{
+	const uint8_t *taken = *next;
+
+	if (size > *left)
+		return NULL;
+	*next += size;
+	*left -= size;
+	return taken;
+}
+
+static bool is_zero(const uint8_t *buf, size_t len)
+{
+	while (len)
+		if (buf[--len])
+			return false;
+	return true;
+}
+
+static int find_lists(struct uvd_req *req, struct post *post)
+{
+	const struct ib_uverbs_post_send *cmd = &post->cmd;
+	const uint8_t *next = req->core_in.buf + sizeof(*cmd);
+	size_t left = req->core_in.len - sizeof(*cmd), size = cmd->sge_count * sizeof(struct ibv_sge);
+	const uint8_t *sges;
+	struct ibv_sge *copy;
+
+	/* Two 32-bit numbers: their product needs 64 (regression-06). */
+	post->wqes = take(&next, &left, (uint64_t)cmd->wqe_size * cmd->wr_count);
+	if (!post->wqes)
+		return uvd_bad(req, -ENOSPC, "wr_count", cmd->wr_count);
+	sges = take(&next, &left, size);
+	if (!sges)
+		return uvd_bad(req, -ENOSPC, "sge_count", cmd->sge_count);
+	if (!is_zero(next, left))
+		return uvd_bad(req, -EOPNOTSUPP, "length", req->core_in.len);
+	post->sges = (const struct ibv_sge *)sges;
+	if ((uintptr_t)sges % _Alignof(struct ibv_sge) == 0)
+		return 0;
+	/* Only a client with an odd wqe_size gets here. */
+	copy = uvd_req_alloc(req, size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, sges, size);
+	post->sges = copy;
+	return 0;
+}
+
+static int read_command(struct uvd_req *req, struct post *post)
+{
+	if (req->core_in.len < sizeof(post->cmd))
+		return -ENOSPC;
+	if (!req->core_in.buf)
+		return -EFAULT;
+	memcpy(&post->cmd, req->core_in.buf, sizeof(post->cmd));
+	return 0;
+}
+
+/* The next work request's entries, or -EINVAL: more than the client sent. */
+static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, const struct ibv_sge **sg_list)
+{
+	if (post->sges_used + num_sge > post->cmd.sge_count)
+		return uvd_bad(req, -EINVAL, "num_sge", num_sge);
+	*sg_list = num_sge ? post->sges + post->sges_used : NULL;
+	post->sges_used += num_sge;
+	return 0;
+}
+
+/* How many of the list were not refused, and one: 0 if none was. */
+#define BAD_WR(first, bad)                                      \
+	({                                                      \
+		uint32_t _n = 0;                                \
+		for (typeof(first) _w = first; _w; _w = _w->next) { \
+			_n++;                                   \
+			if (_w == (bad))                        \
+				break;                          \
+		}                                               \
+		_n;                                             \
+	})
+
+/* bad_wr reaches the client also when the post failed (qp-16). */
+static int answer(struct uvd_req *req, int ret, uint32_t bad_wr)
+{
+	struct ib_uverbs_post_send_resp resp = { .bad_wr = bad_wr };
+	int err = uvd_core_out(req, &resp, sizeof(resp));
+
+	return err ? err : ret;
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------------------- */
+
+struct send_list {
+	struct post post;
+	struct uvd_send_wr *wrs;
+	struct uvd_uobject **ahs; /* UD: the address handle of each, held until the list is posted */
+	uint32_t num_ahs;
+	uint8_t *inline_data;
+	size_t inline_left;
+	struct uvd_send_wr wrs_on_stack[POST_ON_STACK];
+	struct uvd_uobject *ahs_on_stack[POST_ON_STACK];
+	uint8_t inline_on_stack[INLINE_ON_STACK];
+};
+
+static int alloc_send_list(struct uvd_req *req, struct send_list *list)
+{
+	uint32_t n = list->post.cmd.wr_count;
+
+	list->num_ahs = 0;
+	list->inline_data = list->inline_on_stack;
+	list->inline_left = INLINE_ON_STACK;
+	list->wrs = list->wrs_on_stack;
+	list->ahs = list->ahs_on_stack;
+	if (n <= POST_ON_STACK)
+		return 0;
+	list->wrs = uvd_req_alloc(req, n * sizeof(*list->wrs));
+	list->ahs = uvd_req_alloc(req, n * sizeof(*list->ahs));
+	return list->wrs && list->ahs ? 0 : -ENOMEM;
+}
+
+static uint8_t *inline_space(struct uvd_req *req, struct send_list *list, size_t len)
+{
+	uint8_t *space = list->inline_data;
+
+	if (len > list->inline_left)
+		return uvd_req_alloc(req, len);
+	list->inline_data += len;
+	list->inline_left -= len;
+	return space;
+}
+
+/* The client may reuse its buffers as soon as the call returns. */
+static int read_inline(struct uvd_req *req, struct send_list *list, struct uvd_send_wr *wr)
+{
+	uint64_t len = 0;
+	uint8_t *to;
+	int ret;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	if (len > req->dev->config.limits.max_inline_data)
+		return uvd_bad(req, -EINVAL, "inline data", len);
+	to = inline_space(req, list, len);
+	if (!to)
+		return -ENOMEM;
+	wr->inline_data = to;
+	wr->inline_len = len;
+	for (int i = 0; i < wr->num_sge; i++) {
+		ret = uvd_caller_read(req->caller, to, wr->sg_list[i].addr, wr->sg_list[i].length);
+		if (ret)
+			return uvd_bad(req, ret, "inline data", wr->sg_list[i].addr);
+		to += wr->sg_list[i].length;
+	}
+	return 0;
+}
+
+static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
+		   struct uvd_send_wr *wr)
+{
+	struct uvd_uobject *uobj;
+	int ret = uvd_uobject_get(req->file, &uvd_object_ah, wire->wr.ud.ah, UVD_ACCESS_READ, &uobj);
+
+	if (ret)
+		return uvd_bad(req, ret, "ah", wire->wr.ud.ah);
+	list->ahs[list->num_ahs++] = uobj;
+	wr->ah = uobj->object;
+	wr->remote_qpn = wire->wr.ud.remote_qpn;
+	wr->remote_qkey = wire->wr.ud.remote_qkey;
+	return 0;
+}
+
+/* What the operation needs beyond the fields that all have. */
+static int decode_operation(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
+			    bool is_ud, struct uvd_send_wr *wr)
+{
+	switch (wire->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+		wr->imm_data = wire->ex.imm_data;
+		/* fall through */
+	case IBV_WR_SEND:
+		return is_ud ? find_ah(req, list, wire, wr) : 0;
+	case IBV_WR_SEND_WITH_INV:
+		wr->invalidate_rkey = wire->ex.invalidate_rkey;
+		break;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		wr->imm_data = wire->ex.imm_data;
+		/* fall through */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		wr->remote_addr = wire->wr.rdma.remote_addr;
+		wr->rkey = wire->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->remote_addr = wire->wr.atomic.remote_addr;
+		wr->compare_add = wire->wr.atomic.compare_add;
+		wr->swap = wire->wr.atomic.swap;
+		wr->rkey = wire->wr.atomic.rkey;
+		break;
+	default:
+		return uvd_bad(req, -EINVAL, "opcode", wire->opcode);
+	}
+	return is_ud ? uvd_bad(req, -EINVAL, "opcode", wire->opcode) : 0;
+}
+
+static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, bool is_ud)
+{
+	struct uvd_send_wr *wr = &list->wrs[i];
+	struct ib_uverbs_send_wr wire;
+	int ret;
+
+	memcpy(&wire, list->post.wqes + (size_t)i * list->post.cmd.wqe_size, sizeof(wire));
+	*wr = (struct uvd_send_wr){
+		.next = i + 1 < list->post.cmd.wr_count ? wr + 1 : NULL,
+		.wr_id = wire.wr_id,
+		.num_sge = wire.num_sge,
+		.opcode = wire.opcode,
+		.send_flags = wire.send_flags,
+	};
+	ret = take_sges(req, &list->post, wire.num_sge, &wr->sg_list);
+	if (!ret)
+		ret = decode_operation(req, list, &wire, is_ud, wr);
+	if (!ret && wire.send_flags & IBV_SEND_INLINE)
+		ret = read_inline(req, list, wr);
+	return ret;
+}
+
+static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *list)
+{
+	const struct uvd_send_wr *bad = NULL;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < list->post.cmd.wr_count; i++) {
+		ret = decode_send(req, list, i, qp->qp_type == IBV_QPT_UD);
+		if (ret)
+			return ret;
+	}
+	if (list->post.cmd.wr_count)
+		ret = uvd_ops(req)->post_send(qp, list->wrs, &bad);
+	return answer(req, ret, ret ? BAD_WR((const struct uvd_send_wr *)list->wrs, bad) : 0);
+}
+
+static int post_send(struct uvd_req *req)
+{
+	struct send_list list;
+	struct uvd_qp *qp;
+	int ret;
+
+	list.post.sges_used = 0;
+	ret = read_command(req, &list.post);
+	if (!ret)
+		ret = find_lists(req, &list.post);
+	if (ret)
+		return ret;
+	if (list.post.cmd.wqe_size < sizeof(struct ib_uverbs_send_wr))
+		return uvd_bad(req, -EINVAL, "wqe_size", list.post.cmd.wqe_size);
+	ret = uvd_req_object(req, UVERBS_OBJECT_QP, list.post.cmd.qp_handle, &qp);
+	if (!ret)
+		ret = alloc_send_list(req, &list);
+	if (ret)
+		return ret;
+	ret = send_list(req, qp, &list);
+	while (list.num_ahs)
+		uvd_uobject_put(list.ahs[--list.num_ahs], UVD_ACCESS_READ);
+	return ret;
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------------------- */
+
+static int decode_recv(struct uvd_req *req, struct post *post, uint32_t i, struct uvd_recv_wr *wr)
+{
+	struct ib_uverbs_recv_wr wire;
+
+	memcpy(&wire, post->wqes + (size_t)i * post->cmd.wqe_size, sizeof(wire));
+	*wr = (struct uvd_recv_wr){
+		.next = i + 1 < post->cmd.wr_count ? wr + 1 : NULL,
+		.wr_id = wire.wr_id,
+		.num_sge = wire.num_sge,
+	};
+	return take_sges(req, post, wire.num_sge, &wr->sg_list);
+}
+
+static int post_recv(struct uvd_req *req)
+{
+	struct uvd_recv_wr on_stack[POST_ON_STACK], *wrs = on_stack;
+	const struct uvd_recv_wr *bad = NULL;
+	struct post post = {};
+	struct uvd_qp *qp;
+	int ret = read_command(req, &post);
+
+	if (ret)
+		return ret;
+	/* Unlike POST_SEND: the size comes first, and the QP last. */
+	if (post.cmd.wqe_size < sizeof(struct ib_uverbs_recv_wr))
+		return uvd_bad(req, -EINVAL, "wqe_size", post.cmd.wqe_size);
+	ret = find_lists(req, &post);
+	if (ret)
+		return ret;
+	if (post.cmd.wr_count > POST_ON_STACK)
+		wrs = uvd_req_alloc(req, post.cmd.wr_count * sizeof(*wrs));
+	if (!wrs)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < post.cmd.wr_count; i++) {
+		ret = decode_recv(req, &post, i, &wrs[i]);
+		if (ret)
+			return ret;
+	}
+	ret = uvd_req_object(req, UVERBS_OBJECT_QP, post.cmd.qp_handle, &qp);
+	if (ret)
+		return ret;
+	if (post.cmd.wr_count)
+		ret = uvd_ops(req)->post_recv(qp, wrs, &bad);
+	return answer(req, ret, ret ? BAD_WR((const struct uvd_recv_wr *)wrs, bad) : 0);
+}
+
+const uvd_step uvd_post_send_steps[] = { post_send, NULL };
+const uvd_step uvd_post_recv_steps[] = { post_recv, NULL };

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Queue pairs: creation and destruction. MODIFY_QP, QUERY_QP and posting are in qp_modify.c, qp_query.c and post.c. */
+#include <linux/capability.h>
+#include "objects/common.h"
+
+/* enum ib_qp_create_flags, as far as a client may set them by write(). */
+enum {
+	CREATE_SOURCE_QPN = 1 << 10,
+	CREATE_WRITE_FLAGS = 1 << 1 /* BLOCK_MULTICAST_LOOPBACK */ | 1 << 2 /* CROSS_CHANNEL */ |
+			     1 << 3 /* MANAGED_SEND */ | 1 << 4 /* MANAGED_RECV */ | 1 << 8 /* SCATTER_FCS */ |
+			     1 << 9 /* CVLAN_STRIPPING */ | CREATE_SOURCE_QPN | 1 << 11 /* PCI_WRITE_END_PADDING */,
+	CREATE_IOCTL_FLAGS = IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_UVERBS_QP_CREATE_SCATTER_FCS |
+			     IB_UVERBS_QP_CREATE_CVLAN_STRIPPING | IB_UVERBS_QP_CREATE_PCI_WRITE_END_PADDING |
+			     IB_UVERBS_QP_CREATE_SQ_SIG_ALL,
+};
+
+struct qp_args {
+	struct uvd_uobject *uobj;
+	struct uvd_pd *pd;
+	struct uvd_qp_init_attr init;
+	uint64_t user_handle;
+	uint32_t pd_handle, send_cq_handle, recv_cq_handle, srq_handle, ind_table_handle;
+	bool is_srq, has_ind_table;
+};
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+static int decode_create(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct ib_uverbs_create_qp cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->user_handle = cmd.user_handle;
+	args->pd_handle = cmd.pd_handle;
+	args->send_cq_handle = cmd.send_cq_handle;
+	args->recv_cq_handle = cmd.recv_cq_handle;
+	args->srq_handle = cmd.srq_handle;
+	args->is_srq = cmd.is_srq;
+	args->init.cap = (struct ibv_qp_cap){ cmd.max_send_wr, cmd.max_recv_wr, cmd.max_send_sge, cmd.max_recv_sge,
+					      cmd.max_inline_data };
+	args->init.qp_type = cmd.qp_type;
+	args->init.sq_sig_all = cmd.sq_sig_all;
+	return 0;
+}
+
+static int decode_create_ex(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct ib_uverbs_ex_create_qp cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	if (cmd.comp_mask & ~IB_UVERBS_CREATE_QP_SUP_COMP_MASK)
+		return uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);
+	if (cmd.reserved)
+		return uvd_bad(req, -EINVAL, "reserved", cmd.reserved);
+	args->user_handle = cmd.user_handle;
+	args->pd_handle = cmd.pd_handle;
+	args->send_cq_handle = cmd.send_cq_handle;
+	args->recv_cq_handle = cmd.recv_cq_handle;
+	args->srq_handle = cmd.srq_handle;
+	args->is_srq = cmd.is_srq;
+	args->has_ind_table = cmd.comp_mask & IB_UVERBS_CREATE_QP_MASK_IND_TABLE;
+	args->ind_table_handle = cmd.rwq_ind_tbl_handle;
+	args->init.cap = (struct ibv_qp_cap){ cmd.max_send_wr, cmd.max_recv_wr, cmd.max_send_sge, cmd.max_recv_sge,
+					      cmd.max_inline_data };
+	args->init.qp_type = cmd.qp_type;
+	args->init.sq_sig_all = cmd.sq_sig_all;
+	args->init.create_flags = cmd.create_flags;
+	return 0;
+}
+
+static int decode_create_ioctl(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct ib_uverbs_qp_cap cap = {};
+	uint64_t type;
+	int ret;
+
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &args->user_handle,
+					 sizeof(args->user_handle));
+	if (!ret)
+		ret = uvd_attr_const(req, UVERBS_ATTR_CREATE_QP_TYPE, UINT32_MAX, &type);
+	if (ret)
+		return ret;
+	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_QP_HANDLE);
+	args->init.cap = (struct ibv_qp_cap){ cap.max_send_wr, cap.max_recv_wr, cap.max_send_sge, cap.max_recv_sge,
+					      cap.max_inline_data };
+	args->init.qp_type = type;
+	return 0;
+}
+
+/* ---- checks and look-ups ----------------------------------------------------------------------------------------- */
+
+static int check_type(struct uvd_req *req)
+{
+	enum ibv_qp_type type = uvd_args(req, struct qp_args)->init.qp_type;
+
+	switch (type) {
+	case IBV_QPT_RAW_PACKET:
+		return uvd_caller_capable(req->caller, CAP_NET_RAW) ? 0 : uvd_bad(req, -EPERM, "qp_type", type);
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+	case IBV_QPT_DRIVER:
+		return 0;
+	default:
+		return uvd_bad(req, -EINVAL, "qp_type", type);
+	}
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_QP, &uvd_args(req, struct qp_args)->uobj);
+}
+
+static int check_ind_table(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	void *table;
+	int ret;
+
+	if (!args->has_ind_table)
+		return 0;
+	ret = uvd_req_object(req, UVERBS_OBJECT_RWQ_IND_TBL, args->ind_table_handle, &table);
+	if (ret)
+		return ret;
+	if (args->init.cap.max_recv_wr || args->init.cap.max_recv_sge || args->is_srq)
+		return uvd_bad(req, -EINVAL, "max_recv_wr", args->init.cap.max_recv_wr);
+	return 0;
+}
+
+/* By write(): SRQ, receive CQ if it is another one, send CQ, PD. An XRC target has an XRC domain in pd_handle instead. */
+static int find_objects(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct uvd_qp_init_attr *init = &args->init;
+	void *xrcd;
+	int ret = 0;
+
+	if (init->qp_type == IBV_QPT_XRC_RECV)
+		return uvd_req_object(req, UVERBS_OBJECT_XRCD, args->pd_handle, &xrcd) ?
+			       uvd_bad(req, -EINVAL, "pd_handle", args->pd_handle) :
+			       0;
+	if (init->qp_type == IBV_QPT_XRC_SEND) {
+		init->cap.max_recv_wr = 0;
+		init->cap.max_recv_sge = 0;
+	} else {
+		if (args->is_srq)
+			ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, args->srq_handle, &init->srq);
+		if (!ret && !args->has_ind_table && args->recv_cq_handle != args->send_cq_handle)
+			ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->recv_cq_handle, &init->recv_cq);
+	}
+	if (!ret && (!args->has_ind_table || init->cap.max_send_wr))
+		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->send_cq_handle, &init->send_cq);
+	if (ret)
+		return ret;
+	if (!args->has_ind_table && init->qp_type != IBV_QPT_XRC_SEND && !init->recv_cq)
+		init->recv_cq = init->send_cq;
+	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
+}
+
+static int check_create_flags(struct uvd_req *req)
+{
+	uint32_t flags = uvd_args(req, struct qp_args)->init.create_flags;
+
+	if (flags & ~CREATE_WRITE_FLAGS)
+		return uvd_bad(req, -EINVAL, "create_flags", flags);
+	if (flags & CREATE_SOURCE_QPN && !uvd_caller_capable(req->caller, CAP_NET_RAW))
+		return uvd_bad(req, -EPERM, "create_flags", flags);
+	return 0;
+}
+
+/* The backend's object behind an attribute; false: not sent. */
+static bool attr_object(struct uvd_req *req, uint16_t id, void *out)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, id);
+
+	if (uobj)
+		*(void **)out = uobj->object;
+	return uobj;
+}
+
+/* By ioctl the objects were looked up while parsing; here is which of them a type may and must have. */
+static int find_objects_ioctl(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct uvd_qp_init_attr *init = &args->init;
+	bool target = init->qp_type == IBV_QPT_XRC_RECV, ini = init->qp_type == IBV_QPT_XRC_SEND;
+	bool has_send = attr_object(req, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, &init->send_cq);
+	bool has_recv = attr_object(req, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, &init->recv_cq);
+	bool has_srq = attr_object(req, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, &init->srq);
+	bool has_pd = attr_object(req, UVERBS_ATTR_CREATE_QP_PD_HANDLE, &args->pd);
+	bool has_xrcd = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE);
+	bool has_table = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE);
+
+	if (target)
+		return has_send || has_recv || has_pd || has_table ? uvd_bad(req, -EINVAL, "qp_type", init->qp_type) :
+		       has_xrcd						? 0 :
+									  -ENOENT;
+	if (has_xrcd || (has_srq && ini))
+		return uvd_bad(req, -EINVAL, "qp_type", init->qp_type);
+	if (!has_pd)
+		return -ENOENT;
+	if (has_table) {
+		if (init->cap.max_recv_wr || init->cap.max_recv_sge || has_recv || has_srq)
+			return uvd_bad(req, -EINVAL, "max_recv_wr", init->cap.max_recv_wr);
+		return init->cap.max_send_wr && !has_send ? -ENOENT : 0;
+	}
+	if (ini)
+		init->recv_cq = NULL;
+	return has_send && (has_recv || ini) ? 0 : -ENOENT;
+}
+
+static int check_create_flags_ioctl(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	enum ibv_qp_type type = args->init.qp_type;
+	uint64_t flags;
+	uint32_t source_qpn;
+	int ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_QP_FLAGS, CREATE_IOCTL_FLAGS, &flags);
+
+	if (ret)
+		return ret;
+	args->init.sq_sig_all = flags & IB_UVERBS_QP_CREATE_SQ_SIG_ALL;
+	flags &= ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL;
+	if (flags && type != IBV_QPT_DRIVER && type != IBV_QPT_RAW_PACKET && type != IBV_QPT_UD)
+		return uvd_bad(req, -EINVAL, "flags", flags);
+	if (flags & (IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING) &&
+	    type != IBV_QPT_DRIVER && type != IBV_QPT_RAW_PACKET)
+		return uvd_bad(req, -EINVAL, "flags", flags);
+	args->init.create_flags = flags;
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &source_qpn, sizeof(source_qpn));
+	if (!ret)
+		args->init.create_flags |= CREATE_SOURCE_QPN;
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* ---- the operation ----------------------------------------------------------------------------------------------- */
+
+static void event_handler(struct uvd_qp *qp, enum ibv_event_type type)
+{
+	uvd_object_event(qp->owner, type);
+}
+
+/* ib_qp_usecnt_inc() and _dec() */
+static void count_users(struct uvd_qp *qp, int n)
+{
+	atomic_fetch_add(&qp->pd->usecnt, n);
+	if (qp->send_cq)
+		atomic_fetch_add(&qp->send_cq->usecnt, n);
+	if (qp->recv_cq)
+		atomic_fetch_add(&qp->recv_cq->usecnt, n);
+	if (qp->srq)
+		atomic_fetch_add(&qp->srq->usecnt, n);
+}
+
+static int create_qp(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct uvd_uobject *uobj = args->uobj;
+	struct uvd_qp *qp;
+	int ret;
+
+	/* XRC domains and indirection tables are objects that backends do not have. */
+	if (!args->pd || args->has_ind_table)
+		return -EOPNOTSUPP;
+	qp = uvd_zalloc(uvd_ops(req)->size_qp);
+	if (!qp)
+		return -ENOMEM;
+	uobj->user_handle = args->user_handle;
+	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
+	qp->pd = args->pd;
+	qp->send_cq = args->init.send_cq;
+	qp->recv_cq = args->init.recv_cq;
+	qp->srq = args->init.srq;
+	qp->qp_type = args->init.qp_type;
+	qp->event_handler = event_handler;
+	qp->owner = uobj;
+	ret = uvd_ops(req)->create_qp(qp, &args->init);
+	if (ret) {
+		free(qp);
+		return uvd_bad(req, ret, "qp_type", args->init.qp_type);
+	}
+	count_users(qp, 1);
+	uobj->object = qp;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int answer_create(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	const struct ibv_qp_cap *cap = &args->init.cap;
+	struct ib_uverbs_ex_create_qp_resp resp = {
+		.base.qp_handle = args->uobj->id,
+		.base.qpn = ((struct uvd_qp *)args->uobj->object)->qp_num,
+		.base.max_send_wr = cap->max_send_wr,
+		.base.max_recv_wr = cap->max_recv_wr,
+		.base.max_send_sge = cap->max_send_sge,
+		.base.max_recv_sge = cap->max_recv_sge,
+		.base.max_inline_data = cap->max_inline_data,
+		.response_length = uvd_response_length(req, sizeof(resp)),
+	};
+
+	/* The plain command's answer is the beginning of the extended one's. */
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int answer_create_ioctl(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	const struct ibv_qp_cap *cap = &args->init.cap;
+	struct uvd_qp *qp = args->uobj->object;
+	struct ib_uverbs_qp_cap resp = {
+		.max_send_wr = cap->max_send_wr,
+		.max_recv_wr = cap->max_recv_wr,
+		.max_send_sge = cap->max_send_sge,
+		.max_recv_sge = cap->max_recv_sge,
+		.max_inline_data = cap->max_inline_data,
+	};
+	int ret = uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp, sizeof(resp));
+
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qp->qp_num, sizeof(qp->qp_num));
+}
+
+/* ---- destruction ------------------------------------------------------------------------------------------------- */
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_qp *qp = uobj->object;
+	int ret;
+
+	if (why == UVD_REMOVE_DESTROY && uobj->mcast_count)
+		return -EBUSY;
+	if (atomic_load(&qp->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
+	if (ret)
+		return ret;
+	count_users(qp, -1);
+	free(qp);
+	uobj->object = NULL;
+	uvd_uobject_release_events(uobj);
+	return 0;
+}
+
+static int destroy_write(struct uvd_req *req)
+{
+	struct ib_uverbs_destroy_qp_resp resp = {};
+	struct ib_uverbs_destroy_qp cmd;
+	struct uvd_uobject *uobj;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_destroy(req, UVERBS_OBJECT_QP, cmd.qp_handle, &uobj);
+	if (ret)
+		return ret;
+	resp.events_reported = atomic_load(&uobj->async_events);
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int answer_destroy_ioctl(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_QP_HANDLE);
+	struct ib_uverbs_destroy_qp_resp resp = { .events_reported = atomic_load(&uobj->async_events) };
+
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_QP_RESP, &resp, sizeof(resp));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const uvd_step create_write_steps[] = { decode_create, check_type, new_handle,	 find_objects,
+					       create_qp,     answer_create, NULL };
+static const uvd_step create_ex_steps[] = { decode_create_ex, check_type,	  new_handle, check_ind_table,
+					    find_objects,     check_create_flags, create_qp,  answer_create,
+					    NULL };
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl,	 check_type, find_objects_ioctl,
+					       check_create_flags_ioctl, create_qp,  answer_create_ioctl,
+					       NULL };
+static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_QP, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_qp),
+		  sizeof(struct ib_uverbs_create_qp_resp), create_write_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_QP, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_qp),
+		  sizeof(struct ib_uverbs_query_qp_resp), uvd_query_qp_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_QP, 0, sizeof(struct ib_uverbs_modify_qp), 0, uvd_modify_qp_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_QP, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_qp),
+		  sizeof(struct ib_uverbs_destroy_qp_resp), destroy_write_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_POST_SEND, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_send),
+		  sizeof(struct ib_uverbs_post_send_resp), uvd_post_send_steps),
+	UVD_WRITE(IB_USER_VERBS_CMD_POST_RECV, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_recv),
+		  sizeof(struct ib_uverbs_post_recv_resp), uvd_post_recv_steps),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_QP, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_qp),
+		  sizeof(struct ib_uverbs_ex_create_qp_resp), create_ex_steps),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_QP, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_qp),
+		  sizeof(struct ib_uverbs_ex_modify_qp_resp), uvd_modify_qp_ex_steps),
+};
+
+static const struct uvd_attr_row create_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_ACCESS_READ, 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_QP_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN_STRUCT(UVERBS_ATTR_CREATE_QP_CAP, sizeof(struct ib_uverbs_qp_cap), sizeof(struct ib_uverbs_qp_cap),
+			  UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_CREATE_QP_TYPE, UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_CREATE_QP_FLAGS, 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_QP_SOURCE_QPN, sizeof(uint32_t), 0),
+	UVD_FD(UVERBS_ATTR_CREATE_QP_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_PTR_OUT_STRUCT(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(struct ib_uverbs_qp_cap),
+			   sizeof(struct ib_uverbs_qp_cap), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_UHW(),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_QP_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_QP_RESP, sizeof(struct ib_uverbs_destroy_qp_resp), UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_QP_CREATE, create_attrs, create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_QP_DESTROY, destroy_attrs, destroy_ioctl_steps),
+};
+
+const struct uvd_object_row uvd_object_qp = {
+	.name = "UVERBS_OBJECT_QP",
+	.id = UVERBS_OBJECT_QP,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+};
