@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "child.h"
+
+#define ORDERS 100 /* fd numbers that survive exec */
+#define ANSWERS 101
+
+uint64_t exec_word;
+
+void tell(uint64_t value)
+{
+	if (write(ANSWERS, &value, sizeof(value)) != sizeof(value))
+		_exit(3);
+}
+
+uint64_t listen_for_order(void)
+{
+	uint64_t order;
+
+	if (read(ORDERS, &order, sizeof(order)) != sizeof(order))
+		_exit(0);
+	return order;
+}
+
+struct child child_start(void (*run)(void *arg), void *arg)
+{
+	int to[2], from[2];
+	struct child c;
+
+	ck_assert(!pipe2(to, O_CLOEXEC) && !pipe2(from, O_CLOEXEC));
+	c.pid = fork();
+	ck_assert_int_ge(c.pid, 0);
+	if (!c.pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(to[0], ORDERS);
+		dup2(from[1], ANSWERS);
+		close(to[1]);
+		close(from[0]);
+		run(arg);
+		_exit(0);
+	}
+	close(to[0]);
+	close(from[1]);
+	c.to = to[1];
+	c.from = from[0];
+	return c;
+}
+
+uint64_t child_says(struct child *c)
+{
+	uint64_t value;
+
+	ck_assert_int_eq(read(c->from, &value, sizeof(value)), sizeof(value));
+	return value;
+}
+
+void child_order(struct child *c, uint64_t order)
+{
+	ck_assert_int_eq(write(c->to, &order, sizeof(order)), sizeof(order));
+}
+
+void child_end(struct child *c)
+{
+	kill(c->pid, SIGKILL);
+	ck_assert_int_eq(waitpid(c->pid, NULL, 0), c->pid);
+	close(c->to);
+	close(c->from);
+}
+
+void exec_self(void)
+{
+	execl("/proc/self/exe", "test", "--client", NULL);
+	_exit(4);
+}
+
+static void exec_client(void)
+{
+	exec_word = EXEC_WORD;
+	tell((uintptr_t)&exec_word);
+	for (;;)
+		listen_for_order();
+}
+
+/* It runs on memory that it shares with another process, which the sanitizers know nothing of. */
+__attribute__((no_sanitize("address", "thread", "undefined"))) static int sleeper(void *arg)
+{
+	for (;;)
+		syscall(SYS_pause);
+	return 0;
+}
+
+pid_t clone_vm_sleeper(void)
+{
+	size_t size = 65536;
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+	return clone(sleeper, stack + size, CLONE_VM | SIGCHLD, NULL);
+}
+
+pid_t fork_with_pid(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1 };
+	pid_t child = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (!child)
+		for (;;)
+			syscall(SYS_pause);
+	return child;
+}
+
+void drop_rights(void)
+{
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534) ||
+	    prctl(PR_SET_DUMPABLE, 1))
+		_exit(5);
+}
+
+int run_suite(int argc, char **argv, Suite *suite)
+{
+	SRunner *runner;
+	int failed;
+
+	if (argc > 1 && !strcmp(argv[1], "--client"))
+		exec_client();
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "client/event_file.h"
+
+static struct uvd_event_file *file;
+static int client; /* the client's end, as a client has it */
+
+static void open_file(void)
+{
+	file = uvd_event_file_new(8);
+	client = uvd_event_file_open(file);
+	ck_assert_int_ge(client, 0);
+}
+
+static void close_file(void)
+{
+	close(client);
+	uvd_event_file_put(file);
+}
+
+static int post(uint64_t event)
+{
+	return uvd_event_file_post(file, &event);
+}
+
+/* 0: nothing to read. */
+static uint64_t next(void)
+{
+	uint64_t event[4];
+	ssize_t n = recv(client, event, sizeof(event), MSG_DONTWAIT);
+
+	if (n <= 0)
+		return 0;
+	ck_assert_int_eq(n, 8);
+	return event[0];
+}
+
+static short events(void)
+{
+	struct pollfd p = { .fd = client, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0 ? p.revents : 0;
+}
+
+START_TEST(test_one_read_takes_one_event)
+{
+	open_file();
+	ck_assert_int_eq(events(), 0);
+	ck_assert(!post(1) && !post(2));
+	ck_assert_int_eq(events(), POLLIN);
+	ck_assert_uint_eq(next(), 1);
+	ck_assert_uint_eq(next(), 2);
+	ck_assert_int_eq(events(), 0);
+	close_file();
+}
+END_TEST
+
+static bool is_odd(const void *event, void *arg)
+{
+	return *(const uint64_t *)event & 1;
+}
+
+static bool always(const void *event, void *arg)
+{
+	return true;
+}
+
+START_TEST(test_take_back_leaves_other_events_in_order)
+{
+	open_file();
+	for (uint64_t i = 1; i <= 200; i++)
+		ck_assert(!post(i));
+	ck_assert_uint_eq(next(), 1);
+	ck_assert_uint_eq(next(), 2);
+	ck_assert_uint_eq(uvd_event_file_take_back(file, is_odd, NULL), 99);
+	for (uint64_t i = 4; i <= 200; i += 2)
+		ck_assert_uint_eq(next(), i);
+	ck_assert_uint_eq(next(), 0);
+	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 0);
+	close_file();
+}
+END_TEST
+
+START_TEST(test_take_back_does_not_wait_for_a_client)
+{
+	open_file();
+	/* The client shares the file description with us, so its flags too: neither may make us wait. */
+	ck_assert(!fcntl(client, F_SETFL, _i ? O_NONBLOCK : 0));
+	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 0);
+	ck_assert(!post(3));
+	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 1);
+	close_file();
+}
+END_TEST
+
+START_TEST(test_hang_up_is_end_of_file_after_the_last_event)
+{
+	char byte[8];
+
+	open_file();
+	ck_assert(!post(9));
+	uvd_event_file_hang_up(file);
+	ck_assert(events() & POLLHUP);
+	ck_assert_uint_eq(next(), 9);
+	ck_assert_int_eq(read(client, byte, 8), 0);
+	ck_assert_int_eq(post(10), -EPIPE);
+	close_file();
+}
+END_TEST
+
+START_TEST(test_full_file_is_eagain_and_never_blocks)
+{
+	unsigned int n = 0;
+
+	open_file();
+	drop_rights();
+	while (n < 100000 && !post(n + 1))
+		n++;
+	ck_assert_int_eq(post(1), -EAGAIN);
+	ck_assert_uint_ge(n, 200);
+	ck_assert_uint_eq(uvd_event_file_take_back(file, is_odd, NULL), (n + 1) / 2);
+	ck_assert_uint_eq(next(), 2);
+	ck_assert(!post(1));
+	close_file();
+}
+END_TEST
+
+START_TEST(test_client_cannot_write_to_us)
+{
+	signal(SIGPIPE, SIG_IGN);
+	open_file();
+	ck_assert_int_eq(write(client, "12345678", 8), -1);
+	ck_assert_int_eq(errno, EPIPE);
+	ck_assert(!post(5));
+	ck_assert_uint_eq(next(), 5);
+	close_file();
+}
+END_TEST
+
+START_TEST(test_client_that_shuts_its_end_gets_nothing)
+{
+	open_file();
+	ck_assert(!shutdown(client, SHUT_RDWR));
+	ck_assert_int_eq(post(5), -EPIPE);
+	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 0);
+	close_file();
+}
+END_TEST
+
+START_TEST(test_only_the_clients_end_is_the_file)
+{
+	struct stat st;
+	int pair[2];
+
+	open_file();
+	ck_assert(!fstat(client, &st));
+	ck_assert(uvd_event_file_is(file, &st));
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	ck_assert(!fstat(pair[0], &st));
+	ck_assert(!uvd_event_file_is(file, &st));
+	close_file();
+}
+END_TEST
+
+START_TEST(test_file_without_a_pair_drops_events)
+{
+	struct stat st;
+
+	file = uvd_event_file_new(16);
+	ck_assert_int_eq(uvd_event_file_post(file, "0123456789abcdef"), -EPIPE);
+	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 0);
+	ck_assert(!fstat(0, &st));
+	ck_assert(!uvd_event_file_is(file, &st));
+	uvd_event_file_hang_up(file);
+	uvd_event_file_put(file);
+}
+END_TEST
+
+START_TEST(test_adopted_pair_works_and_is_taken_once)
+{
+	int pair[2], more[2], file_pair[2];
+
+	file = uvd_event_file_new(8);
+	ck_assert(!pipe(file_pair));
+	ck_assert_int_eq(uvd_event_file_adopt(file, file_pair[0], file_pair[1]), -EINVAL);
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	client = dup(pair[1]);
+	ck_assert(!uvd_event_file_adopt(file, pair[0], pair[1]));
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, more));
+	ck_assert_int_eq(uvd_event_file_adopt(file, more[0], more[1]), -EBUSY);
+	ck_assert(!post(6));
+	ck_assert_uint_eq(next(), 6);
+	close_file();
+}
+END_TEST
+
+static void hold_and_drop(void *arg)
+{
+	tell(0);
+	listen_for_order();
+	close(client);
+	close(*(int *)arg);
+	tell(0);
+	listen_for_order();
+}
+
+START_TEST(test_in_use_while_a_process_holds_the_end)
+{
+	struct child child;
+	int inherited;
+
+	file = uvd_event_file_new(8);
+	client = uvd_event_file_open(file);
+	/* A fork copies our own descriptor of that end too, the number before. */
+	inherited = client - 1;
+	child = child_start(hold_and_drop, &inherited);
+	child_says(&child);
+	close(client);
+	ck_assert(uvd_event_file_in_use(file));
+	child_order(&child, 0);
+	child_says(&child);
+	ck_assert(!uvd_event_file_in_use(file));
+	child_end(&child);
+	uvd_event_file_put(file);
+}
+END_TEST
+
+static void *read_all(void *arg)
+{
+	uint64_t *sum = arg, event;
+
+	while (read(client, &event, sizeof(event)) == sizeof(event))
+		*sum += event;
+	return NULL;
+}
+
+static bool multiple_of_three(const void *event, void *arg)
+{
+	return *(const uint64_t *)event % 3 == 0;
+}
+
+START_TEST(test_every_event_is_read_or_taken_back)
+{
+	uint64_t read_sum = 0, posted = 0;
+	unsigned int taken = 0;
+	pthread_t t;
+
+	open_file();
+	ck_assert(!pthread_create(&t, NULL, read_all, &read_sum));
+	for (int i = 0; i < 2000; i++) {
+		/* All events that can be taken back count 3: so the sum tells. */
+		uint64_t event = i % 2 ? 3 : 1;
+
+		while (post(event) == -EAGAIN)
+			sched_yield();
+		posted += event;
+		if (i % 50 == 0)
+			taken += uvd_event_file_take_back(file, multiple_of_three, NULL);
+	}
+	uvd_event_file_hang_up(file);
+	pthread_join(t, NULL);
+	ck_assert_uint_eq(read_sum + 3 * taken, posted);
+	close_file();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	Suite *s = suite_create("event_file");
+	TCase *t = tcase_create("event_file");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_one_read_takes_one_event);
+	tcase_add_test(t, test_take_back_leaves_other_events_in_order);
+	tcase_add_loop_test(t, test_take_back_does_not_wait_for_a_client, 0, 2);
+	tcase_add_test(t, test_hang_up_is_end_of_file_after_the_last_event);
+	tcase_add_test(t, test_full_file_is_eagain_and_never_blocks);
+	tcase_add_test(t, test_client_cannot_write_to_us);
+	tcase_add_test(t, test_client_that_shuts_its_end_gets_nothing);
+	tcase_add_test(t, test_only_the_clients_end_is_the_file);
+	tcase_add_test(t, test_file_without_a_pair_drops_events);
+	tcase_add_test(t, test_adopted_pair_works_and_is_taken_once);
+	tcase_add_test(t, test_in_use_while_a_process_holds_the_end);
+	tcase_add_test(t, test_every_event_is_read_or_taken_back);
+	suite_add_tcase(s, t);
+	return run_suite(argc, argv, s);
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Address spaces and openers: who is who after fork, clone, exec and death.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uverbsd/backend.h>
+
+#include "child.h"
+
+static uint64_t word = 1;
+
+enum order { THREAD = 1, FORK, CLONE_MEMORY, EXEC, SETUID, FORGE };
+
+static void *thread_says_tid(void *arg)
+{
+	tell(syscall(SYS_gettid));
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static pid_t fork_sleeper(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+/* Gives the process another auxiliary vector, which needs no right. */
+static int forge_auxv(uint64_t salt)
+{
+	uint64_t auxv[] = { 1000, salt, 0, 0 };
+	struct prctl_mm_map map = { .auxv = (void *)auxv, .auxv_size = sizeof(auxv), .exe_fd = -1 };
+	unsigned long page = (uintptr_t)&word & -4096ul;
+
+	map.start_code = map.start_data = map.start_brk = page;
+	map.end_code = map.end_data = map.brk = page + 8;
+	map.start_stack = map.arg_start = map.arg_end = map.env_start = map.env_end = page;
+	return prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0);
+}
+
+static void client(void *arg)
+{
+	uint64_t salt = 0;
+	pthread_t t;
+
+	word = 2;
+	tell(0);
+	for (;;) {
+		switch (listen_for_order()) {
+		case THREAD:
+			if (pthread_create(&t, NULL, thread_says_tid, NULL))
+				_exit(1);
+			break;
+		case FORK:
+			tell(fork_sleeper());
+			break;
+		case CLONE_MEMORY:
+			tell(clone_vm_sleeper());
+			break;
+		case EXEC:
+			exec_self();
+			break;
+		case SETUID:
+			tell(setresuid(65534, 65534, 65534));
+			break;
+		case FORGE:
+			tell(forge_auxv(++salt) ? errno : 0);
+			break;
+		}
+	}
+}
+
+static struct child start_client(void)
+{
+	struct child child = child_start(client, NULL);
+
+	child_says(&child);
+	return child;
+}
+
+static pid_t ask(struct child *child, enum order order)
+{
+	child_order(child, order);
+	return child_says(child);
+}
+
+static struct uvd_mm *mm_of(struct uvd_mm_table *t, pid_t tid)
+{
+	struct uvd_caller c = caller_of(tid);
+
+	return uvd_mm_get(t, &c);
+}
+
+#define AT(p) ((uint64_t)(uintptr_t)(p))
+
+START_TEST(test_memory_outlives_the_call)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *mm = mm_of(t, child.pid);
+	uint64_t got = 0, put = 77;
+
+	ck_assert_ptr_nonnull(mm);
+	ck_assert(!uvd_mm_read(mm, &got, AT(&word), 8) && got == 2);
+	ck_assert(!uvd_mm_write(mm, AT(&word), &put, 8));
+	ck_assert(!uvd_mm_read(mm, &got, AT(&word), 8) && got == 77);
+	ck_assert_uint_eq(word, 1);
+	ck_assert_int_eq(uvd_mm_read(mm, &got, 8, 8), -EFAULT);
+	ck_assert_int_eq(uvd_mm_read(mm, &got, 1ull << 63, 8), -EFAULT);
+	uvd_mm_put(mm);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_threads_share_the_account)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *a = mm_of(t, ask(&child, THREAD)), *b = mm_of(t, child.pid);
+
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_eq(a, b);
+	ck_assert_uint_eq(uvd_mm_charge(a, 5), 5);
+	ck_assert_uint_eq(uvd_mm_charge(b, 2), 7);
+	ck_assert_uint_eq(uvd_mm_charge(b, -7), 0);
+	uvd_mm_put(a);
+	uvd_mm_put(b);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_forked_child_has_another_account)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *a = mm_of(t, child.pid), *b = mm_of(t, ask(&child, FORK));
+
+	ck_assert_ptr_nonnull(b);
+	ck_assert_ptr_ne(a, b);
+	uvd_mm_put(a);
+	uvd_mm_put(b);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_clone_vm_relative_shares_the_account)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	pid_t relative = ask(&child, CLONE_MEMORY);
+	/* Whoever comes first. */
+	struct uvd_mm *a = mm_of(t, _i ? relative : child.pid), *b = mm_of(t, _i ? child.pid : relative);
+	struct uvd_mm *again = mm_of(t, relative);
+
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_eq(a, b);
+	ck_assert_ptr_eq(a, again);
+	uvd_mm_put(a);
+	uvd_mm_put(b);
+	uvd_mm_put(again);
+	uvd_mm_table_free(t);
+	kill(relative, SIGKILL);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_exec_leaves_the_account)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *before = mm_of(t, child.pid), *after;
+	uint64_t got, at;
+
+	ck_assert(uvd_mm_alive(before));
+	child_order(&child, EXEC);
+	at = child_says(&child);
+	ck_assert(!uvd_mm_alive(before));
+	ck_assert_int_eq(uvd_mm_read(before, &got, AT(&word), 8), -EFAULT);
+	/* An address that the new program has. */
+	ck_assert_int_eq(uvd_mm_read(before, &got, at, 8), -EFAULT);
+	ck_assert_int_eq(uvd_mm_write(before, at, &word, 8), -EFAULT);
+	after = mm_of(t, child.pid);
+	ck_assert_ptr_nonnull(after);
+	ck_assert_ptr_ne(before, after);
+	ck_assert(!uvd_mm_read(after, &got, at, 8) && got == EXEC_WORD);
+	uvd_mm_put(before);
+	uvd_mm_put(after);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_exec_leaves_the_account_to_relatives)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	pid_t relative = ask(&child, CLONE_MEMORY);
+	struct uvd_mm *before = mm_of(t, child.pid), *theirs, *after;
+	uint64_t got, at;
+
+	child_order(&child, EXEC);
+	at = child_says(&child);
+	ck_assert(uvd_mm_alive(before));
+	theirs = mm_of(t, relative);
+	after = mm_of(t, child.pid);
+	ck_assert_ptr_nonnull(after);
+	ck_assert_ptr_ne(before, after);
+	ck_assert(!uvd_mm_read(after, &got, at, 8) && got == EXEC_WORD);
+	ck_assert(!uvd_mm_read(before, &got, AT(&word), 8) && got == 2);
+	/* Only the process that left was known to be in it: the relative may count as new, but never as the program. */
+	ck_assert_ptr_nonnull(theirs);
+	ck_assert_ptr_ne(theirs, after);
+	kill(relative, SIGKILL);
+	uvd_mm_put(before);
+	uvd_mm_put(theirs);
+	uvd_mm_put(after);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_exec_of_a_relative_leaves_the_account)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	pid_t relative = ask(&child, CLONE_MEMORY);
+	struct uvd_mm *a = mm_of(t, child.pid), *b = mm_of(t, relative), *after, *stays;
+
+	ck_assert_ptr_eq(a, b);
+	child_order(&child, EXEC);
+	child_says(&child);
+	after = mm_of(t, child.pid);
+	stays = mm_of(t, relative);
+	ck_assert_ptr_nonnull(after);
+	ck_assert_ptr_ne(after, a);
+	ck_assert_ptr_eq(stays, a);
+	kill(relative, SIGKILL);
+	uvd_mm_put(a);
+	uvd_mm_put(b);
+	uvd_mm_put(after);
+	uvd_mm_put(stays);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_forged_print_does_not_make_accounts_without_end)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *mm[20];
+	unsigned int different = 0;
+
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(ask(&child, FORGE), 0);
+		mm[i] = mm_of(t, child.pid);
+		ck_assert_ptr_nonnull(mm[i]);
+		different++;
+		for (int k = 0; k < i; k++)
+			if (mm[k] == mm[i]) {
+				different--;
+				break;
+			}
+	}
+	ck_assert_uint_le(different, 4);
+	for (int i = 0; i < 20; i++)
+		uvd_mm_put(mm[i]);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_recycled_pid_is_never_reached)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *before = mm_of(t, child.pid), *after;
+	struct uvd_caller c = caller_of(child.pid);
+	struct uvd_opener opener;
+	uint64_t got;
+
+	ck_assert(!uvd_opener_take(&opener, &c));
+	c.tgid = 0;
+	ck_assert(uvd_opener_is(&opener, &c, -1, -1));
+	child_end(&child);
+	ck_assert_int_eq(fork_with_pid(child.pid), child.pid);
+	ck_assert(!uvd_mm_alive(before));
+	ck_assert_int_eq(uvd_mm_read(before, &got, AT(&word), 8), -EFAULT);
+	ck_assert_int_eq(uvd_mm_write(before, AT(&word), &got, 8), -EFAULT);
+	after = mm_of(t, child.pid);
+	ck_assert_ptr_nonnull(after);
+	ck_assert_ptr_ne(before, after);
+	ck_assert(!uvd_mm_read(after, &got, AT(&word), 8) && got == 1);
+	ck_assert(!uvd_opener_is(&opener, &c, -1, -1));
+	uvd_opener_drop(&opener);
+	uvd_mm_put(before);
+	uvd_mm_put(after);
+	uvd_mm_table_free(t);
+	kill(child.pid, SIGKILL);
+	waitpid(child.pid, NULL, 0);
+}
+END_TEST
+
+START_TEST(test_account_of_a_pid_out_of_reach_is_efault)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+
+	ck_assert_ptr_null(mm_of(t, 0));
+	ck_assert_int_eq(errno, EFAULT);
+	uvd_mm_table_free(t);
+}
+END_TEST
+
+START_TEST(test_own_process_has_an_account)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct uvd_caller c = { .mem = &uvd_mem_self };
+	struct uvd_mm *mm = uvd_mm_get(t, &c);
+	uint64_t got;
+
+	ck_assert_ptr_nonnull(mm);
+	ck_assert(!uvd_mm_read(mm, &got, AT(&word), 8) && got == word);
+	uvd_mm_table_free(t); /* the table may go first */
+	uvd_mm_put(uvd_mm_ref(mm));
+	uvd_mm_put(mm);
+}
+END_TEST
+
+static void *get_and_put(void *t)
+{
+	for (int i = 0; i < 200; i++) {
+		struct uvd_mm *mm = mm_of(t, getpid());
+
+		uvd_mm_charge(mm, 1);
+		uvd_mm_charge(mm, -1);
+		uvd_mm_put(uvd_mm_ref(mm));
+		uvd_mm_put(mm);
+	}
+	return NULL;
+}
+
+START_TEST(test_accounts_come_and_go_on_many_threads)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	pthread_t thread[4];
+
+	for (int i = 0; i < 4; i++)
+		ck_assert(!pthread_create(&thread[i], NULL, get_and_put, t));
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	uvd_mm_table_free(t);
+}
+END_TEST
+
+/* ---- openers ---------------------------------------------------------------------------------------------------- */
+
+static bool is_opener(const struct uvd_opener *o, pid_t tid, uid_t fsuid)
+{
+	struct uvd_caller c = caller_of(tid);
+
+	return uvd_opener_is(o, &c, fsuid, -1);
+}
+
+static struct uvd_opener opener_of(pid_t tid)
+{
+	struct uvd_caller c = caller_of(tid);
+	struct uvd_opener o;
+
+	ck_assert(!uvd_opener_take(&o, &c));
+	return o;
+}
+
+START_TEST(test_threads_are_the_opener)
+{
+	struct child child = start_client();
+	struct uvd_opener o = opener_of(child.pid);
+
+	ck_assert(is_opener(&o, child.pid, -1));
+	ck_assert(is_opener(&o, ask(&child, THREAD), 0));
+	ck_assert(!is_opener(&o, child.pid, 65534));
+	uvd_opener_drop(&o);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_forked_child_is_another_opener)
+{
+	struct child child = start_client();
+	struct uvd_opener o = opener_of(child.pid);
+
+	ck_assert(!is_opener(&o, ask(&child, FORK), -1));
+	ck_assert(is_opener(&o, child.pid, -1));
+	uvd_opener_drop(&o);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_clone_vm_relative_is_another_opener)
+{
+	struct child child = start_client();
+	struct uvd_opener o = opener_of(child.pid);
+	pid_t relative = ask(&child, CLONE_MEMORY);
+
+	ck_assert(!is_opener(&o, relative, -1));
+	kill(relative, SIGKILL);
+	uvd_opener_drop(&o);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_exec_makes_another_opener)
+{
+	struct child child = start_client();
+	struct uvd_opener o = opener_of(child.pid);
+
+	ask(&child, EXEC);
+	ck_assert(!is_opener(&o, child.pid, -1));
+	uvd_opener_drop(&o);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_setuid_makes_another_opener)
+{
+	struct child child = start_client();
+	struct uvd_opener o = opener_of(child.pid);
+
+	ck_assert_int_eq(ask(&child, SETUID), 0);
+	ck_assert(!is_opener(&o, child.pid, 65534));
+	uvd_opener_drop(&o);
+	child_end(&child);
+}
+END_TEST
+
+START_TEST(test_own_process_is_its_opener)
+{
+	struct uvd_caller c = { .mem = &uvd_mem_self };
+	struct uvd_opener o;
+
+	ck_assert(!uvd_opener_take(&o, &c));
+	ck_assert_int_eq(o.tgid, getpid());
+	ck_assert(uvd_opener_is(&o, &c, -1, -1));
+	c.tgid = getppid();
+	ck_assert(!uvd_opener_is(&o, &c, -1, -1));
+	uvd_opener_drop(&o);
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	Suite *s = suite_create("mm");
+	TCase *t = tcase_create("mm");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_memory_outlives_the_call);
+	tcase_add_test(t, test_threads_share_the_account);
+	tcase_add_test(t, test_forked_child_has_another_account);
+	tcase_add_loop_test(t, test_clone_vm_relative_shares_the_account, 0, 2);
+	tcase_add_test(t, test_exec_leaves_the_account);
+	tcase_add_test(t, test_exec_leaves_the_account_to_relatives);
+	tcase_add_test(t, test_exec_of_a_relative_leaves_the_account);
+	tcase_add_test(t, test_forged_print_does_not_make_accounts_without_end);
+	tcase_add_test(t, test_recycled_pid_is_never_reached);
+	tcase_add_test(t, test_account_of_a_pid_out_of_reach_is_efault);
+	tcase_add_test(t, test_own_process_has_an_account);
+	tcase_add_test(t, test_accounts_come_and_go_on_many_threads);
+	tcase_add_test(t, test_threads_are_the_opener);
+	tcase_add_test(t, test_forked_child_is_another_opener);
+	tcase_add_test(t, test_clone_vm_relative_is_another_opener);
+	tcase_add_test(t, test_exec_makes_another_opener);
+	tcase_add_test(t, test_setuid_makes_another_opener);
+	tcase_add_test(t, test_own_process_is_its_opener);
+	suite_add_tcase(s, t);
+	return run_suite(argc, argv, s);
+}
