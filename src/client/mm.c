@@ -311,6 +311,17 @@ uint64_t uvd_mm_charge(struct uvd_mm *mm, int64_t pages)
 	return atomic_fetch_add(&mm->charged, (uint64_t)pages) + pages;
 }
 
+void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid, uint64_t pages), void *arg)
+{
+	struct uvd_mm *mm;
+
+	pthread_mutex_lock(&t->lock);
+	for (mm = t->first; mm; mm = mm->next)
+		if (mm->charged)
+			fn(arg, mm->members ? mm->members->tgid : 0, mm->charged);
+	pthread_mutex_unlock(&t->lock);
+}
+
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 {
 	return uvd_memfd_read(mm->memfd, dst, src, len);
