@@ -22,7 +22,7 @@ struct uvd_options {
 	/* Both programs: the devices. */
 	unsigned int num_devices;
 	struct uvd_device_config *devices; /* num_devices; number is -1 where the next free one is to be taken */
-	char backend[16], persona[16];
+	char backend[16], persona[16]; /* of device 0 */
 	int first_number; /* -1: not given */
 	int log_level; /* enum uvd_log_level */
 	char config[PATH_MAX];
@@ -34,7 +34,7 @@ struct uvd_options {
 	unsigned int mode; /* of the nodes */
 	gid_t group; /* of the nodes; -1: leave it */
 	unsigned int workers; /* threads that read a node's channel */
-	bool background;
+	bool foreground; /* always so */
 	/* uverbsctl run. */
 	char join[64];
 	int first_arg; /* index in argv of the first argument that is no option */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsd: RDMA device nodes served from userspace, for the whole machine. */
+#include "daemon.h"
+#include <stdio.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	static struct uvd_daemon daemon;
+	struct uvd_options options;
+	int status;
+
+	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, "uverbsd [OPTION...]", argc, argv);
+	if (status >= 0)
+		return status;
+	if (options.first_arg < argc) {
+		dprintf(STDERR_FILENO, "%s: there is nothing to do with `%s`; --help tells the options\n", argv[0],
+			argv[options.first_arg]);
+		uvd_options_free(&options);
+		return 2;
+	}
+	if (uvd_daemon_start(&daemon, &options))
+		uvd_daemon_run(&daemon);
+	uvd_daemon_stop(&daemon);
+	uvd_options_free(&options);
+	return daemon.status;
+}
