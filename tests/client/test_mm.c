@@ -89,6 +89,14 @@ static struct child start_client(void)
 	return child;
 }
 
+/* The engine too, as under uverbsctl run. */
+static struct child start_client_as(bool ordinary_user)
+{
+	if (ordinary_user)
+		drop_rights();
+	return start_client();
+}
+
 static pid_t ask(struct child *child, enum order order)
 {
 	child_order(child, order);
@@ -145,7 +153,7 @@ END_TEST
 START_TEST(test_forked_child_has_another_account)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
-	struct child child = start_client();
+	struct child child = start_client_as(_i & 1);
 	struct uvd_mm *a = mm_of(t, child.pid), *b = mm_of(t, ask(&child, FORK));
 
 	ck_assert_ptr_nonnull(b);
@@ -160,10 +168,10 @@ END_TEST
 START_TEST(test_clone_vm_relative_shares_the_account)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
-	struct child child = start_client();
+	struct child child = start_client_as(_i & 2);
 	pid_t relative = ask(&child, CLONE_MEMORY);
 	/* Whoever comes first. */
-	struct uvd_mm *a = mm_of(t, _i ? relative : child.pid), *b = mm_of(t, _i ? child.pid : relative);
+	struct uvd_mm *a = mm_of(t, _i & 1 ? relative : child.pid), *b = mm_of(t, _i & 1 ? child.pid : relative);
 	struct uvd_mm *again = mm_of(t, relative);
 
 	ck_assert_ptr_nonnull(a);
@@ -181,7 +189,7 @@ END_TEST
 START_TEST(test_exec_leaves_the_account)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
-	struct child child = start_client();
+	struct child child = start_client_as(_i & 1);
 	struct uvd_mm *before = mm_of(t, child.pid), *after;
 	uint64_t got, at;
 
@@ -207,7 +215,7 @@ END_TEST
 START_TEST(test_exec_leaves_the_account_to_relatives)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
-	struct child child = start_client();
+	struct child child = start_client_as(_i & 1);
 	pid_t relative = ask(&child, CLONE_MEMORY);
 	struct uvd_mm *before = mm_of(t, child.pid), *theirs, *after;
 	uint64_t got, at;
@@ -236,7 +244,7 @@ END_TEST
 START_TEST(test_exec_of_a_relative_leaves_the_account)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
-	struct child child = start_client();
+	struct child child = start_client_as(_i & 1);
 	pid_t relative = ask(&child, CLONE_MEMORY);
 	struct uvd_mm *a = mm_of(t, child.pid), *b = mm_of(t, relative), *after, *stays;
 
@@ -468,11 +476,11 @@ int main(int argc, char **argv)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_memory_outlives_the_call);
 	tcase_add_test(t, test_threads_share_the_account);
-	tcase_add_test(t, test_forked_child_has_another_account);
-	tcase_add_loop_test(t, test_clone_vm_relative_shares_the_account, 0, 2);
-	tcase_add_test(t, test_exec_leaves_the_account);
-	tcase_add_test(t, test_exec_leaves_the_account_to_relatives);
-	tcase_add_test(t, test_exec_of_a_relative_leaves_the_account);
+	tcase_add_loop_test(t, test_forked_child_has_another_account, 0, 2);
+	tcase_add_loop_test(t, test_clone_vm_relative_shares_the_account, 0, 4);
+	tcase_add_loop_test(t, test_exec_leaves_the_account, 0, 2);
+	tcase_add_loop_test(t, test_exec_leaves_the_account_to_relatives, 0, 2);
+	tcase_add_loop_test(t, test_exec_of_a_relative_leaves_the_account, 0, 2);
 	tcase_add_test(t, test_forged_print_does_not_make_accounts_without_end);
 	tcase_add_test(t, test_recycled_pid_is_never_reached);
 	tcase_add_test(t, test_account_of_a_pid_out_of_reach_is_efault);
