@@ -126,7 +126,12 @@ static int self_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsi
 	return 0;
 }
 
-const struct uvd_mem_ops uvd_mem_self = { .read = self_read, .write = self_write, .writev = self_writev };
+const struct uvd_mem_ops uvd_mem_self = {
+	.read = self_read,
+	.write = self_write,
+	.writev = self_writev,
+	.exact = true,
+};
 
 /* ---- identity --------------------------------------------------------------------------------------------------- */
 

@@ -2,8 +2,8 @@
 /*
  * Who opened a file. The kernel compares pointers to credentials; we compare what can be seen from outside. Where that
  * is not the same: a process that calls set*id to the ids it has already is somebody else for the kernel and the same
- * for us; and an exec goes unseen while another process still shares the address space that was left (the child of a
- * vfork() that opens the device and then execs).
+ * for us; and an exec, or a process that got the opener's pid, goes unseen while another process still shares the address
+ * space that the opener left (the child of a vfork() that opens the device and then execs).
  */
 #include <errno.h>
 #include <fcntl.h>

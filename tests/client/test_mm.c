@@ -323,6 +323,29 @@ START_TEST(test_recycled_pid_is_never_reached)
 }
 END_TEST
 
+START_TEST(test_recycled_pid_does_not_inherit_what_a_relative_keeps)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	pid_t relative = ask(&child, CLONE_MEMORY);
+	struct uvd_mm *before = mm_of(t, child.pid), *after;
+
+	child_end(&child);
+	usleep(30000); /* start times are in ticks of 10 ms */
+	ck_assert_int_eq(fork_with_pid(child.pid), child.pid);
+	ck_assert(uvd_mm_alive(before));
+	after = mm_of(t, child.pid);
+	ck_assert_ptr_nonnull(after);
+	ck_assert_ptr_ne(before, after);
+	uvd_mm_put(before);
+	uvd_mm_put(after);
+	uvd_mm_table_free(t);
+	kill(relative, SIGKILL);
+	kill(child.pid, SIGKILL);
+	waitpid(child.pid, NULL, 0);
+}
+END_TEST
+
 START_TEST(test_account_of_a_pid_out_of_reach_is_efault)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
@@ -483,6 +506,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_exec_of_a_relative_leaves_the_account, 0, 2);
 	tcase_add_test(t, test_forged_print_does_not_make_accounts_without_end);
 	tcase_add_test(t, test_recycled_pid_is_never_reached);
+	tcase_add_test(t, test_recycled_pid_does_not_inherit_what_a_relative_keeps);
 	tcase_add_test(t, test_account_of_a_pid_out_of_reach_is_efault);
 	tcase_add_test(t, test_own_process_has_an_account);
 	tcase_add_test(t, test_accounts_come_and_go_on_many_threads);
