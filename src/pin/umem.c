@@ -13,8 +13,8 @@
 
 bool uvd_access_writable(unsigned int access)
 {
-	return access & (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
-			 IBV_ACCESS_MW_BIND);
+	return access &
+	       (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 }
 
 /* The question most asked about RDMA: so the line has every number, and what to do. */
