@@ -144,9 +144,9 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 	}
 	/* Two daemons that start at once must not both find it free. */
 	flock(root, LOCK_EX);
-	err = fchmod(root, 0755) ? -errno : take_over(root, path, log);
+	err = take_over(root, path, log);
 	if (!err) {
-		err = fill_root(root);
+		err = fchmod(root, 0755) ? -errno : fill_root(root);
 		if (err)
 			uvd_logf(log, UVD_ERR, "cannot make the sysfs tree in %s: %s", path, strerror(-err));
 	}

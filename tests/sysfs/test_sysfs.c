@@ -356,15 +356,18 @@ END_TEST
 
 START_TEST(test_a_folder_with_other_files_is_refused_untouched)
 {
+	struct stat st;
 	char path[160];
 
 	snprintf(path, sizeof(path), "%s/precious", base);
-	ck_assert_int_eq(mkdir(path, 0755), 0);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
 	strcat(path, "/file");
 	close(creat(path, 0644));
 	path[strlen(path) - 5] = 0;
 	ck_assert_int_eq(uvd_sysfs_create(path, NULL), -ENOTEMPTY);
 	uvd_sysfs_destroy(path);
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_eq(st.st_mode & 07777, 0700);
 	strcat(path, "/file");
 	ck_assert_int_eq(access(path, F_OK), 0);
 }
