@@ -445,8 +445,13 @@ static int greet(struct uvd_cuse *c)
 	return poll(&p, 1, 0) == 1 && p.revents & (POLLERR | POLLHUP) ? -EEXIST : 0;
 }
 
-static void quiet(enum fuse_log_level level, const char *fmt, va_list ap)
+/* libfuse writes to stderr, and without telling for what. Kept until somebody knows whether it matters. */
+static __thread char fuse_message[256];
+
+static void keep_message(enum fuse_log_level level, const char *fmt, va_list ap)
 {
+	vsnprintf(fuse_message, sizeof(fuse_message), fmt, ap);
+	fuse_message[strcspn(fuse_message, "\n")] = 0;
 }
 
 static int set_up(struct uvd_cuse *c)
@@ -460,8 +465,10 @@ static int set_up(struct uvd_cuse *c)
 
 	snprintf(device, sizeof(device), "DEVNAME=%s", c->node.name);
 	c->se = cuse_lowlevel_setup(2, argv, &ci, &operations, &multithreaded, c);
-	if (!c->se)
+	if (!c->se) {
+		uvd_logf(c->config.log, UVD_ERR, "%s: no CUSE session: %s", c->node.path, fuse_message);
 		return -EIO;
+	}
 	fcntl(fuse_session_fd(c->se), F_SETFD, FD_CLOEXEC);
 	err = greet(c);
 	if (!err)
@@ -518,7 +525,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	}
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
-	fuse_set_log_func(quiet);
+	fuse_set_log_func(keep_message);
 	*err = find_number(c);
 	if (!*err)
 		return c;

@@ -99,8 +99,10 @@ static bool add_node(struct uvd_daemon *d, const struct uvd_device_config *wante
 	d->num_nodes++;
 	config.number = uvd_cuse_number(n->cuse);
 	n->dev = uvd_device_new(&d->engine, &config, &err);
-	if (!n->dev)
+	if (!n->dev) {
+		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, strerror(-err));
 		return false;
+	}
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return false;
 	if (uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log))
