@@ -84,6 +84,7 @@ static void *slot_of(void *tables[], uint16_t *counts, size_t size, uint16_t id,
 		tables[ns] = table;
 		counts[ns] = n + 1;
 	}
+	*err = 0;
 	return (char *)tables[ns] + n * size;
 }
 
