@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The engine process: devices, the published tree, and the trees of processes as they come and go. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "persona/persona.h"
+#include "run/launch.h"
+#include "sysfs/sysfs.h"
+#include "sysfs/tree.h"
+
+struct host {
+	struct uvd_run_launch *l;
+	struct uvd_run_engine e;
+	pid_t program; /* 0: has ended */
+	struct uvd_run_tree *own; /* PROGRAM's; NULL: has ended */
+	int status; /* of PROGRAM */
+	bool reported;
+};
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+static int publish(struct uvd_run_engine *e, const struct uvd_device_config *config)
+{
+	char sys[PATH_MAX + 8], node[64];
+
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	/* So that a listing of /dev/infiniband has the name; what it is, is answered without it. */
+	snprintf(node, sizeof(node), "dev/infiniband/uverbs%d", config->number);
+	return uvd_tree_put(e->rootfd, node, "%s", "") ?:
+	       uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
+			     makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
+}
+
+static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o)
+{
+	for (unsigned int i = 0; i < o->num_devices; i++) {
+		struct uvd_device_config config = o->devices[i];
+		int err = 0;
+
+		if (config.number < 0)
+			config.number = i;
+		e->devices[i] = uvd_device_new(&e->core, &config, &err);
+		if (!e->devices[i])
+			return err;
+		e->num_devices++;
+		err = publish(e, &config);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int setup(struct host *h)
+{
+	struct uvd_run_engine *e = &h->e;
+	char sys[PATH_MAX + 8];
+	int err;
+
+	e->log = uvd_log_new(STDERR_FILENO, "uverbsctl run", h->l->options->log_level);
+	strcpy(e->root, h->l->root);
+	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!e->log || e->rootfd < 0)
+		return -ENOMEM;
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, e->log) ?: uvd_sysfs_create(sys, e->log) ?:
+	      add_devices(e, h->l->options);
+	if (err)
+		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
+	return err;
+}
+
+static void teardown(struct host *h)
+{
+	struct uvd_run_engine *e = &h->e;
+	char sys[PATH_MAX + 8];
+
+	uvd_run_files_fini(&e->files);
+	for (unsigned int i = 0; i < e->num_devices; i++)
+		uvd_device_free(e->devices[i]);
+	uvd_engine_fini(&e->core);
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	uvd_sysfs_destroy(sys);
+	close(e->rootfd);
+	uvd_tree_remove(AT_FDCWD, e->root);
+	uvd_log_free(e->log);
+}
+
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
+
+static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
+{
+	struct uvd_run_msg ready = { .kind = UVD_RUN_READY };
+	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
+
+	if (!tree) {
+		close(link);
+		return NULL;
+	}
+	tree->engine = e;
+	tree->listener = tree->agent = -1;
+	tree->link = link;
+	tree->next = e->trees;
+	e->trees = tree;
+	strcpy(ready.root, e->root);
+	uvd_run_send(link, &ready, NULL, 0);
+	return tree;
+}
+
+static void tree_free(struct host *h, struct uvd_run_tree *tree)
+{
+	struct uvd_run_tree **p = &h->e.trees;
+
+	while (*p != tree)
+		p = &(*p)->next;
+	*p = tree->next;
+	if (h->own == tree)
+		h->own = NULL;
+	if (tree->notif)
+		munmap(tree->notif, sizeof(*tree->notif));
+	if (tree->listener >= 0)
+		close(tree->listener);
+	if (tree->agent >= 0)
+		close(tree->agent);
+	if (tree->link >= 0)
+		close(tree->link);
+	free(tree);
+}
+
+static void start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int *fds)
+{
+	void *notif = mmap(NULL, sizeof(*tree->notif), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+
+	close(fds[1]);
+	tree->agent = fds[2];
+	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
+	if (notif != MAP_FAILED) {
+		tree->notif = notif;
+		tree->listener = fds[0];
+		if (!uvd_run_serve(tree))
+			return;
+		tree->listener = -1;
+	}
+	/* The guardian sees the link go, and answers in our place. */
+	close(fds[0]);
+	close(tree->link);
+	tree->link = -1;
+}
+
+static void link_event(struct uvd_run_tree *tree)
+{
+	struct uvd_run_msg msg;
+	int fds[UVD_RUN_LINK_FDS];
+
+	if (!uvd_run_receive(tree->link, &msg, fds)) {
+		if (msg.kind == UVD_RUN_LISTENER && tree->listener < 0 && fds[0] >= 0 && fds[1] >= 0)
+			start(tree, &msg, fds);
+		return;
+	}
+	close(tree->link); /* the guardian is gone; without it the tree has us */
+	tree->link = -1;
+}
+
+static void tree_end(struct host *h, struct uvd_run_tree *tree)
+{
+	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
+
+	uvd_run_serve_end(tree);
+	while (uvd_run_files_closed(&h->e.files) >= 0)
+		usleep(1000);
+	if (tree->link >= 0 && (tree != h->own || h->l->join_sock >= 0))
+		uvd_run_send(tree->link, &bye, NULL, 0);
+	if (tree == h->own && h->l->join_sock < 0)
+		h->l->link = dup(tree->link); /* said when all is cleaned up */
+	tree_free(h, tree);
+}
+
+/* ---- PROGRAM ----------------------------------------------------------------------------------------------------- */
+
+static void reap(struct host *h, int sigchld)
+{
+	struct signalfd_siginfo info;
+	pid_t pid;
+	int status;
+
+	if (read(sigchld, &info, sizeof(info)) < 0)
+		return;
+	/* Orphans of the tree come to us: only an ancestor may look into them. */
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == h->program) {
+			h->program = 0;
+			h->status = uvd_run_exit_status(status);
+		}
+}
+
+static void report(struct host *h)
+{
+	if (h->program || h->reported)
+		return;
+	/* If nobody is left the launcher waits until all is cleaned up. */
+	if (h->own && h->own->listener >= 0 && uvd_run_hung_up(h->own->listener))
+		return;
+	h->reported = true;
+	uvd_run_report(h->l->up, h->status, h->own);
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+static void join_event(struct host *h)
+{
+	int link = accept4(h->l->join_sock, NULL, NULL, SOCK_CLOEXEC);
+
+	if (link >= 0)
+		tree_new(&h->e, link);
+}
+
+static bool done(struct host *h)
+{
+	if (h->e.trees || h->program)
+		return false;
+	return h->l->join_sock < 0 || uvd_run_join_end(h->l);
+}
+
+static void launcher_gone(struct host *h)
+{
+	close(h->l->up);
+	h->l->up = -1;
+	uvd_run_drop_stderr();
+}
+
+static void trees_events(struct host *h, const struct pollfd *p, unsigned int num)
+{
+	struct uvd_run_tree *tree = h->e.trees, *next;
+
+	for (unsigned int i = 0; i + 1 < num && tree; i += 2, tree = next) {
+		next = tree->next;
+		if (p[i].revents)
+			link_event(tree);
+		if (p[i + 1].revents & POLLHUP)
+			tree_end(h, tree);
+		else if (tree->link < 0 && tree->listener < 0)
+			tree_free(h, tree);
+	}
+}
+
+static void loop(struct host *h, int sigchld)
+{
+	enum { FIXED = 4, MAX = FIXED + 2 * 128 };
+	struct pollfd p[MAX];
+	int wait = -1;
+
+	while (!done(h)) {
+		unsigned int n = FIXED;
+
+		p[0] = (struct pollfd){ .fd = sigchld, .events = POLLIN };
+		p[1] = (struct pollfd){ .fd = h->e.files.inotify, .events = POLLIN };
+		p[2] = (struct pollfd){ .fd = h->l->up };
+		for (struct uvd_run_tree *t = h->e.trees; t && n < MAX; t = t->next) {
+			p[n++] = (struct pollfd){ .fd = t->link, .events = POLLIN };
+			p[n++] = (struct pollfd){ .fd = t->listener }; /* its end; calls are for its thread */
+		}
+		/* Who cannot be served now waits to be accepted. */
+		p[3] = (struct pollfd){ .fd = n < MAX ? h->l->join_sock : -1, .events = POLLIN };
+		if (poll(p, n, wait) < 0)
+			continue;
+		wait = uvd_run_files_closed(&h->e.files);
+		trees_events(h, p + FIXED, n - FIXED);
+		if (p[0].revents)
+			reap(h, sigchld);
+		if (p[3].revents)
+			join_event(h);
+		if (p[2].revents)
+			launcher_gone(h);
+		report(h);
+	}
+}
+
+/* Each open of the device costs us several fds, and each thread that uses it one or two. */
+static void more_files(void)
+{
+	struct rlimit r;
+
+	if (!getrlimit(RLIMIT_NOFILE, &r)) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
+void uvd_run_engine_main(struct uvd_run_launch *l)
+{
+	struct host h = { .l = l, .program = fork() };
+	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
+	int sigchld, err;
+
+	if (!h.program) {
+		close(l->link);
+		uvd_run_program_main(l);
+	}
+	close(l->program_end);
+	more_files();
+	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
+	if (h.program < 0 || sigchld < 0)
+		_exit(UVD_RUN_FAILED);
+	err = setup(&h);
+	if (err)
+		_exit(UVD_RUN_FAILED); /* the guardian tells the others, and cleans up */
+	h.own = tree_new(&h.e, l->link);
+	l->link = -1;
+	loop(&h, sigchld);
+	teardown(&h);
+	if (l->link >= 0)
+		uvd_run_send(l->link, &bye, NULL, 0);
+	if (!h.reported)
+		uvd_run_report(l->up, h.status, false);
+	exit(0);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The engine: devices and the trees of processes that it serves. */
+#ifndef UVD_RUN_ENGINE_H
+#define UVD_RUN_ENGINE_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include "dispatch/dispatch.h"
+#include "objects/file.h"
+#include "run/file.h"
+#include "run/filter.h"
+#include "run/notify.h"
+#include "run/path.h"
+#include "run/run.h"
+
+#define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+/* uverbsN is the device number 231:192+N, as the kernel's first 32 are. */
+enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
+
+/* What is known of a thread's fd, so that a call on it needs no path look-up. Asked anew for each call: slot.c. */
+struct uvd_run_slot {
+	pid_t tid; /* 0: unused */
+	int fd; /* -1: the thread's memory is all that is wanted */
+	int fdinfo; /* open, /proc/TID/fdinfo/FD */
+	int memfd; /* open, /proc/TID/mem, where memory is reached that way; else -1 */
+	pid_t tgid;
+	uid_t fsuid;
+	gid_t fsgid;
+	bool ids_stale; /* a call that may have changed the ids was seen */
+	unsigned int used; /* when */
+};
+
+enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4 };
+
+/* A process tree under one filter, served by one thread. */
+struct uvd_run_tree {
+	struct uvd_run_tree *next;
+	struct uvd_run_engine *engine;
+	int listener;
+	int link; /* to the guardian */
+	int agent; /* to the guardian, to open what only an ancestor may; -1: we may ourselves */
+	struct uvd_run_window windows[UVD_RUN_WINDOWS];
+	union uvd_run_notif *notif; /* shared with the guardian: the call under way */
+	struct uvd_proc proc;
+	const struct uvd_mem_ops *mem;
+	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
+	unsigned int clock; /* of slots */
+	pid_t last; /* the thread that called last */
+	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
+	pthread_t thread;
+	atomic_bool stop, stopped;
+	struct uvd_call call;
+};
+
+struct uvd_run_engine {
+	struct uvd_engine core;
+	struct uvd_device *devices[UVD_MAX_DEVICES];
+	unsigned int num_devices;
+	struct uvd_run_files files;
+	char root[PATH_MAX]; /* our folder: sys/ and dev/ below it stand for those of the system */
+	int rootfd;
+	struct uvd_log *log;
+	struct uvd_run_tree *trees;
+};
+
+/* ---- slot.c: callers --------------------------------------------------------------------------------------------- */
+
+/* Sets tree up to reach its callers; tree->agent and ->link are set. */
+void uvd_run_callers_init(struct uvd_run_tree *tree);
+void uvd_run_callers_fini(struct uvd_run_tree *tree);
+/* The thread that waits for the present answer, as tree->call.caller. False: its memory is out of reach. */
+bool uvd_run_caller(struct uvd_run_tree *tree);
+/*
+ * The same, and which file its fd is. NULL: not open, or the thread is gone. The inode has been read for this call; the
+ * slot is good until the next look-up.
+ */
+struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct uvd_run_inode *inode);
+/* The calling thread may be about to change its ids. */
+void uvd_run_caller_setid(struct uvd_run_tree *tree);
+/* Is it still there, and what we opened for it really its own? */
+bool uvd_run_caller_valid(struct uvd_run_tree *tree);
+
+/* ---- what calls return: a result, a negative errno, UVD_RUN_CONTINUE or UVD_RUN_ANSWERED -------------------------- */
+
+/* answer.c: calls by path, and fstat() of the device. */
+long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *args);
+long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number);
+
+/* device.c: calls by fd, and the node's open(). */
+long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
+long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
+
+/* serve.c: starts the tree's thread; 0 or a negative errno. */
+int uvd_run_serve(struct uvd_run_tree *tree);
+/* The listener has hung up: ends the thread. */
+void uvd_run_serve_end(struct uvd_run_tree *tree);
+
+#endif

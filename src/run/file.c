@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * How the last close is seen. inotify tells that some struct file of the memfd was closed, but not which: a client can
+ * open it again through /proc/self/fd, and close that. So the struct file that the client was given holds a flock(), which
+ * the kernel drops when its last fd and its last mapping are gone; once inotify has spoken, we try to take the lock.
+ * (A client that unlocks it closes its own device.)
+ *
+ * What the client may do with the file besides: it can be mapped and its pages written, but not made longer or shorter
+ * (sealed, so a mapping of ours never faults). It is in append mode, so a raw write() that no filter saw would make it
+ * longer, and fails: no command is ever taken for data in silence.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/file.h"
+
+/* Sparse, and offsets need never be used twice. */
+static const off_t FILE_SIZE = (off_t)1 << 40;
+
+int uvd_run_files_init(struct uvd_run_files *files)
+{
+	memset(files, 0, sizeof(*files));
+	pthread_mutex_init(&files->lock, NULL);
+	files->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	return files->inotify < 0 ? -errno : 0;
+}
+
+static struct uvd_run_file **bucket(struct uvd_run_files *files, uint64_t ino)
+{
+	return &files->hash[ino % UVD_RUN_FILE_HASH];
+}
+
+static void file_free(struct uvd_run_file *f)
+{
+	if (f->file)
+		uvd_file_close(f->file);
+	uvd_opener_drop(&f->opener);
+	if (f->memfd >= 0)
+		close(f->memfd);
+	free(f);
+}
+
+void uvd_run_file_put(struct uvd_run_files *files, struct uvd_run_file *file)
+{
+	bool last;
+
+	pthread_mutex_lock(&files->lock);
+	last = !--file->refs;
+	pthread_mutex_unlock(&files->lock);
+	if (last)
+		file_free(file);
+}
+
+struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode)
+{
+	struct uvd_run_file *f;
+
+	pthread_mutex_lock(&files->lock);
+	for (f = *bucket(files, inode->ino); f; f = f->next)
+		if (f->inode.ino == inode->ino && f->inode.mnt_id == inode->mnt_id)
+			break;
+	if (f)
+		f->refs++;
+	pthread_mutex_unlock(&files->lock);
+	return f;
+}
+
+/* ---- which file is this? ----------------------------------------------------------------------------------------- */
+
+static const char *field(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	return p ? p + strlen(name) : NULL;
+}
+
+int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode)
+{
+	char text[256];
+	const char *mnt, *ino;
+	/* pread at 0 makes the kernel write the text anew, for the thread and the number that the file was opened for. */
+	ssize_t n = pread(fdinfo, text, sizeof(text) - 1, 0);
+
+	if (n < 0)
+		return -errno;
+	text[n] = 0;
+	mnt = field(text, "\nmnt_id:\t");
+	ino = mnt ? field(mnt, "\nino:\t") : NULL;
+	if (!ino)
+		return -EBADF;
+	inode->mnt_id = strtol(mnt, NULL, 10);
+	inode->ino = strtoull(ino, NULL, 10);
+	return 0;
+}
+
+static int own_inode(int fd, struct uvd_run_inode *inode)
+{
+	char path[64];
+	int info, err;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info < 0)
+		return -errno;
+	err = uvd_run_inode_read(info, inode);
+	close(info);
+	return err;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static int make_memfd(struct uvd_run_file *f)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), UVD_RUN_MEMFD_NAME "uverbs%u", f->number);
+	f->memfd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (f->memfd < 0)
+		return -errno;
+	if (ftruncate(f->memfd, FILE_SIZE) || fchmod(f->memfd, 0666) ||
+	    fcntl(f->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		return -errno;
+	return own_inode(f->memfd, &f->inode);
+}
+
+/* The client's struct file. (inotify sees the closing of opened files only, not of those that memfd_create() made.) */
+static int open_again(struct uvd_run_files *files, struct uvd_run_file *f, int flags)
+{
+	char path[64];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", f->memfd);
+	fd = open(path, f->mode | (flags & O_NONBLOCK) | O_APPEND | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	f->watch = inotify_add_watch(files->inotify, path, IN_CLOSE);
+	if (f->watch >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
+		     int flags)
+{
+	int err = make_memfd(f);
+
+	if (err)
+		return err;
+	err = uvd_opener_take(&f->opener, c);
+	if (err)
+		return err;
+	f->file = uvd_file_open(dev, &err);
+	return f->file ? open_again(files, f, flags) : err;
+}
+
+int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struct uvd_caller *c, int flags, int *fd)
+{
+	struct uvd_run_file *f = calloc(1, sizeof(*f)), **list;
+
+	if (!f)
+		return -ENOMEM;
+	f->memfd = f->watch = -1;
+	f->opener = (struct uvd_opener){ .memfd = -1, .pidfd = -1 };
+	f->number = dev->config.number;
+	f->mode = flags & O_ACCMODE;
+	f->refs = 1;
+	*fd = file_init(files, f, dev, c, flags);
+	if (*fd < 0) {
+		file_free(f);
+		return *fd;
+	}
+	pthread_mutex_lock(&files->lock);
+	list = bucket(files, f->inode.ino);
+	f->next = *list;
+	*list = f;
+	pthread_mutex_unlock(&files->lock);
+	return 0;
+}
+
+/* ---- the last close ---------------------------------------------------------------------------------------------- */
+
+static void mark_closing(struct uvd_run_files *files, int watch)
+{
+	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
+		for (struct uvd_run_file *f = files->hash[i]; f; f = f->next) {
+			if (f->watch != watch)
+				continue;
+			if (!f->probe_ms) {
+				f->next_closing = files->closing;
+				files->closing = f;
+			}
+			f->probe_ms = 1;
+		}
+}
+
+static void read_inotify(struct uvd_run_files *files)
+{
+	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	ssize_t n;
+
+	while ((n = read(files->inotify, buf, sizeof(buf))) > 0) {
+		for (ssize_t at = 0; at < n;) {
+			const struct inotify_event *e = (const void *)(buf + at);
+
+			if (e->mask & IN_CLOSE)
+				mark_closing(files, e->wd);
+			at += sizeof(*e) + e->len;
+		}
+	}
+}
+
+static void unhash(struct uvd_run_files *files, struct uvd_run_file *f)
+{
+	struct uvd_run_file **p = bucket(files, f->inode.ino);
+
+	while (*p != f)
+		p = &(*p)->next;
+	*p = f->next;
+	inotify_rm_watch(files->inotify, f->watch);
+}
+
+/* Takes those that are gone for good from the tables. *wait: until the next look at the others. */
+static struct uvd_run_file *reap(struct uvd_run_files *files, int *wait)
+{
+	struct uvd_run_file *gone = NULL, *f, **p = &files->closing;
+
+	while ((f = *p)) {
+		if (!flock(f->memfd, LOCK_EX | LOCK_NB)) {
+			*p = f->next_closing;
+			unhash(files, f);
+			f->next_closing = gone;
+			gone = f;
+			continue;
+		}
+		/* The kernel speaks to inotify a moment before it drops the lock; or it was another struct file. */
+		if (*wait < 0 || f->probe_ms < *wait)
+			*wait = f->probe_ms;
+		if (f->probe_ms < 1000)
+			f->probe_ms *= 2;
+		p = &f->next_closing;
+	}
+	return gone;
+}
+
+int uvd_run_files_closed(struct uvd_run_files *files)
+{
+	struct uvd_run_file *gone, *next;
+	int wait = -1;
+
+	pthread_mutex_lock(&files->lock);
+	read_inotify(files);
+	gone = reap(files, &wait);
+	pthread_mutex_unlock(&files->lock);
+	for (; gone; gone = next) {
+		next = gone->next_closing;
+		uvd_run_file_put(files, gone);
+	}
+	return wait;
+}
+
+void uvd_run_files_fini(struct uvd_run_files *files)
+{
+	for (int i = 0; i < UVD_RUN_FILE_HASH; i++) {
+		struct uvd_run_file *f = files->hash[i], *next;
+
+		for (; f; f = next) {
+			next = f->next;
+			file_free(f);
+		}
+	}
+	if (files->inotify >= 0)
+		close(files->inotify);
+	pthread_mutex_destroy(&files->lock);
+}

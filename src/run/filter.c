@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Every trapped call costs the tree two context switches, so what can be told apart by numbers alone is let pass here:
+ * fstat() of fds outside the windows, opens that must create the file, and all writes outside the windows.
+ *
+ * What needs no trap, although it makes device fds: dup2() and dup3(). The program names the new number, and the engine
+ * knows a file by its inode, asked anew for every call. A duplicate outside the windows keeps ioctl() and mmap(); a write()
+ * there fails with EPERM, because the file can neither grow nor be written but at its end (file.c). dup() and F_DUPFD are
+ * trapped so that the duplicate gets a number in the windows. The calls that change credentials are let pass, but seen:
+ * write() by other credentials than the opener's is refused.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "run/filter.h"
+
+/* Where a program has its first files, few if any device fds shall be looked for. */
+enum { WINDOW = 256, FAR_WINDOW = 4096, FAR_TOP = 65536, USUAL_LIMIT = 1024 };
+
+void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
+{
+	rlim_t top = nofile->rlim_cur < USUAL_LIMIT ? nofile->rlim_cur : USUAL_LIMIT;
+
+	w[0].size = WINDOW;
+	while (w[0].size > 1 && w[0].size > top / 4)
+		w[0].size /= 2;
+	w[0].base = top >= 4 ? (top / w[0].size - 1) * w[0].size : 0;
+	/* Only a program that raises its limit can have these numbers, and one that does has many files. */
+	w[1] = (struct uvd_run_window){ .base = FAR_TOP - FAR_WINDOW, .size = FAR_WINDOW };
+	if (nofile->rlim_max < FAR_TOP)
+		w[1].size = 0;
+}
+
+/* -EEXIST and unknown calls (aarch64 has no open()) are no errors. */
+static int trap(scmp_filter_ctx ctx, const char *name, unsigned int n, const struct scmp_arg_cmp *args)
+{
+	int nr = seccomp_syscall_resolve_name(name), err;
+
+	if (nr < 0)
+		return 0;
+	err = seccomp_rule_add_exact_array(ctx, SCMP_ACT_NOTIFY, nr, n, args);
+	return err == -EEXIST ? 0 : err;
+}
+
+static int trap_all(scmp_filter_ctx ctx)
+{
+	static const char *const names[] = {
+		"openat2", "stat", "lstat", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
+		"getxattr", "lgetxattr", "listxattr", "llistxattr", /* `ls -l` */
+		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid", NULL,
+	};
+	int err = 0;
+
+	for (const char *const *name = names; *name && !err; name++)
+		err = trap(ctx, *name, 0, NULL);
+	return err;
+}
+
+/* With O_CREAT and O_EXCL it is no file of ours, which exist. mkstemp() and the like go without a notification. */
+static int trap_open(scmp_filter_ctx ctx, const char *name, unsigned int flags_arg)
+{
+	struct scmp_arg_cmp old = SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, O_CREAT, 0);
+	struct scmp_arg_cmp any = SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, O_CREAT | O_EXCL, O_CREAT);
+
+	return trap(ctx, name, 1, &old) ?: trap(ctx, name, 1, &any);
+}
+
+/* With AT_EMPTY_PATH it is fstat() in its usual form: only of an fd that can be the device's. */
+static int trap_stat_at(scmp_filter_ctx ctx, const char *name, unsigned int flags_arg, const struct uvd_run_window *w)
+{
+	struct scmp_arg_cmp by_path = SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0);
+	struct scmp_arg_cmp at_cwd[] = {
+		SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH),
+		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint32_t)AT_FDCWD),
+	};
+	int err = trap(ctx, name, 1, &by_path) ?: trap(ctx, name, 2, at_cwd);
+
+	for (int i = 0; i < UVD_RUN_WINDOWS && !err; i++) {
+		struct scmp_arg_cmp by_fd[] = {
+			SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH),
+			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, (uint32_t)-w[i].size, w[i].base),
+		};
+
+		if (w[i].size)
+			err = trap(ctx, name, 2, by_fd);
+	}
+	return err;
+}
+
+/* name(fd, ...) with an fd in a window, and arg 1 equal to *cmd where that is given. */
+static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_window *w, const unsigned int *cmd)
+{
+	int err = 0;
+
+	for (int i = 0; i < UVD_RUN_WINDOWS && !err; i++) {
+		struct scmp_arg_cmp args[] = {
+			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, (uint32_t)-w[i].size, w[i].base),
+			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, cmd ? *cmd : 0),
+		};
+
+		if (w[i].size)
+			err = trap(ctx, name, cmd ? 2 : 1, args);
+	}
+	return err;
+}
+
+static int trap_fds(scmp_filter_ctx ctx, const struct uvd_run_window *w)
+{
+	unsigned int dupfd = F_DUPFD, cloexec = F_DUPFD_CLOEXEC;
+
+	return trap_fd(ctx, "write", w, NULL) ?: trap_fd(ctx, "writev", w, NULL) ?: trap_fd(ctx, "fstat", w, NULL) ?:
+	       trap_fd(ctx, "dup", w, NULL) ?: trap_fd(ctx, "fcntl", w, &dupfd) ?: trap_fd(ctx, "fcntl", w, &cloexec);
+}
+
+static int trap_ioctl(scmp_filter_ctx ctx)
+{
+	struct scmp_arg_cmp request = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, RDMA_VERBS_IOCTL);
+
+	return trap(ctx, "ioctl", 1, &request);
+}
+
+/*
+ * libibverbs reads sysfs only if this fails; and where the kernel has RDMA modules, making the socket loads them. The
+ * kernel looks at 32 bits of both.
+ */
+static int refuse_netlink(scmp_filter_ctx ctx)
+{
+	struct scmp_arg_cmp rdma[] = {
+		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_NETLINK),
+		SCMP_CMP64(2, SCMP_CMP_MASKED_EQ, UINT32_MAX, NETLINK_RDMA),
+	};
+
+	return seccomp_rule_add_exact_array(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), SCMP_SYS(socket), 2, rdma);
+}
+
+static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w)
+{
+	/* Other architectures' calls (i386, x32) have other numbers and structs: they pass, and see no device. */
+	return seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
+	       seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) ?:
+	       trap_all(ctx) ?: trap_open(ctx, "open", 1) ?: trap_open(ctx, "openat", 2) ?:
+	       trap_stat_at(ctx, "newfstatat", 3, w) ?: trap_stat_at(ctx, "statx", 2, w) ?: trap_fds(ctx, w) ?:
+	       trap_ioctl(ctx) ?: refuse_netlink(ctx);
+}
+
+/* libseccomp can compile filters but not set the flags that we need: so it writes to a file, and we install. */
+static int export(scmp_filter_ctx ctx, struct sock_fprog *prog)
+{
+	int fd = memfd_create("uverbsd-filter", MFD_CLOEXEC), err;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	err = seccomp_export_bpf(ctx, fd);
+	if (!err && fstat(fd, &st))
+		err = -errno;
+	if (!err) {
+		prog->len = st.st_size / sizeof(*prog->filter);
+		prog->filter = malloc(st.st_size);
+		if (!prog->filter)
+			err = -ENOMEM;
+		else if (pread(fd, prog->filter, st.st_size, 0) != st.st_size)
+			err = -EIO;
+	}
+	close(fd);
+	return err;
+}
+
+int uvd_run_filter_make(const struct uvd_run_window *windows, struct sock_fprog *prog)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	int err;
+
+	if (!ctx)
+		return -ENOMEM;
+	err = add_rules(ctx, windows) ?: export(ctx, prog);
+	seccomp_release(ctx);
+	return err;
+}
+
+int uvd_run_filter_install(const struct sock_fprog *prog)
+{
+	/*
+	 * WAIT_KILLABLE_RECV: once the engine has a call, only death interrupts it. Without it a signal handler would make
+	 * the call come again, and a verb would be executed twice.
+	 */
+	unsigned int flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+	int listener;
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, prog);
+	return listener < 0 ? -errno : listener;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The guardian: holds a copy of the listener. Without a listener every trapped call of the tree, any open(), would fail
+ * with ENOSYS; so when the engine dies the guardian answers: EIO where the device is meant, and the kernel does the rest.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/launch.h"
+#include "sysfs/tree.h"
+
+struct guardian {
+	struct uvd_run_launch *l;
+	int listener, sigchld;
+	int agent; /* to the engine, where it may not look into our tree itself */
+	pid_t engine, program; /* our child; 0: none, or has ended */
+	bool started; /* PROGRAM has been told to go on */
+	bool bye; /* the engine has said so */
+};
+
+/* ---- without an engine ------------------------------------------------------------------------------------------- */
+
+static bool is_device(pid_t tid, int fd)
+{
+	static const char name[] = "/memfd:" UVD_RUN_MEMFD_NAME;
+	char path[64], target[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, fd);
+	n = readlink(path, target, sizeof(target));
+	return n >= (ssize_t)strlen(name) && !strncmp(target, name, strlen(name));
+}
+
+static long answer(const struct seccomp_notif *n)
+{
+	struct uvd_caller c = { .mem = &uvd_mem_process, .proc = &uvd_proc_local, .tid = n->pid, .memfd = -1 };
+	struct uvd_run_target target;
+	struct uvd_run_args args;
+
+	uvd_run_decode(&n->data, &args);
+	if (args.op == UVD_RUN_SETID)
+		return UVD_RUN_CONTINUE;
+	if (args.op == UVD_RUN_OPEN) {
+		uvd_run_resolve(&c, "", &args, &target);
+		return target.place == UVD_RUN_NODE ? -EIO : UVD_RUN_CONTINUE;
+	}
+	return !args.path && is_device(n->pid, args.fd) ? -EIO : UVD_RUN_CONTINUE;
+}
+
+static void answer_one(struct guardian *g)
+{
+	union uvd_run_notif n;
+
+	if (!uvd_run_recv(g->listener, &n))
+		uvd_run_reply(g->listener, n.n.id, answer(&n.n));
+}
+
+/*
+ * The engine has died with a call in its hands, perhaps: that caller would wait for ever. If it had answered already there
+ * is no such call any more, and nothing happens.
+ */
+static void take_over(struct guardian *g)
+{
+	const struct seccomp_notif *n = &g->l->notif->n;
+
+	if (g->started)
+		fprintf(stderr, "uverbsctl run: the engine has died: calls on the device fail with EIO from now on\n");
+	uvd_tree_remove(AT_FDCWD, g->l->root);
+	if (g->listener >= 0 && n->pid)
+		uvd_run_reply(g->listener, n->id, answer(n));
+}
+
+/* ---- children ---------------------------------------------------------------------------------------------------- */
+
+static void program_ended(struct guardian *g, int status)
+{
+	g->program = 0;
+	uvd_run_report(g->l->up, status, g->listener >= 0 && !uvd_run_hung_up(g->listener));
+}
+
+static void reap(struct guardian *g)
+{
+	struct signalfd_siginfo info;
+	pid_t pid;
+	int status;
+
+	if (read(g->sigchld, &info, sizeof(info)) < 0)
+		return;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == g->engine)
+			g->engine = 0;
+		else if (pid == g->program)
+			program_ended(g, uvd_run_exit_status(status));
+	}
+	/* What a dead engine leaves behind is ours. If PROGRAM is not, it had ended before, and was reported. */
+	if (!g->engine && !g->l->joined && g->program && waitpid(g->program, &status, WNOHANG) < 0)
+		g->program = 0;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static void from_engine(struct guardian *g)
+{
+	struct uvd_run_msg msg;
+	int fds[UVD_RUN_LINK_FDS];
+
+	if (uvd_run_receive(g->l->link, &msg, fds)) {
+		close(g->l->link);
+		g->l->link = -1;
+		if (!g->bye)
+			take_over(g);
+		if (!g->started) {
+			close(g->l->program); /* PROGRAM goes without having begun */
+			g->l->program = -1;
+		}
+	} else if (msg.kind == UVD_RUN_READY) {
+		strcpy(g->l->root, msg.root);
+		g->started = true;
+		uvd_run_send(g->l->program, &msg, NULL, 0);
+	} else if (msg.kind == UVD_RUN_BYE) {
+		g->bye = true;
+	}
+}
+
+/* The agent's other end goes to an engine that Yama keeps from this tree. */
+static int make_agent(struct guardian *g)
+{
+	int pair[2];
+
+	if (!g->l->joined || !uvd_run_needs_agent() || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -1;
+	g->agent = pair[0];
+	return pair[1];
+}
+
+static void from_program(struct guardian *g)
+{
+	struct uvd_run_msg msg;
+	int fds[UVD_RUN_LINK_FDS];
+
+	if (!uvd_run_receive(g->l->program, &msg, fds)) {
+		g->listener = fds[0];
+		if (!g->program)
+			g->program = msg.status; /* the engine's child, and ours if the engine dies */
+		memcpy(msg.windows, g->l->windows, sizeof(msg.windows));
+		fds[1] = g->l->notif_fd;
+		fds[2] = make_agent(g);
+		if (g->l->link >= 0)
+			uvd_run_send(g->l->link, &msg, fds, fds[2] >= 0 ? 3 : 2);
+		if (fds[2] >= 0)
+			close(fds[2]);
+	}
+	close(g->l->program);
+	g->l->program = -1;
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------------------------- */
+
+/* Nobody is left, and PROGRAM's status has been reported. The launcher waits for us, unless others of the tree live on. */
+static bool done(struct guardian *g)
+{
+	bool alone = g->listener < 0 ? g->l->program < 0 : uvd_run_hung_up(g->listener);
+	bool reported = (g->bye && !g->l->joined) || (!g->program && !g->engine);
+
+	return alone && g->l->link < 0 && reported;
+}
+
+static void loop(struct guardian *g)
+{
+	while (!done(g)) {
+		/* While the engine lives its thread has the calls; we want to know of the end only. */
+		short calls = g->l->link < 0 ? POLLIN : 0;
+		struct pollfd p[] = {
+			{ .fd = g->sigchld, .events = POLLIN }, { .fd = g->l->link, .events = POLLIN },
+			{ .fd = g->l->program, .events = POLLIN }, { .fd = g->agent, .events = POLLIN },
+			{ .fd = g->l->up }, { .fd = g->listener, .events = calls },
+		};
+
+		/* A listener that has hung up is polled no more: it would not let us sleep. */
+		if (g->listener >= 0 && uvd_run_hung_up(g->listener))
+			p[5].fd = -1;
+		if (poll(p, UVD_COUNT(p), -1) < 0)
+			continue;
+		if (p[0].revents)
+			reap(g);
+		if (p[1].revents)
+			from_engine(g);
+		if (p[2].revents && g->l->program >= 0)
+			from_program(g);
+		if (p[3].revents && !uvd_run_agent_answer(g->agent)) {
+			close(g->agent);
+			g->agent = -1;
+		}
+		if (p[4].revents) {
+			close(g->l->up);
+			g->l->up = -1;
+			uvd_run_drop_stderr();
+		}
+		if (p[5].revents & POLLIN)
+			answer_one(g);
+	}
+}
+
+static int start_engine(struct guardian *g)
+{
+	const char *tmp = getenv("TMPDIR");
+	int pair[2];
+
+	snprintf(g->l->root, sizeof(g->l->root), "%.3900s/uverbsd-run-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+	if (!mkdtemp(g->l->root) || chmod(g->l->root, 0755) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	g->engine = fork();
+	if (!g->engine) {
+		close(pair[0]);
+		close(g->l->program);
+		g->l->link = pair[1];
+		uvd_run_engine_main(g->l);
+	}
+	close(pair[1]);
+	g->l->link = pair[0];
+	return g->engine < 0 ? -errno : 0;
+}
+
+static int start_program(struct guardian *g)
+{
+	g->program = fork();
+	if (!g->program) {
+		close(g->l->link);
+		close(g->l->program);
+		uvd_run_program_main(g->l);
+	}
+	return g->program < 0 ? -errno : 0;
+}
+
+void uvd_run_guardian_main(struct uvd_run_launch *l)
+{
+	struct guardian g = { .l = l, .listener = -1, .agent = -1 };
+	int pair[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		_exit(UVD_RUN_FAILED);
+	l->program = pair[0];
+	l->program_end = pair[1];
+	err = l->joined ? start_program(&g) : start_engine(&g);
+	close(pair[1]);
+	if (l->join_sock >= 0)
+		close(l->join_sock);
+	g.sigchld = uvd_run_background((int[]){ l->link, l->up, l->program, l->notif_fd }, 4);
+	if (err || g.sigchld < 0) {
+		fprintf(stderr, "uverbsctl run: cannot start: %s\n", strerror(err ? -err : -g.sigchld));
+		_exit(UVD_RUN_FAILED);
+	}
+	loop(&g);
+	while (wait(NULL) > 0) /* the engine is about to end; who is left of a tree without one has ended */
+		;
+	exit(0);
+}

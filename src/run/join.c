@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Several runs on one engine: the first one's, which others find by name. A lock file decides who is first, and is held
+ * until the others can connect; the engine takes it before it goes, so nobody connects to one that is leaving.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "run/launch.h"
+
+static int complain(const char *what, int err)
+{
+	fprintf(stderr, "uverbsctl run: --join: %s: %s\n", what, strerror(err));
+	return -1;
+}
+
+/* A folder that nobody else can put a socket into. */
+static int make_dir(char *dir, size_t size)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	if (runtime && *runtime == '/' && !access(runtime, W_OK))
+		snprintf(dir, size, "%.80s/uverbsd", runtime);
+	else
+		snprintf(dir, size, "/tmp/uverbsd-%u", geteuid());
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return complain(dir, errno);
+	if (lstat(dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
+		return complain(dir, EPERM);
+	return 0;
+}
+
+static int listen_at(const struct sockaddr_un *addr)
+{
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	unlink(addr->sun_path); /* left behind by an engine that died */
+	if (sock >= 0 && !bind(sock, (const void *)addr, sizeof(*addr)) && !listen(sock, 64))
+		return sock;
+	return complain(addr->sun_path, errno);
+}
+
+static int connect_to(const struct sockaddr_un *addr)
+{
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (sock >= 0 && !connect(sock, (const void *)addr, sizeof(*addr)))
+		return sock;
+	if (sock >= 0)
+		close(sock);
+	return -1;
+}
+
+static bool good_name(const char *name)
+{
+	return *name && strlen(name) < 40 && *name != '.' && !strchr(name, '/');
+}
+
+int uvd_run_join(struct uvd_run_launch *l)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char dir[100], path[160];
+
+	if (!good_name(l->options->join))
+		return complain(l->options->join, EINVAL);
+	if (make_dir(dir, sizeof(dir)))
+		return -1;
+	snprintf(path, sizeof(path), "%s/%s.sock", dir, l->options->join);
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return complain(path, ENAMETOOLONG);
+	strcpy(addr.sun_path, path);
+	strcpy(l->join_path, path);
+	snprintf(path, sizeof(path), "%s/%s.lock", dir, l->options->join);
+	l->join_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (l->join_lock < 0 || flock(l->join_lock, LOCK_EX))
+		return complain(path, errno);
+	l->link = connect_to(&addr);
+	l->joined = l->link >= 0;
+	if (!l->joined)
+		l->join_sock = listen_at(&addr);
+	/* A connection that waits to be accepted keeps the engine, so the lock need not be held longer. */
+	flock(l->join_lock, LOCK_UN);
+	return l->joined || l->join_sock >= 0 ? 0 : -1;
+}
+
+bool uvd_run_join_end(struct uvd_run_launch *l)
+{
+	struct pollfd p = { .fd = l->join_sock, .events = POLLIN };
+	bool end;
+
+	/* Whoever has the lock is about to connect, or to find nobody: we come back to it. */
+	if (flock(l->join_lock, LOCK_EX))
+		return false;
+	end = poll(&p, 1, 0) == 0;
+	if (end) {
+		unlink(l->join_path);
+		close(l->join_sock);
+		l->join_sock = -1;
+	}
+	flock(l->join_lock, LOCK_UN);
+	return end;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The launcher: what the user started, and what its shell waits for. */
+#include <cap-ng.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run/launch.h"
+
+/* ---- what the processes share ------------------------------------------------------------------------------------ */
+
+static int by_value(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Files of whoever started us are PROGRAM's: a pipe that we held on to would never end. */
+static void close_others(const int *keep, unsigned int num)
+{
+	int fds[16];
+	unsigned int from = STDERR_FILENO + 1;
+
+	memcpy(fds, keep, num * sizeof(*keep));
+	qsort(fds, num, sizeof(*fds), by_value);
+	for (unsigned int i = 0; i < num; i++) {
+		if (fds[i] < (int)from)
+			continue;
+		if (fds[i] > (int)from)
+			close_range(from, fds[i] - 1, 0);
+		from = fds[i] + 1;
+	}
+	close_range(from, ~0U, 0);
+}
+
+int uvd_run_background(const int *keep, unsigned int num)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+	sigset_t chld;
+
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return -errno;
+	close_others(keep, num);
+	if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1))
+		return -errno;
+	if (chdir("/"))
+		return -errno;
+	/* Signals that are for us are blocked since before we were forked. */
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sig != SIGCHLD)
+			signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : fd;
+}
+
+void uvd_run_drop_stderr(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup2(null, STDERR_FILENO);
+		close(null);
+	}
+}
+
+int uvd_run_exit_status(int wait_status)
+{
+	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}
+
+void uvd_run_report(int up, int status, bool stays)
+{
+	struct uvd_run_msg msg = { .kind = UVD_RUN_ENDED, .status = status, .stays = stays };
+
+	if (up >= 0)
+		uvd_run_send(up, &msg, NULL, 0);
+}
+
+/* ---- may we? ----------------------------------------------------------------------------------------------------- */
+
+const char *uvd_run_yama_refusal(const char *path, bool privileged)
+{
+	FILE *f = fopen(path, "re");
+	int scope = 0;
+
+	if (!f)
+		return NULL; /* no Yama */
+	if (fscanf(f, "%d", &scope) != 1)
+		scope = 0;
+	fclose(f);
+	if (scope >= 3)
+		return "kernel.yama.ptrace_scope is 3: no process may look into another, not even its parent";
+	if (scope == 2 && !privileged)
+		return "kernel.yama.ptrace_scope is 2: only a process with CAP_SYS_PTRACE may look into another";
+	return NULL;
+}
+
+static bool privileged(void)
+{
+	capng_get_caps_process();
+	return capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE);
+}
+
+bool uvd_run_needs_agent(void)
+{
+	FILE *f = getenv("UVERBSD_RUN_AGENT") ? NULL : fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (!f)
+		return getenv("UVERBSD_RUN_AGENT"); /* for tests on kernels without Yama */
+	if (fscanf(f, "%d", &scope) != 1)
+		scope = 0;
+	fclose(f);
+	return scope >= 1 && !privileged();
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------------- */
+
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH };
+
+static void block_signals(sigset_t *old)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < UVD_COUNT(forwarded); i++)
+		sigaddset(&set, forwarded[i]);
+	sigprocmask(SIG_BLOCK, &set, old);
+}
+
+/* What the terminal sends goes to the whole foreground group, PROGRAM included: not twice. */
+static void forward(int signals, int program)
+{
+	struct signalfd_siginfo info;
+
+	if (read(signals, &info, sizeof(info)) != sizeof(info) || info.ssi_code == SI_KERNEL || program < 0)
+		return;
+	syscall(SYS_pidfd_send_signal, program, info.ssi_signo, NULL, 0);
+}
+
+/* ---- the launcher ------------------------------------------------------------------------------------------------ */
+
+/* PROGRAM's exit status. */
+static int wait_for_end(int up, pid_t guardian)
+{
+	struct uvd_run_msg msg;
+	int fds[UVD_RUN_LINK_FDS], program = -1, signals;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < UVD_COUNT(forwarded); i++)
+		sigaddset(&set, forwarded[i]);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	for (;;) {
+		struct pollfd p[] = {
+			{ .fd = up, .events = POLLIN },
+			/* A signal that comes before there is a PROGRAM waits for it. */
+			{ .fd = program >= 0 ? signals : -1, .events = POLLIN },
+		};
+
+		if (poll(p, 2, -1) < 0)
+			continue;
+		if (p[1].revents)
+			forward(signals, program);
+		if (!p[0].revents)
+			continue;
+		if (uvd_run_receive(up, &msg, fds))
+			msg = (struct uvd_run_msg){ .kind = UVD_RUN_ENDED, .status = UVD_RUN_FAILED };
+		if (msg.kind == UVD_RUN_STARTED)
+			program = fds[0];
+		if (msg.kind != UVD_RUN_ENDED)
+			continue;
+		if (!msg.stays)
+			while (waitpid(guardian, NULL, 0) < 0 && errno == EINTR)
+				;
+		return msg.status;
+	}
+}
+
+static int prepare(struct uvd_run_launch *l)
+{
+	struct rlimit nofile;
+	void *notif;
+	int err;
+
+	getrlimit(RLIMIT_NOFILE, &nofile);
+	uvd_run_windows(l->windows, &nofile);
+	err = uvd_run_filter_make(l->windows, &l->filter);
+	if (err)
+		return err;
+	l->notif_fd = memfd_create("uverbsd-notif", MFD_CLOEXEC);
+	if (l->notif_fd < 0 || ftruncate(l->notif_fd, sizeof(*l->notif)))
+		return -errno;
+	notif = mmap(NULL, sizeof(*l->notif), PROT_READ | PROT_WRITE, MAP_SHARED, l->notif_fd, 0);
+	if (notif == MAP_FAILED)
+		return -errno;
+	l->notif = notif;
+	return 0;
+}
+
+static int start(struct uvd_run_launch *l)
+{
+	pid_t guardian;
+	int up[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, up)) {
+		perror("uverbsctl run");
+		return UVD_RUN_FAILED;
+	}
+	block_signals(&l->mask);
+	fflush(NULL);
+	guardian = fork();
+	if (!guardian) {
+		close(up[0]);
+		l->up = up[1];
+		uvd_run_guardian_main(l);
+	}
+	close(up[1]);
+	if (l->link >= 0)
+		close(l->link);
+	if (l->join_sock >= 0)
+		close(l->join_sock);
+	if (l->join_lock >= 0)
+		close(l->join_lock);
+	return guardian < 0 ? UVD_RUN_FAILED : wait_for_end(up[0], guardian);
+}
+
+int uvd_run(const struct uvd_run_options *options, char **argv)
+{
+	struct uvd_run_launch l = { .options = options, .argv = argv, .link = -1, .join_sock = -1, .join_lock = -1 };
+	const char *why = uvd_run_yama_refusal("/proc/sys/kernel/yama/ptrace_scope", privileged());
+	int err, status;
+
+	if (why) {
+		fprintf(stderr, "uverbsctl run: %s\n", why);
+		return UVD_RUN_FAILED;
+	}
+	err = prepare(&l);
+	if (err)
+		fprintf(stderr, "uverbsctl run: cannot prepare the filter: %s\n", strerror(-err));
+	status = err || (options->join && uvd_run_join(&l)) ? UVD_RUN_FAILED : start(&l);
+	free(l.filter.filter);
+	return status;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The system calls of a seccomp listener. */
+#ifndef UVD_RUN_NOTIFY_H
+#define UVD_RUN_NOTIFY_H
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS /* 6.6 */
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP 1UL
+#endif
+
+/* What the serving functions return beside results (0 and up) and -errno: far outside what a system call returns. */
+enum { UVD_RUN_CONTINUE = -0x10000, /* the kernel shall do it */ UVD_RUN_ANSWERED, /* the reply is out already */ };
+
+/*
+ * A notification that is being served, in memory that the guardian shares: the kernel itself writes it there when it hands
+ * the call over, so at whatever moment the engine dies the guardian knows which call waits for an answer. Kernels may have
+ * a longer struct than our headers.
+ */
+union uvd_run_notif {
+	struct seccomp_notif n;
+	char room[512];
+};
+
+/* 0 or a negative errno: -EINTR; -ENOENT, the caller is gone again. */
+static inline int uvd_run_recv(int listener, union uvd_run_notif *notif)
+{
+	memset(notif, 0, sizeof(*notif)); /* the kernel insists */
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif->n) ? -errno : 0;
+}
+
+/* Does the thread that made this call still wait? If not, its id, and all that was opened by it, may be another's. */
+static inline bool uvd_run_valid(int listener, __u64 id)
+{
+	return !ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
+}
+
+static inline void uvd_run_reply(int listener, __u64 id, long result)
+{
+	struct seccomp_notif_resp resp = { .id = id };
+
+	if (result == UVD_RUN_CONTINUE)
+		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	else if (result < 0)
+		resp.error = result;
+	else
+		resp.val = result;
+	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* fails if the caller is gone: nobody minds */
+}
+
+/*
+ * Puts our fd into the caller; flags: O_CLOEXEC or 0. number < 0: at the lowest free number. answer: the number is also the
+ * call's result. The number or a negative errno.
+ */
+static inline int uvd_run_add_fd(int listener, __u64 id, int fd, int number, unsigned int flags, bool answer)
+{
+	struct seccomp_notif_addfd add = { .id = id, .srcfd = fd, .newfd_flags = flags };
+	int ret;
+
+	if (number >= 0) {
+		add.flags |= SECCOMP_ADDFD_FLAG_SETFD;
+		add.newfd = number;
+	}
+	if (answer)
+		add.flags |= SECCOMP_ADDFD_FLAG_SEND;
+	ret = ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+	if (ret < 0)
+		return errno == EBADF ? -EMFILE : -errno; /* EBADF: the number is above the caller's RLIMIT_NOFILE */
+	return ret;
+}
+
+/* Has the last process under the filter ended? */
+static inline bool uvd_run_hung_up(int listener)
+{
+	struct pollfd p = { .fd = listener };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLHUP);
+}
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "run/path.h"
+
+#define DEV_DIR "/dev/infiniband"
+#define SYS_DIR "/sys/class/infiniband"
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+static void decode_path_call(int nr, const __u64 *a, struct uvd_run_args *args)
+{
+	switch (nr) {
+#ifdef SYS_open
+	case SYS_open:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_OPEN, .fd = AT_FDCWD, .path = a[0], .flags = a[1] };
+		break;
+	case SYS_stat:
+	case SYS_lstat:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_STAT, .fd = AT_FDCWD, .path = a[0], .buf = a[1] };
+		args->flags = nr == SYS_lstat ? AT_SYMLINK_NOFOLLOW : 0;
+		break;
+	case SYS_access:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_ACCESS, .fd = AT_FDCWD, .path = a[0], .mode = a[1] };
+		break;
+	case SYS_readlink:
+		*args = (struct uvd_run_args){ UVD_RUN_READLINK, AT_FDCWD, a[0], .buf = a[1], .size = (int)a[2] };
+		break;
+#endif
+	case SYS_openat:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_OPEN, .fd = a[0], .path = a[1], .flags = a[2] };
+		break;
+	case SYS_openat2:
+		*args = (struct uvd_run_args){ UVD_RUN_OPEN, a[0], a[1], .buf = a[2], .size = a[3], .how = true };
+		break;
+	case SYS_newfstatat:
+		*args = (struct uvd_run_args){ UVD_RUN_STAT, a[0], a[1], .buf = a[2], .flags = a[3] };
+		break;
+	case SYS_statx:
+		*args = (struct uvd_run_args){ UVD_RUN_STATX, a[0], a[1], .buf = a[4], .flags = a[2], .mode = a[3] };
+		break;
+	case SYS_faccessat:
+		*args = (struct uvd_run_args){ UVD_RUN_ACCESS, a[0], a[1], .mode = a[2] };
+		break;
+	case SYS_faccessat2:
+		*args = (struct uvd_run_args){ UVD_RUN_ACCESS, a[0], a[1], .mode = a[2], .flags = a[3] };
+		break;
+	case SYS_readlinkat:
+		*args = (struct uvd_run_args){ UVD_RUN_READLINK, a[0], a[1], .buf = a[2], .size = (int)a[3] };
+		break;
+	case SYS_getxattr:
+	case SYS_lgetxattr:
+	case SYS_listxattr:
+	case SYS_llistxattr:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_XATTR, .fd = AT_FDCWD, .path = a[0] };
+		break;
+	default:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_SETID };
+		break;
+	}
+}
+
+void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args)
+{
+	const __u64 *a = data->args;
+
+	switch (data->nr) {
+	case SYS_write:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_WRITE, .fd = a[0], .buf = a[1], .size = a[2] };
+		break;
+	case SYS_writev:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_WRITEV, .fd = a[0], .buf = a[1], .size = a[2] };
+		break;
+	case SYS_ioctl:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_IOCTL, .fd = a[0], .flags = a[1], .buf = a[2] };
+		break;
+	case SYS_fstat:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_FSTAT, .fd = a[0], .buf = a[1] };
+		break;
+	case SYS_dup:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_DUP, .fd = a[0] };
+		break;
+	case SYS_fcntl:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_DUP, .fd = a[0], .mode = a[2] };
+		args->flags = (unsigned int)a[1] == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0;
+		break;
+	default:
+		decode_path_call(data->nr, a, args);
+		break;
+	}
+}
+
+/* ---- whose path is it? ------------------------------------------------------------------------------------------- */
+
+/* A path may end just before a page that is not mapped: no read crosses a page's end before it must. */
+static int read_path(struct uvd_caller *c, uint64_t addr, char *path)
+{
+	enum { MOST_PATHS = 256, PAGE = 4096 };
+	size_t got = 0;
+
+	while (got < PATH_MAX) {
+		size_t n = PAGE - ((addr + got) & (PAGE - 1)), most = got ? PATH_MAX - got : MOST_PATHS;
+
+		n = n < most ? n : most;
+		if (uvd_caller_read(c, path + got, addr + got, n))
+			return -EFAULT;
+		if (memchr(path + got, 0, n))
+			return 0;
+		got += n;
+	}
+	return -ENAMETOOLONG;
+}
+
+/* Takes "//", "." and ".." out of an absolute path, in place, as if no part of it were a symbolic link. */
+static void normalise(char *path)
+{
+	char *out = path, *p = path;
+
+	while (*p) {
+		char *end;
+
+		while (*p == '/')
+			p++;
+		end = strchrnul(p, '/');
+		if (end - p == 2 && p[0] == '.' && p[1] == '.') {
+			while (out > path && *--out != '/')
+				;
+		} else if (end > p && !(end - p == 1 && *p == '.')) {
+			*out++ = '/';
+			memmove(out, p, end - p);
+			out += end - p;
+		}
+		p = end;
+	}
+	*out = 0;
+}
+
+/* The folder that a relative path starts from, as the public name of it if it is one of ours. */
+static int base_dir(struct uvd_caller *c, const char *root, int fd, char *base)
+{
+	size_t len = strlen(root);
+	char name[64];
+	ssize_t n;
+
+	if (fd == AT_FDCWD)
+		snprintf(name, sizeof(name), "/proc/%d/cwd", (int)c->tid);
+	else
+		snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)c->tid, fd);
+	n = readlink(name, base, PATH_MAX - 1);
+	if (n < 0)
+		return -errno;
+	base[n] = 0;
+	if (*root && !strncmp(base, root, len) && base[len] == '/')
+		memmove(base, base + len, n - len + 1);
+	return 0;
+}
+
+static bool make_absolute(struct uvd_caller *c, const char *root, int fd, const char *path, char *abs)
+{
+	size_t len = 0;
+
+	if (path[0] != '/') {
+		if (base_dir(c, root, fd, abs))
+			return false;
+		len = strlen(abs);
+		abs[len++] = '/';
+	}
+	if (len + strlen(path) >= PATH_MAX)
+		return false;
+	strcpy(abs + len, path);
+	normalise(abs);
+	return true;
+}
+
+static void classify(char *abs, struct uvd_run_target *t)
+{
+	const char *name = abs + strlen(DEV_DIR "/uverbs");
+	char *end;
+
+	t->place = UVD_RUN_ELSEWHERE;
+	if (!strncmp(abs, SYS_DIR, strlen(SYS_DIR)) || !strcmp(abs, DEV_DIR)) {
+		memmove(abs, abs + 1, strlen(abs));
+		t->place = UVD_RUN_TREE;
+	} else if (!strncmp(abs, DEV_DIR "/uverbs", strlen(DEV_DIR "/uverbs")) && *name >= '0' && *name <= '9') {
+		t->number = strtoul(name, &end, 10);
+		if (!*end && (name[0] != '0' || !name[1]))
+			t->place = UVD_RUN_NODE;
+	}
+}
+
+void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_run_args *args, struct uvd_run_target *t)
+{
+	char path[PATH_MAX];
+
+	t->place = UVD_RUN_ELSEWHERE;
+	/* Where a path cannot be read the kernel finds the fault again, and knows the errno. */
+	if (!args->path || read_path(c, args->path, path))
+		return;
+	/* Every name of ours has one of these in it, but for paths that are relative to one of our own folders' fds. */
+	if (!strstr(path, "infiniband") && !strstr(path, "uverbs"))
+		return;
+	if (make_absolute(c, root, args->fd, path, t->path))
+		classify(t->path, t);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The process that becomes PROGRAM. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "run/launch.h"
+
+static void fail(int status, const char *what, int err) __attribute__((noreturn));
+
+static void fail(int status, const char *what, int err)
+{
+	fprintf(stderr, "uverbsctl run: %s: %s\n", what, strerror(err));
+	_exit(status);
+}
+
+static int install(struct uvd_run_launch *l)
+{
+	int listener = uvd_run_filter_install(&l->filter);
+
+	if (listener == -EBUSY)
+		fail(UVD_RUN_FAILED, "these processes have a seccomp listener already (a run inside a run, or a container's)",
+		     EBUSY);
+	if (listener == -EINVAL)
+		fail(UVD_RUN_FAILED, "cannot set the seccomp filter: is this kernel older than 5.19?", EINVAL);
+	if (listener < 0)
+		fail(UVD_RUN_FAILED, "cannot set the seccomp filter", -listener);
+	return listener;
+}
+
+void uvd_run_program_main(struct uvd_run_launch *l)
+{
+	struct uvd_run_msg msg;
+	int fds[UVD_RUN_LINK_FDS], listener, pidfd;
+	char sys[PATH_MAX + 8];
+
+	if (uvd_run_receive(l->program_end, &msg, fds))
+		_exit(UVD_RUN_FAILED); /* whoever could not start has said why */
+	snprintf(sys, sizeof(sys), "%s/sys", msg.root);
+	setenv("SYSFS_PATH", sys, 1);
+	pidfd = syscall(SYS_pidfd_open, getpid(), 0);
+	msg.kind = UVD_RUN_STARTED;
+	uvd_run_send(l->up, &msg, &pidfd, pidfd >= 0);
+	close(pidfd);
+	/* From here on our opens wait for the engine. */
+	listener = install(l);
+	msg.kind = UVD_RUN_LISTENER;
+	msg.status = getpid();
+	if (uvd_run_send(l->program_end, &msg, &listener, 1))
+		_exit(UVD_RUN_FAILED);
+	close(listener); /* a copy in the tree would keep the engine from seeing its end */
+	sigprocmask(SIG_SETMASK, &l->mask, NULL);
+	execvp(l->argv[0], l->argv);
+	fail(errno == ENOENT ? UVD_RUN_NOT_FOUND : UVD_RUN_CANNOT_EXEC, l->argv[0], errno);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One thread for each listener: receive, answer, and mind who is woken where. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "run/engine.h"
+
+/*
+ * With SYNC_WAKE_UP the kernel wakes the other side on the core of the one that wakes. A caller that goes to sleep brings
+ * us to its core: good. But the answer brings the caller to ours, and two callers that poll would then share a core, a
+ * time slice each. So it is on while we wait, and for the answer only if the same thread called before: then there is
+ * nobody to be crowded.
+ */
+static void sync_wake(struct uvd_run_tree *tree, bool on)
+{
+	unsigned long flags = on ? SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP : 0;
+
+	if (on == tree->sync || !tree->can_sync)
+		return;
+	tree->can_sync = !ioctl(tree->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags);
+	tree->sync = on;
+}
+
+/* fstat() can come as newfstatat(fd, "", AT_EMPTY_PATH), or with a NULL path (6.11). */
+static bool is_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *args)
+{
+	char first = 0;
+
+	if ((args->op != UVD_RUN_STAT && args->op != UVD_RUN_STATX) || !(args->flags & AT_EMPTY_PATH))
+		return false;
+	return args->fd >= 0 && (!args->path || (uvd_run_caller(tree) &&
+			!uvd_caller_read(&tree->call.caller, &first, args->path, 1) && !first));
+}
+
+static long answer(struct uvd_run_tree *tree)
+{
+	struct uvd_run_args args;
+
+	uvd_run_decode(&tree->notif->n.data, &args);
+	switch (args.op) {
+	case UVD_RUN_SETID:
+		uvd_run_caller_setid(tree);
+		return UVD_RUN_CONTINUE;
+	case UVD_RUN_WRITE:
+	case UVD_RUN_WRITEV:
+	case UVD_RUN_IOCTL:
+	case UVD_RUN_DUP:
+	case UVD_RUN_FSTAT:
+		return uvd_run_device_call(tree, &args);
+	default:
+		return is_fstat(tree, &args) ? uvd_run_device_call(tree, &args) : uvd_run_answer_path(tree, &args);
+	}
+}
+
+static void serve_one(struct uvd_run_tree *tree)
+{
+	long result;
+	pid_t tid;
+
+	if (uvd_run_recv(tree->listener, tree->notif))
+		return; /* a signal that ends us, or a caller that was killed before we came */
+	tid = tree->notif->n.pid;
+	result = answer(tree);
+	if (result != UVD_RUN_ANSWERED) {
+		sync_wake(tree, tid == tree->last);
+		uvd_run_reply(tree->listener, tree->notif->n.id, result);
+	}
+	tree->last = tid;
+}
+
+static void *serve(void *arg)
+{
+	struct uvd_run_tree *tree = arg;
+
+	while (!atomic_load(&tree->stop)) {
+		sync_wake(tree, true);
+		serve_one(tree);
+	}
+	atomic_store(&tree->stopped, true);
+	return NULL;
+}
+
+static void wake(int signal)
+{
+}
+
+int uvd_run_serve(struct uvd_run_tree *tree)
+{
+	struct sigaction sa = { .sa_handler = wake }; /* not SA_RESTART */
+
+	sigaction(SIGUSR1, &sa, NULL);
+	tree->can_sync = true;
+	uvd_run_callers_init(tree);
+	return -pthread_create(&tree->thread, NULL, serve, tree);
+}
+
+/* Before 6.11 nothing but a signal wakes a receiver whose last caller has ended. It may come just before it sleeps. */
+void uvd_run_serve_end(struct uvd_run_tree *tree)
+{
+	atomic_store(&tree->stop, true);
+	while (!atomic_load(&tree->stopped)) {
+		pthread_kill(tree->thread, SIGUSR1);
+		usleep(1000);
+	}
+	pthread_join(tree->thread, NULL);
+	uvd_run_callers_fini(tree);
+}

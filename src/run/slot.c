@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who calls, and on which file. A number says nothing by itself: threads close and open, share tables or not, exec, and
+ * thread ids are used again. So the answer is never remembered, only the way to it: an open /proc/TID/fdinfo/FD, which the
+ * kernel binds to the thread (not to the number TID) and fills anew at every read with what FD stands for at that moment.
+ * One read costs less than half of a look-up by path.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/engine.h"
+#include "run/link.h"
+
+bool uvd_run_caller_valid(struct uvd_run_tree *tree)
+{
+	return uvd_run_valid(tree->listener, tree->notif->n.id);
+}
+
+/* ---- memory and /proc, each checked to be the caller's own ------------------------------------------------------- */
+
+static struct uvd_run_tree *tree_of(struct uvd_caller *c)
+{
+	return uvd_run_container(c, struct uvd_run_tree, call.caller);
+}
+
+/* Afterwards: bytes of a thread that was gone meanwhile may be somebody else's. */
+static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	struct uvd_run_tree *tree = tree_of(c);
+	int err = tree->mem->read(c, dst, src, len);
+
+	return err ? err : uvd_run_caller_valid(tree) ? 0 : -EFAULT;
+}
+
+/* Before: the caller sleeps until we answer, and only being killed wakes it. */
+static int checked_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	struct uvd_run_tree *tree = tree_of(c);
+
+	return uvd_run_caller_valid(tree) ? tree->mem->write(c, dst, src, len) : -EFAULT;
+}
+
+static int checked_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	struct uvd_run_tree *tree = tree_of(c);
+
+	return uvd_run_caller_valid(tree) ? tree->mem->writev(c, v, n) : -EFAULT;
+}
+
+static const struct uvd_mem_ops checked_ops = {
+	.read = checked_read, .write = checked_write, .writev = checked_writev
+};
+
+/* "mem" needs the right to attach, which Yama gives to ancestors; the rest of /proc is open to the same user. */
+static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	struct uvd_run_tree *tree = uvd_run_container(proc, struct uvd_run_tree, proc);
+	int fd;
+
+	if (tree->agent >= 0 && !strcmp(name, "mem"))
+		fd = uvd_run_agent_open(tree->agent, tid, name, flags);
+	else
+		fd = uvd_proc_local.open(&uvd_proc_local, tid, name, flags);
+	if (fd >= 0 && !uvd_run_caller_valid(tree)) {
+		close(fd);
+		return -ESRCH;
+	}
+	return fd;
+}
+
+void uvd_run_callers_init(struct uvd_run_tree *tree)
+{
+	tree->proc.open = checked_open;
+	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
+	tree->call.caller.mem = &checked_ops;
+	tree->call.caller.proc = &tree->proc;
+	tree->call.caller.memfd = -1;
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
+
+static void slot_drop(struct uvd_run_slot *s)
+{
+	if (!s->tid)
+		return;
+	if (s->fdinfo >= 0)
+		close(s->fdinfo);
+	if (s->memfd >= 0)
+		close(s->memfd);
+	s->tid = 0;
+}
+
+void uvd_run_callers_fini(struct uvd_run_tree *tree)
+{
+	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
+		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
+			slot_drop(&tree->slots[i][j]);
+}
+
+static struct uvd_run_slot *slot_set(struct uvd_run_tree *tree, pid_t tid, int fd)
+{
+	return tree->slots[((unsigned int)tid * 7 + (unsigned int)fd) % UVD_RUN_SLOT_SETS];
+}
+
+static int slot_ids(struct uvd_run_tree *tree, struct uvd_run_slot *s)
+{
+	struct uvd_identity id;
+	int err = uvd_caller_identity(&tree->call.caller, &id);
+
+	if (err)
+		return err;
+	s->tgid = id.tgid;
+	s->fsuid = id.fsuid;
+	s->fsgid = id.fsgid;
+	s->ids_stale = false;
+	return 0;
+}
+
+static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int fd)
+{
+	struct uvd_run_slot *set = slot_set(tree, tid, fd), *s = set;
+	char name[32] = "comm"; /* for a slot without an fd: it too can be read for as long as the thread lives */
+
+	for (int i = 1; i < UVD_RUN_SLOT_WAYS && s->tid; i++)
+		if (!set[i].tid || (int)(set[i].used - s->used) < 0)
+			s = &set[i];
+	slot_drop(s);
+	if (fd >= 0)
+		snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	*s = (struct uvd_run_slot){ .tid = tid, .fd = fd, .memfd = -1 };
+	s->fdinfo = tree->proc.open(&tree->proc, tid, name, O_RDONLY);
+	if (s->fdinfo >= 0 && tree->agent >= 0)
+		s->memfd = tree->proc.open(&tree->proc, tid, "mem", O_RDWR);
+	if (s->fdinfo >= 0 && (tree->agent < 0 || s->memfd >= 0) && !slot_ids(tree, s))
+		return s;
+	slot_drop(s);
+	return NULL;
+}
+
+/* An address space that the thread has left by exec reads as empty. */
+static bool slot_current(struct uvd_run_slot *s, struct uvd_run_inode *inode)
+{
+	char byte;
+
+	if (s->memfd >= 0 && !pread(s->memfd, &byte, 1, 0))
+		return false;
+	if (s->fd < 0)
+		return pread(s->fdinfo, &byte, 1, 0) == 1;
+	return !uvd_run_inode_read(s->fdinfo, inode);
+}
+
+static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int fd, struct uvd_run_inode *inode)
+{
+	struct uvd_run_slot *set = slot_set(tree, tid, fd), *s;
+
+	for (s = set; s < set + UVD_RUN_SLOT_WAYS; s++) {
+		if (s->tid != tid || s->fd != fd)
+			continue;
+		if (slot_current(s, inode))
+			return s;
+		slot_drop(s); /* the thread that was, or the fd, is gone */
+	}
+	s = slot_new(tree, tid, fd);
+	return s && slot_current(s, inode) ? s : NULL;
+}
+
+/* ---- the caller -------------------------------------------------------------------------------------------------- */
+
+static void set_caller(struct uvd_run_tree *tree, pid_t tgid, int memfd)
+{
+	tree->call.caller.tid = tree->notif->n.pid;
+	tree->call.caller.tgid = tgid;
+	tree->call.caller.memfd = memfd;
+}
+
+bool uvd_run_caller(struct uvd_run_tree *tree)
+{
+	struct uvd_run_slot *s;
+
+	set_caller(tree, 0, -1);
+	if (tree->agent < 0)
+		return true;
+	s = slot_get(tree, tree->notif->n.pid, -1, NULL);
+	if (s)
+		set_caller(tree, s->tgid, s->memfd);
+	return s;
+}
+
+struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct uvd_run_inode *inode)
+{
+	struct uvd_run_slot *s;
+
+	set_caller(tree, 0, -1);
+	s = fd < 0 ? NULL : slot_get(tree, tree->notif->n.pid, fd, inode);
+	if (!s || (s->ids_stale && slot_ids(tree, s)))
+		return NULL;
+	s->used = ++tree->clock;
+	set_caller(tree, s->tgid, s->memfd);
+	return s;
+}
+
+void uvd_run_caller_setid(struct uvd_run_tree *tree)
+{
+	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
+		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
+			if (tree->slots[i][j].tid == (pid_t)tree->notif->n.pid)
+				tree->slots[i][j].ids_stale = true;
+}

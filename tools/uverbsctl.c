@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl: the subcommands, by name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *what;
+} commands[] = {
+	{ "run", uvd_cmd_run, "run a program with a device of its own, without root" },
+};
+
+static int usage(FILE *to, int status)
+{
+	fprintf(to, "Usage: uverbsctl COMMAND [OPTION...]\n\n");
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
+	fprintf(to, "\n`uverbsctl COMMAND --help` tells more.\n");
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return usage(stderr, 2);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return usage(stdout, 0);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	fprintf(stderr, "uverbsctl: there is no command `%s`\n", argv[1]);
+	return usage(stderr, 2);
+}
