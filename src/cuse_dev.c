@@ -500,7 +500,7 @@ static int find_number(struct uvd_cuse *c)
 			uvd_logf(c->config.log, UVD_ERR, "%s: %s; choose another number, or none", c->node.path, taken);
 			return err;
 		}
-		uvd_logf(c->config.log, UVD_INFO, "%s: %s; trying the next number", c->node.path, taken);
+		uvd_logf(c->config.log, UVD_DEBUG, "%s: %s; trying the next number", c->node.path, taken);
 	}
 	uvd_logf(c->config.log, UVD_ERR, "no number below %d is free for a node", n);
 	return -EEXIST;
