@@ -36,6 +36,7 @@ struct uvd_ibdev {
 	/* Set by the core before ops->open(). May be called from any thread, with no lock of the core held or needed. */
 	void (*event_handler)(struct uvd_ibdev *dev, enum ibv_event_type type, uint8_t port);
 	void *owner; /* the core's */
+	void *priv; /* the backend's, from open to close */
 };
 
 /* What one open file owns on the device: struct ib_ucontext. */

@@ -7,7 +7,7 @@
 
 const struct uvd_backend *uvd_backend_find(const char *name)
 {
-	static const struct uvd_backend *const backends[] = { &uvd_backend_null };
+	static const struct uvd_backend *const backends[] = { &uvd_backend_null, &uvd_backend_soft };
 
 	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
 		if (!strcmp(backends[i]->name, name))

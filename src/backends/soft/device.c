@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Devices, contexts, PDs, AHs, and the backend's functions. */
+#include <errno.h>
+#include <stdlib.h>
+#include "backends/soft/soft.h"
+
+int soft_count(atomic_int *count, int max)
+{
+	if (atomic_fetch_add(count, 1) < max)
+		return 0;
+	atomic_fetch_sub(count, 1);
+	return -ENOMEM;
+}
+
+static int soft_open(struct uvd_ibdev *ibdev)
+{
+	struct soft_device *dev;
+	int err;
+
+	if (!ibdev->fabric)
+		return -EINVAL;
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return -ENOMEM;
+	dev->ibdev = ibdev;
+	err = soft_mr_table_init(&dev->mrs);
+	if (err) {
+		free(dev);
+		return err;
+	}
+	ibdev->priv = dev;
+	return 0;
+}
+
+static void soft_close(struct uvd_ibdev *ibdev)
+{
+	struct soft_device *dev = soft_device(ibdev);
+
+	soft_mr_table_destroy(&dev->mrs);
+	free(dev);
+	ibdev->priv = NULL;
+}
+
+static int soft_alloc_context(struct uvd_context *context)
+{
+	return 0;
+}
+
+static void soft_dealloc_context(struct uvd_context *context)
+{
+}
+
+static int soft_alloc_pd(struct uvd_pd *pd)
+{
+	struct soft_device *dev = soft_device(pd->context->dev);
+
+	return soft_count(&dev->num_pds, dev->ibdev->config.limits.max_pd);
+}
+
+static int soft_dealloc_pd(struct uvd_pd *pd)
+{
+	soft_device(pd->context->dev)->num_pds--;
+	return 0;
+}
+
+static int soft_create_ah(struct uvd_ah *ah)
+{
+	struct soft_device *dev = soft_device(ah->pd->context->dev);
+	const struct uvd_device_config *config = &dev->ibdev->config;
+	const struct ibv_ah_attr *attr = &ah->attr;
+
+	if (attr->port_num < 1 || attr->port_num > config->num_ports)
+		return -EINVAL;
+	if (attr->is_global && attr->grh.sgid_index >= config->ports[attr->port_num - 1].gid_tbl_len)
+		return -EINVAL;
+	return soft_count(&dev->num_ahs, config->limits.max_ah);
+}
+
+static int soft_destroy_ah(struct uvd_ah *ah)
+{
+	soft_device(ah->pd->context->dev)->num_ahs--;
+	return 0;
+}
+
+static int soft_query_ah(struct uvd_ah *ah, struct ibv_ah_attr *attr)
+{
+	*attr = ah->attr;
+	return 0;
+}
+
+const struct uvd_backend uvd_backend_soft = {
+	.name = "soft",
+	.size_context = sizeof(struct uvd_context),
+	.size_pd = sizeof(struct uvd_pd),
+	.size_mr = sizeof(struct soft_mr),
+	.size_ah = sizeof(struct uvd_ah),
+	.size_cq = sizeof(struct soft_cq),
+	.size_srq = sizeof(struct uvd_srq),
+	.size_qp = sizeof(struct soft_qp),
+	.open = soft_open,
+	.close = soft_close,
+	.query_device = uvd_config_query_device,
+	.query_port = uvd_config_query_port,
+	.query_gid = uvd_config_query_gid,
+	.alloc_context = soft_alloc_context,
+	.dealloc_context = soft_dealloc_context,
+	.alloc_pd = soft_alloc_pd,
+	.dealloc_pd = soft_dealloc_pd,
+	.reg_mr = soft_reg_mr,
+	.dereg_mr = soft_dereg_mr,
+	.create_ah = soft_create_ah,
+	.destroy_ah = soft_destroy_ah,
+	.query_ah = soft_query_ah,
+	.create_cq = soft_create_cq,
+	.destroy_cq = soft_destroy_cq,
+	.poll_cq = soft_poll_cq,
+	.req_notify_cq = soft_req_notify_cq,
+	.resize_cq = soft_resize_cq,
+	.create_qp = soft_create_qp,
+	.modify_qp = soft_modify_qp,
+	.query_qp = soft_query_qp,
+	.destroy_qp = soft_destroy_qp,
+	.post_send = soft_post_send,
+	.post_recv = soft_post_recv,
+};

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The transports that promise nothing: UC and UD. A message that the peer cannot take is lost, and its sender never
+ * knows.
+ */
+#include <arpa/inet.h>
+#include <string.h>
+#include "backends/soft/soft.h"
+
+struct message {
+	struct soft_request *req;
+	struct soft_send_wqe *wqe;
+	struct soft_qp *peer;
+	struct soft_due due; /* the peer's */
+	struct soft_span src;
+	struct soft_seg target; /* of an RDMA write */
+	int num_target, num_recv;
+};
+
+static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
+static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
+
+static bool is_write(const struct soft_send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* The receive for `length` bytes, with its memory if it takes data. */
+static bool take_receive(struct message *msg, uint32_t length, bool data)
+{
+	struct soft_qp *peer = msg->peer;
+	struct soft_recv_wqe *recv = peer->r_wqe;
+
+	if (!soft_recv_take(peer))
+		return false;
+	if (!data)
+		return true;
+	if (length > soft_sge_length(recv->sge, recv->num_sge))
+		return false;
+	msg->num_recv = soft_segs_get(peer->qp.pd, recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
+	if (msg->num_recv >= 0)
+		return true;
+
+	/* Its owner's mistake, so its owner is told. */
+	struct ibv_wc wc = { .status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV };
+
+	msg->num_recv = 0;
+	soft_recv_complete(peer, &wc, true, &msg->due);
+	soft_qp_error(peer, &msg->due);
+	return false;
+}
+
+static void end(struct message *msg)
+{
+	soft_segs_put(msg->peer->r_segs, msg->num_recv);
+	soft_segs_put(&msg->target, msg->num_target);
+	soft_recv_release(msg->peer, &msg->due);
+	pthread_mutex_unlock(&msg->peer->lock);
+	soft_due_run(&msg->due);
+}
+
+/* ---- UC ---------------------------------------------------------------------------------------------------------- */
+
+static bool uc_prepare(struct message *msg)
+{
+	struct soft_send_wqe *wqe = msg->wqe;
+	struct soft_qp *peer = msg->peer;
+
+	if (is_write(wqe)) {
+		if (!(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
+			return false;
+		if (wqe->length) {
+			if (soft_seg_get(peer->qp.pd, wqe->rkey, wqe->remote_addr, wqe->length,
+					 IBV_ACCESS_REMOTE_WRITE, &msg->target))
+				return false;
+			msg->num_target = 1;
+		}
+	}
+	if (wqe->opcode == IBV_WR_RDMA_WRITE)
+		return true;
+	return take_receive(msg, wqe->length, !is_write(wqe));
+}
+
+/* With the peer's lock held, and its r_busy. */
+static enum soft_copy_error uc_deliver(struct message *msg)
+{
+	struct soft_send_wqe *wqe = msg->wqe;
+	struct soft_qp *peer = msg->peer;
+	struct soft_span dst = { .segs = &msg->target, .num_segs = 1 };
+	enum soft_copy_error err;
+
+	if (!soft_recv_admits(peer, msg->req) || !uc_prepare(msg))
+		return SOFT_COPY_OK;
+	if (!is_write(wqe))
+		dst = (struct soft_span){ .segs = peer->r_segs, .num_segs = msg->num_recv };
+	pthread_mutex_unlock(&peer->lock);
+	err = soft_copy(dst, msg->src, wqe->length, msg->req->qp, peer);
+	pthread_mutex_lock(&peer->lock);
+	if (err || soft_gone(peer))
+		return err;
+	/* Not checked: a UC receiver accepts the first packet of any message, and goes on from there. */
+	peer->r_psn = (msg->req->psn + msg->req->packets) & 0xffffff;
+	if (wqe->opcode != IBV_WR_RDMA_WRITE) {
+		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
+
+		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
+	}
+	return SOFT_COPY_OK;
+}
+
+/* ---- UD ---------------------------------------------------------------------------------------------------------- */
+
+enum { GRH_BYTES = 40, UD_MOST = 4096 };
+
+static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
+{
+	const struct ibv_global_route *route = &req->ah.grh;
+	uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
+	/* The payload with its BTH, DETH and ICRC. */
+	uint16_t payload = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + 4);
+
+	memcpy(grh, &first, 4);
+	memcpy(grh + 4, &payload, 2);
+	grh[6] = 0x1b; /* IBA transport */
+	grh[7] = route->hop_limit;
+	memcpy(grh + 8, &req->port->gids[route->sgid_index % UVD_MAX_GIDS], 16);
+	memcpy(grh + 24, &route->dgid, 16);
+}
+
+static struct ibv_wc ud_wc(struct message *msg)
+{
+	struct soft_request *req = msg->req;
+	struct ibv_wc wc = soft_recv_wc(msg->peer, msg->wqe, msg->wqe->length + GRH_BYTES);
+
+	wc.src_qp = req->qp->qp.qp_num;
+	wc.slid = req->port->lid | req->ah.src_path_bits;
+	wc.sl = req->ah.sl;
+	wc.dlid_path_bits = req->ah.dlid - soft_qp_port(msg->peer)->lid;
+	if (req->ah.is_global)
+		wc.wc_flags |= IBV_WC_GRH;
+	return wc;
+}
+
+/* With the peer's lock held, and its r_busy. */
+static void ud_deliver(struct message *msg, const uint8_t *bytes)
+{
+	struct soft_qp *peer = msg->peer;
+	struct soft_span dst = { .segs = peer->r_segs };
+	enum soft_copy_error err = SOFT_COPY_OK;
+	uint8_t grh[GRH_BYTES];
+	struct ibv_wc wc;
+
+	if (!soft_recv_admits(peer, msg->req) || !take_receive(msg, msg->wqe->length + GRH_BYTES, true))
+		return;
+	dst.num_segs = msg->num_recv;
+	wc = ud_wc(msg);
+	pthread_mutex_unlock(&peer->lock);
+	/* Without a GRH the first 40 bytes of the receive stay what they were. */
+	if (msg->req->ah.is_global) {
+		make_grh(grh, msg->req);
+		err = soft_copy(dst, (struct soft_span){ .bytes = grh }, GRH_BYTES, msg->req->qp, peer);
+	}
+	dst.offset = GRH_BYTES;
+	if (!err)
+		err = soft_copy(dst, (struct soft_span){ .bytes = bytes }, msg->wqe->length, msg->req->qp, peer);
+	pthread_mutex_lock(&peer->lock);
+	if (!err && !soft_gone(peer))
+		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------- */
+
+static bool claim(struct message *msg)
+{
+	msg->peer = soft_fabric_get_qp(msg->req->qp->dev->ibdev->fabric, msg->req->dest_qpn);
+	if (!msg->peer)
+		return false;
+	pthread_mutex_lock(&msg->peer->lock);
+	soft_recv_claim(msg->peer);
+	return true;
+}
+
+struct soft_outcome soft_uc_send(struct soft_request *req)
+{
+	struct message msg = { .req = req, .wqe = req->wqe };
+	enum soft_copy_error err = SOFT_COPY_OK;
+	int n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
+
+	if (n < 0)
+		return bad_memory;
+	msg.src.bytes = req->wqe->is_inline ? req->wqe->data : NULL;
+	msg.src.segs = req->qp->s_segs;
+	msg.src.num_segs = n;
+	if (claim(&msg)) {
+		err = uc_deliver(&msg);
+		end(&msg);
+		soft_ref_put(&msg.peer->ref);
+	}
+	soft_segs_put(req->qp->s_segs, n);
+	return err == SOFT_COPY_SRC ? bad_memory : sent;
+}
+
+struct soft_outcome soft_ud_send(struct soft_request *req)
+{
+	struct message msg = { .req = req, .wqe = req->wqe };
+	uint8_t copy[UD_MOST];
+	const uint8_t *bytes = req->wqe->data;
+	int err = 0, n;
+
+	/* A receiver of datagrams has many senders: none of them may hold it up with memory that is slow to read. */
+	if (!req->wqe->is_inline) {
+		n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
+		if (n < 0)
+			return bad_memory;
+		bytes = copy;
+		err = soft_gather(copy, req->qp->s_segs, n);
+		soft_segs_put(req->qp->s_segs, n);
+	}
+	if (err)
+		return bad_memory;
+	if (claim(&msg)) {
+		ud_deliver(&msg, bytes);
+		end(&msg);
+		soft_ref_put(&msg.peer->ref);
+	}
+	return sent;
+}

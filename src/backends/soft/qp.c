@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Queue pairs: creation, the state machine, destruction. The errors are those of the kernel's rdmavt. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backends/soft/soft.h"
+
+/* ---- creation ---------------------------------------------------------------------------------------------------- */
+
+static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap)
+{
+	if (cap->max_send_sge > (uint32_t)limits->max_sge || cap->max_send_wr > (uint32_t)limits->max_qp_wr ||
+	    cap->max_recv_sge > (uint32_t)limits->max_sge || cap->max_recv_wr > (uint32_t)limits->max_qp_wr)
+		return -EINVAL;
+	if (!cap->max_send_sge && !cap->max_send_wr && !cap->max_recv_sge && !cap->max_recv_wr)
+		return -EINVAL;
+	/* A device without inline data says so in what it grants; one that has it refuses too much. */
+	if (!limits->max_inline_data)
+		cap->max_inline_data = 0;
+	return cap->max_inline_data > limits->max_inline_data ? -EINVAL : 0;
+}
+
+static void free_queues(struct soft_qp *qp)
+{
+	soft_ring_destroy(&qp->sq);
+	soft_ring_destroy(&qp->rq);
+	free(qp->s_segs);
+	free(qp->r_segs);
+	free(qp->r_wqe);
+}
+
+static int alloc_queues(struct soft_qp *qp)
+{
+	const struct ibv_qp_cap *cap = &qp->cap;
+	size_t sges = cap->max_send_sge * sizeof(struct ibv_sge);
+	size_t recv_size = sizeof(struct soft_recv_wqe) + cap->max_recv_sge * sizeof(struct ibv_sge);
+	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
+	int err = soft_ring_init(&qp->sq, cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
+
+	if (!err)
+		err = soft_ring_init(&qp->rq, cap->max_recv_wr, recv_size);
+	qp->s_segs = calloc(cap->max_send_sge + 1, sizeof(qp->s_segs[0]));
+	qp->r_segs = calloc(cap->max_recv_sge + 1, sizeof(qp->r_segs[0]));
+	qp->r_wqe = calloc(1, recv_size);
+	if (!err && qp->s_segs && qp->r_segs && qp->r_wqe)
+		return 0;
+	free_queues(qp);
+	return -ENOMEM;
+}
+
+int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
+{
+	struct soft_device *dev = soft_device(base->pd->context->dev);
+	const struct uvd_limits *limits = &dev->ibdev->config.limits;
+	struct uvd_fabric *fabric = dev->ibdev->fabric;
+	struct soft_qp *qp = soft_qp(base);
+	int err;
+
+	if (init->create_flags || base->srq)
+		return -EOPNOTSUPP;
+	err = check_cap(limits, &init->cap);
+	if (err)
+		return err;
+	if (base->qp_type != IBV_QPT_RC && base->qp_type != IBV_QPT_UC && base->qp_type != IBV_QPT_UD)
+		return -EOPNOTSUPP;
+
+	qp->dev = dev;
+	qp->cap = init->cap;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->state = IBV_QPS_RESET;
+	err = soft_count(&dev->num_qps, limits->max_qp);
+	if (err)
+		return err;
+	err = alloc_queues(qp);
+	if (err)
+		goto uncount;
+	err = soft_timers_reserve(&fabric->timers);
+	if (err)
+		goto free;
+	pthread_mutex_init(&qp->modify_lock, NULL);
+	pthread_mutex_init(&qp->lock, NULL);
+	pthread_cond_init(&qp->idle, NULL);
+	err = soft_fabric_add_qp(fabric, qp);
+	if (!err)
+		return 0;
+
+	pthread_cond_destroy(&qp->idle);
+	pthread_mutex_destroy(&qp->lock);
+	pthread_mutex_destroy(&qp->modify_lock);
+	soft_timers_release(&fabric->timers, qp);
+free:
+	free_queues(qp);
+uncount:
+	dev->num_qps--;
+	return err;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
+{
+	if (soft_gone(qp))
+		return;
+	qp->state = IBV_QPS_ERR;
+	soft_send_unwait(qp);
+	qp->s_draining = false;
+	qp->r_nak = false;
+	if (!qp->s_busy)
+		soft_send_flush(qp, due);
+	if (!qp->r_busy)
+		soft_recv_flush(qp, due);
+}
+
+/* With the lock held, which is given up for the time that others still work on the QP. */
+static void reset(struct soft_qp *qp)
+{
+	qp->state = IBV_QPS_RESET;
+	soft_send_unwait(qp);
+	while (qp->s_busy || qp->r_busy)
+		pthread_cond_wait(&qp->idle, &qp->lock);
+	soft_ring_clear(&qp->sq);
+	soft_ring_clear(&qp->rq);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->s_kicked = qp->s_started = qp->s_draining = qp->s_drained_event = false;
+	qp->r_taken = qp->r_nak = false;
+	qp->s_psn = qp->r_psn = 0;
+}
+
+static bool ah_is_ok(struct soft_qp *qp, const struct ibv_ah_attr *ah)
+{
+	const struct uvd_device_config *config = &qp->dev->ibdev->config;
+	const struct uvd_port_config *port;
+
+	if (ah->port_num < 1 || ah->port_num > config->num_ports)
+		return false;
+	port = &config->ports[ah->port_num - 1];
+	if (ah->is_global && ah->grh.sgid_index >= port->gid_tbl_len)
+		return false;
+	/* From 0xc000 on LIDs are multicast groups'. */
+	return port->link_layer != IBV_LINK_LAYER_INFINIBAND || ah->dlid < 0xc000;
+}
+
+static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
+{
+	const struct uvd_device_config *config = &qp->dev->ibdev->config;
+	uint8_t port = mask & IBV_QP_PORT ? attr->port_num : qp->attr.port_num;
+
+	if ((mask & IBV_QP_PORT) && (port < 1 || port > config->num_ports))
+		return false;
+	if ((mask & IBV_QP_AV) && !ah_is_ok(qp, &attr->ah_attr))
+		return false;
+	if ((mask & IBV_QP_ALT_PATH) && !ah_is_ok(qp, &attr->alt_ah_attr))
+		return false;
+	if ((mask & IBV_QP_PKEY_INDEX) && (!port || attr->pkey_index >= config->ports[port - 1].num_pkeys))
+		return false;
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31)
+		return false;
+	if ((mask & IBV_QP_DEST_QPN) && attr->dest_qp_num >= 1u << SOFT_QPN_BITS)
+		return false;
+	if ((mask & IBV_QP_RETRY_CNT) && attr->retry_cnt > 7)
+		return false;
+	if ((mask & IBV_QP_RNR_RETRY) && attr->rnr_retry > 7)
+		return false;
+	if ((mask & IBV_QP_PATH_MTU) && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
+		return false;
+	/* There is one path, so it cannot be re-armed; and it has migrated from the start. */
+	if ((mask & IBV_QP_PATH_MIG_STATE) &&
+	    (attr->path_mig_state != IBV_MIG_MIGRATED || (next != IBV_QPS_RTS && next != IBV_QPS_SQD)))
+		return false;
+	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && attr->max_dest_rd_atomic > config->limits.max_qp_rd_atom)
+		return false;
+	return true;
+}
+
+static void take_values(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_qp_attr *own = &qp->attr;
+
+	if (mask & IBV_QP_PKEY_INDEX)
+		own->pkey_index = attr->pkey_index;
+	if (mask & IBV_QP_PORT)
+		own->port_num = attr->port_num;
+	if (mask & IBV_QP_QKEY)
+		own->qkey = attr->qkey;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		own->qp_access_flags = attr->qp_access_flags;
+	if (mask & IBV_QP_AV)
+		own->ah_attr = attr->ah_attr;
+	if (mask & IBV_QP_ALT_PATH) {
+		own->alt_ah_attr = attr->alt_ah_attr;
+		own->alt_pkey_index = attr->alt_pkey_index;
+		own->alt_port_num = attr->alt_port_num;
+		own->alt_timeout = attr->alt_timeout;
+	}
+	if (mask & IBV_QP_PATH_MTU)
+		own->path_mtu = attr->path_mtu;
+	if (mask & IBV_QP_DEST_QPN)
+		own->dest_qp_num = attr->dest_qp_num;
+	if (mask & IBV_QP_RQ_PSN)
+		qp->r_psn = attr->rq_psn & 0xffffff;
+	if (mask & IBV_QP_SQ_PSN)
+		qp->s_psn = attr->sq_psn & 0xffffff;
+	if (mask & IBV_QP_TIMEOUT)
+		own->timeout = attr->timeout & 31;
+	if (mask & IBV_QP_RETRY_CNT)
+		own->retry_cnt = qp->s_retry = attr->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		own->rnr_retry = qp->s_rnr_retry = attr->rnr_retry;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		own->min_rnr_timer = attr->min_rnr_timer;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		own->max_rd_atomic = attr->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		own->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+}
+
+static void start_draining(struct soft_qp *qp, bool event, struct soft_due *due)
+{
+	qp->s_drained_event = event;
+	qp->s_draining = qp->s_started;
+	if (event && !qp->s_draining)
+		soft_due_event(due, qp, IBV_EVENT_SQ_DRAINED);
+}
+
+/* With the lock held. */
+static int transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state *from,
+		      enum ibv_qp_state *to, struct soft_due *due)
+{
+	enum ibv_qp_state cur = qp->state;
+	enum ibv_qp_state next = mask & IBV_QP_STATE ? attr->qp_state : cur;
+
+	*from = cur;
+	*to = next;
+	/* rdmavt believes cur_qp_state, whatever the state is: a client could skip the states that set an address. */
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != cur)
+		return -EINVAL;
+	if (!uvd_modify_qp_is_ok(cur, next, qp->qp.qp_type, mask) || !values_are_ok(qp, attr, mask, next))
+		return -EINVAL;
+
+	if (next == IBV_QPS_RESET) {
+		reset(qp);
+		return 0;
+	}
+	take_values(qp, attr, mask);
+	if (next == IBV_QPS_ERR) {
+		/* From INIT too: receives may be queued. */
+		soft_qp_error(qp, due);
+		return 0;
+	}
+	qp->state = next;
+	if (next == IBV_QPS_SQD && cur == IBV_QPS_RTS)
+		start_draining(qp, (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify, due);
+	else if (next == IBV_QPS_RTS)
+		qp->s_draining = false;
+	return 0;
+}
+
+int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask)
+{
+	struct soft_qp *qp = soft_qp(base);
+	struct soft_due due = { 0 };
+	enum ibv_qp_state from, to;
+	int err;
+
+	/* What verbs.h has beyond IBV_QP_DEST_QPN (rate limits) is not for these devices. */
+	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&qp->modify_lock);
+	pthread_mutex_lock(&qp->lock);
+	err = transition(qp, attr, mask, &from, &to, &due);
+	pthread_mutex_unlock(&qp->lock);
+	pthread_mutex_unlock(&qp->modify_lock);
+	soft_due_run(&due);
+	/* The peer's requests may have waited for this, and so may our own. */
+	if (!err && to == IBV_QPS_RTR && from == IBV_QPS_INIT)
+		soft_kick_peer(qp);
+	if (!err && to == IBV_QPS_RTS)
+		soft_send_run(qp);
+	return err;
+}
+
+int soft_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init)
+{
+	struct soft_qp *qp = soft_qp(base);
+
+	pthread_mutex_lock(&qp->lock);
+	*attr = qp->attr;
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->sq_psn = qp->s_psn;
+	attr->rq_psn = qp->r_psn;
+	attr->sq_draining = qp->s_draining;
+	pthread_mutex_unlock(&qp->lock);
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+	attr->cap = qp->cap;
+	init->cap = qp->cap;
+	init->sq_sig_all = qp->sq_sig_all;
+	return 0;
+}
+
+int soft_destroy_qp(struct uvd_qp *base)
+{
+	struct soft_qp *qp = soft_qp(base);
+	struct uvd_fabric *fabric = qp->dev->ibdev->fabric;
+
+	/* In this order: no new users; those that are there stop, and arm no timer; no timer; no users. */
+	soft_fabric_remove_qp(fabric, qp);
+	pthread_mutex_lock(&qp->lock);
+	reset(qp);
+	pthread_mutex_unlock(&qp->lock);
+	soft_timers_release(&fabric->timers, qp);
+	soft_ref_wait(&qp->ref);
+
+	pthread_cond_destroy(&qp->idle);
+	pthread_mutex_destroy(&qp->lock);
+	pthread_mutex_destroy(&qp->modify_lock);
+	free_queues(qp);
+	qp->dev->num_qps--;
+	return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The receiving side of a QP, whatever the transport. */
+#include <string.h>
+#include "backends/soft/soft.h"
+
+void soft_recv_claim(struct soft_qp *qp)
+{
+	while (qp->r_busy)
+		pthread_cond_wait(&qp->idle, &qp->lock);
+	qp->r_busy = true;
+}
+
+void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
+{
+	if (qp->state == IBV_QPS_ERR)
+		soft_recv_flush(qp, due);
+	qp->r_busy = false;
+	pthread_cond_broadcast(&qp->idle);
+}
+
+bool soft_recv_take(struct soft_qp *qp)
+{
+	struct soft_recv_wqe *wqe;
+
+	/* A message that broke off in the middle leaves its receive to the next one. */
+	if (qp->r_taken)
+		return true;
+	wqe = soft_ring_peek(&qp->rq);
+	if (!wqe)
+		return false;
+	memcpy(qp->r_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
+	soft_ring_pop(&qp->rq);
+	qp->r_taken = true;
+	return true;
+}
+
+void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due)
+{
+	wc->wr_id = qp->r_wqe->wr_id;
+	wc->qp_num = qp->qp.qp_num;
+	qp->r_taken = false;
+	soft_cq_add(qp->qp.recv_cq, wc, solicited, due);
+}
+
+void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
+{
+	while (soft_recv_take(qp)) {
+		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
+
+		soft_recv_complete(qp, &wc, true, due);
+	}
+}
+
+static bool same_partition(uint16_t a, uint16_t b)
+{
+	/* The top bit is full membership; two limited members do not talk. */
+	return (a & 0x7fff) && !((a ^ b) & 0x7fff) && ((a | b) & 0x8000);
+}
+
+bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req)
+{
+	const struct uvd_port_config *port;
+
+	if (!soft_can_receive(qp->state) || qp->qp.qp_type != req->qp->qp.qp_type)
+		return false;
+	port = soft_qp_port(qp);
+	if (!soft_port_reaches(req->port, &req->ah, port) ||
+	    !same_partition(soft_port_pkey(port, qp->attr.pkey_index), req->pkey))
+		return false;
+	if (qp->qp.qp_type == IBV_QPT_UD)
+		return qp->attr.qkey == req->qkey;
+	return qp->attr.dest_qp_num == req->qp->qp.qp_num && soft_port_reaches(port, &qp->attr.ah_attr, req->port);
+}
+
+struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len)
+{
+	struct ibv_wc wc = {
+		.status = IBV_WC_SUCCESS,
+		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.byte_len = byte_len,
+		.pkey_index = qp->attr.pkey_index,
+		.src_qp = qp->attr.dest_qp_num,
+		.slid = qp->attr.ah_attr.dlid,
+		.sl = qp->attr.ah_attr.sl,
+	};
+
+	if (wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		wc.wc_flags |= IBV_WC_WITH_IMM;
+		wc.imm_data = wqe->imm_data;
+	}
+	/* Every packet has one on Ethernet. */
+	if (soft_qp_port(qp)->link_layer == IBV_LINK_LAYER_ETHERNET)
+		wc.wc_flags |= IBV_WC_GRH;
+	return wc;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Runs a send queue: the oldest request is tried, completes, and makes way for the next. One that has to wait stays the
+ * oldest until a kick (the peer has posted a receive, or become ready) or the timer.
+ */
+#include "backends/soft/soft.h"
+
+/* In units of 10 us: how long a receiver that names this code asks to be left alone (IBTA table 45). */
+static const uint32_t rnr_timer[32] = {
+	65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,   32,   48,   64,    96,	   128,	  192,
+	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+static uint32_t packets(enum ibv_mtu mtu, uint32_t length)
+{
+	uint32_t bytes = 128u << mtu;
+
+	return length ? (length - 1) / bytes + 1 : 1;
+}
+
+static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *wqe)
+{
+	struct soft_request req = {
+		.qp = qp,
+		.wqe = wqe,
+		.port = soft_qp_port(qp),
+		.ah = qp->attr.ah_attr,
+		.dest_qpn = qp->attr.dest_qp_num,
+		.psn = qp->s_psn,
+		.packets = 1,
+		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+	};
+
+	if (qp->qp.qp_type == IBV_QPT_UD) {
+		req.ah = wqe->ah;
+		req.dest_qpn = wqe->remote_qpn;
+		/* A Q_Key with the top bit set stands for the sender's own. */
+		req.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
+	} else {
+		req.packets = packets(qp->attr.path_mtu, wqe->length);
+	}
+	return req;
+}
+
+static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+/* The oldest request is over. */
+static void complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
+{
+	struct ibv_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wc_opcode(wqe->opcode),
+		.byte_len = wqe->length,
+		.qp_num = qp->qp.qp_num,
+	};
+
+	if (qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS)
+		soft_cq_add(qp->qp.send_cq, &wc, false, due);
+	soft_ring_pop(&qp->sq);
+	qp->s_started = false;
+	qp->s_retry = qp->attr.retry_cnt;
+	qp->s_rnr_retry = qp->attr.rnr_retry;
+	if (qp->s_draining) {
+		qp->s_draining = false;
+		if (qp->s_drained_event && qp->state == IBV_QPS_SQD)
+			soft_due_event(due, qp, IBV_EVENT_SQ_DRAINED);
+	}
+}
+
+void soft_send_flush(struct soft_qp *qp, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe;
+
+	while ((wqe = soft_ring_peek(&qp->sq)))
+		complete(qp, wqe, IBV_WC_WR_FLUSH_ERR, due);
+}
+
+static void fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
+{
+	/* Whatever the QP's state is by now: a request that was carried out reports how. */
+	complete(qp, wqe, status, due);
+	if (qp->qp.qp_type == IBV_QPT_RC)
+		soft_qp_error(qp, due);
+	else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
+		qp->state = IBV_QPS_SQE;
+}
+
+void soft_send_unwait(struct soft_qp *qp)
+{
+	if (qp->s_wait == SOFT_WAIT_NONE)
+		return;
+	qp->s_wait = SOFT_WAIT_NONE;
+	qp->s_wait_nr++;
+	soft_timer_disarm(&qp->dev->ibdev->fabric->timers, qp);
+}
+
+/* ns 0: until it is kicked. */
+static void wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
+{
+	qp->s_wait = wait;
+	qp->s_wait_nr++;
+	if (ns)
+		soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, ns);
+}
+
+/* The oldest request could not be carried out; `before` is what it had waited for already. It waits, or fails. */
+static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome, enum soft_wait before,
+		    struct soft_due *due)
+{
+	if (outcome.kind == SOFT_RNR) {
+		if (!qp->s_rnr_retry) {
+			fail(qp, wqe, IBV_WC_RNR_RETRY_EXC_ERR, due);
+			return;
+		}
+		/* 7 stands for ever. */
+		if (qp->attr.rnr_retry != 7)
+			qp->s_rnr_retry--;
+		wait_for(qp, SOFT_WAIT_RNR, rnr_timer[outcome.rnr_timer % 32] * UINT64_C(10000));
+		return;
+	}
+	/* A try counts when its time is over and not before: also the last one gets its time. */
+	if (before == SOFT_WAIT_RETRY && !qp->s_retry--) {
+		fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+		return;
+	}
+	wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
+}
+
+static struct soft_outcome try(struct soft_request *req)
+{
+	switch (req->qp->qp.qp_type) {
+	case IBV_QPT_RC:
+		return soft_rc_send(req);
+	case IBV_QPT_UC:
+		return soft_uc_send(req);
+	default:
+		return soft_ud_send(req);
+	}
+}
+
+static bool may_start(struct soft_qp *qp)
+{
+	if (qp->s_wait != SOFT_WAIT_NONE && !qp->s_kicked)
+		return false;
+	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && qp->s_started);
+}
+
+/* With the lock held, and s_busy: tries the oldest request once. False: nothing is left that could be done now. */
+static bool step(struct soft_qp *qp, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe = soft_ring_peek(&qp->sq);
+	enum soft_wait before = qp->s_wait;
+	struct soft_outcome outcome;
+	struct soft_request req;
+
+	if (!wqe)
+		return false;
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
+		soft_send_flush(qp, due);
+		return false;
+	}
+	if (!may_start(qp))
+		return false;
+	soft_send_unwait(qp);
+	qp->s_kicked = false;
+	qp->s_started = true;
+	req = request_of(qp, wqe);
+	pthread_mutex_unlock(&qp->lock);
+
+	soft_due_run(due);
+	outcome = try(&req);
+
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state == IBV_QPS_RESET)
+		return false;
+	if (outcome.kind != SOFT_DONE) {
+		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
+			put_off(qp, wqe, outcome, before, due);
+	} else if (outcome.status == IBV_WC_SUCCESS) {
+		qp->s_psn = (qp->s_psn + req.packets) & 0xffffff;
+		complete(qp, wqe, IBV_WC_SUCCESS, due);
+	} else {
+		fail(qp, wqe, outcome.status, due);
+	}
+	return true;
+}
+
+/* With the lock held; it is not when this returns. */
+static void run(struct soft_qp *qp)
+{
+	struct soft_due due = { 0 };
+
+	qp->s_busy = true;
+	/* Who posted takes over from who was kicked: nobody carries out another's requests without end. */
+	while (!qp->s_takers && step(qp, &due))
+		;
+	qp->s_busy = false;
+	/* It may have gone into error, or been kicked, after the last step looked. */
+	if (qp->state == IBV_QPS_ERR)
+		soft_send_flush(qp, &due);
+	pthread_cond_broadcast(&qp->idle);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+}
+
+void soft_send_run(struct soft_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	qp->s_takers++;
+	while (qp->s_busy)
+		pthread_cond_wait(&qp->idle, &qp->lock);
+	qp->s_takers--;
+	run(qp);
+}
+
+static void kick(struct soft_qp *qp, uint32_t by)
+{
+	pthread_mutex_lock(&qp->lock);
+	/* Only by the one that it is connected to: others could use up its retries. */
+	if (qp->attr.dest_qp_num != by || (qp->s_wait == SOFT_WAIT_NONE && !qp->s_busy)) {
+		pthread_mutex_unlock(&qp->lock);
+		return;
+	}
+	qp->s_kicked = true;
+	if (qp->s_busy)
+		pthread_mutex_unlock(&qp->lock);
+	else
+		run(qp);
+}
+
+void soft_kick_peer(struct soft_qp *qp)
+{
+	struct soft_qp *peer;
+	uint32_t dest;
+
+	pthread_mutex_lock(&qp->lock);
+	dest = qp->attr.dest_qp_num;
+	pthread_mutex_unlock(&qp->lock);
+	peer = soft_fabric_get_qp(qp->dev->ibdev->fabric, dest);
+	if (!peer)
+		return;
+	kick(peer, qp->qp.qp_num);
+	soft_ref_put(&peer->ref);
+}
+
+/* Still the same wait, and nobody tries? */
+static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
+{
+	if (qp->s_wait == SOFT_WAIT_NONE || qp->s_wait_nr != wait_nr || qp->s_busy)
+		return NULL;
+	return soft_ring_peek(&qp->sq);
+}
+
+void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
+{
+	struct soft_due due = { 0 };
+	struct soft_outcome outcome;
+	struct soft_send_wqe *wqe, copy;
+	struct soft_request req;
+
+	pthread_mutex_lock(&qp->lock);
+	wqe = waiting(qp, wait_nr);
+	if (wqe) {
+		/* The queue goes on as soon as it is unlocked. */
+		copy = *wqe;
+		req = request_of(qp, &copy);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	if (!wqe)
+		return;
+
+	outcome = soft_rc_probe(&req);
+
+	pthread_mutex_lock(&qp->lock);
+	wqe = waiting(qp, wait_nr);
+	if (wqe && outcome.kind == SOFT_DONE)
+		/* The peer's thread is about to kick it. Should that not be so, the next time-out looks again. */
+		wait_for(qp, qp->s_wait, UINT64_C(1000000));
+	else if (wqe)
+		put_off(qp, wqe, outcome, qp->s_wait, &due);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+}

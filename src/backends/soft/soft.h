@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * RDMA in software between the queue pairs of all soft devices of one engine.
+ *
+ * There are no packets. A work request is carried out whole, by the thread that made it possible: the one that posted it,
+ * or the one that posted the receive (or made the peer ready) for which it was waiting. The timer thread only counts
+ * retries down; it never moves data, so no client's memory can hold it up.
+ *
+ * Locks. A QP has one lock for its state and queues, never held together with another QP's, and never held while data
+ * moves. Instead, two flags claim the QP for one thread at a time: s_busy its send queue, r_busy its receive queue. The
+ * holder of s_busy may wait for the peer's r_busy; the holder of r_busy waits for nothing. A post waits for s_busy; a kick
+ * (see send.c) never does. Under a QP's lock, in this order of nesting or alone: an SRQ's lock, a CQ's, the timer's, the
+ * MR table's, the QPN table's.
+ *
+ * Life times. The core frees an object once its destroy function has returned. Whoever uses another client's QP or an MR
+ * holds a reference, and destroy waits for it. Completion and event handlers run with no lock held, but with the reference
+ * of the QP that caused them; so they must not wait for a destroy.
+ */
+#ifndef UVD_SOFT_H
+#define UVD_SOFT_H
+
+#include <pthread.h>
+#include <uverbsd/backend.h>
+#include "backends/cq_ring.h"
+
+enum {
+	SOFT_QPN_BITS = 24,
+	SOFT_QPN_BUCKETS = 1024,
+	SOFT_ATOMIC_LOCKS = 64,
+	SOFT_BOUNCE = 64 * 1024, /* bytes copied between two looks at the peer's state */
+};
+
+/* ---- ref.c: counts users, so that the end can wait for them ------------------------------------------------------ */
+
+struct soft_ref {
+	atomic_uint word;
+};
+
+void soft_ref_get(struct soft_ref *ref);
+/* The object may be gone when this returns. */
+void soft_ref_put(struct soft_ref *ref);
+/* Nobody can get a new reference any more. Returns when all are put. */
+void soft_ref_wait(struct soft_ref *ref);
+
+/* ---- timer.c ----------------------------------------------------------------------------------------------------- */
+
+struct soft_qp;
+
+struct soft_timer {
+	uint64_t deadline; /* CLOCK_MONOTONIC, ns */
+	unsigned int wait_nr; /* the wait (soft_qp.s_wait_nr) that it was armed for */
+	unsigned int slot; /* in the heap, from 1; 0: not armed */
+};
+
+struct soft_timers {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	struct soft_qp **heap; /* [1] is the next; room for every QP, so that arming never allocates */
+	unsigned int count, room, reserved;
+	bool running, stop;
+};
+
+void soft_timers_init(struct soft_timers *timers);
+void soft_timers_destroy(struct soft_timers *timers);
+/* Room for one more QP (starts the thread), and its end (disarms). */
+int soft_timers_reserve(struct soft_timers *timers);
+void soft_timers_release(struct soft_timers *timers, struct soft_qp *qp);
+/* With the QP's lock held. */
+void soft_timer_arm(struct soft_timers *timers, struct soft_qp *qp, uint64_t ns);
+void soft_timer_disarm(struct soft_timers *timers, struct soft_qp *qp);
+
+/* ---- fabric.c ---------------------------------------------------------------------------------------------------- */
+
+struct soft_bucket {
+	pthread_mutex_t lock;
+	struct soft_qp *first;
+};
+
+struct uvd_fabric {
+	struct uvd_log *log;
+	struct soft_timers timers;
+	pthread_mutex_t qpn_lock; /* next_qpn */
+	uint32_t next_qpn;
+	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
+	/*
+	 * Atomics are atomic among each other: by offset in the page, which is the same however often and wherever
+	 * clients have mapped it.
+	 */
+	pthread_mutex_t atomic_locks[SOFT_ATOMIC_LOCKS];
+};
+
+/* Gives qp a number and makes it known by it. -ENOMEM: all numbers are taken. */
+int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
+void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
+/* With a reference, or NULL. */
+struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn);
+/* Does a packet with this address leave `from` and reach `to`? */
+bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
+		       const struct uvd_port_config *to);
+uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index);
+
+/* ---- device.c ---------------------------------------------------------------------------------------------------- */
+
+/* What a device owns besides its configuration. */
+struct soft_mr_table {
+	pthread_rwlock_t lock;
+	struct soft_mr_slot *slots; /* [0] stays empty: key 0 is nobody's */
+	uint32_t room, free_first, free_last, count;
+};
+
+struct soft_device {
+	struct uvd_ibdev *ibdev;
+	struct soft_mr_table mrs;
+	atomic_int num_pds, num_ahs, num_cqs, num_qps;
+};
+
+static inline struct soft_device *soft_device(struct uvd_ibdev *ibdev)
+{
+	return ibdev->priv;
+}
+
+/* Counts one more object; -ENOMEM when there are max already. */
+int soft_count(atomic_int *count, int max);
+
+/* ---- mr.c -------------------------------------------------------------------------------------------------------- */
+
+struct soft_mr {
+	struct uvd_mr mr;
+	struct soft_device *dev;
+	struct soft_ref ref;
+};
+
+/* A piece of registered memory, with a reference to its MR. */
+struct soft_seg {
+	struct soft_mr *mr;
+	uint64_t addr; /* in the client's address space */
+	uint32_t length;
+};
+
+int soft_mr_table_init(struct soft_mr_table *table);
+void soft_mr_table_destroy(struct soft_mr_table *table);
+int soft_reg_mr(struct uvd_mr *mr);
+int soft_dereg_mr(struct uvd_mr *mr);
+/*
+ * The memory behind (key, addr, length), if the MR is of this PD, covers the range and allows all of access. length is not
+ * 0. -EINVAL otherwise.
+ */
+int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+		 struct soft_seg *seg);
+/* All of a list; entries of length 0 are passed over. How many segments, or -EINVAL and none is held. */
+int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access,
+		  struct soft_seg *segs);
+void soft_segs_put(struct soft_seg *segs, int n);
+
+/* ---- copy.c ------------------------------------------------------------------------------------------------------ */
+
+/* A list of bytes: segments of client memory, or bytes of our own. */
+struct soft_span {
+	const uint8_t *bytes; /* NULL: segs */
+	const struct soft_seg *segs;
+	int num_segs;
+	uint64_t offset; /* in the bytes or in segs[0] */
+};
+
+enum soft_copy_error { SOFT_COPY_OK, SOFT_COPY_SRC, SOFT_COPY_DST, SOFT_COPY_CUT };
+
+/* Copies length bytes, in ascending order. Stops (CUT) when one of the QPs is reset, destroyed or in error. */
+enum soft_copy_error soft_copy(struct soft_span dst, struct soft_span src, uint64_t length, struct soft_qp *qp,
+			       struct soft_qp *peer);
+/* All bytes of the segments, which fit in dst. 0, or -1: the client has no such memory any more. */
+int soft_gather(uint8_t *dst, const struct soft_seg *segs, int num_segs);
+
+/* ---- cq.c -------------------------------------------------------------------------------------------------------- */
+
+struct soft_cq {
+	struct uvd_cq cq;
+	struct uvd_cq_ring ring;
+};
+
+/* What has to be called once no lock is held. Room for the CQs and events of the two QPs of one work request. */
+struct soft_due {
+	struct soft_cq *cqs[8];
+	unsigned int num_cqs;
+	struct {
+		struct uvd_qp *qp;
+		enum ibv_event_type type;
+	} events[8];
+	unsigned int num_events;
+};
+
+int soft_create_cq(struct uvd_cq *cq);
+int soft_destroy_cq(struct uvd_cq *cq);
+int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
+int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
+int soft_resize_cq(struct uvd_cq *cq, int cqe);
+void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);
+void soft_due_event(struct soft_due *due, struct soft_qp *qp, enum ibv_event_type type);
+/* Calls the handlers and empties due. */
+void soft_due_run(struct soft_due *due);
+
+/* ---- wq.c: rings of work requests, allocated when the queue is made ---------------------------------------------- */
+
+struct soft_send_wqe {
+	uint64_t wr_id, remote_addr, compare_add, swap;
+	uint32_t length, rkey, remote_qpn, remote_qkey;
+	__be32 imm_data;
+	enum ibv_wr_opcode opcode;
+	unsigned int send_flags;
+	int num_sge;
+	bool is_inline;
+	struct ibv_ah_attr ah;
+	union {
+		struct ibv_sge sge[0];
+		uint8_t data[0];
+	};
+};
+
+struct soft_recv_wqe {
+	uint64_t wr_id;
+	int num_sge;
+	struct ibv_sge sge[];
+};
+
+/* Entries of equal size. */
+struct soft_ring {
+	uint8_t *entries;
+	size_t entry_size;
+	unsigned int size, head, count; /* head: the oldest */
+};
+
+int soft_ring_init(struct soft_ring *ring, unsigned int size, size_t entry_size);
+void soft_ring_destroy(struct soft_ring *ring);
+/* The oldest entry, or NULL. */
+void *soft_ring_peek(struct soft_ring *ring);
+void soft_ring_pop(struct soft_ring *ring);
+/* The next free entry, or NULL; soft_ring_push() then makes it part of the ring. */
+void *soft_ring_next(struct soft_ring *ring);
+void soft_ring_push(struct soft_ring *ring);
+void soft_ring_clear(struct soft_ring *ring);
+
+int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
+int soft_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+
+/* ---- qp.c -------------------------------------------------------------------------------------------------------- */
+
+enum soft_wait { SOFT_WAIT_NONE, SOFT_WAIT_RNR, SOFT_WAIT_RETRY };
+
+struct soft_qp {
+	struct uvd_qp qp;
+	struct soft_device *dev;
+	struct soft_ref ref;
+	struct soft_qp *next; /* in the bucket */
+	struct soft_timer timer; /* the timer's lock */
+
+	pthread_mutex_t modify_lock; /* one modify_qp at a time; taken before the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t idle; /* s_busy or r_busy has become false */
+	atomic_int state; /* enum ibv_qp_state; written under the lock, read by copies without it */
+	struct ibv_qp_attr attr; /* but for the state */
+	struct ibv_qp_cap cap;
+	bool sq_sig_all;
+
+	struct soft_ring sq;
+	struct soft_seg *s_segs; /* s_busy's */
+	bool s_busy;
+	bool s_kicked; /* what it waited for may be there: try again */
+	bool s_started; /* the oldest request has been tried: draining has to finish it */
+	bool s_draining, s_drained_event;
+	unsigned int s_takers; /* posts that wait for s_busy */
+	enum soft_wait s_wait;
+	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
+	int s_retry, s_rnr_retry; /* tries left for the oldest request */
+	uint32_t s_psn;
+
+	struct soft_ring rq;
+	struct soft_recv_wqe *r_wqe; /* the receive that a message has taken, if r_taken */
+	struct soft_seg *r_segs; /* r_busy's */
+	bool r_busy, r_taken;
+	bool r_nak; /* the peer was told to wait for a receive: kick it when one is posted */
+	uint32_t r_psn;
+};
+
+static inline struct soft_qp *soft_qp(struct uvd_qp *qp)
+{
+	return (struct soft_qp *)qp;
+}
+
+static inline const struct uvd_port_config *soft_qp_port(struct soft_qp *qp)
+{
+	return &qp->dev->ibdev->config.ports[qp->attr.port_num - 1];
+}
+
+static inline bool soft_can_receive(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+}
+
+int soft_create_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init);
+int soft_modify_qp(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int soft_query_qp(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
+int soft_destroy_qp(struct uvd_qp *qp);
+
+/* Is there nobody who could take part in a transfer any more? May be asked without the lock. */
+static inline bool soft_gone(struct soft_qp *qp)
+{
+	int state = atomic_load_explicit(&qp->state, memory_order_relaxed);
+
+	return state == IBV_QPS_RESET || state == IBV_QPS_ERR;
+}
+
+/* With the lock held. Everything queued is flushed, now or by those who hold s_busy and r_busy when they are done. */
+void soft_qp_error(struct soft_qp *qp, struct soft_due *due);
+
+/* ---- send.c: runs a send queue ----------------------------------------------------------------------------------- */
+
+/* What a try of the oldest request came to. */
+struct soft_outcome {
+	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER } kind;
+	enum ibv_wc_status status; /* DONE */
+	uint8_t rnr_timer; /* RNR: the code that the peer named */
+};
+
+/* A requester as its peer sees it, copied under the requester's lock. */
+struct soft_request {
+	struct soft_qp *qp;
+	struct soft_send_wqe *wqe;
+	const struct uvd_port_config *port;
+	struct ibv_ah_attr ah;
+	uint32_t dest_qpn, qkey, psn, packets;
+	uint16_t pkey;
+	uint8_t max_rd_atomic;
+};
+
+/* The requests that were just posted. No lock is held. */
+void soft_send_run(struct soft_qp *qp);
+/* Kicks the QP that this one is connected to: what that was waiting for may be there. No lock is held. */
+void soft_kick_peer(struct soft_qp *qp);
+/* The timer of a wait has run out. The caller has a reference. */
+void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr);
+/* With the lock held. */
+void soft_send_flush(struct soft_qp *qp, struct soft_due *due);
+/* With the lock held: forgets that the oldest request waits for something. */
+void soft_send_unwait(struct soft_qp *qp);
+
+/* ---- recv.c: the receiving side, for all transports -------------------------------------------------------------- */
+
+/* With the lock held: r_busy becomes the caller's, who may have to wait for it. */
+void soft_recv_claim(struct soft_qp *qp);
+/* With the lock held and r_busy: flushes if the QP is in error by now, and gives r_busy back. */
+void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
+/* With the lock held and r_busy: the oldest receive becomes r_wqe. False: there is none. */
+bool soft_recv_take(struct soft_qp *qp);
+/* With the lock held and r_busy: r_wqe is complete. */
+void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due);
+/* With the lock held. */
+void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
+uint64_t soft_sge_length(const struct ibv_sge *sge, int num_sge);
+
+/* With the lock held: can a message of this requester reach this QP at all? */
+bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req);
+/* The completion of the message that has taken r_wqe, but for transport's own fields. */
+struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len);
+
+/* ---- transports -------------------------------------------------------------------------------------------------- */
+
+struct soft_outcome soft_rc_send(struct soft_request *req);
+/* Would the peer take the request now? Looks, and moves nothing. */
+struct soft_outcome soft_rc_probe(struct soft_request *req);
+struct soft_outcome soft_uc_send(struct soft_request *req);
+struct soft_outcome soft_ud_send(struct soft_request *req);
+/* atomic.c: one 64 bit word at seg; *old is what was there. 0 or -EFAULT. */
+int soft_atomic(struct uvd_fabric *fabric, const struct soft_seg *seg, const struct soft_send_wqe *wqe, uint64_t *old);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/backends/bed.h"
+
+_Atomic uint64_t mm_bad, mm_bad_len;
+
+/* ---- a client's memory that is our own --------------------------------------------------------------------------- */
+
+struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
+{
+	return mm;
+}
+
+void uvd_mm_put(struct uvd_mm *mm)
+{
+}
+
+static bool is_bad(uint64_t addr, size_t len)
+{
+	uint64_t bad = mm_bad, bad_len = mm_bad_len;
+
+	return bad_len && addr < bad + bad_len && bad < addr + len;
+}
+
+int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
+{
+	if (is_bad(src, len))
+		return -EFAULT;
+	memcpy(dst, (void *)(uintptr_t)src, len);
+	return 0;
+}
+
+int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
+{
+	if (is_bad(dst, len))
+		return -EFAULT;
+	memcpy((void *)(uintptr_t)dst, src, len);
+	return 0;
+}
+
+/* ---- devices ----------------------------------------------------------------------------------------------------- */
+
+static void dev_event(struct uvd_ibdev *dev, enum ibv_event_type type, uint8_t port)
+{
+}
+
+static void side_open(struct side *side, const struct uvd_backend *ops, struct uvd_fabric *fabric, int nr, uint8_t ll)
+{
+	struct uvd_device_config *config = &side->dev.config;
+	struct uvd_port_config *port = &config->ports[0];
+
+	side->dev.ops = ops;
+	side->dev.fabric = fabric;
+	side->dev.event_handler = dev_event;
+	config->num_ports = 1;
+	config->num_comp_vectors = 1;
+	config->limits = (struct uvd_limits){
+		.max_mr_size = 1ull << 40,
+		.max_qp = 1000,
+		.max_qp_wr = 256,
+		.max_sge = 8,
+		.max_cq = 1000,
+		.max_cqe = 4096,
+		.max_mr = 1000,
+		.max_pd = 1000,
+		.max_ah = 1000,
+		.max_qp_rd_atom = 16,
+		.max_qp_init_rd_atom = 16,
+		.max_inline_data = 256,
+	};
+	port->link_layer = ll;
+	port->lid = ll == IBV_LINK_LAYER_INFINIBAND ? nr + 1 : 0;
+	port->max_mtu = port->active_mtu = IBV_MTU_4096;
+	port->gid_tbl_len = 8;
+	port->num_gids = 1;
+	port->gids[0].raw[0] = 0xfe;
+	port->gids[0].raw[1] = 0x80;
+	port->gids[0].raw[15] = nr + 1;
+	port->num_pkeys = 1;
+	port->pkeys[0] = 0xffff;
+	ck_assert_int_eq(ops->open(&side->dev), 0);
+
+	side->context = calloc(1, ops->size_context);
+	side->context->dev = &side->dev;
+	ck_assert_int_eq(ops->alloc_context(side->context), 0);
+	side->pd = calloc(1, ops->size_pd);
+	side->pd->context = side->context;
+	ck_assert_int_eq(ops->alloc_pd(side->pd), 0);
+}
+
+static void side_close(struct side *side)
+{
+	const struct uvd_backend *ops = side->dev.ops;
+
+	ck_assert_int_eq(ops->dealloc_pd(side->pd), 0);
+	free(side->pd);
+	ops->dealloc_context(side->context);
+	free(side->context);
+	ops->close(&side->dev);
+}
+
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
+static void comp_handler(struct uvd_cq *cq)
+{
+	((struct end *)cq->owner)->comp++;
+}
+
+static void cq_event(struct uvd_cq *cq, enum ibv_event_type type)
+{
+	((struct end *)cq->owner)->cq_event++;
+}
+
+static void qp_event(struct uvd_qp *qp, enum ibv_event_type type)
+{
+	((struct end *)qp->owner)->qp_event[type]++;
+}
+
+struct uvd_cq *make_cq(struct end *end, int cqe)
+{
+	const struct uvd_backend *ops = end->side->dev.ops;
+	struct uvd_cq *cq = calloc(1, ops->size_cq);
+
+	cq->context = end->side->context;
+	cq->cqe = cqe;
+	cq->owner = end;
+	cq->comp_handler = comp_handler;
+	cq->event_handler = cq_event;
+	if (ops->create_cq(cq)) {
+		free(cq);
+		return NULL;
+	}
+	return cq;
+}
+
+static void free_cq(struct end *end, struct uvd_cq *cq)
+{
+	ck_assert_int_eq(end->side->dev.ops->destroy_cq(cq), 0);
+	free(cq);
+}
+
+struct uvd_mr *make_mr(struct end *end, void *addr, uint64_t length, unsigned int access)
+{
+	const struct uvd_backend *ops = end->side->dev.ops;
+	struct uvd_mr *mr = calloc(1, ops->size_mr);
+
+	mr->pd = end->side->pd;
+	mr->umem.mm = NULL;
+	mr->umem.addr = (uintptr_t)addr;
+	mr->umem.length = mr->length = length;
+	mr->iova = mr->umem.addr;
+	mr->access = access;
+	if (ops->reg_mr(mr)) {
+		free(mr);
+		return NULL;
+	}
+	return mr;
+}
+
+void free_mr(struct uvd_mr *mr)
+{
+	ck_assert_int_eq(mr->pd->context->dev->ops->dereg_mr(mr), 0);
+	free(mr);
+}
+
+struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_init_attr *init, int *err)
+{
+	const struct uvd_backend *ops = end->side->dev.ops;
+	struct uvd_qp *qp = calloc(1, ops->size_qp);
+
+	qp->pd = end->side->pd;
+	qp->send_cq = init->send_cq = end->scq;
+	qp->recv_cq = init->recv_cq = end->rcq;
+	qp->qp_type = init->qp_type = type;
+	qp->owner = end;
+	qp->event_handler = qp_event;
+	*err = ops->create_qp(qp, init);
+	if (*err) {
+		free(qp);
+		return NULL;
+	}
+	return qp;
+}
+
+void free_qp(struct end *end)
+{
+	ck_assert_int_eq(end->side->dev.ops->destroy_qp(end->qp), 0);
+	free(end->qp);
+	end->qp = NULL;
+}
+
+/* ---- bed --------------------------------------------------------------------------------------------------------- */
+
+void bed_open(struct bed *bed, const struct uvd_backend *ops, uint8_t link_layer)
+{
+	memset(bed, 0, sizeof(*bed));
+	bed->ops = ops;
+	bed->cap = (struct ibv_qp_cap){ 32, 32, 4, 4, 64 };
+	if (ops != &uvd_backend_null) {
+		bed->fabric = uvd_fabric_new(NULL);
+		ck_assert_ptr_nonnull(bed->fabric);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct end *end = &bed->end[i];
+
+		side_open(&bed->side[i], ops, bed->fabric, i, link_layer);
+		end->side = &bed->side[i];
+		end->timeout = 8; /* about 1 ms */
+		end->retry_cnt = 3;
+		end->rnr_retry = 7;
+		end->min_rnr_timer = 1;
+		end->max_rd_atomic = end->max_dest_rd_atomic = 4;
+		end->path_mtu = IBV_MTU_1024;
+		end->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			      IBV_ACCESS_REMOTE_ATOMIC;
+		end->buf = calloc(1, BUF_SIZE);
+		end->mr = make_mr(end, end->buf, BUF_SIZE, end->access);
+		ck_assert_ptr_nonnull(end->mr);
+	}
+}
+
+void bed_make_qps(struct bed *bed, enum ibv_qp_type type)
+{
+	for (int i = 0; i < 2; i++) {
+		struct end *end = &bed->end[i];
+		struct uvd_qp_init_attr init = { .cap = bed->cap, .sq_sig_all = bed->sq_sig_all };
+		int err;
+
+		end->scq = make_cq(end, bed->cqe ? bed->cqe : 64);
+		ck_assert_ptr_nonnull(end->scq);
+		end->rcq = bed->one_cq ? end->scq : make_cq(end, bed->cqe ? bed->cqe : 64);
+		ck_assert_ptr_nonnull(end->rcq);
+		end->qp = make_qp(end, type, &init, &err);
+		ck_assert_int_eq(err, 0);
+	}
+}
+
+void bed_connect(struct bed *bed, enum ibv_qp_type type)
+{
+	if (!bed->end[0].qp)
+		bed_make_qps(bed, type);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(to_init(&bed->end[i]), 0);
+		ck_assert_int_eq(to_rtr(&bed->end[i], &bed->end[!i]), 0);
+		ck_assert_int_eq(to_rts(&bed->end[i]), 0);
+	}
+}
+
+void bed_close(struct bed *bed)
+{
+	for (int i = 0; i < 2; i++) {
+		struct end *end = &bed->end[i];
+
+		if (end->qp)
+			free_qp(end);
+		if (end->rcq && end->rcq != end->scq)
+			free_cq(end, end->rcq);
+		if (end->scq)
+			free_cq(end, end->scq);
+		free_mr(end->mr);
+		free(end->buf);
+	}
+	side_close(&bed->side[0]);
+	side_close(&bed->side[1]);
+	if (bed->fabric)
+		uvd_fabric_free(bed->fabric);
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static int modify(struct end *end, const struct ibv_qp_attr *attr, int mask)
+{
+	return end->side->dev.ops->modify_qp(end->qp, attr, mask);
+}
+
+static bool connected(struct end *end)
+{
+	return end->qp->qp_type != IBV_QPT_UD;
+}
+
+int to_init(struct end *end)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = end->access,
+		.qkey = 0x1234,
+	};
+
+	return modify(end, &attr,
+		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			      (connected(end) ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY));
+}
+
+int to_rtr(struct end *end, struct end *peer)
+{
+	struct uvd_port_config *port = &peer->side->dev.config.ports[0];
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = end->path_mtu,
+		.dest_qp_num = peer->qp->qp_num,
+		.rq_psn = peer->qp->qp_num & 0xff,
+		.max_dest_rd_atomic = end->max_dest_rd_atomic,
+		.min_rnr_timer = end->min_rnr_timer,
+		.ah_attr = { .dlid = port->lid, .port_num = 1 },
+	};
+	int mask = IBV_QP_STATE;
+
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET) {
+		attr.ah_attr.is_global = 1;
+		attr.ah_attr.grh.dgid = port->gids[0];
+	}
+	if (connected(end))
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (end->qp->qp_type == IBV_QPT_RC)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return modify(end, &attr, mask);
+}
+
+int to_rts(struct end *end)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = end->qp->qp_num & 0xff,
+		.timeout = end->timeout,
+		.retry_cnt = end->retry_cnt,
+		.rnr_retry = end->rnr_retry,
+		.max_rd_atomic = end->max_rd_atomic,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	if (end->qp->qp_type == IBV_QPT_RC)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	return modify(end, &attr, mask);
+}
+
+int to_state(struct end *end, enum ibv_qp_state state)
+{
+	return modify(end, &(struct ibv_qp_attr){ .qp_state = state }, IBV_QP_STATE);
+}
+
+enum ibv_qp_state state_of(struct end *end)
+{
+	struct ibv_qp_attr attr;
+	struct uvd_qp_init_attr init;
+
+	ck_assert_int_eq(end->side->dev.ops->query_qp(end->qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr.qp_state;
+}
+
+/* ---- work -------------------------------------------------------------------------------------------------------- */
+
+struct ibv_sge sge_at(struct end *end, size_t offset, uint32_t length)
+{
+	return (struct ibv_sge){ (uintptr_t)end->buf + offset, length, end->mr->lkey };
+}
+
+int post_send_wr(struct end *end, const struct uvd_send_wr *wr)
+{
+	const struct uvd_send_wr *bad = NULL;
+	int err = end->side->dev.ops->post_send(end->qp, wr, &bad);
+
+	if (err)
+		ck_assert_ptr_nonnull(bad);
+	return err;
+}
+
+int post_recv_list(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, int num_sge)
+{
+	struct uvd_recv_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = num_sge };
+	const struct uvd_recv_wr *bad = NULL;
+
+	return end->side->dev.ops->post_recv(end->qp, &wr, &bad);
+}
+
+int post_recv_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
+{
+	struct ibv_sge sge = sge_at(end, offset, length);
+
+	return post_recv_list(end, wr_id, &sge, 1);
+}
+
+int poll_cq(struct uvd_cq *cq, struct ibv_wc *wc)
+{
+	return cq->context->dev->ops->poll_cq(cq, 1, wc);
+}
+
+uint64_t now_us(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000ull + ts.tv_nsec / 1000;
+}
+
+struct ibv_wc wait_wc(struct uvd_cq *cq)
+{
+	uint64_t end = now_us() + 5000000;
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = poll_cq(cq, &wc)) && now_us() < end)
+		usleep(50);
+	ck_assert_msg(n == 1, "no completion came");
+	return wc;
+}

@@ -1,0 +1,886 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* RC of the soft backend: data, completions at both ends, errors, states. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/backends/bed.h"
+
+static struct bed bed;
+static struct end *const a = &bed.end[0], *const b = &bed.end[1];
+
+enum { DATA = 200 * 1000 }; /* more than one step of a copy, and no round number */
+
+static void setup(void)
+{
+	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
+	for (int i = 0; i < BUF_SIZE; i++)
+		a->buf[i] = i * 7 + i / 251;
+}
+
+static void teardown(void)
+{
+	mm_bad_len = 0;
+	bed_close(&bed);
+}
+
+static struct uvd_send_wr wr_of(enum ibv_wr_opcode opcode, const struct ibv_sge *sge, int num_sge)
+{
+	return (struct uvd_send_wr){
+		.wr_id = 0xa,
+		.opcode = opcode,
+		.sg_list = sge,
+		.num_sge = num_sge,
+		.send_flags = IBV_SEND_SIGNALED,
+		.remote_addr = (uintptr_t)b->buf,
+		.rkey = b->mr->rkey,
+	};
+}
+
+static void send_small(enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct ibv_sge sge = sge_at(a, 0, length);
+	struct uvd_send_wr wr = wr_of(opcode, &sge, 1);
+
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+}
+
+static struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = wait_wc(cq);
+
+	ck_assert_uint_eq(wc.wr_id, wr_id);
+	ck_assert_msg(wc.status == status, "%s, not %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
+	return wc;
+}
+
+static void expect_nothing(struct uvd_cq *cq)
+{
+	struct ibv_wc wc;
+
+	ck_assert_int_eq(poll_cq(cq, &wc), 0);
+}
+
+/* ---- data -------------------------------------------------------------------------------------------------------- */
+
+/* Several ways of cutting DATA bytes; 0 ends a list early. */
+static const uint32_t splits[][4] = {
+	{ DATA, 0, 0, 0 }, { 1, DATA - 1, 0, 0 }, { 65536, 65536, DATA - 131072, 0 }, { 3, 70000, 0, DATA - 70003 },
+};
+
+static int cut(struct end *end, const uint32_t *split, struct ibv_sge *sge)
+{
+	size_t offset = 0;
+
+	/* With gaps between, so that a piece in the wrong place shows. */
+	for (int i = 0; i < 4; i++) {
+		sge[i] = sge_at(end, offset, split[i]);
+		offset += split[i] + 5;
+	}
+	return 4;
+}
+
+static bool same_data(const struct ibv_sge *x, const struct ibv_sge *y)
+{
+	uint32_t i = 0, j = 0, at = 0, bt = 0;
+
+	for (uint32_t n = 0; n < DATA; n++, at++, bt++) {
+		for (; at == x[i].length; at = 0)
+			i++;
+		for (; bt == y[j].length; bt = 0)
+			j++;
+		if (((char *)(uintptr_t)x[i].addr)[at] != ((char *)(uintptr_t)y[j].addr)[bt])
+			return false;
+	}
+	return true;
+}
+
+START_TEST(test_send_carries_data_across_any_split)
+{
+	struct ibv_sge src[4], dst[4];
+	struct uvd_send_wr wr = wr_of(IBV_WR_SEND, src, cut(a, splits[_i / 4], src));
+	struct ibv_wc wc;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_list(b, 0xb, dst, cut(b, splits[_i % 4], dst)), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	wc = expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert_int_eq(wc.opcode, IBV_WC_SEND);
+	ck_assert_uint_eq(wc.qp_num, a->qp->qp_num);
+	wc = expect(b->rcq, 0xb, IBV_WC_SUCCESS);
+	ck_assert_int_eq(wc.opcode, IBV_WC_RECV);
+	ck_assert_uint_eq(wc.byte_len, DATA);
+	ck_assert_uint_eq(wc.qp_num, b->qp->qp_num);
+	ck_assert_uint_eq(wc.src_qp, a->qp->qp_num);
+	ck_assert_uint_eq(wc.slid, 1);
+	ck_assert_uint_eq(wc.wc_flags, 0);
+	ck_assert(same_data(src, dst));
+	ck_assert_int_eq(b->buf[BUF_SIZE - 1], 0);
+}
+END_TEST
+
+START_TEST(test_write_carries_data_and_needs_no_receive)
+{
+	struct ibv_sge src[4], dst[4] = { { (uintptr_t)b->buf + 11, DATA, 0 } };
+	struct uvd_send_wr wr = wr_of(IBV_WR_RDMA_WRITE, src, cut(a, splits[_i], src));
+
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.remote_addr += 11;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
+	expect_nothing(b->rcq);
+	ck_assert(same_data(src, dst));
+	ck_assert_int_eq(b->buf[10], 0);
+	ck_assert_int_eq(b->buf[11 + DATA], 0);
+}
+END_TEST
+
+START_TEST(test_read_brings_data_back)
+{
+	struct ibv_sge dst[4], src[4] = { { (uintptr_t)b->buf, DATA, 0 } };
+	struct uvd_send_wr wr = wr_of(IBV_WR_RDMA_READ, dst, cut(a, splits[_i], dst));
+
+	for (int i = 0; i < DATA; i++)
+		b->buf[i] = i * 3 + i / 100;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_READ);
+	ck_assert(same_data(dst, src));
+}
+END_TEST
+
+START_TEST(test_immediate_data_arrives_with_send_and_write)
+{
+	bool write = _i;
+	struct ibv_sge sge = sge_at(a, 0, 100);
+	struct uvd_send_wr wr = wr_of(write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM, &sge, 1);
+	struct ibv_wc wc;
+
+	wr.imm_data = 0x01020304;
+	bed_connect(&bed, IBV_QPT_RC);
+	/* A write uses up a receive, but not its memory. */
+	ck_assert_int_eq(post_recv_at(b, 0xb, 4096, write ? 0 : 200), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	wc = expect(b->rcq, 0xb, IBV_WC_SUCCESS);
+	ck_assert_int_eq(wc.opcode, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+	ck_assert_uint_eq(wc.imm_data, 0x01020304);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM);
+	ck_assert_uint_eq(wc.byte_len, 100);
+	ck_assert_int_eq(memcmp(a->buf, b->buf + (write ? 0 : 4096), 100), 0);
+}
+END_TEST
+
+START_TEST(test_inline_data_is_taken_at_the_post)
+{
+	char data[64] = "inline", over[65] = "";
+	struct uvd_send_wr wr = wr_of(IBV_WR_SEND, NULL, 0);
+
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.inline_data = data;
+	wr.inline_len = sizeof(data);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0); /* waits for a receive */
+	memset(data, 'x', sizeof(data));
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 64), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert_str_eq(b->buf, "inline");
+	wr.inline_data = over;
+	wr.inline_len = sizeof(over);
+	ck_assert_int_eq(post_send_wr(a, &wr), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_zero_length_needs_no_key)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
+	struct uvd_send_wr wr = wr_of(opcodes[_i], NULL, 0);
+
+	wr.rkey = 0;
+	wr.remote_addr = 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_list(b, 0xb, NULL, 0), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_atomics_return_what_was_there)
+{
+	struct ibv_sge sge = sge_at(a, 64, 8);
+	struct uvd_send_wr wr = wr_of(IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1);
+	uint64_t *word = (uint64_t *)b->buf, *got = (uint64_t *)(a->buf + 64);
+
+	bed_connect(&bed, IBV_QPT_RC);
+	*word = 40;
+	wr.compare_add = 2;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
+	ck_assert_uint_eq(*got, 40);
+	ck_assert_uint_eq(*word, 42);
+
+	wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+	wr.compare_add = 41;
+	wr.swap = 7;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
+	ck_assert_uint_eq(*got, 42);
+	ck_assert_uint_eq(*word, 42);
+	wr.compare_add = 42;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(*word, 7);
+}
+END_TEST
+
+START_TEST(test_qp_connected_to_itself)
+{
+	struct end *self = &bed.end[0];
+
+	bed.one_cq = true;
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(to_init(self), 0);
+	ck_assert_int_eq(to_rtr(self, self), 0);
+	ck_assert_int_eq(to_rts(self), 0);
+	ck_assert_int_eq(post_recv_at(self, 0xb, 5000, 100), 0);
+	send_small(IBV_WR_SEND, 100);
+	expect(self->scq, 0xb, IBV_WC_SUCCESS);
+	expect(self->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(self->buf, self->buf + 5000, 100), 0);
+}
+END_TEST
+
+/* ---- waiting ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_receive_that_comes_late_is_used_in_its_own_post)
+{
+	b->min_rnr_timer = 0; /* 655 ms: the timer is not what helps */
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 100);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	ck_assert_int_eq(poll_cq(b->rcq, &(struct ibv_wc){ 0 }), 1);
+	ck_assert_int_eq(poll_cq(a->scq, &(struct ibv_wc){ 0 }), 1);
+}
+END_TEST
+
+START_TEST(test_rnr_retries_run_out)
+{
+	uint64_t start = now_us();
+
+	a->rnr_retry = 2;
+	b->min_rnr_timer = 14; /* 1.28 ms */
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 100);
+	send_small(IBV_WR_SEND, 100);
+	expect(a->scq, 0xa, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert_uint_ge(now_us() - start, 2 * 1280);
+	expect(a->scq, 0xa, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(state_of(a), IBV_QPS_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+}
+END_TEST
+
+START_TEST(test_rnr_retry_7_is_for_ever)
+{
+	bed_connect(&bed, IBV_QPT_RC); /* the timer is 10 us */
+	send_small(IBV_WR_SEND, 100);
+	usleep(20000);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_gone_peer_is_retry_exceeded_in_time)
+{
+	uint64_t start;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	free_qp(b);
+	start = now_us();
+	send_small(IBV_WR_RDMA_WRITE, 100);
+	send_small(IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_uint_ge(now_us() - start, 4 * 1048); /* the first try and three more, 4.096 us * 2^8 each */
+	expect(a->scq, 0xa, IBV_WC_WR_FLUSH_ERR);
+}
+END_TEST
+
+START_TEST(test_peer_that_dies_while_waited_for_is_retry_exceeded)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 100); /* RNR, for ever */
+	free_qp(b);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
+START_TEST(test_peer_that_becomes_ready_in_time_is_reached)
+{
+	a->timeout = 20; /* 4 s: becoming ready is what helps */
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(to_init(a) | to_rtr(a, b) | to_rts(a) | to_init(b), 0);
+	send_small(IBV_WR_RDMA_WRITE, 100);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(to_rtr(b, a), 0);
+	ck_assert_int_eq(poll_cq(a->scq, &(struct ibv_wc){ 0 }), 1);
+}
+END_TEST
+
+START_TEST(test_peer_connected_to_another_is_not_reached)
+{
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(to_init(a) | to_rtr(a, b) | to_rts(a), 0);
+	ck_assert_int_eq(to_init(b) | to_rtr(b, b) | to_rts(b), 0);
+	send_small(IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	ck_assert_int_eq(b->buf[1], 0);
+}
+END_TEST
+
+START_TEST(test_link_layers_do_not_share_a_network)
+{
+	b->side->dev.config.ports[0].link_layer = IBV_LINK_LAYER_ETHERNET;
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static void expect_both_in_error(enum ibv_wc_status at_a)
+{
+	expect(a->scq, 0xa, at_a);
+	ck_assert_int_eq(state_of(a), IBV_QPS_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_ERR);
+}
+
+START_TEST(test_message_longer_than_the_receive)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 99), 0);
+	ck_assert_int_eq(post_recv_at(b, 0xc, 0, 99), 0);
+	send_small(IBV_WR_SEND, 100);
+	expect_both_in_error(IBV_WC_REM_INV_REQ_ERR);
+	expect(b->rcq, 0xb, IBV_WC_LOC_LEN_ERR);
+	expect(b->rcq, 0xc, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(b->buf[1], 0);
+}
+END_TEST
+
+START_TEST(test_receive_with_a_bad_key)
+{
+	struct ibv_sge sge = sge_at(b, 0, 100);
+
+	bed_connect(&bed, IBV_QPT_RC);
+	sge.lkey ^= 1;
+	ck_assert_int_eq(post_recv_list(b, 0xb, &sge, 1), 0);
+	send_small(IBV_WR_SEND, 100);
+	expect_both_in_error(IBV_WC_REM_OP_ERR);
+	expect(b->rcq, 0xb, IBV_WC_LOC_PROT_ERR);
+}
+END_TEST
+
+START_TEST(test_send_with_a_bad_key_does_not_reach_the_peer)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100);
+	struct uvd_send_wr wr = wr_of(IBV_WR_SEND, &sge, 1);
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	sge.lkey ^= 1;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(state_of(a), IBV_QPS_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+	expect_nothing(b->rcq);
+}
+END_TEST
+
+/* Each row breaks one thing about a write or a read. */
+static const struct {
+	const char *what;
+	bool read;
+	int addr, length;
+	uint32_t key;
+	unsigned int access; /* of an MR that is used instead */
+} violations[] = {
+	{ "before the MR", false, -1, 8, 0, 0 },
+	{ "one byte beyond", false, BUF_SIZE - 7, 8, 0, 0 },
+	{ "far beyond", false, 1 << 30, 8, 0, 0 },
+	{ "read beyond", true, BUF_SIZE - 7, 8, 0, 0 },
+	{ "other tag", false, 0, 8, 1, 0 },
+	{ "other index", true, 0, 8, 1u << 20, 0 },
+	{ "write to what may be read", false, 0, 8, 0, IBV_ACCESS_REMOTE_READ },
+	{ "read of what may be written", true, 0, 8, 0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
+};
+
+START_TEST(test_access_violation)
+{
+	struct ibv_sge sge = sge_at(a, 0, violations[_i].length);
+	struct uvd_send_wr wr = wr_of(violations[_i].read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, &sge, 1);
+	struct uvd_mr *mr = NULL;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.remote_addr += violations[_i].addr;
+	wr.rkey ^= violations[_i].key;
+	if (violations[_i].access) {
+		mr = make_mr(b, b->buf, BUF_SIZE, violations[_i].access);
+		wr.rkey = mr->rkey;
+	}
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_ACCESS_ERR);
+	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_ACCESS_ERR], 1);
+	expect(b->rcq, 0xb, IBV_WC_WR_FLUSH_ERR);
+	if (mr)
+		free_mr(mr);
+}
+END_TEST
+
+START_TEST(test_address_that_wraps_is_a_violation)
+{
+	struct ibv_sge sge = sge_at(a, 0, 4096);
+	struct uvd_send_wr wr = wr_of(IBV_WR_RDMA_WRITE, &sge, 1);
+
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.remote_addr = UINT64_MAX - 100;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_ACCESS_ERR);
+}
+END_TEST
+
+START_TEST(test_key_of_another_pd_is_a_violation)
+{
+	struct uvd_pd *pd = calloc(1, uvd_backend_soft.size_pd), *old = b->side->pd;
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_of(IBV_WR_RDMA_WRITE, &sge, 1);
+	struct uvd_mr *mr;
+
+	pd->context = b->side->context;
+	ck_assert_int_eq(uvd_backend_soft.alloc_pd(pd), 0);
+	b->side->pd = pd;
+	mr = make_mr(b, b->buf, BUF_SIZE, b->access);
+	b->side->pd = old;
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.rkey = mr->rkey;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_ACCESS_ERR);
+	free_mr(mr);
+	ck_assert_int_eq(uvd_backend_soft.dealloc_pd(pd), 0);
+	free(pd);
+}
+END_TEST
+
+START_TEST(test_key_is_stale_after_dereg)
+{
+	struct uvd_mr *mr = make_mr(b, b->buf, BUF_SIZE, b->access);
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_of(IBV_WR_RDMA_WRITE, &sge, 1);
+
+	wr.rkey = mr->rkey;
+	free_mr(mr);
+	/* Its index comes round again meanwhile. */
+	for (int i = 0; i < 300; i++)
+		free_mr(make_mr(b, b->buf, BUF_SIZE, b->access));
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_ACCESS_ERR);
+}
+END_TEST
+
+START_TEST(test_operation_that_the_qp_does_not_allow)
+{
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE_WITH_IMM,
+	};
+
+	b->access = IBV_ACCESS_LOCAL_WRITE;
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(opcodes[_i], 8);
+	expect_both_in_error(IBV_WC_REM_INV_REQ_ERR);
+	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_REQ_ERR], 1);
+}
+END_TEST
+
+START_TEST(test_read_without_responder_resources)
+{
+	b->max_dest_rd_atomic = 0;
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_RDMA_READ, 8);
+	expect_both_in_error(IBV_WC_REM_INV_REQ_ERR);
+}
+END_TEST
+
+START_TEST(test_memory_that_went_away_at_the_sender)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	mm_bad = (uintptr_t)a->buf;
+	mm_bad_len = 10;
+	send_small(IBV_WR_SEND, 100);
+	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
+	/* The message broke off: the receive is still the peer's, and flushed with the rest. */
+	expect_nothing(b->rcq);
+	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
+	expect(b->rcq, 0xb, IBV_WC_WR_FLUSH_ERR);
+}
+END_TEST
+
+START_TEST(test_memory_that_went_away_at_the_receiver)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	mm_bad = (uintptr_t)b->buf;
+	mm_bad_len = 10;
+	send_small(IBV_WR_SEND, 100);
+	expect_both_in_error(IBV_WC_REM_OP_ERR);
+	expect(b->rcq, 0xb, IBV_WC_LOC_PROT_ERR);
+}
+END_TEST
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(test_error_flushes_in_order_and_later_posts_too)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(post_recv_at(a, 100 + i, 0, 8), 0);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_SEND), 0);
+	ck_assert_int_eq(to_state(a, IBV_QPS_ERR), 0);
+	ck_assert_int_eq(send_wr(a, .wr_id = 4, .opcode = IBV_WR_SEND), 0);
+	ck_assert_int_eq(post_recv_at(a, 104, 0, 8), 0);
+	for (int i = 0; i < 5; i++) {
+		expect(a->scq, i, IBV_WC_WR_FLUSH_ERR);
+		expect(a->rcq, 100 + i, IBV_WC_WR_FLUSH_ERR);
+	}
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_reset_forgets_queues_and_the_qp_connects_again)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 8);
+	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(to_state(&bed.end[i], IBV_QPS_RESET), 0);
+	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), -EINVAL);
+	bed_connect(&bed, IBV_QPT_RC);
+	expect_nothing(a->scq);
+	expect_nothing(a->rcq);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	send_small(IBV_WR_SEND, 8);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->rcq, 0xb, IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_post_send_needs_rts)
+{
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
+	ck_assert_int_eq(to_init(a), 0);
+	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), 0);
+	ck_assert_int_eq(to_rtr(a, b), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
+	ck_assert_int_eq(to_rts(a), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), 0);
+}
+END_TEST
+
+START_TEST(test_false_current_state_is_refused)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RTS };
+
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), -EINVAL);
+	ck_assert_int_eq(state_of(a), IBV_QPS_RESET);
+}
+END_TEST
+
+START_TEST(test_full_queues_are_enomem)
+{
+	struct uvd_send_wr wr = { .opcode = IBV_WR_SEND };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 32; i++)
+		ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), -ENOMEM);
+	for (int i = 0; i < 32; i++)
+		ck_assert_int_eq(post_recv_at(a, i, 0, 1), 0);
+	ck_assert_int_eq(post_recv_at(a, 32, 0, 1), -ENOMEM);
+}
+END_TEST
+
+START_TEST(test_bad_requests_are_einval_and_name_the_first)
+{
+	struct ibv_sge sge[5] = { sge_at(a, 4, 8) };
+	struct uvd_send_wr third = { .opcode = IBV_WR_SEND, .wr_id = 3 };
+	struct uvd_send_wr second = { .next = &third, .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 5 };
+	struct uvd_send_wr first = { .next = &second, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	const struct uvd_send_wr *bad = NULL;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &first, &bad), -EINVAL);
+	ck_assert_ptr_eq(bad, &second);
+	expect(a->scq, 0, IBV_WC_SUCCESS);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(send_wr(a, .opcode = 77), -EINVAL);
+	/* An atomic's word at the sender is aligned. */
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 1), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_sqd_holds_requests_back_and_says_when_drained)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 8); /* begun: it waits for a receive */
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	send_small(IBV_WR_RDMA_WRITE, 8); /* not begun */
+	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 0);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 1);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RTS), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
+}
+END_TEST
+
+START_TEST(test_unsignalled_success_makes_no_completion)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE), 0);
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_sq_sig_all_signals_everything)
+{
+	bed.sq_sig_all = true;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(send_wr(a, .wr_id = 5, .opcode = IBV_WR_RDMA_WRITE), 0);
+	expect(a->scq, 5, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* ---- completion queues ------------------------------------------------------------------------------------------- */
+
+static void deliver(unsigned int flags)
+{
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .send_flags = flags), 0);
+}
+
+START_TEST(test_armed_cq_calls_once)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 0);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, false), 0);
+	/* What is there already does not count. */
+	ck_assert_int_eq(b->comp, 0);
+	deliver(0);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 1);
+}
+END_TEST
+
+START_TEST(test_solicited_only_waits_for_solicited_or_error)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, true), 0);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 0);
+	deliver(IBV_SEND_SOLICITED);
+	ck_assert_int_eq(b->comp, 1);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, true), 0);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
+	ck_assert_int_eq(b->comp, 2);
+}
+END_TEST
+
+START_TEST(test_arming_for_any_is_not_narrowed)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, false), 0);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, true), 0);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 1);
+}
+END_TEST
+
+START_TEST(test_cq_overrun_is_one_event)
+{
+	bed.cqe = 2;
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED), 0);
+	ck_assert_int_eq(a->cq_event, 1);
+	expect(a->scq, 0, IBV_WC_SUCCESS);
+	expect(a->scq, 1, IBV_WC_SUCCESS);
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_cq_sizes)
+{
+	struct uvd_cq *cq;
+	struct ibv_wc wc;
+
+	ck_assert_ptr_null(make_cq(a, 0));
+	ck_assert_ptr_null(make_cq(a, 4097));
+	cq = make_cq(a, 4096);
+	ck_assert_ptr_nonnull(cq);
+	ck_assert_int_eq(uvd_backend_soft.destroy_cq(cq), 0);
+	free(cq);
+
+	bed.cqe = 4;
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED), 0);
+	ck_assert_int_eq(poll_cq(a->scq, &wc), 1);
+	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 1), -EINVAL);
+	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 2), 0);
+	ck_assert_int_eq(a->scq->cqe, 2);
+	expect(a->scq, 1, IBV_WC_SUCCESS);
+	expect(a->scq, 2, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(test_qp_limits)
+{
+	struct ibv_qp_cap caps[] = {
+		{ 257, 1, 1, 1, 0 }, { 1, 257, 1, 1, 0 }, { 1, 1, 9, 1, 0 }, { 1, 1, 1, 9, 0 }, { 1, 1, 1, 1, 257 }, { 0 },
+	};
+	struct uvd_qp_init_attr init = { .cap = { 256, 256, 8, 8, 256 } };
+	int err;
+
+	a->scq = a->rcq = make_cq(a, 8);
+	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		struct uvd_qp_init_attr bad = { .cap = caps[i] };
+
+		make_qp(a, IBV_QPT_RC, &bad, &err);
+		ck_assert_int_eq(err, -EINVAL);
+	}
+	make_qp(a, IBV_QPT_RAW_PACKET, &init, &err);
+	ck_assert_int_eq(err, -EOPNOTSUPP);
+	a->qp = make_qp(a, IBV_QPT_RC, &init, &err);
+	ck_assert_int_eq(err, 0);
+	ck_assert_uint_eq(init.cap.max_send_wr, 256);
+	a->side->dev.config.limits.max_qp = 1;
+	make_qp(a, IBV_QPT_RC, &init, &err);
+	ck_assert_int_eq(err, -ENOMEM);
+	a->side->dev.config.limits.max_mr = 1;
+	ck_assert_ptr_null(make_mr(a, a->buf, 8, 0));
+}
+END_TEST
+
+START_TEST(test_qp_numbers_are_not_used_again_at_once)
+{
+	uint32_t seen[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct uvd_qp_init_attr init = { .cap = bed.cap };
+		int err;
+
+		if (!a->scq)
+			a->scq = a->rcq = make_cq(a, 8);
+		a->qp = make_qp(a, IBV_QPT_RC, &init, &err);
+		ck_assert_int_eq(err, 0);
+		seen[i] = a->qp->qp_num;
+		free_qp(a);
+	}
+	ck_assert_uint_ge(seen[0], 2);
+	ck_assert(seen[0] != seen[1] && seen[1] != seen[2] && seen[0] != seen[2]);
+}
+END_TEST
+
+static void add_data_tests(TCase *t)
+{
+	tcase_add_loop_test(t, test_send_carries_data_across_any_split, 0, 16);
+	tcase_add_loop_test(t, test_write_carries_data_and_needs_no_receive, 0, 4);
+	tcase_add_loop_test(t, test_read_brings_data_back, 0, 4);
+	tcase_add_loop_test(t, test_immediate_data_arrives_with_send_and_write, 0, 2);
+	tcase_add_test(t, test_inline_data_is_taken_at_the_post);
+	tcase_add_loop_test(t, test_zero_length_needs_no_key, 0, 3);
+	tcase_add_test(t, test_atomics_return_what_was_there);
+	tcase_add_test(t, test_qp_connected_to_itself);
+}
+
+static void add_waiting_tests(TCase *t)
+{
+	tcase_add_test(t, test_receive_that_comes_late_is_used_in_its_own_post);
+	tcase_add_test(t, test_rnr_retries_run_out);
+	tcase_add_test(t, test_rnr_retry_7_is_for_ever);
+	tcase_add_test(t, test_gone_peer_is_retry_exceeded_in_time);
+	tcase_add_test(t, test_peer_that_dies_while_waited_for_is_retry_exceeded);
+	tcase_add_test(t, test_peer_that_becomes_ready_in_time_is_reached);
+	tcase_add_test(t, test_peer_connected_to_another_is_not_reached);
+	tcase_add_test(t, test_link_layers_do_not_share_a_network);
+}
+
+static void add_error_tests(TCase *t)
+{
+	tcase_add_test(t, test_message_longer_than_the_receive);
+	tcase_add_test(t, test_receive_with_a_bad_key);
+	tcase_add_test(t, test_send_with_a_bad_key_does_not_reach_the_peer);
+	tcase_add_loop_test(t, test_access_violation, 0, sizeof(violations) / sizeof(violations[0]));
+	tcase_add_test(t, test_address_that_wraps_is_a_violation);
+	tcase_add_test(t, test_key_of_another_pd_is_a_violation);
+	tcase_add_test(t, test_key_is_stale_after_dereg);
+	tcase_add_loop_test(t, test_operation_that_the_qp_does_not_allow, 0, 4);
+	tcase_add_test(t, test_read_without_responder_resources);
+	tcase_add_test(t, test_memory_that_went_away_at_the_sender);
+	tcase_add_test(t, test_memory_that_went_away_at_the_receiver);
+}
+
+static void add_state_tests(TCase *t)
+{
+	tcase_add_test(t, test_error_flushes_in_order_and_later_posts_too);
+	tcase_add_test(t, test_reset_forgets_queues_and_the_qp_connects_again);
+	tcase_add_test(t, test_post_send_needs_rts);
+	tcase_add_test(t, test_false_current_state_is_refused);
+	tcase_add_test(t, test_full_queues_are_enomem);
+	tcase_add_test(t, test_bad_requests_are_einval_and_name_the_first);
+	tcase_add_test(t, test_sqd_holds_requests_back_and_says_when_drained);
+	tcase_add_test(t, test_unsignalled_success_makes_no_completion);
+	tcase_add_test(t, test_sq_sig_all_signals_everything);
+	tcase_add_test(t, test_armed_cq_calls_once);
+	tcase_add_test(t, test_solicited_only_waits_for_solicited_or_error);
+	tcase_add_test(t, test_arming_for_any_is_not_narrowed);
+	tcase_add_test(t, test_cq_overrun_is_one_event);
+	tcase_add_test(t, test_cq_sizes);
+	tcase_add_test(t, test_qp_limits);
+	tcase_add_test(t, test_qp_numbers_are_not_used_again_at_once);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("backends: soft RC");
+	TCase *t = tcase_create("rc");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	add_data_tests(t);
+	add_waiting_tests(t);
+	add_error_tests(t);
+	add_state_tests(t);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
