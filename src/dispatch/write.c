@@ -74,7 +74,7 @@ static int verify_plain(struct uvd_req *req, const struct command *cmd)
 		return uvd_bad(req, -EINVAL, "in_words", cmd->hdr.in_words);
 	if (!cmd->row || is_short_destroy_cq(cmd))
 		return 0;
-	if (cmd->len < HDR + cmd->row->req_size)
+	if (cmd->len < (size_t)HDR + cmd->row->req_size)
 		return uvd_bad(req, -ENOSPC, "in_words", cmd->hdr.in_words);
 	if (cmd->hdr.out_words * 4UL < cmd->row->resp_size)
 		return uvd_bad(req, -ENOSPC, "out_words", cmd->hdr.out_words);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A device of our own for the tests of the core: toy objects with toy commands on the real parser, handle table and
+ * event files. The client is this process; its memory has a hole that faults.
+ */
+#ifndef TEST_CORE_BED_H
+#define TEST_CORE_BED_H
+
+#include <check.h>
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "dispatch/dispatch.h"
+#include "dispatch/steps.h"
+
+enum { DRIVER = 7 };
+/* Objects. */
+enum { OBJ_DEVICE, OBJ_TOY = 40, OBJ_OTHER, OBJ_CHANNEL, OBJ_ABSENT = 99 };
+/* Methods: of OBJ_DEVICE, and of OBJ_TOY. */
+enum { M_INVOKE_WRITE, M_INFO_HANDLES, M_MANY };
+enum { M_DESTROY, M_NEW, M_USE, M_DESTROY_ANSWER, M_BAD_PROTO };
+/* Methods of OBJ_CHANNEL. */
+enum { M_CHANNEL_NEW };
+/* Attributes. */
+enum { A_TOY, A_IN, A_OUT, A_LONG, A_COPY, A_ENUM, A_TOYS, A_RAW, A_FLAGS, A_CONST, A_WRITE_TOY };
+/* write() commands: plain, then extended. */
+enum { W_NEW, W_DESTROY, W_UDATA, W_CONTEXT, W_CHANNEL, W_USE, W_SECOND_FAILS, W_DESTROY_CQ = 20 };
+enum { X_ECHO = 3 };
+
+/* What the methods' steps keep for the test to look at. */
+struct toy {
+	int tag;
+	int refuse; /* so many destructions are refused with EBUSY */
+};
+
+struct bed {
+	struct uvd_engine engine;
+	struct uvd_device dev;
+	struct uvd_call call;
+	struct uvd_mem_ops mem;
+	int reads, writes; /* of client memory */
+	uint64_t hole, hole_len; /* faults */
+	int ran; /* steps that were executed */
+	int fail; /* errno that M_NEW's and W_NEW's last step returns */
+	int destroyed[64], num_destroyed; /* tags, in order */
+	int reasons[64];
+	int next_tag, refuse; /* for the next toy */
+	uint64_t seen[8]; /* what the last step saw */
+	int contexts; /* alive */
+};
+
+/* One at a time: steps find it here. */
+extern struct bed bed;
+
+extern const struct uvd_feature bed_feature;
+
+/* A device with bed_feature, an open file, and (unless without_context) a context. */
+void bed_setup(void);
+void bed_setup_without_context(void);
+void bed_teardown(void);
+
+/* Room for the largest ioctl. */
+struct tree {
+	struct ib_uverbs_ioctl_hdr hdr;
+	struct ib_uverbs_attr attrs[256];
+};
+void tree_begin(struct tree *t, uint16_t object, uint16_t method);
+/* Mandatory, as libibverbs sends it. */
+struct ib_uverbs_attr *tree_attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len);
+long tree_send(struct tree *t);
+
+/* A toy by ioctl: its handle, or a negative errno. */
+int64_t toy_new(void);
+long toy_destroy(uint32_t handle);
+struct uvd_uobject *toy_get(uint32_t handle, enum uvd_access access, int *err);
+
+/* A plain write(): header and `len` bytes of request. */
+long write_plain(uint32_t command, const void *req, size_t len, size_t out_len);
+
+#endif

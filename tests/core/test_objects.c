@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The life of objects and open files: locking, cleanup, grants, event files, limits. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bed.h"
+#include "client/event_file.h"
+
+static void close_file(void)
+{
+	uvd_file_close(bed.call.file);
+	bed.call.file = NULL;
+}
+
+/* ---- locking ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_handle_05_try_lock_conflicts_are_ebusy)
+{
+	struct uvd_uobject *a, *b, *d;
+	int err;
+
+	toy_new();
+	a = toy_get(0, UVD_ACCESS_READ, &err);
+	b = toy_get(0, UVD_ACCESS_READ, &err);
+	ck_assert_int_eq(err, 0); /* readers share */
+	toy_get(0, UVD_ACCESS_WRITE, &err);
+	ck_assert_int_eq(err, -EBUSY);
+	ck_assert_int_eq(toy_destroy(0), -EBUSY);
+	uvd_uobject_put(a, UVD_ACCESS_READ);
+	ck_assert_int_eq(toy_destroy(0), -EBUSY);
+	uvd_uobject_put(b, UVD_ACCESS_READ);
+	a = toy_get(0, UVD_ACCESS_WRITE, &err);
+	ck_assert_int_eq(err, 0);
+	toy_get(0, UVD_ACCESS_READ, &err);
+	ck_assert_int_eq(err, -EBUSY);
+	ck_assert_int_eq(toy_destroy(0), -EBUSY);
+	/* A look-up for destruction does not lock. */
+	d = toy_get(0, UVD_ACCESS_DESTROY, &err);
+	ck_assert_int_eq(err, 0);
+	ck_assert_int_eq(uvd_uobject_destroy(d), -EBUSY);
+	uvd_uobject_put(a, UVD_ACCESS_WRITE);
+	ck_assert_int_eq(uvd_uobject_destroy(d), 0);
+	/* Two that looked it up: the second finds it in use, and its memory is still there. */
+	ck_assert_int_eq(uvd_uobject_destroy(d), -EBUSY);
+	uvd_uobject_put(d, UVD_ACCESS_DESTROY);
+	toy_get(0, UVD_ACCESS_READ, &err);
+	ck_assert_int_eq(err, -ENOENT);
+}
+END_TEST
+
+START_TEST(test_handle_02_an_uncommitted_handle_is_enoent)
+{
+	struct uvd_uobject *uobj;
+	int err;
+
+	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_TOY)->row, &uobj), 0);
+	ck_assert_uint_eq(uobj->id, 0);
+	toy_get(0, UVD_ACCESS_DESTROY, &err);
+	ck_assert_int_eq(err, -ENOENT);
+	ck_assert_int_eq(toy_new(), 1);
+	uvd_uobject_abort(uobj, false);
+	ck_assert_int_eq(toy_new(), 0);
+}
+END_TEST
+
+START_TEST(test_handle_04_another_type_is_einval)
+{
+	struct uvd_uobject *uobj;
+
+	toy_new();
+	ck_assert_int_eq(uvd_uobject_get(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_OTHER)->row, 0,
+					 UVD_ACCESS_READ, &uobj), -EINVAL);
+	ck_assert_int_eq(uvd_uobject_get(bed.call.file, NULL, 0, UVD_ACCESS_READ, &uobj), 0);
+	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+}
+END_TEST
+
+START_TEST(test_handle_07_after_removal_everything_but_destroy_is_eio)
+{
+	int err;
+
+	toy_new();
+	atomic_store(&bed.dev.gone, true);
+	toy_get(0, UVD_ACCESS_READ, &err);
+	ck_assert_int_eq(err, -EIO);
+	ck_assert_int_eq(toy_new(), -EIO);
+	ck_assert_int_eq(toy_destroy(0), 0);
+}
+END_TEST
+
+/*
+ * Several threads make, use and destroy the same few toys. Whoever loses gets EBUSY or ENOENT, never a wrong object; at
+ * the end as many have ended as were made.
+ */
+enum { THREADS = 4, ROUNDS = 20000 };
+
+static atomic_int made, ended, busy;
+
+static int racing_end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	ck_assert_int_eq(atomic_load(&uobj->usecnt), -1);
+	ck_assert_ptr_nonnull(uobj->object);
+	atomic_fetch_add(&ended, 1);
+	return 0;
+}
+
+static const struct uvd_object_row racing = {
+	.name = "racing", .id = 60, .cls = UVD_CLASS_IDR, .destroy = racing_end,
+};
+
+static void *race(void *arg)
+{
+	unsigned int seed = (uintptr_t)arg;
+	struct uvd_uobject *uobj;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		enum uvd_access access = rand_r(&seed) % 3;
+		int err;
+
+		if (rand_r(&seed) % 3 == 0 && !uvd_uobject_begin(bed.call.file, &racing, &uobj)) {
+			uobj->object = &made;
+			if (rand_r(&seed) % 4) {
+				atomic_fetch_add(&made, 1);
+				uvd_uobject_commit(uobj);
+			} else {
+				uvd_uobject_abort(uobj, false);
+			}
+			continue;
+		}
+		access = access == 2 ? UVD_ACCESS_DESTROY : access ? UVD_ACCESS_WRITE : UVD_ACCESS_READ;
+		err = uvd_uobject_get(bed.call.file, &racing, rand_r(&seed) % 4, access, &uobj);
+		if (err) {
+			ck_assert_msg(err == -EBUSY || err == -ENOENT, "%d", err);
+			continue;
+		}
+		if (access == UVD_ACCESS_DESTROY)
+			atomic_fetch_add(&busy, uvd_uobject_destroy(uobj) == -EBUSY);
+		else
+			ck_assert_ptr_eq(uobj->object, &made);
+		uvd_uobject_put(uobj, access);
+	}
+	return NULL;
+}
+
+START_TEST(test_threads_on_the_same_handles_agree)
+{
+	pthread_t threads[THREADS];
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, race, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	close_file();
+	ck_assert_int_gt(atomic_load(&made), 100);
+	ck_assert_int_eq(atomic_load(&made), atomic_load(&ended));
+}
+END_TEST
+
+/* ---- the end of a file ------------------------------------------------------------------------------------------- */
+
+START_TEST(test_cleanup_01_newest_first_and_those_that_refuse_in_further_passes)
+{
+	toy_new(); /* 0 */
+	bed.refuse = 2;
+	toy_new(); /* 1: ends in the third pass */
+	bed.refuse = 0;
+	toy_new(); /* 2 */
+	bed.refuse = 1;
+	toy_new(); /* 3: in the second */
+	bed.refuse = 0;
+	toy_destroy(2);
+	ck_assert_int_eq(toy_new(), 2); /* 4, with the handle of 2: its age counts, not its handle */
+	bed.num_destroyed = 0;
+	close_file();
+	ck_assert_int_eq(bed.num_destroyed, 4);
+	ck_assert_int_eq(bed.destroyed[0], 4);
+	ck_assert_int_eq(bed.destroyed[1], 0);
+	ck_assert_int_eq(bed.destroyed[2], 3);
+	ck_assert_int_eq(bed.destroyed[3], 1);
+	ck_assert_int_eq(bed.reasons[3], UVD_REMOVE_CLOSE);
+}
+END_TEST
+
+START_TEST(test_cleanup_02_without_progress_all_is_dropped)
+{
+	bed.refuse = 1000000;
+	toy_new();
+	toy_new();
+	close_file();
+	ck_assert_int_eq(bed.num_destroyed, 2);
+	ck_assert_int_eq(bed.reasons[0], UVD_REMOVE_DRIVER_FAILURE);
+	ck_assert_int_eq(bed.contexts, 0);
+	ck_assert_uint_eq(bed.dev.num_files, 0);
+}
+END_TEST
+
+START_TEST(test_files_have_handles_of_their_own)
+{
+	struct uvd_file *first = bed.call.file;
+	int err;
+
+	toy_new();
+	bed.call.file = uvd_file_open(&bed.dev, &err);
+	ck_assert_int_eq(toy_destroy(0), -ENOENT);
+	uvd_file_close(bed.call.file);
+	bed.call.file = first;
+	ck_assert_int_eq(toy_destroy(0), 0);
+	atomic_store(&bed.dev.gone, true);
+	ck_assert_ptr_null(uvd_file_open(&bed.dev, &err));
+	ck_assert_int_eq(err, -EIO);
+}
+END_TEST
+
+/* ---- grants ------------------------------------------------------------------------------------------------------ */
+
+static long channel_by_write(void *resp)
+{
+	uint64_t cmd = (uintptr_t)resp;
+
+	return write_plain(W_CHANNEL, &cmd, 8, 4);
+}
+
+START_TEST(test_a_granted_fd_is_written_and_its_object_committed)
+{
+	struct { int32_t fd, guard; } resp = { 1, 2 };
+
+	ck_assert_int_eq(channel_by_write(&resp), 16);
+	ck_assert_ptr_nonnull(bed.call.grant.uobj);
+	ck_assert_ptr_nonnull(bed.call.grant.file);
+	ck_assert_ptr_null(bed.call.file->fd_objects);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, 33), 16);
+	ck_assert_int_eq(resp.fd, 33);
+	ck_assert_int_eq(resp.guard, 2);
+	ck_assert_ptr_nonnull(bed.call.file->fd_objects);
+	ck_assert_uint_eq(bed.call.file->num_event_files, 1);
+}
+END_TEST
+
+START_TEST(test_a_grant_that_fails_leaves_nothing)
+{
+	int32_t fd = 1;
+
+	ck_assert_int_eq(channel_by_write(&fd), 16);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, -EMFILE), -EMFILE);
+	ck_assert_int_eq(channel_by_write(&fd), 16);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, -EPERM), -EOPNOTSUPP);
+	ck_assert_int_eq(channel_by_write(&fd), 16);
+	bed.hole = (uintptr_t)&fd;
+	bed.hole_len = 4;
+	ck_assert_int_eq(uvd_call_granted(&bed.call, 5), -EFAULT);
+	ck_assert_int_eq(fd, 1);
+	ck_assert_uint_eq(bed.call.file->num_event_files, 0);
+	ck_assert_ptr_null(bed.call.file->objects);
+}
+END_TEST
+
+START_TEST(test_an_fd_attribute_gets_its_number_after_the_grant)
+{
+	struct tree t;
+
+	tree_begin(&t, OBJ_CHANNEL, M_CHANNEL_NEW);
+	tree_attr(&t, A_TOY, 0x1234, 0);
+	ck_assert_int_eq(tree_send(&t), 0);
+	ck_assert_uint_eq(t.attrs[0].data, 0x1234);
+	ck_assert_ptr_nonnull(bed.call.grant.uobj);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, 44), 0);
+	ck_assert_uint_eq(t.attrs[0].data, 44);
+}
+END_TEST
+
+START_TEST(test_get_context_publishes_with_its_grant_and_falls_back)
+{
+	int32_t resp[2] = { 0 };
+	uint64_t cmd = (uintptr_t)resp;
+
+	ck_assert_int_eq(write_plain(W_CONTEXT, &cmd, 8, 8), 16);
+	ck_assert_ptr_null(atomic_load(&bed.call.file->context));
+	ck_assert_int_eq(uvd_call_granted(&bed.call, -EPERM), 16);
+	ck_assert_int_eq(resp[0], -2);
+	ck_assert_int_eq(resp[1], 0x78);
+	ck_assert_ptr_nonnull(atomic_load(&bed.call.file->context));
+	ck_assert_ptr_null(bed.call.file->default_async);
+	ck_assert_uint_eq(bed.call.file->num_event_files, 0);
+	ck_assert_int_eq(toy_new(), 0);
+}
+END_TEST
+
+START_TEST(test_context_03_the_second_get_context_is_einval_and_has_answered)
+{
+	int32_t resp[2] = { 0 };
+	uint64_t cmd = (uintptr_t)resp;
+	struct uvd_context *context;
+
+	write_plain(W_CONTEXT, &cmd, 8, 8);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, 9), 16);
+	ck_assert_ptr_nonnull(bed.call.file->default_async);
+	context = atomic_load(&bed.call.file->context);
+	resp[1] = 0;
+	ck_assert_int_eq(write_plain(W_CONTEXT, &cmd, 8, 8), -EINVAL);
+	ck_assert_ptr_null(bed.call.grant.uobj);
+	ck_assert_int_eq(resp[1], 0x78);
+	ck_assert_int_eq(bed.contexts, 1);
+	ck_assert_ptr_eq(atomic_load(&bed.call.file->context), context);
+}
+END_TEST
+
+START_TEST(test_get_context_that_loses_the_race_during_its_grant_is_einval)
+{
+	static struct uvd_call second;
+	int32_t resp[2] = { 0 };
+	struct { struct ib_uverbs_cmd_hdr hdr; uint64_t response; } cmd = { { W_CONTEXT, 4, 2 }, (uintptr_t)resp };
+
+	second.file = bed.call.file;
+	second.caller = bed.call.caller;
+	ck_assert_int_eq(uvd_dispatch_write(&bed.call, &cmd, 16), 16);
+	ck_assert_int_eq(uvd_dispatch_write(&second, &cmd, 16), 16);
+	ck_assert_int_eq(uvd_call_granted(&second, 5), 16);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, 6), -EINVAL);
+	ck_assert_int_eq(bed.contexts, 1);
+	ck_assert_uint_eq(bed.call.file->num_event_files, 1);
+}
+END_TEST
+
+START_TEST(test_get_context_whose_answer_faults_can_be_repeated)
+{
+	int32_t resp[2] = { 0 };
+	uint64_t cmd = (uintptr_t)resp;
+
+	bed.hole = (uintptr_t)resp;
+	bed.hole_len = 8;
+	ck_assert_int_eq(write_plain(W_CONTEXT, &cmd, 8, 8), -EFAULT);
+	ck_assert_int_eq(bed.contexts, 0);
+	bed.hole_len = 0;
+	ck_assert_int_eq(write_plain(W_CONTEXT, &cmd, 8, 8), 16);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, 6), 16);
+}
+END_TEST
+
+/* ---- event files ------------------------------------------------------------------------------------------------- */
+
+/* A channel of the bed's file whose client end is an fd of this process. */
+static int channel_new(void)
+{
+	int32_t number;
+	int fd;
+
+	ck_assert_int_eq(channel_by_write(&number), 16);
+	fd = uvd_event_file_open(bed.call.grant.file);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, fd), 16);
+	ck_assert_int_eq(number, fd);
+	return fd;
+}
+
+static int get_fd(int64_t fd, uint16_t object)
+{
+	struct uvd_uobject *uobj;
+	int err = uvd_uobject_get_fd(bed.call.file, &bed.call.caller, uvd_tree_object(bed.dev.tree, object)->row, fd, &uobj);
+
+	if (!err)
+		uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	return err;
+}
+
+START_TEST(test_handle_06_only_an_event_file_of_this_file_and_type_is_found)
+{
+	struct uvd_file *file = bed.call.file, *other;
+	int fd = channel_new(), plain = open("/dev/null", O_RDONLY), dup_fd = dup(fd), err;
+
+	ck_assert_int_eq(get_fd(fd, OBJ_CHANNEL), 0);
+	ck_assert_int_eq(get_fd(dup_fd, OBJ_CHANNEL), 0);
+	ck_assert_int_eq(get_fd(fd, UVERBS_OBJECT_ASYNC_EVENT), -EBADF);
+	ck_assert_int_eq(get_fd(plain, OBJ_CHANNEL), -EBADF);
+	ck_assert_int_eq(get_fd(999, OBJ_CHANNEL), -EBADF);
+	ck_assert_int_eq(get_fd(-1, OBJ_CHANNEL), -EBADF);
+	ck_assert_int_eq(get_fd(1LL << 32 | fd, OBJ_CHANNEL), -EINVAL);
+	other = uvd_file_open(&bed.dev, &err);
+	bed.call.file = other;
+	ck_assert_int_eq(get_fd(fd, OBJ_CHANNEL), -EBADF);
+	uvd_file_close(other);
+	bed.call.file = file;
+	close(fd);
+	close(plain);
+	close(dup_fd);
+}
+END_TEST
+
+START_TEST(test_event_files_that_no_one_holds_are_collected)
+{
+	int keep = channel_new();
+	pid_t holder = fork();
+
+	/* Our own fds do not count, they are the engine's: another process is the one that holds this one. */
+	if (!holder)
+		for (;;)
+			pause();
+	for (int i = 0; i < 200; i++) {
+		close(channel_new());
+		ck_assert_uint_le(bed.call.file->num_event_files, 66);
+	}
+	ck_assert_int_eq(get_fd(keep, OBJ_CHANNEL), 0);
+	kill(holder, SIGKILL);
+	waitpid(holder, NULL, 0);
+	close(keep);
+}
+END_TEST
+
+START_TEST(test_port_events_reach_every_asynchronous_event_file)
+{
+	struct ib_uverbs_async_event_desc event;
+	int32_t resp[2] = { 0 };
+	uint64_t cmd = (uintptr_t)resp;
+	int fd;
+
+	write_plain(W_CONTEXT, &cmd, 8, 8);
+	fd = uvd_event_file_open(bed.call.grant.file);
+	ck_assert_int_eq(uvd_call_granted(&bed.call, fd), 16);
+	uvd_device_event(&bed.dev.ib, IBV_EVENT_PORT_ERR, 1);
+	ck_assert_int_eq(read(fd, &event, sizeof(event)), sizeof(event));
+	ck_assert_uint_eq(event.element, 1);
+	ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ERR);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("objects");
+	TCase *tc = tcase_create("all"), *early = tcase_create("without context");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_checked_fixture(tc, bed_setup, bed_teardown);
+	tcase_add_test(tc, test_handle_05_try_lock_conflicts_are_ebusy);
+	tcase_add_test(tc, test_handle_02_an_uncommitted_handle_is_enoent);
+	tcase_add_test(tc, test_handle_04_another_type_is_einval);
+	tcase_add_test(tc, test_handle_07_after_removal_everything_but_destroy_is_eio);
+	tcase_add_test(tc, test_threads_on_the_same_handles_agree);
+	tcase_add_test(tc, test_cleanup_01_newest_first_and_those_that_refuse_in_further_passes);
+	tcase_add_test(tc, test_cleanup_02_without_progress_all_is_dropped);
+	tcase_add_test(tc, test_files_have_handles_of_their_own);
+	tcase_add_test(tc, test_a_granted_fd_is_written_and_its_object_committed);
+	tcase_add_test(tc, test_a_grant_that_fails_leaves_nothing);
+	tcase_add_test(tc, test_an_fd_attribute_gets_its_number_after_the_grant);
+	tcase_add_test(tc, test_handle_06_only_an_event_file_of_this_file_and_type_is_found);
+	tcase_add_test(tc, test_event_files_that_no_one_holds_are_collected);
+	suite_add_tcase(s, tc);
+	tcase_set_timeout(early, 60);
+	tcase_add_checked_fixture(early, bed_setup_without_context, bed_teardown);
+	tcase_add_test(early, test_get_context_publishes_with_its_grant_and_falls_back);
+	tcase_add_test(early, test_context_03_the_second_get_context_is_einval_and_has_answered);
+	tcase_add_test(early, test_get_context_that_loses_the_race_during_its_grant_is_einval);
+	tcase_add_test(early, test_get_context_whose_answer_faults_can_be_repeated);
+	tcase_add_test(early, test_port_events_reach_every_asynchronous_event_file);
+	suite_add_tcase(s, early);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}

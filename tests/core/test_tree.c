@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+#include "bed.h"
+
+static int nothing(struct uvd_req *req)
+{
+	return 0;
+}
+
+static int ends(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	return 0;
+}
+
+static const uvd_step steps[] = { nothing, NULL };
+
+/* Merges bed_feature with one object row of another feature; what the log says is in `said`. */
+static char said[4096];
+
+static struct uvd_tree *merge(const struct uvd_object_row *row, int *err)
+{
+	const struct uvd_object_row *objects[] = { row, NULL };
+	const struct uvd_feature plugin = { .name = "plugin", .objects = objects };
+	const struct uvd_feature *features[] = { &bed_feature, &plugin, NULL };
+	int fd = memfd_create("log", 0);
+	struct uvd_log *log = uvd_log_new(fd, "test", UVD_DEBUG);
+	struct uvd_tree *tree = uvd_tree_new(features, DRIVER, log, err);
+	ssize_t n;
+
+	uvd_log_free(log);
+	n = pread(fd, said, sizeof(said) - 1, 0);
+	said[n > 0 ? n : 0] = 0;
+	close(fd);
+	return tree;
+}
+
+static void refused(const struct uvd_object_row *row, int expected, const char *what)
+{
+	int err;
+
+	ck_assert_ptr_null(merge(row, &err));
+	ck_assert_int_eq(err, expected);
+	ck_assert_msg(strstr(said, what), "the log says '%s'", said);
+	ck_assert_msg(strstr(said, "plugin"), "the log says '%s'", said);
+	if (expected == -EEXIST)
+		ck_assert_msg(strstr(said, "toys"), "the log says '%s'", said);
+}
+
+static const struct uvd_attr_row extra_attr[] = { UVD_PTR_IN(A_IN, 8, 0) };
+static const struct uvd_attr_row same_attr[] = { UVD_PTR_IN(A_OUT, 8, 0) };
+
+START_TEST(test_two_methods_with_one_id_are_refused_and_both_owners_named)
+{
+	const struct uvd_method_row m = { .name = "M_NEW", .id = M_NEW, .steps = steps };
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &m, .num_methods = 1 };
+
+	refused(&row, -EEXIST, "M_NEW");
+}
+END_TEST
+
+START_TEST(test_two_attributes_with_one_id_are_refused)
+{
+	const struct uvd_method_row m = { .name = "M_NEW", .id = M_NEW, UVD_ROWS(attrs, same_attr) };
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &m, .num_methods = 1 };
+
+	refused(&row, -EEXIST, "A_OUT");
+}
+END_TEST
+
+START_TEST(test_two_commands_with_one_number_are_refused_but_not_plain_and_extended)
+{
+	struct uvd_write_row w = { .name = "W", .number = X_ECHO, .flags = UVD_WRITE_EX, .steps = steps };
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .writes = &w, .num_writes = 1 };
+	struct uvd_tree *tree;
+	int err;
+
+	refused(&row, -EEXIST, "W");
+	w.number = W_DESTROY;
+	tree = merge(&row, &err);
+	ck_assert_ptr_nonnull(tree);
+	ck_assert_ptr_eq(tree->writes[1][W_DESTROY].row, &w);
+	ck_assert_ptr_ne(tree->writes[0][W_DESTROY].row, &w);
+	uvd_tree_free(tree);
+}
+END_TEST
+
+START_TEST(test_two_ways_to_end_an_object_are_refused)
+{
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .cls = UVD_CLASS_IDR, .destroy = ends };
+
+	refused(&row, -EEXIST, "toy");
+}
+END_TEST
+
+START_TEST(test_rows_that_contradict_themselves_are_refused)
+{
+	struct uvd_attr_row attrs[] = {
+		UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_NEW, UVD_MANDATORY),
+		UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	};
+	struct uvd_method_row m = { .name = "M_TWO", .id = 20, UVD_ROWS(attrs, attrs), .steps = steps };
+	struct uvd_write_row w = { .name = "W_SHORT", .number = 30, .flags = UVD_WRITE_RESP, .req_size = 4, .steps = steps };
+	struct uvd_object_row row = { .name = "more", .id = 50, .methods = &m, .num_methods = 1 };
+	struct uvd_tree *tree;
+	int err;
+
+	ck_assert_ptr_null(merge(&row, &err));
+	ck_assert_int_eq(err, -EINVAL);
+	attrs[1].access = UVD_ACCESS_READ;
+	tree = merge(&row, &err);
+	ck_assert_ptr_nonnull(tree);
+	uvd_tree_free(tree);
+	attrs[0].flags = 0;
+	ck_assert_ptr_null(merge(&row, &err));
+	ck_assert_int_eq(err, -EINVAL);
+	attrs[0].flags = UVD_MANDATORY;
+	attrs[1].id = 0x5001;
+	refused(&row, -EINVAL, "namespace");
+	attrs[1].id = A_WRITE_TOY;
+	row.id = 0x2000;
+	refused(&row, -EINVAL, "namespace");
+	row.id = 50;
+	row.num_methods = 0;
+	row.writes = &w;
+	row.num_writes = 1;
+	refused(&row, -EINVAL, "W_SHORT");
+	w.req_size = 8;
+	w.number = 256;
+	refused(&row, -EINVAL, "W_SHORT");
+}
+END_TEST
+
+START_TEST(test_a_feature_adds_attributes_to_a_method_of_another)
+{
+	static const struct uvd_attr_row driver_attr[] = {
+		{ .name = "D", .id = 0x1005, .type = UVD_ATTR_PTR_IN, .min_len = 8, .len = 8 },
+	};
+	const struct uvd_method_row m[] = {
+		{ .name = "M_NEW", .id = M_NEW, UVD_ROWS(attrs, extra_attr) },
+		{ .name = "M_DESTROY", .id = M_DESTROY, UVD_ROWS(attrs, driver_attr) },
+	};
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m) };
+	const struct uvd_tree_method *tm;
+	struct uvd_tree *tree;
+	int err;
+
+	tree = merge(&row, &err);
+	ck_assert_ptr_nonnull(tree);
+	tm = uvd_tree_method(tree, OBJ_TOY, M_NEW);
+	ck_assert_ptr_nonnull(tm->row->steps);
+	ck_assert_str_eq(tm->owner, "toys");
+	ck_assert_ptr_eq(uvd_tree_attr(tm, A_IN)->row, &extra_attr[0]);
+	ck_assert_str_eq(uvd_tree_attr(tm, A_IN)->owner, "plugin");
+	ck_assert_ptr_nonnull(uvd_tree_attr(tm, A_TOY));
+	ck_assert_uint_eq(tm->num_slots, 4);
+	ck_assert_uint_eq(tm->num_mandatory, 2);
+	tm = uvd_tree_method(tree, OBJ_TOY, M_DESTROY);
+	ck_assert_ptr_eq(uvd_tree_attr(tm, 0x1005)->row, &driver_attr[0]);
+	ck_assert_ptr_null(uvd_tree_attr(tm, 5));
+	ck_assert_ptr_null(uvd_tree_attr(tm, 0x1004));
+	ck_assert_ptr_null(uvd_tree_attr(tm, 0x2005));
+	/* The object still ends as its own feature says. */
+	ck_assert_ptr_nonnull(uvd_tree_object(tree, OBJ_TOY)->row->destroy);
+	uvd_tree_free(tree);
+}
+END_TEST
+
+START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
+{
+	static const struct uvd_attr_row needs[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, UVD_MANDATORY) };
+	static const struct uvd_attr_row may[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, 0) };
+	const struct uvd_method_row m[] = {
+		{ .name = "M_NEEDS", .id = 30, UVD_ROWS(attrs, needs), .steps = steps },
+		{ .name = "M_MAY", .id = 31, UVD_ROWS(attrs, may), .steps = steps },
+	};
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m) };
+	struct uvd_tree *tree;
+	int err;
+
+	tree = merge(&row, &err);
+	ck_assert_ptr_nonnull(tree);
+	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 30));
+	ck_assert_ptr_nonnull(uvd_tree_method(tree, OBJ_TOY, 31));
+	uvd_tree_free(tree);
+}
+END_TEST
+
+START_TEST(test_what_is_not_in_the_tree_is_not_found)
+{
+	int err;
+	const struct uvd_object_row row = { .name = "driver's", .id = 0x1003, .cls = UVD_CLASS_IDR };
+	struct uvd_tree *tree = merge(&row, &err);
+
+	ck_assert_ptr_nonnull(uvd_tree_object(tree, 0x1003));
+	ck_assert_ptr_null(uvd_tree_object(tree, 0x1002));
+	ck_assert_ptr_null(uvd_tree_object(tree, 0x1fff));
+	ck_assert_ptr_null(uvd_tree_object(tree, 0xffff));
+	ck_assert_ptr_null(uvd_tree_object(tree, OBJ_ABSENT));
+	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_ABSENT, 0));
+	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 0x1000));
+	ck_assert_uint_eq(tree->num_writes[0], W_DESTROY_CQ + 1);
+	ck_assert_uint_eq(tree->num_writes[1], X_ECHO + 1);
+	uvd_tree_free(tree);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("tree");
+	TCase *tc = tcase_create("all");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_test(tc, test_two_methods_with_one_id_are_refused_and_both_owners_named);
+	tcase_add_test(tc, test_two_attributes_with_one_id_are_refused);
+	tcase_add_test(tc, test_two_commands_with_one_number_are_refused_but_not_plain_and_extended);
+	tcase_add_test(tc, test_two_ways_to_end_an_object_are_refused);
+	tcase_add_test(tc, test_rows_that_contradict_themselves_are_refused);
+	tcase_add_test(tc, test_a_feature_adds_attributes_to_a_method_of_another);
+	tcase_add_test(tc, test_a_method_that_needs_an_absent_object_is_not_there);
+	tcase_add_test(tc, test_what_is_not_in_the_tree_is_not_found);
+	suite_add_tcase(s, tc);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}
