@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* UC and UD of the soft backend: what arrives, and what is lost without the sender's knowing. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/backends/bed.h"
+
+static struct bed bed;
+static struct end *const a = &bed.end[0], *const b = &bed.end[1];
+static struct uvd_ah *ah;
+
+static void open_with(uint8_t link_layer)
+{
+	bed_open(&bed, &uvd_backend_soft, link_layer);
+	for (int i = 0; i < BUF_SIZE; i++)
+		a->buf[i] = i * 7 + i / 251;
+	ah = calloc(1, uvd_backend_soft.size_ah);
+	ah->pd = a->side->pd;
+	ah->attr.port_num = 1;
+	ah->attr.dlid = b->side->dev.config.ports[0].lid;
+	ah->attr.is_global = link_layer == IBV_LINK_LAYER_ETHERNET;
+	ah->attr.grh.dgid = b->side->dev.config.ports[0].gids[0];
+	ah->attr.grh.hop_limit = 9;
+	ck_assert_int_eq(uvd_backend_soft.create_ah(ah), 0);
+}
+
+static void setup(void)
+{
+	open_with(IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void teardown(void)
+{
+	ck_assert_int_eq(uvd_backend_soft.destroy_ah(ah), 0);
+	free(ah);
+	bed_close(&bed);
+}
+
+static int send_ud(uint32_t length, uint32_t qkey)
+{
+	struct ibv_sge sge = sge_at(a, 0, length);
+
+	return send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = 5, .sg_list = &sge, .num_sge = 1,
+		       .send_flags = IBV_SEND_SIGNALED, .ah = ah, .remote_qpn = b->qp->qp_num, .remote_qkey = qkey);
+}
+
+static void expect_sent(enum ibv_wc_status status)
+{
+	struct ibv_wc wc = wait_wc(a->scq);
+
+	ck_assert_uint_eq(wc.wr_id, 0xa);
+	ck_assert_int_eq(wc.status, status);
+}
+
+static void expect_lost(void)
+{
+	struct ibv_wc wc;
+
+	expect_sent(IBV_WC_SUCCESS);
+	ck_assert_int_eq(poll_cq(b->rcq, &wc), 0);
+	ck_assert_int_eq(state_of(a), IBV_QPS_RTS);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+}
+
+START_TEST(test_ud_message_follows_40_bytes)
+{
+	struct ibv_wc wc;
+
+	bed_connect(&bed, IBV_QPT_UD);
+	memset(b->buf, 0x55, 40);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 1040), 0);
+	ck_assert_int_eq(send_ud(1000, 0x1234), 0);
+	expect_sent(IBV_WC_SUCCESS);
+	wc = wait_wc(b->rcq);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.byte_len, 1040);
+	ck_assert_uint_eq(wc.src_qp, a->qp->qp_num);
+	ck_assert_uint_eq(wc.slid, 1);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM);
+	ck_assert_uint_eq(wc.imm_data, 5);
+	ck_assert_int_eq(memcmp(b->buf + 40, a->buf, 1000), 0);
+	ck_assert_int_eq(b->buf[0], 0x55);
+}
+END_TEST
+
+START_TEST(test_ud_grh_names_both_gids)
+{
+	struct uvd_port_config *from = &a->side->dev.config.ports[0], *to = &b->side->dev.config.ports[0];
+	struct ibv_grh *grh;
+	struct ibv_wc wc;
+
+	teardown();
+	open_with(IBV_LINK_LAYER_ETHERNET);
+	grh = (struct ibv_grh *)b->buf;
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 140), 0);
+	ck_assert_int_eq(send_ud(100, 0x1234), 0);
+	wc = wait_wc(b->rcq);
+	ck_assert_uint_eq(wc.wc_flags, IBV_WC_WITH_IMM | IBV_WC_GRH);
+	ck_assert_int_eq(memcmp(&grh->sgid, &from->gids[0], 16), 0);
+	ck_assert_int_eq(memcmp(&grh->dgid, &to->gids[0], 16), 0);
+	ck_assert_uint_eq(b->buf[0] >> 4, 6);
+	ck_assert_uint_eq(grh->hop_limit, 9);
+	ck_assert_int_eq(memcmp(b->buf + 40, a->buf, 100), 0);
+}
+END_TEST
+
+START_TEST(test_ud_wrong_qkey_is_lost)
+{
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 1000), 0);
+	ck_assert_int_eq(send_ud(100, 0x9999), 0);
+	expect_lost();
+	/* With the top bit it stands for the sender's own. */
+	ck_assert_int_eq(send_ud(100, 0x80000000), 0);
+	ck_assert_int_eq(wait_wc(b->rcq).status, IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_ud_without_receive_or_too_long_is_lost)
+{
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(send_ud(100, 0x1234), 0);
+	expect_lost();
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 139), 0);
+	ck_assert_int_eq(send_ud(100, 0x1234), 0);
+	expect_lost();
+	/* The receive is still there for one that fits. */
+	ck_assert_int_eq(send_ud(99, 0x1234), 0);
+	ck_assert_uint_eq(wait_wc(b->rcq).wr_id, 0xb);
+}
+END_TEST
+
+START_TEST(test_ud_posts_that_are_einval)
+{
+	struct uvd_ah other = *ah;
+
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(send_ud(4097, 0x1234), -EINVAL);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE, .ah = ah), -EINVAL);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
+	other.pd = b->side->pd;
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .ah = &other), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_ud_error_at_the_sender_is_sqe_and_rts_again)
+{
+	struct ibv_sge sge = sge_at(a, 0, 8);
+
+	bed_connect(&bed, IBV_QPT_UD);
+	sge.lkey ^= 1;
+	ck_assert_int_eq(send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1, .ah = ah,
+				 .remote_qpn = b->qp->qp_num, .remote_qkey = 0x1234), 0);
+	expect_sent(IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(state_of(a), IBV_QPS_SQE);
+	ck_assert_int_eq(send_ud(8, 0x1234), 0);
+	expect_sent(IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RTS), 0);
+	ck_assert_int_eq(send_ud(8, 0x1234), 0);
+	expect_sent(IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_uc_carries_sends_and_writes)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100000);
+
+	bed_connect(&bed, IBV_QPT_UC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100000), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1), 0);
+	ck_assert_uint_eq(wait_wc(b->rcq).byte_len, 100000);
+	ck_assert_int_eq(memcmp(a->buf, b->buf, 100000), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
+				 .remote_addr = (uintptr_t)b->buf + 100000, .rkey = b->mr->rkey), 0);
+	ck_assert_int_eq(memcmp(a->buf, b->buf + 100000, 100000), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_uc_loses_what_the_peer_cannot_take)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100);
+
+	bed_connect(&bed, IBV_QPT_UC);
+	ck_assert_int_eq(send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED), 0);
+	expect_lost();
+	ck_assert_int_eq(send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED, .remote_addr = (uintptr_t)b->buf,
+				 .rkey = b->mr->rkey ^ 1), 0);
+	expect_lost();
+	ck_assert_int_eq(b->buf[1], 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("backends: soft UC and UD");
+	TCase *t = tcase_create("dgram");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, test_ud_message_follows_40_bytes);
+	tcase_add_test(t, test_ud_grh_names_both_gids);
+	tcase_add_test(t, test_ud_wrong_qkey_is_lost);
+	tcase_add_test(t, test_ud_without_receive_or_too_long_is_lost);
+	tcase_add_test(t, test_ud_posts_that_are_einval);
+	tcase_add_test(t, test_ud_error_at_the_sender_is_sqe_and_rts_again);
+	tcase_add_test(t, test_uc_carries_sends_and_writes);
+	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
