@@ -50,6 +50,13 @@ void soft_ring_clear(struct soft_ring *ring)
 	ring->head = ring->count = 0;
 }
 
+/* An empty list may have no address. */
+static void copy_sges(struct ibv_sge *dst, const struct ibv_sge *src, int n)
+{
+	if (n)
+		memcpy(dst, src, n * sizeof(*dst));
+}
+
 /* ---- send queue -------------------------------------------------------------------------------------------------- */
 
 #define RC (1u << IBV_QPT_RC)
@@ -141,8 +148,8 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 		wqe->num_sge = 0;
 		memcpy(wqe->data, wr->inline_data, length);
 	} else {
+		copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
 		wqe->num_sge = wr->num_sge;
-		memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
 	}
 	if (qp->qp.qp_type == IBV_QPT_UD) {
 		wqe->ah = wr->ah->attr;
@@ -190,7 +197,7 @@ static int queue_recv(struct soft_qp *qp, const struct uvd_recv_wr *wr)
 		return -ENOMEM;
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = wr->num_sge;
-	memcpy(wqe->sge, wr->sg_list, wr->num_sge * sizeof(wqe->sge[0]));
+	copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
 	soft_ring_push(&qp->rq);
 	return 0;
 }
