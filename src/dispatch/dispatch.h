@@ -25,7 +25,10 @@ struct uvd_call {
 /*
  * write(fd, buf, len). buf is our private copy of the client's data, len bytes; 8-byte aligned. Whether the writer is the
  * opener has been checked by the transport (EACCES).
- * Returns len, or a negative errno. Where call->grant.uobj is set, the transport must call uvd_call_granted().
+ * Returns len, or a negative errno. Where call->grant.uobj is set, the transport must call uvd_call_granted(), whatever
+ * became of the client: the open file cannot be closed before.
+ * The DESTROY_CQ of rdma-core 18 and 19, 16 bytes that mean 24, is -ENOSPC here: what it leaves out is the handle, and
+ * only uvd_dispatch_write_from() can read it.
  */
 long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len);
 /* The same for a client whose data is still in its own memory: reads it once. */

@@ -459,6 +459,7 @@ long write_plain(uint32_t command, const void *req, size_t len, size_t out_len)
 	struct ib_uverbs_cmd_hdr hdr = { .command = command, .in_words = (8 + len) / 4, .out_words = out_len / 4 };
 
 	memcpy(buf, &hdr, sizeof(hdr));
-	memcpy(buf + 1, req, len);
+	if (len)
+		memcpy(buf + 1, req, len);
 	return uvd_dispatch_write(&bed.call, buf, 8 + len);
 }

@@ -411,6 +411,21 @@ START_TEST(test_event_files_that_no_one_holds_are_collected)
 }
 END_TEST
 
+START_TEST(test_event_files_have_a_limit)
+{
+	static struct uvd_uobject *uobj[UVD_MAX_EVENT_FILES], *one_more;
+	const struct uvd_object_row *row = uvd_tree_object(bed.dev.tree, OBJ_CHANNEL)->row;
+
+	for (unsigned int i = 0; i < UVD_MAX_EVENT_FILES; i++)
+		ck_assert_int_eq(uvd_uobject_begin(bed.call.file, row, &uobj[i]), 0);
+	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, row, &one_more), -EMFILE);
+	uvd_uobject_abort(uobj[0], false);
+	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, row, &uobj[0]), 0);
+	for (unsigned int i = 0; i < UVD_MAX_EVENT_FILES; i++)
+		uvd_uobject_abort(uobj[i], false);
+}
+END_TEST
+
 START_TEST(test_port_events_reach_every_asynchronous_event_file)
 {
 	struct ib_uverbs_async_event_desc event;
@@ -451,6 +466,7 @@ int main(void)
 	tcase_add_test(tc, test_an_fd_attribute_gets_its_number_after_the_grant);
 	tcase_add_test(tc, test_handle_06_only_an_event_file_of_this_file_and_type_is_found);
 	tcase_add_test(tc, test_event_files_that_no_one_holds_are_collected);
+	tcase_add_test(tc, test_event_files_have_a_limit);
 	suite_add_tcase(s, tc);
 	tcase_set_timeout(early, 60);
 	tcase_add_checked_fixture(early, bed_setup_without_context, bed_teardown);

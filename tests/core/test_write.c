@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The write() ABI on toy commands: headers, sizes, and what is written back when. */
 #include <rdma/ib_user_verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
 
 #include "bed.h"
 
@@ -312,6 +315,51 @@ START_TEST(test_destroyed_handles_are_enoent_and_other_types_einval)
 }
 END_TEST
 
+/* What the log says about one call, at most at this level. */
+static const char *logged(enum uvd_log_level most, long (*call)(void))
+{
+	static char said[1024];
+	int fd = memfd_create("log", 0);
+	ssize_t n;
+
+	bed.engine.log = uvd_log_new(fd, "test", most);
+	ck_assert_int_lt(call(), 0);
+	uvd_log_free(bed.engine.log);
+	bed.engine.log = NULL;
+	n = pread(fd, said, sizeof(said) - 1, 0);
+	said[n > 0 ? n : 0] = 0;
+	close(fd);
+	return said;
+}
+
+static long wrong_handle(void)
+{
+	uint32_t handle[2] = { 4711 };
+
+	return write_plain(W_DESTROY, handle, 8, 0);
+}
+
+static long unknown_command(void)
+{
+	return write_plain(W_DESTROY_CQ + 1, NULL, 0, 0);
+}
+
+START_TEST(test_a_failed_command_is_one_line_with_command_field_value_and_pid)
+{
+	const char *said = logged(UVD_WARN, wrong_handle);
+	char pid[32];
+
+	snprintf(pid, sizeof(pid), "pid %d", getpid());
+	ck_assert_ptr_nonnull(strchr(said, '\n'));
+	ck_assert_ptr_null(strchr(strchr(said, '\n') + 1, '\n'));
+	ck_assert_msg(strstr(said, "W_DESTROY") && strstr(said, "toy") && strstr(said, "4711") && strstr(said, "errno 2") &&
+		      strstr(said, pid), "%s", said);
+	/* Asking for what is not there is no fault. */
+	ck_assert_str_eq(logged(UVD_WARN, unknown_command), "");
+	ck_assert_str_ne(logged(UVD_DEBUG, unknown_command), "");
+}
+END_TEST
+
 START_TEST(test_context_01_creation_before_get_context_is_einval)
 {
 	uint64_t resp, cmd[2] = { (uintptr_t)&resp, 5 };
@@ -348,6 +396,7 @@ int main(void)
 	tcase_add_test(tc, test_a_command_in_the_clients_memory_is_read_once);
 	tcase_add_test(tc, test_a_large_command_is_bounded_by_its_header);
 	tcase_add_test(tc, test_write_03_07_unreadable_parts_are_efault_in_the_order_of_the_checks);
+	tcase_add_test(tc, test_a_failed_command_is_one_line_with_command_field_value_and_pid);
 	tcase_add_test(tc, test_destroyed_handles_are_enoent_and_other_types_einval);
 	suite_add_tcase(s, tc);
 	tcase_add_checked_fixture(early, bed_setup_without_context, bed_teardown);
