@@ -3,24 +3,17 @@
  * Asynchronous event files (struct ib_uverbs_async_event_desc). The file's first one comes with GET_CONTEXT of the
  * write() ABI (device.c), or by the method below.
  */
-#include <rdma/rdma_user_ioctl_cmds.h>
 #include "objects/common.h"
 
 static int alloc_async_event(struct uvd_req *req)
 {
-	const struct uvd_attr *attr = uvd_attr_get(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
 
-	if (!attr || !uobj)
-		return -EINVAL;
 	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_async_event_desc));
 	if (!uobj->event_file)
 		return -ENOMEM;
 	/* A NEW attribute's number goes back into the attribute itself. */
-	uvd_req_grant(req, uobj,
-		      req->user_attrs + attr->index * sizeof(struct ib_uverbs_attr) +
-			      offsetof(struct ib_uverbs_attr, data),
-		      true, true);
+	uvd_req_grant(req, uobj, uvd_attr_addr(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE), true, true);
 	return 0;
 }
 

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Contexts, event files, and what the device answers about itself. */
+#include "tests.h"
+
+START_TEST(test_get_context_gives_an_async_fd_and_the_vectors)
+{
+	struct ib_uverbs_get_context_resp resp = {};
+	struct stat st;
+
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	ck_assert_uint_eq(resp.num_comp_vectors, h.config.num_comp_vectors);
+	ck_assert_int_eq(resp.async_fd, h.granted);
+	ck_assert_int_eq(fstat(h.granted, &st), 0);
+	ck_assert_ptr_nonnull(h.file->default_async);
+}
+END_TEST
+
+START_TEST(test_get_context_without_granting_answers_minus_2)
+{
+	struct ib_uverbs_get_context_resp resp = {};
+	uint32_t pd;
+
+	h.refuse_grant = EPERM;
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	ck_assert_int_eq((int)resp.async_fd, -2);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+}
+END_TEST
+
+START_TEST(test_get_context_with_no_fd_left_can_be_repeated)
+{
+	struct ib_uverbs_get_context_resp resp = {};
+
+	h.refuse_grant = EMFILE;
+	ck_assert_int_eq(harness_get_context(&h, &resp), -EMFILE);
+	h.refuse_grant = 0;
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+}
+END_TEST
+
+START_TEST(test_context_01_create_before_get_context_is_einval)
+{
+	uint32_t pd;
+
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_context_02_lookup_before_get_context_is_enoent)
+{
+	ck_assert_int_eq(harness_dealloc_pd(&h, 0), -ENOENT);
+}
+END_TEST
+
+START_TEST(test_context_03_second_get_context_is_einval_after_its_answer)
+{
+	struct ib_uverbs_get_context_resp resp = {};
+
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	resp.num_comp_vectors = 0;
+	ck_assert_int_eq(harness_get_context(&h, &resp), -EINVAL);
+	ck_assert_uint_eq(resp.num_comp_vectors, h.config.num_comp_vectors);
+}
+END_TEST
+
+START_TEST(test_get_context_with_a_bad_pointer_leaves_no_context)
+{
+	struct ib_uverbs_get_context_resp resp = {};
+	struct ib_uverbs_get_context cmd = {};
+
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), BAD, sizeof(resp)), -EFAULT);
+	ck_assert_ptr_null(atomic_load(&h.file->context));
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+}
+END_TEST
+
+static int get_context_ioctl(uint32_t *vectors, uint64_t *support)
+{
+	struct harness_tree tree = {};
+
+	if (vectors)
+		tree_out(&tree, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, vectors, sizeof(*vectors));
+	if (support)
+		tree_out(&tree, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, support, sizeof(*support));
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree);
+}
+
+START_TEST(test_context_06_ioctl_get_context_makes_no_async_fd)
+{
+	uint32_t vectors = 0;
+	uint64_t support = 0;
+
+	ck_assert_int_eq(get_context_ioctl(&vectors, &support), 0);
+	ck_assert_uint_eq(vectors, h.config.num_comp_vectors);
+	ck_assert_uint_eq(support, IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS);
+	ck_assert_int_eq(h.granted, -1);
+	ck_assert_ptr_null(h.file->default_async);
+	ck_assert_int_eq(get_context_ioctl(NULL, NULL), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_async_event_alloc_writes_the_fd_into_its_attribute)
+{
+	struct harness_tree tree = {};
+	struct ib_uverbs_attr *attr = tree_object(&tree, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0x7777777777);
+
+	ck_assert_int_eq(get_context_ioctl(NULL, NULL), 0);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, &tree), 0);
+	ck_assert_int_ge(h.granted, 0);
+	ck_assert_int_eq((int64_t)attr->data, h.granted);
+	ck_assert_ptr_nonnull(h.file->default_async);
+}
+END_TEST
+
+START_TEST(test_port_event_reaches_every_async_file)
+{
+	struct ib_uverbs_async_event_desc event = {};
+	struct ib_uverbs_get_context_resp resp;
+
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	h.dev->ib.event_handler(&h.dev->ib, IBV_EVENT_PORT_ERR, 1);
+	ck_assert_int_eq(read(h.granted, &event, sizeof(event)), sizeof(event));
+	ck_assert_uint_eq(event.element, 1);
+	ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ERR);
+}
+END_TEST
+
+START_TEST(test_comp_channel_without_granting_is_eopnotsupp)
+{
+	struct ib_uverbs_create_comp_channel_resp resp = {};
+	struct ib_uverbs_create_comp_channel cmd = {};
+	struct ib_uverbs_get_context_resp context;
+
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	h.refuse_grant = EPERM;
+	ck_assert_int_eq(WRITE(&h, CREATE_COMP_CHANNEL, &cmd, &resp), -EOPNOTSUPP);
+	h.refuse_grant = 0;
+	ck_assert_int_eq(WRITE(&h, CREATE_COMP_CHANNEL, &cmd, &resp), 0);
+	ck_assert_int_eq(resp.fd, h.granted);
+}
+END_TEST
+
+START_TEST(test_close_hangs_up_the_channel_and_not_the_async_file)
+{
+	struct ib_uverbs_create_comp_channel_resp resp = {};
+	struct ib_uverbs_create_comp_channel cmd = {};
+	struct ib_uverbs_get_context_resp context;
+	char c[16];
+
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(WRITE(&h, CREATE_COMP_CHANNEL, &cmd, &resp), 0);
+	harness_close_file(&h);
+	ck_assert_int_eq(read(resp.fd, c, sizeof(c)), 0);
+}
+END_TEST
+
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_query_device_before_get_context_is_einval)
+{
+	struct ib_uverbs_query_device_resp resp;
+	struct ib_uverbs_query_device cmd = {};
+
+	ck_assert_int_eq(WRITE(&h, QUERY_DEVICE, &cmd, &resp), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_query_device_both_ways_agree)
+{
+	struct ib_uverbs_ex_query_device_resp ex;
+	struct ib_uverbs_ex_query_device cmd_ex = {};
+	struct ib_uverbs_query_device_resp resp;
+	struct ib_uverbs_query_device cmd = {};
+	struct ib_uverbs_get_context_resp context;
+	unsigned int a, b, c;
+
+	memset(&ex, 0xff, sizeof(ex));
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(WRITE(&h, QUERY_DEVICE, &cmd, &resp), 0);
+	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd_ex, &ex), 0);
+	ck_assert_mem_eq(&resp, &ex.base, sizeof(resp));
+	ck_assert_uint_eq(ex.response_length, sizeof(ex));
+	ck_assert_uint_eq(ex.comp_mask, 0);
+	ck_assert_uint_eq(resp.node_guid, h.config.node_guid);
+	ck_assert_uint_eq(resp.phys_port_cnt, h.config.num_ports);
+	ck_assert_uint_eq(resp.max_qp, h.config.limits.max_qp);
+	ck_assert_int_eq(sscanf(h.config.fw_ver, "%u.%u.%u", &a, &b, &c), 3);
+	ck_assert_uint_eq(resp.fw_ver, (uint64_t)a << 32 | b << 16 | c);
+}
+END_TEST
+
+START_TEST(test_query_device_ex_refuses_comp_mask_and_reserved)
+{
+	struct ib_uverbs_ex_query_device cmd = { .comp_mask = 1 };
+	struct ib_uverbs_ex_query_device_resp resp;
+	struct ib_uverbs_get_context_resp context;
+
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd, &resp), -EINVAL);
+	cmd = (struct ib_uverbs_ex_query_device){ .reserved = 1 };
+	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd, &resp), -EINVAL);
+}
+END_TEST
+
+/* An old client gives less room: it gets the beginning, and response_length says how much. */
+START_TEST(test_query_device_ex_is_cut_to_the_clients_room)
+{
+	struct ib_uverbs_ex_query_device cmd = {};
+	struct ib_uverbs_get_context_resp context;
+	struct {
+		struct ib_uverbs_ex_query_device_resp resp;
+		uint64_t behind;
+	} out;
+	size_t room = offsetof(struct ib_uverbs_ex_query_device_resp, odp_caps);
+
+	memset(&out, 0xee, sizeof(out));
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(harness_write_ex(&h, IB_USER_VERBS_EX_CMD_QUERY_DEVICE, &cmd, sizeof(cmd), &out, room), 0);
+	ck_assert_uint_eq(out.resp.response_length, room);
+	ck_assert_uint_eq(((uint8_t *)&out)[room], 0xee);
+}
+END_TEST
+
+static int query_port_ioctl(uint64_t port, struct ib_uverbs_query_port_resp_ex *resp)
+{
+	struct harness_tree tree = {};
+
+	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
+	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, resp, sizeof(*resp));
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree);
+}
+
+START_TEST(test_port_01_both_ways_agree_and_refuse_other_ports)
+{
+	struct ib_uverbs_query_port cmd = { .port_num = 1 };
+	struct ib_uverbs_query_port_resp_ex ex;
+	struct ib_uverbs_query_port_resp resp;
+	struct ib_uverbs_get_context_resp context;
+
+	ck_assert_int_eq(query_port_ioctl(1, &ex), -EINVAL);
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), 0);
+	ck_assert_int_eq(query_port_ioctl(1, &ex), 0);
+	ck_assert_mem_eq(&resp, &ex.legacy_resp, sizeof(resp));
+	ck_assert_uint_eq(resp.lid, h.config.ports[0].lid);
+	ck_assert_uint_eq(resp.link_layer, h.config.ports[0].link_layer);
+	ck_assert_uint_eq(resp.state, IBV_PORT_ACTIVE);
+	for (unsigned int port = 0; port < 256; port++) {
+		int err = port >= 1 && port <= h.config.num_ports ? 0 : -EINVAL;
+
+		cmd.port_num = port;
+		ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), err);
+		ck_assert_int_eq(query_port_ioctl(port, &ex), err);
+	}
+	/* Not taken for port 1. */
+	ck_assert_int_eq(query_port_ioctl(257, &ex), -EINVAL);
+	ck_assert_int_eq(query_port_ioctl((1ULL << 32) + 1, &ex), -EINVAL);
+}
+END_TEST
+
+static int backend_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->flags = IBV_QPF_GRH_REQUIRED;
+	attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS | IBV_PORT_CM_SUP;
+	attr->port_cap_flags2 = 0x1234;
+	return 0;
+}
+
+START_TEST(test_port_01_flags_reach_the_client)
+{
+	struct ib_uverbs_get_context_resp context;
+	struct ib_uverbs_query_port_resp_ex ex;
+
+	h.ops.query_port = backend_query_port;
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(query_port_ioctl(1, &ex), 0);
+	ck_assert_uint_eq(ex.legacy_resp.flags, IB_UVERBS_QPF_GRH_REQUIRED);
+	ck_assert_uint_eq(ex.legacy_resp.port_cap_flags, IB_UVERBS_PCF_IP_BASED_GIDS | IB_UVERBS_PCF_CM_SUP);
+	ck_assert_uint_eq(ex.port_cap_flags2, 0x1234);
+}
+END_TEST
+
+/* ---- GIDs -------------------------------------------------------------------------------------------------------- */
+
+static int query_gid_table(uint64_t entry_size, uint32_t flags, void *entries, uint16_t len, uint64_t *num)
+{
+	struct harness_tree tree = {};
+
+	tree_const(&tree, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, entry_size);
+	tree_in(&tree, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags, sizeof(flags));
+	tree_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, entries, len);
+	tree_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, num, sizeof(*num));
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE, &tree);
+}
+
+/* Three valid slots of five: 0, 2 and 4. */
+static int backend_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry)
+{
+	if (index >= 5)
+		return -EINVAL;
+	if (index % 2)
+		return -ENODATA;
+	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = port, .gid_type = IBV_GID_TYPE_ROCE_V2 };
+	entry->gid.global.interface_id = index + 100;
+	return 0;
+}
+
+START_TEST(test_gid_01_table)
+{
+	struct ib_uverbs_get_context_resp context;
+	struct ib_uverbs_gid_entry entries[8];
+	uint8_t wide[3 * 40], narrow[3 * 16];
+	uint64_t num = 0;
+
+	h.ops.query_gid = backend_query_gid;
+	/* The attributes are checked before the context. */
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 1, entries, sizeof(entries), &num), -EINVAL);
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, sizeof(entries), &num), -EINVAL);
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 1, entries, sizeof(entries), &num), -EINVAL);
+	ck_assert_int_eq(query_gid_table(0, 0, entries, sizeof(entries), &num), -EINVAL);
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, 33, &num), -EINVAL);
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, 0, &num), -EINVAL);
+	ck_assert_int_eq(query_gid_table(1ULL << 40, 0, entries, sizeof(entries), &num), -EINVAL);
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, 2 * sizeof(entries[0]), &num), -EINVAL);
+
+	memset(entries, 0xee, sizeof(entries));
+	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, sizeof(entries), &num), 0);
+	ck_assert_uint_eq(num, 3);
+	ck_assert_uint_eq(entries[2].gid_index, 4);
+	ck_assert_uint_eq(entries[2].gid_type, IB_UVERBS_GID_TYPE_ROCE_V2);
+	ck_assert_uint_eq(((uint8_t *)&entries[3])[0], 0xee);
+
+	memset(wide, 0xee, sizeof(wide));
+	ck_assert_int_eq(query_gid_table(40, 0, wide, sizeof(wide), &num), 0);
+	ck_assert_mem_eq(wide + 40, &entries[1], sizeof(entries[1]));
+	ck_assert_uint_eq(wide[40 + 32], 0);
+	ck_assert_int_eq(query_gid_table(16, 0, narrow, sizeof(narrow), &num), 0);
+	ck_assert_mem_eq(narrow + 32, &entries[2], 16);
+}
+END_TEST
+
+static int query_gid_entry(uint64_t port, uint64_t index, uint32_t flags, struct ib_uverbs_gid_entry *entry)
+{
+	struct harness_tree tree = {};
+
+	tree_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port);
+	tree_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, index);
+	tree_in(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags, sizeof(flags));
+	tree_out(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry, sizeof(*entry));
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, &tree);
+}
+
+START_TEST(test_gid_02_entry)
+{
+	struct ib_uverbs_get_context_resp context;
+	struct ib_uverbs_gid_entry entry = {};
+
+	h.ops.query_gid = backend_query_gid;
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(query_gid_entry(1, 2, 0, &entry), 0);
+	ck_assert_uint_eq(entry.gid_index, 2);
+	ck_assert_uint_eq(entry.port_num, 1);
+	ck_assert_int_eq(query_gid_entry(1, 1, 0, &entry), -ENODATA);
+	ck_assert_int_eq(query_gid_entry(1, 5, 0, &entry), -EINVAL);
+	ck_assert_int_eq(query_gid_entry(0, 2, 0, &entry), -EINVAL);
+	ck_assert_int_eq(query_gid_entry(h.config.num_ports + 1, 1, 0, &entry), -EINVAL);
+	ck_assert_int_eq(query_gid_entry((1ULL << 32) + 1, 2, 0, &entry), -EINVAL);
+	ck_assert_int_eq(query_gid_entry(1, 2, 1, &entry), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_query_context_is_the_drivers_and_ours_have_none)
+{
+	struct harness_tree tree = {}, again = {};
+	struct ib_uverbs_get_context_resp context;
+
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, &tree), -EINVAL);
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, &again), -EOPNOTSUPP);
+}
+END_TEST
+
+TEST_LIST(
+	test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_without_granting_answers_minus_2,
+	test_get_context_with_no_fd_left_can_be_repeated, test_context_01_create_before_get_context_is_einval,
+	test_context_02_lookup_before_get_context_is_enoent,
+	test_context_03_second_get_context_is_einval_after_its_answer,
+	test_get_context_with_a_bad_pointer_leaves_no_context, test_context_06_ioctl_get_context_makes_no_async_fd,
+	test_async_event_alloc_writes_the_fd_into_its_attribute, test_port_event_reaches_every_async_file,
+	test_comp_channel_without_granting_is_eopnotsupp, test_close_hangs_up_the_channel_and_not_the_async_file,
+	test_query_device_before_get_context_is_einval, test_query_device_both_ways_agree,
+	test_query_device_ex_refuses_comp_mask_and_reserved, test_query_device_ex_is_cut_to_the_clients_room,
+	test_port_01_both_ways_agree_and_refuse_other_ports, test_port_01_flags_reach_the_client, test_gid_01_table,
+	test_gid_02_entry, test_query_context_is_the_drivers_and_ours_have_none)

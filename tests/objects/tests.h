@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What every test program of this folder begins with: a fresh null device for each test, and main(). */
+#ifndef UVD_OBJECTS_TESTS_H
+#define UVD_OBJECTS_TESTS_H
+
+#include <check.h>
+#include "harness.h"
+
+/* An address that no client has. */
+#define BAD ((void *)0x10)
+
+static struct harness h;
+
+static void setup(void)
+{
+	harness_open(&h);
+}
+
+static void teardown(void)
+{
+	harness_close(&h);
+}
+
+/* The whole program: its tests, in order. */
+#define TEST_LIST(...)                                                                   \
+	int main(void)                                                                   \
+	{                                                                                \
+		const TTest *const tests[] = { __VA_ARGS__ };                            \
+		Suite *suite = suite_create(__FILE__);                                   \
+		TCase *tc = tcase_create("all");                                         \
+		SRunner *runner;                                                         \
+		int failed;                                                              \
+											 \
+		tcase_add_checked_fixture(tc, setup, teardown);                          \
+		tcase_set_timeout(tc, 30);                                               \
+		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)            \
+			tcase_add_test(tc, tests[i]);                                    \
+		suite_add_tcase(suite, tc);                                              \
+		runner = srunner_create(suite);                                          \
+		srunner_run_all(runner, CK_ENV);                                         \
+		failed = srunner_ntests_failed(runner);                                  \
+		srunner_free(runner);                                                    \
+		return failed ? 1 : 0;                                                   \
+	}
+
+#endif
