@@ -11,6 +11,8 @@ static const struct {
 	const char *what;
 } commands[] = {
 	{ "run", uvd_cmd_run, "run a program with a device of its own, without root" },
+	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
+	{ "status", uvd_cmd_status, "what the daemon serves" },
 };
 
 static int usage(FILE *to, int status)

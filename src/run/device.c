@@ -83,11 +83,6 @@ long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsi
 	return err ? err : answer_fd(tree, fd, 0, flags);
 }
 
-static bool may_write(struct uvd_run_tree *tree, const struct uvd_run_file *f, const struct uvd_run_slot *s)
-{
-	return uvd_opener_is(&f->opener, &tree->call.caller, s->fsuid, s->fsgid);
-}
-
 static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size)
 {
 	tree->call.file = f->file;
@@ -154,7 +149,7 @@ static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct 
 	case UVD_RUN_WRITEV:
 		if (f->mode == O_RDONLY)
 			return -EBADF;
-		if (!may_write(tree, f, s))
+		if (!uvd_run_caller_opened(tree, s, f))
 			return -EACCES;
 		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size) : do_writev(tree, f, args);
 	case UVD_RUN_DUP:

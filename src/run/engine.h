@@ -30,10 +30,11 @@ struct uvd_run_slot {
 	uid_t fsuid;
 	gid_t fsgid;
 	bool ids_stale; /* a call that may have changed the ids was seen */
+	uint64_t opener_of; /* this thread has been found to be the opener of the file with this serial number; 0: none */
 	unsigned int used; /* when */
 };
 
-enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4 };
+enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4, UVD_RUN_EXECS = 32 };
 
 /* A process tree under one filter, served by one thread. */
 struct uvd_run_tree {
@@ -48,6 +49,10 @@ struct uvd_run_tree {
 	const struct uvd_mem_ops *mem;
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
 	unsigned int clock; /* of slots */
+	uint64_t good_until; /* CLOCK_MONOTONIC, ns: until then the caller's id cannot be another's */
+	bool many_pids;
+	pid_t execs[UVD_RUN_EXECS]; /* threads that may be within exec */
+	int num_execs;
 	pid_t last; /* the thread that called last */
 	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
 	pthread_t thread;
@@ -78,6 +83,12 @@ bool uvd_run_caller(struct uvd_run_tree *tree);
  * slot is good until the next look-up.
  */
 struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct uvd_run_inode *inode);
+/* A call has just come in. */
+void uvd_run_caller_waits(struct uvd_run_tree *tree);
+/* May it write()? Only in the process that opened the file, with its ids, and not after exec. */
+bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f);
+/* The calling thread is about to exec. */
+void uvd_run_caller_exec(struct uvd_run_tree *tree);
 /* The calling thread may be about to change its ids. */
 void uvd_run_caller_setid(struct uvd_run_tree *tree);
 /* Is it still there, and what we opened for it really its own? */

@@ -180,6 +180,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 		return *fd;
 	}
 	pthread_mutex_lock(&files->lock);
+	f->serial = ++files->serial;
 	list = bucket(files, f->inode.ino);
 	f->next = *list;
 	*list = f;

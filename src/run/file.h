@@ -27,6 +27,7 @@ struct uvd_run_file {
 	struct uvd_file *file;
 	struct uvd_opener opener;
 	struct uvd_run_inode inode;
+	uint64_t serial; /* from 1: no two files have the same, ever */
 	unsigned int number; /* of the device: uverbsN */
 	int mode; /* O_ACCMODE part of the open's flags */
 	int memfd; /* ours; what the client has is a second open of it. Queues that it shall map are mapped from here. */
@@ -41,6 +42,7 @@ struct uvd_run_files {
 	pthread_mutex_t lock; /* all below, and refs */
 	struct uvd_run_file *hash[UVD_RUN_FILE_HASH];
 	struct uvd_run_file *closing; /* something of theirs was closed: the last of it? */
+	uint64_t serial; /* of the last file */
 	int inotify; /* to be polled: uvd_run_files_closed() */
 };
 

@@ -6,7 +6,7 @@
  * What needs no trap, although it makes device fds: dup2() and dup3(). The program names the new number, and the engine
  * knows a file by its inode, asked anew for every call. A duplicate outside the windows keeps ioctl() and mmap(); a write()
  * there fails with EPERM, because the file can neither grow nor be written but at its end (file.c). dup() and F_DUPFD are
- * trapped so that the duplicate gets a number in the windows. The calls that change credentials are let pass, but seen:
+ * trapped so that the duplicate gets a number in the windows. The calls that change credentials, exec included, are let pass, but seen:
  * write() by other credentials than the opener's is refused.
  */
 #include <errno.h>
@@ -59,7 +59,8 @@ static int trap_all(scmp_filter_ctx ctx)
 	static const char *const names[] = {
 		"openat2", "stat", "lstat", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
 		"getxattr", "lgetxattr", "listxattr", "llistxattr", /* `ls -l` */
-		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid", NULL,
+		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
+		"execve", "execveat", NULL,
 	};
 	int err = 0;
 

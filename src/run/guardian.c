@@ -47,7 +47,7 @@ static long answer(const struct seccomp_notif *n)
 	struct uvd_run_args args;
 
 	uvd_run_decode(&n->data, &args);
-	if (args.op == UVD_RUN_SETID)
+	if (args.op == UVD_RUN_SETID || args.op == UVD_RUN_EXEC)
 		return UVD_RUN_CONTINUE;
 	if (args.op == UVD_RUN_OPEN) {
 		uvd_run_resolve(&c, "", &args, &target);

@@ -60,6 +60,10 @@ static void decode_path_call(int nr, const __u64 *a, struct uvd_run_args *args)
 	case SYS_llistxattr:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_XATTR, .fd = AT_FDCWD, .path = a[0] };
 		break;
+	case SYS_execve:
+	case SYS_execveat:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_EXEC };
+		break;
 	default:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_SETID };
 		break;

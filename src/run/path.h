@@ -23,6 +23,7 @@ enum uvd_run_op {
 	UVD_RUN_IOCTL,
 	UVD_RUN_DUP,
 	UVD_RUN_SETID,
+	UVD_RUN_EXEC,
 };
 
 /* A trapped call, one form for all that do the same. */

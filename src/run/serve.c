@@ -43,6 +43,9 @@ static long answer(struct uvd_run_tree *tree)
 	case UVD_RUN_SETID:
 		uvd_run_caller_setid(tree);
 		return UVD_RUN_CONTINUE;
+	case UVD_RUN_EXEC:
+		uvd_run_caller_exec(tree);
+		return UVD_RUN_CONTINUE;
 	case UVD_RUN_WRITE:
 	case UVD_RUN_WRITEV:
 	case UVD_RUN_IOCTL:
@@ -61,6 +64,7 @@ static void serve_one(struct uvd_run_tree *tree)
 
 	if (uvd_run_recv(tree->listener, tree->notif))
 		return; /* a signal that ends us, or a caller that was killed before we came */
+	uvd_run_caller_waits(tree);
 	tid = tree->notif->n.pid;
 	result = answer(tree);
 	if (result != UVD_RUN_ANSWERED) {

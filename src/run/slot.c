@@ -9,14 +9,50 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "run/engine.h"
 #include "run/link.h"
 
+/*
+ * Thread ids are given out in turn, so the id of a thread that was killed is not used again before thousands of others have
+ * been. For so short a time after the call came in, what answers to its id is the caller or nobody.
+ */
+enum { ID_IS_GOOD_NS = 200000, ENOUGH_PIDS = 32768 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void exec_over(struct uvd_run_tree *tree)
+{
+	for (int i = 0; i < UVD_RUN_EXECS; i++)
+		if (tree->execs[i] == (pid_t)tree->notif->n.pid) {
+			tree->execs[i] = 0;
+			tree->num_execs--;
+		}
+}
+
+void uvd_run_caller_waits(struct uvd_run_tree *tree)
+{
+	if (tree->num_execs)
+		exec_over(tree);
+	tree->good_until = tree->many_pids ? now_ns() + ID_IS_GOOD_NS : 0;
+}
+
 bool uvd_run_caller_valid(struct uvd_run_tree *tree)
 {
 	return uvd_run_valid(tree->listener, tree->notif->n.id);
+}
+
+static bool id_is_good(struct uvd_run_tree *tree)
+{
+	return now_ns() < tree->good_until || uvd_run_caller_valid(tree);
 }
 
 /* ---- memory and /proc, each checked to be the caller's own ------------------------------------------------------- */
@@ -32,7 +68,7 @@ static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t le
 	struct uvd_run_tree *tree = tree_of(c);
 	int err = tree->mem->read(c, dst, src, len);
 
-	return err ? err : uvd_run_caller_valid(tree) ? 0 : -EFAULT;
+	return err ? err : id_is_good(tree) ? 0 : -EFAULT;
 }
 
 /* Before: the caller sleeps until we answer, and only being killed wakes it. */
@@ -40,14 +76,14 @@ static int checked_write(struct uvd_caller *c, uint64_t dst, const void *src, si
 {
 	struct uvd_run_tree *tree = tree_of(c);
 
-	return uvd_run_caller_valid(tree) ? tree->mem->write(c, dst, src, len) : -EFAULT;
+	return id_is_good(tree) ? tree->mem->write(c, dst, src, len) : -EFAULT;
 }
 
 static int checked_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
 	struct uvd_run_tree *tree = tree_of(c);
 
-	return uvd_run_caller_valid(tree) ? tree->mem->writev(c, v, n) : -EFAULT;
+	return id_is_good(tree) ? tree->mem->writev(c, v, n) : -EFAULT;
 }
 
 static const struct uvd_mem_ops checked_ops = {
@@ -64,15 +100,29 @@ static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int 
 		fd = uvd_run_agent_open(tree->agent, tid, name, flags);
 	else
 		fd = uvd_proc_local.open(&uvd_proc_local, tid, name, flags);
-	if (fd >= 0 && !uvd_run_caller_valid(tree)) {
+	if (fd >= 0 && !id_is_good(tree)) {
 		close(fd);
 		return -ESRCH;
 	}
 	return fd;
 }
 
+static bool have_many_pids(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
+	int max = 0;
+
+	if (!f)
+		return false;
+	if (fscanf(f, "%d", &max) != 1)
+		max = 0;
+	fclose(f);
+	return max >= ENOUGH_PIDS;
+}
+
 void uvd_run_callers_init(struct uvd_run_tree *tree)
 {
+	tree->many_pids = have_many_pids();
 	tree->proc.open = checked_open;
 	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
 	tree->call.caller.mem = &checked_ops;
@@ -116,6 +166,7 @@ static int slot_ids(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	s->fsuid = id.fsuid;
 	s->fsgid = id.fsgid;
 	s->ids_stale = false;
+	s->opener_of = 0;
 	return 0;
 }
 
@@ -200,6 +251,35 @@ struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct
 	s->used = ++tree->clock;
 	set_caller(tree, s->tgid, s->memfd);
 	return s;
+}
+
+/*
+ * Which address space the thread is in, once asked, stays true until it calls exec: so that is trapped. From then on until
+ * the same thread calls again nobody knows on which side of its exec a call of its process is, and all are asked.
+ */
+void uvd_run_caller_exec(struct uvd_run_tree *tree)
+{
+	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
+		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
+			tree->slots[i][j].opener_of = 0;
+	for (int i = 0; i < UVD_RUN_EXECS; i++)
+		if (!tree->execs[i]) {
+			tree->execs[i] = tree->notif->n.pid;
+			tree->num_execs++;
+			return;
+		}
+	tree->num_execs = INT_MAX / 2; /* too many to know when all are over */
+}
+
+bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f)
+{
+	if (s->opener_of == f->serial)
+		return true;
+	if (!uvd_opener_is(&f->opener, &tree->call.caller, s->fsuid, s->fsgid))
+		return false;
+	if (!tree->num_execs)
+		s->opener_of = f->serial;
+	return true;
 }
 
 void uvd_run_caller_setid(struct uvd_run_tree *tree)
