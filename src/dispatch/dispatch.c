@@ -95,8 +95,8 @@ static int write_number(struct uvd_req *req, int64_t number)
 {
 	const struct uvd_grant *g = &req->grant;
 	int32_t narrow = number;
-	int err = g->wide ? uvd_caller_write(req->caller, g->addr, &number, sizeof(number)) :
-			    uvd_caller_write(req->caller, g->addr, &narrow, sizeof(narrow));
+	int err = g->wide ? uvd_caller_write(req->caller, g->addr, &number, sizeof(number))
+			  : uvd_caller_write(req->caller, g->addr, &narrow, sizeof(narrow));
 
 	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
 }

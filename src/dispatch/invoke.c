@@ -26,7 +26,8 @@ static int read_core_in(struct uvd_req *req, const struct uvd_attr *attr)
 
 int uvd_step_invoke_write(struct uvd_req *req)
 {
-	const struct uvd_attr *in = uvd_attr_get(req, UVERBS_ATTR_CORE_IN), *out = uvd_attr_get(req, UVERBS_ATTR_CORE_OUT);
+	const struct uvd_attr *in = uvd_attr_get(req, UVERBS_ATTR_CORE_IN),
+			      *out = uvd_attr_get(req, UVERBS_ATTR_CORE_OUT);
 	const struct uvd_tree_write *write;
 	const struct uvd_write_row *row;
 	uint64_t command;

@@ -62,7 +62,8 @@ static int find_method(struct uvd_req *req, const hdr_t *hdr)
 /* ---- one attribute ----------------------------------------------------------------------------------------------- */
 
 /* What the client sent beyond what is known: zeros are no information. A tail that cannot be read is not zero. */
-static int check_tail(struct uvd_req *req, const struct uvd_attr_row *row, const struct ib_uverbs_attr *ua, uint8_t *copy)
+static int check_tail(struct uvd_req *req, const struct uvd_attr_row *row, const struct ib_uverbs_attr *ua,
+		      uint8_t *copy)
 {
 	const size_t tail = ua->len - row->len;
 	uint8_t chunk[256];

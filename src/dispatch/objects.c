@@ -148,7 +148,11 @@ void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr,
 {
 	req->has_grant = true;
 	req->grant = (struct uvd_grant){
-		.uobj = uobj, .file = uobj->event_file, .addr = addr, .wide = wide, .may_fall_back = may_fall_back,
+		.uobj = uobj,
+		.file = uobj->event_file,
+		.addr = addr,
+		.wide = wide,
+		.may_fall_back = may_fall_back,
 	};
 }
 

@@ -72,7 +72,8 @@ static int vec_flags(struct uvd_req *req, struct vec *vec)
 
 			req->uattrs[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
 			err = vec_add(req, vec,
-				      req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, flags),
+				      req->user_attrs + i * sizeof(*req->uattrs) +
+					      offsetof(struct ib_uverbs_attr, flags),
 				      &req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
 		}
 		req->written[word] = 0;

@@ -90,7 +90,8 @@ static void *slot_of(void *tables[], uint16_t *counts, size_t size, uint16_t id,
 
 static int conflict(const struct merge *m, const char *what, const char *name, const char *owner)
 {
-	uvd_logf(m->log, UVD_ERR, "%s %s is both '%s' and '%s': one of them cannot be loaded", what, name, owner, m->owner);
+	uvd_logf(m->log, UVD_ERR, "%s %s is both '%s' and '%s': one of them cannot be loaded", what, name, owner,
+		 m->owner);
 	return -EEXIST;
 }
 
@@ -218,7 +219,8 @@ static bool callable(const struct uvd_tree *tree, const struct uvd_tree_method *
 
 			if (!row || !(row->flags & UVD_MANDATORY) || row->object == ANY_OBJECT)
 				continue;
-			if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD || row->type == UVD_ATTR_IDRS_ARRAY) &&
+			if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD ||
+			     row->type == UVD_ATTR_IDRS_ARRAY) &&
 			    !uvd_tree_object(tree, row->object))
 				return false;
 		}
@@ -300,7 +302,8 @@ static int finish(const struct merge *m)
 	return err;
 }
 
-struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, uint16_t driver_id, struct uvd_log *log, int *err)
+struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, uint16_t driver_id, struct uvd_log *log,
+			      int *err)
 {
 	struct merge m = { .tree = uvd_zalloc(sizeof(*m.tree)), .log = log };
 

@@ -115,7 +115,8 @@ static int verify(struct uvd_req *req, struct command *cmd)
 static void fill_ex(struct uvd_req *req, const struct command *cmd)
 {
 	req->core_in = (struct uvd_in){ .buf = cmd->buf + EX_HDR, .len = cmd->hdr.in_words * 8UL };
-	req->uhw_in = (struct uvd_in){ .buf = req->core_in.buf + req->core_in.len, .len = cmd->ex.provider_in_words * 8UL };
+	req->uhw_in =
+		(struct uvd_in){ .buf = req->core_in.buf + req->core_in.len, .len = cmd->ex.provider_in_words * 8UL };
 	req->core_out.addr = cmd->ex.response;
 	req->core_out.len = cmd->hdr.out_words * 8UL;
 	req->uhw_out.addr = cmd->ex.response + req->core_out.len;

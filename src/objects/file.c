@@ -146,8 +146,9 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
 			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uobj->event_file &&
 			    uvd_event_file_post(uobj->event_file, &desc))
-				uvd_log_limited(dev->engine->log, UVD_INFO, "%s: an open file missed event %d of port %u",
-						dev->config.ibdev, type, port);
+				uvd_log_limited(dev->engine->log, UVD_INFO,
+						"%s: an open file missed event %d of port %u", dev->config.ibdev, type,
+						port);
 		pthread_mutex_unlock(&file->lock);
 	}
 	pthread_mutex_unlock(&dev->lock);

@@ -33,7 +33,9 @@ static int try_lock(struct uvd_uobject *uobj, enum uvd_access access)
 
 	if (access == UVD_ACCESS_WRITE)
 		return atomic_compare_exchange_strong_explicit(&uobj->usecnt, &users, -1, memory_order_acquire,
-							       memory_order_relaxed) ? 0 : -EBUSY;
+							       memory_order_relaxed)
+			       ? 0
+			       : -EBUSY;
 	if (access != UVD_ACCESS_READ)
 		return 0;
 	users = atomic_load_explicit(&uobj->usecnt, memory_order_relaxed);
