@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The ABI's rules as a client sees them, against the node $UVERBS_NODE: the kernel's or ours. Each test runs in a process
+ * of its own (CK_FORK), so one that hangs is one failure. CK_RUN_CASE picks a case.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include "abi.h"
+
+int main(int argc, char **argv)
+{
+	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr, case_event,
+				    case_cq,	case_qp,      case_regression, case_data };
+	Suite *suite = suite_create("abi");
+	SRunner *runner;
+	int failed;
+
+	uv_exec_main(argc, argv);
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(cases); i++) {
+		TCase *tc = cases[i]();
+
+		tcase_set_timeout(tc, 20);
+		suite_add_tcase(suite, tc);
+	}
+	printf("%s: %s, served by %s\n", uv_node(), target()->name,
+	       target()->where & ON_KERNEL ? "the kernel" : target()->where & ON_CUSE ? "CUSE" : "uverbsctl run");
+	fflush(stdout);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

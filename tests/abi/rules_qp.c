@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Queue pairs: creation, the state machine, work requests. */
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include "abi.h"
+
+enum { RAW_PACKET = 8, XRC_INI = 9, XRC_TGT = 10, UC = 3, UD = 4, QKEY_PRIVILEGED = 1u << 31 };
+
+static int create_type(const struct bed *bed, enum uv_front front, uint8_t type, uint32_t flags)
+{
+	struct uv_qp_attr attr = uv_qp_attr(bed->pd, bed->cq);
+	struct uv_qp qp;
+
+	attr.type = type;
+	attr.create_flags = flags;
+	return uv_create_qp(bed->fd, front, &attr, &qp);
+}
+
+struct unprivileged {
+	enum uv_front front;
+	uint32_t type, flags, mask, qkey;
+};
+
+static int create_unprivileged(void *arg)
+{
+	struct unprivileged *u = arg;
+	struct bed bed = make_bed();
+
+	return create_type(&bed, u->front, u->type, u->flags);
+}
+
+START_TEST(test_qp_01_raw_packet_without_cap_net_raw_is_eperm)
+{
+	struct unprivileged u = { _i, RAW_PACKET };
+
+	target();
+	expect(uv_as_nobody(1 << 20, create_unprivileged, &u), EPERM);
+}
+END_TEST
+
+START_TEST(test_qp_02_unknown_type_is_einval)
+{
+	static const uint8_t types[] = { 0, 1, 5, 6, 7, 11, 100, 254 };
+	struct bed bed = make_bed();
+
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(types); i++)
+		expect(create_type(&bed, _i, types[i], 0), EINVAL);
+	ck_assert_uint_eq(next_handle(bed.fd), 3);
+}
+END_TEST
+
+START_TEST(test_qp_04_xrc_target_without_its_domain_is_einval)
+{
+	struct uv_qp_attr attr;
+	struct bed bed = make_bed();
+	struct uv_qp qp;
+
+	expect(create_type(&bed, _i, XRC_TGT, 0), EINVAL); /* the PD is looked up as an XRCD */
+	attr = uv_qp_attr(77, bed.cq);
+	attr.type = XRC_TGT;
+	expect(uv_create_qp(bed.fd, _i, &attr, &qp), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_06_create_flags)
+{
+	struct bed bed = make_bed();
+
+	expect(create_type(&bed, _i, IBV_QPT_RC, 1), EINVAL);
+	expect(create_type(&bed, _i, IBV_QPT_RC, 1u << 31), EINVAL);
+	/* A flag that there is and this driver does not know; by ioctl it is for other types only. */
+	expect(create_type(&bed, _i, IBV_QPT_RC, 1 << 1), _i == UV_METHOD ? EINVAL : EOPNOTSUPP);
+	ck_assert_uint_eq(next_handle(bed.fd), 3);
+}
+END_TEST
+
+START_TEST(test_qp_06_source_qpn_without_cap_net_raw_is_eperm)
+{
+	struct unprivileged u = { _i, IBV_QPT_RC, 1 << 10 };
+
+	target();
+	expect(uv_as_nobody(1 << 20, create_unprivileged, &u), EPERM);
+}
+END_TEST
+
+START_TEST(test_qp_07_extended_comp_mask_or_reserved_is_einval)
+{
+	struct bed bed = make_bed();
+	struct ib_uverbs_ex_create_qp in = {
+		.pd_handle = bed.pd, .send_cq_handle = bed.cq, .recv_cq_handle = bed.cq, .max_send_wr = 1,
+		.max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = IBV_QPT_RC, .comp_mask = 2,
+	};
+	struct ib_uverbs_ex_create_qp_resp resp;
+	uint8_t uhw_out[64];
+	struct uv_cmd cmd = { UV_EX(CREATE_QP), &in, sizeof(in), &resp, sizeof(resp), NULL, 0, uhw_out,
+			      uv_room.create_qp };
+
+	expect(uv_cmd(bed.fd, _i, &cmd), EINVAL);
+	in.comp_mask = 1u << 31;
+	expect(uv_cmd(bed.fd, _i, &cmd), EINVAL);
+	in.comp_mask = 0;
+	in.reserved = 1;
+	expect(uv_cmd(bed.fd, _i, &cmd), EINVAL);
+	in.reserved = 0;
+	expect_ok(uv_cmd(bed.fd, _i, &cmd));
+}
+END_TEST
+
+START_TEST(test_qp_08_method_flags_are_for_some_types_only)
+{
+	struct bed bed = make_bed();
+
+	expect(create_type(&bed, UV_METHOD, IBV_QPT_RC, IB_UVERBS_QP_CREATE_BLOCK_MULTICAST_LOOPBACK), EINVAL);
+	expect(create_type(&bed, UV_METHOD, IBV_QPT_RC, IB_UVERBS_QP_CREATE_SCATTER_FCS), EINVAL);
+	expect(create_type(&bed, UV_METHOD, UD, IB_UVERBS_QP_CREATE_SCATTER_FCS), EINVAL);
+	expect(create_type(&bed, UV_METHOD, UD, IB_UVERBS_QP_CREATE_CVLAN_STRIPPING), EINVAL);
+	expect_ok(create_type(&bed, UV_METHOD, IBV_QPT_RC, IB_UVERBS_QP_CREATE_SQ_SIG_ALL));
+	expect(create_type(&bed, UV_METHOD, IBV_QPT_RC, 1 << 20), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_09_unknown_mask_bits_are_eopnotsupp_before_the_handle)
+{
+	struct ib_uverbs_modify_qp attr = { .qp_handle = 77 };
+	int fd = open_context(NULL);
+
+	for (int bit = 21; bit < 32; bit++) {
+		int err = bit == 25 && uv_front_ex(_i) ? ENOENT : EOPNOTSUPP; /* RATE_LIMIT is the extended one's */
+
+		attr.attr_mask = 1u << bit;
+		expect(uv_modify_qp(fd, _i, &attr), err);
+	}
+}
+END_TEST
+
+START_TEST(test_qp_10_modify_checks_ports_and_states)
+{
+	struct bed bed = make_bed();
+	struct ib_uverbs_modify_qp good = { .qp_handle = bed.qp.handle, .qp_state = IBV_QPS_INIT, .port_num = 1,
+					    .attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
+							 IBV_QP_PORT },
+				   a = good;
+
+	a.port_num = 0;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	a.port_num = 99;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	a = good;
+	a.qp_state = 7;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	a = good;
+	a.attr_mask |= IBV_QP_CUR_STATE;
+	a.cur_qp_state = 7;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	expect_ok(uv_modify_qp(bed.fd, _i, &good));
+	a = good;
+	a.attr_mask = IBV_QP_STATE | IBV_QP_ALT_PATH;
+	a.alt_port_num = a.alt_dest.port_num = 99;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	a.alt_port_num = 1;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	a.attr_mask = IBV_QP_AV;
+	a.dest.port_num = 99;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+	a.attr_mask = IBV_QP_AV | IBV_QP_PORT;
+	a.dest.port_num = 1;
+	a.port_num = 2;
+	expect(uv_modify_qp(bed.fd, _i, &a), EINVAL);
+}
+END_TEST
+
+/* A way to another port than the QP's: it is bound to none yet. */
+START_TEST(test_qp_10_address_vector_of_another_port_is_einval)
+{
+	struct bed bed = make_bed();
+
+	expect(qp_to_rtr(bed.fd, bed.qp.handle, bed.qp.qpn), EINVAL);
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect_ok(qp_to_rtr(bed.fd, bed.qp.handle, bed.qp.qpn));
+}
+END_TEST
+
+/* RTS, then SQD, where the address may change: PORT is added, and RC may have it there. */
+START_TEST(test_qp_11_address_vector_alone_brings_its_port)
+{
+	struct ib_uverbs_modify_qp attr = { .attr_mask = IBV_QP_AV };
+	struct bed bed = make_bed();
+
+	attr.qp_handle = bed.qp.handle;
+	loopback(bed.fd, &attr.dest);
+	expect(uv_modify_qp(bed.fd, _i, &attr), EINVAL);
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect_ok(qp_to_rtr(bed.fd, bed.qp.handle, bed.qp.qpn));
+	expect_ok(qp_to_rts(bed.fd, bed.qp.handle));
+	expect(uv_modify_qp(bed.fd, _i, &attr), EINVAL);
+	expect_ok(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_SQD));
+	expect_ok(uv_modify_qp(bed.fd, _i, &attr));
+}
+END_TEST
+
+static int modify_unprivileged(void *arg)
+{
+	struct unprivileged *u = arg;
+	struct bed bed = make_bed();
+	struct ib_uverbs_modify_qp attr = { .qp_handle = bed.qp.handle, .attr_mask = u->mask, .qkey = u->qkey };
+
+	return uv_modify_qp(bed.fd, u->front, &attr);
+}
+
+START_TEST(test_qp_12_privileged_qkey_is_eperm)
+{
+	struct unprivileged u = { _i, 0, 0, IBV_QP_QKEY, QKEY_PRIVILEGED | 1 };
+
+	target();
+	expect(uv_as_nobody(1 << 20, modify_unprivileged, &u), EPERM);
+	u.qkey = 1;
+	expect(uv_as_nobody(1 << 20, modify_unprivileged, &u), EINVAL); /* RC has none */
+}
+END_TEST
+
+/* INIT to RTR with this source GID; index -1: without a GRH. */
+static int rtr_from_gid(const struct bed *bed, enum uv_front front, int index)
+{
+	struct ib_uverbs_modify_qp attr = {
+		.qp_handle = bed->qp.handle, .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
+		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		.dest_qp_num = bed->qp.qpn, .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .rq_psn = 0xff000007,
+	};
+
+	loopback(bed->fd, &attr.dest);
+	attr.dest.is_global = index >= 0;
+	attr.dest.sgid_index = index < 0 ? 0 : index;
+	return uv_modify_qp(bed->fd, front, &attr);
+}
+
+START_TEST(test_qp_13_source_gid_of_a_path)
+{
+	struct ib_uverbs_query_port_resp port = {};
+	struct bed bed = make_bed();
+
+	expect_ok(uv_query_port(bed.fd, UV_WRITE, 1, &port));
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	if (port.gid_tbl_len <= 255)
+		expect(rtr_from_gid(&bed, _i, port.gid_tbl_len), EINVAL);
+	expect(rtr_from_gid(&bed, _i, port.gid_tbl_len <= 255 ? port.gid_tbl_len - 1 : 255), ENODATA);
+	expect_choice("qp-13-no-grh", rtr_from_gid(&bed, _i, -1), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_13_packet_numbers_have_24_bits)
+{
+	struct ib_uverbs_query_qp_resp resp = {};
+	struct bed bed = make_bed();
+	struct ib_uverbs_qp_dest dest;
+
+	loopback(bed.fd, &dest);
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect_ok(rtr_from_gid(&bed, _i, dest.is_global ? 0 : -1));
+	expect_ok(uv_query_qp(bed.fd, _i, bed.qp.handle, &resp));
+	ck_assert_uint_eq(resp.rq_psn, 7);
+	ck_assert_uint_eq(resp.qp_state, IBV_QPS_RTR);
+	ck_assert_uint_eq(resp.dest_qp_num, bed.qp.qpn);
+}
+END_TEST
+
+START_TEST(test_qp_13_alternate_path_off_infiniband_is_einval)
+{
+	struct ib_uverbs_query_port_resp port = {};
+	struct bed bed = make_bed();
+	struct ib_uverbs_modify_qp attr = {
+		.qp_handle = bed.qp.handle, .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .alt_port_num = 1,
+		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH,
+		.dest_qp_num = bed.qp.qpn, .max_dest_rd_atomic = 1,
+	};
+
+	expect_ok(uv_query_port(bed.fd, UV_WRITE, 1, &port));
+	loopback(bed.fd, &attr.dest);
+	attr.alt_dest = attr.dest;
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
+		expect(uv_modify_qp(bed.fd, _i, &attr), EINVAL);
+	else
+		expect_ok(uv_modify_qp(bed.fd, _i, &attr));
+}
+END_TEST
+
+START_TEST(test_qp_state_table_is_infiniband_s)
+{
+	struct bed bed = make_bed();
+	struct ib_uverbs_query_qp_resp resp = {};
+
+	expect(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_RTS), EINVAL);
+	expect(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_INIT), EINVAL); /* without what INIT requires */
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect(qp_to_rts(bed.fd, bed.qp.handle), EINVAL);
+	expect_ok(qp_to_rtr(bed.fd, bed.qp.handle, bed.qp.qpn));
+	expect(qp_to_init(bed.fd, bed.qp.handle), EINVAL);
+	expect_ok(qp_to_rts(bed.fd, bed.qp.handle));
+	expect_ok(uv_query_qp(bed.fd, UV_WRITE, bed.qp.handle, &resp));
+	ck_assert_uint_eq(resp.qp_state, IBV_QPS_RTS);
+	ck_assert_uint_eq(resp.sq_psn, 100);
+	ck_assert_uint_eq(resp.timeout, 14);
+	ck_assert_uint_ge(resp.max_send_wr, bed.qp.cap.max_send_wr); /* rxe tells of what it rounded up to */
+	expect_ok(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_ERR));
+	expect(qp_to_rts(bed.fd, bed.qp.handle), EINVAL);
+	expect_ok(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_RESET));
+	expect_ok(uv_query_qp(bed.fd, UV_INVOKE, bed.qp.handle, &resp));
+	ck_assert_uint_eq(resp.qp_state, IBV_QPS_RESET);
+}
+END_TEST
+
+/* ---- work requests ----------------------------------------------------------------------------------------------- */
+
+/* POST_SEND or POST_RECV with these numbers and len bytes of zeroes behind the struct. */
+static int post(int fd, enum uv_front front, uint32_t command, struct ib_uverbs_post_send *cmd, size_t len)
+{
+	struct ib_uverbs_post_send_resp resp;
+	uint8_t *in = calloc(1, sizeof(*cmd) + len);
+	int ret;
+
+	memcpy(in, cmd, sizeof(*cmd));
+	ret = uv_cmd(fd, front, &(struct uv_cmd){ command, in, sizeof(*cmd) + len, &resp, sizeof(resp) });
+	free(in);
+	return ret;
+}
+
+static const uint32_t posts[] = { IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV };
+static const char *const post_choices[] = { "post-send", "post-recv" };
+
+START_TEST(test_qp_16_work_requests_must_fit)
+{
+	struct bed bed = make_bed();
+
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	for (int i = 0; i < 2; i++) {
+		uint32_t size = i ? sizeof(struct ib_uverbs_recv_wr) : sizeof(struct ib_uverbs_send_wr);
+		struct ib_uverbs_post_send cmd = { .qp_handle = bed.qp.handle, .wr_count = 1, .wqe_size = size - 4 };
+
+		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size - 4), EINVAL);
+		cmd.wqe_size = size;
+		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size - 4), ENOSPC);
+		cmd.sge_count = 1;
+		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size + 12), ENOSPC);
+		cmd.wr_count = 2;
+		cmd.sge_count = 0;
+		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size), ENOSPC);
+	}
+}
+END_TEST
+
+START_TEST(test_qp_16_tail_must_be_zero)
+{
+	struct {
+		struct ib_uverbs_post_send cmd;
+		uint32_t tail[2];
+	} in = { .cmd.wqe_size = sizeof(struct ib_uverbs_send_wr), .tail = { 0, 1 } };
+	struct ib_uverbs_post_send_resp resp;
+	struct bed bed = make_bed();
+
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	in.cmd.qp_handle = bed.qp.handle;
+	for (int i = 0; i < 2; i++) {
+		struct uv_cmd cmd = { posts[i], &in, sizeof(in), &resp, sizeof(resp) };
+
+		in.tail[1] = 1;
+		expect_choice(post_choices[i], uv_cmd(bed.fd, _i, &cmd), EOPNOTSUPP);
+	}
+}
+END_TEST
+
+START_TEST(test_qp_16_scatter_list_must_hold_what_the_requests_say)
+{
+	struct ib_uverbs_send_wr send[2] = { { .num_sge = 1 }, { .num_sge = 2 } };
+	struct ib_uverbs_recv_wr recv[2] = { { .num_sge = 1 }, { .num_sge = 2 } };
+	struct ib_uverbs_sge sge[2] = {};
+	struct bed bed = make_bed();
+
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	send[0].opcode = send[1].opcode = IBV_WR_SEND;
+	expect(uv_post_send(bed.fd, _i, bed.qp.handle, send, 2, sge, 2, NULL), EINVAL);
+	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, recv, 2, sge, 2, NULL), EINVAL);
+	recv[0].num_sge = UINT32_MAX;
+	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, recv, 1, sge, 2, NULL), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_16_unknown_opcode_is_einval)
+{
+	static const uint32_t opcodes[] = { 7, 8, 10, 100, 0xf0, UINT32_MAX };
+	struct ib_uverbs_send_wr wr = {};
+	struct bed bed = make_bed();
+
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(opcodes); i++) {
+		wr.opcode = opcodes[i];
+		expect(uv_post_send(bed.fd, _i, bed.qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
+	}
+}
+END_TEST
+
+START_TEST(test_qp_16_ud_sends_only)
+{
+	static const uint32_t opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ };
+	struct bed bed = make_bed();
+	struct uv_qp_attr attr = uv_qp_attr(bed.pd, bed.cq);
+	struct ib_uverbs_send_wr wr = {};
+	struct uv_qp qp;
+
+	attr.type = UD;
+	expect_ok(uv_create_qp(bed.fd, UV_WRITE, &attr, &qp));
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(opcodes); i++) {
+		wr.opcode = opcodes[i];
+		expect(uv_post_send(bed.fd, _i, qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
+	}
+	wr.opcode = IBV_WR_SEND;
+	wr.wr.ud.ah = 77;
+	expect(uv_post_send(bed.fd, _i, qp.handle, &wr, 1, NULL, 0, NULL), ENOENT);
+	wr.wr.ud.ah = bed.cq;
+	expect(uv_post_send(bed.fd, _i, qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
+}
+END_TEST
+
+/* In RESET the driver takes no request: the first is the bad one, and the answer says so though the call fails. */
+START_TEST(test_qp_16_bad_wr_is_told_though_the_post_fails)
+{
+	struct ib_uverbs_send_wr send[2] = { { .opcode = IBV_WR_SEND }, { .opcode = IBV_WR_SEND } };
+	struct ib_uverbs_recv_wr recv[2] = {};
+	struct bed bed = make_bed();
+	uint32_t bad = 77;
+
+	expect(uv_post_send(bed.fd, _i, bed.qp.handle, send, 2, NULL, 0, &bad), EINVAL);
+	ck_assert_uint_eq(bad, 1);
+	bad = 77;
+	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, recv, 2, NULL, 0, &bad), EINVAL);
+	if (!choice("post-recv"))
+		ck_assert_uint_eq(bad, 1);
+}
+END_TEST
+
+START_TEST(test_qp_16_full_queue_tells_which_request_did_not_fit)
+{
+	struct ib_uverbs_recv_wr wr[200] = {};
+	struct bed bed = make_bed();
+	uint32_t bad = 0, max = bed.qp.cap.max_recv_wr;
+
+	ck_assert_uint_le(max, 190);
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, wr, max + 5, NULL, 0, &bad), ENOMEM);
+	if (choice("post-recv"))
+		return;
+	ck_assert_uint_eq(bad, max + 1);
+	expect(uv_post_recv(bed.fd, _i, bed.qp.handle, wr, 1, NULL, 0, &bad), ENOMEM);
+	ck_assert_uint_eq(bad, 1);
+}
+END_TEST
+
+TCase *case_qp(void)
+{
+	TCase *tc = tcase_create("qp");
+
+	tcase_add_loop_test(tc, test_qp_01_raw_packet_without_cap_net_raw_is_eperm, 0, UV_FRONTS);
+	tcase_add_loop_test(tc, test_qp_02_unknown_type_is_einval, 0, UV_FRONTS);
+	tcase_add_loop_test(tc, test_qp_04_xrc_target_without_its_domain_is_einval, 0, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_06_create_flags, UV_WRITE_EX, UV_FRONTS);
+	tcase_add_loop_test(tc, test_qp_06_source_qpn_without_cap_net_raw_is_eperm, UV_WRITE_EX, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_07_extended_comp_mask_or_reserved_is_einval, 0, UV_PLAIN_FRONTS);
+	tcase_add_test(tc, test_qp_08_method_flags_are_for_some_types_only);
+	tcase_add_loop_test(tc, test_qp_09_unknown_mask_bits_are_eopnotsupp_before_the_handle, 0, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_10_modify_checks_ports_and_states, 0, UV_METHOD);
+	tcase_add_test(tc, test_qp_10_address_vector_of_another_port_is_einval);
+	tcase_add_loop_test(tc, test_qp_11_address_vector_alone_brings_its_port, 0, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_12_privileged_qkey_is_eperm, 0, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_13_source_gid_of_a_path, 0, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_13_packet_numbers_have_24_bits, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_13_alternate_path_off_infiniband_is_einval, 0, UV_METHOD);
+	tcase_add_test(tc, test_qp_state_table_is_infiniband_s);
+	tcase_add_loop_test(tc, test_qp_16_work_requests_must_fit, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_tail_must_be_zero, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_scatter_list_must_hold_what_the_requests_say, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_unknown_opcode_is_einval, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_ud_sends_only, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_bad_wr_is_told_though_the_post_fails, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_full_queue_tells_which_request_did_not_fit, 0, UV_PLAIN_FRONTS);
+	return tc;
+}

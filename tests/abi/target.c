@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The device under test: which driver it is, how its node is served, and where it may differ. */
+#include <rdma/rdma_user_rxe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "abi.h"
+
+static const struct choice choices[] = {
+	{ "data", ON_RXE, 0, "rxe's queues are mapped memory: it posts and polls nothing by write()" },
+	{ "poll-cq", ON_RXE, EOPNOTSUPP, "rxe has no POLL_CQ: its CQs are mapped memory" },
+	{ "post-recv", ON_RXE, EOPNOTSUPP, "rxe has no POST_RECV: its receive queues are mapped memory" },
+	{ "ah-01-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },
+	{ "qp-13-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },
+	{ "event-01", ON_OURS, 0, "a socket whose other end is closed: end of file, and POLLHUP for POLLERR" },
+	{ "event-03", ON_OURS, -4, "a socket cuts an event to the buffer, and it is gone" },
+	{ "event-09", ON_OURS, 0, "a socket whose other end is closed: end of file" },
+	{ "context-08", ON_CUSE, ENODEV, "CUSE has no mmap" },
+	{ "context-08", ON_RUN, 0, "the file handed out is a memfd, which can be mapped at any time" },
+	{ "regression-04", ON_RUN, 0, "a memfd takes splice() as any file does; nothing is executed" },
+};
+
+/*
+ * rxe takes receives from a queue in memory that it shares with its client. CREATE_QP tells where, and it can be mapped
+ * once only.
+ */
+static struct {
+	int fd;
+	uint64_t offset;
+	size_t size;
+	void *queue;
+} mapped[8];
+
+static struct rxe_queue_buf *rxe_recv_queue(int fd, const struct mminfo *mi)
+{
+	unsigned int i;
+
+	for (i = 0; i < UV_ARRAY_SIZE(mapped) - 1 && mapped[i].queue; i++)
+		if (mapped[i].fd == fd && mapped[i].offset == mi->offset)
+			return mapped[i].queue;
+	mapped[i].queue = mmap(NULL, mi->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, mi->offset);
+	ck_assert_msg(mapped[i].queue != MAP_FAILED, "mmap of the receive queue: %s", answer(-errno));
+	mapped[i].fd = fd;
+	mapped[i].offset = mi->offset;
+	mapped[i].size = mi->size;
+	return mapped[i].queue;
+}
+
+static void rxe_post_recv(int fd, const struct uv_qp *qp)
+{
+	const struct rxe_create_qp_resp *resp = (const void *)qp->driver;
+	struct rxe_queue_buf *queue = rxe_recv_queue(fd, &resp->rq_mi);
+	uint32_t index = queue->producer_index;
+
+	memset(queue->data + ((size_t)index << queue->log2_elem_size), 0, 1u << queue->log2_elem_size);
+	__atomic_store_n(&queue->producer_index, (index + 1) & queue->index_mask, __ATOMIC_RELEASE);
+}
+
+void close_node(int fd)
+{
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(mapped) && mapped[i].queue; i++)
+		if (mapped[i].fd == fd)
+			munmap(mapped[i].queue, mapped[i].size);
+	close(fd);
+}
+
+static void command_post_recv(int fd, const struct uv_qp *qp)
+{
+	struct ib_uverbs_recv_wr wr = {};
+
+	expect_ok(uv_post_recv(fd, UV_WRITE, qp->handle, &wr, 1, NULL, 0, NULL));
+}
+
+static struct target targets[] = {
+	/* Room for the places of its queues, and for the AH's number. */
+	{ "rxe", RDMA_DRIVER_RXE, ON_RXE, { 16, 32, 8 }, rxe_post_recv },
+	{ "hfi1", RDMA_DRIVER_HFI1, ON_HFI1, { 0, 0, 0 }, command_post_recv },
+};
+
+/* The subsystem of the node's device says who serves it. A node under `uverbsctl run` has no entry there. */
+static unsigned int served_by(void)
+{
+	char path[64], link[256];
+	const char *subsystem;
+	struct stat st;
+	ssize_t len;
+
+	if (stat(uv_node(), &st))
+		return 0;
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/subsystem", major(st.st_rdev), minor(st.st_rdev));
+	len = readlink(path, link, sizeof(link) - 1);
+	if (len < 0)
+		return ON_RUN | ON_OURS;
+	link[len] = 0;
+	subsystem = strrchr(link, '/');
+	return subsystem && !strcmp(subsystem, "/cuse") ? ON_CUSE | ON_OURS : ON_KERNEL;
+}
+
+const struct target *target(void)
+{
+	static struct target *found;
+
+	if (found)
+		return found;
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(targets); i++)
+		if (targets[i].driver_id == uv_driver_id())
+			found = &targets[i];
+	if (!found) {
+		fprintf(stderr, "%s: no device of a driver known here (id %u)\n", uv_node(), uv_driver_id());
+		exit(2);
+	}
+	found->where |= served_by();
+	uv_room = found->room;
+	return found;
+}
+
+const struct choice *choice(const char *rule)
+{
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(choices); i++)
+		if (!strcmp(choices[i].rule, rule) && (choices[i].where & ~target()->where) == 0)
+			return &choices[i];
+	return NULL;
+}
+
+const char *answer(int ret)
+{
+	const char *name = ret < 0 ? strerrorname_np(-ret) : NULL;
+	static char text[4][32];
+	static unsigned int next;
+
+	if (!ret)
+		return "success";
+	if (name)
+		return name;
+	next = (next + 1) % UV_ARRAY_SIZE(text);
+	snprintf(text[next], sizeof(text[next]), "%d", ret);
+	return text[next];
+}
