@@ -79,14 +79,21 @@ static void round_trip(int (*issue)(struct harness *h, uint32_t command, void *i
 		struct ib_uverbs_poll_cq_resp resp;
 		struct ib_uverbs_wc wc[100];
 	} polled;
+	unsigned int counted;
 	struct sends s;
+	int ret;
 
 	fill_sends(&s);
+	/* libcheck's assertions allocate themselves. */
 	allocations = 0;
-	ck_assert_int_eq(issue(&h, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, &notify, sizeof(notify), NULL, 0), 0);
-	ck_assert_int_eq(issue(&h, IB_USER_VERBS_CMD_POST_SEND, &s, sizeof(s), &resp, sizeof(resp)), 0);
-	ck_assert_int_eq(issue(&h, IB_USER_VERBS_CMD_POLL_CQ, &poll, sizeof(poll), &polled, sizeof(polled.resp)), 0);
-	ck_assert_uint_eq(allocations, 0);
+	ret = issue(&h, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, &notify, sizeof(notify), NULL, 0);
+	if (!ret)
+		ret = issue(&h, IB_USER_VERBS_CMD_POST_SEND, &s, sizeof(s), &resp, sizeof(resp));
+	if (!ret)
+		ret = issue(&h, IB_USER_VERBS_CMD_POLL_CQ, &poll, sizeof(poll), &polled, sizeof(polled.resp));
+	counted = allocations;
+	ck_assert_int_eq(ret, 0);
+	ck_assert_uint_eq(counted, 0);
 	ck_assert_uint_eq(polled.resp.count, 16);
 	ck_assert_uint_eq(polled.wc[15].wr_id, 15);
 }
@@ -98,10 +105,13 @@ static int invoke(struct harness *harness, uint32_t command, void *in, size_t in
 
 START_TEST(test_counting_works)
 {
+	unsigned int counted;
+
 	begin();
 	allocations = 0;
-	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
-	ck_assert_uint_gt(allocations, 0);
+	harness_alloc_pd(&h, &pd);
+	counted = allocations;
+	ck_assert_uint_gt(counted, 0);
 }
 END_TEST
 
@@ -126,12 +136,16 @@ START_TEST(test_post_recv_allocates_nothing)
 		struct ib_uverbs_recv_wr wr[32];
 	} list = { .cmd = { .wr_count = 32, .wqe_size = sizeof(list.wr[0]) } };
 	struct ib_uverbs_post_recv_resp resp;
+	unsigned int counted;
+	int ret;
 
 	begin();
 	list.cmd.qp_handle = qp.qp_handle;
 	allocations = 0;
-	ck_assert_int_eq(WRITE(&h, POST_RECV, &list, &resp), 0);
-	ck_assert_uint_eq(allocations, 0);
+	ret = WRITE(&h, POST_RECV, &list, &resp);
+	counted = allocations;
+	ck_assert_int_eq(ret, 0);
+	ck_assert_uint_eq(counted, 0);
 }
 END_TEST
 

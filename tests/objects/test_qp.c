@@ -190,7 +190,7 @@ START_TEST(test_qp_06_and_qp_07_extended_create_refuses_unknown_bits)
 	cmd.pd_handle = 77;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -ENOENT);
 	create_ex_cmd(&cmd, IBV_QPT_RC);
-	cmd.create_flags = 1 << 31;
+	cmd.create_flags = 1u << 31;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -EINVAL);
 	assert_no_leak();
 }
