@@ -216,6 +216,7 @@ void bed_open(struct bed *bed, const struct uvd_backend *ops, uint8_t link_layer
 		end->min_rnr_timer = 1;
 		end->max_rd_atomic = end->max_dest_rd_atomic = 4;
 		end->path_mtu = IBV_MTU_1024;
+		end->psn = 0xfffff0 + i; /* wraps soon */
 		end->access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			      IBV_ACCESS_REMOTE_ATOMIC;
 		end->buf = calloc(1, BUF_SIZE);
@@ -304,7 +305,7 @@ int to_rtr(struct end *end, struct end *peer)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = end->path_mtu,
 		.dest_qp_num = peer->qp->qp_num,
-		.rq_psn = peer->qp->qp_num & 0xff,
+		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = end->max_dest_rd_atomic,
 		.min_rnr_timer = end->min_rnr_timer,
 		.ah_attr = { .dlid = port->lid, .port_num = 1 },
@@ -326,7 +327,7 @@ int to_rts(struct end *end)
 {
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = end->qp->qp_num & 0xff,
+		.sq_psn = end->psn,
 		.timeout = end->timeout,
 		.retry_cnt = end->retry_cnt,
 		.rnr_retry = end->rnr_retry,

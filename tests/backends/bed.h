@@ -24,6 +24,7 @@ struct end {
 	struct uvd_mr *mr;
 	char *buf;
 	int timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, access, path_mtu;
+	int psn; /* of what it sends, and what its peer expects */
 	atomic_int qp_event[32], cq_event, comp; /* counted by type */
 };
 

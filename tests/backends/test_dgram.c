@@ -152,7 +152,8 @@ START_TEST(test_ud_error_at_the_sender_is_sqe_and_rts_again)
 	bed_connect(&bed, IBV_QPT_UD);
 	sge.lkey ^= 1;
 	ck_assert_int_eq(send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1, .ah = ah,
-				 .remote_qpn = b->qp->qp_num, .remote_qkey = 0x1234), 0);
+				 .remote_qpn = b->qp->qp_num, .remote_qkey = 0x1234),
+			 0);
 	expect_sent(IBV_WC_LOC_PROT_ERR);
 	ck_assert_int_eq(state_of(a), IBV_QPS_SQE);
 	ck_assert_int_eq(send_ud(8, 0x1234), 0);
@@ -173,7 +174,8 @@ START_TEST(test_uc_carries_sends_and_writes)
 	ck_assert_uint_eq(wait_wc(b->rcq).byte_len, 100000);
 	ck_assert_int_eq(memcmp(a->buf, b->buf, 100000), 0);
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
-				 .remote_addr = (uintptr_t)b->buf + 100000, .rkey = b->mr->rkey), 0);
+				 .remote_addr = (uintptr_t)b->buf + 100000, .rkey = b->mr->rkey),
+			 0);
 	ck_assert_int_eq(memcmp(a->buf, b->buf + 100000, 100000), 0);
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_READ, .sg_list = &sge, .num_sge = 1), -EINVAL);
 }
@@ -185,11 +187,13 @@ START_TEST(test_uc_loses_what_the_peer_cannot_take)
 
 	bed_connect(&bed, IBV_QPT_UC);
 	ck_assert_int_eq(send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
-				 .send_flags = IBV_SEND_SIGNALED), 0);
+				 .send_flags = IBV_SEND_SIGNALED),
+			 0);
 	expect_lost();
 	ck_assert_int_eq(send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED, .remote_addr = (uintptr_t)b->buf,
-				 .rkey = b->mr->rkey ^ 1), 0);
+				 .rkey = b->mr->rkey ^ 1),
+			 0);
 	expect_lost();
 	ck_assert_int_eq(b->buf[1], 0);
 }

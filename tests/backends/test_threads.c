@@ -39,8 +39,9 @@ static void *pump(void *arg)
 			struct ibv_sge sge = sge_at(end, sent % 16 * SIZE, SIZE);
 
 			*(unsigned int *)(end->buf + sent % 16 * SIZE) = sent;
-			ck_assert_int_eq(send_wr(end, .wr_id = sent, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
-						 .send_flags = IBV_SEND_SIGNALED), 0);
+			ck_assert_int_eq(send_wr(end, .wr_id = sent, .opcode = IBV_WR_SEND, .sg_list = &sge,
+						 .num_sge = 1, .send_flags = IBV_SEND_SIGNALED),
+					 0);
 			sent++;
 			outstanding++;
 		}
@@ -141,7 +142,8 @@ START_TEST(test_peer_is_destroyed_during_traffic)
 			old->recv_cq = b->rcq;
 			old->qp_type = IBV_QPT_RC;
 			old->owner = b;
-			ck_assert_int_eq(uvd_backend_soft.create_qp(old, &(struct uvd_qp_init_attr){ .cap = bed.cap }), 0);
+			ck_assert_int_eq(uvd_backend_soft.create_qp(old, &(struct uvd_qp_init_attr){ .cap = bed.cap }),
+					 0);
 			pthread_mutex_unlock(&exchange);
 		}
 		to_init(b);
@@ -231,7 +233,6 @@ START_TEST(test_threads_that_share_a_qp)
 	ck_assert_int_eq(a->cq_event, 0);
 }
 END_TEST
-
 
 static void *add_for_ever(void *arg)
 {

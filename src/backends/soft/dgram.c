@@ -70,8 +70,8 @@ static bool uc_prepare(struct message *msg)
 		if (!(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
 			return false;
 		if (wqe->length) {
-			if (soft_seg_get(peer->qp.pd, wqe->rkey, wqe->remote_addr, wqe->length,
-					 IBV_ACCESS_REMOTE_WRITE, &msg->target))
+			if (soft_seg_get(peer->qp.pd, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_WRITE,
+					 &msg->target))
 				return false;
 			msg->num_target = 1;
 		}

@@ -147,8 +147,7 @@ int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length
 	return 0;
 }
 
-int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access,
-		  struct soft_seg *segs)
+int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access, struct soft_seg *segs)
 {
 	int n = 0;
 

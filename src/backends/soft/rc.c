@@ -121,7 +121,8 @@ static enum soft_copy_error move_atomic(struct rc *rc)
 
 	if (soft_atomic(qp->dev->ibdev->fabric, &rc->remote, rc->wqe, &old))
 		return SOFT_COPY_DST;
-	if (soft_copy(local, (struct soft_span){ .bytes = (uint8_t *)&old }, sizeof(old), qp, rc->peer) == SOFT_COPY_DST)
+	if (soft_copy(local, (struct soft_span){ .bytes = (uint8_t *)&old }, sizeof(old), qp, rc->peer) ==
+	    SOFT_COPY_DST)
 		return SOFT_COPY_SRC;
 	return SOFT_COPY_OK;
 }

@@ -7,7 +7,7 @@
 
 /* In units of 10 us: how long a receiver that names this code asks to be left alone (IBTA table 45). */
 static const uint32_t rnr_timer[32] = {
-	65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,   32,   48,   64,    96,	   128,	  192,
+	65536, 1,   2,	 3,   4,    6,	  8,	12,   16,   24,	  32,	48,    64,    96,    128,   192,
 	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The soft backend's queue pairs and completion queues: states, flushing, arming, limits. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tests/backends/bed.h"
+
+static struct bed bed;
+static struct end *const a = &bed.end[0], *const b = &bed.end[1];
+
+static void setup(void)
+{
+	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void teardown(void)
+{
+	bed_close(&bed);
+}
+
+static struct uvd_send_wr wr_of(enum ibv_wr_opcode opcode, const struct ibv_sge *sge, int num_sge)
+{
+	return (struct uvd_send_wr){
+		.wr_id = 0xa,
+		.opcode = opcode,
+		.sg_list = sge,
+		.num_sge = num_sge,
+		.send_flags = IBV_SEND_SIGNALED,
+		.remote_addr = (uintptr_t)b->buf,
+		.rkey = b->mr->rkey,
+	};
+}
+
+static void send_small(enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct ibv_sge sge = sge_at(a, 0, length);
+	struct uvd_send_wr wr = wr_of(opcode, &sge, 1);
+
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+}
+
+static struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = wait_wc(cq);
+
+	ck_assert_uint_eq(wc.wr_id, wr_id);
+	ck_assert_msg(wc.status == status, "%s, not %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
+	return wc;
+}
+
+static void expect_nothing(struct uvd_cq *cq)
+{
+	struct ibv_wc wc;
+
+	ck_assert_int_eq(poll_cq(cq, &wc), 0);
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(test_error_flushes_in_order_and_later_posts_too)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(post_recv_at(a, 100 + i, 0, 8), 0);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_SEND), 0);
+	ck_assert_int_eq(to_state(a, IBV_QPS_ERR), 0);
+	ck_assert_int_eq(send_wr(a, .wr_id = 4, .opcode = IBV_WR_SEND), 0);
+	ck_assert_int_eq(post_recv_at(a, 104, 0, 8), 0);
+	for (int i = 0; i < 5; i++) {
+		expect(a->scq, i, IBV_WC_WR_FLUSH_ERR);
+		expect(a->rcq, 100 + i, IBV_WC_WR_FLUSH_ERR);
+	}
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_reset_forgets_queues_and_the_qp_connects_again)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 8);
+	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(to_state(&bed.end[i], IBV_QPS_RESET), 0);
+	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), -EINVAL);
+	bed_connect(&bed, IBV_QPT_RC);
+	expect_nothing(a->scq);
+	expect_nothing(a->rcq);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	send_small(IBV_WR_SEND, 8);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->rcq, 0xb, IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_post_send_needs_rts)
+{
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
+	ck_assert_int_eq(to_init(a), 0);
+	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), 0);
+	ck_assert_int_eq(to_rtr(a, b), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
+	ck_assert_int_eq(to_rts(a), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), 0);
+}
+END_TEST
+
+START_TEST(test_false_current_state_is_refused)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RTS };
+
+	bed_make_qps(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), -EINVAL);
+	ck_assert_int_eq(state_of(a), IBV_QPS_RESET);
+}
+END_TEST
+
+START_TEST(test_full_queues_are_enomem)
+{
+	struct uvd_send_wr wr = { .opcode = IBV_WR_SEND };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 32; i++)
+		ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), -ENOMEM);
+	for (int i = 0; i < 32; i++)
+		ck_assert_int_eq(post_recv_at(a, i, 0, 1), 0);
+	ck_assert_int_eq(post_recv_at(a, 32, 0, 1), -ENOMEM);
+}
+END_TEST
+
+START_TEST(test_bad_requests_are_einval_and_name_the_first)
+{
+	struct ibv_sge sge[5] = { sge_at(a, 4, 8) };
+	struct uvd_send_wr third = { .opcode = IBV_WR_SEND, .wr_id = 3 };
+	struct uvd_send_wr second = { .next = &third, .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 5 };
+	struct uvd_send_wr first = { .next = &second, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
+	const struct uvd_send_wr *bad = NULL;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &first, &bad), -EINVAL);
+	ck_assert_ptr_eq(bad, &second);
+	expect(a->scq, 0, IBV_WC_SUCCESS);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(send_wr(a, .opcode = 77), -EINVAL);
+	/* An atomic's word at the sender is aligned. */
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 1), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_sqd_holds_requests_back_and_says_when_drained)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(IBV_WR_SEND, 8); /* begun: it waits for a receive */
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	send_small(IBV_WR_RDMA_WRITE, 8); /* not begun */
+	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 0);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 1);
+	expect_nothing(a->scq);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RTS), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
+}
+END_TEST
+
+START_TEST(test_unsignalled_success_makes_no_completion)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE), 0);
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_sq_sig_all_signals_everything)
+{
+	bed.sq_sig_all = true;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(send_wr(a, .wr_id = 5, .opcode = IBV_WR_RDMA_WRITE), 0);
+	expect(a->scq, 5, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* ---- completion queues ------------------------------------------------------------------------------------------- */
+
+static void deliver(unsigned int flags)
+{
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .send_flags = flags), 0);
+}
+
+START_TEST(test_armed_cq_calls_once)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 0);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, false), 0);
+	/* What is there already does not count. */
+	ck_assert_int_eq(b->comp, 0);
+	deliver(0);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 1);
+}
+END_TEST
+
+START_TEST(test_solicited_only_waits_for_solicited_or_error)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, true), 0);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 0);
+	deliver(IBV_SEND_SOLICITED);
+	ck_assert_int_eq(b->comp, 1);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, true), 0);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
+	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
+	ck_assert_int_eq(b->comp, 2);
+}
+END_TEST
+
+START_TEST(test_arming_for_any_is_not_narrowed)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, false), 0);
+	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, true), 0);
+	deliver(0);
+	ck_assert_int_eq(b->comp, 1);
+}
+END_TEST
+
+START_TEST(test_cq_overrun_is_one_event)
+{
+	bed.cqe = 2;
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED),
+				 0);
+	ck_assert_int_eq(a->cq_event, 1);
+	expect(a->scq, 0, IBV_WC_SUCCESS);
+	expect(a->scq, 1, IBV_WC_SUCCESS);
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_cq_sizes)
+{
+	struct uvd_cq *cq;
+	struct ibv_wc wc;
+
+	ck_assert_ptr_null(make_cq(a, 0));
+	ck_assert_ptr_null(make_cq(a, 4097));
+	cq = make_cq(a, 4096);
+	ck_assert_ptr_nonnull(cq);
+	ck_assert_int_eq(uvd_backend_soft.destroy_cq(cq), 0);
+	free(cq);
+
+	bed.cqe = 4;
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED),
+				 0);
+	ck_assert_int_eq(poll_cq(a->scq, &wc), 1);
+	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 1), -EINVAL);
+	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 2), 0);
+	ck_assert_int_eq(a->scq->cqe, 2);
+	expect(a->scq, 1, IBV_WC_SUCCESS);
+	expect(a->scq, 2, IBV_WC_SUCCESS);
+}
+END_TEST
+
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
+
+START_TEST(test_qp_limits)
+{
+	struct ibv_qp_cap caps[] = {
+		{ 257, 1, 1, 1, 0 }, { 1, 257, 1, 1, 0 }, { 1, 1, 9, 1, 0 },
+		{ 1, 1, 1, 9, 0 },   { 1, 1, 1, 1, 257 }, { 0 },
+	};
+	struct uvd_qp_init_attr init = { .cap = { 256, 256, 8, 8, 256 } };
+	int err;
+
+	a->scq = a->rcq = make_cq(a, 8);
+	for (size_t i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		struct uvd_qp_init_attr bad = { .cap = caps[i] };
+
+		make_qp(a, IBV_QPT_RC, &bad, &err);
+		ck_assert_int_eq(err, -EINVAL);
+	}
+	make_qp(a, IBV_QPT_RAW_PACKET, &init, &err);
+	ck_assert_int_eq(err, -EOPNOTSUPP);
+	a->qp = make_qp(a, IBV_QPT_RC, &init, &err);
+	ck_assert_int_eq(err, 0);
+	ck_assert_uint_eq(init.cap.max_send_wr, 256);
+	a->side->dev.config.limits.max_qp = 1;
+	make_qp(a, IBV_QPT_RC, &init, &err);
+	ck_assert_int_eq(err, -ENOMEM);
+	a->side->dev.config.limits.max_mr = 1;
+	ck_assert_ptr_null(make_mr(a, a->buf, 8, 0));
+}
+END_TEST
+
+START_TEST(test_qp_numbers_are_not_used_again_at_once)
+{
+	uint32_t seen[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct uvd_qp_init_attr init = { .cap = bed.cap };
+		int err;
+
+		if (!a->scq)
+			a->scq = a->rcq = make_cq(a, 8);
+		a->qp = make_qp(a, IBV_QPT_RC, &init, &err);
+		ck_assert_int_eq(err, 0);
+		seen[i] = a->qp->qp_num;
+		free_qp(a);
+	}
+	ck_assert_uint_ge(seen[0], 2);
+	ck_assert(seen[0] != seen[1] && seen[1] != seen[2] && seen[0] != seen[2]);
+}
+END_TEST
+
+static void add_state_tests(TCase *t)
+{
+	tcase_add_test(t, test_error_flushes_in_order_and_later_posts_too);
+	tcase_add_test(t, test_reset_forgets_queues_and_the_qp_connects_again);
+	tcase_add_test(t, test_post_send_needs_rts);
+	tcase_add_test(t, test_false_current_state_is_refused);
+	tcase_add_test(t, test_full_queues_are_enomem);
+	tcase_add_test(t, test_bad_requests_are_einval_and_name_the_first);
+	tcase_add_test(t, test_sqd_holds_requests_back_and_says_when_drained);
+	tcase_add_test(t, test_unsignalled_success_makes_no_completion);
+	tcase_add_test(t, test_sq_sig_all_signals_everything);
+	tcase_add_test(t, test_armed_cq_calls_once);
+	tcase_add_test(t, test_solicited_only_waits_for_solicited_or_error);
+	tcase_add_test(t, test_arming_for_any_is_not_narrowed);
+	tcase_add_test(t, test_cq_overrun_is_one_event);
+	tcase_add_test(t, test_cq_sizes);
+	tcase_add_test(t, test_qp_limits);
+	tcase_add_test(t, test_qp_numbers_are_not_used_again_at_once);
+}
+
+int main(void)
+{
+	Suite *s = suite_create("backends: soft QPs and CQs");
+	TCase *t = tcase_create("qp");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 30);
+	add_state_tests(t);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
