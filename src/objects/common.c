@@ -137,8 +137,8 @@ static bool async_event_is(const void *event, void *arg)
 	return uobj->row->id == object;
 }
 
-static void release_one(struct uvd_event_file **file, atomic_uint *count,
-			bool (*match)(const void *event, void *arg), struct uvd_uobject *uobj)
+static void release_one(struct uvd_event_file **file, atomic_uint *count, bool (*match)(const void *event, void *arg),
+			struct uvd_uobject *uobj)
 {
 	unsigned int unread;
 
@@ -160,9 +160,8 @@ void uvd_uobject_release_events(struct uvd_uobject *uobj)
 }
 
 static const struct uvd_object_row *const objects[] = {
-	&uvd_object_device, &uvd_object_pd, &uvd_object_comp_channel, &uvd_object_cq,
-	&uvd_object_qp,	    &uvd_object_ah, &uvd_object_mr,	      &uvd_object_async_event,
-	NULL,
+	&uvd_object_device, &uvd_object_pd, &uvd_object_comp_channel, &uvd_object_cq, &uvd_object_qp,
+	&uvd_object_ah,	    &uvd_object_mr, &uvd_object_async_event,  NULL,
 };
 
 const struct uvd_feature uvd_feature_common = { .name = "common verbs", .objects = objects };

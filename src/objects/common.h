@@ -17,9 +17,14 @@
 #include "objects/objects.h"
 
 /* Rows of write() commands: number and name, flags, then the sizes of the command's structs and its steps. */
-#define UVD_WRITE(n, f, in, out, s) \
-	{ .name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s }
-#define UVD_METHOD(n, a, s) { .name = #n, .id = n, UVD_ROWS(attrs, a), .steps = s }
+#define UVD_WRITE(n, f, in, out, s)                                                                                    \
+	{                                                                                                              \
+		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s                      \
+	}
+#define UVD_METHOD(n, a, s)                                                                                            \
+	{                                                                                                              \
+		.name = #n, .id = n, UVD_ROWS(attrs, a), .steps = s                                                    \
+	}
 
 static inline const struct uvd_backend *uvd_ops(const struct uvd_req *req)
 {

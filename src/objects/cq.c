@@ -63,7 +63,8 @@ static int decode_create_ioctl(struct uvd_req *req)
 					 sizeof(args->user_handle));
 	if (!ret)
 		ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_CQ_FLAGS,
-				     IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN, &flags);
+				     IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN,
+				     &flags);
 	if (ret)
 		return ret;
 	args->flags = flags;
@@ -218,7 +219,7 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* The kernel's two ways check in different orders: by write() the vector first, by ioctl last. */
-static const uvd_step create_write_steps[] = { decode_create, check_comp_vector, new_handle,	find_channel,
+static const uvd_step create_write_steps[] = { decode_create, check_comp_vector, new_handle, find_channel,
 					       create_cq,     answer_create,	 NULL };
 static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector, new_handle, find_channel,
 					    create_cq,	      answer_create,	 NULL };

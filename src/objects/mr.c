@@ -54,8 +54,8 @@ static int check_access(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	if (access & ~ACCESS_SUPPORTED)
 		return uvd_bad(req, -EINVAL, "access_flags", access);
-	if (access & IBV_ACCESS_ON_DEMAND && (uvd_ops(req)->query_device(&req->dev->ib, &attr) ||
-					      !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
+	if (access & IBV_ACCESS_ON_DEMAND &&
+	    (uvd_ops(req)->query_device(&req->dev->ib, &attr) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	return 0;
 }
@@ -146,8 +146,8 @@ static int query_mr(struct uvd_req *req)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-static const uvd_step reg_steps[] = { decode_reg, check_offset, new_handle, check_access, find_pd, reg_mr, answer_reg,
-				      NULL };
+static const uvd_step reg_steps[] = { decode_reg, check_offset, new_handle, check_access,
+				      find_pd,	  reg_mr,	answer_reg, NULL };
 static const uvd_step dereg_steps[] = { dereg_mr, NULL };
 static const uvd_step query_steps[] = { query_mr, NULL };
 

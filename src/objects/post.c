@@ -95,15 +95,15 @@ static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, c
 }
 
 /* How many of the list were not refused, and one: 0 if none was. */
-#define BAD_WR(first, bad)                                      \
-	({                                                      \
-		uint32_t _n = 0;                                \
-		for (typeof(first) _w = first; _w; _w = _w->next) { \
-			_n++;                                   \
-			if (_w == (bad))                        \
-				break;                          \
-		}                                               \
-		_n;                                             \
+#define BAD_WR(first, bad)                                                                                             \
+	({                                                                                                             \
+		uint32_t _n = 0;                                                                                       \
+		for (typeof(first) _w = first; _w; _w = _w->next) {                                                    \
+			_n++;                                                                                          \
+			if (_w == (bad))                                                                               \
+				break;                                                                                 \
+		}                                                                                                      \
+		_n;                                                                                                    \
 	})
 
 /* bad_wr reaches the client also when the post failed (qp-16). */

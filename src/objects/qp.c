@@ -147,9 +147,9 @@ static int find_objects(struct uvd_req *req)
 	int ret = 0;
 
 	if (init->qp_type == IBV_QPT_XRC_RECV)
-		return uvd_req_object(req, UVERBS_OBJECT_XRCD, args->pd_handle, &xrcd) ?
-			       uvd_bad(req, -EINVAL, "pd_handle", args->pd_handle) :
-			       0;
+		return uvd_req_object(req, UVERBS_OBJECT_XRCD, args->pd_handle, &xrcd)
+			       ? uvd_bad(req, -EINVAL, "pd_handle", args->pd_handle)
+			       : 0;
 	if (init->qp_type == IBV_QPT_XRC_SEND) {
 		init->cap.max_recv_wr = 0;
 		init->cap.max_recv_sge = 0;
@@ -202,10 +202,10 @@ static int find_objects_ioctl(struct uvd_req *req)
 	bool has_xrcd = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE);
 	bool has_table = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE);
 
+	if (target && (has_send || has_recv || has_pd || has_table))
+		return uvd_bad(req, -EINVAL, "qp_type", init->qp_type);
 	if (target)
-		return has_send || has_recv || has_pd || has_table ? uvd_bad(req, -EINVAL, "qp_type", init->qp_type) :
-		       has_xrcd						? 0 :
-									  -ENOENT;
+		return has_xrcd ? 0 : -ENOENT;
 	if (has_xrcd || (has_srq && ini))
 		return uvd_bad(req, -EINVAL, "qp_type", init->qp_type);
 	if (!has_pd)
@@ -234,8 +234,8 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	flags &= ~(uint64_t)IB_UVERBS_QP_CREATE_SQ_SIG_ALL;
 	if (flags && type != IBV_QPT_DRIVER && type != IBV_QPT_RAW_PACKET && type != IBV_QPT_UD)
 		return uvd_bad(req, -EINVAL, "flags", flags);
-	if (flags & (IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING) &&
-	    type != IBV_QPT_DRIVER && type != IBV_QPT_RAW_PACKET)
+	if (flags & (IB_UVERBS_QP_CREATE_SCATTER_FCS | IB_UVERBS_QP_CREATE_CVLAN_STRIPPING) && type != IBV_QPT_DRIVER &&
+	    type != IBV_QPT_RAW_PACKET)
 		return uvd_bad(req, -EINVAL, "flags", flags);
 	args->init.create_flags = flags;
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &source_qpn, sizeof(source_qpn));
@@ -379,14 +379,15 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_write_steps[] = { decode_create, check_type, new_handle,	 find_objects,
+static const uvd_step create_write_steps[] = { decode_create, check_type,    new_handle, find_objects,
 					       create_qp,     answer_create, NULL };
-static const uvd_step create_ex_steps[] = { decode_create_ex, check_type,	  new_handle, check_ind_table,
-					    find_objects,     check_create_flags, create_qp,  answer_create,
-					    NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl,	 check_type, find_objects_ioctl,
-					       check_create_flags_ioctl, create_qp,  answer_create_ioctl,
-					       NULL };
+static const uvd_step create_ex_steps[] = { decode_create_ex, check_type,    new_handle,
+					    check_ind_table,  find_objects,  check_create_flags,
+					    create_qp,	      answer_create, NULL };
+static const uvd_step create_ioctl_steps[] = {
+	decode_create_ioctl, check_type, find_objects_ioctl, check_create_flags_ioctl, create_qp,
+	answer_create_ioctl, NULL
+};
 static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
 

@@ -211,8 +211,8 @@ static int answer_modify_ex(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-const uvd_step uvd_modify_qp_steps[] = { decode_modify, find_qp,     check_ports_and_states, check_qkey,
-					 fill_attr,	check_paths, modify_qp,		     NULL };
-const uvd_step uvd_modify_qp_ex_steps[] = { decode_modify_ex, find_qp,	   check_ports_and_states, check_qkey,
-					    fill_attr,	      check_paths, modify_qp,		   answer_modify_ex,
-					    NULL };
+const uvd_step uvd_modify_qp_steps[] = { decode_modify, find_qp,   check_ports_and_states,
+					 check_qkey,	fill_attr, check_paths,
+					 modify_qp,	NULL };
+const uvd_step uvd_modify_qp_ex_steps[] = { decode_modify_ex, find_qp,	 check_ports_and_states, check_qkey, fill_attr,
+					    check_paths,      modify_qp, answer_modify_ex,	 NULL };

@@ -249,7 +249,11 @@ static inline int harness_reg_mr(struct harness *h, uint32_t pd, void *addr, uin
 				 struct ib_uverbs_reg_mr_resp *resp)
 {
 	struct ib_uverbs_reg_mr cmd = {
-		.start = (uintptr_t)addr, .length = len, .hca_va = (uintptr_t)addr, .pd_handle = pd, .access_flags = access,
+		.start = (uintptr_t)addr,
+		.length = len,
+		.hca_va = (uintptr_t)addr,
+		.pd_handle = pd,
+		.access_flags = access,
 	};
 
 	return WRITE(h, REG_MR, &cmd, resp);
@@ -270,8 +274,15 @@ static inline int harness_create_qp(struct harness *h, uint8_t type, uint32_t pd
 				    struct ib_uverbs_create_qp_resp *resp)
 {
 	struct ib_uverbs_create_qp cmd = {
-		.user_handle = 0x9999, .pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .max_send_wr = 16,
-		.max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4, .qp_type = type,
+		.user_handle = 0x9999,
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.recv_cq_handle = cq,
+		.max_send_wr = 16,
+		.max_recv_wr = 16,
+		.max_send_sge = 4,
+		.max_recv_sge = 4,
+		.qp_type = type,
 	};
 
 	return WRITE(h, CREATE_QP, &cmd, resp);

@@ -197,9 +197,18 @@ static int poll_some(struct uvd_cq *cq, int n, struct ibv_wc *wc)
 
 	ck_assert_int_le(n, 64);
 	for (i = 0; i < n && available; i++, available--)
-		wc[i] = (struct ibv_wc){ .wr_id = available, .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV,
-					 .vendor_err = 3, .byte_len = 4, .imm_data = 5, .qp_num = 6, .src_qp = 7,
-					 .wc_flags = IBV_WC_GRH | IBV_WC_WITH_INV, .pkey_index = 8, .slid = 9, .sl = 10,
+		wc[i] = (struct ibv_wc){ .wr_id = available,
+					 .status = IBV_WC_WR_FLUSH_ERR,
+					 .opcode = IBV_WC_RECV,
+					 .vendor_err = 3,
+					 .byte_len = 4,
+					 .imm_data = 5,
+					 .qp_num = 6,
+					 .src_qp = 7,
+					 .wc_flags = IBV_WC_GRH | IBV_WC_WITH_INV,
+					 .pkey_index = 8,
+					 .slid = 9,
+					 .sl = 10,
 					 .dlid_path_bits = 11 };
 	return i;
 }
@@ -231,9 +240,18 @@ END_TEST
 
 START_TEST(test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved)
 {
-	struct ib_uverbs_wc expected = { .wr_id = 1, .status = IBV_WC_WR_FLUSH_ERR, .opcode = 1 << 7, .vendor_err = 3,
-					 .byte_len = 4, .ex.imm_data = 5, .qp_num = 6, .src_qp = 7,
-					 .wc_flags = 1 | 1 << 2, .pkey_index = 8, .slid = 9, .sl = 10,
+	struct ib_uverbs_wc expected = { .wr_id = 1,
+					 .status = IBV_WC_WR_FLUSH_ERR,
+					 .opcode = 1 << 7,
+					 .vendor_err = 3,
+					 .byte_len = 4,
+					 .ex.imm_data = 5,
+					 .qp_num = 6,
+					 .src_qp = 7,
+					 .wc_flags = 1 | 1 << 2,
+					 .pkey_index = 8,
+					 .slid = 9,
+					 .sl = 10,
 					 .dlid_path_bits = 11 };
 	struct poll_room room;
 
@@ -420,7 +438,8 @@ START_TEST(test_write_22_destroy_cq_with_a_bad_response_has_destroyed)
 	begin();
 	cmd.cq_handle = cq;
 	cmd.reserved = 0;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), BAD, sizeof(resp)), -EFAULT);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), BAD, sizeof(resp)),
+			 -EFAULT);
 	ck_assert_int_eq(destroy_cq(cq, &resp), -ENOENT);
 }
 END_TEST
@@ -448,8 +467,8 @@ TEST_LIST(test_create_cq_by_every_front, test_cq_02_ex_refuses_comp_mask_and_res
 	  test_cq_01_order_of_checks_differs_by_front, test_cqe_beyond_int_is_never_negative_for_the_backend,
 	  test_a_file_that_is_no_channel_is_ebadf, test_regression_08_channel_of_another_file_is_ebadf,
 	  test_create_cq_with_a_bad_response_leaves_no_cq, test_poll_cq_of_none_writes_the_header_only,
-	  test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved, test_regression_01_poll_cq_of_any_number,
-	  test_poll_cq_of_another_handle,
+	  test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved,
+	  test_regression_01_poll_cq_of_any_number, test_poll_cq_of_another_handle,
 	  test_req_notify_cq_says_which_and_hides_the_backends_errno,
 	  test_cleanup_04_destroy_cq_counts_the_events_that_were_read,
 	  test_cleanup_04_async_events_are_counted_and_purged, test_cq_destroy_by_ioctl_reports_events,

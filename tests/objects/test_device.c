@@ -68,7 +68,8 @@ START_TEST(test_get_context_with_a_bad_pointer_leaves_no_context)
 	struct ib_uverbs_get_context_resp resp = {};
 	struct ib_uverbs_get_context cmd = {};
 
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), BAD, sizeof(resp)), -EFAULT);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_GET_CONTEXT, &cmd, sizeof(cmd), BAD, sizeof(resp)),
+			 -EFAULT);
 	ck_assert_ptr_null(atomic_load(&h.file->context));
 	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
 }
@@ -382,15 +383,14 @@ START_TEST(test_query_context_is_the_drivers_and_ours_have_none)
 }
 END_TEST
 
-TEST_LIST(
-	test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_without_granting_answers_minus_2,
-	test_get_context_with_no_fd_left_can_be_repeated, test_context_01_create_before_get_context_is_einval,
-	test_context_02_lookup_before_get_context_is_enoent,
-	test_context_03_second_get_context_is_einval_after_its_answer,
-	test_get_context_with_a_bad_pointer_leaves_no_context, test_context_06_ioctl_get_context_makes_no_async_fd,
-	test_async_event_alloc_writes_the_fd_into_its_attribute, test_port_event_reaches_every_async_file,
-	test_comp_channel_without_granting_is_eopnotsupp, test_close_hangs_up_the_channel_and_not_the_async_file,
-	test_query_device_before_get_context_is_einval, test_query_device_both_ways_agree,
-	test_query_device_ex_refuses_comp_mask_and_reserved, test_query_device_ex_is_cut_to_the_clients_room,
-	test_port_01_both_ways_agree_and_refuse_other_ports, test_port_01_flags_reach_the_client, test_gid_01_table,
-	test_gid_02_entry, test_query_context_is_the_drivers_and_ours_have_none)
+TEST_LIST(test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_without_granting_answers_minus_2,
+	  test_get_context_with_no_fd_left_can_be_repeated, test_context_01_create_before_get_context_is_einval,
+	  test_context_02_lookup_before_get_context_is_enoent,
+	  test_context_03_second_get_context_is_einval_after_its_answer,
+	  test_get_context_with_a_bad_pointer_leaves_no_context, test_context_06_ioctl_get_context_makes_no_async_fd,
+	  test_async_event_alloc_writes_the_fd_into_its_attribute, test_port_event_reaches_every_async_file,
+	  test_comp_channel_without_granting_is_eopnotsupp, test_close_hangs_up_the_channel_and_not_the_async_file,
+	  test_query_device_before_get_context_is_einval, test_query_device_both_ways_agree,
+	  test_query_device_ex_refuses_comp_mask_and_reserved, test_query_device_ex_is_cut_to_the_clients_room,
+	  test_port_01_both_ways_agree_and_refuse_other_ports, test_port_01_flags_reach_the_client, test_gid_01_table,
+	  test_gid_02_entry, test_query_context_is_the_drivers_and_ours_have_none)

@@ -45,7 +45,8 @@ static void begin(void)
 {
 	struct ib_uverbs_modify_qp init = {
 		.attr_mask = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
-		.qp_state = IBV_QPS_INIT, .port_num = 1,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
 	};
 
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
@@ -59,10 +60,13 @@ static void fill_sends(struct sends *s)
 	static char data[16][16];
 
 	memset(s, 0, sizeof(*s));
-	s->cmd = (struct ib_uverbs_post_send){ .qp_handle = qp.qp_handle, .wr_count = 16, .sge_count = 16,
-					       .wqe_size = sizeof(s->wr[0]) };
+	s->cmd = (struct ib_uverbs_post_send){
+		.qp_handle = qp.qp_handle, .wr_count = 16, .sge_count = 16, .wqe_size = sizeof(s->wr[0])
+	};
 	for (int i = 0; i < 16; i++) {
-		s->wr[i] = (struct ib_uverbs_send_wr){ .wr_id = i, .num_sge = 1, .opcode = IBV_WR_SEND,
+		s->wr[i] = (struct ib_uverbs_send_wr){ .wr_id = i,
+						       .num_sge = 1,
+						       .opcode = IBV_WR_SEND,
 						       .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
 		s->sge[i] = (struct ib_uverbs_sge){ .addr = (uintptr_t)data[i], .length = sizeof(data[i]) };
 	}

@@ -186,8 +186,11 @@ static void list_of_sends(unsigned int n, uint32_t wqe_size)
 {
 	list_start(wqe_size);
 	for (unsigned int i = 0; i < n; i++) {
-		struct ib_uverbs_send_wr wr = { .wr_id = i, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
-						.send_flags = IBV_SEND_SIGNALED, .ex.imm_data = htobe32(i) };
+		struct ib_uverbs_send_wr wr = { .wr_id = i,
+						.num_sge = 1,
+						.opcode = IBV_WR_SEND_WITH_IMM,
+						.send_flags = IBV_SEND_SIGNALED,
+						.ex.imm_data = htobe32(i) };
 
 		list_wqe(&wr, sizeof(wr));
 	}
@@ -221,7 +224,8 @@ END_TEST
 
 START_TEST(test_post_send_operations)
 {
-	struct ib_uverbs_send_wr rdma = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .ex.imm_data = 1,
+	struct ib_uverbs_send_wr rdma = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+					  .ex.imm_data = 1,
 					  .wr.rdma = { .remote_addr = 2, .rkey = 3 } };
 	struct ib_uverbs_send_wr atomic = { .opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
 					    .wr.atomic = { .remote_addr = 4, .compare_add = 5, .swap = 6, .rkey = 7 } };
@@ -303,8 +307,13 @@ START_TEST(test_regression_06_post_with_sizes_that_overflow)
 	static const struct {
 		uint32_t wqe_size, wr_count, sge_count;
 	} rows[] = {
-		{ 0x10000, 0x10000, 0 }, { 0x80000000, 2, 0 }, { 0xffffffff, 0xffffffff, 0 }, { 56, 0x4924925, 0 },
-		{ 64, 0, 0x10000000 },	 { 64, 0, 0xffffffff }, { 64, 1, 0 },
+		{ 0x10000, 0x10000, 0 },
+		{ 0x80000000, 2, 0 },
+		{ 0xffffffff, 0xffffffff, 0 },
+		{ 56, 0x4924925, 0 },
+		{ 64, 0, 0x10000000 },
+		{ 64, 0, 0xffffffff },
+		{ 64, 1, 0 },
 	};
 
 	begin_post(IBV_QPT_RC);

@@ -54,16 +54,28 @@ static int destroy_qp(uint32_t handle, uint32_t *events)
 static void create_cmd(struct ib_uverbs_create_qp *cmd, uint8_t type)
 {
 	*cmd = (struct ib_uverbs_create_qp){
-		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .max_send_wr = 1, .max_send_sge = 1,
-		.max_recv_wr = 1, .max_recv_sge = 1, .qp_type = type,
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.recv_cq_handle = cq,
+		.max_send_wr = 1,
+		.max_send_sge = 1,
+		.max_recv_wr = 1,
+		.max_recv_sge = 1,
+		.qp_type = type,
 	};
 }
 
 static void create_ex_cmd(struct ib_uverbs_ex_create_qp *cmd, uint8_t type)
 {
 	*cmd = (struct ib_uverbs_ex_create_qp){
-		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .max_send_wr = 1, .max_send_sge = 1,
-		.max_recv_wr = 1, .max_recv_sge = 1, .qp_type = type,
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.recv_cq_handle = cq,
+		.max_send_wr = 1,
+		.max_send_sge = 1,
+		.max_recv_wr = 1,
+		.max_recv_sge = 1,
+		.qp_type = type,
 	};
 }
 
@@ -410,7 +422,8 @@ START_TEST(test_qp_10_ports_and_states)
 	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_AV };
 	ck_assert_int_eq(modify(&cmd), -EINVAL);
 	/* To RTR with a port that the QP is not bound to. */
-	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_AV | IBV_QP_STATE, .qp_state = IBV_QPS_RTR,
+	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_AV | IBV_QP_STATE,
+					    .qp_state = IBV_QPS_RTR,
 					    .dest.port_num = 1 };
 	ck_assert_int_eq(modify(&cmd), -EINVAL);
 	/* The vector's port and the QP's. */
@@ -430,11 +443,14 @@ END_TEST
 
 START_TEST(test_to_rtr_with_the_port_of_init)
 {
-	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_STATE | IBV_QP_PORT, .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_STATE | IBV_QP_PORT,
+					   .qp_state = IBV_QPS_INIT,
+					   .port_num = 1 };
 
 	begin_modify(IBV_QPT_RC);
 	ck_assert_int_eq(modify(&cmd), 0);
-	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_AV | IBV_QP_STATE, .qp_state = IBV_QPS_RTR,
+	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_AV | IBV_QP_STATE,
+					    .qp_state = IBV_QPS_RTR,
 					    .dest = { .port_num = 1, .dlid = 5, .sl = 3 } };
 	ck_assert_int_eq(modify(&cmd), 0);
 	ck_assert_int_eq(seen_mask, IBV_QP_AV | IBV_QP_STATE);
@@ -486,8 +502,12 @@ static int three_gids(struct uvd_ibdev *dev, uint8_t port, unsigned int index, s
 START_TEST(test_qp_13_address_vectors)
 {
 	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_AV,
-					   .dest = { .port_num = 1, .is_global = 1, .dgid = { 1, 2, 3 }, .flow_label = 4,
-						     .hop_limit = 5, .traffic_class = 6 } };
+					   .dest = { .port_num = 1,
+						     .is_global = 1,
+						     .dgid = { 1, 2, 3 },
+						     .flow_label = 4,
+						     .hop_limit = 5,
+						     .traffic_class = 6 } };
 
 	begin_modify(IBV_QPT_RC);
 	h.ops.query_gid = three_gids;
@@ -504,7 +524,9 @@ START_TEST(test_qp_13_address_vectors)
 	h.dev->config.ports[0].link_layer = IBV_LINK_LAYER_ETHERNET;
 	cmd.dest.is_global = 0;
 	ck_assert_int_eq(modify(&cmd), -EINVAL);
-	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_ALT_PATH | IBV_QP_PORT, .port_num = 1, .alt_port_num = 1,
+	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_ALT_PATH | IBV_QP_PORT,
+					    .port_num = 1,
+					    .alt_port_num = 1,
 					    .alt_dest = { .port_num = 1, .is_global = 1 } };
 	ck_assert_int_eq(modify(&cmd), -EINVAL);
 	h.dev->config.ports[0].link_layer = IBV_LINK_LAYER_INFINIBAND;
@@ -514,8 +536,11 @@ END_TEST
 
 START_TEST(test_qp_13_psns_are_masked_and_the_rest_taken_by_mask)
 {
-	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_RQ_PSN | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT, .rq_psn = 0x1abcdef,
-					   .sq_psn = 0xff123456, .timeout = 9, .retry_cnt = 7 };
+	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_RQ_PSN | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT,
+					   .rq_psn = 0x1abcdef,
+					   .sq_psn = 0xff123456,
+					   .timeout = 9,
+					   .retry_cnt = 7 };
 
 	begin_modify(IBV_QPT_RC);
 	ck_assert_int_eq(modify(&cmd), 0);
@@ -538,9 +563,17 @@ END_TEST
 
 static int fill_query(struct uvd_qp *q, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init)
 {
-	*attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD, .path_mtu = IBV_MTU_2048,
-				      .qkey = 1, .rq_psn = 2, .sq_psn = 3, .dest_qp_num = 4, .rnr_retry = 5,
-				      .alt_timeout = 6, .pkey_index = 7, .timeout = mask };
+	*attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				      .cur_qp_state = IBV_QPS_SQD,
+				      .path_mtu = IBV_MTU_2048,
+				      .qkey = 1,
+				      .rq_psn = 2,
+				      .sq_psn = 3,
+				      .dest_qp_num = 4,
+				      .rnr_retry = 5,
+				      .alt_timeout = 6,
+				      .pkey_index = 7,
+				      .timeout = mask };
 	attr->ah_attr = (struct ibv_ah_attr){ .dlid = 8, .is_global = 1, .grh.hop_limit = 9, .port_num = 1 };
 	attr->alt_ah_attr = (struct ibv_ah_attr){ .dlid = 10, .grh.hop_limit = 11 };
 	init->cap.max_send_wr = 12;
@@ -582,4 +615,5 @@ TEST_LIST(test_create_qp_by_every_front, test_create_qp_checks_in_the_kernels_or
 	  test_qp_09_mask, test_qp_10_ports_and_states, test_to_rtr_with_the_port_of_init,
 	  test_qp_11_a_vector_alone_binds_the_port, test_a_refused_modify_does_not_bind_the_port,
 	  test_qp_12_a_privileged_qkey_needs_cap_net_raw, test_qp_13_address_vectors,
-	  test_qp_13_psns_are_masked_and_the_rest_taken_by_mask, test_modify_masks_what_an_xrc_end_ignores, test_query_qp)
+	  test_qp_13_psns_are_masked_and_the_rest_taken_by_mask, test_modify_masks_what_an_xrc_end_ignores,
+	  test_query_qp)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every test program of this folder begins with: a fresh null device for each test, and main(). */
+/* What every test program of this folder begins with: a fresh device for each test, and main(). */
 #ifndef UVD_OBJECTS_TESTS_H
 #define UVD_OBJECTS_TESTS_H
 
@@ -11,9 +11,14 @@
 
 static struct harness h;
 
+/* A program may define BACKEND before it includes this. */
+#ifndef BACKEND
+#define BACKEND "null"
+#endif
+
 static void setup(void)
 {
-	harness_open(&h);
+	harness_open_with(&h, BACKEND, &uvd_mem_process);
 }
 
 static void teardown(void)
@@ -22,25 +27,25 @@ static void teardown(void)
 }
 
 /* The whole program: its tests, in order. */
-#define TEST_LIST(...)                                                                   \
-	int main(void)                                                                   \
-	{                                                                                \
-		const TTest *const tests[] = { __VA_ARGS__ };                            \
-		Suite *suite = suite_create(__FILE__);                                   \
-		TCase *tc = tcase_create("all");                                         \
-		SRunner *runner;                                                         \
-		int failed;                                                              \
-											 \
-		tcase_add_checked_fixture(tc, setup, teardown);                          \
-		tcase_set_timeout(tc, 30);                                               \
-		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)            \
-			tcase_add_test(tc, tests[i]);                                    \
-		suite_add_tcase(suite, tc);                                              \
-		runner = srunner_create(suite);                                          \
-		srunner_run_all(runner, CK_ENV);                                         \
-		failed = srunner_ntests_failed(runner);                                  \
-		srunner_free(runner);                                                    \
-		return failed ? 1 : 0;                                                   \
+#define TEST_LIST(...)                                                                                                 \
+	int main(void)                                                                                                 \
+	{                                                                                                              \
+		const TTest *const tests[] = { __VA_ARGS__ };                                                          \
+		Suite *suite = suite_create(__FILE__);                                                                 \
+		TCase *tc = tcase_create("all");                                                                       \
+		SRunner *runner;                                                                                       \
+		int failed;                                                                                            \
+                                                                                                                       \
+		tcase_add_checked_fixture(tc, setup, teardown);                                                        \
+		tcase_set_timeout(tc, 30);                                                                             \
+		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                                          \
+			tcase_add_test(tc, tests[i]);                                                                  \
+		suite_add_tcase(suite, tc);                                                                            \
+		runner = srunner_create(suite);                                                                        \
+		srunner_run_all(runner, CK_ENV);                                                                       \
+		failed = srunner_ntests_failed(runner);                                                                \
+		srunner_free(runner);                                                                                  \
+		return failed ? 1 : 0;                                                                                 \
 	}
 
 #endif
