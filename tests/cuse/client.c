@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * client MODE [N]: a program for the tests to look at, stop and kill. The modes that loop print "ready" first and end with
+ * the errno of the first call that fails ("error 5"). Exit status 0: all was as it should be.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/ib_user_verbs.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t alarms;
+static int count;
+
+#define CHECK(ok)                                                                                                            \
+	do {                                                                                                                 \
+		if (!(ok)) {                                                                                                 \
+			printf("FAIL %s:%d: %s (errno %d)\n", __func__, __LINE__, #ok, errno);                               \
+			exit(1);                                                                                             \
+		}                                                                                                            \
+	} while (0)
+
+static struct ibv_context *open_first(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+
+	CHECK(list && list[0]);
+	context = ibv_open_device(list[0]);
+	CHECK(context);
+	ibv_free_device_list(list);
+	return context;
+}
+
+/* ---- through libibverbs ------------------------------------------------------------------------------------------ */
+
+/* A granted fd is open, close-on-exec, empty, and not one that we had. */
+static void check_channel(const struct ibv_comp_channel *channel, int above)
+{
+	struct pollfd p = { channel->fd, POLLIN, 0 };
+
+	CHECK(channel->fd > above);
+	CHECK(fcntl(channel->fd, F_GETFD) == FD_CLOEXEC);
+	CHECK(TEMP_FAILURE_RETRY(poll(&p, 1, 0)) == 0);
+}
+
+static void make_channels(struct ibv_context *context, int n)
+{
+	struct ibv_comp_channel *channel;
+
+	while (n--) {
+		channel = ibv_create_comp_channel(context);
+		CHECK(channel);
+		check_channel(channel, context->cmd_fd);
+		CHECK(!ibv_destroy_comp_channel(channel));
+	}
+}
+
+static void mode_channels(void)
+{
+	make_channels(open_first(), count);
+}
+
+static void on_alarm(int sig)
+{
+	alarms++;
+}
+
+static void mode_alarms(void)
+{
+	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval often = { { 0, 1000 }, { 0, 1000 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct ibv_context *context = open_first();
+	sigset_t before, after;
+
+	sigaction(SIGALRM, &sa, NULL);
+	sigprocmask(SIG_SETMASK, NULL, &before);
+	setitimer(ITIMER_REAL, &often, NULL);
+	make_channels(context, count);
+	setitimer(ITIMER_REAL, &never, NULL);
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	CHECK(alarms > 10);
+	CHECK(!memcmp(&before, &after, sizeof(before)));
+}
+
+static void *channels_thread(void *context)
+{
+	make_channels(context, count);
+	return NULL;
+}
+
+static void mode_threads(void)
+{
+	struct ibv_context *context = open_first();
+	pthread_t t[6];
+
+	for (int i = 0; i < 6; i++)
+		CHECK(!pthread_create(&t[i], NULL, channels_thread, context));
+	for (int i = 0; i < 6; i++)
+		pthread_join(t[i], NULL);
+}
+
+/* A filter that kills for the call which a grant lets us execute. */
+static void mode_seccomp(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socketpair, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { 4, code };
+	struct ibv_context *context = open_first();
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
+	make_channels(context, count);
+}
+
+static void mode_full_table(void)
+{
+	struct ibv_context *context = open_first();
+	int lowest = open("/dev/null", O_RDONLY);
+	struct rlimit none = { lowest, lowest };
+
+	close(lowest);
+	CHECK(!setrlimit(RLIMIT_NOFILE, &none));
+	CHECK(!ibv_create_comp_channel(context) && errno == EMFILE);
+}
+
+/* However the daemon went away: nothing of a grant may remain with us. */
+static void end_loop(struct ibv_context *context)
+{
+	int error = errno;
+	sigset_t mask;
+
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	for (int sig = 1; sig < SIGRTMAX; sig++)
+		CHECK(!sigismember(&mask, sig));
+	printf("error %d\n", error);
+	fflush(stdout);
+	_exit(0);
+}
+
+static void ready(void)
+{
+	puts("ready");
+	fflush(stdout);
+}
+
+static void mode_loop_channel(void)
+{
+	struct ibv_context *context = open_first();
+	struct ibv_comp_channel *channel;
+
+	ready();
+	while ((channel = ibv_create_comp_channel(context)))
+		if (ibv_destroy_comp_channel(channel))
+			break;
+	end_loop(context);
+}
+
+static void mode_loop_open(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context;
+
+	CHECK(list && list[0]);
+	ready();
+	while ((context = ibv_open_device(list[0])))
+		if (ibv_close_device(context))
+			break;
+	end_loop(NULL);
+}
+
+static void mode_loop_pd(void)
+{
+	struct ibv_context *context = open_first();
+	struct ibv_pd *pd;
+
+	ready();
+	while ((pd = ibv_alloc_pd(context)))
+		if ((errno = ibv_dealloc_pd(pd)))
+			break;
+	end_loop(context);
+}
+
+struct end {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+static struct end make_end(struct ibv_pd *pd)
+{
+	struct end e = { .cq = ibv_create_cq(pd->context, 64, NULL, NULL, 0) };
+	struct ibv_qp_init_attr init = { .send_cq = e.cq, .recv_cq = e.cq, .qp_type = IBV_QPT_RC,
+					 .cap = { 16, 16, 1, 1, 0 } };
+	CHECK(e.cq);
+	e.qp = ibv_create_qp(pd, &init);
+	CHECK(e.qp);
+	return e;
+}
+
+static void connect_end(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer,
+				  .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .ah_attr = { .dlid = lid, .port_num = 1 } };
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* RDMA writes of a megabyte between two QPs of ours, for ever. */
+static void mode_loop_transfer(void)
+{
+	enum { SIZE = 1 << 20 };
+	struct ibv_context *context = open_first();
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	char *buf = mmap(NULL, 2 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, buf, 2 * SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	struct ibv_port_attr port;
+	struct end a, b;
+	struct ibv_wc wc;
+	int n;
+
+	CHECK(mr && !ibv_query_port(context, 1, &port));
+	a = make_end(pd);
+	b = make_end(pd);
+	connect_end(a.qp, b.qp->qp_num, port.lid);
+	connect_end(b.qp, a.qp->qp_num, port.lid);
+	ready();
+	for (;;) {
+		struct ibv_sge sge = { (uintptr_t)buf, SIZE, mr->lkey };
+		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+					  .send_flags = IBV_SEND_SIGNALED,
+					  .wr.rdma = { (uintptr_t)buf + SIZE, mr->rkey } }, *bad;
+
+		errno = ibv_post_send(a.qp, &wr, &bad);
+		if (errno)
+			break;
+		while (!(n = ibv_poll_cq(a.cq, 1, &wc)))
+			;
+		if (n < 0)
+			break;
+		CHECK(wc.status == IBV_WC_SUCCESS);
+	}
+	end_loop(context);
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------------------------- */
+
+struct get_context {
+	struct ib_uverbs_cmd_hdr hdr;
+	struct ib_uverbs_get_context cmd;
+};
+
+static void fill_get_context(struct get_context *c, struct ib_uverbs_get_context_resp *resp)
+{
+	c->hdr = (struct ib_uverbs_cmd_hdr){ IB_USER_VERBS_CMD_GET_CONTEXT, sizeof(*c) / 4, sizeof(*resp) / 4 };
+	c->cmd.response = (uintptr_t)resp;
+	resp->async_fd = 0xbad;
+}
+
+static int open_node(void)
+{
+	const char *node = getenv("NODE");
+	int fd = open(node ? node : "/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+/* write() is for who opened: a child is somebody else, and so are we after changing our ids. */
+static void mode_opener(void)
+{
+	struct ib_uverbs_get_context_resp resp;
+	struct get_context c;
+	int fd = open_node(), status;
+	pid_t child;
+
+	fill_get_context(&c, &resp);
+	child = fork();
+	if (!child)
+		_exit(write(fd, &c, sizeof(c)) < 0 && errno == EACCES ? 0 : 1);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
+	if (!geteuid()) {
+		setfsuid(65534);
+		CHECK(write(fd, &c, sizeof(c)) < 0 && errno == EACCES);
+		setfsuid(0);
+	}
+	CHECK(write(fd, &c, sizeof(c)) == sizeof(c));
+	CHECK((int)resp.async_fd > fd && fcntl(resp.async_fd, F_GETFD) == FD_CLOEXEC);
+}
+
+/* What CUSE passes in pieces must fare as if it had come whole. */
+static void mode_torn(void)
+{
+	size_t len = 300 << 10;
+	struct ib_uverbs_get_context_resp resp;
+	struct get_context c;
+	int fd = open_node();
+	uint8_t *buf = calloc(1, len);
+
+	/* Longer than its header says, where the first piece is about as long as that. */
+	fill_get_context(&c, &resp);
+	for (size_t n = 30 << 12; n <= 35 << 12; n += 1 << 12) {
+		for (int shift = 0; shift < 4096; shift += 1000) {
+			c.hdr.in_words = n / 4;
+			memcpy(buf + shift, &c, sizeof(c));
+			CHECK(write(fd, buf + shift, len - shift) < 0 && errno == EINVAL);
+			CHECK(resp.async_fd == 0xbad);
+		}
+	}
+	/* A long one whose length is right, from an address that is not aligned to a page: plain commands may be longer
+	 * than their struct, and the rest is the provider's. */
+	for (int shift = 0; shift <= 64; shift += 8) {
+		uint8_t *at = buf + 100 + shift;
+		size_t n = 40 << 12;
+
+		close(fd);
+		fd = open_node();
+		fill_get_context(&c, &resp);
+		c.hdr.in_words = n / 4;
+		memmove(at, &c, sizeof(c));
+		CHECK(write(fd, at, n) == (ssize_t)n);
+		CHECK(resp.async_fd != 0xbad && !close(resp.async_fd));
+	}
+}
+
+static long int80(long nr, long a, long b, long c, void *stack)
+{
+	long result;
+
+	/* Our own stack is above 4 GB; a program with such pointers would not use this call. */
+	__asm__ volatile("xchg %%rsp, %[stack]\n\tint $0x80\n\txchg %%rsp, %[stack]"
+			 : "=a"(result), [stack] "+r"(stack)
+			 : "a"(nr), "b"(a), "c"(b), "d"(c)
+			 : "memory", "r8", "r9", "r10", "r11");
+	return (int)result;
+}
+
+/* A 32-bit caller: the same structs, by i386 system calls. */
+static void mode_i386(void)
+{
+	struct low {
+		struct get_context c;
+		struct ib_uverbs_get_context_resp resp;
+		char stack[65536];
+	} *low = mmap(NULL, sizeof(*low), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	register void *top;
+	int fd;
+
+	CHECK(low != MAP_FAILED);
+	top = low->stack + sizeof(low->stack) - 64;
+	for (int i = 0; i < count; i++) {
+		fd = open_node();
+		fill_get_context(&low->c, &low->resp);
+		CHECK(int80(4, fd, (long)&low->c, sizeof(low->c), top) == sizeof(low->c));
+		CHECK((int)low->resp.async_fd > fd && fcntl(low->resp.async_fd, F_GETFD) == FD_CLOEXEC);
+		/* ioctl; a header of the wrong length, so EINVAL from the parser and not ENOTTY from the transport */
+		CHECK(int80(54, fd, (long)0xc0181b01, (long)&low->c, top) == -EINVAL);
+		close(low->resp.async_fd);
+		close(fd);
+	}
+}
+
+/* A debugger is there first: no grant, but everything else works. */
+static void mode_traced(void)
+{
+	struct ibv_context *context;
+	int status;
+	pid_t child = fork();
+
+	if (child) {
+		CHECK(waitpid(child, &status, 0) == child);
+		CHECK(WIFEXITED(status) && !WEXITSTATUS(status));
+		return;
+	}
+	CHECK(!ptrace(PTRACE_TRACEME, 0, 0, 0));
+	context = open_first();
+	CHECK(context->async_fd == -2);
+	CHECK(!ibv_create_comp_channel(context) && errno == EOPNOTSUPP);
+	CHECK(ibv_alloc_pd(context));
+	fflush(stdout);
+	_exit(0);
+}
+
+/* For `--grant-fds=off`. */
+static void mode_no_grants(void)
+{
+	struct ibv_context *context = open_first();
+
+	CHECK(context->async_fd == -2);
+	CHECK(!ibv_create_comp_channel(context) && errno == EOPNOTSUPP);
+	CHECK(ibv_alloc_pd(context));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} modes[] = {
+	{ "channels", mode_channels },
+	{ "alarms", mode_alarms },
+	{ "threads", mode_threads },
+	{ "seccomp", mode_seccomp },
+	{ "full-table", mode_full_table },
+	{ "opener", mode_opener },
+	{ "torn", mode_torn },
+	{ "i386", mode_i386 },
+	{ "traced", mode_traced },
+	{ "no-grants", mode_no_grants },
+	{ "loop-channel", mode_loop_channel },
+	{ "loop-open", mode_loop_open },
+	{ "loop-pd", mode_loop_pd },
+	{ "loop-transfer", mode_loop_transfer },
+};
+
+int main(int argc, char **argv)
+{
+	count = argc > 2 ? atoi(argv[2]) : 20;
+	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(modes[i].name, argv[1]))
+			continue;
+		modes[i].run();
+		return 0;
+	}
+	return 2;
+}

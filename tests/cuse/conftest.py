@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A daemon for a test, on real CUSE: these tests run as root in the virtual machine (tests/vm/suite)."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
+CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
+NOBODY = 65534
+WAIT = 30  # seconds; the machine is emulated
+
+
+def wait_for(what, condition, seconds=WAIT):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"{what}: not within {seconds} s")
+
+
+class Daemon:
+    def __init__(self, tmp_path, *options):
+        self.control = "/run/uverbsd/control"
+        self.log = tmp_path / "uverbsd.log"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen([BUILD / "src" / "uverbsd", *options], stderr=log)
+        wait_for("uverbsd's start", lambda: self.text_of("uverbsd: ready:") or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+        self.nodes = re.search("uverbsd: ready: (.*)", self.log.read_text()).group(1).split()
+
+    def text_of(self, text):
+        return text in self.log.read_text()
+
+    def status(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(WAIT)
+            s.connect(self.control)
+            s.sendall(b"status\n")
+            return json.loads(s.makefile().readline())
+
+    def files(self):
+        return sum(len(d["files"]) for d in self.status()["devices"])
+
+    def wait_idle(self):
+        """No client has left anything: no file, object, charge, or grant."""
+        def idle():
+            s = self.status()
+            return (not s["memlock"] and not s["grants"]["under_way"]
+                    and all(not d["files"] and not d["objects"] for d in s["devices"]))
+        wait_for("an idle daemon", idle)
+
+    def stop(self, sig=signal.SIGTERM):
+        self.process.send_signal(sig)
+        return self.process.wait(WAIT)
+
+
+def left_behind():
+    """What a daemon that has ended must not leave."""
+    return ([str(p) for p in pathlib.Path("/dev/infiniband").glob("uverbs*")]
+            + [str(p) for p in pathlib.Path("/sys/class/cuse").glob("*")]
+            + [str(p) for p in pathlib.Path("/run/uverbsd").glob("*")])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sysfs_is_asked():
+    """libibverbs reads sysfs only where netlink fails (and would load ib_core by asking)."""
+    folder = pathlib.Path("/run/modprobe.d")
+    folder.mkdir(exist_ok=True)
+    (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
+
+
+@pytest.fixture
+def start(tmp_path):
+    daemons = []
+
+    def start(*options):
+        daemons.append(Daemon(tmp_path, *options))
+        return daemons[-1]
+    yield start
+    for d in daemons:
+        if d.process.poll() is None:
+            assert d.stop() == 0, d.log.read_text()
+        # Where a test killed it the tree stays: nobody was left to remove it. The next one replaces it.
+        if d.process.returncode == 0:
+            assert not left_behind()
+
+
+def environment():
+    return dict(os.environ, SYSFS_PATH="/run/uverbsd/sysfs")
+
+
+def run_client(mode, *args, user=NOBODY, timeout=60, **kwargs):
+    done = subprocess.run([CLIENT, mode, *args], env=environment(), user=user, group=user, extra_groups=[],
+                          stdout=subprocess.PIPE, text=True, timeout=timeout, **kwargs)
+    assert done.returncode == 0, f"{mode}: {done.returncode} {done.stdout}"
+
+
+def start_client(mode, *args):
+    """One that loops: ready when this returns."""
+    p = subprocess.Popen([CLIENT, mode, *args], env=environment(), user=NOBODY, group=NOBODY, extra_groups=[],
+                         stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "ready\n"
+    return p

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Whoever ends, and whenever: nobody hangs, and nothing is left behind."""
+import random
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import left_behind, start_client
+
+LOOPS = ["loop-pd", "loop-open", "loop-channel", "loop-transfer"]
+
+
+@pytest.mark.parametrize("mode", LOOPS)
+def test_killed_client_leaves_nothing(start, mode):
+    d = start()
+    for _ in range(8):
+        p = start_client(mode)
+        time.sleep(random.random() / 10)
+        p.kill()
+        p.wait(30)
+    d.wait_idle()
+    assert start_client("loop-pd").poll() is None  # it still serves
+    grants = d.status()["grants"]
+    assert grants["late"] == 0
+
+
+def stopped_clients(clients):
+    """How they ended. A client whose thread was in our hands when we were killed is killed with us."""
+    return [(p.wait(30), p.stdout.read().strip()) for p in clients]
+
+
+@pytest.mark.parametrize("mode", LOOPS)
+def test_killed_daemon_is_an_error_for_clients(start, mode):
+    for _ in range(3):
+        d = start()
+        clients = [start_client(mode) for _ in range(2)]
+        time.sleep(random.random() / 10)
+        d.stop(signal.SIGKILL)
+        for status, text in stopped_clients(clients):
+            killed_with_us = status == -signal.SIGKILL and mode in ("loop-channel", "loop-open")
+            assert (status == 0 and text.startswith("error")) or killed_with_us, (status, text)
+
+
+@pytest.mark.parametrize("mode", LOOPS)
+def test_sigterm_under_load_removes_nodes_and_tree(start, mode):
+    for _ in range(2):
+        d = start("--devices", "2")
+        clients = [start_client(mode) for _ in range(3)]
+        time.sleep(random.random() / 5)
+        assert d.stop() == 0, d.log.read_text()
+        assert not left_behind()
+        for status, text in stopped_clients(clients):
+            assert status == 0 and text.startswith("error"), (status, text)
+
+
+def test_stopped_client_holds_nobody_up(start):
+    d = start()
+    p = start_client("loop-channel")
+    p.send_signal(signal.SIGSTOP)
+    other = start_client("loop-channel")
+    time.sleep(0.5)
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+    p.send_signal(signal.SIGCONT)
+    time.sleep(0.2)
+    assert p.poll() is None
+    p.kill()
+    p.wait()
+    d.wait_idle()
+
+
+def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start):
+    d = start()
+    p = start_client("loop-pd")
+    with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
+        f.write("1")
+    assert d.process.wait(30) == 1
+    assert p.wait(30) == 0
+    assert "aborted from outside" in d.log.read_text()
+    assert not left_behind()

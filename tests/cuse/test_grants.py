@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Event files for clients that wait in a call."""
+import pytest
+
+from conftest import NOBODY, run_client
+
+
+@pytest.mark.parametrize("abi", ["ioctl", "write"])
+def test_granted_fds_are_open_empty_and_close_on_exec(start, abi):
+    d = start("--abi", abi)
+    run_client("channels", "20")
+    grants = d.status()["grants"]
+    assert grants["granted"] == 21 and grants["fell_back"] == 0
+    d.wait_idle()
+
+
+def test_storm_of_sigalrm_hurts_no_grant_and_leaves_the_signal_mask(start):
+    d = start()
+    run_client("alarms", "60")
+    assert d.status()["grants"]["fell_back"] == 0
+    d.wait_idle()
+
+
+def test_six_threads_at_once(start):
+    d = start()
+    run_client("threads", "20")
+    assert d.status()["grants"]["granted"] == 121
+    d.wait_idle()
+
+
+def test_seccomp_filter_of_the_client_does_not_see_our_calls(start):
+    start()
+    run_client("seccomp", "3")
+
+
+def test_full_fd_table_is_emfile(start):
+    d = start()
+    run_client("full-table")
+    d.wait_idle()
+
+
+def test_traced_client_opens_without_events(start):
+    d = start()
+    run_client("traced")
+    assert d.status()["grants"]["fell_back"] == 2
+
+
+def test_grants_off_is_the_fallback(start):
+    d = start("--grant-fds", "off")
+    run_client("no-grants")
+    d.wait_idle()
+
+
+def test_i386_caller_gets_its_fd(start):
+    d = start()
+    run_client("i386", "5")
+    assert d.status()["grants"]["granted"] == 5
+    d.wait_idle()
+
+
+@pytest.mark.parametrize("user", [0, NOBODY])
+def test_write_is_for_the_opener(start, user):
+    start()
+    run_client("opener", user=user)
+
+
+def test_split_write_is_one_command_or_none(start):
+    d = start()
+    run_client("torn")
+    d.wait_idle()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The distribution's own programs, unmodified, as an ordinary user, on the real node."""
+import subprocess
+import time
+
+import pytest
+
+from conftest import NOBODY, environment
+
+USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def run(*args):
+    done = subprocess.run(args, env=environment(), timeout=60, **USER)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def pingpong(*args):
+    server = subprocess.Popen(["ibv_rc_pingpong", "-n", "50", *args], env=environment(), **USER)
+    try:
+        for _ in range(50):
+            time.sleep(0.2)
+            # Until the server listens there is nobody to talk to.
+            client = subprocess.run(["ibv_rc_pingpong", "-n", "50", *args, "localhost"], env=environment(), timeout=60, **USER)
+            if "Couldn't connect" not in client.stdout or server.poll() is not None:
+                break
+        assert client.returncode == 0, client.stdout
+        assert server.wait(60) == 0, server.stdout.read()
+    finally:
+        server.kill()
+    assert "50 iters" in client.stdout
+    return client.stdout
+
+
+@pytest.mark.parametrize("abi", ["ioctl", "write"])
+def test_devinfo_and_devices_show_the_device(start, abi):
+    d = start("--abi", abi, "--devices", "2", "--ports", "2")
+    assert "hfi1_0" in run("ibv_devices") and "hfi1_1" in run("ibv_devices")
+    text = run("ibv_devinfo", "-v", "-d", "hfi1_1")
+    assert text.count("PORT_ACTIVE (4)") == 2
+    assert "num_comp_vectors:" in text
+    d.wait_idle()
+
+
+@pytest.mark.parametrize("abi", ["ioctl", "write"])
+@pytest.mark.parametrize("how", [[], ["-e"], ["-c"], ["-e", "-c"], ["-s", "100000"]], ids=" ".join)
+def test_pingpong_between_two_processes(start, abi, how):
+    d = start("--abi", abi)
+    pingpong(*how)
+    d.wait_idle()
+
+
+def test_pingpong_between_two_devices_by_gid(start):
+    d = start("--devices", "2")
+    server = subprocess.Popen(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_0", "-g", "0"], env=environment(), **USER)
+    time.sleep(2)
+    client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_1", "-g", "0", "localhost"], env=environment(),
+                            timeout=60, **USER)
+    server_text = server.communicate(timeout=60)[0]
+    assert client.returncode == 0 and server.returncode == 0, client.stdout + server_text
+    d.wait_idle()
+
+
+def test_polling_needs_no_grant(start):
+    start("--grant-fds", "off", "--abi", "write")
+    pingpong()
+
+
+def test_idle_daemon_is_small(start):
+    d = start()
+    pingpong()
+    d.wait_idle()
+    status = open(f"/proc/{d.process.pid}/status").read()
+    rss = int(status.split("VmRSS:")[1].split()[0])
+    assert rss < 10 << 10, f"{rss} KiB resident"
