@@ -141,7 +141,7 @@ START_TEST(test_comp_channel_without_granting_is_eopnotsupp)
 }
 END_TEST
 
-START_TEST(test_close_hangs_up_the_channel_and_not_the_async_file)
+START_TEST(test_event_09_close_hangs_up_the_channel)
 {
 	struct ib_uverbs_create_comp_channel_resp resp = {};
 	struct ib_uverbs_create_comp_channel cmd = {};
@@ -389,7 +389,7 @@ TEST_LIST(test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_w
 	  test_context_03_second_get_context_is_einval_after_its_answer,
 	  test_get_context_with_a_bad_pointer_leaves_no_context, test_context_06_ioctl_get_context_makes_no_async_fd,
 	  test_async_event_alloc_writes_the_fd_into_its_attribute, test_port_event_reaches_every_async_file,
-	  test_comp_channel_without_granting_is_eopnotsupp, test_close_hangs_up_the_channel_and_not_the_async_file,
+	  test_comp_channel_without_granting_is_eopnotsupp, test_event_09_close_hangs_up_the_channel,
 	  test_query_device_before_get_context_is_einval, test_query_device_both_ways_agree,
 	  test_query_device_ex_refuses_comp_mask_and_reserved, test_query_device_ex_is_cut_to_the_clients_room,
 	  test_port_01_both_ways_agree_and_refuse_other_ports, test_port_01_flags_reach_the_client, test_gid_01_table,
