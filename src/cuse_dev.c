@@ -11,6 +11,7 @@
 #include <fuse_lowlevel.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -37,9 +38,16 @@ struct cuse_file {
 	struct uvd_cuse_writes writes;
 };
 
+/* Who answers the call that a worker carries out: see uvd_cuse_tick(). */
+enum answer { NOBODY, WORKER, TICK_BEGINS, TICK_DID };
+
 struct worker {
 	struct uvd_cuse *cuse;
 	pthread_t thread;
+	struct cuse_file *file; /* of the call, while answer is WORKER */
+	fuse_req_t req;
+	atomic_int answer; /* enum answer */
+	atomic_bool interrupted; /* the client has a signal, or was killed */
 	struct fuse_buf buf; /* the request */
 	struct uvd_call *call;
 	bool extra; /* exits when it is not needed any more */
@@ -152,11 +160,49 @@ refused:
 	return false;
 }
 
+static void on_interrupt(fuse_req_t req, void *arg)
+{
+	((struct worker *)arg)->interrupted = true;
+}
+
+/* The beginning of every call. */
+static void begin(struct cuse_file *f, fuse_req_t req)
+{
+	struct worker *w = self;
+
+	w->file = f;
+	w->req = req;
+	w->interrupted = false;
+	w->answer = WORKER;
+	fuse_req_interrupt_func(req, on_interrupt, w);
+	w->call->file = f->file;
+	init_caller(&w->call->caller, fuse_req_ctx(req)->pid);
+}
+
+/* false: uvd_cuse_tick() has answered, and the client is gone or elsewhere. */
+static bool still_ours(struct worker *w)
+{
+	int mine = WORKER;
+
+	if (atomic_compare_exchange_strong(&w->answer, &mine, NOBODY))
+		return true;
+	while (w->answer != TICK_DID)
+		sched_yield();
+	w->answer = NOBODY;
+	return false;
+}
+
 /* The end of every call. written: what to answer to a write(); 0: it is an ioctl. */
 static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
 {
 	struct uvd_call *call = self->call;
 
+	if (!still_ours(self)) {
+		if (result >= 0 && call->grant.uobj)
+			uvd_grant_give_up(call);
+		file_put(f);
+		return;
+	}
 	if (result >= 0 && call->grant.uobj) {
 		if (start_grant(self, f, req, written))
 			return;
@@ -218,37 +264,40 @@ static void dev_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 	fuse_reply_err(req, EINVAL);
 }
 
+/* Perhaps only the beginning. */
+static long write_long(struct cuse_file *f, struct uvd_call *call, const char *data, size_t size)
+{
+	uint64_t addr;
+	size_t total;
+	long result = uvd_cuse_write_whole(call->caller.tid, &addr, &total);
+
+	if (result)
+		return result;
+	if (total <= size)
+		return uvd_dispatch_write(call, data, size);
+	result = uvd_dispatch_write_from(call, addr, total);
+	if (result >= 0)
+		uvd_cuse_write_begun(&f->writes, call->caller.tid, size, total);
+	return result;
+}
+
 static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(req);
 	struct cuse_file *f = file_of(fi);
 	struct uvd_call *call = self->call;
-	uint64_t addr = 0;
-	size_t total = 0;
 	long result;
 
-	call->file = f->file;
-	init_caller(&call->caller, ctx->pid);
-	if (!uvd_opener_is(&f->opener, &call->caller, ctx->uid, ctx->gid)) {
-		fuse_reply_err(req, EACCES);
-		return;
-	}
-	if (off) {
+	begin(f, req);
+	call->grant.uobj = NULL;
+	if (!uvd_opener_is(&f->opener, &call->caller, ctx->uid, ctx->gid))
+		result = -EACCES;
+	else if (off)
 		result = uvd_cuse_write_rest(&f->writes, ctx->pid, off, size);
-		reply(req, result, size);
-		return;
-	}
-	result = size > UVD_CUSE_WHOLE ? uvd_cuse_write_whole(ctx->pid, &addr, &total) : 0;
-	if (result) {
-		reply(req, result, size);
-		return;
-	}
-	if (total > size)
-		result = uvd_dispatch_write_from(call, addr, total);
-	else
+	else if (size <= UVD_CUSE_WHOLE)
 		result = uvd_dispatch_write(call, data, size);
-	if (result >= 0 && total > size)
-		uvd_cuse_write_begun(&f->writes, ctx->pid, size, total);
+	else
+		result = write_long(f, call, data, size);
 	finish(f, req, result, size);
 }
 
@@ -256,15 +305,13 @@ static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info 
 		      size_t in_size, size_t out_size)
 {
 	struct cuse_file *f = file_of(fi);
-	struct uvd_call *call = self->call;
 	uint64_t addr = (uintptr_t)arg;
 
 	/* The structs are the same for 32-bit programs (compat_ptr_ioctl): only the pointer is shorter. */
 	if (flags & FUSE_IOCTL_COMPAT)
 		addr = (uint32_t)addr;
-	call->file = f->file;
-	init_caller(&call->caller, fuse_req_ctx(req)->pid);
-	finish(f, req, uvd_dispatch_ioctl(call, cmd, addr), 0);
+	begin(f, req);
+	finish(f, req, uvd_dispatch_ioctl(self->call, cmd, addr), 0);
 }
 
 /* No poll: libfuse answers ENOSYS, and the kernel then does as for the real file, which is always ready. */
@@ -378,6 +425,23 @@ static void join_worker(struct worker *w)
 	w->used = false;
 }
 
+/*
+ * A client can make its memory wait for ever (userfaultfd, a FUSE file system of its own), and nothing but our own end
+ * ends that wait. Killed, it could not die before its call is answered, and so not close what holds us up: answer.
+ */
+static void let_go(struct worker *w)
+{
+	int its = WORKER;
+
+	if (!w->interrupted || !atomic_compare_exchange_strong(&w->answer, &its, TICK_BEGINS))
+		return;
+	/* It can close the file now; the worker puts this reference when it comes back. */
+	atomic_fetch_add(&w->file->ref, 1);
+	w->call->caller.mem = &uvd_grant_no_memory;
+	fuse_reply_err(w->req, EINTR);
+	w->answer = TICK_DID;
+}
+
 void uvd_cuse_tick(struct uvd_cuse *c)
 {
 	bool stuck = true;
@@ -392,6 +456,8 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 		}
 		if (!w->busy || w->served != w->seen)
 			stuck = false;
+		else
+			let_go(w);
 		w->seen = w->served;
 	}
 	if (stuck && !start_worker(c, true))

@@ -139,12 +139,11 @@ static int no_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsign
 	return -EFAULT;
 }
 
-static const struct uvd_mem_ops no_memory = { .read = no_read, .write = no_write, .writev = no_writev };
+const struct uvd_mem_ops uvd_grant_no_memory = { .read = no_read, .write = no_write, .writev = no_writev };
 
-/* The client does not wait for us any more: its memory, its thread's id may be anything by now. */
-static void give_up(struct uvd_call *call)
+void uvd_grant_give_up(struct uvd_call *call)
 {
-	call->caller.mem = &no_memory;
+	call->caller.mem = &uvd_grant_no_memory;
 	uvd_call_granted(call, -ESRCH);
 }
 
@@ -156,7 +155,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd
 	err = uvd_borrow_stop(b);
 	fd = err ? err : grant_fd(b, &call->caller, call->grant.file);
 	if (b->dead || err == -ESRCH) {
-		give_up(call);
+		uvd_grant_give_up(call);
 		if (!b->dead || b->holding)
 			uvd_borrow_release(b, NULL);
 		g->gone++;
@@ -194,14 +193,14 @@ static void *grant_thread(void *arg)
 	pthread_mutex_unlock(&g->lock);
 
 	if (late) {
-		give_up(call);
+		uvd_grant_give_up(call);
 	} else if (!held) {
 		g->fell_back++;
 		job->reply(job, uvd_call_granted(call, -EPERM));
 	} else if (job->reply(job, call->result)) {
 		/* A reply that was not taken: the connection was aborted, and the client let go before. */
 		g->gone++;
-		give_up(call);
+		uvd_grant_give_up(call);
 	} else {
 		borrow_client(g, &b, call);
 	}

@@ -42,6 +42,10 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log);
 void uvd_grants_free(struct uvd_grants *g);
 /* false: refused, the job is untouched. The caller ends the call with uvd_call_granted(call, -EPERM). */
 bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
+/* Ends a call whose client does not wait any more: its memory, its thread's id may be anything by now. */
+void uvd_grant_give_up(struct uvd_call *call);
+/* The memory of such a client: EFAULT. */
+extern const struct uvd_mem_ops uvd_grant_no_memory;
 /* Refuses new grants and waits, at most so long, for those under way. false: some still are. */
 bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds);
 void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters);

@@ -8,6 +8,7 @@
 #include <infiniband/verbs.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
@@ -19,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/fsuid.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -387,6 +389,24 @@ static void mode_i386(void)
 	}
 }
 
+/* The response goes to a page that nobody ever fills. */
+static void mode_hold_up(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct uffdio_register range = { { (uintptr_t)page, 4096 }, UFFDIO_REGISTER_MODE_MISSING };
+	int uffd = syscall(SYS_userfaultfd, O_CLOEXEC), fd = open_node();
+	struct ib_uverbs_get_context_resp resp;
+	struct get_context c;
+
+	CHECK(uffd >= 0 && !ioctl(uffd, UFFDIO_API, &api) && !ioctl(uffd, UFFDIO_REGISTER, &range));
+	fill_get_context(&c, &resp);
+	c.cmd.response = (uintptr_t)page;
+	ready();
+	CHECK(write(fd, &c, sizeof(c)) < 0);
+	end_loop(NULL);
+}
+
 /* A debugger is there first: no grant, but everything else works. */
 static void mode_traced(void)
 {
@@ -432,6 +452,7 @@ static const struct {
 	{ "i386", mode_i386 },
 	{ "traced", mode_traced },
 	{ "no-grants", mode_no_grants },
+	{ "hold-up", mode_hold_up },
 	{ "loop-channel", mode_loop_channel },
 	{ "loop-open", mode_loop_open },
 	{ "loop-pd", mode_loop_pd },

@@ -104,9 +104,9 @@ def run_client(mode, *args, user=NOBODY, timeout=60, **kwargs):
     assert done.returncode == 0, f"{mode}: {done.returncode} {done.stdout}"
 
 
-def start_client(mode, *args):
+def start_client(mode, *args, user=NOBODY):
     """One that loops: ready when this returns."""
-    p = subprocess.Popen([CLIENT, mode, *args], env=environment(), user=NOBODY, group=NOBODY, extra_groups=[],
+    p = subprocess.Popen([CLIENT, mode, *args], env=environment(), user=user, group=user, extra_groups=[],
                          stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"
     return p

@@ -72,6 +72,21 @@ def test_stopped_client_holds_nobody_up(start):
     d.wait_idle()
 
 
+def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(start):
+    d = start("--workers", "1")
+    held = [start_client("hold-up", user=0) for _ in range(2)]
+    other = start_client("loop-pd")
+    time.sleep(1)
+    assert other.poll() is None and d.status()["devices"][0]["workers"] > 1
+    for p in held:
+        p.kill()
+    for p in held:
+        assert p.wait(10) == -signal.SIGKILL
+    other.kill()
+    other.wait()
+    d.wait_idle()
+
+
 def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start):
     d = start()
     p = start_client("loop-pd")
