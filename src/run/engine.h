@@ -15,7 +15,7 @@
 #include "run/path.h"
 #include "run/run.h"
 
-#define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* uverbsN is the device number 231:192+N, as the kernel's first 32 are. */
 enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
@@ -30,7 +30,8 @@ struct uvd_run_slot {
 	uid_t fsuid;
 	gid_t fsgid;
 	bool ids_stale; /* a call that may have changed the ids was seen */
-	uint64_t opener_of; /* this thread has been found to be the opener of the file with this serial number; 0: none */
+	uint64_t
+		opener_of; /* this thread has been found to be the opener of the file with this serial number; 0: none */
 	unsigned int used; /* when */
 };
 
