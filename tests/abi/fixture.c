@@ -49,7 +49,9 @@ struct bed make_event_bed(uint32_t cqe)
 int qp_to_init(int fd, uint32_t qp)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = qp, .qp_state = IBV_QPS_INIT, .port_num = 1,
+		.qp_handle = qp,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
 		.attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
@@ -78,18 +80,24 @@ void loopback_ah(int fd, struct ib_uverbs_ah_attr *attr)
 	struct ib_uverbs_qp_dest dest;
 
 	loopback(fd, &dest);
-	*attr = (struct ib_uverbs_ah_attr){ .port_num = 1, .dlid = dest.dlid, .is_global = dest.is_global,
-					    .grh.hop_limit = dest.hop_limit };
+	*attr = (struct ib_uverbs_ah_attr){
+		.port_num = 1, .dlid = dest.dlid, .is_global = dest.is_global, .grh.hop_limit = dest.hop_limit
+	};
 	memcpy(attr->grh.dgid, dest.dgid, sizeof(dest.dgid));
 }
 
 int qp_to_rtr(int fd, uint32_t qp, uint32_t dest_qpn)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = qp, .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest_qpn,
+		.qp_handle = qp,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest_qpn,
 		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		.max_dest_rd_atomic = 1, .min_rnr_timer = 12, .rq_psn = 100,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.rq_psn = 100,
 	};
 
 	loopback(fd, &attr.dest);
@@ -99,8 +107,13 @@ int qp_to_rtr(int fd, uint32_t qp, uint32_t dest_qpn)
 int qp_to_rts(int fd, uint32_t qp)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = qp, .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-		.max_rd_atomic = 1, .sq_psn = 100,
+		.qp_handle = qp,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.sq_psn = 100,
 		.attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 			     IBV_QP_MAX_QP_RD_ATOMIC,
 	};

@@ -9,8 +9,8 @@
 
 int main(int argc, char **argv)
 {
-	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr, case_event,
-				    case_cq,	case_qp,      case_regression, case_data };
+	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl, case_handle,	   case_mr,
+				    case_event, case_cq,      case_qp,	  case_regression, case_data };
 	Suite *suite = suite_create("abi");
 	SRunner *runner;
 	int failed;
@@ -23,7 +23,9 @@ int main(int argc, char **argv)
 		suite_add_tcase(suite, tc);
 	}
 	printf("%s: %s, served by %s\n", uv_node(), target()->name,
-	       target()->where & ON_KERNEL ? "the kernel" : target()->where & ON_CUSE ? "CUSE" : "uverbsctl run");
+	       target()->where & ON_KERNEL ? "the kernel"
+	       : target()->where & ON_CUSE ? "CUSE"
+					   : "uverbsctl run");
 	fflush(stdout);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -133,7 +133,7 @@ START_TEST(test_event_05_poll_tells_queued_empty_and_closed)
 }
 END_TEST
 
-START_TEST(test_event_06_sigio_on_an_event)
+START_TEST(test_event_06_sigio_on_an_event_and_on_closing)
 {
 	struct bed bed = make_event_bed(16);
 
@@ -142,6 +142,11 @@ START_TEST(test_event_06_sigio_on_an_event)
 	fcntl(bed.channel, F_SETFL, O_ASYNC | O_NONBLOCK);
 	ck_assert_int_eq(signals, 0);
 	make_event(&bed);
+	for (int i = 0; i < 200 && !signals; i++)
+		usleep(10000);
+	ck_assert_int_ge(signals, 1);
+	signals = 0;
+	close_node(bed.fd);
 	for (int i = 0; i < 200 && !signals; i++)
 		usleep(10000);
 	ck_assert_int_ge(signals, 1);
@@ -254,7 +259,7 @@ TCase *case_event(void)
 	tcase_add_test(tc, test_event_04_one_event_a_read);
 	tcase_add_test(tc, test_event_04_event_whose_copy_faults_is_gone_and_counted);
 	tcase_add_test(tc, test_event_05_poll_tells_queued_empty_and_closed);
-	tcase_add_test(tc, test_event_06_sigio_on_an_event);
+	tcase_add_test(tc, test_event_06_sigio_on_an_event_and_on_closing);
 	tcase_add_test(tc, test_event_07_events_have_no_limit);
 	tcase_add_test(tc, test_event_07_closing_drops_what_is_queued);
 	tcase_add_loop_test(tc, test_event_08_async_event_carries_the_user_handle, 0, UV_FRONTS);

@@ -89,15 +89,15 @@ START_TEST(test_regression_06_overflowing_work_request_sizes_are_enospc)
 	static const struct {
 		uint32_t wr_count, sge_count, wqe_size;
 	} sizes[] = {
-		{ 1u << 16, 0, 1u << 16 },	 { 1u << 31, 0, 128 }, { UINT32_MAX, 0, UINT32_MAX },
-		{ 0, 1u << 28, 128 },		 { 0, UINT32_MAX, 128 }, { 1u << 25, 0, 128 },
-		{ UINT32_MAX, UINT32_MAX, 128 },
+		{ 1u << 16, 0, 1u << 16 }, { 1u << 31, 0, 128 }, { UINT32_MAX, 0, UINT32_MAX },	  { 0, 1u << 28, 128 },
+		{ 0, UINT32_MAX, 128 },	   { 1u << 25, 0, 128 }, { UINT32_MAX, UINT32_MAX, 128 },
 	};
 	struct bed bed = make_bed();
 
 	for (unsigned int p = 0; p < UV_ARRAY_SIZE(posts); p++) {
 		for (unsigned int i = 0; i < UV_ARRAY_SIZE(sizes); i++) {
-			struct ib_uverbs_post_send in = { .qp_handle = bed.qp.handle, .wr_count = sizes[i].wr_count,
+			struct ib_uverbs_post_send in = { .qp_handle = bed.qp.handle,
+							  .wr_count = sizes[i].wr_count,
 							  .sge_count = sizes[i].sge_count,
 							  .wqe_size = sizes[i].wqe_size };
 			struct ib_uverbs_post_send_resp resp;
