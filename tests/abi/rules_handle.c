@@ -341,7 +341,7 @@ END_TEST
 /* As nobody, with room for one page: what a closed file pinned must be free again. */
 static int register_close_register(void *page)
 {
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 300; i++) {
 		int fd = uv_open(), ret;
 		uint32_t pd;
 
