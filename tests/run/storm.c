@@ -11,6 +11,7 @@
 static char buf[4096];
 
 struct objects {
+	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -58,8 +59,9 @@ static void make_objects(struct objects *o)
 	};
 
 	IS(list && list[0]);
-	context = ibv_open_device(list[0]);
+	context = o->context = ibv_open_device(list[0]);
 	IS(context);
+	ibv_free_device_list(list);
 	IS((o->pd = ibv_alloc_pd(context)));
 	IS((o->mr = ibv_reg_mr(o->pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)));
 	IS((o->cq = ibv_create_cq(context, 128, NULL, NULL, 0)));
@@ -96,4 +98,6 @@ void client_storm_post_send(void)
 		post_and_wait(&o, i);
 	client_storm(false);
 	IS(ibv_poll_cq(o.cq, 1, &wc) == 0);
+	IS(!ibv_destroy_qp(o.qp) && !ibv_destroy_cq(o.cq) && !ibv_dereg_mr(o.mr) && !ibv_dealloc_pd(o.pd));
+	IS(!ibv_close_device(o.context));
 }
