@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 #include "abi.h"
 
@@ -32,11 +33,13 @@ struct bed make_bed(void)
 struct bed make_event_bed(uint32_t cqe)
 {
 	struct uv_cq_attr cq = { .user_handle = 0x1111222233334444, .cqe = cqe, .event_fd = -1 };
-	struct bed bed = {};
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	struct bed bed = { .edge = epoll_create1(0) };
 	struct uv_qp_attr attr;
 
 	bed.fd = open_context(&bed.async_fd);
 	expect_ok(uv_create_channel(bed.fd, UV_WRITE, &bed.channel));
+	ck_assert_int_eq(epoll_ctl(bed.edge, EPOLL_CTL_ADD, bed.channel, &edge), 0);
 	cq.channel = bed.channel;
 	expect_ok(uv_alloc_pd(bed.fd, UV_WRITE, &bed.pd));
 	expect_ok(uv_create_cq(bed.fd, UV_WRITE, &cq, &bed.cq, NULL));
@@ -135,9 +138,13 @@ void flush_to_error(const struct bed *bed, unsigned int num)
 	expect_ok(qp_to_state(bed->fd, bed->qp.handle, IBV_QPS_ERR));
 }
 
-void flush_receives(const struct bed *bed, unsigned int num)
+void make_event(const struct bed *bed)
 {
-	flush_to_error(bed, num);
+	struct epoll_event event;
+
+	expect_ok(uv_req_notify_cq(bed->fd, UV_WRITE, bed->cq, false));
+	flush_to_error(bed, 1);
+	ck_assert_msg(epoll_wait(bed->edge, &event, 1, 5000) == 1, "the event does not arrive");
 	expect_ok(qp_to_state(bed->fd, bed->qp.handle, IBV_QPS_RESET));
 	expect_ok(qp_to_init(bed->fd, bed->qp.handle));
 }
