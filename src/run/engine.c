@@ -173,7 +173,7 @@ static void link_event(struct uvd_run_tree *tree)
 
 static void tree_end(struct host *h, struct uvd_run_tree *tree)
 {
-	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
+	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE, .stays = h->e.trees != tree || tree->next };
 
 	uvd_run_serve_end(tree);
 	while (uvd_run_files_closed(&h->e.files) >= 0)

@@ -25,6 +25,7 @@ struct guardian {
 	pid_t engine, program; /* our child; 0: none, or has ended */
 	bool started; /* PROGRAM has been told to go on */
 	bool bye; /* the engine has said so */
+	bool stays; /* and that it goes on for others */
 };
 
 /* ---- without an engine ------------------------------------------------------------------------------------------- */
@@ -130,6 +131,7 @@ static void from_engine(struct guardian *g)
 		uvd_run_send(g->l->program, &msg, NULL, 0);
 	} else if (msg.kind == UVD_RUN_BYE) {
 		g->bye = true;
+		g->stays = msg.stays;
 	}
 }
 
@@ -250,6 +252,18 @@ static int start_program(struct guardian *g)
 	return g->program < 0 ? -errno : 0;
 }
 
+/* It is about to end, unless another run joins it just now. What else is our child has ended. */
+static void wait_for_engine(struct guardian *g)
+{
+	for (int i = 0; i < 100 && !g->stays; i++) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (waitpid(-1, NULL, WNOHANG) < 0)
+			return;
+		usleep(i < 50 ? 200 : 10000);
+	}
+}
+
 void uvd_run_guardian_main(struct uvd_run_launch *l)
 {
 	struct guardian g = { .l = l, .listener = -1, .agent = -1 };
@@ -269,8 +283,6 @@ void uvd_run_guardian_main(struct uvd_run_launch *l)
 		_exit(UVD_RUN_FAILED);
 	}
 	loop(&g);
-	/* The engine is about to end, unless other runs may have joined it; what else is ours has ended. */
-	while (!l->join_path[0] && wait(NULL) > 0)
-		;
+	wait_for_engine(&g);
 	exit(0);
 }

@@ -43,6 +43,11 @@ void client_fail(const char *file, int line, const char *what)
 	_exit(1);
 }
 
+static void exit_well(int sig)
+{
+	_exit(0);
+}
+
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 #define COMMAND(n, type, resp_size)                                                                                    \
@@ -255,6 +260,32 @@ static void test_netlink_rdma_is_refused(void)
 {
 	FAILS(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA), EPROTONOSUPPORT);
 	IS(socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE) >= 0);
+}
+
+#ifdef __x86_64__
+/* open() as an i386 program calls it. */
+static long open_i386(const char *path, int flags)
+{
+	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	long ret;
+
+	IS(low != MAP_FAILED);
+	strcpy(low, path);
+	__asm__ volatile("int $0x80"
+			 : "=a"(ret)
+			 : "a"(5), "b"(low), "c"(flags), "d"(0)
+			 : "memory", "r8", "r9", "r10", "r11");
+	return (int)ret;
+}
+#endif
+
+static void test_other_architectures_see_no_device(void)
+{
+#ifdef __x86_64__
+	signal(SIGSEGV, exit_well); /* a kernel without i386 calls */
+	IS(open_i386("/etc/passwd", O_RDONLY) >= 0);
+	IS(open_i386(NODE, O_RDWR) == -ENOENT);
+#endif
 }
 
 /* ---- fds --------------------------------------------------------------------------------------------------------- */
@@ -678,6 +709,7 @@ static const struct {
 	CASE(built_in_sysfs_paths),
 	CASE(other_files_are_the_kernels),
 	CASE(netlink_rdma_is_refused),
+	CASE(other_architectures_see_no_device),
 	CASE(duplicates_are_the_same_file),
 	CASE(low_duplicate_keeps_ioctl_only),
 	CASE(number_that_means_another_file),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """One process tree and its device: what programs see, how they end, what is left."""
-import os, pathlib, re, signal, subprocess, time
+import os, pathlib, re, signal, socket, subprocess, time
 import pytest
 from conftest import CLIENT, UVERBSCTL, until
 
@@ -34,17 +34,25 @@ def test_ibv_devinfo(run, abi):
     assert r.returncode == 0 and "PORT_ACTIVE" in r.stdout and "max_mr_size" in r.stdout, r.stderr
 
 
+@pytest.fixture
+def port():
+    """A TCP port of our own: another server on the usual one would be taken for ours."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
 def pingpong(*args):
     """Server and client in one tree; the client tries until the server listens."""
-    a = " ".join(args)
+    a = " ".join(map(str, args))
     return ["sh", "-c", f"ibv_rc_pingpong {a} >server 2>&1 & "
                         f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong {a} localhost && break; done; "
                         f"wait && cat server"]
 
 
 @pytest.mark.parametrize("mode", ["", "-e", "-c"])
-def test_ibv_rc_pingpong(run, abi, mode):
-    r = run(*pingpong("-n 200", mode), options=abi, cwd=run.folder)
+def test_ibv_rc_pingpong(run, abi, mode, port):
+    r = run(*pingpong("-n 200 -p", port, mode), options=abi, cwd=run.folder)
     assert r.returncode == 0 and r.stdout.count("200 iters") == 2, r.stdout + r.stderr
 
 
@@ -200,12 +208,12 @@ def joining(request, run):
 
 
 @pytest.mark.parametrize("mode", ["", "-e", "-c"])
-def test_join_pingpong_between_runs(joining, abi, mode):
+def test_join_pingpong_between_runs(joining, abi, mode, port):
     run = joining
     options = ["--join", "lab", *abi]
-    server = run.start("sh", "-c", f"echo ready; exec ibv_rc_pingpong -n 100 {mode}", options=options)
+    server = run.start("sh", "-c", f"echo ready; exec ibv_rc_pingpong -n 100 -p {port} {mode}", options=options)
     assert server.stdout.readline() == "ready\n"
-    script = f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong -n 100 {mode} localhost && exit 0; done; exit 1"
+    script = f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong -n 100 -p {port} {mode} localhost && exit 0; done; exit 1"
     r = run("sh", "-c", script, options=options)
     out, err = server.communicate(timeout=30)
     assert r.returncode == 0 and "100 iters" in r.stdout, r.stdout + r.stderr + out + err
