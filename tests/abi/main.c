@@ -19,7 +19,7 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(cases); i++) {
 		TCase *tc = cases[i]();
 
-		tcase_set_timeout(tc, 20);
+		tcase_set_timeout(tc, 40);
 		suite_add_tcase(suite, tc);
 	}
 	printf("%s: %s, served by %s\n", uv_node(), target()->name,
