@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """`uverbsctl run` from outside: as whoever runs the tests and, where that is root, as nobody too."""
-import glob, os, pathlib, subprocess, tempfile, time
+import atexit, glob, os, pathlib, shutil, subprocess, tempfile, time
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
-UVERBSCTL = str(BUILD / "tools/uverbsctl")
-CLIENT = str(BUILD / "tests/run/run_client")
+# Copies: the build folder may be where nobody cannot come.
+BIN = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-tests-bin-"))
+BIN.chmod(0o755)
+atexit.register(shutil.rmtree, BIN)
+UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", BIN / "uverbsctl").as_posix()
+CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posix()
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
 
