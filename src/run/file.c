@@ -29,6 +29,7 @@ int uvd_run_files_init(struct uvd_run_files *files)
 {
 	memset(files, 0, sizeof(*files));
 	pthread_mutex_init(&files->lock, NULL);
+	pthread_cond_init(&files->settled, NULL);
 	files->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	return files->inotify < 0 ? -errno : 0;
 }
@@ -261,12 +262,28 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 	pthread_mutex_lock(&files->lock);
 	read_inotify(files);
 	gone = reap(files, &wait);
+	files->ending += !!gone;
 	pthread_mutex_unlock(&files->lock);
+	if (!gone)
+		return wait;
 	for (; gone; gone = next) {
 		next = gone->next_closing;
 		uvd_run_file_put(files, gone);
 	}
+	pthread_mutex_lock(&files->lock);
+	if (!--files->ending)
+		pthread_cond_broadcast(&files->settled);
+	pthread_mutex_unlock(&files->lock);
 	return wait;
+}
+
+void uvd_run_files_settle(struct uvd_run_files *files)
+{
+	uvd_run_files_closed(files);
+	pthread_mutex_lock(&files->lock);
+	while (files->ending)
+		pthread_cond_wait(&files->settled, &files->lock);
+	pthread_mutex_unlock(&files->lock);
 }
 
 void uvd_run_files_fini(struct uvd_run_files *files)
@@ -281,5 +298,6 @@ void uvd_run_files_fini(struct uvd_run_files *files)
 	}
 	if (files->inotify >= 0)
 		close(files->inotify);
+	pthread_cond_destroy(&files->settled);
 	pthread_mutex_destroy(&files->lock);
 }

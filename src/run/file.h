@@ -40,6 +40,8 @@ enum { UVD_RUN_FILE_HASH = 256 };
 
 struct uvd_run_files {
 	pthread_mutex_t lock; /* all below, and refs */
+	pthread_cond_t settled;
+	unsigned int ending; /* files whose objects are being destroyed now */
 	struct uvd_run_file *hash[UVD_RUN_FILE_HASH];
 	struct uvd_run_file *closing; /* something of theirs was closed: the last of it? */
 	uint64_t serial; /* of the last file */
@@ -62,6 +64,11 @@ void uvd_run_file_put(struct uvd_run_files *files, struct uvd_run_file *file);
 
 /* Reads what inotify says, and closes files whose last fd and mapping are gone. When to call again, in ms; -1: when polled. */
 int uvd_run_files_closed(struct uvd_run_files *files);
+/*
+ * Returns when everything that was closed before the call is gone, with its charges. A client's close() has returned
+ * before we hear of it; so whoever is about to be refused for want of something asks for this first.
+ */
+void uvd_run_files_settle(struct uvd_run_files *files);
 
 /* Reads an fdinfo file, anew. 0, or a negative errno: the fd is closed, or its thread gone. */
 int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode);
