@@ -17,6 +17,7 @@ static const struct choice choices[] = {
 	{ "qp-13-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },
 	{ "write-01-same-ids", ON_OURS, 0,
 	  "a credential is known by its ids: set*id to the ids that it has is not seen" },
+	{ "write-01-real-id", ON_OURS, 0, "a credential is known by its fsuid and fsgid, which FUSE tells with each call" },
 	{ "handle-05", ON_RUN, 0, "the calls of one tree are served one after another: this one waited" },
 	{ "handle-05-others", ON_RUN, ECHILD, "so a program that lets its own memory wait holds up its own tree" },
 	{ "event-01", ON_OURS, 0, "a socket whose other end is closed: end of file, and POLLHUP for POLLERR" },
