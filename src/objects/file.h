@@ -30,6 +30,11 @@ struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
 	struct uvd_fabric *fabric;
+	/*
+	 * The transport's, or NULL: returns when every file that its client has closed before this moment is closed here too.
+	 * Called before a client is refused at its RLIMIT_MEMLOCK, from a call on a file that is open.
+	 */
+	void (*settle)(struct uvd_engine *engine);
 };
 
 /* 0 or a negative errno. log stays the caller's. */

@@ -67,10 +67,21 @@ static int find_pd(struct uvd_req *req)
 	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
 }
 
+static int pin(struct uvd_req *req, const struct mr_args *args, struct uvd_umem *umem)
+{
+	struct uvd_engine *engine = req->dev->engine;
+	int ret;
+
+	ret = uvd_pin(engine->mms, req->caller, engine->log, args->start, args->length, args->access, umem);
+	if (ret != -ENOMEM || !engine->settle)
+		return ret;
+	engine->settle(engine);
+	return uvd_pin(engine->mms, req->caller, engine->log, args->start, args->length, args->access, umem);
+}
+
 static int reg_mr(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
-	struct uvd_engine *engine = req->dev->engine;
 	struct uvd_mr *mr = uvd_zalloc(uvd_ops(req)->size_mr);
 	int ret;
 
@@ -80,7 +91,7 @@ static int reg_mr(struct uvd_req *req)
 	mr->iova = args->hca_va;
 	mr->length = args->length;
 	mr->access = args->access;
-	ret = uvd_pin(engine->mms, req->caller, engine->log, args->start, args->length, args->access, &mr->umem);
+	ret = pin(req, args, &mr->umem);
 	if (ret) {
 		uvd_bad(req, ret, "start", args->start);
 		goto free;

@@ -83,25 +83,11 @@ long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsi
 	return err ? err : answer_fd(tree, fd, 0, flags);
 }
 
-/* What was closed a moment ago may still hold what this call was refused for (RLIMIT_MEMLOCK, a limit of the device). */
-static bool try_again(struct uvd_run_tree *tree, long ret)
-{
-	if (ret != -ENOMEM)
-		return false;
-	uvd_run_files_settle(&tree->engine->files);
-	return true;
-}
-
 static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size)
 {
-	long ret;
-
 	tree->call.file = f->file;
 	tree->call.grant.uobj = NULL;
-	ret = uvd_dispatch_write_from(&tree->call, buf, size);
-	if (try_again(tree, ret))
-		ret = uvd_dispatch_write_from(&tree->call, buf, size);
-	return finish(tree, ret);
+	return finish(tree, uvd_dispatch_write_from(&tree->call, buf, size));
 }
 
 /* The kernel's file has write() only: each piece is a command of its own, and the first that fails is the last. */
@@ -127,14 +113,9 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 
 static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
 {
-	long ret;
-
 	tree->call.file = f->file;
 	tree->call.grant.uobj = NULL;
-	ret = uvd_dispatch_ioctl(&tree->call, args->flags, args->buf);
-	if (try_again(tree, ret))
-		ret = uvd_dispatch_ioctl(&tree->call, args->flags, args->buf);
-	return finish(tree, ret);
+	return finish(tree, uvd_dispatch_ioctl(&tree->call, args->flags, args->buf));
 }
 
 /*

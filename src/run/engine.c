@@ -61,6 +61,11 @@ static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o
 	return 0;
 }
 
+static void settle(struct uvd_engine *core)
+{
+	uvd_run_files_settle(&uvd_run_container(core, struct uvd_run_engine, core)->files);
+}
+
 static int setup(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
@@ -75,6 +80,7 @@ static int setup(struct host *h)
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, e->log) ?: uvd_sysfs_create(sys, e->log) ?:
 	      add_devices(e, h->l->options);
+	e->core.settle = settle;
 	if (err)
 		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
 	return err;
