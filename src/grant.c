@@ -15,7 +15,11 @@
 
 enum {
 	TICK_MS = 20,
-	LATE_TICKS = 5, /* a client waits 100 ms at most */
+	/*
+	 * A client waits a second at most. On a busy machine a grant can take a good part of that, and a program that gets
+	 * EINTR from GET_CONTEXT gives up; those who really wait for us are few (see watchdog()).
+	 */
+	LATE_TICKS = 50,
 	MAX_UNDER_WAY = 64,
 	STACK = 256 << 10,
 	/* i386 numbers of what we let clients execute */
