@@ -97,7 +97,7 @@ struct uvd_cq {
 struct uvd_srq {
 	struct uvd_pd *pd;
 	atomic_int usecnt;
-	struct ibv_srq_attr attr;
+	struct ibv_srq_attr attr; /* asked for, then set by create_srq to what there is */
 	void (*event_handler)(struct uvd_srq *srq, enum ibv_event_type type);
 	void *owner;
 };

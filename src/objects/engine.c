@@ -37,7 +37,7 @@ static struct uvd_tree *device_tree(struct uvd_device *dev, int *err)
 {
 	const struct uvd_feature *features[] = { &uvd_feature_common, dev->persona->feature, NULL };
 
-	return uvd_tree_new(features, dev->persona->driver_id, dev->engine->log, err);
+	return uvd_tree_new(features, dev->ib.ops, dev->persona->driver_id, dev->engine->log, err);
 }
 
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)

@@ -21,6 +21,7 @@
 struct uvd_caller;
 struct uvd_event_file;
 struct uvd_log;
+struct uvd_mcast;
 struct uvd_mm_table;
 struct uvd_persona;
 struct uvd_tree;
@@ -67,7 +68,7 @@ struct uvd_uobject {
 	struct uvd_event_file *event_file; /* FD objects: the file itself; CQ, QP, SRQ: where their async events go (a ref) */
 	struct uvd_event_file *channel; /* CQ: the completion channel (a ref), or NULL */
 	atomic_uint comp_events, async_events; /* posted so far */
-	uint32_t mcast_count; /* QP: attached groups */
+	struct uvd_mcast *mcast; /* QP: attached groups (mcast.c), by the file's mcast_lock */
 	struct uvd_uobject *fd_next; /* FD objects: the file's list */
 };
 
@@ -80,6 +81,7 @@ struct uvd_file {
 	struct uvd_handles handles;
 	struct uvd_uobject *objects; /* newest first: the order of cleanup */
 	pthread_mutex_t context_lock; /* creation of the context */
+	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
 	struct uvd_event_file *default_async; /* a ref */
 	struct uvd_uobject *fd_objects; /* committed FD objects */
