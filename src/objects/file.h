@@ -44,6 +44,7 @@ struct uvd_device {
 	struct uvd_tree *tree;
 	struct uvd_device_config config;
 	pthread_mutex_t lock; /* files */
+	pthread_mutex_t port_lock; /* one change of a port after the other */
 	struct uvd_file *files;
 	unsigned int num_files;
 	atomic_bool gone; /* removed: everything but DESTROY is EIO */
@@ -53,6 +54,11 @@ struct uvd_device {
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err);
 /* All its files are closed. */
 void uvd_device_free(struct uvd_device *dev);
+/*
+ * Takes a port down or up, as an administrator would: for queries, for the backend, and last as an event for all open
+ * files. 1: it was so already, and nothing happens. -EINVAL: no such port.
+ */
+int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
 
 struct uvd_uobject {
 	struct uvd_file *file;

@@ -22,6 +22,7 @@
 struct host {
 	struct uvd_run_launch *l;
 	struct uvd_run_engine e;
+	struct uvd_run_control *control;
 	pid_t program; /* 0: has ended */
 	struct uvd_run_tree *own; /* PROGRAM's; NULL: has ended */
 	int status; /* of PROGRAM */
@@ -77,6 +78,8 @@ static int setup(struct host *h)
 	      add_devices(e, h->l->options);
 	if (err)
 		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
+	else
+		h->control = uvd_run_control_new(e);
 	return err;
 }
 
@@ -85,6 +88,7 @@ static void teardown(struct host *h)
 	struct uvd_run_engine *e = &h->e;
 	char sys[PATH_MAX + 8];
 
+	uvd_run_control_free(h->control);
 	uvd_run_files_fini(&e->files);
 	for (unsigned int i = 0; i < e->num_devices; i++)
 		uvd_device_free(e->devices[i]);
