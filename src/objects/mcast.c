@@ -68,15 +68,16 @@ static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const st
 	return 0;
 }
 
-/* The entry is forgotten whatever the backend says: then the QP stays in use, and cannot be destroyed. */
+/*
+ * The entry is forgotten whatever the backend says: then the QP stays in use until it is closed. Unlike the kernel we do
+ * not ask again if it is valid, which a QP that was bound to a port meanwhile might deny.
+ */
 static int detach_entry(const struct uvd_device *dev, struct uvd_qp *qp, struct uvd_mcast **p)
 {
 	struct uvd_mcast *entry = *p;
-	int ret = -EINVAL;
+	int ret = dev->ib.ops->detach_mcast(qp, &entry->gid, entry->lid);
 
 	*p = entry->next;
-	if (valid(dev, qp, &entry->gid, entry->lid))
-		ret = dev->ib.ops->detach_mcast(qp, &entry->gid, entry->lid);
 	if (!ret)
 		atomic_fetch_sub(&qp->usecnt, 1);
 	free(entry);

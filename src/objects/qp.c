@@ -339,11 +339,10 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	struct uvd_qp *qp = uobj->object;
 	int ret;
 
+	/* Only groups use a QP. One that the backend would not leave must not keep it for ever. */
 	if (why != UVD_REMOVE_DESTROY)
 		uvd_qp_detach_all(uobj);
-	else if (uobj->mcast)
-		return -EBUSY;
-	if (atomic_load(&qp->usecnt))
+	else if (uobj->mcast || atomic_load(&qp->usecnt))
 		return -EBUSY;
 	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
 	if (ret)
