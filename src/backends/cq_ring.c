@@ -5,6 +5,9 @@
 
 int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 {
+	/* As rvt_create_cq(): neither timestamps nor ignored overruns. */
+	if (cq->flags)
+		return -EOPNOTSUPP;
 	if (cq->cqe < 1 || cq->cqe > max)
 		return -EINVAL;
 	ring->wc = calloc(cq->cqe, sizeof(*ring->wc));

@@ -113,7 +113,8 @@ static int query_entry(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "port_num", args->port_num);
 	ret = uvd_ops(req)->query_gid(&req->dev->ib, args->port_num, args->gid_index, &gid);
 	if (ret)
-		return uvd_bad(req, ret, "gid_index", args->gid_index);
+		/* An empty slot is what libibverbs finds when it walks the table: nothing to log. */
+		return ret == -ENODATA ? ret : uvd_bad(req, ret, "gid_index", args->gid_index);
 	put_entry((uint8_t *)&entry, sizeof(entry), &gid);
 	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, &entry, sizeof(entry));
 }

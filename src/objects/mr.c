@@ -146,10 +146,20 @@ static int query_mr(struct uvd_req *req)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/*
+ * The kernel keeps ADVISE_MR and REG_DMABUF_MR in the tree of every device: without the driver's operation they fail when
+ * all attributes have been parsed.
+ */
+static int no_op(struct uvd_req *req)
+{
+	return -EOPNOTSUPP;
+}
+
 static const uvd_step reg_steps[] = { decode_reg, check_offset, new_handle, check_access,
 				      find_pd,	  reg_mr,	answer_reg, NULL };
 static const uvd_step dereg_steps[] = { dereg_mr, NULL };
 static const uvd_step query_steps[] = { query_mr, NULL };
+static const uvd_step no_op_steps[] = { no_op, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_REG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_reg_mr),
@@ -169,9 +179,30 @@ static const struct uvd_attr_row query_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_IOVA, sizeof(uint64_t), 0),
 };
 
+static const struct uvd_attr_row advise_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_ADVISE_MR_ADVICE, UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_ADVISE_MR_FLAGS, UVD_MANDATORY),
+	UVD_PTR_IN_MIN(UVERBS_ATTR_ADVISE_MR_SGE_LIST, sizeof(struct ib_uverbs_sge), UVD_MANDATORY | UVD_ALLOC_AND_COPY),
+};
+
+static const struct uvd_attr_row reg_dmabuf_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_IOVA, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_FD, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 0),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
+};
+
 static const struct uvd_method_row methods[] = {
 	UVD_METHOD(UVERBS_METHOD_MR_DESTROY, destroy_attrs, NULL),
 	UVD_METHOD(UVERBS_METHOD_QUERY_MR, query_attrs, query_steps),
+	UVD_METHOD(UVERBS_METHOD_ADVISE_MR, advise_attrs, no_op_steps),
+	UVD_METHOD(UVERBS_METHOD_REG_DMABUF_MR, reg_dmabuf_attrs, no_op_steps),
 };
 
 const struct uvd_object_row uvd_object_mr = {

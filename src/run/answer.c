@@ -21,7 +21,10 @@ static long put(struct uvd_run_tree *tree, uint64_t addr, const void *src, size_
 static void node_stat(unsigned int number, struct stat *st)
 {
 	*st = (struct stat){
-		.st_ino = number + 1, .st_nlink = 1, .st_mode = S_IFCHR | 0666, .st_blksize = 4096,
+		.st_ino = number + 1,
+		.st_nlink = 1,
+		.st_mode = S_IFCHR | 0666,
+		.st_blksize = 4096,
 		.st_rdev = makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + number),
 	};
 }
@@ -30,13 +33,20 @@ static void node_stat(unsigned int number, struct stat *st)
 static void to_statx(const struct stat *st, struct statx *stx)
 {
 	*stx = (struct statx){
-		.stx_mask = STATX_BASIC_STATS, .stx_blksize = st->st_blksize, .stx_nlink = st->st_nlink,
-		.stx_mode = st->st_mode, .stx_ino = st->st_ino, .stx_size = st->st_size, .stx_blocks = st->st_blocks,
+		.stx_mask = STATX_BASIC_STATS,
+		.stx_blksize = st->st_blksize,
+		.stx_nlink = st->st_nlink,
+		.stx_mode = st->st_mode,
+		.stx_ino = st->st_ino,
+		.stx_size = st->st_size,
+		.stx_blocks = st->st_blocks,
 		.stx_atime = { .tv_sec = st->st_atim.tv_sec, .tv_nsec = st->st_atim.tv_nsec },
 		.stx_mtime = { .tv_sec = st->st_mtim.tv_sec, .tv_nsec = st->st_mtim.tv_nsec },
 		.stx_ctime = { .tv_sec = st->st_ctim.tv_sec, .tv_nsec = st->st_ctim.tv_nsec },
-		.stx_rdev_major = major(st->st_rdev), .stx_rdev_minor = minor(st->st_rdev),
-		.stx_dev_major = major(st->st_dev), .stx_dev_minor = minor(st->st_dev),
+		.stx_rdev_major = major(st->st_rdev),
+		.stx_rdev_minor = minor(st->st_rdev),
+		.stx_dev_major = major(st->st_dev),
+		.stx_dev_minor = minor(st->st_dev),
 	};
 }
 
@@ -183,6 +193,6 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 	uvd_run_resolve(&tree->call.caller, tree->engine->root, &args, &target);
 	if (target.place == UVD_RUN_ELSEWHERE || (args.how && !read_how(tree, &args)))
 		return UVD_RUN_CONTINUE;
-	return target.place == UVD_RUN_NODE ? answer_node(tree, &args, target.number) :
-					      answer_folder(tree, &args, target.path);
+	return target.place == UVD_RUN_NODE ? answer_node(tree, &args, target.number)
+					    : answer_folder(tree, &args, target.path);
 }

@@ -38,9 +38,9 @@ static int publish(struct uvd_run_engine *e, const struct uvd_device_config *con
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	/* So that a listing of /dev/infiniband has the name; what it is, is answered without it. */
 	snprintf(node, sizeof(node), "dev/infiniband/uverbs%d", config->number);
-	return uvd_tree_put(e->rootfd, node, "%s", "") ?:
-	       uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
-			     makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
+	return uvd_tree_put(e->rootfd, node, "%s", "")
+		       ?: uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
+					makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
 }
 
 static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o)
@@ -177,7 +177,7 @@ static void link_event(struct uvd_run_tree *tree)
 
 static void tree_end(struct host *h, struct uvd_run_tree *tree)
 {
-	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE };
+	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE, .stays = h->e.trees != tree || tree->next };
 
 	uvd_run_serve_end(tree);
 	while (uvd_run_files_closed(&h->e.files) >= 0)

@@ -15,7 +15,7 @@
 #include "run/path.h"
 #include "run/run.h"
 
-#define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define UVD_RUN_CONTROL "control" /* the socket, in the run's folder */
 
@@ -32,7 +32,7 @@ struct uvd_run_slot {
 	uid_t fsuid;
 	gid_t fsgid;
 	bool ids_stale; /* a call that may have changed the ids was seen */
-	uint64_t opener_of; /* this thread has been found to be the opener of the file with this serial number; 0: none */
+	uint64_t opener_of; /* serial number of the file that this thread is known to have opened; 0: none */
 	unsigned int used; /* when */
 };
 

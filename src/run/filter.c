@@ -57,10 +57,10 @@ static int trap(scmp_filter_ctx ctx, const char *name, unsigned int n, const str
 static int trap_all(scmp_filter_ctx ctx)
 {
 	static const char *const names[] = {
-		"openat2", "stat", "lstat", "access", "faccessat", "faccessat2", "readlink", "readlinkat",
-		"getxattr", "lgetxattr", "listxattr", "llistxattr", /* `ls -l` */
-		"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid",
-		"execve", "execveat", NULL,
+		"openat2",  "stat",	  "lstat",    "access",	   "faccessat", "faccessat2",
+		"readlink", "readlinkat", "getxattr", "lgetxattr", "listxattr", "llistxattr", /* `ls -l` */
+		"setuid",   "setgid",	  "setreuid", "setregid",  "setresuid", "setresgid",
+		"setfsuid", "setfsgid",	  "execve",   "execveat",  NULL,
 	};
 	int err = 0;
 

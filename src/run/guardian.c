@@ -25,6 +25,7 @@ struct guardian {
 	pid_t engine, program; /* our child; 0: none, or has ended */
 	bool started; /* PROGRAM has been told to go on */
 	bool bye; /* the engine has said so */
+	bool stays; /* and that it goes on for others */
 };
 
 /* ---- without an engine ------------------------------------------------------------------------------------------- */
@@ -53,7 +54,9 @@ static long answer(const struct seccomp_notif *n)
 		uvd_run_resolve(&c, "", &args, &target);
 		return target.place == UVD_RUN_NODE ? -EIO : UVD_RUN_CONTINUE;
 	}
-	return !args.path && is_device(n->pid, args.fd) ? -EIO : UVD_RUN_CONTINUE;
+	if (args.path && !uvd_run_is_fstat(&c, &args))
+		return UVD_RUN_CONTINUE;
+	return is_device(n->pid, args.fd) ? -EIO : UVD_RUN_CONTINUE;
 }
 
 static void answer_one(struct guardian *g)
@@ -128,6 +131,7 @@ static void from_engine(struct guardian *g)
 		uvd_run_send(g->l->program, &msg, NULL, 0);
 	} else if (msg.kind == UVD_RUN_BYE) {
 		g->bye = true;
+		g->stays = msg.stays;
 	}
 }
 
@@ -158,6 +162,9 @@ static void from_program(struct guardian *g)
 			uvd_run_send(g->l->link, &msg, fds, fds[2] >= 0 ? 3 : 2);
 		if (fds[2] >= 0)
 			close(fds[2]);
+	} else if (g->l->link >= 0) {
+		close(g->l->link); /* PROGRAM has ended before it had a filter: there is nothing to serve */
+		g->l->link = -1;
 	}
 	close(g->l->program);
 	g->l->program = -1;
@@ -180,9 +187,12 @@ static void loop(struct guardian *g)
 		/* While the engine lives its thread has the calls; we want to know of the end only. */
 		short calls = g->l->link < 0 ? POLLIN : 0;
 		struct pollfd p[] = {
-			{ .fd = g->sigchld, .events = POLLIN }, { .fd = g->l->link, .events = POLLIN },
-			{ .fd = g->l->program, .events = POLLIN }, { .fd = g->agent, .events = POLLIN },
-			{ .fd = g->l->up }, { .fd = g->listener, .events = calls },
+			{ .fd = g->sigchld, .events = POLLIN },
+			{ .fd = g->l->link, .events = POLLIN },
+			{ .fd = g->l->program, .events = POLLIN },
+			{ .fd = g->agent, .events = POLLIN },
+			{ .fd = g->l->up },
+			{ .fd = g->listener, .events = calls },
 		};
 
 		/* A listener that has hung up is polled no more: it would not let us sleep. */
@@ -216,7 +226,8 @@ static int start_engine(struct guardian *g)
 	int pair[2];
 
 	snprintf(g->l->root, sizeof(g->l->root), "%.3900s/uverbsd-run-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
-	if (!mkdtemp(g->l->root) || chmod(g->l->root, 0755) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+	if (!mkdtemp(g->l->root) || chmod(g->l->root, 0755) ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	g->engine = fork();
 	if (!g->engine) {
@@ -241,6 +252,18 @@ static int start_program(struct guardian *g)
 	return g->program < 0 ? -errno : 0;
 }
 
+/* It is about to end, unless another run joins it just now. What else is our child has ended. */
+static void wait_for_engine(struct guardian *g)
+{
+	for (int i = 0; i < 100 && !g->stays; i++) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (waitpid(-1, NULL, WNOHANG) < 0)
+			return;
+		usleep(i < 50 ? 200 : 10000);
+	}
+}
+
 void uvd_run_guardian_main(struct uvd_run_launch *l)
 {
 	struct guardian g = { .l = l, .listener = -1, .agent = -1 };
@@ -260,7 +283,6 @@ void uvd_run_guardian_main(struct uvd_run_launch *l)
 		_exit(UVD_RUN_FAILED);
 	}
 	loop(&g);
-	while (wait(NULL) > 0) /* the engine is about to end; who is left of a tree without one has ended */
-		;
+	wait_for_engine(&g);
 	exit(0);
 }

@@ -37,7 +37,9 @@ int uvd_run_receive(int sock, struct uvd_run_msg *msg, int *fds)
 {
 	union control control;
 	struct iovec iov = { .iov_base = msg, .iov_len = sizeof(*msg) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
 	unsigned int num = 0;
 	ssize_t n;
 

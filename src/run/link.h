@@ -15,7 +15,7 @@ enum uvd_run_kind {
 	UVD_RUN_LISTENER, /* PROGRAM to guardian to engine: windows, yama; fds: listener, notif, agent */
 	UVD_RUN_STARTED, /* PROGRAM to launcher: fds: its pidfd */
 	UVD_RUN_ENDED, /* whoever waited for PROGRAM to launcher: status, stays */
-	UVD_RUN_BYE, /* engine to guardian: the tree has ended, all is clean */
+	UVD_RUN_BYE, /* engine to guardian: the tree has ended, all is clean; stays: the engine has other trees */
 };
 
 enum { UVD_RUN_LINK_FDS = 3 };
@@ -23,7 +23,7 @@ enum { UVD_RUN_LINK_FDS = 3 };
 struct uvd_run_msg {
 	enum uvd_run_kind kind;
 	int status; /* as an exit status */
-	bool stays; /* others of the tree live on, and are served */
+	bool stays; /* ENDED: others of the tree live on, and are served */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	char root[PATH_MAX];
 };

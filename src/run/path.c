@@ -100,6 +100,17 @@ void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args)
 	}
 }
 
+bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args)
+{
+	char first = 0;
+
+	if (args->op == UVD_RUN_FSTAT)
+		return true;
+	if ((args->op != UVD_RUN_STAT && args->op != UVD_RUN_STATX) || !(args->flags & AT_EMPTY_PATH) || args->fd < 0)
+		return false;
+	return !args->path || (!uvd_caller_read(c, &first, args->path, 1) && !first);
+}
+
 /* ---- whose path is it? ------------------------------------------------------------------------------------------- */
 
 /* A path may end just before a page that is not mapped: no read crosses a page's end before it must. */

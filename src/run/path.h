@@ -39,6 +39,9 @@ struct uvd_run_args {
 
 void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args);
 
+/* Is it fstat(), which also comes as newfstatat(fd, "", AT_EMPTY_PATH), or with a NULL path (6.11)? */
+bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args);
+
 enum uvd_run_place {
 	UVD_RUN_ELSEWHERE,
 	UVD_RUN_NODE, /* /dev/infiniband/uverbsN */

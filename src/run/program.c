@@ -22,8 +22,8 @@ static int install(struct uvd_run_launch *l)
 	int listener = uvd_run_filter_install(&l->filter);
 
 	if (listener == -EBUSY)
-		fail(UVD_RUN_FAILED, "these processes have a seccomp listener already (a run inside a run, or a container's)",
-		     EBUSY);
+		fail(UVD_RUN_FAILED,
+		     "these processes have a seccomp listener already (a run inside a run, or a container's)", EBUSY);
 	if (listener == -EINVAL)
 		fail(UVD_RUN_FAILED, "cannot set the seccomp filter: is this kernel older than 5.19?", EINVAL);
 	if (listener < 0)

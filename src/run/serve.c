@@ -23,17 +23,6 @@ static void sync_wake(struct uvd_run_tree *tree, bool on)
 	tree->sync = on;
 }
 
-/* fstat() can come as newfstatat(fd, "", AT_EMPTY_PATH), or with a NULL path (6.11). */
-static bool is_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *args)
-{
-	char first = 0;
-
-	if ((args->op != UVD_RUN_STAT && args->op != UVD_RUN_STATX) || !(args->flags & AT_EMPTY_PATH))
-		return false;
-	return args->fd >= 0 && (!args->path || (uvd_run_caller(tree) &&
-			!uvd_caller_read(&tree->call.caller, &first, args->path, 1) && !first));
-}
-
 static long answer(struct uvd_run_tree *tree)
 {
 	struct uvd_run_args args;
@@ -53,7 +42,9 @@ static long answer(struct uvd_run_tree *tree)
 	case UVD_RUN_FSTAT:
 		return uvd_run_device_call(tree, &args);
 	default:
-		return is_fstat(tree, &args) ? uvd_run_device_call(tree, &args) : uvd_run_answer_path(tree, &args);
+		if (uvd_run_caller(tree) && uvd_run_is_fstat(&tree->call.caller, &args))
+			return uvd_run_device_call(tree, &args);
+		return uvd_run_answer_path(tree, &args);
 	}
 }
 

@@ -86,9 +86,9 @@ static int checked_writev(struct uvd_caller *c, const struct uvd_write_vec *v, u
 	return id_is_good(tree) ? tree->mem->writev(c, v, n) : -EFAULT;
 }
 
-static const struct uvd_mem_ops checked_ops = {
-	.read = checked_read, .write = checked_write, .writev = checked_writev
-};
+static const struct uvd_mem_ops checked_ops = { .read = checked_read,
+						.write = checked_write,
+						.writev = checked_writev };
 
 /* "mem" needs the right to attach, which Yama gives to ancestors; the rest of /proc is open to the same user. */
 static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)

@@ -68,8 +68,9 @@ static void post_recv(const struct pair *p, enum uv_front front, int side, uint6
 /* By side 0, with this opcode, of len bytes; immediate data 0x1234 and the peer's buffer where it has them. */
 static void post_send(const struct pair *p, enum uv_front front, uint32_t opcode, uint32_t len, uint32_t rkey)
 {
-	struct ib_uverbs_send_wr wr = { .wr_id = 0xabcdef0123456789, .num_sge = 1, .opcode = opcode,
-					.send_flags = IBV_SEND_SIGNALED };
+	struct ib_uverbs_send_wr wr = {
+		.wr_id = 0xabcdef0123456789, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED
+	};
 	struct ib_uverbs_sge s = sge(p, 0, 0, len);
 
 	wr.ex.imm_data = 0x34120000;

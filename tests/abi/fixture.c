@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 #include "abi.h"
 
@@ -32,11 +33,13 @@ struct bed make_bed(void)
 struct bed make_event_bed(uint32_t cqe)
 {
 	struct uv_cq_attr cq = { .user_handle = 0x1111222233334444, .cqe = cqe, .event_fd = -1 };
-	struct bed bed = {};
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	struct bed bed = { .edge = epoll_create1(0) };
 	struct uv_qp_attr attr;
 
 	bed.fd = open_context(&bed.async_fd);
 	expect_ok(uv_create_channel(bed.fd, UV_WRITE, &bed.channel));
+	ck_assert_int_eq(epoll_ctl(bed.edge, EPOLL_CTL_ADD, bed.channel, &edge), 0);
 	cq.channel = bed.channel;
 	expect_ok(uv_alloc_pd(bed.fd, UV_WRITE, &bed.pd));
 	expect_ok(uv_create_cq(bed.fd, UV_WRITE, &cq, &bed.cq, NULL));
@@ -49,7 +52,9 @@ struct bed make_event_bed(uint32_t cqe)
 int qp_to_init(int fd, uint32_t qp)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = qp, .qp_state = IBV_QPS_INIT, .port_num = 1,
+		.qp_handle = qp,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
 		.attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};
@@ -78,18 +83,24 @@ void loopback_ah(int fd, struct ib_uverbs_ah_attr *attr)
 	struct ib_uverbs_qp_dest dest;
 
 	loopback(fd, &dest);
-	*attr = (struct ib_uverbs_ah_attr){ .port_num = 1, .dlid = dest.dlid, .is_global = dest.is_global,
-					    .grh.hop_limit = dest.hop_limit };
+	*attr = (struct ib_uverbs_ah_attr){
+		.port_num = 1, .dlid = dest.dlid, .is_global = dest.is_global, .grh.hop_limit = dest.hop_limit
+	};
 	memcpy(attr->grh.dgid, dest.dgid, sizeof(dest.dgid));
 }
 
 int qp_to_rtr(int fd, uint32_t qp, uint32_t dest_qpn)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = qp, .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest_qpn,
+		.qp_handle = qp,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest_qpn,
 		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		.max_dest_rd_atomic = 1, .min_rnr_timer = 12, .rq_psn = 100,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.rq_psn = 100,
 	};
 
 	loopback(fd, &attr.dest);
@@ -99,8 +110,13 @@ int qp_to_rtr(int fd, uint32_t qp, uint32_t dest_qpn)
 int qp_to_rts(int fd, uint32_t qp)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = qp, .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-		.max_rd_atomic = 1, .sq_psn = 100,
+		.qp_handle = qp,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.sq_psn = 100,
 		.attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 			     IBV_QP_MAX_QP_RD_ATOMIC,
 	};
@@ -122,9 +138,13 @@ void flush_to_error(const struct bed *bed, unsigned int num)
 	expect_ok(qp_to_state(bed->fd, bed->qp.handle, IBV_QPS_ERR));
 }
 
-void flush_receives(const struct bed *bed, unsigned int num)
+void make_event(const struct bed *bed)
 {
-	flush_to_error(bed, num);
+	struct epoll_event event;
+
+	expect_ok(uv_req_notify_cq(bed->fd, UV_WRITE, bed->cq, false));
+	flush_to_error(bed, 1);
+	ck_assert_msg(epoll_wait(bed->edge, &event, 1, 5000) == 1, "the event does not arrive");
 	expect_ok(qp_to_state(bed->fd, bed->qp.handle, IBV_QPS_RESET));
 	expect_ok(qp_to_init(bed->fd, bed->qp.handle));
 }

@@ -9,8 +9,8 @@
 
 int main(int argc, char **argv)
 {
-	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr, case_event,
-				    case_cq,	case_qp,      case_regression, case_data };
+	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl, case_handle,	   case_mr,
+				    case_event, case_cq,      case_qp,	  case_regression, case_data };
 	Suite *suite = suite_create("abi");
 	SRunner *runner;
 	int failed;
@@ -19,11 +19,13 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(cases); i++) {
 		TCase *tc = cases[i]();
 
-		tcase_set_timeout(tc, 20);
+		tcase_set_timeout(tc, 40);
 		suite_add_tcase(suite, tc);
 	}
 	printf("%s: %s, served by %s\n", uv_node(), target()->name,
-	       target()->where & ON_KERNEL ? "the kernel" : target()->where & ON_CUSE ? "CUSE" : "uverbsctl run");
+	       target()->where & ON_KERNEL ? "the kernel"
+	       : target()->where & ON_CUSE ? "CUSE"
+					   : "uverbsctl run");
 	fflush(stdout);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

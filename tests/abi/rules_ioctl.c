@@ -112,8 +112,16 @@ END_TEST
 START_TEST(test_ioctl_06_unknown_object_or_method_is_eprotonosupport)
 {
 	static const uint16_t pairs[][2] = {
-		{ 0, 99 }, { 99, 0 }, { UVERBS_OBJECT_COMP_CHANNEL, 0 }, { 0xffff, 0 }, { 0, 0xffff }, { 0x1000, 0 },
-		{ 0, 0x1000 }, { UVERBS_OBJECT_PD, 1 }, { 0x2000, 3 }, { UVERBS_OBJECT_DEVICE, 0x8003 },
+		{ 0, 99 },
+		{ 99, 0 },
+		{ UVERBS_OBJECT_COMP_CHANNEL, 0 },
+		{ 0xffff, 0 },
+		{ 0, 0xffff },
+		{ 0x1000, 0 },
+		{ 0, 0x1000 },
+		{ UVERBS_OBJECT_PD, 1 },
+		{ 0x2000, 3 },
+		{ UVERBS_OBJECT_DEVICE, 0x8003 },
 	};
 	int fd = open_context(NULL);
 
@@ -173,7 +181,7 @@ END_TEST
 START_TEST(test_ioctl_12_missing_mandatory_attribute_is_einval)
 {
 	static const uint16_t ids[] = {
-		UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_ATTR_CREATE_CQ_CQE, UVERBS_ATTR_CREATE_CQ_USER_HANDLE,
+		UVERBS_ATTR_CREATE_CQ_HANDLE,	   UVERBS_ATTR_CREATE_CQ_CQE,	   UVERBS_ATTR_CREATE_CQ_USER_HANDLE,
 		UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, UVERBS_ATTR_CREATE_CQ_RESP_CQE,
 	};
 	int fd = open_context(NULL);
@@ -431,8 +439,8 @@ START_TEST(test_ioctl_27_flags_of_other_lengths_or_unknown_bits_are_einval)
 		uint64_t flags;
 		int err;
 	} cases[] = {
-		{ 4, 0, 0 },	    { 8, 0, 0 },	     { 5, 0, EINVAL }, { 7, 0, EINVAL }, { 3, 0, EINVAL },
-		{ 4, 0x80, EINVAL }, { 8, 0x80, EINVAL }, { 8, 1ull << 32, EINVAL },
+		{ 4, 0, 0 },	  { 8, 0, 0 },	       { 5, 0, EINVAL },    { 7, 0, EINVAL },
+		{ 3, 0, EINVAL }, { 4, 0x80, EINVAL }, { 8, 0x80, EINVAL }, { 8, 1ull << 32, EINVAL },
 	};
 	int fd = open_context(NULL);
 

@@ -234,12 +234,21 @@ END_TEST
 START_TEST(test_mr_02_access_flags)
 {
 	static const unsigned int bad[] = {
-		IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-		1 << 10, 1 << 19, 1 << 30, 1u << 31,
+		IBV_ACCESS_REMOTE_WRITE,
+		IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		1 << 10,
+		1 << 19,
+		1 << 30,
+		1u << 31,
 	};
 	static const unsigned int good[] = {
-		0, IBV_ACCESS_REMOTE_READ, RW | IBV_ACCESS_REMOTE_WRITE, RW | IBV_ACCESS_REMOTE_ATOMIC,
-		IBV_ACCESS_RELAXED_ORDERING, 1 << 29 | RW, /* 20 to 29 may be ignored */
+		0,
+		IBV_ACCESS_REMOTE_READ,
+		RW | IBV_ACCESS_REMOTE_WRITE,
+		RW | IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_RELAXED_ORDERING,
+		1 << 29 | RW, /* 20 to 29 may be ignored */
 	};
 	void *mem = memory();
 	uint32_t pd;
@@ -269,8 +278,7 @@ START_TEST(test_mr_04_rereg_without_the_driver_is_eopnotsupp)
 	struct ib_uverbs_rereg_mr_resp resp;
 	int fd = open_context(NULL);
 
-	expect(uv_cmd(fd, _i,
-		      &(struct uv_cmd){ IB_USER_VERBS_CMD_REREG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp) }),
+	expect(uv_cmd(fd, _i, &(struct uv_cmd){ IB_USER_VERBS_CMD_REREG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp) }),
 	       EOPNOTSUPP);
 }
 END_TEST

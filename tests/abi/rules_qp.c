@@ -87,8 +87,15 @@ START_TEST(test_qp_07_extended_comp_mask_or_reserved_is_einval)
 {
 	struct bed bed = make_bed();
 	struct ib_uverbs_ex_create_qp in = {
-		.pd_handle = bed.pd, .send_cq_handle = bed.cq, .recv_cq_handle = bed.cq, .max_send_wr = 1,
-		.max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = IBV_QPT_RC, .comp_mask = 2,
+		.pd_handle = bed.pd,
+		.send_cq_handle = bed.cq,
+		.recv_cq_handle = bed.cq,
+		.max_send_wr = 1,
+		.max_recv_wr = 1,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = 2,
 	};
 	struct ib_uverbs_ex_create_qp_resp resp;
 	uint8_t uhw_out[64];
@@ -136,7 +143,9 @@ END_TEST
 START_TEST(test_qp_10_modify_checks_ports_and_states)
 {
 	struct bed bed = make_bed();
-	struct ib_uverbs_modify_qp good = { .qp_handle = bed.qp.handle, .qp_state = IBV_QPS_INIT, .port_num = 1,
+	struct ib_uverbs_modify_qp good = { .qp_handle = bed.qp.handle,
+					    .qp_state = IBV_QPS_INIT,
+					    .port_num = 1,
 					    .attr_mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
 							 IBV_QP_PORT },
 				   a = good;
@@ -198,6 +207,37 @@ START_TEST(test_qp_11_address_vector_alone_brings_its_port)
 }
 END_TEST
 
+/* UC may change its address in SQD, but not its port: so one that brings its port is refused. */
+START_TEST(test_qp_11_address_vector_alone_is_einval_where_a_port_is)
+{
+	static const unsigned int mask[] = {
+		IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+		IBV_QP_STATE | IBV_QP_SQ_PSN,
+		IBV_QP_STATE,
+	};
+	struct ib_uverbs_modify_qp attr = { .path_mtu = IBV_MTU_1024, .port_num = 1 };
+	struct bed bed = make_bed();
+	struct uv_qp_attr qp_attr = uv_qp_attr(bed.pd, bed.cq);
+	struct uv_qp qp;
+
+	qp_attr.type = UC;
+	expect_ok(uv_create_qp(bed.fd, UV_WRITE, &qp_attr, &qp));
+	loopback(bed.fd, &attr.dest);
+	attr.qp_handle = qp.handle;
+	attr.dest_qp_num = qp.qpn;
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(mask); i++) {
+		attr.qp_state = IBV_QPS_INIT + i;
+		attr.attr_mask = mask[i];
+		expect_ok(uv_modify_qp(bed.fd, _i, &attr));
+	}
+	attr.attr_mask = IBV_QP_ACCESS_FLAGS;
+	expect_ok(uv_modify_qp(bed.fd, _i, &attr));
+	attr.attr_mask = IBV_QP_AV;
+	expect(uv_modify_qp(bed.fd, _i, &attr), EINVAL);
+}
+END_TEST
+
 static int modify_unprivileged(void *arg)
 {
 	struct unprivileged *u = arg;
@@ -222,10 +262,15 @@ END_TEST
 static int rtr_from_gid(const struct bed *bed, enum uv_front front, int index)
 {
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = bed->qp.handle, .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024,
+		.qp_handle = bed->qp.handle,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
 		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		.dest_qp_num = bed->qp.qpn, .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .rq_psn = 0xff000007,
+		.dest_qp_num = bed->qp.qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.rq_psn = 0xff000007,
 	};
 
 	loopback(bed->fd, &attr.dest);
@@ -269,10 +314,14 @@ START_TEST(test_qp_13_alternate_path_off_infiniband_is_einval)
 	struct ib_uverbs_query_port_resp port = {};
 	struct bed bed = make_bed();
 	struct ib_uverbs_modify_qp attr = {
-		.qp_handle = bed.qp.handle, .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .alt_port_num = 1,
+		.qp_handle = bed.qp.handle,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.alt_port_num = 1,
 		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH,
-		.dest_qp_num = bed.qp.qpn, .max_dest_rd_atomic = 1,
+		.dest_qp_num = bed.qp.qpn,
+		.max_dest_rd_atomic = 1,
 	};
 
 	expect_ok(uv_query_port(bed.fd, UV_WRITE, 1, &port));
@@ -470,6 +519,7 @@ TCase *case_qp(void)
 	tcase_add_loop_test(tc, test_qp_10_modify_checks_ports_and_states, 0, UV_METHOD);
 	tcase_add_test(tc, test_qp_10_address_vector_of_another_port_is_einval);
 	tcase_add_loop_test(tc, test_qp_11_address_vector_alone_brings_its_port, 0, UV_METHOD);
+	tcase_add_loop_test(tc, test_qp_11_address_vector_alone_is_einval_where_a_port_is, 0, UV_METHOD);
 	tcase_add_loop_test(tc, test_qp_12_privileged_qkey_is_eperm, 0, UV_METHOD);
 	tcase_add_loop_test(tc, test_qp_13_source_gid_of_a_path, 0, UV_METHOD);
 	tcase_add_loop_test(tc, test_qp_13_packet_numbers_have_24_bits, 0, UV_PLAIN_FRONTS);

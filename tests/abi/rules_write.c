@@ -59,18 +59,40 @@ START_TEST(test_write_01_another_thread_may_write)
 END_TEST
 
 /* In a child, as it cannot be undone. */
-static int open_and_become_nobody(void *unused)
+static int open_and_set_gid(void *gid)
 {
 	int fd = open_context(NULL);
 
-	if (setresgid(65534, 65534, 65534))
-		return -EDOM;
-	return alloc_pd_here(&fd);
+	return setgid(*(gid_t *)gid) ? -EDOM : alloc_pd_here(&fd);
+}
+
+static int open_and_setresgid(void *gid)
+{
+	int fd = open_context(NULL);
+
+	return setresgid(*(gid_t *)gid, -1, -1) ? -EDOM : alloc_pd_here(&fd);
 }
 
 START_TEST(test_write_01_after_setgid_is_eacces)
 {
-	expect(uv_in_child(open_and_become_nobody, NULL), EACCES);
+	gid_t nogroup = 65534;
+
+	target();
+	if (geteuid())
+		return; /* only root can become somebody else */
+	expect(uv_in_child(open_and_set_gid, &nogroup), EACCES);
+	expect(uv_in_child(open_and_setresgid, &nogroup), EACCES);
+}
+END_TEST
+
+/* setgid() makes new credentials all the same, setresgid() none. */
+START_TEST(test_write_01_after_setgid_to_the_same)
+{
+	gid_t same = getgid();
+
+	target();
+	expect_choice("write-01-same-ids", uv_in_child(open_and_set_gid, &same), EACCES);
+	expect_ok(uv_in_child(open_and_setresgid, &same));
 }
 END_TEST
 
@@ -308,7 +330,9 @@ START_TEST(test_write_15_destroy_cq_of_16_bytes_is_taken)
 	uv_msg_plain(&msg, IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), sizeof(resp));
 	msg.len = 16;
 	msg.hdr.in_words = 4;
-	expect_ok(uv_msg_send(fd, &msg));
+	expect_choice("write-15-destroy-cq", uv_msg_send(fd, &msg), 0);
+	if (choice("write-15-destroy-cq"))
+		return;
 	expect(uv_destroy_cq(fd, UV_WRITE, cmd.cq_handle, NULL), ENOENT);
 	ck_assert_uint_eq(resp.comp_events_reported, 0);
 }
@@ -393,8 +417,15 @@ START_TEST(test_write_20_shorter_extended_input_is_zero_extended)
 	struct ib_uverbs_ex_create_cq_resp resp = {};
 	uint8_t uhw_out[64];
 	int fd = open_context(NULL);
-	struct uv_cmd cmd = { UV_EX(CREATE_CQ), &in, offsetof(struct ib_uverbs_ex_create_cq, flags), &resp,
-			      sizeof(resp), NULL, 0, uhw_out, uv_room.create_cq };
+	struct uv_cmd cmd = { UV_EX(CREATE_CQ),
+			      &in,
+			      offsetof(struct ib_uverbs_ex_create_cq, flags),
+			      &resp,
+			      sizeof(resp),
+			      NULL,
+			      0,
+			      uhw_out,
+			      uv_room.create_cq };
 
 	expect_ok(uv_cmd(fd, _i, &cmd));
 	ck_assert_int_ge(resp.base.cqe, 16);
@@ -498,6 +529,7 @@ TCase *case_write(void)
 	tcase_add_test(tc, test_write_01_after_exec_is_eacces);
 	tcase_add_test(tc, test_write_01_another_thread_may_write);
 	tcase_add_test(tc, test_write_01_after_setgid_is_eacces);
+	tcase_add_test(tc, test_write_01_after_setgid_to_the_same);
 	tcase_add_test(tc, test_write_01_ioctl_does_not_look_at_credentials);
 	tcase_add_test(tc, test_write_02_less_than_a_header_is_einval);
 	tcase_add_test(tc, test_write_02_nothing_at_all_is_einval);

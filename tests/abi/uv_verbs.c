@@ -150,8 +150,9 @@ int uv_dealloc_pd(int fd, enum uv_front front, uint32_t handle)
 int uv_reg_mr_at(int fd, enum uv_front front, uint32_t pd, uint64_t start, uint64_t len, uint64_t hca_va,
 		 unsigned int access, struct uv_mr *mr)
 {
-	struct ib_uverbs_reg_mr cmd = { .start = start, .length = len, .hca_va = hca_va, .pd_handle = pd,
-					.access_flags = access };
+	struct ib_uverbs_reg_mr cmd = {
+		.start = start, .length = len, .hca_va = hca_va, .pd_handle = pd, .access_flags = access
+	};
 	struct ib_uverbs_reg_mr_resp resp = {};
 	int ret = call(fd, front, IB_USER_VERBS_CMD_REG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp));
 
@@ -211,11 +212,15 @@ void uv_tree_create_cq(struct uv_tree *tree, const struct uv_cq_attr *attr, uint
 
 int uv_create_cq(int fd, enum uv_front front, const struct uv_cq_attr *attr, uint32_t *handle, uint32_t *cqe)
 {
-	struct ib_uverbs_ex_create_cq ex = { .user_handle = attr->user_handle, .cqe = attr->cqe,
-					     .comp_vector = attr->comp_vector, .comp_channel = attr->channel,
+	struct ib_uverbs_ex_create_cq ex = { .user_handle = attr->user_handle,
+					     .cqe = attr->cqe,
+					     .comp_vector = attr->comp_vector,
+					     .comp_channel = attr->channel,
 					     .flags = attr->flags };
-	struct ib_uverbs_create_cq cmd = { .user_handle = attr->user_handle, .cqe = attr->cqe,
-					   .comp_vector = attr->comp_vector, .comp_channel = attr->channel };
+	struct ib_uverbs_create_cq cmd = { .user_handle = attr->user_handle,
+					   .cqe = attr->cqe,
+					   .comp_vector = attr->comp_vector,
+					   .comp_channel = attr->channel };
 	struct ib_uverbs_ex_create_cq_resp resp = {};
 	struct uv_tree tree;
 	int ret;
@@ -277,8 +282,12 @@ int uv_req_notify_cq(int fd, enum uv_front front, uint32_t cq, bool solicited_on
 
 struct uv_qp_attr uv_qp_attr(uint32_t pd, uint32_t cq)
 {
-	return (struct uv_qp_attr){ .pd = pd, .send_cq = cq, .recv_cq = cq, .cap = { 16, 16, 4, 4, 0 },
-				    .type = 2 /* IB_QPT_RC */, .event_fd = -1 };
+	return (struct uv_qp_attr){ .pd = pd,
+				    .send_cq = cq,
+				    .recv_cq = cq,
+				    .cap = { 16, 16, 4, 4, 0 },
+				    .type = 2 /* IB_QPT_RC */,
+				    .event_fd = -1 };
 }
 
 void uv_tree_create_qp(struct uv_tree *tree, const struct uv_qp_attr *attr, struct uv_qp *qp)
@@ -307,11 +316,18 @@ static int create_qp_ex(int fd, enum uv_front front, const struct uv_qp_attr *at
 			struct ib_uverbs_ex_create_qp_resp *resp, void *driver)
 {
 	struct ib_uverbs_ex_create_qp cmd = {
-		.user_handle = attr->user_handle, .pd_handle = attr->pd, .send_cq_handle = attr->send_cq,
-		.recv_cq_handle = attr->recv_cq, .max_send_wr = attr->cap.max_send_wr,
-		.max_recv_wr = attr->cap.max_recv_wr, .max_send_sge = attr->cap.max_send_sge,
-		.max_recv_sge = attr->cap.max_recv_sge, .max_inline_data = attr->cap.max_inline_data,
-		.sq_sig_all = attr->sq_sig_all, .qp_type = attr->type, .create_flags = attr->create_flags,
+		.user_handle = attr->user_handle,
+		.pd_handle = attr->pd,
+		.send_cq_handle = attr->send_cq,
+		.recv_cq_handle = attr->recv_cq,
+		.max_send_wr = attr->cap.max_send_wr,
+		.max_recv_wr = attr->cap.max_recv_wr,
+		.max_send_sge = attr->cap.max_send_sge,
+		.max_recv_sge = attr->cap.max_recv_sge,
+		.max_inline_data = attr->cap.max_inline_data,
+		.sq_sig_all = attr->sq_sig_all,
+		.qp_type = attr->type,
+		.create_flags = attr->create_flags,
 	};
 
 	return uv_cmd(fd, front,
@@ -323,11 +339,17 @@ static int create_qp_plain(int fd, enum uv_front front, const struct uv_qp_attr 
 			   struct ib_uverbs_create_qp_resp *resp, void *driver)
 {
 	struct ib_uverbs_create_qp cmd = {
-		.user_handle = attr->user_handle, .pd_handle = attr->pd, .send_cq_handle = attr->send_cq,
-		.recv_cq_handle = attr->recv_cq, .max_send_wr = attr->cap.max_send_wr,
-		.max_recv_wr = attr->cap.max_recv_wr, .max_send_sge = attr->cap.max_send_sge,
-		.max_recv_sge = attr->cap.max_recv_sge, .max_inline_data = attr->cap.max_inline_data,
-		.sq_sig_all = attr->sq_sig_all, .qp_type = attr->type,
+		.user_handle = attr->user_handle,
+		.pd_handle = attr->pd,
+		.send_cq_handle = attr->send_cq,
+		.recv_cq_handle = attr->recv_cq,
+		.max_send_wr = attr->cap.max_send_wr,
+		.max_recv_wr = attr->cap.max_recv_wr,
+		.max_send_sge = attr->cap.max_send_sge,
+		.max_recv_sge = attr->cap.max_recv_sge,
+		.max_inline_data = attr->cap.max_inline_data,
+		.sq_sig_all = attr->sq_sig_all,
+		.qp_type = attr->type,
 	};
 
 	return uv_cmd(fd, front,
@@ -347,8 +369,8 @@ int uv_create_qp(int fd, enum uv_front front, const struct uv_qp_attr *attr, str
 		qp->handle = uv_attr_find(&tree, UVERBS_ATTR_CREATE_QP_HANDLE)->data;
 		return ret;
 	}
-	ret = uv_front_ex(front) ? create_qp_ex(fd, front, attr, &resp, qp->driver) :
-				   create_qp_plain(fd, front, attr, &resp.base, qp->driver);
+	ret = uv_front_ex(front) ? create_qp_ex(fd, front, attr, &resp, qp->driver)
+				 : create_qp_plain(fd, front, attr, &resp.base, qp->driver);
 	qp->handle = resp.base.qp_handle;
 	qp->qpn = resp.base.qpn;
 	qp->cap = (struct ib_uverbs_qp_cap){ resp.base.max_send_wr, resp.base.max_recv_wr, resp.base.max_send_sge,
@@ -427,8 +449,9 @@ struct post {
 /* POST_SEND and POST_RECV have one layout: the struct, the work requests, the scatter list. */
 static int post(int fd, enum uv_front front, const struct post *p, uint32_t *bad_wr)
 {
-	struct ib_uverbs_post_send cmd = { .qp_handle = p->qp, .wr_count = p->num_wr, .sge_count = p->num_sge,
-					   .wqe_size = p->wr_size };
+	struct ib_uverbs_post_send cmd = {
+		.qp_handle = p->qp, .wr_count = p->num_wr, .sge_count = p->num_sge, .wqe_size = p->wr_size
+	};
 	size_t wr_len = p->num_wr * p->wr_size, sge_len = p->num_sge * sizeof(*p->sge);
 	uint8_t *in = malloc(sizeof(cmd) + wr_len + sge_len);
 	struct ib_uverbs_post_send_resp resp = {};
@@ -449,13 +472,13 @@ static int post(int fd, enum uv_front front, const struct post *p, uint32_t *bad
 int uv_post_send(int fd, enum uv_front front, uint32_t qp, const struct ib_uverbs_send_wr *wr, unsigned int num_wr,
 		 const struct ib_uverbs_sge *sge, unsigned int num_sge, uint32_t *bad_wr)
 {
-	return post(fd, front,
-		    &(struct post){ IB_USER_VERBS_CMD_POST_SEND, qp, wr, sizeof(*wr), num_wr, sge, num_sge }, bad_wr);
+	return post(fd, front, &(struct post){ IB_USER_VERBS_CMD_POST_SEND, qp, wr, sizeof(*wr), num_wr, sge, num_sge },
+		    bad_wr);
 }
 
 int uv_post_recv(int fd, enum uv_front front, uint32_t qp, const struct ib_uverbs_recv_wr *wr, unsigned int num_wr,
 		 const struct ib_uverbs_sge *sge, unsigned int num_sge, uint32_t *bad_wr)
 {
-	return post(fd, front,
-		    &(struct post){ IB_USER_VERBS_CMD_POST_RECV, qp, wr, sizeof(*wr), num_wr, sge, num_sge }, bad_wr);
+	return post(fd, front, &(struct post){ IB_USER_VERBS_CMD_POST_RECV, qp, wr, sizeof(*wr), num_wr, sge, num_sge },
+		    bad_wr);
 }

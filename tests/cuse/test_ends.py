@@ -15,7 +15,7 @@ LOOPS = ["loop-pd", "loop-open", "loop-channel", "loop-transfer"]
 @pytest.mark.parametrize("mode", LOOPS)
 def test_killed_client_leaves_nothing(start, mode):
     d = start()
-    for _ in range(8):
+    for _ in range(5):
         p = start_client(mode)
         time.sleep(random.random() / 10)
         p.kill()
@@ -33,7 +33,7 @@ def stopped_clients(clients):
 
 @pytest.mark.parametrize("mode", LOOPS)
 def test_killed_daemon_is_an_error_for_clients(start, mode):
-    for _ in range(3):
+    for _ in range(2):
         d = start()
         clients = [start_client(mode) for _ in range(2)]
         time.sleep(random.random() / 10)

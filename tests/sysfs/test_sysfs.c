@@ -290,13 +290,14 @@ START_TEST(test_a_reader_never_sees_half_a_device)
 	if (!pid) {
 		for (;;) {
 			add();
+			usleep(50);
 			uvd_sysfs_remove(root, &config);
 		}
 	}
 	char uverbs[160];
 	snprintf(uverbs, sizeof(uverbs), "%s/class/infiniband_verbs/uverbs0", root);
 	unsigned int seen = 0;
-	for (int i = 0; i < 20000; i++) {
+	while (seen < 500) { /* the case has a time limit */
 		int fd = open(uverbs, O_RDONLY | O_DIRECTORY);
 		if (fd < 0)
 			continue;
@@ -309,7 +310,6 @@ START_TEST(test_a_reader_never_sees_half_a_device)
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	ck_assert_uint_gt(seen, 0);
 }
 END_TEST
 

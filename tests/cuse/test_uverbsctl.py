@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""uverbsctl env and status, beside a daemon."""
+import subprocess
+
+import pytest
+
+from conftest import BUILD, NOBODY, start_client
+
+
+def uverbsctl(*args, user=0, **kwargs):
+    return subprocess.run([BUILD / "tools" / "uverbsctl", *args], text=True, timeout=60, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, user=user, group=user, extra_groups=[], cwd="/", **kwargs)
+
+
+def test_env_is_what_a_shell_needs(start):
+    start("--sysfs", "/run/uverbsd/it's here")
+    done = uverbsctl("env", user=NOBODY)
+    assert done.returncode == 0 and "warning" not in done.stderr
+    shell = subprocess.run(["sh", "-c", done.stdout + "ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=30)
+    assert "hfi1_0" in shell.stdout
+
+
+@pytest.mark.parametrize("user", [0, NOBODY])
+def test_env_mount_shows_the_devices_in_sys_class(start, user):
+    start()
+    done = uverbsctl("env", "--mount", "--", "sh", "-c", "ls /sys/class/infiniband; unset SYSFS_PATH; ibv_devices", user=user)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("hfi1_0") == 2
+    assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
+
+
+def test_env_and_status_without_a_daemon_say_so():
+    for command in "env", "status":
+        done = uverbsctl(command)
+        assert done.returncode == 1 and "no uverbsd answers on /run/uverbsd/control" in done.stderr
+
+
+def test_status_shows_open_files_objects_and_memory(start):
+    d = start()
+    p = start_client("loop-transfer")
+    done = uverbsctl("status", user=NOBODY)
+    assert done.returncode == 0
+    for words in [f"open by cuse-client, pid {p.pid}, uid {NOBODY}: ", "2 UVERBS_OBJECT_QP", "1 UVERBS_OBJECT_MR",
+                  f"registered memory of cuse-client, pid {p.pid}: 512 pages", "event files: 1 granted"]:
+        assert words in done.stdout, done.stdout
+    p.kill()
+    p.wait()
+    d.wait_idle()
+    assert "0 open files" in uverbsctl("status").stdout
+
+
+def test_overlay_option_shows_the_devices_to_everybody(start):
+    d = start("--sysfs", "overlay")
+    shown = subprocess.run(["ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=30)
+    assert "hfi1_0" in shown.stdout
+    assert d.stop() == 0
+    assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0

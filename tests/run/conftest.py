@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""`uverbsctl run` from outside: as whoever runs the tests and, where that is root, as nobody too."""
+import atexit, glob, os, pathlib, shutil, subprocess, tempfile, time
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
+# Copies: the build folder may be where nobody cannot come.
+BIN = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-tests-bin-"))
+BIN.chmod(0o755)
+atexit.register(shutil.rmtree, BIN)
+UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", BIN / "uverbsctl").as_posix()
+CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posix()
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def children(pid):
+    try:
+        kids = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            kids += pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split()
+        return [int(k) for k in kids]
+    except FileNotFoundError:
+        return []
+
+
+def until(what, seconds=10):
+    """Waits for something that comes a moment later."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if what():
+            return True
+        time.sleep(0.02)
+    return what()
+
+
+class Run:
+    """One user's way to run things; looks afterwards that nothing was left behind."""
+
+    def __init__(self, prefix, folder):
+        self.prefix = prefix
+        self.env = {**os.environ, "TMPDIR": folder, "XDG_RUNTIME_DIR": folder}
+        self.folder = folder
+        self.guardians = []
+
+    def argv(self, program, options=()):
+        return [*self.prefix, UVERBSCTL, "run", *options, "--", *program]
+
+    def __call__(self, *program, options=(), timeout=60, **kw):
+        kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": self.env, **kw}
+        return subprocess.run(self.argv(program, options), timeout=timeout, **kw)
+
+    def start(self, *program, options=(), **kw):
+        kw = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+              "env": self.env, **kw}
+        p = subprocess.Popen(self.argv(program, options), **kw)
+        assert until(lambda: children(p.pid)), p.communicate()
+        p.guardian = children(p.pid)[0]
+        self.guardians.append(p.guardian)
+        return p
+
+    def engine(self, p):
+        """The engine of a run that was start()ed without --join or was the first of its name."""
+        assert until(lambda: children(p.guardian))
+        return children(p.guardian)[0]
+
+    def client(self, case, *options):
+        r = self(CLIENT, case, options=options)
+        assert r.returncode == 0, r.stderr
+        return r
+
+    def left(self):
+        """Temporary folders, and processes of this test's runs."""
+        found = glob.glob(self.folder + "/uverbsd-run-*")
+        for environ in glob.glob("/proc/[0-9]*/environ"):
+            try:
+                if f"TMPDIR={self.folder}".encode() in pathlib.Path(environ).read_bytes().split(b"\0"):
+                    if pathlib.Path(environ).parent.joinpath("exe").resolve() == pathlib.Path(UVERBSCTL):
+                        found.append(environ)
+            except (FileNotFoundError, PermissionError, ProcessLookupError):
+                pass
+        return found
+
+
+@pytest.fixture(params=["self", "nobody"])
+def run(request):
+    if request.param == "nobody" and os.geteuid():
+        pytest.skip("only root can become nobody")
+    with tempfile.TemporaryDirectory(prefix="uverbsd-tests-") as folder:
+        os.chmod(folder, 0o777 if request.param == "nobody" else 0o700)
+        r = Run(NOBODY if request.param == "nobody" else [], folder)
+        r.privileged = not r.prefix and not os.geteuid()
+        yield r
+        assert until(lambda: not r.left()), r.left()
+
+
+@pytest.fixture(params=["write", "ioctl"])
+def abi(request):
+    return "--abi", request.param

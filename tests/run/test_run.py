@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One process tree and its device: what programs see, how they end, what is left."""
+import os, pathlib, re, signal, socket, subprocess, time
+import pytest
+from conftest import CLIENT, UVERBSCTL, until
+
+CASES = subprocess.run([CLIENT, "--list"], capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_client(run, case):
+    run.client(case)
+
+
+def test_there_are_cases():
+    assert len(CASES) > 20
+
+
+# ---- programs of the distribution -----------------------------------------------------------------------------------
+
+
+def test_ibv_devices(run):
+    assert re.search(r"^\s+hfi1_0\s+[0-9a-f]{16}$", run("ibv_devices").stdout, re.M)
+
+
+def test_ibv_devices_shows_all(run):
+    out = run("ibv_devices", options=["--devices", "3"]).stdout
+    assert all(f"hfi1_{i}" in out for i in range(3))
+    assert run("ibv_devinfo", "-d", "hfi1_2", options=["--devices", "3"]).returncode == 0
+
+
+def test_ibv_devinfo(run, abi):
+    r = run("ibv_devinfo", "-v", options=abi)
+    assert r.returncode == 0 and "PORT_ACTIVE" in r.stdout and "max_mr_size" in r.stdout, r.stderr
+
+
+@pytest.fixture
+def port():
+    """A TCP port of our own: another server on the usual one would be taken for ours."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+def pingpong(*args):
+    """Server and client in one tree; the client tries until the server listens."""
+    a = " ".join(map(str, args))
+    return ["sh", "-c", f"ibv_rc_pingpong {a} >server 2>&1 & "
+                        f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong {a} localhost && break; done; "
+                        f"wait && cat server"]
+
+
+@pytest.mark.parametrize("mode", ["", "-e", "-c"])
+def test_ibv_rc_pingpong(run, abi, mode, port):
+    r = run(*pingpong("-n 200 -p", port, mode), options=abi, cwd=run.folder)
+    assert r.returncode == 0 and r.stdout.count("200 iters") == 2, r.stdout + r.stderr
+
+
+def test_lists_of_files(run):
+    r = run("ls", "-lR", "/dev/infiniband", "/sys/class/infiniband")
+    assert r.returncode == 0 and r.stderr == "" and re.search(r"^crw-rw-rw-.* 231, 192 .*uverbs0$", r.stdout, re.M)
+
+
+# ---- exit statuses and signals ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script, status", [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)])
+def test_exit_status_is_the_programs(run, script, status):
+    assert run("sh", "-c", script).returncode == status
+
+
+def test_program_that_cannot_be_run(run):
+    r = run("/does/not/exist")
+    assert r.returncode == 127 and "/does/not/exist" in r.stderr
+    r = run("/etc/passwd")
+    assert r.returncode == 126
+
+
+def test_run_inside_a_run_is_refused_with_the_reason(run):
+    r = run(UVERBSCTL, "run", "--", "true")
+    assert r.returncode == 125 and "run inside a run" in r.stderr
+
+
+def test_bad_options_are_status_2(run):
+    assert run("true", options=["--backend", "nonsense"]).returncode == 2
+    assert subprocess.run([UVERBSCTL, "run"], capture_output=True).returncode == 2
+    assert subprocess.run([UVERBSCTL, "nonsense"], capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize("sig, status", [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+def test_signals_are_forwarded(run, sig, status):
+    p = run.start("sh", "-c", "echo ready; exec sleep 60")
+    assert p.stdout.readline() == "ready\n"
+    p.send_signal(sig)
+    assert p.wait(10) == status
+
+
+def test_program_can_handle_a_signal(run):
+    p = run.start("sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done")
+    assert p.stdout.readline() == "ready\n"
+    p.send_signal(signal.SIGUSR1)
+    assert p.wait(10) == 9
+
+
+def test_program_has_its_files_signals_and_session(run):
+    read, write = os.pipe()
+    script = f"echo from the pipe >&{write}; exec grep -E '^Sig(Blk|Ign)' /proc/self/status"
+    plain = subprocess.run([*run.prefix, "bash", "-c", script], pass_fds=[write], capture_output=True, text=True).stdout
+    r = run("bash", "-c", script, pass_fds=[write])
+    os.close(write)
+    assert r.stdout == plain
+    assert os.read(read, 100) == b"from the pipe\n" * 2
+    assert os.read(read, 100) == b"", "somebody else holds the program's pipe"
+    os.close(read)
+    r = run("sh", "-c", "cat; ps -o sid= -p $$", input="stdin\n")
+    assert r.stdout.split() == ["stdin", str(os.getsid(0))]
+
+
+# ---- closing, dying --------------------------------------------------------------------------------------------------
+
+
+def memfds(pid):
+    found = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found += "/memfd:uverbsd:" in os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def test_last_close_is_that_of_fds_and_mappings(run):
+    p = run.start(CLIENT, "last_close")
+    engine = run.engine(p)
+    for expect, left in (("open", 1), ("duplicate", 1), ("mapped", 1), ("closed", 0)):
+        assert p.stdout.readline().strip() == expect, p.stderr.read()
+        if left:
+            time.sleep(0.3)
+        assert until(lambda: memfds(engine) == left)
+        p.stdin.write("go\n")
+        p.stdin.flush()
+    assert p.wait(10) == 0, p.stderr.read()
+
+
+def test_killed_client_leaves_nothing_in_the_engine(run):
+    script = f"for i in 1 2 3 4 5; do {CLIENT} churn_for_ever & sleep 0.1; kill -9 $!; done; wait; echo all; read line"
+    p = run.start("sh", "-c", script)
+    engine = run.engine(p)
+    while p.stdout.readline() != "all\n":
+        pass
+    assert until(lambda: memfds(engine) == 0)
+    p.communicate("\n", timeout=10)
+    assert p.returncode == 0 or p.returncode == 1
+
+
+@pytest.mark.parametrize("pause", [0, 0.01, 0.05, 0.1])
+def test_engine_killed_device_calls_are_eio_and_the_rest_goes_on(run, pause):
+    script = f"{CLIENT} until_eio && ls /etc >/dev/null && ! ibv_devinfo 2>/dev/null && exit 5"
+    p = run.start("sh", "-c", script)
+    engine = run.engine(p)
+    assert p.stdout.readline() == "ready\n"
+    p.stdin.write("go\n")
+    p.stdin.flush()
+    time.sleep(pause)
+    os.kill(engine, signal.SIGKILL)
+    out, err = p.communicate(timeout=20)
+    assert p.returncode == 5, err
+    assert "engine has died" in err
+
+
+def test_daemonised_child_is_served_after_the_program_ended(run):
+    out = pathlib.Path(run.folder, "out")
+    script = f"(sleep 2; ibv_devinfo; echo status $?) >{out} 2>&1 </dev/null & exit 3"
+    began = time.monotonic()
+    r = run("setsid", "sh", "-c", script)
+    assert r.returncode == 3 and time.monotonic() - began < 1.5, "run did not return with the program"
+    assert run.left()
+    assert until(lambda: out.exists() and "status" in out.read_text())
+    assert "PORT_ACTIVE" in out.read_text() and "status 0" in out.read_text()
+
+
+def test_engine_killed_after_the_program_ended(run):
+    out = pathlib.Path(run.folder, "out")
+    p = run.start("sh", "-c", f"(sleep 1; ls /etc; echo status $?) >{out} 2>&1 </dev/null & read line")
+    engine = run.engine(p)
+    p.communicate("\n", timeout=10)
+    os.kill(engine, signal.SIGKILL)
+    assert until(lambda: out.exists() and "status 0" in out.read_text())
+
+
+def test_guardian_killed_the_engine_goes_on(run):
+    p = run.start("sh", "-c", "echo ready; read line; ibv_devinfo")
+    assert p.stdout.readline() == "ready\n"
+    os.kill(p.guardian, signal.SIGKILL)
+    out, err = p.communicate("\n", timeout=10)
+    assert p.returncode == 0 and "PORT_ACTIVE" in out, err
+
+
+# ---- several runs on one engine --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["direct", "agent"])
+def joining(request, run):
+    """Under Yama's scope 1 a joined tree is reached through its guardian; the variable has it so on any kernel."""
+    if request.param == "agent":
+        run.env["UVERBSD_RUN_AGENT"] = "1"
+    return run
+
+
+@pytest.mark.parametrize("mode", ["", "-e", "-c"])
+def test_join_pingpong_between_runs(joining, abi, mode, port):
+    run = joining
+    options = ["--join", "lab", *abi]
+    server = run.start("sh", "-c", f"echo ready; exec ibv_rc_pingpong -n 100 -p {port} {mode}", options=options)
+    assert server.stdout.readline() == "ready\n"
+    script = f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong -n 100 -p {port} {mode} localhost && exit 0; done; exit 1"
+    r = run("sh", "-c", script, options=options)
+    out, err = server.communicate(timeout=30)
+    assert r.returncode == 0 and "100 iters" in r.stdout, r.stdout + r.stderr + out + err
+    assert server.returncode == 0 and "100 iters" in out, err
+    assert until(lambda: not list(pathlib.Path(run.folder).glob("uverbsd/*.sock")))
+
+
+@pytest.mark.parametrize("case", ["duplicates_are_the_same_file", "fork", "exec", "threads", "storm_alloc_pd", "vfork",
+                                  "node_is_a_character_device", "built_in_sysfs_paths", "scm_rights"])
+def test_join_client(joining, case):
+    run = joining
+    first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
+    assert first.stdout.readline() == "ready\n"
+    run.client(case, "--join", "lab")
+    first.communicate("\n", timeout=10)
+
+
+def test_join_outlives_the_first(run):
+    first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
+    assert first.stdout.readline() == "ready\n"
+    second = run.start("sh", "-c", "echo ready; read line; ibv_devinfo", options=["--join", "lab"])
+    assert second.stdout.readline() == "ready\n"
+    first.communicate("\n", timeout=10)
+    out, err = second.communicate("\n", timeout=10)
+    assert second.returncode == 0 and "PORT_ACTIVE" in out, err
+
+
+def test_join_engine_killed(run):
+    first = run.start("sh", "-c", "echo ready; read line; ls /etc >/dev/null", options=["--join", "lab"])
+    engine = run.engine(first)
+    assert first.stdout.readline() == "ready\n"
+    second = run.start(CLIENT, "until_eio", options=["--join", "lab"])
+    assert second.stdout.readline() == "ready\n"
+    second.stdin.write("go\n")
+    second.stdin.flush()
+    os.kill(engine, signal.SIGKILL)
+    out, err = second.communicate(timeout=10)
+    assert second.returncode == 0, err
+    first.communicate("\n", timeout=10)
+    assert first.returncode == 0
+    assert run("ibv_devinfo", options=["--join", "lab"]).returncode == 0, "the dead engine's socket is in the way"
+
+
+def test_join_name_cannot_be_a_path(run):
+    r = run("true", options=["--join", "../x"])
+    assert r.returncode in (2, 125)

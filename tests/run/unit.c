@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the transport decides before there is a process to serve. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "run/filter.h"
+#include "run/notify.h"
+#include "run/path.h"
+#include "run/run.h"
+
+static const char *yama(const char *scope, bool privileged)
+{
+	char path[] = "/tmp/uverbsd-yama-XXXXXX";
+	int fd = mkstemp(path);
+	const char *why;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(write(fd, scope, strlen(scope)), (ssize_t)strlen(scope));
+	close(fd);
+	why = uvd_run_yama_refusal(path, privileged);
+	unlink(path);
+	return why;
+}
+
+START_TEST(yama_3_is_refused_with_the_reason)
+{
+	ck_assert_ptr_nonnull(strstr(yama("3\n", true), "ptrace_scope is 3"));
+	ck_assert_ptr_nonnull(strstr(yama("3\n", false), "ptrace_scope is 3"));
+}
+END_TEST
+
+START_TEST(yama_2_needs_a_capability)
+{
+	ck_assert_ptr_nonnull(strstr(yama("2\n", false), "CAP_SYS_PTRACE"));
+	ck_assert_ptr_null(yama("2\n", true));
+}
+END_TEST
+
+START_TEST(yama_1_and_less_are_well)
+{
+	ck_assert_ptr_null(yama("1\n", false));
+	ck_assert_ptr_null(yama("0\n", false));
+	ck_assert_ptr_null(uvd_run_yama_refusal("/does/not/exist", false));
+}
+END_TEST
+
+START_TEST(windows_lie_below_the_limit)
+{
+	static const rlim_t limits[] = { 4, 16, 20, 100, 256, 1000, 1024, 4096, 1048576 };
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
+		struct rlimit r = { limits[i], limits[i] };
+		struct uvd_run_window w[UVD_RUN_WINDOWS];
+
+		uvd_run_windows(w, &r);
+		ck_assert_uint_ge(w[0].size, 1);
+		ck_assert_uint_eq(w[0].size & (w[0].size - 1), 0);
+		ck_assert_uint_eq(w[0].base % w[0].size, 0);
+		ck_assert_uint_ge(w[0].base, 3);
+		ck_assert_uint_le(w[0].base + w[0].size, limits[i] < 1024 ? limits[i] : 1024);
+		ck_assert(!w[1].size || w[1].base + w[1].size <= limits[i]);
+	}
+}
+END_TEST
+
+START_TEST(filter_is_made)
+{
+	struct rlimit r = { 1024, 1048576 };
+	struct uvd_run_window w[UVD_RUN_WINDOWS];
+	struct sock_fprog prog;
+
+	uvd_run_windows(w, &r);
+	ck_assert_int_eq(uvd_run_filter_make(w, &prog), 0);
+	ck_assert_uint_gt(prog.len, 20);
+	free(prog.filter);
+}
+END_TEST
+
+static void resolve(const char *path, struct uvd_run_target *t)
+{
+	char *page = aligned_alloc(4096, 8192);
+	struct uvd_caller c = { .mem = &uvd_mem_self };
+	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = -100 };
+
+	memset(page, 0, 8192);
+	strcpy(page, path);
+	args.path = (uintptr_t)page;
+	uvd_run_resolve(&c, "", &args, t);
+	free(page);
+}
+
+START_TEST(paths_are_sorted)
+{
+	static const struct {
+		const char *path;
+		enum uvd_run_place place;
+		const char *below;
+	} cases[] = {
+		{ "/dev/infiniband/uverbs0", UVD_RUN_NODE, NULL },
+		{ "/dev//infiniband/./x/../uverbs17", UVD_RUN_NODE, NULL },
+		{ "/dev/infiniband/uverbs", UVD_RUN_ELSEWHERE, NULL },
+		{ "/dev/infiniband/uverbs-1", UVD_RUN_ELSEWHERE, NULL },
+		{ "/dev/infiniband/uverbs01", UVD_RUN_ELSEWHERE, NULL },
+		{ "/dev/infiniband/uverbs0/x", UVD_RUN_ELSEWHERE, NULL },
+		{ "/dev/infiniband/rdma_cm", UVD_RUN_ELSEWHERE, NULL },
+		{ "/dev/infiniband/", UVD_RUN_TREE, "dev/infiniband" },
+		{ "/../sys/class/infiniband", UVD_RUN_TREE, "sys/class/infiniband" },
+		{ "/sys/class/infiniband_verbs/uverbs0/dev", UVD_RUN_TREE, "sys/class/infiniband_verbs/uverbs0/dev" },
+		{ "/sys/class/infiniband/../net", UVD_RUN_ELSEWHERE, NULL },
+		{ "/tmp/sys/class/infiniband", UVD_RUN_ELSEWHERE, NULL },
+		{ "/etc/passwd", UVD_RUN_ELSEWHERE, NULL },
+		{ "", UVD_RUN_ELSEWHERE, NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct uvd_run_target t;
+
+		resolve(cases[i].path, &t);
+		ck_assert_msg(t.place == cases[i].place, "%s: %d", cases[i].path, t.place);
+		if (cases[i].below)
+			ck_assert_str_eq(t.path, cases[i].below);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("run");
+	TCase *t = tcase_create("run");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	suite_add_tcase(s, t);
+	tcase_add_test(t, yama_3_is_refused_with_the_reason);
+	tcase_add_test(t, yama_2_needs_a_capability);
+	tcase_add_test(t, yama_1_and_less_are_well);
+	tcase_add_test(t, windows_lie_below_the_limit);
+	tcase_add_test(t, filter_is_made);
+	tcase_add_test(t, paths_are_sorted);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
