@@ -243,6 +243,10 @@ void uvd_mm_put(struct uvd_mm *mm);
  */
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len);
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
+/*
+ * Memory that was registered on demand: may the client itself read (write) all of [addr, addr + len) now? 0 or -EFAULT.
+ */
+int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
 
 /* ---- answers that every backend without an adapter gives from its configuration (src/backends/common.c) ---------- */
 
