@@ -25,11 +25,21 @@ static void teardown(void)
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
+static void expect_untouched(void)
+{
+	bool same = true;
+
+	for (int i = 0; i < BUF_SIZE; i++)
+		same &= a->buf[i] == (char)(i * 7 + i / 251) && b->buf[i] == 0;
+	ck_assert(same);
+}
+
 static void expect_both_in_error(enum ibv_wc_status at_a)
 {
 	expect(a->scq, 0xa, at_a);
 	ck_assert_int_eq(state_of(a), IBV_QPS_ERR);
 	ck_assert_int_eq(state_of(b), IBV_QPS_ERR);
+	expect_untouched();
 }
 
 START_TEST(test_message_longer_than_the_receive)
@@ -41,7 +51,6 @@ START_TEST(test_message_longer_than_the_receive)
 	expect_both_in_error(IBV_WC_REM_INV_REQ_ERR);
 	expect(b->rcq, 0xb, IBV_WC_LOC_LEN_ERR);
 	expect(b->rcq, 0xc, IBV_WC_WR_FLUSH_ERR);
-	ck_assert_int_eq(b->buf[1], 0);
 }
 END_TEST
 
@@ -198,6 +207,176 @@ START_TEST(test_read_without_responder_resources)
 }
 END_TEST
 
+/* The requester's own memory: a key, and the right to write for what brings data back. */
+static const struct {
+	const char *what;
+	enum ibv_wr_opcode opcode;
+	uint32_t key;
+	int addr, length;
+	unsigned int access;
+	bool other_pd;
+} own[] = {
+	{ "wrong key", IBV_WR_RDMA_WRITE, 1, 0, 8 },
+	{ "wrong index", IBV_WR_SEND, 1u << 20, 0, 8 },
+	{ "beyond", IBV_WR_RDMA_WRITE, 0, BUF_SIZE - 7, 8 },
+	{ "before", IBV_WR_RDMA_READ, 0, -8, 8 },
+	{ "read into what may only be read", IBV_WR_RDMA_READ, 0, 0, 8, IBV_ACCESS_REMOTE_READ },
+	{ "atomic into what may only be read", IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 0, 8, IBV_ACCESS_REMOTE_READ },
+	{ "another PD's", IBV_WR_RDMA_WRITE, 0, 0, 8, IBV_ACCESS_LOCAL_WRITE, true },
+};
+
+START_TEST(test_own_memory_violation_stays_at_home)
+{
+	struct uvd_pd *pd = calloc(1, uvd_backend_soft.size_pd), *old = a->side->pd;
+	struct ibv_sge sge = { (uintptr_t)a->buf + own[_i].addr, own[_i].length, a->mr->lkey ^ own[_i].key };
+	struct uvd_send_wr wr = wr_to(b, own[_i].opcode, &sge, 1);
+	struct uvd_mr *mr = NULL;
+
+	pd->context = a->side->context;
+	ck_assert_int_eq(uvd_backend_soft.alloc_pd(pd), 0);
+	if (own[_i].other_pd)
+		a->side->pd = pd;
+	if (own[_i].access) {
+		mr = make_mr(a, a->buf, BUF_SIZE, own[_i].access);
+		sge.lkey = mr->lkey;
+	}
+	a->side->pd = old;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(state_of(a), IBV_QPS_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+	expect_nothing(b->rcq);
+	expect_untouched();
+	if (mr)
+		free_mr(mr);
+	ck_assert_int_eq(uvd_backend_soft.dealloc_pd(pd), 0);
+	free(pd);
+}
+END_TEST
+
+START_TEST(test_receive_into_what_may_only_be_read)
+{
+	struct uvd_mr *mr = make_mr(b, b->buf, BUF_SIZE, IBV_ACCESS_REMOTE_READ);
+	struct ibv_sge sge = { (uintptr_t)b->buf, 100, mr->lkey };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_list(b, 0xb, &sge, 1), 0);
+	send_small(a, b, IBV_WR_SEND, 100);
+	expect_both_in_error(IBV_WC_REM_OP_ERR);
+	expect(b->rcq, 0xb, IBV_WC_LOC_PROT_ERR);
+	free_mr(mr);
+}
+END_TEST
+
+/* A peer that is not ready does not answer, whatever the request. */
+START_TEST(test_peer_in_a_state_that_receives_nothing)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_ERR };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	ck_assert_int_eq(to_state(b, states[_i % 3] == IBV_QPS_ERR ? IBV_QPS_ERR : IBV_QPS_RESET), 0);
+	if (states[_i % 3] == IBV_QPS_INIT)
+		ck_assert_int_eq(to_init(b), 0);
+	send_small(a, b, _i < 3 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_untouched();
+}
+END_TEST
+
+START_TEST(test_partitions)
+{
+	/* The table has full, limited, and another partition. */
+	static const struct {
+		int a, b;
+		bool meet;
+	} rows[] = { { 0, 0, true }, { 0, 1, true }, { 1, 0, true }, { 1, 1, false }, { 0, 2, false }, { 2, 2, true } };
+
+	a->pkey_index = rows[_i].a;
+	b->pkey_index = rows[_i].b;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	send_small(a, b, IBV_WR_SEND, 100);
+	expect(a->scq, 0xa, rows[_i].meet ? IBV_WC_SUCCESS : IBV_WC_RETRY_EXC_ERR);
+	if (!rows[_i].meet)
+		expect_untouched();
+}
+END_TEST
+
+/* ---- on demand --------------------------------------------------------------------------------------------------- */
+
+/* Pages that the client may only read itself, or not at all, when they are used. */
+START_TEST(test_on_demand_memory_allows_what_its_pages_do)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100);
+	struct uvd_send_wr wr;
+	struct uvd_mr *mr;
+
+	mr = make_mr(b, b->buf, BUF_SIZE, b->access | IBV_ACCESS_ON_DEMAND);
+	mm_ro = (uintptr_t)b->buf + 50;
+	mm_ro_len = 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+	wr.rkey = mr->rkey;
+	wr.remote_addr += 51;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	memset(b->buf, 0, 200);
+	wr.remote_addr--;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_OP_ERR);
+	free_mr(mr);
+}
+END_TEST
+
+START_TEST(test_on_demand_reads_need_no_right_to_write)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_READ, &sge, 1);
+	struct uvd_mr *mr = make_mr(b, b->buf, BUF_SIZE, b->access | IBV_ACCESS_ON_DEMAND);
+
+	mm_ro = (uintptr_t)b->buf;
+	mm_ro_len = BUF_SIZE;
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.rkey = mr->rkey;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.compare_add = 1;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_REM_OP_ERR);
+	ck_assert_int_eq(b->buf[0], 0);
+	free_mr(mr);
+}
+END_TEST
+
+START_TEST(test_implicit_region_is_all_of_memory)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+	struct uvd_mr *mr = make_mr(b, NULL, UINT64_MAX, b->access | IBV_ACCESS_ON_DEMAND);
+
+	ck_assert_ptr_nonnull(mr);
+	ck_assert_ptr_null(make_mr(b, NULL, UINT64_MAX, b->access));
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.rkey = mr->rkey;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert_int_eq(memcmp(a->buf, b->buf, 100), 0);
+	memset(b->buf, 0, 100);
+	mm_bad = 4096;
+	mm_bad_len = 4096;
+	wr.remote_addr = 8191;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_OP_ERR);
+	free_mr(mr);
+}
+END_TEST
+
+/* ---- memory that is gone ----------------------------------------------------------------------------------------- */
+
 START_TEST(test_memory_that_went_away_at_the_sender)
 {
 	bed_connect(&bed, IBV_QPT_RC);
@@ -236,6 +415,13 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_key_is_stale_after_dereg);
 	tcase_add_loop_test(t, test_operation_that_the_qp_does_not_allow, 0, 4);
 	tcase_add_test(t, test_read_without_responder_resources);
+	tcase_add_loop_test(t, test_own_memory_violation_stays_at_home, 0, sizeof(own) / sizeof(own[0]));
+	tcase_add_test(t, test_receive_into_what_may_only_be_read);
+	tcase_add_loop_test(t, test_peer_in_a_state_that_receives_nothing, 0, 6);
+	tcase_add_loop_test(t, test_partitions, 0, 6);
+	tcase_add_test(t, test_on_demand_memory_allows_what_its_pages_do);
+	tcase_add_test(t, test_on_demand_reads_need_no_right_to_write);
+	tcase_add_test(t, test_implicit_region_is_all_of_memory);
 	tcase_add_test(t, test_memory_that_went_away_at_the_sender);
 	tcase_add_test(t, test_memory_that_went_away_at_the_receiver);
 }

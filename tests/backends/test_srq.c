@@ -54,7 +54,8 @@ START_TEST(test_srq_sizes_are_checked)
 		uint32_t max_wr, max_sge;
 		int err;
 	} rows[] = {
-		{ 0, 1, -EINVAL }, { 1, 0, -EINVAL }, { 257, 1, -EINVAL }, { 1, 5, -EINVAL }, { 256, 4, 0 }, { 1, 1, 0 },
+		{ 0, 1, -EINVAL }, { 1, 0, -EINVAL }, { 257, 1, -EINVAL },
+		{ 1, 5, -EINVAL }, { 256, 4, 0 },     { 1, 1, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

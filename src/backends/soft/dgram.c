@@ -37,7 +37,8 @@ static bool take_receive(struct message *msg, uint32_t length, bool data)
 		return true;
 	if (length > soft_sge_length(recv->sge, recv->num_sge))
 		return false;
-	msg->num_recv = soft_segs_get(soft_recv_pd(peer), recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
+	msg->num_recv =
+		soft_segs_get(soft_recv_pd(peer), recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
 	if (msg->num_recv >= 0)
 		return true;
 

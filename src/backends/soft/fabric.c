@@ -136,7 +136,7 @@ void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *q
 	struct soft_qp *qp;
 
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++) {
-		for (uint32_t qpn = 0; (qp = next_qp(&fabric->buckets[i], qpn)); ) {
+		for (uint32_t qpn = 0; (qp = next_qp(&fabric->buckets[i], qpn));) {
 			qpn = qp->qp.qp_num + 1;
 			fn(qp);
 			soft_ref_put(&qp->ref);

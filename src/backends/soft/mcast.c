@@ -211,7 +211,8 @@ bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_a
 static bool is_addressed(const struct soft_group *group, const struct ibv_ah_attr *ah)
 {
 	/* On Ethernet the GID is all there is. */
-	return !memcmp(&group->gid, &ah->grh.dgid, sizeof(group->gid)) && (is_ethernet(group) || group->lid == ah->dlid);
+	return !memcmp(&group->gid, &ah->grh.dgid, sizeof(group->gid)) &&
+	       (is_ethernet(group) || group->lid == ah->dlid);
 }
 
 /* The member with the least number above `after`, of all groups with this address. */
