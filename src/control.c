@@ -17,7 +17,8 @@ struct client {
 	struct uvd_control *control;
 	struct client *next;
 	struct ev_io io;
-	char command[64];
+	bool may_change;
+	char command[128];
 	size_t len; /* of the command so far */
 	char *out; /* the answer; NULL: still reading */
 	size_t out_len, sent;
@@ -62,7 +63,7 @@ static void send_some(struct client *c)
 
 static void prepare(struct client *c)
 {
-	json_t *answer = c->control->answer(c->control->arg, c->command);
+	json_t *answer = c->control->answer(c->control->arg, c->command, c->may_change);
 
 	if (!answer)
 		answer = json_pack("{s:s}", "error", "unknown command");
@@ -111,6 +112,14 @@ static void on_client(struct ev_loop *loop, struct ev_io *io, int events)
 		receive_some(c);
 }
 
+static bool trusted(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && (peer.uid == 0 || peer.uid == geteuid());
+}
+
 static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 {
 	struct uvd_control *control = io->data;
@@ -131,6 +140,7 @@ static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 		return;
 	}
 	c->control = control;
+	c->may_change = trusted(fd);
 	c->next = control->clients;
 	control->clients = c;
 	control->num_clients++;
@@ -178,7 +188,7 @@ static int listen_on(struct uvd_control *control, const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Everybody may ask: the answers tell no more than /proc does. */
+	/* Everybody may ask: the answers tell no more than /proc does. trusted() says who may do more. */
 	if (bind(fd, (struct sockaddr *)&control->sa, sizeof(control->sa)) || chmod(path, 0666) || listen(fd, MAX_CLIENTS)) {
 		err = -errno;
 		close(fd);

@@ -45,6 +45,6 @@ void uvd_daemon_run(struct uvd_daemon *d);
 void uvd_daemon_stop(struct uvd_daemon *d);
 
 /* The answer of the control socket (src/daemon_status.c). */
-json_t *uvd_daemon_answer(void *daemon, const char *command);
+json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change);
 
 #endif

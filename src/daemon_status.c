@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What `uverbsctl status` gets. */
+/* What the control socket answers: `uverbsctl status` and `port`. */
+#include "control.h"
 #include "cuse_dev.h"
 #include "daemon.h"
 #include "grant.h"
@@ -91,7 +92,18 @@ static json_t *status(struct uvd_daemon *d)
 			 (json_int_t)g.late, "under_way", g.under_way);
 }
 
-json_t *uvd_daemon_answer(void *daemon, const char *command)
+static struct uvd_device *device(void *daemon, unsigned int i)
 {
-	return strcmp(command, "status") ? NULL : status(daemon);
+	struct uvd_daemon *d = daemon;
+
+	return i < d->num_nodes ? d->nodes[i].dev : NULL;
+}
+
+json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
+{
+	struct uvd_daemon *d = daemon;
+
+	if (!strcmp(command, "status"))
+		return status(d);
+	return uvd_control_port(command, may_change, device, d, d->options->sysfs);
 }

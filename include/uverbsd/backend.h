@@ -70,6 +70,13 @@ struct uvd_mr {
 	uint32_t lkey, rkey; /* set by the backend */
 };
 
+/* A memory window: a key that a bind (a work request, or a call for type 1 windows) makes stand for part of a region. */
+struct uvd_mw {
+	struct uvd_pd *pd;
+	enum ibv_mw_type type;
+	uint32_t rkey; /* set by the backend */
+};
+
 struct uvd_ah {
 	struct uvd_pd *pd;
 	struct ibv_ah_attr attr;
@@ -90,7 +97,7 @@ struct uvd_cq {
 struct uvd_srq {
 	struct uvd_pd *pd;
 	atomic_int usecnt;
-	struct ibv_srq_attr attr;
+	struct ibv_srq_attr attr; /* asked for, then set by create_srq to what there is */
 	void (*event_handler)(struct uvd_srq *srq, enum ibv_event_type type);
 	void *owner;
 };
@@ -135,6 +142,16 @@ struct uvd_send_wr {
 	uint64_t compare_add, swap;
 	struct uvd_ah *ah; /* UD */
 	uint32_t remote_qpn, remote_qkey;
+	/*
+	 * IBV_WR_BIND_MW, of front ends that can express it (the POST_SEND command cannot). rkey is the
+	 * window's new key. A length of 0 unbinds a window of type 1.
+	 */
+	struct {
+		struct uvd_mw *mw;
+		struct uvd_mr *mr;
+		uint64_t addr, length;
+		unsigned int access; /* enum ibv_access_flags */
+	} bind;
 };
 
 struct uvd_recv_wr {
@@ -146,13 +163,18 @@ struct uvd_recv_wr {
 
 struct uvd_backend {
 	const char *name;
-	size_t size_context, size_pd, size_mr, size_ah, size_cq, size_srq, size_qp;
+	size_t size_context, size_pd, size_mr, size_mw, size_ah, size_cq, size_srq, size_qp;
 
 	/* The device comes and goes. dev->config is filled in. */
 	int (*open)(struct uvd_ibdev *dev);
 	void (*close)(struct uvd_ibdev *dev);
 
 	int (*query_device)(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
+	/*
+	 * A port went down or came up again: query_port's answer has changed already. May be NULL. The core raises the
+	 * event for the clients itself.
+	 */
+	void (*port_changed)(struct uvd_ibdev *dev, uint8_t port, bool up);
 	/* port is from 1 to num_ports: the core has checked it. */
 	int (*query_port)(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
 	/* -EINVAL: index beyond the table. -ENODATA: that slot is empty. */
@@ -167,6 +189,10 @@ struct uvd_backend {
 	/* The range is pinned and charged already; it is unpinned after dereg_mr. */
 	int (*reg_mr)(struct uvd_mr *mr);
 	int (*dereg_mr)(struct uvd_mr *mr);
+
+	/* mw->type is set; the backend gives the first rkey. */
+	int (*alloc_mw)(struct uvd_mw *mw);
+	int (*dealloc_mw)(struct uvd_mw *mw);
 
 	int (*create_ah)(struct uvd_ah *ah);
 	int (*destroy_ah)(struct uvd_ah *ah);
@@ -217,6 +243,10 @@ void uvd_mm_put(struct uvd_mm *mm);
  */
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len);
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
+/*
+ * Memory that was registered on demand: may the client itself read (write) all of [addr, addr + len) now? 0 or -EFAULT.
+ */
+int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
 
 /* ---- answers that every backend without an adapter gives from its configuration (src/backends/common.c) ---------- */
 

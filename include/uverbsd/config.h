@@ -18,7 +18,8 @@ struct uvd_port_config {
 	uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or IBV_LINK_LAYER_ETHERNET */
 	enum ibv_mtu max_mtu, active_mtu;
 	uint8_t active_width, active_speed; /* as in struct ibv_port_attr */
-	bool down; /* IBV_PORT_DOWN instead of IBV_PORT_ACTIVE */
+	/* IBV_PORT_DOWN instead of IBV_PORT_ACTIVE. Of a device it changes at any time: uvd_config_port_down(). */
+	bool down;
 	unsigned int gid_tbl_len, num_gids; /* table size; slots from num_gids on are empty */
 	union ibv_gid gids[UVD_MAX_GIDS]; /* gids[0] is made from the port's GUID where none is given */
 	unsigned int num_pkeys;
@@ -30,6 +31,11 @@ static inline uint32_t uvd_config_port_caps(const struct uvd_port_config *port)
 {
 	(void)port;
 	return IBV_PORT_CM_SUP;
+}
+
+static inline bool uvd_config_port_down(const struct uvd_port_config *port)
+{
+	return __atomic_load_n(&port->down, __ATOMIC_RELAXED);
 }
 
 /* Most that a client may ask for; all are counts but max_mr_size (bytes). */

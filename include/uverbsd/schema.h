@@ -73,12 +73,20 @@ struct uvd_attr_row {
 	uint16_t num_elems;
 };
 
+/*
+ * The functions of struct uvd_backend that a row depends on, as UVD_OP(name). On a device whose backend lacks one, the row
+ * is not there at all: EOPNOTSUPP for a command, EPROTONOSUPPORT for a method, as with the kernel's drivers.
+ */
+enum { UVD_NEEDS = 2 };
+#define UVD_OP(op) offsetof(struct uvd_backend, op)
+
 struct uvd_method_row {
 	const char *name; /* the kernel's, UVERBS_METHOD_... */
 	uint16_t id;
 	const struct uvd_attr_row *attrs;
 	uint16_t num_attrs;
 	const uvd_step *steps; /* ends with NULL; may be NULL where parsing does all (a plain DESTROY) */
+	uint16_t needs[UVD_NEEDS]; /* 0: nothing more */
 };
 
 enum uvd_write_flags {
@@ -95,6 +103,7 @@ struct uvd_write_row {
 	uint8_t flags; /* enum uvd_write_flags */
 	uint16_t req_size, resp_size; /* of the structs, without headers; the kernel enforces them for plain commands only */
 	const uvd_step *steps; /* ends with NULL */
+	uint16_t needs[UVD_NEEDS];
 };
 
 enum uvd_object_class {
@@ -125,6 +134,7 @@ struct uvd_object_row {
 	uint16_t num_methods;
 	const struct uvd_write_row *writes;
 	uint16_t num_writes;
+	uint16_t needs[UVD_NEEDS]; /* without them the object, its methods and its commands are absent, whoever brought them */
 };
 
 /* One contribution to a device's tree. */

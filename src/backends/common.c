@@ -72,11 +72,12 @@ int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *at
 int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr)
 {
 	const struct uvd_port_config *config = &dev->config.ports[port - 1];
+	const bool down = uvd_config_port_down(config);
 
 	memset(attr, 0, sizeof(*attr));
-	attr->state = config->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+	attr->state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	/* The physical states of the InfiniBand specification: 3 disabled, 5 link up. */
-	attr->phys_state = config->down ? 3 : 5;
+	attr->phys_state = down ? 3 : 5;
 	attr->max_mtu = config->max_mtu;
 	attr->active_mtu = config->active_mtu;
 	attr->gid_tbl_len = config->gid_tbl_len;

@@ -30,12 +30,17 @@ struct procmap_query_arg {
 #define QUERY_SHARED 0x08
 #define QUERY_COVERING_OR_NEXT 0x10
 
-int uvd_maps_open(struct uvd_maps *maps, struct uvd_caller *c, bool query)
+void uvd_maps_from_fd(struct uvd_maps *maps, int fd, bool query)
 {
+	maps->fd = fd;
 	maps->query = query;
 	maps->have_last = false;
 	maps->pos = maps->len = 0;
-	maps->fd = uvd_proc_open(c, uvd_proc_tid(c), "maps", O_RDONLY);
+}
+
+int uvd_maps_open(struct uvd_maps *maps, struct uvd_caller *c, bool query)
+{
+	uvd_maps_from_fd(maps, uvd_proc_open(c, uvd_proc_tid(c), "maps", O_RDONLY), query);
 	return maps->fd < 0 ? maps->fd : 0;
 }
 

@@ -28,6 +28,8 @@ struct uvd_maps {
 	char buf[8192];
 };
 
+/* Of an fd that was opened before, and stays the caller's. query as below. */
+void uvd_maps_from_fd(struct uvd_maps *maps, int fd, bool query);
 /* query: false forces the text file, for tests. 0 or a negative errno. */
 int uvd_maps_open(struct uvd_maps *maps, struct uvd_caller *c, bool query);
 void uvd_maps_close(struct uvd_maps *maps);

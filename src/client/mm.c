@@ -23,6 +23,7 @@
 #include <uverbsd/backend.h>
 
 #include "client/client.h"
+#include "client/maps.h"
 #include "client/proc.h"
 
 /*
@@ -43,6 +44,9 @@ struct uvd_mm {
 	atomic_int refs; /* reaches 0 only under the table's lock */
 	_Atomic uint64_t charged;
 	int memfd;
+	atomic_int mapsfd; /* -1 until uvd_mm_watch() */
+	bool maps_query; /* set before mapsfd */
+	pthread_mutex_t maps_lock; /* the position in mapsfd, where its text has to be read */
 	uint64_t print;
 	struct member *members;
 };
@@ -200,6 +204,8 @@ static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, uint64_t print, pid
 	}
 	mm->table = t;
 	mm->memfd = memfd;
+	atomic_init(&mm->mapsfd, -1);
+	pthread_mutex_init(&mm->maps_lock, NULL);
 	mm->print = print;
 	atomic_init(&mm->refs, 1);
 	mm->next = t->first;
@@ -273,6 +279,9 @@ static void mm_free(struct uvd_mm *mm)
 		free(m);
 	}
 	close(mm->memfd);
+	if (mm->mapsfd >= 0)
+		close(mm->mapsfd);
+	pthread_mutex_destroy(&mm->maps_lock);
 	free(mm);
 }
 
@@ -330,4 +339,48 @@ int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
 	return uvd_memfd_write(mm->memfd, dst, src, len);
+}
+
+/* ---- what its mappings allow now --------------------------------------------------------------------------------- */
+
+int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c)
+{
+	struct uvd_mapping m;
+	struct uvd_maps maps;
+	int err = 0;
+
+	pthread_mutex_lock(&mm->maps_lock);
+	if (mm->mapsfd < 0)
+		err = uvd_maps_open(&maps, c, true);
+	if (!err && mm->mapsfd < 0) {
+		/* Does this kernel answer questions, or must the text be read? */
+		(void)uvd_maps_find(&maps, 0, &m);
+		mm->maps_query = maps.query;
+		mm->mapsfd = maps.fd;
+	}
+	pthread_mutex_unlock(&mm->maps_lock);
+	return err;
+}
+
+static bool allows(const struct uvd_mapping *m, uint64_t end, void *arg)
+{
+	/* As the kernel's page faults for devices: what cannot be read cannot be written either. */
+	return m->read && (m->write || !*(bool *)arg) && !m->special;
+}
+
+int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
+{
+	int fd = mm->mapsfd, err = -EFAULT;
+	struct uvd_maps maps;
+
+	if (fd < 0 || addr + len < addr)
+		return -EFAULT;
+	uvd_maps_from_fd(&maps, fd, mm->maps_query);
+	if (mm->maps_query)
+		return uvd_maps_all(&maps, addr, addr + len, allows, &write);
+	pthread_mutex_lock(&mm->maps_lock);
+	if (!lseek(fd, 0, SEEK_SET))
+		err = uvd_maps_all(&maps, addr, addr + len, allows, &write);
+	pthread_mutex_unlock(&mm->maps_lock);
+	return err;
 }

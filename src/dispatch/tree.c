@@ -61,6 +61,7 @@ const struct uvd_tree_attr *uvd_tree_attr(const struct uvd_tree_method *method, 
 
 struct merge {
 	struct uvd_tree *tree;
+	const struct uvd_backend *ops;
 	struct uvd_log *log;
 	const char *owner; /* the feature that is being merged */
 };
@@ -104,6 +105,14 @@ static int contradiction(const struct merge *m, const char *name, const char *wh
 static int bad_id(const struct merge *m, const char *name, int err)
 {
 	return err == -EINVAL ? contradiction(m, name, "its id is in no namespace") : err;
+}
+
+static bool backend_has(const struct uvd_backend *ops, const uint16_t needs[UVD_NEEDS])
+{
+	for (unsigned int i = 0; ops && i < UVD_NEEDS && needs[i]; i++)
+		if (!*(void *const *)((const char *)ops + needs[i]))
+			return false;
+	return true;
 }
 
 static int check_attr(const struct merge *m, const struct uvd_attr_row *row)
@@ -200,12 +209,65 @@ static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 		to->row = row;
 		to->owner = m->owner;
 	}
+	if (!backend_has(m->ops, row->needs))
+		to->missing = true;
 	err = 0;
 	for (unsigned int i = 0; i < row->num_methods && !err; i++)
 		err = merge_method(m, to, &row->methods[i]);
 	for (unsigned int i = 0; i < row->num_writes && !err; i++)
 		err = merge_write(m, row, &row->writes[i]);
 	return err;
+}
+
+/* ---- what the backend cannot do ---------------------------------------------------------------------------------- */
+
+static void remove_method(struct uvd_tree_method *tm)
+{
+	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+		free(tm->attrs[ns]);
+		tm->attrs[ns] = NULL;
+		tm->num_attrs[ns] = 0;
+	}
+	tm->row = NULL;
+}
+
+static void drop_missing_methods(const struct merge *m, struct uvd_tree_object *to)
+{
+	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
+		for (unsigned int i = 0; i < to->num_methods[ns]; i++) {
+			struct uvd_tree_method *tm = &to->methods[ns][i];
+
+			if (tm->row && (to->missing || !backend_has(m->ops, tm->row->needs)))
+				remove_method(tm);
+		}
+	}
+	if (to->missing)
+		to->row = NULL;
+}
+
+/* What is left decides the highest number. */
+static void drop_missing_writes(const struct merge *m)
+{
+	struct uvd_tree *tree = m->tree;
+
+	for (unsigned int ex = 0; ex < 2; ex++) {
+		for (unsigned int i = 0; i < tree->num_writes[ex]; i++) {
+			struct uvd_tree_write *tw = &tree->writes[ex][i];
+
+			if (tw->row && (!uvd_tree_object(tree, tw->object->id) || !backend_has(m->ops, tw->row->needs)))
+				*tw = (struct uvd_tree_write){ 0 };
+		}
+		while (tree->num_writes[ex] && !tree->writes[ex][tree->num_writes[ex] - 1].row)
+			tree->num_writes[ex]--;
+	}
+}
+
+static void drop_missing(const struct merge *m)
+{
+	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
+		for (unsigned int o = 0; o < m->tree->num_objects[ns]; o++)
+			drop_missing_methods(m, &m->tree->objects[ns][o]);
+	drop_missing_writes(m);
 }
 
 /* ---- finishing --------------------------------------------------------------------------------------------------- */
@@ -256,16 +318,6 @@ static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct
 	return 0;
 }
 
-static void remove_method(struct uvd_tree_method *tm)
-{
-	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
-		free(tm->attrs[ns]);
-		tm->attrs[ns] = NULL;
-		tm->num_attrs[ns] = 0;
-	}
-	tm->row = NULL;
-}
-
 static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 {
 	bool single = false;
@@ -302,10 +354,10 @@ static int finish(const struct merge *m)
 	return err;
 }
 
-struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, uint16_t driver_id, struct uvd_log *log,
-			      int *err)
+struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const struct uvd_backend *ops,
+			      uint16_t driver_id, struct uvd_log *log, int *err)
 {
-	struct merge m = { .tree = uvd_zalloc(sizeof(*m.tree)), .log = log };
+	struct merge m = { .tree = uvd_zalloc(sizeof(*m.tree)), .ops = ops, .log = log };
 
 	if (!m.tree) {
 		*err = -ENOMEM;
@@ -319,8 +371,10 @@ struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, uint16_
 			*err = merge_object(&m, *o);
 	}
 	m.owner = NULL;
-	if (!*err)
+	if (!*err) {
+		drop_missing(&m);
 		*err = finish(&m);
+	}
 	if (*err) {
 		uvd_tree_free(m.tree);
 		return NULL;

@@ -9,6 +9,7 @@
 
 #include <uverbsd/schema.h>
 
+struct uvd_backend;
 struct uvd_log;
 
 struct uvd_tree_attr {
@@ -30,8 +31,9 @@ struct uvd_tree_method {
 };
 
 struct uvd_tree_object {
-	const struct uvd_object_row *row;
+	const struct uvd_object_row *row; /* NULL: a hole */
 	const char *owner;
+	bool missing; /* while the tree is built: the backend cannot do it */
 	struct uvd_tree_method *methods[2]; /* by namespace, then number; row NULL: a hole */
 	uint16_t num_methods[2];
 };
@@ -51,10 +53,11 @@ struct uvd_tree {
 };
 
 /*
- * Merges features (a list that ends with NULL). Two rows for one id are refused: the log names both owners. NULL: *err is
+ * Merges features (a list that ends with NULL), without what `ops` lacks (NULL: it lacks nothing). Two rows for one id are refused: the log names both owners. NULL: *err is
  * -EEXIST, -EINVAL (a row that contradicts itself) or -ENOMEM.
  */
-struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, uint16_t driver_id, struct uvd_log *log, int *err);
+struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const struct uvd_backend *ops,
+			      uint16_t driver_id, struct uvd_log *log, int *err);
 void uvd_tree_free(struct uvd_tree *tree);
 
 /* NULL: the device has no such thing. */

@@ -135,4 +135,5 @@ const struct uvd_object_row uvd_object_ah = {
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(create_ah), UVD_OP(destroy_ah) },
 };

@@ -16,10 +16,12 @@
 #include "dispatch/req.h"
 #include "objects/objects.h"
 
-/* Rows of write() commands: number and name, flags, then the sizes of the command's structs and its steps. */
-#define UVD_WRITE(n, f, in, out, s)                                                                                    \
+/* Rows of write() commands: number and name, flags, the sizes of the command's structs, its steps, its UVD_OP()s. */
+#define UVD_WRITE(n, f, in, out, s, ...)                                                                               \
 	{                                                                                                              \
-		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s                      \
+		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s, .needs = {          \
+			__VA_ARGS__                                                                                    \
+		}                                                                                                      \
 	}
 #define UVD_METHOD(n, a, s)                                                                                            \
 	{                                                                                                              \
@@ -94,7 +96,11 @@ extern const uvd_step uvd_query_gid_table_steps[], uvd_query_gid_entry_steps[];
 extern const uvd_step uvd_poll_cq_steps[], uvd_req_notify_cq_steps[];
 /* qp_modify.c and qp_query.c, rows in qp.c */
 extern const uvd_step uvd_modify_qp_steps[], uvd_modify_qp_ex_steps[], uvd_query_qp_steps[];
-/* post.c, rows in qp.c */
-extern const uvd_step uvd_post_send_steps[], uvd_post_recv_steps[];
+/* post.c, rows in qp.c and srq.c */
+extern const uvd_step uvd_post_send_steps[], uvd_post_recv_steps[], uvd_post_srq_recv_steps[];
+/* mcast.c, rows in qp.c */
+extern const uvd_step uvd_attach_mcast_steps[], uvd_detach_mcast_steps[];
+/* mcast.c: the QP goes without its client having detached its groups. It is locked exclusively. */
+void uvd_qp_detach_all(struct uvd_uobject *qp);
 
 #endif

@@ -47,4 +47,5 @@ const struct uvd_object_row uvd_object_comp_channel = {
 	.cls = UVD_CLASS_FD,
 	.destroy = destroy,
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(dealloc_pd) },
 };

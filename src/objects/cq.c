@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion queues: creation and destruction. Polling and arming are in cq_poll.c. */
+/* Completion queues: creation, resizing and destruction. Polling and arming are in cq_poll.c. */
 #include <limits.h>
 #include "objects/common.h"
 
@@ -167,6 +167,27 @@ static int answer_create_ioctl(struct uvd_req *req)
 	return uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
 }
 
+/* ---- resizing ---------------------------------------------------------------------------------------------------- */
+
+static int resize_cq(struct uvd_req *req)
+{
+	struct ib_uverbs_resize_cq_resp resp = {};
+	struct ib_uverbs_resize_cq cmd;
+	struct uvd_cq *cq;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
+	if (ret)
+		return ret;
+	ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe);
+	if (ret)
+		return uvd_bad(req, ret, "cqe", cmd.cqe);
+	resp.cqe = cq->cqe;
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
 static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
@@ -225,20 +246,23 @@ static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector,
 					    create_cq,	      answer_create,	 NULL };
 static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector, create_cq, answer_create_ioctl,
 					       NULL };
+static const uvd_step resize_steps[] = { resize_cq, NULL };
 static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_CQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_cq),
-		  sizeof(struct ib_uverbs_create_cq_resp), create_write_steps),
+		  sizeof(struct ib_uverbs_create_cq_resp), create_write_steps, UVD_OP(create_cq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_RESIZE_CQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_resize_cq),
+		  sizeof(struct ib_uverbs_resize_cq_resp), resize_steps, UVD_OP(resize_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_CQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_cq),
-		  sizeof(struct ib_uverbs_destroy_cq_resp), destroy_write_steps),
+		  sizeof(struct ib_uverbs_destroy_cq_resp), destroy_write_steps, UVD_OP(destroy_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POLL_CQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_poll_cq),
-		  sizeof(struct ib_uverbs_poll_cq_resp), uvd_poll_cq_steps),
+		  sizeof(struct ib_uverbs_poll_cq_resp), uvd_poll_cq_steps, UVD_OP(poll_cq)),
 	UVD_WRITE(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, 0, sizeof(struct ib_uverbs_req_notify_cq), 0,
-		  uvd_req_notify_cq_steps),
+		  uvd_req_notify_cq_steps, UVD_OP(req_notify_cq)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_CQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_cq),
-		  sizeof(struct ib_uverbs_ex_create_cq_resp), create_ex_steps),
+		  sizeof(struct ib_uverbs_ex_create_cq_resp), create_ex_steps, UVD_OP(create_cq)),
 };
 
 static const struct uvd_attr_row create_attrs[] = {
@@ -270,4 +294,5 @@ const struct uvd_object_row uvd_object_cq = {
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(destroy_cq) },
 };

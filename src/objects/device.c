@@ -102,10 +102,10 @@ static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_DEVICE, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_device),
 		  sizeof(struct ib_uverbs_query_device_resp), uvd_query_device_steps),
 	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_PORT, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_port),
-		  sizeof(struct ib_uverbs_query_port_resp), uvd_query_port_write_steps),
+		  sizeof(struct ib_uverbs_query_port_resp), uvd_query_port_write_steps, UVD_OP(query_port)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_QUERY_DEVICE, UVD_WRITE_EX | UVD_WRITE_UDATA,
 		  sizeof(struct ib_uverbs_ex_query_device), sizeof(struct ib_uverbs_ex_query_device_resp),
-		  uvd_query_device_ex_steps),
+		  uvd_query_device_ex_steps, UVD_OP(query_device)),
 };
 
 static const struct uvd_attr_row invoke_write_attrs[] = {
@@ -169,4 +169,5 @@ const struct uvd_object_row uvd_object_device = {
 	.cls = UVD_CLASS_NONE,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(alloc_context), UVD_OP(dealloc_context) },
 };

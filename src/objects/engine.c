@@ -37,7 +37,7 @@ static struct uvd_tree *device_tree(struct uvd_device *dev, int *err)
 {
 	const struct uvd_feature *features[] = { &uvd_feature_common, dev->persona->feature, NULL };
 
-	return uvd_tree_new(features, dev->persona->driver_id, dev->engine->log, err);
+	return uvd_tree_new(features, dev->ib.ops, dev->persona->driver_id, dev->engine->log, err);
 }
 
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
@@ -56,6 +56,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->ib.event_handler = uvd_device_event;
 	dev->ib.owner = dev;
 	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->port_lock, NULL);
 
 	*err = -EINVAL;
 	dev->ib.ops = uvd_backend_find(config->backend);
@@ -82,6 +83,7 @@ free_tree:
 	uvd_tree_free(dev->tree);
 free_dev:
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->port_lock);
 	free(dev);
 	return NULL;
 }
@@ -92,5 +94,26 @@ void uvd_device_free(struct uvd_device *dev)
 		dev->ib.ops->close(&dev->ib);
 	uvd_tree_free(dev->tree);
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->port_lock);
 	free(dev);
+}
+
+int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
+{
+	struct uvd_ibdev *ib = &dev->ib;
+	int ret = 1;
+
+	if (port < 1 || port > dev->config.num_ports)
+		return -EINVAL;
+	pthread_mutex_lock(&dev->port_lock);
+	if (uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
+		__atomic_store_n(&dev->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
+		__atomic_store_n(&ib->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
+		if (ib->ops->port_changed)
+			ib->ops->port_changed(ib, port, up);
+		uvd_device_event(ib, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
+		ret = 0;
+	}
+	pthread_mutex_unlock(&dev->port_lock);
+	return ret;
 }

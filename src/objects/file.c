@@ -27,6 +27,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
 	pthread_rwlock_init(&file->destroy_lock, NULL);
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
+	pthread_mutex_init(&file->mcast_lock, NULL);
 	atomic_init(&file->context, NULL);
 
 	pthread_mutex_lock(&dev->lock);
@@ -105,6 +106,7 @@ void uvd_file_close(struct uvd_file *file)
 	pthread_rwlock_destroy(&file->destroy_lock);
 	pthread_mutex_destroy(&file->lock);
 	pthread_mutex_destroy(&file->context_lock);
+	pthread_mutex_destroy(&file->mcast_lock);
 	free(file);
 }
 

@@ -21,6 +21,7 @@
 struct uvd_caller;
 struct uvd_event_file;
 struct uvd_log;
+struct uvd_mcast;
 struct uvd_mm_table;
 struct uvd_persona;
 struct uvd_tree;
@@ -48,6 +49,7 @@ struct uvd_device {
 	struct uvd_tree *tree;
 	struct uvd_device_config config;
 	pthread_mutex_t lock; /* files */
+	pthread_mutex_t port_lock; /* one change of a port after the other */
 	struct uvd_file *files;
 	unsigned int num_files;
 	atomic_bool gone; /* removed: everything but DESTROY is EIO */
@@ -57,6 +59,11 @@ struct uvd_device {
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err);
 /* All its files are closed. */
 void uvd_device_free(struct uvd_device *dev);
+/*
+ * Takes a port down or up, as an administrator would: for queries, for the backend, and last as an event for all open
+ * files. 1: it was so already, and nothing happens. -EINVAL: no such port.
+ */
+int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
 
 struct uvd_uobject {
 	struct uvd_file *file;
@@ -72,7 +79,7 @@ struct uvd_uobject {
 	struct uvd_event_file *event_file; /* FD objects: the file itself; CQ, QP, SRQ: where their async events go (a ref) */
 	struct uvd_event_file *channel; /* CQ: the completion channel (a ref), or NULL */
 	atomic_uint comp_events, async_events; /* posted so far */
-	uint32_t mcast_count; /* QP: attached groups */
+	struct uvd_mcast *mcast; /* QP: attached groups (mcast.c), by the file's mcast_lock */
 	struct uvd_uobject *fd_next; /* FD objects: the file's list */
 };
 
@@ -85,6 +92,7 @@ struct uvd_file {
 	struct uvd_handles handles;
 	struct uvd_uobject *objects; /* newest first: the order of cleanup */
 	pthread_mutex_t context_lock; /* creation of the context */
+	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
 	struct uvd_event_file *default_async; /* a ref */
 	struct uvd_uobject *fd_objects; /* committed FD objects */

@@ -174,8 +174,8 @@ static const uvd_step no_op_steps[] = { no_op, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_REG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_reg_mr),
-		  sizeof(struct ib_uverbs_reg_mr_resp), reg_steps),
-	UVD_WRITE(IB_USER_VERBS_CMD_DEREG_MR, 0, sizeof(struct ib_uverbs_dereg_mr), 0, dereg_steps),
+		  sizeof(struct ib_uverbs_reg_mr_resp), reg_steps, UVD_OP(reg_mr)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DEREG_MR, 0, sizeof(struct ib_uverbs_dereg_mr), 0, dereg_steps, UVD_OP(dereg_mr)),
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
@@ -223,4 +223,5 @@ const struct uvd_object_row uvd_object_mr = {
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(dereg_mr) },
 };

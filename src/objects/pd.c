@@ -72,8 +72,9 @@ static const uvd_step dealloc_steps[] = { dealloc_pd, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_ALLOC_PD, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_alloc_pd),
-		  sizeof(struct ib_uverbs_alloc_pd_resp), alloc_steps),
-	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_PD, 0, sizeof(struct ib_uverbs_dealloc_pd), 0, dealloc_steps),
+		  sizeof(struct ib_uverbs_alloc_pd_resp), alloc_steps, UVD_OP(alloc_pd)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_PD, 0, sizeof(struct ib_uverbs_dealloc_pd), 0, dealloc_steps,
+		  UVD_OP(dealloc_pd)),
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
@@ -91,4 +92,5 @@ const struct uvd_object_row uvd_object_pd = {
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(dealloc_pd) },
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * POST_SEND and POST_RECV. Their rows are in qp.c. What follows the command's struct is wr_count work requests, wqe_size
+ * POST_SEND, POST_RECV and POST_SRQ_RECV. Their rows are in qp.c and srq.c. What follows the command's struct is wr_count work requests, wqe_size
  * bytes apart, then all their scatter-gather entries. Lists of the usual length need no allocation.
  */
 #include "objects/common.h"
@@ -15,9 +15,10 @@ _Static_assert(sizeof(struct ib_uverbs_sge) == sizeof(struct ibv_sge), "scatter-
 _Static_assert(offsetof(struct ib_uverbs_sge, length) == offsetof(struct ibv_sge, length), "scatter-gather entry");
 _Static_assert(offsetof(struct ib_uverbs_sge, lkey) == offsetof(struct ibv_sge, lkey), "scatter-gather entry");
 _Static_assert(sizeof(struct ib_uverbs_post_send) == sizeof(struct ib_uverbs_post_recv), "struct of a post");
+_Static_assert(sizeof(struct ib_uverbs_post_send) == sizeof(struct ib_uverbs_post_srq_recv), "struct of a post");
 
 struct post {
-	struct ib_uverbs_post_send cmd; /* ib_uverbs_post_recv has the same fields */
+	struct ib_uverbs_post_send cmd; /* those of receives have the same fields, or srq_handle for qp_handle */
 	const uint8_t *wqes; /* wr_count of them, each of wqe_size */
 	const struct ibv_sge *sges; /* sge_count of them */
 	uint64_t sges_used;
@@ -307,38 +308,77 @@ static int decode_recv(struct uvd_req *req, struct post *post, uint32_t i, struc
 	return take_sges(req, post, wire.num_sge, &wr->sg_list);
 }
 
-static int post_recv(struct uvd_req *req)
-{
-	struct uvd_recv_wr on_stack[POST_ON_STACK], *wrs = on_stack;
-	const struct uvd_recv_wr *bad = NULL;
-	struct post post = {};
-	struct uvd_qp *qp;
-	int ret = read_command(req, &post);
+struct recv_list {
+	struct post post;
+	struct uvd_recv_wr *wrs;
+	struct uvd_recv_wr on_stack[POST_ON_STACK];
+};
 
+/* Unlike POST_SEND: the size comes first, and what it is posted to is looked up last. */
+static int read_recv_list(struct uvd_req *req, struct recv_list *list)
+{
+	struct post *post = &list->post;
+	int ret;
+
+	post->sges_used = 0;
+	ret = read_command(req, post);
 	if (ret)
 		return ret;
-	/* Unlike POST_SEND: the size comes first, and the QP last. */
-	if (post.cmd.wqe_size < sizeof(struct ib_uverbs_recv_wr))
-		return uvd_bad(req, -EINVAL, "wqe_size", post.cmd.wqe_size);
-	ret = find_lists(req, &post);
+	if (post->cmd.wqe_size < sizeof(struct ib_uverbs_recv_wr))
+		return uvd_bad(req, -EINVAL, "wqe_size", post->cmd.wqe_size);
+	ret = find_lists(req, post);
 	if (ret)
 		return ret;
-	if (post.cmd.wr_count > POST_ON_STACK)
-		wrs = uvd_req_alloc(req, post.cmd.wr_count * sizeof(*wrs));
-	if (!wrs)
+	list->wrs = list->on_stack;
+	if (post->cmd.wr_count > POST_ON_STACK)
+		list->wrs = uvd_req_alloc(req, post->cmd.wr_count * sizeof(*list->wrs));
+	if (!list->wrs)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < post.cmd.wr_count; i++) {
-		ret = decode_recv(req, &post, i, &wrs[i]);
+	for (uint32_t i = 0; i < post->cmd.wr_count; i++) {
+		ret = decode_recv(req, post, i, &list->wrs[i]);
 		if (ret)
 			return ret;
 	}
-	ret = uvd_req_object(req, UVERBS_OBJECT_QP, post.cmd.qp_handle, &qp);
+	return 0;
+}
+
+static int answer_recv(struct uvd_req *req, const struct recv_list *list, int ret, const struct uvd_recv_wr *bad)
+{
+	return answer(req, ret, ret ? BAD_WR((const struct uvd_recv_wr *)list->wrs, bad) : 0);
+}
+
+static int post_recv(struct uvd_req *req)
+{
+	const struct uvd_recv_wr *bad = NULL;
+	struct recv_list list;
+	struct uvd_qp *qp;
+	int ret = read_recv_list(req, &list);
+
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_QP, list.post.cmd.qp_handle, &qp);
 	if (ret)
 		return ret;
-	if (post.cmd.wr_count)
-		ret = uvd_ops(req)->post_recv(qp, wrs, &bad);
-	return answer(req, ret, ret ? BAD_WR((const struct uvd_recv_wr *)wrs, bad) : 0);
+	if (list.post.cmd.wr_count)
+		ret = uvd_ops(req)->post_recv(qp, list.wrs, &bad);
+	return answer_recv(req, &list, ret, bad);
+}
+
+static int post_srq_recv(struct uvd_req *req)
+{
+	const struct uvd_recv_wr *bad = NULL;
+	struct recv_list list;
+	struct uvd_srq *srq;
+	int ret = read_recv_list(req, &list);
+
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, list.post.cmd.qp_handle, &srq);
+	if (ret)
+		return ret;
+	if (list.post.cmd.wr_count)
+		ret = uvd_ops(req)->post_srq_recv(srq, list.wrs, &bad);
+	return answer_recv(req, &list, ret, bad);
 }
 
 const uvd_step uvd_post_send_steps[] = { post_send, NULL };
 const uvd_step uvd_post_recv_steps[] = { post_recv, NULL };
+const uvd_step uvd_post_srq_recv_steps[] = { post_srq_recv, NULL };

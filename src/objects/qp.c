@@ -339,9 +339,10 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	struct uvd_qp *qp = uobj->object;
 	int ret;
 
-	if (why == UVD_REMOVE_DESTROY && uobj->mcast_count)
-		return -EBUSY;
-	if (atomic_load(&qp->usecnt))
+	/* Only groups use a QP. One that the backend would not leave must not keep it for ever. */
+	if (why != UVD_REMOVE_DESTROY)
+		uvd_qp_detach_all(uobj);
+	else if (uobj->mcast || atomic_load(&qp->usecnt))
 		return -EBUSY;
 	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
 	if (ret)
@@ -393,20 +394,25 @@ static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_QP, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_qp),
-		  sizeof(struct ib_uverbs_create_qp_resp), create_write_steps),
+		  sizeof(struct ib_uverbs_create_qp_resp), create_write_steps, UVD_OP(create_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_QP, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_qp),
-		  sizeof(struct ib_uverbs_query_qp_resp), uvd_query_qp_steps),
-	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_QP, 0, sizeof(struct ib_uverbs_modify_qp), 0, uvd_modify_qp_steps),
+		  sizeof(struct ib_uverbs_query_qp_resp), uvd_query_qp_steps, UVD_OP(query_qp)),
+	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_QP, 0, sizeof(struct ib_uverbs_modify_qp), 0, uvd_modify_qp_steps,
+		  UVD_OP(modify_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_QP, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_qp),
-		  sizeof(struct ib_uverbs_destroy_qp_resp), destroy_write_steps),
+		  sizeof(struct ib_uverbs_destroy_qp_resp), destroy_write_steps, UVD_OP(destroy_qp)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POST_SEND, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_send),
-		  sizeof(struct ib_uverbs_post_send_resp), uvd_post_send_steps),
+		  sizeof(struct ib_uverbs_post_send_resp), uvd_post_send_steps, UVD_OP(post_send)),
 	UVD_WRITE(IB_USER_VERBS_CMD_POST_RECV, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_recv),
-		  sizeof(struct ib_uverbs_post_recv_resp), uvd_post_recv_steps),
+		  sizeof(struct ib_uverbs_post_recv_resp), uvd_post_recv_steps, UVD_OP(post_recv)),
+	UVD_WRITE(IB_USER_VERBS_CMD_ATTACH_MCAST, 0, sizeof(struct ib_uverbs_attach_mcast), 0, uvd_attach_mcast_steps,
+		  UVD_OP(attach_mcast), UVD_OP(detach_mcast)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DETACH_MCAST, 0, sizeof(struct ib_uverbs_detach_mcast), 0, uvd_detach_mcast_steps,
+		  UVD_OP(detach_mcast)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_QP, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_qp),
-		  sizeof(struct ib_uverbs_ex_create_qp_resp), create_ex_steps),
+		  sizeof(struct ib_uverbs_ex_create_qp_resp), create_ex_steps, UVD_OP(create_qp)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_QP, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_qp),
-		  sizeof(struct ib_uverbs_ex_modify_qp_resp), uvd_modify_qp_ex_steps),
+		  sizeof(struct ib_uverbs_ex_modify_qp_resp), uvd_modify_qp_ex_steps, UVD_OP(modify_qp)),
 };
 
 static const struct uvd_attr_row create_attrs[] = {
@@ -447,4 +453,5 @@ const struct uvd_object_row uvd_object_qp = {
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(destroy_qp) },
 };

@@ -17,12 +17,16 @@ struct uvd_mm_table;
  * ib_umem_get (rules umem-01 to umem-09):
  *   -EINVAL  the range wraps;
  *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK;
- *   -EOPNOTSUPP  ON_DEMAND;
  *   -EINVAL  no pages;
  *   -ENOMEM  our account of the caller's address space, with what its kernel has pinned (VmPin), would exceed the limit:
  *            logged with used, asked, limit, uid and program;
  *   -EFAULT  a page of the range is not mapped with the permission that is needed.
  * A failed call leaves no charge.
+ *
+ * ON_DEMAND is as ib_umem_odp_get (rule umem-10): no charge, and no look at the range until it is used (uvd_mm_check);
+ *   -EINVAL  implicit (addr 0, length ~0) with HUGETLB;
+ *   -EOVERFLOW  the range wraps;
+ *   -EINVAL  no pages.
  */
 int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t addr, uint64_t length,
 	    unsigned int access, struct uvd_umem *umem);

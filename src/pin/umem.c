@@ -11,6 +11,8 @@
 #include "client/client.h"
 #include "pin/pin.h"
 
+#define HUGE_PAGE (2ull << 20) /* the kernel's HPAGE_SIZE on x86-64 */
+
 bool uvd_access_writable(unsigned int access)
 {
 	return access &
@@ -55,6 +57,40 @@ static int charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, 
 	return err;
 }
 
+/* ib_umem_odp_get(): nothing is pinned, so nothing is charged, and what is mapped there is looked at when it is used. */
+static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_t addr, uint64_t length,
+			 unsigned int access, struct uvd_umem *umem)
+{
+	uint64_t page = access & IBV_ACCESS_HUGETLB ? HUGE_PAGE : (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t end = addr + length, aligned_end = (end + page - 1) & -page;
+	struct uvd_mm *mm;
+	int err;
+
+	if (!addr && length == UINT64_MAX) {
+		if (access & IBV_ACCESS_HUGETLB)
+			return -EINVAL;
+	} else if (end < addr || aligned_end < page) {
+		return -EOVERFLOW;
+	} else if (aligned_end == (addr & -page)) {
+		return -EINVAL;
+	}
+	mm = uvd_mm_get(mms, c);
+	if (!mm)
+		return -errno;
+	err = uvd_mm_watch(mm, c);
+	if (err) {
+		uvd_mm_put(mm);
+		return err;
+	}
+	*umem = (struct uvd_umem){
+		.mm = mm,
+		.addr = addr,
+		.length = length,
+		.writable = uvd_access_writable(access),
+	};
+	return 0;
+}
+
 int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t addr, uint64_t length,
 	    unsigned int access, struct uvd_umem *umem)
 {
@@ -64,6 +100,8 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 	struct uvd_mm *mm;
 	int err;
 
+	if (access & IBV_ACCESS_ON_DEMAND)
+		return pin_on_demand(mms, c, addr, length, access, umem);
 	if (end < addr || aligned_end < end)
 		return -EINVAL;
 	err = uvd_caller_memlock(c, &limit);
@@ -71,8 +109,6 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 		return err;
 	if (!limit && !uvd_caller_capable(c, CAP_IPC_LOCK))
 		return -EPERM;
-	if (access & IBV_ACCESS_ON_DEMAND)
-		return -EOPNOTSUPP;
 	if (!pages || pages > UINT_MAX)
 		return -EINVAL;
 

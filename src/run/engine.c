@@ -22,6 +22,7 @@
 struct host {
 	struct uvd_run_launch *l;
 	struct uvd_run_engine e;
+	struct uvd_run_control *control;
 	pid_t program; /* 0: has ended */
 	struct uvd_run_tree *own; /* PROGRAM's; NULL: has ended */
 	int status; /* of PROGRAM */
@@ -83,6 +84,8 @@ static int setup(struct host *h)
 	e->core.settle = settle;
 	if (err)
 		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
+	else
+		h->control = uvd_run_control_new(e);
 	return err;
 }
 
@@ -91,6 +94,7 @@ static void teardown(struct host *h)
 	struct uvd_run_engine *e = &h->e;
 	char sys[PATH_MAX + 8];
 
+	uvd_run_control_free(h->control);
 	uvd_run_files_fini(&e->files);
 	for (unsigned int i = 0; i < e->num_devices; i++)
 		uvd_device_free(e->devices[i]);

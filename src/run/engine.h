@@ -17,6 +17,8 @@
 
 #define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
+#define UVD_RUN_CONTROL "control" /* the socket, in the run's folder */
+
 /* uverbsN is the device number 231:192+N, as the kernel's first 32 are. */
 enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
 
@@ -103,6 +105,10 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 /* device.c: calls by fd, and the node's open(). */
 long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
 long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
+
+/* control.c: lets the tree change its device. NULL: it cannot; the rest works without. */
+struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);
+void uvd_run_control_free(struct uvd_run_control *control);
 
 /* serve.c: starts the tree's thread; 0 or a negative errno. */
 int uvd_run_serve(struct uvd_run_tree *tree);

@@ -35,12 +35,14 @@ void uvd_run_program_main(struct uvd_run_launch *l)
 {
 	struct uvd_run_msg msg;
 	int fds[UVD_RUN_LINK_FDS], listener, pidfd;
-	char sys[PATH_MAX + 8];
+	char sys[PATH_MAX + 8], control[PATH_MAX + 16];
 
 	if (uvd_run_receive(l->program_end, &msg, fds))
 		_exit(UVD_RUN_FAILED); /* whoever could not start has said why */
 	snprintf(sys, sizeof(sys), "%s/sys", msg.root);
 	setenv("SYSFS_PATH", sys, 1);
+	snprintf(control, sizeof(control), "%s/" UVD_RUN_CONTROL, msg.root);
+	setenv("UVERBSD_CONTROL", control, 1);
 	pidfd = syscall(SYS_pidfd_open, getpid(), 0);
 	msg.kind = UVD_RUN_STARTED;
 	uvd_run_send(l->up, &msg, &pidfd, pidfd >= 0);

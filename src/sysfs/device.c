@@ -81,6 +81,27 @@ static int put_gids(int dir, const char *prefix, const struct uvd_port_config *p
 	return err;
 }
 
+static const char *state_text(bool up)
+{
+	return up ? "4: ACTIVE" : "1: DOWN";
+}
+
+static const char *phys_state_text(bool up)
+{
+	return up ? "5: LinkUp" : "3: Disabled";
+}
+
+int uvd_sysfs_fill_state(int dir, unsigned int port, bool up)
+{
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "ports/%u/state", port);
+	err = uvd_tree_replace(dir, path, state_text(up));
+	snprintf(path, sizeof(path), "ports/%u/phys_state", port);
+	return err ? err : uvd_tree_replace(dir, path, phys_state_text(up));
+}
+
 static int fill_port(int dir, unsigned int number, const struct uvd_port_config *port)
 {
 	bool ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
@@ -89,8 +110,8 @@ static int fill_port(int dir, unsigned int number, const struct uvd_port_config 
 
 	snprintf(prefix, sizeof(prefix), "ports/%u", number);
 #define FILE_(name) (snprintf(path, sizeof(path), "%s/%s", prefix, name), path)
-	put(err, dir, FILE_("state"), "%s\n", port->down ? "1: DOWN" : "4: ACTIVE");
-	put(err, dir, FILE_("phys_state"), "%s\n", port->down ? "3: Disabled" : "5: LinkUp");
+	put(err, dir, FILE_("state"), "%s\n", state_text(!port->down));
+	put(err, dir, FILE_("phys_state"), "%s\n", phys_state_text(!port->down));
 	put(err, dir, FILE_("link_layer"), "%s\n", ethernet ? "Ethernet" : "InfiniBand");
 	put(err, dir, FILE_("lid"), "0x%x\n", port->lid);
 	put(err, dir, FILE_("lid_mask_count"), "%d\n", port->lmc);

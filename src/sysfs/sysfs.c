@@ -220,6 +220,22 @@ int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, cons
 	return err;
 }
 
+int uvd_sysfs_set_port(const char *path, const struct uvd_device_config *config, unsigned int port, bool up)
+{
+	int root = open_root(path), ib, err;
+	struct names n;
+
+	if (root < 0)
+		return root;
+	name_places(&n, config);
+	ib = openat(root, n.ib, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = ib < 0 ? -errno : uvd_sysfs_fill_state(ib, port, up);
+	if (ib >= 0)
+		close(ib);
+	close(root);
+	return err;
+}
+
 void uvd_sysfs_remove(const char *path, const struct uvd_device_config *config)
 {
 	int root = open_root(path);

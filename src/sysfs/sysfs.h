@@ -23,6 +23,8 @@ int uvd_sysfs_create(const char *root, struct uvd_log *log);
  */
 int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona,
 		  dev_t node, struct uvd_log *log);
+/* The state of a port (from 1) of a published device has changed. 0 or a negative errno. */
+int uvd_sysfs_set_port(const char *root, const struct uvd_device_config *config, unsigned int port, bool up);
 void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
 /* Removes the tree, if it is this process's or that of one which is gone. */
 void uvd_sysfs_destroy(const char *root);

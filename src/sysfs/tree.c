@@ -61,6 +61,18 @@ int uvd_tree_put(int dir, const char *path, const char *fmt, ...)
 	return err;
 }
 
+int uvd_tree_replace(int dir, const char *path, const char *text)
+{
+	char aside[PATH_MAX];
+	int err;
+
+	if (snprintf(aside, sizeof(aside), "%s.new", path) >= (int)sizeof(aside))
+		return -ENAMETOOLONG;
+	uvd_tree_remove(dir, aside);
+	err = uvd_tree_put(dir, aside, "%s\n", text);
+	return err ? err : renameat(dir, aside, dir, path) ? -errno : 0;
+}
+
 int uvd_tree_link(int dir, const char *path, const char *target)
 {
 	int err = make_parents(dir, path);

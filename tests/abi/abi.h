@@ -102,6 +102,6 @@ int poll_events(int fd, int ms);
 uint32_t next_handle(int fd);
 
 TCase *case_write(void), *case_context(void), *case_ioctl(void), *case_handle(void), *case_mr(void), *case_event(void),
-	*case_cq(void), *case_qp(void), *case_regression(void), *case_data(void);
+	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_data(void);
 
 #endif

@@ -13,7 +13,9 @@ static const struct choice choices[] = {
 	{ "data", ON_RXE, 0, "rxe's queues are mapped memory: it posts and polls nothing by write()" },
 	{ "poll-cq", ON_RXE, EOPNOTSUPP, "rxe has no POLL_CQ: its CQs are mapped memory" },
 	{ "post-recv", ON_RXE, EOPNOTSUPP, "rxe has no POST_RECV: its receive queues are mapped memory" },
+	{ "mr-03-on-demand", ON_OURS, 0, "soft registers on demand; rxe of 6.1 does not" },
 	{ "ah-01-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },
+	{ "qp-15-mlid", ON_RXE, 0, "a RoCE port has no multicast LIDs" },
 	{ "qp-13-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },
 	{ "write-01-same-ids", ON_OURS, 0,
 	  "a credential is known by its ids: set*id to the ids that it has is not seen" },
@@ -86,8 +88,8 @@ static void command_post_recv(int fd, const struct uv_qp *qp)
 
 static struct target targets[] = {
 	/* Room for the places of its queues, and for the AH's number. */
-	{ "rxe", RDMA_DRIVER_RXE, ON_RXE, { 16, 32, 8 }, rxe_post_recv },
-	{ "hfi1", RDMA_DRIVER_HFI1, ON_HFI1, { 0, 0, 0 }, command_post_recv },
+	{ "rxe", RDMA_DRIVER_RXE, ON_RXE, { 16, 32, 8, 24, 16, 8 }, rxe_post_recv },
+	{ "hfi1", RDMA_DRIVER_HFI1, ON_HFI1, { 0 }, command_post_recv },
 };
 
 /* The subsystem of the node's device says who serves it. A node under `uverbsctl run` has no entry there. */

@@ -182,13 +182,35 @@ int uv_post_send(int fd, enum uv_front front, uint32_t qp, const struct ib_uverb
 int uv_post_recv(int fd, enum uv_front front, uint32_t qp, const struct ib_uverbs_recv_wr *wr, unsigned int num_wr,
 		 const struct ib_uverbs_sge *sge, unsigned int num_sge, uint32_t *bad_wr);
 
+/* uv_srq.c; none of these has an extended command. */
+struct uv_srq_attr {
+	uint64_t user_handle;
+	uint32_t pd, max_wr, max_sge, limit;
+	uint32_t type, cq, xrcd, tags; /* for uv_create_xsrq() and UV_METHOD */
+};
+struct uv_srq {
+	uint32_t handle, max_wr, max_sge;
+};
+/* 16 work requests of 2 entries. */
+struct uv_srq_attr uv_srq_attr(uint32_t pd);
+int uv_create_srq(int fd, enum uv_front front, const struct uv_srq_attr *attr, struct uv_srq *srq);
+int uv_create_xsrq(int fd, enum uv_front front, const struct uv_srq_attr *attr, struct uv_srq *srq);
+int uv_modify_srq(int fd, enum uv_front front, uint32_t handle, uint32_t mask, uint32_t max_wr, uint32_t limit);
+int uv_query_srq(int fd, enum uv_front front, uint32_t handle, struct ib_uverbs_query_srq_resp *resp);
+int uv_destroy_srq(int fd, enum uv_front front, uint32_t handle, uint32_t *events_reported);
+int uv_alloc_mw(int fd, enum uv_front front, uint32_t pd, uint8_t type, uint32_t *handle, uint32_t *rkey);
+int uv_dealloc_mw(int fd, enum uv_front front, uint32_t handle);
+int uv_resize_cq(int fd, enum uv_front front, uint32_t handle, uint32_t cqe, uint32_t *got);
+int uv_mcast(int fd, enum uv_front front, bool attach, uint32_t qp, const uint8_t gid[16], uint16_t mlid);
+
 /* CQ_CREATE with every mandatory attribute, and QP_CREATE; the outputs go to *cqe and *qp. */
 void uv_tree_create_cq(struct uv_tree *tree, const struct uv_cq_attr *attr, uint32_t *cqe);
 void uv_tree_create_qp(struct uv_tree *tree, const struct uv_qp_attr *attr, struct uv_qp *qp);
 
 /* What the driver wants room for behind its answers (rxe: the place of its queues). Set by the target's description. */
 struct uv_room {
-	size_t create_cq, create_qp, create_ah;
+	size_t create_cq, create_qp, create_ah, create_srq, resize_cq;
+	size_t modify_srq; /* in front of it: where the answer goes */
 };
 extern struct uv_room uv_room;
 

@@ -7,42 +7,6 @@
 #include <unistd.h>
 #include "tests/backends/bed.h"
 
-_Atomic uint64_t mm_bad, mm_bad_len;
-
-/* ---- a client's memory that is our own --------------------------------------------------------------------------- */
-
-struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
-{
-	return mm;
-}
-
-void uvd_mm_put(struct uvd_mm *mm)
-{
-}
-
-static bool is_bad(uint64_t addr, size_t len)
-{
-	uint64_t bad = mm_bad, bad_len = mm_bad_len;
-
-	return bad_len && addr < bad + bad_len && bad < addr + len;
-}
-
-int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
-{
-	if (is_bad(src, len))
-		return -EFAULT;
-	memcpy(dst, (void *)(uintptr_t)src, len);
-	return 0;
-}
-
-int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
-{
-	if (is_bad(dst, len))
-		return -EFAULT;
-	memcpy((void *)(uintptr_t)dst, src, len);
-	return 0;
-}
-
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
 static void dev_event(struct uvd_ibdev *dev, enum ibv_event_type type, uint8_t port)
@@ -69,6 +33,12 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 		.max_mr = 1000,
 		.max_pd = 1000,
 		.max_ah = 1000,
+		.max_mw = 100,
+		.max_srq = 10,
+		.max_srq_wr = 256,
+		.max_srq_sge = 4,
+		.max_mcast_grp = 4,
+		.max_mcast_qp_attach = 4,
 		.max_qp_rd_atom = 16,
 		.max_qp_init_rd_atom = 16,
 		.max_inline_data = 256,
@@ -81,8 +51,10 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 	port->gids[0].raw[0] = 0xfe;
 	port->gids[0].raw[1] = 0x80;
 	port->gids[0].raw[15] = nr + 1;
-	port->num_pkeys = 1;
+	port->num_pkeys = 3;
 	port->pkeys[0] = 0xffff;
+	port->pkeys[1] = 0x7fff;
+	port->pkeys[2] = 0x8001;
 	ck_assert_int_eq(ops->open(&side->dev), 0);
 
 	side->context = calloc(1, ops->size_context);
@@ -144,6 +116,29 @@ static void free_cq(struct end *end, struct uvd_cq *cq)
 	free(cq);
 }
 
+static void srq_event(struct uvd_srq *srq, enum ibv_event_type type)
+{
+	((struct end *)srq->owner)->srq_event[type]++;
+}
+
+int make_srq(struct end *end, uint32_t max_wr, uint32_t max_sge, uint32_t limit)
+{
+	const struct uvd_backend *ops = end->side->dev.ops;
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = max_wr, .max_sge = max_sge, .srq_limit = limit } };
+	struct uvd_srq *srq = calloc(1, ops->size_srq);
+	int err;
+
+	srq->pd = end->side->pd;
+	srq->owner = end;
+	srq->event_handler = srq_event;
+	err = ops->create_srq(srq, &init);
+	if (err)
+		free(srq);
+	else
+		end->srq = srq;
+	return err;
+}
+
 struct uvd_mr *make_mr(struct end *end, void *addr, uint64_t length, unsigned int access)
 {
 	const struct uvd_backend *ops = end->side->dev.ops;
@@ -177,6 +172,7 @@ struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_ini
 	qp->send_cq = init->send_cq = end->scq;
 	qp->recv_cq = init->recv_cq = end->rcq;
 	qp->qp_type = init->qp_type = type;
+	qp->srq = init->srq = end->srq;
 	qp->owner = end;
 	qp->event_handler = qp_event;
 	*err = ops->create_qp(qp, init);
@@ -263,6 +259,10 @@ void bed_close(struct bed *bed)
 			free_cq(end, end->rcq);
 		if (end->scq)
 			free_cq(end, end->scq);
+		if (end->srq) {
+			ck_assert_int_eq(bed->ops->destroy_srq(end->srq), 0);
+			free(end->srq);
+		}
 		free_mr(end->mr);
 		free(end->buf);
 	}
@@ -291,6 +291,7 @@ int to_init(struct end *end)
 		.port_num = 1,
 		.qp_access_flags = end->access,
 		.qkey = 0x1234,
+		.pkey_index = end->pkey_index,
 	};
 
 	return modify(end, &attr,
@@ -371,6 +372,15 @@ int post_send_wr(struct end *end, const struct uvd_send_wr *wr)
 	return err;
 }
 
+int post_srq_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
+{
+	struct ibv_sge sge = sge_at(end, offset, length);
+	struct uvd_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 };
+	const struct uvd_recv_wr *bad = NULL;
+
+	return end->side->dev.ops->post_srq_recv(end->srq, &wr, &bad);
+}
+
 int post_recv_list(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, int num_sge)
 {
 	struct uvd_recv_wr wr = { .wr_id = wr_id, .sg_list = sge, .num_sge = num_sge };
@@ -409,4 +419,57 @@ struct ibv_wc wait_wc(struct uvd_cq *cq)
 		usleep(50);
 	ck_assert_msg(n == 1, "no completion came");
 	return wc;
+}
+
+struct uvd_send_wr wr_to(struct end *peer, enum ibv_wr_opcode opcode, const struct ibv_sge *sge, int num_sge)
+{
+	return (struct uvd_send_wr){
+		.wr_id = 0xa,
+		.opcode = opcode,
+		.sg_list = sge,
+		.num_sge = num_sge,
+		.send_flags = IBV_SEND_SIGNALED,
+		.remote_addr = (uintptr_t)peer->buf,
+		.rkey = peer->mr->rkey,
+	};
+}
+
+void send_small(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uint32_t length)
+{
+	struct ibv_sge sge = sge_at(from, 0, length);
+	struct uvd_send_wr wr = wr_to(to, opcode, &sge, 1);
+
+	ck_assert_int_eq(post_send_wr(from, &wr), 0);
+}
+
+struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc = wait_wc(cq);
+
+	ck_assert_uint_eq(wc.wr_id, wr_id);
+	ck_assert_msg(wc.status == status, "%s, not %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
+	return wc;
+}
+
+void expect_nothing(struct uvd_cq *cq)
+{
+	struct ibv_wc wc;
+
+	ck_assert_int_eq(poll_cq(cq, &wc), 0);
+}
+
+/* ---- suites ------------------------------------------------------------------------------------------------------ */
+
+int run_suite(const char *name, TCase *t)
+{
+	Suite *s = suite_create(name);
+	SRunner *r;
+	int failed;
+
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
 }

@@ -6,6 +6,7 @@
 #ifndef TESTS_BACKENDS_BED_H
 #define TESTS_BACKENDS_BED_H
 
+#include <check.h>
 #include <uverbsd/backend.h>
 
 enum { BUF_SIZE = 256 * 1024 };
@@ -20,12 +21,13 @@ struct side {
 struct end {
 	struct side *side;
 	struct uvd_cq *scq, *rcq;
+	struct uvd_srq *srq; /* of the QPs that are made next */
 	struct uvd_qp *qp;
 	struct uvd_mr *mr;
 	char *buf;
-	int timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, access, path_mtu;
+	int timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, access, path_mtu, pkey_index;
 	int psn; /* of what it sends, and what its peer expects */
-	atomic_int qp_event[32], cq_event, comp; /* counted by type */
+	atomic_int qp_event[32], srq_event[32], cq_event, comp; /* counted by type */
 };
 
 struct bed {
@@ -47,6 +49,7 @@ void bed_connect(struct bed *bed, enum ibv_qp_type type);
 void bed_close(struct bed *bed);
 
 struct uvd_cq *make_cq(struct end *end, int cqe);
+int make_srq(struct end *end, uint32_t max_wr, uint32_t max_sge, uint32_t limit);
 struct uvd_mr *make_mr(struct end *end, void *addr, uint64_t length, unsigned int access);
 void free_mr(struct uvd_mr *mr);
 struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_init_attr *init, int *err);
@@ -62,6 +65,7 @@ enum ibv_qp_state state_of(struct end *end);
 struct ibv_sge sge_at(struct end *end, size_t offset, uint32_t length);
 int post_send_wr(struct end *end, const struct uvd_send_wr *wr);
 int post_recv_list(struct end *end, uint64_t wr_id, const struct ibv_sge *sge, int num_sge);
+int post_srq_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 int post_recv_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 #define send_wr(end, ...) post_send_wr(end, &(struct uvd_send_wr){ __VA_ARGS__ })
 
@@ -70,8 +74,19 @@ int poll_cq(struct uvd_cq *cq, struct ibv_wc *wc);
 /* The next completion; fails the test if none comes within five seconds. */
 struct ibv_wc wait_wc(struct uvd_cq *cq);
 uint64_t now_us(void);
+/* A signalled request 0xa, to the beginning of the peer's buffer; and one of length bytes that is posted. */
+struct uvd_send_wr wr_to(struct end *peer, enum ibv_wr_opcode opcode, const struct ibv_sge *sge, int num_sge);
+void send_small(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uint32_t length);
+/* The next completion is this one. */
+struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
+void expect_nothing(struct uvd_cq *cq);
+/* Runs one test case; the result of main(). */
+int run_suite(const char *name, TCase *t);
 
-/* Memory of the stub client: accesses from `bad` on, for bad_len bytes, are -EFAULT. */
-extern _Atomic uint64_t mm_bad, mm_bad_len;
+/*
+ * Memory of the stub client (bed_mm.c): accesses from `bad` on, for bad_len bytes, are -EFAULT; from `ro` on they are where
+ * the memory is registered on demand and the access writes.
+ */
+extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 
 #endif

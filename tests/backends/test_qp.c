@@ -20,43 +20,6 @@ static void teardown(void)
 	bed_close(&bed);
 }
 
-static struct uvd_send_wr wr_of(enum ibv_wr_opcode opcode, const struct ibv_sge *sge, int num_sge)
-{
-	return (struct uvd_send_wr){
-		.wr_id = 0xa,
-		.opcode = opcode,
-		.sg_list = sge,
-		.num_sge = num_sge,
-		.send_flags = IBV_SEND_SIGNALED,
-		.remote_addr = (uintptr_t)b->buf,
-		.rkey = b->mr->rkey,
-	};
-}
-
-static void send_small(enum ibv_wr_opcode opcode, uint32_t length)
-{
-	struct ibv_sge sge = sge_at(a, 0, length);
-	struct uvd_send_wr wr = wr_of(opcode, &sge, 1);
-
-	ck_assert_int_eq(post_send_wr(a, &wr), 0);
-}
-
-static struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
-{
-	struct ibv_wc wc = wait_wc(cq);
-
-	ck_assert_uint_eq(wc.wr_id, wr_id);
-	ck_assert_msg(wc.status == status, "%s, not %s", ibv_wc_status_str(wc.status), ibv_wc_status_str(status));
-	return wc;
-}
-
-static void expect_nothing(struct uvd_cq *cq)
-{
-	struct ibv_wc wc;
-
-	ck_assert_int_eq(poll_cq(cq, &wc), 0);
-}
-
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 START_TEST(test_error_flushes_in_order_and_later_posts_too)
@@ -80,7 +43,7 @@ END_TEST
 START_TEST(test_reset_forgets_queues_and_the_qp_connects_again)
 {
 	bed_connect(&bed, IBV_QPT_RC);
-	send_small(IBV_WR_SEND, 8);
+	send_small(a, b, IBV_WR_SEND, 8);
 	ck_assert_int_eq(post_recv_at(a, 1, 0, 8), 0);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(to_state(&bed.end[i], IBV_QPS_RESET), 0);
@@ -89,7 +52,7 @@ START_TEST(test_reset_forgets_queues_and_the_qp_connects_again)
 	expect_nothing(a->scq);
 	expect_nothing(a->rcq);
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
-	send_small(IBV_WR_SEND, 8);
+	send_small(a, b, IBV_WR_SEND, 8);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
 	expect(b->rcq, 0xb, IBV_WC_SUCCESS);
 }
@@ -156,9 +119,9 @@ START_TEST(test_sqd_holds_requests_back_and_says_when_drained)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
 	bed_connect(&bed, IBV_QPT_RC);
-	send_small(IBV_WR_SEND, 8); /* begun: it waits for a receive */
+	send_small(a, b, IBV_WR_SEND, 8); /* begun: it waits for a receive */
 	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
-	send_small(IBV_WR_RDMA_WRITE, 8); /* not begun */
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8); /* not begun */
 	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 0);
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
 	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);

@@ -282,8 +282,7 @@ START_TEST(test_umem_02_memlock_zero_without_cap_is_eperm)
 	struct child child = start_limited(limited, 0);
 	struct uvd_umem umem;
 
-	/* Before ON_DEMAND and before the number of pages. */
-	ck_assert_int_eq(pin(child.pid, AT(memory), PAGE, IBV_ACCESS_ON_DEMAND, &umem), -EPERM);
+	/* Before the number of pages. */
 	ck_assert_int_eq(pin(child.pid, AT(memory), 0, 0, &umem), -EPERM);
 	finish(&child);
 }
@@ -300,13 +299,50 @@ START_TEST(test_umem_02_memlock_zero_with_cap_passes)
 }
 END_TEST
 
-START_TEST(test_umem_03_on_demand_is_eopnotsupp)
+START_TEST(test_umem_10_on_demand_is_not_charged)
 {
-	struct child child = start_limited(limited, PAGE);
+	const unsigned int odp = IBV_ACCESS_ON_DEMAND, huge = odp | IBV_ACCESS_HUGETLB;
+	struct child child = start_limited(limited, 0);
 	struct uvd_umem umem;
 
-	ck_assert_int_eq(pin(child.pid, AT(memory), 0, IBV_ACCESS_ON_DEMAND, &umem), -EOPNOTSUPP);
+	/* Whatever the limit is, and whatever is mapped there. */
+	ck_assert_int_eq(pin(child.pid, AT(memory), 1000 * PAGE, odp, &umem), 0);
+	ck_assert_uint_eq(umem.pages, 0);
+	ck_assert_uint_eq(uvd_mm_charge(umem.mm, 0), 0);
+	uvd_unpin(&umem);
+	ck_assert_int_eq(pin(child.pid, AT(memory), 0, odp, &umem), -EINVAL);
+	ck_assert_int_eq(pin(child.pid, -PAGE, 2 * PAGE, odp, &umem), -EOVERFLOW);
+	ck_assert_int_eq(pin(child.pid, -PAGE, PAGE - 1, odp, &umem), -EOVERFLOW);
+	ck_assert_int_eq(pin(child.pid, AT(memory), UINT64_MAX, odp, &umem), -EOVERFLOW);
+	ck_assert_int_eq(pin(child.pid, 0, UINT64_MAX, odp | IBV_ACCESS_LOCAL_WRITE, &umem), 0);
+	ck_assert(umem.writable);
+	uvd_unpin(&umem);
+	ck_assert_int_eq(pin(child.pid, 0, UINT64_MAX, huge, &umem), -EINVAL);
 	finish(&child);
+}
+END_TEST
+
+/* What is done there after the registration counts. */
+START_TEST(test_umem_10_on_demand_is_checked_when_used)
+{
+	struct uvd_caller own = { .mem = &uvd_mem_self };
+	struct uvd_mm_table *table = uvd_mm_table_new();
+	char *p = map(RW, MAP_PRIVATE, -1);
+	struct uvd_umem umem;
+
+	ck_assert_int_eq(uvd_pin(table, &own, NULL, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p), 4 * PAGE, true), 0);
+	mprotect(p + PAGE, PAGE, PROT_READ);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p), PAGE, true), 0);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p) + 1, PAGE, true), -EFAULT);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p) + 1, PAGE, false), 0);
+	mprotect(p + PAGE, PAGE, PROT_NONE);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p) + 1, PAGE, false), -EFAULT);
+	munmap(p, 4 * PAGE);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p), 1, false), -EFAULT);
+	ck_assert_int_eq(uvd_mm_check(umem.mm, UINT64_MAX - 1, 4, false), -EFAULT);
+	uvd_unpin(&umem);
+	uvd_mm_table_free(table);
 }
 END_TEST
 
@@ -458,7 +494,8 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_umem_01_wrapping_range_is_einval);
 	tcase_add_test(t, test_umem_02_memlock_zero_without_cap_is_eperm);
 	tcase_add_test(t, test_umem_02_memlock_zero_with_cap_passes);
-	tcase_add_test(t, test_umem_03_on_demand_is_eopnotsupp);
+	tcase_add_test(t, test_umem_10_on_demand_is_not_charged);
+	tcase_add_test(t, test_umem_10_on_demand_is_checked_when_used);
 	tcase_add_test(t, test_umem_04_no_pages_is_einval);
 	tcase_add_test(t, test_umem_05_every_registration_counts_and_the_limit_itself_passes);
 	tcase_add_test(t, test_umem_05_cap_ipc_lock_passes_the_limit);

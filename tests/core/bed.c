@@ -375,7 +375,7 @@ void bed_setup_without_context(void)
 	bed.dev.ib.ops = &backend;
 	bed.dev.ib.owner = &bed.dev;
 	pthread_mutex_init(&bed.dev.lock, NULL);
-	bed.dev.tree = uvd_tree_new(features, DRIVER, NULL, &err);
+	bed.dev.tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
 	ck_assert_ptr_nonnull(bed.dev.tree);
 	bed.call.file = uvd_file_open(&bed.dev, &err);
 	ck_assert_ptr_nonnull(bed.call.file);

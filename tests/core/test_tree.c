@@ -29,7 +29,7 @@ static struct uvd_tree *merge(const struct uvd_object_row *row, int *err)
 	const struct uvd_feature *features[] = { &bed_feature, &plugin, NULL };
 	int fd = memfd_create("log", 0);
 	struct uvd_log *log = uvd_log_new(fd, "test", UVD_DEBUG);
-	struct uvd_tree *tree = uvd_tree_new(features, DRIVER, log, err);
+	struct uvd_tree *tree = uvd_tree_new(features, NULL, DRIVER, log, err);
 	ssize_t n;
 
 	uvd_log_free(log);

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""uverbsctl env and status, beside a daemon."""
+"""uverbsctl env, status and port, beside a daemon."""
 import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, start_client
+from conftest import BUILD, NOBODY, environment, start_client
 
 
 def uverbsctl(*args, user=0, **kwargs):
@@ -47,6 +47,17 @@ def test_status_shows_open_files_objects_and_memory(start):
     p.wait()
     d.wait_idle()
     assert "0 open files" in uverbsctl("status").stdout
+
+
+def test_port_is_the_administrators_to_change(start):
+    start("--sysfs", "/run/uverbsd/sysfs")
+    state = lambda: subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=30, env=environment()).stdout
+    done = uverbsctl("port", "hfi1_0", "1", "down", user=NOBODY)
+    assert done.returncode == 1 and "only root" in done.stderr and "PORT_ACTIVE" in state()
+    assert uverbsctl("port", "hfi1_0", "1", "down").returncode == 0
+    assert "PORT_DOWN" in state()
+    assert uverbsctl("port", "hfi1_0", "1", "up").returncode == 0
+    assert "PORT_ACTIVE" in state()
 
 
 def test_overlay_option_shows_the_devices_to_everybody(start):

@@ -24,6 +24,7 @@
 #include "dispatch/dispatch.h"
 #include "dispatch/tree.h"
 #include "objects/file.h"
+#include "objects/objects.h"
 #include "persona/persona.h"
 
 struct harness {

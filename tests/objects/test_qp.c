@@ -319,20 +319,6 @@ START_TEST(test_pd_and_cq_of_a_qp_are_ebusy)
 }
 END_TEST
 
-START_TEST(test_qp_with_multicast_is_ebusy_until_close)
-{
-	struct uvd_uobject *uobj;
-	uint32_t events;
-
-	begin_qp(IBV_QPT_UD);
-	ck_assert_int_eq(uvd_uobject_get(h.file, NULL, qp.qp_handle, UVD_ACCESS_READ, &uobj), 0);
-	uobj->mcast_count = 1;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
-	ck_assert_int_eq(destroy_qp(qp.qp_handle, &events), -EBUSY);
-	harness_close_file(&h);
-}
-END_TEST
-
 START_TEST(test_cleanup_04_destroy_qp_counts_the_events_that_were_read)
 {
 	struct ib_uverbs_get_context_resp context = {};
@@ -374,4 +360,4 @@ TEST_LIST(test_create_qp_by_every_front, test_create_qp_checks_in_the_kernels_or
 	  test_qp_01_raw_packet_needs_cap_net_raw, test_qp_06_and_qp_07_extended_create_refuses_unknown_bits,
 	  test_create_qp_by_ioctl_wants_the_objects_of_its_type, test_qp_08_ioctl_flags,
 	  test_create_qp_that_the_backend_refuses_counts_no_user, test_pd_and_cq_of_a_qp_are_ebusy,
-	  test_qp_with_multicast_is_ebusy_until_close, test_cleanup_04_destroy_qp_counts_the_events_that_were_read)
+	  test_cleanup_04_destroy_qp_counts_the_events_that_were_read)

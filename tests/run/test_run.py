@@ -61,6 +61,28 @@ def test_lists_of_files(run):
     assert r.returncode == 0 and r.stderr == "" and re.search(r"^crw-rw-rw-.* 231, 192 .*uverbs0$", r.stdout, re.M)
 
 
+def test_port_down_and_up_are_seen_by_queries_sysfs_and_events(run):
+    state = "cat /sys/class/infiniband/hfi1_0/ports/1/state; ibv_devinfo | grep -o 'PORT_[A-Z]*';"
+    r = run("sh", "-c", f"ibv_asyncwatch >events 2>&1 & watch=$!;"
+                        f"for i in $(seq 100); do grep -q event events && break; sleep 0.1; done;"
+                        f"{UVERBSCTL} port hfi1_0 1 down && {state} {UVERBSCTL} port uverbs0 1 up && {state}"
+                        f"for i in $(seq 100); do grep -q ACTIVE events && break; sleep 0.1; done;"
+                        f"kill $watch; cat events", cwd=run.folder)
+    assert r.stdout.split("hfi1_0:")[0].split("\n")[:4] == ["1: DOWN", "PORT_DOWN", "4: ACTIVE", "PORT_ACTIVE"], r
+    assert re.findall(r"IBV_EVENT_(\w+) .*port (\d)", r.stdout) == [("PORT_ERR", "1"), ("PORT_ACTIVE", "1")], r.stdout
+
+
+@pytest.mark.parametrize("args, words", [("hfi1_0 2 down", "no such port"), ("mlx5_0 1 down", "no such device")])
+def test_port_of_what_is_not_there_is_told(run, args, words):
+    r = run("sh", "-c", f"{UVERBSCTL} port {args}")
+    assert r.returncode == 1 and words in r.stderr, r.stderr
+
+
+def test_port_with_a_wrong_command_line_is_status_2(run):
+    for args in ["", "hfi1_0 1", "hfi1_0 1 sideways", "hfi1_0 x up", "hfi1_0 1 up more"]:
+        assert run("sh", "-c", f"{UVERBSCTL} port {args}").returncode == 2
+
+
 # ---- exit statuses and signals ---------------------------------------------------------------------------------------
 
 

@@ -57,6 +57,19 @@ static int null_dereg_mr(struct uvd_mr *mr)
 	return 0;
 }
 
+static int null_alloc_mw(struct uvd_mw *mw)
+{
+	static atomic_uint keys = 1;
+
+	mw->rkey = atomic_fetch_add_explicit(&keys, 1, memory_order_relaxed);
+	return 0;
+}
+
+static int null_dealloc_mw(struct uvd_mw *mw)
+{
+	return 0;
+}
+
 static int null_ah(struct uvd_ah *ah)
 {
 	return 0;
@@ -213,6 +226,7 @@ const struct uvd_backend uvd_backend_null = {
 	.size_context = sizeof(struct uvd_context),
 	.size_pd = sizeof(struct uvd_pd),
 	.size_mr = sizeof(struct uvd_mr),
+	.size_mw = sizeof(struct uvd_mw),
 	.size_ah = sizeof(struct uvd_ah),
 	.size_cq = sizeof(struct null_cq),
 	.size_srq = sizeof(struct uvd_srq),
@@ -228,6 +242,8 @@ const struct uvd_backend uvd_backend_null = {
 	.dealloc_pd = null_pd,
 	.reg_mr = null_reg_mr,
 	.dereg_mr = null_dereg_mr,
+	.alloc_mw = null_alloc_mw,
+	.dealloc_mw = null_dealloc_mw,
 	.create_ah = null_ah,
 	.destroy_ah = null_ah,
 	.query_ah = null_query_ah,

@@ -1,7 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* From client to client, through a buffer on the stack. */
-#include <string.h>
+#include <errno.h>
 #include "backends/soft/soft.h"
+
+static bool allowed(const struct soft_mr *mr, uint64_t addr, size_t len, bool write)
+{
+	return !(mr->mr.access & IBV_ACCESS_ON_DEMAND) || !uvd_mm_check(mr->mr.umem.mm, addr, len, write);
+}
+
+int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len)
+{
+	return allowed(mr, src, len, false) ? uvd_mm_read(mr->mr.umem.mm, dst, src, len) : -EFAULT;
+}
+
+int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size_t len)
+{
+	return allowed(mr, dst, len, true) ? uvd_mm_write(mr->mr.umem.mm, dst, src, len) : -EFAULT;
+}
 
 /* The next bytes of one segment, at most len. */
 static uint32_t piece(struct soft_span *span, uint64_t len, uint64_t *addr)
@@ -24,7 +39,7 @@ static int fill(struct soft_span *src, uint8_t *buf, uint64_t len)
 		uint64_t addr;
 		uint32_t n = piece(src, len, &addr);
 
-		if (uvd_mm_read(src->segs->mr->mr.umem.mm, buf, addr, n))
+		if (soft_mem_read(src->segs->mr, buf, addr, n))
 			return -1;
 		src->offset += n;
 		buf += n;
@@ -39,7 +54,7 @@ static int drain(struct soft_span *dst, const uint8_t *buf, uint64_t len)
 		uint64_t addr;
 		uint32_t n = piece(dst, len, &addr);
 
-		if (uvd_mm_write(dst->segs->mr->mr.umem.mm, addr, buf, n))
+		if (soft_mem_write(dst->segs->mr, addr, buf, n))
 			return -1;
 		dst->offset += n;
 		buf += n;
@@ -75,7 +90,7 @@ enum soft_copy_error soft_copy(struct soft_span dst, struct soft_span src, uint6
 int soft_gather(uint8_t *dst, const struct soft_seg *segs, int num_segs)
 {
 	for (int i = 0; i < num_segs; dst += segs[i++].length)
-		if (uvd_mm_read(segs[i].mr->mr.umem.mm, dst, segs[i].addr, segs[i].length))
+		if (soft_mem_read(segs[i].mr, dst, segs[i].addr, segs[i].length))
 			return -1;
 	return 0;
 }

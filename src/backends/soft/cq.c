@@ -59,12 +59,22 @@ void soft_due_event(struct soft_due *due, struct soft_qp *qp, enum ibv_event_typ
 	due->events[due->num_events++].type = type;
 }
 
+void soft_due_srq_limit(struct soft_due *due, struct soft_srq *srq)
+{
+	due->limit_reached = srq;
+}
+
 void soft_due_run(struct soft_due *due)
 {
+	struct soft_srq *srq = due->limit_reached;
+
 	for (unsigned int i = 0; i < due->num_cqs; i++)
 		uvd_cq_ring_notify(&due->cqs[i]->ring, &due->cqs[i]->cq);
 	for (unsigned int i = 0; i < due->num_events; i++)
 		if (due->events[i].qp->event_handler)
 			due->events[i].qp->event_handler(due->events[i].qp, due->events[i].type);
+	if (srq && srq->srq.event_handler)
+		srq->srq.event_handler(&srq->srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	due->limit_reached = NULL;
 	due->num_cqs = due->num_events = 0;
 }

@@ -41,6 +41,35 @@ static void soft_close(struct uvd_ibdev *ibdev)
 	ibdev->priv = NULL;
 }
 
+static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *attr)
+{
+	const uint32_t receives = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t uc = receives | IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE;
+	int err = uvd_config_query_device(ibdev, attr);
+
+	if (err)
+		return err;
+	if (ibdev->config.limits.max_mw) {
+		attr->orig_attr.device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+		attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags;
+	}
+	if (ibdev->config.limits.max_srq) {
+		attr->orig_attr.device_cap_flags |= IBV_DEVICE_SRQ_RESIZE;
+		attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags;
+	}
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = uc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = uc;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = receives | IBV_ODP_SUPPORT_SEND;
+	return 0;
+}
+
+static void soft_port_changed(struct uvd_ibdev *ibdev, uint8_t port, bool up)
+{
+	if (up)
+		soft_wake_all(ibdev->fabric);
+}
+
 static int soft_alloc_context(struct uvd_context *context)
 {
 	return 0;
@@ -93,13 +122,15 @@ const struct uvd_backend uvd_backend_soft = {
 	.size_context = sizeof(struct uvd_context),
 	.size_pd = sizeof(struct uvd_pd),
 	.size_mr = sizeof(struct soft_mr),
+	.size_mw = sizeof(struct soft_mw),
 	.size_ah = sizeof(struct uvd_ah),
 	.size_cq = sizeof(struct soft_cq),
-	.size_srq = sizeof(struct uvd_srq),
+	.size_srq = sizeof(struct soft_srq),
 	.size_qp = sizeof(struct soft_qp),
 	.open = soft_open,
 	.close = soft_close,
-	.query_device = uvd_config_query_device,
+	.query_device = soft_query_device,
+	.port_changed = soft_port_changed,
 	.query_port = uvd_config_query_port,
 	.query_gid = uvd_config_query_gid,
 	.alloc_context = soft_alloc_context,
@@ -108,6 +139,8 @@ const struct uvd_backend uvd_backend_soft = {
 	.dealloc_pd = soft_dealloc_pd,
 	.reg_mr = soft_reg_mr,
 	.dereg_mr = soft_dereg_mr,
+	.alloc_mw = soft_alloc_mw,
+	.dealloc_mw = soft_dealloc_mw,
 	.create_ah = soft_create_ah,
 	.destroy_ah = soft_destroy_ah,
 	.query_ah = soft_query_ah,
@@ -116,10 +149,17 @@ const struct uvd_backend uvd_backend_soft = {
 	.poll_cq = soft_poll_cq,
 	.req_notify_cq = soft_req_notify_cq,
 	.resize_cq = soft_resize_cq,
+	.create_srq = soft_create_srq,
+	.modify_srq = soft_modify_srq,
+	.query_srq = soft_query_srq,
+	.destroy_srq = soft_destroy_srq,
+	.post_srq_recv = soft_post_srq_recv,
 	.create_qp = soft_create_qp,
 	.modify_qp = soft_modify_qp,
 	.query_qp = soft_query_qp,
 	.destroy_qp = soft_destroy_qp,
 	.post_send = soft_post_send,
 	.post_recv = soft_post_recv,
+	.attach_mcast = soft_attach_mcast,
+	.detach_mcast = soft_detach_mcast,
 };

@@ -31,13 +31,14 @@ static bool take_receive(struct message *msg, uint32_t length, bool data)
 	struct soft_qp *peer = msg->peer;
 	struct soft_recv_wqe *recv = peer->r_wqe;
 
-	if (!soft_recv_take(peer))
+	if (!soft_recv_take(peer, &msg->due))
 		return false;
 	if (!data)
 		return true;
 	if (length > soft_sge_length(recv->sge, recv->num_sge))
 		return false;
-	msg->num_recv = soft_segs_get(peer->qp.pd, recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
+	msg->num_recv =
+		soft_segs_get(soft_recv_pd(peer), recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
 	if (msg->num_recv >= 0)
 		return true;
 
@@ -70,8 +71,8 @@ static bool uc_prepare(struct message *msg)
 		if (!(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
 			return false;
 		if (wqe->length) {
-			if (soft_seg_get(peer->qp.pd, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_WRITE,
-					 &msg->target))
+			if (soft_target_get(peer, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_WRITE,
+					    &msg->target))
 				return false;
 			msg->num_target = 1;
 		}
@@ -89,7 +90,10 @@ static enum soft_copy_error uc_deliver(struct message *msg)
 	struct soft_span dst = { .segs = &msg->target, .num_segs = 1 };
 	enum soft_copy_error err;
 
-	if (!soft_recv_admits(peer, msg->req) || !uc_prepare(msg))
+	if (!soft_recv_admits(peer, msg->req))
+		return SOFT_COPY_OK;
+	soft_recv_established(peer, &msg->due);
+	if (!uc_prepare(msg))
 		return SOFT_COPY_OK;
 	if (!is_write(wqe))
 		dst = (struct soft_span){ .segs = peer->r_segs, .num_segs = msg->num_recv };
@@ -135,7 +139,8 @@ static struct ibv_wc ud_wc(struct message *msg)
 	wc.src_qp = req->qp->qp.qp_num;
 	wc.slid = req->port->lid | req->ah.src_path_bits;
 	wc.sl = req->ah.sl;
-	wc.dlid_path_bits = req->ah.dlid - soft_qp_port(msg->peer)->lid;
+	if (!req->is_multicast)
+		wc.dlid_path_bits = req->ah.dlid - soft_qp_port(msg->peer)->lid;
 	if (req->ah.is_global)
 		wc.wc_flags |= IBV_WC_GRH;
 	return wc;
@@ -170,20 +175,18 @@ static void ud_deliver(struct message *msg, const uint8_t *bytes)
 
 /* ---- both -------------------------------------------------------------------------------------------------------- */
 
-static bool claim(struct message *msg)
+static void claim(struct message *msg, struct soft_qp *peer)
 {
-	msg->peer = soft_fabric_get_qp(msg->req->qp->dev->ibdev->fabric, msg->req->dest_qpn);
-	if (!msg->peer)
-		return false;
-	pthread_mutex_lock(&msg->peer->lock);
-	soft_recv_claim(msg->peer);
-	return true;
+	msg->peer = peer;
+	pthread_mutex_lock(&peer->lock);
+	soft_recv_claim(peer);
 }
 
 struct soft_outcome soft_uc_send(struct soft_request *req)
 {
 	struct message msg = { .req = req, .wqe = req->wqe };
 	enum soft_copy_error err = SOFT_COPY_OK;
+	struct soft_qp *peer;
 	int n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
 
 	if (n < 0)
@@ -191,20 +194,58 @@ struct soft_outcome soft_uc_send(struct soft_request *req)
 	msg.src.bytes = req->wqe->is_inline ? req->wqe->data : NULL;
 	msg.src.segs = req->qp->s_segs;
 	msg.src.num_segs = n;
-	if (claim(&msg)) {
+	peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
+	if (peer) {
+		claim(&msg, peer);
 		err = uc_deliver(&msg);
 		end(&msg);
-		soft_ref_put(&msg.peer->ref);
+		soft_ref_put(&peer->ref);
 	}
 	soft_segs_put(req->qp->s_segs, n);
 	return err == SOFT_COPY_SRC ? bad_memory : sent;
 }
 
-struct soft_outcome soft_ud_send(struct soft_request *req)
+static void ud_send_to(struct soft_request *req, struct soft_qp *peer, const uint8_t *bytes)
 {
 	struct message msg = { .req = req, .wqe = req->wqe };
-	uint8_t copy[UD_MOST];
+
+	claim(&msg, peer);
+	ud_deliver(&msg, bytes);
+	end(&msg);
+}
+
+/* To all of the group but the sender. */
+static void ud_multicast(struct soft_request *req, const uint8_t *bytes)
+{
+	struct uvd_fabric *fabric = req->qp->dev->ibdev->fabric;
+	struct soft_qp *peers[16];
+	unsigned int max = sizeof(peers) / sizeof(peers[0]), n;
+	uint64_t last = 0;
+
+	do {
+		n = soft_mcast_members(fabric, &req->ah, &last, peers, max);
+		for (unsigned int i = 0; i < n; i++) {
+			if (peers[i] != req->qp)
+				ud_send_to(req, peers[i], bytes);
+			soft_ref_put(&peers[i]->ref);
+		}
+	} while (n == max);
+}
+
+static void ud_unicast(struct soft_request *req, const uint8_t *bytes)
+{
+	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
+
+	if (!peer)
+		return;
+	ud_send_to(req, peer, bytes);
+	soft_ref_put(&peer->ref);
+}
+
+struct soft_outcome soft_ud_send(struct soft_request *req)
+{
 	const uint8_t *bytes = req->wqe->data;
+	uint8_t copy[UD_MOST];
 	int err = 0, n;
 
 	/* A receiver of datagrams has many senders: none of them may hold it up with memory that is slow to read. */
@@ -218,10 +259,9 @@ struct soft_outcome soft_ud_send(struct soft_request *req)
 	}
 	if (err)
 		return bad_memory;
-	if (claim(&msg)) {
-		ud_deliver(&msg, bytes);
-		end(&msg);
-		soft_ref_put(&msg.peer->ref);
-	}
+	if (req->is_multicast)
+		ud_multicast(req, bytes);
+	else
+		ud_unicast(req, bytes);
 	return sent;
 }

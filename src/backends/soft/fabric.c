@@ -17,6 +17,8 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	fabric->log = log;
 	fabric->next_qpn = FIRST_QPN;
 	soft_timers_init(&fabric->timers);
+	soft_waker_init(&fabric->waker);
+	soft_mcast_init(fabric);
 	pthread_mutex_init(&fabric->qpn_lock, NULL);
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
 		pthread_mutex_init(&fabric->buckets[i].lock, NULL);
@@ -29,7 +31,9 @@ void uvd_fabric_free(struct uvd_fabric *fabric)
 {
 	if (!fabric)
 		return;
+	soft_waker_destroy(&fabric->waker);
 	soft_timers_destroy(&fabric->timers);
+	soft_mcast_destroy(fabric);
 	pthread_mutex_destroy(&fabric->qpn_lock);
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
 		pthread_mutex_destroy(&fabric->buckets[i].lock);
@@ -112,6 +116,34 @@ struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn)
 	return qp;
 }
 
+/* With a reference: the QP with the least number from qpn on, or NULL. */
+static struct soft_qp *next_qp(struct soft_bucket *bucket, uint32_t qpn)
+{
+	struct soft_qp *least = NULL;
+
+	pthread_mutex_lock(&bucket->lock);
+	for (struct soft_qp *qp = bucket->first; qp; qp = qp->next)
+		if (qp->qp.qp_num >= qpn && (!least || qp->qp.qp_num < least->qp.qp_num))
+			least = qp;
+	if (least)
+		soft_ref_get(&least->ref);
+	pthread_mutex_unlock(&bucket->lock);
+	return least;
+}
+
+void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp))
+{
+	struct soft_qp *qp;
+
+	for (int i = 0; i < SOFT_QPN_BUCKETS; i++) {
+		for (uint32_t qpn = 0; (qp = next_qp(&fabric->buckets[i], qpn));) {
+			qpn = qp->qp.qp_num + 1;
+			fn(qp);
+			soft_ref_put(&qp->ref);
+		}
+	}
+}
+
 static bool has_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
 {
 	for (unsigned int i = 0; i < port->num_gids; i++)
@@ -120,11 +152,16 @@ static bool has_gid(const struct uvd_port_config *port, const union ibv_gid *gid
 	return false;
 }
 
+bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to)
+{
+	/* InfiniBand and Ethernet are two networks. */
+	return !uvd_config_port_down(from) && !uvd_config_port_down(to) && from->link_layer == to->link_layer;
+}
+
 bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
 		       const struct uvd_port_config *to)
 {
-	/* InfiniBand and Ethernet are two networks. */
-	if (from->down || to->down || from->link_layer != to->link_layer)
+	if (!soft_port_joined(from, to))
 		return false;
 	if (ah->is_global && !has_gid(to, &ah->grh.dgid))
 		return false;

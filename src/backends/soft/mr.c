@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Keys: 24 bits of index and 8 of tag. The tag changes each time an index is used again, and indexes come back as late as
+ * Memory regions and their keys. The tag of a key changes each time an index is used again, and indexes come back as late as
  * possible, so a stale key fails.
  */
 #include <errno.h>
 #include <stdlib.h>
-#include "backends/soft/soft.h"
+#include "backends/soft/mr.h"
 
-enum { TAG_BITS = 8, MAX_INDEX = (1 << 24) - 1 };
-
-struct soft_mr_slot {
-	struct soft_mr *mr;
-	uint32_t next_free; /* 0: the last */
-	uint8_t tag;
-};
+enum { MAX_INDEX = (1 << 24) - 1 };
 
 int soft_mr_table_init(struct soft_mr_table *table)
 {
@@ -28,7 +22,7 @@ void soft_mr_table_destroy(struct soft_mr_table *table)
 	free(table->slots);
 }
 
-static void free_index(struct soft_mr_table *table, uint32_t index)
+void soft_index_give(struct soft_mr_table *table, uint32_t index)
 {
 	table->slots[index].next_free = 0;
 	if (table->free_last)
@@ -53,10 +47,29 @@ static int grow(struct soft_mr_table *table)
 	table->slots = slots;
 	for (uint32_t i = table->room; i < room; i++) {
 		slots[i] = (struct soft_mr_slot){ 0 };
-		free_index(table, i);
+		soft_index_give(table, i);
 	}
 	table->room = room;
 	return 0;
+}
+
+uint32_t soft_index_take(struct soft_mr_table *table)
+{
+	uint32_t index;
+
+	if (!table->free_first && grow(table))
+		return 0;
+	index = table->free_first;
+	table->free_first = table->slots[index].next_free;
+	if (!table->free_first)
+		table->free_last = 0;
+	return index;
+}
+
+/* All of the address space, on demand. */
+static bool is_implicit(const struct uvd_mr *mr)
+{
+	return (mr->access & IBV_ACCESS_ON_DEMAND) && !mr->umem.addr && mr->length == UINT64_MAX;
 }
 
 int soft_reg_mr(struct uvd_mr *base)
@@ -65,64 +78,53 @@ int soft_reg_mr(struct uvd_mr *base)
 	const struct uvd_limits *limits = &dev->ibdev->config.limits;
 	struct soft_mr_table *table = &dev->mrs;
 	struct soft_mr *mr = (struct soft_mr *)base;
-	struct soft_mr_slot *slot;
-	uint32_t index;
-	int err = 0;
+	uint32_t index = 0;
 
 	/* The kernel's core has checked neither: rdmavt and rxe leave both to the driver. */
-	if (base->length > limits->max_mr_size || base->iova + base->length < base->iova)
+	if (base->iova + base->length < base->iova)
+		return -EINVAL;
+	if (base->length > limits->max_mr_size && !is_implicit(base))
 		return -EINVAL;
 
 	pthread_rwlock_wrlock(&table->lock);
-	if (table->count >= (uint32_t)limits->max_mr)
-		err = -ENOMEM;
-	else if (!table->free_first)
-		err = grow(table);
-	if (err)
-		goto out;
-	index = table->free_first;
-	slot = &table->slots[index];
-	table->free_first = slot->next_free;
-	if (!table->free_first)
-		table->free_last = 0;
-	table->count++;
-	mr->dev = dev;
-	base->lkey = base->rkey = index << TAG_BITS | ++slot->tag;
-	slot->mr = mr;
-out:
+	if (table->num_mrs < (uint32_t)limits->max_mr)
+		index = soft_index_take(table);
+	if (index) {
+		table->num_mrs++;
+		mr->dev = dev;
+		base->lkey = base->rkey = index << SOFT_TAG_BITS | ++table->slots[index].tag;
+		table->slots[index].mr = mr;
+	}
 	pthread_rwlock_unlock(&table->lock);
-	return err;
+	return index ? 0 : -ENOMEM;
 }
 
 int soft_dereg_mr(struct uvd_mr *base)
 {
 	struct soft_mr *mr = (struct soft_mr *)base;
 	struct soft_mr_table *table = &mr->dev->mrs;
-	uint32_t index = base->lkey >> TAG_BITS;
+	uint32_t index = base->lkey >> SOFT_TAG_BITS;
 
 	pthread_rwlock_wrlock(&table->lock);
+	if (mr->num_mws) {
+		/* As rxe: its windows come first (IBTA 10.6.7.2.6). */
+		pthread_rwlock_unlock(&table->lock);
+		return -EINVAL;
+	}
 	table->slots[index].mr = NULL;
-	free_index(table, index);
-	table->count--;
+	soft_index_give(table, index);
+	table->num_mrs--;
 	pthread_rwlock_unlock(&table->lock);
 	soft_ref_wait(&mr->ref);
 	return 0;
 }
 
-static struct soft_mr *get(struct soft_mr_table *table, uint32_t key)
+struct soft_mr *soft_find_mr(struct soft_mr_table *table, uint32_t key)
 {
-	uint32_t index = key >> TAG_BITS;
-	struct soft_mr *mr = NULL;
+	uint32_t index = key >> SOFT_TAG_BITS;
+	struct soft_mr *mr = index < table->room ? table->slots[index].mr : NULL;
 
-	pthread_rwlock_rdlock(&table->lock);
-	if (index < table->room)
-		mr = table->slots[index].mr;
-	if (mr && mr->mr.lkey != key)
-		mr = NULL;
-	if (mr)
-		soft_ref_get(&mr->ref);
-	pthread_rwlock_unlock(&table->lock);
-	return mr;
+	return mr && mr->mr.lkey == key ? mr : NULL;
 }
 
 static bool covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
@@ -130,21 +132,57 @@ static bool covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
 	return addr >= mr->iova && length <= mr->length && addr - mr->iova <= mr->length - length;
 }
 
+/* With the table's lock held. */
+static int hold(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw, uint64_t addr, uint32_t length)
+{
+	seg->mr = mr;
+	seg->mw = mw;
+	seg->addr = mr->mr.umem.addr + (addr - mr->mr.iova);
+	seg->length = length;
+	soft_ref_get(&mr->ref);
+	if (mw)
+		soft_ref_get(&mw->ref);
+	return 0;
+}
+
+static bool allows(const struct soft_mr *mr, struct uvd_pd *pd, uint64_t addr, uint32_t length, unsigned int access)
+{
+	return mr->mr.pd == pd && (mr->mr.access & access) == access && covers(&mr->mr, addr, length);
+}
+
 int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
 		 struct soft_seg *seg)
 {
-	struct soft_mr *mr = get(&soft_device(pd->context->dev)->mrs, key);
+	struct soft_mr_table *table = &soft_device(pd->context->dev)->mrs;
+	struct soft_mr *mr;
+	int err = -EINVAL;
 
-	if (!mr)
-		return -EINVAL;
-	if (mr->mr.pd != pd || (mr->mr.access & access) != access || !covers(&mr->mr, addr, length)) {
-		soft_ref_put(&mr->ref);
-		return -EINVAL;
-	}
-	seg->mr = mr;
-	seg->addr = mr->mr.umem.addr + (addr - mr->mr.iova);
-	seg->length = length;
-	return 0;
+	pthread_rwlock_rdlock(&table->lock);
+	mr = soft_find_mr(table, key);
+	if (mr && allows(mr, pd, addr, length, access))
+		err = hold(seg, mr, NULL, addr, length);
+	pthread_rwlock_unlock(&table->lock);
+	return err;
+}
+
+int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+		    struct soft_seg *seg)
+{
+	struct soft_mr_table *table = &qp->dev->mrs;
+	uint32_t index = key >> SOFT_TAG_BITS;
+	struct soft_mr *mr;
+	struct soft_mw *mw;
+	int err = -EINVAL;
+
+	pthread_rwlock_rdlock(&table->lock);
+	mr = soft_find_mr(table, key);
+	mw = index < table->room ? table->slots[index].mw : NULL;
+	if (mr && allows(mr, qp->qp.pd, addr, length, access))
+		err = hold(seg, mr, NULL, addr, length);
+	else if (mw && soft_window_allows(mw, qp, key, addr, length, access))
+		err = hold(seg, mw->mr, mw, mw->mr_addr + (addr - mw->start), length);
+	pthread_rwlock_unlock(&table->lock);
+	return err;
 }
 
 int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access, struct soft_seg *segs)
@@ -165,6 +203,9 @@ int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, uns
 
 void soft_segs_put(struct soft_seg *segs, int n)
 {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		soft_ref_put(&segs[i].mr->ref);
+		if (segs[i].mw)
+			soft_ref_put(&segs[i].mw->ref);
+	}
 }

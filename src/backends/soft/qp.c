@@ -7,12 +7,14 @@
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap)
+static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, bool has_srq)
 {
-	if (cap->max_send_sge > (uint32_t)limits->max_sge || cap->max_send_wr > (uint32_t)limits->max_qp_wr ||
-	    cap->max_recv_sge > (uint32_t)limits->max_sge || cap->max_recv_wr > (uint32_t)limits->max_qp_wr)
+	if (cap->max_send_sge > (uint32_t)limits->max_sge || cap->max_send_wr > (uint32_t)limits->max_qp_wr)
 		return -EINVAL;
-	if (!cap->max_send_sge && !cap->max_send_wr && !cap->max_recv_sge && !cap->max_recv_wr)
+	if (!has_srq &&
+	    (cap->max_recv_sge > (uint32_t)limits->max_sge || cap->max_recv_wr > (uint32_t)limits->max_qp_wr))
+		return -EINVAL;
+	if (!has_srq && !cap->max_send_sge && !cap->max_send_wr && !cap->max_recv_sge && !cap->max_recv_wr)
 		return -EINVAL;
 	/* A device without inline data says so in what it grants; one that has it refuses too much. */
 	if (!limits->max_inline_data)
@@ -33,14 +35,15 @@ static int alloc_queues(struct soft_qp *qp)
 {
 	const struct ibv_qp_cap *cap = &qp->cap;
 	size_t sges = cap->max_send_sge * sizeof(struct ibv_sge);
-	size_t recv_size = sizeof(struct soft_recv_wqe) + cap->max_recv_sge * sizeof(struct ibv_sge);
+	uint32_t recv_sge = qp->qp.srq ? soft_srq(qp->qp.srq)->max_sge : cap->max_recv_sge;
+	size_t recv_size = sizeof(struct soft_recv_wqe) + recv_sge * sizeof(struct ibv_sge);
 	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
 	int err = soft_ring_init(&qp->sq, cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
 
 	if (!err)
 		err = soft_ring_init(&qp->rq, cap->max_recv_wr, recv_size);
 	qp->s_segs = calloc(cap->max_send_sge + 1, sizeof(qp->s_segs[0]));
-	qp->r_segs = calloc(cap->max_recv_sge + 1, sizeof(qp->r_segs[0]));
+	qp->r_segs = calloc(recv_sge + 1, sizeof(qp->r_segs[0]));
 	qp->r_wqe = calloc(1, recv_size);
 	if (!err && qp->s_segs && qp->r_segs && qp->r_wqe)
 		return 0;
@@ -56,9 +59,9 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 	struct soft_qp *qp = soft_qp(base);
 	int err;
 
-	if (init->create_flags || base->srq)
+	if (init->create_flags)
 		return -EOPNOTSUPP;
-	err = check_cap(limits, &init->cap);
+	err = check_cap(limits, &init->cap, base->srq);
 	if (err)
 		return err;
 	if (base->qp_type != IBV_QPT_RC && base->qp_type != IBV_QPT_UC && base->qp_type != IBV_QPT_UD)
@@ -66,6 +69,8 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 
 	qp->dev = dev;
 	qp->cap = init->cap;
+	if (base->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->state = IBV_QPS_RESET;
 	err = soft_count(&dev->num_qps, limits->max_qp);
@@ -116,13 +121,14 @@ static void reset(struct soft_qp *qp)
 {
 	qp->state = IBV_QPS_RESET;
 	soft_send_unwait(qp);
+	soft_srq_forget(qp);
 	while (qp->s_busy || qp->r_busy)
 		pthread_cond_wait(&qp->idle, &qp->lock);
 	soft_ring_clear(&qp->sq);
 	soft_ring_clear(&qp->rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->s_kicked = qp->s_started = qp->s_draining = qp->s_drained_event = false;
-	qp->r_taken = qp->r_nak = false;
+	qp->r_taken = qp->r_nak = qp->r_established = qp->r_last_wqe = false;
 	qp->s_psn = qp->r_psn = 0;
 }
 
@@ -137,7 +143,7 @@ static bool ah_is_ok(struct soft_qp *qp, const struct ibv_ah_attr *ah)
 	if (ah->is_global && ah->grh.sgid_index >= port->gid_tbl_len)
 		return false;
 	/* From 0xc000 on LIDs are multicast groups'. */
-	return port->link_layer != IBV_LINK_LAYER_INFINIBAND || ah->dlid < 0xc000;
+	return port->link_layer != IBV_LINK_LAYER_INFINIBAND || ah->dlid < SOFT_MULTICAST_LID;
 }
 
 static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
@@ -248,6 +254,8 @@ static int transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int ma
 		return 0;
 	}
 	qp->state = next;
+	if (next == IBV_QPS_RTR)
+		qp->r_established = false;
 	if (next == IBV_QPS_SQD && cur == IBV_QPS_RTS)
 		start_draining(qp, (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr->en_sqd_async_notify, due);
 	else if (next == IBV_QPS_RTS)
@@ -304,8 +312,11 @@ int soft_destroy_qp(struct uvd_qp *base)
 
 	/* In this order: no new users; those that are there stop, and arm no timer; no timer; no users. */
 	soft_fabric_remove_qp(fabric, qp);
+	soft_mcast_forget(qp);
 	pthread_mutex_lock(&qp->lock);
 	reset(qp);
+	/* Who held r_busy may have waited in the SRQ since. */
+	soft_srq_forget(qp);
 	pthread_mutex_unlock(&qp->lock);
 	soft_timers_release(&fabric->timers, qp);
 	soft_ref_wait(&qp->ref);

@@ -28,7 +28,8 @@ static bool is_atomic(const struct soft_send_wqe *wqe)
 
 static bool is_send(const struct soft_send_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
+	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+	       wqe->opcode == IBV_WR_SEND_WITH_INV;
 }
 
 static bool takes_receive(const struct soft_send_wqe *wqe)
@@ -82,7 +83,7 @@ static struct soft_outcome check_rights(struct rc *rc)
 		goto invalid;
 	/* Without bytes the key and the address mean nothing. */
 	if (right && wqe->length) {
-		if (soft_seg_get(peer->qp.pd, wqe->rkey, wqe->remote_addr, wqe->length, right, &rc->remote))
+		if (soft_target_get(peer, wqe->rkey, wqe->remote_addr, wqe->length, right, &rc->remote))
 			return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 		rc->has_remote = true;
 	}
@@ -97,15 +98,13 @@ static struct soft_outcome take_receive(struct rc *rc)
 	struct soft_qp *peer = rc->peer;
 	struct soft_recv_wqe *recv = peer->r_wqe;
 
-	if (!soft_recv_take(peer)) {
-		peer->r_nak = true;
+	if (!soft_recv_take(peer, &rc->due))
 		return (struct soft_outcome){ .kind = SOFT_RNR, .rnr_timer = peer->attr.min_rnr_timer };
-	}
 	if (!is_send(rc->wqe))
 		return done(IBV_WC_SUCCESS);
 	if (rc->wqe->length > soft_sge_length(recv->sge, recv->num_sge))
 		return refuse(rc, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
-	rc->num_recv = soft_segs_get(peer->qp.pd, recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
+	rc->num_recv = soft_segs_get(soft_recv_pd(peer), recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
 	if (rc->num_recv < 0) {
 		rc->num_recv = 0;
 		return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
@@ -164,6 +163,8 @@ static struct soft_outcome conclude(struct rc *rc, enum soft_copy_error err)
 	if (err == SOFT_COPY_DST)
 		return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV && soft_invalidate(peer, wqe->invalidate_rkey))
+		return refuse(rc, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_OP_ERR);
 	peer->r_psn = (peer->r_psn + rc->req->packets) & 0xffffff;
 	if (takes_receive(wqe)) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
@@ -181,6 +182,7 @@ static struct soft_outcome respond(struct rc *rc)
 
 	if (!admits(rc->peer, rc->req))
 		return no_answer;
+	soft_recv_established(rc->peer, &rc->due);
 	outcome = check_rights(rc);
 	if (outcome.status == IBV_WC_SUCCESS && takes_receive(rc->wqe))
 		outcome = take_receive(rc);
@@ -244,10 +246,8 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 		outcome = done(IBV_WC_SUCCESS);
 	} else if (admits(peer, req)) {
 		outcome = done(IBV_WC_SUCCESS);
-		if (takes_receive(req->wqe) && !peer->r_taken && !soft_ring_peek(&peer->rq)) {
-			peer->r_nak = true;
+		if (takes_receive(req->wqe) && !soft_recv_ready(peer))
 			outcome = (struct soft_outcome){ .kind = SOFT_RNR, .rnr_timer = peer->attr.min_rnr_timer };
-		}
 	}
 	pthread_mutex_unlock(&peer->lock);
 	soft_ref_put(&peer->ref);

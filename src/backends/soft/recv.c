@@ -18,20 +18,54 @@ void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
 	pthread_cond_broadcast(&qp->idle);
 }
 
-bool soft_recv_take(struct soft_qp *qp)
+void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe)
 {
-	struct soft_recv_wqe *wqe;
+	memcpy(qp->r_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
+	qp->r_taken = true;
+}
 
+static bool take_own(struct soft_qp *qp)
+{
+	struct soft_recv_wqe *wqe = soft_ring_peek(&qp->rq);
+
+	if (!wqe)
+		return false;
+	soft_recv_copy(qp, wqe);
+	soft_ring_pop(&qp->rq);
+	return true;
+}
+
+bool soft_recv_take(struct soft_qp *qp, struct soft_due *due)
+{
 	/* A message that broke off in the middle leaves its receive to the next one. */
 	if (qp->r_taken)
 		return true;
-	wqe = soft_ring_peek(&qp->rq);
-	if (!wqe)
-		return false;
-	memcpy(qp->r_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
-	soft_ring_pop(&qp->rq);
-	qp->r_taken = true;
-	return true;
+	if (qp->qp.srq)
+		return soft_srq_take(qp, due);
+	if (take_own(qp))
+		return true;
+	qp->r_nak = qp->qp.qp_type == IBV_QPT_RC;
+	return false;
+}
+
+bool soft_recv_ready(struct soft_qp *qp)
+{
+	if (qp->r_taken)
+		return true;
+	if (qp->qp.srq)
+		return soft_srq_ready(qp);
+	if (soft_ring_peek(&qp->rq))
+		return true;
+	qp->r_nak = true;
+	return false;
+}
+
+void soft_recv_established(struct soft_qp *qp, struct soft_due *due)
+{
+	if (qp->state != IBV_QPS_RTR || qp->r_established)
+		return;
+	qp->r_established = true;
+	soft_due_event(due, qp, IBV_EVENT_COMM_EST);
 }
 
 void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due)
@@ -44,10 +78,15 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 {
-	while (soft_recv_take(qp)) {
+	/* What is in an SRQ stays there for others. */
+	while (qp->r_taken || take_own(qp)) {
 		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
 
 		soft_recv_complete(qp, &wc, true, due);
+	}
+	if (qp->qp.srq && !qp->r_last_wqe) {
+		qp->r_last_wqe = true;
+		soft_due_event(due, qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
 }
 
@@ -64,8 +103,9 @@ bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req)
 	if (!soft_can_receive(qp->state) || qp->qp.qp_type != req->qp->qp.qp_type)
 		return false;
 	port = soft_qp_port(qp);
-	if (!soft_port_reaches(req->port, &req->ah, port) ||
-	    !same_partition(soft_port_pkey(port, qp->attr.pkey_index), req->pkey))
+	if (req->is_multicast ? !soft_port_joined(req->port, port) : !soft_port_reaches(req->port, &req->ah, port))
+		return false;
+	if (!same_partition(soft_port_pkey(port, qp->attr.pkey_index), req->pkey))
 		return false;
 	if (qp->qp.qp_type == IBV_QPT_UD)
 		return qp->attr.qkey == req->qkey;
@@ -87,6 +127,9 @@ struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, 
 	if (wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
 		wc.wc_flags |= IBV_WC_WITH_IMM;
 		wc.imm_data = wqe->imm_data;
+	} else if (wqe->opcode == IBV_WR_SEND_WITH_INV) {
+		wc.wc_flags |= IBV_WC_WITH_INV;
+		wc.invalidated_rkey = wqe->invalidate_rkey;
 	}
 	/* Every packet has one on Ethernet. */
 	if (soft_qp_port(qp)->link_layer == IBV_LINK_LAYER_ETHERNET)

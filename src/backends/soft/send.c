@@ -36,6 +36,9 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 		req.dest_qpn = wqe->remote_qpn;
 		/* A Q_Key with the top bit set stands for the sender's own. */
 		req.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
+		req.is_multicast = soft_is_multicast(req.port, &req.ah);
+	} else if (soft_is_local(wqe->opcode)) {
+		req.packets = 0;
 	} else {
 		req.packets = packets(qp->attr.path_mtu, wqe->length);
 	}
@@ -54,6 +57,10 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
 		return IBV_WC_COMP_SWAP;
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return IBV_WC_FETCH_ADD;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -144,6 +151,8 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 
 static struct soft_outcome try(struct soft_request *req)
 {
+	if (soft_is_local(req->wqe->opcode))
+		return soft_local_send(req);
 	switch (req->qp->qp.qp_type) {
 	case IBV_QPT_RC:
 		return soft_rc_send(req);
@@ -265,6 +274,34 @@ static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
 	if (qp->s_wait == SOFT_WAIT_NONE || qp->s_wait_nr != wait_nr || qp->s_busy)
 		return NULL;
 	return soft_ring_peek(&qp->sq);
+}
+
+void soft_send_wake(struct soft_qp *qp)
+{
+	struct soft_send_wqe *wqe = NULL, copy;
+	struct soft_request req;
+	unsigned int wait_nr;
+
+	pthread_mutex_lock(&qp->lock);
+	wait_nr = qp->s_wait_nr;
+	if (qp->s_wait == SOFT_WAIT_RETRY)
+		wqe = waiting(qp, wait_nr);
+	if (wqe) {
+		copy = *wqe;
+		req = request_of(qp, &copy);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	/* A try that fails would use up a retry. */
+	if (!wqe || soft_rc_probe(&req).kind != SOFT_DONE)
+		return;
+
+	pthread_mutex_lock(&qp->lock);
+	if (!waiting(qp, wait_nr)) {
+		pthread_mutex_unlock(&qp->lock);
+		return;
+	}
+	qp->s_kicked = true;
+	run(qp);
 }
 
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)

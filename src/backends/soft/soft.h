@@ -25,12 +25,19 @@
 
 enum {
 	SOFT_QPN_BITS = 24,
+	SOFT_TAG_BITS = 8, /* of a key; the rest is an index */
 	SOFT_QPN_BUCKETS = 1024,
+	SOFT_MCAST_BUCKETS = 64,
 	SOFT_ATOMIC_LOCKS = 64,
 	SOFT_BOUNCE = 64 * 1024, /* bytes copied between two looks at the peer's state */
 };
 
 /* ---- ref.c: counts users, so that the end can wait for them ------------------------------------------------------ */
+
+struct soft_qp;
+struct soft_srq;
+struct soft_request;
+struct soft_outcome;
 
 struct soft_ref {
 	atomic_uint word;
@@ -43,8 +50,6 @@ void soft_ref_put(struct soft_ref *ref);
 void soft_ref_wait(struct soft_ref *ref);
 
 /* ---- timer.c ----------------------------------------------------------------------------------------------------- */
-
-struct soft_qp;
 
 struct soft_timer {
 	uint64_t deadline; /* CLOCK_MONOTONIC, ns */
@@ -70,6 +75,22 @@ void soft_timers_release(struct soft_timers *timers, struct soft_qp *qp);
 void soft_timer_arm(struct soft_timers *timers, struct soft_qp *qp, uint64_t ns);
 void soft_timer_disarm(struct soft_timers *timers, struct soft_qp *qp);
 
+/* ---- wake.c ------------------------------------------------------------------------------------------------------ */
+
+struct uvd_fabric;
+
+struct soft_waker {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool running, asked, stop;
+};
+
+void soft_waker_init(struct soft_waker *waker);
+void soft_waker_destroy(struct soft_waker *waker);
+/* soft_send_wake() for every QP, soon. */
+void soft_wake_all(struct uvd_fabric *fabric);
+
 /* ---- fabric.c ---------------------------------------------------------------------------------------------------- */
 
 struct soft_bucket {
@@ -77,12 +98,22 @@ struct soft_bucket {
 	struct soft_qp *first;
 };
 
+struct soft_group;
+
+struct soft_mcast_bucket {
+	pthread_rwlock_t lock;
+	struct soft_group *first;
+	uint64_t next_nr;
+};
+
 struct uvd_fabric {
 	struct uvd_log *log;
 	struct soft_timers timers;
+	struct soft_waker waker;
 	pthread_mutex_t qpn_lock; /* next_qpn */
 	uint32_t next_qpn;
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
+	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
 	/*
 	 * Atomics are atomic among each other: by offset in the page, which is the same however often and wherever
 	 * clients have mapped it.
@@ -95,10 +126,34 @@ int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
 void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
 /* With a reference, or NULL. */
 struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn);
+/* Are both up, and on the same network? */
+bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to);
 /* Does a packet with this address leave `from` and reach `to`? */
 bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
 		       const struct uvd_port_config *to);
 uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index);
+
+/* For each QP, with a reference, in no order. */
+void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp));
+
+/* ---- mcast.c ----------------------------------------------------------------------------------------------------- */
+
+enum { SOFT_MULTICAST_LID = 0xc000 }; /* from here on */
+
+void soft_mcast_init(struct uvd_fabric *fabric);
+void soft_mcast_destroy(struct uvd_fabric *fabric);
+int soft_attach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int soft_detach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* From all groups. */
+void soft_mcast_forget(struct soft_qp *qp);
+/* Is this the address of a group? */
+bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_attr *ah);
+/*
+ * Some of the QPs of the group that the address names, each with a reference. *last: 0, then what the call before has set.
+ * How many; less than max: there are no more.
+ */
+unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last,
+				struct soft_qp **qps, unsigned int max);
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
@@ -106,13 +161,15 @@ uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index);
 struct soft_mr_table {
 	pthread_rwlock_t lock;
 	struct soft_mr_slot *slots; /* [0] stays empty: key 0 is nobody's */
-	uint32_t room, free_first, free_last, count;
+	uint32_t room, free_first, free_last;
+	uint32_t num_mrs, num_mws;
+	uint64_t next_serial;
 };
 
 struct soft_device {
 	struct uvd_ibdev *ibdev;
 	struct soft_mr_table mrs;
-	atomic_int num_pds, num_ahs, num_cqs, num_qps;
+	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups;
 };
 
 static inline struct soft_device *soft_device(struct uvd_ibdev *ibdev)
@@ -129,11 +186,27 @@ struct soft_mr {
 	struct uvd_mr mr;
 	struct soft_device *dev;
 	struct soft_ref ref;
+	unsigned int num_mws; /* bound to it; the table's lock */
 };
 
-/* A piece of registered memory, with a reference to its MR. */
+struct soft_mw {
+	struct uvd_mw mw;
+	struct soft_device *dev;
+	struct soft_ref ref;
+	uint32_t index;
+	uint64_t serial; /* so that a queued bind does not meet a later window in the same slot */
+	/* The table's lock: */
+	struct soft_mr *mr; /* NULL: not bound */
+	uint64_t start, length; /* what peers may name */
+	uint64_t mr_addr; /* where that begins in the MR */
+	unsigned int access;
+	uint32_t qpn; /* type 2: whose peers may use it */
+};
+
+/* A piece of registered memory, with references to its MR and to the window that it was reached by. */
 struct soft_seg {
 	struct soft_mr *mr;
+	struct soft_mw *mw; /* NULL: by the MR's own key */
 	uint64_t addr; /* in the client's address space */
 	uint32_t length;
 };
@@ -148,10 +221,25 @@ int soft_dereg_mr(struct uvd_mr *mr);
  */
 int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
 		 struct soft_seg *seg);
+/* The same for a key that qp's peer names, which may be a window's. */
+int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+		    struct soft_seg *seg);
 /* All of a list; entries of length 0 are passed over. How many segments, or -EINVAL and none is held. */
 int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access,
 		  struct soft_seg *segs);
 void soft_segs_put(struct soft_seg *segs, int n);
+
+/* ---- mw.c -------------------------------------------------------------------------------------------------------- */
+
+int soft_alloc_mw(struct uvd_mw *mw);
+int soft_dealloc_mw(struct uvd_mw *mw);
+/* Requests that stay at home: binds and local invalidations. */
+struct soft_outcome soft_local_send(struct soft_request *req);
+/* A window of type 2, bound on this QP, loses its meaning. -EINVAL: the key is none. */
+int soft_invalidate(struct soft_qp *qp, uint32_t key);
+/* With the table's lock held: does this window give the QP's peer these rights there? */
+bool soft_window_allows(const struct soft_mw *mw, const struct soft_qp *qp, uint32_t key, uint64_t addr,
+			uint32_t length, unsigned int access);
 
 /* ---- copy.c ------------------------------------------------------------------------------------------------------ */
 
@@ -168,6 +256,9 @@ enum soft_copy_error { SOFT_COPY_OK, SOFT_COPY_SRC, SOFT_COPY_DST, SOFT_COPY_CUT
 /* Copies length bytes, in ascending order. Stops (CUT) when one of the QPs is reset, destroyed or in error. */
 enum soft_copy_error soft_copy(struct soft_span dst, struct soft_span src, uint64_t length, struct soft_qp *qp,
 			       struct soft_qp *peer);
+/* As uvd_mm_read() and uvd_mm_write(); memory that is registered on demand is asked what it allows now. */
+int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len);
+int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size_t len);
 /* All bytes of the segments, which fit in dst. 0, or -1: the client has no such memory any more. */
 int soft_gather(uint8_t *dst, const struct soft_seg *segs, int num_segs);
 
@@ -187,6 +278,7 @@ struct soft_due {
 		enum ibv_event_type type;
 	} events[8];
 	unsigned int num_events;
+	struct soft_srq *limit_reached;
 };
 
 int soft_create_cq(struct uvd_cq *cq);
@@ -196,20 +288,34 @@ int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
 int soft_resize_cq(struct uvd_cq *cq, int cqe);
 void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);
 void soft_due_event(struct soft_due *due, struct soft_qp *qp, enum ibv_event_type type);
+void soft_due_srq_limit(struct soft_due *due, struct soft_srq *srq);
 /* Calls the handlers and empties due. */
 void soft_due_run(struct soft_due *due);
 
 /* ---- wq.c: rings of work requests, allocated when the queue is made ---------------------------------------------- */
 
+/* What is looked up when the bind is carried out: objects may be gone by then. */
+struct soft_bind {
+	uint64_t mw_serial, addr, length;
+	uint32_t mw_index, mr_key;
+	unsigned int access;
+};
+
 struct soft_send_wqe {
 	uint64_t wr_id, remote_addr, compare_add, swap;
 	uint32_t length, rkey, remote_qpn, remote_qkey;
-	__be32 imm_data;
+	union {
+		__be32 imm_data;
+		uint32_t invalidate_rkey;
+	};
 	enum ibv_wr_opcode opcode;
 	unsigned int send_flags;
 	int num_sge;
 	bool is_inline;
-	struct ibv_ah_attr ah;
+	union {
+		struct ibv_ah_attr ah;
+		struct soft_bind bind;
+	};
 	union {
 		struct ibv_sge sge[0];
 		uint8_t data[0];
@@ -239,8 +345,42 @@ void *soft_ring_next(struct soft_ring *ring);
 void soft_ring_push(struct soft_ring *ring);
 void soft_ring_clear(struct soft_ring *ring);
 
+/* Checks a receive and puts it into the ring. */
+int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_recv_wr *wr);
+static inline bool soft_is_local(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
+}
+
 int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
 int soft_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+
+/* ---- srq.c ------------------------------------------------------------------------------------------------------- */
+
+struct soft_srq {
+	struct uvd_srq srq;
+	struct soft_device *dev;
+	pthread_mutex_t lock;
+	struct soft_ring rq;
+	uint32_t max_sge, limit;
+	struct soft_qp *first_waiter, *last_waiter; /* RC QPs that have told their peers to wait for a receive */
+};
+
+static inline struct soft_srq *soft_srq(struct uvd_srq *srq)
+{
+	return (struct soft_srq *)srq;
+}
+
+int soft_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr);
+int soft_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int soft_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
+int soft_destroy_srq(struct uvd_srq *srq);
+int soft_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+/* Of a QP that has an SRQ, with its lock held. Without a receive, its peer is kicked when one comes. */
+bool soft_srq_ready(struct soft_qp *qp);
+bool soft_srq_take(struct soft_qp *qp, struct soft_due *due);
+/* The QP waits no more. */
+void soft_srq_forget(struct soft_qp *qp);
 
 /* ---- qp.c -------------------------------------------------------------------------------------------------------- */
 
@@ -278,7 +418,12 @@ struct soft_qp {
 	struct soft_seg *r_segs; /* r_busy's */
 	bool r_busy, r_taken;
 	bool r_nak; /* the peer was told to wait for a receive: kick it when one is posted */
+	bool r_established, r_last_wqe; /* the events that a QP has once each */
 	uint32_t r_psn;
+
+	struct soft_qp *srq_prev, *srq_next; /* among the SRQ's waiters; the SRQ's lock */
+	bool srq_waits;
+	atomic_uint num_mcast; /* groups that it is attached to */
 };
 
 static inline struct soft_qp *soft_qp(struct uvd_qp *qp)
@@ -329,7 +474,7 @@ struct soft_request {
 	struct ibv_ah_attr ah;
 	uint32_t dest_qpn, qkey, psn, packets;
 	uint16_t pkey;
-	uint8_t max_rd_atomic;
+	bool is_multicast;
 };
 
 /* The requests that were just posted. No lock is held. */
@@ -340,6 +485,8 @@ void soft_kick_peer(struct soft_qp *qp);
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr);
 /* With the lock held. */
 void soft_send_flush(struct soft_qp *qp, struct soft_due *due);
+/* Tries again, if it waits for an answer from a peer that could give one now. No lock is held. */
+void soft_send_wake(struct soft_qp *qp);
 /* With the lock held: forgets that the oldest request waits for something. */
 void soft_send_unwait(struct soft_qp *qp);
 
@@ -349,8 +496,19 @@ void soft_send_unwait(struct soft_qp *qp);
 void soft_recv_claim(struct soft_qp *qp);
 /* With the lock held and r_busy: flushes if the QP is in error by now, and gives r_busy back. */
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
+/* Whose keys the receives of this QP use. */
+static inline struct uvd_pd *soft_recv_pd(struct soft_qp *qp)
+{
+	return qp->qp.srq ? qp->qp.srq->pd : qp->qp.pd;
+}
+
 /* With the lock held and r_busy: the oldest receive becomes r_wqe. False: there is none. */
-bool soft_recv_take(struct soft_qp *qp);
+bool soft_recv_take(struct soft_qp *qp, struct soft_due *due);
+/* With the lock held: would soft_recv_take() find one? If not, the peer is kicked when one comes. */
+bool soft_recv_ready(struct soft_qp *qp);
+void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe);
+/* With the lock held: a peer's message is here, so it must be ready. */
+void soft_recv_established(struct soft_qp *qp, struct soft_due *due);
 /* With the lock held and r_busy: r_wqe is complete. */
 void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due);
 /* With the lock held. */

@@ -75,6 +75,9 @@ static const struct {
 	[IBV_WR_RDMA_READ] = { RC, .reads = true },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { RC, .reads = true, .atomic = true },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RC, .reads = true, .atomic = true },
+	[IBV_WR_LOCAL_INV] = { RC | UC },
+	[IBV_WR_BIND_MW] = { RC | UC },
+	[IBV_WR_SEND_WITH_INV] = { RC },
 };
 
 static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
@@ -86,6 +89,10 @@ static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 		return -EINVAL;
 	if (operations[wr->opcode].atomic &&
 	    (wr->num_sge < 1 || wr->sg_list[0].length < sizeof(uint64_t) || wr->sg_list[0].addr % sizeof(uint64_t)))
+		return -EINVAL;
+	if (soft_is_local(wr->opcode) && (wr->num_sge || wr->inline_data))
+		return -EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW && !wr->bind.mw)
 		return -EINVAL;
 	if (qp->qp.qp_type == IBV_QPT_UD && (!wr->ah || wr->ah->pd != qp->qp.pd))
 		return -EINVAL;
@@ -114,6 +121,20 @@ static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32
 		return -EINVAL;
 	*length = sum;
 	return 0;
+}
+
+static struct soft_bind bind_of(const struct uvd_send_wr *wr)
+{
+	const struct soft_mw *mw = (const struct soft_mw *)wr->bind.mw;
+
+	return (struct soft_bind){
+		.mw_serial = mw->serial,
+		.mw_index = mw->index,
+		.mr_key = wr->bind.mr ? wr->bind.mr->lkey : 0,
+		.addr = wr->bind.addr,
+		.length = wr->bind.length,
+		.access = wr->bind.access,
+	};
 }
 
 static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
@@ -151,6 +172,8 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 		copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
 		wqe->num_sge = wr->num_sge;
 	}
+	if (wr->opcode == IBV_WR_BIND_MW)
+		wqe->bind = bind_of(wr);
 	if (qp->qp.qp_type == IBV_QPT_UD) {
 		wqe->ah = wr->ah->attr;
 		wqe->remote_qpn = wr->remote_qpn;
@@ -186,19 +209,19 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 
 /* ---- receive queue ----------------------------------------------------------------------------------------------- */
 
-static int queue_recv(struct soft_qp *qp, const struct uvd_recv_wr *wr)
+int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_recv_wr *wr)
 {
 	struct soft_recv_wqe *wqe;
 
-	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > qp->cap.max_recv_sge)
+	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > max_sge)
 		return -EINVAL;
-	wqe = soft_ring_next(&qp->rq);
+	wqe = soft_ring_next(ring);
 	if (!wqe)
 		return -ENOMEM;
 	wqe->wr_id = wr->wr_id;
 	wqe->num_sge = wr->num_sge;
 	copy_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	soft_ring_push(&qp->rq);
+	soft_ring_push(ring);
 	return 0;
 }
 
@@ -213,7 +236,7 @@ int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const stru
 	if (qp->state == IBV_QPS_RESET || base->srq)
 		err = -EINVAL;
 	for (; !err && wr; wr = wr->next) {
-		err = queue_recv(qp, wr);
+		err = soft_queue_recv(&qp->rq, qp->cap.max_recv_sge, wr);
 		if (err)
 			break;
 		kick = qp->r_nak;

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Shared receive queues. The errors are those of the kernel's rdmavt. */
+#include <errno.h>
+#include <string.h>
+#include "backends/soft/soft.h"
+
+static size_t entry_size(const struct soft_srq *srq)
+{
+	return sizeof(struct soft_recv_wqe) + srq->max_sge * sizeof(struct ibv_sge);
+}
+
+int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
+{
+	struct soft_device *dev = soft_device(base->pd->context->dev);
+	const struct uvd_limits *limits = &dev->ibdev->config.limits;
+	const struct ibv_srq_attr *attr = &init->attr;
+	struct soft_srq *srq = soft_srq(base);
+	int err;
+
+	if (!attr->max_sge || attr->max_sge > (uint32_t)limits->max_srq_sge || !attr->max_wr ||
+	    attr->max_wr > (uint32_t)limits->max_srq_wr)
+		return -EINVAL;
+	err = soft_count(&dev->num_srqs, limits->max_srq);
+	if (err)
+		return err;
+	srq->dev = dev;
+	srq->max_sge = attr->max_sge;
+	srq->limit = attr->srq_limit;
+	err = soft_ring_init(&srq->rq, attr->max_wr, entry_size(srq));
+	if (err) {
+		dev->num_srqs--;
+		return err;
+	}
+	pthread_mutex_init(&srq->lock, NULL);
+	return 0;
+}
+
+int soft_destroy_srq(struct uvd_srq *base)
+{
+	struct soft_srq *srq = soft_srq(base);
+
+	pthread_mutex_destroy(&srq->lock);
+	soft_ring_destroy(&srq->rq);
+	srq->dev->num_srqs--;
+	return 0;
+}
+
+/* With the lock held. The receives that are queued move into the new ring, which takes the old one's place. */
+static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
+{
+	struct soft_ring old = srq->rq;
+	void *wqe;
+
+	if (old.count > ring->size)
+		return -EINVAL;
+	for (; (wqe = soft_ring_peek(&old)); soft_ring_pop(&old)) {
+		memcpy(soft_ring_next(ring), wqe, ring->entry_size);
+		soft_ring_push(ring);
+	}
+	old = srq->rq;
+	srq->rq = *ring;
+	*ring = old;
+	return 0;
+}
+
+static int resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	struct soft_ring ring = { 0 };
+	uint32_t limit;
+	int err;
+
+	if (attr->max_wr > (uint32_t)srq->dev->ibdev->config.limits.max_srq_wr)
+		return -EINVAL;
+	err = soft_ring_init(&ring, attr->max_wr, entry_size(srq));
+	if (err)
+		return err;
+	pthread_mutex_lock(&srq->lock);
+	limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+	err = limit > attr->max_wr ? -EINVAL : replace_ring(srq, &ring);
+	if (!err)
+		srq->limit = limit;
+	pthread_mutex_unlock(&srq->lock);
+	/* The old one, or the new one if it was not taken. */
+	soft_ring_destroy(&ring);
+	return err;
+}
+
+int soft_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int mask)
+{
+	struct soft_srq *srq = soft_srq(base);
+	int err = 0;
+
+	if (mask & IBV_SRQ_MAX_WR)
+		return resize(srq, attr, mask);
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	pthread_mutex_lock(&srq->lock);
+	if (attr->srq_limit > srq->rq.size)
+		err = -EINVAL;
+	else
+		srq->limit = attr->srq_limit;
+	pthread_mutex_unlock(&srq->lock);
+	return err;
+}
+
+int soft_query_srq(struct uvd_srq *base, struct ibv_srq_attr *attr)
+{
+	struct soft_srq *srq = soft_srq(base);
+
+	pthread_mutex_lock(&srq->lock);
+	attr->max_wr = srq->rq.size;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = srq->limit;
+	pthread_mutex_unlock(&srq->lock);
+	return 0;
+}
+
+/* ---- QPs that found it empty ------------------------------------------------------------------------------------- */
+
+static void unlink_waiter(struct soft_srq *srq, struct soft_qp *qp)
+{
+	if (qp->srq_prev)
+		qp->srq_prev->srq_next = qp->srq_next;
+	else
+		srq->first_waiter = qp->srq_next;
+	if (qp->srq_next)
+		qp->srq_next->srq_prev = qp->srq_prev;
+	else
+		srq->last_waiter = qp->srq_prev;
+	qp->srq_prev = qp->srq_next = NULL;
+	qp->srq_waits = false;
+}
+
+static void link_waiter(struct soft_srq *srq, struct soft_qp *qp)
+{
+	if (qp->srq_waits)
+		return;
+	qp->srq_waits = true;
+	qp->srq_prev = srq->last_waiter;
+	if (srq->last_waiter)
+		srq->last_waiter->srq_next = qp;
+	else
+		srq->first_waiter = qp;
+	srq->last_waiter = qp;
+}
+
+void soft_srq_forget(struct soft_qp *qp)
+{
+	struct soft_srq *srq = soft_srq(qp->qp.srq);
+
+	if (!srq)
+		return;
+	pthread_mutex_lock(&srq->lock);
+	if (qp->srq_waits)
+		unlink_waiter(srq, qp);
+	pthread_mutex_unlock(&srq->lock);
+}
+
+/* With a reference: who has waited longest, if there is a receive for it. */
+static struct soft_qp *next_waiter(struct soft_srq *srq)
+{
+	struct soft_qp *qp = NULL;
+
+	pthread_mutex_lock(&srq->lock);
+	if (srq->rq.count && srq->first_waiter) {
+		qp = srq->first_waiter;
+		unlink_waiter(srq, qp);
+		/* Not destroyed yet: soft_srq_forget() comes before the end of its references. */
+		soft_ref_get(&qp->ref);
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return qp;
+}
+
+/* ---- receives ---------------------------------------------------------------------------------------------------- */
+
+int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	struct soft_srq *srq = soft_srq(base);
+	struct soft_qp *qp;
+	int err = 0;
+
+	pthread_mutex_lock(&srq->lock);
+	for (; wr; wr = wr->next) {
+		err = soft_queue_recv(&srq->rq, srq->max_sge, wr);
+		if (err) {
+			*bad = wr;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&srq->lock);
+	while ((qp = next_waiter(srq))) {
+		soft_kick_peer(qp);
+		soft_ref_put(&qp->ref);
+	}
+	return err;
+}
+
+bool soft_srq_ready(struct soft_qp *qp)
+{
+	struct soft_srq *srq = soft_srq(qp->qp.srq);
+	bool ready;
+
+	pthread_mutex_lock(&srq->lock);
+	ready = srq->rq.count;
+	if (!ready)
+		link_waiter(srq, qp);
+	pthread_mutex_unlock(&srq->lock);
+	return ready;
+}
+
+bool soft_srq_take(struct soft_qp *qp, struct soft_due *due)
+{
+	struct soft_srq *srq = soft_srq(qp->qp.srq);
+	struct soft_recv_wqe *wqe;
+
+	pthread_mutex_lock(&srq->lock);
+	wqe = soft_ring_peek(&srq->rq);
+	if (!wqe) {
+		/* Only a reliable sender comes again. */
+		if (qp->qp.qp_type == IBV_QPT_RC)
+			link_waiter(srq, qp);
+	} else {
+		soft_recv_copy(qp, wqe);
+		soft_ring_pop(&srq->rq);
+		if (srq->rq.count < srq->limit) {
+			/* Once: it has to be set again (IBTA 10.2.9.2). */
+			srq->limit = 0;
+			soft_due_srq_limit(due, srq);
+		}
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return wqe;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The control command that takes a port down and up. */
+#include "control.h"
+#include "objects/file.h"
+#include "sysfs/sysfs.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_called(const struct uvd_device_config *config, const char *name)
+{
+	char node[32];
+
+	snprintf(node, sizeof(node), "uverbs%d", config->number);
+	return !strcmp(name, config->ibdev) || !strcmp(name, node);
+}
+
+/* What the command asks for; false: it makes no sense. */
+static bool parse(const char *command, char name[IBV_SYSFS_NAME_MAX], unsigned int *port, bool *up)
+{
+	char state[8], more;
+
+	_Static_assert(IBV_SYSFS_NAME_MAX == 64, "the width below");
+	if (sscanf(command, "port %63s %u %7s %c", name, port, state, &more) != 3)
+		return false;
+	*up = !strcmp(state, "up");
+	return *up || !strcmp(state, "down");
+}
+
+static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up, const char *sysfs)
+{
+	const char *state = up ? "up" : "down";
+	int ret;
+
+	if (port < 1 || port > dev->config.num_ports)
+		return json_pack("{s:s}", "error", "the device has no such port");
+	/* Whoever sees the event may read the tree at once. */
+	ret = uvd_sysfs_set_port(sysfs, &dev->config, port, up);
+	if (ret)
+		return json_pack("{s:s++}", "error", "cannot change the published tree", ": ", strerror(-ret));
+	ret = uvd_device_set_port(dev, port, up);
+	return json_pack("{s:s, s:i, s:s, s:b}", "device", dev->config.ibdev, "port", (int)port, "state", state,
+			 "changed", ret == 0);
+}
+
+json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
+			 void *arg, const char *sysfs)
+{
+	char name[IBV_SYSFS_NAME_MAX];
+	struct uvd_device *d;
+	unsigned int port;
+	bool up;
+
+	if (strncmp(command, "port", 4) || (command[4] && command[4] != ' '))
+		return NULL;
+	if (!parse(command, name, &port, &up))
+		return json_pack("{s:s}", "error", "usage: port DEVICE PORT up|down");
+	if (!may_change)
+		return json_pack("{s:s}", "error", "only root and the user that serves the device may do that");
+	for (unsigned int i = 0; (d = dev(arg, i)); i++)
+		if (is_called(&d->config, name))
+			return set_port(d, port, up, sysfs);
+	return json_pack("{s:s}", "error", "there is no such device");
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Multicast groups of a QP: ATTACH_MCAST and DETACH_MCAST. Their rows are in qp.c. */
+#include "objects/common.h"
+
+struct uvd_mcast {
+	struct uvd_mcast *next;
+	union ibv_gid gid;
+	uint16_t lid;
+};
+
+enum { LID_MULTICAST_BASE = 0xc000, LID_PERMISSIVE = 0xffff };
+
+/* Where a QP that is bound to a port may be, else where any port is, groups need no LID on Ethernet. */
+static bool on_ethernet(const struct uvd_device *dev, struct uvd_qp *qp)
+{
+	struct uvd_qp_init_attr init = {};
+	struct ibv_qp_attr attr = {};
+	bool bound = dev->ib.ops->query_qp && !dev->ib.ops->query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT, &init) &&
+		     attr.qp_state >= IBV_QPS_INIT && uvd_port_valid(dev, attr.port_num);
+
+	if (bound)
+		return !uvd_port_is_ib(dev, attr.port_num);
+	for (unsigned int port = 1; port <= dev->config.num_ports; port++)
+		if (!uvd_port_is_ib(dev, port))
+			return true;
+	return false;
+}
+
+static bool valid(const struct uvd_device *dev, struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	if (gid->raw[0] != 0xff || qp->qp_type != IBV_QPT_UD)
+		return false;
+	return (lid >= LID_MULTICAST_BASE && lid != LID_PERMISSIVE) || on_ethernet(dev, qp);
+}
+
+/* Where the pointer to the entry is; to the last NULL if there is none. file->mcast_lock is held. */
+static struct uvd_mcast **find(struct uvd_uobject *uobj, const uint8_t *gid, uint16_t lid)
+{
+	struct uvd_mcast **p = &uobj->mcast;
+
+	while (*p && ((*p)->lid != lid || memcmp((*p)->gid.raw, gid, sizeof((*p)->gid.raw))))
+		p = &(*p)->next;
+	return p;
+}
+
+/* Invalid is told only after the same group was not found (qp-15). */
+static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const struct ib_uverbs_attach_mcast *cmd)
+{
+	struct uvd_mcast **p = find(uobj, cmd->gid, cmd->mlid), *entry;
+	struct uvd_qp *qp = uobj->object;
+	int ret;
+
+	if (*p)
+		return 0;
+	entry = uvd_zalloc(sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	memcpy(entry->gid.raw, cmd->gid, sizeof(entry->gid.raw));
+	entry->lid = cmd->mlid;
+	ret = valid(req->dev, qp, &entry->gid, entry->lid) ? uvd_ops(req)->attach_mcast(qp, &entry->gid, entry->lid)
+							   : uvd_bad(req, -EINVAL, "mlid", cmd->mlid);
+	if (ret) {
+		free(entry);
+		return ret;
+	}
+	atomic_fetch_add(&qp->usecnt, 1);
+	*p = entry;
+	return 0;
+}
+
+/*
+ * The entry is forgotten whatever the backend says: then the QP stays in use until it is closed. Unlike the kernel we do
+ * not ask again if it is valid, which a QP that was bound to a port meanwhile might deny.
+ */
+static int detach_entry(const struct uvd_device *dev, struct uvd_qp *qp, struct uvd_mcast **p)
+{
+	struct uvd_mcast *entry = *p;
+	int ret = dev->ib.ops->detach_mcast(qp, &entry->gid, entry->lid);
+
+	*p = entry->next;
+	if (!ret)
+		atomic_fetch_sub(&qp->usecnt, 1);
+	free(entry);
+	return ret;
+}
+
+void uvd_qp_detach_all(struct uvd_uobject *uobj)
+{
+	while (uobj->mcast)
+		detach_entry(uobj->file->dev, uobj->object, &uobj->mcast);
+}
+
+static int attach_mcast(struct uvd_req *req)
+{
+	struct ib_uverbs_attach_mcast cmd;
+	struct uvd_uobject *uobj;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&req->file->mcast_lock);
+	ret = attach_locked(req, uobj, &cmd);
+	pthread_mutex_unlock(&req->file->mcast_lock);
+	return ret;
+}
+
+static int detach_mcast(struct uvd_req *req)
+{
+	struct ib_uverbs_detach_mcast cmd;
+	struct uvd_uobject *uobj;
+	struct uvd_mcast **p;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
+	if (ret)
+		return ret;
+	pthread_mutex_lock(&req->file->mcast_lock);
+	p = find(uobj, cmd.gid, cmd.mlid);
+	ret = *p ? detach_entry(req->dev, uobj->object, p) : uvd_bad(req, -EINVAL, "mlid", cmd.mlid);
+	pthread_mutex_unlock(&req->file->mcast_lock);
+	return ret;
+}
+
+const uvd_step uvd_attach_mcast_steps[] = { attach_mcast, NULL };
+const uvd_step uvd_detach_mcast_steps[] = { detach_mcast, NULL };

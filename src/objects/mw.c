@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Memory windows. Binding one is a work request. */
+#include "objects/common.h"
+
+struct mw_args {
+	struct uvd_uobject *uobj;
+	struct uvd_pd *pd;
+	uint32_t pd_handle;
+	uint8_t type;
+};
+
+static int decode_alloc(struct uvd_req *req)
+{
+	struct mw_args *args = uvd_args(req, struct mw_args);
+	struct ib_uverbs_alloc_mw cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->pd_handle = cmd.pd_handle;
+	args->type = cmd.mw_type;
+	return 0;
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_MW, &uvd_args(req, struct mw_args)->uobj);
+}
+
+static int find_pd(struct uvd_req *req)
+{
+	struct mw_args *args = uvd_args(req, struct mw_args);
+
+	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
+}
+
+static int check_type(struct uvd_req *req)
+{
+	uint8_t type = uvd_args(req, struct mw_args)->type;
+
+	return type == IBV_MW_TYPE_1 || type == IBV_MW_TYPE_2 ? 0 : uvd_bad(req, -EINVAL, "mw_type", type);
+}
+
+static int alloc_mw(struct uvd_req *req)
+{
+	struct mw_args *args = uvd_args(req, struct mw_args);
+	struct uvd_mw *mw = uvd_zalloc(uvd_ops(req)->size_mw);
+	int ret;
+
+	if (!mw)
+		return -ENOMEM;
+	mw->pd = args->pd;
+	mw->type = args->type;
+	ret = uvd_ops(req)->alloc_mw(mw);
+	if (ret) {
+		free(mw);
+		return ret;
+	}
+	atomic_fetch_add(&mw->pd->usecnt, 1);
+	args->uobj->object = mw;
+	uvd_req_made(req, args->uobj);
+	return 0;
+}
+
+static int answer_alloc(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_args(req, struct mw_args)->uobj;
+	struct ib_uverbs_alloc_mw_resp resp = {
+		.mw_handle = uobj->id,
+		.rkey = ((struct uvd_mw *)uobj->object)->rkey,
+	};
+
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int dealloc_mw(struct uvd_req *req)
+{
+	struct ib_uverbs_dealloc_mw cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MW, cmd.mw_handle, NULL);
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_mw *mw = uobj->object;
+	int ret = uobj->file->dev->ib.ops->dealloc_mw(mw);
+
+	if (ret)
+		return ret;
+	atomic_fetch_sub(&mw->pd->usecnt, 1);
+	free(mw);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const uvd_step alloc_steps[] = { decode_alloc, new_handle, find_pd, check_type, alloc_mw, answer_alloc, NULL };
+static const uvd_step dealloc_steps[] = { dealloc_mw, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_ALLOC_MW, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_alloc_mw),
+		  sizeof(struct ib_uverbs_alloc_mw_resp), alloc_steps, UVD_OP(alloc_mw)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DEALLOC_MW, 0, sizeof(struct ib_uverbs_dealloc_mw), 0, dealloc_steps,
+		  UVD_OP(dealloc_mw)),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_OBJECT_MW, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_MW_DESTROY, destroy_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_mw = {
+	.name = "UVERBS_OBJECT_MW",
+	.id = UVERBS_OBJECT_MW,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(dealloc_mw) },
+};

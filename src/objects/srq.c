@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Shared receive queues. POST_SRQ_RECV is in post.c. */
+#include "objects/common.h"
+
+struct srq_args {
+	struct uvd_uobject *uobj;
+	struct uvd_pd *pd;
+	struct ibv_srq_init_attr init;
+	uint64_t user_handle;
+	uint32_t type; /* enum ib_uverbs_srq_type */
+	uint32_t pd_handle, cq_handle, xrcd_handle;
+};
+
+/* ---- decoding ---------------------------------------------------------------------------------------------------- */
+
+static int decode_create(struct uvd_req *req)
+{
+	struct srq_args *args = uvd_args(req, struct srq_args);
+	struct ib_uverbs_create_srq cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->user_handle = cmd.user_handle;
+	args->type = IB_UVERBS_SRQT_BASIC;
+	args->pd_handle = cmd.pd_handle;
+	args->init.attr = (struct ibv_srq_attr){ cmd.max_wr, cmd.max_sge, cmd.srq_limit };
+	return 0;
+}
+
+static int decode_create_xsrq(struct uvd_req *req)
+{
+	struct srq_args *args = uvd_args(req, struct srq_args);
+	struct ib_uverbs_create_xsrq cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->user_handle = cmd.user_handle;
+	args->type = cmd.srq_type;
+	args->pd_handle = cmd.pd_handle;
+	args->cq_handle = cmd.cq_handle;
+	args->xrcd_handle = cmd.xrcd_handle;
+	args->init.attr = (struct ibv_srq_attr){ cmd.max_wr, cmd.max_sge, cmd.srq_limit };
+	return 0;
+}
+
+static int decode_create_ioctl(struct uvd_req *req)
+{
+	struct srq_args *args = uvd_args(req, struct srq_args);
+	struct ibv_srq_attr *attr = &args->init.attr;
+	uint64_t type;
+	int ret;
+
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &attr->max_sge, sizeof(attr->max_sge));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &attr->max_wr, sizeof(attr->max_wr));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_LIMIT, &attr->srq_limit, sizeof(attr->srq_limit));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &args->user_handle,
+					 sizeof(args->user_handle));
+	if (!ret)
+		ret = uvd_attr_const(req, UVERBS_ATTR_CREATE_SRQ_TYPE, UINT32_MAX, &type);
+	if (ret)
+		return ret;
+	args->type = type;
+	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_HANDLE);
+	args->pd = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE)->object;
+	return 0;
+}
+
+/* ---- checks and look-ups ----------------------------------------------------------------------------------------- */
+
+static bool has_cq(uint32_t type)
+{
+	return type == IB_UVERBS_SRQT_XRC || type == IB_UVERBS_SRQT_TM;
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_SRQ, &uvd_args(req, struct srq_args)->uobj);
+}
+
+/* What the other types refer to. An unknown type is left to the backend, as by the kernel (srq-01). */
+static int find_objects(struct uvd_req *req)
+{
+	struct srq_args *args = uvd_args(req, struct srq_args);
+	void *object;
+	int ret = 0;
+
+	if (args->type == IB_UVERBS_SRQT_XRC && uvd_req_object(req, UVERBS_OBJECT_XRCD, args->xrcd_handle, &object))
+		return uvd_bad(req, -EINVAL, "xrcd_handle", args->xrcd_handle);
+	if (has_cq(args->type))
+		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->cq_handle, &object);
+	return ret ? ret : uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
+}
+
+static int check_type_ioctl(struct uvd_req *req)
+{
+	uint32_t type = uvd_args(req, struct srq_args)->type, tags;
+
+	if (has_cq(type) && !uvd_attr_get(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE))
+		return -ENOENT;
+	switch (type) {
+	case IB_UVERBS_SRQT_BASIC:
+		return 0;
+	case IB_UVERBS_SRQT_XRC:
+		return uvd_attr_get(req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE) ? 0 : -ENOENT;
+	case IB_UVERBS_SRQT_TM:
+		return uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, &tags, sizeof(tags));
+	default:
+		return uvd_bad(req, -EINVAL, "srq_type", type);
+	}
+}
+
+/* ---- the operations ---------------------------------------------------------------------------------------------- */
+
+static void event_handler(struct uvd_srq *srq, enum ibv_event_type type)
+{
+	uvd_object_event(srq->owner, type);
+}
+
+static int create_srq(struct uvd_req *req)
+{
+	struct srq_args *args = uvd_args(req, struct srq_args);
+	struct uvd_uobject *uobj = args->uobj;
+	struct uvd_srq *srq;
+	int ret;
+
+	/* XRC and tag matching are no backend's. */
+	if (args->type != IB_UVERBS_SRQT_BASIC)
+		return uvd_bad(req, -EOPNOTSUPP, "srq_type", args->type);
+	srq = uvd_zalloc(uvd_ops(req)->size_srq);
+	if (!srq)
+		return -ENOMEM;
+	/* All that an event needs must be there before the backend knows of the SRQ. */
+	uobj->user_handle = args->user_handle;
+	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_SRQ_EVENT_FD);
+	srq->pd = args->pd;
+	srq->attr = args->init.attr;
+	srq->event_handler = event_handler;
+	srq->owner = uobj;
+	ret = uvd_ops(req)->create_srq(srq, &args->init);
+	if (ret) {
+		free(srq);
+		return uvd_bad(req, ret, "max_wr", args->init.attr.max_wr);
+	}
+	atomic_fetch_add(&srq->pd->usecnt, 1);
+	uobj->object = srq;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int answer_create(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_args(req, struct srq_args)->uobj;
+	const struct uvd_srq *srq = uobj->object;
+	struct ib_uverbs_create_srq_resp resp = {
+		.srq_handle = uobj->id,
+		.max_wr = srq->attr.max_wr,
+		.max_sge = srq->attr.max_sge,
+	};
+
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int answer_create_ioctl(struct uvd_req *req)
+{
+	const struct uvd_srq *srq = uvd_args(req, struct srq_args)->uobj->object;
+	int ret =
+		uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &srq->attr.max_wr, sizeof(srq->attr.max_wr));
+
+	return ret ? ret
+		   : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->attr.max_sge,
+				      sizeof(srq->attr.max_sge));
+}
+
+static int modify_srq(struct uvd_req *req)
+{
+	struct ib_uverbs_modify_srq cmd;
+	struct ibv_srq_attr attr = {};
+	struct uvd_srq *srq;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &srq);
+	if (ret)
+		return ret;
+	attr.max_wr = cmd.max_wr;
+	attr.srq_limit = cmd.srq_limit;
+	ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask);
+	return ret ? uvd_bad(req, ret, "attr_mask", cmd.attr_mask) : 0;
+}
+
+static int query_srq(struct uvd_req *req)
+{
+	struct ib_uverbs_query_srq_resp resp = {};
+	struct ib_uverbs_query_srq cmd;
+	struct ibv_srq_attr attr = {};
+	struct uvd_srq *srq;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &srq);
+	if (!ret)
+		ret = uvd_ops(req)->query_srq(srq, &attr);
+	if (ret)
+		return ret;
+	resp.max_wr = attr.max_wr;
+	resp.max_sge = attr.max_sge;
+	resp.srq_limit = attr.srq_limit;
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+/* ---- destruction ------------------------------------------------------------------------------------------------- */
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_srq *srq = uobj->object;
+	int ret;
+
+	if (atomic_load(&srq->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_srq(srq);
+	if (ret)
+		return ret;
+	atomic_fetch_sub(&srq->pd->usecnt, 1);
+	free(srq);
+	uobj->object = NULL;
+	uvd_uobject_release_events(uobj);
+	return 0;
+}
+
+static int destroy_write(struct uvd_req *req)
+{
+	struct ib_uverbs_destroy_srq_resp resp = {};
+	struct ib_uverbs_destroy_srq cmd;
+	struct uvd_uobject *uobj;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (!ret)
+		ret = uvd_req_destroy(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &uobj);
+	if (ret)
+		return ret;
+	resp.events_reported = atomic_load(&uobj->async_events);
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int answer_destroy_ioctl(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_SRQ_HANDLE);
+	struct ib_uverbs_destroy_srq_resp resp = { .events_reported = atomic_load(&uobj->async_events) };
+
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_SRQ_RESP, &resp, sizeof(resp));
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const uvd_step create_steps[] = { decode_create, new_handle, find_objects, create_srq, answer_create, NULL };
+static const uvd_step create_xsrq_steps[] = { decode_create_xsrq, new_handle,	 find_objects,
+					      create_srq,	  answer_create, NULL };
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_type_ioctl, create_srq, answer_create_ioctl,
+					       NULL };
+static const uvd_step modify_steps[] = { modify_srq, NULL };
+static const uvd_step query_steps[] = { query_srq, NULL };
+static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_SRQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_srq),
+		  sizeof(struct ib_uverbs_create_srq_resp), create_steps, UVD_OP(create_srq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_XSRQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_xsrq),
+		  sizeof(struct ib_uverbs_create_srq_resp), create_xsrq_steps, UVD_OP(create_srq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_MODIFY_SRQ, UVD_WRITE_UDATA, sizeof(struct ib_uverbs_modify_srq), 0, modify_steps,
+		  UVD_OP(modify_srq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_QUERY_SRQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_query_srq),
+		  sizeof(struct ib_uverbs_query_srq_resp), query_steps, UVD_OP(query_srq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_DESTROY_SRQ, UVD_WRITE_RESP, sizeof(struct ib_uverbs_destroy_srq),
+		  sizeof(struct ib_uverbs_destroy_srq_resp), destroy_write_steps, UVD_OP(destroy_srq)),
+	UVD_WRITE(IB_USER_VERBS_CMD_POST_SRQ_RECV, UVD_WRITE_RESP, sizeof(struct ib_uverbs_post_srq_recv),
+		  sizeof(struct ib_uverbs_post_srq_recv_resp), uvd_post_srq_recv_steps, UVD_OP(post_srq_recv)),
+};
+
+static const struct uvd_attr_row create_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_CREATE_SRQ_TYPE, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_LIMIT, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, sizeof(uint32_t), 0),
+	UVD_FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, sizeof(uint32_t), 0),
+	UVD_UHW(),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_SRQ_RESP, sizeof(struct ib_uverbs_destroy_srq_resp), UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_SRQ_CREATE, create_attrs, create_ioctl_steps),
+	UVD_METHOD(UVERBS_METHOD_SRQ_DESTROY, destroy_attrs, destroy_ioctl_steps),
+};
+
+const struct uvd_object_row uvd_object_srq = {
+	.name = "UVERBS_OBJECT_SRQ",
+	.id = UVERBS_OBJECT_SRQ,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(destroy_srq) },
+};

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Shared receive queues, memory windows, multicast groups, and resizing a CQ. */
+#include <infiniband/verbs.h>
+#include <unistd.h>
+#include "abi.h"
+
+/* By write(), by INVOKE_WRITE, by method: what these verbs can be asked by. */
+static const enum uv_front fronts[] = { UV_WRITE, UV_INVOKE, UV_METHOD };
+
+/* ---- SRQ --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_srq_create_query_destroy)
+{
+	struct ib_uverbs_query_srq_resp query = { .reserved = 7 };
+	int fd = open_context(NULL);
+	struct uv_srq_attr attr;
+	uint32_t pd, events = 9;
+	struct uv_srq srq;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	attr = uv_srq_attr(pd);
+	expect_ok(uv_create_srq(fd, fronts[_i], &attr, &srq));
+	ck_assert_uint_eq(srq.handle, 1);
+	ck_assert_uint_ge(srq.max_wr, attr.max_wr);
+	ck_assert_uint_ge(srq.max_sge, attr.max_sge);
+	expect_ok(uv_query_srq(fd, UV_WRITE, srq.handle, &query));
+	ck_assert_uint_ge(query.max_wr, attr.max_wr);
+	ck_assert_uint_eq(query.srq_limit, 0);
+	ck_assert_uint_eq(query.reserved, 0);
+	expect(uv_dealloc_pd(fd, UV_WRITE, pd), EBUSY);
+	expect_ok(uv_destroy_srq(fd, fronts[_i], srq.handle, &events));
+	ck_assert_uint_eq(events, 0);
+	expect(uv_destroy_srq(fd, fronts[_i], srq.handle, NULL), ENOENT);
+	expect_ok(uv_dealloc_pd(fd, UV_WRITE, pd));
+}
+END_TEST
+
+START_TEST(test_srq_sizes_beyond_the_limits_are_einval)
+{
+	struct ib_uverbs_query_device_resp dev = {};
+	int fd = open_context(NULL);
+	struct uv_srq_attr attr;
+	struct uv_srq srq;
+	uint32_t pd;
+
+	expect_ok(uv_query_device(fd, UV_WRITE, &dev));
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	attr = uv_srq_attr(pd);
+	attr.max_wr = 0;
+	expect(uv_create_srq(fd, fronts[_i], &attr, &srq), EINVAL);
+	attr.max_wr = dev.max_srq_wr + 1;
+	expect(uv_create_srq(fd, fronts[_i], &attr, &srq), EINVAL);
+	attr = uv_srq_attr(pd);
+	attr.max_sge = dev.max_srq_sge + 1;
+	expect(uv_create_srq(fd, fronts[_i], &attr, &srq), EINVAL);
+	ck_assert_uint_eq(next_handle(fd), 1);
+}
+END_TEST
+
+/* The objects of the type first, then the PD, and last what the driver says of the type. */
+START_TEST(test_srq_01_types_by_command)
+{
+	struct uv_srq_attr attr = uv_srq_attr(99);
+	int fd = open_context(NULL);
+	struct uv_srq srq;
+	uint32_t pd, cq;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	attr.type = IB_UVERBS_SRQT_XRC;
+	attr.xrcd = attr.cq = 98;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), EINVAL);
+	attr.type = IB_UVERBS_SRQT_TM;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), ENOENT);
+	attr.cq = pd;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), EINVAL);
+	attr.cq = cq;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), ENOENT);
+	attr.pd = cq;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), EINVAL);
+	attr.pd = pd;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), EOPNOTSUPP);
+	attr.type = 17;
+	expect(uv_create_xsrq(fd, _i, &attr, &srq), EOPNOTSUPP);
+	attr.type = IB_UVERBS_SRQT_BASIC;
+	expect_ok(uv_create_xsrq(fd, _i, &attr, &srq));
+	ck_assert_uint_eq(srq.handle, 2);
+}
+END_TEST
+
+START_TEST(test_srq_01_types_by_method)
+{
+	int fd = open_context(NULL);
+	struct uv_srq_attr attr;
+	struct uv_srq srq;
+	uint32_t pd, cq;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	attr = uv_srq_attr(pd);
+	attr.type = 17;
+	expect(uv_create_srq(fd, UV_METHOD, &attr, &srq), EINVAL);
+	attr.type = IB_UVERBS_SRQT_XRC;
+	expect(uv_create_srq(fd, UV_METHOD, &attr, &srq), ENOENT);
+	attr.cq = cq;
+	expect(uv_create_srq(fd, UV_METHOD, &attr, &srq), ENOENT);
+	attr.type = IB_UVERBS_SRQT_TM;
+	expect(uv_create_srq(fd, UV_METHOD, &attr, &srq), ENOENT);
+	attr.tags = 4;
+	expect(uv_create_srq(fd, UV_METHOD, &attr, &srq), EOPNOTSUPP);
+	ck_assert_uint_eq(next_handle(fd), 2);
+}
+END_TEST
+
+START_TEST(test_srq_limit_is_queried_as_it_was_set)
+{
+	struct ib_uverbs_query_srq_resp query = {};
+	int fd = open_context(NULL);
+	struct uv_srq_attr attr;
+	struct uv_srq srq;
+	uint32_t pd;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	attr = uv_srq_attr(pd);
+	expect_ok(uv_create_srq(fd, UV_WRITE, &attr, &srq));
+	expect_ok(uv_modify_srq(fd, _i, srq.handle, IBV_SRQ_LIMIT, 0, 7));
+	expect_ok(uv_query_srq(fd, _i, srq.handle, &query));
+	ck_assert_uint_eq(query.srq_limit, 7);
+	expect(uv_modify_srq(fd, _i, srq.handle, IBV_SRQ_LIMIT, 0, 1000000), EINVAL);
+	expect_ok(uv_query_srq(fd, _i, srq.handle, &query));
+	ck_assert_uint_eq(query.srq_limit, 7);
+	expect(uv_modify_srq(fd, _i, 99, IBV_SRQ_LIMIT, 0, 7), ENOENT);
+	expect(uv_query_srq(fd, _i, 99, &query), ENOENT);
+	expect(uv_query_srq(fd, _i, pd, &query), EINVAL);
+}
+END_TEST
+
+/* A QP that has an SRQ, by the plain command: uv_create_qp() has none. */
+static int create_qp_with(int fd, uint32_t pd, uint32_t cq, uint32_t srq, uint32_t *qp)
+{
+	struct ib_uverbs_create_qp cmd = { .pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq,
+					   .max_send_wr = 4, .max_send_sge = 1, .qp_type = IBV_QPT_RC, .is_srq = 1,
+					   .srq_handle = srq };
+	struct ib_uverbs_create_qp_resp resp = {};
+	uint8_t uhw_out[256];
+	int ret = uv_cmd(fd, UV_WRITE, &(struct uv_cmd){ IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp,
+							 sizeof(resp), NULL, 0, uhw_out, uv_room.create_qp });
+
+	*qp = resp.qp_handle;
+	return ret;
+}
+
+START_TEST(test_srq_of_a_qp_is_ebusy)
+{
+	int fd = open_context(NULL);
+	struct uv_srq_attr attr;
+	uint32_t pd, cq, qp;
+	struct uv_srq srq;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	attr = uv_srq_attr(pd);
+	expect_ok(uv_create_srq(fd, UV_WRITE, &attr, &srq));
+	expect(create_qp_with(fd, pd, cq, 99, &qp), ENOENT);
+	expect(create_qp_with(fd, pd, cq, cq, &qp), EINVAL);
+	expect_ok(create_qp_with(fd, pd, cq, srq.handle, &qp));
+	expect(uv_destroy_srq(fd, fronts[_i], srq.handle, NULL), EBUSY);
+	expect_ok(uv_destroy_qp(fd, UV_WRITE, qp, NULL));
+	expect_ok(uv_destroy_srq(fd, fronts[_i], srq.handle, NULL));
+}
+END_TEST
+
+/* ---- MW ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_mw_01_type_is_looked_at_after_the_pd)
+{
+	int fd = open_context(NULL);
+	uint32_t pd, mw, rkey;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect(uv_alloc_mw(fd, _i, 99, 0, &mw, &rkey), ENOENT);
+	expect(uv_alloc_mw(fd, _i, pd, 0, &mw, &rkey), EINVAL);
+	expect(uv_alloc_mw(fd, _i, pd, 3, &mw, &rkey), EINVAL);
+	ck_assert_uint_eq(next_handle(fd), 1);
+}
+END_TEST
+
+START_TEST(test_mw_alloc_and_dealloc)
+{
+	enum uv_front front = fronts[_i] == UV_METHOD ? UV_WRITE : fronts[_i];
+	uint32_t pd, mw[2], rkey[2];
+	int fd = open_context(NULL);
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_alloc_mw(fd, front, pd, IBV_MW_TYPE_1, &mw[0], &rkey[0]));
+	expect_ok(uv_alloc_mw(fd, front, pd, IBV_MW_TYPE_2, &mw[1], &rkey[1]));
+	ck_assert_uint_eq(mw[0], 1);
+	ck_assert_uint_eq(mw[1], 2);
+	ck_assert_uint_ne(rkey[0], rkey[1]);
+	expect(uv_dealloc_pd(fd, UV_WRITE, pd), EBUSY);
+	expect(uv_dealloc_mw(fd, fronts[_i], pd), EINVAL);
+	for (int i = 0; i < 2; i++)
+		expect_ok(uv_dealloc_mw(fd, fronts[_i], mw[i]));
+	expect(uv_dealloc_mw(fd, fronts[_i], mw[0]), ENOENT);
+	expect_ok(uv_dealloc_pd(fd, UV_WRITE, pd));
+}
+END_TEST
+
+/* ---- multicast --------------------------------------------------------------------------------------------------- */
+
+enum { MLID = 0xc123 };
+
+static const uint8_t group[16] = { 0xff, 0x12, [15] = 0x77 }, other_group[16] = { 0xff, 0x12, [15] = 0x78 };
+
+/* With a UD QP, bound to a port: until then any port's link layer may be meant. */
+static struct bed make_ud_bed(void)
+{
+	struct ib_uverbs_modify_qp init = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11,
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+	};
+	struct bed bed = { .fd = open_context(NULL) };
+	struct uv_qp_attr attr;
+
+	expect_ok(uv_alloc_pd(bed.fd, UV_WRITE, &bed.pd));
+	expect_ok(uv_create_cq(bed.fd, UV_WRITE, &uv_cq_default, &bed.cq, NULL));
+	attr = uv_qp_attr(bed.pd, bed.cq);
+	attr.type = IBV_QPT_UD;
+	expect_ok(uv_create_qp(bed.fd, UV_WRITE, &attr, &bed.qp));
+	init.qp_handle = bed.qp.handle;
+	expect_ok(uv_modify_qp(bed.fd, UV_WRITE, &init));
+	return bed;
+}
+
+START_TEST(test_qp_15_attaching_twice_is_attaching_once)
+{
+	struct bed bed = make_ud_bed();
+
+	expect_ok(uv_mcast(bed.fd, _i, true, bed.qp.handle, group, MLID));
+	expect_ok(uv_mcast(bed.fd, _i, true, bed.qp.handle, group, MLID));
+	expect_ok(uv_mcast(bed.fd, _i, true, bed.qp.handle, other_group, MLID));
+	expect_ok(uv_mcast(bed.fd, _i, false, bed.qp.handle, group, MLID));
+	expect(uv_mcast(bed.fd, _i, false, bed.qp.handle, group, MLID), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_15_what_is_no_group_is_einval)
+{
+	static const uint8_t unicast[16] = { 0xfe, 0x80, [15] = 1 };
+	struct bed bed = make_ud_bed();
+	struct uv_qp_attr attr = uv_qp_attr(bed.pd, bed.cq);
+	struct uv_qp rc;
+
+	expect(uv_mcast(bed.fd, _i, true, 99, unicast, MLID), ENOENT);
+	expect(uv_mcast(bed.fd, _i, true, bed.cq, unicast, MLID), EINVAL);
+	expect(uv_mcast(bed.fd, _i, true, bed.qp.handle, unicast, MLID), EINVAL);
+	expect(uv_mcast(bed.fd, _i, false, bed.qp.handle, group, MLID), EINVAL);
+	expect_ok(uv_create_qp(bed.fd, UV_WRITE, &attr, &rc));
+	expect(uv_mcast(bed.fd, _i, true, rc.handle, group, MLID), EINVAL);
+	expect_choice("qp-15-mlid", uv_mcast(bed.fd, _i, true, bed.qp.handle, group, 0xbfff), EINVAL);
+	/* rxe takes one group with two LIDs for one group, and its QP could not be closed. */
+	expect_choice("qp-15-mlid", uv_mcast(bed.fd, _i, true, bed.qp.handle, other_group, 0xffff), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_15_a_qp_in_a_group_is_ebusy)
+{
+	struct bed bed = make_ud_bed();
+
+	expect_ok(uv_mcast(bed.fd, UV_WRITE, true, bed.qp.handle, group, MLID));
+	expect(uv_destroy_qp(bed.fd, fronts[_i], bed.qp.handle, NULL), EBUSY);
+	expect_ok(uv_mcast(bed.fd, UV_WRITE, false, bed.qp.handle, group, MLID));
+	expect_ok(uv_destroy_qp(bed.fd, fronts[_i], bed.qp.handle, NULL));
+}
+END_TEST
+
+/* More files than a group takes QPs, one after the other. A close may take effect a moment later. */
+START_TEST(test_cleanup_03_close_leaves_the_groups)
+{
+	for (int i = 0; i < 100; i++) {
+		struct bed bed = make_ud_bed();
+		int ret = uv_mcast(bed.fd, UV_WRITE, true, bed.qp.handle, group, MLID);
+
+		for (int tries = 0; ret == -ENOMEM && tries < 100; tries++) {
+			usleep(10000);
+			ret = uv_mcast(bed.fd, UV_WRITE, true, bed.qp.handle, group, MLID);
+		}
+		expect_ok(ret);
+		close_node(bed.fd);
+	}
+}
+END_TEST
+
+/* ---- RESIZE_CQ --------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_cq_resize)
+{
+	struct ib_uverbs_query_device_resp dev = {};
+	int fd = open_context(NULL);
+	uint32_t pd, cq, cqe;
+
+	expect_ok(uv_query_device(fd, UV_WRITE, &dev));
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	expect_ok(uv_resize_cq(fd, _i, cq, 100, &cqe));
+	ck_assert_uint_ge(cqe, 100);
+	expect_ok(uv_resize_cq(fd, _i, cq, 5, &cqe));
+	ck_assert_uint_ge(cqe, 5);
+	expect(uv_resize_cq(fd, _i, cq, 0, NULL), EINVAL);
+	expect(uv_resize_cq(fd, _i, cq, dev.max_cqe + 1, NULL), EINVAL);
+	expect(uv_resize_cq(fd, _i, cq, UINT32_MAX, NULL), EINVAL);
+	expect(uv_resize_cq(fd, _i, 99, 0, NULL), ENOENT);
+	expect(uv_resize_cq(fd, _i, pd, 0, NULL), EINVAL);
+}
+END_TEST
+
+TCase *case_srq(void)
+{
+	TCase *tc = tcase_create("srq");
+
+	tcase_add_loop_test(tc, test_srq_create_query_destroy, 0, UV_ARRAY_SIZE(fronts));
+	tcase_add_loop_test(tc, test_srq_sizes_beyond_the_limits_are_einval, 0, UV_ARRAY_SIZE(fronts));
+	tcase_add_loop_test(tc, test_srq_01_types_by_command, 0, UV_PLAIN_FRONTS);
+	tcase_add_test(tc, test_srq_01_types_by_method);
+	tcase_add_loop_test(tc, test_srq_limit_is_queried_as_it_was_set, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_srq_of_a_qp_is_ebusy, 0, UV_ARRAY_SIZE(fronts));
+	tcase_add_loop_test(tc, test_mw_01_type_is_looked_at_after_the_pd, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_mw_alloc_and_dealloc, 0, UV_ARRAY_SIZE(fronts));
+	tcase_add_loop_test(tc, test_qp_15_attaching_twice_is_attaching_once, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_15_what_is_no_group_is_einval, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_15_a_qp_in_a_group_is_ebusy, 0, UV_ARRAY_SIZE(fronts));
+	tcase_add_test(tc, test_cleanup_03_close_leaves_the_groups);
+	tcase_add_loop_test(tc, test_cq_resize, 0, UV_PLAIN_FRONTS);
+	return tc;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A client's memory that is our own. */
+#include <errno.h>
+#include <string.h>
+#include "tests/backends/bed.h"
+
+_Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
+
+struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
+{
+	return mm;
+}
+
+void uvd_mm_put(struct uvd_mm *mm)
+{
+}
+
+static bool meets(uint64_t addr, size_t len, uint64_t start, uint64_t start_len)
+{
+	return start_len && addr < start + start_len && start < addr + len;
+}
+
+static bool is_bad(uint64_t addr, size_t len)
+{
+	return meets(addr, len, mm_bad, mm_bad_len);
+}
+
+int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
+{
+	if (is_bad(src, len))
+		return -EFAULT;
+	memcpy(dst, (void *)(uintptr_t)src, len);
+	return 0;
+}
+
+int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
+{
+	if (is_bad(dst, len))
+		return -EFAULT;
+	memcpy((void *)(uintptr_t)dst, src, len);
+	return 0;
+}
+
+int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
+{
+	return is_bad(addr, len) || (write && meets(addr, len, mm_ro, mm_ro_len)) ? -EFAULT : 0;
+}

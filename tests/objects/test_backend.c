@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the device has without a function of its backend, and ports that go down and up. */
+#include <sys/socket.h>
+#include "tests.h"
+
+static uint32_t pd, cq;
+
+/* The device as if its backend were h.ops as they are now. */
+static void rebuild_tree(void)
+{
+	const struct uvd_feature *features[] = { &uvd_feature_common, h.dev->persona->feature, NULL };
+	int err;
+
+	uvd_tree_free(h.dev->tree);
+	h.dev->tree = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
+	ck_assert_ptr_nonnull(h.dev->tree);
+}
+
+START_TEST(test_a_command_whose_function_is_missing_is_eopnotsupp)
+{
+	struct ib_uverbs_resize_cq cmd = { .cqe = 10 };
+	struct ib_uverbs_resize_cq_resp resp;
+	struct ib_uverbs_attach_mcast attach = {};
+
+	h.ops.resize_cq = NULL;
+	h.ops.detach_mcast = NULL; /* one of the two that ATTACH_MCAST needs */
+	rebuild_tree();
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	cmd.cq_handle = cq;
+	ck_assert_int_eq(WRITE(&h, RESIZE_CQ, &cmd, &resp), -EOPNOTSUPP);
+	ck_assert_int_eq(INVOKE(&h, RESIZE_CQ, &cmd, &resp), -EOPNOTSUPP);
+	ck_assert_int_eq(WRITE_IN(&h, ATTACH_MCAST, &attach), -EOPNOTSUPP);
+}
+END_TEST
+
+START_TEST(test_an_object_that_cannot_be_destroyed_is_absent)
+{
+	struct ib_uverbs_create_srq create = { .max_wr = 1, .max_sge = 1 };
+	struct ib_uverbs_create_srq_resp resp;
+	struct ib_uverbs_create_qp_resp qp;
+	struct ib_uverbs_create_qp cmd;
+	struct harness_tree tree = {};
+
+	h.ops.destroy_srq = NULL;
+	h.ops.dealloc_mw = NULL;
+	rebuild_tree();
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(WRITE(&h, CREATE_SRQ, &create, &resp), -EOPNOTSUPP);
+	tree_object(&tree, UVERBS_ATTR_DESTROY_SRQ_HANDLE, 0);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, &tree), -EPROTONOSUPPORT);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, &tree), -EPROTONOSUPPORT);
+	/* Nor can another object refer to it. */
+	cmd = (struct ib_uverbs_create_qp){
+		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .qp_type = IBV_QPT_RC, .is_srq = 1
+	};
+	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &qp), -EINVAL);
+	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_RC, pd, cq, &qp), 0);
+}
+END_TEST
+
+/* A row that is left out must not keep the limit of numbers up (write-05). */
+START_TEST(test_write_05_the_highest_number_is_that_of_the_rows_that_are_there)
+{
+	unsigned int before = h.dev->tree->num_writes[1];
+
+	ck_assert_uint_eq(before, (IB_USER_VERBS_EX_CMD_MODIFY_QP & IB_USER_VERBS_CMD_COMMAND_MASK) + 1);
+	h.ops.modify_qp = NULL;
+	rebuild_tree();
+	ck_assert_uint_eq(h.dev->tree->num_writes[1], IB_USER_VERBS_EX_CMD_CREATE_QP + 1);
+}
+END_TEST
+
+/* Every row names functions that the null backend has: it can do everything. */
+START_TEST(test_the_null_backend_has_every_row)
+{
+	const struct uvd_feature *features[] = { &uvd_feature_common, NULL };
+	struct uvd_tree *all, *null;
+	int err;
+
+	all = uvd_tree_new(features, NULL, 0, NULL, &err);
+	null = uvd_tree_new(features, &uvd_backend_null, 0, NULL, &err);
+	for (unsigned int ex = 0; ex < 2; ex++) {
+		ck_assert_uint_eq(null->num_writes[ex], all->num_writes[ex]);
+		for (unsigned int i = 0; i < all->num_writes[ex]; i++)
+			ck_assert_ptr_eq(null->writes[ex][i].row, all->writes[ex][i].row);
+	}
+	for (unsigned int i = 0; i < all->num_objects[0]; i++)
+		ck_assert_ptr_eq(null->objects[0][i].row, all->objects[0][i].row);
+	uvd_tree_free(all);
+	uvd_tree_free(null);
+}
+END_TEST
+
+/* ---- ports ------------------------------------------------------------------------------------------------------- */
+
+static char changes[64];
+
+/* By then a query must tell the new state. */
+static void see_change(struct uvd_ibdev *dev, uint8_t port, bool up)
+{
+	struct ibv_port_attr attr;
+
+	uvd_config_query_port(dev, port, &attr);
+	snprintf(changes + strlen(changes), sizeof(changes) - strlen(changes), "%u%s%c ", port, up ? "up" : "down",
+		 attr.state == (up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN) ? '+' : '-');
+}
+
+static unsigned int port_state(void)
+{
+	struct ib_uverbs_query_port cmd = { .port_num = 1 };
+	struct ib_uverbs_query_port_resp resp = {};
+
+	ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), 0);
+	return resp.state;
+}
+
+static void expect_event(int fd, enum ibv_event_type type)
+{
+	struct ib_uverbs_async_event_desc event = {};
+
+	ck_assert_int_eq(recv(fd, &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
+	ck_assert_uint_eq(event.event_type, type);
+	ck_assert_uint_eq(event.element, 1);
+}
+
+START_TEST(test_a_port_that_changes_is_told_to_queries_backend_and_every_open_file)
+{
+	struct ib_uverbs_get_context_resp first = {}, second = {};
+	struct ib_uverbs_async_event_desc event;
+	struct uvd_file *file = h.file, *other;
+	int err;
+
+	ck_assert_int_eq(harness_get_context(&h, &first), 0);
+	other = uvd_file_open(h.dev, &err);
+	h.file = h.call->file = other;
+	ck_assert_int_eq(harness_get_context(&h, &second), 0);
+	h.ops.port_changed = see_change;
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, true), 1); /* it is up */
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, false), 0);
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, false), 1);
+	ck_assert_uint_eq(port_state(), IBV_PORT_DOWN);
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, true), 0);
+	ck_assert_uint_eq(port_state(), IBV_PORT_ACTIVE);
+	ck_assert_str_eq(changes, "1down+ 1up+ ");
+	expect_event(first.async_fd, IBV_EVENT_PORT_ERR);
+	expect_event(first.async_fd, IBV_EVENT_PORT_ACTIVE);
+	expect_event(second.async_fd, IBV_EVENT_PORT_ERR);
+	expect_event(second.async_fd, IBV_EVENT_PORT_ACTIVE);
+	ck_assert_int_lt(recv(first.async_fd, &event, sizeof(event), MSG_DONTWAIT), 0);
+	uvd_file_close(other);
+	h.file = h.call->file = file;
+}
+END_TEST
+
+START_TEST(test_set_port_of_no_such_port_is_einval)
+{
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 0, false), -EINVAL);
+	ck_assert_int_eq(uvd_device_set_port(h.dev, h.config.num_ports + 1, false), -EINVAL);
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 257, false), -EINVAL);
+}
+END_TEST
+
+TEST_LIST(test_a_command_whose_function_is_missing_is_eopnotsupp, test_an_object_that_cannot_be_destroyed_is_absent,
+	  test_write_05_the_highest_number_is_that_of_the_rows_that_are_there, test_the_null_backend_has_every_row,
+	  test_a_port_that_changes_is_told_to_queries_backend_and_every_open_file,
+	  test_set_port_of_no_such_port_is_einval)
