@@ -73,4 +73,6 @@ def test_idle_daemon_is_small(start):
     d.wait_idle()
     status = open(f"/proc/{d.process.pid}/status").read()
     rss = int(status.split("VmRSS:")[1].split()[0])
-    assert rss < 10 << 10, f"{rss} KiB resident"
+    maps = open(f"/proc/{d.process.pid}/maps").read()
+    sanitized = "libasan" in maps or "libtsan" in maps      # those have tables of their own: not what is asked about
+    assert rss < (200 if sanitized else 10) << 10, f"{rss} KiB resident"
