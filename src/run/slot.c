@@ -4,7 +4,7 @@
  * thread ids are used again. The way to the answer is an open /proc/TID/fdinfo/FD, which the kernel binds to the thread
  * (not to the number TID) and fills anew at every read with what FD stands for at that moment.
  *
- * That read is a fifth of what a verb costs, so its answer is believed until something may have changed it. A number in use
+ * That read is a sixth of what a verb costs, so its answer is believed until something may have changed it. A number in use
  * changes its meaning only by being closed, so all calls that close one in the windows come to us before they are carried
  * out. Who shares a table with whom we need not know: a close by any thread of the tree ends belief in that number for
  * all. From then on until the same thread calls again nobody knows whether it has closed yet, and fdinfo is asked each
