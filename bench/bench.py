@@ -14,7 +14,7 @@ import argparse, os, pathlib, re, shutil, statistics, subprocess, sys, tempfile,
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
-VERBS = ("pd", "poll_cq", "post_send")
+VERBS = ("pd", "poll_cq", "post_send") # and poll_cq without libibverbs, to see what that takes
 
 
 class Program:
@@ -73,6 +73,7 @@ def bench_run(args):
     for verb in VERBS:
         for abi, p in programs.items():
             cases[f"{verb}, {abi}"] = (p, verb)
+    cases["poll_cq by write(), write"] = (programs["write"], "poll_cq_raw")
     result = measure(cases, args.rounds, args.count)
     table(result, lambda label: None if label == "null notification" else "null notification")
     for p in (null, *programs.values()):
@@ -117,6 +118,7 @@ def bench_cuse(args):
         for verb in VERBS:
             for abi, p in programs.items():
                 cases[f"{verb}, {abi}"] = (p, verb)
+        cases["poll_cq by write(), write"] = (programs["write"], "poll_cq_raw")
         result = measure(cases, args.rounds, args.count)
         table(result, lambda label: None if label.startswith("null") else "null " + label.split(", ")[1])
         for p in (null, *programs.values()):

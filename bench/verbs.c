@@ -4,6 +4,8 @@
  * answer to libibverbs' probe. The device should have the null backend, so that what is timed is the way there.
  */
 #include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <unistd.h>
 #include "clock.h"
 
 struct objects {
@@ -37,6 +39,26 @@ static unsigned int poll_cq(void *arg, unsigned long count)
 	return 1;
 }
 
+/* The same command without libibverbs, which allocates and copies on its side: what of poll_cq is the device's. */
+static unsigned int poll_cq_raw(void *arg, unsigned long count)
+{
+	struct objects *o = arg;
+	struct {
+		struct ib_uverbs_poll_cq_resp hdr;
+		struct ib_uverbs_wc wc[1];
+	} resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_poll_cq cmd;
+	} poll = { { IB_USER_VERBS_CMD_POLL_CQ, sizeof(poll) / 4, sizeof(resp) / 4 },
+		   { (uintptr_t)&resp, o->cq->handle, 1 } };
+
+	while (count--)
+		if (write(o->context->cmd_fd, &poll, sizeof(poll)) != sizeof(poll))
+			return 0;
+	return 1;
+}
+
 /* Unsignalled, with nothing in it: the cost of bringing a work request to the backend. */
 static unsigned int post_send(void *arg, unsigned long count)
 {
@@ -52,6 +74,7 @@ static unsigned int post_send(void *arg, unsigned long count)
 static const struct bench all[] = {
 	{ "pd", pd },
 	{ "poll_cq", poll_cq },
+	{ "poll_cq_raw", poll_cq_raw },
 	{ "post_send", post_send },
 	{ NULL, NULL },
 };

@@ -116,7 +116,7 @@ struct uvd_opener {
 	pid_t tgid;
 	uid_t fsuid;
 	gid_t fsgid;
-	int memfd; /* /proc/TGID/mem: reads 0 bytes once that address space is gone, so tells an exec; -1 none */
+	int mmfd; /* bound to the opener's address space: uvd_mmfd_alive() tells an exec; -1 none */
 	int pidfd; /* tells that the process itself is gone and tgid may be another's; -1 none */
 };
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c);

@@ -240,7 +240,7 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 	}
 	starttime = process_starttime(c, tgid);
 	err = starttime ? take_print(c, &print) : -ESRCH;
-	if (!err && !uvd_memfd_alive(memfd))
+	if (!err && !uvd_mmfd_alive(memfd))
 		err = -ESRCH;
 	if (!err) {
 		pthread_mutex_lock(&t->lock);
@@ -312,7 +312,7 @@ void uvd_mm_put(struct uvd_mm *mm)
 
 bool uvd_mm_alive(struct uvd_mm *mm)
 {
-	return uvd_memfd_alive(mm->memfd);
+	return uvd_mmfd_alive(mm->memfd);
 }
 
 uint64_t uvd_mm_charge(struct uvd_mm *mm, int64_t pages)

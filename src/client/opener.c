@@ -20,7 +20,7 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 	struct uvd_identity id;
 	int err;
 
-	*o = (struct uvd_opener){ .fsuid = -1, .fsgid = -1, .memfd = -1, .pidfd = -1 };
+	*o = (struct uvd_opener){ .fsuid = -1, .fsgid = -1, .mmfd = -1, .pidfd = -1 };
 	if (!uvd_proc_tid(c))
 		return 0;
 	err = uvd_caller_identity(c, &id);
@@ -32,9 +32,9 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 	if (uvd_caller_is_self(c))
 		return 0;
 	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
-	o->memfd = uvd_proc_open(c, c->tid, "mem", O_RDONLY);
-	if (o->memfd < 0)
-		o->memfd = -1;
+	o->mmfd = uvd_mmfd_open(c, c->tid);
+	if (o->mmfd < 0)
+		o->mmfd = -1;
 	o->pidfd = syscall(SYS_pidfd_open, id.tgid, 0);
 	if (o->pidfd < 0)
 		o->pidfd = -1;
@@ -43,11 +43,11 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 
 void uvd_opener_drop(struct uvd_opener *o)
 {
-	if (o->memfd >= 0)
-		close(o->memfd);
+	if (o->mmfd >= 0)
+		close(o->mmfd);
 	if (o->pidfd >= 0)
 		close(o->pidfd);
-	o->memfd = o->pidfd = -1;
+	o->mmfd = o->pidfd = -1;
 	o->tgid = 0;
 }
 
@@ -80,7 +80,7 @@ bool uvd_opener_is(const struct uvd_opener *o, struct uvd_caller *c, uid_t fsuid
 		return !c->tgid || c->tgid == o->tgid;
 	if (!same_process(o, c))
 		return false;
-	if (o->memfd >= 0)
-		return uvd_memfd_alive(o->memfd);
+	if (o->mmfd >= 0)
+		return uvd_mmfd_alive(o->mmfd);
 	return o->pidfd < 0 || !process_gone(o->pidfd);
 }

@@ -98,10 +98,21 @@ int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t l
 	return 0;
 }
 
-bool uvd_memfd_alive(int memfd)
+int uvd_mmfd_open(const struct uvd_caller *c, pid_t tid)
+{
+	int fd = uvd_proc_open(c, tid, "pagemap", O_RDONLY);
+
+	return fd >= 0 ? fd : uvd_proc_open(c, tid, "mem", O_RDONLY);
+}
+
+/*
+ * Both read 0 bytes once nobody is left in the address space. From a living one pagemap gives EINVAL, because what is asked
+ * for is no whole entry, and looks at no page: an eighth of what mem costs, which walks to address 0, finds nothing mapped
+ * and gives EIO.
+ */
+bool uvd_mmfd_alive(int mmfd)
 {
 	char byte;
 
-	/* Nothing is mapped at 0, so this costs no page fault: EIO from a living address space, 0 from a dead one. */
-	return pread(memfd, &byte, 1, 0) != 0;
+	return pread(mmfd, &byte, 1, 0) != 0;
 }

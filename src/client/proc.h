@@ -22,7 +22,12 @@ ssize_t uvd_proc_read(const struct uvd_caller *c, pid_t tid, const char *name, v
 /* Exactly len bytes at addr through a /proc/PID/mem fd, or -EFAULT. */
 int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len);
 int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len);
-/* Has the address space that a /proc/PID/mem fd was opened on any user left? */
-bool uvd_memfd_alive(int memfd);
+/*
+ * An fd for uvd_mmfd_alive(), or a negative errno. The address space is the thread's of this moment, whatever becomes of
+ * the thread.
+ */
+int uvd_mmfd_open(const struct uvd_caller *c, pid_t tid);
+/* Has the address space that a /proc/PID/pagemap or /proc/PID/mem fd was opened on any user left? */
+bool uvd_mmfd_alive(int mmfd);
 
 #endif

@@ -44,8 +44,10 @@ static long answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, uns
 {
 	int number = free_number(tree, least);
 
-	if (number >= 0)
+	if (number >= 0) {
+		uvd_run_slots_forget(tree, number);
 		number = uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, number, flags & O_CLOEXEC, true);
+	}
 	close(fd);
 	return number < 0 ? number : UVD_RUN_ANSWERED;
 }

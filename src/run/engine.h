@@ -22,11 +22,14 @@
 /* uverbsN is the device number 231:192+N, as the kernel's first 32 are. */
 enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
 
-/* What is known of a thread's fd, so that a call on it needs no path look-up. Asked anew for each call: slot.c. */
+/* What is known of a thread's fd, so that a call on it needs no path look-up: slot.c. */
 struct uvd_run_slot {
 	pid_t tid; /* 0: unused */
 	int fd; /* -1: the thread's memory is all that is wanted */
 	int fdinfo; /* open, /proc/TID/fdinfo/FD */
+	int life; /* open, a file of /proc/TID that tells in the cheapest way whether it is still that thread; -1: not yet */
+	struct uvd_run_inode inode; /* what fdinfo said */
+	uint64_t until; /* CLOCK_MONOTONIC, ns: so long that is believed without asking again; 0: it is not */
 	int memfd; /* open, /proc/TID/mem, where memory is reached that way; else -1 */
 	pid_t tgid;
 	uid_t fsuid;
@@ -36,7 +39,7 @@ struct uvd_run_slot {
 	unsigned int used; /* when */
 };
 
-enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4, UVD_RUN_EXECS = 32 };
+enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4, UVD_RUN_CHANGES = 32 };
 
 /* A process tree under one filter, served by one thread. */
 struct uvd_run_tree {
@@ -51,10 +54,15 @@ struct uvd_run_tree {
 	const struct uvd_mem_ops *mem;
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
 	unsigned int clock; /* of slots */
+	uint64_t now; /* CLOCK_MONOTONIC, ns: when the call came in */
 	uint64_t good_until; /* CLOCK_MONOTONIC, ns: until then the caller's id cannot be another's */
 	bool many_pids;
-	pid_t execs[UVD_RUN_EXECS]; /* threads that may be within exec */
-	int num_execs;
+	struct uvd_run_change {
+		pid_t tid; /* 0: unused */
+		int fd; /* the number that it closes; -1: any, and perhaps it is an exec */
+	} changes[UVD_RUN_CHANGES]; /* calls that were let pass, and may be under way */
+	int num_changes;
+	bool many_ways; /* files are closed in ways that we do not see */
 	pid_t last; /* the thread that called last */
 	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
 	pthread_t thread;
@@ -91,6 +99,10 @@ void uvd_run_caller_waits(struct uvd_run_tree *tree);
 bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f);
 /* The calling thread is about to exec. */
 void uvd_run_caller_exec(struct uvd_run_tree *tree);
+/* The calling thread is about to end what this fd stands for, in its own table of files; -1: any fd. */
+void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd);
+/* What this fd of any thread stands for must be asked anew; -1: any fd. */
+void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd);
 /* The calling thread may be about to change its ids. */
 void uvd_run_caller_setid(struct uvd_run_tree *tree);
 /* Is it still there, and what we opened for it really its own? */

@@ -171,7 +171,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	if (!f)
 		return -ENOMEM;
 	f->memfd = f->watch = -1;
-	f->opener = (struct uvd_opener){ .memfd = -1, .pidfd = -1 };
+	f->opener = (struct uvd_opener){ .mmfd = -1, .pidfd = -1 };
 	f->number = dev->config.number;
 	f->mode = flags & O_ACCMODE;
 	f->refs = 1;

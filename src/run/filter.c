@@ -3,11 +3,14 @@
  * Every trapped call costs the tree two context switches, so what can be told apart by numbers alone is let pass here:
  * fstat() of fds outside the windows, opens that must create the file, and all writes outside the windows.
  *
- * What needs no trap, although it makes device fds: dup2() and dup3(). The program names the new number, and the engine
- * knows a file by its inode, asked anew for every call. A duplicate outside the windows keeps ioctl() and mmap(); a write()
- * there fails with EPERM, because the file can neither grow nor be written but at its end (file.c). dup() and F_DUPFD are
- * trapped so that the duplicate gets a number in the windows. The calls that change credentials, exec included, are let pass, but seen:
- * write() by other credentials than the opener's is refused.
+ * Some calls are let pass, but seen. Those that change credentials, exec included: write() by other credentials than the
+ * opener's is refused. And those that end what a number in the windows stands for (close(), dup2() and dup3() onto it,
+ * close_range(), and io_uring, which can close without a call): until one of them is seen the engine may remember which
+ * file a number is (slot.c).
+ *
+ * What dup2() and dup3() make is let be: the program names the new number. A duplicate outside the windows keeps ioctl()
+ * and mmap(); a write() there fails with EPERM, because the file can neither grow nor be written but at its end (file.c).
+ * dup() and F_DUPFD are trapped so that the duplicate gets a number in the windows.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +63,8 @@ static int trap_all(scmp_filter_ctx ctx)
 		"openat2",  "stat",	  "lstat",    "access",	   "faccessat", "faccessat2",
 		"readlink", "readlinkat", "getxattr", "lgetxattr", "listxattr", "llistxattr", /* `ls -l` */
 		"setuid",   "setgid",	  "setreuid", "setregid",  "setresuid", "setresgid",
-		"setfsuid", "setfsgid",	  "execve",   "execveat",  NULL,
+		"setfsuid", "setfsgid",	  "execve",   "execveat",
+		"close_range", "io_uring_setup", NULL,
 	};
 	int err = 0;
 
@@ -100,15 +104,16 @@ static int trap_stat_at(scmp_filter_ctx ctx, const char *name, unsigned int flag
 	return err;
 }
 
-/* name(fd, ...) with an fd in a window, and arg 1 equal to *cmd where that is given. */
-static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_window *w, const unsigned int *cmd)
+/* name(..., fd, ...) with an fd in a window as argument `arg`, and the next equal to *cmd where that is given. */
+static int trap_fd_arg(scmp_filter_ctx ctx, const char *name, unsigned int arg, const struct uvd_run_window *w,
+		       const unsigned int *cmd)
 {
 	int err = 0;
 
 	for (int i = 0; i < UVD_RUN_WINDOWS && !err; i++) {
 		struct scmp_arg_cmp args[] = {
-			SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, (uint32_t)-w[i].size, w[i].base),
-			SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, cmd ? *cmd : 0),
+			SCMP_CMP64(arg, SCMP_CMP_MASKED_EQ, (uint32_t)-w[i].size, w[i].base),
+			SCMP_CMP64(arg + 1, SCMP_CMP_MASKED_EQ, UINT32_MAX, cmd ? *cmd : 0),
 		};
 
 		if (w[i].size)
@@ -117,12 +122,18 @@ static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_w
 	return err;
 }
 
+static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_window *w, const unsigned int *cmd)
+{
+	return trap_fd_arg(ctx, name, 0, w, cmd);
+}
+
 static int trap_fds(scmp_filter_ctx ctx, const struct uvd_run_window *w)
 {
 	unsigned int dupfd = F_DUPFD, cloexec = F_DUPFD_CLOEXEC;
 
 	return trap_fd(ctx, "write", w, NULL) ?: trap_fd(ctx, "writev", w, NULL) ?: trap_fd(ctx, "fstat", w, NULL) ?:
-	       trap_fd(ctx, "dup", w, NULL) ?: trap_fd(ctx, "fcntl", w, &dupfd) ?: trap_fd(ctx, "fcntl", w, &cloexec);
+	       trap_fd(ctx, "dup", w, NULL) ?: trap_fd(ctx, "fcntl", w, &dupfd) ?: trap_fd(ctx, "fcntl", w, &cloexec) ?:
+	       trap_fd(ctx, "close", w, NULL) ?: trap_fd_arg(ctx, "dup2", 1, w, NULL) ?: trap_fd_arg(ctx, "dup3", 1, w, NULL);
 }
 
 static int trap_ioctl(scmp_filter_ctx ctx)

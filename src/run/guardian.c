@@ -48,7 +48,7 @@ static long answer(const struct seccomp_notif *n)
 	struct uvd_run_args args;
 
 	uvd_run_decode(&n->data, &args);
-	if (args.op == UVD_RUN_SETID || args.op == UVD_RUN_EXEC)
+	if (args.op >= UVD_RUN_SETID)
 		return UVD_RUN_CONTINUE;
 	if (args.op == UVD_RUN_OPEN) {
 		uvd_run_resolve(&c, "", &args, &target);

@@ -90,6 +90,21 @@ void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args)
 	case SYS_dup:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_DUP, .fd = a[0] };
 		break;
+	case SYS_close:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_CLOSE, .fd = a[0] };
+		break;
+#ifdef SYS_dup2
+	case SYS_dup2:
+#endif
+	case SYS_dup3:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_CLOSE, .fd = a[1] };
+		break;
+	case SYS_close_range:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_CLOSE, .fd = -1 };
+		break;
+	case SYS_io_uring_setup:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_RING };
+		break;
 	case SYS_fcntl:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_DUP, .fd = a[0], .mode = a[2] };
 		args->flags = (unsigned int)a[1] == F_DUPFD_CLOEXEC ? O_CLOEXEC : 0;

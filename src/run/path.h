@@ -22,8 +22,11 @@ enum uvd_run_op {
 	UVD_RUN_WRITEV,
 	UVD_RUN_IOCTL,
 	UVD_RUN_DUP,
+	/* From here on they are only seen: what they do is the kernel's. */
 	UVD_RUN_SETID,
 	UVD_RUN_EXEC,
+	UVD_RUN_CLOSE, /* fd: the number that will be free, or another's; -1: any */
+	UVD_RUN_RING,
 };
 
 /* A trapped call, one form for all that do the same. */

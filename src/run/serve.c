@@ -35,6 +35,12 @@ static long answer(struct uvd_run_tree *tree)
 	case UVD_RUN_EXEC:
 		uvd_run_caller_exec(tree);
 		return UVD_RUN_CONTINUE;
+	case UVD_RUN_CLOSE:
+		uvd_run_caller_closes(tree, args.fd);
+		return UVD_RUN_CONTINUE;
+	case UVD_RUN_RING:
+		tree->many_ways = true;
+		return UVD_RUN_CONTINUE;
 	case UVD_RUN_WRITE:
 	case UVD_RUN_WRITEV:
 	case UVD_RUN_IOCTL:

@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Who calls, and on which file. A number says nothing by itself: threads close and open, share tables or not, exec, and
- * thread ids are used again. So the answer is never remembered, only the way to it: an open /proc/TID/fdinfo/FD, which the
- * kernel binds to the thread (not to the number TID) and fills anew at every read with what FD stands for at that moment.
- * One read costs less than half of a look-up by path.
+ * thread ids are used again. The way to the answer is an open /proc/TID/fdinfo/FD, which the kernel binds to the thread
+ * (not to the number TID) and fills anew at every read with what FD stands for at that moment.
+ *
+ * That read is a sixth of what a verb costs, so its answer is believed until something may have changed it. A number in use
+ * changes its meaning only by being closed, so all calls that close one in the windows come to us before they are carried
+ * out. Who shares a table with whom we need not know: a close by any thread of the tree ends belief in that number for
+ * all. From then on until the same thread calls again nobody knows whether it has closed yet, and fdinfo is asked each
+ * time. That the thread is the same is asked for every call, of a file that says little and so costs little. What the
+ * filter cannot see (close() by the i386 table of a 64-bit program, rings made by a process outside of the tree) goes
+ * unnoticed for BELIEF_NS at most.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +29,8 @@
  */
 enum { ID_IS_GOOD_NS = 200000, ENOUGH_PIDS = 32768 };
 
+enum { BELIEF_NS = 1000000 };
+
 static uint64_t now_ns(void)
 {
 	struct timespec t;
@@ -29,20 +39,21 @@ static uint64_t now_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static void exec_over(struct uvd_run_tree *tree)
+static void change_over(struct uvd_run_tree *tree)
 {
-	for (int i = 0; i < UVD_RUN_EXECS; i++)
-		if (tree->execs[i] == (pid_t)tree->notif->n.pid) {
-			tree->execs[i] = 0;
-			tree->num_execs--;
+	for (int i = 0; i < UVD_RUN_CHANGES; i++)
+		if (tree->changes[i].tid == (pid_t)tree->notif->n.pid) {
+			tree->changes[i].tid = 0;
+			tree->num_changes--;
 		}
 }
 
 void uvd_run_caller_waits(struct uvd_run_tree *tree)
 {
-	if (tree->num_execs)
-		exec_over(tree);
-	tree->good_until = tree->many_pids ? now_ns() + ID_IS_GOOD_NS : 0;
+	if (tree->num_changes)
+		change_over(tree);
+	tree->now = now_ns();
+	tree->good_until = tree->many_pids ? tree->now + ID_IS_GOOD_NS : 0;
 }
 
 bool uvd_run_caller_valid(struct uvd_run_tree *tree)
@@ -138,6 +149,8 @@ static void slot_drop(struct uvd_run_slot *s)
 		return;
 	if (s->fdinfo >= 0)
 		close(s->fdinfo);
+	if (s->life >= 0)
+		close(s->life);
 	if (s->memfd >= 0)
 		close(s->memfd);
 	s->tid = 0;
@@ -181,7 +194,7 @@ static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int f
 	slot_drop(s);
 	if (fd >= 0)
 		snprintf(name, sizeof(name), "fdinfo/%d", fd);
-	*s = (struct uvd_run_slot){ .tid = tid, .fd = fd, .memfd = -1 };
+	*s = (struct uvd_run_slot){ .tid = tid, .fd = fd, .life = -1, .memfd = -1 };
 	s->fdinfo = tree->proc.open(&tree->proc, tid, name, O_RDONLY);
 	if (s->fdinfo >= 0 && tree->agent >= 0)
 		s->memfd = tree->proc.open(&tree->proc, tid, "mem", O_RDWR);
@@ -191,8 +204,59 @@ static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int f
 	return NULL;
 }
 
+/* ESRCH once the thread is gone, whoever has its id. */
+static bool thread_lives(struct uvd_run_slot *s)
+{
+	char text[16];
+
+	return pread(s->life, text, sizeof(text), 0) > 0;
+}
+
+/* May a call that was let pass be closing this fd at this moment? */
+static bool may_change(struct uvd_run_tree *tree, int fd)
+{
+	bool it_may = tree->num_changes > UVD_RUN_CHANGES; /* some are not in the list */
+
+	for (int i = 0; tree->num_changes && i < UVD_RUN_CHANGES && !it_may; i++) {
+		struct uvd_run_change *c = &tree->changes[i];
+
+		if (!c->tid || (c->fd >= 0 && c->fd != fd))
+			continue;
+		/*
+		 * The last call of a thread that has ended is over, and no other tells us. (An exec is not: the thread goes
+		 * on under the id of its process.)
+		 */
+		if (c->fd >= 0 && syscall(SYS_tkill, c->tid, 0) && errno == ESRCH) {
+			c->tid = 0;
+			tree->num_changes--;
+		} else {
+			it_may = true;
+		}
+	}
+	return it_may;
+}
+
+/* Asks fdinfo, and remembers the answer if it will stay true until we see it change. */
+static bool slot_ask(struct uvd_run_tree *tree, struct uvd_run_slot *s)
+{
+	/* Before the question: a close that is over later may have been in between. */
+	bool stays = !tree->many_ways && !may_change(tree, s->fd);
+
+	s->until = 0;
+	if (uvd_run_inode_read(s->fdinfo, &s->inode))
+		return false;
+	for (int i = 0; i < UVD_RUN_WINDOWS; i++)
+		if (stays && uvd_run_in_window(&tree->windows[i], s->fd))
+			s->until = tree->now + BELIEF_NS;
+	if (s->until && s->life < 0)
+		s->life = tree->proc.open(&tree->proc, s->tid, "oom_score_adj", O_RDONLY);
+	if (s->life < 0)
+		s->until = 0;
+	return true;
+}
+
 /* An address space that the thread has left by exec reads as empty. */
-static bool slot_current(struct uvd_run_slot *s, struct uvd_run_inode *inode)
+static bool slot_current(struct uvd_run_tree *tree, struct uvd_run_slot *s, struct uvd_run_inode *inode)
 {
 	char byte;
 
@@ -200,7 +264,10 @@ static bool slot_current(struct uvd_run_slot *s, struct uvd_run_inode *inode)
 		return false;
 	if (s->fd < 0)
 		return pread(s->fdinfo, &byte, 1, 0) == 1;
-	return !uvd_run_inode_read(s->fdinfo, inode);
+	if (tree->now < s->until ? !thread_lives(s) : !slot_ask(tree, s))
+		return false;
+	*inode = s->inode;
+	return true;
 }
 
 static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int fd, struct uvd_run_inode *inode)
@@ -210,12 +277,12 @@ static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int f
 	for (s = set; s < set + UVD_RUN_SLOT_WAYS; s++) {
 		if (s->tid != tid || s->fd != fd)
 			continue;
-		if (slot_current(s, inode))
+		if (slot_current(tree, s, inode))
 			return s;
 		slot_drop(s); /* the thread that was, or the fd, is gone */
 	}
 	s = slot_new(tree, tid, fd);
-	return s && slot_current(s, inode) ? s : NULL;
+	return s && slot_current(tree, s, inode) ? s : NULL;
 }
 
 /* ---- the caller -------------------------------------------------------------------------------------------------- */
@@ -253,22 +320,37 @@ struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct
 	return s;
 }
 
+void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd)
+{
+	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
+		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
+			if (fd < 0 || tree->slots[i][j].fd == fd)
+				tree->slots[i][j].until = 0;
+}
+
+void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd)
+{
+	uvd_run_slots_forget(tree, fd);
+	for (int i = 0; i < UVD_RUN_CHANGES; i++)
+		if (!tree->changes[i].tid) {
+			tree->changes[i] = (struct uvd_run_change){ .tid = tree->notif->n.pid, .fd = fd };
+			tree->num_changes++;
+			return;
+		}
+	tree->num_changes = INT_MAX / 2; /* too many to know when all are over */
+}
+
 /*
  * Which address space the thread is in, once asked, stays true until it calls exec: so that is trapped. From then on until
- * the same thread calls again nobody knows on which side of its exec a call of its process is, and all are asked.
+ * the same thread calls again nobody knows on which side of its exec a call of its process is, and all are asked. It closes
+ * files, too.
  */
 void uvd_run_caller_exec(struct uvd_run_tree *tree)
 {
 	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
 		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
 			tree->slots[i][j].opener_of = 0;
-	for (int i = 0; i < UVD_RUN_EXECS; i++)
-		if (!tree->execs[i]) {
-			tree->execs[i] = tree->notif->n.pid;
-			tree->num_execs++;
-			return;
-		}
-	tree->num_execs = INT_MAX / 2; /* too many to know when all are over */
+	uvd_run_caller_closes(tree, -1);
 }
 
 bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f)
@@ -277,7 +359,7 @@ bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, co
 		return true;
 	if (!uvd_opener_is(&f->opener, &tree->call.caller, s->fsuid, s->fsgid))
 		return false;
-	if (!tree->num_execs)
+	if (!tree->num_changes)
 		s->opener_of = f->serial;
 	return true;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -415,6 +416,11 @@ static struct uvd_opener opener_of(pid_t tid)
 	return o;
 }
 
+static int open_without_pagemap(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	return strcmp(name, "pagemap") ? uvd_proc_local.open(&uvd_proc_local, tid, name, flags) : -ENOENT;
+}
+
 START_TEST(test_threads_are_the_opener)
 {
 	struct child child = start_client();
@@ -453,11 +459,18 @@ START_TEST(test_clone_vm_relative_is_another_opener)
 }
 END_TEST
 
+/* Loop: with pagemap, and on a kernel without. */
 START_TEST(test_exec_makes_another_opener)
 {
+	struct uvd_proc without = { .open = open_without_pagemap };
 	struct child child = start_client();
-	struct uvd_opener o = opener_of(child.pid);
+	struct uvd_caller c = caller_of(child.pid);
+	struct uvd_opener o;
 
+	if (_i)
+		c.proc = &without;
+	ck_assert(!uvd_opener_take(&o, &c));
+	ck_assert(is_opener(&o, child.pid, -1));
 	ask(&child, EXEC);
 	ck_assert(!is_opener(&o, child.pid, -1));
 	uvd_opener_drop(&o);
@@ -513,7 +526,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_threads_are_the_opener);
 	tcase_add_test(t, test_forked_child_is_another_opener);
 	tcase_add_test(t, test_clone_vm_relative_is_another_opener);
-	tcase_add_test(t, test_exec_makes_another_opener);
+	tcase_add_loop_test(t, test_exec_makes_another_opener, 0, 2);
 	tcase_add_test(t, test_setuid_makes_another_opener);
 	tcase_add_test(t, test_own_process_is_its_opener);
 	suite_add_tcase(s, t);

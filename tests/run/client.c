@@ -66,7 +66,7 @@ static int get_context(int fd)
 	return write(fd, &c, sizeof(c)) == sizeof(c) ? (int)resp.async_fd : -1;
 }
 
-static int open_context(void)
+int client_open_context(void)
 {
 	int fd = open(NODE, O_RDWR | O_CLOEXEC);
 
@@ -87,8 +87,7 @@ static void pd_command(struct pd_command *c)
 				  .cmd.response = (uintptr_t)&c->resp };
 }
 
-/* The handle, or -1. */
-static int alloc_pd(int fd)
+int client_alloc_pd(int fd)
 {
 	struct pd_command c;
 
@@ -292,7 +291,7 @@ static void test_other_architectures_see_no_device(void)
 
 static void test_duplicates_are_the_same_file(void)
 {
-	int fd = open_context(), pd = alloc_pd(fd), d[4];
+	int fd = client_open_context(), pd = client_alloc_pd(fd), d[4];
 
 	IS(pd >= 0);
 	d[0] = dup(fd);
@@ -301,7 +300,7 @@ static void test_duplicates_are_the_same_file(void)
 	d[3] = dup2(fd, fd + 100);
 	IS(fcntl(d[0], F_GETFD) == 0 && fcntl(d[1], F_GETFD) == 0 && fcntl(d[2], F_GETFD) == FD_CLOEXEC);
 	for (int i = 0; i < 4; i++)
-		IS(alloc_pd(d[i]) == pd + 1 + i);
+		IS(client_alloc_pd(d[i]) == pd + 1 + i);
 	IS(!close(fd));
 	for (int i = 0; i < 4; i++)
 		IS(count_pds(d[i]) == 5);
@@ -309,29 +308,29 @@ static void test_duplicates_are_the_same_file(void)
 
 static void test_low_duplicate_keeps_ioctl_only(void)
 {
-	int fd = open_context(), low = dup2(fd, 30);
+	int fd = client_open_context(), low = dup2(fd, 30);
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	IS(count_pds(low) == 1);
-	FAILS(alloc_pd(low), EPERM);
+	FAILS(client_alloc_pd(low), EPERM);
 	IS(count_pds(fd) == 1);
 }
 
 static void test_number_that_means_another_file(void)
 {
-	int fd = open_context(), keep = dup(fd), pipes[2];
+	int fd = client_open_context(), keep = dup(fd), pipes[2];
 	char byte;
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	IS(!pipe(pipes) && dup2(pipes[1], fd) == fd);
 	IS(write(fd, "x", 1) == 1 && read(pipes[0], &byte, 1) == 1 && byte == 'x');
 	FAILS(ioctl(fd, RDMA_VERBS_IOCTL, NULL), ENOTTY);
-	IS(alloc_pd(keep) == 1);
-	IS(dup2(keep, fd) == fd && alloc_pd(fd) == 2);
+	IS(client_alloc_pd(keep) == 1);
+	IS(dup2(keep, fd) == fd && client_alloc_pd(fd) == 2);
 	IS(!close(fd));
-	FAILS(alloc_pd(fd), EBADF);
-	IS(open_context() == fd);
-	IS(alloc_pd(fd) == 0 && alloc_pd(keep) == 3);
+	FAILS(client_alloc_pd(fd), EBADF);
+	IS(client_open_context() == fd);
+	IS(client_alloc_pd(fd) == 0 && client_alloc_pd(keep) == 3);
 }
 
 static void test_closed_by_another_thread(void);
@@ -340,19 +339,19 @@ static void *close_and_reopen(void *arg)
 {
 	int fd = *(int *)arg;
 
-	IS(alloc_pd(fd) == 1 && !close(fd));
-	IS(open_context() == fd && alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 1 && !close(fd));
+	IS(client_open_context() == fd && client_alloc_pd(fd) == 0);
 	return NULL;
 }
 
 static void test_closed_by_another_thread(void)
 {
-	int fd = open_context(), keep = dup(fd);
+	int fd = client_open_context(), keep = dup(fd);
 	pthread_t t;
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	IS(!pthread_create(&t, NULL, close_and_reopen, &fd) && !pthread_join(t, NULL));
-	IS(alloc_pd(fd) == 1 && alloc_pd(keep) == 2);
+	IS(client_alloc_pd(fd) == 1 && client_alloc_pd(keep) == 2);
 }
 
 static void test_writev_is_one_command_a_piece(void)
@@ -361,7 +360,7 @@ static void test_writev_is_one_command_a_piece(void)
 	struct iovec v[] = {
 		{ &a, 8 + sizeof(a.cmd) }, { &b, 8 + sizeof(b.cmd) }, { &bad, 4 }, { &b, 8 + sizeof(b.cmd) }
 	};
-	int fd = open_context();
+	int fd = client_open_context();
 
 	pd_command(&a);
 	pd_command(&b);
@@ -383,7 +382,7 @@ static void test_many_opens(void)
 		fd = open(NODE, O_RDWR);
 		IS(fd >= 0 || (errno == EMFILE && r.rlim_max < 65536 && n > 200));
 		IS(fd < 0 || get_context(fd) >= 0);
-		IS(fd < 0 || alloc_pd(fd) == 0);
+		IS(fd < 0 || client_alloc_pd(fd) == 0);
 	}
 }
 
@@ -424,20 +423,20 @@ static void say(const char *what)
 
 static void test_last_close(void)
 {
-	int fd = open_context(), d = dup(fd), again, low = dup2(fd, 20);
+	int fd = client_open_context(), d = dup(fd), again, low = dup2(fd, 20);
 	char path[32], *map;
 
 	map = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 4096);
 	IS(map != MAP_FAILED);
 	strcpy(map, "shared");
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, O_RDONLY);
 	IS(again >= 0 && !close(again));
 	say("open");
-	IS(alloc_pd(fd) == 1 && !close(fd) && !close(low));
+	IS(client_alloc_pd(fd) == 1 && !close(fd) && !close(low));
 	say("duplicate");
-	IS(alloc_pd(d) == 2 && !syscall(SYS_close_range, d, d, 0));
+	IS(client_alloc_pd(d) == 2 && !syscall(SYS_close_range, d, d, 0));
 	say("mapped");
 	IS(!strcmp(map, "shared") && !munmap(map, 8192));
 	say("closed");
@@ -445,58 +444,58 @@ static void test_last_close(void)
 
 static void test_hostile_file(void)
 {
-	int fd = open_context(), low = dup2(fd, 20);
+	int fd = client_open_context(), low = dup2(fd, 20);
 
 	FAILS(ftruncate(fd, 0), EPERM);
 	FAILS(ftruncate(fd, 1ll << 41), EPERM);
 	FAILS(pwrite(low, "x", 1, 0), EPERM);
 	IS(!fallocate(low, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 20));
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 }
 
 /* ---- processes and threads --------------------------------------------------------------------------------------- */
 
 static void test_fork(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 	pid_t pid;
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	pid = fork();
 	if (!pid) {
-		FAILS(alloc_pd(fd), EACCES);
+		FAILS(client_alloc_pd(fd), EACCES);
 		IS(count_pds(fd) == 1);
-		FAILS(alloc_pd(dup(fd)), EACCES);
-		fd = open_context();
-		IS(alloc_pd(fd) == 0);
+		FAILS(client_alloc_pd(dup(fd)), EACCES);
+		fd = client_open_context();
+		IS(client_alloc_pd(fd) == 0);
 		_exit(0);
 	}
 	wait_for(pid);
-	IS(alloc_pd(fd) == 1);
+	IS(client_alloc_pd(fd) == 1);
 }
 
 static void test_vfork(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 	pid_t pid;
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	pid = vfork();
 	if (!pid) {
-		if (alloc_pd(fd) == -1 && errno == EACCES && count_pds(fd) == 1)
+		if (client_alloc_pd(fd) == -1 && errno == EACCES && count_pds(fd) == 1)
 			execl(self, self, "nothing", NULL);
 		_exit(1);
 	}
 	wait_for(pid);
-	IS(alloc_pd(fd) == 1);
+	IS(client_alloc_pd(fd) == 1);
 }
 
 static void test_exec(void)
 {
 	char number[16];
-	int fd = open_context();
+	int fd = client_open_context();
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	IS(!fcntl(fd, F_SETFD, 0));
 	snprintf(number, sizeof(number), "%d", fd);
 	execl(self, self, "after_exec", number, NULL);
@@ -509,7 +508,7 @@ static void *exec_thread(void *arg)
 {
 	char number[16];
 
-	IS(alloc_pd(exec_fd) >= 1 && !fcntl(exec_fd, F_SETFD, 0));
+	IS(client_alloc_pd(exec_fd) >= 1 && !fcntl(exec_fd, F_SETFD, 0));
 	snprintf(number, sizeof(number), "%d", exec_fd);
 	execl(self, self, "after_exec", number, NULL);
 	IS(!"exec");
@@ -521,11 +520,11 @@ static void test_exec_by_a_thread(void)
 {
 	pthread_t t;
 
-	exec_fd = open_context();
-	IS(alloc_pd(exec_fd) == 0);
+	exec_fd = client_open_context();
+	IS(client_alloc_pd(exec_fd) == 0);
 	IS(!pthread_create(&t, NULL, exec_thread, NULL));
 	for (;;) {
-		int pd = alloc_pd(exec_fd); /* in the moment of the exec as well */
+		int pd = client_alloc_pd(exec_fd); /* in the moment of the exec as well */
 
 		IS(pd >= 0);
 	}
@@ -533,25 +532,25 @@ static void test_exec_by_a_thread(void)
 
 static void test_failed_exec_changes_nothing(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	FAILS(execl("/does/not/exist", "x", NULL), ENOENT);
-	IS(alloc_pd(fd) == 1 && alloc_pd(fd) == 2);
+	IS(client_alloc_pd(fd) == 1 && client_alloc_pd(fd) == 2);
 }
 
 static void test_set_id(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 
-	IS(alloc_pd(fd) == 0);
+	IS(client_alloc_pd(fd) == 0);
 	if (geteuid()) {
 		FAILS(setresuid(0, 0, 0), EPERM);
-		IS(alloc_pd(fd) == 1);
+		IS(client_alloc_pd(fd) == 1);
 		return;
 	}
 	IS(!setresuid(65534, 65534, 65534));
-	FAILS(alloc_pd(fd), EACCES);
+	FAILS(client_alloc_pd(fd), EACCES);
 	IS(count_pds(fd) == 1);
 }
 
@@ -562,19 +561,19 @@ static void *churn(void *arg)
 	int fd = *(int *)arg, pd;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		pd = alloc_pd(fd);
+		pd = client_alloc_pd(fd);
 		IS(pd >= 0 && !dealloc_pd(fd, pd));
 		if (i % 50)
 			continue;
-		pd = open_context();
-		IS(alloc_pd(pd) == 0 && !close(pd));
+		pd = client_open_context();
+		IS(client_alloc_pd(pd) == 0 && !close(pd));
 	}
 	return NULL;
 }
 
 static void test_threads(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 	pthread_t t[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
@@ -620,12 +619,12 @@ static void test_scm_rights(void)
 	if (!pid) {
 		fd = receive_fd(pair[1]);
 		IS(count_pds(fd) == 3);
-		IS(alloc_pd(fd) == -1 && (errno == EACCES || errno == EPERM));
+		IS(client_alloc_pd(fd) == -1 && (errno == EACCES || errno == EPERM));
 		_exit(0);
 	}
-	fd = open_context();
+	fd = client_open_context();
 	for (int i = 0; i < 3; i++)
-		IS(alloc_pd(fd) == i);
+		IS(client_alloc_pd(fd) == i);
 	send_fd(pair[0], fd);
 	IS(!close(fd)); /* it lives on in the other process */
 	wait_for(pid);
@@ -650,11 +649,11 @@ void client_storm(bool on)
 
 static void test_storm_alloc_pd(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 
 	client_storm(true);
 	for (int i = 0; i < 3000; i++)
-		IS(alloc_pd(fd) == i); /* one that was executed twice would leave a gap */
+		IS(client_alloc_pd(fd) == i); /* one that was executed twice would leave a gap */
 	client_storm(false);
 	IS(count_pds(fd) == 3000);
 	IS(alarms > 50);
@@ -665,11 +664,11 @@ static void test_storm_alloc_pd(void)
 /* Uses the device until a call fails. */
 static void test_until_eio(void)
 {
-	int fd = open_context(), pd;
+	int fd = client_open_context(), pd;
 	struct stat st;
 
 	say("ready");
-	while ((pd = alloc_pd(fd)) >= 0)
+	while ((pd = client_alloc_pd(fd)) >= 0)
 		if (dealloc_pd(fd, pd))
 			break;
 	IS(errno == EIO);
@@ -682,12 +681,12 @@ static void test_until_eio(void)
 
 static void test_churn_for_ever(void)
 {
-	int fd = open_context();
+	int fd = client_open_context();
 
 	printf("ready\n");
 	fflush(stdout);
 	for (;;)
-		IS(!dealloc_pd(fd, alloc_pd(fd)));
+		IS(!dealloc_pd(fd, client_alloc_pd(fd)));
 }
 
 static void nothing(void)
@@ -729,6 +728,13 @@ static const struct {
 	CASE(scm_rights),
 	CASE(storm_alloc_pd),
 	{ "storm_post_send", client_storm_post_send },
+	{ "number_dup2", client_number_dup2 },
+	{ "number_dup3", client_number_dup3 },
+	{ "number_close", client_number_close },
+	{ "number_close_range", client_number_close_range },
+	{ "number_closed_by_a_relative", client_number_closed_by_a_relative },
+	{ "number_closed_by_a_ring", client_number_closed_by_a_ring },
+	{ "number_of_a_recycled_thread", client_number_of_a_recycled_thread },
 	{ NULL, NULL }, /* those before can be run by themselves */
 	CASE(last_close),
 	CASE(until_eio),
@@ -739,9 +745,9 @@ static const struct {
 static int after_exec(int fd)
 {
 	IS(count_pds(fd) >= 1);
-	FAILS(alloc_pd(fd), EACCES);
-	fd = open_context();
-	IS(alloc_pd(fd) == 0);
+	FAILS(client_alloc_pd(fd), EACCES);
+	fd = client_open_context();
+	IS(client_alloc_pd(fd) == 0);
 	return 0;
 }
 

@@ -13,6 +13,20 @@ void client_fail(const char *file, int line, const char *what) __attribute__((no
 /* SIGALRM several times a millisecond, with SA_RESTART. */
 void client_storm(bool on);
 
+/* Opens the device and gets a context. */
+int client_open_context(void);
+/* The handle, or -1. */
+int client_alloc_pd(int fd);
+
+/* numbers.c */
+void client_number_dup2(void);
+void client_number_dup3(void);
+void client_number_close(void);
+void client_number_close_range(void);
+void client_number_closed_by_a_relative(void);
+void client_number_closed_by_a_ring(void);
+void client_number_of_a_recycled_thread(void);
+
 /* storm.c, by libibverbs. */
 void client_storm_post_send(void);
 

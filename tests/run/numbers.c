@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The engine remembers for a moment what a number stands for. Every way to change that, just after calls that made it
+ * remember: what is written next must arrive where the number leads now.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client.h"
+
+enum { ROUNDS = 50 };
+
+static int pipes[2];
+
+/* Makes the engine sure of it. */
+static void use(int fd)
+{
+	for (int i = 0; i < 5; i++)
+		IS(client_alloc_pd(fd) >= 0);
+}
+
+static void leads_to_the_pipe(int fd)
+{
+	char byte = 0;
+
+	IS(write(fd, "x", 1) == 1);
+	IS(read(pipes[0], &byte, 1) == 1 && byte == 'x');
+}
+
+static void by_dup2(int fd)
+{
+	IS(dup2(pipes[1], fd) == fd);
+}
+
+static void by_dup3(int fd)
+{
+	IS(dup3(pipes[1], fd, O_CLOEXEC) == fd);
+}
+
+static void by_close(int fd)
+{
+	IS(!close(fd));
+	IS(fcntl(pipes[1], F_DUPFD, fd) == fd);
+}
+
+static void by_close_range(int fd)
+{
+	IS(!syscall(SYS_close_range, fd, fd, 0));
+	IS(fcntl(pipes[1], F_DUPFD, fd) == fd);
+}
+
+static int relative(void *arg)
+{
+	_exit(syscall(SYS_close, *(int *)arg) || fcntl(pipes[1], F_DUPFD, *(int *)arg) != *(int *)arg);
+}
+
+/* Another process, that shares the table of files and no memory, and makes no call afterwards. */
+static void by_relative(int fd)
+{
+	size_t size = 65536;
+	char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int status, child = clone(relative, stack + size, CLONE_FILES | SIGCHLD, &fd);
+
+	IS(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	munmap(stack, size);
+}
+
+static void change(void (*how)(int fd))
+{
+	int fd = client_open_context(), keep = dup(fd);
+
+	IS(!pipe(pipes));
+	for (int i = 0; i < ROUNDS; i++) {
+		use(fd);
+		how(fd);
+		leads_to_the_pipe(fd);
+		IS(dup2(keep, fd) == fd);
+	}
+}
+
+void client_number_dup2(void)
+{
+	change(by_dup2);
+}
+
+void client_number_dup3(void)
+{
+	change(by_dup3);
+}
+
+void client_number_close(void)
+{
+	change(by_close);
+}
+
+void client_number_close_range(void)
+{
+	change(by_close_range);
+}
+
+void client_number_closed_by_a_relative(void)
+{
+	change(by_relative);
+}
+
+/* ---- closed without a call of its own ---------------------------------------------------------------------------- */
+
+static void ring_close(int ring, const struct io_uring_params *p, char *sq, struct io_uring_sqe *sqes, int fd)
+{
+	unsigned int *tail = (unsigned int *)(sq + p->sq_off.tail), mask = *(unsigned int *)(sq + p->sq_off.ring_mask);
+	unsigned int *array = (unsigned int *)(sq + p->sq_off.array), at = *tail & mask;
+
+	memset(&sqes[at], 0, sizeof(*sqes));
+	sqes[at].opcode = IORING_OP_CLOSE;
+	sqes[at].fd = fd;
+	array[at] = at;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	IS(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1);
+}
+
+void client_number_closed_by_a_ring(void)
+{
+	struct io_uring_params p = { 0 };
+	int ring = syscall(SYS_io_uring_setup, 4, &p), fd, keep;
+	struct io_uring_sqe *sqes;
+	char *sq;
+
+	if (ring < 0 && (errno == ENOSYS || errno == EPERM))
+		return; /* a kernel without */
+	IS(ring >= 0);
+	sq = mmap(NULL, 4096 * 2, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+	IS(sq != MAP_FAILED && sqes != MAP_FAILED && !pipe(pipes));
+	fd = client_open_context();
+	keep = dup(fd);
+	for (int i = 0; i < 3; i++) {
+		use(fd);
+		ring_close(ring, &p, sq, sqes, fd);
+		IS(fcntl(pipes[1], F_DUPFD, fd) == fd);
+		leads_to_the_pipe(fd);
+		IS(dup2(keep, fd) == fd);
+	}
+}
+
+/* ---- another thread with the same id ----------------------------------------------------------------------------- */
+
+static pid_t fork_as(pid_t pid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD };
+
+	if (pid) {
+		args.set_tid = (uintptr_t)&pid;
+		args.set_tid_size = 1;
+	}
+	return syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/*
+ * The first child writes to the device (and is refused: it has not opened it), and ends. The second gets its id, and a pipe
+ * for the number, without any call that closes one: the parent has changed its table before the first child wrote.
+ */
+static bool recycle(int fd, int keep)
+{
+	int status, go[2];
+	pid_t first, second;
+	char byte;
+
+	IS(dup2(keep, fd) == fd && !pipe(go));
+	first = fork_as(0);
+	IS(first >= 0);
+	if (!first) {
+		IS(read(go[0], &byte, 1) == 1);
+		for (int i = 0; i < 3; i++)
+			FAILS(client_alloc_pd(fd), EACCES);
+		_exit(0);
+	}
+	by_dup2(fd);
+	leads_to_the_pipe(fd);
+	IS(write(go[1], "", 1) == 1 && waitpid(first, &status, 0) == first && !status);
+	second = fork_as(first);
+	if (second < 0)
+		return false; /* choosing an id needs a right */
+	if (!second) {
+		leads_to_the_pipe(fd);
+		_exit(0);
+	}
+	IS(second == first && waitpid(second, &status, 0) == second && !status);
+	close(go[0]);
+	close(go[1]);
+	return true;
+}
+
+void client_number_of_a_recycled_thread(void)
+{
+	int fd = client_open_context(), keep = dup(fd);
+
+	IS(!pipe(pipes));
+	for (int i = 0; i < ROUNDS && recycle(fd, keep); i++)
+		;
+}
