@@ -62,7 +62,7 @@ static void by_close_range(int fd)
 
 static int relative(void *arg)
 {
-	_exit(syscall(SYS_close, *(int *)arg) || fcntl(pipes[1], F_DUPFD, *(int *)arg) != *(int *)arg);
+	return syscall(SYS_close, *(int *)arg) || fcntl(pipes[1], F_DUPFD, *(int *)arg) != *(int *)arg;
 }
 
 /* Another process, that shares the table of files and no memory, and makes no call afterwards. */
