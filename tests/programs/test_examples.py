@@ -9,13 +9,15 @@ from conftest import CLIENTS, LONG, until
 ITERS = 1000 if LONG else 50
 
 
-@pytest.mark.parametrize("how", [[], ["-e"], ["-c"], ["-e", "-s", "100000"]], ids=" ".join)
-@pytest.mark.parametrize("kind", ["rc", "uc", "ud", "srq"])
+WAYS = [[], ["-e"], ["-c"], ["-e", "-c", "-s", "100000"]]  # polling, events, bytes compared
+ON_DEMAND = [["-o", "-c"]]
+
+
+@pytest.mark.parametrize("kind, how", [(kind, how) for kind in ("rc", "uc", "ud", "srq") for how in WAYS + ON_DEMAND
+                                       if kind in ("rc", "srq") or how not in ON_DEMAND], ids=lambda v: v if isinstance(v, str) else "".join(v))
 def test_pingpong(device, kind, how):
-    if "-s" in how and kind == "ud":
-        how = ["-e", "-s", "2048"]  # a datagram is one packet
-    if "-c" in how and kind != "rc":
-        how = ["-s", "1"]  # only rc looks at the bytes; the smallest message instead
+    if kind == "ud":
+        how = [a if a != "100000" else "2048" for a in how]  # a datagram is one packet
     args = ["-n", ITERS] + (["-q", 4] if kind == "srq" else [])
     for text in device.pair(f"ibv_{kind}_pingpong", *args, *how):
         assert re.search(rf"{ITERS} iters in", text), text
