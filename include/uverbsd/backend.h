@@ -237,6 +237,8 @@ bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm);
 void uvd_mm_put(struct uvd_mm *mm);
+/* false: all its processes have exited, or left it by exec. */
+bool uvd_mm_alive(struct uvd_mm *mm);
 /*
  * Exactly len bytes, or -EFAULT: then some may have been copied. Bound to the address space that registered it, never to
  * a recycled pid or to the program after an exec. Page protection is not looked at (as for pinned pages).

@@ -144,12 +144,10 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c);
  * space). 0 or a negative errno.
  */
 int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c);
-/* Is there still somebody in it? */
-bool uvd_mm_alive(struct uvd_mm *mm);
 /* Pages that are charged to it. Atomic: add returns the new sum. */
 uint64_t uvd_mm_charge(struct uvd_mm *mm, int64_t pages);
 /* Every address space with a charge: a process that was seen in it, and the pages. With t's lock: call nothing of t in fn. */
 void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid, uint64_t pages), void *arg);
-/* uvd_mm_ref, uvd_mm_put, uvd_mm_read, uvd_mm_write, uvd_mm_check: include/uverbsd/backend.h */
+/* uvd_mm_ref, uvd_mm_put, uvd_mm_alive, uvd_mm_read, uvd_mm_write, uvd_mm_check: include/uverbsd/backend.h */
 
 #endif

@@ -85,8 +85,9 @@ int run_suite(const char *name, TCase *t);
 
 /*
  * Memory of the stub client (bed_mm.c): accesses from `bad` on, for bad_len bytes, are -EFAULT; from `ro` on they are where
- * the memory is registered on demand and the access writes.
+ * the memory is registered on demand and the access writes. Gone: nobody is in that address space any more.
  */
 extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
+extern _Atomic bool mm_gone;
 
 #endif

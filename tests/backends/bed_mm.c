@@ -5,6 +5,7 @@
 #include "tests/backends/bed.h"
 
 _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
+_Atomic bool mm_gone;
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {
@@ -13,6 +14,11 @@ struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 
 void uvd_mm_put(struct uvd_mm *mm)
 {
+}
+
+bool uvd_mm_alive(struct uvd_mm *mm)
+{
+	return !mm_gone;
 }
 
 static bool meets(uint64_t addr, size_t len, uint64_t start, uint64_t start_len)

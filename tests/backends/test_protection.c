@@ -20,6 +20,7 @@ static void setup(void)
 static void teardown(void)
 {
 	mm_bad_len = mm_ro_len = 0;
+	mm_gone = false;
 	bed_close(&bed);
 }
 
@@ -404,6 +405,20 @@ START_TEST(test_memory_that_went_away_at_the_receiver)
 }
 END_TEST
 
+/* Its file is not closed yet, but there is nobody to answer. */
+START_TEST(test_process_that_is_gone_is_no_answer)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	mm_bad = (uintptr_t)b->buf;
+	mm_bad_len = 10;
+	mm_gone = true;
+	send_small(a, b, IBV_WR_RDMA_WRITE, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_nothing(b->rcq);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, test_message_longer_than_the_receive);
@@ -424,6 +439,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_implicit_region_is_all_of_memory);
 	tcase_add_test(t, test_memory_that_went_away_at_the_sender);
 	tcase_add_test(t, test_memory_that_went_away_at_the_receiver);
+	tcase_add_test(t, test_process_that_is_gone_is_no_answer);
 }
 
 int main(void)

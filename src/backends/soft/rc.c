@@ -50,7 +50,7 @@ static unsigned int right_needed(const struct soft_send_wqe *wqe)
 static bool admits(struct soft_qp *peer, struct soft_request *req)
 {
 	/* A request out of sequence is dropped, and so would be all that repeat it. */
-	return soft_recv_admits(peer, req) && peer->r_psn == req->psn;
+	return !peer->r_silent && soft_recv_admits(peer, req) && peer->r_psn == req->psn;
 }
 
 /* The peer goes into error, and tells its owner: by the receive that the message took, else by an event. */
@@ -150,6 +150,14 @@ static enum soft_copy_error move(struct rc *rc)
 	return err == SOFT_COPY_DST ? SOFT_COPY_SRC : err;
 }
 
+/* The peer's process has died. Its QPs are closed soon, and until then they answer no more than afterwards. */
+static bool process_is_gone(struct rc *rc)
+{
+	struct soft_seg *seg = is_send(rc->wqe) ? rc->peer->r_segs : &rc->remote;
+
+	return !uvd_mm_alive(seg->mr->mr.umem.mm);
+}
+
 /* With the peer's lock held: the data is there, or is not. */
 static struct soft_outcome conclude(struct rc *rc, enum soft_copy_error err)
 {
@@ -160,6 +168,10 @@ static struct soft_outcome conclude(struct rc *rc, enum soft_copy_error err)
 		return no_answer;
 	if (err == SOFT_COPY_SRC)
 		return done(IBV_WC_LOC_PROT_ERR);
+	if (err == SOFT_COPY_DST && process_is_gone(rc)) {
+		peer->r_silent = true;
+		return no_answer;
+	}
 	if (err == SOFT_COPY_DST)
 		return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 

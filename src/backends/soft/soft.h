@@ -419,6 +419,7 @@ struct soft_qp {
 	bool r_busy, r_taken;
 	bool r_nak; /* the peer was told to wait for a receive: kick it when one is posted */
 	bool r_established, r_last_wqe; /* the events that a QP has once each */
+	bool r_silent; /* its process has died: it answers nothing more */
 	uint32_t r_psn;
 
 	struct soft_qp *srq_prev, *srq_next; /* among the SRQ's waiters; the SRQ's lock */

@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The device for the distribution's programs, as nobody, by either transport.
+
+UVERBSD_TRANSPORT=run (the default): one tree of `uverbsctl run`, in which a shell starts the programs.
+UVERBSD_TRANSPORT=cuse: uverbsd on real CUSE; these run as root in the virtual machine (tests/vm/suite).
+
+One device of each ABI serves all tests: each must leave it as it found it.
+"""
+import atexit
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
+TRANSPORT = os.environ.get("UVERBSD_TRANSPORT", "run")
+LONG = bool(os.environ.get("UVERBSD_LONG"))
+NOBODY = 65534
+CUSE = TRANSPORT == "cuse"
+WAIT = 60 if CUSE else 30  # seconds; that machine is emulated
+
+
+def sanitized():
+    options = json.loads((BUILD / "meson-info" / "intro-buildoptions.json").read_text())
+    return next(o["value"] for o in options if o["name"] == "b_sanitize") != "none"
+
+
+SANITIZED = sanitized()
+
+# Where everybody can come, as the build folder may not be.
+PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
+PLACE.chmod(0o777)
+atexit.register(shutil.rmtree, PLACE, True)
+CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE) for n in ("payload", "protection", "mcast", "killing")}
+UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
+
+
+def until(condition, what, seconds=WAIT):
+    """Waits for something that comes a moment later."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+    return value
+
+
+def may_lock_any():
+    """perftest wants more locked memory than the usual limit: lift it where we can, as an administrator would."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    return resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
+
+
+LOCKS_ANY = may_lock_any()
+# A container's root may not lift the limit, but give the capability that stands above it.
+LOCK_BY_CAPABILITY = not LOCKS_ANY and not os.geteuid()
+CAN_LOCK = LOCKS_ANY or LOCK_BY_CAPABILITY
+
+
+def as_user(argv):
+    caps = ["--inh-caps=-all,+ipc_lock", "--ambient-caps=-all,+ipc_lock"] if LOCK_BY_CAPABILITY else []
+    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *caps]
+    return argv if os.geteuid() else [*user, *argv]
+
+
+def without_capability(argv):
+    return ["setpriv", "--inh-caps=-all", "--ambient-caps=-all", *argv] if LOCK_BY_CAPABILITY else argv
+
+
+def children(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return [int(c) for t in os.listdir(f"/proc/{pid}/task")
+                for c in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()]
+    return []
+
+
+def kill_tree(pid):
+    for child in children(pid):
+        kill_tree(child)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def listens(port):
+    pattern = re.compile(rf":{port:04X} \w+:0000 0A ")
+    return any(pattern.search(pathlib.Path("/proc/net", f).read_text()) for f in ("tcp", "tcp6"))
+
+
+def free_port():
+    """A TCP port of our own: another server on the usual one would be taken for ours."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+class Done:
+    def __init__(self, status, text):
+        self.status, self.text = status, text
+
+    def ok(self):
+        assert self.status == 0, f"exit status {self.status}\n{self.text}"
+        return self.text
+
+
+class Program:
+    """One that was started on the device; stdout and stderr together."""
+
+    count = 0
+
+    def __init__(self, argv, locks=False):
+        Program.count += 1
+        self.argv = [str(a) for a in argv]
+        if not locks:
+            self.argv = without_capability(self.argv)
+        self.out, self.status = (PLACE / f"{Program.count}.{e}" for e in ("out", "status"))
+
+    def script(self):
+        return f"{shlex.join(self.argv)} >{self.out} 2>&1 </dev/null; echo $? >{self.status}.new; " \
+               f"mv {self.status}.new {self.status}"
+
+    def text(self):
+        return self.out.read_text(errors="replace") if self.out.exists() else ""
+
+    def ended(self):
+        return self.status.exists()
+
+    def wait(self, seconds=WAIT):
+        until(self.ended, f"the end of {self.argv}\n{self.text()}", seconds)
+        return Done(int(self.status.read_text()), self.text())
+
+
+class Device:
+    """What the tests use; the transports fill in start(), end(), num_fds(), idle(), control()."""
+
+    def __init__(self, abi):
+        self.abi = abi
+        self.started = []
+
+    def run(self, *argv, seconds=WAIT):
+        return self.start(*argv).wait(seconds)
+
+    def pair(self, program, *options, seconds=WAIT, locks=False):
+        """Server and client of a program that finds its peer by TCP; what both said."""
+        port = free_port()
+        argv = [program, "-p", port, *options]
+        server = self.start(*argv, locks=locks)
+        until(lambda: listens(port) or server.ended(), f"{argv} listening")
+        client = self.start(*argv, "localhost", locks=locks)
+        until(lambda: client.ended() and server.ended() or self.failed(client) or self.failed(server),
+              f"the end of {argv}", seconds)
+        texts = [f"server: {server.text()}", f"client: {client.text()}"]
+        assert client.ended() and server.ended() and not self.failed(client) and not self.failed(server), "\n".join(texts)
+        return texts
+
+    def rss(self):
+        return rss(self.engine)
+
+    @staticmethod
+    def failed(program):
+        return program.ended() and program.wait().status != 0
+
+    def end_programs(self):
+        for p in self.started:
+            if not p.ended():
+                self.end(p)
+        self.started.clear()
+
+
+class RunDevice(Device):
+    def __init__(self, abi):
+        super().__init__(abi)
+        env = {**os.environ, "TMPDIR": str(PLACE), "XDG_RUNTIME_DIR": str(PLACE)}
+        self.stderr = open(PLACE / f"run-{abi}.log", "w+")
+        self.shell = subprocess.Popen(as_user([UVERBSCTL, "run", "--abi", abi, "--", "sh"]), text=True, env=env,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=PLACE)
+        self.say("echo ready")
+        assert self.shell.stdout.readline() == "ready\n", self.log()
+        guardian = children(self.shell.pid)[0]
+        self.engine = until(lambda: children(guardian), "the engine")[0]
+
+    def log(self):
+        return pathlib.Path(self.stderr.name).read_text()
+
+    def say(self, line):
+        self.shell.stdin.write(line + "\n")
+        self.shell.stdin.flush()
+
+    def start(self, *argv, locks=False):
+        p = Program(argv, locks)
+        self.say(f"({p.script()}) & echo $!")
+        p.pid = int(self.shell.stdout.readline())
+        self.started.append(p)
+        return p
+
+    def end(self, program):
+        kill_tree(program.pid)
+
+    def num_fds(self):
+        """Without the table of callers, which keeps some of those that are gone until others need the place."""
+        callers = [f for f in fds(self.engine) if re.fullmatch("/proc/[0-9]+/(fdinfo/[0-9]+|comm|mem)", f)]
+        assert len(callers) <= 2 * 256
+        return len(fds(self.engine)) - len(callers)
+
+    def idle(self):
+        return not any("/memfd:uverbsd:" in f for f in fds(self.engine))
+
+    def control(self, *argv):
+        return self.run(UVERBSCTL, *argv)
+
+    def stop(self):
+        self.end_programs()
+        self.shell.stdin.close()
+        assert self.shell.wait(WAIT) == 0, self.log()
+        assert "died" not in self.log()
+
+
+class CuseDevice(Device):
+    def __init__(self, abi):
+        super().__init__(abi)
+        # libibverbs reads sysfs only where netlink fails, and would load ib_core by asking.
+        folder = pathlib.Path("/run/modprobe.d")
+        folder.mkdir(exist_ok=True)
+        (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
+        self.stderr = open(PLACE / f"cuse-{abi}.log", "w+")
+        # Not every program asks SYSFS_PATH.
+        self.daemon = subprocess.Popen([BUILD / "src/uverbsd", "--abi", abi, "--sysfs", "overlay"], stderr=self.stderr)
+        self.engine = self.daemon.pid
+        until(lambda: "uverbsd: ready:" in self.log() or self.daemon.poll() is not None, "uverbsd's start")
+        assert self.daemon.poll() is None, self.log()
+
+    def log(self):
+        return pathlib.Path(self.stderr.name).read_text()
+
+    def start(self, *argv, locks=False):
+        p = Program(argv, locks)
+        p.process = subprocess.Popen(as_user(["sh", "-c", p.script()]), cwd=PLACE, stdin=subprocess.DEVNULL)
+        self.started.append(p)
+        return p
+
+    def end(self, program):
+        kill_tree(program.process.pid)
+
+    def end_programs(self):
+        started = list(self.started)
+        super().end_programs()
+        for p in started:
+            p.process.wait(WAIT)
+
+    def status(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(WAIT)
+            s.connect("/run/uverbsd/control")
+            s.sendall(b"status\n")
+            return json.loads(s.makefile().readline())
+
+    def num_fds(self):
+        return len(fds(self.engine))
+
+    def idle(self):
+        s = self.status()
+        return (not s["memlock"] and not s["grants"]["under_way"]
+                and all(not d["files"] and not d["objects"] for d in s["devices"]))
+
+    def control(self, *argv):
+        done = subprocess.run([UVERBSCTL, *argv], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=WAIT)
+        return Done(done.returncode, done.stdout)
+
+    def stop(self):
+        self.end_programs()
+        self.daemon.send_signal(signal.SIGTERM)
+        assert self.daemon.wait(WAIT) == 0, self.log()
+
+
+def fds(pid):
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
+def rss(pid):
+    return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
+
+
+# A daemon takes the nodes and the control socket for itself: one at a time, and pytest orders the tests so.
+@pytest.fixture(scope="session", params=["ioctl", "write"])
+def lasting_device(request):
+    d = (CuseDevice if CUSE else RunDevice)(request.param)
+    yield d
+    d.stop()
+
+
+@pytest.fixture
+def device(lasting_device):
+    """Free of clients again after the test, and not a word of complaint in its log."""
+    log = len(lasting_device.log())
+    yield lasting_device
+    lasting_device.end_programs()
+    until(lasting_device.idle, "an idle device")
+    assert not re.search("(?i)error|assert|leak", lasting_device.log()[log:]), lasting_device.log()[log:]

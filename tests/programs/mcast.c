@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* mcast: three processes, a multicast group; who is in it receives what is sent to it, once, and nobody else does. */
+#include "side.h"
+#include <string.h>
+
+#define ARENA 16384
+#define GRH 40
+#define LENGTH 1000
+#define QKEY 0x11111111
+#define SIDES 3
+#define GROUP_LID 0xc001
+
+static const union ibv_gid group = { .raw = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [14] = 0xbe, [15] = 0xef } };
+
+static int open_ud(struct side *s, void *unused)
+{
+	side_open(s, NULL);
+	s->qp[0] = side_qp(s, IBV_QPT_UD, false);
+	qp_connect(s->qp[0], (struct address){}, NULL);
+	return 0;
+}
+
+static int attach(struct side *s, void *unused)
+{
+	return ibv_attach_mcast(s->qp[0], &group, GROUP_LID);
+}
+
+static int detach(struct side *s, void *unused)
+{
+	return ibv_detach_mcast(s->qp[0], &group, GROUP_LID);
+}
+
+static int post_recv(struct side *s, void *unused)
+{
+	struct ibv_sge sge = { (uintptr_t)s->arena, GRH + LENGTH, s->mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1 };
+
+	memset(s->arena, 0, ARENA);
+	return ibv_post_recv(s->qp[0], &wr, &bad);
+}
+
+static int send_to_group(struct side *s, void *unused)
+{
+	struct ibv_ah_attr a = { .dlid = GROUP_LID, .port_num = 1, .is_global = 1, .grh = { .dgid = group, .hop_limit = 1 } };
+	struct ibv_sge sge = { (uintptr_t)s->arena + 8192, LENGTH, s->mr->lkey };
+	struct ibv_send_wr *bad, wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	struct ibv_wc wc;
+
+	memset(s->arena + 8192, 0x5a, LENGTH);
+	wr.wr.ud.ah = ibv_create_ah(s->pd, &a);
+	wr.wr.ud.remote_qpn = 0xffffff;
+	wr.wr.ud.remote_qkey = QKEY;
+	CHECK(wr.wr.ud.ah);
+	CHECK(!ibv_post_send(s->qp[0], &wr, &bad));
+	do
+		CHECK(next_wc(s, &wc, 20) && wc.status == IBV_WC_SUCCESS);
+	while (wc.wr_id != 2);
+	return ibv_destroy_ah(wr.wr.ud.ah);
+}
+
+/* How often it came: its own sender was told after all others had it. */
+static int received(struct side *s, void *unused)
+{
+	struct ibv_wc wc;
+	int n;
+
+	for (n = 0; next_wc(s, &wc, 0.05); n++) {
+		CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.byte_len == GRH + LENGTH);
+		CHECK(wc.wc_flags & IBV_WC_GRH);
+		CHECK(!memcmp(s->arena + 24, &group, sizeof(group))); /* the GRH's destination */
+		for (int i = 0; i < LENGTH; i++)
+			CHECK(s->arena[GRH + i] == 0x5a);
+		CHECK(!s->arena[GRH + LENGTH]);
+	}
+	return n;
+}
+
+int main(void)
+{
+	static struct side s[SIDES];
+
+	for (int i = 0; i < SIDES; i++)
+		side_init(&s[i], arena_new(ARENA), ARENA, i);
+	for (int i = 0; i < SIDES; i++)
+		CHECK(!side_call(&s[i], open_ud, NULL, 0));
+	for (int i = 1; i < SIDES; i++) {
+		CHECK(!side_call(&s[i], attach, NULL, 0));
+		CHECK(!side_call(&s[i], attach, NULL, 0)); /* again: nothing more */
+		CHECK(!side_call(&s[i], post_recv, NULL, 0));
+		CHECK(!side_call(&s[i], post_recv, NULL, 0));
+	}
+	CHECK(!side_call(&s[0], send_to_group, NULL, 0));
+	CHECK(side_call(&s[1], received, NULL, 0) == 1);
+	CHECK(side_call(&s[2], received, NULL, 0) == 1);
+
+	CHECK(!side_call(&s[1], detach, NULL, 0));
+	CHECK(side_call(&s[1], detach, NULL, 0)); /* it is out already */
+	CHECK(!side_call(&s[0], send_to_group, NULL, 0));
+	CHECK(side_call(&s[1], received, NULL, 0) == 0);
+	CHECK(side_call(&s[2], received, NULL, 0) == 1);
+
+	/* One that is gone is out too. */
+	side_kill(&s[2]);
+	CHECK(!side_call(&s[1], attach, NULL, 0));
+	CHECK(!side_call(&s[0], send_to_group, NULL, 0));
+	CHECK(side_call(&s[1], received, NULL, 0) == 1);
+	side_end(&s[1]);
+	return 0;
+}

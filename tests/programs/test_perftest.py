@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Debian's perftest, 2 B to 8 MiB.
+
+By default each program runs in one of the two ABIs, and few with -a: at every size that measures the processor's clock, for
+0.2 to 0.4 s.
+"""
+import re
+
+import pytest
+
+from conftest import CAN_LOCK, LONG, SANITIZED
+
+CONNECTIONS = {"send": ["RC", "UC", "UD"], "write": ["RC", "UC"], "read": ["RC"], "atomic": ["RC"]}
+PAIRS = [(verb, what, connection) for verb, connections in CONNECTIONS.items() for connection in connections
+         for what in ("lat", "bw")]
+ALL_SIZES = [p for p in PAIRS if p[0] != "atomic"] if LONG else [("send", "bw", "RC"), ("read", "bw", "RC")]
+
+
+def in_turn(cases):
+    """Each with an ABI, or with both: what lasting_device is made with comes first."""
+    abis = ["ioctl", "write"]
+    return sorted((abi, *case) for i, case in enumerate(cases) for abi in (abis if LONG else [abis[(i // 2 + i) % 2]]))
+
+
+def perftest_cases(cases):
+    return pytest.mark.parametrize("lasting_device, verb, what, connection", in_turn(cases), indirect=["lasting_device"])
+
+
+pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="needs RLIMIT_MEMLOCK unlimited, or root")
+
+
+def perftest(device, verb, what, connection, *args):
+    args = ["-c", connection, *args]
+    if not LONG:
+        args += ["-n", 20]
+    texts = device.pair(f"ib_{verb}_{what}", *args, seconds=1800 if LONG else 120, locks=True)
+    sizes = [int(s) for s in re.findall(r"^ (\d+) +\d+ ", texts[1], re.M)]
+    assert sizes, texts
+    return sizes
+
+
+def sizes_of(verb, connection):
+    return [8] if verb == "atomic" else [2, 4096] if connection == "UD" else [2, 65536, 8 << 20]
+
+
+@perftest_cases(PAIRS)
+def test_perftest_sizes_and_events(device, verb, what, connection):
+    sizes = sizes_of(verb, connection)
+    for size, events in zip([*sizes, sizes[0]], [[], ["-e"], [], ["-e"]]):
+        if verb == "write":
+            events = []  # refused by perftest itself
+        assert perftest(device, verb, what, connection, *events, *([] if verb == "atomic" else ["-s", size])) == [size]
+
+
+@pytest.mark.skipif(SANITIZED, reason="nothing else than test_perftest_sizes_and_events in a sanitizer's eyes")
+@perftest_cases(ALL_SIZES)
+def test_perftest_all_sizes(device, verb, what, connection):
+    for events in [[], ["-e"]] if LONG and verb != "write" else [[]]:
+        sizes = perftest(device, verb, what, connection, "-a", *events)
+        assert sizes == [1 << i for i in range(1, 13 if connection == "UD" else 24)]

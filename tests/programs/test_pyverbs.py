@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""rdma-core's own tests (Debian's package rdma-core has them), by Debian's pyverbs: all that are of no vendor's hardware.
+
+docs/pyverbs.md says what passes and why the rest is skipped; UVERBSD_WRITE_DOCS=1 writes it anew from what is seen.
+"""
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+
+import pytest
+
+from conftest import CUSE, PLACE
+
+TESTS = pathlib.Path("/usr/share/doc/rdma-core/tests")
+RUNNER = shutil.copy(pathlib.Path(__file__).parent / "run_pyverbs.py", PLACE)
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "pyverbs.md"
+
+PROVIDER = "libibverbs' provider for hfi1 has no such function, so nothing is sent to the device"
+REASONS = [  # what a test says that is skipped, and why that is so
+    ("Extended QP is not supported on this device", f"`ibv_wr_*`: {PROVIDER}"),
+    ("Device memory is not supported", f"`ibv_alloc_dm`: {PROVIDER}"),
+    ("(Create )?Extended CQ is not supported", f"`ibv_create_cq_ex`: {PROVIDER}"),
+    ("Create XRCD is not supported", f"`ibv_open_xrcd`: {PROVIDER}"),
+    ("Create MW is not supported|Create memory window of type", f"`ibv_alloc_mw`: {PROVIDER}"),
+    ("Advise MR with flags", f"`ibv_advise_mr`: {PROVIDER}"),
+    ("Rereg MR is not supported", f"`ibv_rereg_mr`: {PROVIDER}"),
+    ("Parent Domain is not supported", f"`ibv_alloc_parent_domain`: {PROVIDER}"),
+    ("Device hfi1_0 doesn't have net interface", "rdma_cm needs IP over InfiniBand in the kernel"),
+    ("on Ethernet link layer|skip RoCE test", "for ports of Ethernet; hfi1's are InfiniBand"),
+    ("Allocating dmabuf", "needs a GPU"),
+]
+HUGE = "needs 2 MiB pages that are set aside: those of ODP pass where there are some; parent domains as above"
+
+
+def unpack():
+    assert (TESTS / "__init__.py").exists(), "reinstall rdma-core with dpkg --path-include='/usr/share/doc/rdma-core/*'"
+    if (PLACE / "tests").exists():
+        return
+    (PLACE / "tests").mkdir()
+    for f in TESTS.iterdir():
+        opener = gzip.open if f.suffix == ".gz" else open
+        with opener(f, "rb") as packed:
+            (PLACE / "tests" / f.name.removesuffix(".gz")).write_bytes(packed.read())
+
+
+def why(name, said):
+    if "huge" in name:
+        return HUGE
+    return next((text for pattern, text in REASONS if re.search(pattern, said)), None)
+
+
+def table(results):
+    skipped, passed = {}, {}
+    for name, result, said in results:
+        module, _, test = name.partition(".")
+        if result == "skipped" or "huge" in name:
+            skipped.setdefault(why(name, said), []).append(name.rpartition(".")[2])
+        else:
+            passed.setdefault(module, []).append(test)
+    lines = ["# rdma-core's own tests", "",
+             "What the tests of Debian 12's rdma-core show through Debian's pyverbs and libibverbs, on the `soft` backend, as",
+             "an unprivileged user, in both ABIs, under `uverbsctl run` and over CUSE. Written by tests/programs/test_pyverbs.py",
+             "(`UVERBSD_WRITE_DOCS=1`), which fails when this is not what it sees. Left out: the tests of mlx5, EFA and CUDA.",
+             "", f"{sum(map(len, passed.values()))} pass, {sum(map(len, skipped.values()))} are skipped, none fails.", "",
+             "| skipped because | tests | which |", "| --- | --- | --- |"]
+    lines += [f"| {reason} | {len(names)} | {' '.join(sorted(names))} |"
+              for reason, names in sorted(skipped.items(), key=lambda i: -len(i[1]))]
+    lines += ["", "| module | pass |", "| --- | --- |"]
+    lines += [f"| {module} | {len(names)} |" for module, names in sorted(passed.items())]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def huge_pages():
+    """In a machine of our own some can be set aside."""
+    path = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+    if CUSE:
+        path.write_text("16")
+        assert int(path.read_text()) == 16
+    yield
+    if CUSE:
+        path.write_text("0")
+
+
+def test_pyverbs(device, huge_pages):
+    unpack()
+    out = device.run("/usr/bin/python3", "-B", RUNNER, PLACE, seconds=300).ok()
+    results = [json.loads(line) for line in re.findall("^RESULT (.*)$", out, re.M)]
+    assert not [r for r in results if r[1] == "failed"]
+    assert not [r for r in results if r[1] == "skipped" and not why(r[0], r[2])], "a new reason to skip"
+    assert sum(r[1] == "passed" for r in results) >= 66
+    assert not CUSE or [r[1] for r in results if "odp_rc_huge" in r[0]] == ["passed"] * 2
+    if os.environ.get("UVERBSD_WRITE_DOCS"):
+        TABLE.write_text(table(results))
+    assert TABLE.read_text() == table(results), "docs/pyverbs.md is not current (UVERBSD_WRITE_DOCS=1 writes it)"
