@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""run_pyverbs.py FOLDER: run rdma-core's own tests, in FOLDER/tests, and print a JSON line for each: name, result, reason.
+"""run_pyverbs.py FOLDER: run rdma-core's own tests, in FOLDER/tests, and print a JSON line for each: name, result, reason, seconds.
 
 Some of them choose attributes at random, and skip themselves when they have chosen one that the device has not: each test
 starts from the same seed, and one that was skipped is tried again with some others.
@@ -8,6 +8,7 @@ import json
 import os
 import random
 import sys
+import time
 import unittest
 
 # Hardware of these vendors, and a library of one.
@@ -61,5 +62,6 @@ for name in names:
     if any(vendor in name for vendor in NOT_GENERIC):
         continue
     for test in each(unittest.defaultTestLoader.loadTestsFromName(f"tests.{name}")):
+        began = time.monotonic()
         says = run(test)
-        print("RESULT " + json.dumps([test.id().removeprefix("tests."), *says]), flush=True)
+        print("RESULT " + json.dumps([test.id().removeprefix("tests."), *says, round(time.monotonic() - began, 3)]), flush=True)

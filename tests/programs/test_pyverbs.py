@@ -12,7 +12,7 @@ import shutil
 
 import pytest
 
-from conftest import CUSE, PLACE
+from conftest import CUSE, LONG, PLACE
 
 TESTS = pathlib.Path("/usr/share/doc/rdma-core/tests")
 RUNNER = shutil.copy(pathlib.Path(__file__).parent / "run_pyverbs.py", PLACE)
@@ -54,7 +54,7 @@ def why(name, said):
 
 def table(results):
     skipped, passed = {}, {}
-    for name, result, said in results:
+    for name, result, said, _ in results:
         module, _, test = name.partition(".")
         if result == "skipped" or "huge" in name:
             skipped.setdefault(why(name, said), []).append(name.rpartition(".")[2])
@@ -85,10 +85,12 @@ def huge_pages():
         path.write_text("0")
 
 
+@pytest.mark.parametrize("lasting_device", ["ioctl"] if CUSE and not LONG else ["ioctl", "write"], indirect=True)
 def test_pyverbs(device, huge_pages):
     unpack()
     out = device.run("/usr/bin/python3", "-B", RUNNER, PLACE, seconds=300).ok()
     results = [json.loads(line) for line in re.findall("^RESULT (.*)$", out, re.M)]
+    print("the slowest:", sorted(((r[3], r[0]) for r in results), reverse=True)[:10])
     assert not [r for r in results if r[1] == "failed"]
     assert not [r for r in results if r[1] == "skipped" and not why(r[0], r[2])], "a new reason to skip"
     assert sum(r[1] == "passed" for r in results) >= 66
