@@ -33,7 +33,7 @@ def perftest(device, verb, what, connection, *args):
     args = ["-c", connection, *args]
     if not LONG:
         args += ["-n", 20]
-    texts = device.pair(f"ib_{verb}_{what}", *args, seconds=1800 if LONG else 120, locks=True)
+    texts = device.pair(f"ib_{verb}_{what}", *args, seconds=1800 if LONG else 300, locks=True)
     sizes = [int(s) for s in re.findall(r"^ (\d+) +\d+ ", texts[1], re.M)]
     assert sizes, texts
     return sizes
