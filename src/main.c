@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsd: RDMA device nodes served from userspace, for the whole machine. */
 #include "daemon.h"
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@ int main(int argc, char **argv)
 	struct uvd_options options;
 	int status;
 
+	/* Every grant has a thread of its own, and glibc would give each a heap of its own, which it never gives back. */
+	mallopt(M_ARENA_MAX, 2);
 	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, "uverbsd [OPTION...]", argc, argv);
 	if (status >= 0)
 		return status;
