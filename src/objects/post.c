@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * POST_SEND, POST_RECV and POST_SRQ_RECV. Their rows are in qp.c and srq.c. What follows the command's struct is wr_count work requests, wqe_size
- * bytes apart, then all their scatter-gather entries. Lists of the usual length need no allocation.
+ * POST_SEND, POST_RECV and POST_SRQ_RECV; their rows are in qp.c and srq.c. What follows the command's struct is wr_count
+ * work requests, wqe_size bytes apart, then all their scatter-gather entries. Lists of the usual length need no
+ * allocation.
  */
 #include "objects/common.h"
 

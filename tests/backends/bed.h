@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A bed for backend tests: two devices on one fabric, each with a context and a PD, and two QPs, one on each device. It does
- * what the core would do and no more: straight calls on the backend's functions.
+ * A bed for backend tests: two devices on one fabric, each with a context and a PD, and two QPs, one on each device. It
+ * does what the core would do and no more: straight calls on the backend's functions.
  */
 #ifndef TESTS_BACKENDS_BED_H
 #define TESTS_BACKENDS_BED_H
@@ -84,10 +84,10 @@ void expect_nothing(struct uvd_cq *cq);
 int run_suite(const char *name, TCase *t);
 
 /*
- * Memory of the stub client (bed_mm.c): accesses from `bad` on, for bad_len bytes, are -EFAULT; from `ro` on they are where
- * the memory is registered on demand and the access writes. Gone: nobody is in that address space any more.
+ * Memory of the stub client (bed_mm.c). Accesses to the mm_bad_len bytes at mm_bad are -EFAULT; so are writes to the
+ * mm_ro_len bytes at mm_ro where the memory is registered on demand.
  */
 extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
-extern _Atomic bool mm_gone;
+extern _Atomic bool mm_gone; /* its processes have exited: uvd_mm_alive() */
 
 #endif

@@ -408,14 +408,36 @@ END_TEST
 /* Its file is not closed yet, but there is nobody to answer. */
 START_TEST(test_process_that_is_gone_is_no_answer)
 {
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						      IBV_WR_ATOMIC_FETCH_AND_ADD };
+
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	mm_bad = (uintptr_t)b->buf;
+	mm_bad_len = 10;
+	mm_gone = true;
+	send_small(a, b, opcodes[_i], 8);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect_nothing(b->rcq);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+}
+END_TEST
+
+/* The first request found it dead. The next need not touch its memory to know. */
+START_TEST(test_process_that_is_gone_never_answers_again)
+{
 	bed_connect(&bed, IBV_QPT_RC);
 	mm_bad = (uintptr_t)b->buf;
 	mm_bad_len = 10;
 	mm_gone = true;
-	send_small(a, b, IBV_WR_RDMA_WRITE, 100);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
-	expect_nothing(b->rcq);
-	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0);
+	ck_assert_int_eq(to_init(a), 0);
+	ck_assert_int_eq(to_rtr(a, b), 0);
+	ck_assert_int_eq(to_rts(a), 0);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 0);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
 }
 END_TEST
 
@@ -439,7 +461,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_implicit_region_is_all_of_memory);
 	tcase_add_test(t, test_memory_that_went_away_at_the_sender);
 	tcase_add_test(t, test_memory_that_went_away_at_the_receiver);
-	tcase_add_test(t, test_process_that_is_gone_is_no_answer);
+	tcase_add_loop_test(t, test_process_that_is_gone_is_no_answer, 0, 4);
+	tcase_add_test(t, test_process_that_is_gone_never_answers_again);
 }
 
 int main(void)

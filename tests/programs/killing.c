@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * killing ROUNDS [SEED]: in each round two clients are connected and send, write, read and do atomics in both directions as
- * fast as they can; one of them or both are killed at a random moment. One that is left must see its QP fail, and can
+ * killing ROUNDS [SEED]: in each round two clients are connected and send, write, read and do atomics in both directions
+ * as fast as they can; one of them or both are killed at a random moment. One that is left must see its QP fail, and can
  * leave by itself. Some are killed while they are still setting up.
  */
 #include "side.h"
