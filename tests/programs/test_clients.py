@@ -22,15 +22,25 @@ def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device):
     print(device.run(CLIENTS["payload"], 600 if LONG else 5, seconds=1200 if LONG else 180).ok())
 
 
-def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
-    """Several at once, so that the device is busy with others while one dies."""
-    device.run(CLIENTS["killing"], 20, seconds=300).ok()  # what is kept for the next ones is there after these
-    until(device.idle, "an idle device")
-    fds, rss = device.num_fds(), device.rss()
-    rounds = 500 if LONG else 25
-    for p in [device.start(CLIENTS["killing"], rounds) for _ in range(2)]:
+def kill_clients(device, rounds):
+    """Two at once, so that the device is busy with others while one dies; `rounds` in all."""
+    for p in [device.start(CLIENTS["killing"], max(rounds // 2, 1)) for _ in range(2)]:
         print(p.wait(3600 if LONG else 300).ok())
     until(device.idle, "an idle device")
+
+
+def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
+    kill_clients(device, 10)  # what is kept for the next ones is there after these
+    fds = device.num_fds()
+    kill_clients(device, 1000 if LONG else 50)
     until(lambda: device.num_fds() <= fds, f"no more than {fds} open files")
-    # A sanitizer keeps freed memory for a while on purpose, and looks for leaks itself.
-    assert SANITIZED or device.rss() - rss < 1024, (rss, device.rss())
+    if SANITIZED:  # keeps freed memory for a while on purpose, and looks for leaks itself
+        return
+    # The allocator takes its time to find its size; what leaks never does.
+    rss = [device.rss()]
+    for _ in range(6):
+        kill_clients(device, 20)
+        rss.append(device.rss())
+        if rss[-1] - rss[-2] < 128:
+            return
+    pytest.fail(f"resident KiB after each batch: {rss}")
