@@ -63,7 +63,7 @@ struct merge {
 	struct uvd_tree *tree;
 	const struct uvd_backend *ops;
 	struct uvd_log *log;
-	const char *owner; /* the feature that is being merged */
+	const char *owner, *ucap; /* of the feature that is being merged */
 };
 
 /* The slot of `id` in a table by namespace and number, which grows as needed. NULL: *err. */
@@ -140,6 +140,7 @@ static int merge_attr(const struct merge *m, struct uvd_tree_method *tm, const s
 		return conflict(m, "attribute", row->name, ta->owner);
 	ta->row = row;
 	ta->owner = m->owner;
+	ta->ucap = m->ucap;
 	return 0;
 }
 
@@ -157,6 +158,7 @@ static int merge_method(const struct merge *m, struct uvd_tree_object *to, const
 	if (!tm->row || row->steps) {
 		tm->row = row;
 		tm->owner = m->owner;
+		tm->ucap = m->ucap;
 	}
 	for (unsigned int i = 0; i < row->num_attrs && !err; i++)
 		err = merge_attr(m, tm, &row->attrs[i]);
@@ -187,7 +189,7 @@ static int merge_write(const struct merge *m, const struct uvd_object_row *objec
 	tw = &tree->writes[ex][row->number];
 	if (tw->row)
 		return conflict(m, "command", row->name, tw->owner);
-	*tw = (struct uvd_tree_write){ .row = row, .object = object, .owner = m->owner };
+	*tw = (struct uvd_tree_write){ .row = row, .object = object, .owner = m->owner, .ucap = m->ucap };
 	return 0;
 }
 
@@ -208,6 +210,7 @@ static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 	if (!to->row || defines) {
 		to->row = row;
 		to->owner = m->owner;
+		to->ucap = m->ucap;
 	}
 	if (!backend_has(m->ops, row->needs))
 		to->missing = true;
@@ -367,6 +370,7 @@ struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const s
 	*err = 0;
 	for (; *features && !*err; features++) {
 		m.owner = (*features)->name;
+		m.ucap = (*features)->ucap;
 		for (const struct uvd_object_row *const *o = (*features)->objects; o && *o && !*err; o++)
 			*err = merge_object(&m, *o);
 	}

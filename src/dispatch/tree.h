@@ -14,13 +14,14 @@ struct uvd_log;
 
 struct uvd_tree_attr {
 	const struct uvd_attr_row *row;
-	const char *owner;
+	const char *owner; /* the feature that brought it */
+	const char *ucap; /* what that feature wants, or NULL; so everywhere below */
 	uint16_t slot; /* in struct uvd_req's attrs */
 };
 
 struct uvd_tree_method {
 	const struct uvd_method_row *row; /* the one that has the steps */
-	const char *owner; /* the feature that brought it */
+	const char *owner, *ucap;
 	struct uvd_tree_attr *attrs[2]; /* by namespace, then number; row NULL: a hole */
 	uint16_t num_attrs[2];
 	uint16_t num_slots;
@@ -32,7 +33,7 @@ struct uvd_tree_method {
 
 struct uvd_tree_object {
 	const struct uvd_object_row *row; /* NULL: a hole */
-	const char *owner;
+	const char *owner, *ucap;
 	bool missing; /* while the tree is built: the backend cannot do it */
 	struct uvd_tree_method *methods[2]; /* by namespace, then number; row NULL: a hole */
 	uint16_t num_methods[2];
@@ -41,7 +42,7 @@ struct uvd_tree_object {
 struct uvd_tree_write {
 	const struct uvd_write_row *row; /* NULL: a hole, EOPNOTSUPP after the plain header's checks (write-18) */
 	const struct uvd_object_row *object;
-	const char *owner;
+	const char *owner, *ucap;
 };
 
 struct uvd_tree {

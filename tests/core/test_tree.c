@@ -6,6 +6,7 @@
 #include <uverbsd/log.h>
 
 #include "bed.h"
+#include "dispatch/describe.h"
 
 static int nothing(struct uvd_req *req)
 {
@@ -190,6 +191,76 @@ START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 }
 END_TEST
 
+/* What a feature brings is marked with its User Capability, wherever it is put; the rest is not. */
+struct marked {
+	unsigned int with, without;
+};
+
+static int count_marked(void *arg, const struct uverbsd_tree_row *row)
+{
+	struct marked *marked = arg;
+	const bool ours = !strcmp(row->owner, "privileged");
+
+	ck_assert_msg(ours == !strcmp(row->ucap, "uverbs_test"), "%s of %s has '%s'", row->name, row->owner, row->ucap);
+	ck_assert(ours || !row->ucap[0]);
+	marked->with += ours;
+	marked->without += !ours;
+	return 0;
+}
+
+START_TEST(test_a_row_names_its_feature_and_the_capability_that_it_wants)
+{
+	static const struct uvd_attr_row attrs[] = { UVD_PTR_IN(A_IN, 8, 0) };
+	static const struct uvd_method_row m[] = {
+		{ .name = "M_NEW", .id = M_NEW, UVD_ROWS(attrs, attrs) },
+		{ .name = "M_MORE", .id = 0x1003, UVD_ROWS(attrs, attrs), .steps = steps },
+	};
+	static const struct uvd_write_row w[] = { { .name = "W", .number = 40, .steps = steps } };
+	static const struct uvd_object_row toy = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m), UVD_ROWS(writes, w) };
+	static const struct uvd_object_row own = { .name = "own", .id = 0x1003, .cls = UVD_CLASS_IDR };
+	static const struct uvd_object_row *const objects[] = { &toy, &own, NULL };
+	static const struct uvd_feature privileged = { .name = "privileged", .ucap = "uverbs_test", .objects = objects };
+	const struct uvd_feature *features[] = { &bed_feature, &privileged, NULL };
+	struct marked before = {}, marked = {};
+	int err;
+	struct uvd_tree *tree = uvd_tree_new(features + 1, NULL, DRIVER, NULL, &err);
+
+	/* Attributes without a method whose steps take them are no method. */
+	ck_assert_ptr_null(tree);
+	ck_assert_int_eq(err, -EINVAL);
+	features[1] = NULL;
+	tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
+	uvd_tree_describe(tree, count_marked, &before);
+	uvd_tree_free(tree);
+	features[1] = &privileged;
+	tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
+	ck_assert_ptr_nonnull(tree);
+	uvd_tree_describe(tree, count_marked, &marked);
+	uvd_tree_free(tree);
+	ck_assert_uint_eq(before.with, 0);
+	/* An attribute, a method and its attribute, a command, an object. */
+	ck_assert_uint_eq(marked.with, 5);
+	ck_assert_uint_eq(marked.without, before.without);
+}
+END_TEST
+
+static int second_ends(void *arg, const struct uverbsd_tree_row *row)
+{
+	return ++*(int *)arg == 2 ? 77 : 0;
+}
+
+START_TEST(test_a_walk_ends_where_it_is_told_to)
+{
+	int err, rows = 0;
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY };
+	struct uvd_tree *tree = merge(&row, &err);
+
+	ck_assert_int_eq(uvd_tree_describe(tree, second_ends, &rows), 77);
+	ck_assert_int_eq(rows, 2);
+	uvd_tree_free(tree);
+}
+END_TEST
+
 START_TEST(test_what_is_not_in_the_tree_is_not_found)
 {
 	int err;
@@ -223,6 +294,8 @@ int main(void)
 	tcase_add_test(tc, test_rows_that_contradict_themselves_are_refused);
 	tcase_add_test(tc, test_a_feature_adds_attributes_to_a_method_of_another);
 	tcase_add_test(tc, test_a_method_that_needs_an_absent_object_is_not_there);
+	tcase_add_test(tc, test_a_row_names_its_feature_and_the_capability_that_it_wants);
+	tcase_add_test(tc, test_a_walk_ends_where_it_is_told_to);
 	tcase_add_test(tc, test_what_is_not_in_the_tree_is_not_found);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_ENV);
