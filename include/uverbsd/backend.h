@@ -259,6 +259,8 @@ int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index
 extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;
 /* By name, or NULL. */
 const struct uvd_backend *uvd_backend_find(const char *name);
+/* One after the other, from 0; NULL: there are no more. */
+const struct uvd_backend *uvd_backend_at(unsigned int i);
 
 /* The InfiniBand and Ethernet networks between the soft devices of one engine. */
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);

@@ -5,13 +5,20 @@
 #include <unistd.h>
 #include <uverbsd/backend.h>
 
-const struct uvd_backend *uvd_backend_find(const char *name)
+const struct uvd_backend *uvd_backend_at(unsigned int i)
 {
 	static const struct uvd_backend *const backends[] = { &uvd_backend_null, &uvd_backend_soft };
 
-	for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++)
-		if (!strcmp(backends[i]->name, name))
-			return backends[i];
+	return i < sizeof(backends) / sizeof(backends[0]) ? backends[i] : NULL;
+}
+
+const struct uvd_backend *uvd_backend_find(const char *name)
+{
+	const struct uvd_backend *backend;
+
+	for (unsigned int i = 0; (backend = uvd_backend_at(i)); i++)
+		if (!strcmp(backend->name, name))
+			return backend;
 	return NULL;
 }
 

@@ -33,11 +33,12 @@ void uvd_engine_fini(struct uvd_engine *engine)
 	uvd_mm_table_free(engine->mms);
 }
 
-static struct uvd_tree *device_tree(struct uvd_device *dev, int *err)
+struct uvd_tree *uvd_device_tree(const struct uvd_backend *ops, const struct uvd_persona *persona, struct uvd_log *log,
+				 int *err)
 {
-	const struct uvd_feature *features[] = { &uvd_feature_common, dev->persona->feature, NULL };
+	const struct uvd_feature *features[] = { &uvd_feature_common, &uvd_feature_own, persona->feature, NULL };
 
-	return uvd_tree_new(features, dev->ib.ops, dev->persona->driver_id, dev->engine->log, err);
+	return uvd_tree_new(features, ops, persona->driver_id, log, err);
 }
 
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
@@ -69,7 +70,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 		uvd_logf(engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
 		goto free_dev;
 	}
-	dev->tree = device_tree(dev, err);
+	dev->tree = uvd_device_tree(dev->ib.ops, dev->persona, engine->log, err);
 	if (!dev->tree)
 		goto free_dev;
 	*err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;

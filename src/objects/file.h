@@ -57,6 +57,9 @@ struct uvd_device {
 
 /* NULL: *err says why, and the log. */
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err);
+/* What such a device accepts, without the device. NULL: see uvd_tree_new(). */
+struct uvd_tree *uvd_device_tree(const struct uvd_backend *ops, const struct uvd_persona *persona, struct uvd_log *log,
+				 int *err);
 /* All its files are closed. */
 void uvd_device_free(struct uvd_device *dev);
 /*

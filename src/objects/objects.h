@@ -10,5 +10,7 @@ extern const struct uvd_object_row uvd_object_device, uvd_object_pd, uvd_object_
 
 /* All of them. */
 extern const struct uvd_feature uvd_feature_common;
+/* What uverbsd's devices answer beyond the kernel's ABI: include/uverbsd/abi.h. */
+extern const struct uvd_feature uvd_feature_own;
 
 #endif

@@ -9,6 +9,11 @@
 
 static const struct uvd_persona *const personas[] = { &uvd_persona_hfi1 };
 
+const struct uvd_persona *uvd_persona_at(unsigned int i)
+{
+	return i < UVD_COUNT(personas) ? personas[i] : NULL;
+}
+
 const struct uvd_persona *uvd_persona_find(const char *name)
 {
 	for (size_t i = 0; i < UVD_COUNT(personas); i++)

@@ -25,6 +25,8 @@ struct uvd_persona {
 extern const struct uvd_persona uvd_persona_hfi1;
 /* By name, or NULL. */
 const struct uvd_persona *uvd_persona_find(const char *name);
+/* One after the other, from 0; NULL: there are no more. */
+const struct uvd_persona *uvd_persona_at(unsigned int i);
 /*
  * A configuration with the persona's and the backend's defaults for device `index` of the engine (LID index + 1, GUIDs that
  * differ by device...): what `uverbsd` without options makes.
