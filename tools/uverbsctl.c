@@ -14,6 +14,7 @@ static const struct {
 	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
 	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
+	{ "tree", uvd_cmd_tree, "what a device accepts" },
 };
 
 static int usage(FILE *to, int status)

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Asks a device for its tree, as any client may: include/uverbsd/abi.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "persona/persona.h"
+#include "tree.h"
+
+/* Rows of one call, and how far driver ids are tried: the kernel has some twenty. */
+enum { PAGE = 64, MAX_DRIVER = 256 };
+
+struct query {
+	struct ib_uverbs_ioctl_hdr hdr;
+	struct ib_uverbs_attr attrs[5];
+};
+
+static void put(struct query *q, uint16_t id, uint64_t data, uint16_t len)
+{
+	q->attrs[q->hdr.num_attrs++] =
+		(struct ib_uverbs_attr){ .attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data };
+}
+
+/* An inline attribute's bytes are the first ones of its data, whatever the byte order. */
+static uint64_t inline_u32(uint32_t value)
+{
+	uint64_t data = 0;
+
+	memcpy(&data, &value, sizeof(value));
+	return data;
+}
+
+static int ask(int fd, unsigned int driver_id, uint32_t first, struct uverbsd_tree_row *rows, uint32_t *num,
+	       uint32_t *total)
+{
+	struct query q = { .hdr.object_id = UVERBSD_OBJECT_TREE,
+			   .hdr.method_id = UVERBSD_METHOD_TREE_QUERY,
+			   .hdr.driver_id = driver_id };
+
+	put(&q, UVERBSD_ATTR_TREE_QUERY_FIRST, inline_u32(first), sizeof(first));
+	put(&q, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, inline_u32(sizeof(*rows)), sizeof(uint32_t));
+	put(&q, UVERBSD_ATTR_TREE_QUERY_ROWS, (uintptr_t)rows, PAGE * sizeof(*rows));
+	put(&q, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, (uintptr_t)num, sizeof(*num));
+	put(&q, UVERBSD_ATTR_TREE_QUERY_TOTAL, (uintptr_t)total, sizeof(*total));
+	q.hdr.length = sizeof(q);
+	return ioctl(fd, RDMA_VERBS_IOCTL, &q) ? -errno : 0;
+}
+
+static int try_driver(struct uvd_tree_view *view, int fd, unsigned int driver_id)
+{
+	struct uverbsd_tree_row rows[PAGE];
+	uint32_t num, total;
+
+	view->driver_id = driver_id;
+	return ask(fd, driver_id, 0, rows, &num, &total);
+}
+
+/*
+ * A provider knows its driver id; we try, those of our own personas first: the device logs each wrong one, which is EINVAL.
+ */
+static int find_driver(struct uvd_tree_view *view, int fd)
+{
+	const struct uvd_persona *persona;
+	int ret = -EINVAL;
+
+	for (unsigned int i = 0; (persona = uvd_persona_at(i)) && ret == -EINVAL; i++)
+		ret = try_driver(view, fd, persona->driver_id);
+	for (unsigned int id = 0; id < MAX_DRIVER && ret == -EINVAL; id++)
+		ret = try_driver(view, fd, id);
+	return ret;
+}
+
+static int all_rows(struct uvd_tree_view *view, int fd)
+{
+	struct uverbsd_tree_row rows[PAGE];
+	uint32_t num, total, first = 0;
+	int ret;
+
+	do {
+		ret = ask(fd, view->driver_id, first, rows, &num, &total);
+		if (!ret && (!num || num > PAGE) && first < total)
+			ret = -EPROTO;
+		for (uint32_t i = 0; i < num && !ret; i++)
+			ret = uvd_view_add(view, &rows[i], 0);
+		first += num;
+	} while (!ret && first < total);
+	return ret;
+}
+
+static const char *why(int err)
+{
+	switch (err) {
+	case -ENOTTY:
+		return "it has no ioctl (a device with --abi write, or no uverbs device at all)";
+	case -EPROTONOSUPPORT:
+		return "it is no device of uverbsd, and others do not tell their tree";
+	default:
+		return strerror(-err);
+	}
+}
+
+int uvd_view_ask(struct uvd_tree_view *view, const char *node)
+{
+	int fd = open(node, O_RDWR | O_CLOEXEC), ret;
+
+	if (fd < 0) {
+		ret = -errno;
+		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, strerror(errno));
+		return ret;
+	}
+	ret = find_driver(view, fd);
+	if (!ret)
+		ret = all_rows(view, fd);
+	if (ret)
+		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, why(ret));
+	close(fd);
+	return ret;
+}
