@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Valid calls: protection domains, memory, windows, address handles. */
+#include "faults.h"
+
+static void alloc_pd(struct call *c)
+{
+	call_context(c);
+	CALL_IN(c, struct ib_uverbs_alloc_pd, 0);
+	CALL_OUT(c, struct ib_uverbs_alloc_pd_resp);
+}
+
+static void dealloc_pd(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	CALL_IN(c, struct ib_uverbs_dealloc_pd, .pd_handle = c->pd);
+}
+
+static void pd_destroy(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	tree_object(&c->tree, UVERBS_ATTR_DESTROY_PD_HANDLE, c->pd);
+}
+
+static void reg_mr(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	CALL_IN(c, struct ib_uverbs_reg_mr, .start = (uintptr_t)c->data, .length = sizeof(c->data),
+		.hca_va = (uintptr_t)c->data, .pd_handle = c->pd, .access_flags = IBV_ACCESS_LOCAL_WRITE);
+	CALL_OUT(c, struct ib_uverbs_reg_mr_resp);
+}
+
+static void reg_mr_on_demand(struct call *c)
+{
+	reg_mr(c);
+	((struct ib_uverbs_reg_mr *)c->in)->access_flags |= IBV_ACCESS_ON_DEMAND;
+}
+
+/* The account exists already, and the client has memory of its own in it. */
+static void reg_second_mr(struct call *c)
+{
+	reg_mr(c);
+	call_mr(c);
+}
+
+static void make_mr(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	call_mr(c);
+}
+
+static void dereg_mr(struct call *c)
+{
+	make_mr(c);
+	CALL_IN(c, struct ib_uverbs_dereg_mr, .mr_handle = c->mr);
+}
+
+static void mr_destroy(struct call *c)
+{
+	make_mr(c);
+	tree_object(&c->tree, UVERBS_ATTR_DESTROY_MR_HANDLE, c->mr);
+}
+
+static void query_mr(struct call *c)
+{
+	make_mr(c);
+	tree_object(&c->tree, UVERBS_ATTR_QUERY_MR_HANDLE, c->mr);
+	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
+	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
+	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &c->out[2], sizeof(uint64_t));
+	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &c->out[3], sizeof(uint64_t));
+}
+
+static void advise_mr(struct call *c)
+{
+	struct ib_uverbs_sge *sge = (struct ib_uverbs_sge *)c->out;
+
+	make_mr(c);
+	*sge = (struct ib_uverbs_sge){ .addr = (uintptr_t)c->data, .length = 8 };
+	tree_object(&c->tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, c->pd);
+	tree_const(&c->tree, UVERBS_ATTR_ADVISE_MR_ADVICE, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH);
+	tree_const(&c->tree, UVERBS_ATTR_ADVISE_MR_FLAGS, 0);
+	tree_in(&c->tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, sizeof(*sge));
+}
+
+static void reg_dmabuf_mr(struct call *c)
+{
+	uint64_t zero = 0, length = sizeof(c->data);
+	uint32_t fd = 0;
+
+	call_context(c);
+	call_pd(c);
+	tree_object(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
+	tree_object(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, c->pd);
+	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &zero, sizeof(zero));
+	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &length, sizeof(length));
+	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &zero, sizeof(zero));
+	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
+	tree_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
+	tree_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
+}
+
+static void alloc_mw(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	CALL_IN(c, struct ib_uverbs_alloc_mw, .pd_handle = c->pd, .mw_type = IBV_MW_TYPE_1);
+	CALL_OUT(c, struct ib_uverbs_alloc_mw_resp);
+}
+
+static void make_mw(struct call *c)
+{
+	struct ib_uverbs_alloc_mw cmd = { .mw_type = IBV_MW_TYPE_1 };
+	struct ib_uverbs_alloc_mw_resp resp;
+
+	call_context(c);
+	call_pd(c);
+	cmd.pd_handle = c->pd;
+	WORKS(WRITE(&c->h, ALLOC_MW, &cmd, &resp));
+	c->mw = resp.mw_handle;
+}
+
+static void dealloc_mw(struct call *c)
+{
+	make_mw(c);
+	CALL_IN(c, struct ib_uverbs_dealloc_mw, .mw_handle = c->mw);
+}
+
+static void mw_destroy(struct call *c)
+{
+	make_mw(c);
+	tree_object(&c->tree, UVERBS_ATTR_DESTROY_MW_HANDLE, c->mw);
+}
+
+static void create_ah(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	CALL_IN(c, struct ib_uverbs_create_ah, .pd_handle = c->pd, .attr = { .dlid = 1, .port_num = 1 });
+	CALL_OUT(c, struct ib_uverbs_create_ah_resp);
+}
+
+static void create_ah_with_grh(struct call *c)
+{
+	create_ah(c);
+	((struct ib_uverbs_create_ah *)c->in)->attr.is_global = 1;
+}
+
+static void make_ah(struct call *c)
+{
+	call_context(c);
+	call_pd(c);
+	call_ah(c);
+}
+
+static void destroy_ah(struct call *c)
+{
+	make_ah(c);
+	CALL_IN(c, struct ib_uverbs_destroy_ah, .ah_handle = c->ah);
+}
+
+static void ah_destroy(struct call *c)
+{
+	make_ah(c);
+	tree_object(&c->tree, UVERBS_ATTR_DESTROY_AH_HANDLE, c->ah);
+}
+
+static const struct call_entry entries[] = {
+	{ "IB_USER_VERBS_CMD_ALLOC_PD", alloc_pd },
+	{ "IB_USER_VERBS_CMD_DEALLOC_PD", dealloc_pd, .destroys = true },
+	{ "UVERBS_METHOD_PD_DESTROY", pd_destroy, .destroys = true },
+	{ "IB_USER_VERBS_CMD_REG_MR", reg_mr },
+	{ "IB_USER_VERBS_CMD_REG_MR", reg_mr_on_demand, .only = "soft", .tolerant = true },
+	{ "IB_USER_VERBS_CMD_REG_MR", reg_second_mr },
+	{ "IB_USER_VERBS_CMD_DEREG_MR", dereg_mr, .destroys = true },
+	{ "UVERBS_METHOD_MR_DESTROY", mr_destroy, .destroys = true },
+	{ "UVERBS_METHOD_QUERY_MR", query_mr },
+	{ "UVERBS_METHOD_ADVISE_MR", advise_mr, .result = -EOPNOTSUPP },
+	{ "UVERBS_METHOD_REG_DMABUF_MR", reg_dmabuf_mr, .result = -EOPNOTSUPP },
+	{ "IB_USER_VERBS_CMD_ALLOC_MW", alloc_mw },
+	{ "IB_USER_VERBS_CMD_DEALLOC_MW", dealloc_mw, .destroys = true },
+	{ "UVERBS_METHOD_MW_DESTROY", mw_destroy, .destroys = true },
+	{ "IB_USER_VERBS_CMD_CREATE_AH", create_ah, .tolerant = true },
+	{ "IB_USER_VERBS_CMD_CREATE_AH", create_ah_with_grh },
+	{ "IB_USER_VERBS_CMD_DESTROY_AH", destroy_ah, .destroys = true },
+	{ "UVERBS_METHOD_AH_DESTROY", ah_destroy, .destroys = true },
+};
+
+CALL_GROUP(calls_memory, entries);

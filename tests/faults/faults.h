@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Every method and write command of the tree, with each of its allocations, client copies, backend calls and looks into
+ * /proc failing in turn: test_calls.c does it, and this is what it needs to know of a call.
+ *
+ * A NEW VERB needs one entry: a function that makes what the call needs and fills in one valid call, and a line with the
+ * row's name in the table at the end of its file (calls_*.c). A row without an entry fails the test, and so does a new
+ * function of struct uvd_backend that is not in the list of filter.c.
+ */
+#ifndef TESTS_FAULTS_H
+#define TESTS_FAULTS_H
+
+#include <check.h>
+#include "tests/objects/harness.h"
+
+/* Not ck_assert(), which allocates even where it holds: blocks are counted here. */
+#define MUST(cond, ...) \
+	do { \
+		if (!(cond)) \
+			ck_abort_msg(__VA_ARGS__); \
+	} while (0)
+#define WORKS(call) \
+	do { \
+		int ret_ = call; \
+		MUST(!ret_, "%s: %d", #call, ret_); \
+	} while (0)
+
+/* ---- what fails (inject.c) --------------------------------------------------------------------------------------- */
+
+enum fault { FAULT_ALLOC, FAULT_COPY, FAULT_BACKEND, FAULT_PROC, FAULT_KINDS };
+
+/* What failing ones return, but for allocations. An errno that nothing else gives, so that it can be told where it ends. */
+enum { BACKEND_ERRNO = EXDEV, PROC_ERRNO = EMFILE };
+
+/* The n-th (from 1) of the kind fails in this thread, and onwards: all after it too. */
+void fault_arm(enum fault kind, unsigned int n, bool onwards);
+/* Ends it. Has any failed? */
+bool fault_disarm(void);
+/* Is it one that must fail? Of those who can. */
+bool fault_here(enum fault kind);
+
+/* Blocks of memory that are allocated and not free. */
+long fault_blocks(void);
+extern const struct uvd_mem_ops fault_mem; /* process_vm_readv() and _writev() */
+extern struct uvd_proc fault_proc;
+
+/* ---- the backend between (filter.c) ------------------------------------------------------------------------------ */
+
+enum thing { T_NONE, T_CONTEXT, T_PD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, NUM_THINGS };
+
+/* Puts itself in front of *ops. NULL: done, else what this filter does not know. */
+const char *filter_install(struct uvd_backend *ops);
+/* Things that exist in the backend. */
+extern int filter_live[NUM_THINGS];
+
+/* ---- a call ------------------------------------------------------------------------------------------------------ */
+
+struct call {
+	struct harness h;
+	/* Of a write command: its struct (the response's address is filled in), and room for the response. */
+	uint64_t in[1024], out[512];
+	size_t in_len, out_len;
+	/* Of a method. */
+	struct harness_tree tree;
+	/* What call_context() and the functions of calls_*.c have made. */
+	int async_fd, channel_fd;
+	uint32_t pd, cq, srq, qp, ah, mr, mw;
+	/* Client memory to point at. */
+	uint8_t data[4096] __attribute__((aligned(4096)));
+};
+
+struct call_entry {
+	const char *row; /* the row's name */
+	/* Unarmed: makes what the call needs, and fills in the call. */
+	void (*prepare)(struct call *c);
+	const char *only; /* the backend that can do it; NULL: all that have the row */
+	int result; /* of the call when nothing fails: 0, or a negative errno for what no device can do */
+	/* As in the kernel: */
+	bool destroys; /* an answer that cannot be written does not bring the object back */
+	bool forgets; /* what the backend refuses to end is gone for the client, and ends with another object */
+	bool tolerant; /* takes no notice of what the backend answers, or has an errno of its own for it */
+};
+
+struct call_group {
+	const struct call_entry *entries;
+	unsigned int num;
+};
+
+#define CALL_GROUP(name, table) const struct call_group name = { table, UVD_COUNT(table) }
+/* Request and response of a write command. */
+#define CALL_IN(c, type, ...) \
+	do { \
+		const type in_ = { __VA_ARGS__ }; \
+		call_in(c, &in_, sizeof(in_)); \
+	} while (0)
+#define CALL_OUT(c, type) ((c)->out_len = sizeof(type))
+
+static inline void call_in(struct call *c, const void *in, size_t len)
+{
+	memcpy(c->in, in, len);
+	c->in_len = len;
+}
+
+/* A context, with its async event file; and objects by write(). All assert that it works. */
+void call_context(struct call *c);
+void call_pd(struct call *c);
+void call_cq(struct call *c);
+void call_srq(struct call *c);
+/* With PD and CQ. RESET or INIT; UD also RTS. */
+void call_qp(struct call *c, uint8_t type, enum ibv_qp_state state);
+void call_ah(struct call *c);
+void call_mr(struct call *c);
+void call_channel(struct call *c);
+
+extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq;
+
+#endif

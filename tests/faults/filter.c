@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A backend in front of another one: fails when it is told to, and counts what exists behind it.
+ *
+ * A new function of struct uvd_backend needs one line in OPS: its name, parameters and arguments, what it makes (1) or
+ * ends (-1), if anything.
+ */
+#include "faults.h"
+
+#define OPS(X) \
+	X(query_device, (struct uvd_ibdev * dev, struct ibv_device_attr_ex * attr), (dev, attr), T_NONE, 0) \
+	X(query_port, (struct uvd_ibdev * dev, uint8_t port, struct ibv_port_attr * attr), (dev, port, attr), T_NONE, 0) \
+	X(query_gid, (struct uvd_ibdev * dev, uint8_t port, unsigned int index, struct ibv_gid_entry * entry), \
+	  (dev, port, index, entry), T_NONE, 0) \
+	X(alloc_context, (struct uvd_context * context), (context), T_CONTEXT, 1) \
+	X(alloc_pd, (struct uvd_pd * pd), (pd), T_PD, 1) \
+	X(dealloc_pd, (struct uvd_pd * pd), (pd), T_PD, -1) \
+	X(reg_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
+	X(dereg_mr, (struct uvd_mr * mr), (mr), T_MR, -1) \
+	X(alloc_mw, (struct uvd_mw * mw), (mw), T_MW, 1) \
+	X(dealloc_mw, (struct uvd_mw * mw), (mw), T_MW, -1) \
+	X(create_ah, (struct uvd_ah * ah), (ah), T_AH, 1) \
+	X(destroy_ah, (struct uvd_ah * ah), (ah), T_AH, -1) \
+	X(query_ah, (struct uvd_ah * ah, struct ibv_ah_attr * attr), (ah, attr), T_NONE, 0) \
+	X(create_cq, (struct uvd_cq * cq), (cq), T_CQ, 1) \
+	X(destroy_cq, (struct uvd_cq * cq), (cq), T_CQ, -1) \
+	X(poll_cq, (struct uvd_cq * cq, int n, struct ibv_wc *wc), (cq, n, wc), T_NONE, 0) \
+	X(req_notify_cq, (struct uvd_cq * cq, bool solicited_only), (cq, solicited_only), T_NONE, 0) \
+	X(resize_cq, (struct uvd_cq * cq, int cqe), (cq, cqe), T_NONE, 0) \
+	X(create_srq, (struct uvd_srq * srq, const struct ibv_srq_init_attr *attr), (srq, attr), T_SRQ, 1) \
+	X(modify_srq, (struct uvd_srq * srq, const struct ibv_srq_attr *attr, int mask), (srq, attr, mask), T_NONE, 0) \
+	X(query_srq, (struct uvd_srq * srq, struct ibv_srq_attr * attr), (srq, attr), T_NONE, 0) \
+	X(destroy_srq, (struct uvd_srq * srq), (srq), T_SRQ, -1) \
+	X(create_qp, (struct uvd_qp * qp, struct uvd_qp_init_attr * init), (qp, init), T_QP, 1) \
+	X(modify_qp, (struct uvd_qp * qp, const struct ibv_qp_attr *attr, int mask), (qp, attr, mask), T_NONE, 0) \
+	X(query_qp, (struct uvd_qp * qp, struct ibv_qp_attr * attr, int mask, struct uvd_qp_init_attr *init), \
+	  (qp, attr, mask, init), T_NONE, 0) \
+	X(destroy_qp, (struct uvd_qp * qp), (qp), T_QP, -1) \
+	X(attach_mcast, (struct uvd_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid), T_MCAST, 1) \
+	X(detach_mcast, (struct uvd_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid), T_MCAST, -1)
+
+/* Those that name the first work request which was not taken. */
+#define POSTS(X) \
+	X(post_send, struct uvd_qp, struct uvd_send_wr) \
+	X(post_recv, struct uvd_qp, struct uvd_recv_wr) \
+	X(post_srq_recv, struct uvd_srq, struct uvd_recv_wr)
+
+static struct uvd_backend behind;
+int filter_live[NUM_THINGS];
+
+static int counted(int ret, enum thing thing, int delta)
+{
+	if (ret >= 0)
+		filter_live[thing] += delta;
+	/* A QP takes its groups with it; no call here has two QPs. */
+	if (thing == T_QP && !filter_live[T_QP])
+		filter_live[T_MCAST] = 0;
+	return ret;
+}
+
+#define OP(op, params, args, thing, delta) \
+	static int filter_##op params \
+	{ \
+		return counted(fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.op args, thing, delta); \
+	}
+OPS(OP)
+
+#define POST(op, queue, wr_type) \
+	static int filter_##op(queue *q, const wr_type *wr, const wr_type **bad) \
+	{ \
+		*bad = wr; \
+		return fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.op(q, wr, bad); \
+	}
+POSTS(POST)
+
+static void filter_dealloc_context(struct uvd_context *context)
+{
+	filter_live[T_CONTEXT]--;
+	behind.dealloc_context(context);
+}
+
+static bool is_filtered(const struct uvd_backend *ops, size_t offset)
+{
+	const char *ours = (const char *)ops + offset, *theirs = (const char *)&behind + offset;
+
+	/* They are made and ended outside of calls. */
+	if (offset == offsetof(struct uvd_backend, open) || offset == offsetof(struct uvd_backend, close) ||
+	    offset == offsetof(struct uvd_backend, port_changed))
+		return true;
+	return !*(void *const *)ours || *(void *const *)ours != *(void *const *)theirs;
+}
+
+const char *filter_install(struct uvd_backend *ops)
+{
+	static char text[80];
+
+	behind = *ops;
+	memset(filter_live, 0, sizeof(filter_live));
+	ops->dealloc_context = filter_dealloc_context;
+#define PUT(op, ...) \
+	if (behind.op) \
+		ops->op = filter_##op;
+	OPS(PUT)
+	POSTS(PUT)
+	for (size_t at = offsetof(struct uvd_backend, open); at < sizeof(*ops); at += sizeof(void *)) {
+		if (is_filtered(ops, at))
+			continue;
+		snprintf(text, sizeof(text), "OPS in filter.c lacks function %zu of struct uvd_backend",
+			 (at - offsetof(struct uvd_backend, open)) / sizeof(void *));
+		return text;
+	}
+	return NULL;
+}

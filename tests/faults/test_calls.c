@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * For every row of the tree, on every backend, by every way in: the n-th allocation fails, the n-th client copy, the n-th
+ * backend call, the n-th look into /proc; for n = 1 and on, until the call meets none. The errno must be the fault's, and
+ * nothing may have changed: no object more or less, no handle lost, none left locked, no page charged; the same call works
+ * right afterwards. When the file is closed, nothing is left of it.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include "faults.h"
+
+static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp, &calls_srq };
+static const char *const backends[] = { "null", "soft" };
+
+/* The ways in: two of write(), that of ioctl for write commands, and the methods' own. */
+enum front { WRITE, WRITE_FROM, INVOKE, METHOD, NUM_FRONTS };
+static const char *const front_names[] = { "write()", "write(), read by us", "INVOKE_WRITE", "ioctl" };
+static const char *const fault_names[] = { "allocation", "client copy", "backend call", "look into /proc" };
+
+/* ---- one device, and one call on it ------------------------------------------------------------------------------ */
+
+static void call_open(struct call *c, const char *backend)
+{
+	const char *unknown;
+
+	memset(c, 0, sizeof(*c));
+	c->async_fd = c->channel_fd = -1;
+	harness_open_with(&c->h, backend, &fault_mem);
+	c->h.call->caller.proc = &fault_proc;
+	unknown = filter_install(&c->h.ops);
+	MUST(!unknown, "%s", unknown);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static const struct uvd_write_row *find_write(const struct uvd_tree *tree, const char *name)
+{
+	for (int ex = 0; ex < 2; ex++)
+		for (unsigned int i = 0; i < tree->num_writes[ex]; i++)
+			if (tree->writes[ex][i].row && !strcmp(tree->writes[ex][i].row->name, name))
+				return tree->writes[ex][i].row;
+	return NULL;
+}
+
+static bool find_method(const struct uvd_tree *tree, const char *name, uint16_t *object, uint16_t *method)
+{
+	for (unsigned int o = 0; o < 2 * 4096; o++) {
+		*object = o;
+		for (unsigned int m = 0; uvd_tree_object(tree, o) && m < 2 * 4096; m++) {
+			*method = m;
+			if (uvd_tree_method(tree, o, m) && !strcmp(uvd_tree_method(tree, o, m)->row->name, name))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The message of a write(), with its header; its length. */
+static size_t message(struct call *c, const struct uvd_write_row *row, uint64_t *msg)
+{
+	struct ib_uverbs_cmd_hdr hdr = { .command = row->number };
+	struct ib_uverbs_ex_cmd_hdr ex = { .response = c->out_len ? (uintptr_t)c->out : 0 };
+	size_t len = sizeof(hdr);
+
+	if (row->flags & UVD_WRITE_EX) {
+		hdr.command |= IB_USER_VERBS_CMD_FLAG_EXTENDED;
+		hdr.in_words = c->in_len / 8;
+		hdr.out_words = c->out_len / 8;
+		memcpy((uint8_t *)msg + len, &ex, sizeof(ex));
+		len += sizeof(ex);
+	} else {
+		hdr.in_words = (len + c->in_len) / 4;
+		hdr.out_words = c->out_len / 4;
+		if (row->flags & UVD_WRITE_RESP)
+			c->in[0] = (uintptr_t)c->out;
+	}
+	memcpy(msg, &hdr, sizeof(hdr));
+	memcpy((uint8_t *)msg + len, c->in, c->in_len);
+	return len + c->in_len;
+}
+
+static int issue_write(struct call *c, const struct uvd_write_row *row, enum front front)
+{
+	uint64_t msg[UVD_COUNT(c->in) + 4];
+	size_t len = message(c, row, msg);
+	long ret;
+
+	if (front == INVOKE)
+		return harness_invoke(&c->h, ((struct ib_uverbs_cmd_hdr *)msg)->command, c->in, c->in_len,
+				      c->out_len ? c->out : NULL, c->out_len);
+	if (front == WRITE)
+		return harness_bytes(&c->h, msg, len);
+	ret = harness_finish(&c->h, uvd_dispatch_write_from(c->h.call, (uintptr_t)msg, len));
+	return ret < 0 ? ret : 0;
+}
+
+/* Issues the call as it is, as often as one likes. */
+static int issue(struct call *c, const char *row, enum front front)
+{
+	struct harness_tree tree = c->tree;
+	uint16_t object, method;
+	int ret;
+
+	if (front != METHOD) {
+		ret = issue_write(c, find_write(c->h.dev->tree, row), front);
+	} else {
+		find_method(c->h.dev->tree, row, &object, &method);
+		ret = harness_ioctl(&c->h, object, method, &tree);
+	}
+	close_fd(&c->h.granted);
+	return ret;
+}
+
+/* ---- what there is ----------------------------------------------------------------------------------------------- */
+
+struct stock {
+	int in_backend[NUM_THINGS];
+	unsigned int objects, event_files;
+	bool has_context;
+	uint64_t pages;
+};
+
+static void add_pages(void *arg, pid_t tgid, uint64_t pages)
+{
+	*(uint64_t *)arg += pages;
+}
+
+/* Checks on the way that no handle is lost and no object is left locked or begun. */
+static struct stock take_stock(struct call *c)
+{
+	struct stock s = { .has_context = atomic_load(&c->h.file->context) };
+	unsigned int handles = 0;
+
+	memcpy(s.in_backend, filter_live, sizeof(s.in_backend));
+	uvd_mm_table_each(c->h.engine.mms, add_pages, &s.pages);
+	for (struct uvd_uobject *uobj = c->h.file->objects; uobj; uobj = uobj->next) {
+		MUST(uobj->usecnt == 0, "handle %u is locked: %d", uobj->id, uobj->usecnt);
+		MUST(uobj->ref == 1, "handle %u has %d references", uobj->id, uobj->ref);
+		s.objects++;
+		if (uobj->row->cls == UVD_CLASS_FD)
+			s.event_files++;
+		else if (uvd_handles_get(&c->h.file->handles, uobj->id) == uobj)
+			handles++;
+	}
+	MUST(handles == s.objects - s.event_files, "an object without a handle");
+	MUST(c->h.file->handles.count == handles, "a handle without an object");
+	MUST(c->h.file->num_event_files == s.event_files, "a place of an event file is lost");
+	MUST(!pthread_rwlock_trywrlock(&c->h.file->destroy_lock), "the destroy lock is held");
+	pthread_rwlock_unlock(&c->h.file->destroy_lock);
+	return s;
+}
+
+static bool same(const struct stock *a, const struct stock *b)
+{
+	return !memcmp(a->in_backend, b->in_backend, sizeof(a->in_backend)) && a->objects == b->objects &&
+	       a->event_files == b->event_files && a->has_context == b->has_context && a->pages == b->pages;
+}
+
+static int open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 512; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void call_close(struct call *c)
+{
+	uint64_t pages = 0;
+
+	close_fd(&c->async_fd);
+	close_fd(&c->channel_fd);
+	harness_close_file(&c->h);
+	for (int thing = 0; thing < NUM_THINGS; thing++)
+		MUST(!filter_live[thing], "%d things of kind %d are left", filter_live[thing], thing);
+	uvd_mm_table_each(c->h.engine.mms, add_pages, &pages);
+	MUST(!pages, "%" PRIu64 " pages are charged", pages);
+	harness_close(&c->h);
+}
+
+/* ---- one fault --------------------------------------------------------------------------------------------------- */
+
+static bool right_errno(const struct call_entry *entry, enum fault fault, int ret)
+{
+	switch (fault) {
+	case FAULT_ALLOC:
+		return ret == -ENOMEM;
+	case FAULT_COPY:
+		return ret == -EFAULT;
+	case FAULT_BACKEND:
+		return ret == -BACKEND_ERRNO || entry->tolerant;
+	default:
+		/* A range or an fd that cannot be looked at is a bad one, and a process is one that is gone. */
+		return ret == -PROC_ERRNO || ret == -EFAULT || ret == -EBADF || ret == -ESRCH;
+	}
+}
+
+/* False: the call meets no n-th one of this fault. */
+static bool with_fault(const struct call_entry *entry, const char *backend, enum front front, enum fault fault,
+		       unsigned int n, bool onwards)
+{
+	const long blocks = fault_blocks();
+	const int fds = open_fds();
+	static struct call c;
+	struct stock before, after;
+	bool fired;
+	int ret;
+
+	call_open(&c, backend);
+	entry->prepare(&c);
+	before = take_stock(&c);
+	fault_arm(fault, n, onwards);
+	ret = issue(&c, entry->row, front);
+	fired = fault_disarm();
+	after = take_stock(&c);
+	if (!fired) {
+		MUST(ret == entry->result, "%s by %s on %s: %d", entry->row, front_names[front], backend, ret);
+	} else if (ret && ret != entry->result) {
+		const char *what = fault_names[fault];
+		bool gone = (entry->destroys && fault == FAULT_COPY && !same(&before, &after)) ||
+			    (entry->forgets && fault == FAULT_BACKEND);
+
+		MUST(right_errno(entry, fault, ret), "%s by %s on %s, %s %u fails: %d", entry->row,
+			      front_names[front], backend, what, n, ret);
+		MUST(gone || same(&before, &after), "%s by %s on %s, %s %u fails: something is left or lost",
+			      entry->row, front_names[front], backend, what, n);
+		ret = issue(&c, entry->row, front);
+		MUST(gone ? ret < 0 : ret == entry->result, "%s by %s on %s, after %s %u has failed: %d",
+			      entry->row, front_names[front], backend, what, n, ret);
+	} else {
+		/* Done in spite of it. */
+		MUST(fault != FAULT_BACKEND || entry->tolerant, "%s on %s takes no notice of backend call %u",
+			      entry->row, backend, n);
+	}
+	call_close(&c);
+	MUST(fault_blocks() == blocks, "%s by %s on %s: %ld blocks are left, %s %u", entry->row,
+		      front_names[front], backend, fault_blocks() - blocks, fault_names[fault], n);
+	MUST(open_fds() == fds, "%s: %d fds are left", entry->row, open_fds() - fds);
+	return fired;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------------------- */
+
+static const struct call_entry *entry_at(unsigned int i)
+{
+	for (unsigned int g = 0; g < UVD_COUNT(groups); g++) {
+		if (i < groups[g]->num)
+			return &groups[g]->entries[i];
+		i -= groups[g]->num;
+	}
+	return NULL;
+}
+
+static unsigned int num_entries(void)
+{
+	unsigned int n = 0;
+
+	while (entry_at(n))
+		n++;
+	return n;
+}
+
+static bool has_row(const char *backend, const char *name, bool *is_write)
+{
+	uint16_t object, method;
+	static struct call c;
+	bool has;
+
+	call_open(&c, backend);
+	*is_write = find_write(c.h.dev->tree, name);
+	has = *is_write || find_method(c.h.dev->tree, name, &object, &method);
+	call_close(&c);
+	return has;
+}
+
+static void every_fault(const struct call_entry *entry, const char *backend, enum front front)
+{
+	for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
+		/* A backend that refuses to end what it made keeps it: that is another test's (handle-10). */
+		for (int onwards = 0; onwards < (fault == FAULT_BACKEND ? 1 : 2); onwards++) {
+			unsigned int n = 1;
+
+			while (with_fault(entry, backend, front, fault, n, onwards))
+				MUST(n++ < 1000, "no end");
+		}
+	}
+}
+
+START_TEST(test_call_that_meets_a_fault_leaves_nothing_and_loses_nothing)
+{
+	const struct call_entry *entry = entry_at(_i);
+	bool is_write, known = false;
+
+	for (unsigned int b = 0; b < UVD_COUNT(backends); b++) {
+		if ((entry->only && strcmp(entry->only, backends[b])) || !has_row(backends[b], entry->row, &is_write))
+			continue;
+		known = true;
+		for (enum front f = 0; f < NUM_FRONTS; f++)
+			if (is_write != (f == METHOD))
+				every_fault(entry, backends[b], f);
+	}
+	MUST(known, "no backend has %s", entry->row);
+}
+END_TEST
+
+static void assert_entry(const char *row)
+{
+	for (unsigned int i = 0; entry_at(i); i++)
+		if (!strcmp(entry_at(i)->row, row))
+			return;
+	ck_abort_msg("%s has no entry in tests/faults/calls_*.c: see faults.h", row);
+}
+
+START_TEST(test_every_row_has_a_call)
+{
+	const struct uvd_tree_method *method;
+	const struct uvd_tree *tree;
+	static struct call c;
+
+	call_open(&c, backends[_i]);
+	tree = c.h.dev->tree;
+	for (int ex = 0; ex < 2; ex++)
+		for (unsigned int i = 0; i < tree->num_writes[ex]; i++)
+			if (tree->writes[ex][i].row)
+				assert_entry(tree->writes[ex][i].row->name);
+	for (unsigned int o = 0; o < 2 * 4096; o++)
+		for (unsigned int m = 0; uvd_tree_object(tree, o) && m < 2 * 4096; m++) {
+			method = uvd_tree_method(tree, o, m);
+			if (method)
+				assert_entry(method->row->name);
+		}
+	call_close(&c);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("faults: calls");
+	TCase *t = tcase_create("calls");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(t, 60);
+	tcase_add_loop_test(t, test_every_row_has_a_call, 0, UVD_COUNT(backends));
+	tcase_add_loop_test(t, test_call_that_meets_a_fault_leaves_nothing_and_loses_nothing, 0, num_entries());
+	suite_add_tcase(suite, t);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
