@@ -122,6 +122,51 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
 	return 0;
 }
 
+int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size)
+{
+	const struct uvd_in *in = &req->core_in;
+
+	if (in->len < size)
+		return uvd_bad(req, -ENOSPC, "core_in length", in->len);
+	if (in->buf)
+		memcpy(dst, in->buf, size);
+	else if (uvd_req_read(req, dst, req->core_in_addr, size))
+		return uvd_bad(req, -EFAULT, "core_in", req->core_in_addr);
+	iter->at = size;
+	return 0;
+}
+
+/* Input that could not be read in one go is read in pieces, as by the kernel: so it is known which piece faults. */
+int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size)
+{
+	const struct uvd_in *in = &req->core_in;
+	void *copy;
+
+	if (size > in->len - iter->at)
+		return uvd_bad(req, -ENOSPC, "core_in length", in->len);
+	if (in->buf) {
+		*out = in->buf + iter->at;
+	} else {
+		copy = uvd_req_alloc(req, size);
+		if (!copy)
+			return -ENOMEM;
+		if (uvd_req_read(req, copy, req->core_in_addr + iter->at, size))
+			return uvd_bad(req, -EFAULT, "core_in", req->core_in_addr);
+		*out = copy;
+	}
+	iter->at += size;
+	return 0;
+}
+
+int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter)
+{
+	const struct uvd_in *in = &req->core_in;
+
+	if (iter->at == in->len || (in->buf && all_zero(in->buf + iter->at, in->len - iter->at)))
+		return 0;
+	return uvd_bad(req, -EOPNOTSUPP, "core_in length", in->len);
+}
+
 int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->uhw_in;

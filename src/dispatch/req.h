@@ -126,6 +126,15 @@ void *uvd_req_alloc(struct uvd_req *req, size_t size);
 /* uverbs_request(): the request struct; shorter input is zero-extended, a longer one must end in zeros (-EOPNOTSUPP). */
 int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
 /*
+ * A request struct and the arrays behind it: uverbs_request_start(), _next() and _finish(). start: -ENOSPC if the struct
+ * is not all there. next: the next size bytes, ours until the request ends and aligned as they come (-ENOSPC: the client
+ * sent fewer). finish: what is left must be zero (-EOPNOTSUPP). All -EFAULT.
+ */
+struct uvd_core_iter { size_t at; };
+int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
+int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size);
+int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter);
+/*
  * uverbs_response(): stages the response struct, cut to what the client has room for; what it has beyond is zeroed.
  * src is copied.
  */
