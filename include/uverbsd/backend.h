@@ -102,9 +102,31 @@ struct uvd_srq {
 	void *owner;
 };
 
+/* A work queue: a receive queue that QPs share by way of a table, struct ib_wq. */
+struct uvd_wq {
+	struct uvd_pd *pd;
+	struct uvd_cq *cq;
+	atomic_int usecnt;
+	enum ibv_wq_type wq_type;
+	_Atomic uint32_t state; /* enum ibv_wq_state; the backend's, RESET at first */
+	uint32_t wq_num; /* set by the backend */
+	void (*event_handler)(struct uvd_wq *wq, enum ibv_event_type type);
+	void *owner;
+};
+
+/* Which work queue a packet goes to: 1 << log_ind_tbl_size of them, struct ib_rwq_ind_table. */
+struct uvd_rwq_ind_table {
+	struct uvd_context *context;
+	atomic_int usecnt;
+	struct uvd_wq **ind_tbl; /* the same one more than once is allowed */
+	uint32_t log_ind_tbl_size;
+	uint32_t ind_tbl_num; /* set by the backend */
+};
+
 struct uvd_qp_init_attr {
 	struct uvd_cq *send_cq, *recv_cq;
 	struct uvd_srq *srq;
+	struct uvd_rwq_ind_table *rwq_ind_tbl; /* then no recv_cq and no SRQ, and send_cq only if it can send */
 	struct ibv_qp_cap cap; /* asked for, then set by the backend to what there is */
 	enum ibv_qp_type qp_type;
 	bool sq_sig_all;
@@ -115,6 +137,7 @@ struct uvd_qp {
 	struct uvd_pd *pd;
 	struct uvd_cq *send_cq, *recv_cq;
 	struct uvd_srq *srq;
+	struct uvd_rwq_ind_table *rwq_ind_tbl;
 	enum ibv_qp_type qp_type;
 	atomic_int usecnt;
 	uint32_t qp_num; /* set by the backend, 24 bits */
@@ -164,6 +187,7 @@ struct uvd_recv_wr {
 struct uvd_backend {
 	const char *name;
 	size_t size_context, size_pd, size_mr, size_mw, size_ah, size_cq, size_srq, size_qp;
+	size_t size_wq, size_rwq_ind_table;
 
 	/* The device comes and goes. dev->config is filled in. */
 	int (*open)(struct uvd_ibdev *dev);
@@ -212,6 +236,20 @@ struct uvd_backend {
 	int (*query_srq)(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 	int (*destroy_srq)(struct uvd_srq *srq);
 	int (*post_srq_recv)(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+
+	/*
+	 * All that only adapters with receive-side scaling have. wq's pd, cq and type are set (the type is the client's, not
+	 * checked); max_wr and max_sge of init come back rounded, its pd, cq and wq_context are NULL.
+	 */
+	int (*create_wq)(struct uvd_wq *wq, struct ibv_wq_init_attr *init);
+	/*
+	 * attr_mask tells what the client gave. curr_wq_state and wq_state are valid states, and also filled in where it gave
+	 * none. -EINVAL: no such transition.
+	 */
+	int (*modify_wq)(struct uvd_wq *wq, const struct ibv_wq_attr *attr);
+	int (*destroy_wq)(struct uvd_wq *wq);
+	int (*create_rwq_ind_table)(struct uvd_rwq_ind_table *table);
+	int (*destroy_rwq_ind_table)(struct uvd_rwq_ind_table *table);
 
 	/* qp's pd, CQs, SRQ and type are set; init->cap comes back rounded. */
 	int (*create_qp)(struct uvd_qp *qp, struct uvd_qp_init_attr *init);

@@ -125,12 +125,11 @@ static int new_handle(struct uvd_req *req)
 static int check_ind_table(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
-	void *table;
 	int ret;
 
 	if (!args->has_ind_table)
 		return 0;
-	ret = uvd_req_object(req, UVERBS_OBJECT_RWQ_IND_TBL, args->ind_table_handle, &table);
+	ret = uvd_req_object(req, UVERBS_OBJECT_RWQ_IND_TBL, args->ind_table_handle, &args->init.rwq_ind_tbl);
 	if (ret)
 		return ret;
 	if (args->init.cap.max_recv_wr || args->init.cap.max_recv_sge || args->is_srq)
@@ -200,7 +199,7 @@ static int find_objects_ioctl(struct uvd_req *req)
 	bool has_srq = attr_object(req, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, &init->srq);
 	bool has_pd = attr_object(req, UVERBS_ATTR_CREATE_QP_PD_HANDLE, &args->pd);
 	bool has_xrcd = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE);
-	bool has_table = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE);
+	bool has_table = attr_object(req, UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, &init->rwq_ind_tbl);
 
 	if (target && (has_send || has_recv || has_pd || has_table))
 		return uvd_bad(req, -EINVAL, "qp_type", init->qp_type);
@@ -213,6 +212,8 @@ static int find_objects_ioctl(struct uvd_req *req)
 	if (has_table) {
 		if (init->cap.max_recv_wr || init->cap.max_recv_sge || has_recv || has_srq)
 			return uvd_bad(req, -EINVAL, "max_recv_wr", init->cap.max_recv_wr);
+		if (!init->cap.max_send_wr)
+			init->send_cq = NULL;
 		return init->cap.max_send_wr && !has_send ? -ENOENT : 0;
 	}
 	if (ini)
@@ -261,6 +262,8 @@ static void count_users(struct uvd_qp *qp, int n)
 		atomic_fetch_add(&qp->recv_cq->usecnt, n);
 	if (qp->srq)
 		atomic_fetch_add(&qp->srq->usecnt, n);
+	if (qp->rwq_ind_tbl)
+		atomic_fetch_add(&qp->rwq_ind_tbl->usecnt, n);
 }
 
 static int create_qp(struct uvd_req *req)
@@ -270,8 +273,8 @@ static int create_qp(struct uvd_req *req)
 	struct uvd_qp *qp;
 	int ret;
 
-	/* XRC domains and indirection tables are objects that backends do not have. */
-	if (!args->pd || args->has_ind_table)
+	/* XRC domains are objects that backends do not have. */
+	if (!args->pd)
 		return -EOPNOTSUPP;
 	qp = uvd_zalloc(uvd_ops(req)->size_qp);
 	if (!qp)
@@ -282,6 +285,7 @@ static int create_qp(struct uvd_req *req)
 	qp->send_cq = args->init.send_cq;
 	qp->recv_cq = args->init.recv_cq;
 	qp->srq = args->init.srq;
+	qp->rwq_ind_tbl = args->init.rwq_ind_tbl;
 	qp->qp_type = args->init.qp_type;
 	qp->event_handler = event_handler;
 	qp->owner = uobj;

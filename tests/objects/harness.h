@@ -131,27 +131,32 @@ static inline int harness_write(struct harness *h, uint32_t command, void *in, s
 	return ret;
 }
 
+/* in_len is rounded up to whole words of 8 bytes, with zeros. */
 static inline int harness_write_ex(struct harness *h, uint32_t command, const void *in, size_t in_len, void *out,
 				   size_t out_len)
 {
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_ex_cmd_hdr ex;
-		uint8_t in[512];
-	} msg = {
-		.hdr.command = command | IB_USER_VERBS_CMD_FLAG_EXTENDED,
-		.hdr.in_words = in_len / 8,
-		.hdr.out_words = out_len / 8,
-		.ex.response = (uintptr_t)out,
-	};
+		uint8_t in[];
+	} *msg = calloc(1, sizeof(*msg) + in_len + 8);
+	size_t words = (in_len + 7) / 8;
+	int ret;
 
-	memcpy(msg.in, in, in_len);
-	return harness_bytes(h, &msg, offsetof(typeof(msg), in) + in_len);
+	msg->hdr.command = command | IB_USER_VERBS_CMD_FLAG_EXTENDED;
+	msg->hdr.in_words = words;
+	msg->hdr.out_words = out_len / 8;
+	msg->ex.response = (uintptr_t)out;
+	memcpy(msg->in, in, in_len);
+	ret = harness_bytes(h, msg, sizeof(*msg) + words * 8);
+	free(msg);
+	return ret;
 }
 
 /* For structs: the sizes are theirs. */
 #define WRITE(h, n, in, out) harness_write(h, IB_USER_VERBS_CMD_##n, in, sizeof(*(in)), out, sizeof(*(out)))
 #define WRITE_IN(h, n, in) harness_write(h, IB_USER_VERBS_CMD_##n, in, sizeof(*(in)), NULL, 0)
+#define WRITE_EX_IN(h, n, in) harness_write_ex(h, IB_USER_VERBS_EX_CMD_##n, in, sizeof(*(in)), NULL, 0)
 #define WRITE_EX(h, n, in, out) harness_write_ex(h, IB_USER_VERBS_EX_CMD_##n, in, sizeof(*(in)), out, sizeof(*(out)))
 
 /* ---- ioctl ------------------------------------------------------------------------------------------------------- */
@@ -218,6 +223,9 @@ static inline int harness_invoke(struct harness *h, uint32_t command, const void
 	return harness_ioctl(h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, &tree);
 }
 
+#define INVOKE_EX(h, n, in, out)                                                                                       \
+	harness_invoke(h, IB_USER_VERBS_EX_CMD_##n | IB_USER_VERBS_CMD_FLAG_EXTENDED, in, sizeof(*(in)), out,         \
+		       sizeof(*(out)))
 #define INVOKE(h, n, in, out) harness_invoke(h, IB_USER_VERBS_CMD_##n, in, sizeof(*(in)), out, sizeof(*(out)))
 
 /* ---- verbs, by write() ------------------------------------------------------------------------------------------- */

@@ -221,6 +221,48 @@ static int null_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
+static int null_create_wq(struct uvd_wq *wq, struct ibv_wq_init_attr *init)
+{
+	static atomic_uint numbers;
+
+	if (init->wq_type != IBV_WQT_RQ)
+		return -EINVAL;
+	if (init->create_flags >= IBV_WQ_FLAGS_RESERVED)
+		return -EOPNOTSUPP;
+	wq->wq_num = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) & 0xffffff;
+	return 0;
+}
+
+/* As mlx4 has it: what is in error must be reset before it can be ready, and what is reset cannot fail. */
+static int null_modify_wq(struct uvd_wq *wq, const struct ibv_wq_attr *attr)
+{
+	uint32_t cur = attr->curr_wq_state;
+
+	if (attr->wq_state == IBV_WQS_RDY && cur == IBV_WQS_ERR)
+		return -EINVAL;
+	if (attr->wq_state == IBV_WQS_ERR && cur == IBV_WQS_RESET)
+		return -EINVAL;
+	return atomic_compare_exchange_strong(&wq->state, &cur, attr->wq_state) ? 0 : -EINVAL;
+}
+
+static int null_destroy_wq(struct uvd_wq *wq)
+{
+	return 0;
+}
+
+static int null_create_rwq_ind_table(struct uvd_rwq_ind_table *table)
+{
+	static atomic_uint numbers;
+
+	table->ind_tbl_num = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) & 0xffffff;
+	return 0;
+}
+
+static int null_destroy_rwq_ind_table(struct uvd_rwq_ind_table *table)
+{
+	return 0;
+}
+
 const struct uvd_backend uvd_backend_null = {
 	.name = "null",
 	.size_context = sizeof(struct uvd_context),
@@ -231,6 +273,8 @@ const struct uvd_backend uvd_backend_null = {
 	.size_cq = sizeof(struct null_cq),
 	.size_srq = sizeof(struct uvd_srq),
 	.size_qp = sizeof(struct null_qp),
+	.size_wq = sizeof(struct uvd_wq),
+	.size_rwq_ind_table = sizeof(struct uvd_rwq_ind_table),
 	.open = null_open,
 	.close = null_close,
 	.query_device = uvd_config_query_device,
@@ -257,6 +301,11 @@ const struct uvd_backend uvd_backend_null = {
 	.query_srq = null_query_srq,
 	.destroy_srq = null_destroy_srq,
 	.post_srq_recv = null_post_srq_recv,
+	.create_wq = null_create_wq,
+	.modify_wq = null_modify_wq,
+	.destroy_wq = null_destroy_wq,
+	.create_rwq_ind_table = null_create_rwq_ind_table,
+	.destroy_rwq_ind_table = null_destroy_rwq_ind_table,
 	.create_qp = null_create_qp,
 	.modify_qp = null_modify_qp,
 	.query_qp = null_query_qp,

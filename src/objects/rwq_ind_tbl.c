@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Tables of work queues, over which a QP that was created with one spreads what it receives. */
+#include "objects/common.h"
+
+struct table_args {
+	struct uvd_uobject *uobj;
+	const void *handles; /* 1 << log_ind_tbl_size of u32 */
+	struct uvd_wq **wqs; /* as many, ours until the table has them */
+	uint32_t log_ind_tbl_size;
+};
+
+static size_t table_size(uint32_t log_ind_tbl_size)
+{
+	return (size_t)1 << log_ind_tbl_size;
+}
+
+/* ---- creation ---------------------------------------------------------------------------------------------------- */
+
+static int decode_create(struct uvd_req *req)
+{
+	struct table_args *args = uvd_args(req, struct table_args);
+	struct ib_uverbs_ex_create_rwq_ind_table cmd;
+	struct uvd_core_iter iter;
+	int ret = uvd_core_start(req, &iter, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	if (cmd.comp_mask)
+		return uvd_bad(req, -EOPNOTSUPP, "comp_mask", cmd.comp_mask);
+	if (cmd.log_ind_tbl_size > IB_USER_VERBS_MAX_LOG_IND_TBL_SIZE)
+		return uvd_bad(req, -EINVAL, "log_ind_tbl_size", cmd.log_ind_tbl_size);
+	args->log_ind_tbl_size = cmd.log_ind_tbl_size;
+	ret = uvd_core_next(req, &iter, &args->handles, table_size(cmd.log_ind_tbl_size) * sizeof(uint32_t));
+	return ret ? ret : uvd_core_finish(req, &iter);
+}
+
+/* Before the table gets its handle. */
+static int find_wqs(struct uvd_req *req)
+{
+	struct table_args *args = uvd_args(req, struct table_args);
+	size_t num = table_size(args->log_ind_tbl_size);
+	const uint8_t *next = args->handles;
+	uint32_t handle;
+	int ret = 0;
+
+	args->wqs = uvd_req_alloc(req, num * sizeof(args->wqs[0]));
+	if (!args->wqs)
+		return -ENOMEM;
+	for (size_t i = 0; i < num && !ret; i++, next += sizeof(handle)) {
+		memcpy(&handle, next, sizeof(handle));
+		ret = uvd_req_object(req, UVERBS_OBJECT_WQ, handle, &args->wqs[i]);
+	}
+	return ret;
+}
+
+static int new_handle(struct uvd_req *req)
+{
+	return uvd_req_new(req, UVERBS_OBJECT_RWQ_IND_TBL, &uvd_args(req, struct table_args)->uobj);
+}
+
+/* A work queue counts each of its places in the table. */
+static void count_users(struct uvd_rwq_ind_table *table, int n)
+{
+	for (size_t i = 0; i < table_size(table->log_ind_tbl_size); i++)
+		atomic_fetch_add(&table->ind_tbl[i]->usecnt, n);
+}
+
+static struct uvd_rwq_ind_table *new_table(struct uvd_req *req)
+{
+	struct table_args *args = uvd_args(req, struct table_args);
+	size_t size = table_size(args->log_ind_tbl_size) * sizeof(args->wqs[0]);
+	struct uvd_rwq_ind_table *table = uvd_zalloc(uvd_ops(req)->size_rwq_ind_table);
+
+	if (!table)
+		return NULL;
+	table->ind_tbl = uvd_zalloc(size);
+	if (!table->ind_tbl) {
+		free(table);
+		return NULL;
+	}
+	memcpy(table->ind_tbl, args->wqs, size);
+	table->context = atomic_load(&req->file->context);
+	table->log_ind_tbl_size = args->log_ind_tbl_size;
+	return table;
+}
+
+static void free_table(struct uvd_rwq_ind_table *table)
+{
+	free(table->ind_tbl);
+	free(table);
+}
+
+static int create_table(struct uvd_req *req)
+{
+	struct table_args *args = uvd_args(req, struct table_args);
+	struct uvd_rwq_ind_table *table = new_table(req);
+	int ret;
+
+	if (!table)
+		return -ENOMEM;
+	ret = uvd_ops(req)->create_rwq_ind_table(table);
+	if (ret) {
+		free_table(table);
+		return uvd_bad(req, ret, "log_ind_tbl_size", args->log_ind_tbl_size);
+	}
+	count_users(table, 1);
+	args->uobj->object = table;
+	uvd_req_made(req, args->uobj);
+	return 0;
+}
+
+static int answer_create(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_args(req, struct table_args)->uobj;
+	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = {
+		.response_length = uvd_response_length(req, sizeof(resp)),
+		.ind_tbl_handle = uobj->id,
+		.ind_tbl_num = ((struct uvd_rwq_ind_table *)uobj->object)->ind_tbl_num,
+	};
+
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+/* ---- destruction ------------------------------------------------------------------------------------------------- */
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_rwq_ind_table *table = uobj->object;
+	int ret;
+
+	if (atomic_load(&table->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_rwq_ind_table(table);
+	if (ret)
+		return ret;
+	count_users(table, -1);
+	free_table(table);
+	uobj->object = NULL;
+	return 0;
+}
+
+static int destroy_write(struct uvd_req *req)
+{
+	struct ib_uverbs_ex_destroy_rwq_ind_table cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (!ret && cmd.comp_mask)
+		ret = uvd_bad(req, -EOPNOTSUPP, "comp_mask", cmd.comp_mask);
+	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_RWQ_IND_TBL, cmd.ind_tbl_handle, NULL);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const uvd_step create_steps[] = { decode_create, find_wqs, new_handle, create_table, answer_create, NULL };
+static const uvd_step destroy_steps[] = { destroy_write, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL, UVD_WRITE_EX | UVD_WRITE_UDATA,
+		  sizeof(struct ib_uverbs_ex_create_rwq_ind_table),
+		  sizeof(struct ib_uverbs_ex_create_rwq_ind_table_resp), create_steps, UVD_OP(create_rwq_ind_table)),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_RWQ_IND_TBL, UVD_WRITE_EX | UVD_WRITE_UDATA,
+		  sizeof(struct ib_uverbs_ex_destroy_rwq_ind_table), 0, destroy_steps, UVD_OP(destroy_rwq_ind_table)),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_RWQ_IND_TBL_DESTROY, destroy_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_rwq_ind_tbl = {
+	.name = "UVERBS_OBJECT_RWQ_IND_TBL",
+	.id = UVERBS_OBJECT_RWQ_IND_TBL,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(destroy_rwq_ind_table) },
+};
