@@ -61,12 +61,19 @@ END_TEST
 /* A row that is left out must not keep the limit of numbers up (write-05). */
 START_TEST(test_write_05_the_highest_number_is_that_of_the_rows_that_are_there)
 {
-	unsigned int before = h.dev->tree->num_writes[1];
+	static const struct uvd_object_row *const qp_only[] = { &uvd_object_qp, NULL };
+	static const struct uvd_feature feature = { .name = "QPs", .objects = qp_only };
+	const struct uvd_feature *features[] = { &feature, NULL };
+	struct uvd_tree *tree;
+	int err;
 
-	ck_assert_uint_eq(before, (IB_USER_VERBS_EX_CMD_MODIFY_QP & IB_USER_VERBS_CMD_COMMAND_MASK) + 1);
+	tree = uvd_tree_new(features, &h.ops, 0, NULL, &err);
+	ck_assert_uint_eq(tree->num_writes[1], (IB_USER_VERBS_EX_CMD_MODIFY_QP & IB_USER_VERBS_CMD_COMMAND_MASK) + 1);
+	uvd_tree_free(tree);
 	h.ops.modify_qp = NULL;
-	rebuild_tree();
-	ck_assert_uint_eq(h.dev->tree->num_writes[1], IB_USER_VERBS_EX_CMD_CREATE_QP + 1);
+	tree = uvd_tree_new(features, &h.ops, 0, NULL, &err);
+	ck_assert_uint_eq(tree->num_writes[1], IB_USER_VERBS_EX_CMD_CREATE_QP + 1);
+	uvd_tree_free(tree);
 }
 END_TEST
 
