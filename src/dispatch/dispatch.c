@@ -67,10 +67,10 @@ static long end(struct uvd_req *req, int err, long result)
 		free(block);
 	}
 	req->allocated = NULL;
-	if (!err)
-		return result;
-	log_failure(req, err);
-	return err;
+	if (err)
+		log_failure(req, err);
+	uvd_file_leave(req->file, req->entered);
+	return err ? err : result;
 }
 
 long uvd_req_finish(struct uvd_req *req, int err, long result)

@@ -306,13 +306,15 @@ static int run_method(struct uvd_req *req)
 
 long uvd_dispatch_ioctl(struct uvd_call *call, unsigned int cmd, uint64_t arg)
 {
-	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_IOCTL);
-	const hdr_t *hdr = (const hdr_t *)req->in;
+	const hdr_t *hdr;
+	struct uvd_req *req;
 	size_t got;
 	int err;
 
-	if (cmd != RDMA_VERBS_IOCTL || req->dev->config.write_abi)
+	if (cmd != RDMA_VERBS_IOCTL || call->file->dev->config.write_abi)
 		return -ENOTTY;
+	req = uvd_req_init(call, UVD_FRONT_IOCTL);
+	hdr = (const hdr_t *)req->in;
 	err = read_header(req, arg, &got);
 	if (!err)
 		err = check_header(req, hdr);

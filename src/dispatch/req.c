@@ -12,7 +12,7 @@ struct block {
 	uint64_t data[];
 };
 
-/* Sets what a request starts from. The buffers stay as they are: they are large, and written before they are read. */
+/* Sets what a request starts from; uvd_req_finish() ends it. The buffers stay as they are: they are large, and written before they are read. */
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
@@ -25,6 +25,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->dev = call->file->dev;
 	req->caller = &call->caller;
 	req->front = front;
+	req->entered = uvd_file_enter(req->file);
 	req->core_out.attr = -1;
 	req->uhw_out.attr = -1;
 	memset(&req->num_objects, 0, offsetof(struct uvd_req, outs) - offsetof(struct uvd_req, num_objects));

@@ -56,6 +56,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->ib.log = engine->log;
 	dev->ib.event_handler = uvd_device_event;
 	dev->ib.owner = dev;
+	atomic_init(&dev->ref, 1);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->port_lock, NULL);
 
@@ -89,16 +90,6 @@ free_dev:
 	return NULL;
 }
 
-void uvd_device_free(struct uvd_device *dev)
-{
-	if (dev->ib.ops->close)
-		dev->ib.ops->close(&dev->ib);
-	uvd_tree_free(dev->tree);
-	pthread_mutex_destroy(&dev->lock);
-	pthread_mutex_destroy(&dev->port_lock);
-	free(dev);
-}
-
 int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	struct uvd_ibdev *ib = &dev->ib;
@@ -107,7 +98,7 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 	if (port < 1 || port > dev->config.num_ports)
 		return -EINVAL;
 	pthread_mutex_lock(&dev->port_lock);
-	if (uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
+	if (!dev->backend_closed && uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
 		__atomic_store_n(&dev->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
 		__atomic_store_n(&ib->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
 		if (ib->ops->port_changed)

@@ -10,39 +10,63 @@
 #include "dispatch/alloc.h"
 #include "objects/file.h"
 
+/* None comes into the list of a device that is gone: a removal has seen all of them. */
+static int list_file(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+
+	pthread_mutex_lock(&dev->lock);
+	if (atomic_load(&dev->gone)) {
+		pthread_mutex_unlock(&dev->lock);
+		return -EIO;
+	}
+	file->next = dev->files;
+	*(file->next ? &file->next->prev : &dev->oldest) = file;
+	dev->files = file;
+	dev->num_files++;
+	file->counter = dev->files_opened++ % UVD_CALL_COUNTERS;
+	file->listed = true;
+	pthread_mutex_unlock(&dev->lock);
+	return 0;
+}
+
+void uvd_file_unlist(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+
+	if (!file->listed)
+		return;
+	*(file->prev ? &file->prev->next : &dev->files) = file->next;
+	*(file->next ? &file->next->prev : &dev->oldest) = file->prev;
+	dev->num_files--;
+	file->listed = false;
+}
+
 struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
 {
-	struct uvd_file *file;
+	struct uvd_file *file = uvd_zalloc(sizeof(*file));
 
-	if (atomic_load(&dev->gone)) {
-		*err = -EIO;
-		return NULL;
-	}
-	file = uvd_zalloc(sizeof(*file));
 	if (!file) {
 		*err = -ENOMEM;
 		return NULL;
 	}
-	file->dev = dev;
+	file->dev = uvd_device_get(dev);
+	atomic_init(&file->ref, 1);
 	pthread_rwlock_init(&file->destroy_lock, NULL);
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
 	pthread_mutex_init(&file->mcast_lock, NULL);
 	atomic_init(&file->context, NULL);
 
-	pthread_mutex_lock(&dev->lock);
-	file->next = dev->files;
-	if (file->next)
-		file->next->prev = file;
-	dev->files = file;
-	dev->num_files++;
-	pthread_mutex_unlock(&dev->lock);
-	*err = 0;
-	return file;
+	*err = list_file(file);
+	if (!*err)
+		return file;
+	uvd_file_put(file);
+	return NULL;
 }
 
-/* One pass over all objects, newest first. Did any end? */
-static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why)
+/* One pass over all objects, newest first. stays: the file, and so their handles. Did any end? */
+static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool stays)
 {
 	struct uvd_uobject *uobj, *next;
 	bool progress = false;
@@ -56,32 +80,38 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why)
 		}
 		progress = true;
 		pthread_mutex_lock(&file->lock);
-		uvd_uobject_unlink(uobj);
+		if (stays)
+			uvd_uobject_disassociate(uobj);
+		else
+			uvd_uobject_unlink(uobj);
 		pthread_mutex_unlock(&file->lock);
-		uvd_uobject_unref(uobj);
+		if (!stays)
+			uvd_uobject_unref(uobj);
 	}
 	return progress;
 }
 
 /* An object that others still refer to refuses (EBUSY); the next pass finds it free. */
-static void cleanup(struct uvd_file *file)
+static void cleanup(struct uvd_file *file, enum uvd_remove_reason why)
 {
-	while (file->objects && cleanup_pass(file, UVD_REMOVE_CLOSE))
+	const bool stays = why == UVD_REMOVE_DRIVER_REMOVE;
+
+	while (file->objects && cleanup_pass(file, why, stays))
 		;
 	if (!file->objects)
 		return;
-	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend keeps %s, which is dropped at close",
+	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend keeps %s, which is dropped",
 		 file->dev->ib.config.ibdev, file->objects->row->name);
-	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE);
+	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
 }
 
-void uvd_file_close(struct uvd_file *file)
+void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 {
 	struct uvd_device *dev = file->dev;
 	struct uvd_context *context;
 
 	pthread_rwlock_wrlock(&file->destroy_lock);
-	cleanup(file);
+	cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
 		if (dev->ib.ops->dealloc_context)
@@ -89,17 +119,18 @@ void uvd_file_close(struct uvd_file *file)
 		free(context);
 	}
 	pthread_rwlock_unlock(&file->destroy_lock);
+}
 
-	pthread_mutex_lock(&dev->lock);
-	if (file->prev)
-		file->prev->next = file->next;
-	else
-		dev->files = file->next;
-	if (file->next)
-		file->next->prev = file->prev;
-	dev->num_files--;
-	pthread_mutex_unlock(&dev->lock);
+void uvd_file_put(struct uvd_file *file)
+{
+	struct uvd_uobject *uobj;
 
+	if (atomic_fetch_sub(&file->ref, 1) != 1)
+		return;
+	while ((uobj = file->disassociated)) {
+		uvd_uobject_unlink(uobj);
+		uvd_uobject_unref(uobj);
+	}
 	if (file->default_async)
 		uvd_event_file_put(file->default_async);
 	uvd_handles_fini(&file->handles);
@@ -107,7 +138,19 @@ void uvd_file_close(struct uvd_file *file)
 	pthread_mutex_destroy(&file->lock);
 	pthread_mutex_destroy(&file->context_lock);
 	pthread_mutex_destroy(&file->mcast_lock);
+	uvd_device_put(file->dev);
 	free(file);
+}
+
+void uvd_file_close(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+
+	uvd_file_destroy_hw(file, UVD_REMOVE_CLOSE);
+	pthread_mutex_lock(&dev->lock);
+	uvd_file_unlist(file);
+	pthread_mutex_unlock(&dev->lock);
+	uvd_file_put(file);
 }
 
 unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *row, uint32_t *ids, unsigned int max)

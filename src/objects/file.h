@@ -42,17 +42,35 @@ struct uvd_engine {
 int uvd_engine_init(struct uvd_engine *engine, struct uvd_log *log);
 void uvd_engine_fini(struct uvd_engine *engine);
 
+/*
+ * Calls that are under way on a device's files, so that a removal can wait for them: the kernel's disassociate_srcu. Spread
+ * over several counters, as threads on many files would meet at one.
+ */
+enum { UVD_CALL_COUNTERS = 16 };
+
+struct uvd_calls {
+	atomic_uint phase; /* which of a pair new calls count in */
+	struct {
+		atomic_uint calls[2];
+		uint8_t pad[64 - 2 * sizeof(atomic_uint)]; /* a cache line for each */
+	} counters[UVD_CALL_COUNTERS];
+};
+
 struct uvd_device {
 	struct uvd_engine *engine;
+	atomic_uint ref; /* its owner's, and one for each open file */
 	struct uvd_ibdev ib;
 	const struct uvd_persona *persona;
 	struct uvd_tree *tree;
 	struct uvd_device_config config;
 	pthread_mutex_t lock; /* files */
 	pthread_mutex_t port_lock; /* one change of a port after the other */
-	struct uvd_file *files;
+	struct uvd_file *files, *oldest; /* newest first, and the last of the list */
 	unsigned int num_files;
-	atomic_bool gone; /* removed: everything but DESTROY is EIO */
+	unsigned int files_opened; /* ever */
+	struct uvd_calls calls;
+	atomic_bool gone; /* removed: everything but DESTROY is EIO. Set with `lock` held. */
+	bool backend_closed;
 };
 
 /* NULL: *err says why, and the log. */
@@ -60,8 +78,20 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 /* What such a device accepts, without the device. NULL: see uvd_tree_new(). */
 struct uvd_tree *uvd_device_tree(const struct uvd_backend *ops, const struct uvd_persona *persona, struct uvd_log *log,
 				 int *err);
-/* All its files are closed. */
+struct uvd_device *uvd_device_get(struct uvd_device *dev);
+void uvd_device_put(struct uvd_device *dev);
+/* Puts the owner's reference. Where the device was not removed, all its files are closed. */
 void uvd_device_free(struct uvd_device *dev);
+/*
+ * Unplugs the device under its open files (ib_uverbs_remove_one(), hotplug-01): from now on opens and commands fail with
+ * EIO, destroys excepted; then calls that are under way are waited for, and every open file, oldest first, loses all its
+ * objects (newest first) and its context; last the backend closes. Each asynchronous event file tells
+ * IBV_EVENT_DEVICE_FATAL, completion channels end. Files stay open, with their handles, until they are closed; the device's
+ * memory is freed after the last of them.
+ *
+ * Once for a device. Waits for calls that wait for a client's memory: for a thread that may.
+ */
+void uvd_device_remove(struct uvd_device *dev);
 /*
  * Takes a port down or up, as an administrator would: for queries, for the backend, and last as an event for all open
  * files. 1: it was so already, and nothing happens. -EINVAL: no such port.
@@ -71,11 +101,12 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
 struct uvd_uobject {
 	struct uvd_file *file;
 	const struct uvd_object_row *row;
-	struct uvd_uobject *prev, *next; /* the file's list, newest first */
+	struct uvd_uobject *prev, *next; /* the file's list of objects, newest first, or of those whose device is gone */
 	atomic_int ref; /* memory */
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */
 	bool committed;
+	bool disassociated; /* the device is gone: a handle that can be destroyed, and nothing else */
 	void *object; /* struct uvd_pd and so on; NULL once destroyed */
 	uint64_t user_handle; /* CQ, QP, SRQ: what events carry */
 	/* Both are put with the uobject's memory, unless a destroy has put them before and left NULL. */
@@ -90,10 +121,14 @@ struct uvd_uobject {
 struct uvd_file {
 	struct uvd_device *dev;
 	struct uvd_file *prev, *next; /* the device's list */
+	bool listed; /* in it; the device's lock */
+	atomic_uint ref; /* the opener's, and a removal's */
+	unsigned int counter; /* which of the device's call counters */
 	pthread_rwlock_t destroy_lock;
 	pthread_mutex_t lock; /* handles, objects, default_async */
 	struct uvd_handles handles;
 	struct uvd_uobject *objects; /* newest first: the order of cleanup */
+	struct uvd_uobject *disassociated; /* what is left of objects when the device is gone */
 	pthread_mutex_t context_lock; /* creation of the context */
 	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
@@ -105,13 +140,41 @@ struct uvd_file {
 
 enum { UVD_MAX_EVENT_FILES = 1024 }; /* of an open file: we cannot see a client close one, so they have a limit */
 
-/* The transport opened the device for a client. NULL: *err is ENODEV, EIO or ENOMEM, negative. */
+/* The transport opened the device for a client. NULL: *err is EIO (the device is gone) or ENOMEM, negative. */
 struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err);
 /*
  * The last close: destroys everything, newest object first, in passes (cleanup-01, -02), detaches multicast, unpins, and
  * frees the file. No call on it is under way.
  */
 void uvd_file_close(struct uvd_file *file);
+
+/* For the core only. Takes the file out of its device's list, if it is there. dev->lock is held. */
+void uvd_file_unlist(struct uvd_file *file);
+/*
+ * uverbs_destroy_ufile_hw(): ends the objects and the context. DRIVER_REMOVE: the handles stay. At the close and when the
+ * device goes; perhaps both at once.
+ */
+void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why);
+/* The last one frees it: the opener's (after the close) or a removal's. */
+void uvd_file_put(struct uvd_file *file);
+
+/*
+ * Every call on a file is between these two, a grant that it needs included: see uvd_device_remove(). What enter() returns
+ * is for leave().
+ */
+static inline unsigned int uvd_file_enter(struct uvd_file *file)
+{
+	struct uvd_calls *c = &file->dev->calls;
+	unsigned int phase = atomic_load(&c->phase) & 1;
+
+	atomic_fetch_add(&c->counters[file->counter].calls[phase], 1);
+	return phase;
+}
+
+static inline void uvd_file_leave(struct uvd_file *file, unsigned int phase)
+{
+	atomic_fetch_sub(&file->dev->calls.counters[file->counter].calls[phase], 1);
+}
 
 /* ---- objects, for src/dispatch and src/objects ------------------------------------------------------------------- */
 
@@ -146,6 +209,8 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj);
 int uvd_uobject_end(struct uvd_uobject *uobj, enum uvd_remove_reason why);
 /* Takes a committed object out of the file's lists; its handle or place is free. file->lock is held. */
 void uvd_uobject_unlink(struct uvd_uobject *uobj);
+/* Its device is gone, and the backend's object: only the handle stays. file->lock is held. */
+void uvd_uobject_disassociate(struct uvd_uobject *uobj);
 /* One more user of a uobject's memory, and one less. */
 void uvd_uobject_ref(struct uvd_uobject *uobj);
 void uvd_uobject_unref(struct uvd_uobject *uobj);

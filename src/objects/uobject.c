@@ -52,16 +52,35 @@ static void unlock_exclusive(struct uvd_uobject *uobj)
 	atomic_store_explicit(&uobj->usecnt, 0, memory_order_release);
 }
 
+static struct uvd_uobject **list_of(struct uvd_uobject *uobj)
+{
+	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
+}
+
+static void list_add(struct uvd_uobject *uobj)
+{
+	struct uvd_uobject **list = list_of(uobj);
+
+	uobj->prev = NULL;
+	uobj->next = *list;
+	if (uobj->next)
+		uobj->next->prev = uobj;
+	*list = uobj;
+}
+
+static void list_del(struct uvd_uobject *uobj)
+{
+	*(uobj->prev ? &uobj->prev->next : list_of(uobj)) = uobj->next;
+	if (uobj->next)
+		uobj->next->prev = uobj->prev;
+}
+
 /* file->lock is held. */
 static void link_uobject(struct uvd_uobject *uobj)
 {
 	struct uvd_file *file = uobj->file;
 
-	uobj->prev = NULL;
-	uobj->next = file->objects;
-	if (uobj->next)
-		uobj->next->prev = uobj;
-	file->objects = uobj;
+	list_add(uobj);
 	if (uobj->row->cls == UVD_CLASS_FD) {
 		uobj->fd_next = file->fd_objects;
 		file->fd_objects = uobj;
@@ -83,12 +102,7 @@ void uvd_uobject_unlink(struct uvd_uobject *uobj)
 	struct uvd_file *file = uobj->file;
 	struct uvd_uobject **p = &file->fd_objects;
 
-	if (uobj->prev)
-		uobj->prev->next = uobj->next;
-	else
-		file->objects = uobj->next;
-	if (uobj->next)
-		uobj->next->prev = uobj->prev;
+	list_del(uobj);
 	if (uobj->row->cls == UVD_CLASS_FD) {
 		while (*p != uobj)
 			p = &(*p)->fd_next;
@@ -96,6 +110,14 @@ void uvd_uobject_unlink(struct uvd_uobject *uobj)
 	}
 	uobj->committed = false;
 	release_id(uobj);
+}
+
+void uvd_uobject_disassociate(struct uvd_uobject *uobj)
+{
+	list_del(uobj);
+	uobj->disassociated = true;
+	list_add(uobj);
+	unlock_exclusive(uobj);
 }
 
 /* ---- begin, commit, abort ---------------------------------------------------------------------------------------- */
@@ -198,7 +220,7 @@ int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, s
 {
 	if (!row)
 		return -EINVAL;
-	if (atomic_load_explicit(&file->dev->gone, memory_order_relaxed))
+	if (atomic_load(&file->dev->gone))
 		return -EIO;
 	if (!atomic_load_explicit(&file->context, memory_order_acquire))
 		return -EINVAL;
@@ -257,7 +279,7 @@ static int lock_found(struct uvd_uobject *uobj, enum uvd_access access, struct u
 {
 	int err;
 
-	if (access != UVD_ACCESS_DESTROY && atomic_load_explicit(&uobj->file->dev->gone, memory_order_relaxed))
+	if (access != UVD_ACCESS_DESTROY && atomic_load(&uobj->file->dev->gone))
 		err = -EIO;
 	else
 		err = try_lock(uobj, access);

@@ -371,6 +371,7 @@ void bed_setup_without_context(void)
 
 	memset(&bed, 0, sizeof(bed));
 	bed.mem = (struct uvd_mem_ops){ .read = mem_read, .write = mem_write, .writev = mem_writev, .exact = true };
+	atomic_init(&bed.dev.ref, 1);
 	bed.dev.engine = &bed.engine;
 	bed.dev.ib.ops = &backend;
 	bed.dev.ib.owner = &bed.dev;

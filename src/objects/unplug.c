@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A device's end: when nobody refers to it any more, and before that, when it is unplugged under its open files. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "dispatch/tree.h"
+#include "objects/file.h"
+
+struct uvd_device *uvd_device_get(struct uvd_device *dev)
+{
+	atomic_fetch_add(&dev->ref, 1);
+	return dev;
+}
+
+void uvd_device_put(struct uvd_device *dev)
+{
+	if (atomic_fetch_sub(&dev->ref, 1) != 1)
+		return;
+	if (!dev->backend_closed && dev->ib.ops->close)
+		dev->ib.ops->close(&dev->ib);
+	uvd_tree_free(dev->tree);
+	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->port_lock);
+	free(dev);
+}
+
+void uvd_device_free(struct uvd_device *dev)
+{
+	uvd_device_put(dev);
+}
+
+static void pause_us(long us)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+/*
+ * Waits until every call that began before this has ended. New ones are counted by the other half of each pair meanwhile, so
+ * that a busy file does not keep us for ever; twice, as some may have chosen their half just before it was changed.
+ * Calls do not pay for telling us, so we look again and again.
+ */
+static void wait_for_calls(struct uvd_calls *c)
+{
+	for (int round = 0; round < 2; round++) {
+		unsigned int old = atomic_fetch_xor(&c->phase, 1) & 1;
+
+		for (int i = 0; i < UVD_CALL_COUNTERS; i++)
+			for (long us = 20; atomic_load(&c->counters[i].calls[old]); us = us < 5000 ? 2 * us : us)
+				pause_us(us);
+	}
+}
+
+/* The oldest, with a reference, out of the list; NULL: there is none. */
+static struct uvd_file *take_oldest(struct uvd_device *dev)
+{
+	struct uvd_file *file;
+
+	pthread_mutex_lock(&dev->lock);
+	file = dev->oldest;
+	if (file) {
+		atomic_fetch_add(&file->ref, 1);
+		uvd_file_unlist(file);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return file;
+}
+
+void uvd_device_remove(struct uvd_device *dev)
+{
+	struct uvd_file *file;
+
+	pthread_mutex_lock(&dev->lock);
+	atomic_store(&dev->gone, true);
+	pthread_mutex_unlock(&dev->lock);
+	wait_for_calls(&dev->calls);
+	while ((file = take_oldest(dev))) {
+		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);
+		uvd_file_put(file);
+	}
+	pthread_mutex_lock(&dev->port_lock);
+	if (dev->ib.ops->close)
+		dev->ib.ops->close(&dev->ib);
+	dev->backend_closed = true;
+	pthread_mutex_unlock(&dev->port_lock);
+}
