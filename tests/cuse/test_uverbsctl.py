@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""uverbsctl env, status and port, beside a daemon."""
+"""uverbsctl env, status, port and tree, beside a daemon."""
+import json
 import subprocess
 
 import pytest
@@ -66,3 +67,16 @@ def test_overlay_option_shows_the_devices_to_everybody(start):
     assert "hfi1_0" in shown.stdout
     assert d.stop() == 0
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
+
+
+def test_tree_of_a_device_is_asked_of_the_device(start):
+    start("--backend", "null")
+    said = uverbsctl("tree", "--backend", "null").stdout.split("\n", 1)[1]
+    for how in ["--device", "hfi1_0"], ["--open", "/dev/infiniband/uverbs0"]:
+        done = uverbsctl("tree", *how, user=NOBODY)
+        assert done.returncode == 0 and done.stdout.split("\n", 1)[1] == said, done.stderr
+    driver_id = json.loads(uverbsctl("tree", "--json", "--backend", "null").stdout)["driver_id"]
+    client = BUILD / "tests" / "tree" / "tree-client"
+    client = subprocess.run([client, "/dev/infiniband/uverbs0", str(driver_id)], text=True, stdout=subprocess.PIPE,
+                            timeout=60, user=NOBODY, group=NOBODY, extra_groups=[])
+    assert client.returncode == 0 and "UVERBS_METHOD_INVOKE_WRITE" in client.stdout
