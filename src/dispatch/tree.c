@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdlib.h>
+#include <string.h>
 #include <uverbsd/log.h>
 
 #include "dispatch/alloc.h"
@@ -144,7 +145,10 @@ static int merge_attr(const struct merge *m, struct uvd_tree_method *tm, const s
 	return 0;
 }
 
-/* A row without steps adds its attributes to the method; of those with steps there is one. */
+/*
+ * A row without steps adds its attributes to the method; of those with steps there is one. Who adds to a method knows its
+ * name: two names for one id are two meanings, as two drivers' for one number of theirs.
+ */
 static int merge_method(const struct merge *m, struct uvd_tree_object *to, const struct uvd_method_row *row)
 {
 	struct uvd_tree_method *tm;
@@ -153,7 +157,7 @@ static int merge_method(const struct merge *m, struct uvd_tree_object *to, const
 	tm = slot_of((void **)to->methods, to->num_methods, sizeof(*tm), row->id, &err);
 	if (!tm)
 		return bad_id(m, row->name, err);
-	if (tm->row && tm->row->steps && row->steps)
+	if (tm->row && (strcmp(tm->row->name, row->name) || (tm->row->steps && row->steps)))
 		return conflict(m, "method", row->name, tm->owner);
 	if (!tm->row || row->steps) {
 		tm->row = row;
@@ -205,7 +209,7 @@ static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 	to = slot_of((void **)m->tree->objects, m->tree->num_objects, sizeof(*to), row->id, &err);
 	if (!to)
 		return bad_id(m, row->name, err);
-	if (defines && to->row && to->row->cls != UVD_CLASS_NONE)
+	if (to->row && (strcmp(to->row->name, row->name) || (defines && to->row->cls != UVD_CLASS_NONE)))
 		return conflict(m, "object", row->name, to->owner);
 	if (!to->row || defines) {
 		to->row = row;

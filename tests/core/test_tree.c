@@ -7,6 +7,7 @@
 
 #include "bed.h"
 #include "dispatch/describe.h"
+#include "objects/objects.h"
 
 static int nothing(struct uvd_req *req)
 {
@@ -20,14 +21,11 @@ static int ends(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 static const uvd_step steps[] = { nothing, NULL };
 
-/* Merges bed_feature with one object row of another feature; what the log says is in `said`. */
+/* merge(): bed_feature with one object row of another feature. What the log says is in `said`. */
 static char said[4096];
 
-static struct uvd_tree *merge(const struct uvd_object_row *row, int *err)
+static struct uvd_tree *merge_all(const struct uvd_feature *const *features, int *err)
 {
-	const struct uvd_object_row *objects[] = { row, NULL };
-	const struct uvd_feature plugin = { .name = "plugin", .objects = objects };
-	const struct uvd_feature *features[] = { &bed_feature, &plugin, NULL };
 	int fd = memfd_create("log", 0);
 	struct uvd_log *log = uvd_log_new(fd, "test", UVD_DEBUG);
 	struct uvd_tree *tree = uvd_tree_new(features, NULL, DRIVER, log, err);
@@ -38,6 +36,15 @@ static struct uvd_tree *merge(const struct uvd_object_row *row, int *err)
 	said[n > 0 ? n : 0] = 0;
 	close(fd);
 	return tree;
+}
+
+static struct uvd_tree *merge(const struct uvd_object_row *row, int *err)
+{
+	const struct uvd_object_row *objects[] = { row, NULL };
+	const struct uvd_feature plugin = { .name = "plugin", .objects = objects };
+	const struct uvd_feature *features[] = { &bed_feature, &plugin, NULL };
+
+	return merge_all(features, err);
 }
 
 static void refused(const struct uvd_object_row *row, int expected, const char *what)
@@ -244,6 +251,32 @@ START_TEST(test_a_row_names_its_feature_and_the_capability_that_it_wants)
 }
 END_TEST
 
+/* Ids of drivers have no names that all know: two features that took the same one mean different things by it. */
+START_TEST(test_one_id_with_two_names_is_refused_and_both_owners_named)
+{
+	const struct uvd_method_row method = { .name = "M_MINE", .id = M_NEW };
+	struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &method, .num_methods = 1 };
+
+	refused(&row, -EEXIST, "M_MINE");
+	row = (struct uvd_object_row){ .name = "mine", .id = OBJ_TOY };
+	refused(&row, -EEXIST, "mine");
+}
+END_TEST
+
+START_TEST(test_an_id_that_uverbsd_keeps_for_itself_is_refused_to_a_plug_in)
+{
+	const struct uvd_object_row row = { .name = "mine", .id = UVERBSD_OBJECT_TREE };
+	const struct uvd_object_row *const objects[] = { &row, NULL };
+	const struct uvd_feature plugin = { .name = "plugin", .objects = objects };
+	const struct uvd_feature *features[] = { &bed_feature, &uvd_feature_own, &plugin, NULL };
+	int err;
+
+	ck_assert_ptr_null(merge_all(features, &err));
+	ck_assert_int_eq(err, -EEXIST);
+	ck_assert_msg(strstr(said, "'uverbsd' and 'plugin'"), "the log says '%s'", said);
+}
+END_TEST
+
 static int second_ends(void *arg, const struct uverbsd_tree_row *row)
 {
 	return ++*(int *)arg == 2 ? 77 : 0;
@@ -295,6 +328,8 @@ int main(void)
 	tcase_add_test(tc, test_a_feature_adds_attributes_to_a_method_of_another);
 	tcase_add_test(tc, test_a_method_that_needs_an_absent_object_is_not_there);
 	tcase_add_test(tc, test_a_row_names_its_feature_and_the_capability_that_it_wants);
+	tcase_add_test(tc, test_one_id_with_two_names_is_refused_and_both_owners_named);
+	tcase_add_test(tc, test_an_id_that_uverbsd_keeps_for_itself_is_refused_to_a_plug_in);
 	tcase_add_test(tc, test_a_walk_ends_where_it_is_told_to);
 	tcase_add_test(tc, test_what_is_not_in_the_tree_is_not_found);
 	suite_add_tcase(s, tc);
