@@ -107,6 +107,11 @@ int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes);
 
 /* fstat() of the caller's fd. -EBADF: not open. Never opens the file behind it (O_PATH). */
 int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st);
+/*
+ * The same for what the kernel's fget() accepts: -EBADF also of an fd that was opened with O_PATH, and so without asking
+ * for permission, and of one that changes while we look.
+ */
+int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st);
 
 /*
  * Who opened a file, for ib_safe_file_access(): the kernel compares credential pointers, so a forked child, and the
