@@ -35,7 +35,7 @@ enum {
 	UVERBSD_ATTR_TREE_QUERY_ROWS,
 	/* PTR_OUT, __u32: how many these are. */
 	UVERBSD_ATTR_TREE_QUERY_NUM_ROWS,
-	/* PTR_OUT, __u32: how many the tree has. Only GET_CONTEXT changes the tree of an open file: by User Capabilities. */
+	/* PTR_OUT, __u32: how many the tree has. Only a context with User Capabilities changes the tree, once. */
 	UVERBSD_ATTR_TREE_QUERY_TOTAL,
 };
 

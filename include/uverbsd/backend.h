@@ -35,6 +35,13 @@ struct uvd_ibdev {
 	struct uvd_log *log;
 	/* Set by the core before ops->open(). May be called from any thread, with no lock of the core held or needed. */
 	void (*event_handler)(struct uvd_ibdev *dev, enum ibv_event_type type, uint8_t port);
+	/*
+	 * The same of these: ib_create_ucap() and ib_remove_ucap(). create: the User Capability of that name exists, with its
+	 * node, until it was removed as often as created; what is left goes with the device. Its bit in struct uvd_context's
+	 * ucaps, or -EINVAL (no name of a node), -ENOSPC, or the errno of making the node.
+	 */
+	int (*create_ucap)(struct uvd_ibdev *dev, const char *name);
+	void (*remove_ucap)(struct uvd_ibdev *dev, const char *name);
 	void *owner; /* the core's */
 	void *priv; /* the backend's, from open to close */
 };
@@ -42,6 +49,7 @@ struct uvd_ibdev {
 /* What one open file owns on the device: struct ib_ucontext. */
 struct uvd_context {
 	struct uvd_ibdev *dev;
+	uint64_t ucaps; /* bits that create_ucap() gave: what the client showed to be allowed (enabled_caps) */
 };
 
 /*

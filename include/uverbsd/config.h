@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { UVD_MAX_DEVICE_UCAPS = 8, UVD_UCAP_NAME = 32 /* bytes, with the 0 */ };
 enum { UVD_MAX_PORTS = 4, UVD_MAX_GIDS = 16, UVD_MAX_PKEYS = 16, UVD_MAX_DEVICES = 64 };
 
 struct uvd_port_config {
@@ -57,6 +58,8 @@ struct uvd_device_config {
 	unsigned int num_ports, num_comp_vectors;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
 	struct uvd_limits limits;
+	unsigned int num_ucaps;
+	char ucaps[UVD_MAX_DEVICE_UCAPS][UVD_UCAP_NAME]; /* User Capabilities that the device creates */
 };
 
 #endif

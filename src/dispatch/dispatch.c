@@ -45,8 +45,10 @@ static int context_publish(struct uvd_req *req)
 	pthread_mutex_lock(&file->context_lock);
 	if (atomic_load(&file->context))
 		err = uvd_bad(req, -EINVAL, "context", 1);
-	else
+	else {
+		atomic_store(&file->tree, req->new_tree);
 		atomic_store(&file->context, req->new_context);
+	}
 	pthread_mutex_unlock(&file->context_lock);
 	if (!err)
 		req->new_context = NULL;

@@ -34,7 +34,7 @@ int uvd_step_invoke_write(struct uvd_req *req)
 	int err = uvd_attr_const(req, UVERBS_ATTR_WRITE_CMD, UINT32_MAX, &command);
 
 	if (!err)
-		err = uvd_write_find(req->dev->tree, command, &write);
+		err = uvd_write_find(req->tree, command, &write);
 	if (err)
 		return err;
 	row = write->row;
@@ -71,7 +71,7 @@ int uvd_step_info_handles(struct uvd_req *req)
 		return err;
 	if (id == UINT16_MAX)
 		return uvd_bad(req, -ENOMSG, "UVERBS_ATTR_INFO_OBJECT_ID", id);
-	object = uvd_tree_object(req->dev->tree, id);
+	object = uvd_tree_object(req->tree, id);
 	if (!object)
 		return uvd_bad(req, -ENOENT, "UVERBS_ATTR_INFO_OBJECT_ID", id);
 	ids = uvd_req_alloc(req, list->len);

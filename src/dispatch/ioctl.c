@@ -39,14 +39,14 @@ static int check_header(struct uvd_req *req, const hdr_t *hdr)
 		return uvd_bad(req, -EINVAL, "length", hdr->length);
 	if (hdr->reserved1 || hdr->reserved2)
 		return uvd_bad(req, -EPROTONOSUPPORT, "reserved", hdr->reserved1 | hdr->reserved2);
-	if (hdr->driver_id != req->dev->tree->driver_id)
+	if (hdr->driver_id != req->tree->driver_id)
 		return uvd_bad(req, -EINVAL, "driver_id", hdr->driver_id);
 	return 0;
 }
 
 static int find_method(struct uvd_req *req, const hdr_t *hdr)
 {
-	const struct uvd_tree_method *tm = uvd_tree_method(req->dev->tree, hdr->object_id, hdr->method_id);
+	const struct uvd_tree_method *tm = uvd_tree_method(req->tree, hdr->object_id, hdr->method_id);
 
 	if (!tm)
 		return uvd_bad(req, -EPROTONOSUPPORT, "method", (uint64_t)hdr->object_id << 16 | hdr->method_id);

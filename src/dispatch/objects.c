@@ -41,7 +41,7 @@ static int object_row(struct uvd_req *req, uint16_t object, const struct uvd_obj
 	*row = NULL;
 	if (object == ANY_OBJECT)
 		return 0;
-	to = uvd_tree_object(req->dev->tree, object);
+	to = uvd_tree_object(req->tree, object);
 	if (!to)
 		return -EINVAL;
 	*row = to->row;
@@ -98,7 +98,7 @@ int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_ac
 
 static int name_bad_object(struct uvd_req *req, int err, uint16_t object, int64_t id)
 {
-	const struct uvd_tree_object *to = uvd_tree_object(req->dev->tree, object);
+	const struct uvd_tree_object *to = uvd_tree_object(req->tree, object);
 
 	return err ? uvd_bad(req, err, to ? to->row->name : "object", id) : 0;
 }
@@ -156,9 +156,10 @@ void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr,
 	};
 }
 
-void uvd_req_context(struct uvd_req *req, struct uvd_context *context)
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree)
 {
 	req->new_context = context;
+	req->new_tree = tree;
 }
 
 static void release(struct uvd_req_object *o, bool commit, bool keep_new)

@@ -23,6 +23,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->call = call;
 	req->file = call->file;
 	req->dev = call->file->dev;
+	req->tree = uvd_file_tree(call->file);
 	req->caller = &call->caller;
 	req->front = front;
 	req->entered = uvd_file_enter(req->file);

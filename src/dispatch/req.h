@@ -77,6 +77,7 @@ struct uvd_req {
 	struct uvd_call *call;
 	struct uvd_file *file;
 	struct uvd_device *dev;
+	const struct uvd_tree *tree; /* what the file accepts at this moment */
 	struct uvd_caller *caller;
 	enum uvd_front front;
 	unsigned int entered; /* what uvd_file_enter() said */
@@ -91,6 +92,7 @@ struct uvd_req {
 	unsigned int num_objects;
 	struct uvd_req_objects *more_objects; /* where there were more */
 	struct uvd_context *new_context; /* uvd_req_context() */
+	struct uvd_tree *new_tree; /* what the file accepts from then on; NULL: the device's tree */
 	struct { uint64_t addr; uint16_t at, len; } outs[UVD_REQ_MAX_OUT];
 	unsigned int num_outs;
 	size_t staged;
@@ -191,9 +193,10 @@ void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj);
 /*
  * GET_CONTEXT has made `context` (by malloc) with the backend: the file gets it when the outputs have been written, or,
  * if the call fails, the backend and then free(). Where another call was first, this one ends with -EINVAL, outputs
- * written (context-03). FD objects can be begun meanwhile by uvd_req_new().
+ * written (context-03). FD objects can be begun meanwhile by uvd_req_new(). tree: what the file accepts with that context;
+ * NULL: what it accepted before.
  */
-void uvd_req_context(struct uvd_req *req, struct uvd_context *context);
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree);
 /* Looks up and destroys. *out (may be NULL) stays valid, without its object, until the request ends. */
 int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd_uobject **out);
 /*

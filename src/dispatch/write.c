@@ -92,7 +92,7 @@ static int verify(struct uvd_req *req, struct command *cmd)
 	if (cmd->have < HDR)
 		return uvd_bad(req, -EFAULT, "header", cmd->addr);
 	memcpy(&cmd->hdr, cmd->buf, HDR);
-	err = uvd_write_find(req->dev->tree, cmd->hdr.command, &write);
+	err = uvd_write_find(req->tree, cmd->hdr.command, &write);
 	if (err)
 		return err == -EINVAL ? uvd_bad(req, err, "command", cmd->hdr.command) : err;
 	cmd->row = write->row;

@@ -3,6 +3,9 @@
 #include "dispatch/steps.h"
 #include "objects/common.h"
 
+/* Since 6.15: the distribution's headers may lack it. */
+#define UVERBS_ATTR_GET_CONTEXT_FD_ARR 2
+
 static int decode_get_context(struct uvd_req *req)
 {
 	struct ib_uverbs_get_context cmd;
@@ -10,23 +13,52 @@ static int decode_get_context(struct uvd_req *req)
 	return uvd_core_in(req, &cmd, sizeof(cmd));
 }
 
+struct get_context {
+	uint64_t ucaps;
+};
+
+/* The kernel does this before it asks the driver for the context. Only the method can name descriptors. */
+static int enable_ucaps(struct uvd_req *req)
+{
+	const struct uvd_attr *attr = uvd_attr_get(req, UVERBS_ATTR_GET_CONTEXT_FD_ARR);
+	int ret;
+
+	if (!attr)
+		return 0;
+	if (atomic_load(&req->dev->gone))
+		return -EIO;
+	if (atomic_load(&req->file->context))
+		return uvd_bad(req, -EINVAL, "context", 1);
+	if (attr->len % sizeof(int32_t))
+		return uvd_bad(req, -EINVAL, attr->row->name, attr->len);
+	ret = uvd_ucaps_of_fds(req->dev->engine, req->caller, attr->copy ?: &attr->data, attr->len / sizeof(int32_t),
+			       &uvd_args(req, struct get_context)->ucaps);
+	return ret ? uvd_bad(req, ret, attr->row->name, attr->len) : 0;
+}
+
 static int make_context(struct uvd_req *req)
 {
+	const uint64_t ucaps = uvd_args(req, struct get_context)->ucaps;
 	struct uvd_context *context;
+	struct uvd_tree *tree;
 	int ret;
 
 	if (atomic_load(&req->dev->gone))
 		return -EIO;
+	ret = uvd_device_tree_for(req->dev, ucaps, &tree);
+	if (ret)
+		return ret;
 	context = uvd_zalloc(uvd_ops(req)->size_context);
 	if (!context)
 		return -ENOMEM;
 	context->dev = &req->dev->ib;
+	context->ucaps = ucaps;
 	ret = uvd_ops(req)->alloc_context(context);
 	if (ret) {
 		free(context);
 		return ret;
 	}
-	uvd_req_context(req, context);
+	uvd_req_context(req, context, tree);
 	return 0;
 }
 
@@ -90,7 +122,7 @@ static int query_context(struct uvd_req *req)
 
 static const uvd_step get_context_write_steps[] = { decode_get_context, make_context, new_async_file,
 						    answer_get_context, NULL };
-static const uvd_step get_context_ioctl_steps[] = { answer_get_context_ioctl, make_context, NULL };
+static const uvd_step get_context_ioctl_steps[] = { answer_get_context_ioctl, enable_ucaps, make_context, NULL };
 static const uvd_step query_context_steps[] = { uvd_step_context, query_context, NULL };
 static const uvd_step invoke_write_steps[] = { uvd_step_invoke_write, NULL };
 static const uvd_step info_handles_steps[] = { uvd_step_info_handles, NULL };
@@ -130,6 +162,7 @@ static const struct uvd_attr_row query_port_attrs[] = {
 static const struct uvd_attr_row get_context_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, sizeof(uint32_t), 0),
 	UVD_PTR_OUT(UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, sizeof(uint64_t), 0),
+	UVD_PTR_IN_MIN(UVERBS_ATTR_GET_CONTEXT_FD_ARR, sizeof(int32_t), UVD_ALLOC_AND_COPY),
 	UVD_UHW(),
 };
 

@@ -8,6 +8,7 @@
 #include "client/client.h"
 #include "dispatch/alloc.h"
 #include "dispatch/tree.h"
+#include "objects/device_features.h"
 #include "objects/file.h"
 #include "objects/objects.h"
 #include "persona/persona.h"
@@ -24,21 +25,66 @@ int uvd_engine_init(struct uvd_engine *engine, struct uvd_log *log)
 		uvd_mm_table_free(engine->mms);
 		return -ENOMEM;
 	}
+	uvd_ucaps_init(&engine->ucaps);
 	return 0;
 }
 
 void uvd_engine_fini(struct uvd_engine *engine)
 {
+	uvd_ucaps_fini(&engine->ucaps);
 	uvd_fabric_free(engine->fabric);
 	uvd_mm_table_free(engine->mms);
 }
 
+/* Of every device, whatever it poses as. */
+static const struct uvd_feature *const features[] = { &uvd_feature_common, &uvd_feature_own };
+
 struct uvd_tree *uvd_device_tree(const struct uvd_backend *ops, const struct uvd_persona *persona, struct uvd_log *log,
 				 int *err)
 {
-	const struct uvd_feature *features[] = { &uvd_feature_common, &uvd_feature_own, persona->feature, NULL };
+	const struct uvd_feature *list[UVD_COUNT(features) + 2] = { NULL };
 
-	return uvd_tree_new(features, ops, persona->driver_id, log, err);
+	memcpy(list, features, sizeof(features));
+	list[UVD_COUNT(features)] = persona->feature;
+	return uvd_tree_new(list, ops, persona->driver_id, log, err);
+}
+
+static int add_features(struct uvd_device *dev)
+{
+	const struct uvd_feature *const *more = dev->engine->features;
+	int err = 0;
+
+	for (unsigned int i = 0; i < UVD_COUNT(features) && !err; i++)
+		err = uvd_device_features_add(dev, features[i]);
+	if (dev->persona->feature)
+		err = err ?: uvd_device_features_add(dev, dev->persona->feature);
+	for (; more && *more && !err; more++)
+		err = uvd_device_features_add(dev, *more);
+	return err;
+}
+
+static int create_ucap(struct uvd_ibdev *ib, const char *name)
+{
+	return uvd_device_create_ucap(ib->owner, name);
+}
+
+static void remove_ucap(struct uvd_ibdev *ib, const char *name)
+{
+	uvd_device_remove_ucap(ib->owner, name);
+}
+
+/* Those that the configuration names; a backend may create others. */
+static int create_ucaps(struct uvd_device *dev)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < dev->config.num_ucaps && ret >= 0; i++) {
+		ret = uvd_device_create_ucap(dev, dev->config.ucaps[i]);
+		if (ret < 0)
+			uvd_logf(dev->engine->log, UVD_ERR, "%s: no User Capability '%s': %s", dev->config.ibdev,
+				 dev->config.ucaps[i], strerror(-ret));
+	}
+	return ret < 0 ? ret : 0;
 }
 
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
@@ -55,10 +101,13 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->ib.fabric = engine->fabric;
 	dev->ib.log = engine->log;
 	dev->ib.event_handler = uvd_device_event;
+	dev->ib.create_ucap = create_ucap;
+	dev->ib.remove_ucap = remove_ucap;
 	dev->ib.owner = dev;
 	atomic_init(&dev->ref, 1);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->port_lock, NULL);
+	uvd_device_features_init(dev);
 
 	*err = -EINVAL;
 	dev->ib.ops = uvd_backend_find(config->backend);
@@ -71,19 +120,19 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 		uvd_logf(engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
 		goto free_dev;
 	}
-	dev->tree = uvd_device_tree(dev->ib.ops, dev->persona, engine->log, err);
-	if (!dev->tree)
+	*err = add_features(dev) ?: uvd_device_features_merge(dev) ?: create_ucaps(dev);
+	if (*err)
 		goto free_dev;
 	*err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
 	if (*err) {
 		uvd_logf(engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", config->ibdev, config->backend,
 			 strerror(-*err));
-		goto free_tree;
+		goto free_dev;
 	}
 	return dev;
-free_tree:
-	uvd_tree_free(dev->tree);
 free_dev:
+	uvd_device_remove_ucaps(dev);
+	uvd_device_features_fini(dev);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	free(dev);

@@ -17,6 +17,7 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "objects/handles.h"
+#include "objects/ucap.h"
 
 struct uvd_caller;
 struct uvd_event_file;
@@ -25,6 +26,15 @@ struct uvd_mcast;
 struct uvd_mm_table;
 struct uvd_persona;
 struct uvd_tree;
+
+enum { UVD_MAX_FEATURES = 32 };
+
+/* What a device may accept beyond its plain tree (device_features.c). */
+struct uvd_device_trees {
+	const struct uvd_feature *features[UVD_MAX_FEATURES + 1]; /* all that it has; ends with NULL */
+	pthread_mutex_t lock; /* the list */
+	struct uvd_tree_variant *variants; /* one for each set of features that a context turned on */
+};
 
 /* What all devices of one process share. No locks: set up before, torn down after everything else. */
 struct uvd_engine {
@@ -36,6 +46,9 @@ struct uvd_engine {
 	 * Called before a client is refused at its RLIMIT_MEMLOCK, from a call on a file that is open.
 	 */
 	void (*settle)(struct uvd_engine *engine);
+	/* Features of plug-ins, which all devices get; ends with NULL. NULL: none. */
+	const struct uvd_feature *const *features;
+	struct uvd_ucaps ucaps;
 };
 
 /* 0 or a negative errno. log stays the caller's. */
@@ -61,7 +74,9 @@ struct uvd_device {
 	atomic_uint ref; /* its owner's, and one for each open file */
 	struct uvd_ibdev ib;
 	const struct uvd_persona *persona;
-	struct uvd_tree *tree;
+	struct uvd_tree *tree; /* for contexts without User Capabilities, and before there is a context */
+	struct uvd_device_trees trees; /* with them */
+	uint8_t ucap_refs[UVD_MAX_UCAPS]; /* that it created, so many times; by the engine's ucaps.lock */
 	struct uvd_device_config config;
 	pthread_mutex_t lock; /* files */
 	pthread_mutex_t port_lock; /* one change of a port after the other */
@@ -98,6 +113,20 @@ void uvd_device_remove(struct uvd_device *dev);
  */
 int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
 
+/*
+ * What a context with these User Capabilities (bits of struct uvd_ucaps) accepts: made at the first question, and the
+ * device's. *tree NULL: no more than any other. 0, -ENOMEM, or what uvd_tree_new() says.
+ */
+int uvd_device_tree_for(struct uvd_device *dev, uint64_t ucaps, struct uvd_tree **tree);
+/*
+ * Creates the User Capability for the device, or counts once more where it has done so; its bit, or as uvd_ucap_get().
+ * What is not removed when the device goes is removed then.
+ */
+int uvd_device_create_ucap(struct uvd_device *dev, const char *name);
+void uvd_device_remove_ucap(struct uvd_device *dev, const char *name);
+/* The device goes: puts all that it created. */
+void uvd_device_remove_ucaps(struct uvd_device *dev);
+
 struct uvd_uobject {
 	struct uvd_file *file;
 	const struct uvd_object_row *row;
@@ -132,6 +161,7 @@ struct uvd_file {
 	pthread_mutex_t context_lock; /* creation of the context */
 	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
+	struct uvd_tree *_Atomic tree; /* what its context accepts; NULL: the device's tree */
 	struct uvd_event_file *default_async; /* a ref */
 	struct uvd_uobject *fd_objects; /* committed FD objects */
 	unsigned int num_event_files; /* FD objects, begun ones too */
@@ -174,6 +204,14 @@ static inline unsigned int uvd_file_enter(struct uvd_file *file)
 static inline void uvd_file_leave(struct uvd_file *file, unsigned int phase)
 {
 	atomic_fetch_sub(&file->dev->calls.counters[file->counter].calls[phase], 1);
+}
+
+/* What the file accepts. It changes once, when its context is made with User Capabilities. */
+static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)
+{
+	const struct uvd_tree *tree = atomic_load_explicit(&file->tree, memory_order_acquire);
+
+	return tree ? tree : file->dev->tree;
 }
 
 /* ---- objects, for src/dispatch and src/objects ------------------------------------------------------------------- */

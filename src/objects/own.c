@@ -44,7 +44,7 @@ static int fill_rows(struct uvd_req *req)
 	args->rows = uvd_req_alloc(req, args->room * args->row_size);
 	if (!args->rows)
 		return -ENOMEM;
-	return uvd_tree_describe(req->dev->tree, add_row, args);
+	return uvd_tree_describe(req->tree, add_row, args);
 }
 
 static int answer_tree_query(struct uvd_req *req)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "dispatch/tree.h"
+#include "objects/device_features.h"
 #include "objects/file.h"
 
 struct uvd_device *uvd_device_get(struct uvd_device *dev)
@@ -18,7 +18,8 @@ void uvd_device_put(struct uvd_device *dev)
 		return;
 	if (!dev->backend_closed && dev->ib.ops->close)
 		dev->ib.ops->close(&dev->ib);
-	uvd_tree_free(dev->tree);
+	uvd_device_remove_ucaps(dev);
+	uvd_device_features_fini(dev);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	free(dev);
@@ -82,4 +83,5 @@ void uvd_device_remove(struct uvd_device *dev)
 		dev->ib.ops->close(&dev->ib);
 	dev->backend_closed = true;
 	pthread_mutex_unlock(&dev->port_lock);
+	uvd_device_remove_ucaps(dev);
 }

@@ -152,7 +152,7 @@ static int step_w_context(struct uvd_req *req)
 	int ret;
 
 	bed.contexts++;
-	uvd_req_context(req, context);
+	uvd_req_context(req, context, NULL);
 	ret = uvd_req_new(req, UVERBS_OBJECT_ASYNC_EVENT, &uobj);
 	if (ret)
 		return ret;

@@ -38,17 +38,23 @@ struct harness {
 	int granted; /* fd of the last grant, ours to close; -1: none */
 };
 
-/* backend: "null" or "soft". mem: uvd_mem_process sees faults, uvd_mem_self is fast and does not. Aborts if it cannot. */
-static inline void harness_open_with(struct harness *h, const char *backend, const struct uvd_mem_ops *mem)
+/* An engine, and the configuration of a device: a test may change both before harness_start(). */
+static inline void harness_init(struct harness *h, const char *backend)
 {
-	int err;
-
 	memset(h, 0, sizeof(*h));
 	h->granted = -1;
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	err = uvd_engine_init(&h->engine, NULL);
-	h->dev = err ? NULL : uvd_device_new(&h->engine, &h->config, &err);
+	if (uvd_engine_init(&h->engine, NULL))
+		abort();
+}
+
+/* The device, and an open file of it. */
+static inline void harness_start(struct harness *h, const struct uvd_mem_ops *mem)
+{
+	int err;
+
+	h->dev = uvd_device_new(&h->engine, &h->config, &err);
 	h->file = h->dev ? uvd_file_open(h->dev, &err) : NULL;
 	h->call = calloc(1, sizeof(*h->call));
 	if (!h->file || !h->call) {
@@ -59,6 +65,13 @@ static inline void harness_open_with(struct harness *h, const char *backend, con
 	h->dev->ib.ops = &h->ops;
 	h->call->file = h->file;
 	h->call->caller = (struct uvd_caller){ .mem = mem, .proc = &uvd_proc_local, .tid = gettid(), .memfd = -1 };
+}
+
+/* backend: "null" or "soft". mem: uvd_mem_process sees faults, uvd_mem_self is fast and does not. Aborts if it cannot. */
+static inline void harness_open_with(struct harness *h, const char *backend, const struct uvd_mem_ops *mem)
+{
+	harness_init(h, backend);
+	harness_start(h, mem);
 }
 
 static inline void harness_open(struct harness *h)

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * User Capabilities. No kernel that the other tests are compared with has them (6.15): the standard is the catalogue of
+ * rules and the kernel's Documentation/infiniband/ucaps.rst.
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include "objects/common.h"
+#include "tests.h"
+
+#define UVERBS_ATTR_GET_CONTEXT_FD_ARR 2
+
+/* ---- a transport whose nodes are memfds -------------------------------------------------------------------------- */
+
+static int nodes[UVD_MAX_UCAPS]; /* by bit; fd + 1, 0: none */
+static unsigned int num_nodes;
+static int fail_node;
+
+static int node_create(struct uvd_engine *engine, const char *name, unsigned int bit, void **node)
+{
+	if (fail_node)
+		return -fail_node;
+	ck_assert_int_eq(nodes[bit], 0);
+	nodes[bit] = memfd_create(name, MFD_CLOEXEC) + 1;
+	num_nodes++;
+	*node = &nodes[bit];
+	return 0;
+}
+
+static void node_remove(struct uvd_engine *engine, void *node)
+{
+	int *fd = node;
+
+	close(*fd - 1);
+	*fd = 0;
+	num_nodes--;
+}
+
+static bool node_is(void *node, const struct stat *st)
+{
+	struct stat own;
+
+	return !fstat(*(int *)node - 1, &own) && own.st_ino == st->st_ino && own.st_dev == st->st_dev;
+}
+
+static const struct uvd_ucap_ops node_ops = { .create = node_create, .remove = node_remove, .is = node_is };
+
+/* A descriptor that a client may have of a node of ours. flags: O_PATH perhaps. */
+static int open_node(unsigned int bit, int flags)
+{
+	char path[32];
+
+	ck_assert_int_ne(nodes[bit], 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", nodes[bit] - 1);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/* ---- a feature that wants one ------------------------------------------------------------------------------------ */
+
+enum { OBJ_SAFE = 0x1011, M_OPEN = 0x1011, A_EXTRA = 0x1012, W_GUARDED = 0x70, X_GUARDED = 0x71 };
+
+static int step_ok(struct uvd_req *req)
+{
+	return 0;
+}
+
+static int no_destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	return 0;
+}
+
+static const uvd_step ok_steps[] = { step_ok, NULL };
+static const struct uvd_attr_row extra_attrs[] = { UVD_PTR_IN(A_EXTRA, 4, 0) };
+static const struct uvd_attr_row safe_attrs[] = { UVD_IDR(A_EXTRA, OBJ_SAFE, UVD_ACCESS_NEW, UVD_MANDATORY) };
+static const struct uvd_method_row safe_methods[] = { UVD_METHOD(M_OPEN, safe_attrs, ok_steps) };
+static const struct uvd_object_row safe = {
+	.name = "SAFE",
+	.id = OBJ_SAFE,
+	.cls = UVD_CLASS_IDR,
+	.destroy = no_destroy,
+	UVD_ROWS(methods, safe_methods),
+};
+/* More for an object that everybody has: a method, an attribute of one, and commands. */
+static const struct uvd_method_row device_methods[] = {
+	UVD_METHOD(M_OPEN, extra_attrs, ok_steps),
+	UVD_METHOD(UVERBS_METHOD_QUERY_PORT, extra_attrs, NULL),
+};
+static const struct uvd_write_row device_writes[] = {
+	UVD_WRITE(W_GUARDED, 0, 0, 0, ok_steps),
+	UVD_WRITE(X_GUARDED, UVD_WRITE_EX, 0, 0, ok_steps),
+};
+static const struct uvd_object_row device = {
+	.name = "UVERBS_OBJECT_DEVICE",
+	.id = UVERBS_OBJECT_DEVICE,
+	UVD_ROWS(methods, device_methods),
+	UVD_ROWS(writes, device_writes),
+};
+static const struct uvd_object_row *const guarded_objects[] = { &safe, &device, NULL };
+static const struct uvd_feature guarded = { .name = "guarded", .ucap = "perm_a", .objects = guarded_objects };
+
+/* Another, so that there are several sets. */
+static const struct uvd_method_row b_methods[] = { UVD_METHOD(M_OPEN + 1, extra_attrs, ok_steps) };
+static const struct uvd_object_row b_device = { .name = "UVERBS_OBJECT_DEVICE",
+						.id = UVERBS_OBJECT_DEVICE,
+						UVD_ROWS(methods, b_methods) };
+static const struct uvd_object_row *const b_objects[] = { &b_device, NULL };
+static const struct uvd_feature guarded_b = { .name = "guarded b", .ucap = "perm_b", .objects = b_objects };
+
+static const struct uvd_feature *const features[] = { &guarded, &guarded_b, NULL };
+
+static void want_ucaps(struct uvd_device_config *config, const char *first, const char *second)
+{
+	config->num_ucaps = 0;
+	if (first)
+		strcpy(config->ucaps[config->num_ucaps++], first);
+	if (second)
+		strcpy(config->ucaps[config->num_ucaps++], second);
+}
+
+/* Another device of the same engine: the file of the harness is then one of it. */
+static struct uvd_device *second_device(const char *ucap)
+{
+	struct uvd_device_config config = h.config;
+	int err;
+
+	want_ucaps(&config, ucap, NULL);
+	strcpy(config.ibdev, "second");
+	config.number = 1;
+	return uvd_device_new(&h.engine, &config, &err);
+}
+
+/* perm_a is bit 0, perm_b bit 1. */
+static void begin(void)
+{
+	harness_close(&h);
+	harness_init(&h, "null");
+	h.engine.ucaps.ops = &node_ops;
+	h.engine.features = features;
+	want_ucaps(&h.config, "perm_a", "perm_b");
+	harness_start(&h, &uvd_mem_process);
+}
+
+static int get_context(const int *fds, size_t len)
+{
+	struct harness_tree tree = {};
+
+	if (len)
+		tree_in(&tree, UVERBS_ATTR_GET_CONTEXT_FD_ARR, fds, len);
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree);
+}
+
+static int call_method(uint16_t object, uint16_t method)
+{
+	struct harness_tree tree = {};
+
+	if (object == OBJ_SAFE)
+		tree_object(&tree, A_EXTRA, 0);
+	return harness_ioctl(&h, object, method, &tree);
+}
+
+static int call_with_extra(void)
+{
+	struct ib_uverbs_query_port_resp_ex resp = {};
+	struct harness_tree tree = {};
+
+	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
+	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
+	tree_add(&tree, A_EXTRA, 4, 0);
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree);
+}
+
+static int count_handles(uint16_t object)
+{
+	uint32_t total = 0, list[4];
+	struct harness_tree tree = {};
+	int ret;
+
+	tree_const(&tree, UVERBS_ATTR_INFO_OBJECT_ID, object);
+	tree_out(&tree, UVERBS_ATTR_INFO_TOTAL_HANDLES, &total, sizeof(total));
+	tree_out(&tree, UVERBS_ATTR_INFO_HANDLES_LIST, list, sizeof(list));
+	ret = harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES, &tree);
+	return ret ? ret : (int)total;
+}
+
+static void is_visible(bool yes)
+{
+	ck_assert_int_eq(call_method(OBJ_SAFE, M_OPEN), yes ? 0 : -EPROTONOSUPPORT);
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN), yes ? 0 : -EPROTONOSUPPORT);
+	ck_assert_int_eq(call_with_extra(), yes ? 0 : -EPROTONOSUPPORT);
+	ck_assert_int_eq(harness_write(&h, W_GUARDED, NULL, 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
+	ck_assert_int_eq(harness_write_ex(&h, X_GUARDED, "", 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
+	ck_assert_int_eq(count_handles(OBJ_SAFE), yes ? 1 : -ENOENT);
+}
+
+/* A fresh open of the same device. */
+static void reopen(void)
+{
+	int err;
+
+	harness_close_file(&h);
+	h.file = h.call->file = uvd_file_open(h.dev, &err);
+	ck_assert_ptr_nonnull(h.file);
+}
+
+/* ---- who creates them -------------------------------------------------------------------------------------------- */
+
+START_TEST(test_node_comes_with_the_first_device_and_goes_with_the_last)
+{
+	struct uvd_device *second;
+
+	begin();
+	ck_assert_uint_eq(num_nodes, 2);
+	second = second_device("perm_a");
+	ck_assert_uint_eq(num_nodes, 2);
+	ck_assert_uint_eq(h.engine.ucaps.list[0].refs, 2);
+	uvd_device_remove_ucaps(h.dev);
+	ck_assert_uint_eq(num_nodes, 1);
+	ck_assert_int_ne(nodes[0], 0);
+	uvd_device_free(second);
+	ck_assert_uint_eq(num_nodes, 0);
+}
+END_TEST
+
+START_TEST(test_unplugged_device_takes_its_nodes_with_it_though_files_are_open)
+{
+	struct uvd_device *second;
+	int fd;
+
+	begin();
+	second = second_device("perm_b");
+	fd = open_node(0, O_RDONLY);
+	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
+	uvd_device_remove(h.dev);
+	ck_assert_uint_eq(num_nodes, 1);
+	ck_assert_int_ne(nodes[1], 0);
+	uvd_device_remove(second);
+	ck_assert_uint_eq(num_nodes, 0);
+	uvd_device_free(second);
+	/* Driver methods are EIO then, and only those that the file had seen. */
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN), -EIO);
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), -EPROTONOSUPPORT);
+}
+END_TEST
+
+START_TEST(test_backend_creates_and_removes_by_name_as_often_as_it_likes)
+{
+	struct uvd_ibdev *ib;
+	int bit;
+
+	begin();
+	ib = &h.dev->ib;
+	bit = ib->create_ucap(ib, "perm_c");
+	ck_assert_int_eq(bit, 2);
+	ck_assert_int_eq(ib->create_ucap(ib, "perm_c"), bit);
+	ib->remove_ucap(ib, "perm_c");
+	ck_assert_int_ne(nodes[bit], 0);
+	ib->remove_ucap(ib, "perm_c");
+	ck_assert_int_eq(nodes[bit], 0);
+	ib->remove_ucap(ib, "perm_c");
+	ib->remove_ucap(ib, "never");
+	ck_assert_uint_eq(num_nodes, 2);
+	/* Not created by itself: another device's stays. */
+	bit = uvd_ucap_get(&h.engine, "perm_c");
+	ib->remove_ucap(ib, "perm_c");
+	ck_assert_int_ne(nodes[bit], 0);
+	uvd_ucap_put(&h.engine, bit);
+	ck_assert_int_eq(nodes[bit], 0);
+}
+END_TEST
+
+START_TEST(test_name_keeps_its_bit_and_no_other_gets_it)
+{
+	int bit;
+
+	begin();
+	bit = uvd_ucap_get(&h.engine, "perm_c");
+	uvd_ucap_put(&h.engine, bit);
+	ck_assert_int_eq(uvd_ucap_get(&h.engine, "perm_d"), bit + 1);
+	ck_assert_int_eq(uvd_ucap_get(&h.engine, "perm_c"), bit);
+	uvd_ucap_put(&h.engine, bit);
+	uvd_ucap_put(&h.engine, bit + 1);
+}
+END_TEST
+
+START_TEST(test_there_is_an_end_of_names)
+{
+	char name[16];
+
+	begin();
+	for (unsigned int i = 2; i < UVD_MAX_UCAPS; i++) {
+		snprintf(name, sizeof(name), "perm_%u", i);
+		ck_assert_int_eq(uvd_ucap_get(&h.engine, name), i);
+		uvd_ucap_put(&h.engine, i);
+	}
+	ck_assert_int_eq(uvd_ucap_get(&h.engine, "perm_one_more"), -ENOSPC);
+	ck_assert_int_eq(uvd_ucap_get(&h.engine, "perm_5"), 5);
+	uvd_ucap_put(&h.engine, 5);
+}
+END_TEST
+
+START_TEST(test_name_that_cannot_be_a_nodes_is_einval)
+{
+	static const char *const bad[] = { "",
+					   ".",
+					   "..",
+					   ".hidden",
+					   "a/b",
+					   "uverbs0",
+					   "uverbs",
+					   "two words",
+					   "comma,",
+					   "\xc3\xa4",
+					   "a_name_of_just_one_letter_too_ma" };
+
+	begin();
+	for (size_t i = 0; i < UVD_COUNT(bad); i++)
+		ck_assert_msg(uvd_ucap_get(&h.engine, bad[i]) == -EINVAL, "%s", bad[i]);
+	ck_assert(uvd_ucap_name_ok("mlx5_perm_ctrl_other_vhca"));
+	ck_assert(uvd_ucap_name_ok("a-name.of_31_letters_is_allowed"));
+}
+END_TEST
+
+START_TEST(test_device_whose_node_cannot_be_made_is_refused)
+{
+	struct uvd_device_config config;
+	int err = 0;
+
+	begin();
+	config = h.config;
+	want_ucaps(&config, "perm_a", "perm_x");
+	fail_node = EEXIST;
+	ck_assert_ptr_null(uvd_device_new(&h.engine, &config, &err));
+	ck_assert_int_eq(err, -EEXIST);
+	ck_assert_uint_eq(h.engine.ucaps.list[0].refs, 1);
+	ck_assert_uint_eq(num_nodes, 2);
+	fail_node = 0;
+}
+END_TEST
+
+static const struct uvd_method_row rival_methods[] = { UVD_METHOD(M_OPEN, extra_attrs, ok_steps) };
+static const struct uvd_object_row rival_device = { .name = "UVERBS_OBJECT_DEVICE",
+						    .id = UVERBS_OBJECT_DEVICE,
+						    UVD_ROWS(methods, rival_methods) };
+static const struct uvd_object_row *const rival_objects[] = { &rival_device, NULL };
+static const struct uvd_feature rival = { .name = "rival", .ucap = "perm_rival", .objects = rival_objects };
+static const struct uvd_feature *const rivals[] = { &guarded, &rival, NULL };
+
+START_TEST(test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_on)
+{
+	char text[512] = "";
+	int err = 0, out[2];
+
+	begin();
+	ck_assert(!pipe2(out, O_CLOEXEC));
+	h.engine.log = uvd_log_new(out[1], "test", UVD_INFO);
+	h.engine.features = rivals;
+	want_ucaps(&h.config, NULL, NULL);
+	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
+	ck_assert_int_eq(err, -EEXIST);
+	ck_assert_int_gt(read(out[0], text, sizeof(text) - 1), 0);
+	ck_assert_msg(strstr(text, "'guarded'") && strstr(text, "'rival'"), "%s", text);
+	uvd_log_free(h.engine.log);
+	h.engine.log = NULL;
+}
+END_TEST
+
+/* ---- what a context gets ----------------------------------------------------------------------------------------- */
+
+START_TEST(test_feature_is_invisible_without_its_capability)
+{
+	struct ib_uverbs_get_context_resp resp;
+
+	begin();
+	is_visible(false);
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	is_visible(false);
+	reopen();
+	ck_assert_int_eq(get_context(NULL, 0), 0);
+	is_visible(false);
+}
+END_TEST
+
+START_TEST(test_feature_is_there_for_a_context_with_its_capability_and_only_it)
+{
+	uint32_t pd;
+	int fd;
+
+	begin();
+	fd = open_node(0, O_RDONLY);
+	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
+	is_visible(true);
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), -EPROTONOSUPPORT);
+	ck_assert_uint_eq(atomic_load(&h.file->context)->ucaps, 1);
+	/* The rest of the device is as it was. */
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
+	reopen();
+	ck_assert_int_eq(get_context(NULL, 0), 0);
+	is_visible(false);
+}
+END_TEST
+
+START_TEST(test_several_capabilities_add_up_and_their_tree_is_made_once)
+{
+	struct uvd_tree *before;
+	int fds[4];
+
+	begin();
+	fds[0] = fds[2] = open_node(0, O_RDONLY);
+	fds[1] = open_node(1, O_RDWR);
+	fds[3] = open_node(0, O_WRONLY);
+	ck_assert_int_eq(get_context(fds, sizeof(fds)), 0);
+	is_visible(true);
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), 0);
+	before = atomic_load(&h.file->tree);
+	reopen();
+	ck_assert_int_eq(get_context(fds, 2 * sizeof(*fds)), 0);
+	ck_assert_ptr_eq(atomic_load(&h.file->tree), before);
+	reopen();
+	ck_assert_int_eq(get_context(fds + 1, sizeof(*fds)), 0);
+	is_visible(false);
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), 0);
+}
+END_TEST
+
+START_TEST(test_capability_of_another_device_turns_nothing_on_here)
+{
+	struct uvd_device *own = NULL, *second;
+	int fd, err;
+
+	begin();
+	second = second_device(NULL);
+	fd = open_node(0, O_RDONLY);
+	harness_close_file(&h);
+	own = h.dev;
+	h.dev = second;
+	h.file = h.call->file = uvd_file_open(second, &err);
+	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
+	is_visible(false);
+	harness_close_file(&h);
+	uvd_device_free(second);
+	h.dev = own;
+}
+END_TEST
+
+START_TEST(test_context_keeps_what_it_has_when_the_capability_goes)
+{
+	int fd;
+
+	begin();
+	fd = open_node(0, O_RDONLY);
+	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
+	uvd_device_remove_ucaps(h.dev);
+	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN), 0);
+	reopen();
+	ck_assert_int_eq(get_context(&fd, sizeof(fd)), -EINVAL);
+}
+END_TEST
+
+/* ---- descriptors that are none ----------------------------------------------------------------------------------- */
+
+START_TEST(test_ucap_01_wrong_descriptor_is_refused_and_makes_no_context)
+{
+	int good, path, other, closed;
+
+	begin();
+	good = open_node(0, O_RDONLY);
+	path = open_node(0, O_PATH);
+	other = memfd_create("other", MFD_CLOEXEC);
+	closed = dup(other);
+	close(closed);
+	ck_assert_int_eq(get_context(&closed, 4), -EBADF);
+	ck_assert_int_eq(get_context((int[]){ -1 }, 4), -EBADF);
+	ck_assert_int_eq(get_context(&path, 4), -EBADF);
+	ck_assert_int_eq(get_context(&other, 4), -EINVAL);
+	/* The first that is wrong decides. */
+	ck_assert_int_eq(get_context((int[]){ good, other, closed }, 12), -EINVAL);
+	ck_assert_int_eq(get_context((int[]){ good, closed, other }, 12), -EBADF);
+	ck_assert_ptr_null(atomic_load(&h.file->context));
+	ck_assert_int_eq(get_context((int[]){ good, good, good }, 12), 0);
+	is_visible(true);
+}
+END_TEST
+
+START_TEST(test_ucap_01_length_that_is_no_array_of_fds_is_einval)
+{
+	int fds[3];
+
+	begin();
+	fds[0] = fds[1] = fds[2] = open_node(0, O_RDONLY);
+	for (size_t len = 1; len < sizeof(fds); len++) {
+		ck_assert_int_eq(get_context(fds, len), len % 4 ? -EINVAL : 0);
+		reopen();
+	}
+}
+END_TEST
+
+START_TEST(test_ucap_01_list_that_cannot_be_read_is_efault)
+{
+	struct harness_tree tree = {};
+
+	begin();
+	tree_add(&tree, UVERBS_ATTR_GET_CONTEXT_FD_ARR, 12, (uintptr_t)BAD);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree), -EFAULT);
+	ck_assert_ptr_null(atomic_load(&h.file->context));
+}
+END_TEST
+
+START_TEST(test_ucap_01_longest_list_is_taken)
+{
+	static int fds[UINT16_MAX / 4];
+
+	begin();
+	fds[0] = open_node(0, O_RDONLY);
+	for (size_t i = 1; i < UVD_COUNT(fds); i++)
+		fds[i] = fds[0];
+	ck_assert_int_eq(get_context(fds, sizeof(fds)), 0);
+	is_visible(true);
+}
+END_TEST
+
+START_TEST(test_ucap_01_second_context_is_einval_before_its_descriptors_are_looked_at)
+{
+	int closed = 987;
+
+	begin();
+	ck_assert_int_eq(get_context(NULL, 0), 0);
+	ck_assert_int_eq(get_context(&closed, 4), -EINVAL);
+	reopen();
+	h.dev->gone = true;
+	ck_assert_int_eq(get_context(&closed, 4), -EIO);
+}
+END_TEST
+
+TEST_LIST(test_node_comes_with_the_first_device_and_goes_with_the_last,
+	  test_unplugged_device_takes_its_nodes_with_it_though_files_are_open,
+	  test_backend_creates_and_removes_by_name_as_often_as_it_likes, test_name_keeps_its_bit_and_no_other_gets_it,
+	  test_there_is_an_end_of_names, test_name_that_cannot_be_a_nodes_is_einval,
+	  test_device_whose_node_cannot_be_made_is_refused,
+	  test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_on,
+	  test_feature_is_invisible_without_its_capability,
+	  test_feature_is_there_for_a_context_with_its_capability_and_only_it,
+	  test_several_capabilities_add_up_and_their_tree_is_made_once,
+	  test_capability_of_another_device_turns_nothing_on_here,
+	  test_context_keeps_what_it_has_when_the_capability_goes,
+	  test_ucap_01_wrong_descriptor_is_refused_and_makes_no_context,
+	  test_ucap_01_length_that_is_no_array_of_fds_is_einval, test_ucap_01_list_that_cannot_be_read_is_efault,
+	  test_ucap_01_longest_list_is_taken,
+	  test_ucap_01_second_context_is_einval_before_its_descriptors_are_looked_at)
