@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the devices of uverbsd answer beyond the kernel's ABI, for clients. Everything here is reached by RDMA_VERBS_IOCTL
- * and lies in the namespace of drivers (ids from 0x1000 on), of which uverbsd keeps 0x1040 to 0x107f for its own objects.
- * A device without these, the kernel's included, answers EPROTONOSUPPORT.
+ * What the devices of uverbsd answer beyond the kernel's ABI, for clients. Everything here is reached by
+ * RDMA_VERBS_IOCTL and lies in the namespace of drivers (ids from 0x1000 on), of which uverbsd keeps 0x1040 to 0x107f
+ * for its own objects. A device without these, the kernel's included, answers EPROTONOSUPPORT.
  *
  * This header needs none of the others, so a client can copy it.
  */
@@ -12,11 +12,11 @@
 #include <linux/types.h>
 
 /*
- * The parse tree: what the device accepts from this open file, as rows. The object has no handles, and its method needs no
- * context.
+ * The parse tree: what the device accepts from this open file, as rows. The object has no handles, and its method needs
+ * no context.
  *
- * The driver_id of the ioctl's header is the device's, as in every ioctl. A client that does not know it may try: a wrong
- * one is EINVAL, whatever else the call says.
+ * The driver_id of the ioctl's header is the device's, as in every ioctl. A client that does not know it may try: a
+ * wrong one is EINVAL, whatever else the call says.
  */
 #define UVERBSD_OBJECT_TREE 0x1040
 
@@ -40,8 +40,8 @@ enum {
 };
 
 /*
- * Rows are in a fixed order: objects by id; after each its methods by id, and after each of these its attributes by id (an
- * ENUM_IN is followed by its elements); after the methods the object's write() commands by number, plain ones first.
+ * Rows are in a fixed order: objects by id; after each its methods by id, and after each of these its attributes by id
+ * (an ENUM_IN is followed by its elements); after the methods the object's write() commands by number, plain ones first.
  */
 enum uverbsd_tree_kind {
 	UVERBSD_TREE_OBJECT = 1,

@@ -3,7 +3,7 @@
 """catalogue.py BUILD: after a change of what devices accept, brings the files that follow from it up to date.
 
 docs/abi.md is made anew from the tree of BUILD (`uverbsctl tree --json`) and from catalogue.json, the kernel's ABI.
-What the tree has by now is taken out of absent.txt. `ninja -C BUILD abi-table` does it. A module for the tests here, too.
+What the tree has by now is taken out of absent.txt. `ninja -C BUILD abi-table` does it. The tests here import it.
 """
 import json
 import pathlib
