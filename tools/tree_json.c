@@ -120,18 +120,18 @@ static json_t *objects(const struct uvd_tree_view *view)
 
 bool uvd_view_print_json(const struct uvd_tree_view *view)
 {
-	json_t *all = json_object(), *backends = json_array();
+	json_t *all = json_object(), *backends;
 	int ret;
 
 	if (view->device) {
 		json_object_set_new(all, "device", json_string(view->device));
 	} else {
+		backends = json_array();
 		for (unsigned int i = 0; i < view->num_sources; i++)
-			json_array_append(backends, json_string(view->sources[i]));
-		json_object_set(all, "backends", backends);
+			json_array_append_new(backends, json_string(view->sources[i]));
+		json_object_set_new(all, "backends", backends);
 		json_object_set_new(all, "persona", json_string(view->persona));
 	}
-	json_decref(backends);
 	json_object_set_new(all, "driver_id", json_integer(view->driver_id));
 	json_object_set_new(all, "objects", objects(view));
 	ret = json_dumpf(all, stdout, JSON_INDENT(1));
