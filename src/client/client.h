@@ -112,6 +112,11 @@ int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st);
  * for permission, and of one that changes while we look.
  */
 int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st);
+/*
+ * The same, and returns an O_PATH fd of the file, which the caller of this function closes: while it is open, (st_dev,
+ * st_ino) is no other file's name.
+ */
+int uvd_caller_hold(struct uvd_caller *c, int fd, struct stat *st);
 
 /*
  * Who opened a file, for ib_safe_file_access(): the kernel compares credential pointers, so a forked child, and the

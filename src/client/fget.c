@@ -56,20 +56,33 @@ static int check(struct uvd_caller *c, int fd, int path, struct stat *st)
 	return info.flags & O_PATH || info.ino != st->st_ino || info.mnt_id != (int)stx.stx_mnt_id ? -EBADF : 0;
 }
 
-int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st)
+int uvd_caller_hold(struct uvd_caller *c, int fd, struct stat *st)
 {
 	char name[32];
 	int path, err;
 
 	if (fd < 0 || !uvd_proc_tid(c))
 		return -EBADF;
-	if (uvd_caller_is_self(c))
-		return fcntl(fd, F_GETFL) & O_PATH || fstat(fd, st) ? -EBADF : 0; /* of a closed one all bits are set */
 	snprintf(name, sizeof(name), "fd/%d", fd);
 	path = uvd_proc_open(c, uvd_proc_tid(c), name, O_PATH);
 	if (path < 0)
 		return path == -ENOENT ? -EBADF : path;
 	err = check(c, fd, path, st);
+	if (!err)
+		return path;
 	close(path);
 	return err;
+}
+
+int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st)
+{
+	int path;
+
+	if (fd >= 0 && uvd_caller_is_self(c))
+		return fcntl(fd, F_GETFL) & O_PATH || fstat(fd, st) ? -EBADF : 0; /* of a closed one all bits are set */
+	path = uvd_caller_hold(c, fd, st);
+	if (path < 0)
+		return path;
+	close(path);
+	return 0;
 }
