@@ -61,6 +61,16 @@ struct uvd_pd {
 	atomic_int usecnt;
 };
 
+/*
+ * An XRC domain: target QPs and SRQs of one domain find each other, whoever owns them. It belongs to the device and to no
+ * context, because open files share it.
+ */
+struct uvd_xrcd {
+	struct uvd_ibdev *dev;
+	atomic_int usecnt; /* handles of a shared one, target QPs, SRQs */
+	void *owner; /* the core's */
+};
+
 /* Memory that a client registered: struct ib_umem. */
 struct uvd_umem {
 	struct uvd_mm *mm; /* a reference */
@@ -104,6 +114,11 @@ struct uvd_cq {
 
 struct uvd_srq {
 	struct uvd_pd *pd;
+	enum ibv_srq_type srq_type; /* one that the backend does not have is -EOPNOTSUPP, as by the kernel's drivers */
+	struct uvd_cq *cq; /* XRC and TM: where its receives complete; else NULL */
+	struct uvd_xrcd *xrcd; /* XRC */
+	uint32_t max_num_tags; /* TM */
+	uint32_t srq_num; /* XRC: set by the backend, 24 bits */
 	atomic_int usecnt;
 	struct ibv_srq_attr attr; /* asked for, then set by create_srq to what there is */
 	void (*event_handler)(struct uvd_srq *srq, enum ibv_event_type type);
@@ -142,8 +157,9 @@ struct uvd_qp_init_attr {
 };
 
 struct uvd_qp {
-	struct uvd_pd *pd;
-	struct uvd_cq *send_cq, *recv_cq;
+	struct uvd_pd *pd; /* IBV_QPT_XRC_RECV: NULL, as the CQs: it has these of the SRQ that a request names */
+	struct uvd_xrcd *xrcd; /* IBV_QPT_XRC_RECV, else NULL */
+	struct uvd_cq *send_cq, *recv_cq; /* IBV_QPT_XRC_SEND has no recv_cq */
 	struct uvd_srq *srq;
 	struct uvd_rwq_ind_table *rwq_ind_tbl;
 	enum ibv_qp_type qp_type;
@@ -173,6 +189,7 @@ struct uvd_send_wr {
 	uint64_t compare_add, swap;
 	struct uvd_ah *ah; /* UD */
 	uint32_t remote_qpn, remote_qkey;
+	uint32_t remote_srqn; /* IBV_QPT_XRC_SEND, of front ends that can express it (the POST_SEND command cannot) */
 	/*
 	 * IBV_WR_BIND_MW, of front ends that can express it (the POST_SEND command cannot). rkey is the
 	 * window's new key. A length of 0 unbinds a window of type 1.
@@ -192,9 +209,11 @@ struct uvd_recv_wr {
 	int num_sge;
 };
 
+enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
+
 struct uvd_backend {
 	const char *name;
-	size_t size_context, size_pd, size_mr, size_mw, size_ah, size_cq, size_srq, size_qp;
+	size_t size_context, size_pd, size_xrcd, size_mr, size_mw, size_ah, size_cq, size_srq, size_qp;
 	size_t size_wq, size_rwq_ind_table;
 
 	/* The device comes and goes. dev->config is filled in. */
@@ -221,6 +240,17 @@ struct uvd_backend {
 	/* The range is pinned and charged already; it is unpinned after dereg_mr. */
 	int (*reg_mr)(struct uvd_mr *mr);
 	int (*dereg_mr)(struct uvd_mr *mr);
+	/*
+	 * flags (enum ibv_rereg_mr_flags) of mr change to what `to` says, which is all of what mr is to be; with
+	 * TRANSLATION to->umem is pinned and charged beside the old one. UVD_REREG_CHANGED: mr is changed, by the backend:
+	 * pd, access, iova, length, keys, and its umem is exchanged with to's, which the core unpins. UVD_REREG_NEW
+	 * (only with TRANSLATION): `to` is a region of its own, with keys of its own; the core puts it in the place of mr and then calls dereg_mr(mr).
+	 * Negative errno: nothing has changed.
+	 */
+	int (*rereg_mr)(struct uvd_mr *mr, int flags, struct uvd_mr *to);
+
+	int (*alloc_xrcd)(struct uvd_xrcd *xrcd);
+	int (*dealloc_xrcd)(struct uvd_xrcd *xrcd);
 
 	/* mw->type is set; the backend gives the first rkey. */
 	int (*alloc_mw)(struct uvd_mw *mw);

@@ -65,6 +65,14 @@ static inline bool uvd_port_is_ib(const struct uvd_device *dev, uint32_t port)
  */
 int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr);
 
+/* mr.c: what the kernel's core checks of an access mask, of every kind of region (rules mr-02, mr-03). */
+int uvd_check_mr_access(struct uvd_req *req, uint32_t access);
+/*
+ * uvd_pin() for the caller. Where its limit stands in the way, files that it has closed already are waited for: they may
+ * hold what is missing.
+ */
+int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem);
+
 /* ---- events of an object ----------------------------------------------------------------------------------------- */
 
 /*
@@ -92,6 +100,8 @@ extern const uvd_step uvd_query_device_steps[], uvd_query_device_ex_steps[], uvd
 	uvd_query_port_ioctl_steps[];
 /* gid.c, rows in device.c */
 extern const uvd_step uvd_query_gid_table_steps[], uvd_query_gid_entry_steps[];
+/* mr_rereg.c, row in mr.c */
+extern const uvd_step uvd_rereg_mr_steps[];
 /* cq_poll.c, rows in cq.c */
 extern const uvd_step uvd_poll_cq_steps[], uvd_req_notify_cq_steps[];
 /* qp_modify.c and qp_query.c, rows in qp.c */

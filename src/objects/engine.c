@@ -107,6 +107,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	atomic_init(&dev->ref, 1);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->port_lock, NULL);
+	pthread_mutex_init(&dev->xrcd_lock, NULL);
 	uvd_device_features_init(dev);
 
 	*err = -EINVAL;
@@ -135,6 +136,7 @@ free_dev:
 	uvd_device_features_fini(dev);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
+	pthread_mutex_destroy(&dev->xrcd_lock);
 	free(dev);
 	return NULL;
 }

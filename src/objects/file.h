@@ -26,6 +26,8 @@ struct uvd_mcast;
 struct uvd_mm_table;
 struct uvd_persona;
 struct uvd_tree;
+struct uvd_xrcd_domain;
+struct uvd_xrcd_handle;
 
 enum { UVD_MAX_FEATURES = 32 };
 
@@ -82,6 +84,9 @@ struct uvd_device {
 	pthread_mutex_t port_lock; /* one change of a port after the other */
 	struct uvd_file *files, *oldest; /* newest first, and the last of the list */
 	unsigned int num_files;
+	pthread_mutex_t xrcd_lock; /* the domains that are known by a file (xrcd.c) */
+	struct uvd_xrcd_domain *xrcds;
+	unsigned int num_xrcds;
 	unsigned int files_opened; /* ever */
 	struct uvd_calls calls;
 	atomic_bool gone; /* removed: everything but DESTROY is EIO. Set with `lock` held. */
@@ -144,6 +149,7 @@ struct uvd_uobject {
 	atomic_uint comp_events, async_events; /* posted so far */
 	struct uvd_mcast *mcast; /* QP: attached groups (mcast.c), by the file's mcast_lock */
 	struct uvd_uobject *fd_next; /* FD objects: the file's list */
+	struct uvd_xrcd_handle *xrcd; /* XRC targets and SRQs: the domain's handle in this file that they were made by */
 };
 
 /* One open of the device. */
@@ -245,6 +251,11 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj);
  * caller unlinks it.
  */
 int uvd_uobject_end(struct uvd_uobject *uobj, enum uvd_remove_reason why);
+/*
+ * The backend's object behind `uobj` becomes that of `fresh`, an object that was begun and is not visible, and the other
+ * way round: the handle keeps its number, and is now the newest. Both are locked exclusively.
+ */
+void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh);
 /* Takes a committed object out of the file's lists; its handle or place is free. file->lock is held. */
 void uvd_uobject_unlink(struct uvd_uobject *uobj);
 /* Its device is gone, and the backend's object: only the handle stays. file->lock is held. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions. The memory itself is src/pin's. */
+/* Memory regions; REREG_MR is in mr_rereg.c. The memory itself is src/pin's. */
 #include "objects/common.h"
 #include "pin/pin.h"
 
@@ -45,9 +45,8 @@ static int new_handle(struct uvd_req *req)
 }
 
 /* ib_check_mr_access() */
-static int check_access(struct uvd_req *req)
+int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 {
-	uint32_t access = uvd_args(req, struct mr_args)->access;
 	struct ibv_device_attr_ex attr = {};
 
 	if (access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
@@ -60,6 +59,11 @@ static int check_access(struct uvd_req *req)
 	return 0;
 }
 
+static int check_access(struct uvd_req *req)
+{
+	return uvd_check_mr_access(req, uvd_args(req, struct mr_args)->access);
+}
+
 static int find_pd(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
@@ -67,16 +71,16 @@ static int find_pd(struct uvd_req *req)
 	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
 }
 
-static int pin(struct uvd_req *req, const struct mr_args *args, struct uvd_umem *umem)
+int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
 	struct uvd_engine *engine = req->dev->engine;
-	int ret;
+	int ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
 
-	ret = uvd_pin(engine->mms, req->caller, engine->log, args->start, args->length, args->access, umem);
-	if (ret != -ENOMEM || !engine->settle)
-		return ret;
-	engine->settle(engine);
-	return uvd_pin(engine->mms, req->caller, engine->log, args->start, args->length, args->access, umem);
+	if (ret == -ENOMEM && engine->settle) {
+		engine->settle(engine);
+		ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
+	}
+	return ret ? uvd_bad(req, ret, "start", start) : 0;
 }
 
 static int reg_mr(struct uvd_req *req)
@@ -91,11 +95,9 @@ static int reg_mr(struct uvd_req *req)
 	mr->iova = args->hca_va;
 	mr->length = args->length;
 	mr->access = args->access;
-	ret = pin(req, args, &mr->umem);
-	if (ret) {
-		uvd_bad(req, ret, "start", args->start);
+	ret = uvd_req_pin(req, args->start, args->length, args->access, &mr->umem);
+	if (ret)
 		goto free;
-	}
 	ret = uvd_ops(req)->reg_mr(mr);
 	if (ret)
 		goto unpin;
@@ -175,6 +177,8 @@ static const uvd_step no_op_steps[] = { no_op, NULL };
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_REG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_reg_mr),
 		  sizeof(struct ib_uverbs_reg_mr_resp), reg_steps, UVD_OP(reg_mr)),
+	UVD_WRITE(IB_USER_VERBS_CMD_REREG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_rereg_mr),
+		  sizeof(struct ib_uverbs_rereg_mr_resp), uvd_rereg_mr_steps, UVD_OP(rereg_mr)),
 	UVD_WRITE(IB_USER_VERBS_CMD_DEREG_MR, 0, sizeof(struct ib_uverbs_dereg_mr), 0, dereg_steps, UVD_OP(dereg_mr)),
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs: creation and destruction. MODIFY_QP, QUERY_QP and posting are in qp_modify.c, qp_query.c and post.c. */
 #include <linux/capability.h>
-#include "objects/common.h"
+#include "objects/xrc.h"
 
 /* enum ib_qp_create_flags, as far as a client may set them by write(). */
 enum {
@@ -17,6 +17,7 @@ enum {
 struct qp_args {
 	struct uvd_uobject *uobj;
 	struct uvd_pd *pd;
+	struct uvd_xrcd_handle *xrcd; /* an XRC target has it instead of the PD */
 	struct uvd_qp_init_attr init;
 	uint64_t user_handle;
 	uint32_t pd_handle, send_cq_handle, recv_cq_handle, srq_handle, ind_table_handle;
@@ -142,11 +143,10 @@ static int find_objects(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct uvd_qp_init_attr *init = &args->init;
-	void *xrcd;
 	int ret = 0;
 
 	if (init->qp_type == IBV_QPT_XRC_RECV)
-		return uvd_req_object(req, UVERBS_OBJECT_XRCD, args->pd_handle, &xrcd)
+		return uvd_req_object(req, UVERBS_OBJECT_XRCD, args->pd_handle, &args->xrcd)
 			       ? uvd_bad(req, -EINVAL, "pd_handle", args->pd_handle)
 			       : 0;
 	if (init->qp_type == IBV_QPT_XRC_SEND) {
@@ -155,6 +155,8 @@ static int find_objects(struct uvd_req *req)
 	} else {
 		if (args->is_srq)
 			ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, args->srq_handle, &init->srq);
+		if (!ret && init->srq && init->srq->srq_type == IBV_SRQT_XRC)
+			return uvd_bad(req, -EINVAL, "srq_handle", args->srq_handle);
 		if (!ret && !args->has_ind_table && args->recv_cq_handle != args->send_cq_handle)
 			ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->recv_cq_handle, &init->recv_cq);
 	}
@@ -198,7 +200,7 @@ static int find_objects_ioctl(struct uvd_req *req)
 	bool has_recv = attr_object(req, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, &init->recv_cq);
 	bool has_srq = attr_object(req, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, &init->srq);
 	bool has_pd = attr_object(req, UVERBS_ATTR_CREATE_QP_PD_HANDLE, &args->pd);
-	bool has_xrcd = uvd_attr_get(req, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE);
+	bool has_xrcd = attr_object(req, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, &args->xrcd);
 	bool has_table = attr_object(req, UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, &init->rwq_ind_tbl);
 
 	if (target && (has_send || has_recv || has_pd || has_table))
@@ -245,6 +247,18 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	return ret == -ENOENT ? 0 : ret;
 }
 
+/* By ioctl a target may name an SRQ, for the backend to know of; it is a user of none. */
+static int check_srq_ioctl(struct uvd_req *req)
+{
+	struct qp_args *args = uvd_args(req, struct qp_args);
+	struct uvd_srq *srq = args->init.srq;
+	bool target = args->init.qp_type == IBV_QPT_XRC_RECV;
+
+	if (srq && (srq->srq_type == IBV_SRQT_XRC) != target)
+		return uvd_bad(req, -EINVAL, "srq_type", srq->srq_type);
+	return 0;
+}
+
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
 static void event_handler(struct uvd_qp *qp, enum ibv_event_type type)
@@ -266,6 +280,26 @@ static void count_users(struct uvd_qp *qp, int n)
 		atomic_fetch_add(&qp->rwq_ind_tbl->usecnt, n);
 }
 
+/* All types but the one that handles share. */
+static int create_own(struct uvd_qp *qp, struct qp_args *args)
+{
+	int ret;
+
+	qp->pd = args->pd;
+	qp->send_cq = args->init.send_cq;
+	qp->recv_cq = args->init.recv_cq;
+	qp->srq = args->init.srq;
+	qp->rwq_ind_tbl = args->init.rwq_ind_tbl;
+	qp->event_handler = event_handler;
+	qp->owner = args->uobj;
+	ret = args->uobj->file->dev->ib.ops->create_qp(qp, &args->init);
+	if (ret)
+		return ret;
+	count_users(qp, 1);
+	args->uobj->object = qp;
+	return 0;
+}
+
 static int create_qp(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
@@ -273,29 +307,17 @@ static int create_qp(struct uvd_req *req)
 	struct uvd_qp *qp;
 	int ret;
 
-	/* XRC domains are objects that backends do not have. */
-	if (!args->pd)
-		return -EOPNOTSUPP;
 	qp = uvd_zalloc(uvd_ops(req)->size_qp);
 	if (!qp)
 		return -ENOMEM;
 	uobj->user_handle = args->user_handle;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
-	qp->pd = args->pd;
-	qp->send_cq = args->init.send_cq;
-	qp->recv_cq = args->init.recv_cq;
-	qp->srq = args->init.srq;
-	qp->rwq_ind_tbl = args->init.rwq_ind_tbl;
 	qp->qp_type = args->init.qp_type;
-	qp->event_handler = event_handler;
-	qp->owner = uobj;
-	ret = uvd_ops(req)->create_qp(qp, &args->init);
+	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init) : create_own(qp, args);
 	if (ret) {
 		free(qp);
 		return uvd_bad(req, ret, "qp_type", args->init.qp_type);
 	}
-	count_users(qp, 1);
-	uobj->object = qp;
 	uvd_req_made(req, uobj);
 	return 0;
 }
@@ -348,6 +370,8 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		uvd_qp_detach_all(uobj);
 	else if (uobj->mcast || atomic_load(&qp->usecnt))
 		return -EBUSY;
+	if (qp->xrcd)
+		return uvd_xrc_target_close(uobj, why);
 	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
 	if (ret)
 		return ret;
@@ -390,8 +414,8 @@ static const uvd_step create_ex_steps[] = { decode_create_ex, check_type,    new
 					    check_ind_table,  find_objects,  check_create_flags,
 					    create_qp,	      answer_create, NULL };
 static const uvd_step create_ioctl_steps[] = {
-	decode_create_ioctl, check_type, find_objects_ioctl, check_create_flags_ioctl, create_qp,
-	answer_create_ioctl, NULL
+	decode_create_ioctl, check_type, find_objects_ioctl, check_create_flags_ioctl, check_srq_ioctl,
+	create_qp, answer_create_ioctl, NULL
 };
 static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Shared receive queues. POST_SRQ_RECV is in post.c. */
-#include "objects/common.h"
+#include "objects/xrc.h"
 
 struct srq_args {
 	struct uvd_uobject *uobj;
 	struct uvd_pd *pd;
+	struct uvd_xrcd_handle *xrcd;
+	struct uvd_cq *cq;
 	struct ibv_srq_init_attr init;
 	uint64_t user_handle;
 	uint32_t type; /* enum ib_uverbs_srq_type */
-	uint32_t pd_handle, cq_handle, xrcd_handle;
+	uint32_t pd_handle, cq_handle, xrcd_handle, max_num_tags;
 };
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
@@ -41,6 +43,7 @@ static int decode_create_xsrq(struct uvd_req *req)
 	args->pd_handle = cmd.pd_handle;
 	args->cq_handle = cmd.cq_handle;
 	args->xrcd_handle = cmd.xrcd_handle;
+	args->max_num_tags = cmd.max_num_tags;
 	args->init.attr = (struct ibv_srq_attr){ cmd.max_wr, cmd.max_sge, cmd.srq_limit };
 	return 0;
 }
@@ -86,31 +89,40 @@ static int new_handle(struct uvd_req *req)
 static int find_objects(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
-	void *object;
 	int ret = 0;
 
-	if (args->type == IB_UVERBS_SRQT_XRC && uvd_req_object(req, UVERBS_OBJECT_XRCD, args->xrcd_handle, &object))
+	if (args->type == IB_UVERBS_SRQT_XRC &&
+	    uvd_req_object(req, UVERBS_OBJECT_XRCD, args->xrcd_handle, &args->xrcd))
 		return uvd_bad(req, -EINVAL, "xrcd_handle", args->xrcd_handle);
 	if (has_cq(args->type))
-		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->cq_handle, &object);
+		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->cq_handle, &args->cq);
 	return ret ? ret : uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
 }
 
-static int check_type_ioctl(struct uvd_req *req)
+static int find_objects_ioctl(struct uvd_req *req)
 {
-	uint32_t type = uvd_args(req, struct srq_args)->type, tags;
+	struct srq_args *args = uvd_args(req, struct srq_args);
+	struct uvd_uobject *cq = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE);
+	struct uvd_uobject *xrcd = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE);
 
-	if (has_cq(type) && !uvd_attr_get(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE))
-		return -ENOENT;
-	switch (type) {
+	if (has_cq(args->type)) {
+		if (!cq)
+			return -ENOENT;
+		args->cq = cq->object;
+	}
+	switch (args->type) {
 	case IB_UVERBS_SRQT_BASIC:
 		return 0;
 	case IB_UVERBS_SRQT_XRC:
-		return uvd_attr_get(req, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE) ? 0 : -ENOENT;
+		if (!xrcd)
+			return -ENOENT;
+		args->xrcd = xrcd->object;
+		return 0;
 	case IB_UVERBS_SRQT_TM:
-		return uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, &tags, sizeof(tags));
+		return uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, &args->max_num_tags,
+					  sizeof(args->max_num_tags));
 	default:
-		return uvd_bad(req, -EINVAL, "srq_type", type);
+		return uvd_bad(req, -EINVAL, "srq_type", args->type);
 	}
 }
 
@@ -121,6 +133,15 @@ static void event_handler(struct uvd_srq *srq, enum ibv_event_type type)
 	uvd_object_event(srq->owner, type);
 }
 
+static void count_users(struct uvd_srq *srq, int n)
+{
+	atomic_fetch_add(&srq->pd->usecnt, n);
+	if (srq->cq)
+		atomic_fetch_add(&srq->cq->usecnt, n);
+	if (srq->xrcd)
+		atomic_fetch_add(&srq->xrcd->usecnt, n);
+}
+
 static int create_srq(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
@@ -128,9 +149,6 @@ static int create_srq(struct uvd_req *req)
 	struct uvd_srq *srq;
 	int ret;
 
-	/* XRC and tag matching are no backend's. */
-	if (args->type != IB_UVERBS_SRQT_BASIC)
-		return uvd_bad(req, -EOPNOTSUPP, "srq_type", args->type);
 	srq = uvd_zalloc(uvd_ops(req)->size_srq);
 	if (!srq)
 		return -ENOMEM;
@@ -138,15 +156,23 @@ static int create_srq(struct uvd_req *req)
 	uobj->user_handle = args->user_handle;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_SRQ_EVENT_FD);
 	srq->pd = args->pd;
+	srq->srq_type = (enum ibv_srq_type)args->type;
+	srq->cq = args->cq;
+	srq->xrcd = args->xrcd ? args->xrcd->xrcd : NULL;
+	srq->max_num_tags = args->max_num_tags;
 	srq->attr = args->init.attr;
 	srq->event_handler = event_handler;
 	srq->owner = uobj;
 	ret = uvd_ops(req)->create_srq(srq, &args->init);
 	if (ret) {
 		free(srq);
-		return uvd_bad(req, ret, "max_wr", args->init.attr.max_wr);
+		return ret == -EOPNOTSUPP ? uvd_bad(req, ret, "srq_type", args->type)
+					  : uvd_bad(req, ret, "max_wr", args->init.attr.max_wr);
 	}
-	atomic_fetch_add(&srq->pd->usecnt, 1);
+	count_users(srq, 1);
+	uobj->xrcd = args->xrcd;
+	if (uobj->xrcd)
+		atomic_fetch_add(&uobj->xrcd->users, 1);
 	uobj->object = srq;
 	uvd_req_made(req, uobj);
 	return 0;
@@ -160,6 +186,7 @@ static int answer_create(struct uvd_req *req)
 		.srq_handle = uobj->id,
 		.max_wr = srq->attr.max_wr,
 		.max_sge = srq->attr.max_sge,
+		.srqn = srq->srq_type == IBV_SRQT_XRC ? srq->srq_num : 0,
 	};
 
 	return uvd_core_out(req, &resp, sizeof(resp));
@@ -171,9 +198,12 @@ static int answer_create_ioctl(struct uvd_req *req)
 	int ret =
 		uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &srq->attr.max_wr, sizeof(srq->attr.max_wr));
 
-	return ret ? ret
-		   : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->attr.max_sge,
-				      sizeof(srq->attr.max_sge));
+	if (!ret)
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->attr.max_sge,
+				       sizeof(srq->attr.max_sge));
+	if (!ret && srq->srq_type == IBV_SRQT_XRC)
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &srq->srq_num, sizeof(srq->srq_num));
+	return ret;
 }
 
 static int modify_srq(struct uvd_req *req)
@@ -227,7 +257,10 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	ret = uobj->file->dev->ib.ops->destroy_srq(srq);
 	if (ret)
 		return ret;
-	atomic_fetch_sub(&srq->pd->usecnt, 1);
+	count_users(srq, -1);
+	if (uobj->xrcd)
+		atomic_fetch_sub(&uobj->xrcd->users, 1);
+	uobj->xrcd = NULL;
 	free(srq);
 	uobj->object = NULL;
 	uvd_uobject_release_events(uobj);
@@ -263,7 +296,7 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 static const uvd_step create_steps[] = { decode_create, new_handle, find_objects, create_srq, answer_create, NULL };
 static const uvd_step create_xsrq_steps[] = { decode_create_xsrq, new_handle,	 find_objects,
 					      create_srq,	  answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_type_ioctl, create_srq, answer_create_ioctl,
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, find_objects_ioctl, create_srq, answer_create_ioctl,
 					       NULL };
 static const uvd_step modify_steps[] = { modify_srq, NULL };
 static const uvd_step query_steps[] = { query_srq, NULL };

@@ -22,6 +22,7 @@ void uvd_device_put(struct uvd_device *dev)
 	uvd_device_features_fini(dev);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
+	pthread_mutex_destroy(&dev->xrcd_lock);
 	free(dev);
 }
 

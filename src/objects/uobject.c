@@ -272,6 +272,19 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)
 	uvd_uobject_unref(uobj);
 }
 
+void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
+{
+	struct uvd_file *file = uobj->file;
+	void *object = uobj->object;
+
+	pthread_mutex_lock(&file->lock);
+	uobj->object = fresh->object;
+	fresh->object = object;
+	list_del(uobj);
+	list_add(uobj);
+	pthread_mutex_unlock(&file->lock);
+}
+
 /* ---- look-up ----------------------------------------------------------------------------------------------------- */
 
 /* uobj has a reference for us. */

@@ -64,6 +64,22 @@ static void mr_destroy(struct call *c)
 	tree_object(&c->tree, UVERBS_ATTR_DESTROY_MR_HANDLE, c->mr);
 }
 
+static void rereg_mr(struct call *c)
+{
+	make_mr(c);
+	CALL_IN(c, struct ib_uverbs_rereg_mr, .mr_handle = c->mr, .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
+		.start = (uintptr_t)c->data, .length = sizeof(c->data), .hca_va = (uintptr_t)c->data);
+	CALL_OUT(c, struct ib_uverbs_rereg_mr_resp);
+}
+
+static void rereg_mr_in_place(struct call *c)
+{
+	make_mr(c);
+	CALL_IN(c, struct ib_uverbs_rereg_mr, .mr_handle = c->mr,
+		.flags = IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS, .pd_handle = c->pd, .access_flags = 1);
+	CALL_OUT(c, struct ib_uverbs_rereg_mr_resp);
+}
+
 static void query_mr(struct call *c)
 {
 	make_mr(c);
@@ -175,6 +191,8 @@ static const struct call_entry entries[] = {
 	{ "IB_USER_VERBS_CMD_REG_MR", reg_mr },
 	{ "IB_USER_VERBS_CMD_REG_MR", reg_mr_on_demand, .only = "soft", .tolerant = true },
 	{ "IB_USER_VERBS_CMD_REG_MR", reg_second_mr },
+	{ "IB_USER_VERBS_CMD_REREG_MR", rereg_mr, .tolerant = true }, /* the old region may stay */
+	{ "IB_USER_VERBS_CMD_REREG_MR", rereg_mr_in_place },
 	{ "IB_USER_VERBS_CMD_DEREG_MR", dereg_mr, .destroys = true },
 	{ "UVERBS_METHOD_MR_DESTROY", mr_destroy, .destroys = true },
 	{ "UVERBS_METHOD_QUERY_MR", query_mr },

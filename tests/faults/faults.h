@@ -46,7 +46,7 @@ extern struct uvd_proc fault_proc;
 
 /* ---- the backend between (filter.c) ------------------------------------------------------------------------------ */
 
-enum thing { T_NONE, T_CONTEXT, T_PD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, NUM_THINGS };
+enum thing { T_NONE, T_CONTEXT, T_PD, T_XRCD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, NUM_THINGS };
 
 /* Puts itself in front of *ops. NULL: done, else what this filter does not know. */
 const char *filter_install(struct uvd_backend *ops);
@@ -64,7 +64,7 @@ struct call {
 	struct harness_tree tree;
 	/* What call_context() and the functions of calls_*.c have made. */
 	int async_fd, channel_fd;
-	uint32_t pd, cq, srq, qp, ah, mr, mw;
+	uint32_t pd, cq, srq, qp, ah, mr, mw, xrcd, qpn;
 	/* Client memory to point at. */
 	uint8_t data[4096] __attribute__((aligned(4096)));
 };
@@ -112,6 +112,6 @@ void call_ah(struct call *c);
 void call_mr(struct call *c);
 void call_channel(struct call *c);
 
-extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq;
+extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq, calls_xrc;
 
 #endif

@@ -17,6 +17,8 @@
 	X(dealloc_pd, (struct uvd_pd * pd), (pd), T_PD, -1) \
 	X(reg_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
 	X(dereg_mr, (struct uvd_mr * mr), (mr), T_MR, -1) \
+	X(alloc_xrcd, (struct uvd_xrcd * xrcd), (xrcd), T_XRCD, 1) \
+	X(dealloc_xrcd, (struct uvd_xrcd * xrcd), (xrcd), T_XRCD, -1) \
 	X(alloc_mw, (struct uvd_mw * mw), (mw), T_MW, 1) \
 	X(dealloc_mw, (struct uvd_mw * mw), (mw), T_MW, -1) \
 	X(create_ah, (struct uvd_ah * ah), (ah), T_AH, 1) \
@@ -73,6 +75,14 @@ OPS(OP)
 	}
 POSTS(POST)
 
+/* It may leave a region more, which is then ended. */
+static int filter_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
+{
+	int ret = fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.rereg_mr(mr, flags, to);
+
+	return counted(ret, T_MR, ret == UVD_REREG_NEW);
+}
+
 static void filter_dealloc_context(struct uvd_context *context)
 {
 	filter_live[T_CONTEXT]--;
@@ -97,6 +107,8 @@ const char *filter_install(struct uvd_backend *ops)
 	behind = *ops;
 	memset(filter_live, 0, sizeof(filter_live));
 	ops->dealloc_context = filter_dealloc_context;
+	if (behind.rereg_mr)
+		ops->rereg_mr = filter_rereg_mr;
 #define PUT(op, ...) \
 	if (behind.op) \
 		ops->op = filter_##op;

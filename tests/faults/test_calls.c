@@ -9,7 +9,8 @@
 #include <inttypes.h>
 #include "faults.h"
 
-static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp, &calls_srq };
+static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp, &calls_srq,
+						   &calls_xrc };
 static const char *const backends[] = { "null", "soft" };
 
 /* The ways in: two of write(), that of ioctl for write commands, and the methods' own. */

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <uverbsd/abi.h>
 #include "objects/common.h"
 #include "tests.h"
 
@@ -184,26 +183,6 @@ static int count_handles(uint16_t object)
 	return ret ? ret : (int)total;
 }
 
-/* How many rows that want perm_a does the device tell its client of? */
-static int count_told(void)
-{
-	static struct uverbsd_tree_row rows[400];
-	uint32_t first = 0, size = sizeof(rows[0]), num = 0, total = 0;
-	struct harness_tree tree = {};
-	int told = 0;
-
-	tree_in(&tree, UVERBSD_ATTR_TREE_QUERY_FIRST, &first, sizeof(first));
-	tree_in(&tree, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, &size, sizeof(size));
-	tree_out(&tree, UVERBSD_ATTR_TREE_QUERY_ROWS, rows, sizeof(rows));
-	tree_out(&tree, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, &num, sizeof(num));
-	tree_out(&tree, UVERBSD_ATTR_TREE_QUERY_TOTAL, &total, sizeof(total));
-	ck_assert_int_eq(harness_ioctl(&h, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY, &tree), 0);
-	ck_assert_uint_eq(num, total);
-	for (uint32_t i = 0; i < num; i++)
-		told += !strcmp(rows[i].ucap, "perm_a");
-	return told;
-}
-
 static void is_visible(bool yes)
 {
 	ck_assert_int_eq(call_method(OBJ_SAFE, M_OPEN), yes ? 0 : -EPROTONOSUPPORT);
@@ -212,8 +191,6 @@ static void is_visible(bool yes)
 	ck_assert_int_eq(harness_write(&h, W_GUARDED, NULL, 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
 	ck_assert_int_eq(harness_write_ex(&h, X_GUARDED, "", 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
 	ck_assert_int_eq(count_handles(OBJ_SAFE), yes ? 1 : -ENOENT);
-	/* The object, its method, that one's attribute; the other method and its attribute, one more attribute; two commands. */
-	ck_assert_int_eq(count_told(), yes ? 8 : 0);
 }
 
 /* A fresh open of the same device. */

@@ -57,6 +57,23 @@ static int null_dereg_mr(struct uvd_mr *mr)
 	return 0;
 }
 
+/* What needs another translation is a region of its own, so that both ways of the core are used. */
+static int null_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
+{
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		null_reg_mr(to);
+		return UVD_REREG_NEW;
+	}
+	mr->pd = to->pd;
+	mr->access = to->access;
+	return UVD_REREG_CHANGED;
+}
+
+static int null_xrcd(struct uvd_xrcd *xrcd)
+{
+	return 0;
+}
+
 static int null_alloc_mw(struct uvd_mw *mw)
 {
 	static atomic_uint keys = 1;
@@ -191,7 +208,12 @@ static int null_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const
 
 static int null_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr)
 {
+	static atomic_uint numbers;
+
+	if ((unsigned int)srq->srq_type > IBV_SRQT_TM)
+		return -EOPNOTSUPP;
 	srq->attr = attr->attr;
+	srq->srq_num = 1 + atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) % 0xffffff;
 	return 0;
 }
 
@@ -267,6 +289,7 @@ const struct uvd_backend uvd_backend_null = {
 	.name = "null",
 	.size_context = sizeof(struct uvd_context),
 	.size_pd = sizeof(struct uvd_pd),
+	.size_xrcd = sizeof(struct uvd_xrcd),
 	.size_mr = sizeof(struct uvd_mr),
 	.size_mw = sizeof(struct uvd_mw),
 	.size_ah = sizeof(struct uvd_ah),
@@ -286,6 +309,9 @@ const struct uvd_backend uvd_backend_null = {
 	.dealloc_pd = null_pd,
 	.reg_mr = null_reg_mr,
 	.dereg_mr = null_dereg_mr,
+	.rereg_mr = null_rereg_mr,
+	.alloc_xrcd = null_xrcd,
+	.dealloc_xrcd = null_xrcd,
 	.alloc_mw = null_alloc_mw,
 	.dealloc_mw = null_dealloc_mw,
 	.create_ah = null_ah,

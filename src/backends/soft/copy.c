@@ -5,7 +5,7 @@
 
 static bool allowed(const struct soft_mr *mr, uint64_t addr, size_t len, bool write)
 {
-	return !(mr->mr.access & IBV_ACCESS_ON_DEMAND) || !uvd_mm_check(mr->mr.umem.mm, addr, len, write);
+	return !mr->on_demand || !uvd_mm_check(mr->mr.umem.mm, addr, len, write);
 }
 
 int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len)

@@ -139,6 +139,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.dealloc_pd = soft_dealloc_pd,
 	.reg_mr = soft_reg_mr,
 	.dereg_mr = soft_dereg_mr,
+	.rereg_mr = soft_rereg_mr,
 	.alloc_mw = soft_alloc_mw,
 	.dealloc_mw = soft_dealloc_mw,
 	.create_ah = soft_create_ah,

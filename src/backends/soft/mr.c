@@ -72,7 +72,8 @@ static bool is_implicit(const struct uvd_mr *mr)
 	return (mr->access & IBV_ACCESS_ON_DEMAND) && !mr->umem.addr && mr->length == UINT64_MAX;
 }
 
-int soft_reg_mr(struct uvd_mr *base)
+/* spare: how many more than the limit there may be. */
+static int add_mr(struct uvd_mr *base, uint32_t spare)
 {
 	struct soft_device *dev = soft_device(base->pd->context->dev);
 	const struct uvd_limits *limits = &dev->ibdev->config.limits;
@@ -87,16 +88,47 @@ int soft_reg_mr(struct uvd_mr *base)
 		return -EINVAL;
 
 	pthread_rwlock_wrlock(&table->lock);
-	if (table->num_mrs < (uint32_t)limits->max_mr)
+	if (table->num_mrs < (uint32_t)limits->max_mr + spare)
 		index = soft_index_take(table);
 	if (index) {
 		table->num_mrs++;
 		mr->dev = dev;
+		mr->on_demand = base->access & IBV_ACCESS_ON_DEMAND;
 		base->lkey = base->rkey = index << SOFT_TAG_BITS | ++table->slots[index].tag;
 		table->slots[index].mr = mr;
 	}
 	pthread_rwlock_unlock(&table->lock);
 	return index ? 0 : -ENOMEM;
+}
+
+int soft_reg_mr(struct uvd_mr *base)
+{
+	return add_mr(base, 0);
+}
+
+/*
+ * Another translation has keys of its own, and the old ones mean nothing any more. Rights and PD change under the same
+ * keys; requests that are under way end with those that they began with.
+ */
+int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to)
+{
+	struct soft_mr *mr = (struct soft_mr *)base;
+	struct soft_mr_table *table = &mr->dev->mrs;
+	int err;
+
+	pthread_rwlock_wrlock(&table->lock);
+	/* As for deregistration, its windows come first. */
+	err = mr->num_mws ? -EINVAL : 0;
+	if (!err && !(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		base->pd = to->pd;
+		base->access = to->access;
+	}
+	pthread_rwlock_unlock(&table->lock);
+	if (err || !(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
+		return err ? err : UVD_REREG_CHANGED;
+	/* It takes the place of one that goes. */
+	err = add_mr(to, 1);
+	return err ? err : UVD_REREG_NEW;
 }
 
 int soft_dereg_mr(struct uvd_mr *base)

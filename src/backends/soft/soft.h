@@ -187,6 +187,7 @@ struct soft_mr {
 	struct soft_device *dev;
 	struct soft_ref ref;
 	unsigned int num_mws; /* bound to it; the table's lock */
+	bool on_demand;
 };
 
 struct soft_mw {
@@ -215,6 +216,7 @@ int soft_mr_table_init(struct soft_mr_table *table);
 void soft_mr_table_destroy(struct soft_mr_table *table);
 int soft_reg_mr(struct uvd_mr *mr);
 int soft_dereg_mr(struct uvd_mr *mr);
+int soft_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to);
 /*
  * The memory behind (key, addr, length), if the MR is of this PD, covers the range and allows all of access. length is not
  * 0. -EINVAL otherwise.

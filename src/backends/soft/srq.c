@@ -17,6 +17,8 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	struct soft_srq *srq = soft_srq(base);
 	int err;
 
+	if (base->srq_type != IBV_SRQT_BASIC)
+		return -EOPNOTSUPP;
 	if (!attr->max_sge || attr->max_sge > (uint32_t)limits->max_srq_sge || !attr->max_wr ||
 	    attr->max_wr > (uint32_t)limits->max_srq_wr)
 		return -EINVAL;

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * XRC domains. One that is opened by a file descriptor is shared, on its device, by all who open it by a descriptor of the
+ * same file. The kernel keeps the inode; we keep an O_PATH fd of it, so that (st_dev, st_ino) stays its name.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+#include "objects/xrc.h"
+
+enum {
+	PRIVATE = 0xffffffff, /* for an fd: the domain is nobody else's */
+	MAX_SHARED = 1024, /* domains of a device, each of which costs an fd of ours */
+};
+
+struct xrcd_args {
+	struct uvd_uobject *uobj;
+	uint32_t fd, oflags;
+};
+
+static int decode_open(struct uvd_req *req)
+{
+	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	struct ib_uverbs_open_xrcd cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	if (ret)
+		return ret;
+	args->fd = cmd.fd;
+	args->oflags = cmd.oflags;
+	return 0;
+}
+
+/* ---- the device's domains; its xrcd_lock is held ----------------------------------------------------------------- */
+
+static struct uvd_xrcd_domain *find_domain(struct uvd_device *dev, const struct stat *st)
+{
+	struct uvd_xrcd_domain *domain = dev->xrcds;
+
+	while (domain && (domain->st_dev != st->st_dev || domain->st_ino != st->st_ino))
+		domain = domain->next;
+	return domain;
+}
+
+static int alloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain **out)
+{
+	struct uvd_xrcd_domain *domain = uvd_zalloc(sizeof(*domain));
+	struct uvd_xrcd *xrcd = uvd_zalloc(dev->ib.ops->size_xrcd);
+	int ret = -ENOMEM;
+
+	if (!domain || !xrcd)
+		goto free;
+	xrcd->dev = &dev->ib;
+	xrcd->owner = domain;
+	domain->xrcd = xrcd;
+	domain->path = -1;
+	ret = dev->ib.ops->alloc_xrcd(xrcd);
+	if (ret)
+		goto free;
+	pthread_mutex_init(&domain->lock, NULL);
+	*out = domain;
+	return 0;
+free:
+	free(xrcd);
+	free(domain);
+	return ret;
+}
+
+static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
+{
+	int ret = dev->ib.ops->dealloc_xrcd(domain->xrcd);
+
+	if (ret)
+		return ret;
+	pthread_mutex_destroy(&domain->lock);
+	free(domain->xrcd);
+	free(domain);
+	return 0;
+}
+
+/* The fd becomes the domain's. */
+static void share_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain, int path, const struct stat *st)
+{
+	domain->path = path;
+	domain->st_dev = st->st_dev;
+	domain->st_ino = st->st_ino;
+	domain->next = dev->xrcds;
+	dev->xrcds = domain;
+	dev->num_xrcds++;
+}
+
+static void unshare_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
+{
+	struct uvd_xrcd_domain **p = &dev->xrcds;
+
+	while (*p != domain)
+		p = &(*p)->next;
+	*p = domain->next;
+	dev->num_xrcds--;
+}
+
+/* ---- the operations ---------------------------------------------------------------------------------------------- */
+
+/* *path: of the client's file, -1: none; stays -1 once it is a domain's. xrcd_lock is held. */
+static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
+{
+	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	struct uvd_xrcd_domain *domain = *path >= 0 ? find_domain(req->dev, st) : NULL;
+	struct uvd_xrcd_handle *handle;
+	int ret;
+
+	if (*path >= 0 && !domain && !(args->oflags & O_CREAT))
+		return uvd_bad(req, -EAGAIN, "fd", args->fd);
+	if (domain && args->oflags & O_EXCL)
+		return uvd_bad(req, -EINVAL, "oflags", args->oflags);
+	ret = uvd_req_new(req, UVERBS_OBJECT_XRCD, &args->uobj);
+	if (ret)
+		return ret;
+	if (*path >= 0 && !domain && req->dev->num_xrcds >= MAX_SHARED)
+		return uvd_bad(req, -ENOMEM, "fd", args->fd);
+	handle = uvd_zalloc(sizeof(*handle));
+	if (!handle)
+		return -ENOMEM;
+	if (!domain) {
+		ret = alloc_domain(req->dev, &domain);
+		if (ret) {
+			free(handle);
+			return ret;
+		}
+		if (*path >= 0)
+			share_domain(req->dev, domain, *path, st);
+		*path = -1;
+	}
+	if (domain->path >= 0)
+		atomic_fetch_add(&domain->xrcd->usecnt, 1);
+	handle->xrcd = domain->xrcd;
+	args->uobj->object = handle;
+	uvd_req_made(req, args->uobj);
+	return 0;
+}
+
+static int open_xrcd(struct uvd_req *req)
+{
+	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	struct stat st;
+	int path = -1, ret;
+
+	if (args->fd != PRIVATE) {
+		path = uvd_caller_hold(req->caller, args->fd > INT_MAX ? -1 : (int)args->fd, &st);
+		if (path < 0)
+			return uvd_bad(req, path, "fd", args->fd);
+	}
+	pthread_mutex_lock(&req->dev->xrcd_lock);
+	ret = open_domain(req, &path, &st);
+	pthread_mutex_unlock(&req->dev->xrcd_lock);
+	if (path >= 0)
+		close(path);
+	return ret;
+}
+
+static int answer_open(struct uvd_req *req)
+{
+	struct ib_uverbs_open_xrcd_resp resp = { .xrcd_handle = uvd_args(req, struct xrcd_args)->uobj->id };
+
+	return uvd_core_out(req, &resp, sizeof(resp));
+}
+
+static int close_xrcd(struct uvd_req *req)
+{
+	struct ib_uverbs_close_xrcd cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_XRCD, cmd.xrcd_handle, NULL);
+}
+
+/* One handle less; the last one ends the domain. xrcd_lock is held. */
+static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
+{
+	struct uvd_xrcd *xrcd = domain->xrcd;
+	int path = domain->path, ret;
+
+	if (path >= 0 && atomic_fetch_sub(&xrcd->usecnt, 1) != 1)
+		return 0;
+	/* A private one whose QP the backend would not give up. */
+	if (atomic_load(&xrcd->usecnt))
+		return -EBUSY;
+	if (path >= 0)
+		unshare_domain(dev, domain);
+	ret = dealloc_domain(dev, domain);
+	if (!ret) {
+		if (path >= 0)
+			close(path);
+		return 0;
+	}
+	if (path >= 0) {
+		share_domain(dev, domain, path, &(struct stat){ .st_dev = domain->st_dev, .st_ino = domain->st_ino });
+		atomic_fetch_add(&xrcd->usecnt, 1);
+	}
+	return ret;
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_xrcd_handle *handle = uobj->object;
+	struct uvd_device *dev = uobj->file->dev;
+	int ret;
+
+	if (atomic_load(&handle->users))
+		return -EBUSY;
+	pthread_mutex_lock(&dev->xrcd_lock);
+	ret = close_domain(dev, handle->xrcd->owner);
+	pthread_mutex_unlock(&dev->xrcd_lock);
+	if (ret)
+		return ret;
+	free(handle);
+	uobj->object = NULL;
+	return 0;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const uvd_step open_steps[] = { decode_open, open_xrcd, answer_open, NULL };
+static const uvd_step close_steps[] = { close_xrcd, NULL };
+
+static const struct uvd_write_row writes[] = {
+	UVD_WRITE(IB_USER_VERBS_CMD_OPEN_XRCD, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_open_xrcd),
+		  sizeof(struct ib_uverbs_open_xrcd_resp), open_steps, UVD_OP(alloc_xrcd)),
+	UVD_WRITE(IB_USER_VERBS_CMD_CLOSE_XRCD, 0, sizeof(struct ib_uverbs_close_xrcd), 0, close_steps,
+		  UVD_OP(alloc_xrcd)),
+	UVD_WRITE(IB_USER_VERBS_CMD_OPEN_QP, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_open_qp),
+		  sizeof(struct ib_uverbs_create_qp_resp), uvd_open_qp_steps, UVD_OP(alloc_xrcd)),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_XRCD_DESTROY, destroy_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_xrcd = {
+	.name = "UVERBS_OBJECT_XRCD",
+	.id = UVERBS_OBJECT_XRCD,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	UVD_ROWS(writes, writes),
+	.needs = { UVD_OP(dealloc_xrcd) },
+};
