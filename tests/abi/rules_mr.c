@@ -7,6 +7,11 @@
 #include "abi.h"
 
 enum { PAGE = 4096, MW_BIND = IBV_ACCESS_MW_BIND, RW = IBV_ACCESS_LOCAL_WRITE };
+enum {
+	REREG_TRANS = IBV_REREG_MR_CHANGE_TRANSLATION,
+	REREG_PD = IBV_REREG_MR_CHANGE_PD,
+	REREG_ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
+};
 
 static void *memory(void)
 {
@@ -272,14 +277,120 @@ START_TEST(test_mr_03_on_demand_without_the_device_is_einval)
 }
 END_TEST
 
-START_TEST(test_mr_04_rereg_without_the_driver_is_eopnotsupp)
+static int rereg(int fd, enum uv_front front, struct ib_uverbs_rereg_mr cmd, struct ib_uverbs_rereg_mr_resp *resp)
 {
-	struct ib_uverbs_rereg_mr cmd = { .flags = 1 };
-	struct ib_uverbs_rereg_mr_resp resp;
-	int fd = open_context(NULL);
+	struct ib_uverbs_rereg_mr_resp unused;
 
-	expect(uv_cmd(fd, _i, &(struct uv_cmd){ IB_USER_VERBS_CMD_REREG_MR, &cmd, sizeof(cmd), &resp, sizeof(resp) }),
-	       EOPNOTSUPP);
+	return uv_cmd(fd, front, &(struct uv_cmd){ IB_USER_VERBS_CMD_REREG_MR, &cmd, sizeof(cmd),
+						   resp ? resp : &unused, sizeof(*resp) });
+}
+
+/* To 2 pages at addr, with the right to write. */
+static struct ib_uverbs_rereg_mr rereg_cmd(uint32_t mr, uint32_t pd, uint32_t flags, const void *addr)
+{
+	return (struct ib_uverbs_rereg_mr){ .mr_handle = mr, .flags = flags, .start = (uintptr_t)addr,
+					    .length = 2 * PAGE, .hca_va = (uintptr_t)addr, .pd_handle = pd,
+					    .access_flags = RW };
+}
+
+START_TEST(test_mr_04_rereg)
+{
+	struct ib_uverbs_rereg_mr cmd;
+	uint8_t *mem = memory();
+	uint32_t pd, cq;
+	int fd = with_pd(&pd);
+	struct uv_mr mr;
+
+	if (choice("no-rereg")) {
+		expect(rereg(fd, _i, rereg_cmd(0, pd, 1, mem), NULL), EOPNOTSUPP);
+		return;
+	}
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, mem, PAGE, RW, &mr));
+	/* What the command itself says, before any look-up. */
+	expect(rereg(fd, _i, rereg_cmd(99, 98, 0, mem), NULL), EINVAL);
+	expect(rereg(fd, _i, rereg_cmd(99, 98, 8, mem), NULL), EOPNOTSUPP);
+	cmd = rereg_cmd(99, 98, REREG_TRANS, mem);
+	cmd.hca_va++;
+	expect(rereg(fd, _i, cmd, NULL), EINVAL);
+	/* The region, its access, its PD. */
+	cmd = rereg_cmd(99, 98, REREG_ACCESS | REREG_PD, mem);
+	cmd.access_flags = IBV_ACCESS_REMOTE_WRITE;
+	expect(rereg(fd, _i, cmd, NULL), ENOENT);
+	cmd.mr_handle = pd;
+	expect(rereg(fd, _i, cmd, NULL), EINVAL);
+	cmd.mr_handle = mr.handle;
+	expect(rereg(fd, _i, cmd, NULL), EINVAL);
+	cmd.access_flags = RW;
+	expect(rereg(fd, _i, cmd, NULL), ENOENT);
+	cmd.pd_handle = cq;
+	expect(rereg(fd, _i, cmd, NULL), EINVAL);
+	cmd.pd_handle = pd; /* as before: no change */
+	expect_ok(rereg(fd, _i, cmd, NULL));
+	ck_assert_uint_eq(next_handle(fd), 3);
+}
+END_TEST
+
+/* Of 6.12; a 6.1 driver that has REREG_MR would pin anew or refuse as it likes. */
+START_TEST(test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces)
+{
+	uint8_t *mem = memory();
+	uint32_t pd;
+	int fd = with_pd(&pd);
+	struct uv_mr mr;
+
+	if (choice("no-rereg"))
+		return;
+	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, mem, PAGE, 0, &mr));
+	expect(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_ACCESS, mem), NULL), EACCES);
+	expect_ok(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_ACCESS | REREG_TRANS, mem), NULL));
+	expect_ok(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_ACCESS, mem), NULL));
+}
+END_TEST
+
+/* Another translation is another region: it has keys of its own, and the number of the old one. */
+START_TEST(test_handle_12_rereg_keeps_the_number)
+{
+	struct ib_uverbs_rereg_mr_resp resp = {};
+	uint8_t *mem = memory();
+	uint32_t pd;
+	int fd = with_pd(&pd);
+	struct uv_mr mr;
+
+	if (choice("no-rereg"))
+		return;
+	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, mem, PAGE, RW, &mr));
+	expect_ok(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_TRANS, mem + 4 * PAGE), &resp));
+	ck_assert_uint_ne(resp.lkey, mr.lkey);
+	ck_assert_uint_eq(next_handle(fd), 2);
+	expect(uv_dealloc_pd(fd, UV_WRITE, pd), EBUSY);
+	expect_ok(uv_dereg_mr(fd, UV_WRITE, mr.handle));
+	expect_ok(uv_dealloc_pd(fd, UV_WRITE, pd));
+}
+END_TEST
+
+/* The new memory is charged beside the old, which is given back: what fits twice can be moved for ever. */
+static int rereg_within_4_pages(void *arg)
+{
+	uint8_t *mem = arg;
+	uint32_t pd;
+	int fd = with_pd(&pd), ret = 0;
+	struct uv_mr mr;
+
+	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, mem, 2 * PAGE, RW, &mr));
+	for (int i = 1; i < 8 && !ret; i++)
+		ret = rereg(fd, UV_WRITE, rereg_cmd(mr.handle, pd, REREG_TRANS, mem + i * PAGE), NULL);
+	if (ret)
+		return ret;
+	ret = uv_reg_mr(fd, UV_WRITE, pd, mem, PAGE, RW, NULL);
+	return ret ? ret : rereg(fd, UV_WRITE, rereg_cmd(mr.handle, pd, REREG_TRANS, mem), NULL);
+}
+
+START_TEST(test_umem_05_rereg_is_charged_beside_what_it_replaces)
+{
+	target();
+	if (!choice("no-rereg"))
+		expect(uv_as_nobody(4 * PAGE, rereg_within_4_pages, memory()), ENOMEM);
 }
 END_TEST
 
@@ -376,7 +487,10 @@ TCase *case_mr(void)
 	tcase_add_loop_test(tc, test_mr_01_offset_in_the_page_must_match, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_02_access_flags, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_03_on_demand_without_the_device_is_einval, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_mr_04_rereg_without_the_driver_is_eopnotsupp, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_mr_04_rereg, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_handle_12_rereg_keeps_the_number, 0, UV_PLAIN_FRONTS);
+	tcase_add_test(tc, test_umem_05_rereg_is_charged_beside_what_it_replaces);
 	tcase_add_test(tc, test_mr_06_dmabuf_without_the_driver_is_eopnotsupp);
 	tcase_add_test(tc, test_mr_08_advise_without_the_driver_is_eopnotsupp_whatever_it_says);
 	tcase_add_test(tc, test_mr_09_query_mr_with_and_without_iova);

@@ -11,6 +11,8 @@
 
 static const struct choice choices[] = {
 	{ "data", ON_RXE, 0, "rxe's queues are mapped memory: it posts and polls nothing by write()" },
+	{ "no-rereg", ON_KERNEL, 0, "rxe of 6.1 has no REREG_MR" },
+	{ "no-xrc", ON_KERNEL, 0, "rxe has no XRC" },
 	{ "poll-cq", ON_RXE, EOPNOTSUPP, "rxe has no POLL_CQ: its CQs are mapped memory" },
 	{ "post-recv", ON_RXE, EOPNOTSUPP, "rxe has no POST_RECV: its receive queues are mapped memory" },
 	{ "mr-03-on-demand", ON_OURS, 0, "soft registers on demand; rxe of 6.1 does not" },
