@@ -164,10 +164,62 @@ struct uvd_qp {
 	struct uvd_rwq_ind_table *rwq_ind_tbl;
 	enum ibv_qp_type qp_type;
 	atomic_int usecnt;
+	atomic_int flows; /* those of usecnt that are flows */
 	uint32_t qp_num; /* set by the backend, 24 bits */
 	uint8_t port; /* that modify_qp bound it to; 0: none yet. The core's. */
 	void (*event_handler)(struct uvd_qp *qp, enum ibv_event_type type);
 	void *owner;
+};
+
+/* Statistics that flows are counted by: struct ib_counters. usecnt counts the flows; what is counted is the backend's. */
+struct uvd_counters {
+	struct uvd_context *context;
+	atomic_int usecnt;
+};
+
+/*
+ * What a flow does to packets (encryption, other headers): struct ib_flow_action. The common ABI can only destroy one; it
+ * is made by a driver method, which allocates it as the core does.
+ */
+struct uvd_flow_action {
+	struct uvd_context *context;
+	atomic_int usecnt; /* counts the flows */
+};
+
+/* One layer's headers, or the bits of them that matter. What a client's shorter filter lacks is zero. */
+union uvd_flow_filter {
+	struct ibv_flow_eth_filter eth;
+	struct ibv_flow_ipv4_ext_filter ipv4;
+	struct ibv_flow_ipv6_filter ipv6; /* flow_label within 20 bits */
+	struct ibv_flow_tcp_udp_filter tcp_udp;
+	struct ibv_flow_tunnel_filter tunnel; /* tunnel_id within 24 bits */
+	struct ibv_flow_esp_filter esp;
+	struct ibv_flow_gre_filter gre;
+	struct ibv_flow_mpls_filter mpls;
+};
+
+/* A layer that packets must match, or something to do with those that do. */
+struct uvd_flow_spec {
+	uint32_t type; /* enum ibv_flow_spec_type; layers may have IBV_FLOW_SPEC_INNER, but VXLAN */
+	union {
+		struct {
+			union uvd_flow_filter val, mask;
+		};
+		uint32_t tag_id; /* ACTION_TAG */
+		struct uvd_flow_action *action; /* ACTION_HANDLE */
+		struct uvd_counters *counters; /* ACTION_COUNT */
+	};
+};
+
+/* A rule that steers packets to a QP (of type UD or RAW_PACKET): struct ib_flow. All of it is set and constant. */
+struct uvd_flow {
+	struct uvd_qp *qp;
+	uint32_t type; /* enum ibv_flow_attr_type, the client's, not checked */
+	uint32_t flags; /* enum ibv_flow_flags: DONT_TRAP (not with ALL_DEFAULT and MC_DEFAULT), EGRESS */
+	uint16_t priority;
+	uint8_t port;
+	unsigned int num_specs; /* 10 at most; whether they make sense together is the backend's to say */
+	struct uvd_flow_spec *specs; /* until the flow is destroyed */
 };
 
 /* A work request. Lists are linked in the order of posting; everything they point to is valid during the call only. */
@@ -214,7 +266,7 @@ enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
 struct uvd_backend {
 	const char *name;
 	size_t size_context, size_pd, size_xrcd, size_mr, size_mw, size_ah, size_cq, size_srq, size_qp;
-	size_t size_wq, size_rwq_ind_table;
+	size_t size_wq, size_rwq_ind_table, size_flow;
 
 	/* The device comes and goes. dev->config is filled in. */
 	int (*open)(struct uvd_ibdev *dev);
@@ -296,6 +348,10 @@ struct uvd_backend {
 	/* Fills attr and the parts of init that the QP was created with (cap, sq_sig_all). */
 	int (*query_qp)(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
 	int (*destroy_qp)(struct uvd_qp *qp);
+	/* Only adapters that steer packets have these. */
+	int (*create_flow)(struct uvd_flow *flow);
+	int (*destroy_flow)(struct uvd_flow *flow);
+	int (*destroy_flow_action)(struct uvd_flow_action *action);
 	/* *bad: the first work request that was not taken. Those before it are posted. */
 	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
 	int (*post_recv)(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);

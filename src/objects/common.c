@@ -164,7 +164,8 @@ static const struct uvd_object_row *const objects[] = {
 	&uvd_object_cq,		 &uvd_object_qp, &uvd_object_srq,
 	&uvd_object_ah,		 &uvd_object_mr, &uvd_object_mw,
 	&uvd_object_async_event, &uvd_object_wq, &uvd_object_rwq_ind_tbl,
-	&uvd_object_xrcd,	 NULL,
+	&uvd_object_xrcd,	 &uvd_object_flow, &uvd_object_flow_action,
+	NULL,
 };
 
 const struct uvd_feature uvd_feature_common = { .name = "common verbs", .objects = objects };

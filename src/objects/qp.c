@@ -365,10 +365,12 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	struct uvd_qp *qp = uobj->object;
 	int ret;
 
-	/* Only groups use a QP. One that the backend would not leave must not keep it for ever. */
+	/* Groups and flows use a QP. A group that the backend would not leave must not keep it for ever. */
 	if (why != UVD_REMOVE_DESTROY)
 		uvd_qp_detach_all(uobj);
 	else if (uobj->mcast || atomic_load(&qp->usecnt))
+		return -EBUSY;
+	if (atomic_load(&qp->flows))
 		return -EBUSY;
 	if (qp->xrcd)
 		return uvd_xrc_target_close(uobj, why);

@@ -285,6 +285,21 @@ static int null_destroy_rwq_ind_table(struct uvd_rwq_ind_table *table)
 	return 0;
 }
 
+static int null_create_flow(struct uvd_flow *flow)
+{
+	return flow->type > IBV_FLOW_ATTR_SNIFFER ? -EINVAL : 0;
+}
+
+static int null_destroy_flow(struct uvd_flow *flow)
+{
+	return 0;
+}
+
+static int null_destroy_flow_action(struct uvd_flow_action *action)
+{
+	return 0;
+}
+
 const struct uvd_backend uvd_backend_null = {
 	.name = "null",
 	.size_context = sizeof(struct uvd_context),
@@ -298,6 +313,7 @@ const struct uvd_backend uvd_backend_null = {
 	.size_qp = sizeof(struct null_qp),
 	.size_wq = sizeof(struct uvd_wq),
 	.size_rwq_ind_table = sizeof(struct uvd_rwq_ind_table),
+	.size_flow = sizeof(struct uvd_flow),
 	.open = null_open,
 	.close = null_close,
 	.query_device = uvd_config_query_device,
@@ -336,6 +352,9 @@ const struct uvd_backend uvd_backend_null = {
 	.modify_qp = null_modify_qp,
 	.query_qp = null_query_qp,
 	.destroy_qp = null_destroy_qp,
+	.create_flow = null_create_flow,
+	.destroy_flow = null_destroy_flow,
+	.destroy_flow_action = null_destroy_flow_action,
 	.post_send = null_post_send,
 	.post_recv = null_post_recv,
 	.attach_mcast = null_mcast,

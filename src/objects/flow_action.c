@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Actions of flows. The kernel has lost its methods that create and modify them (ESP): what is left is to destroy one, and to
+ * name it in a flow (flow_spec.c). Creating one is a driver's method.
+ */
+#include "objects/common.h"
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_flow_action *action = uobj->object;
+	int ret;
+
+	if (atomic_load(&action->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_flow_action(action);
+	if (ret)
+		return ret;
+	free(action);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, UVERBS_OBJECT_FLOW_ACTION, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_FLOW_ACTION_DESTROY, destroy_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_flow_action = {
+	.name = "UVERBS_OBJECT_FLOW_ACTION",
+	.id = UVERBS_OBJECT_FLOW_ACTION,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	.needs = { UVD_OP(destroy_flow_action) },
+};
