@@ -46,7 +46,9 @@ extern struct uvd_proc fault_proc;
 
 /* ---- the backend between (filter.c) ------------------------------------------------------------------------------ */
 
-enum thing { T_NONE, T_CONTEXT, T_PD, T_XRCD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, NUM_THINGS };
+enum thing {
+	T_NONE, T_CONTEXT, T_PD, T_XRCD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, T_WQ, T_RWQ_IND_TBL, T_FLOW, NUM_THINGS
+};
 
 /* Puts itself in front of *ops. NULL: done, else what this filter does not know. */
 const char *filter_install(struct uvd_backend *ops);
@@ -112,6 +114,6 @@ void call_ah(struct call *c);
 void call_mr(struct call *c);
 void call_channel(struct call *c);
 
-extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq, calls_xrc;
+extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq, calls_xrc, calls_wq;
 
 #endif

@@ -33,6 +33,14 @@
 	X(modify_srq, (struct uvd_srq * srq, const struct ibv_srq_attr *attr, int mask), (srq, attr, mask), T_NONE, 0) \
 	X(query_srq, (struct uvd_srq * srq, struct ibv_srq_attr * attr), (srq, attr), T_NONE, 0) \
 	X(destroy_srq, (struct uvd_srq * srq), (srq), T_SRQ, -1) \
+	X(create_wq, (struct uvd_wq * wq, struct ibv_wq_init_attr * init), (wq, init), T_WQ, 1) \
+	X(modify_wq, (struct uvd_wq * wq, const struct ibv_wq_attr *attr), (wq, attr), T_NONE, 0) \
+	X(destroy_wq, (struct uvd_wq * wq), (wq), T_WQ, -1) \
+	X(create_rwq_ind_table, (struct uvd_rwq_ind_table * table), (table), T_RWQ_IND_TBL, 1) \
+	X(destroy_rwq_ind_table, (struct uvd_rwq_ind_table * table), (table), T_RWQ_IND_TBL, -1) \
+	X(create_flow, (struct uvd_flow * flow), (flow), T_FLOW, 1) \
+	X(destroy_flow, (struct uvd_flow * flow), (flow), T_FLOW, -1) \
+	X(destroy_flow_action, (struct uvd_flow_action * action), (action), T_NONE, 0) \
 	X(create_qp, (struct uvd_qp * qp, struct uvd_qp_init_attr * init), (qp, init), T_QP, 1) \
 	X(modify_qp, (struct uvd_qp * qp, const struct ibv_qp_attr *attr, int mask), (qp, attr, mask), T_NONE, 0) \
 	X(query_qp, (struct uvd_qp * qp, struct ibv_qp_attr * attr, int mask, struct uvd_qp_init_attr *init), \

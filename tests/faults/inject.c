@@ -116,7 +116,7 @@ const struct uvd_mem_ops fault_mem = { .read = mem_read, .write = mem_write, .wr
 
 static int proc_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
-	return fault_here(FAULT_PROC) ? -PROC_ERRNO : uvd_proc_local.open(&uvd_proc_local, tid, name, flags);
+	return fault_here(FAULT_PROC) ? -PROC_ERRNO : harness_root_open(&harness_root, tid, name, flags);
 }
 
 struct uvd_proc fault_proc = { .open = proc_open };

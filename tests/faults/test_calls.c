@@ -10,7 +10,7 @@
 #include "faults.h"
 
 static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp, &calls_srq,
-						   &calls_xrc };
+						   &calls_xrc, &calls_wq };
 static const char *const backends[] = { "null", "soft" };
 
 /* The ways in: two of write(), that of ioctl for write commands, and the methods' own. */
@@ -197,8 +197,8 @@ static bool right_errno(const struct call_entry *entry, enum fault fault, int re
 	case FAULT_BACKEND:
 		return ret == -BACKEND_ERRNO || entry->tolerant;
 	default:
-		/* A range or an fd that cannot be looked at is a bad one, and a process is one that is gone. */
-		return ret == -PROC_ERRNO || ret == -EFAULT || ret == -EBADF || ret == -ESRCH;
+		/* A range, an fd or a right that cannot be looked at is a bad one, and a process is one that is gone. */
+		return ret == -PROC_ERRNO || ret == -EFAULT || ret == -EBADF || ret == -EPERM || ret == -ESRCH;
 	}
 }
 
