@@ -82,8 +82,6 @@ static void table_put_unlock(struct uvd_mm_table *t)
 
 void uvd_mm_table_free(struct uvd_mm_table *t)
 {
-	if (!t)
-		return;
 	pthread_mutex_lock(&t->lock);
 	table_put_unlock(t);
 }
@@ -288,13 +286,8 @@ static void mm_free(struct uvd_mm *mm)
 void uvd_mm_put(struct uvd_mm *mm)
 {
 	struct uvd_mm_table *t = mm->table;
-	int refs = atomic_load_explicit(&mm->refs, memory_order_relaxed);
 
-	while (refs > 1)
-		if (atomic_compare_exchange_weak_explicit(&mm->refs, &refs, refs - 1, memory_order_release,
-							  memory_order_relaxed))
-			return;
-	/* Perhaps the last one. Under the lock, so that uvd_mm_get() never finds one that is on its way out. */
+	/* Under the lock, so that uvd_mm_get() never finds one that is on its way out. */
 	pthread_mutex_lock(&t->lock);
 	if (atomic_fetch_sub(&mm->refs, 1) > 1) {
 		pthread_mutex_unlock(&t->lock);

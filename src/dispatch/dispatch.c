@@ -24,12 +24,9 @@ static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int
 
 static void context_drop(struct uvd_req *req)
 {
-	const struct uvd_backend *ops = req->dev->ib.ops;
-
 	if (!req->new_context)
 		return;
-	if (ops->dealloc_context)
-		ops->dealloc_context(req->new_context);
+	req->dev->ib.ops->dealloc_context(req->new_context);
 	free(req->new_context);
 	req->new_context = NULL;
 }
@@ -103,17 +100,6 @@ static int write_number(struct uvd_req *req, int64_t number)
 	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
 }
 
-/* No fd could be put into the client: libibverbs takes -2 for "no asynchronous events", and goes on. */
-static void fall_back(struct uvd_req *req)
-{
-	for (unsigned int i = 0; i < req->num_objects; i++) {
-		if (req->objects[i].uobj != req->grant.uobj)
-			continue;
-		uvd_uobject_abort(req->objects[i].uobj, req->objects[i].hw);
-		req->objects[i].uobj = NULL;
-	}
-}
-
 long uvd_call_granted(struct uvd_call *call, int fd)
 {
 	struct uvd_req *req = &call->req;
@@ -126,8 +112,8 @@ long uvd_call_granted(struct uvd_call *call, int fd)
 		err = -EOPNOTSUPP;
 	} else {
 		err = write_number(req, fd >= 0 ? fd : -2);
-		if (!err && fd < 0)
-			fall_back(req);
+		/* No fd in the client: libibverbs takes -2 for "no asynchronous events", and goes on without the object. */
+		req->grant.uobj->dropped = fd < 0;
 	}
 	return end(req, err, call->result);
 }

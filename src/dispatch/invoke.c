@@ -64,7 +64,7 @@ int uvd_step_info_handles(struct uvd_req *req)
 	uint32_t *ids;
 	int err;
 
-	if (!list || !list->len || list->len % sizeof(*ids))
+	if (!list || list->len % sizeof(*ids))
 		return uvd_bad(req, -EINVAL, "UVERBS_ATTR_INFO_HANDLES_LIST", list ? list->len : 0);
 	err = uvd_attr_const(req, UVERBS_ATTR_INFO_OBJECT_ID, UINT16_MAX, &id);
 	if (err)

@@ -199,13 +199,11 @@ static int process_attr(struct uvd_req *req, const struct uvd_attr_row *row, str
 		return object_attr(req, row, ua, attr);
 	case UVD_ATTR_IDRS_ARRAY:
 		return array_attr(req, row, ua, attr);
-	case UVD_ATTR_RAW_FD:
+	default: /* UVD_ATTR_RAW_FD: the tree has no others */
 		if (ua->attr_data.reserved || ua->len || ua->data_s64 < INT_MIN || ua->data_s64 > INT_MAX)
 			return uvd_bad(req, -EINVAL, row->name, ua->data);
 		attr->data = ua->data;
 		return 0;
-	default:
-		return -EOPNOTSUPP;
 	}
 }
 
@@ -250,9 +248,7 @@ static void fill_udata(struct uvd_req *req)
 	if (tm->uhw_in_slot >= 0 && req->attrs[tm->uhw_in_slot].present) {
 		attr = &req->attrs[tm->uhw_in_slot];
 		req->uhw_in.len = attr->len;
-		if (attr->copy)
-			req->uhw_in.buf = attr->copy;
-		else if (attr->len <= sizeof(attr->data))
+		if (attr->len <= sizeof(attr->data))
 			req->uhw_in.buf = (const uint8_t *)&attr->data;
 	}
 	if (tm->uhw_out_slot >= 0 && req->attrs[tm->uhw_out_slot].present) {

@@ -34,33 +34,20 @@ static struct uvd_req_object *reserve(struct uvd_req *req, unsigned int **count)
 	return &more->objects[more->num];
 }
 
-static int object_row(struct uvd_req *req, uint16_t object, const struct uvd_object_row **row)
-{
-	const struct uvd_tree_object *to;
-
-	*row = NULL;
-	if (object == ANY_OBJECT)
-		return 0;
-	to = uvd_tree_object(req->tree, object);
-	if (!to)
-		return -EINVAL;
-	*row = to->row;
-	return 0;
-}
-
 int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
 {
-	const struct uvd_object_row *row;
+	const struct uvd_tree_object *to = uvd_tree_object(req->tree, object);
 	struct uvd_req_object *slot;
 	unsigned int *count;
-	int err = object_row(req, object, &row);
+	int err;
 
-	if (err)
-		return uvd_bad(req, err, "object", object);
+	if (!to)
+		return uvd_bad(req, -EINVAL, "object", object);
 	slot = reserve(req, &count);
 	if (!slot)
 		return -ENOMEM;
-	err = req->new_context ? uvd_uobject_begin_early(req->file, row, out) : uvd_uobject_begin(req->file, row, out);
+	err = req->new_context ? uvd_uobject_begin_early(req->file, to->row, out)
+			       : uvd_uobject_begin(req->file, to->row, out);
 	if (err)
 		return err;
 	*slot = (struct uvd_req_object){ .uobj = *out, .access = UVD_ACCESS_NEW };
@@ -70,13 +57,14 @@ int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
 
 int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out)
 {
-	const struct uvd_object_row *row;
+	const struct uvd_tree_object *to = uvd_tree_object(req->tree, object);
+	const struct uvd_object_row *row = to ? to->row : NULL;
 	struct uvd_req_object *slot;
 	unsigned int *count;
-	int err = object_row(req, object, &row);
+	int err;
 
-	if (err)
-		return err;
+	if (!row && object != ANY_OBJECT)
+		return -EINVAL;
 	slot = reserve(req, &count);
 	if (!slot)
 		return -ENOMEM;
@@ -127,21 +115,9 @@ int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd
 	return 0;
 }
 
-static struct uvd_req_object *find(struct uvd_req *req, const struct uvd_uobject *uobj)
-{
-	for (unsigned int i = 0; i < req->num_objects; i++)
-		if (req->objects[i].uobj == uobj)
-			return &req->objects[i];
-	for (struct uvd_req_objects *more = req->more_objects; more; more = more->next)
-		for (unsigned int i = 0; i < more->num; i++)
-			if (more->objects[i].uobj == uobj)
-				return &more->objects[i];
-	return NULL;
-}
-
 void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj)
 {
-	find(req, uobj)->hw = true;
+	uobj->made = true;
 }
 
 void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr, bool wide, bool may_fall_back)
@@ -170,10 +146,10 @@ static void release(struct uvd_req_object *o, bool commit, bool keep_new)
 		uvd_uobject_put(o->uobj, o->access);
 	else if (keep_new)
 		return;
-	else if (commit)
+	else if (commit && !o->uobj->dropped)
 		uvd_uobject_commit(o->uobj);
 	else
-		uvd_uobject_abort(o->uobj, o->hw);
+		uvd_uobject_abort(o->uobj, o->uobj->made);
 	o->uobj = NULL;
 }
 

@@ -9,92 +9,63 @@
 
 #include "dispatch/internal.h"
 
-enum { MAX_VEC = 64 };
-
+/* All pieces that there can be at once: the handle, what is staged, a flag for each attribute. */
 struct vec {
-	struct uvd_write_vec v[MAX_VEC];
+	struct uvd_write_vec v[1 + UVD_REQ_MAX_OUT + 64 * UVD_COUNT(((struct uvd_req *)NULL)->written)];
 	unsigned int n;
 };
 
-static int vec_write(struct uvd_req *req, struct vec *vec)
+static void vec_add(struct vec *vec, uint64_t addr, const void *src, size_t len)
 {
-	struct uvd_caller *c = req->caller;
-	int err = 0;
-
-	if (vec->n > 1 && c->mem->writev) {
-		err = uvd_caller_writev(c, vec->v, vec->n);
-	} else {
-		for (unsigned int i = 0; i < vec->n && !err; i++)
-			err = uvd_caller_write(c, vec->v[i].addr, vec->v[i].src, vec->v[i].len);
-	}
-	vec->n = 0;
-	return err;
-}
-
-static int vec_add(struct uvd_req *req, struct vec *vec, uint64_t addr, const void *src, size_t len)
-{
-	int err = vec->n == MAX_VEC ? vec_write(req, vec) : 0;
-
 	vec->v[vec->n++] = (struct uvd_write_vec){ .addr = addr, .src = src, .len = len };
-	return err;
 }
 
 /* The handle of a new object goes into the client's attribute: the kernel writes it before all else (ioctl-20). */
-static int vec_handle(struct uvd_req *req, struct vec *vec)
+static void vec_handle(struct uvd_req *req, struct vec *vec)
 {
 	const int i = req->new_attr;
 
 	if (i < 0)
-		return 0;
+		return;
 	req->new_attr = -1;
-	return vec_add(req, vec, req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, data),
-		       &req->uattrs[i].data, sizeof(req->uattrs[i].data));
+	vec_add(vec, req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, data),
+		&req->uattrs[i].data, sizeof(req->uattrs[i].data));
 }
 
-static int vec_outs(struct uvd_req *req, struct vec *vec)
+static void vec_outs(struct uvd_req *req, struct vec *vec)
 {
-	int err = 0;
-
-	for (unsigned int i = 0; i < req->num_outs && !err; i++)
-		err = vec_add(req, vec, req->outs[i].addr, req->stage + req->outs[i].at, req->outs[i].len);
+	for (unsigned int i = 0; i < req->num_outs; i++)
+		vec_add(vec, req->outs[i].addr, req->stage + req->outs[i].at, req->outs[i].len);
 	req->num_outs = 0;
 	req->staged = 0;
-	return err;
 }
 
-static int vec_flags(struct uvd_req *req, struct vec *vec)
+static void vec_flags(struct uvd_req *req, struct vec *vec)
 {
-	int err = 0;
-
 	for (unsigned int word = 0; word < UVD_COUNT(req->written); word++) {
-		for (uint64_t bits = req->written[word]; bits && !err; bits &= bits - 1) {
+		for (uint64_t bits = req->written[word]; bits; bits &= bits - 1) {
 			unsigned int i = word * 64 + __builtin_ctzll(bits);
 
 			req->uattrs[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
-			err = vec_add(req, vec,
-				      req->user_attrs + i * sizeof(*req->uattrs) +
-					      offsetof(struct ib_uverbs_attr, flags),
-				      &req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
+			vec_add(vec,
+				req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, flags),
+				&req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
 		}
 		req->written[word] = 0;
 	}
-	return err;
 }
 
 int uvd_out_flush(struct uvd_req *req)
 {
 	struct vec vec;
-	int err;
 
 	vec.n = 0;
-	err = vec_handle(req, &vec);
-	if (!err)
-		err = vec_outs(req, &vec);
-	if (!err)
-		err = vec_flags(req, &vec);
-	if (!err && vec.n)
-		err = vec_write(req, &vec);
-	return err ? uvd_bad(req, -EFAULT, "response", req->core_out.addr) : 0;
+	vec_handle(req, &vec);
+	vec_outs(req, &vec);
+	vec_flags(req, &vec);
+	if (uvd_caller_writev(req->caller, vec.v, vec.n))
+		return uvd_bad(req, -EFAULT, "response", req->core_out.addr);
+	return 0;
 }
 
 /* Pieces that follow each other in the client (a response and the provider's part of it) become one. */
@@ -102,8 +73,7 @@ static bool extends_last(const struct uvd_req *req, uint64_t addr)
 {
 	unsigned int last = req->num_outs - 1;
 
-	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr &&
-	       req->outs[last].at + req->outs[last].len == req->staged;
+	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr;
 }
 
 static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len)
@@ -119,9 +89,8 @@ static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len)
 	extends = extends_last(req, addr);
 	if (len > sizeof(req->stage) - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
 		vec.n = 0;
-		err = vec_outs(req, &vec);
-		if (!err)
-			err = vec_write(req, &vec);
+		vec_outs(req, &vec);
+		err = uvd_caller_writev(req->caller, vec.v, vec.n);
 		if (!err && len > sizeof(req->stage))
 			err = uvd_caller_write(req->caller, addr, src, len);
 		if (err || len > sizeof(req->stage))

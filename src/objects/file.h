@@ -140,6 +140,8 @@ struct uvd_uobject {
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */
 	bool committed;
+	/* Of the request that makes it: the backend's object exists; it is aborted though the request succeeds. */
+	bool made, dropped;
 	bool disassociated; /* the device is gone: a handle that can be destroyed, and nothing else */
 	void *object; /* struct uvd_pd and so on; NULL once destroyed */
 	uint64_t user_handle; /* CQ, QP, SRQ: what events carry */
@@ -229,7 +231,10 @@ static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)
 int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
 /* The same in a file whose context is only being made (GET_CONTEXT: see uvd_req_context()). */
 int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
-/* The first asynchronous event file that is committed becomes the file's default_async. */
+/*
+ * An object of class FD has its event_file by now. The first asynchronous one that is committed becomes the file's
+ * default_async.
+ */
 void uvd_uobject_commit(struct uvd_uobject *uobj);
 /* hw: the backend's object was made, destroy it first (if that fails the object is committed, handle-10). */
 void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw);
@@ -240,7 +245,7 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw);
 int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_access access,
 		    struct uvd_uobject **out);
 /* By the caller's fd number, FD classes. -EBADF: not open, not an event file of this type, or of another open file. */
-int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int64_t fd,
+int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int fd,
 		       struct uvd_uobject **out);
 void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_access access);
 /* Destroys what get(DESTROY) found: locks, calls the row's destroy, frees the handle. On error nothing has changed. */

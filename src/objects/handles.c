@@ -45,13 +45,11 @@ static void node_free(struct uvd_handles *h, struct uvd_handle_node *node)
 		h->spare = node;
 }
 
-/* A level on top of a tree that is full. */
+/* A level on top of a tree that is full, or the first one. */
 static int grow(struct uvd_handles *h)
 {
 	struct uvd_handle_node *root;
 
-	if (h->levels == MAX_LEVELS)
-		return -ENOMEM;
 	root = node_new(h);
 	if (!root)
 		return -ENOMEM;
@@ -85,6 +83,9 @@ int uvd_handles_alloc(struct uvd_handles *h, uint32_t *id)
 	uint64_t found = 0;
 	unsigned int level, slot;
 
+	/* The lowest free handle is never above the number of handles: so none needs more than 32 bits, or MAX_LEVELS. */
+	if (h->count == UINT32_MAX)
+		return -ENOMEM;
 	if ((!h->root || h->root->full == UINT64_MAX) && grow(h))
 		return -ENOMEM;
 	node = h->root;
@@ -103,10 +104,6 @@ int uvd_handles_alloc(struct uvd_handles *h, uint32_t *id)
 			node->used++;
 		}
 		node = node->slot[slot];
-	}
-	if (found > UINT32_MAX) {
-		prune(h, path, found);
-		return -ENOMEM;
 	}
 	node->used++;
 	for (level = 0; level < h->levels; level++) {

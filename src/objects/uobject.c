@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The life of one object: begin, commit or abort, look-up, destruction (the kernel's rdma_core.c). */
 #include <errno.h>
-#include <limits.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <stdlib.h>
 
@@ -122,13 +121,13 @@ void uvd_uobject_disassociate(struct uvd_uobject *uobj)
 
 /* ---- begin, commit, abort ---------------------------------------------------------------------------------------- */
 
-/* All event files of the file, with a reference each. */
+/* All event files of the file, with a reference each: no more than UVD_MAX_EVENT_FILES. */
 static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **found)
 {
 	unsigned int n = 0;
 
 	pthread_mutex_lock(&file->lock);
-	for (struct uvd_uobject *uobj = file->fd_objects; uobj && n < UVD_MAX_EVENT_FILES; uobj = uobj->fd_next) {
+	for (struct uvd_uobject *uobj = file->fd_objects; uobj; uobj = uobj->fd_next) {
 		uvd_uobject_ref(uobj);
 		found[n++] = uobj;
 	}
@@ -136,14 +135,12 @@ static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **foun
 	return n;
 }
 
-/* The kernel destroys an event file's object when its last fd is closed; we have to look for such. */
+/* The kernel destroys an event file's object when its last fd is closed; we look for such. The destroy lock is held. */
 static void collect_event_files(struct uvd_file *file)
 {
 	struct uvd_uobject *found[UVD_MAX_EVENT_FILES];
 	unsigned int n;
 
-	if (pthread_rwlock_tryrdlock(&file->destroy_lock))
-		return;
 	n = event_files(file, found);
 	for (unsigned int i = 0; i < n; i++) {
 		if (!uvd_event_file_in_use(found[i]->event_file) && !try_lock(found[i], UVD_ACCESS_WRITE)) {
@@ -155,7 +152,6 @@ static void collect_event_files(struct uvd_file *file)
 		}
 		uvd_uobject_unref(found[i]);
 	}
-	pthread_rwlock_unlock(&file->destroy_lock);
 }
 
 /* Looking is slow, so it is done at every 64th attempt only, successful or not. */
@@ -191,7 +187,7 @@ int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *
 	struct uvd_uobject *uobj;
 	int err;
 
-	if (!row || row->cls == UVD_CLASS_NONE)
+	if (row->cls == UVD_CLASS_NONE)
 		return -EINVAL;
 	if (pthread_rwlock_tryrdlock(&file->destroy_lock))
 		return -EIO;
@@ -218,8 +214,6 @@ unlock:
 
 int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out)
 {
-	if (!row)
-		return -EINVAL;
 	if (atomic_load(&file->dev->gone))
 		return -EIO;
 	if (!atomic_load_explicit(&file->context, memory_order_acquire))
@@ -236,7 +230,7 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 	unlock_exclusive(uobj);
 	if (uobj->row->cls == UVD_CLASS_IDR) {
 		uvd_handles_set(&file->handles, uobj->id, uobj);
-	} else if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && !file->default_async && uobj->event_file) {
+	} else if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && !file->default_async) {
 		file->default_async = uvd_event_file_ref(uobj->event_file);
 	}
 	pthread_mutex_unlock(&file->lock);
@@ -326,19 +320,17 @@ int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int
 	return lock_found(uobj, access, out);
 }
 
-int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int64_t fd,
+int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int fd,
 		       struct uvd_uobject **out)
 {
 	struct uvd_uobject *uobj;
 	struct stat st;
 
-	if (fd < INT_MIN || fd > INT_MAX || !row || row->cls != UVD_CLASS_FD)
-		return -EINVAL;
 	if (fd < 0 || uvd_caller_fstat(c, fd, &st))
 		return -EBADF;
 	pthread_mutex_lock(&file->lock);
 	for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
-		if (uobj->row->id == row->id && uobj->event_file && uvd_event_file_is(uobj->event_file, &st))
+		if (uobj->row->id == row->id && uvd_event_file_is(uobj->event_file, &st))
 			break;
 	if (uobj)
 		uvd_uobject_ref(uobj);
