@@ -26,6 +26,11 @@ static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 	return gone(c) ? -EFAULT : uvd_mem_process.read(c, dst, src, len);
 }
 
+static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	return gone(c) ? -EFAULT : uvd_mem_process.read_ahead(c, dst, src, least, most);
+}
+
 static int mem_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
 	return gone(c) ? -EFAULT : uvd_mem_process.write(c, dst, src, len);
@@ -36,7 +41,12 @@ static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsig
 	return gone(c) ? -EFAULT : uvd_mem_process.writev(c, v, n);
 }
 
-static const struct uvd_mem_ops mem_ops = { .read = mem_read, .write = mem_write, .writev = mem_writev };
+static const struct uvd_mem_ops mem_ops = {
+	.read = mem_read,
+	.write = mem_write,
+	.writev = mem_writev,
+	.read_ahead = mem_read_ahead,
+};
 
 static void init_caller(struct uvd_caller *caller, pid_t tid, const struct uvd_mem_ops *mem)
 {

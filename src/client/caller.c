@@ -16,6 +16,8 @@
 #include "client/maps.h"
 #include "client/proc.h"
 
+enum { PAGE = 4096 };
+
 /* ---- memory by process_vm_readv() and process_vm_writev() -------------------------------------------------------- */
 
 /* A failure of any kind, a thread that is gone or that we may not touch included, is what a bad address is. */
@@ -27,6 +29,19 @@ static int process_read(struct uvd_caller *c, void *dst, uint64_t src, size_t le
 	if (!c->tid || process_vm_readv(c->tid, &local, 1, &remote, 1, 0) != (ssize_t)len)
 		return -EFAULT;
 	return 0;
+}
+
+/* A piece of remote memory is transferred whole or not at all: so it is cut where a page ends. */
+static ssize_t process_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	const size_t in_page = PAGE - src % PAGE, first = in_page < most ? in_page : most;
+	struct iovec local = { .iov_base = dst, .iov_len = most };
+	struct iovec remote[] = { { .iov_base = (void *)(uintptr_t)src, .iov_len = first },
+				  { .iov_base = (void *)(uintptr_t)(src + first), .iov_len = most - first } };
+	ssize_t n;
+
+	n = c->tid ? process_vm_readv(c->tid, &local, 1, remote, first < most ? 2 : 1, 0) : -1;
+	return n < (ssize_t)least ? -EFAULT : n;
 }
 
 static int process_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
@@ -64,7 +79,12 @@ static int process_writev(struct uvd_caller *c, const struct uvd_write_vec *v, u
 	return 0;
 }
 
-const struct uvd_mem_ops uvd_mem_process = { .read = process_read, .write = process_write, .writev = process_writev };
+const struct uvd_mem_ops uvd_mem_process = {
+	.read = process_read,
+	.write = process_write,
+	.writev = process_writev,
+	.read_ahead = process_read_ahead,
+};
 
 /* ---- memory by a /proc/TID/mem fd ------------------------------------------------------------------------------- */
 
@@ -76,6 +96,13 @@ static int procfd_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len
 static bool mapping_writable(const struct uvd_mapping *m, uint64_t end, void *arg)
 {
 	return m->write;
+}
+
+static ssize_t procfd_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	ssize_t n = pread(c->memfd, dst, most, (off_t)src);
+
+	return n < (ssize_t)least ? -EFAULT : n;
 }
 
 /* pwrite() on a mem file goes through read-only mappings: the kernel's copy_to_user would not. */
@@ -102,7 +129,12 @@ static int procfd_writev(struct uvd_caller *c, const struct uvd_write_vec *v, un
 	return err;
 }
 
-const struct uvd_mem_ops uvd_mem_procfd = { .read = procfd_read, .write = procfd_write, .writev = procfd_writev };
+const struct uvd_mem_ops uvd_mem_procfd = {
+	.read = procfd_read,
+	.write = procfd_write,
+	.writev = procfd_writev,
+	.read_ahead = procfd_read_ahead,
+};
 
 /* ---- our own memory --------------------------------------------------------------------------------------------- */
 
@@ -130,7 +162,6 @@ const struct uvd_mem_ops uvd_mem_self = {
 	.read = self_read,
 	.write = self_write,
 	.writev = self_writev,
-	.exact = true,
 };
 
 /* ---- identity --------------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #ifndef UVD_CLIENT_H
 #define UVD_CLIENT_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -45,10 +46,10 @@ struct uvd_mem_ops {
 	/* All pieces, in order, in one system call where there is one; else -EFAULT, and some may have been written. */
 	int (*writev)(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n);
 	/*
-	 * Read nothing but what the client named. Otherwise a reader may ask for more, up to the end of the page, to save
-	 * itself a second read.
+	 * At least `least` bytes, and of what follows as much as can be read now, up to `most`: to save a second call for what
+	 * the client probably has there. How many, or -EFAULT. NULL: only what the client named is read.
 	 */
-	bool exact;
+	ssize_t (*read_ahead)(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most);
 };
 
 struct uvd_caller {
@@ -69,6 +70,13 @@ extern const struct uvd_mem_ops uvd_mem_self;
 static inline int uvd_caller_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
 	return len ? c->mem->read(c, dst, src, len) : 0;
+}
+
+static inline ssize_t uvd_caller_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	if (c->mem->read_ahead)
+		return c->mem->read_ahead(c, dst, src, least, most);
+	return c->mem->read(c, dst, src, least) ? -EFAULT : (ssize_t)least;
 }
 
 static inline int uvd_caller_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)

@@ -13,24 +13,21 @@ enum {
 	HDR = sizeof(hdr_t),
 	ATTR = sizeof(struct ib_uverbs_attr),
 	PAGE = 4096,
-	GUESS = HDR + 12 * ATTR, /* most calls are no longer */
 };
 
 /*
- * Reads the header, and with it as many attributes as probably follow, but not beyond the page that the header ends in:
- * what is on the next page might not be mapped. *got: bytes.
+ * Reads the header, and with it what follows: the attributes, and further on libibverbs has on its stack the structs that
+ * they point to. A system call less for each of them.
  */
-static int read_header(struct uvd_req *req, uint64_t arg, size_t *got)
+static int read_header(struct uvd_req *req, uint64_t arg)
 {
-	const size_t in_page = PAGE - (arg + HDR - 1) % PAGE - 1 + HDR;
+	ssize_t n = arg ? uvd_caller_read_ahead(req->caller, req->ahead, arg, HDR, sizeof(req->ahead)) : -EFAULT;
 
-	*got = GUESS;
-	if (req->caller->mem->exact)
-		*got = HDR;
-	else if (in_page < GUESS)
-		*got = in_page;
-	req->in_used = PAGE;
-	return uvd_req_read(req, req->in, arg, *got) ? uvd_bad(req, -EFAULT, "header", arg) : 0;
+	if (n < 0)
+		return uvd_bad(req, -EFAULT, "header", arg);
+	req->ahead_addr = arg;
+	req->ahead_len = n;
+	return 0;
 }
 
 static int check_header(struct uvd_req *req, const hdr_t *hdr)
@@ -259,16 +256,17 @@ static void fill_udata(struct uvd_req *req)
 	}
 }
 
-static int read_attrs(struct uvd_req *req, uint64_t arg, const hdr_t *hdr, size_t got)
+static int read_attrs(struct uvd_req *req, uint64_t arg, const hdr_t *hdr)
 {
 	const struct uvd_tree_method *tm = req->tree_method;
+	const size_t len = hdr->length - HDR, have = req->ahead_len - HDR, near = len < have ? len : have;
 
-	if (hdr->length > got && uvd_req_read(req, req->in + got, arg + got, hdr->length - got))
-		return uvd_bad(req, -EFAULT, "attrs", arg);
 	req->user_attrs = arg + HDR;
-	req->uattrs = (struct ib_uverbs_attr *)(req->in + HDR);
+	req->uattrs = uvd_req_in_buffer(req, len);
+	memcpy(req->uattrs, req->ahead + HDR, near);
+	if (uvd_req_read(req, (uint8_t *)req->uattrs + near, req->user_attrs + near, len - near))
+		return uvd_bad(req, -EFAULT, "attrs", arg);
 	req->num_uattrs = hdr->num_attrs;
-	req->in_used = (hdr->length + 7) & ~(size_t)7;
 	req->attrs = req->attr_store;
 	if (tm->num_slots > UVD_REQ_MAX_ATTRS) {
 		req->attrs = uvd_req_alloc(req, tm->num_slots * sizeof(*req->attrs));
@@ -302,22 +300,21 @@ static int run_method(struct uvd_req *req)
 
 long uvd_dispatch_ioctl(struct uvd_call *call, unsigned int cmd, uint64_t arg)
 {
-	const hdr_t *hdr;
 	struct uvd_req *req;
-	size_t got;
+	const hdr_t *hdr;
 	int err;
 
 	if (cmd != RDMA_VERBS_IOCTL || call->file->dev->config.write_abi)
 		return -ENOTTY;
 	req = uvd_req_init(call, UVD_FRONT_IOCTL);
-	hdr = (const hdr_t *)req->in;
-	err = read_header(req, arg, &got);
+	hdr = (const hdr_t *)req->ahead;
+	err = read_header(req, arg);
 	if (!err)
 		err = check_header(req, hdr);
 	if (!err)
 		err = find_method(req, hdr);
 	if (!err)
-		err = read_attrs(req, arg, hdr, got);
+		err = read_attrs(req, arg, hdr);
 	if (!err)
 		err = run_method(req);
 	return uvd_req_finish(req, err, 0);

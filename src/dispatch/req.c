@@ -32,6 +32,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	memset(&req->num_objects, 0, offsetof(struct uvd_req, outs) - offsetof(struct uvd_req, num_objects));
 	memset(&req->num_outs, 0, offsetof(struct uvd_req, stage) - offsetof(struct uvd_req, num_outs));
 	req->new_attr = -1;
+	req->ahead_len = 0;
 	return req;
 }
 
@@ -73,6 +74,11 @@ void *uvd_req_in_buffer(struct uvd_req *req, size_t len)
 
 int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len)
 {
+	if (src >= req->ahead_addr && src - req->ahead_addr < req->ahead_len &&
+	    len <= req->ahead_len - (src - req->ahead_addr)) {
+		memcpy(dst, req->ahead + (src - req->ahead_addr), len);
+		return 0;
+	}
 	return src ? uvd_caller_read(req->caller, dst, src, len) : -EFAULT;
 }
 

@@ -29,6 +29,7 @@ enum uvd_front { UVD_FRONT_WRITE, UVD_FRONT_INVOKE_WRITE, UVD_FRONT_IOCTL };
 enum {
 	UVD_REQ_ARGS = 512, /* bytes for a verb's decoded arguments */
 	UVD_REQ_STAGE = 4096, /* bytes of staged output */
+	UVD_REQ_AHEAD = 1024, /* bytes of an ioctl that are read at once */
 	UVD_REQ_IN = 4096, /* bytes of input that need no allocation */
 	UVD_REQ_MAX_OBJECTS = 16, /* objects of a request that need no allocation */
 	UVD_REQ_MAX_ATTRS = 32, /* attributes of a method that need no allocation */
@@ -111,6 +112,10 @@ struct uvd_req {
 	uint64_t args[UVD_REQ_ARGS / 8]; /* zeroed */
 	uint8_t stage[UVD_REQ_STAGE];
 	uint8_t in[UVD_REQ_IN] __attribute__((aligned(8)));
+	/* IOCTL: the client's memory from ahead_addr on, read with the header: what it points to is often there. */
+	uint64_t ahead_addr;
+	size_t ahead_len;
+	uint8_t ahead[UVD_REQ_AHEAD] __attribute__((aligned(8)));
 	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
 };
 

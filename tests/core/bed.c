@@ -331,6 +331,18 @@ static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 	return 0;
 }
 
+/* By way of the kernel, which stops where nothing is mapped. */
+static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	bed.reads++;
+	return uvd_mem_process.read_ahead(c, dst, src, least, most);
+}
+
+void bed_may_read_ahead(void)
+{
+	bed.mem.read_ahead = mem_read_ahead;
+}
+
 static int put(uint64_t dst, const void *src, size_t len)
 {
 	if (in_hole(dst, len))
@@ -370,7 +382,7 @@ void bed_setup_without_context(void)
 	int err;
 
 	memset(&bed, 0, sizeof(bed));
-	bed.mem = (struct uvd_mem_ops){ .read = mem_read, .write = mem_write, .writev = mem_writev, .exact = true };
+	bed.mem = (struct uvd_mem_ops){ .read = mem_read, .write = mem_write, .writev = mem_writev };
 	atomic_init(&bed.dev.ref, 1);
 	bed.dev.engine = &bed.engine;
 	bed.dev.ib.ops = &backend;

@@ -62,6 +62,9 @@ void bed_setup(void);
 void bed_setup_without_context(void);
 void bed_teardown(void);
 
+/* From now on a reader may have more than it asked for. */
+void bed_may_read_ahead(void);
+
 /* Room for the largest ioctl. */
 struct tree {
 	struct ib_uverbs_ioctl_hdr hdr;
