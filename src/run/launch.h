@@ -32,8 +32,8 @@ void uvd_run_engine_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_program_main(struct uvd_run_launch *l) __attribute__((noreturn));
 
 /*
- * Makes this process one that nobody sees: a session of its own, no files but stderr and those that it needs, deaf to the
- * terminal's signals; those that lose their parent become its children. signalfd for SIGCHLD, or a negative errno.
+ * Makes this process one that nobody sees: a process group of its own, no files but stderr and those that it needs, deaf
+ * to the terminal's signals; those that lose their parent become its children. signalfd for SIGCHLD, or a negative errno.
  */
 int uvd_run_background(const int *keep, unsigned int num);
 /* What waited for us has gone: stderr is no longer ours to hold. */
