@@ -154,6 +154,7 @@ static void start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int 
 	close(fds[1]);
 	tree->agent = fds[2];
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
+	tree->chooses_ids = msg->chooses_ids;
 	if (notif != MAP_FAILED) {
 		tree->notif = notif;
 		tree->listener = fds[0];

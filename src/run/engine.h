@@ -29,6 +29,7 @@ struct uvd_run_slot {
 	int fdinfo; /* open, /proc/TID/fdinfo/FD */
 	int life; /* open, a file of /proc/TID that tells in the cheapest way whether it is still that thread; -1: not yet */
 	struct uvd_run_inode inode; /* what fdinfo said */
+	uint64_t seen; /* CLOCK_MONOTONIC, ns: when the thread last called, as itself */
 	uint64_t until; /* CLOCK_MONOTONIC, ns: so long that is believed without asking again; 0: it is not */
 	int memfd; /* open, /proc/TID/mem, where memory is reached that way; else -1 */
 	pid_t tgid;
@@ -56,7 +57,7 @@ struct uvd_run_tree {
 	unsigned int clock; /* of slots */
 	uint64_t now; /* CLOCK_MONOTONIC, ns: when the call came in */
 	uint64_t good_until; /* CLOCK_MONOTONIC, ns: until then the caller's id cannot be another's */
-	bool many_pids;
+	bool many_pids, chooses_ids; /* how long an id stays one thread's: slot.c */
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */
 		int fd; /* the number that it closes; -1: any, and perhaps it is an exec */

@@ -12,7 +12,7 @@
 enum uvd_run_kind {
 	UVD_RUN_HELLO = 1, /* guardian to engine: is the device there? */
 	UVD_RUN_READY, /* engine to guardian to PROGRAM: it is; root */
-	UVD_RUN_LISTENER, /* PROGRAM to guardian to engine: windows, yama; fds: listener, notif, agent */
+	UVD_RUN_LISTENER, /* PROGRAM to guardian to engine: windows, chooses_ids; fds: listener, notif, agent */
 	UVD_RUN_STARTED, /* PROGRAM to launcher: fds: its pidfd */
 	UVD_RUN_ENDED, /* whoever waited for PROGRAM to launcher: status, stays */
 	UVD_RUN_BYE, /* engine to guardian: the tree has ended, all is clean; stays: the engine has other trees */
@@ -24,6 +24,7 @@ struct uvd_run_msg {
 	enum uvd_run_kind kind;
 	int status; /* as an exit status */
 	bool stays; /* ENDED: others of the tree live on, and are served */
+	bool chooses_ids; /* LISTENER: PROGRAM has the right to give new threads the ids that it likes */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	char root[PATH_MAX];
 };

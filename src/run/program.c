@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The process that becomes PROGRAM. */
+#include <cap-ng.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,14 @@ static void fail(int status, const char *what, int err)
 {
 	fprintf(stderr, "uverbsctl run: %s: %s\n", what, strerror(err));
 	_exit(status);
+}
+
+/* clone3()'s set_tid, /proc/sys/kernel/ns_last_pid. Without new privileges who has not the right now never gets it. */
+static bool chooses_ids(void)
+{
+	capng_get_caps_process();
+	return capng_have_capability(CAPNG_PERMITTED, CAP_SYS_ADMIN) ||
+	       capng_have_capability(CAPNG_PERMITTED, CAP_CHECKPOINT_RESTORE);
 }
 
 static int install(struct uvd_run_launch *l)
@@ -47,6 +56,7 @@ void uvd_run_program_main(struct uvd_run_launch *l)
 	msg.kind = UVD_RUN_STARTED;
 	uvd_run_send(l->up, &msg, &pidfd, pidfd >= 0);
 	close(pidfd);
+	msg.chooses_ids = chooses_ids();
 	/* From here on our opens wait for the engine. */
 	listener = install(l);
 	msg.kind = UVD_RUN_LISTENER;

@@ -8,8 +8,8 @@
  * changes its meaning only by being closed, so all calls that close one in the windows come to us before they are carried
  * out. Who shares a table with whom we need not know: a close by any thread of the tree ends belief in that number for
  * all. From then on until the same thread calls again nobody knows whether it has closed yet, and fdinfo is asked each
- * time. That the thread is the same is asked for every call, of a file that says little and so costs little. What the
- * filter cannot see (close() by the i386 table of a 64-bit program, rings made by a process outside of the tree) goes
+ * time. That the thread is the same is asked of a file that says little and so costs little, unless it called a moment ago.
+ * What the filter cannot see (close() by the i386 table of a 64-bit program, rings made by a process outside of the tree) goes
  * unnoticed for BELIEF_NS at most.
  */
 #include <errno.h>
@@ -25,7 +25,10 @@
 
 /*
  * Thread ids are given out in turn, so the id of a thread that was killed is not used again before thousands of others have
- * been. For so short a time after the call came in, what answers to its id is the caller or nobody.
+ * been. For so short a time after the call came in, what answers to its id is the caller or nobody, and who calls again
+ * under it is the same thread. That is not so for programs that may choose ids: for them the second is never believed, and
+ * the first only as they would have to be killed and followed within a call. (A program that gets such rights in a
+ * namespace of its own chooses ids there; those that we see are given out in turn.)
  */
 enum { ID_IS_GOOD_NS = 200000, ENOUGH_PIDS = 32768 };
 
@@ -82,6 +85,14 @@ static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t le
 	return err ? err : id_is_good(tree) ? 0 : -EFAULT;
 }
 
+static ssize_t checked_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	struct uvd_run_tree *tree = tree_of(c);
+	ssize_t n = tree->mem->read_ahead(c, dst, src, least, most);
+
+	return n < 0 || id_is_good(tree) ? n : -EFAULT;
+}
+
 /* Before: the caller sleeps until we answer, and only being killed wakes it. */
 static int checked_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
@@ -97,9 +108,12 @@ static int checked_writev(struct uvd_caller *c, const struct uvd_write_vec *v, u
 	return id_is_good(tree) ? tree->mem->writev(c, v, n) : -EFAULT;
 }
 
-static const struct uvd_mem_ops checked_ops = { .read = checked_read,
-						.write = checked_write,
-						.writev = checked_writev };
+static const struct uvd_mem_ops checked_ops = {
+	.read = checked_read,
+	.write = checked_write,
+	.writev = checked_writev,
+	.read_ahead = checked_read_ahead,
+};
 
 /* "mem" needs the right to attach, which Yama gives to ancestors; the rest of /proc is open to the same user. */
 static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
@@ -204,11 +218,13 @@ static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int f
 	return NULL;
 }
 
-/* ESRCH once the thread is gone, whoever has its id. */
-static bool thread_lives(struct uvd_run_slot *s)
+/* Is it still the thread of this slot? The file gives ESRCH once that is gone, whoever has its id. */
+static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 {
 	char text[16];
 
+	if (tree->many_pids && !tree->chooses_ids && tree->now - s->seen < ID_IS_GOOD_NS)
+		return true;
 	return pread(s->life, text, sizeof(text), 0) > 0;
 }
 
@@ -264,8 +280,9 @@ static bool slot_current(struct uvd_run_tree *tree, struct uvd_run_slot *s, stru
 		return false;
 	if (s->fd < 0)
 		return pread(s->fdinfo, &byte, 1, 0) == 1;
-	if (tree->now < s->until ? !thread_lives(s) : !slot_ask(tree, s))
+	if (tree->now < s->until ? !same_thread(tree, s) : !slot_ask(tree, s))
 		return false;
+	s->seen = tree->now;
 	*inode = s->inode;
 	return true;
 }
