@@ -29,7 +29,7 @@ enum uvd_front { UVD_FRONT_WRITE, UVD_FRONT_INVOKE_WRITE, UVD_FRONT_IOCTL };
 enum {
 	UVD_REQ_ARGS = 512, /* bytes for a verb's decoded arguments */
 	UVD_REQ_STAGE = 4096, /* bytes of staged output */
-	UVD_REQ_AHEAD = 1024, /* bytes of an ioctl that are read at once */
+	UVD_REQ_AHEAD = 512, /* bytes of an ioctl that are read at once */
 	UVD_REQ_IN = 4096, /* bytes of input that need no allocation */
 	UVD_REQ_MAX_OBJECTS = 16, /* objects of a request that need no allocation */
 	UVD_REQ_MAX_ATTRS = 32, /* attributes of a method that need no allocation */

@@ -32,7 +32,7 @@ union uvd_run_notif {
 /* 0 or a negative errno: -EINTR; -ENOENT, the caller is gone again. */
 static inline int uvd_run_recv(int listener, union uvd_run_notif *notif)
 {
-	memset(notif, 0, sizeof(*notif)); /* the kernel insists */
+	memset(&notif->n, 0, sizeof(notif->n)); /* the kernel insists */
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif->n) ? -errno : 0;
 }
 

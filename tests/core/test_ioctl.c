@@ -418,7 +418,7 @@ START_TEST(test_what_lies_near_the_header_is_read_with_it)
 {
 	uint64_t far[2] = { 0, 7 };
 	uint32_t out[3];
-	uint64_t *near = (uint64_t *)&t.attrs[20];
+	uint64_t *near = (uint64_t *)&t.attrs[16];
 
 	bed_may_read_ahead();
 	near[0] = 0;
@@ -432,7 +432,7 @@ START_TEST(test_what_lies_near_the_header_is_read_with_it)
 	ck_assert_uint_eq(out[1], 7);
 	ck_assert_int_eq(bed.reads, 3);
 	/* Partly here, partly not: none of it is used. */
-	near = (uint64_t *)((uint8_t *)&t + 1016);
+	near = (uint64_t *)((uint8_t *)&t + UVD_REQ_AHEAD - 8);
 	near[1] = 9;
 	invoke(W_NEW, near, 16, out, 12);
 	ck_assert_int_eq(tree_send(&t), 0);
