@@ -18,8 +18,9 @@ struct client {
 	struct client *next;
 	struct ev_io io;
 	bool may_change;
-	char command[128];
+	char command[1024];
 	size_t len; /* of the command so far */
+	unsigned long later; /* the answer's number, where that comes later */
 	char *out; /* the answer; NULL: still reading */
 	size_t out_len, sent;
 };
@@ -32,6 +33,8 @@ struct uvd_control {
 	void *arg;
 	struct client *clients;
 	unsigned int num_clients;
+	struct client *asking; /* while the answering function runs */
+	unsigned long numbers; /* of late answers, so far */
 };
 
 static void drop(struct client *c)
@@ -61,12 +64,9 @@ static void send_some(struct client *c)
 		drop(c); /* one command a connection */
 }
 
-static void prepare(struct client *c)
+/* Takes over the answer. */
+static void answer_client(struct client *c, json_t *answer)
 {
-	json_t *answer = c->control->answer(c->control->arg, c->command, c->may_change);
-
-	if (!answer)
-		answer = json_pack("{s:s}", "error", "unknown command");
 	c->out = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
 	json_decref(answer);
 	if (!c->out) {
@@ -75,10 +75,39 @@ static void prepare(struct client *c)
 	}
 	c->out_len = strlen(c->out);
 	c->out[c->out_len++] = '\n'; /* in the place of the terminator */
-	ev_io_stop(c->control->loop, &c->io);
 	ev_io_set(&c->io, c->io.fd, EV_WRITE);
 	ev_io_start(c->control->loop, &c->io);
 	send_some(c);
+}
+
+static void prepare(struct client *c)
+{
+	json_t *answer;
+
+	ev_io_stop(c->control->loop, &c->io);
+	c->control->asking = c;
+	answer = c->control->answer(c->control->arg, c->command, c->may_change);
+	c->control->asking = NULL;
+	if (c->later)
+		return;
+	answer_client(c, answer ? answer : json_pack("{s:s}", "error", "unknown command"));
+}
+
+unsigned long uvd_control_later(struct uvd_control *control)
+{
+	return control->asking->later = ++control->numbers;
+}
+
+void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer)
+{
+	struct client *c = control->clients;
+
+	while (c && c->later != number)
+		c = c->next;
+	if (c)
+		answer_client(c, answer);
+	else
+		json_decref(answer);
 }
 
 static void receive_some(struct client *c)

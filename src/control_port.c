@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_called(const struct uvd_device_config *config, const char *name)
+bool uvd_control_is_called(const struct uvd_device_config *config, const char *name)
 {
 	char node[32];
 
@@ -58,7 +58,7 @@ json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device
 	if (!may_change)
 		return json_pack("{s:s}", "error", "only root and the user that serves the device may do that");
 	for (unsigned int i = 0; (d = dev(arg, i)); i++)
-		if (is_called(&d->config, name))
+		if (uvd_control_is_called(&d->config, name))
 			return set_port(d, port, up, sysfs);
 	return json_pack("{s:s}", "error", "there is no such device");
 }

@@ -27,6 +27,7 @@ struct parser {
 	unsigned int num_settings, num_file; /* the file's come first */
 	bool counted; /* `devices` was set */
 	int last_device; /* the highest with a section of its own */
+	unsigned int first_index; /* which device's defaults the first gets */
 	int line;
 	FILE *file;
 	bool failed;
@@ -256,7 +257,7 @@ static void apply_device(struct parser *p, int device)
 	const struct setting *s, *end = p->settings + p->num_settings;
 	unsigned int port, nth;
 
-	uvd_config_default(config, find_persona(p, device), device);
+	uvd_config_default(config, find_persona(p, device), p->first_index + device);
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
 	for (s = p->settings; s < end; s++)
 		if (s->row->scope == UVD_SCOPE_DEVICE && (s->device < 0 || s->device == device))
@@ -313,37 +314,58 @@ static void put_file_first(struct parser *p)
 	free(command_line);
 }
 
-int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
+static int parse(struct parser *p, const char *usage, int argc, char **argv)
 {
-	struct parser p = { .o = o, .program = program, .name = argv[0], .last_device = -1 };
+	struct uvd_options *o = p->o;
 	unsigned int i;
 	int status;
 
 	defaults(o);
-	status = read_command_line(&p, usage, argc, argv);
+	status = read_command_line(p, usage, argc, argv);
 	if (status < 0) {
-		put_file_first(&p);
-		apply_program(&p);
-		o->devices = p.failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
+		put_file_first(p);
+		apply_program(p);
+		o->devices = p->failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
 		if (!o->devices)
-			fail(&p, 0, "no memory");
-		for (i = 0; i < o->num_devices && !p.failed; i++)
-			apply_device(&p, i);
-		if (!p.failed)
-			check_names(&p);
-		if (!p.failed) {
+			fail(p, 0, "no memory");
+		for (i = 0; i < o->num_devices && !p->failed; i++)
+			apply_device(p, i);
+		if (!p->failed)
+			check_names(p);
+		if (!p->failed) {
 			strcpy(o->backend, o->devices[0].backend);
 			strcpy(o->persona, o->devices[0].persona);
 		}
 	}
-	for (i = 0; i < p.num_settings; i++)
-		free(p.settings[i].text);
-	free(p.settings);
-	if (p.failed)
+	for (i = 0; i < p->num_settings; i++)
+		free(p->settings[i].text);
+	free(p->settings);
+	if (p->failed)
 		status = 2;
 	if (status >= 0)
 		uvd_options_free(o);
 	return status;
+}
+
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
+{
+	struct parser p = { .o = o, .program = program, .name = argv[0], .last_device = -1 };
+
+	return parse(&p, usage, argc, argv);
+}
+
+int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv)
+{
+	/* `run` has the fewest options that are not a device's. */
+	struct parser p = { .o = o, .program = UVD_PROGRAM_RUN, .name = argv[0], .last_device = -1, .first_index = index };
+
+	if (parse(&p, argv[0], argc, argv) >= 0)
+		return -1;
+	if (o->num_devices == 1 && o->first_arg == argc)
+		return 0;
+	fprintf(stderr, "%s: options of one device, and nothing else\n", argv[0]);
+	uvd_options_free(o);
+	return -1;
 }
 
 void uvd_options_free(struct uvd_options *o)

@@ -45,6 +45,12 @@ struct uvd_options {
  * about. `usage` is what --help puts behind "Usage: ".
  */
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv);
+/*
+ * The same for one device more, from words without options of a program (argv[0] is no option either). o->devices[0] is what
+ * was asked for, on top of the defaults of a device of this index; its number is -1 where none was given. 0; -1: they make
+ * no sense, which stderr has been told.
+ */
+int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
 
 #endif
