@@ -78,25 +78,24 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
-static struct uvd_device *find_device(struct uvd_run_engine *engine, unsigned int number)
-{
-	for (unsigned int i = 0; i < engine->num_devices; i++)
-		if (engine->devices[i]->config.number == (int)number)
-			return engine->devices[i];
-	return NULL;
-}
-
 static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number)
 {
-	struct uvd_device *dev = find_device(tree->engine, number);
+	struct uvd_device *dev;
 	struct stat st;
+	bool ours;
+	long ret;
 
-	if (!dev)
-		return UVD_RUN_CONTINUE;
+	dev = uvd_run_device_find(tree->engine, number, &ours);
+	if (!dev) /* what the machine may have by that name is not what the tree had */
+		return ours ? -ENOENT : UVD_RUN_CONTINUE;
+	if (args->op == UVD_RUN_OPEN) {
+		ret = uvd_run_device_open(tree, dev, args->flags);
+		uvd_device_put(dev);
+		return ret;
+	}
+	uvd_device_put(dev);
 	node_stat(number, &st);
 	switch (args->op) {
-	case UVD_RUN_OPEN:
-		return uvd_run_device_open(tree, dev, args->flags);
 	case UVD_RUN_ACCESS:
 		return check_access(&st, args->mode);
 	case UVD_RUN_READLINK:

@@ -4,6 +4,7 @@
  * its own: the engine's thread must not wait for clients. A run goes on without one.
  */
 #include <ev.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
@@ -24,14 +25,101 @@ static struct uvd_device *device(void *arg, unsigned int i)
 {
 	struct uvd_run_engine *e = arg;
 
-	return i < e->num_devices ? e->devices[i] : NULL;
+	for (unsigned int at = 0; at < e->num_devices; at++)
+		if (e->devices[at].dev && !i--)
+			return e->devices[at].dev;
+	return NULL;
 }
+
+/* ---- devices come and go; on this thread, which may wait for calls on a device that goes -------------------------- */
+
+static json_t *refuse(const char *why)
+{
+	return json_pack("{s:s}", "error", why);
+}
+
+static json_t *tell(const struct uvd_device_config *config)
+{
+	char node[32];
+
+	snprintf(node, sizeof(node), "uverbs%d", config->number);
+	return json_pack("{s:s, s:s}", "device", config->ibdev, "node", node);
+}
+
+static struct uvd_run_device *find(struct uvd_run_engine *e, const char *name, bool plugged)
+{
+	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
+		if (!d->dev == !plugged && uvd_control_is_called(&d->config, name))
+			return d;
+	return NULL;
+}
+
+static json_t *remove_device(void *arg, const char *name)
+{
+	struct uvd_run_control *c = arg;
+	struct uvd_run_device *d = find(c->engine, name, true);
+
+	if (!d)
+		return refuse("there is no such device");
+	uvd_run_device_remove(c->engine, d);
+	return tell(&d->config);
+}
+
+static bool number_taken(struct uvd_run_engine *e, int number)
+{
+	for (unsigned int i = 0; i < e->num_devices; i++)
+		if (e->devices[i].dev && e->devices[i].config.number == number)
+			return true;
+	return false;
+}
+
+static json_t *make_device(void *arg, const struct uvd_device_config *wanted)
+{
+	struct uvd_run_control *c = arg;
+	struct uvd_device_config config = *wanted;
+	int err;
+
+	if (config.number < 0)
+		for (config.number = 0; number_taken(c->engine, config.number); config.number++)
+			;
+	if (number_taken(c->engine, config.number))
+		return refuse("there is a device of that number");
+	err = uvd_run_device_add(c->engine, &config);
+	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", strerror(-err)) : tell(&config);
+}
+
+static bool taken(void *arg, const char *ibdev)
+{
+	struct uvd_run_control *c = arg;
+
+	return find(c->engine, ibdev, true);
+}
+
+static json_t *add_device(void *arg, const char *name)
+{
+	struct uvd_run_control *c = arg;
+	struct uvd_run_device *d = find(c->engine, name, false);
+	struct uvd_device_config config;
+
+	if (!d || taken(arg, d->config.ibdev))
+		return refuse(d || find(c->engine, name, true) ? "the device is there already" : "no such device was removed");
+	config = d->config;
+	if (number_taken(c->engine, config.number))
+		config.number = -1;
+	return make_device(arg, &config);
+}
+
+static const struct uvd_control_devices devices = {
+	.remove = remove_device, .add = add_device, .make = make_device, .taken = taken
+};
 
 static json_t *answer(void *arg, const char *command, bool may_change)
 {
 	struct uvd_run_control *c = arg;
 
-	return uvd_control_port(command, may_change, device, c->engine, c->sysfs);
+	json_t *answer = uvd_control_port(command, may_change, device, c->engine, c->sysfs);
+
+	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
 
 static void on_end(struct ev_loop *loop, struct ev_async *w, int events)

@@ -10,11 +10,9 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "persona/persona.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
 #include "sysfs/tree.h"
@@ -31,35 +29,18 @@ struct host {
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
 
-static int publish(struct uvd_run_engine *e, const struct uvd_device_config *config)
-{
-	char sys[PATH_MAX + 8], node[64];
-
-	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	/* So that a listing of /dev/infiniband has the name; what it is, is answered without it. */
-	snprintf(node, sizeof(node), "dev/infiniband/uverbs%d", config->number);
-	return uvd_tree_put(e->rootfd, node, "%s", "")
-		       ?: uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
-					makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
-}
-
 static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o)
 {
-	for (unsigned int i = 0; i < o->num_devices; i++) {
+	int err = 0;
+
+	for (unsigned int i = 0; i < o->num_devices && !err; i++) {
 		struct uvd_device_config config = o->devices[i];
-		int err = 0;
 
 		if (config.number < 0)
 			config.number = i;
-		e->devices[i] = uvd_device_new(&e->core, &config, &err);
-		if (!e->devices[i])
-			return err;
-		e->num_devices++;
-		err = publish(e, &config);
-		if (err)
-			return err;
+		err = uvd_run_device_add(e, &config);
 	}
-	return 0;
+	return err;
 }
 
 static void settle(struct uvd_engine *core)
@@ -79,6 +60,7 @@ static int setup(struct host *h)
 	if (!e->log || e->rootfd < 0)
 		return -ENOMEM;
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	uvd_run_devices_init(e);
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, e->log) ?: uvd_sysfs_create(sys, e->log) ?:
 	      add_devices(e, h->l->options);
 	e->core.settle = settle;
@@ -96,8 +78,7 @@ static void teardown(struct host *h)
 
 	uvd_run_control_free(h->control);
 	uvd_run_files_fini(&e->files);
-	for (unsigned int i = 0; i < e->num_devices; i++)
-		uvd_device_free(e->devices[i]);
+	uvd_run_devices_fini(e);
 	uvd_engine_fini(&e->core);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);

@@ -71,9 +71,16 @@ struct uvd_run_tree {
 	struct uvd_call call;
 };
 
+/* A device that there is, or was. */
+struct uvd_run_device {
+	struct uvd_device_config config;
+	struct uvd_device *dev; /* with a reference; NULL: unplugged */
+};
+
 struct uvd_run_engine {
 	struct uvd_engine core;
-	struct uvd_device *devices[UVD_MAX_DEVICES];
+	pthread_mutex_t devices_lock; /* both below; changed by the control's thread alone, once there is one */
+	struct uvd_run_device devices[UVD_MAX_DEVICES];
 	unsigned int num_devices;
 	struct uvd_run_files files;
 	char root[PATH_MAX]; /* our folder: sys/ and dev/ below it stand for those of the system */
@@ -118,6 +125,20 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 /* device.c: calls by fd, and the node's open(). */
 long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args);
 long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags);
+
+/* devices.c */
+
+void uvd_run_devices_init(struct uvd_run_engine *e);
+void uvd_run_devices_fini(struct uvd_run_engine *e);
+/*
+ * Makes a device and publishes it, in a place of the table that is free or its own from before. 0 or a negative errno,
+ * logged; then there is nothing of it.
+ */
+int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config *config);
+/* Unplugs it under those who have it open. When this returns all is done, and its tree entries and its node are gone. */
+void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d);
+/* uverbsN, with a reference; NULL: unplugged, where *ours is true, or never one of ours. */
+struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours);
 
 /* control.c: lets the tree change its device. NULL: it cannot; the rest works without. */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);

@@ -286,6 +286,20 @@ void uvd_run_files_settle(struct uvd_run_files *files)
 	pthread_mutex_unlock(&files->lock);
 }
 
+/*
+ * The pages leave all mappings and the file at once, in whatever state their processes are (regression-05): a hole has none,
+ * and is never beyond the end of the file.
+ */
+void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev)
+{
+	pthread_mutex_lock(&files->lock);
+	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
+		for (struct uvd_run_file *f = files->hash[i]; f; f = f->next)
+			if (f->file->dev == dev)
+				fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, FILE_SIZE);
+	pthread_mutex_unlock(&files->lock);
+}
+
 void uvd_run_files_fini(struct uvd_run_files *files)
 {
 	for (int i = 0; i < UVD_RUN_FILE_HASH; i++) {

@@ -70,6 +70,12 @@ int uvd_run_files_closed(struct uvd_run_files *files);
  */
 void uvd_run_files_settle(struct uvd_run_files *files);
 
+/*
+ * The device is gone: whatever its clients have mapped of their files reads as zeros from now on, and can be written
+ * without anybody reading it (hotplug-03).
+ */
+void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev);
+
 /* Reads an fdinfo file, anew. 0, or a negative errno: the fd is closed, or its thread gone. */
 int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode);
 

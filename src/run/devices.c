@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The devices of a run: published and found by number, unplugged and plugged in again. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "persona/persona.h"
+#include "run/engine.h"
+#include "sysfs/sysfs.h"
+#include "sysfs/tree.h"
+
+void uvd_run_devices_init(struct uvd_run_engine *e)
+{
+	pthread_mutex_init(&e->devices_lock, NULL);
+}
+
+void uvd_run_devices_fini(struct uvd_run_engine *e)
+{
+	for (unsigned int i = 0; i < e->num_devices; i++)
+		if (e->devices[i].dev)
+			uvd_device_free(e->devices[i].dev);
+	pthread_mutex_destroy(&e->devices_lock);
+}
+
+static void sysfs_root(const struct uvd_run_engine *e, char sys[PATH_MAX + 8])
+{
+	snprintf(sys, PATH_MAX + 8, "%s/sys", e->root);
+}
+
+static void node_path(const struct uvd_device_config *config, char node[64])
+{
+	snprintf(node, 64, "dev/infiniband/uverbs%d", config->number);
+}
+
+static int publish(struct uvd_run_engine *e, const struct uvd_device_config *config)
+{
+	char sys[PATH_MAX + 8], node[64];
+
+	sysfs_root(e, sys);
+	node_path(config, node);
+	/* So that a listing of /dev/infiniband has the name; what it is, is answered without it. */
+	return uvd_tree_put(e->rootfd, node, "%s", "")
+		       ?: uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
+					makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
+}
+
+static void unpublish(struct uvd_run_engine *e, const struct uvd_device_config *config)
+{
+	char sys[PATH_MAX + 8], node[64];
+
+	sysfs_root(e, sys);
+	node_path(config, node);
+	uvd_sysfs_remove(sys, config);
+	uvd_tree_remove(e->rootfd, node);
+}
+
+/* Its own place from before, or a new one; the place of another that is unplugged only where all are taken. */
+static struct uvd_run_device *place(struct uvd_run_engine *e, const struct uvd_device_config *config)
+{
+	struct uvd_run_device *d, *unplugged = NULL;
+
+	for (d = e->devices; d < e->devices + e->num_devices; d++) {
+		if (d->dev)
+			continue;
+		if (d->config.number == config->number)
+			return d;
+		unplugged = d;
+	}
+	return e->num_devices < UVD_MAX_DEVICES ? &e->devices[e->num_devices] : unplugged;
+}
+
+int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config *config)
+{
+	struct uvd_run_device *d = place(e, config);
+	struct uvd_device *dev;
+	int err = -ENOSPC;
+
+	dev = d ? uvd_device_new(&e->core, config, &err) : NULL;
+	if (!dev)
+		return err;
+	/* Before it can be found, so that whoever finds it can open it. */
+	pthread_mutex_lock(&e->devices_lock);
+	*d = (struct uvd_run_device){ .config = *config, .dev = dev };
+	if (d == &e->devices[e->num_devices])
+		e->num_devices++;
+	pthread_mutex_unlock(&e->devices_lock);
+	err = publish(e, config);
+	if (err)
+		uvd_run_device_remove(e, d);
+	return err;
+}
+
+void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
+{
+	struct uvd_device *dev = d->dev;
+
+	unpublish(e, &d->config);
+	pthread_mutex_lock(&e->devices_lock);
+	d->dev = NULL;
+	pthread_mutex_unlock(&e->devices_lock);
+	uvd_device_remove(dev);
+	uvd_run_files_zap(&e->files, dev);
+	uvd_device_free(dev);
+}
+
+struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours)
+{
+	struct uvd_device *dev = NULL;
+
+	*ours = false;
+	pthread_mutex_lock(&e->devices_lock);
+	for (unsigned int i = 0; i < e->num_devices && !dev; i++) {
+		if (e->devices[i].config.number != (int)number)
+			continue;
+		*ours = true;
+		dev = e->devices[i].dev ? uvd_device_get(e->devices[i].dev) : NULL;
+	}
+	pthread_mutex_unlock(&e->devices_lock);
+	return dev;
+}
