@@ -40,6 +40,11 @@ int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev);
 /* To be called about twice a second: gives the node another thread where all are held up by clients' memory. */
 void uvd_cuse_tick(struct uvd_cuse *c);
 /*
+ * The device is going: its name goes at once. The session stays until its last file is closed (uvd_cuse_count() tells), as
+ * whoever has it open is to read EIO, and not that the session has ended: then uvd_cuse_stop().
+ */
+void uvd_cuse_unplug(struct uvd_cuse *c);
+/*
  * Answers what has been read, then removes the node: clients in a call get ECONNABORTED, and ENOTCONN from then on. Closes
  * all files. All grants have been drained. false: a thread does not come back; then nothing of c may be freed.
  */

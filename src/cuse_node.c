@@ -83,6 +83,16 @@ int uvd_cuse_node_permit(const struct uvd_cuse_node *node, unsigned int mode, gi
 	return -errno;
 }
 
+/* Where devtmpfs has made it, it takes a node that is gone for one that it has removed itself. */
+void uvd_cuse_node_hide(struct uvd_cuse_node *node)
+{
+	struct stat st;
+
+	if (!lstat(node->path, &st) && S_ISCHR(st.st_mode) && st.st_rdev == node->rdev)
+		unlink(node->path);
+	node->made = 0;
+}
+
 void uvd_cuse_node_remove(struct uvd_cuse_node *node)
 {
 	if (node->made)

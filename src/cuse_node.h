@@ -29,6 +29,8 @@ const char *uvd_cuse_node_taken(const struct uvd_cuse_node *node);
  */
 int uvd_cuse_node_verify(struct uvd_cuse_node *node, struct uvd_log *log);
 int uvd_cuse_node_permit(const struct uvd_cuse_node *node, unsigned int mode, gid_t group, struct uvd_log *log);
+/* Removes the node's name: nobody opens it any more, who has it open keeps it. */
+void uvd_cuse_node_hide(struct uvd_cuse_node *node);
 /* Removes a node that verify() has made. */
 void uvd_cuse_node_remove(struct uvd_cuse_node *node);
 

@@ -132,6 +132,11 @@ const char *uvd_cuse_path(const struct uvd_cuse *c)
 	return c->node.path;
 }
 
+void uvd_cuse_unplug(struct uvd_cuse *c)
+{
+	uvd_cuse_node_hide(&c->node);
+}
+
 bool uvd_cuse_stop(struct uvd_cuse *c)
 {
 	if (!uvd_cuse_stop_workers(c))

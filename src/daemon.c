@@ -31,7 +31,9 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 	struct uvd_daemon *d = w->data;
 
 	for (unsigned int i = 0; i < d->num_nodes; i++)
-		uvd_cuse_tick(d->nodes[i].cuse);
+		if (d->nodes[i].cuse)
+			uvd_cuse_tick(d->nodes[i].cuse);
+	uvd_daemon_reap(d);
 }
 
 static void on_lost(struct ev_loop *loop, struct ev_async *w, int events)
@@ -43,11 +45,9 @@ static void on_lost(struct ev_loop *loop, struct ev_async *w, int events)
 	ev_break(loop, EVBREAK_ALL);
 }
 
-static void lost(void *arg)
+static void on_removed(struct ev_loop *loop, struct ev_async *w, int events)
 {
-	struct uvd_daemon *d = arg;
-
-	ev_async_send(d->loop, &d->on_lost);
+	uvd_daemon_removed(w->data);
 }
 
 static void start_signal(struct uvd_daemon *d, struct ev_signal *w, int sig,
@@ -77,39 +77,13 @@ static bool start_loop(struct uvd_daemon *d)
 	ev_async_init(&d->on_lost, on_lost);
 	d->on_lost.data = d;
 	ev_async_start(d->loop, &d->on_lost);
+	ev_async_init(&d->on_removed, on_removed);
+	d->on_removed.data = d;
+	ev_async_start(d->loop, &d->on_removed);
 	return true;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------- */
-
-static bool add_node(struct uvd_daemon *d, const struct uvd_device_config *wanted)
-{
-	const struct uvd_options *o = d->options;
-	struct uvd_daemon_node *n = &d->nodes[d->num_nodes];
-	struct uvd_device_config config = *wanted;
-	struct uvd_cuse_config cuse = {
-		.number = wanted->number, .mode = o->mode, .group = o->group, .workers = o->workers,
-		.grants = d->grants, .log = d->log, .lost = lost, .arg = d,
-	};
-	int err;
-
-	n->cuse = uvd_cuse_new(&cuse, &err);
-	if (!n->cuse)
-		return false;
-	d->num_nodes++;
-	config.number = uvd_cuse_number(n->cuse);
-	n->dev = uvd_device_new(&d->engine, &config, &err);
-	if (!n->dev) {
-		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, strerror(-err));
-		return false;
-	}
-	if (uvd_cuse_start(n->cuse, n->dev))
-		return false;
-	if (uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log))
-		return false;
-	n->published = true;
-	return true;
-}
+/* ---- start and run ----------------------------------------------------------------------------------------------- */
 
 /* Grants and registered memory take descriptors. */
 static void raise_nofile(void)
@@ -135,6 +109,7 @@ static void say_ready(struct uvd_daemon *d)
 
 bool uvd_daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
 {
+	struct uvd_daemon_node *node;
 	int err;
 
 	memset(d, 0, sizeof(*d));
@@ -153,7 +128,7 @@ bool uvd_daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
 	if (!d->have_tree)
 		return false;
 	for (unsigned int i = 0; i < options->num_devices; i++)
-		if (!add_node(d, &options->devices[i]))
+		if (uvd_daemon_add(d, &options->devices[i], &node))
 			return false;
 	if (options->overlay && uvd_sysfs_overlay(options->sysfs, d->log))
 		return false;
@@ -181,35 +156,14 @@ static void remove_tree(struct uvd_daemon *d)
 	uvd_sysfs_destroy(d->options->sysfs);
 }
 
-/* false: some thread does not come back. */
-static bool stop_nodes(struct uvd_daemon *d)
-{
-	struct uvd_daemon_node *n;
-	bool all = !d->grants || uvd_grants_drain(d->grants, DRAIN_MS);
-
-	for (n = d->nodes; all && n < d->nodes + d->num_nodes; n++) {
-		if (n->cuse && !uvd_cuse_stop(n->cuse)) {
-			all = false;
-			break;
-		}
-		if (n->cuse)
-			uvd_cuse_free(n->cuse);
-		if (n->dev)
-			uvd_device_free(n->dev);
-	}
-	return all;
-}
-
 void uvd_daemon_stop(struct uvd_daemon *d)
 {
-	unsigned int i;
-
 	/* First nobody new finds us, then every call fails, and only then the nodes go away under those still there. */
 	remove_tree(d);
-	for (i = 0; i < d->num_nodes; i++)
+	for (unsigned int i = 0; i < d->num_nodes; i++)
 		if (d->nodes[i].dev)
 			d->nodes[i].dev->gone = true;
-	if (!stop_nodes(d)) {
+	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_stop_nodes(d)) {
 		/* The kernel takes nodes and clients' calls away with the process. */
 		uvd_logf(d->log, UVD_WARN, "a thread is held up by a client's memory; not waiting for it");
 		uvd_control_free(d->control);

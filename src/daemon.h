@@ -15,10 +15,21 @@ struct uvd_control;
 struct uvd_cuse;
 struct uvd_grants;
 
+struct uvd_daemon;
+
+/* A device that there is, or was: NODE_GONE is one that can be plugged in again, or was never there. */
+enum uvd_node_state { NODE_GONE, NODE_SERVES, NODE_GOING /* a thread unplugs it */, NODE_DRAINS /* files are open still */ };
+
 struct uvd_daemon_node {
-	struct uvd_cuse *cuse;
-	struct uvd_device *dev;
+	struct uvd_daemon *daemon;
+	enum uvd_node_state state;
+	struct uvd_device_config config; /* as asked for; ibdev empty: somebody else has it now */
+	struct uvd_cuse *cuse; /* NULL where GONE */
+	struct uvd_device *dev; /* NULL where GONE; only while SERVES is it more than what files refer to */
 	bool published;
+	pthread_t remover; /* GOING */
+	atomic_bool removed; /* by that thread */
+	unsigned long asker; /* GOING: uvd_control_finish() */
 };
 
 struct uvd_daemon {
@@ -27,7 +38,7 @@ struct uvd_daemon {
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;
-	struct ev_async on_lost;
+	struct ev_async on_lost, on_removed;
 	struct uvd_control *control;
 	struct uvd_grants *grants;
 	struct uvd_engine engine;
@@ -43,6 +54,21 @@ bool uvd_daemon_start(struct uvd_daemon *d, const struct uvd_options *options);
 void uvd_daemon_run(struct uvd_daemon *d);
 /* Removes tree and nodes, and frees everything. Where a thread does not come back, it exits the process. */
 void uvd_daemon_stop(struct uvd_daemon *d);
+
+/* ---- daemon_nodes.c ---------------------------------------------------------------------------------------------- */
+
+/* Makes a device with its node, and publishes it. NULL, or what went wrong; the log knows more. */
+const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out);
+/* Ends what is there no more: devices that were removed and that nobody has open. */
+void uvd_daemon_reap(struct uvd_daemon *d);
+/* Unplugs the device and leaves the rest to others: on_removed comes, and the asker gets its answer. */
+const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
+/* All nodes go, with all files. false: some thread does not come back. Grants have been drained. */
+bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
+/* Of the control socket: `device`. NULL: another command. */
+json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change);
+/* On the loop: a remover has done its work. */
+void uvd_daemon_removed(struct uvd_daemon *d);
 
 /* The answer of the control socket (src/daemon_status.c). */
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change);

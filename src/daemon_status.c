@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the control socket answers: `uverbsctl status` and `port`. */
+/* What the control socket answers: `uverbsctl status`, `port` and `device`. */
 #include "control.h"
 #include "cuse_dev.h"
 #include "daemon.h"
@@ -61,11 +61,11 @@ static json_t *node_status(const struct uvd_daemon_node *n)
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, add_file, &lists);
 	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:o, s:o}", "node", uvd_cuse_path(n->cuse), "rdev", rdev,
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:o, s:o, s:b}", "node", uvd_cuse_path(n->cuse), "rdev", rdev,
 			 "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
 			 config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
 			 (json_int_t)counters.requests, "workers", counters.workers, "files", lists.files, "objects",
-			 lists.objects);
+			 lists.objects, "removed", n->state != NODE_SERVES);
 }
 
 static void add_account(void *arg, pid_t pid, uint64_t pages)
@@ -83,7 +83,8 @@ static json_t *status(struct uvd_daemon *d)
 	json_t *nodes = json_array(), *accounts = json_array();
 
 	for (unsigned int i = 0; i < d->num_nodes; i++)
-		json_array_append_new(nodes, node_status(&d->nodes[i]));
+		if (d->nodes[i].cuse)
+			json_array_append_new(nodes, node_status(&d->nodes[i]));
 	uvd_mm_table_each(d->engine.mms, add_account, accounts);
 	uvd_grants_count(d->grants, &g);
 	return json_pack("{s:i, s:s, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs", d->options->sysfs,
@@ -96,14 +97,19 @@ static struct uvd_device *device(void *daemon, unsigned int i)
 {
 	struct uvd_daemon *d = daemon;
 
-	return i < d->num_nodes ? d->nodes[i].dev : NULL;
+	for (unsigned int at = 0; at < d->num_nodes; at++)
+		if (d->nodes[at].state == NODE_SERVES && !i--)
+			return d->nodes[at].dev;
+	return NULL;
 }
 
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 {
 	struct uvd_daemon *d = daemon;
+	json_t *answer;
 
 	if (!strcmp(command, "status"))
 		return status(d);
-	return uvd_control_port(command, may_change, device, d, d->options->sysfs);
+	answer = uvd_control_port(command, may_change, device, d, d->options->sysfs);
+	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

@@ -35,8 +35,8 @@ static void print_device(json_t *device)
 	const char *name;
 	size_t i;
 
-	printf("%s (%s): %s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %zu open files\n", text(device, "node"),
-	       text(device, "rdev"), text(device, "device"), text(device, "backend"), text(device, "persona"),
+	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %zu open files\n", text(device, "node"),
+	       text(device, "rdev"), text(device, "device"), json_is_true(json_object_get(device, "removed")) ? ", removed" : "", text(device, "backend"), text(device, "persona"),
 	       text(device, "abi"), number(device, "requests"), number(device, "workers"), json_array_size(files));
 	json_array_foreach(files, i, file)
 		printf("  open by %s, pid %lld, uid %lld: %lld objects\n", text(file, "program"), number(file, "pid"),

@@ -40,13 +40,19 @@ static int count;
 		}                                                                                                            \
 	} while (0)
 
+/* $IBDEV, or any. */
 static struct ibv_context *open_first(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
+	const char *name = getenv("IBDEV");
 	struct ibv_context *context;
+	int i = 0;
 
-	CHECK(list && list[0]);
-	context = ibv_open_device(list[0]);
+	CHECK(list);
+	while (list[i] && name && strcmp(ibv_get_device_name(list[i]), name))
+		i++;
+	CHECK(list[i]);
+	context = ibv_open_device(list[i]);
 	CHECK(context);
 	ibv_free_device_list(list);
 	return context;

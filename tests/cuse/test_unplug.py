@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Devices that go and come while uverbsd runs, on the real node."""
+import errno
+import fcntl
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+from conftest import NOBODY, environment, start_client, wait_for
+from test_uverbsctl import uverbsctl
+
+USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+NODE = pathlib.Path("/dev/infiniband/uverbs0")
+CUSE = pathlib.Path("/sys/class/cuse/infiniband!uverbs0")
+CLASS = pathlib.Path("/run/uverbsd/sysfs/class/infiniband/hfi1_0")
+
+
+def device(*args, user=0):
+    done = uverbsctl("device", *args, user=user)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def names():
+    done = subprocess.run(["ibv_devices"], env=environment(), text=True, stdout=subprocess.PIPE, timeout=30)
+    return sorted(line.split()[0] for line in done.stdout.splitlines()[2:] if line.strip())
+
+
+def refused(path):
+    """The errno of an open."""
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError as e:
+        return e.errno
+    return 0
+
+
+def test_node_and_tree_go_and_come_back(start):
+    start("--devices", "2")
+    before = CLASS.stat().st_mtime_ns
+    assert names() == ["hfi1_0", "hfi1_1"]
+    assert device("remove", "hfi1_0") == ["hfi1_0", "uverbs0"]
+    assert names() == ["hfi1_1"]
+    assert refused(NODE) == errno.ENOENT and not CUSE.exists() and not CLASS.exists()
+    assert device("add", "hfi1_0") == ["hfi1_0", "uverbs0"]
+    assert names() == ["hfi1_0", "hfi1_1"]
+    assert CLASS.stat().st_mtime_ns > before     # to libibverbs it is another device
+    assert NODE.stat().st_mode & 0o777 == 0o666
+    start_client("loop-pd").kill()
+
+
+def test_a_new_device_is_made_from_options(start):
+    start()
+    assert device("add", "--backend", "null", "--ports", "2") == ["hfi1_1", "uverbs1"]
+    assert device("add", "--name", "other", "--number", "7") == ["other", "uverbs7"]
+    assert names() == ["hfi1_0", "hfi1_1", "other"]
+    assert device("remove", "uverbs7") == ["other", "uverbs7"]
+    assert names() == ["hfi1_0", "hfi1_1"]
+
+
+@pytest.mark.parametrize("args, words", [
+    (["remove", "mlx5_0"], "no such device"), (["add", "hfi1_0"], "there already"), (["add", "mlx5_0"], "was removed"),
+    (["add", "--name", "hfi1_0"], "such a device"), (["add", "--number", "0"], "number is taken")])
+def test_what_cannot_be_is_told(start, args, words):
+    start()
+    done = uverbsctl("device", *args)
+    assert done.returncode == 1 and words in done.stderr, done.stderr
+    assert names() == ["hfi1_0"]
+
+
+def test_only_the_administrator_may(start):
+    start()
+    done = uverbsctl("device", "remove", "hfi1_0", user=NOBODY)
+    assert done.returncode == 1 and "only root" in done.stderr
+    assert names() == ["hfi1_0"]
+
+
+def test_asyncwatch_sees_device_fatal(start):
+    start()
+    p = subprocess.Popen(["stdbuf", "-oL", "ibv_asyncwatch", "-d", "hfi1_0"], env=environment(), **USER)
+    assert "async event FD" in p.stdout.readline()
+    device("remove", "hfi1_0")
+    assert "IBV_EVENT_DEVICE_FATAL (8), port 0" in p.stdout.readline()
+    assert p.poll() is None     # the file stays open, and it waits for more
+    p.kill()
+    p.wait()
+
+
+@pytest.mark.parametrize("mode", ["loop-pd", "loop-channel", "loop-transfer"])
+def test_clients_in_calls_get_eio_and_the_rest_goes_when_they_do(start, mode):
+    d = start()
+    clients = [start_client(mode) for _ in range(3)]
+    holder = os.open(NODE, os.O_RDWR)
+    again = os.open(NODE, os.O_PATH)
+    time.sleep(0.3)
+    device("remove", "hfi1_0")
+    for p in clients:
+        assert p.wait(30) == 0
+        assert p.stdout.read().strip() == f"error {errno.EIO}"
+    # Whoever has it open keeps it, and it says no more than that it is gone. Nobody opens it again.
+    with pytest.raises(OSError) as e:
+        fcntl.ioctl(holder, 0xc0181b01, bytearray(24))
+    assert e.value.errno in (errno.EIO, errno.EINVAL)
+    with pytest.raises(OSError) as e:
+        os.write(holder, (0).to_bytes(4, "little") + (4).to_bytes(2, "little") + (2).to_bytes(2, "little") + bytes(8))
+    assert e.value.errno == errno.EIO   # GET_CONTEXT
+    assert not NODE.exists() and CUSE.exists()
+    assert refused(f"/proc/self/fd/{again}") == errno.EIO
+    os.close(again)
+    s = d.status()
+    assert not s["memlock"] and [x["removed"] for x in s["devices"]] == [True]
+    assert not s["devices"][0]["objects"]
+    # The name is CUSE's until that file is closed: another number.
+    assert device("add", "hfi1_0") == ["hfi1_0", "uverbs1"]
+    os.close(holder)
+    wait_for("the end of the old node", lambda: not CUSE.exists())
+    assert [x["removed"] for x in d.status()["devices"]] == [False]
+
+
+def test_pingpong_ends_when_its_device_goes(start):
+    d = start("--devices", "2")
+    server = subprocess.Popen(["ibv_rc_pingpong", "-d", "hfi1_0", "-n", "100000000"], env=environment(), **USER)
+    time.sleep(2)
+    client = subprocess.Popen(["ibv_rc_pingpong", "-d", "hfi1_1", "-n", "100000000", "localhost"], env=environment(), **USER)
+    wait_for("both to talk", lambda: sum(x["objects"].get("UVERBS_OBJECT_QP", 0) for x in d.status()["devices"]) == 2)
+    time.sleep(1)
+    device("remove", "hfi1_0")
+    assert server.wait(30) == 1, server.stdout.read()
+    client.kill()   # where its last message had been taken it waits for an answer: nobody tells it
+    text = client.communicate(timeout=30)[0]
+    assert "Failed status" not in text or "transport retry counter exceeded" in text
+    d.wait_idle()
+
+
+def test_stop_while_a_removed_device_is_open(start):
+    d = start()
+    holder = os.open(NODE, os.O_RDWR)
+    device("remove", "hfi1_0")
+    assert d.stop() == 0, d.log.read_text()
+    os.close(holder)
+
+
+def test_again_and_again_beside_a_device_that_works(start, monkeypatch):
+    monkeypatch.setenv("IBDEV", "hfi1_0")     # start_client()'s
+    d = start("--devices", "2")
+    ends = [subprocess.Popen(["ibv_rc_pingpong", "-d", "hfi1_1", "-n", "3000"], env=environment(), **USER)]
+    time.sleep(2)
+    ends.append(subprocess.Popen(["ibv_rc_pingpong", "-d", "hfi1_1", "-n", "3000", "localhost"], env=environment(), **USER))
+    for _ in range(5):
+        clients = [start_client(m) for m in ("loop-pd", "loop-channel")]
+        device("remove", "hfi1_0")
+        for p in clients:
+            assert p.wait(30) == 0 and f"error {errno.EIO}" in p.stdout.read()
+        device("add", "hfi1_0")
+    for p in ends:
+        assert p.wait(60) == 0, p.stdout.read()
+    d.wait_idle()
