@@ -12,6 +12,7 @@ static const struct {
 } commands[] = {
 	{ "run", uvd_cmd_run, "run a program with a device of its own, without root" },
 	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
+	{ "device", uvd_cmd_device, "unplug a device under its users, or plug one in" },
 	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },

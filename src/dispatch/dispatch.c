@@ -12,8 +12,11 @@ static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int
 	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
 	const char *dev = req->dev->config.ibdev;
 
-	/* Asking for what a device does not have is how programs find out: EPROTONOSUPPORT is no fault of theirs. */
-	if (req->bad_field && err != -EPROTONOSUPPORT)
+	/*
+	 * Asking for what a device does not have is how programs find out: EPROTONOSUPPORT is no fault of theirs. Nor is
+	 * EIO: their device is gone.
+	 */
+	if (req->bad_field && err != -EPROTONOSUPPORT && err != -EIO)
 		uvd_log_limited(log, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): errno %d, pid %d", dev, name,
 				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value, -err,
 				uvd_caller_tgid(req->caller));
