@@ -101,7 +101,22 @@ int poll_events(int fd, int ms);
 /* Which handle ALLOC_PD gets next: the lowest free one. The PD is freed again. */
 uint32_t next_handle(int fd);
 
+/* ---- a device that may go (plug.c) ------------------------------------------------------------------------------- */
+
+struct plug {
+	char ibdev[32], number[32]; /* hfi1_1, uverbs1 */
+	char node[48];
+};
+
+/* Adds a device, which is uv_open()'s from now on. A failure ends the test. */
+void plug_in(struct plug *plug);
+/* Removes it, and waits until that is done. */
+void plug_out(const struct plug *plug);
+/* The same in two steps. The end: 0, -EIO: it failed, -ETIMEDOUT: it is not done within ms. */
+pid_t plug_out_begin(const struct plug *plug);
+int plug_out_end(pid_t pid, int ms);
+
 TCase *case_write(void), *case_context(void), *case_ioctl(void), *case_handle(void), *case_mr(void), *case_event(void),
-	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_data(void);
+	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_data(void), *case_unplug(void);
 
 #endif

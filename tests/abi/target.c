@@ -27,6 +27,8 @@ static const struct choice choices[] = {
 	{ "event-01", ON_OURS, 0, "a socket whose other end is closed: end of file, and POLLHUP for POLLERR" },
 	{ "event-03", ON_OURS, -4, "a socket cuts an event to the buffer, and it is gone" },
 	{ "event-09", ON_OURS, 0, "a socket whose other end is closed: end of file" },
+	{ "event-10", ON_OURS, 0, "a socket whose other end is closed: end of file" },
+	{ "hotplug-02", ON_OURS, 0, "its driver can disassociate; rxe's cannot" },
 	{ "context-08", ON_CUSE, ENODEV, "CUSE has no mmap" },
 	{ "write-02-zero", ON_CUSE, 0, "FUSE does not ask us about a write of nothing" },
 	{ "write-03-half", ON_CUSE, EINVAL, "FUSE sends what could be read: a shorter command" },
