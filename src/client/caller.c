@@ -5,18 +5,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "client/client.h"
 #include "client/maps.h"
 #include "client/proc.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, MAX_CPUS = 8192 /* more than the kernel can be built for */ };
 
 /* ---- memory by process_vm_readv() and process_vm_writev() -------------------------------------------------------- */
 
@@ -294,21 +297,81 @@ int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes)
 	return memlock_from_limits(c, bytes);
 }
 
-int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st)
+/* An fd of ours for what the caller's fd is: O_PATH, so that the file behind it is never opened. */
+static int open_fd(struct uvd_caller *c, int fd)
 {
 	pid_t tid = uvd_proc_tid(c);
 	char name[32];
-	int path, err;
+	int path;
 
 	if (fd < 0 || !tid)
 		return -EBADF;
-	if (uvd_caller_is_self(c))
-		return fstat(fd, st) ? -EBADF : 0;
 	snprintf(name, sizeof(name), "fd/%d", fd);
 	path = uvd_proc_open(c, tid, name, O_PATH);
+	return path == -ENOENT ? -EBADF : path;
+}
+
+int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st)
+{
+	int path, err;
+
+	if (uvd_caller_is_self(c))
+		return fstat(fd, st) ? -EBADF : 0;
+	path = open_fd(c, fd);
 	if (path < 0)
-		return path == -ENOENT ? -EBADF : path;
+		return path;
 	err = fstat(path, st) ? -errno : 0;
 	close(path);
+	return err;
+}
+
+int uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
+{
+	int path = open_fd(c, fd), err = 0;
+	struct statfs fs;
+	struct stat st;
+
+	if (path < 0)
+		return path;
+	if (fstatfs(path, &fs) || fstat(path, &st))
+		err = -errno;
+	else if (fs.f_type != DMA_BUF_MAGIC)
+		err = -EINVAL;
+	else
+		*size = st.st_size;
+	close(path);
+	return err;
+}
+
+/* One more than the highest CPU that there may ever be, from a list like "0-3,8". */
+static unsigned int num_cpu_ids(void)
+{
+	char list[4096] = "", *last;
+	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, list, sizeof(list) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return sysconf(_SC_NPROCESSORS_CONF);
+	for (last = list + n; last > list && !strchr(",-", last[-1]); last--)
+		;
+	return strtoul(last, NULL, 10) + 1;
+}
+
+int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
+{
+	const size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
+	cpu_set_t *set;
+	int err = 0;
+
+	if (cpu >= MAX_CPUS || cpu >= num_cpu_ids())
+		return -EINVAL;
+	set = CPU_ALLOC(MAX_CPUS);
+	if (!set)
+		return -ENOMEM;
+	if (!uvd_proc_tid(c) || sched_getaffinity(uvd_proc_tid(c), size, set) || !CPU_ISSET_S(cpu, size, set))
+		err = -EPERM;
+	CPU_FREE(set);
 	return err;
 }

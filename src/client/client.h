@@ -126,6 +126,10 @@ int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st);
  */
 int uvd_caller_hold(struct uvd_caller *c, int fd, struct stat *st);
 
+/* dma_buf_get(): -EBADF: not open; -EINVAL: no dma-buf. *size: its bytes. */
+int uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size);
+/* -EINVAL: no machine like this one has that CPU. -EPERM: it is not in the calling thread's affinity. */
+int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu);
 /*
  * Who opened a file, for ib_safe_file_access(): the kernel compares credential pointers, so a forked child, and the
  * process itself after exec or set*id, are somebody else. Taken at open, compared at every write().
