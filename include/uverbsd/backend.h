@@ -79,10 +79,37 @@ struct uvd_umem {
 	bool writable;
 };
 
+/* Memory of the device itself that a client has asked for: struct ib_dm. Reached by what reg_dm_mr registers of it. */
+struct uvd_dm {
+	struct uvd_context *context;
+	atomic_int usecnt;
+	uint64_t length; /* bytes */
+	uint32_t alignment; /* as the client gave it: what it means is the backend's (libibverbs: log2 of bytes) */
+};
+
+/* How the device shall access a region's memory: struct ib_dmah. */
+struct uvd_dmah {
+	struct uvd_context *context;
+	atomic_int usecnt;
+	bool has_cpu_id, has_mem_type, has_ph;
+	uint32_t cpu_id;
+	uint8_t mem_type; /* of PCIe's TLP processing hints: 0 volatile, 1 persistent */
+	uint8_t ph; /* processing hint, 2 bits */
+};
+
+/*
+ * Where a region's memory is: in umem; or in dm, then umem is empty and iova is 0; or in a client's dma-buf, then umem is
+ * empty too.
+ */
 struct uvd_mr {
 	struct uvd_pd *pd;
 	struct uvd_umem umem;
-	uint64_t iova; /* the address that work requests and peers use for umem.addr */
+	struct uvd_dm *dm; /* or NULL */
+	uint64_t dm_offset;
+	struct uvd_dmah *dmah; /* or NULL */
+	bool is_dmabuf;
+	uint64_t dmabuf_offset;
+	uint64_t iova; /* the address that work requests and peers use for the first byte */
 	uint64_t length;
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t lkey, rkey; /* set by the backend */
@@ -110,6 +137,37 @@ struct uvd_cq {
 	void (*comp_handler)(struct uvd_cq *cq);
 	void (*event_handler)(struct uvd_cq *cq, enum ibv_event_type type);
 	void *owner; /* the core's */
+	struct uvd_umem umem; /* the client's buffer, for create_cq_umem; else empty */
+};
+
+/* Statistics that flows are counted by: struct ib_counters. usecnt counts the flows; what is counted is the backend's. */
+struct uvd_counters {
+	struct uvd_context *context;
+	atomic_int usecnt;
+};
+
+/* Counts the completions of the QPs that it is attached to: struct ib_comp_cntr. usecnt counts them. */
+struct uvd_comp_cntr {
+	struct uvd_context *context;
+	atomic_int usecnt;
+	_Atomic uint64_t values[2]; /* successful, in error; the backend's (src/backends/comp_cntr.h) */
+};
+
+/* Operations whose completions are counted: bits of an attach mask, IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_*. */
+enum uvd_comp_cntr_op {
+	UVD_COMP_CNTR_SEND,
+	UVD_COMP_CNTR_RECV,
+	UVD_COMP_CNTR_RDMA_READ,
+	UVD_COMP_CNTR_REMOTE_RDMA_READ,
+	UVD_COMP_CNTR_RDMA_WRITE,
+	UVD_COMP_CNTR_REMOTE_RDMA_WRITE,
+	UVD_COMP_CNTR_OPS,
+};
+
+struct uvd_comp_cntr_caps {
+	uint32_t max_counters;
+	uint64_t max_value;
+	uint32_t supported_qp_attach_ops; /* bits 1 << enum uvd_comp_cntr_op */
 };
 
 struct uvd_srq {
@@ -167,14 +225,10 @@ struct uvd_qp {
 	atomic_int flows; /* those of usecnt that are flows */
 	uint32_t qp_num; /* set by the backend, 24 bits */
 	uint8_t port; /* that modify_qp bound it to; 0: none yet. The core's. */
+	/* By enum uvd_comp_cntr_op, or NULL. Each is set once, when it is attached, and stays until the QP is destroyed. */
+	struct uvd_comp_cntr *_Atomic comp_cntr[UVD_COMP_CNTR_OPS];
 	void (*event_handler)(struct uvd_qp *qp, enum ibv_event_type type);
 	void *owner;
-};
-
-/* Statistics that flows are counted by: struct ib_counters. usecnt counts the flows; what is counted is the backend's. */
-struct uvd_counters {
-	struct uvd_context *context;
-	atomic_int usecnt;
 };
 
 /*
@@ -267,6 +321,7 @@ struct uvd_backend {
 	const char *name;
 	size_t size_context, size_pd, size_xrcd, size_mr, size_mw, size_ah, size_cq, size_srq, size_qp;
 	size_t size_wq, size_rwq_ind_table, size_flow;
+	size_t size_dm, size_dmah, size_counters, size_comp_cntr;
 
 	/* The device comes and goes. dev->config is filled in. */
 	int (*open)(struct uvd_ibdev *dev);
@@ -357,6 +412,49 @@ struct uvd_backend {
 	int (*post_recv)(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 	int (*attach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
 	int (*detach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
+	/* ---- what few adapters have: any of these may be NULL ---- */
+
+	/* Nothing is left to answer: the core has answered what it knows. */
+	int (*query_context)(struct uvd_context *context);
+	/* *speed: what the port can carry, in units of 100 Mb/s. port as for query_port. */
+	int (*query_port_speed)(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed);
+	/* Completion events wait for count completions, or period microseconds. */
+	int (*modify_cq)(struct uvd_cq *cq, uint16_t count, uint16_t period);
+	/* create_cq for a queue in the client's own memory: cq->umem, pinned and charged until after destroy_cq. */
+	int (*create_cq_umem)(struct uvd_cq *cq);
+
+	/* dm's length and alignment are set. */
+	int (*alloc_dm)(struct uvd_dm *dm);
+	int (*dealloc_dm)(struct uvd_dm *dm);
+	/* mr->dm, dm_offset and length are set, and within it; all such regions are zero based. Ends with dereg_mr. */
+	int (*reg_dm_mr)(struct uvd_mr *mr);
+	/* mr->dmabuf_offset and length are set, and within the client's dma-buf as it is now. Ends with dereg_mr. */
+	int (*reg_dmabuf_mr)(struct uvd_mr *mr);
+	/*
+	 * flags: IB_UVERBS_ADVISE_MR_FLAG_FLUSH or 0. An advice that the backend does not know is -EOPNOTSUPP. The keys of
+	 * sg_list are the client's, unchecked.
+	 */
+	int (*advise_mr)(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sg_list,
+			 unsigned int num_sge);
+	int (*alloc_dmah)(struct uvd_dmah *dmah);
+	int (*dealloc_dmah)(struct uvd_dmah *dmah);
+	/* *length: bytes of the device's memory that the context may map at this page offset. -EINVAL: none. */
+	int (*pgoff_to_mmap_entry)(struct uvd_context *context, uint64_t pgoff, uint64_t *length);
+
+	int (*create_counters)(struct uvd_counters *counters);
+	int (*destroy_counters)(struct uvd_counters *counters);
+	/* Fills values, which is zeroed; flags: IB_UVERBS_READ_COUNTERS_PREFER_CACHED or 0. */
+	int (*read_counters)(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
+
+	int (*create_comp_cntr)(struct uvd_comp_cntr *cntr);
+	int (*destroy_comp_cntr)(struct uvd_comp_cntr *cntr);
+	/* entry: 0 successes, 1 errors; op: 0 set, 1 increase by value. Both are the client's: -EINVAL for others. */
+	int (*modify_comp_cntr)(struct uvd_comp_cntr *cntr, uint32_t entry, uint32_t op, uint64_t value);
+	int (*read_comp_cntr)(struct uvd_comp_cntr *cntr, uint32_t entry, uint64_t *value);
+	/* May the counter be attached for these operations? The core notes it in qp->comp_cntr afterwards. */
+	int (*qp_attach_comp_cntr)(struct uvd_qp *qp, struct uvd_comp_cntr *cntr, uint32_t op_mask);
+	int (*query_comp_cntr_caps)(struct uvd_ibdev *dev, struct uvd_comp_cntr_caps *caps);
 };
 
 /*
@@ -386,6 +484,7 @@ int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
 
 int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
 int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
+int uvd_config_query_port_speed(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed);
 int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);
 
 extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;

@@ -39,9 +39,10 @@ static inline bool uvd_config_port_down(const struct uvd_port_config *port)
 	return __atomic_load_n(&port->down, __ATOMIC_RELAXED);
 }
 
-/* Most that a client may ask for; all are counts but max_mr_size (bytes). */
+/* Most that a client may ask for; all are counts but sizes, which are bytes. */
 struct uvd_limits {
 	uint64_t max_mr_size;
+	uint64_t max_dm_size; /* memory of the device, all together */
 	int max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah, max_srq, max_srq_wr, max_srq_sge;
 	int max_qp_rd_atom, max_qp_init_rd_atom, max_mcast_grp, max_mcast_qp_attach;
 	uint32_t max_inline_data; /* bytes */

@@ -162,6 +162,9 @@ struct uvd_feature {
 #define UVD_FLAGS_IN(n, f) { .name = #n, .id = n, .type = UVD_ATTR_FLAGS, .flags = f, .min_len = 4, .len = 8 }
 #define UVD_IDR(n, o, a, f) { .name = #n, .id = n, .type = UVD_ATTR_IDR, .flags = f, .access = a, .object = o }
 #define UVD_FD(n, o, a, f) { .name = #n, .id = n, .type = UVD_ATTR_FD, .flags = f, .access = a, .object = o }
+#define UVD_RAW_FD(n, f) { .name = #n, .id = n, .type = UVD_ATTR_RAW_FD, .flags = f }
+/* e: an array of rows, by elem_id */
+#define UVD_ENUM_IN(n, e, f) { .name = #n, .id = n, .type = UVD_ATTR_ENUM_IN, .flags = f, UVD_ROWS(elems, e) }
 #define UVD_UHW() \
 	{ .name = "UVERBS_ATTR_UHW_IN", .id = UVD_ATTR_UHW_IN, .type = UVD_ATTR_PTR_IN, .flags = UVD_UDATA, .len = UVD_LEN_ANY }, \
 	{ .name = "UVERBS_ATTR_UHW_OUT", .id = UVD_ATTR_UHW_OUT, .type = UVD_ATTR_PTR_OUT, .flags = UVD_UDATA, .len = UVD_LEN_ANY }

@@ -72,6 +72,7 @@ int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *at
 	orig->local_ca_ack_delay = 15;
 	orig->phys_port_cnt = config->num_ports;
 	attr->device_cap_flags_ex = orig->device_cap_flags;
+	attr->max_dm_size = limits->max_dm_size;
 	attr->phys_port_cnt_ex = config->num_ports;
 	return 0;
 }
@@ -99,6 +100,21 @@ int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_a
 	attr->active_width = config->active_width;
 	attr->active_speed = config->active_speed;
 	attr->link_layer = config->link_layer;
+	return 0;
+}
+
+int uvd_config_query_port_speed(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed)
+{
+	/* By bit of enum ib_port_speed, in units of 100 Mb/s a lane; and lanes by bit of enum ib_port_width. */
+	static const uint16_t speeds[] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
+	static const uint8_t lanes[] = { 1, 4, 8, 12, 2 };
+	const struct uvd_port_config *config = &dev->config.ports[port - 1];
+	const unsigned int speed_bit = __builtin_ffs(config->active_speed),
+			   width_bit = __builtin_ffs(config->active_width);
+
+	*speed = 0;
+	if (speed_bit && width_bit && width_bit <= sizeof(lanes))
+		*speed = (uint64_t)speeds[speed_bit - 1] * lanes[width_bit - 1];
 	return 0;
 }
 

@@ -7,7 +7,9 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "backends/comp_cntr.h"
 #include "backends/cq_ring.h"
+#include "backends/null/null.h"
 
 struct null_cq {
 	struct uvd_cq cq;
@@ -44,7 +46,7 @@ static int null_pd(struct uvd_pd *pd)
 	return 0;
 }
 
-static int null_reg_mr(struct uvd_mr *mr)
+int null_reg_mr(struct uvd_mr *mr)
 {
 	static atomic_uint keys = 1;
 
@@ -193,6 +195,7 @@ static int null_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, con
 			.qp_num = base->qp_num,
 		};
 
+		uvd_comp_cntr_count(base, UVD_COMP_CNTR_SEND, true);
 		if (qp->sq_sig_all || (wr->send_flags & IBV_SEND_SIGNALED))
 			notify |= uvd_cq_ring_add(&cq->ring, &wc, false);
 	}
@@ -314,6 +317,10 @@ const struct uvd_backend uvd_backend_null = {
 	.size_wq = sizeof(struct uvd_wq),
 	.size_rwq_ind_table = sizeof(struct uvd_rwq_ind_table),
 	.size_flow = sizeof(struct uvd_flow),
+	.size_dm = sizeof(struct uvd_dm),
+	.size_dmah = sizeof(struct uvd_dmah),
+	.size_counters = sizeof(struct uvd_counters),
+	.size_comp_cntr = sizeof(struct uvd_comp_cntr),
 	.open = null_open,
 	.close = null_close,
 	.query_device = uvd_config_query_device,
@@ -359,4 +366,25 @@ const struct uvd_backend uvd_backend_null = {
 	.post_recv = null_post_recv,
 	.attach_mcast = null_mcast,
 	.detach_mcast = null_mcast,
+	.query_context = null_query_context,
+	.query_port_speed = uvd_config_query_port_speed,
+	.modify_cq = null_modify_cq,
+	.create_cq_umem = null_create_cq,
+	.alloc_dm = null_dm,
+	.dealloc_dm = null_dm,
+	.reg_dm_mr = null_reg_mr,
+	.reg_dmabuf_mr = null_reg_mr,
+	.advise_mr = null_advise_mr,
+	.alloc_dmah = null_dmah,
+	.dealloc_dmah = null_dmah,
+	.pgoff_to_mmap_entry = null_pgoff_to_mmap_entry,
+	.create_counters = null_counters,
+	.destroy_counters = null_counters,
+	.read_counters = null_read_counters,
+	.create_comp_cntr = null_comp_cntr,
+	.destroy_comp_cntr = null_comp_cntr,
+	.modify_comp_cntr = uvd_comp_cntr_modify,
+	.read_comp_cntr = uvd_comp_cntr_read,
+	.qp_attach_comp_cntr = uvd_comp_cntr_attach,
+	.query_comp_cntr_caps = uvd_comp_cntr_caps,
 };

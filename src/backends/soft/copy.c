@@ -10,11 +10,19 @@ static bool allowed(const struct soft_mr *mr, uint64_t addr, size_t len, bool wr
 
 int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len)
 {
+	if (mr->mr.dm) {
+		soft_dm_read(mr->mr.dm, dst, src, len);
+		return 0;
+	}
 	return allowed(mr, src, len, false) ? uvd_mm_read(mr->mr.umem.mm, dst, src, len) : -EFAULT;
 }
 
 int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size_t len)
 {
+	if (mr->mr.dm) {
+		soft_dm_write(mr->mr.dm, dst, src, len);
+		return 0;
+	}
 	return allowed(mr, dst, len, true) ? uvd_mm_write(mr->mr.umem.mm, dst, src, len) : -EFAULT;
 }
 

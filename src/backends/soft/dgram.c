@@ -109,6 +109,7 @@ static enum soft_copy_error uc_deliver(struct message *msg)
 
 		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
 	}
+	soft_count_remote(peer, wqe);
 	return SOFT_COPY_OK;
 }
 

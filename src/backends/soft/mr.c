@@ -72,33 +72,34 @@ static bool is_implicit(const struct uvd_mr *mr)
 	return (mr->access & IBV_ACCESS_ON_DEMAND) && !mr->umem.addr && mr->length == UINT64_MAX;
 }
 
-/* spare: how many more than the limit there may be. */
-static int add_mr(struct uvd_mr *base, uint32_t spare)
+int soft_mr_add(struct soft_mr *mr, uint32_t spare)
 {
-	struct soft_device *dev = soft_device(base->pd->context->dev);
-	const struct uvd_limits *limits = &dev->ibdev->config.limits;
+	struct soft_device *dev = soft_device(mr->mr.pd->context->dev);
 	struct soft_mr_table *table = &dev->mrs;
-	struct soft_mr *mr = (struct soft_mr *)base;
 	uint32_t index = 0;
 
-	/* The kernel's core has checked neither: rdmavt and rxe leave both to the driver. */
-	if (base->iova + base->length < base->iova)
-		return -EINVAL;
-	if (base->length > limits->max_mr_size && !is_implicit(base))
-		return -EINVAL;
-
 	pthread_rwlock_wrlock(&table->lock);
-	if (table->num_mrs < (uint32_t)limits->max_mr + spare)
+	if (table->num_mrs < (uint32_t)dev->ibdev->config.limits.max_mr + spare)
 		index = soft_index_take(table);
 	if (index) {
 		table->num_mrs++;
 		mr->dev = dev;
-		mr->on_demand = base->access & IBV_ACCESS_ON_DEMAND;
-		base->lkey = base->rkey = index << SOFT_TAG_BITS | ++table->slots[index].tag;
+		mr->on_demand = mr->mr.access & IBV_ACCESS_ON_DEMAND;
+		mr->mr.lkey = mr->mr.rkey = index << SOFT_TAG_BITS | ++table->slots[index].tag;
 		table->slots[index].mr = mr;
 	}
 	pthread_rwlock_unlock(&table->lock);
 	return index ? 0 : -ENOMEM;
+}
+
+/* The kernel's core has checked neither: rdmavt and rxe leave both to the driver. */
+static int add_mr(struct uvd_mr *mr, uint32_t spare)
+{
+	if (mr->iova + mr->length < mr->iova)
+		return -EINVAL;
+	if (mr->length > mr->pd->context->dev->config.limits.max_mr_size && !is_implicit(mr))
+		return -EINVAL;
+	return soft_mr_add((struct soft_mr *)mr, spare);
 }
 
 int soft_reg_mr(struct uvd_mr *base)
@@ -169,7 +170,7 @@ static int hold(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw, ui
 {
 	seg->mr = mr;
 	seg->mw = mw;
-	seg->addr = mr->mr.umem.addr + (addr - mr->mr.iova);
+	seg->addr = (mr->mr.dm ? mr->mr.dm_offset : mr->mr.umem.addr) + (addr - mr->mr.iova);
 	seg->length = length;
 	soft_ref_get(&mr->ref);
 	if (mw)

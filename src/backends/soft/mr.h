@@ -12,6 +12,8 @@ struct soft_mr_slot {
 	uint8_t tag;
 };
 
+/* Gives it keys. -ENOMEM: the device has its most; spare: how many more than that there may be. */
+int soft_mr_add(struct soft_mr *mr, uint32_t spare);
 /* With the table's lock held for writing. 0: there is none left. */
 uint32_t soft_index_take(struct soft_mr_table *table);
 void soft_index_give(struct soft_mr_table *table, uint32_t index);

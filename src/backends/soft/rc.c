@@ -155,7 +155,7 @@ static bool process_is_gone(struct rc *rc)
 {
 	struct soft_seg *seg = is_send(rc->wqe) ? rc->peer->r_segs : &rc->remote;
 
-	return !uvd_mm_alive(seg->mr->mr.umem.mm);
+	return !seg->mr->mr.dm && !uvd_mm_alive(seg->mr->mr.umem.mm);
 }
 
 /* With the peer's lock held: the data is there, or is not. */
@@ -183,6 +183,7 @@ static struct soft_outcome conclude(struct rc *rc, enum soft_copy_error err)
 
 		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &rc->due);
 	}
+	soft_count_remote(peer, wqe);
 	return done(IBV_WC_SUCCESS);
 }
 

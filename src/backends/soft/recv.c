@@ -73,7 +73,16 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 	wc->wr_id = qp->r_wqe->wr_id;
 	wc->qp_num = qp->qp.qp_num;
 	qp->r_taken = false;
+	uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RECV, wc->status == IBV_WC_SUCCESS);
 	soft_cq_add(qp->qp.recv_cq, wc, solicited, due);
+}
+
+void soft_count_remote(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+{
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_READ, true);
+	else if (wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_WRITE, true);
 }
 
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)

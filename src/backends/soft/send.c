@@ -66,6 +66,16 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
 	}
 }
 
+static void count(struct soft_qp *qp, enum ibv_wc_opcode opcode, bool ok)
+{
+	if (opcode == IBV_WC_SEND)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_SEND, ok);
+	else if (opcode == IBV_WC_RDMA_WRITE)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RDMA_WRITE, ok);
+	else if (opcode == IBV_WC_RDMA_READ)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RDMA_READ, ok);
+}
+
 /* The oldest request is over. */
 static void complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
 {
@@ -77,6 +87,7 @@ static void complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_
 		.qp_num = qp->qp.qp_num,
 	};
 
+	count(qp, wc.opcode, status == IBV_WC_SUCCESS);
 	if (qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS)
 		soft_cq_add(qp->qp.send_cq, &wc, false, due);
 	soft_ring_pop(&qp->sq);

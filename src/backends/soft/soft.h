@@ -21,6 +21,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
+#include "backends/comp_cntr.h"
 #include "backends/cq_ring.h"
 
 enum {
@@ -169,7 +170,8 @@ struct soft_mr_table {
 struct soft_device {
 	struct uvd_ibdev *ibdev;
 	struct soft_mr_table mrs;
-	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups;
+	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs;
+	_Atomic uint64_t dm_used; /* bytes */
 };
 
 static inline struct soft_device *soft_device(struct uvd_ibdev *ibdev)
@@ -208,7 +210,7 @@ struct soft_mw {
 struct soft_seg {
 	struct soft_mr *mr;
 	struct soft_mw *mw; /* NULL: by the MR's own key */
-	uint64_t addr; /* in the client's address space */
+	uint64_t addr; /* in the client's address space, or in the device memory */
 	uint32_t length;
 };
 
@@ -217,6 +219,9 @@ void soft_mr_table_destroy(struct soft_mr_table *table);
 int soft_reg_mr(struct uvd_mr *mr);
 int soft_dereg_mr(struct uvd_mr *mr);
 int soft_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to);
+/* advise.c */
+int soft_advise_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sg_list,
+		   unsigned int num_sge);
 /*
  * The memory behind (key, addr, length), if the MR is of this PD, covers the range and allows all of access. length is not
  * 0. -EINVAL otherwise.
@@ -230,6 +235,36 @@ int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t le
 int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access,
 		  struct soft_seg *segs);
 void soft_segs_put(struct soft_seg *segs, int n);
+
+/* ---- dm.c: memory of the device, which is ours ------------------------------------------------------------------- */
+
+struct soft_dm {
+	struct uvd_dm dm;
+	pthread_mutex_t lock; /* bytes: clients may let their accesses race */
+	uint8_t *bytes;
+};
+
+int soft_alloc_dm(struct uvd_dm *dm);
+int soft_dealloc_dm(struct uvd_dm *dm);
+int soft_reg_dm_mr(struct uvd_mr *mr);
+/* offset: in the DM. */
+void soft_dm_read(struct uvd_dm *dm, void *dst, uint64_t offset, size_t len);
+void soft_dm_write(struct uvd_dm *dm, uint64_t offset, const void *src, size_t len);
+
+/* ---- counters.c -------------------------------------------------------------------------------------------------- */
+
+struct soft_counters {
+	struct uvd_counters counters;
+	_Atomic uint64_t packets, bytes;
+};
+
+int soft_create_counters(struct uvd_counters *counters);
+int soft_destroy_counters(struct uvd_counters *counters);
+int soft_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
+/* What is counted by them went by. Any thread, any lock. */
+void soft_counters_add(struct uvd_counters *counters, uint64_t packets, uint64_t bytes);
+int soft_create_comp_cntr(struct uvd_comp_cntr *cntr);
+int soft_destroy_comp_cntr(struct uvd_comp_cntr *cntr);
 
 /* ---- mw.c -------------------------------------------------------------------------------------------------------- */
 
@@ -514,6 +549,8 @@ void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe);
 void soft_recv_established(struct soft_qp *qp, struct soft_due *due);
 /* With the lock held and r_busy: r_wqe is complete. */
 void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due);
+/* A peer's request to our memory is done. */
+void soft_count_remote(struct soft_qp *qp, const struct soft_send_wqe *wqe);
 /* With the lock held. */
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
 uint64_t soft_sge_length(const struct ibv_sge *sge, int num_sge);
