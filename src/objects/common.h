@@ -97,7 +97,7 @@ void uvd_uobject_release_events(struct uvd_uobject *uobj);
 
 /* query.c, rows in device.c */
 extern const uvd_step uvd_query_device_steps[], uvd_query_device_ex_steps[], uvd_query_port_write_steps[],
-	uvd_query_port_ioctl_steps[];
+	uvd_query_port_ioctl_steps[], uvd_query_port_speed_steps[];
 /* gid.c, rows in device.c */
 extern const uvd_step uvd_query_gid_table_steps[], uvd_query_gid_entry_steps[];
 /* mr_rereg.c, row in mr.c */
@@ -110,6 +110,8 @@ extern const uvd_step uvd_modify_qp_steps[], uvd_modify_qp_ex_steps[], uvd_query
 extern const uvd_step uvd_post_send_steps[], uvd_post_recv_steps[], uvd_post_srq_recv_steps[];
 /* mcast.c, rows in qp.c */
 extern const uvd_step uvd_attach_mcast_steps[], uvd_detach_mcast_steps[];
+/* comp_cntr.c: the QP is gone. */
+void uvd_qp_put_comp_cntrs(struct uvd_qp *qp);
 /* mcast.c: the QP goes without its client having detached its groups. It is locked exclusively. */
 void uvd_qp_detach_all(struct uvd_uobject *qp);
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion queues: creation, resizing and destruction. Polling and arming are in cq_poll.c. */
+/* Completion queues: creation, resizing and destruction. Polling and arming are in cq_poll.c, the client's own buffer in cq_buffer.c. */
 #include <limits.h>
-#include "objects/common.h"
+#include "objects/cq.h"
+#include "objects/uapi_later.h"
+#include "pin/pin.h"
 
 struct cq_args {
 	struct uvd_uobject *uobj;
@@ -9,6 +11,7 @@ struct cq_args {
 	uint64_t user_handle;
 	uint32_t cqe, comp_vector, flags;
 	int32_t comp_channel; /* write(): below 0 is none */
+	struct uvd_cq_buffer buffer; /* by ioctl */
 };
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
@@ -104,6 +107,11 @@ static int find_channel(struct uvd_req *req)
 	return 0;
 }
 
+static int find_buffer(struct uvd_req *req)
+{
+	return uvd_cq_find_buffer(req, &uvd_args(req, struct cq_args)->buffer);
+}
+
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
 static void comp_handler(struct uvd_cq *cq)
@@ -123,8 +131,10 @@ static int create_cq(struct uvd_req *req)
 	struct uvd_cq *cq = uvd_zalloc(uvd_ops(req)->size_cq);
 	int ret;
 
-	if (!cq)
+	if (!cq) {
+		uvd_unpin(&args->buffer.umem);
 		return -ENOMEM;
+	}
 	/* All that an event needs must be there before the backend knows of the CQ. */
 	uobj->user_handle = args->user_handle;
 	uobj->channel = args->channel ? uvd_event_file_ref(args->channel) : NULL;
@@ -136,8 +146,10 @@ static int create_cq(struct uvd_req *req)
 	cq->comp_handler = comp_handler;
 	cq->event_handler = event_handler;
 	cq->owner = uobj;
-	ret = uvd_ops(req)->create_cq(cq);
+	cq->umem = args->buffer.umem;
+	ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq) : uvd_ops(req)->create_cq(cq);
 	if (ret) {
+		uvd_unpin(&cq->umem);
 		free(cq);
 		return uvd_bad(req, ret, "cqe", args->cqe);
 	}
@@ -188,6 +200,26 @@ static int resize_cq(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
+/* ---- moderation -------------------------------------------------------------------------------------------------- */
+
+static int modify_cq(struct uvd_req *req)
+{
+	struct ib_uverbs_ex_modify_cq cmd;
+	struct uvd_cq *cq;
+	int ret;
+
+	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+	if (!cmd.attr_mask || cmd.reserved)
+		return uvd_bad(req, -EINVAL, cmd.attr_mask ? "reserved" : "attr_mask", cmd.reserved);
+	/* As the kernel: a number, and not a set of bits. */
+	if (cmd.attr_mask > IBV_CQ_ATTR_MODERATE)
+		return uvd_bad(req, -EOPNOTSUPP, "attr_mask", cmd.attr_mask);
+	ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
+	return ret ? ret : uvd_ops(req)->modify_cq(cq, cmd.attr.cq_count, cmd.attr.cq_period);
+}
+
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
 static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
@@ -200,6 +232,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	ret = uobj->file->dev->ib.ops->destroy_cq(cq);
 	if (ret)
 		return ret;
+	uvd_unpin(&cq->umem);
 	free(cq);
 	uobj->object = NULL;
 	uvd_uobject_release_events(uobj);
@@ -244,9 +277,10 @@ static const uvd_step create_write_steps[] = { decode_create, check_comp_vector,
 					       create_cq,     answer_create,	 NULL };
 static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector, new_handle, find_channel,
 					    create_cq,	      answer_create,	 NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector, create_cq, answer_create_ioctl,
-					       NULL };
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector,	 find_buffer,
+					       create_cq,	    answer_create_ioctl, NULL };
 static const uvd_step resize_steps[] = { resize_cq, NULL };
+static const uvd_step modify_steps[] = { modify_cq, NULL };
 static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
 
@@ -263,6 +297,8 @@ static const struct uvd_write_row writes[] = {
 		  uvd_req_notify_cq_steps, UVD_OP(req_notify_cq)),
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_CQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_cq),
 		  sizeof(struct ib_uverbs_ex_create_cq_resp), create_ex_steps, UVD_OP(create_cq)),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_CQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_cq),
+		  0, modify_steps, UVD_OP(modify_cq)),
 };
 
 static const struct uvd_attr_row create_attrs[] = {
@@ -274,6 +310,11 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_FLAGS_IN(UVERBS_ATTR_CREATE_CQ_FLAGS, 0),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_BUFFER_VA, sizeof(uint64_t), 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, sizeof(uint64_t), 0),
+	UVD_RAW_FD(UVERBS_ATTR_CREATE_CQ_BUFFER_FD, 0),
+	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, sizeof(uint64_t), 0),
+	UVD_BUF_UMEM(UVERBS_ATTR_CREATE_CQ_BUF_UMEM),
 	UVD_UHW(),
 };
 

@@ -2,6 +2,7 @@
 /* The device and the context: what a client asks before it makes objects. Queries are in query.c and gid.c. */
 #include "dispatch/steps.h"
 #include "objects/common.h"
+#include "objects/uapi_later.h"
 
 /* Since 6.15: the distribution's headers may lack it. */
 #define UVERBS_ATTR_GET_CONTEXT_FD_ARR 2
@@ -109,13 +110,20 @@ static int answer_get_context_ioctl(struct uvd_req *req)
 		uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, &core_support, sizeof(core_support)));
 }
 
-/*
- * The kernel hands QUERY_CONTEXT on to the driver, for those few whose contexts can be imported by another process. None
- * of the drivers that a device poses as is one of them.
- */
+/* The answer of GET_CONTEXT once more, where the driver has it for contexts that another process imports. */
 static int query_context(struct uvd_req *req)
 {
-	return -EOPNOTSUPP;
+	uint32_t num_comp = req->dev->config.num_comp_vectors;
+	uint64_t core_support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
+	int ret;
+
+	if (!uvd_ops(req)->query_context)
+		return -EOPNOTSUPP;
+	ret = optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
+	if (!ret)
+		ret = optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
+						sizeof(core_support)));
+	return ret ? ret : uvd_ops(req)->query_context(atomic_load(&req->file->context));
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -171,6 +179,11 @@ static const struct uvd_attr_row query_context_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, sizeof(uint64_t), 0),
 };
 
+static const struct uvd_attr_row query_port_speed_attrs[] = {
+	UVD_CONST_IN(UVERBS_ATTR_QUERY_PORT_SPEED_PORT_NUM, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_PORT_SPEED_RESP, sizeof(uint64_t), UVD_MANDATORY),
+};
+
 static const struct uvd_attr_row query_gid_table_attrs[] = {
 	UVD_CONST_IN(UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, 0),
@@ -194,6 +207,7 @@ static const struct uvd_method_row methods[] = {
 	UVD_METHOD(UVERBS_METHOD_QUERY_CONTEXT, query_context_attrs, query_context_steps),
 	UVD_METHOD(UVERBS_METHOD_QUERY_GID_TABLE, query_gid_table_attrs, uvd_query_gid_table_steps),
 	UVD_METHOD(UVERBS_METHOD_QUERY_GID_ENTRY, query_gid_entry_attrs, uvd_query_gid_entry_steps),
+	UVD_METHOD(UVERBS_METHOD_QUERY_PORT_SPEED, query_port_speed_attrs, uvd_query_port_speed_steps),
 };
 
 const struct uvd_object_row uvd_object_device = {

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions; REREG_MR is in mr_rereg.c. The memory itself is src/pin's. */
-#include "objects/common.h"
+/* Memory regions: registration and its end. REREG_MR is in mr_rereg.c, the ioctl methods in mr_methods.c. */
+#include "objects/mr.h"
 #include "pin/pin.h"
-
-enum {
-	PAGE_MASK = 4096 - 1,
-	/* IB_ACCESS_SUPPORTED of Linux 6.1: LOCAL_WRITE to HUGETLB, and the bits that a device may ignore */
-	ACCESS_SUPPORTED = IB_UVERBS_ACCESS_OPTIONAL_RANGE | 0xff,
-};
 
 struct mr_args {
 	struct uvd_uobject *uobj;
-	struct uvd_pd *pd;
-	uint64_t start, length, hca_va;
-	uint32_t pd_handle, access;
+	uint32_t pd_handle;
+	struct uvd_mr_reg reg;
 };
 
 static int decode_reg(struct uvd_req *req)
@@ -24,19 +17,19 @@ static int decode_reg(struct uvd_req *req)
 
 	if (ret)
 		return ret;
-	args->start = cmd.start;
-	args->length = cmd.length;
-	args->hca_va = cmd.hca_va;
 	args->pd_handle = cmd.pd_handle;
-	args->access = cmd.access_flags;
+	args->reg.start = cmd.start;
+	args->reg.length = cmd.length;
+	args->reg.iova = cmd.hca_va;
+	args->reg.access = cmd.access_flags;
 	return 0;
 }
 
 static int check_offset(struct uvd_req *req)
 {
-	struct mr_args *args = uvd_args(req, struct mr_args);
+	const struct uvd_mr_reg *reg = &uvd_args(req, struct mr_args)->reg;
 
-	return (args->start ^ args->hca_va) & PAGE_MASK ? uvd_bad(req, -EINVAL, "hca_va", args->hca_va) : 0;
+	return (reg->start ^ reg->iova) & UVD_PAGE_MASK ? uvd_bad(req, -EINVAL, "hca_va", reg->iova) : 0;
 }
 
 static int new_handle(struct uvd_req *req)
@@ -44,14 +37,13 @@ static int new_handle(struct uvd_req *req)
 	return uvd_req_new(req, UVERBS_OBJECT_MR, &uvd_args(req, struct mr_args)->uobj);
 }
 
-/* ib_check_mr_access() */
 int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 {
 	struct ibv_device_attr_ex attr = {};
 
 	if (access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return uvd_bad(req, -EINVAL, "access_flags", access);
-	if (access & ~ACCESS_SUPPORTED)
+	if (access & ~UVD_ACCESS_SUPPORTED)
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	if (access & IBV_ACCESS_ON_DEMAND &&
 	    (uvd_ops(req)->query_device(&req->dev->ib, &attr) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
@@ -61,14 +53,14 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 
 static int check_access(struct uvd_req *req)
 {
-	return uvd_check_mr_access(req, uvd_args(req, struct mr_args)->access);
+	return uvd_check_mr_access(req, uvd_args(req, struct mr_args)->reg.access);
 }
 
 static int find_pd(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
 
-	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
+	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->reg.pd);
 }
 
 int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem)
@@ -83,33 +75,49 @@ int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned i
 	return ret ? uvd_bad(req, ret, "start", start) : 0;
 }
 
-static int reg_mr(struct uvd_req *req)
+void uvd_mr_made(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_mr *mr)
 {
-	struct mr_args *args = uvd_args(req, struct mr_args);
+	atomic_fetch_add(&mr->pd->usecnt, 1);
+	if (mr->dm)
+		atomic_fetch_add(&mr->dm->usecnt, 1);
+	if (mr->dmah)
+		atomic_fetch_add(&mr->dmah->usecnt, 1);
+	uobj->object = mr;
+	uvd_req_made(req, uobj);
+}
+
+int uvd_reg_user_mr(struct uvd_req *req, struct uvd_uobject *uobj, const struct uvd_mr_reg *reg)
+{
 	struct uvd_mr *mr = uvd_zalloc(uvd_ops(req)->size_mr);
 	int ret;
 
 	if (!mr)
 		return -ENOMEM;
-	mr->pd = args->pd;
-	mr->iova = args->hca_va;
-	mr->length = args->length;
-	mr->access = args->access;
-	ret = uvd_req_pin(req, args->start, args->length, args->access, &mr->umem);
+	mr->pd = reg->pd;
+	mr->dmah = reg->dmah;
+	mr->iova = reg->iova;
+	mr->length = reg->length;
+	mr->access = reg->access;
+	ret = uvd_req_pin(req, reg->start, reg->length, reg->access, &mr->umem);
 	if (ret)
 		goto free;
 	ret = uvd_ops(req)->reg_mr(mr);
 	if (ret)
 		goto unpin;
-	atomic_fetch_add(&mr->pd->usecnt, 1);
-	args->uobj->object = mr;
-	uvd_req_made(req, args->uobj);
+	uvd_mr_made(req, uobj, mr);
 	return 0;
 unpin:
 	uvd_unpin(&mr->umem);
 free:
 	free(mr);
 	return ret;
+}
+
+static int reg_mr(struct uvd_req *req)
+{
+	struct mr_args *args = uvd_args(req, struct mr_args);
+
+	return uvd_reg_user_mr(req, args->uobj, &args->reg);
 }
 
 static int answer_reg(struct uvd_req *req)
@@ -138,41 +146,18 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		return ret;
 	uvd_unpin(&mr->umem);
 	atomic_fetch_sub(&mr->pd->usecnt, 1);
+	if (mr->dm)
+		atomic_fetch_sub(&mr->dm->usecnt, 1);
+	if (mr->dmah)
+		atomic_fetch_sub(&mr->dmah->usecnt, 1);
 	free(mr);
 	uobj->object = NULL;
 	return 0;
 }
 
-static int query_mr(struct uvd_req *req)
-{
-	struct uvd_mr *mr = uvd_attr_uobj(req, UVERBS_ATTR_QUERY_MR_HANDLE)->object;
-	int ret;
-
-	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &mr->lkey, sizeof(mr->lkey));
-	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &mr->rkey, sizeof(mr->rkey));
-	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &mr->length, sizeof(mr->length));
-	if (ret)
-		return ret;
-	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->iova, sizeof(mr->iova));
-	return ret == -ENOENT ? 0 : ret;
-}
-
-/*
- * The kernel keeps ADVISE_MR and REG_DMABUF_MR in the tree of every device: without the driver's operation they fail when
- * all attributes have been parsed.
- */
-static int no_op(struct uvd_req *req)
-{
-	return -EOPNOTSUPP;
-}
-
 static const uvd_step reg_steps[] = { decode_reg, check_offset, new_handle, check_access,
 				      find_pd,	  reg_mr,	answer_reg, NULL };
 static const uvd_step dereg_steps[] = { dereg_mr, NULL };
-static const uvd_step query_steps[] = { query_mr, NULL };
-static const uvd_step no_op_steps[] = { no_op, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_REG_MR, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_reg_mr),
@@ -186,38 +171,8 @@ static const struct uvd_attr_row destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_DESTROY, UVD_MANDATORY),
 };
 
-static const struct uvd_attr_row query_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_QUERY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_READ, UVD_MANDATORY),
-	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
-	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_IOVA, sizeof(uint64_t), 0),
-};
-
-static const struct uvd_attr_row advise_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
-	UVD_CONST_IN(UVERBS_ATTR_ADVISE_MR_ADVICE, UVD_MANDATORY),
-	UVD_FLAGS_IN(UVERBS_ATTR_ADVISE_MR_FLAGS, UVD_MANDATORY),
-	UVD_PTR_IN_MIN(UVERBS_ATTR_ADVISE_MR_SGE_LIST, sizeof(struct ib_uverbs_sge), UVD_MANDATORY | UVD_ALLOC_AND_COPY),
-};
-
-static const struct uvd_attr_row reg_dmabuf_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
-	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, sizeof(uint64_t), UVD_MANDATORY),
-	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
-	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_IOVA, sizeof(uint64_t), UVD_MANDATORY),
-	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_FD, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_FLAGS_IN(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 0),
-	UVD_PTR_OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_PTR_OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
-};
-
 static const struct uvd_method_row methods[] = {
 	UVD_METHOD(UVERBS_METHOD_MR_DESTROY, destroy_attrs, NULL),
-	UVD_METHOD(UVERBS_METHOD_QUERY_MR, query_attrs, query_steps),
-	UVD_METHOD(UVERBS_METHOD_ADVISE_MR, advise_attrs, no_op_steps),
-	UVD_METHOD(UVERBS_METHOD_REG_DMABUF_MR, reg_dmabuf_attrs, no_op_steps),
 };
 
 const struct uvd_object_row uvd_object_mr = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs: creation and destruction. MODIFY_QP, QUERY_QP and posting are in qp_modify.c, qp_query.c and post.c. */
 #include <linux/capability.h>
+#include "objects/uapi_later.h"
 #include "objects/xrc.h"
 
 /* enum ib_qp_create_flags, as far as a client may set them by write(). */
@@ -378,6 +379,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	if (ret)
 		return ret;
 	count_users(qp, -1);
+	uvd_qp_put_comp_cntrs(qp);
 	free(qp);
 	uobj->object = NULL;
 	uvd_uobject_release_events(uobj);
@@ -463,6 +465,9 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_PTR_OUT_STRUCT(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(struct ib_uverbs_qp_cap),
 			   sizeof(struct ib_uverbs_qp_cap), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_BUF_UMEM(UVERBS_ATTR_CREATE_QP_BUF_UMEM),
+	UVD_BUF_UMEM(UVERBS_ATTR_CREATE_QP_RQ_BUF_UMEM),
+	UVD_BUF_UMEM(UVERBS_ATTR_CREATE_QP_SQ_BUF_UMEM),
 	UVD_UHW(),
 };
 

@@ -2,6 +2,7 @@
 /* QUERY_DEVICE and QUERY_PORT. Their rows are in device.c. */
 #include <stdio.h>
 #include "objects/common.h"
+#include "objects/uapi_later.h"
 
 /* "1.27.0" is 1 << 32 | 27 << 16 | 0, as providers print it. */
 static uint64_t fw_ver_number(const char *fw_ver)
@@ -200,9 +201,26 @@ static int answer_port_ioctl(struct uvd_req *req)
 	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
 }
 
+static int query_port_speed(struct uvd_req *req)
+{
+	uint64_t port, speed;
+	int ret;
+
+	if (!uvd_ops(req)->query_port_speed)
+		return -EOPNOTSUPP;
+	ret = uvd_attr_const(req, UVERBS_ATTR_QUERY_PORT_SPEED_PORT_NUM, UINT32_MAX, &port);
+	if (ret)
+		return ret;
+	if (!uvd_port_valid(req->dev, port))
+		return uvd_bad(req, -EINVAL, "port_num", port);
+	ret = uvd_ops(req)->query_port_speed(&req->dev->ib, port, &speed);
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, &speed, sizeof(speed));
+}
+
 const uvd_step uvd_query_device_steps[] = { uvd_step_context, query_device, NULL };
 const uvd_step uvd_query_device_ex_steps[] = { uvd_step_context, query_device_ex, NULL };
 const uvd_step uvd_query_port_write_steps[] = { uvd_step_context, decode_port_write, query_port, answer_port_write,
 						NULL };
 const uvd_step uvd_query_port_ioctl_steps[] = { uvd_step_context, decode_port_ioctl, query_port, answer_port_ioctl,
 						NULL };
+const uvd_step uvd_query_port_speed_steps[] = { uvd_step_context, query_port_speed, NULL };

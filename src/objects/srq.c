@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Shared receive queues. POST_SRQ_RECV is in post.c. */
+#include "objects/uapi_later.h"
 #include "objects/xrc.h"
 
 struct srq_args {
@@ -333,6 +334,7 @@ static const struct uvd_attr_row create_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, sizeof(uint32_t), 0),
+	UVD_BUF_UMEM(UVERBS_ATTR_CREATE_SRQ_BUF_UMEM),
 	UVD_UHW(),
 };
 

@@ -16,6 +16,8 @@ static const struct choice choices[] = {
 	{ "poll-cq", ON_RXE, EOPNOTSUPP, "rxe has no POLL_CQ: its CQs are mapped memory" },
 	{ "post-recv", ON_RXE, EOPNOTSUPP, "rxe has no POST_RECV: its receive queues are mapped memory" },
 	{ "mr-03-on-demand", ON_OURS, 0, "soft registers on demand; rxe of 6.1 does not" },
+	{ "mr-08", ON_OURS, EINVAL, "soft takes advice; rxe of 6.1 has no function for it" },
+	{ "ioctl-18-advise", ON_OURS, ENOENT, "soft takes advice, and has no such region" },
 	{ "ah-01-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },
 	{ "qp-15-mlid", ON_RXE, 0, "a RoCE port has no multicast LIDs" },
 	{ "qp-13-no-grh", ON_HFI1, 0, "an InfiniBand port needs no GRH, a RoCE port does" },

@@ -114,7 +114,8 @@ static void tree_query(struct call *c)
 static const struct call_entry entries[] = {
 	{ "IB_USER_VERBS_CMD_GET_CONTEXT", get_context },
 	{ "UVERBS_METHOD_GET_CONTEXT", get_context_ioctl },
-	{ "UVERBS_METHOD_QUERY_CONTEXT", query_context, .result = -EOPNOTSUPP },
+	{ "UVERBS_METHOD_QUERY_CONTEXT", query_context, .only = "null" },
+	{ "UVERBS_METHOD_QUERY_CONTEXT", query_context, .only = "soft", .result = -EOPNOTSUPP },
 	{ "IB_USER_VERBS_CMD_QUERY_DEVICE", query_device },
 	{ "IB_USER_VERBS_EX_CMD_QUERY_DEVICE", query_device_ex },
 	{ "IB_USER_VERBS_CMD_QUERY_PORT", query_port },

@@ -90,35 +90,6 @@ static void query_mr(struct call *c)
 	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &c->out[3], sizeof(uint64_t));
 }
 
-static void advise_mr(struct call *c)
-{
-	struct ib_uverbs_sge *sge = (struct ib_uverbs_sge *)c->out;
-
-	make_mr(c);
-	*sge = (struct ib_uverbs_sge){ .addr = (uintptr_t)c->data, .length = 8 };
-	tree_object(&c->tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, c->pd);
-	tree_const(&c->tree, UVERBS_ATTR_ADVISE_MR_ADVICE, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH);
-	tree_const(&c->tree, UVERBS_ATTR_ADVISE_MR_FLAGS, 0);
-	tree_in(&c->tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, sizeof(*sge));
-}
-
-static void reg_dmabuf_mr(struct call *c)
-{
-	uint64_t zero = 0, length = sizeof(c->data);
-	uint32_t fd = 0;
-
-	call_context(c);
-	call_pd(c);
-	tree_object(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
-	tree_object(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, c->pd);
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &zero, sizeof(zero));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &length, sizeof(length));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &zero, sizeof(zero));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
-	tree_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
-}
-
 static void alloc_mw(struct call *c)
 {
 	call_context(c);
@@ -196,8 +167,6 @@ static const struct call_entry entries[] = {
 	{ "IB_USER_VERBS_CMD_DEREG_MR", dereg_mr, .destroys = true },
 	{ "UVERBS_METHOD_MR_DESTROY", mr_destroy, .destroys = true },
 	{ "UVERBS_METHOD_QUERY_MR", query_mr },
-	{ "UVERBS_METHOD_ADVISE_MR", advise_mr, .result = -EOPNOTSUPP },
-	{ "UVERBS_METHOD_REG_DMABUF_MR", reg_dmabuf_mr, .result = -EOPNOTSUPP },
 	{ "IB_USER_VERBS_CMD_ALLOC_MW", alloc_mw },
 	{ "IB_USER_VERBS_CMD_DEALLOC_MW", dealloc_mw, .destroys = true },
 	{ "UVERBS_METHOD_MW_DESTROY", mw_destroy, .destroys = true },

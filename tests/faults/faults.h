@@ -47,7 +47,8 @@ extern struct uvd_proc fault_proc;
 /* ---- the backend between (filter.c) ------------------------------------------------------------------------------ */
 
 enum thing {
-	T_NONE, T_CONTEXT, T_PD, T_XRCD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, T_WQ, T_RWQ_IND_TBL, T_FLOW, NUM_THINGS
+	T_NONE, T_CONTEXT, T_PD, T_XRCD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, T_WQ, T_RWQ_IND_TBL, T_FLOW,
+	T_DM, T_DMAH, T_COUNTERS, T_COMP_CNTR, NUM_THINGS
 };
 
 /* Puts itself in front of *ops. NULL: done, else what this filter does not know. */
@@ -114,6 +115,7 @@ void call_ah(struct call *c);
 void call_mr(struct call *c);
 void call_channel(struct call *c);
 
-extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq, calls_xrc, calls_wq;
+extern const struct call_group calls_device, calls_memory, calls_cq, calls_qp, calls_srq, calls_xrc, calls_wq,
+	calls_rare;
 
 #endif

@@ -10,7 +10,7 @@
 #include "faults.h"
 
 static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp, &calls_srq,
-						   &calls_xrc, &calls_wq };
+						   &calls_xrc,    &calls_wq,	   &calls_rare };
 static const char *const backends[] = { "null", "soft" };
 
 /* The ways in: two of write(), that of ioctl for write commands, and the methods' own. */

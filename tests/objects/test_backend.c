@@ -77,6 +77,27 @@ START_TEST(test_write_05_the_highest_number_is_that_of_the_rows_that_are_there)
 }
 END_TEST
 
+/* A method that names an object which the device lacks is not there; one whose function is missing fails at its end. */
+START_TEST(test_methods_of_a_backend_without_device_memory_and_advice)
+{
+	struct ib_uverbs_sge sge = {};
+	struct harness_tree tree = {};
+
+	h.ops.dealloc_dm = NULL;
+	h.ops.advise_mr = NULL;
+	rebuild_tree();
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, &tree), -EPROTONOSUPPORT);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, &tree), -EPROTONOSUPPORT);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree), -EINVAL);
+	tree_object(&tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd);
+	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_ADVICE, 0);
+	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_FLAGS, 0);
+	tree_in(&tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, &sge, sizeof(sge));
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree), -EOPNOTSUPP);
+}
+END_TEST
+
 /* Every row names functions that the null backend has: it can do everything. */
 START_TEST(test_the_null_backend_has_every_row)
 {
@@ -169,5 +190,6 @@ END_TEST
 
 TEST_LIST(test_a_command_whose_function_is_missing_is_eopnotsupp, test_an_object_that_cannot_be_destroyed_is_absent,
 	  test_write_05_the_highest_number_is_that_of_the_rows_that_are_there, test_the_null_backend_has_every_row,
+	  test_methods_of_a_backend_without_device_memory_and_advice,
 	  test_a_port_that_changes_is_told_to_queries_backend_and_every_open_file,
 	  test_set_port_of_no_such_port_is_einval)

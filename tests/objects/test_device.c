@@ -372,14 +372,42 @@ START_TEST(test_gid_02_entry)
 }
 END_TEST
 
-START_TEST(test_query_context_is_the_drivers_and_ours_have_none)
-{
-	struct harness_tree tree = {}, again = {};
-	struct ib_uverbs_get_context_resp context;
+static struct uvd_context *queried;
 
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, &tree), -EINVAL);
+static int see_query(struct uvd_context *context)
+{
+	queried = context;
+	return 0;
+}
+
+static int query_context(uint32_t *num_comp, uint64_t *core_support)
+{
+	struct harness_tree tree = {};
+
+	if (num_comp)
+		tree_out(&tree, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp, sizeof(*num_comp));
+	if (core_support)
+		tree_out(&tree, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, core_support, sizeof(*core_support));
+	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, &tree);
+}
+
+START_TEST(test_query_context_answers_what_get_context_did_and_asks_the_driver)
+{
+	struct ib_uverbs_get_context_resp context;
+	uint64_t core_support = 0;
+	uint32_t num_comp = 0;
+
+	ck_assert_int_eq(query_context(NULL, NULL), -EINVAL);
 	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, &again), -EOPNOTSUPP);
+	h.ops.query_context = see_query;
+	ck_assert_int_eq(query_context(&num_comp, &core_support), 0);
+	ck_assert_uint_eq(num_comp, context.num_comp_vectors);
+	ck_assert_uint_eq(core_support, IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS);
+	ck_assert_ptr_eq(queried, h.file->context);
+	ck_assert_int_eq(query_context(NULL, &core_support), 0);
+	ck_assert_int_eq(query_context(BAD, NULL), -EFAULT);
+	h.ops.query_context = NULL;
+	ck_assert_int_eq(query_context(BAD, NULL), -EOPNOTSUPP);
 }
 END_TEST
 
@@ -393,4 +421,4 @@ TEST_LIST(test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_w
 	  test_query_device_before_get_context_is_einval, test_query_device_both_ways_agree,
 	  test_query_device_ex_refuses_comp_mask_and_reserved, test_query_device_ex_is_cut_to_the_clients_room,
 	  test_port_01_both_ways_agree_and_refuse_other_ports, test_port_01_flags_reach_the_client, test_gid_01_table,
-	  test_gid_02_entry, test_query_context_is_the_drivers_and_ours_have_none)
+	  test_gid_02_entry, test_query_context_answers_what_get_context_did_and_asks_the_driver)

@@ -259,30 +259,10 @@ START_TEST(test_mr_09_query_mr_with_and_without_iova)
 }
 END_TEST
 
-/* ADVISE_MR is parsed before it is refused; DM_MR_REG needs an object that only such a driver has. */
-START_TEST(test_mr_methods_without_a_driver)
-{
-	struct ib_uverbs_sge sge = {};
-	struct harness_tree tree = {};
-	uint32_t pd;
-
-	begin();
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, &tree), -EPROTONOSUPPORT);
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree), -EINVAL);
-	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
-	tree_object(&tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd);
-	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_ADVICE, 0);
-	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_FLAGS, 0);
-	tree_in(&tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, &sge, sizeof(sge));
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree), -EOPNOTSUPP);
-}
-END_TEST
-
 TEST_LIST(test_handle_01_lowest_free_first, test_dealloc_pd_of_another_type_is_einval_and_of_none_enoent,
 	  test_pd_destroy_by_ioctl, test_alloc_pd_by_invoke_write,
 	  test_alloc_pd_that_the_backend_refuses_leaves_no_handle, test_alloc_pd_with_a_bad_response_leaves_no_pd,
 	  test_reg_mr_charges_its_pages_until_dereg, test_dealloc_pd_with_mr_is_ebusy,
 	  test_reg_mr_checks_in_the_kernels_order, test_mr_02_optional_flags_are_accepted,
 	  test_regression_03_reg_mr_that_wraps_is_einval, test_reg_mr_of_unmapped_memory_is_efault,
-	  test_reg_mr_that_the_backend_refuses_is_unpinned, test_mr_09_query_mr_with_and_without_iova,
-	  test_mr_methods_without_a_driver)
+	  test_reg_mr_that_the_backend_refuses_is_unpinned, test_mr_09_query_mr_with_and_without_iova)

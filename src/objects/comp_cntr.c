@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Completion counters (Linux after 7.0): they count the completions of QPs, instead of polling a CQ. */
+#include "objects/common.h"
+#include "objects/uapi_later.h"
+
+enum { ALL_OPS = (1 << UVD_COMP_CNTR_OPS) - 1 };
+
+static int create_comp_cntr(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_COMP_CNTR_HANDLE);
+	struct uvd_comp_cntr *cntr;
+	int ret;
+
+	if (!uvd_ops(req)->create_comp_cntr || !uvd_ops(req)->qp_attach_comp_cntr)
+		return -EOPNOTSUPP;
+	cntr = uvd_zalloc(uvd_ops(req)->size_comp_cntr);
+	if (!cntr)
+		return -ENOMEM;
+	cntr->context = atomic_load(&req->file->context);
+	ret = uvd_ops(req)->create_comp_cntr(cntr);
+	if (ret) {
+		free(cntr);
+		return ret;
+	}
+	uobj->object = cntr;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int modify_comp_cntr(struct uvd_req *req)
+{
+	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE)->object;
+	uint64_t entry, op, value;
+	int ret;
+
+	if (!uvd_ops(req)->modify_comp_cntr)
+		return -EOPNOTSUPP;
+	ret = uvd_attr_const(req, UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, UINT32_MAX, &entry);
+	if (!ret)
+		ret = uvd_attr_const(req, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, UINT32_MAX, &op);
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
+	return ret ? ret : uvd_ops(req)->modify_comp_cntr(cntr, entry, op, value);
+}
+
+static int read_comp_cntr(struct uvd_req *req)
+{
+	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_READ_COMP_CNTR_HANDLE)->object;
+	uint64_t entry, value = 0;
+	int ret;
+
+	if (!uvd_ops(req)->read_comp_cntr)
+		return -EOPNOTSUPP;
+	ret = uvd_attr_const(req, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, UINT32_MAX, &entry);
+	if (!ret)
+		ret = uvd_ops(req)->read_comp_cntr(cntr, entry, &value);
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, &value, sizeof(value));
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_comp_cntr *cntr = uobj->object;
+	int ret;
+
+	if (atomic_load(&cntr->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_comp_cntr(cntr);
+	if (ret)
+		return ret;
+	free(cntr);
+	uobj->object = NULL;
+	return 0;
+}
+
+/* ---- of a QP ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * The QP is locked exclusively: nobody else attaches to it. An operation has one counter for the QP's life. XRC targets have
+ * handles in several files, so they have none.
+ */
+static int attach(struct uvd_req *req)
+{
+	struct uvd_qp *qp = uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE)->object;
+	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE)->object;
+	uint64_t mask;
+	int ret;
+
+	if (!uvd_ops(req)->qp_attach_comp_cntr)
+		return -EOPNOTSUPP;
+	if (qp->xrcd)
+		return uvd_bad(req, -EINVAL, "qp_handle", uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE)->id);
+	ret = uvd_attr_flags(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, ALL_OPS, &mask);
+	if (ret)
+		return ret;
+	if (!mask)
+		return uvd_bad(req, -EINVAL, "op_mask", mask);
+	for (unsigned int op = 0; op < UVD_COMP_CNTR_OPS; op++)
+		if (mask & 1u << op && atomic_load(&qp->comp_cntr[op]))
+			return uvd_bad(req, -EBUSY, "op_mask", mask);
+	ret = uvd_ops(req)->qp_attach_comp_cntr(qp, cntr, mask);
+	for (unsigned int op = 0; op < UVD_COMP_CNTR_OPS && !ret; op++) {
+		if (!(mask & 1u << op))
+			continue;
+		atomic_fetch_add(&cntr->usecnt, 1);
+		atomic_store(&qp->comp_cntr[op], cntr);
+	}
+	return ret;
+}
+
+void uvd_qp_put_comp_cntrs(struct uvd_qp *qp)
+{
+	for (unsigned int op = 0; op < UVD_COMP_CNTR_OPS; op++) {
+		struct uvd_comp_cntr *cntr = atomic_load(&qp->comp_cntr[op]);
+
+		if (cntr)
+			atomic_fetch_sub(&cntr->usecnt, 1);
+	}
+}
+
+/* ---- of the device ----------------------------------------------------------------------------------------------- */
+
+static int put_cap(struct uvd_req *req, uint16_t id, const void *value, size_t size)
+{
+	int ret = uvd_attr_copy_to(req, id, value, size);
+
+	return ret == -ENOENT ? 0 : ret;
+}
+
+static int query_caps(struct uvd_req *req)
+{
+	struct uvd_comp_cntr_caps caps = {};
+	int ret;
+
+	if (!uvd_ops(req)->query_comp_cntr_caps)
+		return -EOPNOTSUPP;
+	ret = uvd_ops(req)->query_comp_cntr_caps(&req->dev->ib, &caps);
+	if (!ret)
+		ret = put_cap(req, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_COUNTERS, &caps.max_counters,
+			      sizeof(caps.max_counters));
+	if (!ret)
+		ret = put_cap(req, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_VALUE, &caps.max_value, sizeof(caps.max_value));
+	if (!ret)
+		ret = put_cap(req, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS,
+			      &caps.supported_qp_attach_ops, sizeof(caps.supported_qp_attach_ops));
+	return ret;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const uvd_step create_steps[] = { create_comp_cntr, NULL };
+static const uvd_step modify_steps[] = { modify_comp_cntr, NULL };
+static const uvd_step read_steps[] = { read_comp_cntr, NULL };
+static const uvd_step attach_steps[] = { attach, NULL };
+static const uvd_step query_caps_steps[] = { uvd_step_context, query_caps, NULL };
+
+static const struct uvd_attr_row create_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_CREATE_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_NEW, UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row modify_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_WRITE, UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_OP, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, sizeof(uint64_t), UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row read_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_READ_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_READ_COMP_CNTR_ENTRY, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, sizeof(uint64_t), UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row attach_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_WRITE, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row query_caps_attrs[] = {
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_COUNTERS, sizeof(uint32_t), 0),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_VALUE, sizeof(uint64_t), 0),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS, sizeof(uint32_t), 0),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_CREATE, create_attrs, create_steps),
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_DESTROY, destroy_attrs, NULL),
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_MODIFY, modify_attrs, modify_steps),
+	UVD_METHOD(UVERBS_METHOD_COMP_CNTR_READ, read_attrs, read_steps),
+};
+
+static const struct uvd_method_row qp_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_QP_ATTACH_COMP_CNTR, attach_attrs, attach_steps),
+};
+
+static const struct uvd_method_row device_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_QUERY_COMP_CNTR_CAPS, query_caps_attrs, query_caps_steps),
+};
+
+const struct uvd_object_row uvd_object_comp_cntr = {
+	.name = "UVERBS_OBJECT_COMP_CNTR",
+	.id = UVERBS_OBJECT_COMP_CNTR,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	.needs = { UVD_OP(destroy_comp_cntr) },
+};
+
+/* Adds to the objects of qp.c and device.c. */
+const struct uvd_object_row uvd_object_qp_comp_cntr = {
+	.name = "UVERBS_OBJECT_QP",
+	.id = UVERBS_OBJECT_QP,
+	.cls = UVD_CLASS_NONE,
+	UVD_ROWS(methods, qp_methods),
+};
+
+const struct uvd_object_row uvd_object_device_comp_cntr = {
+	.name = "UVERBS_OBJECT_DEVICE",
+	.id = UVERBS_OBJECT_DEVICE,
+	.cls = UVD_CLASS_NONE,
+	UVD_ROWS(methods, device_methods),
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Counters, which a flow is counted by. */
+#include "objects/common.h"
+
+static int create_counters(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_COUNTERS_HANDLE);
+	struct uvd_counters *counters;
+	int ret;
+
+	if (!uvd_ops(req)->create_counters)
+		return -EOPNOTSUPP;
+	counters = uvd_zalloc(uvd_ops(req)->size_counters);
+	if (!counters)
+		return -ENOMEM;
+	counters->context = atomic_load(&req->file->context);
+	ret = uvd_ops(req)->create_counters(counters);
+	if (ret) {
+		free(counters);
+		return ret;
+	}
+	uobj->object = counters;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int read_counters(struct uvd_req *req)
+{
+	struct uvd_counters *counters = uvd_attr_uobj(req, UVERBS_ATTR_READ_COUNTERS_HANDLE)->object;
+	uint64_t flags, *values;
+	size_t num;
+	int ret;
+
+	if (!uvd_ops(req)->read_counters)
+		return -EOPNOTSUPP;
+	if (!atomic_load(&counters->usecnt))
+		return uvd_bad(req, -EINVAL, "handle", uvd_attr_uobj(req, UVERBS_ATTR_READ_COUNTERS_HANDLE)->id);
+	ret = uvd_attr_flags(req, UVERBS_ATTR_READ_COUNTERS_FLAGS, IB_UVERBS_READ_COUNTERS_PREFER_CACHED, &flags);
+	if (ret)
+		return ret;
+	num = uvd_attr_get(req, UVERBS_ATTR_READ_COUNTERS_BUFF)->len / sizeof(*values);
+	values = uvd_req_alloc(req, num * sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	ret = uvd_ops(req)->read_counters(counters, values, num, flags);
+	if (ret)
+		return ret;
+	return uvd_attr_copy_to(req, UVERBS_ATTR_READ_COUNTERS_BUFF, values, num * sizeof(*values));
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_counters *counters = uobj->object;
+	int ret;
+
+	if (atomic_load(&counters->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->destroy_counters(counters);
+	if (ret)
+		return ret;
+	free(counters);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const uvd_step create_steps[] = { create_counters, NULL };
+static const uvd_step read_steps[] = { read_counters, NULL };
+
+static const struct uvd_attr_row create_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_CREATE_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_NEW, UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row destroy_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row read_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_READ_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_PTR_OUT_MIN(UVERBS_ATTR_READ_COUNTERS_BUFF, 0, UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_READ_COUNTERS_FLAGS, 0),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_COUNTERS_CREATE, create_attrs, create_steps),
+	UVD_METHOD(UVERBS_METHOD_COUNTERS_DESTROY, destroy_attrs, NULL),
+	UVD_METHOD(UVERBS_METHOD_COUNTERS_READ, read_attrs, read_steps),
+};
+
+const struct uvd_object_row uvd_object_counters = {
+	.name = "UVERBS_OBJECT_COUNTERS",
+	.id = UVERBS_OBJECT_COUNTERS,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	.needs = { UVD_OP(destroy_counters) },
+};

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Memory of the device itself. A region of it is registered by DM_MR_REG (mr_methods.c). */
+#include "objects/common.h"
+
+static int alloc_dm(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_ALLOC_DM_HANDLE);
+	struct uvd_dm *dm;
+	int ret;
+
+	if (!uvd_ops(req)->alloc_dm)
+		return -EOPNOTSUPP;
+	dm = uvd_zalloc(uvd_ops(req)->size_dm);
+	if (!dm)
+		return -ENOMEM;
+	dm->context = atomic_load(&req->file->context);
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length, sizeof(dm->length));
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment, sizeof(dm->alignment));
+	if (!ret)
+		ret = uvd_ops(req)->alloc_dm(dm);
+	if (ret) {
+		free(dm);
+		return ret;
+	}
+	uobj->object = dm;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_dm *dm = uobj->object;
+	int ret;
+
+	if (atomic_load(&dm->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->dealloc_dm(dm);
+	if (ret)
+		return ret;
+	free(dm);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const uvd_step alloc_steps[] = { alloc_dm, NULL };
+
+static const struct uvd_attr_row alloc_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, sizeof(uint32_t), UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row free_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DM_ALLOC, alloc_attrs, alloc_steps),
+	UVD_METHOD(UVERBS_METHOD_DM_FREE, free_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_dm = {
+	.name = "UVERBS_OBJECT_DM",
+	.id = UVERBS_OBJECT_DM,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	.needs = { UVD_OP(dealloc_dm) },
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Dma-bufs of the device's own memory (Linux after 6.18). */
+#include "objects/common.h"
+#include "objects/uapi_later.h"
+
+/*
+ * A dma-buf is made of physical pages behind one of the device's mappings. No device in userspace has such pages: what
+ * can be answered is whether the offset is one of a mapping.
+ */
+static int alloc_dmabuf(struct uvd_req *req)
+{
+	uint64_t pgoff, length;
+	int ret;
+
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
+	if (ret)
+		return ret;
+	ret = uvd_ops(req)->pgoff_to_mmap_entry(atomic_load(&req->file->context), pgoff, &length);
+	return ret ? uvd_bad(req, ret, "pgoff", pgoff) : -EOPNOTSUPP;
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	return 0;
+}
+
+static const uvd_step alloc_steps[] = { alloc_dmabuf, NULL };
+
+static const struct uvd_attr_row alloc_attrs[] = {
+	UVD_FD(UVERBS_ATTR_ALLOC_DMABUF_HANDLE, UVERBS_OBJECT_DMABUF, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMABUF_PGOFF, sizeof(uint64_t), UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DMABUF_ALLOC, alloc_attrs, alloc_steps),
+};
+
+const struct uvd_object_row uvd_object_dmabuf = {
+	.name = "UVERBS_OBJECT_DMABUF",
+	.id = UVERBS_OBJECT_DMABUF,
+	.cls = UVD_CLASS_FD,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	.needs = { UVD_OP(pgoff_to_mmap_entry) },
+};

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* DMA handles (Linux 6.17): hints for the device's accesses to a region's memory, which REG_MR may name. */
+#include "objects/common.h"
+#include "objects/uapi_later.h"
+
+enum { PH_MASK = 3 /* PCIe 6.2, TLP processing hints */ };
+
+/* What the client gave, each checked where the kernel checks it. */
+static int decode(struct uvd_req *req, struct uvd_dmah *dmah)
+{
+	const struct uvd_attr *mem_type = uvd_attr_get(req, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE);
+	int ret;
+
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &dmah->cpu_id, sizeof(dmah->cpu_id));
+	if (ret && ret != -ENOENT)
+		return ret;
+	dmah->has_cpu_id = !ret;
+	if (dmah->has_cpu_id) {
+		ret = uvd_caller_may_run_on(req->caller, dmah->cpu_id);
+		if (ret)
+			return uvd_bad(req, ret, "cpu_id", dmah->cpu_id);
+	}
+	dmah->has_mem_type = mem_type;
+	if (mem_type)
+		dmah->mem_type = mem_type->elem;
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_PH, &dmah->ph, sizeof(dmah->ph));
+	if (ret && ret != -ENOENT)
+		return ret;
+	dmah->has_ph = !ret;
+	return dmah->ph & ~PH_MASK ? uvd_bad(req, -EINVAL, "ph", dmah->ph) : 0;
+}
+
+static int alloc_dmah(struct uvd_req *req)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_ALLOC_DMAH_HANDLE);
+	struct uvd_dmah *dmah = uvd_zalloc(uvd_ops(req)->size_dmah);
+	int ret;
+
+	if (!dmah)
+		return -ENOMEM;
+	dmah->context = atomic_load(&req->file->context);
+	ret = decode(req, dmah);
+	if (!ret)
+		ret = uvd_ops(req)->alloc_dmah(dmah);
+	if (ret) {
+		free(dmah);
+		return ret;
+	}
+	uobj->object = dmah;
+	uvd_req_made(req, uobj);
+	return 0;
+}
+
+static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	struct uvd_dmah *dmah = uobj->object;
+	int ret;
+
+	if (atomic_load(&dmah->usecnt))
+		return -EBUSY;
+	ret = uobj->file->dev->ib.ops->dealloc_dmah(dmah);
+	if (ret)
+		return ret;
+	free(dmah);
+	uobj->object = NULL;
+	return 0;
+}
+
+static const uvd_step alloc_steps[] = { alloc_dmah, NULL };
+
+/* The element's number is all that is said: there is no data. */
+static const struct uvd_attr_row mem_types[] = {
+	{ .name = "TPH_MEM_TYPE_VM", .id = 0, .type = UVD_ATTR_PTR_IN },
+	{ .name = "TPH_MEM_TYPE_PM", .id = 1, .type = UVD_ATTR_PTR_IN },
+};
+
+static const struct uvd_attr_row alloc_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_ALLOC_DMAH_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_CPU_ID, sizeof(uint32_t), 0),
+	UVD_ENUM_IN(UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, mem_types, 0),
+	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_PH, sizeof(uint8_t), 0),
+};
+
+static const struct uvd_attr_row free_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_FREE_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DMAH_ALLOC, alloc_attrs, alloc_steps),
+	UVD_METHOD(UVERBS_METHOD_DMAH_FREE, free_attrs, NULL),
+};
+
+const struct uvd_object_row uvd_object_dmah = {
+	.name = "UVERBS_OBJECT_DMAH",
+	.id = UVERBS_OBJECT_DMAH,
+	.cls = UVD_CLASS_IDR,
+	.destroy = destroy,
+	UVD_ROWS(methods, methods),
+	.needs = { UVD_OP(dealloc_dmah), UVD_OP(alloc_dmah) },
+};

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory regions by ioctl: REG_MR, regions of dma-bufs and of device memory, advice and queries. The kernel keeps these in
+ * the tree of every device: without the driver's operation they fail when all attributes have been parsed.
+ */
+#include "objects/mr.h"
+#include "objects/uapi_later.h"
+
+/* What a region of a dma-buf may be asked for. */
+enum {
+	DMABUF_ACCESS = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_WRITE |
+			IB_UVERBS_ACCESS_REMOTE_ATOMIC | IB_UVERBS_ACCESS_RELAXED_ORDERING,
+};
+
+static int copy_u64(struct uvd_req *req, uint16_t id, uint64_t *to)
+{
+	return uvd_attr_copy_from(req, id, to, sizeof(*to));
+}
+
+static int get_access(struct uvd_req *req, uint16_t id, uint32_t allowed, uint32_t *access)
+{
+	uint64_t flags;
+	int ret = uvd_attr_flags(req, id, allowed, &flags);
+
+	*access = flags;
+	return ret;
+}
+
+static int answer_keys(struct uvd_req *req, const struct uvd_mr *mr, uint16_t lkey_id, uint16_t rkey_id)
+{
+	int ret = uvd_attr_copy_to(req, lkey_id, &mr->lkey, sizeof(mr->lkey));
+
+	return ret ? ret : uvd_attr_copy_to(req, rkey_id, &mr->rkey, sizeof(mr->rkey));
+}
+
+/* Makes a region of what is not the client's memory: mr, which is freed if the backend refuses. */
+static int make_mr(struct uvd_req *req, uint16_t handle_id, struct uvd_mr *mr, int (*reg)(struct uvd_mr *mr))
+{
+	int ret = reg(mr);
+
+	if (ret) {
+		free(mr);
+		return ret;
+	}
+	uvd_mr_made(req, uvd_attr_uobj(req, handle_id), mr);
+	return 0;
+}
+
+/* ---- dma-bufs ---------------------------------------------------------------------------------------------------- */
+
+struct dmabuf_args {
+	struct uvd_pd *pd;
+	struct uvd_dmah *dmah;
+	uint64_t offset, length, iova;
+	uint32_t access;
+	int fd;
+};
+
+int uvd_check_dmabuf(struct uvd_req *req, int fd, uint64_t offset, uint64_t length)
+{
+	uint64_t size, end;
+	int ret;
+
+	if (__builtin_add_overflow(offset, length, &end))
+		return uvd_bad(req, -EINVAL, "length", length);
+	ret = uvd_caller_dmabuf(req->caller, fd, &size);
+	if (ret)
+		return uvd_bad(req, ret, "fd", fd);
+	return size < end || !length ? uvd_bad(req, -EINVAL, "length", length) : 0;
+}
+
+static int reg_dmabuf(struct uvd_req *req, uint16_t handle_id, const struct dmabuf_args *args)
+{
+	struct uvd_mr *mr;
+	int ret = uvd_check_dmabuf(req, args->fd, args->offset, args->length);
+
+	if (ret)
+		return ret;
+	mr = uvd_zalloc(uvd_ops(req)->size_mr);
+	if (!mr)
+		return -ENOMEM;
+	mr->pd = args->pd;
+	mr->dmah = args->dmah;
+	mr->is_dmabuf = true;
+	mr->dmabuf_offset = args->offset;
+	mr->iova = args->iova;
+	mr->length = args->length;
+	mr->access = args->access;
+	return make_mr(req, handle_id, mr, uvd_ops(req)->reg_dmabuf_mr);
+}
+
+static int reg_dmabuf_mr(struct uvd_req *req)
+{
+	struct dmabuf_args args = { .pd = uvd_attr_uobj(req, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE)->object };
+	uint32_t fd;
+	int ret;
+
+	if (!uvd_ops(req)->reg_dmabuf_mr)
+		return -EOPNOTSUPP;
+	ret = copy_u64(req, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &args.offset);
+	if (!ret)
+		ret = copy_u64(req, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &args.length);
+	if (!ret)
+		ret = copy_u64(req, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &args.iova);
+	if (ret)
+		return ret;
+	if ((args.offset ^ args.iova) & UVD_PAGE_MASK)
+		return uvd_bad(req, -EINVAL, "iova", args.iova);
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
+	if (!ret)
+		ret = get_access(req, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, DMABUF_ACCESS, &args.access);
+	if (!ret)
+		ret = uvd_check_mr_access(req, args.access);
+	if (ret)
+		return ret;
+	args.fd = fd;
+	return reg_dmabuf(req, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, &args);
+}
+
+static int answer_dmabuf_mr(struct uvd_req *req)
+{
+	return answer_keys(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_DMABUF_MR_HANDLE)->object,
+			   UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY);
+}
+
+/* ---- REG_MR: the client's memory, or a dma-buf ------------------------------------------------------------------- */
+
+/* Which of the two it is, and that nothing of the other is there (mr-10). *start: address or offset. */
+static int choose_source(struct uvd_req *req, bool *has_fd, uint64_t *start)
+{
+	const bool has_addr = uvd_attr_get(req, UVERBS_ATTR_REG_MR_ADDR);
+	const bool has_offset = uvd_attr_get(req, UVERBS_ATTR_REG_MR_FD_OFFSET);
+
+	*has_fd = uvd_attr_get(req, UVERBS_ATTR_REG_MR_FD);
+	if (*has_fd && !uvd_ops(req)->reg_dmabuf_mr)
+		return -EOPNOTSUPP;
+	if (has_addr == *has_fd || has_offset != *has_fd)
+		return uvd_bad(req, -EINVAL, "fd", *has_fd);
+	return copy_u64(req, *has_fd ? UVERBS_ATTR_REG_MR_FD_OFFSET : UVERBS_ATTR_REG_MR_ADDR, start);
+}
+
+static int reg_mr(struct uvd_req *req)
+{
+	struct uvd_uobject *dmah = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_DMA_HANDLE);
+	struct uvd_mr_reg reg = {
+		.pd = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_PD_HANDLE)->object,
+		.dmah = dmah ? dmah->object : NULL,
+	};
+	struct dmabuf_args args;
+	bool has_fd;
+	int ret;
+
+	ret = copy_u64(req, UVERBS_ATTR_REG_MR_IOVA, &reg.iova);
+	if (!ret)
+		ret = copy_u64(req, UVERBS_ATTR_REG_MR_LENGTH, &reg.length);
+	if (!ret)
+		ret = choose_source(req, &has_fd, &reg.start);
+	if (ret)
+		return ret;
+	if ((reg.start ^ reg.iova) & UVD_PAGE_MASK)
+		return uvd_bad(req, -EINVAL, "iova", reg.iova);
+	ret = get_access(req, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, has_fd ? DMABUF_ACCESS : UVD_ACCESS_SUPPORTED,
+			 &reg.access);
+	if (!ret)
+		ret = uvd_check_mr_access(req, reg.access);
+	if (ret)
+		return ret;
+	if (!has_fd)
+		return uvd_reg_user_mr(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_HANDLE), &reg);
+	args = (struct dmabuf_args){
+		.pd = reg.pd,
+		.dmah = reg.dmah,
+		.offset = reg.start,
+		.length = reg.length,
+		.iova = reg.iova,
+		.access = reg.access,
+		.fd = uvd_attr_get(req, UVERBS_ATTR_REG_MR_FD)->data,
+	};
+	return reg_dmabuf(req, UVERBS_ATTR_REG_MR_HANDLE, &args);
+}
+
+static int answer_reg_mr(struct uvd_req *req)
+{
+	return answer_keys(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_HANDLE)->object, UVERBS_ATTR_REG_MR_RESP_LKEY,
+			   UVERBS_ATTR_REG_MR_RESP_RKEY);
+}
+
+/* ---- device memory ----------------------------------------------------------------------------------------------- */
+
+static int reg_dm_mr(struct uvd_req *req)
+{
+	struct uvd_dm *dm = uvd_attr_uobj(req, UVERBS_ATTR_REG_DM_MR_DM_HANDLE)->object;
+	uint64_t offset, length;
+	struct uvd_mr *mr;
+	uint32_t access;
+	int ret;
+
+	if (!uvd_ops(req)->reg_dm_mr)
+		return -EOPNOTSUPP;
+	ret = copy_u64(req, UVERBS_ATTR_REG_DM_MR_OFFSET, &offset);
+	if (!ret)
+		ret = copy_u64(req, UVERBS_ATTR_REG_DM_MR_LENGTH, &length);
+	if (!ret)
+		ret = get_access(req, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, UVD_ACCESS_SUPPORTED, &access);
+	if (ret)
+		return ret;
+	if (!(access & IB_UVERBS_ACCESS_ZERO_BASED))
+		return uvd_bad(req, -EINVAL, "access_flags", access);
+	ret = uvd_check_mr_access(req, access);
+	if (ret)
+		return ret;
+	if (offset > dm->length || length > dm->length - offset)
+		return uvd_bad(req, -EINVAL, "length", length);
+	mr = uvd_zalloc(uvd_ops(req)->size_mr);
+	if (!mr)
+		return -ENOMEM;
+	mr->pd = uvd_attr_uobj(req, UVERBS_ATTR_REG_DM_MR_PD_HANDLE)->object;
+	mr->dm = dm;
+	mr->dm_offset = offset;
+	mr->length = length;
+	mr->access = access;
+	return make_mr(req, UVERBS_ATTR_REG_DM_MR_HANDLE, mr, uvd_ops(req)->reg_dm_mr);
+}
+
+static int answer_dm_mr(struct uvd_req *req)
+{
+	return answer_keys(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_DM_MR_HANDLE)->object,
+			   UVERBS_ATTR_REG_DM_MR_RESP_LKEY, UVERBS_ATTR_REG_DM_MR_RESP_RKEY);
+}
+
+/* ---- advice and queries ------------------------------------------------------------------------------------------ */
+
+static int advise_mr(struct uvd_req *req)
+{
+	const struct uvd_attr *list = uvd_attr_get(req, UVERBS_ATTR_ADVISE_MR_SGE_LIST);
+	uint64_t advice, flags;
+	int ret;
+
+	if (!uvd_ops(req)->advise_mr)
+		return -EOPNOTSUPP;
+	ret = uvd_attr_const(req, UVERBS_ATTR_ADVISE_MR_ADVICE, UINT32_MAX, &advice);
+	if (!ret)
+		ret = uvd_attr_flags(req, UVERBS_ATTR_ADVISE_MR_FLAGS, IB_UVERBS_ADVISE_MR_FLAG_FLUSH, &flags);
+	if (ret)
+		return ret;
+	/* struct ib_uverbs_sge on the wire is struct ibv_sge. The list is longer than what fits inline: it is copied. */
+	if (list->len % sizeof(struct ibv_sge))
+		return uvd_bad(req, -EINVAL, "sge_list", list->len);
+	return uvd_ops(req)->advise_mr(uvd_attr_uobj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE)->object, advice, flags,
+				       list->copy, list->len / sizeof(struct ibv_sge));
+}
+
+static int query_mr(struct uvd_req *req)
+{
+	struct uvd_mr *mr = uvd_attr_uobj(req, UVERBS_ATTR_QUERY_MR_HANDLE)->object;
+	int ret;
+
+	ret = answer_keys(req, mr, UVERBS_ATTR_QUERY_MR_RESP_LKEY, UVERBS_ATTR_QUERY_MR_RESP_RKEY);
+	if (!ret)
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &mr->length, sizeof(mr->length));
+	if (ret)
+		return ret;
+	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->iova, sizeof(mr->iova));
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const uvd_step reg_dmabuf_steps[] = { reg_dmabuf_mr, answer_dmabuf_mr, NULL };
+static const uvd_step reg_steps[] = { reg_mr, answer_reg_mr, NULL };
+static const uvd_step reg_dm_steps[] = { reg_dm_mr, answer_dm_mr, NULL };
+static const uvd_step advise_steps[] = { advise_mr, NULL };
+static const uvd_step query_steps[] = { query_mr, NULL };
+
+static const struct uvd_attr_row reg_dm_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DM_MR_OFFSET, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DM_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, 0),
+	UVD_IDR(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_DM_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row advise_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_CONST_IN(UVERBS_ATTR_ADVISE_MR_ADVICE, UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_ADVISE_MR_FLAGS, UVD_MANDATORY),
+	UVD_PTR_IN_MIN(UVERBS_ATTR_ADVISE_MR_SGE_LIST, sizeof(struct ib_uverbs_sge),
+		       UVD_MANDATORY | UVD_ALLOC_AND_COPY),
+};
+
+static const struct uvd_attr_row query_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_QUERY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_IOVA, sizeof(uint64_t), 0),
+};
+
+static const struct uvd_attr_row reg_dmabuf_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_IOVA, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_FD, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 0),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row reg_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_REG_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_MR_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_READ, 0),
+	UVD_PTR_IN(UVERBS_ATTR_REG_MR_IOVA, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_REG_MR_ADDR, sizeof(uint64_t), 0),
+	UVD_PTR_IN(UVERBS_ATTR_REG_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_FLAGS_IN(UVERBS_ATTR_REG_MR_ACCESS_FLAGS, UVD_MANDATORY),
+	UVD_RAW_FD(UVERBS_ATTR_REG_MR_FD, 0),
+	UVD_PTR_IN(UVERBS_ATTR_REG_MR_FD_OFFSET, sizeof(uint64_t), 0),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_REG_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_UHW(),
+};
+
+static const struct uvd_method_row methods[] = {
+	UVD_METHOD(UVERBS_METHOD_DM_MR_REG, reg_dm_attrs, reg_dm_steps),
+	UVD_METHOD(UVERBS_METHOD_ADVISE_MR, advise_attrs, advise_steps),
+	UVD_METHOD(UVERBS_METHOD_QUERY_MR, query_attrs, query_steps),
+	UVD_METHOD(UVERBS_METHOD_REG_DMABUF_MR, reg_dmabuf_attrs, reg_dmabuf_steps),
+	UVD_METHOD(UVERBS_METHOD_REG_MR, reg_attrs, reg_steps),
+};
+
+/* Adds to the object of mr.c. */
+const struct uvd_object_row uvd_object_mr_methods = {
+	.name = "UVERBS_OBJECT_MR",
+	.id = UVERBS_OBJECT_MR,
+	.cls = UVD_CLASS_NONE,
+	UVD_ROWS(methods, methods),
+};
