@@ -37,6 +37,7 @@ struct uvd_options {
 	bool foreground; /* always so */
 	/* uverbsctl run. */
 	char join[64];
+	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	int first_arg; /* index in argv of the first argument that is no option */
 };
 

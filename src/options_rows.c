@@ -215,6 +215,42 @@ static const char *set_pkeys(const struct uvd_option_row *row, void *base, const
 	return port->num_pkeys ? NULL : "is empty";
 }
 
+/* Adds what is not in it yet. */
+static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
+{
+	static __thread char message[96];
+	char item[64];
+
+	while (next_item(&text, item, sizeof(item))) {
+		const char *name = item + strspn(item, " \t");
+
+		if (!uvd_ucap_name_ok(name)) {
+			snprintf(message, sizeof(message), "has a name of no node: `%.40s`", name);
+			return message;
+		}
+		if (uvd_ucap_named(names, name))
+			continue;
+		if (names->num == UVD_MAX_DEVICE_UCAPS)
+			return "has too many names";
+		strcpy(names->names[names->num++], name);
+	}
+	return names->num ? NULL : "is empty";
+}
+
+static const char *set_ucaps(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct uvd_ucap_names *names = (void *)((char *)base + row->offset);
+
+	names->num = 0;
+	return add_ucaps(names, text);
+}
+
+/* Each adds to those before. */
+static const char *set_granted(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return add_ucaps((void *)((char *)base + row->offset), text);
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
@@ -261,6 +297,8 @@ const struct uvd_option_row uvd_option_rows[] = {
 	  .help = "stay in the foreground" },
 	{ "join", .arg = "NAME", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string,
 	  .help = "share the devices of all runs with this NAME" },
+	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
+	  .help = "let PROGRAM open this User Capability; may be given again" },
 
 	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft", .help = "what carries verbs out: soft or null" },
 	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona, .preset = "hfi1", .help = "the adapter that it poses as" },
@@ -273,6 +311,8 @@ const struct uvd_option_row uvd_option_rows[] = {
 	  .help = "node GUID of the first device, like 0002:c903:00ab:cdef" },
 	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_string, .preset = "the persona's", .help = "firmware version" },
 	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_string, .preset = "the persona's", .help = "board id" },
+	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
+	  .help = "User Capabilities that the device creates: nodes beside its own" },
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
 	{ "comp-vectors", DEVICE(num_comp_vectors), NUMBER(1, 1024), .preset = "4", .help = "completion vectors" },
 

@@ -18,6 +18,7 @@ int uvd_cmd_run(int argc, char **argv)
 	run = (struct uvd_run_options){ .devices = o.devices,
 					.num_devices = o.num_devices,
 					.join = o.join[0] ? o.join : NULL,
+					.granted = o.granted,
 					.log_level = o.log_level };
 	if (o.first_arg < argc) {
 		status = uvd_run(&run, argv + o.first_arg);

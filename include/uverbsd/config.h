@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { UVD_MAX_DEVICE_UCAPS = 8, UVD_UCAP_NAME = 32 /* bytes, with the 0 */ };
 enum { UVD_MAX_PORTS = 4, UVD_MAX_GIDS = 16, UVD_MAX_PKEYS = 16, UVD_MAX_DEVICES = 64 };
@@ -48,6 +49,31 @@ struct uvd_limits {
 	uint32_t max_inline_data; /* bytes */
 };
 
+struct uvd_ucap_names {
+	unsigned int num;
+	char names[UVD_MAX_DEVICE_UCAPS][UVD_UCAP_NAME];
+};
+
+/*
+ * Can it be the name of a User Capability, and so of a node beside the device's own? Letters, digits, '_', '-' and '.'; not
+ * the beginning of a device's name.
+ */
+static inline bool uvd_ucap_name_ok(const char *name)
+{
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+	size_t len = strlen(name);
+
+	return len && len < UVD_UCAP_NAME && *name != '.' && strncmp(name, "uverbs", 6) && strspn(name, good) == len;
+}
+
+static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *name)
+{
+	for (unsigned int i = 0; i < n->num; i++)
+		if (!strcmp(n->names[i], name))
+			return true;
+	return false;
+}
+
 struct uvd_device_config {
 	char ibdev[IBV_SYSFS_NAME_MAX]; /* hfi1_0 */
 	int number; /* N of uverbsN */
@@ -59,8 +85,7 @@ struct uvd_device_config {
 	unsigned int num_ports, num_comp_vectors;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
 	struct uvd_limits limits;
-	unsigned int num_ucaps;
-	char ucaps[UVD_MAX_DEVICE_UCAPS][UVD_UCAP_NAME]; /* User Capabilities that the device creates */
+	struct uvd_ucap_names ucaps; /* User Capabilities that the device creates */
 };
 
 #endif

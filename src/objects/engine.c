@@ -78,11 +78,11 @@ static int create_ucaps(struct uvd_device *dev)
 {
 	int ret = 0;
 
-	for (unsigned int i = 0; i < dev->config.num_ucaps && ret >= 0; i++) {
-		ret = uvd_device_create_ucap(dev, dev->config.ucaps[i]);
+	for (unsigned int i = 0; i < dev->config.ucaps.num && ret >= 0; i++) {
+		ret = uvd_device_create_ucap(dev, dev->config.ucaps.names[i]);
 		if (ret < 0)
 			uvd_logf(dev->engine->log, UVD_ERR, "%s: no User Capability '%s': %s", dev->config.ibdev,
-				 dev->config.ucaps[i], strerror(-ret));
+				 dev->config.ucaps.names[i], strerror(-ret));
 	}
 	return ret < 0 ? ret : 0;
 }

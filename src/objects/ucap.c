@@ -2,7 +2,6 @@
 /* User Capabilities: names, their users, and which of them a client's descriptors stand for. */
 #include "objects/ucap.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -20,19 +19,6 @@ void uvd_ucaps_fini(struct uvd_ucaps *ucaps)
 }
 
 /* ---- by name ----------------------------------------------------------------------------------------------------- */
-
-bool uvd_ucap_name_ok(const char *name)
-{
-	size_t len = strlen(name);
-
-	/* The first ends the folders of /dev, and a device's own node has the second. */
-	if (!len || len >= UVD_UCAP_NAME || *name == '.' || !strncmp(name, "uverbs", 6))
-		return false;
-	for (; *name; name++)
-		if (!isalnum((unsigned char)*name) && !strchr("_-.", *name))
-			return false;
-	return true;
-}
 
 /* Locked. NULL: nobody has ever had it. */
 static struct uvd_ucap *find(struct uvd_ucaps *ucaps, const char *name)

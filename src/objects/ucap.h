@@ -46,9 +46,6 @@ struct uvd_ucaps {
 void uvd_ucaps_init(struct uvd_ucaps *ucaps);
 void uvd_ucaps_fini(struct uvd_ucaps *ucaps);
 
-/* Can it be the name of a node beside the device's own? Letters, digits, '_', '-' and '.'. */
-bool uvd_ucap_name_ok(const char *name);
-
 /*
  * ib_create_ucap(), ib_remove_ucap(): one more user of that name, and one less. get() returns its bit; -EINVAL: no good name;
  * -ENOSPC: too many names; or what the transport says of its node.

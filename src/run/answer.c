@@ -18,15 +18,20 @@ static long put(struct uvd_run_tree *tree, uint64_t addr, const void *src, size_
 	return uvd_caller_write(&tree->call.caller, addr, src, size);
 }
 
-static void node_stat(unsigned int number, struct stat *st)
+void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st)
 {
 	*st = (struct stat){
-		.st_ino = number + 1,
+		.st_ino = ino,
 		.st_nlink = 1,
-		.st_mode = S_IFCHR | 0666,
+		.st_mode = S_IFCHR | mode,
 		.st_blksize = 4096,
-		.st_rdev = makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + number),
+		.st_rdev = rdev,
 	};
+}
+
+static void node_stat(unsigned int number, struct stat *st)
+{
+	uvd_run_node_stat(makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + number), 0666, number + 1, st);
 }
 
 /* The folder belongs to whoever runs us, but what it stands for is the system's. */
@@ -76,6 +81,20 @@ long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *
 	return put_stat(tree, args, &st);
 }
 
+long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st)
+{
+	switch (args->op) {
+	case UVD_RUN_ACCESS:
+		return check_access(st, args->mode);
+	case UVD_RUN_READLINK:
+		return -EINVAL;
+	case UVD_RUN_XATTR:
+		return -EOPNOTSUPP;
+	default:
+		return put_stat(tree, args, st);
+	}
+}
+
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
 static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number)
@@ -95,16 +114,7 @@ static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 	}
 	uvd_device_put(dev);
 	node_stat(number, &st);
-	switch (args->op) {
-	case UVD_RUN_ACCESS:
-		return check_access(&st, args->mode);
-	case UVD_RUN_READLINK:
-		return -EINVAL;
-	case UVD_RUN_XATTR:
-		return -EOPNOTSUPP;
-	default:
-		return put_stat(tree, args, &st);
-	}
+	return uvd_run_answer_node(tree, args, &st);
 }
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
@@ -192,6 +202,8 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 	uvd_run_resolve(&tree->call.caller, tree->engine->root, &args, &target);
 	if (target.place == UVD_RUN_ELSEWHERE || (args.how && !read_how(tree, &args)))
 		return UVD_RUN_CONTINUE;
+	if (target.place == UVD_RUN_UCAP)
+		return uvd_run_ucap_path(tree, &args, target.path);
 	return target.place == UVD_RUN_NODE ? answer_node(tree, &args, target.number)
 					    : answer_folder(tree, &args, target.path);
 }

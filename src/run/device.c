@@ -39,8 +39,7 @@ static int free_number(struct uvd_run_tree *tree, unsigned int least)
 	return number;
 }
 
-/* Gives fd to the caller, in the windows, as the answer to its call; closes ours. */
-static long answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags)
+long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags)
 {
 	int number = free_number(tree, least);
 
@@ -82,7 +81,7 @@ long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsi
 	if (flags & O_DIRECTORY)
 		return -ENOTDIR;
 	err = uvd_run_file_open(&tree->engine->files, dev, &tree->call.caller, flags, &fd);
-	return err ? err : answer_fd(tree, fd, 0, flags);
+	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
 }
 
 static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size)
@@ -138,7 +137,7 @@ static long do_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 		close(copy);
 		return args->mode ? UVD_RUN_CONTINUE : -EMFILE; /* it asked for a number above the windows */
 	}
-	return answer_fd(tree, copy, args->mode, args->flags);
+	return uvd_run_answer_fd(tree, copy, args->mode, args->flags);
 }
 
 static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct uvd_run_slot *s,
@@ -168,6 +167,8 @@ long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *a
 	struct uvd_run_file *f = s ? uvd_run_file_get(&tree->engine->files, &inode) : NULL;
 	long ret;
 
+	if (!f && s && uvd_run_ucap_call(tree, args, &inode, &ret))
+		return ret;
 	if (!f)
 		return UVD_RUN_CONTINUE; /* not open, or a file that is none of ours */
 	ret = call_file(tree, f, s, args);

@@ -61,8 +61,9 @@ static int setup(struct host *h)
 		return -ENOMEM;
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
-	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, e->log) ?: uvd_sysfs_create(sys, e->log) ?:
-	      add_devices(e, h->l->options);
+	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, e->log) ?: uvd_sysfs_create(sys, e->log);
+	uvd_run_ucaps_init(e);
+	err = err ?: add_devices(e, h->l->options);
 	e->core.settle = settle;
 	if (err)
 		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
@@ -136,6 +137,7 @@ static void start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int 
 	tree->agent = fds[2];
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
 	tree->chooses_ids = msg->chooses_ids;
+	uvd_run_ucaps_grant(tree, &msg->granted);
 	if (notif != MAP_FAILED) {
 		tree->notif = notif;
 		tree->listener = fds[0];

@@ -21,6 +21,8 @@
 
 /* uverbsN is the device number 231:192+N, as the kernel's first 32 are. */
 enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
+/* Of User Capabilities, and their bits: a number of those that the kernel gives out by itself. */
+enum { UVD_RUN_UCAP_MAJOR = 510 };
 
 /* What is known of a thread's fd, so that a call on it needs no path look-up: slot.c. */
 struct uvd_run_slot {
@@ -66,6 +68,7 @@ struct uvd_run_tree {
 	bool many_ways; /* files are closed in ways that we do not see */
 	pid_t last; /* the thread that called last */
 	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
+	struct uvd_ucap_names granted; /* User Capabilities that it may open */
 	pthread_t thread;
 	atomic_bool stop, stopped;
 	struct uvd_call call;
@@ -77,12 +80,23 @@ struct uvd_run_device {
 	struct uvd_device *dev; /* with a reference; NULL: unplugged */
 };
 
+/* A User Capability's node. */
+struct uvd_run_ucap {
+	char name[UVD_UCAP_NAME]; /* "": there is none */
+	unsigned int bit;
+	int memfd; /* what is open of it is this file */
+	struct stat st;
+	struct uvd_run_inode inode;
+};
+
 struct uvd_run_engine {
 	struct uvd_engine core;
 	pthread_mutex_t devices_lock; /* both below; changed by the control's thread alone, once there is one */
 	struct uvd_run_device devices[UVD_MAX_DEVICES];
 	unsigned int num_devices;
 	struct uvd_run_files files;
+	pthread_mutex_t ucaps_lock;
+	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* by bit */
 	char root[PATH_MAX]; /* our folder: sys/ and dev/ below it stand for those of the system */
 	int rootfd;
 	struct uvd_log *log;
@@ -139,6 +153,24 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d);
 /* uverbsN, with a reference; NULL: unplugged, where *ours is true, or never one of ours. */
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours);
+
+/* Gives fd to the caller, in the windows and not below `least`, as the answer to its call; closes ours. flags: O_CLOEXEC. */
+long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags);
+/* What stat() says: of a node of this number with these permissions. */
+void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st);
+/* Every call by path on a node but open(). */
+long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st);
+
+/* ---- ucap.c: User Capabilities ----------------------------------------------------------------------------------- */
+
+void uvd_run_ucaps_init(struct uvd_run_engine *e);
+/* What the tree may open; says so where there is no such capability. */
+void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names *granted);
+/* Calls by path; CONTINUE: there is none of that name. */
+long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *name);
+/* Calls by fd; false: it is no open of such a node. */
+bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_inode *inode,
+		       long *ret);
 
 /* control.c: lets the tree change its device. NULL: it cannot; the rest works without. */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);

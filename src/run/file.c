@@ -102,7 +102,7 @@ int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode)
 	return 0;
 }
 
-static int own_inode(int fd, struct uvd_run_inode *inode)
+int uvd_run_own_inode(int fd, struct uvd_run_inode *inode)
 {
 	char path[64];
 	int info, err;
@@ -129,7 +129,7 @@ static int make_memfd(struct uvd_run_file *f)
 	if (ftruncate(f->memfd, FILE_SIZE) || fchmod(f->memfd, 0666) ||
 	    fcntl(f->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
-	return own_inode(f->memfd, &f->inode);
+	return uvd_run_own_inode(f->memfd, &f->inode);
 }
 
 /* The client's struct file. (inotify sees the closing of opened files only, not of those that memfd_create() made.) */

@@ -78,5 +78,7 @@ void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev
 
 /* Reads an fdinfo file, anew. 0, or a negative errno: the fd is closed, or its thread gone. */
 int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode);
+/* The same of an fd of ours. */
+int uvd_run_own_inode(int fd, struct uvd_run_inode *inode);
 
 #endif

@@ -156,6 +156,7 @@ static void from_program(struct guardian *g)
 		if (!g->program)
 			g->program = msg.status; /* the engine's child, and ours if the engine dies */
 		memcpy(msg.windows, g->l->windows, sizeof(msg.windows));
+		msg.granted = g->l->options->granted;
 		fds[1] = g->l->notif_fd;
 		fds[2] = make_agent(g);
 		if (g->l->link >= 0)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <uverbsd/config.h>
 #include "run/filter.h"
 
 enum uvd_run_kind {
@@ -26,6 +27,7 @@ struct uvd_run_msg {
 	bool stays; /* ENDED: others of the tree live on, and are served */
 	bool chooses_ids; /* LISTENER: PROGRAM has the right to give new threads the ids that it likes */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
+	struct uvd_ucap_names granted; /* LISTENER */
 	char root[PATH_MAX];
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <uverbsd/config.h>
 
 #include "run/path.h"
 
@@ -221,6 +222,9 @@ static void classify(char *abs, struct uvd_run_target *t)
 		t->number = strtoul(name, &end, 10);
 		if (!*end && (name[0] != '0' || !name[1]))
 			t->place = UVD_RUN_NODE;
+	} else if (!strncmp(abs, DEV_DIR "/", strlen(DEV_DIR "/")) && uvd_ucap_name_ok(abs + strlen(DEV_DIR "/"))) {
+		memmove(abs, abs + strlen(DEV_DIR "/"), strlen(abs + strlen(DEV_DIR "/")) + 1);
+		t->place = UVD_RUN_UCAP;
 	}
 }
 

@@ -48,13 +48,14 @@ bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args);
 enum uvd_run_place {
 	UVD_RUN_ELSEWHERE,
 	UVD_RUN_NODE, /* /dev/infiniband/uverbsN */
+	UVD_RUN_UCAP, /* /dev/infiniband/NAME, where that can be a User Capability's name */
 	UVD_RUN_TREE, /* in the folder of ours that stands for /dev/infiniband and /sys/class/infiniband* */
 };
 
 struct uvd_run_target {
 	enum uvd_run_place place;
 	unsigned int number; /* NODE: N */
-	char path[PATH_MAX]; /* TREE: below our folder */
+	char path[PATH_MAX]; /* TREE: below our folder; UCAP: the name */
 };
 
 /* Most paths are none of ours: then this costs one short read of the caller's memory. root: our folder. */

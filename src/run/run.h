@@ -25,6 +25,7 @@ struct uvd_run_options {
 	const struct uvd_device_config *devices;
 	unsigned int num_devices;
 	const char *join; /* NULL: an engine of its own */
+	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	enum uvd_log_level log_level;
 };
 

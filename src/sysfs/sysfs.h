@@ -26,6 +26,9 @@ int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, cons
 /* The state of a port (from 1) of a published device has changed. 0 or a negative errno. */
 int uvd_sysfs_set_port(const char *root, const struct uvd_device_config *config, unsigned int port, bool up);
 void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
+/* Publishes a User Capability's node, in class/infiniband_ucaps, and takes it away again. As above. */
+int uvd_sysfs_add_ucap(const char *root, const char *name, dev_t node, struct uvd_log *log);
+void uvd_sysfs_remove_ucap(const char *root, const char *name);
 /* Removes the tree, if it is this process's or that of one which is gone. */
 void uvd_sysfs_destroy(const char *root);
 

@@ -111,11 +111,11 @@ static const struct uvd_feature *const features[] = { &guarded, &guarded_b, NULL
 
 static void want_ucaps(struct uvd_device_config *config, const char *first, const char *second)
 {
-	config->num_ucaps = 0;
+	config->ucaps.num = 0;
 	if (first)
-		strcpy(config->ucaps[config->num_ucaps++], first);
+		strcpy(config->ucaps.names[config->ucaps.num++], first);
 	if (second)
-		strcpy(config->ucaps[config->num_ucaps++], second);
+		strcpy(config->ucaps.names[config->ucaps.num++], second);
 }
 
 /* Another device of the same engine: the file of the harness is then one of it. */

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The nodes of User Capabilities, as the tree has them: what is open of one is its memfd, whose inode tells GET_CONTEXT
+ * which it is. Who may open one is for the user to say, where a machine has permissions of the node: --ucap.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "run/engine.h"
+#include "sysfs/sysfs.h"
+#include "sysfs/tree.h"
+
+/* ---- for the core ------------------------------------------------------------------------------------------------ */
+
+static dev_t rdev_of(unsigned int bit)
+{
+	return makedev(UVD_RUN_UCAP_MAJOR, bit);
+}
+
+static int make_file(struct uvd_run_ucap *u)
+{
+	char name[UVD_UCAP_NAME + 32];
+	int err;
+
+	snprintf(name, sizeof(name), "uverbsd-ucap:%s", u->name);
+	u->memfd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (u->memfd < 0)
+		return -errno;
+	err = uvd_run_own_inode(u->memfd, &u->inode);
+	if (!err && (fchmod(u->memfd, 0600) || fstat(u->memfd, &u->st) ||
+		     fcntl(u->memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)))
+		err = -errno;
+	if (err)
+		close(u->memfd);
+	return err;
+}
+
+static void unpublish(struct uvd_run_engine *e, const char *name)
+{
+	char sys[PATH_MAX + 8], node[UVD_UCAP_NAME + 32];
+
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	uvd_sysfs_remove_ucap(sys, name);
+	snprintf(node, sizeof(node), "dev/infiniband/%s", name);
+	uvd_tree_remove(e->rootfd, node);
+}
+
+static int publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
+{
+	char sys[PATH_MAX + 8], node[UVD_UCAP_NAME + 32];
+	int err;
+
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	snprintf(node, sizeof(node), "dev/infiniband/%s", name);
+	err = uvd_tree_put(e->rootfd, node, "%s", "") ?: uvd_sysfs_add_ucap(sys, name, rdev_of(bit), e->log);
+	if (err)
+		unpublish(e, name);
+	return err;
+}
+
+static int create(struct uvd_engine *core, const char *name, unsigned int bit, void **node)
+{
+	struct uvd_run_engine *e = uvd_run_container(core, struct uvd_run_engine, core);
+	struct uvd_run_ucap u = { .bit = bit };
+	int err;
+
+	strcpy(u.name, name);
+	err = make_file(&u);
+	if (err)
+		return err;
+	err = publish(e, name, bit);
+	if (err) {
+		close(u.memfd);
+		return err;
+	}
+	pthread_mutex_lock(&e->ucaps_lock);
+	e->ucaps[bit] = u;
+	pthread_mutex_unlock(&e->ucaps_lock);
+	*node = &e->ucaps[bit];
+	return 0;
+}
+
+static void drop(struct uvd_engine *core, void *node)
+{
+	struct uvd_run_engine *e = uvd_run_container(core, struct uvd_run_engine, core);
+	struct uvd_run_ucap *u = node;
+
+	unpublish(e, u->name);
+	pthread_mutex_lock(&e->ucaps_lock);
+	close(u->memfd);
+	u->name[0] = 0;
+	pthread_mutex_unlock(&e->ucaps_lock);
+}
+
+/* st is not changed while there is a node. */
+static bool is(void *node, const struct stat *st)
+{
+	const struct uvd_run_ucap *u = node;
+
+	return st->st_dev == u->st.st_dev && st->st_ino == u->st.st_ino;
+}
+
+static const struct uvd_ucap_ops ops = { .create = create, .remove = drop, .is = is };
+
+void uvd_run_ucaps_init(struct uvd_run_engine *e)
+{
+	pthread_mutex_init(&e->ucaps_lock, NULL);
+	e->core.ucaps.ops = &ops;
+}
+
+/* ---- for the tree ------------------------------------------------------------------------------------------------ */
+
+/* Locked. */
+static struct uvd_run_ucap *find(struct uvd_run_engine *e, const char *name)
+{
+	for (struct uvd_run_ucap *u = e->ucaps; u < e->ucaps + UVD_MAX_UCAPS; u++)
+		if (!strcmp(u->name, name))
+			return u;
+	return NULL;
+}
+
+void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names *granted)
+{
+	struct uvd_run_engine *e = tree->engine;
+
+	tree->granted = *granted;
+	if (tree->granted.num > UVD_MAX_DEVICE_UCAPS)
+		tree->granted.num = 0;
+	for (unsigned int i = 0; i < tree->granted.num; i++) {
+		const char *name = tree->granted.names[i];
+
+		pthread_mutex_lock(&e->ucaps_lock);
+		if (!find(e, name))
+			uvd_logf(e->log, UVD_WARN, "--ucap %s: no device has created it (--ucaps)", name);
+		pthread_mutex_unlock(&e->ucaps_lock);
+	}
+}
+
+static void node_stat(struct uvd_run_tree *tree, const char *name, unsigned int bit, struct stat *st)
+{
+	uvd_run_node_stat(rdev_of(bit), uvd_ucap_named(&tree->granted, name) ? 0666 : 0600, 4096 + bit, st);
+}
+
+/* Locked. A file of its own, so that each open has its own mode. */
+static int open_again(const struct uvd_run_ucap *u, unsigned int flags)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", u->memfd);
+	fd = open(path, (flags & (O_ACCMODE | O_NONBLOCK)) | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static long open_node(struct uvd_run_tree *tree, const char *name, unsigned int flags)
+{
+	struct uvd_run_engine *e = tree->engine;
+	struct uvd_run_ucap *u;
+	int fd = -ENOENT;
+
+	if (flags & O_DIRECTORY)
+		return -ENOTDIR;
+	/* The kernel gives what O_PATH makes to anyone; we cannot put it into another process. */
+	if (!uvd_ucap_named(&tree->granted, name))
+		return -EACCES;
+	if (flags & O_PATH)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&e->ucaps_lock);
+	u = find(e, name);
+	if (u)
+		fd = open_again(u, flags);
+	pthread_mutex_unlock(&e->ucaps_lock);
+	return fd < 0 ? fd : uvd_run_answer_fd(tree, fd, 0, flags);
+}
+
+long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *name)
+{
+	struct uvd_run_engine *e = tree->engine;
+	struct uvd_run_ucap *u;
+	unsigned int bit = 0;
+	struct stat st;
+
+	pthread_mutex_lock(&e->ucaps_lock);
+	u = find(e, name);
+	if (u)
+		bit = u->bit;
+	pthread_mutex_unlock(&e->ucaps_lock);
+	if (!u)
+		return UVD_RUN_CONTINUE;
+	if (args->op == UVD_RUN_OPEN)
+		return open_node(tree, name, args->flags);
+	node_stat(tree, name, bit, &st);
+	return uvd_run_answer_node(tree, args, &st);
+}
+
+/* Locked. */
+static struct uvd_run_ucap *find_open(struct uvd_run_engine *e, const struct uvd_run_inode *inode)
+{
+	for (struct uvd_run_ucap *u = e->ucaps; u < e->ucaps + UVD_MAX_UCAPS; u++)
+		if (u->name[0] && u->inode.ino == inode->ino && u->inode.mnt_id == inode->mnt_id)
+			return u;
+	return NULL;
+}
+
+bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_inode *inode,
+		       long *ret)
+{
+	struct uvd_run_engine *e = tree->engine;
+	struct uvd_run_ucap *u;
+	struct stat st;
+
+	pthread_mutex_lock(&e->ucaps_lock);
+	u = find_open(e, inode);
+	if (u)
+		node_stat(tree, u->name, u->bit, &st);
+	pthread_mutex_unlock(&e->ucaps_lock);
+	if (!u)
+		return false;
+	switch (args->op) {
+	case UVD_RUN_WRITE:
+	case UVD_RUN_WRITEV:
+		*ret = -EINVAL; /* of the kernel's nodes nothing is there but open() */
+		break;
+	case UVD_RUN_FSTAT:
+	case UVD_RUN_STAT:
+	case UVD_RUN_STATX:
+		*ret = uvd_run_answer_node(tree, args, &st);
+		break;
+	default:
+		*ret = UVD_RUN_CONTINUE;
+	}
+	return true;
+}
