@@ -34,10 +34,10 @@ void uvd_control_free(struct uvd_control *control);
 
 /*
  * The command `port DEVICE PORT up|down`; DEVICE is hfi1_0 or uverbs0, dev(arg, i) the devices that there are, and then
- * NULL. sysfs: where they are published. NULL: another command.
+ * NULL. NULL: another command.
  */
 json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
-			 void *arg, const char *sysfs);
+			 void *arg);
 
 /* What `device` does to the devices. Each returns the answer. */
 struct uvd_control_devices {

@@ -2,7 +2,6 @@
 /* The control command that takes a port down and up. */
 #include "control.h"
 #include "objects/file.h"
-#include "sysfs/sysfs.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,24 +26,22 @@ static bool parse(const char *command, char name[IBV_SYSFS_NAME_MAX], unsigned i
 	return *up || !strcmp(state, "down");
 }
 
-static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up, const char *sysfs)
+static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	const char *state = up ? "up" : "down";
 	int ret;
 
 	if (port < 1 || port > dev->config.num_ports)
 		return json_pack("{s:s}", "error", "the device has no such port");
-	/* Whoever sees the event may read the tree at once. */
-	ret = uvd_sysfs_set_port(sysfs, &dev->config, port, up);
-	if (ret)
-		return json_pack("{s:s++}", "error", "cannot change the published tree", ": ", strerror(-ret));
 	ret = uvd_device_set_port(dev, port, up);
+	if (ret < 0)
+		return json_pack("{s:s++}", "error", "cannot change the published tree", ": ", strerror(-ret));
 	return json_pack("{s:s, s:i, s:s, s:b}", "device", dev->config.ibdev, "port", (int)port, "state", state,
 			 "changed", ret == 0);
 }
 
 json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
-			 void *arg, const char *sysfs)
+			 void *arg)
 {
 	char name[IBV_SYSFS_NAME_MAX];
 	struct uvd_device *d;
@@ -59,6 +56,6 @@ json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device
 		return json_pack("{s:s}", "error", "only root and the user that serves the device may do that");
 	for (unsigned int i = 0; (d = dev(arg, i)); i++)
 		if (uvd_control_is_called(&d->config, name))
-			return set_port(d, port, up, sysfs);
+			return set_port(d, port, up);
 	return json_pack("{s:s}", "error", "there is no such device");
 }

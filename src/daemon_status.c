@@ -110,6 +110,6 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 
 	if (!strcmp(command, "status"))
 		return status(d);
-	answer = uvd_control_port(command, may_change, device, d, d->options->sysfs);
+	answer = uvd_control_port(command, may_change, device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

@@ -112,4 +112,26 @@ struct uverbsd_tree_row {
 	char ucap[32]; /* the User Capability without which it is absent, or "" */
 };
 
+/*
+ * A port's state, for everybody: as `uverbsctl port` takes it down and up. Queries and sysfs change, and who has the device
+ * open gets an event.
+ *
+ * It is there for a context that GET_CONTEXT was given the User Capability for (UVERBS_ATTR_GET_CONTEXT_FD_ARR: a
+ * descriptor of /dev/infiniband/uverbsd_port_state), on a device that was told to create that (`--ucaps`). For every other
+ * it does not exist.
+ */
+#define UVERBSD_UCAP_PORT_STATE "uverbsd_port_state"
+
+#define UVERBSD_OBJECT_PORT 0x1041
+
+#define UVERBSD_METHOD_PORT_SET_STATE 0x1040
+
+/* Attributes of UVERBSD_METHOD_PORT_SET_STATE, both mandatory. A state that the port has already is no error. */
+enum {
+	/* CONST, __u64: the port, from 1. One that the device does not have: EINVAL. */
+	UVERBSD_ATTR_PORT_SET_STATE_PORT = 0x1040,
+	/* CONST, __u64: 1 active, 0 down; else EINVAL. */
+	UVERBSD_ATTR_PORT_SET_STATE_UP,
+};
+
 #endif

@@ -56,14 +56,16 @@ struct uvd_ucap_names {
 
 /*
  * Can it be the name of a User Capability, and so of a node beside the device's own? Letters, digits, '_', '-' and '.'; not
- * the beginning of a device's name.
+ * uverbsN.
  */
 static inline bool uvd_ucap_name_ok(const char *name)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
 	size_t len = strlen(name);
 
-	return len && len < UVD_UCAP_NAME && *name != '.' && strncmp(name, "uverbs", 6) && strspn(name, good) == len;
+	if (!strncmp(name, "uverbs", 6) && 6 + strspn(name + 6, "0123456789") == len)
+		return false;
+	return len && len < UVD_UCAP_NAME && *name != '.' && strspn(name, good) == len;
 }
 
 static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *name)

@@ -37,7 +37,8 @@ void uvd_engine_fini(struct uvd_engine *engine)
 }
 
 /* Of every device, whatever it poses as. */
-static const struct uvd_feature *const features[] = { &uvd_feature_common, &uvd_feature_own };
+static const struct uvd_feature *const features[] = { &uvd_feature_common, &uvd_feature_own,
+							&uvd_feature_port_state };
 
 struct uvd_tree *uvd_device_tree(const struct uvd_backend *ops, const struct uvd_persona *persona, struct uvd_log *log,
 				 int *err)
@@ -150,6 +151,11 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 		return -EINVAL;
 	pthread_mutex_lock(&dev->port_lock);
 	if (!dev->backend_closed && uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
+		/* Whoever sees the event may read the published tree at once. */
+		if (dev->engine->publish_port)
+			ret = dev->engine->publish_port(dev->engine, &dev->config, port, up);
+		if (ret < 0)
+			goto unlock;
 		__atomic_store_n(&dev->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
 		__atomic_store_n(&ib->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
 		if (ib->ops->port_changed)
@@ -157,6 +163,7 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 		uvd_device_event(ib, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
 		ret = 0;
 	}
+unlock:
 	pthread_mutex_unlock(&dev->port_lock);
 	return ret;
 }

@@ -48,6 +48,11 @@ struct uvd_engine {
 	 * Called before a client is refused at its RLIMIT_MEMLOCK, from a call on a file that is open.
 	 */
 	void (*settle)(struct uvd_engine *engine);
+	/*
+	 * The transport's, or NULL: what it has published of the device says from now on that this port is up or down. 0 or a
+	 * negative errno: then it stays as it was.
+	 */
+	int (*publish_port)(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up);
 	/* Features of plug-ins, which all devices get; ends with NULL. NULL: none. */
 	const struct uvd_feature *const *features;
 	struct uvd_ucaps ucaps;
@@ -114,7 +119,7 @@ void uvd_device_free(struct uvd_device *dev);
 void uvd_device_remove(struct uvd_device *dev);
 /*
  * Takes a port down or up, as an administrator would: for queries, for the backend, and last as an event for all open
- * files. 1: it was so already, and nothing happens. -EINVAL: no such port.
+ * files. 1: it was so already, and nothing happens. -EINVAL: no such port. Else as engine->publish_port().
  */
 int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
 

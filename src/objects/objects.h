@@ -15,5 +15,7 @@ extern const struct uvd_object_row uvd_object_device, uvd_object_pd, uvd_object_
 extern const struct uvd_feature uvd_feature_common;
 /* What uverbsd's devices answer beyond the kernel's ABI: include/uverbsd/abi.h. */
 extern const struct uvd_feature uvd_feature_own;
+/* The same, behind a User Capability. */
+extern const struct uvd_feature uvd_feature_port_state;
 
 #endif

@@ -14,7 +14,6 @@
 
 struct uvd_run_control {
 	struct uvd_run_engine *engine;
-	char sysfs[PATH_MAX + 8];
 	struct ev_loop *loop;
 	struct ev_async end;
 	struct uvd_control *control;
@@ -117,7 +116,7 @@ static json_t *answer(void *arg, const char *command, bool may_change)
 {
 	struct uvd_run_control *c = arg;
 
-	json_t *answer = uvd_control_port(command, may_change, device, c->engine, c->sysfs);
+	json_t *answer = uvd_control_port(command, may_change, device, c->engine);
 
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
@@ -152,7 +151,6 @@ struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
 	if (!c)
 		return NULL;
 	c->engine = e;
-	snprintf(c->sysfs, sizeof(c->sysfs), "%s/sys", e->root);
 	snprintf(path, sizeof(path), "%s/" UVD_RUN_CONTROL, e->root);
 	c->loop = strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path) ? ev_loop_new(EVFLAG_AUTO) : NULL;
 	c->control = c->loop ? uvd_control_new(c->loop, path, answer, c, e->log, &err) : NULL;

@@ -48,6 +48,15 @@ static void settle(struct uvd_engine *core)
 	uvd_run_files_settle(&uvd_run_container(core, struct uvd_run_engine, core)->files);
 }
 
+static int publish_port(struct uvd_engine *core, const struct uvd_device_config *config, unsigned int port, bool up)
+{
+	struct uvd_run_engine *e = uvd_run_container(core, struct uvd_run_engine, core);
+	char sys[PATH_MAX + 8];
+
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	return uvd_sysfs_set_port(sys, config, port, up);
+}
+
 static int setup(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
@@ -65,6 +74,7 @@ static int setup(struct host *h)
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);
 	e->core.settle = settle;
+	e->core.publish_port = publish_port;
 	if (err)
 		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
 	else

@@ -30,8 +30,9 @@ static int fill(int root, const struct names *n, const char *name, dev_t node)
 	snprintf(path, sizeof(path), "%s/dev", n->aside);
 	err = err ? err : uvd_tree_put(root, path, "%u:%u\n", major(node), minor(node));
 	snprintf(path, sizeof(path), "%s/uevent", n->aside);
-	return err ? err : uvd_tree_put(root, path, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/%s\nDEVMODE=0600\n", major(node),
-					minor(node), name);
+	return err ? err
+		   : uvd_tree_put(root, path, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/%s\nDEVMODE=0600\n", major(node),
+				  minor(node), name);
 }
 
 int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uvd_log *log)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <uverbsd/abi.h>
 #include "objects/common.h"
 #include "tests.h"
 
@@ -458,6 +459,88 @@ START_TEST(test_context_keeps_what_it_has_when_the_capability_goes)
 }
 END_TEST
 
+/* ---- what this project guards by one ------------------------------------------------------------------------------ */
+
+static int published, fail_publish;
+
+static int publish_port(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up)
+{
+	if (!fail_publish)
+		published = port * 2 + up;
+	return -fail_publish;
+}
+
+static void begin_port_state(void)
+{
+	int fd;
+
+	harness_close(&h);
+	harness_init(&h, "soft");
+	h.engine.ucaps.ops = &node_ops;
+	h.engine.publish_port = publish_port;
+	want_ucaps(&h.config, UVERBSD_UCAP_PORT_STATE, NULL);
+	harness_start(&h, &uvd_mem_process);
+	fd = open_node(0, O_RDONLY);
+	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
+	published = fail_publish = 0;
+}
+
+static int set_port(uint64_t port, uint64_t up)
+{
+	struct harness_tree tree = {};
+
+	tree_const(&tree, UVERBSD_ATTR_PORT_SET_STATE_PORT, port);
+	tree_const(&tree, UVERBSD_ATTR_PORT_SET_STATE_UP, up);
+	return harness_ioctl(&h, UVERBSD_OBJECT_PORT, UVERBSD_METHOD_PORT_SET_STATE, &tree);
+}
+
+static int port_state(void)
+{
+	struct ib_uverbs_query_port_resp resp = {};
+	struct ib_uverbs_query_port cmd = { .port_num = 1 };
+
+	ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), 0);
+	return resp.state;
+}
+
+START_TEST(test_port_goes_down_and_up_for_whoever_may)
+{
+	begin_port_state();
+	ck_assert_int_eq(set_port(1, 0), 0);
+	ck_assert_int_eq(port_state(), IBV_PORT_DOWN);
+	ck_assert_int_eq(published, 2);
+	published = 0;
+	ck_assert_int_eq(set_port(1, 0), 0);
+	ck_assert_int_eq(published, 0);
+	ck_assert_int_eq(set_port(1, 1), 0);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+	ck_assert_int_eq(published, 3);
+	ck_assert_int_eq(set_port(0, 0), -EINVAL);
+	ck_assert_int_eq(set_port(2, 0), -EINVAL);
+	ck_assert_int_eq(set_port(1ull << 32 | 1, 0), -EINVAL);
+	ck_assert_int_eq(set_port(1, 2), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_port_whose_state_cannot_be_published_keeps_it)
+{
+	begin_port_state();
+	fail_publish = ENOSPC;
+	ck_assert_int_eq(set_port(1, 0), -ENOSPC);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+}
+END_TEST
+
+START_TEST(test_port_state_is_not_there_for_others)
+{
+	begin_port_state();
+	reopen();
+	ck_assert_int_eq(get_context(NULL, 0), 0);
+	ck_assert_int_eq(set_port(1, 0), -EPROTONOSUPPORT);
+	ck_assert_int_eq(port_state(), IBV_PORT_ACTIVE);
+}
+END_TEST
+
 /* ---- descriptors that are none ----------------------------------------------------------------------------------- */
 
 START_TEST(test_ucap_01_wrong_descriptor_is_refused_and_makes_no_context)
@@ -543,7 +626,8 @@ TEST_LIST(test_node_comes_with_the_first_device_and_goes_with_the_last,
 	  test_feature_is_there_for_a_context_with_its_capability_and_only_it,
 	  test_several_capabilities_add_up_and_their_tree_is_made_once,
 	  test_capability_of_another_device_turns_nothing_on_here,
-	  test_context_keeps_what_it_has_when_the_capability_goes,
+	  test_context_keeps_what_it_has_when_the_capability_goes, test_port_goes_down_and_up_for_whoever_may,
+	  test_port_whose_state_cannot_be_published_keeps_it, test_port_state_is_not_there_for_others,
 	  test_ucap_01_wrong_descriptor_is_refused_and_makes_no_context,
 	  test_ucap_01_length_that_is_no_array_of_fds_is_einval, test_ucap_01_list_that_cannot_be_read_is_efault,
 	  test_ucap_01_longest_list_is_taken,

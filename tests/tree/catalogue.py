@@ -112,6 +112,7 @@ class Table:
         self.say("", f"### {o['name']}")
         self.head("", "id", "")
         kind = {"IDR": "handles", "FD": "file descriptors", "none": "no objects: a place for methods"}[o["class"]]
+        kind += f"; wants the User Capability {o['ucap']}" if o.get("ucap") else ""
         self.line(o, o["name"], f"**{o['name']}**", number(o), kind)
         for m in o["methods"]:
             self.line(m, m["name"], m["name"], number(m), "method")
