@@ -100,6 +100,13 @@ void set_nonblock(int fd);
 int poll_events(int fd, int ms);
 /* Which handle ALLOC_PD gets next: the lowest free one. The PD is freed again. */
 uint32_t next_handle(int fd);
+/*
+ * Does the device's driver have this extended command? Asked with a length that is right for a command which nobody has
+ * registered (EOPNOTSUPP), and wrong for one that is there (EINVAL).
+ */
+bool has_ex(int fd, uint32_t command);
+/* The answers of a driver without it: by INVOKE_WRITE, and to a method of its object. */
+void expect_absent(int fd, uint32_t command, uint16_t object, uint16_t method);
 
 /* ---- a device that may go (plug.c) ------------------------------------------------------------------------------- */
 
@@ -117,6 +124,7 @@ pid_t plug_out_begin(const struct plug *plug);
 int plug_out_end(pid_t pid, int ms);
 
 TCase *case_write(void), *case_context(void), *case_ioctl(void), *case_handle(void), *case_mr(void), *case_event(void),
-	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_data(void), *case_unplug(void);
+	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_data(void), *case_wq(void),
+	*case_flow(void), *case_unplug(void);
 
 #endif

@@ -177,3 +177,25 @@ uint32_t next_handle(int fd)
 	expect_ok(uv_dealloc_pd(fd, UV_WRITE, handle));
 	return handle;
 }
+
+bool has_ex(int fd, uint32_t command)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_ex_cmd_hdr ex;
+	} msg = { .hdr = { .command = command, .in_words = sizeof(msg) / 4 } };
+	int ret = uv_write(fd, &msg, sizeof(msg));
+
+	ck_assert_msg(ret == -EINVAL || ret == -EOPNOTSUPP, "command %x: %s", command, answer(ret));
+	return ret == -EINVAL;
+}
+
+void expect_absent(int fd, uint32_t command, uint16_t object, uint16_t method)
+{
+	uint64_t zeros[8] = {};
+	struct uv_tree tree;
+
+	expect(uv_cmd(fd, UV_INVOKE, &(struct uv_cmd){ command, zeros, sizeof(zeros) }), EOPNOTSUPP);
+	uv_tree_init(&tree, object, method);
+	expect(uv_ioctl(fd, &tree), EPROTONOSUPPORT);
+}

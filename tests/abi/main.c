@@ -10,8 +10,8 @@
 int main(int argc, char **argv)
 {
 	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl, case_handle,	   case_mr,
-				    case_event, case_cq,      case_qp,	  case_regression, case_srq, case_data,
-				    case_unplug };
+				    case_event, case_cq,      case_qp,	  case_regression, case_srq, case_wq, case_flow,
+				    case_data, case_unplug };
 	Suite *suite = suite_create("abi");
 	SRunner *runner;
 	int failed;
