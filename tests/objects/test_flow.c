@@ -515,6 +515,18 @@ START_TEST(test_flow_02_number_and_size_of_specs_must_agree)
 	flow.cmd.flow_attr.size = HDR + 4;
 	memset(flow.specs + HDR + 4, 0, 4);
 	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
+	flow = new_flow();
+	add_action(&flow, IBV_FLOW_SPEC_ACTION_DROP, HDR, 0);
+	add_bytes(&flow, (uint64_t[1]){}, 8);
+	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
+	flow = new_flow();
+	for (int i = 0; i < 11; i++)
+		add_action(&flow, IBV_FLOW_SPEC_ACTION_DROP, HDR, 0);
+	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
+	/* One that does not end within the list is not looked at. */
+	flow = new_flow();
+	add_hdr(&flow, IBV_FLOW_SPEC_ACTION_HANDLE, 12, 0);
+	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
 	/* The first bad spec decides, not what is wrong with the list. */
 	flow = new_flow();
 	add_action(&flow, IBV_FLOW_SPEC_ACTION_HANDLE, 12, 0);

@@ -262,6 +262,7 @@ START_TEST(test_wq_02_modify_wq_checks_masks_and_states)
 	ck_assert_int_eq(modify(wq, STATE, 3, 0), -EINVAL);
 	ck_assert_int_eq(modify(wq, CUR, 0, 3), -EINVAL);
 	ck_assert_int_eq(modify(wq, STATE | CUR, 3, 1), -EINVAL);
+	ck_assert_int_eq(modify(wq, STATE | CUR, 1, 3), -EINVAL);
 	ck_assert_uint_eq(seen.attr_mask, 0);
 	/* What the mask does not name is not looked at. */
 	ck_assert_int_eq(modify(wq, CUR, 9, IBV_WQS_RDY), 0);
