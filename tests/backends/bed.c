@@ -173,6 +173,15 @@ struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_ini
 	qp->recv_cq = init->recv_cq = end->rcq;
 	qp->qp_type = init->qp_type = type;
 	qp->srq = init->srq = end->srq;
+	if (type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV) {
+		qp->recv_cq = init->recv_cq = NULL;
+		qp->srq = init->srq = NULL;
+	}
+	if (type == IBV_QPT_XRC_RECV) {
+		qp->pd = NULL;
+		qp->send_cq = init->send_cq = NULL;
+		qp->xrcd = end->xrcd;
+	}
 	qp->owner = end;
 	qp->event_handler = qp_event;
 	*err = ops->create_qp(qp, init);
@@ -281,7 +290,7 @@ static int modify(struct end *end, const struct ibv_qp_attr *attr, int mask)
 
 static bool connected(struct end *end)
 {
-	return end->qp->qp_type != IBV_QPT_UD;
+	return end->qp->qp_type != IBV_QPT_UD && end->qp->qp_type != IBV_QPT_RAW_PACKET;
 }
 
 int to_init(struct end *end)
@@ -294,6 +303,8 @@ int to_init(struct end *end)
 		.pkey_index = end->pkey_index,
 	};
 
+	if (end->qp->qp_type == IBV_QPT_RAW_PACKET)
+		return modify(end, &attr, IBV_QP_STATE | IBV_QP_PORT);
 	return modify(end, &attr,
 		      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			      (connected(end) ? IBV_QP_ACCESS_FLAGS : IBV_QP_QKEY));
@@ -319,7 +330,7 @@ int to_rtr(struct end *end, struct end *peer)
 	}
 	if (connected(end))
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (end->qp->qp_type == IBV_QPT_RC)
+	if (end->qp->qp_type == IBV_QPT_RC || end->qp->qp_type == IBV_QPT_XRC_RECV)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	return modify(end, &attr, mask);
 }
@@ -336,7 +347,11 @@ int to_rts(struct end *end)
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
-	if (end->qp->qp_type == IBV_QPT_RC)
+	if (end->qp->qp_type == IBV_QPT_RAW_PACKET)
+		mask = IBV_QP_STATE;
+	if (end->qp->qp_type == IBV_QPT_XRC_RECV)
+		mask |= IBV_QP_TIMEOUT;
+	if (end->qp->qp_type == IBV_QPT_RC || end->qp->qp_type == IBV_QPT_XRC_SEND)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	return modify(end, &attr, mask);
 }

@@ -22,6 +22,7 @@ struct end {
 	struct side *side;
 	struct uvd_cq *scq, *rcq;
 	struct uvd_srq *srq; /* of the QPs that are made next */
+	struct uvd_xrcd *xrcd; /* of XRC targets that are made next; the test's */
 	struct uvd_qp *qp;
 	struct uvd_mr *mr;
 	char *buf;

@@ -254,7 +254,7 @@ START_TEST(test_qp_limits)
 		make_qp(a, IBV_QPT_RC, &bad, &err);
 		ck_assert_int_eq(err, -EINVAL);
 	}
-	make_qp(a, IBV_QPT_RAW_PACKET, &init, &err);
+	make_qp(a, IBV_QPT_DRIVER, &init, &err);
 	ck_assert_int_eq(err, -EOPNOTSUPP);
 	a->qp = make_qp(a, IBV_QPT_RC, &init, &err);
 	ck_assert_int_eq(err, 0);

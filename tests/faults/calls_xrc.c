@@ -87,10 +87,10 @@ static const struct call_entry entries[] = {
 	{ "IB_USER_VERBS_CMD_OPEN_XRCD", open_by_file },
 	{ "IB_USER_VERBS_CMD_CLOSE_XRCD", close_xrcd, .destroys = true },
 	{ "UVERBS_METHOD_XRCD_DESTROY", xrcd_destroy, .destroys = true },
-	{ "IB_USER_VERBS_CMD_CREATE_QP", create_target, "null" },
-	{ "IB_USER_VERBS_CMD_DESTROY_QP", destroy_target, "null", .destroys = true },
+	{ "IB_USER_VERBS_CMD_CREATE_QP", create_target },
+	{ "IB_USER_VERBS_CMD_DESTROY_QP", destroy_target, .destroys = true },
 	{ "IB_USER_VERBS_CMD_OPEN_QP", open_qp },
-	{ "IB_USER_VERBS_CMD_CREATE_XSRQ", create_xsrq, "null" },
+	{ "IB_USER_VERBS_CMD_CREATE_XSRQ", create_xsrq },
 };
 
 CALL_GROUP(calls_xrc, entries);

@@ -28,6 +28,8 @@ static int soft_open(struct uvd_ibdev *ibdev)
 		free(dev);
 		return err;
 	}
+	soft_srqn_table_init(&dev->srqns);
+	soft_raw_init(&dev->raw);
 	ibdev->priv = dev;
 	return 0;
 }
@@ -37,6 +39,8 @@ static void soft_close(struct uvd_ibdev *ibdev)
 	struct soft_device *dev = soft_device(ibdev);
 
 	soft_mr_table_destroy(&dev->mrs);
+	soft_srqn_table_destroy(&dev->srqns);
+	soft_raw_destroy(&dev->raw);
 	free(dev);
 	ibdev->priv = NULL;
 }
@@ -57,6 +61,8 @@ static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex 
 		attr->orig_attr.device_cap_flags |= IBV_DEVICE_SRQ_RESIZE;
 		attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags;
 	}
+	attr->orig_attr.device_cap_flags |= IBV_DEVICE_XRC;
+	attr->device_cap_flags_ex = attr->orig_attr.device_cap_flags;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = uc | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = uc;
@@ -121,6 +127,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.name = "soft",
 	.size_context = sizeof(struct uvd_context),
 	.size_pd = sizeof(struct uvd_pd),
+	.size_xrcd = sizeof(struct uvd_xrcd),
 	.size_mr = sizeof(struct soft_mr),
 	.size_mw = sizeof(struct soft_mw),
 	.size_ah = sizeof(struct uvd_ah),
@@ -143,6 +150,8 @@ const struct uvd_backend uvd_backend_soft = {
 	.reg_mr = soft_reg_mr,
 	.dereg_mr = soft_dereg_mr,
 	.rereg_mr = soft_rereg_mr,
+	.alloc_xrcd = soft_alloc_xrcd,
+	.dealloc_xrcd = soft_dealloc_xrcd,
 	.alloc_mw = soft_alloc_mw,
 	.dealloc_mw = soft_dealloc_mw,
 	.create_ah = soft_create_ah,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The transports that promise nothing: UC and UD. A message that the peer cannot take is lost, and its sender never
- * knows.
+ * The transports that promise nothing: UC, UD and raw frames. A message that the peer cannot take is lost, and its sender
+ * never knows.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -174,7 +174,28 @@ static void ud_deliver(struct message *msg, const uint8_t *bytes)
 		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
 }
 
-/* ---- both -------------------------------------------------------------------------------------------------------- */
+/* ---- frames ------------------------------------------------------------------------------------------------------ */
+
+/* With the peer's lock held, and its r_busy: a frame reaches every RAW_PACKET QP of its port. */
+static void raw_deliver(struct message *msg, const uint8_t *bytes)
+{
+	struct soft_qp *peer = msg->peer;
+	struct soft_span dst = { .segs = peer->r_segs };
+	struct ibv_wc wc = { .status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = msg->wqe->length };
+	enum soft_copy_error err;
+
+	if (!soft_can_receive(peer->state) || soft_qp_port(peer) != msg->req->port ||
+	    uvd_config_port_down(msg->req->port) || !take_receive(msg, msg->wqe->length, true))
+		return;
+	dst.num_segs = msg->num_recv;
+	pthread_mutex_unlock(&peer->lock);
+	err = soft_copy(dst, (struct soft_span){ .bytes = bytes }, msg->wqe->length, msg->req->qp, peer);
+	pthread_mutex_lock(&peer->lock);
+	if (!err && !soft_gone(peer))
+		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
+}
+
+/* ---- all -------------------------------------------------------------------------------------------------------- */
 
 static void claim(struct message *msg, struct soft_qp *peer)
 {
@@ -243,22 +264,63 @@ static void ud_unicast(struct soft_request *req, const uint8_t *bytes)
 	soft_ref_put(&peer->ref);
 }
 
+/* To all of the port but the sender. */
+static void raw_send_to_all(struct soft_request *req, const uint8_t *bytes)
+{
+	struct soft_qp *peers[16];
+	unsigned int max = sizeof(peers) / sizeof(peers[0]), n;
+	uint64_t last = 0;
+
+	do {
+		n = soft_raw_members(&req->qp->dev->raw, &last, peers, max);
+		for (unsigned int i = 0; i < n; i++) {
+			struct message msg = { .req = req, .wqe = req->wqe };
+
+			if (peers[i] != req->qp) {
+				claim(&msg, peers[i]);
+				raw_deliver(&msg, bytes);
+				end(&msg);
+			}
+			soft_ref_put(&peers[i]->ref);
+		}
+	} while (n == max);
+}
+
+/*
+ * The bytes of a request, inline or copied, or NULL: the client has no such memory. A receiver of datagrams has many
+ * senders: none of them may hold it up with memory that is slow to read.
+ */
+static const uint8_t *gather(struct soft_request *req, uint8_t *copy)
+{
+	int n, err;
+
+	if (req->wqe->is_inline)
+		return req->wqe->data;
+	n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
+	if (n < 0)
+		return NULL;
+	err = soft_gather(copy, req->qp->s_segs, n);
+	soft_segs_put(req->qp->s_segs, n);
+	return err ? NULL : copy;
+}
+
+struct soft_outcome soft_raw_send(struct soft_request *req)
+{
+	uint8_t copy[UD_MOST + SOFT_RAW_MORE];
+	const uint8_t *bytes = gather(req, copy);
+
+	if (!bytes)
+		return bad_memory;
+	raw_send_to_all(req, bytes);
+	return sent;
+}
+
 struct soft_outcome soft_ud_send(struct soft_request *req)
 {
-	const uint8_t *bytes = req->wqe->data;
 	uint8_t copy[UD_MOST];
-	int err = 0, n;
+	const uint8_t *bytes = gather(req, copy);
 
-	/* A receiver of datagrams has many senders: none of them may hold it up with memory that is slow to read. */
-	if (!req->wqe->is_inline) {
-		n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
-		if (n < 0)
-			return bad_memory;
-		bytes = copy;
-		err = soft_gather(copy, req->qp->s_segs, n);
-		soft_segs_put(req->qp->s_segs, n);
-	}
-	if (err)
+	if (!bytes)
 		return bad_memory;
 	if (req->is_multicast)
 		ud_multicast(req, bytes);

@@ -210,7 +210,7 @@ int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t le
 	pthread_rwlock_rdlock(&table->lock);
 	mr = soft_find_mr(table, key);
 	mw = index < table->room ? table->slots[index].mw : NULL;
-	if (mr && allows(mr, qp->qp.pd, addr, length, access))
+	if (mr && allows(mr, soft_target_pd(qp), addr, length, access))
 		err = hold(seg, mr, NULL, addr, length);
 	else if (mw && soft_window_allows(mw, qp, key, addr, length, access))
 		err = hold(seg, mw->mr, mw, mw->mr_addr + (addr - mw->start), length);

@@ -60,7 +60,7 @@ int soft_dealloc_mw(struct uvd_mw *base)
 bool soft_window_allows(const struct soft_mw *mw, const struct soft_qp *qp, uint32_t key, uint64_t addr,
 			uint32_t length, unsigned int access)
 {
-	if (!mw->mr || mw->mw.rkey != key || mw->mw.pd != qp->qp.pd || (mw->access & access) != access)
+	if (!mw->mr || mw->mw.rkey != key || mw->mw.pd != soft_target_pd(qp) || (mw->access & access) != access)
 		return false;
 	if (mw->mw.type == IBV_MW_TYPE_2 && mw->qpn != qp->qp.qp_num)
 		return false;

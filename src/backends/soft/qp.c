@@ -7,8 +7,32 @@
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, bool has_srq)
+static bool is_known(enum ibv_qp_type type)
 {
+	switch (type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, const struct uvd_qp *qp)
+{
+	bool has_srq = qp->srq;
+
+	/* Of an XRC connection, one end has a send queue and the other one nothing. */
+	if (qp->qp_type == IBV_QPT_XRC_RECV) {
+		*cap = (struct ibv_qp_cap){ 0 };
+		return 0;
+	}
+	if (qp->qp_type == IBV_QPT_XRC_SEND)
+		cap->max_recv_wr = cap->max_recv_sge = 0;
 	if (cap->max_send_sge > (uint32_t)limits->max_sge || cap->max_send_wr > (uint32_t)limits->max_qp_wr)
 		return -EINVAL;
 	if (!has_srq &&
@@ -31,11 +55,19 @@ static void free_queues(struct soft_qp *qp)
 	free(qp->r_wqe);
 }
 
+/* An XRC target takes receives from any SRQ of its domain. */
+static uint32_t most_recv_sge(const struct soft_qp *qp)
+{
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
+		return qp->dev->ibdev->config.limits.max_srq_sge;
+	return qp->r_srq ? qp->r_srq->max_sge : qp->cap.max_recv_sge;
+}
+
 static int alloc_queues(struct soft_qp *qp)
 {
 	const struct ibv_qp_cap *cap = &qp->cap;
 	size_t sges = cap->max_send_sge * sizeof(struct ibv_sge);
-	uint32_t recv_sge = qp->qp.srq ? soft_srq(qp->qp.srq)->max_sge : cap->max_recv_sge;
+	uint32_t recv_sge = most_recv_sge(qp);
 	size_t recv_size = sizeof(struct soft_recv_wqe) + recv_sge * sizeof(struct ibv_sge);
 	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
 	int err = soft_ring_init(&qp->sq, cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
@@ -53,7 +85,7 @@ static int alloc_queues(struct soft_qp *qp)
 
 int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 {
-	struct soft_device *dev = soft_device(base->pd->context->dev);
+	struct soft_device *dev = soft_device(base->xrcd ? base->xrcd->dev : base->pd->context->dev);
 	const struct uvd_limits *limits = &dev->ibdev->config.limits;
 	struct uvd_fabric *fabric = dev->ibdev->fabric;
 	struct soft_qp *qp = soft_qp(base);
@@ -61,13 +93,14 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 
 	if (init->create_flags)
 		return -EOPNOTSUPP;
-	err = check_cap(limits, &init->cap, base->srq);
+	err = check_cap(limits, &init->cap, base);
 	if (err)
 		return err;
-	if (base->qp_type != IBV_QPT_RC && base->qp_type != IBV_QPT_UC && base->qp_type != IBV_QPT_UD)
+	if (!is_known(base->qp_type))
 		return -EOPNOTSUPP;
 
 	qp->dev = dev;
+	qp->r_srq = soft_srq(base->srq);
 	qp->cap = init->cap;
 	if (base->srq)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
@@ -86,6 +119,8 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 	pthread_mutex_init(&qp->lock, NULL);
 	pthread_cond_init(&qp->idle, NULL);
 	err = soft_fabric_add_qp(fabric, qp);
+	if (!err && base->qp_type == IBV_QPT_RAW_PACKET)
+		soft_raw_join(qp);
 	if (!err)
 		return 0;
 
@@ -313,6 +348,7 @@ int soft_destroy_qp(struct uvd_qp *base)
 	/* In this order: no new users; those that are there stop, and arm no timer; no timer; no users. */
 	soft_fabric_remove_qp(fabric, qp);
 	soft_mcast_forget(qp);
+	soft_raw_leave(qp);
 	pthread_mutex_lock(&qp->lock);
 	reset(qp);
 	/* Who held r_busy may have waited in the SRQ since. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Reliable connection: one request carried out at its peer, or refused as a responder would refuse it. */
+/* Reliable connection, XRC as well: one request carried out at its peer, or refused as a responder would refuse it. */
 #include "backends/soft/soft.h"
 
 struct rc {
@@ -24,6 +24,11 @@ static const struct soft_outcome no_answer = { .kind = SOFT_NO_ANSWER };
 static bool is_atomic(const struct soft_send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static bool is_xrc(const struct soft_qp *qp)
+{
+	return qp->qp.qp_type == IBV_QPT_XRC_RECV;
 }
 
 static bool is_send(const struct soft_send_wqe *wqe)
@@ -196,6 +201,9 @@ static struct soft_outcome respond(struct rc *rc)
 	if (!admits(rc->peer, rc->req))
 		return no_answer;
 	soft_recv_established(rc->peer, &rc->due);
+	/* An XRC request whose SRQ is none, or of another domain. */
+	if (is_xrc(rc->peer) && !rc->peer->r_srq)
+		return refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	outcome = check_rights(rc);
 	if (outcome.status == IBV_WC_SUCCESS && takes_receive(rc->wqe))
 		outcome = take_receive(rc);
@@ -208,20 +216,50 @@ static struct soft_outcome respond(struct rc *rc)
 	return outcome;
 }
 
+/* With the peer's lock held, and its r_busy: the SRQ that the request names is the target's for its time. */
+static void find_srq(struct soft_qp *peer, const struct soft_request *req)
+{
+	struct soft_srq *srq = soft_srqn_get(peer->dev, peer->qp.xrcd, req->wqe->remote_srqn);
+
+	if (atomic_load(&peer->waits_at) != srq)
+		soft_srq_forget(peer);
+	peer->r_srq = srq;
+}
+
+/* The SRQ, to be put when nothing of it is used any more. */
+static struct soft_srq *leave_srq(struct rc *rc)
+{
+	struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
+	struct soft_srq *srq = rc->peer->r_srq;
+
+	/* A message that broke off: the next one may be another SRQ's. */
+	if (rc->peer->r_taken)
+		soft_recv_complete(rc->peer, &wc, true, &rc->due);
+	rc->peer->r_srq = NULL;
+	return srq;
+}
+
 static struct soft_outcome at_peer(struct rc *rc)
 {
 	struct soft_qp *peer = rc->peer;
+	struct soft_srq *srq = NULL;
 	struct soft_outcome outcome;
 
 	pthread_mutex_lock(&peer->lock);
 	soft_recv_claim(peer);
+	if (is_xrc(peer))
+		find_srq(peer, rc->req);
 	outcome = respond(rc);
 	soft_segs_put(peer->r_segs, rc->num_recv);
 	if (rc->has_remote)
 		soft_segs_put(&rc->remote, 1);
+	if (is_xrc(peer))
+		srq = leave_srq(rc);
 	soft_recv_release(peer, &rc->due);
 	pthread_mutex_unlock(&peer->lock);
 	soft_due_run(&rc->due);
+	if (srq)
+		soft_ref_put(&srq->ref);
 	return outcome;
 }
 
@@ -247,6 +285,24 @@ struct soft_outcome soft_rc_send(struct soft_request *req)
 	return outcome;
 }
 
+/* With the peer's lock held: is there a receive for the request? A request that will be refused needs none. */
+static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
+{
+	bool ready = true;
+
+	if (!takes_receive(req->wqe))
+		return true;
+	if (!is_xrc(peer))
+		return soft_recv_ready(peer);
+	find_srq(peer, req);
+	if (peer->r_srq) {
+		ready = soft_recv_ready(peer);
+		soft_ref_put(&peer->r_srq->ref);
+	}
+	peer->r_srq = NULL;
+	return ready;
+}
+
 struct soft_outcome soft_rc_probe(struct soft_request *req)
 {
 	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
@@ -259,7 +315,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 		outcome = done(IBV_WC_SUCCESS);
 	} else if (admits(peer, req)) {
 		outcome = done(IBV_WC_SUCCESS);
-		if (takes_receive(req->wqe) && !soft_recv_ready(peer))
+		if (!is_ready(peer, req))
 			outcome = (struct soft_outcome){ .kind = SOFT_RNR, .rnr_timer = peer->attr.min_rnr_timer };
 	}
 	pthread_mutex_unlock(&peer->lock);

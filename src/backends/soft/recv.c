@@ -40,8 +40,8 @@ bool soft_recv_take(struct soft_qp *qp, struct soft_due *due)
 	/* A message that broke off in the middle leaves its receive to the next one. */
 	if (qp->r_taken)
 		return true;
-	if (qp->qp.srq)
-		return soft_srq_take(qp, due);
+	if (qp->r_srq)
+		return soft_srq_take(qp->r_srq, qp, due);
 	if (take_own(qp))
 		return true;
 	qp->r_nak = qp->qp.qp_type == IBV_QPT_RC;
@@ -52,8 +52,8 @@ bool soft_recv_ready(struct soft_qp *qp)
 {
 	if (qp->r_taken)
 		return true;
-	if (qp->qp.srq)
-		return soft_srq_ready(qp);
+	if (qp->r_srq)
+		return soft_srq_ready(qp->r_srq, qp);
 	if (soft_ring_peek(&qp->rq))
 		return true;
 	qp->r_nak = true;
@@ -74,7 +74,7 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 	wc->qp_num = qp->qp.qp_num;
 	qp->r_taken = false;
 	uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RECV, wc->status == IBV_WC_SUCCESS);
-	soft_cq_add(qp->qp.recv_cq, wc, solicited, due);
+	soft_cq_add(qp->qp.qp_type == IBV_QPT_XRC_RECV ? qp->r_srq->srq.cq : qp->qp.recv_cq, wc, solicited, due);
 }
 
 void soft_count_remote(struct soft_qp *qp, const struct soft_send_wqe *wqe)
@@ -93,7 +93,7 @@ void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 
 		soft_recv_complete(qp, &wc, true, due);
 	}
-	if (qp->qp.srq && !qp->r_last_wqe) {
+	if ((qp->qp.srq || qp->qp.qp_type == IBV_QPT_XRC_RECV) && !qp->r_last_wqe) {
 		qp->r_last_wqe = true;
 		soft_due_event(due, qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	}
@@ -105,11 +105,17 @@ static bool same_partition(uint16_t a, uint16_t b)
 	return (a & 0x7fff) && !((a ^ b) & 0x7fff) && ((a | b) & 0x8000);
 }
 
+/* The types of the two ends of a connection. */
+static bool are_peers(enum ibv_qp_type receiver, enum ibv_qp_type sender)
+{
+	return receiver == IBV_QPT_XRC_RECV ? sender == IBV_QPT_XRC_SEND : receiver == sender;
+}
+
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req)
 {
 	const struct uvd_port_config *port;
 
-	if (!soft_can_receive(qp->state) || qp->qp.qp_type != req->qp->qp.qp_type)
+	if (!soft_can_receive(qp->state) || !are_peers(qp->qp.qp_type, req->qp->qp.qp_type))
 		return false;
 	port = soft_qp_port(qp);
 	if (req->is_multicast ? !soft_port_joined(req->port, port) : !soft_port_reaches(req->port, &req->ah, port))

@@ -37,7 +37,7 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 		/* A Q_Key with the top bit set stands for the sender's own. */
 		req.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
 		req.is_multicast = soft_is_multicast(req.port, &req.ah);
-	} else if (soft_is_local(wqe->opcode)) {
+	} else if (qp->qp.qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode)) {
 		req.packets = 0;
 	} else {
 		req.packets = packets(qp->attr.path_mtu, wqe->length);
@@ -113,7 +113,7 @@ static void fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_stat
 {
 	/* Whatever the QP's state is by now: a request that was carried out reports how. */
 	complete(qp, wqe, status, due);
-	if (qp->qp.qp_type == IBV_QPT_RC)
+	if (soft_is_reliable(qp))
 		soft_qp_error(qp, due);
 	else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
 		qp->state = IBV_QPS_SQE;
@@ -166,7 +166,10 @@ static struct soft_outcome try(struct soft_request *req)
 		return soft_local_send(req);
 	switch (req->qp->qp.qp_type) {
 	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
 		return soft_rc_send(req);
+	case IBV_QPT_RAW_PACKET:
+		return soft_raw_send(req);
 	case IBV_QPT_UC:
 		return soft_uc_send(req);
 	default:

@@ -9,7 +9,7 @@
  * Locks. A QP has one lock for its state and queues, never held together with another QP's, and never held while data
  * moves. Instead, two flags claim the QP for one thread at a time: s_busy its send queue, r_busy its receive queue. The
  * holder of s_busy may wait for the peer's r_busy; the holder of r_busy waits for nothing. A post waits for s_busy; a kick
- * (see send.c) never does. Under a QP's lock, in this order of nesting or alone: an SRQ's lock, a CQ's, the timer's, the
+ * (see send.c) never does. Under a QP's lock, in this order of nesting or alone: that of SRQ numbers, an SRQ's, a CQ's, the timer's, the
  * MR table's, the QPN table's.
  *
  * Life times. The core frees an object once its destroy function has returned. Whoever uses another client's QP or an MR
@@ -29,6 +29,7 @@ enum {
 	SOFT_TAG_BITS = 8, /* of a key; the rest is an index */
 	SOFT_QPN_BUCKETS = 1024,
 	SOFT_MCAST_BUCKETS = 64,
+	SOFT_SRQN_BUCKETS = 64,
 	SOFT_ATOMIC_LOCKS = 64,
 	SOFT_BOUNCE = 64 * 1024, /* bytes copied between two looks at the peer's state */
 };
@@ -167,9 +168,25 @@ struct soft_mr_table {
 	uint64_t next_serial;
 };
 
+/* XRC SRQs by number. */
+struct soft_srqn_table {
+	pthread_mutex_t lock; /* may be taken under a QP's */
+	struct soft_srq *buckets[SOFT_SRQN_BUCKETS];
+	uint32_t next;
+};
+
+/* RAW_PACKET QPs, oldest first. */
+struct soft_raw_list {
+	pthread_mutex_t lock;
+	struct soft_qp *first, *last;
+	uint64_t last_nr;
+};
+
 struct soft_device {
 	struct uvd_ibdev *ibdev;
 	struct soft_mr_table mrs;
+	struct soft_srqn_table srqns;
+	struct soft_raw_list raw;
 	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs;
 	_Atomic uint64_t dm_used; /* bytes */
 };
@@ -340,7 +357,7 @@ struct soft_bind {
 
 struct soft_send_wqe {
 	uint64_t wr_id, remote_addr, compare_add, swap;
-	uint32_t length, rkey, remote_qpn, remote_qkey;
+	uint32_t length, rkey, remote_qpn, remote_qkey, remote_srqn;
 	union {
 		__be32 imm_data;
 		uint32_t invalidate_rkey;
@@ -400,7 +417,10 @@ struct soft_srq {
 	pthread_mutex_t lock;
 	struct soft_ring rq;
 	uint32_t max_sge, limit;
-	struct soft_qp *first_waiter, *last_waiter; /* RC QPs that have told their peers to wait for a receive */
+	struct soft_qp *first_waiter, *last_waiter; /* QPs that have told their peers to wait for a receive */
+	/* XRC: */
+	struct soft_ref ref; /* of messages that go to it */
+	struct soft_srq *next; /* in the table of numbers */
 };
 
 static inline struct soft_srq *soft_srq(struct uvd_srq *srq)
@@ -413,11 +433,37 @@ int soft_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int ma
 int soft_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 int soft_destroy_srq(struct uvd_srq *srq);
 int soft_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
-/* Of a QP that has an SRQ, with its lock held. Without a receive, its peer is kicked when one comes. */
-bool soft_srq_ready(struct soft_qp *qp);
-bool soft_srq_take(struct soft_qp *qp, struct soft_due *due);
-/* The QP waits no more. */
+/* With the QP's lock held: for it there is a receive, or is taken. If there is none, its peer is kicked when one comes. */
+bool soft_srq_ready(struct soft_srq *srq, struct soft_qp *qp);
+bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *due);
+/* With the QP's lock held: it waits no more, at its own SRQ or, an XRC target, at any. */
 void soft_srq_forget(struct soft_qp *qp);
+/* Nobody can come to wait there any more; who does has waited in vain. */
+void soft_srq_send_away(struct soft_srq *srq);
+
+/* ---- xrc.c ------------------------------------------------------------------------------------------------------- */
+
+int soft_alloc_xrcd(struct uvd_xrcd *xrcd);
+int soft_dealloc_xrcd(struct uvd_xrcd *xrcd);
+void soft_srqn_table_init(struct soft_srqn_table *table);
+void soft_srqn_table_destroy(struct soft_srqn_table *table);
+/* Gives an XRC SRQ a number. -ENOMEM: all are taken. */
+int soft_srqn_add(struct soft_srq *srq);
+/* Nobody finds it any more; returns when nobody uses it any more either. */
+void soft_srqn_remove(struct soft_srq *srq);
+/* The SRQ with that number, if it is in the domain: with a reference, or NULL. */
+struct soft_srq *soft_srqn_get(struct soft_device *dev, const struct uvd_xrcd *xrcd, uint32_t srqn);
+
+/* ---- raw.c ------------------------------------------------------------------------------------------------------- */
+
+enum { SOFT_RAW_LEAST = 14, SOFT_RAW_MORE = 22 }; /* an Ethernet header; with a VLAN tag and the FCS: beyond the MTU */
+
+void soft_raw_init(struct soft_raw_list *list);
+void soft_raw_destroy(struct soft_raw_list *list);
+void soft_raw_join(struct soft_qp *qp);
+void soft_raw_leave(struct soft_qp *qp);
+/* Some of them, each with a reference, as soft_mcast_members() does it. */
+unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, struct soft_qp **qps, unsigned int max);
 
 /* ---- qp.c -------------------------------------------------------------------------------------------------------- */
 
@@ -459,8 +505,16 @@ struct soft_qp {
 	bool r_silent; /* its process has died: it answers nothing more */
 	uint32_t r_psn;
 
-	struct soft_qp *srq_prev, *srq_next; /* among the SRQ's waiters; the SRQ's lock */
-	bool srq_waits;
+	/*
+	 * Where receives come from, and what its peers' keys must be of, for the message that has r_busy. An XRC target has
+	 * none between messages.
+	 */
+	struct soft_srq *r_srq;
+	struct soft_qp *srq_prev, *srq_next; /* among the waiters of that SRQ; its lock */
+	struct soft_srq *_Atomic waits_at; /* NULL: it waits for no receive */
+
+	struct soft_qp *raw_prev, *raw_next; /* the list's lock */
+	uint64_t raw_nr; /* 0: in no list */
 	atomic_uint num_mcast; /* groups that it is attached to */
 };
 
@@ -472,6 +526,13 @@ static inline struct soft_qp *soft_qp(struct uvd_qp *qp)
 static inline const struct uvd_port_config *soft_qp_port(struct soft_qp *qp)
 {
 	return &qp->dev->ibdev->config.ports[qp->attr.port_num - 1];
+}
+
+/* Has it retries, and an end in error? */
+static inline bool soft_is_reliable(const struct soft_qp *qp)
+{
+	return qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_XRC_SEND ||
+	       qp->qp.qp_type == IBV_QPT_XRC_RECV;
 }
 
 static inline bool soft_can_receive(enum ibv_qp_state state)
@@ -537,7 +598,13 @@ void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
 /* Whose keys the receives of this QP use. */
 static inline struct uvd_pd *soft_recv_pd(struct soft_qp *qp)
 {
-	return qp->qp.srq ? qp->qp.srq->pd : qp->qp.pd;
+	return qp->r_srq ? qp->r_srq->srq.pd : qp->qp.pd;
+}
+
+/* Whose keys its peers' requests use: those of an XRC target's peers name an SRQ, which has the PD. */
+static inline struct uvd_pd *soft_target_pd(const struct soft_qp *qp)
+{
+	return qp->qp.pd ? qp->qp.pd : qp->r_srq->srq.pd;
 }
 
 /* With the lock held and r_busy: the oldest receive becomes r_wqe. False: there is none. */
@@ -567,6 +634,7 @@ struct soft_outcome soft_rc_send(struct soft_request *req);
 struct soft_outcome soft_rc_probe(struct soft_request *req);
 struct soft_outcome soft_uc_send(struct soft_request *req);
 struct soft_outcome soft_ud_send(struct soft_request *req);
+struct soft_outcome soft_raw_send(struct soft_request *req);
 /* atomic.c: one 64 bit word at seg; *old is what was there. 0 or -EFAULT. */
 int soft_atomic(struct uvd_fabric *fabric, const struct soft_seg *seg, const struct soft_send_wqe *wqe, uint64_t *old);
 

@@ -17,7 +17,7 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	struct soft_srq *srq = soft_srq(base);
 	int err;
 
-	if (base->srq_type != IBV_SRQT_BASIC)
+	if (base->srq_type != IBV_SRQT_BASIC && base->srq_type != IBV_SRQT_XRC)
 		return -EOPNOTSUPP;
 	if (!attr->max_sge || attr->max_sge > (uint32_t)limits->max_srq_sge || !attr->max_wr ||
 	    attr->max_wr > (uint32_t)limits->max_srq_wr)
@@ -34,13 +34,21 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 		return err;
 	}
 	pthread_mutex_init(&srq->lock, NULL);
-	return 0;
+	err = base->srq_type == IBV_SRQT_XRC ? soft_srqn_add(srq) : 0;
+	if (!err)
+		return 0;
+	pthread_mutex_destroy(&srq->lock);
+	soft_ring_destroy(&srq->rq);
+	dev->num_srqs--;
+	return err;
 }
 
 int soft_destroy_srq(struct uvd_srq *base)
 {
 	struct soft_srq *srq = soft_srq(base);
 
+	if (base->srq_type == IBV_SRQT_XRC)
+		soft_srqn_remove(srq);
 	pthread_mutex_destroy(&srq->lock);
 	soft_ring_destroy(&srq->rq);
 	srq->dev->num_srqs--;
@@ -130,14 +138,14 @@ static void unlink_waiter(struct soft_srq *srq, struct soft_qp *qp)
 	else
 		srq->last_waiter = qp->srq_prev;
 	qp->srq_prev = qp->srq_next = NULL;
-	qp->srq_waits = false;
+	atomic_store(&qp->waits_at, NULL);
 }
 
 static void link_waiter(struct soft_srq *srq, struct soft_qp *qp)
 {
-	if (qp->srq_waits)
+	if (atomic_load(&qp->waits_at))
 		return;
-	qp->srq_waits = true;
+	atomic_store(&qp->waits_at, srq);
 	qp->srq_prev = srq->last_waiter;
 	if (srq->last_waiter)
 		srq->last_waiter->srq_next = qp;
@@ -148,23 +156,30 @@ static void link_waiter(struct soft_srq *srq, struct soft_qp *qp)
 
 void soft_srq_forget(struct soft_qp *qp)
 {
-	struct soft_srq *srq = soft_srq(qp->qp.srq);
+	struct soft_srqn_table *table = &qp->dev->srqns;
+	struct soft_srq *srq;
 
-	if (!srq)
+	if (!atomic_load(&qp->waits_at))
 		return;
-	pthread_mutex_lock(&srq->lock);
-	if (qp->srq_waits)
-		unlink_waiter(srq, qp);
-	pthread_mutex_unlock(&srq->lock);
+	/* An XRC target does not keep its SRQ: with this lock, one that somebody waits at stays. */
+	pthread_mutex_lock(&table->lock);
+	srq = atomic_load(&qp->waits_at);
+	if (srq) {
+		pthread_mutex_lock(&srq->lock);
+		if (atomic_load(&qp->waits_at))
+			unlink_waiter(srq, qp);
+		pthread_mutex_unlock(&srq->lock);
+	}
+	pthread_mutex_unlock(&table->lock);
 }
 
-/* With a reference: who has waited longest, if there is a receive for it. */
-static struct soft_qp *next_waiter(struct soft_srq *srq)
+/* With a reference: who has waited longest, if there is a receive for it or will be none. */
+static struct soft_qp *next_waiter(struct soft_srq *srq, bool in_vain)
 {
 	struct soft_qp *qp = NULL;
 
 	pthread_mutex_lock(&srq->lock);
-	if (srq->rq.count && srq->first_waiter) {
+	if ((srq->rq.count || in_vain) && srq->first_waiter) {
 		qp = srq->first_waiter;
 		unlink_waiter(srq, qp);
 		/* Not destroyed yet: soft_srq_forget() comes before the end of its references. */
@@ -191,16 +206,32 @@ int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const
 		}
 	}
 	pthread_mutex_unlock(&srq->lock);
-	while ((qp = next_waiter(srq))) {
+	while ((qp = next_waiter(srq, false))) {
 		soft_kick_peer(qp);
 		soft_ref_put(&qp->ref);
 	}
 	return err;
 }
 
-bool soft_srq_ready(struct soft_qp *qp)
+/* Who forgets it at the same time has the table's lock too, so that the SRQ stays as long as that takes. */
+void soft_srq_send_away(struct soft_srq *srq)
 {
-	struct soft_srq *srq = soft_srq(qp->qp.srq);
+	struct soft_srqn_table *table = &srq->dev->srqns;
+	struct soft_qp *qp;
+
+	do {
+		pthread_mutex_lock(&table->lock);
+		qp = next_waiter(srq, true);
+		pthread_mutex_unlock(&table->lock);
+		if (qp) {
+			soft_kick_peer(qp);
+			soft_ref_put(&qp->ref);
+		}
+	} while (qp);
+}
+
+bool soft_srq_ready(struct soft_srq *srq, struct soft_qp *qp)
+{
 	bool ready;
 
 	pthread_mutex_lock(&srq->lock);
@@ -211,16 +242,15 @@ bool soft_srq_ready(struct soft_qp *qp)
 	return ready;
 }
 
-bool soft_srq_take(struct soft_qp *qp, struct soft_due *due)
+bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *due)
 {
-	struct soft_srq *srq = soft_srq(qp->qp.srq);
 	struct soft_recv_wqe *wqe;
 
 	pthread_mutex_lock(&srq->lock);
 	wqe = soft_ring_peek(&srq->rq);
 	if (!wqe) {
 		/* Only a reliable sender comes again. */
-		if (qp->qp.qp_type == IBV_QPT_RC)
+		if (soft_is_reliable(qp))
 			link_waiter(srq, qp);
 	} else {
 		soft_recv_copy(qp, wqe);

@@ -62,19 +62,21 @@ static void copy_sges(struct ibv_sge *dst, const struct ibv_sge *src, int n)
 #define RC (1u << IBV_QPT_RC)
 #define UC (1u << IBV_QPT_UC)
 #define UD (1u << IBV_QPT_UD)
+#define RAW (1u << IBV_QPT_RAW_PACKET)
+#define XRC (1u << IBV_QPT_XRC_SEND)
 
 static const struct {
 	unsigned int types; /* of QPs that have this operation */
 	bool reads; /* brings data back: counts against max_rd_atomic */
 	bool atomic;
 } operations[] = {
-	[IBV_WR_RDMA_WRITE] = { RC | UC },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { RC | UC },
-	[IBV_WR_SEND] = { RC | UC | UD },
-	[IBV_WR_SEND_WITH_IMM] = { RC | UC | UD },
-	[IBV_WR_RDMA_READ] = { RC, .reads = true },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { RC, .reads = true, .atomic = true },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RC, .reads = true, .atomic = true },
+	[IBV_WR_RDMA_WRITE] = { RC | UC | XRC },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { RC | UC | XRC },
+	[IBV_WR_SEND] = { RC | UC | UD | XRC | RAW },
+	[IBV_WR_SEND_WITH_IMM] = { RC | UC | UD | XRC },
+	[IBV_WR_RDMA_READ] = { RC | XRC, .reads = true },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { RC | XRC, .reads = true, .atomic = true },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RC | XRC, .reads = true, .atomic = true },
 	[IBV_WR_LOCAL_INV] = { RC | UC },
 	[IBV_WR_BIND_MW] = { RC | UC },
 	[IBV_WR_SEND_WITH_INV] = { RC },
@@ -111,13 +113,17 @@ uint64_t soft_sge_length(const struct ibv_sge *sge, int num_sge)
 static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
 {
 	uint64_t sum = wr->inline_data ? wr->inline_len : soft_sge_length(wr->sg_list, wr->num_sge);
-	uint64_t most = UINT64_C(1) << 31;
+	uint64_t least = 0, most = UINT64_C(1) << 31;
 
 	if (wr->inline_data && wr->inline_len > qp->cap.max_inline_data)
 		return -EINVAL;
 	if (qp->qp.qp_type == IBV_QPT_UD)
 		most = UINT64_C(128) << qp->dev->ibdev->config.ports[wr->ah->attr.port_num - 1].active_mtu;
-	if (sum > most)
+	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET) {
+		least = SOFT_RAW_LEAST;
+		most = (UINT64_C(128) << soft_qp_port(qp)->active_mtu) + SOFT_RAW_MORE;
+	}
+	if (sum < least || sum > most)
 		return -EINVAL;
 	*length = sum;
 	return 0;
@@ -161,6 +167,7 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 	wqe->imm_data = wr->imm_data;
 	wqe->remote_addr = wr->remote_addr;
 	wqe->rkey = wr->rkey;
+	wqe->remote_srqn = wr->remote_srqn;
 	wqe->compare_add = wr->compare_add;
 	wqe->swap = wr->swap;
 	wqe->length = operations[wr->opcode].atomic ? sizeof(uint64_t) : length;
@@ -233,7 +240,8 @@ int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const stru
 	int err = 0;
 
 	pthread_mutex_lock(&qp->lock);
-	if (qp->state == IBV_QPS_RESET || base->srq)
+	/* Neither end of an XRC connection has receives of its own, as no QP with an SRQ has. */
+	if (qp->state == IBV_QPS_RESET || base->srq || !base->recv_cq)
 		err = -EINVAL;
 	for (; !err && wr; wr = wr->next) {
 		err = soft_queue_recv(&qp->rq, qp->cap.max_recv_sge, wr);
