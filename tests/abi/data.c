@@ -260,6 +260,48 @@ START_TEST(test_cq_04_poll_writes_until_memory_ends)
 }
 END_TEST
 
+/* What one RAW_PACKET QP sends, the other one of the port receives. Only the privileged have such QPs (qp-01). */
+START_TEST(test_raw_packet_frames)
+{
+	struct ib_uverbs_modify_qp modify = { .port_num = 1 };
+	struct uv_cq_attr cq = uv_cq_default;
+	struct ib_uverbs_wc wc;
+	struct uv_qp_attr attr;
+	struct pair p;
+
+	if (choice("data"))
+		return;
+	p.fd = open_context(NULL);
+	expect_ok(uv_alloc_pd(p.fd, UV_WRITE, &p.pd));
+	for (int i = 0; i < 2; i++) {
+		expect_ok(uv_create_cq(p.fd, UV_WRITE, &cq, &p.cq[i], NULL));
+		attr = uv_qp_attr(p.pd, p.cq[i]);
+		attr.type = IBV_QPT_RAW_PACKET;
+		attr.cap.max_inline_data = 0;
+		if (geteuid() && uv_create_qp(p.fd, _i, &attr, &p.qp[i]) == -EPERM)
+			return;
+		expect_ok(uv_create_qp(p.fd, _i, &attr, &p.qp[i]));
+		p.buf[i] = uv_pages(BUF, PROT_READ | PROT_WRITE);
+		expect_ok(uv_reg_mr(p.fd, UV_WRITE, p.pd, p.buf[i], BUF, IBV_ACCESS_LOCAL_WRITE, &p.mr[i]));
+		for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
+			modify.qp_handle = p.qp[i].handle;
+			modify.qp_state = state;
+			modify.attr_mask = IBV_QP_STATE | (state == IBV_QPS_INIT ? IBV_QP_PORT : 0);
+			expect_ok(uv_modify_qp(p.fd, UV_WRITE, &modify));
+		}
+	}
+	fill(p.buf[0], 100, 1);
+	post_recv(&p, UV_WRITE, 1, 77, 200);
+	post_send(&p, UV_WRITE, IBV_WR_SEND, 100, 0);
+	expect_sent(&p, UV_WRITE, IBV_WC_SEND);
+	wc = completion(&p, UV_WRITE, 1);
+	ck_assert_uint_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert_uint_eq(wc.wr_id, 77);
+	ck_assert_uint_eq(wc.byte_len, 100);
+	ck_assert_int_eq(memcmp(p.buf[0], p.buf[1], 100), 0);
+}
+END_TEST
+
 TCase *case_data(void)
 {
 	TCase *tc = tcase_create("data");
@@ -277,5 +319,6 @@ TCase *case_data(void)
 	tcase_add_loop_test(tc, test_data_late_receive_is_waited_for, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_data_moving_to_error_flushes_receives_in_order, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_cq_04_poll_writes_until_memory_ends, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_raw_packet_frames, 0, UV_FRONTS);
 	return tc;
 }

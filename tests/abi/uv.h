@@ -189,7 +189,7 @@ struct uv_srq_attr {
 	uint32_t type, cq, xrcd, tags; /* for uv_create_xsrq() and UV_METHOD */
 };
 struct uv_srq {
-	uint32_t handle, max_wr, max_sge;
+	uint32_t handle, max_wr, max_sge, srqn; /* srqn: XRC, else 0 */
 };
 /* 16 work requests of 2 entries. */
 struct uv_srq_attr uv_srq_attr(uint32_t pd);
@@ -202,6 +202,11 @@ int uv_alloc_mw(int fd, enum uv_front front, uint32_t pd, uint8_t type, uint32_t
 int uv_dealloc_mw(int fd, enum uv_front front, uint32_t handle);
 int uv_resize_cq(int fd, enum uv_front front, uint32_t handle, uint32_t cqe, uint32_t *got);
 int uv_mcast(int fd, enum uv_front front, bool attach, uint32_t qp, const uint8_t gid[16], uint16_t mlid);
+
+/* uv_xrc.c. file: -1: a private domain. */
+int uv_open_xrcd(int fd, enum uv_front front, int file, uint32_t oflags, uint32_t *xrcd);
+int uv_close_xrcd(int fd, enum uv_front front, uint32_t xrcd);
+int uv_open_qp(int fd, enum uv_front front, uint32_t xrcd, uint32_t qpn, uint8_t type, uint32_t *qp);
 
 /* CQ_CREATE with every mandatory attribute, and QP_CREATE; the outputs go to *cqe and *qp. */
 void uv_tree_create_cq(struct uv_tree *tree, const struct uv_cq_attr *attr, uint32_t *cqe);

@@ -34,6 +34,11 @@ static int create_srq_method(int fd, const struct uv_srq_attr *attr, struct uv_s
 	uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &attr->max_wr, 4);
 	uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &attr->max_sge, 4);
 	uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_LIMIT, &attr->limit, 4);
+	srq->srqn = 0;
+	if (attr->xrcd) {
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, attr->xrcd);
+		uv_attr_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &srq->srqn, 4);
+	}
 	if (attr->cq)
 		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, attr->cq);
 	if (attr->tags)
@@ -57,7 +62,7 @@ int uv_create_srq(int fd, enum uv_front front, const struct uv_srq_attr *attr, s
 	if (front == UV_METHOD)
 		return create_srq_method(fd, attr, srq);
 	ret = call(fd, front, IB_USER_VERBS_CMD_CREATE_SRQ, &cmd, sizeof(cmd), &resp, sizeof(resp), uv_room.create_srq);
-	*srq = (struct uv_srq){ resp.srq_handle, resp.max_wr, resp.max_sge };
+	*srq = (struct uv_srq){ resp.srq_handle, resp.max_wr, resp.max_sge, resp.srqn };
 	return ret;
 }
 
@@ -71,7 +76,7 @@ int uv_create_xsrq(int fd, enum uv_front front, const struct uv_srq_attr *attr, 
 	int ret = call(fd, front, IB_USER_VERBS_CMD_CREATE_XSRQ, &cmd, sizeof(cmd), &resp, sizeof(resp),
 		       uv_room.create_srq);
 
-	*srq = (struct uv_srq){ resp.srq_handle, resp.max_wr, resp.max_sge };
+	*srq = (struct uv_srq){ resp.srq_handle, resp.max_wr, resp.max_sge, resp.srqn };
 	return ret;
 }
 
