@@ -47,8 +47,7 @@ static int find_mr(struct uvd_req *req)
 		return ret;
 	mr = args->uobj->object;
 	args->pd = mr->pd;
-	/* One that is no memory of a client's cannot become it. */
-	return mr->umem.mm ? 0 : uvd_bad(req, -EINVAL, "mr_handle", args->cmd.mr_handle);
+	return mr->dm ? uvd_bad(req, -EINVAL, "mr_handle", args->cmd.mr_handle) : 0;
 }
 
 static int check_access(struct uvd_req *req)
@@ -78,6 +77,9 @@ static int describe(struct uvd_req *req, const struct uvd_mr *mr, struct uvd_mr 
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	const struct ib_uverbs_rereg_mr *cmd = &args->cmd;
 
+	/* As mlx5: not what was registered from a dma-buf, or with a DMA handle, which the command cannot name. */
+	if (!mr->umem.mm || mr->dmah)
+		return uvd_bad(req, -EOPNOTSUPP, "mr_handle", cmd->mr_handle);
 	to->pd = args->pd;
 	to->access = cmd->flags & ACCESS ? cmd->access_flags : mr->access;
 	if (cmd->flags & TRANSLATION) {
