@@ -447,6 +447,55 @@ START_TEST(test_flow_02_leftover_bytes_or_another_number_of_specs_is_einval)
 }
 END_TEST
 
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static int read_counters(int fd, uint32_t counters)
+{
+	uint64_t values[2] = { 7, 7 };
+	struct uv_tree tree;
+
+	uv_tree_init(&tree, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_READ);
+	uv_attr_obj(&tree, UVERBS_ATTR_READ_COUNTERS_HANDLE, counters);
+	uv_attr_out(&tree, UVERBS_ATTR_READ_COUNTERS_BUFF, values, sizeof(values));
+	return uv_ioctl(fd, &tree);
+}
+
+static int destroy_counters(int fd, uint32_t counters)
+{
+	struct uv_tree tree;
+
+	uv_tree_init(&tree, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, counters);
+	return uv_ioctl(fd, &tree);
+}
+
+START_TEST(test_counters_01_read_before_a_flow_uses_them_is_einval)
+{
+	struct uv_tree tree;
+	struct flow flow;
+	struct bed bed;
+	uint32_t handle;
+
+	if (!make_flow_bed(&bed))
+		return;
+	uv_tree_init(&tree, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_COUNTERS_HANDLE, 0);
+	expect_ok(uv_ioctl(bed.fd, &tree));
+	ck_assert_uint_eq(uv_attr_find(&tree, UVERBS_ATTR_CREATE_COUNTERS_HANDLE)->data, 3);
+	expect(read_counters(bed.fd, 3), EINVAL);
+	flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_COUNT, 16);
+	flow.specs[HDR] = 99;
+	expect_flow(&bed, _i, &flow, ENOENT);
+	flow.specs[HDR] = 3;
+	expect_ok(create(&bed, _i, &flow, &handle));
+	expect_ok(read_counters(bed.fd, 3));
+	expect(destroy_counters(bed.fd, 3), EBUSY);
+	expect_ok(destroy(&bed, _i, handle));
+	expect(read_counters(bed.fd, 3), EINVAL);
+	expect_ok(destroy_counters(bed.fd, 3));
+}
+END_TEST
+
 TCase *case_flow(void)
 {
 	TCase *tc = tcase_create("flow");
@@ -464,5 +513,6 @@ TCase *case_flow(void)
 	tcase_add_loop_test(tc, test_flow_02_sizes_of_actions, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_flow_02_reserved_words_and_unknown_types_are_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_flow_02_leftover_bytes_or_another_number_of_specs_is_einval, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_counters_01_read_before_a_flow_uses_them_is_einval, 0, UV_PLAIN_FRONTS);
 	return tc;
 }

@@ -619,6 +619,35 @@ START_TEST(test_flow_keeps_its_actions_in_use)
 }
 END_TEST
 
+START_TEST(test_flow_keeps_its_counters_in_use)
+{
+	struct harness_tree tree = {}, gone = {};
+	struct ib_uverbs_attr *counters;
+	struct flow flow;
+	uint32_t handle;
+
+	begin();
+	counters = tree_object(&tree, UVERBS_ATTR_CREATE_COUNTERS_HANDLE, 0);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE, &tree), 0);
+	flow = new_flow();
+	add_action(&flow, IBV_FLOW_SPEC_ACTION_COUNT, 16, qp);
+	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
+	flow = new_flow();
+	add_action(&flow, IBV_FLOW_SPEC_ACTION_COUNT, 16, 99);
+	ck_assert_int_eq(create(&flow, NULL), -ENOENT);
+	flow = new_flow();
+	add_action(&flow, IBV_FLOW_SPEC_ACTION_COUNT, 16, counters->data);
+	h.ops.create_flow = see_flow;
+	ck_assert_int_eq(create(&flow, &handle), 0);
+	ck_assert_int_eq(seen_specs[0].counters->usecnt, 1);
+	tree_object(&gone, UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, counters->data);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY, &gone), -EBUSY);
+	ck_assert_int_eq(destroy_flow(handle), 0);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY, &gone), 0);
+	assert_no_leak(3);
+}
+END_TEST
+
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 static int refusals, qps_destroyed;
@@ -686,5 +715,5 @@ TEST_LIST(test_flow_without_specs_by_every_front, test_flow_01_order_of_checks, 
 	  test_flow_02_longer_filter_must_not_mask_what_is_not_known, test_flow_02_filter_sizes,
 	  test_flow_02_labels_and_tunnels_have_their_bits, test_flow_02_unknown_types_and_reserved_words_are_einval,
 	  test_flow_02_number_and_size_of_specs_must_agree, test_flow_02_tag_and_drop,
-	  test_flow_keeps_its_actions_in_use, test_close_ends_a_flow_before_its_qp,
-	  test_flow_input_that_ends_at_unmapped_memory)
+	  test_flow_keeps_its_actions_in_use, test_flow_keeps_its_counters_in_use,
+	  test_close_ends_a_flow_before_its_qp, test_flow_input_that_ends_at_unmapped_memory)
