@@ -72,6 +72,16 @@ void uvd_cuse_process(struct worker *w);
 /* Puts a reference to an open file; the last one closes it. */
 void uvd_cuse_file_put(struct cuse_file *f);
 
+/* ---- cuse_channel.c ---------------------------------------------------------------------------------------------- */
+
+/*
+ * Makes the node's session, and makes sure that the node is ours. 0; -EEXIST: the name is taken; another negative errno,
+ * logged.
+ */
+int uvd_cuse_channel_open(struct uvd_cuse_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
+			  struct uvd_log *log, struct fuse_session **se);
+void uvd_cuse_channel_close(struct uvd_cuse_node *node, struct fuse_session **se);
+
 /* ---- cuse_workers.c ---------------------------------------------------------------------------------------------- */
 
 /* false: one does not come back. */

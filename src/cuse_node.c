@@ -8,22 +8,34 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 
+static void name_it(struct uvd_cuse_node *node, const char *class, const char *name)
+{
+	snprintf(node->name, sizeof(node->name), "infiniband/%s", name);
+	snprintf(node->path, sizeof(node->path), "/dev/infiniband/%s", name);
+	snprintf(node->sysfs, sizeof(node->sysfs), "/sys/class/cuse/infiniband!%s", name);
+	snprintf(node->kernel, sizeof(node->kernel), "/sys/class/%s/%s", class, name);
+}
+
 void uvd_cuse_node_name(struct uvd_cuse_node *node, int number)
 {
+	char name[24];
+
 	*node = (struct uvd_cuse_node){ .number = number };
-	snprintf(node->name, sizeof(node->name), "infiniband/uverbs%d", number);
-	snprintf(node->path, sizeof(node->path), "/dev/infiniband/uverbs%d", number);
-	snprintf(node->sysfs, sizeof(node->sysfs), "/sys/class/cuse/infiniband!uverbs%d", number);
+	snprintf(name, sizeof(name), "uverbs%d", number);
+	name_it(node, "infiniband_verbs", name);
+}
+
+void uvd_cuse_node_name_ucap(struct uvd_cuse_node *node, const char *ucap)
+{
+	*node = (struct uvd_cuse_node){ .number = -1 };
+	name_it(node, "infiniband_ucaps", ucap);
 }
 
 const char *uvd_cuse_node_taken(const struct uvd_cuse_node *node)
 {
-	char kernel[64];
-
-	snprintf(kernel, sizeof(kernel), "/sys/class/infiniband_verbs/uverbs%d", node->number);
 	if (!access(node->sysfs, F_OK))
 		return "another CUSE device has that name";
-	if (!access(kernel, F_OK))
+	if (!access(node->kernel, F_OK))
 		return "the kernel has an RDMA device of that name";
 	if (!access(node->path, F_OK))
 		return "there is a node of that name already";

@@ -12,15 +12,18 @@
 struct uvd_log;
 
 struct uvd_cuse_node {
-	int number;
-	char name[32]; /* infiniband/uverbs0 */
-	char path[48]; /* /dev/infiniband/uverbs0 */
-	char sysfs[64]; /* /sys/class/cuse/infiniband!uverbs0 */
+	int number; /* -1: of a User Capability */
+	char name[48]; /* infiniband/uverbs0 */
+	char path[64]; /* /dev/infiniband/uverbs0 */
+	char sysfs[80]; /* /sys/class/cuse/infiniband!uverbs0 */
+	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
 	int made; /* by us, because nobody does here */
 };
 
 void uvd_cuse_node_name(struct uvd_cuse_node *node, int number);
+/* The node of a User Capability. */
+void uvd_cuse_node_name_ucap(struct uvd_cuse_node *node, const char *ucap);
 /* Who has it, in words, or NULL: it is free. */
 const char *uvd_cuse_node_taken(const struct uvd_cuse_node *node);
 /*

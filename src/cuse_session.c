@@ -2,7 +2,6 @@
 /* The node and its session: from the name to the last release. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,59 +9,15 @@
 #include <uverbsd/log.h>
 #include "cuse_internal.h"
 
-/* The session's first request is the kernel's greeting: when it is answered the device is there, or the session over. */
-static int greet(struct uvd_cuse *c)
-{
-	struct fuse_buf buf = { 0 };
-	struct pollfd p = { .fd = fuse_session_fd(c->se), .events = POLLIN };
-	int n;
-
-	do {
-		n = fuse_session_receive_buf(c->se, &buf);
-	} while (n == -EINTR);
-	if (n > 0)
-		fuse_session_process_buf(c->se, &buf);
-	free(buf.mem);
-	if (n <= 0)
-		return n ? n : -EIO;
-	return poll(&p, 1, 0) == 1 && p.revents & (POLLERR | POLLHUP) ? -EEXIST : 0;
-}
-
-/* libfuse writes to stderr, and without telling for what. Kept until somebody knows whether it matters. */
-static __thread char fuse_message[256];
-
-static void keep_message(enum fuse_log_level level, const char *fmt, va_list ap)
-{
-	vsnprintf(fuse_message, sizeof(fuse_message), fmt, ap);
-	fuse_message[strcspn(fuse_message, "\n")] = 0;
-}
-
 static int set_up(struct uvd_cuse *c)
 {
-	char device[48];
-	const char *info[] = { device };
-	/* Unrestricted: the argument is the client's pointer, and commands need not tell sizes in their number. */
-	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info, .flags = CUSE_UNRESTRICTED_IOCTL };
-	char *argv[] = { "uverbsd", "-f", NULL };
-	int multithreaded, err;
+	int err = uvd_cuse_channel_open(&c->node, &uvd_cuse_operations, c, c->config.log, &c->se);
 
-	snprintf(device, sizeof(device), "DEVNAME=%s", c->node.name);
-	c->se = cuse_lowlevel_setup(2, argv, &ci, &uvd_cuse_operations, &multithreaded, c);
-	if (!c->se) {
-		uvd_logf(c->config.log, UVD_ERR, "%s: no CUSE session: %s", c->node.path, fuse_message);
-		return -EIO;
-	}
-	fcntl(fuse_session_fd(c->se), F_SETFD, FD_CLOEXEC);
-	err = greet(c);
-	if (!err)
-		err = uvd_cuse_node_verify(&c->node, c->config.log);
-	if (!err)
-		err = uvd_cuse_node_permit(&c->node, c->config.mode, c->config.group, c->config.log);
-	if (err) {
-		uvd_cuse_node_remove(&c->node);
-		cuse_lowlevel_teardown(c->se);
-		c->se = NULL;
-	}
+	if (err)
+		return err;
+	err = uvd_cuse_node_permit(&c->node, c->config.mode, c->config.group, c->config.log);
+	if (err)
+		uvd_cuse_channel_close(&c->node, &c->se);
 	return err;
 }
 
@@ -109,7 +64,6 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	}
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
-	fuse_set_log_func(keep_message);
 	*err = find_number(c);
 	if (!*err)
 		return c;
@@ -141,9 +95,7 @@ bool uvd_cuse_stop(struct uvd_cuse *c)
 {
 	if (!uvd_cuse_stop_workers(c))
 		return false;
-	uvd_cuse_node_remove(&c->node);
-	cuse_lowlevel_teardown(c->se);
-	c->se = NULL;
+	uvd_cuse_channel_close(&c->node, &c->se);
 	/* No release comes any more. */
 	while (c->files)
 		uvd_cuse_file_put(c->files);
@@ -152,10 +104,8 @@ bool uvd_cuse_stop(struct uvd_cuse *c)
 
 void uvd_cuse_free(struct uvd_cuse *c)
 {
-	if (c->se) {
-		uvd_cuse_node_remove(&c->node);
-		cuse_lowlevel_teardown(c->se);
-	}
+	if (c->se)
+		uvd_cuse_channel_close(&c->node, &c->se);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

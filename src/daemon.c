@@ -127,6 +127,7 @@ bool uvd_daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
 	d->have_tree = d->have_engine && !uvd_sysfs_create(options->sysfs, d->log);
 	if (!d->have_tree)
 		return false;
+	uvd_daemon_hook(d);
 	for (unsigned int i = 0; i < options->num_devices; i++)
 		if (uvd_daemon_add(d, &options->devices[i], &node))
 			return false;

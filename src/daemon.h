@@ -70,6 +70,9 @@ json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool
 /* On the loop: a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
 
+/* What the core shall tell us; before the first device (src/daemon_ucap.c). */
+void uvd_daemon_hook(struct uvd_daemon *d);
+
 /* The answer of the control socket (src/daemon_status.c). */
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change);
 

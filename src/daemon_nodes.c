@@ -180,6 +180,7 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 		if (n->state != NODE_GOING || !n->removed)
 			continue;
 		pthread_join(n->remover, NULL);
+		refresh_overlay(d); /* User Capabilities may have gone with it */
 		answer = tell(n);
 		n->state = NODE_DRAINS;
 		uvd_daemon_reap(d);

@@ -77,6 +77,20 @@ static void add_account(void *arg, pid_t pid, uint64_t pages)
 					     (json_int_t)pages));
 }
 
+/* Those that there are now: the name, and how often devices have created it. */
+static json_t *ucaps(struct uvd_ucaps *ucaps)
+{
+	json_t *list = json_array();
+
+	pthread_mutex_lock(&ucaps->lock);
+	for (unsigned int i = 0; i < ucaps->num; i++)
+		if (ucaps->list[i].refs)
+			json_array_append_new(list, json_pack("{s:s, s:i}", "name", ucaps->list[i].name, "users",
+							      ucaps->list[i].refs));
+	pthread_mutex_unlock(&ucaps->lock);
+	return list;
+}
+
 static json_t *status(struct uvd_daemon *d)
 {
 	struct uvd_grant_counters g;
@@ -87,10 +101,11 @@ static json_t *status(struct uvd_daemon *d)
 			json_array_append_new(nodes, node_status(&d->nodes[i]));
 	uvd_mm_table_each(d->engine.mms, add_account, accounts);
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs", d->options->sysfs,
-			 "devices", nodes, "memlock", accounts, "grants", "enabled", d->options->grant_fds, "granted",
-			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late",
-			 (json_int_t)g.late, "under_way", g.under_way);
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs",
+			 d->options->sysfs, "devices", nodes, "ucaps", ucaps(&d->engine.ucaps), "memlock", accounts,
+			 "grants", "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
+			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "under_way",
+			 g.under_way);
 }
 
 static struct uvd_device *device(void *daemon, unsigned int i)

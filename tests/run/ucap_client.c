@@ -2,7 +2,7 @@
 /*
  * ucap_client [CAPABILITY...]: opens the User Capabilities' nodes, gets a context of uverbs0 with what it could open, and
  * takes port 1 down and up by the method that wants one of them. With "/NAME" for CAPABILITY: with O_PATH.
- * What each step said goes to stdout, a line each, by the errno's name or 0.
+ * What each step said goes to stdout, a line each, by the errno's name or 0; the port's state is that of $UCAP_SYSFS.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -69,9 +70,12 @@ static int set_port(int fd, bool up)
 
 static void print_state(void)
 {
-	FILE *f = fopen("/sys/class/infiniband/hfi1_0/ports/1/state", "re");
-	char line[32] = "?\n";
+	const char *sysfs = getenv("UCAP_SYSFS");
+	char line[32] = "?\n", path[256];
+	FILE *f;
 
+	snprintf(path, sizeof(path), "%s/class/infiniband/hfi1_0/ports/1/state", sysfs ? sysfs : "/sys");
+	f = fopen(path, "re");
 	if (f && !fgets(line, sizeof(line), f))
 		strcpy(line, "?\n");
 	if (f)

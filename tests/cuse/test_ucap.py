@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""User Capabilities over CUSE: real nodes, whose permissions decide.
+
+The kernel of this machine has none (they came with 6.15): the catalogue of rules and the kernel's
+Documentation/infiniband/ucaps.rst are the standard.
+"""
+import errno
+import fcntl
+import os
+import pathlib
+import stat
+import subprocess
+
+import pytest
+
+from conftest import BUILD, NOBODY, wait_for
+
+OURS = "uverbsd_port_state"
+DEV, CLASS = pathlib.Path("/dev/infiniband"), pathlib.Path("/run/uverbsd/sysfs/class/infiniband_ucaps")
+
+
+def client(*names, user=NOBODY):
+    """What it says of each step, by its words."""
+    done = subprocess.run([BUILD / "tests" / "run" / "ucap_client", *names], stdin=subprocess.DEVNULL, text=True, timeout=60,
+                          stdout=subprocess.PIPE, user=user, group=user, extra_groups=[],
+                          env=dict(os.environ, UCAP_SYSFS="/run/uverbsd/sysfs"))
+    assert done.returncode == 0
+    return done.stdout.splitlines()
+
+
+def device(*args):
+    subprocess.run([BUILD / "tools" / "uverbsctl", "device", *args], check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+
+def test_node_is_roots_alone_and_published_with_its_number(start):
+    d = start("--ucaps", f"{OURS}, mlx5_perm_ctrl_local")
+    for name in OURS, "mlx5_perm_ctrl_local":
+        st = os.stat(DEV / name)
+        assert stat.S_ISCHR(st.st_mode) and stat.S_IMODE(st.st_mode) == 0o600 and (st.st_uid, st.st_gid) == (0, 0)
+        number = f"{os.major(st.st_rdev)}:{os.minor(st.st_rdev)}"
+        assert (CLASS / name / "dev").read_text() == number + "\n"
+        assert f"DEVNAME=infiniband/{name}\n" in (CLASS / name / "uevent").read_text()
+    assert d.status()["ucaps"] == [{"name": OURS, "users": 1}, {"name": "mlx5_perm_ctrl_local", "users": 1}]
+    assert client(OURS)[:3] == [f"open {OURS} EACCES", "context 0", "down EPROTONOSUPPORT"]
+    assert d.stop() == 0
+    assert not (DEV / OURS).exists() and not (DEV / "mlx5_perm_ctrl_local").exists() and not CLASS.exists()
+
+
+def test_whoever_may_open_the_node_gets_what_it_stands_for(start):
+    """As the kernel's documentation says it is used: root gives the node to a user."""
+    d = start("--ucaps", OURS)
+    want = ["context 0", "down 0", "state 1: DOWN", "up 0", "state 4: ACTIVE", "after 0"]
+    assert client(OURS, user=0)[1:] == want
+    assert client(user=0)[:2] == ["context 0", "down EPROTONOSUPPORT"]
+    os.chown(DEV / OURS, NOBODY, 0)
+    assert client(OURS) == [f"open {OURS} 0", *want]
+    assert client(OURS, OURS)[2:] == want
+    d.wait_idle()
+
+
+def test_descriptor_that_needed_no_permission_proves_nothing(start):
+    start("--ucaps", OURS)
+    assert client(f"/{OURS}")[:3] == [f"open /{OURS} 0", "context EBADF", "context again 0"]
+    assert client("uverbs0")[:3] == ["open uverbs0 0", "context EINVAL", "context again 0"]
+
+
+def test_another_node_of_the_same_number_is_that_node(start):
+    """The kernel looks at the number alone: a node in a container, where somebody with the right made it, is as good."""
+    start("--ucaps", OURS)
+    other = DEV / "another_name"
+    os.mknod(other, 0o666 | stat.S_IFCHR, os.stat(DEV / OURS).st_rdev)
+    os.chmod(other, 0o666)
+    try:
+        assert client("another_name")[:3] == ["open another_name 0", "context 0", "down 0"]
+    finally:
+        other.unlink()
+
+
+def test_of_the_node_there_is_open_and_nothing_else(start):
+    start("--ucaps", OURS)
+    fd = os.open(DEV / OURS, os.O_RDWR)
+    for call, want in ((lambda: os.read(fd, 1), errno.EINVAL), (lambda: os.write(fd, b"x"), errno.EINVAL),
+                       (lambda: fcntl.ioctl(fd, 0xC0181B01, bytes(24)), errno.ENOTTY)):
+        with pytest.raises(OSError) as e:
+            call()
+        assert e.value.errno == want
+    os.close(fd)
+
+
+def test_node_goes_with_the_last_device_and_comes_again_with_the_next(start):
+    d = start("--devices", "2", "--ucaps", OURS)
+    assert d.status()["ucaps"] == [{"name": OURS, "users": 2}]
+    fd = os.open(DEV / OURS, os.O_RDONLY)
+    device("remove", "hfi1_0")
+    assert (DEV / OURS).exists() and d.status()["ucaps"] == [{"name": OURS, "users": 1}]
+    device("remove", "hfi1_1")
+    wait_for("the node's end", lambda: not (DEV / OURS).exists())
+    assert list(CLASS.iterdir()) == [] and d.status()["ucaps"] == []
+    device("add", "hfi1_0")
+    wait_for("the node", lambda: (DEV / OURS).exists())
+    os.close(fd)
+    assert client(OURS, user=0)[1:3] == ["context 0", "down 0"]
+
+
+def test_name_that_is_taken_is_refused(start):
+    start("--ucaps", OURS)
+    done = subprocess.run([BUILD / "src" / "uverbsd", "--ucaps", OURS, "--control", "/run/second/control", "--sysfs",
+                           "/run/second/sysfs"], stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1 and f"/dev/infiniband/{OURS}: another CUSE device has that name" in done.stderr
+    assert client(OURS, user=0)[1:3] == ["context 0", "down 0"]
