@@ -251,6 +251,21 @@ static const char *set_granted(const struct uvd_option_row *row, void *base, con
 	return add_ucaps((void *)((char *)base + row->offset), text);
 }
 
+/* An Ethernet port has no LIDs, and the default partition alone. */
+static const char *set_link_layer(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	const char *wrong = set_choice(row, base, text, nth);
+	struct uvd_port_config *port = base;
+
+	if (!wrong && port->link_layer == IBV_LINK_LAYER_ETHERNET) {
+		port->lid = 0;
+		port->sm_lid = 0;
+		port->num_pkeys = 1;
+		port->pkeys[0] = 0xffff;
+	}
+	return wrong;
+}
+
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
@@ -262,6 +277,10 @@ static const struct uvd_option_choice levels[] = {
 };
 static const struct uvd_option_choice mtus[] = { { "256", IBV_MTU_256 },   { "512", IBV_MTU_512 },   { "1024", IBV_MTU_1024 },
 						 { "2048", IBV_MTU_2048 }, { "4096", IBV_MTU_4096 }, { NULL } };
+
+static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK_LAYER_INFINIBAND },
+							{ "ethernet", IBV_LINK_LAYER_ETHERNET },
+							{ NULL } };
 
 #define BOTH (UVD_PROGRAM_DAEMON | UVD_PROGRAM_RUN)
 #define MEMBER(s, m) .offset = offsetof(struct s, m), .size = sizeof(((struct s *)0)->m)
@@ -316,6 +335,8 @@ const struct uvd_option_row uvd_option_rows[] = {
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
 	{ "comp-vectors", DEVICE(num_comp_vectors), NUMBER(1, 1024), .preset = "4", .help = "completion vectors" },
 
+	{ "link-layer", .arg = "LAYER", PORT(link_layer), .set = set_link_layer, .choices = link_layers,
+	  .preset = "the persona's", .help = "infiniband or ethernet (RoCE: addressed by GID); before lid and pkey" },
 	{ "lid", .arg = "LID", PORT(lid), .set = set_nth_number, .min = 1, .max = 0xbfff, .preset = "1",
 	  .help = "LID of the first port; the others follow" },
 	{ "sm-lid", .arg = "LID", PORT(sm_lid), .set = set_number, .min = 0, .max = 0xbfff, .preset = "1",
@@ -338,6 +359,7 @@ const struct uvd_option_row uvd_option_rows[] = {
 	LIMIT("max-cq", max_cq, "completion queues"),
 	LIMIT("max-cqe", max_cqe, "entries of a completion queue"),
 	LIMIT("max-mr", max_mr, "memory regions"),
+	LIMIT("max-mw", max_mw, "memory windows"),
 	LIMIT("max-pd", max_pd, "protection domains"),
 	LIMIT("max-ah", max_ah, "address handles"),
 	LIMIT("max-srq", max_srq, "shared receive queues"),
