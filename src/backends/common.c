@@ -100,6 +100,8 @@ int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_a
 	attr->active_width = config->active_width;
 	attr->active_speed = config->active_speed;
 	attr->link_layer = config->link_layer;
+	if (config->link_layer == IBV_LINK_LAYER_ETHERNET)
+		attr->flags = IBV_QPF_GRH_REQUIRED;
 	return 0;
 }
 
