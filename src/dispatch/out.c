@@ -32,27 +32,40 @@ static void vec_handle(struct uvd_req *req, struct vec *vec)
 		&req->uattrs[i].data, sizeof(req->uattrs[i].data));
 }
 
+static void vec_flag(struct uvd_req *req, struct vec *vec, unsigned int i)
+{
+	req->written[i / 64] &= ~(UINT64_C(1) << i % 64);
+	req->uattrs[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
+	vec_add(vec, req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, flags),
+		&req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
+}
+
+static bool is_written(const struct uvd_req *req, unsigned int i)
+{
+	return req->written[i / 64] >> i % 64 & 1;
+}
+
+/* An attribute's flag follows its output, so that it is there even if a later output cannot be written. */
 static void vec_outs(struct uvd_req *req, struct vec *vec)
 {
-	for (unsigned int i = 0; i < req->num_outs; i++)
+	for (unsigned int i = 0; i < req->num_outs; i++) {
+		const int attr = req->outs[i].attr;
+		bool last = i + 1 == req->num_outs || req->outs[i + 1].attr != attr;
+
 		vec_add(vec, req->outs[i].addr, req->stage + req->outs[i].at, req->outs[i].len);
+		if (attr >= 0 && last && is_written(req, attr))
+			vec_flag(req, vec, attr);
+	}
 	req->num_outs = 0;
 	req->staged = 0;
 }
 
+/* Of what was written by another way. */
 static void vec_flags(struct uvd_req *req, struct vec *vec)
 {
-	for (unsigned int word = 0; word < UVD_COUNT(req->written); word++) {
-		for (uint64_t bits = req->written[word]; bits; bits &= bits - 1) {
-			unsigned int i = word * 64 + __builtin_ctzll(bits);
-
-			req->uattrs[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
-			vec_add(vec,
-				req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, flags),
-				&req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
-		}
-		req->written[word] = 0;
-	}
+	for (unsigned int word = 0; word < UVD_COUNT(req->written); word++)
+		for (uint64_t bits = req->written[word]; bits; bits &= bits - 1)
+			vec_flag(req, vec, word * 64 + __builtin_ctzll(bits));
 }
 
 int uvd_out_flush(struct uvd_req *req)
@@ -69,14 +82,15 @@ int uvd_out_flush(struct uvd_req *req)
 }
 
 /* Pieces that follow each other in the client (a response and the provider's part of it) become one. */
-static bool extends_last(const struct uvd_req *req, uint64_t addr)
+static bool extends_last(const struct uvd_req *req, uint64_t addr, int attr)
 {
 	unsigned int last = req->num_outs - 1;
 
-	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr;
+	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr && req->outs[last].attr == attr;
 }
 
-static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len)
+/* attr: of whose output this is a piece; -1: nobody's. */
+static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len, int attr)
 {
 	struct vec vec;
 	bool extends;
@@ -86,7 +100,7 @@ static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len)
 		return 0;
 	if (!addr)
 		return uvd_bad(req, -EFAULT, "response", addr);
-	extends = extends_last(req, addr);
+	extends = extends_last(req, addr, attr);
 	if (len > sizeof(req->stage) - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
 		vec.n = 0;
 		vec_outs(req, &vec);
@@ -103,13 +117,14 @@ static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len)
 	} else {
 		req->outs[req->num_outs].addr = addr;
 		req->outs[req->num_outs].at = req->staged;
+		req->outs[req->num_outs].attr = attr;
 		req->outs[req->num_outs++].len = len;
 	}
 	req->staged += len;
 	return 0;
 }
 
-static int out_zero(struct uvd_req *req, uint64_t addr, size_t len)
+static int out_zero(struct uvd_req *req, uint64_t addr, size_t len, int attr)
 {
 	static const uint8_t zeros[512];
 	size_t n;
@@ -117,7 +132,7 @@ static int out_zero(struct uvd_req *req, uint64_t addr, size_t len)
 
 	for (; len && !err; addr += n, len -= n) {
 		n = len < sizeof(zeros) ? len : sizeof(zeros);
-		err = out(req, addr, zeros, n);
+		err = out(req, addr, zeros, n, attr);
 	}
 	return err;
 }
@@ -131,10 +146,10 @@ static void core_written(struct uvd_req *req)
 int uvd_core_out(struct uvd_req *req, const void *src, size_t size)
 {
 	size_t n = size < req->core_out.len ? size : req->core_out.len;
-	int err = out(req, req->core_out.addr, src, n);
+	int err = out(req, req->core_out.addr, src, n, req->core_out.attr);
 
 	if (!err)
-		err = out_zero(req, req->core_out.addr + n, req->core_out.len - n);
+		err = out_zero(req, req->core_out.addr + n, req->core_out.len - n, req->core_out.attr);
 	if (!err)
 		core_written(req);
 	return err;
@@ -146,7 +161,7 @@ int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size
 
 	if (!req->core_out.addr)
 		return size ? uvd_bad(req, -EFAULT, "response", 0) : 0;
-	err = out(req, req->core_out.addr + at, src, size);
+	err = out(req, req->core_out.addr + at, src, size, req->core_out.attr);
 	if (!err)
 		core_written(req);
 	return err;
@@ -154,7 +169,7 @@ int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size
 
 int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size)
 {
-	return out(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len);
+	return out(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len, -1);
 }
 
 int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size)
@@ -164,7 +179,7 @@ int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t s
 
 	if (!attr)
 		return -ENOENT;
-	err = out(req, attr->data, src, size < attr->len ? size : attr->len);
+	err = out(req, attr->data, src, size < attr->len ? size : attr->len, attr->index);
 	if (!err)
 		uvd_mark_written(req, attr->index);
 	return err;
@@ -176,6 +191,6 @@ int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, 
 	int err = uvd_attr_copy_to(req, id, src, size);
 
 	if (!err && size < attr->len)
-		err = out_zero(req, attr->data + size, attr->len - size);
+		err = out_zero(req, attr->data + size, attr->len - size, attr->index);
 	return err;
 }
