@@ -113,6 +113,9 @@ static int query_device_ex(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);
 	if (cmd.reserved)
 		return uvd_bad(req, -EINVAL, "reserved", cmd.reserved);
+	/* No driver that a device poses as has anything to add, and both refuse a client that thinks so. */
+	if (req->uhw_in.len || req->uhw_out.len)
+		return uvd_bad(req, -EINVAL, "driver data", req->uhw_in.len);
 	ret = uvd_ops(req)->query_device(&req->dev->ib, &attr);
 	if (ret)
 		return ret;
