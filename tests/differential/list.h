@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The list of differences, read from docs/abi-differences.md: the rows of its table whose first column is "name" and whose
+ * second is "call". Cells:
+ *
+ *	name	of the row
+ *	call	commands and methods as programs name them, separated by blanks; * and ? match, as in file names
+ *	item	`result`, or the names of outputs
+ *	kernel, uverbsd   the values: ok, an errno's name, a number; * matches
+ *	when	conditions on the call, all of which must hold (FIELD is an input, else an output of the kernel's): FIELD=N FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME, failed
+ *	why	the reason, for people; `chosen` in front: numbers that a driver chooses, which stand for each other from then on
+ */
+#ifndef DIFF_LIST_H
+#define DIFF_LIST_H
+
+#include <stdbool.h>
+
+enum { MAX_ROWS = 256 };
+
+struct listed {
+	char *name, *call, *item, *kernel, *ours, *when, *why;
+	bool chosen;
+	unsigned int hits;
+};
+
+struct list {
+	unsigned int num;
+	struct listed rows[MAX_ROWS];
+};
+
+/* false: it cannot be read or has no such table; says why on stderr. */
+bool list_read(struct list *list, const char *path);
+/* One of several patterns, separated by blanks. */
+bool list_match(const char *patterns, const char *text);
+
+#endif

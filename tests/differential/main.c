@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * differential [OPTION...] KERNEL-NODE OUR-NODE: the same programs on both nodes; see README.md.
+ *
+ *	--list FILE	the differences that are known, docs/abi-differences.md (required)
+ *	--corpus DIR	every program in it; a listed difference that none of them shows any more is a failure
+ *	--random N	N random programs, from --seed S (default 1)
+ *	--seconds S	stop beginning random programs after S seconds
+ *	--cpu N		calls of our node are made there, where the daemon is
+ *	--keep DIR	where failing programs go, shrunk
+ *	--show FILE	one program, and what both sides answer to each call
+ *	--print S	the random program of seed S, as text
+ *
+ * $CK_TAP_LOG_FILE_NAME gets a TAP line for each program of the corpus, and one for the random ones.
+ */
+#include <dirent.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include "compare.h"
+#include "generate.h"
+
+enum { MAX_FOUND = 60 };
+
+struct tester {
+	struct list list;
+	struct run *kernel, *ours;
+	FILE *tap;
+	const char *keep;
+	unsigned int failed, passed;
+	/* Findings so far, so that each is reported and shrunk once. */
+	unsigned int num_found, again;
+	struct difference found[MAX_FOUND];
+};
+
+/* false: the program itself is wrong. */
+static bool run_both(struct tester *t, const struct program *p, struct difference *d)
+{
+	run_start(t->kernel, p);
+	run_start(t->ours, p);
+	run_wait(t->kernel);
+	run_wait(t->ours);
+	if (t->kernel->trouble[0] || t->ours->trouble[0]) {
+		printf("%s: %s\n", p->name, t->kernel->trouble[0] ? t->kernel->trouble : t->ours->trouble);
+		return false;
+	}
+	compare(&t->list, p, t->kernel, t->ours, d);
+	return true;
+}
+
+/* ---- shrinking --------------------------------------------------------------------------------------------------- */
+
+static bool still(struct tester *t, const struct program *p, const struct difference *wanted)
+{
+	struct difference d;
+
+	return run_both(t, p, &d) && same_difference(&d, wanted);
+}
+
+/* Drops whatever can be dropped while the difference stays: what follows, calls, then items; until nothing goes any more. */
+static void shrink(struct tester *t, struct program *p, const struct difference *wanted)
+{
+	static struct program try;
+	bool went = true;
+
+	p->num_calls = wanted->call + 1;
+	while (went) {
+		went = false;
+		for (int i = (int)p->num_calls - 1; i >= 0; i--) {
+			try = *p;
+			program_drop_call(&try, i);
+			if (!still(t, &try, wanted))
+				continue;
+			*p = try;
+			went = true;
+		}
+		for (unsigned int i = 0; i < p->num_calls; i++)
+			for (int n = (int)p->calls[i].num_items - 1; n >= 0; n--) {
+				try = *p;
+				call_drop_item(&try.calls[i], n);
+				if (!still(t, &try, wanted))
+					continue;
+				*p = try;
+				went = true;
+			}
+	}
+}
+
+static void keep(struct tester *t, const struct program *p, const struct difference *d)
+{
+	char path[512];
+	FILE *out;
+
+	if (!t->keep)
+		return;
+	snprintf(path, sizeof(path), "%s/found-%s-%u.prog", t->keep, d->target[0] == '#' ? "number" : d->target, t->num_found);
+	out = fopen(path, "w");
+	if (!out) {
+		perror(path);
+		return;
+	}
+	fprintf(out, "# From %s. ", p->name);
+	difference_print(d, out);
+	program_print(p, out);
+	fclose(out);
+	printf("kept as %s\n", path);
+}
+
+static bool is_known(const struct tester *t, const struct difference *d)
+{
+	for (unsigned int i = 0; i < t->num_found; i++)
+		if (same_difference(&t->found[i], d))
+			return true;
+	return false;
+}
+
+/* A difference that nobody has listed. */
+static void report(struct tester *t, const struct program *p, const struct difference *d)
+{
+	static struct program small;
+
+	if (is_known(t, d)) {
+		t->again++;
+		return;
+	}
+	printf("---- %s: ", p->name);
+	difference_print(d, stdout);
+	small = *p;
+	if (still(t, &small, d))
+		shrink(t, &small, d);
+	else
+		printf("(did not happen again)\n");
+	program_print(&small, stdout);
+	keep(t, &small, d);
+	fflush(stdout);
+	if (t->num_found < MAX_FOUND)
+		t->found[t->num_found++] = *d;
+}
+
+/* ---- the corpus -------------------------------------------------------------------------------------------------- */
+
+static void tap(struct tester *t, bool ok, const char *name)
+{
+	if (t->tap)
+		fprintf(t->tap, "%sok - differential: %s\n", ok ? "" : "not ", name);
+	if (ok)
+		t->passed++;
+	else
+		t->failed++;
+}
+
+static bool load(struct program *p, const char *path)
+{
+	FILE *in = fopen(path, "r");
+	const char *why, *base = strrchr(path, '/');
+	unsigned int line;
+
+	if (!in) {
+		perror(path);
+		return false;
+	}
+	line = program_parse(p, in, &why);
+	fclose(in);
+	snprintf(p->name, sizeof(p->name), "%s", base ? base + 1 : path);
+	if (line)
+		printf("%s:%u: %s\n", path, line, why);
+	return !line;
+}
+
+static int is_program(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return len > 5 && !strcmp(entry->d_name + len - 5, ".prog");
+}
+
+static void run_corpus(struct tester *t, const char *dir)
+{
+	static struct program p;
+	struct dirent **names;
+	struct difference d;
+	char path[512];
+	int n = scandir(dir, &names, is_program, alphasort);
+
+	if (n <= 0) {
+		printf("%s: no programs\n", dir);
+		tap(t, false, "the corpus");
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
+		if (!load(&p, path) || !run_both(t, &p, &d)) {
+			tap(t, false, names[i]->d_name);
+			continue;
+		}
+		if (d.found)
+			report(t, &p, &d);
+		tap(t, !d.found, names[i]->d_name);
+	}
+	for (unsigned int i = 0; i < t->list.num; i++) {
+		if (t->list.rows[i].hits)
+			continue;
+		printf("%s: listed, but no program of the corpus shows it\n", t->list.rows[i].name);
+		snprintf(path, sizeof(path), "%s is still a difference", t->list.rows[i].name);
+		tap(t, false, path);
+	}
+	printf("corpus: %d programs\n", n);
+}
+
+/* ---- random programs --------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static void run_random(struct tester *t, uint64_t seed, unsigned int count, double seconds)
+{
+	unsigned int found = t->num_found, again = t->again, n, calls = 0;
+	static struct program p;
+	double began = now();
+	struct difference d;
+	char name[160];
+
+	for (n = 0; n < count && now() - began < seconds && t->num_found < MAX_FOUND; n++) {
+		generate(&p, seed + n);
+		calls += p.num_calls;
+		if (!run_both(t, &p, &d)) {
+			program_print(&p, stdout);
+			t->num_found++;
+		} else if (d.found) {
+			report(t, &p, &d);
+		}
+	}
+	printf("random: %u programs, %u calls, seeds %llu to %llu, %.0f s, %u differences%s\n", n, calls,
+	       (unsigned long long)seed, (unsigned long long)(seed + n - 1), now() - began, t->num_found - found,
+	       t->again > again ? ", some of them often" : "");
+	snprintf(name, sizeof(name), "%u random programs from seed %llu", n, (unsigned long long)seed);
+	tap(t, t->num_found == found && t->again == again, name);
+}
+
+/* ---- one program ------------------------------------------------------------------------------------------------- */
+
+static void show_values(const struct record *r)
+{
+	for (unsigned int i = 0; i < r->num_regions; i++)
+		for (unsigned int f = 0; f < r->regions[i].fields.n; f++) {
+			uint64_t value;
+
+			if (output_of(r, r->regions[i].fields.f[f].name, &value))
+				printf(" %s=%#llx", r->regions[i].fields.f[f].name, (unsigned long long)value);
+		}
+	printf("\n");
+}
+
+static int show(struct tester *t, const char *path)
+{
+	static struct program p;
+	struct difference d;
+
+	if (!load(&p, path) || !run_both(t, &p, &d))
+		return 1;
+	for (unsigned int i = 0; i < p.num_calls; i++) {
+		call_print(&p.calls[i], stdout);
+		printf("    kernel  %s", t->kernel->records[i].done ? result_text(&t->kernel->records[i]) : "not done");
+		show_values(&t->kernel->records[i]);
+		printf("    uverbsd %s", t->ours->records[i].done ? result_text(&t->ours->records[i]) : "not done");
+		show_values(&t->ours->records[i]);
+	}
+	for (unsigned int i = 0; i < t->list.num; i++)
+		if (t->list.rows[i].hits)
+			printf("listed: %s\n", t->list.rows[i].name);
+	if (d.found)
+		difference_print(&d, stdout);
+	return d.found;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "list", 1, NULL, 'l' },    { "corpus", 1, NULL, 'c' }, { "random", 1, NULL, 'r' },
+		{ "seed", 1, NULL, 's' },    { "keep", 1, NULL, 'k' },	 { "show", 1, NULL, 'w' },
+		{ "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },   { "print", 1, NULL, 'p' },	 {}
+	};
+	const char *list = NULL, *corpus = NULL, *one = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
+	static struct tester t;
+	static struct program p;
+	unsigned int count = 0;
+	double seconds = 1e9;
+	uint64_t seed = 1;
+	int opt, cpu = -1;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (opt) {
+		case 'l': list = optarg; break;
+		case 'c': corpus = optarg; break;
+		case 'r': count = strtoul(optarg, NULL, 0); break;
+		case 's': seed = strtoull(optarg, NULL, 0); break;
+		case 'u': cpu = atoi(optarg); break;
+		case 't': seconds = atof(optarg); break;
+		case 'k': t.keep = optarg; break;
+		case 'w': one = optarg; break;
+		case 'p':
+			generate(&p, strtoull(optarg, NULL, 0));
+			program_print(&p, stdout);
+			return 0;
+		default: return 2;
+		}
+	}
+	if (argc - optind != 2 || !list || !list_read(&t.list, list)) {
+		fprintf(stderr, "usage: %s --list FILE [OPTION...] KERNEL-NODE OUR-NODE\n", argv[0]);
+		return 2;
+	}
+	t.kernel = run_new(argv[optind], -1);
+	t.ours = run_new(argv[optind + 1], cpu);
+	if (!t.kernel || !t.ours) {
+		fprintf(stderr, "%s: no device that answers\n", argv[optind + !!t.kernel]);
+		return 2;
+	}
+	if (one)
+		return show(&t, one);
+	t.tap = tap_file ? fopen(tap_file, "w") : NULL;
+	if (corpus)
+		run_corpus(&t, corpus);
+	if (count)
+		run_random(&t, seed, count, seconds);
+	printf("%u passed, %u failed\n", t.passed, t.failed);
+	if (t.tap)
+		fclose(t.tap);
+	return t.failed ? 1 : 0;
+}
