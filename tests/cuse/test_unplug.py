@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, environment, start_client, wait_for
+from conftest import BUILD, NOBODY, environment, start_client, wait_for
 from test_uverbsctl import uverbsctl
 
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -133,6 +133,22 @@ def test_pingpong_ends_when_its_device_goes(start):
     text = client.communicate(timeout=30)[0]
     assert "Failed status" not in text or "transport retry counter exceeded" in text
     d.wait_idle()
+
+
+def test_a_client_that_holds_a_call_up_holds_up_its_removal_alone(start):
+    d = start()
+    held = start_client("hold-up", user=0)
+    time.sleep(0.5)
+    removal = subprocess.Popen([BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], text=True,
+                               stdout=subprocess.PIPE)
+    wait_for("the removal's beginning", lambda: d.status()["devices"][0]["removed"])
+    assert device("add", "hfi1_0") == ["hfi1_0", "uverbs1"]
+    other = subprocess.run(["ibv_devinfo"], env=environment(), timeout=30, **USER)
+    assert other.returncode == 0 and removal.poll() is None
+    held.kill()
+    assert removal.wait(30) == 0 and removal.stdout.read() == "hfi1_0 uverbs0\n"
+    held.wait()
+    wait_for("the end of the old node", lambda: not CUSE.exists())
 
 
 def test_stop_while_a_removed_device_is_open(start):
