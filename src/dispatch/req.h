@@ -81,7 +81,7 @@ struct uvd_req {
 	const struct uvd_tree *tree; /* what the file accepts at this moment */
 	struct uvd_caller *caller;
 	enum uvd_front front;
-	unsigned int entered; /* what uvd_file_enter() said */
+	bool entered; /* what uvd_file_enter() said */
 	const char *name; /* of the command or method, for messages */
 	const struct uvd_write_row *write; /* fronts WRITE and INVOKE_WRITE */
 	const struct uvd_method_row *method; /* front IOCTL */

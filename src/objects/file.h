@@ -69,11 +69,8 @@ void uvd_engine_fini(struct uvd_engine *engine);
 enum { UVD_CALL_COUNTERS = 16 };
 
 struct uvd_calls {
-	atomic_uint phase; /* which of a pair new calls count in */
-	struct {
-		atomic_uint calls[2];
-		uint8_t pad[64 - 2 * sizeof(atomic_uint)]; /* a cache line for each */
-	} counters[UVD_CALL_COUNTERS];
+	atomic_uint num;
+	uint8_t pad[64 - sizeof(atomic_uint)]; /* a cache line for each */
 };
 
 struct uvd_device {
@@ -93,7 +90,7 @@ struct uvd_device {
 	struct uvd_xrcd_domain *xrcds;
 	unsigned int num_xrcds;
 	unsigned int files_opened; /* ever */
-	struct uvd_calls calls;
+	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	atomic_bool gone; /* removed: everything but DESTROY is EIO. Set with `lock` held. */
 	bool backend_closed;
 };
@@ -110,9 +107,9 @@ void uvd_device_free(struct uvd_device *dev);
 /*
  * Unplugs the device under its open files (ib_uverbs_remove_one(), hotplug-01): from now on opens and commands fail with
  * EIO, destroys excepted; then calls that are under way are waited for, and every open file, oldest first, loses all its
- * objects (newest first) and its context; last the backend closes. Each asynchronous event file tells
- * IBV_EVENT_DEVICE_FATAL, completion channels end. Files stay open, with their handles, until they are closed; the device's
- * memory is freed after the last of them.
+ * objects (newest first) and its context; last the backend closes, and the device's User Capabilities go. Each
+ * asynchronous event file tells IBV_EVENT_DEVICE_FATAL, completion channels end. Files stay open, with their handles, until
+ * they are closed; the device's memory is freed after the last of them.
  *
  * Once for a device. Waits for calls that wait for a client's memory: for a thread that may.
  */
@@ -203,20 +200,21 @@ void uvd_file_put(struct uvd_file *file);
 
 /*
  * Every call on a file is between these two, a grant that it needs included: see uvd_device_remove(). What enter() returns
- * is for leave().
+ * is for leave(): a call that begins when the device is gone is not waited for, or a busy client could keep the removal for
+ * ever. One that sees `gone` just too late for that sees it at its next look.
  */
-static inline unsigned int uvd_file_enter(struct uvd_file *file)
+static inline bool uvd_file_enter(struct uvd_file *file)
 {
-	struct uvd_calls *c = &file->dev->calls;
-	unsigned int phase = atomic_load(&c->phase) & 1;
-
-	atomic_fetch_add(&c->counters[file->counter].calls[phase], 1);
-	return phase;
+	if (atomic_load(&file->dev->gone))
+		return false;
+	atomic_fetch_add(&file->dev->calls[file->counter].num, 1);
+	return true;
 }
 
-static inline void uvd_file_leave(struct uvd_file *file, unsigned int phase)
+static inline void uvd_file_leave(struct uvd_file *file, bool entered)
 {
-	atomic_fetch_sub(&file->dev->calls.counters[file->counter].calls[phase], 1);
+	if (entered)
+		atomic_fetch_sub(&file->dev->calls[file->counter].num, 1);
 }
 
 /* What the file accepts. It changes once, when its context is made with User Capabilities. */

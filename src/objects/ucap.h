@@ -21,7 +21,7 @@ struct uvd_engine;
 
 enum { UVD_MAX_UCAPS = 64 }; /* names in an engine's life */
 
-/* How a transport shows them; called one at a time. */
+/* How a transport shows them; called one at a time, on whichever thread makes or removes a device. */
 struct uvd_ucap_ops {
 	/* The node appears; *node is handed to the others. 0 or a negative errno, logged. bit: of the name, for ever. */
 	int (*create)(struct uvd_engine *engine, const char *name, unsigned int bit, void **node);

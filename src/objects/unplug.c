@@ -37,19 +37,13 @@ static void pause_us(long us)
 }
 
 /*
- * Waits until every call that began before this has ended. New ones are counted by the other half of each pair meanwhile, so
- * that a busy file does not keep us for ever; twice, as some may have chosen their half just before it was changed.
- * Calls do not pay for telling us, so we look again and again.
+ * Waits until every call that may not have seen `gone` has ended. Calls do not pay for telling us: we look again and again.
  */
-static void wait_for_calls(struct uvd_calls *c)
+static void wait_for_calls(struct uvd_device *dev)
 {
-	for (int round = 0; round < 2; round++) {
-		unsigned int old = atomic_fetch_xor(&c->phase, 1) & 1;
-
-		for (int i = 0; i < UVD_CALL_COUNTERS; i++)
-			for (long us = 20; atomic_load(&c->counters[i].calls[old]); us = us < 5000 ? 2 * us : us)
-				pause_us(us);
-	}
+	for (int i = 0; i < UVD_CALL_COUNTERS; i++)
+		for (long us = 20; atomic_load(&dev->calls[i].num); us = us < 5000 ? 2 * us : us)
+			pause_us(us);
 }
 
 /* The oldest, with a reference, out of the list; NULL: there is none. */
@@ -74,7 +68,7 @@ void uvd_device_remove(struct uvd_device *dev)
 	pthread_mutex_lock(&dev->lock);
 	atomic_store(&dev->gone, true);
 	pthread_mutex_unlock(&dev->lock);
-	wait_for_calls(&dev->calls);
+	wait_for_calls(dev);
 	while ((file = take_oldest(dev))) {
 		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);
 		uvd_file_put(file);
@@ -84,5 +78,6 @@ void uvd_device_remove(struct uvd_device *dev)
 		dev->ib.ops->close(&dev->ib);
 	dev->backend_closed = true;
 	pthread_mutex_unlock(&dev->port_lock);
+	uvd_device_remove_ucaps(dev);
 	uvd_device_remove_ucaps(dev);
 }

@@ -179,6 +179,17 @@ START_TEST(test_memlock_is_given_back_while_the_file_is_open)
 }
 END_TEST
 
+START_TEST(test_user_capabilities_go_with_the_device)
+{
+	int bit = uvd_device_create_ucap(h.dev, "mine");
+
+	ck_assert_int_ge(bit, 0);
+	ck_assert_uint_eq(h.engine.ucaps.list[bit].refs, 1);
+	uvd_device_remove(h.dev);
+	ck_assert_uint_eq(h.engine.ucaps.list[bit].refs, 0);
+}
+END_TEST
+
 START_TEST(test_the_device_lives_until_its_last_file_is_closed)
 {
 	struct harness other;
@@ -333,6 +344,56 @@ START_TEST(test_removal_waits_for_a_call_and_ends_what_it_made)
 	pthread_join(removal, NULL);
 	ck_assert_int_eq((intptr_t)ret, 0);
 	ck_assert_str_eq(order, "pp");
+	another_close(&other);
+}
+END_TEST
+
+static int slow_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr)
+{
+	inside = true;
+	pthread_mutex_lock(&gate);
+	pthread_mutex_unlock(&gate);
+	note('q');
+	return 0;
+}
+
+static void *query_device_thread(void *arg)
+{
+	struct ib_uverbs_query_device cmd = {};
+	struct ib_uverbs_query_device_resp resp;
+
+	h.call->caller.tid = gettid();
+	return (void *)(intptr_t)WRITE(&h, QUERY_DEVICE, &cmd, &resp);
+}
+
+/* It holds no lock of the file's. Others, who come when the device is gone, are no reason to wait. */
+START_TEST(test_removal_waits_for_a_query)
+{
+	pthread_t call, removal;
+	struct harness other;
+	void *ret;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	another(&other);
+	h.ops.query_device = slow_query_device;
+	h.ops.close = close_backend;
+	pthread_mutex_lock(&gate);
+	pthread_create(&call, NULL, query_device_thread, NULL);
+	while (!inside)
+		nap();
+	pthread_create(&removal, NULL, remove_thread, NULL);
+	while (!h.dev->gone)
+		nap();
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(harness_alloc_pd(&other, &pd), -EIO);
+		nap();
+	}
+	ck_assert_str_eq(order, "");
+	pthread_mutex_unlock(&gate);
+	pthread_join(call, &ret);
+	pthread_join(removal, NULL);
+	ck_assert_int_eq((intptr_t)ret, 0);
+	ck_assert_str_eq(order, "qd");
 	another_close(&other);
 }
 END_TEST
@@ -567,8 +628,8 @@ END_TEST
 TEST_LIST(test_async_files_tell_and_channels_end, test_look_ups_are_eio_and_absent_handles_enoent,
 	  test_handles_can_be_destroyed_in_any_order_once, test_no_context_and_no_open_after_removal,
 	  test_channels_of_open_files_are_eio_and_unknown_fds_ebadf, test_memlock_is_given_back_while_the_file_is_open,
-	  test_the_device_lives_until_its_last_file_is_closed,
+	  test_user_capabilities_go_with_the_device, test_the_device_lives_until_its_last_file_is_closed,
 	  test_files_oldest_first_objects_newest_first_the_backend_last,
 	  test_an_object_that_the_backend_keeps_is_dropped, test_removal_waits_for_a_call_and_ends_what_it_made,
-	  test_removal_waits_for_a_grant, test_removal_under_threads_in_calls, test_removal_while_files_are_closed,
+	  test_removal_waits_for_a_query, test_removal_waits_for_a_grant, test_removal_under_threads_in_calls, test_removal_while_files_are_closed,
 	  test_no_call_reaches_the_backend_after_removal)
