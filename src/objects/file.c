@@ -52,7 +52,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
 	}
 	file->dev = uvd_device_get(dev);
 	atomic_init(&file->ref, 1);
-	pthread_rwlock_init(&file->destroy_lock, NULL);
+	uvd_rwsem_init(&file->destroy_lock);
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
 	pthread_mutex_init(&file->mcast_lock, NULL);
@@ -110,14 +110,14 @@ void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 	struct uvd_device *dev = file->dev;
 	struct uvd_context *context;
 
-	pthread_rwlock_wrlock(&file->destroy_lock);
+	uvd_rwsem_write(&file->destroy_lock);
 	cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
 		dev->ib.ops->dealloc_context(context);
 		free(context);
 	}
-	pthread_rwlock_unlock(&file->destroy_lock);
+	uvd_rwsem_write_done(&file->destroy_lock);
 }
 
 void uvd_file_put(struct uvd_file *file)
@@ -133,7 +133,7 @@ void uvd_file_put(struct uvd_file *file)
 	if (file->default_async)
 		uvd_event_file_put(file->default_async);
 	uvd_handles_fini(&file->handles);
-	pthread_rwlock_destroy(&file->destroy_lock);
+	uvd_rwsem_fini(&file->destroy_lock);
 	pthread_mutex_destroy(&file->lock);
 	pthread_mutex_destroy(&file->context_lock);
 	pthread_mutex_destroy(&file->mcast_lock);

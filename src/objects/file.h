@@ -17,6 +17,7 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "objects/handles.h"
+#include "objects/rwsem.h"
 #include "objects/ucap.h"
 
 struct uvd_caller;
@@ -163,7 +164,7 @@ struct uvd_file {
 	bool listed; /* in it; the device's lock */
 	atomic_uint ref; /* the opener's, and a removal's */
 	unsigned int counter; /* which of the device's call counters */
-	pthread_rwlock_t destroy_lock;
+	struct uvd_rwsem destroy_lock;
 	pthread_mutex_t lock; /* handles, objects, default_async */
 	struct uvd_handles handles;
 	struct uvd_uobject *objects; /* newest first: the order of cleanup */

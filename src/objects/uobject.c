@@ -189,7 +189,7 @@ int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *
 
 	if (row->cls == UVD_CLASS_NONE)
 		return -EINVAL;
-	if (pthread_rwlock_tryrdlock(&file->destroy_lock))
+	if (!uvd_rwsem_try_read(&file->destroy_lock))
 		return -EIO;
 	uobj = uvd_zalloc(sizeof(*uobj));
 	if (!uobj) {
@@ -208,7 +208,7 @@ int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *
 	*out = uobj;
 	return 0;
 unlock:
-	pthread_rwlock_unlock(&file->destroy_lock);
+	uvd_rwsem_read_done(&file->destroy_lock);
 	return err;
 }
 
@@ -234,7 +234,7 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 		file->default_async = uvd_event_file_ref(uobj->event_file);
 	}
 	pthread_mutex_unlock(&file->lock);
-	pthread_rwlock_unlock(&file->destroy_lock);
+	uvd_rwsem_read_done(&file->destroy_lock);
 }
 
 /* The backend's object and everything that hangs on it. */
@@ -262,7 +262,7 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)
 	pthread_mutex_lock(&file->lock);
 	release_id(uobj);
 	pthread_mutex_unlock(&file->lock);
-	pthread_rwlock_unlock(&file->destroy_lock);
+	uvd_rwsem_read_done(&file->destroy_lock);
 	uvd_uobject_unref(uobj);
 }
 
@@ -354,7 +354,7 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj)
 	struct uvd_file *file = uobj->file;
 	int err;
 
-	pthread_rwlock_rdlock(&file->destroy_lock);
+	uvd_rwsem_read(&file->destroy_lock);
 	err = try_lock(uobj, UVD_ACCESS_WRITE);
 	if (err)
 		goto unlock;
@@ -369,6 +369,6 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj)
 	pthread_mutex_unlock(&file->lock);
 	uvd_uobject_unref(uobj);
 unlock:
-	pthread_rwlock_unlock(&file->destroy_lock);
+	uvd_rwsem_read_done(&file->destroy_lock);
 	return err;
 }

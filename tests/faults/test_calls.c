@@ -151,8 +151,7 @@ static struct stock take_stock(struct call *c)
 	MUST(handles == s.objects - s.event_files, "an object without a handle");
 	MUST(c->h.file->handles.count == handles, "a handle without an object");
 	MUST(c->h.file->num_event_files == s.event_files, "a place of an event file is lost");
-	MUST(!pthread_rwlock_trywrlock(&c->h.file->destroy_lock), "the destroy lock is held");
-	pthread_rwlock_unlock(&c->h.file->destroy_lock);
+	MUST(!atomic_load(&c->h.file->destroy_lock.count), "the destroy lock is held");
 	return s;
 }
 
