@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs: creation, the state machine, work requests. */
 #include <infiniband/verbs.h>
+#include <sched.h>
 #include <stdlib.h>
 #include "abi.h"
 
@@ -35,6 +36,30 @@ START_TEST(test_qp_01_raw_packet_without_cap_net_raw_is_eperm)
 
 	target();
 	expect(uv_as_nobody(1 << 20, create_unprivileged, &u), EPERM);
+}
+END_TEST
+
+static int create_in_namespace(void *arg)
+{
+	struct unprivileged *u = arg;
+	struct bed bed = make_bed();
+
+	/* All capabilities, of a user namespace of its own. */
+	if (unshare(CLONE_NEWUSER))
+		return 1;
+	return create_type(&bed, u->front, u->type, u->flags);
+}
+
+/* capable() asks for the initial namespace, whatever the process may do in its own. */
+START_TEST(test_qp_01_capability_in_a_user_namespace_does_not_count)
+{
+	struct unprivileged u = { UV_INVOKE, RAW_PACKET };
+	int ret;
+
+	target();
+	ret = uv_as_nobody(1 << 20, create_in_namespace, &u);
+	if (ret != 1) /* where making one is allowed at all */
+		expect(ret, EPERM);
 }
 END_TEST
 
@@ -509,6 +534,7 @@ TCase *case_qp(void)
 	TCase *tc = tcase_create("qp");
 
 	tcase_add_loop_test(tc, test_qp_01_raw_packet_without_cap_net_raw_is_eperm, 0, UV_FRONTS);
+	tcase_add_test(tc, test_qp_01_capability_in_a_user_namespace_does_not_count);
 	tcase_add_loop_test(tc, test_qp_02_unknown_type_is_einval, 0, UV_FRONTS);
 	tcase_add_loop_test(tc, test_qp_04_xrc_target_without_its_domain_is_einval, 0, UV_METHOD);
 	tcase_add_loop_test(tc, test_qp_06_create_flags, UV_WRITE_EX, UV_FRONTS);

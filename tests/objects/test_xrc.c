@@ -1,308 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* XRC: domains that open files share, target QPs with several handles, SRQs of the type. */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include "tests.h"
-
-static uint32_t pd, cq;
-
-static void begin(void)
-{
-	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
-}
-
-static int open_xrcd(int fd, uint32_t oflags, uint32_t *xrcd)
-{
-	struct ib_uverbs_open_xrcd cmd = { .fd = fd, .oflags = oflags };
-	struct ib_uverbs_open_xrcd_resp resp = { .xrcd_handle = ~0u };
-	int ret = WRITE(&h, OPEN_XRCD, &cmd, &resp);
-
-	*xrcd = resp.xrcd_handle;
-	return ret;
-}
-
-static int close_xrcd(uint32_t xrcd)
-{
-	struct ib_uverbs_close_xrcd cmd = { .xrcd_handle = xrcd };
-
-	return WRITE_IN(&h, CLOSE_XRCD, &cmd);
-}
-
-static int create_target(uint32_t xrcd, struct ib_uverbs_create_qp_resp *resp)
-{
-	struct ib_uverbs_create_qp cmd = { .user_handle = 0x7777, .pd_handle = xrcd, .qp_type = IBV_QPT_XRC_RECV };
-
-	return WRITE(&h, CREATE_QP, &cmd, resp);
-}
-
-static int open_target(uint32_t xrcd, uint32_t qpn, uint32_t *qp)
-{
-	struct ib_uverbs_open_qp cmd = {
-		.user_handle = 0x8888, .pd_handle = xrcd, .qpn = qpn, .qp_type = IBV_QPT_XRC_RECV
-	};
-	struct ib_uverbs_create_qp_resp resp = { .max_send_wr = 9 };
-	int ret = WRITE(&h, OPEN_QP, &cmd, &resp);
-
-	*qp = resp.qp_handle;
-	if (!ret) {
-		ck_assert_uint_eq(resp.qpn, qpn);
-		ck_assert_uint_eq(resp.max_send_wr, 0);
-	}
-	return ret;
-}
-
-static int destroy_qp(uint32_t qp, uint32_t *events)
-{
-	struct ib_uverbs_destroy_qp cmd = { .qp_handle = qp };
-	struct ib_uverbs_destroy_qp_resp resp = { .events_reported = ~0u };
-	int ret = WRITE(&h, DESTROY_QP, &cmd, &resp);
-
-	if (events)
-		*events = resp.events_reported;
-	return ret;
-}
-
-/* A second client of the device; calls are its until use(h.file). */
-static struct uvd_file *second_file(void)
-{
-	struct ib_uverbs_get_context_resp resp;
-	struct uvd_file *file;
-	int err;
-
-	file = uvd_file_open(h.dev, &err);
-	ck_assert_ptr_nonnull(file);
-	h.call->file = file;
-	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
-	return file;
-}
-
-static void use(struct uvd_file *file)
-{
-	h.call->file = file;
-}
-
-static unsigned int num_alloc, num_dealloc, num_destroyed;
-
-static int count_alloc(struct uvd_xrcd *xrcd)
-{
-	ck_assert_ptr_eq(xrcd->dev, &h.dev->ib);
-	num_alloc++;
-	return 0;
-}
-
-static int count_dealloc(struct uvd_xrcd *xrcd)
-{
-	ck_assert_int_eq(atomic_load(&xrcd->usecnt), 0);
-	num_dealloc++;
-	return 0;
-}
-
-static int count_destroy(struct uvd_qp *qp)
-{
-	num_destroyed++;
-	return uvd_backend_null.destroy_qp(qp);
-}
-
-static void count(void)
-{
-	num_alloc = num_dealloc = num_destroyed = 0;
-	h.ops.alloc_xrcd = count_alloc;
-	h.ops.dealloc_xrcd = count_dealloc;
-	h.ops.destroy_qp = count_destroy;
-}
-
-/* ---- domains ----------------------------------------------------------------------------------------------------- */
-
-START_TEST(test_xrcd_01_minus_one_is_always_a_new_private_domain)
-{
-	uint32_t a, b;
-
-	begin();
-	count();
-	ck_assert_int_eq(open_xrcd(-1, 0, &a), 0);
-	ck_assert_int_eq(open_xrcd(-1, O_EXCL, &b), 0);
-	ck_assert_uint_eq(a, 2);
-	ck_assert_uint_eq(b, 3);
-	ck_assert_uint_eq(num_alloc, 2);
-	ck_assert_int_eq(close_xrcd(a), 0);
-	ck_assert_int_eq(close_xrcd(a), -ENOENT);
-	ck_assert_int_eq(close_xrcd(pd), -EINVAL);
-	ck_assert_uint_eq(num_dealloc, 1);
-	harness_close_file(&h);
-	ck_assert_uint_eq(num_dealloc, 2);
-}
-END_TEST
-
-START_TEST(test_xrcd_01_a_file_is_one_domain_of_all_open_files)
-{
-	int fd = memfd_create("domain", 0), same = dup(fd), other = memfd_create("other", 0);
-	struct uvd_file *second;
-	uint32_t a, b;
-
-	begin();
-	count();
-	ck_assert_int_eq(open_xrcd(fd, 0, &a), -EAGAIN);
-	ck_assert_int_eq(open_xrcd(fd, O_EXCL, &a), -EAGAIN);
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT | O_EXCL, &a), 0);
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT | O_EXCL, &b), -EINVAL);
-	ck_assert_int_eq(open_xrcd(fd, O_EXCL, &b), -EINVAL);
-	ck_assert_int_eq(open_xrcd(other, 0, &b), -EAGAIN);
-	second = second_file();
-	ck_assert_int_eq(open_xrcd(same, 0, &b), 0);
-	ck_assert_uint_eq(num_alloc, 1);
-	/* The name is the file's, not the descriptor's. */
-	close(fd);
-	close(same);
-	use(h.file);
-	ck_assert_int_eq(close_xrcd(a), 0);
-	ck_assert_uint_eq(num_dealloc, 0);
-	uvd_file_close(second);
-	ck_assert_uint_eq(num_dealloc, 1);
-	ck_assert_ptr_null(h.dev->xrcds);
-	ck_assert_uint_eq(h.dev->num_xrcds, 0);
-	ck_assert_int_eq(open_xrcd(other, O_CREAT, &a), 0);
-	close(other);
-}
-END_TEST
-
-START_TEST(test_xrcd_01_a_bad_descriptor_is_ebadf)
-{
-	int path = open("/", O_PATH | O_CLOEXEC);
-	uint32_t a;
-
-	/* Before the kernel looks for the context. */
-	ck_assert_int_eq(open_xrcd(999, O_CREAT, &a), -EBADF);
-	ck_assert_int_eq(open_xrcd(-1, O_CREAT, &a), -EINVAL);
-	begin();
-	ck_assert_int_eq(open_xrcd(999, O_CREAT, &a), -EBADF);
-	ck_assert_int_eq(open_xrcd(-2, O_CREAT, &a), -EBADF);
-	ck_assert_int_eq(open_xrcd(path, O_CREAT, &a), -EBADF);
-	close(path);
-	ck_assert_int_eq(open_xrcd(-1, 0, &a), 0);
-	ck_assert_uint_eq(a, 2);
-}
-END_TEST
-
-START_TEST(test_xrcd_files_of_any_kind_name_a_domain)
-{
-	uint32_t a[4];
-	int pair[2];
-
-	begin();
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	ck_assert_int_eq(open_xrcd(pair[0], O_CREAT, &a[0]), 0);
-	ck_assert_int_eq(open_xrcd(pair[1], 0, &a[1]), -EAGAIN);
-	close(pair[0]);
-	close(pair[1]);
-	ck_assert_int_eq(pipe(pair), 0);
-	ck_assert_int_eq(open_xrcd(pair[0], O_CREAT, &a[2]), 0);
-	ck_assert_int_eq(open_xrcd(pair[1], 0, &a[3]), 0); /* both ends are one inode */
-	close(pair[0]);
-	close(pair[1]);
-}
-END_TEST
-
-/* The number of an inode that is gone would be another file's soon. */
-START_TEST(test_xrcd_keeps_the_inode_of_a_deleted_file)
-{
-	char path[] = "/tmp/uvd-xrcd-XXXXXX", again[] = "/tmp/uvd-xrcd-XXXXXX";
-	int fd = mkstemp(path), fds[64];
-	struct stat st, now;
-	uint32_t a;
-
-	begin();
-	ck_assert_int_eq(fstat(fd, &st), 0);
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), 0);
-	unlink(path);
-	close(fd);
-	for (int i = 0; i < 64; i++) {
-		memcpy(again, "/tmp/uvd-xrcd-XXXXXX", sizeof(again));
-		fds[i] = mkstemp(again);
-		unlink(again);
-		ck_assert_int_eq(fstat(fds[i], &now), 0);
-		ck_assert(now.st_ino != st.st_ino || now.st_dev != st.st_dev);
-	}
-	ck_assert_int_eq(open_xrcd(fds[63], 0, &a), -EAGAIN);
-	for (int i = 0; i < 64; i++)
-		close(fds[i]);
-}
-END_TEST
-
-static int refuse_xrcd(struct uvd_xrcd *xrcd)
-{
-	return -EDOM;
-}
-
-START_TEST(test_xrcd_that_fails_leaves_nothing)
-{
-	struct ib_uverbs_open_xrcd cmd = { .oflags = O_CREAT };
-	struct ib_uverbs_open_xrcd_resp resp;
-	int fd = memfd_create("domain", 0);
-	uint32_t a;
-
-	begin();
-	cmd.fd = fd;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_OPEN_XRCD, &cmd, sizeof(cmd), BAD, sizeof(resp)),
-			 -EFAULT);
-	ck_assert_int_eq(open_xrcd(fd, 0, &a), -EAGAIN);
-	h.ops.alloc_xrcd = refuse_xrcd;
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), -EDOM);
-	ck_assert_int_eq(open_xrcd(-1, 0, &a), -EDOM);
-	h.ops.alloc_xrcd = uvd_backend_null.alloc_xrcd;
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), 0);
-	ck_assert_uint_eq(a, 2);
-	h.ops.dealloc_xrcd = refuse_xrcd;
-	ck_assert_int_eq(close_xrcd(a), -EDOM);
-	h.ops.dealloc_xrcd = uvd_backend_null.dealloc_xrcd;
-	ck_assert_int_eq(open_xrcd(fd, O_EXCL, &a), -EINVAL);
-	ck_assert_int_eq(open_xrcd(fd, 0, &a), 0);
-	ck_assert_int_eq(close_xrcd(2), 0);
-	ck_assert_int_eq(close_xrcd(3), 0);
-	ck_assert_int_eq(open_xrcd(fd, 0, &a), -EAGAIN);
-	close(fd);
-}
-END_TEST
-
-START_TEST(test_xrcd_shared_domains_have_a_limit)
-{
-	uint32_t a;
-	int fd;
-
-	begin();
-	for (int i = 0; i < 1024; i++) {
-		fd = memfd_create("domain", 0);
-		ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), 0);
-		close(fd);
-	}
-	fd = memfd_create("domain", 0);
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), -ENOMEM);
-	ck_assert_int_eq(open_xrcd(-1, O_CREAT, &a), 0);
-	ck_assert_int_eq(close_xrcd(2), 0);
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), 0);
-	ck_assert_uint_eq(a, 2);
-	close(fd);
-}
-END_TEST
-
-START_TEST(test_xrcd_without_the_backend_is_eopnotsupp)
-{
-	static const struct uvd_feature *const features[] = { &uvd_feature_common, NULL };
-	struct harness_tree tree = {};
-	uint32_t xrcd;
-	int err;
-
-	begin();
-	h.ops.alloc_xrcd = NULL;
-	h.ops.dealloc_xrcd = NULL;
-	uvd_tree_free(h.dev->tree);
-	h.dev->tree = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
-	ck_assert_ptr_nonnull(h.dev->tree);
-	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), -EOPNOTSUPP);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, 2);
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), -EPROTONOSUPPORT);
-}
-END_TEST
+/* XRC: target QPs with several handles, and SRQs of the type. */
+#include "xrc.h"
 
 /* ---- target QPs -------------------------------------------------------------------------------------------------- */
 
@@ -663,13 +361,42 @@ START_TEST(test_srq_01_xrc_srq_by_method_answers_its_number)
 }
 END_TEST
 
-TEST_LIST(test_xrcd_01_minus_one_is_always_a_new_private_domain, test_xrcd_01_a_file_is_one_domain_of_all_open_files,
-	  test_xrcd_01_a_bad_descriptor_is_ebadf, test_xrcd_files_of_any_kind_name_a_domain,
-	  test_xrcd_keeps_the_inode_of_a_deleted_file, test_xrcd_that_fails_leaves_nothing,
-	  test_xrcd_shared_domains_have_a_limit, test_xrcd_without_the_backend_is_eopnotsupp,
-	  test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method, test_qp_05_xrc_srq_is_for_no_other_qp,
-	  test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain, test_target_lives_until_its_last_handle_is_gone,
-	  test_target_is_modified_by_any_handle, test_event_11_only_handles_that_were_created_have_events,
+/* ---- the device goes --------------------------------------------------------------------------------------------- */
+
+/* Two clients share all there is, and neither has closed anything. */
+START_TEST(test_unplug_ends_shared_domains_and_targets_once)
+{
+	struct ib_uverbs_create_qp_resp resp;
+	int fd = memfd_create("domain", 0);
+	struct uvd_file *second;
+	uint32_t a, b, qp;
+
+	begin();
+	count();
+	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), 0);
+	ck_assert_int_eq(create_target(a, &resp), 0);
+	second = second_file();
+	ck_assert_int_eq(open_xrcd(fd, 0, &b), 0);
+	ck_assert_int_eq(open_target(b, resp.qpn, &qp), 0);
+	uvd_device_remove(h.dev);
+	ck_assert_uint_eq(num_destroyed, 1);
+	ck_assert_uint_eq(num_dealloc, 1);
+	ck_assert_ptr_null(h.dev->xrcds);
+	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), -EIO);
+	/* Their handles are there to be destroyed (handle-08). */
+	ck_assert_int_eq(destroy_qp(qp, NULL), 0);
+	ck_assert_int_eq(close_xrcd(b), 0);
+	use(h.file);
+	ck_assert_int_eq(destroy_qp(resp.qp_handle, NULL), 0);
+	uvd_file_close(second);
+	close(fd);
+}
+END_TEST
+
+TEST_LIST(test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method,
+	  test_qp_05_xrc_srq_is_for_no_other_qp, test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain,
+	  test_target_lives_until_its_last_handle_is_gone, test_target_is_modified_by_any_handle,
+	  test_event_11_only_handles_that_were_created_have_events,
 	  test_target_that_the_backend_keeps_stays_as_it_was, test_target_that_fails_leaves_nothing,
 	  test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq,
-	  test_srq_01_xrc_srq_by_method_answers_its_number)
+	  test_srq_01_xrc_srq_by_method_answers_its_number, test_unplug_ends_shared_domains_and_targets_once)
