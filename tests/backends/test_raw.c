@@ -143,6 +143,24 @@ START_TEST(test_frame_on_a_port_that_is_down_is_lost)
 }
 END_TEST
 
+START_TEST(test_frame_stays_on_its_port)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 2 };
+	struct uvd_device_config *config = &a->side->dev.config;
+
+	config->ports[1] = config->ports[0];
+	config->num_ports = 2;
+	ck_assert_int_eq(to_state(&more[0], IBV_QPS_RESET), 0);
+	ck_assert_int_eq(ops->modify_qp(more[0].qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+	ck_assert_int_eq(to_state(&more[0], IBV_QPS_RTR), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(post_recv_at(&more[i], i, 10000, 100), 0);
+	ck_assert_int_eq(send_frame(a, 60), 0);
+	expect(more[1].rcq, 1, IBV_WC_SUCCESS);
+	expect_nothing(more[0].rcq);
+}
+END_TEST
+
 START_TEST(test_frame_length)
 {
 	static const struct {
@@ -219,6 +237,7 @@ int main(void)
 	tcase_add_test(t, test_frame_without_a_receive_or_room_is_lost);
 	tcase_add_test(t, test_frame_is_received_from_rtr_to_the_error_state);
 	tcase_add_test(t, test_frame_on_a_port_that_is_down_is_lost);
+	tcase_add_test(t, test_frame_stays_on_its_port);
 	tcase_add_test(t, test_frame_length);
 	tcase_add_test(t, test_frame_is_all_that_such_a_qp_sends);
 	tcase_add_test(t, test_frame_inline_and_from_bad_memory);
