@@ -180,10 +180,11 @@ static const uvd_step create_steps[] = { decode_create, new_handle,    check_por
 static const uvd_step destroy_steps[] = { destroy_write, NULL };
 
 static const struct uvd_write_row writes[] = {
-	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_flow),
-		  sizeof(struct ib_uverbs_create_flow_resp), create_steps, UVD_OP(create_flow)),
-	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_destroy_flow),
-		  0, destroy_steps, UVD_OP(destroy_flow)),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA,
+		  sizeof(struct ib_uverbs_create_flow), sizeof(struct ib_uverbs_create_flow_resp), create_steps,
+		  UVD_OP(create_flow)),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA,
+		  sizeof(struct ib_uverbs_destroy_flow), 0, destroy_steps, UVD_OP(destroy_flow)),
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {

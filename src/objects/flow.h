@@ -12,7 +12,8 @@ enum {
 
 /*
  * Checks exactly num specs that fill exactly len bytes, and looks the objects of actions up, for shared use until the
- * request ends. specs: zeroed. 0 or what the first bad one deserves (flow-02), -EINVAL where number and length disagree.
+ * request ends. specs: zeroed. 0, or what the first bad one deserves (flow-02); -EINVAL where number and length do not
+ * agree.
  */
 int uvd_flow_parse_specs(struct uvd_req *req, const void *buf, size_t len, struct uvd_flow_spec *specs,
 			 unsigned int num);

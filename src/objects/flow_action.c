@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Actions of flows. The kernel has lost its methods that create and modify them (ESP): what is left is to destroy one, and to
- * name it in a flow (flow_spec.c). Creating one is a driver's method.
+ * Actions of flows. The kernel has lost its methods that create and modify them (ESP): what is left is to destroy one,
+ * and to name it in a flow (flow_spec.c). Creating one is a driver's method.
  */
 #include "objects/common.h"
 

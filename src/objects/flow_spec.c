@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The specs of CREATE_FLOW: a header with type and size, then a filter's values and masks, each half of what is left, or an
- * action. A filter may be shorter than what we know of its layer, or longer while its mask is zero there.
+ * The specs of CREATE_FLOW: a header with type and size, then a filter's values and masks, each half of what is left, or
+ * an action. A filter may be shorter than what we know of its layer, or longer while its mask is zero there.
  */
 #include <arpa/inet.h>
 #include "objects/flow.h"
@@ -13,7 +13,7 @@ enum {
 	TUNNEL_ID_BITS = 24,
 };
 
-/* How much of a filter the kernel knows. The last byte of the client's struct for IPv6 is reserved, and so not known. */
+/* How much of a filter the kernel knows. The last byte of the client's struct for IPv6 is reserved: it does not. */
 static const struct filter_kind {
 	uint16_t type;
 	uint8_t size;

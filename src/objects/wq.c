@@ -80,8 +80,8 @@ static int find_objects(struct uvd_req *req)
 }
 
 /*
- * The attribute of the CQ is optional in the kernel's table but not in its handler, which takes the error of the look-up
- * for a CQ. Here that error is the answer.
+ * The attribute of the CQ is optional in the kernel's table but not in its handler, which takes the error of the
+ * look-up for a CQ. Here that error is the answer.
  */
 static int find_objects_ioctl(struct uvd_req *req)
 {
@@ -157,9 +157,8 @@ static int answer_create_ioctl(struct uvd_req *req)
 
 	if (!ret)
 		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &init->max_sge, sizeof(init->max_sge));
-	/* The kernel's handler returns -ENOENT also for the optional output that was not sent, and the WQ goes again. */
-	return ret ? ret
-		   : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num, sizeof(wq->wq_num));
+	/* As in the kernel, an optional output that was not sent is -ENOENT too, and the WQ goes again. */
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num, sizeof(wq->wq_num));
 }
 
 static int modify_wq(struct uvd_req *req)
@@ -248,10 +247,11 @@ static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_wq),
 		  sizeof(struct ib_uverbs_ex_create_wq_resp), create_steps, UVD_OP(create_wq)),
-	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_wq), 0,
-		  modify_steps, UVD_OP(modify_wq)),
-	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_destroy_wq),
-		  sizeof(struct ib_uverbs_ex_destroy_wq_resp), destroy_write_steps, UVD_OP(destroy_wq)),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_MODIFY_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_modify_wq),
+		  0, modify_steps, UVD_OP(modify_wq)),
+	UVD_WRITE(IB_USER_VERBS_EX_CMD_DESTROY_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA,
+		  sizeof(struct ib_uverbs_ex_destroy_wq), sizeof(struct ib_uverbs_ex_destroy_wq_resp),
+		  destroy_write_steps, UVD_OP(destroy_wq)),
 };
 
 static const struct uvd_attr_row create_attrs[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Flows. Neither rxe nor our soft backend steers packets: there only the answers of a driver that does not can be seen. What
- * the null backend answers is the catalogue's, read from the kernel's source.
+ * Flows. Neither rxe nor our soft backend steers packets: there only the answers of a driver that does not can be seen.
+ * What the null backend answers is the catalogue's, read from the kernel's source.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -11,7 +11,7 @@
 
 enum { HDR = 8, INNER = IBV_FLOW_SPEC_INNER, MEMLOCK = 1 << 20 };
 
-/* ---- a command ---------------------------------------------------------------------------------------------------- */
+/* ---- a command --------------------------------------------------------------------------------------------------- */
 
 /* CREATE_FLOW as it is built up. */
 struct flow {
@@ -36,7 +36,10 @@ static void add_bytes(struct flow *flow, const void *bytes, size_t len)
 /* A header that says `size`, and zeros up to there. */
 static void add_spec(struct flow *flow, uint32_t type, uint16_t size, uint16_t reserved)
 {
-	struct { uint32_t type; uint16_t size, reserved; } hdr = { type, size, reserved };
+	struct {
+		uint32_t type;
+		uint16_t size, reserved;
+	} hdr = { type, size, reserved };
 	static const uint8_t zeros[256];
 
 	add_bytes(flow, &hdr, HDR);
@@ -288,9 +291,9 @@ static const struct layer {
 	uint32_t type;
 	uint16_t known; /* bytes of the filter */
 } layers[] = {
-	{ IBV_FLOW_SPEC_ETH, 16 }, { IBV_FLOW_SPEC_IPV4, 12 }, { IBV_FLOW_SPEC_IPV6, 39 }, { IBV_FLOW_SPEC_ESP, 8 },
-	{ IBV_FLOW_SPEC_TCP, 4 },  { IBV_FLOW_SPEC_UDP, 4 },   { IBV_FLOW_SPEC_GRE, 8 },   { IBV_FLOW_SPEC_MPLS, 4 },
-	{ IBV_FLOW_SPEC_VXLAN_TUNNEL, 4 },
+	{ IBV_FLOW_SPEC_ETH, 16 }, { IBV_FLOW_SPEC_IPV4, 12 }, { IBV_FLOW_SPEC_IPV6, 39 },
+	{ IBV_FLOW_SPEC_ESP, 8 },  { IBV_FLOW_SPEC_TCP, 4 },   { IBV_FLOW_SPEC_UDP, 4 },
+	{ IBV_FLOW_SPEC_GRE, 8 },  { IBV_FLOW_SPEC_MPLS, 4 },  { IBV_FLOW_SPEC_VXLAN_TUNNEL, 4 },
 };
 
 /* The highest byte of a tunnel's id, and of IPv6's label: they have fewer bits than their field. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Work queues, tables of them, and QPs with a table. Neither rxe nor our soft backend has them: there only the answers of a
- * driver without them can be seen. What the null backend answers is the catalogue's, read from the kernel's source.
+ * Work queues, tables of them, and QPs with a table. Neither rxe nor our soft backend has them: there only the answers of
+ * a driver without them can be seen. What the null backend answers is the catalogue's, read from the kernel's source.
  */
 #include <infiniband/verbs.h>
 #include "abi.h"
@@ -58,8 +58,13 @@ static int create_method(int fd, const struct wq_attr *attr, uint32_t *handle)
 
 static int create_wq(int fd, enum uv_front front, const struct wq_attr *attr, uint32_t *handle)
 {
-	struct ib_uverbs_ex_create_wq cmd = { .comp_mask = attr->comp_mask, .wq_type = attr->type, .user_handle = 1,
-					      .pd_handle = attr->pd, .cq_handle = attr->cq, .max_wr = 10, .max_sge = 2,
+	struct ib_uverbs_ex_create_wq cmd = { .comp_mask = attr->comp_mask,
+					      .wq_type = attr->type,
+					      .user_handle = 1,
+					      .pd_handle = attr->pd,
+					      .cq_handle = attr->cq,
+					      .max_wr = 10,
+					      .max_sge = 2,
 					      .create_flags = attr->flags };
 	struct ib_uverbs_ex_create_wq_resp resp = {};
 	int ret;
@@ -98,8 +103,9 @@ static int destroy_wq(int fd, enum uv_front front, uint32_t handle)
 
 static int modify_wq(int fd, enum uv_front front, uint32_t handle, uint32_t mask, uint32_t state, uint32_t cur)
 {
-	struct ib_uverbs_ex_modify_wq cmd = { .attr_mask = mask, .wq_handle = handle, .wq_state = state,
-					      .curr_wq_state = cur };
+	struct ib_uverbs_ex_modify_wq cmd = {
+		.attr_mask = mask, .wq_handle = handle, .wq_state = state, .curr_wq_state = cur
+	};
 
 	return uv_cmd(fd, front, &(struct uv_cmd){ UV_EX(MODIFY_WQ), &cmd, sizeof(cmd) });
 }
@@ -312,7 +318,8 @@ struct table_qp {
 
 static int create_qp_method(int fd, uint32_t pd, const struct table_qp *q, uint32_t *handle)
 {
-	struct ib_uverbs_qp_cap cap = { .max_send_wr = q->max_send_wr, .max_recv_wr = q->max_recv_wr,
+	struct ib_uverbs_qp_cap cap = { .max_send_wr = q->max_send_wr,
+					.max_recv_wr = q->max_recv_wr,
 					.max_recv_sge = q->max_recv_sge };
 	uint64_t user_handle = 1;
 	struct uv_tree tree;
@@ -341,10 +348,15 @@ static int create_qp_method(int fd, uint32_t pd, const struct table_qp *q, uint3
 
 static int create_table_qp(int fd, enum uv_front front, uint32_t pd, const struct table_qp *q, uint32_t *handle)
 {
-	struct ib_uverbs_ex_create_qp cmd = { .pd_handle = pd, .send_cq_handle = q->send_cq,
-					      .recv_cq_handle = q->recv_cq, .srq_handle = q->srq, .is_srq = q->is_srq,
-					      .max_send_wr = q->max_send_wr, .max_recv_wr = q->max_recv_wr,
-					      .max_recv_sge = q->max_recv_sge, .qp_type = IBV_QPT_UD,
+	struct ib_uverbs_ex_create_qp cmd = { .pd_handle = pd,
+					      .send_cq_handle = q->send_cq,
+					      .recv_cq_handle = q->recv_cq,
+					      .srq_handle = q->srq,
+					      .is_srq = q->is_srq,
+					      .max_send_wr = q->max_send_wr,
+					      .max_recv_wr = q->max_recv_wr,
+					      .max_recv_sge = q->max_recv_sge,
+					      .qp_type = IBV_QPT_UD,
 					      .comp_mask = IB_UVERBS_CREATE_QP_MASK_IND_TABLE,
 					      .rwq_ind_tbl_handle = q->table };
 	struct ib_uverbs_ex_create_qp_resp resp = {};

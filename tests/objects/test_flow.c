@@ -39,7 +39,7 @@ static void assert_no_leak(uint32_t next)
 	ck_assert_int_eq(destroy_qp(qp), 0);
 }
 
-/* ---- a command ---------------------------------------------------------------------------------------------------- */
+/* ---- a command --------------------------------------------------------------------------------------------------- */
 
 /* CREATE_FLOW as it is built up: a valid one without specs at first. */
 struct flow {
@@ -62,7 +62,10 @@ static void add_bytes(struct flow *flow, const void *bytes, size_t len)
 
 static void add_hdr(struct flow *flow, uint32_t type, uint16_t size, uint16_t reserved)
 {
-	struct { uint32_t type; uint16_t size, reserved; } hdr = { type, size, reserved };
+	struct {
+		uint32_t type;
+		uint16_t size, reserved;
+	} hdr = { type, size, reserved };
 
 	add_bytes(flow, &hdr, sizeof(hdr));
 	flow->cmd.flow_attr.num_of_specs++;
@@ -336,9 +339,9 @@ static const struct layer {
 	uint32_t type;
 	size_t size; /* of the filter that is known */
 } layers[] = {
-	{ IBV_FLOW_SPEC_ETH, 16 }, { IBV_FLOW_SPEC_IPV4, 12 }, { IBV_FLOW_SPEC_IPV6, 39 }, { IBV_FLOW_SPEC_TCP, 4 },
-	{ IBV_FLOW_SPEC_UDP, 4 },  { IBV_FLOW_SPEC_ESP, 8 },   { IBV_FLOW_SPEC_GRE, 8 },   { IBV_FLOW_SPEC_MPLS, 4 },
-	{ IBV_FLOW_SPEC_VXLAN_TUNNEL, 4 },
+	{ IBV_FLOW_SPEC_ETH, 16 }, { IBV_FLOW_SPEC_IPV4, 12 }, { IBV_FLOW_SPEC_IPV6, 39 },
+	{ IBV_FLOW_SPEC_TCP, 4 },  { IBV_FLOW_SPEC_UDP, 4 },   { IBV_FLOW_SPEC_ESP, 8 },
+	{ IBV_FLOW_SPEC_GRE, 8 },  { IBV_FLOW_SPEC_MPLS, 4 },  { IBV_FLOW_SPEC_VXLAN_TUNNEL, 4 },
 };
 
 enum { NUM_LAYERS = sizeof(layers) / sizeof(layers[0]) };
@@ -468,8 +471,8 @@ END_TEST
 
 START_TEST(test_flow_02_unknown_types_and_reserved_words_are_einval)
 {
-	static const uint32_t types[] = { 0,	  0x21,	  0x22,	      0x32,	   0x42,	 0x61,	0xff,
-					  0x120 | 0x200, 0xfff, 0x1004, 0x1100, 0x2020, 0x80000020 };
+	static const uint32_t types[] = { 0,	 0x21,	 0x22,	 0x32,	 0x42,	    0x61, 0xff, 0x120 | 0x200,
+					  0xfff, 0x1004, 0x1100, 0x2020, 0x80000020 };
 	struct flow flow;
 
 	begin();
@@ -715,5 +718,5 @@ TEST_LIST(test_flow_without_specs_by_every_front, test_flow_01_order_of_checks, 
 	  test_flow_02_longer_filter_must_not_mask_what_is_not_known, test_flow_02_filter_sizes,
 	  test_flow_02_labels_and_tunnels_have_their_bits, test_flow_02_unknown_types_and_reserved_words_are_einval,
 	  test_flow_02_number_and_size_of_specs_must_agree, test_flow_02_tag_and_drop,
-	  test_flow_keeps_its_actions_in_use, test_flow_keeps_its_counters_in_use,
-	  test_close_ends_a_flow_before_its_qp, test_flow_input_that_ends_at_unmapped_memory)
+	  test_flow_keeps_its_actions_in_use, test_flow_keeps_its_counters_in_use, test_close_ends_a_flow_before_its_qp,
+	  test_flow_input_that_ends_at_unmapped_memory)
