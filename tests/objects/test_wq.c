@@ -671,6 +671,22 @@ START_TEST(test_qp_03_by_method)
 }
 END_TEST
 
+START_TEST(test_query_device_tells_of_work_queues_and_flows)
+{
+	struct ib_uverbs_ex_query_device cmd = {};
+	struct ib_uverbs_ex_query_device_resp resp = {};
+
+	begin();
+	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd, &resp), 0);
+	ck_assert(resp.base.device_cap_flags & IB_UVERBS_DEVICE_MANAGED_FLOW_STEERING);
+	ck_assert_uint_eq(resp.device_cap_flags_ex, resp.base.device_cap_flags);
+	ck_assert_uint_eq(resp.rss_caps.supported_qpts, 1 << IBV_QPT_UD | 1 << IBV_QPT_RAW_PACKET);
+	ck_assert_uint_eq(resp.rss_caps.max_rwq_indirection_table_size, 8192);
+	ck_assert_uint_eq(resp.rss_caps.max_rwq_indirection_tables, h.config.limits.max_qp);
+	ck_assert_uint_eq(resp.max_wq_type_rq, h.config.limits.max_qp);
+}
+END_TEST
+
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
 static int destroyed;
@@ -711,4 +727,4 @@ TEST_LIST(test_create_wq_by_every_front_answers_what_the_backend_made, test_crea
 	  test_wq_03_what_create_rwq_ind_tbl_refuses_and_in_which_order, test_rwq_ind_tbl_may_have_8192_entries,
 	  test_rwq_ind_tbl_input_that_ends_at_unmapped_memory, test_qp_with_a_table_keeps_it_in_use,
 	  test_qp_03_table_with_receive_capabilities_or_srq_is_einval, test_qp_03_by_method,
-	  test_close_ends_qp_then_table_then_work_queue)
+	  test_query_device_tells_of_work_queues_and_flows, test_close_ends_qp_then_table_then_work_queue)

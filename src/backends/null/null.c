@@ -32,6 +32,22 @@ static void null_close(struct uvd_ibdev *dev)
 {
 }
 
+/* Work queues and flows are as many as there may be QPs. */
+static int null_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr)
+{
+	int ret = uvd_config_query_device(dev, attr);
+
+	if (ret)
+		return ret;
+	attr->orig_attr.device_cap_flags |= IBV_DEVICE_MANAGED_FLOW_STEERING;
+	attr->device_cap_flags_ex |= IBV_DEVICE_MANAGED_FLOW_STEERING;
+	attr->rss_caps.supported_qpts = 1 << IBV_QPT_UD | 1 << IBV_QPT_RAW_PACKET;
+	attr->rss_caps.max_rwq_indirection_tables = dev->config.limits.max_qp;
+	attr->rss_caps.max_rwq_indirection_table_size = 1 << 13;
+	attr->max_wq_type_rq = dev->config.limits.max_qp;
+	return 0;
+}
+
 static int null_alloc_context(struct uvd_context *context)
 {
 	return 0;
@@ -323,7 +339,7 @@ const struct uvd_backend uvd_backend_null = {
 	.size_comp_cntr = sizeof(struct uvd_comp_cntr),
 	.open = null_open,
 	.close = null_close,
-	.query_device = uvd_config_query_device,
+	.query_device = null_query_device,
 	.query_port = uvd_config_query_port,
 	.query_gid = uvd_config_query_gid,
 	.alloc_context = null_alloc_context,
