@@ -186,10 +186,12 @@ static int count_handles(uint16_t object)
 
 static void is_visible(bool yes)
 {
+	char none;
+
 	ck_assert_int_eq(call_method(OBJ_SAFE, M_OPEN), yes ? 0 : -EPROTONOSUPPORT);
 	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN), yes ? 0 : -EPROTONOSUPPORT);
 	ck_assert_int_eq(call_with_extra(), yes ? 0 : -EPROTONOSUPPORT);
-	ck_assert_int_eq(harness_write(&h, W_GUARDED, NULL, 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
+	ck_assert_int_eq(harness_write(&h, W_GUARDED, &none, 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
 	ck_assert_int_eq(harness_write_ex(&h, X_GUARDED, "", 0, NULL, 0), yes ? 0 : -EOPNOTSUPP);
 	ck_assert_int_eq(count_handles(OBJ_SAFE), yes ? 1 : -ENOENT);
 }
