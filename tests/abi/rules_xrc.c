@@ -211,8 +211,13 @@ END_TEST
 /* A QP that has an SRQ, by the plain command. */
 static int create_qp_with(int fd, enum uv_front front, uint8_t type, uint32_t pd, uint32_t cq, uint32_t srq)
 {
-	struct ib_uverbs_create_qp cmd = { .pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq,
-					   .max_send_wr = 4, .max_send_sge = 1, .qp_type = type, .is_srq = 1,
+	struct ib_uverbs_create_qp cmd = { .pd_handle = pd,
+					   .send_cq_handle = cq,
+					   .recv_cq_handle = cq,
+					   .max_send_wr = 4,
+					   .max_send_sge = 1,
+					   .qp_type = type,
+					   .is_srq = 1,
 					   .srq_handle = srq };
 	struct ib_uverbs_create_qp_resp resp = {};
 

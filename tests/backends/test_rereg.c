@@ -53,8 +53,12 @@ static int rereg(int flags, struct uvd_mr to)
 
 static struct uvd_mr moved(void)
 {
-	return (struct uvd_mr){ .pd = b->side->pd, .umem.addr = (uintptr_t)b->buf + NEW, .umem.length = LENGTH,
-				.iova = 0x10000, .length = LENGTH, .access = RW };
+	return (struct uvd_mr){ .pd = b->side->pd,
+				.umem.addr = (uintptr_t)b->buf + NEW,
+				.umem.length = LENGTH,
+				.iova = 0x10000,
+				.length = LENGTH,
+				.access = RW };
 }
 
 static enum ibv_wc_status write_to(uint64_t addr, uint32_t rkey)

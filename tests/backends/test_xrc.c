@@ -75,8 +75,12 @@ static void setup(void)
 	mr = make_mr(b, b->buf + OTHER, 4096, b->access);
 	free_mr(mr);
 	mr = calloc(1, ops->size_mr);
-	*mr = (struct uvd_mr){ .pd = pd, .umem.addr = (uintptr_t)b->buf + OTHER, .umem.length = 4096, .length = 4096,
-			       .iova = (uintptr_t)b->buf + OTHER, .access = b->access };
+	*mr = (struct uvd_mr){ .pd = pd,
+			       .umem.addr = (uintptr_t)b->buf + OTHER,
+			       .umem.length = 4096,
+			       .length = 4096,
+			       .iova = (uintptr_t)b->buf + OTHER,
+			       .access = b->access };
 	ck_assert_int_eq(ops->reg_mr(mr), 0);
 	first.cq = make_cq(b, 64);
 	second.cq = make_cq(b, 64);
@@ -175,7 +179,8 @@ END_TEST
 /* Reads, writes and atomics: the keys are of the SRQ's PD, for the target has none. */
 START_TEST(test_keys_are_those_of_the_srqs_pd)
 {
-	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						      IBV_WR_ATOMIC_FETCH_AND_ADD };
 	struct ibv_sge sge = sge_at(a, 0, 8);
 	struct uvd_send_wr wr = wr_to(b, opcodes[_i], &sge, 1);
 

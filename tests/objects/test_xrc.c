@@ -279,8 +279,7 @@ START_TEST(test_target_that_fails_leaves_nothing)
 	count();
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
 	cmd.pd_handle = xrcd;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), BAD, sizeof(resp)),
-			 -EFAULT);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), BAD, sizeof(resp)), -EFAULT);
 	ck_assert_uint_eq(num_destroyed, 1);
 	h.ops.create_qp = refuse_qp;
 	ck_assert_int_eq(create_target(xrcd, &resp), -EDOM);
@@ -393,10 +392,9 @@ START_TEST(test_unplug_ends_shared_domains_and_targets_once)
 }
 END_TEST
 
-TEST_LIST(test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method,
-	  test_qp_05_xrc_srq_is_for_no_other_qp, test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain,
-	  test_target_lives_until_its_last_handle_is_gone, test_target_is_modified_by_any_handle,
-	  test_event_11_only_handles_that_were_created_have_events,
+TEST_LIST(test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method, test_qp_05_xrc_srq_is_for_no_other_qp,
+	  test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain, test_target_lives_until_its_last_handle_is_gone,
+	  test_target_is_modified_by_any_handle, test_event_11_only_handles_that_were_created_have_events,
 	  test_target_that_the_backend_keeps_stays_as_it_was, test_target_that_fails_leaves_nothing,
 	  test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq,
 	  test_srq_01_xrc_srq_by_method_answers_its_number, test_unplug_ends_shared_domains_and_targets_once)

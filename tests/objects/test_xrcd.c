@@ -133,8 +133,7 @@ START_TEST(test_xrcd_that_fails_leaves_nothing)
 
 	begin();
 	cmd.fd = fd;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_OPEN_XRCD, &cmd, sizeof(cmd), BAD, sizeof(resp)),
-			 -EFAULT);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_OPEN_XRCD, &cmd, sizeof(cmd), BAD, sizeof(resp)), -EFAULT);
 	ck_assert_int_eq(open_xrcd(fd, 0, &a), -EAGAIN);
 	h.ops.alloc_xrcd = refuse_xrcd;
 	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), -EDOM);
@@ -194,8 +193,7 @@ START_TEST(test_xrcd_without_the_backend_is_eopnotsupp)
 }
 END_TEST
 
-TEST_LIST(test_xrcd_01_minus_one_is_always_a_new_private_domain,
-	  test_xrcd_01_a_file_is_one_domain_of_all_open_files, test_xrcd_01_a_bad_descriptor_is_ebadf,
-	  test_xrcd_files_of_any_kind_name_a_domain, test_xrcd_keeps_the_inode_of_a_deleted_file,
-	  test_xrcd_that_fails_leaves_nothing, test_xrcd_shared_domains_have_a_limit,
-	  test_xrcd_without_the_backend_is_eopnotsupp)
+TEST_LIST(test_xrcd_01_minus_one_is_always_a_new_private_domain, test_xrcd_01_a_file_is_one_domain_of_all_open_files,
+	  test_xrcd_01_a_bad_descriptor_is_ebadf, test_xrcd_files_of_any_kind_name_a_domain,
+	  test_xrcd_keeps_the_inode_of_a_deleted_file, test_xrcd_that_fails_leaves_nothing,
+	  test_xrcd_shared_domains_have_a_limit, test_xrcd_without_the_backend_is_eopnotsupp)

@@ -9,8 +9,8 @@
  * Locks. A QP has one lock for its state and queues, never held together with another QP's, and never held while data
  * moves. Instead, two flags claim the QP for one thread at a time: s_busy its send queue, r_busy its receive queue. The
  * holder of s_busy may wait for the peer's r_busy; the holder of r_busy waits for nothing. A post waits for s_busy; a kick
- * (see send.c) never does. Under a QP's lock, in this order of nesting or alone: that of SRQ numbers, an SRQ's, a CQ's, the timer's, the
- * MR table's, the QPN table's.
+ * (see send.c) never does. Under a QP's lock, in this order of nesting or alone: that of SRQ numbers, an SRQ's, a CQ's,
+ * the timer's, the MR table's, the QPN table's.
  *
  * Life times. The core frees an object once its destroy function has returned. Whoever uses another client's QP or an MR
  * holds a reference, and destroy waits for it. Completion and event handlers run with no lock held, but with the reference
