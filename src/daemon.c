@@ -40,6 +40,8 @@ static void on_lost(struct ev_loop *loop, struct ev_async *w, int events)
 {
 	struct uvd_daemon *d = w->data;
 
+	if (!uvd_daemon_lost(d))
+		return;
 	uvd_logf(d->log, UVD_ERR, "a node was aborted from outside; stopping");
 	d->status = 1;
 	ev_break(loop, EVBREAK_ALL);

@@ -29,6 +29,7 @@ struct uvd_daemon_node {
 	bool published;
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* by that thread */
+	atomic_bool lost; /* the session ended by itself; told by its threads */
 	unsigned long asker; /* GOING: uvd_control_finish() */
 };
 
@@ -63,6 +64,11 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 void uvd_daemon_reap(struct uvd_daemon *d);
 /* Unplugs the device and leaves the rest to others: on_removed comes, and the asker gets its answer. */
 const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
+/*
+ * On the loop: a session was ended from outside. True: that of a device that there is. What was removed is not missed: that is
+ * how an administrator gets rid of who still has it open.
+ */
+bool uvd_daemon_lost(struct uvd_daemon *d);
 /* All nodes go, with all files. false: some thread does not come back. Grants have been drained. */
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
 /* Of the control socket: `device`. NULL: another command. */

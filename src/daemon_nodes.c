@@ -19,9 +19,10 @@
 
 static void lost(void *arg)
 {
-	struct uvd_daemon *d = arg;
+	struct uvd_daemon_node *n = arg;
 
-	ev_async_send(d->loop, &d->on_lost);
+	n->lost = true;
+	ev_async_send(n->daemon->loop, &n->daemon->on_lost);
 }
 
 /* A place that nobody could want back, or that of this very device. */
@@ -60,7 +61,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
 		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers,
-		.grants = d->grants, .log = d->log, .lost = lost, .arg = d,
+		.grants = d->grants, .log = d->log, .lost = lost, .arg = n,
 	};
 	int err;
 
@@ -160,7 +161,7 @@ static void free_node(struct uvd_daemon_node *n)
 void uvd_daemon_reap(struct uvd_daemon *d)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
-		if (n->state == NODE_DRAINS && !has_files(n->cuse) && uvd_cuse_stop(n->cuse))
+		if (n->state == NODE_DRAINS && (n->lost || !has_files(n->cuse)) && uvd_cuse_stop(n->cuse))
 			free_node(n);
 }
 
@@ -186,6 +187,15 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 		uvd_daemon_reap(d);
 		uvd_control_finish(d->control, n->asker, answer);
 	}
+}
+
+bool uvd_daemon_lost(struct uvd_daemon *d)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n->state == NODE_SERVES && n->lost)
+			return true;
+	uvd_daemon_reap(d);
+	return false;
 }
 
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
