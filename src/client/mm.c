@@ -109,20 +109,34 @@ static int take_print(struct uvd_caller *c, uint64_t *print)
 	return 0;
 }
 
-/* Field 22 of /proc/PID/stat; 0: no such process. The name in field 2 may contain anything, so count from its end. */
-static uint64_t process_starttime(struct uvd_caller *c, pid_t tgid)
+/*
+ * Field 22 of /proc/PID/stat. The name in field 2 may contain anything, so count from its end. -ESRCH: no such process;
+ * other errors are ours, and say nothing about it.
+ */
+static int process_starttime(struct uvd_caller *c, pid_t tgid, uint64_t *starttime)
 {
 	char stat[1024], *p;
+	ssize_t n = uvd_proc_read(c, tgid, "stat", stat, sizeof(stat));
 
-	if (uvd_proc_read(c, tgid, "stat", stat, sizeof(stat)) < 0)
-		return 0;
+	if (n < 0)
+		return n == -ENOENT ? -ESRCH : n;
 	p = strrchr(stat, ')');
 	for (int field = 2; p && field < 22; field++) {
 		p = strchr(p, ' ');
 		if (p)
 			p++;
 	}
-	return p ? strtoull(p, NULL, 10) : 0;
+	if (!p)
+		return -ESRCH;
+	*starttime = strtoull(p, NULL, 10);
+	return 0;
+}
+
+static bool is_there(const struct member *m, struct uvd_caller *c)
+{
+	uint64_t starttime;
+
+	return !process_starttime(c, m->tgid, &starttime) && starttime == m->starttime;
 }
 
 static bool shares_memory(pid_t a, pid_t b)
@@ -141,7 +155,7 @@ static bool has_process(const struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 static bool has_relative(const struct uvd_mm *mm, struct uvd_caller *c)
 {
 	for (const struct member *m = mm->members; m; m = m->next)
-		if (shares_memory(uvd_proc_tid(c), m->tgid) && process_starttime(c, m->tgid) == m->starttime)
+		if (shares_memory(uvd_proc_tid(c), m->tgid) && is_there(m, c))
 			return true;
 	return false;
 }
@@ -161,8 +175,10 @@ static void forget_gone_members(struct uvd_mm *mm, struct uvd_caller *c)
 {
 	for (struct member **p = &mm->members; *p;) {
 		struct member *m = *p;
+		uint64_t starttime = 0;
+		int err = process_starttime(c, m->tgid, &starttime);
 
-		if (process_starttime(c, m->tgid) == m->starttime) {
+		if (err ? err != -ESRCH : starttime == m->starttime) {
 			p = &m->next;
 		} else {
 			*p = m->next;
@@ -236,8 +252,9 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 		errno = memfd == -ENOENT ? ESRCH : -memfd;
 		return NULL;
 	}
-	starttime = process_starttime(c, tgid);
-	err = starttime ? take_print(c, &print) : -ESRCH;
+	err = process_starttime(c, tgid, &starttime);
+	if (!err)
+		err = take_print(c, &print);
 	if (!err && !uvd_mmfd_alive(memfd))
 		err = -ESRCH;
 	if (!err) {

@@ -44,8 +44,8 @@ struct walk {
 static int say(const struct walk *w, struct uverbsd_tree_row *row, const char *name, const char *owner,
 	       const char *ucap)
 {
-	snprintf(row->name, sizeof(row->name), "%s", name ? name : "");
-	snprintf(row->owner, sizeof(row->owner), "%s", owner ? owner : "");
+	snprintf(row->name, sizeof(row->name), "%s", name);
+	snprintf(row->owner, sizeof(row->owner), "%s", owner);
 	snprintf(row->ucap, sizeof(row->ucap), "%s", ucap ? ucap : "");
 	return w->fn(w->arg, row);
 }
@@ -159,11 +159,11 @@ int uvd_tree_describe(const struct uvd_tree *tree, uvd_describe_fn fn, void *arg
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
-#define WORD(words, i) ((i) < UVD_COUNT(words) && (words)[i] ? (words)[i] : "?")
+#define WORD(words, i) ((i) < UVD_COUNT(words) ? (words)[i] : "?")
 
 const char *uvd_tree_type_name(unsigned int type)
 {
-	static const char *const words[] = { NULL,  "PTR_IN", "PTR_OUT",    "CONST",   "FLAGS",
+	static const char *const words[] = { "?",   "PTR_IN", "PTR_OUT",    "CONST",   "FLAGS",
 					     "IDR", "FD",     "IDRS_ARRAY", "ENUM_IN", "RAW_FD" };
 
 	return WORD(words, type);

@@ -29,6 +29,8 @@ static int make_toy(struct uvd_req *req, struct uvd_uobject *uobj)
 {
 	struct toy *toy = calloc(1, sizeof(*toy));
 
+	if (!toy)
+		return -ENOMEM;
 	toy->tag = bed.next_tag++;
 	toy->refuse = bed.refuse;
 	uobj->object = toy;
@@ -196,6 +198,53 @@ static int step_w_destroy_cq(struct uvd_req *req)
 	return ret;
 }
 
+/* An object is in use while the grant of another is pending. */
+static int step_w_hold(struct uvd_req *req)
+{
+	struct uvd_uobject *toy;
+	uint64_t cmd[2];
+	int ret = uvd_core_in(req, cmd, sizeof(cmd));
+
+	if (!ret)
+		ret = uvd_req_get(req, OBJ_TOY, cmd[1], UVD_ACCESS_READ, &toy);
+	return ret ? ret : step_w_channel(req);
+}
+
+/* Answers arg bytes at an offset of 0, and tells what a command cannot have. */
+static int step_w_at(struct uvd_req *req)
+{
+	static const uint8_t answer[UVD_REQ_STAGE + 8];
+	struct w_new cmd;
+	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+
+	bed.seen[0] = uvd_attr_get(req, A_IN) != NULL;
+	bed.seen[1] = uvd_req_alloc(req, SIZE_MAX) != NULL;
+	return ret ? ret : uvd_core_out_at(req, 0, answer, cmd.arg);
+}
+
+/* Looks one up so many times, then makes one. */
+static int step_w_use_new(struct uvd_req *req)
+{
+	int ret = step_w_use(req);
+	struct uvd_uobject *uobj;
+
+	if (!ret)
+		ret = uvd_req_new(req, OBJ_TOY, &uobj);
+	return ret ? ret : make_toy(req, uobj);
+}
+
+static int step_x_iter(struct uvd_req *req)
+{
+	struct uvd_core_iter iter;
+	const void *part;
+	uint64_t first;
+	int ret = uvd_core_start(req, &iter, &first, sizeof(first));
+
+	if (!ret)
+		ret = uvd_core_next(req, &iter, &part, 8);
+	return ret ? ret : uvd_core_finish(req, &iter);
+}
+
 static int step_x_echo(struct uvd_req *req)
 {
 	uint64_t in[2];
@@ -212,6 +261,27 @@ static int step_channel_new(struct uvd_req *req)
 	uobj->event_file = uvd_event_file_new(8);
 	uvd_req_grant(req, uobj, uvd_attr_addr(req, A_TOY), true, false);
 	return 0;
+}
+
+static int step_udata(struct uvd_req *req)
+{
+	bed.seen[7] = uvd_attr_addr(req, A_OUT);
+	uvd_attr_written(req, A_OUT);
+	uvd_attr_written(req, A_IN);
+	bed.seen[6] = uvd_attr_get(req, A_TOYS) != NULL;
+	return uvd_uhw_in(req, bed.seen, 16);
+}
+
+static int step_many(struct uvd_req *req)
+{
+	int ret = 0;
+
+	for (uint64_t id = 0; id < MANY_OUTS && !ret; id++) {
+		ret = uvd_attr_copy_to(req, id, &id, sizeof(id));
+		if (ret == -ENOENT)
+			ret = 0;
+	}
+	return ret;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -250,12 +320,18 @@ static const struct uvd_attr_row use_attrs[] = {
 	{ .name = "A_RAW", .id = A_RAW, .type = UVD_ATTR_RAW_FD },
 	UVD_FLAGS_IN(A_FLAGS, 0),
 	UVD_CONST_IN(A_CONST, 0),
+	UVD_PTR_IN_STRUCT(A_SHORT, 4, 4, 0),
+	UVD_IDR(A_ANY, 0xffff, UVD_ACCESS_READ, 0),
+	UVD_FD(A_FD, OBJ_CHANNEL, UVD_ACCESS_READ, 0),
+	UVD_FD(A_WRITE_FD, OBJ_CHANNEL, UVD_ACCESS_WRITE, 0),
 };
+static const struct uvd_attr_row udata_attrs[] = { UVD_PTR_OUT(A_OUT, 8, 0), UVD_UHW() };
 static const struct uvd_method_row toy_methods[] = {
 	METHOD(M_DESTROY, destroy_attrs, NULL),
 	METHOD(M_NEW, new_attrs, STEPS(step_new, step_answer)),
 	METHOD(M_USE, use_attrs, STEPS(step_use)),
 	METHOD(M_DESTROY_ANSWER, destroy_answer_attrs, STEPS(step_answer)),
+	METHOD(M_UDATA, udata_attrs, STEPS(step_udata)),
 	{ .name = "M_BAD_PROTO", .id = M_BAD_PROTO, .steps = STEPS(step_bad_proto) },
 };
 static const struct uvd_write_row toy_writes[] = {
@@ -266,6 +342,9 @@ static const struct uvd_write_row toy_writes[] = {
 	WRITE(X_ECHO, UVD_WRITE_EX, 16, 16, step_x_echo),
 	{ .name = "W_SECOND_FAILS", .number = W_SECOND_FAILS, .flags = UVD_WRITE_RESP, .req_size = 8, .resp_size = 4,
 	  .steps = STEPS(step_w_answer, step_w_fail) },
+	WRITE(W_AT, UVD_WRITE_RESP, sizeof(struct w_new), 0, step_w_at),
+	WRITE(W_USE_NEW, 0, 8, 0, step_w_use_new),
+	WRITE(X_ITER, UVD_WRITE_EX, 8, 0, step_x_iter),
 	WRITE(W_DESTROY_CQ, UVD_WRITE_RESP, 16, 8, step_w_destroy_cq),
 };
 static const struct uvd_object_row toy = {
@@ -284,6 +363,7 @@ static const struct uvd_method_row channel_methods[] = {
 };
 static const struct uvd_write_row channel_writes[] = {
 	WRITE(W_CHANNEL, UVD_WRITE_RESP, 8, 4, step_w_channel),
+	WRITE(W_HOLD, UVD_WRITE_RESP, 16, 4, step_w_hold),
 };
 static const struct uvd_object_row channel = {
 	.name = "channel", .id = OBJ_CHANNEL, .cls = UVD_CLASS_FD,
@@ -301,7 +381,12 @@ static const struct uvd_attr_row info_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_INFO_TOTAL_HANDLES, 4, 0),
 	UVD_PTR_OUT_MIN(UVERBS_ATTR_INFO_HANDLES_LIST, 4, 0),
 };
+#define MANY(n) { .name = "A_MANY", .id = n, .type = UVD_ATTR_PTR_OUT, .min_len = 8, .len = 8 }
+#define MANY10(n) MANY(n), MANY(n + 1), MANY(n + 2), MANY(n + 3), MANY(n + 4), MANY(n + 5), MANY(n + 6), MANY(n + 7), \
+		  MANY(n + 8), MANY(n + 9)
+static const struct uvd_attr_row many_attrs[MANY_OUTS] = { MANY10(0), MANY10(10), MANY10(20), MANY10(30) };
 static const struct uvd_method_row device_methods[] = {
+	METHOD(M_MANY, many_attrs, STEPS(step_many)),
 	METHOD(M_INVOKE_WRITE, invoke_attrs, STEPS(uvd_step_invoke_write)),
 	METHOD(M_INFO_HANDLES, info_attrs, STEPS(uvd_step_info_handles)),
 };

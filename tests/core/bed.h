@@ -21,14 +21,16 @@ enum { DRIVER = 7 };
 enum { OBJ_DEVICE, OBJ_TOY = 40, OBJ_OTHER, OBJ_CHANNEL, OBJ_ABSENT = 99 };
 /* Methods: of OBJ_DEVICE, and of OBJ_TOY. */
 enum { M_INVOKE_WRITE, M_INFO_HANDLES, M_MANY };
-enum { M_DESTROY, M_NEW, M_USE, M_DESTROY_ANSWER, M_BAD_PROTO };
+enum { M_DESTROY, M_NEW, M_USE, M_DESTROY_ANSWER, M_BAD_PROTO, M_UDATA };
 /* Methods of OBJ_CHANNEL. */
 enum { M_CHANNEL_NEW };
 /* Attributes. */
-enum { A_TOY, A_IN, A_OUT, A_LONG, A_COPY, A_ENUM, A_TOYS, A_RAW, A_FLAGS, A_CONST, A_WRITE_TOY };
+enum { A_TOY, A_IN, A_OUT, A_LONG, A_COPY, A_ENUM, A_TOYS, A_RAW, A_FLAGS, A_CONST, A_WRITE_TOY, A_SHORT, A_ANY, A_FD, A_WRITE_FD };
+enum { MANY_OUTS = 40 }; /* M_MANY has attributes 0 to 39, of 8 bytes */
 /* write() commands: plain, then extended. */
-enum { W_NEW, W_DESTROY, W_UDATA, W_CONTEXT, W_CHANNEL, W_USE, W_SECOND_FAILS, W_DESTROY_CQ = 20 };
-enum { X_ECHO = 3 };
+enum { W_NEW, W_DESTROY, W_UDATA, W_CONTEXT, W_CHANNEL, W_USE, W_SECOND_FAILS, W_HOLD = 11, W_AT, W_USE_NEW,
+       W_DESTROY_CQ = 20 };
+enum { X_ITER = 2, X_ECHO };
 
 /* What the methods' steps keep for the test to look at. */
 struct toy {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <check.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
@@ -70,13 +71,22 @@ START_TEST(test_freeing_what_is_free_changes_nothing)
 END_TEST
 
 /* A plain array is the model. */
+START_TEST(test_there_are_no_more_handles_than_32_bits_have)
+{
+	struct uvd_handles h = { .count = UINT32_MAX };
+	uint32_t id;
+
+	ck_assert_int_eq(uvd_handles_alloc(&h, &id), -ENOMEM);
+}
+END_TEST
+
 START_TEST(test_random_use_agrees_with_a_model)
 {
 	enum { N = 20000, STEPS = 300000 };
 	static char objects[N];
 	static bool used[N];
 	struct uvd_handles h = { 0 };
-	uint32_t id, lowest, count = 0;
+	uint32_t id, lowest = 0, count = 0; /* lowest: none below it is free */
 	unsigned int seed = 1;
 
 	for (unsigned int step = 0; step < STEPS; step++) {
@@ -84,8 +94,8 @@ START_TEST(test_random_use_agrees_with_a_model)
 		bool grow = step / 40000 % 2 ? rand_r(&seed) % 3 == 0 : rand_r(&seed) % 3 != 0;
 
 		if (grow && count < N - 1) {
-			for (lowest = 0; used[lowest]; lowest++)
-				;
+			while (used[lowest])
+				lowest++;
 			ck_assert_int_eq(uvd_handles_alloc(&h, &id), 0);
 			ck_assert_uint_eq(id, lowest);
 			uvd_handles_set(&h, id, &objects[id]);
@@ -97,6 +107,7 @@ START_TEST(test_random_use_agrees_with_a_model)
 			uvd_handles_free(&h, id);
 			count -= used[id];
 			used[id] = false;
+			lowest = id < lowest ? id : lowest;
 		}
 		ck_assert_uint_eq(h.count, count);
 	}
@@ -149,6 +160,7 @@ int main(void)
 	tcase_add_test(tc, test_handle_01_starts_at_0_and_the_lowest_free_one_is_next);
 	tcase_add_test(tc, test_an_allocated_handle_reads_null_until_it_is_set);
 	tcase_add_test(tc, test_freeing_what_is_free_changes_nothing);
+	tcase_add_test(tc, test_there_are_no_more_handles_than_32_bits_have);
 	tcase_add_test(tc, test_random_use_agrees_with_a_model);
 	tcase_add_test(tc, test_a_million_objects_are_fast);
 	suite_add_tcase(s, tc);

@@ -446,6 +446,10 @@ START_TEST(test_port_events_reach_every_asynchronous_event_file)
 	ck_assert_int_eq(read(fd, &event, sizeof(event)), sizeof(event));
 	ck_assert_uint_eq(event.element, 1);
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ERR);
+	/* One that takes no more events keeps nobody. */
+	uvd_event_file_hang_up(bed.call.file->default_async);
+	uvd_device_event(&bed.dev.ib, IBV_EVENT_PORT_ACTIVE, 1);
+	ck_assert_int_eq(read(fd, &event, sizeof(event)), 0);
 	close(fd);
 }
 END_TEST

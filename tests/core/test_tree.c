@@ -181,10 +181,14 @@ END_TEST
 START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 {
 	static const struct uvd_attr_row needs[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, UVD_MANDATORY) };
+	static const struct uvd_attr_row some[] = {
+		{ .name = "A_TOYS", .id = A_TOYS, .type = UVD_ATTR_IDRS_ARRAY, .flags = UVD_MANDATORY, .object = OBJ_ABSENT },
+	};
 	static const struct uvd_attr_row may[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, 0) };
 	const struct uvd_method_row m[] = {
 		{ .name = "M_NEEDS", .id = 30, UVD_ROWS(attrs, needs), .steps = steps },
 		{ .name = "M_MAY", .id = 31, UVD_ROWS(attrs, may), .steps = steps },
+		{ .name = "M_NEEDS_SOME", .id = 32, UVD_ROWS(attrs, some), .steps = steps },
 	};
 	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m) };
 	struct uvd_tree *tree;
@@ -194,6 +198,33 @@ START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 	ck_assert_ptr_nonnull(tree);
 	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 30));
 	ck_assert_ptr_nonnull(uvd_tree_method(tree, OBJ_TOY, 31));
+	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 32));
+	uvd_tree_free(tree);
+}
+END_TEST
+
+static int alloc_pd(struct uvd_pd *pd)
+{
+	return 0;
+}
+
+START_TEST(test_a_method_that_needs_what_the_backend_lacks_is_not_there)
+{
+	const struct uvd_method_row m[] = {
+		{ .name = "M_PD", .id = 30, .steps = steps, .needs = { UVD_OP(alloc_pd) } },
+		{ .name = "M_MR", .id = 31, .steps = steps, .needs = { UVD_OP(alloc_pd), UVD_OP(reg_mr) } },
+	};
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m) };
+	const struct uvd_object_row *objects[] = { &row, NULL };
+	const struct uvd_feature feature = { .name = "plugin", .objects = objects };
+	const struct uvd_feature *features[] = { &feature, NULL };
+	const struct uvd_backend ops = { .alloc_pd = alloc_pd };
+	struct uvd_tree *tree;
+	int err;
+
+	tree = uvd_tree_new(features, &ops, DRIVER, NULL, &err);
+	ck_assert_ptr_nonnull(uvd_tree_method(tree, OBJ_TOY, 30));
+	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 31));
 	uvd_tree_free(tree);
 }
 END_TEST
@@ -294,6 +325,145 @@ START_TEST(test_a_walk_ends_where_it_is_told_to)
 }
 END_TEST
 
+/* A row with this attribute in a method of its own. */
+static int merge_attr_row(const struct uvd_attr_row *attr)
+{
+	const struct uvd_method_row m = { .name = "method", .id = 60, .attrs = attr, .num_attrs = 1, .steps = steps };
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &m, .num_methods = 1 };
+	int err;
+
+	uvd_tree_free(merge(&row, &err));
+	return err;
+}
+
+START_TEST(test_attributes_of_no_kind_are_refused)
+{
+	const struct uvd_attr_row good = { .name = "a", .id = 1, .type = UVD_ATTR_PTR_IN, .min_len = 4, .len = 4 };
+	const struct uvd_attr_row elem[] = { { .name = "e", .type = UVD_ATTR_PTR_IN } };
+	struct uvd_attr_row bad = good;
+
+	ck_assert_int_eq(merge_attr_row(&good), 0);
+	bad.type = 0;
+	ck_assert_int_eq(merge_attr_row(&bad), -EINVAL);
+	bad.type = UVD_ATTR_RAW_FD + 1;
+	ck_assert_int_eq(merge_attr_row(&bad), -EINVAL);
+	bad.type = UVD_ATTR_PTR_IN;
+	bad.min_len = 5;
+	ck_assert_int_eq(merge_attr_row(&bad), -EINVAL);
+	bad = (struct uvd_attr_row){ .name = "a", .type = UVD_ATTR_ENUM_IN };
+	ck_assert_int_eq(merge_attr_row(&bad), -EINVAL);
+	bad.elems = elem;
+	bad.num_elems = 1;
+	ck_assert_int_eq(merge_attr_row(&bad), 0);
+	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, 0);
+	ck_assert_int_eq(merge_attr_row(&bad), 0);
+	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, 0xffff, UVD_ACCESS_READ, UVD_MANDATORY);
+	ck_assert_int_eq(merge_attr_row(&bad), 0);
+	/* The provider's ids without its flag, and its flag without its ids, mean nothing. */
+	bad = (struct uvd_attr_row){ .name = "a", .id = UVD_ATTR_UHW_IN, .type = UVD_ATTR_PTR_IN };
+	ck_assert_int_eq(merge_attr_row(&bad), 0);
+	bad.id = UVD_ATTR_UHW_OUT;
+	ck_assert_int_eq(merge_attr_row(&bad), 0);
+}
+END_TEST
+
+START_TEST(test_the_first_fault_of_a_feature_ends_it)
+{
+	const struct uvd_attr_row bad[] = { { .name = "bad" }, { .name = "worse" } };
+	const struct uvd_method_row methods[] = {
+		{ .name = "m", .id = 60, UVD_ROWS(attrs, bad), .steps = steps },
+		{ .name = "n", .id = 61, .steps = steps },
+	};
+	const struct uvd_write_row writes[] = {
+		{ .name = "w", .number = 60 },
+		{ .name = "x", .number = 61, .steps = steps },
+	};
+	const struct uvd_object_row by_method = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, methods) };
+	const struct uvd_object_row by_write = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(writes, writes) };
+	const struct uvd_object_row any = { .name = "any", .id = 0xffff };
+	const struct uvd_object_row *both[] = { &by_write, &by_method, NULL };
+	const struct uvd_feature first = { .name = "first", .objects = both }, second = { .name = "second" };
+	const struct uvd_feature *features[] = { &bed_feature, &first, &second, NULL };
+	int err;
+
+	refused(&by_method, -EINVAL, "bad");
+	refused(&by_write, -EINVAL, "no steps");
+	refused(&any, -EINVAL, "any object");
+	ck_assert_ptr_null(merge_all(features, &err));
+	ck_assert_int_eq(err, -EINVAL);
+}
+END_TEST
+
+START_TEST(test_a_feature_without_objects_adds_nothing)
+{
+	const struct uvd_feature empty = { .name = "empty" };
+	const struct uvd_feature *features[] = { &empty, &bed_feature, NULL };
+	struct uvd_tree *tree;
+	int err;
+
+	tree = merge_all(features, &err);
+	ck_assert_int_eq(err, 0);
+	ck_assert_ptr_nonnull(uvd_tree_object(tree, OBJ_TOY));
+	uvd_tree_free(tree);
+}
+END_TEST
+
+/* Who comes first does not matter: neither for an object nor for a method. */
+START_TEST(test_what_is_added_to_may_come_later)
+{
+	const struct uvd_method_row use = { .name = "M_USE", .id = M_USE };
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &use, .num_methods = 1 };
+	const struct uvd_object_row *objects[] = { &row, NULL };
+	const struct uvd_feature early = { .name = "early", .objects = objects };
+	const struct uvd_feature *features[] = { &early, &bed_feature, NULL };
+	struct uvd_tree *tree;
+	int err;
+
+	tree = merge_all(features, &err);
+	ck_assert_int_eq(err, 0);
+	ck_assert_int_eq(uvd_tree_object(tree, OBJ_TOY)->row->cls, UVD_CLASS_IDR);
+	ck_assert_ptr_nonnull(uvd_tree_method(tree, OBJ_TOY, M_USE)->row->steps);
+	uvd_tree_free(tree);
+}
+END_TEST
+
+/* An object without a class but with an end defines what it is, too. */
+START_TEST(test_a_class_is_defined_once)
+{
+	const struct uvd_object_row row = { .name = "device", .id = OBJ_DEVICE, .destroy = ends };
+	int err;
+
+	uvd_tree_free(merge(&row, &err));
+	ck_assert_int_eq(err, 0);
+}
+END_TEST
+
+START_TEST(test_words_for_what_there_is_not)
+{
+	ck_assert_str_eq(uvd_tree_type_name(99), "?");
+	ck_assert_str_eq(uvd_tree_type_name(0), "?");
+	ck_assert_str_eq(uvd_tree_access_name(99), "?");
+	ck_assert_str_eq(uvd_tree_class_name(99), "?");
+}
+END_TEST
+
+static int stop_at(void *arg, const struct uverbsd_tree_row *row)
+{
+	return !--*(int *)arg ? -EDOM : 0;
+}
+
+START_TEST(test_a_walk_can_be_ended_at_any_row)
+{
+	int err, left;
+	struct uvd_tree *tree = merge_all((const struct uvd_feature *[]){ &bed_feature, NULL }, &err);
+
+	for (int n = 1; left = n, uvd_tree_describe(tree, stop_at, &left) == -EDOM; n++)
+		ck_assert_int_eq(left, 0);
+	ck_assert_int_gt(left, 0);
+	uvd_tree_free(tree);
+}
+END_TEST
+
 START_TEST(test_what_is_not_in_the_tree_is_not_found)
 {
 	int err;
@@ -307,6 +477,7 @@ START_TEST(test_what_is_not_in_the_tree_is_not_found)
 	ck_assert_ptr_null(uvd_tree_object(tree, OBJ_ABSENT));
 	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_ABSENT, 0));
 	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 0x1000));
+	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 0x2000));
 	ck_assert_uint_eq(tree->num_writes[0], W_DESTROY_CQ + 1);
 	ck_assert_uint_eq(tree->num_writes[1], X_ECHO + 1);
 	uvd_tree_free(tree);
@@ -327,10 +498,18 @@ int main(void)
 	tcase_add_test(tc, test_rows_that_contradict_themselves_are_refused);
 	tcase_add_test(tc, test_a_feature_adds_attributes_to_a_method_of_another);
 	tcase_add_test(tc, test_a_method_that_needs_an_absent_object_is_not_there);
+	tcase_add_test(tc, test_a_method_that_needs_what_the_backend_lacks_is_not_there);
 	tcase_add_test(tc, test_a_row_names_its_feature_and_the_capability_that_it_wants);
 	tcase_add_test(tc, test_one_id_with_two_names_is_refused_and_both_owners_named);
 	tcase_add_test(tc, test_an_id_that_uverbsd_keeps_for_itself_is_refused_to_a_plug_in);
 	tcase_add_test(tc, test_a_walk_ends_where_it_is_told_to);
+	tcase_add_test(tc, test_attributes_of_no_kind_are_refused);
+	tcase_add_test(tc, test_the_first_fault_of_a_feature_ends_it);
+	tcase_add_test(tc, test_a_feature_without_objects_adds_nothing);
+	tcase_add_test(tc, test_what_is_added_to_may_come_later);
+	tcase_add_test(tc, test_a_class_is_defined_once);
+	tcase_add_test(tc, test_words_for_what_there_is_not);
+	tcase_add_test(tc, test_a_walk_can_be_ended_at_any_row);
 	tcase_add_test(tc, test_what_is_not_in_the_tree_is_not_found);
 	suite_add_tcase(s, tc);
 	srunner_run_all(sr, CK_ENV);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The allocation functions are wrapped by the linker (meson.build), so every call from our own code counts, whatever room
- * it is in.
+ * The allocation functions are wrapped by the linker (meson.build), so every call from our own code counts, whatever
+ * room it is in.
  */
 #include <stdatomic.h>
-#include "faults.h"
+#include <stdlib.h>
+#include "inject.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -114,9 +115,11 @@ static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsig
 
 const struct uvd_mem_ops fault_mem = { .read = mem_read, .write = mem_write, .writev = mem_writev };
 
+struct uvd_proc *fault_proc_behind = &uvd_proc_local;
+
 static int proc_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
-	return fault_here(FAULT_PROC) ? -PROC_ERRNO : harness_root_open(&harness_root, tid, name, flags);
+	return fault_here(FAULT_PROC) ? -PROC_ERRNO : fault_proc_behind->open(fault_proc_behind, tid, name, flags);
 }
 
 struct uvd_proc fault_proc = { .open = proc_open };

@@ -129,7 +129,7 @@ static int end_poll(struct end *e, struct ib_uverbs_wc *wc)
 	struct {
 		struct ib_uverbs_poll_cq_resp resp;
 		struct ib_uverbs_wc wc;
-	} polled;
+	} polled = {};
 	int ret = harness_write(e->h, IB_USER_VERBS_CMD_POLL_CQ, &cmd, sizeof(cmd), &polled, 8);
 
 	*wc = polled.wc;

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory that runs out where no command of the real tree needs any, on the toy objects of tests/core: large input, many
+ * attributes, many objects; and where devices, trees, files and handle tables are made.
+ */
+#include "inject.h"
+#include "objects/handles.h"
+#include "tests/core/bed.h"
+
+static uint64_t big[2048];
+static uint32_t toy;
+
+static void setup(void)
+{
+	bed_setup();
+	toy = toy_new();
+}
+
+/*
+ * The n-th allocation of the call fails, n = 1 and on, until it meets none. Each time -ENOMEM, and nothing is left: no
+ * object, no block, and what it had looked up is free. The call has no fewer than at_least allocations.
+ */
+static void run_out(long (*call)(void), long result, unsigned int at_least)
+{
+	struct uvd_file *file = bed.call.file;
+	unsigned int n;
+	long ret;
+	int err;
+
+	for (n = 1;; n++) {
+		const unsigned int handles = file->handles.count;
+		const long blocks = fault_blocks();
+		bool fired;
+
+		fault_arm(FAULT_ALLOC, n, false);
+		ret = call();
+		fired = fault_disarm();
+		if (!fired)
+			break;
+		MUST(ret == -ENOMEM, "allocation %u fails: %ld", n, ret);
+		MUST(fault_blocks() == blocks, "allocation %u fails: %ld blocks are left", n, fault_blocks() - blocks);
+		MUST(file->handles.count == handles, "allocation %u fails: a handle is lost", n);
+		uvd_uobject_put(toy_get(toy, UVD_ACCESS_WRITE, &err), UVD_ACCESS_WRITE);
+		MUST(!err, "allocation %u fails: the toy is in use", n);
+	}
+	ck_assert_int_eq(ret, result);
+	ck_assert_uint_gt(n, at_least); /* the one that it did not meet */
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static long long_copy(void)
+{
+	struct tree t;
+
+	tree_begin(&t, OBJ_TOY, M_USE);
+	tree_attr(&t, A_COPY, (uintptr_t)big, 5000);
+	return tree_send(&t);
+}
+
+START_TEST(test_input_beyond_the_requests_buffer)
+{
+	run_out(long_copy, 0, 1);
+}
+END_TEST
+
+static long array_behind_a_copy(void)
+{
+	uint32_t toys[100];
+	struct tree t;
+
+	for (int i = 0; i < 100; i++)
+		toys[i] = toy;
+	tree_begin(&t, OBJ_TOY, M_USE);
+	tree_attr(&t, A_COPY, (uintptr_t)big, 3900);
+	tree_attr(&t, A_TOYS, (uintptr_t)toys, sizeof(toys));
+	return tree_send(&t);
+}
+
+START_TEST(test_array_of_handles)
+{
+	run_out(array_behind_a_copy, 0, 3);
+}
+END_TEST
+
+static long many(void)
+{
+	struct tree t;
+
+	tree_begin(&t, OBJ_DEVICE, M_MANY);
+	return tree_send(&t);
+}
+
+START_TEST(test_many_attributes)
+{
+	run_out(many, 0, 1);
+}
+END_TEST
+
+static long use_many(void)
+{
+	uint32_t cmd[2] = { toy, 200 };
+
+	return write_plain(W_USE, cmd, sizeof(cmd), 0);
+}
+
+START_TEST(test_many_objects)
+{
+	run_out(use_many, 16, 3);
+}
+END_TEST
+
+static long use_many_and_make_one(void)
+{
+	uint32_t cmd[2] = { toy, UVD_REQ_MAX_OBJECTS };
+
+	return write_plain(W_USE_NEW, cmd, sizeof(cmd), 0);
+}
+
+START_TEST(test_one_more_object_than_there_is_room_for)
+{
+	run_out(use_many_and_make_one, 16, 2);
+	ck_assert_uint_eq(bed.call.file->handles.count, 2);
+}
+END_TEST
+
+static long make_unknown(void)
+{
+	return uvd_req_new(&bed.call.req, OBJ_ABSENT, &(struct uvd_uobject *){ NULL });
+}
+
+START_TEST(test_object_that_the_device_does_not_have)
+{
+	use_many();
+	ck_assert_int_eq(make_unknown(), -EINVAL);
+}
+END_TEST
+
+static long invoke_large(void)
+{
+	struct tree t;
+
+	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
+	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, X_ECHO | IB_USER_VERBS_CMD_FLAG_EXTENDED, 8);
+	tree_attr(&t, UVERBS_ATTR_CORE_IN, (uintptr_t)big, 5000);
+	return tree_send(&t);
+}
+
+START_TEST(test_large_input_of_invoke_write)
+{
+	run_out(invoke_large, 0, 1);
+}
+END_TEST
+
+static long pieces(void)
+{
+	struct tree t;
+
+	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
+	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, X_ITER | IB_USER_VERBS_CMD_FLAG_EXTENDED, 8);
+	tree_attr(&t, UVERBS_ATTR_CORE_IN, (uintptr_t)big, 24);
+	return tree_send(&t);
+}
+
+/* Its end cannot be read, so it is read piece by piece. */
+START_TEST(test_input_in_pieces)
+{
+	bed.hole = (uintptr_t)&big[2];
+	bed.hole_len = 8;
+	run_out(pieces, -EOPNOTSUPP, 1);
+}
+END_TEST
+
+static long large_command(void)
+{
+	struct ib_uverbs_cmd_hdr *hdr = (void *)big;
+
+	*hdr = (struct ib_uverbs_cmd_hdr){ .command = X_ECHO | IB_USER_VERBS_CMD_FLAG_EXTENDED, .in_words = 1000 };
+	return uvd_dispatch_write_from(&bed.call, (uintptr_t)big, 24 + 1000 * 8);
+}
+
+START_TEST(test_command_larger_than_the_requests_buffer)
+{
+	run_out(large_command, 24 + 1000 * 8, 1);
+	memset(big, 0, sizeof(big));
+}
+END_TEST
+
+/* ---- what is made before any call -------------------------------------------------------------------------------- */
+
+static long another_file(void)
+{
+	int err;
+	struct uvd_file *file = uvd_file_open(&bed.dev, &err);
+
+	if (file)
+		uvd_file_close(file);
+	return err;
+}
+
+START_TEST(test_open_file)
+{
+	run_out(another_file, 0, 1);
+}
+END_TEST
+
+static long another_tree(void)
+{
+	const struct uvd_feature *features[] = { &bed_feature, NULL };
+	int err;
+
+	uvd_tree_free(uvd_tree_new(features, NULL, DRIVER, NULL, &err));
+	return err;
+}
+
+START_TEST(test_tree)
+{
+	run_out(another_tree, 0, 20);
+}
+END_TEST
+
+/* The next handle, with the n-th allocation failing for n = 1 and on. */
+static void run_out_of_handles(struct uvd_handles *table)
+{
+	const uint32_t expected = table->count;
+	uint32_t id = UINT32_MAX;
+	bool fired;
+	int err;
+
+	for (unsigned int n = 1;; n++) {
+		fault_arm(FAULT_ALLOC, n, false);
+		err = uvd_handles_alloc(table, &id);
+		fired = fault_disarm();
+		if (!fired)
+			break;
+		MUST(err == -ENOMEM && table->count == expected, "allocation %u fails: %d", n, err);
+	}
+	MUST(!err && id == expected, "handle %u instead of %u", id, expected);
+}
+
+/* At every depth of the table: 300 000 handles have four levels. */
+START_TEST(test_handle_table)
+{
+	const long blocks = fault_blocks();
+	struct uvd_handles table = { 0 };
+
+	for (uint32_t i = 0; i < 300000; i++)
+		run_out_of_handles(&table);
+	for (uint32_t i = 0; i < 300000; i++)
+		uvd_handles_free(&table, i);
+	MUST(!table.count, "handles are left");
+	uvd_handles_fini(&table);
+	MUST(fault_blocks() == blocks, "%ld blocks are left", fault_blocks() - blocks);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("faults: core");
+	TCase *tc = tcase_create("all");
+	SRunner *sr = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(tc, setup, bed_teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_input_beyond_the_requests_buffer);
+	tcase_add_test(tc, test_array_of_handles);
+	tcase_add_test(tc, test_many_attributes);
+	tcase_add_test(tc, test_many_objects);
+	tcase_add_test(tc, test_one_more_object_than_there_is_room_for);
+	tcase_add_test(tc, test_object_that_the_device_does_not_have);
+	tcase_add_test(tc, test_large_input_of_invoke_write);
+	tcase_add_test(tc, test_input_in_pieces);
+	tcase_add_test(tc, test_command_larger_than_the_requests_buffer);
+	tcase_add_test(tc, test_open_file);
+	tcase_add_test(tc, test_tree);
+	tcase_add_test(tc, test_handle_table);
+	suite_add_tcase(s, tc);
+	srunner_run_all(sr, CK_ENV);
+	failed = srunner_ntests_failed(sr);
+	srunner_free(sr);
+	return failed != 0;
+}
