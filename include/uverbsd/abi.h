@@ -134,4 +134,20 @@ enum {
 	UVERBSD_ATTR_PORT_SET_STATE_UP,
 };
 
+/*
+ * Counters of a QP. In the kernel only a flow is counted by a counters object (UVERBS_OBJECT_COUNTERS), and no stock provider
+ * makes such flows without a device of its kind. Here a QP can be bound to one as well: from then on the object can be read,
+ * and is in use until the QP is destroyed. Where the backend counts (soft), COUNTERS_READ gives two numbers: packets and
+ * bytes of payload that have reached the QP and were carried out: sends, RDMA writes, and read requests (without payload).
+ *
+ * A method of UVERBS_OBJECT_COUNTERS. EBUSY: the QP is bound already. EINVAL: the QP is an XRC target.
+ */
+#define UVERBSD_METHOD_COUNTERS_BIND_QP 0x1040
+
+/* Attributes of UVERBSD_METHOD_COUNTERS_BIND_QP, both mandatory. */
+enum {
+	UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE = 0x1040, /* IDR, READ: the counters */
+	UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, /* IDR, WRITE: the QP */
+};
+
 #endif

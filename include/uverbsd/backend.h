@@ -140,7 +140,7 @@ struct uvd_cq {
 	struct uvd_umem umem; /* the client's buffer, for create_cq_umem; else empty */
 };
 
-/* Statistics that flows are counted by: struct ib_counters. usecnt counts the flows; what is counted is the backend's. */
+/* Statistics: struct ib_counters. usecnt counts the flows and QPs that are counted by it; what is counted is the backend's. */
 struct uvd_counters {
 	struct uvd_context *context;
 	atomic_int usecnt;
@@ -227,6 +227,7 @@ struct uvd_qp {
 	uint8_t port; /* that modify_qp bound it to; 0: none yet. The core's. */
 	/* By enum uvd_comp_cntr_op, or NULL. Each is set once, when it is attached, and stays until the QP is destroyed. */
 	struct uvd_comp_cntr *_Atomic comp_cntr[UVD_COMP_CNTR_OPS];
+	struct uvd_counters *_Atomic counters; /* that it is bound to, or NULL; as above */
 	void (*event_handler)(struct uvd_qp *qp, enum ibv_event_type type);
 	void *owner;
 };
@@ -446,6 +447,9 @@ struct uvd_backend {
 	int (*destroy_counters)(struct uvd_counters *counters);
 	/* Fills values, which is zeroed; flags: IB_UVERBS_READ_COUNTERS_PREFER_CACHED or 0. */
 	int (*read_counters)(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
+
+	/* May what reaches the QP be counted by these? The core notes it in qp->counters afterwards. */
+	int (*bind_counters)(struct uvd_qp *qp, struct uvd_counters *counters);
 
 	int (*create_comp_cntr)(struct uvd_comp_cntr *cntr);
 	int (*destroy_comp_cntr)(struct uvd_comp_cntr *cntr);

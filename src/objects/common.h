@@ -111,7 +111,7 @@ extern const uvd_step uvd_post_send_steps[], uvd_post_recv_steps[], uvd_post_srq
 /* mcast.c, rows in qp.c */
 extern const uvd_step uvd_attach_mcast_steps[], uvd_detach_mcast_steps[];
 /* comp_cntr.c: the QP is gone. */
-void uvd_qp_put_comp_cntrs(struct uvd_qp *qp);
+void uvd_qp_put_counters(struct uvd_qp *qp);
 /* mcast.c: the QP goes without its client having detached its groups. It is locked exclusively. */
 void uvd_qp_detach_all(struct uvd_uobject *qp);
 

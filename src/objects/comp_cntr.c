@@ -107,8 +107,12 @@ static int attach(struct uvd_req *req)
 	return ret;
 }
 
-void uvd_qp_put_comp_cntrs(struct uvd_qp *qp)
+void uvd_qp_put_counters(struct uvd_qp *qp)
 {
+	struct uvd_counters *counters = atomic_load(&qp->counters);
+
+	if (counters)
+		atomic_fetch_sub(&counters->usecnt, 1);
 	for (unsigned int op = 0; op < UVD_COMP_CNTR_OPS; op++) {
 		struct uvd_comp_cntr *cntr = atomic_load(&qp->comp_cntr[op]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What uverbsd's devices answer beyond the kernel's ABI, see include/uverbsd/abi.h: their tree. */
+/* What uverbsd's devices answer beyond the kernel's ABI, see include/uverbsd/abi.h: their tree, and counters of QPs. */
 #include <uverbsd/abi.h>
 #include "dispatch/describe.h"
 #include "objects/common.h"
@@ -78,6 +78,53 @@ static const struct uvd_object_row tree_object = {
 	UVD_ROWS(methods, tree_methods),
 };
 
-static const struct uvd_object_row *const objects[] = { &tree_object, NULL };
+/* ---- counters of a QP -------------------------------------------------------------------------------------------- */
+
+/* The QP is locked exclusively: nobody else binds it. */
+static int bind_qp(struct uvd_req *req)
+{
+	struct uvd_counters *counters = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE)->object;
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE);
+	struct uvd_qp *qp = uobj->object;
+	int ret;
+
+	/* An XRC target has handles in several files. */
+	if (qp->xrcd)
+		return uvd_bad(req, -EINVAL, "qp_handle", uobj->id);
+	if (atomic_load(&qp->counters))
+		return uvd_bad(req, -EBUSY, "qp_handle", uobj->id);
+	ret = uvd_ops(req)->bind_counters(qp, counters);
+	if (ret)
+		return ret;
+	atomic_fetch_add(&counters->usecnt, 1);
+	atomic_store(&qp->counters, counters);
+	return 0;
+}
+
+static const uvd_step bind_qp_steps[] = { bind_qp, NULL };
+
+static const struct uvd_attr_row bind_qp_attrs[] = {
+	UVD_IDR(UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_WRITE, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row counters_methods[] = {
+	{
+		.name = "UVERBSD_METHOD_COUNTERS_BIND_QP",
+		.id = UVERBSD_METHOD_COUNTERS_BIND_QP,
+		UVD_ROWS(attrs, bind_qp_attrs),
+		.steps = bind_qp_steps,
+		.needs = { UVD_OP(bind_counters) },
+	},
+};
+
+static const struct uvd_object_row counters_object = {
+	.name = "UVERBS_OBJECT_COUNTERS",
+	.id = UVERBS_OBJECT_COUNTERS,
+	.cls = UVD_CLASS_NONE,
+	UVD_ROWS(methods, counters_methods),
+};
+
+static const struct uvd_object_row *const objects[] = { &tree_object, &counters_object, NULL };
 
 const struct uvd_feature uvd_feature_own = { .name = "uverbsd", .objects = objects };

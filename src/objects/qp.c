@@ -379,7 +379,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	if (ret)
 		return ret;
 	count_users(qp, -1);
-	uvd_qp_put_comp_cntrs(qp);
+	uvd_qp_put_counters(qp);
 	free(qp);
 	uobj->object = NULL;
 	uvd_uobject_release_events(uobj);

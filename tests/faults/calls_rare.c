@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Valid calls: what few adapters have. */
+#include <uverbsd/abi.h>
 #include "faults.h"
 #include "objects/uapi_later.h"
 
@@ -226,6 +227,13 @@ static void read_counters_in_use(struct call *c)
 	WORKS(harness_write_ex(&c->h, IB_USER_VERBS_EX_CMD_CREATE_FLOW, &flow, sizeof(flow), &resp, sizeof(resp)));
 }
 
+static void bind_counters(struct call *c)
+{
+	tree_object(&c->tree, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, make_counters(c));
+	call_qp(c, IBV_QPT_RC, IBV_QPS_RESET);
+	tree_object(&c->tree, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, c->qp);
+}
+
 static uint32_t make_cntr(struct call *c)
 {
 	call_context(c);
@@ -336,6 +344,7 @@ static const struct call_entry entries[] = {
 	{ "UVERBS_METHOD_COUNTERS_DESTROY", destroy_counters, .destroys = true },
 	{ "UVERBS_METHOD_COUNTERS_READ", read_counters, .result = -EINVAL },
 	{ "UVERBS_METHOD_COUNTERS_READ", read_counters_in_use, .only = "null" },
+	{ "UVERBSD_METHOD_COUNTERS_BIND_QP", bind_counters },
 	{ "UVERBS_METHOD_COMP_CNTR_CREATE", new_object },
 	{ "UVERBS_METHOD_COMP_CNTR_DESTROY", destroy_cntr, .destroys = true },
 	{ "UVERBS_METHOD_COMP_CNTR_MODIFY", modify_cntr },

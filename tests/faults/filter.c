@@ -66,6 +66,7 @@
 	X(destroy_counters, (struct uvd_counters * counters), (counters), T_COUNTERS, -1) \
 	X(read_counters, (struct uvd_counters * counters, uint64_t *values, size_t num, uint32_t flags), \
 	  (counters, values, num, flags), T_NONE, 0) \
+	X(bind_counters, (struct uvd_qp * qp, struct uvd_counters * counters), (qp, counters), T_NONE, 0) \
 	X(create_comp_cntr, (struct uvd_comp_cntr * cntr), (cntr), T_COMP_CNTR, 1) \
 	X(destroy_comp_cntr, (struct uvd_comp_cntr * cntr), (cntr), T_COMP_CNTR, -1) \
 	X(modify_comp_cntr, (struct uvd_comp_cntr * cntr, uint32_t entry, uint32_t op, uint64_t value), \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Objects and queries that few adapters have: counters, completion counters, DMA handles, dma-bufs, the CQ's extras. */
 #include <sched.h>
+#include <uverbsd/abi.h>
 #include "objects/uapi_later.h"
 #include "tests.h"
 
@@ -111,6 +112,48 @@ START_TEST(test_counters_without_their_functions)
 	h.ops.read_counters = NULL;
 	ck_assert_int_eq(make(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE, &other), -EOPNOTSUPP);
 	ck_assert_int_eq(read_counters(handle, &value, sizeof(value), 2), -EOPNOTSUPP);
+}
+END_TEST
+
+static int bind_counters(uint32_t handle, uint32_t qp)
+{
+	struct harness_tree tree = {};
+
+	tree_object(&tree, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, handle);
+	tree_object(&tree, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, qp);
+	return harness_ioctl(&h, UVERBS_OBJECT_COUNTERS, UVERBSD_METHOD_COUNTERS_BIND_QP, &tree);
+}
+
+static int refuse_bind(struct uvd_qp *qp, struct uvd_counters *counters)
+{
+	return -EDOM;
+}
+
+START_TEST(test_counters_are_read_while_a_qp_is_bound_to_them)
+{
+	struct ib_uverbs_destroy_qp_resp destroyed;
+	struct ib_uverbs_create_qp_resp qp;
+	struct ib_uverbs_destroy_qp cmd;
+	uint64_t values[2] = { 7, 7 };
+	uint32_t handle;
+
+	begin();
+	ck_assert_int_eq(make(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE, &handle), 0);
+	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_RC, pd, cq, &qp), 0);
+	h.ops.bind_counters = refuse_bind;
+	ck_assert_int_eq(bind_counters(handle, qp.qp_handle), -EDOM);
+	h.ops.bind_counters = uvd_backend_null.bind_counters;
+	ck_assert_int_eq(bind_counters(handle, cq), -EINVAL);
+	ck_assert_int_eq(bind_counters(handle, qp.qp_handle), 0);
+	ck_assert_int_eq(bind_counters(handle, qp.qp_handle), -EBUSY);
+	ck_assert_int_eq(read_counters(handle, values, sizeof(values), 0), 0);
+	ck_assert_uint_eq(values[0] | values[1], 0);
+	ck_assert_int_eq(end(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY, handle), -EBUSY);
+	cmd = (struct ib_uverbs_destroy_qp){ .qp_handle = qp.qp_handle };
+	ck_assert_int_eq(WRITE(&h, DESTROY_QP, &cmd, &destroyed), 0);
+	ck_assert_int_eq(read_counters(handle, values, sizeof(values), 0), -EINVAL);
+	ck_assert_int_eq(end(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_DESTROY, handle), 0);
+	assert_no_leak();
 }
 END_TEST
 
@@ -583,6 +626,7 @@ START_TEST(test_query_port_speed_is_lanes_times_signalling_rate)
 END_TEST
 
 TEST_LIST(test_counters_01_read_before_a_flow_uses_them_is_einval, test_counters_without_their_functions,
+	  test_counters_are_read_while_a_qp_is_bound_to_them,
 	  test_comp_cntr_is_set_increased_and_read, test_comp_cntr_is_attached_for_the_life_of_the_qp,
 	  test_comp_cntr_goes_with_its_file_whatever_the_order, test_comp_cntr_without_its_functions,
 	  test_comp_cntr_caps_are_optional_outputs, test_dmah_01_cpu_and_hints,

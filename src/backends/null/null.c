@@ -397,6 +397,7 @@ const struct uvd_backend uvd_backend_null = {
 	.create_counters = null_counters,
 	.destroy_counters = null_counters,
 	.read_counters = null_read_counters,
+	.bind_counters = null_bind_counters,
 	.create_comp_cntr = null_comp_cntr,
 	.destroy_comp_cntr = null_comp_cntr,
 	.modify_comp_cntr = uvd_comp_cntr_modify,

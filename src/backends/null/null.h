@@ -18,6 +18,7 @@ int null_dmah(struct uvd_dmah *dmah);
 int null_pgoff_to_mmap_entry(struct uvd_context *context, uint64_t pgoff, uint64_t *length);
 int null_counters(struct uvd_counters *counters);
 int null_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
+int null_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters);
 int null_comp_cntr(struct uvd_comp_cntr *cntr);
 
 #endif

@@ -46,6 +46,11 @@ int null_read_counters(struct uvd_counters *counters, uint64_t *values, size_t n
 	return 0;
 }
 
+int null_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters)
+{
+	return 0;
+}
+
 int null_comp_cntr(struct uvd_comp_cntr *cntr)
 {
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counters, and how many completion counters there are. */
+/* Counters of what reaches a QP, and how many completion counters there are. */
 #include <errno.h>
 #include "backends/soft/soft.h"
 
@@ -28,12 +28,31 @@ int soft_read_counters(struct uvd_counters *base, uint64_t *values, size_t num, 
 	return 0;
 }
 
-void soft_counters_add(struct uvd_counters *base, uint64_t packets, uint64_t bytes)
+int soft_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters)
 {
-	struct soft_counters *counters = (struct soft_counters *)base;
+	return 0;
+}
 
-	atomic_fetch_add_explicit(&counters->packets, packets, memory_order_relaxed);
-	atomic_fetch_add_explicit(&counters->bytes, bytes, memory_order_relaxed);
+static void count_operation(struct soft_qp *qp, enum ibv_wr_opcode opcode)
+{
+	if (opcode == IBV_WR_RDMA_READ)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_READ, true);
+	else if (opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_WRITE, true);
+}
+
+void soft_count_arrival(struct soft_qp *qp, const struct soft_request *req)
+{
+	struct soft_counters *counters =
+		(struct soft_counters *)atomic_load_explicit(&qp->qp.counters, memory_order_acquire);
+	/* Of a read it is the request that arrives. */
+	const bool reads = req->wqe->opcode == IBV_WR_RDMA_READ;
+
+	count_operation(qp, req->wqe->opcode);
+	if (!counters)
+		return;
+	atomic_fetch_add_explicit(&counters->packets, reads ? 1 : req->packets, memory_order_relaxed);
+	atomic_fetch_add_explicit(&counters->bytes, reads ? 0 : req->wqe->length, memory_order_relaxed);
 }
 
 int soft_create_comp_cntr(struct uvd_comp_cntr *cntr)

@@ -183,6 +183,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.create_counters = soft_create_counters,
 	.destroy_counters = soft_destroy_counters,
 	.read_counters = soft_read_counters,
+	.bind_counters = soft_bind_counters,
 	.create_comp_cntr = soft_create_comp_cntr,
 	.destroy_comp_cntr = soft_destroy_comp_cntr,
 	.modify_comp_cntr = uvd_comp_cntr_modify,

@@ -109,7 +109,7 @@ static enum soft_copy_error uc_deliver(struct message *msg)
 
 		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
 	}
-	soft_count_remote(peer, wqe);
+	soft_count_arrival(peer, msg->req);
 	return SOFT_COPY_OK;
 }
 
@@ -170,8 +170,10 @@ static void ud_deliver(struct message *msg, const uint8_t *bytes)
 	if (!err)
 		err = soft_copy(dst, (struct soft_span){ .bytes = bytes }, msg->wqe->length, msg->req->qp, peer);
 	pthread_mutex_lock(&peer->lock);
-	if (!err && !soft_gone(peer))
+	if (!err && !soft_gone(peer)) {
 		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
+		soft_count_arrival(peer, msg->req);
+	}
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------------ */

@@ -188,7 +188,7 @@ static struct soft_outcome conclude(struct rc *rc, enum soft_copy_error err)
 
 		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &rc->due);
 	}
-	soft_count_remote(peer, wqe);
+	soft_count_arrival(peer, rc->req);
 	return done(IBV_WC_SUCCESS);
 }
 

@@ -77,14 +77,6 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 	soft_cq_add(qp->qp.qp_type == IBV_QPT_XRC_RECV ? qp->r_srq->srq.cq : qp->qp.recv_cq, wc, solicited, due);
 }
 
-void soft_count_remote(struct soft_qp *qp, const struct soft_send_wqe *wqe)
-{
-	if (wqe->opcode == IBV_WR_RDMA_READ)
-		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_READ, true);
-	else if (wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
-		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_REMOTE_RDMA_WRITE, true);
-}
-
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 {
 	/* What is in an SRQ stays there for others. */

@@ -278,8 +278,9 @@ struct soft_counters {
 int soft_create_counters(struct uvd_counters *counters);
 int soft_destroy_counters(struct uvd_counters *counters);
 int soft_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
-/* What is counted by them went by. Any thread, any lock. */
-void soft_counters_add(struct uvd_counters *counters, uint64_t packets, uint64_t bytes);
+int soft_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters);
+/* A request has reached the QP and was carried out there. Any lock. */
+void soft_count_arrival(struct soft_qp *qp, const struct soft_request *req);
 int soft_create_comp_cntr(struct uvd_comp_cntr *cntr);
 int soft_destroy_comp_cntr(struct uvd_comp_cntr *cntr);
 
@@ -616,8 +617,6 @@ void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe);
 void soft_recv_established(struct soft_qp *qp, struct soft_due *due);
 /* With the lock held and r_busy: r_wqe is complete. */
 void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due);
-/* A peer's request to our memory is done. */
-void soft_count_remote(struct soft_qp *qp, const struct soft_send_wqe *wqe);
 /* With the lock held. */
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
 uint64_t soft_sge_length(const struct ibv_sge *sge, int num_sge);
