@@ -25,6 +25,7 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 	config->num_comp_vectors = 1;
 	config->limits = (struct uvd_limits){
 		.max_mr_size = 1ull << 40,
+		.max_dm_size = 64 << 10,
 		.max_qp = 1000,
 		.max_qp_wr = 256,
 		.max_sge = 8,
