@@ -9,9 +9,9 @@
 
 int main(int argc, char **argv)
 {
-	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl, case_handle,	   case_mr,
-				    case_event, case_cq,      case_qp,	  case_regression, case_srq, case_wq, case_flow,
-				    case_xrc,   case_data, case_ucap, case_unplug };
+	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr,	case_event,
+				    case_cq,	case_qp,      case_regression, case_srq,    case_wq,	case_flow,
+				    case_xrc,	case_rare,    case_data,       case_ucap,   case_unplug };
 	Suite *suite = suite_create("abi");
 	SRunner *runner;
 	int failed;

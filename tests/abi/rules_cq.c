@@ -70,16 +70,6 @@ START_TEST(test_cq_02_flags)
 }
 END_TEST
 
-START_TEST(test_cq_03_modify_without_the_driver_is_eopnotsupp)
-{
-	struct ib_uverbs_ex_modify_cq in = { .attr_mask = 1 };
-	int fd = open_context(NULL);
-
-	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &in.cq_handle, NULL));
-	expect(uv_cmd(fd, _i, &(struct uv_cmd){ UV_EX(MODIFY_CQ), &in, sizeof(in) }), EOPNOTSUPP);
-}
-END_TEST
-
 /* The room that the header tells of is not compared with the number asked for. */
 START_TEST(test_cq_04_poll_does_not_look_at_the_room)
 {
@@ -126,7 +116,6 @@ TCase *case_cq(void)
 	tcase_add_loop_test(tc, test_cq_01_order_of_vector_and_channel, 0, UV_FRONTS);
 	tcase_add_loop_test(tc, test_cq_02_extended_comp_mask_or_reserved_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_test(tc, test_cq_02_flags);
-	tcase_add_loop_test(tc, test_cq_03_modify_without_the_driver_is_eopnotsupp, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_cq_04_poll_does_not_look_at_the_room, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_cq_size_must_be_positive_and_within_the_limit, 0, UV_FRONTS);
 	return tc;
