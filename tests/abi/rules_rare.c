@@ -58,7 +58,7 @@ static int handle_method(int fd, uint16_t object, uint16_t method, uint32_t *han
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 
-START_TEST(test_counters_01_read_before_a_flow_uses_them_is_einval)
+START_TEST(test_counters_01_read_of_counters_that_nothing_uses_is_einval)
 {
 	int fd = open_context(NULL);
 	uint32_t handle = 77;
@@ -428,7 +428,7 @@ TCase *case_rare(void)
 	TCase *tc = tcase_create("rare");
 
 	tcase_set_tags(tc, "null");
-	tcase_add_test(tc, test_counters_01_read_before_a_flow_uses_them_is_einval);
+	tcase_add_test(tc, test_counters_01_read_of_counters_that_nothing_uses_is_einval);
 	tcase_add_test(tc, test_mr_07_a_region_of_device_memory_is_zero_based_and_within);
 	tcase_add_test(tc, test_mr_10_fd_and_address_exclude_each_other);
 	tcase_add_test(tc, test_ioctl_21_a_raw_fd_is_an_int_without_length);
