@@ -46,7 +46,8 @@ static int context_publish(struct uvd_req *req)
 	if (atomic_load(&file->context))
 		err = uvd_bad(req, -EINVAL, "context", 1);
 	else {
-		atomic_store(&file->tree, req->new_tree);
+		if (req->new_tree)
+			atomic_store(&file->tree, req->new_tree);
 		atomic_store(&file->context, req->new_context);
 	}
 	pthread_mutex_unlock(&file->context_lock);

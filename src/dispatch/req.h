@@ -93,7 +93,7 @@ struct uvd_req {
 	unsigned int num_objects;
 	struct uvd_req_objects *more_objects; /* where there were more */
 	struct uvd_context *new_context; /* uvd_req_context() */
-	struct uvd_tree *new_tree; /* what the file accepts from then on; NULL: the device's tree */
+	struct uvd_tree *new_tree; /* what the file accepts from then on; NULL: no change */
 	struct { uint64_t addr; uint16_t at, len; int16_t attr; } outs[UVD_REQ_MAX_OUT]; /* attr: whose output; -1: nobody's */
 	unsigned int num_outs;
 	size_t staged;

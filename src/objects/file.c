@@ -51,6 +51,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
 		return NULL;
 	}
 	file->dev = uvd_device_get(dev);
+	atomic_init(&file->tree, dev->tree);
 	atomic_init(&file->ref, 1);
 	uvd_rwsem_init(&file->destroy_lock);
 	pthread_mutex_init(&file->lock, NULL);

@@ -172,7 +172,7 @@ struct uvd_file {
 	pthread_mutex_t context_lock; /* creation of the context */
 	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
-	struct uvd_tree *_Atomic tree; /* what its context accepts; NULL: the device's tree */
+	struct uvd_tree *_Atomic tree; /* what it accepts: the device's, or one of a context with User Capabilities */
 	struct uvd_event_file *default_async; /* a ref */
 	struct uvd_uobject *fd_objects; /* committed FD objects */
 	unsigned int num_event_files; /* FD objects, begun ones too */
@@ -221,9 +221,7 @@ static inline void uvd_file_leave(struct uvd_file *file, bool entered)
 /* What the file accepts. It changes once, when its context is made with User Capabilities. */
 static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)
 {
-	const struct uvd_tree *tree = atomic_load_explicit(&file->tree, memory_order_acquire);
-
-	return tree ? tree : file->dev->tree;
+	return atomic_load_explicit(&file->tree, memory_order_acquire);
 }
 
 /* ---- objects, for src/dispatch and src/objects ------------------------------------------------------------------- */

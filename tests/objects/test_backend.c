@@ -14,6 +14,7 @@ static void rebuild_tree(void)
 	uvd_tree_free(h.dev->tree);
 	h.dev->tree = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
 	ck_assert_ptr_nonnull(h.dev->tree);
+	atomic_store(&h.file->tree, h.dev->tree);
 }
 
 START_TEST(test_a_command_whose_function_is_missing_is_eopnotsupp)
