@@ -223,6 +223,8 @@ static const char *check_items(const struct call *call, const struct command_sha
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
+enum { MOST_NAMED = 2048 }; /* bytes of a response, which a header may say is longer */
+
 /* What a command consists of, for both ways of sending it. */
 struct command {
 	const struct command_shape *shape; /* NULL: given by number */
@@ -326,6 +328,8 @@ const char *build_write(struct run *run, const struct program *p, unsigned int i
 	static struct command c;
 	static uint8_t msg[ARENA_MSG_SIZE];
 	struct record *r = &run->records[i];
+	const struct ib_uverbs_cmd_hdr *hdr = (void *)msg;
+	const struct ib_uverbs_ex_cmd_hdr *ex = (void *)(hdr + 1);
 	const char *wrong = command_of(run, p, i, &c), *edge = call_item(&p->calls[i], "!edge");
 	size_t len, readable, core_out, all;
 
@@ -342,8 +346,10 @@ const char *build_write(struct run *run, const struct program *p, unsigned int i
 	copy(b->msg, msg, readable);
 	r->msg_len = readable < MAX_MSG ? readable : MAX_MSG;
 	/* Only extended headers tell where the core's part ends. */
-	all = (c.ex ? words8(c.out) * 8 : c.out) + c.uhw_out;
-	core_out = c.ex ? words8(c.out) * 8 : c.shape && c.shape->out_size < all ? c.shape->out_size : all;
+	all = c.ex ? (hdr->out_words + ex->provider_out_words) * 8 : hdr->out_words * 4;
+	all = all < MOST_NAMED ? all : MOST_NAMED;
+	core_out = c.ex ? hdr->out_words * 8 : c.shape ? c.shape->out_size : all;
+	core_out = core_out < all ? core_out : all;
 	add_region(r, "", 0, core_out, c.shape ? c.shape->out : (struct fields){});
 	add_region(r, "uhw", core_out, all - core_out, (struct fields){});
 	return NULL;

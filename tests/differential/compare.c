@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <fnmatch.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -55,6 +56,19 @@ static bool call_modded(const struct call *call, const char *text)
 	return false;
 }
 
+static bool has_attr(const struct call *call, const char *pattern)
+{
+	char name[MAX_ITEM];
+
+	for (unsigned int i = 0; i < call->num_items; i++) {
+		snprintf(name, sizeof(name), "%s", call->items[i]);
+		name[strcspn(name, "=:")] = 0;
+		if (!fnmatch(pattern, name, 0))
+			return true;
+	}
+	return false;
+}
+
 static bool condition(const struct state *s, const char *text)
 {
 	const struct call *call = &s->p->calls[s->call];
@@ -66,6 +80,8 @@ static bool condition(const struct state *s, const char *text)
 	if (*text == '!')
 		return call_item(call, text) || call_modded(call, text);
 	snprintf(name, sizeof(name), "%.*s", (int)len, text);
+	if (!strcmp(name, "with"))
+		return has_attr(call, text + len + 1);
 	if (!strcmp(name, "failed"))
 		return r->ret < 0;
 	if (!strcmp(name, "front"))
@@ -77,7 +93,7 @@ static bool condition(const struct state *s, const char *text)
 	case '!':
 		return value != limit;
 	case '=':
-		return value == limit;
+		return list_number(text + len + 1, value);
 	case '&':
 		return value & limit;
 	case '<':

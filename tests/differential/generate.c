@@ -18,16 +18,14 @@ struct live {
 struct gen {
 	uint64_t state;
 	struct program *p;
+	const struct list *list;
 	unsigned int vary; /* per cent of a call's fields that do not have their usual value */
 	unsigned int num_live, next;
 	struct live live[MAX_LIVE];
 };
 
-/* What is not asked of a kernel with rxe, and why. Programs of the corpus may. */
+/* What is not asked, and why, beside what the list says the kernel has not. Programs of the corpus may. */
 static const struct { const char *name, *reason; } excluded[] = {
-	{ "POLL_CQ", "differs always, see the list; what soft answers is tests/abi's and tests/objects' business" },
-	{ "POST_RECV", "differs always" },
-	{ "REREG_MR", "differs always" },
 	{ "GET_CONTEXT", "every program begins with it" },
 	{ "INVOKE_WRITE", "is every other call" },
 };
@@ -156,6 +154,50 @@ static struct call *new_call(struct gen *g, enum front front, const char *target
 	return call;
 }
 
+/* NULL or a condition that does not mention the key: it matches. */
+static bool condition_is(const struct listed *row, const char *key, unsigned long long value)
+{
+	const char *numbers = list_condition(row, key);
+
+	return !numbers || list_number(numbers, value);
+}
+
+static bool is_absent_method(struct gen *g, const struct method_ref *ref)
+{
+	for (unsigned int i = 0; i < g->list->num; i++) {
+		const struct listed *row = &g->list->rows[i];
+
+		if (row->absent && list_condition(row, "object") && condition_is(row, "object", ref->object) &&
+		    condition_is(row, "method", ref->method))
+			return true;
+	}
+	return false;
+}
+
+static bool is_absent_attr(struct gen *g, const struct uvd_attr_row *attr)
+{
+	for (unsigned int i = 0; i < g->list->num; i++) {
+		const char *pattern = g->list->rows[i].absent ? list_condition(&g->list->rows[i], "with") : NULL;
+
+		if (pattern && list_match(pattern, schema_attr_name(attr)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_absent_command(struct gen *g, const struct command_shape *shape)
+{
+	uint32_t number = shape->number | (shape->ex ? 0x80000000 : 0);
+
+	for (unsigned int i = 0; i < g->list->num; i++) {
+		const struct listed *row = &g->list->rows[i];
+
+		if (row->absent && list_condition(row, "command") && condition_is(row, "command", number))
+			return true;
+	}
+	return false;
+}
+
 static bool is_excluded(const char *name)
 {
 	for (unsigned int i = 0; i < UVD_COUNT(excluded); i++)
@@ -169,6 +211,12 @@ static enum front command_front(struct gen *g)
 	return chance(g, 60) ? BY_WRITE : BY_INVOKE;
 }
 
+/* Its other form, numbers that nobody has; another command's bytes would be compared by the wrong names. */
+static const char *other_command(struct gen *g)
+{
+	return ONE_OF(g, "+0x80000000", "+0x40000000", "+64", "+256", "6", "16", "0x3f", "0xff");
+}
+
 static void spoil_write(struct gen *g, struct call *call, const struct command_shape *shape)
 {
 	switch (below(g, shape->ex ? 13 : 10)) {
@@ -176,7 +224,7 @@ static void spoil_write(struct gen *g, struct call *call, const struct command_s
 	case 1: call_add(call, "!out_words=%s", ONE_OF(g, "+1", "-1", "0", "+4")); break;
 	case 2: call_add(call, "!len=%s", ONE_OF(g, "+4", "-4", "-8", "4", "8", "7", "+8")); break;
 	case 3: call_add(call, "!response=%s", ONE_OF(g, "none", "0", "ro", "0xffffffffffffffff", "mem")); break;
-	case 4: call_add(call, "!command=%#x", below(g, 64) | (chance(g, 40) ? 0x80000000 : 0) | (chance(g, 10) ? 0x100 : 0)); break;
+	case 4: call_add(call, "!command=%s", other_command(g)); break;
 	case 5: call_add(call, "out=%u", below(g, shape->out_size + 17) & ~3u); break;
 	case 6: call_add(call, "in=%u", below(g, shape->in_size + 17) & ~3u); break;
 	case 7: call_add(call, "uhw_out=%u", below(g, 48) & ~3u); break;
@@ -217,7 +265,7 @@ static void spoil_invoke(struct gen *g, struct call *call, const struct command_
 	case 1: call_add(call, "out=%u", below(g, shape->out_size + 17)); break;
 	case 2: call_add(call, "in=%u", below(g, shape->in_size + 17)); break;
 	case 3: call_add(call, "uhw_out=%u", below(g, 48)); break;
-	case 4: call_add(call, "!command=%#x", below(g, 64) | (chance(g, 40) ? 0x80000000 : 0)); break;
+	case 4: call_add(call, "!command=%s", other_command(g)); break;
 	default:
 		call_add(call, "!%s:%s", ONE_OF(g, "write_cmd", "core_in", "core_out", "uhw_out"),
 			 chance(g, 20) ? "drop" : attr_mod(g));
@@ -245,7 +293,7 @@ static void make_missing(struct gen *g, const struct command_shape *shape)
 		    chance(g, 20))
 			continue;
 		for (unsigned int n = 0; (maker = shape_command_at(n)); n++)
-			if (maker->makes && !strcmp(maker->makes, type) && !maker->ex) {
+			if (maker->makes && !strcmp(maker->makes, type) && !maker->ex && !is_absent_command(g, maker)) {
 				command(g, maker, command_front(g));
 				break;
 			}
@@ -334,7 +382,7 @@ static void add_attr(struct gen *g, struct call *call, const struct uvd_attr_row
 			call_add(call, "%s=%u", row->type == UVD_ATTR_PTR_OUT ? "uhw_out" : "uhw_in", below(g, 40));
 		return;
 	}
-	if (!chance(g, row->flags & UVD_MANDATORY ? 98 : 30))
+	if (!chance(g, row->flags & UVD_MANDATORY ? 98 : 30) || is_absent_attr(g, row))
 		return;
 	attr_value(g, row, item);
 	call_add(call, "%s", item);
@@ -382,9 +430,9 @@ static void method(struct gen *g)
 	while (schema_method_at(n, &ref))
 		n++;
 	schema_method_at(below(g, n), &ref);
-	name = ref.row->name + strlen("UVERBS_METHOD_");
+	name = schema_method_name(ref.row);
 	set_vary(g);
-	call = is_excluded(name) ? NULL : new_call(g, BY_METHOD, name);
+	call = is_excluded(name) || is_absent_method(g, &ref) ? NULL : new_call(g, BY_METHOD, name);
 	if (!call)
 		return;
 	for (unsigned int a = 0; a < ref.row->num_attrs; a++)
@@ -440,7 +488,7 @@ static const struct command_shape *any_command(struct gen *g)
 		n++;
 	do
 		shape = shape_command_at(below(g, n));
-	while (is_excluded(shape->name));
+	while (is_excluded(shape->name) || is_absent_command(g, shape));
 	return shape;
 }
 
@@ -453,13 +501,13 @@ static void first_objects(struct gen *g)
 		command(g, shape_command(names[i]), command_front(g));
 }
 
-void generate(struct program *p, uint64_t seed)
+void generate(struct program *p, const struct list *list, uint64_t seed)
 {
-	struct gen g = { .state = seed, .p = p };
+	struct gen g = { .state = seed, .p = p, .list = list };
 	unsigned int most;
 
 	memset(p, 0, sizeof(*p));
-	snprintf(p->name, sizeof(p->name), "seed %llu", (unsigned long long)seed);
+	snprintf(p->name, sizeof(p->name), SEED "%llu", (unsigned long long)seed);
 	if (!chance(&g, 2))
 		command(&g, shape_command("GET_CONTEXT"), chance(&g, 80) ? BY_WRITE : BY_INVOKE);
 	first_objects(&g);

@@ -3,9 +3,13 @@
 #define DIFF_GENERATE_H
 
 #include <stdint.h>
+#include "list.h"
 #include "program.h"
 
-/* The program that belongs to this seed: mostly valid calls from the schema's rows, some of them spoiled. */
-void generate(struct program *p, uint64_t seed);
+/* Random programs are named by it and the number. */
+#define SEED "seed "
+
+/* The program that belongs to this seed: mostly valid calls from the schema's rows, some of them spoiled; without what is absent. */
+void generate(struct program *p, const struct list *list, uint64_t seed);
 
 #endif

@@ -38,6 +38,7 @@ static bool read_row(struct list *list, char *line, const char *path)
 		fprintf(stderr, "%s: a row of the list with too few cells, without a reason, or one too many: %s", path, line);
 		return false;
 	}
+	row->absent = !strncmp(row->why, "absent", 6);
 	row->chosen = !strncmp(row->why, "chosen", 6);
 	for (unsigned int i = 0; i < list->num; i++)
 		if (!strcmp(list->rows[i].name, row->name)) {
@@ -80,5 +81,28 @@ bool list_match(const char *patterns, const char *text)
 	for (; sscanf(patterns, "%127s%n", pattern, &n) == 1; patterns += n)
 		if (!fnmatch(pattern, text, 0))
 			return true;
+	return false;
+}
+
+const char *list_condition(const struct listed *row, const char *key)
+{
+	static char text[128];
+	size_t len = strlen(key);
+	const char *at = row->when;
+	int n;
+
+	for (; sscanf(at, "%127s%n", text, &n) == 1; at += n)
+		if (!strncmp(text, key, len) && text[len] == '=')
+			return text + len + 1;
+	return NULL;
+}
+
+bool list_number(const char *numbers, unsigned long long value)
+{
+	for (; *numbers; numbers += strspn(numbers, ",")) {
+		if (strtoull(numbers, NULL, 0) == value)
+			return true;
+		numbers += strcspn(numbers, ",");
+	}
 	return false;
 }

@@ -7,8 +7,10 @@
  *	call	commands and methods as programs name them, separated by blanks; * and ? match, as in file names
  *	item	`result`, or the names of outputs
  *	kernel, uverbsd   the values: ok, an errno's name, a number; * matches
- *	when	conditions on the call, all of which must hold (FIELD is an input, else an output of the kernel's): FIELD=N FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME, failed
- *	why	the reason, for people; `chosen` in front: numbers that a driver chooses, which stand for each other from then on
+ *	when	conditions on the call, all of which must hold (FIELD is an input, else an output of the kernel's): FIELD=N,N... FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME, failed,
+ *		with=ATTR (a pattern); command, object and method are those of the header
+ *	why	the reason, for people; `chosen` in front: numbers that a driver chooses, which stand for each other from then on;
+ *		`absent` in front: the kernel's device has none of it, so random programs leave it out
  */
 #ifndef DIFF_LIST_H
 #define DIFF_LIST_H
@@ -19,7 +21,7 @@ enum { MAX_ROWS = 256 };
 
 struct listed {
 	char *name, *call, *item, *kernel, *ours, *when, *why;
-	bool chosen;
+	bool chosen, absent;
 	unsigned int hits;
 };
 
@@ -32,5 +34,9 @@ struct list {
 bool list_read(struct list *list, const char *path);
 /* One of several patterns, separated by blanks. */
 bool list_match(const char *patterns, const char *text);
+/* The value of KEY= among the conditions, or NULL. Until the next call. */
+const char *list_condition(const struct listed *row, const char *key);
+/* Is value one of N,N...? */
+bool list_number(const char *numbers, unsigned long long value);
 
 #endif

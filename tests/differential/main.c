@@ -93,9 +93,11 @@ static void keep(struct tester *t, const struct program *p, const struct differe
 	char path[512];
 	FILE *out;
 
-	if (!t->keep)
+	/* What is in the corpus need not be kept. */
+	if (!t->keep || strncmp(p->name, SEED, strlen(SEED)))
 		return;
-	snprintf(path, sizeof(path), "%s/found-%s-%u.prog", t->keep, d->target[0] == '#' ? "number" : d->target, t->num_found);
+	snprintf(path, sizeof(path), "%s/found-%s-%s.prog", t->keep, d->target[0] == '#' ? "number" : d->target,
+		 p->name + strlen(SEED));
 	out = fopen(path, "w");
 	if (!out) {
 		perror(path);
@@ -228,7 +230,7 @@ static void run_random(struct tester *t, uint64_t seed, unsigned int count, doub
 	char name[160];
 
 	for (n = 0; n < count && now() - began < seconds && t->num_found < MAX_FOUND; n++) {
-		generate(&p, seed + n);
+		generate(&p, &t->list, seed + n);
 		calls += p.num_calls;
 		if (!run_both(t, &p, &d)) {
 			program_print(&p, stdout);
@@ -287,7 +289,7 @@ int main(int argc, char **argv)
 		{ "seed", 1, NULL, 's' },    { "keep", 1, NULL, 'k' },	 { "show", 1, NULL, 'w' },
 		{ "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },   { "print", 1, NULL, 'p' },	 {}
 	};
-	const char *list = NULL, *corpus = NULL, *one = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
+	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
 	static struct tester t;
 	static struct program p;
 	unsigned int count = 0;
@@ -306,11 +308,15 @@ int main(int argc, char **argv)
 		case 'k': t.keep = optarg; break;
 		case 'w': one = optarg; break;
 		case 'p':
-			generate(&p, strtoull(optarg, NULL, 0));
-			program_print(&p, stdout);
-			return 0;
+			print = optarg;
+			break;
 		default: return 2;
 		}
+	}
+	if (print && list && list_read(&t.list, list)) {
+		generate(&p, &t.list, strtoull(print, NULL, 0));
+		program_print(&p, stdout);
+		return 0;
 	}
 	if (argc - optind != 2 || !list || !list_read(&t.list, list)) {
 		fprintf(stderr, "usage: %s --list FILE [OPTION...] KERNEL-NODE OUR-NODE\n", argv[0]);

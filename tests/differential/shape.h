@@ -60,6 +60,7 @@ struct method_ref {
 
 /* NAME is without UVERBS_METHOD_, or #OBJECT/METHOD. */
 bool schema_method(const char *name, struct method_ref *ref);
+const char *schema_method_name(const struct uvd_method_row *row);
 bool schema_method_at(unsigned int i, struct method_ref *ref); /* false beyond the last */
 const struct uvd_write_row *schema_write(unsigned int number, bool ex); /* or NULL */
 /* Lower case, without UVERBS_ATTR_. */

@@ -152,6 +152,11 @@ bool schema_method_at(unsigned int n, struct method_ref *ref)
 	return false;
 }
 
+const char *schema_method_name(const struct uvd_method_row *row)
+{
+	return without(row->name, "UVERBS_METHOD_");
+}
+
 bool schema_method(const char *name, struct method_ref *ref)
 {
 	unsigned int object, method;
@@ -161,7 +166,7 @@ bool schema_method(const char *name, struct method_ref *ref)
 		return true;
 	}
 	for (unsigned int i = 0; schema_method_at(i, ref); i++)
-		if (!strcmp(without(ref->row->name, "UVERBS_METHOD_"), name))
+		if (!strcmp(schema_method_name(ref->row), name))
 			return true;
 	return false;
 }
