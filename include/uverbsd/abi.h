@@ -135,10 +135,11 @@ enum {
 };
 
 /*
- * Counters of a QP. In the kernel only a flow is counted by a counters object (UVERBS_OBJECT_COUNTERS), and no stock provider
- * makes such flows without a device of its kind. Here a QP can be bound to one as well: from then on the object can be read,
- * and is in use until the QP is destroyed. Where the backend counts (soft), COUNTERS_READ gives two numbers: packets and
- * bytes of payload that have reached the QP and were carried out: sends, RDMA writes, and read requests (without payload).
+ * Counters of a QP. In the kernel only a flow is counted by a counters object (UVERBS_OBJECT_COUNTERS), and no stock
+ * provider makes such flows without a device of its kind. Here a QP can be bound to one as well: from then on the object
+ * can be read, and is in use until the QP is destroyed. Where the backend counts (soft), COUNTERS_READ gives two numbers:
+ * packets and bytes of payload that have reached the QP and were carried out there: sends, RDMA writes, and read requests,
+ * which have no payload.
  *
  * A method of UVERBS_OBJECT_COUNTERS. EBUSY: the QP is bound already. EINVAL: the QP is an XRC target.
  */

@@ -140,7 +140,7 @@ struct uvd_cq {
 	struct uvd_umem umem; /* the client's buffer, for create_cq_umem; else empty */
 };
 
-/* Statistics: struct ib_counters. usecnt counts the flows and QPs that are counted by it; what is counted is the backend's. */
+/* Statistics: struct ib_counters. usecnt counts the flows and QPs that it counts; what it counts of them is the backend's. */
 struct uvd_counters {
 	struct uvd_context *context;
 	atomic_int usecnt;
@@ -225,7 +225,7 @@ struct uvd_qp {
 	atomic_int flows; /* those of usecnt that are flows */
 	uint32_t qp_num; /* set by the backend, 24 bits */
 	uint8_t port; /* that modify_qp bound it to; 0: none yet. The core's. */
-	/* By enum uvd_comp_cntr_op, or NULL. Each is set once, when it is attached, and stays until the QP is destroyed. */
+	/* By enum uvd_comp_cntr_op, or NULL. Each is set once, by an attach, and stays until the QP is destroyed. */
 	struct uvd_comp_cntr *_Atomic comp_cntr[UVD_COMP_CNTR_OPS];
 	struct uvd_counters *_Atomic counters; /* that it is bound to, or NULL; as above */
 	void (*event_handler)(struct uvd_qp *qp, enum ibv_event_type type);
