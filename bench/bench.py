@@ -5,6 +5,7 @@
   bench.py dispatch   parsing and tables alone, in one process
   bench.py run        under `uverbsctl run`, beside a null notification
   bench.py cuse       through uverbsd's nodes, beside a null CUSE device (root and /dev/cuse: see tests/vm/run-in-vm)
+  bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
 
 All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
@@ -155,13 +156,17 @@ def bench_idle(args):
         shutil.rmtree(folder)
 
 
+def bench_scale(args):
+    subprocess.run([BUILD / "bench/scale", str(args.rounds)], check=True)
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=["dispatch", "run", "cuse", "idle"])
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "scale", "idle"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     args = ap.parse_args()
-    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "idle": bench_idle}[args.what](args)
+    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "scale": bench_scale, "idle": bench_idle}[args.what](args)
 
 
 if __name__ == "__main__":
