@@ -219,6 +219,8 @@ static int step_w_at(struct uvd_req *req)
 
 	bed.seen[0] = uvd_attr_get(req, A_IN) != NULL;
 	bed.seen[1] = uvd_req_alloc(req, SIZE_MAX) != NULL;
+	if (!ret && cmd.arg == W_AT_APART)
+		ret = uvd_core_out_at(req, 16, answer, 4);
 	return ret ? ret : uvd_core_out_at(req, 0, answer, cmd.arg);
 }
 
@@ -269,6 +271,8 @@ static int step_udata(struct uvd_req *req)
 	uvd_attr_written(req, A_OUT);
 	uvd_attr_written(req, A_IN);
 	bed.seen[6] = uvd_attr_get(req, A_TOYS) != NULL;
+	if (uvd_uhw_out(req, bed.seen, 8))
+		return -EFAULT;
 	return uvd_uhw_in(req, bed.seen, 16);
 }
 

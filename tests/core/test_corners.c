@@ -188,6 +188,17 @@ START_TEST(test_invoke_write_without_input_is_all_zeros)
 }
 END_TEST
 
+/* The flag is for the whole of it, and comes with its end. */
+START_TEST(test_invoke_write_answers_however_long)
+{
+	memset(far_away, 0xff, sizeof(far_away));
+	ck_assert_int_eq(invoke(X_ECHO | IB_USER_VERBS_CMD_FLAG_EXTENDED, far_away, 8000), 0);
+	for (int i = 0; i < 1000; i++)
+		ck_assert_uint_eq(far_away[i], 0);
+	ck_assert_uint_eq(far_away[1000], UINT64_MAX);
+}
+END_TEST
+
 START_TEST(test_invoke_write_of_a_number_with_more_than_32_bits_is_einval)
 {
 	ck_assert_int_eq(invoke(1ULL << 32 | W_NEW, NULL, 0), -EINVAL);
@@ -233,6 +244,38 @@ START_TEST(test_output_at_an_offset)
 	/* A command has no attributes, and nobody gets all of memory. */
 	ck_assert_uint_eq(bed.seen[0], 0);
 	ck_assert_uint_eq(bed.seen[1], 0);
+}
+END_TEST
+
+START_TEST(test_output_in_two_places_has_one_flag)
+{
+	uint64_t cmd[2] = { 0, W_AT_APART };
+	uint8_t out[24];
+	struct tree t;
+
+	memset(out, 0xff, sizeof(out));
+	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
+	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, W_AT, 8);
+	tree_attr(&t, UVERBS_ATTR_CORE_IN, (uintptr_t)cmd, sizeof(cmd));
+	tree_attr(&t, UVERBS_ATTR_CORE_OUT, (uintptr_t)out, sizeof(out));
+	ck_assert_int_eq(tree_send(&t), 0);
+	ck_assert_uint_eq(t.attrs[2].flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
+	ck_assert(out[0] == 0 && out[3] == 0xff && out[16] == 0 && out[20] == 0xff);
+}
+END_TEST
+
+START_TEST(test_provider_data_of_a_method_that_fails_is_written_and_not_flagged)
+{
+	uint64_t in[3] = { 1, 2, 3 }, answer = UINT64_MAX;
+	struct tree t;
+
+	tree_begin(&t, OBJ_TOY, M_UDATA);
+	tree_attr(&t, UVD_ATTR_UHW_IN, (uintptr_t)in, sizeof(in));
+	tree_attr(&t, UVD_ATTR_UHW_OUT, (uintptr_t)&answer, sizeof(answer));
+	hole(in, 8);
+	ck_assert_int_eq(tree_send(&t), -EFAULT);
+	ck_assert_uint_eq(t.attrs[1].flags, UVERBS_ATTR_F_MANDATORY);
+	ck_assert_uint_eq(answer, 0);
 }
 END_TEST
 
@@ -405,10 +448,13 @@ int main(void)
 	tcase_add_test(tc, test_memory_that_was_written_by_another_way_is_flagged);
 	tcase_add_test(tc, test_a_method_may_have_more_attributes_and_outputs_than_a_request_has_room_for);
 	tcase_add_test(tc, test_invoke_write_without_input_is_all_zeros);
+	tcase_add_test(tc, test_invoke_write_answers_however_long);
 	tcase_add_test(tc, test_invoke_write_of_a_number_with_more_than_32_bits_is_einval);
 	tcase_add_test(tc, test_handles_that_cannot_be_written_are_efault);
 	tcase_add_test(tc, test_write_22_a_response_at_address_0_is_efault);
 	tcase_add_test(tc, test_output_at_an_offset);
+	tcase_add_test(tc, test_output_in_two_places_has_one_flag);
+	tcase_add_test(tc, test_provider_data_of_a_method_that_fails_is_written_and_not_flagged);
 	tcase_add_test(tc, test_write_20_what_the_client_has_beyond_the_response_is_zeroed_however_long);
 	tcase_add_test(tc, test_an_object_is_free_while_the_grant_of_another_is_pending);
 	tcase_add_test(tc, test_a_client_or_a_system_without_room_for_fds_is_told_so);
