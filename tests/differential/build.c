@@ -123,11 +123,16 @@ static void put_word(struct run *run, const struct program *p, unsigned int i, u
 
 static void note(struct record *r, const char *name, const uint8_t *from, size_t size)
 {
-	struct value *v = &r->values[r->num_values];
+	struct value *v;
+	unsigned int n;
 
-	if (r->num_values == MAX_VALUES)
+	for (n = 0; n < r->num_values && strcmp(r->values[n].name, name); n++)
+		;
+	if (n == MAX_VALUES)
 		return;
-	r->num_values++;
+	v = &r->values[n];
+	if (n == r->num_values)
+		r->num_values++;
 	snprintf(v->name, sizeof(v->name), "%s", name);
 	v->value = 0;
 	/* Of long ones (GIDs) the end, where they differ. */
@@ -483,6 +488,11 @@ static void add_attr(struct run *run, const struct program *p, unsigned int i, s
 	a->attr_data.enum_data.elem_id = mod_number(run, p, i, mods, "elem", 0);
 	a->attr_data.enum_data.reserved = mod_number(run, p, i, mods, "rsv", 0);
 	a->data = mod_number(run, p, i, mods, "ptr", a->data);
+	if (mod(mods, "ptr") && a->len <= 8)
+		note_number(&run->records[i], name, a->data);
+	/* Elsewhere there are zeros, or nothing. */
+	for (unsigned int f = 0; mod(mods, "ptr") && row->type == UVD_ATTR_PTR_IN && a->len > 8 && f < fields.n; f++)
+		note_number(&run->records[i], fields.f[f].name, 0);
 }
 
 /* Splits NAME[=TEXT][:MODS]; an attribute that no row knows is #ID. */

@@ -2,27 +2,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include "generate.h"
-#include "shape.h"
+#include "gen.h"
 
-enum {
-	MAX_LIVE = 40,
-	SPOILED = 14, /* per cent of the calls that are */
-};
-
-struct live {
-	char label[MAX_LABEL], type[16];
-	bool datagram; /* a QP of type UD */
-};
-
-struct gen {
-	uint64_t state;
-	struct program *p;
-	const struct list *list;
-	unsigned int vary; /* per cent of a call's fields that do not have their usual value */
-	unsigned int num_live, next;
-	struct live live[MAX_LIVE];
-};
+enum { SPOILED = 14 }; /* per cent of the calls that are */
 
 /* What is not asked, and why, beside what the list says the kernel has not. Programs of the corpus may. */
 static const struct { const char *name, *reason; } excluded[] = {
@@ -49,7 +31,7 @@ static unsigned int below(struct gen *g, unsigned int n)
 
 static bool chance(struct gen *g, unsigned int percent)
 {
-	return below(g, 100) < percent;
+	return !g->plain && below(g, 100) < percent;
 }
 
 static const char *one_of(struct gen *g, const char *const *words, unsigned int n)
@@ -174,7 +156,7 @@ static bool is_absent_method(struct gen *g, const struct method_ref *ref)
 	return false;
 }
 
-static bool is_absent_attr(struct gen *g, const struct uvd_attr_row *attr)
+bool gen_absent_attr(struct gen *g, const struct uvd_attr_row *attr)
 {
 	for (unsigned int i = 0; i < g->list->num; i++) {
 		const char *pattern = g->list->rows[i].absent ? list_condition(&g->list->rows[i], "with") : NULL;
@@ -185,7 +167,7 @@ static bool is_absent_attr(struct gen *g, const struct uvd_attr_row *attr)
 	return false;
 }
 
-static bool is_absent_command(struct gen *g, const struct command_shape *shape)
+bool gen_absent_command(struct gen *g, const struct command_shape *shape)
 {
 	uint32_t number = shape->number | (shape->ex ? 0x80000000 : 0);
 
@@ -198,7 +180,7 @@ static bool is_absent_command(struct gen *g, const struct command_shape *shape)
 	return false;
 }
 
-static bool is_excluded(const char *name)
+bool gen_excluded(const char *name)
 {
 	for (unsigned int i = 0; i < UVD_COUNT(excluded); i++)
 		if (!strcmp(excluded[i].name, name))
@@ -251,11 +233,15 @@ static void spoil_header(struct gen *g, struct call *call)
 	}
 }
 
+const char *const gen_attr_mods[] = {
+	"len=+1",  "len=-1",	  "len=0",    "len=8",	 "len=9", "len=4",  "len=64", "len=64:tail=1",		"flags=0", "flags=2",
+	"flags=3", "flags=0x8001", "ptr=none", "ptr=0", "ptr=ro", "ptr=0xffffffffffffffff", "elem=1", "rsv=1", "id=0x1002",
+	"id=0x2000", "id=7", NULL
+};
+
 static const char *attr_mod(struct gen *g)
 {
-	return ONE_OF(g, "len=+1", "len=-1", "len=0", "len=8", "len=9", "len=4", "len=64", "len=64:tail=1", "flags=0", "flags=2",
-		      "flags=3", "flags=0x8001", "ptr=none", "ptr=0", "ptr=ro", "ptr=0xffffffffffffffff", "elem=1", "rsv=1", "id=0x1002",
-		      "id=0x2000", "id=7");
+	return one_of(g, gen_attr_mods, UVD_COUNT(gen_attr_mods) - 1);
 }
 
 static void spoil_invoke(struct gen *g, struct call *call, const struct command_shape *shape)
@@ -277,30 +263,33 @@ static void set_vary(struct gen *g)
 {
 	static const unsigned char moods[] = { 0, 0, 0, 5, 10, 10, 20, 50 };
 
-	g->vary = moods[below(g, sizeof(moods))];
+	g->vary = g->plain ? 0 : moods[below(g, sizeof(moods))];
 }
 
-static void command(struct gen *g, const struct command_shape *shape, enum front front);
+static void make_object(struct gen *g, const char *type)
+{
+	const struct command_shape *maker;
+
+	if (find_live(g, type) || chance(g, 20))
+		return;
+	for (unsigned int n = 0; (maker = shape_command_at(n)); n++)
+		if (maker->makes && !strcmp(maker->makes, type) && !maker->ex && !gen_absent_command(g, maker)) {
+			gen_command(g, maker, command_front(g));
+			return;
+		}
+}
 
 /* Mostly, what a call is about is made before it. */
 static void make_missing(struct gen *g, const struct command_shape *shape)
 {
-	const struct command_shape *maker;
 	char type[32];
 
-	for (unsigned int f = 0; f < shape->in.n; f++) {
-		if (!shape->in.f[f].good || sscanf(shape->in.f[f].good, "<%31[^>]", type) != 1 || find_live(g, type) ||
-		    chance(g, 20))
-			continue;
-		for (unsigned int n = 0; (maker = shape_command_at(n)); n++)
-			if (maker->makes && !strcmp(maker->makes, type) && !maker->ex && !is_absent_command(g, maker)) {
-				command(g, maker, command_front(g));
-				break;
-			}
-	}
+	for (unsigned int f = 0; f < shape->in.n; f++)
+		if (shape->in.f[f].good && sscanf(shape->in.f[f].good, "<%31[^>]", type) == 1)
+			make_object(g, type);
 }
 
-static void command(struct gen *g, const struct command_shape *shape, enum front front)
+struct call *gen_command(struct gen *g, const struct command_shape *shape, enum front front)
 {
 	struct call *call;
 	struct live *live;
@@ -310,7 +299,7 @@ static void command(struct gen *g, const struct command_shape *shape, enum front
 	set_vary(g);
 	call = new_call(g, front, shape->name);
 	if (!call)
-		return;
+		return NULL;
 	for (unsigned int f = 0; f < shape->in.n; f++) {
 		const struct field *field = &shape->in.f[f];
 
@@ -334,6 +323,7 @@ static void command(struct gen *g, const struct command_shape *shape, enum front
 		else
 			spoil_invoke(g, call, shape);
 	}
+	return call;
 }
 
 static void attr_value(struct gen *g, const struct uvd_attr_row *row, char *item)
@@ -382,8 +372,11 @@ static void add_attr(struct gen *g, struct call *call, const struct uvd_attr_row
 			call_add(call, "%s=%u", row->type == UVD_ATTR_PTR_OUT ? "uhw_out" : "uhw_in", below(g, 40));
 		return;
 	}
-	if (!chance(g, row->flags & UVD_MANDATORY ? 98 : 30) || is_absent_attr(g, row))
+	if (gen_absent_attr(g, row) || (gen_wanted(row) ? chance(g, 2) : !chance(g, 35)))
 		return;
+	/* What may be left out is there for its value. */
+	if (!gen_wanted(row))
+		g->vary = 70;
 	attr_value(g, row, item);
 	call_add(call, "%s", item);
 	if (row->access == UVD_ACCESS_DESTROY && row->type == UVD_ATTR_IDR && strchr(item, '='))
@@ -420,24 +413,49 @@ static void spoil_method(struct gen *g, struct call *call)
 	}
 }
 
+bool gen_wanted(const struct uvd_attr_row *row)
+{
+	/* Which of them a QP needs its type decides. */
+	return row->flags & UVD_MANDATORY || list_match("create_qp_pd_handle create_qp_send_cq_handle create_qp_recv_cq_handle",
+							schema_attr_name(row));
+}
+
+bool gen_can_ask(struct gen *g, const struct method_ref *ref)
+{
+	return !gen_excluded(schema_method_name(ref->row)) && !is_absent_method(g, ref);
+}
+
+struct call *gen_method(struct gen *g, const struct method_ref *ref)
+{
+	struct call *call;
+
+	for (unsigned int a = 0; a < ref->row->num_attrs; a++) {
+		const struct uvd_attr_row *row = &ref->row->attrs[a];
+
+		if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD) && row->access != UVD_ACCESS_NEW &&
+		    gen_wanted(row))
+			make_object(g, shape_object_name(row->object));
+	}
+	set_vary(g);
+	call = new_call(g, BY_METHOD, schema_method_name(ref->row));
+	for (unsigned int a = 0; call && a < ref->row->num_attrs; a++)
+		add_attr(g, call, &ref->row->attrs[a]);
+	return call;
+}
+
 static void method(struct gen *g)
 {
 	struct method_ref ref;
 	unsigned int n = 0;
 	struct call *call;
-	const char *name;
 
 	while (schema_method_at(n, &ref))
 		n++;
-	schema_method_at(below(g, n), &ref);
-	name = schema_method_name(ref.row);
-	set_vary(g);
-	call = is_excluded(name) || is_absent_method(g, &ref) ? NULL : new_call(g, BY_METHOD, name);
-	if (!call)
-		return;
-	for (unsigned int a = 0; a < ref.row->num_attrs; a++)
-		add_attr(g, call, &ref.row->attrs[a]);
-	if (chance(g, SPOILED))
+	do
+		schema_method_at(below(g, n), &ref);
+	while (!gen_can_ask(g, &ref));
+	call = gen_method(g, &ref);
+	if (call && chance(g, SPOILED))
 		spoil_method(g, call);
 }
 
@@ -488,7 +506,7 @@ static const struct command_shape *any_command(struct gen *g)
 		n++;
 	do
 		shape = shape_command_at(below(g, n));
-	while (is_excluded(shape->name) || is_absent_command(g, shape));
+	while (gen_excluded(shape->name) || gen_absent_command(g, shape));
 	return shape;
 }
 
@@ -498,7 +516,7 @@ static void first_objects(struct gen *g)
 	unsigned int most = below(g, UVD_COUNT(names) + 1);
 
 	for (unsigned int i = 0; i < most; i++)
-		command(g, shape_command(names[i]), command_front(g));
+		gen_command(g, shape_command(names[i]), command_front(g));
 }
 
 void generate(struct program *p, const struct list *list, uint64_t seed)
@@ -509,7 +527,7 @@ void generate(struct program *p, const struct list *list, uint64_t seed)
 	memset(p, 0, sizeof(*p));
 	snprintf(p->name, sizeof(p->name), SEED "%llu", (unsigned long long)seed);
 	if (!chance(&g, 2))
-		command(&g, shape_command("GET_CONTEXT"), chance(&g, 80) ? BY_WRITE : BY_INVOKE);
+		gen_command(&g, shape_command("GET_CONTEXT"), chance(&g, 80) ? BY_WRITE : BY_INVOKE);
 	first_objects(&g);
 	most = p->num_calls + 2 + below(&g, 14);
 	while (p->num_calls < most && p->num_calls < MAX_CALLS) {
@@ -521,7 +539,7 @@ void generate(struct program *p, const struct list *list, uint64_t seed)
 			method(&g);
 			break;
 		default:
-			command(&g, any_command(&g), command_front(&g));
+			gen_command(&g, any_command(&g), command_front(&g));
 			break;
 		}
 	}

@@ -4,12 +4,13 @@
  *
  *	--list FILE	the differences that are known, docs/abi-differences.md (required)
  *	--corpus DIR	every program in it; a listed difference that none of them shows any more is a failure
+ *	--sweep		every call that succeeds, with every single change that there is
  *	--random N	N random programs, from --seed S (default 1)
  *	--seconds S	stop beginning random programs after S seconds
  *	--cpu N		calls of our node are made there, where the daemon is
  *	--keep DIR	where failing programs go, shrunk
  *	--show FILE	one program, and what both sides answer to each call
- *	--print S	the random program of seed S, as text
+ *	--print S	the random program of seed S, as text; T/P: part P of target T of the sweep
  *
  * $CK_TAP_LOG_FILE_NAME gets a TAP line for each program of the corpus, and one for the random ones.
  */
@@ -246,6 +247,26 @@ static void run_random(struct tester *t, uint64_t seed, unsigned int count, doub
 	tap(t, t->num_found == found && t->again == again, name);
 }
 
+static void run_sweep(struct tester *t)
+{
+	unsigned int found = t->num_found, programs = 0, calls = 0;
+	static struct program p;
+	double began = now();
+	struct difference d;
+
+	for (unsigned int target = 0; sweep(&p, &t->list, target, 0); target++)
+		for (unsigned int part = 0; sweep(&p, &t->list, target, part) && t->num_found < MAX_FOUND; part++) {
+			programs++;
+			calls += p.num_calls;
+			if (!run_both(t, &p, &d))
+				t->num_found++;
+			else if (d.found)
+				report(t, &p, &d);
+		}
+	printf("sweep: %u programs, %u calls, %.0f s, %u differences\n", programs, calls, now() - began, t->num_found - found);
+	tap(t, t->num_found == found, "what succeeds, with one thing changed");
+}
+
 /* ---- one program ------------------------------------------------------------------------------------------------- */
 
 static void show_values(const struct record *r)
@@ -282,17 +303,31 @@ static int show(struct tester *t, const char *path)
 	return d.found;
 }
 
+static int print_program(struct program *p, const struct list *list, const char *which)
+{
+	unsigned int target, part;
+
+	if (sscanf(which, "%u/%u", &target, &part) != 2)
+		generate(p, list, strtoull(which, NULL, 0));
+	else if (!sweep(p, list, target, part))
+		return 1;
+	printf("# %s\n", p->name);
+	program_print(p, stdout);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "list", 1, NULL, 'l' },    { "corpus", 1, NULL, 'c' }, { "random", 1, NULL, 'r' },
 		{ "seed", 1, NULL, 's' },    { "keep", 1, NULL, 'k' },	 { "show", 1, NULL, 'w' },
-		{ "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },   { "print", 1, NULL, 'p' },	 {}
+		{ "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },    { "sweep", 0, NULL, 'x' },   { "print", 1, NULL, 'p' },	 {}
 	};
 	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
 	static struct tester t;
 	static struct program p;
 	unsigned int count = 0;
+	bool sweeping = false;
 	double seconds = 1e9;
 	uint64_t seed = 1;
 	int opt, cpu = -1;
@@ -303,6 +338,7 @@ int main(int argc, char **argv)
 		case 'c': corpus = optarg; break;
 		case 'r': count = strtoul(optarg, NULL, 0); break;
 		case 's': seed = strtoull(optarg, NULL, 0); break;
+		case 'x': sweeping = true; break;
 		case 'u': cpu = atoi(optarg); break;
 		case 't': seconds = atof(optarg); break;
 		case 'k': t.keep = optarg; break;
@@ -314,9 +350,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (print && list && list_read(&t.list, list)) {
-		generate(&p, &t.list, strtoull(print, NULL, 0));
-		program_print(&p, stdout);
-		return 0;
+		return print_program(&p, &t.list, print);
 	}
 	if (argc - optind != 2 || !list || !list_read(&t.list, list)) {
 		fprintf(stderr, "usage: %s --list FILE [OPTION...] KERNEL-NODE OUR-NODE\n", argv[0]);
@@ -333,6 +367,8 @@ int main(int argc, char **argv)
 	t.tap = tap_file ? fopen(tap_file, "w") : NULL;
 	if (corpus)
 		run_corpus(&t, corpus);
+	if (sweeping)
+		run_sweep(&t);
 	if (count)
 		run_random(&t, seed, count, seconds);
 	printf("%u passed, %u failed\n", t.passed, t.failed);

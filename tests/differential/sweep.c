@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One thing at a time: every call that succeeds, and each single change to it. */
+#include <string.h>
+#include "gen.h"
+
+static const char *const write_knobs[] = {
+	"!in_words=+1",	 "!in_words=-1",  "!in_words=0", "!out_words=+1", "!out_words=-1", "!out_words=0", "!len=+4",
+	"!len=-4",	 "!len=8",	  "!len=7",	 "!response=none", "!response=0",   "!response=ro", "uhw_in=8",
+	"uhw_out=0",	 "uhw_out=64",	  "in=4",	 "in=256",	   "out=4",	    "out=512",
+	"!provider_in_words=+1", "!provider_out_words=+1", "!cmd_hdr_reserved=1",
+};
+
+static const char *const invoke_knobs[] = {
+	"!core_in:drop", "!core_in:ptr=none", "!core_in:len=-1", "!core_in:len=+8:tail=1", "!core_in:len=+8", "!core_in:flags=0",
+	"!core_out:drop", "!core_out:ptr=none", "!core_out:ptr=0", "!core_out:len=-1", "!core_out:len=+8", "!core_out:flags=0",
+	"!write_cmd:drop", "!write_cmd:len=4", "!write_cmd:flags=0", "!uhw_in:len=8", "!uhw_out:len=64", "!uhw_out:ptr=none",
+	"!core_in:rsv=1", "!core_out:elem=1",
+};
+
+static const char *const header_knobs[] = { "!length=+16", "!length=-16", "!length=+1", "!length=0", "!num_attrs=+1",
+					    "!num_attrs=-1", "!num_attrs=0xffff", "!reserved1=1", "!reserved2=1", "!driver=+1",
+					    "!arg=none", "!arg=0", "#0x7:flags=0", "#0x7", "#0x1005", "#0x2000" };
+
+/* Replaces what an item says, or adds it. */
+static void set_item(struct call *call, const char *name, const char *word)
+{
+	for (unsigned int i = 0; i < call->num_items; i++)
+		if (!strncmp(call->items[i], name, strlen(name)) && call->items[i][strlen(name)] == '=') {
+			call_drop_item(call, i);
+			break;
+		}
+	call_add(call, "%.60s=%.60s", name, word);
+}
+
+static bool nth_word(const char *good, unsigned int n, char *word)
+{
+	int used;
+
+	for (; good && sscanf(good, "%159s%n", word, &used) == 1; good += used)
+		if (!n--)
+			return true;
+	return false;
+}
+
+/* Applies the n-th way to make the call another one. false: there are not so many. */
+static bool vary_command(struct call *call, const struct command_shape *shape, unsigned int n)
+{
+	char word[MAX_ITEM];
+
+	for (unsigned int f = 0; f < shape->in.n; f++)
+		for (unsigned int w = 0; nth_word(shape->in.f[f].good, w, word); w++)
+			if (!n--) {
+				if (*word != '<')
+					set_item(call, shape->in.f[f].name, word);
+				else
+					set_item(call, shape->in.f[f].name, "0x7fff");
+				return true;
+			}
+	if (call->front == BY_WRITE && n < UVD_COUNT(write_knobs) - (shape->ex ? 0 : 3))
+		return call_add(call, "%s", write_knobs[n]), true;
+	if (call->front == BY_INVOKE && n < UVD_COUNT(invoke_knobs))
+		return call_add(call, "%s", invoke_knobs[n]), true;
+	return false;
+}
+
+static bool vary_method(struct gen *g, struct call *call, const struct method_ref *ref, unsigned int n)
+{
+	unsigned int num_mods = 0;
+
+	while (gen_attr_mods[num_mods])
+		num_mods++;
+	for (unsigned int a = 0; a < ref->row->num_attrs; a++) {
+		const struct uvd_attr_row *row = &ref->row->attrs[a];
+		char name[64], item[MAX_ITEM], word[MAX_ITEM];
+		const struct attr_shape *shape;
+		unsigned int i;
+
+		snprintf(name, sizeof(name), "%s", schema_attr_name(row));
+		shape = shape_attr(name);
+		if (gen_absent_attr(g, row) || row->flags & UVD_UDATA)
+			continue;
+		for (i = 0; i < call->num_items && strncmp(call->items[i], name, strlen(name)); i++)
+			;
+		if (i == call->num_items)
+			call_add(call, "%s", name);
+		if (n == 0) {
+			if (gen_wanted(row))
+				call_drop_item(call, i);
+			return true;
+		}
+		if (n == 1)
+			return call_add(call, "%s", call->items[i]), true;
+		n -= 2;
+		snprintf(item, sizeof(item), "%s", call->items[i]);
+		if (n < num_mods)
+			return snprintf(call->items[i], MAX_ITEM, "%.100s:%s", item, gen_attr_mods[n]), true;
+		n -= num_mods;
+		for (unsigned int f = 0; shape && row->type != UVD_ATTR_PTR_OUT && f < shape->fields.n; f++)
+			for (unsigned int w = 0; nth_word(shape->fields.f[f].good, w, word); w++)
+				if (!n--) {
+					bool value = !strcmp(shape->fields.f[f].name, "value");
+
+					if (value)
+						snprintf(call->items[i], MAX_ITEM, "%s=%.60s", name, word);
+					else
+						snprintf(call->items[i], MAX_ITEM, "%s={%s=%.60s}", name,
+							 shape->fields.f[f].name, word);
+					return true;
+				}
+		if (i == call->num_items - 1 && !(gen_wanted(row)))
+			call_drop_item(call, i);
+	}
+	if (n < UVD_COUNT(header_knobs))
+		return call_add(call, "%s", header_knobs[n]), true;
+	return false;
+}
+
+/* The n-th target: every command by each front, every method. */
+static bool target_at(struct gen *g, unsigned int n, const struct command_shape **shape, enum front *front,
+		      struct method_ref *ref)
+{
+	for (unsigned int c = 0; (*shape = shape_command_at(c)); c++) {
+		if (gen_absent_command(g, *shape) || gen_excluded((*shape)->name))
+			continue;
+		if (n < 2) {
+			*front = n ? BY_INVOKE : BY_WRITE;
+			return true;
+		}
+		n -= 2;
+	}
+	*front = BY_METHOD;
+	for (unsigned int m = 0; schema_method_at(m, ref); m++)
+		if (gen_can_ask(g, ref) && !n--)
+			return true;
+	return false;
+}
+
+bool sweep(struct program *p, const struct list *list, unsigned int target, unsigned int part)
+{
+	struct gen g = { .state = 1, .p = p, .list = list, .plain = true };
+	const struct command_shape *shape;
+	struct method_ref ref;
+	enum front front;
+	unsigned int n;
+
+	memset(p, 0, sizeof(*p));
+	if (!target_at(&g, target, &shape, &front, &ref))
+		return false;
+	gen_command(&g, shape_command("GET_CONTEXT"), BY_WRITE);
+	for (n = part * SWEEP_CALLS; n < (part + 1) * SWEEP_CALLS && p->num_calls < MAX_CALLS; n++) {
+		struct call *call = front == BY_METHOD ? gen_method(&g, &ref) : gen_command(&g, shape, front);
+
+		if (!call)
+			break;
+		if (front == BY_METHOD ? vary_method(&g, call, &ref, n) : vary_command(call, shape, n))
+			continue;
+		p->num_calls--;
+		break;
+	}
+	snprintf(p->name, sizeof(p->name), "sweep of %s by %s, part %u",
+		 front == BY_METHOD ? schema_method_name(ref.row) : shape->name, front_names[front], part + 1);
+	return n > part * SWEEP_CALLS;
+}
