@@ -352,7 +352,7 @@ const struct uvd_option_row uvd_option_rows[] = {
 	{ "max-mr-size", .arg = "BYTES", DEVICE(limits.max_mr_size), .set = set_number, .min = 1, .max = INT64_MAX,
 	  .preset = "the persona's", .help = "bytes of the largest memory region" },
 	{ "max-dm-size", .arg = "BYTES", DEVICE(limits.max_dm_size), .set = set_number, .min = 0, .max = 1 << 30,
-	  .preset = "262144", .help = "bytes of device memory, for all clients together" },
+	  .preset = "0", .help = "bytes of device memory, for all clients together; stock hfi1 has no verb for it" },
 	LIMIT("max-qp", max_qp, "queue pairs"),
 	LIMIT("max-qp-wr", max_qp_wr, "work requests of a queue"),
 	LIMIT("max-sge", max_sge, "scatter/gather entries of a work request"),

@@ -57,7 +57,6 @@ static void port_default(struct uvd_port_config *port, const struct uvd_persona 
 /* What adapters of that size have, so that programs find the room that they are used to. */
 static const struct uvd_limits default_limits = {
 	.max_mr_size = 1ull << 40,
-	.max_dm_size = 256 << 10,
 	.max_qp = 65536,
 	.max_qp_wr = 16384,
 	.max_sge = 32,

@@ -65,6 +65,7 @@ static inline void harness_init(struct harness *h, const char *backend)
 	memset(h, 0, sizeof(*h));
 	h->granted = -1;
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
+	h->config.limits.max_dm_size = 256 << 10;
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
 	if (uvd_engine_init(&h->engine, NULL))
 		abort();
