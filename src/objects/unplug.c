@@ -79,5 +79,4 @@ void uvd_device_remove(struct uvd_device *dev)
 	dev->backend_closed = true;
 	pthread_mutex_unlock(&dev->port_lock);
 	uvd_device_remove_ucaps(dev);
-	uvd_device_remove_ucaps(dev);
 }
