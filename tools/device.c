@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl device: takes a device away under those who use it, and brings one. */
+#include "ask.h"
 #include "commands.h"
-#include "control.h"
 #include "options.h"
-#include <errno.h>
-#include <getopt.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,22 +37,16 @@ static char *join(int argc, char **argv)
 
 static int ask(const char *control, int argc, char **argv)
 {
-	char *command = join(argc, argv), *line = command ? uvd_control_ask(control, command) : NULL;
-	json_t *answer = line ? json_loads(line, 0, NULL) : NULL;
-	const char *error = json_string_value(json_object_get(answer, "error"));
+	char *command = join(argc, argv);
+	json_t *answer = command ? uvd_ask("device", control, command) : NULL;
+	int status = answer ? 0 : 1;
 
-	if (!answer)
-		fprintf(stderr, "uverbsctl device: nobody answers on %s: %s\n", control, strerror(errno));
-	else if (error)
-		fprintf(stderr, "uverbsctl device: %s\n", error);
-	else
+	if (answer)
 		printf("%s %s\n", json_string_value(json_object_get(answer, "device")),
 		       json_string_value(json_object_get(answer, "node")));
-	error = error || !answer ? "" : NULL;
 	json_decref(answer);
-	free(line);
 	free(command);
-	return error ? 1 : 0;
+	return status;
 }
 
 /* Options are looked at here too: who asks is to be told what is wrong with them. */
@@ -85,29 +76,12 @@ static bool makes_sense(int argc, char **argv)
 
 int uvd_cmd_device(int argc, char **argv)
 {
-	static const struct option longs[] = { { "control", required_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
-	const char *control = getenv("UVERBSD_CONTROL");
-	int c;
+	const char *control;
+	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
 
-	if (!control || !*control)
-		control = "/run/uverbsd/control";
-	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
-		switch (c) {
-		case 'c':
-			control = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			return 0;
-		default:
-			fputs(usage, stderr);
-			return 2;
-		}
-	}
-	argc -= optind;
-	argv += optind;
+	if (first < 0)
+		return status;
+	argc -= first;
+	argv += first;
 	return makes_sense(argc, argv) ? ask(control, argc, argv) : 2;
 }

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "ask.h"
+#include "control.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int uvd_ask_options(int argc, char **argv, const char *usage, const char **control, int *status)
+{
+	static const struct option longs[] = { { "control", required_argument, NULL, 'c' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
+	int c;
+
+	*control = getenv("UVERBSD_CONTROL");
+	if (!*control || !**control)
+		*control = "/run/uverbsd/control";
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) == 'c')
+		*control = optarg;
+	if (c < 0)
+		return optind;
+	fputs(usage, c == 'h' ? stdout : stderr);
+	*status = c == 'h' ? 0 : 2;
+	return -1;
+}
+
+json_t *uvd_ask(const char *who, const char *control, const char *command)
+{
+	char *line = uvd_control_ask(control, command);
+	json_t *answer = line ? json_loads(line, 0, NULL) : NULL;
+	const char *error = json_string_value(json_object_get(answer, "error"));
+
+	if (!answer)
+		fprintf(stderr, "uverbsctl %s: nobody answers on %s: %s\n", who, control, strerror(errno));
+	else if (error)
+		fprintf(stderr, "uverbsctl %s: %s\n", who, error);
+	free(line);
+	if (error) {
+		json_decref(answer);
+		return NULL;
+	}
+	return answer;
+}
