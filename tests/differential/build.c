@@ -86,14 +86,14 @@ uint64_t value_of(struct run *run, const struct program *p, unsigned int i, cons
 	for (unsigned int j = 0; j < i; j++) {
 		const struct record *r = &run->records[j];
 
-		if (strcmp(p->calls[j].label, label) || !r->done)
+		if (strcmp(p->calls[j].label, label) || !r->done || r->ret < 0)
 			continue;
 		if (dot && output_of(r, dot + 1, &value))
 			return value;
 		if (!dot && (output_of(r, "handle", &value) || output_of(r, "fd", &value) || new_object(r, &value)))
 			return value;
 	}
-	/* A call that was cut out, or that has no such output. */
+	/* A call that was cut out, that failed, or that has no such output. */
 	return UINT32_MAX;
 }
 
@@ -328,6 +328,19 @@ static size_t put_ex(struct run *run, const struct program *p, unsigned int i, s
 	return core + (words8(c->in) + words8(c->uhw_in)) * 8 - msg;
 }
 
+/* What the fields are in the bytes that are sent, for the conditions of the list. */
+static void note_sent(struct record *r, const struct command *c, const uint8_t *msg, size_t len)
+{
+	size_t core = sizeof(struct ib_uverbs_cmd_hdr) + (c->ex ? sizeof(struct ib_uverbs_ex_cmd_hdr) : 0);
+
+	for (unsigned int f = 0; c->shape && f < c->shape->in.n; f++) {
+		const struct field *field = &c->shape->in.f[f];
+
+		if (core + field->at + field->size <= len)
+			note(r, field->name, msg + core + field->at, field->size);
+	}
+}
+
 const char *build_write(struct run *run, const struct program *p, unsigned int i, struct built *b)
 {
 	static struct command c;
@@ -343,6 +356,7 @@ const char *build_write(struct run *run, const struct program *p, unsigned int i
 	memset(msg, 0, sizeof(msg));
 	len = c.ex ? put_ex(run, p, i, &c, msg) : put_plain(run, p, i, &c, msg);
 	spoil_bytes(run, p, i, msg, len);
+	note_sent(r, &c, msg, len);
 	b->len = size_knob(run, p, i, "!len", len);
 	readable = edge ? strtoull(edge, NULL, 0) : b->len > len ? b->len : len;
 	if (readable > ARENA_MSG_SIZE)
@@ -580,8 +594,9 @@ static const char *invoke_attrs(struct run *run, const struct program *p, unsign
 	t->hdr.object_id = UVERBS_OBJECT_DEVICE;
 	t->hdr.method_id = UVERBS_METHOD_INVOKE_WRITE;
 	number = knob(run, p, i, "!command", number);
-	note_number(&run->records[i], "command", number);
 	invoke_attr(run, p, i, t, "write_cmd", (uint8_t *)&number, 8, (struct fields){});
+	if (t->hdr.num_attrs)
+		note_number(&run->records[i], "command", t->attrs[0].data);
 	invoke_attr(run, p, i, t, "core_in", c.core, c.in, (struct fields){});
 	invoke_attr(run, p, i, t, "core_out", NULL, c.out, c.shape ? c.shape->out : (struct fields){});
 	invoke_attr(run, p, i, t, "uhw_in", c.uhw, c.uhw_in, (struct fields){});

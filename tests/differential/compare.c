@@ -69,6 +69,29 @@ static bool has_attr(const struct call *call, const char *pattern)
 	return false;
 }
 
+/* What the QP of this call was before it: as the last MODIFY_QP left it, else as it was made. */
+static uint64_t qp_now(const struct state *s)
+{
+	uint64_t qp, value, mask;
+
+	if (!value_in(&s->kernel->records[s->call], "qp_handle", &qp))
+		return UINT64_MAX;
+	for (unsigned int i = s->call; i--;) {
+		const struct record *r = &s->kernel->records[i];
+		const char *target = s->p->calls[i].target;
+
+		if (r->ret < 0)
+			continue;
+		if (list_match("CREATE_QP EX_CREATE_QP QP_CREATE", target) &&
+		    (output_of(r, "handle", &value) || value_in(r, "handle", &value)) && value == qp)
+			break;
+		if (list_match("MODIFY_QP EX_MODIFY_QP", target) && value_in(r, "qp_handle", &value) && value == qp &&
+		    value_in(r, "attr_mask", &mask) && mask & 1 && value_in(r, "qp_state", &value))
+			return value;
+	}
+	return 0;
+}
+
 static bool condition(const struct state *s, const char *text)
 {
 	const struct call *call = &s->p->calls[s->call];
@@ -82,6 +105,8 @@ static bool condition(const struct state *s, const char *text)
 	snprintf(name, sizeof(name), "%.*s", (int)len, text);
 	if (!strcmp(name, "with"))
 		return has_attr(call, text + len + 1);
+	if (!strcmp(name, "qp_now"))
+		return list_number(text + len + 1, qp_now(s));
 	if (!strcmp(name, "failed"))
 		return r->ret < 0;
 	if (!strcmp(name, "front"))

@@ -39,6 +39,7 @@ static bool read_row(struct list *list, char *line, const char *path)
 		return false;
 	}
 	row->absent = !strncmp(row->why, "absent", 6);
+	row->sometimes = !strncmp(row->why, "sometimes", 9);
 	row->chosen = !strncmp(row->why, "chosen", 6);
 	for (unsigned int i = 0; i < list->num; i++)
 		if (!strcmp(list->rows[i].name, row->name)) {

@@ -7,10 +7,12 @@
  *	call	commands and methods as programs name them, separated by blanks; * and ? match, as in file names
  *	item	`result`, or the names of outputs
  *	kernel, uverbsd   the values: ok, an errno's name, a number; * matches
- *	when	conditions on the call, all of which must hold (FIELD is an input, else an output of the kernel's): FIELD=N,N... FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME, failed,
- *		with=ATTR (a pattern); command, object and method are those of the header
+ *	when	conditions on the call, all of which must hold (FIELD is an input as it was sent, else an output
+ *		of the kernel's): FIELD=N,N... FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME, failed, with=ATTR (a pattern),
+ *		qp_now=N,N... (the state that the call's QP was in); command, object and method are those of the header
  *	why	the reason, for people; `chosen` in front: numbers that a driver chooses, which stand for each other from then on;
- *		`absent` in front: the kernel's device has none of it, so random programs leave it out
+ *		`absent` in front: the kernel's device has none of it, so random programs leave it out;
+ *		`sometimes` in front: it depends on when a task runs, so the corpus need not show it
  */
 #ifndef DIFF_LIST_H
 #define DIFF_LIST_H
@@ -21,7 +23,7 @@ enum { MAX_ROWS = 256 };
 
 struct listed {
 	char *name, *call, *item, *kernel, *ours, *when, *why;
-	bool chosen, absent;
+	bool chosen, absent, sometimes;
 	unsigned int hits;
 };
 

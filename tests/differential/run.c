@@ -129,7 +129,7 @@ static int do_call(struct run *run, const struct program *p, unsigned int i)
 	for (unsigned int n = 0; call->front == BY_WRITE && n < r->msg_len; n++)
 		r->msg[n] ^= sent[n];
 	memcpy(r->out, (void *)ARENA_OUT, r->out_len);
-	if (r->is_ioctl)
+	if (r->is_ioctl && r->ret >= 0)
 		note_new(r, call, b.msg);
 	/* The one byte pair that is not the program's. */
 	if (r->is_ioctl && r->msg_len >= sizeof(struct ib_uverbs_ioctl_hdr))
