@@ -123,6 +123,7 @@ static void put_word(struct run *run, const struct program *p, unsigned int i, u
 
 static void note(struct record *r, const char *name, const uint8_t *from, size_t size)
 {
+	char begin[48];
 	struct value *v;
 	unsigned int n;
 
@@ -135,8 +136,12 @@ static void note(struct record *r, const char *name, const uint8_t *from, size_t
 		r->num_values++;
 	snprintf(v->name, sizeof(v->name), "%s", name);
 	v->value = 0;
-	/* Of long ones (GIDs) the end, where they differ. */
+	/* Of long ones (GIDs) the end, where they differ; the rest has a name of its own. */
 	memcpy(&v->value, from + (size > 8 ? size - 8 : 0), size > 8 ? 8 : size);
+	if (size > 8) {
+		snprintf(begin, sizeof(begin), "%.40s.begin", name);
+		note(r, begin, from, 8);
+	}
 }
 
 static void note_number(struct record *r, const char *name, uint64_t value)
