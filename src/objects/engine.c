@@ -105,6 +105,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->ib.create_ucap = create_ucap;
 	dev->ib.remove_ucap = remove_ucap;
 	dev->ib.owner = dev;
+	dev->backend_closed = true;
 	atomic_init(&dev->ref, 1);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_mutex_init(&dev->port_lock, NULL);
@@ -115,30 +116,26 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->ib.ops = uvd_backend_find(config->backend);
 	if (!dev->ib.ops) {
 		uvd_logf(engine->log, UVD_ERR, "%s: there is no backend '%s'", config->ibdev, config->backend);
-		goto free_dev;
+		goto put;
 	}
 	dev->persona = uvd_persona_find(config->persona);
 	if (!dev->persona) {
 		uvd_logf(engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
-		goto free_dev;
+		goto put;
 	}
 	*err = add_features(dev) ?: uvd_device_features_merge(dev) ?: create_ucaps(dev);
 	if (*err)
-		goto free_dev;
+		goto put;
 	*err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
 	if (*err) {
 		uvd_logf(engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", config->ibdev, config->backend,
 			 strerror(-*err));
-		goto free_dev;
+		goto put;
 	}
+	dev->backend_closed = false;
 	return dev;
-free_dev:
-	uvd_device_remove_ucaps(dev);
-	uvd_device_features_fini(dev);
-	pthread_mutex_destroy(&dev->lock);
-	pthread_mutex_destroy(&dev->port_lock);
-	pthread_mutex_destroy(&dev->xrcd_lock);
-	free(dev);
+put:
+	uvd_device_put(dev);
 	return NULL;
 }
 

@@ -93,7 +93,7 @@ struct uvd_device {
 	unsigned int files_opened; /* ever */
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	atomic_bool gone; /* removed: everything but DESTROY is EIO. Set with `lock` held. */
-	bool backend_closed;
+	bool backend_closed; /* or not open yet. port_lock, once others know of the device */
 };
 
 /* NULL: *err says why, and the log. */
