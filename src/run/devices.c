@@ -85,7 +85,10 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 	if (d == &e->devices[e->num_devices])
 		e->num_devices++;
 	pthread_mutex_unlock(&e->devices_lock);
-	err = publish(e, config);
+	/* A client may be allowed to take a port down. */
+	pthread_mutex_lock(&dev->port_lock);
+	err = publish(e, &dev->config);
+	pthread_mutex_unlock(&dev->port_lock);
 	if (err)
 		uvd_run_device_remove(e, d);
 	return err;
