@@ -90,7 +90,7 @@ static void prepare(struct client *c)
 	c->control->asking = NULL;
 	if (c->later)
 		return;
-	answer_client(c, answer ? answer : json_pack("{s:s}", "error", "unknown command"));
+	answer_client(c, answer ? answer : uvd_control_refuse("unknown command"));
 }
 
 unsigned long uvd_control_later(struct uvd_control *control)

@@ -52,6 +52,9 @@ struct uvd_control_devices {
  * them: src/options.h). NULL: another command.
  */
 json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg);
+/* What commands answer: why not; and a device's two names. */
+json_t *uvd_control_refuse(const char *why);
+json_t *uvd_control_tell(const struct uvd_device_config *config);
 /* Does the name mean this device? */
 bool uvd_control_is_called(const struct uvd_device_config *config, const char *name);
 

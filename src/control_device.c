@@ -7,11 +7,6 @@
 
 enum { MAX_WORDS = 64 };
 
-static json_t *refuse(const char *why)
-{
-	return json_pack("{s:s}", "error", why);
-}
-
 /* The lowest index whose default name is free; where a name is given, that one. */
 static json_t *make(char **words, int num, const struct uvd_control_devices *devices, void *arg)
 {
@@ -20,7 +15,7 @@ static json_t *make(char **words, int num, const struct uvd_control_devices *dev
 
 	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
 		if (uvd_options_parse_device(&o, index, num, words))
-			return refuse("these are not the options of a device");
+			return uvd_control_refuse("these are not the options of a device");
 		if (devices->taken(arg, o.devices[0].ibdev)) {
 			uvd_options_free(&o);
 			continue;
@@ -29,7 +24,7 @@ static json_t *make(char **words, int num, const struct uvd_control_devices *dev
 		uvd_options_free(&o);
 		return answer;
 	}
-	return refuse("there is such a device already");
+	return uvd_control_refuse("there is such a device already");
 }
 
 static json_t *run(char **words, int num, const struct uvd_control_devices *devices, void *arg)
@@ -40,7 +35,7 @@ static json_t *run(char **words, int num, const struct uvd_control_devices *devi
 		return devices->add(arg, words[2]);
 	if (num >= 2 && !strcmp(words[1], "add"))
 		return make(words + 1, num - 1, devices, arg);
-	return refuse("usage: device remove NAME, device add NAME, device add [OPTION...]");
+	return uvd_control_refuse("usage: device remove NAME, device add NAME, device add [OPTION...]");
 }
 
 json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg)
@@ -52,14 +47,14 @@ json_t *uvd_control_device(const char *command, bool may_change, const struct uv
 	if (strncmp(command, "device", 6) || (command[6] && command[6] != ' '))
 		return NULL;
 	if (!may_change)
-		return refuse("only root and the user that serves the device may do that");
+		return uvd_control_refuse("only root and the user that serves the device may do that");
 	copy = strdup(command);
 	if (!copy)
-		return refuse("no memory");
+		return uvd_control_refuse("no memory");
 	for (word = strtok_r(copy, " ", &save); word && num < MAX_WORDS - 1; word = strtok_r(NULL, " ", &save))
 		words[num++] = word;
 	words[num] = NULL;
-	answer = word ? refuse("too many words") : run(words, num, devices, arg);
+	answer = word ? uvd_control_refuse("too many words") : run(words, num, devices, arg);
 	free(copy);
 	return answer;
 }

@@ -6,14 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-bool uvd_control_is_called(const struct uvd_device_config *config, const char *name)
-{
-	char node[32];
-
-	snprintf(node, sizeof(node), "uverbs%d", config->number);
-	return !strcmp(name, config->ibdev) || !strcmp(name, node);
-}
-
 /* What the command asks for; false: it makes no sense. */
 static bool parse(const char *command, char name[IBV_SYSFS_NAME_MAX], unsigned int *port, bool *up)
 {
@@ -32,7 +24,7 @@ static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up)
 	int ret;
 
 	if (port < 1 || port > dev->config.num_ports)
-		return json_pack("{s:s}", "error", "the device has no such port");
+		return uvd_control_refuse("the device has no such port");
 	ret = uvd_device_set_port(dev, port, up);
 	if (ret < 0)
 		return json_pack("{s:s++}", "error", "cannot change the published tree", ": ", strerror(-ret));
@@ -51,11 +43,11 @@ json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device
 	if (strncmp(command, "port", 4) || (command[4] && command[4] != ' '))
 		return NULL;
 	if (!parse(command, name, &port, &up))
-		return json_pack("{s:s}", "error", "usage: port DEVICE PORT up|down");
+		return uvd_control_refuse("usage: port DEVICE PORT up|down");
 	if (!may_change)
-		return json_pack("{s:s}", "error", "only root and the user that serves the device may do that");
+		return uvd_control_refuse("only root and the user that serves the device may do that");
 	for (unsigned int i = 0; (d = dev(arg, i)); i++)
 		if (uvd_control_is_called(&d->config, name))
 			return set_port(d, port, up);
-	return json_pack("{s:s}", "error", "there is no such device");
+	return uvd_control_refuse("there is no such device");
 }

@@ -169,14 +169,6 @@ void uvd_daemon_reap(struct uvd_daemon *d)
 			free_node(n);
 }
 
-static json_t *tell(const struct uvd_daemon_node *n)
-{
-	char node[32];
-
-	snprintf(node, sizeof(node), "uverbs%d", n->dev->config.number);
-	return json_pack("{s:s, s:s}", "device", n->dev->config.ibdev, "node", node);
-}
-
 void uvd_daemon_removed(struct uvd_daemon *d)
 {
 	json_t *answer;
@@ -186,7 +178,7 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 			continue;
 		pthread_join(n->remover, NULL);
 		refresh_overlay(d); /* User Capabilities may have gone with it */
-		answer = tell(n);
+		answer = uvd_control_tell(&n->dev->config);
 		n->state = NODE_DRAINS;
 		uvd_daemon_reap(d);
 		uvd_control_finish(d->control, n->asker, answer);
@@ -219,11 +211,6 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 
 /* ---- the control's commands -------------------------------------------------------------------------------------- */
 
-static json_t *refuse(const char *why)
-{
-	return json_pack("{s:s}", "error", why);
-}
-
 static struct uvd_daemon_node *find(struct uvd_daemon *d, const char *name)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
@@ -248,11 +235,11 @@ static json_t *remove_device(void *arg, const char *name)
 	const char *wrong;
 
 	if (!n)
-		return refuse("there is no such device");
+		return uvd_control_refuse("there is no such device");
 	n->config.number = n->dev->config.number;
 	wrong = uvd_daemon_remove(d, n);
 	if (wrong)
-		return refuse(wrong);
+		return uvd_control_refuse(wrong);
 	n->asker = uvd_control_later(d->control);
 	return NULL;
 }
@@ -264,9 +251,9 @@ static json_t *make_device(void *arg, const struct uvd_device_config *config)
 	const char *wrong = uvd_daemon_add(d, config, &n);
 
 	if (wrong)
-		return refuse(wrong);
+		return uvd_control_refuse(wrong);
 	refresh_overlay(d);
-	return tell(n);
+	return uvd_control_tell(&n->dev->config);
 }
 
 static bool taken(void *arg, const char *ibdev)
@@ -292,7 +279,7 @@ static json_t *add_device(void *arg, const char *name)
 	uvd_daemon_reap(d);
 	n = find_removed(d, name);
 	if (!n || find(d, n->config.ibdev))
-		return refuse(n || find(d, name) ? "the device is there already" : "no such device was removed");
+		return uvd_control_refuse(n || find(d, name) ? "the device is there already" : "no such device was removed");
 	config = n->config;
 	if (number_taken(d, config.number))
 		config.number = -1;

@@ -32,19 +32,6 @@ static struct uvd_device *device(void *arg, unsigned int i)
 
 /* ---- devices come and go; on this thread, which may wait for calls on a device that goes -------------------------- */
 
-static json_t *refuse(const char *why)
-{
-	return json_pack("{s:s}", "error", why);
-}
-
-static json_t *tell(const struct uvd_device_config *config)
-{
-	char node[32];
-
-	snprintf(node, sizeof(node), "uverbs%d", config->number);
-	return json_pack("{s:s, s:s}", "device", config->ibdev, "node", node);
-}
-
 static struct uvd_run_device *find(struct uvd_run_engine *e, const char *name, bool plugged)
 {
 	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
@@ -59,9 +46,9 @@ static json_t *remove_device(void *arg, const char *name)
 	struct uvd_run_device *d = find(c->engine, name, true);
 
 	if (!d)
-		return refuse("there is no such device");
+		return uvd_control_refuse("there is no such device");
 	uvd_run_device_remove(c->engine, d);
-	return tell(&d->config);
+	return uvd_control_tell(&d->config);
 }
 
 static bool number_taken(struct uvd_run_engine *e, int number)
@@ -82,9 +69,9 @@ static json_t *make_device(void *arg, const struct uvd_device_config *wanted)
 		for (config.number = 0; number_taken(c->engine, config.number); config.number++)
 			;
 	if (number_taken(c->engine, config.number))
-		return refuse("there is a device of that number");
+		return uvd_control_refuse("there is a device of that number");
 	err = uvd_run_device_add(c->engine, &config);
-	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", strerror(-err)) : tell(&config);
+	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", strerror(-err)) : uvd_control_tell(&config);
 }
 
 static bool taken(void *arg, const char *ibdev)
@@ -101,7 +88,7 @@ static json_t *add_device(void *arg, const char *name)
 	struct uvd_device_config config;
 
 	if (!d || taken(arg, d->config.ibdev))
-		return refuse(d || find(c->engine, name, true) ? "the device is there already" : "no such device was removed");
+		return uvd_control_refuse(d || find(c->engine, name, true) ? "the device is there already" : "no such device was removed");
 	config = d->config;
 	if (number_taken(c->engine, config.number))
 		config.number = -1;
