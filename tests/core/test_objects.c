@@ -162,6 +162,49 @@ START_TEST(test_threads_on_the_same_handles_agree)
 }
 END_TEST
 
+static atomic_int readers;
+static atomic_bool last_reader;
+
+static void *readers_leave(void *uobj)
+{
+	for (;;) {
+		bool last = atomic_load(&last_reader);
+
+		while (atomic_load(&readers)) {
+			uvd_uobject_put(uobj, UVD_ACCESS_READ);
+			atomic_fetch_sub(&readers, 1);
+		}
+		if (last)
+			return NULL;
+	}
+}
+
+/* Some come while others leave, so that one changes the counter while another is about to. */
+START_TEST(test_handle_05_readers_of_one_object_never_keep_each_other_out)
+{
+	struct uvd_uobject *uobj;
+	pthread_t thread;
+	int err;
+
+	toy_new();
+	uobj = toy_get(0, UVD_ACCESS_READ, &err);
+	pthread_create(&thread, NULL, readers_leave, uobj);
+	for (int i = 0; i < 1000000; i++) {
+		ck_assert_ptr_eq(toy_get(0, UVD_ACCESS_READ, &err), uobj);
+		atomic_fetch_add(&readers, 1);
+	}
+	atomic_store(&last_reader, true);
+	pthread_join(thread, NULL);
+	toy_get(0, UVD_ACCESS_WRITE, &err);
+	ck_assert_int_eq(err, -EBUSY);
+	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uobj = toy_get(0, UVD_ACCESS_WRITE, &err);
+	ck_assert_int_eq(err, 0);
+	uvd_uobject_put(uobj, UVD_ACCESS_WRITE);
+	ck_assert_int_eq(toy_destroy(0), 0);
+}
+END_TEST
+
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
 
 START_TEST(test_cleanup_01_newest_first_and_those_that_refuse_in_further_passes)
@@ -468,6 +511,7 @@ int main(void)
 	tcase_add_test(tc, test_handle_04_another_type_is_einval);
 	tcase_add_test(tc, test_handle_07_after_removal_everything_but_destroy_is_eio);
 	tcase_add_test(tc, test_threads_on_the_same_handles_agree);
+	tcase_add_test(tc, test_handle_05_readers_of_one_object_never_keep_each_other_out);
 	tcase_add_test(tc, test_cleanup_01_newest_first_and_those_that_refuse_in_further_passes);
 	tcase_add_test(tc, test_cleanup_02_without_progress_all_is_dropped);
 	tcase_add_test(tc, test_files_have_handles_of_their_own);
