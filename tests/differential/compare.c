@@ -56,6 +56,19 @@ static bool call_modded(const struct call *call, const char *text)
 	return false;
 }
 
+static const char *attr_name(const struct call *call, uint16_t id)
+{
+	static char text[16];
+	struct method_ref ref;
+
+	if (schema_method(call->front == BY_INVOKE ? "INVOKE_WRITE" : call->target, &ref) && ref.row)
+		for (unsigned int a = 0; a < ref.row->num_attrs; a++)
+			if (ref.row->attrs[a].id == id)
+				return schema_attr_name(&ref.row->attrs[a]);
+	snprintf(text, sizeof(text), "#%#x", id);
+	return text;
+}
+
 static bool has_attr(const struct call *call, const char *pattern)
 {
 	char name[MAX_ITEM];
@@ -63,7 +76,7 @@ static bool has_attr(const struct call *call, const char *pattern)
 	for (unsigned int i = 0; i < call->num_items; i++) {
 		snprintf(name, sizeof(name), "%s", call->items[i]);
 		name[strcspn(name, "=:")] = 0;
-		if (!fnmatch(pattern, name, 0))
+		if (!fnmatch(pattern, *name == '#' ? attr_name(call, strtoul(name + 1, NULL, 0)) : name, 0))
 			return true;
 	}
 	return false;
@@ -252,19 +265,6 @@ static bool compare_out(struct state *s, const struct record *k, const struct re
 		at = begin + size - 1;
 	}
 	return true;
-}
-
-static const char *attr_name(const struct call *call, uint16_t id)
-{
-	static char text[16];
-	struct method_ref ref;
-
-	if (schema_method(call->front == BY_INVOKE ? "INVOKE_WRITE" : call->target, &ref) && ref.row)
-		for (unsigned int a = 0; a < ref.row->num_attrs; a++)
-			if (ref.row->attrs[a].id == id)
-				return schema_attr_name(&ref.row->attrs[a]);
-	snprintf(text, sizeof(text), "#%#x", id);
-	return text;
 }
 
 static bool compare_msg(struct state *s, const struct record *k, const struct record *o)
