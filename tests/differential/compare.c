@@ -56,12 +56,34 @@ static bool call_modded(const struct call *call, const char *text)
 	return false;
 }
 
-static const char *attr_name(const struct call *call, uint16_t id)
+/* The method that was asked for: !object and !method may make another one of that which the program names. */
+static bool asked_method(const struct state *s, struct method_ref *ref)
+{
+	const struct call *call = &s->p->calls[s->call];
+	uint64_t object, method;
+
+	if (call->front == BY_METHOD && value_in(&s->kernel->records[s->call], "object", &object) &&
+	    value_in(&s->kernel->records[s->call], "method", &method))
+		for (unsigned int i = 0; schema_method_at(i, ref); i++)
+			if (ref->object == object && ref->method == method)
+				return true;
+	return schema_method(call->front == BY_INVOKE ? "INVOKE_WRITE" : call->target, ref) && ref->row;
+}
+
+static const char *asked(const struct state *s)
+{
+	const struct call *call = &s->p->calls[s->call];
+	struct method_ref ref;
+
+	return call->front == BY_METHOD && asked_method(s, &ref) ? schema_method_name(ref.row) : call->target;
+}
+
+static const char *attr_name(const struct state *s, uint16_t id)
 {
 	static char text[16];
 	struct method_ref ref;
 
-	if (schema_method(call->front == BY_INVOKE ? "INVOKE_WRITE" : call->target, &ref) && ref.row)
+	if (asked_method(s, &ref))
 		for (unsigned int a = 0; a < ref.row->num_attrs; a++)
 			if (ref.row->attrs[a].id == id)
 				return schema_attr_name(&ref.row->attrs[a]);
@@ -69,17 +91,40 @@ static const char *attr_name(const struct call *call, uint16_t id)
 	return text;
 }
 
-static bool has_attr(const struct call *call, const char *pattern)
+/* The attribute that an item of the call stands for, as the method that was asked for calls it. */
+static const char *item_attr(const struct state *s, const char *item)
 {
-	char name[MAX_ITEM];
+	static char name[MAX_ITEM];
+	const struct uvd_attr_row *row = NULL;
+	struct method_ref named;
 
-	for (unsigned int i = 0; i < call->num_items; i++) {
-		snprintf(name, sizeof(name), "%s", call->items[i]);
-		name[strcspn(name, "=:")] = 0;
-		if (!fnmatch(pattern, *name == '#' ? attr_name(call, strtoul(name + 1, NULL, 0)) : name, 0))
+	snprintf(name, sizeof(name), "%s", item);
+	name[strcspn(name, "=:")] = 0;
+	if (*name == '#')
+		return attr_name(s, strtoul(name + 1, NULL, 0));
+	if (schema_method(s->p->calls[s->call].target, &named) && named.row)
+		row = schema_attr(named.row, name);
+	return row ? attr_name(s, row->id) : name;
+}
+
+static bool has_attr(const struct state *s, const char *pattern)
+{
+	const struct call *call = &s->p->calls[s->call];
+
+	for (unsigned int i = 0; i < call->num_items; i++)
+		if (!fnmatch(pattern, item_attr(s, call->items[i]), 0))
 			return true;
-	}
 	return false;
+}
+
+/* Did call `i` make the QP with this handle? */
+static bool makes_qp(const struct state *s, unsigned int i, uint64_t qp)
+{
+	const struct record *r = &s->kernel->records[i];
+	uint64_t value;
+
+	return r->ret >= 0 && list_match("CREATE_QP EX_CREATE_QP QP_CREATE", s->p->calls[i].target) &&
+	       (output_of(r, "handle", &value) || value_in(r, "handle", &value)) && value == qp;
 }
 
 /* What the QP of this call was before it: as the last MODIFY_QP left it, else as it was made. */
@@ -89,20 +134,28 @@ static uint64_t qp_now(const struct state *s)
 
 	if (!value_in(&s->kernel->records[s->call], "qp_handle", &qp))
 		return UINT64_MAX;
-	for (unsigned int i = s->call; i--;) {
+	for (unsigned int i = s->call; i-- && !makes_qp(s, i, qp);) {
 		const struct record *r = &s->kernel->records[i];
-		const char *target = s->p->calls[i].target;
 
-		if (r->ret < 0)
-			continue;
-		if (list_match("CREATE_QP EX_CREATE_QP QP_CREATE", target) &&
-		    (output_of(r, "handle", &value) || value_in(r, "handle", &value)) && value == qp)
-			break;
-		if (list_match("MODIFY_QP EX_MODIFY_QP", target) && value_in(r, "qp_handle", &value) && value == qp &&
-		    value_in(r, "attr_mask", &mask) && mask & 1 && value_in(r, "qp_state", &value))
+		if (r->ret >= 0 && list_match("MODIFY_QP EX_MODIFY_QP", s->p->calls[i].target) &&
+		    value_in(r, "qp_handle", &value) && value == qp && value_in(r, "attr_mask", &mask) && mask & 1 &&
+		    value_in(r, "qp_state", &value))
 			return value;
 	}
 	return 0;
+}
+
+/* Has this call been made on the QP of this one before? */
+static bool qp_after(const struct state *s, const char *target)
+{
+	uint64_t qp, value;
+
+	if (value_in(&s->kernel->records[s->call], "qp_handle", &qp))
+		for (unsigned int i = s->call; i-- && !makes_qp(s, i, qp);)
+			if (s->kernel->records[i].ret >= 0 && !strcmp(s->p->calls[i].target, target) &&
+			    value_in(&s->kernel->records[i], "qp_handle", &value) && value == qp)
+				return true;
+	return false;
 }
 
 static bool condition(const struct state *s, const char *text)
@@ -117,9 +170,11 @@ static bool condition(const struct state *s, const char *text)
 		return call_item(call, text) || call_modded(call, text);
 	snprintf(name, sizeof(name), "%.*s", (int)len, text);
 	if (!strcmp(name, "with"))
-		return has_attr(call, text + len + 1);
+		return has_attr(s, text + len + 1);
 	if (!strcmp(name, "qp_now"))
 		return list_number(text + len + 1, qp_now(s));
+	if (!strcmp(name, "after"))
+		return qp_after(s, text + len + 1);
 	if (!strcmp(name, "failed"))
 		return r->ret < 0;
 	if (!strcmp(name, "front"))
@@ -157,7 +212,7 @@ static struct listed *find_listed(const struct state *s, const char *item, const
 	for (unsigned int i = 0; i < s->list->num; i++) {
 		struct listed *row = &s->list->rows[i];
 
-		if (list_match(row->call, s->p->calls[s->call].target) && list_match(row->item, item) &&
+		if (list_match(row->call, asked(s)) && list_match(row->item, item) &&
 		    list_match(row->kernel, kernel) && list_match(row->ours, ours) && conditions(s, row->when))
 			return row;
 	}
@@ -272,7 +327,6 @@ static bool compare_msg(struct state *s, const struct record *k, const struct re
 	static const struct { const char *name; size_t at, size; } parts[] = { { "id", 0, 2 }, { "len", 2, 2 },
 									       { "flags", 4, 2 }, { "elem", 6, 2 },
 									       { "data", 8, 8 } };
-	const struct call *call = &s->p->calls[s->call];
 	const size_t hdr = sizeof(struct ib_uverbs_ioctl_hdr), size = sizeof(struct ib_uverbs_attr);
 	char name[80];
 
@@ -286,7 +340,7 @@ static bool compare_msg(struct state *s, const struct record *k, const struct re
 
 			if (!memcmp(kp, op, parts[i].size))
 				continue;
-			snprintf(name, sizeof(name), "%s.%s", attr_name(call, number(k->msg + at, 2)), parts[i].name);
+			snprintf(name, sizeof(name), "%s.%s", attr_name(s, number(k->msg + at, 2)), parts[i].name);
 			if (!bytes_differ(s, name, kp, op, parts[i].size))
 				return false;
 		}
