@@ -249,24 +249,47 @@ static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, 
 	ret = take_sges(req, &list->post, wire.num_sge, &wr->sg_list);
 	if (!ret)
 		ret = decode_operation(req, list, &wire, is_ud, wr);
-	if (!ret && wire.send_flags & IBV_SEND_INLINE)
-		ret = read_inline(req, list, wr);
 	return ret;
+}
+
+/* The inline data of the list: *num is set to how many requests have theirs. */
+static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t *num)
+{
+	int ret;
+
+	for (*num = 0; *num < list->post.cmd.wr_count; ++*num) {
+		if (!(list->wrs[*num].send_flags & IBV_SEND_INLINE))
+			continue;
+		ret = read_inline(req, list, &list->wrs[*num]);
+		if (ret)
+			return ret;
+	}
+	return 0;
 }
 
 static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *list)
 {
-	const struct uvd_send_wr *bad = NULL;
-	int ret = 0;
+	const struct uvd_send_wr *bad = NULL, *first = list->wrs;
+	uint32_t num = list->post.cmd.wr_count;
+	int ret, fault;
 
-	for (uint32_t i = 0; i < list->post.cmd.wr_count; i++) {
+	for (uint32_t i = 0; i < num; i++) {
 		ret = decode_send(req, list, i, qp->qp_type == IBV_QPT_UD);
 		if (ret)
 			return ret;
 	}
-	if (list->post.cmd.wr_count)
-		ret = uvd_ops(req)->post_send(qp, list->wrs, &bad);
-	return answer(req, ret, ret ? BAD_WR((const struct uvd_send_wr *)list->wrs, bad) : 0);
+	fault = read_all_inline(req, list, &num);
+	/* Those before the one without its data are posted, and a QP that takes none at all says so first. */
+	if (fault && num)
+		list->wrs[num - 1].next = NULL;
+	ret = num || fault ? uvd_ops(req)->post_send(qp, num ? first : NULL, &bad) : 0;
+	if (fault && num)
+		list->wrs[num - 1].next = &list->wrs[num];
+	if (fault && !bad) {
+		bad = first + num;
+		ret = ret ? ret : fault;
+	}
+	return answer(req, ret, ret ? BAD_WR(first, bad) : 0);
 }
 
 static int post_send(struct uvd_req *req)
