@@ -96,9 +96,10 @@ static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len, 
 	bool extends;
 	int err;
 
-	if (!len)
+	/* An attribute has its flag even if nothing was to be written, and in its turn. */
+	if (!len && attr < 0)
 		return 0;
-	if (!addr)
+	if (!addr && len)
 		return uvd_bad(req, -EFAULT, "response", addr);
 	extends = extends_last(req, addr, attr);
 	if (len > sizeof(req->stage) - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
@@ -111,7 +112,8 @@ static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len, 
 			return err ? uvd_bad(req, -EFAULT, "response", addr) : 0;
 		extends = false;
 	}
-	memcpy(req->stage + req->staged, src, len);
+	if (len)
+		memcpy(req->stage + req->staged, src, len);
 	if (extends) {
 		req->outs[req->num_outs - 1].len += len;
 	} else {
