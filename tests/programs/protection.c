@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * protection CASE | --list: a client does what another does not allow. Each case says which status the requester must see,
+ * protection [CASE | --list]: a client does what another does not allow. Each case says which status the requester must see,
  * and afterwards every byte of both arenas is what it was, but for those that the case names.
  */
 #include "side.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #define ARENA 65536
 #define PAGE 4096
@@ -361,16 +362,41 @@ static void run(const struct test *t)
 	compare("responder", arena[1], was[1], 0, ARENA);
 }
 
+/* Each in a process of its own; libibverbs' providers are loaded once for all. */
+static int run_all(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int failed = 0, status;
+
+	CHECK(list);
+	for (unsigned int i = 0; i < NUM_TESTS; i++) {
+		pid_t pid = fork();
+
+		CHECK(pid >= 0);
+		if (!pid) {
+			run(&tests[i]);
+			exit(0);
+		}
+		CHECK(waitpid(pid, &status, 0) == pid);
+		printf("%s: %s\n", tests[i].name, status ? "failed" : "ok");
+		failed |= status;
+	}
+	ibv_free_device_list(list);
+	return !!failed;
+}
+
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 2)
+		return run_all();
 	for (unsigned int i = 0; i < NUM_TESTS; i++) {
-		if (argc > 1 && !strcmp(argv[1], tests[i].name)) {
+		if (!strcmp(argv[1], tests[i].name)) {
 			run(&tests[i]);
 			return 0;
 		}
-		if (argc < 2 || !strcmp(argv[1], "--list"))
+		if (!strcmp(argv[1], "--list"))
 			puts(tests[i].name);
 	}
-	return argc > 1 && strcmp(argv[1], "--list") ? 2 : 0;
+	return strcmp(argv[1], "--list") ? 2 : 0;
 }
