@@ -80,7 +80,9 @@ def bench_run(args):
     uverbsctl = [*who, folder / "uverbsctl", "run", "--backend", "null"]
     null = Program([*who, folder / "null_notify"])
     programs = {abi: Program([*uverbsctl, "--abi", abi, "--", folder / "verbs", "hfi1_0"]) for abi in ("write", "ioctl")}
-    cases = {"null notification": (null, "null_notify"), "null notification, read": (null, "null_notify_read")}
+    cases = {"null notification": (null, "null_notify"), "null notification, read": (null, "null_notify_read"),
+             "null notification, read and write": (null, "null_notify_write"),
+             "null notification, read and write of an ioctl": (null, "null_notify_ioctl")}
     for verb in VERBS:
         for abi, p in programs.items():
             cases[f"{verb}, {abi}"] = (p, verb)

@@ -2,7 +2,9 @@
 /*
  * null_notify: a system call that a seccomp supervisor answers at once: the least that any device served through user
  * notification can cost. The caller is woken as uverbsctl run does it (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP where the
- * kernel has it). "null_notify_read" also reads 24 bytes of the caller's memory, as every command does.
+ * kernel has it). The others do, besides, the least that a command does: "null_notify_read" reads 24 bytes of the caller's
+ * memory; "null_notify_write" also writes a response of 8; "null_notify_ioctl" reads the attributes and what they point to
+ * (512 bytes), and writes a response and an attribute's flags in another page.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -25,7 +27,7 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP 1UL
 #endif
 
-enum { TRAPPED = SYS_getpgid, PLAIN, READS };
+enum { TRAPPED = SYS_getpgid, PAGE = 4096, PLAIN, READS, WRITES, IOCTL };
 
 /* Nothing else in this program calls getpgid. */
 static int install_filter(void)
@@ -44,11 +46,27 @@ static int install_filter(void)
 		       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog);
 }
 
+/* The memory that a command of this kind costs; `at` is the caller's. */
+static void copies(const struct seccomp_notif *q, char *at)
+{
+	char buf[512] = "";
+	struct iovec in = { buf, q->data.args[0] == IOCTL ? 512 : 24 }, from = { at, in.iov_len };
+	struct iovec out = { buf, 8 }, to = { at, 8 };
+	struct iovec outs = { buf, 16 }, tos[] = { { at, 8 }, { at + PAGE, 8 } };
+
+	if (q->data.args[0] == PLAIN)
+		return;
+	process_vm_readv(q->pid, &in, 1, &from, 1, 0);
+	if (q->data.args[0] == WRITES)
+		process_vm_writev(q->pid, &out, 1, &to, 1, 0);
+	if (q->data.args[0] == IOCTL)
+		process_vm_writev(q->pid, &outs, 1, tos, 2, 0);
+}
+
 static void supervise(int listener)
 {
 	struct seccomp_notif q;
 	struct seccomp_notif_resp r;
-	char buf[24];
 
 	ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	for (;;) {
@@ -58,11 +76,7 @@ static void supervise(int listener)
 				continue;
 			return;
 		}
-		if (q.data.args[0] == READS) {
-			struct iovec l = { buf, sizeof(buf) }, o = { (void *)q.data.args[1], sizeof(buf) };
-
-			process_vm_readv(q.pid, &l, 1, &o, 1, 0);
-		}
+		copies(&q, (char *)q.data.args[1]);
 		memset(&r, 0, sizeof(r));
 		r.id = q.id;
 		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
@@ -71,7 +85,7 @@ static void supervise(int listener)
 
 static unsigned int call(unsigned long count, int kind)
 {
-	char buf[24] = "";
+	char buf[2 * PAGE] __attribute__((aligned(PAGE))) = "";
 
 	while (count--)
 		if (syscall(TRAPPED, kind, buf))
@@ -89,9 +103,21 @@ static unsigned int null_notify_read(void *arg, unsigned long count)
 	return call(count, READS);
 }
 
+static unsigned int null_notify_write(void *arg, unsigned long count)
+{
+	return call(count, WRITES);
+}
+
+static unsigned int null_notify_ioctl(void *arg, unsigned long count)
+{
+	return call(count, IOCTL);
+}
+
 static const struct bench all[] = {
 	{ "null_notify", null_notify },
 	{ "null_notify_read", null_notify_read },
+	{ "null_notify_write", null_notify_write },
+	{ "null_notify_ioctl", null_notify_ioctl },
 	{ NULL, NULL },
 };
 
