@@ -216,11 +216,15 @@ static struct soft_outcome respond(struct rc *rc)
 	return outcome;
 }
 
-/* With the peer's lock held, and its r_busy: the SRQ that the request names is the target's for its time. */
-static void find_srq(struct soft_qp *peer, const struct soft_request *req)
+/* The SRQ that the request names, with a reference, or NULL. */
+static struct soft_srq *named_srq(struct soft_qp *peer, const struct soft_request *req)
 {
-	struct soft_srq *srq = soft_srqn_get(peer->dev, peer->qp.xrcd, req->wqe->remote_srqn);
+	return soft_srqn_get(peer->dev, peer->qp.xrcd, req->wqe->remote_srqn);
+}
 
+/* With the peer's lock held, and its r_busy: the SRQ is the target's for the time of a request. */
+static void use_srq(struct soft_qp *peer, struct soft_srq *srq)
+{
 	if (atomic_load(&peer->waits_at) != srq)
 		soft_srq_forget(peer);
 	peer->r_srq = srq;
@@ -248,7 +252,7 @@ static struct soft_outcome at_peer(struct rc *rc)
 	pthread_mutex_lock(&peer->lock);
 	soft_recv_claim(peer);
 	if (is_xrc(peer))
-		find_srq(peer, rc->req);
+		use_srq(peer, named_srq(peer, rc->req));
 	outcome = respond(rc);
 	soft_segs_put(peer->r_segs, rc->num_recv);
 	if (rc->has_remote)
@@ -288,18 +292,21 @@ struct soft_outcome soft_rc_send(struct soft_request *req)
 /* With the peer's lock held: is there a receive for the request? A request that will be refused needs none. */
 static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
 {
-	bool ready = true;
+	struct soft_srq *srq;
+	bool ready;
 
 	if (!takes_receive(req->wqe))
 		return true;
 	if (!is_xrc(peer))
 		return soft_recv_ready(peer);
-	find_srq(peer, req);
-	if (peer->r_srq) {
-		ready = soft_recv_ready(peer);
-		soft_ref_put(&peer->r_srq->ref);
-	}
+	srq = named_srq(peer, req);
+	/* Who ends it sends those away that wait at it, and must find the peer among them. */
+	if (!srq)
+		return true;
+	use_srq(peer, srq);
+	ready = soft_recv_ready(peer);
 	peer->r_srq = NULL;
+	soft_ref_put(&srq->ref);
 	return ready;
 }
 
