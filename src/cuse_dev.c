@@ -18,7 +18,9 @@ static struct cuse_file *file_of(struct fuse_file_info *fi)
 
 static bool gone(struct uvd_caller *c)
 {
-	return ((struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller)))->gone;
+	struct cuse_call *call = (struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller));
+
+	return call->gone || call->cuse->aborted;
 }
 
 static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
@@ -53,9 +55,13 @@ static void init_caller(struct uvd_caller *caller, pid_t tid, const struct uvd_m
 	*caller = (struct uvd_caller){ .mem = mem, .proc = &uvd_proc_local, .tid = tid, .memfd = -1 };
 }
 
-struct cuse_call *uvd_cuse_call_new(void)
+struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c)
 {
-	return calloc(1, sizeof(struct cuse_call));
+	struct cuse_call *call = calloc(1, sizeof(*call));
+
+	if (call)
+		call->cuse = c;
+	return call;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------- */
@@ -118,7 +124,7 @@ static void grant_done(struct uvd_grant_job *job)
 static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
 {
 	struct grant_job *j = calloc(1, sizeof(*j));
-	struct cuse_call *fresh = uvd_cuse_call_new();
+	struct cuse_call *fresh = uvd_cuse_call_new(self->cuse);
 
 	if (!j || !fresh)
 		goto refused;

@@ -32,6 +32,7 @@ enum answer { NOBODY, WORKER, TICK_BEGINS, TICK_DID };
 /* A call, and whether its client was let go while we were at it: then its memory is nobody's. */
 struct cuse_call {
 	struct uvd_call call;
+	struct uvd_cuse *cuse;
 	atomic_bool gone;
 };
 
@@ -56,6 +57,7 @@ struct uvd_cuse {
 	struct uvd_device *dev;
 	struct fuse_session *se;
 	atomic_bool stopping;
+	atomic_bool aborted; /* by the kernel: whoever waited for an answer has been let go */
 	pthread_mutex_t lock; /* files */
 	struct cuse_file *files;
 	unsigned int num_files;
@@ -66,7 +68,7 @@ struct uvd_cuse {
 
 extern const struct cuse_lowlevel_ops uvd_cuse_operations;
 
-struct cuse_call *uvd_cuse_call_new(void);
+struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c);
 /* Carries out the request in w->buf, on w's thread. */
 void uvd_cuse_process(struct worker *w);
 /* Puts a reference to an open file; the last one closes it. */

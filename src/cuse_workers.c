@@ -49,8 +49,11 @@ static void *work(void *arg)
 		if (w->extra && have_idle(c, w))
 			goto out;
 	}
-	if (!c->stopping)
+	if (!c->stopping) {
+		/* The others may be in calls: an answer written now would be written over what the client does next. */
+		c->aborted = true;
 		c->config.lost(c->config.arg);
+	}
 out:
 	w->exited = true;
 	return NULL;
@@ -70,7 +73,7 @@ static int start_worker(struct uvd_cuse *c, bool extra)
 	memset(w, 0, sizeof(*w));
 	w->cuse = c;
 	w->extra = extra;
-	w->call = uvd_cuse_call_new();
+	w->call = uvd_cuse_call_new(c);
 	if (!w->call)
 		return -ENOMEM;
 	sigfillset(&all);

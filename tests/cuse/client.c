@@ -215,6 +215,29 @@ static void mode_loop_pd(void)
 	end_loop(context);
 }
 
+/* What failed is not answered later, where something else may be by then. */
+static void mode_loop_late(void)
+{
+	static unsigned char answer[sizeof(struct ib_uverbs_query_device_resp)];
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_query_device cmd;
+	} query = { { IB_USER_VERBS_CMD_QUERY_DEVICE, sizeof(query) / 4, sizeof(answer) / 4 }, { (uintptr_t)answer } };
+	struct ibv_context *context = open_first();
+	int error;
+
+	ready();
+	while (write(context->cmd_fd, &query, sizeof(query)) == sizeof(query))
+		;
+	error = errno;
+	memset(answer, 0x5a, sizeof(answer));
+	usleep(500000);
+	for (size_t i = 0; i < sizeof(answer); i++)
+		CHECK(answer[i] == 0x5a);
+	errno = error;
+	end_loop(context);
+}
+
 struct end {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
@@ -464,6 +487,7 @@ static const struct {
 	{ "no-grants", mode_no_grants },
 	{ "hold-up", mode_hold_up },
 	{ "loop-channel", mode_loop_channel },
+	{ "loop-late", mode_loop_late },
 	{ "loop-open", mode_loop_open },
 	{ "loop-pd", mode_loop_pd },
 	{ "loop-transfer", mode_loop_transfer },

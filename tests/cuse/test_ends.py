@@ -87,9 +87,10 @@ def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(st
     d.wait_idle()
 
 
-def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start):
+@pytest.mark.parametrize("mode", ["loop-pd", "loop-late"])
+def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start, mode):
     d = start()
-    p = start_client("loop-pd")
+    p = start_client(mode)
     with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
         f.write("1")
     assert d.process.wait(30) == 1
