@@ -206,66 +206,81 @@ void uvd_event_file_hang_up(struct uvd_event_file *f)
 
 /* ---- does the client still hold it? ----------------------------------------------------------------------------- */
 
-/* Is one of the descriptors in this folder of /proc the socket? */
-static bool folder_has(const char *path, const char *target)
+/* Which of these sockets does anybody hold? */
+struct look {
+	uintmax_t *inos;
+	bool *used;
+	unsigned int num, missing;
+};
+
+static void seen(struct look *look, uintmax_t ino)
+{
+	for (unsigned int i = 0; i < look->num; i++)
+		if (look->inos[i] == ino && !look->used[i]) {
+			look->used[i] = true;
+			look->missing--;
+		}
+}
+
+/* The descriptors in this folder of /proc. */
+static void look_at_folder(struct look *look, const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
-	bool found = false;
+	uintmax_t ino;
 	char link[64];
 	ssize_t n;
 
 	if (!dir)
-		return false;
-	while (!found && (d = readdir(dir))) {
+		return;
+	while (look->missing && (d = readdir(dir))) {
 		n = readlinkat(dirfd(dir), d->d_name, link, sizeof(link) - 1);
 		if (n <= 0)
 			continue;
 		link[n] = 0;
-		found = !strcmp(link, target);
+		if (sscanf(link, "socket:[%" SCNuMAX "]", &ino) == 1)
+			seen(look, ino);
 	}
 	closedir(dir);
-	return found;
 }
 
 /* Every thread is looked at: it may have a table of descriptors of its own. */
-static bool process_has(const char *pid, const char *target)
+static void look_at_process(struct look *look, const char *pid)
 {
 	char path[80];
 	struct dirent *d;
-	bool found = false;
 	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
-		return false;
-	while (!found && (d = readdir(tasks))) {
+		return;
+	while (look->missing && (d = readdir(tasks))) {
 		if (d->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "/proc/%.20s/task/%.20s/fd", pid, d->d_name);
-		found = folder_has(path, target);
+		look_at_folder(look, path);
 	}
 	closedir(tasks);
-	return found;
 }
 
-bool uvd_event_file_in_use(struct uvd_event_file *f)
+void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used)
 {
-	char target[64];
+	uintmax_t inos[num + 1];
+	struct look look = { .inos = inos, .used = used, .num = num, .missing = num };
+	DIR *proc = opendir("/proc");
 	struct dirent *d;
-	bool found = false;
-	DIR *proc;
 
-	pthread_mutex_lock(&f->lock);
-	snprintf(target, sizeof(target), "socket:[%" PRIuMAX "]", (uintmax_t)f->ino);
-	pthread_mutex_unlock(&f->lock);
-	proc = opendir("/proc");
+	for (unsigned int i = 0; i < num; i++) {
+		used[i] = !proc; /* not known: then keep it */
+		pthread_mutex_lock(&files[i]->lock);
+		inos[i] = files[i]->ino;
+		pthread_mutex_unlock(&files[i]->lock);
+	}
 	if (!proc)
-		return true; /* not known: then keep it */
-	while (!found && (d = readdir(proc)))
+		return;
+	while (look.missing && (d = readdir(proc)))
 		if (d->d_name[0] >= '1' && d->d_name[0] <= '9' && atoi(d->d_name) != getpid())
-			found = process_has(d->d_name, target);
+			look_at_process(&look, d->d_name);
 	closedir(proc);
-	return found;
 }

@@ -138,12 +138,17 @@ static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **foun
 /* The kernel destroys an event file's object when its last fd is closed; we look for such. The destroy lock is held. */
 static void collect_event_files(struct uvd_file *file)
 {
+	struct uvd_event_file *files[UVD_MAX_EVENT_FILES];
 	struct uvd_uobject *found[UVD_MAX_EVENT_FILES];
+	bool used[UVD_MAX_EVENT_FILES];
 	unsigned int n;
 
 	n = event_files(file, found);
+	for (unsigned int i = 0; i < n; i++)
+		files[i] = found[i]->event_file;
+	uvd_event_files_in_use(files, n, used);
 	for (unsigned int i = 0; i < n; i++) {
-		if (!uvd_event_file_in_use(found[i]->event_file) && !try_lock(found[i], UVD_ACCESS_WRITE)) {
+		if (!used[i] && !try_lock(found[i], UVD_ACCESS_WRITE)) {
 			uvd_uobject_end(found[i], UVD_REMOVE_CLOSE);
 			pthread_mutex_lock(&file->lock);
 			uvd_uobject_unlink(found[i]);
