@@ -302,11 +302,19 @@ def lasting_device(request):
     d.stop()
 
 
+@contextlib.contextmanager
+def left_as_found(device):
+    """Free of clients again afterwards, and not a word of complaint in its log."""
+    log = len(device.log())
+    try:
+        yield device
+    finally:
+        device.end_programs()
+    until(device.idle, "an idle device")
+    assert not re.search("(?i)error|assert|leak", device.log()[log:]), device.log()[log:]
+
+
 @pytest.fixture
 def device(lasting_device):
-    """Free of clients again after the test, and not a word of complaint in its log."""
-    log = len(lasting_device.log())
-    yield lasting_device
-    lasting_device.end_programs()
-    until(lasting_device.idle, "an idle device")
-    assert not re.search("(?i)error|assert|leak", lasting_device.log()[log:]), lasting_device.log()[log:]
+    with left_as_found(lasting_device):
+        yield lasting_device

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import CLIENTS, LONG, SANITIZED, until
+from conftest import CLIENTS, LONG, SANITIZED, left_as_found, until
 
 PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=True, text=True).stdout.split()
 
@@ -12,11 +12,12 @@ PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=Tr
 @pytest.fixture(scope="session")
 def protection(lasting_device):
     """What the program says of all cases at once: starting it is most of what one costs."""
-    return lasting_device.run(CLIENTS["protection"], seconds=300).text
+    with left_as_found(lasting_device):
+        return lasting_device.run(CLIENTS["protection"], seconds=300).text
 
 
 @pytest.mark.parametrize("case", PROTECTION)
-def test_protection(device, protection, case):
+def test_protection(protection, case):
     assert f"\n{case}: ok\n" in f"\n{protection}", protection
 
 
