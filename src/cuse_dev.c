@@ -124,7 +124,7 @@ static void grant_done(struct uvd_grant_job *job)
 static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
 {
 	struct grant_job *j = calloc(1, sizeof(*j));
-	struct cuse_call *fresh = uvd_cuse_call_new(self->cuse);
+	struct cuse_call *fresh = uvd_cuse_call_new(w->cuse);
 
 	if (!j || !fresh)
 		goto refused;
