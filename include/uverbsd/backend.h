@@ -408,7 +408,10 @@ struct uvd_backend {
 	int (*create_flow)(struct uvd_flow *flow);
 	int (*destroy_flow)(struct uvd_flow *flow);
 	int (*destroy_flow_action)(struct uvd_flow_action *action);
-	/* *bad: the first work request that was not taken. Those before it are posted. */
+	/*
+	 * *bad: the first work request that was not taken. Those before it are posted.
+	 * wr may be NULL: nothing to post, only whether the QP takes any (-EINVAL where its state does not).
+	 */
 	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
 	int (*post_recv)(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 	int (*attach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);

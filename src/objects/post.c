@@ -279,16 +279,12 @@ static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *l
 			return ret;
 	}
 	fault = read_all_inline(req, list, &num);
-	/* Those before the one without its data are posted, and a QP that takes none at all says so first. */
 	if (fault && num)
 		list->wrs[num - 1].next = NULL;
+	/* Those before the one without its data are posted, and a QP that takes none at all says so first. */
 	ret = num || fault ? uvd_ops(req)->post_send(qp, num ? first : NULL, &bad) : 0;
-	if (fault && num)
-		list->wrs[num - 1].next = &list->wrs[num];
-	if (fault && !bad) {
-		bad = first + num;
-		ret = ret ? ret : fault;
-	}
+	if (fault && !bad)
+		return answer(req, ret ? ret : fault, num + 1);
 	return answer(req, ret, ret ? BAD_WR(first, bad) : 0);
 }
 
