@@ -266,7 +266,7 @@ static void look_at_process(struct look *look, const char *pid)
 
 void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used)
 {
-	uintmax_t inos[num + 1];
+	uintmax_t inos[num + 1]; /* an array of none is no array */
 	struct look look = { .inos = inos, .used = used, .num = num, .missing = num };
 	DIR *proc = opendir("/proc");
 	struct dirent *d;

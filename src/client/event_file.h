@@ -43,8 +43,9 @@ unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(co
 /* The client's end is seen as closed by the peer: read gives 0, poll POLLHUP. (The device file was closed.) */
 void uvd_event_file_hang_up(struct uvd_event_file *f);
 /*
- * Of each: does the client still hold its end? As we hold a copy, that takes a look through /proc/PID/fd of all processes, one
- * for all files: for garbage collection when a client has made very many, not for every day. num: a few hundred at most.
+ * Of each: does the client still hold its end? As we hold a copy, that takes a look through /proc/PID/fd of all
+ * processes, one for all files: for garbage collection when a client has made very many, not for every day. num: about
+ * a thousand at most (they are kept in order on the stack).
  */
 void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used);
 
