@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	TCase *t = tcase_create("fget");
 
 	tcase_set_timeout(t, 120);
-	tcase_add_checked_fixture(t, make_files, remove_files);
+	tcase_add_unchecked_fixture(t, make_files, remove_files); /* made and removed with all rights: /tmp is sticky */
 	tcase_add_loop_test(t, test_opened_file_is_seen_and_one_by_o_path_is_ebadf, 0, 2);
 	tcase_add_test(t, test_own_descriptors_are_judged_alike);
 	tcase_add_test(t, test_files_that_change_places_prove_nothing);
