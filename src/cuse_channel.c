@@ -2,6 +2,7 @@
 /* A node's channel to the kernel: one open of /dev/cuse. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,9 +63,27 @@ int uvd_cuse_channel_open(struct uvd_cuse_node *node, const struct cuse_lowlevel
 	return err;
 }
 
+/*
+ * libfuse keeps an interrupt that comes after its request was answered until the next request, and forgets it when the
+ * session ends. So there is a next one: of a kind that we do not have, which is refused after the look at the
+ * interrupts. The kernel takes the refusal for one of a request that is gone. Each worker can have left one.
+ */
+static void forget_interrupts(struct fuse_session *se)
+{
+	struct {
+		struct fuse_in_header header;
+		struct fuse_flush_in flush;
+	} request = { .header = { .len = sizeof(request), .opcode = FUSE_FLUSH, .unique = UINT64_MAX - 1 } };
+	const struct fuse_buf buf = { .mem = &request, .size = sizeof(request) };
+
+	for (int i = 0; i < MAX_WORKERS; i++)
+		fuse_session_process_buf(se, &buf);
+}
+
 void uvd_cuse_channel_close(struct uvd_cuse_node *node, struct fuse_session **se)
 {
 	uvd_cuse_node_remove(node);
+	forget_interrupts(*se);
 	cuse_lowlevel_teardown(*se);
 	*se = NULL;
 }
