@@ -3,7 +3,7 @@
 
 By default each program runs in one of the two ABIs, and few with -a: at every size that measures the processor's clock, for
 0.2 to 0.4 s. With UVERBSD_LONG all do, as often as perftest does by itself, and in both ABIs; not so over CUSE, where an
-emulated machine copies the 84 GB of each ib_*_bw -a: one ABI each there, too.
+emulated machine copies the 84 GB of each ib_*_bw -a: one ABI each there, too, which takes 35 minutes.
 """
 import re
 
