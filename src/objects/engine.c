@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The engine and its devices: what exists before any client comes. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uverbsd/log.h>
@@ -13,8 +14,18 @@
 #include "objects/objects.h"
 #include "persona/persona.h"
 
+/*
+ * glibc keeps small chunks in lists of their own ("fastbins") until one is freed beside much free memory, and goes through
+ * all lists then. Who destroys objects in some orders pays for that at each of them, as much as for the destruction.
+ */
+static void free_small_chunks_at_once(void)
+{
+	mallopt(M_MXFAST, 0);
+}
+
 int uvd_engine_init(struct uvd_engine *engine, struct uvd_log *log)
 {
+	free_small_chunks_at_once();
 	memset(engine, 0, sizeof(*engine));
 	engine->log = log;
 	engine->mms = uvd_mm_table_new();

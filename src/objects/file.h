@@ -59,7 +59,7 @@ struct uvd_engine {
 	struct uvd_ucaps ucaps;
 };
 
-/* 0 or a negative errno. log stays the caller's. */
+/* 0 or a negative errno. log stays the caller's. Sets malloc up for many small objects: in the whole process. */
 int uvd_engine_init(struct uvd_engine *engine, struct uvd_log *log);
 void uvd_engine_fini(struct uvd_engine *engine);
 
