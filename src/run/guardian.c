@@ -221,14 +221,11 @@ static void loop(struct guardian *g)
 	}
 }
 
-static int start_engine(struct guardian *g)
+static int fork_engine(struct guardian *g)
 {
-	const char *tmp = getenv("TMPDIR");
 	int pair[2];
 
-	snprintf(g->l->root, sizeof(g->l->root), "%.3900s/uverbsd-run-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
-	if (!mkdtemp(g->l->root) || chmod(g->l->root, 0755) ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+	if (chmod(g->l->root, 0755) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	g->engine = fork();
 	if (!g->engine) {
@@ -240,6 +237,20 @@ static int start_engine(struct guardian *g)
 	close(pair[1]);
 	g->l->link = pair[0];
 	return g->engine < 0 ? -errno : 0;
+}
+
+static int start_engine(struct guardian *g)
+{
+	const char *tmp = getenv("TMPDIR");
+	int err;
+
+	snprintf(g->l->root, sizeof(g->l->root), "%.3900s/uverbsd-run-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
+	if (!mkdtemp(g->l->root))
+		return -errno;
+	err = fork_engine(g);
+	if (err)
+		rmdir(g->l->root);
+	return err;
 }
 
 static int start_program(struct guardian *g)
