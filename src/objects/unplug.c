@@ -61,6 +61,15 @@ static struct uvd_file *take_oldest(struct uvd_device *dev)
 	return file;
 }
 
+/* A peer must see nothing of the objects' going one by one: what has no link neither refuses nor answers. */
+static void cut_links(struct uvd_device *dev)
+{
+	pthread_mutex_lock(&dev->port_lock);
+	for (unsigned int i = 0; i < dev->ib.config.num_ports; i++)
+		__atomic_store_n(&dev->ib.config.ports[i].down, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&dev->port_lock);
+}
+
 void uvd_device_remove(struct uvd_device *dev)
 {
 	struct uvd_file *file;
@@ -68,6 +77,7 @@ void uvd_device_remove(struct uvd_device *dev)
 	pthread_mutex_lock(&dev->lock);
 	atomic_store(&dev->gone, true);
 	pthread_mutex_unlock(&dev->lock);
+	cut_links(dev);
 	wait_for_calls(dev);
 	while ((file = take_oldest(dev))) {
 		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);

@@ -62,6 +62,9 @@ static bool admits(struct soft_qp *peer, struct soft_request *req)
 static struct soft_outcome refuse(struct rc *rc, enum ibv_wc_status at_peer, enum ibv_event_type event,
 				  enum ibv_wc_status at_requester)
 {
+	/* A link that went down since the request came in, as an unplugged device's does: the NAK is lost. */
+	if (!soft_port_joined(rc->req->port, soft_qp_port(rc->peer)))
+		return no_answer;
 	if (rc->peer->r_taken) {
 		struct ibv_wc wc = { .status = at_peer, .opcode = IBV_WC_RECV };
 
