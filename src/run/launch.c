@@ -18,6 +18,8 @@
 
 #include "run/launch.h"
 
+enum { LEAST_FILES = 64 };
+
 /* ---- what the processes share ------------------------------------------------------------------------------------ */
 
 static int by_value(const void *a, const void *b)
@@ -249,6 +251,18 @@ static int start(struct uvd_run_launch *l)
 	return guardian < 0 ? UVD_RUN_FAILED : wait_for_end(up[0], guardian);
 }
 
+/* The engine needs some twenty for itself and a few for each open of the device. What it lacks can leave files behind. */
+static bool enough_files(void)
+{
+	struct rlimit nofile;
+
+	if (getrlimit(RLIMIT_NOFILE, &nofile) || nofile.rlim_max >= LEAST_FILES)
+		return true;
+	fprintf(stderr, "uverbsctl run: the hard limit of open files is %llu, and %d are needed (ulimit -Hn)\n",
+		(unsigned long long)nofile.rlim_max, LEAST_FILES);
+	return false;
+}
+
 int uvd_run(const struct uvd_run_options *options, char **argv)
 {
 	struct uvd_run_launch l = { .options = options, .argv = argv, .link = -1, .join_sock = -1, .join_lock = -1 };
@@ -259,6 +273,8 @@ int uvd_run(const struct uvd_run_options *options, char **argv)
 		fprintf(stderr, "uverbsctl run: %s\n", why);
 		return UVD_RUN_FAILED;
 	}
+	if (!enough_files())
+		return UVD_RUN_FAILED;
 	err = prepare(&l);
 	if (err)
 		fprintf(stderr, "uverbsctl run: cannot prepare the filter: %s\n", strerror(-err));

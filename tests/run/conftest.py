@@ -38,7 +38,7 @@ class Run:
     """One user's way to run things; looks afterwards that nothing was left behind."""
 
     def __init__(self, prefix, folder):
-        self.prefix = prefix
+        self.prefix = list(prefix)
         self.env = {**os.environ, "TMPDIR": folder, "XDG_RUNTIME_DIR": folder}
         self.folder = folder
         self.guardians = []

@@ -98,6 +98,19 @@ def test_program_that_cannot_be_run(run):
     assert r.returncode == 126
 
 
+@pytest.mark.parametrize("most", [9, 12, 20, 63])
+def test_too_few_files_are_refused(run, most):
+    run.prefix += ["prlimit", f"--nofile={most}:{most}"]
+    r = run("true")
+    assert r.returncode == 125 and f"the hard limit of open files is {most}" in r.stderr
+
+
+def test_64_files_are_enough(run):
+    run.prefix += ["prlimit", "--nofile=32:64"]
+    r = run("ibv_devices", options=["--devices", "4"])
+    assert r.returncode == 0 and r.stdout.count("hfi1_") == 4
+
+
 def test_run_inside_a_run_is_refused_with_the_reason(run):
     r = run(UVERBSCTL, "run", "--", "true")
     assert r.returncode == 125 and "run inside a run" in r.stderr
