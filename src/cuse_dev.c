@@ -110,11 +110,15 @@ static int grant_reply(struct uvd_grant_job *job, long result)
 	return reply(j->req, result, j->written);
 }
 
+static void grant_ended(struct uvd_grant_job *job)
+{
+	uvd_cuse_file_put(((struct grant_job *)job)->file);
+}
+
 static void grant_done(struct uvd_grant_job *job)
 {
 	struct grant_job *j = (struct grant_job *)job;
 
-	uvd_cuse_file_put(j->file);
 	free(j->call);
 	free(j->buf);
 	free(j);
@@ -129,7 +133,7 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 	if (!j || !fresh)
 		goto refused;
 	*j = (struct grant_job){
-		.job = { .call = &w->call->call, .reply = grant_reply, .done = grant_done },
+		.job = { .call = &w->call->call, .reply = grant_reply, .ended = grant_ended, .done = grant_done },
 		.call = w->call,
 		.file = f,
 		.req = req,

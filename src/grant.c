@@ -151,21 +151,37 @@ void uvd_grant_give_up(struct uvd_call *call)
 	uvd_call_granted(call, -ESRCH);
 }
 
-static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_call *call)
+/* uvd_call_granted()'s. */
+static long end_call(struct uvd_grant_job *job, int fd)
 {
+	long result = uvd_call_granted(job->call, fd);
+
+	job->ended(job);
+	return result;
+}
+
+static void give_up(struct uvd_grant_job *job)
+{
+	uvd_grant_give_up(job->call);
+	job->ended(job);
+}
+
+static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_grant_job *job)
+{
+	struct uvd_call *call = job->call;
 	long answered = call->result, result;
 	int fd, err;
 
 	err = uvd_borrow_stop(b);
 	fd = err ? err : grant_fd(b, &call->caller, call->grant.file);
 	if (b->dead || err == -ESRCH) {
-		uvd_grant_give_up(call);
+		give_up(job);
 		if (!b->dead || b->holding)
 			uvd_borrow_release(b, NULL);
 		g->gone++;
 		return;
 	}
-	result = uvd_call_granted(call, fd);
+	result = end_call(job, fd);
 	if (result < 0 && fd >= 0)
 		close_in_client(b, fd);
 	err = uvd_borrow_release(b, result == answered ? NULL : &result);
@@ -187,9 +203,8 @@ static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
 	struct uvd_grants *g = job->grants;
-	struct uvd_call *call = job->call;
 	struct uvd_borrow b;
-	bool held = !uvd_borrow_seize(&b, call->caller.tid), late;
+	bool held = !uvd_borrow_seize(&b, job->call->caller.tid), late;
 
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
@@ -197,16 +212,16 @@ static void *grant_thread(void *arg)
 	pthread_mutex_unlock(&g->lock);
 
 	if (late) {
-		uvd_grant_give_up(call);
+		give_up(job);
 	} else if (!held) {
 		g->fell_back++;
-		job->reply(job, uvd_call_granted(call, -EPERM));
-	} else if (job->reply(job, call->result)) {
+		job->reply(job, end_call(job, -EPERM));
+	} else if (job->reply(job, job->call->result)) {
 		/* A reply that was not taken: the connection was aborted, and the client let go before. */
 		g->gone++;
-		uvd_grant_give_up(call);
+		give_up(job);
 	} else {
-		borrow_client(g, &b, call);
+		borrow_client(g, &b, job);
 	}
 	pthread_mutex_lock(&g->lock);
 	unlist(g, job);

@@ -23,6 +23,11 @@ struct uvd_grant_job {
 	 * be left alone.
 	 */
 	int (*reply)(struct uvd_grant_job *job, long result);
+	/*
+	 * The call has ended; once a job, before done(). The client runs on after this (unless it had gone already), and what
+	 * it closes then must find no reference of ours.
+	 */
+	void (*ended)(struct uvd_grant_job *job);
 	void (*done)(struct uvd_grant_job *job); /* the last use of the job */
 	/* The grant's own. */
 	struct uvd_grants *grants;
