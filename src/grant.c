@@ -35,6 +35,7 @@ struct uvd_grants {
 	pthread_cond_t changed;
 	bool draining, watching, stop;
 	struct uvd_grant_job *jobs; /* that the watchdog looks after */
+	unsigned int under_way; /* on the list: their clients wait */
 	unsigned int num_jobs; /* not done yet */
 	atomic_ulong granted, fell_back, gone, late;
 };
@@ -151,43 +152,6 @@ void uvd_grant_give_up(struct uvd_call *call)
 	uvd_call_granted(call, -ESRCH);
 }
 
-/* uvd_call_granted()'s. */
-static long end_call(struct uvd_grant_job *job, int fd)
-{
-	long result = uvd_call_granted(job->call, fd);
-
-	job->ended(job);
-	return result;
-}
-
-static void give_up(struct uvd_grant_job *job)
-{
-	uvd_grant_give_up(job->call);
-	job->ended(job);
-}
-
-static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_grant_job *job)
-{
-	struct uvd_call *call = job->call;
-	long answered = call->result, result;
-	int fd, err;
-
-	err = uvd_borrow_stop(b);
-	fd = err ? err : grant_fd(b, &call->caller, call->grant.file);
-	if (b->dead || err == -ESRCH) {
-		give_up(job);
-		if (!b->dead || b->holding)
-			uvd_borrow_release(b, NULL);
-		g->gone++;
-		return;
-	}
-	result = end_call(job, fd);
-	if (result < 0 && fd >= 0)
-		close_in_client(b, fd);
-	err = uvd_borrow_release(b, result == answered ? NULL : &result);
-	(*(err ? &g->gone : fd >= 0 && result >= 0 ? &g->granted : &g->fell_back))++;
-}
-
 /* With the lock. */
 static void unlist(struct uvd_grants *g, struct uvd_grant_job *job)
 {
@@ -197,6 +161,60 @@ static void unlist(struct uvd_grants *g, struct uvd_grant_job *job)
 		g->jobs = job->next;
 	if (job->next)
 		job->next->prev = job->prev;
+}
+
+/* Before the client runs on: whoever asks it, and then us, must find the grant over. */
+static void end_job(struct uvd_grant_job *job)
+{
+	struct uvd_grants *g = job->grants;
+
+	pthread_mutex_lock(&g->lock);
+	unlist(g, job);
+	g->under_way--;
+	pthread_mutex_unlock(&g->lock);
+	job->ended(job);
+}
+
+/* uvd_call_granted()'s. */
+static long end_call(struct uvd_grant_job *job, int fd)
+{
+	long result = uvd_call_granted(job->call, fd);
+
+	end_job(job);
+	return result;
+}
+
+static void give_up(struct uvd_grant_job *job)
+{
+	uvd_grant_give_up(job->call);
+	end_job(job);
+}
+
+static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_grant_job *job)
+{
+	struct uvd_call *call = job->call;
+	long answered = call->result, result;
+	atomic_ulong *counter;
+	int fd, err;
+
+	err = uvd_borrow_stop(b);
+	fd = err ? err : grant_fd(b, &call->caller, call->grant.file);
+	if (b->dead || err == -ESRCH) {
+		give_up(job);
+		g->gone++;
+		if (!b->dead || b->holding)
+			uvd_borrow_release(b, NULL);
+		return;
+	}
+	result = end_call(job, fd);
+	if (result < 0 && fd >= 0)
+		close_in_client(b, fd);
+	counter = fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
+	(*counter)++;
+	if (uvd_borrow_release(b, result == answered ? NULL : &result)) {
+		(*counter)--;
+		g->gone++;
+	}
 }
 
 static void *grant_thread(void *arg)
@@ -223,9 +241,6 @@ static void *grant_thread(void *arg)
 	} else {
 		borrow_client(g, &b, job);
 	}
-	pthread_mutex_lock(&g->lock);
-	unlist(g, job);
-	pthread_mutex_unlock(&g->lock);
 	job->done(job);
 	/* Now, not earlier: when a drain has ended, what the job used may go away. */
 	pthread_mutex_lock(&g->lock);
@@ -323,7 +338,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	if (!g->enabled || job->call->caller.tid <= 0)
 		return false;
 	pthread_mutex_lock(&g->lock);
-	if (g->draining || g->num_jobs >= MAX_UNDER_WAY)
+	if (g->draining || g->under_way >= MAX_UNDER_WAY)
 		goto out;
 	if (!g->watching && start_thread(&g->watchdog, watchdog, g, false))
 		goto out;
@@ -336,6 +351,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	if (g->jobs)
 		g->jobs->prev = job;
 	g->jobs = job;
+	g->under_way++;
 	g->num_jobs++;
 	/* With the lock: neither the watchdog nor the thread sees the job before it is certain that there is a thread. */
 	ok = !start_thread(&thread, grant_thread, job, true);
@@ -343,6 +359,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 		pthread_cond_broadcast(&g->changed);
 	} else {
 		unlist(g, job);
+		g->under_way--;
 		g->num_jobs--;
 	}
 out:
@@ -376,7 +393,7 @@ void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters)
 	pthread_mutex_lock(&g->lock);
 	*counters = (struct uvd_grant_counters){
 		.granted = g->granted, .fell_back = g->fell_back, .gone = g->gone, .late = g->late,
-		.under_way = g->num_jobs,
+		.under_way = g->under_way,
 	};
 	pthread_mutex_unlock(&g->lock);
 }
