@@ -248,8 +248,11 @@ static json_t *make_device(void *arg, const struct uvd_device_config *config)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_daemon_node *n;
-	const char *wrong = uvd_daemon_add(d, config, &n);
+	const char *wrong;
 
+	/* A removed one whose last file has been closed gives up its number now, not at the next tick. */
+	uvd_daemon_reap(d);
+	wrong = uvd_daemon_add(d, config, &n);
 	if (wrong)
 		return uvd_control_refuse(wrong);
 	refresh_overlay(d);

@@ -61,6 +61,15 @@ def test_a_new_device_is_made_from_options(start):
     assert names() == ["hfi1_0", "hfi1_1"]
 
 
+def test_a_number_is_free_with_the_last_close(start):
+    start("--devices", "2")
+    for _ in range(3):
+        holder = os.open(NODE, os.O_RDWR)
+        assert device("remove", "uverbs0")[1] == "uverbs0"
+        os.close(holder)
+        assert device("add", "--name", "other", "--number", "0") == ["other", "uverbs0"]
+
+
 def test_what_cannot_be_is_told(start):
     start()
     for words, *args in [("no such device", "remove", "mlx5_0"), ("there already", "add", "hfi1_0"),
