@@ -141,7 +141,8 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 		.buf = w->buf.mem,
 	};
 	atomic_fetch_add(&f->ref, 1);
-	/* Before the start: the job is not ours from then on. */
+	/* Before the start: the job is not ours from then on, nor is its request, whose client the grant itself interrupts. */
+	fuse_req_interrupt_func(req, NULL, NULL);
 	w->call = fresh;
 	w->buf.mem = NULL;
 	if (uvd_grants_start(w->cuse->config.grants, &j->job))

@@ -47,8 +47,8 @@ struct worker {
 	struct cuse_call *call;
 	bool extra; /* exits when it is not needed any more */
 	atomic_bool used, busy, exited;
-	atomic_ulong served;
-	unsigned long seen; /* uvd_cuse_tick(): `served` then */
+	atomic_ulong begun, served; /* requests */
+	unsigned long seen; /* uvd_cuse_tick(): `begun` then. The same again: stuck in that request for a whole period */
 };
 
 struct uvd_cuse {

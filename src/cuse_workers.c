@@ -42,7 +42,8 @@ static void *work(void *arg)
 			continue;
 		if (n <= 0)
 			break;
-		atomic_store_explicit(&w->busy, true, memory_order_relaxed);
+		atomic_fetch_add_explicit(&w->begun, 1, memory_order_relaxed);
+		atomic_store_explicit(&w->busy, true, memory_order_release);
 		uvd_cuse_process(w);
 		atomic_fetch_add_explicit(&w->served, 1, memory_order_relaxed);
 		atomic_store_explicit(&w->busy, false, memory_order_relaxed);
@@ -136,7 +137,8 @@ static void let_go(struct worker *w)
 
 void uvd_cuse_tick(struct uvd_cuse *c)
 {
-	bool stuck = true;
+	bool stuck = true, busy;
+	unsigned long begun;
 	struct worker *w;
 
 	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
@@ -146,11 +148,13 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 			join_worker(w);
 			continue;
 		}
-		if (!w->busy || w->served != w->seen)
+		busy = w->busy; /* first: what is busy with a new request has counted it */
+		begun = w->begun;
+		if (!busy || begun != w->seen)
 			stuck = false;
 		else
 			let_go(w);
-		w->seen = w->served;
+		w->seen = begun;
 	}
 	if (stuck && !start_worker(c, true))
 		uvd_log_limited(c->config.log, UVD_WARN,
