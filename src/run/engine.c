@@ -175,13 +175,25 @@ static void link_event(struct uvd_run_tree *tree)
 	tree->link = -1;
 }
 
+/* For a moment: a file of another tree that was opened again by /proc and closed looks as if it were about to go. */
+static void wait_for_closes(struct uvd_run_files *files)
+{
+	int ms;
+
+	for (int i = 0; i < 100; i++) {
+		ms = uvd_run_files_closed(files);
+		if (ms < 0 || ms > 100)
+			return;
+		usleep(1000 * ms);
+	}
+}
+
 static void tree_end(struct host *h, struct uvd_run_tree *tree)
 {
 	struct uvd_run_msg bye = { .kind = UVD_RUN_BYE, .stays = h->e.trees != tree || tree->next };
 
 	uvd_run_serve_end(tree);
-	while (uvd_run_files_closed(&h->e.files) >= 0)
-		usleep(1000);
+	wait_for_closes(&h->e.files);
 	if (tree->link >= 0 && (tree != h->own || h->l->join_sock >= 0))
 		uvd_run_send(tree->link, &bye, NULL, 0);
 	if (tree == h->own && h->l->join_sock < 0)

@@ -276,6 +276,22 @@ def test_join_outlives_the_first(run):
     assert second.returncode == 0 and "PORT_ACTIVE" in out, err
 
 
+def test_join_ends_beside_a_file_that_was_opened_twice(run):
+    """The second open file goes in another run, the first stays: that looks like a close that does not come to its end."""
+    twice = """
+import os
+first = os.open("/dev/infiniband/uverbs0", os.O_RDWR)
+os.close(os.open(f"/proc/self/fd/{first}", os.O_RDWR))
+print("ready", flush=True)
+input()
+"""
+    other = run.start("/usr/bin/python3", "-c", twice, options=["--join", "lab"])
+    assert other.stdout.readline() == "ready\n"
+    assert run("ibv_devinfo", options=["--join", "lab"], timeout=20).returncode == 0
+    other.communicate("\n", timeout=10)
+    assert other.returncode == 0
+
+
 def test_join_engine_killed(run):
     first = run.start("sh", "-c", "echo ready; read line; ls /etc >/dev/null", options=["--join", "lab"])
     engine = run.engine(first)
