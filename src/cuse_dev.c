@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Calls on the node: libfuse's operations, and who answers them. */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,14 +34,26 @@ static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, siz
 	return gone(c) ? -EFAULT : uvd_mem_process.read_ahead(c, dst, src, least, most);
 }
 
+/*
+ * After an abort the client goes on, and what we write would be over what it does next. The kernel's word for it: the thread
+ * that reads the channel learns of it too, but may be waiting for a CPU.
+ */
+static bool cut_off(struct uvd_caller *c)
+{
+	struct cuse_call *call = (struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller));
+	struct pollfd channel = { .fd = fuse_session_fd(call->cuse->se) };
+
+	return gone(c) || poll(&channel, 1, 0) > 0;
+}
+
 static int mem_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
-	return gone(c) ? -EFAULT : uvd_mem_process.write(c, dst, src, len);
+	return cut_off(c) ? -EFAULT : uvd_mem_process.write(c, dst, src, len);
 }
 
 static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
-	return gone(c) ? -EFAULT : uvd_mem_process.writev(c, v, n);
+	return cut_off(c) ? -EFAULT : uvd_mem_process.writev(c, v, n);
 }
 
 static const struct uvd_mem_ops mem_ops = {
