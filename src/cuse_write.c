@@ -16,12 +16,12 @@ int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
 {
 	unsigned long nr, fd, buf, count;
 	char path[48], line[160];
-	int i, n;
+	int n;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	/* "running" while the thread is still on its way to sleep. */
-	for (i = 0; i < 200; i++) {
+	/* "running" while the thread is still on its way to sleep, for which it may wait for a CPU. */
+	for (long us = 50; us < 2000000; us *= 2) {
 		f = fopen(path, "re");
 		if (!f)
 			return -EINVAL;
@@ -29,7 +29,7 @@ int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
 		fclose(f);
 		if (n == 4)
 			break;
-		nanosleep(&(struct timespec){ .tv_nsec = 50000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 	}
 	if (n != 4 || ((nr & ~X32_BIT) != NR_WRITE && nr != NR_WRITE_I386) || count > MAX_WRITE)
 		return -EINVAL;
