@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -271,8 +272,9 @@ static void trees_events(struct host *h, const struct pollfd *p, unsigned int nu
 
 static void loop(struct host *h, int sigchld)
 {
-	enum { FIXED = 4, MAX = FIXED + 2 * 128 };
+	enum { FIXED = 5, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
+	eventfd_t looks;
 	int wait = -1;
 
 	while (!done(h)) {
@@ -281,6 +283,7 @@ static void loop(struct host *h, int sigchld)
 		p[0] = (struct pollfd){ .fd = sigchld, .events = POLLIN };
 		p[1] = (struct pollfd){ .fd = h->e.files.inotify, .events = POLLIN };
 		p[2] = (struct pollfd){ .fd = h->l->up };
+		p[4] = (struct pollfd){ .fd = h->e.files.look, .events = POLLIN };
 		for (struct uvd_run_tree *t = h->e.trees; t && n < MAX; t = t->next) {
 			p[n++] = (struct pollfd){ .fd = t->link, .events = POLLIN };
 			p[n++] = (struct pollfd){ .fd = t->listener }; /* its end; calls are for its thread */
@@ -289,6 +292,8 @@ static void loop(struct host *h, int sigchld)
 		p[3] = (struct pollfd){ .fd = n < MAX ? h->l->join_sock : -1, .events = POLLIN };
 		if (poll(p, n, wait) < 0)
 			continue;
+		if (p[4].revents)
+			eventfd_read(h->e.files.look, &looks);
 		wait = uvd_run_files_closed(&h->e.files);
 		trees_events(h, p + FIXED, n - FIXED);
 		if (p[0].revents)

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
@@ -30,8 +31,12 @@ int uvd_run_files_init(struct uvd_run_files *files)
 	memset(files, 0, sizeof(*files));
 	pthread_mutex_init(&files->lock, NULL);
 	pthread_cond_init(&files->settled, NULL);
+	files->look = -1;
 	files->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	return files->inotify < 0 ? -errno : 0;
+	if (files->inotify < 0)
+		return -errno;
+	files->look = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return files->look < 0 ? -errno : 0;
 }
 
 static struct uvd_run_file **bucket(struct uvd_run_files *files, uint64_t ino)
@@ -279,7 +284,9 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 
 void uvd_run_files_settle(struct uvd_run_files *files)
 {
-	uvd_run_files_closed(files);
+	/* What inotify told is read now, so that the loop would not hear of what is still to be looked at. */
+	if (uvd_run_files_closed(files) >= 0)
+		eventfd_write(files->look, 1);
 	pthread_mutex_lock(&files->lock);
 	while (files->ending)
 		pthread_cond_wait(&files->settled, &files->lock);
@@ -312,6 +319,8 @@ void uvd_run_files_fini(struct uvd_run_files *files)
 	}
 	if (files->inotify >= 0)
 		close(files->inotify);
+	if (files->look >= 0)
+		close(files->look);
 	pthread_cond_destroy(&files->settled);
 	pthread_mutex_destroy(&files->lock);
 }

@@ -46,6 +46,7 @@ struct uvd_run_files {
 	struct uvd_run_file *closing; /* something of theirs was closed: the last of it? */
 	uint64_t serial; /* of the last file */
 	int inotify; /* to be polled: uvd_run_files_closed() */
+	int look; /* an eventfd, to be polled and read: the same */
 };
 
 int uvd_run_files_init(struct uvd_run_files *files);
