@@ -128,7 +128,7 @@ START_TEST(test_a_million_objects_are_fast)
 	enum { N = 1000000 };
 	struct uvd_handles h = { 0 };
 	double start = seconds();
-	uint32_t id;
+	uint32_t id, others = 0;
 
 	for (uint32_t i = 0; i < N; i++) {
 		uvd_handles_alloc(&h, &id);
@@ -139,8 +139,9 @@ START_TEST(test_a_million_objects_are_fast)
 	for (uint32_t i = 0; i < N; i++) {
 		uvd_handles_free(&h, N - 1);
 		uvd_handles_alloc(&h, &id);
-		ck_assert_uint_eq(id, N - 1);
+		others += id != N - 1;
 	}
+	ck_assert_uint_eq(others, 0);
 	for (uint32_t i = 0; i < N; i++)
 		uvd_handles_free(&h, i);
 	ck_assert_uint_eq(h.count, 0);

@@ -183,16 +183,18 @@ static void *readers_leave(void *uobj)
 START_TEST(test_handle_05_readers_of_one_object_never_keep_each_other_out)
 {
 	struct uvd_uobject *uobj;
+	int err, kept_out = 0;
 	pthread_t thread;
-	int err;
 
 	toy_new();
 	uobj = toy_get(0, UVD_ACCESS_READ, &err);
 	pthread_create(&thread, NULL, readers_leave, uobj);
+	/* No assertion in here: with ThreadSanitizer on a busy machine a million of them take over a minute. */
 	for (int i = 0; i < 1000000; i++) {
-		ck_assert_ptr_eq(toy_get(0, UVD_ACCESS_READ, &err), uobj);
+		kept_out += toy_get(0, UVD_ACCESS_READ, &err) != uobj;
 		atomic_fetch_add(&readers, 1);
 	}
+	ck_assert_int_eq(kept_out, 0);
 	atomic_store(&last_reader, true);
 	pthread_join(thread, NULL);
 	toy_get(0, UVD_ACCESS_WRITE, &err);

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The distribution's own programs, unmodified, as an ordinary user, on the real node."""
+import re
 import subprocess
 import time
 
 import pytest
 
-from conftest import NOBODY, environment
+from conftest import NOBODY, environment, wait_for
 
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
 
 
 def run(*args):
@@ -54,10 +56,14 @@ def test_pingpong_between_two_processes(start, abi, how):
 def test_pingpong_between_two_devices_by_gid(start):
     d = start("--devices", "2")
     server = subprocess.Popen(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_0", "-g", "0"], env=environment(), **USER)
-    time.sleep(2)
-    client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_1", "-g", "0", "localhost"], env=environment(),
-                            timeout=60, **USER)
-    server_text = server.communicate(timeout=60)[0]
+    try:
+        # 18515, in the table of sockets: it listens.
+        wait_for("the server", lambda: any(re.search(r":4853 \w+:0000 0A ", open(f).read()) for f in TABLES))
+        client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_1", "-g", "0", "localhost"], env=environment(),
+                                timeout=60, **USER)
+        server_text = server.communicate(timeout=60)[0]
+    finally:
+        server.kill()
     assert client.returncode == 0 and server.returncode == 0, client.stdout + server_text
     d.wait_idle()
 

@@ -75,7 +75,7 @@ static void end_connect(struct end *e, const struct end *peer)
 		.attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 			     IBV_QP_MAX_QP_RD_ATOMIC,
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 10,
+		.timeout = 16, /* over a second with the retries: a poll that has begun ends before */
 		.retry_cnt = 3,
 		.rnr_retry = 7,
 		.max_rd_atomic = 1,

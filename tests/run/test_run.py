@@ -215,11 +215,13 @@ def test_daemonised_child_is_served_after_the_program_ended(run):
 
 
 def test_engine_killed_after_the_program_ended(run):
-    out = pathlib.Path(run.folder, "out")
-    p = run.start("sh", "-c", f"(sleep 1; ls /etc; echo status $?) >{out} 2>&1 </dev/null & read line")
+    out, go = pathlib.Path(run.folder, "out"), pathlib.Path(run.folder, "go")
+    p = run.start("sh", "-c", f"(until [ -e {go} ]; do sleep 0.1; done; ls /etc; echo status $?)"
+                             f" >{out} 2>&1 </dev/null & read line")
     engine = run.engine(p)
     p.communicate("\n", timeout=10)
     os.kill(engine, signal.SIGKILL)
+    go.touch()
     assert until(lambda: out.exists() and "status 0" in out.read_text())
 
 

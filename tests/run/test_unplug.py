@@ -62,10 +62,16 @@ def test_asyncwatch_sees_device_fatal_and_waits_on(run):
     assert out.startswith("waits") and "IBV_EVENT_DEVICE_FATAL (8), port 0" in out, r
 
 
+def until_listens(port):
+    """For a shell: the server is in the table of sockets, as one that listens."""
+    return f"for i in $(seq 600); do grep -qs ':{port:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6 && break; sleep 0.05; done;"
+
+
 @pytest.mark.parametrize("mode", ["", "-e"])
 def test_pingpong_ends_when_its_device_goes(run, abi, mode, port):
-    script = (f"ibv_rc_pingpong -d hfi1_0 -p {port} {mode} -n 100000000 >server 2>&1 & server=$!; sleep 0.5;"
-              f"ibv_rc_pingpong -d hfi1_1 -p {port} {mode} -n 100000000 localhost >client 2>&1 & client=$!; sleep 1;"
+    script = (f"ibv_rc_pingpong -d hfi1_0 -p {port} {mode} -n 100000000 >server 2>&1 & server=$!; {until_listens(port)}"
+              f"stdbuf -oL ibv_rc_pingpong -d hfi1_1 -p {port} {mode} -n 100000000 localhost >client 2>&1 & client=$!;"
+              f"for i in $(seq 600); do grep -qs remote client && break; sleep 0.05; done; sleep 1;"
               f"{DEVICE} remove hfi1_0 >/dev/null; wait $server; echo $?;"
               # Where its last message had been taken it waits for an answer: nobody tells it.
               f"sleep 0.5; kill $client; wait $client; cat client")
@@ -76,7 +82,8 @@ def test_pingpong_ends_when_its_device_goes(run, abi, mode, port):
 
 def test_a_device_that_stays_works_on(run, port):
     a = f"-d hfi1_1 -p {port} -n 2000"
-    script = (f"ibv_rc_pingpong {a} >server 2>&1 & server=$!; sleep 0.5; ibv_rc_pingpong {a} localhost >client 2>&1 & client=$!;"
+    script = (f"ibv_rc_pingpong {a} >server 2>&1 & server=$!; {until_listens(port)}"
+              f"ibv_rc_pingpong {a} localhost >client 2>&1 & client=$!;"
               f"for i in 1 2 3 4 5; do {DEVICE} remove hfi1_0; {DEVICE} add hfi1_0; done >/dev/null;"
               f"wait $server && wait $client && cat server client; {LIST}")
     out, r = sh(run, script, "--devices", "2")
