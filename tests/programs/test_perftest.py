@@ -30,11 +30,25 @@ def perftest_cases(cases):
 pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="needs RLIMIT_MEMLOCK unlimited, or root")
 
 
+def pair(device, *argv, attempts=4):
+    """
+    perftest measures the CPU's clock, and gives up where other programs disturb that: "Correlation coefficient r^2 ... < 0.9,
+    Can't produce a report". That says nothing of the device.
+    """
+    for left in reversed(range(attempts)):
+        try:
+            return device.pair(*argv, seconds=1800 if LONG else 300, locks=True)
+        except AssertionError as e:
+            if not left or "Correlation coefficient" not in str(e):
+                raise
+            device.end_programs()
+
+
 def perftest(device, verb, what, connection, *args):
     args = ["-c", connection, *args]
     if not LONG:
         args += ["-n", 20]
-    texts = device.pair(f"ib_{verb}_{what}", *args, seconds=1800 if LONG else 300, locks=True)
+    texts = pair(device, f"ib_{verb}_{what}", *args)
     sizes = [int(s) for s in re.findall(r"^ (\d+) +\d+ ", texts[1], re.M)]
     assert sizes, texts
     return sizes
