@@ -248,11 +248,8 @@ static json_t *make_device(void *arg, const struct uvd_device_config *config)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_daemon_node *n;
-	const char *wrong;
+	const char *wrong = uvd_daemon_add(d, config, &n);
 
-	/* A removed one whose last file has been closed gives up its number now, not at the next tick. */
-	uvd_daemon_reap(d);
-	wrong = uvd_daemon_add(d, config, &n);
 	if (wrong)
 		return uvd_control_refuse(wrong);
 	refresh_overlay(d);
@@ -279,7 +276,6 @@ static json_t *add_device(void *arg, const char *name)
 	struct uvd_device_config config;
 	struct uvd_daemon_node *n;
 
-	uvd_daemon_reap(d);
 	n = find_removed(d, name);
 	if (!n || find(d, n->config.ibdev))
 		return uvd_control_refuse(n || find(d, name) ? "the device is there already" : "no such device was removed");
@@ -295,5 +291,7 @@ json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool
 		.remove = remove_device, .add = add_device, .make = make_device, .taken = taken
 	};
 
+	/* A removed one whose last file has been closed gives up its number now, not at the next tick. */
+	uvd_daemon_reap(d);
 	return uvd_control_device(command, may_change, &devices, d);
 }
