@@ -17,9 +17,14 @@ static struct cuse_file *file_of(struct fuse_file_info *fi)
 
 /* ---- the client's memory, until it is let go --------------------------------------------------------------------- */
 
+static struct cuse_call *call_of(struct uvd_caller *c)
+{
+	return (struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller));
+}
+
 static bool gone(struct uvd_caller *c)
 {
-	struct cuse_call *call = (struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller));
+	struct cuse_call *call = call_of(c);
 
 	return call->gone || call->cuse->aborted;
 }
@@ -40,8 +45,7 @@ static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, siz
  */
 static bool cut_off(struct uvd_caller *c)
 {
-	struct cuse_call *call = (struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller));
-	struct pollfd channel = { .fd = fuse_session_fd(call->cuse->se) };
+	struct pollfd channel = { .fd = fuse_session_fd(call_of(c)->cuse->se) };
 
 	return gone(c) || poll(&channel, 1, 0) > 0;
 }
