@@ -33,6 +33,7 @@ enum answer { NOBODY, WORKER, TICK_BEGINS, TICK_DID };
 struct cuse_call {
 	struct uvd_call call;
 	struct uvd_cuse *cuse;
+	uint64_t began; /* CLOCK_MONOTONIC, ns */
 	atomic_bool gone;
 };
 
