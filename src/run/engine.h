@@ -29,10 +29,9 @@ struct uvd_run_slot {
 	pid_t tid; /* 0: unused */
 	int fd; /* -1: the thread's memory is all that is wanted */
 	int fdinfo; /* open, /proc/TID/fdinfo/FD */
-	int life; /* open, a file of /proc/TID that tells in the cheapest way whether it is still that thread; -1: not yet */
+	int life; /* open, a file of /proc/TID that tells in the cheapest way whether it is still that thread; -1: no need yet */
 	struct uvd_run_inode inode; /* what fdinfo said */
-	uint64_t seen; /* CLOCK_MONOTONIC, ns: when the thread last called, as itself */
-	uint64_t until; /* CLOCK_MONOTONIC, ns: so long that is believed without asking again; 0: it is not */
+	uint64_t asked; /* the tick in which that is believed without asking again; 0: none */
 	int memfd; /* open, /proc/TID/mem, where memory is reached that way; else -1 */
 	pid_t tgid;
 	uid_t fsuid;
@@ -57,8 +56,7 @@ struct uvd_run_tree {
 	const struct uvd_mem_ops *mem;
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
 	unsigned int clock; /* of slots */
-	uint64_t now; /* CLOCK_MONOTONIC, ns: when the call came in */
-	uint64_t good_until; /* CLOCK_MONOTONIC, ns: until then the caller's id cannot be another's */
+	uint64_t tick; /* of the kernel, in which the call came in: within it the caller's id cannot be another's */
 	bool many_pids, chooses_ids; /* how long an id stays one thread's: slot.c */
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */

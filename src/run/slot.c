@@ -8,9 +8,8 @@
  * changes its meaning only by being closed, so all calls that close one in the windows come to us before they are carried
  * out. Who shares a table with whom we need not know: a close by any thread of the tree ends belief in that number for
  * all. From then on until the same thread calls again nobody knows whether it has closed yet, and fdinfo is asked each
- * time. That the thread is the same is asked of a file that says little and so costs little, unless it called a moment ago.
- * What the filter cannot see (close() by the i386 table of a 64-bit program, rings made by a process outside of the tree) goes
- * unnoticed for BELIEF_NS at most.
+ * time. What the filter cannot see (close() by the i386 table of a 64-bit program, rings made by a process outside of the
+ * tree) goes unnoticed until the kernel's next tick at most.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,21 +24,21 @@
 
 /*
  * Thread ids are given out in turn, so the id of a thread that was killed is not used again before thousands of others have
- * been. For so short a time after the call came in, what answers to its id is the caller or nobody, and who calls again
- * under it is the same thread. That is not so for programs that may choose ids: for them the second is never believed, and
- * the first only as they would have to be killed and followed within a call. (A program that gets such rights in a
- * namespace of its own chooses ids there; those that we see are given out in turn.)
+ * been. Within a tick of the kernel's clock there are not so many: what answers to a caller's id is the caller or nobody, and
+ * who calls again under it is the same thread. That is not so for programs that may choose ids. For them the second is asked
+ * of a file that says little and so costs little; the first is believed all the same, as they would have to be killed and
+ * followed within a call. (A program that gets such rights in a namespace of its own chooses ids there; those that we see are
+ * given out in turn.)
  */
-enum { ID_IS_GOOD_NS = 200000, ENOUGH_PIDS = 32768 };
+enum { ENOUGH_PIDS = 32768 };
 
-enum { BELIEF_NS = 1000000 };
-
-static uint64_t now_ns(void)
+/* Changes with each tick (1 to 10 ms), and is never 0. Asking for it costs an eighth of asking what time it is. */
+static uint64_t tick(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec + 1;
 }
 
 static void change_over(struct uvd_run_tree *tree)
@@ -55,8 +54,7 @@ void uvd_run_caller_waits(struct uvd_run_tree *tree)
 {
 	if (tree->num_changes)
 		change_over(tree);
-	tree->now = now_ns();
-	tree->good_until = tree->many_pids ? tree->now + ID_IS_GOOD_NS : 0;
+	tree->tick = tick();
 }
 
 bool uvd_run_caller_valid(struct uvd_run_tree *tree)
@@ -66,7 +64,7 @@ bool uvd_run_caller_valid(struct uvd_run_tree *tree)
 
 static bool id_is_good(struct uvd_run_tree *tree)
 {
-	return now_ns() < tree->good_until || uvd_run_caller_valid(tree);
+	return (tree->many_pids && tree->tick == tick()) || uvd_run_caller_valid(tree);
 }
 
 /* ---- memory and /proc, each checked to be the caller's own ------------------------------------------------------- */
@@ -218,14 +216,17 @@ static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int f
 	return NULL;
 }
 
-/* Is it still the thread of this slot? The file gives ESRCH once that is gone, whoever has its id. */
+static bool ids_in_turn(const struct uvd_run_tree *tree)
+{
+	return tree->many_pids && !tree->chooses_ids;
+}
+
+/* In the tick in which it was asked, is it still the thread of this slot? The file gives ESRCH once that is gone. */
 static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 {
 	char text[16];
 
-	if (tree->many_pids && !tree->chooses_ids && tree->now - s->seen < ID_IS_GOOD_NS)
-		return true;
-	return pread(s->life, text, sizeof(text), 0) > 0;
+	return ids_in_turn(tree) || pread(s->life, text, sizeof(text), 0) > 0;
 }
 
 /* May a call that was let pass be closing this fd at this moment? */
@@ -258,16 +259,18 @@ static bool slot_ask(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	/* Before the question: a close that is over later may have been in between. */
 	bool stays = !tree->many_ways && !may_change(tree, s->fd);
 
-	s->until = 0;
+	s->asked = 0;
 	if (uvd_run_inode_read(s->fdinfo, &s->inode))
 		return false;
 	for (int i = 0; i < UVD_RUN_WINDOWS; i++)
 		if (stays && uvd_run_in_window(&tree->windows[i], s->fd))
-			s->until = tree->now + BELIEF_NS;
-	if (s->until && s->life < 0)
+			s->asked = tree->tick;
+	if (!s->asked || ids_in_turn(tree))
+		return true;
+	if (s->life < 0)
 		s->life = tree->proc.open(&tree->proc, s->tid, "oom_score_adj", O_RDONLY);
 	if (s->life < 0)
-		s->until = 0;
+		s->asked = 0;
 	return true;
 }
 
@@ -280,9 +283,8 @@ static bool slot_current(struct uvd_run_tree *tree, struct uvd_run_slot *s, stru
 		return false;
 	if (s->fd < 0)
 		return pread(s->fdinfo, &byte, 1, 0) == 1;
-	if (tree->now < s->until ? !same_thread(tree, s) : !slot_ask(tree, s))
+	if (tree->tick == s->asked ? !same_thread(tree, s) : !slot_ask(tree, s))
 		return false;
-	s->seen = tree->now;
 	*inode = s->inode;
 	return true;
 }
@@ -342,7 +344,7 @@ void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd)
 	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
 		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
 			if (fd < 0 || tree->slots[i][j].fd == fd)
-				tree->slots[i][j].until = 0;
+				tree->slots[i][j].asked = 0;
 }
 
 void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd)
