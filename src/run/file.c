@@ -54,14 +54,9 @@ static void file_free(struct uvd_run_file *f)
 	free(f);
 }
 
-void uvd_run_file_put(struct uvd_run_files *files, struct uvd_run_file *file)
+void uvd_run_file_put(struct uvd_run_file *file)
 {
-	bool last;
-
-	pthread_mutex_lock(&files->lock);
-	last = !--file->refs;
-	pthread_mutex_unlock(&files->lock);
-	if (last)
+	if (atomic_fetch_sub(&file->refs, 1) == 1)
 		file_free(file);
 }
 
@@ -74,7 +69,7 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 		if (f->inode.ino == inode->ino && f->inode.mnt_id == inode->mnt_id)
 			break;
 	if (f)
-		f->refs++;
+		atomic_fetch_add(&f->refs, 1);
 	pthread_mutex_unlock(&files->lock);
 	return f;
 }
@@ -179,7 +174,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	f->opener = (struct uvd_opener){ .mmfd = -1, .pidfd = -1 };
 	f->number = dev->config.number;
 	f->mode = flags & O_ACCMODE;
-	f->refs = 1;
+	atomic_init(&f->refs, 1);
 	*fd = file_init(files, f, dev, c, flags);
 	if (*fd < 0) {
 		file_free(f);
@@ -273,7 +268,7 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 		return wait;
 	for (; gone; gone = next) {
 		next = gone->next_closing;
-		uvd_run_file_put(files, gone);
+		uvd_run_file_put(gone);
 	}
 	pthread_mutex_lock(&files->lock);
 	if (!--files->ending)

@@ -7,6 +7,7 @@
 #define UVD_RUN_FILE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "client/client.h"
@@ -32,14 +33,14 @@ struct uvd_run_file {
 	int mode; /* O_ACCMODE part of the open's flags */
 	int memfd; /* ours; what the client has is a second open of it. Queues that it shall map are mapped from here. */
 	int watch; /* inotify's */
-	int refs; /* table: one, and each call that is under way */
+	atomic_int refs; /* table: one, and each call that is under way */
 	int probe_ms; /* closing: when the client's end is looked at again, after the last time */
 };
 
 enum { UVD_RUN_FILE_HASH = 256 };
 
 struct uvd_run_files {
-	pthread_mutex_t lock; /* all below, and refs */
+	pthread_mutex_t lock; /* all below */
 	pthread_cond_t settled;
 	unsigned int ending; /* files whose objects are being destroyed now */
 	struct uvd_run_file *hash[UVD_RUN_FILE_HASH];
@@ -61,7 +62,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 
 /* With a reference, or NULL: an inode that is none of ours. */
 struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode);
-void uvd_run_file_put(struct uvd_run_files *files, struct uvd_run_file *file);
+void uvd_run_file_put(struct uvd_run_file *file);
 
 /* Reads what inotify says, and closes files whose last fd and mapping are gone. When to call again, in ms; -1: when polled. */
 int uvd_run_files_closed(struct uvd_run_files *files);
