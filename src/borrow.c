@@ -10,32 +10,50 @@
 
 #define OPTIONS PTRACE_O_TRACESYSGOOD
 
-/* false: the thread is dead, and our share of it is reaped. */
-static bool wait_stop(pid_t tid, int *status)
+/*
+ * Waits until the thread stops. *stop: the signal, and above it the event. false: it is dead, or about to be. Its parent
+ * hears of that when it has been reaped, which is for uvd_borrow_release(): what the caller has of it can be let go before.
+ */
+static bool wait_stop(pid_t tid, int *stop)
 {
+	siginfo_t info = { 0 };
+	int err;
+
+	do {
+		err = waitid(P_PID, tid, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL);
+	} while (err && errno == EINTR);
+	if (err || (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED))
+		return false;
+	info.si_pid = 0; /* stays so if it has been killed meanwhile */
+	*stop = info.si_status;
+	return !waitid(P_PID, tid, &info, WSTOPPED | WNOHANG | __WALL) && info.si_pid;
+}
+
+static void reap(pid_t tid)
+{
+	int status;
 	pid_t r;
 
 	do {
-		r = waitpid(tid, status, __WALL);
-	} while (r < 0 && errno == EINTR);
-	return r == tid && WIFSTOPPED(*status);
+		r = waitpid(tid, &status, __WALL);
+	} while ((r < 0 && errno == EINTR) || (r == tid && WIFSTOPPED(status)));
 }
 
 /* Runs the thread to its next entry to or exit from a system call. */
 static bool to_syscall_stop(pid_t tid)
 {
-	int status, sig = 0;
+	int stop, sig = 0;
 
 	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, tid, 0, sig) || !wait_stop(tid, &status))
+		if (ptrace(PTRACE_SYSCALL, tid, 0, sig) || !wait_stop(tid, &stop))
 			return false;
-		if (WSTOPSIG(status) == (SIGTRAP | 0x80))
+		if (stop == (SIGTRAP | 0x80))
 			return true;
 		/*
 		 * Every signal that can be is blocked, so this is SIGSTOP: pass it on. The stop of the whole process
 		 * that follows is an event, must not hold this thread up, and is joined after the release.
 		 */
-		sig = status >> 16 ? 0 : WSTOPSIG(status);
+		sig = stop >> 8 ? 0 : stop;
 	}
 }
 
@@ -91,9 +109,9 @@ static int find_instruction(struct uvd_borrow *b)
 int uvd_borrow_stop(struct uvd_borrow *b)
 {
 	uint64_t all = ~0ull;
-	int status;
+	int stop;
 
-	if (!wait_stop(b->tid, &status)) {
+	if (!wait_stop(b->tid, &stop)) {
 		b->dead = true;
 		return -ESRCH;
 	}
@@ -151,8 +169,6 @@ long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[
 
 int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 {
-	int status;
-
 	if (b->holding) {
 		/* orig_rax too: for the client nothing has happened since its own call. */
 		if (result)
@@ -164,8 +180,7 @@ int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 	if (ptrace(PTRACE_DETACH, b->tid, 0, 0)) {
 		b->dead = true;
 		/* Killed meanwhile. Its death is ours to take first, or its real parent never may. */
-		while (wait_stop(b->tid, &status))
-			;
+		reap(b->tid);
 	}
 	return b->dead ? -ESRCH : 0;
 }

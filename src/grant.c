@@ -202,8 +202,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd
 	if (b->dead || err == -ESRCH) {
 		give_up(job);
 		g->gone++;
-		if (!b->dead || b->holding)
-			uvd_borrow_release(b, NULL);
+		uvd_borrow_release(b, NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
 		return;
 	}
 	result = end_call(job, fd);

@@ -50,13 +50,14 @@ class Daemon:
     def files(self):
         return sum(len(d["files"]) for d in self.status()["devices"])
 
-    def wait_idle(self):
+    def idle(self):
         """No client has left anything: no file, object, charge, or grant."""
-        def idle():
-            s = self.status()
-            return (not s["memlock"] and not s["grants"]["under_way"]
-                    and all(not d["files"] and not d["objects"] for d in s["devices"]))
-        wait_for("an idle daemon", idle)
+        s = self.status()
+        return (not s["memlock"] and not s["grants"]["under_way"]
+                and all(not d["files"] and not d["objects"] for d in s["devices"]))
+
+    def wait_idle(self):
+        wait_for("an idle daemon", self.idle)
 
     def stop(self, sig=signal.SIGTERM):
         self.process.send_signal(sig)
