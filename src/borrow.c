@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "borrow.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,19 +58,27 @@ static bool to_syscall_stop(pid_t tid)
 	}
 }
 
-static bool has_seccomp(pid_t tid)
+/* A number of /proc/TID/status; `otherwise` where it does not say. name: with a colon. */
+static unsigned long long status_number(pid_t tid, const char *name, int base, unsigned long long otherwise)
 {
 	char path[64], line[128];
-	int mode = 1;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
 	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f) && sscanf(line, "Seccomp: %d", &mode) != 1)
-		;
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, strlen(name))) {
+			otherwise = strtoull(line + strlen(name), NULL, base);
+			break;
+		}
 	if (f)
 		fclose(f);
-	return mode;
+	return otherwise;
+}
+
+bool uvd_borrow_dying(pid_t tid)
+{
+	return status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1;
 }
 
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
@@ -82,7 +91,7 @@ int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 	 * SUSPEND_SECCOMP keeps it out of them, but needs CAP_SYS_ADMIN and that no filter is on ourselves.
 	 */
 	if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS | PTRACE_O_SUSPEND_SECCOMP) &&
-	    (has_seccomp(tid) || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)))
+	    (status_number(tid, "Seccomp:", 10, 1) || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)))
 		return -EPERM;
 	/*
 	 * Only marks it. The wait for our answer takes no notice, the way back to user space does, before any signal

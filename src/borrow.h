@@ -31,6 +31,8 @@ enum { UVD_BORROW_SCRATCH = 64 }; /* bytes that uvd_borrow_scratch() gives */
  * that this needs. -EPERM: it has a debugger, or tracing is forbidden.
  */
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
+/* Is it being killed, by a signal or by an exec in another thread? By any thread of ours. */
+bool uvd_borrow_dying(pid_t tid);
 /*
  * After the client's call was answered: waits until the thread has stopped, saves its state and blocks its signals.
  * 0; -ESRCH: it is dead; -ENOSYS: it is in no state to execute anything for us. uvd_borrow_release() follows in any case.

@@ -226,10 +226,12 @@ static void *grant_thread(void *arg)
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;
+	while (late && !job->over)
+		pthread_cond_wait(&g->changed, &g->lock);
 	pthread_mutex_unlock(&g->lock);
 
 	if (late) {
-		give_up(job);
+		/* The watchdog has done it all. */
 	} else if (!held) {
 		g->fell_back++;
 		job->reply(job, end_call(job, -EPERM));
@@ -252,8 +254,27 @@ static void *grant_thread(void *arg)
 
 /*
  * PTRACE_SEIZE can wait: an exec in another thread of the client holds the mutex that it needs, and waits for this thread
- * to die, which it cannot before it is answered. So no seizure may keep an answer back for long.
+ * to die, which it cannot before it is answered. So a thread that is dying is answered soon, and every other after a while.
  */
+static bool has_waited(const struct uvd_grant_job *job)
+{
+	return !job->answered && (job->ticks > LATE_TICKS || uvd_borrow_dying(job->call->caller.tid));
+}
+
+/* In place of the job's thread, which only says that it is done. With the lock, but not all the time: the list anew. */
+static struct uvd_grant_job *end_instead(struct uvd_grants *g, struct uvd_grant_job *job)
+{
+	job->answered = true;
+	job->ticks > LATE_TICKS ? g->late++ : g->gone++;
+	pthread_mutex_unlock(&g->lock);
+	give_up(job);
+	job->reply(job, -EINTR);
+	pthread_mutex_lock(&g->lock);
+	job->over = true;
+	pthread_cond_broadcast(&g->changed);
+	return g->jobs;
+}
+
 static void *watchdog(void *arg)
 {
 	struct uvd_grants *g = arg;
@@ -266,16 +287,13 @@ static void *watchdog(void *arg)
 			pthread_cond_wait(&g->changed, &g->lock);
 			continue;
 		}
-		for (job = g->jobs; job; job = job->next) {
-			if (job->answered || ++job->ticks <= LATE_TICKS)
-				continue;
-			job->answered = true;
-			g->late++;
-			job->reply(job, -EINTR);
-		}
 		pthread_mutex_unlock(&g->lock);
 		nanosleep(&tick, NULL);
 		pthread_mutex_lock(&g->lock);
+		for (job = g->jobs; job; job = job->next)
+			job->ticks++;
+		for (job = g->jobs; job; job = has_waited(job) ? end_instead(g, job) : job->next)
+			;
 	}
 	pthread_mutex_unlock(&g->lock);
 	return NULL;
@@ -343,7 +361,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 		goto out;
 	g->watching = true;
 	job->grants = g;
-	job->answered = false;
+	job->answered = job->over = false;
 	job->ticks = 0;
 	job->prev = NULL;
 	job->next = g->jobs;

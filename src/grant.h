@@ -34,6 +34,7 @@ struct uvd_grant_job {
 	struct uvd_grant_job *prev, *next;
 	unsigned int ticks;
 	bool answered;
+	bool over; /* the watchdog has ended it */
 };
 
 struct uvd_grant_counters {

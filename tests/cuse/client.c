@@ -133,6 +133,28 @@ static void mode_threads(void)
 		pthread_join(t[i], NULL);
 }
 
+static void *loop_channels(void *context)
+{
+	struct ibv_comp_channel *channel;
+
+	while ((channel = ibv_create_comp_channel(context)) || errno == EINTR)
+		if (channel)
+			ibv_destroy_comp_channel(channel);
+	return NULL;
+}
+
+/* An exec ends the other threads, wherever they are. */
+static void mode_exec(void)
+{
+	struct ibv_context *context = open_first();
+	pthread_t t[2];
+
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&t[i], NULL, loop_channels, context));
+	usleep(getpid() % 16 * 2000);
+	execl("/bin/echo", "echo", "in the new program", NULL);
+}
+
 /* A filter that kills for the call which a grant lets us execute. */
 static void mode_seccomp(void)
 {
@@ -478,6 +500,7 @@ static const struct {
 	{ "channels", mode_channels },
 	{ "alarms", mode_alarms },
 	{ "threads", mode_threads },
+	{ "exec", mode_exec },
 	{ "seccomp", mode_seccomp },
 	{ "full-table", mode_full_table },
 	{ "opener", mode_opener },

@@ -28,6 +28,15 @@ def test_six_threads_at_once(start):
     d.wait_idle()
 
 
+def test_exec_in_another_thread_waits_for_no_grant(start):
+    d = start()
+    for _ in range(10):
+        run_client("exec")
+        assert d.idle(), d.status()
+    grants = d.status()["grants"]
+    assert grants["late"] == 0 and grants["gone"] > 0, grants  # gone: or it has not been tried
+
+
 def test_seccomp_filter_of_the_client_does_not_see_our_calls(start):
     start()
     run_client("seccomp", "3")
