@@ -31,7 +31,7 @@ enum { UVD_BORROW_SCRATCH = 64 }; /* bytes that uvd_borrow_scratch() gives */
  * that this needs. -EPERM: it has a debugger, or tracing is forbidden.
  */
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
-/* Is it being killed, by a signal or by an exec in another thread? By any thread of ours. */
+/* Is it being killed, by a signal or by an exec in another thread? May be asked on any thread of ours. */
 bool uvd_borrow_dying(pid_t tid);
 /*
  * After the client's call was answered: waits until the thread has stopped, saves its state and blocks its signals.
@@ -44,7 +44,7 @@ uint64_t uvd_borrow_scratch(const struct uvd_borrow *b);
 long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[4]);
 /*
  * Restores the thread and lets it go. result: what its own call returns, where that differs from what it was answered;
- * NULL: leave it. -ESRCH: it is dead.
+ * NULL: leave it. -ESRCH: it is dead, and reaped only now: its parent has not heard of it before.
  */
 int uvd_borrow_release(struct uvd_borrow *b, const long *result);
 

@@ -53,7 +53,7 @@ static uint64_t now_ns(void)
 /*
  * After an abort the client goes on, and what we write would be over what it does next. The thread that reads the channel
  * learns of it, but may be waiting for a CPU: so the kernel is asked. A call that has just begun does without, which is a
- * twentieth of what a verb costs: no client is awake and elsewhere so soon.
+ * twentieth of what a verb costs: a client is hardly awake and elsewhere so soon (and could be just after the answer, too).
  */
 static bool cut_off(struct uvd_caller *c)
 {
