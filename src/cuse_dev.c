@@ -4,9 +4,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 #include "cuse_internal.h"
+#include "util/util.h"
 
 enum { JUST_BEGUN_NS = 50000 };
 
@@ -22,7 +22,7 @@ static struct cuse_file *file_of(struct fuse_file_info *fi)
 
 static struct cuse_call *call_of(struct uvd_caller *c)
 {
-	return (struct cuse_call *)((char *)c - offsetof(struct cuse_call, call.caller));
+	return container_of(c, struct cuse_call, call.caller);
 }
 
 static bool gone(struct uvd_caller *c)
@@ -42,14 +42,6 @@ static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, siz
 	return gone(c) ? -EFAULT : uvd_mem_process.read_ahead(c, dst, src, least, most);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 /*
  * After an abort the client goes on, and what we write would be over what it does next. The thread that reads the channel
  * learns of it, but may be waiting for a CPU: so the kernel is asked. A call that has just begun does without, which is a
@@ -60,7 +52,7 @@ static bool cut_off(struct uvd_caller *c)
 	const struct cuse_call *call = call_of(c);
 	struct pollfd channel = { .fd = fuse_session_fd(call->cuse->se) };
 
-	return gone(c) || (now_ns() - call->began > JUST_BEGUN_NS && poll(&channel, 1, 0) > 0);
+	return gone(c) || (uvd_now_ns() - call->began > JUST_BEGUN_NS && poll(&channel, 1, 0) > 0);
 }
 
 static int mem_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
@@ -202,7 +194,7 @@ static void begin(struct cuse_file *f, fuse_req_t req)
 	w->answer = WORKER;
 	fuse_req_interrupt_func(req, on_interrupt, w);
 	w->call->gone = false;
-	w->call->began = now_ns();
+	w->call->began = uvd_now_ns();
 	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, &mem_ops);
 }

@@ -2,13 +2,13 @@
 #include "cuse_ucap.h"
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "cuse_internal.h"
+#include "util/util.h"
 
 enum { STACK = 256 << 10 };
 
@@ -81,23 +81,15 @@ static void *serve(void *arg)
 
 static int start(struct uvd_cuse_ucap *u)
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
 	int err;
 
 	u->end = eventfd(0, EFD_CLOEXEC);
 	if (u->end < 0)
 		return -errno;
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&u->thread, &attr, serve, u);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
+	err = uvd_thread_start(&u->thread, STACK, serve, u);
 	if (err)
 		close(u->end);
-	return -err;
+	return err;
 }
 
 /* ---- from the name to the end -------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <uverbsd/log.h>
 #include "cuse_internal.h"
+#include "util/util.h"
 
 enum {
 	STACK = 512 << 10,
@@ -63,9 +64,7 @@ out:
 static int start_worker(struct uvd_cuse *c, bool extra)
 {
 	struct worker *w = c->workers;
-	pthread_attr_t attr;
-	sigset_t all, old;
-	int err = 0;
+	int err;
 
 	while (w < c->workers + MAX_WORKERS && w->used)
 		w++;
@@ -77,18 +76,12 @@ static int start_worker(struct uvd_cuse *c, bool extra)
 	w->call = uvd_cuse_call_new(c);
 	if (!w->call)
 		return -ENOMEM;
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&w->thread, &attr, work, w);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
+	err = uvd_thread_start(&w->thread, STACK, work, w);
 	if (err)
 		free(w->call);
 	else
 		w->used = true;
-	return -err;
+	return err;
 }
 
 static void on_wake(int sig)

@@ -11,6 +11,7 @@
 #include "daemon.h"
 #include "grant.h"
 #include "sysfs/sysfs.h"
+#include "util/util.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,7 +125,6 @@ static void refresh_overlay(struct uvd_daemon *d)
 
 const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
-	sigset_t all, old;
 	int err;
 
 	/* As ib_uverbs: first nobody new finds it, then those go who have it. */
@@ -132,13 +132,11 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	n->published = false;
 	refresh_overlay(d);
 	uvd_cuse_unplug(n->cuse);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&n->remover, NULL, remove_thread, n);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = uvd_thread_start(&n->remover, 0, remove_thread, n);
 	if (err) {
-		uvd_logf(d->log, UVD_ERR, "%s: no thread: %s; its name is gone, but it works on for who has it open",
-			 uvd_cuse_path(n->cuse), strerror(err));
+		uvd_logf(d->log, UVD_ERR,
+			 "%s: cannot start the removal thread: %s; the node is unlinked, open files keep working",
+			 uvd_cuse_path(n->cuse), strerror(-err));
 		return "no thread to remove it";
 	}
 	n->state = NODE_GOING;

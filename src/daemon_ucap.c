@@ -6,6 +6,7 @@
 #include "cuse_ucap.h"
 #include "daemon.h"
 #include "sysfs/sysfs.h"
+#include "util/util.h"
 
 struct node {
 	struct uvd_cuse_ucap *cuse;
@@ -14,7 +15,7 @@ struct node {
 
 static struct uvd_daemon *daemon_of(struct uvd_engine *engine)
 {
-	return (struct uvd_daemon *)((char *)engine - offsetof(struct uvd_daemon, engine));
+	return container_of(engine, struct uvd_daemon, engine);
 }
 
 static int create(struct uvd_engine *engine, const char *name, unsigned int bit, void **out)

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "util/util.h"
 
 enum {
 	TICK_MS = 20,
@@ -301,24 +302,6 @@ static void *watchdog(void *arg)
 
 /* ---- all grants -------------------------------------------------------------------------------------------------- */
 
-static int start_thread(pthread_t *thread, void *(*run)(void *), void *arg, bool detached)
-{
-	sigset_t all, old;
-	pthread_attr_t attr;
-	int err;
-
-	sigfillset(&all);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	if (detached)
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread, &attr, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return err;
-}
-
 struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log)
 {
 	struct uvd_grants *g = calloc(1, sizeof(*g));
@@ -350,14 +333,13 @@ void uvd_grants_free(struct uvd_grants *g)
 bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 {
 	bool ok = false;
-	pthread_t thread;
 
 	if (!g->enabled || job->call->caller.tid <= 0)
 		return false;
 	pthread_mutex_lock(&g->lock);
 	if (g->draining || g->under_way >= MAX_UNDER_WAY)
 		goto out;
-	if (!g->watching && start_thread(&g->watchdog, watchdog, g, false))
+	if (!g->watching && uvd_thread_start(&g->watchdog, STACK, watchdog, g))
 		goto out;
 	g->watching = true;
 	job->grants = g;
@@ -371,7 +353,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	g->under_way++;
 	g->num_jobs++;
 	/* With the lock: neither the watchdog nor the thread sees the job before it is certain that there is a thread. */
-	ok = !start_thread(&thread, grant_thread, job, true);
+	ok = !uvd_thread_start(NULL, STACK, grant_thread, job);
 	if (ok) {
 		pthread_cond_broadcast(&g->changed);
 	} else {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/alloc.h"
+#include "util/util.h"
 #include "dispatch/internal.h"
 
 struct block {

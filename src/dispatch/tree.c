@@ -8,7 +8,7 @@
 #include <string.h>
 #include <uverbsd/log.h>
 
-#include "dispatch/alloc.h"
+#include "util/util.h"
 
 enum { NS_SHIFT = 12, NUMBER = (1 << NS_SHIFT) - 1, NAMESPACES = 2, ANY_OBJECT = 0xffff };
 

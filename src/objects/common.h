@@ -12,7 +12,7 @@
 #include <rdma/ib_user_verbs.h>
 #include "client/client.h"
 #include "client/event_file.h"
-#include "dispatch/alloc.h"
+#include "util/util.h"
 #include "dispatch/req.h"
 #include "objects/objects.h"
 

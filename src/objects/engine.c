@@ -7,7 +7,7 @@
 #include <uverbsd/log.h>
 
 #include "client/client.h"
-#include "dispatch/alloc.h"
+#include "util/util.h"
 #include "dispatch/tree.h"
 #include "objects/device_features.h"
 #include "objects/file.h"

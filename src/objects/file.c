@@ -7,7 +7,7 @@
 #include <uverbsd/log.h>
 
 #include "client/event_file.h"
-#include "dispatch/alloc.h"
+#include "util/util.h"
 #include "objects/file.h"
 
 /* None comes into the list of a device that is gone: a removal has seen all of them. */

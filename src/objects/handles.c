@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/alloc.h"
+#include "util/util.h"
 
 enum { BITS = 6, SLOTS = 1 << BITS, MAX_LEVELS = 6 };
 

@@ -6,7 +6,7 @@
 
 #include "client/client.h"
 #include "client/event_file.h"
-#include "dispatch/alloc.h"
+#include "util/util.h"
 #include "objects/file.h"
 
 void uvd_uobject_ref(struct uvd_uobject *uobj)

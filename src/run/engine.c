@@ -46,12 +46,12 @@ static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o
 
 static void settle(struct uvd_engine *core)
 {
-	uvd_run_files_settle(&uvd_run_container(core, struct uvd_run_engine, core)->files);
+	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files);
 }
 
 static int publish_port(struct uvd_engine *core, const struct uvd_device_config *config, unsigned int port, bool up)
 {
-	struct uvd_run_engine *e = uvd_run_container(core, struct uvd_run_engine, core);
+	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
 	char sys[PATH_MAX + 8];
 
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);

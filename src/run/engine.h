@@ -14,8 +14,7 @@
 #include "run/notify.h"
 #include "run/path.h"
 #include "run/run.h"
-
-#define uvd_run_container(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#include "util/util.h"
 
 #define UVD_RUN_CONTROL "control" /* the socket, in the run's folder */
 

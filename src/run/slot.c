@@ -71,7 +71,7 @@ static bool id_is_good(struct uvd_run_tree *tree)
 
 static struct uvd_run_tree *tree_of(struct uvd_caller *c)
 {
-	return uvd_run_container(c, struct uvd_run_tree, call.caller);
+	return container_of(c, struct uvd_run_tree, call.caller);
 }
 
 /* Afterwards: bytes of a thread that was gone meanwhile may be somebody else's. */
@@ -116,7 +116,7 @@ static const struct uvd_mem_ops checked_ops = {
 /* "mem" needs the right to attach, which Yama gives to ancestors; the rest of /proc is open to the same user. */
 static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
-	struct uvd_run_tree *tree = uvd_run_container(proc, struct uvd_run_tree, proc);
+	struct uvd_run_tree *tree = container_of(proc, struct uvd_run_tree, proc);
 	int fd;
 
 	if (tree->agent >= 0 && !strcmp(name, "mem"))

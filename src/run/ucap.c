@@ -65,7 +65,7 @@ static int publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
 
 static int create(struct uvd_engine *core, const char *name, unsigned int bit, void **node)
 {
-	struct uvd_run_engine *e = uvd_run_container(core, struct uvd_run_engine, core);
+	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
 	struct uvd_run_ucap u = { .bit = bit };
 	int err;
 
@@ -87,7 +87,7 @@ static int create(struct uvd_engine *core, const char *name, unsigned int bit, v
 
 static void drop(struct uvd_engine *core, void *node)
 {
-	struct uvd_run_engine *e = uvd_run_container(core, struct uvd_run_engine, core);
+	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
 	struct uvd_run_ucap *u = node;
 
 	unpublish(e, u->name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* One thread and a binary heap of the QPs that wait, the earliest first. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 #include "backends/soft/soft.h"
+#include "util/util.h"
 
 void soft_timers_init(struct soft_timers *timers)
 {
@@ -28,14 +28,6 @@ void soft_timers_destroy(struct soft_timers *timers)
 	pthread_cond_destroy(&timers->changed);
 	pthread_mutex_destroy(&timers->lock);
 	free(timers->heap);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
 }
 
 static void place(struct soft_timers *timers, unsigned int slot, struct soft_qp *qp)
@@ -88,7 +80,7 @@ static void *timer_thread(void *arg)
 
 		if (!qp) {
 			pthread_cond_wait(&timers->changed, &timers->lock);
-		} else if (qp->timer.deadline > now_ns()) {
+		} else if (qp->timer.deadline > uvd_now_ns()) {
 			struct timespec ts = {
 				.tv_sec = qp->timer.deadline / 1000000000,
 				.tv_nsec = qp->timer.deadline % 1000000000,
@@ -113,16 +105,10 @@ static void *timer_thread(void *arg)
 
 static int start(struct soft_timers *timers)
 {
-	sigset_t all, old;
-	int err;
+	int err = uvd_thread_start(&timers->thread, 0, timer_thread, timers);
 
-	/* Signals are the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&timers->thread, NULL, timer_thread, timers);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	timers->running = !err;
-	return -err;
+	return err;
 }
 
 int soft_timers_reserve(struct soft_timers *timers)
@@ -163,7 +149,7 @@ void soft_timer_arm(struct soft_timers *timers, struct soft_qp *qp, uint64_t ns)
 	pthread_mutex_lock(&timers->lock);
 	if (qp->timer.slot)
 		heap_remove(timers, qp);
-	qp->timer.deadline = now_ns() + ns;
+	qp->timer.deadline = uvd_now_ns() + ns;
 	qp->timer.wait_nr = qp->s_wait_nr;
 	sift_up(timers, ++timers->count, qp);
 	if (qp->timer.slot == 1)

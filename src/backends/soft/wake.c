@@ -4,8 +4,8 @@
  * port: it serves the whole engine, and a client's memory may be slow. So there is one thread for it, made when first
  * needed.
  */
-#include <signal.h>
 #include "backends/soft/soft.h"
+#include "util/util.h"
 
 void soft_waker_init(struct soft_waker *waker)
 {
@@ -48,17 +48,13 @@ static void *waker_thread(void *arg)
 void soft_wake_all(struct uvd_fabric *fabric)
 {
 	struct soft_waker *waker = &fabric->waker;
-	sigset_t all, old;
 
 	pthread_mutex_lock(&waker->lock);
 	waker->asked = true;
 	pthread_cond_signal(&waker->changed);
 	if (!waker->running) {
-		/* Signals are the main thread's. Without the thread, requests end when their retries do. */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		waker->running = !pthread_create(&waker->thread, NULL, waker_thread, fabric);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		/* Without the thread, requests end when their retries do. */
+		waker->running = !uvd_thread_start(&waker->thread, 0, waker_thread, fabric);
 	}
 	pthread_mutex_unlock(&waker->lock);
 }

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "util/util.h"
 
 #define LINE_MAX_BYTES 1024
 #define BURST 10
@@ -96,12 +96,8 @@ void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ..
 /* May one more line of this interval go out? *left_out: how many of the last one did not, to be told now. */
 static bool within_limit(struct uvd_log *log, unsigned int *left_out)
 {
-	struct timespec ts;
-	int64_t now;
+	const int64_t now = uvd_now_ns();
 	bool ok;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = ts.tv_sec * 1000000000ll + ts.tv_nsec;
 
 	*left_out = 0;
 	pthread_mutex_lock(&log->lock);

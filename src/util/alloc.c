@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-#include "dispatch/alloc.h"
+#include "util/util.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "util/util.h"
+
+#include <signal.h>
+#include <time.h>
+
+int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
+{
+	pthread_t detached;
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int err;
+
+	sigfillset(&all);
+	pthread_attr_init(&attr);
+	if (stack)
+		pthread_attr_setstacksize(&attr, stack);
+	if (!thread)
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(thread ? thread : &detached, &attr, fn, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return -err;
+}
+
+uint64_t uvd_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}

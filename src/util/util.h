@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What every room may use: memory, threads, time. The log is public: <uverbsd/log.h>. */
+#ifndef UVD_UTIL_H
+#define UVD_UTIL_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The struct that contains `member` at `ptr`. */
+#ifndef container_of
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#endif
+
+/*
+ * Zeroed memory for free(), or NULL. The core allocates with this function only, so that a test can replace it
+ * (ld --wrap=uvd_zalloc) and fail the n-th allocation.
+ */
+void *uvd_zalloc(size_t size);
+
+/*
+ * Starts a thread with all signals blocked: signals are handled by the main thread. stack: bytes, 0 for the default.
+ * thread: NULL for a detached thread. Returns 0, or a negative errno.
+ */
+int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
+
+/* CLOCK_MONOTONIC in nanoseconds. */
+uint64_t uvd_now_ns(void);
+
+#endif
