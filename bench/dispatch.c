@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "clock.h"
 #include "dispatch/dispatch.h"
+#include "objects/objects.h"
 #include "persona/persona.h"
 
 struct state {
@@ -123,7 +124,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	struct tree t;
 	int err;
 
-	err = uvd_engine_init(engine, NULL);
+	err = uvd_engine_init(engine, uvd_features, NULL);
 	if (err)
 		return err;
 	uvd_config_default(&config, persona, 0);

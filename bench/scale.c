@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "clock.h"
 #include "dispatch/dispatch.h"
+#include "objects/objects.h"
 #include "persona/persona.h"
 
 enum { FEW = 1000, MAX_ROUNDS = 99, FILES = 10000 };
@@ -377,7 +378,7 @@ int main(int argc, char **argv)
 	must(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
 	handles = calloc(many, sizeof(*handles));
 	shuffled = calloc(many, sizeof(*handles));
-	must(handles && shuffled && !uvd_engine_init(&engine, NULL), "memory");
+	must(handles && shuffled && !uvd_engine_init(&engine, uvd_features, NULL), "memory");
 	uvd_config_default(&config, uvd_persona_find("hfi1"), 0);
 	strcpy(config.backend, "null");
 	dev = uvd_device_new(&engine, &config, &err);

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "cuse_internal.h"
+#include "cuse/internal.h"
 #include "util/util.h"
 
 enum { JUST_BEGUN_NS = 50000 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsd: RDMA device nodes served from userspace, for the whole machine. */
-#include "daemon.h"
+#include "daemon/daemon.h"
+#include "options/options.h"
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
 int main(int argc, char **argv)
 {
-	static struct uvd_daemon daemon;
 	struct uvd_options options;
 	int status;
 
@@ -22,9 +22,7 @@ int main(int argc, char **argv)
 		uvd_options_free(&options);
 		return 2;
 	}
-	if (uvd_daemon_start(&daemon, &options))
-		uvd_daemon_run(&daemon);
-	uvd_daemon_stop(&daemon);
+	status = uvd_daemon_main(&options);
 	uvd_options_free(&options);
-	return daemon.status;
+	return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "ask.h"
-#include "control.h"
+#include "control/control.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "persona/persona.h"
-#include "tree.h"
+#include "tree_view.h"
 
 /* Rows of one call, and how far driver ids are tried: the kernel has some twenty. */
 enum { PAGE = 64, MAX_DRIVER = 256 };

@@ -3,8 +3,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "dispatch/describe.h"
-#include "tree.h"
+#include "core/core.h"
+#include "tree_view.h"
 
 static json_t *text_or_null(const char *text)
 {

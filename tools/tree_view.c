@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dispatch/describe.h"
-#include "tree.h"
+#include "core/core.h"
+#include "tree_view.h"
 
 /* As <uverbsd/abi.h> orders them: object; its methods, their attributes, their elements; its commands. */
 static uint64_t key_of(const struct uverbsd_tree_row *row)

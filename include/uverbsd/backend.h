@@ -487,7 +487,7 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
  */
 int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
 
-/* ---- answers that every backend without an adapter gives from its configuration (src/backends/common.c) ---------- */
+/* ---- answers that every backend without an adapter gives from its configuration (src/backends/config.c) ---------- */
 
 int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
 int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);

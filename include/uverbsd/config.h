@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a device is: its names, ports, addresses and limits, as options and the INI file give them (src/options.c).
+ * What a device is: its names, ports, addresses and limits, as options and the INI file give them (src/options/options.c).
  * Plain data, owned by whoever made it; a device copies what it needs.
  */
 #ifndef UVERBSD_CONFIG_H

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "client/internal.h"
 #include "client/maps.h"
-#include "client/proc.h"
 
 enum { PAGE = 4096, MAX_CPUS = 8192 /* more than the kernel can be built for */ };
 
@@ -89,7 +89,7 @@ const struct uvd_mem_ops uvd_mem_process = {
 	.read_ahead = process_read_ahead,
 };
 
-/* ---- memory by a /proc/TID/mem fd ------------------------------------------------------------------------------- */
+/* ---- memory by a /proc/TID/mem fd -------------------------------------------------------------------------------- */
 
 static int procfd_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
@@ -139,7 +139,7 @@ const struct uvd_mem_ops uvd_mem_procfd = {
 	.read_ahead = procfd_read_ahead,
 };
 
-/* ---- our own memory --------------------------------------------------------------------------------------------- */
+/* ---- our own memory ---------------------------------------------------------------------------------------------- */
 
 static int self_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
@@ -167,7 +167,7 @@ const struct uvd_mem_ops uvd_mem_self = {
 	.writev = self_writev,
 };
 
-/* ---- identity --------------------------------------------------------------------------------------------------- */
+/* ---- identity ---------------------------------------------------------------------------------------------------- */
 
 /* What stands behind "\nKey:" of a status file, or NULL. (The first line is the name, and has its line ends escaped.) */
 static const char *status_field(const char *status, const char *key)
@@ -373,5 +373,29 @@ int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
 	if (!uvd_proc_tid(c) || sched_getaffinity(uvd_proc_tid(c), size, set) || !CPU_ISSET_S(cpu, size, set))
 		err = -EPERM;
 	CPU_FREE(set);
+	return err;
+}
+
+int uvd_caller_peek(struct uvd_caller *c, uint64_t addr)
+{
+	char byte;
+	struct iovec local = { .iov_base = &byte, .iov_len = 1 };
+	struct iovec remote = { .iov_base = (void *)(uintptr_t)addr, .iov_len = 1 };
+
+	if (!uvd_caller_is_self(c))
+		return uvd_caller_read(c, &byte, addr, 1);
+	/* An ordinary read of our own memory would be SIGBUS beyond a file's end. */
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : -EFAULT;
+}
+
+int uvd_caller_peek_forced(struct uvd_caller *c, uint64_t addr)
+{
+	int memfd = uvd_proc_open(c, uvd_proc_tid(c), "mem", O_RDONLY), err;
+	char byte;
+
+	if (memfd < 0)
+		return -EFAULT;
+	err = uvd_memfd_read(memfd, &byte, addr, 1);
+	close(memfd);
 	return err;
 }

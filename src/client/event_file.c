@@ -204,7 +204,7 @@ void uvd_event_file_hang_up(struct uvd_event_file *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- does the client still hold it? ----------------------------------------------------------------------------- */
+/* ---- does the client still hold it? ------------------------------------------------------------------------------ */
 
 /* Which of these sockets does anybody hold? */
 struct look {

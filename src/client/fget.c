@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
-#include "client/proc.h"
+#include "client/internal.h"
 
 struct info {
 	unsigned int flags;

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "client/internal.h"
 #include "client/maps.h"
-#include "client/proc.h"
 
 /* <linux/fs.h> of 6.11; older headers have not got it. */
 struct procmap_query_arg {

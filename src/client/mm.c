@@ -23,8 +23,8 @@
 #include <uverbsd/backend.h>
 
 #include "client/client.h"
+#include "client/internal.h"
 #include "client/maps.h"
-#include "client/proc.h"
 
 /*
  * A process can forge its print (PR_SET_MM_MAP), and would so escape its account and cost us an fd each time. An honest
@@ -86,7 +86,7 @@ void uvd_mm_table_free(struct uvd_mm_table *t)
 	table_put_unlock(t);
 }
 
-/* ---- which address space is it? --------------------------------------------------------------------------------- */
+/* ---- which address space is it? ---------------------------------------------------------------------------------- */
 
 static uint64_t fnv1a(const void *data, size_t len)
 {
@@ -277,7 +277,7 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 	return mm;
 }
 
-/* ---- life ------------------------------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {

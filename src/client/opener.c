@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
-#include "client/proc.h"
+#include "client/internal.h"
 
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 {

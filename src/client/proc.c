@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
-#include "client/proc.h"
+#include "client/internal.h"
 
 static int local_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
+#include "dispatch/dispatch.h"
 #include "dispatch/internal.h"
-#include "dispatch/steps.h"
 
 /* All of core_in at once, before the command's first step, which reads it first anyway. See uvd_core_in() for faults. */
 static int read_core_in(struct uvd_req *req, const struct uvd_attr *attr)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/util.h"
 #include "dispatch/internal.h"
+#include "util/util.h"
 
 struct block {
 	struct block *next;

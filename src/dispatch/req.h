@@ -21,8 +21,7 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "client/client.h"
-#include "dispatch/tree.h"
-#include "objects/file.h"
+#include "core/core.h"
 
 enum uvd_front { UVD_FRONT_WRITE, UVD_FRONT_INVOKE_WRITE, UVD_FRONT_IOCTL };
 
@@ -209,5 +208,12 @@ int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd
  * request. For write() commands addr is core_out.addr + offset of the field.
  */
 void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr, bool wide, bool may_fall_back);
+
+/* ---- steps of the dispatcher's own, for the rows of UVERBS_OBJECT_DEVICE ------------------------------------------- */
+
+/* UVERBS_METHOD_INVOKE_WRITE: runs the row of a write() command. */
+int uvd_step_invoke_write(struct uvd_req *req);
+/* UVERBS_METHOD_INFO_HANDLES. */
+int uvd_step_info_handles(struct uvd_req *req);
 
 #endif

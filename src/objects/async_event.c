@@ -3,7 +3,7 @@
  * Asynchronous event files (struct ib_uverbs_async_event_desc). The file's first one comes with GET_CONTEXT of the
  * write() ABI (device.c), or by the method below.
  */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 static int alloc_async_event(struct uvd_req *req)
 {

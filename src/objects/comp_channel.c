@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Completion channels: event files that tell of completions (struct ib_uverbs_comp_event_desc). */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 static int decode_create(struct uvd_req *req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Completion counters (Linux after 7.0): they count the completions of QPs, instead of polling a CQ. */
-#include "objects/common.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
+#include "objects/internal.h"
 
 enum { ALL_OPS = (1 << UVD_COMP_CNTR_OPS) - 1 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Counters, which a flow is counted by. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 static int create_counters(struct uvd_req *req)
 {

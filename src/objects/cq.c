@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Completion queues: creation, resizing and destruction. Polling and arming are in cq_poll.c, the client's own buffer in cq_buffer.c. */
 #include <limits.h>
+#include <uverbsd/uapi_later.h>
 #include "objects/cq.h"
-#include "objects/uapi_later.h"
 #include "pin/pin.h"
 
 struct cq_args {

@@ -3,7 +3,7 @@
 #ifndef UVD_OBJECTS_CQ_H
 #define UVD_OBJECTS_CQ_H
 
-#include "objects/common.h"
+#include "objects/internal.h"
 
 /* The client's own buffer for the queue (Linux 6.17). */
 struct uvd_cq_buffer {

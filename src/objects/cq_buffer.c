@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* CQ_CREATE in a buffer of the client's own: its memory, or a dma-buf. */
+#include <uverbsd/uapi_later.h>
 #include "objects/cq.h"
 #include "objects/mr.h"
-#include "objects/uapi_later.h"
 
 /* What is not there is ENOENT, as the kernel has it. */
 static int get(struct uvd_req *req, uint16_t id, uint64_t *value)

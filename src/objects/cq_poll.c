@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* POLL_CQ and REQ_NOTIFY_CQ. Their rows are in cq.c. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 /* Completions that are taken and written at once: the client's number may be anything (regression-01). */
 enum { POLL_CHUNK = 64 };

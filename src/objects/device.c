@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The device and the context: what a client asks before it makes objects. Queries are in query.c and gid.c. */
-#include "dispatch/steps.h"
-#include "objects/common.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
+#include "dispatch/dispatch.h"
+#include "objects/internal.h"
 
 /* Since 6.15: the distribution's headers may lack it. */
 #define UVERBS_ATTR_GET_CONTEXT_FD_ARR 2

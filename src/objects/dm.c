@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Memory of the device itself. A region of it is registered by DM_MR_REG (mr_methods.c). */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 static int alloc_dm(struct uvd_req *req)
 {

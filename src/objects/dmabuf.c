@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Dma-bufs of the device's own memory (Linux after 6.18). */
-#include "objects/common.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
+#include "objects/internal.h"
 
 /*
  * A dma-buf is made of physical pages behind one of the device's mappings. No device in userspace has such pages: what

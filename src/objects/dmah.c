@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* DMA handles (Linux 6.17): hints for the device's accesses to a region's memory, which REG_MR may name. */
-#include "objects/common.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
+#include "objects/internal.h"
 
 enum { PH_MASK = 3 /* PCIe 6.2, TLP processing hints */ };
 

@@ -3,7 +3,7 @@
 #ifndef UVD_OBJECTS_FLOW_H
 #define UVD_OBJECTS_FLOW_H
 
-#include "objects/common.h"
+#include "objects/internal.h"
 
 enum {
 	UVD_FLOW_MAX_SPECS = 10, /* IB_FLOW_SPEC_SUPPORT_LAYERS */

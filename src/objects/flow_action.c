@@ -3,7 +3,7 @@
  * Actions of flows. The kernel has lost its methods that create and modify them (ESP): what is left is to destroy one,
  * and to name it in a flow (flow_spec.c). Creating one is a driver's method.
  */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {

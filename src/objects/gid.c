@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* QUERY_GID_TABLE and QUERY_GID_ENTRY. Their rows are in device.c. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 struct gid_args {
 	uint64_t entry_size;

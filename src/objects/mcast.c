@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Multicast groups of a QP: ATTACH_MCAST and DETACH_MCAST. Their rows are in qp.c. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 struct uvd_mcast {
 	struct uvd_mcast *next;

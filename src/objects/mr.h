@@ -3,7 +3,7 @@
 #ifndef UVD_OBJECTS_MR_H
 #define UVD_OBJECTS_MR_H
 
-#include "objects/common.h"
+#include "objects/internal.h"
 
 enum {
 	UVD_PAGE_MASK = 4096 - 1,

@@ -3,8 +3,8 @@
  * Memory regions by ioctl: REG_MR, regions of dma-bufs and of device memory, advice and queries. The kernel keeps these in
  * the tree of every device: without the driver's operation they fail when all attributes have been parsed.
  */
+#include <uverbsd/uapi_later.h>
 #include "objects/mr.h"
-#include "objects/uapi_later.h"
 
 /* What a region of a dma-buf may be asked for. */
 enum {

@@ -3,7 +3,7 @@
  * REREG_MR: another translation, other rights, another PD. The backend changes the region, or makes a new one, which then
  * takes the place of the old one behind the same handle (handle-12). Its row is in mr.c.
  */
-#include "objects/common.h"
+#include "objects/internal.h"
 #include "pin/pin.h"
 
 enum {

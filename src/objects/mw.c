@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Memory windows. Binding one is a work request. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 struct mw_args {
 	struct uvd_uobject *uobj;

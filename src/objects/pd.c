@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Protection domains. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 struct pd_args {
 	struct uvd_uobject *uobj;

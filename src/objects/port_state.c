@@ -4,7 +4,7 @@
  * device open, so it wants a User Capability, and is an example of what such a feature looks like.
  */
 #include <uverbsd/abi.h>
-#include "objects/common.h"
+#include "objects/internal.h"
 
 static int set_state(struct uvd_req *req)
 {

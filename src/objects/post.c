@@ -4,7 +4,7 @@
  * work requests, wqe_size bytes apart, then all their scatter-gather entries. Lists of the usual length need no
  * allocation.
  */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 enum {
 	POST_ON_STACK = 32, /* work requests */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Queue pairs: creation and destruction. MODIFY_QP, QUERY_QP and posting are in qp_modify.c, qp_query.c and post.c. */
 #include <linux/capability.h>
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
 #include "objects/xrc.h"
 
 /* enum ib_qp_create_flags, as far as a client may set them by write(). */

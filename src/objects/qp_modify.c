@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* MODIFY_QP: the checks of the kernel's core. The state machine is the backend's. Its rows are in qp.c. */
 #include <linux/capability.h>
-#include "objects/common.h"
+#include "objects/internal.h"
 
 enum {
 	MASK_STANDARD = 0x1fffff, /* IB_QP_ATTR_STANDARD_BITS */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* QUERY_QP. Its row is in qp.c. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 struct query_args {
 	struct uvd_qp *qp;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* QUERY_DEVICE and QUERY_PORT. Their rows are in device.c. */
 #include <stdio.h>
-#include "objects/common.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
+#include "objects/internal.h"
 
 /* "1.27.0" is 1 << 32 | 27 << 16 | 0, as providers print it. */
 static uint64_t fw_ver_number(const char *fw_ver)

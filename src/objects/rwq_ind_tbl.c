@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Tables of work queues, over which a QP that was created with one spreads what it receives. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 struct table_args {
 	struct uvd_uobject *uobj;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Shared receive queues. POST_SRQ_RECV is in post.c. */
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
 #include "objects/xrc.h"
 
 struct srq_args {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Work queues: the receive queues of receive-side scaling. What spreads packets over them is in rwq_ind_tbl.c. */
-#include "objects/common.h"
+#include "objects/internal.h"
 
 enum {
 	WQ_FLAGS = IB_UVERBS_WQ_FLAGS_CVLAN_STRIPPING | IB_UVERBS_WQ_FLAGS_SCATTER_FCS | IB_UVERBS_WQ_FLAGS_DELAY_DROP |

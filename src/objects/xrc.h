@@ -6,7 +6,7 @@
 #ifndef UVD_OBJECTS_XRC_H
 #define UVD_OBJECTS_XRC_H
 
-#include "objects/common.h"
+#include "objects/internal.h"
 
 /* What the handle of a domain stands for (struct ib_uxrcd_object): uobject->object of UVERBS_OBJECT_XRCD. */
 struct uvd_xrcd_handle {

@@ -9,45 +9,16 @@
  * Not seen here: mappings of device memory by other drivers, which the kernel refuses.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "client/client.h"
-#include "client/maps.h"
-#include "client/proc.h"
+#include "pin/internal.h"
 #include "pin/pin.h"
-#include "pin/range.h"
 
 struct check {
 	struct uvd_caller *c;
 	bool write;
 };
-
-/* Can one byte be read there? An ordinary read of our own memory would be SIGBUS beyond a file's end. */
-static int peek(struct uvd_caller *c, uint64_t addr)
-{
-	char byte;
-	struct iovec local = { .iov_base = &byte, .iov_len = 1 };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)addr, .iov_len = 1 };
-
-	if (!uvd_caller_is_self(c))
-		return uvd_caller_read(c, &byte, addr, 1);
-	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : -EFAULT;
-}
-
-/* The same, whatever the protection. */
-static int peek_forced(struct uvd_caller *c, uint64_t addr)
-{
-	int memfd = uvd_proc_open(c, uvd_proc_tid(c), "mem", O_RDONLY), err;
-	char byte;
-
-	if (memfd < 0)
-		return -EFAULT;
-	err = uvd_memfd_read(memfd, &byte, addr, 1);
-	close(memfd);
-	return err;
-}
 
 static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 {
@@ -58,7 +29,7 @@ static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 	if (!m->write && (check->write || m->shared))
 		return false;
 	/* Of a file, only the end can be missing: the last page tells for all of them. */
-	return !m->file || !(m->read ? peek(check->c, end - 1) : peek_forced(check->c, end - 1));
+	return !m->file || !(m->read ? uvd_caller_peek(check->c, end - 1) : uvd_caller_peek_forced(check->c, end - 1));
 }
 
 int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query)

@@ -9,7 +9,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "run/engine.h"
+#include "run/internal.h"
 
 /* ---- what stat() says -------------------------------------------------------------------------------------------- */
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/un.h>
 
-#include "control.h"
-#include "run/engine.h"
+#include "control/control.h"
+#include "run/internal.h"
 
 struct uvd_run_control {
 	struct uvd_run_engine *engine;

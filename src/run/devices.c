@@ -6,9 +6,9 @@
 #include <sys/sysmacros.h>
 
 #include "persona/persona.h"
-#include "run/engine.h"
+#include "run/internal.h"
 #include "sysfs/sysfs.h"
-#include "sysfs/tree.h"
+#include "util/util.h"
 
 void uvd_run_devices_init(struct uvd_run_engine *e)
 {
@@ -40,7 +40,7 @@ static int publish(struct uvd_run_engine *e, const struct uvd_device_config *con
 	sysfs_root(e, sys);
 	node_path(config, node);
 	/* So that a listing of /dev/infiniband has the name; what it is, is answered without it. */
-	return uvd_tree_put(e->rootfd, node, "%s", "")
+	return uvd_dir_put(e->rootfd, node, "%s", "")
 		       ?: uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
 					makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
 }
@@ -52,7 +52,7 @@ static void unpublish(struct uvd_run_engine *e, const struct uvd_device_config *
 	sysfs_root(e, sys);
 	node_path(config, node);
 	uvd_sysfs_remove(sys, config);
-	uvd_tree_remove(e->rootfd, node);
+	uvd_dir_remove(e->rootfd, node);
 }
 
 /* Its own place from before, or a new one; the place of another that is unplugged only where all are taken. */

@@ -14,9 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "objects/objects.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
-#include "sysfs/tree.h"
+#include "util/util.h"
 
 struct host {
 	struct uvd_run_launch *l;
@@ -71,7 +72,7 @@ static int setup(struct host *h)
 		return -ENOMEM;
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
-	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, e->log) ?: uvd_sysfs_create(sys, e->log);
+	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_features, e->log) ?: uvd_sysfs_create(sys, e->log);
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);
 	e->core.settle = settle;
@@ -95,7 +96,7 @@ static void teardown(struct host *h)
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);
 	close(e->rootfd);
-	uvd_tree_remove(AT_FDCWD, e->root);
+	uvd_dir_remove(AT_FDCWD, e->root);
 	uvd_log_free(e->log);
 }
 

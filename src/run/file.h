@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "client/client.h"
-#include "objects/file.h"
+#include "core/core.h"
 
 /* The name of every such memfd begins so: the guardian knows them by it. */
 #define UVD_RUN_MEMFD_NAME "uverbsd:"

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "run/launch.h"
-#include "sysfs/tree.h"
+#include "util/util.h"
 
 struct guardian {
 	struct uvd_run_launch *l;
@@ -77,7 +77,7 @@ static void take_over(struct guardian *g)
 
 	if (g->started)
 		fprintf(stderr, "uverbsctl run: the engine has died: calls on the device fail with EIO from now on\n");
-	uvd_tree_remove(AT_FDCWD, g->l->root);
+	uvd_dir_remove(AT_FDCWD, g->l->root);
 	if (g->listener >= 0 && n->pid)
 		uvd_run_reply(g->listener, n->id, answer(n));
 }

@@ -4,7 +4,7 @@
 #define UVD_RUN_LAUNCH_H
 
 #include <signal.h>
-#include "run/engine.h"
+#include "run/internal.h"
 #include "run/link.h"
 
 struct uvd_run_launch {

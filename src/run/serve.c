@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "run/engine.h"
+#include "run/internal.h"
 
 /*
  * With SYNC_WAKE_UP the kernel wakes the other side on the core of the one that wakes. A caller that goes to sleep brings

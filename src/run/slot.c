@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "run/engine.h"
+#include "run/internal.h"
 #include "run/link.h"
 
 /*

@@ -11,9 +11,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "run/engine.h"
+#include "run/internal.h"
 #include "sysfs/sysfs.h"
-#include "sysfs/tree.h"
+#include "util/util.h"
 
 /* ---- for the core ------------------------------------------------------------------------------------------------ */
 
@@ -47,7 +47,7 @@ static void unpublish(struct uvd_run_engine *e, const char *name)
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_remove_ucap(sys, name);
 	snprintf(node, sizeof(node), "dev/infiniband/%s", name);
-	uvd_tree_remove(e->rootfd, node);
+	uvd_dir_remove(e->rootfd, node);
 }
 
 static int publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
@@ -57,7 +57,7 @@ static int publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
 
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	snprintf(node, sizeof(node), "dev/infiniband/%s", name);
-	err = uvd_tree_put(e->rootfd, node, "%s", "") ?: uvd_sysfs_add_ucap(sys, name, rdev_of(bit), e->log);
+	err = uvd_dir_put(e->rootfd, node, "%s", "") ?: uvd_sysfs_add_ucap(sys, name, rdev_of(bit), e->log);
 	if (err)
 		unpublish(e, name);
 	return err;

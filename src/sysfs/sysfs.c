@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "sysfs/internal.h"
 #include "sysfs/sysfs.h"
-#include "sysfs/tree.h"
 
 /* Who made the tree: "PID STARTTIME". */
 #define OWNER ".owner"
@@ -85,7 +85,7 @@ static int make_folders(const char *path)
 
 	if (snprintf(buf, sizeof(buf), "%s", path) >= (int)sizeof(buf))
 		return -ENAMETOOLONG;
-	return uvd_tree_mkdir(AT_FDCWD, buf);
+	return uvd_dir_mkdir(AT_FDCWD, buf);
 }
 
 static int open_root(const char *path)
@@ -102,7 +102,7 @@ static int take_over(int root, const char *path, struct uvd_log *log)
 	int err = read_owner(root, &o);
 
 	if (err == -ENOENT) {
-		err = uvd_tree_empty(root);
+		err = uvd_dir_empty(root);
 		if (err == 0)
 			uvd_logf(log, UVD_ERR, "%s has other files in it: choose another folder for the sysfs tree",
 				 path);
@@ -117,7 +117,7 @@ static int take_over(int root, const char *path, struct uvd_log *log)
 	}
 	if (o.pid != getpid())
 		uvd_logf(log, UVD_INFO, "replacing the sysfs tree in %s, left behind by process %d", path, o.pid);
-	return uvd_tree_clear(root);
+	return uvd_dir_clear(root);
 }
 
 static int fill_root(int root)
@@ -128,9 +128,9 @@ static int fill_root(int root)
 	if (!find_process(getpid(), &me))
 		return -ESRCH;
 	/* First, so that a tree which is cut short here is known as ours. */
-	err = uvd_tree_put(root, OWNER, "%d %llu\n", me.pid, me.start);
-	err = err ? err : uvd_tree_mkdir(root, "class/infiniband");
-	return err ? err : uvd_tree_put(root, "class/infiniband_verbs/abi_version", IB_USER_VERBS_ABI "\n");
+	err = uvd_dir_put(root, OWNER, "%d %llu\n", me.pid, me.start);
+	err = err ? err : uvd_dir_mkdir(root, "class/infiniband");
+	return err ? err : uvd_dir_put(root, "class/infiniband_verbs/abi_version", IB_USER_VERBS_ABI "\n");
 }
 
 int uvd_sysfs_create(const char *path, struct uvd_log *log)
@@ -170,10 +170,10 @@ static void name_places(struct names *n, const struct uvd_device_config *config)
 static int build_aside(int root, const struct names *n, const struct uvd_device_config *config,
 		       const struct uvd_persona *persona, dev_t node)
 {
-	int err = uvd_tree_remove(root, n->aside), ib, verbs;
+	int err = uvd_dir_remove(root, n->aside), ib, verbs;
 
-	err = err ? err : uvd_tree_mkdir(root, n->aside_ib);
-	err = err ? err : uvd_tree_mkdir(root, n->aside_verbs);
+	err = err ? err : uvd_dir_mkdir(root, n->aside_ib);
+	err = err ? err : uvd_dir_mkdir(root, n->aside_verbs);
 	if (err)
 		return err;
 	ib = openat(root, n->aside_ib, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -211,7 +211,7 @@ int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, cons
 	err = root < 0 ? root : build_aside(root, &n, config, persona, node);
 	err = err ? err : publish(root, &n);
 	if (root >= 0) {
-		uvd_tree_remove(root, n.aside);
+		uvd_dir_remove(root, n.aside);
 		close(root);
 	}
 	if (err)
@@ -245,11 +245,11 @@ void uvd_sysfs_remove(const char *path, const struct uvd_device_config *config)
 		return;
 	/* Out of sight first, in the reverse order, then taken apart. */
 	name_places(&n, config);
-	uvd_tree_remove(root, n.aside);
-	uvd_tree_mkdir(root, n.aside);
+	uvd_dir_remove(root, n.aside);
+	uvd_dir_mkdir(root, n.aside);
 	renameat(root, n.verbs, root, n.aside_verbs);
 	renameat(root, n.ib, root, n.aside_ib);
-	uvd_tree_remove(root, n.aside);
+	uvd_dir_remove(root, n.aside);
 	close(root);
 }
 
@@ -262,7 +262,7 @@ void uvd_sysfs_destroy(const char *path)
 		return;
 	flock(root, LOCK_EX);
 	if (!read_owner(root, &o) && !is_other_living(&o)) {
-		uvd_tree_clear(root);
+		uvd_dir_clear(root);
 		rmdir(path);
 	}
 	close(root);

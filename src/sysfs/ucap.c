@@ -7,8 +7,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "sysfs/internal.h"
 #include "sysfs/sysfs.h"
-#include "sysfs/tree.h"
 
 #define CLASS "class/infiniband_ucaps"
 
@@ -25,13 +25,13 @@ static void name_places(struct names *n, const char *name)
 static int fill(int root, const struct names *n, const char *name, dev_t node)
 {
 	char path[UVD_UCAP_NAME + 16];
-	int err = uvd_tree_remove(root, n->aside);
+	int err = uvd_dir_remove(root, n->aside);
 
 	snprintf(path, sizeof(path), "%s/dev", n->aside);
-	err = err ? err : uvd_tree_put(root, path, "%u:%u\n", major(node), minor(node));
+	err = err ? err : uvd_dir_put(root, path, "%u:%u\n", major(node), minor(node));
 	snprintf(path, sizeof(path), "%s/uevent", n->aside);
 	return err ? err
-		   : uvd_tree_put(root, path, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/%s\nDEVMODE=0600\n", major(node),
+		   : uvd_dir_put(root, path, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/%s\nDEVMODE=0600\n", major(node),
 				  minor(node), name);
 }
 
@@ -42,11 +42,11 @@ int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uv
 
 	name_places(&n, name);
 	err = root < 0 ? -errno : fill(root, &n, name, node);
-	err = err ? err : uvd_tree_mkdir(root, CLASS);
+	err = err ? err : uvd_dir_mkdir(root, CLASS);
 	if (!err && renameat2(root, n.aside, root, n.place, RENAME_NOREPLACE))
 		err = -errno;
 	if (root >= 0) {
-		uvd_tree_remove(root, n.aside);
+		uvd_dir_remove(root, n.aside);
 		close(root);
 	}
 	if (err)
@@ -63,8 +63,8 @@ void uvd_sysfs_remove_ucap(const char *path, const char *name)
 		return;
 	/* Out of sight at once, then taken apart. */
 	name_places(&n, name);
-	uvd_tree_remove(root, n.aside);
+	uvd_dir_remove(root, n.aside);
 	renameat(root, n.place, root, n.aside);
-	uvd_tree_remove(root, n.aside);
+	uvd_dir_remove(root, n.aside);
 	close(root);
 }

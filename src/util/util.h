@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every room may use: memory, threads, time. The log is public: <uverbsd/log.h>. */
+/* What every room may use: memory, threads, time, files in folders. The log is public: <uverbsd/log.h>. */
 #ifndef UVD_UTIL_H
 #define UVD_UTIL_H
 
@@ -26,5 +26,20 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t uvd_now_ns(void);
+
+/* ---- dir.c: files and folders below a folder that is held open ----------------------------------------------------- */
+
+/* Writes one file, 0444, below dir, with the folders that its path needs (0755). 0 or a negative errno. */
+int uvd_dir_put(int dir, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same, in the place of a file that readers may be reading. */
+int uvd_dir_replace(int dir, const char *path, const char *text);
+int uvd_dir_mkdir(int dir, const char *path);
+int uvd_dir_link(int dir, const char *path, const char *target);
+/* Removes name and all below it; follows no link. What is not there is no error. */
+int uvd_dir_remove(int dir, const char *name);
+/* Removes everything in dir. */
+int uvd_dir_clear(int dir);
+/* 1: dir has nothing in it; 0; or a negative errno. */
+int uvd_dir_empty(int dir);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "abi.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
 
 enum { PAGE = 4096, LW = IBV_ACCESS_LOCAL_WRITE, ZERO = IBV_ACCESS_ZERO_BASED };
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "client/event_file.h"
+#include "client/client.h"
 
 static struct uvd_event_file *file;
 static int client; /* the client's end, as a client has it */

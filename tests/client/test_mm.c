@@ -398,7 +398,7 @@ START_TEST(test_accounts_come_and_go_on_many_threads)
 }
 END_TEST
 
-/* ---- openers ---------------------------------------------------------------------------------------------------- */
+/* ---- openers ----------------------------------------------------------------------------------------------------- */
 
 static bool is_opener(const struct uvd_opener *o, pid_t tid, uid_t fsuid)
 {

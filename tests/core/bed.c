@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/event_file.h"
+#include "client/client.h"
 
 struct bed bed;
 

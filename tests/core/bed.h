@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "dispatch/dispatch.h"
-#include "dispatch/steps.h"
 
 enum { DRIVER = 7 };
 /* Objects. */

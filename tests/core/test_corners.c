@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "bed.h"
-#include "client/event_file.h"
+#include "client/client.h"
 
 static uint64_t far_away[1024];
 

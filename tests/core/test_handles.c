@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "objects/handles.h"
+#include "core/handles.h"
 
 START_TEST(test_handle_01_starts_at_0_and_the_lowest_free_one_is_next)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bed.h"
-#include "client/event_file.h"
+#include "client/client.h"
 
 static void close_file(void)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "objects/rwsem.h"
+#include "core/rwsem.h"
 
 static struct uvd_rwsem sem;
 static atomic_int step;

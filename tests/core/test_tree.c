@@ -6,7 +6,7 @@
 #include <uverbsd/log.h>
 
 #include "bed.h"
-#include "dispatch/describe.h"
+#include "core/core.h"
 #include "objects/objects.h"
 
 static int nothing(struct uvd_req *req)

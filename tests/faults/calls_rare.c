@@ -2,7 +2,7 @@
 /* Valid calls: what few adapters have. */
 #include <uverbsd/abi.h>
 #include "faults.h"
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
 
 enum { DMABUF_FD = 500 };
 

@@ -4,7 +4,7 @@
  * attributes, many objects; and where devices, trees, files and handle tables are made.
  */
 #include "inject.h"
-#include "objects/handles.h"
+#include "core/handles.h"
 #include "tests/core/bed.h"
 
 static uint64_t big[2048];

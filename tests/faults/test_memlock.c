@@ -16,7 +16,7 @@
 
 #include "inject.h"
 #include "pin/pin.h"
-#include "pin/range.h"
+#include "pin/internal.h"
 #include "tests/client/child.h"
 
 #define PAGE 4096ul

@@ -21,11 +21,9 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "client/client.h"
-#include "client/event_file.h"
 #include "dispatch/dispatch.h"
-#include "dispatch/tree.h"
-#include "objects/file.h"
-#include "objects/objects.h"
+#include "core/core.h"
+#include "objects/internal.h"
 #include "persona/persona.h"
 
 struct harness {
@@ -67,7 +65,7 @@ static inline void harness_init(struct harness *h, const char *backend)
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
 	h->config.limits.max_dm_size = 256 << 10;
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	if (uvd_engine_init(&h->engine, NULL))
+	if (uvd_engine_init(&h->engine, uvd_features, NULL))
 		abort();
 }
 

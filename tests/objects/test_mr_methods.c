@@ -2,7 +2,7 @@
 /* Memory regions by ioctl method, with the null backend, which has every function. */
 #include <fcntl.h>
 #include <sys/mman.h>
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
 #include "tests.h"
 
 enum { PAGE = 4096, LW = IBV_ACCESS_LOCAL_WRITE };

@@ -2,7 +2,7 @@
 /* Objects and queries that few adapters have: counters, completion counters, DMA handles, dma-bufs, the CQ's extras. */
 #include <sched.h>
 #include <uverbsd/abi.h>
-#include "objects/uapi_later.h"
+#include <uverbsd/uapi_later.h>
 #include "tests.h"
 
 static uint32_t pd, cq;

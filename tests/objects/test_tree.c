@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A client reads the device's tree through the device: include/uverbsd/abi.h. */
 #include <uverbsd/abi.h>
-#include "dispatch/describe.h"
+#include "core/core.h"
 #include "tests.h"
 
 enum { MAX = 1024 };

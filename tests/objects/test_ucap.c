@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <uverbsd/abi.h>
-#include "objects/common.h"
+#include "core/internal.h"
+#include "objects/internal.h"
 #include "tests.h"
 
 #define UVERBS_ATTR_GET_CONTEXT_FD_ARR 2
@@ -137,7 +138,7 @@ static void begin(void)
 	harness_close(&h);
 	harness_init(&h, "null");
 	h.engine.ucaps.ops = &node_ops;
-	h.engine.features = features;
+	h.engine.plugin_features = features;
 	want_ucaps(&h.config, "perm_a", "perm_b");
 	harness_start(&h, &uvd_mem_process);
 }
@@ -357,7 +358,7 @@ START_TEST(test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_
 	begin();
 	ck_assert(!pipe2(out, O_CLOEXEC));
 	h.engine.log = uvd_log_new(out[1], "test", UVD_INFO);
-	h.engine.features = rivals;
+	h.engine.plugin_features = rivals;
 	want_ucaps(&h.config, NULL, NULL);
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -EEXIST);

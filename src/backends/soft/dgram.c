@@ -197,7 +197,7 @@ static void raw_deliver(struct message *msg, const uint8_t *bytes)
 		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
 }
 
-/* ---- all -------------------------------------------------------------------------------------------------------- */
+/* ---- all --------------------------------------------------------------------------------------------------------- */
 
 static void claim(struct message *msg, struct soft_qp *peer)
 {

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The caller: a thread of a client that waits in a call on the device. Its memory, identity and rights.
+ *
+ * A caller is only valid until the transport answers the call: after that its thread id and its memory may be anything.
+ * What outlives the call (registered memory) goes through struct uvd_mm.
+ */
+#ifndef UVD_CLIENT_CALLER_H
+#define UVD_CLIENT_CALLER_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct uvd_caller;
+
+/*
+ * How files below /proc/TID are opened. Normally by ourselves; where Yama forbids that (an engine that serves trees which
+ * are not its children), by the supervisor of that tree, which passes the fd on.
+ */
+struct uvd_proc {
+	/*
+	 * name: "mem", "maps", "status", "limits", "fd/7" (with O_PATH)... flags as for open(); O_CLOEXEC is added.
+	 * An fd that the caller of this function owns, or a negative errno.
+	 */
+	int (*open)(struct uvd_proc *proc, pid_t tid, const char *name, int flags);
+};
+
+/* Opens /proc itself. */
+extern struct uvd_proc uvd_proc_local;
+
+/* One piece of a write to several places: see writev. */
+struct uvd_write_vec {
+	uint64_t addr; /* the client's */
+	const void *src;
+	size_t len;
+};
+
+struct uvd_mem_ops {
+	/* Exactly len bytes or -EFAULT. Page protections are honoured. */
+	int (*read)(struct uvd_caller *c, void *dst, uint64_t src, size_t len);
+	int (*write)(struct uvd_caller *c, uint64_t dst, const void *src, size_t len);
+	/* All pieces, in order, in one system call where there is one; else -EFAULT, and some may have been written. */
+	int (*writev)(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n);
+	/*
+	 * At least `least` bytes, and of what follows as much as can be read now, up to `most`: to save a second call for what
+	 * the client probably has there. How many, or -EFAULT. NULL: only what the client named is read.
+	 */
+	ssize_t (*read_ahead)(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most);
+};
+
+struct uvd_caller {
+	const struct uvd_mem_ops *mem;
+	struct uvd_proc *proc;
+	pid_t tid; /* in our pid namespace; 0: the client is outside of it, and its memory is out of reach */
+	pid_t tgid; /* 0: not looked up yet, see uvd_caller_tgid() */
+	int memfd; /* /proc/TID/mem for uvd_mem_procfd, else -1; the transport's */
+};
+
+/* process_vm_readv() and _writev(): the ordinary way. A torn read is -EFAULT. */
+extern const struct uvd_mem_ops uvd_mem_process;
+/* pread() and pwrite() of c->memfd, with the mapping's permission looked up before a write (for --join under Yama 1). */
+extern const struct uvd_mem_ops uvd_mem_procfd;
+/* Our own memory, without any check: benchmarks and tests whose client is this process. */
+extern const struct uvd_mem_ops uvd_mem_self;
+
+static inline int uvd_caller_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	return len ? c->mem->read(c, dst, src, len) : 0;
+}
+
+static inline ssize_t uvd_caller_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	if (c->mem->read_ahead)
+		return c->mem->read_ahead(c, dst, src, least, most);
+	return c->mem->read(c, dst, src, least) ? -EFAULT : (ssize_t)least;
+}
+
+static inline int uvd_caller_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	return len ? c->mem->write(c, dst, src, len) : 0;
+}
+
+static inline int uvd_caller_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	return n ? c->mem->writev(c, v, n) : 0;
+}
+
+/* The client is this process: nothing about it needs to be looked up. */
+bool uvd_caller_is_self(const struct uvd_caller *c);
+/* Can one byte be read there? 0 or -EFAULT. Never a SIGBUS, if the client is this process. */
+int uvd_caller_peek(struct uvd_caller *c, uint64_t addr);
+/* The same, whatever the page's protection. */
+int uvd_caller_peek_forced(struct uvd_caller *c, uint64_t addr);
+
+/* The process's id, from /proc/TID/status, kept in c. Negative errno: the thread is gone. */
+pid_t uvd_caller_tgid(struct uvd_caller *c);
+
+/* What /proc/TID/status and comm say, for checks and for log lines. */
+struct uvd_identity {
+	pid_t tgid;
+	uid_t uid, euid, fsuid;
+	gid_t gid, egid, fsgid;
+	uint64_t cap_eff; /* effective capabilities */
+	uint64_t vm_pin_pages; /* VmPin: what the real kernel has pinned for it, in pages */
+	char comm[16];
+};
+int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id);
+
+/*
+ * CAP_* of the calling thread in the initial user namespace: a capability that it has in a namespace of its own does not
+ * count. (/proc/TID/ns/user compared with ours; where we are not in the initial one ourselves, with the namespace that
+ * owns us: under run, root in the tree's namespace is what there is.)
+ */
+bool uvd_caller_capable(struct uvd_caller *c, int cap);
+
+/* RLIMIT_MEMLOCK, soft, of the caller's process in bytes (prlimit, or /proc/TID/limits); RLIM_INFINITY as such. */
+int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes);
+
+/* fstat() of the caller's fd. -EBADF: not open. Never opens the file behind it (O_PATH). */
+int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st);
+/*
+ * The same for what the kernel's fget() accepts: -EBADF also of an fd that was opened with O_PATH, and so without asking
+ * for permission, and of one that changes while we look.
+ */
+int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st);
+/*
+ * The same, and returns an O_PATH fd of the file, which the caller of this function closes: while it is open, (st_dev,
+ * st_ino) is no other file's name.
+ */
+int uvd_caller_hold(struct uvd_caller *c, int fd, struct stat *st);
+
+/* dma_buf_get(): -EBADF: not open; -EINVAL: no dma-buf. *size: its bytes. */
+int uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size);
+/* -EINVAL: no machine like this one has that CPU. -EPERM: it is not in the calling thread's affinity. */
+int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu);
+/*
+ * Who opened a file, for ib_safe_file_access(): the kernel compares credential pointers, so a forked child, and the
+ * process itself after exec or set*id, are somebody else. Taken at open, compared at every write().
+ */
+struct uvd_opener {
+	pid_t tgid;
+	uid_t fsuid;
+	gid_t fsgid;
+	int mmfd; /* bound to the opener's address space: uvd_mmfd_alive() tells an exec; -1 none */
+	int pidfd; /* tells that the process itself is gone and tgid may be another's; -1 none */
+};
+int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c);
+void uvd_opener_drop(struct uvd_opener *o);
+/*
+ * fsuid, fsgid: of this call where the transport knows them (FUSE does), else -1 each. Cheap: no /proc file is opened.
+ * (tgkill(tgid, tid, 0) tells whether the thread belongs to the process.)
+ */
+bool uvd_opener_is(const struct uvd_opener *o, struct uvd_caller *c, uid_t fsuid, gid_t fsgid);
+
+#endif

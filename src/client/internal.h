@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of this room share about /proc (proc.c). */
+#ifndef UVD_CLIENT_INTERNAL_H
+#define UVD_CLIENT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct uvd_caller;
+
+/* The thread to look up in /proc; 0: out of reach. */
+pid_t uvd_proc_tid(const struct uvd_caller *c);
+/* c->proc->open(), or our own /proc if the caller has none. -ESRCH: tid is 0. */
+int uvd_proc_open(const struct uvd_caller *c, pid_t tid, const char *name, int flags);
+/* The whole of a small file (or as much as fits), with a 0 behind it: its length, or a negative errno. */
+ssize_t uvd_proc_read(const struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size);
+/* Exactly len bytes at addr through a /proc/PID/mem fd, or -EFAULT. */
+int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len);
+int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len);
+/*
+ * An fd for uvd_mmfd_alive(), or a negative errno. The address space is the thread's of this moment, whatever becomes of
+ * the thread.
+ */
+int uvd_mmfd_open(const struct uvd_caller *c, pid_t tid);
+/* Has the address space that a /proc/PID/pagemap or /proc/PID/mem fd was opened on any user left? */
+bool uvd_mmfd_alive(int mmfd);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The control socket: a client sends a command, one line, and gets one line of JSON. Served by the event loop; no client
+ * can hold it up. The socket also says that a daemon is running: a second one on the same path is refused. Everybody may
+ * ask; who may change something is root and the user that the daemon runs as.
+ */
+#ifndef UVD_CONTROL_H
+#define UVD_CONTROL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct ev_loop;
+struct uvd_control;
+struct uvd_device;
+struct uvd_device_config;
+struct uvd_log;
+
+/* The answer to a command, for the control to free; NULL: unknown. */
+typedef json_t *(*uvd_control_fn)(void *arg, const char *command, bool may_change);
+
+/* NULL: *err is negative and the log says why. -EBUSY: another daemon listens there. */
+struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_control_fn answer, void *arg,
+				    struct uvd_log *log, int *err);
+/*
+ * For the answering function: the answer comes later, by uvd_control_finish() with the number that this returns. The function
+ * returns NULL then.
+ */
+unsigned long uvd_control_later(struct uvd_control *control);
+/* On the loop's thread; takes over the answer. The client may have gone meanwhile. */
+void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer);
+/* Removes the socket. */
+void uvd_control_free(struct uvd_control *control);
+
+/*
+ * The command `port DEVICE PORT up|down`; DEVICE is hfi1_0 or uverbs0, dev(arg, i) the devices that there are, and then
+ * NULL. NULL: another command.
+ */
+json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
+			 void *arg);
+
+/* What `device` does to the devices. Each returns the answer. */
+struct uvd_control_devices {
+	json_t *(*remove)(void *arg, const char *name); /* hfi1_0 or uverbs0 */
+	json_t *(*add)(void *arg, const char *name); /* one that was removed */
+	json_t *(*make)(void *arg, const struct uvd_device_config *config);
+	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
+};
+
+/*
+ * The commands `device remove NAME`, `device add NAME` and `device add [OPTION...]` (those of a device, without blanks in
+ * them: src/options/options.h). NULL: another command.
+ */
+json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg);
+/* What commands answer: why not; and a device's two names. */
+json_t *uvd_control_refuse(const char *why);
+json_t *uvd_control_tell(const struct uvd_device_config *config);
+/* Does the name mean this device? */
+bool uvd_control_is_called(const struct uvd_device_config *config, const char *name);
+
+/* A client's side: sends the command and returns the answer's line, to free; NULL: errno says why. */
+char *uvd_control_ask(const char *path, const char *command);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The control commands that take a device away and bring one. */
+#include "control/control.h"
+#include "options/options.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WORDS = 64 };
+
+/* The lowest index whose default name is free; where a name is given, that one. */
+static json_t *make(char **words, int num, const struct uvd_control_devices *devices, void *arg)
+{
+	struct uvd_options o;
+	json_t *answer;
+
+	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
+		if (uvd_options_parse_device(&o, index, num, words))
+			return uvd_control_refuse("these are not the options of a device");
+		if (devices->taken(arg, o.devices[0].ibdev)) {
+			uvd_options_free(&o);
+			continue;
+		}
+		answer = devices->make(arg, &o.devices[0]);
+		uvd_options_free(&o);
+		return answer;
+	}
+	return uvd_control_refuse("there is such a device already");
+}
+
+static json_t *run(char **words, int num, const struct uvd_control_devices *devices, void *arg)
+{
+	if (num == 3 && !strcmp(words[1], "remove"))
+		return devices->remove(arg, words[2]);
+	if (num == 3 && !strcmp(words[1], "add") && words[2][0] != '-')
+		return devices->add(arg, words[2]);
+	if (num >= 2 && !strcmp(words[1], "add"))
+		return make(words + 1, num - 1, devices, arg);
+	return uvd_control_refuse("usage: device remove NAME, device add NAME, device add [OPTION...]");
+}
+
+json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg)
+{
+	char *words[MAX_WORDS], *copy, *save, *word;
+	json_t *answer;
+	int num = 0;
+
+	if (strncmp(command, "device", 6) || (command[6] && command[6] != ' '))
+		return NULL;
+	if (!may_change)
+		return uvd_control_refuse("only root and the user that serves the device may do that");
+	copy = strdup(command);
+	if (!copy)
+		return uvd_control_refuse("no memory");
+	for (word = strtok_r(copy, " ", &save); word && num < MAX_WORDS - 1; word = strtok_r(NULL, " ", &save))
+		words[num++] = word;
+	words[num] = NULL;
+	answer = word ? uvd_control_refuse("too many words") : run(words, num, devices, arg);
+	free(copy);
+	return answer;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The control command that takes a port down and up. */
+#include "control/control.h"
+#include "core/core.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What the command asks for; false: it makes no sense. */
+static bool parse(const char *command, char name[IBV_SYSFS_NAME_MAX], unsigned int *port, bool *up)
+{
+	char state[8], more;
+
+	_Static_assert(IBV_SYSFS_NAME_MAX == 64, "the width below");
+	if (sscanf(command, "port %63s %u %7s %c", name, port, state, &more) != 3)
+		return false;
+	*up = !strcmp(state, "up");
+	return *up || !strcmp(state, "down");
+}
+
+static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up)
+{
+	const char *state = up ? "up" : "down";
+	int ret;
+
+	if (port < 1 || port > dev->config.num_ports)
+		return uvd_control_refuse("the device has no such port");
+	ret = uvd_device_set_port(dev, port, up);
+	if (ret < 0)
+		return json_pack("{s:s++}", "error", "cannot change the published tree", ": ", strerror(-ret));
+	return json_pack("{s:s, s:i, s:s, s:b}", "device", dev->config.ibdev, "port", (int)port, "state", state,
+			 "changed", ret == 0);
+}
+
+json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
+			 void *arg)
+{
+	char name[IBV_SYSFS_NAME_MAX];
+	struct uvd_device *d;
+	unsigned int port;
+	bool up;
+
+	if (strncmp(command, "port", 4) || (command[4] && command[4] != ' '))
+		return NULL;
+	if (!parse(command, name, &port, &up))
+		return uvd_control_refuse("usage: port DEVICE PORT up|down");
+	if (!may_change)
+		return uvd_control_refuse("only root and the user that serves the device may do that");
+	for (unsigned int i = 0; (d = dev(arg, i)); i++)
+		if (uvd_control_is_called(&d->config, name))
+			return set_port(d, port, up);
+	return uvd_control_refuse("there is no such device");
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "control/control.h"
+#include <errno.h>
+#include <ev.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+enum { MAX_CLIENTS = 16 };
+
+struct client {
+	struct uvd_control *control;
+	struct client *next;
+	struct ev_io io;
+	bool may_change;
+	char command[1024];
+	size_t len; /* of the command so far */
+	unsigned long later; /* the answer's number, where that comes later */
+	char *out; /* the answer; NULL: still reading */
+	size_t out_len, sent;
+};
+
+struct uvd_control {
+	struct ev_loop *loop;
+	struct ev_io io;
+	struct sockaddr_un sa;
+	uvd_control_fn answer;
+	void *arg;
+	struct client *clients;
+	unsigned int num_clients;
+	struct client *asking; /* while the answering function runs */
+	unsigned long numbers; /* of late answers, so far */
+};
+
+static void drop(struct client *c)
+{
+	struct client **p = &c->control->clients;
+
+	while (*p != c)
+		p = &(*p)->next;
+	*p = c->next;
+	c->control->num_clients--;
+	ev_io_stop(c->control->loop, &c->io);
+	close(c->io.fd);
+	free(c->out);
+	free(c);
+}
+
+static void send_some(struct client *c)
+{
+	ssize_t n = send(c->io.fd, c->out + c->sent, c->out_len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		drop(c);
+		return;
+	}
+	c->sent += n > 0 ? n : 0;
+	if (c->sent == c->out_len)
+		drop(c); /* one command a connection */
+}
+
+/* Takes over the answer. */
+static void answer_client(struct client *c, json_t *answer)
+{
+	c->out = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+	json_decref(answer);
+	if (!c->out) {
+		drop(c);
+		return;
+	}
+	c->out_len = strlen(c->out);
+	c->out[c->out_len++] = '\n'; /* in the place of the terminator */
+	ev_io_set(&c->io, c->io.fd, EV_WRITE);
+	ev_io_start(c->control->loop, &c->io);
+	send_some(c);
+}
+
+static void prepare(struct client *c)
+{
+	json_t *answer;
+
+	ev_io_stop(c->control->loop, &c->io);
+	c->control->asking = c;
+	answer = c->control->answer(c->control->arg, c->command, c->may_change);
+	c->control->asking = NULL;
+	if (c->later)
+		return;
+	answer_client(c, answer ? answer : uvd_control_refuse("unknown command"));
+}
+
+unsigned long uvd_control_later(struct uvd_control *control)
+{
+	return control->asking->later = ++control->numbers;
+}
+
+void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer)
+{
+	struct client *c = control->clients;
+
+	while (c && c->later != number)
+		c = c->next;
+	if (c)
+		answer_client(c, answer);
+	else
+		json_decref(answer);
+}
+
+static void receive_some(struct client *c)
+{
+	ssize_t n = recv(c->io.fd, c->command + c->len, sizeof(c->command) - 1 - c->len, MSG_DONTWAIT);
+	char *end;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		drop(c);
+		return;
+	}
+	c->len += n;
+	end = memchr(c->command, '\n', c->len);
+	if (end) {
+		*end = 0;
+		prepare(c);
+	} else if (c->len == sizeof(c->command) - 1) {
+		drop(c);
+	}
+}
+
+static void on_client(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct client *c = io->data;
+
+	if (c->out)
+		send_some(c);
+	else
+		receive_some(c);
+}
+
+static bool trusted(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && (peer.uid == 0 || peer.uid == geteuid());
+}
+
+static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
+{
+	struct uvd_control *control = io->data;
+	int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client *c;
+
+	if (fd < 0)
+		return;
+	/* One that only sits there makes room for the next. */
+	if (control->num_clients == MAX_CLIENTS) {
+		for (c = control->clients; c->next; c = c->next)
+			;
+		drop(c);
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		close(fd);
+		return;
+	}
+	c->control = control;
+	c->may_change = trusted(fd);
+	c->next = control->clients;
+	control->clients = c;
+	control->num_clients++;
+	ev_io_init(&c->io, on_client, fd, EV_READ);
+	c->io.data = c;
+	ev_io_start(loop, &c->io);
+}
+
+/* 0755 each, but for the last part of the path. */
+static void make_parents(const char *path)
+{
+	char part[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	const char *slash;
+
+	for (slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		memcpy(part, path, slash - path);
+		part[slash - path] = 0;
+		mkdir(part, 0755);
+	}
+}
+
+/* Is somebody listening? A socket that is only left over is removed. */
+static bool in_use(const struct sockaddr_un *sa)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool used = !connect(fd, (const struct sockaddr *)sa, sizeof(*sa));
+
+	if (!used && errno == ECONNREFUSED)
+		unlink(sa->sun_path);
+	close(fd);
+	return used;
+}
+
+static int listen_on(struct uvd_control *control, const char *path)
+{
+	int fd, err;
+
+	control->sa.sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(control->sa.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(control->sa.sun_path, path);
+	make_parents(path);
+	if (in_use(&control->sa))
+		return -EBUSY;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	/* Everybody may ask: the answers tell no more than /proc does. trusted() says who may do more. */
+	if (bind(fd, (struct sockaddr *)&control->sa, sizeof(control->sa)) || chmod(path, 0666) || listen(fd, MAX_CLIENTS)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_control_fn answer, void *arg,
+				    struct uvd_log *log, int *err)
+{
+	struct uvd_control *control = calloc(1, sizeof(*control));
+	int fd;
+
+	if (!control) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	fd = listen_on(control, path);
+	if (fd < 0) {
+		*err = fd;
+		if (fd == -EBUSY)
+			uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)", path);
+		else
+			uvd_logf(log, UVD_ERR, "control socket %s: %s", path, strerror(-fd));
+		free(control);
+		return NULL;
+	}
+	control->loop = loop;
+	control->answer = answer;
+	control->arg = arg;
+	ev_io_init(&control->io, on_connect, fd, EV_READ);
+	control->io.data = control;
+	ev_io_start(loop, &control->io);
+	return control;
+}
+
+void uvd_control_free(struct uvd_control *control)
+{
+	if (!control)
+		return;
+	while (control->clients)
+		drop(control->clients);
+	ev_io_stop(control->loop, &control->io);
+	close(control->io.fd);
+	unlink(control->sa.sun_path);
+	free(control);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A device: how it is made, who refers to it, its ports. Its end under open files is in unplug.c. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uverbsd/log.h>
+
+#include "core/internal.h"
+#include "persona/persona.h"
+#include "util/util.h"
+
+static int add_list(struct uvd_device *dev, const struct uvd_feature *const *features)
+{
+	int err = 0;
+
+	for (; features && *features && !err; features++)
+		err = uvd_device_features_add(dev, *features);
+	return err;
+}
+
+static int add_features(struct uvd_device *dev)
+{
+	int err = add_list(dev, dev->engine->features);
+
+	if (!err && dev->persona->feature)
+		err = uvd_device_features_add(dev, dev->persona->feature);
+	return err ? err : add_list(dev, dev->engine->plugin_features);
+}
+
+static int create_ucap(struct uvd_ibdev *ib, const char *name)
+{
+	return uvd_device_create_ucap(ib->owner, name);
+}
+
+static void remove_ucap(struct uvd_ibdev *ib, const char *name)
+{
+	uvd_device_remove_ucap(ib->owner, name);
+}
+
+/* Those that the configuration names; a backend may create others. */
+static int create_ucaps(struct uvd_device *dev)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < dev->config.ucaps.num && ret >= 0; i++) {
+		ret = uvd_device_create_ucap(dev, dev->config.ucaps.names[i]);
+		if (ret < 0)
+			uvd_logf(dev->engine->log, UVD_ERR, "%s: no User Capability '%s': %s", dev->config.ibdev,
+				 dev->config.ucaps.names[i], strerror(-ret));
+	}
+	return ret < 0 ? ret : 0;
+}
+
+struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
+{
+	struct uvd_device *dev = uvd_zalloc(sizeof(*dev));
+
+	if (!dev) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	dev->engine = engine;
+	dev->config = *config;
+	dev->ib.config = *config;
+	dev->ib.fabric = engine->fabric;
+	dev->ib.log = engine->log;
+	dev->ib.event_handler = uvd_device_event;
+	dev->ib.create_ucap = create_ucap;
+	dev->ib.remove_ucap = remove_ucap;
+	dev->ib.owner = dev;
+	dev->backend_closed = true;
+	atomic_init(&dev->ref, 1);
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_mutex_init(&dev->port_lock, NULL);
+	pthread_mutex_init(&dev->xrcd_lock, NULL);
+	uvd_device_features_init(dev);
+
+	*err = -EINVAL;
+	dev->ib.ops = uvd_backend_find(config->backend);
+	if (!dev->ib.ops) {
+		uvd_logf(engine->log, UVD_ERR, "%s: there is no backend '%s'", config->ibdev, config->backend);
+		goto put;
+	}
+	dev->persona = uvd_persona_find(config->persona);
+	if (!dev->persona) {
+		uvd_logf(engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
+		goto put;
+	}
+	*err = add_features(dev) ?: uvd_device_features_merge(dev) ?: create_ucaps(dev);
+	if (*err)
+		goto put;
+	*err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
+	if (*err) {
+		uvd_logf(engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", config->ibdev, config->backend,
+			 strerror(-*err));
+		goto put;
+	}
+	dev->backend_closed = false;
+	return dev;
+put:
+	uvd_device_put(dev);
+	return NULL;
+}
+
+struct uvd_device *uvd_device_get(struct uvd_device *dev)
+{
+	atomic_fetch_add(&dev->ref, 1);
+	return dev;
+}
+
+void uvd_device_put(struct uvd_device *dev)
+{
+	if (atomic_fetch_sub(&dev->ref, 1) != 1)
+		return;
+	if (!dev->backend_closed && dev->ib.ops->close)
+		dev->ib.ops->close(&dev->ib);
+	uvd_device_remove_ucaps(dev);
+	uvd_device_features_fini(dev);
+	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->port_lock);
+	pthread_mutex_destroy(&dev->xrcd_lock);
+	free(dev);
+}
+
+void uvd_device_free(struct uvd_device *dev)
+{
+	uvd_device_put(dev);
+}
+
+int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
+{
+	struct uvd_ibdev *ib = &dev->ib;
+	int ret = 1;
+
+	if (port < 1 || port > dev->config.num_ports)
+		return -EINVAL;
+	pthread_mutex_lock(&dev->port_lock);
+	if (!atomic_load(&dev->gone) && uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
+		/* Whoever sees the event may read the published tree at once. */
+		if (dev->engine->publish_port)
+			ret = dev->engine->publish_port(dev->engine, &dev->config, port, up);
+		if (ret < 0)
+			goto unlock;
+		__atomic_store_n(&dev->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
+		__atomic_store_n(&ib->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);
+		if (ib->ops->port_changed)
+			ib->ops->port_changed(ib, port, up);
+		uvd_device_event(ib, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, port);
+		ret = 0;
+	}
+unlock:
+	pthread_mutex_unlock(&dev->port_lock);
+	return ret;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The engine: what exists before any device. */
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "core/internal.h"
+
+/*
+ * glibc keeps small chunks in lists of their own ("fastbins") until one is freed beside much free memory, and goes through
+ * all lists then. Who destroys objects in some orders pays for that at each of them, as much as for the destruction.
+ */
+static void free_small_chunks_at_once(void)
+{
+	mallopt(M_MXFAST, 0);
+}
+
+int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features, struct uvd_log *log)
+{
+	free_small_chunks_at_once();
+	memset(engine, 0, sizeof(*engine));
+	engine->features = features;
+	engine->log = log;
+	engine->mms = uvd_mm_table_new();
+	if (!engine->mms)
+		return -ENOMEM;
+	engine->fabric = uvd_fabric_new(log);
+	if (!engine->fabric) {
+		uvd_mm_table_free(engine->mms);
+		return -ENOMEM;
+	}
+	uvd_ucaps_init(&engine->ucaps);
+	return 0;
+}
+
+void uvd_engine_fini(struct uvd_engine *engine)
+{
+	uvd_ucaps_fini(&engine->ucaps);
+	uvd_fabric_free(engine->fabric);
+	uvd_mm_table_free(engine->mms);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The engine: what all devices of one process share. */
+#ifndef UVD_CORE_ENGINE_H
+#define UVD_CORE_ENGINE_H
+
+#include <stdbool.h>
+#include <uverbsd/backend.h>
+#include <uverbsd/schema.h>
+#include "core/ucap.h"
+
+struct uvd_log;
+struct uvd_mm_table;
+
+/* What all devices of one process share. No locks: set up before, torn down after everything else. */
+struct uvd_engine {
+	struct uvd_log *log;
+	struct uvd_mm_table *mms;
+	struct uvd_fabric *fabric;
+	/*
+	 * The transport's, or NULL: returns when every file that its client has closed before this moment is closed here too.
+	 * Called before a client is refused at its RLIMIT_MEMLOCK, from a call on a file that is open.
+	 */
+	void (*settle)(struct uvd_engine *engine);
+	/*
+	 * The transport's, or NULL: what it has published of the device says from now on that this port is up or down. 0 or a
+	 * negative errno: then it stays as it was.
+	 */
+	int (*publish_port)(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up);
+	/* What every device of the engine accepts, whatever it poses as, and what plug-ins add. Both end with NULL. */
+	const struct uvd_feature *const *features;
+	const struct uvd_feature *const *plugin_features; /* NULL: none */
+	struct uvd_ucaps ucaps;
+};
+
+/*
+ * features: see above; they and log stay the caller's. Returns 0 or a negative errno. Sets malloc up for many small
+ * objects: in the whole process.
+ */
+int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features, struct uvd_log *log);
+void uvd_engine_fini(struct uvd_engine *engine);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One open of the device: its beginning, its end, and what concerns all of its objects. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
+
+#include "client/client.h"
+#include "core/internal.h"
+#include "util/util.h"
+
+/* None comes into the list of a device that is gone: a removal has seen all of them. */
+static int list_file(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+
+	pthread_mutex_lock(&dev->lock);
+	if (atomic_load(&dev->gone)) {
+		pthread_mutex_unlock(&dev->lock);
+		return -EIO;
+	}
+	file->next = dev->files;
+	*(file->next ? &file->next->prev : &dev->oldest) = file;
+	dev->files = file;
+	dev->num_files++;
+	file->counter = dev->files_opened++ % UVD_CALL_COUNTERS;
+	file->listed = true;
+	pthread_mutex_unlock(&dev->lock);
+	return 0;
+}
+
+void uvd_file_unlist(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+
+	if (!file->listed)
+		return;
+	*(file->prev ? &file->prev->next : &dev->files) = file->next;
+	*(file->next ? &file->next->prev : &dev->oldest) = file->prev;
+	dev->num_files--;
+	file->listed = false;
+}
+
+struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
+{
+	struct uvd_file *file = uvd_zalloc(sizeof(*file));
+
+	if (!file) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	file->dev = uvd_device_get(dev);
+	atomic_init(&file->tree, dev->tree);
+	atomic_init(&file->ref, 1);
+	uvd_rwsem_init(&file->destroy_lock);
+	pthread_mutex_init(&file->lock, NULL);
+	pthread_mutex_init(&file->context_lock, NULL);
+	pthread_mutex_init(&file->mcast_lock, NULL);
+	atomic_init(&file->context, NULL);
+
+	*err = list_file(file);
+	if (!*err)
+		return file;
+	uvd_file_put(file);
+	return NULL;
+}
+
+/* One pass over all objects, newest first. stays: the file, and so their handles. Did any end? */
+static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool stays)
+{
+	struct uvd_uobject *uobj, *next;
+	bool progress = false;
+
+	for (uobj = file->objects; uobj; uobj = next) {
+		next = uobj->next;
+		atomic_store(&uobj->usecnt, -1);
+		if (uvd_uobject_end(uobj, why) && why != UVD_REMOVE_DRIVER_FAILURE) {
+			atomic_store(&uobj->usecnt, 0);
+			continue;
+		}
+		progress = true;
+		pthread_mutex_lock(&file->lock);
+		if (stays)
+			uvd_uobject_disassociate(uobj);
+		else
+			uvd_uobject_unlink(uobj);
+		pthread_mutex_unlock(&file->lock);
+		if (!stays)
+			uvd_uobject_unref(uobj);
+	}
+	return progress;
+}
+
+/* An object that others still refer to refuses (EBUSY); the next pass finds it free. */
+static void cleanup(struct uvd_file *file, enum uvd_remove_reason why)
+{
+	const bool stays = why == UVD_REMOVE_DRIVER_REMOVE;
+
+	while (file->objects && cleanup_pass(file, why, stays))
+		;
+	if (!file->objects)
+		return;
+	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend keeps %s, which is dropped",
+		 file->dev->ib.config.ibdev, file->objects->row->name);
+	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
+}
+
+void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
+{
+	struct uvd_device *dev = file->dev;
+	struct uvd_context *context;
+
+	uvd_rwsem_write(&file->destroy_lock);
+	cleanup(file, why);
+	context = atomic_exchange(&file->context, NULL);
+	if (context) {
+		dev->ib.ops->dealloc_context(context);
+		free(context);
+	}
+	uvd_rwsem_write_done(&file->destroy_lock);
+}
+
+void uvd_file_put(struct uvd_file *file)
+{
+	struct uvd_uobject *uobj;
+
+	if (atomic_fetch_sub(&file->ref, 1) != 1)
+		return;
+	while ((uobj = file->disassociated)) {
+		uvd_uobject_unlink(uobj);
+		uvd_uobject_unref(uobj);
+	}
+	if (file->default_async)
+		uvd_event_file_put(file->default_async);
+	uvd_handles_fini(&file->handles);
+	uvd_rwsem_fini(&file->destroy_lock);
+	pthread_mutex_destroy(&file->lock);
+	pthread_mutex_destroy(&file->context_lock);
+	pthread_mutex_destroy(&file->mcast_lock);
+	uvd_device_put(file->dev);
+	free(file);
+}
+
+void uvd_file_close(struct uvd_file *file)
+{
+	struct uvd_device *dev = file->dev;
+
+	uvd_file_destroy_hw(file, UVD_REMOVE_CLOSE);
+	pthread_mutex_lock(&dev->lock);
+	uvd_file_unlist(file);
+	pthread_mutex_unlock(&dev->lock);
+	uvd_file_put(file);
+}
+
+unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *row, uint32_t *ids, unsigned int max)
+{
+	struct uvd_uobject *uobj;
+	unsigned int n = 0;
+
+	pthread_mutex_lock(&file->lock);
+	for (uobj = file->objects; uobj && n < max; uobj = uobj->next)
+		if (uobj->row->id == row->id)
+			ids[n++] = uobj->id;
+	pthread_mutex_unlock(&file->lock);
+	return n;
+}
+
+struct uvd_event_file *uvd_file_default_async(struct uvd_file *file)
+{
+	struct uvd_event_file *f;
+
+	pthread_mutex_lock(&file->lock);
+	f = file->default_async ? uvd_event_file_ref(file->default_async) : NULL;
+	pthread_mutex_unlock(&file->lock);
+	return f;
+}
+
+/* ---- asynchronous events ----------------------------------------------------------------------------------------- */
+
+void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
+{
+	struct ib_uverbs_async_event_desc desc = { .element = port, .event_type = type };
+	struct uvd_device *dev = ib->owner;
+	struct uvd_file *file;
+	struct uvd_uobject *uobj;
+
+	pthread_mutex_lock(&dev->lock);
+	for (file = dev->files; file; file = file->next) {
+		pthread_mutex_lock(&file->lock);
+		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
+			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT &&
+			    uvd_event_file_post(uobj->event_file, &desc))
+				uvd_log_limited(dev->engine->log, UVD_INFO,
+						"%s: an open file missed event %d of port %u", dev->config.ibdev, type,
+						port);
+		pthread_mutex_unlock(&file->lock);
+	}
+	pthread_mutex_unlock(&dev->lock);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One open of a device: struct ib_uverbs_file. */
+#ifndef UVD_CORE_FILE_H
+#define UVD_CORE_FILE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/device.h"
+#include "core/handles.h"
+#include "core/rwsem.h"
+
+struct uvd_event_file;
+struct uvd_uobject;
+
+/* One open of the device. */
+struct uvd_file {
+	struct uvd_device *dev;
+	struct uvd_file *prev, *next; /* the device's list */
+	bool listed; /* in it; the device's lock */
+	atomic_uint ref; /* the opener's, and a removal's */
+	unsigned int counter; /* which of the device's call counters */
+	struct uvd_rwsem destroy_lock;
+	pthread_mutex_t lock; /* handles, objects, default_async */
+	struct uvd_handles handles;
+	struct uvd_uobject *objects; /* newest first: the order of cleanup */
+	struct uvd_uobject *disassociated; /* what is left of objects when the device is gone */
+	pthread_mutex_t context_lock; /* creation of the context */
+	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */
+	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
+	struct uvd_tree *_Atomic tree; /* what it accepts: the device's, or one of a context with User Capabilities */
+	struct uvd_event_file *default_async; /* a ref */
+	struct uvd_uobject *fd_objects; /* committed FD objects */
+	unsigned int num_event_files; /* FD objects, begun ones too */
+	unsigned int event_files_made; /* ever */
+};
+
+enum { UVD_MAX_EVENT_FILES = 1024 }; /* of an open file: we cannot see a client close one, so they have a limit */
+
+/* The transport opened the device for a client. NULL: *err is EIO (the device is gone) or ENOMEM, negative. */
+struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err);
+/*
+ * The last close: destroys everything, newest object first, in passes (cleanup-01, -02), detaches multicast, unpins, and
+ * frees the file. No call on it is under way.
+ */
+void uvd_file_close(struct uvd_file *file);
+
+/*
+ * Every call on a file is between these two, a grant that it needs included: see uvd_device_remove(). What enter() returns
+ * is for leave(): a call that begins when the device is gone is not waited for, or a busy client could keep the removal for
+ * ever. One that sees `gone` just too late for that sees it at its next look.
+ */
+static inline bool uvd_file_enter(struct uvd_file *file)
+{
+	if (atomic_load(&file->dev->gone))
+		return false;
+	atomic_fetch_add(&file->dev->calls[file->counter].num, 1);
+	return true;
+}
+
+static inline void uvd_file_leave(struct uvd_file *file, bool entered)
+{
+	if (entered)
+		atomic_fetch_sub(&file->dev->calls[file->counter].num, 1);
+}
+
+/* What the file accepts. It changes once, when its context is made with User Capabilities. */
+static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)
+{
+	return atomic_load_explicit(&file->tree, memory_order_acquire);
+}
+
+/* Handles of one type, newest object first; how many were stored (INFO_HANDLES). */
+unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *row, uint32_t *ids, unsigned int max);
+
+/* The asynchronous event file that new objects get: default_async with a reference, or NULL. */
+struct uvd_event_file *uvd_file_default_async(struct uvd_file *file);
+
+#endif

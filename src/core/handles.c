@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "core/handles.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/util.h"
+
+enum { BITS = 6, SLOTS = 1 << BITS, MAX_LEVELS = 6 };
+
+/* Level 0 holds objects, the others hold nodes of the level below. */
+struct uvd_handle_node {
+	uint64_t full; /* slots without a free handle; at level 0: allocated handles */
+	unsigned int used; /* slots in use; a node is freed with its last */
+	void *slot[SLOTS];
+};
+
+static unsigned int slot_of(uint32_t id, unsigned int level)
+{
+	return (id >> (level * BITS)) & (SLOTS - 1);
+}
+
+static bool fits(const struct uvd_handles *h, uint32_t id)
+{
+	return h->levels && (uint64_t)id >> (h->levels * BITS) == 0;
+}
+
+static struct uvd_handle_node *node_new(struct uvd_handles *h)
+{
+	struct uvd_handle_node *node = h->spare;
+
+	if (!node)
+		return uvd_zalloc(sizeof(*node));
+	h->spare = NULL;
+	return node;
+}
+
+/* Keeps one: all of its slots are NULL already, as freeing a handle leaves them. */
+static void node_free(struct uvd_handles *h, struct uvd_handle_node *node)
+{
+	if (h->spare)
+		free(node);
+	else
+		h->spare = node;
+}
+
+/* A level on top of a tree that is full, or the first one. */
+static int grow(struct uvd_handles *h)
+{
+	struct uvd_handle_node *root;
+
+	root = node_new(h);
+	if (!root)
+		return -ENOMEM;
+	if (h->root) {
+		root->slot[0] = h->root;
+		root->full = 1;
+		root->used = 1;
+	}
+	h->root = root;
+	h->levels++;
+	return 0;
+}
+
+/* Frees the nodes on the way to `id` that hold nothing, from the bottom. path[l] is the node at level l, or NULL. */
+static void prune(struct uvd_handles *h, struct uvd_handle_node **path, uint32_t id)
+{
+	for (unsigned int level = 0; level + 1 < h->levels; level++) {
+		if (!path[level])
+			continue;
+		if (path[level]->used)
+			break;
+		path[level + 1]->slot[slot_of(id, level + 1)] = NULL;
+		path[level + 1]->used--;
+		node_free(h, path[level]);
+	}
+}
+
+int uvd_handles_alloc(struct uvd_handles *h, uint32_t *id)
+{
+	struct uvd_handle_node *path[MAX_LEVELS] = { NULL }, *node;
+	uint64_t found = 0;
+	unsigned int level, slot;
+
+	/* The lowest free handle is never above the number of handles: so none needs more than 32 bits, or MAX_LEVELS. */
+	if (h->count == UINT32_MAX)
+		return -ENOMEM;
+	if ((!h->root || h->root->full == UINT64_MAX) && grow(h))
+		return -ENOMEM;
+	node = h->root;
+	for (level = h->levels - 1;; level--) {
+		path[level] = node;
+		slot = __builtin_ctzll(~node->full);
+		found |= (uint64_t)slot << (level * BITS);
+		if (!level)
+			break;
+		if (!node->slot[slot]) {
+			node->slot[slot] = node_new(h);
+			if (!node->slot[slot]) {
+				prune(h, path, found);
+				return -ENOMEM;
+			}
+			node->used++;
+		}
+		node = node->slot[slot];
+	}
+	node->used++;
+	for (level = 0; level < h->levels; level++) {
+		path[level]->full |= 1ULL << slot_of(found, level);
+		if (path[level]->full != UINT64_MAX)
+			break;
+	}
+	h->count++;
+	*id = found;
+	return 0;
+}
+
+static struct uvd_handle_node *leaf_of(const struct uvd_handles *h, uint32_t id)
+{
+	struct uvd_handle_node *node = h->root;
+
+	if (!fits(h, id))
+		return NULL;
+	for (unsigned int level = h->levels - 1; level && node; level--)
+		node = node->slot[slot_of(id, level)];
+	return node;
+}
+
+void uvd_handles_set(struct uvd_handles *h, uint32_t id, void *object)
+{
+	leaf_of(h, id)->slot[slot_of(id, 0)] = object;
+}
+
+void *uvd_handles_get(const struct uvd_handles *h, uint32_t id)
+{
+	struct uvd_handle_node *leaf = leaf_of(h, id);
+
+	return leaf ? leaf->slot[slot_of(id, 0)] : NULL;
+}
+
+void uvd_handles_free(struct uvd_handles *h, uint32_t id)
+{
+	struct uvd_handle_node *path[MAX_LEVELS] = { NULL }, *node = h->root;
+
+	if (!fits(h, id))
+		return;
+	for (unsigned int level = h->levels - 1; node; level--) {
+		path[level] = node;
+		if (!level)
+			break;
+		node = node->slot[slot_of(id, level)];
+	}
+	if (!node || !(node->full & 1ULL << slot_of(id, 0)))
+		return;
+	node->slot[slot_of(id, 0)] = NULL;
+	node->used--;
+	for (unsigned int level = 0; level < h->levels; level++)
+		path[level]->full &= ~(1ULL << slot_of(id, level));
+	h->count--;
+	prune(h, path, id);
+}
+
+static void free_below(struct uvd_handle_node *node, unsigned int level)
+{
+	if (!node)
+		return;
+	for (unsigned int i = 0; level && i < SLOTS; i++)
+		free_below(node->slot[i], level - 1);
+	free(node);
+}
+
+void uvd_handles_fini(struct uvd_handles *h)
+{
+	if (h->levels)
+		free_below(h->root, h->levels - 1);
+	free(h->spare);
+	memset(h, 0, sizeof(*h));
+}

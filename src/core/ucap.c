@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* User Capabilities: names, their users, and which of them a client's descriptors stand for. */
+#include <errno.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "core/internal.h"
+
+void uvd_ucaps_init(struct uvd_ucaps *ucaps)
+{
+	pthread_mutex_init(&ucaps->lock, NULL);
+}
+
+void uvd_ucaps_fini(struct uvd_ucaps *ucaps)
+{
+	pthread_mutex_destroy(&ucaps->lock);
+}
+
+/* ---- by name ----------------------------------------------------------------------------------------------------- */
+
+/* Locked. NULL: nobody has ever had it. */
+static struct uvd_ucap *find(struct uvd_ucaps *ucaps, const char *name)
+{
+	for (unsigned int i = 0; i < ucaps->num; i++)
+		if (!strcmp(ucaps->list[i].name, name))
+			return &ucaps->list[i];
+	return NULL;
+}
+
+/* Locked. */
+static int get(struct uvd_engine *engine, const char *name)
+{
+	struct uvd_ucaps *ucaps = &engine->ucaps;
+	struct uvd_ucap *ucap;
+	int err;
+
+	if (!uvd_ucap_name_ok(name))
+		return -EINVAL;
+	ucap = find(ucaps, name);
+	if (!ucap) {
+		if (ucaps->num == UVD_MAX_UCAPS)
+			return -ENOSPC;
+		ucap = &ucaps->list[ucaps->num++];
+		strcpy(ucap->name, name);
+	}
+	if (!ucap->refs && ucaps->ops) {
+		err = ucaps->ops->create(engine, name, ucap - ucaps->list, &ucap->node);
+		if (err)
+			return err;
+	}
+	ucap->refs++;
+	return ucap - ucaps->list;
+}
+
+/* Locked. */
+static void put(struct uvd_engine *engine, unsigned int bit)
+{
+	struct uvd_ucaps *ucaps = &engine->ucaps;
+	struct uvd_ucap *ucap = &ucaps->list[bit];
+
+	if (!--ucap->refs && ucaps->ops) {
+		ucaps->ops->remove(engine, ucap->node);
+		ucap->node = NULL;
+	}
+}
+
+int uvd_ucap_get(struct uvd_engine *engine, const char *name)
+{
+	int bit;
+
+	pthread_mutex_lock(&engine->ucaps.lock);
+	bit = get(engine, name);
+	pthread_mutex_unlock(&engine->ucaps.lock);
+	return bit;
+}
+
+void uvd_ucap_put(struct uvd_engine *engine, unsigned int bit)
+{
+	pthread_mutex_lock(&engine->ucaps.lock);
+	put(engine, bit);
+	pthread_mutex_unlock(&engine->ucaps.lock);
+}
+
+/* ---- of a device ------------------------------------------------------------------------------------------------- */
+
+int uvd_device_create_ucap(struct uvd_device *dev, const char *name)
+{
+	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
+	int bit = -EOVERFLOW;
+
+	pthread_mutex_lock(&ucaps->lock);
+	bit = get(dev->engine, name);
+	if (bit >= 0 && dev->ucap_refs[bit] == UINT8_MAX) {
+		put(dev->engine, bit);
+		bit = -EOVERFLOW;
+	}
+	if (bit >= 0)
+		dev->ucap_refs[bit]++;
+	pthread_mutex_unlock(&ucaps->lock);
+	return bit;
+}
+
+void uvd_device_remove_ucap(struct uvd_device *dev, const char *name)
+{
+	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
+	struct uvd_ucap *ucap;
+
+	pthread_mutex_lock(&ucaps->lock);
+	ucap = find(ucaps, name);
+	if (ucap && dev->ucap_refs[ucap - ucaps->list]) {
+		dev->ucap_refs[ucap - ucaps->list]--;
+		put(dev->engine, ucap - ucaps->list);
+	}
+	pthread_mutex_unlock(&ucaps->lock);
+}
+
+void uvd_device_remove_ucaps(struct uvd_device *dev)
+{
+	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
+
+	pthread_mutex_lock(&ucaps->lock);
+	for (unsigned int bit = 0; bit < ucaps->num; bit++)
+		for (; dev->ucap_refs[bit]; dev->ucap_refs[bit]--)
+			put(dev->engine, bit);
+	pthread_mutex_unlock(&ucaps->lock);
+}
+
+/* ---- of a client ------------------------------------------------------------------------------------------------- */
+
+/* Locked. */
+static int bit_of_file(struct uvd_ucaps *ucaps, const struct stat *st)
+{
+	for (unsigned int i = 0; i < ucaps->num && ucaps->ops; i++)
+		if (ucaps->list[i].refs && ucaps->ops->is(ucaps->list[i].node, st))
+			return i;
+	return -EINVAL;
+}
+
+int uvd_ucaps_of_fds(struct uvd_engine *engine, struct uvd_caller *c, const int32_t *fds, unsigned int num,
+		     uint64_t *mask)
+{
+	struct uvd_ucaps *ucaps = &engine->ucaps;
+	int32_t last = -1;
+	struct stat st;
+	int ret;
+
+	*mask = 0;
+	for (unsigned int i = 0; i < num; i++) {
+		/* A list of one number over and over is cheap for its sender: it shall be so for us. */
+		if (i && fds[i] == last)
+			continue;
+		last = fds[i];
+		ret = uvd_caller_fget(c, last, &st);
+		if (ret)
+			return ret;
+		/* Not held while a client's file is looked at, which takes as long as its file system likes. */
+		pthread_mutex_lock(&ucaps->lock);
+		ret = bit_of_file(ucaps, &st);
+		pthread_mutex_unlock(&ucaps->lock);
+		if (ret < 0)
+			return ret;
+		*mask |= 1ULL << ret;
+	}
+	return 0;
+}

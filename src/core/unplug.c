@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A device is unplugged under its open files. */
+#include <time.h>
+
+#include "core/internal.h"
+
+static void pause_us(long us)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+/*
+ * Waits until every call that may not have seen `gone` has ended. Calls do not pay for telling us: we look again and again.
+ */
+static void wait_for_calls(struct uvd_device *dev)
+{
+	for (int i = 0; i < UVD_CALL_COUNTERS; i++)
+		for (long us = 20; atomic_load(&dev->calls[i].num); us = us < 5000 ? 2 * us : us)
+			pause_us(us);
+}
+
+/* The oldest, with a reference, out of the list; NULL: there is none. */
+static struct uvd_file *take_oldest(struct uvd_device *dev)
+{
+	struct uvd_file *file;
+
+	pthread_mutex_lock(&dev->lock);
+	file = dev->oldest;
+	if (file) {
+		atomic_fetch_add(&file->ref, 1);
+		uvd_file_unlist(file);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return file;
+}
+
+/* A peer must see nothing of the objects' going one by one: what has no link neither refuses nor answers. */
+static void cut_links(struct uvd_device *dev)
+{
+	pthread_mutex_lock(&dev->port_lock);
+	for (unsigned int i = 0; i < dev->ib.config.num_ports; i++)
+		__atomic_store_n(&dev->ib.config.ports[i].down, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&dev->port_lock);
+}
+
+void uvd_device_remove(struct uvd_device *dev)
+{
+	struct uvd_file *file;
+
+	pthread_mutex_lock(&dev->lock);
+	atomic_store(&dev->gone, true);
+	pthread_mutex_unlock(&dev->lock);
+	cut_links(dev);
+	wait_for_calls(dev);
+	while ((file = take_oldest(dev))) {
+		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);
+		uvd_file_put(file);
+	}
+	pthread_mutex_lock(&dev->port_lock);
+	if (dev->ib.ops->close)
+		dev->ib.ops->close(&dev->ib);
+	dev->backend_closed = true;
+	pthread_mutex_unlock(&dev->port_lock);
+	uvd_device_remove_ucaps(dev);
+}

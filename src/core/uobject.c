@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The life of one object: begin, commit or abort, look-up, destruction (the kernel's rdma_core.c). */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <stdlib.h>
+
+#include "client/client.h"
+#include "core/internal.h"
+#include "util/util.h"
+
+void uvd_uobject_ref(struct uvd_uobject *uobj)
+{
+	atomic_fetch_add_explicit(&uobj->ref, 1, memory_order_relaxed);
+}
+
+void uvd_uobject_unref(struct uvd_uobject *uobj)
+{
+	if (atomic_fetch_sub_explicit(&uobj->ref, 1, memory_order_acq_rel) != 1)
+		return;
+	if (uobj->event_file)
+		uvd_event_file_put(uobj->event_file);
+	if (uobj->channel)
+		uvd_event_file_put(uobj->channel);
+	free(uobj);
+}
+
+/* Nobody waits for an object: a conflict is EBUSY (handle-05). */
+static int try_lock(struct uvd_uobject *uobj, enum uvd_access access)
+{
+	int users = 0;
+
+	if (access == UVD_ACCESS_WRITE)
+		return atomic_compare_exchange_strong_explicit(&uobj->usecnt, &users, -1, memory_order_acquire,
+							       memory_order_relaxed)
+			       ? 0
+			       : -EBUSY;
+	if (access != UVD_ACCESS_READ)
+		return 0;
+	users = atomic_load_explicit(&uobj->usecnt, memory_order_relaxed);
+	do {
+		if (users < 0)
+			return -EBUSY;
+	} while (!atomic_compare_exchange_weak_explicit(&uobj->usecnt, &users, users + 1, memory_order_acquire,
+							memory_order_relaxed));
+	return 0;
+}
+
+static void unlock_exclusive(struct uvd_uobject *uobj)
+{
+	atomic_store_explicit(&uobj->usecnt, 0, memory_order_release);
+}
+
+static struct uvd_uobject **list_of(struct uvd_uobject *uobj)
+{
+	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
+}
+
+static void list_add(struct uvd_uobject *uobj)
+{
+	struct uvd_uobject **list = list_of(uobj);
+
+	uobj->prev = NULL;
+	uobj->next = *list;
+	if (uobj->next)
+		uobj->next->prev = uobj;
+	*list = uobj;
+}
+
+static void list_del(struct uvd_uobject *uobj)
+{
+	*(uobj->prev ? &uobj->prev->next : list_of(uobj)) = uobj->next;
+	if (uobj->next)
+		uobj->next->prev = uobj->prev;
+}
+
+/* file->lock is held. */
+static void link_uobject(struct uvd_uobject *uobj)
+{
+	struct uvd_file *file = uobj->file;
+
+	list_add(uobj);
+	if (uobj->row->cls == UVD_CLASS_FD) {
+		uobj->fd_next = file->fd_objects;
+		file->fd_objects = uobj;
+	}
+	uobj->committed = true;
+}
+
+/* Gives back what begin reserved. file->lock is held. */
+static void release_id(struct uvd_uobject *uobj)
+{
+	if (uobj->row->cls == UVD_CLASS_FD)
+		uobj->file->num_event_files--;
+	else
+		uvd_handles_free(&uobj->file->handles, uobj->id);
+}
+
+void uvd_uobject_unlink(struct uvd_uobject *uobj)
+{
+	struct uvd_file *file = uobj->file;
+	struct uvd_uobject **p = &file->fd_objects;
+
+	list_del(uobj);
+	if (uobj->row->cls == UVD_CLASS_FD) {
+		while (*p != uobj)
+			p = &(*p)->fd_next;
+		*p = uobj->fd_next;
+	}
+	uobj->committed = false;
+	release_id(uobj);
+}
+
+void uvd_uobject_disassociate(struct uvd_uobject *uobj)
+{
+	list_del(uobj);
+	uobj->disassociated = true;
+	list_add(uobj);
+	unlock_exclusive(uobj);
+}
+
+/* ---- begin, commit, abort ---------------------------------------------------------------------------------------- */
+
+/* All event files of the file, with a reference each: no more than UVD_MAX_EVENT_FILES. */
+static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **found)
+{
+	unsigned int n = 0;
+
+	pthread_mutex_lock(&file->lock);
+	for (struct uvd_uobject *uobj = file->fd_objects; uobj; uobj = uobj->fd_next) {
+		uvd_uobject_ref(uobj);
+		found[n++] = uobj;
+	}
+	pthread_mutex_unlock(&file->lock);
+	return n;
+}
+
+/* The kernel destroys an event file's object when its last fd is closed; we look for such. The destroy lock is held. */
+static void collect_event_files(struct uvd_file *file)
+{
+	struct uvd_event_file *files[UVD_MAX_EVENT_FILES];
+	struct uvd_uobject *found[UVD_MAX_EVENT_FILES];
+	bool used[UVD_MAX_EVENT_FILES];
+	unsigned int n;
+
+	n = event_files(file, found);
+	for (unsigned int i = 0; i < n; i++)
+		files[i] = found[i]->event_file;
+	uvd_event_files_in_use(files, n, used);
+	for (unsigned int i = 0; i < n; i++) {
+		if (!used[i] && !try_lock(found[i], UVD_ACCESS_WRITE)) {
+			uvd_uobject_end(found[i], UVD_REMOVE_CLOSE);
+			pthread_mutex_lock(&file->lock);
+			uvd_uobject_unlink(found[i]);
+			pthread_mutex_unlock(&file->lock);
+			uvd_uobject_unref(found[i]);
+		}
+		uvd_uobject_unref(found[i]);
+	}
+}
+
+/* Looking is slow, so it is done at every 64th attempt only, successful or not. */
+static int reserve_event_file(struct uvd_file *file)
+{
+	bool collect, full;
+
+	pthread_mutex_lock(&file->lock);
+	collect = ++file->event_files_made % 64 == 0;
+	pthread_mutex_unlock(&file->lock);
+	if (collect)
+		collect_event_files(file);
+	pthread_mutex_lock(&file->lock);
+	full = file->num_event_files >= UVD_MAX_EVENT_FILES;
+	if (!full)
+		file->num_event_files++;
+	pthread_mutex_unlock(&file->lock);
+	return full ? -EMFILE : 0;
+}
+
+static int reserve_handle(struct uvd_file *file, uint32_t *id)
+{
+	int err;
+
+	pthread_mutex_lock(&file->lock);
+	err = uvd_handles_alloc(&file->handles, id);
+	pthread_mutex_unlock(&file->lock);
+	return err;
+}
+
+int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out)
+{
+	struct uvd_uobject *uobj;
+	int err;
+
+	if (row->cls == UVD_CLASS_NONE)
+		return -EINVAL;
+	if (!uvd_rwsem_try_read(&file->destroy_lock))
+		return -EIO;
+	uobj = uvd_zalloc(sizeof(*uobj));
+	if (!uobj) {
+		err = -ENOMEM;
+		goto unlock;
+	}
+	uobj->file = file;
+	uobj->row = row;
+	atomic_init(&uobj->ref, 1);
+	atomic_init(&uobj->usecnt, -1);
+	err = row->cls == UVD_CLASS_FD ? reserve_event_file(file) : reserve_handle(file, &uobj->id);
+	if (err) {
+		free(uobj);
+		goto unlock;
+	}
+	*out = uobj;
+	return 0;
+unlock:
+	uvd_rwsem_read_done(&file->destroy_lock);
+	return err;
+}
+
+int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out)
+{
+	if (atomic_load(&file->dev->gone))
+		return -EIO;
+	if (!atomic_load_explicit(&file->context, memory_order_acquire))
+		return -EINVAL;
+	return uvd_uobject_begin_early(file, row, out);
+}
+
+void uvd_uobject_commit(struct uvd_uobject *uobj)
+{
+	struct uvd_file *file = uobj->file;
+
+	pthread_mutex_lock(&file->lock);
+	link_uobject(uobj);
+	unlock_exclusive(uobj);
+	if (uobj->row->cls == UVD_CLASS_IDR) {
+		uvd_handles_set(&file->handles, uobj->id, uobj);
+	} else if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && !file->default_async) {
+		file->default_async = uvd_event_file_ref(uobj->event_file);
+	}
+	pthread_mutex_unlock(&file->lock);
+	uvd_rwsem_read_done(&file->destroy_lock);
+}
+
+/* The backend's object and everything that hangs on it. */
+int uvd_uobject_end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	int err;
+
+	if (!uobj->object && uobj->row->cls != UVD_CLASS_FD)
+		return 0;
+	err = uobj->row->destroy ? uobj->row->destroy(uobj, why) : 0;
+	if (!err)
+		uobj->object = NULL;
+	return err;
+}
+
+void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)
+{
+	struct uvd_file *file = uobj->file;
+
+	/* What the backend will not give up stays until the file is closed (handle-10). */
+	if (hw && uvd_uobject_end(uobj, UVD_REMOVE_ABORT)) {
+		uvd_uobject_commit(uobj);
+		return;
+	}
+	pthread_mutex_lock(&file->lock);
+	release_id(uobj);
+	pthread_mutex_unlock(&file->lock);
+	uvd_rwsem_read_done(&file->destroy_lock);
+	uvd_uobject_unref(uobj);
+}
+
+void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
+{
+	struct uvd_file *file = uobj->file;
+	void *object = uobj->object;
+
+	pthread_mutex_lock(&file->lock);
+	uobj->object = fresh->object;
+	fresh->object = object;
+	list_del(uobj);
+	list_add(uobj);
+	pthread_mutex_unlock(&file->lock);
+}
+
+/* ---- look-up ----------------------------------------------------------------------------------------------------- */
+
+/* uobj has a reference for us. */
+static int lock_found(struct uvd_uobject *uobj, enum uvd_access access, struct uvd_uobject **out)
+{
+	int err;
+
+	if (access != UVD_ACCESS_DESTROY && atomic_load(&uobj->file->dev->gone))
+		err = -EIO;
+	else
+		err = try_lock(uobj, access);
+	if (err)
+		uvd_uobject_unref(uobj);
+	else
+		*out = uobj;
+	return err;
+}
+
+int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_access access,
+		    struct uvd_uobject **out)
+{
+	struct uvd_uobject *uobj;
+
+	if (id < 0 || (row && row->cls != UVD_CLASS_IDR))
+		return -EINVAL;
+	if (id > UINT32_MAX)
+		return -ENOENT;
+	pthread_mutex_lock(&file->lock);
+	uobj = uvd_handles_get(&file->handles, id);
+	if (uobj)
+		uvd_uobject_ref(uobj);
+	pthread_mutex_unlock(&file->lock);
+	if (!uobj)
+		return -ENOENT;
+	if (row && uobj->row->id != row->id) {
+		uvd_uobject_unref(uobj);
+		return -EINVAL;
+	}
+	return lock_found(uobj, access, out);
+}
+
+int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int fd,
+		       struct uvd_uobject **out)
+{
+	struct uvd_uobject *uobj;
+	struct stat st;
+
+	if (fd < 0 || uvd_caller_fstat(c, fd, &st))
+		return -EBADF;
+	pthread_mutex_lock(&file->lock);
+	for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
+		if (uobj->row->id == row->id && uvd_event_file_is(uobj->event_file, &st))
+			break;
+	if (uobj)
+		uvd_uobject_ref(uobj);
+	pthread_mutex_unlock(&file->lock);
+	return uobj ? lock_found(uobj, UVD_ACCESS_READ, out) : -EBADF;
+}
+
+void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_access access)
+{
+	if (access == UVD_ACCESS_READ)
+		atomic_fetch_sub_explicit(&uobj->usecnt, 1, memory_order_release);
+	else if (access == UVD_ACCESS_WRITE)
+		unlock_exclusive(uobj);
+	uvd_uobject_unref(uobj);
+}
+
+/* ---- destruction ------------------------------------------------------------------------------------------------- */
+
+int uvd_uobject_destroy(struct uvd_uobject *uobj)
+{
+	struct uvd_file *file = uobj->file;
+	int err;
+
+	uvd_rwsem_read(&file->destroy_lock);
+	err = try_lock(uobj, UVD_ACCESS_WRITE);
+	if (err)
+		goto unlock;
+	err = uvd_uobject_end(uobj, UVD_REMOVE_DESTROY);
+	if (err) {
+		unlock_exclusive(uobj);
+		goto unlock;
+	}
+	/* It stays locked: another thread may have looked it up already, and must find it in use. */
+	pthread_mutex_lock(&file->lock);
+	uvd_uobject_unlink(uobj);
+	pthread_mutex_unlock(&file->lock);
+	uvd_uobject_unref(uobj);
+unlock:
+	uvd_rwsem_read_done(&file->destroy_lock);
+	return err;
+}

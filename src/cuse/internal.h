@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of the CUSE transport share: cuse_dev.c (calls), workers.c (threads), session.c (the node). */
+#ifndef UVD_CUSE_INTERNAL_H
+#define UVD_CUSE_INTERNAL_H
+
+#define FUSE_USE_VERSION 31
+#include <cuse_lowlevel.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include "broker/broker.h"
+#include "cuse/cuse.h"
+#include "cuse/grant.h"
+#include "cuse/split_write.h"
+#include "dispatch/dispatch.h"
+
+enum { MAX_WORKERS = 32 /* with those that uvd_cuse_tick() adds */ };
+
+/* One open of the node. */
+struct cuse_file {
+	struct cuse_file *prev, *next;
+	struct uvd_cuse *cuse;
+	atomic_int ref; /* the client's open, and each grant under way */
+	struct uvd_file *file;
+	struct uvd_opener opener;
+	struct uvd_cuse_writes writes;
+};
+
+/* Who answers the call that a worker carries out: see uvd_cuse_tick(). */
+enum answer { NOBODY, WORKER, TICK_BEGINS, TICK_DID };
+
+/* A call, and whether its client was let go while we were at it: then its memory is nobody's. */
+struct cuse_call {
+	struct uvd_call call;
+	struct uvd_cuse *cuse;
+	uint64_t began; /* CLOCK_MONOTONIC, ns */
+	atomic_bool gone;
+};
+
+struct worker {
+	struct uvd_cuse *cuse;
+	pthread_t thread;
+	struct cuse_file *file; /* of the call, while answer is WORKER */
+	fuse_req_t req;
+	atomic_int answer; /* enum answer */
+	atomic_bool interrupted; /* the client has a signal, or was killed */
+	struct fuse_buf buf; /* the request */
+	struct cuse_call *call;
+	bool extra; /* exits when it is not needed any more */
+	atomic_bool used, busy, exited;
+	atomic_ulong begun, served; /* requests */
+	unsigned long seen; /* uvd_cuse_tick(): `begun` then. The same again: stuck in that request for a whole period */
+};
+
+struct uvd_cuse {
+	struct uvd_cuse_config config;
+	struct uvd_node node;
+	struct uvd_device *dev;
+	struct fuse_session *se;
+	atomic_bool stopping;
+	atomic_bool aborted; /* by the kernel: whoever waited for an answer has been let go */
+	pthread_mutex_t lock; /* files */
+	struct cuse_file *files;
+	unsigned int num_files;
+	struct worker workers[MAX_WORKERS]; /* set up and cleared by the main thread alone */
+};
+
+/* ---- ../cuse_dev.c ----------------------------------------------------------------------------------------------- */
+
+extern const struct cuse_lowlevel_ops uvd_cuse_operations;
+
+struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c);
+/* Carries out the request in w->buf, on w's thread. */
+void uvd_cuse_process(struct worker *w);
+/* Puts a reference to an open file; the last one closes it. */
+void uvd_cuse_file_put(struct cuse_file *f);
+
+/* ---- channel.c --------------------------------------------------------------------------------------------------- */
+
+/*
+ * Makes the node's session, and makes sure that the node is ours. 0; -EEXIST: the name is taken; another negative errno,
+ * logged.
+ */
+int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
+			  struct uvd_log *log, struct fuse_session **se);
+void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se);
+
+/* ---- workers.c --------------------------------------------------------------------------------------------------- */
+
+/* false: one does not come back. */
+bool uvd_cuse_stop_workers(struct uvd_cuse *c);
+
+#endif

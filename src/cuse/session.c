@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The node and its session: from the name to the last release. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+#include "cuse/internal.h"
+
+static int set_up(struct uvd_cuse *c)
+{
+	int err = uvd_cuse_channel_open(&c->node, &uvd_cuse_operations, c, c->config.log, &c->se);
+
+	if (err)
+		return err;
+	err = uvd_node_permit(&c->node, c->config.mode, c->config.group, c->config.log);
+	if (err)
+		uvd_cuse_channel_close(&c->node, &c->se);
+	return err;
+}
+
+static int find_number(struct uvd_cuse *c)
+{
+	const char *taken;
+	int n, err;
+
+	for (n = c->config.number < 0 ? 0 : c->config.number; n < 1024; n++) {
+		uvd_node_name(&c->node, n);
+		taken = uvd_node_taken(&c->node);
+		err = taken ? -EEXIST : set_up(c);
+		if (err != -EEXIST)
+			return err;
+		if (!taken)
+			taken = "something else has taken that name in this moment";
+		if (c->config.number >= 0) {
+			uvd_logf(c->config.log, UVD_ERR, "%s: %s; choose another number, or none", c->node.path, taken);
+			return err;
+		}
+		uvd_logf(c->config.log, UVD_DEBUG, "%s: %s; trying the next number", c->node.path, taken);
+	}
+	uvd_logf(c->config.log, UVD_ERR, "no number below %d is free for a node", n);
+	return -EEXIST;
+}
+
+struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
+{
+	struct uvd_cuse *c;
+	int fd = open("/dev/cuse", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0) {
+		*err = -errno;
+		uvd_logf(config->log, UVD_ERR,
+			 "/dev/cuse: %s (it needs root, and `modprobe cuse`; `uverbsctl run` needs neither)",
+			 strerror(errno));
+		return NULL;
+	}
+	close(fd);
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		*err = -ENOMEM;
+		return NULL;
+	}
+	c->config = *config;
+	pthread_mutex_init(&c->lock, NULL);
+	*err = find_number(c);
+	if (!*err)
+		return c;
+	uvd_cuse_free(c);
+	return NULL;
+}
+
+int uvd_cuse_number(const struct uvd_cuse *c)
+{
+	return c->node.number;
+}
+
+dev_t uvd_cuse_rdev(const struct uvd_cuse *c)
+{
+	return c->node.rdev;
+}
+
+const char *uvd_cuse_path(const struct uvd_cuse *c)
+{
+	return c->node.path;
+}
+
+void uvd_cuse_unplug(struct uvd_cuse *c)
+{
+	uvd_node_hide(&c->node);
+}
+
+bool uvd_cuse_stop(struct uvd_cuse *c)
+{
+	if (!uvd_cuse_stop_workers(c))
+		return false;
+	uvd_cuse_channel_close(&c->node, &c->se);
+	/* No release comes any more. */
+	while (c->files)
+		uvd_cuse_file_put(c->files);
+	return true;
+}
+
+void uvd_cuse_free(struct uvd_cuse *c)
+{
+	if (c->se)
+		uvd_cuse_channel_close(&c->node, &c->se);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters)
+{
+	struct worker *w;
+
+	*counters = (struct uvd_cuse_counters){ 0 };
+	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
+		counters->workers += w->used && !w->exited;
+		counters->requests += w->served;
+	}
+	pthread_mutex_lock(&c->lock);
+	counters->files = c->num_files;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void uvd_cuse_each_file(struct uvd_cuse *c,
+			void (*fn)(void *arg, const struct uvd_opener *opener, struct uvd_file *file), void *arg)
+{
+	struct cuse_file *f;
+
+	pthread_mutex_lock(&c->lock);
+	for (f = c->files; f; f = f->next)
+		fn(arg, &f->opener, f->file);
+	pthread_mutex_unlock(&c->lock);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "control/control.h"
+#include "cuse/cuse.h"
+#include "daemon/daemon.h"
+#include "daemon/internal.h"
+#include "objects/objects.h"
+#include "persona/persona.h"
+#include "sysfs/sysfs.h"
+#include "util/util.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { DRAIN_MS = 2000 };
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+static void on_end(struct ev_loop *loop, struct ev_signal *w, int events)
+{
+	ev_break(loop, EVBREAK_ALL);
+}
+
+/* Nothing is read again while we run; but a hang-up must not end a daemon. */
+static void on_hup(struct ev_loop *loop, struct ev_signal *w, int events)
+{
+}
+
+static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+	struct uvd_daemon *d = w->data;
+
+	for (unsigned int i = 0; i < d->num_nodes; i++)
+		if (d->nodes[i].cuse)
+			uvd_cuse_tick(d->nodes[i].cuse);
+	uvd_daemon_reap(d);
+}
+
+static void on_lost(struct ev_loop *loop, struct ev_async *w, int events)
+{
+	struct uvd_daemon *d = w->data;
+
+	if (!uvd_daemon_lost(d))
+		return;
+	uvd_logf(d->log, UVD_ERR, "a node was aborted from outside; stopping");
+	d->status = 1;
+	ev_break(loop, EVBREAK_ALL);
+}
+
+static void on_removed(struct ev_loop *loop, struct ev_async *w, int events)
+{
+	uvd_daemon_removed(w->data);
+}
+
+static void start_signal(struct uvd_daemon *d, struct ev_signal *w, int sig,
+			 void (*fn)(struct ev_loop *, struct ev_signal *, int))
+{
+	ev_signal_init(w, fn, sig);
+	w->data = d;
+	ev_signal_start(d->loop, w);
+}
+
+/*
+ * Not libev's default loop: that waits for all children, and would take the stops of the threads that grants borrow.
+ * The signals come before the nodes, because libfuse puts its own handlers wherever there are none.
+ */
+static bool start_loop(struct uvd_daemon *d)
+{
+	d->loop = ev_loop_new(EVFLAG_AUTO);
+	if (!d->loop)
+		return false;
+	signal(SIGPIPE, SIG_IGN);
+	start_signal(d, &d->on_term, SIGTERM, on_end);
+	start_signal(d, &d->on_int, SIGINT, on_end);
+	start_signal(d, &d->on_hup, SIGHUP, on_hup);
+	ev_timer_init(&d->tick, on_tick, 0.5, 0.5);
+	d->tick.data = d;
+	ev_timer_start(d->loop, &d->tick);
+	ev_async_init(&d->on_lost, on_lost);
+	d->on_lost.data = d;
+	ev_async_start(d->loop, &d->on_lost);
+	ev_async_init(&d->on_removed, on_removed);
+	d->on_removed.data = d;
+	ev_async_start(d->loop, &d->on_removed);
+	return true;
+}
+
+/* ---- the start --------------------------------------------------------------------------------------------------- */
+
+/* Grants and registered memory take descriptors. */
+static void raise_nofile(void)
+{
+	struct rlimit most = { 1 << 20, 1 << 20 }, now;
+
+	if (!setrlimit(RLIMIT_NOFILE, &most) || getrlimit(RLIMIT_NOFILE, &now))
+		return;
+	now.rlim_cur = now.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &now);
+}
+
+static void say_ready(struct uvd_daemon *d)
+{
+	char line[UVD_MAX_DEVICES * 48] = "";
+	size_t len = 0;
+
+	for (unsigned int i = 0; i < d->num_nodes; i++)
+		len += snprintf(line + len, sizeof(line) - len, " %s", uvd_cuse_path(d->nodes[i].cuse));
+	/* Not through the log: whoever waits for it must see it at any level. */
+	dprintf(STDERR_FILENO, "uverbsd: ready:%s\n", line);
+}
+
+/* Sets everything up. Returns false if it could not, and the log says why; daemon_stop() follows in any case. */
+static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
+{
+	struct uvd_daemon_node *node;
+	int err;
+
+	d->options = options;
+	d->status = 1;
+	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
+	raise_nofile();
+	if (!start_loop(d))
+		return false;
+	d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
+	if (!d->control)
+		return false;
+	d->grants = uvd_grants_new(options->grant_fds, d->log);
+	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, d->log);
+	d->have_tree = d->have_engine && !uvd_sysfs_create(options->sysfs, d->log);
+	if (!d->have_tree)
+		return false;
+	uvd_daemon_hook(d);
+	for (unsigned int i = 0; i < options->num_devices; i++)
+		if (uvd_daemon_add(d, &options->devices[i], &node))
+			return false;
+	if (options->overlay && uvd_sysfs_overlay(options->sysfs, d->log))
+		return false;
+	d->status = 0;
+	say_ready(d);
+	return true;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------------- */
+
+static void remove_tree(struct uvd_daemon *d)
+{
+	if (!d->have_tree)
+		return;
+	if (d->options->overlay)
+		uvd_sysfs_overlay_undo(d->options->sysfs);
+	for (unsigned int i = 0; i < d->num_nodes; i++)
+		if (d->nodes[i].published)
+			uvd_sysfs_remove(d->options->sysfs, &d->nodes[i].dev->config);
+	uvd_sysfs_destroy(d->options->sysfs);
+}
+
+/* Removes tree and nodes, and frees everything. Where a thread does not come back, it exits the process. */
+static void daemon_stop(struct uvd_daemon *d)
+{
+	/* First nobody new finds us, then every call fails, and only then the nodes go away under those still there. */
+	remove_tree(d);
+	for (unsigned int i = 0; i < d->num_nodes; i++)
+		if (d->nodes[i].dev)
+			d->nodes[i].dev->gone = true;
+	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_stop_nodes(d)) {
+		/* The kernel takes nodes and clients' calls away with the process. */
+		uvd_logf(d->log, UVD_WARN, "a thread is held up by a client's memory; not waiting for it");
+		uvd_control_free(d->control);
+		_exit(1);
+	}
+	uvd_control_free(d->control);
+	uvd_grants_free(d->grants);
+	if (d->have_engine)
+		uvd_engine_fini(&d->engine);
+	if (d->loop)
+		ev_loop_destroy(d->loop);
+	uvd_log_free(d->log);
+}
+
+int uvd_daemon_main(const struct uvd_options *options)
+{
+	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
+	int status;
+
+	if (!d)
+		return 1;
+	if (daemon_start(d, options))
+		ev_run(d->loop, 0);
+	daemon_stop(d);
+	status = d->status;
+	free(d);
+	return status;
+}

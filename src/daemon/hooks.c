@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the core tells the daemon: of User Capabilities, whose nodes are over CUSE, and of ports that go down and up. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cuse/cuse.h"
+#include "daemon/internal.h"
+#include "sysfs/sysfs.h"
+#include "util/util.h"
+
+struct node {
+	struct uvd_cuse_ucap *cuse;
+	char name[UVD_UCAP_NAME];
+};
+
+static struct uvd_daemon *daemon_of(struct uvd_engine *engine)
+{
+	return container_of(engine, struct uvd_daemon, engine);
+}
+
+static int create(struct uvd_engine *engine, const char *name, unsigned int bit, void **out)
+{
+	struct uvd_daemon *d = daemon_of(engine);
+	struct node *node = calloc(1, sizeof(*node));
+	int err;
+
+	if (!node)
+		return -ENOMEM;
+	strcpy(node->name, name);
+	node->cuse = uvd_cuse_ucap_new(name, d->log, &err);
+	if (!node->cuse)
+		goto free_node;
+	err = uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);
+	if (err)
+		goto free_cuse;
+	*out = node;
+	return 0;
+free_cuse:
+	uvd_cuse_ucap_free(node->cuse);
+free_node:
+	free(node);
+	return err;
+}
+
+static void drop(struct uvd_engine *engine, void *arg)
+{
+	struct uvd_daemon *d = daemon_of(engine);
+	struct node *node = arg;
+
+	uvd_sysfs_remove_ucap(d->options->sysfs, node->name);
+	uvd_cuse_ucap_free(node->cuse);
+	free(node);
+}
+
+/* A block device may have the same number. */
+static bool is(void *node, const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == uvd_cuse_ucap_rdev(((struct node *)node)->cuse);
+}
+
+static const struct uvd_ucap_ops ucap_ops = { .create = create, .remove = drop, .is = is };
+
+static int publish_port(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up)
+{
+	return uvd_sysfs_set_port(daemon_of(engine)->options->sysfs, config, port, up);
+}
+
+void uvd_daemon_hook(struct uvd_daemon *d)
+{
+	d->engine.ucaps.ops = &ucap_ops;
+	d->engine.publish_port = publish_port;
+}

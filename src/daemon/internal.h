@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of the daemon share. All of it belongs to the main thread; the nodes' threads serve the clients. */
+#ifndef UVD_DAEMON_INTERNAL_H
+#define UVD_DAEMON_INTERNAL_H
+
+#include <ev.h>
+#include <jansson.h>
+#include "core/core.h"
+#include "options/options.h"
+
+struct uvd_control;
+struct uvd_cuse;
+struct uvd_grants;
+
+struct uvd_daemon;
+
+/* A device that there is, or was: NODE_GONE is one that can be plugged in again, or was never there. */
+enum uvd_node_state { NODE_GONE, NODE_SERVES, NODE_GOING /* a thread unplugs it */, NODE_DRAINS /* files are open still */ };
+
+struct uvd_daemon_node {
+	struct uvd_daemon *daemon;
+	enum uvd_node_state state;
+	struct uvd_device_config config; /* as asked for; ibdev empty: somebody else has it now */
+	struct uvd_cuse *cuse; /* NULL where GONE */
+	struct uvd_device *dev; /* NULL where GONE; only while SERVES is it more than what files refer to */
+	bool published;
+	pthread_t remover; /* GOING */
+	atomic_bool removed; /* by that thread */
+	atomic_bool lost; /* the session ended by itself; told by its threads */
+	unsigned long asker; /* GOING: uvd_control_finish() */
+};
+
+struct uvd_daemon {
+	const struct uvd_options *options;
+	struct uvd_log *log;
+	struct ev_loop *loop;
+	struct ev_signal on_term, on_int, on_hup;
+	struct ev_timer tick;
+	struct ev_async on_lost, on_removed;
+	struct uvd_control *control;
+	struct uvd_grants *grants;
+	struct uvd_engine engine;
+	bool have_engine, have_tree;
+	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
+	unsigned int num_nodes;
+	int status; /* the exit status */
+};
+
+/* ---- nodes.c ----------------------------------------------------------------------------------------------------- */
+
+/* Makes a device with its node, and publishes it. NULL, or what went wrong; the log knows more. */
+const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out);
+/* Ends what is there no more: devices that were removed and that nobody has open. */
+void uvd_daemon_reap(struct uvd_daemon *d);
+/* Unplugs the device and leaves the rest to others: on_removed comes, and the asker gets its answer. */
+const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
+/*
+ * On the loop: a session was ended from outside. True: that of a device that there is. What was removed is not missed: that is
+ * how an administrator gets rid of who still has it open.
+ */
+bool uvd_daemon_lost(struct uvd_daemon *d);
+/* All nodes go, with all files. false: some thread does not come back. Grants have been drained. */
+bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
+/* Of the control socket: `device`. NULL: another command. */
+json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change);
+/* On the loop: a remover has done its work. */
+void uvd_daemon_removed(struct uvd_daemon *d);
+
+/* What the core shall tell us; before the first device (hooks.c). */
+void uvd_daemon_hook(struct uvd_daemon *d);
+
+/* The answer of the control socket (status.c). */
+json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change);
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The daemon's devices and their nodes: how they are plugged in and unplugged. All of it is the main thread's, but for the
+ * removal itself: that waits for calls which wait for a client's memory, so it has a thread of its own.
+ *
+ * A node whose device was removed is served until its last file is closed. Its name is gone from /dev by then, but CUSE has
+ * it until the session ends: a device that is plugged in meanwhile gets another number.
+ */
+#include "control/control.h"
+#include "cuse/cuse.h"
+#include "daemon/internal.h"
+#include "sysfs/sysfs.h"
+#include "util/util.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- plugging in ------------------------------------------------------------------------------------------------- */
+
+static void lost(void *arg)
+{
+	struct uvd_daemon_node *n = arg;
+
+	n->lost = true;
+	ev_async_send(n->daemon->loop, &n->daemon->on_lost);
+}
+
+/* A place that nobody could want back, or that of this very device. */
+static struct uvd_daemon_node *place(struct uvd_daemon *d, const struct uvd_device_config *config)
+{
+	struct uvd_daemon_node *n, *gone = NULL;
+
+	for (n = d->nodes; n < d->nodes + d->num_nodes; n++) {
+		if (n->state == NODE_GONE && (!gone || !n->config.ibdev[0] || !strcmp(n->config.ibdev, config->ibdev)))
+			gone = n;
+		/* The device is another one now. */
+		if (n->state != NODE_GONE && n->state != NODE_SERVES && !strcmp(n->config.ibdev, config->ibdev))
+			n->config.ibdev[0] = 0;
+	}
+	if (gone && (!gone->config.ibdev[0] || !strcmp(gone->config.ibdev, config->ibdev)))
+		return gone;
+	return d->num_nodes < UVD_MAX_DEVICES ? &d->nodes[d->num_nodes++] : gone;
+}
+
+/* What uvd_daemon_add() did before it failed. At the start too: then the rest of the daemon ends as well. */
+static void undo(struct uvd_daemon_node *n)
+{
+	if (n->cuse && !uvd_cuse_stop(n->cuse))
+		return; /* somebody is in a call already, and stays there */
+	if (n->cuse)
+		uvd_cuse_free(n->cuse);
+	if (n->dev)
+		uvd_device_free(n->dev);
+	n->cuse = NULL;
+	n->dev = NULL;
+}
+
+static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
+{
+	const struct uvd_options *o = d->options;
+	struct uvd_device_config config = n->config;
+	struct uvd_cuse_config cuse = {
+		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers,
+		.grants = d->grants, .log = d->log, .lost = lost, .arg = n,
+	};
+	int err;
+
+	n->cuse = uvd_cuse_new(&cuse, &err);
+	if (!n->cuse)
+		return err == -EEXIST ? "the number is taken" : "cannot make the node";
+	config.number = uvd_cuse_number(n->cuse);
+	n->dev = uvd_device_new(&d->engine, &config, &err);
+	if (!n->dev) {
+		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, strerror(-err));
+		return "cannot make the device";
+	}
+	if (uvd_cuse_start(n->cuse, n->dev))
+		return "cannot serve the node";
+	/* It is served already, and a client may be allowed to take a port down. */
+	pthread_mutex_lock(&n->dev->port_lock);
+	err = uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
+	pthread_mutex_unlock(&n->dev->port_lock);
+	if (err)
+		return "cannot publish the device";
+	n->published = true;
+	n->state = NODE_SERVES;
+	return NULL;
+}
+
+const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out)
+{
+	const struct uvd_device_config copy = *config; /* it may be in the place itself */
+	struct uvd_daemon_node *n = place(d, &copy);
+	const char *wrong;
+
+	if (!n)
+		return "there are too many devices";
+	*n = (struct uvd_daemon_node){ .daemon = d, .config = copy };
+	wrong = plug_in(d, n);
+	if (wrong)
+		undo(n);
+	*out = n;
+	return wrong;
+}
+
+/* ---- unplugging -------------------------------------------------------------------------------------------------- */
+
+static void *remove_thread(void *arg)
+{
+	struct uvd_daemon_node *n = arg;
+
+	uvd_device_remove(n->dev);
+	n->removed = true;
+	ev_async_send(n->daemon->loop, &n->daemon->on_removed);
+	return NULL;
+}
+
+/* An overlay's lower folders must not change under it: it is mounted anew. */
+static void refresh_overlay(struct uvd_daemon *d)
+{
+	if (d->options->overlay)
+		uvd_sysfs_overlay(d->options->sysfs, d->log);
+}
+
+const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
+{
+	int err;
+
+	/* As ib_uverbs: first nobody new finds it, then those go who have it. */
+	uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
+	n->published = false;
+	refresh_overlay(d);
+	uvd_cuse_unplug(n->cuse);
+	err = uvd_thread_start(&n->remover, 0, remove_thread, n);
+	if (err) {
+		uvd_logf(d->log, UVD_ERR,
+			 "%s: cannot start the removal thread: %s; the node is unlinked, open files keep working",
+			 uvd_cuse_path(n->cuse), strerror(-err));
+		return "no thread to remove it";
+	}
+	n->state = NODE_GOING;
+	return NULL;
+}
+
+static bool has_files(struct uvd_cuse *c)
+{
+	struct uvd_cuse_counters counters;
+
+	uvd_cuse_count(c, &counters);
+	return counters.files;
+}
+
+static void free_node(struct uvd_daemon_node *n)
+{
+	uvd_cuse_free(n->cuse);
+	uvd_device_free(n->dev);
+	n->cuse = NULL;
+	n->dev = NULL;
+	n->state = NODE_GONE;
+}
+
+void uvd_daemon_reap(struct uvd_daemon *d)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n->state == NODE_DRAINS && (n->lost || !has_files(n->cuse)) && uvd_cuse_stop(n->cuse))
+			free_node(n);
+}
+
+void uvd_daemon_removed(struct uvd_daemon *d)
+{
+	json_t *answer;
+
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
+		if (n->state != NODE_GOING || !n->removed)
+			continue;
+		pthread_join(n->remover, NULL);
+		refresh_overlay(d); /* User Capabilities may have gone with it */
+		answer = uvd_control_tell(&n->dev->config);
+		n->state = NODE_DRAINS;
+		uvd_daemon_reap(d);
+		uvd_control_finish(d->control, n->asker, answer);
+	}
+}
+
+bool uvd_daemon_lost(struct uvd_daemon *d)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n->state == NODE_SERVES && n->lost)
+			return true;
+	uvd_daemon_reap(d);
+	return false;
+}
+
+bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
+		if (!n->cuse)
+			continue;
+		/* When no thread of the node's is in a call, a removal has nothing to wait for. */
+		if (!uvd_cuse_stop(n->cuse))
+			return false;
+		if (n->state == NODE_GOING)
+			pthread_join(n->remover, NULL);
+		free_node(n);
+	}
+	return true;
+}
+
+/* ---- the control's commands -------------------------------------------------------------------------------------- */
+
+static struct uvd_daemon_node *find(struct uvd_daemon *d, const char *name)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n->state == NODE_SERVES && uvd_control_is_called(&n->dev->config, name))
+			return n;
+	return NULL;
+}
+
+/* One that was removed; its number is what it last had. */
+static struct uvd_daemon_node *find_removed(struct uvd_daemon *d, const char *name)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n->state != NODE_SERVES && n->config.ibdev[0] && uvd_control_is_called(&n->config, name))
+			return n;
+	return NULL;
+}
+
+static json_t *remove_device(void *arg, const char *name)
+{
+	struct uvd_daemon *d = arg;
+	struct uvd_daemon_node *n = find(d, name);
+	const char *wrong;
+
+	if (!n)
+		return uvd_control_refuse("there is no such device");
+	n->config.number = n->dev->config.number;
+	wrong = uvd_daemon_remove(d, n);
+	if (wrong)
+		return uvd_control_refuse(wrong);
+	n->asker = uvd_control_later(d->control);
+	return NULL;
+}
+
+static json_t *make_device(void *arg, const struct uvd_device_config *config)
+{
+	struct uvd_daemon *d = arg;
+	struct uvd_daemon_node *n;
+	const char *wrong = uvd_daemon_add(d, config, &n);
+
+	if (wrong)
+		return uvd_control_refuse(wrong);
+	refresh_overlay(d);
+	return uvd_control_tell(&n->dev->config);
+}
+
+static bool taken(void *arg, const char *ibdev)
+{
+	return find(arg, ibdev);
+}
+
+/* Does a node of ours have the number still, or again? */
+static bool number_taken(struct uvd_daemon *d, int number)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n->cuse && uvd_cuse_number(n->cuse) == number)
+			return true;
+	return false;
+}
+
+static json_t *add_device(void *arg, const char *name)
+{
+	struct uvd_daemon *d = arg;
+	struct uvd_device_config config;
+	struct uvd_daemon_node *n;
+
+	n = find_removed(d, name);
+	if (!n || find(d, n->config.ibdev))
+		return uvd_control_refuse(n || find(d, name) ? "the device is there already" : "no such device was removed");
+	config = n->config;
+	if (number_taken(d, config.number))
+		config.number = -1;
+	return make_device(d, &config);
+}
+
+json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
+{
+	static const struct uvd_control_devices devices = {
+		.remove = remove_device, .add = add_device, .make = make_device, .taken = taken
+	};
+
+	/* A removed one whose last file has been closed gives up its number now, not at the next tick. */
+	uvd_daemon_reap(d);
+	return uvd_control_device(command, may_change, &devices, d);
+}

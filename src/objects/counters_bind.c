@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Beyond the kernel's ABI: a counters object that counts a QP's traffic (include/uverbsd/abi.h). */
+#include <uverbsd/abi.h>
+#include "objects/internal.h"
+
+/* The QP is locked exclusively: nobody else binds it. */
+static int bind_qp(struct uvd_req *req)
+{
+	struct uvd_counters *counters = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE)->object;
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE);
+	struct uvd_qp *qp = uobj->object;
+	int ret;
+
+	/* An XRC target has handles in several files. */
+	if (qp->xrcd)
+		return uvd_bad(req, -EINVAL, "qp_handle", uobj->id);
+	if (atomic_load(&qp->counters))
+		return uvd_bad(req, -EBUSY, "qp_handle", uobj->id);
+	ret = uvd_ops(req)->bind_counters(qp, counters);
+	if (ret)
+		return ret;
+	atomic_fetch_add(&counters->usecnt, 1);
+	atomic_store(&qp->counters, counters);
+	return 0;
+}
+
+static const uvd_step bind_qp_steps[] = { bind_qp, NULL };
+
+static const struct uvd_attr_row bind_qp_attrs[] = {
+	UVD_IDR(UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_WRITE, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row counters_methods[] = {
+	{
+		.name = "UVERBSD_METHOD_COUNTERS_BIND_QP",
+		.id = UVERBSD_METHOD_COUNTERS_BIND_QP,
+		UVD_ROWS(attrs, bind_qp_attrs),
+		.steps = bind_qp_steps,
+		.needs = { UVD_OP(bind_counters) },
+	},
+};
+
+const struct uvd_object_row uvd_object_counters_bind = {
+	.name = "UVERBS_OBJECT_COUNTERS",
+	.id = UVERBS_OBJECT_COUNTERS,
+	.cls = UVD_CLASS_NONE,
+	UVD_ROWS(methods, counters_methods),
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Events of CQs, QPs, SRQs and WQs: where they go, how many were read, and which are taken back. */
+#include <uverbsd/log.h>
+#include "objects/internal.h"
+
+struct uvd_event_file *uvd_req_async_file(struct uvd_req *req, uint16_t attr)
+{
+	struct uvd_uobject *uobj = req->front == UVD_FRONT_IOCTL ? uvd_attr_uobj(req, attr) : NULL;
+
+	if (uobj)
+		return uobj->event_file ? uvd_event_file_ref(uobj->event_file) : NULL;
+	return uvd_file_default_async(req->file);
+}
+
+/* Counted first: whoever reads the event may destroy the object at once. A dropped event must not stay counted. */
+static int post(struct uvd_event_file *file, const void *event, atomic_uint *count)
+{
+	int ret;
+
+	atomic_fetch_add(count, 1);
+	ret = uvd_event_file_post(file, event);
+	if (ret)
+		atomic_fetch_sub(count, 1);
+	return ret;
+}
+
+void uvd_object_event(struct uvd_uobject *uobj, enum ibv_event_type type)
+{
+	struct ib_uverbs_async_event_desc event = { .element = uobj->user_handle, .event_type = type };
+
+	if (uobj->event_file)
+		post(uobj->event_file, &event, &uobj->async_events);
+}
+
+void uvd_object_completed(struct uvd_uobject *uobj)
+{
+	struct ib_uverbs_comp_event_desc event = { .cq_handle = uobj->user_handle };
+
+	if (uobj->channel && post(uobj->channel, &event, &uobj->comp_events) == -EAGAIN)
+		uvd_log_limited(uobj->file->dev->engine->log, UVD_WARN,
+				"a completion channel is full: an event of CQ %u is lost", uobj->id);
+}
+
+static bool comp_event_is(const void *event, void *arg)
+{
+	const struct ib_uverbs_comp_event_desc *desc = event;
+	const struct uvd_uobject *uobj = arg;
+
+	return desc->cq_handle == uobj->user_handle;
+}
+
+/* A port event's element is a port number, which must not be taken for a handle. */
+static bool is_port_event(uint32_t type)
+{
+	switch (type) {
+	case IBV_EVENT_DEVICE_FATAL:
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* The same user_handle may stand for a CQ, a QP and an SRQ at once: only the type tells whose event it is. */
+static bool async_event_is(const void *event, void *arg)
+{
+	const struct ib_uverbs_async_event_desc *desc = event;
+	const struct uvd_uobject *uobj = arg;
+	uint16_t object;
+
+	if (desc->element != uobj->user_handle || is_port_event(desc->event_type))
+		return false;
+	switch (desc->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		object = UVERBS_OBJECT_CQ;
+		break;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		object = UVERBS_OBJECT_SRQ;
+		break;
+	case IBV_EVENT_WQ_FATAL:
+		object = UVERBS_OBJECT_WQ;
+		break;
+	default:
+		object = UVERBS_OBJECT_QP;
+		break;
+	}
+	return uobj->row->id == object;
+}
+
+static void release_one(struct uvd_event_file **file, atomic_uint *count, bool (*match)(const void *event, void *arg),
+			struct uvd_uobject *uobj)
+{
+	unsigned int unread;
+
+	if (!*file)
+		return;
+	unread = uvd_event_file_take_back(*file, match, uobj);
+	/* Two objects may share a user_handle: then this took the other one's events too. */
+	if (unread > atomic_load(count))
+		unread = atomic_load(count);
+	atomic_fetch_sub(count, unread);
+	uvd_event_file_put(*file);
+	*file = NULL;
+}
+
+void uvd_uobject_release_events(struct uvd_uobject *uobj)
+{
+	release_one(&uobj->channel, &uobj->comp_events, comp_event_is, uobj);
+	release_one(&uobj->event_file, &uobj->async_events, async_event_is, uobj);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "options/internal.h"
+#include "options/options.h"
+#include "persona/persona.h"
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <ini.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One thing that was set, in the order of reading: applied when it is known which devices there are. */
+struct setting {
+	const struct uvd_option_row *row;
+	char *text;
+	int device, port; /* -1: all of them */
+	int line; /* of the file; 0: the command line */
+};
+
+struct parser {
+	struct uvd_options *o;
+	enum uvd_program program;
+	const char *name; /* argv[0], for messages */
+	struct setting *settings;
+	unsigned int num_settings, num_file; /* the file's come first */
+	bool counted; /* `devices` was set */
+	int last_device; /* the highest with a section of its own */
+	unsigned int first_index; /* which device's defaults the first gets */
+	int line;
+	FILE *file;
+	bool failed;
+};
+
+/* Says what is wrong and where; only the first time. */
+static void fail(struct parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void fail(struct parser *p, int line, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (p->failed)
+		return;
+	p->failed = true;
+	if (line)
+		fprintf(stderr, "%s:%d: ", p->o->config, line);
+	else
+		fprintf(stderr, "%s: ", p->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+static void add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port, int line)
+{
+	struct setting *s = realloc(p->settings, (p->num_settings + 1) * sizeof(*s));
+
+	if (!s) {
+		fail(p, line, "no memory");
+		return;
+	}
+	p->settings = s;
+	s += p->num_settings;
+	*s = (struct setting){ row, strdup(text), device, port, line };
+	if (s->text)
+		p->num_settings++;
+	else
+		fail(p, line, "no memory");
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+/* [uverbsd], [device N] or [port N.M]. */
+static bool parse_section(const char *section, int *device, int *port)
+{
+	int end = 0;
+
+	*device = *port = -1;
+	if (!strcmp(section, "uverbsd"))
+		return true;
+	if (sscanf(section, "device %2d%n", device, &end) == 1 && !section[end])
+		return *device >= 0 && *device < UVD_MAX_DEVICES;
+	end = 0;
+	if (sscanf(section, "port %2d.%2d%n", device, port, &end) == 2 && end && !section[end])
+		return *device >= 0 && *device < UVD_MAX_DEVICES && *port >= 1 && *port <= UVD_MAX_PORTS;
+	return false;
+}
+
+static int on_line(void *arg, const char *section, const char *name, const char *value)
+{
+	struct parser *p = arg;
+	const struct uvd_option_row *row = uvd_option_find(name, p->program);
+	int device, port;
+
+	if (!parse_section(section, &device, &port)) {
+		fail(p, p->line, "[%s] is none of [uverbsd], [device N], [port N.M] (devices from 0, ports from 1)", section);
+	} else if (!row || !strcmp(row->name, "config")) {
+		/* The daemon's own options do not hinder `uverbsctl run` with the same file. */
+		if (!row && uvd_option_find(name, ~0u))
+			return 1;
+		fail(p, p->line, "unknown key `%s`", name);
+	} else if (device >= 0 && row->scope == UVD_SCOPE_PROGRAM) {
+		fail(p, p->line, "`%s` belongs in [uverbsd]", name);
+	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
+		fail(p, p->line, "`%s` belongs in [device %d]", name, device);
+	} else {
+		if (device > p->last_device)
+			p->last_device = device;
+		add(p, row, value, device, port, p->line);
+	}
+	return !p->failed;
+}
+
+/*
+ * libinih as distributions build it does not tell line numbers, so they are counted here. Blanks in front are taken away:
+ * it would take such a line for more of the value before.
+ */
+static char *read_line(char *buf, int size, void *arg)
+{
+	struct parser *p = arg;
+	char *text;
+
+	if (p->failed || !fgets(buf, size, p->file))
+		return NULL;
+	p->line++;
+	if (!strchr(buf, '\n') && !feof(p->file)) {
+		fail(p, p->line, "the line is too long");
+		return NULL;
+	}
+	for (text = buf; *text == ' ' || *text == '\t'; text++)
+		;
+	return memmove(buf, text, strlen(text) + 1);
+}
+
+static void read_file(struct parser *p)
+{
+	int line;
+
+	p->file = fopen(p->o->config, "re");
+	if (!p->file) {
+		fail(p, 0, "%s: %s", p->o->config, strerror(errno));
+		return;
+	}
+	line = ini_parse_stream(read_line, p, on_line, p);
+	if (line)
+		fail(p, line > 0 ? line : p->line, "is neither [section] nor key = value");
+	fclose(p->file);
+}
+
+/* ---- --help ------------------------------------------------------------------------------------------------------ */
+
+static void print_help(enum uvd_program program, const char *usage)
+{
+	static const char *const titles[] = { "Options", "Devices (in the file: [uverbsd] or [device N])",
+					      "Ports (in the file: [uverbsd], [device N] or [port N.M])" };
+	const struct uvd_option_row *row;
+	char left[64];
+	unsigned int scope;
+
+	printf("Usage: %s\n", usage);
+	for (scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_PORT; scope++) {
+		printf("\n%s:\n", titles[scope]);
+		for (row = uvd_option_rows; row->name; row++) {
+			if (row->scope != scope || !(row->programs & program))
+				continue;
+			snprintf(left, sizeof(left), "--%s%s%s", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+			printf("  %-26s %s", left, row->help);
+			printf(row->preset ? " (default: %s)\n" : "\n", row->preset);
+		}
+		if (scope == UVD_SCOPE_PROGRAM)
+			printf("  %-26s this text\n  %-26s the version\n", "--help", "--version");
+	}
+	printf("\nA file has lines `option = value`; the command line wins over it.\n");
+}
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
+enum { HELP = 1000, VERSION };
+
+/* -1: go on; else the exit status. */
+static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
+{
+	struct option longs[96] = { { "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION } };
+	const struct uvd_option_row *row;
+	unsigned int n = 2;
+	int c;
+
+	for (row = uvd_option_rows; row->name; row++)
+		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
+			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
+						      row - uvd_option_rows };
+	optind = 0; /* from the start, whoever used getopt before */
+	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
+		switch (c) {
+		case HELP:
+		case 'h':
+			print_help(p->program, usage);
+			return 0;
+		case VERSION:
+			printf("uverbsd %s\n", UVD_VERSION);
+			return 0;
+		case '?':
+			fprintf(stderr, "%s: --help tells the options\n", p->name);
+			return 2;
+		}
+		row = &uvd_option_rows[c];
+		add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
+	}
+	p->o->first_arg = optind;
+	return -1;
+}
+
+/* ---- putting it together ----------------------------------------------------------------------------------------- */
+
+static void apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
+{
+	const char *wrong = s->row->set(s->row, base, s->text, nth);
+
+	if (wrong)
+		fail(p, s->line, "%s%s: `%s` %s", s->line ? "" : "--", s->row->name, s->text, wrong);
+	if (!strcmp(s->row->name, "devices"))
+		p->counted = true;
+}
+
+static void apply_program(struct parser *p)
+{
+	struct uvd_options *o = p->o;
+	unsigned int i;
+
+	for (i = 0; i < p->num_settings; i++)
+		if (p->settings[i].row->scope == UVD_SCOPE_PROGRAM)
+			apply(p, &p->settings[i], o, 0);
+	if (!p->counted)
+		o->num_devices = p->last_device + 1 > 1 ? p->last_device + 1 : 1;
+	for (i = 0; i < p->num_settings; i++)
+		if (p->settings[i].device >= (int)o->num_devices)
+			fail(p, p->settings[i].line, "there is no device %d: `devices` says %u", p->settings[i].device,
+			     o->num_devices);
+}
+
+/* The persona decides what the device's other options start from. */
+static const struct uvd_persona *find_persona(struct parser *p, int device)
+{
+	struct uvd_device_config config = { .persona = "hfi1" };
+	const struct setting *s;
+
+	for (s = p->settings; s < p->settings + p->num_settings; s++)
+		if (!strcmp(s->row->name, "persona") && (s->device < 0 || s->device == device))
+			apply(p, s, &config, 0);
+	return uvd_persona_find(config.persona);
+}
+
+static void apply_device(struct parser *p, int device)
+{
+	struct uvd_device_config *config = &p->o->devices[device];
+	const struct setting *s, *end = p->settings + p->num_settings;
+	unsigned int port, nth;
+
+	uvd_config_default(config, find_persona(p, device), p->first_index + device);
+	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
+	for (s = p->settings; s < end; s++)
+		if (s->row->scope == UVD_SCOPE_DEVICE && (s->device < 0 || s->device == device))
+			apply(p, s, config, s->device < 0 ? device : 0);
+	for (s = p->settings; s < end; s++) {
+		if (s->row->scope != UVD_SCOPE_PORT || (s->device >= 0 && s->device != device))
+			continue;
+		if (s->port > (int)config->num_ports)
+			fail(p, s->line, "device %d has no port %d: `ports` says %u", device, s->port, config->num_ports);
+		for (port = 0; port < config->num_ports; port++) {
+			nth = s->device < 0 ? device * config->num_ports + port : port;
+			if (s->port < 0 || s->port == (int)port + 1)
+				apply(p, s, &config->ports[port], s->port < 0 ? nth : 0);
+		}
+	}
+}
+
+static void check_names(struct parser *p)
+{
+	struct uvd_device_config *a = p->o->devices, *b, *end = a + p->o->num_devices;
+
+	for (; a < end; a++)
+		for (b = a + 1; b < end; b++)
+			if (!strcmp(a->ibdev, b->ibdev) || (a->number >= 0 && a->number == b->number))
+				fail(p, 0, "two devices have the name %s or the number %d", b->ibdev, b->number);
+}
+
+static void defaults(struct uvd_options *o)
+{
+	*o = (struct uvd_options){
+		.first_number = -1, .log_level = UVD_INFO, .grant_fds = true, .mode = 0666, .group = -1, .workers = 2,
+		.sysfs = "/run/uverbsd/sysfs", .control = "/run/uverbsd/control",
+	};
+}
+
+/* The command line has been read into p->settings; the file's settings go in front. */
+static void put_file_first(struct parser *p)
+{
+	struct setting *command_line = p->settings;
+	unsigned int i, n = p->num_settings;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(command_line[i].row->name, "config"))
+			apply(p, &command_line[i], p->o, 0);
+	if (!p->o->config[0] || p->failed)
+		return;
+	p->settings = NULL;
+	p->num_settings = 0;
+	read_file(p);
+	for (i = 0; i < n; i++) {
+		add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
+		free(command_line[i].text);
+	}
+	free(command_line);
+}
+
+static int parse(struct parser *p, const char *usage, int argc, char **argv)
+{
+	struct uvd_options *o = p->o;
+	unsigned int i;
+	int status;
+
+	defaults(o);
+	status = read_command_line(p, usage, argc, argv);
+	if (status < 0) {
+		put_file_first(p);
+		apply_program(p);
+		o->devices = p->failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
+		if (!o->devices)
+			fail(p, 0, "no memory");
+		for (i = 0; i < o->num_devices && !p->failed; i++)
+			apply_device(p, i);
+		if (!p->failed)
+			check_names(p);
+		if (!p->failed) {
+			strcpy(o->backend, o->devices[0].backend);
+			strcpy(o->persona, o->devices[0].persona);
+		}
+	}
+	for (i = 0; i < p->num_settings; i++)
+		free(p->settings[i].text);
+	free(p->settings);
+	if (p->failed)
+		status = 2;
+	if (status >= 0)
+		uvd_options_free(o);
+	return status;
+}
+
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
+{
+	struct parser p = { .o = o, .program = program, .name = argv[0], .last_device = -1 };
+
+	return parse(&p, usage, argc, argv);
+}
+
+int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv)
+{
+	/* `run` has the fewest options that are not a device's. */
+	struct parser p = { .o = o, .program = UVD_PROGRAM_RUN, .name = argv[0], .last_device = -1, .first_index = index };
+
+	if (parse(&p, argv[0], argc, argv) >= 0)
+		return -1;
+	if (o->num_devices == 1 && o->first_arg == argc)
+		return 0;
+	fprintf(stderr, "%s: options of one device, and nothing else\n", argv[0]);
+	uvd_options_free(o);
+	return -1;
+}
+
+void uvd_options_free(struct uvd_options *o)
+{
+	free(o->devices);
+	o->devices = NULL;
+}

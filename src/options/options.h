@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Options: what uverbsd and `uverbsctl run` are told, from the command line and an INI file. One table (rows.c) has
+ * every option with its name, type, default and help text; getopt, the file's reader and --help all use it.
+ *
+ * Order: the device's defaults, then the file's [uverbsd], then its [device N] and [port N.M] (devices from 0, ports from
+ * 1), then the command line.
+ */
+#ifndef UVD_OPTIONS_H
+#define UVD_OPTIONS_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uverbsd/config.h>
+#include <uverbsd/log.h>
+
+/* Who asks: an option that the program does not have is refused as unknown, on its command line and in its file. */
+enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
+
+struct uvd_options {
+	/* Both programs: the devices. */
+	unsigned int num_devices;
+	struct uvd_device_config *devices; /* num_devices; number is -1 where the next free one is to be taken */
+	char backend[16], persona[16]; /* of device 0 */
+	int first_number; /* -1: not given */
+	int log_level; /* enum uvd_log_level */
+	char config[PATH_MAX];
+	/* uverbsd. */
+	bool grant_fds; /* by ptrace */
+	char sysfs[PATH_MAX]; /* the tree's folder */
+	bool overlay; /* and mounted over /sys/class */
+	char control[PATH_MAX];
+	unsigned int mode; /* of the nodes */
+	gid_t group; /* of the nodes; -1: leave it */
+	unsigned int workers; /* threads that read a node's channel */
+	bool foreground; /* always so */
+	/* uverbsctl run. */
+	char join[64];
+	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
+	int first_arg; /* index in argv of the first argument that is no option */
+};
+
+/*
+ * Fills *o. -1: go on. Otherwise the exit status: 0 after --help or --version, 2 after an error, which stderr has been told
+ * about. `usage` is what --help puts behind "Usage: ".
+ */
+int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv);
+/*
+ * The same for one device more, from words without options of a program (argv[0] is no option either). o->devices[0] is what
+ * was asked for, on top of the defaults of a device of this index; its number is -1 where none was given. 0; -1: they make
+ * no sense, which stderr has been told.
+ */
+int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv);
+void uvd_options_free(struct uvd_options *o);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "options/internal.h"
+#include "options/options.h"
+#include "persona/persona.h"
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uverbsd/backend.h>
+
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+static const char *parse_number(const char *text, int base, long long min, long long max, long long *value)
+{
+	static __thread char message[96];
+	char *end;
+
+	errno = 0;
+	*value = strtoll(text, &end, base);
+	if (end == text || *end)
+		return "is not a number";
+	if (!errno && *value >= min && *value <= max)
+		return NULL;
+	snprintf(message, sizeof(message), base == 8 ? "is not from %llo to %llo" : "is not from %lld to %lld", min, max);
+	return message;
+}
+
+static void store(const struct uvd_option_row *row, void *base, long long value)
+{
+	void *at = (char *)base + row->offset;
+
+	switch (row->size) {
+	case 1:
+		*(uint8_t *)at = value;
+		break;
+	case 2:
+		*(uint16_t *)at = value;
+		break;
+	case 4:
+		*(uint32_t *)at = value;
+		break;
+	default:
+		*(uint64_t *)at = value;
+	}
+}
+
+static const char *set_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	long long value;
+	const char *wrong = parse_number(text, 0, row->min, row->max, &value);
+
+	if (!wrong)
+		store(row, base, value);
+	return wrong;
+}
+
+/* Addresses and node numbers: no two may have the same. */
+static const char *set_nth_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	long long value;
+	const char *wrong = parse_number(text, 0, row->min, row->max, &value);
+
+	if (!wrong && value + nth > row->max)
+		return "leaves too few numbers for all";
+	if (!wrong)
+		store(row, base, value + nth);
+	return wrong;
+}
+
+static const char *set_octal(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	long long value;
+	const char *wrong = parse_number(text, 8, row->min, row->max, &value);
+
+	if (!wrong)
+		store(row, base, value);
+	return wrong;
+}
+
+static const char *set_choice(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	static __thread char message[160];
+	const struct uvd_option_choice *c;
+	int n = 0;
+
+	for (c = row->choices; c->name; c++) {
+		if (strcmp(c->name, text))
+			continue;
+		store(row, base, c->value);
+		return NULL;
+	}
+	n += snprintf(message, sizeof(message), "is none of:");
+	for (c = row->choices; c->name && n < (int)sizeof(message); c++)
+		n += snprintf(message + n, sizeof(message) - n, " %s", c->name);
+	return message;
+}
+
+static const char *set_string(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	if (!*text)
+		return "is empty";
+	if (strlen(text) >= (size_t)row->max)
+		return "is too long";
+	strcpy((char *)base + row->offset, text);
+	return NULL;
+}
+
+/* The daemon's working folder becomes the root. */
+static const char *set_path(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	char path[PATH_MAX] = "", *end;
+	size_t len;
+
+	if (*text != '/' && !getcwd(path, sizeof(path)))
+		return "is relative to a folder that is gone";
+	len = strlen(path);
+	end = path + len;
+	if (snprintf(end, sizeof(path) - len, "%s%s", len ? "/" : "", text) >= (int)(sizeof(path) - len))
+		return "is too long";
+	return set_string(row, base, *text ? path : text, nth);
+}
+
+static const char *set_sysfs(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	((struct uvd_options *)base)->overlay = !strcmp(text, "overlay");
+	return strcmp(text, "overlay") ? set_path(row, base, text, nth) : NULL;
+}
+
+static const char *set_group(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct group *g = getgrnam(text);
+
+	if (!g)
+		return "is no group";
+	store(row, base, g->gr_gid);
+	return NULL;
+}
+
+static const char *set_backend(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return uvd_backend_find(text) ? set_string(row, base, text, nth) : "is no backend";
+}
+
+static const char *set_persona(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return uvd_persona_find(text) ? set_string(row, base, text, nth) : "is no persona";
+}
+
+/* 0002:c903:00ab:cdef, as sysfs shows it. */
+static const char *set_guid(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	unsigned int w[4];
+	uint64_t guid;
+	int end = 0;
+
+	if (sscanf(text, "%4x:%4x:%4x:%4x%n", &w[0], &w[1], &w[2], &w[3], &end) != 4 || text[end])
+		return "is not like 0002:c903:00ab:cdef";
+	guid = (uint64_t)w[0] << 48 | (uint64_t)w[1] << 32 | w[2] << 16 | w[3];
+	uvd_config_set_guid(base, guid + (uint64_t)nth * UVD_MAX_PORTS);
+	return NULL;
+}
+
+/* Takes the next of a list, separated by commas. false: there is none. */
+static bool next_item(const char **text, char *item, size_t size)
+{
+	size_t len = strcspn(*text, ",");
+
+	if (!**text)
+		return false;
+	snprintf(item, size, "%.*s", (int)len, *text);
+	*text += len + ((*text)[len] == ',');
+	return true;
+}
+
+static const char *set_gids(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct uvd_port_config *port = base;
+	char item[64];
+
+	for (port->num_gids = 0; next_item(&text, item, sizeof(item)); port->num_gids++) {
+		union ibv_gid *gid = &port->gids[port->num_gids];
+
+		if (port->num_gids == UVD_MAX_GIDS)
+			return "has too many GIDs";
+		if (inet_pton(AF_INET6, item, gid) != 1)
+			return "is not like fe80::2:c903:ab:cdef";
+		gid->global.interface_id = htobe64(be64toh(gid->global.interface_id) + nth);
+	}
+	if (!port->num_gids)
+		return "is empty";
+	if (port->gid_tbl_len < port->num_gids)
+		port->gid_tbl_len = port->num_gids;
+	return NULL;
+}
+
+static const char *set_pkeys(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct uvd_port_config *port = base;
+	const char *wrong;
+	long long value;
+	char item[64];
+
+	for (port->num_pkeys = 0; next_item(&text, item, sizeof(item)); port->num_pkeys++) {
+		if (port->num_pkeys == UVD_MAX_PKEYS)
+			return "has too many keys";
+		wrong = parse_number(item, 0, 0, 0xffff, &value);
+		if (wrong)
+			return wrong;
+		port->pkeys[port->num_pkeys] = value;
+	}
+	return port->num_pkeys ? NULL : "is empty";
+}
+
+/* Adds what is not in it yet. */
+static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
+{
+	static __thread char message[96];
+	char item[64];
+
+	while (next_item(&text, item, sizeof(item))) {
+		const char *name = item + strspn(item, " \t");
+
+		if (!uvd_ucap_name_ok(name)) {
+			snprintf(message, sizeof(message), "has a name of no node: `%.40s`", name);
+			return message;
+		}
+		if (uvd_ucap_named(names, name))
+			continue;
+		if (names->num == UVD_MAX_DEVICE_UCAPS)
+			return "has too many names";
+		strcpy(names->names[names->num++], name);
+	}
+	return names->num ? NULL : "is empty";
+}
+
+static const char *set_ucaps(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct uvd_ucap_names *names = (void *)((char *)base + row->offset);
+
+	names->num = 0;
+	return add_ucaps(names, text);
+}
+
+/* Each adds to those before. */
+static const char *set_granted(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return add_ucaps((void *)((char *)base + row->offset), text);
+}
+
+/* An Ethernet port has no LIDs, and the default partition alone. */
+static const char *set_link_layer(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	const char *wrong = set_choice(row, base, text, nth);
+	struct uvd_port_config *port = base;
+
+	if (!wrong && port->link_layer == IBV_LINK_LAYER_ETHERNET) {
+		port->lid = 0;
+		port->sm_lid = 0;
+		port->num_pkeys = 1;
+		port->pkeys[0] = 0xffff;
+	}
+	return wrong;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
+static const struct uvd_option_choice abis[] = { { "ioctl", 0 }, { "write", 1 }, { NULL } };
+static const struct uvd_option_choice states[] = { { "active", 0 }, { "down", 1 }, { NULL } };
+static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }, { NULL } };
+static const struct uvd_option_choice levels[] = {
+	{ "error", UVD_ERR }, { "warning", UVD_WARN }, { "info", UVD_INFO }, { "debug", UVD_DEBUG }, { NULL }
+};
+static const struct uvd_option_choice mtus[] = { { "256", IBV_MTU_256 },   { "512", IBV_MTU_512 },   { "1024", IBV_MTU_1024 },
+						 { "2048", IBV_MTU_2048 }, { "4096", IBV_MTU_4096 }, { NULL } };
+
+static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK_LAYER_INFINIBAND },
+							{ "ethernet", IBV_LINK_LAYER_ETHERNET },
+							{ NULL } };
+
+#define BOTH (UVD_PROGRAM_DAEMON | UVD_PROGRAM_RUN)
+#define MEMBER(s, m) .offset = offsetof(struct s, m), .size = sizeof(((struct s *)0)->m)
+#define ARRAY(s, m) .offset = offsetof(struct s, m), .max = sizeof(((struct s *)0)->m)
+#define PROGRAM(m, who) MEMBER(uvd_options, m), .scope = UVD_SCOPE_PROGRAM, .programs = who
+#define PROGRAM_STR(m, who) ARRAY(uvd_options, m), .scope = UVD_SCOPE_PROGRAM, .programs = who
+#define DEVICE(m) MEMBER(uvd_device_config, m), .scope = UVD_SCOPE_DEVICE, .programs = BOTH
+#define DEVICE_STR(m) ARRAY(uvd_device_config, m), .scope = UVD_SCOPE_DEVICE, .programs = BOTH
+#define PORT(m) MEMBER(uvd_port_config, m), .scope = UVD_SCOPE_PORT, .programs = BOTH
+#define NUMBER(lo, hi) .arg = "N", .set = set_number, .min = lo, .max = hi
+#define LIMIT(n, m, what) { n, DEVICE(limits.m), NUMBER(1, INT32_MAX), .preset = "the persona's", .help = "most " what }
+
+const struct uvd_option_row uvd_option_rows[] = {
+	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path, .help = "read this file before the command line" },
+	{ "devices", PROGRAM(num_devices, BOTH), NUMBER(1, UVD_MAX_DEVICES), .preset = "1", .help = "how many devices there are" },
+	{ "first-number", PROGRAM(first_number, BOTH), NUMBER(0, 1023), .preset = "the next that is free",
+	  .help = "N of the first uverbsN; the others follow" },
+	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels, .preset = "info",
+	  .help = "error, warning, info or debug" },
+
+	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs, .preset = "/run/uverbsd/sysfs",
+	  .help = "where the tree for libibverbs goes; `overlay`: over /sys/class too" },
+	{ "control", .arg = "PATH", PROGRAM_STR(control, UVD_PROGRAM_DAEMON), .set = set_path, .preset = "/run/uverbsd/control",
+	  .help = "the socket that `uverbsctl status` asks" },
+	{ "grant-fds", .arg = "HOW", PROGRAM(grant_fds, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = grants,
+	  .preset = "ptrace", .help = "how clients get event files: ptrace, or off" },
+	{ "mode", .arg = "OCTAL", PROGRAM(mode, UVD_PROGRAM_DAEMON), .set = set_octal, .min = 0, .max = 0777, .preset = "0666",
+	  .help = "permissions of the nodes" },
+	{ "group", .arg = "GROUP", PROGRAM(group, UVD_PROGRAM_DAEMON), .set = set_group, .preset = "root",
+	  .help = "group of the nodes" },
+	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2", .help = "threads that serve a node" },
+	{ "foreground", PROGRAM(foreground, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no, .preset = "always",
+	  .help = "stay in the foreground" },
+	{ "join", .arg = "NAME", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string,
+	  .help = "share the devices of all runs with this NAME" },
+	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
+	  .help = "let PROGRAM open this User Capability; may be given again" },
+
+	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft", .help = "what carries verbs out: soft or null" },
+	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona, .preset = "hfi1", .help = "the adapter that it poses as" },
+	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
+	  .help = "what libibverbs is told to use: ioctl or write" },
+	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_string, .preset = "hfi1_N", .help = "of the device ([device N] only)" },
+	{ "number", DEVICE(number), .arg = "N", .set = set_nth_number, .min = 0, .max = 1023, .preset = "the next that is free",
+	  .help = "N of uverbsN ([device N] only)" },
+	{ "guid", .arg = "GUID", DEVICE(node_guid), .set = set_guid, .preset = "one for each device",
+	  .help = "node GUID of the first device, like 0002:c903:00ab:cdef" },
+	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_string, .preset = "the persona's", .help = "firmware version" },
+	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_string, .preset = "the persona's", .help = "board id" },
+	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
+	  .help = "User Capabilities that the device creates: nodes beside its own" },
+	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
+	{ "comp-vectors", DEVICE(num_comp_vectors), NUMBER(1, 1024), .preset = "4", .help = "completion vectors" },
+
+	{ "link-layer", .arg = "LAYER", PORT(link_layer), .set = set_link_layer, .choices = link_layers,
+	  .preset = "the persona's", .help = "infiniband or ethernet (RoCE: addressed by GID); before lid and pkey" },
+	{ "lid", .arg = "LID", PORT(lid), .set = set_nth_number, .min = 1, .max = 0xbfff, .preset = "1",
+	  .help = "LID of the first port; the others follow" },
+	{ "sm-lid", .arg = "LID", PORT(sm_lid), .set = set_number, .min = 0, .max = 0xbfff, .preset = "1",
+	  .help = "LID of the subnet manager" },
+	{ "lmc", PORT(lmc), NUMBER(0, 7), .preset = "0", .help = "LID mask control" },
+	{ "gid", .arg = "GID[,GID...]", PORT(gids), .set = set_gids, .preset = "from the GUID",
+	  .help = "GID table of the first port; in the others the GIDs count up" },
+	{ "gid-table", PORT(gid_tbl_len), NUMBER(1, UVD_MAX_GIDS), .preset = "8", .help = "slots of the GID table" },
+	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff", .help = "partition keys" },
+	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus, .preset = "4096", .help = "active MTU" },
+	{ "state", .arg = "STATE", PORT(down), .set = set_choice, .choices = states, .preset = "active", .help = "active or down" },
+
+	{ "max-mr-size", .arg = "BYTES", DEVICE(limits.max_mr_size), .set = set_number, .min = 1, .max = INT64_MAX,
+	  .preset = "the persona's", .help = "bytes of the largest memory region" },
+	{ "max-dm-size", .arg = "BYTES", DEVICE(limits.max_dm_size), .set = set_number, .min = 0, .max = 1 << 30,
+	  .preset = "0", .help = "bytes of device memory, for all clients together; stock hfi1 has no verb for it" },
+	LIMIT("max-qp", max_qp, "queue pairs"),
+	LIMIT("max-qp-wr", max_qp_wr, "work requests of a queue"),
+	LIMIT("max-sge", max_sge, "scatter/gather entries of a work request"),
+	LIMIT("max-cq", max_cq, "completion queues"),
+	LIMIT("max-cqe", max_cqe, "entries of a completion queue"),
+	LIMIT("max-mr", max_mr, "memory regions"),
+	LIMIT("max-mw", max_mw, "memory windows"),
+	LIMIT("max-pd", max_pd, "protection domains"),
+	LIMIT("max-ah", max_ah, "address handles"),
+	LIMIT("max-srq", max_srq, "shared receive queues"),
+	LIMIT("max-srq-wr", max_srq_wr, "work requests of a shared receive queue"),
+	LIMIT("max-srq-sge", max_srq_sge, "entries of a shared receive queue's work request"),
+	LIMIT("max-qp-rd-atom", max_qp_rd_atom, "incoming reads and atomics of a queue pair"),
+	LIMIT("max-qp-init-rd-atom", max_qp_init_rd_atom, "outgoing reads and atomics of a queue pair"),
+	LIMIT("max-mcast-grp", max_mcast_grp, "multicast groups"),
+	LIMIT("max-mcast-qp-attach", max_mcast_qp_attach, "queue pairs of a multicast group"),
+	LIMIT("max-inline-data", max_inline_data, "bytes of inline data"),
+	{ NULL }
+};
+
+static bool same_name(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++)
+		if (*a != *b && !(*a == '-' && *b == '_'))
+			return false;
+	return *a == *b;
+}
+
+const struct uvd_option_row *uvd_option_find(const char *name, unsigned int program)
+{
+	const struct uvd_option_row *row;
+
+	for (row = uvd_option_rows; row->name; row++)
+		if (row->programs & program && same_name(row->name, name))
+			return row;
+	return NULL;
+}

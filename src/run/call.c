@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Calls on the device: open, write, ioctl, dup. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "run/internal.h"
+#include "run/link.h"
+
+/* ---- giving fds to the caller ------------------------------------------------------------------------------------ */
+
+/*
+ * A number in the windows, not below `least`, that is free in the caller's table. ADDFD puts our fd there whatever is at
+ * that number, so another thread of the caller that takes it in this moment would lose its file: it would have to name the
+ * number itself (dup2), or have some 768 files open.
+ */
+static int free_number(struct uvd_run_tree *tree, unsigned int least)
+{
+	int dir = tree->proc.open(&tree->proc, tree->call.caller.tid, "fd", O_PATH | O_DIRECTORY), number = -EMFILE;
+	struct stat st;
+	char name[16];
+
+	if (dir < 0)
+		return dir;
+	for (int i = 0; i < UVD_RUN_WINDOWS && number < 0; i++) {
+		const struct uvd_run_window *w = &tree->windows[i];
+
+		for (unsigned int n = w->base > least ? w->base : least; n - w->base < w->size && number < 0; n++) {
+			snprintf(name, sizeof(name), "%u", n);
+			if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+				number = n;
+		}
+	}
+	close(dir);
+	return number;
+}
+
+long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags)
+{
+	int number = free_number(tree, least);
+
+	if (number >= 0) {
+		uvd_run_slots_forget(tree, number);
+		number = uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, number, flags & O_CLOEXEC, true);
+	}
+	close(fd);
+	return number < 0 ? number : UVD_RUN_ANSWERED;
+}
+
+/* The call has made an event file: the caller gets its end, and the call its final result. */
+static long grant(struct uvd_run_tree *tree)
+{
+	int fd = uvd_event_file_open(tree->call.grant.file), number = fd;
+
+	if (fd >= 0) {
+		number = uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, -1, O_CLOEXEC, false);
+		close(fd);
+	}
+	/*
+	 * If this fails because the answer's memory cannot be written, the caller keeps an fd that it does not know of, and
+	 * which reads as ended: we cannot close it for it.
+	 */
+	return uvd_call_granted(&tree->call, number);
+}
+
+static long finish(struct uvd_run_tree *tree, long result)
+{
+	return tree->call.grant.uobj ? grant(tree) : result;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsigned int flags)
+{
+	int fd, err;
+
+	if (flags & O_DIRECTORY)
+		return -ENOTDIR;
+	err = uvd_run_file_open(&tree->engine->files, dev, &tree->call.caller, flags, &fd);
+	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
+}
+
+static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size)
+{
+	tree->call.file = f->file;
+	tree->call.grant.uobj = NULL;
+	return finish(tree, uvd_dispatch_write_from(&tree->call, buf, size));
+}
+
+/* The kernel's file has write() only: each piece is a command of its own, and the first that fails is the last. */
+static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
+{
+	struct iovec iov;
+	long sum = 0, n;
+
+	if (args->size > IOV_MAX)
+		return -EINVAL;
+	for (uint64_t i = 0; i < args->size; i++) {
+		if (uvd_caller_read(&tree->call.caller, &iov, args->buf + i * sizeof(iov), sizeof(iov)))
+			return sum ? sum : -EFAULT;
+		if (!iov.iov_len)
+			continue;
+		n = do_write(tree, f, (uintptr_t)iov.iov_base, iov.iov_len);
+		if (n < 0)
+			return sum ? sum : n;
+		sum += n;
+	}
+	return sum;
+}
+
+static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
+{
+	tree->call.file = f->file;
+	tree->call.grant.uobj = NULL;
+	return finish(tree, uvd_dispatch_ioctl(&tree->call, args->flags, args->buf));
+}
+
+/*
+ * dup() and fcntl(F_DUPFD) would take a low number, where write() is not trapped: the duplicate is made by us, in the
+ * windows. It must be the very struct file, whose last close is watched.
+ */
+static long do_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
+{
+	pid_t tid = tree->call.caller.tid, tgid = tree->call.caller.tgid;
+	char name[32];
+	int copy;
+
+	snprintf(name, sizeof(name), "getfd/%d", args->fd);
+	copy = tree->agent < 0 ? uvd_run_get_fd(tid, tgid, args->fd) : uvd_run_agent_open(tree->agent, tid, name, tgid);
+	if (copy < 0)
+		return UVD_RUN_CONTINUE; /* a duplicate without write() is better than none */
+	if (free_number(tree, args->mode) < 0) {
+		close(copy);
+		return args->mode ? UVD_RUN_CONTINUE : -EMFILE; /* it asked for a number above the windows */
+	}
+	return uvd_run_answer_fd(tree, copy, args->mode, args->flags);
+}
+
+static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct uvd_run_slot *s,
+		      const struct uvd_run_args *args)
+{
+	switch (args->op) {
+	case UVD_RUN_IOCTL:
+		return do_ioctl(tree, f, args);
+	case UVD_RUN_WRITE:
+	case UVD_RUN_WRITEV:
+		if (f->mode == O_RDONLY)
+			return -EBADF;
+		if (!uvd_run_caller_opened(tree, s, f))
+			return -EACCES;
+		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size) : do_writev(tree, f, args);
+	case UVD_RUN_DUP:
+		return do_dup(tree, args);
+	default:
+		return uvd_run_answer_fstat(tree, args, f->number);
+	}
+}
+
+long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *args)
+{
+	struct uvd_run_inode inode;
+	struct uvd_run_slot *s = uvd_run_caller_fd(tree, args->fd, &inode);
+	struct uvd_run_file *f = s ? uvd_run_file_get(&tree->engine->files, &inode) : NULL;
+	long ret;
+
+	if (!f && s && uvd_run_ucap_call(tree, args, &inode, &ret))
+		return ret;
+	if (!f)
+		return UVD_RUN_CONTINUE; /* not open, or a file that is none of ours */
+	ret = call_file(tree, f, s, args);
+	uvd_run_file_put(f);
+	return ret;
+}

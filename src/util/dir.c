@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Every mode is set explicitly: a daemon's umask must not hide the devices from other users. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "util/util.h"
+
+static int make_folder(int dir, const char *path)
+{
+	if (mkdirat(dir, path, 0755))
+		return errno == EEXIST ? 0 : -errno;
+	return fchmodat(dir, path, 0755, 0) ? -errno : 0;
+}
+
+/* The folders that stand before the last component of path. */
+static int make_parents(int dir, const char *path)
+{
+	char buf[PATH_MAX];
+
+	if (snprintf(buf, sizeof(buf), "%s", path) >= (int)sizeof(buf))
+		return -ENAMETOOLONG;
+	for (char *slash = buf; (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		int err = make_folder(dir, buf);
+		if (err)
+			return err;
+		*slash = '/';
+	}
+	return 0;
+}
+
+int uvd_dir_mkdir(int dir, const char *path)
+{
+	int err = make_parents(dir, path);
+
+	return err ? err : make_folder(dir, path);
+}
+
+int uvd_dir_put(int dir, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+	int err = make_parents(dir, path);
+
+	if (err)
+		return err;
+	int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+	if (fd < 0)
+		return -errno;
+	va_start(ap, fmt);
+	if (vdprintf(fd, fmt, ap) < 0 || fchmod(fd, 0444))
+		err = -errno;
+	va_end(ap);
+	if (close(fd) && !err)
+		err = -errno;
+	return err;
+}
+
+int uvd_dir_replace(int dir, const char *path, const char *text)
+{
+	char aside[PATH_MAX];
+	int err;
+
+	if (snprintf(aside, sizeof(aside), "%s.new", path) >= (int)sizeof(aside))
+		return -ENAMETOOLONG;
+	uvd_dir_remove(dir, aside);
+	err = uvd_dir_put(dir, aside, "%s\n", text);
+	return err ? err : renameat(dir, aside, dir, path) ? -errno : 0;
+}
+
+int uvd_dir_link(int dir, const char *path, const char *target)
+{
+	int err = make_parents(dir, path);
+
+	if (err)
+		return err;
+	return symlinkat(target, dir, path) ? -errno : 0;
+}
+
+static bool is_dot(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* Another reading position than dir's own, so that a folder can be read again. */
+static DIR *open_list(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!list && fd >= 0)
+		close(fd);
+	return list;
+}
+
+int uvd_dir_clear(int dir)
+{
+	DIR *list = open_list(dir);
+	struct dirent *e;
+	int err = 0;
+
+	if (!list)
+		return -errno;
+	while (!err && (e = readdir(list)))
+		if (!is_dot(e->d_name))
+			err = uvd_dir_remove(dir, e->d_name);
+	closedir(list);
+	return err;
+}
+
+int uvd_dir_remove(int dir, const char *name)
+{
+	if (!unlinkat(dir, name, 0) || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	int err = uvd_dir_clear(fd);
+	close(fd);
+	if (!err && unlinkat(dir, name, AT_REMOVEDIR))
+		err = -errno;
+	return err;
+}
+
+int uvd_dir_empty(int dir)
+{
+	DIR *list = open_list(dir);
+	struct dirent *e;
+	int empty = 1;
+
+	if (!list)
+		return -errno;
+	while (empty && (e = readdir(list)))
+		empty = is_dot(e->d_name);
+	closedir(list);
+	return empty;
+}

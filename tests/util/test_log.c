@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+static int ends[2];
+static char text[65536];
+
+static struct uvd_log *start(enum uvd_log_level most)
+{
+	ck_assert(!pipe2(ends, O_CLOEXEC | O_NONBLOCK));
+	return uvd_log_new(ends[1], "uverbsd", most);
+}
+
+static unsigned int lines(void)
+{
+	unsigned int n = 0;
+	ssize_t len = read(ends[0], text, sizeof(text) - 1);
+
+	text[len < 0 ? 0 : len] = 0;
+	for (char *p = text; (p = strchr(p, '\n')); p++)
+		n++;
+	return n;
+}
+
+START_TEST(test_line_has_name_level_and_text)
+{
+	struct uvd_log *log = start(UVD_INFO);
+
+	uvd_logf(log, UVD_WARN, "port %d", 7);
+	uvd_logf(log, UVD_DEBUG, "not wanted");
+	uvd_logf(NULL, UVD_ERR, "nowhere");
+	ck_assert_uint_eq(lines(), 1);
+	ck_assert_str_eq(text, "uverbsd: warning: port 7\n");
+	uvd_log_free(log);
+}
+END_TEST
+
+START_TEST(test_client_cannot_forge_a_line)
+{
+	struct uvd_log *log = start(UVD_INFO);
+
+	uvd_logf(log, UVD_INFO, "%s", "a\nuverbsd: b\033[2J");
+	ck_assert_uint_eq(lines(), 1);
+	ck_assert_str_eq(text, "uverbsd: a?uverbsd: b?[2J\n");
+	uvd_log_free(log);
+}
+END_TEST
+
+START_TEST(test_long_line_is_cut_to_one_line)
+{
+	struct uvd_log *log = start(UVD_INFO);
+	char word[3000];
+
+	memset(word, 'x', sizeof(word));
+	uvd_logf(log, UVD_INFO, "%.3000s", word);
+	ck_assert_uint_eq(lines(), 1);
+	ck_assert_uint_eq(strlen(text), 1024);
+	uvd_log_free(log);
+}
+END_TEST
+
+START_TEST(test_limited_messages_are_ten_and_then_counted)
+{
+	struct uvd_log *log = start(UVD_INFO);
+
+	for (int i = 0; i < 25; i++)
+		uvd_log_limited(log, UVD_INFO, "bad command %d", i);
+	ck_assert_uint_eq(lines(), 10);
+	uvd_log_free(log);
+	ck_assert_uint_eq(lines(), 1);
+	ck_assert_ptr_nonnull(strstr(text, "15 similar messages left out"));
+}
+END_TEST
+
+START_TEST(test_limit_opens_again_after_five_seconds)
+{
+	struct uvd_log *log = start(UVD_INFO);
+
+	for (int i = 0; i < 12; i++)
+		uvd_log_limited(log, UVD_INFO, "bad command");
+	ck_assert_uint_eq(lines(), 10);
+	usleep(5100000);
+	uvd_log_limited(log, UVD_INFO, "another");
+	ck_assert_uint_eq(lines(), 2);
+	ck_assert_str_eq(text, "uverbsd: warning: 2 similar messages left out\nuverbsd: another\n");
+	uvd_log_free(log);
+}
+END_TEST
+
+static void *shout(void *log)
+{
+	for (int i = 0; i < 100; i++) {
+		uvd_logf(log, UVD_INFO, "same");
+		uvd_log_limited(log, UVD_INFO, "same");
+	}
+	return NULL;
+}
+
+START_TEST(test_lines_of_threads_do_not_mix)
+{
+	struct uvd_log *log = start(UVD_INFO);
+	pthread_t t[4];
+	unsigned int n;
+
+	for (int i = 0; i < 4; i++)
+		ck_assert(!pthread_create(&t[i], NULL, shout, log));
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	n = lines();
+	ck_assert_uint_eq(n, 410);
+	for (unsigned int i = 0; i < n; i++)
+		ck_assert(!memcmp(text + i * strlen("uverbsd: same\n"), "uverbsd: same\n", strlen("uverbsd: same\n")));
+	uvd_log_free(log);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("log");
+	TCase *t = tcase_create("log");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(t, 30);
+	tcase_add_test(t, test_line_has_name_level_and_text);
+	tcase_add_test(t, test_client_cannot_forge_a_line);
+	tcase_add_test(t, test_long_line_is_cut_to_one_line);
+	tcase_add_test(t, test_limited_messages_are_ten_and_then_counted);
+	tcase_add_test(t, test_limit_opens_again_after_five_seconds);
+	tcase_add_test(t, test_lines_of_threads_do_not_mix);
+	suite_add_tcase(s, t);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}

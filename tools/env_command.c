@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl env: how programs of a shell find the daemon's devices. */
+#include "commands.h"
+#include "control/control.h"
+#include "sysfs/sysfs.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <limits.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+
+static const char usage[] =
+	"Usage: eval \"$(uverbsctl env [--control PATH] [--sysfs DIR])\"\n"
+	"       uverbsctl env --mount [--control PATH] [--sysfs DIR] [-- COMMAND [ARG...]]\n"
+	"\n"
+	"Prints what a shell needs for its programs to find the devices of uverbsd.\n"
+	"\n"
+	"  --mount           run COMMAND (or a shell) where /sys/class has them too, for programs with that path built in\n"
+	"  --control PATH    the daemon's socket (default: /run/uverbsd/control)\n"
+	"  --sysfs DIR       its tree (default: what the daemon says)\n";
+
+/* Where the daemon's tree is: it knows. */
+static bool ask_sysfs(const char *control, char *dir, size_t size)
+{
+	char *line = uvd_control_ask(control, "status");
+	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
+	const char *sysfs = json_string_value(json_object_get(status, "sysfs"));
+
+	if (sysfs)
+		snprintf(dir, size, "%s", sysfs);
+	else
+		fprintf(stderr, "uverbsctl env: no uverbsd answers on %s: %s\n", control, strerror(errno));
+	json_decref(status);
+	free(line);
+	return sysfs;
+}
+
+/*
+ * libibverbs asks netlink first and takes even an empty answer for the whole truth. Where that socket can be opened (which
+ * loads ib_core by itself), it never looks at sysfs.
+ */
+static void warn_netlink(void)
+{
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+
+	if (fd < 0)
+		return;
+	close(fd);
+	fprintf(stderr,
+		"uverbsctl env: warning: the kernel answers NETLINK_RDMA, so libibverbs will see the kernel's RDMA devices and\n"
+		"not these. Where there is no real adapter: put `alias net-pf-16-proto-20 off` in /etc/modprobe.d/uverbsd.conf and\n"
+		"run `modprobe -r ib_uverbs ib_core` (or reboot). Or start the program with `uverbsctl run`.\n");
+}
+
+static bool write_file(const char *path, const char *fmt, unsigned int id)
+{
+	char text[64];
+	int fd = open(path, O_WRONLY | O_CLOEXEC), len;
+	bool ok;
+
+	len = snprintf(text, sizeof(text), fmt, id, id);
+	ok = fd >= 0 && write(fd, text, len) == len;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Without root: in a user namespace where we stay who we are. */
+static bool private_mounts(void)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+
+	if (unshare(CLONE_NEWNS) && (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
+				     !write_file("/proc/self/setgroups", "deny", 0) ||
+				     !write_file("/proc/self/gid_map", "%u %u 1", gid) ||
+				     !write_file("/proc/self/uid_map", "%u %u 1", uid)))
+		return false;
+	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+static int run_mounted(const char *sysfs, char **command)
+{
+	const char *shell = getenv("SHELL");
+	char *own[] = { (char *)(shell && *shell ? shell : "/bin/sh"), NULL };
+	struct uvd_log *log = uvd_log_new(STDERR_FILENO, "uverbsctl env", UVD_WARN);
+
+	if (!private_mounts()) {
+		fprintf(stderr, "uverbsctl env: no mount namespace: %s (it needs root, or user namespaces)\n", strerror(errno));
+		return 1;
+	}
+	if (uvd_sysfs_overlay(sysfs, log))
+		return 1;
+	setenv("SYSFS_PATH", sysfs, 1);
+	if (!*command)
+		command = own;
+	execvp(*command, command);
+	fprintf(stderr, "uverbsctl env: %s: %s\n", *command, strerror(errno));
+	return errno == ENOENT ? 127 : 126;
+}
+
+/* For a shell: in single quotes, whatever is in it. */
+static void print_quoted(const char *text)
+{
+	putchar('\'');
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*text);
+	}
+	putchar('\'');
+}
+
+int uvd_cmd_env(int argc, char **argv)
+{
+	static const struct option longs[] = { { "mount", no_argument, NULL, 'm' },
+					       { "control", required_argument, NULL, 'c' },
+					       { "sysfs", required_argument, NULL, 's' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
+	const char *control = "/run/uverbsd/control";
+	char sysfs[PATH_MAX] = "";
+	bool mounted = false;
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
+		switch (c) {
+		case 'm':
+			mounted = true;
+			break;
+		case 'c':
+			control = optarg;
+			break;
+		case 's':
+			snprintf(sysfs, sizeof(sysfs), "%s", optarg);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	if (optind < argc && !mounted) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (!*sysfs && !ask_sysfs(control, sysfs, sizeof(sysfs)))
+		return 1;
+	warn_netlink();
+	if (mounted)
+		return run_mounted(sysfs, argv + optind);
+	fputs("export SYSFS_PATH=", stdout);
+	print_quoted(sysfs);
+	putchar('\n');
+	return 0;
+}

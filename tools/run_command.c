@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl run */
+#include <stdio.h>
+
+#include "commands.h"
+#include "options/options.h"
+#include "run/run.h"
+
+int uvd_cmd_run(int argc, char **argv)
+{
+	struct uvd_options o;
+	struct uvd_run_options run;
+	int status =
+		uvd_options_parse(&o, UVD_PROGRAM_RUN, "uverbsctl run [OPTION...] [--] PROGRAM [ARG...]", argc, argv);
+
+	if (status >= 0)
+		return status;
+	run = (struct uvd_run_options){ .devices = o.devices,
+					.num_devices = o.num_devices,
+					.join = o.join[0] ? o.join : NULL,
+					.granted = o.granted,
+					.log_level = o.log_level };
+	if (o.first_arg < argc) {
+		status = uvd_run(&run, argv + o.first_arg);
+	} else {
+		fprintf(stderr, "uverbsctl run: no program to run\n");
+		status = 2;
+	}
+	uvd_options_free(&o);
+	return status;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl status: what the daemon serves, to whom. */
+#include "commands.h"
+#include "control/control.h"
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] = "Usage: uverbsctl status [--json] [--control PATH]\n"
+			    "\n"
+			    "Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
+			    "\n"
+			    "  --json            as the daemon tells it\n"
+			    "  --control PATH    the daemon's socket (default: /run/uverbsd/control)\n";
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "?";
+}
+
+static long long number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static void print_device(json_t *device)
+{
+	json_t *files = json_object_get(device, "files"), *file, *count;
+	const char *name;
+	size_t i;
+
+	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %zu open files\n", text(device, "node"),
+	       text(device, "rdev"), text(device, "device"), json_is_true(json_object_get(device, "removed")) ? ", removed" : "", text(device, "backend"), text(device, "persona"),
+	       text(device, "abi"), number(device, "requests"), number(device, "workers"), json_array_size(files));
+	json_array_foreach(files, i, file)
+		printf("  open by %s, pid %lld, uid %lld: %lld objects\n", text(file, "program"), number(file, "pid"),
+		       number(file, "uid"), number(file, "objects"));
+	json_object_foreach(json_object_get(device, "objects"), name, count)
+		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
+}
+
+static void print_status(json_t *status)
+{
+	json_t *grants = json_object_get(status, "grants"), *entry;
+	size_t i;
+
+	printf("uverbsd, pid %lld, tree in %s\n", number(status, "pid"), text(status, "sysfs"));
+	json_array_foreach(json_object_get(status, "devices"), i, entry)
+		print_device(entry);
+	json_array_foreach(json_object_get(status, "memlock"), i, entry)
+		printf("registered memory of %s, pid %lld: %lld pages\n", text(entry, "program"), number(entry, "pid"),
+		       number(entry, "pages"));
+	if (!json_is_true(json_object_get(grants, "enabled")))
+		printf("event files: off\n");
+	else
+		printf("event files: %lld granted, %lld impossible, %lld clients gone, %lld late, %lld under way\n",
+		       number(grants, "granted"), number(grants, "fell_back"), number(grants, "gone"), number(grants, "late"),
+		       number(grants, "under_way"));
+}
+
+int uvd_cmd_status(int argc, char **argv)
+{
+	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
+					       { "control", required_argument, NULL, 'c' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
+	const char *control = "/run/uverbsd/control";
+	bool raw = false;
+	json_t *status;
+	char *line;
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
+		switch (c) {
+		case 'j':
+			raw = true;
+			break;
+		case 'c':
+			control = optarg;
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return 0;
+		default:
+			fputs(usage, stderr);
+			return 2;
+		}
+	}
+	if (optind < argc) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	line = uvd_control_ask(control, "status");
+	status = line ? json_loads(line, 0, NULL) : NULL;
+	if (!status)
+		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, strerror(errno));
+	else if (raw)
+		fputs(line, stdout);
+	else
+		print_status(status);
+	c = status ? 0 : 1;
+	json_decref(status);
+	free(line);
+	return c;
+}
