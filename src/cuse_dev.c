@@ -114,9 +114,7 @@ void uvd_cuse_file_put(struct cuse_file *f)
 	if (atomic_fetch_sub(&f->ref, 1) != 1)
 		return;
 	pthread_mutex_lock(&c->lock);
-	*(f->prev ? &f->prev->next : &c->files) = f->next;
-	if (f->next)
-		f->next->prev = f->prev;
+	list_del_init(&f->of_node);
 	c->num_files--;
 	pthread_mutex_unlock(&c->lock);
 	uvd_file_close(f->file);
@@ -255,10 +253,7 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 	f->ref = 1;
 	pthread_mutex_init(&f->writes.lock, NULL);
 	pthread_mutex_lock(&c->lock);
-	f->next = c->files;
-	if (f->next)
-		f->next->prev = f;
-	c->files = f;
+	list_add(&f->of_node, &c->files);
 	c->num_files++;
 	pthread_mutex_unlock(&c->lock);
 	fi->fh = (uintptr_t)f;

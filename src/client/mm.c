@@ -25,6 +25,7 @@
 #include "client/client.h"
 #include "client/internal.h"
 #include "client/maps.h"
+#include "util/util.h"
 
 /*
  * A process can forge its print (PR_SET_MM_MAP), and would so escape its account and cost us an fd each time. An honest
@@ -40,7 +41,7 @@ struct member {
 
 struct uvd_mm {
 	struct uvd_mm_table *table;
-	struct uvd_mm *prev, *next;
+	struct list_head of_table;
 	atomic_int refs; /* reaches 0 only under the table's lock */
 	_Atomic uint64_t charged;
 	int memfd;
@@ -53,7 +54,7 @@ struct uvd_mm {
 
 struct uvd_mm_table {
 	pthread_mutex_t lock; /* of the list and of all members */
-	struct uvd_mm *first;
+	struct list_head mms; /* newest first */
 	unsigned int refs; /* one for each mm, one for the owner */
 };
 
@@ -64,6 +65,7 @@ struct uvd_mm_table *uvd_mm_table_new(void)
 	if (!t)
 		return NULL;
 	pthread_mutex_init(&t->lock, NULL);
+	INIT_LIST_HEAD(&t->mms);
 	t->refs = 1;
 	return t;
 }
@@ -191,12 +193,13 @@ static void forget_gone_members(struct uvd_mm *mm, struct uvd_caller *c)
 static struct uvd_mm *find(struct uvd_mm_table *t, struct uvd_caller *c, uint64_t print, pid_t tgid, uint64_t starttime)
 {
 	unsigned int spaces = 0;
+	struct uvd_mm *mm;
 
-	for (struct uvd_mm *mm = t->first; mm; mm = mm->next)
+	list_for_each_entry(mm, &t->mms, of_table)
 		if (has_process(mm, tgid, starttime) && uvd_mm_alive(mm) &&
 		    (mm->print == print || ++spaces == SPACES_OF_A_PROCESS))
 			return mm;
-	for (struct uvd_mm *mm = t->first; mm; mm = mm->next) {
+	list_for_each_entry(mm, &t->mms, of_table) {
 		if (mm->print != print || !uvd_mm_alive(mm) || !has_relative(mm, c))
 			continue;
 		forget_gone_members(mm, c);
@@ -222,10 +225,7 @@ static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, uint64_t print, pid
 	pthread_mutex_init(&mm->maps_lock, NULL);
 	mm->print = print;
 	atomic_init(&mm->refs, 1);
-	mm->next = t->first;
-	if (mm->next)
-		mm->next->prev = mm;
-	t->first = mm;
+	list_add(&mm->of_table, &t->mms);
 	t->refs++;
 	return mm;
 }
@@ -310,12 +310,7 @@ void uvd_mm_put(struct uvd_mm *mm)
 		pthread_mutex_unlock(&t->lock);
 		return;
 	}
-	if (mm->prev)
-		mm->prev->next = mm->next;
-	else
-		t->first = mm->next;
-	if (mm->next)
-		mm->next->prev = mm->prev;
+	list_del_init(&mm->of_table);
 	table_put_unlock(t);
 	mm_free(mm);
 }
@@ -335,7 +330,7 @@ void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid,
 	struct uvd_mm *mm;
 
 	pthread_mutex_lock(&t->lock);
-	for (mm = t->first; mm; mm = mm->next)
+	list_for_each_entry(mm, &t->mms, of_table)
 		if (mm->charged)
 			fn(arg, mm->members ? mm->members->tgid : 0, mm->charged);
 	pthread_mutex_unlock(&t->lock);

@@ -71,6 +71,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->backend_closed = true;
 	atomic_init(&dev->ref, 1);
 	pthread_mutex_init(&dev->lock, NULL);
+	INIT_LIST_HEAD(&dev->files);
 	pthread_mutex_init(&dev->port_lock, NULL);
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
 	uvd_device_features_init(dev);

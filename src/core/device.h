@@ -10,6 +10,7 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "core/engine.h"
+#include "util/util.h"
 
 struct uvd_file;
 struct uvd_persona;
@@ -47,7 +48,7 @@ struct uvd_device {
 	struct uvd_device_config config;
 	pthread_mutex_t lock; /* files */
 	pthread_mutex_t port_lock; /* one change of a port after the other */
-	struct uvd_file *files, *oldest; /* newest first, and the last of the list */
+	struct list_head files; /* newest first */
 	unsigned int num_files;
 	pthread_mutex_t xrcd_lock; /* the domains that are known by a file (xrcd.c) */
 	struct uvd_xrcd_domain *xrcds;

@@ -20,12 +20,9 @@ static int list_file(struct uvd_file *file)
 		pthread_mutex_unlock(&dev->lock);
 		return -EIO;
 	}
-	file->next = dev->files;
-	*(file->next ? &file->next->prev : &dev->oldest) = file;
-	dev->files = file;
+	list_add(&file->of_device, &dev->files);
 	dev->num_files++;
 	file->counter = dev->files_opened++ % UVD_CALL_COUNTERS;
-	file->listed = true;
 	pthread_mutex_unlock(&dev->lock);
 	return 0;
 }
@@ -34,12 +31,10 @@ void uvd_file_unlist(struct uvd_file *file)
 {
 	struct uvd_device *dev = file->dev;
 
-	if (!file->listed)
+	if (list_empty(&file->of_device))
 		return;
-	*(file->prev ? &file->prev->next : &dev->files) = file->next;
-	*(file->next ? &file->next->prev : &dev->oldest) = file->prev;
+	list_del_init(&file->of_device);
 	dev->num_files--;
-	file->listed = false;
 }
 
 struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
@@ -53,6 +48,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
 	file->dev = uvd_device_get(dev);
 	atomic_init(&file->tree, dev->tree);
 	atomic_init(&file->ref, 1);
+	INIT_LIST_HEAD(&file->of_device);
 	uvd_rwsem_init(&file->destroy_lock);
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
@@ -186,7 +182,7 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 	struct uvd_uobject *uobj;
 
 	pthread_mutex_lock(&dev->lock);
-	for (file = dev->files; file; file = file->next) {
+	list_for_each_entry(file, &dev->files, of_device) {
 		pthread_mutex_lock(&file->lock);
 		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
 			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT &&

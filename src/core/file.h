@@ -17,8 +17,7 @@ struct uvd_uobject;
 /* One open of the device. */
 struct uvd_file {
 	struct uvd_device *dev;
-	struct uvd_file *prev, *next; /* the device's list */
-	bool listed; /* in it; the device's lock */
+	struct list_head of_device; /* empty: not in the device's list; its lock */
 	atomic_uint ref; /* the opener's, and a removal's */
 	unsigned int counter; /* which of the device's call counters */
 	struct uvd_rwsem destroy_lock;

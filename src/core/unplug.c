@@ -22,11 +22,11 @@ static void wait_for_calls(struct uvd_device *dev)
 /* The oldest, with a reference, out of the list; NULL: there is none. */
 static struct uvd_file *take_oldest(struct uvd_device *dev)
 {
-	struct uvd_file *file;
+	struct uvd_file *file = NULL;
 
 	pthread_mutex_lock(&dev->lock);
-	file = dev->oldest;
-	if (file) {
+	if (!list_empty(&dev->files)) {
+		file = list_last_entry(&dev->files, struct uvd_file, of_device);
 		atomic_fetch_add(&file->ref, 1);
 		uvd_file_unlist(file);
 	}

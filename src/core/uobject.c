@@ -36,13 +36,7 @@ static int try_lock(struct uvd_uobject *uobj, enum uvd_access access)
 			       : -EBUSY;
 	if (access != UVD_ACCESS_READ)
 		return 0;
-	users = atomic_load_explicit(&uobj->usecnt, memory_order_relaxed);
-	do {
-		if (users < 0)
-			return -EBUSY;
-	} while (!atomic_compare_exchange_weak_explicit(&uobj->usecnt, &users, users + 1, memory_order_acquire,
-							memory_order_relaxed));
-	return 0;
+	return atomic_inc_unless_negative(&uobj->usecnt) ? 0 : -EBUSY;
 }
 
 static void unlock_exclusive(struct uvd_uobject *uobj)
@@ -50,14 +44,14 @@ static void unlock_exclusive(struct uvd_uobject *uobj)
 	atomic_store_explicit(&uobj->usecnt, 0, memory_order_release);
 }
 
-static struct uvd_uobject **list_of(struct uvd_uobject *uobj)
+static struct uvd_uobject **uobject_list(struct uvd_uobject *uobj)
 {
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
 
-static void list_add(struct uvd_uobject *uobj)
+static void uobject_list_add(struct uvd_uobject *uobj)
 {
-	struct uvd_uobject **list = list_of(uobj);
+	struct uvd_uobject **list = uobject_list(uobj);
 
 	uobj->prev = NULL;
 	uobj->next = *list;
@@ -66,9 +60,9 @@ static void list_add(struct uvd_uobject *uobj)
 	*list = uobj;
 }
 
-static void list_del(struct uvd_uobject *uobj)
+static void uobject_list_del(struct uvd_uobject *uobj)
 {
-	*(uobj->prev ? &uobj->prev->next : list_of(uobj)) = uobj->next;
+	*(uobj->prev ? &uobj->prev->next : uobject_list(uobj)) = uobj->next;
 	if (uobj->next)
 		uobj->next->prev = uobj->prev;
 }
@@ -78,7 +72,7 @@ static void link_uobject(struct uvd_uobject *uobj)
 {
 	struct uvd_file *file = uobj->file;
 
-	list_add(uobj);
+	uobject_list_add(uobj);
 	if (uobj->row->cls == UVD_CLASS_FD) {
 		uobj->fd_next = file->fd_objects;
 		file->fd_objects = uobj;
@@ -100,7 +94,7 @@ void uvd_uobject_unlink(struct uvd_uobject *uobj)
 	struct uvd_file *file = uobj->file;
 	struct uvd_uobject **p = &file->fd_objects;
 
-	list_del(uobj);
+	uobject_list_del(uobj);
 	if (uobj->row->cls == UVD_CLASS_FD) {
 		while (*p != uobj)
 			p = &(*p)->fd_next;
@@ -112,9 +106,9 @@ void uvd_uobject_unlink(struct uvd_uobject *uobj)
 
 void uvd_uobject_disassociate(struct uvd_uobject *uobj)
 {
-	list_del(uobj);
+	uobject_list_del(uobj);
 	uobj->disassociated = true;
-	list_add(uobj);
+	uobject_list_add(uobj);
 	unlock_exclusive(uobj);
 }
 
@@ -278,8 +272,8 @@ void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 	pthread_mutex_lock(&file->lock);
 	uobj->object = fresh->object;
 	fresh->object = object;
-	list_del(uobj);
-	list_add(uobj);
+	uobject_list_del(uobj);
+	uobject_list_add(uobj);
 	pthread_mutex_unlock(&file->lock);
 }
 

@@ -36,7 +36,7 @@ struct uvd_grants {
 	pthread_mutex_t lock; /* what follows, and the jobs on the list */
 	pthread_cond_t changed;
 	bool draining, watching, stop;
-	struct uvd_grant_job *jobs; /* that the watchdog looks after */
+	struct list_head jobs; /* that the watchdog looks after */
 	unsigned int under_way; /* on the list: their clients wait */
 	unsigned int num_jobs; /* not done yet */
 	atomic_ulong granted, fell_back, gone, late;
@@ -154,24 +154,13 @@ void uvd_grant_give_up(struct uvd_call *call)
 	uvd_call_granted(call, -ESRCH);
 }
 
-/* With the lock. */
-static void unlist(struct uvd_grants *g, struct uvd_grant_job *job)
-{
-	if (job->prev)
-		job->prev->next = job->next;
-	else
-		g->jobs = job->next;
-	if (job->next)
-		job->next->prev = job->prev;
-}
-
 /* Before the client runs on: whoever asks it, and then us, must find the grant over. */
 static void end_job(struct uvd_grant_job *job)
 {
 	struct uvd_grants *g = job->grants;
 
 	pthread_mutex_lock(&g->lock);
-	unlist(g, job);
+	list_del_init(&job->of_grants);
 	g->under_way--;
 	pthread_mutex_unlock(&g->lock);
 	job->ended(job);
@@ -263,8 +252,19 @@ static bool has_waited(const struct uvd_grant_job *job)
 	return !job->answered && (job->ticks > LATE_TICKS || uvd_borrow_dying(job->call->caller.tid));
 }
 
-/* In place of the job's thread, which only says that it is done. With the lock, but not all the time: the list anew. */
-static struct uvd_grant_job *end_instead(struct uvd_grants *g, struct uvd_grant_job *job)
+/* With the lock. */
+static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
+{
+	struct uvd_grant_job *job;
+
+	list_for_each_entry(job, &g->jobs, of_grants)
+		if (has_waited(job))
+			return job;
+	return NULL;
+}
+
+/* In place of the job's thread, which only says that it is done. With the lock, but not all the time. */
+static void end_instead(struct uvd_grants *g, struct uvd_grant_job *job)
 {
 	job->answered = true;
 	job->ticks > LATE_TICKS ? g->late++ : g->gone++;
@@ -274,7 +274,6 @@ static struct uvd_grant_job *end_instead(struct uvd_grants *g, struct uvd_grant_
 	pthread_mutex_lock(&g->lock);
 	job->over = true;
 	pthread_cond_broadcast(&g->changed);
-	return g->jobs;
 }
 
 static void *watchdog(void *arg)
@@ -285,17 +284,17 @@ static void *watchdog(void *arg)
 
 	pthread_mutex_lock(&g->lock);
 	while (!g->stop) {
-		if (!g->jobs) {
+		if (list_empty(&g->jobs)) {
 			pthread_cond_wait(&g->changed, &g->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&g->lock);
 		nanosleep(&tick, NULL);
 		pthread_mutex_lock(&g->lock);
-		for (job = g->jobs; job; job = job->next)
+		list_for_each_entry(job, &g->jobs, of_grants)
 			job->ticks++;
-		for (job = g->jobs; job; job = has_waited(job) ? end_instead(g, job) : job->next)
-			;
+		while ((job = find_waiting(g)))
+			end_instead(g, job);
 	}
 	pthread_mutex_unlock(&g->lock);
 	return NULL;
@@ -311,6 +310,7 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log)
 		return NULL;
 	g->log = log;
 	g->enabled = enabled;
+	INIT_LIST_HEAD(&g->jobs);
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 	return g;
@@ -346,11 +346,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	job->grants = g;
 	job->answered = job->over = false;
 	job->ticks = 0;
-	job->prev = NULL;
-	job->next = g->jobs;
-	if (g->jobs)
-		g->jobs->prev = job;
-	g->jobs = job;
+	list_add(&job->of_grants, &g->jobs);
 	g->under_way++;
 	g->num_jobs++;
 	/* With the lock: neither the watchdog nor the thread sees the job before it is certain that there is a thread. */
@@ -358,7 +354,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	if (ok) {
 		pthread_cond_broadcast(&g->changed);
 	} else {
-		unlist(g, job);
+		list_del_init(&job->of_grants);
 		g->under_way--;
 		g->num_jobs--;
 	}

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include "dispatch/dispatch.h"
+#include "util/util.h"
 
 struct uvd_grants;
 
@@ -30,7 +31,7 @@ struct uvd_grant_job {
 	void (*done)(struct uvd_grant_job *job); /* the last use of the job */
 	/* The grant's own. */
 	struct uvd_grants *grants;
-	struct uvd_grant_job *prev, *next;
+	struct list_head of_grants;
 	unsigned int ticks;
 	bool answered;
 	bool over; /* the watchdog has ended it */

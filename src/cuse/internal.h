@@ -13,12 +13,13 @@
 #include "cuse/grant.h"
 #include "cuse/split_write.h"
 #include "dispatch/dispatch.h"
+#include "util/util.h"
 
 enum { MAX_WORKERS = 32 /* with those that uvd_cuse_tick() adds */ };
 
 /* One open of the node. */
 struct cuse_file {
-	struct cuse_file *prev, *next;
+	struct list_head of_node;
 	struct uvd_cuse *cuse;
 	atomic_int ref; /* the client's open, and each grant under way */
 	struct uvd_file *file;
@@ -60,7 +61,7 @@ struct uvd_cuse {
 	atomic_bool stopping;
 	atomic_bool aborted; /* by the kernel: whoever waited for an answer has been let go */
 	pthread_mutex_t lock; /* files */
-	struct cuse_file *files;
+	struct list_head files;
 	unsigned int num_files;
 	struct worker workers[MAX_WORKERS]; /* set up and cleared by the main thread alone */
 };

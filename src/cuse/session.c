@@ -64,6 +64,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	}
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
+	INIT_LIST_HEAD(&c->files);
 	*err = find_number(c);
 	if (!*err)
 		return c;
@@ -97,8 +98,8 @@ bool uvd_cuse_stop(struct uvd_cuse *c)
 		return false;
 	uvd_cuse_channel_close(&c->node, &c->se);
 	/* No release comes any more. */
-	while (c->files)
-		uvd_cuse_file_put(c->files);
+	while (!list_empty(&c->files))
+		uvd_cuse_file_put(list_first_entry(&c->files, struct cuse_file, of_node));
 	return true;
 }
 
@@ -130,7 +131,7 @@ void uvd_cuse_each_file(struct uvd_cuse *c,
 	struct cuse_file *f;
 
 	pthread_mutex_lock(&c->lock);
-	for (f = c->files; f; f = f->next)
+	list_for_each_entry(f, &c->files, of_node)
 		fn(arg, &f->opener, f->file);
 	pthread_mutex_unlock(&c->lock);
 }

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every room may use: memory, threads, time, files in folders. The log is public: <uverbsd/log.h>. */
+/* What every room may use: atomics, memory, threads, time, files in folders. The log is public: <uverbsd/log.h>. */
 #ifndef UVD_UTIL_H
 #define UVD_UTIL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "util/list.h"
 
 /* The struct that contains `member` at `ptr`. */
 #ifndef container_of
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #endif
+
+/* The kernel's function of that name: adds 1 and returns true, unless the value is negative. Acquires. */
+static inline bool atomic_inc_unless_negative(atomic_int *v)
+{
+	int old = atomic_load_explicit(v, memory_order_relaxed);
+
+	do {
+		if (old < 0)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(v, &old, old + 1, memory_order_acquire, memory_order_relaxed));
+	return true;
+}
 
 /*
  * Zeroed memory for free(), or NULL. The core allocates with this function only, so that a test can replace it

@@ -477,6 +477,7 @@ void bed_setup_without_context(void)
 	bed.dev.ib.ops = &backend;
 	bed.dev.ib.owner = &bed.dev;
 	pthread_mutex_init(&bed.dev.lock, NULL);
+	INIT_LIST_HEAD(&bed.dev.files);
 	bed.dev.tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
 	ck_assert_ptr_nonnull(bed.dev.tree);
 	bed.call.file = uvd_file_open(&bed.dev, &err);
