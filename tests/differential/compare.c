@@ -352,7 +352,7 @@ static bool compare_msg(struct state *s, const struct record *k, const struct re
 static const char *end_text(const struct run *run, char *text, size_t size)
 {
 	if (WIFSIGNALED(run->status))
-		snprintf(text, size, "%s", WTERMSIG(run->status) == 14 ? "hang" : sigabbrev_np(WTERMSIG(run->status)));
+		snprintf(text, size, "%s", WTERMSIG(run->status) == SIGALRM ? HANG : sigabbrev_np(WTERMSIG(run->status)));
 	else
 		snprintf(text, size, "ended/%d", WEXITSTATUS(run->status));
 	return text;

@@ -6,6 +6,9 @@
 #include "list.h"
 #include "run.h"
 
+/* The result of a call that took longer than a program may (run.c). */
+#define HANG "hang"
+
 struct difference {
 	bool found;
 	unsigned int call;

@@ -18,7 +18,7 @@
 #include "run.h"
 
 enum {
-	PATIENCE = 30, /* seconds for a program; one that takes longer hangs */
+	PATIENCE = 60, /* seconds for a program; one that takes longer hangs */
 	NODE_FD = 3, /* in every child, so that the fds that it gets can be compared */
 };
 
