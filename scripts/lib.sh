@@ -35,13 +35,18 @@ install_missing() {
 	fi
 }
 
-# build DIR [MESON OPTION...]
+# build DIR [MESON OPTION...] [-- TARGET...]
 build() {
-	local dir=$1
+	local dir=$1 options=()
 	shift
+	while (($#)) && [[ $1 != -- ]]; do
+		options+=("$1")
+		shift
+	done
+	shift $(($# > 0))
 	if [[ ! -e $dir/build.ninja ]]; then
 		rm -rf "$dir"	# a set-up that was cut short
-		meson setup "$dir" "$@" || return
+		meson setup "$dir" "${options[@]}" || return
 	fi
-	ninja -C "$dir"
+	ninja -C "$dir" "$@"
 }

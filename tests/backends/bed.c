@@ -427,7 +427,7 @@ uint64_t now_us(void)
 
 struct ibv_wc wait_wc(struct uvd_cq *cq)
 {
-	uint64_t end = now_us() + 5000000;
+	uint64_t end = now_us() + 60000000; /* for what is stuck, and not for what is slow */
 	struct ibv_wc wc;
 	int n;
 

@@ -72,7 +72,7 @@ int post_recv_at(struct end *end, uint64_t wr_id, size_t offset, uint32_t length
 
 /* At most one completion, at once. */
 int poll_cq(struct uvd_cq *cq, struct ibv_wc *wc);
-/* The next completion; fails the test if none comes within five seconds. */
+/* The next completion; fails the test if none comes within a minute. */
 struct ibv_wc wait_wc(struct uvd_cq *cq);
 uint64_t now_us(void);
 /* A signalled request 0xa, to the beginning of the peer's buffer; and one of length bytes that is posted. */

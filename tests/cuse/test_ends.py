@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Whoever ends, and whenever: nobody hangs, and nothing is left behind."""
+import os
 import random
 import signal
 import subprocess
@@ -7,19 +8,21 @@ import time
 
 import pytest
 
-from conftest import left_behind, start_client
+from conftest import STUCK, left_behind, start_client
 
+LONG = bool(os.environ.get("UVERBSD_LONG"))
+ROUNDS = 5 if LONG else 2
 LOOPS = ["loop-pd", "loop-open", "loop-channel", "loop-transfer"]
 
 
 @pytest.mark.parametrize("mode", LOOPS)
 def test_killed_client_leaves_nothing(start, mode):
     d = start()
-    for _ in range(5):
+    for _ in range(ROUNDS):
         p = start_client(mode)
         time.sleep(random.random() / 10)
         p.kill()
-        p.wait(30)
+        p.wait(STUCK)
         assert d.idle(), d.status()  # its parent hears of its end when all is gone
     assert start_client("loop-pd").poll() is None  # it still serves
     grants = d.status()["grants"]
@@ -28,12 +31,12 @@ def test_killed_client_leaves_nothing(start, mode):
 
 def stopped_clients(clients):
     """How they ended. A client whose thread was in our hands when we were killed is killed with us."""
-    return [(p.wait(30), p.stdout.read().strip()) for p in clients]
+    return [(p.wait(STUCK), p.stdout.read().strip()) for p in clients]
 
 
 @pytest.mark.parametrize("mode", LOOPS)
 def test_killed_daemon_is_an_error_for_clients(start, mode):
-    for _ in range(2):
+    for _ in range(ROUNDS // 2):
         d = start()
         clients = [start_client(mode) for _ in range(2)]
         time.sleep(random.random() / 10)
@@ -45,7 +48,7 @@ def test_killed_daemon_is_an_error_for_clients(start, mode):
 
 @pytest.mark.parametrize("mode", LOOPS)
 def test_sigterm_under_load_removes_nodes_and_tree(start, mode):
-    for _ in range(2):
+    for _ in range(ROUNDS // 2):
         d = start("--devices", "2")
         clients = [start_client(mode) for _ in range(3)]
         time.sleep(random.random() / 5)
@@ -81,7 +84,7 @@ def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(st
     for p in held:
         p.kill()
     for p in held:
-        assert p.wait(10) == -signal.SIGKILL
+        assert p.wait(STUCK) == -signal.SIGKILL
     other.kill()
     other.wait()
     d.wait_idle()
@@ -93,7 +96,7 @@ def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start, mode):
     p = start_client(mode)
     with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
         f.write("1")
-    assert d.process.wait(30) == 1
-    assert p.wait(30) == 0
+    assert d.process.wait(STUCK) == 1
+    assert p.wait(STUCK) == 0
     assert "aborted from outside" in d.log.read_text()
     assert not left_behind()

@@ -6,13 +6,13 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, start_client
+from conftest import BUILD, STUCK, start_client
 
 SECOND = ["--control", "/run/second/control", "--sysfs", "/run/second/sysfs"]
 
 
 def refused(*options):
-    done = subprocess.run([BUILD / "src" / "uverbsd", *options], stderr=subprocess.PIPE, text=True, timeout=30)
+    done = subprocess.run([BUILD / "src" / "uverbsd", *options], stderr=subprocess.PIPE, text=True, timeout=STUCK)
     assert done.returncode == 1
     return done.stderr
 

@@ -4,11 +4,11 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, STUCK
 
 
 def uverbsd(*options):
-    return subprocess.run([BUILD / "src" / "uverbsd", *options], text=True, timeout=30, stdout=subprocess.PIPE,
+    return subprocess.run([BUILD / "src" / "uverbsd", *options], text=True, timeout=STUCK, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE)
 
 
@@ -71,6 +71,6 @@ def test_file_describes_devices_and_the_command_line_wins(start, tmp_path):
     assert (first["device"], second["device"]) == ("hfi1_0", "other")
     assert first["backend"] == second["backend"] == "null" and first["abi"] == "ioctl"
     ports = subprocess.run(["ibv_devinfo", "-d", "other"], env={"SYSFS_PATH": "/run/uverbsd/sysfs", "PATH": "/usr/bin"},
-                           stdout=subprocess.PIPE, text=True, timeout=30).stdout
+                           stdout=subprocess.PIPE, text=True, timeout=STUCK).stdout
     assert "port_lid:\t\t77" in ports and "port_lid:\t\t78" in ports
     assert "PORT_DOWN" in ports and ports.count("active_mtu:\t\t1024") == 2

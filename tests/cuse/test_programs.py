@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The distribution's own programs, unmodified, as an ordinary user, on the real node."""
+"""
+The distribution's own programs, unmodified, as an ordinary user, on the real node, where the daemon's options matter. What
+programs do on a daemon without options is in tests/programs.
+"""
 import re
 import subprocess
 import time
 
 import pytest
 
-from conftest import NOBODY, environment, wait_for
+from conftest import NOBODY, STUCK, environment, wait_for
 
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
 
 
 def run(*args):
-    done = subprocess.run(args, env=environment(), timeout=60, **USER)
+    done = subprocess.run(args, env=environment(), timeout=STUCK, **USER)
     assert done.returncode == 0, done.stdout
     return done.stdout
 
@@ -21,14 +24,14 @@ def run(*args):
 def pingpong(*args):
     server = subprocess.Popen(["ibv_rc_pingpong", "-n", "50", *args], env=environment(), **USER)
     try:
-        for _ in range(50):
+        for _ in range(1000):
             time.sleep(0.2)
             # Until the server listens there is nobody to talk to.
-            client = subprocess.run(["ibv_rc_pingpong", "-n", "50", *args, "localhost"], env=environment(), timeout=60, **USER)
+            client = subprocess.run(["ibv_rc_pingpong", "-n", "50", *args, "localhost"], env=environment(), timeout=STUCK, **USER)
             if "Couldn't connect" not in client.stdout or server.poll() is not None:
                 break
         assert client.returncode == 0, client.stdout
-        assert server.wait(60) == 0, server.stdout.read()
+        assert server.wait(STUCK) == 0, server.stdout.read()
     finally:
         server.kill()
     assert "50 iters" in client.stdout
@@ -45,14 +48,6 @@ def test_devinfo_and_devices_show_the_device(start, abi):
     d.wait_idle()
 
 
-@pytest.mark.parametrize("abi", ["ioctl", "write"])
-@pytest.mark.parametrize("how", [[], ["-e"], ["-c"], ["-e", "-c"], ["-s", "100000"]], ids=" ".join)
-def test_pingpong_between_two_processes(start, abi, how):
-    d = start("--abi", abi)
-    pingpong(*how)
-    d.wait_idle()
-
-
 def test_pingpong_between_two_devices_by_gid(start):
     d = start("--devices", "2")
     server = subprocess.Popen(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_0", "-g", "0"], env=environment(), **USER)
@@ -60,8 +55,8 @@ def test_pingpong_between_two_devices_by_gid(start):
         # 18515, in the table of sockets: it listens.
         wait_for("the server", lambda: any(re.search(r":4853 \w+:0000 0A ", open(f).read()) for f in TABLES))
         client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_1", "-g", "0", "localhost"], env=environment(),
-                                timeout=60, **USER)
-        server_text = server.communicate(timeout=60)[0]
+                                timeout=STUCK, **USER)
+        server_text = server.communicate(timeout=STUCK)[0]
     finally:
         server.kill()
     assert client.returncode == 0 and server.returncode == 0, client.stdout + server_text

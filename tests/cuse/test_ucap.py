@@ -13,7 +13,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, wait_for
+from conftest import BUILD, NOBODY, STUCK, wait_for
 
 OURS = "uverbsd_port_state"
 DEV, CLASS = pathlib.Path("/dev/infiniband"), pathlib.Path("/run/uverbsd/sysfs/class/infiniband_ucaps")
@@ -21,7 +21,7 @@ DEV, CLASS = pathlib.Path("/dev/infiniband"), pathlib.Path("/run/uverbsd/sysfs/c
 
 def client(*names, user=NOBODY):
     """What it says of each step, by its words."""
-    done = subprocess.run([BUILD / "tests" / "run" / "ucap_client", *names], stdin=subprocess.DEVNULL, text=True, timeout=60,
+    done = subprocess.run([BUILD / "tests" / "run" / "ucap_client", *names], stdin=subprocess.DEVNULL, text=True, timeout=STUCK,
                           stdout=subprocess.PIPE, user=user, group=user, extra_groups=[],
                           env=dict(os.environ, UCAP_SYSFS="/run/uverbsd/sysfs"))
     assert done.returncode == 0
@@ -29,7 +29,7 @@ def client(*names, user=NOBODY):
 
 
 def device(*args):
-    subprocess.run([BUILD / "tools" / "uverbsctl", "device", *args], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run([BUILD / "tools" / "uverbsctl", "device", *args], check=True, timeout=STUCK, stdout=subprocess.DEVNULL)
 
 
 def test_node_is_roots_alone_and_published_with_its_number(start):
@@ -105,6 +105,6 @@ def test_node_goes_with_the_last_device_and_comes_again_with_the_next(start):
 def test_name_that_is_taken_is_refused(start):
     start("--ucaps", OURS)
     done = subprocess.run([BUILD / "src" / "uverbsd", "--ucaps", OURS, "--control", "/run/second/control", "--sysfs",
-                           "/run/second/sysfs"], stderr=subprocess.PIPE, text=True, timeout=60)
+                           "/run/second/sysfs"], stderr=subprocess.PIPE, text=True, timeout=STUCK)
     assert done.returncode == 1 and f"/dev/infiniband/{OURS}: another CUSE device has that name" in done.stderr
     assert client(OURS, user=0)[1:3] == ["context 0", "down 0"]

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, NOBODY, environment, start_client, wait_for
+from conftest import BUILD, NOBODY, STUCK, environment, start_client, wait_for
 from test_uverbsctl import uverbsctl
 
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -25,7 +25,7 @@ def device(*args, user=0):
 
 
 def names():
-    done = subprocess.run(["ibv_devices"], env=environment(), text=True, stdout=subprocess.PIPE, timeout=30)
+    done = subprocess.run(["ibv_devices"], env=environment(), text=True, stdout=subprocess.PIPE, timeout=STUCK)
     return sorted(line.split()[0] for line in done.stdout.splitlines()[2:] if line.strip())
 
 
@@ -102,7 +102,7 @@ def test_clients_in_calls_get_eio_and_the_rest_goes_when_they_do(start, mode):
     time.sleep(0.3)
     device("remove", "hfi1_0")
     for p in clients:
-        assert p.wait(30) == 0
+        assert p.wait(STUCK) == 0
         assert p.stdout.read().strip() == f"error {errno.EIO}"
     # Whoever has it open keeps it, and it says no more than that it is gone. Nobody opens it again.
     with pytest.raises(OSError) as e:
@@ -134,9 +134,9 @@ def test_pingpong_ends_when_its_device_goes(start):
     wait_for("both to talk", lambda: sum(x["objects"].get("UVERBS_OBJECT_QP", 0) for x in d.status()["devices"]) == 2)
     time.sleep(1)
     device("remove", "hfi1_0")
-    assert server.wait(30) == 1, server.stdout.read()
+    assert server.wait(STUCK) == 1, server.stdout.read()
     client.kill()   # where its last message had been taken it waits for an answer: nobody tells it
-    text = client.communicate(timeout=30)[0]
+    text = client.communicate(timeout=STUCK)[0]
     assert "Failed status" not in text or "transport retry counter exceeded" in text
     d.wait_idle()
 
@@ -149,10 +149,10 @@ def test_a_client_that_holds_a_call_up_holds_up_its_removal_alone(start):
                                stdout=subprocess.PIPE)
     wait_for("the removal's beginning", lambda: d.status()["devices"][0]["removed"])
     assert device("add", "hfi1_0") == ["hfi1_0", "uverbs1"]
-    other = subprocess.run(["ibv_devinfo"], env=environment(), timeout=30, **USER)
+    other = subprocess.run(["ibv_devinfo"], env=environment(), timeout=STUCK, **USER)
     assert other.returncode == 0 and removal.poll() is None
     held.kill()
-    assert removal.wait(30) == 0 and removal.stdout.read() == "hfi1_0 uverbs0\n"
+    assert removal.wait(STUCK) == 0 and removal.stdout.read() == "hfi1_0 uverbs0\n"
     held.wait()
     wait_for("the end of the old node", lambda: not CUSE.exists())
 
@@ -187,7 +187,7 @@ def test_again_and_again_beside_a_device_that_works(start, monkeypatch):
         clients = [start_client(m) for m in ("loop-pd", "loop-channel")]
         device("remove", "hfi1_0")
         for p in clients:
-            assert p.wait(30) == 0 and f"error {errno.EIO}" in p.stdout.read()
+            assert p.wait(STUCK) == 0 and f"error {errno.EIO}" in p.stdout.read()
         device("add", "hfi1_0")
     assert bystander.poll() is None
     bystander.kill()

@@ -5,11 +5,11 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, environment, start_client
+from conftest import BUILD, NOBODY, STUCK, environment, start_client
 
 
 def uverbsctl(*args, user=0, **kwargs):
-    return subprocess.run([BUILD / "tools" / "uverbsctl", *args], text=True, timeout=60, stdout=subprocess.PIPE,
+    return subprocess.run([BUILD / "tools" / "uverbsctl", *args], text=True, timeout=STUCK, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, user=user, group=user, extra_groups=[], cwd="/", **kwargs)
 
 
@@ -17,7 +17,7 @@ def test_env_is_what_a_shell_needs(start):
     start("--sysfs", "/run/uverbsd/it's here")
     done = uverbsctl("env", user=NOBODY)
     assert done.returncode == 0 and "warning" not in done.stderr
-    shell = subprocess.run(["sh", "-c", done.stdout + "ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=30)
+    shell = subprocess.run(["sh", "-c", done.stdout + "ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=STUCK)
     assert "hfi1_0" in shell.stdout
 
 
@@ -52,7 +52,7 @@ def test_status_shows_open_files_objects_and_memory(start):
 
 def test_port_is_the_administrators_to_change(start):
     start("--sysfs", "/run/uverbsd/sysfs")
-    state = lambda: subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=30, env=environment()).stdout
+    state = lambda: subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=STUCK, env=environment()).stdout
     done = uverbsctl("port", "hfi1_0", "1", "down", user=NOBODY)
     assert done.returncode == 1 and "only root" in done.stderr and "PORT_ACTIVE" in state()
     assert uverbsctl("port", "hfi1_0", "1", "down").returncode == 0
@@ -63,7 +63,7 @@ def test_port_is_the_administrators_to_change(start):
 
 def test_overlay_option_shows_the_devices_to_everybody(start):
     d = start("--sysfs", "overlay")
-    shown = subprocess.run(["ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=30)
+    shown = subprocess.run(["ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=STUCK)
     assert "hfi1_0" in shown.stdout
     assert d.stop() == 0
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
@@ -79,5 +79,5 @@ def test_tree_of_a_device_is_asked_of_the_device(start):
     driver_id = json.loads(uverbsctl("tree", "--json", "--backend", "null").stdout)["driver_id"]
     client = BUILD / "tests" / "tree" / "tree-client"
     client = subprocess.run([client, "/dev/infiniband/uverbs0", str(driver_id)], text=True, stdout=subprocess.PIPE,
-                            timeout=60, user=NOBODY, group=NOBODY, extra_groups=[])
+                            timeout=STUCK, user=NOBODY, group=NOBODY, extra_groups=[])
     assert client.returncode == 0 and "UVERBS_METHOD_INVOKE_WRITE" in client.stdout

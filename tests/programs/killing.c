@@ -88,7 +88,7 @@ static void traffic(int fd)
 		/* From the peer's end on so many seconds. */
 		if (n % 256 == 0 && recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) == 0 && !late) {
 			late = 1;
-			alarm(30);
+			alarm(240);
 		}
 		if (!ibv_poll_cq(s.cq, 1, &wc))
 			continue;

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import CLIENTS, LONG, SANITIZED, left_as_found, until
+from conftest import CLIENTS, CUSE, LONG, SANITIZED, left_as_found, over_cuse, until
 
 PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=True, text=True).stdout.split()
 
@@ -13,9 +13,10 @@ PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=Tr
 def protection(lasting_device):
     """What the program says of all cases at once: starting it is most of what one costs."""
     with left_as_found(lasting_device):
-        return lasting_device.run(CLIENTS["protection"], seconds=300).text
+        return lasting_device.run(CLIENTS["protection"]).text
 
 
+@over_cuse("write")
 @pytest.mark.parametrize("case", PROTECTION)
 def test_protection(protection, case):
     assert f"\n{case}: ok\n" in f"\n{protection}", protection
@@ -25,17 +26,19 @@ def test_there_are_cases_of_protection():
     assert len(PROTECTION) > 40
 
 
-def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device):
-    print(device.run(CLIENTS["payload"], 600 if LONG else 5, seconds=1200 if LONG else 180).ok())
+if LONG or not CUSE:
+    def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device):
+        print(device.run(CLIENTS["payload"], 600 if LONG else 5, seconds=1800).ok())
 
 
 def kill_clients(device, rounds):
     """Two at once, so that the device is busy with others while one dies; `rounds` in all."""
     for p in [device.start(CLIENTS["killing"], max(rounds // 2, 1)) for _ in range(2)]:
-        print(p.wait(3600 if LONG else 300).ok())
+        print(p.wait(3600).ok())
     until(device.idle, "an idle device")
 
 
+@over_cuse("ioctl")
 def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
     kill_clients(device, 10)  # what is kept for the next ones is there after these
     fds = device.num_fds()

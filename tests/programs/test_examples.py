@@ -4,15 +4,18 @@ import re
 
 import pytest
 
-from conftest import CLIENTS, LONG, until
+from conftest import CLIENTS, CUSE, LONG, over_cuse, until
 
 ITERS = 1000 if LONG else 50
 
 
 WAYS = [[], ["-e"], ["-c"], ["-e", "-c", "-s", "100000"]]  # polling, events, bytes compared
+if CUSE and not LONG:
+    WAYS = [[], WAYS[-1]]
 ON_DEMAND = [["-o", "-c"]]
 
 
+@over_cuse("ioctl")
 @pytest.mark.parametrize("kind, how", [(kind, how) for kind in ("rc", "uc", "ud", "srq") for how in WAYS + ON_DEMAND
                                        if kind in ("rc", "srq") or how not in ON_DEMAND], ids=lambda v: v if isinstance(v, str) else "".join(v))
 def test_pingpong(device, kind, how):
@@ -23,6 +26,13 @@ def test_pingpong(device, kind, how):
         assert re.search(rf"{ITERS} iters in", text), text
 
 
+@over_cuse("write")
+def test_pingpong_in_the_other_abi(device):
+    for text in device.pair("ibv_rc_pingpong", "-n", ITERS, *WAYS[-1]):
+        assert re.search(rf"{ITERS} iters in", text), text
+
+
+@over_cuse("ioctl")
 def test_asyncwatch_sees_the_port_go_and_come(device):
     watch = device.start("stdbuf", "-oL", "ibv_asyncwatch")
     until(lambda: "event" in watch.text() or watch.ended(), "ibv_asyncwatch's start")
@@ -35,5 +45,6 @@ def test_asyncwatch_sees_the_port_go_and_come(device):
     assert "PORT_ACTIVE" in device.run("ibv_devinfo").ok()
 
 
+@over_cuse("write")
 def test_multicast_between_three_processes(device):
     device.run(CLIENTS["mcast"]).ok()

@@ -12,7 +12,7 @@ import shutil
 
 import pytest
 
-from conftest import CUSE, LONG, PLACE
+from conftest import CUSE, PLACE
 
 TESTS = pathlib.Path("/usr/share/doc/rdma-core/tests")
 RUNNER = shutil.copy(pathlib.Path(__file__).parent / "run_pyverbs.py", PLACE)
@@ -85,10 +85,9 @@ def huge_pages():
         path.write_text("0")
 
 
-@pytest.mark.parametrize("lasting_device", ["ioctl"] if CUSE and not LONG else ["ioctl", "write"], indirect=True)
 def test_pyverbs(device, huge_pages):
     unpack()
-    out = device.run("/usr/bin/python3", "-B", RUNNER, PLACE, seconds=300).ok()
+    out = device.run("/usr/bin/python3", "-B", RUNNER, PLACE, seconds=1200).ok()
     results = [json.loads(line) for line in re.findall("^RESULT (.*)$", out, re.M)]
     print("the slowest:", sorted(((r[3], r[0]) for r in results), reverse=True)[:10])
     assert not [r for r in results if r[1] == "failed"]

@@ -2,7 +2,7 @@
 """One process tree and its device: what programs see, how they end, what is left."""
 import os, pathlib, re, signal, socket, subprocess, time
 import pytest
-from conftest import CLIENT, UVERBSCTL, until
+from conftest import CLIENT, SANITIZED, STUCK, UVERBSCTL, until
 
 CASES = subprocess.run([CLIENT, "--list"], capture_output=True, text=True).stdout.split()
 
@@ -46,7 +46,7 @@ def pingpong(*args):
     """Server and client in one tree; the client tries until the server listens."""
     a = " ".join(map(str, args))
     return ["sh", "-c", f"ibv_rc_pingpong {a} >server 2>&1 & "
-                        f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong {a} localhost && break; done; "
+                        f"for i in $(seq 100); do sleep 0.1; ibv_rc_pingpong {a} localhost && break; done; "
                         f"wait && cat server"]
 
 
@@ -127,14 +127,14 @@ def test_signals_are_forwarded(run, sig, status):
     p = run.start("sh", "-c", "echo ready; exec sleep 60")
     assert p.stdout.readline() == "ready\n"
     p.send_signal(sig)
-    assert p.wait(10) == status
+    assert p.wait(STUCK) == status
 
 
 def test_program_can_handle_a_signal(run):
     p = run.start("sh", "-c", "trap 'exit 9' USR1; echo ready; while :; do sleep 0.05; done")
     assert p.stdout.readline() == "ready\n"
     p.send_signal(signal.SIGUSR1)
-    assert p.wait(10) == 9
+    assert p.wait(STUCK) == 9
 
 
 def test_program_has_its_files_signals_and_session(run):
@@ -174,7 +174,7 @@ def test_last_close_is_that_of_fds_and_mappings(run):
         assert until(lambda: memfds(engine) == left)
         p.stdin.write("go\n")
         p.stdin.flush()
-    assert p.wait(10) == 0, p.stderr.read()
+    assert p.wait(STUCK) == 0, p.stderr.read()
 
 
 def test_killed_client_leaves_nothing_in_the_engine(run):
@@ -184,7 +184,7 @@ def test_killed_client_leaves_nothing_in_the_engine(run):
     while p.stdout.readline() != "all\n":
         pass
     assert until(lambda: memfds(engine) == 0)
-    p.communicate("\n", timeout=10)
+    p.communicate("\n", timeout=STUCK)
     assert p.returncode == 0 or p.returncode == 1
 
 
@@ -198,18 +198,18 @@ def test_engine_killed_device_calls_are_eio_and_the_rest_goes_on(run, pause):
     p.stdin.flush()
     time.sleep(pause)
     os.kill(engine, signal.SIGKILL)
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=STUCK)
     assert p.returncode == 5, err
     assert "engine has died" in err
 
 
 def test_daemonised_child_is_served_after_the_program_ended(run):
-    out = pathlib.Path(run.folder, "out")
-    script = f"(sleep 6; ibv_devinfo; echo status $?) >{out} 2>&1 </dev/null & exit 3"
-    began = time.monotonic()
+    out, go = pathlib.Path(run.folder, "out"), pathlib.Path(run.folder, "go")
+    script = f"(until [ -e {go} ]; do sleep 0.1; done; ibv_devinfo; echo status $?) >{out} 2>&1 </dev/null & exit 3"
     r = run("setsid", "sh", "-c", script)
-    assert r.returncode == 3 and time.monotonic() - began < 5.5, "run did not return with the program"
+    assert r.returncode == 3, "run did not return with the program"
     assert run.left()
+    go.touch()
     assert until(lambda: out.exists() and "status" in out.read_text())
     assert "PORT_ACTIVE" in out.read_text() and "status 0" in out.read_text()
 
@@ -219,7 +219,7 @@ def test_engine_killed_after_the_program_ended(run):
     p = run.start("sh", "-c", f"(until [ -e {go} ]; do sleep 0.1; done; ls /etc; echo status $?)"
                              f" >{out} 2>&1 </dev/null & read line")
     engine = run.engine(p)
-    p.communicate("\n", timeout=10)
+    p.communicate("\n", timeout=STUCK)
     os.kill(engine, signal.SIGKILL)
     go.touch()
     assert until(lambda: out.exists() and "status 0" in out.read_text())
@@ -229,14 +229,14 @@ def test_guardian_killed_the_engine_goes_on(run):
     p = run.start("sh", "-c", "echo ready; read line; ibv_devinfo")
     assert p.stdout.readline() == "ready\n"
     os.kill(p.guardian, signal.SIGKILL)
-    out, err = p.communicate("\n", timeout=10)
+    out, err = p.communicate("\n", timeout=STUCK)
     assert p.returncode == 0 and "PORT_ACTIVE" in out, err
 
 
 # ---- several runs on one engine --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["direct", "agent"])
+@pytest.fixture(params=["agent"] if SANITIZED else ["direct", "agent"])
 def joining(request, run):
     """Under Yama's scope 1 a joined tree is reached through its guardian; the variable has it so on any kernel."""
     if request.param == "agent":
@@ -250,9 +250,9 @@ def test_join_pingpong_between_runs(joining, abi, mode, port):
     options = ["--join", "lab", *abi]
     server = run.start("sh", "-c", f"echo ready; exec ibv_rc_pingpong -n 100 -p {port} {mode}", options=options)
     assert server.stdout.readline() == "ready\n"
-    script = f"for i in 1 2 3 4 5 6 7 8 9; do sleep 0.3; ibv_rc_pingpong -n 100 -p {port} {mode} localhost && exit 0; done; exit 1"
+    script = f"for i in $(seq 100); do sleep 0.1; ibv_rc_pingpong -n 100 -p {port} {mode} localhost && exit 0; done; exit 1"
     r = run("sh", "-c", script, options=options)
-    out, err = server.communicate(timeout=30)
+    out, err = server.communicate(timeout=STUCK)
     assert r.returncode == 0 and "100 iters" in r.stdout, r.stdout + r.stderr + out + err
     assert server.returncode == 0 and "100 iters" in out, err
     assert until(lambda: not list(pathlib.Path(run.folder).glob("uverbsd/*.sock")))
@@ -265,7 +265,7 @@ def test_join_client(joining, case):
     first = run.start("sh", "-c", "echo ready; read line", options=["--join", "lab"])
     assert first.stdout.readline() == "ready\n"
     run.client(case, "--join", "lab")
-    first.communicate("\n", timeout=10)
+    first.communicate("\n", timeout=STUCK)
 
 
 def test_join_outlives_the_first(run):
@@ -273,8 +273,8 @@ def test_join_outlives_the_first(run):
     assert first.stdout.readline() == "ready\n"
     second = run.start("sh", "-c", "echo ready; read line; ibv_devinfo", options=["--join", "lab"])
     assert second.stdout.readline() == "ready\n"
-    first.communicate("\n", timeout=10)
-    out, err = second.communicate("\n", timeout=10)
+    first.communicate("\n", timeout=STUCK)
+    out, err = second.communicate("\n", timeout=STUCK)
     assert second.returncode == 0 and "PORT_ACTIVE" in out, err
 
 
@@ -289,8 +289,8 @@ input()
 """
     other = run.start("/usr/bin/python3", "-c", twice, options=["--join", "lab"])
     assert other.stdout.readline() == "ready\n"
-    assert run("ibv_devinfo", options=["--join", "lab"], timeout=20).returncode == 0
-    other.communicate("\n", timeout=10)
+    assert run("ibv_devinfo", options=["--join", "lab"], timeout=STUCK).returncode == 0
+    other.communicate("\n", timeout=STUCK)
     assert other.returncode == 0
 
 
@@ -303,9 +303,9 @@ def test_join_engine_killed(run):
     second.stdin.write("go\n")
     second.stdin.flush()
     os.kill(engine, signal.SIGKILL)
-    out, err = second.communicate(timeout=10)
+    out, err = second.communicate(timeout=STUCK)
     assert second.returncode == 0, err
-    first.communicate("\n", timeout=10)
+    first.communicate("\n", timeout=STUCK)
     assert first.returncode == 0
     assert run("ibv_devinfo", options=["--join", "lab"]).returncode == 0, "the dead engine's socket is in the way"
 

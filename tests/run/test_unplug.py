@@ -2,7 +2,7 @@
 """Devices of a run that go and come while its programs run."""
 import re, time
 import pytest
-from conftest import UVERBSCTL, until
+from conftest import STUCK, UVERBSCTL, until
 from test_run import port  # noqa: F401 (a fixture)
 
 # Prints what libibverbs lists, in one line.
@@ -96,4 +96,4 @@ def test_devices_of_a_joined_run_are_shared(run):
     assert first.stdout.readline() == "ready\n"
     out, r = sh(run, f"{DEVICE} remove hfi1_1; {LIST}", "--join", name)
     assert out == "hfi1_1 uverbs1\nhfi1_0\n", r
-    assert first.communicate("\n", timeout=60)[0] == "hfi1_0\n"
+    assert first.communicate("\n", timeout=STUCK)[0] == "hfi1_0\n"

@@ -17,7 +17,7 @@ TABLE = HERE.parent.parent / "docs" / "abi.md"
 
 def tree_of(build, *options):
     out = subprocess.run([pathlib.Path(build) / "tools" / "uverbsctl", "tree", "--json", *options], check=True,
-                         stdout=subprocess.PIPE, timeout=60).stdout
+                         stdout=subprocess.PIPE, timeout=300).stdout
     return json.loads(out)
 
 

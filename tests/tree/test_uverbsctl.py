@@ -14,7 +14,7 @@ NODE = "/dev/infiniband/uverbs0"
 
 
 def call(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
 
 
 def tree(*options, under=()):

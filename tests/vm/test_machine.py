@@ -15,7 +15,10 @@ BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
 NODE = pathlib.Path("/dev/infiniband/uverbs63")
 
 
-def wait_for(what, seconds=20):
+STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
+
+
+def wait_for(what, seconds=STUCK):
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "waited too long"
@@ -43,16 +46,16 @@ def test_udev_rule_opens_the_node_to_everybody(udevd):
     rules = pathlib.Path("/run/udev/rules.d")
     rules.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "contrib/udev/60-uverbsd.rules", rules)
-    subprocess.run(["udevadm", "control", "--reload"], check=True, timeout=60)
+    subprocess.run(["udevadm", "control", "--reload"], check=True, timeout=STUCK)
     # Another program's device, so that nobody but udev changes the mode.
     device = subprocess.Popen([BUILD / "bench/null_cuse", "infiniband/" + NODE.name])
     try:
         wait_for(NODE.exists)
-        subprocess.run(["udevadm", "settle", "--timeout=20"], check=True, timeout=60)
+        subprocess.run(["udevadm", "settle", f"--timeout={STUCK}"], check=True, timeout=STUCK)
         assert stat.S_IMODE(NODE.stat().st_mode) == 0o666
     finally:
         device.terminate()
-        device.wait(timeout=20)
+        device.wait(timeout=STUCK)
 
 
 def test_modprobe_conf_keeps_netlink_discovery_from_winning():
@@ -65,15 +68,15 @@ def test_modprobe_conf_keeps_netlink_discovery_from_winning():
     conf.unlink()
     netlink_rdma().close()  # without the file, opening it loads the module
     assert loaded("ib_core")
-    subprocess.run(["modprobe", "-r", "ib_core"], check=True, timeout=60)
+    subprocess.run(["modprobe", "-r", "ib_core"], check=True, timeout=STUCK)
 
 
 def test_tmpfiles_make_the_runtime_folder():
-    subprocess.run(["systemd-tmpfiles", "--create", ROOT / "contrib/tmpfiles.d/uverbsd.conf"], check=True, timeout=60)
+    subprocess.run(["systemd-tmpfiles", "--create", ROOT / "contrib/tmpfiles.d/uverbsd.conf"], check=True, timeout=STUCK)
     s = os.stat("/run/uverbsd")
     assert (s.st_uid, s.st_gid, stat.S_IMODE(s.st_mode)) == (0, 0, 0o755)
 
 
 def test_published_tree_on_the_stock_kernel():
     """The C tests of the tree, here for the overlay on Debian's kernel."""
-    subprocess.run([BUILD / "tests/sysfs/test_sysfs"], check=True, timeout=240)
+    subprocess.run([BUILD / "tests/sysfs/test_sysfs"], check=True, timeout=STUCK)
