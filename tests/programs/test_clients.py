@@ -42,7 +42,7 @@ def kill_clients(device, rounds):
 def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
     kill_clients(device, 10)  # what is kept for the next ones is there after these
     fds = device.num_fds()
-    kill_clients(device, 1000 if LONG else 50)
+    kill_clients(device, 1000 if LONG else 20 if CUSE else 50)
     until(lambda: device.num_fds() <= fds, f"no more than {fds} open files")
     if SANITIZED:  # keeps freed memory for a while on purpose, and looks for leaks itself
         return

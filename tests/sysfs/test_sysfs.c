@@ -461,6 +461,10 @@ int main(void)
 	tcase_add_test(t, test_a_folder_with_other_files_is_refused_untouched);
 	tcase_add_test(t, test_replacing_follows_no_link);
 	tcase_add_test(t, test_destroy_removes_the_tree);
+	suite_add_tcase(s, t);
+	t = tcase_create("overlay"); /* tests/vm runs this one on Debian's kernel */
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_overlay_shows_the_device_below_sys_class);
 	tcase_add_test(t, test_overlay_refuses_a_path_that_it_cannot_say);
 	suite_add_tcase(s, t);
