@@ -98,7 +98,7 @@ int uvd_caller_peek_forced(struct uvd_caller *c, uint64_t addr);
 /* The process's id, from /proc/TID/status, kept in c. Negative errno: the thread is gone. */
 pid_t uvd_caller_tgid(struct uvd_caller *c);
 
-/* What /proc/TID/status and comm say, for checks and for log lines. */
+/* The caller's ids, capabilities and name, from /proc/TID/status: for checks and for log lines. */
 struct uvd_identity {
 	pid_t tgid;
 	uid_t uid, euid, fsuid;

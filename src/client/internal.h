@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of this room share about /proc (proc.c). */
+/* Functions of proc.c, about /proc, for the files of this room only. */
 #ifndef UVD_CLIENT_INTERNAL_H
 #define UVD_CLIENT_INTERNAL_H
 

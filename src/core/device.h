@@ -19,7 +19,7 @@ struct uvd_xrcd_domain;
 
 enum { UVD_MAX_FEATURES = 32 };
 
-/* What a device may accept beyond its plain tree (features.c). */
+/* The features of a device, and the parse trees that it has beside the plain one (features.c). */
 struct uvd_device_trees {
 	const struct uvd_feature *features[UVD_MAX_FEATURES + 1]; /* all that it has; ends with NULL */
 	pthread_mutex_t lock; /* the list */
@@ -61,7 +61,7 @@ struct uvd_device {
 
 /* NULL: *err says why, and the log. */
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err);
-/* What a device with these features would accept, without the device. NULL: see uvd_tree_new(). */
+/* Returns the parse tree that a device with these features would have. NULL: see uvd_tree_new(). */
 struct uvd_tree *uvd_device_tree(const struct uvd_feature *const *features, const struct uvd_backend *ops,
 				 const struct uvd_persona *persona, struct uvd_log *log, int *err);
 struct uvd_device *uvd_device_get(struct uvd_device *dev);

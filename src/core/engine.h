@@ -11,7 +11,7 @@
 struct uvd_log;
 struct uvd_mm_table;
 
-/* What all devices of one process share. No locks: set up before, torn down after everything else. */
+/* State that all devices of one process share. No locks: set up before, torn down after everything else. */
 struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
@@ -26,7 +26,7 @@ struct uvd_engine {
 	 * negative errno: then it stays as it was.
 	 */
 	int (*publish_port)(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up);
-	/* What every device of the engine accepts, whatever it poses as, and what plug-ins add. Both end with NULL. */
+	/* Features of every device of the engine, whatever it poses as, and features of plug-ins. Both end with NULL. */
 	const struct uvd_feature *const *features;
 	const struct uvd_feature *const *plugin_features; /* NULL: none */
 	struct uvd_ucaps ucaps;

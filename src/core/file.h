@@ -64,7 +64,7 @@ static inline void uvd_file_leave(struct uvd_file *file, bool entered)
 		atomic_fetch_sub(&file->dev->calls[file->counter].num, 1);
 }
 
-/* What the file accepts. It changes once, when its context is made with User Capabilities. */
+/* Returns the file's parse tree. It changes once, when the file's context is made with User Capabilities. */
 static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)
 {
 	return atomic_load_explicit(&file->tree, memory_order_acquire);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the core share, and no other room uses. */
+/* Functions for the files of the core only. */
 #ifndef UVD_CORE_INTERNAL_H
 #define UVD_CORE_INTERNAL_H
 
