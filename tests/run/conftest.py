@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """`uverbsctl run` from outside: as whoever runs the tests and, where that is root, as nobody too."""
-import atexit, glob, json, os, pathlib, shutil, subprocess, tempfile, time
+import atexit, glob, json, os, pathlib, shutil, signal, subprocess, tempfile, time
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
@@ -13,6 +13,10 @@ UCAP_CLIENT = shutil.copy(BUILD / "tests/run/ucap_client", BIN / "ucap_client").
 CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posix()
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+# Ignored under nohup, and so by every program that is started from here.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def children(pid):
