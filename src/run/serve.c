@@ -84,10 +84,21 @@ static void forgo_rseq(void)
 	syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, SIZE, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
 }
 
+/* The launcher has blocked what it forwards, and whom it starts has inherited that. */
+static void accept_wake_signal(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
 static void *serve(void *arg)
 {
 	struct uvd_run_tree *tree = arg;
 
+	accept_wake_signal();
 	forgo_rseq();
 	while (!atomic_load(&tree->stop)) {
 		sync_wake(tree, true);

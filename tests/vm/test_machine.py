@@ -82,3 +82,8 @@ def test_overlay_on_the_stock_kernel():
     done = subprocess.run([BUILD / "tests/sysfs/test_sysfs"], env={**os.environ, "CK_RUN_CASE": "overlay"}, text=True,
                           stdout=subprocess.PIPE, timeout=STUCK)
     assert done.returncode == 0 and "Checks: 2," in done.stdout, done.stdout
+
+
+def test_run_ends_with_its_program_on_this_kernel():
+    """Before Linux 6.11 nothing tells who waits for calls that the last caller has ended."""
+    assert subprocess.run([BUILD / "tools" / "uverbsctl", "run", "--", "false"], timeout=STUCK).returncode == 1
