@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "broker/borrow.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define OPTIONS PTRACE_O_TRACESYSGOOD
 
@@ -83,16 +86,13 @@ bool uvd_borrow_dying(pid_t tid)
 
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 {
-	*b = (struct uvd_borrow){ .tid = tid };
-	if (tid <= 0)
+	*b = (struct uvd_borrow){ .tid = tid, .tracer = gettid(), .pidfd = -1, .memfd = -1, .mapsfd = -1 };
+	if (tid <= 0 || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS))
 		return -EPERM;
-	/*
-	 * A seccomp filter of the client judges our calls like its own, and may kill for one it does not expect.
-	 * SUSPEND_SECCOMP keeps it out of them, but needs CAP_SYS_ADMIN and that no filter is on ourselves.
-	 */
-	if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS | PTRACE_O_SUSPEND_SECCOMP) &&
-	    (status_number(tid, "Seccomp:", 10, 1) || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)))
-		return -EPERM;
+	/* As long as the thread is ours its number is its own, and so is that of its process. */
+	b->pidfd = syscall(SYS_pidfd_open, (pid_t)status_number(tid, "Tgid:", 10, 0), 0);
+	if (b->pidfd < 0)
+		return errno == EMFILE || errno == ENFILE ? -EMFILE : -EPERM;
 	/*
 	 * Only marks it. The wait for our answer takes no notice, the way back to user space does, before any signal
 	 * handler. It fails for a thread that is being killed, which uvd_borrow_stop() will see.
@@ -101,13 +101,64 @@ int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 	return 0;
 }
 
-/* Which kind of system call instruction is it behind? */
+void uvd_borrow_kill(const struct uvd_borrow *b)
+{
+	/* The process can be another program by now, which is not to blame. */
+	if (b->pidfd >= 0 && (pid_t)status_number(b->tid, "TracerPid:", 10, 0) == b->tracer)
+		syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
+}
+
+static int open_proc(pid_t tid, const char *name, int flags)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", tid, name);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+bool uvd_borrow_holds(const struct uvd_borrow *b)
+{
+	struct user_regs_struct regs;
+
+	return !ptrace(PTRACE_GETREGS, b->tid, 0, &regs);
+}
+
+static int open_memory(struct uvd_borrow *b)
+{
+	b->memfd = open_proc(b->tid, "mem", O_RDWR);
+	if (b->memfd < 0)
+		return b->memfd;
+	b->mapsfd = open_proc(b->tid, "maps", O_RDONLY);
+	if (b->mapsfd < 0)
+		return b->mapsfd;
+	return uvd_borrow_holds(b) ? 0 : -ESRCH;
+}
+
+/* Lets the client's seccomp filter judge what the thread executes, or not. */
+static int suspend_seccomp(const struct uvd_borrow *b, bool suspend)
+{
+	return ptrace(PTRACE_SETOPTIONS, b->tid, 0, OPTIONS | PTRACE_O_EXITKILL | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));
+}
+
+/*
+ * A filter of the client would judge our calls like its own, and may kill for one that it does not expect. It can be kept
+ * out, but that takes CAP_SYS_ADMIN, and that no filter is on ourselves.
+ */
+static bool filter_is_in_the_way(const struct uvd_borrow *b)
+{
+	if (!status_number(b->tid, "Seccomp:", 10, 1))
+		return false;
+	return suspend_seccomp(b, true) || suspend_seccomp(b, false);
+}
+
+/* Which kind of system call instruction is it behind? Only a guess: is_ordered() sees what it really executes. */
 static int find_instruction(struct uvd_borrow *b)
 {
 	unsigned char insn[2];
-	struct iovec to = { insn, sizeof(insn) }, from = { (void *)(b->regs.rip - 2), sizeof(insn) };
 
-	if (process_vm_readv(b->tid, &to, 1, &from, 1, 0) != sizeof(insn))
+	if (pread(b->memfd, insn, sizeof(insn), (off_t)(b->regs.rip - 2)) != sizeof(insn))
 		return -ENOSYS;
 	b->compat = insn[0] == 0xcd && insn[1] == 0x80;
 	if (!b->compat && (insn[0] != 0x0f || insn[1] != 0x05))
@@ -118,7 +169,7 @@ static int find_instruction(struct uvd_borrow *b)
 int uvd_borrow_stop(struct uvd_borrow *b)
 {
 	uint64_t all = ~0ull;
-	int stop;
+	int stop, err;
 
 	if (!wait_stop(b->tid, &stop)) {
 		b->dead = true;
@@ -128,15 +179,18 @@ int uvd_borrow_stop(struct uvd_borrow *b)
 	 * From here to the release the thread must not run on without us: with our registers it would do anything. If we
 	 * are killed it is killed too. (Not from the start: until now it could go on unharmed.)
 	 */
-	if (ptrace(PTRACE_SETOPTIONS, b->tid, 0, OPTIONS | PTRACE_O_SUSPEND_SECCOMP | PTRACE_O_EXITKILL))
-		ptrace(PTRACE_SETOPTIONS, b->tid, 0, OPTIONS | PTRACE_O_EXITKILL);
-	if (ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) ||
+	if (suspend_seccomp(b, false) || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) ||
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask))
 		return -ESRCH;
+	err = open_memory(b);
+	if (err == -ESRCH || err == -ENOENT)
+		return -ESRCH;
+	if (err)
+		return err == -ENFILE ? -EMFILE : err;
 	b->holding = true;
 	if (ptrace(PTRACE_SETSIGMASK, b->tid, sizeof(all), &all))
 		return -ESRCH;
-	return find_instruction(b);
+	return filter_is_in_the_way(b) ? -EPERM : find_instruction(b);
 }
 
 uint64_t uvd_borrow_scratch(const struct uvd_borrow *b)
@@ -147,10 +201,39 @@ uint64_t uvd_borrow_scratch(const struct uvd_borrow *b)
 	return b->compat && at >> 32 ? 0 : at;
 }
 
-long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[4])
+/*
+ * At the entry of a system call: is it what was ordered, all of it? The registers alone do not say: `int 0x80` with the
+ * registers of an x86-64 call is the i386 call of that number.
+ */
+static bool is_ordered(const struct uvd_borrow *b, const struct user_regs_struct *r)
+{
+	const uint64_t args64[6] = { r->rdi, r->rsi, r->rdx, r->r10, r->r8, r->r9 };
+	const uint64_t args32[6] = { r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp };
+	const uint64_t *args = b->compat ? args32 : args64, mask = b->compat ? UINT32_MAX : UINT64_MAX;
+	struct __ptrace_syscall_info info = {};
+
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, b->tid, sizeof(info), &info) <= 0 || info.op != PTRACE_SYSCALL_INFO_ENTRY ||
+	    info.arch != (b->compat ? AUDIT_ARCH_I386 : AUDIT_ARCH_X86_64) || info.entry.nr != r->rax ||
+	    info.instruction_pointer != b->regs.rip)
+		return false;
+	for (int i = 0; i < 6; i++)
+		if ((info.entry.args[i] & mask) != (args[i] & mask))
+			return false;
+	return true;
+}
+
+/* At the entry of a system call that was not ordered: nothing is executed, and the thread stops again where it would end. */
+static bool cancel(struct uvd_borrow *b)
+{
+	return !ptrace(PTRACE_POKEUSER, b->tid, offsetof(struct user, regs.orig_rax), -1ull) && to_syscall_stop(b->tid);
+}
+
+long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[3])
 {
 	struct user_regs_struct r = b->regs;
 
+	if (b->dead || b->disobeyed)
+		return b->dead ? -ESRCH : -EPERM;
 	r.rip -= 2; /* both instructions have 2 bytes */
 	r.orig_rax = -1; /* it is in no system call: nothing on the way out may want to restart one */
 	if (b->compat) {
@@ -158,27 +241,47 @@ long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[
 		r.rbx = args[0];
 		r.rcx = args[1];
 		r.rdx = args[2];
-		r.rsi = args[3];
 	} else {
 		r.rax = nr;
 		r.rdi = args[0];
 		r.rsi = args[1];
 		r.rdx = args[2];
-		r.r10 = args[3];
 	}
-	if (b->dead)
-		return -ESRCH;
-	if (ptrace(PTRACE_SETREGS, b->tid, 0, &r) || !to_syscall_stop(b->tid) || !to_syscall_stop(b->tid) ||
-	    ptrace(PTRACE_GETREGS, b->tid, 0, &r)) {
-		b->dead = true;
-		return -ESRCH;
+	if (ptrace(PTRACE_SETREGS, b->tid, 0, &r) || !to_syscall_stop(b->tid))
+		goto dead;
+	if (!is_ordered(b, &r)) {
+		b->disobeyed = true;
+		if (!cancel(b))
+			goto dead;
+		return -EPERM;
 	}
+	(void)suspend_seccomp(b, true); /* now, and not earlier: what the client makes the thread execute is for its filter */
+	if (!to_syscall_stop(b->tid) || ptrace(PTRACE_GETREGS, b->tid, 0, &r))
+		goto dead;
+	(void)suspend_seccomp(b, false);
 	return b->compat ? (int)r.rax : (long)r.rax;
+dead:
+	b->dead = true;
+	return -ESRCH;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void uvd_borrow_close(struct uvd_borrow *b)
+{
+	close_fd(&b->memfd);
+	close_fd(&b->mapsfd);
+	close_fd(&b->pidfd);
 }
 
 int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 {
-	if (b->holding) {
+	if (b->holding && !b->dead) {
 		/* orig_rax too: for the client nothing has happened since its own call. */
 		if (result)
 			b->regs.rax = *result;

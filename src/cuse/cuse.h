@@ -64,7 +64,7 @@ void uvd_cuse_each_file(struct uvd_cuse *c, void (*fn)(void *arg, const struct u
 /* ---- grants, for all nodes (grant.h) ----------------------------------------------------------------------------- */
 
 struct uvd_grant_counters {
-	unsigned long granted, fell_back, gone, late;
+	unsigned long granted, fell_back, gone, late, killed;
 	unsigned int under_way;
 };
 

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,11 +21,11 @@ enum {
 	 * EINTR from GET_CONTEXT gives up; those who really wait for us are few (see watchdog()).
 	 */
 	LATE_TICKS = 50,
-	MAX_UNDER_WAY = 64,
+	/* A loan takes milliseconds. After this the client's process is killed: it may be anywhere with our registers. */
+	LOAN_TICKS = 500,
+	MAX_LOANS = 64,
 	STACK = 256 << 10,
-	/* i386 numbers of what we let clients execute */
 	I386_CLOSE = 6,
-	I386_SOCKETPAIR = 360,
 };
 
 struct uvd_grants {
@@ -36,97 +35,23 @@ struct uvd_grants {
 	pthread_mutex_t lock; /* what follows, and the jobs on the list */
 	pthread_cond_t changed;
 	bool draining, watching, stop;
-	struct list_head jobs; /* that the watchdog looks after */
-	unsigned int under_way; /* on the list: their clients wait */
-	unsigned int num_jobs; /* not done yet */
-	atomic_ulong granted, fell_back, gone, late;
+	struct list_head jobs; /* that the watchdog looks after, until the client's thread is its own again */
+	unsigned int under_way; /* their clients wait */
+	unsigned int num_jobs; /* not done yet: those whose client was killed are until it is dead */
+	atomic_ulong granted, fell_back, gone, late, killed;
+	struct uvd_ways ways;
 };
 
-/* ---- the client's side of the socket pair ------------------------------------------------------------------------ */
-
-static void close_in_client(struct uvd_borrow *b, int fd)
+/* The number that the client has its end of `file` under, or a negative errno. The pair is ours from the start. */
+static int grant_fd(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_event_file *file)
 {
-	uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[4]){ fd });
-}
+	int end = uvd_event_file_open(file), fd;
 
-/* Lets the client make the pair. */
-static int make_pair(struct uvd_borrow *b, struct uvd_caller *c, int pair[2])
-{
-	uint64_t at = uvd_borrow_scratch(b);
-	int saved[2], err;
-	long r;
-
-	if (!at)
-		return -ENOSYS;
-	err = uvd_caller_read(c, saved, at, sizeof(saved));
-	if (err)
-		return err;
-	r = uvd_borrow_call(b, SYS_socketpair, I386_SOCKETPAIR,
-			    (long[4]){ AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, at });
-	if (r)
-		return r;
-	err = uvd_caller_read(c, pair, at, 2 * sizeof(int));
-	uvd_caller_write(c, at, saved, sizeof(saved));
-	return err;
-}
-
-/* Is what we have the socket that the thread has under that number, and of the kind that it should be? */
-static bool is_copy(struct uvd_caller *c, int theirs, int ours)
-{
-	int domain = 0, type = 0;
-	struct stat a, b;
-	socklen_t len = sizeof(int);
-
-	return !uvd_caller_fstat(c, theirs, &a) && !fstat(ours, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino &&
-	       !getsockopt(ours, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_UNIX &&
-	       !getsockopt(ours, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_SEQPACKET;
-}
-
-/*
- * Copies both ends. pidfd_getfd() looks in the table of the process's first thread: where that has exited or the threads
- * have tables of their own, it finds nothing or something else, and the grant fails.
- */
-static int copy_pair(struct uvd_caller *c, const int pair[2], int copies[2])
-{
-	pid_t tgid = uvd_caller_tgid(c);
-	int pidfd, i, err = 0;
-
-	if (tgid < 0)
-		return tgid;
-	pidfd = syscall(SYS_pidfd_open, tgid, 0);
-	if (pidfd < 0)
-		return -errno;
-	for (i = 0; i < 2 && !err; i++) {
-		copies[i] = syscall(SYS_pidfd_getfd, pidfd, pair[i], 0);
-		if (copies[i] < 0)
-			err = -errno;
-		else if (!is_copy(c, pair[i], copies[i]))
-			err = -EBADF;
-	}
-	close(pidfd);
-	/* Our table being full is not the client's EMFILE. */
-	return err == -EMFILE || err == -ENFILE ? -EPERM : err;
-}
-
-/* The number that the client has its end of `file` under, or a negative errno. */
-static int grant_fd(struct uvd_borrow *b, struct uvd_caller *c, struct uvd_event_file *file)
-{
-	int pair[2], copies[2] = { -1, -1 }, err, i;
-
-	err = make_pair(b, c, pair);
-	if (err)
-		return err;
-	err = copy_pair(c, pair, copies);
-	close_in_client(b, pair[1]);
-	if (!err)
-		err = uvd_event_file_adopt(file, copies[1], copies[0]);
-	if (!err)
-		return pair[0];
-	for (i = 0; i < 2; i++)
-		if (copies[i] >= 0)
-			close(copies[i]);
-	close_in_client(b, pair[0]);
-	return err;
+	if (end < 0)
+		return -EPERM; /* our table being full is not the client's EMFILE */
+	fd = uvd_way_pass(&g->ways, b, end);
+	close(end);
+	return fd;
 }
 
 /* ---- one grant --------------------------------------------------------------------------------------------------- */
@@ -160,7 +85,6 @@ static void end_job(struct uvd_grant_job *job)
 	struct uvd_grants *g = job->grants;
 
 	pthread_mutex_lock(&g->lock);
-	list_del_init(&job->of_grants);
 	g->under_way--;
 	pthread_mutex_unlock(&g->lock);
 	job->ended(job);
@@ -189,7 +113,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd
 	int fd, err;
 
 	err = uvd_borrow_stop(b);
-	fd = err ? err : grant_fd(b, &call->caller, call->grant.file);
+	fd = err == -EMFILE ? -EPERM : err ? err : grant_fd(g, b, call->grant.file);
 	if (b->dead || err == -ESRCH) {
 		give_up(job);
 		g->gone++;
@@ -198,7 +122,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd
 	}
 	result = end_call(job, fd);
 	if (result < 0 && fd >= 0)
-		close_in_client(b, fd);
+		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ fd });
 	counter = fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
 	(*counter)++;
 	if (uvd_borrow_release(b, result == answered ? NULL : &result)) {
@@ -217,6 +141,8 @@ static void *grant_thread(void *arg)
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;
+	if (!late && held)
+		job->borrow = &b;
 	while (late && !job->over)
 		pthread_cond_wait(&g->changed, &g->lock);
 	pthread_mutex_unlock(&g->lock);
@@ -233,6 +159,12 @@ static void *grant_thread(void *arg)
 	} else {
 		borrow_client(g, &b, job);
 	}
+	/* The watchdog may have been about to kill whose loan this was. */
+	pthread_mutex_lock(&g->lock);
+	job->borrow = NULL;
+	list_del_init(&job->of_grants);
+	pthread_mutex_unlock(&g->lock);
+	uvd_borrow_close(&b);
 	job->done(job);
 	/* Now, not earlier: when a drain has ended, what the job used may go away. */
 	pthread_mutex_lock(&g->lock);
@@ -261,6 +193,22 @@ static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
 		if (has_waited(job))
 			return job;
 	return NULL;
+}
+
+/* With the lock. The client's own threads and memory decide how long a loan lasts, but not without end. */
+static void end_long_loans(struct uvd_grants *g)
+{
+	struct uvd_grant_job *job;
+
+	list_for_each_entry(job, &g->jobs, of_grants) {
+		if (!job->borrow || job->ticks != LOAN_TICKS)
+			continue;
+		uvd_log_limited(g->log, UVD_WARN,
+				"thread %d does not come back from the loan for an event file: its process is killed",
+				job->borrow->tid);
+		uvd_borrow_kill(job->borrow);
+		g->killed++;
+	}
 }
 
 /* In place of the job's thread, which only says that it is done. With the lock, but not all the time. */
@@ -295,6 +243,7 @@ static void *watchdog(void *arg)
 			job->ticks++;
 		while ((job = find_waiting(g)))
 			end_instead(g, job);
+		end_long_loans(g);
 	}
 	pthread_mutex_unlock(&g->lock);
 	return NULL;
@@ -311,6 +260,7 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log)
 	g->log = log;
 	g->enabled = enabled;
 	INIT_LIST_HEAD(&g->jobs);
+	uvd_ways_init(&g->ways);
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 	return g;
@@ -326,6 +276,7 @@ void uvd_grants_free(struct uvd_grants *g)
 	pthread_mutex_unlock(&g->lock);
 	if (g->watching)
 		pthread_join(g->watchdog, NULL);
+	uvd_ways_fini(&g->ways);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
@@ -338,7 +289,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	if (!g->enabled || job->call->caller.tid <= 0)
 		return false;
 	pthread_mutex_lock(&g->lock);
-	if (g->draining || g->under_way >= MAX_UNDER_WAY)
+	if (g->draining || g->num_jobs >= MAX_LOANS)
 		goto out;
 	if (!g->watching && uvd_thread_start(&g->watchdog, STACK, watchdog, g))
 		goto out;
@@ -346,6 +297,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	job->grants = g;
 	job->answered = job->over = false;
 	job->ticks = 0;
+	job->borrow = NULL;
 	list_add(&job->of_grants, &g->jobs);
 	g->under_way++;
 	g->num_jobs++;
@@ -388,7 +340,7 @@ void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters)
 {
 	pthread_mutex_lock(&g->lock);
 	*counters = (struct uvd_grant_counters){
-		.granted = g->granted, .fell_back = g->fell_back, .gone = g->gone, .late = g->late,
+		.granted = g->granted, .fell_back = g->fell_back, .gone = g->gone, .late = g->late, .killed = g->killed,
 		.under_way = g->under_way,
 	};
 	pthread_mutex_unlock(&g->lock);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Grants over CUSE: a new event file's fd for a client that waits in a call on the device. CUSE cannot pass one, so the
- * waiting thread is borrowed (broker/borrow.h) and makes the socket pair itself; we take copies of both ends, and it closes the
- * end that is ours.
+ * waiting thread is borrowed (broker/borrow.h) and receives it by a socket of its own (broker/way.h).
  *
  * A client can be slow, stopped or dying, so each grant has a thread of its own, for well under a millisecond as a rule.
  */
@@ -13,6 +12,7 @@
 #include "dispatch/dispatch.h"
 #include "util/util.h"
 
+struct uvd_borrow;
 struct uvd_grants;
 
 /* One grant. Belongs to the grant from uvd_grants_start() until done() is called. */
@@ -33,6 +33,7 @@ struct uvd_grant_job {
 	struct uvd_grants *grants;
 	struct list_head of_grants;
 	unsigned int ticks;
+	struct uvd_borrow *borrow; /* while the thread is ours, for the watchdog; NULL before and afterwards */
 	bool answered;
 	bool over; /* the watchdog has ended it */
 };

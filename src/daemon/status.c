@@ -100,11 +100,11 @@ static json_t *status(struct uvd_daemon *d)
 			json_array_append_new(nodes, node_status(&d->nodes[i]));
 	uvd_mm_table_each(d->engine.mms, add_account, accounts);
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs",
 			 d->options->sysfs, "devices", nodes, "ucaps", ucaps(&d->engine.ucaps), "memlock", accounts,
 			 "grants", "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
-			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "under_way",
-			 g.under_way);
+			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "killed",
+			 (json_int_t)g.killed, "under_way", g.under_way);
 }
 
 static struct uvd_device *device(void *daemon, unsigned int i)

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "broker/way.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker/borrow.h"
+
+enum {
+	CHILD_MS = 5000, /* a process that sends takes about a millisecond */
+	I386_CLOSE = 6,
+	I386_DUP3 = 330,
+	I386_SOCKET = 359,
+	I386_RECVMSG = 372,
+};
+
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* A tmpfs that is mounted nowhere. */
+static int private_dir(void)
+{
+	int fs = syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */), dir = -1;
+
+	if (fs < 0)
+		return -1;
+	if (!syscall(SYS_fsconfig, fs, 6 /* FSCONFIG_CMD_CREATE */, NULL, NULL, 0))
+		dir = syscall(SYS_fsmount, fs, 1 /* FSMOUNT_CLOEXEC */, 0);
+	close(fs);
+	return dir;
+}
+
+void uvd_ways_init(struct uvd_ways *ways)
+{
+	*ways = (struct uvd_ways){ .dir = private_dir() };
+	pthread_mutex_init(&ways->lock, NULL);
+}
+
+void uvd_ways_fini(struct uvd_ways *ways)
+{
+	if (ways->dir >= 0)
+		close(ways->dir);
+	pthread_mutex_destroy(&ways->lock);
+}
+
+/* Returns the address's length. An abstract name is found only by clients in our network namespace. */
+static socklen_t make_name(struct uvd_ways *ways, struct sockaddr_un *sa)
+{
+	unsigned int n = atomic_fetch_add(&ways->next, 1);
+
+	*sa = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (ways->dir >= 0) {
+		snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%u", ways->dir, n);
+		return sizeof(*sa);
+	}
+	snprintf(sa->sun_path + 1, sizeof(sa->sun_path) - 1, "uverbsd-%d-%u", (int)getpid(), n);
+	return offsetof(struct sockaddr_un, sun_path) + 1 + strlen(sa->sun_path + 1);
+}
+
+/* ---- the process that sends -------------------------------------------------------------------------------------- */
+
+struct errand {
+	int pidfd, way; /* the client's process, and the number of its socket */
+	ino_t ino; /* the socket's */
+	int fd; /* to be sent */
+	int dir;
+	struct sockaddr_un name;
+	socklen_t name_len;
+};
+
+static void close_all_but(int a, int b, int c)
+{
+	int keep[] = { a, b, c }, from = 3;
+
+	for (;;) {
+		int least = -1;
+
+		for (int i = 0; i < 3; i++)
+			if (keep[i] >= from && (least < 0 || keep[i] < least))
+				least = keep[i];
+		if (least < 0)
+			break;
+		if (least > from)
+			close_range(from, least - 1, 0);
+		from = least + 1;
+	}
+	close_range(from, ~0u, 0);
+}
+
+static bool is_the_socket(const struct errand *e, int s)
+{
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(int);
+	struct stat st;
+
+	return !fstat(s, &st) && S_ISSOCK(st.st_mode) && st.st_ino == e->ino &&
+	       !getsockopt(s, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_UNIX &&
+	       !getsockopt(s, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_DGRAM;
+}
+
+static int send_fd(const struct errand *e)
+{
+	union {
+		char room[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr h;
+	} control = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	struct iovec v = { "x", 1 };
+	struct msghdr m = {
+		.msg_name = (void *)&e->name,
+		.msg_namelen = e->name_len,
+		.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int s = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	memcpy(CMSG_DATA(&control.h), &e->fd, sizeof(int));
+	if (s < 0 || sendmsg(s, &m, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+		return errno;
+	return 0;
+}
+
+/*
+ * In a process of its own, a copy of one with many threads: system calls only. pidfd_getfd() looks in the table of the
+ * process's first thread; where that has exited, or the threads have tables of their own, it finds nothing or another file.
+ */
+static void run_errand(const struct errand *e)
+{
+	int s, err;
+
+	close_all_but(e->pidfd, e->fd, e->dir);
+	s = syscall(SYS_pidfd_getfd, e->pidfd, e->way, 0);
+	if (s < 0)
+		_exit(errno);
+	if (!is_the_socket(e, s))
+		_exit(EBADF);
+	if (bind(s, (const struct sockaddr *)&e->name, e->name_len))
+		_exit(errno);
+	err = send_fd(e);
+	if (e->dir >= 0)
+		unlink(e->name.sun_path);
+	_exit(err);
+}
+
+/* Reaps those that have ended since they were left. Returns a free place, or -1. With the lock. */
+static int find_place(struct uvd_ways *ways)
+{
+	int place = -1;
+
+	for (int i = 0; i < UVD_WAY_CHILDREN; i++) {
+		if (ways->children[i].left && waitpid(ways->children[i].pid, NULL, WNOHANG) == ways->children[i].pid)
+			ways->children[i].pid = ways->children[i].left = 0;
+		if (!ways->children[i].pid)
+			place = i;
+	}
+	return place;
+}
+
+/* Waits for the process that sends, but not for ever. Returns 0 or -EPERM. */
+static int wait_for(struct uvd_ways *ways, int place)
+{
+	const pid_t child = ways->children[place].pid;
+	struct pollfd p = { .fd = syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
+	int status = 0, n;
+	bool ended;
+
+	do {
+		n = poll(&p, 1, p.fd < 0 ? 0 : CHILD_MS);
+	} while (n < 0 && errno == EINTR);
+	if (p.fd >= 0)
+		close(p.fd);
+	/* It may wait for a file server of the client's, unkillably. It holds nothing of ours. */
+	if (n <= 0)
+		kill(child, SIGKILL);
+	pthread_mutex_lock(&ways->lock);
+	ended = n > 0 && waitpid(child, &status, 0) == child;
+	ways->children[place].left = !ended;
+	if (ended)
+		ways->children[place].pid = 0;
+	pthread_mutex_unlock(&ways->lock);
+	return ended && WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EPERM;
+}
+
+static int send_in_child(struct uvd_ways *ways, struct errand *e)
+{
+	pid_t child = -1;
+	int place;
+
+	e->dir = ways->dir;
+	e->name_len = make_name(ways, &e->name);
+	pthread_mutex_lock(&ways->lock);
+	place = find_place(ways);
+	if (place >= 0) {
+		child = fork();
+		if (!child)
+			run_errand(e);
+		if (child > 0)
+			ways->children[place].pid = child;
+	}
+	pthread_mutex_unlock(&ways->lock);
+	return child < 0 ? -EPERM : wait_for(ways, place);
+}
+
+/* ---- the client's side ------------------------------------------------------------------------------------------- */
+
+/* What recvmsg() needs, in the thread's own layout, at an address of its stack. */
+struct message64 {
+	uint64_t name;
+	uint32_t name_len, pad;
+	uint64_t iov, iov_len, control, control_len;
+	uint32_t flags, pad2;
+	uint64_t base, len; /* iov[0] */
+	struct {
+		uint64_t len;
+		int32_t level, type, fd, pad;
+	} cmsg;
+	char data[8];
+};
+
+struct message32 {
+	uint32_t name, name_len, iov, iov_len, control, control_len, flags;
+	uint32_t base, len; /* iov[0] */
+	struct {
+		uint32_t len;
+		int32_t level, type, fd;
+	} cmsg;
+	char data[4];
+};
+
+union message {
+	struct message64 m64;
+	struct message32 m32;
+};
+
+_Static_assert(sizeof(union message) <= UVD_BORROW_SCRATCH, "the message does not fit");
+
+static size_t make_message(const struct uvd_borrow *b, uint64_t at, union message *m)
+{
+	memset(m, 0, sizeof(*m));
+	if (b->compat) {
+		m->m32.iov = at + offsetof(struct message32, base);
+		m->m32.iov_len = 1;
+		m->m32.control = at + offsetof(struct message32, cmsg);
+		m->m32.control_len = sizeof(m->m32.cmsg);
+		m->m32.base = at + offsetof(struct message32, data);
+		m->m32.len = 1;
+		return sizeof(m->m32);
+	}
+	m->m64.iov = at + offsetof(struct message64, base);
+	m->m64.iov_len = 1;
+	m->m64.control = at + offsetof(struct message64, cmsg);
+	m->m64.control_len = sizeof(m->m64.cmsg);
+	m->m64.base = at + offsetof(struct message64, data);
+	m->m64.len = 1;
+	return sizeof(m->m64);
+}
+
+static bool copy(bool write, const struct uvd_borrow *b, uint64_t at, void *buf, size_t len)
+{
+	ssize_t n = write ? pwrite(b->memfd, buf, len, (off_t)at) : pread(b->memfd, buf, len, (off_t)at);
+
+	return n == (ssize_t)len;
+}
+
+static int receive(struct uvd_borrow *b, long way)
+{
+	uint64_t at = uvd_borrow_scratch(b);
+	union message saved, m;
+	size_t len;
+	long n;
+
+	if (!at)
+		return -EPERM;
+	len = make_message(b, at, &m);
+	if (!copy(false, b, at, &saved, len) || !copy(true, b, at, &m, len))
+		return -EFAULT;
+	n = uvd_borrow_call(b, SYS_recvmsg, I386_RECVMSG, (long[3]){ way, (long)at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT });
+	if (n == 1 && !copy(false, b, at, &m, len))
+		n = -EFAULT;
+	copy(true, b, at, &saved, len);
+	if (n != 1)
+		return n < 0 ? n : -EPERM;
+	if (b->compat)
+		return m.m32.cmsg.type == SCM_RIGHTS && m.m32.cmsg.fd >= 0 ? m.m32.cmsg.fd : -EMFILE;
+	return m.m64.cmsg.type == SCM_RIGHTS && m.m64.cmsg.fd >= 0 ? m.m64.cmsg.fd : -EMFILE;
+}
+
+/*
+ * The inode of the socket that the thread's fd is; 0: it is none. By name, as a question to the file itself might be one to
+ * a file server of the client's.
+ */
+static ino_t socket_ino(const struct uvd_borrow *b, long fd)
+{
+	char path[64], link[64];
+	unsigned long ino;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%ld", b->tid, fd);
+	n = readlink(path, link, sizeof(link) - 1);
+	if (n < 0)
+		return 0;
+	link[n] = 0;
+	return sscanf(link, "socket:[%lu]", &ino) == 1 && uvd_borrow_holds(b) ? ino : 0;
+}
+
+/* The client's memory says that the thread has received its fd as `got`: it becomes `way`, whose number a register said. */
+static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
+{
+	long ret = uvd_borrow_call(b, SYS_dup3, I386_DUP3, (long[3]){ got, way, O_CLOEXEC });
+
+	if (ret == way)
+		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ got });
+	if (ret != way || socket_ino(b, way) != ino)
+		return ret < 0 ? ret : -EPERM;
+	return way;
+}
+
+int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
+{
+	struct errand e = { .pidfd = b->pidfd, .fd = fd };
+	struct stat st;
+	long way;
+	int ret;
+
+	if (fstat(fd, &st))
+		return -errno;
+	way = uvd_borrow_call(b, SYS_socket, I386_SOCKET, (long[3]){ AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0 });
+	if (way < 0)
+		return way;
+	e.way = way;
+	e.ino = socket_ino(b, way);
+	ret = e.ino ? send_in_child(ways, &e) : -EPERM;
+	if (!ret)
+		ret = receive(b, way);
+	if (ret >= 0)
+		ret = take_place(b, way, ret, st.st_ino);
+	if (ret < 0)
+		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ way });
+	return b->dead ? -ESRCH : ret;
+}

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""
+Attacks on a daemon, by unprivileged clients, on real CUSE: they run in the virtual machine (tests/vm/suite). The daemon's
+fixtures are those of tests/cuse.
+"""
+import importlib.util
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
+cuse = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(cuse)
+start, sysfs_is_asked = cuse.start, cuse.sysfs_is_asked
+
+# The client of build/: a sanitizer would take amiss what an attack does.
+CLIENTS = HERE.parents[1] / "build" / "tests" / "attacks"
+USER = 1000
+PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-attacks-"))
+PLACE.chmod(0o755)
+
+
+def client(name):
+    place = PLACE / f"attack-{name}"
+    if not place.exists():
+        shutil.copy(CLIENTS / f"attack-{name}", place)
+    return place
+
+
+def attack(name, *args, user=USER):
+    """What it says, when it has ended."""
+    done = subprocess.run([client(name), *map(str, args)], user=user, group=user, extra_groups=[], text=True,
+                          stdout=subprocess.PIPE, timeout=cuse.STUCK)
+    assert done.returncode == 0, (done.returncode, done.stdout)
+    return done.stdout
+
+
+class Attack:
+    """One that goes on until it is let off."""
+
+    def __init__(self, name, *args, under=()):
+        self.process = subprocess.Popen([*under, client(name), *map(str, args)], user=USER, group=USER, extra_groups=[], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        assert line == "stuck\n", line
+
+    def end(self):
+        self.process.communicate("\n", timeout=cuse.STUCK)
+
+
+@pytest.fixture(autouse=True)
+def fuse_for_everybody():
+    """As udev makes it on every Debian."""
+    os.chmod("/dev/fuse", 0o666)

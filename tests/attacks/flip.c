@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * flip jump|i386|spin TRIES: a thread that the daemon has borrowed is to execute something else than was ordered. Another thread
+ * changes its system call instruction, 0f 05, all the time:
+ *
+ *   jump  into a short jump (eb 05), to code of ours that makes another call: one that our own seccomp filter forbids
+ *   i386  into `int 0x80` (cd 80), with which the same registers are another call: socket() is dup() there
+ *   spin  into a jump to code of ours that never ends
+ *
+ * Prints "executed" if it happened once, else "refused"; spin: "killed" if this was the process's end. Exit status 0: either; the
+ * device worked on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../abi/uv.h"
+#include "slow.h"
+
+enum { CODE = 0x10000000, INSN = CODE + 0x100, STACK = 0x20000000, STACK_SIZE = 65536 };
+enum { SYSCALL = 0x050f, JUMP = 0x05eb, INT80 = 0x80cd };
+
+static volatile uint16_t *const insn = (volatile uint16_t *)(uintptr_t)INSN;
+static atomic_bool stop;
+static uint16_t other;
+static bool spins;
+
+static void *flip(void *arg)
+{
+	while (!stop) {
+		*insn = other;
+		for (volatile int i = 0; i < 200; i++)
+			;
+		*insn = SYSCALL;
+		for (volatile int i = 0; i < 200; i++)
+			;
+	}
+	return NULL;
+}
+
+/*
+ *	INSN:	syscall			or: jmp stub
+ *		jmp *%r15
+ *	stub:	cmp $16, %eax		our own ioctl(): once more, until it is a system call again
+ *		je INSN
+ *		mov $openat, %eax; mov %r12, %rdi; mov %r13, %rsi; mov %r14, %rdx; syscall	or: jmp to itself
+ *		jmp *%r15
+ */
+static void make_code(void)
+{
+	static const uint8_t after[] = { 0x41, 0xff, 0xe7, 0x90, 0x90 };
+	uint8_t stub[] = { 0x83, 0xf8, 0x10, 0x74, 0xf4, 0xb8, 0, 0, 0, 0, 0x4c, 0x89, 0xe7, 0x4c,
+			   0x89, 0xee, 0x4c, 0x89, 0xf2, 0x0f, 0x05, 0x41, 0xff, 0xe7 };
+	uint32_t nr = SYS_openat;
+
+	MUST(mmap((void *)CODE, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+		  0) == (void *)CODE);
+	MUST(mmap((void *)STACK, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
+	     (void *)STACK);
+	memcpy(stub + 6, &nr, sizeof(nr));
+	if (spins)
+		memcpy(stub + 5, (uint8_t[]){ 0xeb, 0xfe }, 2);
+	memcpy((void *)(INSN + 2), after, sizeof(after));
+	memcpy((void *)(INSN + 7), stub, sizeof(stub));
+	*insn = SYSCALL;
+}
+
+/* ioctl(fd, cmd, arg) by the instruction at INSN, with a low stack, so that int 0x80 could address it. */
+static long call(int fd, unsigned long cmd, void *arg, uint64_t rbx, uint64_t r12, uint64_t r13, uint64_t r14)
+{
+	uint64_t in[4] = { rbx, r12, r13, r14 }, kept[2];
+	long ret;
+
+	asm volatile("mov %%rsp, 0(%[kept])\n"
+		     "mov %%rbp, 8(%[kept])\n"
+		     "mov %[kept], %%rbp\n"
+		     "mov 8(%[in]), %%r12\n"
+		     "mov 16(%[in]), %%r13\n"
+		     "mov 24(%[in]), %%r14\n"
+		     "mov 0(%[in]), %%rbx\n"
+		     "mov %[stack], %%rsp\n"
+		     "lea 1f(%%rip), %%r15\n"
+		     "jmp *%[at]\n"
+		     "1: mov 0(%%rbp), %%rsp\n"
+		     "mov 8(%%rbp), %%rbp\n"
+		     : "=a"(ret)
+		     : "a"((long)SYS_ioctl), "D"((long)fd), "S"(cmd), "d"(arg), [in] "r"(in), [kept] "r"(kept),
+		       [stack] "r"((uint64_t)STACK + STACK_SIZE / 2), [at] "r"((uint64_t)INSN)
+		     : "rbx", "r12", "r13", "r14", "r15", "rcx", "r11", "memory", "cc");
+	return ret;
+}
+
+static void forbid_openat(void)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = { sizeof(f) / sizeof(f[0]), f };
+
+	MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
+}
+
+/* How many descriptors above `from` are of the file that `of` is? */
+static int copies_of(int of, int from)
+{
+	struct stat want, st;
+	int n = 0;
+
+	MUST(!fstat(of, &want));
+	for (int fd = from; fd < from + 64; fd++)
+		n += !fstat(fd, &st) && st.st_ino == want.st_ino && st.st_dev == want.st_dev;
+	return n;
+}
+
+/* The child goes on; the parent waits for its end, and says what it was. */
+static void die_in_child(void)
+{
+	pid_t child = fork();
+	int status;
+
+	MUST(child >= 0);
+	if (!child)
+		return;
+	MUST(waitpid(child, &status, 0) == child);
+	printf("%s\n", WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? "killed" : "not killed");
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	struct ib_uverbs_create_comp_channel_resp resp;
+	struct ib_uverbs_create_comp_channel in = {};
+	static const char name[] = "/etc/hostname";
+	int fd = uv_open(), tries = atoi(argv[2]), async, executed = 0, granted = 0, mark, secret;
+	struct uv_tree tree;
+	pthread_t thread;
+	uint32_t vectors;
+
+	spins = !strcmp(argv[1], "spin");
+	other = strcmp(argv[1], "i386") ? JUMP : INT80;
+	if (spins)
+		die_in_child();
+	MUST(fd >= 0 && !uv_get_context(fd, UV_INVOKE, &async, &vectors));
+	secret = open(name, O_RDONLY | O_CLOEXEC);
+	mark = dup(0);
+	MUST(secret >= 0 && mark >= 0);
+	make_code();
+	if (other == JUMP && !spins)
+		forbid_openat();
+	uv_tree_init(&tree, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	uv_attr_const(&tree, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL);
+	uv_attr_in(&tree, UVERBS_ATTR_CORE_IN, &in, sizeof(in));
+	uv_attr_out(&tree, UVERBS_ATTR_CORE_OUT, &resp, sizeof(resp));
+	tree.hdr.length = sizeof(tree.hdr) + tree.hdr.num_attrs * sizeof(struct ib_uverbs_attr);
+	MUST(!pthread_create(&thread, NULL, flip, NULL));
+	for (int i = 0; i < tries && !executed; i++) {
+		resp.fd = -1;
+		if (!call(fd, RDMA_VERBS_IOCTL, &tree, mark, AT_FDCWD, (uintptr_t)name, O_RDONLY) && (int)resp.fd >= 0) {
+			granted++;
+			close(resp.fd);
+		}
+		executed = other == JUMP ? copies_of(secret, secret + 1) : copies_of(mark, mark + 1);
+	}
+	stop = true;
+	pthread_join(thread, NULL);
+	*insn = SYSCALL;
+	resp.fd = -1;
+	MUST(!call(fd, RDMA_VERBS_IOCTL, &tree, mark, 0, 0, 0) && (int)resp.fd >= 0);
+	printf("%s: %d of %d granted\n", executed ? "executed" : "refused", granted, tries);
+	return 0;
+}
