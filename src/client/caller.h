@@ -56,13 +56,16 @@ struct uvd_caller {
 	struct uvd_proc *proc;
 	pid_t tid; /* in our pid namespace; 0: the client is outside of it, and its memory is out of reach */
 	pid_t tgid; /* 0: not looked up yet, see uvd_caller_tgid() */
-	int memfd; /* /proc/TID/mem for uvd_mem_procfd, else -1; the transport's */
+	int memfd; /* /proc/TID/mem for uvd_mem_procfd and uvd_mem_held, else -1; the transport's */
+	int mapsfd; /* /proc/TID/maps for uvd_mem_held */
 };
 
 /* process_vm_readv() and _writev(): the ordinary way. A torn read is -EFAULT. */
 extern const struct uvd_mem_ops uvd_mem_process;
 /* pread() and pwrite() of c->memfd, with the mapping's permission looked up before a write (for --join under Yama 1). */
 extern const struct uvd_mem_ops uvd_mem_procfd;
+/* The same of a thread that is stopped in our hands, and the mappings by c->mapsfd: nothing is looked up by its number. */
+extern const struct uvd_mem_ops uvd_mem_held;
 /* Our own memory, without any check: benchmarks and tests whose client is this process. */
 extern const struct uvd_mem_ops uvd_mem_self;
 

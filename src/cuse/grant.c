@@ -113,6 +113,10 @@ static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd
 	int fd, err;
 
 	err = uvd_borrow_stop(b);
+	/* From here on the client's memory is reached by descriptors: its number may be another's at any moment. */
+	call->caller.mem = b->mapsfd < 0 ? &uvd_grant_no_memory : &uvd_mem_held;
+	call->caller.memfd = b->memfd;
+	call->caller.mapsfd = b->mapsfd;
 	fd = err == -EMFILE ? -EPERM : err ? err : grant_fd(g, b, call->grant.file);
 	if (b->dead || err == -ESRCH) {
 		give_up(job);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Clients whose memory or files answer nobody, and calls whose client is gone by then."""
-from conftest import Attack, cuse
+from conftest import Attack, attack, cuse
 
 BUSY = ["loop-transfer", "loop-pd"]
 
@@ -14,6 +14,12 @@ def others_work(d):
         assert p.poll() is None
         p.kill()
         p.wait()
+
+
+def test_memory_of_a_borrowed_thread_that_died_is_not_the_next_programs(start):
+    d = start()
+    assert attack("dead", user=0) == "not reached\n"
+    d.wait_idle()
 
 
 def test_file_that_waits_for_its_close_holds_nobody_else_up(start):
