@@ -2,13 +2,10 @@
 /* Calls on the node: libfuse's operations, and who answers them. */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "cuse/internal.h"
 #include "util/util.h"
-
-enum { JUST_BEGUN_NS = 50000 };
 
 /* libfuse's operations do not say which thread's request they get. */
 static __thread struct worker *self;
@@ -18,51 +15,86 @@ static struct cuse_file *file_of(struct fuse_file_info *fi)
 	return (struct cuse_file *)(uintptr_t)fi->fh;
 }
 
-/* ---- the client's memory, until it is let go --------------------------------------------------------------------- */
+/* ---- the client, until it is let go ------------------------------------------------------------------------------ */
 
 static struct cuse_call *call_of(struct uvd_caller *c)
 {
 	return container_of(c, struct cuse_call, call.caller);
 }
 
-static bool gone(struct uvd_caller *c)
+/*
+ * After an abort all clients go on. The thread that reads the channel learns of it, but may be waiting for a CPU: so the
+ * kernel is asked.
+ */
+static bool aborted(struct uvd_cuse *c)
+{
+	struct pollfd channel = { .fd = fuse_session_fd(c->se) };
+
+	return c->aborted || poll(&channel, 1, 0) > 0;
+}
+
+static bool call_waits(struct uvd_caller *c)
 {
 	struct cuse_call *call = call_of(c);
 
-	return call->gone || call->cuse->aborted;
+	return (!call->worker || uvd_claim_holds(&call->worker->claim)) && !aborted(call->cuse);
 }
 
+static bool call_claim(struct uvd_caller *c)
+{
+	struct worker *w = call_of(c)->worker;
+
+	return !w || uvd_claim_take(&w->claim);
+}
+
+/* What was read by a number that may be another's is not used. */
 static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
-	return gone(c) ? -EFAULT : uvd_mem_process.read(c, dst, src, len);
+	int err = uvd_mem_process.read(c, dst, src, len);
+
+	return call_waits(c) ? err : -EFAULT;
 }
 
 static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
 {
-	return gone(c) ? -EFAULT : uvd_mem_process.read_ahead(c, dst, src, least, most);
+	ssize_t n = uvd_mem_process.read_ahead(c, dst, src, least, most);
+
+	return call_waits(c) ? n : -EFAULT;
+}
+
+static bool begin_write(struct worker *w)
+{
+	if (!w)
+		return true;
+	if (!uvd_claim_write(&w->claim))
+		return false;
+	atomic_fetch_add_explicit(&w->writes, 1, memory_order_relaxed);
+	return true;
 }
 
 /*
- * After an abort the client goes on, and what we write would be over what it does next. The thread that reads the channel
- * learns of it, but may be waiting for a CPU: so the kernel is asked. A call that has just begun does without, which is a
- * twentieth of what a verb costs: a client is hardly awake and elsewhere so soon (and could be just after the answer, too).
+ * What was written cannot be taken back, so the tick does not let go of a call in the middle (claim.h). One writev() a claim:
+ * what the tick sees must be the system call that it has seen the worker in.
  */
-static bool cut_off(struct uvd_caller *c)
+static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
-	const struct cuse_call *call = call_of(c);
-	struct pollfd channel = { .fd = fuse_session_fd(call->cuse->se) };
+	struct cuse_call *call = call_of(c);
+	int err = 0;
 
-	return gone(c) || (uvd_now_ns() - call->began > JUST_BEGUN_NS && poll(&channel, 1, 0) > 0);
+	for (unsigned int now; n && !err; v += now, n -= now) {
+		now = n < UVD_WRITEV_AT_ONCE ? n : UVD_WRITEV_AT_ONCE;
+		if (!begin_write(call->worker))
+			return -EFAULT;
+		err = aborted(call->cuse) ? -EFAULT : uvd_mem_process.writev(c, v, now);
+		if (call->worker && !uvd_claim_written(&call->worker->claim))
+			return -EFAULT;
+	}
+	return err;
 }
 
 static int mem_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
-	return cut_off(c) ? -EFAULT : uvd_mem_process.write(c, dst, src, len);
-}
-
-static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
-{
-	return cut_off(c) ? -EFAULT : uvd_mem_process.writev(c, v, n);
+	return mem_writev(c, &(struct uvd_write_vec){ .addr = dst, .src = src, .len = len }, 1);
 }
 
 static const struct uvd_mem_ops mem_ops = {
@@ -161,6 +193,8 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 		.buf = w->buf.mem,
 	};
 	atomic_fetch_add(&f->ref, 1);
+	/* Nobody lets go of a call whose thread is lent: it has a time limit of its own. */
+	w->call->worker = NULL;
 	/* Before the start: the job is not ours from then on, nor is its request, whose client the grant itself interrupts. */
 	fuse_req_interrupt_func(req, NULL, NULL);
 	w->call = fresh;
@@ -169,6 +203,7 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 		return true;
 	w->call = j->call;
 	w->buf.mem = j->buf;
+	w->call->worker = w;
 	atomic_fetch_sub(&f->ref, 1);
 refused:
 	free(fresh);
@@ -189,44 +224,36 @@ static void begin(struct cuse_file *f, fuse_req_t req)
 	w->file = f;
 	w->req = req;
 	w->interrupted = false;
-	w->answer = WORKER;
-	fuse_req_interrupt_func(req, on_interrupt, w);
-	w->call->gone = false;
-	w->call->began = uvd_now_ns();
+	w->call->worker = w;
 	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, &mem_ops);
-}
-
-/* false: uvd_cuse_tick() has answered, and the client is gone or elsewhere. */
-static bool still_ours(struct worker *w)
-{
-	int mine = WORKER;
-
-	if (atomic_compare_exchange_strong(&w->answer, &mine, NOBODY))
-		return true;
-	while (w->answer != TICK_DID)
-		sched_yield();
-	w->answer = NOBODY;
-	return false;
+	w->call->call.caller.waits = call_waits;
+	w->call->call.caller.claim = call_claim;
+	uvd_claim_begin(&w->claim);
+	fuse_req_interrupt_func(req, on_interrupt, w);
 }
 
 /* The end of every call. written: what to answer to a write(); 0: it is an ioctl. */
 static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
 {
 	struct uvd_call *call = &self->call->call;
+	bool grant = result >= 0 && call->grant.uobj;
 
-	if (!still_ours(self)) {
-		if (result >= 0 && call->grant.uobj)
-			uvd_grant_give_up(call);
-		uvd_cuse_file_put(f);
-		return;
-	}
-	if (result >= 0 && call->grant.uobj) {
+	if (grant && uvd_claim_take(&self->claim)) {
 		if (start_grant(self, f, req, written))
 			return;
+		/* The number that stands for "no fd" is written: that can take as long as the client likes. */
+		uvd_claim_give_back(&self->claim);
 		result = uvd_call_granted(call, -EPERM);
+		grant = false;
 	}
-	reply(req, result, written);
+	if (uvd_claim_end(&self->claim)) {
+		reply(req, result, written);
+		return;
+	}
+	if (grant)
+		uvd_grant_give_up(call);
+	uvd_cuse_file_put(f);
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
@@ -284,7 +311,7 @@ static long write_long(struct cuse_file *f, struct uvd_call *call, const char *d
 {
 	uint64_t addr;
 	size_t total;
-	long result = uvd_cuse_write_whole(call->caller.tid, &addr, &total);
+	long result = uvd_caller_confirm(&call->caller, uvd_cuse_write_whole(call->caller.tid, &addr, &total));
 
 	if (result)
 		return result;

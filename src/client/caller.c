@@ -57,16 +57,14 @@ static int process_write(struct uvd_caller *c, uint64_t dst, const void *src, si
 	return 0;
 }
 
-#define VECS_AT_ONCE 32
-
 static int process_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
-	struct iovec local[VECS_AT_ONCE], remote[VECS_AT_ONCE];
+	struct iovec local[UVD_WRITEV_AT_ONCE], remote[UVD_WRITEV_AT_ONCE];
 
 	if (!c->tid)
 		return -EFAULT;
 	while (n) {
-		unsigned int now = n < VECS_AT_ONCE ? n : VECS_AT_ONCE;
+		unsigned int now = n < UVD_WRITEV_AT_ONCE ? n : UVD_WRITEV_AT_ONCE;
 		size_t len = 0;
 
 		for (unsigned int i = 0; i < now; i++) {
@@ -293,7 +291,7 @@ bool uvd_caller_capable(struct uvd_caller *c, int cap)
 	if (fd < 0) /* ENOENT: a kernel without user namespaces has only the initial one */
 		return fd == -ENOENT && stat("/proc/self/ns/user", &ours) && errno == ENOENT;
 	err = fstat(fd, &theirs) || stat("/proc/self/ns/user", &ours);
-	close(fd);
+	close(fd); /* the namespace is that of the moment of the open, which was confirmed */
 	return !err && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
@@ -327,7 +325,7 @@ int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes)
 		return -ESRCH;
 	if (!prlimit(tid, RLIMIT_MEMLOCK, NULL, &limit)) {
 		*bytes = limit.rlim_cur;
-		return 0;
+		return uvd_caller_confirm(c, 0);
 	}
 	return memlock_from_limits(c, bytes);
 }
@@ -408,7 +406,7 @@ int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
 	if (!uvd_proc_tid(c) || sched_getaffinity(uvd_proc_tid(c), size, set) || !CPU_ISSET_S(cpu, size, set))
 		err = -EPERM;
 	CPU_FREE(set);
-	return err;
+	return uvd_caller_confirm(c, err);
 }
 
 int uvd_caller_peek(struct uvd_caller *c, uint64_t addr)

@@ -9,6 +9,7 @@
 #define UVD_CLIENT_CALLER_H
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@ struct uvd_caller;
 struct uvd_proc {
 	/*
 	 * name: "mem", "maps", "status", "limits", "fd/7" (with O_PATH)... flags as for open(); O_CLOEXEC is added.
-	 * An fd that the caller of this function owns, or a negative errno.
+	 * An fd that the caller of this function owns, or a negative errno. Nothing is confirmed: see uvd_proc_open().
 	 */
 	int (*open)(struct uvd_proc *proc, pid_t tid, const char *name, int flags);
 };
@@ -37,6 +38,8 @@ struct uvd_write_vec {
 	const void *src;
 	size_t len;
 };
+
+enum { UVD_WRITEV_AT_ONCE = 32 }; /* pieces that uvd_mem_process writes with one system call */
 
 struct uvd_mem_ops {
 	/* Exactly len bytes or -EFAULT. Page protections are honoured. */
@@ -58,7 +61,31 @@ struct uvd_caller {
 	pid_t tgid; /* 0: not looked up yet, see uvd_caller_tgid() */
 	int memfd; /* /proc/TID/mem for uvd_mem_procfd and uvd_mem_held, else -1; the transport's */
 	int mapsfd; /* /proc/TID/maps for uvd_mem_held */
+	/*
+	 * The transport's: does the call still wait for its answer at this moment? NULL: always (the client is this process, or
+	 * is held). A call can be let go early, when its client has a signal or the channel is aborted; then its thread may run
+	 * another program, and its number may be another thread's. So whatever has been learned by the number counts only if this
+	 * says true *afterwards*; see uvd_caller_confirm().
+	 */
+	bool (*waits)(struct uvd_caller *c);
+	/*
+	 * The transport's: takes the right to answer, so that the call is not let go any more. False: it was, and must change
+	 * nothing. NULL: nobody else answers.
+	 */
+	bool (*claim)(struct uvd_caller *c);
+	atomic_bool let_go; /* the transport has let it go, so it ends with -EINTR at its next step */
 };
+
+static inline bool uvd_caller_waits(struct uvd_caller *c)
+{
+	return !c->waits || c->waits(c);
+}
+
+/* For what was asked of the thread by its number: returns ret, or -EINTR if the answer may be another thread's. */
+static inline int uvd_caller_confirm(struct uvd_caller *c, int ret)
+{
+	return uvd_caller_waits(c) ? ret : -EINTR;
+}
 
 /* process_vm_readv() and _writev(): the ordinary way. A torn read is -EFAULT. */
 extern const struct uvd_mem_ops uvd_mem_process;

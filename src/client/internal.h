@@ -11,10 +11,14 @@ struct uvd_caller;
 
 /* The thread to look up in /proc; 0: out of reach. */
 pid_t uvd_proc_tid(const struct uvd_caller *c);
-/* c->proc->open(), or our own /proc if the caller has none. -ESRCH: tid is 0. */
-int uvd_proc_open(const struct uvd_caller *c, pid_t tid, const char *name, int flags);
-/* The whole of a small file (or as much as fits), with a 0 behind it: its length, or a negative errno. */
-ssize_t uvd_proc_read(const struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size);
+/*
+ * c->proc->open(), or our own /proc if the caller has none. -ESRCH: tid is 0. -EINTR: the call waits no more. What is bound to
+ * the address space or to the file when it is opened (mem, maps, pagemap, fd/N) is the caller's; what a later read() of
+ * other files says must be confirmed once more.
+ */
+int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags);
+/* The whole of a small file, confirmed (or as much as fits), with a 0 behind it: its length, or a negative errno. */
+ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size);
 /* Exactly len bytes at addr through a /proc/PID/mem fd, or -EFAULT. */
 int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len);
 int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len);
@@ -22,7 +26,7 @@ int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t l
  * An fd for uvd_mmfd_alive(), or a negative errno. The address space is the thread's of this moment, whatever becomes of
  * the thread.
  */
-int uvd_mmfd_open(const struct uvd_caller *c, pid_t tid);
+int uvd_mmfd_open(struct uvd_caller *c, pid_t tid);
 /* Has the address space that a /proc/PID/pagemap or /proc/PID/mem fd was opened on any user left? */
 bool uvd_mmfd_alive(int mmfd);
 

@@ -45,6 +45,7 @@ struct uvd_mm {
 	atomic_int refs; /* reaches 0 only under the table's lock */
 	_Atomic uint64_t charged;
 	int memfd;
+	int mmfd; /* for uvd_mmfd_alive(): unlike memfd it never waits for the address space's lock, which its owner may hold */
 	atomic_int mapsfd; /* -1 until uvd_mm_watch() */
 	bool maps_query; /* set before mapsfd */
 	pthread_mutex_t maps_lock; /* the position in mapsfd, where its text has to be read */
@@ -200,7 +201,7 @@ static struct uvd_mm *find(struct uvd_mm_table *t, struct uvd_caller *c, uint64_
 		    (mm->print == print || ++spaces == SPACES_OF_A_PROCESS))
 			return mm;
 	list_for_each_entry(mm, &t->mms, of_table) {
-		if (mm->print != print || !uvd_mm_alive(mm) || !has_relative(mm, c))
+		if (mm->print != print || !uvd_mm_alive(mm) || !has_relative(mm, c) || !uvd_caller_waits(c))
 			continue;
 		forget_gone_members(mm, c);
 		/* Without memory for it, kcmp finds it again next time. */
@@ -210,8 +211,8 @@ static struct uvd_mm *find(struct uvd_mm_table *t, struct uvd_caller *c, uint64_
 	return NULL;
 }
 
-/* Locked. Takes over memfd. */
-static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, uint64_t print, pid_t tgid, uint64_t starttime)
+/* Locked. Takes over memfd and mmfd. */
+static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, uint64_t print, pid_t tgid, uint64_t starttime)
 {
 	struct uvd_mm *mm = calloc(1, sizeof(*mm));
 
@@ -221,6 +222,7 @@ static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, uint64_t print, pid
 	}
 	mm->table = t;
 	mm->memfd = memfd;
+	mm->mmfd = mmfd;
 	atomic_init(&mm->mapsfd, -1);
 	pthread_mutex_init(&mm->maps_lock, NULL);
 	mm->print = print;
@@ -235,7 +237,7 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 	pid_t tid = uvd_proc_tid(c), tgid;
 	struct uvd_mm *mm = NULL;
 	uint64_t starttime, print;
-	int memfd, err;
+	int memfd, mmfd, err;
 
 	if (!tid) {
 		errno = EFAULT;
@@ -252,10 +254,11 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 		errno = memfd == -ENOENT ? ESRCH : -memfd;
 		return NULL;
 	}
-	err = process_starttime(c, tgid, &starttime);
+	mmfd = uvd_mmfd_open(c, tid);
+	err = mmfd < 0 ? mmfd : process_starttime(c, tgid, &starttime);
 	if (!err)
 		err = take_print(c, &print);
-	if (!err && !uvd_mmfd_alive(memfd))
+	if (!err && !uvd_mmfd_alive(mmfd))
 		err = -ESRCH;
 	if (!err) {
 		pthread_mutex_lock(&t->lock);
@@ -263,9 +266,9 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 		if (mm) {
 			uvd_mm_ref(mm);
 		} else {
-			mm = add(t, memfd, print, tgid, starttime);
+			mm = add(t, memfd, mmfd, print, tgid, starttime);
 			if (mm)
-				memfd = -1;
+				memfd = mmfd = -1;
 			else
 				err = -ENOMEM;
 		}
@@ -273,6 +276,8 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 	}
 	if (memfd >= 0)
 		close(memfd);
+	if (mmfd >= 0)
+		close(mmfd);
 	errno = -err;
 	return mm;
 }
@@ -294,6 +299,7 @@ static void mm_free(struct uvd_mm *mm)
 		free(m);
 	}
 	close(mm->memfd);
+	close(mm->mmfd);
 	if (mm->mapsfd >= 0)
 		close(mm->mapsfd);
 	pthread_mutex_destroy(&mm->maps_lock);
@@ -317,7 +323,7 @@ void uvd_mm_put(struct uvd_mm *mm)
 
 bool uvd_mm_alive(struct uvd_mm *mm)
 {
-	return uvd_mmfd_alive(mm->memfd);
+	return uvd_mmfd_alive(mm->mmfd);
 }
 
 uint64_t uvd_mm_charge(struct uvd_mm *mm, int64_t pages)

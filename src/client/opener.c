@@ -51,14 +51,14 @@ void uvd_opener_drop(struct uvd_opener *o)
 	o->tgid = 0;
 }
 
-static bool same_process(const struct uvd_opener *o, const struct uvd_caller *c)
+static bool same_process(const struct uvd_opener *o, struct uvd_caller *c)
 {
 	if (c->tgid)
 		return c->tgid == o->tgid;
 	if (c->tid == o->tgid)
 		return true;
 	/* EPERM: the thread is one of that process, and we may not signal it. */
-	return o->tgid && c->tid && (!syscall(SYS_tgkill, o->tgid, c->tid, 0) || errno == EPERM);
+	return o->tgid && c->tid && (!syscall(SYS_tgkill, o->tgid, c->tid, 0) || errno == EPERM) && uvd_caller_waits(c);
 }
 
 static bool process_gone(int pidfd)

@@ -31,14 +31,19 @@ pid_t uvd_proc_tid(const struct uvd_caller *c)
 	return c->tid || !uvd_caller_is_self(c) ? c->tid : getpid();
 }
 
-int uvd_proc_open(const struct uvd_caller *c, pid_t tid, const char *name, int flags)
+int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 {
 	struct uvd_proc *proc = c->proc ? c->proc : &uvd_proc_local;
+	int fd = tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
 
-	return tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
+	if (fd >= 0 && !uvd_caller_waits(c)) {
+		close(fd);
+		return -EINTR;
+	}
+	return fd;
 }
 
-ssize_t uvd_proc_read(const struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size)
+ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size)
 {
 	int fd = uvd_proc_open(c, tid, name, O_RDONLY);
 	size_t len = 0;
@@ -57,6 +62,8 @@ ssize_t uvd_proc_read(const struct uvd_caller *c, pid_t tid, const char *name, v
 	if (n < 0)
 		n = -errno;
 	close(fd);
+	if (!uvd_caller_waits(c))
+		return -EINTR;
 	((char *)buf)[len] = 0;
 	return n < 0 ? n : (ssize_t)len;
 }
@@ -98,7 +105,7 @@ int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t l
 	return 0;
 }
 
-int uvd_mmfd_open(const struct uvd_caller *c, pid_t tid)
+int uvd_mmfd_open(struct uvd_caller *c, pid_t tid)
 {
 	int fd = uvd_proc_open(c, tid, "pagemap", O_RDONLY);
 

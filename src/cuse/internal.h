@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include "broker/broker.h"
+#include "cuse/claim.h"
 #include "cuse/cuse.h"
 #include "cuse/grant.h"
 #include "cuse/split_write.h"
@@ -27,23 +28,21 @@ struct cuse_file {
 	struct uvd_cuse_writes writes;
 };
 
-/* Who answers the call that a worker carries out: see uvd_cuse_tick(). */
-enum answer { NOBODY, WORKER, TICK_BEGINS, TICK_DID };
-
-/* A call, and whether its client was let go while we were at it: then its memory is nobody's. */
 struct cuse_call {
 	struct uvd_call call;
 	struct uvd_cuse *cuse;
-	uint64_t began; /* CLOCK_MONOTONIC, ns */
-	atomic_bool gone;
+	struct worker *worker; /* that carries it out; NULL: a grant does, and nobody lets go of it */
 };
 
 struct worker {
 	struct uvd_cuse *cuse;
 	pthread_t thread;
-	struct cuse_file *file; /* of the call, while answer is WORKER */
+	pid_t tid;
+	struct cuse_file *file; /* of the call, until it is answered */
 	fuse_req_t req;
-	atomic_int answer; /* enum answer */
+	struct uvd_claim claim; /* to answer it */
+	atomic_ulong writes; /* to clients, so far */
+	unsigned long seen_write; /* uvd_cuse_tick(): the one that the worker was in then; 0: none */
 	atomic_bool interrupted; /* the client has a signal, or was killed */
 	struct fuse_buf buf; /* the request */
 	struct cuse_call *call;

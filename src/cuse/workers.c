@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include <uverbsd/log.h>
 #include "cuse/internal.h"
 #include "util/util.h"
@@ -34,6 +37,7 @@ static void *work(void *arg)
 	sigset_t wake;
 	int n;
 
+	w->tid = gettid();
 	sigemptyset(&wake);
 	sigaddset(&wake, WAKE_SIGNAL);
 	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
@@ -112,20 +116,41 @@ static void join_worker(struct worker *w)
 }
 
 /*
+ * Has the worker been blocked in the same write to its client since the last tick? Then the kernel has long since found the
+ * client's address space. (Before it does, the kernel reads the worker's own memory, and waits for an exec that is going on
+ * in the client: there is none, as it could not begin before the thread that waits for us is gone.)
+ */
+static bool is_in_write(struct worker *w)
+{
+	unsigned long write = atomic_load(&w->writes), seen = w->seen_write;
+	char path[64], line[64] = "";
+	FILE *f;
+
+	w->seen_write = 0;
+	if (atomic_load(&w->claim.state) != UVD_CLAIM_WRITES)
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)w->tid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) == SYS_process_vm_writev)
+		w->seen_write = write;
+	if (f)
+		fclose(f);
+	return w->seen_write && w->seen_write == seen;
+}
+
+/*
  * A client can make its memory wait for ever (userfaultfd, a FUSE file system of its own), and nothing but our own end
  * ends that wait. Killed, it could not die before its call is answered, and so not close what holds us up: answer.
  */
 static void let_go(struct worker *w)
 {
-	int its = WORKER;
-
-	if (!w->interrupted || !atomic_compare_exchange_strong(&w->answer, &its, TICK_BEGINS))
+	if (!w->interrupted || !uvd_claim_let_go(&w->claim, is_in_write(w)))
 		return;
 	/* It can close the file now; the worker puts this reference when it comes back. */
 	atomic_fetch_add(&w->file->ref, 1);
-	w->call->gone = true;
+	w->call->call.caller.let_go = true;
 	fuse_reply_err(w->req, EINTR);
-	w->answer = TICK_DID;
+	uvd_claim_gone(&w->claim);
 }
 
 void uvd_cuse_tick(struct uvd_cuse *c)

@@ -61,6 +61,9 @@ static long end(struct uvd_req *req, int err, long result)
 {
 	void **block, **next;
 
+	/* What was begun is committed for a client that is told so, or not at all. */
+	if (!err && req->caller->claim && !req->caller->claim(req->caller))
+		err = -EINTR;
 	if (!err)
 		err = context_publish(req);
 	uvd_objects_release(req, !err, false);

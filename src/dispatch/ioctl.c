@@ -284,6 +284,8 @@ static int run_method(struct uvd_req *req)
 	if (err)
 		return err;
 	fill_udata(req);
+	if (atomic_load_explicit(&req->caller->let_go, memory_order_relaxed))
+		return -EINTR;
 	if (tm->destroy_slot >= 0) {
 		struct uvd_attr *attr = &req->attrs[tm->destroy_slot];
 

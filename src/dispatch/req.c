@@ -87,7 +87,7 @@ int uvd_run_steps(struct uvd_req *req, const uvd_step *steps)
 	int err = 0;
 
 	for (; steps && *steps && !err; steps++)
-		err = (*steps)(req);
+		err = atomic_load_explicit(&req->caller->let_go, memory_order_relaxed) ? -EINTR : (*steps)(req);
 	return err;
 }
 

@@ -130,6 +130,11 @@ static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int 
 	return fd;
 }
 
+static bool call_waits(struct uvd_caller *c)
+{
+	return uvd_run_caller_valid(tree_of(c));
+}
+
 static bool have_many_pids(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/pid_max", "re");
@@ -151,6 +156,7 @@ void uvd_run_callers_init(struct uvd_run_tree *tree)
 	tree->call.caller.mem = &checked_ops;
 	tree->call.caller.proc = &tree->proc;
 	tree->call.caller.memfd = -1;
+	tree->call.caller.waits = call_waits;
 }
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Clients whose memory or files answer nobody, and calls whose client is gone by then."""
-from conftest import Attack, attack, cuse
+import shutil
+
+import pytest
+
+from conftest import Attack, PLACE, attack, cuse
 
 BUSY = ["loop-transfer", "loop-pd"]
+
+
+@pytest.fixture
+def program():
+    """Of a more privileged user, and long enough there to be taken for the client."""
+    path = PLACE / "setuid-sleep"
+    shutil.copy("/bin/sleep", path)
+    path.chmod(0o4755)
+    script = PLACE / "victim"
+    script.write_text(f"#!/bin/sh\nexec {path} 5\n")
+    script.chmod(0o755)
+    return script
 
 
 def others_work(d):
@@ -14,6 +30,13 @@ def others_work(d):
         assert p.poll() is None
         p.kill()
         p.wait()
+
+
+def test_call_that_was_let_go_does_not_reach_the_next_program(start, program):
+    d = start()
+    said = attack("letgo", program)
+    assert said.startswith("not reached"), said
+    d.wait_idle()
 
 
 def test_memory_of_a_borrowed_thread_that_died_is_not_the_next_programs(start):

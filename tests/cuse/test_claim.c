@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Who answers a call (src/cuse/claim.h): every interleaving of what a worker does (two writes to the client, then the answer)
+ * with what the tick does (it tries to let the call go, at any moment and as often as it likes, and answers if it may).
+ */
+#include <check.h>
+#include <string.h>
+
+#include "cuse/claim.h"
+
+enum { BEGIN, WRITE_1, WRITTEN_1, WRITE_2, WRITTEN_2, TAKE, END, OVER };
+
+struct world {
+	struct uvd_claim claim;
+	int worker; /* what it does next */
+	bool writing; /* its system call may look the client's number up, or be past that */
+	bool past; /* it is past that, so the tick can see it blocked */
+	bool let_go, answered_by_tick, answered_by_worker;
+	unsigned int tries; /* of the tick */
+};
+
+static unsigned long worlds;
+
+static void explore(struct world w);
+
+static void worker_step(struct world w)
+{
+	switch (w.worker) {
+	case BEGIN:
+		uvd_claim_begin(&w.claim);
+		w.worker = WRITE_1;
+		break;
+	case WRITE_1:
+	case WRITE_2:
+		if (uvd_claim_write(&w.claim)) {
+			ck_assert_msg(!w.let_go, "a write begins after the call was let go");
+			w.writing = true;
+			w.past = false;
+			w.worker++;
+		} else {
+			ck_assert(w.let_go);
+			w.worker = END;
+		}
+		break;
+	case WRITTEN_1:
+	case WRITTEN_2:
+		w.writing = false;
+		ck_assert_int_eq(uvd_claim_written(&w.claim), !w.let_go);
+		w.worker = w.let_go ? END : w.worker + 1;
+		break;
+	case TAKE:
+		ck_assert_int_eq(uvd_claim_take(&w.claim), !w.let_go);
+		w.worker = END;
+		break;
+	case END:
+		if (atomic_load(&w.claim.state) == UVD_CLAIM_LETTING_GO)
+			return; /* it would wait for the tick */
+		if (uvd_claim_end(&w.claim))
+			w.answered_by_worker = true;
+		w.worker = OVER;
+		break;
+	default:
+		return;
+	}
+	explore(w);
+}
+
+static void lookup_step(struct world w)
+{
+	if (!w.writing || w.past)
+		return;
+	ck_assert_msg(!w.let_go, "the client's number is looked up after the call was let go");
+	w.past = true;
+	explore(w);
+}
+
+static void tick_step(struct world w)
+{
+	if (w.let_go) {
+		if (w.answered_by_tick)
+			return;
+		w.answered_by_tick = true;
+		uvd_claim_gone(&w.claim);
+		explore(w);
+		return;
+	}
+	if (w.tries == 3)
+		return;
+	w.tries++;
+	if (uvd_claim_let_go(&w.claim, w.writing && w.past)) {
+		ck_assert_msg(w.worker != BEGIN && w.worker != OVER && !w.answered_by_worker, "there is no call to let go");
+		w.let_go = true;
+	}
+	explore(w);
+}
+
+static void explore(struct world w)
+{
+	worlds++;
+	if (w.worker == OVER && (!w.let_go || w.answered_by_tick)) {
+		ck_assert_int_eq(w.answered_by_worker + w.answered_by_tick, 1);
+		ck_assert_int_eq(atomic_load(&w.claim.state), UVD_CLAIM_NONE);
+		return;
+	}
+	worker_step(w);
+	lookup_step(w);
+	tick_step(w);
+}
+
+START_TEST(test_one_answers_and_no_number_is_looked_up_after_a_call_was_let_go)
+{
+	worlds = 0;
+	explore((struct world){ 0 });
+	ck_assert_uint_gt(worlds, 1000);
+}
+END_TEST
+
+START_TEST(test_a_claim_that_was_taken_cannot_be_let_go_until_it_is_given_back)
+{
+	struct uvd_claim c = {};
+
+	uvd_claim_begin(&c);
+	ck_assert(uvd_claim_take(&c) && uvd_claim_take(&c));
+	ck_assert(!uvd_claim_let_go(&c, false) && !uvd_claim_let_go(&c, true));
+	uvd_claim_give_back(&c);
+	ck_assert(uvd_claim_let_go(&c, false));
+	ck_assert(!uvd_claim_take(&c) && !uvd_claim_holds(&c));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cuse: claim");
+	TCase *t = tcase_create("claim");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(t, test_one_answers_and_no_number_is_looked_up_after_a_call_was_let_go);
+	tcase_add_test(t, test_a_claim_that_was_taken_cannot_be_let_go_until_it_is_given_back);
+	suite_add_tcase(s, t);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
