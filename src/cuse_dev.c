@@ -145,10 +145,10 @@ void uvd_cuse_file_put(struct cuse_file *f)
 
 	if (atomic_fetch_sub(&f->ref, 1) != 1)
 		return;
-	pthread_mutex_lock(&c->lock);
+	uvd_lock(&c->lock);
 	list_del_init(&f->of_node);
 	c->num_files--;
-	pthread_mutex_unlock(&c->lock);
+	uvd_unlock(&c->lock);
 	uvd_file_close(f->file);
 	uvd_opener_drop(&f->opener);
 	pthread_mutex_destroy(&f->writes.lock);
@@ -279,10 +279,10 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 	f->cuse = c;
 	f->ref = 1;
 	pthread_mutex_init(&f->writes.lock, NULL);
-	pthread_mutex_lock(&c->lock);
+	uvd_lock(&c->lock);
 	list_add(&f->of_node, &c->files);
 	c->num_files++;
-	pthread_mutex_unlock(&c->lock);
+	uvd_unlock(&c->lock);
 	fi->fh = (uintptr_t)f;
 	fi->direct_io = 1;
 	fi->nonseekable = 1;

@@ -353,24 +353,35 @@ int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st)
 	path = open_fd(c, fd);
 	if (path < 0)
 		return path;
-	err = fstat(path, st) ? -errno : 0;
+	err = uvd_path_stat(path, st);
 	close(path);
 	return err;
+}
+
+/* By its name first: a question about the file system can be one to a server of the client's. */
+static bool is_dmabuf(int path)
+{
+	char link[32], proc[32];
+	struct statfs fs;
+	ssize_t n;
+
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path);
+	n = readlink(proc, link, sizeof(link));
+	return n >= 8 && !memcmp(link, "/dmabuf:", 8) && !fstatfs(path, &fs) && fs.f_type == DMA_BUF_MAGIC;
 }
 
 int uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
 {
 	int path = open_fd(c, fd), err = 0;
-	struct statfs fs;
 	struct stat st;
 
 	if (path < 0)
 		return path;
-	if (fstatfs(path, &fs) || fstat(path, &st))
-		err = -errno;
-	else if (fs.f_type != DMA_BUF_MAGIC)
+	if (!is_dmabuf(path))
 		err = -EINVAL;
 	else
+		err = uvd_path_stat(path, &st);
+	if (!err)
 		*size = st.st_size;
 	close(path);
 	return err;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include "util/util.h"
 
 struct uvd_caller;
 
@@ -98,11 +99,13 @@ extern const struct uvd_mem_ops uvd_mem_self;
 
 static inline int uvd_caller_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
+	uvd_might_fault();
 	return len ? c->mem->read(c, dst, src, len) : 0;
 }
 
 static inline ssize_t uvd_caller_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
 {
+	uvd_might_fault();
 	if (c->mem->read_ahead)
 		return c->mem->read_ahead(c, dst, src, least, most);
 	return c->mem->read(c, dst, src, least) ? -EFAULT : (ssize_t)least;
@@ -110,11 +113,13 @@ static inline ssize_t uvd_caller_read_ahead(struct uvd_caller *c, void *dst, uin
 
 static inline int uvd_caller_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
+	uvd_might_fault();
 	return len ? c->mem->write(c, dst, src, len) : 0;
 }
 
 static inline int uvd_caller_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
+	uvd_might_fault();
 	return n ? c->mem->writev(c, v, n) : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct stat;
 struct uvd_caller;
 
 /* The thread to look up in /proc; 0: out of reach. */
@@ -19,6 +20,11 @@ pid_t uvd_proc_tid(const struct uvd_caller *c);
 int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags);
 /* The whole of a small file, confirmed (or as much as fits), with a 0 behind it: its length, or a negative errno. */
 ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size);
+/*
+ * fstat() of an O_PATH fd, of what the kernel knows by itself: type, inode, device numbers, size. fstat() would ask the file's
+ * file system, and that may be a server of the client's, which need not answer.
+ */
+int uvd_path_stat(int path, struct stat *st);
 /* Exactly len bytes at addr through a /proc/PID/mem fd, or -EFAULT. */
 int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len);
 int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len);

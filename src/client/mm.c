@@ -54,9 +54,10 @@ struct uvd_mm {
 };
 
 struct uvd_mm_table {
-	pthread_mutex_t lock; /* of the list and of all members */
+	pthread_mutex_t lock; /* of the list and of all members; nothing that a client can hold up is done with it */
 	struct list_head mms; /* newest first */
 	unsigned int refs; /* one for each mm, one for the owner */
+	uint64_t added; /* mms, so far */
 };
 
 struct uvd_mm_table *uvd_mm_table_new(void)
@@ -76,7 +77,7 @@ static void table_put_unlock(struct uvd_mm_table *t)
 {
 	bool last = !--t->refs;
 
-	pthread_mutex_unlock(&t->lock);
+	uvd_unlock(&t->lock);
 	if (!last)
 		return;
 	pthread_mutex_destroy(&t->lock);
@@ -85,7 +86,7 @@ static void table_put_unlock(struct uvd_mm_table *t)
 
 void uvd_mm_table_free(struct uvd_mm_table *t)
 {
-	pthread_mutex_lock(&t->lock);
+	uvd_lock(&t->lock);
 	table_put_unlock(t);
 }
 
@@ -135,15 +136,9 @@ static int process_starttime(struct uvd_caller *c, pid_t tgid, uint64_t *startti
 	return 0;
 }
 
-static bool is_there(const struct member *m, struct uvd_caller *c)
-{
-	uint64_t starttime;
-
-	return !process_starttime(c, m->tgid, &starttime) && starttime == m->starttime;
-}
-
 static bool shares_memory(pid_t a, pid_t b)
 {
+	uvd_might_fault();
 	return !syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
 }
 
@@ -151,14 +146,6 @@ static bool has_process(const struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 {
 	for (const struct member *m = mm->members; m; m = m->next)
 		if (m->tgid == tgid && m->starttime == starttime)
-			return true;
-	return false;
-}
-
-static bool has_relative(const struct uvd_mm *mm, struct uvd_caller *c)
-{
-	for (const struct member *m = mm->members; m; m = m->next)
-		if (shares_memory(uvd_proc_tid(c), m->tgid) && is_there(m, c))
 			return true;
 	return false;
 }
@@ -174,49 +161,150 @@ static int add_member(struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 	return 0;
 }
 
-static void forget_gone_members(struct uvd_mm *mm, struct uvd_caller *c)
+static void free_members(struct member *m)
 {
-	for (struct member **p = &mm->members; *p;) {
-		struct member *m = *p;
-		uint64_t starttime = 0;
-		int err = process_starttime(c, m->tgid, &starttime);
+	while (m) {
+		struct member *next = m->next;
 
-		if (err ? err != -ESRCH : starttime == m->starttime) {
-			p = &m->next;
-		} else {
-			*p = m->next;
-			free(m);
-		}
+		free(m);
+		m = next;
 	}
 }
 
-/* Locked. */
-static struct uvd_mm *find(struct uvd_mm_table *t, struct uvd_caller *c, uint64_t print, pid_t tgid, uint64_t starttime)
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* Who is looked for. */
+struct wanted {
+	struct uvd_caller *c;
+	pid_t tgid;
+	uint64_t starttime, print;
+};
+
+/*
+ * An address space that it may be, with what its processes were then. Questions about processes can take as long as a client
+ * likes (kcmp() waits for an exec, and that for memory), so they are asked of candidates, without the table's lock.
+ */
+struct candidate {
+	struct uvd_mm *mm;
+	bool seen; /* the process has been seen in it */
+	struct member *members;
+};
+
+struct search {
+	struct candidate *candidates; /* newest first; each holds a reference */
+	unsigned int num;
+	uint64_t added; /* the table's, then */
+};
+
+/* With the lock. */
+static int collect(struct uvd_mm_table *t, const struct wanted *w, struct search *s)
+{
+	struct uvd_mm *mm;
+	unsigned int max = 0;
+
+	*s = (struct search){ .added = t->added };
+	list_for_each_entry(mm, &t->mms, of_table)
+		max++;
+	s->candidates = calloc(max + 1, sizeof(*s->candidates));
+	if (!s->candidates)
+		return -ENOMEM;
+	list_for_each_entry(mm, &t->mms, of_table) {
+		struct candidate *k = &s->candidates[s->num];
+		bool seen = has_process(mm, w->tgid, w->starttime);
+
+		if (!seen && mm->print != w->print)
+			continue;
+		*k = (struct candidate){ .mm = uvd_mm_ref(mm), .seen = seen };
+		s->num++;
+		for (const struct member *m = mm->members; m; m = m->next) {
+			struct member *copy = malloc(sizeof(*copy));
+
+			if (!copy)
+				return -ENOMEM;
+			*copy = *m;
+			copy->next = k->members;
+			k->members = copy;
+		}
+	}
+	return 0;
+}
+
+/* Without the lock: the last reference to an mm is put under it. */
+static void search_end(struct search *s)
+{
+	for (unsigned int i = 0; i < s->num; i++) {
+		free_members(s->candidates[i].members);
+		uvd_mm_put(s->candidates[i].mm);
+	}
+	free(s->candidates);
+}
+
+static bool is_there(const struct member *m, struct uvd_caller *c)
+{
+	uint64_t starttime;
+
+	return !process_starttime(c, m->tgid, &starttime) && starttime == m->starttime;
+}
+
+static bool has_relative(const struct candidate *k, struct uvd_caller *c)
+{
+	for (const struct member *m = k->members; m; m = m->next)
+		if (shares_memory(uvd_proc_tid(c), m->tgid) && is_there(m, c))
+			return uvd_caller_waits(c);
+	return false;
+}
+
+/* Without the lock. Which candidate is it? NULL: none. */
+static const struct candidate *choose(const struct search *s, const struct wanted *w)
 {
 	unsigned int spaces = 0;
-	struct uvd_mm *mm;
 
-	list_for_each_entry(mm, &t->mms, of_table)
-		if (has_process(mm, tgid, starttime) && uvd_mm_alive(mm) &&
-		    (mm->print == print || ++spaces == SPACES_OF_A_PROCESS))
-			return mm;
-	list_for_each_entry(mm, &t->mms, of_table) {
-		if (mm->print != print || !uvd_mm_alive(mm) || !has_relative(mm, c) || !uvd_caller_waits(c))
-			continue;
-		forget_gone_members(mm, c);
-		/* Without memory for it, kcmp finds it again next time. */
-		(void)add_member(mm, tgid, starttime);
-		return mm;
-	}
+	for (const struct candidate *k = s->candidates; k < s->candidates + s->num; k++)
+		if (k->seen && uvd_mm_alive(k->mm) && (k->mm->print == w->print || ++spaces == SPACES_OF_A_PROCESS))
+			return k;
+	for (const struct candidate *k = s->candidates; k < s->candidates + s->num; k++)
+		if (k->mm->print == w->print && uvd_mm_alive(k->mm) && has_relative(k, w->c))
+			return k;
 	return NULL;
 }
 
-/* Locked. Takes over memfd and mmfd. */
-static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, uint64_t print, pid_t tgid, uint64_t starttime)
+/* Without the lock: of the candidate's processes, leaves those that are gone. */
+static void keep_gone(const struct candidate *k, struct uvd_caller *c)
+{
+	for (struct member *m = k->members; m; m = m->next) {
+		uint64_t starttime = 0;
+		int err = process_starttime(c, m->tgid, &starttime);
+
+		if (err ? err != -ESRCH : starttime == m->starttime)
+			m->tgid = 0;
+	}
+}
+
+/* With the lock. */
+static void join_members(const struct candidate *k, const struct wanted *w)
+{
+	for (const struct member *gone = k->members; gone; gone = gone->next)
+		for (struct member **p = &k->mm->members; *p && gone->tgid;) {
+			struct member *m = *p;
+
+			if (m->tgid != gone->tgid || m->starttime != gone->starttime) {
+				p = &m->next;
+				continue;
+			}
+			*p = m->next;
+			free(m);
+		}
+	/* Without memory for it, kcmp finds it again next time. */
+	if (!has_process(k->mm, w->tgid, w->starttime))
+		(void)add_member(k->mm, w->tgid, w->starttime);
+}
+
+/* With the lock. Takes over memfd and mmfd, or fails. */
+static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, const struct wanted *w)
 {
 	struct uvd_mm *mm = calloc(1, sizeof(*mm));
 
-	if (!mm || add_member(mm, tgid, starttime)) {
+	if (!mm || add_member(mm, w->tgid, w->starttime)) {
 		free(mm);
 		return NULL;
 	}
@@ -225,10 +313,45 @@ static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, uint64_t 
 	mm->mmfd = mmfd;
 	atomic_init(&mm->mapsfd, -1);
 	pthread_mutex_init(&mm->maps_lock, NULL);
-	mm->print = print;
+	mm->print = w->print;
 	atomic_init(&mm->refs, 1);
 	list_add(&mm->of_table, &t->mms);
 	t->refs++;
+	t->added++;
+	return mm;
+}
+
+/* A reference to the one that the table has, or to a new one, which takes over memfd and mmfd (-1 then). NULL, and *err. */
+static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, int *memfd, int *mmfd, int *err)
+{
+	const struct candidate *k = NULL;
+	struct uvd_mm *mm = NULL;
+	struct search s;
+	bool again;
+
+	do {
+		uvd_lock(&t->lock);
+		*err = collect(t, w, &s);
+		uvd_unlock(&t->lock);
+		if (!*err)
+			k = choose(&s, w);
+		if (k)
+			keep_gone(k, w->c);
+		uvd_lock(&t->lock);
+		/* What was added meanwhile may be it. */
+		again = !*err && !k && t->added != s.added;
+		if (k) {
+			join_members(k, w);
+			mm = uvd_mm_ref(k->mm);
+		} else if (!*err && !again) {
+			mm = add(t, *memfd, *mmfd, w);
+			*err = mm ? 0 : -ENOMEM;
+			if (mm)
+				*memfd = *mmfd = -1;
+		}
+		uvd_unlock(&t->lock);
+		search_end(&s);
+	} while (again);
 	return mm;
 }
 
@@ -260,20 +383,8 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 		err = take_print(c, &print);
 	if (!err && !uvd_mmfd_alive(mmfd))
 		err = -ESRCH;
-	if (!err) {
-		pthread_mutex_lock(&t->lock);
-		mm = find(t, c, print, tgid, starttime);
-		if (mm) {
-			uvd_mm_ref(mm);
-		} else {
-			mm = add(t, memfd, mmfd, print, tgid, starttime);
-			if (mm)
-				memfd = mmfd = -1;
-			else
-				err = -ENOMEM;
-		}
-		pthread_mutex_unlock(&t->lock);
-	}
+	if (!err)
+		mm = find_or_add(t, &(struct wanted){ c, tgid, starttime, print }, &memfd, &mmfd, &err);
 	if (memfd >= 0)
 		close(memfd);
 	if (mmfd >= 0)
@@ -292,12 +403,7 @@ struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 
 static void mm_free(struct uvd_mm *mm)
 {
-	struct member *m;
-
-	while ((m = mm->members)) {
-		mm->members = m->next;
-		free(m);
-	}
+	free_members(mm->members);
 	close(mm->memfd);
 	close(mm->mmfd);
 	if (mm->mapsfd >= 0)
@@ -311,9 +417,9 @@ void uvd_mm_put(struct uvd_mm *mm)
 	struct uvd_mm_table *t = mm->table;
 
 	/* Under the lock, so that uvd_mm_get() never finds one that is on its way out. */
-	pthread_mutex_lock(&t->lock);
+	uvd_lock(&t->lock);
 	if (atomic_fetch_sub(&mm->refs, 1) > 1) {
-		pthread_mutex_unlock(&t->lock);
+		uvd_unlock(&t->lock);
 		return;
 	}
 	list_del_init(&mm->of_table);
@@ -335,11 +441,11 @@ void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid,
 {
 	struct uvd_mm *mm;
 
-	pthread_mutex_lock(&t->lock);
+	uvd_lock(&t->lock);
 	list_for_each_entry(mm, &t->mms, of_table)
 		if (mm->charged)
 			fn(arg, mm->members ? mm->members->tgid : 0, mm->charged);
-	pthread_mutex_unlock(&t->lock);
+	uvd_unlock(&t->lock);
 }
 
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
@@ -384,6 +490,7 @@ int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
 	int fd = mm->mapsfd, err = -EFAULT;
 	struct uvd_maps maps;
 
+	uvd_might_fault();
 	if (fd < 0 || addr + len < addr)
 		return -EFAULT;
 	uvd_maps_from_fd(&maps, fd, mm->maps_query);

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "client/client.h"
@@ -34,8 +36,10 @@ pid_t uvd_proc_tid(const struct uvd_caller *c)
 int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 {
 	struct uvd_proc *proc = c->proc ? c->proc : &uvd_proc_local;
-	int fd = tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
+	int fd;
 
+	uvd_might_fault(); /* an exec in the client holds a lock that some files need, and waits for memory with it */
+	fd = tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
 	if (fd >= 0 && !uvd_caller_waits(c)) {
 		close(fd);
 		return -EINTR;
@@ -68,11 +72,28 @@ ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *b
 	return n < 0 ? n : (ssize_t)len;
 }
 
+int uvd_path_stat(int path, struct stat *st)
+{
+	struct statx x;
+
+	if (statx(path, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE | STATX_INO | STATX_SIZE, &x))
+		return -errno;
+	*st = (struct stat){
+		.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+		.st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor),
+		.st_ino = x.stx_ino,
+		.st_mode = x.stx_mode,
+		.st_size = x.stx_size,
+	};
+	return 0;
+}
+
 /* A system call moves at most 2 GiB less a page. */
 #define MEMFD_STEP (1u << 30)
 
 int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len)
 {
+	uvd_might_fault();
 	while (len) {
 		size_t step = len < MEMFD_STEP ? len : MEMFD_STEP;
 		ssize_t n = pread(memfd, dst, step, (off_t)src);
@@ -90,6 +111,7 @@ int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len)
 
 int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len)
 {
+	uvd_might_fault();
 	while (len) {
 		size_t step = len < MEMFD_STEP ? len : MEMFD_STEP;
 		ssize_t n = pwrite(memfd, src, step, (off_t)dst);

@@ -135,7 +135,7 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 
 	if (port < 1 || port > dev->config.num_ports)
 		return -EINVAL;
-	pthread_mutex_lock(&dev->port_lock);
+	uvd_lock(&dev->port_lock);
 	if (!atomic_load(&dev->gone) && uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
 		/* Whoever sees the event may read the published tree at once. */
 		if (dev->engine->publish_port)
@@ -150,6 +150,6 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 		ret = 0;
 	}
 unlock:
-	pthread_mutex_unlock(&dev->port_lock);
+	uvd_unlock(&dev->port_lock);
 	return ret;
 }

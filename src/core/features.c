@@ -25,7 +25,7 @@ static uint32_t visible(struct uvd_device *dev, uint64_t mask, uint32_t *plain)
 	uint32_t bits = 0;
 
 	*plain = 0;
-	pthread_mutex_lock(&ucaps->lock);
+	uvd_lock(&ucaps->lock);
 	for (unsigned int i = 0; features[i]; i++) {
 		if (!features[i]->ucap)
 			*plain |= 1u << i;
@@ -34,7 +34,7 @@ static uint32_t visible(struct uvd_device *dev, uint64_t mask, uint32_t *plain)
 			if (mask >> bit & 1 && dev->ucap_refs[bit] && !strcmp(ucaps->list[bit].name, features[i]->ucap))
 				bits |= 1u << i;
 	}
-	pthread_mutex_unlock(&ucaps->lock);
+	uvd_unlock(&ucaps->lock);
 	return bits | *plain;
 }
 
@@ -85,9 +85,9 @@ int uvd_device_tree_for(struct uvd_device *dev, uint64_t ucaps, struct uvd_tree 
 	bits = ucaps ? visible(dev, ucaps, &plain) : 0;
 	if (!ucaps || bits == plain)
 		return 0;
-	pthread_mutex_lock(&dev->trees.lock);
+	uvd_lock(&dev->trees.lock);
 	err = variant(dev, bits, tree);
-	pthread_mutex_unlock(&dev->trees.lock);
+	uvd_unlock(&dev->trees.lock);
 	return err;
 }
 

@@ -15,15 +15,15 @@ static int list_file(struct uvd_file *file)
 {
 	struct uvd_device *dev = file->dev;
 
-	pthread_mutex_lock(&dev->lock);
+	uvd_lock(&dev->lock);
 	if (atomic_load(&dev->gone)) {
-		pthread_mutex_unlock(&dev->lock);
+		uvd_unlock(&dev->lock);
 		return -EIO;
 	}
 	list_add(&file->of_device, &dev->files);
 	dev->num_files++;
 	file->counter = dev->files_opened++ % UVD_CALL_COUNTERS;
-	pthread_mutex_unlock(&dev->lock);
+	uvd_unlock(&dev->lock);
 	return 0;
 }
 
@@ -76,12 +76,12 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool
 			continue;
 		}
 		progress = true;
-		pthread_mutex_lock(&file->lock);
+		uvd_lock(&file->lock);
 		if (stays)
 			uvd_uobject_disassociate(uobj);
 		else
 			uvd_uobject_unlink(uobj);
-		pthread_mutex_unlock(&file->lock);
+		uvd_unlock(&file->lock);
 		if (!stays)
 			uvd_uobject_unref(uobj);
 	}
@@ -143,9 +143,9 @@ void uvd_file_close(struct uvd_file *file)
 	struct uvd_device *dev = file->dev;
 
 	uvd_file_destroy_hw(file, UVD_REMOVE_CLOSE);
-	pthread_mutex_lock(&dev->lock);
+	uvd_lock(&dev->lock);
 	uvd_file_unlist(file);
-	pthread_mutex_unlock(&dev->lock);
+	uvd_unlock(&dev->lock);
 	uvd_file_put(file);
 }
 
@@ -154,11 +154,11 @@ unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *r
 	struct uvd_uobject *uobj;
 	unsigned int n = 0;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	for (uobj = file->objects; uobj && n < max; uobj = uobj->next)
 		if (uobj->row->id == row->id)
 			ids[n++] = uobj->id;
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	return n;
 }
 
@@ -166,9 +166,9 @@ struct uvd_event_file *uvd_file_default_async(struct uvd_file *file)
 {
 	struct uvd_event_file *f;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	f = file->default_async ? uvd_event_file_ref(file->default_async) : NULL;
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	return f;
 }
 
@@ -181,16 +181,16 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 	struct uvd_file *file;
 	struct uvd_uobject *uobj;
 
-	pthread_mutex_lock(&dev->lock);
+	uvd_lock(&dev->lock);
 	list_for_each_entry(file, &dev->files, of_device) {
-		pthread_mutex_lock(&file->lock);
+		uvd_lock(&file->lock);
 		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
 			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT &&
 			    uvd_event_file_post(uobj->event_file, &desc))
 				uvd_log_limited(dev->engine->log, UVD_INFO,
 						"%s: an open file missed event %d of port %u", dev->config.ibdev, type,
 						port);
-		pthread_mutex_unlock(&file->lock);
+		uvd_unlock(&file->lock);
 	}
-	pthread_mutex_unlock(&dev->lock);
+	uvd_unlock(&dev->lock);
 }

@@ -5,6 +5,7 @@
 
 #include "client/client.h"
 #include "core/internal.h"
+#include "util/util.h"
 
 void uvd_ucaps_init(struct uvd_ucaps *ucaps)
 {
@@ -68,17 +69,17 @@ int uvd_ucap_get(struct uvd_engine *engine, const char *name)
 {
 	int bit;
 
-	pthread_mutex_lock(&engine->ucaps.lock);
+	uvd_lock(&engine->ucaps.lock);
 	bit = get(engine, name);
-	pthread_mutex_unlock(&engine->ucaps.lock);
+	uvd_unlock(&engine->ucaps.lock);
 	return bit;
 }
 
 void uvd_ucap_put(struct uvd_engine *engine, unsigned int bit)
 {
-	pthread_mutex_lock(&engine->ucaps.lock);
+	uvd_lock(&engine->ucaps.lock);
 	put(engine, bit);
-	pthread_mutex_unlock(&engine->ucaps.lock);
+	uvd_unlock(&engine->ucaps.lock);
 }
 
 /* ---- of a device ------------------------------------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ int uvd_device_create_ucap(struct uvd_device *dev, const char *name)
 	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
 	int bit = -EOVERFLOW;
 
-	pthread_mutex_lock(&ucaps->lock);
+	uvd_lock(&ucaps->lock);
 	bit = get(dev->engine, name);
 	if (bit >= 0 && dev->ucap_refs[bit] == UINT8_MAX) {
 		put(dev->engine, bit);
@@ -96,7 +97,7 @@ int uvd_device_create_ucap(struct uvd_device *dev, const char *name)
 	}
 	if (bit >= 0)
 		dev->ucap_refs[bit]++;
-	pthread_mutex_unlock(&ucaps->lock);
+	uvd_unlock(&ucaps->lock);
 	return bit;
 }
 
@@ -105,24 +106,24 @@ void uvd_device_remove_ucap(struct uvd_device *dev, const char *name)
 	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
 	struct uvd_ucap *ucap;
 
-	pthread_mutex_lock(&ucaps->lock);
+	uvd_lock(&ucaps->lock);
 	ucap = find(ucaps, name);
 	if (ucap && dev->ucap_refs[ucap - ucaps->list]) {
 		dev->ucap_refs[ucap - ucaps->list]--;
 		put(dev->engine, ucap - ucaps->list);
 	}
-	pthread_mutex_unlock(&ucaps->lock);
+	uvd_unlock(&ucaps->lock);
 }
 
 void uvd_device_remove_ucaps(struct uvd_device *dev)
 {
 	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
 
-	pthread_mutex_lock(&ucaps->lock);
+	uvd_lock(&ucaps->lock);
 	for (unsigned int bit = 0; bit < ucaps->num; bit++)
 		for (; dev->ucap_refs[bit]; dev->ucap_refs[bit]--)
 			put(dev->engine, bit);
-	pthread_mutex_unlock(&ucaps->lock);
+	uvd_unlock(&ucaps->lock);
 }
 
 /* ---- of a client ------------------------------------------------------------------------------------------------- */
@@ -154,9 +155,9 @@ int uvd_ucaps_of_fds(struct uvd_engine *engine, struct uvd_caller *c, const int3
 		if (ret)
 			return ret;
 		/* Not held while a client's file is looked at, which takes as long as its file system likes. */
-		pthread_mutex_lock(&ucaps->lock);
+		uvd_lock(&ucaps->lock);
 		ret = bit_of_file(ucaps, &st);
-		pthread_mutex_unlock(&ucaps->lock);
+		uvd_unlock(&ucaps->lock);
 		if (ret < 0)
 			return ret;
 		*mask |= 1ULL << ret;

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "core/internal.h"
+#include "util/util.h"
 
 static void pause_us(long us)
 {
@@ -24,42 +25,42 @@ static struct uvd_file *take_oldest(struct uvd_device *dev)
 {
 	struct uvd_file *file = NULL;
 
-	pthread_mutex_lock(&dev->lock);
+	uvd_lock(&dev->lock);
 	if (!list_empty(&dev->files)) {
 		file = list_last_entry(&dev->files, struct uvd_file, of_device);
 		atomic_fetch_add(&file->ref, 1);
 		uvd_file_unlist(file);
 	}
-	pthread_mutex_unlock(&dev->lock);
+	uvd_unlock(&dev->lock);
 	return file;
 }
 
 /* A peer must see nothing of the objects' going one by one: what has no link neither refuses nor answers. */
 static void cut_links(struct uvd_device *dev)
 {
-	pthread_mutex_lock(&dev->port_lock);
+	uvd_lock(&dev->port_lock);
 	for (unsigned int i = 0; i < dev->ib.config.num_ports; i++)
 		__atomic_store_n(&dev->ib.config.ports[i].down, true, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&dev->port_lock);
+	uvd_unlock(&dev->port_lock);
 }
 
 void uvd_device_remove(struct uvd_device *dev)
 {
 	struct uvd_file *file;
 
-	pthread_mutex_lock(&dev->lock);
+	uvd_lock(&dev->lock);
 	atomic_store(&dev->gone, true);
-	pthread_mutex_unlock(&dev->lock);
+	uvd_unlock(&dev->lock);
 	cut_links(dev);
 	wait_for_calls(dev);
 	while ((file = take_oldest(dev))) {
 		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);
 		uvd_file_put(file);
 	}
-	pthread_mutex_lock(&dev->port_lock);
+	uvd_lock(&dev->port_lock);
 	if (dev->ib.ops->close)
 		dev->ib.ops->close(&dev->ib);
 	dev->backend_closed = true;
-	pthread_mutex_unlock(&dev->port_lock);
+	uvd_unlock(&dev->port_lock);
 	uvd_device_remove_ucaps(dev);
 }

@@ -119,12 +119,12 @@ static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **foun
 {
 	unsigned int n = 0;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	for (struct uvd_uobject *uobj = file->fd_objects; uobj; uobj = uobj->fd_next) {
 		uvd_uobject_ref(uobj);
 		found[n++] = uobj;
 	}
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	return n;
 }
 
@@ -143,9 +143,9 @@ static void collect_event_files(struct uvd_file *file)
 	for (unsigned int i = 0; i < n; i++) {
 		if (!used[i] && !try_lock(found[i], UVD_ACCESS_WRITE)) {
 			uvd_uobject_end(found[i], UVD_REMOVE_CLOSE);
-			pthread_mutex_lock(&file->lock);
+			uvd_lock(&file->lock);
 			uvd_uobject_unlink(found[i]);
-			pthread_mutex_unlock(&file->lock);
+			uvd_unlock(&file->lock);
 			uvd_uobject_unref(found[i]);
 		}
 		uvd_uobject_unref(found[i]);
@@ -157,16 +157,16 @@ static int reserve_event_file(struct uvd_file *file)
 {
 	bool collect, full;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	collect = ++file->event_files_made % 64 == 0;
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	if (collect)
 		collect_event_files(file);
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	full = file->num_event_files >= UVD_MAX_EVENT_FILES;
 	if (!full)
 		file->num_event_files++;
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	return full ? -EMFILE : 0;
 }
 
@@ -174,9 +174,9 @@ static int reserve_handle(struct uvd_file *file, uint32_t *id)
 {
 	int err;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	err = uvd_handles_alloc(&file->handles, id);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	return err;
 }
 
@@ -223,7 +223,7 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 {
 	struct uvd_file *file = uobj->file;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	link_uobject(uobj);
 	unlock_exclusive(uobj);
 	if (uobj->row->cls == UVD_CLASS_IDR) {
@@ -231,7 +231,7 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 	} else if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && !file->default_async) {
 		file->default_async = uvd_event_file_ref(uobj->event_file);
 	}
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	uvd_rwsem_read_done(&file->destroy_lock);
 }
 
@@ -257,9 +257,9 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)
 		uvd_uobject_commit(uobj);
 		return;
 	}
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	release_id(uobj);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	uvd_rwsem_read_done(&file->destroy_lock);
 	uvd_uobject_unref(uobj);
 }
@@ -269,12 +269,12 @@ void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 	struct uvd_file *file = uobj->file;
 	void *object = uobj->object;
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	uobj->object = fresh->object;
 	fresh->object = object;
 	uobject_list_del(uobj);
 	uobject_list_add(uobj);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 }
 
 /* ---- look-up ----------------------------------------------------------------------------------------------------- */
@@ -304,11 +304,11 @@ int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int
 		return -EINVAL;
 	if (id > UINT32_MAX)
 		return -ENOENT;
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	uobj = uvd_handles_get(&file->handles, id);
 	if (uobj)
 		uvd_uobject_ref(uobj);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	if (!uobj)
 		return -ENOENT;
 	if (row && uobj->row->id != row->id) {
@@ -326,13 +326,13 @@ int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct
 
 	if (fd < 0 || uvd_caller_fstat(c, fd, &st))
 		return -EBADF;
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
 		if (uobj->row->id == row->id && uvd_event_file_is(uobj->event_file, &st))
 			break;
 	if (uobj)
 		uvd_uobject_ref(uobj);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	return uobj ? lock_found(uobj, UVD_ACCESS_READ, out) : -EBADF;
 }
 
@@ -362,9 +362,9 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj)
 		goto unlock;
 	}
 	/* It stays locked: another thread may have looked it up already, and must find it in use. */
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	uvd_uobject_unlink(uobj);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	uvd_uobject_unref(uobj);
 unlock:
 	uvd_rwsem_read_done(&file->destroy_lock);

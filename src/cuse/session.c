@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "cuse/internal.h"
+#include "util/util.h"
 
 static int set_up(struct uvd_cuse *c)
 {
@@ -120,9 +121,9 @@ void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters)
 		counters->workers += w->used && !w->exited;
 		counters->requests += w->served;
 	}
-	pthread_mutex_lock(&c->lock);
+	uvd_lock(&c->lock);
 	counters->files = c->num_files;
-	pthread_mutex_unlock(&c->lock);
+	uvd_unlock(&c->lock);
 }
 
 void uvd_cuse_each_file(struct uvd_cuse *c,
@@ -130,8 +131,8 @@ void uvd_cuse_each_file(struct uvd_cuse *c,
 {
 	struct cuse_file *f;
 
-	pthread_mutex_lock(&c->lock);
+	uvd_lock(&c->lock);
 	list_for_each_entry(f, &c->files, of_node)
 		fn(arg, &f->opener, f->file);
-	pthread_mutex_unlock(&c->lock);
+	uvd_unlock(&c->lock);
 }

@@ -77,9 +77,9 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return "cannot serve the node";
 	/* It is served already, and a client may be allowed to take a port down. */
-	pthread_mutex_lock(&n->dev->port_lock);
+	uvd_lock(&n->dev->port_lock);
 	err = uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
-	pthread_mutex_unlock(&n->dev->port_lock);
+	uvd_unlock(&n->dev->port_lock);
 	if (err)
 		return "cannot publish the device";
 	n->published = true;

@@ -3,6 +3,7 @@
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
+#include "util/util.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -41,10 +42,10 @@ static void add_file(void *arg, const struct uvd_opener *opener, struct uvd_file
 	unsigned int n = 0;
 	char comm[32];
 
-	pthread_mutex_lock(&file->lock);
+	uvd_lock(&file->lock);
 	for (uobj = file->objects; uobj; uobj = uobj->next, n++)
 		count_one(lists->objects, uobj->row->name);
-	pthread_mutex_unlock(&file->lock);
+	uvd_unlock(&file->lock);
 	program_of(opener->tgid, comm, sizeof(comm));
 	json_array_append_new(lists->files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", opener->tgid, "uid", opener->fsuid,
 						      "program", comm, strlen(comm), "objects", n));
@@ -81,12 +82,12 @@ static json_t *ucaps(struct uvd_ucaps *ucaps)
 {
 	json_t *list = json_array();
 
-	pthread_mutex_lock(&ucaps->lock);
+	uvd_lock(&ucaps->lock);
 	for (unsigned int i = 0; i < ucaps->num; i++)
 		if (ucaps->list[i].refs)
 			json_array_append_new(list, json_pack("{s:s, s:i}", "name", ucaps->list[i].name, "users",
 							      ucaps->list[i].refs));
-	pthread_mutex_unlock(&ucaps->lock);
+	uvd_unlock(&ucaps->lock);
 	return list;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* XRC target QPs: one QP of the backend, and as many handles as have it open, in any file that has its domain. */
 #include "objects/xrc.h"
+#include "util/util.h"
 
 struct opener {
 	struct uvd_uobject *uobj;
@@ -31,10 +32,10 @@ static void event_handler(struct uvd_qp *qp, enum ibv_event_type type)
 {
 	struct uvd_xrc_target *target = qp->owner;
 
-	pthread_mutex_lock(&domain_of(qp)->lock);
+	uvd_lock(&domain_of(qp)->lock);
 	for (struct opener *opener = target->openers; opener; opener = opener->next)
 		uvd_object_event(opener->uobj, type);
-	pthread_mutex_unlock(&domain_of(qp)->lock);
+	uvd_unlock(&domain_of(qp)->lock);
 }
 
 /* With the domain's lock held, or before anybody knows of the target. */
@@ -89,9 +90,9 @@ int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uv
 	atomic_fetch_add(&qp->xrcd->usecnt, 1);
 	bind_handle(uobj, qp, handle);
 	domain = domain_of(qp);
-	pthread_mutex_lock(&domain->lock);
+	uvd_lock(&domain->lock);
 	link_target(domain, target);
-	pthread_mutex_unlock(&domain->lock);
+	uvd_unlock(&domain->lock);
 	return 0;
 free:
 	free(opener);
@@ -105,7 +106,7 @@ static struct opener *take_opener(struct uvd_uobject *uobj, struct uvd_xrc_targe
 	struct uvd_xrcd_domain *domain = domain_of(target->qp);
 	struct opener **p, *opener;
 
-	pthread_mutex_lock(&domain->lock);
+	uvd_lock(&domain->lock);
 	for (p = &target->openers; (*p)->uobj != uobj;)
 		p = &(*p)->next;
 	opener = *p;
@@ -113,7 +114,7 @@ static struct opener *take_opener(struct uvd_uobject *uobj, struct uvd_xrc_targe
 	*last = !target->openers;
 	if (*last)
 		unlink_target(domain, target);
-	pthread_mutex_unlock(&domain->lock);
+	uvd_unlock(&domain->lock);
 	return opener;
 }
 
@@ -125,10 +126,10 @@ static int destroy_target(struct uvd_xrc_target *target, struct opener *opener, 
 	int ret = ops->destroy_qp(qp);
 
 	if (ret) {
-		pthread_mutex_lock(&domain->lock);
+		uvd_lock(&domain->lock);
 		add_opener(target, opener);
 		link_target(domain, target);
-		pthread_mutex_unlock(&domain->lock);
+		uvd_unlock(&domain->lock);
 		return ret;
 	}
 	atomic_fetch_sub(&qp->xrcd->usecnt, 1);
@@ -206,12 +207,12 @@ static int open_qp(struct uvd_req *req)
 		return -ENOMEM;
 	opener->uobj = args->uobj;
 	args->uobj->user_handle = args->user_handle;
-	pthread_mutex_lock(&domain->lock);
+	uvd_lock(&domain->lock);
 	for (target = domain->targets; target && target->qp->qp_num != args->qpn;)
 		target = target->next;
 	if (target)
 		add_opener(target, opener);
-	pthread_mutex_unlock(&domain->lock);
+	uvd_unlock(&domain->lock);
 	if (!target) {
 		free(opener);
 		return uvd_bad(req, -EINVAL, "qpn", args->qpn);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <unistd.h>
 #include "objects/xrc.h"
+#include "util/util.h"
 
 enum {
 	PRIVATE = 0xffffffff, /* for an fd: the domain is nobody else's */
@@ -150,9 +151,9 @@ static int open_xrcd(struct uvd_req *req)
 		if (path < 0)
 			return uvd_bad(req, path, "fd", args->fd);
 	}
-	pthread_mutex_lock(&req->dev->xrcd_lock);
+	uvd_lock(&req->dev->xrcd_lock);
 	ret = open_domain(req, &path, &st);
-	pthread_mutex_unlock(&req->dev->xrcd_lock);
+	uvd_unlock(&req->dev->xrcd_lock);
 	if (path >= 0)
 		close(path);
 	return ret;
@@ -207,9 +208,9 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 	if (atomic_load(&handle->users))
 		return -EBUSY;
-	pthread_mutex_lock(&dev->xrcd_lock);
+	uvd_lock(&dev->xrcd_lock);
 	ret = close_domain(dev, handle->xrcd->owner);
-	pthread_mutex_unlock(&dev->xrcd_lock);
+	uvd_unlock(&dev->xrcd_lock);
 	if (ret)
 		return ret;
 	free(handle);

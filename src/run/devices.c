@@ -80,15 +80,15 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 	if (!dev)
 		return err;
 	/* Before it can be found, so that whoever finds it can open it. */
-	pthread_mutex_lock(&e->devices_lock);
+	uvd_lock(&e->devices_lock);
 	*d = (struct uvd_run_device){ .config = *config, .dev = dev };
 	if (d == &e->devices[e->num_devices])
 		e->num_devices++;
-	pthread_mutex_unlock(&e->devices_lock);
+	uvd_unlock(&e->devices_lock);
 	/* A client may be allowed to take a port down. */
-	pthread_mutex_lock(&dev->port_lock);
+	uvd_lock(&dev->port_lock);
 	err = publish(e, &dev->config);
-	pthread_mutex_unlock(&dev->port_lock);
+	uvd_unlock(&dev->port_lock);
 	if (err)
 		uvd_run_device_remove(e, d);
 	return err;
@@ -99,9 +99,9 @@ void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
 	struct uvd_device *dev = d->dev;
 
 	unpublish(e, &d->config);
-	pthread_mutex_lock(&e->devices_lock);
+	uvd_lock(&e->devices_lock);
 	d->dev = NULL;
-	pthread_mutex_unlock(&e->devices_lock);
+	uvd_unlock(&e->devices_lock);
 	uvd_device_remove(dev);
 	uvd_run_files_zap(&e->files, dev);
 	uvd_device_free(dev);
@@ -112,13 +112,13 @@ struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int nu
 	struct uvd_device *dev = NULL;
 
 	*ours = false;
-	pthread_mutex_lock(&e->devices_lock);
+	uvd_lock(&e->devices_lock);
 	for (unsigned int i = 0; i < e->num_devices && !dev; i++) {
 		if (e->devices[i].config.number != (int)number)
 			continue;
 		*ours = true;
 		dev = e->devices[i].dev ? uvd_device_get(e->devices[i].dev) : NULL;
 	}
-	pthread_mutex_unlock(&e->devices_lock);
+	uvd_unlock(&e->devices_lock);
 	return dev;
 }

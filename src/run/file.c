@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "run/file.h"
+#include "util/util.h"
 
 /* Sparse, and offsets need never be used twice. */
 static const off_t FILE_SIZE = (off_t)1 << 40;
@@ -64,13 +65,13 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 {
 	struct uvd_run_file *f;
 
-	pthread_mutex_lock(&files->lock);
+	uvd_lock(&files->lock);
 	for (f = *bucket(files, inode->ino); f; f = f->next)
 		if (f->inode.ino == inode->ino && f->inode.mnt_id == inode->mnt_id)
 			break;
 	if (f)
 		atomic_fetch_add(&f->refs, 1);
-	pthread_mutex_unlock(&files->lock);
+	uvd_unlock(&files->lock);
 	return f;
 }
 
@@ -180,12 +181,12 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 		file_free(f);
 		return *fd;
 	}
-	pthread_mutex_lock(&files->lock);
+	uvd_lock(&files->lock);
 	f->serial = ++files->serial;
 	list = bucket(files, f->inode.ino);
 	f->next = *list;
 	*list = f;
-	pthread_mutex_unlock(&files->lock);
+	uvd_unlock(&files->lock);
 	return 0;
 }
 
@@ -259,21 +260,21 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 	struct uvd_run_file *gone, *next;
 	int wait = -1;
 
-	pthread_mutex_lock(&files->lock);
+	uvd_lock(&files->lock);
 	read_inotify(files);
 	gone = reap(files, &wait);
 	files->ending += !!gone;
-	pthread_mutex_unlock(&files->lock);
+	uvd_unlock(&files->lock);
 	if (!gone)
 		return wait;
 	for (; gone; gone = next) {
 		next = gone->next_closing;
 		uvd_run_file_put(gone);
 	}
-	pthread_mutex_lock(&files->lock);
+	uvd_lock(&files->lock);
 	if (!--files->ending)
 		pthread_cond_broadcast(&files->settled);
-	pthread_mutex_unlock(&files->lock);
+	uvd_unlock(&files->lock);
 	return wait;
 }
 
@@ -282,10 +283,10 @@ void uvd_run_files_settle(struct uvd_run_files *files)
 	/* What inotify told is read now, so that the loop would not hear of what is still to be looked at. */
 	if (uvd_run_files_closed(files) >= 0)
 		eventfd_write(files->look, 1);
-	pthread_mutex_lock(&files->lock);
+	uvd_lock(&files->lock);
 	while (files->ending)
 		pthread_cond_wait(&files->settled, &files->lock);
-	pthread_mutex_unlock(&files->lock);
+	uvd_unlock(&files->lock);
 }
 
 /*
@@ -294,12 +295,12 @@ void uvd_run_files_settle(struct uvd_run_files *files)
  */
 void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev)
 {
-	pthread_mutex_lock(&files->lock);
+	uvd_lock(&files->lock);
 	for (int i = 0; i < UVD_RUN_FILE_HASH; i++)
 		for (struct uvd_run_file *f = files->hash[i]; f; f = f->next)
 			if (f->file->dev == dev)
 				fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, FILE_SIZE);
-	pthread_mutex_unlock(&files->lock);
+	uvd_unlock(&files->lock);
 }
 
 void uvd_run_files_fini(struct uvd_run_files *files)

@@ -78,9 +78,9 @@ static int create(struct uvd_engine *core, const char *name, unsigned int bit, v
 		close(u.memfd);
 		return err;
 	}
-	pthread_mutex_lock(&e->ucaps_lock);
+	uvd_lock(&e->ucaps_lock);
 	e->ucaps[bit] = u;
-	pthread_mutex_unlock(&e->ucaps_lock);
+	uvd_unlock(&e->ucaps_lock);
 	*node = &e->ucaps[bit];
 	return 0;
 }
@@ -91,10 +91,10 @@ static void drop(struct uvd_engine *core, void *node)
 	struct uvd_run_ucap *u = node;
 
 	unpublish(e, u->name);
-	pthread_mutex_lock(&e->ucaps_lock);
+	uvd_lock(&e->ucaps_lock);
 	close(u->memfd);
 	u->name[0] = 0;
-	pthread_mutex_unlock(&e->ucaps_lock);
+	uvd_unlock(&e->ucaps_lock);
 }
 
 /* st is not changed while there is a node. */
@@ -134,10 +134,10 @@ void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names 
 	for (unsigned int i = 0; i < tree->granted.num; i++) {
 		const char *name = tree->granted.names[i];
 
-		pthread_mutex_lock(&e->ucaps_lock);
+		uvd_lock(&e->ucaps_lock);
 		if (!find(e, name))
 			uvd_logf(e->log, UVD_WARN, "--ucap %s: no device has created it (--ucaps)", name);
-		pthread_mutex_unlock(&e->ucaps_lock);
+		uvd_unlock(&e->ucaps_lock);
 	}
 }
 
@@ -170,11 +170,11 @@ static long open_node(struct uvd_run_tree *tree, const char *name, unsigned int 
 		return -EACCES;
 	if (flags & O_PATH)
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&e->ucaps_lock);
+	uvd_lock(&e->ucaps_lock);
 	u = find(e, name);
 	if (u)
 		fd = open_again(u, flags);
-	pthread_mutex_unlock(&e->ucaps_lock);
+	uvd_unlock(&e->ucaps_lock);
 	return fd < 0 ? fd : uvd_run_answer_fd(tree, fd, 0, flags);
 }
 
@@ -185,11 +185,11 @@ long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 	unsigned int bit = 0;
 	struct stat st;
 
-	pthread_mutex_lock(&e->ucaps_lock);
+	uvd_lock(&e->ucaps_lock);
 	u = find(e, name);
 	if (u)
 		bit = u->bit;
-	pthread_mutex_unlock(&e->ucaps_lock);
+	uvd_unlock(&e->ucaps_lock);
 	if (!u)
 		return UVD_RUN_CONTINUE;
 	if (args->op == UVD_RUN_OPEN)
@@ -214,11 +214,11 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 	struct uvd_run_ucap *u;
 	struct stat st;
 
-	pthread_mutex_lock(&e->ucaps_lock);
+	uvd_lock(&e->ucaps_lock);
 	u = find_open(e, inode);
 	if (u)
 		node_stat(tree, u->name, u->bit, &st);
-	pthread_mutex_unlock(&e->ucaps_lock);
+	uvd_unlock(&e->ucaps_lock);
 	if (!u)
 		return false;
 	switch (args->op) {

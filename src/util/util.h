@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "util/list.h"
+#include "util/lock.h"
 
 /* The struct that contains `member` at `ptr`. */
 #ifndef container_of

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Clients whose memory or files answer nobody, and calls whose client is gone by then."""
+import os
 import shutil
+import subprocess
 
 import pytest
 
-from conftest import Attack, PLACE, attack, cuse
+from conftest import Attack, PLACE, USER, attack, cuse
 
+KCMP, PROCESS_VM_READV = 312, 310
 BUSY = ["loop-transfer", "loop-pd"]
 
 
@@ -43,6 +46,35 @@ def test_memory_of_a_borrowed_thread_that_died_is_not_the_next_programs(start):
     d = start()
     assert attack("dead", user=0) == "not reached\n"
     d.wait_idle()
+
+
+def threads_in(pid, number):
+    """How many of its threads are in this system call?"""
+    calls = [open(f"/proc/{pid}/task/{tid}/syscall").read() for tid in os.listdir(f"/proc/{pid}/task")]
+    return sum(call.startswith(f"{number} ") for call in calls)
+
+
+@pytest.mark.parametrize("mode", ["relative", "exec", "call"])
+def test_memory_that_answers_nobody_holds_nobody_else_up(start, mode):
+    d = start()
+    held = Attack("stuck", mode)
+    waits_in = {"relative": None, "exec": KCMP, "call": PROCESS_VM_READV}[mode]
+    if waits_in:
+        cuse.wait_for("somebody who waits", lambda: threads_in(d.process.pid, waits_in))
+    others_work(d)
+    held.end()
+    d.wait_idle()
+
+
+@pytest.mark.parametrize("mode", ["relative", "exec", "call"])
+def test_memory_that_answers_nobody_holds_up_no_other_tree_that_joined(mode):
+    run = [cuse.BUILD / "tools" / "uverbsctl", "run", "--join", "attacks", "--"]
+    held = Attack("stuck", mode, under=run)
+    who = {"user": USER, "group": USER, "extra_groups": []}
+    with subprocess.Popen([*run, cuse.CLIENT, "loop-transfer"], stdout=subprocess.PIPE, text=True, **who) as transfer:
+        assert transfer.stdout.readline() == "ready\n"
+        transfer.terminate()
+    held.end()
 
 
 def test_file_that_waits_for_its_close_holds_nobody_else_up(start):

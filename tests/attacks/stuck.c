@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * stuck MODE: a client whose memory answers nobody, while others work.
+ *
+ *   relative   a process that registered memory holds its mmap_lock; another, which looks like it, registers memory
+ *   exec       the same, and the first is in execve(), which waits for that lock: questions about the process wait for both
+ *   call       a call waits for the caller's memory
+ *
+ * Prints "stuck" when it is so, and waits for its end. The memory answers when a line comes on stdin.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../abi/uv.h"
+#include "slow.h"
+
+static struct slow slow;
+static char page[4096] __attribute__((aligned(4096)));
+
+static void first_process(int fd, uint32_t pd, int ready, bool exec)
+{
+	char *args[] = { "/bin/true", NULL }, *env[] = { NULL };
+	struct uv_mr mr;
+
+	MUST(!uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr));
+	slow_hold_mmap_lock(&slow);
+	MUST(write(ready, "r", 1) == 1);
+	if (exec)
+		syscall(SYS_execve, args[0], args, env);
+	for (;;)
+		pause();
+}
+
+int main(int argc, char **argv)
+{
+	bool exec = argc > 1 && !strcmp(argv[1], "exec"), relative = exec || (argc > 1 && !strcmp(argv[1], "relative"));
+	int fd = uv_open(), async, ready[2];
+	pid_t first = 0, second;
+	uint32_t vectors, pd;
+	struct uv_mr mr;
+	char c;
+
+	MUST(fd >= 0 && !uv_get_context(fd, UV_INVOKE, &async, &vectors) && !uv_alloc_pd(fd, UV_INVOKE, &pd));
+	memset(page, 1, sizeof(page));
+	slow_start(&slow);
+	MUST(!pipe(ready));
+	if (relative) {
+		first = fork();
+		if (!first)
+			first_process(fd, pd, ready[1], exec);
+		MUST(read(ready[0], &c, 1) == 1);
+		nap(300);
+	}
+	second = fork();
+	if (!second) {
+		if (!relative) {
+			/* What the call needs has its pages by now: no page fault of ours is answered later. */
+			MUST(!uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr));
+			slow_hold_mmap_lock(&slow);
+		}
+		MUST(write(ready[1], "r", 1) == 1);
+		uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr);
+		_exit(0);
+	}
+	MUST(read(ready[0], &c, 1) == 1);
+	nap(500);
+	printf("stuck\n");
+	fflush(stdout);
+	if (read(0, &c, 1) < 0)
+		return 1;
+	slow_open_gate(&slow);
+	waitpid(second, NULL, 0);
+	if (first)
+		kill(first, SIGKILL);
+	return 0;
+}
