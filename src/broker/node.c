@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "broker/node.h"
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,21 +32,10 @@ void uvd_node_name_ucap(struct uvd_node *node, const char *ucap)
 	name_it(node, "infiniband_ucaps", ucap);
 }
 
-const char *uvd_node_taken(const struct uvd_node *node)
-{
-	if (!access(node->sysfs, F_OK))
-		return "another CUSE device has that name";
-	if (!access(node->kernel, F_OK))
-		return "the kernel has an RDMA device of that name";
-	if (!access(node->path, F_OK))
-		return "there is a node of that name already";
-	return NULL;
-}
-
 static int read_rdev(struct uvd_node *node)
 {
 	unsigned int major_, minor_;
-	char path[96];
+	char path[128];
 	int n = 0;
 	FILE *f;
 
@@ -61,6 +51,31 @@ static int read_rdev(struct uvd_node *node)
 	return 0;
 }
 
+static bool is_orphan(struct uvd_node *node, const struct uvd_node_orphans *orphans)
+{
+	for (unsigned int i = 0; i < orphans->num && !read_rdev(node); i++)
+		if (orphans->rdev[i] == node->rdev)
+			return true;
+	return false;
+}
+
+const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans *orphans)
+{
+	size_t name = strlen(node->name), sysfs = strlen(node->sysfs);
+
+	if (is_orphan(node, orphans)) {
+		snprintf(node->name + name, sizeof(node->name) - name, ".%d", (int)getpid());
+		snprintf(node->sysfs + sysfs, sizeof(node->sysfs) - sysfs, ".%d", (int)getpid());
+	}
+	if (!access(node->sysfs, F_OK))
+		return "another CUSE device has that name";
+	if (!access(node->kernel, F_OK))
+		return "the kernel has an RDMA device of that name";
+	if (!access(node->path, F_OK))
+		return "there is a node of that name already";
+	return NULL;
+}
+
 /* Where /dev is no devtmpfs (in a container) nobody makes nodes for us. */
 static int make(struct uvd_node *node, struct uvd_log *log)
 {
@@ -73,6 +88,16 @@ static int make(struct uvd_node *node, struct uvd_log *log)
 	return 0;
 }
 
+/* devtmpfs makes the node by CUSE's name. */
+static void remove_other_name(const struct uvd_node *node)
+{
+	char path[80];
+
+	snprintf(path, sizeof(path), "/dev/%s", node->name);
+	if (strcmp(path, node->path))
+		unlink(path);
+}
+
 int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 {
 	int err = read_rdev(node);
@@ -82,6 +107,7 @@ int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 		uvd_logf(log, UVD_ERR, "CUSE did not make a device %s: %s/dev: %s", node->name, node->sysfs, strerror(-err));
 		return err;
 	}
+	remove_other_name(node);
 	if (lstat(node->path, &st))
 		return errno == ENOENT ? make(node, log) : -errno;
 	return S_ISCHR(st.st_mode) && st.st_rdev == node->rdev ? 0 : -EEXIST;
@@ -110,4 +136,32 @@ void uvd_node_remove(struct uvd_node *node)
 	if (node->made)
 		unlink(node->path);
 	node->made = 0;
+}
+
+static bool write_abort(const struct uvd_node *node)
+{
+	char path[128];
+	bool ok = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/abort", node->sysfs);
+	f = fopen(path, "we");
+	if (f) {
+		ok = fputs("1", f) >= 0;
+		ok = !fclose(f) && ok;
+	}
+	return ok;
+}
+
+void uvd_node_abort(struct uvd_node_orphans *orphans, const char *name, dev_t rdev, struct uvd_log *log)
+{
+	const size_t max = sizeof(orphans->rdev) / sizeof(orphans->rdev[0]);
+	struct uvd_node node = { 0 };
+
+	name_it(&node, "", name);
+	if (orphans->num == max || read_rdev(&node) || node.rdev != rdev || !write_abort(&node))
+		return;
+	uvd_logf(log, UVD_WARN, "%s: its process is dead, but a client holds it up: its session is aborted", node.path);
+	orphans->rdev[orphans->num++] = rdev;
+	uvd_node_hide(&node);
 }

@@ -13,19 +13,28 @@ struct uvd_log;
 
 struct uvd_node {
 	int number; /* -1: of a User Capability */
-	char name[48]; /* infiniband/uverbs0 */
+	char name[64]; /* infiniband/uverbs0, CUSE's */
 	char path[64]; /* /dev/infiniband/uverbs0 */
-	char sysfs[80]; /* /sys/class/cuse/infiniband!uverbs0 */
+	char sysfs[96]; /* /sys/class/cuse/infiniband!uverbs0 */
 	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
 	int made; /* by us, because nobody does here */
 };
 
+/*
+ * CUSE devices of dead processes that cannot end, because they wait for a client: CUSE keeps the device's name for as long,
+ * so who takes its place in /dev needs another.
+ */
+struct uvd_node_orphans {
+	unsigned int num;
+	dev_t rdev[128];
+};
+
 void uvd_node_name(struct uvd_node *node, int number);
 /* The node of a User Capability. */
 void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
-/* Who has it, in words, or NULL: it is free. */
-const char *uvd_node_taken(const struct uvd_node *node);
+/* Who has it, in words, or NULL: it is free. Where an orphan has CUSE's name, node gets another. */
+const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans *orphans);
 /*
  * After the session's start: finds rdev and makes sure that the node is the session's. 0; -EEXIST: something else is there;
  * another negative errno. The log has been told, but for -EEXIST.
@@ -34,6 +43,11 @@ int uvd_node_verify(struct uvd_node *node, struct uvd_log *log);
 int uvd_node_permit(const struct uvd_node *node, unsigned int mode, gid_t group, struct uvd_log *log);
 /* Removes the node's name: nobody opens it any more, who has it open keeps it. */
 void uvd_node_hide(struct uvd_node *node);
+/*
+ * Ends the session of a dead process that still has the CUSE device infiniband/NAME, with this rdev, if there is one: its
+ * clients go on with an error, and the name in /dev is free.
+ */
+void uvd_node_abort(struct uvd_node_orphans *orphans, const char *name, dev_t rdev, struct uvd_log *log);
 /* Removes a node that verify() has made. */
 void uvd_node_remove(struct uvd_node *node);
 

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "util/util.h"
 
 enum { MAX_CLIENTS = 16 };
 
@@ -28,6 +29,7 @@ struct client {
 struct uvd_control {
 	struct ev_loop *loop;
 	struct ev_io io;
+	struct ev_timer pause; /* while we have no descriptor for another client */
 	struct sockaddr_un sa;
 	uvd_control_fn answer;
 	void *arg;
@@ -149,14 +151,30 @@ static bool trusted(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && (peer.uid == 0 || peer.uid == geteuid());
 }
 
+static void on_pause_over(struct ev_loop *loop, struct ev_timer *pause, int events)
+{
+	ev_io_start(loop, &((struct uvd_control *)pause->data)->io);
+}
+
+/* The client stays in the queue, so the socket stays ready: the loop would turn and turn. */
+static void pause_accepting(struct uvd_control *control)
+{
+	ev_io_stop(control->loop, &control->io);
+	ev_timer_set(&control->pause, 1, 0);
+	ev_timer_start(control->loop, &control->pause);
+}
+
 static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 {
 	struct uvd_control *control = io->data;
 	int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct client *c;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			pause_accepting(control);
 		return;
+	}
 	/* One that only sits there makes room for the next. */
 	if (control->num_clients == MAX_CLIENTS) {
 		for (c = control->clients; c->next; c = c->next)
@@ -191,16 +209,27 @@ static void make_parents(const char *path)
 	}
 }
 
+/* Does the process that made this connection's other end live? The kernel listens for a corpse, too. */
+static bool peer_lives(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || uvd_process_lives(peer.pid, NULL);
+}
+
 /* Is somebody listening? A socket that is only left over is removed. */
 static bool in_use(const struct sockaddr_un *sa)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool used = !connect(fd, (const struct sockaddr *)sa, sizeof(*sa));
+	bool there = !connect(fd, (const struct sockaddr *)sa, sizeof(*sa)), left_over = !there && errno == ECONNREFUSED;
 
-	if (!used && errno == ECONNREFUSED)
+	if (there && !peer_lives(fd))
+		left_over = true;
+	if (left_over)
 		unlink(sa->sun_path);
 	close(fd);
-	return used;
+	return there && !left_over;
 }
 
 static int listen_on(struct uvd_control *control, const char *path)
@@ -251,6 +280,8 @@ struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_
 	control->arg = arg;
 	ev_io_init(&control->io, on_connect, fd, EV_READ);
 	control->io.data = control;
+	ev_init(&control->pause, on_pause_over);
+	control->pause.data = control;
 	ev_io_start(loop, &control->io);
 	return control;
 }
@@ -262,6 +293,7 @@ void uvd_control_free(struct uvd_control *control)
 	while (control->clients)
 		drop(control->clients);
 	ev_io_stop(control->loop, &control->io);
+	ev_timer_stop(control->loop, &control->pause);
 	close(control->io.fd);
 	unlink(control->sa.sun_path);
 	free(control);

@@ -15,12 +15,14 @@ struct uvd_cuse;
 struct uvd_cuse_ucap;
 struct uvd_grants;
 struct uvd_log;
+struct uvd_node_orphans;
 
 struct uvd_cuse_config {
 	int number; /* N of uverbsN; -1: the lowest that is free */
 	unsigned int mode; /* of the node */
 	gid_t group; /* -1: leave it */
 	unsigned int workers; /* threads */
+	const struct uvd_node_orphans *orphans; /* whose names may be taken over */
 	struct uvd_grants *grants;
 	struct uvd_log *log;
 	/* The channel ended without uvd_cuse_stop(), as somebody wrote to `abort` in sysfs. On a thread of the node's. */
@@ -79,7 +81,8 @@ void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters)
 /* ---- the node of a User Capability, which can be opened, and that is all ------------------------------------------- */
 
 /* The node, mode 0600 and root's, with a thread that serves it. NULL: *err is negative, and the log says why. */
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, struct uvd_log *log, int *err);
+struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_log *log,
+					int *err);
 dev_t uvd_cuse_ucap_rdev(const struct uvd_cuse_ucap *u);
 /* The node goes. Who has it open keeps a file that stands for nothing. */
 void uvd_cuse_ucap_free(struct uvd_cuse_ucap *u);

@@ -29,7 +29,7 @@ static int find_number(struct uvd_cuse *c)
 
 	for (n = c->config.number < 0 ? 0 : c->config.number; n < 1024; n++) {
 		uvd_node_name(&c->node, n);
-		taken = uvd_node_taken(&c->node);
+		taken = uvd_node_taken(&c->node, c->config.orphans);
 		err = taken ? -EEXIST : set_up(c);
 		if (err != -EEXIST)
 			return err;

@@ -93,9 +93,9 @@ static int start(struct uvd_cuse_ucap *u)
 
 /* ---- from the name to the end -------------------------------------------------------------------------------------- */
 
-static int open_channel(struct uvd_cuse_ucap *u)
+static int open_channel(struct uvd_cuse_ucap *u, const struct uvd_node_orphans *orphans)
 {
-	const char *taken = uvd_node_taken(&u->node);
+	const char *taken = uvd_node_taken(&u->node, orphans);
 	int err = taken ? -EEXIST : uvd_cuse_channel_open(&u->node, &operations, u, u->log, &u->se);
 
 	if (err == -EEXIST)
@@ -104,7 +104,8 @@ static int open_channel(struct uvd_cuse_ucap *u)
 	return err;
 }
 
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, struct uvd_log *log, int *err)
+struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_log *log,
+					int *err)
 {
 	struct uvd_cuse_ucap *u = calloc(1, sizeof(*u));
 
@@ -114,7 +115,7 @@ struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, struct uvd_log *log, i
 	}
 	u->log = log;
 	uvd_node_name_ucap(&u->node, name);
-	*err = open_channel(u);
+	*err = open_channel(u, orphans);
 	if (*err) {
 		free(u);
 		return NULL;

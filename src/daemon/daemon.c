@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "broker/broker.h"
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/daemon.h"
@@ -112,6 +113,13 @@ static void say_ready(struct uvd_daemon *d)
 	dprintf(STDERR_FILENO, "uverbsd: ready:%s\n", line);
 }
 
+static void abort_orphan(void *daemon, const char *name, dev_t rdev)
+{
+	struct uvd_daemon *d = daemon;
+
+	uvd_node_abort(&d->orphans, name, rdev, d->log);
+}
+
 /* Sets everything up. Returns false if it could not, and the log says why; daemon_stop() follows in any case. */
 static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
 {
@@ -129,6 +137,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, d->log);
+	uvd_sysfs_each_orphan(options->sysfs, abort_orphan, d);
 	d->have_tree = d->have_engine && !uvd_sysfs_create(options->sysfs, d->log);
 	if (!d->have_tree)
 		return false;

@@ -27,7 +27,7 @@ static int create(struct uvd_engine *engine, const char *name, unsigned int bit,
 	if (!node)
 		return -ENOMEM;
 	strcpy(node->name, name);
-	node->cuse = uvd_cuse_ucap_new(name, d->log, &err);
+	node->cuse = uvd_cuse_ucap_new(name, &d->orphans, d->log, &err);
 	if (!node->cuse)
 		goto free_node;
 	err = uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);

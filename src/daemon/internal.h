@@ -5,6 +5,7 @@
 
 #include <ev.h>
 #include <jansson.h>
+#include "broker/broker.h"
 #include "core/core.h"
 #include "options/options.h"
 
@@ -39,6 +40,7 @@ struct uvd_daemon {
 	struct ev_async on_lost, on_removed;
 	struct uvd_control *control;
 	struct uvd_grants *grants;
+	struct uvd_node_orphans orphans; /* since the start */
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];

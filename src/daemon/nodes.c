@@ -61,7 +61,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
 		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers,
-		.grants = d->grants, .log = d->log, .lost = lost, .arg = n,
+		.orphans = &d->orphans, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
 	};
 	int err;
 

@@ -6,6 +6,7 @@
  * half of it. Nothing below class/infiniband/IBDEV is touched afterwards: its mtime tells libibverbs whether this is
  * still the device that it knew.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "sysfs/internal.h"
@@ -44,20 +46,6 @@ static ssize_t read_small(int dir, const char *path, char *buf, size_t size)
 	return n;
 }
 
-/* false: there is no such process. */
-static bool find_process(pid_t pid, struct owner *out)
-{
-	char path[64], buf[1024], *p;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_small(AT_FDCWD, path, buf, sizeof(buf)) <= 0)
-		return false;
-	p = strrchr(buf, ')'); /* the command's name may contain anything */
-	*out = (struct owner){ .pid = pid };
-	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			   &out->start) == 1;
-}
-
 /* -ENOENT: the folder is no tree of ours. */
 static int read_owner(int root, struct owner *o)
 {
@@ -74,9 +62,9 @@ static int read_owner(int root, struct owner *o)
 
 static bool is_other_living(const struct owner *o)
 {
-	struct owner now;
+	unsigned long long start;
 
-	return o->pid > 0 && o->pid != getpid() && find_process(o->pid, &now) && now.start == o->start;
+	return o->pid > 0 && o->pid != getpid() && uvd_process_lives(o->pid, &start) && start == o->start;
 }
 
 static int make_folders(const char *path)
@@ -122,10 +110,10 @@ static int take_over(int root, const char *path, struct uvd_log *log)
 
 static int fill_root(int root)
 {
-	struct owner me;
+	struct owner me = { .pid = getpid() };
 	int err;
 
-	if (!find_process(getpid(), &me))
+	if (!uvd_process_lives(me.pid, &me.start))
 		return -ESRCH;
 	/* First, so that a tree which is cut short here is known as ours. */
 	err = uvd_dir_put(root, OWNER, "%d %llu\n", me.pid, me.start);
@@ -152,6 +140,47 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 	}
 	close(root);
 	return err;
+}
+
+/* "MAJ:MIN" of CLASS/NAME/dev. */
+static bool read_node(int class, const char *name, dev_t *node)
+{
+	unsigned int maj, min;
+	char path[300], text[32];
+
+	snprintf(path, sizeof(path), "%s/dev", name);
+	if (read_small(class, path, text, sizeof(text)) <= 0 || sscanf(text, "%u:%u", &maj, &min) != 2)
+		return false;
+	*node = makedev(maj, min);
+	return true;
+}
+
+static void each_node(int root, const char *class, void (*fn)(void *arg, const char *name, dev_t rdev), void *arg)
+{
+	int fd = openat(root, class, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	dev_t rdev;
+
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.' && read_node(fd, entry->d_name, &rdev))
+			fn(arg, entry->d_name, rdev);
+	if (dir)
+		closedir(dir);
+}
+
+void uvd_sysfs_each_orphan(const char *path, void (*fn)(void *arg, const char *name, dev_t rdev), void *arg)
+{
+	int root = open_root(path);
+	struct owner o;
+
+	if (root < 0)
+		return;
+	if (!read_owner(root, &o) && !is_other_living(&o) && o.pid != getpid()) {
+		each_node(root, "class/infiniband_verbs", fn, arg);
+		each_node(root, "class/infiniband_ucaps", fn, arg);
+	}
+	close(root);
 }
 
 struct names {

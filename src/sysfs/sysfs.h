@@ -19,6 +19,11 @@ struct uvd_persona;
  */
 int uvd_sysfs_create(const char *root, struct uvd_log *log);
 /*
+ * Calls fn for each node, of a device or a User Capability, that is published in the directory of a process that does not
+ * live any more (uvd_process_lives()). Before uvd_sysfs_create(), which replaces the directory. name: uverbs0.
+ */
+void uvd_sysfs_each_orphan(const char *root, void (*fn)(void *arg, const char *name, dev_t rdev), void *arg);
+/*
  * Publishes one device, all of it at once; node is what its node has for st_rdev. -EEXIST: the name or number is taken.
  */
 int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona,

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "util/list.h"
 #include "util/lock.h"
 
@@ -42,6 +43,13 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t uvd_now_ns(void);
+
+/*
+ * Is there such a process, and is it more than a corpse? One that was killed can wait for a client's memory in a thread, for
+ * as long as the client likes, while its first thread is a zombie: it does nothing any more, but keeps its descriptors.
+ * *start (or NULL): when it began, in clock ticks since boot, so that a number that is used again is another process.
+ */
+bool uvd_process_lives(pid_t pid, unsigned long long *start);
 
 /* ---- dir.c: files and folders below a folder that is held open ----------------------------------------------------- */
 

@@ -83,3 +83,20 @@ def test_file_that_waits_for_its_close_holds_nobody_else_up(start):
     others_work(d)
     assert d.stop() == 0
     held.end()
+
+
+def test_new_daemon_starts_beside_one_that_cannot_end(start):
+    options = ["--devices", "2", "--ucaps", "mlx5_perm_ctrl_local"]
+    dead = start(*options)
+    held = Attack("stuck", "call")
+    cuse.wait_for("somebody who waits", lambda: threads_in(dead.process.pid, PROCESS_VM_READV))
+    dead.process.kill()
+    cuse.wait_for("its death", lambda: b") Z " in open(f"/proc/{dead.process.pid}/stat", "rb").read())
+    assert len(os.listdir(f"/proc/{dead.process.pid}/task")) > 1, "nothing holds it up"
+    d = start(*options)
+    assert d.nodes == ["/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"]
+    others_work(d)
+    held.end()
+    dead.process.wait(cuse.STUCK)
+    others_work(d)
+    assert os.path.exists("/dev/infiniband/uverbs0") and os.path.exists("/dev/infiniband/mlx5_perm_ctrl_local")

@@ -494,6 +494,24 @@ static void mode_no_grants(void)
 	CHECK(ibv_alloc_pd(context));
 }
 
+/* The daemon's table of descriptors is full when this goes on, and is not when it goes on once more. */
+static void mode_full_daemon(void)
+{
+	struct ibv_context *context = open_first();
+	struct ib_uverbs_get_context_resp resp;
+	struct get_context c;
+	int fd = open_node();
+
+	fill_get_context(&c, &resp);
+	ready();
+	CHECK(getchar() == '\n');
+	CHECK(!ibv_create_comp_channel(context) && errno == EOPNOTSUPP);
+	CHECK(write(fd, &c, sizeof(c)) == sizeof(c) && (int)resp.async_fd == -2);
+	ready();
+	CHECK(getchar() == '\n');
+	CHECK(ibv_create_comp_channel(context));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -513,6 +531,7 @@ static const struct {
 	{ "loop-channel", mode_loop_channel },
 	{ "loop-late", mode_loop_late },
 	{ "loop-open", mode_loop_open },
+	{ "full-daemon", mode_full_daemon },
 	{ "loop-pd", mode_loop_pd },
 	{ "loop-transfer", mode_loop_transfer },
 };

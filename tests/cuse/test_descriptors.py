@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A daemon whose table of descriptors is full."""
+import os
+import resource
+import subprocess
+import time
+
+import conftest
+from conftest import BUILD, NOBODY
+
+
+def close_table(pid):
+    """No descriptor more; returns the limits that were."""
+    used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+    free = next(n for n in range(len(used) + 1) if n not in used)
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+
+def seconds(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_full_table_of_the_daemon_is_the_fallback_and_nothing_spins(start):
+    d = start()
+    client = subprocess.Popen([conftest.CLIENT, "full-daemon"], env=conftest.environment(), user=NOBODY, group=NOBODY,
+                              extra_groups=[], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert client.stdout.readline() == "ready\n"
+    before = close_table(d.process.pid)
+    client.stdin.write("\n")
+    client.stdin.flush()
+    assert client.stdout.readline() == "ready\n"
+    asker = subprocess.Popen([BUILD / "tools" / "uverbsctl", "status"], stdout=subprocess.PIPE)
+    time.sleep(1)
+    used = seconds(d.process.pid)
+    time.sleep(2)
+    assert seconds(d.process.pid) - used < 0.5, "it spins"
+    resource.prlimit(d.process.pid, resource.RLIMIT_NOFILE, before)
+    assert client.communicate("\n", timeout=conftest.STUCK)[0] == "" and client.returncode == 0
+    assert b"hfi1_0" in asker.communicate(timeout=conftest.STUCK)[0]
+    d.wait_idle()
