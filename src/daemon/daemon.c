@@ -120,6 +120,18 @@ static void abort_orphan(void *daemon, const char *name, dev_t rdev)
 	uvd_node_abort(&d->orphans, name, rdev, d->log);
 }
 
+/* Root follows names there, and believes what it finds: nobody else may have put it there. */
+static bool is_ours(struct uvd_daemon *d, const char *option, const char *path)
+{
+	char culprit[PATH_MAX];
+	bool ours = uvd_dir_is_ours(path, culprit);
+
+	if (!ours)
+		uvd_logf(d->log, UVD_ERR, "--%s %s: refused, as another user can change %s; choose a folder of root's", option,
+			 path, culprit);
+	return ours;
+}
+
 /* Sets everything up. Returns false if it could not, and the log says why; daemon_stop() follows in any case. */
 static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
 {
@@ -130,7 +142,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->status = 1;
 	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
 	raise_nofile();
-	if (!start_loop(d))
+	if (!is_ours(d, "control", options->control) || !is_ours(d, "sysfs", options->sysfs) || !start_loop(d))
 		return false;
 	d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
 	if (!d->control)

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,4 +143,47 @@ int uvd_dir_empty(int dir)
 		empty = is_dot(e->d_name);
 	closedir(list);
 	return empty;
+}
+
+/* ---- whose folders? ----------------------------------------------------------------------------------------------- */
+
+static bool others_may_change(const struct stat *st)
+{
+	if (st->st_uid && st->st_uid != geteuid())
+		return true;
+	if (!S_ISDIR(st->st_mode) || st->st_mode & S_ISVTX)
+		return false;
+	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid);
+}
+
+/* The same for each part of an absolute path. links: whether it may have symbolic links. */
+static bool is_ours(const char *path, char *culprit, bool links)
+{
+	char target[PATH_MAX];
+	struct stat st;
+
+	for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {
+		const char *end = strchr(slash + 1, '/');
+
+		snprintf(culprit, PATH_MAX, "%.*s", end ? (int)(end - path) : PATH_MAX, path);
+		if (lstat(culprit, &st))
+			return errno == ENOENT;
+		if (others_may_change(&st))
+			return false;
+		/* Whom it leads to cannot change either: it is ours, in a folder that is. */
+		if (S_ISLNK(st.st_mode) && (!links || !realpath(culprit, target) || !is_ours(target, culprit, false)))
+			return false;
+	}
+	return true;
+}
+
+bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX])
+{
+	char absolute[PATH_MAX], here[PATH_MAX] = "";
+	int n;
+
+	if (path[0] != '/' && !getcwd(here, sizeof(here)))
+		return false;
+	n = snprintf(absolute, sizeof(absolute), "%s%s%s", here, here[0] ? "/" : "", path);
+	return n < (int)sizeof(absolute) && is_ours(absolute, culprit, true);
 }

@@ -3,6 +3,7 @@
 #ifndef UVD_UTIL_H
 #define UVD_UTIL_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,6 +60,11 @@ int uvd_dir_put(int dir, const char *path, const char *fmt, ...) __attribute__((
 int uvd_dir_replace(int dir, const char *path, const char *text);
 int uvd_dir_mkdir(int dir, const char *path);
 int uvd_dir_link(int dir, const char *path, const char *target);
+/*
+ * Is nobody but root and we able to put something else in the place of path, which need not be there yet? False: *culprit is
+ * the part of it that somebody else owns or may write to. (In a sticky folder, as /tmp, each entry is its owner's.)
+ */
+bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX]);
 /* Removes name and all below it; follows no link. What is not there is no error. */
 int uvd_dir_remove(int dir, const char *name);
 /* Removes everything in dir. */

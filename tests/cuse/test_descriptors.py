@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A daemon whose table of descriptors is full."""
+"""A daemon whose table of descriptors is full, and names that others could change."""
 import os
 import resource
 import subprocess
 import time
+
+import pytest
 
 import conftest
 from conftest import BUILD, NOBODY
@@ -40,3 +42,14 @@ def test_full_table_of_the_daemon_is_the_fallback_and_nothing_spins(start):
     assert client.communicate("\n", timeout=conftest.STUCK)[0] == "" and client.returncode == 0
     assert b"hfi1_0" in asker.communicate(timeout=conftest.STUCK)[0]
     d.wait_idle()
+
+
+@pytest.mark.parametrize("option, name", [("--control", "control"), ("--sysfs", "sysfs")])
+def test_folder_of_another_user_is_refused(tmp_path, option, name):
+    folder = tmp_path / "his"
+    folder.mkdir()
+    os.chown(folder, NOBODY, NOBODY)
+    done = subprocess.run([BUILD / "src" / "uverbsd", option, folder / name], stderr=subprocess.PIPE, text=True,
+                          timeout=conftest.STUCK)
+    assert done.returncode == 1 and f"{option} {folder / name}: refused" in done.stderr, done.stderr
+    assert not list(folder.iterdir())
