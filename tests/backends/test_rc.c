@@ -258,6 +258,20 @@ START_TEST(test_rnr_retry_7_is_for_ever)
 }
 END_TEST
 
+/* Or a client that sleeps would keep our timer thread busy for ever: the receiver may ask for 10 us. */
+START_TEST(test_rnr_waits_a_millisecond_at_least)
+{
+	uint64_t start = now_us();
+
+	a->rnr_retry = 6;
+	b->min_rnr_timer = 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	send_small(a, b, IBV_WR_SEND, 100);
+	expect(a->scq, 0xa, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert_uint_ge(now_us() - start, 6 * 1000);
+}
+END_TEST
+
 START_TEST(test_gone_peer_is_retry_exceeded_in_time)
 {
 	uint64_t start;
@@ -366,6 +380,7 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_receive_that_comes_late_is_used_in_its_own_post);
 	tcase_add_test(t, test_rnr_retries_run_out);
 	tcase_add_test(t, test_rnr_retry_7_is_for_ever);
+	tcase_add_test(t, test_rnr_waits_a_millisecond_at_least);
 	tcase_add_test(t, test_gone_peer_is_retry_exceeded_in_time);
 	tcase_add_test(t, test_last_try_gets_its_time_too);
 	tcase_add_test(t, test_wrong_psn_is_not_answered);

@@ -11,6 +11,17 @@ static const uint32_t rnr_timer[32] = {
 	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
+/*
+ * How long a sender waits before it tries again. The specification lets a receiver ask for 10 us, for ever (rnr_retry 7),
+ * while no client is awake: the timer thread would be busy with it, and with two thousand such QPs with nothing else.
+ */
+static uint64_t rnr_wait_ns(unsigned int timer)
+{
+	const uint64_t ns = rnr_timer[timer % 32] * UINT64_C(10000), least = 1000000;
+
+	return ns > least ? ns : least;
+}
+
 static uint32_t packets(enum ibv_mtu mtu, uint32_t length)
 {
 	uint32_t bytes = 128u << mtu;
@@ -149,7 +160,7 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 		/* 7 stands for ever. */
 		if (qp->attr.rnr_retry != 7)
 			qp->s_rnr_retry--;
-		wait_for(qp, SOFT_WAIT_RNR, rnr_timer[outcome.rnr_timer % 32] * UINT64_C(10000));
+		wait_for(qp, SOFT_WAIT_RNR, rnr_wait_ns(outcome.rnr_timer));
 		return;
 	}
 	/* A try counts when its time is over and not before: also the last one gets its time. */
