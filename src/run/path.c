@@ -212,6 +212,7 @@ static bool make_absolute(struct uvd_caller *c, const char *root, int fd, const 
 static void classify(char *abs, struct uvd_run_target *t)
 {
 	const char *name = abs + strlen(DEV_DIR "/uverbs");
+	unsigned long number;
 	char *end;
 
 	t->place = UVD_RUN_ELSEWHERE;
@@ -219,9 +220,11 @@ static void classify(char *abs, struct uvd_run_target *t)
 		memmove(abs, abs + 1, strlen(abs));
 		t->place = UVD_RUN_TREE;
 	} else if (!strncmp(abs, DEV_DIR "/uverbs", strlen(DEV_DIR "/uverbs")) && *name >= '0' && *name <= '9') {
-		t->number = strtoul(name, &end, 10);
-		if (!*end && (name[0] != '0' || !name[1]))
+		number = strtoul(name, &end, 10);
+		if (!*end && (name[0] != '0' || !name[1]) && number <= INT_MAX) {
+			t->number = number;
 			t->place = UVD_RUN_NODE;
+		}
 	} else if (!strncmp(abs, DEV_DIR "/", strlen(DEV_DIR "/")) && uvd_ucap_name_ok(abs + strlen(DEV_DIR "/"))) {
 		memmove(abs, abs + strlen(DEV_DIR "/"), strlen(abs + strlen(DEV_DIR "/")) + 1);
 		t->place = UVD_RUN_UCAP;

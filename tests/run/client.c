@@ -166,6 +166,7 @@ static void test_node_is_a_character_device(void)
 	FAILS(open(NODE, O_RDWR | O_DIRECTORY), ENOTDIR);
 	FAILS(stat("/dev/infiniband/uverbs1", &st), ENOENT);
 	FAILS(stat("/dev/infiniband/uverbs00", &st), ENOENT);
+	FAILS(open("/dev/infiniband/uverbs4294967296", O_RDWR), ENOENT); /* 0, if cut to 32 bits */
 	FAILS(stat((char *)8, &st), EFAULT);
 }
 
