@@ -2,6 +2,7 @@
 /* The ioctl ABI: an object, a method, and a list of attributes, each checked against its row in the client's order. */
 #include <errno.h>
 #include <limits.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <string.h>
 
@@ -132,6 +133,26 @@ static int enum_attr(struct uvd_req *req, const struct uvd_attr_row *row, const 
 	return ptr_attr(req, &row->elems[elem], ua, attr);
 }
 
+enum { NO_EVENT_FILE = -2 };
+
+/*
+ * Where a context cannot be given an asynchronous event file (GET_CONTEXT's fallback) it has -2 for its fd, and libibverbs
+ * names that as the event file of each CQ, QP, SRQ and WQ. In such a file it means that there is none; the kernel, whose
+ * contexts always have one, says EBADF.
+ */
+static bool is_no_event_file(struct uvd_req *req, const struct uvd_attr_row *row, int64_t fd)
+{
+	struct uvd_event_file *async;
+
+	if (row->type != UVD_ATTR_FD || row->object != UVERBS_OBJECT_ASYNC_EVENT || row->access == UVD_ACCESS_NEW ||
+	    fd != NO_EVENT_FILE)
+		return false;
+	async = uvd_file_default_async(req->file);
+	if (async)
+		uvd_event_file_put(async);
+	return !async;
+}
+
 static int object_attr(struct uvd_req *req, const struct uvd_attr_row *row, struct ib_uverbs_attr *ua,
 		       struct uvd_attr *attr)
 {
@@ -139,6 +160,8 @@ static int object_attr(struct uvd_req *req, const struct uvd_attr_row *row, stru
 
 	if (ua->attr_data.reserved || ua->len)
 		return uvd_bad(req, -EINVAL, row->name, ua->len);
+	if (is_no_event_file(req, row, (int64_t)ua->data))
+		return 0;
 	if (row->access != UVD_ACCESS_NEW) {
 		err = uvd_req_lookup(req, row->object, (int64_t)ua->data, row->access, &attr->uobj);
 		return err ? uvd_bad(req, err, row->name, ua->data) : 0;

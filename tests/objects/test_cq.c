@@ -430,6 +430,38 @@ START_TEST(test_create_cq_event_fd_gets_the_async_events)
 }
 END_TEST
 
+/* libibverbs names the context's asynchronous fd, which is -2 where GET_CONTEXT could not give one. */
+START_TEST(test_event_fd_minus_2_is_none_in_a_file_without_one)
+{
+	struct harness_tree create = {}, again = {};
+	struct ib_uverbs_get_context_resp resp;
+	uint32_t cqe;
+
+	harness_open(&h);
+	h.refuse_grant = EPERM;
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	ck_assert_int_eq((int)resp.async_fd, -2);
+	create_cq_tree(&create, 10, 0, &cqe);
+	tree_object(&create, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -2);
+	ck_assert_int_eq(create_cq_ioctl(&create), 0);
+	create_cq_tree(&again, 10, 0, &cqe);
+	tree_object(&again, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -3);
+	ck_assert_int_eq(create_cq_ioctl(&again), -EBADF);
+}
+END_TEST
+
+START_TEST(test_event_fd_minus_2_is_ebadf_as_the_kernels_in_a_file_that_has_one)
+{
+	struct harness_tree create = {};
+	uint32_t cqe;
+
+	begin();
+	create_cq_tree(&create, 10, 0, &cqe);
+	tree_object(&create, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -2);
+	ck_assert_int_eq(create_cq_ioctl(&create), -EBADF);
+}
+END_TEST
+
 START_TEST(test_write_22_destroy_cq_with_a_bad_response_has_destroyed)
 {
 	struct ib_uverbs_destroy_cq cmd;
@@ -472,5 +504,7 @@ TEST_LIST(test_create_cq_by_every_front, test_cq_02_ex_refuses_comp_mask_and_res
 	  test_req_notify_cq_says_which_and_hides_the_backends_errno,
 	  test_cleanup_04_destroy_cq_counts_the_events_that_were_read,
 	  test_cleanup_04_async_events_are_counted_and_purged, test_cq_destroy_by_ioctl_reports_events,
-	  test_create_cq_event_fd_gets_the_async_events, test_write_22_destroy_cq_with_a_bad_response_has_destroyed,
+	  test_create_cq_event_fd_gets_the_async_events, test_event_fd_minus_2_is_none_in_a_file_without_one,
+	  test_event_fd_minus_2_is_ebadf_as_the_kernels_in_a_file_that_has_one,
+	  test_write_22_destroy_cq_with_a_bad_response_has_destroyed,
 	  test_handle_09_a_cq_that_the_backend_keeps_stays)
