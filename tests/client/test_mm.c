@@ -490,6 +490,24 @@ START_TEST(test_setuid_makes_another_opener)
 }
 END_TEST
 
+START_TEST(test_user_and_group_of_the_opener_are_not_taken_for_each_other)
+{
+	struct child child = start_client();
+	struct uvd_caller c = caller_of(child.pid);
+	struct uvd_opener o;
+
+	ck_assert_int_eq(ask(&child, SETUID), 0); /* the group stays */
+	ck_assert(!uvd_opener_take(&o, &c));
+	ck_assert(o.fsuid == 65534 && o.fsgid == getgid());
+	ck_assert(uvd_opener_is(&o, &c, 65534, getgid()));
+	ck_assert(!uvd_opener_is(&o, &c, getgid(), 65534));
+	ck_assert(!uvd_opener_is(&o, &c, 65534, 65534));
+	ck_assert(!uvd_opener_is(&o, &c, getgid(), getgid()));
+	uvd_opener_drop(&o);
+	child_end(&child);
+}
+END_TEST
+
 START_TEST(test_own_process_is_its_opener)
 {
 	struct uvd_caller c = { .mem = &uvd_mem_self };
@@ -528,6 +546,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_clone_vm_relative_is_another_opener);
 	tcase_add_loop_test(t, test_exec_makes_another_opener, 0, 2);
 	tcase_add_test(t, test_setuid_makes_another_opener);
+	tcase_add_test(t, test_user_and_group_of_the_opener_are_not_taken_for_each_other);
 	tcase_add_test(t, test_own_process_is_its_opener);
 	suite_add_tcase(s, t);
 	return run_suite(argc, argv, s);

@@ -14,6 +14,7 @@ import pytest
 BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
 CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
 NOBODY = 65534
+NOBODYS_GROUP = 65533  # another number: a user id that is taken for a group id must not pass
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 
 
@@ -99,15 +100,19 @@ def environment():
     return dict(os.environ, SYSFS_PATH="/run/uverbsd/sysfs")
 
 
+def ids_of(user):
+    return dict(user=user, group=NOBODYS_GROUP if user else 0, extra_groups=[])
+
+
 def run_client(mode, *args, user=NOBODY, timeout=STUCK, **kwargs):
-    done = subprocess.run([CLIENT, mode, *args], env=environment(), user=user, group=user, extra_groups=[],
+    done = subprocess.run([CLIENT, mode, *args], env=environment(), **ids_of(user),
                           stdout=subprocess.PIPE, text=True, timeout=timeout, **kwargs)
     assert done.returncode == 0, f"{mode}: {done.returncode} {done.stdout}"
 
 
 def start_client(mode, *args, user=NOBODY):
     """One that loops: ready when this returns."""
-    p = subprocess.Popen([CLIENT, mode, *args], env=environment(), user=user, group=user, extra_groups=[],
+    p = subprocess.Popen([CLIENT, mode, *args], env=environment(), **ids_of(user),
                          stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"
     return p

@@ -12,7 +12,8 @@ UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", BIN / "uverbsctl").as_posix()
 UCAP_CLIENT = shutil.copy(BUILD / "tests/run/ucap_client", BIN / "ucap_client").as_posix()
 CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posix()
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
-NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+# Two numbers: a user id that is taken for a group id must not pass.
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
 
 
 # Ignored under nohup, and so by every program that is started from here.
