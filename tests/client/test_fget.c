@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -115,6 +116,26 @@ START_TEST(test_files_that_change_places_prove_nothing)
 }
 END_TEST
 
+/* The descriptor leads to /sys when fd/N is opened, and to /proc when fdinfo/N is read. */
+static int open_as_sys(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	return strncmp(name, "fd/", 3) ? uvd_proc_local.open(proc, tid, name, flags) : open("/sys", flags | O_CLOEXEC);
+}
+
+START_TEST(test_files_of_two_mounts_with_one_inode_number_are_two)
+{
+	struct uvd_proc swapped = { .open = open_as_sys };
+	struct uvd_caller c = caller_of(getpid());
+	int fd = open("/proc", O_RDONLY | O_CLOEXEC);
+	struct stat proc, sys, st;
+
+	ck_assert(!fstat(fd, &proc) && !stat("/sys", &sys) && proc.st_ino == sys.st_ino && proc.st_dev != sys.st_dev);
+	ck_assert_int_eq(uvd_caller_fget(&c, fd, &st), 0);
+	c.proc = &swapped;
+	ck_assert_int_eq(uvd_caller_fget(&c, fd, &st), -EBADF);
+}
+END_TEST
+
 START_TEST(test_caller_out_of_reach_or_dead_has_no_descriptors)
 {
 	struct uvd_caller c = caller_of(0);
@@ -140,6 +161,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_opened_file_is_seen_and_one_by_o_path_is_ebadf, 0, 2);
 	tcase_add_test(t, test_own_descriptors_are_judged_alike);
 	tcase_add_test(t, test_files_that_change_places_prove_nothing);
+	tcase_add_test(t, test_files_of_two_mounts_with_one_inode_number_are_two);
 	tcase_add_test(t, test_caller_out_of_reach_or_dead_has_no_descriptors);
 	suite_add_tcase(s, t);
 	return run_suite(argc, argv, s);

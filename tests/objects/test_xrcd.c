@@ -93,6 +93,21 @@ START_TEST(test_xrcd_files_of_any_kind_name_a_domain)
 }
 END_TEST
 
+START_TEST(test_xrcd_files_of_two_mounts_with_one_inode_number_are_two_domains)
+{
+	int proc = open("/proc", O_RDONLY | O_CLOEXEC), sys = open("/sys", O_RDONLY | O_CLOEXEC);
+	struct stat a, b;
+	uint32_t xrcd;
+
+	begin();
+	ck_assert(!fstat(proc, &a) && !fstat(sys, &b) && a.st_ino == b.st_ino && a.st_dev != b.st_dev);
+	ck_assert_int_eq(open_xrcd(proc, O_CREAT, &xrcd), 0);
+	ck_assert_int_eq(open_xrcd(sys, 0, &xrcd), -EAGAIN);
+	close(proc);
+	close(sys);
+}
+END_TEST
+
 /* The number of an inode that is gone would be another file's soon. */
 START_TEST(test_xrcd_keeps_the_inode_of_a_deleted_file)
 {
@@ -196,5 +211,6 @@ END_TEST
 
 TEST_LIST(test_xrcd_01_minus_one_is_always_a_new_private_domain, test_xrcd_01_a_file_is_one_domain_of_all_open_files,
 	  test_xrcd_01_a_bad_descriptor_is_ebadf, test_xrcd_files_of_any_kind_name_a_domain,
+	  test_xrcd_files_of_two_mounts_with_one_inode_number_are_two_domains,
 	  test_xrcd_keeps_the_inode_of_a_deleted_file, test_xrcd_that_fails_leaves_nothing,
 	  test_xrcd_shared_domains_have_a_limit, test_xrcd_without_the_backend_is_eopnotsupp)
