@@ -734,6 +734,7 @@ static const struct {
 	{ "number_close", client_number_close },
 	{ "number_close_range", client_number_close_range },
 	{ "number_closed_by_a_relative", client_number_closed_by_a_relative },
+	{ "number_looked_at_during_dup2", client_number_looked_at_during_dup2 },
 	{ "number_closed_by_a_ring", client_number_closed_by_a_ring },
 	{ "number_of_a_recycled_thread", client_number_of_a_recycled_thread },
 	{ NULL, NULL }, /* those before can be run by themselves */

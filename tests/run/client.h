@@ -24,6 +24,7 @@ void client_number_dup3(void);
 void client_number_close(void);
 void client_number_close_range(void);
 void client_number_closed_by_a_relative(void);
+void client_number_looked_at_during_dup2(void);
 void client_number_closed_by_a_ring(void);
 void client_number_of_a_recycled_thread(void);
 

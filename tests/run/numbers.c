@@ -7,12 +7,15 @@
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <linux/sched.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +115,44 @@ void client_number_close_range(void)
 void client_number_closed_by_a_relative(void)
 {
 	change(by_relative);
+}
+
+/* ---- while the call that changes it is in flight ------------------------------------------------------------------ */
+
+enum { CHANGES = 500 };
+
+static atomic_int changes, seen; /* calls of dup2() that have returned, and the last that look() has seen */
+
+static void *look(void *arg)
+{
+	struct stat st;
+
+	while (seen < CHANGES) {
+		int now = changes;
+
+		IS(!syscall(SYS_fstat, *(int *)arg, &st));
+		if (now == seen)
+			continue; /* the next change may be in flight */
+		IS(now & 1 ? S_ISFIFO(st.st_mode) : S_ISCHR(st.st_mode));
+		seen = now;
+	}
+	return NULL;
+}
+
+/* Between the notification of a dup2() and its execution the engine must not remember what the number stands for. */
+void client_number_looked_at_during_dup2(void)
+{
+	int fd = client_open_context(), keep = dup(fd);
+	pthread_t t;
+
+	IS(!pipe(pipes) && !pthread_create(&t, NULL, look, &fd));
+	for (int i = 1; i <= CHANGES; i++) {
+		IS(dup2(i & 1 ? pipes[1] : keep, fd) == fd);
+		changes = i;
+		while (seen < i)
+			sched_yield();
+	}
+	IS(!pthread_join(t, NULL));
 }
 
 /* ---- closed without a call of its own ---------------------------------------------------------------------------- */
