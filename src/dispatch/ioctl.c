@@ -169,11 +169,13 @@ static int object_attr(struct uvd_req *req, const struct uvd_attr_row *row, stru
 	err = uvd_req_new(req, row->object, &attr->uobj);
 	if (err)
 		return uvd_bad(req, err, row->name, ua->data);
-	/* An fd has no number yet: it is written when the client has it. */
-	if (row->type == UVD_ATTR_IDR) {
+	/*
+	 * An fd has no number yet: uvd_call_granted() writes it. What the client sent is written back before the grant, so that
+	 * an attribute in read-only memory is EFAULT while there is no fd that the client would have to lose again.
+	 */
+	if (row->type == UVD_ATTR_IDR)
 		ua->data = attr->uobj->id;
-		req->new_attr = attr->index;
-	}
+	req->new_attr = attr->index;
 	return 0;
 }
 

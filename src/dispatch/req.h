@@ -101,7 +101,7 @@ struct uvd_req {
 	uint64_t user_attrs; /* IOCTL: the client's attributes */
 	struct ib_uverbs_attr *uattrs; /* our copy of them */
 	unsigned int num_uattrs;
-	int new_attr; /* that gets the new object's handle, -1: none */
+	int new_attr; /* that names the new object, and is written at the end; -1: none */
 	uint64_t written[4]; /* bits: attributes that get VALID_OUTPUT */
 	bool has_grant; /* uvd_req_grant() was called, with this: */
 	struct uvd_grant grant;

@@ -61,8 +61,8 @@ static long grant(struct uvd_run_tree *tree)
 		close(fd);
 	}
 	/*
-	 * If this fails because the answer's memory cannot be written, the caller keeps an fd that it does not know of, and
-	 * which reads as ended: we cannot close it for it.
+	 * The engine has written to the number's place before the grant. If another thread of the caller has made that
+	 * read-only since, the caller keeps an fd that it does not know of, and which reads as ended: we cannot close it.
 	 */
 	return uvd_call_granted(&tree->call, number);
 }
