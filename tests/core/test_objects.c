@@ -319,6 +319,22 @@ START_TEST(test_an_fd_attribute_gets_its_number_after_the_grant)
 }
 END_TEST
 
+/* A transport may be unable to take an fd away from the client again. */
+START_TEST(test_an_fd_attribute_that_cannot_be_written_is_efault_before_the_grant)
+{
+	struct tree t;
+
+	tree_begin(&t, OBJ_CHANNEL, M_CHANNEL_NEW);
+	tree_attr(&t, A_TOY, 0x1234, 0);
+	bed.mem.read = uvd_mem_self.read; /* reading is fine, writing is not */
+	bed.hole = (uintptr_t)&t.attrs[0].data;
+	bed.hole_len = 8;
+	ck_assert_int_eq(tree_send(&t), -EFAULT);
+	ck_assert_ptr_null(bed.call.grant.uobj);
+	ck_assert_uint_eq(bed.call.file->num_event_files, 0);
+}
+END_TEST
+
 START_TEST(test_get_context_publishes_with_its_grant_and_falls_back)
 {
 	int32_t resp[2] = { 0 };
@@ -520,6 +536,7 @@ int main(void)
 	tcase_add_test(tc, test_a_granted_fd_is_written_and_its_object_committed);
 	tcase_add_test(tc, test_a_grant_that_fails_leaves_nothing);
 	tcase_add_test(tc, test_an_fd_attribute_gets_its_number_after_the_grant);
+	tcase_add_test(tc, test_an_fd_attribute_that_cannot_be_written_is_efault_before_the_grant);
 	tcase_add_test(tc, test_handle_06_only_an_event_file_of_this_file_and_type_is_found);
 	tcase_add_test(tc, test_event_files_that_no_one_holds_are_collected);
 	tcase_add_test(tc, test_event_files_have_a_limit);

@@ -411,6 +411,26 @@ static void test_event_files(void)
 	FAILS(read(async, event, sizeof(event)), EAGAIN);
 }
 
+static void test_event_file_without_a_place_for_its_number(void)
+{
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr;
+	} *c = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = client_open_context(), lowest = dup(0);
+
+	IS(c != MAP_FAILED && lowest >= 0 && !close(lowest));
+	c->hdr = (struct ib_uverbs_ioctl_hdr){ .length = sizeof(*c), .object_id = UVERBS_OBJECT_ASYNC_EVENT,
+					       .method_id = UVERBS_METHOD_ASYNC_EVENT_ALLOC, .num_attrs = 1,
+					       .driver_id = RDMA_DRIVER_HFI1 };
+	c->attr = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, .flags = 1 };
+	IS(!mprotect(c, 4096, PROT_READ));
+	FAILS(ioctl(fd, RDMA_VERBS_IOCTL, c), EFAULT);
+	IS(dup(0) == lowest && !close(lowest));
+	IS(!mprotect(c, 4096, PROT_READ | PROT_WRITE));
+	IS(!ioctl(fd, RDMA_VERBS_IOCTL, c) && c->attr.data_s64 == lowest);
+}
+
 /* ---- mapping and closing: the tests outside look whether the engine still has the file ----------------------------- */
 
 static void say(const char *what)
@@ -718,6 +738,7 @@ static const struct {
 	CASE(many_opens),
 	CASE(no_number_left_is_emfile),
 	CASE(event_files),
+	CASE(event_file_without_a_place_for_its_number),
 	CASE(hostile_file),
 	CASE(fork),
 	CASE(vfork),
