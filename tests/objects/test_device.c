@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Contexts, event files, and what the device answers about itself. */
+#include <sys/socket.h>
+
 #include "tests.h"
 
 START_TEST(test_get_context_gives_an_async_fd_and_the_vectors)
@@ -115,14 +117,27 @@ END_TEST
 
 START_TEST(test_port_event_reaches_every_async_file)
 {
-	struct ib_uverbs_async_event_desc event = {};
+	const uint16_t object = UVERBS_OBJECT_ASYNC_EVENT, method = UVERBS_METHOD_ASYNC_EVENT_ALLOC;
+	struct ib_uverbs_async_event_desc event;
 	struct ib_uverbs_get_context_resp resp;
+	int fd[3];
 
 	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	fd[0] = h.granted;
+	for (int i = 1; i < 3; i++) {
+		struct harness_tree tree = {};
+
+		tree_object(&tree, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0);
+		ck_assert_int_eq(harness_ioctl(&h, object, method, &tree), 0);
+		fd[i] = h.granted;
+	}
 	h.dev->ib.event_handler(&h.dev->ib, IBV_EVENT_PORT_ERR, 1);
-	ck_assert_int_eq(read(h.granted, &event, sizeof(event)), sizeof(event));
-	ck_assert_uint_eq(event.element, 1);
-	ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ERR);
+	for (int i = 0; i < 3; i++) {
+		memset(&event, 0, sizeof(event));
+		ck_assert_int_eq(recv(fd[i], &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
+		ck_assert_uint_eq(event.element, 1);
+		ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ERR);
+	}
 }
 END_TEST
 
