@@ -6,6 +6,7 @@
 
 _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 _Atomic bool mm_gone;
+void (*_Atomic mm_written)(void);
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {
@@ -44,6 +45,8 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 	if (is_bad(dst, len))
 		return -EFAULT;
 	memcpy((void *)(uintptr_t)dst, src, len);
+	if (mm_written)
+		mm_written();
 	return 0;
 }
 

@@ -22,6 +22,7 @@ static void setup(void)
 static void teardown(void)
 {
 	mm_bad_len = 0;
+	mm_written = NULL;
 	bed_close(&bed);
 }
 
@@ -216,6 +217,29 @@ START_TEST(test_qp_connected_to_itself)
 }
 END_TEST
 
+static void a_fails(void)
+{
+	ck_assert_int_eq(to_state(a, IBV_QPS_ERR), 0);
+}
+
+static void b_fails(void)
+{
+	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
+}
+
+/* After the first step of the copy. */
+START_TEST(test_transfer_is_cut_when_either_qp_goes_into_error)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	mm_written = _i ? a_fails : b_fails;
+	send_small(a, b, IBV_WR_RDMA_WRITE, DATA);
+	expect(a->scq, 0xa, _i ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
+	ck_assert_int_eq(b->buf[65535], a->buf[65535]);
+	for (int i = 65536; i < DATA; i++)
+		ck_assert_int_eq(b->buf[i], 0);
+}
+END_TEST
+
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_receive_that_comes_late_is_used_in_its_own_post)
@@ -373,6 +397,7 @@ static void add_data_tests(TCase *t)
 	tcase_add_loop_test(t, test_zero_length_needs_no_key, 0, 3);
 	tcase_add_test(t, test_atomics_return_what_was_there);
 	tcase_add_test(t, test_qp_connected_to_itself);
+	tcase_add_loop_test(t, test_transfer_is_cut_when_either_qp_goes_into_error, 0, 2);
 }
 
 static void add_waiting_tests(TCase *t)
