@@ -271,6 +271,20 @@ START_TEST(test_rnr_retries_run_out)
 }
 END_TEST
 
+START_TEST(test_rnr_retries_are_counted_anew_for_each_message)
+{
+	a->rnr_retry = 6;
+	b->min_rnr_timer = 0; /* 655 ms: each message uses up one retry, and on a slow machine some */
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		send_small(a, b, IBV_WR_SEND, 100);
+		expect_nothing(a->scq);
+		ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+		expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	}
+}
+END_TEST
+
 START_TEST(test_rnr_retry_7_is_for_ever)
 {
 	bed_connect(&bed, IBV_QPT_RC); /* the timer is 10 us */
@@ -404,6 +418,7 @@ static void add_waiting_tests(TCase *t)
 {
 	tcase_add_test(t, test_receive_that_comes_late_is_used_in_its_own_post);
 	tcase_add_test(t, test_rnr_retries_run_out);
+	tcase_add_test(t, test_rnr_retries_are_counted_anew_for_each_message);
 	tcase_add_test(t, test_rnr_retry_7_is_for_ever);
 	tcase_add_test(t, test_rnr_waits_a_millisecond_at_least);
 	tcase_add_test(t, test_gone_peer_is_retry_exceeded_in_time);
