@@ -160,6 +160,26 @@ START_TEST(test_senders_that_found_it_empty_go_on_when_receives_come)
 }
 END_TEST
 
+START_TEST(test_a_list_of_receives_lets_as_many_senders_go_on)
+{
+	struct ibv_sge sge = sge_at(b, 0, 100);
+	struct uvd_recv_wr second = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, first = second;
+	const struct uvd_recv_wr *bad;
+
+	b->min_rnr_timer = 0; /* 655 ms: the timer is not what helps */
+	bed_connect(&bed, IBV_QPT_RC);
+	make_second_pair(IBV_QPT_RC);
+	send_small(a, b, IBV_WR_SEND, 100);
+	send_small(&c, &d, IBV_WR_SEND, 100);
+	first.wr_id = 1;
+	first.next = &second;
+	ck_assert_int_eq(ops->post_srq_recv(b->srq, &first, &bad), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(poll_cq(b->rcq, &(struct ibv_wc){ 0 }), 1);
+	free_second_pair();
+}
+END_TEST
+
 START_TEST(test_qp_that_waits_in_the_srq_may_be_destroyed)
 {
 	bed_connect(&bed, IBV_QPT_RC);
@@ -339,6 +359,7 @@ int main(void)
 	tcase_add_test(t, test_ud_takes_receives_of_the_srq);
 	tcase_add_test(t, test_post_recv_to_a_qp_with_srq_is_einval);
 	tcase_add_test(t, test_senders_that_found_it_empty_go_on_when_receives_come);
+	tcase_add_test(t, test_a_list_of_receives_lets_as_many_senders_go_on);
 	tcase_add_test(t, test_qp_that_waits_in_the_srq_may_be_destroyed);
 	tcase_add_test(t, test_keys_are_of_the_srqs_pd);
 	tcase_add_test(t, test_limit_event_comes_once_below_the_limit);
