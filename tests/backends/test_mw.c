@@ -71,15 +71,21 @@ static void bind_ok(unsigned int access, uint8_t tag)
 	ck_assert_uint_eq(mw->rkey & 0xff, tag);
 }
 
-static void access_at(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length, enum ibv_wc_status status)
+static void access_from(struct end *end, enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length,
+			enum ibv_wc_status status)
 {
-	struct ibv_sge sge = sge_at(a, 0, length);
+	struct ibv_sge sge = sge_at(end, 0, length);
 	struct uvd_send_wr wr = wr_to(b, opcode, &sge, 1);
 
 	wr.rkey = mw->rkey;
 	wr.remote_addr = addr;
-	ck_assert_int_eq(post_send_wr(a, &wr), 0);
-	expect(a->scq, 0xa, status);
+	ck_assert_int_eq(post_send_wr(end, &wr), 0);
+	expect(end->scq, 0xa, status);
+}
+
+static void access_at(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t length, enum ibv_wc_status status)
+{
+	access_from(a, opcode, addr, length, status);
 }
 
 static void access_window(enum ibv_wr_opcode opcode, int64_t offset, uint32_t length, enum ibv_wc_status status)
@@ -312,16 +318,37 @@ START_TEST(test_type_2_window_is_for_the_peer_of_its_qp_only)
 	ck_assert_int_eq(to_init(&d) | to_rtr(&d, &c) | to_rts(&d), 0);
 	mw = make_mw(b, _i);
 	bind_ok(RW, 7);
-
-	struct ibv_sge sge = sge_at(a, 0, 8);
-	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
-
-	wr.rkey = mw->rkey;
-	wr.remote_addr += START;
-	ck_assert_int_eq(post_send_wr(&c, &wr), 0);
-	expect(a->scq, 0xa, _i == IBV_MW_TYPE_1 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+	access_from(&c, IBV_WR_RDMA_WRITE, (uintptr_t)b->buf + START, 8,
+		    _i == IBV_MW_TYPE_1 ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 	free_qp(&c);
 	free_qp(&d);
+}
+END_TEST
+
+START_TEST(test_window_is_closed_to_qps_of_another_pd)
+{
+	struct uvd_pd *pd = calloc(1, ops->size_pd), *old = b->side->pd;
+	struct uvd_qp_init_attr init = { .cap = bed.cap };
+	struct end c = *a, d = *b;
+	int err;
+
+	pd->context = b->side->context;
+	ck_assert_int_eq(ops->alloc_pd(pd), 0);
+	c.qp = make_qp(&c, IBV_QPT_RC, &init, &err);
+	b->side->pd = pd;
+	init = (struct uvd_qp_init_attr){ .cap = bed.cap };
+	d.qp = make_qp(&d, IBV_QPT_RC, &init, &err);
+	b->side->pd = old;
+	ck_assert_int_eq(to_init(&c) | to_rtr(&c, &d) | to_rts(&c), 0);
+	ck_assert_int_eq(to_init(&d) | to_rtr(&d, &c) | to_rts(&d), 0);
+	mw = make_mw(b, _i);
+	bind_ok(RW, 7);
+	access_from(&c, IBV_WR_RDMA_WRITE, (uintptr_t)b->buf + START, 8, IBV_WC_REM_ACCESS_ERR);
+	expect_filled(0, 0);
+	free_qp(&c);
+	free_qp(&d);
+	ck_assert_int_eq(ops->dealloc_pd(pd), 0);
+	free(pd);
 }
 END_TEST
 
@@ -399,6 +426,7 @@ int main(void)
 	tcase_add_test(t, test_send_with_invalidate_closes_the_window);
 	tcase_add_loop_test(t, test_send_with_invalidate_of_a_wrong_key_is_an_error, 0, 2);
 	tcase_add_loop_test(t, test_type_2_window_is_for_the_peer_of_its_qp_only, 1, 3);
+	tcase_add_loop_test(t, test_window_is_closed_to_qps_of_another_pd, 1, 3);
 	tcase_add_loop_test(t, test_key_is_stale_after_dealloc, 1, 3);
 	tcase_add_test(t, test_bind_that_waits_may_outlive_its_window);
 	tcase_add_test(t, test_windows_are_limited);
