@@ -121,8 +121,9 @@ static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
 {
 	const struct ibv_global_route *route = &req->ah.grh;
 	uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
-	/* The payload with its BTH, DETH and ICRC. */
-	uint16_t payload = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + 4);
+	const uint32_t imm = req->wqe->opcode == IBV_WR_SEND_WITH_IMM ? 4 : 0;
+	/* The payload with its BTH, DETH, ImmDt and ICRC. */
+	uint16_t payload = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + imm + 4);
 
 	memcpy(grh, &first, 4);
 	memcpy(grh + 4, &payload, 2);
