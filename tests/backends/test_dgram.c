@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* UC and UD of the soft backend: what arrives, and what is lost without the sender's knowing. */
+#include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -37,12 +38,17 @@ static void teardown(void)
 	bed_close(&bed);
 }
 
-static int send_ud(uint32_t length, uint32_t qkey)
+static int send_ud_by(enum ibv_wr_opcode opcode, uint32_t length, uint32_t qkey)
 {
 	struct ibv_sge sge = sge_at(a, 0, length);
 
-	return send_wr(a, .wr_id = 0xa, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = 5, .sg_list = &sge, .num_sge = 1,
+	return send_wr(a, .wr_id = 0xa, .opcode = opcode, .imm_data = 5, .sg_list = &sge, .num_sge = 1,
 		       .send_flags = IBV_SEND_SIGNALED, .ah = ah, .remote_qpn = b->qp->qp_num, .remote_qkey = qkey);
+}
+
+static int send_ud(uint32_t length, uint32_t qkey)
+{
+	return send_ud_by(IBV_WR_SEND_WITH_IMM, length, qkey);
 }
 
 static void expect_sent(enum ibv_wc_status status)
@@ -103,6 +109,27 @@ START_TEST(test_ud_grh_names_both_gids)
 	ck_assert_uint_eq(b->buf[0] >> 4, 6);
 	ck_assert_uint_eq(grh->hop_limit, 9);
 	ck_assert_int_eq(memcmp(b->buf + 40, a->buf, 100), 0);
+}
+END_TEST
+
+/* The message in whole words, with BTH (12 bytes), DETH (8), ImmDt (4, where there is one) and ICRC (4). */
+static const struct {
+	enum ibv_wr_opcode opcode;
+	uint32_t length, payload;
+} payloads[] = {
+	{ IBV_WR_SEND, 0, 24 },	   { IBV_WR_SEND, 98, 124 },	       { IBV_WR_SEND, 100, 124 },
+	{ IBV_WR_SEND, 101, 128 }, { IBV_WR_SEND_WITH_IMM, 100, 128 },
+};
+
+START_TEST(test_ud_grh_has_the_length_of_the_message)
+{
+	teardown();
+	open_with(IBV_LINK_LAYER_ETHERNET);
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 200), 0);
+	ck_assert_int_eq(send_ud_by(payloads[_i].opcode, payloads[_i].length, 0x1234), 0);
+	wait_wc(b->rcq);
+	ck_assert_uint_eq(ntohs(((struct ibv_grh *)b->buf)->paylen), payloads[_i].payload);
 }
 END_TEST
 
@@ -210,6 +237,7 @@ int main(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_ud_message_follows_40_bytes);
 	tcase_add_test(t, test_ud_grh_names_both_gids);
+	tcase_add_loop_test(t, test_ud_grh_has_the_length_of_the_message, 0, sizeof(payloads) / sizeof(payloads[0]));
 	tcase_add_test(t, test_ud_wrong_qkey_is_lost);
 	tcase_add_test(t, test_ud_without_receive_or_too_long_is_lost);
 	tcase_add_test(t, test_ud_posts_that_are_einval);
