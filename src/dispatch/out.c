@@ -32,28 +32,31 @@ static void vec_handle(struct uvd_req *req, struct vec *vec)
 		&req->uattrs[i].data, sizeof(req->uattrs[i].data));
 }
 
-static void vec_flag(struct uvd_req *req, struct vec *vec, unsigned int i)
+static void unmark_written(struct uvd_req *req, unsigned int i)
 {
 	req->written[i / 64] &= ~(UINT64_C(1) << i % 64);
+}
+
+static void vec_flag(struct uvd_req *req, struct vec *vec, unsigned int i)
+{
+	unmark_written(req, i);
 	req->uattrs[i].flags |= UVERBS_ATTR_F_VALID_OUTPUT;
 	vec_add(vec, req->user_attrs + i * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, flags),
 		&req->uattrs[i].flags, sizeof(req->uattrs[i].flags));
 }
 
-static bool is_written(const struct uvd_req *req, unsigned int i)
-{
-	return req->written[i / 64] >> i % 64 & 1;
-}
-
-/* An attribute's flag follows its output, so that it is there even if a later output cannot be written. */
-static void vec_outs(struct uvd_req *req, struct vec *vec)
+/*
+ * An attribute's flag follows its output, so that it is there even if a later output cannot be written. `unfinished` (-1:
+ * none) has more output to come, and no flag yet.
+ */
+static void vec_outs(struct uvd_req *req, struct vec *vec, int unfinished)
 {
 	for (unsigned int i = 0; i < req->num_outs; i++) {
 		const int attr = req->outs[i].attr;
 		bool last = i + 1 == req->num_outs || req->outs[i + 1].attr != attr;
 
 		vec_add(vec, req->outs[i].addr, req->stage + req->outs[i].at, req->outs[i].len);
-		if (attr >= 0 && last && is_written(req, attr))
+		if (attr >= 0 && attr != unfinished && last)
 			vec_flag(req, vec, attr);
 	}
 	req->num_outs = 0;
@@ -74,7 +77,7 @@ int uvd_out_flush(struct uvd_req *req)
 
 	vec.n = 0;
 	vec_handle(req, &vec);
-	vec_outs(req, &vec);
+	vec_outs(req, &vec, -1);
 	vec_flags(req, &vec);
 	if (uvd_caller_writev(req->caller, vec.v, vec.n))
 		return uvd_bad(req, -EFAULT, "response", req->core_out.addr);
@@ -104,12 +107,17 @@ static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len, 
 	extends = extends_last(req, addr, attr);
 	if (len > sizeof(req->stage) - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
 		vec.n = 0;
-		vec_outs(req, &vec);
+		vec_outs(req, &vec, attr);
 		err = uvd_caller_writev(req->caller, vec.v, vec.n);
 		if (!err && len > sizeof(req->stage))
 			err = uvd_caller_write(req->caller, addr, src, len);
-		if (err || len > sizeof(req->stage))
-			return err ? uvd_bad(req, -EFAULT, "response", addr) : 0;
+		if (err) {
+			if (attr >= 0)
+				unmark_written(req, attr);
+			return uvd_bad(req, -EFAULT, "response", addr);
+		}
+		if (len > sizeof(req->stage))
+			return 0;
 		extends = false;
 	}
 	if (len)
