@@ -219,7 +219,7 @@ static int step_w_at(struct uvd_req *req)
 
 	bed.seen[0] = uvd_attr_get(req, A_IN) != NULL;
 	bed.seen[1] = uvd_req_alloc(req, SIZE_MAX) != NULL;
-	if (!ret && cmd.arg == W_AT_APART)
+	if (!ret && (cmd.arg == W_AT_APART || cmd.arg == W_AT_APART_LONG))
 		ret = uvd_core_out_at(req, 16, answer, 4);
 	return ret ? ret : uvd_core_out_at(req, 0, answer, cmd.arg);
 }

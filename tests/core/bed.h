@@ -30,7 +30,7 @@ enum { MANY_OUTS = 40 }; /* M_MANY has attributes 0 to 39, of 8 bytes */
 enum { W_NEW, W_DESTROY, W_UDATA, W_CONTEXT, W_CHANNEL, W_USE, W_SECOND_FAILS, W_HOLD = 11, W_AT, W_USE_NEW,
        W_DESTROY_CQ = 20 };
 enum { X_ITER = 2, X_ECHO };
-enum { W_AT_APART = 3 }; /* so many bytes at the beginning, and some at 16 */
+enum { W_AT_APART = 3, W_AT_APART_LONG = UVD_REQ_STAGE + 1 }; /* some bytes at 16, then so many at the beginning */
 
 /* What the methods' steps keep for the test to look at. */
 struct toy {
