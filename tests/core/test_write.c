@@ -110,6 +110,37 @@ START_TEST(test_write_08_to_13_extended_header_rules)
 }
 END_TEST
 
+/* User memory ends a page below 1 << 47. */
+#define END 0x7ffffffff000
+
+START_TEST(test_write_12_response_beyond_the_address_space_is_efault_before_the_command)
+{
+	static const struct {
+		uint64_t response;
+		uint16_t out_words, prov_out;
+	} beyond[] = {
+		{ END, 1, 0 },
+		{ END - 8, 2, 0 },
+		{ END - 8, 1, 1 },
+		{ END - 65535 * 8, 65535, 1 },
+		{ UINT64_MAX - 7, 1, 0 },
+	};
+	size_t len;
+
+	for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+		len = ex(X_ECHO, 2, 0, beyond[i].out_words, beyond[i].prov_out, (void *)beyond[i].response);
+		ck_assert_int_eq(send(len), -EFAULT);
+	}
+	ck_assert_int_eq(bed.ran, 0);
+	/* A response that ends with it is one; that nothing is mapped there is seen afterwards. */
+	bed.hole = END - 16;
+	bed.hole_len = 16;
+	len = ex(X_ECHO, 2, 0, 2, 0, (void *)(END - 16));
+	ck_assert_int_eq(send(len), -EFAULT);
+	ck_assert_int_eq(bed.ran, 1);
+}
+END_TEST
+
 START_TEST(test_write_09_20_21_short_extended_input_is_zero_extended_and_output_cut)
 {
 	uint64_t resp[4] = { 9, 9, 9, 9 };
@@ -383,6 +414,7 @@ int main(void)
 	tcase_add_test(tc, test_write_18_a_hole_obeys_the_plain_header_even_with_the_extended_flag);
 	tcase_add_test(tc, test_write_06_extended_shorter_than_both_headers_is_einval);
 	tcase_add_test(tc, test_write_08_to_13_extended_header_rules);
+	tcase_add_test(tc, test_write_12_response_beyond_the_address_space_is_efault_before_the_command);
 	tcase_add_test(tc, test_write_09_20_21_short_extended_input_is_zero_extended_and_output_cut);
 	tcase_add_test(tc, test_write_19_longer_input_must_end_in_zeros);
 	tcase_add_test(tc, test_write_14_15_16_plain_header_rules);

@@ -77,6 +77,27 @@ START_TEST(test_get_context_with_a_bad_pointer_leaves_no_context)
 }
 END_TEST
 
+/* User memory ends a page below 1 << 47. What is mapped of the response does not help. */
+START_TEST(test_response_that_ends_beyond_the_address_space_is_efault)
+{
+	char *const end = (char *)0x7ffffffff000;
+	struct ib_uverbs_get_context_resp context;
+	struct ib_uverbs_alloc_pd cmd = {};
+	struct harness_tree tree = {};
+	uint32_t pd;
+
+	mmap(end - 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_ALLOC_PD, &cmd, sizeof(cmd), end - 2, 4), -EFAULT);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+	ck_assert_uint_eq(pd, 0);
+	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
+	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, end - 8, sizeof(struct ib_uverbs_query_port_resp_ex));
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree), -EFAULT);
+	ck_assert_uint_eq(tree.attrs[1].flags, UVERBS_ATTR_F_MANDATORY);
+}
+END_TEST
+
 static int get_context_ioctl(uint32_t *vectors, uint64_t *support)
 {
 	struct harness_tree tree = {};
@@ -430,10 +451,12 @@ TEST_LIST(test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_w
 	  test_get_context_with_no_fd_left_can_be_repeated, test_context_01_create_before_get_context_is_einval,
 	  test_context_02_lookup_before_get_context_is_enoent,
 	  test_context_03_second_get_context_is_einval_after_its_answer,
-	  test_get_context_with_a_bad_pointer_leaves_no_context, test_context_06_ioctl_get_context_makes_no_async_fd,
-	  test_async_event_alloc_writes_the_fd_into_its_attribute, test_port_event_reaches_every_async_file,
-	  test_comp_channel_without_granting_is_eopnotsupp, test_event_09_close_hangs_up_the_channel,
-	  test_query_device_before_get_context_is_einval, test_query_device_both_ways_agree,
-	  test_query_device_ex_refuses_comp_mask_and_reserved, test_query_device_ex_is_cut_to_the_clients_room,
-	  test_port_01_both_ways_agree_and_refuse_other_ports, test_port_01_flags_reach_the_client, test_gid_01_table,
-	  test_gid_02_entry, test_query_context_answers_what_get_context_did_and_asks_the_driver)
+	  test_get_context_with_a_bad_pointer_leaves_no_context,
+	  test_response_that_ends_beyond_the_address_space_is_efault,
+	  test_context_06_ioctl_get_context_makes_no_async_fd, test_async_event_alloc_writes_the_fd_into_its_attribute,
+	  test_port_event_reaches_every_async_file, test_comp_channel_without_granting_is_eopnotsupp,
+	  test_event_09_close_hangs_up_the_channel, test_query_device_before_get_context_is_einval,
+	  test_query_device_both_ways_agree, test_query_device_ex_refuses_comp_mask_and_reserved,
+	  test_query_device_ex_is_cut_to_the_clients_room, test_port_01_both_ways_agree_and_refuse_other_ports,
+	  test_port_01_flags_reach_the_client, test_gid_01_table, test_gid_02_entry,
+	  test_query_context_answers_what_get_context_did_and_asks_the_driver)
