@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/io_uring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
 
@@ -231,6 +234,24 @@ static void limited(void *arg)
 	listen_for_order();
 }
 
+static int make_ring(void)
+{
+	struct io_uring_params params = { 0 };
+
+	return syscall(SYS_io_uring_setup, 1, &params);
+}
+
+/* Three pages of it are pinned by the kernel. */
+static void limited_with_a_ring(void *arg)
+{
+	struct iovec pinned = { memory, 3 * PAGE };
+
+	madvise(memory, 16 * PAGE, MADV_NOHUGEPAGE);
+	if (syscall(SYS_io_uring_register, make_ring(), IORING_REGISTER_BUFFERS, &pinned, 1))
+		_exit(2);
+	limited(arg);
+}
+
 static void root_limited(void *arg)
 {
 	struct rlimit limit = { *(rlim_t *)arg, *(rlim_t *)arg };
@@ -380,6 +401,24 @@ START_TEST(test_umem_05_every_registration_counts_and_the_limit_itself_passes)
 }
 END_TEST
 
+START_TEST(test_umem_05_what_the_kernel_has_pinned_counts)
+{
+	struct uvd_umem a, b;
+	struct child child;
+	int ring = make_ring();
+
+	if (ring < 0 && (errno == ENOSYS || errno == EPERM))
+		return; /* a kernel without */
+	close(ring);
+	child = start_limited(limited_with_a_ring, 5 * PAGE);
+	ck_assert_int_eq(pin(child.pid, AT(memory), 3 * PAGE, 0, &a), -ENOMEM);
+	ck_assert_int_eq(pin(child.pid, AT(memory), 2 * PAGE, 0, &a), 0);
+	ck_assert_int_eq(pin(child.pid, AT(memory), 1, 0, &b), -ENOMEM);
+	uvd_unpin(&a);
+	finish(&child);
+}
+END_TEST
+
 START_TEST(test_umem_05_cap_ipc_lock_passes_the_limit)
 {
 	struct child child = start_limited(root_limited, PAGE);
@@ -498,6 +537,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_umem_10_on_demand_is_checked_when_used);
 	tcase_add_test(t, test_umem_04_no_pages_is_einval);
 	tcase_add_test(t, test_umem_05_every_registration_counts_and_the_limit_itself_passes);
+	tcase_add_test(t, test_umem_05_what_the_kernel_has_pinned_counts);
 	tcase_add_test(t, test_umem_05_cap_ipc_lock_passes_the_limit);
 	tcase_add_test(t, test_umem_05_the_log_says_what_to_do);
 	tcase_add_test(t, test_umem_06_credit_goes_to_who_was_charged);
