@@ -501,6 +501,7 @@ void bed_teardown(void)
 	ck_assert_int_eq(bed.contexts, 0);
 	uvd_tree_free(bed.dev.tree);
 	pthread_mutex_destroy(&bed.dev.lock);
+	memset(&bed, 0, sizeof(bed)); /* LeakSanitizer takes what a pointer leads to for no leak */
 }
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */

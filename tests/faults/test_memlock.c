@@ -49,6 +49,7 @@ static void teardown(void)
 {
 	ck_assert_uint_eq(charged(), 0);
 	uvd_mm_table_free(mms);
+	mms = NULL; /* LeakSanitizer takes what a pointer leads to for no leak */
 }
 
 /* ---- a /proc of our own ------------------------------------------------------------------------------------------ */

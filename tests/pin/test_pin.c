@@ -278,6 +278,9 @@ static void finish(struct child *child)
 	child_end(child);
 	uvd_log_free(log_);
 	uvd_mm_table_free(mms);
+	/* LeakSanitizer takes what a pointer leads to for no leak. */
+	log_ = NULL;
+	mms = NULL;
 }
 
 static int pin(pid_t tid, uint64_t addr, uint64_t length, unsigned int access, struct uvd_umem *umem)
