@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "run/filter.h"
+#include "run/internal.h"
 #include "run/notify.h"
 #include "run/path.h"
 #include "run/run.h"
@@ -128,6 +129,38 @@ START_TEST(paths_are_sorted)
 }
 END_TEST
 
+/* Each inode number is there on every mount. */
+START_TEST(files_are_known_by_inode_and_mount)
+{
+	struct uvd_run_file f = { .inode = { .ino = 7, .mnt_id = 1 }, .refs = 1 };
+	struct uvd_run_files files;
+
+	ck_assert_int_eq(uvd_run_files_init(&files), 0);
+	files.hash[7] = &f;
+	ck_assert_ptr_eq(uvd_run_file_get(&files, &(struct uvd_run_inode){ 7, 1 }), &f);
+	ck_assert_ptr_null(uvd_run_file_get(&files, &(struct uvd_run_inode){ 7, 2 }));
+	files.hash[7] = NULL;
+	uvd_run_files_fini(&files);
+}
+END_TEST
+
+START_TEST(nodes_of_capabilities_are_known_by_inode_and_mount)
+{
+	static struct uvd_run_engine e;
+	static struct uvd_run_tree tree = { .engine = &e };
+	const struct uvd_run_args args = { .op = UVD_RUN_WRITE };
+	struct uvd_run_ucap *u = &e.ucaps[3];
+	long ret;
+
+	uvd_run_ucaps_init(&e);
+	*u = (struct uvd_run_ucap){ "perm", 3, -1, { .st_dev = 5, .st_ino = 7 }, { .ino = 7, .mnt_id = 1 } };
+	ck_assert(e.core.ucaps.ops->is(u, &(struct stat){ .st_dev = 5, .st_ino = 7 }));
+	ck_assert(!e.core.ucaps.ops->is(u, &(struct stat){ .st_dev = 6, .st_ino = 7 }));
+	ck_assert(uvd_run_ucap_call(&tree, &args, &(struct uvd_run_inode){ 7, 1 }, &ret));
+	ck_assert(!uvd_run_ucap_call(&tree, &args, &(struct uvd_run_inode){ 7, 2 }, &ret));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("run");
@@ -142,6 +175,8 @@ int main(void)
 	tcase_add_test(t, windows_lie_below_the_limit);
 	tcase_add_test(t, filter_is_made);
 	tcase_add_test(t, paths_are_sorted);
+	tcase_add_test(t, files_are_known_by_inode_and_mount);
+	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);
