@@ -35,6 +35,7 @@
 
 struct member {
 	struct member *next;
+	uint64_t serial; /* of this table: a copy has it, too */
 	pid_t tgid;
 	uint64_t starttime;
 };
@@ -57,7 +58,7 @@ struct uvd_mm_table {
 	pthread_mutex_t lock; /* of the list and of all members; nothing that a client can hold up is done with it */
 	struct list_head mms; /* newest first */
 	unsigned int refs; /* one for each mm, one for the owner */
-	uint64_t added; /* mms, so far */
+	uint64_t added, serial; /* mms and members, so far */
 };
 
 struct uvd_mm_table *uvd_mm_table_new(void)
@@ -150,13 +151,14 @@ static bool has_process(const struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 	return false;
 }
 
-static int add_member(struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
+/* With the table's lock. */
+static int add_member(struct uvd_mm_table *t, struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 {
 	struct member *m = malloc(sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
-	*m = (struct member){ .next = mm->members, .tgid = tgid, .starttime = starttime };
+	*m = (struct member){ .next = mm->members, .serial = ++t->serial, .tgid = tgid, .starttime = starttime };
 	mm->members = m;
 	return 0;
 }
@@ -287,7 +289,7 @@ static void join_members(const struct candidate *k, const struct wanted *w)
 		for (struct member **p = &k->mm->members; *p && gone->tgid;) {
 			struct member *m = *p;
 
-			if (m->tgid != gone->tgid || m->starttime != gone->starttime) {
+			if (m->serial != gone->serial) {
 				p = &m->next;
 				continue;
 			}
@@ -296,7 +298,7 @@ static void join_members(const struct candidate *k, const struct wanted *w)
 		}
 	/* Without memory for it, kcmp finds it again next time. */
 	if (!has_process(k->mm, w->tgid, w->starttime))
-		(void)add_member(k->mm, w->tgid, w->starttime);
+		(void)add_member(k->mm->table, k->mm, w->tgid, w->starttime);
 }
 
 /* With the lock. Takes over memfd and mmfd, or fails. */
@@ -304,7 +306,7 @@ static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, const str
 {
 	struct uvd_mm *mm = calloc(1, sizeof(*mm));
 
-	if (!mm || add_member(mm, w->tgid, w->starttime)) {
+	if (!mm || add_member(t, mm, w->tgid, w->starttime)) {
 		free(mm);
 		return NULL;
 	}

@@ -131,7 +131,7 @@ int uvd_mmfd_open(struct uvd_caller *c, pid_t tid)
 {
 	int fd = uvd_proc_open(c, tid, "pagemap", O_RDONLY);
 
-	return fd >= 0 ? fd : uvd_proc_open(c, tid, "mem", O_RDONLY);
+	return fd >= 0 || fd == -EINTR ? fd : uvd_proc_open(c, tid, "mem", O_RDONLY);
 }
 
 /*

@@ -11,18 +11,21 @@ static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int
 	struct uvd_log *log = req->dev->engine->log;
 	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
 	const char *dev = req->dev->config.ibdev;
+	pid_t tgid;
 
 	/*
 	 * Asking for what a device does not have is how programs find out: EPROTONOSUPPORT is no fault of theirs. Nor is
 	 * EIO: their device is gone.
 	 */
-	if (req->bad_field && err != -EPROTONOSUPPORT && err != -EIO)
+	if (req->bad_field && err != -EPROTONOSUPPORT && err != -EIO) {
+		tgid = uvd_caller_tgid(req->caller);
 		uvd_log_limited(log, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): errno %d, pid %d", dev, name,
 				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value, -err,
-				uvd_caller_tgid(req->caller));
-	else
+				tgid > 0 ? tgid : req->caller->tid);
+	} else {
 		uvd_log_limited(log, UVD_DEBUG, "%s: %s: errno %d, %s %lld, thread %d", dev, name, -err,
 				req->bad_field ? req->bad_field : "", (long long)req->bad_value, req->caller->tid);
+	}
 }
 
 static void context_drop(struct uvd_req *req)

@@ -262,6 +262,49 @@ START_TEST(test_files_have_handles_of_their_own)
 }
 END_TEST
 
+/* ---- calls that are let go --------------------------------------------------------------------------------------- */
+
+static bool claimed;
+
+static bool claim(struct uvd_caller *c)
+{
+	return claimed;
+}
+
+static long use(uint32_t toy)
+{
+	uint32_t cmd[2] = { toy };
+
+	return write_plain(W_USE, cmd, sizeof(cmd), 0);
+}
+
+START_TEST(test_call_that_was_let_go_is_eintr_and_commits_nothing)
+{
+	int err;
+
+	bed.call.caller.claim = claim;
+	ck_assert_int_eq(toy_new(), -EINTR);
+	ck_assert_ptr_null(toy_get(0, UVD_ACCESS_READ, &err));
+	ck_assert_int_eq(bed.num_destroyed, 1);
+	claimed = true;
+	ck_assert_int_eq(toy_new(), 0);
+}
+END_TEST
+
+START_TEST(test_call_that_was_let_go_takes_no_further_step)
+{
+	int64_t toy = toy_new();
+	int ran = bed.ran;
+
+	atomic_store(&bed.call.caller.let_go, true);
+	ck_assert_int_eq(use(toy), -EINTR);
+	ck_assert_int_eq(toy_new(), -EINTR);
+	ck_assert_int_eq(bed.ran, ran);
+	atomic_store(&bed.call.caller.let_go, false);
+	ck_assert_int_ge(use(toy), 0);
+}
+END_TEST
+
 /* ---- grants ------------------------------------------------------------------------------------------------------ */
 
 static long channel_by_write(void *resp)
@@ -533,6 +576,8 @@ int main(void)
 	tcase_add_test(tc, test_cleanup_01_newest_first_and_those_that_refuse_in_further_passes);
 	tcase_add_test(tc, test_cleanup_02_without_progress_all_is_dropped);
 	tcase_add_test(tc, test_files_have_handles_of_their_own);
+	tcase_add_test(tc, test_call_that_was_let_go_is_eintr_and_commits_nothing);
+	tcase_add_test(tc, test_call_that_was_let_go_takes_no_further_step);
 	tcase_add_test(tc, test_a_granted_fd_is_written_and_its_object_committed);
 	tcase_add_test(tc, test_a_grant_that_fails_leaves_nothing);
 	tcase_add_test(tc, test_an_fd_attribute_gets_its_number_after_the_grant);

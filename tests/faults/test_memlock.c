@@ -243,6 +243,68 @@ END_TEST
 /* ---- a range that is looked at badly ----------------------------------------------------------------------------- */
 
 /* Memory of a file that its client cannot read itself: the last page is looked at by way of /proc. */
+/* A process that looks like one of the space, and is none of it. */
+static pid_t stranger;
+static int waits_until; /* so many questions */
+
+static bool waits(struct uvd_caller *c)
+{
+	if (--waits_until)
+		return true;
+	/* It is let go, and meanwhile another space becomes known. */
+	ck_assert_ptr_nonnull(mm_of(stranger));
+	return false;
+}
+
+START_TEST(test_search_of_a_call_that_is_let_go_finds_its_space_or_nothing)
+{
+	struct uvd_mm *mm = space_of_two(), *found, *other;
+	unsigned int interrupted = 0;
+
+	stranger = fork();
+	if (!stranger)
+		for (;;)
+			pause();
+	waits_until = 0;
+	for (int n = 1; waits_until <= 0; n++) {
+		struct uvd_caller c = caller(relatives[2]);
+
+		c.waits = waits;
+		waits_until = n;
+		found = uvd_mm_get(mms, &c);
+		ck_assert(found ? found == mm : errno == EINTR);
+		if (found)
+			uvd_mm_put(found);
+		else
+			interrupted++;
+		if (waits_until <= 0) {
+			other = mm_of(stranger);
+			uvd_mm_put(other);
+			uvd_mm_put(other);
+		}
+	}
+	ck_assert_uint_ge(interrupted, 3); /* memory, its start, the print */
+	kill(stranger, SIGKILL);
+	waitpid(stranger, NULL, 0);
+	end_space(mm);
+}
+END_TEST
+
+/* The number of a process that was seen there is another's now. */
+START_TEST(test_relative_that_is_gone_is_no_relative)
+{
+	struct uvd_mm *mm = space_of_two(), *other;
+
+	fake_name = "stat";
+	fake_path = "/nonexistent";
+	fake_after = 1; /* the new one's own */
+	other = mm_of(relatives[2]);
+	ck_assert(other && other != mm);
+	uvd_mm_put(other);
+	end_space(mm);
+}
+END_TEST
+
 START_TEST(test_file_without_permission)
 {
 	int fd = memfd_create("file", MFD_CLOEXEC);
@@ -398,6 +460,8 @@ int main(int argc, char **argv)
 	tcase_add_test(tc, test_those_that_are_gone_are_forgotten);
 	tcase_add_test(tc, test_those_that_cannot_be_looked_at_are_not_forgotten);
 	tcase_add_test(tc, test_account_of_which_no_process_is_known);
+	tcase_add_test(tc, test_search_of_a_call_that_is_let_go_finds_its_space_or_nothing);
+	tcase_add_test(tc, test_relative_that_is_gone_is_no_relative);
 	tcase_add_test(tc, test_file_without_permission);
 	tcase_add_test(tc, test_range_beyond_all_addresses);
 	tcase_add_test(tc, test_umem_10_address_0_is_all_of_memory_only_with_all_of_its_length);
