@@ -48,7 +48,8 @@ static int check(struct uvd_caller *c, int fd, int path, struct stat *st)
 	struct info info;
 	int err;
 
-	if (uvd_path_stat(path, st) || statx(path, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) || !(stx.stx_mask & STATX_MNT_ID))
+	if (uvd_path_stat(path, st) || statx(path, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &stx) ||
+	    !(stx.stx_mask & STATX_MNT_ID))
 		return -EBADF;
 	err = read_info(c, fd, &info);
 	if (err)

@@ -267,8 +267,12 @@ START_TEST(test_search_of_a_call_that_is_let_go_finds_its_space_or_nothing)
 			pause();
 	waits_until = 0;
 	for (int n = 1; waits_until <= 0; n++) {
-		struct uvd_caller c = caller(relatives[2]);
+		struct uvd_caller c;
 
+		/* One that has been found is known from then on. */
+		end_relative(2);
+		relatives[2] = clone_vm_sleeper();
+		c = caller(relatives[2]);
 		c.waits = waits;
 		waits_until = n;
 		found = uvd_mm_get(mms, &c);
