@@ -6,6 +6,7 @@ fixtures are those of tests/cuse.
 import importlib.util
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -51,6 +52,10 @@ class Attack:
 
     def end(self):
         self.process.communicate("\n", timeout=cuse.STUCK)
+
+
+# Those who hold the lock of their own memory must not wait for it themselves, so they have all of it locked.
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 @pytest.fixture(autouse=True)

@@ -309,7 +309,9 @@ void slow_open_gate(struct slow *slow)
 static __attribute__((noreturn)) int hold(void *arg)
 {
 	struct slow *slow = arg;
+	char c;
 
+	MUST(read(slow->go[0], &c, 1) == 1);
 	mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, slow->direct, 0);
 	for (;;)
 		syscall(SYS_exit, 0); /* it has all our descriptors, too */
@@ -323,9 +325,31 @@ static __attribute__((noinline)) void touch_stack(void)
 		below[i] = 1;
 }
 
+static int open_syscall(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	MUST(fd >= 0);
+	return fd;
+}
+
+/* Does it sleep in mmap()? */
+static bool sleeps_in_mmap(int syscall_fd)
+{
+	char number[2];
+
+	MUST(pread(syscall_fd, number, sizeof(number), 0) == sizeof(number));
+	return !memcmp(number, "9 ", sizeof(number));
+}
+
 void slow_hold_mmap_lock(struct slow *slow)
 {
 	static char stack[65536] __attribute__((aligned(16)));
+	pid_t holder;
+	int doing;
 
 	/* A page that is being read stays locked. */
 	if (!fork()) {
@@ -335,10 +359,15 @@ void slow_hold_mmap_lock(struct slow *slow)
 		_exit(0);
 	}
 	MUST(slow_asked(slow, 60000));
-	/* No page fault of ours is answered from then on, and after a fork each first write is one. */
-	memset(stack, 1, sizeof(stack));
+	/* No page fault of ours is answered from then on. After a fork there is one at the first use of nearly every page. */
+	MUST(!pipe2(slow->go, O_CLOEXEC));
 	touch_stack();
-	errno = 0;
-	MUST(clone(hold, stack + sizeof(stack), CLONE_VM | SIGCHLD, slow) > 0);
-	nap(1000);
+	MUST(!mlockall(MCL_CURRENT));
+	holder = clone(hold, stack + sizeof(stack), CLONE_VM | SIGCHLD, slow);
+	MUST(holder > 0);
+	/* Whoever serves our open() reads the path: not when the lock is held. */
+	doing = open_syscall(holder);
+	MUST(write(slow->go[1], "g", 1) == 1);
+	for (int seen = 0; seen < 3; nap(100))
+		seen = sleeps_in_mmap(doing) ? seen + 1 : 0;
 }

@@ -19,6 +19,7 @@ struct slow {
 	int direct; /* the same file with direct I/O */
 	int asked; /* a byte for each page that somebody has asked for */
 	int gate;
+	int go[2]; /* to the process that holds our lock */
 	int never_flush; /* the third open: its flush() is never answered, but for processes of our own user */
 };
 
