@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/ib_user_verbs.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,8 +25,10 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -494,6 +497,43 @@ static void mode_no_grants(void)
 	CHECK(ibv_alloc_pd(context) && ibv_create_cq(context, 4, NULL, NULL, 0));
 }
 
+static pthread_barrier_t apart;
+
+static void *thread_with_own_files(void *arg)
+{
+	CHECK(!unshare(CLONE_FILES));
+	pthread_barrier_wait(&apart);
+	pthread_barrier_wait(&apart);
+	CHECK(!ibv_create_comp_channel(arg) && errno == EOPNOTSUPP);
+	return NULL;
+}
+
+/*
+ * A thread with a table of its own asks for an event file, while the first thread of its process has sockets at the numbers
+ * that are free there: the daemon can look into that one's table only, and must leave them alone.
+ */
+static void mode_unshared(void)
+{
+	struct ibv_context *context = open_first();
+	struct sockaddr_un name;
+	int sockets[8];
+	pthread_t t;
+	char c;
+
+	CHECK(!pthread_barrier_init(&apart, NULL, 2) && !pthread_create(&t, NULL, thread_with_own_files, context));
+	pthread_barrier_wait(&apart);
+	for (int i = 0; i < 8; i++)
+		CHECK((sockets[i] = socket(AF_UNIX, SOCK_DGRAM, 0)) >= 0);
+	pthread_barrier_wait(&apart);
+	CHECK(!pthread_join(t, NULL));
+	for (int i = 0; i < 8; i++) {
+		socklen_t len = sizeof(name);
+
+		CHECK(!getsockname(sockets[i], (struct sockaddr *)&name, &len) && len == sizeof(name.sun_family));
+		CHECK(recv(sockets[i], &c, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	}
+}
+
 /* The daemon's table of descriptors is full when this goes on, and is not when it goes on once more. */
 static void mode_full_daemon(void)
 {
@@ -532,6 +572,7 @@ static const struct {
 	{ "loop-late", mode_loop_late },
 	{ "loop-open", mode_loop_open },
 	{ "full-daemon", mode_full_daemon },
+	{ "unshared", mode_unshared },
 	{ "loop-pd", mode_loop_pd },
 	{ "loop-transfer", mode_loop_transfer },
 };

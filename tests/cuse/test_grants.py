@@ -54,6 +54,13 @@ def test_traced_client_opens_without_events(start):
     assert d.status()["grants"]["fell_back"] == 2
 
 
+def test_thread_with_a_table_of_its_own_gets_no_fd_of_another_table(start):
+    d = start()
+    run_client("unshared")
+    assert d.status()["grants"]["fell_back"] == 1
+    d.wait_idle()
+
+
 def test_grants_off_is_the_fallback(start):
     d = start("--grant-fds", "off")
     run_client("no-grants")
