@@ -4,7 +4,8 @@
  * changes its system call instruction, 0f 05, all the time:
  *
  *   jump  into a short jump (eb 05), to code of ours that makes another call: one that our own seccomp filter forbids
- *   i386  into `int 0x80` (cd 80), with which the same registers are another call: socket() is dup() there
+ *   i386  into `int 0x80` (cd 80), with which the same registers are another call, socket() is dup(), and all six arguments as
+ *         ordered
  *   spin  into a jump to code of ours that never ends
  *
  * Prints "executed" if it happened once, else "refused"; spin: "killed" if this was the process's end. Exit status 0: either; the
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,7 +32,11 @@
 #include "../abi/uv.h"
 #include "slow.h"
 
-enum { PAGE = 4096, CODE = 0x10000000, INSN = CODE + 0x100, STACK = 0x20000000, STACK_SIZE = 65536 };
+/*
+ * `syscall` leaves the address behind it in %rcx, which is the second argument of `int 0x80`: here that is SOCK_DGRAM |
+ * SOCK_CLOEXEC, as the daemon orders it.
+ */
+enum { PAGE = 4096, CODE = 0x80000, INSN = CODE, BEHIND = INSN + 2, STACK = 0x20000000, STACK_SIZE = 65536 };
 enum { SYSCALL = 0x050f, JUMP = 0x05eb, INT80 = 0x80cd };
 
 static volatile uint16_t *const insn = (volatile uint16_t *)(uintptr_t)INSN;
@@ -108,9 +114,10 @@ static void make_code(void)
 /* ioctl(fd, cmd, arg) by the instruction at INSN, with a low stack, so that int 0x80 could address it. */
 static long call(int fd, unsigned long cmd, void *arg, uint64_t rbx, uint64_t r12, uint64_t r13, uint64_t r14)
 {
-	uint64_t in[6] = { rbx, r12, r13, r14, (uint64_t)STACK + STACK_SIZE / 2, INSN }, kept[2];
+	/* %r10, %r8, %r9 and %rbp: arguments four to six, which a borrowed thread's own call would have in %rsi, %rdi and %rbp. */
+	uint64_t in[8] = { rbx, r12, r13, r14, (uint64_t)STACK + STACK_SIZE / 2, INSN, AF_UNIX, BEHIND };
 	/* Named, as the compiler may take %rbp for any other. */
-	register uint64_t *from asm("r10") = in, *to asm("r9") = kept;
+	register uint64_t *from asm("r10") = in, *to asm("r9") = (uint64_t *)STACK;
 	long ret;
 
 	asm volatile("mov %%rsp, 0(%%r9)\n"
@@ -122,12 +129,15 @@ static long call(int fd, unsigned long cmd, void *arg, uint64_t rbx, uint64_t r1
 		     "mov 24(%%r10), %%r14\n"
 		     "mov 32(%%r10), %%rsp\n"
 		     "lea 1f(%%rip), %%r15\n"
-		     "jmp *40(%%r10)\n"
+		     "mov 40(%%r10), %%r11\n"
+		     "mov 48(%%r10), %%r8\n"
+		     "mov 56(%%r10), %%r10\n"
+		     "jmp *%%r11\n"
 		     "1: mov 0(%%rbp), %%rsp\n"
 		     "mov 8(%%rbp), %%rbp\n"
 		     : "=a"(ret), "+r"(from), "+r"(to)
 		     : "a"((long)SYS_ioctl), "D"((long)fd), "S"(cmd), "d"(arg)
-		     : "rbx", "r12", "r13", "r14", "r15", "rcx", "r11", "memory", "cc");
+		     : "rbx", "r8", "r12", "r13", "r14", "r15", "rcx", "r11", "memory", "cc");
 	return ret;
 }
 
@@ -202,11 +212,11 @@ int main(int argc, char **argv)
 	MUST(!pthread_create(&thread, NULL, flip, NULL));
 	for (int i = 0; i < tries && !executed; i++) {
 		resp.fd = -1;
-		if (!call(fd, RDMA_VERBS_IOCTL, &tree, mark, AT_FDCWD, (uintptr_t)name, O_RDONLY) && (int)resp.fd >= 0) {
+		if (!call(fd, RDMA_VERBS_IOCTL, &tree, AF_UNIX, AT_FDCWD, (uintptr_t)name, O_RDONLY) && (int)resp.fd >= 0) {
 			granted++;
 			close(resp.fd);
 		}
-		executed = other == JUMP ? copies_of(secret, secret + 1) : copies_of(mark, mark + 1);
+		executed = other == JUMP ? copies_of(secret, secret + 1) : copies_of(STDOUT_FILENO, mark + 1);
 	}
 	stop = true;
 	pthread_join(thread, NULL);
