@@ -47,7 +47,7 @@ static bool call_claim(struct uvd_caller *c)
 	return !w || uvd_claim_take(&w->claim);
 }
 
-/* What was read by a number that may be another's is not used. */
+/* The engine uses no bytes of a thread that may not be the caller any more. */
 static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
 	int err = uvd_mem_process.read(c, dst, src, len);

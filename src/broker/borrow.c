@@ -153,7 +153,10 @@ static bool filter_is_in_the_way(const struct uvd_borrow *b)
 	return suspend_seccomp(b, true) || suspend_seccomp(b, false);
 }
 
-/* Which kind of system call instruction is it behind? Only a guess: is_ordered() sees what it really executes. */
+/*
+ * This function guesses by which instruction the thread has made its call. The client can change the instruction afterwards:
+ * is_ordered() sees how the thread really enters the kernel.
+ */
 static int find_instruction(struct uvd_borrow *b)
 {
 	unsigned char insn[2];

@@ -33,7 +33,10 @@ struct uvd_node_orphans {
 void uvd_node_name(struct uvd_node *node, int number);
 /* The node of a User Capability. */
 void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
-/* Who has it, in words, or NULL: it is free. Where an orphan has CUSE's name, node gets another. */
+/*
+ * Returns NULL if the node's name is free, else a text that says what has it. If an orphan has the name in CUSE, this function
+ * gives the node another name there.
+ */
 const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans *orphans);
 /*
  * After the session's start: finds rdev and makes sure that the node is the session's. 0; -EEXIST: something else is there;

@@ -215,7 +215,7 @@ static int send_in_child(struct uvd_ways *ways, struct errand *e)
 
 /* ---- the client's side ------------------------------------------------------------------------------------------- */
 
-/* What recvmsg() needs, in the thread's own layout, at an address of its stack. */
+/* The thread reads its recvmsg() arguments from this struct, which has the thread's own layout and lies on its stack. */
 struct message64 {
 	uint64_t name;
 	uint32_t name_len, pad;

@@ -175,7 +175,7 @@ static void free_members(struct member *m)
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
 
-/* Who is looked for. */
+/* The caller whose address space the search looks for. */
 struct wanted {
 	struct uvd_caller *c;
 	pid_t tgid;
@@ -340,7 +340,7 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 		if (k)
 			keep_gone(k, w->c);
 		uvd_lock(&t->lock);
-		/* What was added meanwhile may be it. */
+		/* Another thread may have added the caller's address space meanwhile. */
 		again = !*err && !k && t->added != s.added;
 		if (k) {
 			join_members(k, w);

@@ -27,7 +27,10 @@ struct uvd_uobject {
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */
 	bool committed;
-	/* Of the request that makes it: the backend's object exists; it is aborted though the request succeeds. */
+	/*
+	 * The request that makes the object sets these. made: the backend's object exists. dropped: the request aborts the
+	 * object although it succeeds itself.
+	 */
 	bool made, dropped;
 	bool disassociated; /* the device is gone: a handle that can be destroyed, and nothing else */
 	void *object; /* struct uvd_pd and so on; NULL once destroyed */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the CUSE transport share: cuse_dev.c (calls), workers.c (threads), session.c (the node). */
+/* The CUSE transport's types and functions that cuse_dev.c (calls), workers.c (threads) and session.c (the node) share. */
 #ifndef UVD_CUSE_INTERNAL_H
 #define UVD_CUSE_INTERNAL_H
 
