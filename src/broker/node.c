@@ -53,7 +53,9 @@ static int read_rdev(struct uvd_node *node)
 
 static bool is_orphan(struct uvd_node *node, const struct uvd_node_orphans *orphans)
 {
-	for (unsigned int i = 0; i < orphans->num && !read_rdev(node); i++)
+	if (!orphans->num || read_rdev(node))
+		return false;
+	for (unsigned int i = 0; i < orphans->num; i++)
 		if (orphans->rdev[i] == node->rdev)
 			return true;
 	return false;

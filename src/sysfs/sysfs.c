@@ -167,6 +167,8 @@ static void each_node(int root, const char *class, void (*fn)(void *arg, const c
 			fn(arg, entry->d_name, rdev);
 	if (dir)
 		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
 }
 
 void uvd_sysfs_each_orphan(const char *path, void (*fn)(void *arg, const char *name, dev_t rdev), void *arg)
