@@ -216,7 +216,10 @@ static void on_interrupt(fuse_req_t req, void *arg)
 	((struct worker *)arg)->interrupted = true;
 }
 
-/* The beginning of every call. */
+/*
+ * The beginning of every call. When the claim has begun the tick may answer the request, which frees it: so whatever is asked
+ * of the request itself is asked before.
+ */
 static void begin(struct cuse_file *f, fuse_req_t req)
 {
 	struct worker *w = self;
@@ -229,8 +232,8 @@ static void begin(struct cuse_file *f, fuse_req_t req)
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, &mem_ops);
 	w->call->call.caller.waits = call_waits;
 	w->call->call.caller.claim = call_claim;
-	uvd_claim_begin(&w->claim);
 	fuse_req_interrupt_func(req, on_interrupt, w);
+	uvd_claim_begin(&w->claim);
 }
 
 /* The end of every call. written: what to answer to a write(); 0: it is an ioctl. */
@@ -325,17 +328,17 @@ static long write_long(struct cuse_file *f, struct uvd_call *call, const char *d
 
 static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, struct fuse_file_info *fi)
 {
-	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	const struct fuse_ctx ctx = *fuse_req_ctx(req);
 	struct cuse_file *f = file_of(fi);
 	struct uvd_call *call = &self->call->call;
 	long result;
 
 	begin(f, req);
 	call->grant.uobj = NULL;
-	if (!uvd_opener_is(&f->opener, &call->caller, ctx->uid, ctx->gid))
+	if (!uvd_opener_is(&f->opener, &call->caller, ctx.uid, ctx.gid))
 		result = -EACCES;
 	else if (off)
-		result = uvd_cuse_write_rest(&f->writes, ctx->pid, off, size);
+		result = uvd_cuse_write_rest(&f->writes, ctx.pid, off, size);
 	else if (size <= UVD_CUSE_WHOLE)
 		result = uvd_dispatch_write(call, data, size);
 	else

@@ -67,10 +67,11 @@ static void start_signal(struct uvd_daemon *d, struct ev_signal *w, int sig,
 /*
  * Not libev's default loop: that waits for all children, and would take the stops of the threads that grants borrow.
  * The signals come before the nodes, because libfuse puts its own handlers wherever there are none.
+ * Not by epoll: it goes on telling of a descriptor that we have closed while a child of ours still has a copy.
  */
 static bool start_loop(struct uvd_daemon *d)
 {
-	d->loop = ev_loop_new(EVFLAG_AUTO);
+	d->loop = ev_loop_new(EVBACKEND_POLL);
 	if (!d->loop)
 		return false;
 	signal(SIGPIPE, SIG_IGN);
