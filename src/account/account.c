@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "account/account.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
+#include <uverbsd/uapi_later.h>
+#include "util/util.h"
+
+/*
+ * Room for an MPI job of 64 ranks, many times over, while no user alone can exhaust the daemon (its descriptors: 1,048,576).
+ * Objects beyond a limit are -EAGAIN, as by the kernel's rdma cgroup.
+ */
+#define OBJECT(type, name, value) [UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, -EAGAIN }
+const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
+	[UVD_RES_FILES] = { "files", "open files of devices", 4096, -EMFILE },
+	[UVD_RES_EVENT_FILES] = { "event-files", "completion channels and asynchronous event files", 4096, -EMFILE },
+	[UVD_RES_DESCRIPTORS] = { "descriptors", "descriptors of the daemon's", 65536, -EMFILE },
+	[UVD_RES_BYTES] = { "bytes", "bytes of the daemon's memory and of its socket buffers", 2ull << 30, -ENOMEM },
+	[UVD_RES_CALLS] = { "calls", "calls carried out at one time; more wait", 8, 0 },
+	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time to pass them a descriptor", 8, 0 },
+	[UVD_RES_OBJECTS] = { "objects", "objects of all types", 262144, -EAGAIN },
+	OBJECT(PD, "pds", 16384),
+	OBJECT(COMP_CHANNEL, "channels", 4096),
+	OBJECT(CQ, "cqs", 16384),
+	OBJECT(QP, "qps", 16384),
+	OBJECT(SRQ, "srqs", 16384),
+	OBJECT(AH, "ahs", 65536),
+	OBJECT(MR, "mrs", 65536),
+	OBJECT(MW, "mws", 65536),
+	OBJECT(FLOW, "flows", 4096),
+	OBJECT(XRCD, "xrcds", 4096),
+	OBJECT(RWQ_IND_TBL, "rwq-ind-tbls", 4096),
+	OBJECT(WQ, "wqs", 16384),
+	OBJECT(FLOW_ACTION, "flow-actions", 4096),
+	OBJECT(DM, "dms", 4096),
+	OBJECT(COUNTERS, "counters", 4096),
+	OBJECT(ASYNC_EVENT, "async-files", 4096),
+	OBJECT(DMAH, "dmahs", 4096),
+	OBJECT(DMABUF, "dmabufs", 4096),
+	OBJECT(COMP_CNTR, "comp-cntrs", 4096),
+};
+#undef OBJECT
+
+struct user {
+	struct list_head of_accounts; /* the list of all */
+	uid_t uid;
+	unsigned int ref; /* accounts that name it; by the table's lock */
+	_Atomic uint64_t used[UVD_NUM_RES];
+};
+
+struct uvd_accounts {
+	struct uvd_account_limits limits;
+	struct uvd_log *log;
+	pthread_mutex_t lock; /* users */
+	struct list_head users;
+};
+
+struct uvd_account {
+	struct uvd_accounts *accounts;
+	atomic_uint ref;
+	unsigned int num;
+	struct user *users[];
+};
+
+void uvd_account_limits_init(struct uvd_account_limits *limits)
+{
+	*limits = (struct uvd_account_limits){ 0 };
+	for (int i = 0; i < UVD_NUM_RES; i++)
+		limits->max[i] = uvd_limit_rows[i].name ? uvd_limit_rows[i].value : UINT64_MAX;
+}
+
+struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, struct uvd_log *log)
+{
+	struct uvd_accounts *accounts = uvd_zalloc(sizeof(*accounts));
+
+	if (!accounts)
+		return NULL;
+	accounts->limits = *limits;
+	accounts->log = log;
+	pthread_mutex_init(&accounts->lock, NULL);
+	INIT_LIST_HEAD(&accounts->users);
+	return accounts;
+}
+
+void uvd_accounts_free(struct uvd_accounts *accounts)
+{
+	if (!accounts)
+		return;
+	pthread_mutex_destroy(&accounts->lock);
+	free(accounts);
+}
+
+/* ---- users and accounts ------------------------------------------------------------------------------------------ */
+
+/* Caller holds the table's lock. Takes a reference, or returns NULL. */
+static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
+{
+	struct user *user;
+
+	list_for_each_entry(user, &accounts->users, of_accounts) {
+		if (user->uid == uid) {
+			user->ref++;
+			return user;
+		}
+	}
+	user = uvd_zalloc(sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	user->ref = 1;
+	list_add(&user->of_accounts, &accounts->users);
+	return user;
+}
+
+/* Caller holds the table's lock. */
+static void user_put(struct user *user)
+{
+	if (--user->ref)
+		return;
+	list_del_init(&user->of_accounts);
+	free(user);
+}
+
+static bool account_names(const struct uvd_account *account, uid_t uid)
+{
+	for (unsigned int i = 0; i < account->num; i++)
+		if (account->users[i]->uid == uid)
+			return true;
+	return false;
+}
+
+/* Caller holds the table's lock. */
+static void account_free(struct uvd_account *account)
+{
+	while (account->num)
+		user_put(account->users[--account->num]);
+	free(account);
+}
+
+struct uvd_account *uvd_account_get(struct uvd_accounts *accounts, const uid_t *uids, unsigned int num)
+{
+	struct uvd_account *account = uvd_zalloc(sizeof(*account) + num * sizeof(account->users[0]));
+
+	if (!account)
+		return NULL;
+	account->accounts = accounts;
+	atomic_init(&account->ref, 1);
+	uvd_lock(&accounts->lock);
+	for (unsigned int i = 0; account && i < num; i++) {
+		if (account_names(account, uids[i]))
+			continue;
+		account->users[account->num] = user_get(accounts, uids[i]);
+		if (account->users[account->num]) {
+			account->num++;
+		} else {
+			account_free(account);
+			account = NULL;
+		}
+	}
+	uvd_unlock(&accounts->lock);
+	return account;
+}
+
+struct uvd_account *uvd_account_ref(struct uvd_account *account)
+{
+	if (account)
+		atomic_fetch_add_explicit(&account->ref, 1, memory_order_relaxed);
+	return account;
+}
+
+void uvd_account_put(struct uvd_account *account)
+{
+	struct uvd_accounts *accounts;
+
+	if (!account || atomic_fetch_sub_explicit(&account->ref, 1, memory_order_acq_rel) != 1)
+		return;
+	accounts = account->accounts;
+	uvd_lock(&accounts->lock);
+	account_free(account);
+	uvd_unlock(&accounts->lock);
+}
+
+uid_t uvd_account_uid(const struct uvd_account *account)
+{
+	return account->users[0]->uid;
+}
+
+/* ---- charges ----------------------------------------------------------------------------------------------------- */
+
+/* False: the user would hold more than the limit. Nothing is charged then. */
+static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum uvd_resource res, uint64_t n)
+{
+	uint64_t max = user->uid || accounts->limits.limit_root ? accounts->limits.max[res] : UINT64_MAX;
+	uint64_t old = atomic_load_explicit(&user->used[res], memory_order_relaxed);
+
+	do {
+		if (n > max || old > max - n)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&user->used[res], &old, old + n, memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
+}
+
+/* Charges all, or none and returns the user who has too much. */
+static struct user *account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
+{
+	for (unsigned int i = 0; i < account->num; i++) {
+		if (user_charge(account->accounts, account->users[i], res, n))
+			continue;
+		for (unsigned int k = 0; k < i; k++)
+			atomic_fetch_sub_explicit(&account->users[k]->used[res], n, memory_order_relaxed);
+		return account->users[i];
+	}
+	return NULL;
+}
+
+bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n)
+{
+	return !account || !account_charge(account, res, n);
+}
+
+int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
+{
+	const struct uvd_limit_row *row = &uvd_limit_rows[res];
+	struct user *user = account ? account_charge(account, res, n) : NULL;
+
+	if (!user)
+		return 0;
+	if (account->accounts->log)
+		uvd_log_limited(account->accounts->log, UVD_WARN,
+				"user %u has %" PRIu64 " %s, and %" PRIu64 " more would exceed the limit of %" PRIu64
+				": raise it with --limit-%s, or `%s` of [limits]",
+				user->uid, atomic_load(&user->used[res]), row->what, n, account->accounts->limits.max[res], row->name,
+				row->name);
+	return row->err ? row->err : -EAGAIN;
+}
+
+void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
+{
+	if (!account)
+		return;
+	for (unsigned int i = 0; i < account->num; i++)
+		atomic_fetch_sub_explicit(&account->users[i]->used[res], n, memory_order_relaxed);
+}
+
+uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res)
+{
+	return atomic_load_explicit(&account->users[0]->used[res], memory_order_relaxed);
+}
+
+void uvd_accounts_each(struct uvd_accounts *accounts,
+		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg)
+{
+	struct user *user;
+	uint64_t used;
+
+	uvd_lock(&accounts->lock);
+	list_for_each_entry(user, &accounts->users, of_accounts) {
+		for (int res = 0; res < UVD_NUM_RES; res++) {
+			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
+			if (used)
+				fn(arg, user->uid, res, used, accounts->limits.max[res]);
+		}
+	}
+	uvd_unlock(&accounts->lock);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+#include "account/account.h"
+
+static struct uvd_account_limits limits;
+static struct uvd_accounts *accounts;
+
+static void set_up(void)
+{
+	uvd_account_limits_init(&limits);
+	limits.max[UVD_RES_BYTES] = 100;
+	limits.max[UVD_RES_FILES] = 4;
+	accounts = uvd_accounts_new(&limits, NULL);
+}
+
+static void tear_down(void)
+{
+	uvd_accounts_free(accounts);
+}
+
+static struct uvd_account *account_of(uid_t a, uid_t b)
+{
+	uid_t uids[] = { a, b };
+
+	return uvd_account_get(accounts, uids, 2);
+}
+
+static unsigned int num_seen;
+
+static void see(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	num_seen++;
+}
+
+START_TEST(test_charge_beyond_the_limit_is_the_errno_of_its_row_and_charges_nothing)
+{
+	struct uvd_account *a = account_of(1000, 1000);
+
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_BYTES, 100), 0);
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_BYTES, 1), -ENOMEM);
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_BYTES, UINT64_MAX), -ENOMEM);
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 5), -EMFILE);
+	ck_assert_uint_eq(uvd_account_used(a, UVD_RES_BYTES), 100);
+	ck_assert_uint_eq(uvd_account_used(a, UVD_RES_FILES), 0);
+	uvd_account_uncharge(a, UVD_RES_BYTES, 1);
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_BYTES, 1), 0);
+	uvd_account_uncharge(a, UVD_RES_BYTES, 100);
+	uvd_account_put(a);
+}
+END_TEST
+
+START_TEST(test_mapped_user_ids_share_the_share_of_the_namespaces_owner)
+{
+	struct uvd_account *a[5];
+
+	for (uid_t i = 0; i < 5; i++) {
+		a[i] = account_of(100000 + i, 1000);
+		ck_assert_int_eq(uvd_account_charge(a[i], UVD_RES_FILES, 1), i < 4 ? 0 : -EMFILE);
+	}
+	/* The mapped user did not pay for what its owner could not. */
+	ck_assert_uint_eq(uvd_account_used(a[4], UVD_RES_FILES), 0);
+	for (int i = 0; i < 5; i++) {
+		if (i < 4)
+			uvd_account_uncharge(a[i], UVD_RES_FILES, 1);
+		uvd_account_put(a[i]);
+	}
+	uvd_accounts_each(accounts, see, NULL);
+	ck_assert_uint_eq(num_seen, 0);
+}
+END_TEST
+
+START_TEST(test_one_user_leaves_the_others_their_share)
+{
+	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001);
+
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 4), 0);
+	ck_assert_int_eq(uvd_account_charge(b, UVD_RES_FILES, 4), 0);
+	ck_assert(!uvd_account_try(a, UVD_RES_FILES, 1));
+	uvd_account_uncharge(a, UVD_RES_FILES, 4);
+	uvd_account_uncharge(b, UVD_RES_FILES, 4);
+	uvd_account_put(a);
+	uvd_account_put(b);
+}
+END_TEST
+
+START_TEST(test_one_user_in_two_accounts_has_one_share)
+{
+	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1000, 1000);
+
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 3), 0);
+	ck_assert_int_eq(uvd_account_charge(b, UVD_RES_FILES, 2), -EMFILE);
+	/* What is charged outlives the account that it was charged by, as long as another one names the user. */
+	uvd_account_put(a);
+	ck_assert_uint_eq(uvd_account_used(b, UVD_RES_FILES), 3);
+	uvd_account_uncharge(b, UVD_RES_FILES, 3);
+	uvd_account_put(b);
+}
+END_TEST
+
+START_TEST(test_root_is_limited_only_when_told)
+{
+	struct uvd_account *a = account_of(0, 0);
+
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 1000), 0);
+	ck_assert_uint_eq(uvd_account_used(a, UVD_RES_FILES), 1000);
+	uvd_account_uncharge(a, UVD_RES_FILES, 1000);
+	uvd_account_put(a);
+	uvd_accounts_free(accounts);
+	limits.limit_root = true;
+	accounts = uvd_accounts_new(&limits, NULL);
+	a = account_of(0, 0);
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 5), -EMFILE);
+	uvd_account_put(a);
+}
+END_TEST
+
+START_TEST(test_owner_named_root_does_not_exempt_the_user)
+{
+	struct uvd_account *a = account_of(1000, 0), *b = account_of(0, 1000);
+
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 5), -EMFILE);
+	ck_assert_int_eq(uvd_account_charge(b, UVD_RES_FILES, 5), -EMFILE);
+	uvd_account_put(a);
+	uvd_account_put(b);
+}
+END_TEST
+
+START_TEST(test_line_in_the_log_names_limit_and_option)
+{
+	char text[512] = "";
+	int fds[2];
+	struct uvd_log *log;
+	struct uvd_account *a;
+
+	ck_assert_int_eq(pipe(fds), 0);
+	log = uvd_log_new(fds[1], "test", UVD_WARN);
+	uvd_accounts_free(accounts);
+	accounts = uvd_accounts_new(&limits, log);
+	a = account_of(1000, 1000);
+	ck_assert(!uvd_account_try(a, UVD_RES_FILES, 5));
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 5), -EMFILE);
+	ck_assert_int_gt(read(fds[0], text, sizeof(text) - 1), 0);
+	ck_assert(strstr(text, "user 1000") && strstr(text, "--limit-files") && strstr(text, "limit of 4"));
+	ck_assert_ptr_eq(strchr(text, '\n'), strrchr(text, '\n'));
+	uvd_account_put(a);
+	uvd_log_free(log);
+	close(fds[0]);
+	close(fds[1]);
+}
+END_TEST
+
+START_TEST(test_every_limit_but_those_that_wait_has_an_errno_and_a_name_of_its_own)
+{
+	for (int i = 0; i < UVD_NUM_RES; i++) {
+		const struct uvd_limit_row *row = &uvd_limit_rows[i];
+
+		if (!row->name)
+			continue;
+		ck_assert(row->err < 0 || i == UVD_RES_CALLS || i == UVD_RES_LOANS);
+		for (int k = 0; k < i; k++)
+			ck_assert(!uvd_limit_rows[k].name || strcmp(uvd_limit_rows[k].name, row->name));
+	}
+	ck_assert_str_eq(uvd_limit_rows[UVD_RES_OBJECT + UVERBS_OBJECT_QP].name, "qps");
+}
+END_TEST
+
+/* Many threads of one user: no more than the limit at any moment, and nothing is left. */
+static atomic_int now, most;
+
+static void *storm(void *arg)
+{
+	struct uvd_account *a = arg;
+
+	for (int i = 0; i < 20000; i++) {
+		int n;
+
+		if (!uvd_account_try(a, UVD_RES_FILES, 1))
+			continue;
+		n = atomic_fetch_add(&now, 1) + 1;
+		if (n > atomic_load(&most))
+			atomic_store(&most, n);
+		atomic_fetch_sub(&now, 1);
+		uvd_account_uncharge(a, UVD_RES_FILES, 1);
+	}
+	return NULL;
+}
+
+START_TEST(test_threads_never_hold_more_than_the_limit)
+{
+	struct uvd_account *a = account_of(100000, 1000), *b = account_of(100001, 1000);
+	pthread_t threads[8];
+
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, storm, i % 2 ? a : b);
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	ck_assert_int_le(most, 4);
+	ck_assert_uint_eq(uvd_account_used(a, UVD_RES_FILES), 0);
+	uvd_account_put(a);
+	uvd_account_put(b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("account");
+	TCase *t = tcase_create("account");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_test(t, test_charge_beyond_the_limit_is_the_errno_of_its_row_and_charges_nothing);
+	tcase_add_test(t, test_mapped_user_ids_share_the_share_of_the_namespaces_owner);
+	tcase_add_test(t, test_one_user_leaves_the_others_their_share);
+	tcase_add_test(t, test_one_user_in_two_accounts_has_one_share);
+	tcase_add_test(t, test_root_is_limited_only_when_told);
+	tcase_add_test(t, test_owner_named_root_does_not_exempt_the_user);
+	tcase_add_test(t, test_line_in_the_log_names_limit_and_option);
+	tcase_add_test(t, test_every_limit_but_those_that_wait_has_an_errno_and_a_name_of_its_own);
+	tcase_add_test(t, test_threads_never_hold_more_than_the_limit);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
