@@ -9,7 +9,8 @@
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
 
 All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
-The build folder is $UVERBSD_BUILD, else build/.
+The build folder is $UVERBSD_BUILD, else build/. With --against BUILD the programs of dispatch, run and cuse are asked in that build
+too, in the same rounds, and a second table has the medians of the differences: this build less that one.
 """
 import argparse, os, pathlib, re, shutil, statistics, subprocess, sys, tempfile, time
 
@@ -38,65 +39,94 @@ class Program:
 
 
 def measure(cases, rounds, count):
-    """cases: {label: (program, benchmark)}. Medians in ns, after one round to warm up."""
+    """cases: {label: (program, benchmark)}. All times in ns, after one round to warm up."""
     seen = {label: [] for label in cases}
     for n in range(rounds + 1):
         for label, (program, name) in cases.items():
             t = program.time(name, count)
             if n:
                 seen[label].append(t)
-    return {label: (statistics.median(v), min(v), max(v)) for label, v in seen.items()}
+    return seen
 
 
-def table(result, base_of):
-    print(f"{'':28} {'median':>9} {'min':>9} {'max':>9}  ratio")
-    for label, (med, low, high) in result.items():
-        base = base_of(label)
-        ratio = f"{med / result[base][0]:5.2f} of {base}" if base else ""
-        print(f"{label:28} {med / 1000:9.2f} {low / 1000:9.2f} {high / 1000:9.2f}  {ratio}")
+OLD = ", before" # behind the label of a case in --against's build
+
+
+def table(seen, base_of):
+    print(f"{'':40} {'median':>9} {'min':>9} {'max':>9}  ratio")
+    median = {label: statistics.median(times) for label, times in seen.items()}
+    for label, times in seen.items():
+        base = base_of(label.removesuffix(OLD))
+        ratio = f"{median[label] / median[base]:5.2f} of {base}" if base else ""
+        print(f"{label:40} {median[label] / 1000:9.2f} {min(times) / 1000:9.2f} {max(times) / 1000:9.2f}  {ratio}")
     print("(us a call)")
+    for label in seen:
+        if label + OLD not in seen:
+            continue
+        more = statistics.median(now - before for now, before in zip(seen[label], seen[label + OLD]))
+        base = base_of(label)
+        print(f"{label:40} {more / 1000:+9.3f} us more{f', {more / median[base]:+.3f} of {base}' if base else ''}")
+
+
+def builds(args):
+    """{behind the label: build folder}"""
+    return {"": BUILD} if args.against is None else {"": BUILD, OLD: args.against.resolve()}
 
 
 def bench_dispatch(args):
-    p = Program([BUILD / "bench/dispatch"])
-    cases = {n: (p, n) for n in ("alloc_pd+dealloc_pd by ioctl", "alloc_pd+dealloc_pd by write", "poll_cq by write")}
-    cases = {label: (p, label.replace(" ", "_")) for label in cases}
-    result = measure(cases, args.rounds, args.count * 100)
-    table(result, lambda label: None)
-    p.stop()
+    programs = {behind: Program([build / "bench/dispatch"]) for behind, build in builds(args).items()}
+    cases = {}
+    for name in ("alloc_pd+dealloc_pd by ioctl", "alloc_pd+dealloc_pd by write", "poll_cq by write"):
+        for behind, p in programs.items():
+            cases[name + behind] = (p, name.replace(" ", "_"))
+    table(measure(cases, args.rounds, args.count * 100), lambda label: None)
+    for p in programs.values():
+        p.stop()
 
 
-def for_anybody(folder):
+def add_verbs(cases, programs):
+    """programs: {(abi, behind the label): one that serves bench/verbs.c}"""
+    for verb in VERBS:
+        for (abi, behind), p in programs.items():
+            cases[f"{verb}, {abi}{behind}"] = (p, verb)
+    cases["poll_cq by write(), write"] = (programs["write", ""], "poll_cq_raw")
+
+
+def for_anybody(folder, build):
     """What `run` is for is a user without rights: programs where such a one can reach them, and how to become one."""
+    folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     for name in ("tools/uverbsctl", "bench/null_notify", "bench/verbs"):
-        shutil.copy(BUILD / name, folder)
+        shutil.copy(build / name, folder)
     return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--"] if os.geteuid() == 0 else []
 
 
 def bench_run(args):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
-    who = for_anybody(folder)
-    uverbsctl = [*who, folder / "uverbsctl", "run", "--backend", "null"]
-    null = Program([*who, folder / "null_notify"])
-    programs = {abi: Program([*uverbsctl, "--abi", abi, "--", folder / "verbs", "hfi1_0"]) for abi in ("write", "ioctl")}
+    folder.chmod(0o755)
+    programs = {}
+    for n, (behind, build) in enumerate(builds(args).items()):
+        place = folder / str(n)
+        who = for_anybody(place, build)
+        for abi in ("write", "ioctl"):
+            programs[abi, behind] = Program([*who, place / "uverbsctl", "run", "--backend", "null", "--abi", abi, "--",
+                                             place / "verbs", "hfi1_0"])
+    null = Program([*who, folder / "0" / "null_notify"])
     cases = {"null notification": (null, "null_notify"), "null notification, read": (null, "null_notify_read"),
              "null notification, read and write": (null, "null_notify_write"),
              "null notification, read and write of an ioctl": (null, "null_notify_ioctl")}
-    for verb in VERBS:
-        for abi, p in programs.items():
-            cases[f"{verb}, {abi}"] = (p, verb)
-    cases["poll_cq by write(), write"] = (programs["write"], "poll_cq_raw")
-    result = measure(cases, args.rounds, args.count)
-    table(result, lambda label: None if label == "null notification" else "null notification")
+    add_verbs(cases, programs)
+    seen = measure(cases, args.rounds, args.count)
+    table(seen, lambda label: None if label == "null notification" else "null notification")
     for p in (null, *programs.values()):
         p.stop()
     shutil.rmtree(folder)
 
 
-def start_daemon(folder, *options):
+def start_daemon(folder, *options, build=BUILD):
+    folder.mkdir(exist_ok=True)
     log = open(folder / "uverbsd.log", "w+")
-    p = subprocess.Popen([BUILD / "src/uverbsd", "--sysfs", folder / "sysfs", "--control", folder / "control", *options],
+    p = subprocess.Popen([build / "src/uverbsd", "--sysfs", folder / "sysfs", "--control", folder / "control", *options],
                          stderr=log)
     for _ in range(200):
         if "ready" in (folder / "uverbsd.log").read_text():
@@ -114,31 +144,36 @@ def forbid_netlink():
         shutil.copy(ROOT / "contrib/modprobe.d/uverbsd.conf", "/run/modprobe.d/")
 
 
+def wait_for(path):
+    for _ in range(100):
+        if os.path.exists(path):
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"bench: {path} is not there after 10 s")
+
+
 def bench_cuse(args):
     forbid_netlink()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
     (folder / "ini").write_text("[uverbsd]\ndevices = 2\nbackend = null\n[device 0]\nabi = write\n[device 1]\nabi = ioctl\n")
-    device = subprocess.Popen([BUILD / "bench/null_cuse", "uvd_null"])
-    daemon = start_daemon(folder, "--config", folder / "ini")
+    servers = [subprocess.Popen([BUILD / "bench/null_cuse", "uvd_null"])]
+    programs = {}
     try:
-        for _ in range(100):
-            if os.path.exists("/dev/uvd_null"):
-                break
-            time.sleep(0.1)
-        env = {"SYSFS_PATH": str(folder / "sysfs")}
+        wait_for("/dev/uvd_null")
         null = Program([BUILD / "bench/null_client", "/dev/uvd_null"])
-        programs = {"write": Program([BUILD / "bench/verbs", "hfi1_0"], env), "ioctl": Program([BUILD / "bench/verbs", "hfi1_1"], env)}
+        for n, (behind, build) in enumerate(builds(args).items()):
+            place = folder / str(n)
+            servers.append(start_daemon(place, "--config", folder / "ini", build=build))
+            for device, abi in (("hfi1_0", "write"), ("hfi1_1", "ioctl")):
+                programs[abi, behind] = Program([BUILD / "bench/verbs", device], {"SYSFS_PATH": str(place / "sysfs")})
         cases = {"null write": (null, "null_write"), "null ioctl": (null, "null_ioctl")}
-        for verb in VERBS:
-            for abi, p in programs.items():
-                cases[f"{verb}, {abi}"] = (p, verb)
-        cases["poll_cq by write(), write"] = (programs["write"], "poll_cq_raw")
-        result = measure(cases, args.rounds, args.count)
-        table(result, lambda label: None if label.startswith("null") else "null " + label.split(", ")[1])
+        add_verbs(cases, programs)
+        seen = measure(cases, args.rounds, args.count)
+        table(seen, lambda label: None if label.startswith("null") else "null " + label.split(", ")[1])
         for p in (null, *programs.values()):
             p.stop()
     finally:
-        for p in (daemon, device):
+        for p in reversed(servers):
             p.terminate()
             p.wait(20)
         shutil.rmtree(folder)
@@ -167,6 +202,7 @@ def main():
     ap.add_argument("what", choices=["dispatch", "run", "cuse", "scale", "idle"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
+    ap.add_argument("--against", type=pathlib.Path, metavar="BUILD", help="another build folder, for dispatch, run and cuse")
     args = ap.parse_args()
     {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "scale": bench_scale, "idle": bench_idle}[args.what](args)
 
