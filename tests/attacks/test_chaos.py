@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""
+Two users do whatever comes, while a third one uses the device as it should be. Seconds: $UVERBSD_CHAOS, else 6, or 1800 with
+--long.
+"""
+import os
+import shutil
+import subprocess
+import threading
+import time
+
+from conftest import PLACE, client, cuse
+
+SECONDS = int(os.environ.get("UVERBSD_CHAOS", 1800 if os.environ.get("UVERBSD_LONG") else 6))
+SEED = int(os.environ.get("UVERBSD_SEED", 1))
+USERS = {"other": 1001, "victim": 1002}
+
+
+def ids_of(name):
+    return dict(user=USERS[name], group=USERS[name], extra_groups=[])
+
+
+class Victim:
+    """Starts one ibv_rc_pingpong after the other; each must end well."""
+
+    def __init__(self, under, env):
+        self.under, self.env, self.end, self.rounds, self.failure = under, env, False, 0, None
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def start(self, *args):
+        return subprocess.Popen([*self.under, "ibv_rc_pingpong", "-n", "20", *args], env=self.env, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **ids_of("victim"))
+
+    def one(self):
+        server = self.start()
+        try:
+            end = time.monotonic() + cuse.STUCK
+            while time.monotonic() < end:
+                time.sleep(0.2)
+                with self.start("localhost") as pingpong:
+                    said = pingpong.communicate(timeout=cuse.STUCK)[0]
+                # Until the server listens there is nobody to talk to.
+                if "Couldn't connect" not in said or server.poll() is not None:
+                    break
+            assert pingpong.returncode == 0, said
+            said = server.communicate(timeout=cuse.STUCK)[0]
+            assert server.returncode == 0, said
+        except subprocess.TimeoutExpired:
+            raise AssertionError("a victim's ibv_rc_pingpong does not end") from None
+        finally:
+            server.kill()
+
+    def run(self):
+        try:
+            while not self.end:
+                self.one()
+                self.rounds += 1
+        except AssertionError as e:
+            self.failure = e
+
+    def stop(self):
+        self.end = True
+        self.thread.join()
+        assert not self.failure, self.failure
+        assert self.rounds
+
+
+def start_chaos(seed, *args, under=(), **kwargs):
+    return subprocess.Popen([*under, client("chaos"), str(SECONDS), str(seed), *args], text=True, stdout=subprocess.PIPE, **kwargs)
+
+
+def end_of(chaos):
+    """Its processes end by themselves, whatever they waited for."""
+    said = chaos.communicate(timeout=SECONDS + cuse.STUCK)[0]
+    assert chaos.returncode == 0 and said.endswith(" rounds\n") and not said.startswith("0 "), said
+
+
+def test_chaos_of_two_users_leaves_a_victim_alive_and_nothing_behind(start):
+    d = start()
+    chaos = [start_chaos(SEED, "mapped"), start_chaos(SEED + 500, **ids_of("other"))]
+    victim = Victim([], cuse.environment())
+    while any(c.poll() is None for c in chaos):
+        assert d.status()["devices"]
+        time.sleep(0.5)
+    for c in chaos:
+        end_of(c)
+    victim.stop()
+    d.wait_idle()
+
+
+def test_chaos_of_two_trees_leaves_a_third_alive():
+    """All are one user: who joins a run is the user who started it."""
+    uverbsctl = PLACE / "uverbsctl"
+    shutil.copy(cuse.BUILD / "tools" / "uverbsctl", uverbsctl)
+    run = [uverbsctl, "run", "--join", "chaos", "--"]
+    who = ids_of("victim")
+    with subprocess.Popen([*run, "sh", "-c", "echo ready; read line"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          **who) as first:
+        assert first.stdout.readline() == "ready\n"
+        chaos = [start_chaos(SEED + n, under=run, **who) for n in (1000, 2000)]
+        victim = Victim(run, dict(os.environ))
+        for c in chaos:
+            end_of(c)
+        victim.stop()
+        first.communicate("\n", timeout=cuse.STUCK)
+        assert first.returncode == 0
