@@ -241,27 +241,58 @@ static void mode_loop_pd(void)
 	end_loop(context);
 }
 
-/* What failed is not answered later, where something else may be by then. */
-static void mode_loop_late(void)
+static unsigned char answer[sizeof(struct ib_uverbs_query_device_resp)];
+
+static bool query_device(int fd)
 {
-	static unsigned char answer[sizeof(struct ib_uverbs_query_device_resp)];
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_query_device cmd;
 	} query = { { IB_USER_VERBS_CMD_QUERY_DEVICE, sizeof(query) / 4, sizeof(answer) / 4 }, { (uintptr_t)answer } };
+
+	return write(fd, &query, sizeof(query)) == sizeof(query);
+}
+
+static void fill_answer(void)
+{
+	memset(answer, 0x5a, sizeof(answer));
+}
+
+static void check_answer_is_as_it_was(void)
+{
+	for (size_t i = 0; i < sizeof(answer); i++)
+		CHECK(answer[i] == 0x5a);
+}
+
+/* What failed is not answered later, where something else may be by then. */
+static void mode_loop_late(void)
+{
 	struct ibv_context *context = open_first();
 	int error;
 
 	ready();
-	while (write(context->cmd_fd, &query, sizeof(query)) == sizeof(query))
+	while (query_device(context->cmd_fd))
 		;
 	error = errno;
-	memset(answer, 0x5a, sizeof(answer));
+	fill_answer();
 	usleep(500000);
-	for (size_t i = 0; i < sizeof(answer); i++)
-		CHECK(answer[i] == 0x5a);
+	check_answer_is_as_it_was();
 	errno = error;
 	end_loop(context);
+}
+
+/* The same, of one call, which fails. It waits for a line before the call, and for another one before it looks. */
+static void mode_late(void)
+{
+	struct ibv_context *context = open_first();
+
+	fill_answer();
+	ready();
+	CHECK(getchar() == '\n');
+	CHECK(!query_device(context->cmd_fd));
+	ready();
+	CHECK(getchar() == '\n');
+	check_answer_is_as_it_was();
 }
 
 struct end {
@@ -570,6 +601,7 @@ static const struct {
 	{ "hold-up", mode_hold_up },
 	{ "loop-channel", mode_loop_channel },
 	{ "loop-late", mode_loop_late },
+	{ "late", mode_late },
 	{ "loop-open", mode_loop_open },
 	{ "full-daemon", mode_full_daemon },
 	{ "unshared", mode_unshared },

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A daemon for a test, on real CUSE: these tests run as root in the virtual machine (tests/vm/suite)."""
+import contextlib
 import json
 import os
 import pathlib
@@ -63,6 +64,31 @@ class Daemon:
     def stop(self, sig=signal.SIGTERM):
         self.process.send_signal(sig)
         return self.process.wait(STUCK)
+
+
+def states(pid):
+    """Of all its threads, a letter each (proc(5))."""
+    text = [pathlib.Path(f"/proc/{pid}/task/{tid}/stat").read_text() for tid in os.listdir(f"/proc/{pid}/task")]
+    return {line.rsplit(")", 1)[1].split()[0] for line in text}
+
+
+@contextlib.contextmanager
+def stopped_after(tmp_path, pid, call):
+    """
+    The process is stopped as soon as one of its threads has executed this system call, which what is in the block makes it do.
+    It goes on when it gets SIGCONT.
+    """
+    log = tmp_path / "strace.log"
+    strace = subprocess.Popen(["strace", "-f", "-o", log, "-e", f"inject={call}:signal=SIGSTOP:when=1", "-p", str(pid)],
+                              stderr=subprocess.PIPE, text=True)
+    assert "attached" in strace.stderr.readline()
+    try:
+        yield
+        wait_for("a stop of the process", lambda: "stopped by SIGSTOP" in log.read_text())
+    finally:
+        strace.terminate()
+        strace.communicate()
+    wait_for("a stop of all its threads", lambda: states(pid) == {"T"})
 
 
 def left_behind():

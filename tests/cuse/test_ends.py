@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import STUCK, left_behind, start_client
+from conftest import CLIENT, NOBODY, STUCK, environment, ids_of, left_behind, start_client, stopped_after
 
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 ROUNDS = 5 if LONG else 2
@@ -101,3 +101,20 @@ def test_abort_in_sysfs_ends_the_daemon_and_frees_clients(start, mode):
     assert p.wait(STUCK) == 0
     assert "aborted from outside" in d.log.read_text()
     assert not left_behind()
+
+
+def test_nothing_is_written_after_an_abort(start, tmp_path):
+    d = start()
+    client = subprocess.Popen([CLIENT, "late"], env=environment(), **ids_of(NOBODY), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True)
+    assert client.stdout.readline() == "ready\n"
+    # The daemon reads the opener's pagemap: it has all that it wants of the client, and has written nothing.
+    with stopped_after(tmp_path, d.process.pid, "pread64"):
+        client.stdin.write("\n")
+        client.stdin.flush()
+    with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
+        f.write("1")
+    assert client.stdout.readline() == "ready\n"  # its call has failed
+    d.process.send_signal(signal.SIGCONT)
+    assert d.process.wait(STUCK) == 1
+    assert client.communicate("\n", timeout=STUCK)[0] == "" and client.returncode == 0
