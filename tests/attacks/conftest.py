@@ -46,11 +46,18 @@ def attack(name, *args, user=USER):
 class Attack:
     """One that goes on until it is let off."""
 
-    def __init__(self, name, *args, under=()):
+    def __init__(self, name, *args, under=(), says="stuck"):
         self.process = subprocess.Popen([*under, client(name), *map(str, args)], user=USER, group=USER, extra_groups=[], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.hear(says)
+
+    def hear(self, what):
         line = self.process.stdout.readline()
-        assert line == "stuck\n", line
+        assert line == what + "\n", line
+
+    def tell(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
 
     def end(self):
         self.process.communicate("\n", timeout=cuse.STUCK)

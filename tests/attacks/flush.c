@@ -1,63 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * flush: while the daemon gives a thread an event file, another thread puts a file of its own file system in the place of
- * every descriptor that appears. Whoever has taken a copy of that and closes it waits for the file's server, which never
- * answers that.
+ * flush: while the daemon gives a thread an event file, the client puts a file of its own file system in the place of the
+ * thread's new socket. Whoever has taken a copy of that file and closes it waits for the file's server, which never answers.
+ * The server outlives the client: the daemon cannot end that wait by killing the client.
  *
- * Prints "stuck" when somebody waits, and goes on with nothing until a line comes on stdin.
+ * Prints a line and reads one before the call, and again when the file is in place: whoever runs this stops the daemon
+ * between the moment when it has looked at the socket and the moment when it copies it. Then prints "stuck" when somebody
+ * waits, and goes on with nothing until another line comes on stdin.
  */
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../abi/uv.h"
 #include "slow.h"
 
-enum { TRIES = 2000 };
-
-static struct slow slow;
-static atomic_int first = -1;
-static atomic_bool stop;
-
-static void *replace(void *arg)
+static void say(const char *line)
 {
-	while (!stop) {
-		int at = first;
+	puts(line);
+	fflush(stdout);
+}
 
-		if (at >= 0 && fcntl(at, F_GETFD) >= 0 && dup3(slow.never_flush, at, O_CLOEXEC) >= 0)
-			first = -1;
-	}
+static void read_line(void)
+{
+	char c;
+
+	MUST(read(0, &c, 1) == 1);
+}
+
+static void *call(void *fd)
+{
+	int channel;
+
+	uv_create_channel(*(int *)fd, UV_INVOKE, &channel);
 	return NULL;
+}
+
+static void client(const struct slow *slow)
+{
+	int fd = uv_open(), async, socket;
+	uint32_t vectors;
+	pthread_t thread;
+
+	MUST(fd >= 0 && !uv_get_context(fd, UV_INVOKE, &async, &vectors));
+	socket = dup(0); /* the lowest free number */
+	MUST(socket >= 0 && !close(socket));
+	say("ready");
+	read_line();
+	MUST(!pthread_create(&thread, NULL, call, &fd));
+	read_line();
+	MUST(fcntl(socket, F_GETFD) == FD_CLOEXEC && dup3(slow->never_flush, socket, O_CLOEXEC) == socket);
+	say("in place");
+	pthread_join(thread, NULL);
 }
 
 int main(void)
 {
-	int fd = uv_open(), async, channel;
-	bool waits = false;
-	uint32_t vectors;
-	pthread_t thread;
-	char c;
+	struct slow slow;
+	pid_t child;
 
-	MUST(fd >= 0 && !uv_get_context(fd, UV_INVOKE, &async, &vectors));
 	slow_start(&slow);
-	MUST(!pthread_create(&thread, NULL, replace, NULL));
-	for (int i = 0; i < TRIES && !waits; i++) {
-		int next = dup(0);
-
-		close(next);
-		first = next;
-		if (uv_create_channel(fd, UV_INVOKE, &channel))
-			channel = -1;
-		first = -1;
-		waits = slow_asked(&slow, 0);
-		close(next);
-		if (channel >= 0 && channel != next)
-			close(channel);
+	child = fork();
+	MUST(child >= 0);
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		client(&slow);
+		_exit(0);
 	}
-	stop = true;
-	printf(waits ? "stuck\n" : "nobody waits\n");
-	fflush(stdout);
-	return read(0, &c, 1) < 0;
+	MUST(slow_asked(&slow, 300000));
+	say("stuck");
+	waitpid(child, NULL, 0);
+	read_line();
+	return 0;
 }

@@ -2,6 +2,7 @@
 """Clients whose memory or files answer nobody, and calls whose client is gone by then."""
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -77,9 +78,16 @@ def test_memory_that_answers_nobody_holds_up_no_other_tree_that_joined(mode):
     held.end()
 
 
-def test_file_that_waits_for_its_close_holds_nobody_else_up(start):
+def test_file_that_waits_for_its_close_holds_nobody_else_up(start, tmp_path):
     d = start()
-    held = Attack("flush")
+    held = Attack("flush", says="ready")
+    # The daemon asks which socket it is: from then on it takes copies of what has the socket's number.
+    with cuse.stopped_after(tmp_path, d.process.pid, "readlink"):
+        held.tell()
+    held.tell()
+    held.hear("in place")
+    d.process.send_signal(signal.SIGCONT)
+    held.hear("stuck")
     others_work(d)
     assert d.stop() == 0
     held.end()
