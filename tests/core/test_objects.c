@@ -299,6 +299,7 @@ START_TEST(test_call_that_was_let_go_takes_no_further_step)
 	atomic_store(&bed.call.caller.let_go, true);
 	ck_assert_int_eq(use(toy), -EINTR);
 	ck_assert_int_eq(toy_new(), -EINTR);
+	ck_assert_int_eq(toy_destroy(toy), -EINTR);
 	ck_assert_int_eq(bed.ran, ran);
 	atomic_store(&bed.call.caller.let_go, false);
 	ck_assert_int_ge(use(toy), 0);
