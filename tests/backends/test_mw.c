@@ -47,7 +47,8 @@ static void teardown(void)
 	if (mw)
 		free_mw(mw);
 	mw = NULL;
-	free_mr(mr);
+	if (mr)
+		free_mr(mr);
 	bed_close(&bed);
 }
 
@@ -176,7 +177,7 @@ static const struct {
 	uint64_t length;
 	unsigned int access, mr_access;
 	int type;
-	bool twice, other_pd;
+	bool twice, other_pd, mr_of_other_pd;
 } bad_binds[] = {
 	{ "before the MR", -1, 8, RW },
 	{ "beyond the MR", BUF_SIZE - 7, 8, RW },
@@ -186,7 +187,8 @@ static const struct {
 	{ "type 1, zero based", 0, 8, RW | IBV_ACCESS_ZERO_BASED, 0, 1 },
 	{ "type 2, of length 0", 0, 0, RW, 0, 2 },
 	{ "type 2, bound already", 0, 8, RW, 0, 2, true },
-	{ "another PD's window", 0, 8, RW, 0, 0, false, true },
+	{ "another PD's window", 0, 8, RW, .other_pd = true },
+	{ "another PD's MR", 0, 8, RW, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, .mr_of_other_pd = true },
 };
 
 START_TEST(test_bad_bind_is_bind_error)
@@ -202,7 +204,9 @@ START_TEST(test_bad_bind_is_bind_error)
 	b->side->pd = old;
 	if (bad_binds[_i].mr_access) {
 		free_mr(mr);
+		b->side->pd = bad_binds[_i].mr_of_other_pd ? pd : old;
 		mr = make_mr(b, b->buf, BUF_SIZE, bad_binds[_i].mr_access);
+		b->side->pd = old;
 	}
 	if (bad_binds[_i].twice)
 		bind_ok(RW, 7);
@@ -212,6 +216,10 @@ START_TEST(test_bad_bind_is_bind_error)
 	ck_assert_int_eq(state_of(b), IBV_QPS_ERR);
 	free_mw(mw);
 	mw = NULL;
+	if (bad_binds[_i].mr_of_other_pd) {
+		free_mr(mr);
+		mr = NULL;
+	}
 	ck_assert_int_eq(ops->dealloc_pd(pd), 0);
 	free(pd);
 }
