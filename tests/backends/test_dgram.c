@@ -226,6 +226,27 @@ START_TEST(test_uc_loses_what_the_peer_cannot_take)
 }
 END_TEST
 
+static void b_fails(void)
+{
+	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
+}
+
+/* Its receive is flushed, and does not complete with the data. */
+START_TEST(test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it)
+{
+	bed_connect(&bed, _i ? IBV_QPT_UC : IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 1000), 0);
+	mm_written = b_fails;
+	if (_i)
+		send_small(a, b, IBV_WR_SEND, 100);
+	else
+		ck_assert_int_eq(send_ud(100, 0x1234), 0);
+	expect_sent(IBV_WC_SUCCESS);
+	expect(b->rcq, 0xb, IBV_WC_WR_FLUSH_ERR);
+	expect_nothing(b->rcq);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("backends: soft UC and UD");
@@ -244,6 +265,7 @@ int main(void)
 	tcase_add_test(t, test_ud_error_at_the_sender_is_sqe_and_rts_again);
 	tcase_add_test(t, test_uc_carries_sends_and_writes);
 	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);
+	tcase_add_loop_test(t, test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it, 0, 2);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);

@@ -240,6 +240,19 @@ START_TEST(test_transfer_is_cut_when_either_qp_goes_into_error)
 }
 END_TEST
 
+/* There is one step, and the peer fails behind it: all the data is there, but nobody says so. */
+START_TEST(test_qp_that_fails_in_the_last_step_of_a_transfer_does_not_answer)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	mm_written = b_fails;
+	send_small(a, b, IBV_WR_SEND, 100);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	expect(b->rcq, 0xb, IBV_WC_WR_FLUSH_ERR);
+	expect_nothing(b->rcq);
+}
+END_TEST
+
 /* ---- waiting ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_receive_that_comes_late_is_used_in_its_own_post)
@@ -412,6 +425,7 @@ static void add_data_tests(TCase *t)
 	tcase_add_test(t, test_atomics_return_what_was_there);
 	tcase_add_test(t, test_qp_connected_to_itself);
 	tcase_add_loop_test(t, test_transfer_is_cut_when_either_qp_goes_into_error, 0, 2);
+	tcase_add_test(t, test_qp_that_fails_in_the_last_step_of_a_transfer_does_not_answer);
 }
 
 static void add_waiting_tests(TCase *t)
