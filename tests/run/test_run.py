@@ -177,6 +177,33 @@ def test_last_close_is_that_of_fds_and_mappings(run):
     assert p.wait(STUCK) == 0, p.stderr.read()
 
 
+def test_engine_keeps_no_descriptor_of_an_event_file_that_is_closed(run):
+    script = """
+import ctypes, os, struct
+def context():
+    fd, resp = os.open("/dev/infiniband/uverbs0", os.O_RDWR), ctypes.create_string_buffer(8)
+    os.write(fd, struct.pack("=IHHQ", 0, 4, 2, ctypes.addressof(resp)))
+    os.close(struct.unpack("=iI", resp)[0])
+    os.close(fd)
+for n in 1, 20:
+    for i in range(n):
+        context()
+    print(n, flush=True)
+    input()
+"""
+    p = run.start("/usr/bin/python3", "-c", script)
+    engine = run.engine(p)
+    most = None
+    for n in 1, 20:
+        assert p.stdout.readline() == f"{n}\n", p.stderr.read()
+        assert until(lambda: memfds(engine) == 0)
+        most = most or len(os.listdir(f"/proc/{engine}/fd"))
+        assert until(lambda: len(os.listdir(f"/proc/{engine}/fd")) <= most)
+        p.stdin.write("\n")
+        p.stdin.flush()
+    assert p.wait(STUCK) == 0, p.stderr.read()
+
+
 def test_killed_client_leaves_nothing_in_the_engine(run):
     script = f"for i in 1 2 3 4 5; do {CLIENT} churn_for_ever & sleep 0.1; kill -9 $!; done; wait; echo all; read line"
     p = run.start("sh", "-c", script)
