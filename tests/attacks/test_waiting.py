@@ -89,6 +89,7 @@ def test_file_that_waits_for_its_close_holds_nobody_else_up(start, tmp_path):
     d.process.send_signal(signal.SIGCONT)
     held.hear("stuck")
     others_work(d)
+    cuse.wait_for("the end of the loan", lambda: not d.status()["grants"]["under_way"])
     assert d.stop() == 0
     held.end()
 
