@@ -2,11 +2,14 @@
 /* A client's memory that is our own. */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 #include "tests/backends/bed.h"
 
 _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 _Atomic bool mm_gone;
 void (*_Atomic mm_written)(void);
+_Atomic uint64_t mm_slow, mm_slow_len;
+atomic_int mm_slowed;
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {
@@ -32,6 +35,16 @@ static bool is_bad(uint64_t addr, size_t len)
 	return meets(addr, len, mm_bad, mm_bad_len);
 }
 
+static void wait_if_slow(uint64_t addr, size_t len)
+{
+	if (!meets(addr, len, mm_slow, mm_slow_len))
+		return;
+	mm_slowed++;
+	while (mm_slow_len)
+		usleep(100);
+	mm_slowed--;
+}
+
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 {
 	if (is_bad(src, len))
@@ -44,6 +57,7 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
 	if (is_bad(dst, len))
 		return -EFAULT;
+	wait_if_slow(dst, len);
 	memcpy((void *)(uintptr_t)dst, src, len);
 	if (mm_written)
 		mm_written();

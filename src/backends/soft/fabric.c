@@ -18,6 +18,7 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	fabric->next_qpn = FIRST_QPN;
 	soft_timers_init(&fabric->timers);
 	soft_waker_init(&fabric->waker);
+	soft_users_init(&fabric->users);
 	soft_mcast_init(fabric);
 	pthread_mutex_init(&fabric->qpn_lock, NULL);
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
@@ -32,6 +33,7 @@ void uvd_fabric_free(struct uvd_fabric *fabric)
 	if (!fabric)
 		return;
 	soft_waker_destroy(&fabric->waker);
+	soft_users_destroy(&fabric->users);
 	soft_timers_destroy(&fabric->timers);
 	soft_mcast_destroy(fabric);
 	pthread_mutex_destroy(&fabric->qpn_lock);

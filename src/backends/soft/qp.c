@@ -142,6 +142,7 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 	if (soft_gone(qp))
 		return;
 	qp->state = IBV_QPS_ERR;
+	soft_undefer(qp);
 	soft_send_unwait(qp);
 	qp->s_draining = false;
 	qp->r_nak = false;
@@ -155,6 +156,7 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 static void reset(struct soft_qp *qp)
 {
 	qp->state = IBV_QPS_RESET;
+	soft_undefer(qp);
 	soft_send_unwait(qp);
 	soft_srq_forget(qp);
 	while (qp->s_busy || qp->r_busy)
@@ -302,6 +304,7 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 {
 	struct soft_qp *qp = soft_qp(base);
 	struct soft_due due = { 0 };
+	struct soft_budget budget = { 0 };
 	enum ibv_qp_state from, to;
 	int err;
 
@@ -316,7 +319,7 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 	soft_due_run(&due);
 	/* The peer's requests may have waited for this, and so may our own. */
 	if (!err && to == IBV_QPS_RTR && from == IBV_QPS_INIT)
-		soft_kick_peer(qp);
+		soft_kick_peer(qp, &budget);
 	if (!err && to == IBV_QPS_RTS)
 		soft_send_run(qp);
 	return err;

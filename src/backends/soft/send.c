@@ -235,15 +235,41 @@ static bool step(struct soft_qp *qp, struct soft_due *due)
 	return true;
 }
 
+static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+{
+	return qp->qp.qp_type == IBV_QPT_RAW_PACKET ||
+	       (qp->qp.qp_type == IBV_QPT_UD && soft_is_multicast(soft_qp_port(qp), &wqe->ah));
+}
+
+/* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
+static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
+{
+	struct soft_send_wqe *wqe = soft_ring_peek(&qp->sq);
+
+	if (!wqe || !may_start(qp) || soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
+		return false;
+	if (soft_defer(qp))
+		return true;
+	/* No thread can be started: this thread goes on, and tries to defer again when another budget is spent. */
+	*budget = (struct soft_budget){ .of_user_thread = true };
+	return false;
+}
+
 /* With the lock held; it is not when this returns. */
-static void run(struct soft_qp *qp)
+static void run(struct soft_qp *qp, struct soft_budget *budget)
 {
 	struct soft_due due = { 0 };
+	bool handed_over = false;
 
 	qp->s_busy = true;
 	/* Who posted takes over from who was kicked: nobody carries out another's requests without end. */
-	while (!qp->s_takers && step(qp, &due))
-		;
+	while (!qp->s_takers) {
+		handed_over = send_hands_over(qp, budget);
+		if (handed_over || !step(qp, &due))
+			break;
+	}
+	if (!handed_over)
+		soft_undefer(qp);
 	qp->s_busy = false;
 	/* It may have gone into error, or been kicked, after the last step looked. */
 	if (qp->state == IBV_QPS_ERR)
@@ -255,15 +281,32 @@ static void run(struct soft_qp *qp)
 
 void soft_send_run(struct soft_qp *qp)
 {
+	struct soft_budget budget = { 0 };
+
 	pthread_mutex_lock(&qp->lock);
 	qp->s_takers++;
-	while (qp->s_busy)
+	while (qp->s_busy && !qp->s_deferred)
 		pthread_cond_wait(&qp->idle, &qp->lock);
 	qp->s_takers--;
-	run(qp);
+	if (qp->s_deferred)
+		pthread_mutex_unlock(&qp->lock);
+	else
+		run(qp, &budget);
 }
 
-static void kick(struct soft_qp *qp, uint32_t by)
+void soft_send_run_deferred(struct soft_qp *qp)
+{
+	struct soft_budget budget = { .of_user_thread = true };
+
+	pthread_mutex_lock(&qp->lock);
+	/* A reset or an error may have taken the QP back since it left the list. */
+	if (qp->s_deferred)
+		run(qp, &budget);
+	else
+		pthread_mutex_unlock(&qp->lock);
+}
+
+static void kick(struct soft_qp *qp, uint32_t by, struct soft_budget *budget)
 {
 	pthread_mutex_lock(&qp->lock);
 	/* Only by the one that it is connected to: others could use up its retries. */
@@ -272,13 +315,13 @@ static void kick(struct soft_qp *qp, uint32_t by)
 		return;
 	}
 	qp->s_kicked = true;
-	if (qp->s_busy)
+	if (qp->s_busy || qp->s_deferred)
 		pthread_mutex_unlock(&qp->lock);
 	else
-		run(qp);
+		run(qp, budget);
 }
 
-void soft_kick_peer(struct soft_qp *qp)
+void soft_kick_peer(struct soft_qp *qp, struct soft_budget *budget)
 {
 	struct soft_qp *peer;
 	uint32_t dest;
@@ -289,14 +332,17 @@ void soft_kick_peer(struct soft_qp *qp)
 	peer = soft_fabric_get_qp(qp->dev->ibdev->fabric, dest);
 	if (!peer)
 		return;
-	kick(peer, qp->qp.qp_num);
+	kick(peer, qp->qp.qp_num, budget);
 	soft_ref_put(&peer->ref);
 }
 
-/* Still the same wait, and nobody tries? */
+/* Is it still the same wait, and is no thread trying, or about to try? */
 static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
 {
 	if (qp->s_wait == SOFT_WAIT_NONE || qp->s_wait_nr != wait_nr || qp->s_busy)
+		return NULL;
+	/* The user's thread is going to retry it: no retry may be used up while the QP waits for its turn. */
+	if (qp->s_deferred && qp->s_kicked)
 		return NULL;
 	return soft_ring_peek(&qp->sq);
 }
@@ -321,12 +367,14 @@ void soft_send_wake(struct soft_qp *qp)
 		return;
 
 	pthread_mutex_lock(&qp->lock);
-	if (!waiting(qp, wait_nr)) {
-		pthread_mutex_unlock(&qp->lock);
-		return;
+	if (waiting(qp, wait_nr)) {
+		/*
+		 * The waker serves all users, so it must not move data. If no thread can be started, the next time-out
+		 * looks again.
+		 */
+		qp->s_kicked = soft_defer(qp);
 	}
-	qp->s_kicked = true;
-	run(qp);
+	pthread_mutex_unlock(&qp->lock);
 }
 
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)

@@ -3,18 +3,23 @@
  * RDMA in software between the queue pairs of all soft devices of one engine.
  *
  * There are no packets. A work request is carried out whole, by the thread that made it possible: the one that posted it,
- * or the one that posted the receive (or made the peer ready) for which it was waiting. The timer thread only counts
- * retries down; it never moves data, so no client's memory can hold it up.
+ * or the one that posted the receive (or made the peer ready) for which it was waiting. Each such call has a budget: once it
+ * is spent, the rest of the send queue is deferred, to a thread that its user's deferred QPs share (defer.c). The timer
+ * thread only counts retries down; it never moves data, so no client's memory can hold it up. Neither does the waker.
  *
  * Locks. A QP has one lock for its state and queues, never held together with another QP's, and never held while data
  * moves. Instead, two flags claim the QP for one thread at a time: s_busy its send queue, r_busy its receive queue. The
  * holder of s_busy may wait for the peer's r_busy; the holder of r_busy waits for nothing. A post waits for s_busy; a kick
  * (see send.c) never does. Under a QP's lock, in this order of nesting or alone: that of SRQ numbers, an SRQ's, a CQ's,
- * the timer's, the MR table's, the QPN table's.
+ * the timer's, the users', the MR table's, the QPN table's.
+ *
+ * While s_deferred is set, only the user's thread may set s_busy: a post appends and returns, a kick sets s_kicked only. A
+ * deferred QP is in its user's list, or the user's thread has taken it out and runs it, or is about to.
  *
  * Life times. The core frees an object once its destroy function has returned. Whoever uses another client's QP or an MR
  * holds a reference, and destroy waits for it. Completion and event handlers run with no lock held, but with the reference
- * of the QP that caused them; so they must not wait for a destroy.
+ * of the QP that caused them; so they must not wait for a destroy. A user's list has a reference of each QP in it. Reset,
+ * error and destroy take the QP out of the list, so they wait for no other QP's work.
  */
 #ifndef UVD_SOFT_H
 #define UVD_SOFT_H
@@ -38,6 +43,7 @@ enum {
 
 struct soft_qp;
 struct soft_srq;
+struct soft_user;
 struct soft_request;
 struct soft_outcome;
 
@@ -83,6 +89,42 @@ void soft_waker_destroy(struct soft_waker *waker);
 /* soft_send_wake() for every QP, soon. */
 void soft_wake_all(struct uvd_fabric *fabric);
 
+/* ---- defer.c ----------------------------------------------------------------------------------------------------- */
+
+/* The work that a thread has done for send queues, of any number of QPs, in one call. It starts zeroed. */
+struct soft_budget {
+	uint64_t bytes, new_bytes; /* new_*: since the clock was read */
+	uint64_t start; /* ns; 0: the clock was not read yet */
+	unsigned int new_requests;
+	bool of_user_thread; /* the first request may be of any length */
+	bool begun, spent;
+};
+
+/*
+ * Charges a request of `bytes` bytes. to_many: it can have any number of receivers. Returns false if the budget is spent:
+ * then the caller must not carry out the request.
+ */
+bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many);
+
+struct soft_users {
+	pthread_mutex_t lock; /* of the list, and of each user's */
+	struct soft_user *first;
+};
+
+void soft_users_init(struct soft_users *users);
+/* Joins the threads. Call after all QPs have been destroyed. */
+void soft_users_destroy(struct soft_users *users);
+/*
+ * Queues qp for its user's thread, behind the user's other QPs. Takes a reference. Caller holds qp->lock, and s_busy is
+ * false, or becomes false before the caller unlocks. Returns false if there is no thread and none can be started.
+ */
+bool soft_defer(struct soft_qp *qp);
+/*
+ * Takes qp back from its user's thread. Caller holds qp->lock. The thread may be running qp at this moment: then s_busy is
+ * set, and it stops after the request in hand.
+ */
+void soft_undefer(struct soft_qp *qp);
+
 /* ---- fabric.c ---------------------------------------------------------------------------------------------------- */
 
 struct soft_bucket {
@@ -102,6 +144,7 @@ struct uvd_fabric {
 	struct uvd_log *log;
 	struct soft_timers timers;
 	struct soft_waker waker;
+	struct soft_users users;
 	pthread_mutex_t qpn_lock; /* next_qpn */
 	uint32_t next_qpn;
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
@@ -371,11 +414,15 @@ struct soft_qp {
 	bool s_kicked; /* what it waited for may be there: try again */
 	bool s_started; /* the oldest request has been tried: draining has to finish it */
 	bool s_draining, s_drained_event;
+	bool s_deferred; /* the send queue is the user's thread's */
 	unsigned int s_takers; /* posts that wait for s_busy */
 	enum soft_wait s_wait;
 	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
 	int s_retry, s_rnr_retry; /* tries left for the oldest request */
 	uint32_t s_psn;
+
+	struct soft_user *d_user; /* whose list it is in, or NULL; this and the next: the users' lock */
+	struct soft_qp *d_prev, *d_next;
 
 	struct soft_ring rq;
 	struct soft_recv_wqe *r_wqe; /* the receive that a message has taken, if r_taken */
@@ -457,15 +504,17 @@ struct soft_request {
 	bool is_multicast;
 };
 
-/* The requests that were just posted. No lock is held. */
+/* The requests that were just posted, with a budget of their own. No lock is held. */
 void soft_send_run(struct soft_qp *qp);
+/* Runs a QP that was in the list of the user whose thread this is. Caller has a reference. */
+void soft_send_run_deferred(struct soft_qp *qp);
 /* Kicks the QP that this one is connected to: what that was waiting for may be there. No lock is held. */
-void soft_kick_peer(struct soft_qp *qp);
+void soft_kick_peer(struct soft_qp *qp, struct soft_budget *budget);
 /* The timer of a wait has run out. The caller has a reference. */
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr);
 /* With the lock held. */
 void soft_send_flush(struct soft_qp *qp, struct soft_due *due);
-/* Tries again, if it waits for an answer from a peer that could give one now. No lock is held. */
+/* Has it tried again by the user's thread, if it waits for an answer from a peer that could give one now. No lock is held. */
 void soft_send_wake(struct soft_qp *qp);
 /* With the lock held: forgets that the oldest request waits for something. */
 void soft_send_unwait(struct soft_qp *qp);

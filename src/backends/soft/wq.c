@@ -235,6 +235,7 @@ int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_r
 int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
 {
 	struct soft_qp *qp = soft_qp(base);
+	struct soft_budget budget = { 0 };
 	struct soft_due due = { 0 };
 	bool kick = false;
 	int err = 0;
@@ -259,6 +260,6 @@ int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const stru
 
 	soft_due_run(&due);
 	if (kick)
-		soft_kick_peer(qp);
+		soft_kick_peer(qp, &budget);
 	return err;
 }
