@@ -294,6 +294,51 @@ START_TEST(test_who_posts_the_receive_has_a_budget_too)
 }
 END_TEST
 
+/* A send that waits for a receive, and small writes behind it. */
+static void post_behind_a_send(struct end *from, struct uvd_mr *src, struct uvd_mr *dst, int writes)
+{
+	struct ibv_sge sge = { memory_of(from), 8, src->lkey };
+
+	ck_assert_int_eq(send_wr(from, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1), 0);
+	for (int i = 1; i <= writes; i++)
+		post_write(from, src, dst, i, 8);
+}
+
+START_TEST(test_one_budget_for_all_that_waited)
+{
+	struct uvd_recv_wr wrs[2] = { { .wr_id = 100, .next = &wrs[1] }, { .wr_id = 101 } };
+	const struct uvd_recv_wr *bad;
+	struct ibv_sge sge;
+	struct end other;
+
+	ck_assert_int_eq(make_srq(b, 8, 1, 0), 0);
+	bed_connect(&bed, IBV_QPT_RC);
+	/* A QP of b's with the same SRQ, which sends to itself. */
+	other = *b;
+	other.scq = other.rcq = make_cq(&other, bed.cqe);
+	other.buf = big + BIG;
+	other.qp = make_qp(&other, IBV_QPT_RC, &(struct uvd_qp_init_attr){ .cap = bed.cap }, &(int){ 0 });
+	ck_assert_int_eq(to_init(&other) | to_rtr(&other, &other) | to_rts(&other), 0);
+	post_behind_a_send(a, mr_a, mr_b, 200);
+	post_behind_a_send(&other, mr_b, mr_b, 60);
+	ck_assert_int_eq(poster_writes, 0);
+
+	poster_sleeps_us = 1000;
+	sge = sge_at(b, 0, 64);
+	wrs[0].sg_list = wrs[1].sg_list = &sge;
+	wrs[0].num_sge = wrs[1].num_sge = 1;
+	ck_assert_int_eq(uvd_backend_soft.post_srq_recv(b->srq, wrs, &bad), 0);
+	ck_assert_int_le(poster_writes, 150);
+	for (int i = 1; i <= 200; i++)
+		expect(a->scq, i, IBV_WC_SUCCESS);
+	expect(other.scq, 101, IBV_WC_SUCCESS);
+	for (int i = 1; i <= 60; i++)
+		expect(other.scq, i, IBV_WC_SUCCESS);
+	close_loop(&other, true);
+	finish();
+}
+END_TEST
+
 /* ---- the user's thread ------------------------------------------------------------------------------------------- */
 
 START_TEST(test_the_thread_ends_and_starts_again)
@@ -674,6 +719,7 @@ int main(void)
 	tcase_add_test(t, test_small_requests_are_their_posters);
 	tcase_add_test(t, test_slow_memory_ends_the_budget_too);
 	tcase_add_test(t, test_who_posts_the_receive_has_a_budget_too);
+	tcase_add_test(t, test_one_budget_for_all_that_waited);
 	tcase_add_test(t, test_the_thread_ends_and_starts_again);
 	tcase_add_test(t, test_qps_of_one_user_take_turns);
 	tcase_add_test(t, test_another_users_slow_memory_holds_nothing_up);

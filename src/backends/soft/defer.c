@@ -52,7 +52,7 @@ bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many)
 	if (budget->bytes > BUDGET_BYTES && !(first && budget->of_user_thread))
 		budget->spent = true;
 	else if (to_many || budget->new_requests > LOOK_REQUESTS || budget->new_bytes > LOOK_BYTES)
-		budget->spent = budget->spent || !budget_look(budget);
+		budget->spent = !budget_look(budget);
 	return !budget->spent;
 }
 
