@@ -176,12 +176,17 @@ START_TEST(test_post_returns_when_its_budget_is_spent)
 	poster_writes = 0;
 	post_write(a, mr_a, mr_b, 8, 8);
 	ck_assert_int_eq(poster_writes, 0);
+	/* Neither does it wait where the user's thread carries out a request of that QP at this moment. */
+	post_write(&loop, mr_a, mr_a, 0xb10d, 8);
+	ck_assert_int_eq(poster_writes, 0);
+	ck_assert_int_eq(mm_slowed, 1);
 
 	mm_slow_len = 0;
 	for (int i = 0; i < 9; i++)
 		expect(a->scq, i, IBV_WC_SUCCESS);
 	expect_nothing(a->scq);
 	expect(loop.scq, 0xb10c, IBV_WC_SUCCESS);
+	expect(loop.scq, 0xb10d, IBV_WC_SUCCESS);
 	close_loop(&loop, true);
 	finish();
 }
