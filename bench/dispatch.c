@@ -124,7 +124,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	struct tree t;
 	int err;
 
-	err = uvd_engine_init(engine, uvd_features, NULL);
+	err = uvd_engine_init(engine, uvd_features, NULL, NULL);
 	if (err)
 		return err;
 	uvd_config_default(&config, persona, 0);
@@ -136,7 +136,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	s->call.caller = (struct uvd_caller){
 		.mem = &uvd_mem_self, .proc = &uvd_proc_local, .tid = gettid(), .tgid = getpid(), .memfd = -1,
 	};
-	s->call.file = uvd_file_open(dev, &err);
+	s->call.file = uvd_file_open(dev, NULL, &err);
 	if (!s->call.file)
 		return err;
 	begin(&t, s, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);

@@ -171,7 +171,7 @@ static void open_file(void)
 					   .method_id = UVERBS_METHOD_GET_CONTEXT, .driver_id = RDMA_DRIVER_HFI1 };
 	int err;
 
-	call.file = uvd_file_open(dev, &err);
+	call.file = uvd_file_open(dev, NULL, &err);
 	must(call.file, "open");
 	must(!uvd_dispatch_ioctl(&call, RDMA_VERBS_IOCTL, (uintptr_t)&hdr), "GET_CONTEXT");
 }
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 	must(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
 	handles = calloc(many, sizeof(*handles));
 	shuffled = calloc(many, sizeof(*handles));
-	must(handles && shuffled && !uvd_engine_init(&engine, uvd_features, NULL), "memory");
+	must(handles && shuffled && !uvd_engine_init(&engine, uvd_features, NULL, NULL), "memory");
 	uvd_config_default(&config, uvd_persona_find("hfi1"), 0);
 	strcpy(config.backend, "null");
 	dev = uvd_device_new(&engine, &config, &err);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "account/account.h"
 #include "cuse/internal.h"
 #include "util/util.h"
 
@@ -171,9 +172,20 @@ static void grant_done(struct uvd_grant_job *job)
 {
 	struct grant_job *j = (struct grant_job *)job;
 
+	uvd_account_put(job->account);
 	free(j->call);
 	free(j->buf);
 	free(j);
+}
+
+/* Who pays for a loan: the caller, as the descriptor may have been passed on. NULL: it cannot be told. */
+static struct uvd_account *loan_account(struct uvd_cuse *c, struct cuse_file *f, fuse_req_t req, struct uvd_caller *caller)
+{
+	int err;
+
+	if (f->opener.account && fuse_req_ctx(req)->uid == f->opener.fsuid)
+		return uvd_account_ref(f->opener.account);
+	return uvd_caller_account(caller, c->dev->engine->accounts, &err);
 }
 
 /* Hands the worker's call and buffer over to a grant. false: refused, nothing has changed. */
@@ -182,10 +194,13 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 	struct grant_job *j = calloc(1, sizeof(*j));
 	struct cuse_call *fresh = uvd_cuse_call_new(w->cuse);
 
-	if (!j || !fresh)
+	struct uvd_account *account = loan_account(w->cuse, f, req, &w->call->call.caller);
+
+	if (!j || !fresh || !account)
 		goto refused;
 	*j = (struct grant_job){
-		.job = { .call = &w->call->call, .reply = grant_reply, .ended = grant_ended, .done = grant_done },
+		.job = { .call = &w->call->call, .reply = grant_reply, .ended = grant_ended, .done = grant_done,
+			 .account = account },
 		.call = w->call,
 		.file = f,
 		.req = req,
@@ -206,6 +221,7 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 	w->call->worker = w;
 	atomic_fetch_sub(&f->ref, 1);
 refused:
+	uvd_account_put(account);
 	free(fresh);
 	free(j);
 	return false;
@@ -261,6 +277,23 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
+/* The caller opens the device, and its users pay for the file. Who cannot be charged is refused. */
+static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *caller)
+{
+	int err;
+
+	caller->account = uvd_caller_account(caller, c->dev->engine->accounts, &err);
+	if (err)
+		return err;
+	err = uvd_opener_take(&f->opener, caller);
+	if (!err)
+		f->file = uvd_file_open(c->dev, caller->account, &err);
+	if (err)
+		uvd_opener_drop(&f->opener);
+	uvd_account_put(caller->account);
+	return err;
+}
+
 static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 {
 	struct uvd_cuse *c = fuse_req_userdata(req);
@@ -271,14 +304,9 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 	if (!f)
 		goto failed;
 	init_caller(&caller, fuse_req_ctx(req)->pid, &uvd_mem_process);
-	err = uvd_opener_take(&f->opener, &caller);
+	err = open_for(c, f, &caller);
 	if (err)
 		goto failed;
-	f->file = uvd_file_open(c->dev, &err);
-	if (!f->file) {
-		uvd_opener_drop(&f->opener);
-		goto failed;
-	}
 	f->cuse = c;
 	f->ref = 1;
 	pthread_mutex_init(&f->writes.lock, NULL);

@@ -19,6 +19,7 @@ int uvd_cmd_run(int argc, char **argv)
 					.num_devices = o.num_devices,
 					.join = o.join[0] ? o.join : NULL,
 					.granted = o.granted,
+					.limits = o.limits,
 					.log_level = o.log_level };
 	if (o.first_arg < argc) {
 		status = uvd_run(&run, argv + o.first_arg);

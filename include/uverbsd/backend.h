@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <uverbsd/config.h>
 
+struct uvd_account; /* who pays for memory, see below */
 struct uvd_backend;
 struct uvd_fabric; /* what the devices of one engine share (src/backends/soft) */
 struct uvd_log;
@@ -49,6 +50,7 @@ struct uvd_ibdev {
 /* What one open file owns on the device: struct ib_ucontext. */
 struct uvd_context {
 	struct uvd_ibdev *dev;
+	struct uvd_account *account; /* the opener's: pays for what the objects of the context need; NULL: nobody pays */
 	uint64_t ucaps; /* bits that create_ucap() gave: what the client showed to be allowed (enabled_caps) */
 };
 
@@ -220,6 +222,7 @@ struct uvd_qp {
 	struct uvd_cq *send_cq, *recv_cq; /* IBV_QPT_XRC_SEND has no recv_cq */
 	struct uvd_srq *srq;
 	struct uvd_rwq_ind_table *rwq_ind_tbl;
+	struct uvd_account *account; /* who pays for its memory; as long as the QP, which may outlive its opener's context */
 	enum ibv_qp_type qp_type;
 	atomic_int usecnt;
 	atomic_int flows; /* those of usecnt that are flows */
@@ -469,6 +472,15 @@ struct uvd_backend {
  * ib_modify_qp_is_ok)? For backends that run the state machine themselves.
  */
 bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask);
+
+/* ---- what clients make us allocate ------------------------------------------------------------------------------- */
+
+/*
+ * A backend charges what it allocates for an object beside the object's own struct (rings at their full size, when they are
+ * made), and uncharges it when it frees that. 0 or -ENOMEM: the user would hold more than allowed. Nothing is charged to NULL.
+ */
+int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes);
+void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes);
 
 /* ---- a client's memory, for work requests: it outlives calls, and dies with the address space -------------------- */
 

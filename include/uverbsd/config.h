@@ -46,6 +46,7 @@ struct uvd_limits {
 	uint64_t max_dm_size; /* memory of the device, all together */
 	int max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah, max_srq, max_srq_wr, max_srq_sge;
 	int max_qp_rd_atom, max_qp_init_rd_atom, max_mcast_grp, max_mcast_qp_attach;
+	int max_xrcd, max_counters;
 	uint32_t max_inline_data; /* bytes */
 };
 

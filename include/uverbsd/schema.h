@@ -126,6 +126,7 @@ struct uvd_object_row {
 	const char *name; /* the kernel's, UVERBS_OBJECT_... */
 	uint16_t id;
 	uint8_t cls; /* enum uvd_object_class */
+	uint16_t size; /* UVD_SIZE() of what the backend has for it, so that the opener is charged; 0: nothing */
 	/*
 	 * Ends the backend's object. 0, or a negative errno: then the object stays as it was. Called with the object
 	 * locked exclusively, and the open file's destroy lock held for reading.
@@ -145,6 +146,8 @@ struct uvd_feature {
 	const struct uvd_object_row *const *objects; /* ends with NULL */
 };
 
+/* Which size of struct uvd_backend an object has. */
+#define UVD_SIZE(object) offsetof(struct uvd_backend, size_##object)
 #define UVD_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 /* Fills the (pointer, count) pairs above from an array. */
 #define UVD_ROWS(member, a) .member = (a), .num_##member = UVD_COUNT(a)

@@ -6,15 +6,17 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <uverbsd/backend.h>
 #include <uverbsd/log.h>
 #include <uverbsd/uapi_later.h>
 #include "util/util.h"
 
 /*
  * Room for an MPI job of 64 ranks, many times over, while no user alone can exhaust the daemon (its descriptors: 1,048,576).
- * Objects beyond a limit are -EAGAIN, as by the kernel's rdma cgroup.
+ * Objects beyond a limit are -EAGAIN, as by the kernel's rdma cgroup; those that are files are -EMFILE.
  */
-#define OBJECT(type, name, value) [UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, -EAGAIN }
+#define LIMIT(type, name, value, err) [UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, err }
+#define OBJECT(type, name, value) LIMIT(type, name, value, -EAGAIN)
 const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	[UVD_RES_FILES] = { "files", "open files of devices", 4096, -EMFILE },
 	[UVD_RES_EVENT_FILES] = { "event-files", "completion channels and asynchronous event files", 4096, -EMFILE },
@@ -24,7 +26,7 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time to pass them a descriptor", 8, 0 },
 	[UVD_RES_OBJECTS] = { "objects", "objects of all types", 262144, -EAGAIN },
 	OBJECT(PD, "pds", 16384),
-	OBJECT(COMP_CHANNEL, "channels", 4096),
+	LIMIT(COMP_CHANNEL, "channels", 4096, -EMFILE),
 	OBJECT(CQ, "cqs", 16384),
 	OBJECT(QP, "qps", 16384),
 	OBJECT(SRQ, "srqs", 16384),
@@ -38,12 +40,13 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	OBJECT(FLOW_ACTION, "flow-actions", 4096),
 	OBJECT(DM, "dms", 4096),
 	OBJECT(COUNTERS, "counters", 4096),
-	OBJECT(ASYNC_EVENT, "async-files", 4096),
+	LIMIT(ASYNC_EVENT, "async-files", 4096, -EMFILE),
 	OBJECT(DMAH, "dmahs", 4096),
 	OBJECT(DMABUF, "dmabufs", 4096),
 	OBJECT(COMP_CNTR, "comp-cntrs", 4096),
 };
 #undef OBJECT
+#undef LIMIT
 
 struct user {
 	struct list_head of_accounts; /* the list of all */
@@ -191,10 +194,15 @@ uid_t uvd_account_uid(const struct uvd_account *account)
 
 /* ---- charges ----------------------------------------------------------------------------------------------------- */
 
+static uint64_t user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res)
+{
+	return user->uid || accounts->limits.limit_root ? accounts->limits.max[res] : UINT64_MAX;
+}
+
 /* False: the user would hold more than the limit. Nothing is charged then. */
 static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum uvd_resource res, uint64_t n)
 {
-	uint64_t max = user->uid || accounts->limits.limit_root ? accounts->limits.max[res] : UINT64_MAX;
+	uint64_t max = user_limit(accounts, user, res);
 	uint64_t old = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 
 	do {
@@ -247,6 +255,16 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 		atomic_fetch_sub_explicit(&account->users[i]->used[res], n, memory_order_relaxed);
 }
 
+int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes)
+{
+	return uvd_account_charge(account, UVD_RES_BYTES, bytes);
+}
+
+void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes)
+{
+	uvd_account_uncharge(account, UVD_RES_BYTES, bytes);
+}
+
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res)
 {
 	return atomic_load_explicit(&account->users[0]->used[res], memory_order_relaxed);
@@ -263,7 +281,7 @@ void uvd_accounts_each(struct uvd_accounts *accounts,
 		for (int res = 0; res < UVD_NUM_RES; res++) {
 			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 			if (used)
-				fn(arg, user->uid, res, used, accounts->limits.max[res]);
+				fn(arg, user->uid, res, used, user_limit(accounts, user, res));
 		}
 	}
 	uvd_unlock(&accounts->lock);

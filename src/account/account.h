@@ -80,7 +80,10 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 /* What the first of its users holds now. */
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 
-/* For each user who holds something: user by user, resource by resource. With the table's lock: fn calls nothing here. */
+/*
+ * For each user who holds something: user by user, resource by resource; max UINT64_MAX: the user is exempt. With the
+ * table's lock: fn calls nothing here.
+ */
 void uvd_accounts_each(struct uvd_accounts *accounts,
 		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg);
 

@@ -3,6 +3,25 @@
 #include <stdlib.h>
 #include "backends/cq_ring.h"
 
+/* Charged at its full size, whatever is touched of it. */
+static struct ibv_wc *cq_ring_alloc(struct uvd_account *account, int cqe)
+{
+	struct ibv_wc *wc;
+
+	if (uvd_charge_bytes(account, cqe * sizeof(*wc)))
+		return NULL;
+	wc = calloc(cqe, sizeof(*wc));
+	if (!wc)
+		uvd_uncharge_bytes(account, cqe * sizeof(*wc));
+	return wc;
+}
+
+static void cq_ring_free(struct uvd_account *account, struct ibv_wc *wc, unsigned int size)
+{
+	free(wc);
+	uvd_uncharge_bytes(account, size * sizeof(*wc));
+}
+
 int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 {
 	/* As rvt_create_cq(): neither timestamps nor ignored overruns. */
@@ -10,7 +29,8 @@ int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 		return -EOPNOTSUPP;
 	if (cq->cqe < 1 || cq->cqe > max)
 		return -EINVAL;
-	ring->wc = calloc(cq->cqe, sizeof(*ring->wc));
+	ring->account = cq->context->account;
+	ring->wc = cq_ring_alloc(ring->account, cq->cqe);
 	if (!ring->wc)
 		return -ENOMEM;
 	ring->size = cq->cqe;
@@ -21,7 +41,7 @@ int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 void uvd_cq_ring_destroy(struct uvd_cq_ring *ring)
 {
 	pthread_mutex_destroy(&ring->lock);
-	free(ring->wc);
+	cq_ring_free(ring->account, ring->wc, ring->size);
 }
 
 static unsigned int pop(struct uvd_cq_ring *ring, unsigned int n, struct ibv_wc *wc)
@@ -39,27 +59,29 @@ static unsigned int pop(struct uvd_cq_ring *ring, unsigned int n, struct ibv_wc 
 int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max)
 {
 	struct ibv_wc *wc, *old;
+	unsigned int old_size;
 
 	if (cqe < 1 || cqe > max)
 		return -EINVAL;
-	wc = calloc(cqe, sizeof(*wc));
+	wc = cq_ring_alloc(ring->account, cqe);
 	if (!wc)
 		return -ENOMEM;
 
 	pthread_mutex_lock(&ring->lock);
 	if (ring->count > (unsigned int)cqe) {
 		pthread_mutex_unlock(&ring->lock);
-		free(wc);
+		cq_ring_free(ring->account, wc, cqe);
 		return -EINVAL;
 	}
 	old = ring->wc;
+	old_size = ring->size;
 	ring->count = pop(ring, ring->count, wc);
 	ring->wc = wc;
 	ring->head = 0;
 	ring->size = cqe;
 	cq->cqe = cqe;
 	pthread_mutex_unlock(&ring->lock);
-	free(old);
+	cq_ring_free(ring->account, old, old_size);
 	return 0;
 }
 

@@ -15,12 +15,13 @@ struct uvd_cq_ring {
 	pthread_mutex_t lock; /* taken last: nothing else is locked under it */
 	struct ibv_wc *wc;
 	unsigned int size, head, count; /* head: the oldest */
+	struct uvd_account *account; /* who pays for wc: the context's */
 	enum { UVD_CQ_IDLE, UVD_CQ_SOLICITED, UVD_CQ_NEXT } armed;
 	unsigned int due; /* calls of the completion handler */
 	bool overrun, overrun_due;
 };
 
-/* -EINVAL: cqe is 0 or over max. Sets cq->cqe. */
+/* -EINVAL: cqe is 0 or over max. -ENOMEM: or the user has no bytes left. Sets cq->cqe. */
 int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max);
 void uvd_cq_ring_destroy(struct uvd_cq_ring *ring);
 /* -EINVAL as above, or cqe is less than what waits to be polled. */

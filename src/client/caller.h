@@ -16,6 +16,8 @@
 #include <sys/types.h>
 #include "util/util.h"
 
+struct uvd_account;
+struct uvd_accounts;
 struct uvd_caller;
 
 /*
@@ -74,6 +76,7 @@ struct uvd_caller {
 	 * nothing. NULL: nobody else answers.
 	 */
 	bool (*claim)(struct uvd_caller *c);
+	struct uvd_account *account; /* who pays for descriptors that we keep of it beyond the call; NULL: nobody */
 	atomic_bool let_go; /* the transport has let it go, so it ends with -EINTR at its next step */
 };
 
@@ -151,6 +154,15 @@ int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id);
  */
 bool uvd_caller_capable(struct uvd_caller *c, int cap);
 
+/*
+ * The users who pay for what the caller makes us hold: its real user id, and the owner of each user namespace above, up to
+ * our own, as seen from ours. How many (1 to max), or a negative errno: then nobody can be charged, and the caller is to be
+ * refused. -ENOSPC: more than max.
+ */
+int uvd_caller_users(struct uvd_caller *c, uid_t *uids, unsigned int max);
+/* The account of these users, with a reference. NULL: *err says why; 0 where accounts is NULL. */
+struct uvd_account *uvd_caller_account(struct uvd_caller *c, struct uvd_accounts *accounts, int *err);
+
 /* RLIMIT_MEMLOCK, soft, of the caller's process in bytes (prlimit, or /proc/TID/limits); RLIM_INFINITY as such. */
 int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes);
 
@@ -181,7 +193,9 @@ struct uvd_opener {
 	gid_t fsgid;
 	int mmfd; /* bound to the opener's address space: uvd_mmfd_alive() tells an exec; -1 none */
 	int pidfd; /* tells that the process itself is gone and tgid may be another's; -1 none */
+	struct uvd_account *account; /* the opener's, which pays for both; a reference, or NULL */
 };
+/* Takes a reference to c->account. -EMFILE: that has too many descriptors. */
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c);
 void uvd_opener_drop(struct uvd_opener *o);
 /*

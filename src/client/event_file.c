@@ -11,32 +11,72 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "account/account.h"
 #include "client/event_file.h"
 
 #define EVENT_MAX_BYTES 64
-/* The kernel's queue has no limit. Some thousand unread events is what this gives. */
-#define BUFFER_BYTES (4 << 20)
+/*
+ * The kernel's queue has no limit. An unread event takes 768 bytes, and the kernel doubles what SO_SNDBUF asks for: so this
+ * gives 2,700 of them.
+ */
+#define BUFFER_BYTES (1 << 20)
 /* More than the buffer holds: a client that feeds its own end cannot keep us. */
 #define TAKE_BACK_MAX 65536
 
 struct uvd_event_file {
 	atomic_int refs;
 	size_t size;
+	struct uvd_account *account;
 	pthread_mutex_t lock; /* of the pair, and of the order of the events in it */
 	int ours, theirs; /* -1: none */
 	dev_t dev; /* of theirs */
 	ino_t ino;
 };
 
-struct uvd_event_file *uvd_event_file_new(size_t size)
+/* What an event file is charged with: both ends, and all that the socket can hold. */
+static const struct {
+	enum uvd_resource res;
+	uint64_t n;
+} event_file_costs[] = {
+	{ UVD_RES_EVENT_FILES, 1 },
+	{ UVD_RES_DESCRIPTORS, 2 },
+	{ UVD_RES_BYTES, sizeof(struct uvd_event_file) + 2 * BUFFER_BYTES },
+};
+
+enum { EVENT_FILE_COSTS = sizeof(event_file_costs) / sizeof(event_file_costs[0]) };
+
+static void event_file_uncharge(struct uvd_account *account, unsigned int num)
+{
+	while (num--)
+		uvd_account_uncharge(account, event_file_costs[num].res, event_file_costs[num].n);
+}
+
+static int event_file_charge(struct uvd_account *account)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < EVENT_FILE_COSTS && !ret; i++)
+		ret = uvd_account_charge(account, event_file_costs[i].res, event_file_costs[i].n);
+	if (ret)
+		event_file_uncharge(account, i - 1);
+	return ret;
+}
+
+struct uvd_event_file *uvd_event_file_new(size_t size, struct uvd_account *account, int *err)
 {
 	struct uvd_event_file *f;
 
-	if (!size || size > EVENT_MAX_BYTES)
+	*err = !size || size > EVENT_MAX_BYTES ? -EINVAL : event_file_charge(account);
+	if (*err)
 		return NULL;
 	f = calloc(1, sizeof(*f));
-	if (!f)
+	if (!f) {
+		event_file_uncharge(account, EVENT_FILE_COSTS);
+		*err = -ENOMEM;
 		return NULL;
+	}
+	f->account = uvd_account_ref(account);
 	atomic_init(&f->refs, 1);
 	f->size = size;
 	f->ours = f->theirs = -1;
@@ -58,6 +98,8 @@ void uvd_event_file_put(struct uvd_event_file *f)
 		close(f->ours);
 	if (f->theirs >= 0)
 		close(f->theirs);
+	event_file_uncharge(f->account, EVENT_FILE_COSTS);
+	uvd_account_put(f->account);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }

@@ -16,10 +16,14 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+struct uvd_account;
 struct uvd_event_file; /* reference counted, thread safe */
 
-/* size: bytes of one event, 8 (completion) or 16 (asynchronous). No descriptors yet. NULL: no memory. */
-struct uvd_event_file *uvd_event_file_new(size_t size);
+/*
+ * size: bytes of one event, 8 (completion) or 16 (asynchronous). No descriptors yet; account, which may be NULL, pays for
+ * them and for the socket's buffer from now on. NULL: *err is -EMFILE (the user has too many event files) or -ENOMEM.
+ */
+struct uvd_event_file *uvd_event_file_new(size_t size, struct uvd_account *account, int *err);
 struct uvd_event_file *uvd_event_file_ref(struct uvd_event_file *f);
 void uvd_event_file_put(struct uvd_event_file *f);
 

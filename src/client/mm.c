@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <uverbsd/backend.h>
 
+#include "account/account.h"
 #include "client/client.h"
 #include "client/internal.h"
 #include "client/maps.h"
@@ -45,6 +46,7 @@ struct uvd_mm {
 	struct list_head of_table;
 	atomic_int refs; /* reaches 0 only under the table's lock */
 	_Atomic uint64_t charged;
+	struct uvd_account *account; /* whose client was seen in it first: pays for the descriptors */
 	int memfd;
 	int mmfd; /* for uvd_mmfd_alive(): unlike memfd it never waits for the address space's lock, which its owner may hold */
 	atomic_int mapsfd; /* -1 until uvd_mm_watch() */
@@ -301,15 +303,42 @@ static void join_members(const struct candidate *k, const struct wanted *w)
 		(void)add_member(k->mm->table, k->mm, w->tgid, w->starttime);
 }
 
-/* With the lock. Takes over memfd and mmfd, or fails. */
-static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, const struct wanted *w)
-{
-	struct uvd_mm *mm = calloc(1, sizeof(*mm));
+enum { MM_DESCRIPTORS = 3 }; /* memfd, mmfd, mapsfd */
 
+static void mm_uncharge(struct uvd_account *account)
+{
+	uvd_account_uncharge(account, UVD_RES_BYTES, sizeof(struct uvd_mm));
+	uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, MM_DESCRIPTORS);
+}
+
+static int mm_charge(struct uvd_account *account)
+{
+	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, MM_DESCRIPTORS);
+
+	if (ret)
+		return ret;
+	ret = uvd_account_charge(account, UVD_RES_BYTES, sizeof(struct uvd_mm));
+	if (ret)
+		uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, MM_DESCRIPTORS);
+	return ret;
+}
+
+/* With the lock. Takes over memfd and mmfd, or fails: NULL, and *err. */
+static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, const struct wanted *w, int *err)
+{
+	struct uvd_mm *mm;
+
+	*err = mm_charge(w->c->account);
+	if (*err)
+		return NULL;
+	mm = calloc(1, sizeof(*mm));
 	if (!mm || add_member(t, mm, w->tgid, w->starttime)) {
 		free(mm);
+		mm_uncharge(w->c->account);
+		*err = -ENOMEM;
 		return NULL;
 	}
+	mm->account = uvd_account_ref(w->c->account);
 	mm->table = t;
 	mm->memfd = memfd;
 	mm->mmfd = mmfd;
@@ -346,8 +375,7 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 			join_members(k, w);
 			mm = uvd_mm_ref(k->mm);
 		} else if (!*err && !again) {
-			mm = add(t, *memfd, *mmfd, w);
-			*err = mm ? 0 : -ENOMEM;
+			mm = add(t, *memfd, *mmfd, w, err);
 			if (mm)
 				*memfd = *mmfd = -1;
 		}
@@ -411,6 +439,8 @@ static void mm_free(struct uvd_mm *mm)
 	if (mm->mapsfd >= 0)
 		close(mm->mapsfd);
 	pthread_mutex_destroy(&mm->maps_lock);
+	mm_uncharge(mm->account);
+	uvd_account_put(mm->account);
 	free(mm);
 }
 

@@ -12,8 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "account/account.h"
 #include "client/client.h"
 #include "client/internal.h"
+
+enum { OPENER_DESCRIPTORS = 2 };
 
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 {
@@ -31,6 +34,10 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 	o->fsgid = id.fsgid;
 	if (uvd_caller_is_self(c))
 		return 0;
+	err = uvd_account_charge(c->account, UVD_RES_DESCRIPTORS, OPENER_DESCRIPTORS);
+	if (err)
+		return err;
+	o->account = uvd_account_ref(c->account);
 	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
 	o->mmfd = uvd_mmfd_open(c, c->tid);
 	if (o->mmfd < 0)
@@ -47,6 +54,9 @@ void uvd_opener_drop(struct uvd_opener *o)
 		close(o->mmfd);
 	if (o->pidfd >= 0)
 		close(o->pidfd);
+	uvd_account_uncharge(o->account, UVD_RES_DESCRIPTORS, OPENER_DESCRIPTORS);
+	uvd_account_put(o->account);
+	o->account = NULL;
 	o->mmfd = o->pidfd = -1;
 	o->tgid = 0;
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 struct ev_loop;
+struct uvd_accounts;
 struct uvd_control;
 struct uvd_device;
 struct uvd_device_config;
@@ -52,6 +53,8 @@ struct uvd_control_devices {
  * them: src/options/options.h). NULL: another command.
  */
 json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg);
+/* The answer to `accounts`: what each user holds, and may hold. */
+json_t *uvd_control_accounts(struct uvd_accounts *accounts);
 /* What commands answer: why not; and a device's two names. */
 json_t *uvd_control_refuse(const char *why);
 json_t *uvd_control_tell(const struct uvd_device_config *config);

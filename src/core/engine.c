@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <string.h>
 
+#include "account/account.h"
 #include "client/client.h"
 #include "core/internal.h"
 
@@ -16,22 +17,29 @@ static void free_small_chunks_at_once(void)
 	mallopt(M_MXFAST, 0);
 }
 
-int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features, struct uvd_log *log)
+int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features,
+		    const struct uvd_account_limits *limits, struct uvd_log *log)
 {
 	free_small_chunks_at_once();
 	memset(engine, 0, sizeof(*engine));
 	engine->features = features;
 	engine->log = log;
+	engine->accounts = limits ? uvd_accounts_new(limits, log) : NULL;
+	if (limits && !engine->accounts)
+		return -ENOMEM;
 	engine->mms = uvd_mm_table_new();
 	if (!engine->mms)
-		return -ENOMEM;
+		goto free_accounts;
 	engine->fabric = uvd_fabric_new(log);
-	if (!engine->fabric) {
-		uvd_mm_table_free(engine->mms);
-		return -ENOMEM;
-	}
+	if (!engine->fabric)
+		goto free_mms;
 	uvd_ucaps_init(&engine->ucaps);
 	return 0;
+free_mms:
+	uvd_mm_table_free(engine->mms);
+free_accounts:
+	uvd_accounts_free(engine->accounts);
+	return -ENOMEM;
 }
 
 void uvd_engine_fini(struct uvd_engine *engine)
@@ -39,4 +47,5 @@ void uvd_engine_fini(struct uvd_engine *engine)
 	uvd_ucaps_fini(&engine->ucaps);
 	uvd_fabric_free(engine->fabric);
 	uvd_mm_table_free(engine->mms);
+	uvd_accounts_free(engine->accounts);
 }

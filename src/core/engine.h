@@ -8,6 +8,8 @@
 #include <uverbsd/schema.h>
 #include "core/ucap.h"
 
+struct uvd_account_limits;
+struct uvd_accounts;
 struct uvd_log;
 struct uvd_mm_table;
 
@@ -16,6 +18,7 @@ struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
 	struct uvd_fabric *fabric;
+	struct uvd_accounts *accounts; /* of its clients, or NULL: nobody is charged */
 	/*
 	 * The transport's, or NULL: returns when every file that its client has closed before this moment is closed here too.
 	 * Called before a client is refused at its RLIMIT_MEMLOCK, from a call on a file that is open.
@@ -33,10 +36,11 @@ struct uvd_engine {
 };
 
 /*
- * features: see above; they and log stay the caller's. Returns 0 or a negative errno. Sets malloc up for many small
- * objects: in the whole process.
+ * features: see above; they and log stay the caller's. limits: of each user; NULL: nobody is charged. Returns 0 or a negative
+ * errno. Sets malloc up for many small objects: in the whole process.
  */
-int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features, struct uvd_log *log);
+int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features,
+		    const struct uvd_account_limits *limits, struct uvd_log *log);
 void uvd_engine_fini(struct uvd_engine *engine);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <uverbsd/log.h>
 
+#include "account/account.h"
 #include "client/client.h"
 #include "core/internal.h"
 #include "util/util.h"
@@ -37,14 +38,47 @@ void uvd_file_unlist(struct uvd_file *file)
 	dev->num_files--;
 }
 
-struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err)
+/* The file, its context, and what the transport keeps of it. */
+static uint64_t file_bytes(const struct uvd_device *dev)
 {
-	struct uvd_file *file = uvd_zalloc(sizeof(*file));
+	return sizeof(struct uvd_file) + dev->ib.ops->size_context + 1024;
+}
 
+static int file_charge(const struct uvd_device *dev, struct uvd_account *account)
+{
+	int ret = uvd_account_charge(account, UVD_RES_FILES, 1);
+
+	if (ret || !account)
+		return ret;
+	ret = uvd_account_charge(account, UVD_RES_BYTES, file_bytes(dev));
+	if (ret)
+		uvd_account_uncharge(account, UVD_RES_FILES, 1);
+	return ret;
+}
+
+static void file_uncharge(const struct uvd_device *dev, struct uvd_account *account)
+{
+	if (!account)
+		return;
+	uvd_account_uncharge(account, UVD_RES_BYTES, file_bytes(dev));
+	uvd_account_uncharge(account, UVD_RES_FILES, 1);
+}
+
+struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *account, int *err)
+{
+	struct uvd_file *file;
+
+	*err = file_charge(dev, account);
+	if (*err)
+		return NULL;
+	file = uvd_zalloc(sizeof(*file));
 	if (!file) {
+		file_uncharge(dev, account);
 		*err = -ENOMEM;
 		return NULL;
 	}
+	file->account = uvd_account_ref(account);
+	file->handles.account = account;
 	file->dev = uvd_device_get(dev);
 	atomic_init(&file->tree, dev->tree);
 	atomic_init(&file->ref, 1);
@@ -134,6 +168,8 @@ void uvd_file_put(struct uvd_file *file)
 	pthread_mutex_destroy(&file->lock);
 	pthread_mutex_destroy(&file->context_lock);
 	pthread_mutex_destroy(&file->mcast_lock);
+	file_uncharge(file->dev, file->account);
+	uvd_account_put(file->account);
 	uvd_device_put(file->dev);
 	free(file);
 }

@@ -11,12 +11,14 @@
 #include "core/handles.h"
 #include "core/rwsem.h"
 
+struct uvd_account;
 struct uvd_event_file;
 struct uvd_uobject;
 
 /* One open of the device. */
 struct uvd_file {
 	struct uvd_device *dev;
+	struct uvd_account *account; /* the opener's, a reference: pays for the file and what is in it; NULL: nobody pays */
 	struct list_head of_device; /* empty: not in the device's list; its lock */
 	atomic_uint ref; /* the opener's, and a removal's */
 	unsigned int counter; /* which of the device's call counters */
@@ -37,8 +39,11 @@ struct uvd_file {
 
 enum { UVD_MAX_EVENT_FILES = 1024 }; /* of an open file: we cannot see a client close one, so they have a limit */
 
-/* The transport opened the device for a client. NULL: *err is EIO (the device is gone) or ENOMEM, negative. */
-struct uvd_file *uvd_file_open(struct uvd_device *dev, int *err);
+/*
+ * The transport opened the device for a client, whose account this is; takes a reference. NULL: *err is EIO (the device is
+ * gone), EMFILE (the user has too many open files) or ENOMEM, negative.
+ */
+struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *account, int *err);
 /*
  * The last close: destroys everything, newest object first, in passes (cleanup-01, -02), detaches multicast, unpins, and
  * frees the file. No call on it is under way.

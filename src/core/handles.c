@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "account/account.h"
 #include "util/util.h"
 
 enum { BITS = 6, SLOTS = 1 << BITS, MAX_LEVELS = 6 };
@@ -30,17 +31,30 @@ static struct uvd_handle_node *node_new(struct uvd_handles *h)
 {
 	struct uvd_handle_node *node = h->spare;
 
+	if (node) {
+		h->spare = NULL;
+		return node;
+	}
+	if (uvd_account_charge(h->account, UVD_RES_BYTES, sizeof(*node)))
+		return NULL;
+	node = uvd_zalloc(sizeof(*node));
 	if (!node)
-		return uvd_zalloc(sizeof(*node));
-	h->spare = NULL;
+		uvd_account_uncharge(h->account, UVD_RES_BYTES, sizeof(*node));
 	return node;
+}
+
+static void node_end(struct uvd_handles *h, struct uvd_handle_node *node)
+{
+	if (node)
+		uvd_account_uncharge(h->account, UVD_RES_BYTES, sizeof(*node));
+	free(node);
 }
 
 /* Keeps one: all of its slots are NULL already, as freeing a handle leaves them. */
 static void node_free(struct uvd_handles *h, struct uvd_handle_node *node)
 {
 	if (h->spare)
-		free(node);
+		node_end(h, node);
 	else
 		h->spare = node;
 }
@@ -161,19 +175,19 @@ void uvd_handles_free(struct uvd_handles *h, uint32_t id)
 	prune(h, path, id);
 }
 
-static void free_below(struct uvd_handle_node *node, unsigned int level)
+static void free_below(struct uvd_handles *h, struct uvd_handle_node *node, unsigned int level)
 {
 	if (!node)
 		return;
 	for (unsigned int i = 0; level && i < SLOTS; i++)
-		free_below(node->slot[i], level - 1);
-	free(node);
+		free_below(h, node->slot[i], level - 1);
+	node_end(h, node);
 }
 
 void uvd_handles_fini(struct uvd_handles *h)
 {
 	if (h->levels)
-		free_below(h->root, h->levels - 1);
-	free(h->spare);
+		free_below(h, h->root, h->levels - 1);
+	node_end(h, h->spare);
 	memset(h, 0, sizeof(*h));
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct uvd_account;
 struct uvd_handle_node;
 
 struct uvd_handles {
@@ -18,6 +19,7 @@ struct uvd_handles {
 	struct uvd_handle_node *spare; /* so that a handle at a node's edge does not allocate every time */
 	unsigned int levels; /* of the tree; 0: empty */
 	uint32_t count; /* allocated handles */
+	struct uvd_account *account; /* who pays for the nodes, or NULL; as long as the table */
 };
 
 /* Allocates the lowest free handle; it reads as NULL until it is set. 0 or -ENOMEM. */

@@ -4,9 +4,80 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <stdlib.h>
 
+#include "account/account.h"
 #include "client/client.h"
 #include "core/internal.h"
 #include "util/util.h"
+
+/* ---- what the opener of its file pays for it --------------------------------------------------------------------- */
+
+int uvd_uobject_charge(struct uvd_uobject *uobj, uint64_t bytes)
+{
+	int ret = uvd_account_charge(uobj->file->account, UVD_RES_BYTES, bytes);
+
+	if (!ret)
+		uobj->bytes += bytes;
+	return ret;
+}
+
+void uvd_uobject_uncharge(struct uvd_uobject *uobj, uint64_t bytes)
+{
+	uobj->bytes -= bytes;
+	uvd_account_uncharge(uobj->file->account, UVD_RES_BYTES, bytes);
+}
+
+/* The limit of the object's own type; that of all where this type has none, as in a plug-in's namespace. */
+static enum uvd_resource uobject_resource(const struct uvd_object_row *row)
+{
+	return row->id < UVD_MAX_COUNTED_TYPES ? UVD_RES_OBJECT + row->id : UVD_RES_OBJECTS;
+}
+
+static void uobject_uncharge_count(const struct uvd_object_row *row, struct uvd_account *account)
+{
+	if (uobject_resource(row) != UVD_RES_OBJECTS)
+		uvd_account_uncharge(account, uobject_resource(row), 1);
+	uvd_account_uncharge(account, UVD_RES_OBJECTS, 1);
+}
+
+/* ib_rdmacg_try_charge(): the kernel's place for it is after the handle. */
+static int uobject_charge_all(struct uvd_uobject *uobj)
+{
+	const struct uvd_object_row *row = uobj->row;
+	struct uvd_account *account = uobj->file->account;
+	uint64_t bytes = sizeof(*uobj);
+	int ret;
+
+	if (!account)
+		return 0;
+	if (row->size)
+		bytes += *(const size_t *)((const char *)uobj->file->dev->ib.ops + row->size);
+	ret = uvd_account_charge(account, UVD_RES_OBJECTS, 1);
+	if (ret)
+		return ret;
+	if (uobject_resource(row) != UVD_RES_OBJECTS) {
+		ret = uvd_account_charge(account, uobject_resource(row), 1);
+		if (ret) {
+			uvd_account_uncharge(account, UVD_RES_OBJECTS, 1);
+			return ret;
+		}
+	}
+	ret = uvd_uobject_charge(uobj, bytes);
+	if (ret)
+		uobject_uncharge_count(row, account);
+	return ret;
+}
+
+static void uobject_uncharge_all(struct uvd_uobject *uobj)
+{
+	struct uvd_account *account = uobj->file->account;
+
+	if (!account)
+		return;
+	uvd_uobject_uncharge(uobj, uobj->bytes);
+	uobject_uncharge_count(uobj->row, account);
+}
+
+/* ---- references and locks ---------------------------------------------------------------------------------------- */
 
 void uvd_uobject_ref(struct uvd_uobject *uobj)
 {
@@ -21,6 +92,7 @@ void uvd_uobject_unref(struct uvd_uobject *uobj)
 		uvd_event_file_put(uobj->event_file);
 	if (uobj->channel)
 		uvd_event_file_put(uobj->channel);
+	uobject_uncharge_all(uobj);
 	free(uobj);
 }
 
@@ -199,12 +271,24 @@ int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *
 	atomic_init(&uobj->ref, 1);
 	atomic_init(&uobj->usecnt, -1);
 	err = row->cls == UVD_CLASS_FD ? reserve_event_file(file) : reserve_handle(file, &uobj->id);
-	if (err) {
-		free(uobj);
-		goto unlock;
+	if (err)
+		goto free;
+	err = uobject_charge_all(uobj);
+	if (err && file->dev->engine->settle) {
+		/* Files that the user has closed already may hold what is missing. */
+		file->dev->engine->settle(file->dev->engine);
+		err = uobject_charge_all(uobj);
 	}
+	if (err)
+		goto release;
 	*out = uobj;
 	return 0;
+release:
+	uvd_lock(&file->lock);
+	release_id(uobj);
+	uvd_unlock(&file->lock);
+free:
+	free(uobj);
 unlock:
 	uvd_rwsem_read_done(&file->destroy_lock);
 	return err;

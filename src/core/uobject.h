@@ -26,6 +26,7 @@ struct uvd_uobject {
 	atomic_int ref; /* memory */
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */
+	uint64_t bytes; /* charged to the file's account, until its memory goes */
 	bool committed;
 	/*
 	 * The request that makes the object sets these. made: the backend's object exists. dropped: the request aborts the
@@ -46,9 +47,16 @@ struct uvd_uobject {
 
 /*
  * Begins an object: locked exclusively, not yet visible, with a handle if its class has one. Takes the destroy lock for
- * reading until commit or abort. -EINVAL: no context yet. -EIO: teardown is under way.
+ * reading until commit or abort. -EINVAL: no context yet. -EIO: teardown is under way. -EAGAIN, -EMFILE, -ENOMEM: the opener
+ * has too many objects, event files, or bytes.
  */
 int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
+/*
+ * Charges more, or less, memory to the account of the object's file, for as long as the uobject's memory stays. One thread at
+ * a time for an object. 0 or -ENOMEM.
+ */
+int uvd_uobject_charge(struct uvd_uobject *uobj, uint64_t bytes);
+void uvd_uobject_uncharge(struct uvd_uobject *uobj, uint64_t bytes);
 /* The same in a file whose context is only being made (GET_CONTEXT: see uvd_req_context()). */
 int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
 /*

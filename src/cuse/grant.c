@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "account/account.h"
 #include "broker/broker.h"
 #include "client/client.h"
 #include "cuse/cuse.h"
@@ -23,7 +24,7 @@ enum {
 	LATE_TICKS = 50,
 	/* A loan takes milliseconds. After this the client's process is killed: it may be anywhere with our registers. */
 	LOAN_TICKS = 500,
-	MAX_LOANS = 64,
+	MAX_LOANS = 256, /* of all users together: each is a thread */
 	STACK = 256 << 10,
 	I386_CLOSE = 6,
 };
@@ -169,6 +170,7 @@ static void *grant_thread(void *arg)
 	list_del_init(&job->of_grants);
 	pthread_mutex_unlock(&g->lock);
 	uvd_borrow_close(&b);
+	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
 	job->done(job);
 	/* Now, not earlier: when a drain has ended, what the job used may go away. */
 	pthread_mutex_lock(&g->lock);
@@ -290,7 +292,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 {
 	bool ok = false;
 
-	if (!g->enabled || job->call->caller.tid <= 0)
+	if (!g->enabled || job->call->caller.tid <= 0 || uvd_account_charge(job->account, UVD_RES_LOANS, 1))
 		return false;
 	pthread_mutex_lock(&g->lock);
 	if (g->draining || g->num_jobs >= MAX_LOANS)
@@ -316,6 +318,8 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	}
 out:
 	pthread_mutex_unlock(&g->lock);
+	if (!ok)
+		uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
 	return ok;
 }
 

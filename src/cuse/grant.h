@@ -12,12 +12,14 @@
 #include "dispatch/dispatch.h"
 #include "util/util.h"
 
+struct uvd_account;
 struct uvd_borrow;
 struct uvd_grants;
 
 /* One grant. Belongs to the grant from uvd_grants_start() until done() is called. */
 struct uvd_grant_job {
 	struct uvd_call *call; /* grant.uobj is set */
+	struct uvd_account *account; /* who pays for the loan: UVD_RES_LOANS, until the job is done; NULL: nobody */
 	/*
 	 * Answers the system call that the client waits in; once a job. Not 0: the client was not waiting any more, and must
 	 * be left alone.

@@ -149,7 +149,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	if (!d->control)
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->log);
-	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, d->log);
+	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, &options->limits, d->log);
 	uvd_sysfs_each_orphan(options->sysfs, abort_orphan, d);
 	d->have_tree = d->have_engine && !uvd_sysfs_create(options->sysfs, d->log);
 	if (!d->have_tree)

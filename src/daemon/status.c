@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the control socket answers: `uverbsctl status`, `port` and `device`. */
+/* What the control socket answers: `uverbsctl status`, with --accounts too, `port` and `device`. */
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
@@ -125,6 +125,8 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 
 	if (!strcmp(command, "status"))
 		return status(d);
+	if (!strcmp(command, "accounts"))
+		return uvd_control_accounts(d->engine.accounts);
 	answer = uvd_control_port(command, may_change, device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

@@ -132,6 +132,7 @@ const struct uvd_object_row uvd_object_ah = {
 	.name = "UVERBS_OBJECT_AH",
 	.id = UVERBS_OBJECT_AH,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(ah),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -8,10 +8,11 @@
 static int alloc_async_event(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE);
+	int ret;
 
-	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_async_event_desc));
+	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_async_event_desc), req->file->account, &ret);
 	if (!uobj->event_file)
-		return -ENOMEM;
+		return ret;
 	/* A NEW attribute's number goes back into the attribute itself. */
 	uvd_req_grant(req, uobj, uvd_attr_addr(req, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE), true, true);
 	return 0;

@@ -18,9 +18,9 @@ static int create_comp_channel(struct uvd_req *req)
 
 	if (ret)
 		return ret;
-	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_comp_event_desc));
+	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_comp_event_desc), req->file->account, &ret);
 	if (!uobj->event_file)
-		return -ENOMEM;
+		return ret;
 	uvd_req_grant(req, uobj, req->core_out.addr + offsetof(struct ib_uverbs_create_comp_channel_resp, fd), false,
 		      false);
 	return uvd_core_out(req, &resp, sizeof(resp));

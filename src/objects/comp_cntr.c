@@ -209,6 +209,7 @@ const struct uvd_object_row uvd_object_comp_cntr = {
 	.name = "UVERBS_OBJECT_COMP_CNTR",
 	.id = UVERBS_OBJECT_COMP_CNTR,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(comp_cntr),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(destroy_comp_cntr) },

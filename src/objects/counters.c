@@ -90,6 +90,7 @@ const struct uvd_object_row uvd_object_counters = {
 	.name = "UVERBS_OBJECT_COUNTERS",
 	.id = UVERBS_OBJECT_COUNTERS,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(counters),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(destroy_counters) },

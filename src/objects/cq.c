@@ -332,6 +332,7 @@ const struct uvd_object_row uvd_object_cq = {
 	.name = "UVERBS_OBJECT_CQ",
 	.id = UVERBS_OBJECT_CQ,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(cq),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -53,6 +53,7 @@ static int make_context(struct uvd_req *req)
 	if (!context)
 		return -ENOMEM;
 	context->dev = &req->dev->ib;
+	context->account = req->file->account;
 	context->ucaps = ucaps;
 	ret = uvd_ops(req)->alloc_context(context);
 	if (ret) {
@@ -71,9 +72,9 @@ static int new_async_file(struct uvd_req *req)
 
 	if (ret)
 		return ret;
-	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_async_event_desc));
+	uobj->event_file = uvd_event_file_new(sizeof(struct ib_uverbs_async_event_desc), req->file->account, &ret);
 	if (!uobj->event_file)
-		return -ENOMEM;
+		return ret;
 	uvd_req_grant(req, uobj, req->core_out.addr + offsetof(struct ib_uverbs_get_context_resp, async_fd), false,
 		      true);
 	return 0;

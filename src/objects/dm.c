@@ -64,6 +64,7 @@ const struct uvd_object_row uvd_object_dm = {
 	.name = "UVERBS_OBJECT_DM",
 	.id = UVERBS_OBJECT_DM,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(dm),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(dealloc_dm) },

@@ -94,6 +94,7 @@ const struct uvd_object_row uvd_object_dmah = {
 	.name = "UVERBS_OBJECT_DMAH",
 	.id = UVERBS_OBJECT_DMAH,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(dmah),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(dealloc_dmah), UVD_OP(alloc_dmah) },

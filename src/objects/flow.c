@@ -102,6 +102,10 @@ static struct uvd_flow *new_flow(struct uvd_req *req)
 	flow->port = attr->port;
 	flow->num_specs = attr->num_of_specs;
 	if (flow->num_specs) {
+		if (uvd_uobject_charge(args->uobj, flow->num_specs * sizeof(flow->specs[0]))) {
+			free(flow);
+			return NULL;
+		}
 		flow->specs = uvd_zalloc(flow->num_specs * sizeof(flow->specs[0]));
 		if (!flow->specs) {
 			free(flow);
@@ -199,6 +203,7 @@ const struct uvd_object_row uvd_object_flow = {
 	.name = "UVERBS_OBJECT_FLOW",
 	.id = UVERBS_OBJECT_FLOW,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(flow),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

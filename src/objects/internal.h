@@ -10,6 +10,7 @@
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
+#include "account/account.h"
 #include "client/client.h"
 #include "dispatch/dispatch.h"
 #include "objects/objects.h"

@@ -52,15 +52,21 @@ static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const st
 
 	if (*p)
 		return 0;
+	ret = uvd_uobject_charge(uobj, sizeof(*entry));
+	if (ret)
+		return ret;
 	entry = uvd_zalloc(sizeof(*entry));
-	if (!entry)
+	if (!entry) {
+		uvd_uobject_uncharge(uobj, sizeof(*entry));
 		return -ENOMEM;
+	}
 	memcpy(entry->gid.raw, cmd->gid, sizeof(entry->gid.raw));
 	entry->lid = cmd->mlid;
 	ret = valid(req->dev, qp, &entry->gid, entry->lid) ? uvd_ops(req)->attach_mcast(qp, &entry->gid, entry->lid)
 							   : uvd_bad(req, -EINVAL, "mlid", cmd->mlid);
 	if (ret) {
 		free(entry);
+		uvd_uobject_uncharge(uobj, sizeof(*entry));
 		return ret;
 	}
 	atomic_fetch_add(&qp->usecnt, 1);
@@ -72,8 +78,9 @@ static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const st
  * The entry is forgotten whatever the backend says: then the QP stays in use until it is closed. Unlike the kernel we do
  * not ask again if it is valid, which a QP that was bound to a port meanwhile might deny.
  */
-static int detach_entry(const struct uvd_device *dev, struct uvd_qp *qp, struct uvd_mcast **p)
+static int detach_entry(const struct uvd_device *dev, struct uvd_uobject *uobj, struct uvd_mcast **p)
 {
+	struct uvd_qp *qp = uobj->object;
 	struct uvd_mcast *entry = *p;
 	int ret = dev->ib.ops->detach_mcast(qp, &entry->gid, entry->lid);
 
@@ -81,13 +88,14 @@ static int detach_entry(const struct uvd_device *dev, struct uvd_qp *qp, struct 
 	if (!ret)
 		atomic_fetch_sub(&qp->usecnt, 1);
 	free(entry);
+	uvd_uobject_uncharge(uobj, sizeof(*entry));
 	return ret;
 }
 
 void uvd_qp_detach_all(struct uvd_uobject *uobj)
 {
 	while (uobj->mcast)
-		detach_entry(uobj->file->dev, uobj->object, &uobj->mcast);
+		detach_entry(uobj->file->dev, uobj, &uobj->mcast);
 }
 
 static int attach_mcast(struct uvd_req *req)
@@ -121,7 +129,7 @@ static int detach_mcast(struct uvd_req *req)
 		return ret;
 	pthread_mutex_lock(&req->file->mcast_lock);
 	p = find(uobj, cmd.gid, cmd.mlid);
-	ret = *p ? detach_entry(req->dev, uobj->object, p) : uvd_bad(req, -EINVAL, "mlid", cmd.mlid);
+	ret = *p ? detach_entry(req->dev, uobj, p) : uvd_bad(req, -EINVAL, "mlid", cmd.mlid);
 	pthread_mutex_unlock(&req->file->mcast_lock);
 	return ret;
 }

@@ -66,12 +66,17 @@ static int find_pd(struct uvd_req *req)
 int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
 	struct uvd_engine *engine = req->dev->engine;
-	int ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
+	struct uvd_account *account = req->caller->account;
+	int ret;
 
+	/* Who registers memory of an address space first pays for the descriptors by which it is reached. */
+	req->caller->account = req->file->account;
+	ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
 	if (ret == -ENOMEM && engine->settle) {
 		engine->settle(engine);
 		ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
 	}
+	req->caller->account = account;
 	return ret ? uvd_bad(req, ret, "start", start) : 0;
 }
 
@@ -179,6 +184,7 @@ const struct uvd_object_row uvd_object_mr = {
 	.name = "UVERBS_OBJECT_MR",
 	.id = UVERBS_OBJECT_MR,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(mr),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -116,6 +116,7 @@ const struct uvd_object_row uvd_object_mw = {
 	.name = "UVERBS_OBJECT_MW",
 	.id = UVERBS_OBJECT_MW,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(mw),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

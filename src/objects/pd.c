@@ -89,6 +89,7 @@ const struct uvd_object_row uvd_object_pd = {
 	.name = "UVERBS_OBJECT_PD",
 	.id = UVERBS_OBJECT_PD,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(pd),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -314,6 +314,7 @@ static int create_qp(struct uvd_req *req)
 	uobj->user_handle = args->user_handle;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
 	qp->qp_type = args->init.qp_type;
+	qp->account = req->file->account;
 	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init) : create_own(qp, args);
 	if (ret) {
 		free(qp);
@@ -485,6 +486,7 @@ const struct uvd_object_row uvd_object_qp = {
 	.name = "UVERBS_OBJECT_QP",
 	.id = UVERBS_OBJECT_QP,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(qp),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -69,8 +69,11 @@ static struct uvd_rwq_ind_table *new_table(struct uvd_req *req)
 {
 	struct table_args *args = uvd_args(req, struct table_args);
 	size_t size = table_size(args->log_ind_tbl_size) * sizeof(args->wqs[0]);
-	struct uvd_rwq_ind_table *table = uvd_zalloc(uvd_ops(req)->size_rwq_ind_table);
+	struct uvd_rwq_ind_table *table;
 
+	if (uvd_uobject_charge(args->uobj, size))
+		return NULL;
+	table = uvd_zalloc(uvd_ops(req)->size_rwq_ind_table);
 	if (!table)
 		return NULL;
 	table->ind_tbl = uvd_zalloc(size);
@@ -174,6 +177,7 @@ const struct uvd_object_row uvd_object_rwq_ind_tbl = {
 	.name = "UVERBS_OBJECT_RWQ_IND_TBL",
 	.id = UVERBS_OBJECT_RWQ_IND_TBL,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(rwq_ind_table),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -352,6 +352,7 @@ const struct uvd_object_row uvd_object_srq = {
 	.name = "UVERBS_OBJECT_SRQ",
 	.id = UVERBS_OBJECT_SRQ,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(srq),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

@@ -284,6 +284,7 @@ const struct uvd_object_row uvd_object_wq = {
 	.name = "UVERBS_OBJECT_WQ",
 	.id = UVERBS_OBJECT_WQ,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(wq),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

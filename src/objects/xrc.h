@@ -20,6 +20,7 @@ struct uvd_xrc_target;
 struct uvd_xrcd_domain {
 	struct uvd_xrcd *xrcd;
 	struct uvd_xrcd_domain *next; /* in the device's list, if it is known by a file; by the device's xrcd_lock */
+	struct uvd_account *account; /* who pays for path; a reference, or NULL */
 	int path; /* an O_PATH fd that keeps the file's inode; -1: the domain is private to one handle */
 	dev_t st_dev;
 	ino_t st_ino;

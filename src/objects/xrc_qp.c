@@ -10,6 +10,7 @@ struct opener {
 
 struct uvd_xrc_target {
 	struct uvd_qp *qp;
+	struct uvd_account *account; /* its maker's, who pays for what the backend has of it; a reference, or NULL */
 	struct uvd_xrc_target *next; /* in the domain */
 	struct opener *openers;
 };
@@ -67,15 +68,26 @@ static void bind_handle(struct uvd_uobject *uobj, struct uvd_qp *qp, struct uvd_
 	atomic_fetch_add(&handle->users, 1);
 }
 
+/* Who has a handle of a target pays for one, so that there is always somebody who does. */
+static int charge_handle(struct uvd_uobject *uobj)
+{
+	return uvd_uobject_charge(uobj, sizeof(struct uvd_xrc_target) + sizeof(struct opener));
+}
+
 int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uvd_xrcd_handle *handle,
 			  struct uvd_qp_init_attr *init)
 {
 	const struct uvd_backend *ops = uobj->file->dev->ib.ops;
-	struct uvd_xrc_target *target = uvd_zalloc(sizeof(*target));
-	struct opener *opener = uvd_zalloc(sizeof(*opener));
+	struct uvd_xrc_target *target;
+	struct opener *opener;
 	struct uvd_xrcd_domain *domain;
-	int ret = -ENOMEM;
+	int ret = charge_handle(uobj);
 
+	if (ret)
+		return ret;
+	target = uvd_zalloc(sizeof(*target));
+	opener = uvd_zalloc(sizeof(*opener));
+	ret = -ENOMEM;
 	if (!target || !opener)
 		goto free;
 	target->qp = qp;
@@ -87,6 +99,7 @@ int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uv
 	ret = ops->create_qp(qp, init);
 	if (ret)
 		goto free;
+	target->account = uvd_account_ref(qp->account);
 	atomic_fetch_add(&qp->xrcd->usecnt, 1);
 	bind_handle(uobj, qp, handle);
 	domain = domain_of(qp);
@@ -134,6 +147,7 @@ static int destroy_target(struct uvd_xrc_target *target, struct opener *opener, 
 	}
 	atomic_fetch_sub(&qp->xrcd->usecnt, 1);
 	free(qp);
+	uvd_account_put(target->account);
 	free(target);
 	return 0;
 }
@@ -199,9 +213,13 @@ static int open_qp(struct uvd_req *req)
 	struct uvd_xrcd_domain *domain = args->handle->xrcd->owner;
 	struct uvd_xrc_target *target;
 	struct opener *opener;
+	int ret;
 
 	if (args->qp_type != IBV_QPT_XRC_RECV)
 		return uvd_bad(req, -EINVAL, "qp_type", args->qp_type);
+	ret = charge_handle(args->uobj);
+	if (ret)
+		return ret;
 	opener = uvd_zalloc(sizeof(*opener));
 	if (!opener)
 		return -ENOMEM;

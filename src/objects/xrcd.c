@@ -79,6 +79,22 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 	return 0;
 }
 
+/* Who makes a domain pays for its fd, whoever opens it later. */
+static int charge_path(struct uvd_xrcd_domain *domain, struct uvd_account *account)
+{
+	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, 1);
+
+	if (!ret)
+		domain->account = uvd_account_ref(account);
+	return ret;
+}
+
+static void uncharge_path(struct uvd_account *account)
+{
+	uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, 1);
+	uvd_account_put(account);
+}
+
 /* The fd becomes the domain's. */
 static void share_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain, int path, const struct stat *st)
 {
@@ -119,12 +135,22 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 		return ret;
 	if (*path >= 0 && !domain && req->dev->num_xrcds >= MAX_SHARED)
 		return uvd_bad(req, -ENOMEM, "fd", args->fd);
+	/* Who has a handle of a domain pays for one. */
+	ret = uvd_uobject_charge(args->uobj, sizeof(*handle) + sizeof(*domain));
+	if (ret)
+		return ret;
 	handle = uvd_zalloc(sizeof(*handle));
 	if (!handle)
 		return -ENOMEM;
 	if (!domain) {
 		ret = alloc_domain(req->dev, &domain);
 		if (ret) {
+			free(handle);
+			return ret;
+		}
+		ret = *path >= 0 ? charge_path(domain, req->file->account) : 0;
+		if (ret) {
+			dealloc_domain(req->dev, domain);
 			free(handle);
 			return ret;
 		}
@@ -178,6 +204,7 @@ static int close_xrcd(struct uvd_req *req)
 static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 {
 	struct uvd_xrcd *xrcd = domain->xrcd;
+	struct uvd_account *account = domain->account;
 	int path = domain->path, ret;
 
 	if (path >= 0 && atomic_fetch_sub(&xrcd->usecnt, 1) != 1)
@@ -189,8 +216,10 @@ static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 		unshare_domain(dev, domain);
 	ret = dealloc_domain(dev, domain);
 	if (!ret) {
-		if (path >= 0)
+		if (path >= 0) {
 			close(path);
+			uncharge_path(account);
+		}
 		return 0;
 	}
 	if (path >= 0) {
@@ -244,6 +273,7 @@ const struct uvd_object_row uvd_object_xrcd = {
 	.name = "UVERBS_OBJECT_XRCD",
 	.id = UVERBS_OBJECT_XRCD,
 	.cls = UVD_CLASS_IDR,
+	.size = UVD_SIZE(xrcd),
 	.destroy = destroy,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),

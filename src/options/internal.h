@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* What an option describes, and so what its setter gets: struct uvd_options, uvd_device_config or uvd_port_config. */
-enum uvd_option_scope { UVD_SCOPE_PROGRAM, UVD_SCOPE_DEVICE, UVD_SCOPE_PORT };
+enum uvd_option_scope { UVD_SCOPE_PROGRAM, UVD_SCOPE_DEVICE, UVD_SCOPE_PORT, UVD_SCOPE_LIMIT /* of uvd_options, too */ };
 
 struct uvd_option_choice {
 	const char *name;
@@ -32,7 +32,8 @@ struct uvd_option_row {
 	const char *help;
 };
 
-extern const struct uvd_option_row uvd_option_rows[]; /* ends with a NULL name */
+/* One after the other, from 0: those of the table in rows.c, then the limits of users. NULL: there are no more. */
+const struct uvd_option_row *uvd_option_at(unsigned int i);
 /* By name; - and _ are the same. NULL: the program has no such option. */
 const struct uvd_option_row *uvd_option_find(const char *name, unsigned int program);
 

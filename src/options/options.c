@@ -71,13 +71,13 @@ static void add(struct parser *p, const struct uvd_option_row *row, const char *
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* [uverbsd], [device N] or [port N.M]. */
+/* [uverbsd], [limits], [device N] or [port N.M]. */
 static bool parse_section(const char *section, int *device, int *port)
 {
 	int end = 0;
 
 	*device = *port = -1;
-	if (!strcmp(section, "uverbsd"))
+	if (!strcmp(section, "uverbsd") || !strcmp(section, "limits"))
 		return true;
 	if (sscanf(section, "device %2d%n", device, &end) == 1 && !section[end])
 		return *device >= 0 && *device < UVD_MAX_DEVICES;
@@ -90,17 +90,24 @@ static bool parse_section(const char *section, int *device, int *port)
 static int on_line(void *arg, const char *section, const char *name, const char *value)
 {
 	struct parser *p = arg;
-	const struct uvd_option_row *row = uvd_option_find(name, p->program);
+	char full[64];
+	const struct uvd_option_row *row;
 	int device, port;
 
+	/* There an option's name has no "limit-", and no other option may stand. */
+	if (!strcmp(section, "limits")) {
+		snprintf(full, sizeof(full), "limit-%.50s", name);
+		name = full;
+	}
+	row = uvd_option_find(name, p->program);
 	if (!parse_section(section, &device, &port)) {
-		fail(p, p->line, "[%s] is none of [uverbsd], [device N], [port N.M] (devices from 0, ports from 1)", section);
+		fail(p, p->line, "[%s] is none of [uverbsd], [limits], [device N], [port N.M] (devices from 0, ports from 1)", section);
 	} else if (!row || !strcmp(row->name, "config")) {
 		/* The daemon's own options do not hinder `uverbsctl run` with the same file. */
 		if (!row && uvd_option_find(name, ~0u))
 			return 1;
 		fail(p, p->line, "unknown key `%s`", name);
-	} else if (device >= 0 && row->scope == UVD_SCOPE_PROGRAM) {
+	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
 		fail(p, p->line, "`%s` belongs in [uverbsd]", name);
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
 		fail(p, p->line, "`%s` belongs in [device %d]", name, device);
@@ -153,15 +160,16 @@ static void read_file(struct parser *p)
 static void print_help(enum uvd_program program, const char *usage)
 {
 	static const char *const titles[] = { "Options", "Devices (in the file: [uverbsd] or [device N])",
-					      "Ports (in the file: [uverbsd], [device N] or [port N.M])" };
+					      "Ports (in the file: [uverbsd], [device N] or [port N.M])",
+					      "What each user may hold (in the file: [limits], without `limit-`)" };
 	const struct uvd_option_row *row;
 	char left[64];
 	unsigned int scope;
 
 	printf("Usage: %s\n", usage);
-	for (scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_PORT; scope++) {
+	for (scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_LIMIT; scope++) {
 		printf("\n%s:\n", titles[scope]);
-		for (row = uvd_option_rows; row->name; row++) {
+		for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
 			if (row->scope != scope || !(row->programs & program))
 				continue;
 			snprintf(left, sizeof(left), "--%s%s%s", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
@@ -181,15 +189,14 @@ enum { HELP = 1000, VERSION };
 /* -1: go on; else the exit status. */
 static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
 {
-	struct option longs[96] = { { "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION } };
+	struct option longs[128] = { { "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION } };
 	const struct uvd_option_row *row;
 	unsigned int n = 2;
 	int c;
 
-	for (row = uvd_option_rows; row->name; row++)
+	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
-			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
-						      row - uvd_option_rows };
+			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
 	optind = 0; /* from the start, whoever used getopt before */
 	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
 		switch (c) {
@@ -204,7 +211,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			fprintf(stderr, "%s: --help tells the options\n", p->name);
 			return 2;
 		}
-		row = &uvd_option_rows[c];
+		row = uvd_option_at(c);
 		add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
 	}
 	p->o->first_arg = optind;
@@ -229,7 +236,7 @@ static void apply_program(struct parser *p)
 	unsigned int i;
 
 	for (i = 0; i < p->num_settings; i++)
-		if (p->settings[i].row->scope == UVD_SCOPE_PROGRAM)
+		if (p->settings[i].row->scope == UVD_SCOPE_PROGRAM || p->settings[i].row->scope == UVD_SCOPE_LIMIT)
 			apply(p, &p->settings[i], o, 0);
 	if (!p->counted)
 		o->num_devices = p->last_device + 1 > 1 ? p->last_device + 1 : 1;
@@ -291,6 +298,7 @@ static void defaults(struct uvd_options *o)
 		.first_number = -1, .log_level = UVD_INFO, .grant_fds = true, .mode = 0666, .group = -1, .workers = 2,
 		.sysfs = "/run/uverbsd/sysfs", .control = "/run/uverbsd/control",
 	};
+	uvd_account_limits_init(&o->limits);
 }
 
 /* The command line has been read into p->settings; the file's settings go in front. */

@@ -3,7 +3,9 @@
  * Options: what uverbsd and `uverbsctl run` are told, from the command line and an INI file. One table (rows.c) has
  * every option with its name, type, default and help text; getopt, the file's reader and --help all use it.
  *
- * Order: the device's defaults, then the file's [uverbsd], then its [device N] and [port N.M] (devices from 0, ports from
+ * The limits of users (--limit-NAME) are not in it but made from the table of accounts; in the file they are NAME in [limits].
+ *
+ * Order: the device's defaults, then the file's [uverbsd] and [limits], then its [device N] and [port N.M] (devices from 0, ports from
  * 1), then the command line.
  */
 #ifndef UVD_OPTIONS_H
@@ -14,6 +16,7 @@
 #include <sys/types.h>
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
+#include "account/account.h"
 
 /* Who asks: an option that the program does not have is refused as unknown, on its command line and in its file. */
 enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
@@ -24,6 +27,7 @@ struct uvd_options {
 	struct uvd_device_config *devices; /* num_devices; number is -1 where the next free one is to be taken */
 	char backend[16], persona[16]; /* of device 0 */
 	int first_number; /* -1: not given */
+	struct uvd_account_limits limits; /* of each user */
 	int log_level; /* enum uvd_log_level */
 	char config[PATH_MAX];
 	/* uverbsd. */

@@ -6,11 +6,14 @@
 #include <endian.h>
 #include <errno.h>
 #include <grp.h>
+#include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/schema.h>
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
@@ -293,7 +296,7 @@ static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK
 #define NUMBER(lo, hi) .arg = "N", .set = set_number, .min = lo, .max = hi
 #define LIMIT(n, m, what) { n, DEVICE(limits.m), NUMBER(1, INT32_MAX), .preset = "the persona's", .help = "most " what }
 
-const struct uvd_option_row uvd_option_rows[] = {
+static const struct uvd_option_row option_rows[] = {
 	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path, .help = "read this file before the command line" },
 	{ "devices", PROGRAM(num_devices, BOTH), NUMBER(1, UVD_MAX_DEVICES), .preset = "1", .help = "how many devices there are" },
 	{ "first-number", PROGRAM(first_number, BOTH), NUMBER(0, 1023), .preset = "the next that is free",
@@ -369,9 +372,55 @@ const struct uvd_option_row uvd_option_rows[] = {
 	LIMIT("max-qp-init-rd-atom", max_qp_init_rd_atom, "outgoing reads and atomics of a queue pair"),
 	LIMIT("max-mcast-grp", max_mcast_grp, "multicast groups"),
 	LIMIT("max-mcast-qp-attach", max_mcast_qp_attach, "queue pairs of a multicast group"),
+	LIMIT("max-xrcd", max_xrcd, "XRC domains"),
+	LIMIT("max-counters", max_counters, "counters objects"),
 	LIMIT("max-inline-data", max_inline_data, "bytes of inline data"),
-	{ NULL }
 };
+
+/* ---- limits of users: one option for each row of the table of accounts -------------------------------------------- */
+
+static struct {
+	struct uvd_option_row rows[UVD_NUM_RES + 1];
+	unsigned int num;
+	char names[UVD_NUM_RES][40], presets[UVD_NUM_RES][24];
+} limit_options;
+
+static void make_limit_options(void)
+{
+	for (unsigned int i = 0; i < UVD_NUM_RES; i++) {
+		const struct uvd_limit_row *limit = &uvd_limit_rows[i];
+
+		if (!limit->name)
+			continue;
+		snprintf(limit_options.names[i], sizeof(limit_options.names[i]), "limit-%s", limit->name);
+		snprintf(limit_options.presets[i], sizeof(limit_options.presets[i]), "%" PRIu64, limit->value);
+		limit_options.rows[limit_options.num++] = (struct uvd_option_row){
+			limit_options.names[i],
+			.offset = offsetof(struct uvd_options, limits.max) + i * sizeof(uint64_t),
+			.size = sizeof(uint64_t),
+			.scope = UVD_SCOPE_LIMIT,
+			.programs = BOTH,
+			NUMBER(0, INT64_MAX),
+			.preset = limit_options.presets[i],
+			.help = limit->what,
+		};
+	}
+	limit_options.rows[limit_options.num++] = (struct uvd_option_row){
+		"limit-root", .arg = "yes|no", MEMBER(uvd_options, limits.limit_root), .scope = UVD_SCOPE_LIMIT,
+		.programs = BOTH, .set = set_choice, .choices = yes_no, .preset = "no", .help = "whether they hold for root, too",
+	};
+}
+
+const struct uvd_option_row *uvd_option_at(unsigned int i)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (i < UVD_COUNT(option_rows))
+		return &option_rows[i];
+	pthread_once(&once, make_limit_options);
+	i -= UVD_COUNT(option_rows);
+	return i < limit_options.num ? &limit_options.rows[i] : NULL;
+}
 
 static bool same_name(const char *a, const char *b)
 {
@@ -385,7 +434,7 @@ const struct uvd_option_row *uvd_option_find(const char *name, unsigned int prog
 {
 	const struct uvd_option_row *row;
 
-	for (row = uvd_option_rows; row->name; row++)
+	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & program && same_name(row->name, name))
 			return row;
 	return NULL;

@@ -73,6 +73,8 @@ static const struct uvd_limits default_limits = {
 	.max_qp_init_rd_atom = 16,
 	.max_mcast_grp = 8192,
 	.max_mcast_qp_attach = 64,
+	.max_xrcd = 65536,
+	.max_counters = 65536,
 	.max_inline_data = 512,
 };
 

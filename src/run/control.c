@@ -103,8 +103,11 @@ static json_t *answer(void *arg, const char *command, bool may_change)
 {
 	struct uvd_run_control *c = arg;
 
-	json_t *answer = uvd_control_port(command, may_change, device, c->engine);
+	json_t *answer;
 
+	if (!strcmp(command, "accounts"))
+		return uvd_control_accounts(c->engine->core.accounts);
+	answer = uvd_control_port(command, may_change, device, c->engine);
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
 

@@ -72,7 +72,8 @@ static int setup(struct host *h)
 		return -ENOMEM;
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
-	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_features, e->log) ?: uvd_sysfs_create(sys, e->log);
+	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_features, &h->l->options->limits, e->log) ?:
+	      uvd_sysfs_create(sys, e->log);
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);
 	e->core.settle = settle;
@@ -106,8 +107,12 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 {
 	struct uvd_run_msg ready = { .kind = UVD_RUN_READY };
 	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
+	const uid_t uid = geteuid(); /* who joins has the same */
 
-	if (!tree) {
+	if (tree)
+		tree->account = uvd_account_get(e->core.accounts, &uid, 1);
+	if (!tree || !tree->account) {
+		free(tree);
 		close(link);
 		return NULL;
 	}
@@ -138,6 +143,7 @@ static void tree_free(struct host *h, struct uvd_run_tree *tree)
 		close(tree->agent);
 	if (tree->link >= 0)
 		close(tree->link);
+	uvd_account_put(tree->account);
 	free(tree);
 }
 

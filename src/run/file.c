@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "account/account.h"
 #include "run/file.h"
 #include "util/util.h"
 
@@ -52,6 +53,8 @@ static void file_free(struct uvd_run_file *f)
 	uvd_opener_drop(&f->opener);
 	if (f->memfd >= 0)
 		close(f->memfd);
+	uvd_account_uncharge(f->account, UVD_RES_DESCRIPTORS, 1);
+	uvd_account_put(f->account);
 	free(f);
 }
 
@@ -151,18 +154,28 @@ static int open_again(struct uvd_run_files *files, struct uvd_run_file *f, int f
 	return err;
 }
 
-static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
-		     int flags)
+/* The fd for the client, or a negative errno. */
+static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
+		       int flags)
 {
-	int err = make_memfd(f);
+	int err = uvd_opener_take(&f->opener, c);
 
 	if (err)
 		return err;
-	err = uvd_opener_take(&f->opener, c);
+	f->file = uvd_file_open(dev, c->account, &err);
+	return f->file ? open_again(files, f, flags) : err;
+}
+
+static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
+		     int flags)
+{
+	int err = uvd_account_charge(c->account, UVD_RES_DESCRIPTORS, 1);
+
 	if (err)
 		return err;
-	f->file = uvd_file_open(dev, &err);
-	return f->file ? open_again(files, f, flags) : err;
+	f->account = uvd_account_ref(c->account);
+	err = make_memfd(f);
+	return err ? err : file_attach(files, f, dev, c, flags);
 }
 
 int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struct uvd_caller *c, int flags, int *fd)
@@ -177,6 +190,12 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	f->mode = flags & O_ACCMODE;
 	atomic_init(&f->refs, 1);
 	*fd = file_init(files, f, dev, c, flags);
+	if (*fd == -EMFILE && f->memfd >= 0 && !f->file) {
+		/* Files that the tree has closed already may count still. */
+		uvd_run_files_settle(files);
+		uvd_opener_drop(&f->opener);
+		*fd = file_attach(files, f, dev, c, flags);
+	}
 	if (*fd < 0) {
 		file_free(f);
 		return *fd;

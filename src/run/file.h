@@ -16,6 +16,8 @@
 /* The name of every such memfd begins so: the guardian knows them by it. */
 #define UVD_RUN_MEMFD_NAME "uverbsd:"
 
+struct uvd_account;
+
 /* A struct file of the caller's, as /proc/TID/fdinfo names it. */
 struct uvd_run_inode {
 	uint64_t ino;
@@ -31,6 +33,7 @@ struct uvd_run_file {
 	uint64_t serial; /* from 1: no two files have the same, ever */
 	unsigned int number; /* of the device: uverbsN */
 	int mode; /* O_ACCMODE part of the open's flags */
+	struct uvd_account *account; /* who pays for memfd; a reference, or NULL: nobody yet */
 	int memfd; /* ours; what the client has is a second open of it. Queues that it shall map are mapped from here. */
 	int watch; /* inotify's */
 	atomic_int refs; /* table: one, and each call that is under way */

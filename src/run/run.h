@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
+#include "account/account.h"
 
 /* Exit statuses of our own, as env(1), nohup(1) and timeout(1) have them. */
 enum { UVD_RUN_FAILED = 125, UVD_RUN_CANNOT_EXEC = 126, UVD_RUN_NOT_FOUND = 127 };
@@ -26,6 +27,7 @@ struct uvd_run_options {
 	unsigned int num_devices;
 	const char *join; /* NULL: an engine of its own */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
+	struct uvd_account_limits limits; /* of each user: its process trees are one */
 	enum uvd_log_level log_level;
 };
 

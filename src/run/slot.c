@@ -155,6 +155,7 @@ void uvd_run_callers_init(struct uvd_run_tree *tree)
 	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
 	tree->call.caller.mem = &checked_ops;
 	tree->call.caller.proc = &tree->proc;
+	tree->call.caller.account = tree->account;
 	tree->call.caller.memfd = -1;
 	tree->call.caller.waits = call_waits;
 }

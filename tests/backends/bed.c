@@ -40,6 +40,8 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 		.max_srq_sge = 4,
 		.max_mcast_grp = 4,
 		.max_mcast_qp_attach = 4,
+		.max_xrcd = 8,
+		.max_counters = 8,
 		.max_qp_rd_atom = 16,
 		.max_qp_init_rd_atom = 16,
 		.max_inline_data = 256,

@@ -15,7 +15,7 @@ static int client; /* the client's end, as a client has it */
 
 static void open_file(void)
 {
-	file = uvd_event_file_new(8);
+	file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	client = uvd_event_file_open(file);
 	ck_assert_int_ge(client, 0);
 }
@@ -177,7 +177,7 @@ START_TEST(test_file_without_a_pair_drops_events)
 {
 	struct stat st;
 
-	file = uvd_event_file_new(16);
+	file = uvd_event_file_new(16, NULL, &(int){ 0 });
 	ck_assert_int_eq(uvd_event_file_post(file, "0123456789abcdef"), -EPIPE);
 	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 0);
 	ck_assert(!fstat(0, &st));
@@ -191,7 +191,7 @@ START_TEST(test_adopted_pair_works_and_is_taken_once)
 {
 	int pair[2], more[2], file_pair[2];
 
-	file = uvd_event_file_new(8);
+	file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	ck_assert(!pipe(file_pair));
 	ck_assert_int_eq(uvd_event_file_adopt(file, file_pair[0], file_pair[1]), -EINVAL);
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
@@ -218,7 +218,7 @@ static void hold_and_drop(void *arg)
 /* Asked beside another that nobody holds. */
 static bool in_use(struct uvd_event_file *f)
 {
-	struct uvd_event_file *unheld = uvd_event_file_new(8), *files[] = { unheld, f, unheld };
+	struct uvd_event_file *unheld = uvd_event_file_new(8, NULL, &(int){ 0 }), *files[] = { unheld, f, unheld };
 	bool used[3] = { true, true, true };
 
 	close(uvd_event_file_open(unheld));
@@ -233,7 +233,7 @@ START_TEST(test_in_use_while_a_process_holds_the_end)
 	struct child child;
 	int inherited;
 
-	file = uvd_event_file_new(8);
+	file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	client = uvd_event_file_open(file);
 	/* A fork copies our own descriptor of that end too, the number before. */
 	inherited = client - 1;

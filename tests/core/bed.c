@@ -158,7 +158,7 @@ static int step_w_context(struct uvd_req *req)
 	ret = uvd_req_new(req, UVERBS_OBJECT_ASYNC_EVENT, &uobj);
 	if (ret)
 		return ret;
-	uobj->event_file = uvd_event_file_new(16);
+	uobj->event_file = uvd_event_file_new(16, NULL, &(int){ 0 });
 	uvd_req_grant(req, uobj, req->core_out.addr, false, true);
 	return uvd_core_out(req, resp, sizeof(resp));
 }
@@ -170,7 +170,7 @@ static int step_w_channel(struct uvd_req *req)
 
 	if (ret)
 		return ret;
-	uobj->event_file = uvd_event_file_new(8);
+	uobj->event_file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	uvd_req_grant(req, uobj, req->core_out.addr, false, false);
 	return 0;
 }
@@ -260,7 +260,7 @@ static int step_channel_new(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, A_TOY);
 
-	uobj->event_file = uvd_event_file_new(8);
+	uobj->event_file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	uvd_req_grant(req, uobj, uvd_attr_addr(req, A_TOY), true, false);
 	return 0;
 }
@@ -480,7 +480,7 @@ void bed_setup_without_context(void)
 	INIT_LIST_HEAD(&bed.dev.files);
 	bed.dev.tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
 	ck_assert_ptr_nonnull(bed.dev.tree);
-	bed.call.file = uvd_file_open(&bed.dev, &err);
+	bed.call.file = uvd_file_open(&bed.dev, NULL, &err);
 	ck_assert_ptr_nonnull(bed.call.file);
 	bed.call.caller = (struct uvd_caller){
 		.mem = &bed.mem, .proc = &uvd_proc_local, .tid = gettid(), .tgid = getpid(), .memfd = -1,

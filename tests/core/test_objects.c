@@ -251,13 +251,13 @@ START_TEST(test_files_have_handles_of_their_own)
 	int err;
 
 	toy_new();
-	bed.call.file = uvd_file_open(&bed.dev, &err);
+	bed.call.file = uvd_file_open(&bed.dev, NULL, &err);
 	ck_assert_int_eq(toy_destroy(0), -ENOENT);
 	uvd_file_close(bed.call.file);
 	bed.call.file = first;
 	ck_assert_int_eq(toy_destroy(0), 0);
 	atomic_store(&bed.dev.gone, true);
-	ck_assert_ptr_null(uvd_file_open(&bed.dev, &err));
+	ck_assert_ptr_null(uvd_file_open(&bed.dev, NULL, &err));
 	ck_assert_int_eq(err, -EIO);
 }
 END_TEST
@@ -484,7 +484,7 @@ START_TEST(test_handle_06_only_an_event_file_of_this_file_and_type_is_found)
 	ck_assert_int_eq(get_fd(plain, OBJ_CHANNEL), -EBADF);
 	ck_assert_int_eq(get_fd(999, OBJ_CHANNEL), -EBADF);
 	ck_assert_int_eq(get_fd(-1, OBJ_CHANNEL), -EBADF);
-	other = uvd_file_open(&bed.dev, &err);
+	other = uvd_file_open(&bed.dev, NULL, &err);
 	bed.call.file = other;
 	ck_assert_int_eq(get_fd(fd, OBJ_CHANNEL), -EBADF);
 	uvd_file_close(other);

@@ -191,7 +191,7 @@ END_TEST
 static long another_file(void)
 {
 	int err;
-	struct uvd_file *file = uvd_file_open(&bed.dev, &err);
+	struct uvd_file *file = uvd_file_open(&bed.dev, NULL, &err);
 
 	if (file)
 		uvd_file_close(file);

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "account/account.h"
 #include "client/client.h"
 #include "dispatch/dispatch.h"
 #include "core/core.h"
@@ -28,6 +29,7 @@
 
 struct harness {
 	struct uvd_engine engine;
+	struct uvd_account *account; /* pays for all; harness_close() wants it back to 0 */
 	struct uvd_device_config config;
 	struct uvd_device *dev;
 	struct uvd_file *file;
@@ -60,12 +62,19 @@ static struct uvd_proc harness_root __attribute__((unused)) = { .open = harness_
 /* An engine, and the configuration of a device: a test may change both before harness_start(). */
 static inline void harness_init(struct harness *h, const char *backend)
 {
+	struct uvd_account_limits limits;
+
 	memset(h, 0, sizeof(*h));
+	memset(&limits, 0xff, sizeof(limits.max)); /* all that 64 bits can count */
+	limits.limit_root = true;
 	h->granted = -1;
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
 	h->config.limits.max_dm_size = 256 << 10;
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	if (uvd_engine_init(&h->engine, uvd_features, NULL))
+	if (uvd_engine_init(&h->engine, uvd_features, &limits, NULL))
+		abort();
+	h->account = uvd_account_get(h->engine.accounts, &(uid_t){ 1000 }, 1);
+	if (!h->account)
 		abort();
 }
 
@@ -75,7 +84,7 @@ static inline void harness_start(struct harness *h, const struct uvd_mem_ops *me
 	int err;
 
 	h->dev = uvd_device_new(&h->engine, &h->config, &err);
-	h->file = h->dev ? uvd_file_open(h->dev, &err) : NULL;
+	h->file = h->dev ? uvd_file_open(h->dev, h->account, &err) : NULL;
 	h->call = calloc(1, sizeof(*h->call));
 	if (!h->file || !h->call) {
 		fprintf(stderr, "no device: %s\n", strerror(-err));
@@ -107,11 +116,21 @@ static inline void harness_close_file(struct harness *h)
 	h->file = NULL;
 }
 
+/* Whatever has been charged must have been given back by now. */
+static inline void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	fprintf(stderr, "user %u still holds %llu %s\n", uid, (unsigned long long)used,
+		uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
+	abort();
+}
+
 /* Forgets everything: LeakSanitizer, at the end of a test's process, takes what a pointer leads to for no leak. */
 static inline void harness_close(struct harness *h)
 {
 	harness_close_file(h);
 	uvd_device_free(h->dev);
+	uvd_accounts_each(h->engine.accounts, harness_leak, NULL);
+	uvd_account_put(h->account);
 	uvd_engine_fini(&h->engine);
 	free(h->call);
 	memset(h, 0, sizeof(*h));

@@ -160,7 +160,7 @@ START_TEST(test_a_port_that_changes_is_told_to_queries_backend_and_every_open_fi
 	int err;
 
 	ck_assert_int_eq(harness_get_context(&h, &first), 0);
-	other = uvd_file_open(h.dev, &err);
+	other = uvd_file_open(h.dev, h.account, &err);
 	h.file = h.call->file = other;
 	ck_assert_int_eq(harness_get_context(&h, &second), 0);
 	h.ops.port_changed = see_change;

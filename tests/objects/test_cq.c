@@ -166,7 +166,7 @@ START_TEST(test_regression_08_channel_of_another_file_is_ebadf)
 	int err;
 
 	begin();
-	second = uvd_file_open(h.dev, &err);
+	second = uvd_file_open(h.dev, h.account, &err);
 	h.call->file = h.file = second;
 	ck_assert_int_eq(harness_begin(&h, &pd2, &other), 0);
 	ck_assert_int_eq(harness_create_cq(&h, 0, 10, channel, &other), -EBADF);

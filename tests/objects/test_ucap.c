@@ -203,7 +203,7 @@ static void reopen(void)
 	int err;
 
 	harness_close_file(&h);
-	h.file = h.call->file = uvd_file_open(h.dev, &err);
+	h.file = h.call->file = uvd_file_open(h.dev, h.account, &err);
 	ck_assert_ptr_nonnull(h.file);
 }
 
@@ -439,7 +439,7 @@ START_TEST(test_capability_of_another_device_turns_nothing_on_here)
 	harness_close_file(&h);
 	own = h.dev;
 	h.dev = second;
-	h.file = h.call->file = uvd_file_open(second, &err);
+	h.file = h.call->file = uvd_file_open(second, h.account, &err);
 	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
 	is_visible(false);
 	harness_close_file(&h);

@@ -33,7 +33,7 @@ static void another(struct harness *hn)
 	*hn = h;
 	hn->call = calloc(1, sizeof(*hn->call));
 	hn->call->caller = h.call->caller;
-	hn->file = hn->call->file = uvd_file_open(h.dev, &err);
+	hn->file = hn->call->file = uvd_file_open(h.dev, h.account, &err);
 	ck_assert_ptr_nonnull(hn->file);
 }
 
@@ -136,7 +136,7 @@ START_TEST(test_no_context_and_no_open_after_removal)
 
 	uvd_device_remove(h.dev);
 	ck_assert_int_eq(harness_get_context(&h, &resp), -EIO);
-	ck_assert_ptr_null(uvd_file_open(h.dev, &err));
+	ck_assert_ptr_null(uvd_file_open(h.dev, h.account, &err));
 	ck_assert_int_eq(err, -EIO);
 }
 END_TEST

@@ -28,7 +28,7 @@ static void second_open(void)
 	ck_assert_ptr_nonnull(second.dev);
 	second.call = calloc(1, sizeof(*second.call));
 	second.call->caller = h.call->caller;
-	second.file = second.call->file = uvd_file_open(second.dev, &err);
+	second.file = second.call->file = uvd_file_open(second.dev, h.account, &err);
 	ck_assert_ptr_nonnull(second.file);
 }
 

@@ -73,7 +73,7 @@ static inline struct uvd_file *second_file(void)
 	struct uvd_file *file;
 	int err;
 
-	file = uvd_file_open(h.dev, &err);
+	file = uvd_file_open(h.dev, h.account, &err);
 	ck_assert_ptr_nonnull(file);
 	h.call->file = file;
 	ck_assert_int_eq(harness_get_context(&h, &resp), 0);

@@ -8,11 +8,14 @@ enum { PACKETS, BYTES, NUM_VALUES };
 
 int soft_create_counters(struct uvd_counters *counters)
 {
-	return 0;
+	struct soft_device *dev = soft_device(counters->context->dev);
+
+	return soft_count(&dev->num_counters, dev->ibdev->config.limits.max_counters);
 }
 
 int soft_destroy_counters(struct uvd_counters *counters)
 {
+	soft_device(counters->context->dev)->num_counters--;
 	return 0;
 }
 

@@ -38,13 +38,21 @@ int soft_alloc_dm(struct uvd_dm *base)
 	err = reserve(dev, base->length);
 	if (err)
 		return err;
+	err = uvd_charge_bytes(base->context->account, base->length);
+	if (err)
+		goto unreserve;
 	dm->bytes = calloc(1, base->length);
 	if (!dm->bytes) {
-		atomic_fetch_sub(&dev->dm_used, base->length);
-		return -ENOMEM;
+		err = -ENOMEM;
+		goto uncharge;
 	}
 	pthread_mutex_init(&dm->lock, NULL);
 	return 0;
+uncharge:
+	uvd_uncharge_bytes(base->context->account, base->length);
+unreserve:
+	atomic_fetch_sub(&dev->dm_used, base->length);
+	return err;
 }
 
 int soft_dealloc_dm(struct uvd_dm *base)
@@ -53,6 +61,7 @@ int soft_dealloc_dm(struct uvd_dm *base)
 
 	pthread_mutex_destroy(&dm->lock);
 	free(dm->bytes);
+	uvd_uncharge_bytes(base->context->account, base->length);
 	atomic_fetch_sub(&soft_device(base->context->dev)->dm_used, base->length);
 	return 0;
 }

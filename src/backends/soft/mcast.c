@@ -24,6 +24,9 @@ struct soft_group {
 	unsigned int num_members;
 };
 
+/* A group goes with its last member, whoever made it: so each pays for one. */
+enum { MEMBER_BYTES = sizeof(struct member) + sizeof(struct soft_group) };
+
 void soft_mcast_init(struct uvd_fabric *fabric)
 {
 	for (int i = 0; i < SOFT_MCAST_BUCKETS; i++)
@@ -111,9 +114,13 @@ static int add_member(struct soft_mcast_bucket *bucket, struct soft_group *group
 
 	if (group->num_members >= (unsigned int)group->dev->ibdev->config.limits.max_mcast_qp_attach)
 		return -ENOMEM;
-	m = calloc(1, sizeof(*m));
-	if (!m)
+	if (uvd_charge_bytes(qp->qp.account, MEMBER_BYTES))
 		return -ENOMEM;
+	m = calloc(1, sizeof(*m));
+	if (!m) {
+		uvd_uncharge_bytes(qp->qp.account, MEMBER_BYTES);
+		return -ENOMEM;
+	}
 	m->qp = qp;
 	m->nr = ++bucket->next_nr;
 	*group->end = m;
@@ -132,6 +139,7 @@ static void drop_member(struct soft_group *group, struct member **p)
 		group->end = p;
 	group->num_members--;
 	m->qp->num_mcast--;
+	uvd_uncharge_bytes(m->qp->qp.account, MEMBER_BYTES);
 	free(m);
 }
 

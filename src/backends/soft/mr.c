@@ -78,6 +78,9 @@ int soft_mr_add(struct soft_mr *mr, uint32_t spare)
 	struct soft_mr_table *table = &dev->mrs;
 	uint32_t index = 0;
 
+	/* The table grows with it. */
+	if (uvd_charge_bytes(mr->mr.pd->context->account, sizeof(struct soft_mr_slot)))
+		return -ENOMEM;
 	pthread_rwlock_wrlock(&table->lock);
 	if (table->num_mrs < (uint32_t)dev->ibdev->config.limits.max_mr + spare)
 		index = soft_index_take(table);
@@ -89,6 +92,8 @@ int soft_mr_add(struct soft_mr *mr, uint32_t spare)
 		table->slots[index].mr = mr;
 	}
 	pthread_rwlock_unlock(&table->lock);
+	if (!index)
+		uvd_uncharge_bytes(mr->mr.pd->context->account, sizeof(struct soft_mr_slot));
 	return index ? 0 : -ENOMEM;
 }
 
@@ -148,6 +153,7 @@ int soft_dereg_mr(struct uvd_mr *base)
 	soft_index_give(table, index);
 	table->num_mrs--;
 	pthread_rwlock_unlock(&table->lock);
+	uvd_uncharge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot));
 	soft_ref_wait(&mr->ref);
 	return 0;
 }

@@ -25,6 +25,8 @@ int soft_alloc_mw(struct uvd_mw *base)
 	struct soft_mw *mw = (struct soft_mw *)base;
 	uint32_t index = 0;
 
+	if (uvd_charge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot)))
+		return -ENOMEM;
 	pthread_rwlock_wrlock(&table->lock);
 	if (table->num_mws < (uint32_t)dev->ibdev->config.limits.max_mw)
 		index = soft_index_take(table);
@@ -37,6 +39,8 @@ int soft_alloc_mw(struct uvd_mw *base)
 		table->slots[index].mw = mw;
 	}
 	pthread_rwlock_unlock(&table->lock);
+	if (!index)
+		uvd_uncharge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot));
 	return index ? 0 : -ENOMEM;
 }
 
@@ -53,6 +57,7 @@ int soft_dealloc_mw(struct uvd_mw *base)
 	soft_index_give(table, mw->index);
 	table->num_mws--;
 	pthread_rwlock_unlock(&table->lock);
+	uvd_uncharge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot));
 	soft_ref_wait(&mw->ref);
 	return 0;
 }

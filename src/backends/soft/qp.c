@@ -53,6 +53,7 @@ static void free_queues(struct soft_qp *qp)
 	free(qp->s_segs);
 	free(qp->r_segs);
 	free(qp->r_wqe);
+	uvd_uncharge_bytes(qp->qp.account, qp->charged);
 }
 
 /* An XRC target takes receives from any SRQ of its domain. */
@@ -70,10 +71,15 @@ static int alloc_queues(struct soft_qp *qp)
 	uint32_t recv_sge = most_recv_sge(qp);
 	size_t recv_size = sizeof(struct soft_recv_wqe) + recv_sge * sizeof(struct ibv_sge);
 	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
-	int err = soft_ring_init(&qp->sq, cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
+	uint64_t others = recv_size + (cap->max_send_sge + recv_sge + 2) * sizeof(struct soft_seg);
+	int err = uvd_charge_bytes(qp->qp.account, others);
 
+	if (err)
+		return err;
+	qp->charged = others;
+	err = soft_ring_init(&qp->sq, qp->qp.account, cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
 	if (!err)
-		err = soft_ring_init(&qp->rq, cap->max_recv_wr, recv_size);
+		err = soft_ring_init(&qp->rq, qp->qp.account, cap->max_recv_wr, recv_size);
 	qp->s_segs = calloc(cap->max_send_sge + 1, sizeof(qp->s_segs[0]));
 	qp->r_segs = calloc(recv_sge + 1, sizeof(qp->r_segs[0]));
 	qp->r_wqe = calloc(1, recv_size);

@@ -212,7 +212,7 @@ struct soft_device {
 	struct soft_mr_table mrs;
 	struct soft_srqn_table srqns;
 	struct soft_raw_list raw;
-	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs;
+	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs, num_counters, num_xrcds;
 	_Atomic uint64_t dm_used; /* bytes */
 };
 
@@ -311,9 +311,11 @@ struct soft_ring {
 	uint8_t *entries;
 	size_t entry_size;
 	unsigned int size, head, count; /* head: the oldest */
+	struct uvd_account *account; /* who pays for it */
 };
 
-int soft_ring_init(struct soft_ring *ring, unsigned int size, size_t entry_size);
+/* 0 or -ENOMEM. */
+int soft_ring_init(struct soft_ring *ring, struct uvd_account *account, unsigned int size, size_t entry_size);
 void soft_ring_destroy(struct soft_ring *ring);
 /* The oldest entry, or NULL. */
 void *soft_ring_peek(struct soft_ring *ring);
@@ -425,6 +427,7 @@ struct soft_qp {
 	struct soft_qp *d_prev, *d_next;
 
 	struct soft_ring rq;
+	uint64_t charged; /* for what its queues have beside the rings */
 	struct soft_recv_wqe *r_wqe; /* the receive that a message has taken, if r_taken */
 	struct soft_seg *r_segs; /* r_busy's */
 	bool r_busy, r_taken;

@@ -28,7 +28,7 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	srq->dev = dev;
 	srq->max_sge = attr->max_sge;
 	srq->limit = attr->srq_limit;
-	err = soft_ring_init(&srq->rq, attr->max_wr, entry_size(srq));
+	err = soft_ring_init(&srq->rq, base->pd->context->account, attr->max_wr, entry_size(srq));
 	if (err) {
 		dev->num_srqs--;
 		return err;
@@ -81,7 +81,7 @@ static int resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mas
 
 	if (attr->max_wr > (uint32_t)srq->dev->ibdev->config.limits.max_srq_wr)
 		return -EINVAL;
-	err = soft_ring_init(&ring, attr->max_wr, entry_size(srq));
+	err = soft_ring_init(&ring, srq->rq.account, attr->max_wr, entry_size(srq));
 	if (err)
 		return err;
 	pthread_mutex_lock(&srq->lock);

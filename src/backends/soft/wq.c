@@ -5,17 +5,33 @@
 #include <string.h>
 #include "backends/soft/soft.h"
 
-int soft_ring_init(struct soft_ring *ring, unsigned int size, size_t entry_size)
+static uint64_t ring_bytes(const struct soft_ring *ring)
 {
+	return (uint64_t)(ring->size ? ring->size : 1) * ring->entry_size;
+}
+
+int soft_ring_init(struct soft_ring *ring, struct uvd_account *account, unsigned int size, size_t entry_size)
+{
+	int ret;
+
 	ring->entry_size = (entry_size + 7) & ~(size_t)7;
 	ring->size = size;
-	/* Untouched entries of a large queue cost no memory. */
-	ring->entries = calloc(size ? size : 1, ring->entry_size);
-	return ring->entries ? 0 : -ENOMEM;
+	ring->account = account;
+	ret = uvd_charge_bytes(account, ring_bytes(ring));
+	if (ret)
+		return ret;
+	/* Untouched entries of a large queue cost no memory, but the client may touch all of them at any time. */
+	ring->entries = calloc(1, ring_bytes(ring));
+	if (ring->entries)
+		return 0;
+	uvd_uncharge_bytes(account, ring_bytes(ring));
+	return -ENOMEM;
 }
 
 void soft_ring_destroy(struct soft_ring *ring)
 {
+	if (ring->entries)
+		uvd_uncharge_bytes(ring->account, ring_bytes(ring));
 	free(ring->entries);
 }
 

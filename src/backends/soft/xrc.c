@@ -10,11 +10,12 @@ enum { LAST_SRQN = (1 << 24) - 1 }; /* from 1 on: 0 is what a front end sends th
 
 int soft_alloc_xrcd(struct uvd_xrcd *xrcd)
 {
-	return 0;
+	return soft_count(&soft_device(xrcd->dev)->num_xrcds, xrcd->dev->config.limits.max_xrcd);
 }
 
 int soft_dealloc_xrcd(struct uvd_xrcd *xrcd)
 {
+	soft_device(xrcd->dev)->num_xrcds--;
 	return 0;
 }
 

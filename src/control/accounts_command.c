@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The control command that tells what each user holds of the daemon. */
+#include "account/account.h"
+#include "control/control.h"
+
+static void account_tell(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	const struct uvd_limit_row *row = &uvd_limit_rows[res];
+
+	/* A type without a limit of its own has no name either; it counts among all objects. */
+	if (!row->name)
+		return;
+	json_array_append_new(arg, json_pack("{s:I, s:s, s:I, s:o}", "uid", (json_int_t)uid, "resource", row->name, "used",
+					     (json_int_t)used, "limit",
+					     max <= INT64_MAX ? json_integer(max) : json_null()));
+}
+
+json_t *uvd_control_accounts(struct uvd_accounts *accounts)
+{
+	json_t *list = json_array();
+
+	uvd_accounts_each(accounts, account_tell, list);
+	return json_pack("{s:o}", "accounts", list);
+}
