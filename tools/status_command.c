@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "Usage: uverbsctl status [--json] [--control PATH]\n"
+static const char usage[] = "Usage: uverbsctl status [--accounts] [--json] [--control PATH]\n"
 			    "\n"
 			    "Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
 			    "\n"
+			    "  --accounts        instead: what each user holds of the daemon, and may hold\n"
 			    "  --json            as the daemon tells it\n"
-			    "  --control PATH    the daemon's socket (default: /run/uverbsd/control)\n";
+			    "  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
+			    "                    /run/uverbsd/control)\n";
 
 static const char *text(const json_t *object, const char *key)
 {
@@ -64,23 +66,44 @@ static void print_status(json_t *status)
 		       number(grants, "under_way"));
 }
 
+static void print_accounts(json_t *answer)
+{
+	json_t *row, *limit;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "accounts"), i, row) {
+		limit = json_object_get(row, "limit");
+		printf("user %lld: %lld %s", number(row, "uid"), number(row, "used"), text(row, "resource"));
+		if (json_is_integer(limit))
+			printf(" of %lld\n", (long long)json_integer_value(limit));
+		else
+			printf(", without a limit\n");
+	}
+}
+
 int uvd_cmd_status(int argc, char **argv)
 {
 	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
+					       { "accounts", no_argument, NULL, 'a' },
 					       { "control", required_argument, NULL, 'c' },
 					       { "help", no_argument, NULL, 'h' },
 					       { NULL } };
-	const char *control = "/run/uverbsd/control";
-	bool raw = false;
+	const char *control = getenv("UVERBSD_CONTROL");
+	bool raw = false, accounts = false;
 	json_t *status;
 	char *line;
 	int c;
 
+	if (!control || !*control)
+		control = "/run/uverbsd/control";
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
 		switch (c) {
 		case 'j':
 			raw = true;
+			break;
+		case 'a':
+			accounts = true;
 			break;
 		case 'c':
 			control = optarg;
@@ -97,15 +120,19 @@ int uvd_cmd_status(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
-	line = uvd_control_ask(control, "status");
+	line = uvd_control_ask(control, accounts ? "accounts" : "status");
 	status = line ? json_loads(line, 0, NULL) : NULL;
 	if (!status)
 		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, strerror(errno));
 	else if (raw)
 		fputs(line, stdout);
+	else if (json_object_get(status, "error"))
+		fprintf(stderr, "uverbsctl status: %s\n", text(status, "error"));
+	else if (accounts)
+		print_accounts(status);
 	else
 		print_status(status);
-	c = status ? 0 : 1;
+	c = status && !json_object_get(status, "error") ? 0 : 1;
 	json_decref(status);
 	free(line);
 	return c;

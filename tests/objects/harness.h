@@ -60,22 +60,32 @@ static inline int harness_root_open(struct uvd_proc *proc, pid_t tid, const char
 static struct uvd_proc harness_root __attribute__((unused)) = { .open = harness_root_open };
 
 /* An engine, and the configuration of a device: a test may change both before harness_start(). */
-static inline void harness_init(struct harness *h, const char *backend)
+static inline void harness_init_limited(struct harness *h, const char *backend, const struct uvd_account_limits *limits)
 {
-	struct uvd_account_limits limits;
-
 	memset(h, 0, sizeof(*h));
-	memset(&limits, 0xff, sizeof(limits.max)); /* all that 64 bits can count */
-	limits.limit_root = true;
 	h->granted = -1;
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
 	h->config.limits.max_dm_size = 256 << 10;
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	if (uvd_engine_init(&h->engine, uvd_features, &limits, NULL))
+	if (uvd_engine_init(&h->engine, uvd_features, limits, NULL))
 		abort();
 	h->account = uvd_account_get(h->engine.accounts, &(uid_t){ 1000 }, 1);
 	if (!h->account)
 		abort();
+}
+
+static inline void harness_no_limits(struct uvd_account_limits *limits)
+{
+	memset(limits, 0, sizeof(*limits));
+	memset(limits->max, 0xff, sizeof(limits->max));
+}
+
+static inline void harness_init(struct harness *h, const char *backend)
+{
+	struct uvd_account_limits limits;
+
+	harness_no_limits(&limits);
+	harness_init_limited(h, backend, &limits);
 }
 
 /* The device, and an open file of it. */

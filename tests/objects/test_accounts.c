@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What clients make the engine hold is charged to the opener of the file; teardown() finds whatever is not given back. */
+#define BACKEND "soft"
+#include "xrc.h"
+
+/* The device anew, with one limit for each user. */
+static void limit(unsigned int res, uint64_t max)
+{
+	struct uvd_account_limits limits;
+
+	harness_close(&h);
+	harness_no_limits(&limits);
+	limits.max[res] = max;
+	harness_init_limited(&h, BACKEND, &limits);
+	h.config.limits.max_xrcd = h.config.limits.max_counters = 2;
+	harness_start(&h, &uvd_mem_process);
+}
+
+static uint64_t used(unsigned int res)
+{
+	return uvd_account_used(h.account, res);
+}
+
+/* What is held of everything, at this moment. */
+struct held {
+	uint64_t of[UVD_NUM_RES];
+};
+
+static struct held held(void)
+{
+	struct held now;
+
+	for (int i = 0; i < UVD_NUM_RES; i++)
+		now.of[i] = used(i);
+	return now;
+}
+
+static void assert_held(struct held then)
+{
+	for (int i = 0; i < UVD_NUM_RES; i++)
+		ck_assert_msg(used(i) == then.of[i], "resource %d: %llu, not %llu", i, (unsigned long long)used(i),
+			      (unsigned long long)then.of[i]);
+}
+
+static int make(uint16_t object, uint16_t method)
+{
+	struct harness_tree tree = {};
+
+	tree_object(&tree, 0, 0);
+	return harness_ioctl(&h, object, method, &tree);
+}
+
+static int make_channel(int32_t *fd)
+{
+	struct ib_uverbs_create_comp_channel_resp resp;
+	struct ib_uverbs_create_comp_channel cmd = {};
+	int ret = WRITE(&h, CREATE_COMP_CHANNEL, &cmd, &resp);
+
+	*fd = ret ? -1 : (int)resp.fd;
+	return ret;
+}
+
+static int make_srq(uint32_t pd, uint32_t max_wr)
+{
+	struct ib_uverbs_create_srq cmd = { .pd_handle = pd, .max_wr = max_wr, .max_sge = 4 };
+	struct ib_uverbs_create_srq_resp resp;
+
+	return WRITE(&h, CREATE_SRQ, &cmd, &resp);
+}
+
+static int make_qp(uint32_t pd, uint32_t cq, uint32_t max_wr, uint32_t *qp)
+{
+	struct ib_uverbs_create_qp cmd = {
+		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .qp_type = IBV_QPT_RC, .max_send_wr = max_wr,
+		.max_recv_wr = max_wr, .max_send_sge = 4, .max_recv_sge = 4,
+	};
+	struct ib_uverbs_create_qp_resp resp = { .qp_handle = ~0u };
+	int ret = WRITE(&h, CREATE_QP, &cmd, &resp);
+
+	*qp = resp.qp_handle;
+	return ret;
+}
+
+static int resize_cq(uint32_t cq, uint32_t cqe)
+{
+	struct ib_uverbs_resize_cq cmd = { .cq_handle = cq, .cqe = cqe };
+	struct ib_uverbs_resize_cq_resp resp;
+
+	return WRITE(&h, RESIZE_CQ, &cmd, &resp);
+}
+
+static int alloc_dm(uint64_t length)
+{
+	struct harness_tree tree = {};
+	uint32_t alignment = 0;
+
+	tree_object(&tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
+	tree_in(&tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, sizeof(length));
+	tree_in(&tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, sizeof(alignment));
+	return harness_ioctl(&h, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, &tree);
+}
+
+/* ---- limits and their errno -------------------------------------------------------------------------------------- */
+
+START_TEST(test_objects_beyond_a_limit_are_eagain)
+{
+	static const unsigned int limits[] = { UVD_RES_OBJECTS, UVD_RES_OBJECT + UVERBS_OBJECT_PD };
+	uint32_t pd, more;
+
+	for (int i = 0; i < 2; i++) {
+		limit(limits[i], i ? 2 : 4); /* of all: the asynchronous event file, and a CQ */
+		ck_assert_int_eq(harness_begin(&h, &pd, &more), 0);
+		ck_assert_int_eq(harness_alloc_pd(&h, &more), 0);
+		ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
+		ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
+		ck_assert_int_eq(harness_dealloc_pd(&h, more), 0);
+		ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+		ck_assert_uint_eq(pd, more); /* no handle was lost */
+	}
+}
+END_TEST
+
+START_TEST(test_files_beyond_the_limit_are_emfile_for_their_user_alone)
+{
+	const uid_t other_uid = 1001;
+	struct uvd_account *other;
+	struct uvd_file *second, *others;
+	int err;
+
+	limit(UVD_RES_FILES, 2);
+	other = uvd_account_get(h.engine.accounts, &other_uid, 1);
+	second = uvd_file_open(h.dev, h.account, &err);
+	ck_assert_ptr_nonnull(second);
+	ck_assert_ptr_null(uvd_file_open(h.dev, h.account, &err));
+	ck_assert_int_eq(err, -EMFILE);
+	others = uvd_file_open(h.dev, other, &err);
+	ck_assert_ptr_nonnull(others);
+	uvd_file_close(second);
+	second = uvd_file_open(h.dev, h.account, &err);
+	ck_assert_ptr_nonnull(second);
+	uvd_file_close(second);
+	uvd_file_close(others);
+	uvd_account_put(other);
+}
+END_TEST
+
+START_TEST(test_another_users_objects_are_not_counted)
+{
+	const uid_t other_uid = 1001;
+	struct uvd_account *mine, *other;
+	struct uvd_file *others;
+	uint32_t pd, cq;
+
+	limit(UVD_RES_OBJECT + UVERBS_OBJECT_PD, 1);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
+	mine = h.account;
+	h.account = other = uvd_account_get(h.engine.accounts, &other_uid, 1);
+	others = second_file();
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
+	h.account = mine;
+	use(h.file);
+	uvd_file_close(others);
+	uvd_account_put(other);
+}
+END_TEST
+
+START_TEST(test_event_files_beyond_a_limit_are_emfile)
+{
+	static const unsigned int limits[] = { UVD_RES_EVENT_FILES, UVD_RES_OBJECT + UVERBS_OBJECT_COMP_CHANNEL,
+					       UVD_RES_DESCRIPTORS };
+	uint32_t pd, cq;
+	int32_t fd, none;
+
+	for (int i = 0; i < 3; i++) {
+		limit(limits[i], (const int[]){ 2, 1, 5 }[i]);
+		ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+		ck_assert_int_eq(make_channel(&fd), 0);
+		ck_assert_int_eq(make_channel(&none), -EMFILE);
+		close(fd);
+	}
+}
+END_TEST
+
+START_TEST(test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit)
+{
+	const uint64_t room = 64 << 20;
+	struct held before;
+	uint64_t ballast;
+	uint32_t pd, cq, qp;
+
+	limit(UVD_RES_BYTES, room);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_create_cq(&h, 0, (1 << 20) - 1, -1, &cq), 0);
+	ck_assert_uint_ge(used(UVD_RES_BYTES), ((1 << 20) - 1) * sizeof(struct ibv_wc));
+	ballast = room - used(UVD_RES_BYTES) - (256 << 10);
+	ck_assert_int_eq(uvd_charge_bytes(h.account, ballast), 0);
+	before = held();
+	ck_assert_int_eq(make_qp(pd, cq, 16384, &qp), -ENOMEM);
+	ck_assert_int_eq(make_srq(pd, 16384), -ENOMEM);
+	ck_assert_int_eq(harness_create_cq(&h, 0, 16384, -1, &cq), -ENOMEM);
+	ck_assert_int_eq(alloc_dm(256 << 10), -ENOMEM);
+	assert_held(before);
+	ck_assert_int_eq(make_srq(pd, 16), 0);
+	ck_assert_int_eq(alloc_dm(16), 0);
+	uvd_uncharge_bytes(h.account, ballast);
+}
+END_TEST
+
+START_TEST(test_a_resized_ring_is_charged_anew)
+{
+	const uint64_t entry = sizeof(struct ibv_wc);
+	uint32_t pd, cq;
+	uint64_t before;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_create_cq(&h, 0, 100, -1, &cq), 0);
+	before = used(UVD_RES_BYTES);
+	ck_assert_int_eq(resize_cq(cq, 1000), 0);
+	ck_assert_uint_eq(used(UVD_RES_BYTES), before + 900 * entry);
+	ck_assert_int_eq(resize_cq(cq, 0), -EINVAL);
+	ck_assert_int_eq(resize_cq(cq, 10), 0);
+	ck_assert_uint_eq(used(UVD_RES_BYTES), before - 90 * entry);
+}
+END_TEST
+
+START_TEST(test_domains_and_counters_of_a_device_have_limits)
+{
+	uint32_t pd, cq, xrcd;
+
+	limit(UVD_RES_CALLS, 1);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
+		ck_assert_int_eq(make(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE), 0);
+	}
+	ck_assert_int_eq(open_xrcd(-1, 0, &cq), -ENOMEM);
+	ck_assert_int_eq(make(UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_CREATE), -ENOMEM);
+	ck_assert_int_eq(close_xrcd(xrcd), 0);
+	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
+}
+END_TEST
+
+/* ---- given back, once -------------------------------------------------------------------------------------------- */
+
+START_TEST(test_what_fails_is_charged_nothing)
+{
+	struct ib_uverbs_reg_mr_resp mr;
+	uint32_t pd, cq, out;
+	struct held before;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr), 0); /* the handle table's node, and the address space */
+	before = held();
+	ck_assert_int_eq(harness_create_cq(&h, 0, 0, -1, &out), -EINVAL);
+	ck_assert_int_eq(make_qp(pd, cq, 1 << 20, &out), -EINVAL);
+	ck_assert_int_eq(make_qp(999, cq, 16, &out), -ENOENT);
+	ck_assert_int_eq(make_srq(pd, 0), -EINVAL);
+	ck_assert_int_eq(harness_reg_mr(&h, pd, BAD, 4, 0, &mr), -EFAULT);
+	ck_assert_int_eq(open_xrcd(999, 0, &out), -EBADF);
+	ck_assert_int_eq(alloc_dm(0), -EINVAL);
+	/* Made, and then taken back, as the answer cannot be written. */
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_ALLOC_PD, &(struct ib_uverbs_alloc_pd){}, 8, BAD, 4), -EFAULT);
+	assert_held(before);
+}
+END_TEST
+
+START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
+{
+	struct uvd_file *file = h.file;
+	uint32_t pd, cq;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	uvd_device_remove(h.dev);
+	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_PD), 1);
+	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
+	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_PD), 0);
+	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_CQ), 1);
+	h.file = NULL;
+	uvd_file_close(file);
+	assert_held((struct held){});
+}
+END_TEST
+
+START_TEST(test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open)
+{
+	int fd = memfd_create("domain", 0);
+	const uid_t other_uid = 1001;
+	struct uvd_account *maker = h.account, *other = uvd_account_get(h.engine.accounts, &other_uid, 1);
+	struct ib_uverbs_create_qp_resp target;
+	struct ib_uverbs_get_context_resp context;
+	struct uvd_file *others;
+	uint32_t xrcd, qp;
+
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), 0);
+	ck_assert_int_eq(create_target(xrcd, &target), 0);
+	h.account = other;
+	others = second_file();
+	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), 0);
+	ck_assert_int_eq(open_target(xrcd, target.qpn, &qp), 0);
+	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_QP), 1);
+	h.account = maker;
+	harness_close_file(&h);
+	ck_assert_uint_gt(used(UVD_RES_BYTES), 0);
+	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), 1);
+	uvd_file_close(others);
+	assert_held((struct held){});
+	uvd_account_put(other);
+	close(fd);
+}
+END_TEST
+
+START_TEST(test_registered_memory_costs_the_opener_three_descriptors_once)
+{
+	struct ib_uverbs_reg_mr_resp mr;
+	uint64_t before;
+	uint32_t pd, cq;
+
+	limit(UVD_RES_DESCRIPTORS, 5);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	before = used(UVD_RES_DESCRIPTORS);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr), 0);
+	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), before + 3);
+}
+END_TEST
+
+TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_are_emfile_for_their_user_alone,
+	  test_another_users_objects_are_not_counted, test_event_files_beyond_a_limit_are_emfile,
+	  test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit, test_a_resized_ring_is_charged_anew,
+	  test_domains_and_counters_of_a_device_have_limits, test_what_fails_is_charged_nothing,
+	  test_objects_of_a_removed_device_count_until_the_file_is_closed,
+	  test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open,
+	  test_registered_memory_costs_the_opener_three_descriptors_once)
