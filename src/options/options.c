@@ -108,7 +108,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 			return 1;
 		fail(p, p->line, "unknown key `%s`", name);
 	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
-		fail(p, p->line, "`%s` belongs in [uverbsd]", name);
+		fail(p, p->line, "`%s` belongs in [%s]", name, row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
 		fail(p, p->line, "`%s` belongs in [device %d]", name, device);
 	} else {

@@ -84,6 +84,8 @@ static void goes_below(void *arg)
 START_TEST(test_the_owner_of_each_namespace_above_pays_too)
 {
 	struct child child = child_start(goes_below, NULL);
+	uid_t uids[UVD_MAX_PAYERS];
+	struct uvd_caller c;
 	char map[64];
 
 	if (child_says(&child)) { /* as in some containers */
@@ -101,6 +103,8 @@ START_TEST(test_the_owner_of_each_namespace_above_pays_too)
 	child_order(&child, ~0ull);
 	ck_assert_uint_eq(child_says(&child), 0);
 	assert_users(child.pid, 3, (uid_t[]){ FIRST + 7, FIRST + 7, OWNER });
+	c = caller_of(child.pid);
+	ck_assert_int_eq(uvd_caller_users(&c, uids, 2), -ENOSPC);
 	child_end(&child);
 }
 END_TEST

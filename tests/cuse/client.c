@@ -528,6 +528,22 @@ static void mode_no_grants(void)
 	CHECK(ibv_alloc_pd(context) && ibv_create_cq(context, 4, NULL, NULL, 0));
 }
 
+/* As root: one user opens the device, and another, who has it from that one, makes N protection domains. */
+static void mode_passed_on(void)
+{
+	struct ibv_context *context;
+	int made = 0;
+
+	CHECK(!setresuid(1000, 1000, 0));
+	context = open_first();
+	CHECK(!setresuid(0, 0, 0) && !setresuid(1001, 1001, 1001));
+	while (made < count && ibv_alloc_pd(context))
+		made++;
+	printf("made %d, errno %d\n", made, made < count ? errno : 0);
+	fflush(stdout);
+	(void)getchar();
+}
+
 static pthread_barrier_t apart;
 
 static void *thread_with_own_files(void *arg)
@@ -598,6 +614,7 @@ static const struct {
 	{ "i386", mode_i386 },
 	{ "traced", mode_traced },
 	{ "no-grants", mode_no_grants },
+	{ "passed-on", mode_passed_on },
 	{ "hold-up", mode_hold_up },
 	{ "loop-channel", mode_loop_channel },
 	{ "loop-late", mode_loop_late },

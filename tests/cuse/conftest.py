@@ -42,20 +42,27 @@ class Daemon:
     def text_of(self, text):
         return text in self.log.read_text()
 
-    def status(self):
+    def status(self, command="status"):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(STUCK)
             s.connect(self.control)
-            s.sendall(b"status\n")
+            s.sendall(command.encode() + b"\n")
             return json.loads(s.makefile().readline())
 
     def files(self):
         return sum(len(d["files"]) for d in self.status()["devices"])
 
+    def held(self):
+        """What users hold of the daemon: {user id: {resource: how much}}."""
+        users = {}
+        for row in self.status("accounts")["accounts"]:
+            users.setdefault(row["uid"], {})[row["resource"]] = row["used"]
+        return users
+
     def idle(self):
         """No client has left anything: no file, object, charge, or grant."""
         s = self.status()
-        return (not s["memlock"] and not s["grants"]["under_way"]
+        return (not self.held() and not s["memlock"] and not s["grants"]["under_way"]
                 and all(not d["files"] and not d["objects"] for d in s["devices"]))
 
     def wait_idle(self):

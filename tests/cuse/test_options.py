@@ -25,6 +25,8 @@ def uverbsd(*options):
     (["--persona", "mlx5"], "`mlx5` is no persona"),
     (["--name", "same", "--devices", "2"], "two devices have the name same"),
     (["--config", "/nonexistent"], "/nonexistent: No such file"),
+    (["--limit-files", "-1"], "--limit-files: `-1` is not from 0"),
+    (["--limit-root", "maybe"], "--limit-root: `maybe` is none of: yes no"),
     (["--join", "x"], "unrecognized option"),
     (["program"], "nothing to do with `program`"),
 ])
@@ -41,6 +43,10 @@ def test_bad_option_is_told_and_exits_2(options, words):
     ("[port 0.2]\nlid = 2\n", ":2: device 0 has no port 2"),
     ("[uverbsd]\ndevices = 1\n[device 1]\nlid = 2\n", ":4: there is no device 1"),
     ("[port 0.0]\nlid = 2\n", ":2: [port 0.0] is none of"),
+    ("[limits]\ncolour = 3\n", ":2: unknown key `limit-colour`"),
+    ("[limits]\ndevices = 3\n", ":2: unknown key `limit-devices`"),
+    ("[limits]\nfiles = many\n", ":2: limit-files: `many` is not a number"),
+    ("[device 0]\nlimit-files = 3\n", ":2: `limit-files` belongs in [limits]"),
     ("[elsewhere]\nlid = 2\n", ":2: [elsewhere] is none of"),
     ("[uverbsd]\nlid\n", ":2: is neither [section] nor key = value"),
     ("[uverbsd]\nlid = " + "1" * 300 + "\n", ":2: the line is too long"),
@@ -56,7 +62,7 @@ def test_bad_line_of_the_file_is_told_with_its_number_and_exits_2(tmp_path, text
 def test_help_names_every_option_and_its_default():
     done = uverbsd("--help")
     assert done.returncode == 0
-    for word in ["--devices N", "--grant-fds HOW", "--mtu BYTES", "--max-qp N", "(default: /run/uverbsd/control)"]:
+    for word in ["--devices N", "--grant-fds HOW", "--mtu BYTES", "--max-qp N", "--limit-files N", "(default: /run/uverbsd/control)"]:
         assert word in done.stdout
     assert "--join" not in done.stdout
 

@@ -283,32 +283,64 @@ START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
 }
 END_TEST
 
+static uint64_t bytes_of_other;
+
+static void find_other(void *arg, uid_t uid, enum uvd_resource res, uint64_t num, uint64_t max)
+{
+	if (uid == *(const uid_t *)arg && res == UVD_RES_BYTES)
+		bytes_of_other = num;
+}
+
 START_TEST(test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open)
 {
 	int fd = memfd_create("domain", 0);
-	const uid_t other_uid = 1001;
-	struct uvd_account *maker = h.account, *other = uvd_account_get(h.engine.accounts, &other_uid, 1);
+	uid_t other_uid = 1001;
+	struct uvd_account *mine = h.account, *maker = uvd_account_get(h.engine.accounts, &other_uid, 1);
 	struct ib_uverbs_create_qp_resp target;
 	struct ib_uverbs_get_context_resp context;
-	struct uvd_file *others;
-	uint32_t xrcd, qp;
+	struct uvd_file *makers;
+	uint32_t xrcd, theirs, qp;
 
 	ck_assert_int_eq(harness_get_context(&h, &context), 0);
 	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), 0);
-	ck_assert_int_eq(create_target(xrcd, &target), 0);
-	h.account = other;
-	others = second_file();
-	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), 0);
+	h.account = maker;
+	makers = second_file();
+	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &theirs), 0);
+	ck_assert_int_eq(create_target(theirs, &target), 0);
+	h.account = mine;
+	use(h.file);
 	ck_assert_int_eq(open_target(xrcd, target.qpn, &qp), 0);
 	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_QP), 1);
-	h.account = maker;
+	uvd_file_close(makers);
+	uvd_account_put(maker);
+	uvd_accounts_each(h.engine.accounts, find_other, &other_uid);
+	ck_assert_uint_gt(bytes_of_other, 0);
 	harness_close_file(&h);
-	ck_assert_uint_gt(used(UVD_RES_BYTES), 0);
-	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), 1);
-	uvd_file_close(others);
 	assert_held((struct held){});
-	uvd_account_put(other);
 	close(fd);
+}
+END_TEST
+
+START_TEST(test_nodes_of_the_handle_table_are_charged)
+{
+	uint32_t pds[200], pd, cq;
+	struct uvd_handles none = {};
+	uint64_t before;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	before = used(UVD_RES_BYTES);
+	for (int i = 0; i < 200; i++)
+		ck_assert_int_eq(harness_alloc_pd(&h, &pds[i]), 0);
+	for (int i = 0; i < 200; i++)
+		ck_assert_int_eq(harness_dealloc_pd(&h, pds[i]), 0);
+	/* A root above the first node, and one node kept for the next time. */
+	ck_assert_uint_ge(used(UVD_RES_BYTES), before + 2 * 64 * sizeof(void *));
+	limit(UVD_RES_BYTES, 4096);
+	none.account = h.account;
+	before = 4096 - used(UVD_RES_BYTES);
+	ck_assert_int_eq(uvd_charge_bytes(h.account, before), 0);
+	ck_assert_int_eq(uvd_handles_alloc(&none, &pd), -ENOMEM);
+	uvd_uncharge_bytes(h.account, before);
 }
 END_TEST
 
@@ -324,6 +356,37 @@ START_TEST(test_registered_memory_costs_the_opener_three_descriptors_once)
 	for (int i = 0; i < 3; i++)
 		ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr), 0);
 	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), before + 3);
+	limit(UVD_RES_DESCRIPTORS, 4);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr), -EMFILE);
+	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), before);
+}
+END_TEST
+
+/* Each number of bytes short: whatever step it is that fails, what was charged before it is given back. */
+START_TEST(test_registering_with_too_few_bytes_charges_nothing)
+{
+	const uint64_t room = 64 << 20;
+	struct ib_uverbs_reg_mr_resp mr;
+	struct held before;
+	uint32_t pd, cq;
+	uint64_t ballast;
+	int ret = -1;
+
+	limit(UVD_RES_BYTES, room);
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	for (uint64_t left = 0; ret; left += 8) {
+		before = held();
+		ballast = room - left - used(UVD_RES_BYTES);
+		ck_assert_int_eq(uvd_charge_bytes(h.account, ballast), 0);
+		ret = harness_reg_mr(&h, pd, &pd, 4, 0, &mr);
+		uvd_uncharge_bytes(h.account, ballast);
+		if (!ret)
+			break;
+		ck_assert_int_eq(ret, -ENOMEM);
+		assert_held(before);
+		ck_assert_uint_lt(left, 4096);
+	}
 }
 END_TEST
 
@@ -333,4 +396,5 @@ TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_ar
 	  test_domains_and_counters_of_a_device_have_limits, test_what_fails_is_charged_nothing,
 	  test_objects_of_a_removed_device_count_until_the_file_is_closed,
 	  test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open,
-	  test_registered_memory_costs_the_opener_three_descriptors_once)
+	  test_nodes_of_the_handle_table_are_charged, test_registered_memory_costs_the_opener_three_descriptors_once,
+	  test_registering_with_too_few_bytes_charges_nothing)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""One user's share of the daemon, and that it leaves the others theirs."""
+import errno
+import subprocess
+import sys
+
+from conftest import BUILD, CLIENT, STUCK, environment, run_client, wait_for
+
+NODE = "/dev/infiniband/uverbs0"
+MINE, OTHERS = 1000, 1001
+
+# Opens the node until it is refused; says how often, and why, and keeps what it has until it is told to end.
+OPEN = f"""
+import os, sys
+fds = []
+try:
+    while len(fds) < int(sys.argv[1]):
+        fds.append(os.open("{NODE}", os.O_RDWR))
+    print(len(fds), 0, flush=True)
+except OSError as e:
+    print(len(fds), e.errno, flush=True)
+sys.stdin.readline()
+"""
+
+# The same, each time as another user of a user namespace; all that it can.
+OPEN_MAPPED = f"""
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+os.setresgid({MINE}, {MINE}, {MINE})
+os.setresuid({MINE}, {MINE}, {MINE})
+assert not libc.unshare(0x10000000), ctypes.get_errno()
+print("unshared", flush=True)
+sys.stdin.readline()
+fds, errors = [], set()
+for uid in range(1000):
+    libc.syscall(117, uid, 0, 0)  # setresuid
+    assert os.getresuid() == (uid, 0, 0)
+    try:
+        fds.append(os.open("{NODE}", os.O_RDWR))
+    except OSError as e:
+        errors.add(e.errno)
+print(len(fds), *errors, flush=True)
+sys.stdin.readline()
+"""
+
+
+class Opener:
+    def __init__(self, script, *args, user=None):
+        ids = {} if user is None else dict(user=user, group=user, extra_groups=[])
+        self.process = subprocess.Popen([sys.executable, "-c", script, *map(str, args)], text=True, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, **ids)
+        self.answer = self.process.stdout.readline().split()
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().split()
+
+    def end(self):
+        self.process.communicate("\n", timeout=STUCK)
+
+
+def test_open_files_have_a_limit_for_each_user(start):
+    d = start("--limit-files", "3")
+    mine, others = Opener(OPEN, 5, user=MINE), Opener(OPEN, 2, user=OTHERS)
+    assert mine.answer == ["3", str(errno.EMFILE)] and others.answer == ["2", "0"]
+    assert d.text_of("user 1000 has 3 open files") and d.text_of("--limit-files, or `files` of [limits]")
+    root = Opener(OPEN, 5, user=0)
+    assert root.answer == ["5", "0"]
+    said = subprocess.run([BUILD / "tools" / "uverbsctl", "status", "--accounts"], stdout=subprocess.PIPE, text=True).stdout
+    assert "user 1000: 3 files of 3\n" in said and "user 0: 5 files, without a limit\n" in said, said
+    mine.end()
+    wait_for("the end of the files", lambda: MINE not in d.held())
+    again = Opener(OPEN, 3, user=MINE)
+    assert again.answer == ["3", "0"]
+    for o in again, others, root:
+        o.end()
+    d.wait_idle()
+
+
+def test_a_thousand_mapped_users_are_one(start):
+    d = start("--limit-files", "20")
+    o = Opener(OPEN_MAPPED)
+    assert o.answer == ["unshared"]
+    with open(f"/proc/{o.process.pid}/uid_map", "w") as f:
+        f.write("0 100000 1000\n")
+    assert o.go_on() == ["20", str(errno.EMFILE)]
+    held = d.held()
+    assert held[MINE]["files"] == 20 and held[100007]["files"] == 1, held
+    others = Opener(OPEN, 20, user=OTHERS)
+    assert others.answer == ["20", "0"]
+    o.end()
+    others.end()
+    d.wait_idle()
+
+
+def test_objects_are_their_files_openers(start):
+    d = start("--limit-pds", "4")
+    p = subprocess.Popen([CLIENT, "passed-on", "10"], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == f"made 4, errno {errno.EAGAIN}\n"
+    held = d.held()
+    assert held.keys() == {MINE} and held[MINE]["pds"] == 4, held
+    p.communicate("\n", timeout=STUCK)
+    d.wait_idle()
+
+
+def test_limits_are_in_the_file_and_may_hold_for_root(start, tmp_path):
+    path = tmp_path / "uverbsd.conf"
+    path.write_text("[limits]\nfiles = 2\nroot = yes\n")
+    d = start("--config", path)
+    o = Opener(OPEN, 5, user=0)
+    assert o.answer == ["2", str(errno.EMFILE)]
+    o.end()
+    d.wait_idle()
+
+
+def test_without_a_loan_there_is_no_event_file(start):
+    d = start("--limit-loans", "0")
+    run_client("no-grants")
+    assert d.text_of("--limit-loans")
+    d.wait_idle()
