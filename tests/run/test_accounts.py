@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A process tree's share of its engine: limits, and that nothing is left."""
-import errno, json, os
+import errno, json, os, pathlib, re, subprocess
 import pytest
 from conftest import UVERBSCTL
 
@@ -54,3 +54,10 @@ def test_status_tells_what_is_held(run, root):
     assert row == {"uid": uid, "resource": "files", "used": 1, "limit": 7 if limited else None}
     r = run(UVERBSCTL, "status", "--accounts")
     assert r.returncode == 0 and r.stdout == ""
+
+
+def test_every_limit_is_in_docs_limits_md():
+    text = subprocess.run([UVERBSCTL, "run", "--help"], capture_output=True, text=True).stdout
+    limits = re.findall(r"^  --limit-(\S+) \S+ +(.*) \(default: (.*)\)$", text, re.M)
+    page = (pathlib.Path(__file__).parents[2] / "docs/limits.md").read_text()
+    assert len(limits) > 20 and limits == re.findall(r"^\| `(.*)` \| (.*) \| (.*) \|$", page, re.M)
