@@ -5,6 +5,7 @@
  * last; the next deferral, or the end of the fabric, joins it.
  */
 #include <stdlib.h>
+#include "account/account.h"
 #include "backends/soft/soft.h"
 #include "util/util.h"
 
@@ -20,7 +21,7 @@ enum {
 struct soft_user {
 	struct soft_user *next;
 	struct soft_users *users;
-	const void *key;
+	uint64_t key;
 	struct soft_qp *first, *last; /* deferred QPs, each with a reference */
 	pthread_t thread;
 	bool ended; /* the thread has found no QP, and takes no lock any more */
@@ -58,10 +59,10 @@ bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many)
 
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
-/* The user whose thread runs the send queue of this QP once it is deferred. */
-static const void *soft_qp_user(const struct soft_qp *qp)
+/* The user whose thread runs the send queue of this QP once it is deferred. Where nobody pays, each context is a user. */
+static uint64_t soft_qp_user(const struct soft_qp *qp)
 {
-	return qp->qp.pd->context;
+	return qp->qp.account ? uvd_account_uid(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
 }
 
 void soft_users_init(struct soft_users *users)
@@ -145,7 +146,7 @@ static void users_reap(struct soft_users *users)
 }
 
 /* Caller holds the lock. NULL: no memory, or no thread. */
-static struct soft_user *users_get(struct soft_users *users, const void *key)
+static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 {
 	struct soft_user *user;
 
