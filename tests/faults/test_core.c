@@ -4,6 +4,7 @@
  * attributes, many objects; and where devices, trees, files and handle tables are made.
  */
 #include "inject.h"
+#include "account/account.h"
 #include "core/handles.h"
 #include "tests/core/bed.h"
 
@@ -188,19 +189,29 @@ END_TEST
 
 /* ---- what is made before any call -------------------------------------------------------------------------------- */
 
+static struct uvd_account *account;
+
 static long another_file(void)
 {
 	int err;
-	struct uvd_file *file = uvd_file_open(&bed.dev, NULL, &err);
+	struct uvd_file *file = uvd_file_open(&bed.dev, account, &err);
 
 	if (file)
 		uvd_file_close(file);
-	return err;
+	return uvd_account_used(account, UVD_RES_FILES) || uvd_account_used(account, UVD_RES_BYTES) ? -EDOM : err;
 }
 
 START_TEST(test_open_file)
 {
+	struct uvd_account_limits limits;
+	struct uvd_accounts *accounts;
+
+	uvd_account_limits_init(&limits);
+	accounts = uvd_accounts_new(&limits, NULL);
+	account = uvd_account_get(accounts, &(uid_t){ 1000 }, 1);
 	run_out(another_file, 0, 1);
+	uvd_account_put(account);
+	uvd_accounts_free(accounts);
 }
 END_TEST
 

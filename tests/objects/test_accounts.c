@@ -266,6 +266,41 @@ START_TEST(test_what_fails_is_charged_nothing)
 }
 END_TEST
 
+static int group(unsigned int command, uint32_t qp, uint16_t mlid)
+{
+	struct ib_uverbs_attach_mcast cmd = { .gid = { 0xff, [15] = 1 }, .qp_handle = qp, .mlid = mlid };
+
+	return harness_write(&h, command, &cmd, sizeof(cmd), NULL, 0);
+}
+
+START_TEST(test_a_group_is_charged_while_the_qp_is_in_it)
+{
+	struct ib_uverbs_modify_qp init = {
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+	};
+	struct ib_uverbs_create_qp_resp qp;
+	struct held before;
+	uint32_t pd, cq;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_UD, pd, cq, &qp), 0);
+	init.qp_handle = qp.qp_handle;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_QP, &init), 0);
+	before = held();
+	ck_assert_int_eq(group(IB_USER_VERBS_CMD_ATTACH_MCAST, qp.qp_handle, 0xbfff), -EINVAL);
+	assert_held(before);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(group(IB_USER_VERBS_CMD_ATTACH_MCAST, qp.qp_handle, 0xc000), 0);
+		ck_assert_uint_gt(used(UVD_RES_BYTES), before.of[UVD_RES_BYTES]);
+		ck_assert_int_eq(group(IB_USER_VERBS_CMD_DETACH_MCAST, qp.qp_handle, 0xc000), 0);
+		assert_held(before);
+	}
+	ck_assert_int_eq(group(IB_USER_VERBS_CMD_ATTACH_MCAST, qp.qp_handle, 0xc000), 0);
+}
+END_TEST
+
 START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
 {
 	struct uvd_file *file = h.file;
@@ -394,7 +429,7 @@ TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_ar
 	  test_another_users_objects_are_not_counted, test_event_files_beyond_a_limit_are_emfile,
 	  test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit, test_a_resized_ring_is_charged_anew,
 	  test_domains_and_counters_of_a_device_have_limits, test_what_fails_is_charged_nothing,
-	  test_objects_of_a_removed_device_count_until_the_file_is_closed,
+	  test_a_group_is_charged_while_the_qp_is_in_it, test_objects_of_a_removed_device_count_until_the_file_is_closed,
 	  test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open,
 	  test_nodes_of_the_handle_table_are_charged, test_registered_memory_costs_the_opener_three_descriptors_once,
 	  test_registering_with_too_few_bytes_charges_nothing)
