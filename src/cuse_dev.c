@@ -178,7 +178,7 @@ static void grant_done(struct uvd_grant_job *job)
 	free(j);
 }
 
-/* Who pays for a loan: the caller, as the descriptor may have been passed on. NULL: it cannot be told. */
+/* The account that pays for a loan: the caller's, as the descriptor may have been passed on. NULL: it cannot be told. */
 static struct uvd_account *loan_account(struct uvd_cuse *c, struct cuse_file *f, fuse_req_t req, struct uvd_caller *caller)
 {
 	int err;
@@ -277,7 +277,7 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-/* The caller opens the device, and its users pay for the file. Who cannot be charged is refused. */
+/* The caller opens the device, and its users pay for the file. A caller that nobody can be charged for is refused. */
 static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *caller)
 {
 	int err;

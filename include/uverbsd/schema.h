@@ -146,7 +146,7 @@ struct uvd_feature {
 	const struct uvd_object_row *const *objects; /* ends with NULL */
 };
 
-/* Which size of struct uvd_backend an object has. */
+/* The size in struct uvd_backend of an object of this type. */
 #define UVD_SIZE(object) offsetof(struct uvd_backend, size_##object)
 #define UVD_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 /* Fills the (pointer, count) pairs above from an array. */

@@ -33,7 +33,7 @@ struct uvd_event_file {
 	ino_t ino;
 };
 
-/* What an event file is charged with: both ends, and all that the socket can hold. */
+/* The costs of an event file: both ends, and all that the socket can hold. */
 static const struct {
 	enum uvd_resource res;
 	uint64_t n;

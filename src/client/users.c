@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Who pays for a caller, as the kernel's ucounts have it (kernel/ucount.c, inc_ucount()). */
+/* The users who pay for a caller: those whom the kernel's ucounts charge (kernel/ucount.c, inc_ucount()). */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/nsfs.h>
@@ -11,7 +11,7 @@
 #include "client/client.h"
 #include "client/internal.h"
 
-/* Is this our own user namespace? What is above it does not concern us. */
+/* Is this our own user namespace? The walk ends there: owners above it are owners of ours, too. */
 static bool users_ns_is_ours(const struct stat *ours, int ns)
 {
 	struct stat st;

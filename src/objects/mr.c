@@ -69,7 +69,7 @@ int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned i
 	struct uvd_account *account = req->caller->account;
 	int ret;
 
-	/* Who registers memory of an address space first pays for the descriptors by which it is reached. */
+	/* The first file with a region of an address space pays for the descriptors by which that is reached. */
 	req->caller->account = req->file->account;
 	ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
 	if (ret == -ENOMEM && engine->settle) {

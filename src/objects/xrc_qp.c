@@ -68,7 +68,7 @@ static void bind_handle(struct uvd_uobject *uobj, struct uvd_qp *qp, struct uvd_
 	atomic_fetch_add(&handle->users, 1);
 }
 
-/* Who has a handle of a target pays for one, so that there is always somebody who does. */
+/* Each handle of a target is charged as if it were the only one: handles come and go in any order. */
 static int charge_handle(struct uvd_uobject *uobj)
 {
 	return uvd_uobject_charge(uobj, sizeof(struct uvd_xrc_target) + sizeof(struct opener));

@@ -79,7 +79,7 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 	return 0;
 }
 
-/* Who makes a domain pays for its fd, whoever opens it later. */
+/* The maker of a domain pays for its fd, whoever opens it later. */
 static int charge_path(struct uvd_xrcd_domain *domain, struct uvd_account *account)
 {
 	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, 1);
@@ -135,7 +135,7 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 		return ret;
 	if (*path >= 0 && !domain && req->dev->num_xrcds >= MAX_SHARED)
 		return uvd_bad(req, -ENOMEM, "fd", args->fd);
-	/* Who has a handle of a domain pays for one. */
+	/* Each handle of a domain is charged as if it were the only one. */
 	ret = uvd_uobject_charge(args->uobj, sizeof(*handle) + sizeof(*domain));
 	if (ret)
 		return ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Who pays for a caller: its real user id and the owners of the user namespaces above it. As root. */
+/* The users who pay for a caller: its real user id, and the owners of the user namespaces above it. As root. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -59,7 +59,7 @@ START_TEST(test_the_real_user_pays_in_our_own_namespace)
 
 	child_says(&child);
 	assert_users(child.pid, 1, (uid_t[]){ 0 });
-	/* What a setuid program of root's is. */
+	/* A setuid program of root's has these ids. */
 	child_order(&child, OWNER);
 	child_says(&child);
 	assert_users(child.pid, 1, (uid_t[]){ OWNER });

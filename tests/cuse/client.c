@@ -544,6 +544,16 @@ static void mode_passed_on(void)
 	(void)getchar();
 }
 
+/* As root, who has no limit: another user, who has the device from root, has a limit of none. */
+static void mode_loan_of_another(void)
+{
+	struct ibv_context *context = open_first();
+
+	CHECK(context->async_fd >= 0 && ibv_create_comp_channel(context));
+	CHECK(!setresuid(1000, 1000, 1000));
+	CHECK(!ibv_create_comp_channel(context) && errno == EOPNOTSUPP);
+}
+
 static pthread_barrier_t apart;
 
 static void *thread_with_own_files(void *arg)
@@ -615,6 +625,7 @@ static const struct {
 	{ "traced", mode_traced },
 	{ "no-grants", mode_no_grants },
 	{ "passed-on", mode_passed_on },
+	{ "loan-of-another", mode_loan_of_another },
 	{ "hold-up", mode_hold_up },
 	{ "loop-channel", mode_loop_channel },
 	{ "loop-late", mode_loop_late },

@@ -53,7 +53,7 @@ class Daemon:
         return sum(len(d["files"]) for d in self.status()["devices"])
 
     def held(self):
-        """What users hold of the daemon: {user id: {resource: how much}}."""
+        """Each user's part of the daemon: {user id: {resource: how much}}."""
         users = {}
         for row in self.status("accounts")["accounts"]:
             users.setdefault(row["uid"], {})[row["resource"]] = row["used"]

@@ -119,3 +119,9 @@ def test_without_a_loan_there_is_no_event_file(start):
     run_client("no-grants")
     assert d.text_of("--limit-loans")
     d.wait_idle()
+
+
+def test_a_loan_is_the_callers(start):
+    d = start("--limit-loans", "0")
+    run_client("loan-of-another", user=0)
+    d.wait_idle()

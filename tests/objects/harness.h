@@ -126,7 +126,7 @@ static inline void harness_close_file(struct harness *h)
 	h->file = NULL;
 }
 
-/* Whatever has been charged must have been given back by now. */
+/* All charges must have been given back by now. */
 static inline void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
 {
 	fprintf(stderr, "user %u still holds %llu %s\n", uid, (unsigned long long)used,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What clients make the engine hold is charged to the opener of the file; teardown() finds whatever is not given back. */
+/* A file and all that is in it are charged to its opener; teardown() finds each charge that is not given back. */
 #define BACKEND "soft"
 #include "xrc.h"
 
@@ -21,7 +21,7 @@ static uint64_t used(unsigned int res)
 	return uvd_account_used(h.account, res);
 }
 
-/* What is held of everything, at this moment. */
+/* The account's charges at one moment. */
 struct held {
 	uint64_t of[UVD_NUM_RES];
 };
