@@ -128,6 +128,8 @@ struct grant_job {
 	struct cuse_file *file;
 	fuse_req_t req;
 	size_t written; /* 0: an ioctl */
+	struct list_head of_node;
+	uint64_t unique;
 	void *buf; /* the request's: the call may point into it */
 };
 
@@ -163,9 +165,33 @@ static int grant_reply(struct uvd_grant_job *job, long result)
 	return reply(j->req, result, j->written);
 }
 
+static void grant_unlist(struct grant_job *j)
+{
+	struct uvd_cuse *c = j->file->cuse;
+
+	uvd_lock(&c->lock);
+	list_del_init(&j->of_node);
+	uvd_unlock(&c->lock);
+}
+
 static void grant_ended(struct uvd_grant_job *job)
 {
-	uvd_cuse_file_put(((struct grant_job *)job)->file);
+	struct grant_job *j = (struct grant_job *)job;
+
+	grant_unlist(j);
+	uvd_cuse_file_put(j->file);
+}
+
+bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique)
+{
+	struct grant_job *j;
+	bool found = false;
+
+	uvd_lock(&c->lock);
+	list_for_each_entry(j, &c->grants, of_node)
+		found |= j->unique == unique;
+	uvd_unlock(&c->lock);
+	return found;
 }
 
 static void grant_done(struct uvd_grant_job *job)
@@ -178,14 +204,18 @@ static void grant_done(struct uvd_grant_job *job)
 	free(j);
 }
 
-/* The account that pays for a loan: the caller's, as the descriptor may have been passed on. NULL: it cannot be told. */
-static struct uvd_account *loan_account(struct uvd_cuse *c, struct cuse_file *f, fuse_req_t req, struct uvd_caller *caller)
+/* The opener pays where the caller cannot be asked: it gave the descriptor away. */
+struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t tid)
 {
+	struct uvd_account *account = NULL;
+	struct uvd_caller caller;
 	int err;
 
-	if (f->opener.account && fuse_req_ctx(req)->uid == f->opener.fsuid)
-		return uvd_account_ref(f->opener.account);
-	return uvd_caller_account(caller, c->dev->engine->accounts, &err);
+	if (by != f->opener.fsuid) {
+		init_caller(&caller, tid, &uvd_mem_process);
+		account = uvd_caller_account(&caller, f->cuse->dev->engine->accounts, &err);
+	}
+	return account ? account : uvd_account_ref(f->opener.account);
 }
 
 /* Hands the worker's call and buffer over to a grant. false: refused, nothing has changed. */
@@ -193,8 +223,8 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 {
 	struct grant_job *j = calloc(1, sizeof(*j));
 	struct cuse_call *fresh = uvd_cuse_call_new(w->cuse);
-
-	struct uvd_account *account = loan_account(w->cuse, f, req, &w->call->call.caller);
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	struct uvd_account *account = uvd_cuse_call_account(f, ctx->uid, ctx->pid);
 
 	if (!j || !fresh || !account)
 		goto refused;
@@ -205,31 +235,30 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 		.file = f,
 		.req = req,
 		.written = written,
-		.buf = w->buf.mem,
+		.unique = w->unique,
+		.buf = *w->memory,
 	};
 	atomic_fetch_add(&f->ref, 1);
+	uvd_lock(&w->cuse->lock);
+	list_add(&j->of_node, &w->cuse->grants);
+	uvd_unlock(&w->cuse->lock);
 	/* Nobody lets go of a call whose thread is lent: it has a time limit of its own. */
 	w->call->worker = NULL;
-	/* Before the start: the job is not ours from then on, nor is its request, whose client the grant itself interrupts. */
-	fuse_req_interrupt_func(req, NULL, NULL);
+	/* Before the start: the job is not ours from then on. */
 	w->call = fresh;
-	w->buf.mem = NULL;
+	*w->memory = NULL;
 	if (uvd_grants_start(w->cuse->config.grants, &j->job))
 		return true;
 	w->call = j->call;
-	w->buf.mem = j->buf;
+	*w->memory = j->buf;
 	w->call->worker = w;
+	grant_unlist(j);
 	atomic_fetch_sub(&f->ref, 1);
 refused:
 	uvd_account_put(account);
 	free(fresh);
 	free(j);
 	return false;
-}
-
-static void on_interrupt(fuse_req_t req, void *arg)
-{
-	((struct worker *)arg)->interrupted = true;
 }
 
 /*
@@ -242,13 +271,11 @@ static void begin(struct cuse_file *f, fuse_req_t req)
 
 	w->file = f;
 	w->req = req;
-	w->interrupted = false;
 	w->call->worker = w;
 	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, &mem_ops);
 	w->call->call.caller.waits = call_waits;
 	w->call->call.caller.claim = call_claim;
-	fuse_req_interrupt_func(req, on_interrupt, w);
 	uvd_claim_begin(&w->claim);
 }
 
@@ -396,8 +423,8 @@ const struct cuse_lowlevel_ops uvd_cuse_operations = {
 	.ioctl = dev_ioctl,
 };
 
-void uvd_cuse_process(struct worker *w)
+void uvd_cuse_process(struct worker *w, const struct fuse_buf *buf)
 {
 	self = w;
-	fuse_session_process_buf(w->cuse->se, &w->buf);
+	fuse_session_process_buf(w->cuse->se, buf);
 }

@@ -10,6 +10,8 @@
 #include <uverbsd/log.h>
 #include "cuse/internal.h"
 
+enum { MOST_LEFT = 32 /* interrupts in libfuse at a session's end */ };
+
 /* The session's first request is the kernel's greeting: when it is answered the device is there, or the session over. */
 static int greet(struct fuse_session *se)
 {
@@ -66,7 +68,8 @@ int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops 
 /*
  * libfuse keeps an interrupt that comes after its request was answered until the next request, and forgets it when the
  * session ends. So there is a next one: of a kind that we do not have, which is refused after the look at the
- * interrupts. The kernel takes the refusal for one of a request that is gone. Each worker can have left one.
+ * interrupts. The kernel takes the refusal for one of a request that is gone. (A device's workers hand
+ * libfuse none; the thread of a User Capability's node does.)
  */
 static void forget_interrupts(struct fuse_session *se)
 {
@@ -76,7 +79,7 @@ static void forget_interrupts(struct fuse_session *se)
 	} request = { .header = { .len = sizeof(request), .opcode = FUSE_FLUSH, .unique = UINT64_MAX - 1 } };
 	const struct fuse_buf buf = { .mem = &request, .size = sizeof(request) };
 
-	for (int i = 0; i < MAX_WORKERS; i++)
+	for (int i = 0; i < MOST_LEFT; i++)
 		fuse_session_process_buf(se, &buf);
 }
 

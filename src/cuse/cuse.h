@@ -21,7 +21,7 @@ struct uvd_cuse_config {
 	int number; /* N of uverbsN; -1: the lowest that is free */
 	unsigned int mode; /* of the node */
 	gid_t group; /* -1: leave it */
-	unsigned int workers; /* threads */
+	unsigned int workers; /* threads at the start; more come while calls wait for clients */
 	const struct uvd_node_orphans *orphans; /* whose names may be taken over */
 	struct uvd_grants *grants;
 	struct uvd_log *log;
@@ -40,7 +40,7 @@ dev_t uvd_cuse_rdev(const struct uvd_cuse *c);
 const char *uvd_cuse_path(const struct uvd_cuse *c);
 /* Serves `dev`, which stays the caller's. 0 or a negative errno. */
 int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev);
-/* To be called about twice a second: gives the node another thread where all are held up by clients' memory. */
+/* To be called about twice a second: ends calls that wait for the memory of a client with a signal, and threads without work. */
 void uvd_cuse_tick(struct uvd_cuse *c);
 /*
  * The device is going: its name goes at once. The session stays until its last file is closed (uvd_cuse_count() tells), as

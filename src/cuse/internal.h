@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The CUSE transport's types and functions that cuse_dev.c (calls), workers.c (threads) and session.c (the node) share. */
+/*
+ * The CUSE transport's types and functions that cuse_dev.c (calls), workers.c (threads), serve.c (requests) and session.c (the
+ * node) share.
+ */
 #ifndef UVD_CUSE_INTERNAL_H
 #define UVD_CUSE_INTERNAL_H
 
@@ -8,15 +11,20 @@
 #include <fuse_lowlevel.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include "account/account.h"
 #include "broker/broker.h"
 #include "cuse/claim.h"
 #include "cuse/cuse.h"
 #include "cuse/grant.h"
 #include "cuse/split_write.h"
+#include "cuse/turns.h"
 #include "dispatch/dispatch.h"
 #include "util/util.h"
 
-enum { MAX_WORKERS = 32 /* with those that uvd_cuse_tick() adds */ };
+enum {
+	MAX_WORKERS = 256,
+	MAX_CALLERS = MAX_WORKERS - 32, /* threads that calls may take: the rest is for those who close */
+};
 
 /* One open of the node. */
 struct cuse_file {
@@ -43,13 +51,17 @@ struct worker {
 	struct uvd_claim claim; /* to answer it */
 	atomic_ulong writes; /* to clients, so far */
 	unsigned long seen_write; /* uvd_cuse_tick(): the one that the worker was in then; 0: none */
-	atomic_bool interrupted; /* the client has a signal, or was killed */
-	struct fuse_buf buf; /* the request */
+	struct fuse_buf buf; /* what it reads */
+	struct uvd_turn *turn; /* the request, if that has waited */
+	void **memory; /* that the request is in: of buf, or turn. NULL there: a grant has it */
 	struct cuse_call *call;
-	bool extra; /* exits when it is not needed any more */
-	atomic_bool used, busy, exited;
-	atomic_ulong begun, served; /* requests */
-	unsigned long seen; /* uvd_cuse_tick(): `begun` then. The same again: stuck in that request for a whole period */
+	int nice; /* of the thread */
+	/* The request that the worker serves, by the kernel's number, and the last one whose client has a signal. 0: none. */
+	_Atomic uint64_t unique, interrupted;
+	uint64_t seen; /* uvd_cuse_tick(): `unique` then. The same again: stuck in that request for a whole period */
+	atomic_bool used, exited;
+	atomic_bool leaves; /* exits as soon as it may */
+	atomic_ulong served; /* requests */
 };
 
 struct uvd_cuse {
@@ -58,11 +70,23 @@ struct uvd_cuse {
 	struct uvd_device *dev;
 	struct fuse_session *se;
 	atomic_bool stopping;
+	atomic_bool never_nice; /* threads cannot take back a priority that they gave away */
 	atomic_bool aborted; /* by the kernel: whoever waited for an answer has been let go */
-	pthread_mutex_t lock; /* files */
+	pthread_mutex_t lock; /* files, grants */
 	struct list_head files;
 	unsigned int num_files;
-	struct worker workers[MAX_WORKERS]; /* set up and cleared by the main thread alone */
+	struct list_head grants; /* jobs of grants that have not ended */
+	struct uvd_turns turns;
+	pthread_mutex_t starting; /* who makes a worker; the main thread alone clears one */
+	atomic_uint num_workers;
+	/*
+	 * Workers that read the channel, or will without waiting for any client before. Never none: requests that wait for
+	 * nothing (opens, interrupts) are served at all times.
+	 */
+	atomic_uint readers;
+	unsigned int least_readers, ticks; /* uvd_cuse_tick(): the fewest in so many ticks */
+	unsigned long served_before; /* by workers that are gone */
+	struct worker workers[MAX_WORKERS];
 };
 
 /* ---- ../cuse_dev.c ----------------------------------------------------------------------------------------------- */
@@ -70,8 +94,12 @@ struct uvd_cuse {
 extern const struct cuse_lowlevel_ops uvd_cuse_operations;
 
 struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c);
-/* Carries out the request in w->buf, on w's thread. */
-void uvd_cuse_process(struct worker *w);
+/* Carries out the request, whose memory is *w->memory, on w's thread. */
+void uvd_cuse_process(struct worker *w, const struct fuse_buf *buf);
+/* The account that a request on this file is charged to, with a reference. by, tid: the calling thread's. */
+struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t tid);
+/* Does a grant hold up the client of this request? */
+bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique);
 /* Puts a reference to an open file; the last one closes it. */
 void uvd_cuse_file_put(struct cuse_file *f);
 
@@ -87,7 +115,22 @@ void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se);
 
 /* ---- workers.c --------------------------------------------------------------------------------------------------- */
 
+/*
+ * The worker will wait for a client. False: it must not, as no other is left to read the channel and none can be started, or as
+ * `most` workers are away from the channel.
+ */
+bool uvd_cuse_leave_readers(struct uvd_cuse *c, unsigned int most);
+void uvd_cuse_join_readers(struct uvd_cuse *c);
 /* false: one does not come back. */
 bool uvd_cuse_stop_workers(struct uvd_cuse *c);
+
+/* ---- serve.c ----------------------------------------------------------------------------------------------------- */
+
+/* Serves what the worker has read into its buffer. */
+void uvd_cuse_serve(struct worker *w);
+/* Carries out the next request that waits and whose turn it is. False: there is none. */
+bool uvd_cuse_serve_next(struct worker *w);
+/* Answers the requests that wait: the node goes. */
+void uvd_cuse_answer_waiting(struct uvd_cuse *c);
 
 #endif

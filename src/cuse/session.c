@@ -65,7 +65,10 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	}
 	c->config = *config;
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->starting, NULL);
 	INIT_LIST_HEAD(&c->files);
+	INIT_LIST_HEAD(&c->grants);
+	uvd_turns_init(&c->turns);
 	*err = find_number(c);
 	if (!*err)
 		return c;
@@ -108,6 +111,8 @@ void uvd_cuse_free(struct uvd_cuse *c)
 {
 	if (c->se)
 		uvd_cuse_channel_close(&c->node, &c->se);
+	uvd_turns_fini(&c->turns);
+	pthread_mutex_destroy(&c->starting);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -116,7 +121,7 @@ void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters)
 {
 	struct worker *w;
 
-	*counters = (struct uvd_cuse_counters){ 0 };
+	*counters = (struct uvd_cuse_counters){ .requests = c->served_before };
 	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
 		counters->workers += w->used && !w->exited;
 		counters->requests += w->served;

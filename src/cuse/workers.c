@@ -17,18 +17,55 @@ enum {
 	STACK = 512 << 10,
 	STOP_MS = 3000, /* for a thread that does not come back */
 	WAKE_SIGNAL = SIGUSR2, /* ends a worker's read() */
+	LEAST_KEPT = 2, /* threads: one to carry out a call, and one to read meanwhile */
+	IDLE_TICKS = 10, /* without work before a thread exits */
 };
 
-/* Is another thread waiting for requests? */
-static bool have_idle(struct uvd_cuse *c, const struct worker *but)
-{
-	struct worker *w;
+/* ---- readers ----------------------------------------------------------------------------------------------------- */
 
-	for (w = c->workers; w < c->workers + MAX_WORKERS; w++)
-		if (w != but && w->used && !w->busy && !w->exited)
-			return true;
-	return false;
+static int workers_start_one(struct uvd_cuse *c);
+
+/* With `least` others left. */
+static bool workers_leave(struct uvd_cuse *c, unsigned int least)
+{
+	unsigned int readers = atomic_load_explicit(&c->readers, memory_order_relaxed);
+
+	do {
+		if (readers <= least)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&c->readers, &readers, readers - 1, memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
 }
+
+bool uvd_cuse_leave_readers(struct uvd_cuse *c, unsigned int most)
+{
+	if (atomic_load_explicit(&c->num_workers, memory_order_relaxed) >=
+	    most + atomic_load_explicit(&c->readers, memory_order_relaxed)) {
+		uvd_log_limited(c->config.log, UVD_WARN, "%s: %u threads are in calls, and no more may be; calls wait", c->node.path, most);
+		return false;
+	}
+	while (!workers_leave(c, 1))
+		if (workers_start_one(c))
+			return false;
+	return true;
+}
+
+void uvd_cuse_join_readers(struct uvd_cuse *c)
+{
+	atomic_fetch_add_explicit(&c->readers, 1, memory_order_relaxed);
+}
+
+/* Those that uvd_cuse_tick() finds too many. */
+static bool worker_may_exit(struct worker *w)
+{
+	if (!w->leaves)
+		return false;
+	w->leaves = false;
+	return workers_leave(w->cuse, 1);
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
 
 static void *work(void *arg)
 {
@@ -42,18 +79,16 @@ static void *work(void *arg)
 	sigaddset(&wake, WAKE_SIGNAL);
 	pthread_sigmask(SIG_UNBLOCK, &wake, NULL);
 	while (!c->stopping && !fuse_session_exited(c->se)) {
+		if (worker_may_exit(w))
+			goto out;
+		if (uvd_cuse_serve_next(w))
+			continue;
 		n = fuse_session_receive_buf(c->se, &w->buf);
 		if (n == -EINTR || n == -EAGAIN)
 			continue;
 		if (n <= 0)
 			break;
-		atomic_fetch_add_explicit(&w->begun, 1, memory_order_relaxed);
-		atomic_store_explicit(&w->busy, true, memory_order_release);
-		uvd_cuse_process(w);
-		atomic_fetch_add_explicit(&w->served, 1, memory_order_relaxed);
-		atomic_store_explicit(&w->busy, false, memory_order_relaxed);
-		if (w->extra && have_idle(c, w))
-			goto out;
+		uvd_cuse_serve(w);
 	}
 	if (!c->stopping) {
 		/* The others may be in calls: an answer written now would be written over what the client does next. */
@@ -65,26 +100,57 @@ out:
 	return NULL;
 }
 
-static int start_worker(struct uvd_cuse *c, bool extra)
+/* Makes the worker as of new. Others look at its numbers at any time. */
+static int worker_init(struct worker *w, struct uvd_cuse *c)
+{
+	w->cuse = c;
+	w->seen = w->seen_write = 0;
+	w->nice = 0;
+	w->buf = (struct fuse_buf){ 0 };
+	w->turn = NULL;
+	atomic_store(&w->unique, 0);
+	atomic_store(&w->interrupted, 0);
+	atomic_store(&w->served, 0);
+	w->exited = w->leaves = false;
+	w->call = uvd_cuse_call_new(c);
+	return w->call ? 0 : -ENOMEM;
+}
+
+/* With c->starting. It is a reader from now on, as it waits for nothing before it reads. */
+static int worker_start(struct uvd_cuse *c)
 {
 	struct worker *w = c->workers;
 	int err;
 
 	while (w < c->workers + MAX_WORKERS && w->used)
 		w++;
-	if (w == c->workers + MAX_WORKERS)
+	if (w == c->workers + MAX_WORKERS || c->stopping)
 		return -EAGAIN;
-	memset(w, 0, sizeof(*w));
-	w->cuse = c;
-	w->extra = extra;
-	w->call = uvd_cuse_call_new(c);
-	if (!w->call)
-		return -ENOMEM;
-	err = uvd_thread_start(&w->thread, STACK, work, w);
+	err = worker_init(w, c);
 	if (err)
-		free(w->call);
-	else
+		return err;
+	uvd_cuse_join_readers(c);
+	c->num_workers++;
+	err = uvd_thread_start(&w->thread, STACK, work, w);
+	if (!err) {
 		w->used = true;
+		return 0;
+	}
+	c->num_workers--;
+	atomic_fetch_sub(&c->readers, 1);
+	free(w->call);
+	return err;
+}
+
+static int workers_start_one(struct uvd_cuse *c)
+{
+	int err;
+
+	uvd_lock(&c->starting);
+	err = worker_start(c);
+	uvd_unlock(&c->starting);
+	if (err)
+		uvd_log_limited(c->config.log, UVD_WARN, "%s: no further thread: %s; calls wait", c->node.path, strerror(-err));
 	return err;
 }
 
@@ -101,7 +167,7 @@ int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev)
 	c->dev = dev;
 	sigaction(WAKE_SIGNAL, &sa, NULL);
 	for (i = 0; i < c->config.workers && !err; i++)
-		err = start_worker(c, false);
+		err = workers_start_one(c);
 	if (err)
 		uvd_logf(c->config.log, UVD_ERR, "%s: no threads: %s", c->node.path, strerror(-err));
 	return err;
@@ -109,10 +175,16 @@ int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev)
 
 static void join_worker(struct worker *w)
 {
+	struct uvd_cuse *c = w->cuse;
+
 	pthread_join(w->thread, NULL);
 	free(w->buf.mem);
 	free(w->call);
+	uvd_lock(&c->starting);
+	c->served_before += w->served;
+	c->num_workers--;
 	w->used = false;
+	uvd_unlock(&c->starting);
 }
 
 /*
@@ -144,7 +216,7 @@ static bool is_in_write(struct worker *w)
  */
 static void let_go(struct worker *w)
 {
-	if (!w->interrupted || !uvd_claim_let_go(&w->claim, is_in_write(w)))
+	if (w->interrupted != w->seen || !uvd_claim_let_go(&w->claim, is_in_write(w)))
 		return;
 	/* It can close the file now; the worker puts this reference when it comes back. */
 	atomic_fetch_add(&w->file->ref, 1);
@@ -153,10 +225,41 @@ static void let_go(struct worker *w)
 	uvd_claim_gone(&w->claim);
 }
 
+/* Has no worker asked for what waits? That is so where a call could not begin for other reasons than its user's share. */
+static void tick_wake_readers(struct uvd_cuse *c, unsigned int most)
+{
+	for (struct worker *w = c->workers; w < c->workers + MAX_WORKERS && most; w++) {
+		if (!w->used || w->exited || w->unique)
+			continue;
+		pthread_kill(w->thread, WAKE_SIGNAL);
+		most--;
+	}
+}
+
+/* Threads that had nothing to do for a while exit, but for those that there were at the start. */
+static void tick_end_surplus(struct uvd_cuse *c)
+{
+	unsigned int readers = c->readers, keep = c->config.workers > LEAST_KEPT ? c->config.workers : LEAST_KEPT;
+	unsigned int surplus;
+
+	if (!c->ticks || readers < c->least_readers)
+		c->least_readers = readers;
+	if (++c->ticks < IDLE_TICKS)
+		return;
+	c->ticks = 0;
+	surplus = c->least_readers > keep ? c->least_readers - keep : 0;
+	for (struct worker *w = c->workers + MAX_WORKERS; w-- > c->workers && surplus;) {
+		if (!w->used || w->exited || w->unique)
+			continue;
+		w->leaves = true;
+		pthread_kill(w->thread, WAKE_SIGNAL);
+		surplus--;
+	}
+}
+
 void uvd_cuse_tick(struct uvd_cuse *c)
 {
-	bool stuck = true, busy;
-	unsigned long begun;
+	uint64_t unique;
 	struct worker *w;
 
 	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
@@ -166,17 +269,14 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 			join_worker(w);
 			continue;
 		}
-		busy = w->busy; /* first: what is busy with a new request has counted it */
-		begun = w->begun;
-		if (!busy || begun != w->seen)
-			stuck = false;
-		else
+		unique = w->unique;
+		if (unique && unique == w->seen)
 			let_go(w);
-		w->seen = begun;
+		w->seen = unique;
 	}
-	if (stuck && !start_worker(c, true))
-		uvd_log_limited(c->config.log, UVD_WARN,
-				"%s: every thread waits for some client's memory; one more was started", c->node.path);
+	if (uvd_turns_any(&c->turns))
+		tick_wake_readers(c, 1);
+	tick_end_surplus(c);
 }
 
 static void pause_ms(long ms)
@@ -190,7 +290,11 @@ bool uvd_cuse_stop_workers(struct uvd_cuse *c)
 	struct worker *w;
 	long ms = 0;
 
+	/* With the lock: no worker is started from now on. */
+	uvd_lock(&c->starting);
 	c->stopping = true;
+	uvd_unlock(&c->starting);
+	uvd_cuse_answer_waiting(c);
 	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
 		if (!w->used)
 			continue;

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "cuse/turns.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_LOOKS = 64 /* users that one uvd_turns_take() asks: a user with many mapped ids counts as many */ };
+
+struct turn_user {
+	struct list_head of_turns;
+	uid_t uid;
+	struct list_head calls, closes; /* that wait */
+	unsigned int closing; /* closes in progress */
+};
+
+void uvd_turns_init(struct uvd_turns *t)
+{
+	atomic_init(&t->waiting, 0);
+	pthread_mutex_init(&t->lock, NULL);
+	INIT_LIST_HEAD(&t->users);
+	for (int i = 0; i < UVD_TURN_BUCKETS; i++)
+		INIT_LIST_HEAD(&t->buckets[i]);
+}
+
+void uvd_turns_fini(struct uvd_turns *t)
+{
+	pthread_mutex_destroy(&t->lock);
+}
+
+/* ---- users ------------------------------------------------------------------------------------------------------- */
+
+/* Caller holds t->lock, here and below. */
+static struct turn_user *turn_user_find(struct uvd_turns *t, uid_t uid)
+{
+	struct turn_user *user;
+
+	list_for_each_entry(user, &t->users, of_turns)
+		if (user->uid == uid)
+			return user;
+	return NULL;
+}
+
+static struct turn_user *turn_user_get(struct uvd_turns *t, uid_t uid)
+{
+	struct turn_user *user = turn_user_find(t, uid);
+
+	if (user)
+		return user;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	INIT_LIST_HEAD(&user->calls);
+	INIT_LIST_HEAD(&user->closes);
+	list_add_tail(&user->of_turns, &t->users);
+	t->num_users++;
+	return user;
+}
+
+static void turn_user_put(struct uvd_turns *t, struct turn_user *user)
+{
+	if (!list_empty(&user->calls) || !list_empty(&user->closes) || user->closing)
+		return;
+	list_del_init(&user->of_turns);
+	t->num_users--;
+	free(user);
+}
+
+/* May a request of this account begin now? Charges it then. No request overtakes another of its user. */
+static bool turn_user_begin(struct turn_user *user, struct uvd_account *account, bool close)
+{
+	if (!close)
+		return list_empty(&user->calls) && uvd_account_try(account, UVD_RES_CALLS, 1);
+	if (!list_empty(&user->closes) || user->closing >= UVD_TURN_CLOSES)
+		return false;
+	user->closing++;
+	return true;
+}
+
+/* ---- requests that wait ------------------------------------------------------------------------------------------ */
+
+/* What a close needs is not counted: it cannot be refused, and there is one a file. */
+static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64_t unique, const void *request, size_t size)
+{
+	struct uvd_turn *turn;
+
+	if (!close && uvd_account_charge(account, UVD_RES_BYTES, sizeof(*turn) + size))
+		return NULL;
+	turn = malloc(sizeof(*turn) + size);
+	if (!turn) {
+		if (!close)
+			uvd_account_uncharge(account, UVD_RES_BYTES, sizeof(*turn) + size);
+		return NULL;
+	}
+	turn->account = uvd_account_ref(account);
+	turn->unique = unique;
+	turn->close = close;
+	turn->size = size;
+	memcpy(turn->request, request, size);
+	return turn;
+}
+
+static void turn_uncharge(struct uvd_turn *turn)
+{
+	if (!turn->close)
+		uvd_account_uncharge(turn->account, UVD_RES_BYTES, sizeof(*turn) + turn->size);
+}
+
+void uvd_turn_free(struct uvd_turn *turn)
+{
+	if (!turn)
+		return;
+	turn_uncharge(turn);
+	uvd_account_put(turn->account);
+	free(turn);
+}
+
+static struct list_head *turn_bucket(struct uvd_turns *t, uint64_t unique)
+{
+	return &t->buckets[unique / 2 % UVD_TURN_BUCKETS]; /* the kernel's numbers are even */
+}
+
+static void turn_link(struct uvd_turns *t, struct turn_user *user, struct uvd_turn *turn, bool first)
+{
+	struct list_head *queue = turn->close ? &user->closes : &user->calls;
+
+	if (first)
+		list_add(&turn->of_user, queue);
+	else
+		list_add_tail(&turn->of_user, queue);
+	list_add(&turn->of_bucket, turn_bucket(t, turn->unique));
+}
+
+static void turn_unlink(struct uvd_turns *t, struct uvd_turn *turn)
+{
+	list_del_init(&turn->of_user);
+	list_del_init(&turn->of_bucket);
+	atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
+}
+
+/* ---- requests come ----------------------------------------------------------------------------------------------- */
+
+/* With the lock. */
+static bool turns_begin(struct uvd_turns *t, struct uvd_account *account, bool close)
+{
+	struct turn_user *user = close ? turn_user_get(t, uvd_account_uid(account)) :
+					 turn_user_find(t, uvd_account_uid(account));
+	bool begins;
+
+	if (!user) /* a close without memory for it is not counted, and so not limited */
+		return close || uvd_account_try(account, UVD_RES_CALLS, 1);
+	begins = turn_user_begin(user, account, close);
+	turn_user_put(t, user);
+	return begins;
+}
+
+/*
+ * With the lock. Returns 0: it begins after all, if it may. 1: it waits.
+ *
+ * The request is counted before its share is tried again, and uvd_turns_leave() gives the share back before it looks at the
+ * count. So either this function finds the share, or whoever gave it back finds the request.
+ */
+static int turns_queue(struct uvd_turns *t, struct uvd_turn *turn, bool first)
+{
+	struct turn_user *user;
+
+	if (t->ended)
+		return -EIO;
+	atomic_fetch_add_explicit(&t->waiting, 1, memory_order_acq_rel);
+	if (!first && turns_begin(t, turn->account, turn->close)) {
+		atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
+		return 0;
+	}
+	user = turn_user_get(t, uvd_account_uid(turn->account));
+	if (!user) {
+		atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
+		return -ENOMEM;
+	}
+	turn_link(t, user, turn, first);
+	return 1;
+}
+
+static int turns_copy(struct uvd_turns *t, struct uvd_turn *turn, bool first)
+{
+	int ret;
+
+	if (!turn)
+		return -ENOMEM;
+	uvd_lock(&t->lock);
+	ret = turns_queue(t, turn, first);
+	uvd_unlock(&t->lock);
+	if (ret <= 0)
+		uvd_turn_free(turn);
+	return ret;
+}
+
+int uvd_turns_enter(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique, const void *request,
+		    size_t size)
+{
+	bool begins;
+
+	if (!close && !uvd_turns_any(t) && uvd_account_try(account, UVD_RES_CALLS, 1))
+		return 0;
+	uvd_lock(&t->lock);
+	begins = turns_begin(t, account, close);
+	uvd_unlock(&t->lock);
+	return begins ? 0 : turns_copy(t, turn_new(account, close, unique, request, size), false);
+}
+
+/* Gives the share back, and looks at nothing. */
+static void turns_uncharge(struct uvd_turns *t, struct uvd_account *account, bool close)
+{
+	struct turn_user *user;
+
+	if (!close) {
+		uvd_account_uncharge(account, UVD_RES_CALLS, 1);
+		return;
+	}
+	uvd_lock(&t->lock);
+	user = turn_user_find(t, uvd_account_uid(account));
+	if (user && user->closing) {
+		user->closing--;
+		turn_user_put(t, user);
+	}
+	uvd_unlock(&t->lock);
+}
+
+int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique, const void *request,
+		       size_t size)
+{
+	turns_uncharge(t, account, close);
+	return turns_copy(t, turn_new(account, close, unique, request, size), true);
+}
+
+void uvd_turns_leave(struct uvd_turns *t, struct uvd_account *account, bool close)
+{
+	turns_uncharge(t, account, close);
+	/* See turns_queue(): this writes the count, so that what comes before it is seen by whoever counts later. */
+	atomic_fetch_add_explicit(&t->waiting, 0, memory_order_acq_rel);
+}
+
+/* ---- requests go ------------------------------------------------------------------------------------------------- */
+
+/* The user's next request that may begin, charged. Closes first: they only give back. */
+static struct uvd_turn *turn_user_next(struct turn_user *user)
+{
+	struct uvd_turn *turn;
+
+	if (!list_empty(&user->closes) && user->closing < UVD_TURN_CLOSES) {
+		user->closing++;
+		return list_first_entry(&user->closes, struct uvd_turn, of_user);
+	}
+	if (list_empty(&user->calls))
+		return NULL;
+	turn = list_first_entry(&user->calls, struct uvd_turn, of_user);
+	return uvd_account_try(turn->account, UVD_RES_CALLS, 1) ? turn : NULL;
+}
+
+struct uvd_turn *uvd_turns_take(struct uvd_turns *t)
+{
+	struct uvd_turn *turn = NULL;
+	struct turn_user *user;
+
+	uvd_lock(&t->lock);
+	for (unsigned int i = 0, n = t->num_users < MAX_LOOKS ? t->num_users : MAX_LOOKS; i < n && !turn; i++) {
+		user = list_first_entry(&t->users, struct turn_user, of_turns);
+		list_del_init(&user->of_turns);
+		list_add_tail(&user->of_turns, &t->users);
+		turn = turn_user_next(user);
+		if (turn) {
+			turn_unlink(t, turn);
+			turn_user_put(t, user);
+		}
+	}
+	uvd_unlock(&t->lock);
+	if (turn)
+		turn_uncharge(turn);
+	return turn;
+}
+
+/* With the lock. */
+static struct uvd_turn *turn_find(struct uvd_turns *t, uint64_t unique)
+{
+	struct list_head *bucket = turn_bucket(t, unique);
+	struct uvd_turn *turn;
+
+	list_for_each_entry(turn, bucket, of_bucket)
+		if (turn->unique == unique)
+			return turn;
+	return NULL;
+}
+
+bool uvd_turns_interrupt(struct uvd_turns *t, uint64_t unique, struct uvd_turn **turn)
+{
+	struct uvd_turn *found;
+	bool waits;
+
+	uvd_lock(&t->lock);
+	found = turn_find(t, unique);
+	waits = found;
+	if (found && found->close)
+		found = NULL;
+	if (found) {
+		turn_unlink(t, found);
+		turn_user_put(t, turn_user_find(t, uvd_account_uid(found->account)));
+	}
+	uvd_unlock(&t->lock);
+	*turn = found;
+	return waits;
+}
+
+struct uvd_turn *uvd_turns_end(struct uvd_turns *t)
+{
+	struct uvd_turn *turn = NULL;
+	struct turn_user *user;
+
+	uvd_lock(&t->lock);
+	t->ended = true;
+	list_for_each_entry(user, &t->users, of_turns) {
+		if (list_empty(&user->calls) && list_empty(&user->closes))
+			continue;
+		turn = list_empty(&user->calls) ? list_first_entry(&user->closes, struct uvd_turn, of_user) :
+						  list_first_entry(&user->calls, struct uvd_turn, of_user);
+		turn_unlink(t, turn);
+		turn_user_put(t, user);
+		break;
+	}
+	uvd_unlock(&t->lock);
+	return turn;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Whose turn it is (src/cuse/turns.h): shares, queues, interrupts, and threads that come and go. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuse/turns.h"
+
+enum { SHARE = 2 };
+
+static struct uvd_turns turns;
+static struct uvd_accounts *accounts;
+
+static void set_up_with(uint64_t share, uint64_t bytes)
+{
+	struct uvd_account_limits limits;
+
+	uvd_account_limits_init(&limits);
+	limits.max[UVD_RES_CALLS] = share;
+	limits.max[UVD_RES_BYTES] = bytes;
+	accounts = uvd_accounts_new(&limits, NULL);
+	ck_assert_ptr_nonnull(accounts);
+	uvd_turns_init(&turns);
+}
+
+static void set_up(void)
+{
+	set_up_with(SHARE, 1 << 20);
+}
+
+static void count_use(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	++*(int *)arg;
+}
+
+/* Nobody is charged for anything, and the table of those who wait is empty. */
+static void tear_down(void)
+{
+	int used = 0;
+
+	uvd_accounts_each(accounts, count_use, &used);
+	ck_assert_int_eq(used, 0);
+	ck_assert(!uvd_turns_any(&turns) && list_empty(&turns.users) && !turns.num_users);
+	uvd_turns_fini(&turns);
+	memset(&turns, 0, sizeof(turns));
+	uvd_accounts_free(accounts);
+}
+
+static struct uvd_account *user(uid_t uid)
+{
+	return uvd_account_get(accounts, &uid, 1);
+}
+
+static int enter(struct uvd_account *account, uint64_t unique)
+{
+	return uvd_turns_enter(&turns, account, false, unique, &unique, sizeof(unique));
+}
+
+static int close_of(struct uvd_account *account, uint64_t unique)
+{
+	return uvd_turns_enter(&turns, account, true, unique, &unique, sizeof(unique));
+}
+
+static void leave(struct uvd_account *account)
+{
+	uvd_turns_leave(&turns, account, false);
+}
+
+/* Takes the next one and returns its number; 0: there is none. It is in progress then. */
+static uint64_t take(void)
+{
+	struct uvd_turn *turn = uvd_turns_take(&turns);
+	uint64_t unique = 0;
+
+	if (!turn)
+		return 0;
+	ck_assert_uint_eq(turn->size, sizeof(unique));
+	memcpy(&unique, turn->request, sizeof(unique));
+	ck_assert_uint_eq(unique, turn->unique);
+	uvd_account_put(turn->account);
+	free(turn);
+	return unique;
+}
+
+START_TEST(test_a_users_calls_beyond_the_share_wait_in_order_and_others_do_not)
+{
+	struct uvd_account *one = user(1000), *other = user(1001);
+
+	for (uint64_t i = 2; i <= 12; i += 2)
+		ck_assert_int_eq(enter(one, i), i <= 2 * SHARE ? 0 : 1);
+	ck_assert_uint_eq(take(), 0);
+	ck_assert_int_eq(enter(other, 20), 0);
+	leave(other);
+	for (uint64_t i = 2 * SHARE + 2; i <= 12; i += 2) {
+		leave(one);
+		/* Not even one that comes now overtakes those that wait. */
+		if (i == 6)
+			ck_assert_int_eq(enter(one, 30), 1);
+		ck_assert_uint_eq(take(), i);
+		ck_assert_uint_eq(take(), 0);
+	}
+	leave(one);
+	ck_assert_uint_eq(take(), 30);
+	leave(one);
+	leave(one);
+	uvd_account_put(one);
+	uvd_account_put(other);
+}
+END_TEST
+
+START_TEST(test_queues_take_turns)
+{
+	struct uvd_account *one = user(1000), *other = user(1001);
+
+	for (uint64_t i = 2; i <= 10; i += 2) {
+		enter(one, i);
+		enter(other, 100 + i);
+	}
+	for (int i = 0; i < SHARE; i++) {
+		leave(one);
+		leave(other);
+	}
+	ck_assert_uint_eq(take(), 6);
+	ck_assert_uint_eq(take(), 106);
+	ck_assert_uint_eq(take(), 8);
+	ck_assert_uint_eq(take(), 108);
+	ck_assert_uint_eq(take(), 0);
+	leave(one);
+	leave(other);
+	ck_assert_uint_eq(take(), 10);
+	ck_assert_uint_eq(take(), 110);
+	for (int i = 0; i < SHARE; i++) {
+		leave(one);
+		leave(other);
+	}
+	uvd_account_put(one);
+	uvd_account_put(other);
+}
+END_TEST
+
+START_TEST(test_an_interrupt_takes_a_call_out_of_the_queue_and_no_close)
+{
+	struct uvd_account *one = user(1000);
+	struct uvd_turn *turn;
+
+	for (uint64_t i = 2; i <= 8; i += 2)
+		enter(one, i);
+	for (uint64_t i = 0; i <= UVD_TURN_CLOSES; i++)
+		ck_assert_int_eq(close_of(one, 100 + 2 * i), i < UVD_TURN_CLOSES ? 0 : 1);
+	ck_assert(!uvd_turns_interrupt(&turns, 2, &turn) && !turn); /* in progress */
+	ck_assert(uvd_turns_interrupt(&turns, 6, &turn) && turn && turn->unique == 6);
+	uvd_turn_free(turn);
+	ck_assert(!uvd_turns_interrupt(&turns, 6, &turn) && !turn);
+	ck_assert(uvd_turns_interrupt(&turns, 100 + 2 * UVD_TURN_CLOSES, &turn) && !turn);
+	leave(one);
+	ck_assert_uint_eq(take(), 8);
+	ck_assert_uint_eq(take(), 0);
+	leave(one);
+	leave(one);
+	uvd_turns_leave(&turns, one, true);
+	ck_assert_uint_eq(take(), 100 + 2 * UVD_TURN_CLOSES);
+	for (int i = 0; i < UVD_TURN_CLOSES; i++)
+		uvd_turns_leave(&turns, one, true);
+	uvd_account_put(one);
+}
+END_TEST
+
+START_TEST(test_a_close_takes_nothing_of_the_share_and_no_bytes)
+{
+	struct uvd_account *one = user(1000);
+	struct uvd_turn *turn;
+	uint64_t n = 2;
+
+	enter(one, n += 2);
+	enter(one, n += 2);
+	while (enter(one, n += 2) == 1)
+		;
+	ck_assert_int_eq(enter(one, n), -ENOMEM);
+	for (int i = 0; i < UVD_TURN_CLOSES; i++)
+		ck_assert_int_eq(close_of(one, n += 2), 0);
+	ck_assert_int_eq(close_of(one, n += 2), 1);
+	while ((turn = uvd_turns_end(&turns)))
+		uvd_turn_free(turn);
+	ck_assert_int_eq(enter(one, n += 2), -EIO);
+	leave(one);
+	ck_assert_int_eq(enter(one, n += 2), 0); /* what need not wait is carried out to the end */
+	leave(one);
+	leave(one);
+	for (int i = 0; i < UVD_TURN_CLOSES; i++)
+		uvd_turns_leave(&turns, one, true);
+	uvd_account_put(one);
+}
+END_TEST
+
+START_TEST(test_a_call_without_a_thread_is_the_first_of_those_that_wait)
+{
+	struct uvd_account *one = user(1000);
+	uint64_t n = 4;
+
+	ck_assert_int_eq(enter(one, 2), 0);
+	ck_assert_int_eq(enter(one, n), 0);
+	ck_assert_int_eq(enter(one, 6), 1);
+	ck_assert_int_eq(uvd_turns_postpone(&turns, one, false, n, &n, sizeof(n)), 1);
+	ck_assert_int_eq(enter(one, 8), 1);
+	for (n = 4; n <= 8; n += 2) {
+		ck_assert_uint_eq(take(), n);
+		leave(one);
+	}
+	leave(one);
+	uvd_account_put(one);
+}
+END_TEST
+
+/* ---- threads ----------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4, USERS = 3, CALLS = 3000 /* of a user */ };
+
+static atomic_uint next_call[USERS], in_progress[USERS], carried_out[USERS], dropped[USERS], seen[USERS][CALLS + 1];
+static atomic_ulong all;
+
+static uint64_t unique_of(unsigned int who, unsigned int call)
+{
+	return 2 * (call * USERS + who) + 2;
+}
+
+static void carry_out(struct uvd_account *account, uint64_t unique)
+{
+	unsigned int who = (unique / 2 - 1) % USERS, call = (unique / 2 - 1) / USERS;
+
+	ck_assert_uint_le(atomic_fetch_add(&in_progress[who], 1) + 1, SHARE);
+	ck_assert_uint_eq(atomic_fetch_add(&seen[who][call], 1), 0);
+	sched_yield();
+	atomic_fetch_sub(&in_progress[who], 1);
+	atomic_fetch_add(&carried_out[who], 1);
+	atomic_fetch_add(&all, 1);
+	leave(account);
+}
+
+/* As a worker: what waits first. */
+static void carry_out_waiting(void)
+{
+	struct uvd_turn *turn;
+
+	while (uvd_turns_any(&turns) && (turn = uvd_turns_take(&turns))) {
+		carry_out(turn->account, turn->unique);
+		uvd_account_put(turn->account);
+		free(turn);
+	}
+}
+
+static void *thread(void *arg)
+{
+	unsigned int seed = (uintptr_t)arg, who, call;
+	struct uvd_account *account;
+	struct uvd_turn *turn;
+	uint64_t unique;
+	int ret;
+
+	for (int i = 0; i < USERS * CALLS / THREADS; i++) {
+		carry_out_waiting();
+		who = rand_r(&seed) % USERS;
+		call = atomic_fetch_add(&next_call[who], 1);
+		if (call > CALLS)
+			continue;
+		account = user(1000 + who);
+		unique = unique_of(who, call);
+		ret = enter(account, unique);
+		if (!ret)
+			carry_out(account, unique);
+		if (ret == 1 && rand_r(&seed) % 8 == 0 && uvd_turns_interrupt(&turns, unique, &turn) && turn) {
+			atomic_fetch_add(&dropped[who], 1);
+			uvd_turn_free(turn);
+		}
+		uvd_account_put(account);
+	}
+	carry_out_waiting();
+	return NULL;
+}
+
+START_TEST(test_threads_lose_no_call_and_carry_out_none_twice)
+{
+	pthread_t threads[THREADS];
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, thread, (void *)(i + 1)), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	ck_assert(!uvd_turns_any(&turns));
+	for (int who = 0; who < USERS; who++) {
+		unsigned int calls = next_call[who] < CALLS + 1 ? next_call[who] : CALLS + 1;
+
+		ck_assert_uint_eq(carried_out[who] + dropped[who], calls);
+	}
+	ck_assert_uint_gt(all, CALLS);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cuse: turns");
+	TCase *t = tcase_create("turns");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_test(t, test_a_users_calls_beyond_the_share_wait_in_order_and_others_do_not);
+	tcase_add_test(t, test_queues_take_turns);
+	tcase_add_test(t, test_an_interrupt_takes_a_call_out_of_the_queue_and_no_close);
+	tcase_add_test(t, test_a_close_takes_nothing_of_the_share_and_no_bytes);
+	tcase_add_test(t, test_a_call_without_a_thread_is_the_first_of_those_that_wait);
+	tcase_add_test(t, test_threads_lose_no_call_and_carry_out_none_twice);
+	tcase_set_timeout(t, 120);
+	suite_add_tcase(s, t);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
