@@ -37,6 +37,14 @@ struct uvd_calls {
 	uint8_t pad[64 - sizeof(atomic_uint)]; /* a cache line for each */
 };
 
+/* How many objects of one type there are, handles of a device that is gone excepted. */
+struct uvd_object_count {
+	const struct uvd_object_row *_Atomic row; /* NULL: never any */
+	atomic_uint num;
+};
+
+enum { UVD_OBJECT_COUNTS = 64 /* by 5 bits of the id, and the namespace: the kernel's, or ours */ };
+
 struct uvd_device {
 	struct uvd_engine *engine;
 	atomic_uint ref; /* its owner's, and one for each open file */
@@ -55,6 +63,7 @@ struct uvd_device {
 	unsigned int num_xrcds;
 	unsigned int files_opened; /* ever */
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
+	struct uvd_object_count object_counts[UVD_OBJECT_COUNTS];
 	atomic_bool gone; /* removed: everything but DESTROY is EIO. Set with `lock` held. */
 	bool backend_closed; /* or not open yet. port_lock, once others know of the device */
 };

@@ -26,6 +26,7 @@ struct uvd_file {
 	pthread_mutex_t lock; /* handles, objects, default_async */
 	struct uvd_handles handles;
 	struct uvd_uobject *objects; /* newest first: the order of cleanup */
+	atomic_uint num_objects; /* of that list; to be read without the lock */
 	struct uvd_uobject *disassociated; /* what is left of objects when the device is gone */
 	pthread_mutex_t context_lock; /* creation of the context */
 	pthread_mutex_t mcast_lock; /* the groups of its QPs; held while the backend attaches and detaches */

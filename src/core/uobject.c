@@ -121,10 +121,26 @@ static struct uvd_uobject **uobject_list(struct uvd_uobject *uobj)
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
 
+/* For those who ask how many there are: they need not walk the list. */
+static void uobject_count(struct uvd_uobject *uobj, int by)
+{
+	const unsigned int id = uobj->row->id;
+	struct uvd_object_count *count =
+		&uobj->file->dev->object_counts[(id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) + id % (UVD_OBJECT_COUNTS / 2)];
+
+	if (uobj->disassociated)
+		return;
+	if (!atomic_load_explicit(&count->row, memory_order_relaxed))
+		atomic_store_explicit(&count->row, uobj->row, memory_order_release);
+	atomic_fetch_add_explicit(&count->num, by, memory_order_relaxed);
+	atomic_fetch_add_explicit(&uobj->file->num_objects, by, memory_order_relaxed);
+}
+
 static void uobject_list_add(struct uvd_uobject *uobj)
 {
 	struct uvd_uobject **list = uobject_list(uobj);
 
+	uobject_count(uobj, 1);
 	uobj->prev = NULL;
 	uobj->next = *list;
 	if (uobj->next)
@@ -134,6 +150,7 @@ static void uobject_list_add(struct uvd_uobject *uobj)
 
 static void uobject_list_del(struct uvd_uobject *uobj)
 {
+	uobject_count(uobj, -1);
 	*(uobj->prev ? &uobj->prev->next : uobject_list(uobj)) = uobj->next;
 	if (uobj->next)
 		uobj->next->prev = uobj->prev;
