@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The control socket: a client sends a command, one line, and gets one line of JSON. Served by the event loop; no client
- * can hold it up. The socket also says that a daemon is running: a second one on the same path is refused. Everybody may
+ * can hold it up. Each user has a few connections: a further one takes the place of the oldest that has not asked yet. The
+ * socket also says that a daemon is running: a second one on the same path is refused. Everybody may
  * ask; who may change something is root and the user that the daemon runs as.
  */
 #ifndef UVD_CONTROL_H
@@ -28,8 +29,12 @@ struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_
  * returns NULL then.
  */
 unsigned long uvd_control_later(struct uvd_control *control);
+/* The same with the number of an answer that comes later already: several clients get it. */
+void uvd_control_join(struct uvd_control *control, unsigned long number);
 /* On the loop's thread; takes over the answer. The client may have gone meanwhile. */
 void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer);
+/* The same with JSON as text, which is copied, for all who have joined. Not within the answering function. */
+void uvd_control_finish_text(struct uvd_control *control, unsigned long number, const char *answer);
 /* Removes the socket. */
 void uvd_control_free(struct uvd_control *control);
 

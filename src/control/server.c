@@ -12,12 +12,17 @@
 #include <uverbsd/log.h>
 #include "util/util.h"
 
-enum { MAX_CLIENTS = 16 };
+enum {
+	MAX_CLIENTS = 64,
+	MAX_OF_USER = 8, /* of MAX_CLIENTS; root's come in addition to them */
+	MAX_OF_ROOT = 64,
+};
 
 struct client {
 	struct uvd_control *control;
 	struct client *next;
 	struct ev_io io;
+	uid_t uid;
 	bool may_change;
 	char command[1024];
 	size_t len; /* of the command so far */
@@ -34,7 +39,6 @@ struct uvd_control {
 	uvd_control_fn answer;
 	void *arg;
 	struct client *clients;
-	unsigned int num_clients;
 	struct client *asking; /* while the answering function runs */
 	unsigned long numbers; /* of late answers, so far */
 };
@@ -46,7 +50,6 @@ static void drop(struct client *c)
 	while (*p != c)
 		p = &(*p)->next;
 	*p = c->next;
-	c->control->num_clients--;
 	ev_io_stop(c->control->loop, &c->io);
 	close(c->io.fd);
 	free(c->out);
@@ -66,11 +69,10 @@ static void send_some(struct client *c)
 		drop(c); /* one command a connection */
 }
 
-/* Takes over the answer. */
-static void answer_client(struct client *c, json_t *answer)
+/* Takes over the text. */
+static void answer_client_text(struct client *c, char *text)
 {
-	c->out = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
-	json_decref(answer);
+	c->out = text;
 	if (!c->out) {
 		drop(c);
 		return;
@@ -80,6 +82,13 @@ static void answer_client(struct client *c, json_t *answer)
 	ev_io_set(&c->io, c->io.fd, EV_WRITE);
 	ev_io_start(c->control->loop, &c->io);
 	send_some(c);
+}
+
+/* Takes over the answer. */
+static void answer_client(struct client *c, json_t *answer)
+{
+	answer_client_text(c, answer ? json_dumps(answer, JSON_COMPACT) : NULL);
+	json_decref(answer);
 }
 
 static void prepare(struct client *c)
@@ -100,16 +109,38 @@ unsigned long uvd_control_later(struct uvd_control *control)
 	return control->asking->later = ++control->numbers;
 }
 
-void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer)
+void uvd_control_join(struct uvd_control *control, unsigned long number)
+{
+	control->asking->later = number;
+}
+
+static struct client *client_find(struct uvd_control *control, unsigned long number)
 {
 	struct client *c = control->clients;
 
 	while (c && c->later != number)
 		c = c->next;
+	return c;
+}
+
+void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer)
+{
+	struct client *c = client_find(control, number);
+
 	if (c)
 		answer_client(c, answer);
 	else
 		json_decref(answer);
+}
+
+void uvd_control_finish_text(struct uvd_control *control, unsigned long number, const char *answer)
+{
+	struct client *c;
+
+	while ((c = client_find(control, number))) {
+		c->later = 0;
+		answer_client_text(c, strdup(answer));
+	}
 }
 
 static void receive_some(struct client *c)
@@ -143,12 +174,58 @@ static void on_client(struct ev_loop *loop, struct ev_io *io, int events)
 		receive_some(c);
 }
 
-static bool trusted(int fd)
+static bool client_is_idle(const struct client *c)
 {
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
+	return !c->later && !c->out;
+}
 
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && (peer.uid == 0 || peer.uid == geteuid());
+/*
+ * Room for a connection of this user. One that only sits there makes room for the next of the same user: the oldest that has not
+ * asked, or else, where that is no administrator's, that has not read its answer. False: there is none.
+ */
+static bool client_make_room(struct uvd_control *control, uid_t uid, bool may_change)
+{
+	struct client *c, *idle = NULL, *slow = NULL;
+	unsigned int of_user = 0, others = 0; /* root's are not among them */
+
+	for (c = control->clients; c; c = c->next) {
+		others += c->uid != 0;
+		if (c->uid != uid)
+			continue;
+		of_user++;
+		if (client_is_idle(c))
+			idle = c;
+		else if (!c->later && !may_change)
+			slow = c;
+	}
+	if (of_user < MAX_OF_USER && (!uid || others < MAX_CLIENTS))
+		return true;
+	if (idle || slow) {
+		drop(idle ? idle : slow);
+		return true;
+	}
+	return !uid && of_user < MAX_OF_ROOT;
+}
+
+static struct client *client_new(struct uvd_control *control, int fd)
+{
+	struct ucred peer = { .uid = -1 };
+	socklen_t len = sizeof(peer);
+	struct client *c = NULL;
+	bool may_change;
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
+		may_change = peer.uid == 0 || peer.uid == geteuid();
+		c = client_make_room(control, peer.uid, may_change) ? calloc(1, sizeof(*c)) : NULL;
+	}
+	if (!c)
+		return NULL;
+	c->control = control;
+	c->uid = peer.uid;
+	c->may_change = may_change;
+	c->next = control->clients;
+	control->clients = c;
+	return c;
 }
 
 static void on_pause_over(struct ev_loop *loop, struct ev_timer *pause, int events)
@@ -175,22 +252,11 @@ static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 			pause_accepting(control);
 		return;
 	}
-	/* One that only sits there makes room for the next. */
-	if (control->num_clients == MAX_CLIENTS) {
-		for (c = control->clients; c->next; c = c->next)
-			;
-		drop(c);
-	}
-	c = calloc(1, sizeof(*c));
+	c = client_new(control, fd);
 	if (!c) {
 		close(fd);
 		return;
 	}
-	c->control = control;
-	c->may_change = trusted(fd);
-	c->next = control->clients;
-	control->clients = c;
-	control->num_clients++;
 	ev_io_init(&c->io, on_client, fd, EV_READ);
 	c->io.data = c;
 	ev_io_start(loop, &c->io);
@@ -246,7 +312,7 @@ static int listen_on(struct uvd_control *control, const char *path)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Everybody may ask: the answers tell no more than /proc does. trusted() says who may do more. */
+	/* Everybody may ask: the answers tell no more than /proc does. client_new() says who may do more. */
 	if (bind(fd, (struct sockaddr *)&control->sa, sizeof(control->sa)) || chmod(path, 0666) || listen(fd, MAX_CLIENTS)) {
 		err = -errno;
 		close(fd);
