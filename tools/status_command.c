@@ -37,12 +37,14 @@ static void print_device(json_t *device)
 	const char *name;
 	size_t i;
 
-	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %zu open files\n", text(device, "node"),
+	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %lld open files\n", text(device, "node"),
 	       text(device, "rdev"), text(device, "device"), json_is_true(json_object_get(device, "removed")) ? ", removed" : "", text(device, "backend"), text(device, "persona"),
-	       text(device, "abi"), number(device, "requests"), number(device, "workers"), json_array_size(files));
+	       text(device, "abi"), number(device, "requests"), number(device, "workers"), number(device, "open"));
 	json_array_foreach(files, i, file)
 		printf("  open by %s, pid %lld, uid %lld: %lld objects\n", text(file, "program"), number(file, "pid"),
 		       number(file, "uid"), number(file, "objects"));
+	if (number(device, "open") > (long long)json_array_size(files))
+		printf("  and more\n");
 	json_object_foreach(json_object_get(device, "objects"), name, count)
 		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
 }

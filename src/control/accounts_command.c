@@ -3,12 +3,14 @@
 #include "account/account.h"
 #include "control/control.h"
 
+enum { MOST_TOLD = 8192 }; /* numbers of users: a user with mapped ids can be many, and whoever asks waits for all of them */
+
 static void account_tell(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
 {
 	const struct uvd_limit_row *row = &uvd_limit_rows[res];
 
 	/* A type without a limit of its own has no name either; it counts among all objects. */
-	if (!row->name)
+	if (!row->name || json_array_size(arg) == MOST_TOLD)
 		return;
 	json_array_append_new(arg, json_pack("{s:I, s:s, s:I, s:o}", "uid", (json_int_t)uid, "resource", row->name, "used",
 					     (json_int_t)used, "limit",

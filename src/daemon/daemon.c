@@ -87,6 +87,7 @@ static bool start_loop(struct uvd_daemon *d)
 	ev_async_init(&d->on_removed, on_removed);
 	d->on_removed.data = d;
 	ev_async_start(d->loop, &d->on_removed);
+	uvd_daemon_status_init(d);
 	return true;
 }
 
@@ -182,6 +183,7 @@ static void remove_tree(struct uvd_daemon *d)
 /* Removes tree and nodes, and frees everything. Where a thread does not come back, it exits the process. */
 static void daemon_stop(struct uvd_daemon *d)
 {
+	uvd_daemon_status_fini(d);
 	/* First nobody new finds us, then every call fails, and only then the nodes go away under those still there. */
 	remove_tree(d);
 	for (unsigned int i = 0; i < d->num_nodes; i++)

@@ -31,6 +31,20 @@ struct uvd_daemon_node {
 	unsigned long asker; /* GOING: uvd_control_finish() */
 };
 
+/*
+ * The answer to `status`. The main thread collects the numbers, which takes no longer the more objects there are, and a thread
+ * looks for names of programs and writes the answer. One answer is made at a time, a few times a second, for all who have asked
+ * before it was begun.
+ */
+struct uvd_daemon_status {
+	struct ev_timer pause; /* until the next may begin */
+	struct ev_async on_done;
+	double begun; /* the last one: ev_time() */
+	struct status_facts *facts; /* the thread has them; NULL: there is none */
+	pthread_t thread;
+	unsigned long number, next; /* of the answer that is being made, and of the next one; 0: nobody has asked for it */
+};
+
 struct uvd_daemon {
 	const struct uvd_options *options;
 	struct uvd_log *log;
@@ -39,6 +53,7 @@ struct uvd_daemon {
 	struct ev_timer tick;
 	struct ev_async on_lost, on_removed;
 	struct uvd_control *control;
+	struct uvd_daemon_status status_answer;
 	struct uvd_grants *grants;
 	struct uvd_node_orphans orphans; /* since the start */
 	struct uvd_engine engine;
@@ -71,7 +86,12 @@ void uvd_daemon_removed(struct uvd_daemon *d);
 /* What the core shall tell us; before the first device (hooks.c). */
 void uvd_daemon_hook(struct uvd_daemon *d);
 
-/* The answer of the control socket (status.c). */
+/* ---- status.c ---------------------------------------------------------------------------------------------------- */
+
+/* When the loop is there; and before it goes: waits for the thread. */
+void uvd_daemon_status_init(struct uvd_daemon *d);
+void uvd_daemon_status_fini(struct uvd_daemon *d);
+/* The answer of the control socket. */
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change);
 
 #endif

@@ -5,17 +5,149 @@
 #include "daemon/internal.h"
 #include "util/util.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uverbsd/schema.h>
 
-static void count_one(json_t *counts, const char *name)
-{
-	json_t *n = json_object_get(counts, name);
+enum { MOST_FILES = 4096, MOST_ACCOUNTS = 4096 /* that are listed */ };
 
-	json_object_set_new(counts, name, json_integer(n ? json_integer_value(n) + 1 : 1));
+static const double AT_LEAST = 0.05; /* seconds from one answer to the next */
+
+struct file_facts {
+	pid_t pid;
+	uid_t uid;
+	unsigned int objects;
+};
+
+struct account_facts {
+	pid_t pid;
+	uint64_t pages;
+};
+
+struct node_facts {
+	struct file_facts *files;
+	unsigned int num_files;
+	json_t *node; /* everything but the files */
+};
+
+/* Everything that the thread needs: it looks at nothing of the daemon's. */
+struct status_facts {
+	struct uvd_daemon *daemon;
+	struct node_facts nodes[UVD_MAX_DEVICES];
+	unsigned int num_nodes;
+	struct account_facts *accounts;
+	unsigned int num_accounts;
+	json_t *rest;
+	char *text; /* the answer; NULL: no memory */
+};
+
+/* ---- what the main thread collects ------------------------------------------------------------------------------- */
+
+/* With the node's lock: opens and closes wait meanwhile. */
+static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_file *file)
+{
+	struct node_facts *node = arg;
+
+	if (node->num_files < MOST_FILES)
+		node->files[node->num_files++] =
+			(struct file_facts){ opener->tgid, opener->fsuid, atomic_load_explicit(&file->num_objects, memory_order_relaxed) };
 }
+
+static json_t *collect_objects(struct uvd_device *dev)
+{
+	json_t *counts = json_object();
+
+	for (int i = 0; i < UVD_OBJECT_COUNTS; i++) {
+		const struct uvd_object_row *row = atomic_load_explicit(&dev->object_counts[i].row, memory_order_acquire);
+		unsigned int num = atomic_load_explicit(&dev->object_counts[i].num, memory_order_relaxed);
+
+		if (row && num)
+			json_object_set_new(counts, row->name, json_integer(num));
+	}
+	return counts;
+}
+
+static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node *n)
+{
+	const struct uvd_device_config *config = &n->dev->config;
+	struct uvd_cuse_counters counters;
+	char rdev[32];
+
+	facts->files = malloc(MOST_FILES * sizeof(*facts->files));
+	if (!facts->files)
+		return false;
+	uvd_cuse_count(n->cuse, &counters);
+	uvd_cuse_each_file(n->cuse, collect_file, facts);
+	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
+	facts->node = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:b}", "node", uvd_cuse_path(n->cuse),
+				"rdev", rdev, "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
+				config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
+				(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files, "objects",
+				collect_objects(n->dev), "removed", n->state != NODE_SERVES);
+	return facts->node;
+}
+
+static void collect_account(void *arg, pid_t pid, uint64_t pages)
+{
+	struct status_facts *facts = arg;
+
+	if (facts->num_accounts < MOST_ACCOUNTS)
+		facts->accounts[facts->num_accounts++] = (struct account_facts){ pid, pages };
+}
+
+/* Those that there are now: the name, and how often devices have created it. */
+static json_t *status_ucaps(struct uvd_ucaps *ucaps)
+{
+	json_t *list = json_array();
+
+	uvd_lock(&ucaps->lock);
+	for (unsigned int i = 0; i < ucaps->num; i++)
+		if (ucaps->list[i].refs)
+			json_array_append_new(list, json_pack("{s:s, s:i}", "name", ucaps->list[i].name, "users",
+							      ucaps->list[i].refs));
+	uvd_unlock(&ucaps->lock);
+	return list;
+}
+
+static json_t *collect_rest(struct uvd_daemon *d)
+{
+	struct uvd_grant_counters g;
+
+	uvd_grants_count(d->grants, &g);
+	return json_pack("{s:i, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs", d->options->sysfs,
+			 "ucaps", status_ucaps(&d->engine.ucaps), "grants", "enabled", d->options->grant_fds, "granted",
+			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late",
+			 (json_int_t)g.late, "killed", (json_int_t)g.killed, "under_way", g.under_way);
+}
+
+static void status_facts_free(struct status_facts *facts)
+{
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
+		free(facts->nodes[i].files);
+		json_decref(facts->nodes[i].node);
+	}
+	free(facts->accounts);
+	json_decref(facts->rest);
+	free(facts->text);
+	free(facts);
+}
+
+static bool collect(struct status_facts *facts, struct uvd_daemon *d)
+{
+	for (unsigned int i = 0; i < d->num_nodes; i++)
+		if (d->nodes[i].cuse && !collect_node(&facts->nodes[facts->num_nodes++], &d->nodes[i]))
+			return false;
+	facts->accounts = malloc(MOST_ACCOUNTS * sizeof(*facts->accounts));
+	if (!facts->accounts)
+		return false;
+	uvd_mm_table_each(d->engine.mms, collect_account, facts);
+	facts->rest = collect_rest(d);
+	return facts->rest;
+}
+
+/* ---- what the thread makes of it --------------------------------------------------------------------------------- */
 
 static void program_of(pid_t pid, char *comm, size_t size)
 {
@@ -31,84 +163,137 @@ static void program_of(pid_t pid, char *comm, size_t size)
 		fclose(f);
 }
 
-struct lists {
-	json_t *files, *objects;
-};
-
-static void add_file(void *arg, const struct uvd_opener *opener, struct uvd_file *file)
+static json_t *write_files(const struct node_facts *node)
 {
-	struct lists *lists = arg;
-	struct uvd_uobject *uobj;
-	unsigned int n = 0;
+	json_t *files = json_array();
 	char comm[32];
 
-	uvd_lock(&file->lock);
-	for (uobj = file->objects; uobj; uobj = uobj->next, n++)
-		count_one(lists->objects, uobj->row->name);
-	uvd_unlock(&file->lock);
-	program_of(opener->tgid, comm, sizeof(comm));
-	json_array_append_new(lists->files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", opener->tgid, "uid", opener->fsuid,
-						      "program", comm, strlen(comm), "objects", n));
+	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
+		program_of(f->pid, comm, sizeof(comm));
+		json_array_append_new(files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", f->pid, "uid", f->uid, "program", comm,
+						       strlen(comm), "objects", f->objects));
+	}
+	return files;
 }
 
-static json_t *node_status(const struct uvd_daemon_node *n)
+static json_t *write_accounts(const struct status_facts *facts)
 {
-	const struct uvd_device_config *config = &n->dev->config;
-	struct lists lists = { json_array(), json_object() };
-	struct uvd_cuse_counters counters;
-	char rdev[32];
-
-	uvd_cuse_count(n->cuse, &counters);
-	uvd_cuse_each_file(n->cuse, add_file, &lists);
-	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:o, s:o, s:b}", "node", uvd_cuse_path(n->cuse), "rdev", rdev,
-			 "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
-			 config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
-			 (json_int_t)counters.requests, "workers", counters.workers, "files", lists.files, "objects",
-			 lists.objects, "removed", n->state != NODE_SERVES);
-}
-
-static void add_account(void *arg, pid_t pid, uint64_t pages)
-{
+	json_t *accounts = json_array();
 	char comm[32];
 
-	program_of(pid, comm, sizeof(comm));
-	json_array_append_new(arg, json_pack("{s:i, s:s%, s:I}", "pid", pid, "program", comm, strlen(comm), "pages",
-					     (json_int_t)pages));
+	for (const struct account_facts *a = facts->accounts; a < facts->accounts + facts->num_accounts; a++) {
+		program_of(a->pid, comm, sizeof(comm));
+		json_array_append_new(accounts, json_pack("{s:i, s:s%, s:I}", "pid", a->pid, "program", comm, strlen(comm), "pages",
+							  (json_int_t)a->pages));
+	}
+	return accounts;
 }
 
-/* Those that there are now: the name, and how often devices have created it. */
-static json_t *ucaps(struct uvd_ucaps *ucaps)
+static void *status_thread(void *arg)
 {
-	json_t *list = json_array();
+	struct status_facts *facts = arg;
+	struct uvd_daemon *d = facts->daemon;
+	json_t *devices = json_array();
 
-	uvd_lock(&ucaps->lock);
-	for (unsigned int i = 0; i < ucaps->num; i++)
-		if (ucaps->list[i].refs)
-			json_array_append_new(list, json_pack("{s:s, s:i}", "name", ucaps->list[i].name, "users",
-							      ucaps->list[i].refs));
-	uvd_unlock(&ucaps->lock);
-	return list;
+	for (unsigned int i = 0; i < facts->num_nodes; i++) {
+		json_object_set_new(facts->nodes[i].node, "files", write_files(&facts->nodes[i]));
+		json_array_append(devices, facts->nodes[i].node);
+	}
+	json_object_set_new(facts->rest, "devices", devices);
+	json_object_set_new(facts->rest, "memlock", write_accounts(facts));
+	facts->text = json_dumps(facts->rest, JSON_COMPACT);
+	ev_async_send(d->loop, &d->status_answer.on_done);
+	return NULL;
 }
 
-static json_t *status(struct uvd_daemon *d)
+/* ---- when, and for whom ------------------------------------------------------------------------------------------ */
+
+static void status_begin(struct uvd_daemon *d)
 {
-	struct uvd_grant_counters g;
-	json_t *nodes = json_array(), *accounts = json_array();
+	struct uvd_daemon_status *s = &d->status_answer;
 
-	for (unsigned int i = 0; i < d->num_nodes; i++)
-		if (d->nodes[i].cuse)
-			json_array_append_new(nodes, node_status(&d->nodes[i]));
-	uvd_mm_table_each(d->engine.mms, add_account, accounts);
-	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs",
-			 d->options->sysfs, "devices", nodes, "ucaps", ucaps(&d->engine.ucaps), "memlock", accounts,
-			 "grants", "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
-			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "killed",
-			 (json_int_t)g.killed, "under_way", g.under_way);
+	s->begun = ev_time();
+	s->number = s->next;
+	s->next = 0;
+	s->facts = calloc(1, sizeof(*s->facts));
+	if (s->facts) {
+		s->facts->daemon = d;
+		if (collect(s->facts, d) && !uvd_thread_start(&s->thread, 0, status_thread, s->facts))
+			return;
+		status_facts_free(s->facts);
+		s->facts = NULL;
+	}
+	uvd_control_finish_text(d->control, s->number, "{\"error\":\"no memory or no thread for the answer\"}");
 }
 
-static struct uvd_device *device(void *daemon, unsigned int i)
+/* Begins the next answer when it is time, if somebody waits for one. Not at once: the asker is still being served. */
+static void status_continue(struct uvd_daemon *d)
+{
+	struct uvd_daemon_status *s = &d->status_answer;
+	double wait = s->begun + AT_LEAST - ev_time();
+
+	if (!s->next || s->facts || ev_is_active(&s->pause))
+		return;
+	ev_timer_set(&s->pause, wait > 0 && wait < AT_LEAST ? wait : 0, 0);
+	ev_timer_start(d->loop, &s->pause);
+}
+
+static void on_status_pause(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+	status_begin(w->data);
+}
+
+static void on_status_done(struct ev_loop *loop, struct ev_async *w, int events)
+{
+	struct uvd_daemon *d = w->data;
+	struct uvd_daemon_status *s = &d->status_answer;
+
+	if (!s->facts)
+		return;
+	pthread_join(s->thread, NULL);
+	uvd_control_finish_text(d->control, s->number, s->facts->text ? s->facts->text : "{\"error\":\"no memory\"}");
+	status_facts_free(s->facts);
+	s->facts = NULL;
+	status_continue(d);
+}
+
+static json_t *status_ask(struct uvd_daemon *d)
+{
+	struct uvd_daemon_status *s = &d->status_answer;
+
+	if (s->next)
+		uvd_control_join(d->control, s->next);
+	else
+		s->next = uvd_control_later(d->control);
+	status_continue(d);
+	return NULL;
+}
+
+void uvd_daemon_status_init(struct uvd_daemon *d)
+{
+	struct uvd_daemon_status *s = &d->status_answer;
+
+	ev_init(&s->pause, on_status_pause);
+	s->pause.data = d;
+	ev_async_init(&s->on_done, on_status_done);
+	s->on_done.data = d;
+	ev_async_start(d->loop, &s->on_done);
+}
+
+void uvd_daemon_status_fini(struct uvd_daemon *d)
+{
+	struct uvd_daemon_status *s = &d->status_answer;
+
+	if (s->facts) {
+		pthread_join(s->thread, NULL);
+		status_facts_free(s->facts);
+		s->facts = NULL;
+	}
+}
+
+/* ---- commands ---------------------------------------------------------------------------------------------------- */
+
+static struct uvd_device *status_device(void *daemon, unsigned int i)
 {
 	struct uvd_daemon *d = daemon;
 
@@ -124,9 +309,9 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 	json_t *answer;
 
 	if (!strcmp(command, "status"))
-		return status(d);
+		return status_ask(d);
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(d->engine.accounts);
-	answer = uvd_control_port(command, may_change, device, d);
+	answer = uvd_control_port(command, may_change, status_device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }
