@@ -11,6 +11,7 @@ enum { SHARE = 2 };
 
 static struct uvd_turns turns;
 static struct uvd_accounts *accounts;
+static struct uvd_account *known[3]; /* so that what a user is charged with is not forgotten with the user's last account */
 
 static void set_up_with(uint64_t share, uint64_t bytes)
 {
@@ -21,6 +22,8 @@ static void set_up_with(uint64_t share, uint64_t bytes)
 	limits.max[UVD_RES_BYTES] = bytes;
 	accounts = uvd_accounts_new(&limits, NULL);
 	ck_assert_ptr_nonnull(accounts);
+	for (uid_t i = 0; i < 3; i++)
+		known[i] = uvd_account_get(accounts, &(uid_t){ 1000 + i }, 1);
 	uvd_turns_init(&turns);
 }
 
@@ -41,6 +44,8 @@ static void tear_down(void)
 
 	uvd_accounts_each(accounts, count_use, &used);
 	ck_assert_int_eq(used, 0);
+	for (int i = 0; i < 3; i++)
+		uvd_account_put(known[i]);
 	ck_assert(!uvd_turns_any(&turns) && list_empty(&turns.users) && !turns.num_users);
 	uvd_turns_fini(&turns);
 	memset(&turns, 0, sizeof(turns));
@@ -212,6 +217,41 @@ START_TEST(test_a_call_without_a_thread_is_the_first_of_those_that_wait)
 }
 END_TEST
 
+/* ---- what happens while a request is being copied ----------------------------------------------------------------- */
+
+static void (*while_copying)(void);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+	void (*fn)(void) = while_copying;
+
+	while_copying = NULL;
+	if (fn)
+		fn();
+	return __real_malloc(size);
+}
+
+static void leave_all(void)
+{
+	for (int i = 0; i < SHARE; i++) {
+		leave(known[0]);
+		ck_assert_uint_eq(take(), 0);
+	}
+}
+
+START_TEST(test_a_call_does_not_wait_when_the_last_of_the_others_has_just_ended)
+{
+	for (uint64_t i = 2; i <= 2 * SHARE; i += 2)
+		ck_assert_int_eq(enter(known[0], i), 0);
+	while_copying = leave_all;
+	ck_assert_int_eq(enter(known[0], 100), 0);
+	ck_assert_ptr_null(while_copying);
+	leave(known[0]);
+}
+END_TEST
+
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, USERS = 3, CALLS = 3000 /* of a user */ };
@@ -309,6 +349,7 @@ int main(void)
 	tcase_add_test(t, test_an_interrupt_takes_a_call_out_of_the_queue_and_no_close);
 	tcase_add_test(t, test_a_close_takes_nothing_of_the_share_and_no_bytes);
 	tcase_add_test(t, test_a_call_without_a_thread_is_the_first_of_those_that_wait);
+	tcase_add_test(t, test_a_call_does_not_wait_when_the_last_of_the_others_has_just_ended);
 	tcase_add_test(t, test_threads_lose_no_call_and_carry_out_none_twice);
 	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
