@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Who gets a connection to the control socket (src/control/server.c). As root, as it connects as several users. */
+#include <check.h>
+#include <errno.h>
+#include <ev.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/control.h"
+
+enum { EACH = 8, ALL = 64, USER = 1000 };
+
+static char folder[] = "/tmp/uverbsd-control-XXXXXX", path[64];
+static struct ev_loop *loop;
+static struct uvd_control *control;
+static unsigned long later;
+
+static json_t *answer(void *arg, const char *command, bool may_change)
+{
+	if (strcmp(command, "wait"))
+		return json_pack("{s:s, s:b}", "command", command, "may_change", may_change);
+	if (later)
+		uvd_control_join(control, later);
+	else
+		later = uvd_control_later(control);
+	return NULL;
+}
+
+static void set_up(void)
+{
+	int err;
+
+	strcpy(folder, "/tmp/uverbsd-control-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	ck_assert_int_eq(chmod(folder, 0755), 0);
+	snprintf(path, sizeof(path), "%s/control", folder);
+	later = 0;
+	loop = ev_loop_new(EVBACKEND_POLL);
+	control = uvd_control_new(loop, path, answer, NULL, NULL, &err);
+	ck_assert_ptr_nonnull(control);
+}
+
+static void tear_down(void)
+{
+	uvd_control_free(control);
+	ev_loop_destroy(loop);
+	rmdir(folder);
+}
+
+static void turn_loop(void)
+{
+	for (int i = 0; i < 4; i++)
+		ev_run(loop, EVRUN_NOWAIT);
+}
+
+static int connect_as(uid_t uid)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+
+	strcpy(sa.sun_path, path);
+	ck_assert_int_eq(seteuid(uid), 0);
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	ck_assert_int_eq(seteuid(0), 0);
+	turn_loop();
+	return fd;
+}
+
+static bool lasts(int fd)
+{
+	char c;
+
+	return recv(fd, &c, 1, MSG_PEEK) < 0 && errno == EAGAIN;
+}
+
+static void say(int fd, const char *command)
+{
+	ck_assert_int_eq(send(fd, command, strlen(command), MSG_NOSIGNAL), strlen(command));
+	turn_loop();
+}
+
+static bool hears(int fd, const char *text)
+{
+	char line[256] = "";
+
+	return recv(fd, line, sizeof(line) - 1, 0) > 0 && strstr(line, text);
+}
+
+START_TEST(test_a_further_connection_takes_the_place_of_the_same_users_oldest)
+{
+	int other = connect_as(USER + 1), fds[20];
+
+	for (int i = 0; i < 20; i++)
+		fds[i] = connect_as(USER);
+	for (int i = 0; i < 20; i++)
+		ck_assert_int_eq(lasts(fds[i]), i >= 20 - EACH);
+	ck_assert(lasts(other));
+	say(other, "now\n");
+	ck_assert(hears(other, "\"may_change\":false"));
+	say(fds[19], "now\n");
+	ck_assert(hears(fds[19], "now"));
+}
+END_TEST
+
+START_TEST(test_who_waits_for_an_answer_is_not_pushed_out)
+{
+	int fds[EACH], late = connect_as(USER), root = connect_as(0), more;
+
+	say(root, "wait\n");
+	say(late, "wait\n");
+	for (int i = 0; i < 30; i++)
+		connect_as(USER);
+	for (int i = 0; i < 100; i++)
+		connect_as(0);
+	for (int i = 0; i < EACH; i++) {
+		fds[i] = connect_as(USER + 1);
+		say(fds[i], "wait\n");
+	}
+	more = connect_as(USER + 1);
+	ck_assert(!lasts(more));
+	ck_assert(lasts(root) && lasts(late));
+	uvd_control_finish_text(control, later, "{\"at\":\"last\"}");
+	ck_assert(hears(root, "last") && hears(late, "last"));
+	for (int i = 0; i < EACH; i++)
+		ck_assert(hears(fds[i], "last"));
+}
+END_TEST
+
+START_TEST(test_root_gets_a_connection_when_all_are_taken)
+{
+	int first = -1, root, fd;
+
+	for (int i = 0; i < ALL; i++) {
+		fd = connect_as(USER + i / EACH);
+		first = i ? first : fd;
+	}
+	ck_assert(!lasts(connect_as(USER + ALL)));
+	ck_assert(lasts(first));
+	root = connect_as(0);
+	say(root, "now\n");
+	ck_assert(hears(root, "\"may_change\":true"));
+}
+END_TEST
+
+/* One whose questions all wait can ask more. */
+START_TEST(test_root_asks_while_many_of_its_questions_wait)
+{
+	int waiting[2 * EACH], fd;
+
+	for (int i = 0; i < 2 * EACH; i++) {
+		waiting[i] = connect_as(0);
+		say(waiting[i], "wait\n");
+	}
+	fd = connect_as(0);
+	say(fd, "now\n");
+	ck_assert(hears(fd, "now"));
+	for (int i = 0; i < 2 * EACH; i++)
+		ck_assert(lasts(waiting[i]));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("control: connections");
+	TCase *t = tcase_create("connections");
+	SRunner *runner;
+	int failed;
+
+	if (geteuid())
+		return 77;
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_test(t, test_a_further_connection_takes_the_place_of_the_same_users_oldest);
+	tcase_add_test(t, test_who_waits_for_an_answer_is_not_pushed_out);
+	tcase_add_test(t, test_root_gets_a_connection_when_all_are_taken);
+	tcase_add_test(t, test_root_asks_while_many_of_its_questions_wait);
+	suite_add_tcase(s, t);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
