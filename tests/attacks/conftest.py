@@ -46,8 +46,8 @@ def attack(name, *args, user=USER):
 class Attack:
     """One that goes on until it is let off."""
 
-    def __init__(self, name, *args, under=(), says="stuck"):
-        self.process = subprocess.Popen([*under, client(name), *map(str, args)], user=USER, group=USER, extra_groups=[], text=True,
+    def __init__(self, name, *args, under=(), says="stuck", user=USER):
+        self.process = subprocess.Popen([*under, client(name), *map(str, args)], user=user, group=user, extra_groups=[], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.hear(says)
 
@@ -60,7 +60,7 @@ class Attack:
         self.process.stdin.flush()
 
     def end(self):
-        self.process.communicate("\n", timeout=cuse.STUCK)
+        return self.process.communicate("\n", timeout=cuse.STUCK)[0]
 
 
 # Those who hold the lock of their own memory must not wait for it themselves, so they have all of it locked.

@@ -219,7 +219,7 @@ END_TEST
 
 /* ---- what happens while a request is being copied ----------------------------------------------------------------- */
 
-static void (*while_copying)(void);
+static __thread void (*while_copying)(void);
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The control socket beside users who ask too much of it."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+from conftest import Attack, USER, cuse
+
+OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 20000
+CONTROL = "/run/uverbsd/control"
+# Connects so many times and says how many of them last; then waits for its stdin.
+CONNECT = """
+import select, socket, sys, time
+sockets = []
+for i in range(int(sys.argv[1])):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("/run/uverbsd/control")
+    sockets.append(s)
+    time.sleep(0.01)
+time.sleep(0.5)
+ended = select.select(sockets, [], [], 0)[0]
+print(len(sockets) - len(ended), sockets[0] in ended, sockets[-1] in ended, flush=True)
+sys.stdin.read()
+"""
+
+
+def connect(number, user):
+    p = subprocess.Popen([sys.executable, "-c", CONNECT, str(number)], user=user, group=user, extra_groups=[], text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return p, p.stdout.readline().split()
+
+
+def status(user=0):
+    done = subprocess.run([cuse.BUILD / "tools" / "uverbsctl", "status", "--json"], user=user, group=user, extra_groups=[],
+                          stdout=subprocess.PIPE, text=True, timeout=cuse.STUCK)
+    assert done.returncode == 0
+    return json.loads(done.stdout)
+
+
+def test_connections_of_one_user_push_out_nobody_elses(start):
+    d = start("--devices", "2")
+    held = cuse.start_client("hold-up", user=0)
+    time.sleep(0.5)
+    with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE) as remove:
+        time.sleep(0.5)
+        assert remove.poll() is None
+        # Each user has eight; a new one takes the place of the user's oldest.
+        crowd = [connect(60, USER)]
+        assert crowd[0][1] == ["8", "True", "False"]
+        crowd += [connect(9, USER + i) for i in range(1, 8)]
+        assert all(said == ["8", "True", "False"] for _, said in crowd)
+        # When all places are taken another user gets none, but root does.
+        crowd.append(connect(2, USER + 8))
+        assert crowd[-1][1][0] == "0"
+        assert len(status()["devices"]) == 2
+        crowd.append(connect(60, 0))
+        assert remove.poll() is None and len(status()["devices"]) == 2
+        held.kill()
+        assert remove.wait(cuse.STUCK) == 0
+        assert b"hfi1_0" in remove.stdout.read()
+    for p, _ in crowd:
+        p.communicate()
+    held.wait()
+    assert len(status(USER)["devices"]) == 1
+    d.wait_idle()
+
+
+def test_everybody_who_asks_at_once_gets_an_answer(start):
+    start()
+    asking = []
+    for _ in range(8):
+        s = socket.socket(socket.AF_UNIX)
+        s.settimeout(cuse.STUCK)
+        s.connect(CONTROL)
+        s.sendall(b"status\n")
+        asking.append(s)
+    for s in asking[:4]:
+        s.close()
+    for s in asking[4:]:
+        assert json.loads(s.makefile().readline())["devices"]
+
+
+def test_answer_is_no_older_than_the_question(start):
+    d = start()
+    for n in range(1, 30):
+        fd = os.open("/dev/infiniband/uverbs0", os.O_RDWR)
+        assert d.files() == 1, n
+        os.close(fd)
+        assert d.files() == 0, n
+
+
+def shortest(what):
+    """Of some, in seconds."""
+    times = []
+    for _ in range(7):
+        time.sleep(0.1)
+        began = time.monotonic()
+        what()
+        times.append(time.monotonic() - began)
+    return min(times)
+
+
+def test_status_takes_no_longer_with_many_objects(start):
+    d = start()
+    few = shortest(d.status)
+    held = Attack("crowd", "objects", OBJECTS)
+    assert d.status()["devices"][0]["objects"]["UVERBS_OBJECT_MR"] == OBJECTS
+    many = shortest(d.status)
+    held.end()
+    d.wait_idle()
+    assert many < 2 * few + 0.02, (few, many)
