@@ -244,7 +244,7 @@ static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 /* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
 static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 {
-	struct soft_send_wqe *wqe = soft_ring_peek(&qp->sq);
+	const struct soft_send_wqe *wqe = soft_ring_peek(&qp->sq);
 
 	if (!wqe || !may_start(qp) || soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
 		return false;

@@ -35,9 +35,15 @@ void soft_ring_destroy(struct soft_ring *ring)
 	free(ring->entries);
 }
 
+/* nr: at most the ring's size. */
 static void *entry(struct soft_ring *ring, unsigned int nr)
 {
-	return ring->entries + (ring->head + (size_t)nr) % ring->size * ring->entry_size;
+	size_t place = (size_t)ring->head + nr;
+
+	/* A division here would be a good part of a small request. */
+	if (place >= ring->size)
+		place -= ring->size;
+	return ring->entries + place * ring->entry_size;
 }
 
 void *soft_ring_peek(struct soft_ring *ring)
