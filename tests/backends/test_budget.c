@@ -595,7 +595,7 @@ START_TEST(test_no_retry_is_used_up_before_its_turn)
 	struct end loop, thief;
 
 	a->rnr_retry = 1;
-	b->min_rnr_timer = 25; /* 61 ms */
+	b->min_rnr_timer = 31; /* 492 ms: time enough for the steps before the timer on a busy machine */
 	ck_assert_int_eq(make_srq(b, 8, 1, 0), 0);
 	bed_connect(&bed, IBV_QPT_RC);
 	open_loop(&loop, a, NULL);
@@ -609,7 +609,7 @@ START_TEST(test_no_retry_is_used_up_before_its_turn)
 	ck_assert_int_eq(send_wr(a, .wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED),
 			 0);
-	usleep(20000);
+	usleep(50000);
 	block_user_of(&loop, mr_a);
 	/* The second try is due, but its turn does not come, and the receive goes to another message. */
 	post_srq_big(b, 2);
@@ -619,7 +619,7 @@ START_TEST(test_no_retry_is_used_up_before_its_turn)
 		0);
 	expect(thief.scq, 2, IBV_WC_SUCCESS);
 	expect(thief.scq, 0, IBV_WC_SUCCESS);
-	usleep(200000);
+	usleep(700000);
 	expect_nothing(a->scq);
 	post_srq_big(b, 3);
 	mm_slow_len = 0;
