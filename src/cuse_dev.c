@@ -63,16 +63,6 @@ static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, siz
 	return call_waits(c) ? n : -EFAULT;
 }
 
-static bool begin_write(struct worker *w)
-{
-	if (!w)
-		return true;
-	if (!uvd_claim_write(&w->claim))
-		return false;
-	atomic_fetch_add_explicit(&w->writes, 1, memory_order_relaxed);
-	return true;
-}
-
 /*
  * What was written cannot be taken back, so the tick does not let go of a call in the middle (claim.h). One writev() a claim:
  * what the tick sees must be the system call that it has seen the worker in.
@@ -84,7 +74,7 @@ static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsig
 
 	for (unsigned int now; n && !err; v += now, n -= now) {
 		now = n < UVD_WRITEV_AT_ONCE ? n : UVD_WRITEV_AT_ONCE;
-		if (!begin_write(call->worker))
+		if (call->worker && !uvd_claim_write(&call->worker->claim))
 			return -EFAULT;
 		err = aborted(call->cuse) ? -EFAULT : uvd_mem_process.writev(c, v, now);
 		if (call->worker && !uvd_claim_written(&call->worker->claim))

@@ -49,8 +49,7 @@ struct worker {
 	struct cuse_file *file; /* of the call, until it is answered */
 	fuse_req_t req;
 	struct uvd_claim claim; /* to answer it */
-	atomic_ulong writes; /* to clients, so far */
-	unsigned long seen_write; /* uvd_cuse_tick(): the one that the worker was in then; 0: none */
+	uint64_t seen_write; /* uvd_cuse_tick(): the claim's state in the write that the worker was in then; 0: none */
 	struct fuse_buf buf; /* what it reads */
 	struct uvd_turn *turn; /* the request, if that has waited */
 	void **memory; /* that the request is in: of buf, or turn. NULL there: a grant has it */

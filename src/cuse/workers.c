@@ -192,31 +192,31 @@ static void join_worker(struct worker *w)
  * client's address space. (Before it does, the kernel reads the worker's own memory, and waits for an exec that is going on
  * in the client: there is none, as it could not begin before the thread that waits for us is gone.)
  */
-static bool is_in_write(struct worker *w)
+static bool is_in_write(struct worker *w, uint64_t claim)
 {
-	unsigned long write = atomic_load(&w->writes), seen = w->seen_write;
+	uint64_t before = w->seen_write;
 	char path[64], line[64] = "";
 	FILE *f;
 
 	w->seen_write = 0;
-	if (atomic_load(&w->claim.state) != UVD_CLAIM_WRITES)
+	if (uvd_claim_state(claim) != UVD_CLAIM_WRITES)
 		return false;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)w->tid);
 	f = fopen(path, "re");
 	if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) == SYS_process_vm_writev)
-		w->seen_write = write;
+		w->seen_write = claim;
 	if (f)
 		fclose(f);
-	return w->seen_write && w->seen_write == seen;
+	return w->seen_write && w->seen_write == before;
 }
 
 /*
  * A client can make its memory wait for ever (userfaultfd, a FUSE file system of its own), and nothing but our own end
  * ends that wait. Killed, it could not die before its call is answered, and so not close what holds us up: answer.
  */
-static void let_go(struct worker *w)
+static void let_go(struct worker *w, uint64_t claim)
 {
-	if (w->interrupted != w->seen || !uvd_claim_let_go(&w->claim, is_in_write(w)))
+	if (w->interrupted != w->seen || !uvd_claim_let_go(&w->claim, claim, is_in_write(w, claim)))
 		return;
 	/* It can close the file now; the worker puts this reference when it comes back. */
 	atomic_fetch_add(&w->file->ref, 1);
@@ -259,7 +259,7 @@ static void tick_end_surplus(struct uvd_cuse *c)
 
 void uvd_cuse_tick(struct uvd_cuse *c)
 {
-	uint64_t unique;
+	uint64_t unique, claim;
 	struct worker *w;
 
 	for (w = c->workers; w < c->workers + MAX_WORKERS; w++) {
@@ -269,9 +269,10 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 			join_worker(w);
 			continue;
 		}
+		claim = atomic_load(&w->claim.state); /* first: it is that of no later request than this one */
 		unique = w->unique;
 		if (unique && unique == w->seen)
-			let_go(w);
+			let_go(w, claim);
 		w->seen = unique;
 	}
 	if (uvd_turns_any(&c->turns))

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who answers a call (src/cuse/claim.h): every interleaving of what a worker does (two writes to the client, then the answer)
- * with what the tick does (it tries to let the call go, at any moment and as often as it likes, and answers if it may).
+ * Who answers a call (src/cuse/claim.h): every interleaving of what a worker does in two calls (two writes to the client, then
+ * the answer) with what the tick does (it looks at any moment, tries to let the call go at any later one, and answers if it may).
  */
 #include <check.h>
 #include <string.h>
 
 #include "cuse/claim.h"
 
+enum { CALLS = 2 };
 enum { BEGIN, WRITE_1, WRITTEN_1, WRITE_2, WRITTEN_2, TAKE, END, OVER };
 
 struct world {
@@ -16,7 +17,10 @@ struct world {
 	bool writing; /* its system call may look the client's number up, or be past that */
 	bool past; /* it is past that, so the tick can see it blocked */
 	bool let_go, answered_by_tick, answered_by_worker;
-	unsigned int tries; /* of the tick */
+	unsigned int call, tries; /* of the tick */
+	bool looked, inside; /* the tick has looked, and has seen the worker within a write */
+	uint64_t seen;
+	unsigned int seen_call;
 };
 
 static unsigned long worlds;
@@ -53,11 +57,16 @@ static void worker_step(struct world w)
 		w.worker = END;
 		break;
 	case END:
-		if (atomic_load(&w.claim.state) == UVD_CLAIM_LETTING_GO)
+		if (atomic_load(&w.claim.state) % UVD_CLAIM_STATES == UVD_CLAIM_LETTING_GO)
 			return; /* it would wait for the tick */
 		if (uvd_claim_end(&w.claim))
 			w.answered_by_worker = true;
+		ck_assert_int_eq(w.answered_by_worker + w.answered_by_tick, 1);
 		w.worker = OVER;
+		if (++w.call < CALLS) {
+			w.worker = BEGIN;
+			w.let_go = w.answered_by_tick = w.answered_by_worker = false;
+		}
 		break;
 	default:
 		return;
@@ -84,11 +93,22 @@ static void tick_step(struct world w)
 		explore(w);
 		return;
 	}
-	if (w.tries == 3)
+	if (!w.looked) {
+		if (w.tries == 2)
+			return;
+		w.tries++;
+		w.looked = true;
+		w.seen = atomic_load(&w.claim.state);
+		w.seen_call = w.call;
+		w.inside = w.writing && w.past;
+		explore(w);
 		return;
-	w.tries++;
-	if (uvd_claim_let_go(&w.claim, w.writing && w.past)) {
+	}
+	w.looked = false;
+	if (uvd_claim_let_go(&w.claim, w.seen, w.inside)) {
 		ck_assert_msg(w.worker != BEGIN && w.worker != OVER && !w.answered_by_worker, "there is no call to let go");
+		ck_assert_msg(w.seen_call == w.call, "another call is let go than the one that the tick has looked at");
+		ck_assert_msg(!w.writing || w.past, "another write is let go than the one that the tick has looked at");
 		w.let_go = true;
 	}
 	explore(w);
@@ -99,7 +119,7 @@ static void explore(struct world w)
 	worlds++;
 	if (w.worker == OVER && (!w.let_go || w.answered_by_tick)) {
 		ck_assert_int_eq(w.answered_by_worker + w.answered_by_tick, 1);
-		ck_assert_int_eq(atomic_load(&w.claim.state), UVD_CLAIM_NONE);
+		ck_assert_int_eq(uvd_claim_state(atomic_load(&w.claim.state)), UVD_CLAIM_NONE);
 		return;
 	}
 	worker_step(w);
@@ -121,9 +141,9 @@ START_TEST(test_a_claim_that_was_taken_cannot_be_let_go_until_it_is_given_back)
 
 	uvd_claim_begin(&c);
 	ck_assert(uvd_claim_take(&c) && uvd_claim_take(&c));
-	ck_assert(!uvd_claim_let_go(&c, false) && !uvd_claim_let_go(&c, true));
+	ck_assert(!uvd_claim_let_go(&c, c.state, false) && !uvd_claim_let_go(&c, c.state, true));
 	uvd_claim_give_back(&c);
-	ck_assert(uvd_claim_let_go(&c, false));
+	ck_assert(uvd_claim_let_go(&c, c.state, false));
 	ck_assert(!uvd_claim_take(&c) && !uvd_claim_holds(&c));
 }
 END_TEST
