@@ -129,6 +129,8 @@ static bool is_in_write(struct worker *w)
 	w->seen_write = 0;
 	if (atomic_load(&w->claim.state) != UVD_CLAIM_WRITES)
 		return false;
+	if (w->cuse->config.link)
+		return true; /* by a descriptor, which is the address space's */
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)w->tid);
 	f = fopen(path, "re");
 	if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) == SYS_process_vm_writev)

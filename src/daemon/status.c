@@ -17,13 +17,23 @@ static void count_one(json_t *counts, const char *name)
 	json_object_set_new(counts, name, json_integer(n ? json_integer_value(n) + 1 : 1));
 }
 
-static void program_of(pid_t pid, char *comm, size_t size)
+/* An engine process sees no /proc. */
+static FILE *open_comm(struct uvd_link *link, pid_t pid)
 {
+	struct uvd_wire_request r = { .op = UVD_WIRE_OPEN, .tid = pid, .index = UVD_WIRE_COMM };
+	struct uvd_wire_fds out;
 	char path[32];
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
+	if (!link)
+		return fopen(path, "re");
+	return pid > 0 && !uvd_link_ask(link, &r, NULL, &out, 0) ? fdopen(out.fd[0], "re") : NULL;
+}
+
+static void program_of(struct uvd_link *link, pid_t pid, char *comm, size_t size)
+{
+	FILE *f = open_comm(link, pid);
+
 	if (!f || !fgets(comm, size, f))
 		*comm = 0;
 	comm[strcspn(comm, "\n")] = 0;
@@ -32,6 +42,7 @@ static void program_of(pid_t pid, char *comm, size_t size)
 }
 
 struct lists {
+	struct uvd_link *link;
 	json_t *files, *objects;
 };
 
@@ -46,7 +57,7 @@ static void add_file(void *arg, const struct uvd_opener *opener, struct uvd_file
 	for (uobj = file->objects; uobj; uobj = uobj->next, n++)
 		count_one(lists->objects, uobj->row->name);
 	uvd_unlock(&file->lock);
-	program_of(opener->tgid, comm, sizeof(comm));
+	program_of(lists->link, opener->tgid, comm, sizeof(comm));
 	json_array_append_new(lists->files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", opener->tgid, "uid", opener->fsuid,
 						      "program", comm, strlen(comm), "objects", n));
 }
@@ -54,7 +65,7 @@ static void add_file(void *arg, const struct uvd_opener *opener, struct uvd_file
 static json_t *node_status(const struct uvd_daemon_node *n)
 {
 	const struct uvd_device_config *config = &n->dev->config;
-	struct lists lists = { json_array(), json_object() };
+	struct lists lists = { n->daemon->link, json_array(), json_object() };
 	struct uvd_cuse_counters counters;
 	char rdev[32];
 
@@ -70,10 +81,11 @@ static json_t *node_status(const struct uvd_daemon_node *n)
 
 static void add_account(void *arg, pid_t pid, uint64_t pages)
 {
+	struct lists *lists = arg;
 	char comm[32];
 
-	program_of(pid, comm, sizeof(comm));
-	json_array_append_new(arg, json_pack("{s:i, s:s%, s:I}", "pid", pid, "program", comm, strlen(comm), "pages",
+	program_of(lists->link, pid, comm, sizeof(comm));
+	json_array_append_new(lists->objects, json_pack("{s:i, s:s%, s:I}", "pid", pid, "program", comm, strlen(comm), "pages",
 					     (json_int_t)pages));
 }
 
@@ -95,13 +107,14 @@ static json_t *status(struct uvd_daemon *d)
 {
 	struct uvd_grant_counters g;
 	json_t *nodes = json_array(), *accounts = json_array();
+	struct lists lists = { d->link, NULL, accounts };
 
 	for (unsigned int i = 0; i < d->num_nodes; i++)
 		if (d->nodes[i].cuse)
 			json_array_append_new(nodes, node_status(&d->nodes[i]));
-	uvd_mm_table_each(d->engine.mms, add_account, accounts);
+	uvd_mm_table_each(d->engine.mms, add_account, &lists);
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs",
+	return json_pack("{s:i, s:s, s:o, s:o, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", d->link ? getppid() : getpid(), "sysfs",
 			 d->options->sysfs, "devices", nodes, "ucaps", ucaps(&d->engine.ucaps), "memlock", accounts,
 			 "grants", "enabled", d->options->grant_fds, "granted", (json_int_t)g.granted, "fell_back",
 			 (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late", (json_int_t)g.late, "killed",
