@@ -71,6 +71,7 @@ static void child_main(struct broker *b, enum uvd_wire_kind kind, int sock)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_IGN); /* the terminal's is for the broker: this process ends with its socket */
 	keep_only(&sock, &b->ways.dir);
+	b->ways.next = getpid(); /* a name that no other loan has: each makes one */
 	mprotect(b->nodes, sizeof(*b->nodes), PROT_READ);
 	if (kind == UVD_WIRE_QUESTIONS) {
 		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
@@ -181,14 +182,14 @@ static bool answer_request(struct broker *b)
 	struct uvd_wire_answer a;
 	int err = uvd_wire_asked(b->sock, UVD_WIRE_CONTROL, &r, &in);
 
-	if (err) {
+	if (err && err != -EMFILE) {
 		if (err != -EPIPE)
 			uvd_logf(b->config->log, UVD_ERR, "the engine process sent a request that is none (%s): it is killed",
 				 strerrorname_np(-err));
 		return false;
 	}
 	a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
-	a.result = carry_out(b, &r, &in, &a, &out.fd[0]);
+	a.result = err ? err : carry_out(b, &r, &in, &a, &out.fd[0]);
 	if (a.result < 0)
 		uvd_wire_close(&out);
 	a.num_fds = out.fd[0] >= 0;

@@ -50,14 +50,14 @@ static unsigned int count(const struct uvd_wire_fds *fds)
 	return n;
 }
 
-static bool request_is_good(const struct uvd_wire_request *r, unsigned int num_fds)
+static bool request_is_good(const struct uvd_wire_request *r)
 {
 	unsigned int uses;
 
 	if (r->version != UVD_WIRE_VERSION || r->op == UVD_WIRE_NONE || r->op >= UVD_WIRE_OPS || r->pad)
 		return false;
 	uses = ops[r->op].uses;
-	if (num_fds != ops[r->op].fds_in || r->index > ops[r->op].max_index || r->flag > 1)
+	if (r->index > ops[r->op].max_index || r->flag > 1)
 		return false;
 	if ((!(uses & INDEX) && r->index) || (!(uses & VALUE) && r->value) || (!(uses & FLAG) && r->flag))
 		return false;
@@ -98,7 +98,7 @@ static int wire_send(int sock, const void *msg, size_t size, const struct uvd_wi
 	return 0;
 }
 
-/* -EPROTO: of another size, or with more descriptors than there is room for. */
+/* -EPROTO: of another size. -EMFILE: with more descriptors than there is room for, here or in our table. */
 static int wire_receive(int sock, void *msg, size_t size, struct uvd_wire_fds *fds)
 {
 	union wire_control control;
@@ -115,7 +115,9 @@ static int wire_receive(int sock, void *msg, size_t size, struct uvd_wire_fds *f
 			memcpy(fds->fd, CMSG_DATA(h), h->cmsg_len - CMSG_LEN(0));
 	if (!n)
 		return -EPIPE;
-	return n == (ssize_t)size && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? 0 : -EPROTO;
+	if (n != (ssize_t)size || m.msg_flags & MSG_TRUNC)
+		return -EPROTO;
+	return m.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
 static int checked(int err, bool good, struct uvd_wire_fds *fds)
@@ -136,7 +138,9 @@ int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *r
 {
 	int err = wire_receive(sock, request, sizeof(*request), fds);
 
-	return checked(err, !err && request_is_good(request, count(fds)) && ops[request->op].kind == kind, fds);
+	if ((!err || err == -EMFILE) && (!request_is_good(request) || ops[request->op].kind != kind))
+		err = -EPROTO;
+	return checked(err, err || count(fds) == ops[request->op].fds_in, fds);
 }
 
 int uvd_wire_answer(int sock, const struct uvd_wire_answer *answer, const struct uvd_wire_fds *fds)

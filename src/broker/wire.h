@@ -87,7 +87,8 @@ void uvd_wire_close(struct uvd_wire_fds *fds);
 
 /*
  * Each returns 0, -EPIPE: the other side is gone, -EPROTO: the message is none that the table allows, and its descriptors are
- * closed; or another negative errno. Descriptors that are sent stay the caller's.
+ * closed; -EMFILE: it is good, but this process has no room for its descriptors; or another negative errno. Descriptors that are
+ * sent stay the caller's.
  */
 int uvd_wire_ask(int sock, const struct uvd_wire_request *request, const struct uvd_wire_fds *fds);
 int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_wire_fds *fds);
