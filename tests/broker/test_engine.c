@@ -157,6 +157,14 @@ static void setuid_program(void)
 		_exit(1);
 }
 
+/* As one with a setgid bit, which lets everybody look. */
+static void setgid_program(void)
+{
+	if (setgroups(0, NULL) || setresgid(GROUP, GROUP - 1, GROUP - 1) || setresuid(USER, USER, USER))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
 /* As one with a file capability. */
 static void capable_program(void)
 {
@@ -233,9 +241,9 @@ END_TEST
 
 START_TEST(test_programs_with_more_rights_than_their_user_give_nothing)
 {
-	void (*const as[])(void) = { setuid_program, capable_program, hidden_program };
+	void (*const as[])(void) = { setuid_program, setgid_program, capable_program, hidden_program };
 
-	for (unsigned int i = 0; i < 3; i++) {
+	for (unsigned int i = 0; i < 4; i++) {
 		pid_t pid = start(as[i], node);
 
 		check_gets_nothing(pid, -EPERM);
