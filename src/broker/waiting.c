@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { X32_BIT = 0x40000000, LONGEST_US = 500000 };
+enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
 
 /* System calls by which a thread can wait for the engine; of i386, those that mean something else in x86-64 never wait there. */
 static const struct wait_call {
@@ -59,7 +59,7 @@ static int read_call(pid_t tid, struct uvd_wait *w)
 		}
 		if (strncmp(line, "running", 7))
 			return -ESRCH;
-		nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 	}
 	return -ESRCH;
 }

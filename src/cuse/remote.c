@@ -7,7 +7,7 @@
 #include "cuse/remote.h"
 #include "util/util.h"
 
-enum { OPEN_MS = 2000, MAX_WRITE = 2 << 20 };
+enum { OPEN_MS = 8000, MAX_WRITE = 2 << 20 };
 
 static bool find_file(const char *name, int flags, struct uvd_wire_request *r)
 {
