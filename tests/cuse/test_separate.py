@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import NOBODY, NOBODYS_GROUP, STUCK, environment, left_behind, run_client, start_client, wait_for
+from conftest import BUILD, NOBODY, NOBODYS_GROUP, STUCK, environment, left_behind, run_client, start_client, wait_for
 
 
 def children(pid):
@@ -187,3 +187,10 @@ def test_devices_come_and_go(separate):
     done = subprocess.run([*ctl, "add", "--name", "new"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=STUCK)
     assert done.returncode and "only configured devices" in done.stdout
+
+
+def test_engine_that_obeys_an_attacker_gets_nothing(sysfs_is_asked):
+    done = subprocess.run([BUILD / "tests" / "broker" / "attacker", "--separate", "yes", "--ucaps", "good"],
+                          stderr=subprocess.PIPE, text=True, timeout=STUCK)
+    assert done.returncode == 0 and "attacker: 0 failures" in done.stderr, done.stderr
+    assert not left_behind()
