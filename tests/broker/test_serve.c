@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -173,6 +174,7 @@ static int asks(void *arg, int sock)
 
 START_TEST(test_answers_arrive)
 {
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 256, 256 }));
 	ck_assert_int_eq(run(asks), 0);
 }
 END_TEST
