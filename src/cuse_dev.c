@@ -63,6 +63,38 @@ static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, siz
 	return call_waits(c) ? n : -EFAULT;
 }
 
+/* With a broker: the caller's process, asked for at the call's first use of its memory. NULL: there is none to be had. */
+static struct uvd_peer *peer_of(struct cuse_call *call)
+{
+	struct worker *w = call->worker;
+
+	if (!call->peer && w)
+		call->peer = uvd_remote_peer(&call->cuse->remote, &call->call.caller, &w->file->peer_lock, &w->file->peer);
+	return call->peer;
+}
+
+static int remote_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	struct uvd_peer *p = peer_of(call_of(c));
+	int err = p ? uvd_peer_read(p, dst, src, len) : -EFAULT;
+
+	return call_waits(c) ? err : -EFAULT;
+}
+
+static ssize_t remote_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	struct uvd_peer *p = peer_of(call_of(c));
+	ssize_t n = p ? uvd_peer_read_ahead(p, dst, src, least, most) : -EFAULT;
+
+	return call_waits(c) ? n : -EFAULT;
+}
+
+static void drop_peer(struct cuse_call *call)
+{
+	uvd_peer_put(call->peer);
+	call->peer = NULL;
+}
+
 /*
  * What was written cannot be taken back, so the tick does not let go of a call in the middle (claim.h). One writev() a claim:
  * what the tick sees must be the system call that it has seen the worker in.
@@ -70,13 +102,23 @@ static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, siz
 static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
 	struct cuse_call *call = call_of(c);
+	struct uvd_peer *peer = NULL;
 	int err = 0;
 
+	/* Before the claim: the broker's answer can take long. */
+	if (call->cuse->config.link) {
+		peer = peer_of(call);
+		if (!peer)
+			return -EFAULT;
+	}
 	for (unsigned int now; n && !err; v += now, n -= now) {
 		now = n < UVD_WRITEV_AT_ONCE ? n : UVD_WRITEV_AT_ONCE;
 		if (call->worker && !uvd_claim_write(&call->worker->claim))
 			return -EFAULT;
-		err = aborted(call->cuse) ? -EFAULT : uvd_mem_process.writev(c, v, now);
+		if (aborted(call->cuse))
+			err = -EFAULT;
+		else
+			err = peer ? uvd_peer_writev(peer, v, now) : uvd_mem_process.writev(c, v, now);
 		if (call->worker && !uvd_claim_written(&call->worker->claim))
 			return -EFAULT;
 	}
@@ -95,9 +137,16 @@ static const struct uvd_mem_ops mem_ops = {
 	.read_ahead = mem_read_ahead,
 };
 
-static void init_caller(struct uvd_caller *caller, pid_t tid, const struct uvd_mem_ops *mem)
+static const struct uvd_mem_ops remote_mem_ops = {
+	.read = remote_read,
+	.write = mem_write,
+	.writev = mem_writev,
+	.read_ahead = remote_read_ahead,
+};
+
+static void init_caller(struct uvd_caller *caller, pid_t tid, const struct uvd_mem_ops *mem, struct uvd_proc *proc)
 {
-	*caller = (struct uvd_caller){ .mem = mem, .proc = &uvd_proc_local, .tid = tid, .memfd = -1 };
+	*caller = (struct uvd_caller){ .mem = mem, .proc = proc, .tid = tid, .memfd = -1 };
 }
 
 struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c)
@@ -144,6 +193,8 @@ void uvd_cuse_file_put(struct cuse_file *f)
 	uvd_unlock(&c->lock);
 	uvd_file_close(f->file);
 	uvd_opener_drop(&f->opener);
+	uvd_peer_put(f->peer);
+	pthread_mutex_destroy(&f->peer_lock);
 	pthread_mutex_destroy(&f->writes.lock);
 	free(f);
 }
@@ -189,6 +240,7 @@ static void grant_done(struct uvd_grant_job *job)
 	struct grant_job *j = (struct grant_job *)job;
 
 	uvd_account_put(job->account);
+	drop_peer(j->call);
 	free(j->call);
 	free(j->buf);
 	free(j);
@@ -202,7 +254,7 @@ struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t t
 	int err;
 
 	if (by != f->opener.fsuid) {
-		init_caller(&caller, tid, &uvd_mem_process);
+		init_caller(&caller, tid, &uvd_mem_process, f->cuse->config.link ? &f->cuse->remote.opens : &uvd_proc_local);
 		account = uvd_caller_account(&caller, f->cuse->dev->engine->accounts, &err);
 	}
 	return account ? account : uvd_account_ref(f->opener.account);
@@ -228,6 +280,8 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 		.unique = w->unique,
 		.buf = *w->memory,
 	};
+	if (w->cuse->config.link)
+		(void)peer_of(w->call); /* while there is a worker whose file keeps it */
 	atomic_fetch_add(&f->ref, 1);
 	uvd_lock(&w->cuse->lock);
 	list_add(&j->of_node, &w->cuse->grants);
@@ -257,13 +311,15 @@ refused:
  */
 static void begin(struct cuse_file *f, fuse_req_t req)
 {
+	struct uvd_cuse *c = f->cuse;
 	struct worker *w = self;
 
 	w->file = f;
 	w->req = req;
 	w->call->worker = w;
 	w->call->call.file = f->file;
-	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, &mem_ops);
+	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.link ? &remote_mem_ops : &mem_ops,
+		    c->config.link ? &c->remote.calls : &uvd_proc_local);
 	w->call->call.caller.waits = call_waits;
 	w->call->call.caller.claim = call_claim;
 	uvd_claim_begin(&w->claim);
@@ -283,6 +339,7 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 		result = uvd_call_granted(call, -EPERM);
 		grant = false;
 	}
+	drop_peer(self->call);
 	if (uvd_claim_end(&self->claim)) {
 		reply(req, result, written);
 		return;
@@ -303,6 +360,9 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 	if (err)
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
+	/* What cannot tell an exec by the opener is not to be trusted with writes. */
+	if (!err && c->config.link && f->opener.mmfd < 0)
+		err = -EACCES;
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
 	if (err)
@@ -320,13 +380,14 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 
 	if (!f)
 		goto failed;
-	init_caller(&caller, fuse_req_ctx(req)->pid, &uvd_mem_process);
+	init_caller(&caller, fuse_req_ctx(req)->pid, &uvd_mem_process, c->config.link ? &c->remote.opens : &uvd_proc_local);
 	err = open_for(c, f, &caller);
 	if (err)
 		goto failed;
 	f->cuse = c;
 	f->ref = 1;
 	pthread_mutex_init(&f->writes.lock, NULL);
+	pthread_mutex_init(&f->peer_lock, NULL);
 	uvd_lock(&c->lock);
 	list_add(&f->of_node, &c->files);
 	c->num_files++;
@@ -354,12 +415,17 @@ static void dev_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 	fuse_reply_err(req, EINVAL);
 }
 
+static int write_whole(struct uvd_cuse *c, pid_t tid, uint64_t *addr, size_t *len)
+{
+	return c->config.link ? uvd_remote_write_whole(&c->remote, tid, addr, len) : uvd_cuse_write_whole(tid, addr, len);
+}
+
 /* Perhaps only the beginning. */
 static long write_long(struct cuse_file *f, struct uvd_call *call, const char *data, size_t size)
 {
 	uint64_t addr;
 	size_t total;
-	long result = uvd_caller_confirm(&call->caller, uvd_cuse_write_whole(call->caller.tid, &addr, &total));
+	long result = uvd_caller_confirm(&call->caller, write_whole(f->cuse, call->caller.tid, &addr, &total));
 
 	if (result)
 		return result;

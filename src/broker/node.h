@@ -19,6 +19,7 @@ struct uvd_node {
 	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
 	int made; /* by us, because nobody does here */
+	int brokers; /* name, node and channel are the broker's; we only serve it */
 };
 
 /*

@@ -289,8 +289,8 @@ bool uvd_caller_capable(struct uvd_caller *c, int cap)
 		return false;
 	fd = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_PATH);
 	if (fd < 0) /* ENOENT: a kernel without user namespaces has only the initial one */
-		return fd == -ENOENT && stat("/proc/self/ns/user", &ours) && errno == ENOENT;
-	err = fstat(fd, &theirs) || stat("/proc/self/ns/user", &ours);
+		return fd == -ENOENT && !uvd_self_user_ns(&ours) && errno == ENOENT;
+	err = fstat(fd, &theirs) || !uvd_self_user_ns(&ours);
 	close(fd); /* the namespace is that of the moment of the open, which was confirmed */
 	return !err && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
@@ -361,12 +361,10 @@ int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st)
 /* By its name first: a question about the file system can be one to a server of the client's. */
 static bool is_dmabuf(int path)
 {
-	char link[32], proc[32];
+	char link[32];
 	struct statfs fs;
-	ssize_t n;
+	int n = uvd_self_fd_link(path, link, sizeof(link));
 
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", path);
-	n = readlink(proc, link, sizeof(link));
 	return n >= 8 && !memcmp(link, "/dmabuf:", 8) && !fstatfs(path, &fs) && fs.f_type == DMA_BUF_MAGIC;
 }
 
@@ -387,29 +385,13 @@ int uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
 	return err;
 }
 
-/* One more than the highest CPU that there may ever be, from a list like "0-3,8". */
-static unsigned int num_cpu_ids(void)
-{
-	char list[4096] = "", *last;
-	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, list, sizeof(list) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
-		return sysconf(_SC_NPROCESSORS_CONF);
-	for (last = list + n; last > list && !strchr(",-", last[-1]); last--)
-		;
-	return strtoul(last, NULL, 10) + 1;
-}
-
 int uvd_caller_may_run_on(struct uvd_caller *c, unsigned int cpu)
 {
 	const size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
 	cpu_set_t *set;
 	int err = 0;
 
-	if (cpu >= MAX_CPUS || cpu >= num_cpu_ids())
+	if (cpu >= MAX_CPUS || cpu >= uvd_num_cpu_ids())
 		return -EINVAL;
 	set = CPU_ALLOC(MAX_CPUS);
 	if (!set)

@@ -30,10 +30,19 @@ struct uvd_proc {
 	 * An fd that the caller of this function owns, or a negative errno. Nothing is confirmed: see uvd_proc_open().
 	 */
 	int (*open)(struct uvd_proc *proc, pid_t tid, const char *name, int flags);
+	/* kcmp(): does the caller's thread share its memory with the other process? NULL: we may ask ourselves. */
+	bool (*same_memory)(struct uvd_proc *proc, pid_t tid, pid_t other);
+	bool tells_owners; /* open("owners") gives an array of uid_t: the owners of the thread's user namespaces, below ours */
 };
 
 /* Opens /proc itself. */
 extern struct uvd_proc uvd_proc_local;
+
+/*
+ * Remembers what this room asks of our own /proc and /sys, for a process that is about to lose sight of them. Call it while
+ * there is one thread.
+ */
+void uvd_client_prepare(void);
 
 /* One piece of a write to several places: see writev. */
 struct uvd_write_vec {

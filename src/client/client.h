@@ -7,5 +7,6 @@
 #include "client/event_file.h"
 #include "client/maps.h"
 #include "client/mm.h"
+#include "client/peer.h"
 
 #endif

@@ -25,6 +25,10 @@ ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *b
  * file system, and that may be a server of the client's, which need not answer.
  */
 int uvd_path_stat(int path, struct stat *st);
+/* What uvd_client_prepare() has kept, or what is there now. */
+bool uvd_self_user_ns(struct stat *st);
+int uvd_self_fd_link(int fd, char *link, size_t size);
+unsigned int uvd_num_cpu_ids(void);
 /* Exactly len bytes at addr through a /proc/PID/mem fd, or -EFAULT. */
 int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len);
 int uvd_memfd_write(int memfd, unsigned long long dst, const void *src, size_t len);

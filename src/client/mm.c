@@ -139,9 +139,13 @@ static int process_starttime(struct uvd_caller *c, pid_t tgid, uint64_t *startti
 	return 0;
 }
 
-static bool shares_memory(pid_t a, pid_t b)
+static bool shares_memory(struct uvd_caller *c, pid_t b)
 {
+	pid_t a = uvd_proc_tid(c);
+
 	uvd_might_fault();
+	if (c->proc && c->proc->same_memory)
+		return c->proc->same_memory(c->proc, a, b);
 	return !syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0);
 }
 
@@ -253,7 +257,7 @@ static bool is_there(const struct member *m, struct uvd_caller *c)
 static bool has_relative(const struct candidate *k, struct uvd_caller *c)
 {
 	for (const struct member *m = k->members; m; m = m->next)
-		if (shares_memory(uvd_proc_tid(c), m->tgid) && is_there(m, c))
+		if (shares_memory(c, m->tgid) && is_there(m, c))
 			return uvd_caller_waits(c);
 	return false;
 }

@@ -2,54 +2,41 @@
 /* The users who pay for a caller: those whom the kernel's ucounts charge (kernel/ucount.c, inc_ucount()). */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/nsfs.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "account/account.h"
+#include "broker/broker.h"
 #include "client/client.h"
 #include "client/internal.h"
 
-/* Is this our own user namespace? The walk ends there: owners above it are owners of ours, too. */
-static bool users_ns_is_ours(const struct stat *ours, int ns)
+/* An engine process has no /proc, and gets the answer from the broker. */
+static int users_from_broker(struct uvd_caller *c, uid_t *uids, unsigned int max)
 {
-	struct stat st;
+	int fd = uvd_proc_open(c, uvd_proc_tid(c), "owners", O_RDONLY);
+	ssize_t n;
 
-	return !fstat(ns, &st) && st.st_dev == ours->st_dev && st.st_ino == ours->st_ino;
+	if (fd < 0)
+		return fd;
+	n = pread(fd, uids, max * sizeof(*uids), 0);
+	close(fd);
+	return n < 0 || n % sizeof(*uids) ? -EIO : n / (int)sizeof(*uids);
 }
 
-/* Adds the owners of ns and of the namespaces above it to uids, of which there are num. Closes ns. */
-static int users_above(int ns, uid_t *uids, unsigned int num, unsigned int max)
+static int users_above(struct uvd_caller *c, uid_t *uids, unsigned int max)
 {
-	struct stat ours;
-	int ret = stat("/proc/self/ns/user", &ours) ? -errno : 0, parent;
+	int ns;
 
-	while (!ret && !users_ns_is_ours(&ours, ns)) {
-		if (num == max)
-			ret = -ENOSPC;
-		else if (ioctl(ns, NS_GET_OWNER_UID, &uids[num]))
-			ret = -errno;
-		if (ret)
-			break;
-		num++;
-		parent = ioctl(ns, NS_GET_PARENT);
-		/* EPERM: what is above is none of our own namespaces, as where we are in a container and the client is not. */
-		if (parent < 0) {
-			ret = errno == EPERM ? 0 : -errno;
-			break;
-		}
-		close(ns);
-		ns = parent;
-	}
-	close(ns);
-	return ret ? ret : (int)num;
+	if (c->proc && c->proc->tells_owners)
+		return users_from_broker(c, uids, max);
+	/* By the thread: each may have a namespace of its own. */
+	ns = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_RDONLY);
+	return ns < 0 ? ns : uvd_ns_owners(ns, uids, max);
 }
 
 int uvd_caller_users(struct uvd_caller *c, uid_t *uids, unsigned int max)
 {
 	struct uvd_identity id;
-	int ns, ret;
+	int ret;
 
 	if (!max)
 		return -ENOSPC;
@@ -60,9 +47,8 @@ int uvd_caller_users(struct uvd_caller *c, uid_t *uids, unsigned int max)
 	if (ret)
 		return ret;
 	uids[0] = id.uid;
-	/* By the thread: each may have a namespace of its own. */
-	ns = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_RDONLY);
-	return ns < 0 ? ns : users_above(ns, uids, 1, max);
+	ret = users_above(c, uids + 1, max - 1);
+	return ret < 0 ? ret : ret + 1;
 }
 
 struct uvd_account *uvd_caller_account(struct uvd_caller *c, struct uvd_accounts *accounts, int *err)

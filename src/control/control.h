@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct ev_loop;
 struct uvd_accounts;
@@ -24,6 +25,9 @@ typedef json_t *(*uvd_control_fn)(void *arg, const char *command, bool may_chang
 /* NULL: *err is negative and the log says why. -EBUSY: another daemon listens there. */
 struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_control_fn answer, void *arg,
 				    struct uvd_log *log, int *err);
+/* The two halves of that: a socket, or a negative errno, logged; and serving it for that owner, who removes its name. */
+int uvd_control_listen(const char *path, struct uvd_log *log);
+struct uvd_control *uvd_control_adopt(struct ev_loop *loop, int fd, uid_t owner, uvd_control_fn answer, void *arg);
 /*
  * For the answering function: the answer comes later, by uvd_control_finish() with the number that this returns. The function
  * returns NULL then.

@@ -41,6 +41,7 @@ struct uvd_control {
 	struct client *clients;
 	struct client *asking; /* while the answering function runs */
 	unsigned long numbers; /* of late answers, so far */
+	uid_t owner; /* who may change things, besides root */
 };
 
 static void drop(struct client *c)
@@ -215,7 +216,7 @@ static struct client *client_new(struct uvd_control *control, int fd)
 	bool may_change;
 
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) {
-		may_change = peer.uid == 0 || peer.uid == geteuid();
+		may_change = peer.uid == 0 || peer.uid == control->owner;
 		c = client_make_room(control, peer.uid, may_change) ? calloc(1, sizeof(*c)) : NULL;
 	}
 	if (!c)
@@ -298,22 +299,22 @@ static bool in_use(const struct sockaddr_un *sa)
 	return there && !left_over;
 }
 
-static int listen_on(struct uvd_control *control, const char *path)
+static int listen_on(struct sockaddr_un *sa, const char *path)
 {
 	int fd, err;
 
-	control->sa.sun_family = AF_UNIX;
-	if (strlen(path) >= sizeof(control->sa.sun_path))
+	sa->sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(sa->sun_path))
 		return -ENAMETOOLONG;
-	strcpy(control->sa.sun_path, path);
+	strcpy(sa->sun_path, path);
 	make_parents(path);
-	if (in_use(&control->sa))
+	if (in_use(sa))
 		return -EBUSY;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	/* Everybody may ask: the answers tell no more than /proc does. client_new() says who may do more. */
-	if (bind(fd, (struct sockaddr *)&control->sa, sizeof(control->sa)) || chmod(path, 0666) || listen(fd, MAX_CLIENTS)) {
+	if (bind(fd, (struct sockaddr *)sa, sizeof(*sa)) || chmod(path, 0666) || listen(fd, MAX_CLIENTS)) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -321,26 +322,43 @@ static int listen_on(struct uvd_control *control, const char *path)
 	return fd;
 }
 
+int uvd_control_listen(const char *path, struct uvd_log *log)
+{
+	struct sockaddr_un sa = { 0 };
+	int fd = listen_on(&sa, path);
+
+	if (fd == -EBUSY)
+		uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)", path);
+	else if (fd < 0)
+		uvd_logf(log, UVD_ERR, "control socket %s: %s", path, strerror(-fd));
+	return fd;
+}
+
 struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_control_fn answer, void *arg,
 				    struct uvd_log *log, int *err)
 {
-	struct uvd_control *control = calloc(1, sizeof(*control));
-	int fd;
+	struct uvd_control *control;
+	int fd = uvd_control_listen(path, log);
 
-	if (!control) {
+	*err = fd < 0 ? fd : 0;
+	control = fd < 0 ? NULL : uvd_control_adopt(loop, fd, geteuid(), answer, arg);
+	if (control) {
+		strcpy(control->sa.sun_path, path);
+	} else if (fd >= 0) {
 		*err = -ENOMEM;
-		return NULL;
+		close(fd);
+		unlink(path);
 	}
-	fd = listen_on(control, path);
-	if (fd < 0) {
-		*err = fd;
-		if (fd == -EBUSY)
-			uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)", path);
-		else
-			uvd_logf(log, UVD_ERR, "control socket %s: %s", path, strerror(-fd));
-		free(control);
+	return control;
+}
+
+struct uvd_control *uvd_control_adopt(struct ev_loop *loop, int fd, uid_t owner, uvd_control_fn answer, void *arg)
+{
+	struct uvd_control *control = calloc(1, sizeof(*control));
+
+	if (!control)
 		return NULL;
-	}
+	control->owner = owner;
 	control->loop = loop;
 	control->answer = answer;
 	control->arg = arg;
@@ -361,6 +379,7 @@ void uvd_control_free(struct uvd_control *control)
 	ev_io_stop(control->loop, &control->io);
 	ev_timer_stop(control->loop, &control->pause);
 	close(control->io.fd);
-	unlink(control->sa.sun_path);
+	if (control->sa.sun_path[0])
+		unlink(control->sa.sun_path);
 	free(control);
 }

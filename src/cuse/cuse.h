@@ -14,6 +14,7 @@
 struct uvd_cuse;
 struct uvd_cuse_ucap;
 struct uvd_grants;
+struct uvd_link;
 struct uvd_log;
 struct uvd_node_orphans;
 
@@ -23,6 +24,8 @@ struct uvd_cuse_config {
 	gid_t group; /* -1: leave it */
 	unsigned int workers; /* threads at the start; more come while calls wait for clients */
 	const struct uvd_node_orphans *orphans; /* whose names may be taken over */
+	struct uvd_link *link; /* the broker, which makes node and channel; NULL: this process does */
+	unsigned int index; /* of the device, as the broker knows it */
 	struct uvd_grants *grants;
 	struct uvd_log *log;
 	/* The channel ended without uvd_cuse_stop(), as somebody wrote to `abort` in sysfs. On a thread of the node's. */
@@ -70,8 +73,8 @@ struct uvd_grant_counters {
 	unsigned int under_way;
 };
 
-/* enabled: false where no client may be traced: every start is refused. NULL: no memory. */
-struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log);
+/* link: NULL: this process borrows threads itself. enabled: false where no client may be traced: every start is refused. NULL: no memory. */
+struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log);
 /* None is under way. */
 void uvd_grants_free(struct uvd_grants *g);
 /* Refuses new grants and waits, at most so long, for those under way. false: some still are. */
@@ -81,8 +84,8 @@ void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters)
 /* ---- the node of a User Capability, which can be opened, and that is all ------------------------------------------- */
 
 /* The node, mode 0600 and root's, with a thread that serves it. NULL: *err is negative, and the log says why. */
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_log *log,
-					int *err);
+struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_link *link,
+					struct uvd_log *log, int *err);
 dev_t uvd_cuse_ucap_rdev(const struct uvd_cuse_ucap *u);
 /* The node goes. Who has it open keeps a file that stands for nothing. */
 void uvd_cuse_ucap_free(struct uvd_cuse_ucap *u);

@@ -4,12 +4,12 @@
 #include "client/client.h"
 #include "cuse/cuse.h"
 #include "cuse/grant.h"
+#include "cuse/loan.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
@@ -26,11 +26,11 @@ enum {
 	LOAN_TICKS = 500,
 	MAX_LOANS = 256, /* of all users together: each is a thread */
 	STACK = 256 << 10,
-	I386_CLOSE = 6,
 };
 
 struct uvd_grants {
 	struct uvd_log *log;
+	struct uvd_link *link; /* NULL: this process borrows threads itself */
 	bool enabled;
 	pthread_t watchdog;
 	pthread_mutex_t lock; /* what follows, and the jobs on the list */
@@ -42,18 +42,6 @@ struct uvd_grants {
 	atomic_ulong granted, fell_back, gone, late, killed;
 	struct uvd_ways ways;
 };
-
-/* The number that the client has its end of `file` under, or a negative errno. The pair is ours from the start. */
-static int grant_fd(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_event_file *file)
-{
-	int end = uvd_event_file_open(file), fd;
-
-	if (end < 0)
-		return -EPERM; /* our table being full is not the client's EMFILE */
-	fd = uvd_way_pass(&g->ways, b, end);
-	close(end);
-	return fd;
-}
 
 /* ---- one grant --------------------------------------------------------------------------------------------------- */
 
@@ -106,31 +94,27 @@ static void give_up(struct uvd_grant_job *job)
 	end_job(job);
 }
 
-static void borrow_client(struct uvd_grants *g, struct uvd_borrow *b, struct uvd_grant_job *job)
+static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_grant_job *job)
 {
 	struct uvd_call *call = job->call;
 	long answered = call->result, result;
 	atomic_ulong *counter;
-	int fd, err;
+	int fd = uvd_loan_take(l, &g->ways, call->grant.file);
 
-	err = uvd_borrow_stop(b);
 	/* From here on the client's memory is reached by descriptors: its number may be another's at any moment. */
-	call->caller.mem = b->mapsfd < 0 ? &uvd_grant_no_memory : &uvd_mem_held;
-	call->caller.memfd = b->memfd;
-	call->caller.mapsfd = b->mapsfd;
-	fd = err == -EMFILE ? -EPERM : err ? err : grant_fd(g, b, call->grant.file);
-	if (b->dead || err == -ESRCH) {
+	call->caller.mem = l->b.mapsfd < 0 ? &uvd_grant_no_memory : &uvd_mem_held;
+	call->caller.memfd = l->b.memfd;
+	call->caller.mapsfd = l->b.mapsfd;
+	if (l->b.dead || fd == -ESRCH) {
 		give_up(job);
 		g->gone++;
-		uvd_borrow_release(b, NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
+		uvd_loan_release(l, false, NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
 		return;
 	}
 	result = end_call(job, fd);
-	if (result < 0 && fd >= 0)
-		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ fd });
 	counter = fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
 	(*counter)++;
-	if (uvd_borrow_release(b, result == answered ? NULL : &result)) {
+	if (uvd_loan_release(l, result < 0 && fd >= 0, result == answered ? NULL : &result)) {
 		(*counter)--;
 		g->gone++;
 	}
@@ -140,14 +124,14 @@ static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
 	struct uvd_grants *g = job->grants;
-	struct uvd_borrow b;
-	bool held = !uvd_borrow_seize(&b, job->call->caller.tid), late;
+	struct uvd_loan l;
+	bool held = !uvd_loan_seize(&l, g->link, job->call->caller.tid), late;
 
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;
 	if (!late && held)
-		job->borrow = &b;
+		job->loan = &l;
 	while (late && !job->over)
 		pthread_cond_wait(&g->changed, &g->lock);
 	pthread_mutex_unlock(&g->lock);
@@ -162,14 +146,14 @@ static void *grant_thread(void *arg)
 		g->gone++;
 		give_up(job);
 	} else {
-		borrow_client(g, &b, job);
+		borrow_client(g, &l, job);
 	}
 	/* The watchdog may have been about to kill whose loan this was. */
 	pthread_mutex_lock(&g->lock);
-	job->borrow = NULL;
+	job->loan = NULL;
 	list_del_init(&job->of_grants);
 	pthread_mutex_unlock(&g->lock);
-	uvd_borrow_close(&b);
+	uvd_loan_close(&l);
 	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
 	job->done(job);
 	/* Now, not earlier: when a drain has ended, what the job used may go away. */
@@ -187,7 +171,7 @@ static void *grant_thread(void *arg)
  */
 static bool has_waited(const struct uvd_grant_job *job)
 {
-	return !job->answered && (job->ticks > LATE_TICKS || uvd_borrow_dying(job->call->caller.tid));
+	return !job->answered && (job->ticks > LATE_TICKS || uvd_loan_dying(job->grants->link, job->call->caller.tid));
 }
 
 /* With the lock. */
@@ -207,12 +191,12 @@ static void end_long_loans(struct uvd_grants *g)
 	struct uvd_grant_job *job;
 
 	list_for_each_entry(job, &g->jobs, of_grants) {
-		if (!job->borrow || job->ticks != LOAN_TICKS)
+		if (!job->loan || job->ticks != LOAN_TICKS)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN,
 				"thread %d does not come back from the loan for an event file: its process is killed",
-				job->borrow->tid);
-		uvd_borrow_kill(job->borrow);
+				job->loan->b.tid);
+		uvd_loan_kill(job->loan);
 		g->killed++;
 	}
 }
@@ -257,16 +241,18 @@ static void *watchdog(void *arg)
 
 /* ---- all grants -------------------------------------------------------------------------------------------------- */
 
-struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_log *log)
+struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log)
 {
 	struct uvd_grants *g = calloc(1, sizeof(*g));
 
 	if (!g)
 		return NULL;
 	g->log = log;
+	g->link = link;
 	g->enabled = enabled;
 	INIT_LIST_HEAD(&g->jobs);
-	uvd_ways_init(&g->ways);
+	if (!link)
+		uvd_ways_init(&g->ways);
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 	return g;
@@ -282,7 +268,8 @@ void uvd_grants_free(struct uvd_grants *g)
 	pthread_mutex_unlock(&g->lock);
 	if (g->watching)
 		pthread_join(g->watchdog, NULL);
-	uvd_ways_fini(&g->ways);
+	if (!g->link)
+		uvd_ways_fini(&g->ways);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
@@ -303,7 +290,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	job->grants = g;
 	job->answered = job->over = false;
 	job->ticks = 0;
-	job->borrow = NULL;
+	job->loan = NULL;
 	list_add(&job->of_grants, &g->jobs);
 	g->under_way++;
 	g->num_jobs++;

@@ -13,7 +13,7 @@
 #include "util/util.h"
 
 struct uvd_account;
-struct uvd_borrow;
+struct uvd_loan;
 struct uvd_grants;
 
 /* One grant. Belongs to the grant from uvd_grants_start() until done() is called. */
@@ -35,7 +35,7 @@ struct uvd_grant_job {
 	struct uvd_grants *grants;
 	struct list_head of_grants;
 	unsigned int ticks;
-	struct uvd_borrow *borrow; /* while the thread is ours, for the watchdog; NULL before and afterwards */
+	struct uvd_loan *loan; /* while the thread is ours, for the watchdog; NULL before and afterwards */
 	bool answered;
 	bool over; /* the watchdog has ended it */
 };

@@ -16,6 +16,7 @@
 #include "cuse/claim.h"
 #include "cuse/cuse.h"
 #include "cuse/grant.h"
+#include "cuse/remote.h"
 #include "cuse/split_write.h"
 #include "cuse/turns.h"
 #include "dispatch/dispatch.h"
@@ -33,12 +34,15 @@ struct cuse_file {
 	atomic_int ref; /* the client's open, and each grant under way */
 	struct uvd_file *file;
 	struct uvd_opener opener;
+	pthread_mutex_t peer_lock;
+	struct uvd_peer *peer; /* with a broker: the process that called last */
 	struct uvd_cuse_writes writes;
 };
 
 struct cuse_call {
 	struct uvd_call call;
 	struct uvd_cuse *cuse;
+	struct uvd_peer *peer; /* with a broker: the caller's, once it was asked for */
 	struct worker *worker; /* that carries it out; NULL: a grant does, and nobody lets go of it */
 };
 
@@ -66,6 +70,7 @@ struct worker {
 struct uvd_cuse {
 	struct uvd_cuse_config config;
 	struct uvd_node node;
+	struct uvd_remote remote; /* where config.link is set */
 	struct uvd_device *dev;
 	struct fuse_session *se;
 	atomic_bool stopping;
@@ -110,6 +115,9 @@ void uvd_cuse_file_put(struct cuse_file *f);
  */
 int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
 			  struct uvd_log *log, struct fuse_session **se);
+/* The same of a channel that the broker has made; takes fd over. */
+int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata, struct uvd_log *log, int fd,
+			   struct fuse_session **se);
 void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se);
 
 /* ---- workers.c --------------------------------------------------------------------------------------------------- */

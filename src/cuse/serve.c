@@ -138,6 +138,16 @@ static void serve_waiting(struct worker *w, const struct fuse_in_header *in, uin
 		serve_answer(w->cuse, unique, close ? 0 : ret);
 }
 
+/* With a broker an open asks its child process, which may wait. */
+static void serve_open(struct worker *w)
+{
+	bool leaves = w->cuse->config.link && uvd_cuse_leave_readers(w->cuse, MAX_CALLERS);
+
+	serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
+	if (leaves)
+		uvd_cuse_join_readers(w->cuse);
+}
+
 void uvd_cuse_serve(struct worker *w)
 {
 	const struct fuse_in_header *in = w->buf.mem;
@@ -155,6 +165,9 @@ void uvd_cuse_serve(struct worker *w)
 		break;
 	case FUSE_RELEASE:
 		serve_waiting(w, in, ((const struct fuse_release_in *)arg)->fh, true);
+		break;
+	case FUSE_OPEN:
+		serve_open(w);
 		break;
 	default:
 		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);

@@ -45,19 +45,35 @@ static int find_number(struct uvd_cuse *c)
 	return -EEXIST;
 }
 
+/* The broker chooses the number, makes the node, and keeps it. */
+static int take_from_broker(struct uvd_cuse *c)
+{
+	int number, fd, err;
+	dev_t rdev;
+
+	uvd_remote_init(&c->remote, c->config.link);
+	err = uvd_link_node(c->config.link, c->config.index, &number, &rdev, &fd);
+	if (err)
+		return err;
+	uvd_node_name(&c->node, number);
+	c->node.rdev = rdev;
+	return uvd_cuse_channel_adopt(&c->node, &uvd_cuse_operations, c, c->config.log, fd, &c->se);
+}
+
 struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 {
 	struct uvd_cuse *c;
-	int fd = open("/dev/cuse", O_RDWR | O_CLOEXEC);
+	int fd = config->link ? -1 : open("/dev/cuse", O_RDWR | O_CLOEXEC);
 
-	if (fd < 0) {
+	if (fd < 0 && !config->link) {
 		*err = -errno;
 		uvd_logf(config->log, UVD_ERR,
 			 "/dev/cuse: %s (it needs root, and `modprobe cuse`; `uverbsctl run` needs neither)",
 			 strerror(errno));
 		return NULL;
 	}
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	c = calloc(1, sizeof(*c));
 	if (!c) {
 		*err = -ENOMEM;
@@ -69,7 +85,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	INIT_LIST_HEAD(&c->files);
 	INIT_LIST_HEAD(&c->grants);
 	uvd_turns_init(&c->turns);
-	*err = find_number(c);
+	*err = config->link ? take_from_broker(c) : find_number(c);
 	if (!*err)
 		return c;
 	uvd_cuse_free(c);
@@ -93,7 +109,10 @@ const char *uvd_cuse_path(const struct uvd_cuse *c)
 
 void uvd_cuse_unplug(struct uvd_cuse *c)
 {
-	uvd_node_hide(&c->node);
+	if (c->config.link)
+		uvd_link_tell(c->config.link, UVD_WIRE_WITHDRAW, c->config.index);
+	else
+		uvd_node_hide(&c->node);
 }
 
 bool uvd_cuse_stop(struct uvd_cuse *c)

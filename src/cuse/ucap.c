@@ -15,6 +15,7 @@ struct uvd_cuse_ucap {
 	struct uvd_node node;
 	struct fuse_session *se;
 	struct uvd_log *log;
+	struct uvd_link *link; /* NULL: this process makes the node */
 	int end; /* an eventfd: the thread shall end */
 	pthread_t thread;
 };
@@ -93,6 +94,13 @@ static int start(struct uvd_cuse_ucap *u)
 
 /* ---- from the name to the end -------------------------------------------------------------------------------------- */
 
+static int take_from_broker(struct uvd_cuse_ucap *u, const char *name)
+{
+	int fd, err = uvd_link_ucap(u->link, name, &u->node.rdev, &fd);
+
+	return err ? err : uvd_cuse_channel_adopt(&u->node, &operations, u, u->log, fd, &u->se);
+}
+
 static int open_channel(struct uvd_cuse_ucap *u, const struct uvd_node_orphans *orphans)
 {
 	const char *taken = uvd_node_taken(&u->node, orphans);
@@ -104,8 +112,8 @@ static int open_channel(struct uvd_cuse_ucap *u, const struct uvd_node_orphans *
 	return err;
 }
 
-struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_log *log,
-					int *err)
+struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_link *link,
+					struct uvd_log *log, int *err)
 {
 	struct uvd_cuse_ucap *u = calloc(1, sizeof(*u));
 
@@ -114,14 +122,15 @@ struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_
 		return NULL;
 	}
 	u->log = log;
+	u->link = link;
 	uvd_node_name_ucap(&u->node, name);
-	*err = open_channel(u, orphans);
+	*err = link ? take_from_broker(u, name) : open_channel(u, orphans);
 	if (*err) {
 		free(u);
 		return NULL;
 	}
 	/* CUSE's nodes are made so; this is for the rules of udev that say otherwise. */
-	*err = uvd_node_permit(&u->node, 0600, 0, log) ?: start(u);
+	*err = (link ? 0 : uvd_node_permit(&u->node, 0600, 0, log)) ?: start(u);
 	if (!*err)
 		return u;
 	uvd_cuse_channel_close(&u->node, &u->se);

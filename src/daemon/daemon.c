@@ -94,7 +94,7 @@ static bool start_loop(struct uvd_daemon *d)
 /* ---- the start --------------------------------------------------------------------------------------------------- */
 
 /* Grants and registered memory take descriptors. */
-static void raise_nofile(void)
+void uvd_daemon_raise_nofile(void)
 {
 	struct rlimit most = { 1 << 20, 1 << 20 }, now;
 
@@ -123,19 +123,41 @@ static void abort_orphan(void *daemon, const char *name, dev_t rdev)
 }
 
 /* Root follows names there, and believes what it finds: nobody else may have put it there. */
-static bool is_ours(struct uvd_daemon *d, const char *option, const char *path)
+static bool is_ours(struct uvd_log *log, const char *option, const char *path)
 {
 	char culprit[PATH_MAX];
 	bool ours = uvd_dir_is_ours(path, culprit);
 
 	if (!ours)
-		uvd_logf(d->log, UVD_ERR, "--%s %s: refused, as another user can change %s; choose a folder of root's", option,
+		uvd_logf(log, UVD_ERR, "--%s %s: refused, as another user can change %s; choose a folder of root's", option,
 			 path, culprit);
 	return ours;
 }
 
+bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log)
+{
+	return is_ours(log, "control", options->control) && is_ours(log, "sysfs", options->sysfs);
+}
+
+/* Whatever needs privileges and no client: the broker does it for an engine process. */
+static bool prepare(struct uvd_daemon *d)
+{
+	uvd_daemon_raise_nofile();
+	uvd_sysfs_each_orphan(d->options->sysfs, abort_orphan, d);
+	d->have_tree = !uvd_sysfs_create(d->options->sysfs, d->log);
+	return d->have_tree;
+}
+
+/* Every device is served and published. */
+static bool finish_start(struct uvd_daemon *d)
+{
+	if (d->link)
+		return !uvd_link_tell(d->link, UVD_WIRE_READY, 0);
+	return !d->options->overlay || !uvd_sysfs_overlay(d->options->sysfs, d->log);
+}
+
 /* Sets everything up. Returns false if it could not, and the log says why; daemon_stop() follows in any case. */
-static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options)
+static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options, int control)
 {
 	struct uvd_daemon_node *node;
 	int err;
@@ -143,23 +165,23 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->options = options;
 	d->status = 1;
 	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
-	raise_nofile();
-	if (!is_ours(d, "control", options->control) || !is_ours(d, "sysfs", options->sysfs) || !start_loop(d))
+	if (!start_loop(d))
 		return false;
-	d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
-	if (!d->control)
+	if (d->link)
+		d->control = uvd_control_adopt(d->loop, control, 0, uvd_daemon_answer, d);
+	else if (uvd_daemon_paths_are_ours(options, d->log))
+		d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
+	if (!d->control || (!d->link && !prepare(d)))
 		return false;
-	d->grants = uvd_grants_new(options->grant_fds, d->log);
+	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, &options->limits, d->log);
-	uvd_sysfs_each_orphan(options->sysfs, abort_orphan, d);
-	d->have_tree = d->have_engine && !uvd_sysfs_create(options->sysfs, d->log);
-	if (!d->have_tree)
+	if (!d->have_engine)
 		return false;
 	uvd_daemon_hook(d);
 	for (unsigned int i = 0; i < options->num_devices; i++)
 		if (uvd_daemon_add(d, &options->devices[i], &node))
 			return false;
-	if (options->overlay && uvd_sysfs_overlay(options->sysfs, d->log))
+	if (!finish_start(d))
 		return false;
 	d->status = 0;
 	say_ready(d);
@@ -206,12 +228,18 @@ static void daemon_stop(struct uvd_daemon *d)
 
 int uvd_daemon_main(const struct uvd_options *options)
 {
+	return options->separate ? uvd_daemon_separate(options) : uvd_daemon_serve(options, NULL, -1);
+}
+
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control)
+{
 	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
 	int status;
 
 	if (!d)
 		return 1;
-	if (daemon_start(d, options))
+	d->link = link;
+	if (daemon_start(d, options, control))
 		ev_run(d->loop, 0);
 	daemon_stop(d);
 	status = d->status;

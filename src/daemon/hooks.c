@@ -27,10 +27,10 @@ static int create(struct uvd_engine *engine, const char *name, unsigned int bit,
 	if (!node)
 		return -ENOMEM;
 	strcpy(node->name, name);
-	node->cuse = uvd_cuse_ucap_new(name, &d->orphans, d->log, &err);
+	node->cuse = uvd_cuse_ucap_new(name, &d->orphans, d->link, d->log, &err);
 	if (!node->cuse)
 		goto free_node;
-	err = uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);
+	err = d->link ? 0 : uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);
 	if (err)
 		goto free_cuse;
 	*out = node;
@@ -47,7 +47,10 @@ static void drop(struct uvd_engine *engine, void *arg)
 	struct uvd_daemon *d = daemon_of(engine);
 	struct node *node = arg;
 
-	uvd_sysfs_remove_ucap(d->options->sysfs, node->name);
+	if (d->link)
+		uvd_link_ucap_gone(d->link, node->name);
+	else
+		uvd_sysfs_remove_ucap(d->options->sysfs, node->name);
 	uvd_cuse_ucap_free(node->cuse);
 	free(node);
 }
@@ -62,7 +65,14 @@ static const struct uvd_ucap_ops ucap_ops = { .create = create, .remove = drop, 
 
 static int publish_port(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up)
 {
-	return uvd_sysfs_set_port(daemon_of(engine)->options->sysfs, config, port, up);
+	struct uvd_daemon *d = daemon_of(engine);
+
+	if (!d->link)
+		return uvd_sysfs_set_port(d->options->sysfs, config, port, up);
+	for (unsigned int i = 0; i < d->num_nodes; i++)
+		if (d->nodes[i].dev && d->nodes[i].dev->config.number == config->number)
+			return uvd_link_port(d->link, i, port, up);
+	return -ENOENT;
 }
 
 void uvd_daemon_hook(struct uvd_daemon *d)

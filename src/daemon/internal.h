@@ -48,6 +48,7 @@ struct uvd_daemon_status {
 struct uvd_daemon {
 	const struct uvd_options *options;
 	struct uvd_log *log;
+	struct uvd_link *link; /* the broker; NULL: this process has the privileges itself */
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;
@@ -82,6 +83,14 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change);
 /* On the loop: a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
+
+/* separate.c: as uvd_daemon_main(), in two processes. */
+int uvd_daemon_separate(const struct uvd_options *options);
+/* daemon.c: serves in this process. link: the broker, or NULL; control: then a socket that listens. */
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control);
+void uvd_daemon_raise_nofile(void);
+/* Can nobody but root put something else in the place of --control and --sysfs? Else the log says who. */
+bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log);
 
 /* What the core shall tell us; before the first device (hooks.c). */
 void uvd_daemon_hook(struct uvd_daemon *d);

@@ -61,7 +61,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
 		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers,
-		.orphans = &d->orphans, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
+		.orphans = &d->orphans, .link = d->link, .index = n - d->nodes, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
 	};
 	int err;
 
@@ -78,7 +78,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "cannot serve the node";
 	/* It is served already, and a client may be allowed to take a port down. */
 	uvd_lock(&n->dev->port_lock);
-	err = uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
+	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n - d->nodes) :
+			uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
 	uvd_unlock(&n->dev->port_lock);
 	if (err)
 		return "cannot publish the device";
@@ -118,7 +119,7 @@ static void *remove_thread(void *arg)
 /* An overlay's lower folders must not change under it: it is mounted anew. */
 static void refresh_overlay(struct uvd_daemon *d)
 {
-	if (d->options->overlay)
+	if (d->options->overlay && !d->link)
 		uvd_sysfs_overlay(d->options->sysfs, d->log);
 }
 
@@ -127,10 +128,11 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	int err;
 
 	/* As ib_uverbs: first nobody new finds it, then those go who have it. */
-	uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
+	if (!d->link)
+		uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
 	n->published = false;
 	refresh_overlay(d);
-	uvd_cuse_unplug(n->cuse);
+	uvd_cuse_unplug(n->cuse); /* a broker takes it out of the sysfs directory, too */
 	err = uvd_thread_start(&n->remover, 0, remove_thread, n);
 	if (err) {
 		uvd_logf(d->log, UVD_ERR,
@@ -245,7 +247,8 @@ static json_t *make_device(void *arg, const struct uvd_device_config *config)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_daemon_node *n;
-	const char *wrong = uvd_daemon_add(d, config, &n);
+	const char *wrong = d->link && !find_removed(d, config->ibdev) ? "with --separate yes only configured devices can be added" :
+									    uvd_daemon_add(d, config, &n);
 
 	if (wrong)
 		return uvd_control_refuse(wrong);

@@ -116,7 +116,7 @@ static json_t *collect_rest(struct uvd_daemon *d)
 	struct uvd_grant_counters g;
 
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", getpid(), "sysfs", d->options->sysfs,
+	return json_pack("{s:i, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", d->link ? getppid() : getpid(), "sysfs", d->options->sysfs,
 			 "ucaps", status_ucaps(&d->engine.ucaps), "grants", "enabled", d->options->grant_fds, "granted",
 			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late",
 			 (json_int_t)g.late, "killed", (json_int_t)g.killed, "under_way", g.under_way);
@@ -149,13 +149,23 @@ static bool collect(struct status_facts *facts, struct uvd_daemon *d)
 
 /* ---- what the thread makes of it --------------------------------------------------------------------------------- */
 
-static void program_of(pid_t pid, char *comm, size_t size)
+/* An engine process sees no /proc. */
+static FILE *open_comm(struct uvd_link *link, pid_t pid)
 {
+	struct uvd_wire_request r = { .op = UVD_WIRE_OPEN, .tid = pid, .index = UVD_WIRE_COMM };
+	struct uvd_wire_fds out;
 	char path[32];
-	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	f = fopen(path, "re");
+	if (!link)
+		return fopen(path, "re");
+	return pid > 0 && !uvd_link_ask(link, &r, NULL, &out, 0) ? fdopen(out.fd[0], "re") : NULL;
+}
+
+static void program_of(struct uvd_link *link, pid_t pid, char *comm, size_t size)
+{
+	FILE *f = open_comm(link, pid);
+
 	if (!f || !fgets(comm, size, f))
 		*comm = 0;
 	comm[strcspn(comm, "\n")] = 0;
@@ -163,13 +173,13 @@ static void program_of(pid_t pid, char *comm, size_t size)
 		fclose(f);
 }
 
-static json_t *write_files(const struct node_facts *node)
+static json_t *write_files(struct uvd_link *link, const struct node_facts *node)
 {
 	json_t *files = json_array();
 	char comm[32];
 
 	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
-		program_of(f->pid, comm, sizeof(comm));
+		program_of(link, f->pid, comm, sizeof(comm));
 		json_array_append_new(files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", f->pid, "uid", f->uid, "program", comm,
 						       strlen(comm), "objects", f->objects));
 	}
@@ -182,7 +192,7 @@ static json_t *write_accounts(const struct status_facts *facts)
 	char comm[32];
 
 	for (const struct account_facts *a = facts->accounts; a < facts->accounts + facts->num_accounts; a++) {
-		program_of(a->pid, comm, sizeof(comm));
+		program_of(facts->daemon->link, a->pid, comm, sizeof(comm));
 		json_array_append_new(accounts, json_pack("{s:i, s:s%, s:I}", "pid", a->pid, "program", comm, strlen(comm), "pages",
 							  (json_int_t)a->pages));
 	}
@@ -196,7 +206,7 @@ static void *status_thread(void *arg)
 	json_t *devices = json_array();
 
 	for (unsigned int i = 0; i < facts->num_nodes; i++) {
-		json_object_set_new(facts->nodes[i].node, "files", write_files(&facts->nodes[i]));
+		json_object_set_new(facts->nodes[i].node, "files", write_files(d->link, &facts->nodes[i]));
 		json_array_append(devices, facts->nodes[i].node);
 	}
 	json_object_set_new(facts->rest, "devices", devices);

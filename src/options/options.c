@@ -296,6 +296,7 @@ static void defaults(struct uvd_options *o)
 {
 	*o = (struct uvd_options){
 		.first_number = -1, .log_level = UVD_INFO, .grant_fds = true, .mode = 0666, .group = -1, .workers = 2,
+		.engine_uid = 65534, .engine_gid = 65534, .root_clients = true,
 		.sysfs = "/run/uverbsd/sysfs", .control = "/run/uverbsd/control",
 	};
 	uvd_account_limits_init(&o->limits);

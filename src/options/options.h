@@ -39,6 +39,10 @@ struct uvd_options {
 	gid_t group; /* of the nodes; -1: leave it */
 	unsigned int workers; /* threads that read a node's channel */
 	bool foreground; /* always so */
+	bool separate; /* a broker keeps the privileges, and an engine process has none */
+	uid_t engine_uid; /* of the engine process */
+	gid_t engine_gid;
+	bool root_clients; /* with a broker: root's processes may be clients */
 	/* uverbsctl run. */
 	char join[64];
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

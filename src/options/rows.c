@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,21 @@ static const char *set_group(const struct uvd_option_row *row, void *base, const
 	return NULL;
 }
 
+/* The engine process's user and his group. */
+static const char *set_engine_user(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct passwd *p = getpwnam(text);
+	struct uvd_options *o = base;
+
+	if (!p)
+		return "is no user";
+	if (!p->pw_uid || !p->pw_gid)
+		return "is root, or of root's group";
+	o->engine_uid = p->pw_uid;
+	o->engine_gid = p->pw_gid;
+	return NULL;
+}
+
 static const char *set_backend(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	return uvd_backend_find(text) ? set_string(row, base, text, nth) : "is no backend";
@@ -272,6 +288,7 @@ static const char *set_link_layer(const struct uvd_option_row *row, void *base, 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
+static const struct uvd_option_choice root_clients[] = { { "allow", 1 }, { "refuse", 0 }, { NULL } };
 static const struct uvd_option_choice abis[] = { { "ioctl", 0 }, { "write", 1 }, { NULL } };
 static const struct uvd_option_choice states[] = { { "active", 0 }, { "down", 1 }, { NULL } };
 static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }, { NULL } };
@@ -317,6 +334,12 @@ static const struct uvd_option_row option_rows[] = {
 	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2", .help = "threads that serve a node" },
 	{ "foreground", PROGRAM(foreground, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no, .preset = "always",
 	  .help = "stay in the foreground" },
+	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no, .preset = "no",
+	  .help = "serve clients in a process without privileges" },
+	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user, .preset = "nobody",
+	  .help = "user of that process; best one that has no other" },
+	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = root_clients,
+	  .preset = "allow", .help = "with --separate yes, root's processes as clients: allow or refuse" },
 	{ "join", .arg = "NAME", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string,
 	  .help = "share the devices of all runs with this NAME" },
 	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",

@@ -14,6 +14,7 @@ import pytest
 
 BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
 CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
+OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # for every daemon: "--separate yes", for example
 NOBODY = 65534
 NOBODYS_GROUP = 65533  # another number: a user id that is taken for a group id must not pass
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
@@ -34,7 +35,7 @@ class Daemon:
         self.control = "/run/uverbsd/control"
         self.log = tmp_path / "uverbsd.log"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([BUILD / "src" / "uverbsd", *options], stderr=log)
+            self.process = subprocess.Popen([BUILD / "src" / "uverbsd", *OPTIONS, *options], stderr=log)
         wait_for("uverbsd's start", lambda: self.text_of("uverbsd: ready:") or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
         self.nodes = re.search("uverbsd: ready: (.*)", self.log.read_text()).group(1).split()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import CLIENT, NOBODY, STUCK, environment, ids_of, left_behind, start_client, stopped_after
+from conftest import CLIENT, NOBODY, OPTIONS, STUCK, environment, ids_of, left_behind, start_client, stopped_after
 
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 ROUNDS = 5 if LONG else 2
@@ -76,6 +76,7 @@ def test_stopped_client_holds_nobody_up(start):
     d.wait_idle()
 
 
+@pytest.mark.skipif("yes" in OPTIONS, reason="with --separate yes memory behind userfaultfd is EFAULT and does not wait")
 def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(start):
     d = start("--workers", "1")
     held = [start_client("hold-up", user=0) for _ in range(2)]

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * One loan of a client's thread, in a process of its own: SEIZE, while the thread waits for the engine; TAKE, when the engine
+ * has answered it; RELEASE. If the engine goes away in between, the thread is released as it was. If the client holds the loan
+ * up, the broker kills this process after a while, and PTRACE_O_EXITKILL its tracee.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "broker/borrow.h"
+#include "broker/child.h"
+#include "broker/waiting.h"
+#include "broker/way.h"
+
+enum { I386_CLOSE = 6 };
+
+static bool yama_is_off(void)
+{
+	char c = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	bool off = fd < 0 ? errno == ENOENT : read(fd, &c, 1) == 1 && c == '0';
+
+	if (fd >= 0)
+		close(fd);
+	return off;
+}
+
+/* "Seccomp:\t0" and "CapPrm:\t0...0": nothing on the client that takes a capability to get past. */
+static bool is_plain(pid_t tid)
+{
+	char path[48], status[4096];
+	const char *seccomp, *caps;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	status[n] = 0;
+	seccomp = strstr(status, "\nSeccomp:\t");
+	caps = strstr(status, "\nCapPrm:\t");
+	return seccomp && seccomp[10] == '0' && caps && !strtoull(caps + 9, NULL, 16);
+}
+
+/* As the client's own user where that is enough: then this process can do to the client what its user can, and nothing else. */
+static bool become_client(pid_t tid)
+{
+	struct stat st;
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
+	if (stat(path, &st) || !st.st_uid || !is_plain(tid) || !yama_is_off())
+		return uvd_role_take(UVD_ROLE_LOAN);
+	return !setgroups(0, NULL) && !setresgid(st.st_gid, st.st_gid, st.st_gid) &&
+	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_role_take(UVD_ROLE_ENGINE);
+}
+
+static int seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *nodes)
+{
+	struct uvd_wait before, after;
+	int err = uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &before);
+
+	if (!err && !become_client(tid))
+		err = -EPERM;
+	if (!err)
+		err = uvd_borrow_seize(b, tid);
+	/* Only its own tracer, or a process with CAP_SYS_PTRACE, reads this. */
+	if (!err && (uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &after) || after.nr != before.nr || after.arg[0] != before.arg[0]))
+		err = -ESRCH;
+	return err;
+}
+
+static void take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd_wire_answer *a)
+{
+	int err = uvd_borrow_stop(b);
+
+	a->values[0] = err ? err : uvd_way_pass(ways, b, fd);
+	a->values[1] = b->dead || err == -ESRCH;
+}
+
+static int release(struct uvd_borrow *b, const struct uvd_wire_request *r, long way)
+{
+	const long result = r->value;
+
+	if (r->index && way >= 0)
+		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ way });
+	return uvd_borrow_release(b, r->flag ? &result : NULL);
+}
+
+void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *ways)
+{
+	struct uvd_borrow b = { .pidfd = -1, .memfd = -1, .mapsfd = -1 };
+	enum uvd_wire_op next = UVD_WIRE_SEIZE;
+	struct uvd_wire_fds in, none = uvd_wire_no_fds;
+	struct uvd_wire_request r;
+	long way = -1;
+
+	while (!uvd_wire_asked(sock, UVD_WIRE_LOAN, &r, &in) && r.op == next) {
+		struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = r.op };
+		struct uvd_wire_fds out = none;
+
+		if (r.op == UVD_WIRE_SEIZE) {
+			a.result = seize(&b, r.tid, nodes);
+		} else if (r.op == UVD_WIRE_TAKE) {
+			take(&b, ways, in.fd[0], &a);
+			uvd_wire_close(&in);
+			way = a.values[0];
+			if (b.memfd >= 0 && b.mapsfd >= 0)
+				out = (struct uvd_wire_fds){ { b.memfd, b.mapsfd, -1 } };
+			a.num_fds = out.fd[0] >= 0 ? 2 : 0;
+		} else {
+			a.result = release(&b, &r, way);
+		}
+		next = a.result ? UVD_WIRE_NONE : r.op + 1;
+		if (uvd_wire_answer(sock, &a, &out) || r.op == UVD_WIRE_RELEASE)
+			break;
+	}
+	/* Whoever asked has gone, or broke the order: the thread goes on as if nobody had borrowed it. */
+	if (next == UVD_WIRE_RELEASE)
+		uvd_borrow_release(&b, NULL);
+}

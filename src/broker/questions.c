@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The broker's answers about clients, in a process for each socket: a question can wait for as long as the client likes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "broker/child.h"
+#include "broker/owners.h"
+#include "broker/waiting.h"
+
+static const struct file_row {
+	const char *name;
+	int flags;
+	bool numbered, everybody;
+} file_rows[UVD_WIRE_FILES] = {
+	[UVD_WIRE_MEM] = { "mem", O_RDONLY },
+	[UVD_WIRE_MAPS] = { "maps", O_RDONLY },
+	[UVD_WIRE_PAGEMAP] = { "pagemap", O_RDONLY },
+	[UVD_WIRE_AUXV] = { "auxv", O_RDONLY },
+	[UVD_WIRE_LIMITS] = { "limits", O_RDONLY },
+	[UVD_WIRE_USER_NS] = { "ns/user", O_PATH },
+	[UVD_WIRE_FD] = { "fd/", O_PATH, .numbered = true },
+	[UVD_WIRE_FDINFO] = { "fdinfo/", O_RDONLY, .numbered = true },
+	[UVD_WIRE_STATUS] = { "status", O_RDONLY, .everybody = true },
+	[UVD_WIRE_STAT] = { "stat", O_RDONLY, .everybody = true },
+	[UVD_WIRE_COMM] = { "comm", O_RDONLY, .everybody = true },
+	[UVD_WIRE_OWNERS] = { .everybody = true },
+};
+
+/* A file with the owners, as there is no room for them in an answer. */
+static int tell_owners(pid_t tid)
+{
+	uid_t uids[UVD_WIRE_OWNERS_MAX];
+	char path[48];
+	int num, fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	num = uvd_ns_owners(fd, uids, UVD_WIRE_OWNERS_MAX);
+	if (num < 0)
+		return num;
+	fd = memfd_create("uverbsd-owners", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, uids, num * sizeof(*uids)) == (ssize_t)(num * sizeof(*uids)))
+		return fd;
+	close(fd);
+	return -ENOMEM;
+}
+
+static int open_row(pid_t tid, enum uvd_wire_file file, int64_t value)
+{
+	const struct file_row *row = &file_rows[file];
+	int flags = row->flags, fd;
+	char path[80];
+
+	if (file == UVD_WIRE_OWNERS)
+		return tell_owners(tid);
+	if (file == UVD_WIRE_MEM && value == 1)
+		flags = O_RDWR;
+	else if (value < 0 || value > INT32_MAX || (value && !row->numbered))
+		return -EINVAL;
+	if (row->numbered)
+		snprintf(path, sizeof(path), "/proc/%d/%s%d", (int)tid, row->name, (int)value);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/%s", (int)tid, row->name);
+	fd = open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_three(pid_t tid, struct uvd_wire_fds *out)
+{
+	static const struct { enum uvd_wire_file file; int value; } three[UVD_WIRE_FDS] = {
+		{ UVD_WIRE_MEM, 1 }, { UVD_WIRE_MAPS }, { UVD_WIRE_PAGEMAP },
+	};
+
+	for (int i = 0; i < UVD_WIRE_FDS; i++) {
+		int fd = open_row(tid, three[i].file, three[i].value);
+
+		if (fd < 0)
+			return fd;
+		out->fd[i] = fd;
+	}
+	return 0;
+}
+
+static int ask_kernel(const struct uvd_wire_request *r, struct uvd_wire_fds *out)
+{
+	switch (r->op) {
+	case UVD_WIRE_PEER:
+		return open_three(r->tid, out);
+	case UVD_WIRE_OPENER:
+		out->fd[0] = open_row(r->tid, UVD_WIRE_PAGEMAP, 0);
+		break;
+	case UVD_WIRE_OPEN:
+		out->fd[0] = open_row(r->tid, r->index, r->value);
+		break;
+	case UVD_WIRE_SAME_MEMORY:
+		return r->value > 0 && r->value <= INT32_MAX && !syscall(SYS_kcmp, r->tid, (pid_t)r->value, KCMP_VM, 0, 0);
+	default:
+		return 0;
+	}
+	return out->fd[0] < 0 ? out->fd[0] : 0;
+}
+
+/* What was opened counts only if the thread waits, still: its number can have been another's in between. */
+static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
+			struct uvd_wire_fds *out)
+{
+	const enum uvd_wait_for what = r->op == UVD_WIRE_OPENER ? UVD_WAITS_IN_OPEN : UVD_WAITS_IN_CALL;
+	const bool everybody = r->op == UVD_WIRE_OPEN && file_rows[r->index].everybody;
+	struct uvd_wait before, after;
+	int ret = everybody ? 0 : uvd_waits(r->tid, nodes, what, &before), err;
+
+	if (ret)
+		return ret;
+	ret = ask_kernel(r, out);
+	if (everybody || ret < 0)
+		return ret;
+	err = uvd_waits(r->tid, nodes, what, &after);
+	if (err || after.nr != before.nr || after.arg[0] != before.arg[0])
+		return err ? err : -ESRCH;
+	if (r->op == UVD_WIRE_PEER)
+		a->values[0] = after.tgid;
+	if (r->op == UVD_WIRE_WRITE && after.nr == 16)
+		return -EINVAL;
+	if (r->op == UVD_WIRE_WRITE) {
+		a->values[0] = after.arg[1];
+		a->values[1] = after.arg[2];
+	}
+	return ret;
+}
+
+void uvd_questions_serve(int sock, const struct uvd_nodes *nodes)
+{
+	struct uvd_wire_request r;
+	struct uvd_wire_fds in, out;
+
+	while (!uvd_wire_asked(sock, UVD_WIRE_QUESTIONS, &r, &in)) {
+		struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = r.op };
+
+		out = uvd_wire_no_fds;
+		a.result = answer_about(&r, nodes, &a, &out);
+		if (a.result < 0)
+			uvd_wire_close(&out);
+		for (int i = 0; i < UVD_WIRE_FDS; i++)
+			a.num_fds += out.fd[i] >= 0;
+		if (uvd_wire_answer(sock, &a, &out))
+			break;
+		uvd_wire_close(&out);
+	}
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "broker/waiting.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
+
+/* System calls by which a thread can wait for the engine; of i386, those that mean something else in x86-64 never wait there. */
+static const struct wait_call {
+	unsigned int nr;
+	enum uvd_wait_for what;
+	int dirfd, path; /* open: which argument it is; dirfd -1: none */
+} calls[] = {
+	{ 1 /* write */, UVD_WAITS_IN_CALL },
+	{ 16 /* ioctl */, UVD_WAITS_IN_CALL },
+	{ 18 /* pwrite64 */, UVD_WAITS_IN_CALL },
+	{ 20 /* writev */, UVD_WAITS_IN_CALL },
+	{ 4 /* i386: write */, UVD_WAITS_IN_CALL },
+	{ 54 /* i386: ioctl */, UVD_WAITS_IN_CALL },
+	{ 146 /* i386: writev */, UVD_WAITS_IN_CALL },
+	{ 514 /* x32: ioctl */, UVD_WAITS_IN_CALL },
+	{ 2 /* open */, UVD_WAITS_IN_OPEN, -1, 0 },
+	{ 257 /* openat */, UVD_WAITS_IN_OPEN, 0, 1 },
+	{ 437 /* openat2, i386 too */, UVD_WAITS_IN_OPEN, 0, 1 },
+	{ 5 /* i386: open */, UVD_WAITS_IN_OPEN, -1, 0 },
+	{ 295 /* i386: openat */, UVD_WAITS_IN_OPEN, 0, 1 },
+};
+
+/* The call that the thread is blocked in. It may be "running" for a while yet: on its way to sleep it can wait for a CPU. */
+static int read_call(pid_t tid, struct uvd_wait *w)
+{
+	char path[48], line[192] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)tid);
+	for (long us = 20; us < LONGEST_US; us *= 2) {
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			return -ESRCH;
+		n = read(fd, line, sizeof(line) - 1);
+		close(fd);
+		if (n <= 0)
+			return -ESRCH;
+		line[n] = 0;
+		if (sscanf(line, "%" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &w->nr, &w->arg[0], &w->arg[1], &w->arg[2]) == 4) {
+			w->nr &= ~(uint64_t)X32_BIT;
+			return 0;
+		}
+		if (strncmp(line, "running", 7))
+			return -ESRCH;
+		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
+	}
+	return -ESRCH;
+}
+
+static bool is_node(const struct uvd_nodes *nodes, const struct statx *x)
+{
+	if (!S_ISCHR(x->stx_mode))
+		return false;
+	for (int i = 0; i < UVD_NODES_MAX; i++)
+		if (nodes->rdev[i] && nodes->rdev[i] == makedev(x->stx_rdev_major, x->stx_rdev_minor))
+			return true;
+	return false;
+}
+
+/* The file's own server is never asked: it may be the client. */
+static bool is_fd_of_node(pid_t tid, uint64_t fd, const struct uvd_nodes *nodes)
+{
+	struct statx x;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, (int)fd);
+	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &x) && is_node(nodes, &x);
+}
+
+/* The path that the thread opens, from its memory: it is given to the kernel, and to nobody else. */
+static bool read_path(pid_t tid, uint64_t addr, char *path, size_t size)
+{
+	char mem[48];
+	ssize_t n;
+	int fd;
+
+	snprintf(mem, sizeof(mem), "/proc/%d/mem", (int)tid);
+	fd = open(mem, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	/* To the end of its page first: what follows may not be there. */
+	n = pread(fd, path, size - 1 < 4096 - addr % 4096 ? size - 1 : 4096 - addr % 4096, (off_t)addr);
+	if (n > 0 && !memchr(path, 0, n) && (size_t)n < size - 1) {
+		ssize_t more = pread(fd, path + n, size - 1 - n, (off_t)(addr + n));
+
+		n += more > 0 ? more : 0;
+	}
+	close(fd);
+	return n > 0 && memchr(path, 0, n);
+}
+
+/*
+ * Where the kernel would have to ask the file system of the thread's root (a network's, or an overlay of one): what is the path
+ * in our own /dev, if the root is ours?
+ */
+static int open_as_ours(int root, const char *path)
+{
+	static const char folder[] = "/dev/infiniband/";
+	struct statx theirs, ours;
+
+	if (strncmp(path, folder, strlen(folder)) || strchr(path + strlen(folder), '/') ||
+	    statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &theirs) ||
+	    statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_INO, &ours) || theirs.stx_ino != ours.stx_ino ||
+	    theirs.stx_dev_major != ours.stx_dev_major || theirs.stx_dev_minor != ours.stx_dev_minor)
+		return -1;
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+/* Does the thread open a node? The kernel looks its path up where the thread does, and only in memory: nothing waits. */
+static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struct uvd_wait *w, const struct uvd_nodes *nodes)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
+	char path[4096], base[64];
+	struct statx x;
+	int at, fd;
+	bool yes;
+
+	if (!read_path(tid, w->arg[call->path], path, sizeof(path)))
+		return false;
+	if (path[0] == '/') {
+		how.resolve |= RESOLVE_IN_ROOT;
+		snprintf(base, sizeof(base), "/proc/%d/root", (int)tid);
+	} else if (call->dirfd < 0 || (int)w->arg[call->dirfd] == AT_FDCWD) {
+		snprintf(base, sizeof(base), "/proc/%d/cwd", (int)tid);
+	} else {
+		snprintf(base, sizeof(base), "/proc/%d/fd/%d", (int)tid, (int)w->arg[call->dirfd]);
+	}
+	at = open(base, O_PATH | O_CLOEXEC);
+	if (at < 0)
+		return false;
+	fd = syscall(SYS_openat2, at, path, &how, sizeof(how));
+	if (fd < 0 && errno == EAGAIN)
+		fd = open_as_ours(at, path);
+	yes = fd >= 0 && !statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) && is_node(nodes, &x);
+	if (fd >= 0)
+		close(fd);
+	close(at);
+	return yes;
+}
+
+/* ---- rights ------------------------------------------------------------------------------------------------------ */
+
+static bool line_of(const char *status, const char *key, unsigned long long v[4], int base)
+{
+	const char *p = strstr(status, key);
+	char *end;
+
+	if (!p)
+		return false;
+	p += strlen(key);
+	for (int i = 0; i < (base == 16 ? 1 : 4); i++, p = end)
+		v[i] = strtoull(p, &end, base);
+	return true;
+}
+
+static bool same_user_ns(pid_t tid)
+{
+	struct stat ours, theirs;
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)tid);
+	return !stat(path, &theirs) && !stat("/proc/self/ns/user", &ours) && ours.st_ino == theirs.st_ino;
+}
+
+/*
+ * Has the program the rights of the user who started it, and no more? A setuid program that was given a descriptor of the node
+ * as its output waits on the node like a client, and its memory is not for whoever took the engine process over. (The
+ * owner of /proc/TID/mem is root where the kernel does not let the user himself look into it.)
+ */
+static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid)
+{
+	unsigned long long uid[4], gid[4], cap[4];
+	char path[48], status[4096], *p;
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	status[n] = 0;
+	p = strstr(status, "\nTgid:");
+	*tgid = p ? atoi(p + 6) : 0;
+	if (!line_of(status, "\nUid:", uid, 10) || !line_of(status, "\nGid:", gid, 10) || !line_of(status, "\nCapPrm:", cap, 16))
+		return false;
+	for (int i = 1; i < 4; i++)
+		if (uid[i] != uid[0] || gid[i] != gid[0])
+			return false;
+	if (!uid[0])
+		return nodes->root_clients;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
+	if (cap[0] && same_user_ns(tid))
+		return false;
+	return !stat(path, &st) && st.st_uid == uid[0];
+}
+
+int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait)
+{
+	int err = read_call(tid, wait);
+
+	if (err)
+		return err;
+	for (const struct wait_call *c = calls; c < calls + sizeof(calls) / sizeof(calls[0]); c++) {
+		if (c->nr != wait->nr || c->what != what)
+			continue;
+		if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, c, wait, nodes) : !is_fd_of_node(tid, wait->arg[0], nodes))
+			return -ESRCH;
+		return has_own_rights(tid, nodes, &wait->tgid) ? 0 : -EPERM;
+	}
+	return -ESRCH;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A client process whose memory is reached by descriptors alone: an engine process without privileges has no other way. Kept
+ * over many calls of the process, and counted.
+ */
+#ifndef UVD_CLIENT_PEER_H
+#define UVD_CLIENT_PEER_H
+
+#include "client/caller.h"
+
+struct uvd_peer;
+
+/* Takes the descriptors over, of /proc/TID/mem, maps and pagemap, even where it fails. NULL: no memory or descriptor. */
+struct uvd_peer *uvd_peer_new(pid_t tgid, int memfd, int mapsfd, int mmfd);
+struct uvd_peer *uvd_peer_ref(struct uvd_peer *p);
+void uvd_peer_put(struct uvd_peer *p);
+
+/* Is the thread, which waits in a call, of this process, and has the process this address space still? */
+bool uvd_peer_has(const struct uvd_peer *p, pid_t tid);
+
+/* As in struct uvd_mem_ops. The mappings are asked whether they may be written. */
+int uvd_peer_read(struct uvd_peer *p, void *dst, uint64_t src, size_t len);
+ssize_t uvd_peer_read_ahead(struct uvd_peer *p, void *dst, uint64_t src, size_t least, size_t most);
+int uvd_peer_writev(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * uverbsd --separate yes with an engine process that obeys an attacker: the real broker and its real nodes, but what runs in the
+ * sandbox asks for things that it has no right to. Exit status 0: it got none of them. Arguments: those of uverbsd, with
+ * `--devices 1 --ucaps good`. tests/cuse/test_separate.py starts it.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "broker/broker.h"
+#include "daemon/internal.h"
+
+static int failures;
+
+static void expect(int ret, int want, const char *what)
+{
+	if (ret == want)
+		return;
+	dprintf(2, "attacker: %s: %d and not %d\n", what, ret, want);
+	failures++;
+}
+
+static int ask_about(struct uvd_link *link, enum uvd_wire_op op, pid_t tid, unsigned int index)
+{
+	struct uvd_wire_request r = { .op = op, .tid = tid, .index = index };
+	struct uvd_wire_fds out;
+	int ret = uvd_link_ask(link, &r, NULL, &out, 0);
+
+	uvd_wire_close(&out);
+	return ret;
+}
+
+static void ask_for_nodes(struct uvd_link *link)
+{
+	static const char *const invented[] = { "uverbs7", "../mem", "evil", "good/../x", "bad name", "DEVNAME=x" };
+	int number, fd = -1;
+	dev_t rdev;
+
+	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), -EINVAL, "publishing what has no node");
+	expect(uvd_link_tell(link, UVD_WIRE_WITHDRAW, 0), -EINVAL, "withdrawing what is not there");
+	expect(uvd_link_node(link, 1, &number, &rdev, &fd), -EINVAL, "a device that nobody configured");
+	expect(uvd_link_node(link, UINT32_MAX, &number, &rdev, &fd), -EINVAL, "a device of a mad number");
+	for (unsigned int i = 0; i < sizeof(invented) / sizeof(invented[0]); i++)
+		expect(uvd_link_ucap(link, invented[i], &rdev, &fd), -EINVAL, invented[i]);
+	expect(uvd_link_ucap_gone(link, "good"), -EINVAL, "removing what is not there");
+	expect(uvd_link_ucap(link, "good", &rdev, &fd), 0, "what the options name");
+	expect(uvd_link_ucap(link, "good", &rdev, &fd), -EINVAL, "the same twice");
+	expect(uvd_link_node(link, 0, &number, &rdev, &fd), 0, "the device");
+	expect(uvd_link_node(link, 0, &number, &rdev, &fd), -EEXIST, "the device twice");
+	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), 0, "publishing it");
+	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), -EINVAL, "publishing it twice");
+	expect(uvd_link_port(link, 0, 2, true), -EINVAL, "a port that it has not");
+	expect(uvd_link_port(link, 9, 1, true), -EINVAL, "a port of another device");
+}
+
+static void ask_for_memory(struct uvd_link *link)
+{
+	const pid_t tids[] = { 1, getppid(), getpid(), 2 };
+
+	for (unsigned int i = 0; i < sizeof(tids) / sizeof(tids[0]); i++) {
+		int loan = uvd_link_loan(link);
+		struct uvd_wire_fds out;
+
+		expect(ask_about(link, UVD_WIRE_PEER, tids[i], 0), -ESRCH, "memory");
+		expect(ask_about(link, UVD_WIRE_OPENER, tids[i], 0), -ESRCH, "pagemap");
+		for (unsigned int file = 0; file < UVD_WIRE_STATUS; file++)
+			expect(ask_about(link, UVD_WIRE_OPEN, tids[i], file), -ESRCH, "a file");
+		expect(uvd_link_loan_step(loan, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tids[i] }, -1, NULL, &out),
+		       -ESRCH, "a loan");
+		close(loan);
+	}
+	/* A socket for each, and no end of them. */
+	for (unsigned int i = 0; i < 300; i++)
+		if (uvd_link_loan(link) == -EAGAIN)
+			return;
+	expect(0, -EAGAIN, "more processes than the broker shall have");
+}
+
+/* separate.c calls this in place of uvd_daemon_serve(). */
+int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control);
+int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control)
+{
+	ask_for_nodes(link);
+	ask_for_memory(link);
+	dprintf(2, "attacker: %d failures\n", failures);
+	return failures ? 3 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct uvd_options options;
+	int status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, "attacker [OPTION...]", argc, argv);
+
+	if (status >= 0)
+		return 2;
+	return uvd_daemon_separate(&options);
+}

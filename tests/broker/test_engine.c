@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * An engine process that obeys an attacker: it asks the broker's processes for whatever it likes. The node is a terminal whose
+ * output is stopped: a thread that writes to it waits as a client waits for the engine.
+ */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "broker/child.h"
+#include "broker/waiting.h"
+#include "broker/way.h"
+
+enum { USER = 65534, GROUP = 65533 };
+
+static int node = -1, other = -1; /* terminals */
+static int questions; /* the engine's end */
+static struct uvd_nodes nodes;
+static pid_t helper;
+static volatile uint64_t secret = 1;
+
+static int stopped_terminal(dev_t *rdev)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
+	struct stat st;
+
+	ck_assert(master >= 0 && !grantpt(master) && !unlockpt(master));
+	slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+	ck_assert(slave >= 0 && !fstat(slave, &st) && !tcflow(slave, TCOOFF));
+	if (rdev)
+		*rdev = st.st_rdev;
+	return slave;
+}
+
+static pid_t serve_loan(int *sock)
+{
+	struct uvd_ways ways;
+	int pair[2];
+	pid_t pid;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	pid = fork();
+	if (!pid) {
+		close(pair[0]);
+		uvd_ways_init(&ways);
+		if (ways.dir >= 0)
+			fchmod(ways.dir, 01777);
+		uvd_loan_serve(pair[1], &nodes, &ways);
+		_exit(0);
+	}
+	close(pair[1]);
+	*sock = pair[0];
+	return pid;
+}
+
+static void set_up(void)
+{
+	dev_t rdev;
+	int pair[2];
+
+	node = stopped_terminal(&rdev);
+	other = stopped_terminal(NULL);
+	nodes.root_clients = true;
+	nodes.rdev[0] = rdev;
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	helper = fork();
+	if (!helper) {
+		close(pair[0]);
+		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
+			_exit(1);
+		uvd_questions_serve(pair[1], &nodes);
+		_exit(0);
+	}
+	close(pair[1]);
+	questions = pair[0];
+}
+
+static struct uvd_wire_fds fds;
+
+static int ask(int sock, struct uvd_wire_request r, int fd)
+{
+	struct uvd_wire_fds in = { { fd, -1, -1 } };
+	struct uvd_wire_answer a;
+
+	r.version = UVD_WIRE_VERSION;
+	fds = uvd_wire_no_fds;
+	if (uvd_wire_ask(sock, &r, &in) || uvd_wire_answered(sock, r.op, &a, &fds))
+		return -EPIPE;
+	return r.op == UVD_WIRE_TAKE && !a.result ? (int)a.values[0] : a.result;
+}
+
+static int ask_about(enum uvd_wire_op op, pid_t tid, enum uvd_wire_file file, int64_t value)
+{
+	return ask(questions, (struct uvd_wire_request){ .op = op, .tid = tid, .index = file, .value = value }, -1);
+}
+
+/* A process that is `as` and then waits in a write. */
+static pid_t start(void (*as)(void), int fd)
+{
+	int ready[2];
+	char c;
+	pid_t pid;
+
+	ck_assert(!pipe(ready));
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		as();
+		(void)!write(ready[1], "x", 1);
+		close(ready[1]);
+		_exit(fd < 0 ? pause() : write(fd, "x", 1) == 1 ? 0 : 2);
+	}
+	close(ready[1]);
+	ck_assert(read(ready[0], &c, 1) == 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void user(void)
+{
+	if (setgroups(0, NULL) || setresgid(GROUP, GROUP, GROUP) || setresuid(USER, USER, USER))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+static void root(void)
+{
+}
+
+/* As a program with the setuid bit of root, started by a user. */
+static void setuid_program(void)
+{
+	if (setresgid(GROUP, GROUP, GROUP) || setresuid(USER, 0, 0))
+		_exit(1);
+}
+
+/* As one with a setgid bit, which lets everybody look. */
+static void setgid_program(void)
+{
+	if (setgroups(0, NULL) || setresgid(GROUP, GROUP - 1, GROUP - 1) || setresuid(USER, USER, USER))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+}
+
+/* As one with a file capability. */
+static void capable_program(void)
+{
+	if (prctl(PR_SET_KEEPCAPS, 1))
+		_exit(1);
+	user();
+}
+
+static void hidden_program(void)
+{
+	user();
+	prctl(PR_SET_DUMPABLE, 0);
+}
+
+static void check_gets_nothing(pid_t tid, int err)
+{
+	static const int with_value[] = { UVD_WIRE_MEM, UVD_WIRE_FD, UVD_WIRE_FDINFO };
+
+	ck_assert_int_eq(ask_about(UVD_WIRE_PEER, tid, 0, 0), err);
+	ck_assert_int_eq(ask_about(UVD_WIRE_OPENER, tid, 0, 0), -ESRCH);
+	ck_assert_int_eq(ask_about(UVD_WIRE_WRITE, tid, 0, 0), err);
+	ck_assert_int_eq(ask_about(UVD_WIRE_SAME_MEMORY, tid, 0, getpid()), err);
+	for (int file = 0; file < UVD_WIRE_STATUS; file++)
+		ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, tid, file, 0), err);
+	for (unsigned int i = 0; i < 3; i++)
+		ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, tid, with_value[i], 1), err);
+}
+
+static void check_loan_is_refused(pid_t tid, int err)
+{
+	int sock;
+	pid_t pid = serve_loan(&sock);
+
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid }, -1), err);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, other), -EPIPE);
+	close(sock);
+	waitpid(pid, NULL, 0);
+}
+
+START_TEST(test_client_that_waits_is_reached)
+{
+	pid_t pid = start(user, node);
+	uint64_t word = 0;
+
+	ck_assert_int_eq(ask_about(UVD_WIRE_PEER, pid, 0, 0), 0);
+	ck_assert(pread(fds.fd[0], &word, sizeof(word), (off_t)(uintptr_t)&secret) == sizeof(word) && word == 1);
+	uvd_wire_close(&fds);
+	ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, pid, UVD_WIRE_FD, node), 0);
+	uvd_wire_close(&fds);
+	end(pid);
+}
+END_TEST
+
+START_TEST(test_init_gives_nothing)
+{
+	check_gets_nothing(1, -ESRCH);
+	check_loan_is_refused(1, -ESRCH);
+}
+END_TEST
+
+START_TEST(test_bystanders_give_nothing)
+{
+	pid_t sleeps = start(user, -1), writes = start(user, other);
+
+	check_gets_nothing(sleeps, -ESRCH);
+	check_loan_is_refused(sleeps, -ESRCH);
+	check_gets_nothing(writes, -ESRCH);
+	check_loan_is_refused(writes, -ESRCH);
+	check_gets_nothing(helper, -ESRCH);
+	end(sleeps);
+	end(writes);
+}
+END_TEST
+
+START_TEST(test_programs_with_more_rights_than_their_user_give_nothing)
+{
+	void (*const as[])(void) = { setuid_program, setgid_program, capable_program, hidden_program };
+
+	for (unsigned int i = 0; i < 4; i++) {
+		pid_t pid = start(as[i], node);
+
+		check_gets_nothing(pid, -EPERM);
+		check_loan_is_refused(pid, -EPERM);
+		end(pid);
+	}
+}
+END_TEST
+
+START_TEST(test_root_clients_can_be_refused)
+{
+	pid_t pid = start(root, node);
+
+	ck_assert_int_eq(ask_about(UVD_WIRE_PEER, pid, 0, 0), 0);
+	uvd_wire_close(&fds);
+	nodes.root_clients = false;
+	check_loan_is_refused(pid, -EPERM);
+	end(pid);
+}
+END_TEST
+
+START_TEST(test_threads_that_are_not_there_give_nothing)
+{
+	pid_t pid = start(user, node);
+
+	end(pid);
+	check_gets_nothing(pid, -ESRCH);
+	check_loan_is_refused(pid, -ESRCH);
+	check_gets_nothing(INT32_MAX, -ESRCH);
+}
+END_TEST
+
+START_TEST(test_path_does_not_leave_the_thread)
+{
+	pid_t pid = start(user, node);
+
+	ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, pid, UVD_WIRE_FD, -1), -EINVAL);
+	ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, pid, UVD_WIRE_FD, 1ll << 32), -EINVAL);
+	ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, pid, UVD_WIRE_MAPS, 1), -EINVAL);
+	ck_assert_int_eq(ask_about(UVD_WIRE_OPEN, pid, UVD_WIRE_MEM, 2), -EINVAL);
+	end(pid);
+}
+END_TEST
+
+/* ---- a thread whose number becomes another's ------------------------------------------------------------------------ */
+
+static atomic_bool stop_asking;
+static atomic_int bystanders, clients;
+static pid_t number;
+
+static void *keep_asking(void *arg)
+{
+	while (!stop_asking) {
+		uint64_t word = 0;
+
+		if (ask_about(UVD_WIRE_PEER, number, 0, 0))
+			continue;
+		if (pread(fds.fd[0], &word, sizeof(word), (off_t)(uintptr_t)&secret) == sizeof(word))
+			(*(word == 2 ? &bystanders : &clients))++;
+		uvd_wire_close(&fds);
+	}
+	return NULL;
+}
+
+static pid_t start_with_number(pid_t tid)
+{
+	struct clone_args args = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&tid, .set_tid_size = 1 };
+
+	return syscall(SYS_clone3, &args, sizeof(args));
+}
+
+START_TEST(test_number_that_becomes_a_bystanders)
+{
+	pthread_t thread;
+	pid_t pid;
+
+	number = fork();
+	if (!number)
+		_exit(0);
+	waitpid(number, NULL, 0);
+	ck_assert(!pthread_create(&thread, NULL, keep_asking, NULL));
+	for (int n = 0; n < 300; n++) {
+		bool bystander = n & 1;
+
+		pid = start_with_number(number);
+		if (!pid) {
+			user();
+			secret = bystander ? 2 : 1;
+			_exit(bystander ? pause() : (int)write(node, "x", 1));
+		}
+		if (pid < 0) /* not allowed here, or taken by somebody */
+			continue;
+		usleep(random() % 1500);
+		end(pid);
+	}
+	stop_asking = true;
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(bystanders, 0);
+}
+END_TEST
+
+/* ---- loans ---------------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_loan_passes_a_descriptor)
+{
+	int sock, pair[2], way;
+	pid_t client = start(user, node), pid = serve_loan(&sock);
+	char link[64], path[64];
+	int status;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	tcflow(node, TCOON);
+	way = ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, pair[0]);
+	ck_assert_int_gt(way, 2);
+	ck_assert(fds.fd[0] >= 0 && fds.fd[1] >= 0);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", client, way);
+	ck_assert(readlink(path, link, sizeof(link)) > 7 && !memcmp(link, "socket:", 7));
+	uvd_wire_close(&fds);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1, .value = -5 }, -1), 0);
+	waitpid(client, &status, 0);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2); /* what the loan has put in the place of write()'s result */
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+START_TEST(test_loan_ends_with_the_engine)
+{
+	int sock, pair[2];
+	pid_t client = start(user, node), pid = serve_loan(&sock);
+	int status;
+
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	tcflow(node, TCOON);
+	ck_assert_int_gt(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, pair[0]), 2);
+	close(sock);
+	waitpid(client, &status, 0);
+	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+START_TEST(test_loan_has_an_order)
+{
+	pid_t client = start(user, node), pid;
+	int sock;
+
+	pid = serve_loan(&sock);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, other), -EPIPE);
+	close(sock);
+	waitpid(pid, NULL, 0);
+	pid = serve_loan(&sock);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1 }, -1), -EPIPE);
+	close(sock);
+	waitpid(pid, NULL, 0);
+	/* It waits as before. */
+	ck_assert_int_eq(ask_about(UVD_WIRE_PEER, client, 0, 0), 0);
+	uvd_wire_close(&fds);
+	end(client);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("engine");
+	TCase *t = tcase_create("engine");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	if (geteuid()) {
+		puts("skipped: needs root");
+		return 77;
+	}
+	tcase_add_checked_fixture(t, set_up, NULL);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_client_that_waits_is_reached);
+	tcase_add_test(t, test_init_gives_nothing);
+	tcase_add_test(t, test_bystanders_give_nothing);
+	tcase_add_test(t, test_programs_with_more_rights_than_their_user_give_nothing);
+	tcase_add_test(t, test_root_clients_can_be_refused);
+	tcase_add_test(t, test_threads_that_are_not_there_give_nothing);
+	tcase_add_test(t, test_path_does_not_leave_the_thread);
+	tcase_add_test(t, test_number_that_becomes_a_bystanders);
+	tcase_add_test(t, test_loan_passes_a_descriptor);
+	tcase_add_test(t, test_loan_ends_with_the_engine);
+	tcase_add_test(t, test_loan_has_an_order);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Messages between the engine process and the broker: each side refuses what the table does not allow. Real sockets. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "broker/wire.h"
+
+static int pair[2];
+static struct uvd_wire_fds fds;
+static struct uvd_wire_request got;
+
+static void set_up(void)
+{
+	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+}
+
+static void tear_down(void)
+{
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static struct uvd_wire_request peer_request(void)
+{
+	return (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_PEER, .tid = 42 };
+}
+
+static int sent(const struct uvd_wire_request *r, enum uvd_wire_kind kind)
+{
+	ck_assert_int_eq(uvd_wire_ask(pair[0], r, &uvd_wire_no_fds), 0);
+	return uvd_wire_asked(pair[1], kind, &got, &fds);
+}
+
+START_TEST(test_good_request_arrives)
+{
+	struct uvd_wire_request r = peer_request();
+
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), 0);
+	ck_assert_mem_eq(&got, &r, sizeof(r));
+}
+END_TEST
+
+START_TEST(test_truncated_and_oversized_requests_are_refused)
+{
+	struct { struct uvd_wire_request r; char more; } big = { .r = peer_request() };
+
+	ck_assert_int_eq(send(pair[0], &big, sizeof(big.r) - 1, 0), sizeof(big.r) - 1);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPROTO);
+	ck_assert_int_eq(send(pair[0], &big, sizeof(big.r) + 1, 0), sizeof(big.r) + 1);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPROTO);
+	ck_assert_int_eq(send(pair[0], &big, 1, 0), 1);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPROTO);
+}
+END_TEST
+
+START_TEST(test_unknown_operations_and_versions_are_refused)
+{
+	struct uvd_wire_request r = peer_request();
+
+	r.version++;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	r = peer_request();
+	r.op = UVD_WIRE_OPS;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	r.op = UVD_WIRE_NONE;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	r.op = UINT32_MAX;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+}
+END_TEST
+
+START_TEST(test_operation_of_another_socket_is_refused)
+{
+	struct uvd_wire_request r = peer_request();
+
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+	ck_assert_int_eq(sent(&r, UVD_WIRE_LOAN), -EPROTO);
+	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_NODE };
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+}
+END_TEST
+
+START_TEST(test_what_an_operation_does_not_use_must_be_0)
+{
+	struct uvd_wire_request r;
+
+	for (int i = 0; i < 6; i++) {
+		r = peer_request();
+		r.tid = i == 0 ? 0 : i == 1 ? -1 : 42;
+		r.index = i == 2;
+		r.value = i == 3;
+		r.flag = i == 4;
+		r.name[0] = i == 5 ? 'x' : 0;
+		ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	}
+	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_OPEN, .tid = 42, .index = UVD_WIRE_FILES };
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY, .tid = 42 };
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY, .pad = 1 };
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+}
+END_TEST
+
+START_TEST(test_name_must_end)
+{
+	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_UCAP };
+
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+	memset(r.name, 'x', sizeof(r.name));
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+	r.name[sizeof(r.name) - 1] = 0;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), 0);
+}
+END_TEST
+
+static unsigned int open_fds(void)
+{
+	unsigned int n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+START_TEST(test_descriptors_that_nobody_wants_are_closed)
+{
+	struct uvd_wire_request r = peer_request();
+	struct uvd_wire_fds two = { { 0, 1, -1 } };
+	unsigned int before = open_fds();
+
+	ck_assert_int_eq(uvd_wire_ask(pair[0], &r, &two), 0);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPROTO);
+	ck_assert_uint_eq(open_fds(), before);
+	/* TAKE wants one, and CONNECT too. */
+	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_TAKE };
+	ck_assert_int_eq(sent(&r, UVD_WIRE_LOAN), -EPROTO);
+}
+END_TEST
+
+START_TEST(test_answer_to_something_else_is_refused)
+{
+	struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_OPEN, .num_fds = 1 }, back;
+	struct uvd_wire_fds one = { { 0, -1, -1 } }, two = { { 0, 1, -1 } };
+	unsigned int before = open_fds();
+
+	ck_assert_int_eq(uvd_wire_answer(pair[1], &a, &one), 0);
+	ck_assert_int_eq(uvd_wire_answered(pair[0], UVD_WIRE_PEER, &back, &fds), -EPROTO);
+	ck_assert_int_eq(uvd_wire_answer(pair[1], &a, &two), 0);
+	ck_assert_int_eq(uvd_wire_answered(pair[0], UVD_WIRE_OPEN, &back, &fds), -EPROTO);
+	ck_assert_int_eq(uvd_wire_answer(pair[1], &a, &uvd_wire_no_fds), 0);
+	ck_assert_int_eq(uvd_wire_answered(pair[0], UVD_WIRE_OPEN, &back, &fds), -EPROTO);
+	a.result = -EPERM;
+	ck_assert_int_eq(uvd_wire_answer(pair[1], &a, &one), 0);
+	ck_assert_int_eq(uvd_wire_answered(pair[0], UVD_WIRE_OPEN, &back, &fds), -EPROTO);
+	ck_assert_uint_eq(open_fds(), before);
+}
+END_TEST
+
+START_TEST(test_other_side_gone_is_epipe)
+{
+	struct uvd_wire_request r = peer_request();
+
+	close(pair[0]);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPIPE);
+	ck_assert_int_eq(uvd_wire_ask(pair[1], &r, &uvd_wire_no_fds), -EPIPE);
+}
+END_TEST
+
+/* Whatever bytes come, nothing but an allowed message gets through. */
+START_TEST(test_random_messages)
+{
+	struct uvd_wire_request r;
+
+	srandom(1);
+	for (int n = 0; n < 20000; n++) {
+		enum uvd_wire_kind kind = random() % UVD_WIRE_KINDS;
+		int err;
+
+		memset(&r, 0, sizeof(r));
+		r.version = random() % 20 ? UVD_WIRE_VERSION : random();
+		r.op = random() % (UVD_WIRE_OPS + 2);
+		for (int i = random() % 4; i > 0; i--)
+			((unsigned char *)&r)[8 + random() % (sizeof(r) - 8)] = random();
+		err = sent(&r, kind);
+		ck_assert(!err || err == -EPROTO);
+		if (!err)
+			ck_assert(got.version == UVD_WIRE_VERSION && got.op > UVD_WIRE_NONE && got.op < UVD_WIRE_OPS && !got.pad);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("wire");
+	TCase *t = tcase_create("wire");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_checked_fixture(t, set_up, tear_down);
+	tcase_add_test(t, test_good_request_arrives);
+	tcase_add_test(t, test_truncated_and_oversized_requests_are_refused);
+	tcase_add_test(t, test_unknown_operations_and_versions_are_refused);
+	tcase_add_test(t, test_operation_of_another_socket_is_refused);
+	tcase_add_test(t, test_what_an_operation_does_not_use_must_be_0);
+	tcase_add_test(t, test_name_must_end);
+	tcase_add_test(t, test_descriptors_that_nobody_wants_are_closed);
+	tcase_add_test(t, test_answer_to_something_else_is_refused);
+	tcase_add_test(t, test_other_side_gone_is_epipe);
+	tcase_add_test(t, test_random_messages);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

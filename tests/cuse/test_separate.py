@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""--separate yes: what the engine process may do, and how the two processes end."""
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, NOBODY, NOBODYS_GROUP, STUCK, environment, left_behind, run_client, start_client, wait_for
+
+
+def children(pid):
+    return [int(p) for t in os.listdir(f"/proc/{pid}/task")
+            for p in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()]
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+
+
+def engine_of(daemon):
+    return next(p for p in children(daemon.process.pid) if status_of(p)["Uid"].split()[0] == str(NOBODY))
+
+
+@pytest.fixture
+def separate(start):
+    return lambda *options: start("--separate", "yes", *options)
+
+
+def test_engine_process_has_no_rights(separate):
+    d = separate()
+    engine = engine_of(d)
+    s = status_of(engine)
+    assert s["Uid"].split() == [str(NOBODY)] * 4 and "0" not in s["Gid"].split() and not s["Groups"].strip()
+    assert [s[c] for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == ["0" * 16] * 5
+    assert s["NoNewPrivs"] == "1" and s["Seccomp"] == "2"
+    assert os.stat(f"/proc/{engine}/mem").st_uid == 0, "it is dumpable"
+    for ns in ("mnt", "net", "ipc"):
+        assert os.readlink(f"/proc/{engine}/ns/{ns}") != os.readlink(f"/proc/self/ns/{ns}")
+    assert os.listdir(f"/proc/{engine}/root/") == []
+    mounts = pathlib.Path(f"/proc/{engine}/mounts").read_text().splitlines()
+    assert len(mounts) == 1 and mounts[0].split()[3].startswith("ro,"), mounts
+    devices = pathlib.Path(f"/proc/{engine}/net/dev").read_text().splitlines()[2:]
+    assert [line.split(":")[0].strip() for line in devices] == ["lo"]
+
+
+def test_broker_keeps_only_what_its_table_says(separate):
+    d = separate()
+    names = [0, 1, 3, 5, 6, 7, 8, 19, 21, 27]  # CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP PTRACE ADMIN MKNOD
+    s = status_of(d.process.pid)
+    assert int(s["CapEff"], 16) == int(s["CapPrm"], 16) == int(s["CapBnd"], 16) == sum(1 << n for n in names)
+    with open(f"/proc/{d.process.pid}/maps") as f:
+        assert f.read()
+    p = start_client("loop-pd")
+    helper = next(c for c in children(d.process.pid) if c != engine_of(d))
+    s = status_of(helper)
+    assert int(s["CapEff"], 16) == int(s["CapBnd"], 16) == 1 << 1 | 1 << 19 and s["NoNewPrivs"] == "1"
+    assert not [fd for fd in os.listdir(f"/proc/{helper}/fd") if int(fd) > 4 and "cuse" in os.readlink(f"/proc/{helper}/fd/{fd}")]
+    p.kill()
+    p.wait()
+
+
+def test_pingpong_with_events_as_nobody(separate):
+    d = separate()
+    ids = dict(env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[], stdout=subprocess.PIPE)
+    server = subprocess.Popen(["ibv_rc_pingpong", "-e", "-n", "20"], **ids)
+    time.sleep(2)
+    client = subprocess.Popen(["ibv_rc_pingpong", "-e", "-n", "20", "localhost"], **ids)
+    for p in (client, server):
+        assert b"20 iters" in p.communicate(timeout=STUCK)[0] and p.returncode == 0
+    assert d.status()["grants"]["fell_back"] == 0
+    d.wait_idle()
+
+
+def test_grants_of_threads_at_once(separate):
+    d = separate()
+    run_client("threads", "5")
+    assert d.status()["grants"]["fell_back"] == 0
+    d.wait_idle()
+
+
+def test_loan_is_made_as_the_client(separate):
+    """No process of the broker's with rights has the client's thread in its hands."""
+    d = separate()
+    p = start_client("loop-channel")
+    uids = set()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and str(NOBODY) not in uids:
+        for c in children(d.process.pid):
+            try:
+                s = status_of(c)
+                if c != engine_of(d):
+                    uids.add(s["Uid"].split()[0])
+            except (FileNotFoundError, ProcessLookupError, StopIteration):
+                pass
+    p.kill()
+    p.wait()
+    assert str(NOBODY) in uids
+
+
+def test_memlock_limit_is_the_clients(separate):
+    separate()
+    code = ("import ctypes, sys\n"
+            "v = ctypes.CDLL('libibverbs.so.1', use_errno=True)\n"
+            "for f in 'ibv_get_device_list', 'ibv_open_device', 'ibv_alloc_pd', 'ibv_reg_mr':\n"
+            "    getattr(v, f).restype = ctypes.c_void_p\n"
+            "d = ctypes.cast(v.ibv_get_device_list(None), ctypes.POINTER(ctypes.c_void_p))\n"
+            "pd = ctypes.c_void_p(v.ibv_alloc_pd(ctypes.c_void_p(v.ibv_open_device(ctypes.c_void_p(d[0])))))\n"
+            "b = ctypes.create_string_buffer(1 << 20)\n"
+            "print(bool(v.ibv_reg_mr(pd, b, ctypes.c_size_t(int(sys.argv[1])), 1)), ctypes.get_errno())\n")
+
+    def reg(size):
+        done = subprocess.run(["/usr/bin/python3", "-c", code, str(size)], env=environment(), user=NOBODY, group=NOBODYS_GROUP,
+                              extra_groups=[], stdout=subprocess.PIPE, text=True, timeout=STUCK,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536)))
+        return done.stdout.split()
+    assert reg(16384) == ["True", "0"]
+    assert reg(1 << 20) == ["False", "12"]
+
+
+def test_setuid_program_that_writes_to_the_node_gets_nowhere(separate):
+    """The kernel says EACCES: whoever opened the file is somebody else. Its memory is not asked for at all."""
+    separate()
+    done = subprocess.run(["/usr/bin/python3", "-c", "import os\n"
+                           "fd = os.open('/dev/infiniband/uverbs0', os.O_RDWR)\n"
+                           "os.dup2(fd, 1)\n"
+                           "os.execv('/usr/bin/passwd', ['passwd', '-S'])"],
+                          env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[], stderr=subprocess.PIPE,
+                          timeout=STUCK)
+    assert done.returncode != 0
+
+
+def test_root_clients_can_be_refused(separate):
+    separate("--root-clients", "refuse")
+    done = subprocess.run(["ibv_devinfo"], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=STUCK)
+    assert done.returncode != 0
+    done = subprocess.run(["ibv_devinfo"], env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[],
+                          stdout=subprocess.PIPE, timeout=STUCK)
+    assert done.returncode == 0 and b"hfi1_0" in done.stdout
+
+
+def test_killed_engine_ends_the_daemon_and_frees_clients(separate):
+    d = separate()
+    p = start_client("loop-pd")
+    os.kill(engine_of(d), signal.SIGKILL)
+    assert d.process.wait(STUCK) == 1
+    assert d.text_of("engine process was killed by signal KILL")
+    p.wait(STUCK)
+    wait_for("nothing left", lambda: not left_behind())
+
+
+def test_killed_broker_takes_the_engine_with_it(separate):
+    d = separate()
+    engine = engine_of(d)
+    p = start_client("loop-pd")
+    d.process.kill()
+    d.process.wait(STUCK)
+    wait_for("the engine's end", lambda: not os.path.exists(f"/proc/{engine}"))
+    p.wait(STUCK)
+    wait_for("no node", lambda: not list(pathlib.Path("/sys/class/cuse").glob("*")))
+    # The next one finds its way over what was left behind.
+    separate().stop()
+    assert not left_behind()
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_both(separate, sig):
+    d = separate("--devices", "2")
+    engine = engine_of(d)
+    p = start_client("loop-pd")
+    assert d.stop(sig) == 0
+    assert not os.path.exists(f"/proc/{engine}") and not left_behind()
+    p.wait(STUCK)
+
+
+def test_devices_come_and_go(separate):
+    d = separate("--devices", "2")
+    ctl = [pathlib.Path(os.environ["UVERBSD_BUILD"]) / "tools" / "uverbsctl", "device"]
+    subprocess.run([*ctl, "remove", "hfi1_1"], check=True, stdout=subprocess.DEVNULL, timeout=STUCK)
+    assert not os.path.exists("/dev/infiniband/uverbs1") and not os.path.exists("/run/uverbsd/sysfs/class/infiniband/hfi1_1")
+    wait_for("the node's end", lambda: len(d.status()["devices"]) == 1)
+    subprocess.run([*ctl, "add", "hfi1_1"], check=True, stdout=subprocess.DEVNULL, timeout=STUCK)
+    assert os.path.exists("/dev/infiniband/uverbs1") and os.path.exists("/run/uverbsd/sysfs/class/infiniband/hfi1_1")
+    done = subprocess.run([*ctl, "add", "--name", "new"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=STUCK)
+    assert done.returncode and "only configured devices" in done.stdout
+
+
+def test_engine_that_obeys_an_attacker_gets_nothing(sysfs_is_asked):
+    done = subprocess.run([BUILD / "tests" / "broker" / "attacker", "--separate", "yes", "--ucaps", "good"],
+                          stderr=subprocess.PIPE, text=True, timeout=STUCK)
+    assert done.returncode == 0 and "attacker: 0 failures" in done.stderr, done.stderr
+    assert not left_behind()
