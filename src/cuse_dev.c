@@ -362,7 +362,7 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 	err = uvd_opener_take(&f->opener, caller);
 	/* What cannot tell an exec by the opener is not to be trusted with writes. */
 	if (!err && c->config.link && f->opener.mmfd < 0)
-		err = -EACCES;
+		err = c->dev->gone ? -EIO : -EACCES;
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
 	if (err)

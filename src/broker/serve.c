@@ -174,8 +174,8 @@ static int carry_out(struct broker *b, const struct uvd_wire_request *r, const s
 	return -EINVAL;
 }
 
-/* false: the engine process is gone, or says what no engine process would say. */
-static bool answer_request(struct broker *b)
+/* 0; -EPIPE: the engine process is gone; another negative errno: it says what no engine process would say. */
+static int answer_request(struct broker *b)
 {
 	struct uvd_wire_fds in, out = uvd_wire_no_fds;
 	struct uvd_wire_request r;
@@ -186,7 +186,7 @@ static bool answer_request(struct broker *b)
 		if (err != -EPIPE)
 			uvd_logf(b->config->log, UVD_ERR, "the engine process sent a request that is none (%s): it is killed",
 				 strerrorname_np(-err));
-		return false;
+		return err;
 	}
 	a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
 	a.result = err ? err : carry_out(b, &r, &in, &a, &out.fd[0]);
@@ -196,7 +196,7 @@ static bool answer_request(struct broker *b)
 	err = uvd_wire_answer(b->sock, &a, &out);
 	uvd_wire_close(&in);
 	uvd_wire_close(&out);
-	return !err;
+	return err;
 }
 
 /* ---- the end ------------------------------------------------------------------------------------------------------- */
@@ -208,6 +208,15 @@ static void kill_engine(struct broker *b)
 	if (!b->killed)
 		b->end_by = now_ms() + CORPSE_MS;
 	b->killed = true;
+}
+
+/* It closes its socket when it ends, and not before: then its exit status follows. */
+static void end_soon(struct broker *b, int err)
+{
+	if (err != -EPIPE)
+		kill_engine(b);
+	else if (!b->end_by)
+		b->end_by = now_ms() + CORPSE_MS;
 }
 
 static void ask_to_end(struct broker *b)
@@ -245,18 +254,18 @@ static int exit_status(struct broker *b)
 static int serve(struct broker *b)
 {
 	struct pollfd p[] = { { .fd = b->signals, .events = POLLIN }, { .fd = b->sock, .events = POLLIN } };
+	int err;
 
 	while (b->engine) {
 		if (poll(p, 2, TICK_MS) < 0 && errno != EINTR)
 			kill_engine(b);
 		if (p[0].revents)
 			on_signals(b);
-		if (p[1].revents && !answer_request(b)) {
+		err = p[1].revents ? answer_request(b) : 0;
+		if (err) {
 			p[1].fd = -1;
 			p[1].revents = 0;
-			reap_children(b);
-			if (!b->asked)
-				kill_engine(b); /* it closes its socket when it ends, and not before */
+			end_soon(b, err);
 		}
 		end_long_loans(b);
 		if (b->end_by && now_ms() > b->end_by) {

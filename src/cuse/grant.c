@@ -107,7 +107,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	call->caller.mapsfd = l->b.mapsfd;
 	if (l->b.dead || fd == -ESRCH) {
 		give_up(job);
-		g->gone++;
+		(*(l->killed ? &g->killed : &g->gone))++;
 		uvd_loan_release(l, false, NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
 		return;
 	}
@@ -191,7 +191,8 @@ static void end_long_loans(struct uvd_grants *g)
 	struct uvd_grant_job *job;
 
 	list_for_each_entry(job, &g->jobs, of_grants) {
-		if (!job->loan || job->ticks != LOAN_TICKS)
+		/* The broker looks after its own loans. */
+		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN,
 				"thread %d does not come back from the loan for an event file: its process is killed",

@@ -31,6 +31,7 @@ static long take_remotely(struct uvd_loan *l, int end)
 
 	l->b.memfd = out.fd[0];
 	l->b.mapsfd = out.fd[1];
+	l->killed = err == -EPIPE;
 	l->b.dead = err || values[1];
 	return err ? -ESRCH : values[0];
 }
