@@ -81,11 +81,14 @@ static int seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *nodes)
 	return err;
 }
 
+/* fd: -1: the engine process has none to pass. */
 static void take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd_wire_answer *a)
 {
 	int err = uvd_borrow_stop(b);
 
-	a->values[0] = err ? err : uvd_way_pass(ways, b, fd);
+	if (!err)
+		err = fd < 0 ? -EPERM : uvd_way_pass(ways, b, fd);
+	a->values[0] = err;
 	a->values[1] = b->dead || err == -ESRCH;
 }
 
@@ -113,7 +116,7 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 		if (r.op == UVD_WIRE_SEIZE) {
 			a.result = seize(&b, r.tid, nodes);
 		} else if (r.op == UVD_WIRE_TAKE) {
-			take(&b, ways, in.fd[0], &a);
+			take(&b, ways, r.index ? -1 : in.fd[0], &a);
 			uvd_wire_close(&in);
 			way = a.values[0];
 			if (b.memfd >= 0 && b.mapsfd >= 0)

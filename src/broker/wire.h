@@ -39,7 +39,7 @@ enum uvd_wire_op {
 	UVD_WIRE_SAME_MEMORY, /* value: another process -> result 1 or 0 */
 	/* LOAN, in this order. */
 	UVD_WIRE_SEIZE, /* tid */
-	UVD_WIRE_TAKE, /* fd: to be passed to it -> values: its number there or a negative errno, is it dead?; fds: mem, maps */
+	UVD_WIRE_TAKE, /* fd: to be passed to it, or index 1: nothing is -> values: its number there or a negative errno, is it dead?; fds: mem, maps */
 	UVD_WIRE_RELEASE, /* flag: the call returns value; index: 1: close the number first */
 	UVD_WIRE_OPS
 };

@@ -97,6 +97,7 @@ static void give_up(struct uvd_grant_job *job)
 static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_grant_job *job)
 {
 	struct uvd_call *call = job->call;
+	const long interrupted = -EINTR;
 	long answered = call->result, result;
 	atomic_ulong *counter;
 	int fd = uvd_loan_take(l, &g->ways, call->grant.file);
@@ -108,7 +109,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	if (l->b.dead || fd == -ESRCH) {
 		give_up(job);
 		(*(l->killed ? &g->killed : &g->gone))++;
-		uvd_loan_release(l, false, NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
+		uvd_loan_release(l, l->lost, l->lost ? &interrupted : NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
 		return;
 	}
 	result = end_call(job, fd);

@@ -27,11 +27,14 @@ static long take_remotely(struct uvd_loan *l, int end)
 {
 	struct uvd_wire_fds out = uvd_wire_no_fds;
 	int64_t values[2];
-	int err = uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_TAKE }, end, values, &out);
+	/* Without an end to pass, the broker's own is sent along and not used. */
+	int err = uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_TAKE, .index = end < 0 },
+				     end < 0 ? l->sock : end, values, &out);
 
 	l->b.memfd = out.fd[0];
 	l->b.mapsfd = out.fd[1];
 	l->killed = err == -EPIPE;
+	l->lost = err && !l->killed;
 	l->b.dead = err || values[1];
 	return err ? -ESRCH : values[0];
 }

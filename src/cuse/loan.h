@@ -14,6 +14,7 @@ struct uvd_loan {
 	struct uvd_link *link; /* NULL: this process borrows */
 	int sock; /* to the broker's process for this loan */
 	struct uvd_borrow b; /* with a link: its descriptors, number and `dead` alone */
+	bool lost; /* with a link: our table was full when its descriptors came */
 	bool killed; /* with a link: the broker has ended the loan, and the client's process with it */
 	long way; /* the number in the client, or a negative errno */
 };

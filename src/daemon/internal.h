@@ -68,6 +68,8 @@ struct uvd_daemon {
 
 /* Makes a device with its node, and publishes it. NULL, or what went wrong; the log knows more. */
 const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out);
+/* The device's index in the options, by which the broker knows it; as many as there are: it was not configured. */
+unsigned int uvd_daemon_index(const struct uvd_daemon *d, const char *ibdev);
 /* Ends what is there no more: devices that were removed and that nobody has open. */
 void uvd_daemon_reap(struct uvd_daemon *d);
 /* Unplugs the device and leaves the rest to others: on_removed comes, and the asker gets its answer. */

@@ -55,13 +55,22 @@ static void undo(struct uvd_daemon_node *n)
 	n->dev = NULL;
 }
 
+unsigned int uvd_daemon_index(const struct uvd_daemon *d, const char *ibdev)
+{
+	unsigned int i = 0;
+
+	while (i < d->options->num_devices && strcmp(d->options->devices[i].ibdev, ibdev))
+		i++;
+	return i;
+}
+
 static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
 	const struct uvd_options *o = d->options;
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
 		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers,
-		.orphans = &d->orphans, .link = d->link, .index = n - d->nodes, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
+		.orphans = &d->orphans, .link = d->link, .index = uvd_daemon_index(d, config.ibdev), .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
 	};
 	int err;
 
@@ -78,7 +87,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "cannot serve the node";
 	/* It is served already, and a client may be allowed to take a port down. */
 	uvd_lock(&n->dev->port_lock);
-	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n - d->nodes) :
+	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, uvd_daemon_index(d, config.ibdev)) :
 			uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
 	uvd_unlock(&n->dev->port_lock);
 	if (err)
