@@ -71,6 +71,7 @@ static int run(int (*engine)(void *arg, int sock))
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (uvd_broker_run(&config, engine, &status) < 0)
 		_exit(status);
+	uvd_log_free(log);
 	return status;
 }
 

@@ -3,6 +3,7 @@
  * Address spaces and openers: who is who after fork, clone, exec and death.
  */
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -181,6 +182,39 @@ START_TEST(test_clone_vm_relative_shares_the_account)
 	uvd_mm_put(a);
 	uvd_mm_put(b);
 	uvd_mm_put(again);
+	uvd_mm_table_free(t);
+	kill(relative, SIGKILL);
+	child_end(&child);
+}
+END_TEST
+
+static unsigned int times_asked;
+
+static bool ask_here(struct uvd_proc *proc, pid_t tid, pid_t other)
+{
+	times_asked++;
+	return !syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
+}
+
+/* An engine process may not ask kcmp() itself. A caller without a struct uvd_proc is looked up by ourselves. */
+START_TEST(test_relatives_are_told_by_the_callers_proc)
+{
+	struct uvd_proc elsewhere = { .open = uvd_proc_local.open, .same_memory = ask_here };
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	pid_t relative = ask(&child, CLONE_MEMORY);
+	struct uvd_caller c = caller_of(child.pid), r = caller_of(relative);
+	struct uvd_mm *a, *b;
+
+	c.proc = NULL;
+	r.proc = _i ? &elsewhere : NULL;
+	a = uvd_mm_get(t, &c);
+	b = uvd_mm_get(t, &r);
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_eq(a, b);
+	ck_assert_int_eq(times_asked > 0, _i);
+	uvd_mm_put(a);
+	uvd_mm_put(b);
 	uvd_mm_table_free(t);
 	kill(relative, SIGKILL);
 	child_end(&child);
@@ -532,6 +566,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_threads_share_the_account);
 	tcase_add_loop_test(t, test_forked_child_has_another_account, 0, 2);
 	tcase_add_loop_test(t, test_clone_vm_relative_shares_the_account, 0, 4);
+	tcase_add_loop_test(t, test_relatives_are_told_by_the_callers_proc, 0, 2);
 	tcase_add_loop_test(t, test_exec_leaves_the_account, 0, 2);
 	tcase_add_loop_test(t, test_exec_leaves_the_account_to_relatives, 0, 2);
 	tcase_add_loop_test(t, test_exec_of_a_relative_leaves_the_account, 0, 2);

@@ -144,6 +144,52 @@ START_TEST(test_files_beyond_the_limit_are_emfile_for_their_user_alone)
 }
 END_TEST
 
+START_TEST(test_file_without_bytes_left_is_enomem_and_counts_no_file)
+{
+	enum { ROOM = 64 << 10 };
+	struct held before;
+	uint64_t ballast;
+	int err;
+
+	limit(UVD_RES_BYTES, ROOM);
+	ballast = ROOM - used(UVD_RES_BYTES);
+	ck_assert_int_eq(uvd_charge_bytes(h.account, ballast), 0);
+	before = held();
+	ck_assert_ptr_null(uvd_file_open(h.dev, h.account, &err));
+	ck_assert_int_eq(err, -ENOMEM);
+	assert_held(before);
+	uvd_uncharge_bytes(h.account, ballast);
+}
+END_TEST
+
+static struct uvd_file *closed_late;
+
+static void close_late(struct uvd_engine *engine)
+{
+	if (closed_late)
+		uvd_file_close(closed_late);
+	closed_late = NULL;
+}
+
+/* Under run a close is seen a little later: nobody is refused for what such a file holds. */
+START_TEST(test_objects_of_a_file_that_is_closed_count_no_more)
+{
+	struct ib_uverbs_get_context_resp resp;
+	struct uvd_file *second;
+	uint32_t pd;
+
+	limit(UVD_RES_OBJECT + UVERBS_OBJECT_PD, 1);
+	h.engine.settle = close_late;
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	second = second_file();
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+	use(h.file);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
+	closed_late = second;
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+}
+END_TEST
+
 START_TEST(test_another_users_objects_are_not_counted)
 {
 	const uid_t other_uid = 1001;
@@ -426,6 +472,7 @@ START_TEST(test_registering_with_too_few_bytes_charges_nothing)
 END_TEST
 
 TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_are_emfile_for_their_user_alone,
+	  test_file_without_bytes_left_is_enomem_and_counts_no_file, test_objects_of_a_file_that_is_closed_count_no_more,
 	  test_another_users_objects_are_not_counted, test_event_files_beyond_a_limit_are_emfile,
 	  test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit, test_a_resized_ring_is_charged_anew,
 	  test_domains_and_counters_of_a_device_have_limits, test_what_fails_is_charged_nothing,
