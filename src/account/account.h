@@ -77,7 +77,7 @@ int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint6
 /* The same without the line. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
-/* What the first of its users holds now. */
+/* Returns how much the first of the account's users holds now. */
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 
 /*

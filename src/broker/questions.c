@@ -109,7 +109,7 @@ static int ask_kernel(const struct uvd_wire_request *r, struct uvd_wire_fds *out
 	return out->fd[0] < 0 ? out->fd[0] : 0;
 }
 
-/* What was opened counts only if the thread waits, still: its number can have been another's in between. */
+/* The child looks once more after it has opened a file: the thread must still wait in the same call. */
 static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
 			struct uvd_wire_fds *out)
 {

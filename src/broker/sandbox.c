@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What each process may do: its capabilities, and for the engine process all the rest. */
+/* Each process gives up all capabilities but its own; the engine process gives up system calls and namespaces, too. */
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>

@@ -8,7 +8,7 @@
 
 enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16 };
 
-/* What an operation's messages may contain; whatever else is not 0 is refused. */
+/* An operation's messages may contain this; the receiver refuses a message in which any other field is not 0. */
 static const struct {
 	unsigned char kind, uses, fds_in, fds_out;
 	unsigned int max_index;

@@ -12,7 +12,7 @@
 
 enum { UVD_WIRE_VERSION = 1, UVD_WIRE_FDS = 3, UVD_WIRE_NAME = 64, UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */ };
 
-/* What a socket carries: each operation belongs to one kind of socket. */
+/* A socket carries the operations of one kind. */
 enum uvd_wire_kind {
 	UVD_WIRE_CONTROL, /* the broker's own loop */
 	UVD_WIRE_QUESTIONS, /* a process that opens files below /proc */

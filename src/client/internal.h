@@ -25,7 +25,7 @@ ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *b
  * file system, and that may be a server of the client's, which need not answer.
  */
 int uvd_path_stat(int path, struct stat *st);
-/* What uvd_client_prepare() has kept, or what is there now. */
+/* These functions answer with what uvd_client_prepare() has kept, or else look now. */
 bool uvd_self_user_ns(struct stat *st);
 int uvd_self_fd_link(int fd, char *link, size_t size);
 unsigned int uvd_num_cpu_ids(void);

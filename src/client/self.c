@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What this room asks of our own process and machine, which an engine process in its sandbox cannot see any more. */
+/* This room asks these questions about our own process and machine. An engine process in its sandbox cannot see either. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -79,7 +79,7 @@ static bool turn_user_begin(struct turn_user *user, struct uvd_account *account,
 
 /* ---- requests that wait ------------------------------------------------------------------------------------------ */
 
-/* What a close needs is not counted: it cannot be refused, and there is one a file. */
+/* A close is charged for no bytes: it cannot be refused, and there is one a file. */
 static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64_t unique, const void *request, size_t size)
 {
 	struct uvd_turn *turn;
