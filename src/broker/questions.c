@@ -110,18 +110,17 @@ static int ask_kernel(const struct uvd_wire_request *r, struct uvd_wire_fds *out
 }
 
 /* The child looks once more after it has opened a file: the thread must still wait in the same call. */
-static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
-			struct uvd_wire_fds *out)
+static int answer_about_waiter(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
+			       struct uvd_wire_fds *out)
 {
 	const enum uvd_wait_for what = r->op == UVD_WIRE_OPENER ? UVD_WAITS_IN_OPEN : UVD_WAITS_IN_CALL;
-	const bool everybody = r->op == UVD_WIRE_OPEN && file_rows[r->index].everybody;
 	struct uvd_wait before, after;
-	int ret = everybody ? 0 : uvd_waits(r->tid, nodes, what, &before), err;
+	int ret = uvd_waits(r->tid, nodes, what, &before), err;
 
 	if (ret)
 		return ret;
 	ret = ask_kernel(r, out);
-	if (everybody || ret < 0)
+	if (ret < 0)
 		return ret;
 	err = uvd_waits(r->tid, nodes, what, &after);
 	if (err || after.nr != before.nr || after.arg[0] != before.arg[0])
@@ -134,6 +133,29 @@ static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes
 		a->values[0] = after.arg[1];
 		a->values[1] = after.arg[2];
 	}
+	return ret;
+}
+
+/*
+ * The looks and the opens between them name the thread by its number. A folder below /proc is empty once its thread is gone, so
+ * if the one that was opened first still has its files, the number was the same thread's all the time.
+ */
+static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
+			struct uvd_wire_fds *out)
+{
+	char path[32];
+	int thread, ret;
+
+	if (r->op == UVD_WIRE_OPEN && file_rows[r->index].everybody)
+		return ask_kernel(r, out);
+	snprintf(path, sizeof(path), "/proc/%d", (int)r->tid);
+	thread = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (thread < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	ret = answer_about_waiter(r, nodes, a, out);
+	if (ret >= 0 && faccessat(thread, "stat", F_OK, 0))
+		ret = -ESRCH;
+	close(thread);
 	return ret;
 }
 
