@@ -35,19 +35,11 @@ static bool yama_is_off(void)
 /* "Seccomp:\t0" and "CapPrm:\t0...0": nothing on the client that takes a capability to get past. */
 static bool is_plain(pid_t tid)
 {
-	char path[48], status[4096];
+	char status[UVD_STATUS_MAX];
 	const char *seccomp, *caps;
-	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
+	if (!uvd_read_status(tid, status))
 		return false;
-	status[n] = 0;
 	seccomp = strstr(status, "\nSeccomp:\t");
 	caps = strstr(status, "\nCapPrm:\t");
 	return seccomp && seccomp[10] == '0' && caps && !strtoull(caps + 9, NULL, 16);

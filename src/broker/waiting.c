@@ -157,6 +157,23 @@ static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struc
 
 /* ---- rights ------------------------------------------------------------------------------------------------------ */
 
+bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX])
+{
+	char path[48];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, status, UVD_STATUS_MAX - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	status[n] = 0;
+	return true;
+}
+
 static bool line_of(const char *status, const char *key, unsigned long long v[4], int base)
 {
 	const char *p = strstr(status, key);
@@ -187,19 +204,11 @@ static bool same_user_ns(pid_t tid)
 static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid)
 {
 	unsigned long long uid[4], gid[4], cap[4];
-	char path[48], status[4096], *p;
+	char path[48], status[UVD_STATUS_MAX], *p;
 	struct stat st;
-	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
+	if (!uvd_read_status(tid, status))
 		return false;
-	status[n] = 0;
 	p = strstr(status, "\nTgid:");
 	*tgid = p ? atoi(p + 6) : 0;
 	if (!line_of(status, "\nUid:", uid, 10) || !line_of(status, "\nGid:", gid, 10) || !line_of(status, "\nCapPrm:", cap, 16))

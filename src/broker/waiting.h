@@ -33,4 +33,8 @@ struct uvd_wait {
  */
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
 
+enum { UVD_STATUS_MAX = 4096 };
+/* Reads /proc/TID/status, and puts a 0 behind it. Returns false if there is no such thread. */
+bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX]);
+
 #endif
