@@ -48,11 +48,16 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 #undef OBJECT
 #undef LIMIT
 
+/* Users are compared whenever so much time has been spent for all of them. What was spent before counts half each time. */
+enum { SPENT_NS = 50 * 1000 * 1000, LEAST_SPENT_NS = SPENT_NS / 256 };
+
 struct user {
 	struct list_head of_accounts; /* the list of all */
 	uid_t uid;
 	unsigned int ref; /* accounts that name it; by the table's lock */
 	_Atomic uint64_t used[UVD_NUM_RES];
+	_Atomic uint64_t spent; /* ns */
+	atomic_bool ahead;
 };
 
 struct uvd_accounts {
@@ -60,12 +65,14 @@ struct uvd_accounts {
 	struct uvd_log *log;
 	pthread_mutex_t lock; /* users */
 	struct list_head users;
+	_Atomic uint64_t spent; /* ns, since the users were compared */
 };
 
 struct uvd_account {
 	struct uvd_accounts *accounts;
 	atomic_uint ref;
 	unsigned int num;
+	struct user *spender; /* among the users; NULL: root */
 	struct user *users[];
 };
 
@@ -89,10 +96,18 @@ struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, s
 	return accounts;
 }
 
+static void user_free(struct user *user)
+{
+	list_del_init(&user->of_accounts);
+	free(user);
+}
+
 void uvd_accounts_free(struct uvd_accounts *accounts)
 {
 	if (!accounts)
 		return;
+	while (!list_empty(&accounts->users))
+		user_free(list_first_entry(&accounts->users, struct user, of_accounts));
 	pthread_mutex_destroy(&accounts->lock);
 	free(accounts);
 }
@@ -119,13 +134,14 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
 	return user;
 }
 
-/* Caller holds the table's lock. */
+/*
+ * Caller holds the table's lock. A user for whom time was spent is kept until that is forgotten: or closing the last file would
+ * make it so.
+ */
 static void user_put(struct user *user)
 {
-	if (--user->ref)
-		return;
-	list_del_init(&user->of_accounts);
-	free(user);
+	if (!--user->ref && atomic_load_explicit(&user->spent, memory_order_relaxed) <= LEAST_SPENT_NS)
+		user_free(user);
 }
 
 static bool account_names(const struct uvd_account *account, uid_t uid)
@@ -159,6 +175,8 @@ struct uvd_account *uvd_account_get(struct uvd_accounts *accounts, const uid_t *
 		account->users[account->num] = user_get(accounts, uids[i]);
 		if (account->users[account->num]) {
 			account->num++;
+			if (uids[i])
+				account->spender = account->users[account->num - 1];
 		} else {
 			account_free(account);
 			account = NULL;
@@ -253,6 +271,52 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 		return;
 	for (unsigned int i = 0; i < account->num; i++)
 		atomic_fetch_sub_explicit(&account->users[i]->used[res], n, memory_order_relaxed);
+}
+
+/* ---- processor time ---------------------------------------------------------------------------------------------- */
+
+static void accounts_compare(struct uvd_accounts *accounts)
+{
+	uint64_t sum = 0, num = 0, spent;
+	struct user *user;
+	struct list_head *at, *next;
+
+	uvd_lock(&accounts->lock);
+	list_for_each_entry(user, &accounts->users, of_accounts) {
+		spent = atomic_load_explicit(&user->spent, memory_order_relaxed);
+		sum += spent;
+		num += spent > LEAST_SPENT_NS;
+	}
+	for (at = accounts->users.next; at != &accounts->users; at = next) {
+		next = at->next;
+		user = container_of(at, struct user, of_accounts);
+		spent = atomic_load_explicit(&user->spent, memory_order_relaxed);
+		atomic_store_explicit(&user->ahead, num && spent > sum / num, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&user->spent, spent - spent / 2, memory_order_relaxed);
+		if (!user->ref && spent / 2 <= LEAST_SPENT_NS)
+			user_free(user);
+	}
+	uvd_unlock(&accounts->lock);
+}
+
+void uvd_account_spend(struct uvd_account *account, uint64_t ns)
+{
+	uint64_t before;
+
+	if (!account || !account->spender)
+		return;
+	atomic_fetch_add_explicit(&account->spender->spent, ns, memory_order_relaxed);
+	before = atomic_fetch_add_explicit(&account->accounts->spent, ns, memory_order_relaxed);
+	/* One thread sees the sum pass the mark. */
+	if (before < SPENT_NS && before + ns >= SPENT_NS) {
+		accounts_compare(account->accounts);
+		atomic_store_explicit(&account->accounts->spent, 0, memory_order_relaxed);
+	}
+}
+
+bool uvd_account_is_ahead(const struct uvd_account *account)
+{
+	return account && account->spender && atomic_load_explicit(&account->spender->ahead, memory_order_relaxed);
 }
 
 int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes)

@@ -77,6 +77,13 @@ int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint6
 /* The same without the line. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
+/*
+ * Processor time that we have spent for the account, which its outermost user other than root answers for. No limit depends
+ * on it: it decides who gives way.
+ */
+void uvd_account_spend(struct uvd_account *account, uint64_t ns);
+/* Has lately more been spent for that user than for the mean of those for whom some was? Never true for root, or for one alone. */
+bool uvd_account_is_ahead(const struct uvd_account *account);
 /* Returns how much the first of the account's users holds now. */
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 

@@ -2,6 +2,7 @@
 #include "util/util.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <time.h>
 
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
@@ -24,10 +25,25 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 	return -err;
 }
 
-uint64_t uvd_now_ns(void)
+bool uvd_thread_set_nice(int nice)
+{
+	return !setpriority(PRIO_PROCESS, 0, nice); /* 0: Linux takes the thread, not the process */
+}
+
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock, &ts);
 	return ts.tv_sec * UINT64_C(1000000000) + ts.tv_nsec;
+}
+
+uint64_t uvd_thread_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t uvd_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }

@@ -42,6 +42,13 @@ void *uvd_zalloc(size_t size);
  */
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
 
+/* The priority of work for a user for whom more than for others is done (setpriority()). */
+enum { UVD_NICE_AHEAD = 10 };
+/* Sets the calling thread's priority. False: it stays as it is, as it takes a privilege to raise one. */
+bool uvd_thread_set_nice(int nice);
+/* Processor time of the calling thread. */
+uint64_t uvd_thread_cpu_ns(void);
+
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t uvd_now_ns(void);
 

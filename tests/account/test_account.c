@@ -210,6 +210,88 @@ START_TEST(test_threads_never_hold_more_than_the_limit)
 }
 END_TEST
 
+enum { WINDOW = 50 * 1000 * 1000 }; /* SPENT_NS of account.c */
+
+START_TEST(test_user_for_whom_more_is_spent_than_for_the_mean_is_ahead)
+{
+	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001), *c = account_of(1002, 1002);
+
+	uvd_account_spend(b, WINDOW / 10);
+	uvd_account_spend(c, WINDOW / 10);
+	ck_assert(!uvd_account_is_ahead(a));
+	uvd_account_spend(a, 8 * WINDOW);
+	ck_assert(uvd_account_is_ahead(a) && !uvd_account_is_ahead(b) && !uvd_account_is_ahead(c));
+	/* What was spent is forgotten by and by. */
+	for (int i = 0; i < 4; i++)
+		uvd_account_spend(b, WINDOW);
+	ck_assert(!uvd_account_is_ahead(a) && uvd_account_is_ahead(b));
+	uvd_account_put(a);
+	uvd_account_put(b);
+	uvd_account_put(c);
+}
+END_TEST
+
+START_TEST(test_user_alone_is_not_ahead_nor_is_root)
+{
+	struct uvd_account *a = account_of(1000, 1000), *idle = account_of(1001, 1001), *root = account_of(0, 0);
+
+	for (int i = 0; i < 10; i++)
+		uvd_account_spend(a, WINDOW);
+	ck_assert(!uvd_account_is_ahead(a));
+	uvd_account_spend(idle, 1);
+	for (int i = 0; i < 10; i++)
+		uvd_account_spend(root, WINDOW);
+	ck_assert(!uvd_account_is_ahead(root));
+	uvd_account_spend(a, WINDOW);
+	ck_assert(!uvd_account_is_ahead(a));
+	ck_assert(!uvd_account_is_ahead(NULL));
+	uvd_account_spend(NULL, WINDOW);
+	uvd_account_put(a);
+	uvd_account_put(idle);
+	uvd_account_put(root);
+}
+END_TEST
+
+START_TEST(test_user_without_an_account_for_a_moment_is_still_ahead)
+{
+	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001);
+
+	uvd_account_spend(b, WINDOW / 10);
+	for (int i = 0; i < 4; i++) {
+		uvd_account_spend(a, WINDOW);
+		uvd_account_put(a);
+		a = account_of(1000, 1000);
+		ck_assert(uvd_account_is_ahead(a));
+	}
+	/* Nobody asks for the user any more. */
+	uvd_account_put(a);
+	for (int i = 0; i < 20; i++)
+		uvd_account_spend(b, WINDOW);
+	a = account_of(1000, 1000);
+	ck_assert(!uvd_account_is_ahead(a));
+	uvd_account_put(a);
+	uvd_account_put(b);
+}
+END_TEST
+
+START_TEST(test_many_mapped_ids_are_ahead_together)
+{
+	struct uvd_account *other = account_of(1001, 1001), *a[20];
+
+	uvd_account_spend(other, WINDOW / 2);
+	for (uid_t i = 0; i < 20; i++) {
+		a[i] = account_of(100000 + i, 1000);
+		uvd_account_spend(a[i], WINDOW / 10);
+	}
+	ck_assert(!uvd_account_is_ahead(other));
+	for (int i = 0; i < 20; i++) {
+		ck_assert(uvd_account_is_ahead(a[i]));
+		uvd_account_put(a[i]);
+	}
+	uvd_account_put(other);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("account");
@@ -227,6 +309,10 @@ int main(void)
 	tcase_add_test(t, test_line_in_the_log_names_limit_and_option);
 	tcase_add_test(t, test_every_limit_but_those_that_wait_has_an_errno_and_a_name_of_its_own);
 	tcase_add_test(t, test_threads_never_hold_more_than_the_limit);
+	tcase_add_test(t, test_user_for_whom_more_is_spent_than_for_the_mean_is_ahead);
+	tcase_add_test(t, test_user_alone_is_not_ahead_nor_is_root);
+	tcase_add_test(t, test_user_without_an_account_for_a_moment_is_still_ahead);
+	tcase_add_test(t, test_many_mapped_ids_are_ahead_together);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);

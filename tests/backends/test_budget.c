@@ -8,8 +8,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include "account/account.h"
 #include "tests/backends/bed.h"
+#include "util/util.h"
 
 enum { MIB = 1 << 20, BIG = 24 * MIB, IN_BUDGET = 2, OVER = 3 * BIG, HUGE = 4 * BIG, BOUNCE = 64 << 10 };
 
@@ -416,6 +419,60 @@ START_TEST(test_another_users_slow_memory_holds_nothing_up)
 }
 END_TEST
 
+/* Of this process's threads, those with that priority. */
+static int num_threads_of_nice(int nice)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *e;
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while ((e = readdir(dir)))
+		if (e->d_name[0] != '.')
+			n += getpriority(PRIO_PROCESS, atoi(e->d_name)) == nice;
+	closedir(dir);
+	return n;
+}
+
+START_TEST(test_deferred_work_of_a_user_who_is_ahead_has_a_low_priority)
+{
+	struct uvd_accounts *accounts;
+	struct uvd_account *ahead, *other;
+	struct uvd_account_limits limits;
+	struct end loop_a, loop_b;
+
+	uvd_account_limits_init(&limits);
+	accounts = uvd_accounts_new(&limits, NULL);
+	ahead = uvd_account_get(accounts, (uid_t[]){ 1000 }, 1);
+	other = uvd_account_get(accounts, (uid_t[]){ 1001 }, 1);
+	uvd_account_spend(other, 1000000);
+	uvd_account_spend(ahead, 1000000000);
+	bed_connect(&bed, IBV_QPT_RC);
+	open_loop(&loop_a, a, NULL);
+	open_loop(&loop_b, b, NULL);
+
+	loop_b.qp->account = other;
+	block_user_of(&loop_b, mr_b);
+	ck_assert_int_eq(num_threads_of_nice(UVD_NICE_AHEAD), 0);
+	mm_slow_len = 0;
+	expect(loop_b.scq, 0xb10c, IBV_WC_SUCCESS);
+	while (mm_slowed)
+		usleep(100);
+	loop_a.qp->account = ahead;
+	block_user_of(&loop_a, mr_a);
+	ck_assert_int_eq(num_threads_of_nice(UVD_NICE_AHEAD), 1);
+	mm_slow_len = 0;
+	expect(loop_a.scq, 0xb10c, IBV_WC_SUCCESS);
+
+	close_loop(&loop_a, true);
+	close_loop(&loop_b, true);
+	finish();
+	uvd_account_put(ahead);
+	uvd_account_put(other);
+	uvd_accounts_free(accounts);
+}
+END_TEST
+
 START_TEST(test_a_port_that_comes_up_waits_for_no_users_memory)
 {
 	struct end slow, other;
@@ -728,6 +785,7 @@ int main(void)
 	tcase_add_test(t, test_the_thread_ends_and_starts_again);
 	tcase_add_test(t, test_qps_of_one_user_take_turns);
 	tcase_add_test(t, test_another_users_slow_memory_holds_nothing_up);
+	tcase_add_test(t, test_deferred_work_of_a_user_who_is_ahead_has_a_low_priority);
 	tcase_add_test(t, test_a_port_that_comes_up_waits_for_no_users_memory);
 	tcase_add_test(t, test_error_flushes_what_is_deferred_at_once);
 	tcase_add_test(t, test_reset_and_destroy_wait_for_no_other_qps_work);

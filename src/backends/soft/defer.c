@@ -24,6 +24,8 @@ struct soft_user {
 	uint64_t key;
 	struct soft_qp *first, *last; /* deferred QPs, each with a reference */
 	pthread_t thread;
+	int nice; /* of the thread */
+	uint64_t cpu_ns; /* that it had used when that was last charged */
 	bool ended; /* the thread has found no QP, and takes no lock any more */
 };
 
@@ -112,6 +114,21 @@ static void user_unlink(struct soft_user *user, struct soft_qp *qp)
 	qp->d_user = NULL;
 }
 
+/* Where it cannot be raised again it stays low. */
+static void user_set_nice(struct soft_user *user, int nice)
+{
+	if (nice != user->nice && uvd_thread_set_nice(nice))
+		user->nice = nice;
+}
+
+static void user_spend(struct soft_user *user, const struct soft_qp *qp)
+{
+	uint64_t now = uvd_thread_cpu_ns();
+
+	uvd_account_spend(qp->qp.account, now - user->cpu_ns);
+	user->cpu_ns = now;
+}
+
 static void *user_thread(void *arg)
 {
 	struct soft_user *user = arg;
@@ -122,7 +139,9 @@ static void *user_thread(void *arg)
 	while ((qp = user->first)) {
 		user_unlink(user, qp);
 		pthread_mutex_unlock(lock);
+		user_set_nice(user, uvd_account_is_ahead(qp->qp.account) ? UVD_NICE_AHEAD : 0);
 		soft_send_run_deferred(qp);
+		user_spend(user, qp);
 		soft_ref_put(&qp->ref);
 		pthread_mutex_lock(lock);
 	}
