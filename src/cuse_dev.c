@@ -95,6 +95,18 @@ static void drop_peer(struct cuse_call *call)
 	call->peer = NULL;
 }
 
+/* As the kernel writes: what comes before the piece that cannot be written is written. */
+static int remote_writev(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
+{
+	int err = uvd_peer_writev(p, v, n);
+
+	if (!err || n == 1)
+		return err;
+	for (err = 0; n && !err; v++, n--)
+		err = uvd_peer_writev(p, v, 1);
+	return err;
+}
+
 /*
  * What was written cannot be taken back, so the tick does not let go of a call in the middle (claim.h). One writev() a claim:
  * what the tick sees must be the system call that it has seen the worker in.
@@ -118,7 +130,7 @@ static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsig
 		if (aborted(call->cuse))
 			err = -EFAULT;
 		else
-			err = peer ? uvd_peer_writev(peer, v, now) : uvd_mem_process.writev(c, v, now);
+			err = peer ? remote_writev(peer, v, now) : uvd_mem_process.writev(c, v, now);
 		if (call->worker && !uvd_claim_written(&call->worker->claim))
 			return -EFAULT;
 	}
@@ -181,6 +193,32 @@ static int reply(fuse_req_t req, long result, size_t written)
 	return written ? fuse_reply_write(req, written) : fuse_reply_ioctl(req, result, NULL, 0);
 }
 
+static struct cuse_file *file_new(struct uvd_cuse *c)
+{
+	struct cuse_file *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->cuse = c;
+	f->ref = 1;
+	f->opener.mmfd = f->opener.pidfd = -1;
+	pthread_mutex_init(&f->writes.lock, NULL);
+	pthread_mutex_init(&f->peer_lock, NULL);
+	return f;
+}
+
+/* One that nobody has, or that was never listed. */
+static void file_free(struct cuse_file *f)
+{
+	if (f->file)
+		uvd_file_close(f->file);
+	uvd_opener_drop(&f->opener);
+	uvd_peer_put(f->peer);
+	pthread_mutex_destroy(&f->peer_lock);
+	pthread_mutex_destroy(&f->writes.lock);
+	free(f);
+}
+
 void uvd_cuse_file_put(struct cuse_file *f)
 {
 	struct uvd_cuse *c = f->cuse;
@@ -191,12 +229,7 @@ void uvd_cuse_file_put(struct cuse_file *f)
 	list_del_init(&f->of_node);
 	c->num_files--;
 	uvd_unlock(&c->lock);
-	uvd_file_close(f->file);
-	uvd_opener_drop(&f->opener);
-	uvd_peer_put(f->peer);
-	pthread_mutex_destroy(&f->peer_lock);
-	pthread_mutex_destroy(&f->writes.lock);
-	free(f);
+	file_free(f);
 }
 
 static int grant_reply(struct uvd_grant_job *job, long result)
@@ -246,17 +279,22 @@ static void grant_done(struct uvd_grant_job *job)
 	free(j);
 }
 
+struct uvd_account *uvd_cuse_open_account(struct uvd_cuse *c, pid_t tid, int *err)
+{
+	struct uvd_caller caller;
+
+	init_caller(&caller, tid, &uvd_mem_process, c->config.link ? &c->remote.opens : &uvd_proc_local);
+	return uvd_caller_account(&caller, c->dev->engine->accounts, err);
+}
+
 /* The opener pays where the caller cannot be asked: it gave the descriptor away. */
 struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t tid)
 {
 	struct uvd_account *account = NULL;
-	struct uvd_caller caller;
 	int err;
 
-	if (by != f->opener.fsuid) {
-		init_caller(&caller, tid, &uvd_mem_process, f->cuse->config.link ? &f->cuse->remote.opens : &uvd_proc_local);
-		account = uvd_caller_account(&caller, f->cuse->dev->engine->accounts, &err);
-	}
+	if (by != f->opener.fsuid)
+		account = uvd_cuse_open_account(f->cuse, tid, &err);
 	return account ? account : uvd_account_ref(f->opener.account);
 }
 
@@ -306,8 +344,8 @@ refused:
 }
 
 /*
- * The beginning of every call. When the claim has begun the tick may answer the request, which frees it: so whatever is asked
- * of the request itself is asked before.
+ * The beginning of every call, and of every open. When the claim has begun the tick may answer the request, which frees it: so
+ * whatever is asked of the request itself is asked before.
  */
 static void begin(struct cuse_file *f, fuse_req_t req)
 {
@@ -354,9 +392,10 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 /* The caller opens the device, and its users pay for the file. A caller that nobody can be charged for is refused. */
 static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *caller)
 {
-	int err;
+	int err = 0;
 
-	caller->account = uvd_caller_account(caller, c->dev->engine->accounts, &err);
+	caller->account = self->account ? uvd_account_ref(self->account) :
+					  uvd_caller_account(caller, c->dev->engine->accounts, &err);
 	if (err)
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
@@ -365,29 +404,35 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 		err = c->dev->gone ? -EIO : -EACCES;
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
-	if (err)
-		uvd_opener_drop(&f->opener);
+	uvd_cuse_spend(self, caller->account);
 	uvd_account_put(caller->account);
+	caller->account = NULL;
 	return err;
 }
 
 static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 {
 	struct uvd_cuse *c = fuse_req_userdata(req);
-	struct cuse_file *f = calloc(1, sizeof(*f));
-	struct uvd_caller caller;
-	int err = -ENOMEM;
+	struct uvd_caller *caller = &self->call->call.caller;
+	struct cuse_file *f = file_new(c);
+	bool ours;
+	int err;
 
-	if (!f)
-		goto failed;
-	init_caller(&caller, fuse_req_ctx(req)->pid, &uvd_mem_process, c->config.link ? &c->remote.opens : &uvd_proc_local);
-	err = open_for(c, f, &caller);
-	if (err)
-		goto failed;
-	f->cuse = c;
-	f->ref = 1;
-	pthread_mutex_init(&f->writes.lock, NULL);
-	pthread_mutex_init(&f->peer_lock, NULL);
+	if (!f) {
+		fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	begin(f, req);
+	if (c->config.link)
+		caller->proc = &c->remote.opens;
+	err = open_for(c, f, caller);
+	ours = uvd_claim_end(&self->claim);
+	if (err || !ours) {
+		file_free(f);
+		if (ours)
+			fuse_reply_err(req, -err);
+		return;
+	}
 	uvd_lock(&c->lock);
 	list_add(&f->of_node, &c->files);
 	c->num_files++;
@@ -397,10 +442,6 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 	fi->nonseekable = 1;
 	if (fuse_reply_open(req, fi))
 		uvd_cuse_file_put(f); /* nobody took it, so no release follows */
-	return;
-failed:
-	free(f);
-	fuse_reply_err(req, -err);
 }
 
 /* What it closes is gone when close() returns, as in the kernel. */

@@ -14,6 +14,7 @@ static const struct {
 	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
 	{ "device", uvd_cmd_device, "unplug a device under its users, or plug one in" },
 	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },
+	{ "restart", uvd_cmd_restart, "end the daemon's engine process and start an upgraded one" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "broker/link.h"
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,19 +41,13 @@ void uvd_link_free(struct uvd_link *link)
 	free(link);
 }
 
-static int exchange(int sock, const struct uvd_wire_request *r, const struct uvd_wire_fds *in, int64_t values[2],
-		    struct uvd_wire_fds *out, int milliseconds)
+/* The answer to what was sent; err: of sending it. */
+static int take_answer(int sock, int err, enum uvd_wire_op op, int64_t values[2], struct uvd_wire_fds *out)
 {
-	struct uvd_wire_request request = *r;
-	struct pollfd p = { .fd = sock, .events = POLLIN };
 	struct uvd_wire_answer a;
-	int err;
 
-	request.version = UVD_WIRE_VERSION;
-	err = uvd_wire_ask(sock, &request, in);
-	if (!err && milliseconds && poll(&p, 1, milliseconds) <= 0)
-		return -ETIME;
-	err = err ?: uvd_wire_answered(sock, r->op, &a, out);
+	if (!err)
+		err = uvd_wire_answered(sock, op, &a, out);
 	if (err)
 		return err == -EPROTO ? -EPIPE : err;
 	if (values)
@@ -62,13 +55,22 @@ static int exchange(int sock, const struct uvd_wire_request *r, const struct uvd
 	return a.result;
 }
 
+static int exchange(int sock, const struct uvd_wire_request *r, const struct uvd_wire_fds *in, int64_t values[2],
+		    struct uvd_wire_fds *out)
+{
+	struct uvd_wire_request request = *r;
+
+	request.version = UVD_WIRE_VERSION;
+	return take_answer(sock, uvd_wire_ask(sock, &request, in), r->op, values, out);
+}
+
 static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, int fd_in, int64_t values[2], int *fd_out)
 {
-	struct uvd_wire_fds in = { { fd_in, -1, -1 } }, out = uvd_wire_no_fds;
+	struct uvd_wire_fds in = uvd_wire_one_fd(fd_in), out = uvd_wire_no_fds;
 	int ret;
 
 	pthread_mutex_lock(&link->lock);
-	ret = exchange(link->sock, r, &in, values, &out, 0);
+	ret = exchange(link->sock, r, &in, values, &out);
 	pthread_mutex_unlock(&link->lock);
 	if (ret == -EPIPE)
 		_exit(1); /* without the broker there is nothing that this process can do */
@@ -84,9 +86,26 @@ int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t 
 	int64_t values[2] = { 0, 0 };
 	int ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_NODE, .index = index }, -1, values, fd);
 
+	if (ret == -EMFILE)
+		uvd_link_tell(link, UVD_WIRE_WITHDRAW, index); /* the channel was lost on its way here */
 	*number = values[0];
 	*rdev = values[1];
 	return ret;
+}
+
+int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device)
+{
+	const struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADD };
+	struct uvd_wire_fds out = uvd_wire_no_fds;
+	int64_t values[2] = { 0, 0 };
+	int ret;
+
+	pthread_mutex_lock(&link->lock);
+	ret = take_answer(link->sock, uvd_wire_ask_with(link->sock, &r, device), r.op, values, &out);
+	pthread_mutex_unlock(&link->lock);
+	if (ret == -EPIPE)
+		_exit(1);
+	return ret < 0 ? ret : (int)values[0];
 }
 
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd)
@@ -97,6 +116,8 @@ int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd)
 
 	strncpy(r.name, name, sizeof(r.name) - 1);
 	ret = ask_broker(link, &r, -1, values, fd);
+	if (ret == -EMFILE)
+		uvd_link_ucap_gone(link, name);
 	*rdev = values[0];
 	return ret;
 }
@@ -133,7 +154,8 @@ static int connect_to(struct uvd_link *link, enum uvd_wire_kind kind)
 	return ret ? ret : pair[0];
 }
 
-static int take_idle(struct uvd_link *link)
+/* *used: somebody has asked on it before. */
+static int take_idle(struct uvd_link *link, bool *used)
 {
 	int sock = -1;
 
@@ -141,6 +163,7 @@ static int take_idle(struct uvd_link *link)
 	if (link->num_idle)
 		sock = link->idle[--link->num_idle];
 	pthread_mutex_unlock(&link->idle_lock);
+	*used = sock >= 0;
 	return sock >= 0 ? sock : connect_to(link, UVD_WIRE_QUESTIONS);
 }
 
@@ -156,20 +179,22 @@ static void put_idle(struct uvd_link *link, int sock)
 		close(sock);
 }
 
-int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out,
-		 int milliseconds)
+int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out)
 {
-	int sock = take_idle(link), ret;
+	int sock, ret;
+	bool used;
 
-	*out = uvd_wire_no_fds;
-	if (sock < 0)
-		return sock;
-	ret = exchange(sock, r, &uvd_wire_no_fds, values, out, milliseconds);
-	/* Whoever has not answered yet might answer the next question with it. */
-	if (ret == -ETIME || ret == -EPIPE) {
-		close(sock);
-		return ret == -ETIME ? -EINTR : -ESRCH;
-	}
+	do {
+		sock = take_idle(link, &used);
+		*out = uvd_wire_no_fds;
+		if (sock < 0)
+			return sock;
+		ret = exchange(sock, r, &uvd_wire_no_fds, values, out);
+		if (ret == -EPIPE)
+			close(sock);
+	} while (ret == -EPIPE && used); /* its process has died since then */
+	if (ret == -EPIPE)
+		return -ESRCH;
 	put_idle(link, sock);
 	return ret;
 }
@@ -181,5 +206,7 @@ int uvd_link_loan(struct uvd_link *link)
 
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out)
 {
-	return exchange(loan, r, &(struct uvd_wire_fds){ { fd, -1, -1 } }, values, out, 0);
+	struct uvd_wire_fds in = uvd_wire_one_fd(fd);
+
+	return exchange(loan, r, &in, values, out);
 }

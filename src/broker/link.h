@@ -18,17 +18,18 @@ void uvd_link_free(struct uvd_link *link);
 
 /* To the broker itself. The result, or a negative errno. fd: NULL: there is none. Exits where the broker is gone. */
 int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t *rdev, int *fd);
+/* The broker makes a place for a device that was not configured: its index, or a negative errno. */
+int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device);
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd);
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index);
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
 
 /*
- * Of a client's thread. 0 or more, or a negative errno: -ESRCH: it does not wait. milliseconds: the longest to wait for the
- * answer, then -EINTR; 0: as long as it takes.
+ * About a client's thread. 0 or more, or a negative errno: -ESRCH: it does not wait. Whoever asks waits for as long as the
+ * broker's child does, which can be as long as the client likes: so the share that bounds the one bounds the other.
  */
-int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out,
-		 int milliseconds);
+int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out);
 
 /* A loan: the socket, or a negative errno. Closing it ends the loan. */
 int uvd_link_loan(struct uvd_link *link);

@@ -18,6 +18,7 @@
 #include "broker/child.h"
 #include "broker/waiting.h"
 #include "broker/way.h"
+#include "util/util.h"
 
 enum { I386_CLOSE = 6 };
 
@@ -106,13 +107,17 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 		struct uvd_wire_fds out = none;
 
 		if (r.op == UVD_WIRE_SEIZE) {
+			if (r.flag)
+				uvd_thread_set_nice(UVD_NICE_AHEAD);
 			a.result = seize(&b, r.tid, nodes);
 		} else if (r.op == UVD_WIRE_TAKE) {
 			take(&b, ways, r.index ? -1 : in.fd[0], &a);
 			uvd_wire_close(&in);
 			way = a.values[0];
-			if (b.memfd >= 0 && b.mapsfd >= 0)
-				out = (struct uvd_wire_fds){ { b.memfd, b.mapsfd, -1 } };
+			if (b.memfd >= 0 && b.mapsfd >= 0) {
+				out.fd[0] = b.memfd;
+				out.fd[1] = b.mapsfd;
+			}
 			a.num_fds = out.fd[0] >= 0 ? 2 : 0;
 		} else {
 			a.result = release(&b, &r, way);

@@ -55,7 +55,7 @@ static bool is_orphan(struct uvd_node *node, const struct uvd_node_orphans *orph
 {
 	if (!orphans->num || read_rdev(node))
 		return false;
-	for (unsigned int i = 0; i < orphans->num; i++)
+	for (unsigned int i = 0; i < orphans->num && i < UVD_NODE_ORPHANS; i++)
 		if (orphans->rdev[i] == node->rdev)
 			return true;
 	return false;
@@ -66,8 +66,9 @@ const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans 
 	size_t name = strlen(node->name), sysfs = strlen(node->sysfs);
 
 	if (is_orphan(node, orphans)) {
-		snprintf(node->name + name, sizeof(node->name) - name, ".%d", (int)getpid());
-		snprintf(node->sysfs + sysfs, sizeof(node->sysfs) - sysfs, ".%d", (int)getpid());
+		/* A broker outlives engine processes, so its number alone can be in use already. */
+		snprintf(node->name + name, sizeof(node->name) - name, ".%d.%u", (int)getpid(), orphans->num);
+		snprintf(node->sysfs + sysfs, sizeof(node->sysfs) - sysfs, ".%d.%u", (int)getpid(), orphans->num);
 	}
 	if (!access(node->sysfs, F_OK))
 		return "another CUSE device has that name";
@@ -157,13 +158,20 @@ static bool write_abort(const struct uvd_node *node)
 
 void uvd_node_abort(struct uvd_node_orphans *orphans, const char *name, dev_t rdev, struct uvd_log *log)
 {
-	const size_t max = sizeof(orphans->rdev) / sizeof(orphans->rdev[0]);
 	struct uvd_node node = { 0 };
 
 	name_it(&node, "", name);
-	if (orphans->num == max || read_rdev(&node) || node.rdev != rdev || !write_abort(&node))
+	if (read_rdev(&node) || node.rdev != rdev || !write_abort(&node))
 		return;
 	uvd_logf(log, UVD_WARN, "%s: its process is dead, but a client holds it up: its session is aborted", node.path);
-	orphans->rdev[orphans->num++] = rdev;
+	orphans->rdev[orphans->num++ % UVD_NODE_ORPHANS] = rdev;
 	uvd_node_hide(&node);
+}
+
+bool uvd_node_exists(const char *name, dev_t rdev)
+{
+	struct uvd_node node = { 0 };
+
+	name_it(&node, "", name);
+	return !read_rdev(&node) && node.rdev == rdev;
 }

@@ -6,6 +6,7 @@
 #ifndef UVD_CUSE_NODE_H
 #define UVD_CUSE_NODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -26,9 +27,11 @@ struct uvd_node {
  * CUSE devices of dead processes that cannot end, because they wait for a client: CUSE keeps the device's name for as long,
  * so who takes its place in /dev needs another.
  */
+enum { UVD_NODE_ORPHANS = 128 };
+
 struct uvd_node_orphans {
-	unsigned int num;
-	dev_t rdev[128];
+	unsigned int num; /* that there ever were; the list has the last ones */
+	dev_t rdev[UVD_NODE_ORPHANS];
 };
 
 void uvd_node_name(struct uvd_node *node, int number);
@@ -52,6 +55,8 @@ void uvd_node_hide(struct uvd_node *node);
  * clients go on with an error, and the name in /dev is free.
  */
 void uvd_node_abort(struct uvd_node_orphans *orphans, const char *name, dev_t rdev, struct uvd_log *log);
+/* Is the CUSE device infiniband/NAME there, with this rdev? */
+bool uvd_node_exists(const char *name, dev_t rdev);
 /* Removes a node that verify() has made. */
 void uvd_node_remove(struct uvd_node *node);
 

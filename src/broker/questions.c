@@ -28,6 +28,7 @@ static const struct file_row {
 	[UVD_WIRE_STATUS] = { "status", O_RDONLY, .everybody = true },
 	[UVD_WIRE_STAT] = { "stat", O_RDONLY, .everybody = true },
 	[UVD_WIRE_COMM] = { "comm", O_RDONLY, .everybody = true },
+	[UVD_WIRE_STATM] = { "statm", O_RDONLY, .everybody = true },
 	[UVD_WIRE_OWNERS] = { .everybody = true },
 };
 
@@ -74,15 +75,22 @@ static int open_row(pid_t tid, enum uvd_wire_file file, int64_t value)
 	return fd < 0 ? -errno : fd;
 }
 
-static int open_three(pid_t tid, struct uvd_wire_fds *out)
+/*
+ * maps and statm by the first thread, while that lives: they say nothing any more once the thread that they were opened by has
+ * exited.
+ */
+static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 {
-	static const struct { enum uvd_wire_file file; int value; } three[UVD_WIRE_FDS] = {
-		{ UVD_WIRE_MEM, 1 }, { UVD_WIRE_MAPS }, { UVD_WIRE_PAGEMAP },
+	static const struct { enum uvd_wire_file file; int value; } files[UVD_WIRE_FDS] = {
+		{ UVD_WIRE_MEM, 1 }, { UVD_WIRE_MAPS }, { UVD_WIRE_PAGEMAP }, { UVD_WIRE_STATM },
 	};
 
 	for (int i = 0; i < UVD_WIRE_FDS; i++) {
-		int fd = open_row(tid, three[i].file, three[i].value);
+		const bool by_first = files[i].file == UVD_WIRE_MAPS || files[i].file == UVD_WIRE_STATM;
+		int fd = by_first ? open_row(tgid, files[i].file, 0) : -ESRCH;
 
+		if (fd < 0)
+			fd = open_row(tid, files[i].file, files[i].value);
 		if (fd < 0)
 			return fd;
 		out->fd[i] = fd;
@@ -90,11 +98,11 @@ static int open_three(pid_t tid, struct uvd_wire_fds *out)
 	return 0;
 }
 
-static int ask_kernel(const struct uvd_wire_request *r, struct uvd_wire_fds *out)
+static int ask_kernel(const struct uvd_wire_request *r, pid_t tgid, struct uvd_wire_fds *out)
 {
 	switch (r->op) {
 	case UVD_WIRE_PEER:
-		return open_three(r->tid, out);
+		return open_peer(r->tid, tgid, out);
 	case UVD_WIRE_OPENER:
 		out->fd[0] = open_row(r->tid, UVD_WIRE_PAGEMAP, 0);
 		break;
@@ -119,7 +127,7 @@ static int answer_about_waiter(const struct uvd_wire_request *r, const struct uv
 
 	if (ret)
 		return ret;
-	ret = ask_kernel(r, out);
+	ret = ask_kernel(r, before.tgid, out);
 	if (ret < 0)
 		return ret;
 	err = uvd_waits(r->tid, nodes, what, &after);
@@ -147,7 +155,7 @@ static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes
 	int thread, ret;
 
 	if (r->op == UVD_WIRE_OPEN && file_rows[r->index].everybody)
-		return ask_kernel(r, out);
+		return ask_kernel(r, 0, out);
 	snprintf(path, sizeof(path), "/proc/%d", (int)r->tid);
 	thread = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (thread < 0)

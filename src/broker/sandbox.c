@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Each process gives up all capabilities but its own; the engine process gives up system calls and namespaces, too. */
+/*
+ * Each process gives up all capabilities but its own. The engine process and the children for questions give up system calls,
+ * too, and the engine process namespaces.
+ */
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
-#include <linux/fs.h>
 #include <sched.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "broker/child.h"
+#include "broker/sandbox.h"
 #include "broker/serve.h"
 
 enum { BROKER = 1 << UVD_ROLE_BROKER, QUESTIONS = 1 << UVD_ROLE_QUESTIONS, LOAN = 1 << UVD_ROLE_LOAN };
@@ -36,6 +37,8 @@ static const struct {
 	{ CAP_SETPCAP, BROKER, "dropping capabilities from the children's bounding sets" },
 };
 
+/* ---- capabilities ------------------------------------------------------------------------------------------------ */
+
 bool uvd_role_take(enum uvd_role role)
 {
 	capng_clear(CAPNG_SELECT_ALL);
@@ -43,74 +46,92 @@ bool uvd_role_take(enum uvd_role role)
 		if (privileges[i].roles & 1u << role)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, privileges[i].cap);
 	/* The bounding set needs CAP_SETPCAP, which whoever became another user has not got any more. */
-	return !capng_apply(geteuid() ? CAPNG_SELECT_CAPS : CAPNG_SELECT_BOTH) && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (capng_apply(geteuid() ? CAPNG_SELECT_CAPS : CAPNG_SELECT_BOTH) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return false;
+	/*
+	 * The broker and its children for loans have no filter: the kernel refuses PTRACE_O_SUSPEND_SECCOMP to a process that has
+	 * one, and a child inherits its parent's.
+	 */
+	return role != UVD_ROLE_QUESTIONS || !uvd_sandbox_load((const char *const[]){ "process", "questions", NULL });
+}
+
+/* ---- the filter of system calls ---------------------------------------------------------------------------------- */
+
+static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
+{
+	const int nr = seccomp_syscall_resolve_name(c->name);
+	struct scmp_arg_cmp cmp[3];
+	unsigned int num = 0;
+	int ret;
+
+	/* This architecture has no such call. */
+	if (nr < 0)
+		return 0;
+	if (c->own)
+		cmp[num++] = SCMP_A0_64(SCMP_CMP_EQ, getpid());
+	for (unsigned int i = 0; i < c->num_cmp; i++)
+		cmp[num++] = c->cmp[i];
+	ret = seccomp_rule_add_array(ctx, c->err ? SCMP_ACT_ERRNO(c->err) : SCMP_ACT_ALLOW, nr, num, cmp);
+	return ret == -EEXIST ? 0 : ret; /* another row has it, too */
+}
+
+static int add_row(scmp_filter_ctx ctx, const struct uvd_sandbox_row *row)
+{
+	int ret = row ? 0 : -EOPNOTSUPP;
+
+	for (unsigned int i = 0; !ret && i < row->num_calls; i++)
+		ret = add_call(ctx, &row->calls[i]);
+	return ret;
+}
+
+int uvd_sandbox_load(const char *const *names)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	int ret = ctx ? 0 : -ENOMEM;
+
+	for (; !ret && *names; names++)
+		ret = add_row(ctx, uvd_sandbox_row(*names));
+	if (!ret)
+		ret = seccomp_load(ctx);
+	seccomp_release(ctx);
+	return ret;
 }
 
 /* ---- the engine process ------------------------------------------------------------------------------------------ */
 
-/* The system calls that the engine process makes. */
-static const char *const allowed[] = {
-	/* channels, memory descriptors, event files, the control socket */
-	"read", "write", "readv", "writev", "pread64", "pwrite64", "lseek", "close", "poll", "ppoll", "fcntl", "dup", "pipe2",
-	"eventfd2", "socketpair", "sendmsg", "recvmsg", "sendto", "recvfrom", "shutdown", "getsockopt", "setsockopt", "accept4",
-	"fstat", "newfstatat", "statx", "fstatfs", "readlinkat", "timerfd_create", "timerfd_settime", "epoll_create1",
-	"epoll_ctl", "epoll_wait", "epoll_pwait", "memfd_create", "ftruncate", "fallocate",
-	/* memory, threads, time */
-	"mmap", "munmap", "mremap", "mprotect", "madvise", "brk", "clone", "clone3", "set_robust_list", "rseq", "futex",
-	"sched_yield", "sched_getaffinity", "sched_setscheduler", "membarrier", "getrandom", "nanosleep", "clock_nanosleep",
-	"clock_gettime", "clock_getres", "gettimeofday", "exit", "exit_group", "restart_syscall", "rt_sigaction",
-	"rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait", "sigaltstack", "gettid", "getpid", "getppid", "getuid", "geteuid",
-	"getgid", "getegid", "uname", "sysinfo", "getrlimit",
-	/* what anybody may ask of a process */
-	"pidfd_open",
-};
+/* The rows of every engine process; the backends' follow. */
+static const char *const engine_rows[] = { "process", "engine", "broker", "control", "cuse" };
+enum { ENGINE_ROWS = sizeof(engine_rows) / sizeof(engine_rows[0]), MAX_ROWS = ENGINE_ROWS + UVD_SANDBOX_BACKENDS };
 
-/* Calls that libraries try, and do without. */
-static const char *const refused[] = {
-	"open", "openat", "openat2", "access", "faccessat", "faccessat2", "stat", "lstat", "readlink", "kcmp", "socket",
-	"process_vm_readv", "process_vm_writev", "statfs", "unlink", "getcwd", "ioctl",
-};
-
-static int add_rules(scmp_filter_ctx ctx)
+/* Ends names with NULL. A name that is there already is not added again. */
+static int list_rows(const char *const *backends, const char *names[MAX_ROWS + 1])
 {
-	int err = 0, nr;
+	unsigned int num = ENGINE_ROWS, i;
 
-	for (unsigned int i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && !err; i++) {
-		nr = seccomp_syscall_resolve_name(allowed[i]);
-		err = nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
+	memcpy(names, engine_rows, sizeof(engine_rows));
+	for (; *backends; backends++) {
+		for (i = 0; i < num && strcmp(names[i], *backends) != 0; i++)
+			;
+		if (i == MAX_ROWS)
+			return -E2BIG;
+		names[i] = *backends;
+		num = i == num ? num + 1 : num;
 	}
-	for (unsigned int i = 0; i < sizeof(refused) / sizeof(refused[0]) && !err; i++) {
-		nr = seccomp_syscall_resolve_name(refused[i]);
-		if (nr != __NR_SCMP_ERROR && nr != SCMP_SYS(ioctl))
-			err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EACCES), nr, 0);
-	}
-	/* PROCMAP_QUERY alone; any other request fails. */
-	err = err ?: seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffff, 'f' << 8 | 17));
-	err = err ?: seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOTTY), SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00, 'T' << 8));
-	/* A limit is read and never set. */
-	err = err ?: seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_EQ, 0));
-	/* Its own threads are woken; of others only their being there is asked. */
-	err = err ?: seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A0(SCMP_CMP_EQ, getpid()));
-	err = err ?: seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1, SCMP_A2(SCMP_CMP_EQ, 0));
-	return err ?: seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(prctl), 1, SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME));
-}
-
-static int load_filter(void)
-{
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int err;
-
-	if (!ctx)
-		return -ENOMEM;
-	err = add_rules(ctx) ?: seccomp_load(ctx);
-	seccomp_release(ctx);
-	return err;
+	names[num] = NULL;
+	return 0;
 }
 
 /* Namespaces with nothing in them: a read-only tmpfs is the root. */
-static int enter_namespaces(void)
+static int enter_namespaces(const char *const *names)
 {
-	if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	int keeps = 0;
+
+	for (; *names; names++) {
+		const struct uvd_sandbox_row *row = uvd_sandbox_row(*names);
+
+		keeps |= row ? row->keeps : 0;
+	}
+	if (unshare(CLONE_NEWNS | ((CLONE_NEWNET | CLONE_NEWIPC) & ~keeps)) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("uverbsd", "/dev", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=0,mode=0555") || chdir("/dev") ||
 	    syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/") ||
 	    mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
@@ -118,11 +139,14 @@ static int enter_namespaces(void)
 	return 0;
 }
 
-static int enter_sandbox(uid_t uid, gid_t gid)
+static int enter_sandbox(uid_t uid, gid_t gid, const char *const *backends)
 {
 	const pid_t broker = getppid();
-	int err = enter_namespaces();
+	const char *names[MAX_ROWS + 1];
+	int err = list_rows(backends, names);
 
+	if (!err)
+		err = enter_namespaces(names);
 	if (err)
 		return err;
 	capng_get_caps_process();
@@ -133,12 +157,12 @@ static int enter_sandbox(uid_t uid, gid_t gid)
 	/* It may have ended before the signal was asked for. */
 	if (getppid() != broker)
 		return -ESRCH;
-	return load_filter();
+	return uvd_sandbox_load(names);
 }
 
-int uvd_engine_sandbox(uid_t uid, gid_t gid, struct uvd_log *log)
+int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct uvd_log *log)
 {
-	int err = enter_sandbox(uid, gid);
+	int err = enter_sandbox(uid, gid, backends);
 
 	if (err)
 		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s", strerrorname_np(-err) ?: "?");

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,86 +22,37 @@
 #include "util/util.h"
 
 enum {
-	MAX_CHILDREN = 256, /* sockets of the engine process; it has fewer threads that can wait */
-	LOAN_MS = 10000, /* a loan takes milliseconds */
+	NICE_0 = 20, /* as RLIMIT_NICE says it */
 	END_MS = 20000, /* for the engine process to end when it was asked to */
+	HANG_UP_MS = 5000, /* for it to end after it has closed its socket */
 	CORPSE_MS = 1000, /* after SIGKILL; a thread that a client holds up stays longer */
 	TICK_MS = 200,
+	MAX_STARTS = 5, /* of engine processes within STARTS_MS */
+	STARTS_MS = 60000,
 };
 
 struct broker {
 	const struct uvd_broker_config *config;
 	int sock, signals;
+	sigset_t before; /* the signal mask that an engine process gets */
 	pid_t engine;
 	int engine_status; /* of waitpid(); valid where engine is 0 */
+	bool ready, restart; /* the engine process has said that it is ready; it has asked for another one */
+	bool dead; /* its first thread has ended, or it is killed */
+	bool killed; /* by us */
+	uint64_t end_by; /* ms; 0: the engine process shall go on */
+	bool asked; /* the broker itself shall end */
+	uint64_t starts[MAX_STARTS]; /* ms */
+	unsigned int num_starts;
 	struct uvd_nodes *nodes;
 	unsigned int next_node;
 	struct uvd_ways ways;
-	uint64_t end_by; /* ms; 0: the engine process shall go on */
-	bool asked, killed;
-	struct broker_child {
-		pid_t pid; /* 0: free */
-		uint64_t kill_at; /* ms; 0: never */
-	} children[MAX_CHILDREN];
+	struct uvd_children children;
 };
 
 static uint64_t now_ms(void)
 {
 	return uvd_now_ns() / 1000000;
-}
-
-/* ---- children ------------------------------------------------------------------------------------------------------ */
-
-/* A child keeps its socket, the folder of names, and stderr. */
-static void keep_only(int *sock, int *dir)
-{
-	int high = fcntl(*sock, F_DUPFD_CLOEXEC, 10), high_dir = *dir < 0 ? -1 : fcntl(*dir, F_DUPFD_CLOEXEC, 10);
-
-	if (high < 0 || dup3(high, 3, O_CLOEXEC) < 0 || (high_dir >= 0 && dup3(high_dir, 4, O_CLOEXEC) < 0))
-		_exit(1);
-	*sock = 3;
-	*dir = high_dir < 0 ? -1 : 4;
-	close_range(*dir < 0 ? 4 : 5, ~0u, 0);
-}
-
-static void child_main(struct broker *b, enum uvd_wire_kind kind, int sock)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGINT, SIG_IGN); /* the terminal's is for the broker: this process ends with its socket */
-	keep_only(&sock, &b->ways.dir);
-	b->ways.next = getpid(); /* a name that no other loan has: each makes one */
-	mprotect(b->nodes, sizeof(*b->nodes), PROT_READ);
-	if (kind == UVD_WIRE_QUESTIONS) {
-		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
-			_exit(1);
-		uvd_questions_serve(sock, b->nodes);
-	} else {
-		uvd_loan_serve(sock, b->nodes, &b->ways);
-	}
-	_exit(0);
-}
-
-static int start_child(struct broker *b, enum uvd_wire_kind kind, int sock)
-{
-	struct broker_child *c = b->children;
-	pid_t pid;
-
-	if (kind == UVD_WIRE_CONTROL)
-		return -EINVAL;
-	while (c < b->children + MAX_CHILDREN && c->pid)
-		c++;
-	if (c == b->children + MAX_CHILDREN)
-		return -EAGAIN;
-	pid = fork();
-	if (!pid)
-		child_main(b, kind, sock);
-	if (pid < 0)
-		return -errno;
-	*c = (struct broker_child){ pid, kind == UVD_WIRE_LOAN ? now_ms() + LOAN_MS : 0 };
-	return 0;
 }
 
 static void reap_children(struct broker *b)
@@ -113,22 +65,23 @@ static void reap_children(struct broker *b)
 			b->engine = 0;
 			b->engine_status = status;
 		}
-		for (struct broker_child *c = b->children; c < b->children + MAX_CHILDREN; c++)
-			if (c->pid == pid)
-				c->pid = 0;
+		uvd_children_ended(&b->children, pid);
 	}
 }
 
-/* With its tracer a thread dies that was stopped in its hands; one that was only to be borrowed goes on. */
-static void end_long_loans(struct broker *b)
+/* No more than MAX_STARTS in STARTS_MS: an engine process that dies again and again must not keep the machine busy. */
+static bool broker_may_start(const struct broker *b)
 {
-	for (struct broker_child *c = b->children; c < b->children + MAX_CHILDREN; c++) {
-		if (!c->pid || !c->kill_at || c->kill_at > now_ms())
-			continue;
-		uvd_log_limited(b->config->log, UVD_WARN, "a loan for an event file does not end: its process is killed");
-		kill(c->pid, SIGKILL);
-		c->kill_at = 0;
-	}
+	return b->num_starts < MAX_STARTS || now_ms() - b->starts[b->num_starts % MAX_STARTS] > STARTS_MS;
+}
+
+static void tell_to_end(struct broker *b)
+{
+	if (!b->end_by)
+		b->end_by = now_ms() + (b->config->end_ms ? b->config->end_ms : END_MS);
+	b->config->ops->leave(b->config->arg);
+	if (b->engine)
+		kill(b->engine, SIGTERM);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
@@ -138,8 +91,21 @@ static void add_node(struct broker *b, dev_t rdev)
 	b->nodes->rdev[b->next_node++ % UVD_NODES_MAX] = rdev;
 }
 
-static int carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_wire_fds *in, struct uvd_wire_answer *a,
-		     int *fd)
+static int begin_restart(struct broker *b)
+{
+	if (b->asked || !b->ready)
+		return -EINVAL;
+	if (!broker_may_start(b))
+		return -EAGAIN;
+	if (!b->restart)
+		uvd_logf(b->config->log, UVD_INFO, "a restart was asked for: the engine process ends");
+	b->restart = true;
+	tell_to_end(b);
+	return 0;
+}
+
+static int carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
+		     const struct uvd_wire_fds *in, struct uvd_wire_answer *a, int *fd)
 {
 	const struct uvd_broker_ops *ops = b->config->ops;
 	void *arg = b->config->arg;
@@ -148,7 +114,7 @@ static int carry_out(struct broker *b, const struct uvd_wire_request *r, const s
 
 	switch (r->op) {
 	case UVD_WIRE_CONNECT:
-		return start_child(b, r->index, in->fd[0]);
+		return uvd_children_start(&b->children, r->index, in->fd[0], b->nodes, &b->ways);
 	case UVD_WIRE_NODE:
 		err = ops->node(arg, r->index, &number, &rdev, fd);
 		a->values[0] = number;
@@ -156,6 +122,10 @@ static int carry_out(struct broker *b, const struct uvd_wire_request *r, const s
 		if (!err)
 			add_node(b, rdev);
 		return err;
+	case UVD_WIRE_ADD:
+		err = ops->add(arg, device);
+		a->values[0] = err;
+		return err < 0 ? err : 0;
 	case UVD_WIRE_PUBLISH:
 		return ops->publish(arg, r->index);
 	case UVD_WIRE_WITHDRAW:
@@ -169,7 +139,11 @@ static int carry_out(struct broker *b, const struct uvd_wire_request *r, const s
 	case UVD_WIRE_UCAP_GONE:
 		return ops->ucap_gone(arg, r->name);
 	case UVD_WIRE_READY:
-		return ops->ready(arg);
+		err = ops->ready(arg);
+		b->ready = b->ready || !err;
+		return err;
+	case UVD_WIRE_RESTART:
+		return begin_restart(b);
 	}
 	return -EINVAL;
 }
@@ -179,8 +153,9 @@ static int answer_request(struct broker *b)
 {
 	struct uvd_wire_fds in, out = uvd_wire_no_fds;
 	struct uvd_wire_request r;
+	struct uvd_device_config device;
 	struct uvd_wire_answer a;
-	int err = uvd_wire_asked(b->sock, UVD_WIRE_CONTROL, &r, &in);
+	int err = uvd_wire_asked_with(b->sock, UVD_WIRE_CONTROL, &r, &device, &in);
 
 	if (err && err != -EMFILE) {
 		if (err != -EPIPE)
@@ -189,11 +164,14 @@ static int answer_request(struct broker *b)
 		return err;
 	}
 	a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
-	a.result = err ? err : carry_out(b, &r, &in, &a, &out.fd[0]);
+	a.result = err ? err : carry_out(b, &r, &device, &in, &a, &out.fd[0]);
 	if (a.result < 0)
 		uvd_wire_close(&out);
 	a.num_fds = out.fd[0] >= 0;
 	err = uvd_wire_answer(b->sock, &a, &out);
+	if (err && err != -EPIPE)
+		uvd_logf(b->config->log, UVD_ERR, "the engine process does not take its answers (%s): it is killed",
+			 strerrorname_np(-err));
 	uvd_wire_close(&in);
 	uvd_wire_close(&out);
 	return err;
@@ -207,7 +185,7 @@ static void kill_engine(struct broker *b)
 		kill(b->engine, SIGKILL);
 	if (!b->killed)
 		b->end_by = now_ms() + CORPSE_MS;
-	b->killed = true;
+	b->killed = b->dead = true;
 }
 
 /* It closes its socket when it ends, and not before: then its exit status follows. */
@@ -216,7 +194,19 @@ static void end_soon(struct broker *b, int err)
 	if (err != -EPIPE)
 		kill_engine(b);
 	else if (!b->end_by)
-		b->end_by = now_ms() + CORPSE_MS;
+		b->end_by = now_ms() + HANG_UP_MS;
+}
+
+/*
+ * The kernel tells of a process's end when its last thread has ended. One that waits for a client's memory keeps the process
+ * from that, and its socket open.
+ */
+static void look_for_corpse(struct broker *b)
+{
+	if (!b->engine || b->dead || uvd_process_lives(b->engine, NULL))
+		return;
+	b->dead = true;
+	b->end_by = now_ms() + CORPSE_MS;
 }
 
 static void ask_to_end(struct broker *b)
@@ -224,10 +214,7 @@ static void ask_to_end(struct broker *b)
 	if (b->asked)
 		return;
 	b->asked = true;
-	b->end_by = now_ms() + END_MS;
-	b->config->ops->leave(b->config->arg);
-	if (b->engine)
-		kill(b->engine, SIGTERM);
+	tell_to_end(b);
 }
 
 static void on_signals(struct broker *b)
@@ -241,40 +228,86 @@ static void on_signals(struct broker *b)
 	reap_children(b);
 }
 
-static int exit_status(struct broker *b)
-{
-	if (b->engine)
-		uvd_logf(b->config->log, UVD_WARN, "the engine process is held up by a client's memory; not waiting for it");
-	else if (WIFSIGNALED(b->engine_status) && !b->killed)
-		uvd_logf(b->config->log, UVD_ERR, "the engine process was killed by signal %s",
-			 sigabbrev_np(WTERMSIG(b->engine_status)) ?: "?");
-	return !b->engine && WIFEXITED(b->engine_status) ? WEXITSTATUS(b->engine_status) : 1;
-}
-
-static int serve(struct broker *b)
+/* Until the engine process has ended, or is a corpse that stays: then b->engine is not 0. */
+static void serve_engine(struct broker *b)
 {
 	struct pollfd p[] = { { .fd = b->signals, .events = POLLIN }, { .fd = b->sock, .events = POLLIN } };
-	int err;
+	int err, n;
 
 	while (b->engine) {
-		if (poll(p, 2, TICK_MS) < 0 && errno != EINTR)
+		n = poll(p, 2, TICK_MS);
+		if (n < 0 && errno != EINTR)
 			kill_engine(b);
-		if (p[0].revents)
+		if (n > 0 && p[0].revents)
 			on_signals(b);
-		err = p[1].revents ? answer_request(b) : 0;
+		err = n > 0 && p[1].revents ? answer_request(b) : 0;
 		if (err) {
 			p[1].fd = -1;
-			p[1].revents = 0;
 			end_soon(b, err);
 		}
-		end_long_loans(b);
+		if (!n)
+			look_for_corpse(b);
+		uvd_children_check(&b->children, b->config->log);
 		if (b->end_by && now_ms() > b->end_by) {
 			if (b->killed)
 				break;
 			kill_engine(b);
 		}
 	}
-	return exit_status(b);
+}
+
+/* An engine process that exits by itself has its reasons, and the log has them. */
+static bool broker_wants_another(const struct broker *b)
+{
+	return !b->asked && b->ready && (b->restart || b->engine || WIFSIGNALED(b->engine_status));
+}
+
+/* It was told to end before it had handlers for that. */
+static bool ended_as_told(const struct broker *b)
+{
+	return b->asked && !b->engine && WIFSIGNALED(b->engine_status) &&
+	       (WTERMSIG(b->engine_status) == SIGTERM || WTERMSIG(b->engine_status) == SIGINT);
+}
+
+static void tell_end(const struct broker *b, bool another)
+{
+	const char *then = another ? "; clients must open the device again" : "";
+
+	if (b->engine)
+		uvd_logf(b->config->log, UVD_WARN, "the engine process is held up by a client's memory; not waiting for it%s", then);
+	else if (WIFSIGNALED(b->engine_status) && !b->killed && !ended_as_told(b))
+		uvd_logf(b->config->log, UVD_ERR, "the engine process was killed by signal %s%s",
+			 sigabbrev_np(WTERMSIG(b->engine_status)) ?: "?", then);
+	else if (another)
+		uvd_logf(b->config->log, UVD_INFO, "the engine process has ended%s", then);
+}
+
+static int exit_status(const struct broker *b, bool another)
+{
+	if (another || b->engine)
+		return 1;
+	if (ended_as_told(b))
+		return 0;
+	return WIFEXITED(b->engine_status) ? WEXITSTATUS(b->engine_status) : 1;
+}
+
+/* All that the engine process had is gone or as good as gone. Is there to be another one? Else *status is the broker's. */
+static bool broker_renew(struct broker *b, int *status)
+{
+	const bool another = broker_wants_another(b);
+
+	close(b->sock);
+	uvd_children_hang_up(&b->children);
+	tell_end(b, another);
+	*status = exit_status(b, another);
+	if (!another)
+		return false;
+	if (!broker_may_start(b)) {
+		uvd_logf(b->config->log, UVD_ERR, "%u engine processes were started within %u s: giving up", MAX_STARTS,
+			 STARTS_MS / 1000);
+		return false;
+	}
+	return !b->config->ops->renew(b->config->arg, b->restart);
 }
 
 /* ---- the start ------------------------------------------------------------------------------------------------------ */
@@ -292,46 +325,99 @@ static int block_signals(sigset_t *before)
 	return signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int uvd_broker_run(const struct uvd_broker_config *config, int (*engine)(void *arg, int sock), int *status)
+/* In a new engine process. */
+static void leave_broker(struct broker *b)
 {
-	struct broker *b = calloc(1, sizeof(*b));
-	sigset_t before;
+	close(b->sock);
+	close(b->signals);
+	uvd_children_close(&b->children);
+	uvd_ways_fini(&b->ways);
+	munmap(b->nodes, sizeof(*b->nodes));
+	sigprocmask(SIG_SETMASK, &b->before, NULL);
+}
+
+/* Its end of the socket in the engine process; -1 in the broker, where b->engine is negative if there is no engine process. */
+static int start_engine(struct broker *b)
+{
 	int pair[2];
 
-	*status = 1;
-	if (!b || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-		free(b);
-		return 1;
-	}
-	b->config = config;
-	b->nodes = mmap(NULL, sizeof(*b->nodes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	b->signals = block_signals(&before);
-	if (b->nodes == MAP_FAILED || b->signals < 0)
-		return 1;
-	b->nodes->root_clients = config->root_clients;
+	b->engine = -1;
+	b->ready = b->restart = b->dead = b->killed = false;
+	b->end_by = 0;
+	for (unsigned int i = 0; i < UVD_NODES_MAX; i++)
+		b->nodes->rdev[i] = 0; /* whoever waits there is no client any more */
+	b->starts[b->num_starts++ % MAX_STARTS] = now_ms();
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		goto failed;
+	b->sock = pair[0];
 	b->engine = fork();
 	if (!b->engine) {
-		close(pair[0]);
-		close(b->signals);
-		munmap(b->nodes, sizeof(*b->nodes));
-		free(b);
-		sigprocmask(SIG_SETMASK, &before, NULL);
-		*status = engine(config->arg, pair[1]);
-		return -1;
+		leave_broker(b);
+		return pair[1];
 	}
 	close(pair[1]);
-	b->sock = pair[0];
+	if (b->engine > 0)
+		return -1;
+	close(b->sock);
+failed:
+	uvd_logf(b->config->log, UVD_ERR, "cannot start an engine process: %s", strerrorname_np(errno));
+	return -1;
+}
+
+/* Before the first engine process: what starts it can start the next one, too. */
+static bool prepare_broker(struct broker *b)
+{
+	b->nodes = mmap(NULL, sizeof(*b->nodes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	b->signals = block_signals(&b->before);
+	if (b->nodes == MAP_FAILED || b->signals < 0)
+		return false;
+	b->nodes->root_clients = b->config->root_clients;
 	uvd_ways_init(&b->ways);
 	/* A loan is made as the client's own user where that is enough. */
 	if (b->ways.dir >= 0)
 		fchmod(b->ways.dir, 01777);
-	if (b->engine > 0 && !uvd_role_take(UVD_ROLE_BROKER))
-		kill_engine(b);
-	if (b->engine > 0)
-		*status = serve(b);
-	uvd_ways_fini(&b->ways);
-	close(b->signals);
-	close(b->sock);
-	free(b);
+	/*
+	 * A thread of the engine process that has given way may come back to where it was, and no further. Where this fails (a
+	 * service manager may have taken CAP_SYS_RESOURCE away), such a thread ends and another takes its place.
+	 */
+	(void)setrlimit(RLIMIT_NICE, &(struct rlimit){ NICE_0, NICE_0 });
+	return uvd_role_take(UVD_ROLE_BROKER);
+}
+
+static int run_engines(struct broker *b, int (*engine)(void *arg, int sock), int *status)
+{
+	int sock;
+
+	do {
+		*status = 1;
+		sock = start_engine(b);
+		if (sock >= 0) {
+			*status = engine(b->config->arg, sock);
+			return -1;
+		}
+		if (b->engine < 0)
+			return 1;
+		serve_engine(b);
+	} while (broker_renew(b, status));
 	return *status;
+}
+
+int uvd_broker_run(const struct uvd_broker_config *config, int (*engine)(void *arg, int sock), int *status)
+{
+	struct broker *b = calloc(1, sizeof(*b));
+	int ret;
+
+	*status = 1;
+	if (!b)
+		return 1;
+	b->config = config;
+	if (!prepare_broker(b))
+		return 1;
+	ret = run_engines(b, engine, status);
+	if (ret >= 0) {
+		uvd_ways_fini(&b->ways);
+		close(b->signals);
+	}
+	free(b);
+	return ret;
 }

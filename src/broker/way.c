@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "broker/borrow.h"
 
 enum {
+	ROOM_STACK = 16 << 10,
 	CHILD_MS = 5000, /* a process that sends takes about a millisecond */
 	I386_CLOSE = 6,
 	I386_DUP3 = 330,
@@ -51,6 +53,9 @@ void uvd_ways_fini(struct uvd_ways *ways)
 {
 	if (ways->dir >= 0)
 		close(ways->dir);
+	for (int i = 0; i < UVD_WAY_CHILDREN; i++)
+		if (!ways->children[i].pid)
+			free(ways->children[i].room);
 	pthread_mutex_destroy(&ways->lock);
 }
 
@@ -70,16 +75,45 @@ static socklen_t make_name(struct uvd_ways *ways, struct sockaddr_un *sa)
 
 /* ---- the process that sends -------------------------------------------------------------------------------------- */
 
-struct errand {
+union one_fd {
+	char room[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr h;
+};
+
+/*
+ * All that the process reads and writes. It shares our memory, because a copy would cost every thread of ours a fault for each
+ * page that it writes afterwards: so one user's grants would slow everybody down. The room stays where it is until the
+ * process has been reaped.
+ */
+struct uvd_way_room {
 	int pidfd, way; /* the client's process, and the number of its socket */
 	ino_t ino; /* the socket's */
 	int fd; /* to be sent */
 	int dir;
 	struct sockaddr_un name;
-	socklen_t name_len;
+	union one_fd control;
+	struct iovec byte;
+	struct msghdr message;
+	char stack[ROOM_STACK] __attribute__((aligned(16)));
 };
 
-static void close_all_but(int a, int b, int c)
+/*
+ * A thread of ours and the process have one errno, and a sanitizer's notes about the thread. So the process calls nothing of
+ * the C library. Returns what the kernel does.
+ */
+#define IN_PROCESS __attribute__((no_sanitize("address", "thread", "undefined")))
+
+IN_PROCESS static inline long in_call(long nr, long a, long b, long c, long d, long e)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	long ret;
+
+	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+	return ret;
+}
+
+IN_PROCESS static void close_all_but(int a, int b, int c)
 {
 	int keep[] = { a, b, c }, from = 3;
 
@@ -92,66 +126,95 @@ static void close_all_but(int a, int b, int c)
 		if (least < 0)
 			break;
 		if (least > from)
-			close_range(from, least - 1, 0);
+			in_call(SYS_close_range, from, least - 1, 0, 0, 0);
 		from = least + 1;
 	}
-	close_range(from, ~0u, 0);
+	in_call(SYS_close_range, from, ~0u, 0, 0, 0);
 }
 
-static bool is_the_socket(const struct errand *e, int s)
+IN_PROCESS static bool is_the_socket(const struct uvd_way_room *e, int s)
 {
 	int domain = 0, type = 0;
 	socklen_t len = sizeof(int);
 	struct stat st;
 
-	return !fstat(s, &st) && S_ISSOCK(st.st_mode) && st.st_ino == e->ino &&
-	       !getsockopt(s, SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain == AF_UNIX &&
-	       !getsockopt(s, SOL_SOCKET, SO_TYPE, &type, &len) && type == SOCK_DGRAM;
+	return !in_call(SYS_fstat, s, (long)&st, 0, 0, 0) && S_ISSOCK(st.st_mode) && st.st_ino == e->ino &&
+	       !in_call(SYS_getsockopt, s, SOL_SOCKET, SO_DOMAIN, (long)&domain, (long)&len) && domain == AF_UNIX &&
+	       !in_call(SYS_getsockopt, s, SOL_SOCKET, SO_TYPE, (long)&type, (long)&len) && type == SOCK_DGRAM;
 }
 
-static int send_fd(const struct errand *e)
+IN_PROCESS static bool send_fd(const struct uvd_way_room *e)
 {
-	union {
-		char room[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr h;
-	} control = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
-	struct iovec v = { "x", 1 };
-	struct msghdr m = {
-		.msg_name = (void *)&e->name,
-		.msg_namelen = e->name_len,
-		.msg_iov = &v,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	int s = socket(AF_UNIX, SOCK_DGRAM, 0);
+	long s = in_call(SYS_socket, AF_UNIX, SOCK_DGRAM, 0, 0, 0);
 
-	memcpy(CMSG_DATA(&control.h), &e->fd, sizeof(int));
-	if (s < 0 || sendmsg(s, &m, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
-		return errno;
-	return 0;
+	return s >= 0 && in_call(SYS_sendmsg, s, (long)&e->message, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0) == 1;
 }
 
 /*
- * In a process of its own, a copy of one with many threads: system calls only. pidfd_getfd() looks in the table of the
- * process's first thread; where that has exited, or the threads have tables of their own, it finds nothing or another file.
+ * pidfd_getfd() looks in the table of the process's first thread; where that has exited, or the threads have tables of their
+ * own, it finds nothing or another file.
  */
-static void run_errand(const struct errand *e)
+IN_PROCESS static void run_errand(const struct uvd_way_room *e)
 {
-	int s, err;
+	bool sent = false;
+	long s;
 
 	close_all_but(e->pidfd, e->fd, e->dir);
-	s = syscall(SYS_pidfd_getfd, e->pidfd, e->way, 0);
-	if (s < 0)
-		_exit(errno);
-	if (!is_the_socket(e, s))
-		_exit(EBADF);
-	if (bind(s, (const struct sockaddr *)&e->name, e->name_len))
-		_exit(errno);
-	err = send_fd(e);
-	if (e->dir >= 0)
-		unlink(e->name.sun_path);
-	_exit(err);
+	s = in_call(SYS_pidfd_getfd, e->pidfd, e->way, 0, 0, 0);
+	if (s >= 0 && is_the_socket(e, s) && !in_call(SYS_bind, s, (long)&e->name, e->message.msg_namelen, 0, 0)) {
+		sent = send_fd(e);
+		if (e->dir >= 0)
+			in_call(SYS_unlink, (long)e->name.sun_path, 0, 0, 0, 0);
+	}
+	in_call(SYS_exit_group, !sent, 0, 0, 0, 0);
+}
+
+/*
+ * As clone(), which sanitizers replace by one whose child still needs the caller's stack. Returns the process's number or a
+ * negative errno.
+ */
+IN_PROCESS static long start_process(struct uvd_way_room *e)
+{
+	void **top = (void **)(e->stack + sizeof(e->stack));
+	long ret;
+
+	*--top = run_errand;
+	*--top = e;
+	__asm__ volatile("xor %%r10d, %%r10d\n\t"
+			 "xor %%r8d, %%r8d\n\t"
+			 "syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "pop %%rdi\n\t"
+			 "pop %%rax\n\t"
+			 "call *%%rax\n\t"
+			 "ud2\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(SYS_clone), "D"((long)(CLONE_VM | SIGCHLD)), "S"(top), "d"(0L)
+			 : "rcx", "r8", "r10", "r11", "memory", "cc");
+	return ret;
+}
+
+static void fill_room(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd, struct uvd_way_room *e)
+{
+	e->pidfd = b->pidfd;
+	e->way = way;
+	e->ino = ino;
+	e->fd = fd;
+	e->dir = ways->dir;
+	e->control = (union one_fd){ .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	memcpy(CMSG_DATA(&e->control.h), &fd, sizeof(int));
+	e->byte = (struct iovec){ "x", 1 };
+	e->message = (struct msghdr){
+		.msg_name = &e->name,
+		.msg_namelen = make_name(ways, &e->name),
+		.msg_iov = &e->byte,
+		.msg_iovlen = 1,
+		.msg_control = &e->control,
+		.msg_controllen = sizeof(e->control),
+	};
 }
 
 /* Reaps those that have ended since they were left. Returns a free place, or -1. With the lock. */
@@ -162,10 +225,12 @@ static int find_place(struct uvd_ways *ways)
 	for (int i = 0; i < UVD_WAY_CHILDREN; i++) {
 		if (ways->children[i].left && waitpid(ways->children[i].pid, NULL, WNOHANG) == ways->children[i].pid)
 			ways->children[i].pid = ways->children[i].left = 0;
-		if (!ways->children[i].pid)
+		if (!ways->children[i].pid && (place < 0 || !ways->children[place].room))
 			place = i;
 	}
-	return place;
+	if (place >= 0 && !ways->children[place].room)
+		ways->children[place].room = malloc(sizeof(*ways->children[place].room));
+	return place >= 0 && ways->children[place].room ? place : -1;
 }
 
 /* Waits for the process that sends, but not for ever. Returns 0 or -EPERM. */
@@ -181,7 +246,7 @@ static int wait_for(struct uvd_ways *ways, int place)
 	} while (n < 0 && errno == EINTR);
 	if (p.fd >= 0)
 		close(p.fd);
-	/* It may wait for a file server of the client's, unkillably. It holds nothing of ours. */
+	/* It may wait for a file server of the client's, unkillably. It holds nothing of ours but memory. */
 	if (n <= 0)
 		kill(child, SIGKILL);
 	pthread_mutex_lock(&ways->lock);
@@ -193,19 +258,18 @@ static int wait_for(struct uvd_ways *ways, int place)
 	return ended && WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EPERM;
 }
 
-static int send_in_child(struct uvd_ways *ways, struct errand *e)
+static int send_in_child(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd)
 {
+	struct uvd_way_room *room;
 	pid_t child = -1;
 	int place;
 
-	e->dir = ways->dir;
-	e->name_len = make_name(ways, &e->name);
 	pthread_mutex_lock(&ways->lock);
 	place = find_place(ways);
 	if (place >= 0) {
-		child = fork();
-		if (!child)
-			run_errand(e);
+		room = ways->children[place].room;
+		fill_room(ways, b, way, ino, fd, room);
+		child = start_process(room);
 		if (child > 0)
 			ways->children[place].pid = child;
 	}
@@ -329,9 +393,9 @@ static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
 
 int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
 {
-	struct errand e = { .pidfd = b->pidfd, .fd = fd };
 	struct stat st;
 	long way;
+	ino_t ino;
 	int ret;
 
 	if (fstat(fd, &st))
@@ -339,9 +403,8 @@ int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
 	way = uvd_borrow_call(b, SYS_socket, I386_SOCKET, (long[3]){ AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0 });
 	if (way < 0)
 		return way;
-	e.way = way;
-	e.ino = socket_ino(b, way);
-	ret = e.ino ? send_in_child(ways, &e) : -EPERM;
+	ino = socket_ino(b, way);
+	ret = ino ? send_in_child(ways, b, way, ino, fd) : -EPERM;
 	if (!ret)
 		ret = receive(b, way);
 	if (ret >= 0)

@@ -5,7 +5,7 @@
  * The thread makes a datagram socket, whose number comes back in a register. A process of ours takes a copy of it, gives it
  * a name that nobody else can reach, sends the descriptor there, and ends: whatever the number stands for by then, a file of
  * the client's own file system for example, it is that process that has it open and waits for its close. The thread
- * receives the descriptor, and puts it in the socket's place.
+ * receives the descriptor, and puts it in the socket's place. (The process has descriptors of its own, and shares our memory.)
  */
 #ifndef UVD_WAY_H
 #define UVD_WAY_H
@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct uvd_borrow;
+struct uvd_way_room;
 
 enum { UVD_WAY_CHILDREN = 128 };
 
@@ -27,6 +28,7 @@ struct uvd_ways {
 	struct {
 		pid_t pid; /* 0: the place is free */
 		bool left; /* nobody waits for it any more */
+		struct uvd_way_room *room; /* NULL: the place was never used */
 	} children[UVD_WAY_CHILDREN];
 };
 

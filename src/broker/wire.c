@@ -12,6 +12,7 @@ enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16 };
 static const struct {
 	unsigned char kind, uses, fds_in, fds_out;
 	unsigned int max_index;
+	bool device; /* is behind the request */
 } ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, INDEX, 1, 0, UVD_WIRE_KINDS - 1 },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, INDEX, 0, 1, UINT32_MAX },
@@ -21,17 +22,19 @@ static const struct {
 	[UVD_WIRE_UCAP] = { UVD_WIRE_CONTROL, NAME, 0, 1, 0 },
 	[UVD_WIRE_UCAP_GONE] = { UVD_WIRE_CONTROL, NAME, 0, 0, 0 },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
-	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, TID, 0, 3, 0 },
+	[UVD_WIRE_ADD] = { UVD_WIRE_CONTROL, 0, 0, 0, 0, .device = true },
+	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
+	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, TID, 0, 4, 0 },
 	[UVD_WIRE_OPENER] = { UVD_WIRE_QUESTIONS, TID, 0, 1, 0 },
 	[UVD_WIRE_OPEN] = { UVD_WIRE_QUESTIONS, TID | INDEX | VALUE, 0, 1, UVD_WIRE_FILES - 1 },
 	[UVD_WIRE_WRITE] = { UVD_WIRE_QUESTIONS, TID, 0, 0, 0 },
 	[UVD_WIRE_SAME_MEMORY] = { UVD_WIRE_QUESTIONS, TID | VALUE, 0, 0, 0 },
-	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, TID, 0, 0, 0 },
+	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, TID | FLAG, 0, 0, 0 },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, INDEX, 1, 2, 1 },
 	[UVD_WIRE_RELEASE] = { UVD_WIRE_LOAN, INDEX | VALUE | FLAG, 0, 0, 1 },
 };
 
-const struct uvd_wire_fds uvd_wire_no_fds = { { -1, -1, -1 } };
+const struct uvd_wire_fds uvd_wire_no_fds = { { -1, -1, -1, -1 } };
 
 void uvd_wire_close(struct uvd_wire_fds *fds)
 {
@@ -72,38 +75,42 @@ static bool answer_is_good(const struct uvd_wire_answer *a, enum uvd_wire_op op,
 	       (a->result < 0 ? !num_fds : num_fds <= ops[op].fds_out);
 }
 
+/*
+ * Room for UVD_WIRE_FDS descriptors, and not for one more: CMSG_SPACE() rounds up, and the kernel fills whatever msg_controllen
+ * says.
+ */
+enum { CONTROL_LEN = CMSG_LEN(UVD_WIRE_FDS * sizeof(int)) };
+
 union wire_control {
 	char room[CMSG_SPACE(UVD_WIRE_FDS * sizeof(int))];
 	struct cmsghdr align;
 };
 
-static int wire_send(int sock, const void *msg, size_t size, const struct uvd_wire_fds *fds)
+static int wire_send(int sock, struct iovec *iov, size_t num_iov, const struct uvd_wire_fds *fds, int flags)
 {
 	union wire_control control = { 0 };
-	struct iovec iov = { .iov_base = (void *)msg, .iov_len = size };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = num_iov };
 	const unsigned int num = count(fds);
 
 	if (num) {
 		m.msg_control = &control;
-		m.msg_controllen = CMSG_SPACE(num * sizeof(int));
+		m.msg_controllen = CMSG_LEN(num * sizeof(int));
 		control.align.cmsg_level = SOL_SOCKET;
 		control.align.cmsg_type = SCM_RIGHTS;
 		control.align.cmsg_len = CMSG_LEN(num * sizeof(int));
 		memcpy(CMSG_DATA(&control.align), fds->fd, num * sizeof(int));
 	}
-	while (sendmsg(sock, &m, MSG_NOSIGNAL) < 0)
+	while (sendmsg(sock, &m, MSG_NOSIGNAL | flags) < 0)
 		if (errno != EINTR)
 			return errno == ECONNRESET ? -EPIPE : -errno;
 	return 0;
 }
 
-/* -EPROTO: of another size. -EMFILE: with more descriptors than there is room for, here or in our table. */
-static int wire_receive(int sock, void *msg, size_t size, struct uvd_wire_fds *fds)
+/* -EPROTO: longer than there is room for. -EMFILE: with more descriptors than there is room for, here or in our table. */
+static int wire_receive(int sock, struct iovec *iov, size_t num_iov, size_t *size, struct uvd_wire_fds *fds)
 {
 	union wire_control control;
-	struct iovec iov = { .iov_base = msg, .iov_len = size };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control) };
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = num_iov, .msg_control = &control, .msg_controllen = CONTROL_LEN };
 	ssize_t n;
 
 	*fds = uvd_wire_no_fds;
@@ -115,7 +122,8 @@ static int wire_receive(int sock, void *msg, size_t size, struct uvd_wire_fds *f
 			memcpy(fds->fd, CMSG_DATA(h), h->cmsg_len - CMSG_LEN(0));
 	if (!n)
 		return -EPIPE;
-	if (n != (ssize_t)size || m.msg_flags & MSG_TRUNC)
+	*size = n;
+	if (m.msg_flags & MSG_TRUNC)
 		return -EPROTO;
 	return m.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
@@ -131,26 +139,55 @@ static int checked(int err, bool good, struct uvd_wire_fds *fds)
 
 int uvd_wire_ask(int sock, const struct uvd_wire_request *request, const struct uvd_wire_fds *fds)
 {
-	return wire_send(sock, request, sizeof(*request), fds);
+	return wire_send(sock, &(struct iovec){ (void *)request, sizeof(*request) }, 1, fds, 0);
 }
 
-int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_wire_fds *fds)
+int uvd_wire_ask_with(int sock, const struct uvd_wire_request *request, const struct uvd_device_config *device)
 {
-	int err = wire_receive(sock, request, sizeof(*request), fds);
+	struct iovec iov[] = { { (void *)request, sizeof(*request) }, { (void *)device, sizeof(*device) } };
 
-	if ((!err || err == -EMFILE) && (!request_is_good(request) || ops[request->op].kind != kind))
+	return wire_send(sock, iov, 2, &uvd_wire_no_fds, 0);
+}
+
+/* Has the operation a device, and is it there as a whole? device: is there room for one? */
+static bool size_is_good(enum uvd_wire_op op, size_t size, bool device)
+{
+	if (!ops[op].device)
+		return size == sizeof(struct uvd_wire_request);
+	return device && size == sizeof(struct uvd_wire_request) + sizeof(struct uvd_device_config);
+}
+
+int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_device_config *device,
+			struct uvd_wire_fds *fds)
+{
+	struct iovec iov[] = { { request, sizeof(*request) }, { device, sizeof(*device) } };
+	size_t size = 0;
+	int err = wire_receive(sock, iov, device ? 2 : 1, &size, fds);
+
+	if ((!err || err == -EMFILE) && (size < sizeof(*request) || !request_is_good(request) || ops[request->op].kind != kind ||
+					 !size_is_good(request->op, size, device)))
+		err = -EPROTO;
+	/* What did not fit came behind all that the operation has. */
+	if (err == -EMFILE && count(fds) >= ops[request->op].fds_in)
 		err = -EPROTO;
 	return checked(err, err || count(fds) == ops[request->op].fds_in, fds);
 }
 
+int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_wire_fds *fds)
+{
+	return uvd_wire_asked_with(sock, kind, request, NULL, fds);
+}
+
 int uvd_wire_answer(int sock, const struct uvd_wire_answer *answer, const struct uvd_wire_fds *fds)
 {
-	return wire_send(sock, answer, sizeof(*answer), fds);
+	/* The engine process has room for the answers that it waits for: one a socket. */
+	return wire_send(sock, &(struct iovec){ (void *)answer, sizeof(*answer) }, 1, fds, MSG_DONTWAIT);
 }
 
 int uvd_wire_answered(int sock, enum uvd_wire_op op, struct uvd_wire_answer *answer, struct uvd_wire_fds *fds)
 {
-	int err = wire_receive(sock, answer, sizeof(*answer), fds);
+	size_t size = 0;
+	int err = wire_receive(sock, &(struct iovec){ answer, sizeof(*answer) }, 1, &size, fds);
 
-	return checked(err, !err && answer_is_good(answer, op, count(fds)), fds);
+	return checked(err, !err && size == sizeof(*answer) && answer_is_good(answer, op, count(fds)), fds);
 }

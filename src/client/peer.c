@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,15 +10,35 @@
 #include "client/client.h"
 #include "client/internal.h"
 
+enum { PEER_KEPT = 8 /* a program's stack and heap, and a few mappings of its libraries */ };
+
 struct uvd_peer {
 	atomic_int refs;
 	pid_t tgid;
-	int memfd, mapsfd, mmfd, pidfd;
-	bool query; /* PROCMAP_QUERY; else the position in mapsfd is under the lock */
+	struct uvd_peer_fds fds;
+	int pidfd;
+	bool query; /* PROCMAP_QUERY. Without it, what follows and the position in fds.maps are under the lock. */
 	pthread_mutex_t lock;
+	/*
+	 * Private mappings that were found writable, for as long as the process has as much of such memory as before: reading the
+	 * text of all mappings for each response takes ten times as long as the call. mmap(), munmap() and mprotect() change that
+	 * number, unless a client makes up for it at once, or changes its stack. It gains nothing by that: what is written by
+	 * force is its own memory. (The kernel writes to no shared mapping that is not writable.)
+	 */
+	unsigned long data; /* pages, as statm says; 0: unknown */
+	struct uvd_mapping kept[PEER_KEPT];
+	unsigned int num_kept, next_kept;
 };
 
-struct uvd_peer *uvd_peer_new(pid_t tgid, int memfd, int mapsfd, int mmfd)
+void uvd_peer_fds_close(const struct uvd_peer_fds *fds)
+{
+	close(fds->mem);
+	close(fds->maps);
+	close(fds->pagemap);
+	close(fds->statm);
+}
+
+struct uvd_peer *uvd_peer_new(pid_t tgid, const struct uvd_peer_fds *fds, bool query)
 {
 	struct uvd_peer *p = calloc(1, sizeof(*p));
 	struct uvd_mapping m;
@@ -28,15 +49,13 @@ struct uvd_peer *uvd_peer_new(pid_t tgid, int memfd, int mapsfd, int mmfd)
 		free(p);
 		if (pidfd >= 0)
 			close(pidfd);
-		close(memfd);
-		close(mapsfd);
-		close(mmfd);
+		uvd_peer_fds_close(fds);
 		return NULL;
 	}
-	*p = (struct uvd_peer){ .refs = 1, .tgid = tgid, .memfd = memfd, .mapsfd = mapsfd, .mmfd = mmfd, .pidfd = pidfd };
+	*p = (struct uvd_peer){ .refs = 1, .tgid = tgid, .fds = *fds, .pidfd = pidfd };
 	pthread_mutex_init(&p->lock, NULL);
 	/* Does this kernel answer questions, or must the text be read? */
-	uvd_maps_from_fd(&maps, mapsfd, true);
+	uvd_maps_from_fd(&maps, fds->maps, query);
 	(void)uvd_maps_find(&maps, 0, &m);
 	p->query = maps.query;
 	return p;
@@ -52,9 +71,7 @@ void uvd_peer_put(struct uvd_peer *p)
 {
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
 		return;
-	close(p->memfd);
-	close(p->mapsfd);
-	close(p->mmfd);
+	uvd_peer_fds_close(&p->fds);
 	close(p->pidfd);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
@@ -72,20 +89,22 @@ bool uvd_peer_has(const struct uvd_peer *p, pid_t tid)
 	/* EPERM: the thread is one of that process, and we may not signal it. The number is that process's while it lives. */
 	if (tid != p->tgid && syscall(SYS_tgkill, p->tgid, tid, 0) && errno != EPERM)
 		return false;
-	return !peer_gone(p) && uvd_mmfd_alive(p->mmfd);
+	return !peer_gone(p) && uvd_mmfd_alive(p->fds.pagemap);
 }
 
 int uvd_peer_read(struct uvd_peer *p, void *dst, uint64_t src, size_t len)
 {
-	return uvd_memfd_read(p->memfd, dst, src, len);
+	return uvd_memfd_read(p->fds.mem, dst, src, len);
 }
 
 ssize_t uvd_peer_read_ahead(struct uvd_peer *p, void *dst, uint64_t src, size_t least, size_t most)
 {
-	ssize_t n = pread(p->memfd, dst, most, (off_t)src);
+	ssize_t n = pread(p->fds.mem, dst, most, (off_t)src);
 
 	return n < (ssize_t)least ? -EFAULT : n;
 }
+
+/* ---- may memory be written? ---------------------------------------------------------------------------------------- */
 
 static bool may_be_written(const struct uvd_mapping *m, uint64_t end, void *arg)
 {
@@ -112,23 +131,88 @@ static int look_at(struct uvd_maps *maps, struct uvd_mapping *last, uint64_t add
 	return end <= last->end ? 0 : uvd_maps_all(maps, last->end, end, may_be_written, NULL);
 }
 
-/* The pieces of an answer mostly lie in one or two mappings: each is looked up once. */
-static int look_at_all(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
+/* 0: it does not say. */
+static unsigned long read_data_size(const struct uvd_peer *p)
+{
+	unsigned long data = 0;
+	char text[160];
+	ssize_t n = pread(p->fds.statm, text, sizeof(text) - 1, 0);
+
+	text[n < 0 ? 0 : n] = 0;
+	return sscanf(text, "%*u %*u %*u %*u %*u %lu", &data) == 1 ? data : 0;
+}
+
+/* Caller holds p->lock, here and below. Forgets the mappings if the process may have changed one of them. */
+static void kept_check(struct uvd_peer *p)
+{
+	unsigned long data = read_data_size(p);
+
+	if (!data || data != p->data)
+		p->num_kept = 0;
+	p->data = data;
+}
+
+static bool is_kept(const struct uvd_peer *p, uint64_t addr, uint64_t end)
+{
+	for (unsigned int i = 0; i < p->num_kept; i++)
+		if (addr <= end && addr >= p->kept[i].start && end <= p->kept[i].end)
+			return true;
+	return false;
+}
+
+static void keep(struct uvd_peer *p, const struct uvd_mapping *m)
+{
+	if (m->shared || !p->data || is_kept(p, m->start, m->end))
+		return;
+	if (p->num_kept < PEER_KEPT)
+		p->num_kept++;
+	p->kept[p->next_kept++ % PEER_KEPT] = *m;
+}
+
+static int look_at_text(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
+{
+	struct uvd_mapping last = { 0 };
+	struct uvd_maps maps;
+	int err = lseek(p->fds.maps, 0, SEEK_SET) ? -EFAULT : 0;
+
+	uvd_maps_from_fd(&maps, p->fds.maps, false);
+	for (unsigned int i = 0; i < n && !err; i++) {
+		if (!v[i].len || is_kept(p, v[i].addr, v[i].addr + v[i].len))
+			continue;
+		err = look_at(&maps, &last, v[i].addr, v[i].addr + v[i].len);
+		if (!err)
+			keep(p, &last);
+	}
+	return err;
+}
+
+static int ask_kernel(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
 {
 	struct uvd_mapping last = { 0 };
 	struct uvd_maps maps;
 	int err = 0;
 
-	if (!p->query)
-		pthread_mutex_lock(&p->lock);
-	if (!p->query && lseek(p->mapsfd, 0, SEEK_SET))
-		err = -EFAULT;
-	uvd_maps_from_fd(&maps, p->mapsfd, p->query);
+	uvd_maps_from_fd(&maps, p->fds.maps, true);
 	for (unsigned int i = 0; i < n && !err; i++)
 		if (v[i].len)
 			err = look_at(&maps, &last, v[i].addr, v[i].addr + v[i].len);
-	if (!p->query)
-		pthread_mutex_unlock(&p->lock);
+	return err;
+}
+
+/* The pieces of an answer mostly lie in one or two mappings: each is looked up once. */
+static int look_at_all(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
+{
+	bool all = true;
+	int err;
+
+	if (p->query)
+		return ask_kernel(p, v, n);
+	pthread_mutex_lock(&p->lock);
+	kept_check(p);
+	for (unsigned int i = 0; i < n; i++)
+		all = all && (!v[i].len || is_kept(p, v[i].addr, v[i].addr + v[i].len));
+	err = all ? 0 : look_at_text(p, v, n);
+	pthread_mutex_unlock(&p->lock);
 	return err;
 }
 
@@ -137,6 +221,6 @@ int uvd_peer_writev(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned 
 	int err = look_at_all(p, v, n);
 
 	for (unsigned int i = 0; i < n && !err; i++)
-		err = uvd_memfd_write(p->memfd, v[i].addr, v[i].src, v[i].len);
+		err = uvd_memfd_write(p->fds.mem, v[i].addr, v[i].src, v[i].len);
 	return err;
 }

@@ -10,8 +10,14 @@
 
 struct uvd_peer;
 
-/* Takes the descriptors over, of /proc/TID/mem, maps and pagemap, even where it fails. NULL: no memory or descriptor. */
-struct uvd_peer *uvd_peer_new(pid_t tgid, int memfd, int mapsfd, int mmfd);
+/* Descriptors of files below /proc/TID. */
+struct uvd_peer_fds {
+	int mem, maps, pagemap, statm;
+};
+
+void uvd_peer_fds_close(const struct uvd_peer_fds *fds);
+/* Takes the descriptors over, even where it fails. query: as for uvd_maps_open(). NULL: no memory or descriptor. */
+struct uvd_peer *uvd_peer_new(pid_t tgid, const struct uvd_peer_fds *fds, bool query);
 struct uvd_peer *uvd_peer_ref(struct uvd_peer *p);
 void uvd_peer_put(struct uvd_peer *p);
 

@@ -39,6 +39,8 @@ void uvd_control_join(struct uvd_control *control, unsigned long number);
 void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer);
 /* The same with JSON as text, which is copied, for all who have joined. Not within the answering function. */
 void uvd_control_finish_text(struct uvd_control *control, unsigned long number, const char *answer);
+/* Accepts nobody any more: whoever connects waits for the process that serves the same socket next. */
+void uvd_control_pass_on(struct uvd_control *control);
 /* Removes the socket. */
 void uvd_control_free(struct uvd_control *control);
 

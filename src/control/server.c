@@ -370,6 +370,12 @@ struct uvd_control *uvd_control_adopt(struct ev_loop *loop, int fd, uid_t owner,
 	return control;
 }
 
+void uvd_control_pass_on(struct uvd_control *control)
+{
+	ev_io_stop(control->loop, &control->io);
+	ev_timer_stop(control->loop, &control->pause);
+}
+
 void uvd_control_free(struct uvd_control *control)
 {
 	if (!control)

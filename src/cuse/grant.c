@@ -126,8 +126,11 @@ static void *grant_thread(void *arg)
 	struct uvd_grant_job *job = arg;
 	struct uvd_grants *g = job->grants;
 	struct uvd_loan l;
-	bool held = !uvd_loan_seize(&l, g->link, job->call->caller.tid), late;
+	bool ahead = uvd_account_is_ahead(job->account), held, late;
 
+	if (ahead)
+		uvd_thread_set_nice(UVD_NICE_AHEAD);
+	held = !uvd_loan_seize(&l, g->link, job->call->caller.tid, ahead);
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;
@@ -156,6 +159,7 @@ static void *grant_thread(void *arg)
 	pthread_mutex_unlock(&g->lock);
 	uvd_loan_close(&l);
 	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
+	uvd_account_spend(job->account, uvd_thread_cpu_ns());
 	job->done(job);
 	/* Now, not earlier: when a drain has ended, what the job used may go away. */
 	pthread_mutex_lock(&g->lock);

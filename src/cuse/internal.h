@@ -24,7 +24,8 @@
 
 enum {
 	MAX_WORKERS = 256,
-	MAX_CALLERS = MAX_WORKERS - 32, /* threads that calls may take: the rest is for those who close */
+	MAX_CALLERS = MAX_WORKERS - 32, /* threads that calls may take: the rest is for those who open, and who close */
+	MAX_OPENERS = MAX_WORKERS - 16, /* threads that calls and opens may take */
 };
 
 /* One open of the node. */
@@ -50,7 +51,7 @@ struct worker {
 	struct uvd_cuse *cuse;
 	pthread_t thread;
 	pid_t tid;
-	struct cuse_file *file; /* of the call, until it is answered */
+	struct cuse_file *file; /* of the call or the open, until it is answered */
 	fuse_req_t req;
 	struct uvd_claim claim; /* to answer it */
 	uint64_t seen_write; /* uvd_cuse_tick(): the claim's state in the write that the worker was in then; 0: none */
@@ -58,7 +59,9 @@ struct worker {
 	struct uvd_turn *turn; /* the request, if that has waited */
 	void **memory; /* that the request is in: of buf, or turn. NULL there: a grant has it */
 	struct cuse_call *call;
+	struct uvd_account *account; /* that the request is charged to; NULL: to none */
 	int nice; /* of the thread */
+	uint64_t cpu_ns; /* that the thread had used when that was last charged to somebody */
 	/* The request that the worker serves, by the kernel's number, and the last one whose client has a signal. 0: none. */
 	_Atomic uint64_t unique, interrupted;
 	uint64_t seen; /* uvd_cuse_tick(): `unique` then. The same again: stuck in that request for a whole period */
@@ -85,7 +88,7 @@ struct uvd_cuse {
 	atomic_uint num_workers;
 	/*
 	 * Workers that read the channel, or will without waiting for any client before. Never none: requests that wait for
-	 * nothing (opens, interrupts) are served at all times.
+	 * nothing (interrupts; opens, where there is no broker) are served at all times.
 	 */
 	atomic_uint readers;
 	unsigned int least_readers, ticks; /* uvd_cuse_tick(): the fewest in so many ticks */
@@ -102,6 +105,8 @@ struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c);
 void uvd_cuse_process(struct worker *w, const struct fuse_buf *buf);
 /* The account that a request on this file is charged to, with a reference. by, tid: the calling thread's. */
 struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t tid);
+/* The account of a thread that opens the node, with a reference. NULL: *err says why. */
+struct uvd_account *uvd_cuse_open_account(struct uvd_cuse *c, pid_t tid, int *err);
 /* Does a grant hold up the client of this request? */
 bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique);
 /* Puts a reference to an open file; the last one closes it. */
@@ -135,6 +140,8 @@ bool uvd_cuse_stop_workers(struct uvd_cuse *c);
 
 /* Serves what the worker has read into its buffer. */
 void uvd_cuse_serve(struct worker *w);
+/* Charges the processor time that the worker has used since the last time. account NULL: nobody pays. */
+void uvd_cuse_spend(struct worker *w, struct uvd_account *account);
 /* Carries out the next request that waits and whose turn it is. False: there is none. */
 bool uvd_cuse_serve_next(struct worker *w);
 /* Answers the requests that wait: the node goes. */

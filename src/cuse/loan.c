@@ -10,8 +10,10 @@
 
 enum { I386_CLOSE = 6 };
 
-int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid)
+int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, bool ahead)
 {
+	struct uvd_wire_fds none = uvd_wire_no_fds;
+
 	*l = (struct uvd_loan){ .link = link, .sock = -1, .way = -EPERM };
 	if (!link)
 		return uvd_borrow_seize(&l->b, tid);
@@ -19,8 +21,8 @@ int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid)
 	l->sock = uvd_link_loan(link);
 	if (l->sock < 0)
 		return l->sock;
-	return uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid }, -1, NULL,
-				  &(struct uvd_wire_fds){ { -1, -1, -1 } });
+	return uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid, .flag = ahead }, -1, NULL,
+				  &none);
 }
 
 static long take_remotely(struct uvd_loan *l, int end)
@@ -89,7 +91,7 @@ bool uvd_loan_dying(struct uvd_link *link, pid_t tid)
 
 	if (!link)
 		return uvd_borrow_dying(tid);
-	if (uvd_link_ask(link, &r, NULL, &out, 0) < 0)
+	if (uvd_link_ask(link, &r, NULL, &out) < 0)
 		return false;
 	n = read(out.fd[0], status, sizeof(status) - 1);
 	uvd_wire_close(&out);

@@ -7,7 +7,7 @@
 #include "cuse/remote.h"
 #include "util/util.h"
 
-enum { OPEN_MS = 8000, MAX_WRITE = 2 << 20 };
+enum { MAX_WRITE = 2 << 20 };
 
 static bool find_file(const char *name, int flags, struct uvd_wire_request *r)
 {
@@ -15,7 +15,7 @@ static bool find_file(const char *name, int flags, struct uvd_wire_request *r)
 		[UVD_WIRE_MEM] = "mem", [UVD_WIRE_MAPS] = "maps", [UVD_WIRE_PAGEMAP] = "pagemap", [UVD_WIRE_AUXV] = "auxv",
 		[UVD_WIRE_LIMITS] = "limits", [UVD_WIRE_USER_NS] = "ns/user", [UVD_WIRE_FD] = "fd/%d",
 		[UVD_WIRE_FDINFO] = "fdinfo/%d", [UVD_WIRE_STATUS] = "status", [UVD_WIRE_STAT] = "stat", [UVD_WIRE_COMM] = "comm",
-		[UVD_WIRE_OWNERS] = "owners",
+		[UVD_WIRE_STATM] = "statm", [UVD_WIRE_OWNERS] = "owners",
 	};
 	int value = 0;
 
@@ -37,11 +37,10 @@ static int open_for_call(struct uvd_proc *proc, pid_t tid, const char *name, int
 
 	if (!find_file(name, flags, &r))
 		return -ENOENT;
-	ret = uvd_link_ask(remote->link, &r, NULL, &out, 0);
+	ret = uvd_link_ask(remote->link, &r, NULL, &out);
 	return ret < 0 ? ret : out.fd[0];
 }
 
-/* An open has no claim by which the client could be let go, so a question about it has a time limit. */
 static int open_for_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
 	struct uvd_remote *remote = container_of(proc, struct uvd_remote, opens);
@@ -53,7 +52,7 @@ static int open_for_open(struct uvd_proc *proc, pid_t tid, const char *name, int
 		r.op = UVD_WIRE_OPENER;
 	else if (!find_file(name, flags, &r))
 		return -ENOENT;
-	ret = uvd_link_ask(remote->link, &r, NULL, &out, OPEN_MS);
+	ret = uvd_link_ask(remote->link, &r, NULL, &out);
 	return ret < 0 ? ret : out.fd[0];
 }
 
@@ -63,7 +62,7 @@ static bool same_memory(struct uvd_proc *proc, pid_t tid, pid_t other)
 	struct uvd_wire_request r = { .op = UVD_WIRE_SAME_MEMORY, .tid = tid, .value = other };
 	struct uvd_wire_fds out;
 
-	return uvd_link_ask(remote->link, &r, NULL, &out, 0) == 1;
+	return uvd_link_ask(remote->link, &r, NULL, &out) == 1;
 }
 
 void uvd_remote_init(struct uvd_remote *r, struct uvd_link *link)
@@ -79,15 +78,15 @@ static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_calle
 	struct uvd_wire_fds out;
 	struct uvd_peer *p;
 	int64_t values[2];
-	int ret = uvd_link_ask(remote->link, &r, values, &out, 0);
+	int ret = uvd_link_ask(remote->link, &r, values, &out);
 
 	if (ret < 0)
 		return NULL;
-	if (out.fd[2] < 0) {
+	if (out.fd[UVD_WIRE_FDS - 1] < 0) {
 		uvd_wire_close(&out);
 		return NULL;
 	}
-	p = uvd_peer_new(values[0], out.fd[0], out.fd[1], out.fd[2]);
+	p = uvd_peer_new(values[0], &(struct uvd_peer_fds){ out.fd[0], out.fd[1], out.fd[2], out.fd[3] }, true);
 	/* The broker has seen a thread of that number wait: that this is the caller is known only while the call waits. */
 	if (p && uvd_caller_waits(c))
 		return p;
@@ -123,7 +122,7 @@ int uvd_remote_write_whole(struct uvd_remote *remote, pid_t tid, uint64_t *addr,
 	struct uvd_wire_request r = { .op = UVD_WIRE_WRITE, .tid = tid };
 	struct uvd_wire_fds out;
 	int64_t values[2];
-	int ret = uvd_link_ask(remote->link, &r, values, &out, 0);
+	int ret = uvd_link_ask(remote->link, &r, values, &out);
 
 	if (ret < 0 || (uint64_t)values[1] > MAX_WRITE)
 		return -EINVAL;

@@ -8,6 +8,9 @@
  *     for our answer.)
  *   - Calls (ioctl, write) wait for their clients' memory. One is carried out if another worker goes on reading the channel,
  *     and if its user has a part of his share of calls free (turns.h); else it waits for its turn.
+ *   - With a broker an open is a call: the broker's child reads the path that the opener opens from the opener's memory. Its
+ *     question is in progress for as long as the child waits for that memory, and so the share bounds both the workers and
+ *     the children that a user has.
  *   - The last close of a file can wait for a transfer of the file's objects, and that for memory. So it needs another reader,
  *     too, but nobody refuses it.
  *
@@ -16,13 +19,10 @@
 #include <errno.h>
 #include <linux/fuse.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include "cuse/internal.h"
 #include "util/util.h"
-
-enum { MANY_CALLS = 2, MANY_NICE = 5 /* of each call beyond so many of one user's */ };
 
 /* A request that libfuse has not seen, or an interrupt. The kernel may know it no more: that is no error. */
 static void serve_answer(struct uvd_cuse *c, uint64_t unique, int err)
@@ -68,6 +68,12 @@ static void serve_interrupt(struct uvd_cuse *c, const struct fuse_in_header *in)
 	serve_answer(c, in->unique, -EAGAIN);
 }
 
+/* The kernel gives back what we answered to the open. */
+static struct cuse_file *serve_file(uint64_t fh)
+{
+	return (struct cuse_file *)(uintptr_t)fh;
+}
+
 /* ---- requests that can wait for a client ------------------------------------------------------------------------- */
 
 /* It may be that we can give a thread's priority away, but not back: then another thread takes its place. */
@@ -75,16 +81,10 @@ static void serve_set_nice(struct worker *w, int nice)
 {
 	if (nice == w->nice || (nice && w->cuse->never_nice))
 		return;
-	if (!setpriority(PRIO_PROCESS, w->tid, nice))
+	if (uvd_thread_set_nice(nice))
 		w->nice = nice;
 	else
 		w->leaves = w->cuse->never_nice = true;
-}
-
-/* One user's many calls must not take the processors from another's few. */
-static int serve_nice_of(struct uvd_account *account)
-{
-	return uvd_account_uid(account) && uvd_account_used(account, UVD_RES_CALLS) > MANY_CALLS ? MANY_NICE : 0;
 }
 
 static void serve_process(struct worker *w, void **memory, void *request, size_t size)
@@ -98,12 +98,29 @@ static void serve_process(struct worker *w, void **memory, void *request, size_t
 	atomic_store(&w->unique, 0);
 }
 
+/* So many workers may be away from the channel for the others to be left to those who open, and to those who close. */
+static unsigned int serve_most(const struct fuse_in_header *in)
+{
+	return in->opcode == FUSE_RELEASE ? MAX_WORKERS : in->opcode == FUSE_OPEN ? MAX_OPENERS : MAX_CALLERS;
+}
+
+void uvd_cuse_spend(struct worker *w, struct uvd_account *account)
+{
+	uint64_t now = uvd_thread_cpu_ns();
+
+	uvd_account_spend(account, now - w->cpu_ns);
+	w->cpu_ns = now;
+}
+
 /* Carries out a request that has its share, on a worker that has left the readers. */
 static void serve_carry_out(struct worker *w, struct uvd_account *account, bool close, void **memory, void *request,
 			    size_t size)
 {
-	serve_set_nice(w, serve_nice_of(account));
+	serve_set_nice(w, uvd_account_is_ahead(account) ? UVD_NICE_AHEAD : 0);
+	w->account = account;
 	serve_process(w, memory, request, size);
+	w->account = NULL;
+	uvd_cuse_spend(w, account);
 	serve_set_nice(w, 0);
 	uvd_turns_leave(&w->cuse->turns, account, close);
 	uvd_cuse_join_readers(w->cuse);
@@ -118,19 +135,17 @@ static int serve_or_queue(struct worker *w, struct uvd_account *account, bool cl
 
 	if (ret)
 		return ret;
-	if (!uvd_cuse_leave_readers(w->cuse, close ? MAX_WORKERS : MAX_CALLERS))
+	if (!uvd_cuse_leave_readers(w->cuse, serve_most(in)))
 		return uvd_turns_postpone(turns, account, close, in->unique, in, w->buf.size);
 	serve_carry_out(w, account, close, &w->buf.mem, w->buf.mem, w->buf.size);
 	return 0;
 }
 
-/* file: the kernel gives back what we answered to the open. */
-static void serve_waiting(struct worker *w, const struct fuse_in_header *in, uint64_t file, bool close)
+/* Takes the account's reference over. NULL: err says why. */
+static void serve_waiting(struct worker *w, struct uvd_account *account, int err, bool close)
 {
-	struct cuse_file *f = (struct cuse_file *)(uintptr_t)file;
-	const uint64_t unique = in->unique;
-	struct uvd_account *account = close ? uvd_account_ref(f->opener.account) : uvd_cuse_call_account(f, in->uid, in->pid);
-	int ret = account ? serve_or_queue(w, account, close) : -ENOMEM;
+	const uint64_t unique = ((const struct fuse_in_header *)w->buf.mem)->unique;
+	int ret = account ? serve_or_queue(w, account, close) : err;
 
 	uvd_account_put(account);
 	/* A close that cannot wait is carried out at the end: its file is still in the list. */
@@ -138,14 +153,27 @@ static void serve_waiting(struct worker *w, const struct fuse_in_header *in, uin
 		serve_answer(w->cuse, unique, close ? 0 : ret);
 }
 
-/* With a broker an open asks its child process, which may wait. */
-static void serve_open(struct worker *w)
+static void serve_call(struct worker *w, const struct fuse_in_header *in, uint64_t file)
 {
-	bool leaves = w->cuse->config.link && uvd_cuse_leave_readers(w->cuse, MAX_CALLERS);
+	serve_waiting(w, uvd_cuse_call_account(serve_file(file), in->uid, in->pid), -ENOMEM, false);
+}
 
-	serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
-	if (leaves)
-		uvd_cuse_join_readers(w->cuse);
+static void serve_close(struct worker *w, uint64_t file)
+{
+	serve_waiting(w, uvd_account_ref(serve_file(file)->opener.account), -ENOMEM, true);
+}
+
+static void serve_open(struct worker *w, const struct fuse_in_header *in)
+{
+	struct uvd_account *account;
+	int err;
+
+	if (!w->cuse->config.link) {
+		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);
+		return;
+	}
+	account = uvd_cuse_open_account(w->cuse, in->pid, &err);
+	serve_waiting(w, account, err, false);
 }
 
 void uvd_cuse_serve(struct worker *w)
@@ -158,16 +186,16 @@ void uvd_cuse_serve(struct worker *w)
 		serve_interrupt(w->cuse, in);
 		break;
 	case FUSE_IOCTL:
-		serve_waiting(w, in, ((const struct fuse_ioctl_in *)arg)->fh, false);
+		serve_call(w, in, ((const struct fuse_ioctl_in *)arg)->fh);
 		break;
 	case FUSE_WRITE:
-		serve_waiting(w, in, ((const struct fuse_write_in *)arg)->fh, false);
+		serve_call(w, in, ((const struct fuse_write_in *)arg)->fh);
 		break;
 	case FUSE_RELEASE:
-		serve_waiting(w, in, ((const struct fuse_release_in *)arg)->fh, true);
+		serve_close(w, ((const struct fuse_release_in *)arg)->fh);
 		break;
 	case FUSE_OPEN:
-		serve_open(w);
+		serve_open(w, in);
 		break;
 	default:
 		serve_process(w, &w->buf.mem, w->buf.mem, w->buf.size);

@@ -52,7 +52,6 @@ static int take_from_broker(struct uvd_cuse *c)
 	dev_t rdev;
 
 	uvd_remote_init(&c->remote, c->config.link);
-	c->never_nice = true; /* an engine process has no privilege to take it back, and may not ask */
 	err = uvd_link_node(c->config.link, c->config.index, &number, &rdev, &fd);
 	if (err)
 		return err;

@@ -4,6 +4,8 @@
  * queue of the user's own, first in, first out, and the queues take turns. The last close of a file is no call: it is never
  * refused and takes nothing of the share, but one user has no more than UVD_TURN_CLOSES of them carried out at one time.
  *
+ * With a broker an open of the node is a call (serve.c).
+ *
  * A request that waits is a copy, charged to its account as UVD_RES_BYTES.
  *
  * Every function may be called from any thread and waits for no client. While nobody has a call that waits, calls take no

@@ -106,6 +106,7 @@ static int worker_init(struct worker *w, struct uvd_cuse *c)
 	w->cuse = c;
 	w->seen = w->seen_write = 0;
 	w->nice = 0;
+	w->cpu_ns = 0;
 	w->buf = (struct fuse_buf){ 0 };
 	w->turn = NULL;
 	atomic_store(&w->unique, 0);

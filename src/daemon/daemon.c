@@ -136,7 +136,8 @@ static bool is_ours(struct uvd_log *log, const char *option, const char *path)
 
 bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log)
 {
-	return is_ours(log, "control", options->control) && is_ours(log, "sysfs", options->sysfs);
+	return is_ours(log, "control", options->control) && is_ours(log, "sysfs", options->sysfs) &&
+	       (!options->pid_file[0] || is_ours(log, "pid-file", options->pid_file));
 }
 
 /* Whatever needs privileges and no client: the broker does it for an engine process. */
@@ -153,7 +154,9 @@ static bool finish_start(struct uvd_daemon *d)
 {
 	if (d->link)
 		return !uvd_link_tell(d->link, UVD_WIRE_READY, 0);
-	return !d->options->overlay || !uvd_sysfs_overlay(d->options->sysfs, d->log);
+	if (d->options->overlay && uvd_sysfs_overlay(d->options->sysfs, d->log))
+		return false;
+	return !uvd_announce_ready(&d->announce, d->log);
 }
 
 /* Sets everything up. Returns false if it could not, and the log says why; daemon_stop() follows in any case. */
@@ -165,6 +168,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->options = options;
 	d->status = 1;
 	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
+	uvd_announce_init(&d->announce, options);
 	if (!start_loop(d))
 		return false;
 	if (d->link)
@@ -206,6 +210,7 @@ static void remove_tree(struct uvd_daemon *d)
 static void daemon_stop(struct uvd_daemon *d)
 {
 	uvd_daemon_status_fini(d);
+	uvd_announce_end(&d->announce);
 	/* First nobody new finds us, then every call fails, and only then the nodes go away under those still there. */
 	remove_tree(d);
 	for (unsigned int i = 0; i < d->num_nodes; i++)

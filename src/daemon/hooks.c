@@ -71,7 +71,7 @@ static int publish_port(struct uvd_engine *engine, const struct uvd_device_confi
 		return uvd_sysfs_set_port(d->options->sysfs, config, port, up);
 	for (unsigned int i = 0; i < d->num_nodes; i++)
 		if (d->nodes[i].dev && d->nodes[i].dev->config.number == config->number)
-			return uvd_link_port(d->link, uvd_daemon_index(d, config->ibdev), port, up);
+			return uvd_link_port(d->link, d->nodes[i].index, port, up);
 	return -ENOENT;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ev.h>
 #include <jansson.h>
+#include <sys/un.h>
 #include "broker/broker.h"
 #include "core/core.h"
 #include "options/options.h"
@@ -24,6 +25,7 @@ struct uvd_daemon_node {
 	struct uvd_device_config config; /* as asked for; ibdev empty: somebody else has it now */
 	struct uvd_cuse *cuse; /* NULL where GONE */
 	struct uvd_device *dev; /* NULL where GONE; only while SERVES is it more than what files refer to */
+	unsigned int index; /* by which the broker knows the device */
 	bool published;
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* by that thread */
@@ -45,6 +47,13 @@ struct uvd_daemon_status {
 	unsigned long number, next; /* of the answer that is being made, and of the next one; 0: nobody has asked for it */
 };
 
+/* announce.c. Of the process that was started: of the broker, where there is one. */
+struct uvd_announce {
+	const char *pid_file; /* empty: none */
+	char notify[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* $NOTIFY_SOCKET; empty: none */
+	bool ready; /* it has been announced */
+};
+
 struct uvd_daemon {
 	const struct uvd_options *options;
 	struct uvd_log *log;
@@ -59,6 +68,7 @@ struct uvd_daemon {
 	struct uvd_node_orphans orphans; /* since the start */
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
+	struct uvd_announce announce; /* without a broker */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
 	unsigned int num_nodes;
 	int status; /* the exit status */
@@ -68,8 +78,6 @@ struct uvd_daemon {
 
 /* Makes a device with its node, and publishes it. NULL, or what went wrong; the log knows more. */
 const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out);
-/* The device's index in the options, by which the broker knows it; as many as there are: it was not configured. */
-unsigned int uvd_daemon_index(const struct uvd_daemon *d, const char *ibdev);
 /* Ends what is there no more: devices that were removed and that nobody has open. */
 void uvd_daemon_reap(struct uvd_daemon *d);
 /* Unplugs the device and leaves the rest to others: on_removed comes, and the asker gets its answer. */
@@ -91,8 +99,35 @@ int uvd_daemon_separate(const struct uvd_options *options);
 /* daemon.c: serves in this process. link: the broker, or NULL; control: then a socket that listens. */
 int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control);
 void uvd_daemon_raise_nofile(void);
-/* Can nobody but root put something else in the place of --control and --sysfs? Else the log says who. */
+/* Can nobody but root put something else in the place of --control, --sysfs and --pid-file? Else the log says who. */
 bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log);
+
+/* ---- announce.c -------------------------------------------------------------------------------------------------- */
+
+/* Takes NOTIFY_SOCKET out of the environment. */
+void uvd_announce_init(struct uvd_announce *a, const struct uvd_options *options);
+/* Writes the pid file and tells systemd, once. 0 or a negative errno, logged. */
+int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log);
+void uvd_announce_end(struct uvd_announce *a);
+
+/* ---- image.c ----------------------------------------------------------------------------------------------------- */
+
+struct uvd_image {
+	const struct uvd_options *options;
+	int exe; /* O_PATH */
+	int config; /* a copy of the file */
+	char path[PATH_MAX]; /* where the program is installed */
+};
+
+/* At the start, while /proc/self/exe has the program's name. false: the log says why. */
+bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, struct uvd_log *log);
+void uvd_image_fini(struct uvd_image *p);
+/* The next engine process executes what is installed by now. */
+void uvd_image_update(struct uvd_image *p, struct uvd_log *log);
+/* Becomes the engine process; or returns an exit status, and the log says why. */
+int uvd_image_exec(const struct uvd_image *p, int sock, int control, struct uvd_log *log);
+/* In a process with --internal-engine: has the broker started it? */
+bool uvd_image_is_engine(struct uvd_log *log);
 
 /* What the core shall tell us; before the first device (hooks.c). */
 void uvd_daemon_hook(struct uvd_daemon *d);

@@ -55,13 +55,14 @@ static void undo(struct uvd_daemon_node *n)
 	n->dev = NULL;
 }
 
-unsigned int uvd_daemon_index(const struct uvd_daemon *d, const char *ibdev)
+/* The broker knows a configured device by its index in the options. It is told of another one, and says by which. */
+static int index_at_broker(struct uvd_daemon *d, const struct uvd_device_config *config)
 {
 	unsigned int i = 0;
 
-	while (i < d->options->num_devices && strcmp(d->options->devices[i].ibdev, ibdev))
+	while (i < d->options->num_devices && strcmp(d->options->devices[i].ibdev, config->ibdev))
 		i++;
-	return i;
+	return !d->link || i < d->options->num_devices ? (int)i : uvd_link_add(d->link, config);
 }
 
 static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
@@ -69,11 +70,15 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	const struct uvd_options *o = d->options;
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
-		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers,
-		.orphans = &d->orphans, .link = d->link, .index = uvd_daemon_index(d, config.ibdev), .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
+		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers, .orphans = &d->orphans,
+		.link = d->link, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
 	};
-	int err;
+	int err, index = index_at_broker(d, &config);
 
+	if (index < 0)
+		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device" :
+					 "the broker refuses the device";
+	cuse.index = n->index = index;
 	n->cuse = uvd_cuse_new(&cuse, &err);
 	if (!n->cuse)
 		return err == -EEXIST ? "the number is taken" : "cannot make the node";
@@ -87,7 +92,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "cannot serve the node";
 	/* It is served already, and a client may be allowed to take a port down. */
 	uvd_lock(&n->dev->port_lock);
-	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, uvd_daemon_index(d, config.ibdev)) :
+	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n->index) :
 			uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
 	uvd_unlock(&n->dev->port_lock);
 	if (err)
@@ -256,8 +261,7 @@ static json_t *make_device(void *arg, const struct uvd_device_config *config)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_daemon_node *n;
-	const char *wrong = d->link && !find_removed(d, config->ibdev) ? "with --separate yes only configured devices can be added" :
-									    uvd_daemon_add(d, config, &n);
+	const char *wrong = uvd_daemon_add(d, config, &n);
 
 	if (wrong)
 		return uvd_control_refuse(wrong);

@@ -2,7 +2,7 @@
 /*
  * The daemon in two processes (--separate yes). The broker does what needs privileges and has no client in it: the control
  * socket's path, nodes, the sysfs directory, the overlay. The engine process says when, and by a device's index; what is done
- * comes from the broker's own options.
+ * comes from the broker's own options, or was checked when a device was added.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,11 +16,13 @@
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
 
-enum { MAX_UCAPS = 64 };
+enum { MAX_UCAPS = 64, MAX_CHANNELS = 512 };
 
 struct own_node {
 	struct uvd_node node;
-	struct uvd_device_config config; /* with the number that the node has */
+	struct uvd_device_config config; /* with the number that the node has, or had */
+	int asked; /* the number that was asked for; -1: any */
+	bool known; /* as a device: there is a configuration */
 	bool made, published;
 };
 
@@ -29,16 +31,35 @@ struct separate {
 	struct uvd_log *log;
 	struct uvd_node_orphans orphans;
 	int control;
-	struct own_node *nodes; /* by the device's index */
+	struct uvd_image image;
+	struct uvd_announce announce;
+	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
 	struct own_node ucaps[MAX_UCAPS];
+	/* All that the engine process may still serve; a device that was removed has a channel while files are open. */
+	struct channel {
+		char name[sizeof(((struct uvd_node *)0)->name)]; /* without infiniband/; empty: free */
+		dev_t rdev;
+	} channels[MAX_CHANNELS];
 };
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
 
+static struct channel *free_channel(struct separate *s)
+{
+	for (struct channel *c = s->channels; c < s->channels + MAX_CHANNELS; c++)
+		if (!c->name[0] || !uvd_node_exists(c->name, c->rdev))
+			return c;
+	uvd_logf(s->log, UVD_ERR, "too many devices were removed that clients still have open");
+	return NULL;
+}
+
 static int make_channel(struct separate *s, struct uvd_node *node, unsigned int mode, gid_t group, const char **taken)
 {
+	struct channel *c = free_channel(s);
 	int fd, err;
 
+	if (!c)
+		return -ENFILE;
 	*taken = uvd_node_taken(node, &s->orphans);
 	fd = *taken ? -EEXIST : uvd_channel_make(node, s->log);
 	err = fd < 0 ? fd : uvd_node_permit(node, mode, group, s->log);
@@ -46,7 +67,11 @@ static int make_channel(struct separate *s, struct uvd_node *node, unsigned int 
 		uvd_node_remove(node);
 		close(fd);
 	}
-	return err ? err : fd;
+	if (err)
+		return err;
+	snprintf(c->name, sizeof(c->name), "%s", node->name + strlen("infiniband/"));
+	c->rdev = node->rdev;
+	return fd;
 }
 
 /* A number that the device had before is tried first; one that was asked for is the only one. */
@@ -72,23 +97,41 @@ static int make_any(struct separate *s, struct uvd_node *node, int asked, int la
 	return -EEXIST;
 }
 
+/* NULL: there is no such device. */
+static struct own_node *node_at(struct separate *s, unsigned int index)
+{
+	return index < UVD_MAX_DEVICES && s->nodes[index].known ? &s->nodes[index] : NULL;
+}
+
+/* The devices of the options, as they are before their first node. */
+static void know_configured(struct separate *s)
+{
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
+		struct own_node *n = &s->nodes[i];
+
+		*n = (struct own_node){ .known = i < s->options->num_devices };
+		if (!n->known)
+			continue;
+		n->config = s->options->devices[i];
+		n->asked = n->config.number;
+		n->config.number = -1;
+	}
+}
+
 static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd)
 {
 	struct separate *s = arg;
 	struct own_node *n;
 	int ret;
 
-	if (index >= s->options->num_devices)
-		return -EINVAL;
-	n = &s->nodes[index];
-	if (n->made)
-		return -EEXIST;
-	ret = make_any(s, &n->node, s->options->devices[index].number, n->config.number);
+	n = node_at(s, index);
+	if (!n || n->made)
+		return n ? -EEXIST : -EINVAL;
+	ret = make_any(s, &n->node, n->asked, n->config.number);
 	if (ret < 0)
 		return ret;
 	*fd = ret;
 	n->made = true;
-	n->config = s->options->devices[index];
 	n->config.number = *number = n->node.number;
 	*rdev = n->node.rdev;
 	return 0;
@@ -97,12 +140,11 @@ static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int 
 static int op_publish(void *arg, unsigned int index)
 {
 	struct separate *s = arg;
-	struct own_node *n;
+	struct own_node *n = node_at(s, index);
 	int err;
 
-	if (index >= s->options->num_devices || !s->nodes[index].made || s->nodes[index].published)
+	if (!n || !n->made || n->published)
 		return -EINVAL;
-	n = &s->nodes[index];
 	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_persona_find(n->config.persona), n->node.rdev, s->log);
 	n->published = !err;
 	return err;
@@ -118,11 +160,10 @@ static void withdraw(struct separate *s, struct own_node *n)
 static int op_withdraw(void *arg, unsigned int index)
 {
 	struct separate *s = arg;
-	struct own_node *n;
+	struct own_node *n = node_at(s, index);
 
-	if (index >= s->options->num_devices || !s->nodes[index].made)
+	if (!n || !n->made)
 		return -EINVAL;
-	n = &s->nodes[index];
 	withdraw(s, n);
 	uvd_node_hide(&n->node);
 	n->made = false;
@@ -134,10 +175,11 @@ static int op_withdraw(void *arg, unsigned int index)
 static int op_port(void *arg, unsigned int index, unsigned int port, bool up)
 {
 	struct separate *s = arg;
+	struct own_node *n = node_at(s, index);
 
-	if (index >= s->options->num_devices || !s->nodes[index].published || port > s->nodes[index].config.num_ports)
+	if (!n || !n->published || port > n->config.num_ports)
 		return -EINVAL;
-	return uvd_sysfs_set_port(s->options->sysfs, &s->nodes[index].config, port, up);
+	return uvd_sysfs_set_port(s->options->sysfs, &n->config, port, up);
 }
 
 /* ---- User Capabilities ------------------------------------------------------------------------------------------------ */
@@ -209,13 +251,52 @@ static int op_ucap_gone(void *arg, const char *name)
 	return 0;
 }
 
+/* ---- devices that were not configured --------------------------------------------------------------------------------- */
+
+/* The place that a device of this name had, or a free one. A configured device keeps its place. NULL: there is none. */
+static struct own_node *place_for(struct separate *s, const char *ibdev)
+{
+	struct own_node *place = NULL;
+
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
+		struct own_node *n = &s->nodes[i];
+		bool same = n->known && !strcmp(n->config.ibdev, ibdev);
+
+		if (same && (n->made || i < s->options->num_devices))
+			return NULL;
+		if (i >= s->options->num_devices && !n->made && (same || !place))
+			place = n;
+	}
+	return place;
+}
+
+/* An administrator asks for it, or an engine process says so: nodes are uverbsN, and names of files come from the options. */
+static int op_add(void *arg, const struct uvd_device_config *device)
+{
+	struct separate *s = arg;
+	struct own_node *n;
+
+	if (!uvd_options_device_ok(device))
+		return -EINVAL;
+	for (unsigned int i = 0; i < device->ucaps.num; i++)
+		if (!is_configured(s->options, device->ucaps.names[i]))
+			return -EPERM;
+	n = place_for(s, device->ibdev);
+	if (!n)
+		return -ENOSPC;
+	*n = (struct own_node){ .known = true, .config = *device, .asked = device->number };
+	n->config.number = -1;
+	return n - s->nodes;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------------------------ */
 
 static int op_ready(void *arg)
 {
 	struct separate *s = arg;
+	int err = s->options->overlay ? uvd_sysfs_overlay(s->options->sysfs, s->log) : 0;
 
-	return s->options->overlay ? uvd_sysfs_overlay(s->options->sysfs, s->log) : 0;
+	return err ? err : uvd_announce_ready(&s->announce, s->log);
 }
 
 static void op_leave(void *arg)
@@ -224,20 +305,9 @@ static void op_leave(void *arg)
 
 	if (s->options->overlay)
 		uvd_sysfs_overlay_undo(s->options->sysfs);
-	for (unsigned int i = 0; i < s->options->num_devices; i++)
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
 		withdraw(s, &s->nodes[i]);
 }
-
-static const struct uvd_broker_ops broker_ops = {
-	.node = op_node,
-	.publish = op_publish,
-	.withdraw = op_withdraw,
-	.port = op_port,
-	.ucap = op_ucap,
-	.ucap_gone = op_ucap_gone,
-	.ready = op_ready,
-	.leave = op_leave,
-};
 
 static void abort_orphan(void *arg, const char *name, dev_t rdev)
 {
@@ -246,16 +316,38 @@ static void abort_orphan(void *arg, const char *name, dev_t rdev)
 	uvd_node_abort(&s->orphans, name, rdev, s->log);
 }
 
+/* The sandbox allows what the backends of the configured devices need. */
+static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
+{
+	const char **backends = calloc(o->num_devices + 1, sizeof(*backends));
+	int ret;
+
+	if (!backends)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < o->num_devices; i++)
+		backends[i] = o->devices[i].backend;
+	ret = uvd_engine_sandbox(o->engine_uid, o->engine_gid, backends, log);
+	free(backends);
+	return ret;
+}
+
 static int engine_main(void *arg, int sock)
 {
 	struct separate *s = arg;
-	struct uvd_link *link = uvd_link_new(sock);
+
+	return uvd_image_exec(&s->image, sock, s->control, s->log);
+}
+
+/* The process that engine_main() has become. */
+static int serve_as_engine(const struct uvd_options *options, struct uvd_log *log)
+{
+	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
 	int status;
 
 	uvd_client_prepare();
-	if (!link || uvd_engine_sandbox(s->options->engine_uid, s->options->engine_gid, s->log))
+	if (!link || engine_sandbox(options, log))
 		return 1;
-	status = uvd_daemon_serve(s->options, link, s->control);
+	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL);
 	uvd_link_free(link);
 	return status;
 }
@@ -264,19 +356,46 @@ static int engine_main(void *arg, int sock)
 static void clean_up(struct separate *s)
 {
 	op_leave(s);
-	for (unsigned int i = 0; i < s->options->num_devices; i++) {
-		struct own_node *n = &s->nodes[i];
-
-		if (!n->made)
-			continue;
-		uvd_node_abort(&s->orphans, n->node.name + strlen("infiniband/"), n->node.rdev, s->log);
-		uvd_node_remove(&n->node);
+	for (struct channel *c = s->channels; c < s->channels + MAX_CHANNELS; c++) {
+		if (c->name[0])
+			uvd_node_abort(&s->orphans, c->name, c->rdev, s->log);
+		c->name[0] = 0;
 	}
-	for (struct own_node *u = s->ucaps; u < s->ucaps + MAX_UCAPS; u++)
-		if (u->made)
-			op_ucap_gone(s, u->config.ibdev);
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
+		if (s->nodes[i].made)
+			uvd_node_hide(&s->nodes[i].node);
+	know_configured(s);
+	for (struct own_node *u = s->ucaps; u < s->ucaps + MAX_UCAPS; u++) {
+		if (!u->made)
+			continue;
+		uvd_node_hide(&u->node);
+		op_ucap_gone(s, u->config.ibdev);
+	}
 	uvd_sysfs_destroy(s->options->sysfs);
 }
+
+static int op_renew(void *arg, bool asked)
+{
+	struct separate *s = arg;
+
+	clean_up(s);
+	if (asked)
+		uvd_image_update(&s->image, s->log);
+	return uvd_sysfs_create(s->options->sysfs, s->log);
+}
+
+static const struct uvd_broker_ops broker_ops = {
+	.node = op_node,
+	.add = op_add,
+	.publish = op_publish,
+	.withdraw = op_withdraw,
+	.port = op_port,
+	.ucap = op_ucap,
+	.ucap_gone = op_ucap_gone,
+	.ready = op_ready,
+	.leave = op_leave,
+	.renew = op_renew,
+};
 
 static int start_broker(struct separate *s, bool *is_engine)
 {
@@ -284,35 +403,51 @@ static int start_broker(struct separate *s, bool *is_engine)
 						  .root_clients = s->options->root_clients };
 	int status = 1;
 
-	for (unsigned int i = 0; i < s->options->num_devices; i++)
-		s->nodes[i].config.number = -1;
+	know_configured(s);
 	uvd_sysfs_each_orphan(s->options->sysfs, abort_orphan, s);
 	if (uvd_sysfs_create(s->options->sysfs, s->log))
 		return 1;
 	*is_engine = uvd_broker_run(&config, engine_main, &status) < 0;
-	if (!*is_engine)
+	if (!*is_engine) {
+		uvd_announce_end(&s->announce);
 		clean_up(s);
+	}
+	return status;
+}
+
+/* The whole life of the broker; and of a child that could not become the engine process. */
+static int serve_as_broker(struct separate *s)
+{
+	bool is_engine = false;
+	int status = 1;
+
+	uvd_daemon_raise_nofile();
+	s->control = uvd_control_listen(s->options->control, s->log);
+	if (s->control < 0)
+		return 1;
+	status = start_broker(s, &is_engine);
+	close(s->control);
+	if (!is_engine)
+		unlink(s->options->control);
 	return status;
 }
 
 int uvd_daemon_separate(const struct uvd_options *options)
 {
-	struct separate s = { .options = options, .log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level), .control = -1 };
-	bool is_engine = false;
+	struct uvd_log *log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
+	struct separate *s = calloc(1, sizeof(*s));
 	int status = 1;
 
-	s.nodes = calloc(options->num_devices, sizeof(*s.nodes));
-	uvd_daemon_raise_nofile();
-	if (s.nodes && uvd_daemon_paths_are_ours(options, s.log))
-		s.control = uvd_control_listen(options->control, s.log);
-	if (s.control >= 0) {
-		status = start_broker(&s, &is_engine);
-		if (!is_engine) {
-			close(s.control);
-			unlink(options->control);
-		}
+	if (s && options->engine) {
+		status = serve_as_engine(options, log);
+	} else if (s) {
+		*s = (struct separate){ .options = options, .log = log, .image = { .exe = -1, .config = -1 } };
+		uvd_announce_init(&s->announce, options);
+		if (uvd_daemon_paths_are_ours(options, log) && uvd_image_init(&s->image, options, log))
+			status = serve_as_broker(s);
+		uvd_image_fini(&s->image);
 	}
-	free(s.nodes);
-	uvd_log_free(s.log);
+	free(s);
+	uvd_log_free(log);
 	return status;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the control socket answers: `uverbsctl status`, with --accounts too, `port` and `device`. */
+/* What the control socket answers: `uverbsctl status`, with --accounts too, `restart`, `port` and `device`. */
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
 #include "util/util.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,7 @@ static FILE *open_comm(struct uvd_link *link, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	if (!link)
 		return fopen(path, "re");
-	return pid > 0 && !uvd_link_ask(link, &r, NULL, &out, 0) ? fdopen(out.fd[0], "re") : NULL;
+	return pid > 0 && !uvd_link_ask(link, &r, NULL, &out) ? fdopen(out.fd[0], "re") : NULL;
 }
 
 static void program_of(struct uvd_link *link, pid_t pid, char *comm, size_t size)
@@ -313,6 +314,24 @@ static struct uvd_device *status_device(void *daemon, unsigned int i)
 	return NULL;
 }
 
+/* The answer is on its way before this process hears of the broker's signal. */
+static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
+{
+	int err;
+
+	if (!may_change)
+		return uvd_control_refuse("only root and the user that serves the device may do that");
+	if (!d->link)
+		return uvd_control_refuse("only with --separate yes; restart the whole daemon, as by `systemctl restart uverbsd`");
+	err = uvd_link_tell(d->link, UVD_WIRE_RESTART, 0);
+	if (err == -EAGAIN)
+		return uvd_control_refuse("too many restarts within a minute: wait, and ask again");
+	if (err)
+		return uvd_control_refuse("the daemon is ending");
+	uvd_control_pass_on(d->control);
+	return json_pack("{s:s}", "restart", "begins");
+}
+
 json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 {
 	struct uvd_daemon *d = daemon;
@@ -322,6 +341,8 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 		return status_ask(d);
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(d->engine.accounts);
+	if (!strcmp(command, "restart"))
+		return restart_answer(d, may_change);
 	answer = uvd_control_port(command, may_change, status_device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

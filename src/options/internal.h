@@ -29,7 +29,7 @@ struct uvd_option_row {
 	 */
 	const char *(*set)(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 	const char *preset; /* the default, in words */
-	const char *help;
+	const char *help; /* NULL: an option between the daemon's own processes */
 };
 
 /* One after the other, from 0: those of the table in rows.c, then the limits of users. NULL: there are no more. */

@@ -102,7 +102,7 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	row = uvd_option_find(name, p->program);
 	if (!parse_section(section, &device, &port)) {
 		fail(p, p->line, "[%s] is none of [uverbsd], [limits], [device N], [port N.M] (devices from 0, ports from 1)", section);
-	} else if (!row || !strcmp(row->name, "config")) {
+	} else if (!row || !row->help || !strcmp(row->name, "config")) {
 		/* The daemon's own options do not hinder `uverbsctl run` with the same file. */
 		if (!row && uvd_option_find(name, ~0u))
 			return 1;
@@ -170,7 +170,7 @@ static void print_help(enum uvd_program program, const char *usage)
 	for (scope = UVD_SCOPE_PROGRAM; scope <= UVD_SCOPE_LIMIT; scope++) {
 		printf("\n%s:\n", titles[scope]);
 		for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
-			if (row->scope != scope || !(row->programs & program))
+			if (row->scope != scope || !(row->programs & program) || !row->help)
 				continue;
 			snprintf(left, sizeof(left), "--%s%s%s", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
 			printf("  %-26s %s", left, row->help);
@@ -309,8 +309,10 @@ static void put_file_first(struct parser *p)
 	unsigned int i, n = p->num_settings;
 
 	for (i = 0; i < n; i++)
-		if (!strcmp(command_line[i].row->name, "config"))
+		if (!strcmp(command_line[i].row->name, "config") || !command_line[i].row->help)
 			apply(p, &command_line[i], p->o, 0);
+	if (p->o->engine && p->o->config[0])
+		snprintf(p->o->config, sizeof(p->o->config), "/proc/self/fd/%d", UVD_ENGINE_CONFIG);
 	if (!p->o->config[0] || p->failed)
 		return;
 	p->settings = NULL;
@@ -330,6 +332,8 @@ static int parse(struct parser *p, const char *usage, int argc, char **argv)
 	int status;
 
 	defaults(o);
+	o->argc = argc;
+	o->argv = argv;
 	status = read_command_line(p, usage, argc, argv);
 	if (status < 0) {
 		put_file_first(p);

@@ -21,6 +21,9 @@
 /* Who asks: an option that the program does not have is refused as unknown, on its command line and in its file. */
 enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
 
+/* The descriptors that the broker gives the engine process. */
+enum { UVD_ENGINE_SOCKET = 3, UVD_ENGINE_CONTROL, UVD_ENGINE_CONFIG /* the configuration file; empty where there is none */ };
+
 struct uvd_options {
 	/* Both programs: the devices. */
 	unsigned int num_devices;
@@ -35,6 +38,7 @@ struct uvd_options {
 	char sysfs[PATH_MAX]; /* the tree's folder */
 	bool overlay; /* and mounted over /sys/class */
 	char control[PATH_MAX];
+	char pid_file[PATH_MAX]; /* empty: none */
 	unsigned int mode; /* of the nodes */
 	gid_t group; /* of the nodes; -1: leave it */
 	unsigned int workers; /* threads that read a node's channel */
@@ -42,6 +46,9 @@ struct uvd_options {
 	bool separate; /* a broker keeps the privileges, and an engine process has none */
 	uid_t engine_uid; /* of the engine process */
 	gid_t engine_gid;
+	bool engine; /* this is the engine process, which the broker has started */
+	int argc; /* main()'s: the engine process gets them, too */
+	char **argv;
 	bool root_clients; /* with a broker: root's processes may be clients */
 	/* uverbsctl run. */
 	char join[64];
@@ -61,5 +68,10 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
  */
 int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
+/*
+ * Can this be a device's configuration? All text is one line, names have no '/', counts are in their arrays, the persona is known.
+ * For one that another process has sent: *c must be a copy that nobody changes.
+ */
+bool uvd_options_device_ok(const struct uvd_device_config *c);
 
 #endif

@@ -27,7 +27,7 @@ static int ask_about(struct uvd_link *link, enum uvd_wire_op op, pid_t tid, unsi
 {
 	struct uvd_wire_request r = { .op = op, .tid = tid, .index = index };
 	struct uvd_wire_fds out;
-	int ret = uvd_link_ask(link, &r, NULL, &out, 0);
+	int ret = uvd_link_ask(link, &r, NULL, &out);
 
 	uvd_wire_close(&out);
 	return ret;
@@ -54,6 +54,29 @@ static void ask_for_nodes(struct uvd_link *link)
 	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), -EINVAL, "publishing it twice");
 	expect(uvd_link_port(link, 0, 2, true), -EINVAL, "a port that it has not");
 	expect(uvd_link_port(link, 9, 1, true), -EINVAL, "a port of another device");
+}
+
+static void ask_to_add(struct uvd_link *link, const struct uvd_options *o)
+{
+	struct uvd_device_config bad = o->devices[0];
+
+	expect(uvd_link_add(link, &bad), -ENOSPC, "a device by the name of a configured one");
+	strcpy(bad.ibdev, "../../../etc");
+	expect(uvd_link_add(link, &bad), -EINVAL, "a device by the name of a folder");
+	memset(&bad, 'x', sizeof(bad));
+	expect(uvd_link_add(link, &bad), -EINVAL, "a device without sense");
+	bad = o->devices[0];
+	strcpy(bad.ibdev, "new");
+	strcpy(bad.ucaps.names[0], "evil");
+	expect(uvd_link_add(link, &bad), -EPERM, "a node of an invented name");
+	bad.ucaps.num = 0;
+	expect(uvd_link_add(link, &bad), 1, "a device as an administrator adds it");
+	expect(uvd_link_add(link, &bad), 1, "the same again, before it has a node");
+	for (int i = 2; i < UVD_MAX_DEVICES; i++) {
+		snprintf(bad.ibdev, sizeof(bad.ibdev), "new%d", i);
+		if (uvd_link_add(link, &bad) < 1)
+			expect(i, 0, "another device");
+	}
 }
 
 static void ask_for_memory(struct uvd_link *link)
@@ -84,6 +107,7 @@ int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link,
 int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control)
 {
 	ask_for_nodes(link);
+	ask_to_add(link, options);
 	ask_for_memory(link);
 	dprintf(2, "attacker: %d failures\n", failures);
 	return failures ? 3 : 0;

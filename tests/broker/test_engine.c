@@ -95,7 +95,7 @@ static struct uvd_wire_fds fds;
 
 static int ask(int sock, struct uvd_wire_request r, int fd)
 {
-	struct uvd_wire_fds in = { { fd, -1, -1 } };
+	struct uvd_wire_fds in = { { fd, -1, -1, -1 } };
 	struct uvd_wire_answer a;
 
 	r.version = UVD_WIRE_VERSION;

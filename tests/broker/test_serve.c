@@ -57,9 +57,14 @@ static void op_leave(void *arg)
 	shared->left++;
 }
 
+static int op_renew(void *arg, bool asked)
+{
+	return 0;
+}
+
 static const struct uvd_broker_ops ops = {
 	.node = op_node, .publish = op_index, .withdraw = op_index, .port = op_port, .ucap = op_ucap, .ucap_gone = op_name,
-	.ready = op_ready, .leave = op_leave,
+	.ready = op_ready, .leave = op_leave, .renew = op_renew,
 };
 
 static int run(int (*engine)(void *arg, int sock))
@@ -182,6 +187,27 @@ START_TEST(test_answers_arrive)
 }
 END_TEST
 
+static int borrows_all(void *arg, int sock)
+{
+	const struct uvd_wire_request question = { .op = UVD_WIRE_OPEN, .tid = 1, .index = UVD_WIRE_STAT };
+	struct uvd_link *link = uvd_link_new(sock);
+	struct uvd_wire_fds out;
+	int n = 0, loan;
+
+	while ((loan = uvd_link_loan(link)) >= 0)
+		n++;
+	if (n != 256 || loan != -EAGAIN)
+		return 5;
+	return uvd_link_ask(link, &question, NULL, &out) ? 6 : 0;
+}
+
+START_TEST(test_loans_take_no_questions_place)
+{
+	ck_assert(!setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 1024, 1024 }));
+	ck_assert_int_eq(run(borrows_all), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("serve");
@@ -200,6 +226,7 @@ int main(void)
 	tcase_add_test(t, test_engine_that_hangs_up_is_killed);
 	tcase_add_test(t, test_sigterm_goes_to_the_engine_after_the_devices_were_withdrawn);
 	tcase_add_test(t, test_answers_arrive);
+	tcase_add_test(t, test_loans_take_no_questions_place);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);

@@ -107,6 +107,70 @@ START_TEST(test_what_an_operation_does_not_use_must_be_0)
 }
 END_TEST
 
+START_TEST(test_restart_is_a_bare_request_to_the_broker_itself)
+{
+	const struct uvd_wire_request good = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_RESTART };
+	struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_RESTART, .num_fds = 1 }, back;
+	struct uvd_wire_fds one = { { 0, -1, -1 } };
+	struct uvd_wire_request r = good;
+
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), 0);
+	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	ck_assert_int_eq(sent(&r, UVD_WIRE_LOAN), -EPROTO);
+	for (int i = 0; i < 5; i++) {
+		r = good;
+		r.tid = i == 0;
+		r.index = i == 1;
+		r.value = i == 2;
+		r.flag = i == 3;
+		r.name[0] = i == 4 ? 'x' : 0;
+		ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+	}
+	ck_assert_int_eq(uvd_wire_ask(pair[0], &good, &one), 0);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_CONTROL, &got, &fds), -EPROTO);
+	ck_assert_int_eq(uvd_wire_answer(pair[1], &a, &one), 0);
+	ck_assert_int_eq(uvd_wire_answered(pair[0], UVD_WIRE_RESTART, &back, &fds), -EPROTO);
+}
+END_TEST
+
+/* Whoever answers must not wait for a process that reads nothing. */
+START_TEST(test_device_comes_whole_and_with_its_operation_only)
+{
+	struct { struct uvd_wire_request r; struct uvd_device_config device; char more; } m = {
+		.r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADD }, .device = { .ibdev = "new" }
+	};
+	const size_t whole = sizeof(m.r) + sizeof(m.device), sizes[] = { 1, sizeof(m.r) - 1, sizeof(m.r), whole - 1, whole + 1 };
+	struct uvd_device_config device;
+
+	ck_assert_int_eq(uvd_wire_ask_with(pair[0], &m.r, &m.device), 0);
+	ck_assert_int_eq(uvd_wire_asked_with(pair[1], UVD_WIRE_CONTROL, &got, &device, &fds), 0);
+	ck_assert_mem_eq(&device, &m.device, sizeof(device));
+	for (unsigned int i = 0; i < 5; i++) {
+		ck_assert_int_eq(send(pair[0], &m, sizes[i], 0), sizes[i]);
+		ck_assert_int_eq(uvd_wire_asked_with(pair[1], UVD_WIRE_CONTROL, &got, &device, &fds), -EPROTO);
+	}
+	/* Who has no room for one. */
+	ck_assert_int_eq(uvd_wire_ask_with(pair[0], &m.r, &m.device), 0);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_CONTROL, &got, &fds), -EPROTO);
+	ck_assert_int_eq(uvd_wire_ask(pair[0], &m.r, &uvd_wire_no_fds), 0);
+	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_CONTROL, &got, &fds), -EPROTO);
+	m.r.op = UVD_WIRE_READY;
+	ck_assert_int_eq(uvd_wire_ask_with(pair[0], &m.r, &m.device), 0);
+	ck_assert_int_eq(uvd_wire_asked_with(pair[1], UVD_WIRE_CONTROL, &got, &device, &fds), -EPROTO);
+}
+END_TEST
+
+START_TEST(test_answer_that_finds_no_room_is_eagain)
+{
+	struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY };
+	int err = 0;
+
+	for (int i = 0; i < 100000 && !err; i++)
+		err = uvd_wire_answer(pair[1], &a, &uvd_wire_no_fds);
+	ck_assert_int_eq(err, -EAGAIN);
+}
+END_TEST
+
 START_TEST(test_name_must_end)
 {
 	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_UCAP };
@@ -131,7 +195,7 @@ static unsigned int open_fds(void)
 START_TEST(test_descriptors_that_nobody_wants_are_closed)
 {
 	struct uvd_wire_request r = peer_request();
-	struct uvd_wire_fds two = { { 0, 1, -1 } };
+	struct uvd_wire_fds two = { { 0, 1, -1, -1 } };
 	unsigned int before = open_fds();
 
 	ck_assert_int_eq(uvd_wire_ask(pair[0], &r, &two), 0);
@@ -143,10 +207,35 @@ START_TEST(test_descriptors_that_nobody_wants_are_closed)
 }
 END_TEST
 
+/* CMSG_SPACE() of three has room for four: the fourth must not be stored behind the others. */
+START_TEST(test_more_descriptors_than_any_message_has_are_refused)
+{
+	union { char room[CMSG_SPACE(8 * sizeof(int))]; struct cmsghdr align; } control = { 0 };
+	struct { struct uvd_wire_fds fds; int behind[8]; } in;
+	struct uvd_wire_request r = peer_request();
+	struct iovec iov = { &r, sizeof(r) };
+	unsigned int before = open_fds();
+
+	for (unsigned int num = 1; num <= 8; num++) {
+		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+				    .msg_controllen = CMSG_LEN(num * sizeof(int)) };
+
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = m.msg_controllen };
+		memset(CMSG_DATA(&control.align), 0, num * sizeof(int));
+		memset(&in, 0x55, sizeof(in));
+		ck_assert_int_eq(sendmsg(pair[0], &m, 0), sizeof(r));
+		ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &in.fds), -EPROTO);
+		for (unsigned int i = 0; i < 8; i++)
+			ck_assert_int_eq(in.behind[i], 0x55555555);
+		ck_assert_uint_eq(open_fds(), before);
+	}
+}
+END_TEST
+
 START_TEST(test_answer_to_something_else_is_refused)
 {
 	struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_OPEN, .num_fds = 1 }, back;
-	struct uvd_wire_fds one = { { 0, -1, -1 } }, two = { { 0, 1, -1 } };
+	struct uvd_wire_fds one = { { 0, -1, -1, -1 } }, two = { { 0, 1, -1, -1 } };
 	unsigned int before = open_fds();
 
 	ck_assert_int_eq(uvd_wire_answer(pair[1], &a, &one), 0);
@@ -208,8 +297,12 @@ int main(void)
 	tcase_add_test(t, test_unknown_operations_and_versions_are_refused);
 	tcase_add_test(t, test_operation_of_another_socket_is_refused);
 	tcase_add_test(t, test_what_an_operation_does_not_use_must_be_0);
+	tcase_add_test(t, test_restart_is_a_bare_request_to_the_broker_itself);
+	tcase_add_test(t, test_device_comes_whole_and_with_its_operation_only);
+	tcase_add_test(t, test_answer_that_finds_no_room_is_eagain);
 	tcase_add_test(t, test_name_must_end);
 	tcase_add_test(t, test_descriptors_that_nobody_wants_are_closed);
+	tcase_add_test(t, test_more_descriptors_than_any_message_has_are_refused);
 	tcase_add_test(t, test_answer_to_something_else_is_refused);
 	tcase_add_test(t, test_other_side_gone_is_epipe);
 	tcase_add_test(t, test_random_messages);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The table of what each backend and each feature needs of the kernel in a sandboxed process. A new backend or feature is one row
+ * of sandbox_rows.c. Internal.
+ */
+#ifndef UVD_BROKER_SANDBOX_H
+#define UVD_BROKER_SANDBOX_H
+
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* One rule of the filter. A system call that is in no row kills the process. */
+struct uvd_sandbox_call {
+	const char *name;
+	const char *only; /* the arguments that `cmp` lets pass, in words; NULL: all */
+	int err; /* 0: the call is executed; an errno: the call fails with it */
+	bool own; /* argument 0 must be the process's own id, too */
+	unsigned int num_cmp;
+	struct scmp_arg_cmp cmp[2];
+};
+
+struct uvd_sandbox_row {
+	const char *name;
+	const char *when; /* the processes that the row is for */
+	const char *opened; /* the descriptors that are opened before the sandbox; NULL: none */
+	int keeps; /* CLONE_NEW* of the host's namespaces that the row needs; the others are replaced by empty ones */
+	unsigned int num_calls;
+	const struct uvd_sandbox_call *calls;
+};
+
+/* NULL: the table has no such row, or not so many. */
+const struct uvd_sandbox_row *uvd_sandbox_row_at(unsigned int i);
+const struct uvd_sandbox_row *uvd_sandbox_row(const char *name);
+
+/*
+ * Loads the filter that these rows make together, for the calling thread and its later threads and children. Names end with NULL.
+ * Returns 0, -EOPNOTSUPP: a name has no row, or another negative errno.
+ */
+int uvd_sandbox_load(const char *const *names);
+
+/* Prints the table as docs/security.md shows it. */
+void uvd_sandbox_print(FILE *f);
+
+#endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What each backend and each feature needs in a sandboxed process. docs/security.md has a copy of this table, which
+ * tests/broker/test_sandbox.c compares.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/kcmp.h>
+#include <linux/nsfs.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include "broker/sandbox.h"
+
+enum {
+	PROCMAP_QUERY_NR = 'f' << 8 | 17, /* of any size: later kernels extend the struct */
+	TCGETS_NR = 0x5401,
+	THREAD = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND,
+	/* Flags of clone() that give a thread nothing that it has not got already. */
+	THREAD_MAY = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
+		     CLONE_CHILD_CLEARTID | CLONE_DETACHED,
+	MAKES_FILE = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY),
+};
+
+/* clang-format off */
+#define ARG_IS(arg, value) 1, { { arg, SCMP_CMP_EQ, value, 0 } }
+#define ARG_HAS_NO(arg, bits) 1, { { arg, SCMP_CMP_MASKED_EQ, bits, 0 } }
+#define ARG_HAS(arg, mask, value) 1, { { arg, SCMP_CMP_MASKED_EQ, mask, value } }
+/* clang-format on */
+
+/* Each process needs these: malloc, locks, the log, its end. */
+static const struct uvd_sandbox_call process_calls[] = {
+	/* memory; none of it can be executed */
+	{ "mmap", "not PROT_EXEC", 0, false, ARG_HAS_NO(2, PROT_EXEC) },
+	{ "mprotect", "not PROT_EXEC", 0, false, ARG_HAS_NO(2, PROT_EXEC) },
+	{ "munmap" },
+	{ "mremap" },
+	{ "madvise" },
+	{ "brk" },
+	/* locks, time, random seeds of hash tables */
+	{ "futex" },
+	{ "sched_yield" },
+	{ "clock_gettime" },
+	{ "clock_nanosleep" },
+	{ "nanosleep" }, /* ThreadSanitizer, in a thread of its own */
+	{ "gettimeofday" },
+	{ "getrandom" },
+	/* descriptors that it has; the log */
+	{ "read" },
+	{ "write" },
+	{ "pread64" },
+	{ "close" },
+	/* its own number (abort(), hash tables), its end */
+	{ "getpid" },
+	{ "gettid" },
+	{ "exit" },
+	{ "exit_group" },
+	{ "sigaltstack" }, /* sanitizers */
+	{ "rt_sigreturn" },
+	{ "restart_syscall" },
+};
+
+/* The engine process's threads, event loop, and looks at clients by descriptors that the broker gave it. */
+static const struct uvd_sandbox_call engine_calls[] = {
+	/* threads only: no process, no namespace. clone3() has its flags in memory, where no filter sees them; glibc falls back. */
+	{ "clone", "threads", 0, false, ARG_HAS(0, ~(uint64_t)THREAD_MAY, THREAD) },
+	{ "clone3", "fails", ENOSYS },
+	{ "set_robust_list" },
+	{ "rseq" },
+	{ "rt_sigaction" },
+	{ "rt_sigprocmask" },
+	{ "sched_getaffinity" },
+	{ "sysinfo" },
+	{ "getppid" }, /* the status names the broker */
+	{ "prctl", "PR_SET_NAME", 0, false, ARG_IS(0, PR_SET_NAME) },
+	{ "prlimit64", "its own, to read", 0, false, 2, { { 0, SCMP_CMP_EQ, 0, 0 }, { 2, SCMP_CMP_EQ, 0, 0 } } },
+	{ "prlimit64", "fails for others", EPERM, false, 1, { { 0, SCMP_CMP_NE, 0, 0 } } },
+	{ "tgkill", "its own threads", 0, true },
+	{ "setpriority", "of the calling thread", 0, false, 2, { { 0, SCMP_CMP_EQ, PRIO_PROCESS, 0 }, { 1, SCMP_CMP_EQ, 0, 0 } } },
+	/* libev */
+	{ "poll" },
+	{ "eventfd2" },
+	{ "fcntl", "F_GETFL", 0, false, ARG_IS(1, F_GETFL) },
+	{ "fcntl", "F_SETFL", 0, false, ARG_IS(1, F_SETFL) },
+	{ "fcntl", "F_SETFD", 0, false, ARG_IS(1, F_SETFD) },
+	/* clients: their memory and their files below /proc, by descriptors */
+	{ "pwrite64" },
+	{ "lseek" },
+	{ "fstat" },
+	{ "newfstatat" },
+	{ "statx" },
+	{ "fstatfs" },
+	{ "readlinkat" },
+	{ "pidfd_open" },
+	{ "tgkill", "no signal", 0, false, ARG_IS(2, 0) },
+	{ "ioctl", "PROCMAP_QUERY", 0, false, ARG_HAS(1, 0xffff, PROCMAP_QUERY_NR) },
+	/* calls that libraries and the one-process daemon's code try, and do without */
+	{ "ioctl", "TCGETS fails", ENOTTY, false, ARG_HAS(1, UINT32_MAX, TCGETS_NR) },
+	{ "open", "fails", EACCES },
+	{ "openat", "fails", EACCES },
+	{ "openat2", "fails", EACCES },
+	{ "access", "fails", EACCES },
+	{ "faccessat", "fails", EACCES },
+	{ "faccessat2", "fails", EACCES },
+	{ "stat", "fails", EACCES },
+	{ "lstat", "fails", EACCES },
+	{ "readlink", "fails", EACCES },
+	{ "statfs", "fails", EACCES },
+	{ "unlink", "fails", EACCES },
+	{ "getcwd", "fails", EACCES },
+	{ "socket", "fails", EACCES },
+	{ "kcmp", "fails", EACCES },
+	{ "process_vm_readv", "fails", EACCES },
+	{ "process_vm_writev", "fails", EACCES },
+};
+
+/* Pairs of sockets: to the broker's children, and event files. */
+static const struct uvd_sandbox_call broker_calls[] = {
+	{ "socketpair", "AF_UNIX SOCK_SEQPACKET", 0, false, 2,
+	  { { 0, SCMP_CMP_EQ, AF_UNIX, 0 }, { 1, SCMP_CMP_EQ, SOCK_SEQPACKET | SOCK_CLOEXEC, 0 } } },
+	{ "sendmsg" },
+	{ "recvmsg" },
+	{ "poll" },
+	{ "fcntl", "F_DUPFD_CLOEXEC", 0, false, ARG_IS(1, F_DUPFD_CLOEXEC) },
+	{ "sendto", "no address", 0, false, ARG_IS(4, 0) },
+	{ "recvfrom", "no address", 0, false, ARG_IS(4, 0) },
+	{ "shutdown" },
+	{ "setsockopt", "SO_SNDBUF", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_SNDBUF, 0 } } },
+	{ "setsockopt", "SO_SNDBUFFORCE", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_SNDBUFFORCE, 0 } } },
+};
+
+static const struct uvd_sandbox_call control_calls[] = {
+	{ "accept4" },
+	{ "sendto", "no address", 0, false, ARG_IS(4, 0) },
+	{ "recvfrom", "no address", 0, false, ARG_IS(4, 0) },
+	{ "getsockopt", "SO_PEERCRED", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_PEERCRED, 0 } } },
+};
+
+/* A channel is read with read(). libfuse asks for the owner of a session. */
+static const struct uvd_sandbox_call cuse_calls[] = {
+	{ "getuid" },
+	{ "geteuid" },
+	{ "getgid" },
+	{ "getegid" },
+	{ "writev" },
+	{ "poll" },
+};
+
+/* It looks at threads below /proc and answers. `mem` can be opened for writing, and nothing is created. */
+static const struct uvd_sandbox_call questions_calls[] = {
+	{ "recvmsg" },
+	{ "sendmsg" },
+	{ "open", "creates nothing", 0, false, ARG_HAS_NO(1, MAKES_FILE) },
+	{ "openat", "creates nothing", 0, false, ARG_HAS_NO(2, MAKES_FILE) },
+	{ "openat2" },
+	{ "faccessat" },
+	{ "faccessat2" },
+	{ "fstat" },
+	{ "stat" },
+	{ "newfstatat" },
+	{ "statx" },
+	{ "kcmp", "KCMP_VM", 0, false, ARG_IS(2, KCMP_VM) },
+	{ "ioctl", "NS_GET_OWNER_UID", 0, false, ARG_HAS(1, UINT32_MAX, NS_GET_OWNER_UID) },
+	{ "ioctl", "NS_GET_PARENT", 0, false, ARG_HAS(1, UINT32_MAX, NS_GET_PARENT) },
+	{ "memfd_create" },
+};
+
+#define CALLS(table) sizeof(table) / sizeof(table[0]), table
+
+static const struct uvd_sandbox_row rows[] = {
+	{ "process", "all", "the log", 0, CALLS(process_calls) },
+	{ "engine", "the engine process", "`/proc/self/fd` (O_PATH)", 0, CALLS(engine_calls) },
+	{ "broker", "the engine process", "the socket to the broker", 0, CALLS(broker_calls) },
+	{ "control", "the engine process", "the control socket", 0, CALLS(control_calls) },
+	{ "cuse", "the engine process", NULL, 0, CALLS(cuse_calls) },
+	{ "null", "with devices of this backend", NULL, 0, 0, NULL },
+	{ "soft", "with devices of this backend", NULL, 0, 0, NULL },
+	{ "questions", "the child for questions", "its socket", 0, CALLS(questions_calls) },
+};
+
+const struct uvd_sandbox_row *uvd_sandbox_row_at(unsigned int i)
+{
+	return i < sizeof(rows) / sizeof(rows[0]) ? &rows[i] : NULL;
+}
+
+const struct uvd_sandbox_row *uvd_sandbox_row(const char *name)
+{
+	const struct uvd_sandbox_row *r;
+
+	for (unsigned int i = 0; (r = uvd_sandbox_row_at(i)); i++)
+		if (!strcmp(r->name, name))
+			break;
+	return r;
+}
+
+static void print_calls(FILE *f, const struct uvd_sandbox_row *r)
+{
+	for (unsigned int i = 0; i < r->num_calls; i++) {
+		fprintf(f, "%s%s", i ? " " : "", r->calls[i].name);
+		if (r->calls[i].only)
+			fprintf(f, " (%s)", r->calls[i].only);
+	}
+	if (!r->num_calls)
+		fprintf(f, "nothing more");
+}
+
+void uvd_sandbox_print(FILE *f)
+{
+	const struct uvd_sandbox_row *r;
+
+	fprintf(f, "| row | process | opened before | namespaces kept | system calls |\n| --- | --- | --- | --- | --- |\n");
+	for (unsigned int i = 0; (r = uvd_sandbox_row_at(i)); i++) {
+		fprintf(f, "| `%s` | %s | %s | %s | ", r->name, r->when, r->opened ? r->opened : "",
+			r->keeps & CLONE_NEWNET ? "network" : r->keeps & CLONE_NEWIPC ? "IPC" : "");
+		print_calls(f, r);
+		fprintf(f, " |\n");
+	}
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * With --separate yes, the engine process is this program, executed anew: so its addresses are not the broker's, and after an
+ * upgrade it can be another version. It gets the broker's command line, and three descriptors by fixed numbers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "daemon/internal.h"
+#include "util/util.h"
+
+/*
+ * The configuration file as the broker has read it: what was written into it since is for the next start of the broker. It must
+ * be there to be read twice.
+ */
+static int image_copy_config(const char *path)
+{
+	int from = open(path[0] ? path : "/dev/null", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int to = memfd_create("uverbsd.conf", MFD_CLOEXEC);
+	char buf[4096];
+	struct stat st;
+	ssize_t n = -1;
+
+	if (from >= 0 && to >= 0 && !fstat(from, &st) && (S_ISREG(st.st_mode) || !path[0]))
+		while ((n = read(from, buf, sizeof(buf))) > 0 && write(to, buf, n) == n)
+			;
+	if (from >= 0)
+		close(from);
+	if (n && to >= 0) {
+		close(to);
+		to = -1;
+	}
+	return to;
+}
+
+bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, struct uvd_log *log)
+{
+	ssize_t len = readlink("/proc/self/exe", p->path, sizeof(p->path) - 1);
+
+	p->path[len > 0 ? len : 0] = 0;
+	p->options = options;
+	p->exe = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+	p->config = image_copy_config(options->config);
+	if (p->exe >= 0 && p->config >= 0)
+		return true;
+	if (p->exe < 0)
+		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", strerrorname_np(errno));
+	else
+		uvd_logf(log, UVD_ERR, "--config %s: with --separate yes it must be a regular file, which is read twice", options->config);
+	return false;
+}
+
+void uvd_image_fini(struct uvd_image *p)
+{
+	if (p->exe >= 0)
+		close(p->exe);
+	if (p->config >= 0)
+		close(p->config);
+}
+
+/* Root is about to execute it: nobody else may have put it there. */
+static int image_open_installed(const char *path, char culprit[PATH_MAX])
+{
+	struct stat st;
+	int fd;
+
+	strcpy(culprit, path);
+	if (!uvd_dir_is_ours(path, culprit))
+		return -EPERM;
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_mode & S_IXUSR)
+		return fd;
+	close(fd);
+	return -EACCES;
+}
+
+void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
+{
+	char culprit[PATH_MAX];
+	int fd = image_open_installed(p->path, culprit);
+
+	if (fd < 0) {
+		uvd_logf(log, UVD_WARN, "%s: %s: the new engine process executes the old program, and no upgrade", culprit,
+			 strerrorname_np(-fd));
+		return;
+	}
+	close(p->exe);
+	p->exe = fd;
+}
+
+/* Puts the descriptors at their numbers. None of them may be overwritten by another on the way. */
+static bool image_place_fds(int sock, int control, int config, int *exe)
+{
+	const int from[] = { sock, control, config, *exe };
+	int high[4];
+
+	for (int i = 0; i < 4; i++) {
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, UVD_ENGINE_CONFIG + 2);
+		if (high[i] < 0)
+			return false;
+	}
+	*exe = UVD_ENGINE_CONFIG + 1;
+	return dup2(high[0], UVD_ENGINE_SOCKET) >= 0 && dup2(high[1], UVD_ENGINE_CONTROL) >= 0 &&
+	       dup2(high[2], UVD_ENGINE_CONFIG) >= 0 && dup3(high[3], *exe, O_CLOEXEC) >= 0 && !close_range(*exe + 1, ~0u, 0);
+}
+
+int uvd_image_exec(const struct uvd_image *p, int sock, int control, struct uvd_log *log)
+{
+	char **argv = calloc(p->options->argc + 2, sizeof(*argv));
+	int exe = p->exe;
+
+	if (argv && image_place_fds(sock, control, p->config, &exe)) {
+		argv[0] = p->options->argv[0];
+		argv[1] = "--internal-engine";
+		memcpy(argv + 2, p->options->argv + 1, (p->options->argc - 1) * sizeof(*argv));
+		syscall(SYS_execveat, exe, "", argv, environ, AT_EMPTY_PATH);
+	}
+	uvd_logf(log, UVD_ERR, "cannot execute the engine process: %s", strerrorname_np(errno));
+	free(argv);
+	return 1;
+}
+
+static bool image_is_socket(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+}
+
+bool uvd_image_is_engine(struct uvd_log *log)
+{
+	prctl(PR_SET_NAME, "uverbsd"); /* execveat() has made it a number */
+	if (image_is_socket(UVD_ENGINE_SOCKET) && image_is_socket(UVD_ENGINE_CONTROL)) {
+		fcntl(UVD_ENGINE_SOCKET, F_SETFD, FD_CLOEXEC);
+		fcntl(UVD_ENGINE_CONTROL, F_SETFD, FD_CLOEXEC);
+		close(UVD_ENGINE_CONFIG); /* it has been read */
+		return true;
+	}
+	uvd_logf(log, UVD_ERR, "--internal-engine is for processes that uverbsd starts itself");
+	return false;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A device's configuration from a process that may be an attacker's: the broker publishes what it says. */
+#include "options/options.h"
+#include "persona/persona.h"
+#include <ctype.h>
+#include <string.h>
+
+/* The name of a folder or the text of a file: one line. */
+static bool check_text(const char *text, size_t size)
+{
+	if (!memchr(text, 0, size) || !*text || *text == '.')
+		return false;
+	for (; *text; text++)
+		if (!isprint(*text) || *text == '/')
+			return false;
+	return true;
+}
+
+static bool check_port(const struct uvd_port_config *port)
+{
+	return port->gid_tbl_len <= UVD_MAX_GIDS && port->num_gids <= port->gid_tbl_len && port->num_pkeys <= UVD_MAX_PKEYS;
+}
+
+static bool check_ucaps(const struct uvd_ucap_names *ucaps)
+{
+	if (ucaps->num > UVD_MAX_DEVICE_UCAPS)
+		return false;
+	for (unsigned int i = 0; i < ucaps->num; i++)
+		if (!memchr(ucaps->names[i], 0, UVD_UCAP_NAME) || !uvd_ucap_name_ok(ucaps->names[i]))
+			return false;
+	return true;
+}
+
+bool uvd_options_device_ok(const struct uvd_device_config *c)
+{
+	if (!check_text(c->ibdev, sizeof(c->ibdev)) || !check_text(c->fw_ver, sizeof(c->fw_ver)) ||
+	    !check_text(c->board_id, sizeof(c->board_id)) || !check_text(c->persona, sizeof(c->persona)) ||
+	    !check_text(c->backend, sizeof(c->backend)))
+		return false;
+	if (!uvd_persona_find(c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS || c->number < -1 || c->number > 1023)
+		return false;
+	for (unsigned int i = 0; i < c->num_ports; i++)
+		if (!check_port(&c->ports[i]))
+			return false;
+	return check_ucaps(&c->ucaps);
+}

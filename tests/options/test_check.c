@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the broker refuses to publish, whoever asks. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options/options.h"
+
+static struct uvd_device_config good;
+
+static void make_good(void)
+{
+	char *words[] = { "device", "--name", "new_0", "--ports", "2", "--ucaps", "a,b" };
+	struct uvd_options o;
+
+	ck_assert_int_eq(uvd_options_parse_device(&o, 0, 7, words), 0);
+	good = o.devices[0];
+	uvd_options_free(&o);
+}
+
+START_TEST(test_options_of_a_device_are_good)
+{
+	ck_assert(uvd_options_device_ok(&good));
+	good.number = 5;
+	ck_assert(uvd_options_device_ok(&good));
+}
+END_TEST
+
+static const char *const bad_names[] = { "", "../x", "a/b", ".", ".x", "a\nb", "a\x80", "\x7f" };
+
+START_TEST(test_text_that_is_no_name_is_refused)
+{
+	char *fields[] = { good.ibdev, good.fw_ver, good.board_id, good.persona, good.backend };
+
+	for (unsigned int f = 0; f < 5; f++) {
+		struct uvd_device_config before = good;
+
+		strcpy(fields[f], bad_names[_i]);
+		ck_assert_msg(!uvd_options_device_ok(&good), "field %u", f);
+		good = before;
+	}
+}
+END_TEST
+
+START_TEST(test_text_without_an_end_is_refused)
+{
+	struct { char *at; size_t size; } fields[] = {
+		{ good.ibdev, sizeof(good.ibdev) }, { good.fw_ver, sizeof(good.fw_ver) }, { good.board_id, sizeof(good.board_id) },
+		{ good.persona, sizeof(good.persona) }, { good.backend, sizeof(good.backend) },
+		{ good.ucaps.names[1], UVD_UCAP_NAME },
+	};
+
+	for (unsigned int f = 0; f < 6; f++) {
+		struct uvd_device_config before = good;
+
+		memset(fields[f].at, 'x', fields[f].size);
+		ck_assert_msg(!uvd_options_device_ok(&good), "field %u", f);
+		good = before;
+	}
+}
+END_TEST
+
+START_TEST(test_counts_beyond_their_arrays_are_refused)
+{
+	struct { unsigned int *at, bad; } counts[] = {
+		{ &good.num_ports, 0 }, { &good.num_ports, UVD_MAX_PORTS + 1 }, { &good.num_ports, UINT32_MAX },
+		{ &good.ports[1].gid_tbl_len, UVD_MAX_GIDS + 1 }, { &good.ports[1].num_gids, good.ports[1].gid_tbl_len + 1 },
+		{ &good.ports[1].num_pkeys, UVD_MAX_PKEYS + 1 }, { &good.ucaps.num, UVD_MAX_DEVICE_UCAPS + 1 },
+		{ (unsigned int *)&good.number, 1024 }, { (unsigned int *)&good.number, -2 },
+	};
+
+	for (unsigned int n = 0; n < 9; n++) {
+		struct uvd_device_config before = good;
+
+		*counts[n].at = counts[n].bad;
+		ck_assert_msg(!uvd_options_device_ok(&good), "count %u", n);
+		good = before;
+	}
+}
+END_TEST
+
+START_TEST(test_unknown_personas_and_nodes_are_refused)
+{
+	struct uvd_device_config before = good;
+
+	strcpy(good.persona, "none");
+	ck_assert(!uvd_options_device_ok(&good));
+	good = before;
+	strcpy(good.ucaps.names[1], "uverbs7");
+	ck_assert(!uvd_options_device_ok(&good));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("check");
+	TCase *t = tcase_create("device");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, make_good, NULL);
+	tcase_add_test(t, test_options_of_a_device_are_good);
+	tcase_add_loop_test(t, test_text_that_is_no_name_is_refused, 0, sizeof(bad_names) / sizeof(bad_names[0]));
+	tcase_add_test(t, test_text_without_an_end_is_refused);
+	tcase_add_test(t, test_counts_beyond_their_arrays_are_refused);
+	tcase_add_test(t, test_unknown_personas_and_nodes_are_refused);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

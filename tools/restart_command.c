@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl restart: a new engine process. */
+#include "ask.h"
+#include "commands.h"
+#include <stdio.h>
+
+static const char usage[] =
+	"Usage: uverbsctl restart [--control PATH]\n"
+	"\n"
+	"uverbsd --separate yes ends its engine process, and executes the installed program for a new one: so an upgrade\n"
+	"takes effect. The devices go and come back. Open files get errors: programs must open the device again. The\n"
+	"command ends when that begins; `uverbsctl status` answers when the devices are back. The broker stays what it\n"
+	"is, with the options and the configuration file that it was started with: to change those, restart the service.\n"
+	"\n"
+	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
+
+int uvd_cmd_restart(int argc, char **argv)
+{
+	const char *control;
+	json_t *answer;
+	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+
+	if (first < 0)
+		return status;
+	if (argc != first) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	answer = uvd_ask("restart", control, "restart");
+	if (!answer)
+		return 1;
+	puts("the restart begins; programs must open the device again");
+	json_decref(answer);
+	return 0;
+}
