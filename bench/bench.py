@@ -10,7 +10,8 @@
 
 All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
 The build folder is $UVERBSD_BUILD, else build/. With --against BUILD the programs of dispatch, run and cuse are asked in that build
-too, in the same rounds, and a second table has the medians of the differences: this build less that one.
+too, in the same rounds, and a second table has the medians of the differences: this build less that one. `cuse --against build
+--options "--separate yes"` shows what an option costs.
 """
 import argparse, os, pathlib, re, shutil, statistics, subprocess, sys, tempfile, time
 
@@ -163,7 +164,8 @@ def bench_cuse(args):
         null = Program([BUILD / "bench/null_client", "/dev/uvd_null"])
         for n, (behind, build) in enumerate(builds(args).items()):
             place = folder / str(n)
-            servers.append(start_daemon(place, "--config", folder / "ini", build=build))
+            options = [] if behind else args.options.split()
+            servers.append(start_daemon(place, "--config", folder / "ini", *options, build=build))
             for device, abi in (("hfi1_0", "write"), ("hfi1_1", "ioctl")):
                 programs[abi, behind] = Program([BUILD / "bench/verbs", device], {"SYSFS_PATH": str(place / "sysfs")})
         cases = {"null write": (null, "null_write"), "null ioctl": (null, "null_ioctl")}
@@ -202,6 +204,7 @@ def main():
     ap.add_argument("what", choices=["dispatch", "run", "cuse", "scale", "idle"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
+    ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
     ap.add_argument("--against", type=pathlib.Path, metavar="BUILD", help="another build folder, for dispatch, run and cuse")
     args = ap.parse_args()
     {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "scale": bench_scale, "idle": bench_idle}[args.what](args)

@@ -17,6 +17,7 @@ enum {
 	ON_CUSE = 1 << 3,
 	ON_RUN = 1 << 4,
 	ON_OURS = 1 << 5, /* one of these two */
+	ON_SEPARATE = 1 << 6, /* uverbsd --separate yes, as $UVERBS_SEPARATE says */
 };
 
 struct target {
@@ -40,7 +41,7 @@ void close_node(int fd);
 struct choice {
 	const char *rule;
 	unsigned int where; /* all of these bits */
-	int err; /* 0: succeeds; -N: N bytes are read */
+	int err; /* 0: succeeds; -N: N bytes are read, or N events fit */
 	const char *reason;
 };
 

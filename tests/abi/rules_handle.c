@@ -171,7 +171,7 @@ START_TEST(test_handle_05_destroy_of_an_object_in_use_is_ebusy)
 	pthread_t thread, server;
 	int ret;
 
-	if (geteuid())
+	if (geteuid() || choice("faults-wait"))
 		return; /* only root may let the kernel wait in a fault */
 	ck_assert_msg(f.faults >= 0, "userfaultfd: %s", answer(-errno));
 	p.bed = make_bed();
@@ -209,7 +209,7 @@ START_TEST(test_handle_05_calls_that_wait_for_memory_do_not_hold_up_other_proces
 	pthread_t thread[WAITING];
 	int faults[WAITING], waiting = 0, ret;
 
-	if (geteuid())
+	if (geteuid() || choice("faults-wait"))
 		return; /* as above */
 	for (int i = 0; i < WAITING; i++) {
 		p[i].page = uv_pages(4096, PROT_READ | PROT_WRITE);

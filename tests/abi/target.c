@@ -41,6 +41,8 @@ static const struct choice choices[] = {
 	{ "write-15-destroy-cq", ON_CUSE, ENOSPC, "FUSE tells neither what is behind the command nor where it was" },
 	{ "context-08", ON_RUN, 0, "the file handed out is a memfd, which can be mapped at any time" },
 	{ "regression-04", ON_RUN, 0, "a memfd takes splice() as any file does; nothing is executed" },
+	{ "event-07", ON_SEPARATE, -500, "an unprivileged socket's buffer: net.core.wmem_max" },
+	{ "faults-wait", ON_SEPARATE, 0, "memory behind userfaultfd is EFAULT, and does not wait" },
 };
 
 /*
@@ -132,7 +134,7 @@ const struct target *target(void)
 		fprintf(stderr, "%s: no device of a driver known here (id %u)\n", uv_node(), uv_driver_id());
 		exit(2);
 	}
-	found->where |= served_by();
+	found->where |= served_by() | (getenv("UVERBS_SEPARATE") ? ON_SEPARATE : 0);
 	uv_room = found->room;
 	return found;
 }

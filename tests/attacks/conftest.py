@@ -20,6 +20,7 @@ spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cu
 cuse = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(cuse)
 start, sysfs_is_asked = cuse.start, cuse.sysfs_is_asked
+pytest_collection_modifyitems = cuse.pytest_collection_modifyitems
 
 # The client of build/: a sanitizer would take amiss what an attack does.
 CLIENTS = HERE.parents[1] / "build" / "tests" / "attacks"

@@ -3,6 +3,7 @@
  * crowd MODE N: one process with N threads, each in a call that waits for the process's memory.
  *
  *   lock    its mmap_lock is held; the calls return when a line comes on stdin
+ *   open    the same, and the calls are opens of the node: whoever reads the path once more waits for that memory
  *   fault   a page that is never filled (userfaultfd: as root)
  *   objects no threads, but N registrations
  *
@@ -29,13 +30,22 @@
 static struct uv_tree tree;
 static const void *asked = &tree;
 static int device, go[2], done[2];
+static bool opens;
+
+static void call(void)
+{
+	if (opens)
+		uv_open();
+	else
+		uv_ioctl_raw(device, RDMA_VERBS_IOCTL, asked);
+}
 
 static void *caller(void *arg)
 {
 	char c;
 
 	if (read(go[0], &c, 1) == 1) {
-		uv_ioctl_raw(device, RDMA_VERBS_IOCTL, asked);
+		call();
 		if (write(done[1], "d", 1) != 1)
 			_exit(1);
 	}
@@ -99,7 +109,7 @@ static unsigned int count_done(unsigned int n)
 
 int main(int argc, char **argv)
 {
-	bool lock = argc > 2 && !strcmp(argv[1], "lock"), end;
+	bool lock = argc > 2 && (!strcmp(argv[1], "lock") || !strcmp(argv[1], "open")), end;
 	unsigned int n = argc > 2 ? atoi(argv[2]) : 0;
 	static struct slow slow;
 	int async, ready[2];
@@ -115,6 +125,7 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		return read(0, &c, 1) < 0;
 	}
+	opens = !strcmp(argv[1], "open");
 	MUST(!pipe(ready) && !pipe(go) && !pipe(done));
 	uv_tree_init(&tree, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT);
 	if (lock)

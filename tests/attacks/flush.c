@@ -63,6 +63,7 @@ int main(void)
 	struct slow slow;
 	pid_t child;
 
+	MUST(setsid() > 0);
 	slow_start(&slow);
 	child = fork();
 	MUST(child >= 0);

@@ -20,7 +20,7 @@ struct slow {
 	int asked; /* a byte for each page that somebody has asked for */
 	int gate;
 	int go[2]; /* to the process that holds our lock */
-	int never_flush; /* the third open: its flush() is never answered, but for processes of our own user */
+	int never_flush; /* the third open: its flush() is never answered, but for processes of our own user and session */
 };
 
 enum { SLOW_PAGES = 64 };

@@ -4,19 +4,23 @@
  *
  *   relative   a process that registered memory holds its mmap_lock; another, which looks like it, registers memory
  *   exec       the same, and the first is in execve(), which waits for that lock: questions about the process wait for both
- *   call       a call waits for the caller's memory
+ *   call       a call waits for the caller's memory, of which a third one holds the lock
+ *   page       a call waits for a page of the caller's memory that is a file's: as root, who becomes another user
  *
  * Prints "stuck" when it is so, and waits for its end. The memory answers when a line comes on stdin.
  */
 #include <stdio.h>
 #include <string.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../abi/uv.h"
 #include "slow.h"
+
+enum { USER = 1000 };
 
 static struct slow slow;
 static char page[4096] __attribute__((aligned(4096)));
@@ -35,15 +39,39 @@ static void first_process(int fd, uint32_t pd, int ready, bool exec)
 		pause();
 }
 
+static void second_process(int fd, uint32_t pd, int ready, const char *mode)
+{
+	const void *command;
+	struct uv_mr mr;
+
+	if (!strcmp(mode, "call")) {
+		/* What the call needs has its pages by now: no page fault of ours is answered later. */
+		MUST(!uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr));
+		slow_hold_mmap_lock(&slow);
+	}
+	MUST(write(ready, "r", 1) == 1);
+	if (!strcmp(mode, "page")) {
+		command = mmap(NULL, sizeof(page), PROT_READ, MAP_SHARED, slow.file, 0);
+		MUST(command != MAP_FAILED);
+		uv_ioctl_raw(fd, RDMA_VERBS_IOCTL, command);
+	} else {
+		uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr);
+	}
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
-	bool exec = argc > 1 && !strcmp(argv[1], "exec"), relative = exec || (argc > 1 && !strcmp(argv[1], "relative"));
-	int fd = uv_open(), async, ready[2];
+	const char *mode = argc > 1 ? argv[1] : "";
+	bool exec = !strcmp(mode, "exec"), relative = exec || !strcmp(mode, "relative");
+	int fd, async, ready[2];
 	pid_t first = 0, second;
 	uint32_t vectors, pd;
-	struct uv_mr mr;
 	char c;
 
+	if (!strcmp(mode, "page"))
+		slow_mount_for(USER);
+	fd = uv_open();
 	MUST(fd >= 0 && !uv_get_context(fd, UV_INVOKE, &async, &vectors) && !uv_alloc_pd(fd, UV_INVOKE, &pd));
 	memset(page, 1, sizeof(page));
 	slow_start(&slow);
@@ -56,16 +84,8 @@ int main(int argc, char **argv)
 		nap(300);
 	}
 	second = fork();
-	if (!second) {
-		if (!relative) {
-			/* What the call needs has its pages by now: no page fault of ours is answered later. */
-			MUST(!uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr));
-			slow_hold_mmap_lock(&slow);
-		}
-		MUST(write(ready[1], "r", 1) == 1);
-		uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr);
-		_exit(0);
-	}
+	if (!second)
+		second_process(fd, pd, ready[1], mode);
 	MUST(read(ready[0], &c, 1) == 1);
 	nap(500);
 	printf("stuck\n");

@@ -5,6 +5,7 @@ Two users do whatever comes, while a third one uses the device as it should be. 
 """
 import os
 import shutil
+import socket
 import subprocess
 import threading
 import time
@@ -20,6 +21,12 @@ def ids_of(name):
     return dict(user=USERS[name], group=USERS[name], extra_groups=[])
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return str(s.getsockname()[1])
+
+
 class Victim:
     """Starts one ibv_rc_pingpong after the other; each must end well."""
 
@@ -28,17 +35,18 @@ class Victim:
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
-    def start(self, *args):
-        return subprocess.Popen([*self.under, "ibv_rc_pingpong", "-n", "20", *args], env=self.env, text=True,
+    def start(self, port, *args):
+        return subprocess.Popen([*self.under, "ibv_rc_pingpong", "-n", "20", "-p", port, *args], env=self.env, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **ids_of("victim"))
 
     def one(self):
-        server = self.start()
+        port = free_port()
+        server = self.start(port)
         try:
             end = time.monotonic() + cuse.STUCK
             while time.monotonic() < end:
                 time.sleep(0.2)
-                with self.start("localhost") as pingpong:
+                with self.start(port, "localhost") as pingpong:
                     said = pingpong.communicate(timeout=cuse.STUCK)[0]
                 # Until the server listens there is nobody to talk to.
                 if "Couldn't connect" not in said or server.poll() is not None:

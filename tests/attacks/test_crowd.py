@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from conftest import Attack, USER, cuse
-from test_waiting import PROCESS_VM_READV, others_work, threads_in
+from test_waiting import others_work, waiting_in, waiting_questions
 
 THREADS = 40
 SHARE = 8  # UVD_RES_CALLS
@@ -20,7 +20,7 @@ def workers(d):
 
 
 def in_daemon(d):
-    return threads_in(d.process.pid, PROCESS_VM_READV)
+    return waiting_in(d.serving)
 
 
 def others_ping(user=cuse.NOBODY):
@@ -35,6 +35,11 @@ def others_ping(user=cuse.NOBODY):
 
 def waits_in_ioctl(pid):
     return open(f"/proc/{pid}/syscall").read().startswith("16 ")
+
+
+def waits_for_its_turn(pid):
+    """With --separate yes an open of the node waits for it, too."""
+    return open(f"/proc/{pid}/syscall").read().startswith("257 " if cuse.SEPARATE else "16 ")
 
 
 def open_and_close():
@@ -57,16 +62,16 @@ def test_crowd_that_waits_holds_up_nobody_else(start):
     for end in signal.SIGKILL, signal.SIGTERM:
         same = subprocess.Popen([cuse.CLIENT, "loop-pd"], env=cuse.environment(), user=USER, group=USER, extra_groups=[],
                                 stdout=subprocess.PIPE, text=True)
-        cuse.wait_for("its call", lambda: waits_in_ioctl(same.pid))
+        cuse.wait_for("its call", lambda: waits_for_its_turn(same.pid))
         time.sleep(1)
-        assert waits_in_ioctl(same.pid)
+        assert waits_for_its_turn(same.pid)
         began = time.monotonic()
         same.send_signal(end)
         same.wait(cuse.STUCK)
         assert time.monotonic() - began < SOON
     last = subprocess.Popen([cuse.CLIENT, "loop-pd"], env=cuse.environment(), user=USER, group=USER, extra_groups=[],
                             stdout=subprocess.PIPE, text=True)
-    cuse.wait_for("its call", lambda: waits_in_ioctl(last.pid))
+    cuse.wait_for("its call", lambda: waits_for_its_turn(last.pid))
     assert held.end() == f"{THREADS} returned\n"
     assert last.stdout.readline() == "ready\n"
     last.kill()
@@ -100,6 +105,31 @@ def test_calls_of_a_crowd_that_is_killed_end_at_once_while_its_memory_still_wait
     # Its threads now wait for the memory's lock themselves.
     cuse.wait_for("the calls' end", lambda: not threads_that_wait_for_the_daemon(pid))
     assert time.monotonic() - began < SOON and in_daemon(d) == SHARE
+    held.process.stdin.close()
+    held.process.wait(cuse.STUCK)
+    d.wait_idle()
+    others_work(d)
+
+
+def test_opens_whose_path_waits_hold_up_nobody_else(start):
+    """The broker's child looks once more at the path that is opened, in memory that answers nobody by then."""
+    d = start("--separate", "yes")
+    held = Attack("crowd", "open", MOST_THREADS + 20)
+    cuse.wait_for("all of the share", lambda: waiting_questions(d) >= SHARE)
+    time.sleep(1)
+    assert open_and_close() < SOON
+    others_ping()
+    others_work(d)
+    # Nobody has given up, and nobody else of this user has got more.
+    assert waiting_questions(d) == SHARE and workers(d) <= 2 * SHARE + 4
+    pid = crowd_process(held)
+    began = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    cuse.wait_for("the opens' end", lambda: not threads_that_wait_for_the_daemon(pid))
+    assert time.monotonic() - began < SOON
+    # The children still wait, and are his.
+    assert waiting_questions(d) == SHARE and d.held()[USER]["calls"] == SHARE
+    assert open_and_close() < SOON
     held.process.stdin.close()
     held.process.wait(cuse.STUCK)
     d.wait_idle()

@@ -27,8 +27,10 @@ def test_borrowed_thread_that_does_not_come_back_is_killed(start):
 
 def test_what_a_client_grabs_of_a_grant_keeps_nothing_open(start):
     d = start()
-    before = len(os.listdir(f"/proc/{d.process.pid}/fd"))
+    before = len(os.listdir(f"/proc/{d.serving}/fd"))
     said = attack("grab", 200)
     assert not said.startswith("0 grabbed"), f"it was never tried: {said}"
     d.wait_idle()
-    cuse.wait_for("its descriptors", lambda: len(os.listdir(f"/proc/{d.process.pid}/fd")) <= before)
+    # The engine process keeps a few sockets to the broker, for the next questions.
+    kept = 16 if cuse.SEPARATE else 0
+    cuse.wait_for("its descriptors", lambda: len(os.listdir(f"/proc/{d.serving}/fd")) <= before + kept)

@@ -15,9 +15,40 @@ import pytest
 BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
 CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
 OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # for every daemon: "--separate yes", for example
+SEPARATE = "yes" in OPTIONS
 NOBODY = 65534
 NOBODYS_GROUP = 65533  # another number: a user id that is taken for a group id must not pass
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
+USERFAULTFD = "memory behind userfaultfd is EFAULT and does not wait; tests/attacks has memory that does"
+# The tests that mean nothing with --separate yes, and why.
+WITHOUT_MEANING = {
+    "test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed": USERFAULTFD,
+    "test_a_client_that_holds_a_call_up_holds_up_its_removal_alone": USERFAULTFD,
+    "test_connections_of_one_user_push_out_nobody_elses": USERFAULTFD,
+    "test_threads_are_limited_and_opens_and_closes_go_on": USERFAULTFD,
+    "test_full_table_of_the_daemon_is_the_fallback_and_nothing_spins":
+        "the first call of a file needs three descriptors of the engine process's, and is EFAULT where its table is full",
+    "test_memory_of_a_borrowed_thread_that_died_is_not_the_next_programs":
+        "its memory is in use until it has answered, so its other thread cannot map memory meanwhile",
+}
+
+
+# Half a minute each: with --long only. Short ones of their kind are tests/broker, and the other cases of the same test.
+LONG = {
+    "test_stopped_engine_does_not_keep_the_daemon_from_its_end",
+    "test_engine_that_cannot_end_is_left_alone[restart]",
+    "test_engine_that_cannot_end_is_left_alone[signal]",
+    "test_service_is_one_and_starts_again",
+}
+
+
+def pytest_collection_modifyitems(items):
+    if not os.environ.get("UVERBSD_LONG"):
+        items[:] = [item for item in items if item.name not in LONG]
+    for item in items if SEPARATE else []:
+        reason = WITHOUT_MEANING.get(item.originalname)
+        if reason:
+            item.add_marker(pytest.mark.skip(reason=f"with --separate yes: {reason}"))
 
 
 def wait_for(what, condition, seconds=STUCK):
@@ -30,18 +61,50 @@ def wait_for(what, condition, seconds=STUCK):
     raise AssertionError(f"{what}: not within {seconds} s")
 
 
+def children(pid):
+    """Of all threads that it has at this moment: some may end meanwhile."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def status_of(pid):
+    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+
+
+def engine_of(pid):
+    """The engine process of this broker that lives: its child of another user, under a filter. None: it is no broker."""
+    for child in children(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            s = status_of(child)
+            if s["Seccomp"] == "2" and s["Uid"].split()[0] != "0" and s["State"][0] != "Z":
+                return child
+    return None
+
+
 class Daemon:
-    def __init__(self, tmp_path, *options):
+    def __init__(self, tmp_path, *options, program=(BUILD / "src" / "uverbsd",)):
         self.control = "/run/uverbsd/control"
         self.log = tmp_path / "uverbsd.log"
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([BUILD / "src" / "uverbsd", *OPTIONS, *options], stderr=log)
+            self.process = subprocess.Popen([*program, *OPTIONS, *options], stderr=log)
         wait_for("uverbsd's start", lambda: self.text_of("uverbsd: ready:") or self.process.poll() is not None)
         assert self.process.poll() is None, self.log.read_text()
         self.nodes = re.search("uverbsd: ready: (.*)", self.log.read_text()).group(1).split()
 
+    @property
+    def serving(self):
+        """The number of the process that serves clients: an engine process of this moment, where there is a broker."""
+        return engine_of(self.process.pid) or self.process.pid
+
     def text_of(self, text):
         return text in self.log.read_text()
+
+    def starts(self):
+        """How often an engine process has said that it is ready."""
+        return self.log.read_text().count("uverbsd: ready:")
 
     def status(self, command="status"):
         with socket.socket(socket.AF_UNIX) as s:
@@ -83,20 +146,22 @@ def states(pid):
 @contextlib.contextmanager
 def stopped_after(tmp_path, pid, call):
     """
-    The process is stopped as soon as one of its threads has executed this system call, which what is in the block makes it do.
-    It goes on when it gets SIGCONT.
+    The process, or a new child of it, is stopped as soon as one of its threads has executed this system call, which what is in
+    the block makes it do. It is in the list that the block gets, afterwards, and goes on when it gets SIGCONT.
     """
+    stopped = []
     log = tmp_path / "strace.log"
     strace = subprocess.Popen(["strace", "-f", "-o", log, "-e", f"inject={call}:signal=SIGSTOP:when=1", "-p", str(pid)],
                               stderr=subprocess.PIPE, text=True)
     assert "attached" in strace.stderr.readline()
     try:
-        yield
+        yield stopped
         wait_for("a stop of the process", lambda: "stopped by SIGSTOP" in log.read_text())
+        stopped.append(int(re.search(r"^(\d+) .*stopped by SIGSTOP", log.read_text(), re.M).group(1)))
     finally:
         strace.terminate()
         strace.communicate()
-    wait_for("a stop of all its threads", lambda: states(pid) == {"T"})
+    wait_for("a stop of all its threads", lambda: states(stopped[0]) == {"T"})
 
 
 def left_behind():
@@ -118,8 +183,8 @@ def sysfs_is_asked():
 def start(tmp_path):
     daemons = []
 
-    def start(*options):
-        daemons.append(Daemon(tmp_path, *options))
+    def start(*options, **kwargs):
+        daemons.append(Daemon(tmp_path, *options, **kwargs))
         return daemons[-1]
     yield start
     for d in daemons:

@@ -22,19 +22,21 @@ except OSError as e:
 sys.stdin.readline()
 """
 
-# The same, each time as another user of a user namespace; all that it can.
+# The same, each time as another user of a user namespace; all that it can. It keeps its capabilities there when it changes its
+# ids, all of them, and lets itself be looked into: with --separate yes a program whose ids differ gets nothing.
 OPEN_MAPPED = f"""
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
 os.setresgid({MINE}, {MINE}, {MINE})
 os.setresuid({MINE}, {MINE}, {MINE})
 assert not libc.unshare(0x10000000), ctypes.get_errno()
+assert not libc.prctl(28, 4, 0, 0, 0)  # SECBIT_NO_SETUID_FIXUP
 print("unshared", flush=True)
 sys.stdin.readline()
 fds, errors = [], set()
 for uid in range(1000):
-    libc.syscall(117, uid, 0, 0)  # setresuid
-    assert os.getresuid() == (uid, 0, 0)
+    libc.syscall(117, uid, uid, uid)  # setresuid
+    assert os.getresuid() == (uid, uid, uid) and not libc.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE
     try:
         fds.append(os.open("{NODE}", os.O_RDWR))
     except OSError as e:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from conftest import CLIENT, NOBODY, OPTIONS, STUCK, environment, ids_of, left_behind, start_client, stopped_after
+from conftest import CLIENT, NOBODY, STUCK, environment, ids_of, left_behind, start_client, stopped_after
 
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 ROUNDS = 5 if LONG else 2
@@ -76,7 +76,6 @@ def test_stopped_client_holds_nobody_up(start):
     d.wait_idle()
 
 
-@pytest.mark.skipif("yes" in OPTIONS, reason="with --separate yes memory behind userfaultfd is EFAULT and does not wait")
 def test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed(start):
     d = start("--workers", "1")
     held = [start_client("hold-up", user=0) for _ in range(2)]
@@ -110,12 +109,12 @@ def test_nothing_is_written_after_an_abort(start, tmp_path):
                               text=True)
     assert client.stdout.readline() == "ready\n"
     # The daemon reads the opener's pagemap: it has all that it wants of the client, and has written nothing.
-    with stopped_after(tmp_path, d.process.pid, "pread64"):
+    with stopped_after(tmp_path, d.serving, "pread64") as stopped:
         client.stdin.write("\n")
         client.stdin.flush()
     with open("/sys/class/cuse/infiniband!uverbs0/abort", "w") as f:
         f.write("1")
     assert client.stdout.readline() == "ready\n"  # its call has failed
-    d.process.send_signal(signal.SIGCONT)
+    os.kill(stopped[0], signal.SIGCONT)
     assert d.process.wait(STUCK) == 1
     assert client.communicate("\n", timeout=STUCK)[0] == "" and client.returncode == 0

@@ -51,6 +51,7 @@ def test_bad_option_is_told_and_exits_2(options, words):
     ("[uverbsd]\nlid\n", ":2: is neither [section] nor key = value"),
     ("[uverbsd]\nlid = " + "1" * 300 + "\n", ":2: the line is too long"),
     ("[uverbsd]\nconfig = other\n", ":2: unknown key `config`"),
+    ("[uverbsd]\ninternal-engine = yes\n", ":2: unknown key `internal-engine`"),
 ])
 def test_bad_line_of_the_file_is_told_with_its_number_and_exits_2(tmp_path, text, words):
     path = tmp_path / "uverbsd.conf"
@@ -64,7 +65,7 @@ def test_help_names_every_option_and_its_default():
     assert done.returncode == 0
     for word in ["--devices N", "--grant-fds HOW", "--mtu BYTES", "--max-qp N", "--limit-files N", "(default: /run/uverbsd/control)"]:
         assert word in done.stdout
-    assert "--join" not in done.stdout
+    assert "--join" not in done.stdout and "--internal" not in done.stdout
 
 
 def test_file_describes_devices_and_the_command_line_wins(start, tmp_path):

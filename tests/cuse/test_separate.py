@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""--separate yes: what the engine process may do, and how the two processes end."""
+"""--separate yes: what the engine process may do, and how both processes end. test_lives.py: how another one is started."""
 import os
 import pathlib
 import resource
@@ -10,20 +10,8 @@ import time
 
 import pytest
 
-from conftest import BUILD, NOBODY, NOBODYS_GROUP, STUCK, environment, left_behind, run_client, start_client, wait_for
-
-
-def children(pid):
-    return [int(p) for t in os.listdir(f"/proc/{pid}/task")
-            for p in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()]
-
-
-def status_of(pid):
-    return dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
-
-
-def engine_of(daemon):
-    return next(p for p in children(daemon.process.pid) if status_of(p)["Uid"].split()[0] == str(NOBODY))
+from conftest import (BUILD, NOBODY, NOBODYS_GROUP, STUCK, children, environment, left_behind, run_client, start_client,
+                      status_of, wait_for)
 
 
 @pytest.fixture
@@ -33,7 +21,7 @@ def separate(start):
 
 def test_engine_process_has_no_rights(separate):
     d = separate()
-    engine = engine_of(d)
+    engine = d.serving
     s = status_of(engine)
     assert s["Uid"].split() == [str(NOBODY)] * 4 and "0" not in s["Gid"].split() and not s["Groups"].strip()
     assert [s[c] for c in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == ["0" * 16] * 5
@@ -56,7 +44,7 @@ def test_broker_keeps_only_what_its_table_says(separate):
     with open(f"/proc/{d.process.pid}/maps") as f:
         assert f.read()
     p = start_client("loop-pd")
-    helper = next(c for c in children(d.process.pid) if c != engine_of(d))
+    helper = next(c for c in children(d.process.pid) if c != d.serving)
     s = status_of(helper)
     assert int(s["CapEff"], 16) == int(s["CapBnd"], 16) == 1 << 1 | 1 << 19 and s["NoNewPrivs"] == "1"
     assert not [fd for fd in os.listdir(f"/proc/{helper}/fd") if int(fd) > 4 and "cuse" in os.readlink(f"/proc/{helper}/fd/{fd}")]
@@ -93,9 +81,9 @@ def test_loan_is_made_as_the_client(separate):
         for c in children(d.process.pid):
             try:
                 s = status_of(c)
-                if c != engine_of(d):
+                if c != d.serving:
                     uids.add(s["Uid"].split()[0])
-            except (FileNotFoundError, ProcessLookupError, StopIteration):
+            except (FileNotFoundError, ProcessLookupError):
                 pass
     p.kill()
     p.wait()
@@ -147,19 +135,9 @@ def test_root_clients_can_be_refused(separate):
     assert done.returncode == 0 and b"hfi1_0" in done.stdout
 
 
-def test_killed_engine_ends_the_daemon_and_frees_clients(separate):
-    d = separate()
-    p = start_client("loop-pd")
-    os.kill(engine_of(d), signal.SIGKILL)
-    assert d.process.wait(STUCK) == 1
-    assert d.text_of("engine process was killed by signal KILL")
-    p.wait(STUCK)
-    wait_for("nothing left", lambda: not left_behind())
-
-
 def test_killed_broker_takes_the_engine_with_it(separate):
     d = separate()
-    engine = engine_of(d)
+    engine = d.serving
     p = start_client("loop-pd")
     d.process.kill()
     d.process.wait(STUCK)
@@ -174,7 +152,7 @@ def test_killed_broker_takes_the_engine_with_it(separate):
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_both(separate, sig):
     d = separate("--devices", "2")
-    engine = engine_of(d)
+    engine = d.serving
     p = start_client("loop-pd")
     assert d.stop(sig) == 0
     assert not os.path.exists(f"/proc/{engine}") and not left_behind()
@@ -189,9 +167,35 @@ def test_devices_come_and_go(separate):
     wait_for("the node's end", lambda: len(d.status()["devices"]) == 1)
     subprocess.run([*ctl, "add", "hfi1_1"], check=True, stdout=subprocess.DEVNULL, timeout=STUCK)
     assert os.path.exists("/dev/infiniband/uverbs1") and os.path.exists("/run/uverbsd/sysfs/class/infiniband/hfi1_1")
-    done = subprocess.run([*ctl, "add", "--name", "new"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=STUCK)
-    assert done.returncode and "only configured devices" in done.stdout
+
+
+def device(*command):
+    """What uverbsctl says, and whether it has succeeded."""
+    done = subprocess.run([BUILD / "tools" / "uverbsctl", "device", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=STUCK)
+    return done.stdout, done.returncode == 0
+
+
+def test_devices_that_were_not_configured_come_and_go(separate):
+    d = separate("--ucaps", "good")
+    nodes = sorted(os.listdir("/dev/infiniband"))
+    for name in ("new", "other", "new"):
+        assert device("add", "--name", name, "--ports", "2", "--ucaps", "good")[1]
+        assert os.listdir(f"/run/uverbsd/sysfs/class/infiniband/{name}/ports") in (["1", "2"], ["2", "1"])
+        assert subprocess.run(["ibv_devinfo", "-d", name], env=environment(), user=NOBODY, group=NOBODYS_GROUP, extra_groups=[],
+                              stdout=subprocess.DEVNULL, timeout=STUCK).returncode == 0
+        assert not device("add", "--name", name)[1]
+        subprocess.run([BUILD / "tools" / "uverbsctl", "port", name, "2", "down"], check=True, timeout=STUCK)
+        state = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{name}/ports/2/state").read_text()
+        assert state.startswith("1: DOWN")
+        assert device("remove", name)[1] and not os.path.exists(f"/run/uverbsd/sysfs/class/infiniband/{name}")
+        assert device("add", name)[1] and device("remove", name)[1]
+    wait_for("the nodes' end", lambda: len(d.status()["devices"]) == 1)
+    assert sorted(os.listdir("/dev/infiniband")) == nodes
+    said, done = device("add", "--name", "new", "--ucaps", "bad")
+    assert not done and "User Capabilities" in said
+    said, done = device("add", "--name", "../../new")
+    assert not done and "refuses" in said
 
 
 def test_engine_that_obeys_an_attacker_gets_nothing(sysfs_is_asked):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, NOBODY, OPTIONS, STUCK, environment, start_client, wait_for
+from conftest import BUILD, NOBODY, STUCK, environment, start_client, wait_for
 from test_uverbsctl import uverbsctl
 
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -52,7 +52,6 @@ def test_node_and_tree_go_and_come_back(start):
     start_client("loop-pd").kill()
 
 
-@pytest.mark.skipif("yes" in OPTIONS, reason="with --separate yes only configured devices can be added")
 def test_a_new_device_is_made_from_options(start):
     start()
     assert device("add", "--backend", "null", "--ports", "2") == ["hfi1_1", "uverbs1"]
@@ -62,7 +61,6 @@ def test_a_new_device_is_made_from_options(start):
     assert names() == ["hfi1_0", "hfi1_1"]
 
 
-@pytest.mark.skipif("yes" in OPTIONS, reason="with --separate yes only configured devices can be added")
 def test_a_number_is_free_with_the_last_close(start):
     start("--devices", "2")
     for _ in range(3):
@@ -72,7 +70,6 @@ def test_a_number_is_free_with_the_last_close(start):
         assert device("add", "--name", "other", "--number", "0") == ["other", "uverbs0"]
 
 
-@pytest.mark.skipif("yes" in OPTIONS, reason="with --separate yes only configured devices can be added")
 def test_what_cannot_be_is_told(start):
     start()
     for words, *args in [("no such device", "remove", "mlx5_0"), ("there already", "add", "hfi1_0"),
@@ -144,7 +141,6 @@ def test_pingpong_ends_when_its_device_goes(start):
     d.wait_idle()
 
 
-@pytest.mark.skipif("yes" in OPTIONS, reason="with --separate yes memory behind userfaultfd is EFAULT and does not wait")
 def test_a_client_that_holds_a_call_up_holds_up_its_removal_alone(start):
     d = start()
     held = start_client("hold-up", user=0)

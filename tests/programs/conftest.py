@@ -244,7 +244,8 @@ class CuseDevice(Device):
         (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
         self.stderr = open(PLACE / f"cuse-{abi}.log", "w+")
         # Not every program asks SYSFS_PATH.
-        self.daemon = subprocess.Popen([BUILD / "src/uverbsd", "--abi", abi, "--sysfs", "overlay"], stderr=self.stderr)
+        options = os.environ.get("UVERBSD_OPTIONS", "").split()
+        self.daemon = subprocess.Popen([BUILD / "src/uverbsd", *options, "--abi", abi, "--sysfs", "overlay"], stderr=self.stderr)
         self.engine = self.daemon.pid
         until(lambda: "uverbsd: ready:" in self.log() or self.daemon.poll() is not None, "uverbsd's start")
         assert self.daemon.poll() is None, self.log()

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""A user for whom more is done than for others gives way to them in the daemon, too; one alone gives way to nobody."""
+import contextlib
+import os
+import pathlib
+import time
+
+import pytest
+
+from conftest import USER, cuse
+
+OTHER = 1002
+LOW = "10"  # UVD_NICE_AHEAD
+ALONE = 1  # second
+
+
+def told(pid, name):
+    """What each thread of the process says in this file of /proc; processes and threads may end at any time."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError):
+                yield pathlib.Path(f"/proc/{pid}/task/{task}/{name}").read_text()
+
+
+def daemons(d):
+    """Its process, and with --separate yes the engine process and the broker's children."""
+    found = [d.process.pid]
+    for pid in found:
+        for text in told(pid, "children"):
+            found += map(int, text.split())
+    return found
+
+
+def threads_of_low_priority(d):
+    return sum(text.rsplit(")", 1)[1].split()[16] == LOW for pid in daemons(d) for text in told(pid, "stat"))
+
+
+def borrowers_of_low_priority(clients):
+    """Threads, or the broker's children, that hold a thread of these clients now."""
+    n = 0
+    for p in clients:
+        status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
+        tracer = int(status.split("TracerPid:")[1].split()[0])
+        with contextlib.suppress(ProcessLookupError):
+            n += tracer and str(os.getpriority(os.PRIO_PROCESS, tracer)) == LOW
+    return n
+
+
+@contextlib.contextmanager
+def clients(number, mode, user):
+    started = [cuse.start_client(mode, user=user) for _ in range(number)]
+    try:
+        yield started
+    finally:
+        for p in started:
+            p.kill()
+            p.wait()
+
+
+def ever_low(d, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if threads_of_low_priority(d):
+            return True
+    return False
+
+
+# Calls, transfers, and loans of threads.
+@pytest.mark.parametrize("separate, mode", [("no", "loop-transfer"), ("no", "loop-channel"), ("yes", "loop-pd"), ("yes", "loop-channel")])
+def test_user_gives_way_who_does_more_than_another(start, separate, mode):
+    d = start("--separate", separate)
+    with clients(3, mode, USER) as started:
+        assert not ever_low(d, ALONE)
+        with clients(1, "loop-pd", OTHER):
+            cuse.wait_for("a thread of low priority", lambda: threads_of_low_priority(d))
+            if mode == "loop-channel":
+                cuse.wait_for("a borrower of low priority", lambda: borrowers_of_low_priority(started))
+    # Nobody gives way for good.
+    with clients(1, "loop-pd", OTHER):
+        cuse.wait_for("threads of one priority", lambda: not ever_low(d, ALONE))
+    d.wait_idle()

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""
+contrib/systemd under a real systemd: that of the distribution, as the first process of a process namespace of its own, in which
+the test's client programs run as well.
+"""
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, STUCK
+
+CONTRIB = pathlib.Path(__file__).resolve().parents[2] / "contrib" / "systemd"
+UNITS = pathlib.Path("/etc/systemd/system")
+
+CHECK_SERVICE = """[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+ExecStart=/bin/bash {script}
+StandardOutput=file:{out}
+StandardError=inherit
+ExecStopPost=/bin/systemctl --force exit
+"""
+
+# /run and the groups of processes are the namespace's own.
+BOOT = """mount -t tmpfs -o mode=755 tmpfs /run
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+exec env container=lxc /lib/systemd/systemd --system --unit=check.service --log-target=null --show-status=no
+"""
+
+HELPERS = """
+export SYSFS_PATH=/run/uverbsd/sysfs
+systemctl mask --runtime modprobe@cuse.service systemd-tmpfiles-setup.service >/dev/null 2>&1
+show() { echo "$1=$(systemctl show -p "$1" --value uverbsd)"; }
+client() { setpriv --reuid 65534 --regid 65533 --clear-groups $CLIENT "$@" >/dev/null; echo "$1: $?"; }
+engine() { pgrep -u 65534 -x uverbsd; }
+wait_for() { for ((i = 0; i < 600; i++)); do eval "$1" && return; sleep 0.1; done; echo "not: $1"; }
+"""
+
+
+@pytest.fixture
+def under_systemd(tmp_path):
+    """Runs lines of shell as a service; what they print."""
+    placed = [UNITS / "uverbsd.service", UNITS / "uverbsd.service.d", UNITS / "check.service"]
+
+    def run(script, filtered=False):
+        text = (CONTRIB / "uverbsd.service").read_text()
+        placed[0].write_text(text.replace("/usr/sbin/uverbsd", str(BUILD / "src" / "uverbsd")))
+        if filtered:
+            shutil.copytree(CONTRIB / "uverbsd.service.d", placed[1])
+        path, out = tmp_path / "check.sh", tmp_path / "out"
+        path.write_text(f"CLIENT={BUILD}/tests/cuse/cuse-client CTL={BUILD}/tools/uverbsctl\n{HELPERS}\n{script}\necho end\n")
+        placed[2].write_text(CHECK_SERVICE.format(script=path, out=out))
+        subprocess.run(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "sh", "-c", BOOT],
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=STUCK)
+        said = out.read_text().splitlines()
+        assert said[-1] == "end", said
+        return said[:-1]
+    yield run
+    for path in placed:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def test_service_is_one_and_starts_again(under_systemd):
+    said = under_systemd("""
+        systemctl start uverbsd; systemctl is-active uverbsd   # when it is ready, and not before
+        client channels 2; client seccomp 2
+        main=$(systemctl show -p MainPID --value uverbsd) old=$(engine)
+        kill -SEGV $old; wait_for '[[ $(engine) && $(engine) != $old ]]'
+        $CTL status >/dev/null; client channels 2; show NRestarts
+        old=$(engine); $CTL restart; wait_for '[[ $(engine) && $(engine) != $old ]]'
+        $CTL status >/dev/null; client channels 2; show NRestarts
+        [[ $(systemctl show -p MainPID --value uverbsd) == $main ]] && echo same
+        kill -KILL $main; wait_for '[[ $(systemctl show -p NRestarts --value uverbsd) == 1 ]]'
+        wait_for 'systemctl is-active --quiet uverbsd'; client channels 2
+        systemctl stop uverbsd; show Result; ls -d /dev/infiniband/* /run/uverbsd/* 2>/dev/null""")
+    assert said == ["active", "channels: 0", "seccomp: 0", "channels: 0", "NRestarts=0",
+                    "the restart begins; programs must open the device again", "channels: 0", "NRestarts=0", "same",
+                    "channels: 0", "Result=success"]
+
+
+def test_with_the_filter_only_clients_with_one_fall_back(under_systemd):
+    said = under_systemd("""
+        systemctl start uverbsd; systemctl is-active uverbsd
+        grep Seccomp: /proc/$(systemctl show -p MainPID --value uverbsd)/status | tr -d '\\t'
+        client channels 2; client seccomp 2
+        old=$(engine); $CTL restart; wait_for '[[ $(engine) && $(engine) != $old ]]'
+        $CTL status >/dev/null; client channels 2
+        systemctl stop uverbsd; show Result""", filtered=True)
+    assert said == ["active", "Seccomp:2", "channels: 0", "seccomp: 1", "the restart begins; programs must open the device again",
+                    "channels: 0", "Result=success"]
