@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -75,12 +76,18 @@ class Victim:
 
 
 def start_chaos(seed, *args, under=(), **kwargs):
-    return subprocess.Popen([*under, client("chaos"), str(SECONDS), str(seed), *args], text=True, stdout=subprocess.PIPE, **kwargs)
+    """What it says goes to a file: a process that waits for a reader keeps what its user may have."""
+    said = tempfile.TemporaryFile("w+")
+    chaos = subprocess.Popen([*under, client("chaos"), str(SECONDS), str(seed), *args], stdout=said, **kwargs)
+    chaos.said = said
+    return chaos
 
 
 def end_of(chaos):
     """Its processes end by themselves, whatever they waited for."""
-    said = chaos.communicate(timeout=SECONDS + cuse.STUCK)[0]
+    chaos.wait(SECONDS + cuse.STUCK)
+    chaos.said.seek(0)
+    said = chaos.said.read()
     assert chaos.returncode == 0 and said.endswith(" rounds\n") and not said.startswith("0 "), said
 
 
