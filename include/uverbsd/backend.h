@@ -132,7 +132,7 @@ struct uvd_ah {
 struct uvd_cq {
 	struct uvd_context *context;
 	atomic_int usecnt;
-	int cqe; /* entries: asked for, then set by the backend to what there are */
+	atomic_int cqe; /* entries: asked for, then set by the backend to what there are. Two calls may resize it at one time. */
 	unsigned int comp_vector;
 	uint32_t flags; /* enum ibv_create_cq_attr_flags */
 	/* Called by the backend, once for each time the CQ was armed, with none of its locks held. */
