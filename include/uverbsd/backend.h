@@ -21,12 +21,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <uverbsd/config.h>
 
 struct uvd_account; /* who pays for memory, see below */
 struct uvd_backend;
 struct uvd_fabric; /* what the devices of one engine share (src/backends/soft) */
 struct uvd_log;
+struct uvd_queue; /* memory that a client shares with us, <uverbsd/queue.h> */
 struct uvd_mm; /* a client's memory, see below */
 
 struct uvd_ibdev {
@@ -140,6 +142,7 @@ struct uvd_cq {
 	void (*event_handler)(struct uvd_cq *cq, enum ibv_event_type type);
 	void *owner; /* the core's */
 	struct uvd_umem umem; /* the client's buffer, for create_cq_umem; else empty */
+	struct uvd_queue *queue; /* where the client reads the completions; NULL: it polls by calls */
 };
 
 /* Statistics: struct ib_counters. usecnt counts the flows and QPs that it counts; what it counts of them is the backend's. */
@@ -181,6 +184,7 @@ struct uvd_srq {
 	uint32_t srq_num; /* XRC: set by the backend, 24 bits */
 	atomic_int usecnt;
 	struct ibv_srq_attr attr; /* asked for, then set by create_srq to what there is */
+	struct uvd_queue *queue; /* where the client puts its receives; NULL: it posts by calls */
 	void (*event_handler)(struct uvd_srq *srq, enum ibv_event_type type);
 	void *owner;
 };
@@ -222,6 +226,7 @@ struct uvd_qp {
 	struct uvd_cq *send_cq, *recv_cq; /* IBV_QPT_XRC_SEND has no recv_cq */
 	struct uvd_srq *srq;
 	struct uvd_rwq_ind_table *rwq_ind_tbl;
+	struct uvd_queue *sq, *rq; /* where the client puts its work requests; NULL: it posts by calls */
 	struct uvd_account *account; /* who pays for its memory; as long as the QP, which may outlive its opener's context */
 	enum ibv_qp_type qp_type;
 	atomic_int usecnt;
@@ -305,10 +310,11 @@ struct uvd_send_wr {
 	 * window's new key. A length of 0 unbinds a window of type 1.
 	 */
 	struct {
-		struct uvd_mw *mw;
+		struct uvd_mw *mw; /* NULL: it and the region are named by keys, unchecked */
 		struct uvd_mr *mr;
 		uint64_t addr, length;
 		unsigned int access; /* enum ibv_access_flags */
+		uint32_t mw_rkey, mr_lkey; /* without mw */
 	} bind;
 };
 
@@ -317,6 +323,12 @@ struct uvd_recv_wr {
 	uint64_t wr_id;
 	const struct ibv_sge *sg_list;
 	int num_sge;
+};
+
+/* What is to be done once a call has been answered: once, on any thread, with no lock of the core's held. */
+struct uvd_work {
+	void (*run)(void *arg); /* NULL: nothing */
+	void *arg;
 };
 
 enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
@@ -422,6 +434,18 @@ struct uvd_backend {
 
 	/* ---- what few adapters have: any of these may be NULL ---- */
 
+	/*
+	 * There may be work requests in the QP's mapped send queue; *work carries them out. -EINVAL: the QP's state takes none.
+	 * A backend without this function has no mapped queues.
+	 */
+	int (*ring_doorbell)(struct uvd_qp *qp, struct uvd_work *work);
+	/*
+	 * *queue, which is empty, and the mapped queue change places: it takes over what waits there, and cqe or attr.max_wr follow.
+	 * -EINVAL: it is too small, and nothing has changed.
+	 */
+	int (*replace_cq_queue)(struct uvd_cq *cq, struct uvd_queue **queue);
+	int (*replace_srq_queue)(struct uvd_srq *srq, struct uvd_queue **queue);
+
 	/* Nothing is left to answer: the core has answered what it knows. */
 	int (*query_context)(struct uvd_context *context);
 	/* *speed: what the port can carry, in units of 100 Mb/s. port as for query_port. */
@@ -466,6 +490,14 @@ struct uvd_backend {
 	int (*qp_attach_comp_cntr)(struct uvd_qp *qp, struct uvd_comp_cntr *cntr, uint32_t op_mask);
 	int (*query_comp_cntr_caps)(struct uvd_ibdev *dev, struct uvd_comp_cntr_caps *caps);
 };
+
+/* Is it the address of a group: of IPv6, or of IPv4 in IPv6 (rdma_is_multicast_addr())? */
+static inline bool uvd_gid_is_multicast(const union ibv_gid *gid)
+{
+	static const uint8_t ipv4[12] = { [10] = 0xff, 0xff };
+
+	return gid->raw[0] == 0xff || (!memcmp(gid->raw, ipv4, sizeof(ipv4)) && gid->raw[12] >> 4 == 0xe);
+}
 
 /*
  * Is this transition of this type of QP with this attribute mask in the InfiniBand state table (IBTA 10.3,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <uverbsd/queue.h>
 #include "backends/cq_ring.h"
 
 /* Charged at its full size, whatever is touched of it. */
@@ -27,14 +28,20 @@ int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 	/* As rvt_create_cq(): neither timestamps nor ignored overruns. */
 	if (cq->flags)
 		return -EOPNOTSUPP;
-	if (cq->cqe < 1 || cq->cqe > max)
+	/* The length of a mapped queue was within the limit before it was rounded up. */
+	if (cq->cqe < 1 || (!cq->queue && cq->cqe > max))
 		return -EINVAL;
-	ring->account = cq->context->account;
-	ring->wc = cq_ring_alloc(ring->account, cq->cqe);
-	if (!ring->wc)
-		return -ENOMEM;
-	ring->size = cq->cqe;
 	pthread_mutex_init(&ring->lock, NULL);
+	ring->account = cq->context->account;
+	ring->mapped = cq->queue;
+	if (ring->mapped)
+		return 0;
+	ring->wc = cq_ring_alloc(ring->account, cq->cqe);
+	if (!ring->wc) {
+		pthread_mutex_destroy(&ring->lock);
+		return -ENOMEM;
+	}
+	ring->size = cq->cqe;
 	return 0;
 }
 
@@ -63,6 +70,8 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 
 	if (cqe < 1 || cqe > max)
 		return -EINVAL;
+	if (ring->mapped)
+		return -EOPNOTSUPP;
 	wc = cq_ring_alloc(ring->account, cqe);
 	if (!wc)
 		return -ENOMEM;
@@ -103,18 +112,28 @@ int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only)
 	return 0;
 }
 
+/* With the lock held. False: it is full. */
+static bool put(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
+{
+	if (ring->mapped)
+		return ring->mapped->ops->push_wc(ring->mapped, wc);
+	if (ring->count == ring->size)
+		return false;
+	ring->wc[(ring->head + (uint64_t)ring->count++) % ring->size] = *wc;
+	return true;
+}
+
 bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited)
 {
 	bool notify = false;
 
 	pthread_mutex_lock(&ring->lock);
-	if (ring->count == ring->size) {
+	if (!put(ring, wc)) {
 		/* One event, not one for each lost completion: a client could fill its event file with them. */
 		notify = ring->overrun_due = !ring->overrun;
 		ring->overrun = true;
 		goto out;
 	}
-	ring->wc[(ring->head + (uint64_t)ring->count++) % ring->size] = *wc;
 	if (ring->armed == UVD_CQ_NEXT ||
 	    (ring->armed == UVD_CQ_SOLICITED && (solicited || wc->status != IBV_WC_SUCCESS))) {
 		ring->armed = UVD_CQ_IDLE;

@@ -14,6 +14,7 @@
 struct uvd_cq_ring {
 	pthread_mutex_t lock; /* taken last: nothing else is locked under it */
 	struct ibv_wc *wc;
+	struct uvd_queue *mapped; /* where completions go instead of wc */
 	unsigned int size, head, count; /* head: the oldest */
 	struct uvd_account *account; /* who pays for wc: the context's */
 	enum { UVD_CQ_IDLE, UVD_CQ_SOLICITED, UVD_CQ_NEXT } armed;

@@ -51,6 +51,29 @@ static int create_ucaps(struct uvd_device *dev)
 	return ret < 0 ? ret : 0;
 }
 
+static int find_ops(struct uvd_device *dev)
+{
+	const struct uvd_device_config *config = &dev->config;
+	const struct uvd_backend *backend = uvd_backend_find(config->backend);
+
+	if (!backend) {
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: there is no backend '%s'", config->ibdev, config->backend);
+		return -EINVAL;
+	}
+	dev->persona = uvd_persona_find(config->persona);
+	if (!dev->persona) {
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
+		return -EINVAL;
+	}
+	if (uvd_persona_ops(dev->persona, backend, &dev->ops)) {
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: backend '%s' has no mapped queues, which persona '%s' needs", config->ibdev,
+			 config->backend, config->persona);
+		return -EINVAL;
+	}
+	dev->ib.ops = &dev->ops;
+	return 0;
+}
+
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
 {
 	struct uvd_device *dev = uvd_zalloc(sizeof(*dev));
@@ -76,17 +99,9 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
 	uvd_device_features_init(dev);
 
-	*err = -EINVAL;
-	dev->ib.ops = uvd_backend_find(config->backend);
-	if (!dev->ib.ops) {
-		uvd_logf(engine->log, UVD_ERR, "%s: there is no backend '%s'", config->ibdev, config->backend);
+	*err = find_ops(dev);
+	if (*err)
 		goto put;
-	}
-	dev->persona = uvd_persona_find(config->persona);
-	if (!dev->persona) {
-		uvd_logf(engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
-		goto put;
-	}
 	*err = add_features(dev) ?: uvd_device_features_merge(dev) ?: create_ucaps(dev);
 	if (*err)
 		goto put;

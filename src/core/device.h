@@ -50,6 +50,7 @@ struct uvd_device {
 	atomic_uint ref; /* its owner's, and one for each open file */
 	struct uvd_ibdev ib;
 	const struct uvd_persona *persona;
+	struct uvd_backend ops; /* the backend's, as far as the persona has them */
 	struct uvd_tree *tree; /* for contexts without User Capabilities, and before there is a context */
 	struct uvd_device_trees trees; /* with them */
 	uint8_t ucap_refs[UVD_MAX_UCAPS]; /* that it created, so many times; by the engine's ucaps.lock */

@@ -144,12 +144,16 @@ struct uvd_tree *uvd_device_tree(const struct uvd_feature *const *features, cons
 				 const struct uvd_persona *persona, struct uvd_log *log, int *err)
 {
 	const struct uvd_feature *list[UVD_MAX_FEATURES + 1];
+	struct uvd_backend has;
 	unsigned int n = 0;
 
+	*err = uvd_persona_ops(persona, ops, &has);
+	if (*err)
+		return NULL;
 	while (*features && n < UVD_MAX_FEATURES - 1)
 		list[n++] = *features++;
 	if (persona->feature)
 		list[n++] = persona->feature;
 	list[n] = NULL;
-	return uvd_tree_new(list, ops, persona->driver_id, log, err);
+	return uvd_tree_new(list, &has, persona->driver_id, log, err);
 }

@@ -15,9 +15,21 @@ struct uvd_account;
 struct uvd_event_file;
 struct uvd_uobject;
 
+/* A transport whose clients can map the open file has these. Any thread; none of them waits for a client. */
+struct uvd_share_ops {
+	/*
+	 * Memory of `length` bytes (whole pages), zeroed, that the client sees at *offset of its file. No offset is given out
+	 * twice. 0 or a negative errno.
+	 */
+	int (*get)(void *owner, size_t length, uint8_t **memory, uint64_t *offset);
+	void (*put)(void *owner, uint8_t *memory, size_t length, uint64_t offset);
+};
+
 /* One open of the device. */
 struct uvd_file {
 	struct uvd_device *dev;
+	const struct uvd_share_ops *share; /* the transport sets both before the first call; NULL: the client cannot map it */
+	void *share_owner;
 	struct uvd_account *account; /* the opener's, a reference: pays for the file and what is in it; NULL: nobody pays */
 	struct list_head of_device; /* empty: not in the device's list; its lock */
 	atomic_uint ref; /* the opener's, and a removal's */

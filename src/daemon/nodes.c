@@ -9,6 +9,7 @@
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
+#include "persona/persona.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
 #include <errno.h>
@@ -73,8 +74,11 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers, .orphans = &d->orphans,
 		.link = d->link, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
 	};
-	int err, index = index_at_broker(d, &config);
+	int err, index;
 
+	if (uvd_persona_find(config.persona)->queues)
+		return "the persona's queues are mapped, and CUSE maps nothing";
+	index = index_at_broker(d, &config);
 	if (index < 0)
 		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device" :
 					 "the broker refuses the device";

@@ -79,7 +79,18 @@ static long end(struct uvd_req *req, int err, long result)
 	if (err)
 		log_failure(req, err);
 	uvd_file_leave(req->file, req->entered);
+	if (!req->call->works_later)
+		uvd_call_work(req->call);
 	return err ? err : result;
+}
+
+void uvd_call_work(struct uvd_call *call)
+{
+	const struct uvd_work work = call->work;
+
+	call->work.run = NULL;
+	if (work.run)
+		work.run(work.arg);
 }
 
 long uvd_req_finish(struct uvd_req *req, int err, long result)

@@ -20,7 +20,16 @@ struct uvd_call {
 	struct uvd_grant grant; /* after dispatch: an fd that must be granted before the client goes on */
 	long result; /* after dispatch, where a grant is pending: what the call returns when it succeeds */
 	struct uvd_req req; /* the dispatcher's */
+	/*
+	 * A transport that answers the client before it does what the call is about sets this, and then calls uvd_call_work()
+	 * after each call. For others the dispatcher does so.
+	 */
+	bool works_later;
+	struct uvd_work work;
 };
+
+/* Carries out what a call has left to be done after its answer: call->file may be closed by then. */
+void uvd_call_work(struct uvd_call *call);
 
 /*
  * write(fd, buf, len). buf is our private copy of the client's data, len bytes; 8-byte aligned. Whether the writer is the

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <uverbsd/uapi_later.h>
 #include "objects/cq.h"
+#include "objects/queue.h"
 #include "pin/pin.h"
 
 struct cq_args {
@@ -147,8 +148,11 @@ static int create_cq(struct uvd_req *req)
 	cq->event_handler = event_handler;
 	cq->owner = uobj;
 	cq->umem = args->buffer.umem;
-	ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq) : uvd_ops(req)->create_cq(cq);
+	ret = uvd_queues_for_cq(req, cq);
+	if (!ret)
+		ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq) : uvd_ops(req)->create_cq(cq);
 	if (ret) {
+		uvd_queue_end(cq->queue);
 		uvd_unpin(&cq->umem);
 		free(cq);
 		return uvd_bad(req, ret, "cqe", args->cqe);
@@ -156,6 +160,11 @@ static int create_cq(struct uvd_req *req)
 	uobj->object = cq;
 	uvd_req_made(req, uobj);
 	return 0;
+}
+
+static int answer_queue(struct uvd_req *req)
+{
+	return uvd_queues_answer_cq(req, uvd_args(req, struct cq_args)->uobj->object);
 }
 
 static int answer_create(struct uvd_req *req)
@@ -193,7 +202,10 @@ static int resize_cq(struct uvd_req *req)
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
 	if (ret)
 		return ret;
-	ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe);
+	if (cq->queue)
+		ret = uvd_queue_resize_cq(req, cq, cmd.cqe);
+	else
+		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe);
 	if (ret)
 		return uvd_bad(req, ret, "cqe", cmd.cqe);
 	resp.cqe = cq->cqe;
@@ -232,6 +244,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	ret = uobj->file->dev->ib.ops->destroy_cq(cq);
 	if (ret)
 		return ret;
+	uvd_queue_end(cq->queue);
 	uvd_unpin(&cq->umem);
 	free(cq);
 	uobj->object = NULL;
@@ -273,12 +286,12 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 /* The kernel's two ways check in different orders: by write() the vector first, by ioctl last. */
-static const uvd_step create_write_steps[] = { decode_create, check_comp_vector, new_handle, find_channel,
-					       create_cq,     answer_create,	 NULL };
-static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector, new_handle, find_channel,
-					    create_cq,	      answer_create,	 NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector,	 find_buffer,
-					       create_cq,	    answer_create_ioctl, NULL };
+static const uvd_step create_write_steps[] = { decode_create, check_comp_vector, new_handle,	find_channel,
+					       create_cq,     answer_queue,	 answer_create, NULL };
+static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector, new_handle,	find_channel,
+					    create_cq,	      answer_queue,	 answer_create, NULL };
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector,	 find_buffer, create_cq,
+					       answer_queue,	    answer_create_ioctl, NULL };
 static const uvd_step resize_steps[] = { resize_cq, NULL };
 static const uvd_step modify_steps[] = { modify_cq, NULL };
 static const uvd_step destroy_write_steps[] = { destroy_write, NULL };

@@ -28,7 +28,7 @@ static bool on_ethernet(const struct uvd_device *dev, struct uvd_qp *qp)
 
 static bool valid(const struct uvd_device *dev, struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (gid->raw[0] != 0xff || qp->qp_type != IBV_QPT_UD)
+	if (!uvd_gid_is_multicast(gid) || qp->qp_type != IBV_QPT_UD)
 		return false;
 	return (lid >= LID_MULTICAST_BASE && lid != LID_PERMISSIVE) || on_ethernet(dev, qp);
 }

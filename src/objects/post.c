@@ -267,10 +267,31 @@ static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t
 	return 0;
 }
 
+/*
+ * A client with a mapped queue says that there is something in it. What the command has besides is looked at and not used, as
+ * by rxe_post_send().
+ */
+static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
+{
+	int ret;
+
+	/* An earlier command of the same writev(). */
+	uvd_call_work(req->call);
+	ret = uvd_ops(req)->ring_doorbell(qp, &req->call->work);
+	if (ret)
+		*bad = first;
+	return ret;
+}
+
+static int post_list(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
+{
+	return qp->sq ? ring_doorbell(req, qp, first, bad) : uvd_ops(req)->post_send(qp, first, bad);
+}
+
 static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *list)
 {
-	const struct uvd_send_wr *bad = NULL, *first = list->wrs;
 	uint32_t num = list->post.cmd.wr_count;
+	const struct uvd_send_wr *bad = NULL, *first = num ? list->wrs : NULL;
 	int ret, fault;
 
 	for (uint32_t i = 0; i < num; i++) {
@@ -282,7 +303,7 @@ static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *l
 	if (fault && num)
 		list->wrs[num - 1].next = NULL;
 	/* Those before the one without its data are posted, and a QP that takes none at all says so first. */
-	ret = num || fault ? uvd_ops(req)->post_send(qp, num ? first : NULL, &bad) : 0;
+	ret = num || fault || qp->sq ? post_list(req, qp, num ? first : NULL, &bad) : 0;
 	if (fault && !bad)
 		return answer(req, ret ? ret : fault, num + 1);
 	return answer(req, ret, ret ? BAD_WR(first, bad) : 0);

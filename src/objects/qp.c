@@ -2,6 +2,7 @@
 /* Queue pairs: creation and destruction. MODIFY_QP, QUERY_QP and posting are in qp_modify.c, qp_query.c and post.c. */
 #include <linux/capability.h>
 #include <uverbsd/uapi_later.h>
+#include "objects/queue.h"
 #include "objects/xrc.h"
 
 /* enum ib_qp_create_flags, as far as a client may set them by write(). */
@@ -281,8 +282,14 @@ static void count_users(struct uvd_qp *qp, int n)
 		atomic_fetch_add(&qp->rwq_ind_tbl->usecnt, n);
 }
 
+static void end_queues(struct uvd_qp *qp)
+{
+	uvd_queue_end(qp->sq);
+	uvd_queue_end(qp->rq);
+}
+
 /* All types but the one that handles share. */
-static int create_own(struct uvd_qp *qp, struct qp_args *args)
+static int create_own(struct uvd_req *req, struct uvd_qp *qp, struct qp_args *args)
 {
 	int ret;
 
@@ -293,9 +300,13 @@ static int create_own(struct uvd_qp *qp, struct qp_args *args)
 	qp->rwq_ind_tbl = args->init.rwq_ind_tbl;
 	qp->event_handler = event_handler;
 	qp->owner = args->uobj;
-	ret = args->uobj->file->dev->ib.ops->create_qp(qp, &args->init);
-	if (ret)
+	ret = uvd_queues_for_qp(req, qp, &args->init);
+	if (!ret)
+		ret = uvd_ops(req)->create_qp(qp, &args->init);
+	if (ret) {
+		end_queues(qp);
 		return ret;
+	}
 	count_users(qp, 1);
 	args->uobj->object = qp;
 	return 0;
@@ -315,13 +326,18 @@ static int create_qp(struct uvd_req *req)
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
 	qp->qp_type = args->init.qp_type;
 	qp->account = req->file->account;
-	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init) : create_own(qp, args);
+	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init) : create_own(req, qp, args);
 	if (ret) {
 		free(qp);
 		return uvd_bad(req, ret, "qp_type", args->init.qp_type);
 	}
 	uvd_req_made(req, uobj);
 	return 0;
+}
+
+static int answer_queues(struct uvd_req *req)
+{
+	return uvd_queues_answer_qp(req, uvd_args(req, struct qp_args)->uobj->object);
 }
 
 static int answer_create(struct uvd_req *req)
@@ -381,6 +397,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		return ret;
 	count_users(qp, -1);
 	uvd_qp_put_counters(qp);
+	end_queues(qp);
 	free(qp);
 	uobj->object = NULL;
 	uvd_uobject_release_events(uobj);
@@ -414,13 +431,13 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const uvd_step create_write_steps[] = { decode_create, check_type,    new_handle, find_objects,
-					       create_qp,     answer_create, NULL };
+					       create_qp,     answer_queues, answer_create, NULL };
 static const uvd_step create_ex_steps[] = { decode_create_ex, check_type,    new_handle,
 					    check_ind_table,  find_objects,  check_create_flags,
-					    create_qp,	      answer_create, NULL };
+					    create_qp,	      answer_queues, answer_create, NULL };
 static const uvd_step create_ioctl_steps[] = {
 	decode_create_ioctl, check_type, find_objects_ioctl, check_create_flags_ioctl, check_srq_ioctl,
-	create_qp, answer_create_ioctl, NULL
+	create_qp, answer_queues, answer_create_ioctl, NULL
 };
 static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Shared receive queues. POST_SRQ_RECV is in post.c. */
 #include <uverbsd/uapi_later.h>
+#include "objects/queue.h"
 #include "objects/xrc.h"
 
 struct srq_args {
@@ -164,8 +165,11 @@ static int create_srq(struct uvd_req *req)
 	srq->attr = args->init.attr;
 	srq->event_handler = event_handler;
 	srq->owner = uobj;
-	ret = uvd_ops(req)->create_srq(srq, &args->init);
+	ret = uvd_queues_for_srq(req, srq, &args->init.attr);
+	if (!ret)
+		ret = uvd_ops(req)->create_srq(srq, &args->init);
 	if (ret) {
+		uvd_queue_end(srq->queue);
 		free(srq);
 		return ret == -EOPNOTSUPP ? uvd_bad(req, ret, "srq_type", args->type)
 					  : uvd_bad(req, ret, "max_wr", args->init.attr.max_wr);
@@ -177,6 +181,11 @@ static int create_srq(struct uvd_req *req)
 	uobj->object = srq;
 	uvd_req_made(req, uobj);
 	return 0;
+}
+
+static int answer_queue(struct uvd_req *req)
+{
+	return uvd_queues_answer_srq(req, uvd_args(req, struct srq_args)->uobj->object);
 }
 
 static int answer_create(struct uvd_req *req)
@@ -221,7 +230,10 @@ static int modify_srq(struct uvd_req *req)
 		return ret;
 	attr.max_wr = cmd.max_wr;
 	attr.srq_limit = cmd.srq_limit;
-	ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask);
+	if (srq->queue && (cmd.attr_mask & IBV_SRQ_MAX_WR))
+		ret = uvd_queue_resize_srq(req, srq, &attr, cmd.attr_mask);
+	else
+		ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask);
 	return ret ? uvd_bad(req, ret, "attr_mask", cmd.attr_mask) : 0;
 }
 
@@ -262,6 +274,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	if (uobj->xrcd)
 		atomic_fetch_sub(&uobj->xrcd->users, 1);
 	uobj->xrcd = NULL;
+	uvd_queue_end(srq->queue);
 	free(srq);
 	uobj->object = NULL;
 	uvd_uobject_release_events(uobj);
@@ -294,10 +307,10 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { decode_create, new_handle, find_objects, create_srq, answer_create, NULL };
+static const uvd_step create_steps[] = { decode_create, new_handle, find_objects, create_srq, answer_queue, answer_create, NULL };
 static const uvd_step create_xsrq_steps[] = { decode_create_xsrq, new_handle,	 find_objects,
-					      create_srq,	  answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, find_objects_ioctl, create_srq, answer_create_ioctl,
+					      create_srq,	  answer_queue, answer_create, NULL };
+static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, find_objects_ioctl, create_srq, answer_queue, answer_create_ioctl,
 					       NULL };
 static const uvd_step modify_steps[] = { modify_srq, NULL };
 static const uvd_step query_steps[] = { query_srq, NULL };

@@ -282,6 +282,13 @@ static void apply_device(struct parser *p, int device)
 	}
 }
 
+static void check_personas(struct parser *p)
+{
+	for (unsigned int i = 0; p->program == UVD_PROGRAM_DAEMON && i < p->o->num_devices; i++)
+		if (uvd_persona_find(p->o->devices[i].persona)->queues)
+			fail(p, 0, "persona %s: its queues are mapped, and CUSE maps nothing: use `uverbsctl run`", p->o->devices[i].persona);
+}
+
 static void check_names(struct parser *p)
 {
 	struct uvd_device_config *a = p->o->devices, *b, *end = a + p->o->num_devices;
@@ -345,6 +352,8 @@ static int parse(struct parser *p, const char *usage, int argc, char **argv)
 			apply_device(p, i);
 		if (!p->failed)
 			check_names(p);
+		if (!p->failed)
+			check_personas(p);
 		if (!p->failed) {
 			strcpy(o->backend, o->devices[0].backend);
 			strcpy(o->persona, o->devices[0].persona);

@@ -349,7 +349,7 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "let PROGRAM open this User Capability; may be given again" },
 
 	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft", .help = "what carries verbs out: soft or null" },
-	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona, .preset = "hfi1", .help = "the adapter that it poses as" },
+	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona, .preset = "hfi1", .help = "the adapter that it poses as: hfi1; rxe: mapped queues, run only" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
 	  .help = "what libibverbs is told to use: ioctl or write" },
 	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_string, .preset = "hfi1_N", .help = "of the device ([device N] only)" },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <endian.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "persona/persona.h"
@@ -7,7 +8,7 @@
 /* Of the EUI-64 type "locally administered", then "uverbs": no adapter was ever sold with one like it. */
 #define UVD_GUID_BASE 0x0275766572627300ull
 
-static const struct uvd_persona *const personas[] = { &uvd_persona_hfi1 };
+static const struct uvd_persona *const personas[] = { &uvd_persona_hfi1, &uvd_persona_rxe };
 
 const struct uvd_persona *uvd_persona_at(unsigned int i)
 {
@@ -22,14 +23,28 @@ const struct uvd_persona *uvd_persona_find(const char *name)
 	return NULL;
 }
 
+int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend *backend, struct uvd_backend *ops)
+{
+	*ops = *backend;
+	if (!persona->queues)
+		return 0;
+	/* As rxe, whose uverbs_cmd_mask has POST_SEND and REQ_NOTIFY_CQ alone. */
+	ops->poll_cq = NULL;
+	ops->post_recv = NULL;
+	ops->post_srq_recv = NULL;
+	return backend->ring_doorbell ? 0 : -EOPNOTSUPP;
+}
+
 /* Port 1 has the node's GUID, as on most adapters. */
 void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid)
 {
+	const unsigned int slot = uvd_persona_find(config->persona)->has_ip_gid;
+
 	config->node_guid = htobe64(guid);
 	config->sys_image_guid = htobe64(guid);
 	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++) {
-		config->ports[p].gids[0].global.subnet_prefix = htobe64(0xfe80ull << 48);
-		config->ports[p].gids[0].global.interface_id = htobe64(guid + p);
+		config->ports[p].gids[slot].global.subnet_prefix = htobe64(0xfe80ull << 48);
+		config->ports[p].gids[slot].global.interface_id = htobe64(guid + p);
 	}
 }
 
@@ -46,6 +61,10 @@ static void port_default(struct uvd_port_config *port, const struct uvd_persona 
 		.num_pkeys = 1,
 		.pkeys = { 0xffff },
 	};
+	if (persona->has_ip_gid) {
+		port->gids[0] = (union ibv_gid){ .raw = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+		port->num_gids = 2;
+	}
 	if (persona->link_layer == IBV_LINK_LAYER_INFINIBAND) {
 		port->lid = lid;
 		port->sm_lid = 1;

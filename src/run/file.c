@@ -120,6 +120,33 @@ int uvd_run_own_inode(int fd, struct uvd_run_inode *inode)
 	return err;
 }
 
+/* ---- memory that the client maps ---------------------------------------------------------------------------------- */
+
+static int share_get(void *owner, size_t length, uint8_t **memory, uint64_t *offset)
+{
+	struct uvd_run_file *f = owner;
+	uint64_t at = atomic_fetch_add(&f->next_offset, length);
+
+	if (at > (uint64_t)FILE_SIZE - length)
+		return -ENOMEM;
+	*memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, f->memfd, (off_t)at);
+	if (*memory == MAP_FAILED)
+		return -ENOMEM;
+	*offset = at;
+	return 0;
+}
+
+/* The client's own mapping stays, and reads as zeros. */
+static void share_put(void *owner, uint8_t *memory, size_t length, uint64_t offset)
+{
+	struct uvd_run_file *f = owner;
+
+	munmap(memory, length);
+	fallocate(f->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length);
+}
+
+static const struct uvd_share_ops share_ops = { .get = share_get, .put = share_put };
+
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 static int make_memfd(struct uvd_run_file *f)
@@ -163,7 +190,11 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 	if (err)
 		return err;
 	f->file = uvd_file_open(dev, c->account, &err);
-	return f->file ? open_again(files, f, flags) : err;
+	if (!f->file)
+		return err;
+	f->file->share = &share_ops;
+	f->file->share_owner = f;
+	return open_again(files, f, flags);
 }
 
 static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
@@ -189,6 +220,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	f->number = dev->config.number;
 	f->mode = flags & O_ACCMODE;
 	atomic_init(&f->refs, 1);
+	atomic_init(&f->next_offset, 4096);
 	*fd = file_init(files, f, dev, c, flags);
 	if (*fd == -EMFILE && f->memfd >= 0 && !f->file) {
 		/* Files that the tree has closed already may count still. */

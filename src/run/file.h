@@ -34,7 +34,8 @@ struct uvd_run_file {
 	unsigned int number; /* of the device: uverbsN */
 	int mode; /* O_ACCMODE part of the open's flags */
 	struct uvd_account *account; /* who pays for memfd; a reference, or NULL: nobody yet */
-	int memfd; /* ours; what the client has is a second open of it. Queues that it shall map are mapped from here. */
+	int memfd; /* ours; what the client has is a second open of it. Queues that it maps are mapped from here. */
+	_Atomic uint64_t next_offset; /* of the next memory that is shared: none is given out twice */
 	int watch; /* inotify's */
 	atomic_int refs; /* table: one, and each call that is under way */
 	int probe_ms; /* closing: when the client's end is looked at again, after the last time */

@@ -70,6 +70,7 @@ struct uvd_run_tree {
 	pthread_t thread;
 	atomic_bool stop, stopped;
 	struct uvd_call call;
+	struct uvd_run_file *file; /* that the work of the call is about, with a reference; NULL: there is none */
 };
 
 /* A device that there is, or was. */

@@ -71,6 +71,10 @@ static void serve_one(struct uvd_run_tree *tree)
 		uvd_run_reply(tree->listener, tree->notif->n.id, result);
 	}
 	tree->last = tid;
+	uvd_call_work(&tree->call);
+	if (tree->file)
+		uvd_run_file_put(tree->file);
+	tree->file = NULL;
 }
 
 /*
@@ -118,6 +122,7 @@ int uvd_run_serve(struct uvd_run_tree *tree)
 
 	sigaction(SIGUSR1, &sa, NULL);
 	tree->can_sync = true;
+	tree->call.works_later = true;
 	uvd_run_callers_init(tree);
 	return -pthread_create(&tree->thread, NULL, serve, tree);
 }

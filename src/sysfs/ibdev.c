@@ -134,7 +134,8 @@ static int fill_bus_device(int dir, const struct uvd_device_config *config, cons
 	char path[96], target[96];
 	int err = 0;
 
-	put(err, dir, "device/modalias", "%s\n", modalias);
+	if (*modalias)
+		put(err, dir, "device/modalias", "%s\n", modalias);
 	put(err, dir, "device/numa_node", "-1\n");
 	if (sscanf(modalias, "pci:v%8xd%8xsv%8xsd%8xbc%2xsc%2xi%2x", &vendor, &device, &subvendor, &subdevice, &base,
 		   &sub, &iface) == 7) {

@@ -23,6 +23,7 @@ def uverbsd(*options):
     (["--gid", "10.0.0.1"], "is not like fe80::"),
     (["--backend", "mlx5"], "`mlx5` is no backend"),
     (["--persona", "mlx5"], "`mlx5` is no persona"),
+    (["--persona", "rxe"], "persona rxe: its queues are mapped, and CUSE maps nothing"),
     (["--name", "same", "--devices", "2"], "two devices have the name same"),
     (["--config", "/nonexistent"], "/nonexistent: No such file"),
     (["--limit-files", "-1"], "--limit-files: `-1` is not from 0"),

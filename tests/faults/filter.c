@@ -48,6 +48,9 @@
 	X(destroy_qp, (struct uvd_qp * qp), (qp), T_QP, -1) \
 	X(attach_mcast, (struct uvd_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid), T_MCAST, 1) \
 	X(detach_mcast, (struct uvd_qp * qp, const union ibv_gid *gid, uint16_t lid), (qp, gid, lid), T_MCAST, -1) \
+	X(ring_doorbell, (struct uvd_qp * qp, struct uvd_work * work), (qp, work), T_NONE, 0) \
+	X(replace_cq_queue, (struct uvd_cq * cq, struct uvd_queue * *queue), (cq, queue), T_NONE, 0) \
+	X(replace_srq_queue, (struct uvd_srq * srq, struct uvd_queue * *queue), (srq, queue), T_NONE, 0) \
 	X(query_context, (struct uvd_context * context), (context), T_NONE, 0) \
 	X(query_port_speed, (struct uvd_ibdev * dev, uint8_t port, uint64_t *speed), (dev, port, speed), T_NONE, 0) \
 	X(modify_cq, (struct uvd_cq * cq, uint16_t count, uint16_t period), (cq, count, period), T_NONE, 0) \

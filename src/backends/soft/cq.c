@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
 #include "backends/soft/soft.h"
 
 static int max_cqe(struct uvd_cq *cq)
@@ -39,6 +40,24 @@ int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only)
 int soft_resize_cq(struct uvd_cq *cq, int cqe)
 {
 	return uvd_cq_ring_resize(&((struct soft_cq *)cq)->ring, cq, cqe, max_cqe(cq));
+}
+
+int soft_replace_cq_queue(struct uvd_cq *base, struct uvd_queue **queue)
+{
+	struct soft_cq *cq = (struct soft_cq *)base;
+	struct uvd_queue *to = *queue;
+	int err = 0;
+
+	pthread_mutex_lock(&cq->ring.lock);
+	if (to->ops->move(cq->ring.mapped, to)) {
+		*queue = cq->ring.mapped;
+		cq->ring.mapped = base->queue = to;
+		base->cqe = to->shape.entries - 1;
+	} else {
+		err = -EINVAL;
+	}
+	pthread_mutex_unlock(&cq->ring.lock);
+	return err;
 }
 
 void soft_cq_add(struct uvd_cq *base, const struct ibv_wc *wc, bool solicited, struct soft_due *due)

@@ -212,7 +212,7 @@ void soft_mcast_forget(struct soft_qp *qp)
 bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_attr *ah)
 {
 	if (port->link_layer == IBV_LINK_LAYER_ETHERNET)
-		return ah->is_global && ah->grh.dgid.raw[0] == 0xff;
+		return ah->is_global && uvd_gid_is_multicast(&ah->grh.dgid);
 	return ah->dlid >= SOFT_MULTICAST_LID && ah->dlid != 0xffff;
 }
 

@@ -95,6 +95,16 @@ static bool may_bind(const struct soft_qp *qp, const struct soft_mw *mw, const s
 	       bind->addr - mr->mr.iova <= mr->mr.length - bind->length;
 }
 
+/* With the table's lock held. */
+static struct soft_mw *find_window(struct soft_mr_table *table, const struct soft_bind *bind)
+{
+	struct soft_mw *mw = bind->mw_index < table->room ? table->slots[bind->mw_index].mw : NULL;
+
+	if (!mw || (bind->mw_serial ? mw->serial != bind->mw_serial : mw->mw.rkey != bind->mw_key))
+		return NULL;
+	return mw;
+}
+
 static int bind(struct soft_qp *qp, const struct soft_bind *bind, uint32_t new_key)
 {
 	struct soft_mr_table *table = &qp->dev->mrs;
@@ -103,9 +113,9 @@ static int bind(struct soft_qp *qp, const struct soft_bind *bind, uint32_t new_k
 	int err = -EINVAL;
 
 	pthread_rwlock_wrlock(&table->lock);
-	mw = table->slots[bind->mw_index].mw;
+	mw = find_window(table, bind);
 	mr = soft_find_mr(table, bind->mr_key);
-	if (mw && mw->serial == bind->mw_serial && may_bind(qp, mw, mr, bind)) {
+	if (mw && may_bind(qp, mw, mr, bind)) {
 		unbind(mw);
 		mw->mw.rkey = (mw->index << SOFT_TAG_BITS) | (new_key & ((1 << SOFT_TAG_BITS) - 1));
 		if (bind->length) {

@@ -33,10 +33,11 @@ static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, co
 	}
 	if (qp->qp_type == IBV_QPT_XRC_SEND)
 		cap->max_recv_wr = cap->max_recv_sge = 0;
-	if (cap->max_send_sge > (uint32_t)limits->max_sge || cap->max_send_wr > (uint32_t)limits->max_qp_wr)
+	/* The length of a mapped queue was within the limits before it was rounded up. */
+	if (cap->max_send_sge > (uint32_t)limits->max_sge || (!qp->sq && cap->max_send_wr > (uint32_t)limits->max_qp_wr))
 		return -EINVAL;
-	if (!has_srq &&
-	    (cap->max_recv_sge > (uint32_t)limits->max_sge || cap->max_recv_wr > (uint32_t)limits->max_qp_wr))
+	if (!has_srq && (cap->max_recv_sge > (uint32_t)limits->max_sge ||
+			 (!qp->rq && cap->max_recv_wr > (uint32_t)limits->max_qp_wr)))
 		return -EINVAL;
 	if (!has_srq && !cap->max_send_sge && !cap->max_send_wr && !cap->max_recv_sge && !cap->max_recv_wr)
 		return -EINVAL;
@@ -49,7 +50,7 @@ static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, co
 static void free_queues(struct soft_qp *qp)
 {
 	soft_ring_destroy(&qp->sq);
-	soft_ring_destroy(&qp->rq);
+	soft_rq_destroy(&qp->rq);
 	free(qp->s_segs);
 	free(qp->r_segs);
 	free(qp->r_wqe);
@@ -67,19 +68,18 @@ static uint32_t most_recv_sge(const struct soft_qp *qp)
 static int alloc_queues(struct soft_qp *qp)
 {
 	const struct ibv_qp_cap *cap = &qp->cap;
-	size_t sges = cap->max_send_sge * sizeof(struct ibv_sge);
-	uint32_t recv_sge = most_recv_sge(qp);
-	size_t recv_size = sizeof(struct soft_recv_wqe) + recv_sge * sizeof(struct ibv_sge);
-	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
+	/* One at least: see soft_rq_init(). */
+	uint32_t recv_sge = most_recv_sge(qp) ?: 1;
+	size_t recv_size = soft_recv_wqe_size(recv_sge);
 	uint64_t others = recv_size + (cap->max_send_sge + recv_sge + 2) * sizeof(struct soft_seg);
 	int err = uvd_charge_bytes(qp->qp.account, others);
 
 	if (err)
 		return err;
 	qp->charged = others;
-	err = soft_ring_init(&qp->sq, qp->qp.account, cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
+	err = soft_sq_init(qp);
 	if (!err)
-		err = soft_ring_init(&qp->rq, qp->qp.account, cap->max_recv_wr, recv_size);
+		err = soft_rq_init(&qp->rq, qp->qp.account, cap->max_recv_wr, cap->max_recv_sge, qp->qp.rq);
 	qp->s_segs = calloc(cap->max_send_sge + 1, sizeof(qp->s_segs[0]));
 	qp->r_segs = calloc(recv_sge + 1, sizeof(qp->r_segs[0]));
 	qp->r_wqe = calloc(1, recv_size);
@@ -167,8 +167,8 @@ static void reset(struct soft_qp *qp)
 	soft_srq_forget(qp);
 	while (qp->s_busy || qp->r_busy)
 		pthread_cond_wait(&qp->idle, &qp->lock);
-	soft_ring_clear(&qp->sq);
-	soft_ring_clear(&qp->rq);
+	soft_sq_clear(qp);
+	soft_rq_clear(&qp->rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->s_kicked = qp->s_started = qp->s_draining = qp->s_drained_event = false;
 	qp->r_taken = qp->r_nak = qp->r_established = qp->r_last_wqe = false;

@@ -87,7 +87,7 @@ static struct soft_outcome check_rights(struct rc *rc)
 		goto invalid;
 	if ((is_atomic(wqe) || wqe->opcode == IBV_WR_RDMA_READ) && !peer->attr.max_dest_rd_atomic)
 		goto invalid;
-	if (is_atomic(wqe) && wqe->remote_addr % sizeof(uint64_t))
+	if ((is_atomic(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE) && wqe->remote_addr % sizeof(uint64_t))
 		goto invalid;
 	/* Without bytes the key and the address mean nothing. */
 	if (right && wqe->length) {
@@ -146,6 +146,8 @@ static enum soft_copy_error move(struct rc *rc)
 	local.num_segs = rc->num_local;
 	if (is_atomic(wqe))
 		return move_atomic(rc);
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
+		return soft_atomic(rc->req->qp->dev->ibdev->fabric, &rc->remote, wqe, NULL) ? SOFT_COPY_DST : SOFT_COPY_OK;
 	if (is_send(wqe)) {
 		remote.segs = rc->peer->r_segs;
 		remote.num_segs = rc->num_recv;

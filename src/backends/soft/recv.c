@@ -26,12 +26,12 @@ void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe)
 
 static bool take_own(struct soft_qp *qp)
 {
-	struct soft_recv_wqe *wqe = soft_ring_peek(&qp->rq);
+	struct soft_recv_wqe *wqe = soft_rq_peek(&qp->rq);
 
 	if (!wqe)
 		return false;
 	soft_recv_copy(qp, wqe);
-	soft_ring_pop(&qp->rq);
+	soft_rq_pop(&qp->rq);
 	return true;
 }
 
@@ -54,7 +54,7 @@ bool soft_recv_ready(struct soft_qp *qp)
 		return true;
 	if (qp->r_srq)
 		return soft_srq_ready(qp->r_srq, qp);
-	if (soft_ring_peek(&qp->rq))
+	if (soft_rq_count(&qp->rq))
 		return true;
 	qp->r_nak = true;
 	return false;
@@ -79,8 +79,11 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 {
+	/* A client with a mapped queue may put more into it meanwhile, without end. */
+	unsigned int most = soft_rq_count(&qp->rq);
+
 	/* What is in an SRQ stays there for others. */
-	while (qp->r_taken || take_own(qp)) {
+	while (qp->r_taken || (most-- && take_own(qp))) {
 		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
 
 		soft_recv_complete(qp, &wc, true, due);

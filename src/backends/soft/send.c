@@ -72,6 +72,8 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
 		return IBV_WC_LOCAL_INV;
 	case IBV_WR_BIND_MW:
 		return IBV_WC_BIND_MW;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
 	default:
 		return IBV_WC_SEND;
 	}
@@ -101,7 +103,7 @@ static void complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_
 	count(qp, wc.opcode, status == IBV_WC_SUCCESS);
 	if (qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS)
 		soft_cq_add(qp->qp.send_cq, &wc, false, due);
-	soft_ring_pop(&qp->sq);
+	soft_sq_pop(qp);
 	qp->s_started = false;
 	qp->s_retry = qp->attr.retry_cnt;
 	qp->s_rnr_retry = qp->attr.rnr_retry;
@@ -116,7 +118,8 @@ void soft_send_flush(struct soft_qp *qp, struct soft_due *due)
 {
 	struct soft_send_wqe *wqe;
 
-	while ((wqe = soft_ring_peek(&qp->sq)))
+	/* A client with a mapped queue may put more into it meanwhile, without end. */
+	for (unsigned int n = soft_sq_count(qp); n && (wqe = soft_sq_peek(qp)); n--)
 		complete(qp, wqe, IBV_WC_WR_FLUSH_ERR, due);
 }
 
@@ -173,6 +176,8 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 
 static struct soft_outcome try(struct soft_request *req)
 {
+	if (req->wqe->is_refused)
+		return (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_QP_OP_ERR };
 	if (soft_is_local(req->wqe->opcode))
 		return soft_local_send(req);
 	switch (req->qp->qp.qp_type) {
@@ -198,7 +203,7 @@ static bool may_start(struct soft_qp *qp)
 /* With the lock held, and s_busy: tries the oldest request once. False: nothing is left that could be done now. */
 static bool step(struct soft_qp *qp, struct soft_due *due)
 {
-	struct soft_send_wqe *wqe = soft_ring_peek(&qp->sq);
+	struct soft_send_wqe *wqe = soft_sq_peek(qp);
 	enum soft_wait before = qp->s_wait;
 	struct soft_outcome outcome;
 	struct soft_request req;
@@ -244,7 +249,7 @@ static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 /* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
 static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 {
-	const struct soft_send_wqe *wqe = soft_ring_peek(&qp->sq);
+	const struct soft_send_wqe *wqe = soft_sq_peek(qp);
 
 	if (!wqe || !may_start(qp) || soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
 		return false;
@@ -344,7 +349,7 @@ static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
 	/* The user's thread is going to retry it: no retry may be used up while the QP waits for its turn. */
 	if (qp->s_deferred && qp->s_kicked)
 		return NULL;
-	return soft_ring_peek(&qp->sq);
+	return soft_sq_peek(qp);
 }
 
 void soft_send_wake(struct soft_qp *qp)
@@ -399,10 +404,13 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 
 	pthread_mutex_lock(&qp->lock);
 	wqe = waiting(qp, wait_nr);
-	if (wqe && outcome.kind == SOFT_DONE)
-		/* The peer's thread is about to kick it. Should that not be so, the next time-out looks again. */
-		wait_for(qp, qp->s_wait, UINT64_C(1000000));
-	else if (wqe)
+	if (wqe && outcome.kind == SOFT_DONE) {
+		/* Nobody tells of a receive in a mapped queue. The timer serves all users, so it must not move data. */
+		qp->s_kicked = soft_defer(qp);
+		/* If no thread can be started, the next time-out looks again. */
+		if (!qp->s_kicked)
+			wait_for(qp, qp->s_wait, UINT64_C(1000000));
+	} else if (wqe)
 		put_off(qp, wqe, outcome, qp->s_wait, &due);
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);

@@ -26,6 +26,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/queue.h>
 #include "backends/comp_cntr.h"
 #include "backends/cq_ring.h"
 #include "backends/soft/memory.h"
@@ -264,17 +265,20 @@ int soft_destroy_cq(struct uvd_cq *cq);
 int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
 int soft_resize_cq(struct uvd_cq *cq, int cqe);
+int soft_replace_cq_queue(struct uvd_cq *cq, struct uvd_queue **queue);
 void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);
 void soft_due_event(struct soft_due *due, struct soft_qp *qp, enum ibv_event_type type);
 void soft_due_srq_limit(struct soft_due *due, struct soft_srq *srq);
 /* Calls the handlers and empties due. */
 void soft_due_run(struct soft_due *due);
 
-/* ---- wq.c: rings of work requests, allocated when the queue is made ---------------------------------------------- */
+/* ---- queue.c: queues of work requests ---------------------------------------------------------------------------- */
 
 /* What is looked up when the bind is carried out: objects may be gone by then. */
 struct soft_bind {
-	uint64_t mw_serial, addr, length;
+	uint64_t mw_serial; /* 0: the window is the one with this key when the bind is carried out */
+	uint32_t mw_key;
+	uint64_t addr, length;
 	uint32_t mw_index, mr_key;
 	unsigned int access;
 };
@@ -290,6 +294,7 @@ struct soft_send_wqe {
 	unsigned int send_flags;
 	int num_sge;
 	bool is_inline;
+	bool is_refused; /* from a mapped queue: no post would have taken it */
 	union {
 		struct ibv_ah_attr ah;
 		struct soft_bind bind;
@@ -306,7 +311,7 @@ struct soft_recv_wqe {
 	struct ibv_sge sge[];
 };
 
-/* Entries of equal size. */
+/* Entries of equal size, allocated when the queue is made. */
 struct soft_ring {
 	uint8_t *entries;
 	size_t entry_size;
@@ -325,6 +330,37 @@ void *soft_ring_next(struct soft_ring *ring);
 void soft_ring_push(struct soft_ring *ring);
 void soft_ring_clear(struct soft_ring *ring);
 
+/*
+ * A send queue, with the QP's lock held. That of a client with a mapped queue is there; qp->sq then has the oldest request
+ * only, as it was when it was read.
+ */
+int soft_sq_init(struct soft_qp *qp);
+unsigned int soft_sq_count(const struct soft_qp *qp);
+/* The oldest request, or NULL. */
+struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp);
+void soft_sq_pop(struct soft_qp *qp);
+void soft_sq_clear(struct soft_qp *qp);
+
+/* A receive queue, of a QP or shared; the same. */
+struct soft_rq {
+	struct soft_ring ring;
+	struct uvd_queue *mapped;
+	uint32_t max_sge;
+};
+
+int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int size, uint32_t max_sge, struct uvd_queue *mapped);
+void soft_rq_destroy(struct soft_rq *rq);
+size_t soft_recv_wqe_size(uint32_t max_sge);
+unsigned int soft_rq_count(const struct soft_rq *rq);
+unsigned int soft_rq_size(const struct soft_rq *rq);
+struct soft_recv_wqe *soft_rq_peek(struct soft_rq *rq);
+void soft_rq_pop(struct soft_rq *rq);
+void soft_rq_clear(struct soft_rq *rq);
+
+/* ---- wq.c: what is posted ---------------------------------------------------------------------------------------- */
+
+/* Checks a request, and writes it to wqe, which has room for what the QP's caps allow. 0 or -EINVAL: then wqe is as it was. */
+int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
 /* Checks a receive and puts it into the ring. */
 int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_recv_wr *wr);
 static inline bool soft_is_local(enum ibv_wr_opcode opcode)
@@ -334,6 +370,7 @@ static inline bool soft_is_local(enum ibv_wr_opcode opcode)
 
 int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
 int soft_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+int soft_ring_doorbell(struct uvd_qp *qp, struct uvd_work *work);
 
 /* ---- srq.c ------------------------------------------------------------------------------------------------------- */
 
@@ -341,7 +378,7 @@ struct soft_srq {
 	struct uvd_srq srq;
 	struct soft_device *dev;
 	pthread_mutex_t lock;
-	struct soft_ring rq;
+	struct soft_rq rq;
 	uint32_t max_sge, limit;
 	struct soft_qp *first_waiter, *last_waiter; /* QPs that have told their peers to wait for a receive */
 	/* XRC: */
@@ -356,6 +393,7 @@ static inline struct soft_srq *soft_srq(struct uvd_srq *srq)
 
 int soft_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr);
 int soft_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int soft_replace_srq_queue(struct uvd_srq *srq, struct uvd_queue **queue);
 int soft_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 int soft_destroy_srq(struct uvd_srq *srq);
 int soft_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
@@ -426,7 +464,7 @@ struct soft_qp {
 	struct soft_user *d_user; /* whose list it is in, or NULL; this and the next: the users' lock */
 	struct soft_qp *d_prev, *d_next;
 
-	struct soft_ring rq;
+	struct soft_rq rq;
 	uint64_t charged; /* for what its queues have beside the rings */
 	struct soft_recv_wqe *r_wqe; /* the receive that a message has taken, if r_taken */
 	struct soft_seg *r_segs; /* r_busy's */
@@ -566,7 +604,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req);
 struct soft_outcome soft_uc_send(struct soft_request *req);
 struct soft_outcome soft_ud_send(struct soft_request *req);
 struct soft_outcome soft_raw_send(struct soft_request *req);
-/* atomic.c: one 64 bit word at seg; *old is what was there. 0 or -EFAULT. */
+/* atomic.c: one 64 bit word at seg; *old is what was there, but for an atomic write. 0 or -EFAULT. */
 int soft_atomic(struct uvd_fabric *fabric, const struct soft_seg *seg, const struct soft_send_wqe *wqe, uint64_t *old);
 
 #endif

@@ -4,11 +4,6 @@
 #include <string.h>
 #include "backends/soft/soft.h"
 
-static size_t entry_size(const struct soft_srq *srq)
-{
-	return sizeof(struct soft_recv_wqe) + srq->max_sge * sizeof(struct ibv_sge);
-}
-
 int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 {
 	struct soft_device *dev = soft_device(base->pd->context->dev);
@@ -20,7 +15,7 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	if (base->srq_type != IBV_SRQT_BASIC && base->srq_type != IBV_SRQT_XRC)
 		return -EOPNOTSUPP;
 	if (!attr->max_sge || attr->max_sge > (uint32_t)limits->max_srq_sge || !attr->max_wr ||
-	    attr->max_wr > (uint32_t)limits->max_srq_wr)
+	    (!base->queue && attr->max_wr > (uint32_t)limits->max_srq_wr))
 		return -EINVAL;
 	err = soft_count(&dev->num_srqs, limits->max_srq);
 	if (err)
@@ -28,7 +23,7 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	srq->dev = dev;
 	srq->max_sge = attr->max_sge;
 	srq->limit = attr->srq_limit;
-	err = soft_ring_init(&srq->rq, base->pd->context->account, attr->max_wr, entry_size(srq));
+	err = soft_rq_init(&srq->rq, base->pd->context->account, attr->max_wr, srq->max_sge, base->queue);
 	if (err) {
 		dev->num_srqs--;
 		return err;
@@ -38,7 +33,7 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	if (!err)
 		return 0;
 	pthread_mutex_destroy(&srq->lock);
-	soft_ring_destroy(&srq->rq);
+	soft_rq_destroy(&srq->rq);
 	dev->num_srqs--;
 	return err;
 }
@@ -50,7 +45,7 @@ int soft_destroy_srq(struct uvd_srq *base)
 	if (base->srq_type == IBV_SRQT_XRC)
 		soft_srqn_remove(srq);
 	pthread_mutex_destroy(&srq->lock);
-	soft_ring_destroy(&srq->rq);
+	soft_rq_destroy(&srq->rq);
 	srq->dev->num_srqs--;
 	return 0;
 }
@@ -58,7 +53,7 @@ int soft_destroy_srq(struct uvd_srq *base)
 /* With the lock held. The receives that are queued move into the new ring, which takes the old one's place. */
 static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
 {
-	struct soft_ring old = srq->rq;
+	struct soft_ring old = srq->rq.ring;
 	void *wqe;
 
 	if (old.count > ring->size)
@@ -67,8 +62,8 @@ static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
 		memcpy(soft_ring_next(ring), wqe, ring->entry_size);
 		soft_ring_push(ring);
 	}
-	old = srq->rq;
-	srq->rq = *ring;
+	old = srq->rq.ring;
+	srq->rq.ring = *ring;
 	*ring = old;
 	return 0;
 }
@@ -79,9 +74,11 @@ static int resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mas
 	uint32_t limit;
 	int err;
 
+	if (srq->rq.mapped)
+		return -EOPNOTSUPP;
 	if (attr->max_wr > (uint32_t)srq->dev->ibdev->config.limits.max_srq_wr)
 		return -EINVAL;
-	err = soft_ring_init(&ring, srq->rq.account, attr->max_wr, entry_size(srq));
+	err = soft_ring_init(&ring, srq->rq.ring.account, attr->max_wr, soft_recv_wqe_size(srq->max_sge));
 	if (err)
 		return err;
 	pthread_mutex_lock(&srq->lock);
@@ -105,10 +102,30 @@ int soft_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int m
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
 	pthread_mutex_lock(&srq->lock);
-	if (attr->srq_limit > srq->rq.size)
+	if (attr->srq_limit > soft_rq_size(&srq->rq))
 		err = -EINVAL;
 	else
 		srq->limit = attr->srq_limit;
+	pthread_mutex_unlock(&srq->lock);
+	return err;
+}
+
+int soft_replace_srq_queue(struct uvd_srq *base, struct uvd_queue **queue)
+{
+	struct soft_srq *srq = soft_srq(base);
+	struct uvd_queue *to = *queue;
+	int err = 0;
+
+	pthread_mutex_lock(&srq->lock);
+	if (to->ops->move(srq->rq.mapped, to)) {
+		*queue = srq->rq.mapped;
+		srq->rq.mapped = base->queue = to;
+		base->attr.max_wr = to->shape.entries - 1;
+		/* What had been read of the old one waits in the new one. */
+		soft_ring_clear(&srq->rq.ring);
+	} else {
+		err = -EINVAL;
+	}
 	pthread_mutex_unlock(&srq->lock);
 	return err;
 }
@@ -118,7 +135,7 @@ int soft_query_srq(struct uvd_srq *base, struct ibv_srq_attr *attr)
 	struct soft_srq *srq = soft_srq(base);
 
 	pthread_mutex_lock(&srq->lock);
-	attr->max_wr = srq->rq.size;
+	attr->max_wr = soft_rq_size(&srq->rq);
 	attr->max_sge = srq->max_sge;
 	attr->srq_limit = srq->limit;
 	pthread_mutex_unlock(&srq->lock);
@@ -179,7 +196,7 @@ static struct soft_qp *next_waiter(struct soft_srq *srq, bool in_vain)
 	struct soft_qp *qp = NULL;
 
 	pthread_mutex_lock(&srq->lock);
-	if ((srq->rq.count || in_vain) && srq->first_waiter) {
+	if ((soft_rq_count(&srq->rq) || in_vain) && srq->first_waiter) {
 		qp = srq->first_waiter;
 		unlink_waiter(srq, qp);
 		/* Not destroyed yet: soft_srq_forget() comes before the end of its references. */
@@ -200,7 +217,7 @@ int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const
 
 	pthread_mutex_lock(&srq->lock);
 	for (; wr; wr = wr->next) {
-		err = soft_queue_recv(&srq->rq, srq->max_sge, wr);
+		err = base->queue ? -EINVAL : soft_queue_recv(&srq->rq.ring, srq->max_sge, wr);
 		if (err) {
 			*bad = wr;
 			break;
@@ -237,7 +254,7 @@ bool soft_srq_ready(struct soft_srq *srq, struct soft_qp *qp)
 	bool ready;
 
 	pthread_mutex_lock(&srq->lock);
-	ready = srq->rq.count;
+	ready = soft_rq_count(&srq->rq);
 	if (!ready)
 		link_waiter(srq, qp);
 	pthread_mutex_unlock(&srq->lock);
@@ -249,15 +266,15 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *du
 	struct soft_recv_wqe *wqe;
 
 	pthread_mutex_lock(&srq->lock);
-	wqe = soft_ring_peek(&srq->rq);
+	wqe = soft_rq_peek(&srq->rq);
 	if (!wqe) {
 		/* Only a reliable sender comes again. */
 		if (soft_is_reliable(qp))
 			link_waiter(srq, qp);
 	} else {
 		soft_recv_copy(qp, wqe);
-		soft_ring_pop(&srq->rq);
-		if (srq->rq.count < srq->limit) {
+		soft_rq_pop(&srq->rq);
+		if (soft_rq_count(&srq->rq) < srq->limit) {
 			/* Once: it has to be set again (IBTA 10.2.9.2). */
 			srq->limit = 0;
 			soft_due_srq_limit(due, srq);

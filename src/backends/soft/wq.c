@@ -1,76 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Rings of work requests, and what posting checks. The errors are those of the kernel's rdmavt. */
+/* What posting checks. The errors are those of the kernel's rdmavt. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "backends/soft/soft.h"
-
-static uint64_t ring_bytes(const struct soft_ring *ring)
-{
-	return (uint64_t)(ring->size ? ring->size : 1) * ring->entry_size;
-}
-
-int soft_ring_init(struct soft_ring *ring, struct uvd_account *account, unsigned int size, size_t entry_size)
-{
-	int ret;
-
-	ring->entry_size = (entry_size + 7) & ~(size_t)7;
-	ring->size = size;
-	ring->account = account;
-	ret = uvd_charge_bytes(account, ring_bytes(ring));
-	if (ret)
-		return ret;
-	/* Untouched entries of a large queue cost no memory, but the client may touch all of them at any time. */
-	ring->entries = calloc(1, ring_bytes(ring));
-	if (ring->entries)
-		return 0;
-	uvd_uncharge_bytes(account, ring_bytes(ring));
-	return -ENOMEM;
-}
-
-void soft_ring_destroy(struct soft_ring *ring)
-{
-	if (ring->entries)
-		uvd_uncharge_bytes(ring->account, ring_bytes(ring));
-	free(ring->entries);
-}
-
-/* nr: at most the ring's size. */
-static void *entry(struct soft_ring *ring, unsigned int nr)
-{
-	size_t place = (size_t)ring->head + nr;
-
-	/* A division here would be a good part of a small request. */
-	if (place >= ring->size)
-		place -= ring->size;
-	return ring->entries + place * ring->entry_size;
-}
-
-void *soft_ring_peek(struct soft_ring *ring)
-{
-	return ring->count ? entry(ring, 0) : NULL;
-}
-
-void soft_ring_pop(struct soft_ring *ring)
-{
-	ring->head = ring->head + 1 == ring->size ? 0 : ring->head + 1;
-	ring->count--;
-}
-
-void *soft_ring_next(struct soft_ring *ring)
-{
-	return ring->count < ring->size ? entry(ring, ring->count) : NULL;
-}
-
-void soft_ring_push(struct soft_ring *ring)
-{
-	ring->count++;
-}
-
-void soft_ring_clear(struct soft_ring *ring)
-{
-	ring->head = ring->count = 0;
-}
 
 /* An empty list may have no address. */
 static void copy_sges(struct ibv_sge *dst, const struct ibv_sge *src, int n)
@@ -102,6 +34,7 @@ static const struct {
 	[IBV_WR_LOCAL_INV] = { RC | UC },
 	[IBV_WR_BIND_MW] = { RC | UC },
 	[IBV_WR_SEND_WITH_INV] = { RC },
+	[IBV_WR_ATOMIC_WRITE] = { RC | XRC },
 };
 
 static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
@@ -114,9 +47,12 @@ static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 	if (operations[wr->opcode].atomic &&
 	    (wr->num_sge < 1 || wr->sg_list[0].length < sizeof(uint64_t) || wr->sg_list[0].addr % sizeof(uint64_t)))
 		return -EINVAL;
+	/* Its eight bytes are in the request, whatever the QP has for inline data. */
+	if (wr->opcode == IBV_WR_ATOMIC_WRITE && (!wr->inline_data || wr->inline_len != sizeof(uint64_t)))
+		return -EINVAL;
 	if (soft_is_local(wr->opcode) && (wr->num_sge || wr->inline_data))
 		return -EINVAL;
-	if (wr->opcode == IBV_WR_BIND_MW && !wr->bind.mw)
+	if (wr->opcode == IBV_WR_BIND_MW && !wr->bind.mw && !wr->bind.mw_rkey)
 		return -EINVAL;
 	if (qp->qp.qp_type == IBV_QPT_UD && (!wr->ah || wr->ah->pd != qp->qp.pd))
 		return -EINVAL;
@@ -137,7 +73,7 @@ static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32
 	uint64_t sum = wr->inline_data ? wr->inline_len : soft_sge_length(wr->sg_list, wr->num_sge);
 	uint64_t least = 0, most = UINT64_C(1) << 31;
 
-	if (wr->inline_data && wr->inline_len > qp->cap.max_inline_data)
+	if (wr->inline_data && wr->inline_len > qp->cap.max_inline_data && wr->opcode != IBV_WR_ATOMIC_WRITE)
 		return -EINVAL;
 	if (qp->qp.qp_type == IBV_QPT_UD)
 		most = UINT64_C(128) << qp->dev->ibdev->config.ports[wr->ah->attr.port_num - 1].active_mtu;
@@ -154,35 +90,40 @@ static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32
 static struct soft_bind bind_of(const struct uvd_send_wr *wr)
 {
 	const struct soft_mw *mw = (const struct soft_mw *)wr->bind.mw;
-
-	return (struct soft_bind){
-		.mw_serial = mw->serial,
-		.mw_index = mw->index,
-		.mr_key = wr->bind.mr ? wr->bind.mr->lkey : 0,
+	struct soft_bind bind = {
+		.mw_key = wr->bind.mw_rkey,
+		.mw_index = wr->bind.mw_rkey >> SOFT_TAG_BITS,
+		.mr_key = wr->bind.mr_lkey,
 		.addr = wr->bind.addr,
 		.length = wr->bind.length,
 		.access = wr->bind.access,
 	};
+
+	if (mw) {
+		bind.mw_serial = mw->serial;
+		bind.mw_index = mw->index;
+		bind.mr_key = wr->bind.mr ? wr->bind.mr->lkey : 0;
+	}
+	return bind;
 }
 
-static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
+static int check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
 {
-	struct soft_send_wqe *wqe;
-	uint32_t length;
 	int err;
 
 	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > qp->cap.max_send_sge)
 		return -EINVAL;
 	err = check_operation(qp, wr);
-	if (err)
-		return err;
-	err = check_length(qp, wr, &length);
-	if (err)
-		return err;
-	wqe = soft_ring_next(&qp->sq);
-	if (!wqe)
-		return -ENOMEM;
+	return err ? err : check_length(qp, wr, length);
+}
 
+int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe)
+{
+	uint32_t length;
+	int err = check_send(qp, wr, &length);
+
+	if (err)
+		return err;
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = wr->opcode;
 	wqe->send_flags = wr->send_flags;
@@ -208,8 +149,27 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 		wqe->remote_qpn = wr->remote_qpn;
 		wqe->remote_qkey = wr->remote_qkey;
 	}
-	soft_ring_push(&qp->sq);
 	return 0;
+}
+
+static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
+{
+	struct soft_send_wqe *wqe = soft_ring_next(&qp->sq);
+	uint32_t length;
+	int err;
+
+	/* What is wrong with a request is said before the want of room for it. */
+	if (!wqe)
+		return check_send(qp, wr, &length) ?: -ENOMEM;
+	err = soft_fill_send(qp, wr, wqe);
+	if (!err)
+		soft_ring_push(&qp->sq);
+	return err;
+}
+
+static bool takes_requests(const struct soft_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE || qp->state == IBV_QPS_ERR;
 }
 
 int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad)
@@ -219,8 +179,7 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 	int err = 0;
 
 	pthread_mutex_lock(&qp->lock);
-	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD && qp->state != IBV_QPS_SQE &&
-	    qp->state != IBV_QPS_ERR)
+	if (!takes_requests(qp))
 		err = -EINVAL;
 	for (; !err && wr; wr = wr->next) {
 		err = queue_send(qp, wr);
@@ -233,6 +192,30 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 		*bad = wr;
 	if (queued)
 		soft_send_run(qp);
+	return err;
+}
+
+static void run_doorbell(void *arg)
+{
+	struct soft_qp *qp = arg;
+
+	soft_send_run(qp);
+	soft_ref_put(&qp->ref);
+}
+
+int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
+{
+	struct soft_qp *qp = soft_qp(base);
+	int err = 0;
+
+	pthread_mutex_lock(&qp->lock);
+	if (!takes_requests(qp))
+		err = -EINVAL;
+	else
+		soft_ref_get(&qp->ref);
+	pthread_mutex_unlock(&qp->lock);
+	if (!err)
+		*work = (struct uvd_work){ run_doorbell, qp };
 	return err;
 }
 
@@ -264,10 +247,10 @@ int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const stru
 
 	pthread_mutex_lock(&qp->lock);
 	/* Neither end of an XRC connection has receives of its own, as no QP with an SRQ has. */
-	if (qp->state == IBV_QPS_RESET || base->srq || !base->recv_cq)
+	if (qp->state == IBV_QPS_RESET || base->srq || !base->recv_cq || base->rq)
 		err = -EINVAL;
 	for (; !err && wr; wr = wr->next) {
-		err = soft_queue_recv(&qp->rq, qp->cap.max_recv_sge, wr);
+		err = soft_queue_recv(&qp->rq.ring, qp->cap.max_recv_sge, wr);
 		if (err)
 			break;
 		kick = qp->r_nak;

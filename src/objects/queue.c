@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "objects/queue.h"
+#include "persona/persona.h"
+
+struct mapped {
+	struct uvd_queue q;
+	struct uvd_file *file;
+	uint64_t charged;
+	uint8_t entry[] __attribute__((aligned(16)));
+};
+
+static const struct uvd_persona_queues *layout(const struct uvd_req *req)
+{
+	return req->dev->persona->queues;
+}
+
+/* As rxe_create_cq(): a provider that cannot be told where its queue is gets none. */
+static int check_room(struct uvd_req *req, size_t size)
+{
+	return req->uhw_out.len < size ? uvd_bad(req, -EINVAL, "driver data", req->uhw_out.len) : 0;
+}
+
+void uvd_queue_end(struct uvd_queue *q)
+{
+	struct mapped *m = (struct mapped *)q;
+
+	if (!m)
+		return;
+	m->file->share->put(m->file->share_owner, q->memory, q->length, q->offset);
+	uvd_uncharge_bytes(m->file->account, m->charged);
+	free(m);
+}
+
+static int charge(struct uvd_file *file, struct mapped *m)
+{
+	int ret = uvd_charge_bytes(file->account, m->charged);
+
+	if (ret)
+		return ret;
+	ret = file->share->get(file->share_owner, m->q.length, &m->q.memory, &m->q.offset);
+	if (ret)
+		uvd_uncharge_bytes(file->account, m->charged);
+	return ret;
+}
+
+static int make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_shape shape, struct uvd_pd *pd,
+		struct uvd_queue **out)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	struct mapped *m;
+	int ret;
+
+	if (!req->file->share)
+		return uvd_bad(req, -EOPNOTSUPP, "mapped queues", 0);
+	m = uvd_zalloc(sizeof(*m) + shape.entry_size);
+	if (!m)
+		return -ENOMEM;
+	m->file = req->file;
+	m->q = (struct uvd_queue){
+		.ops = l->ops,
+		.kind = kind,
+		.shape = shape,
+		.config = &req->dev->config,
+		.pd = pd,
+		.length = (l->header + (size_t)shape.entries * shape.entry_size + 4095) & ~(size_t)4095,
+		.entry = m->entry,
+	};
+	m->charged = m->q.length + sizeof(*m) + shape.entry_size;
+	ret = charge(req->file, m);
+	if (ret) {
+		free(m);
+		return ret;
+	}
+	m->q.ops->init(&m->q);
+	*out = &m->q;
+	return 0;
+}
+
+/* ---- completion queues ------------------------------------------------------------------------------------------- */
+
+int uvd_queues_for_cq(struct uvd_req *req, struct uvd_cq *cq)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+	int ret;
+
+	if (!l)
+		return 0;
+	ret = check_room(req, l->cq_response(resp, NULL));
+	if (ret || cq->cqe < 1 || cq->cqe > req->dev->config.limits.max_cqe)
+		return ret;
+	ret = make(req, UVD_QUEUE_CQ, l->shape_cq(cq->cqe), NULL, &cq->queue);
+	if (!ret)
+		cq->cqe = uvd_queue_size(cq->queue);
+	return ret;
+}
+
+int uvd_queues_answer_cq(struct uvd_req *req, const struct uvd_cq *cq)
+{
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+
+	return layout(req) ? uvd_uhw_out(req, resp, layout(req)->cq_response(resp, cq->queue)) : 0;
+}
+
+int uvd_queue_resize_cq(struct uvd_req *req, struct uvd_cq *cq, uint32_t cqe)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+	struct uvd_queue *q;
+	size_t size;
+	int ret = check_room(req, l->cq_response(resp, NULL));
+
+	if (ret)
+		return ret;
+	if (cqe < 1 || cqe > (uint32_t)req->dev->config.limits.max_cqe)
+		return -EINVAL;
+	ret = make(req, UVD_QUEUE_CQ, l->shape_cq(cqe), NULL, &q);
+	if (ret)
+		return ret;
+	/* Once it is the CQ's, another call may replace and end it. */
+	size = l->cq_response(resp, q);
+	ret = uvd_ops(req)->replace_cq_queue(cq, &q);
+	uvd_queue_end(q);
+	return ret ? ret : uvd_uhw_out(req, resp, size);
+}
+
+/* ---- queue pairs ------------------------------------------------------------------------------------------------- */
+
+static bool within_limits(const struct uvd_limits *limits, const struct ibv_qp_cap *cap)
+{
+	return cap->max_send_wr <= (uint32_t)limits->max_qp_wr && cap->max_recv_wr <= (uint32_t)limits->max_qp_wr &&
+	       cap->max_send_sge <= (uint32_t)limits->max_sge && cap->max_recv_sge <= (uint32_t)limits->max_sge &&
+	       cap->max_inline_data <= limits->max_inline_data;
+}
+
+static int make_qp(struct uvd_req *req, struct uvd_qp *qp, struct uvd_qp_init_attr *init)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	struct ibv_qp_cap *cap = &init->cap;
+	int ret = make(req, UVD_QUEUE_SEND, l->shape_sq(cap), qp->pd, &qp->sq);
+
+	if (ret)
+		return ret;
+	qp->sq->is_ud = init->qp_type == IBV_QPT_UD;
+	if (!init->srq)
+		ret = make(req, UVD_QUEUE_RECV, l->shape_rq(cap->max_recv_wr, cap->max_recv_sge), qp->pd, &qp->rq);
+	if (!ret)
+		return 0;
+	uvd_queue_end(qp->sq);
+	qp->sq = NULL;
+	return ret;
+}
+
+int uvd_queues_for_qp(struct uvd_req *req, struct uvd_qp *qp, struct uvd_qp_init_attr *init)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+	int ret;
+
+	if (!l)
+		return 0;
+	/* An XRC initiator: the provider has none. */
+	if (init->qp_type == IBV_QPT_XRC_SEND)
+		return 0;
+	ret = check_room(req, l->qp_response(resp, NULL, NULL));
+	if (ret || !within_limits(&req->dev->config.limits, &init->cap))
+		return ret;
+	ret = make_qp(req, qp, init);
+	if (ret)
+		return ret;
+	init->cap.max_send_wr = uvd_queue_size(qp->sq);
+	if (qp->rq)
+		init->cap.max_recv_wr = uvd_queue_size(qp->rq);
+	return 0;
+}
+
+int uvd_queues_answer_qp(struct uvd_req *req, const struct uvd_qp *qp)
+{
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+
+	return qp->sq ? uvd_uhw_out(req, resp, layout(req)->qp_response(resp, qp->sq, qp->rq)) : 0;
+}
+
+/* ---- shared receive queues --------------------------------------------------------------------------------------- */
+
+int uvd_queues_for_srq(struct uvd_req *req, struct uvd_srq *srq, struct ibv_srq_attr *attr)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_limits *limits = &req->dev->config.limits;
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+	int ret;
+
+	if (!l)
+		return 0;
+	ret = check_room(req, l->srq_response(resp, NULL, 0));
+	if (ret || !attr->max_wr || attr->max_wr > (uint32_t)limits->max_srq_wr || !attr->max_sge ||
+	    attr->max_sge > (uint32_t)limits->max_srq_sge)
+		return ret;
+	ret = make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, attr->max_sge), srq->pd, &srq->queue);
+	if (!ret)
+		attr->max_wr = srq->attr.max_wr = uvd_queue_size(srq->queue);
+	return ret;
+}
+
+int uvd_queues_answer_srq(struct uvd_req *req, const struct uvd_srq *srq)
+{
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+
+	return layout(req) ? uvd_uhw_out(req, resp, layout(req)->srq_response(resp, srq->queue, srq->srq_num)) : 0;
+}
+
+/* As rxe_modify_srq(): where the queue is goes to the address that the driver data name. */
+static int answer_modify_srq(struct uvd_req *req, const uint8_t *resp, size_t size)
+{
+	uint8_t in[UVD_PERSONA_SRQ_MODIFY];
+	int ret = uvd_uhw_in(req, in, sizeof(in));
+
+	if (ret)
+		return ret;
+	req->uhw_out = (struct uvd_out){ .addr = layout(req)->srq_modify_place(in), .len = size, .attr = -1 };
+	return uvd_uhw_out(req, resp, size);
+}
+
+int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	const struct uvd_persona_queues *l = layout(req);
+	uint8_t resp[UVD_PERSONA_RESPONSE];
+	struct ibv_srq_attr now;
+	struct uvd_queue *q;
+	size_t size;
+	int ret;
+
+	if (req->uhw_in.len < UVD_PERSONA_SRQ_MODIFY)
+		return uvd_bad(req, -EINVAL, "driver data", req->uhw_in.len);
+	if (!attr->max_wr || attr->max_wr > (uint32_t)req->dev->config.limits.max_srq_wr)
+		return -EINVAL;
+	ret = uvd_ops(req)->query_srq(srq, &now);
+	if (ret)
+		return ret;
+	if ((mask & IBV_SRQ_LIMIT ? attr->srq_limit : now.srq_limit) > attr->max_wr)
+		return -EINVAL;
+	ret = make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, now.max_sge), srq->pd, &q);
+	if (ret)
+		return ret;
+	/* Once it is the SRQ's, another call may replace and end it. */
+	size = l->srq_modify_response(resp, q);
+	ret = uvd_ops(req)->replace_srq_queue(srq, &q);
+	uvd_queue_end(q);
+	if (!ret && (mask & IBV_SRQ_LIMIT))
+		ret = uvd_ops(req)->modify_srq(srq, attr, IBV_SRQ_LIMIT);
+	return ret ? ret : answer_modify_srq(req, resp, size);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The entries of rxe's queues. Each side has an index, and writes its own alone: the producer when an entry is complete, the
+ * consumer when it is done with one.
+ */
+#include <rdma/ib_user_verbs.h>
+#include <string.h>
+#include "persona/internal.h"
+
+_Static_assert(sizeof(struct rxe_queue_buf) == 384, "queue header");
+_Static_assert(sizeof(struct rxe_send_wqe) == 208, "send work request");
+_Static_assert(sizeof(struct rxe_recv_wqe) == 40, "receive work request");
+_Static_assert(sizeof(struct ib_uverbs_wc) <= UVD_RXE_CQE, "completion");
+/* Lists are handed on as they are. */
+_Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge) && offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "scatter-gather entry");
+
+static struct rxe_queue_buf *header(const struct uvd_queue *q)
+{
+	return (struct rxe_queue_buf *)q->memory;
+}
+
+static uint8_t *entry_at(const struct uvd_queue *q, uint32_t index)
+{
+	return header(q)->data + (size_t)index * q->shape.entry_size;
+}
+
+static uint32_t mask(const struct uvd_queue *q)
+{
+	return q->shape.entries - 1;
+}
+
+static void init(struct uvd_queue *q)
+{
+	header(q)->log2_elem_size = __builtin_ctz(q->shape.entry_size);
+	header(q)->index_mask = mask(q);
+}
+
+static uint32_t count(const struct uvd_queue *q)
+{
+	return (__atomic_load_n(&header(q)->producer_index, __ATOMIC_ACQUIRE) - q->index) & mask(q);
+}
+
+/* Our copy of the oldest entry, or NULL. */
+static void *copy_entry(struct uvd_queue *q)
+{
+	if (!count(q))
+		return NULL;
+	memcpy(q->entry, entry_at(q, q->index), q->shape.entry_size);
+	/* From here on the compiler must not look at the client's entry again. */
+	__asm__ volatile("" : : "r"(q->entry) : "memory");
+	return q->entry;
+}
+
+static void pop(struct uvd_queue *q)
+{
+	q->index = (q->index + 1) & mask(q);
+	__atomic_store_n(&header(q)->consumer_index, q->index, __ATOMIC_RELEASE);
+}
+
+/* ---- work requests ----------------------------------------------------------------------------------------------- */
+
+/* The provider's address vector. False: it names what the device has not. */
+static bool decode_av(struct uvd_queue *q, const struct rxe_av *av)
+{
+	const struct uvd_device_config *config = q->config;
+
+	if (av->port_num < 1 || av->port_num > config->num_ports ||
+	    av->grh.sgid_index >= config->ports[av->port_num - 1].gid_tbl_len)
+		return false;
+	q->ah = (struct uvd_ah){
+		.pd = q->pd,
+		.attr = {
+			.is_global = 1,
+			.port_num = av->port_num,
+			.grh = {
+				.flow_label = av->grh.flow_label,
+				.sgid_index = av->grh.sgid_index,
+				.hop_limit = av->grh.hop_limit,
+				.traffic_class = av->grh.traffic_class,
+			},
+		},
+	};
+	memcpy(q->ah.attr.grh.dgid.raw, av->grh.dgid.raw, sizeof(av->grh.dgid.raw));
+	return true;
+}
+
+static void decode_ud(struct uvd_queue *q, const struct rxe_send_wr *in, struct uvd_send_wr *wr)
+{
+	wr->remote_qpn = in->wr.ud.remote_qpn;
+	wr->remote_qkey = in->wr.ud.remote_qkey;
+	if (decode_av(q, &in->wr.ud.av))
+		wr->ah = &q->ah;
+}
+
+static void decode_operation(struct uvd_queue *q, const struct rxe_send_wr *in, bool is_ud, struct uvd_send_wr *wr)
+{
+	switch (in->opcode) {
+	case IBV_WR_SEND_WITH_IMM:
+		wr->imm_data = in->ex.imm_data;
+		/* fall through */
+	case IBV_WR_SEND:
+		if (is_ud)
+			decode_ud(q, in, wr);
+		break;
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_LOCAL_INV:
+		wr->invalidate_rkey = in->ex.invalidate_rkey;
+		break;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		wr->imm_data = in->ex.imm_data;
+		/* fall through */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
+		wr->remote_addr = in->wr.rdma.remote_addr;
+		wr->rkey = in->wr.rdma.rkey;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		wr->remote_addr = in->wr.atomic.remote_addr;
+		wr->compare_add = in->wr.atomic.compare_add;
+		wr->swap = in->wr.atomic.swap;
+		wr->rkey = in->wr.atomic.rkey;
+		break;
+	case IBV_WR_BIND_MW:
+		wr->rkey = in->wr.mw.rkey;
+		wr->bind.mw_rkey = in->wr.mw.mw_rkey;
+		wr->bind.mr_lkey = in->wr.mw.mr_lkey;
+		wr->bind.addr = in->wr.mw.addr;
+		wr->bind.length = in->wr.mw.length;
+		wr->bind.access = in->wr.mw.access;
+		break;
+	default:
+		break;
+	}
+}
+
+static bool peek_send(struct uvd_queue *q, struct uvd_send_wr *wr)
+{
+	const struct rxe_send_wqe *wqe = copy_entry(q);
+
+	if (!wqe)
+		return false;
+	*wr = (struct uvd_send_wr){
+		.wr_id = wqe->wr.wr_id,
+		.opcode = wqe->wr.opcode,
+		.send_flags = wqe->wr.send_flags,
+		.num_sge = wqe->dma.num_sge <= q->shape.max_sge ? (int)wqe->dma.num_sge : -1,
+		.sg_list = (const struct ibv_sge *)wqe->dma.sge,
+	};
+	decode_operation(q, &wqe->wr, q->is_ud, wr);
+	if (!(wr->send_flags & IBV_SEND_INLINE) && wr->opcode != IBV_WR_ATOMIC_WRITE)
+		return true;
+	/* The room behind the request. */
+	wr->num_sge = wqe->dma.length <= q->shape.entry_size - sizeof(*wqe) ? 0 : -1;
+	wr->inline_data = wqe->dma.inline_data;
+	wr->inline_len = wqe->dma.length;
+	return true;
+}
+
+static bool peek_recv(struct uvd_queue *q, struct uvd_recv_wr *wr)
+{
+	const struct rxe_recv_wqe *wqe = copy_entry(q);
+
+	if (!wqe)
+		return false;
+	*wr = (struct uvd_recv_wr){
+		.wr_id = wqe->wr_id,
+		.num_sge = wqe->dma.num_sge <= q->shape.max_sge ? (int)wqe->dma.num_sge : -1,
+		.sg_list = (const struct ibv_sge *)wqe->dma.sge,
+	};
+	return true;
+}
+
+/* ---- completions ------------------------------------------------------------------------------------------------- */
+
+static bool push_wc(struct uvd_queue *q, const struct ibv_wc *wc)
+{
+	const uint32_t consumer = __atomic_load_n(&header(q)->consumer_index, __ATOMIC_ACQUIRE);
+	const struct ib_uverbs_wc out = {
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.vendor_err = wc->vendor_err,
+		.byte_len = wc->byte_len,
+		.ex.imm_data = wc->imm_data,
+		.qp_num = wc->qp_num,
+		.src_qp = wc->src_qp,
+		.wc_flags = wc->wc_flags,
+		.pkey_index = wc->pkey_index,
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.dlid_path_bits = wc->dlid_path_bits,
+		.port_num = 1,
+	};
+
+	if (((consumer - q->index - 1) & mask(q)) == 0)
+		return false;
+	memcpy(entry_at(q, q->index), &out, sizeof(out));
+	q->index = (q->index + 1) & mask(q);
+	__atomic_store_n(&header(q)->producer_index, q->index, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* ---- a queue in the place of another ----------------------------------------------------------------------------- */
+
+/* What the client makes of its own entries meanwhile harms nobody else. */
+static bool move(struct uvd_queue *from, struct uvd_queue *to)
+{
+	const bool ours = from->kind == UVD_QUEUE_CQ; /* we are the producer */
+	uint32_t *other = ours ? &header(from)->consumer_index : &header(from)->producer_index;
+	const uint32_t theirs = __atomic_load_n(other, __ATOMIC_ACQUIRE) & mask(from);
+	const uint32_t first = ours ? theirs : from->index, end = ours ? from->index : theirs;
+	uint32_t n = (end - first) & mask(from);
+
+	if (n > mask(to))
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		memcpy(entry_at(to, i), entry_at(from, (first + i) & mask(from)), to->shape.entry_size);
+	if (ours)
+		to->index = n;
+	__atomic_store_n(&header(to)->producer_index, n, __ATOMIC_RELEASE);
+	return true;
+}
+
+const struct uvd_queue_ops uvd_rxe_queue_ops = {
+	.init = init,
+	.count = count,
+	.peek_send = peek_send,
+	.peek_recv = peek_recv,
+	.pop = pop,
+	.push_wc = push_wc,
+	.move = move,
+};

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Mapped queues, of the persona rxe: where they are, who pays, and that they end with their objects. */
+#include <rdma/rdma_user_rxe.h>
+#include "tests.h"
+
+enum { SHARES = 16 };
+
+/* What a transport shares with its client. */
+static struct {
+	unsigned int num, refuse_from; /* refuse_from: the first that is refused, counted from 1; 0: none */
+	unsigned int gets;
+	uint64_t offset;
+} shared;
+
+static int get(void *owner, size_t length, uint8_t **memory, uint64_t *offset)
+{
+	ck_assert(owner == &shared && length && length % 4096 == 0);
+	shared.gets++;
+	if (shared.refuse_from && shared.gets >= shared.refuse_from)
+		return -ENFILE;
+	*memory = calloc(1, length);
+	*offset = shared.offset += 1 << 20;
+	shared.num++;
+	return 0;
+}
+
+static void put(void *owner, uint8_t *memory, size_t length, uint64_t offset)
+{
+	ck_assert(owner == &shared && offset <= shared.offset);
+	free(memory);
+	shared.num--;
+}
+
+static const struct uvd_share_ops share_ops = { get, put };
+
+static uint32_t pd;
+
+static void begin(bool mapped)
+{
+	struct ib_uverbs_get_context_resp resp;
+
+	harness_close(&h);
+	harness_init(&h, "soft");
+	uvd_config_default(&h.config, &uvd_persona_rxe, 0);
+	harness_start(&h, &uvd_mem_process);
+	memset(&shared, 0, sizeof(shared));
+	if (mapped) {
+		h.file->share = &share_ops;
+		h.file->share_owner = &shared;
+	}
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
+}
+
+struct cq_answer {
+	struct ib_uverbs_create_cq_resp core;
+	struct rxe_create_cq_resp driver;
+};
+
+static int create_cq(uint32_t cqe, struct cq_answer *resp, size_t room)
+{
+	struct ib_uverbs_create_cq cmd = { .cqe = cqe, .comp_channel = -1 };
+
+	memset(resp, 0, sizeof(*resp));
+	return harness_write(&h, IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), resp, sizeof(resp->core) + room);
+}
+
+static uint32_t new_cq(void)
+{
+	struct cq_answer resp;
+
+	ck_assert_int_eq(create_cq(10, &resp, sizeof(resp.driver)), 0);
+	return resp.core.cq_handle;
+}
+
+static void destroy_cq(uint32_t cq)
+{
+	struct ib_uverbs_destroy_cq_resp resp;
+	struct ib_uverbs_destroy_cq cmd = { .cq_handle = cq };
+
+	ck_assert_int_eq(WRITE(&h, DESTROY_CQ, &cmd, &resp), 0);
+}
+
+struct qp_answer {
+	struct ib_uverbs_create_qp_resp core;
+	struct rxe_create_qp_resp driver;
+};
+
+static int create_qp(uint32_t cq, uint32_t max_wr, struct qp_answer *resp)
+{
+	struct ib_uverbs_create_qp cmd = {
+		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .qp_type = IBV_QPT_RC,
+		.max_send_wr = max_wr, .max_recv_wr = 3, .max_send_sge = 1, .max_recv_sge = 1,
+	};
+
+	memset(resp, 0, sizeof(*resp));
+	return harness_write(&h, IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), resp, sizeof(*resp));
+}
+
+START_TEST(test_cq_tells_where_its_queue_is)
+{
+	struct cq_answer resp;
+
+	begin(true);
+	ck_assert_int_eq(create_cq(10, &resp, sizeof(resp.driver)), 0);
+	ck_assert_uint_eq(resp.core.cqe, 15);
+	ck_assert_uint_eq(resp.driver.mi.offset, shared.offset);
+	ck_assert_uint_eq(resp.driver.mi.size, 4096); /* 384 + 16 * 64 */
+	ck_assert_uint_eq(shared.num, 1);
+	destroy_cq(resp.core.cq_handle);
+	ck_assert_uint_eq(shared.num, 0);
+}
+END_TEST
+
+START_TEST(test_no_room_for_the_drivers_answer_is_einval)
+{
+	struct cq_answer resp;
+
+	begin(true);
+	ck_assert_int_eq(create_cq(10, &resp, sizeof(resp.driver) - 4), -EINVAL);
+	ck_assert_uint_eq(shared.gets, 0);
+}
+END_TEST
+
+START_TEST(test_file_that_cannot_be_mapped_has_no_queues)
+{
+	struct cq_answer resp;
+
+	begin(false);
+	ck_assert_int_eq(create_cq(10, &resp, sizeof(resp.driver)), -EOPNOTSUPP);
+}
+END_TEST
+
+START_TEST(test_sizes_beyond_the_limits_are_einval)
+{
+	struct cq_answer resp;
+	struct qp_answer qp;
+	uint32_t cq;
+
+	begin(true);
+	cq = new_cq();
+	ck_assert_int_eq(create_cq(0, &resp, sizeof(resp.driver)), -EINVAL);
+	ck_assert_int_eq(create_cq(h.config.limits.max_cqe + 1, &resp, sizeof(resp.driver)), -EINVAL);
+	ck_assert_int_eq(create_cq(UINT32_MAX, &resp, sizeof(resp.driver)), -EINVAL);
+	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr + 1, &qp), -EINVAL);
+	ck_assert_int_eq(create_qp(cq, UINT32_MAX, &qp), -EINVAL);
+	ck_assert_uint_eq(shared.gets, 1);
+	/* What is allowed is, though it is rounded up to more. */
+	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr, &qp), 0);
+	ck_assert_uint_gt(qp.core.max_send_wr, h.config.limits.max_qp_wr);
+	ck_assert_int_eq(create_cq(h.config.limits.max_cqe, &resp, sizeof(resp.driver)), 0);
+}
+END_TEST
+
+static int refuse_cq(struct uvd_cq *cq)
+{
+	return -EDOM;
+}
+
+/* harness_close() sees that nothing is charged. */
+START_TEST(test_queue_ends_where_the_backend_refuses)
+{
+	struct cq_answer resp;
+
+	begin(true);
+	h.ops.create_cq = refuse_cq;
+	ck_assert_int_eq(create_cq(10, &resp, sizeof(resp.driver)), -EDOM);
+	ck_assert_uint_eq(shared.gets, 1);
+	ck_assert_uint_eq(shared.num, 0);
+}
+END_TEST
+
+START_TEST(test_no_shared_memory_is_told_and_nothing_stays)
+{
+	struct qp_answer qp;
+	uint32_t cq;
+
+	begin(true);
+	cq = new_cq();
+	for (unsigned int from = 2; from < 4; from++) { /* no send queue; no receive queue */
+		shared.gets = 1;
+		shared.refuse_from = from;
+		ck_assert_int_eq(create_qp(cq, 4, &qp), -ENFILE);
+		ck_assert_uint_eq(shared.num, 1);
+	}
+	shared.refuse_from = 0;
+	ck_assert_int_eq(create_qp(cq, 4, &qp), 0);
+}
+END_TEST
+
+START_TEST(test_qp_tells_where_both_queues_are)
+{
+	struct qp_answer qp;
+
+	begin(true);
+	ck_assert_int_eq(create_qp(new_cq(), 4, &qp), 0);
+	ck_assert(qp.driver.sq_mi.size && qp.driver.rq_mi.size && qp.driver.sq_mi.offset != qp.driver.rq_mi.offset);
+	ck_assert_uint_eq(qp.core.max_send_wr, 7);
+	ck_assert_uint_eq(qp.core.max_recv_wr, 3);
+	ck_assert_uint_eq(shared.num, 3);
+	harness_close_file(&h);
+	ck_assert_uint_eq(shared.num, 0);
+}
+END_TEST
+
+START_TEST(test_commands_of_the_data_path_are_rxes)
+{
+	struct {
+		struct ib_uverbs_poll_cq_resp resp;
+		struct ib_uverbs_wc wc;
+	} out;
+	struct ib_uverbs_poll_cq poll = { .ne = 1 };
+	struct ib_uverbs_post_send post = { .wqe_size = sizeof(struct ib_uverbs_send_wr) };
+	struct ib_uverbs_post_send_resp posted = { .bad_wr = 7 };
+	struct ib_uverbs_req_notify_cq notify = {};
+	struct qp_answer qp;
+
+	begin(true);
+	poll.cq_handle = notify.cq_handle = new_cq();
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_POLL_CQ, &poll, sizeof(poll), &out, sizeof(out)), -EOPNOTSUPP);
+	ck_assert_int_eq(WRITE(&h, POST_RECV, &post, &posted), -EOPNOTSUPP);
+	ck_assert_int_eq(WRITE(&h, POST_SRQ_RECV, &post, &posted), -EOPNOTSUPP);
+	ck_assert_int_eq(WRITE_IN(&h, REQ_NOTIFY_CQ, &notify), 0);
+	ck_assert_int_eq(create_qp(poll.cq_handle, 4, &qp), 0);
+	post.qp_handle = qp.core.qp_handle;
+	/* A doorbell, of a QP that is in RESET. */
+	ck_assert_int_eq(WRITE(&h, POST_SEND, &post, &posted), -EINVAL);
+	ck_assert_uint_eq(posted.bad_wr, 0);
+}
+END_TEST
+
+static int resize_cq(uint32_t cq, uint32_t cqe, struct ib_uverbs_resize_cq_resp *core, struct rxe_resize_cq_resp *driver)
+{
+	struct {
+		struct ib_uverbs_resize_cq_resp core;
+		struct rxe_resize_cq_resp driver;
+	} resp = {};
+	struct ib_uverbs_resize_cq cmd = { .cq_handle = cq, .cqe = cqe };
+	int ret = harness_write(&h, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp));
+
+	*core = resp.core;
+	*driver = resp.driver;
+	return ret;
+}
+
+START_TEST(test_resized_cq_has_another_queue)
+{
+	struct ib_uverbs_resize_cq_resp core;
+	struct rxe_resize_cq_resp driver;
+	uint64_t before;
+	uint32_t cq;
+
+	begin(true);
+	cq = new_cq();
+	before = shared.offset;
+	ck_assert_int_eq(resize_cq(cq, 0, &core, &driver), -EINVAL);
+	ck_assert_int_eq(resize_cq(cq, h.config.limits.max_cqe + 1, &core, &driver), -EINVAL);
+	ck_assert_uint_eq(shared.offset, before);
+	ck_assert_int_eq(resize_cq(cq, 100, &core, &driver), 0);
+	ck_assert_uint_eq(core.cqe, 127);
+	ck_assert_uint_eq(driver.mi.offset, shared.offset);
+	ck_assert_uint_ne(shared.offset, before);
+	ck_assert_uint_eq(shared.num, 1);
+}
+END_TEST
+
+START_TEST(test_resize_that_is_refused_keeps_the_queue)
+{
+	struct ib_uverbs_resize_cq_resp core;
+	struct rxe_resize_cq_resp driver;
+	struct rxe_queue_buf *queue;
+	struct uvd_uobject *uobj;
+	uint32_t cq;
+
+	begin(true);
+	cq = new_cq();
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_cq, cq, UVD_ACCESS_READ, &uobj), 0);
+	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
+	queue->consumer_index = 5; /* "I have read ahead": so 11 of 16 wait */
+	ck_assert_int_eq(resize_cq(cq, 10, &core, &driver), 0);
+	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
+	ck_assert_uint_eq(queue->producer_index, 11);
+	ck_assert_int_eq(resize_cq(cq, 6, &core, &driver), -EINVAL);
+	ck_assert(queue == (void *)((struct uvd_cq *)uobj->object)->queue->memory);
+	ck_assert_uint_eq(shared.num, 1);
+	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+}
+END_TEST
+
+START_TEST(test_srq_is_resized_and_tells_where)
+{
+	struct {
+		struct ib_uverbs_create_srq_resp core;
+		struct rxe_create_srq_resp driver;
+	} resp = {};
+	struct ib_uverbs_create_srq create = { .pd_handle = pd, .max_wr = 4, .max_sge = 2 };
+	struct mminfo place = {};
+	struct {
+		struct ib_uverbs_modify_srq core;
+		struct rxe_modify_srq_cmd driver;
+	} modify = { .core = { .attr_mask = IBV_SRQ_MAX_WR, .max_wr = 20 },
+		     .driver.mmap_info_addr = (uintptr_t)&place };
+
+	begin(true);
+	create.pd_handle = pd;
+	ck_assert_int_eq(WRITE(&h, CREATE_SRQ, &create, &resp), 0);
+	ck_assert_uint_eq(resp.core.max_wr, 7);
+	ck_assert_uint_eq(resp.driver.mi.offset, shared.offset);
+	modify.core.srq_handle = resp.core.srq_handle;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify.core), -EINVAL); /* without the place */
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), 0);
+	ck_assert_uint_eq(place.offset, shared.offset);
+	ck_assert_uint_gt(place.offset, resp.driver.mi.offset);
+	ck_assert_uint_eq(shared.num, 1);
+	modify.core.max_wr = h.config.limits.max_srq_wr + 1;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
+	/* A limit beyond the new length. */
+	modify.core = (struct ib_uverbs_modify_srq){ .srq_handle = resp.core.srq_handle,
+						     .attr_mask = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT, .max_wr = 5, .srq_limit = 6 };
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
+	ck_assert_uint_eq(shared.num, 1);
+}
+END_TEST
+
+TEST_LIST(test_cq_tells_where_its_queue_is, test_no_room_for_the_drivers_answer_is_einval,
+	  test_file_that_cannot_be_mapped_has_no_queues, test_sizes_beyond_the_limits_are_einval,
+	  test_queue_ends_where_the_backend_refuses, test_no_shared_memory_is_told_and_nothing_stays,
+	  test_qp_tells_where_both_queues_are, test_commands_of_the_data_path_are_rxes, test_resized_cq_has_another_queue,
+	  test_resize_that_is_refused_keeps_the_queue, test_srq_is_resized_and_tells_where)
