@@ -56,7 +56,7 @@ static void our_plug_in(struct plug *plug)
 	if (spare)
 		snprintf(command, sizeof(command), "%s device remove %.32s >/dev/null 2>&1; %s device add %.32s", ctl, spare, ctl, spare);
 	else
-		snprintf(command, sizeof(command), "%s device add", ctl);
+		snprintf(command, sizeof(command), "%s device add --persona %s", ctl, target()->name);
 	run(command, line, sizeof(line));
 	ck_assert_int_eq(sscanf(line, "%31s %31s", plug->ibdev, plug->number), 2);
 }

@@ -4,7 +4,8 @@
 UVERBSD_TRANSPORT=run (the default): one tree of `uverbsctl run`, in which a shell starts the programs.
 UVERBSD_TRANSPORT=cuse: uverbsd on real CUSE; these run as root in the virtual machine (tests/vm/suite).
 
-One device of each ABI serves all tests: each must leave it as it found it.
+One device of each way serves all tests: each must leave it as it found it. A way is an ABI of the persona hfi1; or "rxe", whose
+queues the provider maps, which CUSE has not yet.
 """
 import atexit
 import contextlib
@@ -46,13 +47,16 @@ SANITIZED = sanitized()
 PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
-CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE) for n in ("payload", "protection", "mcast", "killing")}
+CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE) for n in ("payload", "protection", "mcast", "killing", "garbage")}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
+
+
+WAYS = ["ioctl", "write"] + ([] if CUSE else ["rxe"])
 
 
 def over_cuse(*abis):
     """Over CUSE, which is slow in an emulated machine, these ABIs only: the test looks at what is the same without."""
-    abis = abis if CUSE and not LONG else ["ioctl", "write"]
+    abis = abis if CUSE and not LONG else WAYS
     return pytest.mark.parametrize("lasting_device", abis, indirect=True)
 
 
@@ -153,9 +157,11 @@ class Program:
 class Device:
     """What the tests use; the transports fill in start(), end(), num_fds(), idle(), control()."""
 
-    def __init__(self, abi):
-        self.abi = abi
+    def __init__(self, way):
+        self.way = way
         self.started = []
+        self.options = ["--persona", "rxe"] if way == "rxe" else ["--abi", way]
+        self.name = "rxe0" if way == "rxe" else "hfi1_0"
 
     def run(self, *argv, seconds=STUCK):
         return self.start(*argv).wait(seconds)
@@ -163,7 +169,8 @@ class Device:
     def pair(self, program, *options, seconds=STUCK, locks=False):
         """Server and client of a program that finds its peer by TCP; what both said."""
         port = free_port()
-        argv = [program, "-p", port, *options]
+        gid = [] if self.way != "rxe" else ["-x" if program.startswith("ib_") else "-g", 0]
+        argv = [program, "-p", port, *gid, *options]
         server = self.start(*argv, locks=locks)
         until(lambda: listens(port) or server.ended(), f"{argv} listening")
         client = self.start(*argv, "localhost", locks=locks)
@@ -188,11 +195,11 @@ class Device:
 
 
 class RunDevice(Device):
-    def __init__(self, abi):
-        super().__init__(abi)
+    def __init__(self, way):
+        super().__init__(way)
         env = {**os.environ, "TMPDIR": str(PLACE), "XDG_RUNTIME_DIR": str(PLACE)}
-        self.stderr = open(PLACE / f"run-{abi}.log", "w+")
-        self.shell = subprocess.Popen(as_user([UVERBSCTL, "run", "--abi", abi, "--", "sh"]), text=True, env=env,
+        self.stderr = open(PLACE / f"run-{way}.log", "w+")
+        self.shell = subprocess.Popen(as_user([UVERBSCTL, "run", *self.options, "--", "sh"]), text=True, env=env,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=PLACE)
         self.say("echo ready")
         assert self.shell.stdout.readline() == "ready\n", self.log()
@@ -236,16 +243,16 @@ class RunDevice(Device):
 
 
 class CuseDevice(Device):
-    def __init__(self, abi):
-        super().__init__(abi)
+    def __init__(self, way):
+        super().__init__(way)
         # libibverbs reads sysfs only where netlink fails, and would load ib_core by asking.
         folder = pathlib.Path("/run/modprobe.d")
         folder.mkdir(exist_ok=True)
         (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
-        self.stderr = open(PLACE / f"cuse-{abi}.log", "w+")
+        self.stderr = open(PLACE / f"cuse-{way}.log", "w+")
         # Not every program asks SYSFS_PATH.
         options = os.environ.get("UVERBSD_OPTIONS", "").split()
-        self.daemon = subprocess.Popen([BUILD / "src/uverbsd", *options, "--abi", abi, "--sysfs", "overlay"], stderr=self.stderr)
+        self.daemon = subprocess.Popen([BUILD / "src/uverbsd", *options, *self.options, "--sysfs", "overlay"], stderr=self.stderr)
         self.engine = self.daemon.pid
         until(lambda: "uverbsd: ready:" in self.log() or self.daemon.poll() is not None, "uverbsd's start")
         assert self.daemon.poll() is None, self.log()
@@ -306,7 +313,7 @@ def rss(pid):
 
 
 # A daemon takes the nodes and the control socket for itself: one at a time, and pytest orders the tests so.
-@pytest.fixture(scope="session", params=["ioctl", "write"])
+@pytest.fixture(scope="session", params=WAYS)
 def lasting_device(request):
     d = (CuseDevice if CUSE else RunDevice)(request.param)
     yield d

@@ -10,7 +10,17 @@
 #define SIDES 3
 #define GROUP_LID 0xc001
 
-static const union ibv_gid group = { .raw = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [14] = 0xbe, [15] = 0xef } };
+/* The second is 224.0.1.190: on Ethernet the provider wants an address for which the host has a route. */
+static const union ibv_gid groups[] = { { .raw = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [14] = 0xbe, [15] = 0xef } },
+					{ .raw = { [10] = 0xff, 0xff, 224, 0, 1, 190 } } };
+
+static const union ibv_gid *group(struct side *s)
+{
+	struct ibv_port_attr port;
+
+	CHECK(!ibv_query_port(s->context, 1, &port));
+	return &groups[port.link_layer == IBV_LINK_LAYER_ETHERNET];
+}
 
 static int open_ud(struct side *s, void *unused)
 {
@@ -22,12 +32,12 @@ static int open_ud(struct side *s, void *unused)
 
 static int attach(struct side *s, void *unused)
 {
-	return ibv_attach_mcast(s->qp[0], &group, GROUP_LID);
+	return ibv_attach_mcast(s->qp[0], group(s), GROUP_LID);
 }
 
 static int detach(struct side *s, void *unused)
 {
-	return ibv_detach_mcast(s->qp[0], &group, GROUP_LID);
+	return ibv_detach_mcast(s->qp[0], group(s), GROUP_LID);
 }
 
 static int post_recv(struct side *s, void *unused)
@@ -41,7 +51,7 @@ static int post_recv(struct side *s, void *unused)
 
 static int send_to_group(struct side *s, void *unused)
 {
-	struct ibv_ah_attr a = { .dlid = GROUP_LID, .port_num = 1, .is_global = 1, .grh = { .dgid = group, .hop_limit = 1 } };
+	struct ibv_ah_attr a = { .dlid = GROUP_LID, .port_num = 1, .is_global = 1, .grh = { .dgid = *group(s), .hop_limit = 1 } };
 	struct ibv_sge sge = { (uintptr_t)s->arena + 8192, LENGTH, s->mr->lkey };
 	struct ibv_send_wr *bad, wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
 	struct ibv_wc wc;
@@ -67,7 +77,7 @@ static int received(struct side *s, void *unused)
 	for (n = 0; next_wc(s, &wc, 0.05); n++) {
 		CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.byte_len == GRH + LENGTH);
 		CHECK(wc.wc_flags & IBV_WC_GRH);
-		CHECK(!memcmp(s->arena + 24, &group, sizeof(group))); /* the GRH's destination */
+		CHECK(!memcmp(s->arena + 24, group(s), sizeof(*group(s)))); /* the GRH's destination */
 		for (int i = 0; i < LENGTH; i++)
 			CHECK(s->arena[GRH + i] == 0x5a);
 		CHECK(!s->arena[GRH + LENGTH]);

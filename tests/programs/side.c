@@ -130,10 +130,24 @@ struct ibv_qp *side_qp(struct side *s, enum ibv_qp_type type, bool with_srq)
 
 struct address side_address(struct side *s, struct ibv_qp *qp)
 {
+	struct address address = { .qpn = qp->qp_num };
 	struct ibv_port_attr port;
 
-	CHECK(!ibv_query_port(s->context, 1, &port));
-	return (struct address){ .qpn = qp->qp_num, .lid = port.lid };
+	CHECK(!ibv_query_port(s->context, 1, &port) && !ibv_query_gid(s->context, 1, 0, &address.gid));
+	address.lid = port.lid;
+	return address;
+}
+
+static struct ibv_ah_attr way_to(const struct address *peer)
+{
+	struct ibv_ah_attr a = { .dlid = peer->lid, .port_num = 1 };
+
+	if (peer->lid)
+		return a;
+	a.is_global = 1;
+	a.grh.dgid = peer->gid;
+	a.grh.hop_limit = 1;
+	return a;
 }
 
 static const struct connection *or_default(const struct connection *how)
@@ -157,7 +171,7 @@ void qp_to_rtr(struct ibv_qp *qp, struct address peer, const struct connection *
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .dest_qp_num = peer.qpn,
 				 .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
-				 .ah_attr = { .dlid = peer.lid, .port_num = 1 } };
+				 .ah_attr = way_to(&peer) };
 	int mask = IBV_QP_STATE;
 
 	if (qp->qp_type != IBV_QPT_UD)
@@ -197,7 +211,7 @@ void qp_to_error(struct ibv_qp *qp)
 
 struct ibv_ah *side_ah(struct side *s, struct address peer)
 {
-	struct ibv_ah_attr a = { .dlid = peer.lid, .port_num = 1 };
+	struct ibv_ah_attr a = way_to(&peer);
 	struct ibv_ah *ah = ibv_create_ah(s->pd, &a);
 
 	CHECK(ah);

@@ -27,7 +27,8 @@
 /* What a peer must know of a QP. */
 struct address {
 	uint32_t qpn;
-	uint16_t lid;
+	uint16_t lid; /* 0: by GID, on Ethernet */
+	union ibv_gid gid;
 };
 
 struct connection {

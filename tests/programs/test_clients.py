@@ -54,3 +54,14 @@ def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
         if rss[-1] - rss[-2] < 128:
             return
     pytest.fail(f"resident KiB after each batch: {rss}")
+
+
+if not CUSE:
+    @pytest.mark.parametrize("lasting_device", ["rxe"], indirect=True)
+    def test_garbage_in_mapped_queues_harms_nobody(device):
+        """Two clients write garbage into their queues, while a third one's transfers are right."""
+        spoilers = [device.start(CLIENTS["garbage"], 600 if LONG else 3, seed) for seed in (1, 2)]
+        until(lambda: all("seed" in p.text() or p.ended() for p in spoilers), "the spoilers' start")
+        print(device.run(CLIENTS["payload"], 600 if LONG else 2, seconds=1800).ok())
+        for p in spoilers:
+            p.wait(1800).ok()

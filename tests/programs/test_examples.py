@@ -9,14 +9,14 @@ from conftest import CLIENTS, CUSE, LONG, over_cuse, until
 ITERS = 1000 if LONG else 50
 
 
-WAYS = [[], ["-e"], ["-c"], ["-e", "-c", "-s", "100000"]]  # polling, events, bytes compared
+HOW = [[], ["-e"], ["-c"], ["-e", "-c", "-s", "100000"]]  # polling, events, bytes compared
 if CUSE and not LONG:
-    WAYS = [[], WAYS[-1]]
+    HOW = [[], HOW[-1]]
 ON_DEMAND = [["-o", "-c"]]
 
 
 @over_cuse("ioctl")
-@pytest.mark.parametrize("kind, how", [(kind, how) for kind in ("rc", "uc", "ud", "srq") for how in WAYS + ON_DEMAND
+@pytest.mark.parametrize("kind, how", [(kind, how) for kind in ("rc", "uc", "ud", "srq") for how in HOW + ON_DEMAND
                                        if kind in ("rc", "srq") or how not in ON_DEMAND], ids=lambda v: v if isinstance(v, str) else "".join(v))
 def test_pingpong(device, kind, how):
     if kind == "ud":
@@ -28,7 +28,7 @@ def test_pingpong(device, kind, how):
 
 @over_cuse("write")
 def test_pingpong_in_the_other_abi(device):
-    for text in device.pair("ibv_rc_pingpong", "-n", ITERS, *WAYS[-1]):
+    for text in device.pair("ibv_rc_pingpong", "-n", ITERS, *HOW[-1]):
         assert re.search(rf"{ITERS} iters in", text), text
 
 
@@ -36,10 +36,10 @@ def test_pingpong_in_the_other_abi(device):
 def test_asyncwatch_sees_the_port_go_and_come(device):
     watch = device.start("stdbuf", "-oL", "ibv_asyncwatch")
     until(lambda: "event" in watch.text() or watch.ended(), "ibv_asyncwatch's start")
-    device.control("port", "hfi1_0", "1", "down").ok()
+    device.control("port", device.name, "1", "down").ok()
     until(lambda: "IBV_EVENT_PORT_ERR" in watch.text() or "local port" in watch.text(), "the port's end")
     assert "PORT_DOWN" in device.run("ibv_devinfo").ok()
-    device.control("port", "hfi1_0", "1", "up").ok()
+    device.control("port", device.name, "1", "up").ok()
     until(lambda: "IBV_EVENT_PORT_ACTIVE" in watch.text(), "the port's return")
     assert re.findall(r"IBV_EVENT_(\w+) .*port (\d)", watch.text()) == [("PORT_ERR", "1"), ("PORT_ACTIVE", "1")], watch.text()
     assert "PORT_ACTIVE" in device.run("ibv_devinfo").ok()

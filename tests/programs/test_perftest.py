@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Debian's perftest, 2 B to 8 MiB.
 
-By default each program runs once, at one size, with events where it has them, in one of the two ABIs: it measures the
+By default each program runs once, at one size, with events where it has them, in one of the ways of conftest.py: it measures the
 processor's clock for 0.2 to 0.4 s each time. One runs with -a, and none over CUSE, where a few stand for all: every size of every
 verb is in the payload tests. With UVERBSD_LONG all do all, as often as perftest does by itself, and in both ABIs; not so over CUSE, where an emulated machine copies the 84 GB of each ib_*_bw -a: one ABI each there, too, which takes 35 minutes.
 """
@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from conftest import CAN_LOCK, CUSE, LONG, SANITIZED
+from conftest import CAN_LOCK, CUSE, LONG, SANITIZED, WAYS
 
 CONNECTIONS = {"send": ["RC", "UC", "UD"], "write": ["RC", "UC"], "read": ["RC"], "atomic": ["RC"]}
 PAIRS = [(verb, what, connection) for verb, connections in CONNECTIONS.items() for connection in connections
@@ -22,9 +22,9 @@ if SANITIZED:
 
 
 def in_turn(cases):
-    """Each with an ABI, or with both: what lasting_device is made with comes first."""
-    abis = ["ioctl", "write"]
-    return sorted((abi, *case) for i, case in enumerate(cases) for abi in (abis if LONG and not CUSE else [abis[(i // 2 + i) % 2]]))
+    """Each in one way, or in all: what lasting_device is made with comes first."""
+    n = len(WAYS)
+    return sorted((way, *case) for i, case in enumerate(cases) for way in (WAYS if LONG and not CUSE else [WAYS[(i // n + i) % n]]))
 
 
 def perftest_cases(cases):
