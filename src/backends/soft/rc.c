@@ -19,6 +19,15 @@ static struct soft_outcome done(enum ibv_wc_status status)
 	return (struct soft_outcome){ .kind = SOFT_DONE, .status = status };
 }
 
+static struct soft_outcome rnr(const struct soft_qp *peer)
+{
+	return (struct soft_outcome){
+		.kind = SOFT_RNR,
+		.rnr_timer = peer->attr.min_rnr_timer,
+		.is_mapped = peer->r_srq ? peer->r_srq->rq.mapped : peer->rq.mapped,
+	};
+}
+
 static const struct soft_outcome no_answer = { .kind = SOFT_NO_ANSWER };
 
 static bool is_atomic(const struct soft_send_wqe *wqe)
@@ -107,7 +116,7 @@ static struct soft_outcome take_receive(struct rc *rc)
 	struct soft_recv_wqe *recv = peer->r_wqe;
 
 	if (!soft_recv_take(peer, &rc->due))
-		return (struct soft_outcome){ .kind = SOFT_RNR, .rnr_timer = peer->attr.min_rnr_timer };
+		return rnr(peer);
 	if (!is_send(rc->wqe))
 		return done(IBV_WC_SUCCESS);
 	if (rc->wqe->length > soft_sge_length(recv->sge, recv->num_sge))
@@ -328,7 +337,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 	} else if (admits(peer, req)) {
 		outcome = done(IBV_WC_SUCCESS);
 		if (!is_ready(peer, req))
-			outcome = (struct soft_outcome){ .kind = SOFT_RNR, .rnr_timer = peer->attr.min_rnr_timer };
+			outcome = rnr(peer);
 	}
 	pthread_mutex_unlock(&peer->lock);
 	soft_ref_put(&peer->ref);

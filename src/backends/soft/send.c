@@ -4,12 +4,15 @@
  * oldest until a kick (the peer has posted a receive, or become ready) or the timer.
  */
 #include "backends/soft/soft.h"
+#include "util/util.h"
 
 /* In units of 10 us: how long a receiver that names this code asks to be left alone (IBTA table 45). */
 static const uint32_t rnr_timer[32] = {
 	65536, 1,   2,	 3,   4,    6,	  8,	12,   16,   24,	  32,	48,    64,    96,    128,   192,
 	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
+
+enum { FIRST_LOOK_NS = 20 * 1000 };
 
 /*
  * How long a sender waits before it tries again. The specification lets a receiver ask for 10 us, for ever (rnr_retry 7),
@@ -151,6 +154,33 @@ static void wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
 		soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, ns);
 }
 
+/*
+ * Nobody tells of a receive in a mapped queue. So the timer looks for it before the wait is over: soon at first, then, while the
+ * same request waits, ever later, as a client that sleeps must not keep the timer thread busy.
+ */
+static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, enum soft_wait before)
+{
+	uint64_t ns = rnr_wait_ns(outcome.rnr_timer);
+
+	if (before != SOFT_WAIT_RNR)
+		qp->s_look_ns = FIRST_LOOK_NS;
+	qp->s_wait_end = uvd_now_ns() + ns;
+	wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
+}
+
+/* Is the wait not over yet? Then the timer is armed for the next look. */
+static bool look_again(struct soft_qp *qp)
+{
+	uint64_t now = uvd_now_ns(), left;
+
+	if (qp->s_wait != SOFT_WAIT_RNR || now >= qp->s_wait_end)
+		return false;
+	left = qp->s_wait_end - now;
+	qp->s_look_ns *= 2;
+	soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, qp->s_look_ns < left ? qp->s_look_ns : left);
+	return true;
+}
+
 /* The oldest request could not be carried out; `before` is what it had waited for already. It waits, or fails. */
 static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome, enum soft_wait before,
 		    struct soft_due *due)
@@ -163,7 +193,7 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 		/* 7 stands for ever. */
 		if (qp->attr.rnr_retry != 7)
 			qp->s_rnr_retry--;
-		wait_for(qp, SOFT_WAIT_RNR, rnr_wait_ns(outcome.rnr_timer));
+		wait_for_receive(qp, outcome, before);
 		return;
 	}
 	/* A try counts when its time is over and not before: also the last one gets its time. */
@@ -410,8 +440,9 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 		/* If no thread can be started, the next time-out looks again. */
 		if (!qp->s_kicked)
 			wait_for(qp, qp->s_wait, UINT64_C(1000000));
-	} else if (wqe)
+	} else if (wqe && !look_again(qp)) {
 		put_off(qp, wqe, outcome, qp->s_wait, &due);
+	}
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);
 }

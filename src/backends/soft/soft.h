@@ -458,6 +458,8 @@ struct soft_qp {
 	unsigned int s_takers; /* posts that wait for s_busy */
 	enum soft_wait s_wait;
 	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
+	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */
+	uint64_t s_look_ns; /* RNR: to the next look for a receive before that */
 	int s_retry, s_rnr_retry; /* tries left for the oldest request */
 	uint32_t s_psn;
 
@@ -532,6 +534,7 @@ struct soft_outcome {
 	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER } kind;
 	enum ibv_wc_status status; /* DONE */
 	uint8_t rnr_timer; /* RNR: the code that the peer named */
+	bool is_mapped; /* RNR: nobody tells when there is a receive */
 };
 
 /* A requester as its peer sees it, copied under the requester's lock. */
