@@ -144,10 +144,6 @@ static int make_qp(struct uvd_req *req, struct uvd_qp *qp, struct uvd_qp_init_at
 	qp->sq->is_ud = init->qp_type == IBV_QPT_UD;
 	if (!init->srq)
 		ret = make(req, UVD_QUEUE_RECV, l->shape_rq(cap->max_recv_wr, cap->max_recv_sge), qp->pd, &qp->rq);
-	if (!ret)
-		return 0;
-	uvd_queue_end(qp->sq);
-	qp->sq = NULL;
 	return ret;
 }
 

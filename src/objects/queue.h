@@ -8,7 +8,8 @@
 
 /*
  * Each sets the object's queues, and what the object is to be created with to what there will be. On a device without
- * mapped queues, and where the sizes are beyond the device's limits, they do nothing: the backend says what is wrong.
+ * mapped queues, and where the sizes are beyond the device's limits, they do nothing: the backend says what is wrong. Whether or
+ * not they succeed, the caller ends the queues that it finds in the object.
  * 0, -EINVAL (no room for the driver's part of the response), -EOPNOTSUPP (the client cannot map the file), -ENOMEM.
  */
 int uvd_queues_for_cq(struct uvd_req *req, struct uvd_cq *cq);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Mapped queues, of the persona rxe: where they are, who pays, and that they end with their objects. */
 #include <rdma/rdma_user_rxe.h>
+#include <time.h>
 #include "tests.h"
 
 enum { SHARES = 16 };
@@ -33,7 +34,7 @@ static void put(void *owner, uint8_t *memory, size_t length, uint64_t offset)
 
 static const struct uvd_share_ops share_ops = { get, put };
 
-static uint32_t pd;
+static uint32_t pd, cq;
 
 static void begin(bool mapped)
 {
@@ -73,10 +74,10 @@ static uint32_t new_cq(void)
 	return resp.core.cq_handle;
 }
 
-static void destroy_cq(uint32_t cq)
+static void destroy_cq(uint32_t handle)
 {
 	struct ib_uverbs_destroy_cq_resp resp;
-	struct ib_uverbs_destroy_cq cmd = { .cq_handle = cq };
+	struct ib_uverbs_destroy_cq cmd = { .cq_handle = handle };
 
 	ck_assert_int_eq(WRITE(&h, DESTROY_CQ, &cmd, &resp), 0);
 }
@@ -86,10 +87,10 @@ struct qp_answer {
 	struct rxe_create_qp_resp driver;
 };
 
-static int create_qp(uint32_t cq, uint32_t max_wr, struct qp_answer *resp)
+static int create_qp(uint32_t send_cq, uint32_t max_wr, struct qp_answer *resp)
 {
 	struct ib_uverbs_create_qp cmd = {
-		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .qp_type = IBV_QPT_RC,
+		.pd_handle = pd, .send_cq_handle = send_cq, .recv_cq_handle = send_cq, .qp_type = IBV_QPT_RC,
 		.max_send_wr = max_wr, .max_recv_wr = 3, .max_send_sge = 1, .max_recv_sge = 1,
 	};
 
@@ -135,7 +136,6 @@ START_TEST(test_sizes_beyond_the_limits_are_einval)
 {
 	struct cq_answer resp;
 	struct qp_answer qp;
-	uint32_t cq;
 
 	begin(true);
 	cq = new_cq();
@@ -148,7 +148,9 @@ START_TEST(test_sizes_beyond_the_limits_are_einval)
 	/* What is allowed is, though it is rounded up to more. */
 	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr, &qp), 0);
 	ck_assert_uint_gt(qp.core.max_send_wr, h.config.limits.max_qp_wr);
-	ck_assert_int_eq(create_cq(h.config.limits.max_cqe, &resp, sizeof(resp.driver)), 0);
+	h.dev->config.limits.max_cqe = h.dev->ib.config.limits.max_cqe = 1000;
+	ck_assert_int_eq(create_cq(1000, &resp, sizeof(resp.driver)), 0);
+	ck_assert_uint_eq(resp.core.cqe, 1023);
 }
 END_TEST
 
@@ -173,7 +175,6 @@ END_TEST
 START_TEST(test_no_shared_memory_is_told_and_nothing_stays)
 {
 	struct qp_answer qp;
-	uint32_t cq;
 
 	begin(true);
 	cq = new_cq();
@@ -229,7 +230,7 @@ START_TEST(test_commands_of_the_data_path_are_rxes)
 }
 END_TEST
 
-static int resize_cq(uint32_t cq, uint32_t cqe, struct ib_uverbs_resize_cq_resp *core, struct rxe_resize_cq_resp *driver)
+static int resize_cq(uint32_t cqe, struct ib_uverbs_resize_cq_resp *core, struct rxe_resize_cq_resp *driver)
 {
 	struct {
 		struct ib_uverbs_resize_cq_resp core;
@@ -248,15 +249,14 @@ START_TEST(test_resized_cq_has_another_queue)
 	struct ib_uverbs_resize_cq_resp core;
 	struct rxe_resize_cq_resp driver;
 	uint64_t before;
-	uint32_t cq;
 
 	begin(true);
 	cq = new_cq();
 	before = shared.offset;
-	ck_assert_int_eq(resize_cq(cq, 0, &core, &driver), -EINVAL);
-	ck_assert_int_eq(resize_cq(cq, h.config.limits.max_cqe + 1, &core, &driver), -EINVAL);
+	ck_assert_int_eq(resize_cq(0, &core, &driver), -EINVAL);
+	ck_assert_int_eq(resize_cq(h.config.limits.max_cqe + 1, &core, &driver), -EINVAL);
 	ck_assert_uint_eq(shared.offset, before);
-	ck_assert_int_eq(resize_cq(cq, 100, &core, &driver), 0);
+	ck_assert_int_eq(resize_cq(100, &core, &driver), 0);
 	ck_assert_uint_eq(core.cqe, 127);
 	ck_assert_uint_eq(driver.mi.offset, shared.offset);
 	ck_assert_uint_ne(shared.offset, before);
@@ -270,17 +270,16 @@ START_TEST(test_resize_that_is_refused_keeps_the_queue)
 	struct rxe_resize_cq_resp driver;
 	struct rxe_queue_buf *queue;
 	struct uvd_uobject *uobj;
-	uint32_t cq;
 
 	begin(true);
 	cq = new_cq();
 	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_cq, cq, UVD_ACCESS_READ, &uobj), 0);
 	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
 	queue->consumer_index = 5; /* "I have read ahead": so 11 of 16 wait */
-	ck_assert_int_eq(resize_cq(cq, 10, &core, &driver), 0);
+	ck_assert_int_eq(resize_cq(10, &core, &driver), 0);
 	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
 	ck_assert_uint_eq(queue->producer_index, 11);
-	ck_assert_int_eq(resize_cq(cq, 6, &core, &driver), -EINVAL);
+	ck_assert_int_eq(resize_cq(6, &core, &driver), -EINVAL);
 	ck_assert(queue == (void *)((struct uvd_cq *)uobj->object)->queue->memory);
 	ck_assert_uint_eq(shared.num, 1);
 	uvd_uobject_put(uobj, UVD_ACCESS_READ);
@@ -322,8 +321,236 @@ START_TEST(test_srq_is_resized_and_tells_where)
 }
 END_TEST
 
+/* ---- traffic ----------------------------------------------------------------------------------------------------- */
+
+static struct qp_answer qps[2];
+
+static struct uvd_queue *queue_of(uint32_t handle, const struct uvd_object_row *row, bool send)
+{
+	struct uvd_uobject *uobj;
+	struct uvd_queue *q;
+
+	ck_assert_int_eq(uvd_uobject_get(h.file, row, handle, UVD_ACCESS_READ, &uobj), 0);
+	if (row == &uvd_object_cq)
+		q = ((struct uvd_cq *)uobj->object)->queue;
+	else
+		q = send ? ((struct uvd_qp *)uobj->object)->sq : ((struct uvd_qp *)uobj->object)->rq;
+	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	return q;
+}
+
+/* The next entry of a producer's, zeroed. publish() makes it the device's. */
+static void *next_entry(const struct uvd_queue *q)
+{
+	struct rxe_queue_buf *buf = (struct rxe_queue_buf *)q->memory;
+	void *entry = buf->data + ((size_t)buf->producer_index << buf->log2_elem_size);
+
+	return memset(entry, 0, 1u << buf->log2_elem_size);
+}
+
+static void publish(const struct uvd_queue *q)
+{
+	struct rxe_queue_buf *buf = (struct rxe_queue_buf *)q->memory;
+
+	__atomic_store_n(&buf->producer_index, (buf->producer_index + 1) & buf->index_mask, __ATOMIC_RELEASE);
+}
+
+static void connect_qp(int i, uint8_t rnr_timer, uint8_t rnr_retry)
+{
+	const uint32_t handle = qps[i].core.qp_handle;
+	struct ib_uverbs_modify_qp init = {
+		.qp_handle = handle,
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+	};
+	struct ib_uverbs_modify_qp rtr = {
+		.qp_handle = handle,
+		.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qps[!i].core.qpn,
+		.min_rnr_timer = rnr_timer,
+		.dest = { .port_num = 1, .is_global = 1 },
+	};
+	struct ib_uverbs_modify_qp rts = {
+		.qp_handle = handle,
+		.attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			     IBV_QP_MAX_QP_RD_ATOMIC,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.rnr_retry = rnr_retry,
+	};
+
+	memcpy(rtr.dest.dgid, &h.config.ports[0].gids[0], sizeof(rtr.dest.dgid));
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_QP, &init), 0);
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_QP, &rtr), 0);
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_QP, &rts), 0);
+}
+
+static void begin_traffic(uint8_t rnr_timer, uint8_t rnr_retry)
+{
+	begin(true);
+	cq = new_cq();
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(create_qp(cq, 4, &qps[i]), 0);
+	for (int i = 0; i < 2; i++)
+		connect_qp(i, rnr_timer, rnr_retry);
+}
+
+static int ring(int i)
+{
+	struct ib_uverbs_post_send post = { .qp_handle = qps[i].core.qp_handle, .wqe_size = sizeof(struct ib_uverbs_send_wr) };
+	struct ib_uverbs_post_send_resp resp;
+
+	return WRITE(&h, POST_SEND, &post, &resp);
+}
+
+/* A send without bytes. */
+static void send_nothing(int i, uint64_t wr_id)
+{
+	const struct uvd_queue *sq = queue_of(qps[i].core.qp_handle, &uvd_object_qp, true);
+	struct rxe_send_wqe *wqe = next_entry(sq);
+
+	wqe->wr.wr_id = wr_id;
+	wqe->wr.opcode = IBV_WR_SEND;
+	wqe->wr.send_flags = IBV_SEND_SIGNALED;
+	publish(sq);
+	ck_assert_int_eq(ring(i), 0);
+}
+
+static void post_recv(int i, uint64_t wr_id)
+{
+	const struct uvd_queue *rq = queue_of(qps[i].core.qp_handle, &uvd_object_qp, false);
+
+	((struct rxe_recv_wqe *)next_entry(rq))->wr_id = wr_id;
+	publish(rq);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+/* As the provider polls. */
+static bool next_wc(struct ib_uverbs_wc *wc, double seconds)
+{
+	struct rxe_queue_buf *buf = (struct rxe_queue_buf *)queue_of(cq, &uvd_object_cq, false)->memory;
+	double end = now() + seconds;
+
+	while (__atomic_load_n(&buf->producer_index, __ATOMIC_ACQUIRE) == buf->consumer_index)
+		if (now() > end)
+			return false;
+	memcpy(wc, buf->data + ((size_t)buf->consumer_index << buf->log2_elem_size), sizeof(*wc));
+	buf->consumer_index = (buf->consumer_index + 1) & buf->index_mask;
+	return true;
+}
+
+START_TEST(test_requests_of_a_mapped_queue_are_carried_out_in_their_order)
+{
+	struct ib_uverbs_wc wc;
+
+	begin_traffic(1, 7);
+	for (int n = 0; n < 20; n++) {
+		post_recv(1, 100 + n);
+		send_nothing(0, n);
+		for (int got = 0; got < 2; got++) {
+			ck_assert(next_wc(&wc, 20) && !wc.status);
+			ck_assert_uint_eq(wc.wr_id, wc.opcode == IBV_WC_RECV ? 100 + n : n);
+		}
+	}
+	ck_assert(!next_wc(&wc, 0));
+}
+END_TEST
+
+/* The wait is 491 ms. */
+START_TEST(test_receive_that_comes_during_a_wait_is_seen)
+{
+	struct ib_uverbs_wc wc;
+	double began;
+
+	begin_traffic(31, 7);
+	send_nothing(0, 1);
+	ck_assert(!next_wc(&wc, 0.005));
+	post_recv(1, 2);
+	began = now();
+	ck_assert(next_wc(&wc, 20) && !wc.status && next_wc(&wc, 20) && !wc.status);
+	ck_assert(now() - began < 0.3);
+}
+END_TEST
+
+/* One retry, after 41 ms: it fails when that is over twice, and not before. */
+START_TEST(test_looking_uses_up_no_retry)
+{
+	struct ib_uverbs_wc wc;
+	double began;
+
+	begin_traffic(24, 1);
+	began = now();
+	send_nothing(0, 1);
+	ck_assert(next_wc(&wc, 20));
+	ck_assert_uint_eq(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
+	ck_assert(now() - began > 0.04);
+}
+END_TEST
+
+START_TEST(test_request_that_no_post_would_take_fails_and_flushes_the_rest)
+{
+	const struct uvd_queue *sq;
+	struct ib_uverbs_wc wc;
+
+	begin_traffic(1, 7);
+	sq = queue_of(qps[0].core.qp_handle, &uvd_object_qp, true);
+	for (int n = 0; n < 3; n++) {
+		struct rxe_send_wqe *wqe = next_entry(sq);
+
+		wqe->wr.wr_id = n;
+		wqe->wr.opcode = n ? IBV_WR_SEND : 77;
+		publish(sq);
+	}
+	ck_assert_int_eq(ring(0), 0);
+	for (int n = 0; n < 3; n++) {
+		ck_assert(next_wc(&wc, 20));
+		ck_assert_uint_eq(wc.wr_id, n);
+		ck_assert_uint_eq(wc.status, n ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_QP_OP_ERR);
+	}
+}
+END_TEST
+
+/* What is left to be done after the answer is done by who answers, or by the dispatcher. */
+START_TEST(test_transport_that_answers_first_does_the_work_itself)
+{
+	struct ib_uverbs_wc wc;
+
+	begin_traffic(1, 7);
+	h.call->works_later = true;
+	post_recv(1, 5);
+	send_nothing(0, 6);
+	ck_assert(!next_wc(&wc, 0.01));
+	uvd_call_work(h.call);
+	ck_assert(next_wc(&wc, 0) && next_wc(&wc, 0));
+	uvd_call_work(h.call); /* once */
+	ck_assert(!next_wc(&wc, 0));
+	/* A second doorbell before the first one's work: both are done. */
+	post_recv(1, 7);
+	post_recv(1, 8);
+	send_nothing(0, 9);
+	send_nothing(0, 10);
+	uvd_call_work(h.call);
+	for (int n = 0; n < 4; n++)
+		ck_assert(next_wc(&wc, 0) && !wc.status);
+}
+END_TEST
+
 TEST_LIST(test_cq_tells_where_its_queue_is, test_no_room_for_the_drivers_answer_is_einval,
 	  test_file_that_cannot_be_mapped_has_no_queues, test_sizes_beyond_the_limits_are_einval,
 	  test_queue_ends_where_the_backend_refuses, test_no_shared_memory_is_told_and_nothing_stays,
 	  test_qp_tells_where_both_queues_are, test_commands_of_the_data_path_are_rxes, test_resized_cq_has_another_queue,
-	  test_resize_that_is_refused_keeps_the_queue, test_srq_is_resized_and_tells_where)
+	  test_resize_that_is_refused_keeps_the_queue, test_srq_is_resized_and_tells_where,
+	  test_requests_of_a_mapped_queue_are_carried_out_in_their_order, test_receive_that_comes_during_a_wait_is_seen,
+	  test_looking_uses_up_no_retry, test_request_that_no_post_would_take_fails_and_flushes_the_rest,
+	  test_transport_that_answers_first_does_the_work_itself)
