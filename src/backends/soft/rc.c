@@ -19,12 +19,17 @@ static struct soft_outcome done(enum ibv_wc_status status)
 	return (struct soft_outcome){ .kind = SOFT_DONE, .status = status };
 }
 
+static bool has_mapped_receives(const struct soft_qp *peer)
+{
+	return peer->r_srq ? peer->r_srq->rq.mapped : peer->rq.mapped;
+}
+
 static struct soft_outcome rnr(const struct soft_qp *peer)
 {
 	return (struct soft_outcome){
 		.kind = SOFT_RNR,
 		.rnr_timer = peer->attr.min_rnr_timer,
-		.is_mapped = peer->r_srq ? peer->r_srq->rq.mapped : peer->rq.mapped,
+		.is_mapped = has_mapped_receives(peer),
 	};
 }
 
@@ -338,6 +343,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 		outcome = done(IBV_WC_SUCCESS);
 		if (!is_ready(peer, req))
 			outcome = rnr(peer);
+		outcome.is_mapped = has_mapped_receives(peer);
 	}
 	pthread_mutex_unlock(&peer->lock);
 	soft_ref_put(&peer->ref);

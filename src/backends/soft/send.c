@@ -436,9 +436,10 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	wqe = waiting(qp, wait_nr);
 	if (wqe && outcome.kind == SOFT_DONE) {
 		/* Nobody tells of a receive in a mapped queue. The timer serves all users, so it must not move data. */
-		qp->s_kicked = soft_defer(qp);
-		/* If no thread can be started, the next time-out looks again. */
-		if (!qp->s_kicked)
+		if (outcome.is_mapped && soft_defer(qp))
+			qp->s_kicked = true;
+		else
+			/* The peer's thread is about to kick it. Should that not be so, the next time-out looks again. */
 			wait_for(qp, qp->s_wait, UINT64_C(1000000));
 	} else if (wqe && !look_again(qp)) {
 		put_off(qp, wqe, outcome, qp->s_wait, &due);

@@ -534,7 +534,7 @@ struct soft_outcome {
 	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER } kind;
 	enum ibv_wc_status status; /* DONE */
 	uint8_t rnr_timer; /* RNR: the code that the peer named */
-	bool is_mapped; /* RNR: nobody tells when there is a receive */
+	bool is_mapped; /* RNR, and of a probe: nobody tells when there is a receive */
 };
 
 /* A requester as its peer sees it, copied under the requester's lock. */
