@@ -325,7 +325,7 @@ struct uvd_recv_wr {
 	int num_sge;
 };
 
-/* What is to be done once a call has been answered: once, on any thread, with no lock of the core's held. */
+/* The rest of a call, which is done after the answer: once, on any thread, with no lock of the core's held. */
 struct uvd_work {
 	void (*run)(void *arg); /* NULL: nothing */
 	void *arg;

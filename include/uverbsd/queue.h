@@ -20,7 +20,7 @@
 
 struct uvd_queue_ops;
 
-/* What a queue is made for, rounded up to what its layout has. */
+/* The size of a queue, rounded up to one that its layout has. */
 struct uvd_queue_shape {
 	uint32_t entries; /* a power of two; one less can be used */
 	uint32_t entry_size; /* bytes, a power of two */

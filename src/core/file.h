@@ -18,8 +18,8 @@ struct uvd_uobject;
 /* A transport whose clients can map the open file has these. Any thread; none of them waits for a client. */
 struct uvd_share_ops {
 	/*
-	 * Memory of `length` bytes (whole pages), zeroed, that the client sees at *offset of its file. No offset is given out
-	 * twice. 0 or a negative errno.
+	 * Memory of `length` bytes (whole pages) that the client sees at *offset of its file: zeros, unless the client has written
+	 * there already. No offset is given out twice. 0 or a negative errno.
 	 */
 	int (*get)(void *owner, size_t length, uint8_t **memory, uint64_t *offset);
 	void (*put)(void *owner, uint8_t *memory, size_t length, uint64_t offset);

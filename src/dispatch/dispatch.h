@@ -21,14 +21,14 @@ struct uvd_call {
 	long result; /* after dispatch, where a grant is pending: what the call returns when it succeeds */
 	struct uvd_req req; /* the dispatcher's */
 	/*
-	 * A transport that answers the client before it does what the call is about sets this, and then calls uvd_call_work()
-	 * after each call. For others the dispatcher does so.
+	 * Set by a transport that answers the client first, and then calls uvd_call_work(), after each call. For other transports
+	 * the dispatcher does so.
 	 */
 	bool works_later;
 	struct uvd_work work;
 };
 
-/* Carries out what a call has left to be done after its answer: call->file may be closed by then. */
+/* Does the rest of a call, if there is one. The transport keeps call->file open until then: its end waits for the rest. */
 void uvd_call_work(struct uvd_call *call);
 
 /*

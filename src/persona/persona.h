@@ -17,7 +17,7 @@
 struct uvd_persona_queues {
 	const struct uvd_queue_ops *ops;
 	size_t header; /* bytes before the first entry */
-	/* What the client asked for, within the device's limits; cap's sizes of a request are set to what it gets. */
+	/* The client's sizes are within the device's limits. shape_sq sets cap's sizes of a request to what the client gets. */
 	struct uvd_queue_shape (*shape_sq)(struct ibv_qp_cap *cap);
 	struct uvd_queue_shape (*shape_rq)(uint32_t max_wr, uint32_t max_sge);
 	struct uvd_queue_shape (*shape_cq)(uint32_t cqe);
@@ -52,8 +52,8 @@ struct uvd_persona {
 
 extern const struct uvd_persona uvd_persona_hfi1, uvd_persona_rxe;
 /*
- * What a device that poses so has of a backend's functions: all, but that a provider with mapped queues has no commands to
- * poll and to post receives. -EOPNOTSUPP: the backend has no mapped queues.
+ * Copies the functions of a backend that a device with this persona has: all, but a provider with mapped queues has no commands
+ * to poll and to post receives. -EOPNOTSUPP: the backend has no mapped queues.
  */
 int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend *backend, struct uvd_backend *ops);
 /* By name, or NULL. */

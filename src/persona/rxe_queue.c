@@ -205,7 +205,7 @@ static bool push_wc(struct uvd_queue *q, const struct ibv_wc *wc)
 
 /* ---- a queue in the place of another ----------------------------------------------------------------------------- */
 
-/* What the client makes of its own entries meanwhile harms nobody else. */
+/* The client can change its own entries meanwhile, which harms nobody else. */
 static bool move(struct uvd_queue *from, struct uvd_queue *to)
 {
 	const bool ours = from->kind == UVD_QUEUE_CQ; /* we are the producer */

@@ -172,7 +172,7 @@ long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *a
 	if (!f)
 		return UVD_RUN_CONTINUE; /* not open, or a file that is none of ours */
 	ret = call_file(tree, f, s, args);
-	/* What is left to be done after the answer is about an object of the file, whose end would wait for it here. */
+	/* The call's work has a reference of an object of the file: the end of the file, here, would wait for it for ever. */
 	if (tree->call.work.run)
 		tree->file = f;
 	else

@@ -6,7 +6,7 @@
 
 enum { SHARES = 16 };
 
-/* What a transport shares with its client. */
+/* The memory that this transport shares with its client. */
 static struct {
 	unsigned int num, refuse_from; /* refuse_from: the first that is refused, counted from 1; 0: none */
 	unsigned int gets;
@@ -145,7 +145,7 @@ START_TEST(test_sizes_beyond_the_limits_are_einval)
 	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr + 1, &qp), -EINVAL);
 	ck_assert_int_eq(create_qp(cq, UINT32_MAX, &qp), -EINVAL);
 	ck_assert_uint_eq(shared.gets, 1);
-	/* What is allowed is, though it is rounded up to more. */
+	/* The limit itself is allowed, and rounded up to more. */
 	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr, &qp), 0);
 	ck_assert_uint_gt(qp.core.max_send_wr, h.config.limits.max_qp_wr);
 	h.dev->config.limits.max_cqe = h.dev->ib.config.limits.max_cqe = 1000;
@@ -521,7 +521,7 @@ START_TEST(test_request_that_no_post_would_take_fails_and_flushes_the_rest)
 }
 END_TEST
 
-/* What is left to be done after the answer is done by who answers, or by the dispatcher. */
+/* The dispatcher does the work of other transports. */
 START_TEST(test_transport_that_answers_first_does_the_work_itself)
 {
 	struct ib_uverbs_wc wc;

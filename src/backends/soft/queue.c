@@ -84,7 +84,7 @@ int soft_sq_init(struct soft_qp *qp)
 
 	if (data < sizeof(uint64_t))
 		data = sizeof(uint64_t); /* of an atomic write */
-	/* Of a mapped queue the oldest request alone is ours. */
+	/* We have a copy of a mapped queue's oldest request only. */
 	return soft_ring_init(&qp->sq, qp->qp.account, qp->qp.sq ? 1 : cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
 }
 
@@ -127,7 +127,7 @@ void soft_sq_pop(struct soft_qp *qp)
 		qp->qp.sq->ops->pop(qp->qp.sq);
 }
 
-/* Whatever the client puts into a mapped queue meanwhile stays there. */
+/* Requests that the client puts into a mapped queue meanwhile stay there. */
 static void skip(struct uvd_queue *q)
 {
 	for (uint32_t n = q->ops->count(q); n; n--)

@@ -121,7 +121,7 @@ int soft_replace_srq_queue(struct uvd_srq *base, struct uvd_queue **queue)
 		*queue = srq->rq.mapped;
 		srq->rq.mapped = base->queue = to;
 		base->attr.max_wr = to->shape.entries - 1;
-		/* What had been read of the old one waits in the new one. */
+		/* A receive that we had copied from the old queue waits in the new one. */
 		soft_ring_clear(&srq->rq.ring);
 	} else {
 		err = -EINVAL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What posting checks. The errors are those of the kernel's rdmavt. */
+/* Posting, and its checks. The errors are those of the kernel's rdmavt. */
 #include <errno.h>
 #include <string.h>
 #include "backends/soft/soft.h"
@@ -158,7 +158,7 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 	uint32_t length;
 	int err;
 
-	/* What is wrong with a request is said before the want of room for it. */
+	/* A request that is wrong is told so, also where the queue has no room for it. */
 	if (!wqe)
 		return check_send(qp, wr, &length) ?: -ENOMEM;
 	err = soft_fill_send(qp, wr, wqe);
