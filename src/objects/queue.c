@@ -206,21 +206,16 @@ int uvd_queues_answer_srq(struct uvd_req *req, const struct uvd_srq *srq)
 }
 
 /* As rxe_modify_srq(): where the queue is goes to the address that the driver data name. */
-static int answer_modify_srq(struct uvd_req *req, const uint8_t *resp, size_t size)
+static int answer_modify_srq(struct uvd_req *req, uint64_t place, const uint8_t *resp, size_t size)
 {
-	uint8_t in[UVD_PERSONA_SRQ_MODIFY];
-	int ret = uvd_uhw_in(req, in, sizeof(in));
-
-	if (ret)
-		return ret;
-	req->uhw_out = (struct uvd_out){ .addr = layout(req)->srq_modify_place(in), .len = size, .attr = -1 };
+	req->uhw_out = (struct uvd_out){ .addr = place, .len = size, .attr = -1 };
 	return uvd_uhw_out(req, resp, size);
 }
 
 int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
 	const struct uvd_persona_queues *l = layout(req);
-	uint8_t resp[UVD_PERSONA_RESPONSE];
+	uint8_t in[UVD_PERSONA_SRQ_MODIFY], resp[UVD_PERSONA_RESPONSE];
 	struct ibv_srq_attr now;
 	struct uvd_queue *q;
 	size_t size;
@@ -228,6 +223,9 @@ int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct 
 
 	if (req->uhw_in.len < UVD_PERSONA_SRQ_MODIFY)
 		return uvd_bad(req, -EINVAL, "driver data", req->uhw_in.len);
+	ret = uvd_uhw_in(req, in, sizeof(in));
+	if (ret)
+		return ret;
 	if (!attr->max_wr || attr->max_wr > (uint32_t)req->dev->config.limits.max_srq_wr)
 		return -EINVAL;
 	ret = uvd_ops(req)->query_srq(srq, &now);
@@ -244,5 +242,5 @@ int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct 
 	uvd_queue_end(q);
 	if (!ret && (mask & IBV_SRQ_LIMIT))
 		ret = uvd_ops(req)->modify_srq(srq, attr, IBV_SRQ_LIMIT);
-	return ret ? ret : answer_modify_srq(req, resp, size);
+	return ret ? ret : answer_modify_srq(req, l->srq_modify_place(in), resp, size);
 }
