@@ -167,7 +167,7 @@ int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_reque
 	if ((!err || err == -EMFILE) && (size < sizeof(*request) || !request_is_good(request) || ops[request->op].kind != kind ||
 					 !size_is_good(request->op, size, device)))
 		err = -EPROTO;
-	/* What did not fit came behind all that the operation has. */
+	/* The sender put more behind all that the operation has, and it did not fit. */
 	if (err == -EMFILE && count(fds) >= ops[request->op].fds_in)
 		err = -EPROTO;
 	return checked(err, err || count(fds) == ops[request->op].fds_in, fds);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the control socket answers: `uverbsctl status`, with --accounts too, `restart`, `port` and `device`. */
+/* The control socket answers here: `uverbsctl status`, with --accounts too, `restart`, `port` and `device`. */
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"

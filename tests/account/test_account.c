@@ -221,7 +221,7 @@ START_TEST(test_user_for_whom_more_is_spent_than_for_the_mean_is_ahead)
 	ck_assert(!uvd_account_is_ahead(a));
 	uvd_account_spend(a, 8 * WINDOW);
 	ck_assert(uvd_account_is_ahead(a) && !uvd_account_is_ahead(b) && !uvd_account_is_ahead(c));
-	/* What was spent is forgotten by and by. */
+	/* The account forgets by and by what was spent. */
 	for (int i = 0; i < 4; i++)
 		uvd_account_spend(b, WINDOW);
 	ck_assert(!uvd_account_is_ahead(a) && uvd_account_is_ahead(b));

@@ -45,7 +45,7 @@ static void second_process(int fd, uint32_t pd, int ready, const char *mode)
 	struct uv_mr mr;
 
 	if (!strcmp(mode, "call")) {
-		/* What the call needs has its pages by now: no page fault of ours is answered later. */
+		/* The call has touched all pages that it needs: the server answers no page fault of ours later. */
 		MUST(!uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr));
 		slow_hold_mmap_lock(&slow);
 	}

@@ -419,7 +419,7 @@ START_TEST(test_another_users_slow_memory_holds_nothing_up)
 }
 END_TEST
 
-/* Of this process's threads, those with that priority. */
+/* Counts the threads of this process that have that priority. */
 static int num_threads_of_nice(int nice)
 {
 	DIR *dir = opendir("/proc/self/task");

@@ -149,7 +149,7 @@ START_TEST(test_device_comes_whole_and_with_its_operation_only)
 		ck_assert_int_eq(send(pair[0], &m, sizes[i], 0), sizes[i]);
 		ck_assert_int_eq(uvd_wire_asked_with(pair[1], UVD_WIRE_CONTROL, &got, &device, &fds), -EPROTO);
 	}
-	/* Who has no room for one. */
+	/* This receiver has no room for a descriptor. */
 	ck_assert_int_eq(uvd_wire_ask_with(pair[0], &m.r, &m.device), 0);
 	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_CONTROL, &got, &fds), -EPROTO);
 	ck_assert_int_eq(uvd_wire_ask(pair[0], &m.r, &uvd_wire_no_fds), 0);

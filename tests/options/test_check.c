@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the broker refuses to publish, whoever asks. */
+/* Configurations that the broker refuses to publish, whoever asks. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
