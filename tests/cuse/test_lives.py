@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import (BUILD, NOBODY, NOBODYS_GROUP, STUCK, environment, left_behind, run_client, start_client,
+from conftest import (BUILD, NOBODY, NOBODYS_GROUP, STUCK, left_behind, run_client, start_client,
                       status_of, wait_for)
 
 NODE = "/dev/infiniband/uverbs0"
