@@ -3,6 +3,7 @@
 Two users do whatever comes, while a third one uses the device as it should be. Seconds: $UVERBSD_CHAOS, else 6, or 1800 with
 --long.
 """
+import json
 import os
 import shutil
 import socket
@@ -104,7 +105,18 @@ def test_chaos_of_two_users_leaves_a_victim_alive_and_nothing_behind(start):
     d.wait_idle()
 
 
-def test_chaos_of_two_trees_leaves_a_third_alive():
+def wait_until_accounts_are_empty(run, **who):
+    end = time.monotonic() + cuse.STUCK
+    while time.monotonic() < end:
+        held = subprocess.run([*run, run[0], "status", "--accounts", "--json"], text=True,
+                              stdout=subprocess.PIPE, timeout=cuse.STUCK, check=True, **who).stdout
+        if not json.loads(held)["accounts"]:
+            return
+        time.sleep(0.2)
+    raise AssertionError(held)
+
+
+def test_chaos_of_two_trees_leaves_a_third_alive_and_nothing_behind():
     """All are one user: who joins a run is the user who started it."""
     uverbsctl = PLACE / "uverbsctl"
     shutil.copy(cuse.BUILD / "tools" / "uverbsctl", uverbsctl)
@@ -118,5 +130,6 @@ def test_chaos_of_two_trees_leaves_a_third_alive():
         for c in chaos:
             end_of(c)
         victim.stop()
+        wait_until_accounts_are_empty(run, **who)
         first.communicate("\n", timeout=cuse.STUCK)
         assert first.returncode == 0

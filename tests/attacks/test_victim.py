@@ -17,7 +17,7 @@ from conftest import USER, Attack, client, cuse
 VICTIM = 1002
 ROUNDS = 3
 ATTACKER = dict(user=USER, group=USER, extra_groups=[])
-LOOP = [sys.executable, "-c", "while True: pass"]
+LOOP = ["sh", "-c", "while :; do :; done"]
 STATUS = [sys.executable, "-c", """
 import socket
 while True:
