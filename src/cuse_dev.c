@@ -165,8 +165,10 @@ struct cuse_call *uvd_cuse_call_new(struct uvd_cuse *c)
 {
 	struct cuse_call *call = calloc(1, sizeof(*call));
 
-	if (call)
+	if (call) {
 		call->cuse = c;
+		call->call.works_later = true;
+	}
 	return call;
 }
 
@@ -380,8 +382,11 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 	drop_peer(self->call);
 	if (uvd_claim_end(&self->claim)) {
 		reply(req, result, written);
+		uvd_call_work(call, &self->worker);
 		return;
 	}
+	/* It is as good as done: who was let go is told that it was interrupted, not that it was not. */
+	uvd_call_work(call, &self->worker);
 	if (grant)
 		uvd_grant_give_up(call);
 	uvd_cuse_file_put(f);

@@ -81,6 +81,13 @@ struct uvd_umem {
 	uint64_t addr, length; /* bytes, in the client's address space */
 	uint64_t pages; /* that are charged */
 	bool writable;
+	bool shared; /* other address spaces may have the same memory: uvd_mm_find() tells */
+};
+
+/* Where a byte of a client's is: the same for all who have mapped it. */
+struct uvd_mm_place {
+	uint64_t space[2]; /* a file's device and inode, or an address space and 0 */
+	uint64_t offset; /* bytes, in that */
 };
 
 /* Memory of the device itself that a client has asked for: struct ib_dm. Reached by what reg_dm_mr registers of it. */
@@ -325,9 +332,20 @@ struct uvd_recv_wr {
 	int num_sge;
 };
 
+/*
+ * The thread that carries out work, for those who see it wait in a client's memory, which can be for ever. Both functions are
+ * called by another thread while the work goes on, at most once each; they wait for nothing.
+ */
+struct uvd_worker {
+	/* It has waited for a while: others may do what it would do next. May be NULL. */
+	void (*held_up)(struct uvd_worker *worker);
+	/* What it waits for was given up: it is lost for as long as this account's memory does not answer. May be NULL. */
+	void (*given_up)(struct uvd_worker *worker, struct uvd_account *account);
+};
+
 /* The rest of a call, which is done after the answer: once, on any thread, with no lock of the core's held. */
 struct uvd_work {
-	void (*run)(void *arg); /* NULL: nothing */
+	void (*run)(void *arg, struct uvd_worker *worker); /* NULL: nothing. worker: the thread that calls it, or NULL */
 	void *arg;
 };
 
@@ -426,8 +444,9 @@ struct uvd_backend {
 	/*
 	 * *bad: the first work request that was not taken. Those before it are posted.
 	 * wr may be NULL: nothing to post, only whether the QP takes any (-EINVAL where its state does not).
+	 * *work, which is empty: carries out what was posted, where that can take long.
 	 */
-	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
+	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work);
 	int (*post_recv)(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 	int (*attach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
 	int (*detach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
@@ -530,6 +549,8 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
  * Memory that was registered on demand: may the client itself read (write) all of [addr, addr + len) now? 0 or -EFAULT.
  */
 int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
+/* Of a region's memory. Waits as uvd_mm_read() can. 0, or -EFAULT: nothing is mapped there. */
+int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place);
 
 /* ---- answers that every backend without an adapter gives from its configuration (src/backends/config.c) ---------- */
 

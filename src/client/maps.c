@@ -77,6 +77,10 @@ static int query(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
 	}
 	*m = (struct uvd_mapping){ .start = arg.vma_start,
 				   .end = arg.vma_end,
+				   .inode = arg.inode,
+				   .offset = arg.vma_offset,
+				   .dev_major = arg.dev_major,
+				   .dev_minor = arg.dev_minor,
 				   .read = arg.vma_flags & QUERY_READABLE,
 				   .write = arg.vma_flags & QUERY_WRITABLE,
 				   .shared = arg.vma_flags & QUERY_SHARED,
@@ -118,16 +122,15 @@ static char *next_line(struct uvd_maps *maps)
 static bool parse_line(const char *line, struct uvd_mapping *m)
 {
 	char perms[5];
-	uint64_t inode;
 	int name = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %*x:%*x %" SCNu64 " %n", &m->start, &m->end, perms, &inode,
-		   &name) != 4)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start, &m->end, perms, &m->offset,
+		   &m->dev_major, &m->dev_minor, &m->inode, &name) != 7)
 		return false;
 	m->read = perms[0] == 'r';
 	m->write = perms[1] == 'w';
 	m->shared = perms[3] == 's';
-	m->file = inode;
+	m->file = m->inode;
 	m->special = name && name_is_special(line + name);
 	return true;
 }

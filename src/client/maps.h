@@ -14,6 +14,8 @@ struct uvd_caller;
 
 struct uvd_mapping {
 	uint64_t start, end;
+	uint64_t inode, offset; /* of a file, and of `start` in it, in bytes; inode 0: there is no file */
+	unsigned int dev_major, dev_minor;
 	bool read, write, shared;
 	bool file; /* has a file behind it: pages beyond the file's end do not exist */
 	bool special; /* the kernel's own pages, which cannot be pinned */

@@ -521,6 +521,37 @@ static bool allows(const struct uvd_mapping *m, uint64_t end, void *arg)
 	return m->read && (m->write || !*(bool *)arg) && !m->special;
 }
 
+/* The text is read from its beginning each time, by one at a time. */
+static int find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m)
+{
+	struct uvd_maps maps;
+	int err = -EFAULT;
+
+	uvd_maps_from_fd(&maps, mm->mapsfd, mm->maps_query);
+	if (mm->maps_query)
+		return uvd_maps_find(&maps, addr, m);
+	pthread_mutex_lock(&mm->maps_lock);
+	if (!lseek(maps.fd, 0, SEEK_SET))
+		err = uvd_maps_find(&maps, addr, m);
+	pthread_mutex_unlock(&mm->maps_lock);
+	return err;
+}
+
+int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place)
+{
+	struct uvd_mapping m;
+
+	*place = (struct uvd_mm_place){ { (uintptr_t)umem->mm }, addr };
+	if (!umem->shared || umem->mm->mapsfd < 0)
+		return 0;
+	uvd_might_fault();
+	if (find_mapping(umem->mm, addr, &m) || m.start > addr)
+		return -EFAULT;
+	if (m.shared && m.inode)
+		*place = (struct uvd_mm_place){ { (uint64_t)m.dev_major << 32 | m.dev_minor, m.inode }, addr - m.start + m.offset };
+	return 0;
+}
+
 int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
 {
 	int fd = mm->mapsfd, err = -EFAULT;

@@ -11,6 +11,7 @@
 #include <fuse_lowlevel.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <uverbsd/backend.h>
 #include "account/account.h"
 #include "broker/broker.h"
 #include "cuse/claim.h"
@@ -48,6 +49,9 @@ struct cuse_call {
 };
 
 struct worker {
+	struct uvd_worker worker; /* as backends see it */
+	bool is_lost; /* its user's share of calls is free again: what it waits for was given up */
+	struct uvd_account *blamed; /* who has that call in his share instead; NULL: nobody */
 	struct uvd_cuse *cuse;
 	pthread_t thread;
 	pid_t tid;

@@ -112,17 +112,42 @@ void uvd_cuse_spend(struct worker *w, struct uvd_account *account)
 	w->cpu_ns = now;
 }
 
+/* struct uvd_worker.given_up: the call is in the share of the user whose memory it waits for. */
+static void serve_given_up(struct uvd_worker *worker, struct uvd_account *owner)
+{
+	struct worker *w = (struct worker *)worker;
+
+	if (!w->account)
+		return;
+	w->is_lost = true;
+	uvd_turns_leave(&w->cuse->turns, w->account, false);
+	if (owner && uvd_account_try(owner, UVD_RES_CALLS, 1))
+		w->blamed = uvd_account_ref(owner);
+}
+
+static void serve_leave(struct worker *w, struct uvd_account *account, bool close)
+{
+	if (!w->is_lost)
+		uvd_turns_leave(&w->cuse->turns, account, close);
+	else if (w->blamed)
+		uvd_account_uncharge(w->blamed, UVD_RES_CALLS, 1);
+	uvd_account_put(w->blamed);
+	w->blamed = NULL;
+	w->is_lost = false;
+}
+
 /* Carries out a request that has its share, on a worker that has left the readers. */
 static void serve_carry_out(struct worker *w, struct uvd_account *account, bool close, void **memory, void *request,
 			    size_t size)
 {
 	serve_set_nice(w, uvd_account_is_ahead(account) ? UVD_NICE_AHEAD : 0);
 	w->account = account;
+	w->worker.given_up = serve_given_up;
 	serve_process(w, memory, request, size);
 	w->account = NULL;
 	uvd_cuse_spend(w, account);
 	serve_set_nice(w, 0);
-	uvd_turns_leave(&w->cuse->turns, account, close);
+	serve_leave(w, account, close);
 	uvd_cuse_join_readers(w->cuse);
 }
 

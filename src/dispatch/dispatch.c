@@ -80,17 +80,24 @@ static long end(struct uvd_req *req, int err, long result)
 		log_failure(req, err);
 	uvd_file_leave(req->file, req->entered);
 	if (!req->call->works_later)
-		uvd_call_work(req->call);
+		uvd_call_work(req->call, NULL);
 	return err ? err : result;
 }
 
-void uvd_call_work(struct uvd_call *call)
+struct uvd_work uvd_call_take_work(struct uvd_call *call)
 {
 	const struct uvd_work work = call->work;
 
 	call->work.run = NULL;
+	return work;
+}
+
+void uvd_call_work(struct uvd_call *call, struct uvd_worker *worker)
+{
+	const struct uvd_work work = uvd_call_take_work(call);
+
 	if (work.run)
-		work.run(work.arg);
+		work.run(work.arg, worker);
 }
 
 long uvd_req_finish(struct uvd_req *req, int err, long result)

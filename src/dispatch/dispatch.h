@@ -28,8 +28,13 @@ struct uvd_call {
 	struct uvd_work work;
 };
 
-/* Does the rest of a call, if there is one. The transport keeps call->file open until then: its end waits for the rest. */
-void uvd_call_work(struct uvd_call *call);
+/*
+ * Does the rest of a call, if there is one, on the thread `worker` (NULL: nobody can take its place). The rest needs nothing of the
+ * call, nor of its file, whose end waits for it where it has to: so that must not be the same thread's to end, before this.
+ */
+void uvd_call_work(struct uvd_call *call, struct uvd_worker *worker);
+/* For a transport whose call is another's by the time that it is done. run may be NULL. */
+struct uvd_work uvd_call_take_work(struct uvd_call *call);
 
 /*
  * write(fd, buf, len). buf is our private copy of the client's data, len bytes; 8-byte aligned. Whether the writer is the

@@ -273,11 +273,8 @@ static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t
  */
 static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
 {
-	int ret;
+	int ret = uvd_ops(req)->ring_doorbell(qp, &req->call->work);
 
-	/* An earlier command of the same writev(). */
-	uvd_call_work(req->call);
-	ret = uvd_ops(req)->ring_doorbell(qp, &req->call->work);
 	if (ret)
 		*bad = first;
 	return ret;
@@ -285,7 +282,9 @@ static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uv
 
 static int post_list(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
 {
-	return qp->sq ? ring_doorbell(req, qp, first, bad) : uvd_ops(req)->post_send(qp, first, bad);
+	/* That of an earlier command of the same writev(). */
+	uvd_call_work(req->call, NULL);
+	return qp->sq ? ring_doorbell(req, qp, first, bad) : uvd_ops(req)->post_send(qp, first, bad, &req->call->work);
 }
 
 static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *list)

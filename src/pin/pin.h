@@ -39,8 +39,8 @@ bool uvd_access_writable(unsigned int access);
 /*
  * Would Linux 6.1 pin every page of [addr, addr + length), for writing if asked for? 0 or -EFAULT. Reads PROCMAP_QUERY
  * (6.11) where the kernel has it, else /proc/TID/maps: the cost grows with mappings, not pages. A mapping that is not
- * writable passes only if it is private, and for reading only; a file's pages must exist.
+ * writable passes only if it is private, and for reading only; a file's pages must exist. *shared (may be NULL): one is shared.
  */
-int uvd_check_range(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write);
+int uvd_check_range(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool *shared);
 
 #endif

@@ -17,13 +17,14 @@
 
 struct check {
 	struct uvd_caller *c;
-	bool write;
+	bool write, shared;
 };
 
 static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 {
-	const struct check *check = arg;
+	struct check *check = arg;
 
+	check->shared |= m->shared;
 	if (m->special)
 		return false;
 	if (!m->write && (check->write || m->shared))
@@ -32,7 +33,8 @@ static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 	return !m->file || !(m->read ? uvd_caller_peek(check->c, end - 1) : uvd_caller_peek_forced(check->c, end - 1));
 }
 
-int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query)
+int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query,
+			bool *shared)
 {
 	struct check check = { .c = c, .write = write };
 	uint64_t page = sysconf(_SC_PAGESIZE);
@@ -47,10 +49,12 @@ int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, boo
 		return -EFAULT;
 	err = uvd_maps_all(&maps, addr, end, can_pin, &check);
 	uvd_maps_close(&maps);
+	if (shared)
+		*shared = check.shared;
 	return err;
 }
 
-int uvd_check_range(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write)
+int uvd_check_range(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool *shared)
 {
-	return uvd_check_range_by(c, addr, length, write, true);
+	return uvd_check_range_by(c, addr, length, write, true, shared);
 }

@@ -87,6 +87,7 @@ static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_
 		.addr = addr,
 		.length = length,
 		.writable = uvd_access_writable(access),
+		.shared = true, /* as far as we know */
 	};
 	return 0;
 }
@@ -96,7 +97,7 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 {
 	uint64_t page = sysconf(_SC_PAGESIZE), end = addr + length, aligned_end = (end + page - 1) & -page;
 	uint64_t pages = (aligned_end - (addr & -page)) / page, limit;
-	bool writable = uvd_access_writable(access);
+	bool writable = uvd_access_writable(access), shared;
 	struct uvd_mm *mm;
 	int err;
 
@@ -117,7 +118,9 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 		return -errno;
 	err = charge(mm, c, log, pages, limit);
 	if (!err) {
-		err = uvd_check_range(c, addr, length, writable);
+		err = uvd_check_range(c, addr, length, writable, &shared);
+		if (!err && shared)
+			err = uvd_mm_watch(mm, c);
 		if (err)
 			uvd_mm_charge(mm, -(int64_t)pages);
 	}
@@ -125,7 +128,9 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 		uvd_mm_put(mm);
 		return err;
 	}
-	*umem = (struct uvd_umem){ .mm = mm, .addr = addr, .length = length, .pages = pages, .writable = writable };
+	*umem = (struct uvd_umem){
+		.mm = mm, .addr = addr, .length = length, .pages = pages, .writable = writable, .shared = shared
+	};
 	return 0;
 }
 

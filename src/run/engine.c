@@ -47,7 +47,7 @@ static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o
 
 static void settle(struct uvd_engine *core)
 {
-	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files);
+	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files, 1000);
 }
 
 static int publish_port(struct uvd_engine *core, const struct uvd_device_config *config, unsigned int port, bool up)
@@ -91,9 +91,12 @@ static void teardown(struct host *h)
 	char sys[PATH_MAX + 8];
 
 	uvd_run_control_free(h->control);
-	uvd_run_files_fini(&e->files);
-	uvd_run_devices_fini(e);
-	uvd_engine_fini(&e->core);
+	/* Who does not come back from a client's memory may still look at what it was about. We exit next. */
+	if (uvd_run_files_settle(&e->files, 3000)) {
+		uvd_run_files_fini(&e->files);
+		uvd_run_devices_fini(e);
+		uvd_engine_fini(&e->core);
+	}
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);
 	close(e->rootfd);
@@ -116,6 +119,7 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 		close(link);
 		return NULL;
 	}
+	pthread_mutex_init(&tree->serving, NULL);
 	tree->engine = e;
 	tree->listener = tree->agent = -1;
 	tree->link = link;
@@ -144,6 +148,7 @@ static void tree_free(struct host *h, struct uvd_run_tree *tree)
 	if (tree->link >= 0)
 		close(tree->link);
 	uvd_account_put(tree->account);
+	pthread_mutex_destroy(&tree->serving);
 	free(tree);
 }
 

@@ -32,7 +32,7 @@ int uvd_run_files_init(struct uvd_run_files *files)
 {
 	memset(files, 0, sizeof(*files));
 	pthread_mutex_init(&files->lock, NULL);
-	pthread_cond_init(&files->settled, NULL);
+	uvd_cond_init(&files->settled);
 	files->look = -1;
 	files->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (files->inotify < 0)
@@ -62,6 +62,16 @@ void uvd_run_file_put(struct uvd_run_file *file)
 {
 	if (atomic_fetch_sub(&file->refs, 1) == 1)
 		file_free(file);
+}
+
+bool uvd_run_file_put_unless_last(struct uvd_run_file *file)
+{
+	int refs = atomic_load(&file->refs);
+
+	while (refs > 1)
+		if (atomic_compare_exchange_weak(&file->refs, &refs, refs - 1))
+			return true;
+	return false;
 }
 
 struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode)
@@ -224,7 +234,7 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	*fd = file_init(files, f, dev, c, flags);
 	if (*fd == -EMFILE && f->memfd >= 0 && !f->file) {
 		/* Files that the tree has closed already may count still. */
-		uvd_run_files_settle(files);
+		uvd_run_files_settle(files, 1000);
 		uvd_opener_drop(&f->opener);
 		*fd = file_attach(files, f, dev, c, flags);
 	}
@@ -306,9 +316,52 @@ static struct uvd_run_file *reap(struct uvd_run_files *files, int *wait)
 	return gone;
 }
 
+/* Files that are to be ended. */
+struct ending {
+	struct uvd_run_files *files;
+	struct uvd_run_file *first;
+};
+
+static void end_files(struct ending ending)
+{
+	struct uvd_run_file *f, *next;
+
+	for (f = ending.first; f; f = next) {
+		next = f->next_closing;
+		uvd_run_file_put(f);
+	}
+	uvd_lock(&ending.files->lock);
+	if (!--ending.files->ending)
+		pthread_cond_broadcast(&ending.files->settled);
+	uvd_unlock(&ending.files->lock);
+}
+
+static void *ending_thread(void *arg)
+{
+	struct ending ending = *(struct ending *)arg;
+
+	free(arg);
+	end_files(ending);
+	return NULL;
+}
+
+/* On a thread of their own: they may have to wait for somebody who is in the owner's memory, for as long as that is slow. */
+static void end_all(struct uvd_run_files *files, struct uvd_run_file *first)
+{
+	struct ending *ending = malloc(sizeof(*ending));
+
+	if (ending) {
+		*ending = (struct ending){ files, first };
+		if (!uvd_thread_start(NULL, 0, ending_thread, ending))
+			return;
+	}
+	free(ending);
+	end_files((struct ending){ files, first });
+}
+
 int uvd_run_files_closed(struct uvd_run_files *files)
 {
-	struct uvd_run_file *gone, *next;
+	struct uvd_run_file *gone;
 	int wait = -1;
 
 	uvd_lock(&files->lock);
@@ -316,28 +369,25 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 	gone = reap(files, &wait);
 	files->ending += !!gone;
 	uvd_unlock(&files->lock);
-	if (!gone)
-		return wait;
-	for (; gone; gone = next) {
-		next = gone->next_closing;
-		uvd_run_file_put(gone);
-	}
-	uvd_lock(&files->lock);
-	if (!--files->ending)
-		pthread_cond_broadcast(&files->settled);
-	uvd_unlock(&files->lock);
+	if (gone)
+		end_all(files, gone);
 	return wait;
 }
 
-void uvd_run_files_settle(struct uvd_run_files *files)
+bool uvd_run_files_settle(struct uvd_run_files *files, unsigned int ms)
 {
+	uint64_t ns = uvd_now_ns() + ms * UINT64_C(1000000);
+	struct timespec end = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+	int err = 0;
+
 	/* What inotify told is read now, so that the loop would not hear of what is still to be looked at. */
 	if (uvd_run_files_closed(files) >= 0)
 		eventfd_write(files->look, 1);
 	uvd_lock(&files->lock);
-	while (files->ending)
-		pthread_cond_wait(&files->settled, &files->lock);
+	while (files->ending && !err)
+		err = pthread_cond_timedwait(&files->settled, &files->lock, &end);
 	uvd_unlock(&files->lock);
+	return !err;
 }
 
 /*

@@ -67,14 +67,17 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 /* With a reference, or NULL: an inode that is none of ours. */
 struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct uvd_run_inode *inode);
 void uvd_run_file_put(struct uvd_run_file *file);
+/* False: it is the last reference, and still the caller's. */
+bool uvd_run_file_put_unless_last(struct uvd_run_file *file);
 
 /* Reads what inotify says, and closes files whose last fd and mapping are gone. When to call again, in ms; -1: when polled. */
 int uvd_run_files_closed(struct uvd_run_files *files);
 /*
  * Returns when everything that was closed before the call is gone, with its charges. A client's close() has returned
- * before we hear of it; so whoever is about to be refused for want of something asks for this first.
+ * before we hear of it; so whoever is about to be refused for want of something asks for this first. False: not all is gone after
+ * so many milliseconds, as somebody waits in a client's memory.
  */
-void uvd_run_files_settle(struct uvd_run_files *files);
+bool uvd_run_files_settle(struct uvd_run_files *files, unsigned int ms);
 
 /*
  * The device is gone: whatever its clients have mapped of their files reads as zeros from now on, and can be written

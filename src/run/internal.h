@@ -67,6 +67,7 @@ struct uvd_run_tree {
 	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
 	struct uvd_ucap_names granted; /* User Capabilities that it may open */
 	struct uvd_account *account; /* of the user who runs it */
+	pthread_mutex_t serving; /* the next */
 	pthread_t thread;
 	atomic_bool stop, stopped;
 	struct uvd_call call;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/rseq.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -56,8 +57,18 @@ static long answer(struct uvd_run_tree *tree)
 	}
 }
 
-static void serve_one(struct uvd_run_tree *tree)
+/* A thread that serves a tree. There is another one as soon as the work of a call holds it up: then the tree is not its any more. */
+struct server {
+	struct uvd_worker worker;
+	struct uvd_run_tree *tree;
+	bool is_replaced;
+};
+
+static void serve_one(struct server *server)
 {
+	struct uvd_run_tree *tree = server->tree;
+	struct uvd_run_file *file;
+	struct uvd_work work;
 	long result;
 	pid_t tid;
 
@@ -71,10 +82,14 @@ static void serve_one(struct uvd_run_tree *tree)
 		uvd_run_reply(tree->listener, tree->notif->n.id, result);
 	}
 	tree->last = tid;
-	uvd_call_work(&tree->call);
-	if (tree->file)
-		uvd_run_file_put(tree->file);
-	tree->file = NULL;
+	work = uvd_call_take_work(&tree->call);
+	if (!work.run)
+		return;
+	/* Whoever ends the file waits for the work where it has to, and that cannot be this thread. */
+	file = uvd_run_file_put_unless_last(tree->file) ? NULL : tree->file;
+	work.run(work.arg, &server->worker);
+	if (file)
+		uvd_run_file_put(file);
 }
 
 /*
@@ -100,16 +115,56 @@ static void accept_wake_signal(void)
 
 static void *serve(void *arg)
 {
-	struct uvd_run_tree *tree = arg;
+	struct server *server = arg;
+	struct uvd_run_tree *tree = server->tree;
 
 	accept_wake_signal();
 	forgo_rseq();
-	while (!atomic_load(&tree->stop)) {
+	while (!server->is_replaced && !atomic_load(&tree->stop)) {
 		sync_wake(tree, true);
-		serve_one(tree);
+		serve_one(server);
 	}
-	atomic_store(&tree->stopped, true);
+	if (!server->is_replaced)
+		atomic_store(&tree->stopped, true);
+	free(server);
 	return NULL;
+}
+
+static void replace(struct uvd_worker *worker);
+
+static int server_start(struct uvd_run_tree *tree)
+{
+	struct server *server = calloc(1, sizeof(*server));
+	int err;
+
+	if (!server)
+		return -ENOMEM;
+	server->worker.held_up = replace;
+	server->tree = tree;
+	err = -pthread_create(&tree->thread, NULL, serve, server);
+	if (err)
+		free(server);
+	return err;
+}
+
+/*
+ * struct uvd_worker.held_up: the thread is in the memory of whoever its caller talks to. The tree's state stays as it is until
+ * the new thread has it: the old one looks at nothing of it after its work.
+ */
+static void replace(struct uvd_worker *worker)
+{
+	struct server *server = (struct server *)worker;
+	struct uvd_run_tree *tree = server->tree;
+	pthread_t old;
+
+	uvd_lock(&tree->serving);
+	old = tree->thread;
+	server->is_replaced = true;
+	if (server_start(tree))
+		server->is_replaced = false;
+	else
+		pthread_detach(old);
+	uvd_unlock(&tree->serving);
 }
 
 static void wake(int signal)
@@ -124,7 +179,7 @@ int uvd_run_serve(struct uvd_run_tree *tree)
 	tree->can_sync = true;
 	tree->call.works_later = true;
 	uvd_run_callers_init(tree);
-	return -pthread_create(&tree->thread, NULL, serve, tree);
+	return server_start(tree);
 }
 
 /* Before 6.11 nothing but a signal wakes a receiver whose last caller has ended. It may come just before it sleeps. */
@@ -132,7 +187,9 @@ void uvd_run_serve_end(struct uvd_run_tree *tree)
 {
 	atomic_store(&tree->stop, true);
 	while (!atomic_load(&tree->stopped)) {
+		uvd_lock(&tree->serving);
 		pthread_kill(tree->thread, SIGUSR1);
+		uvd_unlock(&tree->serving);
 		usleep(1000);
 	}
 	pthread_join(tree->thread, NULL);

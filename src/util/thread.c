@@ -5,6 +5,16 @@
 #include <sys/resource.h>
 #include <time.h>
 
+void uvd_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
 {
 	pthread_t detached;

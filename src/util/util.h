@@ -36,6 +36,9 @@ static inline bool atomic_inc_unless_negative(atomic_int *v)
  */
 void *uvd_zalloc(size_t size);
 
+/* A condition variable whose timed waits are of CLOCK_MONOTONIC. */
+void uvd_cond_init(pthread_cond_t *cond);
+
 /*
  * Starts a thread with all signals blocked: signals are handled by the main thread. stack: bytes, 0 for the default.
  * thread: NULL for a detached thread. Returns 0, or a negative errno.

@@ -384,8 +384,11 @@ struct ibv_sge sge_at(struct end *end, size_t offset, uint32_t length)
 int post_send_wr(struct end *end, const struct uvd_send_wr *wr)
 {
 	const struct uvd_send_wr *bad = NULL;
-	int err = end->side->dev.ops->post_send(end->qp, wr, &bad);
+	struct uvd_work work = { 0 };
+	int err = end->side->dev.ops->post_send(end->qp, wr, &bad, &work);
 
+	if (work.run)
+		work.run(work.arg, NULL);
 	if (err)
 		ck_assert_ptr_nonnull(bad);
 	return err;

@@ -89,7 +89,7 @@ int run_suite(const char *name, TCase *t);
  * mm_ro_len bytes at mm_ro where the memory is registered on demand.
  */
 extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
-/* A write to the mm_slow_len bytes at mm_slow waits until that is 0. mm_slowed: threads that do so. */
+/* An access to the mm_slow_len bytes at mm_slow waits until that is 0. mm_slowed: threads that do so. */
 extern _Atomic uint64_t mm_slow, mm_slow_len;
 extern atomic_int mm_slowed;
 extern void (*_Atomic mm_written)(void); /* called after each write, by the thread that made it */

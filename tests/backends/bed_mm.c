@@ -49,6 +49,7 @@ int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 {
 	if (is_bad(src, len))
 		return -EFAULT;
+	wait_if_slow(src, len);
 	memcpy(dst, (void *)(uintptr_t)src, len);
 	return 0;
 }
@@ -61,6 +62,12 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 	memcpy((void *)(uintptr_t)dst, src, len);
 	if (mm_written)
 		mm_written();
+	return 0;
+}
+
+int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place)
+{
+	*place = (struct uvd_mm_place){ { 0 }, addr };
 	return 0;
 }
 

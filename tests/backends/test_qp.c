@@ -102,9 +102,11 @@ START_TEST(test_bad_requests_are_einval_and_name_the_first)
 	struct uvd_send_wr second = { .next = &third, .opcode = IBV_WR_SEND, .sg_list = sge, .num_sge = 5 };
 	struct uvd_send_wr first = { .next = &second, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
 	const struct uvd_send_wr *bad = NULL;
+	struct uvd_work work;
 
 	bed_connect(&bed, IBV_QPT_RC);
-	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &first, &bad), -EINVAL);
+	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &first, &bad, &work), -EINVAL);
+	work.run(work.arg, NULL);
 	ck_assert_ptr_eq(bad, &second);
 	expect(a->scq, 0, IBV_WC_SUCCESS);
 	expect_nothing(a->scq);

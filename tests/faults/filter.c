@@ -80,7 +80,6 @@
 
 /* Those that name the first work request which was not taken. */
 #define POSTS(X) \
-	X(post_send, struct uvd_qp, struct uvd_send_wr) \
 	X(post_recv, struct uvd_qp, struct uvd_recv_wr) \
 	X(post_srq_recv, struct uvd_srq, struct uvd_recv_wr)
 
@@ -111,6 +110,12 @@ OPS(OP)
 		return fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.op(q, wr, bad); \
 	}
 POSTS(POST)
+
+static int filter_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
+{
+	*bad = wr;
+	return fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.post_send(qp, wr, bad, work);
+}
 
 /* It may leave a region more, which is then ended. */
 static int filter_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
@@ -146,6 +151,8 @@ const char *filter_install(struct uvd_backend *ops)
 	ops->dealloc_context = filter_dealloc_context;
 	if (behind.rereg_mr)
 		ops->rereg_mr = filter_rereg_mr;
+	if (behind.post_send)
+		ops->post_send = filter_post_send;
 #define PUT(op, ...) \
 	if (behind.op) \
 		ops->op = filter_##op;

@@ -322,7 +322,7 @@ START_TEST(test_file_without_permission)
 	p = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE, fd, 0);
 	do {
 		fault_arm(FAULT_PROC, ++n, false);
-		err = uvd_check_range(&c, AT(p), PAGE, false);
+		err = uvd_check_range(&c, AT(p), PAGE, false, NULL);
 		fired = fault_disarm();
 		ck_assert_int_eq(err, fired ? -EFAULT : 0);
 	} while (fired);
@@ -336,9 +336,9 @@ START_TEST(test_range_beyond_all_addresses)
 {
 	struct uvd_caller c = caller(gettid());
 
-	ck_assert_int_eq(uvd_check_range(&c, -PAGE, PAGE, false), -EFAULT);
-	ck_assert_int_eq(uvd_check_range(&c, -PAGE + 1, PAGE, false), -EFAULT);
-	ck_assert_int_eq(uvd_check_range(&c, -PAGE, 1, false), -EFAULT);
+	ck_assert_int_eq(uvd_check_range(&c, -PAGE, PAGE, false, NULL), -EFAULT);
+	ck_assert_int_eq(uvd_check_range(&c, -PAGE + 1, PAGE, false, NULL), -EFAULT);
+	ck_assert_int_eq(uvd_check_range(&c, -PAGE, 1, false, NULL), -EFAULT);
 }
 END_TEST
 

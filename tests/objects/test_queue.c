@@ -531,16 +531,16 @@ START_TEST(test_transport_that_answers_first_does_the_work_itself)
 	post_recv(1, 5);
 	send_nothing(0, 6);
 	ck_assert(!next_wc(&wc, 0.01));
-	uvd_call_work(h.call);
+	uvd_call_work(h.call, NULL);
 	ck_assert(next_wc(&wc, 0) && next_wc(&wc, 0));
-	uvd_call_work(h.call); /* once */
+	uvd_call_work(h.call, NULL); /* once */
 	ck_assert(!next_wc(&wc, 0));
 	/* A second doorbell before the first one's work: both are done. */
 	post_recv(1, 7);
 	post_recv(1, 8);
 	send_nothing(0, 9);
 	send_nothing(0, 10);
-	uvd_call_work(h.call);
+	uvd_call_work(h.call, NULL);
 	for (int n = 0; n < 4; n++)
 		ck_assert(next_wc(&wc, 0) && !wc.status);
 }

@@ -128,7 +128,7 @@ START_TEST(test_umem_08_range_passes_as_in_the_kernel)
 	for (unsigned int i = 0; i < num_ranges; i++)
 		for (int write = 0; write < 2; write++) {
 			const struct range *r = &ranges[i];
-			int ret = uvd_check_range_by(&c, r->addr, r->length, write, !(_i & 1));
+			int ret = uvd_check_range_by(&c, r->addr, r->length, write, !(_i & 1), NULL);
 
 			ck_assert_msg(ret == (write ? r->write : r->read), "%s, %s: %d", r->what,
 				      write ? "write" : "read", ret);
@@ -147,13 +147,13 @@ START_TEST(test_range_with_hole_is_efault_below_a_thousand_mappings)
 	/* Every second page has another protection: 2000 mappings, so that the text does not fit into one read. */
 	for (int i = 0; i < 2000; i += 2)
 		ck_assert(!mprotect(p + i * PAGE, PAGE, PROT_READ));
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 2000 * PAGE, false, !_i), 0);
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p + PAGE), PAGE, true, !_i), 0);
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p + PAGE), 2 * PAGE, true, !_i), -EFAULT);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 2000 * PAGE, false, !_i, NULL), 0);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p + PAGE), PAGE, true, !_i, NULL), 0);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p + PAGE), 2 * PAGE, true, !_i, NULL), -EFAULT);
 	ck_assert(!munmap(p + 1500 * PAGE, PAGE));
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 2000 * PAGE, false, !_i), -EFAULT);
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 1500 * PAGE, false, !_i), 0);
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p + 1501 * PAGE), 499 * PAGE, false, !_i), 0);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 2000 * PAGE, false, !_i, NULL), -EFAULT);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 1500 * PAGE, false, !_i, NULL), 0);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p + 1501 * PAGE), 499 * PAGE, false, !_i, NULL), 0);
 	ck_assert(!uvd_maps_open(&maps, &c, !_i));
 	ck_assert(!uvd_maps_find(&maps, AT(p + 1500 * PAGE), &m));
 	ck_assert_uint_eq(m.start, AT(p + 1501 * PAGE));
@@ -178,8 +178,8 @@ START_TEST(test_file_with_a_very_long_name_is_an_ordinary_mapping)
 	fd = open("file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	ck_assert(fd >= 0 && !ftruncate(fd, 4 * PAGE));
 	p = map(RW, MAP_SHARED, fd);
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 4 * PAGE, true, !_i), 0);
-	ck_assert_int_eq(uvd_check_range_by(&c, AT(&c), 8, true, !_i), 0);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(p), 4 * PAGE, true, !_i, NULL), 0);
+	ck_assert_int_eq(uvd_check_range_by(&c, AT(&c), 8, true, !_i, NULL), 0);
 	ck_assert(!unlink("file"));
 	for (int i = 0; i < 15; i++)
 		ck_assert(!chdir("..") && !rmdir(name));

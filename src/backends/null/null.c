@@ -197,7 +197,8 @@ static int null_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask
 	return 0;
 }
 
-static int null_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad)
+static int null_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
+			  struct uvd_work *work)
 {
 	struct null_qp *qp = (struct null_qp *)base;
 	struct null_cq *cq = (struct null_cq *)base->send_cq;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* From client to client, through a buffer on the stack. */
+/* Between clients' memory and a mover's buffer. */
 #include <errno.h>
 #include "backends/soft/soft.h"
 
@@ -26,79 +26,62 @@ int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size
 	return allowed(mr, dst, len, true) ? uvd_mm_write(mr->mr.umem.mm, dst, src, len) : -EFAULT;
 }
 
-/* The next bytes of one segment, at most len. */
-static uint32_t piece(struct soft_span *span, uint64_t len, uint64_t *addr)
+enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
+				   void *bytes, size_t len, bool write)
 {
-	uint32_t left;
+	const struct uvd_mr *mr = &seg->mr->mr;
+	enum soft_copy_error err = soft_mover_enter(m, place, mr->umem.mm, seg->mr->account);
+	bool dead;
+	int ret;
 
-	while (span->offset >= span->segs->length) {
-		span->offset -= span->segs->length;
-		span->segs++;
-		span->num_segs--;
-	}
-	left = span->segs->length - span->offset;
-	*addr = span->segs->addr + span->offset;
-	return len < left ? len : left;
+	if (err)
+		return err;
+	ret = write ? soft_mem_write(seg->mr, seg->addr + offset, bytes, len) :
+		      soft_mem_read(seg->mr, bytes, seg->addr + offset, len);
+	dead = ret && !mr->dm && !uvd_mm_alive(mr->umem.mm);
+	if (!soft_mover_leave(m))
+		return SOFT_COPY_LOST;
+	return !ret ? SOFT_COPY_OK : dead ? SOFT_COPY_DEAD : SOFT_COPY_BAD;
 }
 
-static int fill(struct soft_span *src, uint8_t *buf, uint64_t len)
+bool soft_list_ok(const struct soft_list *list)
 {
-	while (len) {
-		uint64_t addr;
-		uint32_t n = piece(src, len, &addr);
+	struct soft_seg seg;
 
-		if (soft_mem_read(src->segs->mr, buf, addr, n))
-			return -1;
-		src->offset += n;
-		buf += n;
-		len -= n;
+	for (const struct ibv_sge *sge = list->sge; sge < list->sge + list->num_sge; sge++) {
+		if (!sge->length)
+			continue;
+		if (soft_seg_get(list->pd, sge->lkey, sge->addr, sge->length, list->access, &seg))
+			return false;
+		soft_seg_put(&seg);
 	}
-	return 0;
+	return true;
 }
 
-static int drain(struct soft_span *dst, const uint8_t *buf, uint64_t len)
+enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
+				    void *bytes, size_t len, bool write)
 {
-	while (len) {
-		uint64_t addr;
-		uint32_t n = piece(dst, len, &addr);
+	enum soft_copy_error err = SOFT_COPY_OK;
+	uint8_t *at = bytes;
 
-		if (soft_mem_write(dst->segs->mr, addr, buf, n))
-			return -1;
-		dst->offset += n;
-		buf += n;
-		len -= n;
-	}
-	return 0;
-}
+	for (const struct ibv_sge *sge = list->sge; len; sge++) {
+		struct soft_seg seg;
+		size_t n;
 
-enum soft_copy_error soft_copy(struct soft_span dst, struct soft_span src, uint64_t length, struct soft_qp *qp,
-			       struct soft_qp *peer)
-{
-	uint8_t bounce[SOFT_BOUNCE];
-
-	while (length) {
-		uint64_t n = length < sizeof(bounce) ? length : sizeof(bounce);
-		const uint8_t *bytes = bounce;
-
-		if (soft_gone(qp) || soft_gone(peer))
-			return SOFT_COPY_CUT;
-		if (src.bytes) {
-			bytes = src.bytes + src.offset;
-			src.offset += n;
-		} else if (fill(&src, bounce, n)) {
-			return SOFT_COPY_SRC;
+		if (offset >= sge->length) {
+			offset -= sge->length;
+			continue;
 		}
-		if (drain(&dst, bytes, n))
-			return SOFT_COPY_DST;
-		length -= n;
+		n = len < sge->length - offset ? len : sge->length - offset;
+		if (soft_seg_get(list->pd, sge->lkey, sge->addr, sge->length, list->access, &seg))
+			return SOFT_COPY_BAD;
+		err = soft_seg_move(m, place, &seg, offset, at, n, write);
+		soft_seg_put(&seg);
+		if (err)
+			return err;
+		at += n;
+		len -= n;
+		offset = 0;
 	}
 	return SOFT_COPY_OK;
-}
-
-int soft_gather(uint8_t *dst, const struct soft_seg *segs, int num_segs)
-{
-	for (int i = 0; i < num_segs; dst += segs[i++].length)
-		if (soft_mem_read(segs[i].mr, dst, segs[i].addr, segs[i].length))
-			return -1;
-	return 0;
 }

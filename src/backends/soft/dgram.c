@@ -1,121 +1,69 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The transports that promise nothing: UC, UD and raw frames. A message that the peer cannot take is lost, and its sender
- * never knows.
+ * Datagrams: UD and raw frames. They are gathered whole, then brought to each receiver; what one cannot take, or does not take
+ * soon, is lost, and its sender never knows.
  */
 #include <arpa/inet.h>
 #include <string.h>
 #include "backends/soft/soft.h"
 
+enum { GRH_BYTES = 40, MOST_RECEIVERS = 16 };
+
 struct message {
+	struct soft_mover *m;
 	struct soft_request *req;
 	struct soft_send_wqe *wqe;
-	struct soft_qp *peer;
+	struct soft_qp *peer; /* claimed */
 	struct soft_due due; /* the peer's */
-	struct soft_span src;
-	struct soft_seg target; /* of an RDMA write */
-	int num_target, num_recv;
 };
 
 static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
 static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
+static const struct soft_outcome lost = { .kind = SOFT_LOST };
 
-static bool is_write(const struct soft_send_wqe *wqe)
+/* Where the payload is in the buffer: there is room for a GRH before it. */
+static uint8_t *payload(struct message *msg)
 {
-	return wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return msg->m->buffer + GRH_BYTES;
 }
 
-/* The receive for `length` bytes, with its memory if it takes data. */
-static bool take_receive(struct message *msg, uint32_t length, bool data)
-{
-	struct soft_qp *peer = msg->peer;
-	struct soft_recv_wqe *recv = peer->r_wqe;
-
-	if (!soft_recv_take(peer, &msg->due))
-		return false;
-	if (!data)
-		return true;
-	if (length > soft_sge_length(recv->sge, recv->num_sge))
-		return false;
-	msg->num_recv =
-		soft_segs_get(soft_recv_pd(peer), recv->sge, recv->num_sge, IBV_ACCESS_LOCAL_WRITE, peer->r_segs);
-	if (msg->num_recv >= 0)
-		return true;
-
-	/* Its owner's mistake, so its owner is told. */
-	struct ibv_wc wc = { .status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV };
-
-	msg->num_recv = 0;
-	soft_recv_complete(peer, &wc, true, &msg->due);
-	soft_qp_error(peer, &msg->due);
-	return false;
-}
-
-static void end(struct message *msg)
-{
-	soft_segs_put(msg->peer->r_segs, msg->num_recv);
-	soft_segs_put(&msg->target, msg->num_target);
-	soft_recv_release(msg->peer, &msg->due);
-	pthread_mutex_unlock(&msg->peer->lock);
-	soft_due_run(&msg->due);
-}
-
-/* ---- UC ---------------------------------------------------------------------------------------------------------- */
-
-static bool uc_prepare(struct message *msg)
+static struct soft_outcome gather(struct message *msg)
 {
 	struct soft_send_wqe *wqe = msg->wqe;
-	struct soft_qp *peer = msg->peer;
-
-	if (is_write(wqe)) {
-		if (!(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE))
-			return false;
-		if (wqe->length) {
-			if (soft_target_get(peer, wqe->rkey, wqe->remote_addr, wqe->length, IBV_ACCESS_REMOTE_WRITE,
-					    &msg->target))
-				return false;
-			msg->num_target = 1;
-		}
-	}
-	if (wqe->opcode == IBV_WR_RDMA_WRITE)
-		return true;
-	return take_receive(msg, wqe->length, !is_write(wqe));
-}
-
-/* With the peer's lock held, and its r_busy. */
-static enum soft_copy_error uc_deliver(struct message *msg)
-{
-	struct soft_send_wqe *wqe = msg->wqe;
-	struct soft_qp *peer = msg->peer;
-	struct soft_span dst = { .segs = &msg->target, .num_segs = 1 };
+	struct soft_list list = { msg->req->qp->qp.pd, wqe->sge, wqe->num_sge, 0 };
 	enum soft_copy_error err;
 
-	if (!soft_recv_admits(peer, msg->req))
-		return SOFT_COPY_OK;
-	soft_recv_established(peer, &msg->due);
-	if (!uc_prepare(msg))
-		return SOFT_COPY_OK;
-	if (!is_write(wqe))
-		dst = (struct soft_span){ .segs = peer->r_segs, .num_segs = msg->num_recv };
-	pthread_mutex_unlock(&peer->lock);
-	err = soft_copy(dst, msg->src, wqe->length, msg->req->qp, peer);
-	pthread_mutex_lock(&peer->lock);
-	if (err || soft_gone(peer))
-		return err;
-	/* Not checked: a UC receiver accepts the first packet of any message, and goes on from there. */
-	peer->r_psn = (msg->req->psn + msg->req->packets) & 0xffffff;
-	if (wqe->opcode != IBV_WR_RDMA_WRITE) {
-		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
-
-		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
+	if (wqe->is_inline) {
+		memcpy(payload(msg), wqe->data, wqe->length);
+		return sent;
 	}
-	soft_count_arrival(peer, msg->req);
-	return SOFT_COPY_OK;
+	if (!soft_list_ok(&list))
+		return bad_memory;
+	err = soft_list_move(msg->m, SOFT_AT_REQUESTER, &list, 0, payload(msg), wqe->length, false);
+	return !err ? sent : err == SOFT_COPY_LOST ? lost : bad_memory;
 }
 
-/* ---- UD ---------------------------------------------------------------------------------------------------------- */
+/* ---- one receiver ------------------------------------------------------------------------------------------------ */
 
-enum { GRH_BYTES = 40, UD_MOST = 4096 };
+/* Writes `length` bytes from the buffer on to the receive, from `offset` on, with the lock given up; then it is complete. */
+static void fill(struct message *msg, uint32_t offset, uint8_t *bytes, uint32_t length, struct ibv_wc *wc)
+{
+	const bool solicited = msg->wqe->send_flags & IBV_SEND_SOLICITED;
+	struct soft_list list = soft_recv_list(msg->peer);
+	enum soft_copy_error err;
+
+	pthread_mutex_unlock(&msg->peer->lock);
+	soft_due_run(&msg->due);
+	err = soft_list_move(msg->m, SOFT_AT_RESPONDER, &list, offset, bytes, length, true);
+	if (!msg->m->responder.qp)
+		return;
+	pthread_mutex_lock(&msg->peer->lock);
+	if (err || soft_gone(msg->peer))
+		return;
+	soft_recv_complete(msg->peer, wc, solicited, &msg->due);
+	if (msg->peer->qp.qp_type == IBV_QPT_UD)
+		soft_count_arrival(msg->peer, msg->req);
+}
 
 static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
 {
@@ -123,10 +71,10 @@ static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
 	uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
 	const uint32_t imm = req->wqe->opcode == IBV_WR_SEND_WITH_IMM ? 4 : 0;
 	/* The payload with its BTH, DETH, ImmDt and ICRC. */
-	uint16_t payload = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + imm + 4);
+	uint16_t bytes = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + imm + 4);
 
 	memcpy(grh, &first, 4);
-	memcpy(grh + 4, &payload, 2);
+	memcpy(grh + 4, &bytes, 2);
 	grh[6] = 0x1b; /* IBA transport */
 	grh[7] = route->hop_limit;
 	memcpy(grh + 8, &req->port->gids[route->sgid_index % UVD_MAX_GIDS], 16);
@@ -148,186 +96,88 @@ static struct ibv_wc ud_wc(struct message *msg)
 	return wc;
 }
 
-/* With the peer's lock held, and its r_busy. */
-static void ud_deliver(struct message *msg, const uint8_t *bytes)
+/* With the peer's lock held, and claimed, here and below; the lock is not held if the peer was taken away. */
+static void ud_deliver(struct message *msg)
 {
-	struct soft_qp *peer = msg->peer;
-	struct soft_span dst = { .segs = peer->r_segs };
-	enum soft_copy_error err = SOFT_COPY_OK;
-	uint8_t grh[GRH_BYTES];
+	const uint32_t length = msg->wqe->length;
 	struct ibv_wc wc;
 
-	if (!soft_recv_admits(peer, msg->req) || !take_receive(msg, msg->wqe->length + GRH_BYTES, true))
+	if (!soft_recv_admits(msg->peer, msg->req) || !soft_recv_take_for(msg->peer, length + GRH_BYTES, true, &msg->due))
 		return;
-	dst.num_segs = msg->num_recv;
 	wc = ud_wc(msg);
-	pthread_mutex_unlock(&peer->lock);
-	/* Without a GRH the first 40 bytes of the receive stay what they were. */
-	if (msg->req->ah.is_global) {
-		make_grh(grh, msg->req);
-		err = soft_copy(dst, (struct soft_span){ .bytes = grh }, GRH_BYTES, msg->req->qp, peer);
-	}
-	dst.offset = GRH_BYTES;
-	if (!err)
-		err = soft_copy(dst, (struct soft_span){ .bytes = bytes }, msg->wqe->length, msg->req->qp, peer);
-	pthread_mutex_lock(&peer->lock);
-	if (!err && !soft_gone(peer)) {
-		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
-		soft_count_arrival(peer, msg->req);
-	}
+	if (msg->req->ah.is_global)
+		fill(msg, 0, msg->m->buffer, GRH_BYTES + length, &wc);
+	else /* the first 40 bytes of the receive stay what they were */
+		fill(msg, GRH_BYTES, payload(msg), length, &wc);
 }
 
-/* ---- frames ------------------------------------------------------------------------------------------------------ */
-
-/* With the peer's lock held, and its r_busy: a frame reaches every RAW_PACKET QP of its port. */
-static void raw_deliver(struct message *msg, const uint8_t *bytes)
+/* A frame reaches every RAW_PACKET QP of its port. */
+static void raw_deliver(struct message *msg)
 {
-	struct soft_qp *peer = msg->peer;
-	struct soft_span dst = { .segs = peer->r_segs };
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = msg->wqe->length };
-	enum soft_copy_error err;
+	struct soft_qp *peer = msg->peer;
 
 	if (!soft_can_receive(peer->state) || soft_qp_port(peer) != msg->req->port ||
-	    uvd_config_port_down(msg->req->port) || !take_receive(msg, msg->wqe->length, true))
+	    uvd_config_port_down(msg->req->port) || !soft_recv_take_for(peer, msg->wqe->length, true, &msg->due))
 		return;
-	dst.num_segs = msg->num_recv;
-	pthread_mutex_unlock(&peer->lock);
-	err = soft_copy(dst, (struct soft_span){ .bytes = bytes }, msg->wqe->length, msg->req->qp, peer);
-	pthread_mutex_lock(&peer->lock);
-	if (!err && !soft_gone(peer))
-		soft_recv_complete(peer, &wc, msg->wqe->send_flags & IBV_SEND_SOLICITED, &msg->due);
+	fill(msg, 0, payload(msg), msg->wqe->length, &wc);
+}
+
+static void deliver_to(struct message *msg, uint32_t qpn)
+{
+	msg->peer = soft_claim(msg->m, msg->req->qp->dev->ibdev->fabric, qpn);
+	if (!msg->peer)
+		return;
+	if (msg->peer->qp.qp_type == IBV_QPT_RAW_PACKET && msg->req->qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		raw_deliver(msg);
+	else
+		ud_deliver(msg);
+	if (msg->m->responder.qp)
+		soft_unclaim(msg->m, &msg->due);
 }
 
 /* ---- all --------------------------------------------------------------------------------------------------------- */
 
-static void claim(struct message *msg, struct soft_qp *peer)
+/* Some of those whom a datagram to many reaches, by number: nobody waits for the others of a list. As soft_mcast_members(). */
+static unsigned int receivers(struct message *msg, uint64_t *last, uint32_t *qpns)
 {
-	msg->peer = peer;
-	pthread_mutex_lock(&peer->lock);
-	soft_recv_claim(peer);
+	struct soft_qp *qp = msg->req->qp;
+
+	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		return soft_raw_members(&qp->dev->raw, last, qpns, MOST_RECEIVERS);
+	return soft_mcast_members(qp->dev->ibdev->fabric, &msg->req->ah, last, qpns, MOST_RECEIVERS);
 }
 
-struct soft_outcome soft_uc_send(struct soft_request *req)
+/* To all but the sender. */
+static void deliver_to_many(struct message *msg)
 {
-	struct message msg = { .req = req, .wqe = req->wqe };
-	enum soft_copy_error err = SOFT_COPY_OK;
-	struct soft_qp *peer;
-	int n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
-
-	if (n < 0)
-		return bad_memory;
-	msg.src.bytes = req->wqe->is_inline ? req->wqe->data : NULL;
-	msg.src.segs = req->qp->s_segs;
-	msg.src.num_segs = n;
-	peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
-	if (peer) {
-		claim(&msg, peer);
-		err = uc_deliver(&msg);
-		end(&msg);
-		soft_ref_put(&peer->ref);
-	}
-	soft_segs_put(req->qp->s_segs, n);
-	return err == SOFT_COPY_SRC ? bad_memory : sent;
-}
-
-static void ud_send_to(struct soft_request *req, struct soft_qp *peer, const uint8_t *bytes)
-{
-	struct message msg = { .req = req, .wqe = req->wqe };
-
-	claim(&msg, peer);
-	ud_deliver(&msg, bytes);
-	end(&msg);
-}
-
-/* To all of the group but the sender. */
-static void ud_multicast(struct soft_request *req, const uint8_t *bytes)
-{
-	struct uvd_fabric *fabric = req->qp->dev->ibdev->fabric;
-	struct soft_qp *peers[16];
-	unsigned int max = sizeof(peers) / sizeof(peers[0]), n;
+	const uint32_t own = msg->req->qp->qp.qp_num;
+	uint32_t qpns[MOST_RECEIVERS];
 	uint64_t last = 0;
+	unsigned int n;
 
 	do {
-		n = soft_mcast_members(fabric, &req->ah, &last, peers, max);
-		for (unsigned int i = 0; i < n; i++) {
-			if (peers[i] != req->qp)
-				ud_send_to(req, peers[i], bytes);
-			soft_ref_put(&peers[i]->ref);
-		}
-	} while (n == max);
+		n = receivers(msg, &last, qpns);
+		for (unsigned int i = 0; i < n && msg->m->requester.qp; i++)
+			if (qpns[i] != own)
+				deliver_to(msg, qpns[i]);
+	} while (n == MOST_RECEIVERS && msg->m->requester.qp);
 }
 
-static void ud_unicast(struct soft_request *req, const uint8_t *bytes)
+struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req)
 {
-	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
+	struct message msg = { .m = m, .req = req, .wqe = req->wqe };
+	struct soft_outcome outcome = gather(&msg);
 
-	if (!peer)
-		return;
-	ud_send_to(req, peer, bytes);
-	soft_ref_put(&peer->ref);
-}
-
-/* To all of the port but the sender. */
-static void raw_send_to_all(struct soft_request *req, const uint8_t *bytes)
-{
-	struct soft_qp *peers[16];
-	unsigned int max = sizeof(peers) / sizeof(peers[0]), n;
-	uint64_t last = 0;
-
-	do {
-		n = soft_raw_members(&req->qp->dev->raw, &last, peers, max);
-		for (unsigned int i = 0; i < n; i++) {
-			struct message msg = { .req = req, .wqe = req->wqe };
-
-			if (peers[i] != req->qp) {
-				claim(&msg, peers[i]);
-				raw_deliver(&msg, bytes);
-				end(&msg);
-			}
-			soft_ref_put(&peers[i]->ref);
-		}
-	} while (n == max);
-}
-
-/*
- * The bytes of a request, inline or copied, or NULL: the client has no such memory. A receiver of datagrams has many
- * senders: none of them may hold it up with memory that is slow to read.
- */
-static const uint8_t *gather(struct soft_request *req, uint8_t *copy)
-{
-	int n, err;
-
-	if (req->wqe->is_inline)
-		return req->wqe->data;
-	n = soft_segs_get(req->qp->qp.pd, req->wqe->sge, req->wqe->num_sge, 0, req->qp->s_segs);
-	if (n < 0)
-		return NULL;
-	err = soft_gather(copy, req->qp->s_segs, n);
-	soft_segs_put(req->qp->s_segs, n);
-	return err ? NULL : copy;
-}
-
-struct soft_outcome soft_raw_send(struct soft_request *req)
-{
-	uint8_t copy[UD_MOST + SOFT_RAW_MORE];
-	const uint8_t *bytes = gather(req, copy);
-
-	if (!bytes)
-		return bad_memory;
-	raw_send_to_all(req, bytes);
-	return sent;
-}
-
-struct soft_outcome soft_ud_send(struct soft_request *req)
-{
-	uint8_t copy[UD_MOST];
-	const uint8_t *bytes = gather(req, copy);
-
-	if (!bytes)
-		return bad_memory;
-	if (req->is_multicast)
-		ud_multicast(req, bytes);
+	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
+		return outcome;
+	if (req->ah.is_global)
+		make_grh(m->buffer, req);
+	m->may_drop = true;
+	if (req->is_multicast || req->qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		deliver_to_many(&msg);
 	else
-		ud_unicast(req, bytes);
-	return sent;
+		deliver_to(&msg, req->dest_qpn);
+	m->may_drop = false;
+	return m->requester.qp ? sent : lost;
 }

@@ -23,8 +23,8 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	pthread_mutex_init(&fabric->qpn_lock, NULL);
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
 		pthread_mutex_init(&fabric->buckets[i].lock, NULL);
-	for (int i = 0; i < SOFT_ATOMIC_LOCKS; i++)
-		pthread_mutex_init(&fabric->atomic_locks[i], NULL);
+	soft_atomics_init(&fabric->atomics);
+	soft_movers_init(&fabric->movers, soft_send_give_up);
 	return fabric;
 }
 
@@ -33,14 +33,15 @@ void uvd_fabric_free(struct uvd_fabric *fabric)
 	if (!fabric)
 		return;
 	soft_waker_destroy(&fabric->waker);
-	soft_users_destroy(&fabric->users);
 	soft_timers_destroy(&fabric->timers);
+	/* Threads that do not come back from a client's memory still look at it. */
+	if (!soft_users_destroy(&fabric->users) || !soft_movers_destroy(&fabric->movers))
+		return;
+	soft_atomics_destroy(&fabric->atomics);
 	soft_mcast_destroy(fabric);
 	pthread_mutex_destroy(&fabric->qpn_lock);
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
 		pthread_mutex_destroy(&fabric->buckets[i].lock);
-	for (int i = 0; i < SOFT_ATOMIC_LOCKS; i++)
-		pthread_mutex_destroy(&fabric->atomic_locks[i]);
 	free(fabric);
 }
 

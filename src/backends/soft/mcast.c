@@ -240,7 +240,7 @@ static struct member *next_member(struct soft_mcast_bucket *bucket, const struct
 }
 
 unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last,
-				struct soft_qp **qps, unsigned int max)
+				uint32_t *qpns, unsigned int max)
 {
 	struct soft_mcast_bucket *bucket = bucket_of(fabric, &ah->grh.dgid);
 	struct member *m;
@@ -252,9 +252,7 @@ unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_a
 	pthread_rwlock_rdlock(&bucket->lock);
 	for (n = 0; n < max && (m = next_member(bucket, ah, *last)); n++) {
 		*last = m->nr;
-		qps[n] = m->qp;
-		/* Not destroyed yet: soft_mcast_forget() comes before the end of its references. */
-		soft_ref_get(&m->qp->ref);
+		qpns[n] = m->qp->qp.qp_num;
 	}
 	pthread_rwlock_unlock(&bucket->lock);
 	return n;

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
+#include "backends/soft/mover.h"
 #include "backends/soft/ref.h"
 
 struct soft_device;
@@ -30,6 +31,7 @@ struct soft_mr {
 	struct uvd_mr mr;
 	struct soft_device *dev;
 	struct soft_ref ref;
+	struct uvd_account *account; /* who pays for it */
 	unsigned int num_mws; /* bound to it; the table's lock */
 	bool on_demand;
 };
@@ -73,10 +75,7 @@ int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length
 /* The same for a key that qp's peer names, which may be a window's. */
 int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
 		    struct soft_seg *seg);
-/* All of a list; entries of length 0 are passed over. How many segments, or -EINVAL and none is held. */
-int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access,
-		  struct soft_seg *segs);
-void soft_segs_put(struct soft_seg *segs, int n);
+void soft_seg_put(struct soft_seg *seg);
 
 /* ---- dm.c: memory of the device, which is ours ------------------------------------------------------------------- */
 
@@ -105,25 +104,49 @@ int soft_invalidate(struct soft_qp *qp, uint32_t key);
 bool soft_window_allows(const struct soft_mw *mw, const struct soft_qp *qp, uint32_t key, uint64_t addr,
 			uint32_t length, unsigned int access);
 
-/* ---- copy.c ------------------------------------------------------------------------------------------------------ */
+/* ---- copy.c: what movers do -------------------------------------------------------------------------------------- */
 
-/* A list of bytes: segments of client memory, or bytes of our own. */
-struct soft_span {
-	const uint8_t *bytes; /* NULL: segs */
-	const struct soft_seg *segs;
-	int num_segs;
-	uint64_t offset; /* in the bytes or in segs[0] */
+/* A work request's list, whose keys are of pd. Each access looks them up, so that no region waits for another's memory. */
+struct soft_list {
+	struct uvd_pd *pd;
+	const struct ibv_sge *sge;
+	int num_sge;
+	unsigned int access; /* that the keys must give */
 };
 
-enum soft_copy_error { SOFT_COPY_OK, SOFT_COPY_SRC, SOFT_COPY_DST, SOFT_COPY_CUT };
-
-/* Copies length bytes, in ascending order. Stops (CUT) when one of the QPs is reset, destroyed or in error. */
-enum soft_copy_error soft_copy(struct soft_span dst, struct soft_span src, uint64_t length, struct soft_qp *qp,
-			       struct soft_qp *peer);
+/* Are all keys good? Those of entries of length 0 mean nothing. */
+bool soft_list_ok(const struct soft_list *list);
+/* Moves len bytes from `offset` of the list on, which has them, to bytes; or, with write, from bytes. In ascending order. */
+enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
+				    void *bytes, size_t len, bool write);
+/* The same with a segment. */
+enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
+				   void *bytes, size_t len, bool write);
 /* As uvd_mm_read() and uvd_mm_write(); memory that is registered on demand is asked what it allows now. */
 int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len);
 int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size_t len);
-/* All bytes of the segments, which fit in dst. 0, or -1: the client has no such memory any more. */
-int soft_gather(uint8_t *dst, const struct soft_seg *segs, int num_segs);
+
+/* ---- atomic.c ---------------------------------------------------------------------------------------------------- */
+
+struct soft_atomic;
+
+/* Atomics are atomic among each other, wherever clients have mapped the memory. */
+struct soft_atomics {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct soft_atomic *under_way; /* each at another place */
+};
+
+struct soft_atomic_op {
+	enum ibv_wr_opcode opcode; /* IBV_WR_ATOMIC_* */
+	uint64_t compare_add, swap; /* as the work request has them */
+	uint64_t value; /* IBV_WR_ATOMIC_WRITE: what is written; of the others: what was there */
+};
+
+void soft_atomics_init(struct soft_atomics *atomics);
+void soft_atomics_destroy(struct soft_atomics *atomics);
+/* One 64-bit word, the segment, which is the responder's. */
+enum soft_copy_error soft_atomic(struct soft_mover *m, struct soft_atomics *atomics, const struct soft_seg *seg,
+				 struct soft_atomic_op *op);
 
 #endif

@@ -87,6 +87,7 @@ int soft_mr_add(struct soft_mr *mr, uint32_t spare)
 	if (index) {
 		table->num_mrs++;
 		mr->dev = dev;
+		mr->account = mr->mr.pd->context->account;
 		mr->on_demand = mr->mr.access & IBV_ACCESS_ON_DEMAND;
 		mr->mr.lkey = mr->mr.rkey = index << SOFT_TAG_BITS | ++table->slots[index].tag;
 		table->slots[index].mr = mr;
@@ -224,27 +225,9 @@ int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t le
 	return err;
 }
 
-int soft_segs_get(struct uvd_pd *pd, const struct ibv_sge *sge, int num_sge, unsigned int access, struct soft_seg *segs)
+void soft_seg_put(struct soft_seg *seg)
 {
-	int n = 0;
-
-	for (int i = 0; i < num_sge; i++) {
-		if (!sge[i].length)
-			continue;
-		if (soft_seg_get(pd, sge[i].lkey, sge[i].addr, sge[i].length, access, &segs[n])) {
-			soft_segs_put(segs, n);
-			return -EINVAL;
-		}
-		n++;
-	}
-	return n;
-}
-
-void soft_segs_put(struct soft_seg *segs, int n)
-{
-	for (int i = 0; i < n; i++) {
-		soft_ref_put(&segs[i].mr->ref);
-		if (segs[i].mw)
-			soft_ref_put(&segs[i].mw->ref);
-	}
+	soft_ref_put(&seg->mr->ref);
+	if (seg->mw)
+		soft_ref_put(&seg->mw->ref);
 }

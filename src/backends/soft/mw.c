@@ -159,7 +159,10 @@ struct soft_outcome soft_local_send(struct soft_request *req)
 	struct soft_qp *qp = req->qp;
 	struct soft_due due = { 0 };
 
-	/* What the peer does through a window of type 2 has r_busy: none of it is under way once the request is over. */
+	/*
+	 * What the peer does through a window of type 2 has r_busy: none of it is under way once the request is over. The wait is
+	 * for our own memory.
+	 */
 	pthread_mutex_lock(&qp->lock);
 	soft_recv_claim(qp);
 	if (wqe->opcode == IBV_WR_BIND_MW) {

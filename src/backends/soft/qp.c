@@ -51,8 +51,6 @@ static void free_queues(struct soft_qp *qp)
 {
 	soft_ring_destroy(&qp->sq);
 	soft_rq_destroy(&qp->rq);
-	free(qp->s_segs);
-	free(qp->r_segs);
 	free(qp->r_wqe);
 	uvd_uncharge_bytes(qp->qp.account, qp->charged);
 }
@@ -71,7 +69,7 @@ static int alloc_queues(struct soft_qp *qp)
 	/* One at least: see soft_rq_init(). */
 	uint32_t recv_sge = most_recv_sge(qp) ?: 1;
 	size_t recv_size = soft_recv_wqe_size(recv_sge);
-	uint64_t others = recv_size + (cap->max_send_sge + recv_sge + 2) * sizeof(struct soft_seg);
+	uint64_t others = recv_size;
 	int err = uvd_charge_bytes(qp->qp.account, others);
 
 	if (err)
@@ -80,10 +78,8 @@ static int alloc_queues(struct soft_qp *qp)
 	err = soft_sq_init(qp);
 	if (!err)
 		err = soft_rq_init(&qp->rq, qp->qp.account, cap->max_recv_wr, cap->max_recv_sge, qp->qp.rq);
-	qp->s_segs = calloc(cap->max_send_sge + 1, sizeof(qp->s_segs[0]));
-	qp->r_segs = calloc(recv_sge + 1, sizeof(qp->r_segs[0]));
 	qp->r_wqe = calloc(1, recv_size);
-	if (!err && qp->s_segs && qp->r_segs && qp->r_wqe)
+	if (!err && qp->r_wqe)
 		return 0;
 	free_queues(qp);
 	return -ENOMEM;
@@ -149,6 +145,7 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 		return;
 	qp->state = IBV_QPS_ERR;
 	soft_undefer(qp);
+	soft_send_take_back(qp);
 	soft_send_unwait(qp);
 	qp->s_draining = false;
 	qp->r_nak = false;
@@ -162,9 +159,11 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
 static void reset(struct soft_qp *qp)
 {
 	qp->state = IBV_QPS_RESET;
+	qp->r_epoch++;
 	soft_undefer(qp);
 	soft_send_unwait(qp);
 	soft_srq_forget(qp);
+	soft_send_take_back(qp);
 	while (qp->s_busy || qp->r_busy)
 		pthread_cond_wait(&qp->idle, &qp->lock);
 	soft_sq_clear(qp);
@@ -310,7 +309,6 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 {
 	struct soft_qp *qp = soft_qp(base);
 	struct soft_due due = { 0 };
-	struct soft_budget budget = { 0 };
 	enum ibv_qp_state from, to;
 	int err;
 
@@ -325,9 +323,9 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 	soft_due_run(&due);
 	/* The peer's requests may have waited for this, and so may our own. */
 	if (!err && to == IBV_QPS_RTR && from == IBV_QPS_INIT)
-		soft_kick_peer(qp, &budget);
+		soft_kick_peer(qp);
 	if (!err && to == IBV_QPS_RTS)
-		soft_send_run(qp);
+		soft_send_resume(qp);
 	return err;
 }
 

@@ -46,7 +46,7 @@ void soft_raw_leave(struct soft_qp *qp)
 	pthread_mutex_unlock(&list->lock);
 }
 
-unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, struct soft_qp **qps, unsigned int max)
+unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max)
 {
 	unsigned int n = 0;
 
@@ -54,8 +54,7 @@ unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, struct
 	for (struct soft_qp *qp = list->first; qp && n < max; qp = qp->raw_next) {
 		if (qp->raw_nr <= *last)
 			continue;
-		soft_ref_get(&qp->ref);
-		qps[n++] = qp;
+		qpns[n++] = qp->qp.qp_num;
 		*last = qp->raw_nr;
 	}
 	pthread_mutex_unlock(&list->lock);

@@ -15,7 +15,73 @@ void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
 	if (qp->state == IBV_QPS_ERR)
 		soft_recv_flush(qp, due);
 	qp->r_busy = false;
+	atomic_store_explicit(&qp->r_slow, false, memory_order_relaxed);
 	pthread_cond_broadcast(&qp->idle);
+}
+
+/* With the peer's lock held: who holds it may be in its owner's memory, and so wait for as long as that does not answer. */
+static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
+{
+	if (soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL))
+		return false;
+	while (peer->r_busy && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
+		pthread_cond_wait(&peer->idle, &peer->lock);
+	return soft_mover_leave(m) && !peer->r_busy;
+}
+
+struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn)
+{
+	struct soft_qp *peer = soft_fabric_get_qp(fabric, qpn);
+
+	if (!peer)
+		return NULL;
+	pthread_mutex_lock(&peer->lock);
+	if (peer->r_busy && !wait_to_claim(m, peer)) {
+		pthread_mutex_unlock(&peer->lock);
+		soft_ref_put(&peer->ref);
+		return NULL;
+	}
+	peer->r_busy = true;
+	m->responder = (struct soft_party){ peer, &peer->state, &peer->r_slow };
+	return peer;
+}
+
+void soft_unclaim(struct soft_mover *m, struct soft_due *due)
+{
+	struct soft_qp *peer = m->responder.qp;
+
+	m->responder.qp = NULL;
+	soft_recv_release(peer, due);
+	pthread_mutex_unlock(&peer->lock);
+	soft_due_run(due);
+	soft_ref_put(&peer->ref);
+}
+
+void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, struct soft_due *due)
+{
+	if (qp->r_taken) {
+		struct ibv_wc wc = { .status = status, .opcode = IBV_WC_RECV };
+
+		soft_recv_complete(qp, &wc, true, due);
+	} else if (qp->state != IBV_QPS_ERR) {
+		soft_due_event(due, qp, event);
+	}
+	soft_qp_error(qp, due);
+}
+
+void soft_recv_give_up(struct soft_qp *qp)
+{
+	struct soft_due due = { 0 };
+
+	pthread_mutex_lock(&qp->lock);
+	if (!soft_gone(qp))
+		soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, &due);
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
+		qp->r_srq = NULL;
+	soft_recv_release(qp, &due);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	soft_ref_put(&qp->ref);
 }
 
 void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe)
@@ -45,6 +111,29 @@ bool soft_recv_take(struct soft_qp *qp, struct soft_due *due)
 	if (take_own(qp))
 		return true;
 	qp->r_nak = qp->qp.qp_type == IBV_QPT_RC;
+	return false;
+}
+
+struct soft_list soft_recv_list(struct soft_qp *qp)
+{
+	return (struct soft_list){ soft_recv_pd(qp), qp->r_wqe->sge, qp->r_wqe->num_sge, IBV_ACCESS_LOCAL_WRITE };
+}
+
+bool soft_recv_take_for(struct soft_qp *qp, uint32_t length, bool data, struct soft_due *due)
+{
+	struct soft_list list;
+
+	if (!soft_recv_take(qp, due))
+		return false;
+	if (!data)
+		return true;
+	list = soft_recv_list(qp);
+	if (length > soft_sge_length(list.sge, list.num_sge))
+		return false;
+	if (soft_list_ok(&list))
+		return true;
+	/* Its owner's mistake, so its owner is told. */
+	soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, due);
 	return false;
 }
 
@@ -82,6 +171,9 @@ void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 	/* A client with a mapped queue may put more into it meanwhile, without end. */
 	unsigned int most = soft_rq_count(&qp->rq);
 
+	/* An XRC target in the middle of a message: nobody keeps the SRQ for it. */
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV && !qp->r_srq)
+		qp->r_taken = false;
 	/* What is in an SRQ stays there for others. */
 	while (qp->r_taken || (most-- && take_own(qp))) {
 		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };

@@ -204,7 +204,7 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 	wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
 }
 
-static struct soft_outcome try(struct soft_request *req)
+static struct soft_outcome try(struct soft_mover *m, struct soft_request *req)
 {
 	if (req->wqe->is_refused)
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_QP_OP_ERR };
@@ -213,13 +213,11 @@ static struct soft_outcome try(struct soft_request *req)
 	switch (req->qp->qp.qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_XRC_SEND:
-		return soft_rc_send(req);
-	case IBV_QPT_RAW_PACKET:
-		return soft_raw_send(req);
+		return soft_rc_send(m, req);
 	case IBV_QPT_UC:
-		return soft_uc_send(req);
+		return soft_uc_send(m, req);
 	default:
-		return soft_ud_send(req);
+		return soft_datagram_send(m, req);
 	}
 }
 
@@ -230,8 +228,28 @@ static bool may_start(struct soft_qp *qp)
 	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && qp->s_started);
 }
 
-/* With the lock held, and s_busy: tries the oldest request once. False: nothing is left that could be done now. */
-static bool step(struct soft_qp *qp, struct soft_due *due)
+/* What a try of the oldest request came to. */
+static void settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_request *req, struct soft_outcome outcome,
+		   enum soft_wait before, struct soft_due *due)
+{
+	if (outcome.kind != SOFT_DONE) {
+		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
+			put_off(qp, wqe, outcome, before, due);
+	} else if (outcome.status == IBV_WC_SUCCESS) {
+		qp->s_psn = (qp->s_psn + req->packets) & 0xffffff;
+		complete(qp, wqe, IBV_WC_SUCCESS, due);
+	} else {
+		fail(qp, wqe, outcome.status, due);
+	}
+}
+
+enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
+
+/*
+ * With the lock held, and s_busy: tries the oldest request once. NOTHING: nothing is left that could be done now. LOST: the QP is
+ * not ours any more, and the lock is not held.
+ */
+static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_due *due)
 {
 	struct soft_send_wqe *wqe = soft_sq_peek(qp);
 	enum soft_wait before = qp->s_wait;
@@ -239,13 +257,13 @@ static bool step(struct soft_qp *qp, struct soft_due *due)
 	struct soft_request req;
 
 	if (!wqe)
-		return false;
+		return STEP_NOTHING;
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
 		soft_send_flush(qp, due);
-		return false;
+		return STEP_NOTHING;
 	}
 	if (!may_start(qp))
-		return false;
+		return STEP_NOTHING;
 	soft_send_unwait(qp);
 	qp->s_kicked = false;
 	qp->s_started = true;
@@ -253,21 +271,15 @@ static bool step(struct soft_qp *qp, struct soft_due *due)
 	pthread_mutex_unlock(&qp->lock);
 
 	soft_due_run(due);
-	outcome = try(&req);
+	outcome = try(m, &req);
+	if (outcome.kind == SOFT_LOST)
+		return STEP_LOST;
 
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
-		return false;
-	if (outcome.kind != SOFT_DONE) {
-		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
-			put_off(qp, wqe, outcome, before, due);
-	} else if (outcome.status == IBV_WC_SUCCESS) {
-		qp->s_psn = (qp->s_psn + req.packets) & 0xffffff;
-		complete(qp, wqe, IBV_WC_SUCCESS, due);
-	} else {
-		fail(qp, wqe, outcome.status, due);
-	}
-	return true;
+		return STEP_NOTHING;
+	settle(qp, wqe, &req, outcome, before, due);
+	return STEP_DONE;
 }
 
 static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
@@ -290,73 +302,148 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 	return false;
 }
 
-/* With the lock held; it is not when this returns. */
-static void run(struct soft_qp *qp, struct soft_budget *budget)
+/* With the lock held. The mover is not in its memory any more, or will not come back. */
+static void let_send_queue_go(struct soft_qp *qp, struct soft_due *due)
+{
+	qp->s_busy = false;
+	qp->s_mover = NULL;
+	/* It may have gone into error after the last step looked. */
+	if (qp->state == IBV_QPS_ERR)
+		soft_send_flush(qp, due);
+	pthread_cond_broadcast(&qp->idle);
+}
+
+/* With the lock held; it is not when this returns. Takes the reference over. */
+static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget)
 {
 	struct soft_due due = { 0 };
+	enum step done = STEP_DONE;
 	bool handed_over = false;
 
 	qp->s_busy = true;
-	/* Who posted takes over from who was kicked: nobody carries out another's requests without end. */
-	while (!qp->s_takers) {
+	qp->s_mover = m;
+	m->requester = (struct soft_party){ qp, &qp->state, NULL };
+	while (done == STEP_DONE) {
 		handed_over = send_hands_over(qp, budget);
-		if (handed_over || !step(qp, &due))
+		if (handed_over)
 			break;
+		done = step(qp, m, &due);
 	}
+	if (done == STEP_LOST)
+		return;
 	if (!handed_over)
 		soft_undefer(qp);
-	qp->s_busy = false;
-	/* It may have gone into error, or been kicked, after the last step looked. */
-	if (qp->state == IBV_QPS_ERR)
-		soft_send_flush(qp, &due);
-	pthread_cond_broadcast(&qp->idle);
+	m->requester.qp = NULL;
+	let_send_queue_go(qp, &due);
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);
+	soft_ref_put(&qp->ref);
 }
 
-void soft_send_run(struct soft_qp *qp)
+/* Whoever comes while another runs the queue leaves it to that one. of_user: the thread is the user's. */
+static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
 {
-	struct soft_budget budget = { 0 };
+	struct soft_mover *m = soft_mover_get(&qp->dev->ibdev->fabric->movers, worker);
+	struct soft_budget budget = { .of_user_thread = of_user };
 
 	pthread_mutex_lock(&qp->lock);
-	qp->s_takers++;
-	while (qp->s_busy && !qp->s_deferred)
-		pthread_cond_wait(&qp->idle, &qp->lock);
-	qp->s_takers--;
-	if (qp->s_deferred)
+	/* A reset or an error may have taken the QP back since it left the user's list. */
+	if (m && !qp->s_busy && qp->s_deferred == of_user) {
+		run(qp, m, &budget);
+	} else {
+		/* Without memory the requests wait until more are posted. */
+		if (!m && of_user)
+			qp->s_deferred = false;
 		pthread_mutex_unlock(&qp->lock);
-	else
-		run(qp, &budget);
+		soft_ref_put(&qp->ref);
+	}
+	if (m)
+		soft_mover_put(m);
 }
 
-void soft_send_run_deferred(struct soft_qp *qp)
+void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker)
 {
-	struct soft_budget budget = { .of_user_thread = true };
+	run_as(qp, worker, false);
+}
+
+void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker)
+{
+	run_as(qp, worker, true);
+}
+
+/* ---- who else has a hand in it ----------------------------------------------------------------------------------- */
+
+void soft_send_take_back(struct soft_qp *qp)
+{
+	if (!qp->s_busy || !soft_mover_take_requester(qp->s_mover, qp))
+		return;
+	qp->s_busy = false;
+	qp->s_mover = NULL;
+	pthread_cond_broadcast(&qp->idle);
+	/* The mover's: there is another one, of whoever calls. */
+	soft_ref_put(&qp->ref);
+}
+
+/* With the lock held. What the memory at `place` did not take or give is an error, but for those whom nobody answers. */
+static void fail_given_up(struct soft_qp *qp, enum soft_place place, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe = soft_sq_peek(qp);
+
+	if (!wqe || qp->state == IBV_QPS_RESET)
+		return;
+	if (place == SOFT_AT_REQUESTER)
+		fail(qp, wqe, IBV_WC_LOC_PROT_ERR, due);
+	else if (soft_is_reliable(qp))
+		fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+	else
+		complete(qp, wqe, IBV_WC_SUCCESS, due);
+}
+
+static void give_up_requester(struct soft_qp *qp, enum soft_place place)
+{
+	struct soft_due due = { 0 };
 
 	pthread_mutex_lock(&qp->lock);
-	/* A reset or an error may have taken the QP back since it left the list. */
-	if (qp->s_deferred)
-		run(qp, &budget);
-	else
-		pthread_mutex_unlock(&qp->lock);
+	fail_given_up(qp, place, &due);
+	let_send_queue_go(qp, &due);
+	qp->s_deferred = false;
+	if (soft_sq_count(qp) && may_start(qp))
+		soft_defer(qp);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	soft_ref_put(&qp->ref);
 }
 
-static void kick(struct soft_qp *qp, uint32_t by, struct soft_budget *budget)
+void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place)
+{
+	if (responder)
+		soft_recv_give_up(responder);
+	if (requester)
+		give_up_requester(requester, place);
+}
+
+void soft_send_resume(struct soft_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->s_busy && !qp->s_deferred && soft_sq_count(qp))
+		soft_defer(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+static void kick(struct soft_qp *qp, uint32_t by)
 {
 	pthread_mutex_lock(&qp->lock);
 	/* Only by the one that it is connected to: others could use up its retries. */
-	if (qp->attr.dest_qp_num != by || (qp->s_wait == SOFT_WAIT_NONE && !qp->s_busy)) {
-		pthread_mutex_unlock(&qp->lock);
-		return;
+	if (qp->attr.dest_qp_num == by && (qp->s_wait != SOFT_WAIT_NONE || qp->s_busy)) {
+		qp->s_kicked = true;
+		/* Nobody carries out another's requests. If no thread can be started, the next time-out looks again. */
+		if (!qp->s_busy && !qp->s_deferred)
+			qp->s_kicked = soft_defer(qp);
 	}
-	qp->s_kicked = true;
-	if (qp->s_busy || qp->s_deferred)
-		pthread_mutex_unlock(&qp->lock);
-	else
-		run(qp, budget);
+	pthread_mutex_unlock(&qp->lock);
 }
 
-void soft_kick_peer(struct soft_qp *qp, struct soft_budget *budget)
+void soft_kick_peer(struct soft_qp *qp)
 {
 	struct soft_qp *peer;
 	uint32_t dest;
@@ -367,7 +454,7 @@ void soft_kick_peer(struct soft_qp *qp, struct soft_budget *budget)
 	peer = soft_fabric_get_qp(qp->dev->ibdev->fabric, dest);
 	if (!peer)
 		return;
-	kick(peer, qp->qp.qp_num, budget);
+	kick(peer, qp->qp.qp_num);
 	soft_ref_put(&peer->ref);
 }
 
@@ -435,11 +522,10 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	pthread_mutex_lock(&qp->lock);
 	wqe = waiting(qp, wait_nr);
 	if (wqe && outcome.kind == SOFT_DONE) {
-		/* Nobody tells of a receive in a mapped queue. The timer serves all users, so it must not move data. */
-		if (outcome.is_mapped && soft_defer(qp))
+		/* The timer serves all users, so it must not move data. If no thread can be started, it looks again. */
+		if (soft_defer(qp))
 			qp->s_kicked = true;
 		else
-			/* The peer's thread is about to kick it. Should that not be so, the next time-out looks again. */
 			wait_for(qp, qp->s_wait, UINT64_C(1000000));
 	} else if (wqe && !look_again(qp)) {
 		put_off(qp, wqe, outcome, qp->s_wait, &due);

@@ -39,8 +39,6 @@ enum {
 	SOFT_QPN_BUCKETS = 1024,
 	SOFT_MCAST_BUCKETS = 64,
 	SOFT_SRQN_BUCKETS = 64,
-	SOFT_ATOMIC_LOCKS = 64,
-	SOFT_BOUNCE = 64 * 1024, /* bytes copied between two looks at the peer's state */
 };
 
 struct soft_qp;
@@ -110,12 +108,14 @@ bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many);
 
 struct soft_users {
 	pthread_mutex_t lock; /* of the list, and of each user's */
+	pthread_cond_t ended; /* there is no user any more */
 	struct soft_user *first;
+	bool end;
 };
 
 void soft_users_init(struct soft_users *users);
-/* Joins the threads. Call after all QPs have been destroyed. */
-void soft_users_destroy(struct soft_users *users);
+/* Call after all QPs have been destroyed. False: a thread does not come back. */
+bool soft_users_destroy(struct soft_users *users);
 /*
  * Queues qp for its user's thread, behind the user's other QPs. Takes a reference. Caller holds qp->lock, and s_busy is
  * false, or becomes false before the caller unlocks. Returns false if there is no thread and none can be started.
@@ -151,11 +151,8 @@ struct uvd_fabric {
 	uint32_t next_qpn;
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
-	/*
-	 * Atomics are atomic among each other: by offset in the page, which is the same however often and wherever
-	 * clients have mapped it.
-	 */
-	pthread_mutex_t atomic_locks[SOFT_ATOMIC_LOCKS];
+	struct soft_atomics atomics;
+	struct soft_movers movers;
 };
 
 /* Gives qp a number and makes it known by it. -ENOMEM: all numbers are taken. */
@@ -186,11 +183,11 @@ void soft_mcast_forget(struct soft_qp *qp);
 /* Is this the address of a group? */
 bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_attr *ah);
 /*
- * Some of the QPs of the group that the address names, each with a reference. *last: 0, then what the call before has set.
- * How many; less than max: there are no more.
+ * The numbers of some of the QPs of the group that the address names. *last: 0, then what the call before has set. How many;
+ * less than max: there are no more.
  */
-unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last,
-				struct soft_qp **qps, unsigned int max);
+unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last, uint32_t *qpns,
+				unsigned int max);
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
@@ -284,7 +281,7 @@ static inline bool soft_is_local(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
 }
 
-int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad);
+int soft_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work);
 int soft_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 int soft_ring_doorbell(struct uvd_qp *qp, struct uvd_work *work);
 
@@ -342,8 +339,8 @@ void soft_raw_init(struct soft_raw_list *list);
 void soft_raw_destroy(struct soft_raw_list *list);
 void soft_raw_join(struct soft_qp *qp);
 void soft_raw_leave(struct soft_qp *qp);
-/* Some of them, each with a reference, as soft_mcast_members() does it. */
-unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, struct soft_qp **qps, unsigned int max);
+/* Some of them, as soft_mcast_members() does it. */
+unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max);
 
 /* ---- qp.c -------------------------------------------------------------------------------------------------------- */
 
@@ -365,13 +362,12 @@ struct soft_qp {
 	bool sq_sig_all;
 
 	struct soft_ring sq;
-	struct soft_seg *s_segs; /* s_busy's */
 	bool s_busy;
+	struct soft_mover *s_mover; /* s_busy's */
 	bool s_kicked; /* what it waited for may be there: try again */
 	bool s_started; /* the oldest request has been tried: draining has to finish it */
 	bool s_draining, s_drained_event;
 	bool s_deferred; /* the send queue is the user's thread's */
-	unsigned int s_takers; /* posts that wait for s_busy */
 	enum soft_wait s_wait;
 	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */
@@ -385,8 +381,10 @@ struct soft_qp {
 	struct soft_rq rq;
 	uint64_t charged; /* for what its queues have beside the rings */
 	struct soft_recv_wqe *r_wqe; /* the receive that a message has taken, if r_taken */
-	struct soft_seg *r_segs; /* r_busy's */
 	bool r_busy, r_taken;
+	atomic_bool r_slow; /* r_busy's holder waits for the QP's memory: datagrams are dropped */
+	unsigned int r_epoch; /* counts resets: no message goes on after one */
+	uint32_t r_srqn; /* an XRC target's: the SRQ that r_wqe was taken from */
 	bool r_nak; /* the peer was told to wait for a receive: kick it when one is posted */
 	bool r_established, r_last_wqe; /* the events that a QP has once each */
 	bool r_silent; /* its process has died: it answers nothing more */
@@ -447,7 +445,7 @@ void soft_qp_error(struct soft_qp *qp, struct soft_due *due);
 
 /* What a try of the oldest request came to. */
 struct soft_outcome {
-	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER } kind;
+	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER, SOFT_LOST } kind; /* LOST: the mover has lost the requester */
 	enum ibv_wc_status status; /* DONE */
 	uint8_t rnr_timer; /* RNR: the code that the peer named */
 	bool is_mapped; /* RNR, and of a probe: nobody tells when there is a receive */
@@ -464,12 +462,20 @@ struct soft_request {
 	bool is_multicast;
 };
 
-/* The requests that were just posted, with a budget of their own. No lock is held. */
-void soft_send_run(struct soft_qp *qp);
-/* Runs a QP that was in the list of the user whose thread this is. Caller has a reference. */
-void soft_send_run_deferred(struct soft_qp *qp);
-/* Kicks the QP that this one is connected to: what that was waiting for may be there. No lock is held. */
-void soft_kick_peer(struct soft_qp *qp, struct soft_budget *budget);
+/*
+ * The requests that were just posted, with a budget of their own; or those of a QP that was in the list of the user whose thread
+ * this is. No lock is held. Both take a reference over, which the QP may have lost when they return.
+ */
+void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker);
+void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker);
+/* The requests that wait are for the user's thread. With no lock held. */
+void soft_send_resume(struct soft_qp *qp);
+/* Kicks the QP that this one is connected to: what that was waiting for may be there. No lock is held; nothing is carried out. */
+void soft_kick_peer(struct soft_qp *qp);
+/* With the lock held: the send queue is ours again, if its mover is in the memory of another QP's owner. */
+void soft_send_take_back(struct soft_qp *qp);
+/* struct soft_movers.give_up */
+void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place);
 /* The timer of a wait has run out. The caller has a reference. */
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr);
 /* With the lock held. */
@@ -481,6 +487,13 @@ void soft_send_unwait(struct soft_qp *qp);
 
 /* ---- recv.c: the receiving side, for all transports -------------------------------------------------------------- */
 
+/*
+ * Claims the QP with this number for the mover, who may have to wait: r_busy, a reference, and its lock. NULL: there is none, or
+ * it is not to be waited for, or the mover has lost its requester.
+ */
+struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn);
+/* With the lock held, which it is not any more then. Runs what is due. */
+void soft_unclaim(struct soft_mover *m, struct soft_due *due);
 /* With the lock held: r_busy becomes the caller's, who may have to wait for it. */
 void soft_recv_claim(struct soft_qp *qp);
 /* With the lock held and r_busy: flushes if the QP is in error by now, and gives r_busy back. */
@@ -501,6 +514,14 @@ static inline struct uvd_pd *soft_target_pd(const struct soft_qp *qp)
 bool soft_recv_take(struct soft_qp *qp, struct soft_due *due);
 /* With the lock held: would soft_recv_take() find one? If not, the peer is kicked when one comes. */
 bool soft_recv_ready(struct soft_qp *qp);
+/* soft_recv_take(), for `length` bytes that an unreliable message brings (data), or that its receive is not for. */
+bool soft_recv_take_for(struct soft_qp *qp, uint32_t length, bool data, struct soft_due *due);
+/* The memory of r_wqe. */
+struct soft_list soft_recv_list(struct soft_qp *qp);
+/* With the lock held and r_busy: the QP goes into error, and tells its owner: by the receive that a message took, or an event. */
+void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, struct soft_due *due);
+/* Its mover was given up, in its memory. Takes the mover's claim and reference over. */
+void soft_recv_give_up(struct soft_qp *qp);
 void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe);
 /* With the lock held: a peer's message is here, so it must be ready. */
 void soft_recv_established(struct soft_qp *qp, struct soft_due *due);
@@ -517,13 +538,11 @@ struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, 
 
 /* ---- transports -------------------------------------------------------------------------------------------------- */
 
-struct soft_outcome soft_rc_send(struct soft_request *req);
+struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req);
 /* Would the peer take the request now? Looks, and moves nothing. */
 struct soft_outcome soft_rc_probe(struct soft_request *req);
-struct soft_outcome soft_uc_send(struct soft_request *req);
-struct soft_outcome soft_ud_send(struct soft_request *req);
-struct soft_outcome soft_raw_send(struct soft_request *req);
-/* atomic.c: one 64 bit word at seg; *old is what was there, but for an atomic write. 0 or -EFAULT. */
-int soft_atomic(struct uvd_fabric *fabric, const struct soft_seg *seg, const struct soft_send_wqe *wqe, uint64_t *old);
+struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req);
+/* UD and raw frames. */
+struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req);
 
 #endif

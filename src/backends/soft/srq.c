@@ -211,7 +211,6 @@ static struct soft_qp *next_waiter(struct soft_srq *srq, bool in_vain)
 int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
 {
 	struct soft_srq *srq = soft_srq(base);
-	struct soft_budget budget = { 0 };
 	struct soft_qp *qp;
 	int err = 0;
 
@@ -225,7 +224,7 @@ int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const
 	}
 	pthread_mutex_unlock(&srq->lock);
 	while ((qp = next_waiter(srq, false))) {
-		soft_kick_peer(qp, &budget);
+		soft_kick_peer(qp);
 		soft_ref_put(&qp->ref);
 	}
 	return err;
@@ -235,7 +234,6 @@ int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const
 void soft_srq_send_away(struct soft_srq *srq)
 {
 	struct soft_srqn_table *table = &srq->dev->srqns;
-	struct soft_budget budget = { 0 };
 	struct soft_qp *qp;
 
 	do {
@@ -243,7 +241,7 @@ void soft_srq_send_away(struct soft_srq *srq)
 		qp = next_waiter(srq, true);
 		pthread_mutex_unlock(&table->lock);
 		if (qp) {
-			soft_kick_peer(qp, &budget);
+			soft_kick_peer(qp);
 			soft_ref_put(&qp->ref);
 		}
 	} while (qp);

@@ -8,13 +8,8 @@
 
 void soft_timers_init(struct soft_timers *timers)
 {
-	pthread_condattr_t attr;
-
 	pthread_mutex_init(&timers->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&timers->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	uvd_cond_init(&timers->changed);
 }
 
 void soft_timers_destroy(struct soft_timers *timers)

@@ -172,7 +172,19 @@ static bool takes_requests(const struct soft_qp *qp)
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE || qp->state == IBV_QPS_ERR;
 }
 
-int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad)
+static void run_work(void *arg, struct uvd_worker *worker)
+{
+	soft_send_run(arg, worker);
+}
+
+/* With the lock held. */
+static struct uvd_work work_of(struct soft_qp *qp)
+{
+	soft_ref_get(&qp->ref);
+	return (struct uvd_work){ run_work, qp };
+}
+
+int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
 {
 	struct soft_qp *qp = soft_qp(base);
 	bool queued = false;
@@ -187,20 +199,12 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 			break;
 		queued = true;
 	}
+	if (queued)
+		*work = work_of(qp);
 	pthread_mutex_unlock(&qp->lock);
 	if (err)
 		*bad = wr;
-	if (queued)
-		soft_send_run(qp);
 	return err;
-}
-
-static void run_doorbell(void *arg)
-{
-	struct soft_qp *qp = arg;
-
-	soft_send_run(qp);
-	soft_ref_put(&qp->ref);
 }
 
 int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
@@ -212,10 +216,8 @@ int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
 	if (!takes_requests(qp))
 		err = -EINVAL;
 	else
-		soft_ref_get(&qp->ref);
+		*work = work_of(qp);
 	pthread_mutex_unlock(&qp->lock);
-	if (!err)
-		*work = (struct uvd_work){ run_doorbell, qp };
 	return err;
 }
 
@@ -240,7 +242,6 @@ int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_r
 int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
 {
 	struct soft_qp *qp = soft_qp(base);
-	struct soft_budget budget = { 0 };
 	struct soft_due due = { 0 };
 	bool kick = false;
 	int err = 0;
@@ -265,6 +266,6 @@ int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const stru
 
 	soft_due_run(&due);
 	if (kick)
-		soft_kick_peer(qp, &budget);
+		soft_kick_peer(qp);
 	return err;
 }
