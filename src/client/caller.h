@@ -32,6 +32,11 @@ struct uvd_proc {
 	int (*open)(struct uvd_proc *proc, pid_t tid, const char *name, int flags);
 	/* kcmp(): does the caller's thread share its memory with the other process? NULL: we may ask ourselves. */
 	bool (*same_memory)(struct uvd_proc *proc, pid_t tid, pid_t other);
+	/*
+	 * Clients have our user and no more rights: much of a registration's memory at once may go by process_vm_*, whose number we
+	 * only know to have been the process's before and after.
+	 */
+	bool bulk_by_number;
 	bool tells_owners; /* open("owners") gives an array of uid_t: the owners of the thread's user namespaces, below ours */
 };
 

@@ -14,11 +14,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <uverbsd/backend.h>
 
@@ -49,6 +51,8 @@ struct uvd_mm {
 	struct uvd_account *account; /* whose client was seen in it first: pays for the descriptors */
 	int memfd;
 	int mmfd; /* for uvd_mmfd_alive(): unlike memfd it never waits for the address space's lock, which its owner may hold */
+	pid_t bulk_tgid; /* struct uvd_proc.bulk_by_number: a process of it, */
+	int pidfd; /* which it is as long as this says so; -1: none */
 	atomic_int mapsfd; /* -1 until uvd_mm_watch() */
 	bool maps_query; /* set before mapsfd */
 	pthread_mutex_t maps_lock; /* the position in mapsfd, where its text has to be read */
@@ -307,45 +311,66 @@ static void join_members(const struct candidate *k, const struct wanted *w)
 		(void)add_member(k->mm->table, k->mm, w->tgid, w->starttime);
 }
 
-enum { MM_DESCRIPTORS = 3 }; /* memfd, mmfd, mapsfd */
+enum {
+	MM_DESCRIPTORS = 3, /* memfd, mmfd, mapsfd; where there is a pidfd, one more */
+	MM_BULK = 8192, /* bytes from which process_vm_* is faster: /proc/PID/mem copies twice, page by page */
+};
 
-static void mm_uncharge(struct uvd_account *account)
+static void mm_uncharge(struct uvd_account *account, unsigned int descriptors)
 {
 	uvd_account_uncharge(account, UVD_RES_BYTES, sizeof(struct uvd_mm));
-	uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, MM_DESCRIPTORS);
+	uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, descriptors);
 }
 
-static int mm_charge(struct uvd_account *account)
+static int mm_charge(struct uvd_account *account, unsigned int descriptors)
 {
-	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, MM_DESCRIPTORS);
+	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, descriptors);
 
 	if (ret)
 		return ret;
 	ret = uvd_account_charge(account, UVD_RES_BYTES, sizeof(struct uvd_mm));
 	if (ret)
-		uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, MM_DESCRIPTORS);
+		uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, descriptors);
 	return ret;
 }
 
-/* With the lock. Takes over memfd and mmfd, or fails: NULL, and *err. */
-static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, const struct wanted *w, int *err)
+/* What the caller's address space is reached by; -1: none. */
+struct fds {
+	int mem, mm, pid;
+};
+
+static void fds_close(const struct fds *fds)
 {
+	if (fds->mem >= 0)
+		close(fds->mem);
+	if (fds->mm >= 0)
+		close(fds->mm);
+	if (fds->pid >= 0)
+		close(fds->pid);
+}
+
+/* With the lock. Takes the descriptors over, or fails: NULL, and *err. */
+static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const struct wanted *w, int *err)
+{
+	const unsigned int descriptors = MM_DESCRIPTORS + (fds->pid >= 0);
 	struct uvd_mm *mm;
 
-	*err = mm_charge(w->c->account);
+	*err = mm_charge(w->c->account, descriptors);
 	if (*err)
 		return NULL;
 	mm = calloc(1, sizeof(*mm));
 	if (!mm || add_member(t, mm, w->tgid, w->starttime)) {
 		free(mm);
-		mm_uncharge(w->c->account);
+		mm_uncharge(w->c->account, descriptors);
 		*err = -ENOMEM;
 		return NULL;
 	}
 	mm->account = uvd_account_ref(w->c->account);
 	mm->table = t;
-	mm->memfd = memfd;
-	mm->mmfd = mmfd;
+	mm->memfd = fds->mem;
+	mm->mmfd = fds->mm;
+	mm->bulk_tgid = w->tgid;
+	mm->pidfd = fds->pid;
 	atomic_init(&mm->mapsfd, -1);
 	pthread_mutex_init(&mm->maps_lock, NULL);
 	mm->print = w->print;
@@ -356,8 +381,8 @@ static struct uvd_mm *add(struct uvd_mm_table *t, int memfd, int mmfd, const str
 	return mm;
 }
 
-/* A reference to the one that the table has, or to a new one, which takes over memfd and mmfd (-1 then). NULL, and *err. */
-static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, int *memfd, int *mmfd, int *err)
+/* A reference to the one that the table has, or to a new one, which takes the descriptors over (-1 then). NULL, and *err. */
+static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, struct fds *fds, int *err)
 {
 	const struct candidate *k = NULL;
 	struct uvd_mm *mm = NULL;
@@ -379,9 +404,9 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 			join_members(k, w);
 			mm = uvd_mm_ref(k->mm);
 		} else if (!*err && !again) {
-			mm = add(t, *memfd, *mmfd, w, err);
+			mm = add(t, fds, w, err);
 			if (mm)
-				*memfd = *mmfd = -1;
+				*fds = (struct fds){ -1, -1, -1 };
 		}
 		uvd_unlock(&t->lock);
 		search_end(&s);
@@ -394,7 +419,8 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 	pid_t tid = uvd_proc_tid(c), tgid;
 	struct uvd_mm *mm = NULL;
 	uint64_t starttime, print;
-	int memfd, mmfd, err;
+	struct fds fds = { -1, -1, -1 };
+	int err;
 
 	if (!tid) {
 		errno = EFAULT;
@@ -406,23 +432,23 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 		return NULL;
 	}
 	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
-	memfd = uvd_proc_open(c, tid, "mem", O_RDWR);
-	if (memfd < 0) {
-		errno = memfd == -ENOENT ? ESRCH : -memfd;
+	fds.mem = uvd_proc_open(c, tid, "mem", O_RDWR);
+	if (fds.mem < 0) {
+		errno = fds.mem == -ENOENT ? ESRCH : -fds.mem;
 		return NULL;
 	}
-	mmfd = uvd_mmfd_open(c, tid);
-	err = mmfd < 0 ? mmfd : process_starttime(c, tgid, &starttime);
+	fds.mm = uvd_mmfd_open(c, tid);
+	if (c->proc && c->proc->bulk_by_number)
+		fds.pid = syscall(SYS_pidfd_open, tgid, 0);
+	err = fds.mm < 0 ? fds.mm : process_starttime(c, tgid, &starttime);
 	if (!err)
 		err = take_print(c, &print);
-	if (!err && !uvd_mmfd_alive(mmfd))
+	/* Only as long as it waits are its numbers its own. */
+	if (!err && (!uvd_mmfd_alive(fds.mm) || (fds.pid >= 0 && !uvd_caller_waits(c))))
 		err = -ESRCH;
 	if (!err)
-		mm = find_or_add(t, &(struct wanted){ c, tgid, starttime, print }, &memfd, &mmfd, &err);
-	if (memfd >= 0)
-		close(memfd);
-	if (mmfd >= 0)
-		close(mmfd);
+		mm = find_or_add(t, &(struct wanted){ c, tgid, starttime, print }, &fds, &err);
+	fds_close(&fds);
 	errno = -err;
 	return mm;
 }
@@ -440,10 +466,12 @@ static void mm_free(struct uvd_mm *mm)
 	free_members(mm->members);
 	close(mm->memfd);
 	close(mm->mmfd);
+	if (mm->pidfd >= 0)
+		close(mm->pidfd);
 	if (mm->mapsfd >= 0)
 		close(mm->mapsfd);
 	pthread_mutex_destroy(&mm->maps_lock);
-	mm_uncharge(mm->account);
+	mm_uncharge(mm->account, MM_DESCRIPTORS + (mm->pidfd >= 0));
 	uvd_account_put(mm->account);
 	free(mm);
 }
@@ -484,13 +512,38 @@ void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid,
 	uvd_unlock(&t->lock);
 }
 
+/* Afterwards: is the number still the process's, and the process still in the address space? Neither comes back. */
+static bool bulk_was_ours(struct uvd_mm *mm)
+{
+	struct pollfd ended = { .fd = mm->pidfd, .events = POLLIN };
+
+	return !poll(&ended, 1, 0) && uvd_mm_alive(mm);
+}
+
+/* False: to be done by memfd, which knows no page protection. */
+static bool bulk_copy(struct uvd_mm *mm, uint64_t addr, void *bytes, size_t len, bool write)
+{
+	const struct iovec local = { bytes, len }, remote = { (void *)(uintptr_t)addr, len };
+	ssize_t n;
+
+	if (len < MM_BULK || mm->pidfd < 0)
+		return false;
+	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, &remote, 1, 0) :
+		    process_vm_readv(mm->bulk_tgid, &local, 1, &remote, 1, 0);
+	return n == (ssize_t)len && bulk_was_ours(mm);
+}
+
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 {
+	if (bulk_copy(mm, src, dst, len, false))
+		return 0;
 	return uvd_memfd_read(mm->memfd, dst, src, len);
 }
 
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
+	if (bulk_copy(mm, dst, (void *)src, len, true))
+		return 0;
 	return uvd_memfd_write(mm->memfd, dst, src, len);
 }
 

@@ -152,6 +152,7 @@ void uvd_run_callers_init(struct uvd_run_tree *tree)
 {
 	tree->many_pids = have_many_pids();
 	tree->proc.open = checked_open;
+	tree->proc.bulk_by_number = tree->agent < 0; /* a process of another tree is not ours to trace */
 	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
 	tree->call.caller.mem = &checked_ops;
 	tree->call.caller.proc = &tree->proc;

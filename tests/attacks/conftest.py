@@ -36,6 +36,14 @@ def client(name):
     return place
 
 
+def uverbsctl():
+    """Where anybody reaches it."""
+    place = PLACE / "uverbsctl"
+    if not place.exists():
+        shutil.copy(cuse.BUILD / "tools" / "uverbsctl", place)
+    return place
+
+
 def attack(name, *args, user=USER):
     """What it says, when it has ended."""
     done = subprocess.run([client(name), *map(str, args)], user=user, group=user, extra_groups=[], text=True,

@@ -5,14 +5,13 @@ Two users do whatever comes, while a third one uses the device as it should be. 
 """
 import json
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
 import threading
 import time
 
-from conftest import PLACE, client, cuse
+from conftest import client, cuse, uverbsctl
 
 SECONDS = int(os.environ.get("UVERBSD_CHAOS", 1800 if os.environ.get("UVERBSD_LONG") else 6))
 SEED = int(os.environ.get("UVERBSD_SEED", 1))
@@ -118,9 +117,7 @@ def wait_until_accounts_are_empty(run, **who):
 
 def test_chaos_of_two_trees_leaves_a_third_alive_and_nothing_behind():
     """All are one user: who joins a run is the user who started it."""
-    uverbsctl = PLACE / "uverbsctl"
-    shutil.copy(cuse.BUILD / "tools" / "uverbsctl", uverbsctl)
-    run = [uverbsctl, "run", "--join", "chaos", "--"]
+    run = [uverbsctl(), "run", "--join", "chaos", "--"]
     who = ids_of("victim")
     with subprocess.Popen([*run, "sh", "-c", "echo ready; read line"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           **who) as first:

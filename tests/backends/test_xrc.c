@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "backends/soft/mover.h"
+#include "backends/soft/memory/mover.h"
 #include "tests/backends/bed.h"
 
 static struct bed bed;

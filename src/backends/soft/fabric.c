@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The networks between soft devices: who is reached by which address and QP number. */
-#include <errno.h>
+/* The start and the end of a network of soft devices. */
 #include <stdlib.h>
-#include <string.h>
 #include "backends/soft/soft.h"
-
-/* 0 and 1 are the management QPs', the last one stands for a multicast group. */
-enum { FIRST_QPN = 2, LAST_QPN = (1 << SOFT_QPN_BITS) - 2 };
 
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 {
@@ -15,10 +10,10 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	if (!fabric)
 		return NULL;
 	fabric->log = log;
-	fabric->next_qpn = FIRST_QPN;
-	soft_timers_init(&fabric->timers);
+	fabric->next_qpn = SOFT_FIRST_QPN;
+	soft_timers_init(&fabric->timers, soft_send_timeout);
 	soft_waker_init(&fabric->waker);
-	soft_users_init(&fabric->users);
+	soft_users_init(&fabric->users, soft_send_run_deferred);
 	soft_mcast_init(fabric);
 	pthread_mutex_init(&fabric->qpn_lock, NULL);
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
@@ -43,137 +38,4 @@ void uvd_fabric_free(struct uvd_fabric *fabric)
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++)
 		pthread_mutex_destroy(&fabric->buckets[i].lock);
 	free(fabric);
-}
-
-static struct soft_bucket *bucket_of(struct uvd_fabric *fabric, uint32_t qpn)
-{
-	return &fabric->buckets[qpn % SOFT_QPN_BUCKETS];
-}
-
-/* With the bucket's lock held: where the pointer to it is, or NULL. */
-static struct soft_qp **find(struct soft_bucket *bucket, uint32_t qpn)
-{
-	for (struct soft_qp **p = &bucket->first; *p; p = &(*p)->next)
-		if ((*p)->qp.qp_num == qpn)
-			return p;
-	return NULL;
-}
-
-static bool insert(struct uvd_fabric *fabric, struct soft_qp *qp, uint32_t qpn)
-{
-	struct soft_bucket *bucket = bucket_of(fabric, qpn);
-	bool is_free;
-
-	pthread_mutex_lock(&bucket->lock);
-	is_free = !find(bucket, qpn);
-	if (is_free) {
-		qp->qp.qp_num = qpn;
-		qp->next = bucket->first;
-		bucket->first = qp;
-	}
-	pthread_mutex_unlock(&bucket->lock);
-	return is_free;
-}
-
-int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
-{
-	int err = -ENOMEM;
-
-	/* Always onwards, so that a number is not used again soon and a late request does not meet a stranger. */
-	pthread_mutex_lock(&fabric->qpn_lock);
-	for (uint32_t tries = FIRST_QPN; err && tries <= LAST_QPN; tries++) {
-		uint32_t qpn = fabric->next_qpn;
-
-		fabric->next_qpn = qpn == LAST_QPN ? FIRST_QPN : qpn + 1;
-		if (insert(fabric, qp, qpn))
-			err = 0;
-	}
-	pthread_mutex_unlock(&fabric->qpn_lock);
-	return err;
-}
-
-void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
-{
-	struct soft_bucket *bucket = bucket_of(fabric, qp->qp.qp_num);
-	struct soft_qp **p;
-
-	pthread_mutex_lock(&bucket->lock);
-	p = find(bucket, qp->qp.qp_num);
-	if (p && *p == qp)
-		*p = qp->next;
-	pthread_mutex_unlock(&bucket->lock);
-}
-
-struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn)
-{
-	struct soft_bucket *bucket = bucket_of(fabric, qpn);
-	struct soft_qp **p, *qp = NULL;
-
-	pthread_mutex_lock(&bucket->lock);
-	p = find(bucket, qpn);
-	if (p) {
-		qp = *p;
-		soft_ref_get(&qp->ref);
-	}
-	pthread_mutex_unlock(&bucket->lock);
-	return qp;
-}
-
-/* With a reference: the QP with the least number from qpn on, or NULL. */
-static struct soft_qp *next_qp(struct soft_bucket *bucket, uint32_t qpn)
-{
-	struct soft_qp *least = NULL;
-
-	pthread_mutex_lock(&bucket->lock);
-	for (struct soft_qp *qp = bucket->first; qp; qp = qp->next)
-		if (qp->qp.qp_num >= qpn && (!least || qp->qp.qp_num < least->qp.qp_num))
-			least = qp;
-	if (least)
-		soft_ref_get(&least->ref);
-	pthread_mutex_unlock(&bucket->lock);
-	return least;
-}
-
-void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp))
-{
-	struct soft_qp *qp;
-
-	for (int i = 0; i < SOFT_QPN_BUCKETS; i++) {
-		for (uint32_t qpn = 0; (qp = next_qp(&fabric->buckets[i], qpn));) {
-			qpn = qp->qp.qp_num + 1;
-			fn(qp);
-			soft_ref_put(&qp->ref);
-		}
-	}
-}
-
-static bool has_gid(const struct uvd_port_config *port, const union ibv_gid *gid)
-{
-	for (unsigned int i = 0; i < port->num_gids; i++)
-		if (!memcmp(&port->gids[i], gid, sizeof(*gid)))
-			return true;
-	return false;
-}
-
-bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to)
-{
-	/* InfiniBand and Ethernet are two networks. */
-	return !uvd_config_port_down(from) && !uvd_config_port_down(to) && from->link_layer == to->link_layer;
-}
-
-bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
-		       const struct uvd_port_config *to)
-{
-	if (!soft_port_joined(from, to))
-		return false;
-	if (ah->is_global && !has_gid(to, &ah->grh.dgid))
-		return false;
-	if (to->link_layer == IBV_LINK_LAYER_ETHERNET)
-		return ah->is_global;
-	return (ah->dlid & ~((1u << to->lmc) - 1)) == to->lid;
-}
-
-uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index)
-{
-	return index < port->num_pkeys ? port->pkeys[index] : 0;
 }

@@ -139,22 +139,6 @@ uncount:
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
-{
-	if (soft_gone(qp))
-		return;
-	qp->state = IBV_QPS_ERR;
-	soft_undefer(qp);
-	soft_send_take_back(qp);
-	soft_send_unwait(qp);
-	qp->s_draining = false;
-	qp->r_nak = false;
-	if (!qp->s_busy)
-		soft_send_flush(qp, due);
-	if (!qp->r_busy)
-		soft_recv_flush(qp, due);
-}
-
 /* With the lock held, which is given up for the time that others still work on the QP. */
 static void reset(struct soft_qp *qp)
 {
@@ -267,7 +251,7 @@ static void start_draining(struct soft_qp *qp, bool event, struct soft_due *due)
 	qp->s_drained_event = event;
 	qp->s_draining = qp->s_started;
 	if (event && !qp->s_draining)
-		soft_due_event(due, qp, IBV_EVENT_SQ_DRAINED);
+		soft_due_event(due, &qp->qp, IBV_EVENT_SQ_DRAINED);
 }
 
 /* With the lock held. */

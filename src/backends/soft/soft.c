@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include "backends/soft/soft.h"
 
-int soft_count(atomic_int *count, int max)
-{
-	if (atomic_fetch_add(count, 1) < max)
-		return 0;
-	atomic_fetch_sub(count, 1);
-	return -ENOMEM;
-}
-
 static int soft_open(struct uvd_ibdev *ibdev)
 {
 	struct soft_device *dev;
@@ -23,13 +15,15 @@ static int soft_open(struct uvd_ibdev *ibdev)
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
-	err = soft_mr_table_init(&dev->mrs);
+	dev->endpoints = calloc(1, sizeof(*dev->endpoints));
+	err = dev->endpoints ? soft_mr_table_init(&dev->mrs) : -ENOMEM;
 	if (err) {
+		free(dev->endpoints);
 		free(dev);
 		return err;
 	}
-	soft_srqn_table_init(&dev->srqns);
-	soft_raw_init(&dev->raw);
+	soft_srqn_table_init(&dev->endpoints->srqns);
+	soft_raw_init(&dev->endpoints->raw);
 	ibdev->priv = dev;
 	return 0;
 }
@@ -39,8 +33,9 @@ static void soft_close(struct uvd_ibdev *ibdev)
 	struct soft_device *dev = soft_device(ibdev);
 
 	soft_mr_table_destroy(&dev->mrs);
-	soft_srqn_table_destroy(&dev->srqns);
-	soft_raw_destroy(&dev->raw);
+	soft_srqn_table_destroy(&dev->endpoints->srqns);
+	soft_raw_destroy(&dev->endpoints->raw);
+	free(dev->endpoints);
 	free(dev);
 	ibdev->priv = NULL;
 }

@@ -38,12 +38,35 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	return err;
 }
 
+/* Who forgets it at the same time has the table's lock too, so that the SRQ stays as long as that takes. */
+static void send_away(struct soft_srq *srq)
+{
+	struct soft_srqn_table *table = &srq->dev->endpoints->srqns;
+	struct soft_qp *qp;
+
+	do {
+		pthread_mutex_lock(&table->lock);
+		qp = soft_srq_next_waiter(srq, true);
+		pthread_mutex_unlock(&table->lock);
+		if (qp) {
+			soft_kick_peer(qp);
+			soft_ref_put(&qp->ref);
+		}
+	} while (qp);
+}
+
+static void end_xrc(struct soft_srq *srq)
+{
+	soft_srqn_remove(srq);
+	send_away(srq);
+}
+
 int soft_destroy_srq(struct uvd_srq *base)
 {
 	struct soft_srq *srq = soft_srq(base);
 
 	if (base->srq_type == IBV_SRQT_XRC)
-		soft_srqn_remove(srq);
+		end_xrc(srq);
 	pthread_mutex_destroy(&srq->lock);
 	soft_rq_destroy(&srq->rq);
 	srq->dev->num_srqs--;
@@ -142,70 +165,6 @@ int soft_query_srq(struct uvd_srq *base, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* ---- QPs that found it empty ------------------------------------------------------------------------------------- */
-
-static void unlink_waiter(struct soft_srq *srq, struct soft_qp *qp)
-{
-	if (qp->srq_prev)
-		qp->srq_prev->srq_next = qp->srq_next;
-	else
-		srq->first_waiter = qp->srq_next;
-	if (qp->srq_next)
-		qp->srq_next->srq_prev = qp->srq_prev;
-	else
-		srq->last_waiter = qp->srq_prev;
-	qp->srq_prev = qp->srq_next = NULL;
-	atomic_store(&qp->waits_at, NULL);
-}
-
-static void link_waiter(struct soft_srq *srq, struct soft_qp *qp)
-{
-	if (atomic_load(&qp->waits_at))
-		return;
-	atomic_store(&qp->waits_at, srq);
-	qp->srq_prev = srq->last_waiter;
-	if (srq->last_waiter)
-		srq->last_waiter->srq_next = qp;
-	else
-		srq->first_waiter = qp;
-	srq->last_waiter = qp;
-}
-
-void soft_srq_forget(struct soft_qp *qp)
-{
-	struct soft_srqn_table *table = &qp->dev->srqns;
-	struct soft_srq *srq;
-
-	if (!atomic_load(&qp->waits_at))
-		return;
-	/* An XRC target does not keep its SRQ: with this lock, one that somebody waits at stays. */
-	pthread_mutex_lock(&table->lock);
-	srq = atomic_load(&qp->waits_at);
-	if (srq) {
-		pthread_mutex_lock(&srq->lock);
-		if (atomic_load(&qp->waits_at))
-			unlink_waiter(srq, qp);
-		pthread_mutex_unlock(&srq->lock);
-	}
-	pthread_mutex_unlock(&table->lock);
-}
-
-/* With a reference: who has waited longest, if there is a receive for it or will be none. */
-static struct soft_qp *next_waiter(struct soft_srq *srq, bool in_vain)
-{
-	struct soft_qp *qp = NULL;
-
-	pthread_mutex_lock(&srq->lock);
-	if ((soft_rq_count(&srq->rq) || in_vain) && srq->first_waiter) {
-		qp = srq->first_waiter;
-		unlink_waiter(srq, qp);
-		/* Not destroyed yet: soft_srq_forget() comes before the end of its references. */
-		soft_ref_get(&qp->ref);
-	}
-	pthread_mutex_unlock(&srq->lock);
-	return qp;
-}
-
 /* ---- receives ---------------------------------------------------------------------------------------------------- */
 
 int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
@@ -223,61 +182,22 @@ int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const
 		}
 	}
 	pthread_mutex_unlock(&srq->lock);
-	while ((qp = next_waiter(srq, false))) {
+	while ((qp = soft_srq_next_waiter(srq, false))) {
 		soft_kick_peer(qp);
 		soft_ref_put(&qp->ref);
 	}
 	return err;
 }
 
-/* Who forgets it at the same time has the table's lock too, so that the SRQ stays as long as that takes. */
-void soft_srq_send_away(struct soft_srq *srq)
-{
-	struct soft_srqn_table *table = &srq->dev->srqns;
-	struct soft_qp *qp;
+/* ---- XRC domains -------------------------------------------------------------------------------------------------- */
 
-	do {
-		pthread_mutex_lock(&table->lock);
-		qp = next_waiter(srq, true);
-		pthread_mutex_unlock(&table->lock);
-		if (qp) {
-			soft_kick_peer(qp);
-			soft_ref_put(&qp->ref);
-		}
-	} while (qp);
+int soft_alloc_xrcd(struct uvd_xrcd *xrcd)
+{
+	return soft_count(&soft_device(xrcd->dev)->num_xrcds, xrcd->dev->config.limits.max_xrcd);
 }
 
-bool soft_srq_ready(struct soft_srq *srq, struct soft_qp *qp)
+int soft_dealloc_xrcd(struct uvd_xrcd *xrcd)
 {
-	bool ready;
-
-	pthread_mutex_lock(&srq->lock);
-	ready = soft_rq_count(&srq->rq);
-	if (!ready)
-		link_waiter(srq, qp);
-	pthread_mutex_unlock(&srq->lock);
-	return ready;
-}
-
-bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *due)
-{
-	struct soft_recv_wqe *wqe;
-
-	pthread_mutex_lock(&srq->lock);
-	wqe = soft_rq_peek(&srq->rq);
-	if (!wqe) {
-		/* Only a reliable sender comes again. */
-		if (soft_is_reliable(qp))
-			link_waiter(srq, qp);
-	} else {
-		soft_recv_copy(qp, wqe);
-		soft_rq_pop(&srq->rq);
-		if (soft_rq_count(&srq->rq) < srq->limit) {
-			/* Once: it has to be set again (IBTA 10.2.9.2). */
-			srq->limit = 0;
-			soft_due_srq_limit(due, srq);
-		}
-	}
-	pthread_mutex_unlock(&srq->lock);
-	return wqe;
+	soft_device(xrcd->dev)->num_xrcds--;
+	return 0;
 }

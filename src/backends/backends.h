@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What backends that make completions themselves share. */
+#ifndef UVD_BACKENDS_H
+#define UVD_BACKENDS_H
+
+#include "backends/comp_cntr.h"
+#include "backends/cq_ring.h"
+
+#endif

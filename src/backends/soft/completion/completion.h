@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues, and what their clients are told. Completions are added under the locks of QPs; what is due then is called when
+ * no lock is held, by whoever added it.
+ */
+#ifndef UVD_SOFT_COMPLETION_H
+#define UVD_SOFT_COMPLETION_H
+
+#include "backends/backends.h"
+#include "backends/soft/queue/queue.h"
+
+struct soft_cq {
+	struct uvd_cq cq;
+	struct uvd_cq_ring ring;
+};
+
+/* What has to be called once no lock is held. Room for the CQs and events of the two QPs of one work request. */
+struct soft_due {
+	struct soft_cq *cqs[8];
+	unsigned int num_cqs;
+	struct {
+		struct uvd_qp *qp;
+		enum ibv_event_type type;
+	} events[8];
+	unsigned int num_events;
+	struct uvd_srq *limit_reached;
+};
+
+int soft_create_cq(struct uvd_cq *cq);
+int soft_destroy_cq(struct uvd_cq *cq);
+int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
+int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
+int soft_resize_cq(struct uvd_cq *cq, int cqe);
+int soft_replace_cq_queue(struct uvd_cq *cq, struct uvd_queue **queue);
+void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);
+void soft_due_event(struct soft_due *due, struct uvd_qp *qp, enum ibv_event_type type);
+void soft_due_srq_limit(struct soft_due *due, struct uvd_srq *srq);
+/* Calls the handlers and empties due. */
+void soft_due_run(struct soft_due *due);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The network between soft devices: who is reached by which address and number, and the threads that all QPs share. Part of
+ * endpoint.h.
+ */
+#ifndef UVD_SOFT_NETWORK_H
+#define UVD_SOFT_NETWORK_H
+
+#include <pthread.h>
+#include <uverbsd/backend.h>
+#include "backends/soft/memory/memory.h"
+
+enum {
+	SOFT_QPN_BITS = 24,
+	SOFT_FIRST_QPN = 2, /* 0 and 1 are the management QPs' */
+	SOFT_QPN_BUCKETS = 1024,
+	SOFT_MCAST_BUCKETS = 64,
+	SOFT_SRQN_BUCKETS = 64,
+};
+
+struct soft_qp;
+struct soft_srq;
+struct soft_user;
+
+/* ---- timer.c ----------------------------------------------------------------------------------------------------- */
+
+struct soft_timer {
+	uint64_t deadline; /* CLOCK_MONOTONIC, ns */
+	unsigned int wait_nr; /* the wait (soft_qp.s_wait_nr) that it was armed for */
+	unsigned int slot; /* in the heap, from 1; 0: not armed */
+};
+
+struct soft_timers {
+	void (*expired)(struct soft_qp *qp, unsigned int wait_nr);
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	struct soft_qp **heap; /* [1] is the next; room for every QP, so that arming never allocates */
+	unsigned int count, room, reserved;
+	bool running, stop;
+};
+
+void soft_timers_init(struct soft_timers *timers, void (*expired)(struct soft_qp *qp, unsigned int wait_nr));
+void soft_timers_destroy(struct soft_timers *timers);
+/* Room for one more QP (starts the thread), and its end (disarms). */
+int soft_timers_reserve(struct soft_timers *timers);
+void soft_timers_release(struct soft_timers *timers, struct soft_qp *qp);
+/* With the QP's lock held. */
+void soft_timer_arm(struct soft_timers *timers, struct soft_qp *qp, uint64_t ns);
+void soft_timer_disarm(struct soft_timers *timers, struct soft_qp *qp);
+
+/* ---- users.c ----------------------------------------------------------------------------------------------------- */
+
+struct soft_users {
+	void (*run)(struct soft_qp *qp, struct uvd_worker *worker); /* takes over a reference */
+	pthread_mutex_t lock; /* of the list, and of each user's */
+	pthread_cond_t ended; /* there is no user any more */
+	struct soft_user *first;
+	bool end;
+};
+
+void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker));
+/* Call after all QPs have been destroyed. False: a thread does not come back. */
+bool soft_users_destroy(struct soft_users *users);
+/*
+ * Queues qp for its user's thread, behind the user's other QPs. Takes a reference. Caller holds qp->lock, and s_busy is
+ * false, or becomes false before the caller unlocks. Returns false if there is no thread and none can be started.
+ */
+bool soft_defer(struct soft_qp *qp);
+/*
+ * Takes qp back from its user's thread. Caller holds qp->lock. The thread may be running qp at this moment: then s_busy is
+ * set, and it stops after the request in hand.
+ */
+void soft_undefer(struct soft_qp *qp);
+
+/* ---- the thread of schedule/wake.c ------------------------------------------------------------------------------- */
+
+struct soft_waker {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool running, asked, stop;
+};
+
+/* ---- network.c --------------------------------------------------------------------------------------------------- */
+
+struct soft_bucket {
+	pthread_mutex_t lock;
+	struct soft_qp *first;
+};
+
+struct soft_group;
+
+struct soft_mcast_bucket {
+	pthread_rwlock_t lock;
+	struct soft_group *first;
+	uint64_t next_nr;
+};
+
+struct uvd_fabric {
+	struct uvd_log *log;
+	struct soft_timers timers;
+	struct soft_waker waker;
+	struct soft_users users;
+	pthread_mutex_t qpn_lock; /* next_qpn */
+	uint32_t next_qpn;
+	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
+	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
+	struct soft_atomics atomics;
+	struct soft_movers movers;
+};
+
+/* Gives qp a number and makes it known by it. -ENOMEM: all numbers are taken. */
+int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
+void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
+/* With a reference, or NULL. */
+struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn);
+/* Are both up, and on the same network? */
+bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to);
+/* Does a packet with this address leave `from` and reach `to`? */
+bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
+		       const struct uvd_port_config *to);
+uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index);
+
+/* For each QP, with a reference, in no order. */
+void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp));
+
+/* ---- mcast.c ----------------------------------------------------------------------------------------------------- */
+
+enum { SOFT_MULTICAST_LID = 0xc000 }; /* from here on */
+
+void soft_mcast_init(struct uvd_fabric *fabric);
+void soft_mcast_destroy(struct uvd_fabric *fabric);
+int soft_attach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int soft_detach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+/* From all groups. */
+void soft_mcast_forget(struct soft_qp *qp);
+/* Is this the address of a group? */
+bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_attr *ah);
+/*
+ * The numbers of some of the QPs of the group that the address names. *last: 0, then what the call before has set. How many;
+ * less than max: there are no more.
+ */
+unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last, uint32_t *qpns,
+				unsigned int max);
+
+/* ---- srqn.c ------------------------------------------------------------------------------------------------------- */
+
+/* XRC SRQs by number. */
+struct soft_srqn_table {
+	pthread_mutex_t lock; /* may be taken under a QP's */
+	struct soft_srq *buckets[SOFT_SRQN_BUCKETS];
+	uint32_t next;
+};
+
+void soft_srqn_table_init(struct soft_srqn_table *table);
+void soft_srqn_table_destroy(struct soft_srqn_table *table);
+/* Gives an XRC SRQ a number. -ENOMEM: all are taken. */
+int soft_srqn_add(struct soft_srq *srq);
+/* Nobody finds it any more; returns when nobody uses it any more either. */
+void soft_srqn_remove(struct soft_srq *srq);
+/* The SRQ with that number, if it is in the domain: with a reference, or NULL. */
+struct soft_srq *soft_srqn_get(struct soft_device *dev, const struct uvd_xrcd *xrcd, uint32_t srqn);
+
+/* ---- raw.c ------------------------------------------------------------------------------------------------------- */
+
+enum { SOFT_RAW_LEAST = 14, SOFT_RAW_MORE = 22 }; /* an Ethernet header; with a VLAN tag and the FCS: beyond the MTU */
+
+/* RAW_PACKET QPs, oldest first. */
+struct soft_raw_list {
+	pthread_mutex_t lock;
+	struct soft_qp *first, *last;
+	uint64_t last_nr;
+};
+
+void soft_raw_init(struct soft_raw_list *list);
+void soft_raw_destroy(struct soft_raw_list *list);
+void soft_raw_join(struct soft_qp *qp);
+void soft_raw_leave(struct soft_qp *qp);
+/* Some of them, as soft_mcast_members() does it. */
+unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max);
+
+/* Of a device. */
+struct soft_endpoints {
+	struct soft_srqn_table srqns;
+	struct soft_raw_list raw;
+};
+
+#endif

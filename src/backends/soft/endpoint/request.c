@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Work requests: their checks, and what is kept of them. The errors are those of the kernel's rdmavt. */
+#include <errno.h>
+#include <string.h>
+#include "backends/soft/endpoint/endpoint.h"
+
+#define RC (1u << IBV_QPT_RC)
+#define UC (1u << IBV_QPT_UC)
+#define UD (1u << IBV_QPT_UD)
+#define RAW (1u << IBV_QPT_RAW_PACKET)
+#define XRC (1u << IBV_QPT_XRC_SEND)
+
+static const struct {
+	unsigned int types; /* of QPs that have this operation */
+	bool reads; /* brings data back: counts against max_rd_atomic */
+	bool atomic;
+} operations[] = {
+	[IBV_WR_RDMA_WRITE] = { RC | UC | XRC },
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = { RC | UC | XRC },
+	[IBV_WR_SEND] = { RC | UC | UD | XRC | RAW },
+	[IBV_WR_SEND_WITH_IMM] = { RC | UC | UD | XRC },
+	[IBV_WR_RDMA_READ] = { RC | XRC, .reads = true },
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = { RC | XRC, .reads = true, .atomic = true },
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RC | XRC, .reads = true, .atomic = true },
+	[IBV_WR_LOCAL_INV] = { RC | UC },
+	[IBV_WR_BIND_MW] = { RC | UC },
+	[IBV_WR_SEND_WITH_INV] = { RC },
+	[IBV_WR_ATOMIC_WRITE] = { RC | XRC },
+};
+
+static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
+{
+	if ((unsigned int)wr->opcode >= sizeof(operations) / sizeof(operations[0]) ||
+	    !(operations[wr->opcode].types & (1u << qp->qp.qp_type)))
+		return -EINVAL;
+	if (operations[wr->opcode].reads && (!qp->attr.max_rd_atomic || wr->inline_data))
+		return -EINVAL;
+	if (operations[wr->opcode].atomic &&
+	    (wr->num_sge < 1 || wr->sg_list[0].length < sizeof(uint64_t) || wr->sg_list[0].addr % sizeof(uint64_t)))
+		return -EINVAL;
+	/* Its eight bytes are in the request, whatever the QP has for inline data. */
+	if (wr->opcode == IBV_WR_ATOMIC_WRITE && (!wr->inline_data || wr->inline_len != sizeof(uint64_t)))
+		return -EINVAL;
+	if (soft_is_local(wr->opcode) && (wr->num_sge || wr->inline_data))
+		return -EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW && !wr->bind.mw && !wr->bind.mw_rkey)
+		return -EINVAL;
+	if (qp->qp.qp_type == IBV_QPT_UD && (!wr->ah || wr->ah->pd != qp->qp.pd))
+		return -EINVAL;
+	return 0;
+}
+
+static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
+{
+	uint64_t sum = wr->inline_data ? wr->inline_len : soft_sge_length(wr->sg_list, wr->num_sge);
+	uint64_t least = 0, most = UINT64_C(1) << 31;
+
+	if (wr->inline_data && wr->inline_len > qp->cap.max_inline_data && wr->opcode != IBV_WR_ATOMIC_WRITE)
+		return -EINVAL;
+	if (qp->qp.qp_type == IBV_QPT_UD)
+		most = UINT64_C(128) << qp->dev->ibdev->config.ports[wr->ah->attr.port_num - 1].active_mtu;
+	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET) {
+		least = SOFT_RAW_LEAST;
+		most = (UINT64_C(128) << soft_qp_port(qp)->active_mtu) + SOFT_RAW_MORE;
+	}
+	if (sum < least || sum > most)
+		return -EINVAL;
+	*length = sum;
+	return 0;
+}
+
+static struct soft_bind bind_of(const struct uvd_send_wr *wr)
+{
+	const struct soft_mw *mw = (const struct soft_mw *)wr->bind.mw;
+	struct soft_bind bind = {
+		.mw_key = wr->bind.mw_rkey,
+		.mw_index = wr->bind.mw_rkey >> SOFT_TAG_BITS,
+		.mr_key = wr->bind.mr_lkey,
+		.addr = wr->bind.addr,
+		.length = wr->bind.length,
+		.access = wr->bind.access,
+	};
+
+	if (mw) {
+		bind.mw_serial = mw->serial;
+		bind.mw_index = mw->index;
+		bind.mr_key = wr->bind.mr ? wr->bind.mr->lkey : 0;
+	}
+	return bind;
+}
+
+int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length)
+{
+	int err;
+
+	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > qp->cap.max_send_sge)
+		return -EINVAL;
+	err = check_operation(qp, wr);
+	return err ? err : check_length(qp, wr, length);
+}
+
+int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe)
+{
+	uint32_t length;
+	int err = soft_check_send(qp, wr, &length);
+
+	if (err)
+		return err;
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = wr->opcode;
+	wqe->send_flags = wr->send_flags;
+	wqe->imm_data = wr->imm_data;
+	wqe->remote_addr = wr->remote_addr;
+	wqe->rkey = wr->rkey;
+	wqe->remote_srqn = wr->remote_srqn;
+	wqe->compare_add = wr->compare_add;
+	wqe->swap = wr->swap;
+	wqe->length = operations[wr->opcode].atomic ? sizeof(uint64_t) : length;
+	wqe->is_inline = wr->inline_data;
+	if (wqe->is_inline) {
+		wqe->num_sge = 0;
+		memcpy(wqe->data, wr->inline_data, length);
+	} else {
+		soft_sges_copy(wqe->sge, wr->sg_list, wr->num_sge);
+		wqe->num_sge = wr->num_sge;
+	}
+	if (wr->opcode == IBV_WR_BIND_MW)
+		wqe->bind = bind_of(wr);
+	if (qp->qp.qp_type == IBV_QPT_UD) {
+		wqe->ah = wr->ah->attr;
+		wqe->remote_qpn = wr->remote_qpn;
+		wqe->remote_qkey = wr->remote_qkey;
+	}
+	return 0;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The sending side of a QP, whatever the transport: its queue, how requests end, and who has it. */
+#include <errno.h>
+#include "backends/soft/endpoint/endpoint.h"
+
+/* ---- the queue ---------------------------------------------------------------------------------------------------- */
+
+int soft_sq_init(struct soft_qp *qp)
+{
+	const struct ibv_qp_cap *cap = &qp->cap;
+	size_t sges = cap->max_send_sge * sizeof(struct ibv_sge);
+	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
+
+	if (data < sizeof(uint64_t))
+		data = sizeof(uint64_t); /* of an atomic write */
+	/* We have a copy of a mapped queue's oldest request only. */
+	return soft_ring_init(&qp->sq, qp->qp.account, qp->qp.sq ? 1 : cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
+}
+
+unsigned int soft_sq_count(const struct soft_qp *qp)
+{
+	return qp->qp.sq ? qp->qp.sq->ops->count(qp->qp.sq) : qp->sq.count;
+}
+
+/* The oldest request of the client's becomes the only one of the ring. One that no post would take fails when it is tried. */
+static void load_send(struct soft_qp *qp)
+{
+	struct soft_send_wqe *wqe = soft_ring_next(&qp->sq);
+	struct uvd_send_wr wr;
+
+	if (!qp->qp.sq->ops->peek_send(qp->qp.sq, &wr))
+		return;
+	wqe->is_refused = false;
+	if (soft_fill_send(qp, &wr, wqe)) {
+		wqe->wr_id = wr.wr_id;
+		wqe->send_flags = wr.send_flags;
+		wqe->opcode = IBV_WR_SEND;
+		wqe->length = 0;
+		wqe->num_sge = 0;
+		wqe->is_refused = true;
+	}
+	soft_ring_push(&qp->sq);
+}
+
+struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp)
+{
+	if (qp->qp.sq && !qp->sq.count)
+		load_send(qp);
+	return soft_ring_peek(&qp->sq);
+}
+
+void soft_sq_pop(struct soft_qp *qp)
+{
+	soft_ring_pop(&qp->sq);
+	if (qp->qp.sq)
+		qp->qp.sq->ops->pop(qp->qp.sq);
+}
+
+void soft_sq_clear(struct soft_qp *qp)
+{
+	soft_ring_clear(&qp->sq);
+	if (qp->qp.sq)
+		soft_queue_skip(qp->qp.sq);
+}
+
+/* ---- how requests end --------------------------------------------------------------------------------------------- */
+
+bool soft_may_start(struct soft_qp *qp)
+{
+	if (qp->s_wait != SOFT_WAIT_NONE && !qp->s_kicked)
+		return false;
+	return qp->state == IBV_QPS_RTS || (qp->state == IBV_QPS_SQD && qp->s_started);
+}
+
+static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return IBV_WC_COMP_SWAP;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return IBV_WC_FETCH_ADD;
+	case IBV_WR_LOCAL_INV:
+		return IBV_WC_LOCAL_INV;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	case IBV_WR_ATOMIC_WRITE:
+		return IBV_WC_ATOMIC_WRITE;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
+static void count(struct soft_qp *qp, enum ibv_wc_opcode opcode, bool ok)
+{
+	if (opcode == IBV_WC_SEND)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_SEND, ok);
+	else if (opcode == IBV_WC_RDMA_WRITE)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RDMA_WRITE, ok);
+	else if (opcode == IBV_WC_RDMA_READ)
+		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RDMA_READ, ok);
+}
+
+/* The oldest request is over. */
+void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
+{
+	struct ibv_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wc_opcode(wqe->opcode),
+		.byte_len = wqe->length,
+		.qp_num = qp->qp.qp_num,
+	};
+
+	count(qp, wc.opcode, status == IBV_WC_SUCCESS);
+	if (qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS)
+		soft_cq_add(qp->qp.send_cq, &wc, false, due);
+	soft_sq_pop(qp);
+	qp->s_started = false;
+	qp->s_retry = qp->attr.retry_cnt;
+	qp->s_rnr_retry = qp->attr.rnr_retry;
+	if (qp->s_draining) {
+		qp->s_draining = false;
+		if (qp->s_drained_event && qp->state == IBV_QPS_SQD)
+			soft_due_event(due, &qp->qp, IBV_EVENT_SQ_DRAINED);
+	}
+}
+
+void soft_send_flush(struct soft_qp *qp, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe;
+
+	/* A client with a mapped queue may put more into it meanwhile, without end. */
+	for (unsigned int n = soft_sq_count(qp); n && (wqe = soft_sq_peek(qp)); n--)
+		soft_send_complete(qp, wqe, IBV_WC_WR_FLUSH_ERR, due);
+}
+
+void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
+{
+	/* Whatever the QP's state is by now: a request that was carried out reports how. */
+	soft_send_complete(qp, wqe, status, due);
+	if (soft_is_reliable(qp))
+		soft_qp_error(qp, due);
+	else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD)
+		qp->state = IBV_QPS_SQE;
+}
+
+void soft_send_unwait(struct soft_qp *qp)
+{
+	if (qp->s_wait == SOFT_WAIT_NONE)
+		return;
+	qp->s_wait = SOFT_WAIT_NONE;
+	qp->s_wait_nr++;
+	soft_timer_disarm(&qp->dev->ibdev->fabric->timers, qp);
+}
+
+/* With the lock held. The mover is not in its memory any more, or will not come back. */
+void soft_send_let_go(struct soft_qp *qp, struct soft_due *due)
+{
+	qp->s_busy = false;
+	qp->s_mover = NULL;
+	/* It may have gone into error after the last step looked. */
+	if (qp->state == IBV_QPS_ERR)
+		soft_send_flush(qp, due);
+	pthread_cond_broadcast(&qp->idle);
+}
+
+void soft_send_take_back(struct soft_qp *qp)
+{
+	if (!qp->s_busy || !soft_mover_take_requester(qp->s_mover, qp))
+		return;
+	qp->s_busy = false;
+	qp->s_mover = NULL;
+	pthread_cond_broadcast(&qp->idle);
+	/* The mover's: there is another one, of whoever calls. */
+	soft_ref_put(&qp->ref);
+}
+
+/* With the lock held. What the memory at `place` did not take or give is an error, but for those whom nobody answers. */
+static void fail_given_up(struct soft_qp *qp, enum soft_place place, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe = soft_sq_peek(qp);
+
+	if (!wqe || qp->state == IBV_QPS_RESET)
+		return;
+	if (place == SOFT_AT_REQUESTER)
+		soft_send_fail(qp, wqe, IBV_WC_LOC_PROT_ERR, due);
+	else if (soft_is_reliable(qp))
+		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+	else
+		soft_send_complete(qp, wqe, IBV_WC_SUCCESS, due);
+}
+
+static void give_up_requester(struct soft_qp *qp, enum soft_place place)
+{
+	struct soft_due due = { 0 };
+
+	pthread_mutex_lock(&qp->lock);
+	fail_given_up(qp, place, &due);
+	soft_send_let_go(qp, &due);
+	qp->s_deferred = false;
+	if (soft_sq_count(qp) && soft_may_start(qp))
+		soft_defer(qp);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	soft_ref_put(&qp->ref);
+}
+
+void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place)
+{
+	if (responder)
+		soft_recv_give_up(responder);
+	if (requester)
+		give_up_requester(requester, place);
+}
+
+void soft_qp_error(struct soft_qp *qp, struct soft_due *due)
+{
+	if (soft_gone(qp))
+		return;
+	qp->state = IBV_QPS_ERR;
+	soft_undefer(qp);
+	soft_send_take_back(qp);
+	soft_send_unwait(qp);
+	qp->s_draining = false;
+	qp->r_nak = false;
+	if (!qp->s_busy)
+		soft_send_flush(qp, due);
+	if (!qp->r_busy)
+		soft_recv_flush(qp, due);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The receiving side of a QP, whatever the transport. */
+#include <string.h>
+#include "backends/soft/endpoint/endpoint.h"
+
+void soft_recv_claim(struct soft_qp *qp)
+{
+	while (qp->r_busy)
+		pthread_cond_wait(&qp->idle, &qp->lock);
+	qp->r_busy = true;
+}
+
+void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
+{
+	if (qp->state == IBV_QPS_ERR)
+		soft_recv_flush(qp, due);
+	qp->r_busy = false;
+	atomic_store_explicit(&qp->r_slow, false, memory_order_relaxed);
+	pthread_cond_broadcast(&qp->idle);
+}
+
+/* With the peer's lock held: who holds it may be in its owner's memory, and so wait for as long as that does not answer. */
+static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
+{
+	if (soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL))
+		return false;
+	while (peer->r_busy && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
+		pthread_cond_wait(&peer->idle, &peer->lock);
+	return soft_mover_leave(m) && !peer->r_busy;
+}
+
+struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn)
+{
+	struct soft_qp *peer = soft_fabric_get_qp(fabric, qpn);
+
+	if (!peer)
+		return NULL;
+	pthread_mutex_lock(&peer->lock);
+	if (peer->r_busy && !wait_to_claim(m, peer)) {
+		pthread_mutex_unlock(&peer->lock);
+		soft_ref_put(&peer->ref);
+		return NULL;
+	}
+	peer->r_busy = true;
+	m->responder = (struct soft_party){ peer, &peer->state, &peer->r_slow };
+	return peer;
+}
+
+void soft_unclaim(struct soft_mover *m, struct soft_due *due)
+{
+	struct soft_qp *peer = m->responder.qp;
+
+	m->responder.qp = NULL;
+	soft_recv_release(peer, due);
+	pthread_mutex_unlock(&peer->lock);
+	soft_due_run(due);
+	soft_ref_put(&peer->ref);
+}
+
+void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, struct soft_due *due)
+{
+	if (qp->r_taken) {
+		struct ibv_wc wc = { .status = status, .opcode = IBV_WC_RECV };
+
+		soft_recv_complete(qp, &wc, true, due);
+	} else if (qp->state != IBV_QPS_ERR) {
+		soft_due_event(due, &qp->qp, event);
+	}
+	soft_qp_error(qp, due);
+}
+
+void soft_recv_give_up(struct soft_qp *qp)
+{
+	struct soft_due due = { 0 };
+
+	pthread_mutex_lock(&qp->lock);
+	if (!soft_gone(qp))
+		soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, &due);
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
+		qp->r_srq = NULL;
+	soft_recv_release(qp, &due);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	soft_ref_put(&qp->ref);
+}
+
+void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe)
+{
+	memcpy(qp->r_wqe, wqe, sizeof(*wqe) + wqe->num_sge * sizeof(wqe->sge[0]));
+	qp->r_taken = true;
+}
+
+static bool take_own(struct soft_qp *qp)
+{
+	struct soft_recv_wqe *wqe = soft_rq_peek(&qp->rq);
+
+	if (!wqe)
+		return false;
+	soft_recv_copy(qp, wqe);
+	soft_rq_pop(&qp->rq);
+	return true;
+}
+
+int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access, struct soft_seg *seg)
+{
+	return soft_remote_seg_get(soft_target_pd(qp), qp->qp.qp_num, key, addr, length, access, seg);
+}
+
+bool soft_recv_take(struct soft_qp *qp, struct soft_due *due)
+{
+	/* A message that broke off in the middle leaves its receive to the next one. */
+	if (qp->r_taken)
+		return true;
+	if (qp->r_srq)
+		return soft_srq_take(qp->r_srq, qp, due);
+	if (take_own(qp))
+		return true;
+	qp->r_nak = qp->qp.qp_type == IBV_QPT_RC;
+	return false;
+}
+
+struct soft_list soft_recv_list(struct soft_qp *qp)
+{
+	return (struct soft_list){ soft_recv_pd(qp), qp->r_wqe->sge, qp->r_wqe->num_sge, IBV_ACCESS_LOCAL_WRITE };
+}
+
+bool soft_recv_take_for(struct soft_qp *qp, uint32_t length, bool data, struct soft_due *due)
+{
+	struct soft_list list;
+
+	if (!soft_recv_take(qp, due))
+		return false;
+	if (!data)
+		return true;
+	list = soft_recv_list(qp);
+	if (length > soft_sge_length(list.sge, list.num_sge))
+		return false;
+	if (soft_list_ok(&list))
+		return true;
+	/* Its owner's mistake, so its owner is told. */
+	soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, due);
+	return false;
+}
+
+bool soft_recv_ready(struct soft_qp *qp)
+{
+	if (qp->r_taken)
+		return true;
+	if (qp->r_srq)
+		return soft_srq_ready(qp->r_srq, qp);
+	if (soft_rq_count(&qp->rq))
+		return true;
+	qp->r_nak = true;
+	return false;
+}
+
+void soft_recv_established(struct soft_qp *qp, struct soft_due *due)
+{
+	if (qp->state != IBV_QPS_RTR || qp->r_established)
+		return;
+	qp->r_established = true;
+	soft_due_event(due, &qp->qp, IBV_EVENT_COMM_EST);
+}
+
+void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due)
+{
+	wc->wr_id = qp->r_wqe->wr_id;
+	wc->qp_num = qp->qp.qp_num;
+	qp->r_taken = false;
+	uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RECV, wc->status == IBV_WC_SUCCESS);
+	soft_cq_add(qp->qp.qp_type == IBV_QPT_XRC_RECV ? qp->r_srq->srq.cq : qp->qp.recv_cq, wc, solicited, due);
+}
+
+void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
+{
+	/* A client with a mapped queue may put more into it meanwhile, without end. */
+	unsigned int most = soft_rq_count(&qp->rq);
+
+	/* An XRC target in the middle of a message: nobody keeps the SRQ for it. */
+	if (qp->qp.qp_type == IBV_QPT_XRC_RECV && !qp->r_srq)
+		qp->r_taken = false;
+	/* What is in an SRQ stays there for others. */
+	while (qp->r_taken || (most-- && take_own(qp))) {
+		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
+
+		soft_recv_complete(qp, &wc, true, due);
+	}
+	if ((qp->qp.srq || qp->qp.qp_type == IBV_QPT_XRC_RECV) && !qp->r_last_wqe) {
+		qp->r_last_wqe = true;
+		soft_due_event(due, &qp->qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
+}
+
+static bool same_partition(uint16_t a, uint16_t b)
+{
+	/* The top bit is full membership; two limited members do not talk. */
+	return (a & 0x7fff) && !((a ^ b) & 0x7fff) && ((a | b) & 0x8000);
+}
+
+/* The types of the two ends of a connection. */
+static bool are_peers(enum ibv_qp_type receiver, enum ibv_qp_type sender)
+{
+	return receiver == IBV_QPT_XRC_RECV ? sender == IBV_QPT_XRC_SEND : receiver == sender;
+}
+
+bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req)
+{
+	const struct uvd_port_config *port;
+
+	if (!soft_can_receive(qp->state) || !are_peers(qp->qp.qp_type, req->qp->qp.qp_type))
+		return false;
+	port = soft_qp_port(qp);
+	if (req->is_multicast ? !soft_port_joined(req->port, port) : !soft_port_reaches(req->port, &req->ah, port))
+		return false;
+	if (!same_partition(soft_port_pkey(port, qp->attr.pkey_index), req->pkey))
+		return false;
+	if (qp->qp.qp_type == IBV_QPT_UD)
+		return qp->attr.qkey == req->qkey;
+	return qp->attr.dest_qp_num == req->qp->qp.qp_num && soft_port_reaches(port, &qp->attr.ah_attr, req->port);
+}
+
+struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len)
+{
+	struct ibv_wc wc = {
+		.status = IBV_WC_SUCCESS,
+		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.byte_len = byte_len,
+		.pkey_index = qp->attr.pkey_index,
+		.src_qp = qp->attr.dest_qp_num,
+		.slid = qp->attr.ah_attr.dlid,
+		.sl = qp->attr.ah_attr.sl,
+	};
+
+	if (wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		wc.wc_flags |= IBV_WC_WITH_IMM;
+		wc.imm_data = wqe->imm_data;
+	} else if (wqe->opcode == IBV_WR_SEND_WITH_INV) {
+		wc.wc_flags |= IBV_WC_WITH_INV;
+		wc.invalidated_rkey = wqe->invalidate_rkey;
+	}
+	/* Every packet has one on Ethernet. */
+	if (soft_qp_port(qp)->link_layer == IBV_LINK_LAYER_ETHERNET)
+		wc.wc_flags |= IBV_WC_GRH;
+	return wc;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Shared receive queues as QPs see them. */
+#include "backends/soft/endpoint/endpoint.h"
+
+static void unlink_waiter(struct soft_srq *srq, struct soft_qp *qp)
+{
+	if (qp->srq_prev)
+		qp->srq_prev->srq_next = qp->srq_next;
+	else
+		srq->first_waiter = qp->srq_next;
+	if (qp->srq_next)
+		qp->srq_next->srq_prev = qp->srq_prev;
+	else
+		srq->last_waiter = qp->srq_prev;
+	qp->srq_prev = qp->srq_next = NULL;
+	atomic_store(&qp->waits_at, NULL);
+}
+
+static void link_waiter(struct soft_srq *srq, struct soft_qp *qp)
+{
+	if (atomic_load(&qp->waits_at))
+		return;
+	atomic_store(&qp->waits_at, srq);
+	qp->srq_prev = srq->last_waiter;
+	if (srq->last_waiter)
+		srq->last_waiter->srq_next = qp;
+	else
+		srq->first_waiter = qp;
+	srq->last_waiter = qp;
+}
+
+void soft_srq_forget(struct soft_qp *qp)
+{
+	struct soft_srqn_table *table = &qp->dev->endpoints->srqns;
+	struct soft_srq *srq;
+
+	if (!atomic_load(&qp->waits_at))
+		return;
+	/* An XRC target does not keep its SRQ: with this lock, one that somebody waits at stays. */
+	pthread_mutex_lock(&table->lock);
+	srq = atomic_load(&qp->waits_at);
+	if (srq) {
+		pthread_mutex_lock(&srq->lock);
+		if (atomic_load(&qp->waits_at))
+			unlink_waiter(srq, qp);
+		pthread_mutex_unlock(&srq->lock);
+	}
+	pthread_mutex_unlock(&table->lock);
+}
+
+/* With a reference: who has waited longest, if there is a receive for it or will be none. */
+struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain)
+{
+	struct soft_qp *qp = NULL;
+
+	pthread_mutex_lock(&srq->lock);
+	if ((soft_rq_count(&srq->rq) || in_vain) && srq->first_waiter) {
+		qp = srq->first_waiter;
+		unlink_waiter(srq, qp);
+		/* Not destroyed yet: soft_srq_forget() comes before the end of its references. */
+		soft_ref_get(&qp->ref);
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return qp;
+}
+
+bool soft_srq_ready(struct soft_srq *srq, struct soft_qp *qp)
+{
+	bool ready;
+
+	pthread_mutex_lock(&srq->lock);
+	ready = soft_rq_count(&srq->rq);
+	if (!ready)
+		link_waiter(srq, qp);
+	pthread_mutex_unlock(&srq->lock);
+	return ready;
+}
+
+bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *due)
+{
+	struct soft_recv_wqe *wqe;
+
+	pthread_mutex_lock(&srq->lock);
+	wqe = soft_rq_peek(&srq->rq);
+	if (!wqe) {
+		/* Only a reliable sender comes again. */
+		if (soft_is_reliable(qp))
+			link_waiter(srq, qp);
+	} else {
+		soft_recv_copy(qp, wqe);
+		soft_rq_pop(&srq->rq);
+		if (soft_rq_count(&srq->rq) < srq->limit) {
+			/* Once: it has to be set again (IBTA 10.2.9.2). */
+			srq->limit = 0;
+			soft_due_srq_limit(due, &srq->srq);
+		}
+	}
+	pthread_mutex_unlock(&srq->lock);
+	return wqe;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * XRC: a message to a target QP names the SRQ, of the same domain, that it is for. What a QP of another type has for good,
+ * the target has from its SRQ for one message: receives, the PD that keys are of, and the CQ.
+ */
+#include <errno.h>
+#include "backends/soft/endpoint/endpoint.h"
+
+enum { LAST_SRQN = (1 << 24) - 1 }; /* from 1 on: 0 is what a front end sends that knows of no numbers */
+
+void soft_srqn_table_init(struct soft_srqn_table *table)
+{
+	pthread_mutex_init(&table->lock, NULL);
+	table->next = 1;
+}
+
+void soft_srqn_table_destroy(struct soft_srqn_table *table)
+{
+	pthread_mutex_destroy(&table->lock);
+}
+
+/* With the table's lock held: where the pointer to it is, or to NULL. */
+static struct soft_srq **find(struct soft_srqn_table *table, uint32_t srqn)
+{
+	struct soft_srq **p = &table->buckets[srqn % SOFT_SRQN_BUCKETS];
+
+	while (*p && (*p)->srq.srq_num != srqn)
+		p = &(*p)->next;
+	return p;
+}
+
+int soft_srqn_add(struct soft_srq *srq)
+{
+	struct soft_srqn_table *table = &srq->dev->endpoints->srqns;
+	struct soft_srq **p = NULL;
+
+	/* Always onwards, as for QPs: a late message does not meet a stranger. */
+	pthread_mutex_lock(&table->lock);
+	for (uint32_t tries = 0; tries < LAST_SRQN && !srq->srq.srq_num; tries++) {
+		p = find(table, table->next);
+		if (!*p)
+			srq->srq.srq_num = table->next;
+		table->next = table->next == LAST_SRQN ? 1 : table->next + 1;
+	}
+	if (srq->srq.srq_num)
+		*p = srq;
+	pthread_mutex_unlock(&table->lock);
+	return srq->srq.srq_num ? 0 : -ENOMEM;
+}
+
+void soft_srqn_remove(struct soft_srq *srq)
+{
+	struct soft_srqn_table *table = &srq->dev->endpoints->srqns;
+	struct soft_srq **p;
+
+	pthread_mutex_lock(&table->lock);
+	p = find(table, srq->srq.srq_num);
+	*p = srq->next;
+	pthread_mutex_unlock(&table->lock);
+	soft_ref_wait(&srq->ref);
+}
+
+struct soft_srq *soft_srqn_get(struct soft_device *dev, const struct uvd_xrcd *xrcd, uint32_t srqn)
+{
+	struct soft_srq *srq;
+
+	pthread_mutex_lock(&dev->endpoints->srqns.lock);
+	srq = *find(&dev->endpoints->srqns, srqn);
+	if (srq && srq->srq.xrcd != xrcd)
+		srq = NULL;
+	if (srq)
+		soft_ref_get(&srq->ref);
+	pthread_mutex_unlock(&dev->endpoints->srqns.lock);
+	return srq;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The threads that carry out what lies beyond a call's budget, and what had to wait: one for each user with deferred
+ * send queues, and another one for as long as that is held up in a client's memory. A user's threads run the user's QPs in turn,
+ * each for a budget. One that has nothing to do waits a while, then exits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include "account/account.h"
+#include "backends/soft/endpoint/endpoint.h"
+#include "util/util.h"
+
+enum {
+	IDLE_MS = 1000,
+	END_MS = 3000, /* for threads that do not come back */
+};
+
+struct soft_user {
+	struct soft_user *next;
+	struct soft_users *users;
+	uint64_t key;
+	pthread_cond_t changed;
+	struct soft_qp *first, *last; /* deferred QPs, each with a reference */
+	unsigned int threads; /* all */
+	unsigned int active; /* those that are not held up */
+};
+
+/* One of a user's threads. */
+struct soft_thread {
+	struct uvd_worker worker;
+	struct soft_user *user;
+	int nice;
+	uint64_t cpu_ns; /* that it had used when that was last charged */
+	bool held_up; /* the users' lock */
+};
+
+/* ---- users ------------------------------------------------------------------------------------------------------- */
+
+/* The user whose thread runs the send queue of this QP once it is deferred. Where nobody pays, each context is a user. */
+static uint64_t soft_qp_user(const struct soft_qp *qp)
+{
+	return qp->qp.account ? uvd_account_uid(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
+}
+
+void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker))
+{
+	users->run = run;
+	pthread_mutex_init(&users->lock, NULL);
+	uvd_cond_init(&users->ended);
+}
+
+static void wait_until(pthread_cond_t *changed, pthread_mutex_t *lock, uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	pthread_cond_timedwait(changed, lock, &ts);
+}
+
+bool soft_users_destroy(struct soft_users *users)
+{
+	uint64_t end = uvd_now_ns() + END_MS * UINT64_C(1000000);
+	bool all;
+
+	/* All QPs are destroyed, so each thread exits as soon as it looks, and nobody adds a user. */
+	pthread_mutex_lock(&users->lock);
+	users->end = true;
+	for (struct soft_user *user = users->first; user; user = user->next)
+		pthread_cond_broadcast(&user->changed);
+	while (users->first && uvd_now_ns() < end)
+		wait_until(&users->ended, &users->lock, end);
+	all = !users->first;
+	pthread_mutex_unlock(&users->lock);
+	if (!all)
+		return false;
+	pthread_cond_destroy(&users->ended);
+	pthread_mutex_destroy(&users->lock);
+	return true;
+}
+
+/* Caller holds the user's lock. */
+static void user_append(struct soft_user *user, struct soft_qp *qp)
+{
+	soft_ref_get(&qp->ref);
+	qp->d_user = user;
+	qp->d_prev = user->last;
+	qp->d_next = NULL;
+	if (user->last)
+		user->last->d_next = qp;
+	else
+		user->first = qp;
+	user->last = qp;
+}
+
+/* Caller holds the user's lock, and takes over the list's reference. */
+static void user_unlink(struct soft_user *user, struct soft_qp *qp)
+{
+	if (qp->d_prev)
+		qp->d_prev->d_next = qp->d_next;
+	else
+		user->first = qp->d_next;
+	if (qp->d_next)
+		qp->d_next->d_prev = qp->d_prev;
+	else
+		user->last = qp->d_prev;
+	qp->d_prev = qp->d_next = NULL;
+	qp->d_user = NULL;
+}
+
+/* Where it cannot be raised again it stays low. */
+static void thread_set_nice(struct soft_thread *thread, int nice)
+{
+	if (nice != thread->nice && uvd_thread_set_nice(nice))
+		thread->nice = nice;
+}
+
+static void thread_spend(struct soft_thread *thread, struct uvd_account *account)
+{
+	uint64_t now = uvd_thread_cpu_ns();
+
+	uvd_account_spend(account, now - thread->cpu_ns);
+	thread->cpu_ns = now;
+}
+
+/* With no lock held. Takes the reference of the QP over, which may be gone when this returns, but not who pays for it. */
+static void thread_run(struct soft_thread *thread, struct soft_qp *qp)
+{
+	struct uvd_account *account = qp->qp.account ? uvd_account_ref(qp->qp.account) : NULL;
+
+	thread_set_nice(thread, uvd_account_is_ahead(account) ? UVD_NICE_AHEAD : 0);
+	thread->user->users->run(qp, &thread->worker);
+	thread_spend(thread, account);
+	uvd_account_put(account);
+}
+
+/* With the lock held. False: the thread is one too many. */
+static bool thread_is_back(struct soft_thread *thread)
+{
+	if (!thread->held_up)
+		return true;
+	thread->held_up = false;
+	if (thread->user->active)
+		return false;
+	thread->user->active++;
+	return true;
+}
+
+/* With the lock held: the next QP, out of the list, with its reference. NULL: there was none for a while. */
+static struct soft_qp *thread_next(struct soft_thread *thread)
+{
+	struct soft_user *user = thread->user;
+	uint64_t end = uvd_now_ns() + IDLE_MS * UINT64_C(1000000);
+	struct soft_qp *qp;
+
+	while (!user->first && !user->users->end && uvd_now_ns() < end)
+		wait_until(&user->changed, &user->users->lock, end);
+	qp = user->first;
+	if (qp)
+		user_unlink(user, qp);
+	return qp;
+}
+
+/* With the lock held. */
+static void user_free(struct soft_user *user)
+{
+	struct soft_user **p = &user->users->first;
+
+	while (*p != user)
+		p = &(*p)->next;
+	*p = user->next;
+	pthread_cond_destroy(&user->changed);
+	if (!user->users->first)
+		pthread_cond_signal(&user->users->ended);
+	free(user);
+}
+
+static void *user_thread(void *arg)
+{
+	struct soft_thread *thread = arg;
+	struct soft_user *user = thread->user;
+	pthread_mutex_t *lock = &user->users->lock;
+	struct soft_qp *qp;
+	bool is_needed = true;
+
+	pthread_detach(pthread_self());
+	pthread_mutex_lock(lock);
+	while (is_needed && (qp = thread_next(thread))) {
+		pthread_mutex_unlock(lock);
+		thread_run(thread, qp);
+		pthread_mutex_lock(lock);
+		is_needed = thread_is_back(thread);
+	}
+	if (is_needed)
+		user->active--;
+	if (!--user->threads)
+		user_free(user);
+	pthread_mutex_unlock(lock);
+	free(thread);
+	return NULL;
+}
+
+static void thread_held_up(struct uvd_worker *worker);
+
+/* With the lock held. */
+static bool user_start_thread(struct soft_user *user)
+{
+	struct soft_thread *thread = calloc(1, sizeof(*thread));
+	pthread_t id;
+
+	if (!thread)
+		return false;
+	thread->worker.held_up = thread_held_up;
+	thread->user = user;
+	user->threads++;
+	user->active++;
+	if (!uvd_thread_start(&id, 0, user_thread, thread))
+		return true;
+	user->threads--;
+	user->active--;
+	free(thread);
+	return false;
+}
+
+/* struct uvd_worker.held_up: the user's other QPs do not wait for it. */
+static void thread_held_up(struct uvd_worker *worker)
+{
+	struct soft_thread *thread = (struct soft_thread *)worker;
+	struct soft_user *user = thread->user;
+
+	pthread_mutex_lock(&user->users->lock);
+	thread->held_up = true;
+	user->active--;
+	if (user->first && !user->active)
+		user_start_thread(user);
+	pthread_mutex_unlock(&user->users->lock);
+}
+
+/* With the lock held: a user with a thread. NULL: no memory, or no thread. */
+static struct soft_user *users_get(struct soft_users *users, uint64_t key)
+{
+	struct soft_user *user = users->first;
+
+	while (user && user->key != key)
+		user = user->next;
+	if (user)
+		return user->active || user_start_thread(user) ? user : NULL;
+	user = calloc(1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->users = users;
+	user->key = key;
+	if (!user_start_thread(user)) {
+		free(user);
+		return NULL;
+	}
+	uvd_cond_init(&user->changed);
+	user->next = users->first;
+	users->first = user;
+	return user;
+}
+
+bool soft_defer(struct soft_qp *qp)
+{
+	struct soft_users *users = &qp->dev->ibdev->fabric->users;
+	struct soft_user *user;
+
+	pthread_mutex_lock(&users->lock);
+	user = qp->d_user;
+	if (!user) {
+		user = users_get(users, soft_qp_user(qp));
+		if (user)
+			user_append(user, qp);
+		if (user)
+			pthread_cond_signal(&user->changed);
+	}
+	pthread_mutex_unlock(&users->lock);
+	if (!user)
+		return false;
+	qp->s_deferred = true;
+	return true;
+}
+
+void soft_undefer(struct soft_qp *qp)
+{
+	struct soft_users *users = &qp->dev->ibdev->fabric->users;
+
+	if (!qp->s_deferred)
+		return;
+	qp->s_deferred = false;
+	pthread_mutex_lock(&users->lock);
+	if (qp->d_user) {
+		user_unlink(qp->d_user, qp);
+		soft_ref_put(&qp->ref);
+	}
+	pthread_mutex_unlock(&users->lock);
+}

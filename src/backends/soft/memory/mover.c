@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "backends/soft/memory/memory.h"
+#include "util/util.h"
+
+#define MS UINT64_C(1000000)
+
+enum { TICK_NS = 10 * 1000 * 1000, IDLE_TICKS = 100 };
+
+/* ---- the watcher ------------------------------------------------------------------------------------------------- */
+
+/* What is taken away from a mover. */
+struct taken {
+	struct soft_qp *requester, *responder;
+	enum soft_place place;
+};
+
+/* With the mover's lock held, here and below. */
+static void lose(struct soft_mover *m)
+{
+	if (m->lost)
+		return;
+	m->lost = true;
+	atomic_fetch_add(&m->movers->lost, 1);
+	if (m->worker && m->worker->given_up && m->place == SOFT_AT_RESPONDER)
+		m->worker->given_up(m->worker, m->owner);
+}
+
+static bool take(struct soft_mover *m, bool responder_too, struct taken *taken)
+{
+	*taken = (struct taken){ m->requester.qp, responder_too ? m->responder.qp : NULL, m->place };
+	if (!taken->requester && !taken->responder)
+		return false;
+	m->requester.qp = NULL;
+	if (responder_too)
+		m->responder.qp = NULL;
+	else if (m->responder.qp)
+		atomic_store(m->responder.is_slow, true);
+	lose(m);
+	return true;
+}
+
+static bool watch_access(struct soft_mover *m, uint64_t ns, struct taken *taken)
+{
+	const struct soft_movers *movers = m->movers;
+
+	if (ns > movers->held_up_ns && !m->told) {
+		m->told = true;
+		if (m->worker && m->worker->held_up)
+			m->worker->held_up(m->worker);
+	}
+	if (ns > movers->patience_ns)
+		return take(m, true, taken);
+	return ns > movers->drop_ns && m->may_drop && m->place == SOFT_AT_RESPONDER && take(m, false, taken);
+}
+
+/* Has it waited in one access for too long? */
+static bool watch(struct soft_mover *m, uint64_t now, struct taken *taken)
+{
+	bool over = false;
+
+	pthread_mutex_lock(&m->lock);
+	if (m->place == SOFT_NOWHERE || m->nr != m->seen_nr) {
+		m->seen_nr = m->nr;
+		m->seen_ns = now;
+		m->told = false;
+	} else {
+		over = watch_access(m, now - m->seen_ns, taken);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return over;
+}
+
+/* With the movers' lock held, but for the time of a transfer's end. Movers are never freed before the end. */
+static void watch_all(struct soft_movers *movers)
+{
+	uint64_t now = uvd_now_ns();
+	struct taken taken;
+
+	for (struct soft_mover *m = movers->all; m; m = m->next) {
+		if (!watch(m, now, &taken))
+			continue;
+		pthread_mutex_unlock(&movers->lock);
+		movers->give_up(taken.requester, taken.responder, taken.place);
+		pthread_mutex_lock(&movers->lock);
+	}
+}
+
+static void sleep_a_tick(struct soft_movers *movers)
+{
+	uint64_t end = uvd_now_ns() + TICK_NS;
+	struct timespec ts = { .tv_sec = end / 1000000000, .tv_nsec = end % 1000000000 };
+
+	pthread_cond_timedwait(&movers->changed, &movers->lock, &ts);
+}
+
+static void *watcher(void *arg)
+{
+	struct soft_movers *movers = arg;
+	unsigned int ticks = 0; /* without a mover */
+
+	pthread_mutex_lock(&movers->lock);
+	while (!movers->stop) {
+		ticks = movers->used ? 0 : ticks + 1;
+		movers->idle = ticks > IDLE_TICKS;
+		if (movers->idle)
+			pthread_cond_wait(&movers->changed, &movers->lock);
+		else
+			sleep_a_tick(movers);
+		movers->idle = false;
+		watch_all(movers);
+	}
+	pthread_mutex_unlock(&movers->lock);
+	return NULL;
+}
+
+/* ---- movers ------------------------------------------------------------------------------------------------------ */
+
+void soft_movers_init(struct soft_movers *movers,
+		     void (*give_up)(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place))
+{
+	movers->give_up = give_up;
+	movers->held_up_ns = 20 * MS;
+	movers->drop_ns = 100 * MS;
+	movers->patience_ns = 4000 * MS;
+	pthread_mutex_init(&movers->lock, NULL);
+	uvd_cond_init(&movers->changed);
+}
+
+bool soft_movers_destroy(struct soft_movers *movers)
+{
+	struct soft_mover *next;
+
+	pthread_mutex_lock(&movers->lock);
+	movers->stop = true;
+	pthread_cond_signal(&movers->changed);
+	pthread_mutex_unlock(&movers->lock);
+	if (movers->watching)
+		pthread_join(movers->watcher, NULL);
+	if (movers->used)
+		return false;
+	for (struct soft_mover *m = movers->all; m; m = next) {
+		next = m->next;
+		pthread_mutex_destroy(&m->lock);
+		free(m);
+	}
+	pthread_cond_destroy(&movers->changed);
+	pthread_mutex_destroy(&movers->lock);
+	return true;
+}
+
+static struct soft_mover *mover_new(struct soft_movers *movers)
+{
+	struct soft_mover *m = malloc(sizeof(*m));
+
+	if (!m)
+		return NULL;
+	/* Not the buffer: most messages are small, and pages that nobody has touched cost nothing. */
+	memset(m, 0, offsetof(struct soft_mover, buffer));
+	m->movers = movers;
+	pthread_mutex_init(&m->lock, NULL);
+	return m;
+}
+
+struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker *worker)
+{
+	struct soft_mover *m;
+
+	pthread_mutex_lock(&movers->lock);
+	m = movers->free;
+	if (m) {
+		movers->free = m->next_free;
+	} else {
+		m = mover_new(movers);
+		if (m) {
+			m->next = movers->all;
+			movers->all = m;
+		}
+	}
+	if (m) {
+		m->worker = worker;
+		movers->used++;
+		/* Without the thread, who waits in a client's memory waits for as long as the client likes. */
+		if (!movers->watching)
+			movers->watching = !uvd_thread_start(&movers->watcher, 0, watcher, movers);
+		if (movers->idle)
+			pthread_cond_signal(&movers->changed);
+	}
+	pthread_mutex_unlock(&movers->lock);
+	return m;
+}
+
+void soft_mover_put(struct soft_mover *m)
+{
+	struct soft_movers *movers = m->movers;
+
+	pthread_mutex_lock(&movers->lock);
+	m->worker = NULL;
+	m->next_free = movers->free;
+	movers->free = m;
+	movers->used--;
+	pthread_mutex_unlock(&movers->lock);
+}
+
+/* ---- accesses ---------------------------------------------------------------------------------------------------- */
+
+/* Does somebody wait there who was given up? Then so would we, and too many of the same owner's. */
+static bool is_lost_there(struct soft_movers *movers, const struct uvd_mm *mm, const struct uvd_account *owner)
+{
+	unsigned int of_owner = 0;
+	bool lost = false;
+
+	pthread_mutex_lock(&movers->lock);
+	for (struct soft_mover *m = movers->all; m && !lost; m = m->next) {
+		pthread_mutex_lock(&m->lock);
+		if (m->lost) {
+			of_owner += owner && m->owner == owner;
+			lost = (mm && m->mm == mm) || of_owner == SOFT_MOST_LOST;
+		}
+		pthread_mutex_unlock(&m->lock);
+	}
+	pthread_mutex_unlock(&movers->lock);
+	return lost;
+}
+
+static bool is_gone(const struct soft_party *party)
+{
+	int state = party->qp ? atomic_load_explicit(party->state, memory_order_relaxed) : IBV_QPS_RTS;
+
+	return state == IBV_QPS_RESET || state == IBV_QPS_ERR;
+}
+
+enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm, struct uvd_account *owner)
+{
+	bool gone;
+
+	if (atomic_load_explicit(&m->movers->lost, memory_order_relaxed) && is_lost_there(m->movers, mm, owner))
+		return place == SOFT_AT_REQUESTER ? SOFT_COPY_BAD : SOFT_COPY_CUT;
+	pthread_mutex_lock(&m->lock);
+	/* Who ends a QP changes its state first, and then looks where the mover is: one of the two sees the other. */
+	gone = is_gone(&m->requester) || is_gone(&m->responder);
+	if (!gone) {
+		m->place = place;
+		m->mm = mm;
+		m->owner = owner;
+		m->nr++;
+	}
+	pthread_mutex_unlock(&m->lock);
+	return gone ? SOFT_COPY_CUT : SOFT_COPY_OK;
+}
+
+bool soft_mover_leave(struct soft_mover *m)
+{
+	bool has_requester;
+
+	pthread_mutex_lock(&m->lock);
+	m->place = SOFT_NOWHERE;
+	m->mm = NULL;
+	m->owner = NULL;
+	if (m->lost)
+		atomic_fetch_sub(&m->movers->lost, 1);
+	m->lost = false;
+	has_requester = m->requester.qp;
+	pthread_mutex_unlock(&m->lock);
+	return has_requester;
+}
+
+bool soft_mover_take_requester(struct soft_mover *m, const struct soft_qp *qp)
+{
+	bool taken;
+
+	pthread_mutex_lock(&m->lock);
+	/* Who has lost it may work for another by now. */
+	taken = m->place == SOFT_AT_RESPONDER && m->requester.qp == qp;
+	if (taken)
+		m->requester.qp = NULL;
+	pthread_mutex_unlock(&m->lock);
+	return taken;
+}

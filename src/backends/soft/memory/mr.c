@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory regions and their keys. The tag of a key changes each time an index is used again, and indexes come back as late as
+ * possible, so a stale key fails.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "backends/soft/memory/mr.h"
+
+enum { MAX_INDEX = (1 << 24) - 1 };
+
+int soft_count(atomic_int *count, int max)
+{
+	if (atomic_fetch_add(count, 1) < max)
+		return 0;
+	atomic_fetch_sub(count, 1);
+	return -ENOMEM;
+}
+
+int soft_mr_table_init(struct soft_mr_table *table)
+{
+	table->room = 1;
+	table->slots = calloc(1, sizeof(table->slots[0]));
+	return table->slots ? -pthread_rwlock_init(&table->lock, NULL) : -ENOMEM;
+}
+
+void soft_mr_table_destroy(struct soft_mr_table *table)
+{
+	pthread_rwlock_destroy(&table->lock);
+	free(table->slots);
+}
+
+void soft_index_give(struct soft_mr_table *table, uint32_t index)
+{
+	table->slots[index].next_free = 0;
+	if (table->free_last)
+		table->slots[table->free_last].next_free = index;
+	else
+		table->free_first = index;
+	table->free_last = index;
+}
+
+static int grow(struct soft_mr_table *table)
+{
+	uint32_t room = table->room < 64 ? 128 : table->room * 2;
+	struct soft_mr_slot *slots;
+
+	if (room > MAX_INDEX + 1)
+		room = MAX_INDEX + 1;
+	if (room == table->room)
+		return -ENOMEM;
+	slots = realloc(table->slots, room * sizeof(slots[0]));
+	if (!slots)
+		return -ENOMEM;
+	table->slots = slots;
+	for (uint32_t i = table->room; i < room; i++) {
+		slots[i] = (struct soft_mr_slot){ 0 };
+		soft_index_give(table, i);
+	}
+	table->room = room;
+	return 0;
+}
+
+uint32_t soft_index_take(struct soft_mr_table *table)
+{
+	uint32_t index;
+
+	if (!table->free_first && grow(table))
+		return 0;
+	index = table->free_first;
+	table->free_first = table->slots[index].next_free;
+	if (!table->free_first)
+		table->free_last = 0;
+	return index;
+}
+
+/* All of the address space, on demand. */
+static bool is_implicit(const struct uvd_mr *mr)
+{
+	return (mr->access & IBV_ACCESS_ON_DEMAND) && !mr->umem.addr && mr->length == UINT64_MAX;
+}
+
+int soft_mr_add(struct soft_mr *mr, uint32_t spare)
+{
+	struct soft_device *dev = soft_device(mr->mr.pd->context->dev);
+	struct soft_mr_table *table = &dev->mrs;
+	uint32_t index = 0;
+
+	/* The table grows with it. */
+	if (uvd_charge_bytes(mr->mr.pd->context->account, sizeof(struct soft_mr_slot)))
+		return -ENOMEM;
+	pthread_rwlock_wrlock(&table->lock);
+	if (table->num_mrs < (uint32_t)dev->ibdev->config.limits.max_mr + spare)
+		index = soft_index_take(table);
+	if (index) {
+		table->num_mrs++;
+		mr->dev = dev;
+		mr->account = mr->mr.pd->context->account;
+		mr->on_demand = mr->mr.access & IBV_ACCESS_ON_DEMAND;
+		mr->mr.lkey = mr->mr.rkey = index << SOFT_TAG_BITS | ++table->slots[index].tag;
+		table->slots[index].mr = mr;
+	}
+	pthread_rwlock_unlock(&table->lock);
+	if (!index)
+		uvd_uncharge_bytes(mr->mr.pd->context->account, sizeof(struct soft_mr_slot));
+	return index ? 0 : -ENOMEM;
+}
+
+/* The kernel's core has checked neither: rdmavt and rxe leave both to the driver. */
+static int add_mr(struct uvd_mr *mr, uint32_t spare)
+{
+	if (mr->iova + mr->length < mr->iova)
+		return -EINVAL;
+	if (mr->length > mr->pd->context->dev->config.limits.max_mr_size && !is_implicit(mr))
+		return -EINVAL;
+	return soft_mr_add((struct soft_mr *)mr, spare);
+}
+
+int soft_reg_mr(struct uvd_mr *base)
+{
+	return add_mr(base, 0);
+}
+
+/*
+ * Another translation has keys of its own, and the old ones mean nothing any more. Rights and PD change under the same
+ * keys; requests that are under way end with those that they began with.
+ */
+int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to)
+{
+	struct soft_mr *mr = (struct soft_mr *)base;
+	struct soft_mr_table *table = &mr->dev->mrs;
+	int err;
+
+	pthread_rwlock_wrlock(&table->lock);
+	/* As for deregistration, its windows come first. */
+	err = mr->num_mws ? -EINVAL : 0;
+	if (!err && !(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		base->pd = to->pd;
+		base->access = to->access;
+	}
+	pthread_rwlock_unlock(&table->lock);
+	if (err || !(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
+		return err ? err : UVD_REREG_CHANGED;
+	/* It takes the place of one that goes. */
+	err = add_mr(to, 1);
+	return err ? err : UVD_REREG_NEW;
+}
+
+int soft_dereg_mr(struct uvd_mr *base)
+{
+	struct soft_mr *mr = (struct soft_mr *)base;
+	struct soft_mr_table *table = &mr->dev->mrs;
+	uint32_t index = base->lkey >> SOFT_TAG_BITS;
+
+	pthread_rwlock_wrlock(&table->lock);
+	if (mr->num_mws) {
+		/* As rxe: its windows come first (IBTA 10.6.7.2.6). */
+		pthread_rwlock_unlock(&table->lock);
+		return -EINVAL;
+	}
+	table->slots[index].mr = NULL;
+	soft_index_give(table, index);
+	table->num_mrs--;
+	pthread_rwlock_unlock(&table->lock);
+	uvd_uncharge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot));
+	soft_ref_wait(&mr->ref);
+	return 0;
+}
+
+struct soft_mr *soft_find_mr(struct soft_mr_table *table, uint32_t key)
+{
+	uint32_t index = key >> SOFT_TAG_BITS;
+	struct soft_mr *mr = index < table->room ? table->slots[index].mr : NULL;
+
+	return mr && mr->mr.lkey == key ? mr : NULL;
+}
+
+static bool covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
+{
+	return addr >= mr->iova && length <= mr->length && addr - mr->iova <= mr->length - length;
+}
+
+/* With the table's lock held. */
+static int hold(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw, uint64_t addr, uint32_t length)
+{
+	seg->mr = mr;
+	seg->mw = mw;
+	seg->addr = (mr->mr.dm ? mr->mr.dm_offset : mr->mr.umem.addr) + (addr - mr->mr.iova);
+	seg->length = length;
+	soft_ref_get(&mr->ref);
+	if (mw)
+		soft_ref_get(&mw->ref);
+	return 0;
+}
+
+static bool allows(const struct soft_mr *mr, struct uvd_pd *pd, uint64_t addr, uint32_t length, unsigned int access)
+{
+	return mr->mr.pd == pd && (mr->mr.access & access) == access && covers(&mr->mr, addr, length);
+}
+
+int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+		 struct soft_seg *seg)
+{
+	struct soft_mr_table *table = &soft_device(pd->context->dev)->mrs;
+	struct soft_mr *mr;
+	int err = -EINVAL;
+
+	pthread_rwlock_rdlock(&table->lock);
+	mr = soft_find_mr(table, key);
+	if (mr && allows(mr, pd, addr, length, access))
+		err = hold(seg, mr, NULL, addr, length);
+	pthread_rwlock_unlock(&table->lock);
+	return err;
+}
+
+int soft_remote_seg_get(struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+			struct soft_seg *seg)
+{
+	struct soft_mr_table *table = &soft_device(pd->context->dev)->mrs;
+	uint32_t index = key >> SOFT_TAG_BITS;
+	struct soft_mr *mr;
+	struct soft_mw *mw;
+	int err = -EINVAL;
+
+	pthread_rwlock_rdlock(&table->lock);
+	mr = soft_find_mr(table, key);
+	mw = index < table->room ? table->slots[index].mw : NULL;
+	if (mr && allows(mr, pd, addr, length, access))
+		err = hold(seg, mr, NULL, addr, length);
+	else if (mw && soft_window_allows(mw, pd, qpn, key, addr, length, access))
+		err = hold(seg, mw->mr, mw, mw->mr_addr + (addr - mw->start), length);
+	pthread_rwlock_unlock(&table->lock);
+	return err;
+}
+
+void soft_seg_put(struct soft_seg *seg)
+{
+	soft_ref_put(&seg->mr->ref);
+	if (seg->mw)
+		soft_ref_put(&seg->mw->ref);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Which send queue runs when, on which thread, and for how long. */
+#ifndef UVD_SOFT_SCHEDULE_H
+#define UVD_SOFT_SCHEDULE_H
+
+#include "backends/soft/endpoint/endpoint.h"
+
+/* ---- budget.c ---------------------------------------------------------------------------------------------------- */
+
+/* The work that a thread has done for send queues, of any number of QPs, in one call. It starts zeroed. */
+struct soft_budget {
+	uint64_t bytes, new_bytes; /* new_*: since the clock was read */
+	uint64_t start; /* ns; 0: the clock was not read yet */
+	unsigned int new_requests;
+	bool of_user_thread; /* the first request may be of any length */
+	bool begun, spent;
+};
+
+/*
+ * Charges a request of `bytes` bytes. to_many: it can have any number of receivers. Returns false if the budget is spent:
+ * then the caller must not carry out the request.
+ */
+bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many);
+
+/* ---- wake.c ------------------------------------------------------------------------------------------------------ */
+
+void soft_waker_init(struct soft_waker *waker);
+void soft_waker_destroy(struct soft_waker *waker);
+/* soft_send_wake() for every QP, soon. */
+void soft_wake_all(struct uvd_fabric *fabric);
+
+/* ---- send.c ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * The requests that were just posted, with a budget of their own; or those of a QP that was in the list of the user whose thread
+ * this is. No lock is held. Both take a reference over, which the QP may have lost when they return.
+ */
+void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker);
+void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker);
+/* The requests that wait are for the user's thread. With no lock held. */
+void soft_send_resume(struct soft_qp *qp);
+/* Kicks the QP that this one is connected to: what that was waiting for may be there. No lock is held; nothing is carried out. */
+void soft_kick_peer(struct soft_qp *qp);
+/* The timer of a wait has run out. The caller has a reference. */
+void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr);
+/* Has it tried again by the user's thread, if it waits for an answer from a peer that could give one now. No lock is held. */
+void soft_send_wake(struct soft_qp *qp);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Runs a send queue: the oldest request is tried, completes, and makes way for the next. One that has to wait stays the
+ * oldest until a kick (the peer has posted a receive, or become ready) or the timer.
+ */
+#include "backends/soft/schedule/schedule.h"
+#include "backends/soft/transport/transport.h"
+#include "util/util.h"
+
+/* In units of 10 us: how long a receiver that names this code asks to be left alone (IBTA table 45). */
+static const uint32_t rnr_timer[32] = {
+	65536, 1,   2,	 3,   4,    6,	  8,	12,   16,   24,	  32,	48,    64,    96,    128,   192,
+	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+enum { FIRST_LOOK_NS = 20 * 1000, STREAM_BYTES = 32 << 10 };
+
+/*
+ * How long a sender waits before it tries again. The specification lets a receiver ask for 10 us, for ever (rnr_retry 7),
+ * while no client is awake: the timer thread would be busy with it, and with two thousand such QPs with nothing else.
+ */
+static uint64_t rnr_wait_ns(unsigned int timer)
+{
+	const uint64_t ns = rnr_timer[timer % 32] * UINT64_C(10000), least = 1000000;
+
+	return ns > least ? ns : least;
+}
+
+static uint32_t packets(enum ibv_mtu mtu, uint32_t length)
+{
+	uint32_t bytes = 128u << mtu;
+
+	return length ? (length - 1) / bytes + 1 : 1;
+}
+
+static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *wqe)
+{
+	struct soft_request req = {
+		.qp = qp,
+		.wqe = wqe,
+		.port = soft_qp_port(qp),
+		.ah = qp->attr.ah_attr,
+		.dest_qpn = qp->attr.dest_qp_num,
+		.psn = qp->s_psn,
+		.packets = 1,
+		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+	};
+
+	if (qp->qp.qp_type == IBV_QPT_UD) {
+		req.ah = wqe->ah;
+		req.dest_qpn = wqe->remote_qpn;
+		/* A Q_Key with the top bit set stands for the sender's own. */
+		req.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
+		req.is_multicast = soft_is_multicast(req.port, &req.ah);
+	} else if (qp->qp.qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode)) {
+		req.packets = 0;
+	} else {
+		req.packets = packets(qp->attr.path_mtu, wqe->length);
+	}
+	return req;
+}
+
+/* ns 0: until it is kicked. */
+static void wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
+{
+	qp->s_wait = wait;
+	qp->s_wait_nr++;
+	if (ns)
+		soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, ns);
+}
+
+/*
+ * Nobody tells of a receive in a mapped queue. So the timer looks for it before the wait is over: soon at first, then, while the
+ * same request waits, ever later, as a client that sleeps must not keep the timer thread busy.
+ */
+static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, enum soft_wait before)
+{
+	uint64_t ns = rnr_wait_ns(outcome.rnr_timer);
+
+	if (before != SOFT_WAIT_RNR)
+		qp->s_look_ns = FIRST_LOOK_NS;
+	qp->s_wait_end = uvd_now_ns() + ns;
+	wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
+}
+
+/* Is the wait not over yet? Then the timer is armed for the next look. */
+static bool look_again(struct soft_qp *qp)
+{
+	uint64_t now = uvd_now_ns(), left;
+
+	if (qp->s_wait != SOFT_WAIT_RNR || now >= qp->s_wait_end)
+		return false;
+	left = qp->s_wait_end - now;
+	qp->s_look_ns *= 2;
+	soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, qp->s_look_ns < left ? qp->s_look_ns : left);
+	return true;
+}
+
+/* The oldest request could not be carried out; `before` is what it had waited for already. It waits, or fails. */
+static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome, enum soft_wait before,
+		    struct soft_due *due)
+{
+	if (outcome.kind == SOFT_RNR) {
+		if (!qp->s_rnr_retry) {
+			soft_send_fail(qp, wqe, IBV_WC_RNR_RETRY_EXC_ERR, due);
+			return;
+		}
+		/* 7 stands for ever. */
+		if (qp->attr.rnr_retry != 7)
+			qp->s_rnr_retry--;
+		wait_for_receive(qp, outcome, before);
+		return;
+	}
+	/* A try counts when its time is over and not before: also the last one gets its time. */
+	if (before == SOFT_WAIT_RETRY && !qp->s_retry--) {
+		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+		return;
+	}
+	wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
+}
+
+static struct soft_outcome try(struct soft_mover *m, struct soft_request *req)
+{
+	if (req->wqe->is_refused)
+		return (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_QP_OP_ERR };
+	if (soft_is_local(req->wqe->opcode))
+		return soft_local_send(req);
+	switch (req->qp->qp.qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_XRC_SEND:
+		return soft_rc_send(m, req);
+	case IBV_QPT_UC:
+		return soft_uc_send(m, req);
+	default:
+		return soft_datagram_send(m, req);
+	}
+}
+
+/* What a try of the oldest request came to. */
+static void settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_request *req, struct soft_outcome outcome,
+		   enum soft_wait before, struct soft_due *due)
+{
+	if (outcome.kind != SOFT_DONE) {
+		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
+			put_off(qp, wqe, outcome, before, due);
+	} else if (outcome.status == IBV_WC_SUCCESS) {
+		qp->s_psn = (qp->s_psn + req->packets) & 0xffffff;
+		soft_send_complete(qp, wqe, IBV_WC_SUCCESS, due);
+	} else {
+		soft_send_fail(qp, wqe, outcome.status, due);
+	}
+}
+
+enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
+
+/*
+ * With the lock held, and s_busy: tries the oldest request once. NOTHING: nothing is left that could be done now. LOST: the QP is
+ * not ours any more, and the lock is not held.
+ */
+static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe = soft_sq_peek(qp);
+	enum soft_wait before = qp->s_wait;
+	struct soft_outcome outcome;
+	struct soft_request req;
+
+	if (!wqe)
+		return STEP_NOTHING;
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
+		soft_send_flush(qp, due);
+		return STEP_NOTHING;
+	}
+	if (!soft_may_start(qp))
+		return STEP_NOTHING;
+	soft_send_unwait(qp);
+	qp->s_kicked = false;
+	qp->s_started = true;
+	req = request_of(qp, wqe);
+	pthread_mutex_unlock(&qp->lock);
+
+	soft_due_run(due);
+	outcome = try(m, &req);
+	if (outcome.kind == SOFT_LOST)
+		return STEP_LOST;
+
+	pthread_mutex_lock(&qp->lock);
+	if (qp->state == IBV_QPS_RESET)
+		return STEP_NOTHING;
+	settle(qp, wqe, &req, outcome, before, due);
+	return STEP_DONE;
+}
+
+static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
+{
+	return qp->qp.qp_type == IBV_QPT_RAW_PACKET ||
+	       (qp->qp.qp_type == IBV_QPT_UD && soft_is_multicast(soft_qp_port(qp), &wqe->ah));
+}
+
+/*
+ * A client with a mapped queue that posts while we copy: its next doorbell waits for the thread that serves it. So another one
+ * copies from now on, and the client goes on posting.
+ */
+static bool send_is_stream(struct soft_qp *qp, const struct soft_budget *budget)
+{
+	return qp->qp.sq && !budget->of_user_thread && budget->bytes >= STREAM_BYTES;
+}
+
+/* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
+static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
+{
+	const struct soft_send_wqe *wqe = soft_sq_peek(qp);
+
+	if (!wqe || !soft_may_start(qp))
+		return false;
+	if (!send_is_stream(qp, budget) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
+		return false;
+	if (soft_defer(qp))
+		return true;
+	/* No thread can be started: this thread goes on, and tries to defer again when another budget is spent. */
+	*budget = (struct soft_budget){ .of_user_thread = true };
+	return false;
+}
+
+/* With the lock held; it is not when this returns. Takes the reference over. */
+static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget)
+{
+	struct soft_due due = { 0 };
+	enum step done = STEP_DONE;
+	bool handed_over = false;
+
+	qp->s_busy = true;
+	qp->s_mover = m;
+	m->requester = (struct soft_party){ qp, &qp->state, NULL };
+	while (done == STEP_DONE) {
+		handed_over = send_hands_over(qp, budget);
+		if (handed_over)
+			break;
+		done = step(qp, m, &due);
+	}
+	if (done == STEP_LOST)
+		return;
+	if (!handed_over)
+		soft_undefer(qp);
+	m->requester.qp = NULL;
+	soft_send_let_go(qp, &due);
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+	soft_ref_put(&qp->ref);
+}
+
+/* Whoever comes while another runs the queue leaves it to that one. of_user: the thread is the user's. */
+static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
+{
+	struct soft_mover *m = soft_mover_get(&qp->dev->ibdev->fabric->movers, worker);
+	struct soft_budget budget = { .of_user_thread = of_user };
+
+	pthread_mutex_lock(&qp->lock);
+	/* A reset or an error may have taken the QP back since it left the user's list. */
+	if (m && !qp->s_busy && qp->s_deferred == of_user) {
+		run(qp, m, &budget);
+	} else {
+		/* Without memory the requests wait until more are posted. */
+		if (!m && of_user)
+			qp->s_deferred = false;
+		pthread_mutex_unlock(&qp->lock);
+		soft_ref_put(&qp->ref);
+	}
+	if (m)
+		soft_mover_put(m);
+}
+
+void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker)
+{
+	run_as(qp, worker, false);
+}
+
+void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker)
+{
+	run_as(qp, worker, true);
+}
+
+/* ---- who else has a hand in it ----------------------------------------------------------------------------------- */
+
+void soft_send_resume(struct soft_qp *qp)
+{
+	pthread_mutex_lock(&qp->lock);
+	if (!qp->s_busy && !qp->s_deferred && soft_sq_count(qp))
+		soft_defer(qp);
+	pthread_mutex_unlock(&qp->lock);
+}
+
+static void kick(struct soft_qp *qp, uint32_t by)
+{
+	pthread_mutex_lock(&qp->lock);
+	/* Only by the one that it is connected to: others could use up its retries. */
+	if (qp->attr.dest_qp_num == by && (qp->s_wait != SOFT_WAIT_NONE || qp->s_busy)) {
+		qp->s_kicked = true;
+		/* Nobody carries out another's requests. If no thread can be started, the next time-out looks again. */
+		if (!qp->s_busy && !qp->s_deferred)
+			qp->s_kicked = soft_defer(qp);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void soft_kick_peer(struct soft_qp *qp)
+{
+	struct soft_qp *peer;
+	uint32_t dest;
+
+	pthread_mutex_lock(&qp->lock);
+	dest = qp->attr.dest_qp_num;
+	pthread_mutex_unlock(&qp->lock);
+	peer = soft_fabric_get_qp(qp->dev->ibdev->fabric, dest);
+	if (!peer)
+		return;
+	kick(peer, qp->qp.qp_num);
+	soft_ref_put(&peer->ref);
+}
+
+/* Is it still the same wait, and is no thread trying, or about to try? */
+static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
+{
+	if (qp->s_wait == SOFT_WAIT_NONE || qp->s_wait_nr != wait_nr || qp->s_busy)
+		return NULL;
+	/* The user's thread is going to retry it: no retry may be used up while the QP waits for its turn. */
+	if (qp->s_deferred && qp->s_kicked)
+		return NULL;
+	return soft_sq_peek(qp);
+}
+
+void soft_send_wake(struct soft_qp *qp)
+{
+	struct soft_send_wqe *wqe = NULL, copy;
+	struct soft_request req;
+	unsigned int wait_nr;
+
+	pthread_mutex_lock(&qp->lock);
+	wait_nr = qp->s_wait_nr;
+	if (qp->s_wait == SOFT_WAIT_RETRY)
+		wqe = waiting(qp, wait_nr);
+	if (wqe) {
+		copy = *wqe;
+		req = request_of(qp, &copy);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	/* A try that fails would use up a retry. */
+	if (!wqe || soft_rc_probe(&req).kind != SOFT_DONE)
+		return;
+
+	pthread_mutex_lock(&qp->lock);
+	if (waiting(qp, wait_nr)) {
+		/*
+		 * The waker serves all users, so it must not move data. If no thread can be started, the next time-out
+		 * looks again.
+		 */
+		qp->s_kicked = soft_defer(qp);
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
+void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
+{
+	struct soft_due due = { 0 };
+	struct soft_outcome outcome;
+	struct soft_send_wqe *wqe, copy;
+	struct soft_request req;
+
+	pthread_mutex_lock(&qp->lock);
+	wqe = waiting(qp, wait_nr);
+	if (wqe) {
+		/* The queue goes on as soon as it is unlocked. */
+		copy = *wqe;
+		req = request_of(qp, &copy);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	if (!wqe)
+		return;
+
+	outcome = soft_rc_probe(&req);
+
+	pthread_mutex_lock(&qp->lock);
+	wqe = waiting(qp, wait_nr);
+	if (wqe && outcome.kind == SOFT_DONE) {
+		/* The timer serves all users, so it must not move data. If no thread can be started, it looks again. */
+		if (soft_defer(qp))
+			qp->s_kicked = true;
+		else
+			wait_for(qp, qp->s_wait, UINT64_C(1000000));
+	} else if (wqe && !look_again(qp)) {
+		put_off(qp, wqe, outcome, qp->s_wait, &due);
+	}
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(&due);
+}

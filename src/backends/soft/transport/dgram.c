@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Datagrams: UD and raw frames. They are gathered whole, then brought to each receiver; what one cannot take, or does not take
+ * soon, is lost, and its sender never knows.
+ */
+#include <arpa/inet.h>
+#include <string.h>
+#include "backends/soft/transport/transport.h"
+
+enum { GRH_BYTES = 40, MOST_RECEIVERS = 16 };
+
+struct message {
+	struct soft_mover *m;
+	struct soft_request *req;
+	struct soft_send_wqe *wqe;
+	struct soft_qp *peer; /* claimed */
+	struct soft_due due; /* the peer's */
+};
+
+static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
+static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
+static const struct soft_outcome lost = { .kind = SOFT_LOST };
+
+/* Where the payload is in the buffer: there is room for a GRH before it. */
+static uint8_t *payload(struct message *msg)
+{
+	return msg->m->buffer + GRH_BYTES;
+}
+
+static struct soft_outcome gather(struct message *msg)
+{
+	struct soft_send_wqe *wqe = msg->wqe;
+	struct soft_list list = { msg->req->qp->qp.pd, wqe->sge, wqe->num_sge, 0 };
+	enum soft_copy_error err;
+
+	if (wqe->is_inline) {
+		memcpy(payload(msg), wqe->data, wqe->length);
+		return sent;
+	}
+	if (!soft_list_ok(&list))
+		return bad_memory;
+	err = soft_list_move(msg->m, SOFT_AT_REQUESTER, &list, 0, payload(msg), wqe->length, false);
+	return !err ? sent : err == SOFT_COPY_LOST ? lost : bad_memory;
+}
+
+/* ---- one receiver ------------------------------------------------------------------------------------------------ */
+
+/* Writes `length` bytes from the buffer on to the receive, from `offset` on, with the lock given up; then it is complete. */
+static void fill(struct message *msg, uint32_t offset, uint8_t *bytes, uint32_t length, struct ibv_wc *wc)
+{
+	const bool solicited = msg->wqe->send_flags & IBV_SEND_SOLICITED;
+	struct soft_list list = soft_recv_list(msg->peer);
+	enum soft_copy_error err;
+
+	pthread_mutex_unlock(&msg->peer->lock);
+	soft_due_run(&msg->due);
+	err = soft_list_move(msg->m, SOFT_AT_RESPONDER, &list, offset, bytes, length, true);
+	if (!msg->m->responder.qp)
+		return;
+	pthread_mutex_lock(&msg->peer->lock);
+	if (err || soft_gone(msg->peer))
+		return;
+	soft_recv_complete(msg->peer, wc, solicited, &msg->due);
+	if (msg->peer->qp.qp_type == IBV_QPT_UD)
+		soft_count_arrival(msg->peer, msg->req);
+}
+
+static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
+{
+	const struct ibv_global_route *route = &req->ah.grh;
+	uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
+	const uint32_t imm = req->wqe->opcode == IBV_WR_SEND_WITH_IMM ? 4 : 0;
+	/* The payload with its BTH, DETH, ImmDt and ICRC. */
+	uint16_t bytes = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + imm + 4);
+
+	memcpy(grh, &first, 4);
+	memcpy(grh + 4, &bytes, 2);
+	grh[6] = 0x1b; /* IBA transport */
+	grh[7] = route->hop_limit;
+	memcpy(grh + 8, &req->port->gids[route->sgid_index % UVD_MAX_GIDS], 16);
+	memcpy(grh + 24, &route->dgid, 16);
+}
+
+static struct ibv_wc ud_wc(struct message *msg)
+{
+	struct soft_request *req = msg->req;
+	struct ibv_wc wc = soft_recv_wc(msg->peer, msg->wqe, msg->wqe->length + GRH_BYTES);
+
+	wc.src_qp = req->qp->qp.qp_num;
+	wc.slid = req->port->lid | req->ah.src_path_bits;
+	wc.sl = req->ah.sl;
+	if (!req->is_multicast)
+		wc.dlid_path_bits = req->ah.dlid - soft_qp_port(msg->peer)->lid;
+	if (req->ah.is_global)
+		wc.wc_flags |= IBV_WC_GRH;
+	return wc;
+}
+
+/* With the peer's lock held, and claimed, here and below; the lock is not held if the peer was taken away. */
+static void ud_deliver(struct message *msg)
+{
+	const uint32_t length = msg->wqe->length;
+	struct ibv_wc wc;
+
+	if (!soft_recv_admits(msg->peer, msg->req) || !soft_recv_take_for(msg->peer, length + GRH_BYTES, true, &msg->due))
+		return;
+	wc = ud_wc(msg);
+	if (msg->req->ah.is_global)
+		fill(msg, 0, msg->m->buffer, GRH_BYTES + length, &wc);
+	else /* the first 40 bytes of the receive stay what they were */
+		fill(msg, GRH_BYTES, payload(msg), length, &wc);
+}
+
+/* A frame reaches every RAW_PACKET QP of its port. */
+static void raw_deliver(struct message *msg)
+{
+	struct ibv_wc wc = { .status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = msg->wqe->length };
+	struct soft_qp *peer = msg->peer;
+
+	if (!soft_can_receive(peer->state) || soft_qp_port(peer) != msg->req->port ||
+	    uvd_config_port_down(msg->req->port) || !soft_recv_take_for(peer, msg->wqe->length, true, &msg->due))
+		return;
+	fill(msg, 0, payload(msg), msg->wqe->length, &wc);
+}
+
+static void deliver_to(struct message *msg, uint32_t qpn)
+{
+	msg->peer = soft_claim(msg->m, msg->req->qp->dev->ibdev->fabric, qpn);
+	if (!msg->peer)
+		return;
+	if (msg->peer->qp.qp_type == IBV_QPT_RAW_PACKET && msg->req->qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		raw_deliver(msg);
+	else
+		ud_deliver(msg);
+	if (msg->m->responder.qp)
+		soft_unclaim(msg->m, &msg->due);
+}
+
+/* ---- all --------------------------------------------------------------------------------------------------------- */
+
+/* Some of those whom a datagram to many reaches, by number: nobody waits for the others of a list. As soft_mcast_members(). */
+static unsigned int receivers(struct message *msg, uint64_t *last, uint32_t *qpns)
+{
+	struct soft_qp *qp = msg->req->qp;
+
+	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		return soft_raw_members(&qp->dev->endpoints->raw, last, qpns, MOST_RECEIVERS);
+	return soft_mcast_members(qp->dev->ibdev->fabric, &msg->req->ah, last, qpns, MOST_RECEIVERS);
+}
+
+/* To all but the sender. */
+static void deliver_to_many(struct message *msg)
+{
+	const uint32_t own = msg->req->qp->qp.qp_num;
+	uint32_t qpns[MOST_RECEIVERS];
+	uint64_t last = 0;
+	unsigned int n;
+
+	do {
+		n = receivers(msg, &last, qpns);
+		for (unsigned int i = 0; i < n && msg->m->requester.qp; i++)
+			if (qpns[i] != own)
+				deliver_to(msg, qpns[i]);
+	} while (n == MOST_RECEIVERS && msg->m->requester.qp);
+}
+
+struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req)
+{
+	struct message msg = { .m = m, .req = req, .wqe = req->wqe };
+	struct soft_outcome outcome = gather(&msg);
+
+	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
+		return outcome;
+	if (req->ah.is_global)
+		make_grh(m->buffer, req);
+	m->may_drop = true;
+	if (req->is_multicast || req->qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+		deliver_to_many(&msg);
+	else
+		deliver_to(&msg, req->dest_qpn);
+	m->may_drop = false;
+	return m->requester.qp ? sent : lost;
+}

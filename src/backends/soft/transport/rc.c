@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Reliable connection, XRC as well: one request carried out at its peer, or refused as a responder would refuse it. The peer is
+ * claimed for one chunk at a time, and never while the mover is in the requester's memory.
+ */
+#include <string.h>
+#include "backends/soft/transport/transport.h"
+
+struct rc {
+	struct soft_mover *m;
+	struct soft_request *req;
+	struct soft_send_wqe *wqe;
+	struct soft_qp *peer; /* claimed */
+	struct soft_due due; /* the peer's */
+	struct soft_list local; /* the requester's own memory */
+	uint32_t moved; /* bytes, before this chunk */
+	unsigned int epoch; /* of the peer, when the request came to it */
+	struct soft_seg seg; /* that the R_Key names */
+	bool has_seg;
+	struct soft_srq *srq, *old_srq; /* references, until nothing of them is used any more; or NULL */
+};
+
+static struct soft_outcome done(enum ibv_wc_status status)
+{
+	return (struct soft_outcome){ .kind = SOFT_DONE, .status = status };
+}
+
+static bool has_mapped_receives(const struct soft_qp *peer)
+{
+	return peer->r_srq ? peer->r_srq->rq.mapped : peer->rq.mapped;
+}
+
+static struct soft_outcome rnr(const struct soft_qp *peer)
+{
+	return (struct soft_outcome){
+		.kind = SOFT_RNR,
+		.rnr_timer = peer->attr.min_rnr_timer,
+		.is_mapped = has_mapped_receives(peer),
+	};
+}
+
+static const struct soft_outcome no_answer = { .kind = SOFT_NO_ANSWER };
+static const struct soft_outcome go_on = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
+static const struct soft_outcome lost = { .kind = SOFT_LOST };
+
+static bool is_atomic(const struct soft_send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static bool brings_back(const struct soft_send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_RDMA_READ || is_atomic(wqe);
+}
+
+static bool is_xrc(const struct soft_qp *qp)
+{
+	return qp->qp.qp_type == IBV_QPT_XRC_RECV;
+}
+
+static bool is_send(const struct soft_send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+	       wqe->opcode == IBV_WR_SEND_WITH_INV;
+}
+
+static bool takes_receive(const struct soft_send_wqe *wqe)
+{
+	return is_send(wqe) || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* The right that both the QP and the MR at the peer must grant; 0: none is needed. */
+static unsigned int right_needed(const struct soft_send_wqe *wqe)
+{
+	if (is_send(wqe))
+		return 0;
+	if (is_atomic(wqe))
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	return wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+}
+
+static bool admits(struct soft_qp *peer, struct soft_request *req)
+{
+	/* A request out of sequence is dropped, and so would be all that repeat it. */
+	return !peer->r_silent && soft_recv_admits(peer, req) && peer->r_psn == req->psn;
+}
+
+static bool is_first(const struct rc *rc)
+{
+	return !rc->moved;
+}
+
+static uint32_t chunk(const struct rc *rc)
+{
+	uint32_t left = rc->wqe->length - rc->moved;
+
+	return left < SOFT_CHUNK ? left : SOFT_CHUNK;
+}
+
+static bool is_last(const struct rc *rc)
+{
+	return rc->moved + chunk(rc) == rc->wqe->length;
+}
+
+/* ---- at the peer, with its lock held, and claimed ---------------------------------------------------------------- */
+
+/* Is a list looked at when its data moves, and never before, as all of that moves at once? */
+static bool is_asked_once(const struct rc *rc, int num_sge)
+{
+	return num_sge == 1 && rc->wqe->length && rc->wqe->length <= SOFT_CHUNK;
+}
+
+/* The peer goes into error, and tells its owner: by the receive that the message took, else by an event. */
+static struct soft_outcome refuse(struct rc *rc, enum ibv_wc_status at_peer, enum ibv_event_type event,
+				  enum ibv_wc_status at_requester)
+{
+	/* A link that went down since the request came in, as an unplugged device's does: the NAK is lost. */
+	if (!soft_port_joined(rc->req->port, soft_qp_port(rc->peer)))
+		return no_answer;
+	soft_recv_fail(rc->peer, at_peer, event, &rc->due);
+	return done(at_requester);
+}
+
+/* The checks that a responder makes before it executes. */
+static struct soft_outcome check_rights(struct rc *rc)
+{
+	struct soft_send_wqe *wqe = rc->wqe;
+	struct soft_qp *peer = rc->peer;
+	unsigned int right = right_needed(wqe);
+
+	if ((peer->attr.qp_access_flags & right) != right)
+		goto invalid;
+	if (brings_back(wqe) && !peer->attr.max_dest_rd_atomic)
+		goto invalid;
+	if ((is_atomic(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE) && wqe->remote_addr % sizeof(uint64_t))
+		goto invalid;
+	return go_on;
+invalid:
+	return refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+}
+
+static struct soft_outcome refuse_key(struct rc *rc)
+{
+	return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+}
+
+static struct soft_outcome refuse_receive(struct rc *rc)
+{
+	return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
+}
+
+static struct soft_outcome take_receive(struct rc *rc)
+{
+	struct soft_qp *peer = rc->peer;
+	struct soft_recv_wqe *recv = peer->r_wqe;
+	struct soft_list list;
+
+	if (!soft_recv_take(peer, &rc->due))
+		return rnr(peer);
+	if (!is_send(rc->wqe))
+		return go_on;
+	if (rc->wqe->length > soft_sge_length(recv->sge, recv->num_sge))
+		return refuse(rc, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	list = soft_recv_list(peer);
+	return is_asked_once(rc, list.num_sge) || soft_list_ok(&list) ? go_on : refuse_receive(rc);
+}
+
+/* The key of all of the request's memory is asked for with each chunk: it may be gone. Without bytes it means nothing. */
+static bool get_target(struct rc *rc)
+{
+	const struct soft_send_wqe *wqe = rc->wqe;
+
+	if (!rc->has_seg)
+		rc->has_seg = !soft_target_get(rc->peer, wqe->rkey, wqe->remote_addr, wqe->length, right_needed(wqe), &rc->seg);
+	return rc->has_seg;
+}
+
+static void put_target(struct rc *rc)
+{
+	if (rc->has_seg)
+		soft_seg_put(&rc->seg);
+	rc->has_seg = false;
+}
+
+/* A request comes to its responder. */
+static struct soft_outcome arrive(struct rc *rc)
+{
+	struct soft_qp *peer = rc->peer;
+	struct soft_outcome outcome;
+
+	if (!admits(peer, rc->req))
+		return no_answer;
+	rc->epoch = peer->r_epoch;
+	soft_recv_established(peer, &rc->due);
+	/* An XRC request whose SRQ is none, or of another domain. */
+	if (is_xrc(peer) && !peer->r_srq)
+		return refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	outcome = check_rights(rc);
+	if (outcome.status == IBV_WC_SUCCESS && right_needed(rc->wqe) && rc->wqe->length && !get_target(rc))
+		return refuse_key(rc);
+	if (outcome.status == IBV_WC_SUCCESS && takes_receive(rc->wqe))
+		outcome = take_receive(rc);
+	return outcome;
+}
+
+/* The next chunk of a request that has arrived: is it still the one that the responder executes? */
+static struct soft_outcome come_again(struct rc *rc)
+{
+	struct soft_qp *peer = rc->peer;
+
+	if (!admits(peer, rc->req) || peer->r_epoch != rc->epoch)
+		return no_answer;
+	return takes_receive(rc->wqe) && !peer->r_taken ? no_answer : go_on;
+}
+
+static enum soft_copy_error move_target(struct rc *rc)
+{
+	struct soft_send_wqe *wqe = rc->wqe;
+	struct soft_mover *m = rc->m;
+	struct soft_atomic_op op = { wqe->opcode, wqe->compare_add, wqe->swap, 0 };
+	enum soft_copy_error err;
+
+	if (!is_atomic(wqe) && wqe->opcode != IBV_WR_ATOMIC_WRITE)
+		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, m->buffer, chunk(rc), wqe->opcode != IBV_WR_RDMA_READ);
+	memcpy(&op.value, m->buffer, sizeof(op.value));
+	err = soft_atomic(m, &rc->req->qp->dev->ibdev->fabric->atomics, &rc->seg, &op);
+	memcpy(m->buffer, &op.value, sizeof(op.value));
+	return err;
+}
+
+/* Between the peer's memory and the buffer; the lock is given up meanwhile, and is not held if the peer was taken away. */
+static enum soft_copy_error move(struct rc *rc)
+{
+	const bool to_receive = is_send(rc->wqe);
+	enum soft_copy_error err = SOFT_COPY_OK;
+	struct soft_qp *peer = rc->peer;
+	struct soft_list list;
+
+	if (!chunk(rc))
+		return SOFT_COPY_OK;
+	if (to_receive)
+		list = soft_recv_list(peer);
+	else if (!get_target(rc))
+		return SOFT_COPY_BAD;
+	pthread_mutex_unlock(&peer->lock);
+	soft_due_run(&rc->due);
+	if (to_receive)
+		err = soft_list_move(rc->m, SOFT_AT_RESPONDER, &list, rc->moved, rc->m->buffer, chunk(rc), true);
+	else
+		err = move_target(rc);
+	put_target(rc);
+	if (rc->m->responder.qp)
+		pthread_mutex_lock(&peer->lock);
+	return err;
+}
+
+/* All of the data is there. */
+static struct soft_outcome conclude(struct rc *rc)
+{
+	struct soft_send_wqe *wqe = rc->wqe;
+	struct soft_qp *peer = rc->peer;
+
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV && soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey))
+		return refuse(rc, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_OP_ERR);
+	peer->r_psn = (peer->r_psn + rc->req->packets) & 0xffffff;
+	if (takes_receive(wqe)) {
+		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
+
+		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &rc->due);
+	}
+	soft_count_arrival(peer, rc->req);
+	return go_on;
+}
+
+static struct soft_outcome respond(struct rc *rc)
+{
+	struct soft_outcome outcome = is_first(rc) ? arrive(rc) : come_again(rc);
+	enum soft_copy_error err;
+
+	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
+		return outcome;
+	err = move(rc);
+	if (err == SOFT_COPY_LOST)
+		return lost;
+	if (err == SOFT_COPY_CUT || soft_gone(rc->peer))
+		return no_answer;
+	if (err == SOFT_COPY_DEAD) {
+		/* Its QPs are closed soon, and until then they answer no more than afterwards. */
+		rc->peer->r_silent = true;
+		return no_answer;
+	}
+	if (err == SOFT_COPY_BAD)
+		return refuse_receive(rc);
+	return is_last(rc) ? conclude(rc) : go_on;
+}
+
+/* ---- XRC: the SRQ is the target's while that is claimed ---------------------------------------------------------- */
+
+/* The SRQ that the request names, with a reference, or NULL. */
+static struct soft_srq *named_srq(struct soft_qp *peer, const struct soft_request *req)
+{
+	return soft_srqn_get(peer->dev, peer->qp.xrcd, req->wqe->remote_srqn);
+}
+
+/* A message broke off between two chunks. If the SRQ of its receive has ended meanwhile, so has that. */
+static void drop_taken(struct rc *rc)
+{
+	struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
+	struct soft_qp *peer = rc->peer;
+
+	rc->old_srq = soft_srqn_get(peer->dev, peer->qp.xrcd, peer->r_srqn);
+	peer->r_srq = rc->old_srq;
+	if (peer->r_srq)
+		soft_recv_complete(peer, &wc, true, &rc->due);
+	peer->r_taken = false;
+}
+
+static void use_srq(struct rc *rc)
+{
+	struct soft_qp *peer = rc->peer;
+
+	if (!is_xrc(peer))
+		return;
+	if (is_first(rc) && peer->r_taken)
+		drop_taken(rc);
+	rc->srq = named_srq(peer, rc->req);
+	if (atomic_load(&peer->waits_at) != rc->srq)
+		soft_srq_forget(peer);
+	peer->r_srq = rc->srq;
+	peer->r_srqn = rc->srq ? rc->srq->srq.srq_num : 0;
+	/* With the SRQ the receive is gone that the message took from it. */
+	if (!rc->srq)
+		peer->r_taken = false;
+}
+
+/* A message that breaks off gives its receive up, as the next one may be another SRQ's. */
+static void leave_srq(struct rc *rc, bool goes_on)
+{
+	struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
+
+	if (rc->peer->r_taken && rc->srq && !goes_on)
+		soft_recv_complete(rc->peer, &wc, true, &rc->due);
+	rc->peer->r_srq = NULL;
+}
+
+static void put_srqs(struct rc *rc)
+{
+	if (rc->srq)
+		soft_ref_put(&rc->srq->ref);
+	if (rc->old_srq)
+		soft_ref_put(&rc->old_srq->ref);
+	rc->srq = rc->old_srq = NULL;
+}
+
+/* ---- the requester ----------------------------------------------------------------------------------------------- */
+
+static struct soft_outcome at_peer(struct rc *rc)
+{
+	struct soft_outcome outcome;
+
+	rc->peer = soft_claim(rc->m, rc->req->qp->dev->ibdev->fabric, rc->req->dest_qpn);
+	if (!rc->peer)
+		return rc->m->requester.qp ? no_answer : lost;
+	use_srq(rc);
+	outcome = respond(rc);
+	put_target(rc);
+	if (rc->m->responder.qp) {
+		if (is_xrc(rc->peer))
+			leave_srq(rc, outcome.kind == SOFT_DONE && outcome.status == IBV_WC_SUCCESS);
+		soft_unclaim(rc->m, &rc->due);
+	} else {
+		outcome = lost;
+	}
+	put_srqs(rc);
+	return outcome;
+}
+
+static struct soft_outcome of_requester(enum soft_copy_error err)
+{
+	if (err == SOFT_COPY_LOST)
+		return lost;
+	return err == SOFT_COPY_CUT ? no_answer : done(IBV_WC_LOC_PROT_ERR);
+}
+
+static enum soft_copy_error gather(struct rc *rc)
+{
+	if (brings_back(rc->wqe))
+		return SOFT_COPY_OK;
+	if (rc->wqe->is_inline) {
+		memcpy(rc->m->buffer, rc->wqe->data + rc->moved, chunk(rc));
+		return SOFT_COPY_OK;
+	}
+	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc->m->buffer, chunk(rc), false);
+}
+
+static enum soft_copy_error scatter(struct rc *rc)
+{
+	if (!brings_back(rc->wqe))
+		return SOFT_COPY_OK;
+	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc->m->buffer, chunk(rc), true);
+}
+
+static struct soft_outcome send_chunk(struct rc *rc)
+{
+	enum soft_copy_error err = gather(rc);
+	struct soft_outcome outcome;
+
+	if (err)
+		return of_requester(err);
+	outcome = at_peer(rc);
+	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
+		return outcome;
+	err = scatter(rc);
+	return err ? of_requester(err) : outcome;
+}
+
+struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req)
+{
+	struct soft_send_wqe *wqe = req->wqe;
+	struct rc rc = {
+		.m = m,
+		.req = req,
+		.wqe = wqe,
+		.local = { req->qp->qp.pd, wqe->sge, wqe->num_sge, brings_back(wqe) ? IBV_ACCESS_LOCAL_WRITE : 0 },
+	};
+	struct soft_outcome outcome;
+	bool is_over;
+
+	if ((brings_back(wqe) || !is_asked_once(&rc, wqe->num_sge)) && !soft_list_ok(&rc.local))
+		return done(IBV_WC_LOC_PROT_ERR);
+	do {
+		outcome = send_chunk(&rc);
+		if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
+			return outcome;
+		is_over = is_last(&rc);
+		rc.moved += chunk(&rc);
+	} while (!is_over);
+	return outcome;
+}
+
+/* With the peer's lock held: is there a receive for the request? A request that will be refused needs none. */
+static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
+{
+	struct soft_srq *srq;
+	bool ready;
+
+	if (!takes_receive(req->wqe))
+		return true;
+	if (!is_xrc(peer))
+		return soft_recv_ready(peer);
+	srq = named_srq(peer, req);
+	/* Who ends it sends those away that wait at it, and must find the peer among them. */
+	if (!srq)
+		return true;
+	if (atomic_load(&peer->waits_at) != srq)
+		soft_srq_forget(peer);
+	peer->r_srq = srq;
+	ready = soft_recv_ready(peer);
+	peer->r_srq = NULL;
+	soft_ref_put(&srq->ref);
+	return ready;
+}
+
+struct soft_outcome soft_rc_probe(struct soft_request *req)
+{
+	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
+	struct soft_outcome outcome = no_answer;
+
+	if (!peer)
+		return outcome;
+	pthread_mutex_lock(&peer->lock);
+	if (peer->r_busy) {
+		outcome = go_on;
+	} else if (admits(peer, req)) {
+		outcome = go_on;
+		if (!is_ready(peer, req))
+			outcome = rnr(peer);
+		outcome.is_mapped = has_mapped_receives(peer);
+	}
+	pthread_mutex_unlock(&peer->lock);
+	soft_ref_put(&peer->ref);
+	return outcome;
+}
