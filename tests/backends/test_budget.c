@@ -320,7 +320,7 @@ START_TEST(test_who_posts_receives_of_an_srq_carries_out_nothing)
 {
 	struct uvd_recv_wr wrs[2] = { { .wr_id = 100, .next = &wrs[1] }, { .wr_id = 101 } };
 	const struct uvd_recv_wr *bad;
-	struct ibv_sge sge;
+	struct ibv_sge sge[2];
 	struct end other;
 
 	ck_assert_int_eq(make_srq(b, 8, 1, 0), 0);
@@ -335,8 +335,11 @@ START_TEST(test_who_posts_receives_of_an_srq_carries_out_nothing)
 	post_behind_a_send(&other, mr_b, mr_b, 60);
 	ck_assert_int_eq(poster_writes, 0);
 
-	sge = sge_at(b, 0, 64);
-	wrs[0].sg_list = wrs[1].sg_list = &sge;
+	/* Two users' threads write there. */
+	sge[0] = sge_at(b, 0, 64);
+	sge[1] = sge_at(b, 64, 64);
+	wrs[0].sg_list = &sge[0];
+	wrs[1].sg_list = &sge[1];
 	wrs[0].num_sge = wrs[1].num_sge = 1;
 	ck_assert_int_eq(uvd_backend_soft.post_srq_recv(b->srq, wrs, &bad), 0);
 	for (int i = 1; i <= 200; i++)
