@@ -78,7 +78,8 @@ static void serve_one(struct server *server)
 	tid = tree->notif->n.pid;
 	result = answer(tree);
 	if (result != UVD_RUN_ANSWERED) {
-		sync_wake(tree, tid == tree->last);
+		/* Nor may it take the core from the work that follows. */
+		sync_wake(tree, tid == tree->last && !tree->call.work.run);
 		uvd_run_reply(tree->listener, tree->notif->n.id, result);
 	}
 	tree->last = tid;

@@ -452,7 +452,7 @@ START_TEST(test_deferred_work_of_a_user_who_is_ahead_has_a_low_priority)
 	ahead = uvd_account_get(accounts, (uid_t[]){ 1000 }, 1);
 	other = uvd_account_get(accounts, (uid_t[]){ 1001 }, 1);
 	uvd_account_spend(other, 1000000);
-	uvd_account_spend(ahead, 1000000000);
+	uvd_account_spend(ahead, UINT64_C(1000000000000));
 	bed_connect(&bed, IBV_QPT_RC);
 	open_loop(&loop_a, a, NULL);
 	open_loop(&loop_b, b, NULL);
@@ -465,7 +465,7 @@ START_TEST(test_deferred_work_of_a_user_who_is_ahead_has_a_low_priority)
 	while (mm_slowed)
 		usleep(100);
 	/* The other one's transfers took time, too: more than it takes to compare anew, where a sanitizer looks at them. */
-	uvd_account_spend(ahead, 1000000000);
+	uvd_account_spend(ahead, UINT64_C(1000000000000));
 	loop_a.qp->account = ahead;
 	block_user_of(&loop_a, mr_a);
 	ck_assert_int_eq(num_threads_of_nice(UVD_NICE_AHEAD), 1);

@@ -131,7 +131,10 @@ class Daemon:
                 and all(not d["files"] and not d["objects"] for d in s["devices"]))
 
     def wait_idle(self):
-        wait_for("an idle daemon", self.idle)
+        try:
+            wait_for("an idle daemon", self.idle)
+        except AssertionError as e:
+            raise AssertionError(f"{e}: {self.held()} {self.status()}") from None
 
     def stop(self, sig=signal.SIGTERM):
         self.process.send_signal(sig)

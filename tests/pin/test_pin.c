@@ -370,6 +370,54 @@ START_TEST(test_umem_10_on_demand_is_checked_when_used)
 }
 END_TEST
 
+static int place_of(const struct uvd_umem *umem, const void *addr, struct uvd_mm_place *place)
+{
+	return uvd_mm_find(umem, AT(addr), place);
+}
+
+/* By the file, wherever it is mapped; private memory by its address, though the range has a shared page, too. */
+START_TEST(test_the_place_of_shared_memory_is_the_same_in_all_mappings)
+{
+	const bool on_demand = _i;
+	struct uvd_mm_table *table = uvd_mm_table_new();
+	struct uvd_caller own = { .mem = &uvd_mem_self };
+	struct uvd_mm_place one, other;
+	struct uvd_umem umem, private;
+	int fd = memfd_create("shared", MFD_CLOEXEC);
+	char *p, *again, *alone = map(RW, MAP_PRIVATE, -1);
+
+	ck_assert(fd >= 0 && !ftruncate(fd, 4 * PAGE));
+	p = map(RW, MAP_SHARED, fd);
+	again = map(RW, MAP_SHARED, fd);
+	mmap(p + 2 * PAGE, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	ck_assert_int_eq(uvd_pin(table, &own, NULL, AT(alone), 4 * PAGE, on_demand ? IBV_ACCESS_ON_DEMAND : 0, &private), 0);
+	if (on_demand)
+		ck_assert_int_eq(uvd_pin(table, &own, NULL, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
+	else
+		ck_assert_int_eq(uvd_pin(table, &own, NULL, AT(p), 4 * PAGE, 0, &umem), 0);
+	ck_assert(umem.shared);
+	ck_assert_int_eq(private.shared, on_demand);
+	ck_assert_int_eq(place_of(&umem, p + PAGE + 8, &one), 0);
+	ck_assert_int_eq(place_of(&umem, again + PAGE + 8, &other), 0);
+	ck_assert_mem_eq(&one, &other, sizeof(one));
+	ck_assert_int_eq(place_of(&umem, again + PAGE + 16, &other), 0);
+	ck_assert_mem_ne(&one, &other, sizeof(one));
+	ck_assert_int_eq(place_of(&umem, p + 2 * PAGE + 8, &one), 0);
+	ck_assert_int_eq(place_of(&umem, again + 2 * PAGE + 8, &other), 0);
+	ck_assert_mem_ne(&one, &other, sizeof(one));
+	ck_assert_int_eq(place_of(&private, alone + 8, &one), 0);
+	ck_assert_uint_eq(one.offset, AT(alone) + 8);
+	munmap(p, 4 * PAGE);
+	ck_assert_int_eq(place_of(&umem, p + PAGE, &one), -EFAULT);
+	munmap(again, 4 * PAGE);
+	munmap(alone, 4 * PAGE);
+	close(fd);
+	uvd_unpin(&umem);
+	uvd_unpin(&private);
+	uvd_mm_table_free(table);
+}
+END_TEST
+
 START_TEST(test_umem_04_no_pages_is_einval)
 {
 	struct child child = start_limited(limited, PAGE);
@@ -538,6 +586,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_umem_02_memlock_zero_with_cap_passes);
 	tcase_add_test(t, test_umem_10_on_demand_is_not_charged);
 	tcase_add_test(t, test_umem_10_on_demand_is_checked_when_used);
+	tcase_add_loop_test(t, test_the_place_of_shared_memory_is_the_same_in_all_mappings, 0, 2);
 	tcase_add_test(t, test_umem_04_no_pages_is_einval);
 	tcase_add_test(t, test_umem_05_every_registration_counts_and_the_limit_itself_passes);
 	tcase_add_test(t, test_umem_05_what_the_kernel_has_pinned_counts);
