@@ -343,10 +343,11 @@ struct uvd_worker {
 	void (*given_up)(struct uvd_worker *worker, struct uvd_account *account);
 };
 
-/* The rest of a call, which is done after the answer: once, on any thread, with no lock of the core's held. */
+/* The rest of a call, which is done about when that is answered: once, on any thread, with no lock of the core's held. */
 struct uvd_work {
 	void (*run)(void *arg, struct uvd_worker *worker); /* NULL: nothing. worker: the thread that calls it, or NULL */
 	void *arg;
+	bool answer_first; /* the client loses by waiting for it */
 };
 
 enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };

@@ -62,35 +62,62 @@ struct server {
 	struct uvd_worker worker;
 	struct uvd_run_tree *tree;
 	bool is_replaced;
+	/* The answer that its work comes before; whoever replaces it gives that. */
+	bool owes_answer;
+	int listener;
+	uint64_t id;
+	long result;
 };
+
+static void give_answer(struct server *server)
+{
+	if (server->owes_answer)
+		uvd_run_reply(server->listener, server->id, server->result);
+	server->owes_answer = false;
+}
+
+/*
+ * The answer to a doorbell comes before the work. That to other posts comes after it, as whoever posts by calls also polls by calls:
+ * the sooner it is awake, the longer it keeps the core from us.
+ */
+static void do_work(struct server *server, struct uvd_work work)
+{
+	struct uvd_run_tree *tree = server->tree;
+	struct uvd_run_file *file;
+
+	/* Whoever ends the file waits for the work where it has to, and that cannot be this thread. */
+	file = uvd_run_file_put_unless_last(tree->file) ? NULL : tree->file;
+	if (work.answer_first)
+		give_answer(server);
+	work.run(work.arg, &server->worker);
+	give_answer(server);
+	if (file)
+		uvd_run_file_put(file);
+}
 
 static void serve_one(struct server *server)
 {
 	struct uvd_run_tree *tree = server->tree;
-	struct uvd_run_file *file;
-	struct uvd_work work;
-	long result;
 	pid_t tid;
 
 	if (uvd_run_recv(tree->listener, tree->notif))
 		return; /* a signal that ends us, or a caller that was killed before we came */
 	uvd_run_caller_waits(tree);
 	tid = tree->notif->n.pid;
-	result = answer(tree);
-	if (result != UVD_RUN_ANSWERED) {
-		/* Nor may it take the core from the work that follows. */
-		sync_wake(tree, tid == tree->last && !tree->call.work.run);
-		uvd_run_reply(tree->listener, tree->notif->n.id, result);
-	}
+	server->result = answer(tree);
+	server->listener = tree->listener;
+	server->id = tree->notif->n.id;
+	server->owes_answer = server->result != UVD_RUN_ANSWERED;
+	if (server->owes_answer)
+		sync_wake(tree, tid == tree->last);
 	tree->last = tid;
-	work = uvd_call_take_work(&tree->call);
-	if (!work.run)
-		return;
-	/* Whoever ends the file waits for the work where it has to, and that cannot be this thread. */
-	file = uvd_run_file_put_unless_last(tree->file) ? NULL : tree->file;
-	work.run(work.arg, &server->worker);
-	if (file)
-		uvd_run_file_put(file);
+
+	const struct uvd_work work = uvd_call_take_work(&tree->call);
+
+	if (work.run)
+		do_work(server, work);
+	else
+		give_answer(server);
 }
 
 /*
@@ -161,10 +188,12 @@ static void replace(struct uvd_worker *worker)
 	uvd_lock(&tree->serving);
 	old = tree->thread;
 	server->is_replaced = true;
-	if (server_start(tree))
+	if (server_start(tree)) {
 		server->is_replaced = false;
-	else
+	} else {
 		pthread_detach(old);
+		give_answer(server);
+	}
 	uvd_unlock(&tree->serving);
 }
 

@@ -3,6 +3,7 @@
  * Address spaces and openers: who is who after fork, clone, exec and death.
  */
 #include <errno.h>
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <pthread.h>
 #include <signal.h>
@@ -128,6 +129,78 @@ START_TEST(test_memory_outlives_the_call)
 	ck_assert_uint_eq(word, 1);
 	ck_assert_int_eq(uvd_mm_read(mm, &got, 8, 8), -EFAULT);
 	ck_assert_int_eq(uvd_mm_read(mm, &got, 1ull << 63, 8), -EFAULT);
+	uvd_mm_put(mm);
+	uvd_mm_table_free(t);
+	child_end(&child);
+}
+END_TEST
+
+static int waits; /* so many times more */
+
+static bool says(struct uvd_caller *c)
+{
+	return waits-- > 0;
+}
+
+static int open_locally(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	return uvd_proc_local.open(&uvd_proc_local, tid, name, flags);
+}
+
+static struct uvd_mm *mm_by_number(struct uvd_mm_table *t, pid_t tid)
+{
+	static struct uvd_proc proc = { .open = open_locally, .bulk_by_number = true };
+	struct uvd_caller c = caller_of(tid);
+
+	c.proc = &proc;
+	c.waits = says;
+	return uvd_mm_get(t, &c);
+}
+
+/* As much as goes by the process's number, and as little as does not; then there is neither. */
+START_TEST(test_memory_by_number_is_that_of_the_process_or_none)
+{
+	enum { MUCH = 64 << 10 };
+	static char page[MUCH] __attribute__((aligned(4096))), got[MUCH];
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct child child = start_client();
+	struct uvd_mm *mm;
+
+	waits = INT_MAX;
+	mm = mm_by_number(t, child.pid);
+	ck_assert_ptr_nonnull(mm);
+	for (size_t len = 4096; len <= MUCH; len *= 4) {
+		memset(got, len >> 12, len);
+		ck_assert_int_eq(uvd_mm_write(mm, AT(page), got, len), 0);
+		memset(got, 0, len);
+		ck_assert_int_eq(uvd_mm_read(mm, got, AT(page), len), 0);
+		ck_assert_int_eq(got[len - 1], (char)(len >> 12));
+	}
+	ck_assert_int_eq(page[0], 0); /* ours */
+	ck_assert_int_eq(uvd_mm_read(mm, got, 1ull << 63, MUCH), -EFAULT);
+	child_end(&child);
+	ck_assert_int_eq(uvd_mm_read(mm, got, AT(page), MUCH), -EFAULT);
+	ck_assert_int_eq(uvd_mm_write(mm, AT(page), got, MUCH), -EFAULT);
+	uvd_mm_put(mm);
+	uvd_mm_table_free(t);
+}
+END_TEST
+
+/* The number of a caller that waits no more can be anybody's by now. */
+START_TEST(test_number_of_a_caller_that_waits_no_more_is_not_taken)
+{
+	struct uvd_mm_table *t = uvd_mm_table_new();
+	struct uvd_mm *mm = NULL;
+	bool seen = false;
+	struct child child = start_client();
+
+	for (int n = 0; !mm; n++) {
+		waits = n;
+		mm = mm_by_number(t, child.pid);
+		ck_assert(mm || errno == EINTR || errno == ESRCH);
+		seen |= !mm && errno == ESRCH;
+	}
+	ck_assert(seen);
 	uvd_mm_put(mm);
 	uvd_mm_table_free(t);
 	child_end(&child);
@@ -563,6 +636,8 @@ int main(int argc, char **argv)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_memory_outlives_the_call);
+	tcase_add_test(t, test_memory_by_number_is_that_of_the_process_or_none);
+	tcase_add_test(t, test_number_of_a_caller_that_waits_no_more_is_not_taken);
 	tcase_add_test(t, test_threads_share_the_account);
 	tcase_add_loop_test(t, test_forked_child_has_another_account, 0, 2);
 	tcase_add_loop_test(t, test_clone_vm_relative_shares_the_account, 0, 4);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The memory of an address space, and what its mappings say of it now. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <uverbsd/backend.h>
+
+#include "client/client.h"
+#include "client/internal.h"
+#include "client/maps.h"
+#include "client/mm_internal.h"
+
+enum { MM_BULK = 8192 /* bytes from which process_vm_* is faster: /proc/PID/mem copies twice, page by page */ };
+
+/* Afterwards: is the number still the process's, and the process still in the address space? Neither comes back. */
+static bool bulk_was_ours(struct uvd_mm *mm)
+{
+	struct pollfd ended = { .fd = mm->pidfd, .events = POLLIN };
+
+	return !poll(&ended, 1, 0) && uvd_mm_alive(mm);
+}
+
+/* False: to be done by memfd, which knows no page protection. */
+static bool bulk_copy(struct uvd_mm *mm, uint64_t addr, void *bytes, size_t len, bool write)
+{
+	const struct iovec local = { bytes, len }, remote = { (void *)(uintptr_t)addr, len };
+	ssize_t n;
+
+	if (len < MM_BULK || mm->pidfd < 0)
+		return false;
+	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, &remote, 1, 0) :
+		    process_vm_readv(mm->bulk_tgid, &local, 1, &remote, 1, 0);
+	return n == (ssize_t)len && bulk_was_ours(mm);
+}
+
+int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
+{
+	if (bulk_copy(mm, src, dst, len, false))
+		return 0;
+	return uvd_memfd_read(mm->memfd, dst, src, len);
+}
+
+int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
+{
+	if (bulk_copy(mm, dst, (void *)src, len, true))
+		return 0;
+	return uvd_memfd_write(mm->memfd, dst, src, len);
+}
+
+/* ---- what its mappings allow now --------------------------------------------------------------------------------- */
+
+int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c)
+{
+	struct uvd_mapping m;
+	struct uvd_maps maps;
+	int err = 0;
+
+	pthread_mutex_lock(&mm->maps_lock);
+	if (mm->mapsfd < 0)
+		err = uvd_maps_open(&maps, c, true);
+	if (!err && mm->mapsfd < 0) {
+		/* Does this kernel answer questions, or must the text be read? */
+		(void)uvd_maps_find(&maps, 0, &m);
+		mm->maps_query = maps.query;
+		mm->mapsfd = maps.fd;
+	}
+	pthread_mutex_unlock(&mm->maps_lock);
+	return err;
+}
+
+static bool allows(const struct uvd_mapping *m, uint64_t end, void *arg)
+{
+	/* As the kernel's page faults for devices: what cannot be read cannot be written either. */
+	return m->read && (m->write || !*(bool *)arg) && !m->special;
+}
+
+/* The text is read from its beginning each time, by one at a time. */
+static int find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m)
+{
+	struct uvd_maps maps;
+	int err = -EFAULT;
+
+	uvd_maps_from_fd(&maps, mm->mapsfd, mm->maps_query);
+	if (mm->maps_query)
+		return uvd_maps_find(&maps, addr, m);
+	pthread_mutex_lock(&mm->maps_lock);
+	if (!lseek(maps.fd, 0, SEEK_SET))
+		err = uvd_maps_find(&maps, addr, m);
+	pthread_mutex_unlock(&mm->maps_lock);
+	return err;
+}
+
+int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place)
+{
+	struct uvd_mapping m;
+
+	*place = (struct uvd_mm_place){ { (uintptr_t)umem->mm }, addr };
+	if (!umem->shared || umem->mm->mapsfd < 0)
+		return 0;
+	uvd_might_fault();
+	if (find_mapping(umem->mm, addr, &m) || m.start > addr)
+		return -EFAULT;
+	if (m.shared && m.inode)
+		*place = (struct uvd_mm_place){ { (uint64_t)m.dev_major << 32 | m.dev_minor, m.inode }, addr - m.start + m.offset };
+	return 0;
+}
+
+int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
+{
+	int fd = mm->mapsfd, err = -EFAULT;
+	struct uvd_maps maps;
+
+	uvd_might_fault();
+	if (fd < 0 || addr + len < addr)
+		return -EFAULT;
+	uvd_maps_from_fd(&maps, fd, mm->maps_query);
+	if (mm->maps_query)
+		return uvd_maps_all(&maps, addr, addr + len, allows, &write);
+	pthread_mutex_lock(&mm->maps_lock);
+	if (!lseek(fd, 0, SEEK_SET))
+		err = uvd_maps_all(&maps, addr, addr + len, allows, &write);
+	pthread_mutex_unlock(&mm->maps_lock);
+	return err;
+}
