@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * flip jump|i386|spin|alone TRIES: a thread that the daemon has borrowed is to execute something else than was ordered. Another thread
+ * flip jump|i386|spin TRIES: a thread that the daemon has borrowed is to execute something else than was ordered. Another thread
  * changes its system call instruction, 0f 05, all the time:
  *
  *   jump  into a short jump (eb 05), to code of ours that makes another call: one that our own seccomp filter forbids
  *   i386  into `int 0x80` (cd 80), with which the same registers are another call, socket() is dup(), and all six arguments as
  *         ordered
  *   spin  into a jump to code of ours that never ends
- *   alone as jump, with calls on no device, for ever: what the machine has to do for such code as it is
  *
  * Prints "executed" if it happened once, else "refused"; spin: "killed" if this was the process's end. Exit status 0: either; the
  * device worked on.
@@ -211,8 +210,6 @@ int main(int argc, char **argv)
 	uv_attr_out(&tree, UVERBS_ATTR_CORE_OUT, &resp, sizeof(resp));
 	tree.hdr.length = sizeof(tree.hdr) + tree.hdr.num_attrs * sizeof(struct ib_uverbs_attr);
 	MUST(!pthread_create(&thread, NULL, flip, NULL));
-	while (!strcmp(argv[1], "alone"))
-		call(-1, RDMA_VERBS_IOCTL, &tree, AF_UNIX, AT_FDCWD, (uintptr_t)name, O_RDONLY);
 	for (int i = 0; i < tries && !executed; i++) {
 		resp.fd = -1;
 		if (!call(fd, RDMA_VERBS_IOCTL, &tree, AF_UNIX, AT_FDCWD, (uintptr_t)name, O_RDONLY) && (int)resp.fd >= 0) {

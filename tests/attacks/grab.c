@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * grab N [alone]: while the daemon gives a thread an event file, another thread duplicates every descriptor that appears. Through
+ * grab N: while the daemon gives a thread an event file, another thread duplicates every descriptor that appears. Through
  * each one that it gets it sends the device's own descriptor: what lies in a queue that only the daemon holds would keep the
  * device open after our end.
  *
@@ -55,7 +55,6 @@ static bool send_fd(int sock, int fd)
 
 int main(int argc, char **argv)
 {
-	const bool alone = argc > 2; /* no event file comes: what the machine has to do for such a thread as it is */
 	int fd = uv_open(), async, channel, grabbed = 0, sent = 0;
 	uint32_t vectors;
 	pthread_t thread;
@@ -67,7 +66,7 @@ int main(int argc, char **argv)
 
 		close(next);
 		first = next;
-		if (alone || uv_create_channel(fd, UV_INVOKE, &channel))
+		if (uv_create_channel(fd, UV_INVOKE, &channel))
 			channel = -1;
 		first = -1;
 		nap(1);

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
 What an attacker takes from a victim's ibv_rc_pingpong: beside each attack it must have half of its speed beside as many plain loops
-of the attacker's user on the same machine. Code that changes all the time, and a thread that does nothing but system calls, keep an
-emulated machine busier than a plain loop does: flip and grab are compared with themselves without the device. Only with --long
-(conftest.py): figures of a busy machine mean nothing.
+of the attacker's user on the same machine. Only with --long (conftest.py): figures of a busy machine mean nothing.
 """
 import contextlib
 import re
@@ -29,7 +27,6 @@ while True:
         while s.recv(65536):
             pass
 """]
-ALONE = {"flip": ["flip", "alone", "1"], "grab": ["grab", "1000000", "alone"]}
 # Each: how many loops it is compared with, and the command of as many processes (chaos: one process starts them).
 ATTACKS = {
     "loop-pd": (4, lambda: [cuse.CLIENT, "loop-pd"]),
@@ -74,10 +71,9 @@ def pingpong():
 
 def compare(name, number, attack):
     """attack: makes a context manager. Both are measured in turn."""
-    loop = [client(ALONE[name][0]), *ALONE[name][1:]] if name in ALONE else LOOP
     loops, attacked = [], []
     for _ in range(ROUNDS):
-        with processes(number, loop):
+        with processes(number, LOOP):
             loops.append(pingpong())
         with attack():
             attacked.append(pingpong())
