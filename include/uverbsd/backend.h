@@ -339,7 +339,7 @@ struct uvd_recv_wr {
 struct uvd_worker {
 	/* It has waited for a while: others may do what it would do next. May be NULL. */
 	void (*held_up)(struct uvd_worker *worker);
-	/* What it waits for was given up: it is lost for as long as this account's memory does not answer. May be NULL. */
+	/* The backend has given up what it waits for: the thread is lost until this account's memory answers. May be NULL. */
 	void (*given_up)(struct uvd_worker *worker, struct uvd_account *account);
 };
 
@@ -550,7 +550,7 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
  * Memory that was registered on demand: may the client itself read (write) all of [addr, addr + len) now? 0 or -EFAULT.
  */
 int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
-/* Of a region's memory. Waits as uvd_mm_read() can. 0, or -EFAULT: nothing is mapped there. */
+/* Tells the place of a byte of a region's memory. It can wait, as uvd_mm_read() can. 0, or -EFAULT: nothing is mapped there. */
 int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place);
 
 /* ---- answers that every backend without an adapter gives from its configuration (src/backends/config.c) ---------- */

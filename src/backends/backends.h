@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What backends that make completions themselves share. */
+/* Backends that make completions themselves share this. */
 #ifndef UVD_BACKENDS_H
 #define UVD_BACKENDS_H
 

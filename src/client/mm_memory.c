@@ -13,8 +13,8 @@
 
 enum { MM_BULK = 8192 /* bytes from which process_vm_* is faster: /proc/PID/mem copies twice, page by page */ };
 
-/* Afterwards: is the number still the process's, and the process still in the address space? Neither comes back. */
-static bool bulk_was_ours(struct uvd_mm *mm)
+/* Is the number still the process's, and has the address space users? Neither comes back once it is lost. */
+static bool bulk_is_ours(struct uvd_mm *mm)
 {
 	struct pollfd ended = { .fd = mm->pidfd, .events = POLLIN };
 
@@ -27,11 +27,11 @@ static bool bulk_copy(struct uvd_mm *mm, uint64_t addr, void *bytes, size_t len,
 	const struct iovec local = { bytes, len }, remote = { (void *)(uintptr_t)addr, len };
 	ssize_t n;
 
-	if (len < MM_BULK || mm->pidfd < 0)
+	if (len < MM_BULK || mm->pidfd < 0 || !bulk_is_ours(mm))
 		return false;
 	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, &remote, 1, 0) :
 		    process_vm_readv(mm->bulk_tgid, &local, 1, &remote, 1, 0);
-	return n == (ssize_t)len && bulk_was_ours(mm);
+	return n == (ssize_t)len && bulk_is_ours(mm);
 }
 
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)

@@ -14,7 +14,7 @@ struct soft_cq {
 	struct uvd_cq_ring ring;
 };
 
-/* What has to be called once no lock is held. Room for the CQs and events of the two QPs of one work request. */
+/* Handlers to call once no lock is held. There is room for the CQs and events of the two QPs of one work request. */
 struct soft_due {
 	struct soft_cq *cqs[8];
 	unsigned int num_cqs;

@@ -138,7 +138,7 @@ void soft_srq_forget(struct soft_qp *qp);
  */
 struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain);
 
-/* What a try of the oldest request came to. */
+/* A try of the oldest request came to this. */
 struct soft_outcome {
 	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER, SOFT_LOST } kind; /* LOST: the mover has lost the requester */
 	enum ibv_wc_status status; /* DONE */
@@ -213,13 +213,13 @@ void soft_unclaim(struct soft_mover *m, struct soft_due *due);
 void soft_recv_claim(struct soft_qp *qp);
 /* With the lock held and r_busy: flushes if the QP is in error by now, and gives r_busy back. */
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
-/* Whose keys the receives of this QP use. */
+/* The receives of this QP use keys of this PD. */
 static inline struct uvd_pd *soft_recv_pd(struct soft_qp *qp)
 {
 	return qp->r_srq ? qp->r_srq->srq.pd : qp->qp.pd;
 }
 
-/* Whose keys its peers' requests use: those of an XRC target's peers name an SRQ, which has the PD. */
+/* Its peers' requests use keys of this PD. An XRC target's peers name an SRQ, which has it. */
 static inline struct uvd_pd *soft_target_pd(const struct soft_qp *qp)
 {
 	return qp->qp.pd ? qp->qp.pd : qp->r_srq->srq.pd;

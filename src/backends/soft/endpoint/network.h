@@ -180,7 +180,7 @@ void soft_raw_leave(struct soft_qp *qp);
 /* Some of them, as soft_mcast_members() does it. */
 unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max);
 
-/* Of a device. */
+/* A device's tables of endpoints. */
 struct soft_endpoints {
 	struct soft_srqn_table srqns;
 	struct soft_raw_list raw;

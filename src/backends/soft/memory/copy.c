@@ -61,10 +61,10 @@ bool soft_list_ok(const struct soft_list *list)
 enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
 				    void *bytes, size_t len, bool write)
 {
-	enum soft_copy_error err = SOFT_COPY_OK;
+	enum soft_copy_error err;
 	uint8_t *at = bytes;
 
-	for (const struct ibv_sge *sge = list->sge; len; sge++) {
+	for (const struct ibv_sge *sge = list->sge; len && sge < list->sge + list->num_sge; sge++) {
 		struct soft_seg seg;
 		size_t n;
 
@@ -83,5 +83,5 @@ enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place,
 		len -= n;
 		offset = 0;
 	}
-	return SOFT_COPY_OK;
+	return len ? SOFT_COPY_BAD : SOFT_COPY_OK;
 }

@@ -136,7 +136,7 @@ static struct soft_outcome try(struct soft_mover *m, struct soft_request *req)
 	}
 }
 
-/* What a try of the oldest request came to. */
+/* A try of the oldest request came to this. */
 static void settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_request *req, struct soft_outcome outcome,
 		   enum soft_wait before, struct soft_due *due)
 {
