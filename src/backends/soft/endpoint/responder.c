@@ -42,7 +42,7 @@ struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint
 		return NULL;
 	}
 	peer->r_busy = true;
-	m->responder = (struct soft_party){ peer, &peer->state, &peer->r_slow };
+	m->responder = (struct soft_party){ .qp = peer, .state = &peer->state, .is_slow = &peer->r_slow };
 	return peer;
 }
 

@@ -236,9 +236,11 @@ static bool is_gone(const struct soft_party *party)
 
 enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm, struct uvd_account *owner)
 {
+	/* Users keep out of others' memory, and not of their own: under run all trees are one user. */
+	const struct uvd_account *other = owner == m->requester.account ? NULL : owner;
 	bool gone;
 
-	if (atomic_load_explicit(&m->movers->lost, memory_order_relaxed) && is_lost_there(m->movers, mm, owner))
+	if (atomic_load_explicit(&m->movers->lost, memory_order_relaxed) && is_lost_there(m->movers, mm, other))
 		return place == SOFT_AT_REQUESTER ? SOFT_COPY_BAD : SOFT_COPY_CUT;
 	pthread_mutex_lock(&m->lock);
 	/* Who ends a QP changes its state first, and then looks where the mover is: one of the two sees the other. */

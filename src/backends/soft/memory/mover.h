@@ -40,6 +40,7 @@ enum soft_copy_error {
 struct soft_party {
 	struct soft_qp *qp; /* NULL: none, or it was taken away */
 	const atomic_int *state; /* enum ibv_qp_state */
+	const struct uvd_account *account; /* of a requester: who pays for the QP */
 	atomic_bool *is_slow; /* of a responder: datagrams are dropped, as the mover has let go of one */
 };
 

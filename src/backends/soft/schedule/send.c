@@ -230,7 +230,7 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 
 	qp->s_busy = true;
 	qp->s_mover = m;
-	m->requester = (struct soft_party){ qp, &qp->state, NULL };
+	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .account = qp->qp.account };
 	while (done == STEP_DONE) {
 		handed_over = send_hands_over(qp, budget);
 		if (handed_over)
