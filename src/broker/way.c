@@ -170,8 +170,8 @@ IN_PROCESS static void run_errand(const struct uvd_way_room *e)
 }
 
 /*
- * As clone(), which sanitizers replace by one whose child still needs the caller's stack. Returns the process's number or a
- * negative errno.
+ * As clone(), which sanitizers replace by one whose child still needs the caller's stack. The process ends without a signal,
+ * which would wake another thread. Returns its number or a negative errno.
  */
 IN_PROCESS static long start_process(struct uvd_way_room *e)
 {
@@ -192,7 +192,7 @@ IN_PROCESS static long start_process(struct uvd_way_room *e)
 			 "ud2\n"
 			 "1:"
 			 : "=a"(ret)
-			 : "a"(SYS_clone), "D"((long)(CLONE_VM | SIGCHLD)), "S"(top), "d"(0L)
+			 : "a"(SYS_clone), "D"((long)CLONE_VM), "S"(top), "d"(0L)
 			 : "rcx", "r8", "r10", "r11", "memory", "cc");
 	return ret;
 }
@@ -223,7 +223,7 @@ static int find_place(struct uvd_ways *ways)
 	int place = -1;
 
 	for (int i = 0; i < UVD_WAY_CHILDREN; i++) {
-		if (ways->children[i].left && waitpid(ways->children[i].pid, NULL, WNOHANG) == ways->children[i].pid)
+		if (ways->children[i].left && waitpid(ways->children[i].pid, NULL, WNOHANG | __WALL) == ways->children[i].pid)
 			ways->children[i].pid = ways->children[i].left = 0;
 		if (!ways->children[i].pid && (place < 0 || !ways->children[place].room))
 			place = i;
@@ -250,7 +250,7 @@ static int wait_for(struct uvd_ways *ways, int place)
 	if (n <= 0)
 		kill(child, SIGKILL);
 	pthread_mutex_lock(&ways->lock);
-	ended = n > 0 && waitpid(child, &status, 0) == child;
+	ended = n > 0 && waitpid(child, &status, __WALL) == child;
 	ways->children[place].left = !ended;
 	if (ended)
 		ways->children[place].pid = 0;
