@@ -319,6 +319,22 @@ bool uvd_account_is_ahead(const struct uvd_account *account)
 	return account && account->spender && atomic_load_explicit(&account->spender->ahead, memory_order_relaxed);
 }
 
+int uvd_account_nice(const struct uvd_account *account, unsigned int more)
+{
+	/* Each step of nice takes a fifth off the weight (sched(7)); a sixteenth above two threads' is as good as that. */
+	enum { NICE_0_WEIGHT = 1024, MOST_WEIGHT = 2 * NICE_0_WEIGHT + NICE_0_WEIGHT / 8, LAST_NICE = 19 };
+	uint64_t weight = NICE_0_WEIGHT, threads;
+	int nice = 0;
+
+	if (!uvd_account_is_ahead(account))
+		return 0;
+	threads = more + atomic_load_explicit(&account->spender->used[UVD_RES_CALLS], memory_order_relaxed) +
+		  atomic_load_explicit(&account->spender->used[UVD_RES_LOANS], memory_order_relaxed);
+	for (; nice < LAST_NICE && weight * threads > MOST_WEIGHT; nice++)
+		weight = weight * 4 / 5;
+	return nice;
+}
+
 int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes)
 {
 	return uvd_account_charge(account, UVD_RES_BYTES, bytes);

@@ -84,6 +84,12 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 void uvd_account_spend(struct uvd_account *account, uint64_t ns);
 /* Has lately more been spent for that user than for the mean of those for whom some was? Never true for root, or for one alone. */
 bool uvd_account_is_ahead(const struct uvd_account *account);
+/*
+ * The nice value of a thread that works for the account. If its user is ahead, all threads that work for him have together the
+ * weight of two threads of nice 0, and not more. Two: a client and its peer, each with one call after the other, would otherwise
+ * give way to every loop on the machine. more: threads that are no call and no loan.
+ */
+int uvd_account_nice(const struct uvd_account *account, unsigned int more);
 /* Returns how much the first of the account's users holds now. */
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 

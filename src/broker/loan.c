@@ -107,8 +107,8 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 		struct uvd_wire_fds out = none;
 
 		if (r.op == UVD_WIRE_SEIZE) {
-			if (r.flag)
-				uvd_thread_set_nice(UVD_NICE_AHEAD);
+			if (r.index)
+				uvd_thread_set_nice((int)r.index);
 			a.result = seize(&b, r.tid, nodes);
 		} else if (r.op == UVD_WIRE_TAKE) {
 			take(&b, ways, r.index ? -1 : in.fd[0], &a);

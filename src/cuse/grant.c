@@ -126,11 +126,12 @@ static void *grant_thread(void *arg)
 	struct uvd_grant_job *job = arg;
 	struct uvd_grants *g = job->grants;
 	struct uvd_loan l;
-	bool ahead = uvd_account_is_ahead(job->account), held, late;
+	int nice = uvd_account_nice(job->account, 0);
+	bool held, late;
 
-	if (ahead)
-		uvd_thread_set_nice(UVD_NICE_AHEAD);
-	held = !uvd_loan_seize(&l, g->link, job->call->caller.tid, ahead);
+	if (nice)
+		uvd_thread_set_nice(nice);
+	held = !uvd_loan_seize(&l, g->link, job->call->caller.tid, nice);
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;
@@ -247,6 +248,17 @@ static void *watchdog(void *arg)
 
 /* ---- all grants -------------------------------------------------------------------------------------------------- */
 
+/*
+ * Every stop of a borrowed thread is a SIGCHLD, which this process takes no interest in. The threads that borrow block it, so the
+ * kernel would not drop it, but wake the main thread.
+ */
+static void tell_nobody_of_stops(void)
+{
+	struct sigaction sa = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP };
+
+	sigaction(SIGCHLD, &sa, NULL);
+}
+
 struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log)
 {
 	struct uvd_grants *g = calloc(1, sizeof(*g));
@@ -257,8 +269,10 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uv
 	g->link = link;
 	g->enabled = enabled;
 	INIT_LIST_HEAD(&g->jobs);
-	if (!link)
+	if (!link) {
+		tell_nobody_of_stops();
 		uvd_ways_init(&g->ways);
+	}
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 	return g;

@@ -10,7 +10,7 @@
 
 enum { I386_CLOSE = 6 };
 
-int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, bool ahead)
+int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nice)
 {
 	struct uvd_wire_fds none = uvd_wire_no_fds;
 
@@ -21,7 +21,7 @@ int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, bool ah
 	l->sock = uvd_link_loan(link);
 	if (l->sock < 0)
 		return l->sock;
-	return uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid, .flag = ahead }, -1, NULL,
+	return uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid, .index = nice }, -1, NULL,
 				  &none);
 }
 

@@ -19,8 +19,8 @@ struct uvd_loan {
 	long way; /* the number in the client, or a negative errno */
 };
 
-/* 0 or a negative errno. uvd_loan_close() follows in any case. ahead: whatever is done for others goes first. */
-int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, bool ahead);
+/* 0 or a negative errno. uvd_loan_close() follows in any case. nice: the priority of a process that borrows. */
+int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nice);
 /*
  * Passes the client's end of `file`, whose pair is made here. Returns its number there; -ESRCH: the thread is dead; another
  * negative errno. From then on l->b.memfd and l->b.mapsfd are the client's memory.

@@ -140,7 +140,7 @@ static void serve_leave(struct worker *w, struct uvd_account *account, bool clos
 static void serve_carry_out(struct worker *w, struct uvd_account *account, bool close, void **memory, void *request,
 			    size_t size)
 {
-	serve_set_nice(w, uvd_account_is_ahead(account) ? UVD_NICE_AHEAD : 0);
+	serve_set_nice(w, uvd_account_nice(account, 0));
 	w->account = account;
 	w->worker.given_up = serve_given_up;
 	serve_process(w, memory, request, size);

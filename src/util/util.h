@@ -45,8 +45,6 @@ void uvd_cond_init(pthread_cond_t *cond);
  */
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
 
-/* The priority of work for a user for whom more than for others is done (setpriority()). */
-enum { UVD_NICE_AHEAD = 10 };
 /* Sets the calling thread's priority. False: it stays as it is, as it takes a privilege to raise one. */
 bool uvd_thread_set_nice(int nice);
 /* Processor time of the calling thread. */

@@ -252,6 +252,30 @@ START_TEST(test_user_alone_is_not_ahead_nor_is_root)
 }
 END_TEST
 
+START_TEST(test_threads_of_a_user_who_is_ahead_weigh_as_two)
+{
+	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001);
+
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_CALLS, 2), 0);
+	ck_assert_int_eq(uvd_account_nice(a, 5), 0);
+	uvd_account_spend(b, WINDOW / 10);
+	uvd_account_spend(a, 8 * WINDOW);
+	ck_assert_int_eq(uvd_account_nice(b, 5), 0);
+	/* Two threads give way to nobody. */
+	ck_assert_int_eq(uvd_account_nice(a, 0), 0);
+	ck_assert_int_eq(uvd_account_nice(a, 2), 3);
+	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_LOANS, 6), 0);
+	ck_assert_int_eq(uvd_account_nice(a, 0), 6);
+	ck_assert_int_eq(uvd_account_nice(a, 1000000), 19);
+	uvd_account_uncharge(a, UVD_RES_LOANS, 6);
+	uvd_account_uncharge(a, UVD_RES_CALLS, 2);
+	ck_assert_int_eq(uvd_account_nice(a, 2), 0);
+	ck_assert_int_eq(uvd_account_nice(NULL, 3), 0);
+	uvd_account_put(a);
+	uvd_account_put(b);
+}
+END_TEST
+
 START_TEST(test_user_without_an_account_for_a_moment_is_still_ahead)
 {
 	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001);
@@ -310,6 +334,7 @@ int main(void)
 	tcase_add_test(t, test_every_limit_but_those_that_wait_has_an_errno_and_a_name_of_its_own);
 	tcase_add_test(t, test_threads_never_hold_more_than_the_limit);
 	tcase_add_test(t, test_user_for_whom_more_is_spent_than_for_the_mean_is_ahead);
+	tcase_add_test(t, test_threads_of_a_user_who_is_ahead_weigh_as_two);
 	tcase_add_test(t, test_user_alone_is_not_ahead_nor_is_root);
 	tcase_add_test(t, test_user_without_an_account_for_a_moment_is_still_ahead);
 	tcase_add_test(t, test_many_mapped_ids_are_ahead_together);

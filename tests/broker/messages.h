@@ -47,7 +47,7 @@ static const struct { enum uvd_wire_kind kind; unsigned int fds_in; bool tid, in
 	[UVD_WIRE_OPEN] = { UVD_WIRE_QUESTIONS, .tid = true, .index = true, .value = true },
 	[UVD_WIRE_WRITE] = { UVD_WIRE_QUESTIONS, .tid = true },
 	[UVD_WIRE_SAME_MEMORY] = { UVD_WIRE_QUESTIONS, .tid = true, .value = true },
-	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, .tid = true, .flag = true },
+	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, .tid = true, .index = true },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, 1, .index = true },
 	[UVD_WIRE_RELEASE] = { UVD_WIRE_LOAN, .index = true, .value = true, .flag = true },
 };
@@ -74,6 +74,24 @@ static inline size_t size_of(enum uvd_wire_op op)
 	return sizeof(struct uvd_wire_request) + (ops[op].device ? sizeof(struct uvd_device_config) : 0);
 }
 
+/* How many indexes from 0 on the operation can have; 0: any. */
+static inline unsigned int num_indexes(enum uvd_wire_op op)
+{
+	static const unsigned int num[UVD_WIRE_OPS] = {
+		[UVD_WIRE_CONNECT] = UVD_WIRE_KINDS, [UVD_WIRE_OPEN] = UVD_WIRE_FILES, [UVD_WIRE_SEIZE] = 20, [UVD_WIRE_TAKE] = 2,
+		[UVD_WIRE_RELEASE] = 2,
+	};
+
+	return ops[op].index ? num[op] : 1;
+}
+
+static inline unsigned int any_index(enum uvd_wire_op op)
+{
+	const unsigned int num = num_indexes(op);
+
+	return num ? any(num) : any(4) ? any(3) : (unsigned int)random();
+}
+
 /* A good one of that operation. */
 static inline struct message request_of(enum uvd_wire_op op, pid_t tid)
 {
@@ -82,8 +100,7 @@ static inline struct message request_of(enum uvd_wire_op op, pid_t tid)
 	m.r.version = UVD_WIRE_VERSION;
 	m.r.op = op;
 	m.r.tid = ops[op].tid ? tid : 0;
-	m.r.index = !ops[op].index ? 0 : op == UVD_WIRE_CONNECT ? any(UVD_WIRE_KINDS) : op == UVD_WIRE_OPEN ? any(UVD_WIRE_FILES) :
-		    op == UVD_WIRE_TAKE || op == UVD_WIRE_RELEASE ? any(2) : any(4) ? any(3) : (unsigned int)random();
+	m.r.index = any_index(op);
 	m.r.value = ops[op].value ? any_value() : 0;
 	m.r.flag = ops[op].flag ? any(2) : 0;
 	for (unsigned int i = 0; ops[op].name && i < 1 + any(UVD_WIRE_NAME - 1); i++)
@@ -152,9 +169,10 @@ static inline void spoil(struct message *m, enum uvd_wire_kind kind)
 				return;
 			break;
 		case 11:
-			m->r.index = op == UVD_WIRE_OPEN ? UVD_WIRE_FILES + any(1 << 30) : op == UVD_WIRE_CONNECT ? UVD_WIRE_KINDS : 2;
-			if (op == UVD_WIRE_OPEN || op == UVD_WIRE_CONNECT || op == UVD_WIRE_TAKE || op == UVD_WIRE_RELEASE || !ops[op].index)
-				return;
+			if (!num_indexes(op))
+				break;
+			m->r.index = num_indexes(op) + any(1 << 30);
+			return;
 		}
 	}
 }

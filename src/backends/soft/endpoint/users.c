@@ -127,7 +127,7 @@ static void thread_run(struct soft_thread *thread, struct soft_qp *qp)
 {
 	struct uvd_account *account = qp->qp.account ? uvd_account_ref(qp->qp.account) : NULL;
 
-	thread_set_nice(thread, uvd_account_is_ahead(account) ? UVD_NICE_AHEAD : 0);
+	thread_set_nice(thread, uvd_account_nice(account, 1));
 	thread->user->users->run(qp, &thread->worker);
 	thread_spend(thread, account);
 	uvd_account_put(account);
