@@ -51,9 +51,11 @@ def processes(number, command):
         yield
     finally:
         for p in started:
-            # chaos has children, in the session that it began.
-            subprocess.run(["pkill", "-KILL", "-s", str(p.pid)], check=False)
+            p.kill()
             p.wait()
+            # chaos has children, in the session that it began; one that is forked meanwhile may be missed.
+            while not subprocess.run(["pkill", "-KILL", "-s", str(p.pid)], check=False).returncode:
+                time.sleep(0.1)
 
 
 def pingpong():
