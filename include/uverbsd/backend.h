@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <uverbsd/config.h>
 
 struct uvd_account; /* who pays for memory, see below */
@@ -546,6 +547,9 @@ bool uvd_mm_alive(struct uvd_mm *mm);
  */
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len);
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
+/* The same for num pieces, one after the other; they lie side by side in dst, or src. */
+int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num);
+int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, const void *src);
 /*
  * Memory that was registered on demand: may the client itself read (write) all of [addr, addr + len) now? 0 or -EFAULT.
  */

@@ -49,11 +49,11 @@ struct uvd_queue_ops {
 	/* How many entries wait for us: at most shape.entries - 1. */
 	uint32_t (*count)(const struct uvd_queue *q);
 	/*
-	 * The oldest work request: false, there is none. What wr points to stays valid until the next call. What is not to be
-	 * understood has num_sge -1, which no backend takes.
+	 * The work request behind the n oldest: false, there is none. What wr points to stays valid until the next call. What is
+	 * not to be understood has num_sge -1, which no backend takes.
 	 */
-	bool (*peek_send)(struct uvd_queue *q, struct uvd_send_wr *wr);
-	bool (*peek_recv)(struct uvd_queue *q, struct uvd_recv_wr *wr);
+	bool (*peek_send)(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr);
+	bool (*peek_recv)(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr);
 	/* The oldest work request makes way: the client may use its entry again. */
 	void (*pop)(struct uvd_queue *q);
 	/* False: the client has taken too few, and the completion was not written. */

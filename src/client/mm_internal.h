@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What mm.c and mm_memory.c know of an address space. */
+/* The inside of an address space, for mm.c and mm_memory.c. */
 #ifndef UVD_CLIENT_MM_INTERNAL_H
 #define UVD_CLIENT_MM_INTERNAL_H
 

@@ -11,7 +11,11 @@
 #include "client/maps.h"
 #include "client/mm_internal.h"
 
-enum { MM_BULK = 8192 /* bytes from which process_vm_* is faster: /proc/PID/mem copies twice, page by page */ };
+enum {
+	/* From so many bytes on, or pieces, process_vm_* is faster: /proc/PID/mem copies twice, page by page, and one piece a call. */
+	MM_BULK = 8192,
+	MM_PIECES = 6,
+};
 
 /* Is the number still the process's, and has the address space users? Neither comes back once it is lost. */
 static bool bulk_is_ours(struct uvd_mm *mm)
@@ -22,30 +26,55 @@ static bool bulk_is_ours(struct uvd_mm *mm)
 }
 
 /* False: to be done by memfd, which knows no page protection. */
-static bool bulk_copy(struct uvd_mm *mm, uint64_t addr, void *bytes, size_t len, bool write)
+static bool bulk_copy(struct uvd_mm *mm, const struct iovec *pieces, unsigned int num, void *bytes, bool write)
 {
-	const struct iovec local = { bytes, len }, remote = { (void *)(uintptr_t)addr, len };
+	struct iovec local = { bytes, 0 };
 	ssize_t n;
 
-	if (len < MM_BULK || mm->pidfd < 0 || !bulk_is_ours(mm))
+	for (unsigned int i = 0; i < num; i++)
+		local.iov_len += pieces[i].iov_len;
+	if ((local.iov_len < MM_BULK && num < MM_PIECES) || mm->pidfd < 0)
 		return false;
-	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, &remote, 1, 0) :
-		    process_vm_readv(mm->bulk_tgid, &local, 1, &remote, 1, 0);
-	return n == (ssize_t)len && bulk_is_ours(mm);
+	/* A number that is the process's afterwards was so before. But a write cannot be taken back. */
+	if (write && !bulk_is_ours(mm))
+		return false;
+	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, pieces, num, 0) :
+		    process_vm_readv(mm->bulk_tgid, &local, 1, pieces, num, 0);
+	return n == (ssize_t)local.iov_len && bulk_is_ours(mm);
+}
+
+int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num)
+{
+	uint8_t *at = dst;
+	int err = 0;
+
+	if (bulk_copy(mm, src, num, dst, false))
+		return 0;
+	for (unsigned int i = 0; !err && i < num; at += src[i++].iov_len)
+		err = uvd_memfd_read(mm->memfd, at, (uintptr_t)src[i].iov_base, src[i].iov_len);
+	return err;
+}
+
+int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, const void *src)
+{
+	const uint8_t *at = src;
+	int err = 0;
+
+	if (bulk_copy(mm, dst, num, (void *)src, true))
+		return 0;
+	for (unsigned int i = 0; !err && i < num; at += dst[i++].iov_len)
+		err = uvd_memfd_write(mm->memfd, (uintptr_t)dst[i].iov_base, at, dst[i].iov_len);
+	return err;
 }
 
 int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len)
 {
-	if (bulk_copy(mm, src, dst, len, false))
-		return 0;
-	return uvd_memfd_read(mm->memfd, dst, src, len);
+	return uvd_mm_readv(mm, dst, &(struct iovec){ (void *)(uintptr_t)src, len }, 1);
 }
 
 int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
-	if (bulk_copy(mm, dst, (void *)src, len, true))
-		return 0;
-	return uvd_memfd_write(mm->memfd, dst, src, len);
+	return uvd_mm_writev(mm, &(struct iovec){ (void *)(uintptr_t)dst, len }, 1, src);
 }
 
 /* ---- what its mappings allow now --------------------------------------------------------------------------------- */

@@ -41,12 +41,12 @@ static uint32_t count(const struct uvd_queue *q)
 	return (__atomic_load_n(&header(q)->producer_index, __ATOMIC_ACQUIRE) - q->index) & mask(q);
 }
 
-/* Our copy of the oldest entry, or NULL. */
-static void *copy_entry(struct uvd_queue *q)
+/* Our copy of the entry behind the n oldest, or NULL. */
+static void *copy_entry(struct uvd_queue *q, uint32_t n)
 {
-	if (!count(q))
+	if (count(q) <= n)
 		return NULL;
-	memcpy(q->entry, entry_at(q, q->index), q->shape.entry_size);
+	memcpy(q->entry, entry_at(q, (q->index + n) & mask(q)), q->shape.entry_size);
 	/* From here on the compiler must not look at the client's entry again. */
 	__asm__ volatile("" : : "r"(q->entry) : "memory");
 	return q->entry;
@@ -136,9 +136,9 @@ static void decode_operation(struct uvd_queue *q, const struct rxe_send_wr *in, 
 	}
 }
 
-static bool peek_send(struct uvd_queue *q, struct uvd_send_wr *wr)
+static bool peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
 {
-	const struct rxe_send_wqe *wqe = copy_entry(q);
+	const struct rxe_send_wqe *wqe = copy_entry(q, n);
 
 	if (!wqe)
 		return false;
@@ -159,9 +159,9 @@ static bool peek_send(struct uvd_queue *q, struct uvd_send_wr *wr)
 	return true;
 }
 
-static bool peek_recv(struct uvd_queue *q, struct uvd_recv_wr *wr)
+static bool peek_recv(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr)
 {
-	const struct rxe_recv_wqe *wqe = copy_entry(q);
+	const struct rxe_recv_wqe *wqe = copy_entry(q, n);
 
 	if (!wqe)
 		return false;

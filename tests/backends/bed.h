@@ -22,6 +22,7 @@ struct end {
 	struct side *side;
 	struct uvd_cq *scq, *rcq;
 	struct uvd_srq *srq; /* of the QPs that are made next */
+	struct uvd_queue *sq; /* the same: mapped; the test's */
 	struct uvd_xrcd *xrcd; /* of XRC targets that are made next; the test's */
 	struct uvd_qp *qp;
 	struct uvd_mr *mr;
@@ -92,6 +93,7 @@ extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 /* An access to the mm_slow_len bytes at mm_slow waits until that is 0. mm_slowed: threads that do so. */
 extern _Atomic uint64_t mm_slow, mm_slow_len;
 extern atomic_int mm_slowed;
+extern atomic_int mm_bursts; /* accesses to several pieces at once */
 extern void (*_Atomic mm_written)(void); /* called after each write, by the thread that made it */
 extern _Atomic bool mm_gone; /* its processes have exited: uvd_mm_alive() */
 

@@ -9,7 +9,7 @@ _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 _Atomic bool mm_gone;
 void (*_Atomic mm_written)(void);
 _Atomic uint64_t mm_slow, mm_slow_len;
-atomic_int mm_slowed;
+atomic_int mm_slowed, mm_bursts;
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {
@@ -62,6 +62,28 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 	memcpy((void *)(uintptr_t)dst, src, len);
 	if (mm_written)
 		mm_written();
+	return 0;
+}
+
+int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num)
+{
+	char *at = dst;
+
+	mm_bursts++;
+	for (unsigned int i = 0; i < num; at += src[i++].iov_len)
+		if (uvd_mm_read(mm, at, (uintptr_t)src[i].iov_base, src[i].iov_len))
+			return -EFAULT;
+	return 0;
+}
+
+int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, const void *src)
+{
+	const char *at = src;
+
+	mm_bursts++;
+	for (unsigned int i = 0; i < num; at += dst[i++].iov_len)
+		if (uvd_mm_write(mm, (uintptr_t)dst[i].iov_base, at, dst[i].iov_len))
+			return -EFAULT;
 	return 0;
 }
 

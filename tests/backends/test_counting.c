@@ -98,6 +98,26 @@ START_TEST(test_completions_are_counted_by_operation_at_both_ends)
 }
 END_TEST
 
+START_TEST(test_requests_of_a_list_are_counted_each)
+{
+	struct ibv_sge sge = sge_at(a, 0, 5000); /* five packets */
+	struct uvd_send_wr wrs[4];
+
+	for (int i = 0; i < 4; i++) {
+		wrs[i] = wr_to(b, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, &sge, 1);
+		wrs[i].next = i < 3 ? &wrs[i + 1] : NULL;
+		if (i % 2)
+			ck_assert_int_eq(post_recv_at(b, i, 0, 5000), 0);
+	}
+	ck_assert_int_eq(post_send_wr(a, wrs), 0);
+	for (int i = 0; i < 4; i++)
+		expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect_counts(0, 0, (uint64_t[]){ 2, 0, 0, 0, 2, 0 });
+	expect_counts(1, 0, (uint64_t[]){ 0, 2, 0, 0, 0, 2 });
+	expect_arrived(20, 20000);
+}
+END_TEST
+
 START_TEST(test_reads_are_counted_at_both_ends)
 {
 	request(IBV_WR_RDMA_READ, 5000, false); /* whose answer is of five packets */
@@ -253,6 +273,7 @@ int main(void)
 
 	tcase_add_checked_fixture(rc, setup_rc, teardown);
 	tcase_add_test(rc, test_completions_are_counted_by_operation_at_both_ends);
+	tcase_add_test(rc, test_requests_of_a_list_are_counted_each);
 	tcase_add_test(rc, test_reads_are_counted_at_both_ends);
 	tcase_add_test(rc, test_unsignalled_sends_are_counted);
 	tcase_add_test(rc, test_errors_are_counted_apart);

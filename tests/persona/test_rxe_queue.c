@@ -114,13 +114,13 @@ START_TEST(test_request_is_decoded_and_its_entry_given_back)
 	wqe->dma.num_sge = 1;
 	wqe->dma.sge[0] = (struct rxe_sge){ .addr = 9, .length = 10, .lkey = 11 };
 	ck_assert_uint_eq(q.ops->count(&q), 1);
-	ck_assert(q.ops->peek_send(&q, &wr));
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
 	ck_assert(wr.wr_id == 77 && wr.opcode == IBV_WR_RDMA_WRITE && wr.remote_addr == 0x1234 && wr.rkey == 5);
 	ck_assert(wr.num_sge == 1 && wr.sg_list[0].addr == 9 && wr.sg_list[0].length == 10 && wr.sg_list[0].lkey == 11);
 	ck_assert_uint_eq(header(&q)->consumer_index, 0);
 	q.ops->pop(&q);
 	ck_assert_uint_eq(header(&q)->consumer_index, 1);
-	ck_assert(!q.ops->peek_send(&q, &wr));
+	ck_assert(!q.ops->peek_send(&q, 0, &wr));
 }
 END_TEST
 
@@ -132,7 +132,7 @@ START_TEST(test_request_stays_as_it_was_read)
 
 	wqe->dma.num_sge = 1;
 	wqe->dma.sge[0].lkey = 3;
-	ck_assert(q.ops->peek_send(&q, &wr));
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
 	wqe->dma.sge[0].lkey = 4;
 	ck_assert_uint_eq(wr.sg_list[0].lkey, 3);
 	ck_assert(wr.sg_list == (const void *)(q.entry + offsetof(struct rxe_send_wqe, dma.sge)));
@@ -147,7 +147,7 @@ START_TEST(test_indexes_of_the_client_are_masked)
 	ck_assert_uint_eq(q.ops->count(&q), q.shape.entries - 1);
 	header(&q)->consumer_index = 0x80000005; /* ours is not there */
 	for (uint32_t n = q.ops->count(&q); n; n--) {
-		ck_assert(q.ops->peek_send(&q, &wr));
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
 		q.ops->pop(&q);
 	}
 	ck_assert_uint_eq(q.index, q.shape.entries - 1);
@@ -165,11 +165,11 @@ START_TEST(test_geometry_in_the_header_is_not_believed)
 	ck_assert_uint_eq(q.ops->count(&q), 0);
 	header(&q)->producer_index = q.shape.entries + 1;
 	((struct rxe_send_wqe *)entry(&q, 0))->wr.wr_id = 8;
-	ck_assert(q.ops->peek_send(&q, &wr) && wr.wr_id == 8);
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && wr.wr_id == 8);
 	q.ops->pop(&q);
 	header(&q)->producer_index++;
 	((struct rxe_send_wqe *)entry(&q, 1))->wr.wr_id = 9;
-	ck_assert(q.ops->peek_send(&q, &wr) && wr.wr_id == 9);
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && wr.wr_id == 9);
 }
 END_TEST
 
@@ -180,12 +180,12 @@ START_TEST(test_list_longer_than_the_entry_is_not_to_be_understood)
 
 	for (unsigned int i = 0; i < sizeof(nums) / sizeof(nums[0]); i++) {
 		post()->dma.num_sge = nums[i];
-		ck_assert(q.ops->peek_send(&q, &wr));
+		ck_assert(q.ops->peek_send(&q, 0, &wr));
 		ck_assert_int_eq(wr.num_sge, -1);
 		q.ops->pop(&q);
 	}
 	post()->dma.num_sge = q.shape.max_sge;
-	ck_assert(q.ops->peek_send(&q, &wr));
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
 	ck_assert_int_eq(wr.num_sge, q.shape.max_sge);
 }
 END_TEST
@@ -198,10 +198,10 @@ START_TEST(test_inline_data_beyond_the_entry_is_not_to_be_understood)
 
 	wqe->wr.send_flags = IBV_SEND_INLINE;
 	wqe->dma.length = room;
-	ck_assert(q.ops->peek_send(&q, &wr));
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
 	ck_assert(!wr.num_sge && wr.inline_len == room && wr.inline_data == q.entry + sizeof(*wqe));
 	wqe->dma.length = room + 1;
-	ck_assert(q.ops->peek_send(&q, &wr));
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
 	ck_assert_int_eq(wr.num_sge, -1);
 }
 END_TEST
@@ -219,7 +219,7 @@ START_TEST(test_datagram_has_its_address_in_the_request)
 	wqe->wr.wr.ud.av.port_num = 1;
 	wqe->wr.wr.ud.av.grh.dgid.raw[15] = 6;
 	wqe->wr.wr.ud.av.grh.sgid_index = 1;
-	ck_assert(q.ops->peek_send(&q, &wr) && wr.ah);
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && wr.ah);
 	ck_assert(wr.remote_qpn == 4 && wr.remote_qkey == 5);
 	ck_assert(wr.ah->attr.is_global && wr.ah->attr.port_num == 1 && wr.ah->attr.grh.dgid.raw[15] == 6 &&
 		  wr.ah->attr.grh.sgid_index == 1);
@@ -234,14 +234,14 @@ START_TEST(test_address_that_the_device_has_not_is_none)
 	q.is_ud = true;
 	wqe = post();
 	wqe->wr.opcode = IBV_WR_SEND;
-	ck_assert(q.ops->peek_send(&q, &wr) && !wr.ah); /* port 0 */
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && !wr.ah); /* port 0 */
 	wqe->wr.wr.ud.av.port_num = config.num_ports + 1;
-	ck_assert(q.ops->peek_send(&q, &wr) && !wr.ah);
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && !wr.ah);
 	wqe->wr.wr.ud.av.port_num = 1;
 	wqe->wr.wr.ud.av.grh.sgid_index = config.ports[0].gid_tbl_len;
-	ck_assert(q.ops->peek_send(&q, &wr) && !wr.ah);
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && !wr.ah);
 	wqe->wr.wr.ud.av.grh.sgid_index--;
-	ck_assert(q.ops->peek_send(&q, &wr) && wr.ah);
+	ck_assert(q.ops->peek_send(&q, 0, &wr) && wr.ah);
 }
 END_TEST
 
@@ -255,12 +255,12 @@ START_TEST(test_receive_is_decoded)
 	wqe->wr_id = 12;
 	wqe->dma.num_sge = 2;
 	wqe->dma.sge[1].lkey = 13;
-	ck_assert(!q.ops->peek_recv(&q, &wr));
+	ck_assert(!q.ops->peek_recv(&q, 0, &wr));
 	header(&q)->producer_index = 1;
-	ck_assert(q.ops->peek_recv(&q, &wr));
+	ck_assert(q.ops->peek_recv(&q, 0, &wr));
 	ck_assert(wr.wr_id == 12 && wr.num_sge == 2 && wr.sg_list[1].lkey == 13);
 	wqe->dma.num_sge = 3;
-	ck_assert(q.ops->peek_recv(&q, &wr));
+	ck_assert(q.ops->peek_recv(&q, 0, &wr));
 	ck_assert_int_eq(wr.num_sge, -1);
 }
 END_TEST
@@ -326,14 +326,14 @@ START_TEST(test_receives_move_to_another_queue_in_their_order)
 	for (unsigned int i = 0; i < 3; i++)
 		((struct rxe_recv_wqe *)entry(&q, i))->wr_id = i;
 	header(&q)->producer_index = 3;
-	ck_assert(q.ops->peek_recv(&q, &wr));
+	ck_assert(q.ops->peek_recv(&q, 0, &wr));
 	q.ops->pop(&q);
 	make(&other, UVD_QUEUE_RECV, rxe()->shape_rq(7, 1));
 	ck_assert(q.ops->move(&q, &other));
 	ck_assert_uint_eq(other.ops->count(&other), 2);
-	ck_assert(other.ops->peek_recv(&other, &wr) && wr.wr_id == 1);
+	ck_assert(other.ops->peek_recv(&other, 0, &wr) && wr.wr_id == 1);
 	other.ops->pop(&other);
-	ck_assert(other.ops->peek_recv(&other, &wr) && wr.wr_id == 2);
+	ck_assert(other.ops->peek_recv(&other, 0, &wr) && wr.wr_id == 2);
 }
 END_TEST
 

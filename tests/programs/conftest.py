@@ -47,7 +47,7 @@ SANITIZED = sanitized()
 PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
-CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE) for n in ("payload", "protection", "mcast", "killing", "garbage")}
+CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE) for n in ("payload", "protection", "mcast", "killing", "garbage", "lists")}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 
@@ -160,7 +160,7 @@ class Device:
     def __init__(self, way):
         self.way = way
         self.started = []
-        self.options = ["--persona", "rxe"] if way == "rxe" else ["--abi", way]
+        self.options = ["--persona", "rxe"] if way == "rxe" else ["--persona", "hfi1", "--abi", way]
         self.name = "rxe0" if way == "rxe" else "hfi1_0"
 
     def run(self, *argv, seconds=STUCK):

@@ -31,6 +31,12 @@ if LONG or not CUSE:
         print(device.run(CLIENTS["payload"], 600 if LONG else 5, seconds=1800).ok())
 
 
+@over_cuse("ioctl")
+def test_lists_of_small_requests_arrive_once_in_order_and_whole(device):
+    for p in [device.start(CLIENTS["lists"], 600 if LONG else 3, seed) for seed in (1, 2)]:
+        print(p.wait(1800).ok())
+
+
 def kill_clients(device, rounds):
     """Two at once, so that the device is busy with others while one dies; `rounds` in all."""
     for p in [device.start(CLIENTS["killing"], max(rounds // 2, 1)) for _ in range(2)]:

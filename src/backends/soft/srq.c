@@ -81,7 +81,7 @@ static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
 
 	if (old.count > ring->size)
 		return -EINVAL;
-	for (; (wqe = soft_ring_peek(&old)); soft_ring_pop(&old)) {
+	for (; (wqe = soft_ring_peek(&old, 0)); soft_ring_pop(&old)) {
 		memcpy(soft_ring_next(ring), wqe, ring->entry_size);
 		soft_ring_push(ring);
 	}

@@ -159,6 +159,8 @@ struct soft_request {
 
 /* ---- request.c --------------------------------------------------------------------------------------------------- */
 
+/* How many packets a message of that length is on the wire. */
+uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
 /* -EINVAL: no QP takes that, or this one does not. *length: bytes. */
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
 /* Checks a request, and writes it to wqe, which has room for what the QP's caps allow. 0 or -EINVAL: then wqe is as it was. */
@@ -171,13 +173,13 @@ static inline bool soft_is_local(enum ibv_wr_opcode opcode)
 /* ---- requester.c: with the lock held ----------------------------------------------------------------------------- */
 
 /*
- * A send queue, with the QP's lock held. That of a client with a mapped queue is there; qp->sq then has the oldest request
- * only, as it was when it was read.
+ * A send queue, with the QP's lock held. That of a client with a mapped queue is there; qp->sq then has copies of the oldest
+ * requests, as they were when they were read.
  */
 int soft_sq_init(struct soft_qp *qp);
 unsigned int soft_sq_count(const struct soft_qp *qp);
-/* The oldest request, or NULL. */
-struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp);
+/* The request behind the n oldest, n below SOFT_BURST, or NULL. */
+struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n);
 void soft_sq_pop(struct soft_qp *qp);
 void soft_sq_clear(struct soft_qp *qp);
 

@@ -28,6 +28,13 @@ static const struct {
 	[IBV_WR_ATOMIC_WRITE] = { RC | XRC },
 };
 
+uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length)
+{
+	uint32_t bytes = 128u << mtu;
+
+	return length ? (length - 1) / bytes + 1 : 1;
+}
+
 static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= sizeof(operations) / sizeof(operations[0]) ||

@@ -13,8 +13,8 @@ int soft_sq_init(struct soft_qp *qp)
 
 	if (data < sizeof(uint64_t))
 		data = sizeof(uint64_t); /* of an atomic write */
-	/* We have a copy of a mapped queue's oldest request only. */
-	return soft_ring_init(&qp->sq, qp->qp.account, qp->qp.sq ? 1 : cap->max_send_wr, sizeof(struct soft_send_wqe) + data);
+	return soft_ring_init(&qp->sq, qp->qp.account, qp->qp.sq ? soft_queue_copies(cap->max_send_wr) : cap->max_send_wr,
+			      sizeof(struct soft_send_wqe) + data);
 }
 
 unsigned int soft_sq_count(const struct soft_qp *qp)
@@ -22,14 +22,17 @@ unsigned int soft_sq_count(const struct soft_qp *qp)
 	return qp->qp.sq ? qp->qp.sq->ops->count(qp->qp.sq) : qp->sq.count;
 }
 
-/* The oldest request of the client's becomes the only one of the ring. One that no post would take fails when it is tried. */
-static void load_send(struct soft_qp *qp)
+/*
+ * The next request of the client's that the ring has not. One that no post would take fails when it is tried. False: there is none, or
+ * no room.
+ */
+static bool load_send(struct soft_qp *qp)
 {
 	struct soft_send_wqe *wqe = soft_ring_next(&qp->sq);
 	struct uvd_send_wr wr;
 
-	if (!qp->qp.sq->ops->peek_send(qp->qp.sq, &wr))
-		return;
+	if (!wqe || !qp->qp.sq->ops->peek_send(qp->qp.sq, qp->sq.count, &wr))
+		return false;
 	wqe->is_refused = false;
 	if (soft_fill_send(qp, &wr, wqe)) {
 		wqe->wr_id = wr.wr_id;
@@ -40,13 +43,14 @@ static void load_send(struct soft_qp *qp)
 		wqe->is_refused = true;
 	}
 	soft_ring_push(&qp->sq);
+	return true;
 }
 
-struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp)
+struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n)
 {
-	if (qp->qp.sq && !qp->sq.count)
-		load_send(qp);
-	return soft_ring_peek(&qp->sq);
+	while (qp->qp.sq && qp->sq.count <= n && load_send(qp))
+		;
+	return soft_ring_peek(&qp->sq, n);
 }
 
 void soft_sq_pop(struct soft_qp *qp)
@@ -135,7 +139,7 @@ void soft_send_flush(struct soft_qp *qp, struct soft_due *due)
 	struct soft_send_wqe *wqe;
 
 	/* A client with a mapped queue may put more into it meanwhile, without end. */
-	for (unsigned int n = soft_sq_count(qp); n && (wqe = soft_sq_peek(qp)); n--)
+	for (unsigned int n = soft_sq_count(qp); n && (wqe = soft_sq_peek(qp, 0)); n--)
 		soft_send_complete(qp, wqe, IBV_WC_WR_FLUSH_ERR, due);
 }
 
@@ -183,7 +187,7 @@ void soft_send_take_back(struct soft_qp *qp)
 /* With the lock held. What the memory at `place` did not take or give is an error, but for those whom nobody answers. */
 static void fail_given_up(struct soft_qp *qp, enum soft_place place, struct soft_due *due)
 {
-	struct soft_send_wqe *wqe = soft_sq_peek(qp);
+	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 
 	if (!wqe || qp->state == IBV_QPS_RESET)
 		return;

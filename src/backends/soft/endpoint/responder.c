@@ -92,7 +92,7 @@ void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe)
 
 static bool take_own(struct soft_qp *qp)
 {
-	struct soft_recv_wqe *wqe = soft_rq_peek(&qp->rq);
+	struct soft_recv_wqe *wqe = soft_rq_peek(&qp->rq, 0);
 
 	if (!wqe)
 		return false;

@@ -81,7 +81,7 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *du
 	struct soft_recv_wqe *wqe;
 
 	pthread_mutex_lock(&srq->lock);
-	wqe = soft_rq_peek(&srq->rq);
+	wqe = soft_rq_peek(&srq->rq, 0);
 	if (!wqe) {
 		/* Only a reliable sender comes again. */
 		if (soft_is_reliable(qp))

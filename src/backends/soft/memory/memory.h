@@ -11,7 +11,10 @@
 #include "backends/soft/memory/mover.h"
 #include "backends/soft/memory/ref.h"
 
-enum { SOFT_TAG_BITS = 8 /* of a key; the other 24 are an index */ };
+enum {
+	SOFT_TAG_BITS = 8, /* of a key; the other 24 are an index */
+	SOFT_BURST = 32, /* requests that are carried out at once, at most */
+};
 
 struct soft_device;
 struct soft_endpoints;
@@ -148,6 +151,25 @@ enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place,
 /* The same with a segment. */
 enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
 				   void *bytes, size_t len, bool write);
+/* Pieces of one address space that are moved at once. It starts zeroed. */
+struct soft_pieces {
+	struct uvd_mm *mm;
+	struct uvd_account *owner;
+	struct soft_seg segs[SOFT_BURST];
+	struct iovec runs[SOFT_BURST]; /* neighbours are one */
+	unsigned int num, num_runs;
+	uint32_t length; /* of all runs */
+};
+
+/*
+ * Adds the first len bytes of a segment, at most SOFT_BURST times, and takes its references over. len is not 0. *at: where its bytes are
+ * among all that are moved; who writes puts them there in the order of the pieces, as one can lie in another. False: the memory is not
+ * such that it can be moved with the others; the references are gone.
+ */
+bool soft_pieces_add(struct soft_pieces *pieces, struct soft_seg *seg, uint32_t len, uint32_t *at);
+enum soft_copy_error soft_pieces_move(struct soft_mover *m, enum soft_place place, const struct soft_pieces *pieces, void *bytes,
+				      bool write);
+void soft_pieces_put(struct soft_pieces *pieces);
 /* As uvd_mm_read() and uvd_mm_write(); memory that is registered on demand is asked what it allows now. */
 int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len);
 int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size_t len);

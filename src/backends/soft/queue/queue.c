@@ -48,9 +48,9 @@ static void *entry(struct soft_ring *ring, unsigned int nr)
 	return ring->entries + place * ring->entry_size;
 }
 
-void *soft_ring_peek(struct soft_ring *ring)
+void *soft_ring_peek(struct soft_ring *ring, unsigned int n)
 {
-	return ring->count ? entry(ring, 0) : NULL;
+	return n < ring->count ? entry(ring, n) : NULL;
 }
 
 void soft_ring_pop(struct soft_ring *ring)
@@ -99,6 +99,11 @@ void soft_queue_skip(struct uvd_queue *q)
 		q->ops->pop(q);
 }
 
+unsigned int soft_queue_copies(unsigned int size)
+{
+	return !size ? 1 : size < SOFT_BURST ? size : SOFT_BURST;
+}
+
 size_t soft_recv_wqe_size(uint32_t max_sge)
 {
 	return sizeof(struct soft_recv_wqe) + max_sge * sizeof(struct ibv_sge);
@@ -111,7 +116,7 @@ int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int s
 		max_sge = 1;
 	rq->mapped = mapped;
 	rq->max_sge = max_sge;
-	return soft_ring_init(&rq->ring, account, mapped ? 1 : size, soft_recv_wqe_size(max_sge));
+	return soft_ring_init(&rq->ring, account, mapped ? soft_queue_copies(size) : size, soft_recv_wqe_size(max_sge));
 }
 
 void soft_rq_destroy(struct soft_rq *rq)
@@ -145,24 +150,25 @@ int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_r
 	return 0;
 }
 
-static void load_recv(struct soft_rq *rq)
+/* The next request of the client's that the ring has not. False: there is none, or no room. */
+static bool load_recv(struct soft_rq *rq)
 {
 	/* No region has the key 0: whoever sends here gets an error, as from a request that names foreign memory. */
 	static const struct ibv_sge nothing = { .length = UINT32_MAX };
 	struct uvd_recv_wr wr;
 
-	if (!rq->mapped->ops->peek_recv(rq->mapped, &wr))
-		return;
-	if (soft_queue_recv(&rq->ring, rq->max_sge, &wr))
-		soft_queue_recv(&rq->ring, rq->max_sge,
+	if (!rq->mapped->ops->peek_recv(rq->mapped, rq->ring.count, &wr))
+		return false;
+	return !soft_queue_recv(&rq->ring, rq->max_sge, &wr) ||
+	       !soft_queue_recv(&rq->ring, rq->max_sge,
 				&(struct uvd_recv_wr){ .wr_id = wr.wr_id, .num_sge = 1, .sg_list = &nothing });
 }
 
-struct soft_recv_wqe *soft_rq_peek(struct soft_rq *rq)
+struct soft_recv_wqe *soft_rq_peek(struct soft_rq *rq, unsigned int n)
 {
-	if (rq->mapped && !rq->ring.count)
-		load_recv(rq);
-	return soft_ring_peek(&rq->ring);
+	while (rq->mapped && rq->ring.count <= n && load_recv(rq))
+		;
+	return soft_ring_peek(&rq->ring, n);
 }
 
 void soft_rq_pop(struct soft_rq *rq)

@@ -46,8 +46,8 @@ struct soft_ring {
 /* 0 or -ENOMEM. */
 int soft_ring_init(struct soft_ring *ring, struct uvd_account *account, unsigned int size, size_t entry_size);
 void soft_ring_destroy(struct soft_ring *ring);
-/* The oldest entry, or NULL. */
-void *soft_ring_peek(struct soft_ring *ring);
+/* The entry behind the n oldest, or NULL. */
+void *soft_ring_peek(struct soft_ring *ring, unsigned int n);
 void soft_ring_pop(struct soft_ring *ring);
 /* The next free entry, or NULL; soft_ring_push() then makes it part of the ring. */
 void *soft_ring_next(struct soft_ring *ring);
@@ -56,14 +56,16 @@ void soft_ring_clear(struct soft_ring *ring);
 
 void soft_sges_copy(struct ibv_sge *dst, const struct ibv_sge *src, int n);
 uint64_t soft_sge_length(const struct ibv_sge *sge, int num_sge);
+/* So many requests of a mapped queue of this size are copied ahead, at most. */
+unsigned int soft_queue_copies(unsigned int size);
 /* What waits in a mapped queue is gone. */
 void soft_queue_skip(struct uvd_queue *q);
 /* Checks a receive and puts it into the ring. */
 int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_recv_wr *wr);
 
 /*
- * A receive queue, of a QP or shared. That of a client with a mapped queue is there; the ring then has the oldest request only, as
- * it was when it was read.
+ * A receive queue, of a QP or shared. That of a client with a mapped queue is there; the ring then has copies of the oldest requests,
+ * as they were when they were read. What the client may use again is what has been popped.
  */
 struct soft_rq {
 	struct soft_ring ring;
@@ -76,7 +78,8 @@ void soft_rq_destroy(struct soft_rq *rq);
 size_t soft_recv_wqe_size(uint32_t max_sge);
 unsigned int soft_rq_count(const struct soft_rq *rq);
 unsigned int soft_rq_size(const struct soft_rq *rq);
-struct soft_recv_wqe *soft_rq_peek(struct soft_rq *rq);
+/* The receive behind the n oldest, n below SOFT_BURST, or NULL. */
+struct soft_recv_wqe *soft_rq_peek(struct soft_rq *rq, unsigned int n);
 void soft_rq_pop(struct soft_rq *rq);
 void soft_rq_clear(struct soft_rq *rq);
 

@@ -26,13 +26,6 @@ static uint64_t rnr_wait_ns(unsigned int timer)
 	return ns > least ? ns : least;
 }
 
-static uint32_t packets(enum ibv_mtu mtu, uint32_t length)
-{
-	uint32_t bytes = 128u << mtu;
-
-	return length ? (length - 1) / bytes + 1 : 1;
-}
-
 static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *wqe)
 {
 	struct soft_request req = {
@@ -55,7 +48,7 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 	} else if (qp->qp.qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode)) {
 		req.packets = 0;
 	} else {
-		req.packets = packets(qp->attr.path_mtu, wqe->length);
+		req.packets = soft_packets(qp->attr.path_mtu, wqe->length);
 	}
 	return req;
 }
@@ -151,18 +144,34 @@ static void settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct s
 	}
 }
 
+/* With the lock held. */
+static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct soft_budget *budget, struct soft_due *due)
+{
+	const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
+
+	for (unsigned int i = 0; i < burst->num; i++) {
+		struct soft_request *req = &burst->req;
+
+		/* The first has been charged already. The clock is looked at once. */
+		if (i)
+			soft_budget_take(budget, burst->wqes[i]->length, i == burst->num - 1);
+		req->packets = soft_packets(burst->mtu, burst->wqes[i]->length);
+		settle(qp, burst->wqes[i], req, sent, SOFT_WAIT_NONE, due);
+	}
+}
+
 enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
 
 /*
- * With the lock held, and s_busy: tries the oldest request once. NOTHING: nothing is left that could be done now. LOST: the QP is
- * not ours any more, and the lock is not held.
+ * With the lock held, and s_busy: tries the oldest request once, or with those behind it. NOTHING: nothing is left that could be done
+ * now. LOST: the QP is not ours any more, and the lock is not held.
  */
-static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_due *due)
+static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, struct soft_due *due)
 {
-	struct soft_send_wqe *wqe = soft_sq_peek(qp);
+	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 	enum soft_wait before = qp->s_wait;
 	struct soft_outcome outcome;
-	struct soft_request req;
+	struct soft_burst burst;
 
 	if (!wqe)
 		return STEP_NOTHING;
@@ -175,18 +184,26 @@ static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_due 
 	soft_send_unwait(qp);
 	qp->s_kicked = false;
 	qp->s_started = true;
-	req = request_of(qp, wqe);
+	burst.req = request_of(qp, wqe);
+	burst.mtu = qp->attr.path_mtu;
+	soft_burst_collect(qp, &burst);
 	pthread_mutex_unlock(&qp->lock);
 
 	soft_due_run(due);
-	outcome = try(m, &req);
-	if (outcome.kind == SOFT_LOST)
+	if (burst.num > 1 && !soft_rc_burst(m, &burst))
 		return STEP_LOST;
-
+	if (burst.num < 2) {
+		outcome = try(m, &burst.req);
+		if (outcome.kind == SOFT_LOST)
+			return STEP_LOST;
+	}
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET)
 		return STEP_NOTHING;
-	settle(qp, wqe, &req, outcome, before, due);
+	if (burst.num < 2)
+		settle(qp, wqe, &burst.req, outcome, before, due);
+	else
+		settle_burst(qp, &burst, budget, due);
 	return STEP_DONE;
 }
 
@@ -208,7 +225,7 @@ static bool send_is_stream(struct soft_qp *qp, const struct soft_budget *budget)
 /* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
 static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 {
-	const struct soft_send_wqe *wqe = soft_sq_peek(qp);
+	const struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 
 	if (!wqe || !soft_may_start(qp))
 		return false;
@@ -235,7 +252,7 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 		handed_over = send_hands_over(qp, budget);
 		if (handed_over)
 			break;
-		done = step(qp, m, &due);
+		done = step(qp, m, budget, &due);
 	}
 	if (done == STEP_LOST)
 		return;
@@ -325,7 +342,7 @@ static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
 	/* The user's thread is going to retry it: no retry may be used up while the QP waits for its turn. */
 	if (qp->s_deferred && qp->s_kicked)
 		return NULL;
-	return soft_sq_peek(qp);
+	return soft_sq_peek(qp, 0);
 }
 
 void soft_send_wake(struct soft_qp *qp)

@@ -79,7 +79,7 @@ static unsigned int right_needed(const struct soft_send_wqe *wqe)
 	return wqe->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
 
-static bool admits(struct soft_qp *peer, struct soft_request *req)
+bool soft_rc_admits(struct soft_qp *peer, const struct soft_request *req)
 {
 	/* A request out of sequence is dropped, and so would be all that repeat it. */
 	return !peer->r_silent && soft_recv_admits(peer, req) && peer->r_psn == req->psn;
@@ -188,7 +188,7 @@ static struct soft_outcome arrive(struct rc *rc)
 	struct soft_qp *peer = rc->peer;
 	struct soft_outcome outcome;
 
-	if (!admits(peer, rc->req))
+	if (!soft_rc_admits(peer, rc->req))
 		return no_answer;
 	rc->epoch = peer->r_epoch;
 	soft_recv_established(peer, &rc->due);
@@ -208,7 +208,7 @@ static struct soft_outcome come_again(struct rc *rc)
 {
 	struct soft_qp *peer = rc->peer;
 
-	if (!admits(peer, rc->req) || peer->r_epoch != rc->epoch)
+	if (!soft_rc_admits(peer, rc->req) || peer->r_epoch != rc->epoch)
 		return no_answer;
 	return takes_receive(rc->wqe) && !peer->r_taken ? no_answer : go_on;
 }
@@ -471,7 +471,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 	pthread_mutex_lock(&peer->lock);
 	if (peer->r_busy) {
 		outcome = go_on;
-	} else if (admits(peer, req)) {
+	} else if (soft_rc_admits(peer, req)) {
 		outcome = go_on;
 		if (!is_ready(peer, req))
 			outcome = rnr(peer);
