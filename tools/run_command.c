@@ -18,6 +18,7 @@ int uvd_cmd_run(int argc, char **argv)
 	run = (struct uvd_run_options){ .devices = o.devices,
 					.num_devices = o.num_devices,
 					.join = o.join[0] ? o.join : NULL,
+					.busy_poll = o.busy_poll,
 					.granted = o.granted,
 					.limits = o.limits,
 					.log_level = o.log_level };

@@ -57,6 +57,7 @@ struct uvd_control_devices {
 	json_t *(*add)(void *arg, const char *name); /* one that was removed */
 	json_t *(*make)(void *arg, const struct uvd_device_config *config);
 	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
+	bool maps_queues; /* clients can map its devices */
 };
 
 /*

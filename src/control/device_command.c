@@ -14,7 +14,7 @@ static json_t *make(char **words, int num, const struct uvd_control_devices *dev
 	json_t *answer;
 
 	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
-		if (uvd_options_parse_device(&o, index, num, words))
+		if (uvd_options_parse_device(&o, devices->maps_queues, index, num, words))
 			return uvd_control_refuse("these are not the options of a device");
 		if (devices->taken(arg, o.devices[0].ibdev)) {
 			uvd_options_free(&o);

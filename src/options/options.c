@@ -22,6 +22,7 @@ struct setting {
 struct parser {
 	struct uvd_options *o;
 	enum uvd_program program;
+	bool maps_queues; /* clients can map the device */
 	const char *name; /* argv[0], for messages */
 	struct setting *settings;
 	unsigned int num_settings, num_file; /* the file's come first */
@@ -246,16 +247,37 @@ static void apply_program(struct parser *p)
 			     o->num_devices);
 }
 
+static bool has_prefix(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+/* Queues that clients map are faster by far, where there can be some; but libibverbs knows such a device by its name. */
+static const struct uvd_persona *default_persona(const struct parser *p, const struct uvd_device_config *config)
+{
+	const struct uvd_persona *rxe = uvd_persona_find("rxe");
+	const struct uvd_backend *backend = uvd_backend_find(config->backend);
+
+	if (p->maps_queues && backend && backend->ring_doorbell && (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
+		return rxe;
+	return uvd_persona_find("hfi1");
+}
+
+static bool decides_persona(const struct uvd_option_row *row)
+{
+	return !strcmp(row->name, "persona") || !strcmp(row->name, "backend") || !strcmp(row->name, "name");
+}
+
 /* The persona decides what the device's other options start from. */
 static const struct uvd_persona *find_persona(struct parser *p, int device)
 {
-	struct uvd_device_config config = { .persona = "hfi1" };
+	struct uvd_device_config config = { .backend = "soft" };
 	const struct setting *s;
 
 	for (s = p->settings; s < p->settings + p->num_settings; s++)
-		if (!strcmp(s->row->name, "persona") && (s->device < 0 || s->device == device))
+		if (decides_persona(s->row) && (s->device < 0 || s->device == device))
 			apply(p, s, &config, 0);
-	return uvd_persona_find(config.persona);
+	return uvd_persona_find(config.persona) ?: default_persona(p, &config);
 }
 
 static void apply_device(struct parser *p, int device)
@@ -284,9 +306,17 @@ static void apply_device(struct parser *p, int device)
 
 static void check_personas(struct parser *p)
 {
-	for (unsigned int i = 0; p->program == UVD_PROGRAM_DAEMON && i < p->o->num_devices; i++)
-		if (uvd_persona_find(p->o->devices[i].persona)->queues)
-			fail(p, 0, "persona %s: its queues are mapped, and CUSE maps nothing: use `uverbsctl run`", p->o->devices[i].persona);
+	for (unsigned int i = 0; i < p->o->num_devices; i++) {
+		const struct uvd_persona *persona = uvd_persona_find(p->o->devices[i].persona);
+		const char *name = p->o->devices[i].ibdev;
+
+		if (p->program == UVD_PROGRAM_DAEMON && persona->queues)
+			fail(p, 0, "persona %s: its queues are mapped, and CUSE maps nothing: use `uverbsctl run`", persona->name);
+		/* No bus device says what it is. */
+		if (!*persona->modalias && !has_prefix(name, persona->ibdev_prefix))
+			fail(p, 0, "device %s: libibverbs knows persona %s by its name, which has to begin with %s", name,
+			     persona->name, persona->ibdev_prefix);
+	}
 }
 
 static void check_names(struct parser *p)
@@ -371,15 +401,19 @@ static int parse(struct parser *p, const char *usage, int argc, char **argv)
 
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
 {
-	struct parser p = { .o = o, .program = program, .name = argv[0], .last_device = -1 };
+	struct parser p = {
+		.o = o, .program = program, .maps_queues = program == UVD_PROGRAM_RUN, .name = argv[0], .last_device = -1,
+	};
 
 	return parse(&p, usage, argc, argv);
 }
 
-int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv)
+int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv)
 {
 	/* `run` has the fewest options that are not a device's. */
-	struct parser p = { .o = o, .program = UVD_PROGRAM_RUN, .name = argv[0], .last_device = -1, .first_index = index };
+	struct parser p = {
+		.o = o, .program = UVD_PROGRAM_RUN, .maps_queues = maps_queues, .name = argv[0], .last_device = -1, .first_index = index,
+	};
 
 	if (parse(&p, argv[0], argc, argv) >= 0)
 		return -1;

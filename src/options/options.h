@@ -52,6 +52,7 @@ struct uvd_options {
 	bool root_clients; /* with a broker: root's processes may be clients */
 	/* uverbsctl run. */
 	char join[64];
+	unsigned int busy_poll; /* us */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	int first_arg; /* index in argv of the first argument that is no option */
 };
@@ -63,10 +64,10 @@ struct uvd_options {
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv);
 /*
  * The same for one device more, from words without options of a program (argv[0] is no option either). o->devices[0] is what
- * was asked for, on top of the defaults of a device of this index; its number is -1 where none was given. 0; -1: they make
- * no sense, which stderr has been told.
+ * was asked for, on top of the defaults of a device of this index; its number is -1 where none was given. maps_queues: clients can map
+ * the device. 0; -1: they make no sense, which stderr has been told.
  */
-int uvd_options_parse_device(struct uvd_options *o, unsigned int index, int argc, char **argv);
+int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
 /*
  * Can this be a device's configuration? All text is one line, names have no '/', counts are in their arrays, the persona is known.

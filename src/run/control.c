@@ -96,7 +96,7 @@ static json_t *add_device(void *arg, const char *name)
 }
 
 static const struct uvd_control_devices devices = {
-	.remove = remove_device, .add = add_device, .make = make_device, .taken = taken
+	.remove = remove_device, .add = add_device, .make = make_device, .taken = taken, .maps_queues = true,
 };
 
 static json_t *answer(void *arg, const char *command, bool may_change)

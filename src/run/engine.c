@@ -160,6 +160,7 @@ static void start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int 
 	tree->agent = fds[2];
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
 	tree->chooses_ids = msg->chooses_ids;
+	tree->busy_poll_ns = msg->busy_poll * UINT64_C(1000);
 	uvd_run_ucaps_grant(tree, &msg->granted);
 	if (notif != MAP_FAILED) {
 		tree->notif = notif;

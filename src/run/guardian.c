@@ -157,6 +157,7 @@ static void from_program(struct guardian *g)
 			g->program = msg.status; /* the engine's child, and ours if the engine dies */
 		memcpy(msg.windows, g->l->windows, sizeof(msg.windows));
 		msg.granted = g->l->options->granted;
+		msg.busy_poll = g->l->options->busy_poll;
 		fds[1] = g->l->notif_fd;
 		fds[2] = make_agent(g);
 		if (g->l->link >= 0)

@@ -65,6 +65,7 @@ struct uvd_run_tree {
 	bool many_ways; /* files are closed in ways that we do not see */
 	pid_t last; /* the thread that called last */
 	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
+	uint64_t busy_poll_ns; /* for so long the next call is looked for before the thread sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that it may open */
 	struct uvd_account *account; /* of the user who runs it */
 	pthread_mutex_t serving; /* the next */

@@ -28,6 +28,7 @@ struct uvd_run_msg {
 	bool chooses_ids; /* LISTENER: PROGRAM has the right to give new threads the ids that it likes */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	struct uvd_ucap_names granted; /* LISTENER */
+	unsigned int busy_poll; /* LISTENER */
 	char root[PATH_MAX];
 };
 

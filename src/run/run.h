@@ -26,6 +26,7 @@ struct uvd_run_options {
 	const struct uvd_device_config *devices;
 	unsigned int num_devices;
 	const char *join; /* NULL: an engine of its own */
+	unsigned int busy_poll; /* us that the engine looks for PROGRAM's next call before it sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	struct uvd_account_limits limits; /* of each user: its process trees are one */
 	enum uvd_log_level log_level;

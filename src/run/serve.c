@@ -2,6 +2,7 @@
 /* One thread for each listener: receive, answer, and mind who is woken where. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/rseq.h>
@@ -109,7 +110,7 @@ static void serve_one(struct server *server)
 	server->id = tree->notif->n.id;
 	server->owes_answer = server->result != UVD_RUN_ANSWERED;
 	if (server->owes_answer)
-		sync_wake(tree, tid == tree->last);
+		sync_wake(tree, tid == tree->last && !tree->busy_poll_ns);
 	tree->last = tid;
 
 	const struct uvd_work work = uvd_call_take_work(&tree->call);
@@ -141,6 +142,18 @@ static void accept_wake_signal(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
+/* False: none has come, and the thread may sleep. */
+static bool call_comes_soon(struct uvd_run_tree *tree)
+{
+	struct pollfd call = { .fd = tree->listener, .events = POLLIN };
+	const uint64_t end = tree->busy_poll_ns ? uvd_now_ns() + tree->busy_poll_ns : 0;
+	bool is_there = false;
+
+	while (!is_there && end && uvd_now_ns() < end && !atomic_load(&tree->stop))
+		is_there = poll(&call, 1, 0);
+	return is_there;
+}
+
 static void *serve(void *arg)
 {
 	struct server *server = arg;
@@ -149,7 +162,9 @@ static void *serve(void *arg)
 	accept_wake_signal();
 	forgo_rseq();
 	while (!server->is_replaced && !atomic_load(&tree->stop)) {
-		sync_wake(tree, true);
+		/* A client that calls while we are awake stays on a core of its own. */
+		if (!call_comes_soon(tree))
+			sync_wake(tree, true);
 		serve_one(server);
 	}
 	if (!server->is_replaced)

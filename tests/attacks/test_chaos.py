@@ -117,7 +117,7 @@ def wait_until_accounts_are_empty(run, **who):
 
 def test_chaos_of_two_trees_leaves_a_third_alive_and_nothing_behind():
     """All are one user: who joins a run is the user who started it."""
-    run = [uverbsctl(), "run", "--join", "chaos", "--"]
+    run = [uverbsctl(), "run", "--persona", "hfi1", "--join", "chaos", "--"]
     who = ids_of("victim")
     with subprocess.Popen([*run, "sh", "-c", "echo ready; read line"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           **who) as first:

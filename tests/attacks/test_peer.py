@@ -58,4 +58,4 @@ def test_memory_of_a_peer_that_answers_nobody_is_waited_for_by_no_other_user(sta
 
 @pytest.mark.parametrize("mode", MODES)
 def test_memory_of_a_peer_that_answers_nobody_is_waited_for_by_no_other_tree(mode):
-    assert meet(mode, USER, USER, [uverbsctl(), "run", "--join", f"peer-{mode}", "--"], None) < MOST_MS
+    assert meet(mode, USER, USER, [uverbsctl(), "run", "--persona", "hfi1", "--join", f"peer-{mode}", "--"], None) < MOST_MS

@@ -88,7 +88,7 @@ def test_memory_that_answers_nobody_holds_nobody_else_up(start, mode):
 
 @pytest.mark.parametrize("mode", ["relative", "exec", "call"])
 def test_memory_that_answers_nobody_holds_up_no_other_tree_that_joined(mode):
-    run = [cuse.BUILD / "tools" / "uverbsctl", "run", "--join", "attacks", "--"]
+    run = [cuse.BUILD / "tools" / "uverbsctl", "run", "--persona", "hfi1", "--join", "attacks", "--"]
     held = Attack("stuck", mode, under=run)
     who = {"user": USER, "group": USER, "extra_groups": []}
     with subprocess.Popen([*run, cuse.CLIENT, "loop-transfer"], stdout=subprocess.PIPE, text=True, **who) as transfer:

@@ -13,7 +13,7 @@ static void make_good(void)
 	char *words[] = { "device", "--name", "new_0", "--ports", "2", "--ucaps", "a,b" };
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse_device(&o, 0, 7, words), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, 0, 7, words), 0);
 	good = o.devices[0];
 	uvd_options_free(&o);
 }

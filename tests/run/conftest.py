@@ -40,6 +40,10 @@ def until(what, seconds=STUCK):
     return what()
 
 
+# Most of these tests know hfi1 by its name and LID.
+PERSONA = ("--persona", "hfi1")
+
+
 class Run:
     """One user's way to run things; looks afterwards that nothing was left behind."""
 
@@ -49,12 +53,15 @@ class Run:
         self.folder = folder
         self.guardians = []
 
-    def argv(self, program, options=()):
-        return [*self.prefix, UVERBSCTL, "run", *options, "--", *program]
+    def argv(self, program, options=(), persona=PERSONA):
+        return [*self.prefix, UVERBSCTL, "run", *persona, *options, "--", *program]
 
     def __call__(self, *program, options=(), timeout=STUCK, **kw):
         kw = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": self.env, **kw}
         return subprocess.run(self.argv(program, options), timeout=timeout, **kw)
+
+    def without_persona(self, *program, options=()):
+        return subprocess.run(self.argv(program, options, ()), capture_output=True, text=True, env=self.env, timeout=STUCK)
 
     def start(self, *program, options=(), **kw):
         kw = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,

@@ -7,6 +7,21 @@ from conftest import CLIENT, SANITIZED, STUCK, UVERBSCTL, until
 CASES = subprocess.run([CLIENT, "--list"], capture_output=True, text=True).stdout.split()
 
 
+def test_busy_poll_ends_in_sleep(run):
+    def ticks():
+        return sum(map(int, pathlib.Path(f"/proc/{engine}/stat").read_text().rsplit(")", 1)[1].split()[11:13]))
+    p = run.start("sh", "-c", "ibv_devinfo; read line", options=["--busy-poll", "100000"])
+    engine = run.engine(p)
+    assert "hca_id" in p.stdout.readline()
+    until(lambda: "link_layer" in p.stdout.readline())
+    busy = ticks()
+    time.sleep(1)
+    assert ticks() - busy < 50  # a second would be 100
+    p.communicate("\n", timeout=STUCK)
+    assert p.returncode == 0
+    assert run("true", options=["--busy-poll", "100001"]).returncode == 2
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_client(run, case):
     run.client(case)

@@ -39,6 +39,16 @@ def test_a_new_device_is_made_from_options(run):
     assert "hca_id:\tother" in out and r.stderr == ""
 
 
+def test_default_persona_is_that_of_mapped_queues_where_the_backend_has_them(run):
+    add = f"{UVERBSCTL} device add"
+    for options, listed in (("", "rxe0"), ("--backend soft", "rxe0"), ("--backend null", "hfi1_0"), ("--persona hfi1", "hfi1_0")):
+        r = run.without_persona("sh", "-c", LIST, options=options.split())
+        assert r.stdout == listed + "\n", (options, r)
+    r = run.without_persona("sh", "-c", f"{add}; {add} --backend null; {add} --name other; {add} --name other --persona rxe; {LIST}")
+    assert r.stdout == "rxe1 uverbs1\nhfi1_0 uverbs2\nother uverbs3\nhfi1_0 other rxe0 rxe1\n", r
+    assert "device other: libibverbs knows persona rxe by its name" in r.stderr
+
+
 def test_what_cannot_be_is_told(run):
     wrong = {"remove mlx5_0": "no such device", "add hfi1_0": "there already", "add mlx5_0": "was removed",
              "add --name hfi1_0": "such a device", "add --number 0": "device of that number"}

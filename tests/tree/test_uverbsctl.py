@@ -24,7 +24,7 @@ def tree(*options, under=()):
 
 
 def device(backend, *options):
-    return UVERBSCTL, "run", "--backend", backend, *options, "--"
+    return UVERBSCTL, "run", "--persona", "hfi1", "--backend", backend, *options, "--"
 
 
 def walk(tree):
