@@ -100,6 +100,8 @@ def test_objects_are_their_files_openers(start):
     d = start("--limit-pds", "4")
     p = subprocess.Popen([CLIENT, "passed-on", "10"], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == f"made 4, errno {errno.EAGAIN}\n"
+    # The caller's share of calls ends a moment after the answer.
+    wait_for("the calls' end", lambda: all("calls" not in used for used in d.held().values()))
     held = d.held()
     assert held.keys() == {MINE} and held[MINE]["pds"] == 4, held
     p.communicate("\n", timeout=STUCK)
