@@ -121,6 +121,7 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 			a.num_fds = out.fd[0] >= 0 ? 2 : 0;
 		} else {
 			a.result = release(&b, &r, way);
+			a.values[0] = (int64_t)uvd_thread_cpu_ns();
 		}
 		next = a.result ? UVD_WIRE_NONE : r.op + 1;
 		if (uvd_wire_answer(sock, &a, &out) || r.op == UVD_WIRE_RELEASE)

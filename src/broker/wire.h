@@ -15,7 +15,7 @@
  * After `uverbsctl restart` the two processes can be of different versions of this program. Whoever changes an operation or a
  * struct increments the version: then the new engine process fails at once, instead of being misunderstood.
  */
-enum { UVD_WIRE_VERSION = 2, UVD_WIRE_FDS = 4, UVD_WIRE_NAME = 64, UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
+enum { UVD_WIRE_VERSION = 3, UVD_WIRE_FDS = 4, UVD_WIRE_NAME = 64, UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
        UVD_WIRE_MAX_NICE = 19 };
 
 /* A socket carries the operations of one kind. */
@@ -48,7 +48,7 @@ enum uvd_wire_op {
 	/* LOAN, in this order. */
 	UVD_WIRE_SEIZE, /* tid; index: the nice value that the loan's process takes */
 	UVD_WIRE_TAKE, /* fd: to be passed to it, or index 1: nothing is -> values: its number there or a negative errno, is it dead?; fds: mem, maps */
-	UVD_WIRE_RELEASE, /* flag: the call returns value; index: 1: close the number first */
+	UVD_WIRE_RELEASE, /* flag: the call returns value; index: 1: close the number first -> values: processor time of the loan, in ns */
 	UVD_WIRE_OPS
 };
 

@@ -160,7 +160,7 @@ static void *grant_thread(void *arg)
 	pthread_mutex_unlock(&g->lock);
 	uvd_loan_close(&l);
 	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
-	uvd_account_spend(job->account, uvd_thread_cpu_ns());
+	uvd_account_spend(job->account, uvd_thread_cpu_ns() + l.cpu_ns);
 	job->done(job);
 	/* Now, not earlier: when a drain has ended, what the job used may go away. */
 	pthread_mutex_lock(&g->lock);

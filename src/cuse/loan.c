@@ -61,8 +61,13 @@ int uvd_loan_release(struct uvd_loan *l, bool close_it, const long *result)
 	struct uvd_wire_request r = { .op = UVD_WIRE_RELEASE, .index = close_it, .flag = result != NULL, .value = result ? *result : 0 };
 	struct uvd_wire_fds out = uvd_wire_no_fds;
 
-	if (l->link)
-		return uvd_link_loan_step(l->sock, &r, -1, NULL, &out);
+	if (l->link) {
+		int64_t values[2] = { 0 };
+		int err = uvd_link_loan_step(l->sock, &r, -1, values, &out);
+
+		l->cpu_ns = (uint64_t)values[0];
+		return err;
+	}
 	if (close_it)
 		uvd_borrow_call(&l->b, SYS_close, I386_CLOSE, (long[3]){ l->way });
 	return uvd_borrow_release(&l->b, result);

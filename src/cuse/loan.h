@@ -17,6 +17,7 @@ struct uvd_loan {
 	bool lost; /* with a link: our table was full when its descriptors came */
 	bool killed; /* with a link: the broker has ended the loan, and the client's process with it */
 	long way; /* the number in the client, or a negative errno */
+	uint64_t cpu_ns; /* of the broker's child, once it has released the client */
 };
 
 /* 0 or a negative errno. uvd_loan_close() follows in any case. nice: the priority of a process that borrows. */

@@ -11,6 +11,7 @@ from conftest import USER, cuse
 
 OTHER = 1002
 ALONE = 1  # second
+MANY = 6  # clients: no one gives way for whom two threads work at one time
 
 
 def told(pid, name):
@@ -68,9 +69,9 @@ def ever_low(d, seconds):
 @pytest.mark.parametrize("separate, mode", [("no", "loop-transfer"), ("no", "loop-channel"), ("yes", "loop-pd"), ("yes", "loop-channel")])
 def test_user_gives_way_who_does_more_than_another(start, separate, mode):
     d = start("--separate", separate)
-    with clients(4, mode, USER) as started:
+    with clients(MANY, mode, USER) as started:
         assert not ever_low(d, ALONE)
-        with clients(1, "loop-pd", OTHER):
+        with clients(1, "loop-rarely", OTHER):
             cuse.wait_for("a thread of low priority", lambda: threads_of_low_priority(d))
             if mode == "loop-channel":
                 cuse.wait_for("a borrower of low priority", lambda: borrowers_of_low_priority(started))

@@ -241,6 +241,18 @@ static void mode_loop_pd(void)
 	end_loop(context);
 }
 
+/* A user who does little, but something. */
+static void mode_loop_rarely(void)
+{
+	struct ibv_context *context = open_first();
+	struct ibv_pd *pd;
+
+	ready();
+	while ((pd = ibv_alloc_pd(context)) && !(errno = ibv_dealloc_pd(pd)))
+		usleep(2000);
+	end_loop(context);
+}
+
 static unsigned char answer[sizeof(struct ib_uverbs_query_device_resp)];
 
 static bool query_device(int fd)
@@ -646,6 +658,7 @@ static const struct {
 	{ "full-daemon", mode_full_daemon },
 	{ "unshared", mode_unshared },
 	{ "loop-pd", mode_loop_pd },
+	{ "loop-rarely", mode_loop_rarely },
 	{ "loop-transfer", mode_loop_transfer },
 };
 
