@@ -92,6 +92,7 @@ static void set_up(void)
 }
 
 static struct uvd_wire_fds fds;
+static int64_t values[2];
 
 static int ask(int sock, struct uvd_wire_request r, int fd)
 {
@@ -102,6 +103,7 @@ static int ask(int sock, struct uvd_wire_request r, int fd)
 	fds = uvd_wire_no_fds;
 	if (uvd_wire_ask(sock, &r, &in) || uvd_wire_answered(sock, r.op, &a, &fds))
 		return -EPIPE;
+	memcpy(values, a.values, sizeof(values));
 	return r.op == UVD_WIRE_TAKE && !a.result ? (int)a.values[0] : a.result;
 }
 
@@ -364,6 +366,7 @@ START_TEST(test_loan_passes_a_descriptor)
 	ck_assert(readlink(path, link, sizeof(link)) > 7 && !memcmp(link, "socket:", 7));
 	uvd_wire_close(&fds);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1, .value = -5 }, -1), 0);
+	ck_assert(values[0] > 0 && values[0] < 10000000000); /* ns of processor time */
 	waitpid(client, &status, 0);
 	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2); /* what the loan has put in the place of write()'s result */
 	waitpid(pid, NULL, 0);
