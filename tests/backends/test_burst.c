@@ -476,7 +476,10 @@ END_TEST
 
 /* ---- a mapped queue ---------------------------------------------------------------------------------------------- */
 
-static uint32_t num_popped;
+static atomic_uint num_popped = N; /* nothing is there before the doorbell */
+static bool is_watched;
+static unsigned int num_seen; /* completions, by mapped_pop() */
+static unsigned int seen_early;
 
 static uint32_t mapped_count(const struct uvd_queue *q)
 {
@@ -493,6 +496,12 @@ static bool mapped_peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr
 
 static void mapped_pop(struct uvd_queue *q)
 {
+	struct ibv_wc wc;
+
+	while (is_watched && poll_cq(a->scq, &wc))
+		num_seen++;
+	if (num_seen > num_popped)
+		seen_early++;
 	num_popped++;
 }
 
@@ -522,6 +531,19 @@ START_TEST(test_requests_of_a_mapped_queue_are_carried_out_together)
 	expect_done(0, N);
 	ck_assert_uint_eq(num_popped, N);
 	ck_assert_int_eq(mm_bursts, 4);
+}
+END_TEST
+
+START_TEST(test_request_whose_completion_is_there_has_left_the_queue)
+{
+	is_watched = true;
+	post_receives(0, N / 2);
+	ring_doorbell();
+	for (unsigned int i = 0; i < 60000 && num_popped < N; i++)
+		usleep(1000);
+	ck_assert_uint_eq(seen_early, 0);
+	ck_assert_uint_eq(num_seen, N - 1);
+	expect_done(N - 1, N);
 }
 END_TEST
 
@@ -566,6 +588,7 @@ int main(void)
 	tcase_add_test(t, test_requester_is_destroyed_while_the_peers_memory_is_slow);
 	tcase_add_checked_fixture(mapped_queue, setup_mapped, teardown);
 	tcase_add_test(mapped_queue, test_requests_of_a_mapped_queue_are_carried_out_together);
+	tcase_add_test(mapped_queue, test_request_whose_completion_is_there_has_left_the_queue);
 	tcase_add_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, mapped_queue);

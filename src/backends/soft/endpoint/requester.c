@@ -120,10 +120,13 @@ void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_
 		.qp_num = qp->qp.qp_num,
 	};
 
+	const bool is_told = qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS;
+
 	count(qp, wc.opcode, status == IBV_WC_SUCCESS);
-	if (qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS)
-		soft_cq_add(qp->qp.send_cq, &wc, false, due);
+	/* First: who sees the completion may count on the place in the queue. */
 	soft_sq_pop(qp);
+	if (is_told)
+		soft_cq_add(qp->qp.send_cq, &wc, false, due);
 	qp->s_started = false;
 	qp->s_retry = qp->attr.retry_cnt;
 	qp->s_rnr_retry = qp->attr.rnr_retry;
