@@ -551,6 +551,22 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
 int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num);
 int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, const void *src);
 /*
+ * A region's memory as this process has it, too: memory of a file without a disk (memfd, SysV, tmpfs, huge pages) that the client
+ * has mapped shared. One copy is enough then. It stays the memory of this moment, as pinned pages would, whatever the client maps
+ * there later; but a file can be truncated. So nothing but system calls and uvd_mm_view_copy() may touch it.
+ */
+struct uvd_mm_view;
+/* A reference, or NULL: it cannot be had. It waits as uvd_mm_read() can. */
+struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem);
+struct uvd_mm_view *uvd_mm_view_ref(struct uvd_mm_view *view);
+void uvd_mm_view_put(struct uvd_mm_view *view);
+/* Where an address of the region is. */
+void *uvd_mm_view_at(const struct uvd_mm_view *view, uint64_t addr);
+/* May the client write there by the mapping that it registered? */
+bool uvd_mm_view_writable(const struct uvd_mm_view *view);
+/* dst, src or both are in a view. -EFAULT: the file is shorter now; some may have been copied. */
+int uvd_mm_view_copy(void *dst, const void *src, size_t len);
+/*
  * Memory that was registered on demand: may the client itself read (write) all of [addr, addr + len) now? 0 or -EFAULT.
  */
 int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);

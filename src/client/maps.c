@@ -89,6 +89,19 @@ static int query(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
 	return 0;
 }
 
+int uvd_maps_path(int fd, uint64_t addr, char path[PATH_MAX])
+{
+	struct procmap_query_arg arg = { .size = sizeof(arg),
+					 .query_addr = addr,
+					 .vma_name_size = PATH_MAX,
+					 .vma_name_addr = (uintptr_t)path };
+
+	path[0] = 0;
+	if (ioctl(fd, PROCMAP_QUERY_NR, &arg))
+		return -errno;
+	return path[0] == '/' ? 0 : -ENOENT;
+}
+
 /* A line of the file, without its end; NULL at the end of the file. Only the beginning of a very long one. */
 static char *next_line(struct uvd_maps *maps)
 {

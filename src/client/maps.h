@@ -6,6 +6,7 @@
 #ifndef UVD_MAPS_H
 #define UVD_MAPS_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,11 @@ void uvd_maps_from_fd(struct uvd_maps *maps, int fd, bool query);
 /* query: false forces the text file, for tests. 0 or a negative errno. */
 int uvd_maps_open(struct uvd_maps *maps, struct uvd_caller *c, bool query);
 void uvd_maps_close(struct uvd_maps *maps);
+/*
+ * The path of the file that is mapped at addr, as the kernel writes it (" (deleted)" and all); PROCMAP_QUERY only. A path says which
+ * file to look for, not which it is. 0 or a negative errno.
+ */
+int uvd_maps_path(int fd, uint64_t addr, char path[PATH_MAX]);
 
 /* The mapping that contains addr, or the next one after it. Successive calls must not go back. -ENOENT: none. */
 int uvd_maps_find(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m);

@@ -352,6 +352,8 @@ static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const s
 	mm->pidfd = fds->pid;
 	atomic_init(&mm->mapsfd, -1);
 	pthread_mutex_init(&mm->maps_lock, NULL);
+	pthread_mutex_init(&mm->views_lock, NULL);
+	INIT_LIST_HEAD(&mm->views);
 	mm->print = w->print;
 	atomic_init(&mm->refs, 1);
 	list_add(&mm->of_table, &t->mms);
@@ -450,6 +452,7 @@ static void mm_free(struct uvd_mm *mm)
 	if (mm->mapsfd >= 0)
 		close(mm->mapsfd);
 	pthread_mutex_destroy(&mm->maps_lock);
+	pthread_mutex_destroy(&mm->views_lock);
 	mm_uncharge(mm->account, MM_DESCRIPTORS + (mm->pidfd >= 0));
 	uvd_account_put(mm->account);
 	free(mm);

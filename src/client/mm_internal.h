@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The inside of an address space, for mm.c and mm_memory.c. */
+/* The inside of an address space, for mm.c, mm_memory.c and mm_view.c. */
 #ifndef UVD_CLIENT_MM_INTERNAL_H
 #define UVD_CLIENT_MM_INTERNAL_H
 
@@ -26,6 +26,13 @@ struct uvd_mm {
 	pthread_mutex_t maps_lock; /* the position in mapsfd, where its text has to be read */
 	uint64_t print;
 	struct member *members;
+	pthread_mutex_t views_lock; /* the list */
+	struct list_head views;
 };
+
+struct uvd_mapping;
+
+/* The mapping that contains addr, or the next one after it. 0 or a negative errno. mapsfd is not -1. */
+int uvd_mm_find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m);
 
 #endif

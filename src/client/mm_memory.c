@@ -105,7 +105,7 @@ static bool allows(const struct uvd_mapping *m, uint64_t end, void *arg)
 }
 
 /* The text is read from its beginning each time, by one at a time. */
-static int find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m)
+int uvd_mm_find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m)
 {
 	struct uvd_maps maps;
 	int err = -EFAULT;
@@ -128,7 +128,7 @@ int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place 
 	if (!umem->shared || umem->mm->mapsfd < 0)
 		return 0;
 	uvd_might_fault();
-	if (find_mapping(umem->mm, addr, &m) || m.start > addr)
+	if (uvd_mm_find_mapping(umem->mm, addr, &m) || m.start > addr)
 		return -EFAULT;
 	if (m.shared && m.inode)
 		*place = (struct uvd_mm_place){ { (uint64_t)m.dev_major << 32 | m.dev_minor, m.inode }, addr - m.start + m.offset };

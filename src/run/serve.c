@@ -221,6 +221,7 @@ int uvd_run_serve(struct uvd_run_tree *tree)
 	struct sigaction sa = { .sa_handler = wake }; /* not SA_RESTART */
 
 	sigaction(SIGUSR1, &sa, NULL);
+	(void)uvd_guard_start();
 	tree->can_sync = true;
 	tree->call.works_later = true;
 	uvd_run_callers_init(tree);

@@ -50,6 +50,13 @@ bool uvd_thread_set_nice(int nice);
 /* Processor time of the calling thread. */
 uint64_t uvd_thread_cpu_ns(void);
 
+/*
+ * guard.c: a copy from or to a mapping of a file that others can truncate, for which the kernel sends SIGBUS. -EFAULT then, and some
+ * may have been copied. Once in a process, before the first copy: uvd_guard_start(), which handles that signal. 0 or a negative errno.
+ */
+int uvd_guard_start(void);
+int uvd_guarded_copy(void *dst, const void *src, size_t len);
+
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t uvd_now_ns(void);
 

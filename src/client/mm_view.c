@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Mappings of our own of memory that a client has mapped shared. A file is found by its name or among the descriptors of the process,
+ * and is the right one if its inode and device are those of the mapping; a SysV segment's inode is its number.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <uverbsd/backend.h>
+
+#include "client/client.h"
+#include "client/internal.h"
+#include "client/mm_internal.h"
+
+enum {
+	MOST_VIEWS = 256, /* of an address space: of ours there is only one for all clients */
+	MOST_FILES = 1024, /* that are looked at among a process's descriptors */
+};
+
+struct uvd_mm_view {
+	struct list_head of_mm;
+	struct uvd_mm *mm; /* a reference */
+	atomic_int refs; /* reaches 0 only under views_lock */
+	bool attached; /* by shmat() */
+	struct uvd_mapping is; /* the client's */
+	uint8_t *at;
+};
+
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static bool is_the_file(int path, const struct uvd_mapping *m)
+{
+	struct stat st;
+
+	return !uvd_path_stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode && major(st.st_dev) == m->dev_major &&
+	       minor(st.st_dev) == m->dev_minor;
+}
+
+/* Nobody answers for its pages but the kernel: other file systems may wait for a disk, or for a client. */
+static bool is_of_memory(int path)
+{
+	struct statfs fs;
+
+	return !fstatfs(path, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+/* Opens it only once it is known to be the file: opening others can have effects. -1: it is not. */
+static int open_if(int folder, const char *name, const struct uvd_mapping *m)
+{
+	int path = openat(folder, name, O_PATH | O_CLOEXEC), fd = -1;
+	char self[32];
+
+	if (path < 0)
+		return -1;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", path);
+	if (is_the_file(path, m) && is_of_memory(path))
+		fd = open(self, (m->write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	close(path);
+	return fd;
+}
+
+static int open_descriptor(pid_t tgid, const struct uvd_mapping *m)
+{
+	char name[32];
+	struct dirent *entry;
+	DIR *dir;
+	int fd = -1;
+
+	snprintf(name, sizeof(name), "/proc/%d/fd", tgid);
+	dir = opendir(name);
+	if (!dir)
+		return -1;
+	for (int i = 0; fd < 0 && i < MOST_FILES && (entry = readdir(dir)); i++)
+		if (entry->d_name[0] != '.')
+			fd = open_if(dirfd(dir), entry->d_name, m);
+	closedir(dir);
+	return fd;
+}
+
+static int open_file(struct uvd_mm *mm, const struct uvd_mapping *m)
+{
+	char path[PATH_MAX];
+	int fd = -1;
+
+	if (mm->maps_query && !uvd_maps_path(mm->mapsfd, m->start, path))
+		fd = open_if(AT_FDCWD, path, m);
+	return fd < 0 ? open_descriptor(mm->bulk_tgid, m) : fd;
+}
+
+/* ---- our mapping ------------------------------------------------------------------------------------------------- */
+
+/* Another segment may have got the number by the time that it is attached. */
+static bool is_mapped_at(const void *at, const struct uvd_mapping *m)
+{
+	struct uvd_mapping ours;
+	struct uvd_maps maps;
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	bool is_same;
+
+	if (fd < 0)
+		return false;
+	uvd_maps_from_fd(&maps, fd, true);
+	is_same = !uvd_maps_find(&maps, (uintptr_t)at, &ours) && ours.start == (uintptr_t)at && ours.inode == m->inode &&
+		  ours.dev_major == m->dev_major && ours.dev_minor == m->dev_minor && ours.offset == m->offset &&
+		  ours.end - ours.start == m->end - m->start;
+	close(fd);
+	return is_same;
+}
+
+static void *attach(const struct uvd_mapping *m)
+{
+	void *at;
+
+	if (m->offset || m->inode > INT32_MAX)
+		return NULL;
+	at = shmat(m->inode, NULL, m->write ? 0 : SHM_RDONLY);
+	if (at == (void *)-1)
+		return NULL;
+	if (is_mapped_at(at, m))
+		return at;
+	shmdt(at);
+	return NULL;
+}
+
+static void *map_file(struct uvd_mm *mm, const struct uvd_mapping *m)
+{
+	int fd = open_file(mm, m);
+	void *at;
+
+	if (fd < 0)
+		return NULL;
+	at = mmap(NULL, m->end - m->start, PROT_READ | (m->write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd, m->offset);
+	close(fd);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static struct uvd_mm_view *map(struct uvd_mm *mm, const struct uvd_mapping *m)
+{
+	struct uvd_mm_view *view = calloc(1, sizeof(*view));
+
+	if (!view)
+		return NULL;
+	view->is = *m;
+	view->at = map_file(mm, m);
+	if (!view->at) {
+		view->at = attach(m);
+		view->attached = true;
+	}
+	if (!view->at) {
+		free(view);
+		return NULL;
+	}
+	atomic_init(&view->refs, 1);
+	view->mm = uvd_mm_ref(mm);
+	return view;
+}
+
+/* No reference is left. */
+static void unmap(struct uvd_mm_view *view)
+{
+	if (view->attached)
+		shmdt(view->at);
+	else
+		munmap(view->at, view->is.end - view->is.start);
+	uvd_mm_put(view->mm);
+	free(view);
+}
+
+/* ---- an address space's ------------------------------------------------------------------------------------------ */
+
+static bool is_same_mapping(const struct uvd_mapping *a, const struct uvd_mapping *b)
+{
+	return a->start == b->start && a->end == b->end && a->offset == b->offset && a->inode == b->inode &&
+	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && a->write == b->write;
+}
+
+/* With views_lock. A reference, or NULL; *num: how many there are, where it is none of them. */
+static struct uvd_mm_view *find(struct uvd_mm *mm, const struct uvd_mapping *m, unsigned int *num)
+{
+	struct uvd_mm_view *view;
+
+	*num = 0;
+	list_for_each_entry(view, &mm->views, of_mm) {
+		if (is_same_mapping(&view->is, m))
+			return uvd_mm_view_ref(view);
+		++*num;
+	}
+	return NULL;
+}
+
+/* A file's name can lead to a server of the client's, which need not answer. So nobody waits for who makes the mapping. */
+static struct uvd_mm_view *find_or_map(struct uvd_mm *mm, const struct uvd_mapping *m)
+{
+	struct uvd_mm_view *view, *ours;
+	unsigned int num;
+
+	uvd_lock(&mm->views_lock);
+	view = find(mm, m, &num);
+	uvd_unlock(&mm->views_lock);
+	if (view || num >= MOST_VIEWS)
+		return view;
+	ours = map(mm, m);
+	if (!ours)
+		return NULL;
+	uvd_lock(&mm->views_lock);
+	view = find(mm, m, &num);
+	if (!view && num < MOST_VIEWS) {
+		list_add(&ours->of_mm, &mm->views);
+		view = ours;
+	}
+	uvd_unlock(&mm->views_lock);
+	if (view != ours)
+		unmap(ours);
+	return view;
+}
+
+struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem)
+{
+	struct uvd_mm *mm = umem->mm;
+	struct uvd_mapping m;
+
+	/* Only where we have the client's own rights: what it may open, we may. */
+	if (!umem->shared || mm->pidfd < 0 || mm->mapsfd < 0)
+		return NULL;
+	uvd_might_fault();
+	if (uvd_mm_find_mapping(mm, umem->addr, &m) || m.start > umem->addr || m.end - umem->addr < umem->length)
+		return NULL;
+	return m.shared && m.inode && m.read ? find_or_map(mm, &m) : NULL;
+}
+
+struct uvd_mm_view *uvd_mm_view_ref(struct uvd_mm_view *view)
+{
+	atomic_fetch_add(&view->refs, 1);
+	return view;
+}
+
+void uvd_mm_view_put(struct uvd_mm_view *view)
+{
+	struct uvd_mm *mm = view->mm;
+	bool is_last;
+
+	uvd_lock(&mm->views_lock);
+	is_last = atomic_fetch_sub(&view->refs, 1) == 1;
+	if (is_last)
+		list_del_init(&view->of_mm);
+	uvd_unlock(&mm->views_lock);
+	if (is_last)
+		unmap(view);
+}
+
+void *uvd_mm_view_at(const struct uvd_mm_view *view, uint64_t addr)
+{
+	return view->at + (addr - view->is.start);
+}
+
+bool uvd_mm_view_writable(const struct uvd_mm_view *view)
+{
+	return view->is.write;
+}
+
+int uvd_mm_view_copy(void *dst, const void *src, size_t len)
+{
+	return uvd_guarded_copy(dst, src, len);
+}
