@@ -93,6 +93,18 @@ extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 /* An access to the mm_slow_len bytes at mm_slow waits until that is 0. mm_slowed: threads that do so. */
 extern _Atomic uint64_t mm_slow, mm_slow_len;
 extern atomic_int mm_slowed;
+/*
+ * A region in the len bytes at addr has a view, whose bytes are those at `at`: not the same, so that a test sees which were used.
+ * mm_bad means them, too. mm_viewed: how often somebody asked for one; mm_view_refs: views that there are.
+ */
+struct fake_view {
+	uint64_t addr, len;
+	char *at;
+	bool read_only;
+};
+enum { MM_VIEWS = 2 };
+extern struct fake_view mm_views[MM_VIEWS];
+extern atomic_int mm_viewed, mm_view_refs;
 extern atomic_int mm_bursts; /* accesses to several pieces at once */
 extern void (*_Atomic mm_written)(void); /* called after each write, by the thread that made it */
 extern _Atomic bool mm_gone; /* its processes have exited: uvd_mm_alive() */

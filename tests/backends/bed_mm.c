@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A client's memory that is our own. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "tests/backends/bed.h"
@@ -10,6 +11,9 @@ _Atomic bool mm_gone;
 void (*_Atomic mm_written)(void);
 _Atomic uint64_t mm_slow, mm_slow_len;
 atomic_int mm_slowed, mm_bursts;
+
+struct fake_view mm_views[MM_VIEWS];
+atomic_int mm_viewed, mm_view_refs;
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {
@@ -58,6 +62,9 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
 	if (is_bad(dst, len))
 		return -EFAULT;
+	/* As a system call that reads from a truncated file's mapping. */
+	if (is_bad((uintptr_t)src, len))
+		return -EFAULT;
 	wait_if_slow(dst, len);
 	memcpy((void *)(uintptr_t)dst, src, len);
 	if (mm_written)
@@ -96,4 +103,61 @@ int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place 
 int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
 {
 	return is_bad(addr, len) || (write && meets(addr, len, mm_ro, mm_ro_len)) ? -EFAULT : 0;
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+struct uvd_mm_view {
+	const struct fake_view *fake;
+	atomic_int refs;
+};
+
+struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem)
+{
+	struct uvd_mm_view *view;
+
+	mm_viewed++;
+	wait_if_slow(umem->addr, umem->length);
+	for (const struct fake_view *fake = mm_views; fake < mm_views + MM_VIEWS; fake++)
+		if (fake->len && umem->addr >= fake->addr && umem->addr + umem->length <= fake->addr + fake->len) {
+			view = malloc(sizeof(*view));
+			view->fake = fake;
+			atomic_init(&view->refs, 1);
+			mm_view_refs++;
+			return view;
+		}
+	return NULL;
+}
+
+struct uvd_mm_view *uvd_mm_view_ref(struct uvd_mm_view *view)
+{
+	view->refs++;
+	return view;
+}
+
+void uvd_mm_view_put(struct uvd_mm_view *view)
+{
+	if (--view->refs)
+		return;
+	free(view);
+	mm_view_refs--;
+}
+
+void *uvd_mm_view_at(const struct uvd_mm_view *view, uint64_t addr)
+{
+	return view->fake->at + (addr - view->fake->addr);
+}
+
+bool uvd_mm_view_writable(const struct uvd_mm_view *view)
+{
+	return !view->fake->read_only;
+}
+
+int uvd_mm_view_copy(void *dst, const void *src, size_t len)
+{
+	if (is_bad((uintptr_t)src, len) || is_bad((uintptr_t)dst, len))
+		return -EFAULT;
+	wait_if_slow((uintptr_t)dst, len);
+	memcpy(dst, src, len);
+	return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "tests/backends/bed.h"
 
-enum { DM_SIZE = 8192, OFFSET = 4000, LENGTH = 1000, MAX_DM = 64 << 10 };
+enum { DM_SIZE = 8192, OFFSET = 4000, LENGTH = 1000, MAX_DM = 64 << 10, LARGE = 32 << 10 };
 enum { ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC };
 
 static struct bed bed;
@@ -152,6 +152,34 @@ START_TEST(test_it_is_memory_of_sends_and_receives)
 }
 END_TEST
 
+/* A client's file that the engine has mapped can be shorter at any time; memory of the device cannot. */
+START_TEST(test_it_is_written_from_a_view_that_may_be_gone)
+{
+	struct uvd_mr *large;
+	struct uvd_dm *more;
+	char *view = malloc(BUF_SIZE);
+	int err;
+
+	memset(view, 0x55, BUF_SIZE);
+	mm_views[0] = (struct fake_view){ (uintptr_t)a->buf, BUF_SIZE, view, false };
+	a->mr->umem.shared = true;
+	more = make_dm(b, LARGE, 0, &err);
+	ck_assert_ptr_nonnull(more);
+	large = reg_dm(b, more, 0, LARGE, ALL);
+	access_dm(large, IBV_WR_RDMA_WRITE, 0, 0, LARGE, IBV_WC_SUCCESS);
+	access_dm(large, IBV_WR_RDMA_READ, 0, 0, LARGE / 4, IBV_WC_SUCCESS);
+	ck_assert_mem_eq(a->buf, view, LARGE / 4);
+	mm_bad = (uintptr_t)view;
+	mm_bad_len = 1;
+	access_dm(large, IBV_WR_RDMA_WRITE, 0, 0, LARGE, IBV_WC_LOC_PROT_ERR);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+	mm_bad_len = 0;
+	free_mr(large);
+	free_dm(more);
+	mm_views[0].len = 0;
+}
+END_TEST
+
 /* A receive of two parts, of which the second faults: that its memory is no process's must not be asked of the first. */
 START_TEST(test_fault_beside_device_memory_is_reported)
 {
@@ -251,6 +279,7 @@ int main(void)
 	tcase_add_test(t, test_rights_are_those_of_the_region);
 	tcase_add_test(t, test_atomics_change_it);
 	tcase_add_test(t, test_it_is_memory_of_sends_and_receives);
+	tcase_add_test(t, test_it_is_written_from_a_view_that_may_be_gone);
 	tcase_add_test(t, test_fault_beside_device_memory_is_reported);
 	tcase_add_test(t, test_a_zero_based_region_takes_no_window);
 	tcase_add_test(t, test_there_is_so_much_and_no_more);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * payload SECONDS [SEED]: two clients do transfers of every kind, first systematically (each kind at each size class and
- * alignment), then at random, and after each one both arenas are compared, every byte, with a model.
+ * payload SECONDS [SEED [FILES]]: two clients do transfers of every kind, first systematically (each kind at each size class and
+ * alignment), then at random, and after each one both arenas are compared, every byte, with a model. FILES: how many
+ * of the arenas are of a file.
  */
 #include "side.h"
 #include <string.h>
@@ -378,14 +379,16 @@ int main(int argc, char **argv)
 	static struct end end[2];
 	struct transfer t;
 	unsigned long done = 0;
+	int num_files;
 	double stop = now() + atof(argv[1]);
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	seed = argc > 2 ? strtoull(argv[2], NULL, 0) : (uint64_t)time(NULL);
+	num_files = argc > 3 ? atoi(argv[3]) : 0;
 	printf("seed %#lx\n", seed);
 	for (int i = 0; i < 2; i++) {
 		end[i].model = malloc(ARENA);
-		side_init(&end[i].side, arena_new(ARENA), ARENA, i);
+		side_init(&end[i].side, i < num_files ? arena_of_file(ARENA) : arena_new(ARENA), ARENA, i);
 		fill(&end[i]);
 	}
 	for (int i = 0; i < 2; i++)

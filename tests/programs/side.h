@@ -52,8 +52,9 @@ struct side {
 	int fd;	   /* to the child */
 };
 
-/* Memory at the same place in all sides that are made after it. */
+/* Memory at the same place in all sides that are made after it; the same of a file, which a daemon can find and map as well. */
 unsigned char *arena_new(size_t size);
+unsigned char *arena_of_file(size_t size);
 /* A child, or ourselves; nothing is opened yet. */
 void side_init(struct side *s, unsigned char *arena, size_t size, bool child);
 /* Runs FN on that side, with a copy of ARG that comes back. FN must be in this program; 0: all well. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Programs of ours on the distribution's libibverbs: every byte of a transfer, what protects memory, clients that are killed."""
 import subprocess
+import time
 
 import pytest
 
@@ -27,8 +28,20 @@ def test_there_are_cases_of_protection():
 
 
 if LONG or not CUSE:
-    def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device):
-        print(device.run(CLIENTS["payload"], 600 if LONG else 5, seconds=1800).ok())
+    @pytest.mark.parametrize("files", range(3))
+    def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device, files):
+        """files: how many of the two clients have memory that the engine can map, too."""
+        print(device.run(CLIENTS["payload"], 600 if LONG else 3, time.time_ns(), files, seconds=1800).ok())
+
+
+@over_cuse("ioctl")
+def test_memory_of_all_kinds_is_transferred_and_may_lose_its_pages(device):
+    print(device.run(CLIENTS["shared"]).ok())
+
+
+if not CUSE:
+    def test_what_is_mapped_over_a_region_of_a_file_is_not_moved(device):
+        device.run(CLIENTS["shared"], "pinned").ok()
 
 
 @over_cuse("ioctl")

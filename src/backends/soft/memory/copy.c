@@ -3,6 +3,9 @@
 #include <errno.h>
 #include "backends/soft/memory/memory.h"
 
+/* Less is read as fast as it is found out where it is. */
+enum { VIEW_LEAST = 16 * 1024 };
+
 static bool allowed(const struct soft_mr *mr, uint64_t addr, size_t len, bool write)
 {
 	return !mr->on_demand || !uvd_mm_check(mr->mr.umem.mm, addr, len, write);
@@ -26,22 +29,115 @@ int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size
 	return allowed(mr, dst, len, true) ? uvd_mm_write(mr->mr.umem.mm, dst, src, len) : -EFAULT;
 }
 
+/* ---- memory that this process has, too --------------------------------------------------------------------------- */
+
+static bool may_have_view(const struct soft_mr *mr, size_t len)
+{
+	return len >= VIEW_LEAST && mr->mr.umem.shared && !mr->on_demand;
+}
+
+/* For a mover in the region's memory. */
+static struct uvd_mm_view *view_of(struct soft_mr *mr)
+{
+	struct uvd_mm_view *view, *none = NULL;
+
+	if (!atomic_load(&mr->has_asked)) {
+		view = uvd_mm_view_get(&mr->mr.umem);
+		if (view && !atomic_compare_exchange_strong(&mr->view, &none, view))
+			uvd_mm_view_put(view);
+		atomic_store(&mr->has_asked, true);
+	}
+	return atomic_load(&mr->view);
+}
+
+enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
+				   size_t len, struct soft_foreign *foreign)
+{
+	struct soft_mr *mr = seg->mr;
+	enum soft_copy_error err;
+
+	*foreign = (struct soft_foreign){ 0 };
+	if (!may_have_view(mr, len))
+		return SOFT_COPY_OK;
+	err = soft_mover_enter(m, place, mr->mr.umem.mm, mr->account);
+	if (err)
+		return err;
+	foreign->view = view_of(mr);
+	if (foreign->view) {
+		uvd_mm_view_ref(foreign->view);
+		foreign->at = uvd_mm_view_at(foreign->view, seg->addr + offset);
+	}
+	return soft_mover_leave(m) ? SOFT_COPY_OK : SOFT_COPY_LOST;
+}
+
+enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
+				    size_t len, struct soft_foreign *foreign)
+{
+	const struct ibv_sge *sge = list->sge, *end = sge + list->num_sge;
+	enum soft_copy_error err;
+	struct soft_seg seg;
+
+	*foreign = (struct soft_foreign){ 0 };
+	while (sge < end && offset >= sge->length)
+		offset -= sge++->length;
+	if (sge == end || len < VIEW_LEAST || len > sge->length - offset)
+		return SOFT_COPY_OK;
+	/* Whoever reads the list is told what is wrong with it. */
+	if (soft_seg_get(list->pd, sge->lkey, sge->addr, sge->length, list->access, &seg))
+		return SOFT_COPY_OK;
+	err = soft_seg_view(m, place, &seg, offset, len, foreign);
+	soft_seg_put(&seg);
+	return err;
+}
+
+void soft_foreign_put(struct soft_foreign *foreign)
+{
+	if (foreign->view)
+		uvd_mm_view_put(foreign->view);
+	foreign->view = NULL;
+}
+
+/* ---- writing, by a mover in that memory -------------------------------------------------------------------------- */
+
+/* An error does not say whose memory it is. So the bytes are made the mover's, and then it is clear. */
+static enum soft_copy_error write_foreign(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes, size_t len)
+{
+	if (!mr->mr.dm && !soft_mem_write(mr, dst, bytes, len))
+		return SOFT_COPY_OK;
+	if (uvd_mm_view_copy(m->buffer, bytes, len))
+		return SOFT_COPY_SOURCE;
+	return soft_mem_write(mr, dst, m->buffer, len) ? SOFT_COPY_BAD : SOFT_COPY_OK;
+}
+
+static enum soft_copy_error write_to(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes, size_t len)
+{
+	struct uvd_mm_view *view = may_have_view(mr, len) ? view_of(mr) : NULL;
+
+	if (view && uvd_mm_view_writable(view) && !uvd_mm_view_copy(uvd_mm_view_at(view, dst), bytes, len))
+		return SOFT_COPY_OK;
+	if (m->is_foreign)
+		return write_foreign(m, mr, dst, bytes, len);
+	return soft_mem_write(mr, dst, bytes, len) ? SOFT_COPY_BAD : SOFT_COPY_OK;
+}
+
+/* ---- segments and lists ------------------------------------------------------------------------------------------ */
+
 enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
 				   void *bytes, size_t len, bool write)
 {
 	const struct uvd_mr *mr = &seg->mr->mr;
 	enum soft_copy_error err = soft_mover_enter(m, place, mr->umem.mm, seg->mr->account);
-	bool dead;
-	int ret;
+	uint64_t addr = seg->addr + offset;
 
 	if (err)
 		return err;
-	ret = write ? soft_mem_write(seg->mr, seg->addr + offset, bytes, len) :
-		      soft_mem_read(seg->mr, bytes, seg->addr + offset, len);
-	dead = ret && !mr->dm && !uvd_mm_alive(mr->umem.mm);
-	if (!soft_mover_leave(m))
-		return SOFT_COPY_LOST;
-	return !ret ? SOFT_COPY_OK : dead ? SOFT_COPY_DEAD : SOFT_COPY_BAD;
+	if (write)
+		err = write_to(m, seg->mr, addr, bytes, len);
+	else if (soft_mem_read(seg->mr, bytes, addr, len))
+		err = SOFT_COPY_BAD;
+	if (err == SOFT_COPY_BAD && !mr->dm && !uvd_mm_alive(mr->umem.mm))
+		err = SOFT_COPY_DEAD;
+	return soft_mover_leave(m) ? err : SOFT_COPY_LOST;
 }
 
 bool soft_list_ok(const struct soft_list *list)

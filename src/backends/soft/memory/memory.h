@@ -37,6 +37,8 @@ struct soft_mr {
 	struct uvd_account *account; /* who pays for it */
 	unsigned int num_mws; /* bound to it; the table's lock */
 	bool on_demand;
+	atomic_bool has_asked; /* for the view, once, by a mover in its memory */
+	struct uvd_mm_view *_Atomic view; /* or NULL */
 };
 
 struct soft_mw {
@@ -59,6 +61,12 @@ struct soft_seg {
 	struct soft_mw *mw; /* NULL: by the MR's own key */
 	uint64_t addr; /* in the client's address space, or in the device memory */
 	uint32_t length;
+};
+
+/* Bytes of a client's that are moved from where they are, without the mover's buffer. They can be gone at any time. */
+struct soft_foreign {
+	struct uvd_mm_view *view; /* a reference; NULL: there are none */
+	const void *at;
 };
 
 /* What a device owns besides its configuration. */
@@ -148,9 +156,21 @@ bool soft_list_ok(const struct soft_list *list);
 /* Moves len bytes from `offset` of the list on, which has them, to bytes; or, with write, from bytes. In ascending order. */
 enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
 				    void *bytes, size_t len, bool write);
-/* The same with a segment. */
+/*
+ * The same with a segment. Who writes from struct soft_foreign says so in the mover (is_foreign), and moves no more than its buffer
+ * holds.
+ */
 enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
 				   void *bytes, size_t len, bool write);
+/*
+ * len bytes from `offset` on, to be moved from where they are. SOFT_COPY_OK without a view: they have to be read. Whatever the result
+ * is, the caller puts *foreign. The region may go before that: nobody waits for the reference.
+ */
+enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
+				    size_t len, struct soft_foreign *foreign);
+enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
+				   size_t len, struct soft_foreign *foreign);
+void soft_foreign_put(struct soft_foreign *foreign);
 /* Pieces of one address space that are moved at once. It starts zeroed. */
 struct soft_pieces {
 	struct uvd_mm *mm;

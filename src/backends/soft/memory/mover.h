@@ -33,6 +33,7 @@ enum soft_copy_error {
 	SOFT_COPY_BAD, /* the client has no such memory, or may not use it so, or it answers nobody */
 	SOFT_COPY_DEAD, /* nor any more: its processes have exited */
 	SOFT_COPY_CUT, /* nothing was done: one of the QPs is reset, destroyed or in error, or the responder's memory answers nobody */
+	SOFT_COPY_SOURCE, /* struct soft_foreign: they are gone */
 	SOFT_COPY_LOST, /* the mover has lost the requester, and perhaps the responder */
 };
 
@@ -61,6 +62,7 @@ struct soft_mover {
 	struct uvd_account *owner; /* of that memory */
 	unsigned int nr; /* counts accesses */
 	bool may_drop; /* it is a datagram. The mover's alone */
+	bool is_foreign; /* what it writes are the bytes of a struct soft_foreign. The mover's alone */
 	bool lost; /* something was taken away by the watcher, and the mover is not back */
 	/* The watcher's: */
 	unsigned int seen_nr;

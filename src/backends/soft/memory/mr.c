@@ -164,6 +164,8 @@ int soft_dereg_mr(struct uvd_mr *base)
 	pthread_rwlock_unlock(&table->lock);
 	uvd_uncharge_bytes(base->pd->context->account, sizeof(struct soft_mr_slot));
 	soft_ref_wait(&mr->ref);
+	if (mr->view)
+		uvd_mm_view_put(mr->view);
 	return 0;
 }
 

@@ -17,6 +17,7 @@ struct rc {
 	unsigned int epoch; /* of the peer, when the request came to it */
 	struct soft_seg seg; /* that the R_Key names */
 	bool has_seg;
+	struct soft_foreign foreign; /* this chunk, where it need not be read into the mover's buffer */
 	struct soft_srq *srq, *old_srq; /* references, until nothing of them is used any more; or NULL */
 };
 
@@ -100,6 +101,13 @@ static uint32_t chunk(const struct rc *rc)
 static bool is_last(const struct rc *rc)
 {
 	return rc->moved + chunk(rc) == rc->wqe->length;
+}
+
+/* The chunk, for who writes it. */
+static void *bytes_of(struct rc *rc)
+{
+	rc->m->is_foreign = rc->foreign.view;
+	return rc->foreign.view ? (void *)rc->foreign.at : rc->m->buffer;
 }
 
 /* ---- at the peer, with its lock held, and claimed ---------------------------------------------------------------- */
@@ -220,8 +228,14 @@ static enum soft_copy_error move_target(struct rc *rc)
 	struct soft_atomic_op op = { wqe->opcode, wqe->compare_add, wqe->swap, 0 };
 	enum soft_copy_error err;
 
+	if (wqe->opcode == IBV_WR_RDMA_READ) {
+		err = soft_seg_view(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, chunk(rc), &rc->foreign);
+		if (err || rc->foreign.view)
+			return err;
+		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, m->buffer, chunk(rc), false);
+	}
 	if (!is_atomic(wqe) && wqe->opcode != IBV_WR_ATOMIC_WRITE)
-		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, m->buffer, chunk(rc), wqe->opcode != IBV_WR_RDMA_READ);
+		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, bytes_of(rc), chunk(rc), true);
 	memcpy(&op.value, m->buffer, sizeof(op.value));
 	err = soft_atomic(m, &rc->req->qp->dev->ibdev->fabric->atomics, &rc->seg, &op);
 	memcpy(m->buffer, &op.value, sizeof(op.value));
@@ -245,7 +259,7 @@ static enum soft_copy_error move(struct rc *rc)
 	pthread_mutex_unlock(&peer->lock);
 	soft_due_run(&rc->due);
 	if (to_receive)
-		err = soft_list_move(rc->m, SOFT_AT_RESPONDER, &list, rc->moved, rc->m->buffer, chunk(rc), true);
+		err = soft_list_move(rc->m, SOFT_AT_RESPONDER, &list, rc->moved, bytes_of(rc), chunk(rc), true);
 	else
 		err = move_target(rc);
 	put_target(rc);
@@ -289,6 +303,8 @@ static struct soft_outcome respond(struct rc *rc)
 		rc->peer->r_silent = true;
 		return no_answer;
 	}
+	if (err == SOFT_COPY_SOURCE)
+		return done(IBV_WC_LOC_PROT_ERR);
 	if (err == SOFT_COPY_BAD)
 		return refuse_receive(rc);
 	return is_last(rc) ? conclude(rc) : go_on;
@@ -379,17 +395,26 @@ static struct soft_outcome of_requester(enum soft_copy_error err)
 {
 	if (err == SOFT_COPY_LOST)
 		return lost;
-	return err == SOFT_COPY_CUT ? no_answer : done(IBV_WC_LOC_PROT_ERR);
+	if (err == SOFT_COPY_CUT)
+		return no_answer;
+	/* What a READ brings was the responder's. */
+	return done(err == SOFT_COPY_SOURCE ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR);
 }
 
 static enum soft_copy_error gather(struct rc *rc)
 {
+	enum soft_copy_error err = SOFT_COPY_OK;
+
 	if (brings_back(rc->wqe))
 		return SOFT_COPY_OK;
 	if (rc->wqe->is_inline) {
 		memcpy(rc->m->buffer, rc->wqe->data + rc->moved, chunk(rc));
 		return SOFT_COPY_OK;
 	}
+	if (rc->wqe->opcode != IBV_WR_ATOMIC_WRITE)
+		err = soft_list_view(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, chunk(rc), &rc->foreign);
+	if (err || rc->foreign.view)
+		return err;
 	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc->m->buffer, chunk(rc), false);
 }
 
@@ -397,10 +422,10 @@ static enum soft_copy_error scatter(struct rc *rc)
 {
 	if (!brings_back(rc->wqe))
 		return SOFT_COPY_OK;
-	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc->m->buffer, chunk(rc), true);
+	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, bytes_of(rc), chunk(rc), true);
 }
 
-static struct soft_outcome send_chunk(struct rc *rc)
+static struct soft_outcome move_chunk(struct rc *rc)
 {
 	enum soft_copy_error err = gather(rc);
 	struct soft_outcome outcome;
@@ -412,6 +437,15 @@ static struct soft_outcome send_chunk(struct rc *rc)
 		return outcome;
 	err = scatter(rc);
 	return err ? of_requester(err) : outcome;
+}
+
+static struct soft_outcome send_chunk(struct rc *rc)
+{
+	struct soft_outcome outcome = move_chunk(rc);
+
+	soft_foreign_put(&rc->foreign);
+	rc->m->is_foreign = false;
+	return outcome;
 }
 
 struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req)

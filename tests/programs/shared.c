@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * shared [pinned]: two QPs of a process move memory of every kind, from each to each, among them those that a daemon could map as
+ * well; then memory that goes while it is registered. pinned: what is mapped over a region later is not moved.
+ */
+#include "side.h"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+
+enum {
+	PAGE = 4096,
+	HUGE_PAGE = 2 << 20,
+	SIZE = 128 * PAGE,
+	FROM = 100, /* where a transfer begins in its arena, */
+	LENGTH = 300000, /* and its bytes: several chunks, and the last one is long, too */
+	FILE_FROM = 3 * PAGE, /* where a mapping begins in its file */
+};
+
+/* An arena, and what it is of. */
+struct memory {
+	unsigned char *at;
+	int fd; /* of a file that can be truncated; -1 */
+};
+
+static void fill_file(struct memory *m, int fd, int flags)
+{
+	CHECK(fd >= 0 && !ftruncate(fd, FILE_FROM + SIZE));
+	m->fd = fd;
+	m->at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, flags, fd, FILE_FROM);
+}
+
+static void make_private(struct memory *m)
+{
+	m->at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void make_anonymous(struct memory *m)
+{
+	m->at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void make_memfd(struct memory *m)
+{
+	fill_file(m, memfd_create("shared", MFD_CLOEXEC), MAP_SHARED);
+}
+
+/* The file's own bytes are not those of the mapping. */
+static void make_private_memfd(struct memory *m)
+{
+	fill_file(m, memfd_create("private", MFD_CLOEXEC), MAP_PRIVATE);
+}
+
+static void make_sysv(struct memory *m)
+{
+	int id = shmget(IPC_PRIVATE, SIZE, IPC_CREAT | 0600);
+
+	CHECK(id >= 0);
+	m->at = shmat(id, NULL, 0);
+	CHECK(!shmctl(id, IPC_RMID, NULL));
+}
+
+static int new_file(char path[64])
+{
+	strcpy(path, "/dev/shm/uverbsd-shared-XXXXXX");
+	return mkostemp(path, O_CLOEXEC);
+}
+
+/* Found by its name alone; the name goes when nobody needs it any more. */
+static char names[8][64];
+static unsigned int num_names;
+
+static void make_named_file(struct memory *m)
+{
+	int fd = new_file(names[num_names++]);
+
+	fill_file(m, fd, MAP_SHARED);
+	close(fd);
+	m->fd = -1;
+}
+
+static void make_unlinked_file(struct memory *m)
+{
+	char path[64];
+
+	fill_file(m, new_file(path), MAP_SHARED);
+	CHECK(!unlink(path));
+}
+
+/* The same name is another file's now. */
+static void make_replaced_file(struct memory *m)
+{
+	char *path = names[num_names++];
+	int fd = new_file(path);
+
+	fill_file(m, fd, MAP_SHARED);
+	close(fd);
+	m->fd = -1;
+	CHECK(!unlink(path));
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	CHECK(fd >= 0 && !ftruncate(fd, FILE_FROM + SIZE));
+	close(fd);
+}
+
+static void make_huge_pages(struct memory *m)
+{
+	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	void *at;
+
+	if (fd < 0 || ftruncate(fd, HUGE_PAGE))
+		return;
+	at = mmap(NULL, HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at != MAP_FAILED)
+		m->at = at;
+}
+
+static const struct {
+	const char *name;
+	void (*make)(struct memory *m);
+} kinds[] = {
+	{ "private", make_private },
+	{ "anonymous", make_anonymous },
+	{ "memfd", make_memfd },
+	{ "memfd, private", make_private_memfd },
+	{ "SysV", make_sysv },
+	{ "named file", make_named_file },
+	{ "unlinked file", make_unlinked_file },
+	{ "replaced file", make_replaced_file },
+	{ "huge pages", make_huge_pages },
+};
+
+enum { NUM_KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static struct memory make_memory(unsigned int kind)
+{
+	struct memory m = { .fd = -1 };
+
+	kinds[kind].make(&m);
+	CHECK(m.at != MAP_FAILED);
+	return m;
+}
+
+/* ---- transfers --------------------------------------------------------------------------------------------------- */
+
+static struct side a, b; /* requester and responder */
+
+static void connect_both(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct side *s = i ? &b : &a;
+
+		if (s->qp[0])
+			CHECK(!ibv_destroy_qp(s->qp[0]));
+		s->qp[0] = side_qp(s, IBV_QPT_RC, false);
+	}
+	qp_connect(a.qp[0], side_address(&b, b.qp[0]), NULL);
+	qp_connect(b.qp[0], side_address(&a, a.qp[0]), NULL);
+}
+
+static struct ibv_mr *reg(struct side *s, const struct memory *m)
+{
+	struct ibv_mr *mr = ibv_reg_mr(s->pd, m->at, SIZE, ALL_ACCESS);
+
+	CHECK(mr);
+	return mr;
+}
+
+/* The requester's status. */
+static enum ibv_wc_status carry_out(enum ibv_wr_opcode opcode, struct ibv_mr *mine, struct ibv_mr *its)
+{
+	struct ibv_sge local = { (uintptr_t)mine->addr + FROM, LENGTH, mine->lkey };
+	struct ibv_sge remote = { (uintptr_t)its->addr + FROM, LENGTH, its->lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &local, .num_sge = 1, .opcode = opcode };
+	struct ibv_recv_wr *bad_recv, recv = { .sg_list = &remote, .num_sge = 1 };
+	struct ibv_wc wc, received;
+
+	wr.wr.rdma.remote_addr = remote.addr;
+	wr.wr.rdma.rkey = its->rkey;
+	if (opcode == IBV_WR_SEND)
+		CHECK(!ibv_post_recv(b.qp[0], &recv, &bad_recv));
+	CHECK(!ibv_post_send(a.qp[0], &wr, &bad));
+	CHECK(next_wc(&a, &wc, 60));
+	if (opcode == IBV_WR_SEND && !wc.status)
+		CHECK(next_wc(&b, &received, 60) && !received.status && received.byte_len == LENGTH);
+	return wc.status;
+}
+
+static void fill(unsigned char *at, unsigned int salt)
+{
+	for (int i = 0; i < SIZE; i++)
+		at[i] = i * 7 + i / 251 + salt;
+}
+
+/* All of an arena: what was moved, and what is beside it. */
+static void expect_filled(const unsigned char *at, unsigned int salt, unsigned int beside)
+{
+	for (int i = 0; i < SIZE; i++) {
+		unsigned int here = i >= FROM && i < FROM + LENGTH ? salt : beside;
+
+		CHECK(at[i] == (unsigned char)(i * 7 + i / 251 + here));
+	}
+}
+
+static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ };
+
+static void move_each(const struct memory *mine, const struct memory *its)
+{
+	struct ibv_mr *mr_a = reg(&a, mine), *mr_b = reg(&b, its);
+
+	for (int i = 0; i < 3; i++) {
+		bool is_read = opcodes[i] == IBV_WR_RDMA_READ;
+
+		fill(mine->at, 10 + i);
+		fill(its->at, 20 + i);
+		CHECK(carry_out(opcodes[i], mr_a, mr_b) == IBV_WC_SUCCESS);
+		expect_filled(mine->at, is_read ? 20 + i : 10 + i, 10 + i);
+		expect_filled(its->at, is_read ? 20 + i : 10 + i, 20 + i);
+	}
+	CHECK(!ibv_dereg_mr(mr_a) && !ibv_dereg_mr(mr_b));
+}
+
+static void move_all(void)
+{
+	struct memory from[NUM_KINDS], to[NUM_KINDS];
+
+	for (unsigned int i = 0; i < NUM_KINDS; i++) {
+		from[i] = make_memory(i);
+		to[i] = make_memory(i);
+		if (!to[i].at)
+			printf("%s: there are none here\n", kinds[i].name);
+	}
+	for (unsigned int i = 0; i < NUM_KINDS; i++)
+		for (unsigned int k = 0; k < NUM_KINDS; k++)
+			if (from[i].at && to[k].at)
+				move_each(&from[i], &to[k]);
+	for (unsigned int i = 0; i < num_names; i++)
+		unlink(names[i]);
+}
+
+/* ---- memory that goes -------------------------------------------------------------------------------------------- */
+
+/* opcode: of a transfer whose source or target goes, after one that went well. The daemon and the other end are as before. */
+static void truncate_one(enum ibv_wr_opcode opcode, bool mine_goes, enum ibv_wc_status status)
+{
+	struct memory mine = make_memory(2), its = make_memory(2);
+	struct ibv_mr *mr_a = reg(&a, &mine), *mr_b = reg(&b, &its);
+
+	connect_both();
+	CHECK(carry_out(opcode, mr_a, mr_b) == IBV_WC_SUCCESS);
+	CHECK(!ftruncate(mine_goes ? mine.fd : its.fd, FILE_FROM + 20 * PAGE));
+	CHECK(carry_out(opcode, mr_a, mr_b) == status);
+	/* It comes back empty. */
+	CHECK(!ftruncate(mine_goes ? mine.fd : its.fd, FILE_FROM + SIZE));
+	connect_both();
+	while (next_wc(&b, &(struct ibv_wc){ 0 }, 0))
+		;
+	CHECK(carry_out(opcode, mr_a, mr_b) == IBV_WC_SUCCESS);
+	CHECK(!memcmp(mine.at + FROM, its.at + FROM, LENGTH));
+	CHECK(!ibv_dereg_mr(mr_a) && !ibv_dereg_mr(mr_b));
+}
+
+static void make_hole(enum ibv_wr_opcode opcode)
+{
+	static const unsigned char zeros[50 * PAGE];
+	struct memory mine = make_memory(2), its = make_memory(2);
+	struct ibv_mr *mr_a = reg(&a, &mine), *mr_b = reg(&b, &its);
+
+	for (int i = 0; i < 2; i++) {
+		fill(mine.at, 1);
+		fill(its.at, 1);
+		if (i)
+			CHECK(!fallocate(opcode == IBV_WR_RDMA_READ ? its.fd : mine.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+					 FILE_FROM, sizeof(zeros)));
+		CHECK(carry_out(opcode, mr_a, mr_b) == IBV_WC_SUCCESS);
+		CHECK(!memcmp(mine.at + FROM, its.at + FROM, LENGTH));
+	}
+	CHECK(!memcmp((opcode == IBV_WR_RDMA_READ ? mine.at : its.at) + FROM, zeros, sizeof(zeros) - FROM));
+	CHECK(!ibv_dereg_mr(mr_a) && !ibv_dereg_mr(mr_b));
+}
+
+static void keep_pinned(void)
+{
+	struct memory mine = make_memory(2), its = make_memory(2);
+	struct ibv_mr *mr_a = reg(&a, &mine), *mr_b = reg(&b, &its);
+	unsigned char *old;
+
+	fill(mine.at, 1);
+	CHECK(carry_out(IBV_WR_RDMA_WRITE, mr_a, mr_b) == IBV_WC_SUCCESS);
+	CHECK(mmap(mine.at, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mine.at);
+	old = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, mine.fd, FILE_FROM);
+	CHECK(old != MAP_FAILED);
+	fill(old, 2);
+	fill(mine.at, 3);
+	CHECK(carry_out(IBV_WR_RDMA_WRITE, mr_a, mr_b) == IBV_WC_SUCCESS);
+	CHECK(!memcmp(its.at + FROM, old + FROM, LENGTH));
+	CHECK(!ibv_dereg_mr(mr_a) && !ibv_dereg_mr(mr_b));
+}
+
+/* One file, and one part of it, at two places. */
+static void move_from_two_mappings(void)
+{
+	struct memory one = make_memory(2), two = one, its = make_memory(0);
+	struct ibv_mr *mr[2], *mr_b = reg(&b, &its);
+
+	two.at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, one.fd, FILE_FROM);
+	CHECK(two.at != MAP_FAILED);
+	mr[0] = reg(&a, &one);
+	mr[1] = reg(&a, &two);
+	for (int i = 0; i < 4; i++) {
+		fill(one.at, i);
+		CHECK(carry_out(IBV_WR_RDMA_WRITE, mr[i % 2], mr_b) == IBV_WC_SUCCESS);
+		CHECK(!memcmp(its.at + FROM, one.at + FROM, LENGTH));
+	}
+	CHECK(!ibv_dereg_mr(mr[0]) && !ibv_dereg_mr(mr[1]) && !ibv_dereg_mr(mr_b));
+}
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 0; i < 2; i++) {
+		struct side *s = i ? &b : &a;
+
+		side_init(s, arena_new(PAGE), PAGE, false);
+		side_open(s, NULL);
+	}
+	connect_both();
+	if (argc > 1) {
+		keep_pinned();
+		return 0;
+	}
+	move_all();
+	move_from_two_mappings();
+	truncate_one(IBV_WR_RDMA_WRITE, true, IBV_WC_LOC_PROT_ERR);
+	truncate_one(IBV_WR_RDMA_WRITE, false, IBV_WC_REM_OP_ERR);
+	truncate_one(IBV_WR_SEND, true, IBV_WC_LOC_PROT_ERR);
+	truncate_one(IBV_WR_SEND, false, IBV_WC_REM_OP_ERR);
+	truncate_one(IBV_WR_RDMA_READ, true, IBV_WC_LOC_PROT_ERR);
+	truncate_one(IBV_WR_RDMA_READ, false, IBV_WC_REM_OP_ERR);
+	for (int i = 0; i < 3; i++)
+		make_hole(opcodes[i]);
+	puts("all is well");
+	return 0;
+}
