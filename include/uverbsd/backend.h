@@ -588,6 +588,11 @@ const struct uvd_backend *uvd_backend_at(unsigned int i);
 
 /* The InfiniBand and Ethernet networks between the soft devices of one engine. */
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
+/*
+ * How many threads may work for one user at a time, at most, if as many of the user's QPs have something to do: 1 without this call.
+ * Before the first device is opened.
+ */
+void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
 /* All devices on it are closed. */
 void uvd_fabric_free(struct uvd_fabric *fabric);
 

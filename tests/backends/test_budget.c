@@ -425,6 +425,60 @@ START_TEST(test_another_users_slow_memory_holds_nothing_up)
 }
 END_TEST
 
+/* And no third one's: two threads are what the user gets. */
+START_TEST(test_as_many_threads_as_may_work_for_one_user)
+{
+	struct end loops[3];
+	int threads;
+
+	uvd_fabric_set_threads(bed.fabric, 2);
+	bed_make_qps(&bed, IBV_QPT_RC);
+	threads = num_threads();
+	for (int i = 0; i < 3; i++)
+		open_loop(&loops[i], a, NULL);
+	block_user_of(&loops[0], mr_a);
+	ck_assert_int_eq(num_threads(), threads + 1);
+	for (int i = 1; i < 3; i++) {
+		loops[i].buf = big + BIG;
+		post_write(&loops[i], mr_a, mr_a, i, OVER);
+		while (mm_slowed < 2)
+			usleep(100);
+	}
+	usleep(50000);
+	ck_assert_int_eq(mm_slowed, 2);
+	ck_assert_int_eq(num_threads(), threads + 2);
+
+	/* All are about to write to the same memory: none does. */
+	mm_bad = (uintptr_t)big;
+	mm_bad_len = HUGE;
+	mm_slow_len = 0;
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_ne(wait_wc(loops[i].scq).status, IBV_WC_SUCCESS);
+	mm_bad_len = 0;
+	for (int i = 0; i < 3; i++)
+		close_loop(&loops[i], true);
+	finish();
+}
+END_TEST
+
+/* Without work for two, there is one. */
+START_TEST(test_one_qp_has_one_thread)
+{
+	int threads;
+
+	uvd_fabric_set_threads(bed.fabric, 8);
+	bed_connect(&bed, IBV_QPT_RC);
+	threads = num_threads();
+	for (int row = 0; row < 2; row++) {
+		post_list(a, mr_a, mr_b, 20);
+		for (int i = 0; i < 20; i++)
+			expect(a->scq, i, IBV_WC_SUCCESS);
+		ck_assert_int_eq(num_threads(), threads + 1);
+	}
+	finish();
+}
+END_TEST
+
 /* This makes four threads weigh as much as two; each step of nice takes a fifth off the weight. */
 enum { NICE_OF_FOUR = 3 };
 
@@ -798,6 +852,8 @@ int main(void)
 	tcase_add_test(t, test_the_thread_ends_and_starts_again);
 	tcase_add_test(t, test_qps_of_one_user_take_turns);
 	tcase_add_test(t, test_another_users_slow_memory_holds_nothing_up);
+	tcase_add_test(t, test_as_many_threads_as_may_work_for_one_user);
+	tcase_add_test(t, test_one_qp_has_one_thread);
 	tcase_add_test(t, test_deferred_work_of_a_user_who_is_ahead_has_a_low_priority);
 	tcase_add_test(t, test_a_port_that_comes_up_waits_for_no_users_memory);
 	tcase_add_test(t, test_error_flushes_what_is_deferred_at_once);

@@ -23,6 +23,11 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	return fabric;
 }
 
+void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most)
+{
+	fabric->users.most_active = most;
+}
+
 void uvd_fabric_free(struct uvd_fabric *fabric)
 {
 	if (!fabric)

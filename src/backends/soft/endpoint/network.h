@@ -56,6 +56,7 @@ struct soft_users {
 	pthread_mutex_t lock; /* of the list, and of each user's */
 	pthread_cond_t ended; /* there is no user any more */
 	struct soft_user *first;
+	unsigned int most_active; /* threads of a user that are not held up */
 	bool end;
 };
 
@@ -65,8 +66,9 @@ bool soft_users_destroy(struct soft_users *users);
 /*
  * Queues qp for its user's thread, behind the user's other QPs. Takes a reference. Caller holds qp->lock, and s_busy is
  * false, or becomes false before the caller unlocks. Returns false if there is no thread and none can be started.
+ * by_user_thread: the caller is such a thread, and runs this QP.
  */
-bool soft_defer(struct soft_qp *qp);
+bool soft_defer(struct soft_qp *qp, bool by_user_thread);
 /*
  * Takes qp back from its user's thread. Caller holds qp->lock. The thread may be running qp at this moment: then s_busy is
  * set, and it stops after the request in hand.

@@ -211,7 +211,7 @@ static void give_up_requester(struct soft_qp *qp, enum soft_place place)
 	soft_send_let_go(qp, &due);
 	qp->s_deferred = false;
 	if (soft_sq_count(qp) && soft_may_start(qp))
-		soft_defer(qp);
+		soft_defer(qp, false);
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(&due);
 	soft_ref_put(&qp->ref);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The threads that carry out what lies beyond a call's budget, and what had to wait: one for each user with deferred
- * send queues, and another one for as long as that is held up in a client's memory. A user's threads run the user's QPs in turn,
- * each for a budget. One that has nothing to do waits a while, then exits.
+ * send queues, more of them while QPs wait (most_active), and another one for as long as one is held up in a client's memory. A
+ * user's threads run the user's QPs in turn, each for a budget. One that has nothing to do waits a while, then exits.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +22,10 @@ struct soft_user {
 	uint64_t key;
 	pthread_cond_t changed;
 	struct soft_qp *first, *last; /* deferred QPs, each with a reference */
+	unsigned int queued; /* in that list */
 	unsigned int threads; /* all */
-	unsigned int active; /* those that are not held up */
+	unsigned int active; /* those that are not held up, */
+	unsigned int working; /* and those of them that run a QP */
 };
 
 /* One of a user's threads. */
@@ -46,6 +48,7 @@ static uint64_t soft_qp_user(const struct soft_qp *qp)
 void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker))
 {
 	users->run = run;
+	users->most_active = 1;
 	pthread_mutex_init(&users->lock, NULL);
 	uvd_cond_init(&users->ended);
 }
@@ -90,6 +93,7 @@ static void user_append(struct soft_user *user, struct soft_qp *qp)
 	else
 		user->first = qp;
 	user->last = qp;
+	user->queued++;
 }
 
 /* Caller holds the user's lock, and takes over the list's reference. */
@@ -105,6 +109,7 @@ static void user_unlink(struct soft_user *user, struct soft_qp *qp)
 		user->last = qp->d_prev;
 	qp->d_prev = qp->d_next = NULL;
 	qp->d_user = NULL;
+	user->queued--;
 }
 
 /* Where it cannot be raised again it stays low. */
@@ -122,12 +127,12 @@ static void thread_spend(struct soft_thread *thread, struct uvd_account *account
 	thread->cpu_ns = now;
 }
 
-/* With no lock held. Takes the reference of the QP over, which may be gone when this returns, but not who pays for it. */
-static void thread_run(struct soft_thread *thread, struct soft_qp *qp)
+/* With no lock held. active: threads of the user. Takes the reference of the QP over, which may be gone when this returns, but not who pays for it. */
+static void thread_run(struct soft_thread *thread, struct soft_qp *qp, unsigned int active)
 {
 	struct uvd_account *account = qp->qp.account ? uvd_account_ref(qp->qp.account) : NULL;
 
-	thread_set_nice(thread, uvd_account_nice(account, 1));
+	thread_set_nice(thread, uvd_account_nice(account, active));
 	thread->user->users->run(qp, &thread->worker);
 	thread_spend(thread, account);
 	uvd_account_put(account);
@@ -136,10 +141,12 @@ static void thread_run(struct soft_thread *thread, struct soft_qp *qp)
 /* With the lock held. False: the thread is one too many. */
 static bool thread_is_back(struct soft_thread *thread)
 {
-	if (!thread->held_up)
+	if (!thread->held_up) {
+		thread->user->working--;
 		return true;
+	}
 	thread->held_up = false;
-	if (thread->user->active)
+	if (thread->user->active >= thread->user->users->most_active)
 		return false;
 	thread->user->active++;
 	return true;
@@ -155,8 +162,10 @@ static struct soft_qp *thread_next(struct soft_thread *thread)
 	while (!user->first && !user->users->end && uvd_now_ns() < end)
 		wait_until(&user->changed, &user->users->lock, end);
 	qp = user->first;
-	if (qp)
+	if (qp) {
 		user_unlink(user, qp);
+		user->working++;
+	}
 	return qp;
 }
 
@@ -180,13 +189,15 @@ static void *user_thread(void *arg)
 	struct soft_user *user = thread->user;
 	pthread_mutex_t *lock = &user->users->lock;
 	struct soft_qp *qp;
+	unsigned int active;
 	bool is_needed = true;
 
 	pthread_detach(pthread_self());
 	pthread_mutex_lock(lock);
 	while (is_needed && (qp = thread_next(thread))) {
+		active = user->active;
 		pthread_mutex_unlock(lock);
-		thread_run(thread, qp);
+		thread_run(thread, qp, active);
 		pthread_mutex_lock(lock);
 		is_needed = thread_is_back(thread);
 	}
@@ -230,7 +241,8 @@ static void thread_held_up(struct uvd_worker *worker)
 	pthread_mutex_lock(&user->users->lock);
 	thread->held_up = true;
 	user->active--;
-	if (user->first && !user->active)
+	user->working--;
+	if (user->first && user->active < user->users->most_active)
 		user_start_thread(user);
 	pthread_mutex_unlock(&user->users->lock);
 }
@@ -259,7 +271,16 @@ static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 	return user;
 }
 
-bool soft_defer(struct soft_qp *qp)
+/* With the lock held. Another thread starts where those that there are have all got something to do; one that asks is free next. */
+static void append(struct soft_user *user, struct soft_qp *qp, bool by_user_thread)
+{
+	if (user->queued + user->working >= user->active + by_user_thread && user->active < user->users->most_active)
+		user_start_thread(user);
+	user_append(user, qp);
+	pthread_cond_signal(&user->changed);
+}
+
+bool soft_defer(struct soft_qp *qp, bool by_user_thread)
 {
 	struct soft_users *users = &qp->dev->ibdev->fabric->users;
 	struct soft_user *user;
@@ -269,9 +290,7 @@ bool soft_defer(struct soft_qp *qp)
 	if (!user) {
 		user = users_get(users, soft_qp_user(qp));
 		if (user)
-			user_append(user, qp);
-		if (user)
-			pthread_cond_signal(&user->changed);
+			append(user, qp, by_user_thread);
 	}
 	pthread_mutex_unlock(&users->lock);
 	if (!user)

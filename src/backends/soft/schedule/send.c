@@ -231,7 +231,7 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 		return false;
 	if (!send_is_stream(qp, budget) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
 		return false;
-	if (soft_defer(qp))
+	if (soft_defer(qp, budget->of_user_thread))
 		return true;
 	/* No thread can be started: this thread goes on, and tries to defer again when another budget is spent. */
 	*budget = (struct soft_budget){ .of_user_thread = true };
@@ -302,7 +302,7 @@ void soft_send_resume(struct soft_qp *qp)
 {
 	pthread_mutex_lock(&qp->lock);
 	if (!qp->s_busy && !qp->s_deferred && soft_sq_count(qp))
-		soft_defer(qp);
+		soft_defer(qp, false);
 	pthread_mutex_unlock(&qp->lock);
 }
 
@@ -314,7 +314,7 @@ static void kick(struct soft_qp *qp, uint32_t by)
 		qp->s_kicked = true;
 		/* Nobody carries out another's requests. If no thread can be started, the next time-out looks again. */
 		if (!qp->s_busy && !qp->s_deferred)
-			qp->s_kicked = soft_defer(qp);
+			qp->s_kicked = soft_defer(qp, false);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -370,7 +370,7 @@ void soft_send_wake(struct soft_qp *qp)
 		 * The waker serves all users, so it must not move data. If no thread can be started, the next time-out
 		 * looks again.
 		 */
-		qp->s_kicked = soft_defer(qp);
+		qp->s_kicked = soft_defer(qp, false);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -399,7 +399,7 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	wqe = waiting(qp, wait_nr);
 	if (wqe && outcome.kind == SOFT_DONE) {
 		/* The timer serves all users, so it must not move data. If no thread can be started, it looks again. */
-		if (soft_defer(qp))
+		if (soft_defer(qp, false))
 			qp->s_kicked = true;
 		else
 			wait_for(qp, qp->s_wait, UINT64_C(1000000));
