@@ -358,6 +358,68 @@ START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
 }
 END_TEST
 
+/* ---- the thread that works --------------------------------------------------------------------------------------- */
+
+static atomic_int times_held_up;
+
+static void count_held_up(struct uvd_worker *worker)
+{
+	times_held_up++;
+}
+
+static atomic_int writes;
+
+/* The second chunk is in slow memory, too. */
+static void slow_down_again(void)
+{
+	if (!writes++) {
+		mm_slow = (uintptr_t)a->buf + SOFT_CHUNK;
+		mm_slow_len = LENGTH;
+	}
+}
+
+static void *work_as_worker(void *arg)
+{
+	struct uvd_work *work = arg;
+	struct uvd_worker worker = { .held_up = count_held_up };
+
+	work->run(work->arg, &worker);
+	return NULL;
+}
+
+/* Who replaces it would be replaced by a third one, which shares with the second what is for one alone. */
+START_TEST(test_a_worker_that_is_held_up_twice_is_told_once)
+{
+	struct ibv_sge sge = sge_at(a, 0, 2 * SOFT_CHUNK);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+	const struct uvd_send_wr *bad;
+	struct uvd_work work;
+	pthread_t thread;
+
+	bed_connect(&bed, IBV_QPT_RC);
+	times_held_up = writes = 0;
+	mm_written = slow_down_again;
+	for (int row = 1; row <= 2; row++) {
+		writes = 0;
+		slow_down(a);
+		ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &wr, &bad, &work), 0);
+		ck_assert_int_eq(pthread_create(&thread, NULL, work_as_worker, &work), 0);
+		while (times_held_up < row)
+			usleep(100);
+		mm_slow_len = 0;
+		while (!writes)
+			usleep(100);
+		usleep(200 * MS);
+		ck_assert_int_eq(mm_slowed, 1);
+		ck_assert_int_eq(times_held_up, row);
+		mm_slow_len = 0;
+		pthread_join(thread, NULL);
+		expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	}
+	mm_written = NULL;
+}
+END_TEST
+
 /* ---- a user's threads -------------------------------------------------------------------------------------------- */
 
 /* Both requests are more than a call may do: the user's thread has them. */
@@ -453,6 +515,7 @@ int main(void)
 	tcase_add_test(t, test_read_that_cannot_land_is_a_protection_error_at_home);
 	tcase_add_test(t, test_memory_that_did_not_answer_is_not_asked_again);
 	tcase_add_test(t, test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way);
+	tcase_add_test(t, test_a_worker_that_is_held_up_twice_is_told_once);
 	tcase_add_test(t, test_a_users_other_requests_do_not_wait_for_one_that_is_held_up);
 	tcase_add_test(t, test_atomics_wait_only_for_those_on_the_same_word);
 	return run_suite("backends: soft, slow memory", t);

@@ -67,7 +67,6 @@ static bool watch(struct soft_mover *m, uint64_t now, struct taken *taken)
 	if (m->place == SOFT_NOWHERE || m->nr != m->seen_nr) {
 		m->seen_nr = m->nr;
 		m->seen_ns = now;
-		m->told = false;
 	} else {
 		over = watch_access(m, now - m->seen_ns, taken);
 	}
@@ -183,6 +182,7 @@ struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker 
 	}
 	if (m) {
 		m->worker = worker;
+		m->told = false;
 		movers->used++;
 		/* Without the thread, who waits in a client's memory waits for as long as the client likes. */
 		if (!movers->watching)

@@ -67,7 +67,7 @@ struct soft_mover {
 	/* The watcher's: */
 	unsigned int seen_nr;
 	uint64_t seen_ns;
-	bool told;
+	bool told; /* the worker; it stays so until the mover has another */
 	uint8_t buffer[SOFT_CHUNK]; /* the mover's alone */
 };
 
