@@ -3,6 +3,7 @@
 Two users do whatever comes, while a third one uses the device as it should be. Seconds: $UVERBSD_CHAOS, else 6, or 1800 with
 --long.
 """
+import contextlib
 import json
 import os
 import socket
@@ -115,12 +116,22 @@ def wait_until_accounts_are_empty(run, **who):
     raise AssertionError(held)
 
 
+@contextlib.contextmanager
+def started(command, **kwargs):
+    """What is left of it after a failure would be waited for without end."""
+    process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, start_new_session=True, **kwargs)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            subprocess.run(["pkill", "-KILL", "-s", str(process.pid)], check=False)
+
+
 def test_chaos_of_two_trees_leaves_a_third_alive_and_nothing_behind():
     """All are one user: who joins a run is the user who started it."""
     run = [uverbsctl(), "run", "--persona", "hfi1", "--join", "chaos", "--"]
     who = ids_of("victim")
-    with subprocess.Popen([*run, "sh", "-c", "echo ready; read line"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          **who) as first:
+    with started([*run, "sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE, **who) as first:
         assert first.stdout.readline() == "ready\n"
         chaos = [start_chaos(SEED + n, under=run, **who) for n in (1000, 2000)]
         victim = Victim(run, dict(os.environ))
