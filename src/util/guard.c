@@ -10,6 +10,7 @@
 #include "util/util.h"
 
 static _Thread_local sigjmp_buf *volatile on_fault;
+static _Thread_local bool accepts;
 
 static void fault(int sig, siginfo_t *info, void *context)
 {
@@ -31,10 +32,23 @@ int uvd_guard_start(void)
 	return sigaction(SIGBUS, &sa, NULL) ? -errno : 0;
 }
 
+/* Our threads start with all signals blocked (uvd_thread_start()), and a fault whose signal is blocked ends the process. */
+static void accept_fault(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGBUS);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	accepts = true;
+}
+
 int uvd_guarded_copy(void *dst, const void *src, size_t len)
 {
 	sigjmp_buf here;
 
+	if (!accepts)
+		accept_fault();
 	if (sigsetjmp(here, 0)) {
 		on_fault = NULL;
 		return -EFAULT;

@@ -166,6 +166,21 @@ static struct ibv_mr *reg(struct side *s, const struct memory *m)
 	return mr;
 }
 
+/* A request of as many bytes that goes before each one, so that another thread of the daemon carries that out; NULL: none. */
+static struct ibv_mr *before_a, *before_b;
+
+static void post_behind(struct ibv_send_wr *wr)
+{
+	struct ibv_sge sge = { (uintptr_t)before_a->addr, LENGTH, before_a->lkey };
+	struct ibv_send_wr *bad, first = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .next = wr };
+	struct ibv_wc wc;
+
+	first.wr.rdma.remote_addr = (uintptr_t)before_b->addr + SIZE - LENGTH;
+	first.wr.rdma.rkey = before_b->rkey;
+	CHECK(!ibv_post_send(a.qp[0], &first, &bad));
+	CHECK(next_wc(&a, &wc, 60) && !wc.status);
+}
+
 /* The requester's status. */
 static enum ibv_wc_status carry_out(enum ibv_wr_opcode opcode, struct ibv_mr *mine, struct ibv_mr *its)
 {
@@ -179,7 +194,10 @@ static enum ibv_wc_status carry_out(enum ibv_wr_opcode opcode, struct ibv_mr *mi
 	wr.wr.rdma.rkey = its->rkey;
 	if (opcode == IBV_WR_SEND)
 		CHECK(!ibv_post_recv(b.qp[0], &recv, &bad_recv));
-	CHECK(!ibv_post_send(a.qp[0], &wr, &bad));
+	if (before_a)
+		post_behind(&wr);
+	else
+		CHECK(!ibv_post_send(a.qp[0], &wr, &bad));
 	CHECK(next_wc(&a, &wc, 60));
 	if (opcode == IBV_WR_SEND && !wc.status)
 		CHECK(next_wc(&b, &received, 60) && !received.status && received.byte_len == LENGTH);
@@ -260,6 +278,27 @@ static void truncate_one(enum ibv_wr_opcode opcode, bool mine_goes, enum ibv_wc_
 	CHECK(!ibv_dereg_mr(mr_a) && !ibv_dereg_mr(mr_b));
 }
 
+static void lose_pages(void)
+{
+	truncate_one(IBV_WR_RDMA_WRITE, true, IBV_WC_LOC_PROT_ERR);
+	truncate_one(IBV_WR_RDMA_WRITE, false, IBV_WC_REM_OP_ERR);
+	truncate_one(IBV_WR_SEND, true, IBV_WC_LOC_PROT_ERR);
+	truncate_one(IBV_WR_SEND, false, IBV_WC_REM_OP_ERR);
+	truncate_one(IBV_WR_RDMA_READ, true, IBV_WC_LOC_PROT_ERR);
+	truncate_one(IBV_WR_RDMA_READ, false, IBV_WC_REM_OP_ERR);
+}
+
+static void lose_pages_behind_another(void)
+{
+	struct memory m = make_memory(0);
+
+	before_a = reg(&a, &m);
+	before_b = reg(&b, &m);
+	lose_pages();
+	CHECK(!ibv_dereg_mr(before_a) && !ibv_dereg_mr(before_b));
+	before_a = NULL;
+}
+
 static void make_hole(enum ibv_wr_opcode opcode)
 {
 	static const unsigned char zeros[50 * PAGE];
@@ -331,12 +370,8 @@ int main(int argc, char **argv)
 	}
 	move_all();
 	move_from_two_mappings();
-	truncate_one(IBV_WR_RDMA_WRITE, true, IBV_WC_LOC_PROT_ERR);
-	truncate_one(IBV_WR_RDMA_WRITE, false, IBV_WC_REM_OP_ERR);
-	truncate_one(IBV_WR_SEND, true, IBV_WC_LOC_PROT_ERR);
-	truncate_one(IBV_WR_SEND, false, IBV_WC_REM_OP_ERR);
-	truncate_one(IBV_WR_RDMA_READ, true, IBV_WC_LOC_PROT_ERR);
-	truncate_one(IBV_WR_RDMA_READ, false, IBV_WC_REM_OP_ERR);
+	lose_pages();
+	lose_pages_behind_another();
 	for (int i = 0; i < 3; i++)
 		make_hole(opcodes[i]);
 	puts("all is well");

@@ -66,6 +66,16 @@ START_TEST(test_each_thread_has_its_own_fault)
 }
 END_TEST
 
+START_TEST(test_a_thread_that_blocks_all_signals_has_faults)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(uvd_guard_start(), 0);
+	ck_assert_int_eq(uvd_thread_start(&thread, 0, copy_and_lose, NULL), 0);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 START_TEST(test_signals_are_as_they_were)
 {
 	sigset_t before, after;
@@ -111,6 +121,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_a_file_that_is_shorter_is_efault);
 	tcase_add_test(t, test_each_thread_has_its_own_fault);
+	tcase_add_test(t, test_a_thread_that_blocks_all_signals_has_faults);
 	tcase_add_test(t, test_signals_are_as_they_were);
 	tcase_add_test(t, test_a_fault_of_ours_ends_the_process);
 	suite_add_tcase(s, t);
