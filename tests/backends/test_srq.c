@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
 static struct bed bed;
@@ -140,6 +141,22 @@ START_TEST(test_post_recv_to_a_qp_with_srq_is_einval)
 }
 END_TEST
 
+/*
+ * It may still be about to try: another's receive sends it on in vain, and the thread that carried its last request out tries the
+ * next one a moment later.
+ */
+static void wait_until_it_waits(struct end *sender)
+{
+	struct soft_qp *qp = (struct soft_qp *)sender->qp;
+	bool waits = false;
+
+	while (!waits) {
+		pthread_mutex_lock(&qp->lock);
+		waits = qp->s_wait != SOFT_WAIT_NONE && !qp->s_busy && !qp->s_deferred && !qp->s_kicked;
+		pthread_mutex_unlock(&qp->lock);
+	}
+}
+
 /* Both wait; the receives come one by one, and who waited longest goes first. */
 START_TEST(test_senders_that_found_it_empty_go_on_when_receives_come)
 {
@@ -149,10 +166,14 @@ START_TEST(test_senders_that_found_it_empty_go_on_when_receives_come)
 	send_small(a, b, IBV_WR_SEND, 100);
 	send_small(&c, &d, IBV_WR_SEND, 100);
 	expect_nothing(a->scq);
+	wait_until_it_waits(a);
+	wait_until_it_waits(&c);
 	ck_assert_int_eq(post_srq_at(b, 1, 0, 100), 0);
 	ck_assert_uint_eq(expect(b->rcq, 1, IBV_WC_SUCCESS).qp_num, b->qp->qp_num);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	wait_until_it_waits(&c);
 	send_small(a, b, IBV_WR_SEND, 100);
+	wait_until_it_waits(a);
 	ck_assert_int_eq(post_srq_at(b, 2, 0, 100), 0);
 	ck_assert_uint_eq(expect(b->rcq, 2, IBV_WC_SUCCESS).qp_num, d.qp->qp_num);
 	ck_assert_int_eq(post_srq_at(b, 3, 0, 100), 0);
