@@ -32,6 +32,9 @@ struct uvd_mm {
 
 struct uvd_mapping;
 
+/* Is bulk_tgid still the process's, and has the address space users? Neither comes back once it is lost. pidfd is not -1. */
+bool uvd_mm_number_is_ours(struct uvd_mm *mm);
+
 /* The mapping that contains addr, or the next one after it. 0 or a negative errno. mapsfd is not -1. */
 int uvd_mm_find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m);
 

@@ -17,8 +17,7 @@ enum {
 	MM_PIECES = 6,
 };
 
-/* Is the number still the process's, and has the address space users? Neither comes back once it is lost. */
-static bool bulk_is_ours(struct uvd_mm *mm)
+bool uvd_mm_number_is_ours(struct uvd_mm *mm)
 {
 	struct pollfd ended = { .fd = mm->pidfd, .events = POLLIN };
 
@@ -36,11 +35,11 @@ static bool bulk_copy(struct uvd_mm *mm, const struct iovec *pieces, unsigned in
 	if ((local.iov_len < MM_BULK && num < MM_PIECES) || mm->pidfd < 0)
 		return false;
 	/* A number that is the process's afterwards was so before. But a write cannot be taken back. */
-	if (write && !bulk_is_ours(mm))
+	if (write && !uvd_mm_number_is_ours(mm))
 		return false;
 	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, pieces, num, 0) :
 		    process_vm_readv(mm->bulk_tgid, &local, 1, pieces, num, 0);
-	return n == (ssize_t)local.iov_len && bulk_is_ours(mm);
+	return n == (ssize_t)local.iov_len && uvd_mm_number_is_ours(mm);
 }
 
 int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num)

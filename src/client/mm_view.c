@@ -70,18 +70,21 @@ static int open_if(int folder, const char *name, const struct uvd_mapping *m)
 	return fd;
 }
 
-static int open_descriptor(pid_t tgid, const struct uvd_mapping *m)
+static int open_descriptor(struct uvd_mm *mm, const struct uvd_mapping *m)
 {
 	char name[32];
 	struct dirent *entry;
 	DIR *dir;
+	bool is_ours;
 	int fd = -1;
 
-	snprintf(name, sizeof(name), "/proc/%d/fd", tgid);
+	snprintf(name, sizeof(name), "/proc/%d/fd", mm->bulk_tgid);
 	dir = opendir(name);
 	if (!dir)
 		return -1;
-	for (int i = 0; fd < 0 && i < MOST_FILES && (entry = readdir(dir)); i++)
+	/* The folder stays that of the process that it was opened of: it is the client's if the number still is. */
+	is_ours = uvd_mm_number_is_ours(mm);
+	for (int i = 0; is_ours && fd < 0 && i < MOST_FILES && (entry = readdir(dir)); i++)
 		if (entry->d_name[0] != '.')
 			fd = open_if(dirfd(dir), entry->d_name, m);
 	closedir(dir);
@@ -95,7 +98,7 @@ static int open_file(struct uvd_mm *mm, const struct uvd_mapping *m)
 
 	if (mm->maps_query && !uvd_maps_path(mm->mapsfd, m->start, path))
 		fd = open_if(AT_FDCWD, path, m);
-	return fd < 0 ? open_descriptor(mm->bulk_tgid, m) : fd;
+	return fd < 0 ? open_descriptor(mm, m) : fd;
 }
 
 /* ---- our mapping ------------------------------------------------------------------------------------------------- */
