@@ -387,7 +387,7 @@ static void *work_as_worker(void *arg)
 	return NULL;
 }
 
-/* Who replaces it would be replaced by a third one, which shares with the second what is for one alone. */
+/* Told again, the thread that has replaced it would be replaced by a third one while it goes on. */
 START_TEST(test_a_worker_that_is_held_up_twice_is_told_once)
 {
 	struct ibv_sge sge = sge_at(a, 0, 2 * SOFT_CHUNK);

@@ -100,7 +100,7 @@ static void expect_bytes(const char *at, int salt, size_t len)
 
 static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_SEND, IBV_WR_RDMA_READ };
 
-/* Who is read, and who is written. */
+/* An RDMA READ reads the responder and writes the requester; all else goes the other way. */
 static struct end *source(enum ibv_wr_opcode opcode)
 {
 	return opcode == IBV_WR_RDMA_READ ? b : a;
@@ -257,7 +257,7 @@ START_TEST(test_a_source_that_is_gone_is_the_requesters_error_alone)
 	ck_assert_int_eq(wait_wc(a->scq).status, IBV_WC_LOC_PROT_ERR);
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
 	expect_nothing(b->rcq);
-	/* What came before is there. */
+	/* The chunk before the one that is gone has arrived. */
 	expect_bytes(_i >= 2 ? view_b : b->buf, 3, SOFT_CHUNK);
 }
 END_TEST
@@ -308,7 +308,7 @@ END_TEST
 
 /* ---- nobody waits ------------------------------------------------------------------------------------------------ */
 
-static void *post_write(void *arg)
+static void *move_later(void *arg)
 {
 	move(*(enum ibv_wr_opcode *)arg, LENGTH);
 	return NULL;
@@ -325,6 +325,16 @@ static void wait_until_slowed(void)
 		usleep(100);
 }
 
+/* Another thread is in b's memory for a request. Returns the time. */
+static uint64_t stop_in_memory_of_b(pthread_t *thread, enum ibv_wr_opcode *opcode)
+{
+	mm_slow = (uintptr_t)b->buf;
+	mm_slow_len = BUF_SIZE;
+	pthread_create(thread, NULL, move_later, opcode);
+	wait_until_slowed();
+	return now_us();
+}
+
 START_TEST(test_a_region_goes_while_its_bytes_are_on_their_way_to_slow_memory)
 {
 	enum ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
@@ -332,11 +342,7 @@ START_TEST(test_a_region_goes_while_its_bytes_are_on_their_way_to_slow_memory)
 	uint64_t start;
 
 	show(a, view_a);
-	mm_slow = (uintptr_t)b->buf;
-	mm_slow_len = BUF_SIZE;
-	pthread_create(&thread, NULL, post_write, &opcode);
-	wait_until_slowed();
-	start = now_us();
+	start = stop_in_memory_of_b(&thread, &opcode);
 	free_mr(a->mr);
 	ck_assert_uint_lt(us_since(start), SOON);
 	a->mr = make_mr(a, a->buf, BUF_SIZE, 0);
@@ -355,11 +361,7 @@ START_TEST(test_a_requester_ends_while_its_peers_view_is_not_found)
 	uint64_t start;
 
 	show(b, view_b);
-	mm_slow = (uintptr_t)b->buf;
-	mm_slow_len = BUF_SIZE;
-	pthread_create(&thread, NULL, post_write, &opcode);
-	wait_until_slowed();
-	start = now_us();
+	start = stop_in_memory_of_b(&thread, &opcode);
 	free_qp(a);
 	ck_assert_uint_lt(us_since(start), SOON);
 	mm_slow_len = 0;

@@ -127,7 +127,10 @@ static void thread_spend(struct soft_thread *thread, struct uvd_account *account
 	thread->cpu_ns = now;
 }
 
-/* With no lock held. active: threads of the user. Takes the reference of the QP over, which may be gone when this returns, but not who pays for it. */
+/*
+ * With no lock held. active: threads of the user. Takes the reference of the QP over, which may be gone when this returns, but not who
+ * pays for it.
+ */
 static void thread_run(struct soft_thread *thread, struct soft_qp *qp, unsigned int active)
 {
 	struct uvd_account *account = qp->qp.account ? uvd_account_ref(qp->qp.account) : NULL;

@@ -397,7 +397,7 @@ static struct soft_outcome of_requester(enum soft_copy_error err)
 		return lost;
 	if (err == SOFT_COPY_CUT)
 		return no_answer;
-	/* What a READ brings was the responder's. */
+	/* A READ brings bytes of the responder's. */
 	return done(err == SOFT_COPY_SOURCE ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR);
 }
 
