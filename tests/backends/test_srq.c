@@ -147,14 +147,15 @@ END_TEST
  */
 static void wait_until_it_waits(struct end *sender)
 {
-	struct soft_qp *qp = (struct soft_qp *)sender->qp;
-	bool waits = false;
+	struct soft_qp *qp = soft_qp(sender->qp);
 
-	while (!waits) {
-		pthread_mutex_lock(&qp->lock);
-		waits = qp->s_wait != SOFT_WAIT_NONE && !qp->s_busy && !qp->s_deferred && !qp->s_kicked;
+	pthread_mutex_lock(&qp->lock);
+	while (qp->s_wait == SOFT_WAIT_NONE || qp->s_busy || qp->s_deferred || qp->s_kicked) {
 		pthread_mutex_unlock(&qp->lock);
+		usleep(100);
+		pthread_mutex_lock(&qp->lock);
 	}
+	pthread_mutex_unlock(&qp->lock);
 }
 
 /* Both wait; the receives come one by one, and who waited longest goes first. */
