@@ -34,12 +34,15 @@ static bool bulk_copy(struct uvd_mm *mm, const struct iovec *pieces, unsigned in
 		local.iov_len += pieces[i].iov_len;
 	if ((local.iov_len < MM_BULK && num < MM_PIECES) || mm->pidfd < 0)
 		return false;
-	/* A number that is the process's afterwards was so before. But a write cannot be taken back. */
+	/*
+	 * Bytes that were read count if the number is still the process's afterwards. A write cannot be taken back, so the question comes
+	 * before it: what a process that ends in between would have had is nobody's.
+	 */
 	if (write && !uvd_mm_number_is_ours(mm))
 		return false;
 	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, pieces, num, 0) :
 		    process_vm_readv(mm->bulk_tgid, &local, 1, pieces, num, 0);
-	return n == (ssize_t)local.iov_len && uvd_mm_number_is_ours(mm);
+	return n == (ssize_t)local.iov_len && (write || uvd_mm_number_is_ours(mm));
 }
 
 int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num)
