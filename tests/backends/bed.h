@@ -9,7 +9,7 @@
 #include <check.h>
 #include <uverbsd/backend.h>
 
-enum { BUF_SIZE = 256 * 1024 };
+enum { BUF_SIZE = 1024 * 1024 };
 
 struct side {
 	struct uvd_ibdev dev;

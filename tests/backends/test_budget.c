@@ -15,7 +15,7 @@
 #include "tests/backends/bed.h"
 #include "util/util.h"
 
-enum { MIB = 1 << 20, BIG = 24 * MIB, IN_BUDGET = 2, OVER = 3 * BIG, HUGE = 4 * BIG, BOUNCE = 64 << 10 };
+enum { MIB = 1 << 20, BIG = 24 * MIB, IN_BUDGET = 2, OVER = 3 * BIG, HUGE = 4 * BIG, BOUNCE = 256 << 10 };
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 
-enum { DATA = 200 * 1000 }; /* more than one step of a copy, and no round number */
+enum { DATA = 600 * 1000 }; /* more than one step of a copy, and no round number */
 
 static void setup(void)
 {
@@ -234,8 +235,8 @@ START_TEST(test_transfer_is_cut_when_either_qp_goes_into_error)
 	mm_written = _i ? a_fails : b_fails;
 	send_small(a, b, IBV_WR_RDMA_WRITE, DATA);
 	expect(a->scq, 0xa, _i ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR);
-	ck_assert_int_eq(b->buf[65535], a->buf[65535]);
-	for (int i = 65536; i < DATA; i++)
+	ck_assert_int_eq(b->buf[SOFT_CHUNK - 1], a->buf[SOFT_CHUNK - 1]);
+	for (int i = SOFT_CHUNK; i < DATA; i++)
 		ck_assert_int_eq(b->buf[i], 0);
 }
 END_TEST

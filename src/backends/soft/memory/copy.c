@@ -36,6 +36,11 @@ static bool may_have_view(const struct soft_mr *mr, size_t len)
 	return len >= VIEW_LEAST && mr->mr.umem.shared && !mr->on_demand;
 }
 
+bool soft_mr_may_have_view(struct soft_mr *mr, size_t len)
+{
+	return may_have_view(mr, len) && (!atomic_load(&mr->has_asked) || atomic_load(&mr->view));
+}
+
 /* For a mover in the region's memory. */
 static struct uvd_mm_view *view_of(struct soft_mr *mr)
 {

@@ -171,7 +171,9 @@ enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place,
 enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
 				   size_t len, struct soft_foreign *foreign);
 void soft_foreign_put(struct soft_foreign *foreign);
-/* Pieces of one address space that are moved at once. It starts zeroed. */
+/* Are so many bytes of it better moved from where they are? True until a mover has asked for the view in vain. */
+bool soft_mr_may_have_view(struct soft_mr *mr, size_t len);
+/* Pieces of one address space that are moved at once. It starts zeroed, but for `apart`. */
 struct soft_pieces {
 	struct uvd_mm *mm;
 	struct uvd_account *owner;
@@ -179,6 +181,7 @@ struct soft_pieces {
 	struct iovec runs[SOFT_BURST]; /* neighbours are one */
 	unsigned int num, num_runs;
 	uint32_t length; /* of all runs */
+	bool apart; /* large pieces: each has bytes of its own, in their order, also where one lies in another */
 };
 
 /*

@@ -21,7 +21,11 @@
 struct soft_qp;
 
 enum {
-	SOFT_CHUNK = 64 * 1024, /* bytes that are moved between two looks at the QPs */
+	/*
+	 * Bytes that are moved between two looks at the QPs. A process_vm call costs as much as 64 KiB of copying, and a quarter of a
+	 * usual L2 cache holds this.
+	 */
+	SOFT_CHUNK = 256 * 1024,
 	SOFT_MOST_LOST = 8, /* movers that wait in one account's memory after they were given up, before others keep out of it */
 };
 

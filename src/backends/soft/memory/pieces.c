@@ -2,10 +2,13 @@
 /* Pieces of one client's memory, moved by as few system calls as there can be. */
 #include "backends/soft/memory/memory.h"
 
-/* Is it memory that can be moved with the others? What is registered on demand is asked before each access. */
-static bool is_like_the_others(const struct soft_pieces *pieces, const struct soft_mr *mr)
+/*
+ * Is it memory that can be moved with the others? Memory that is registered on demand is checked before each access, and large pieces of
+ * memory that can be mapped need one copy only.
+ */
+static bool is_like_the_others(const struct soft_pieces *pieces, struct soft_mr *mr, uint32_t len)
 {
-	if (mr->mr.dm || mr->on_demand)
+	if (mr->mr.dm || mr->on_demand || (pieces->apart && soft_mr_may_have_view(mr, len)))
 		return false;
 	return !pieces->num || pieces->mm == mr->mr.umem.mm;
 }
@@ -16,7 +19,7 @@ static bool join_last_run(struct soft_pieces *pieces, uint64_t addr, uint32_t le
 	struct iovec *run = &pieces->runs[pieces->num_runs - 1];
 	uint64_t start = (uintptr_t)run->iov_base;
 
-	if (addr >= start && addr - start <= run->iov_len && len <= run->iov_len - (addr - start)) {
+	if (!pieces->apart && addr >= start && addr - start <= run->iov_len && len <= run->iov_len - (addr - start)) {
 		*at = pieces->length - run->iov_len + (addr - start);
 		return true;
 	}
@@ -30,7 +33,7 @@ static bool join_last_run(struct soft_pieces *pieces, uint64_t addr, uint32_t le
 
 bool soft_pieces_add(struct soft_pieces *pieces, struct soft_seg *seg, uint32_t len, uint32_t *at)
 {
-	if (!is_like_the_others(pieces, seg->mr)) {
+	if (!is_like_the_others(pieces, seg->mr, len)) {
 		soft_seg_put(seg);
 		return false;
 	}
