@@ -87,4 +87,14 @@ int uvd_dir_clear(int dir);
 /* 1: dir has nothing in it; 0; or a negative errno. */
 int uvd_dir_empty(int dir);
 
+/* In a loop that waits for another CPU. */
+static inline void uvd_cpu_relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
 #endif

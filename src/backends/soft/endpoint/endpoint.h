@@ -42,6 +42,8 @@ struct soft_qp {
 	bool s_started; /* the oldest request has been tried: draining has to finish it */
 	bool s_draining, s_drained_event;
 	bool s_deferred; /* the send queue is the user's thread's */
+	unsigned int s_stream; /* runs of large requests, each soon after the one before */
+	uint64_t s_run_end; /* of the last such run, CLOCK_MONOTONIC, ns; 0: it was none */
 	enum soft_wait s_wait;
 	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */

@@ -74,6 +74,8 @@ bool soft_defer(struct soft_qp *qp, bool by_user_thread);
  * set, and it stops after the request in hand.
  */
 void soft_undefer(struct soft_qp *qp);
+/* Do other QPs of the same user wait for a thread? Takes the users' lock. */
+bool soft_user_has_more(struct soft_qp *qp);
 
 /* ---- the thread of schedule/wake.c ------------------------------------------------------------------------------- */
 

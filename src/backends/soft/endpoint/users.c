@@ -316,3 +316,19 @@ void soft_undefer(struct soft_qp *qp)
 	}
 	pthread_mutex_unlock(&users->lock);
 }
+
+bool soft_user_has_more(struct soft_qp *qp)
+{
+	struct soft_users *users = &qp->dev->ibdev->fabric->users;
+	const uint64_t key = soft_qp_user(qp);
+	const struct soft_user *user;
+	bool more;
+
+	pthread_mutex_lock(&users->lock);
+	user = users->first;
+	while (user && user->key != key)
+		user = user->next;
+	more = user && user->queued;
+	pthread_mutex_unlock(&users->lock);
+	return more;
+}

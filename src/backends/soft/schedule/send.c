@@ -13,7 +13,14 @@ static const uint32_t rnr_timer[32] = {
 	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
-enum { FIRST_LOOK_NS = 20 * 1000, STREAM_BYTES = 32 << 10 };
+enum {
+	FIRST_LOOK_NS = 20 * 1000,
+	/* A stream: so many runs of so many bytes, each soon after the one before. */
+	STREAM_RUNS = 4,
+	STREAM_BYTES = 32 << 10,
+	STREAM_GAP_NS = 20 * 1000,
+	LINGER_NS = 2 * STREAM_GAP_NS,
+};
 
 /*
  * How long a sender waits before it tries again. The specification lets a receiver ask for 10 us, for ever (rnr_retry 7),
@@ -214,12 +221,55 @@ static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 }
 
 /*
- * A client with a mapped queue that posts while we copy: its next doorbell waits for the thread that serves it. So another one
- * copies from now on, and the client goes on posting.
+ * A client with a mapped queue that posts while we copy: its next doorbell waits for the thread that serves it, and the client with it.
+ * So another one copies from now on, and the client goes on posting. A client that waits for its peer between two large requests is
+ * served faster without the other thread.
  */
-static bool send_is_stream(struct soft_qp *qp, const struct soft_budget *budget)
+static bool send_is_stream(struct soft_qp *qp, const struct soft_budget *budget, uint32_t length)
 {
-	return qp->qp.sq && !budget->of_user_thread && budget->bytes >= STREAM_BYTES;
+	return qp->qp.sq && !budget->of_user_thread && (budget->begun || qp->s_stream >= STREAM_RUNS) &&
+	       budget->bytes + length >= STREAM_BYTES;
+}
+
+/* Does a run of a mapped queue follow another one that soon? Caller holds the lock. */
+static void send_run_begins(struct soft_qp *qp, const struct soft_budget *budget)
+{
+	if (budget->of_user_thread || !qp->s_run_end || qp->s_stream >= STREAM_RUNS)
+		return;
+	qp->s_stream = uvd_now_ns() - qp->s_run_end < STREAM_GAP_NS ? qp->s_stream + 1 : 0;
+}
+
+/* Caller holds the lock. */
+static void send_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int requests)
+{
+	qp->s_run_end = qp->qp.sq && budget->bytes >= STREAM_BYTES ? uvd_now_ns() : 0;
+	if (budget->of_user_thread && requests < STREAM_RUNS)
+		qp->s_stream = 0;
+}
+
+/*
+ * The user's thread has emptied a mapped queue that large requests keep coming to: to sleep and to be woken costs more than to look for
+ * the next one for a while, which is there before its doorbell is. Caller holds the lock, which is given up meanwhile. Returns true if
+ * there is a request.
+ */
+static bool send_linger(struct soft_qp *qp, const struct soft_budget *budget, struct soft_due *due)
+{
+	enum { PAUSES = 600, LOOKS = 8 };
+	uint64_t end;
+
+	if (!budget->of_user_thread || !qp->qp.sq || budget->bytes < STREAM_BYTES)
+		return false;
+	end = uvd_now_ns() + LINGER_NS;
+	for (unsigned int n = 1; soft_may_start(qp) && !soft_sq_count(qp); n++) {
+		if (n % LOOKS == 0 && (uvd_now_ns() > end || soft_user_has_more(qp)))
+			return false;
+		pthread_mutex_unlock(&qp->lock);
+		soft_due_run(due);
+		for (int i = 0; i < PAUSES; i++)
+			uvd_cpu_relax();
+		pthread_mutex_lock(&qp->lock);
+	}
+	return soft_may_start(qp);
 }
 
 /* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
@@ -229,7 +279,7 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 
 	if (!wqe || !soft_may_start(qp))
 		return false;
-	if (!send_is_stream(qp, budget) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
+	if (!send_is_stream(qp, budget, wqe->length) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
 		return false;
 	if (soft_defer(qp, budget->of_user_thread))
 		return true;
@@ -244,8 +294,10 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 	struct soft_due due = { 0 };
 	enum step done = STEP_DONE;
 	bool handed_over = false;
+	unsigned int requests = 0;
 
 	qp->s_busy = true;
+	send_run_begins(qp, budget);
 	qp->s_mover = m;
 	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .account = qp->qp.account };
 	while (done == STEP_DONE) {
@@ -253,9 +305,13 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 		if (handed_over)
 			break;
 		done = step(qp, m, budget, &due);
+		if (done == STEP_NOTHING && send_linger(qp, budget, &due))
+			done = STEP_DONE;
+		requests++;
 	}
 	if (done == STEP_LOST)
 		return;
+	send_run_ends(qp, budget, requests);
 	if (!handed_over)
 		soft_undefer(qp);
 	m->requester.qp = NULL;
