@@ -42,6 +42,14 @@ struct uvd_run_slot {
 
 enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4, UVD_RUN_CHANGES = 32 };
 
+/* Bytes of the caller's around the last short piece that was read for the call under way, so that what is there already is not written. */
+enum { UVD_RUN_AROUND = 64 };
+struct uvd_run_around {
+	uint64_t start;
+	size_t len; /* 0: nothing is known */
+	uint8_t bytes[3 * UVD_RUN_AROUND];
+};
+
 /* A process tree under one filter, served by one thread. */
 struct uvd_run_tree {
 	struct uvd_run_tree *next;
@@ -72,6 +80,7 @@ struct uvd_run_tree {
 	pthread_t thread;
 	atomic_bool stop, stopped;
 	struct uvd_call call;
+	struct uvd_run_around around;
 	struct uvd_run_file *file; /* that the work of the call is about, with a reference; NULL: there is none */
 };
 
