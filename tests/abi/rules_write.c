@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The framing of write() commands. */
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "abi.h"
@@ -485,6 +486,30 @@ START_TEST(test_write_21_unwritable_response_is_efault)
 }
 END_TEST
 
+/* Beside the command and far from it, in its page and in another: a device may read more than it was told to. */
+START_TEST(test_write_21_response_is_written_over_what_was_there)
+{
+	static const int places[] = { -8, -16, -64, -200, -2048, 24, 32, 96, 2000, 4096 };
+	const uint8_t what = _i % 2 ? 0xff : 0;
+	/* In the middle of a page, and at its beginning. */
+	uint8_t *at = (uint8_t *)uv_pages(4 * 4096, PROT_READ | PROT_WRITE) + 4096 + (_i < 2 ? 2100 : 0);
+	struct ib_uverbs_destroy_cq cmd = {};
+	int fd = open_context(NULL);
+
+	for (unsigned int i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct ib_uverbs_destroy_cq_resp *resp = (void *)(at + places[i]), none = {};
+
+		memset(resp, what, sizeof(*resp));
+		expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cmd.cq_handle, NULL));
+		cmd.response = (uintptr_t)resp;
+		uv_msg_plain(&msg, IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), sizeof(*resp));
+		memcpy(at, msg.bytes, msg.len);
+		expect_ok(uv_write(fd, at, msg.len));
+		ck_assert_msg(!memcmp(resp, &none, sizeof(none)), "response %d bytes from the command", places[i]);
+	}
+}
+END_TEST
+
 START_TEST(test_write_22_create_is_undone_when_its_response_faults)
 {
 	struct ib_uverbs_alloc_pd in = {};
@@ -557,6 +582,7 @@ TCase *case_write(void)
 	tcase_add_loop_test(tc, test_write_21_response_is_cut_to_the_room, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_write_21_room_behind_the_response_is_zeroed, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_write_21_unwritable_response_is_efault, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_write_21_response_is_written_over_what_was_there, 0, 4);
 	tcase_add_loop_test(tc, test_write_22_create_is_undone_when_its_response_faults, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_write_22_destroy_holds_when_its_response_faults, 0, UV_PLAIN_FRONTS);
 	tcase_add_test(tc, test_write_23_success_returns_the_whole_count);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Large requests that keep coming to a mapped queue are the user's thread's; those of a client that waits are carried out by its doorbell. */
+#include <check.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+#include <uverbsd/queue.h>
+#include "tests/backends/bed.h"
+
+static struct bed bed;
+static struct end *const a = &bed.end[0], *const b = &bed.end[1];
+
+enum { SIZE = 64 * 1024, ENTRIES = 64, MANY = 64 };
+
+static struct uvd_send_wr requests[ENTRIES];
+static struct ibv_sge sges[ENTRIES];
+static atomic_uint produced, popped;
+static pthread_t poster;
+static atomic_int writes_of_poster, writes_of_others;
+
+static uint32_t mapped_count(const struct uvd_queue *q)
+{
+	return produced - popped;
+}
+
+static bool mapped_peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
+{
+	if (n >= mapped_count(q))
+		return false;
+	*wr = requests[(popped + n) % ENTRIES];
+	return true;
+}
+
+static void mapped_pop(struct uvd_queue *q)
+{
+	popped++;
+}
+
+static const struct uvd_queue_ops mapped_ops = { .count = mapped_count, .peek_send = mapped_peek_send, .pop = mapped_pop };
+static struct uvd_queue mapped = { .ops = &mapped_ops, .kind = UVD_QUEUE_SEND, .shape = { ENTRIES, 64, 1 } };
+
+static void count_write(void)
+{
+	if (pthread_equal(pthread_self(), poster))
+		writes_of_poster++;
+	else
+		writes_of_others++;
+}
+
+static void setup(void)
+{
+	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
+	produced = popped = 0;
+	a->sq = &mapped;
+	bed.cap.max_send_wr = ENTRIES - 1;
+	bed.cap.max_send_sge = 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	poster = pthread_self();
+	writes_of_poster = writes_of_others = 0;
+	mm_written = count_write;
+}
+
+static void teardown(void)
+{
+	mm_written = NULL;
+	bed_close(&bed);
+}
+
+/* The client's part: an entry, its index. */
+static void produce(uint32_t length)
+{
+	const unsigned int i = produced % ENTRIES;
+
+	sges[i] = sge_at(a, i * 1000, length);
+	requests[i] = wr_to(b, IBV_WR_RDMA_WRITE, &sges[i], 1);
+	requests[i].wr_id = produced;
+	produced++;
+}
+
+static void ring_doorbell(void)
+{
+	struct uvd_work work = { 0 };
+
+	ck_assert_int_eq(uvd_backend_soft.ring_doorbell(a->qp, &work), 0);
+	work.run(work.arg, NULL);
+}
+
+static void post_and_wait(uint32_t length)
+{
+	const unsigned int nr = produced;
+
+	memset(a->buf + nr % ENTRIES * 1000, (int)nr, length);
+	produce(length);
+	ring_doorbell();
+	expect(a->scq, nr, IBV_WC_SUCCESS);
+	ck_assert_int_eq(b->buf[0], (char)nr);
+	ck_assert_int_eq(b->buf[length - 1], (char)nr);
+}
+
+/* Until the user's thread has them: on a busy machine some come too late to count. */
+static void make_stream(void)
+{
+	const uint64_t end = now_us() + 60000000;
+
+	while (!writes_of_others && now_us() < end)
+		post_and_wait(SIZE);
+	ck_assert_int_gt(writes_of_others, 0);
+}
+
+START_TEST(test_large_requests_that_follow_each_other_soon_are_the_users_threads)
+{
+	post_and_wait(SIZE);
+	ck_assert_int_eq(writes_of_poster, 1);
+	make_stream();
+	ck_assert_int_ge(writes_of_poster, 4);
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_large_requests_with_pauses_are_their_posters)
+{
+	for (int i = 0; i < 20; i++) {
+		post_and_wait(SIZE);
+		usleep(1000);
+	}
+	ck_assert_int_eq(writes_of_others, 0);
+	ck_assert_int_eq(writes_of_poster, 20);
+}
+END_TEST
+
+START_TEST(test_small_requests_are_their_posters_however_soon_they_come)
+{
+	for (int i = 0; i < 1000; i++)
+		post_and_wait(100);
+	/* Nor do they make a large one part of a stream. */
+	post_and_wait(SIZE);
+	ck_assert_int_eq(writes_of_others, 0);
+}
+END_TEST
+
+/* The thread is at the queue, or has just left it, or is on its way to sleep: each request is carried out once all the same. */
+START_TEST(test_no_request_is_lost_while_the_thread_comes_and_goes)
+{
+	make_stream();
+	for (int i = 0; i < 2000; i++) {
+		post_and_wait(i % 3 ? SIZE : 100);
+		for (uint64_t end = now_us() + i % 100; now_us() < end;)
+			;
+	}
+	expect_nothing(a->scq);
+	ck_assert_uint_eq(popped, produced);
+}
+END_TEST
+
+START_TEST(test_a_client_that_stops_waiting_for_its_stream_is_its_own_again)
+{
+	const uint64_t end = now_us() + 60000000;
+	int before;
+
+	make_stream();
+	do {
+		before = writes_of_poster;
+		usleep(1000);
+		post_and_wait(SIZE);
+	} while (writes_of_poster == before && now_us() < end);
+	ck_assert_int_gt(writes_of_poster, before);
+}
+END_TEST
+
+START_TEST(test_qp_ends_while_its_thread_looks_for_more)
+{
+	for (int i = 0; i < MANY; i++) {
+		uint64_t start;
+
+		writes_of_others = 0;
+		make_stream();
+		start = now_us();
+		if (i % 2) {
+			ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0);
+		} else {
+			ck_assert_int_eq(to_state(a, IBV_QPS_ERR), 0);
+			ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0);
+		}
+		ck_assert_uint_lt(now_us() - start, 1000000);
+		ck_assert_int_eq(to_state(b, IBV_QPS_RESET), 0);
+		produced = popped = 0;
+		ck_assert_int_eq(to_init(a) | to_init(b) | to_rtr(a, b) | to_rtr(b, a) | to_rts(a) | to_rts(b), 0);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("stream");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, test_large_requests_that_follow_each_other_soon_are_the_users_threads);
+	tcase_add_test(t, test_large_requests_with_pauses_are_their_posters);
+	tcase_add_test(t, test_small_requests_are_their_posters_however_soon_they_come);
+	tcase_add_test(t, test_no_request_is_lost_while_the_thread_comes_and_goes);
+	tcase_add_test(t, test_a_client_that_stops_waiting_for_its_stream_is_its_own_again);
+	tcase_add_test(t, test_qp_ends_while_its_thread_looks_for_more);
+	return run_suite("backends: soft, streams", t);
+}
