@@ -167,7 +167,12 @@ static int post_send(struct side *s, void *arg)
 
 static int take_wc(struct side *s, void *arg)
 {
-	CHECK(next_wc(s, &((struct posting *)arg)->wc, 20));
+	struct posting *p = arg;
+
+	if (!next_wc(s, &p->wc, 20)) {
+		printf("%s, %u bytes: no completion within 20 s\n", kinds[p->t.kind].name, p->t.length);
+		exit(1);
+	}
 	return 0;
 }
 
