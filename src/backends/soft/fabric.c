@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include "backends/soft/soft.h"
 
+enum { STREAM_GAP_NS = 20 * 1000 };
+
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 {
 	struct uvd_fabric *fabric = calloc(1, sizeof(*fabric));
@@ -20,6 +22,7 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 		pthread_mutex_init(&fabric->buckets[i].lock, NULL);
 	soft_atomics_init(&fabric->atomics);
 	soft_movers_init(&fabric->movers, soft_send_give_up);
+	fabric->stream_gap_ns = STREAM_GAP_NS;
 	return fabric;
 }
 

@@ -112,6 +112,8 @@ struct uvd_fabric {
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
 	struct soft_atomics atomics;
 	struct soft_movers movers;
+	/* Runs of large requests are a stream if no more lies between them; the user's thread looks for the next one twice as long. */
+	_Atomic uint64_t stream_gap_ns;
 };
 
 /* Gives qp a number and makes it known by it. -ENOMEM: all numbers are taken. */

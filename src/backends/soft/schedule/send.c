@@ -18,8 +18,6 @@ enum {
 	/* A stream: so many runs of so many bytes, each soon after the one before. */
 	STREAM_RUNS = 4,
 	STREAM_BYTES = 32 << 10,
-	STREAM_GAP_NS = 20 * 1000,
-	LINGER_NS = 2 * STREAM_GAP_NS,
 };
 
 /*
@@ -236,7 +234,7 @@ static void send_run_begins(struct soft_qp *qp, const struct soft_budget *budget
 {
 	if (budget->of_user_thread || !qp->s_run_end || qp->s_stream >= STREAM_RUNS)
 		return;
-	qp->s_stream = uvd_now_ns() - qp->s_run_end < STREAM_GAP_NS ? qp->s_stream + 1 : 0;
+	qp->s_stream = uvd_now_ns() - qp->s_run_end < qp->dev->ibdev->fabric->stream_gap_ns ? qp->s_stream + 1 : 0;
 }
 
 /* Caller holds the lock. */
@@ -259,7 +257,7 @@ static bool send_linger(struct soft_qp *qp, const struct soft_budget *budget, st
 
 	if (!budget->of_user_thread || !qp->qp.sq || budget->bytes < STREAM_BYTES)
 		return false;
-	end = uvd_now_ns() + LINGER_NS;
+	end = uvd_now_ns() + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
 	for (unsigned int n = 1; soft_may_start(qp) && !soft_sq_count(qp); n++) {
 		if (n % LOOKS == 0 && (uvd_now_ns() > end || soft_user_has_more(qp)))
 			return false;
