@@ -18,6 +18,7 @@ enum {
 	/* A stream: so many runs of so many bytes, each soon after the one before. */
 	STREAM_RUNS = 4,
 	STREAM_BYTES = 32 << 10,
+	STREAM_LOOK_NS = 3000, /* from one look at the queue to the next */
 };
 
 /*
@@ -245,6 +246,18 @@ static void send_run_ends(struct soft_qp *qp, const struct soft_budget *budget, 
 		qp->s_stream = 0;
 }
 
+/* Returns the time. */
+static uint64_t spin_until(uint64_t end)
+{
+	uint64_t now;
+
+	do {
+		uvd_cpu_relax();
+		now = uvd_now_ns();
+	} while (now < end);
+	return now;
+}
+
 /*
  * The user's thread has emptied a mapped queue that large requests keep coming to: to sleep and to be woken costs more than to look for
  * the next one for a while, which is there before its doorbell is. Caller holds the lock, which is given up meanwhile. Returns true if
@@ -252,19 +265,16 @@ static void send_run_ends(struct soft_qp *qp, const struct soft_budget *budget, 
  */
 static bool send_linger(struct soft_qp *qp, const struct soft_budget *budget, struct soft_due *due)
 {
-	enum { PAUSES = 600, LOOKS = 8 };
-	uint64_t end;
+	uint64_t now = uvd_now_ns(), end = now + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
 
 	if (!budget->of_user_thread || !qp->qp.sq || budget->bytes < STREAM_BYTES)
 		return false;
-	end = uvd_now_ns() + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
-	for (unsigned int n = 1; soft_may_start(qp) && !soft_sq_count(qp); n++) {
-		if (n % LOOKS == 0 && (uvd_now_ns() > end || soft_user_has_more(qp)))
+	while (soft_may_start(qp) && !soft_sq_count(qp)) {
+		if (now > end || soft_user_has_more(qp))
 			return false;
 		pthread_mutex_unlock(&qp->lock);
 		soft_due_run(due);
-		for (int i = 0; i < PAUSES; i++)
-			uvd_cpu_relax();
+		now = spin_until(now + STREAM_LOOK_NS);
 		pthread_mutex_lock(&qp->lock);
 	}
 	return soft_may_start(qp);
