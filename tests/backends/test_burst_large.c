@@ -87,7 +87,7 @@ START_TEST(test_large_writes_are_one_access_at_each_end)
 	post_all();
 	expect_sent(0, N);
 	ck_assert_int_eq(mm_bursts, 2);
-	/* What lies between them is as it was. */
+	/* The writes leave the bytes between them as they were. */
 	ck_assert_int_eq(b->buf[HALF + SIZE], (char)((HALF + SIZE) * 7 + (HALF + SIZE) / 251 + 2));
 	expect_in_sequence();
 }

@@ -250,13 +250,21 @@ static void thread_held_up(struct uvd_worker *worker)
 	pthread_mutex_unlock(&user->users->lock);
 }
 
-/* With the lock held: a user with a thread. NULL: no memory, or no thread. */
-static struct soft_user *users_get(struct soft_users *users, uint64_t key)
+/* Caller holds the lock. Returns NULL if none of the user's QPs is deferred, and no thread is left. */
+static struct soft_user *users_find(struct soft_users *users, uint64_t key)
 {
 	struct soft_user *user = users->first;
 
 	while (user && user->key != key)
 		user = user->next;
+	return user;
+}
+
+/* With the lock held: a user with a thread. NULL: no memory, or no thread. */
+static struct soft_user *users_get(struct soft_users *users, uint64_t key)
+{
+	struct soft_user *user = users_find(users, key);
+
 	if (user)
 		return user->active || user_start_thread(user) ? user : NULL;
 	user = calloc(1, sizeof(*user));
@@ -320,14 +328,11 @@ void soft_undefer(struct soft_qp *qp)
 bool soft_user_has_more(struct soft_qp *qp)
 {
 	struct soft_users *users = &qp->dev->ibdev->fabric->users;
-	const uint64_t key = soft_qp_user(qp);
 	const struct soft_user *user;
 	bool more;
 
 	pthread_mutex_lock(&users->lock);
-	user = users->first;
-	while (user && user->key != key)
-		user = user->next;
+	user = users_find(users, soft_qp_user(qp));
 	more = user && user->queued;
 	pthread_mutex_unlock(&users->lock);
 	return more;

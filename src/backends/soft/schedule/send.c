@@ -239,10 +239,10 @@ static void send_run_begins(struct soft_qp *qp, const struct soft_budget *budget
 }
 
 /* Caller holds the lock. */
-static void send_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int requests)
+static void send_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps)
 {
 	qp->s_run_end = qp->qp.sq && budget->bytes >= STREAM_BYTES ? uvd_now_ns() : 0;
-	if (budget->of_user_thread && requests < STREAM_RUNS)
+	if (budget->of_user_thread && steps < STREAM_RUNS)
 		qp->s_stream = 0;
 }
 
@@ -265,10 +265,12 @@ static uint64_t spin_until(uint64_t end)
  */
 static bool send_linger(struct soft_qp *qp, const struct soft_budget *budget, struct soft_due *due)
 {
-	uint64_t now = uvd_now_ns(), end = now + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
+	uint64_t now, end;
 
 	if (!budget->of_user_thread || !qp->qp.sq || budget->bytes < STREAM_BYTES)
 		return false;
+	now = uvd_now_ns();
+	end = now + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
 	while (soft_may_start(qp) && !soft_sq_count(qp)) {
 		if (now > end || soft_user_has_more(qp))
 			return false;
@@ -302,7 +304,7 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 	struct soft_due due = { 0 };
 	enum step done = STEP_DONE;
 	bool handed_over = false;
-	unsigned int requests = 0;
+	unsigned int steps = 0;
 
 	qp->s_busy = true;
 	send_run_begins(qp, budget);
@@ -315,11 +317,11 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 		done = step(qp, m, budget, &due);
 		if (done == STEP_NOTHING && send_linger(qp, budget, &due))
 			done = STEP_DONE;
-		requests++;
+		steps++;
 	}
 	if (done == STEP_LOST)
 		return;
-	send_run_ends(qp, budget, requests);
+	send_run_ends(qp, budget, steps);
 	if (!handed_over)
 		soft_undefer(qp);
 	m->requester.qp = NULL;
