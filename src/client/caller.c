@@ -279,13 +279,12 @@ pid_t uvd_caller_tgid(struct uvd_caller *c)
 	return err ? err : c->tgid;
 }
 
-bool uvd_caller_capable(struct uvd_caller *c, int cap)
+bool uvd_caller_capable_as(struct uvd_caller *c, const struct uvd_identity *id, int cap)
 {
 	struct stat ours, theirs;
-	struct uvd_identity id;
 	int fd, err;
 
-	if (uvd_caller_identity(c, &id) || !(id.cap_eff >> cap & 1))
+	if (!(id->cap_eff >> cap & 1))
 		return false;
 	fd = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_PATH);
 	if (fd < 0) /* ENOENT: a kernel without user namespaces has only the initial one */
@@ -293,6 +292,13 @@ bool uvd_caller_capable(struct uvd_caller *c, int cap)
 	err = fstat(fd, &theirs) || !uvd_self_user_ns(&ours);
 	close(fd); /* the namespace is that of the moment of the open, which was confirmed */
 	return !err && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+bool uvd_caller_capable(struct uvd_caller *c, int cap)
+{
+	struct uvd_identity id;
+
+	return !uvd_caller_identity(c, &id) && uvd_caller_capable_as(c, &id, cap);
 }
 
 /* "Max locked memory         65536                65536                bytes" */

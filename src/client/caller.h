@@ -167,6 +167,8 @@ int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id);
  * owns us: under run, root in the tree's namespace is what there is.)
  */
 bool uvd_caller_capable(struct uvd_caller *c, int cap);
+/* The same where the identity is known: uvd_caller_identity() of the same call, as only the caller itself can change it. */
+bool uvd_caller_capable_as(struct uvd_caller *c, const struct uvd_identity *id, int cap);
 
 /*
  * The users who pay for what the caller makes us hold: its real user id, and the owner of each user namespace above, up to

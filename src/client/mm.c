@@ -97,7 +97,7 @@ static int take_print(struct uvd_caller *c, uint64_t *print)
 	ssize_t n = uvd_proc_read(c, uvd_proc_tid(c), "auxv", auxv, sizeof(auxv));
 
 	if (n < 0)
-		return n;
+		return n == -ENOENT ? -ESRCH : n;
 	*print = fnv1a(auxv, n);
 	return 0;
 }
@@ -262,12 +262,12 @@ static const struct candidate *choose(const struct search *s, const struct wante
 	return NULL;
 }
 
-/* Without the lock: of the candidate's processes, leaves those that are gone. */
-static void keep_gone(const struct candidate *k, struct uvd_caller *c)
+/* Without the lock: of the candidate's processes, leaves those that are gone. The caller's own is there. */
+static void keep_gone(const struct candidate *k, const struct wanted *w)
 {
 	for (struct member *m = k->members; m; m = m->next) {
-		uint64_t starttime = 0;
-		int err = process_starttime(c, m->tgid, &starttime);
+		uint64_t starttime = w->starttime;
+		int err = m->tgid == w->tgid ? 0 : process_starttime(w->c, m->tgid, &starttime);
 
 		if (err ? err != -ESRCH : starttime == m->starttime)
 			m->tgid = 0;
@@ -362,9 +362,33 @@ static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const s
 	return mm;
 }
 
-/* A reference to the one that the table has, or to a new one, which takes the descriptors over (-1 then). NULL, and *err. */
-static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, struct fds *fds, int *err)
+/*
+ * By the thread: the first thread of a process may have exited, and then has no memory to show. What it has of the numbers'
+ * owner is good if the call still waits afterwards.
+ */
+static int fds_open(struct fds *fds, const struct wanted *w)
 {
+	struct uvd_caller *c = w->c;
+	const pid_t tid = uvd_proc_tid(c);
+
+	fds->mem = uvd_proc_open(c, tid, "mem", O_RDWR);
+	if (fds->mem < 0)
+		return fds->mem == -ENOENT ? -ESRCH : fds->mem;
+	fds->mm = uvd_mmfd_open(c, tid);
+	if (fds->mm < 0)
+		return fds->mm;
+	if (c->proc && c->proc->bulk_by_number)
+		fds->pid = syscall(SYS_pidfd_open, w->tgid, 0);
+	return !uvd_mmfd_alive(fds->mm) || (fds->pid >= 0 && !uvd_caller_waits(c)) ? -ESRCH : 0;
+}
+
+/*
+ * A reference to the one that the table has, or to a new one. NULL, and *err. Descriptors are opened only for one that the table
+ * does not have, and without its lock.
+ */
+static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, int *err)
+{
+	struct fds fds = { -1, -1, -1 };
 	const struct candidate *k = NULL;
 	struct uvd_mm *mm = NULL;
 	struct search s;
@@ -377,7 +401,9 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 		if (!*err)
 			k = choose(&s, w);
 		if (k)
-			keep_gone(k, w->c);
+			keep_gone(k, w);
+		else if (!*err && fds.mem < 0)
+			*err = fds_open(&fds, w);
 		uvd_lock(&t->lock);
 		/* Another thread may have added the caller's address space meanwhile. */
 		again = !*err && !k && t->added != s.added;
@@ -385,51 +411,33 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 			join_members(k, w);
 			mm = uvd_mm_ref(k->mm);
 		} else if (!*err && !again) {
-			mm = add(t, fds, w, err);
+			mm = add(t, &fds, w, err);
 			if (mm)
-				*fds = (struct fds){ -1, -1, -1 };
+				fds = (struct fds){ -1, -1, -1 };
 		}
 		uvd_unlock(&t->lock);
 		search_end(&s);
 	} while (again);
+	fds_close(&fds);
 	return mm;
 }
 
 struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 {
-	pid_t tid = uvd_proc_tid(c), tgid;
+	struct wanted w = { .c = c };
 	struct uvd_mm *mm = NULL;
-	uint64_t starttime, print;
-	struct fds fds = { -1, -1, -1 };
 	int err;
 
-	if (!tid) {
+	if (!uvd_proc_tid(c)) {
 		errno = EFAULT;
 		return NULL;
 	}
-	tgid = uvd_caller_tgid(c);
-	if (tgid < 0) {
-		errno = -tgid;
-		return NULL;
-	}
-	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
-	fds.mem = uvd_proc_open(c, tid, "mem", O_RDWR);
-	if (fds.mem < 0) {
-		errno = fds.mem == -ENOENT ? ESRCH : -fds.mem;
-		return NULL;
-	}
-	fds.mm = uvd_mmfd_open(c, tid);
-	if (c->proc && c->proc->bulk_by_number)
-		fds.pid = syscall(SYS_pidfd_open, tgid, 0);
-	err = fds.mm < 0 ? fds.mm : process_starttime(c, tgid, &starttime);
+	w.tgid = uvd_caller_tgid(c);
+	err = w.tgid < 0 ? w.tgid : process_starttime(c, w.tgid, &w.starttime);
 	if (!err)
-		err = take_print(c, &print);
-	/* Only as long as it waits are its numbers its own. */
-	if (!err && (!uvd_mmfd_alive(fds.mm) || (fds.pid >= 0 && !uvd_caller_waits(c))))
-		err = -ESRCH;
+		err = take_print(c, &w.print);
 	if (!err)
-		mm = find_or_add(t, &(struct wanted){ c, tgid, starttime, print }, &fds, &err);
-	fds_close(&fds);
+		mm = find_or_add(t, &w, &err);
 	errno = -err;
 	return mm;
 }

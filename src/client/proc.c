@@ -33,13 +33,19 @@ pid_t uvd_proc_tid(const struct uvd_caller *c)
 	return c->tid || !uvd_caller_is_self(c) ? c->tid : getpid();
 }
 
-int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags)
+/* What it opens is the caller's only if that waits afterwards. */
+static int open_unconfirmed(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 {
 	struct uvd_proc *proc = c->proc ? c->proc : &uvd_proc_local;
-	int fd;
 
 	uvd_might_fault(); /* an exec in the client holds a lock that some files need, and waits for memory with it */
-	fd = tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
+	return tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
+}
+
+int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags)
+{
+	int fd = open_unconfirmed(c, tid, name, flags);
+
 	if (fd >= 0 && !uvd_caller_waits(c)) {
 		close(fd);
 		return -EINTR;
@@ -49,7 +55,7 @@ int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 
 ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size)
 {
-	int fd = uvd_proc_open(c, tid, name, O_RDONLY);
+	int fd = open_unconfirmed(c, tid, name, O_RDONLY);
 	size_t len = 0;
 	ssize_t n = 0;
 

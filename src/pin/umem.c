@@ -48,7 +48,7 @@ static int charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, 
 	if (!err) {
 		/* What a real adapter has pinned for it counts too: the kernel would see one sum. */
 		sum += id.vm_pin_pages;
-		if (sum <= limit || uvd_caller_capable(c, CAP_IPC_LOCK))
+		if (sum <= limit || uvd_caller_capable_as(c, &id, CAP_IPC_LOCK))
 			return 0;
 		log_over_limit(log, c, &id, sum - pages, pages, limit);
 		err = -ENOMEM;
