@@ -47,7 +47,8 @@ SANITIZED = sanitized()
 PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
-CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE) for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "shared")}
+CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE)
+           for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "shared", "ucx")}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 
