@@ -334,10 +334,15 @@ struct uvd_recv_wr {
 };
 
 /*
- * The thread that carries out work, for those who see it wait in a client's memory, which can be for ever. Both functions are
- * called by another thread while the work goes on, at most once each; they wait for nothing.
+ * The thread that carries out work. held_up() and given_up() are for those who see it wait in a client's memory, which can be for
+ * ever: another thread calls them while the work goes on, at most once each, and they wait for nothing.
  */
 struct uvd_worker {
+	/*
+	 * By the work itself, with no lock held: what comes next is longer than the client should wait for, so its call is answered now,
+	 * if it is not yet. May be NULL: it has been answered, or there is none.
+	 */
+	void (*answer)(struct uvd_worker *worker);
 	/* It has waited for a while: others may do what it would do next. May be NULL. */
 	void (*held_up)(struct uvd_worker *worker);
 	/* The backend has given up what it waits for: the thread is lost until this account's memory answers. May be NULL. */
@@ -348,7 +353,6 @@ struct uvd_worker {
 struct uvd_work {
 	void (*run)(void *arg, struct uvd_worker *worker); /* NULL: nothing. worker: the thread that calls it, or NULL */
 	void *arg;
-	bool answer_first; /* the client loses by waiting for it */
 };
 
 enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };

@@ -63,6 +63,7 @@ struct server {
 	struct uvd_worker worker;
 	struct uvd_run_tree *tree;
 	bool is_replaced;
+	bool is_same_caller; /* as in the call before */
 	/* The answer that its work comes before; whoever replaces it gives that. */
 	bool owes_answer;
 	int listener;
@@ -70,16 +71,29 @@ struct server {
 	long result;
 };
 
-static void give_answer(struct server *server)
+static void reply(struct server *server)
 {
 	if (server->owes_answer)
 		uvd_run_reply(server->listener, server->id, server->result);
 	server->owes_answer = false;
 }
 
+static void give_answer(struct server *server)
+{
+	if (server->owes_answer)
+		sync_wake(server->tree, server->is_same_caller && !server->tree->busy_poll_ns);
+	reply(server);
+}
+
+/* struct uvd_worker.answer */
+static void answer_now(struct uvd_worker *worker)
+{
+	give_answer((struct server *)worker);
+}
+
 /*
- * The answer to a doorbell comes before the work. That to other posts comes after it, as whoever posts by calls also polls by calls:
- * the sooner it is awake, the longer it keeps the core from us.
+ * The answer comes after the work, unless that says that it takes longer: the sooner the caller is awake, the longer it keeps the
+ * core from us.
  */
 static void do_work(struct server *server, struct uvd_work work)
 {
@@ -88,8 +102,6 @@ static void do_work(struct server *server, struct uvd_work work)
 
 	/* Whoever ends the file waits for the work where it has to, and that cannot be this thread. */
 	file = uvd_run_file_put_unless_last(tree->file) ? NULL : tree->file;
-	if (work.answer_first)
-		give_answer(server);
 	work.run(work.arg, &server->worker);
 	give_answer(server);
 	if (file)
@@ -109,8 +121,7 @@ static void serve_one(struct server *server)
 	server->listener = tree->listener;
 	server->id = tree->notif->n.id;
 	server->owes_answer = server->result != UVD_RUN_ANSWERED;
-	if (server->owes_answer)
-		sync_wake(tree, tid == tree->last && !tree->busy_poll_ns);
+	server->is_same_caller = tid == tree->last;
 	tree->last = tid;
 
 	const struct uvd_work work = uvd_call_take_work(&tree->call);
@@ -182,6 +193,7 @@ static int server_start(struct uvd_run_tree *tree)
 
 	if (!server)
 		return -ENOMEM;
+	server->worker.answer = answer_now;
 	server->worker.held_up = replace;
 	server->tree = tree;
 	err = -pthread_create(&tree->thread, NULL, serve, server);
@@ -207,7 +219,7 @@ static void replace(struct uvd_worker *worker)
 		server->is_replaced = false;
 	} else {
 		pthread_detach(old);
-		give_answer(server);
+		reply(server);
 	}
 	uvd_unlock(&tree->serving);
 }

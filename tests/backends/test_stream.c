@@ -79,12 +79,17 @@ static void produce(uint32_t length)
 	produced++;
 }
 
-static void ring_doorbell(void)
+static void ring_doorbell_by(struct uvd_worker *worker)
 {
 	struct uvd_work work = { 0 };
 
 	ck_assert_int_eq(uvd_backend_soft.ring_doorbell(a->qp, &work), 0);
-	work.run(work.arg, NULL);
+	work.run(work.arg, worker);
+}
+
+static void ring_doorbell(void)
+{
+	ring_doorbell_by(NULL);
 }
 
 static void post_and_wait(uint32_t length)
@@ -193,6 +198,70 @@ START_TEST(test_qp_ends_while_its_thread_looks_for_more)
 }
 END_TEST
 
+/* ---- when the doorbell is answered ---------------------------------------------------------------------------------- */
+
+static int writes_before_answer;
+
+static void note_answer(struct uvd_worker *worker)
+{
+	if (writes_before_answer < 0)
+		writes_before_answer = writes_of_poster;
+}
+
+static struct uvd_worker worker = { .answer = note_answer };
+
+/* Rings for so many requests of these lengths, `last` the last. Returns how many writes came before the answer, -1: all. */
+static int answered_after(unsigned int num, const uint32_t *length, enum ibv_wr_opcode last)
+{
+	writes_before_answer = -1;
+	writes_of_poster = 0;
+	for (unsigned int i = 0; i < num; i++)
+		produce(length[i]);
+	requests[(produced - 1) % ENTRIES].opcode = last;
+	ring_doorbell_by(&worker);
+	for (unsigned int i = 0; i < num; i++)
+		expect(a->scq, produced - num + i, IBV_WC_SUCCESS);
+	return writes_before_answer;
+}
+
+START_TEST(test_a_short_message_is_at_its_receiver_before_the_doorbell_is_answered)
+{
+	ck_assert_int_eq(answered_after(1, (uint32_t[]){ 64 }, IBV_WR_RDMA_WRITE), -1);
+	ck_assert_int_eq(answered_after(1, (uint32_t[]){ 4096 }, IBV_WR_RDMA_WRITE), -1);
+}
+END_TEST
+
+START_TEST(test_a_doorbell_is_answered_before_longer_work)
+{
+	ck_assert_int_eq(answered_after(1, (uint32_t[]){ 4097 }, IBV_WR_RDMA_WRITE), 0);
+	ck_assert_int_eq(answered_after(2, (uint32_t[]){ 64, 64 }, IBV_WR_RDMA_WRITE), 0);
+	/* No burst: one after the other. */
+	ck_assert_int_eq(answered_after(2, (uint32_t[]){ 64, 64 }, IBV_WR_RDMA_READ), 1);
+}
+END_TEST
+
+/* They are answered when the work is done, as those who post by calls poll by calls. */
+START_TEST(test_posts_to_own_rings_are_never_answered_early)
+{
+	const struct uvd_send_wr *bad;
+	struct uvd_work work = { 0 };
+	struct uvd_send_wr wr;
+	struct ibv_sge sge;
+
+	bed_close(&bed);
+	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
+	a->sq = NULL;
+	bed_connect(&bed, IBV_QPT_RC);
+	sge = sge_at(a, 0, SIZE);
+	wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
+	writes_before_answer = -1;
+	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &wr, &bad, &work), 0);
+	work.run(work.arg, &worker);
+	expect(a->scq, wr.wr_id, IBV_WC_SUCCESS);
+	ck_assert_int_eq(writes_before_answer, -1);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("stream");
@@ -204,5 +273,8 @@ int main(void)
 	tcase_add_test(t, test_no_request_is_lost_while_the_thread_comes_and_goes);
 	tcase_add_test(t, test_a_client_that_stops_waiting_for_its_stream_is_its_own_again);
 	tcase_add_test(t, test_qp_ends_while_its_thread_looks_for_more);
+	tcase_add_test(t, test_a_short_message_is_at_its_receiver_before_the_doorbell_is_answered);
+	tcase_add_test(t, test_a_doorbell_is_answered_before_longer_work);
+	tcase_add_test(t, test_posts_to_own_rings_are_never_answered_early);
 	return run_suite("backends: soft, streams", t);
 }

@@ -32,10 +32,10 @@ static void run_work(void *arg, struct uvd_worker *worker)
 }
 
 /* With the lock held. */
-static struct uvd_work work_of(struct soft_qp *qp, bool answer_first)
+static struct uvd_work work_of(struct soft_qp *qp)
 {
 	soft_ref_get(&qp->ref);
-	return (struct uvd_work){ run_work, qp, answer_first };
+	return (struct uvd_work){ run_work, qp };
 }
 
 int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
@@ -54,7 +54,7 @@ int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const stru
 		queued = true;
 	}
 	if (queued)
-		*work = work_of(qp, false);
+		*work = work_of(qp);
 	pthread_mutex_unlock(&qp->lock);
 	if (err)
 		*bad = wr;
@@ -70,7 +70,7 @@ int soft_ring_doorbell(struct uvd_qp *base, struct uvd_work *work)
 	if (!takes_requests(qp))
 		err = -EINVAL;
 	else
-		*work = work_of(qp, true);
+		*work = work_of(qp);
 	pthread_mutex_unlock(&qp->lock);
 	return err;
 }

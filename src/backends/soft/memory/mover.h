@@ -97,6 +97,12 @@ bool soft_movers_destroy(struct soft_movers *movers);
 /* NULL: no memory. */
 struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker *worker);
 void soft_mover_put(struct soft_mover *m);
+/* What comes next is longer than the client should wait for (struct uvd_worker.answer). With no lock held. */
+static inline void soft_mover_answer(struct soft_mover *m)
+{
+	if (m->worker && m->worker->answer)
+		m->worker->answer(m->worker);
+}
 
 /*
  * Before an access to memory of mm (NULL: a wait for others), which belongs to owner (NULL: nobody pays). There is none, and no

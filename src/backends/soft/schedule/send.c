@@ -19,6 +19,7 @@ enum {
 	STREAM_RUNS = 4,
 	STREAM_BYTES = 32 << 10,
 	STREAM_LOOK_NS = 3000, /* from one look at the queue to the next */
+	SHORT_BYTES = 4 << 10, /* what is copied sooner than its doorbell is answered */
 };
 
 /*
@@ -169,10 +170,19 @@ static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct so
 enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
 
 /*
- * With the lock held, and s_busy: tries the oldest request once, or with those behind it. NOTHING: nothing is left that could be done
- * now. LOST: the QP is not ours any more, and the lock is not held.
+ * One short message is at its receiver's sooner than the sender is awake, and the receiver may be waiting for it. With anything longer the
+ * sender goes on meanwhile. A sender of own rings polls by calls, and would take the core from us: it is answered after all of it.
  */
-static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, struct soft_due *due)
+static bool send_is_answered_before(const struct soft_qp *qp, const struct soft_burst *burst, unsigned int steps)
+{
+	return qp->qp.sq && (steps || burst->num > 1 || burst->req.wqe->length > SHORT_BYTES);
+}
+
+/*
+ * With the lock held, and s_busy: tries the oldest request once, or with those behind it; `steps` were taken before. NOTHING: nothing is
+ * left that could be done now. LOST: the QP is not ours any more, and the lock is not held.
+ */
+static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, unsigned int steps, struct soft_due *due)
 {
 	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 	enum soft_wait before = qp->s_wait;
@@ -196,6 +206,8 @@ static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budg
 	pthread_mutex_unlock(&qp->lock);
 
 	soft_due_run(due);
+	if (send_is_answered_before(qp, &burst, steps))
+		soft_mover_answer(m);
 	if (burst.num > 1 && !soft_rc_burst(m, &burst))
 		return STEP_LOST;
 	if (burst.num < 2) {
@@ -314,7 +326,7 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 		handed_over = send_hands_over(qp, budget);
 		if (handed_over)
 			break;
-		done = step(qp, m, budget, &due);
+		done = step(qp, m, budget, steps, &due);
 		if (done == STEP_NOTHING && send_linger(qp, budget, &due))
 			done = STEP_DONE;
 		steps++;
