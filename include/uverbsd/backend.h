@@ -334,14 +334,11 @@ struct uvd_recv_wr {
 };
 
 /*
- * The thread that carries out work. held_up() and given_up() are for those who see it wait in a client's memory, which can be for
- * ever: another thread calls them while the work goes on, at most once each, and they wait for nothing.
+ * The thread that carries out work. Another thread calls held_up() and given_up(), at most once each, when it sees the worker wait in
+ * a client's memory, which can be for ever; both return at once.
  */
 struct uvd_worker {
-	/*
-	 * By the work itself, with no lock held: what comes next is longer than the client should wait for, so its call is answered now,
-	 * if it is not yet. May be NULL: it has been answered, or there is none.
-	 */
+	/* The backend calls it before long work: answers the client's call unless that is done. Caller holds no lock. May be NULL. */
 	void (*answer)(struct uvd_worker *worker);
 	/* It has waited for a while: others may do what it would do next. May be NULL. */
 	void (*held_up)(struct uvd_worker *worker);

@@ -363,8 +363,8 @@ static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const s
 }
 
 /*
- * By the thread: the first thread of a process may have exited, and then has no memory to show. What it has of the numbers'
- * owner is good if the call still waits afterwards.
+ * Opens the descriptors by thread id: the first thread of a process may have exited, and then has no memory to show. Each is used
+ * only if the call still waits after it was opened: until then the numbers are the caller's. Returns 0 or -errno.
  */
 static int fds_open(struct fds *fds, const struct wanted *w)
 {
@@ -383,8 +383,8 @@ static int fds_open(struct fds *fds, const struct wanted *w)
 }
 
 /*
- * A reference to the one that the table has, or to a new one. NULL, and *err. Descriptors are opened only for one that the table
- * does not have, and without its lock.
+ * Returns a reference to the caller's address space in the table, or to a new one; NULL, and *err. Opens descriptors only for a new
+ * one, without the table's lock.
  */
 static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, int *err)
 {

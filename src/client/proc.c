@@ -33,7 +33,7 @@ pid_t uvd_proc_tid(const struct uvd_caller *c)
 	return c->tid || !uvd_caller_is_self(c) ? c->tid : getpid();
 }
 
-/* What it opens is the caller's only if that waits afterwards. */
+/* Opens a file of /proc/TID. The number is the calling thread's only if its call still waits afterwards: our caller must ask. */
 static int open_unconfirmed(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 {
 	struct uvd_proc *proc = c->proc ? c->proc : &uvd_proc_local;

@@ -92,8 +92,8 @@ static void answer_now(struct uvd_worker *worker)
 }
 
 /*
- * The answer comes after the work, unless that says that it takes longer: the sooner the caller is awake, the longer it keeps the
- * core from us.
+ * The thread answers after the work, unless the work asks for the answer earlier: a caller that is awake keeps the core from this
+ * thread.
  */
 static void do_work(struct server *server, struct uvd_work work)
 {

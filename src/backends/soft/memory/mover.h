@@ -97,7 +97,7 @@ bool soft_movers_destroy(struct soft_movers *movers);
 /* NULL: no memory. */
 struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker *worker);
 void soft_mover_put(struct soft_mover *m);
-/* What comes next is longer than the client should wait for (struct uvd_worker.answer). With no lock held. */
+/* Answers the client's call before work that the client should not wait for (struct uvd_worker.answer). Caller holds no lock. */
 static inline void soft_mover_answer(struct soft_mover *m)
 {
 	if (m->worker && m->worker->answer)

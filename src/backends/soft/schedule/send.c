@@ -170,8 +170,8 @@ static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct so
 enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
 
 /*
- * One short message is at its receiver's sooner than the sender is awake, and the receiver may be waiting for it. With anything longer the
- * sender goes on meanwhile. A sender of own rings polls by calls, and would take the core from us: it is answered after all of it.
+ * The engine moves one short message sooner than the sender wakes up, and the receiver may be polling for it. During longer work the
+ * sender goes on. A sender of own rings polls by calls, and would take the core from this thread: it is answered after all work.
  */
 static bool send_is_answered_before(const struct soft_qp *qp, const struct soft_burst *burst, unsigned int steps)
 {
