@@ -17,14 +17,7 @@
 #include <sys/wait.h>
 #include <ucp/api/ucp.h>
 #include <unistd.h>
-
-#define CHECK(ok)                                                                                                            \
-	do {                                                                                                                 \
-		if (!(ok)) {                                                                                                 \
-			fprintf(stderr, "FAIL %s:%d: %s (errno %m)\n", __FILE__, __LINE__, #ok);                             \
-			_exit(1);                                                                                            \
-		}                                                                                                            \
-	} while (0)
+#include "side.h"
 
 #define LARGEST (1u << 20)
 #define AM_ID 7
@@ -84,7 +77,7 @@ static void finish(struct process *p, ucs_status_ptr_t request)
 	CHECK(status == UCS_OK);
 }
 
-/* What the other writes or reads in memory needs our progress where it is emulated by messages. */
+/* Progresses UCX while it waits: where UCX emulates put and get by messages, the other's need this process to answer them. */
 static void recv_all(struct process *p, void *to, size_t size)
 {
 	for (size_t got = 0; got < size;) {
