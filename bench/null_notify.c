@@ -4,9 +4,7 @@
  * notification can cost. The caller is woken as uverbsctl run does it (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP where the
  * kernel has it). The others do, besides, the least that a command does: "null_notify_read" reads 24 bytes of the caller's
  * memory; "null_notify_write" also writes a response of 8; "null_notify_ioctl" reads the attributes and what they point to
- * (512 bytes), and writes a response and an attribute's flags in another page. "null_notify_message" is the least that a
- * message of 64 bytes can be: a doorbell's command (160 bytes) is read and answered, then the message is read, and written to where
- * the caller waits for it.
+ * (512 bytes), and writes a response and an attribute's flags in another page.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -29,7 +27,7 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP 1UL
 #endif
 
-enum { TRAPPED = SYS_getpgid, PAGE = 4096, MESSAGE = 64, PLAIN, READS, WRITES, IOCTL, MOVES };
+enum { TRAPPED = SYS_getpgid, PAGE = 4096, PLAIN, READS, WRITES, IOCTL };
 
 /* Nothing else in this program calls getpgid. */
 static int install_filter(void)
@@ -52,7 +50,7 @@ static int install_filter(void)
 static void copies(const struct seccomp_notif *q, char *at)
 {
 	char buf[512] = "";
-	struct iovec in = { buf, q->data.args[0] == IOCTL ? 512 : q->data.args[0] == MOVES ? 160 : 24 }, from = { at, in.iov_len };
+	struct iovec in = { buf, q->data.args[0] == IOCTL ? 512 : 24 }, from = { at, in.iov_len };
 	struct iovec out = { buf, 8 }, to = { at, 8 };
 	struct iovec outs = { buf, 16 }, tos[] = { { at, 8 }, { at + PAGE, 8 } };
 
@@ -63,18 +61,6 @@ static void copies(const struct seccomp_notif *q, char *at)
 		process_vm_writev(q->pid, &out, 1, &to, 1, 0);
 	if (q->data.args[0] == IOCTL)
 		process_vm_writev(q->pid, &outs, 1, tos, 2, 0);
-}
-
-/* After the answer, as the caller polls then. */
-static void move(const struct seccomp_notif *q, char *at)
-{
-	char buf[MESSAGE];
-	struct iovec local = { buf, MESSAGE }, from = { at, MESSAGE }, to = { at + PAGE, MESSAGE };
-
-	if (q->data.args[0] != MOVES)
-		return;
-	process_vm_readv(q->pid, &local, 1, &from, 1, 0);
-	process_vm_writev(q->pid, &local, 1, &to, 1, 0);
 }
 
 static void supervise(int listener)
@@ -94,7 +80,6 @@ static void supervise(int listener)
 		memset(&r, 0, sizeof(r));
 		r.id = q.id;
 		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
-		move(&q, (char *)q.data.args[1]);
 	}
 }
 
@@ -128,27 +113,11 @@ static unsigned int null_notify_ioctl(void *arg, unsigned long count)
 	return call(count, IOCTL);
 }
 
-static unsigned int null_notify_message(void *arg, unsigned long count)
-{
-	char buf[2 * PAGE] __attribute__((aligned(PAGE))) = "";
-	volatile unsigned long *sent = (void *)buf, *arrived = (void *)(buf + PAGE);
-
-	while (count--) {
-		*sent = *sent + 1;
-		if (syscall(TRAPPED, MOVES, buf))
-			return 0;
-		while (*arrived != *sent)
-			;
-	}
-	return 1;
-}
-
 static const struct bench all[] = {
 	{ "null_notify", null_notify },
 	{ "null_notify_read", null_notify_read },
 	{ "null_notify_write", null_notify_write },
 	{ "null_notify_ioctl", null_notify_ioctl },
-	{ "null_notify_message", null_notify_message },
 	{ NULL, NULL },
 };
 
