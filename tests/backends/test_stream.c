@@ -2,6 +2,7 @@
 /* Large requests that keep coming to a mapped queue are the user's thread's; those of a client that waits are carried out by its doorbell. */
 #include <check.h>
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 #include <uverbsd/queue.h>
 #include "backends/soft/soft.h"
@@ -11,7 +12,7 @@ static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 
 /* A busy machine, and sanitizers, need more time between two requests than the default. */
-enum { SIZE = 64 * 1024, ENTRIES = 64, MANY = 16, GAP_MS = 50, PAUSE_US = 4 * GAP_MS * 1000 };
+enum { SIZE = 64 * 1024, ENTRIES = 128, MANY = 16, GAP_MS = 50, PAUSE_US = 4 * GAP_MS * 1000 };
 
 static struct uvd_send_wr requests[ENTRIES];
 static struct ibv_sge sges[ENTRIES];
@@ -56,27 +57,72 @@ static void setup(void)
 	a->sq = &mapped;
 	bed.cap.max_send_wr = ENTRIES - 1;
 	bed.cap.max_send_sge = 1;
+	bed.cqe = ENTRIES;
 	bed_connect(&bed, IBV_QPT_RC);
 	poster = pthread_self();
 	writes_of_poster = writes_of_others = 0;
 	mm_written = count_write;
 }
 
+/* ---- a machine whose CPUs are short ---------------------------------------------------------------------------------- */
+
+static cpu_set_t all_cpus;
+static pthread_t spinner;
+static atomic_bool spins;
+
+static void *spin(void *arg)
+{
+	while (spins)
+		;
+	return NULL;
+}
+
+/* One CPU, and a thread that never sleeps; the user's thread, when it starts, is on that CPU, too. */
+static void crowd(void)
+{
+	cpu_set_t one;
+	int cpu = 0;
+
+	sched_getaffinity(0, sizeof(all_cpus), &all_cpus);
+	while (!CPU_ISSET(cpu, &all_cpus))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	spins = true;
+	ck_assert_int_eq(pthread_create(&spinner, NULL, spin, NULL), 0);
+}
+
+static void end_of_crowd(void)
+{
+	if (!spins)
+		return;
+	spins = false;
+	pthread_join(spinner, NULL);
+	sched_setaffinity(0, sizeof(all_cpus), &all_cpus);
+}
+
 static void teardown(void)
 {
+	end_of_crowd();
 	mm_written = NULL;
 	bed_close(&bed);
 }
 
 /* The client's part: an entry, its index. */
-static void produce(uint32_t length)
+static void produce_op(uint32_t length, enum ibv_wr_opcode opcode)
 {
 	const unsigned int i = produced % ENTRIES;
 
 	sges[i] = sge_at(a, i * 1000, length);
-	requests[i] = wr_to(b, IBV_WR_RDMA_WRITE, &sges[i], 1);
+	requests[i] = wr_to(b, opcode, &sges[i], 1);
 	requests[i].wr_id = produced;
 	produced++;
+}
+
+static void produce(uint32_t length)
+{
+	produce_op(length, IBV_WR_RDMA_WRITE);
 }
 
 static void ring_doorbell_by(struct uvd_worker *worker)
@@ -216,8 +262,7 @@ static int answered_after(unsigned int num, const uint32_t *length, enum ibv_wr_
 	writes_before_answer = -1;
 	writes_of_poster = 0;
 	for (unsigned int i = 0; i < num; i++)
-		produce(length[i]);
-	requests[(produced - 1) % ENTRIES].opcode = last;
+		produce_op(length[i], i == num - 1 ? last : IBV_WR_RDMA_WRITE);
 	ring_doorbell_by(&worker);
 	for (unsigned int i = 0; i < num; i++)
 		expect(a->scq, produced - num + i, IBV_WC_SUCCESS);
@@ -262,11 +307,183 @@ START_TEST(test_posts_to_own_rings_are_never_answered_early)
 }
 END_TEST
 
+/* ---- CPUs are short ------------------------------------------------------------------------------------------------- */
+
+enum { LARGE = 512 * 1024 };
+
+enum { ALL = ENTRIES - 1 };
+
+/* One doorbell: all but the first are the user's thread's, if CPUs are not short. */
+static void post_many(uint32_t length)
+{
+	for (int i = 0; i < ALL; i++)
+		produce(length);
+	ring_doorbell_by(&worker);
+}
+
+static void expect_all(uint64_t first)
+{
+	while (first < produced)
+		expect(a->scq, first++, IBV_WC_SUCCESS);
+}
+
+/* Does the client wait until its request has been carried out, and by its doorbell's thread? */
+static bool waits_for(uint32_t length)
+{
+	return answered_after(1, &length, IBV_WR_RDMA_WRITE) == -1 && writes_of_poster;
+}
+
+static bool is_crowded_by(uint32_t length, unsigned int seconds)
+{
+	const uint64_t end = now_us() + seconds * UINT64_C(1000000);
+	uint64_t first;
+
+	do {
+		first = produced;
+		post_many(length);
+		expect_all(first);
+	} while (!waits_for(LARGE) && now_us() < end);
+	return waits_for(LARGE);
+}
+
+START_TEST(test_client_waits_for_its_large_requests_where_cpus_are_short)
+{
+	crowd();
+	ck_assert(!waits_for(LARGE));
+	ck_assert(is_crowded_by(LARGE, 60));
+	/* All of them; and the others' is what is left of its budget only. */
+	ck_assert_int_eq(answered_after(4, (uint32_t[]){ LARGE, 64, LARGE, LARGE }, IBV_WR_RDMA_WRITE), -1);
+	ck_assert_int_eq(writes_of_poster, 7);
+}
+END_TEST
+
+START_TEST(test_client_waits_no_longer_when_cpus_are_free_again)
+{
+	crowd();
+	ck_assert(is_crowded_by(LARGE, 60));
+	end_of_crowd();
+	usleep(600000);
+	ck_assert(!waits_for(LARGE));
+}
+END_TEST
+
+START_TEST(test_no_client_waits_where_cpus_are_free)
+{
+	const uint64_t end = now_us() + 20000000;
+	bool waits = true;
+
+	/* Other programs may take a CPU, but not all the time. */
+	while (waits && now_us() < end) {
+		const uint64_t first = produced;
+
+		post_many(LARGE);
+		expect_all(first);
+		/* The thread looks for more, and then its run is over. */
+		usleep(PAUSE_US);
+		waits = waits_for(LARGE);
+		if (waits)
+			usleep(600000);
+	}
+	ck_assert(!waits);
+}
+END_TEST
+
+/* It may have been bad luck. */
+START_TEST(test_runs_too_short_to_tell_make_no_client_wait)
+{
+	crowd();
+	bed.fabric->crowded_run_ns = UINT64_C(1000000000);
+	ck_assert(!is_crowded_by(LARGE, 2));
+}
+END_TEST
+
+/* Two switches for each request would cost more than the CPU that the client leaves. */
+START_TEST(test_client_never_waits_for_requests_that_are_not_so_large)
+{
+	crowd();
+	ck_assert(!is_crowded_by(LARGE * 3 / 8, 2));
+}
+END_TEST
+
+/* The user's thread takes its time, and says that it is there. */
+static void write_slowly(void)
+{
+	count_write();
+	if (!pthread_equal(pthread_self(), poster))
+		usleep(100);
+}
+
+/* So many writes are others' if the client rings while the user's thread has the queue, and goes on to. */
+static int writes_of_others_after_doorbell(uint32_t length)
+{
+	const uint64_t first = produced;
+	int before;
+
+	mm_written = write_slowly;
+	writes_of_others = 0;
+	post_many(length);
+	while (!writes_of_others)
+		usleep(10);
+	before = writes_of_others;
+	while (popped < produced)
+		ring_doorbell();
+	expect_all(first);
+	mm_written = count_write;
+	return writes_of_others - before;
+}
+
+/* A doorbell's budget is spent before all are carried out; the rest is the user's thread's until the next doorbell. */
+START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
+{
+	enum { LENGTH = 640 * 1024, WRITES_OF_REST = (ALL - (64 << 20) / LENGTH) * 3 };
+	const uint64_t end = now_us() + 60000000;
+	int others;
+
+	crowd();
+	do {
+		ck_assert(is_crowded_by(LARGE, 60));
+		others = writes_of_others_after_doorbell(LENGTH);
+	} while (others > WRITES_OF_REST / 4 && now_us() < end);
+	ck_assert_int_le(others, WRITES_OF_REST / 4);
+	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free)
+{
+	writes_of_others_after_doorbell(SIZE);
+	/* The first burst. */
+	ck_assert_int_eq(writes_of_poster, (256 << 10) / SIZE);
+}
+END_TEST
+
+START_TEST(test_no_request_is_lost_where_cpus_are_short)
+{
+	uint64_t first;
+
+	crowd();
+	ck_assert(is_crowded_by(LARGE, 60));
+	for (int i = 0; i < 24; i++) {
+		if (i % 8 == 7)
+			usleep(600000);
+		first = produced;
+		post_many(i % 3 ? LARGE : SIZE);
+		for (int k = 0; k < i % 5; k++)
+			ring_doorbell();
+		expect_all(first);
+	}
+	expect_nothing(a->scq);
+	ck_assert_uint_eq(popped, produced);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("stream");
 
 	tcase_add_checked_fixture(t, setup, teardown);
+	/* Without a CPU of their own, and with a sanitizer. */
+	tcase_set_timeout(t, 100);
 	tcase_add_test(t, test_large_requests_that_follow_each_other_soon_are_the_users_threads);
 	tcase_add_test(t, test_large_requests_with_pauses_are_their_posters);
 	tcase_add_test(t, test_small_requests_are_their_posters_however_soon_they_come);
@@ -276,5 +493,13 @@ int main(void)
 	tcase_add_test(t, test_a_short_message_is_at_its_receiver_before_the_doorbell_is_answered);
 	tcase_add_test(t, test_a_doorbell_is_answered_before_longer_work);
 	tcase_add_test(t, test_posts_to_own_rings_are_never_answered_early);
+	tcase_add_test(t, test_client_waits_for_its_large_requests_where_cpus_are_short);
+	tcase_add_test(t, test_client_waits_no_longer_when_cpus_are_free_again);
+	tcase_add_test(t, test_no_client_waits_where_cpus_are_free);
+	tcase_add_test(t, test_runs_too_short_to_tell_make_no_client_wait);
+	tcase_add_test(t, test_client_never_waits_for_requests_that_are_not_so_large);
+	tcase_add_test(t, test_doorbell_takes_the_queue_back_where_cpus_are_short);
+	tcase_add_test(t, test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free);
+	tcase_add_test(t, test_no_request_is_lost_where_cpus_are_short);
 	return run_suite("backends: soft, streams", t);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backends/soft/soft.h"
+#include "util/util.h"
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
@@ -119,7 +120,7 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 		goto free;
 	pthread_mutex_init(&qp->modify_lock, NULL);
 	pthread_mutex_init(&qp->lock, NULL);
-	pthread_cond_init(&qp->idle, NULL);
+	uvd_cond_init(&qp->idle);
 	err = soft_fabric_add_qp(fabric, qp);
 	if (!err && base->qp_type == IBV_QPT_RAW_PACKET)
 		soft_raw_join(qp);

@@ -114,6 +114,7 @@ struct uvd_fabric {
 	struct soft_movers movers;
 	/* Runs of large requests are a stream if no more lies between them; the user's thread looks for the next one twice as long. */
 	_Atomic uint64_t stream_gap_ns;
+	_Atomic uint64_t crowded_run_ns; /* a shorter run does not tell whether CPUs are short */
 };
 
 /* Gives qp a number and makes it known by it. -ENOMEM: all numbers are taken. */

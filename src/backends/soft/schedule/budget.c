@@ -31,6 +31,7 @@ bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many)
 	budget->begun = true;
 	budget->bytes += bytes;
 	budget->new_bytes += bytes;
+	budget->requests++;
 	budget->new_requests++;
 	/* One request can be larger than a budget. A user's thread has to carry it out all the same. */
 	if (budget->bytes > BUDGET_BYTES && !(first && budget->of_user_thread))

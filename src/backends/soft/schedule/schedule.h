@@ -11,6 +11,8 @@
 struct soft_budget {
 	uint64_t bytes, new_bytes; /* new_*: since the clock was read */
 	uint64_t start; /* ns; 0: the clock was not read yet */
+	uint64_t run_ns, run_cpu_ns; /* of a user's thread: when the run began, and the CPU time that the thread had had */
+	uint64_t requests;
 	unsigned int new_requests;
 	bool of_user_thread; /* the first request may be of any length */
 	bool begun, spent;
@@ -21,6 +23,22 @@ struct soft_budget {
  * then the caller must not carry out the request.
  */
 bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many);
+
+/* ---- stream.c ---------------------------------------------------------------------------------------------------- */
+
+/* All with the QP's lock held. A run, a doorbell's or the user's thread's, of the send queue begins. */
+void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget);
+/* It has taken so many steps. */
+void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps);
+/* A doorbell has come, and its client waits: the queue is not the user's thread's any more, if that lets it go soon. */
+void soft_stream_take_back(struct soft_qp *qp);
+/* Is the next request, of so many bytes, the user's thread's? */
+bool soft_stream_takes(const struct soft_qp *qp, const struct soft_budget *budget, uint32_t length);
+/*
+ * The user's thread has emptied a mapped queue that large requests keep coming to: to sleep and to be woken costs more than to look for
+ * the next one for a while, which is there before its doorbell is. The lock is given up meanwhile. Returns true if there is a request.
+ */
+bool soft_stream_has_next(struct soft_qp *qp, const struct soft_budget *budget, struct soft_due *due);
 
 /* ---- wake.c ------------------------------------------------------------------------------------------------------ */
 

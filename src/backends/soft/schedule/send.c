@@ -15,10 +15,6 @@ static const uint32_t rnr_timer[32] = {
 
 enum {
 	FIRST_LOOK_NS = 20 * 1000,
-	/* A stream: so many runs of so many bytes, each soon after the one before. */
-	STREAM_RUNS = 4,
-	STREAM_BYTES = 32 << 10,
-	STREAM_LOOK_NS = 3000, /* from one look at the queue to the next */
 	SHORT_BYTES = 4 << 10, /* what is copied sooner than its doorbell is answered */
 };
 
@@ -175,7 +171,7 @@ enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
  */
 static bool send_is_answered_before(const struct soft_qp *qp, const struct soft_burst *burst, unsigned int steps)
 {
-	return qp->qp.sq && (steps || burst->num > 1 || burst->req.wqe->length > SHORT_BYTES);
+	return qp->qp.sq && !qp->s_crowded && (steps || burst->num > 1 || burst->req.wqe->length > SHORT_BYTES);
 }
 
 /*
@@ -231,69 +227,6 @@ static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
 	       (qp->qp.qp_type == IBV_QPT_UD && soft_is_multicast(soft_qp_port(qp), &wqe->ah));
 }
 
-/*
- * A client with a mapped queue that posts while we copy: its next doorbell waits for the thread that serves it, and the client with it.
- * So another one copies from now on, and the client goes on posting. A client that waits for its peer between two large requests is
- * served faster without the other thread.
- */
-static bool send_is_stream(struct soft_qp *qp, const struct soft_budget *budget, uint32_t length)
-{
-	return qp->qp.sq && !budget->of_user_thread && (budget->begun || qp->s_stream >= STREAM_RUNS) &&
-	       budget->bytes + length >= STREAM_BYTES;
-}
-
-/* Does a run of a mapped queue follow another one that soon? Caller holds the lock. */
-static void send_run_begins(struct soft_qp *qp, const struct soft_budget *budget)
-{
-	if (budget->of_user_thread || !qp->s_run_end || qp->s_stream >= STREAM_RUNS)
-		return;
-	qp->s_stream = uvd_now_ns() - qp->s_run_end < qp->dev->ibdev->fabric->stream_gap_ns ? qp->s_stream + 1 : 0;
-}
-
-/* Caller holds the lock. */
-static void send_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps)
-{
-	qp->s_run_end = qp->qp.sq && budget->bytes >= STREAM_BYTES ? uvd_now_ns() : 0;
-	if (budget->of_user_thread && steps < STREAM_RUNS)
-		qp->s_stream = 0;
-}
-
-/* Returns the time. */
-static uint64_t spin_until(uint64_t end)
-{
-	uint64_t now;
-
-	do {
-		uvd_cpu_relax();
-		now = uvd_now_ns();
-	} while (now < end);
-	return now;
-}
-
-/*
- * The user's thread has emptied a mapped queue that large requests keep coming to: to sleep and to be woken costs more than to look for
- * the next one for a while, which is there before its doorbell is. Caller holds the lock, which is given up meanwhile. Returns true if
- * there is a request.
- */
-static bool send_linger(struct soft_qp *qp, const struct soft_budget *budget, struct soft_due *due)
-{
-	uint64_t now, end;
-
-	if (!budget->of_user_thread || !qp->qp.sq || budget->bytes < STREAM_BYTES)
-		return false;
-	now = uvd_now_ns();
-	end = now + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
-	while (soft_may_start(qp) && !soft_sq_count(qp)) {
-		if (now > end || soft_user_has_more(qp))
-			return false;
-		pthread_mutex_unlock(&qp->lock);
-		soft_due_run(due);
-		now = spin_until(now + STREAM_LOOK_NS);
-		pthread_mutex_lock(&qp->lock);
-	}
-	return soft_may_start(qp);
-}
-
 /* Defers the send queue if its next request is beyond the budget. Caller holds the lock. Returns true if it was deferred. */
 static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 {
@@ -301,7 +234,7 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 
 	if (!wqe || !soft_may_start(qp))
 		return false;
-	if (!send_is_stream(qp, budget, wqe->length) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
+	if (!soft_stream_takes(qp, budget, wqe->length) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
 		return false;
 	if (soft_defer(qp, budget->of_user_thread))
 		return true;
@@ -319,21 +252,23 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 	unsigned int steps = 0;
 
 	qp->s_busy = true;
-	send_run_begins(qp, budget);
+	soft_stream_run_begins(qp, budget);
 	qp->s_mover = m;
 	m->requester = (struct soft_party){ .qp = qp, .state = &qp->state, .account = qp->qp.account };
 	while (done == STEP_DONE) {
+		if (qp->s_wanted && budget->of_user_thread)
+			break;
 		handed_over = send_hands_over(qp, budget);
 		if (handed_over)
 			break;
 		done = step(qp, m, budget, steps, &due);
-		if (done == STEP_NOTHING && send_linger(qp, budget, &due))
+		if (done == STEP_NOTHING && soft_stream_has_next(qp, budget, &due))
 			done = STEP_DONE;
 		steps++;
 	}
 	if (done == STEP_LOST)
 		return;
-	send_run_ends(qp, budget, steps);
+	soft_stream_run_ends(qp, budget, steps);
 	if (!handed_over)
 		soft_undefer(qp);
 	m->requester.qp = NULL;
@@ -350,6 +285,8 @@ static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
 	struct soft_budget budget = { .of_user_thread = of_user };
 
 	pthread_mutex_lock(&qp->lock);
+	if (m && !of_user)
+		soft_stream_take_back(qp);
 	/* A reset or an error may have taken the QP back since it left the user's list. */
 	if (m && !qp->s_busy && qp->s_deferred == of_user) {
 		run(qp, m, &budget);
