@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Flows. Neither rxe nor our soft backend steers packets: there only the answers of a driver that does not can be seen.
- * What the null backend answers is the catalogue's, read from the kernel's source.
+ * Flows. rxe and the soft backend do not steer packets, and only show that flows are absent. The standard for the null
+ * backend is docs/abi-rules.md, which was read from the kernel's source.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What few drivers have: neither rxe nor rdmavt has any of it, nor has Linux 6.1 all. There only the answers of a driver or
- * kernel without it can be seen; what ours answers is the catalogue's, read from the kernel's source.
+ * Objects and methods of few drivers. rxe and rdmavt have none of them, Linux 6.1 only some, so a run against the kernel
+ * only shows that they are absent. The standard is docs/abi-rules.md, which was read from the kernel's source.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * User Capabilities. They came with Linux 6.15, and no kernel that these tests run on has them: the standard here is the
- * catalogue, and the kernel's Documentation/infiniband/ucaps.rst. An older kernel does not know the attribute.
+ * User Capabilities. They came with Linux 6.15, which the test machine does not run: docs/abi-rules.md and the kernel's
+ * Documentation/infiniband/ucaps.rst are the standard. An older kernel does not know the attribute.
  *
  * Our device needs to be told to create some: --ucaps mlx5_perm_ctrl_local,mlx5_perm_ctrl_other_vhca, and under run
  * --ucap mlx5_perm_ctrl_local.

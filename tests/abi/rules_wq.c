@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Work queues, tables of them, and QPs with a table. Neither rxe nor our soft backend has them: there only the answers of
- * a driver without them can be seen. What the null backend answers is the catalogue's, read from the kernel's source.
+ * Work queues, tables of them, and QPs with a table. rxe and the soft backend have none, and only show that they are
+ * absent. The standard for the null backend is docs/abi-rules.md, which was read from the kernel's source.
  */
 #include <infiniband/verbs.h>
 #include "abi.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * XRC domains, their target QPs and SRQs. The running kernel's rxe has none: there, only that the commands are absent is
- * seen, and the catalogue and the source are the judge of the rest.
+ * XRC domains, their target QPs and SRQs. The kernel's rxe has none, so a run against the kernel only shows that the
+ * commands are absent. The standard is docs/abi-rules.md, which was read from the kernel's source.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """User Capabilities over CUSE: real nodes, whose permissions decide.
 
-The kernel of this machine has none (they came with 6.15): the catalogue of rules and the kernel's
+They came with Linux 6.15, which the test machine does not run: docs/abi-rules.md and the kernel's
 Documentation/infiniband/ucaps.rst are the standard.
 """
 import errno

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """User Capabilities (kernel 6.15) under `uverbsctl run`: their nodes, who may open them, and what a context gets for them.
 
-No kernel that we can boot has them: the catalogue of rules and the kernel's Documentation/infiniband/ucaps.rst are the
-standard here.
+No kernel that the tests can boot has them: docs/abi-rules.md and the kernel's Documentation/infiniband/ucaps.rst are
+the standard.
 """
 import re, subprocess
 import pytest
