@@ -327,10 +327,10 @@ static void expect_all(uint64_t first)
 		expect(a->scq, first++, IBV_WC_SUCCESS);
 }
 
-/* Does the client wait until its request has been carried out, and by its doorbell's thread? */
-static bool waits_for(uint32_t length)
+/* Does the client wait until its request has been carried out, and by its doorbell's thread? The request is too small to crowd. */
+static bool client_waits(void)
 {
-	return answered_after(1, &length, IBV_WR_RDMA_WRITE) == -1 && writes_of_poster;
+	return answered_after(1, (uint32_t[]){ SIZE }, IBV_WR_RDMA_WRITE) == -1 && writes_of_poster;
 }
 
 static bool is_crowded_by(uint32_t length, unsigned int seconds)
@@ -342,18 +342,24 @@ static bool is_crowded_by(uint32_t length, unsigned int seconds)
 		first = produced;
 		post_many(length);
 		expect_all(first);
-	} while (!waits_for(LARGE) && now_us() < end);
-	return waits_for(LARGE);
+	} while (!client_waits() && now_us() < end);
+	return client_waits();
 }
 
 START_TEST(test_client_waits_for_its_large_requests_where_cpus_are_short)
 {
+	const uint64_t end = now_us() + 60000000;
+	int before_answer;
+
+	ck_assert(!client_waits());
 	crowd();
-	ck_assert(!waits_for(LARGE));
-	ck_assert(is_crowded_by(LARGE, 60));
-	/* All of them; and the others' is what is left of its budget only. */
-	ck_assert_int_eq(answered_after(4, (uint32_t[]){ LARGE, 64, LARGE, LARGE }, IBV_WR_RDMA_WRITE), -1);
-	ck_assert_int_eq(writes_of_poster, 7);
+	/* A budget that ends first leaves some to the user's thread. */
+	do {
+		ck_assert(is_crowded_by(LARGE, 60));
+		before_answer = answered_after(3, (uint32_t[]){ LARGE, 64, SIZE }, IBV_WR_RDMA_WRITE);
+	} while ((before_answer != -1 || writes_of_poster != 4) && now_us() < end);
+	ck_assert_int_eq(before_answer, -1);
+	ck_assert_int_eq(writes_of_poster, 4);
 }
 END_TEST
 
@@ -363,16 +369,18 @@ START_TEST(test_client_waits_no_longer_when_cpus_are_free_again)
 	ck_assert(is_crowded_by(LARGE, 60));
 	end_of_crowd();
 	usleep(600000);
-	ck_assert(!waits_for(LARGE));
+	ck_assert(!client_waits());
 }
 END_TEST
 
 START_TEST(test_no_client_waits_where_cpus_are_free)
 {
-	const uint64_t end = now_us() + 20000000;
+	const struct sched_param first_of_all = { .sched_priority = 1 };
+	const uint64_t end = now_us() + 40000000;
 	bool waits = true;
 
-	/* Other programs may take a CPU, but not all the time. */
+	/* Other programs may take a CPU, but not all the time, and not from a real-time thread, which only root can have. */
+	sched_setscheduler(0, SCHED_RR, &first_of_all);
 	while (waits && now_us() < end) {
 		const uint64_t first = produced;
 
@@ -380,7 +388,7 @@ START_TEST(test_no_client_waits_where_cpus_are_free)
 		expect_all(first);
 		/* The thread looks for more, and then its run is over. */
 		usleep(PAUSE_US);
-		waits = waits_for(LARGE);
+		waits = client_waits();
 		if (waits)
 			usleep(600000);
 	}
@@ -443,8 +451,8 @@ START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
 	do {
 		ck_assert(is_crowded_by(LARGE, 60));
 		others = writes_of_others_after_doorbell(LENGTH);
-	} while (others > WRITES_OF_REST / 4 && now_us() < end);
-	ck_assert_int_le(others, WRITES_OF_REST / 4);
+	} while (others > WRITES_OF_REST / 2 && now_us() < end);
+	ck_assert_int_le(others, WRITES_OF_REST / 2);
 	expect_nothing(a->scq);
 }
 END_TEST
