@@ -108,7 +108,7 @@ struct uverbsd_tree_row {
 	__u16 len; /* attribute: the whole size; command: size of the response */
 	__u16 reserved[3];
 	char name[64]; /* the kernel's, where the kernel has it */
-	char owner[32]; /* the feature that brought it: "common verbs", a persona's, a plug-in's */
+	char owner[32]; /* the feature that brought it: "common verbs", "uverbsd", or a persona's */
 	char ucap[32]; /* the User Capability without which it is absent, or "" */
 };
 
@@ -138,8 +138,8 @@ enum {
  * Counters of a QP. In the kernel only a flow is counted by a counters object (UVERBS_OBJECT_COUNTERS), and no stock
  * provider makes such flows without a device of its kind. Here a QP can be bound to one as well: from then on the object
  * can be read, and is in use until the QP is destroyed. Where the backend counts (soft), COUNTERS_READ gives two numbers:
- * packets and bytes of payload that have reached the QP and were carried out there: sends, RDMA writes, and read requests,
- * which have no payload.
+ * packets and bytes of payload that have reached the QP and were carried out there: sends, RDMA writes, atomics (8
+ * bytes each), and read requests, which have no payload.
  *
  * A method of UVERBS_OBJECT_COUNTERS. EBUSY: the QP is bound already. EINVAL: the QP is an XRC target.
  */

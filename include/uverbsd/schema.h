@@ -2,8 +2,8 @@
 /*
  * The schema: what a device accepts, as tables.
  *
- * One set of rows drives the parsers of both ABIs, `uverbsctl tree`, the documentation tables, trace names and the
- * fuzzer's grammar. A feature (the common verbs, a persona, a backend, a plug-in) is a list of object rows; the tree of
+ * One set of rows drives the parsers of both ABIs, `uverbsctl tree`, docs/abi.md and the random calls of
+ * tests/differential. A feature (the common verbs, uverbsd's own, a persona's) is a list of object rows; the tree of
  * a device is the merge of its features (src/core/tree.h). Object rows with the same id and name from several
  * features add up: their methods and write commands are united, and so are the attributes of methods with the same id and
  * name. One id with two names is a conflict.

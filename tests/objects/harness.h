@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A device in this process, without a transport: issues write() commands and ioctl trees to the dispatcher, and grants
- * fds to ourselves. For the tests of the core, its fuzzers and its benchmarks.
+ * fds to ourselves. For the tests of the core and its benchmarks.
  *
  * Return values: 0 or a negative errno, unless a comment says otherwise.
  */
