@@ -274,7 +274,7 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uv
 		uvd_ways_init(&g->ways);
 	}
 	pthread_mutex_init(&g->lock, NULL);
-	pthread_cond_init(&g->changed, NULL);
+	uvd_cond_init(&g->changed);
 	return g;
 }
 
@@ -332,19 +332,12 @@ out:
 
 bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds)
 {
-	struct timespec until;
+	const uint64_t end = uvd_now_ns() + milliseconds * UINT64_C(1000000);
 	bool none;
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += milliseconds / 1000;
-	until.tv_nsec += milliseconds % 1000 * 1000000l;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	pthread_mutex_lock(&g->lock);
 	g->draining = true;
-	while (g->num_jobs && pthread_cond_timedwait(&g->changed, &g->lock, &until) != ETIMEDOUT)
+	while (g->num_jobs && uvd_cond_wait_until(&g->changed, &g->lock, end))
 		;
 	none = !g->num_jobs;
 	pthread_mutex_unlock(&g->lock);

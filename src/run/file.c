@@ -376,18 +376,17 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 
 bool uvd_run_files_settle(struct uvd_run_files *files, unsigned int ms)
 {
-	uint64_t ns = uvd_now_ns() + ms * UINT64_C(1000000);
-	struct timespec end = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-	int err = 0;
+	const uint64_t end = uvd_now_ns() + ms * UINT64_C(1000000);
+	bool in_time = true;
 
 	/* What inotify told is read now, so that the loop would not hear of what is still to be looked at. */
 	if (uvd_run_files_closed(files) >= 0)
 		eventfd_write(files->look, 1);
 	uvd_lock(&files->lock);
-	while (files->ending && !err)
-		err = pthread_cond_timedwait(&files->settled, &files->lock, &end);
+	while (files->ending && in_time)
+		in_time = uvd_cond_wait_until(&files->settled, &files->lock, end);
 	uvd_unlock(&files->lock);
-	return !err;
+	return in_time;
 }
 
 /*

@@ -15,6 +15,13 @@ void uvd_cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attr);
 }
 
+bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t end)
+{
+	const struct timespec ts = { .tv_sec = end / 1000000000, .tv_nsec = end % 1000000000 };
+
+	return !pthread_cond_timedwait(cond, lock, &ts);
+}
+
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
 {
 	pthread_t detached;

@@ -38,6 +38,11 @@ void *uvd_zalloc(size_t size);
 
 /* A condition variable whose timed waits are of CLOCK_MONOTONIC. */
 void uvd_cond_init(pthread_cond_t *cond);
+/*
+ * Waits for cond, which uvd_cond_init() made, until the time `end` (uvd_now_ns()). Caller holds lock, which is released meanwhile.
+ * Returns false if the time is over.
+ */
+bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t end);
 
 /*
  * Starts a thread with all signals blocked: signals are handled by the main thread. stack: bytes, 0 for the default.

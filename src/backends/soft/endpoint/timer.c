@@ -2,7 +2,6 @@
 /* One thread and a binary heap of the QPs that wait, the earliest first. */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 #include "backends/soft/endpoint/endpoint.h"
 #include "util/util.h"
 
@@ -77,12 +76,7 @@ static void *timer_thread(void *arg)
 		if (!qp) {
 			pthread_cond_wait(&timers->changed, &timers->lock);
 		} else if (qp->timer.deadline > uvd_now_ns()) {
-			struct timespec ts = {
-				.tv_sec = qp->timer.deadline / 1000000000,
-				.tv_nsec = qp->timer.deadline % 1000000000,
-			};
-
-			pthread_cond_timedwait(&timers->changed, &timers->lock, &ts);
+			uvd_cond_wait_until(&timers->changed, &timers->lock, qp->timer.deadline);
 		} else {
 			unsigned int wait_nr = qp->timer.wait_nr;
 

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 #include "account/account.h"
 #include "backends/soft/endpoint/endpoint.h"
 #include "util/util.h"
@@ -53,13 +52,6 @@ void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, s
 	uvd_cond_init(&users->ended);
 }
 
-static void wait_until(pthread_cond_t *changed, pthread_mutex_t *lock, uint64_t ns)
-{
-	struct timespec ts = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
-
-	pthread_cond_timedwait(changed, lock, &ts);
-}
-
 bool soft_users_destroy(struct soft_users *users)
 {
 	uint64_t end = uvd_now_ns() + END_MS * UINT64_C(1000000);
@@ -71,7 +63,7 @@ bool soft_users_destroy(struct soft_users *users)
 	for (struct soft_user *user = users->first; user; user = user->next)
 		pthread_cond_broadcast(&user->changed);
 	while (users->first && uvd_now_ns() < end)
-		wait_until(&users->ended, &users->lock, end);
+		uvd_cond_wait_until(&users->ended, &users->lock, end);
 	all = !users->first;
 	pthread_mutex_unlock(&users->lock);
 	if (!all)
@@ -163,7 +155,7 @@ static struct soft_qp *thread_next(struct soft_thread *thread)
 	struct soft_qp *qp;
 
 	while (!user->first && !user->users->end && uvd_now_ns() < end)
-		wait_until(&user->changed, &user->users->lock, end);
+		uvd_cond_wait_until(&user->changed, &user->users->lock, end);
 	qp = user->first;
 	if (qp) {
 		user_unlink(user, qp);

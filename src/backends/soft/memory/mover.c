@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "backends/soft/memory/memory.h"
 #include "util/util.h"
 
@@ -89,14 +88,6 @@ static void watch_all(struct soft_movers *movers)
 	}
 }
 
-static void sleep_a_tick(struct soft_movers *movers)
-{
-	uint64_t end = uvd_now_ns() + TICK_NS;
-	struct timespec ts = { .tv_sec = end / 1000000000, .tv_nsec = end % 1000000000 };
-
-	pthread_cond_timedwait(&movers->changed, &movers->lock, &ts);
-}
-
 static void *watcher(void *arg)
 {
 	struct soft_movers *movers = arg;
@@ -109,7 +100,7 @@ static void *watcher(void *arg)
 		if (movers->idle)
 			pthread_cond_wait(&movers->changed, &movers->lock);
 		else
-			sleep_a_tick(movers);
+			uvd_cond_wait_until(&movers->changed, &movers->lock, uvd_now_ns() + TICK_NS);
 		movers->idle = false;
 		watch_all(movers);
 	}

@@ -3,7 +3,6 @@
  * A client with a mapped queue that keeps posting large requests, a stream: who copies, its doorbell's thread or its user's, and is the
  * client awake meanwhile?
  */
-#include <time.h>
 #include "backends/soft/schedule/schedule.h"
 #include "util/util.h"
 
@@ -17,14 +16,6 @@ enum {
 	CROWDED_NS = 500 * 1000 * 1000, /* then it is tried again */
 	LET_GO_NS = 10 * 1000 * 1000, /* a thread that shares its CPU may have to wait for its turn first */
 };
-
-static uint64_t thread_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 /*
  * The client's next doorbell waits for the thread that serves it, and the client with it. So another one copies from now on, and the
@@ -45,7 +36,7 @@ void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget)
 	now = uvd_now_ns();
 	if (budget->of_user_thread) {
 		budget->run_ns = now;
-		budget->run_cpu_ns = thread_cpu_ns();
+		budget->run_cpu_ns = uvd_thread_cpu_ns();
 		return;
 	}
 	qp->s_crowded = now < qp->s_crowded_end;
@@ -62,7 +53,7 @@ static bool run_was_crowded(const struct soft_qp *qp, const struct soft_budget *
 	const uint64_t ns = budget->run_ns ? now - budget->run_ns : 0;
 
 	return ns > qp->dev->ibdev->fabric->crowded_run_ns && budget->bytes / budget->requests >= CROWDED_REQUEST &&
-	       thread_cpu_ns() - budget->run_cpu_ns < ns / 3 * 2;
+	       uvd_thread_cpu_ns() - budget->run_cpu_ns < ns / 3 * 2;
 }
 
 void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps)
@@ -86,12 +77,10 @@ void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, 
 static bool thread_lets_go(struct soft_qp *qp)
 {
 	const uint64_t end = uvd_now_ns() + LET_GO_NS;
-	const struct timespec ts = { .tv_sec = end / 1000000000, .tv_nsec = end % 1000000000 };
-	int err = 0;
 
 	qp->s_wanted = true;
-	while (qp->s_busy && !err)
-		err = pthread_cond_timedwait(&qp->idle, &qp->lock, &ts);
+	while (qp->s_busy && uvd_cond_wait_until(&qp->idle, &qp->lock, end))
+		;
 	qp->s_wanted = false;
 	return !qp->s_busy;
 }
