@@ -23,7 +23,8 @@ struct uvd_port_config {
 	/* IBV_PORT_DOWN instead of IBV_PORT_ACTIVE. Of a device it changes at any time: uvd_config_port_down(). */
 	bool down;
 	unsigned int gid_tbl_len, num_gids; /* table size; slots from num_gids on are empty */
-	union ibv_gid gids[UVD_MAX_GIDS]; /* where none is given, one is made from the port's GUID, after ::ffff:127.0.0.1 if the persona has that */
+	/* Where none is given, the engine makes one from the port's GUID, after ::ffff:127.0.0.1 if the persona has IP GIDs. */
+	union ibv_gid gids[UVD_MAX_GIDS];
 	unsigned int num_pkeys;
 	uint16_t pkeys[UVD_MAX_PKEYS];
 };

@@ -309,9 +309,7 @@ END_TEST
 
 /* ---- CPUs are short ------------------------------------------------------------------------------------------------- */
 
-enum { LARGE = 512 * 1024 };
-
-enum { ALL = ENTRIES - 1 };
+enum { LARGE = 512 * 1024, ALL = ENTRIES - 1 };
 
 /* One doorbell: all but the first are the user's thread's, if CPUs are not short. */
 static void post_many(uint32_t length)
@@ -402,7 +400,7 @@ START_TEST(test_no_client_waits_where_cpus_are_free)
 }
 END_TEST
 
-/* It may have been bad luck. */
+/* Another program may have had the CPU in just that time. */
 START_TEST(test_runs_too_short_to_tell_make_no_client_wait)
 {
 	crowd();
@@ -419,7 +417,7 @@ START_TEST(test_client_never_waits_for_requests_that_are_not_so_large)
 }
 END_TEST
 
-/* The user's thread takes its time, and says that it is there. */
+/* Makes the user's thread slow, so that a doorbell finds it at work. */
 static void write_slowly(void)
 {
 	count_write();
@@ -427,7 +425,7 @@ static void write_slowly(void)
 		usleep(100);
 }
 
-/* So many writes are others' if the client rings while the user's thread has the queue, and goes on to. */
+/* The client rings while the user's thread has the queue, and goes on ringing. Returns how many writes other threads did after that. */
 static int writes_of_others_after_doorbell(uint32_t length)
 {
 	const uint64_t first = produced;
@@ -496,7 +494,7 @@ int main(void)
 	TCase *t = tcase_create("stream");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	/* Without a CPU of their own, and with a sanitizer. */
+	/* Tests that have no CPU of their own are slow with a sanitizer. */
 	tcase_set_timeout(t, 100);
 	tcase_add_test(t, test_large_requests_that_follow_each_other_soon_are_the_users_threads);
 	tcase_add_test(t, test_large_requests_with_pauses_are_their_posters);

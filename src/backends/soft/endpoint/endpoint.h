@@ -44,9 +44,9 @@ struct soft_qp {
 	bool s_deferred; /* the send queue is the user's thread's */
 	unsigned int s_stream; /* runs of large requests, each soon after the one before */
 	uint64_t s_run_end; /* of the last such run, CLOCK_MONOTONIC, ns; 0: it was none */
-	uint64_t s_crowded_end; /* until then CPUs are short, and the client waits for its doorbells' work; CLOCK_MONOTONIC, ns */
-	bool s_crowded; /* so in this run */
-	bool s_wanted; /* by a doorbell's thread: the user's thread lets the queue go */
+	uint64_t s_crowded_end; /* CPUs are short until then: the client waits for its doorbells' work; CLOCK_MONOTONIC, ns */
+	bool s_crowded; /* CPUs were short when the present run began */
+	bool s_wanted; /* a doorbell's thread waits for the user's thread to release s_busy */
 	enum soft_wait s_wait;
 	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */

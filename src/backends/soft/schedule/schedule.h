@@ -11,7 +11,7 @@
 struct soft_budget {
 	uint64_t bytes, new_bytes; /* new_*: since the clock was read */
 	uint64_t start; /* ns; 0: the clock was not read yet */
-	uint64_t run_ns, run_cpu_ns; /* of a user's thread: when the run began, and the CPU time that the thread had had */
+	uint64_t run_ns, run_cpu_ns; /* of a user's thread: time, and its CPU time, when the run began; 0: not known */
 	uint64_t requests;
 	unsigned int new_requests;
 	bool of_user_thread; /* the first request may be of any length */
@@ -26,17 +26,22 @@ bool soft_budget_take(struct soft_budget *budget, uint64_t bytes, bool to_many);
 
 /* ---- stream.c ---------------------------------------------------------------------------------------------------- */
 
-/* All with the QP's lock held. A run, a doorbell's or the user's thread's, of the send queue begins. */
+/*
+ * Caller holds qp->lock for each of these. Call soft_stream_run_begins() when a run of the send queue begins, whichever thread it is on,
+ * and soft_stream_run_ends() after its last step.
+ */
 void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget);
-/* It has taken so many steps. */
 void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps);
-/* A doorbell has come, and its client waits: the queue is not the user's thread's any more, if that lets it go soon. */
+/*
+ * Called for a doorbell. If CPUs are short, takes the send queue from the user's thread, so that the caller can run it; waits 10 ms at
+ * most for that thread, and releases qp->lock meanwhile.
+ */
 void soft_stream_take_back(struct soft_qp *qp);
-/* Is the next request, of so many bytes, the user's thread's? */
+/* Returns true if the user's thread shall carry out the next request, of `length` bytes, and not the caller. */
 bool soft_stream_takes(const struct soft_qp *qp, const struct soft_budget *budget, uint32_t length);
 /*
- * The user's thread has emptied a mapped queue that large requests keep coming to: to sleep and to be woken costs more than to look for
- * the next one for a while, which is there before its doorbell is. The lock is given up meanwhile. Returns true if there is a request.
+ * Called by the user's thread when a mapped queue is empty. Looks for the next large request for a while, because sleeping and being woken
+ * costs more, and the request is there before its doorbell. Releases qp->lock meanwhile. Returns true if there is a request.
  */
 bool soft_stream_has_next(struct soft_qp *qp, const struct soft_budget *budget, struct soft_due *due);
 

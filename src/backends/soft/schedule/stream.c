@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A client with a mapped queue that keeps posting large requests, a stream: who copies, its doorbell's thread or its user's, and is the
- * client awake meanwhile?
+ * Streams: large requests that a client keeps posting to a mapped queue. This file decides which thread copies, the doorbell's or the
+ * user's, and whether the client waits for its doorbell meanwhile.
  */
 #include "backends/soft/schedule/schedule.h"
 #include "util/util.h"
 
 enum {
-	/* So many runs of so many bytes, each soon after the one before. */
+	/* A QP has a stream after STREAM_RUNS runs of STREAM_BYTES or more, each soon after the one before. */
 	STREAM_RUNS = 4,
 	STREAM_BYTES = 32 << 10,
-	STREAM_LOOK_NS = 3000, /* from one look at the queue to the next */
-	/* Of requests smaller than that on average, the client's two switches cost more than the CPU is worth. */
+	STREAM_LOOK_NS = 3000, /* the user's thread looks at an empty queue so often */
+	/* A client that sleeps during its doorbell costs two switches. Below this average size they cost more than its CPU gives. */
 	CROWDED_REQUEST = 256 << 10,
-	CROWDED_NS = 500 * 1000 * 1000, /* then it is tried again */
-	LET_GO_NS = 10 * 1000 * 1000, /* a thread that shares its CPU may have to wait for its turn first */
+	CROWDED_NS = 500 * 1000 * 1000, /* after that the client tries a stream again */
+	LET_GO_NS = 10 * 1000 * 1000, /* the user's thread may have to wait for its turn of the CPU before it sees s_wanted */
 };
 
 /*
- * The client's next doorbell waits for the thread that serves it, and the client with it. So another one copies from now on, and the
- * client goes on posting. A client that waits for its peer between two large requests is served faster without the other thread.
+ * The thread that serves the client's doorbells cannot take the next one while it copies, and the client waits for it. So the user's
+ * thread copies in a stream, and the client goes on posting. A client that waits for its peer between two large requests is served
+ * faster without the other thread.
  */
 bool soft_stream_takes(const struct soft_qp *qp, const struct soft_budget *budget, uint32_t length)
 {
@@ -48,7 +49,7 @@ void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget)
  * Did the user's thread have to share its CPU? Beside a client and a peer that both poll, on two CPUs, it had half of one. Beside a client
  * that polls, and its doorbells' thread, it has most of one.
  */
-static bool run_was_crowded(const struct soft_qp *qp, const struct soft_budget *budget, uint64_t now)
+static bool stream_run_was_crowded(const struct soft_qp *qp, const struct soft_budget *budget, uint64_t now)
 {
 	const uint64_t ns = budget->run_ns ? now - budget->run_ns : 0;
 
@@ -69,12 +70,12 @@ void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, 
 		return;
 	if (steps < STREAM_RUNS)
 		qp->s_stream = 0;
-	if (run_was_crowded(qp, budget, now))
+	if (stream_run_was_crowded(qp, budget, now))
 		qp->s_crowded_end = now + CROWDED_NS;
 }
 
-/* Waits until the user's thread has let the queue go. Caller holds the lock, which is given up meanwhile. */
-static bool thread_lets_go(struct soft_qp *qp)
+/* Asks the user's thread to release s_busy, and waits for that. Caller holds qp->lock, which is released meanwhile. */
+static bool stream_wait_for_thread(struct soft_qp *qp)
 {
 	const uint64_t end = uvd_now_ns() + LET_GO_NS;
 
@@ -87,12 +88,12 @@ static bool thread_lets_go(struct soft_qp *qp)
 
 void soft_stream_take_back(struct soft_qp *qp)
 {
-	if (qp->s_deferred && uvd_now_ns() < qp->s_crowded_end && (!qp->s_busy || thread_lets_go(qp)))
+	if (qp->s_deferred && uvd_now_ns() < qp->s_crowded_end && (!qp->s_busy || stream_wait_for_thread(qp)))
 		soft_undefer(qp);
 }
 
-/* Returns the time. */
-static uint64_t spin_until(uint64_t end)
+/* Returns the time at its end. */
+static uint64_t stream_spin_until(uint64_t end)
 {
 	uint64_t now;
 
@@ -116,7 +117,7 @@ bool soft_stream_has_next(struct soft_qp *qp, const struct soft_budget *budget, 
 			return false;
 		pthread_mutex_unlock(&qp->lock);
 		soft_due_run(due);
-		now = spin_until(now + STREAM_LOOK_NS);
+		now = stream_spin_until(now + STREAM_LOOK_NS);
 		pthread_mutex_lock(&qp->lock);
 	}
 	return soft_may_start(qp);
