@@ -57,6 +57,7 @@ struct user {
 	unsigned int ref; /* accounts that name it; by the table's lock */
 	_Atomic uint64_t used[UVD_NUM_RES];
 	_Atomic uint64_t spent; /* ns */
+	uint64_t compared; /* spent, as the comparison read it: threads add to spent while it runs. By the table's lock */
 	atomic_bool ahead;
 };
 
@@ -277,23 +278,22 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 
 static void accounts_compare(struct uvd_accounts *accounts)
 {
-	uint64_t sum = 0, num = 0, spent;
+	uint64_t sum = 0, num = 0;
 	struct user *user;
 	struct list_head *at, *next;
 
 	uvd_lock(&accounts->lock);
 	list_for_each_entry(user, &accounts->users, of_accounts) {
-		spent = atomic_load_explicit(&user->spent, memory_order_relaxed);
-		sum += spent;
-		num += spent > LEAST_SPENT_NS;
+		user->compared = atomic_load_explicit(&user->spent, memory_order_relaxed);
+		sum += user->compared;
+		num += user->compared > LEAST_SPENT_NS;
 	}
 	for (at = accounts->users.next; at != &accounts->users; at = next) {
 		next = at->next;
 		user = container_of(at, struct user, of_accounts);
-		spent = atomic_load_explicit(&user->spent, memory_order_relaxed);
-		atomic_store_explicit(&user->ahead, num && spent > sum / num, memory_order_relaxed);
-		atomic_fetch_sub_explicit(&user->spent, spent - spent / 2, memory_order_relaxed);
-		if (!user->ref && spent / 2 <= LEAST_SPENT_NS)
+		atomic_store_explicit(&user->ahead, num && user->compared > sum / num, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&user->spent, user->compared - user->compared / 2, memory_order_relaxed);
+		if (!user->ref && user->compared / 2 <= LEAST_SPENT_NS)
 			user_free(user);
 	}
 	uvd_unlock(&accounts->lock);

@@ -252,6 +252,38 @@ START_TEST(test_user_alone_is_not_ahead_nor_is_root)
 }
 END_TEST
 
+static atomic_bool was_ahead;
+
+static void *spend(void *arg)
+{
+	for (int i = 0; i < 20000; i++) {
+		uvd_account_spend(arg, WINDOW);
+		if (uvd_account_is_ahead(arg))
+			atomic_store(&was_ahead, true);
+	}
+	return NULL;
+}
+
+/* Others who are idle make the comparison long. */
+START_TEST(test_user_alone_whose_threads_spend_during_the_comparison_is_not_ahead)
+{
+	enum { IDLE = 100 };
+	struct uvd_account *a = account_of(1000, 1000), *idle[IDLE];
+	pthread_t threads[4];
+
+	for (unsigned int i = 0; i < IDLE; i++)
+		idle[i] = account_of(2000 + i, 2000 + i);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, spend, a);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	ck_assert(!was_ahead);
+	for (unsigned int i = 0; i < IDLE; i++)
+		uvd_account_put(idle[i]);
+	uvd_account_put(a);
+}
+END_TEST
+
 START_TEST(test_threads_of_a_user_who_is_ahead_weigh_as_two)
 {
 	struct uvd_account *a = account_of(1000, 1000), *b = account_of(1001, 1001);
@@ -336,6 +368,7 @@ int main(void)
 	tcase_add_test(t, test_user_for_whom_more_is_spent_than_for_the_mean_is_ahead);
 	tcase_add_test(t, test_threads_of_a_user_who_is_ahead_weigh_as_two);
 	tcase_add_test(t, test_user_alone_is_not_ahead_nor_is_root);
+	tcase_add_test(t, test_user_alone_whose_threads_spend_during_the_comparison_is_not_ahead);
 	tcase_add_test(t, test_user_without_an_account_for_a_moment_is_still_ahead);
 	tcase_add_test(t, test_many_mapped_ids_are_ahead_together);
 	suite_add_tcase(s, t);
