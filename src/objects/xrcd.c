@@ -118,27 +118,31 @@ static void unshare_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domai
 
 /* ---- the operations ---------------------------------------------------------------------------------------------- */
 
+/* path: of the client's file, -1: none. *domain: that of the file, NULL: none yet. xrcd_lock is held. */
+static int look_up_domain(struct uvd_req *req, int path, const struct stat *st, struct uvd_xrcd_domain **domain)
+{
+	const struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+
+	*domain = path >= 0 ? find_domain(req->dev, st) : NULL;
+	if (path >= 0 && !*domain && !(args->oflags & O_CREAT))
+		return uvd_bad(req, -EAGAIN, "fd", args->fd);
+	if (*domain && args->oflags & O_EXCL)
+		return uvd_bad(req, -EINVAL, "oflags", args->oflags);
+	return 0;
+}
+
 /* *path: of the client's file, -1: none; stays -1 once it is a domain's. xrcd_lock is held. */
 static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
-	struct uvd_xrcd_domain *domain = *path >= 0 ? find_domain(req->dev, st) : NULL;
+	struct uvd_xrcd_domain *domain;
 	struct uvd_xrcd_handle *handle;
-	int ret;
+	int ret = look_up_domain(req, *path, st, &domain);
 
-	if (*path >= 0 && !domain && !(args->oflags & O_CREAT))
-		return uvd_bad(req, -EAGAIN, "fd", args->fd);
-	if (domain && args->oflags & O_EXCL)
-		return uvd_bad(req, -EINVAL, "oflags", args->oflags);
-	ret = uvd_req_new(req, UVERBS_OBJECT_XRCD, &args->uobj);
 	if (ret)
 		return ret;
 	if (*path >= 0 && !domain && req->dev->num_xrcds >= MAX_SHARED)
 		return uvd_bad(req, -ENOMEM, "fd", args->fd);
-	/* Each handle of a domain is charged as if it were the only one. */
-	ret = uvd_uobject_charge(args->uobj, sizeof(*handle) + sizeof(*domain));
-	if (ret)
-		return ret;
 	handle = uvd_zalloc(sizeof(*handle));
 	if (!handle)
 		return -ENOMEM;
@@ -166,9 +170,20 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 	return 0;
 }
 
+/* Without xrcd_lock: at a limit it waits for the ends of files, which close domains. */
+static int begin_xrcd(struct uvd_req *req)
+{
+	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	int ret = uvd_req_new(req, UVERBS_OBJECT_XRCD, &args->uobj);
+
+	/* Each handle of a domain is charged as if it were the only one. */
+	return ret ? ret : uvd_uobject_charge(args->uobj, sizeof(struct uvd_xrcd_handle) + sizeof(struct uvd_xrcd_domain));
+}
+
 static int open_xrcd(struct uvd_req *req)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
+	struct uvd_xrcd_domain *domain;
 	struct stat st;
 	int path = -1, ret;
 
@@ -178,8 +193,15 @@ static int open_xrcd(struct uvd_req *req)
 			return uvd_bad(req, path, "fd", args->fd);
 	}
 	uvd_lock(&req->dev->xrcd_lock);
-	ret = open_domain(req, &path, &st);
+	ret = look_up_domain(req, path, &st, &domain);
 	uvd_unlock(&req->dev->xrcd_lock);
+	if (!ret)
+		ret = begin_xrcd(req);
+	if (!ret) {
+		uvd_lock(&req->dev->xrcd_lock);
+		ret = open_domain(req, &path, &st); /* others may have opened or closed it meanwhile */
+		uvd_unlock(&req->dev->xrcd_lock);
+	}
 	if (path >= 0)
 		close(path);
 	return ret;

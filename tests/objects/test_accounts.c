@@ -190,6 +190,28 @@ START_TEST(test_objects_of_a_file_that_is_closed_count_no_more)
 }
 END_TEST
 
+/* The file that is waited for closes the very domain: to end, it needs what an open holds while it looks. */
+START_TEST(test_open_of_a_domain_that_a_closed_file_had_at_the_limit)
+{
+	struct ib_uverbs_get_context_resp resp;
+	int fd = memfd_create("domain", 0);
+	uint32_t xrcd;
+
+	limit(UVD_RES_OBJECT + UVERBS_OBJECT_XRCD, 1);
+	h.engine.settle = close_late;
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	for (int create = 0; create < 2; create++) {
+		struct uvd_file *second = second_file();
+
+		ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), 0);
+		use(h.file);
+		closed_late = second;
+		ck_assert_int_eq(open_xrcd(fd, create ? O_CREAT : 0, &xrcd), create ? 0 : -EAGAIN);
+	}
+	close(fd);
+}
+END_TEST
+
 START_TEST(test_another_users_objects_are_not_counted)
 {
 	const uid_t other_uid = 1001;
@@ -472,7 +494,8 @@ START_TEST(test_registering_with_too_few_bytes_charges_nothing)
 END_TEST
 
 TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_are_emfile_for_their_user_alone,
-	  test_file_without_bytes_left_is_enomem_and_counts_no_file, test_objects_of_a_file_that_is_closed_count_no_more,
+	  test_file_without_bytes_left_is_enomem_and_counts_no_file, test_open_of_a_domain_that_a_closed_file_had_at_the_limit,
+	  test_objects_of_a_file_that_is_closed_count_no_more,
 	  test_another_users_objects_are_not_counted, test_event_files_beyond_a_limit_are_emfile,
 	  test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit, test_a_resized_ring_is_charged_anew,
 	  test_domains_and_counters_of_a_device_have_limits, test_what_fails_is_charged_nothing,
