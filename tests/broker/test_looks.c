@@ -340,6 +340,20 @@ static void controls(void)
 	ioctl(node, TCXONC, TCIOFF);
 }
 
+static void writes_pieces(void)
+{
+	(void)!writev(node, &(struct iovec){ "x", 1 }, 1);
+}
+
+START_TEST(test_pieces_are_no_write)
+{
+	start(writes_pieces, SYS_writev);
+	ck_assert_int_eq(ask(UVD_WIRE_WRITE, 0, 0), -EINVAL);
+	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), 0);
+	uvd_wire_close(&fds);
+}
+END_TEST
+
 START_TEST(test_ioctl_is_no_write)
 {
 	pid_t writer;
@@ -572,6 +586,7 @@ int main(void)
 	tcase_add_test(t, test_number_that_is_a_bystanders_between_two_looks_gives_nothing);
 	tcase_add_test(t, test_answers_are_about_the_call);
 	tcase_add_test(t, test_ioctl_is_no_write);
+	tcase_add_test(t, test_pieces_are_no_write);
 	tcase_add_loop_test(t, test_each_user_id_counts, 0, 3);
 	tcase_add_test(t, test_capabilities_in_a_namespace_of_its_own_do_not_count);
 	tcase_add_loop_test(t, test_open_of_a_node_gives_pagemap_and_nothing_else, OPEN, OPENAT2 + 1);

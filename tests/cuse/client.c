@@ -30,6 +30,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t alarms;
@@ -451,6 +452,10 @@ static void mode_torn(void)
 		memmove(at, &c, sizeof(c));
 		CHECK(write(fd, at, n) == (ssize_t)n);
 		CHECK(resp.async_fd != 0xbad && !close(resp.async_fd));
+		/* The daemon sees the first piece and cannot know where the others are: writev() waits with a list of them. */
+		resp.async_fd = 0xbad;
+		CHECK(writev(fd, (struct iovec[]){ { at, n / 2 }, { at + n / 2, n / 2 } }, 2) < 0 && errno == EINVAL);
+		CHECK(resp.async_fd == 0xbad);
 	}
 }
 
