@@ -154,7 +154,7 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 	if (!atomic_load(&dev->gone) && uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
 		/* Whoever sees the event may read the published tree at once. */
 		if (dev->engine->publish_port)
-			ret = dev->engine->publish_port(dev->engine, &dev->config, port, up);
+			ret = dev->engine->publish_port(dev, port, up);
 		if (ret < 0)
 			goto unlock;
 		__atomic_store_n(&dev->config.ports[port - 1].down, !up, __ATOMIC_RELAXED);

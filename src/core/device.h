@@ -55,6 +55,7 @@ struct uvd_device {
 	struct uvd_device_trees trees; /* with them */
 	uint8_t ucap_refs[UVD_MAX_UCAPS]; /* that it created, so many times; by the engine's ucaps.lock */
 	struct uvd_device_config config;
+	void *owner; /* the transport's, for the engine's hooks; set before the device is served */
 	pthread_mutex_t lock; /* files */
 	pthread_mutex_t port_lock; /* one change of a port after the other */
 	struct list_head files; /* newest first */

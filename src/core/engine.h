@@ -10,6 +10,7 @@
 
 struct uvd_account_limits;
 struct uvd_accounts;
+struct uvd_device;
 struct uvd_log;
 struct uvd_mm_table;
 
@@ -25,10 +26,10 @@ struct uvd_engine {
 	 */
 	void (*settle)(struct uvd_engine *engine);
 	/*
-	 * The transport's, or NULL: what it has published of the device says from now on that this port is up or down. 0 or a
-	 * negative errno: then it stays as it was.
+	 * The transport's, or NULL: what it has published of the device says from now on that this port is up or down. Returns 0 or a
+	 * negative errno: then it stays as it was. Called on the thread of a client's call, with the device's port_lock.
 	 */
-	int (*publish_port)(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up);
+	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
 	/* Features of every device of the engine, whatever it poses as, and features of plug-ins. Both end with NULL. */
 	const struct uvd_feature *const *features;
 	const struct uvd_feature *const *plugin_features; /* NULL: none */

@@ -63,16 +63,13 @@ static bool is(void *node, const struct stat *st)
 
 static const struct uvd_ucap_ops ucap_ops = { .create = create, .remove = drop, .is = is };
 
-static int publish_port(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up)
+/* On a client's thread: the other nodes are the main thread's. */
+static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
-	struct uvd_daemon *d = daemon_of(engine);
+	struct uvd_daemon *d = daemon_of(dev->engine);
+	const struct uvd_daemon_node *n = dev->owner;
 
-	if (!d->link)
-		return uvd_sysfs_set_port(d->options->sysfs, config, port, up);
-	for (unsigned int i = 0; i < d->num_nodes; i++)
-		if (d->nodes[i].dev && d->nodes[i].dev->config.number == config->number)
-			return uvd_link_port(d->link, d->nodes[i].index, port, up);
-	return -ENOENT;
+	return d->link ? uvd_link_port(d->link, n->index, port, up) : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
 }
 
 void uvd_daemon_hook(struct uvd_daemon *d)

@@ -92,6 +92,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, strerror(-err));
 		return "cannot make the device";
 	}
+	n->dev->owner = n;
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return "cannot serve the node";
 	/* It is served already, and a client may be allowed to take a port down. */

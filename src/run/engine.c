@@ -50,13 +50,13 @@ static void settle(struct uvd_engine *core)
 	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files, 1000);
 }
 
-static int publish_port(struct uvd_engine *core, const struct uvd_device_config *config, unsigned int port, bool up)
+static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
-	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
+	struct uvd_run_engine *e = container_of(dev->engine, struct uvd_run_engine, core);
 	char sys[PATH_MAX + 8];
 
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
-	return uvd_sysfs_set_port(sys, config, port, up);
+	return uvd_sysfs_set_port(sys, &dev->config, port, up);
 }
 
 /* Clients poll on the other half of the CPUs. With two threads on two, ib_write_bw -q 4 lost a tenth. */

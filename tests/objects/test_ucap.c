@@ -466,7 +466,7 @@ END_TEST
 
 static int published, fail_publish;
 
-static int publish_port(struct uvd_engine *engine, const struct uvd_device_config *config, unsigned int port, bool up)
+static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	if (!fail_publish)
 		published = port * 2 + up;
