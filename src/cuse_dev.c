@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls on the node: libfuse's operations, and who answers them. */
+/* Calls on the node: libfuse's operations, the caller's memory, and the answers. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "cuse/internal.h"
 #include "util/util.h"
 
-/* libfuse's operations do not say which thread's request they get. */
+/* The worker of this thread: libfuse's operations have no parameter for it. */
 static __thread struct worker *self;
 
 static struct cuse_file *file_of(struct fuse_file_info *fi)
@@ -16,7 +16,7 @@ static struct cuse_file *file_of(struct fuse_file_info *fi)
 	return (struct cuse_file *)(uintptr_t)fi->fh;
 }
 
-/* ---- the client, until it is let go ------------------------------------------------------------------------------ */
+/* ---- the caller's memory, until the call is let go --------------------------------------------------------------- */
 
 static struct cuse_call *call_of(struct uvd_caller *c)
 {
@@ -24,21 +24,21 @@ static struct cuse_call *call_of(struct uvd_caller *c)
 }
 
 /*
- * After an abort all clients go on. The thread that reads the channel learns of it, but may be waiting for a CPU: so the
- * kernel is asked.
+ * Has the kernel ended the session? Then all clients run on. The worker that reads the channel sets c->aborted, but
+ * may have to wait for a CPU before that: so this function also asks the kernel.
  */
-static bool aborted(struct uvd_cuse *c)
+static bool cuse_aborted(struct uvd_cuse *c)
 {
 	struct pollfd channel = { .fd = fuse_session_fd(c->se) };
 
 	return c->aborted || poll(&channel, 1, 0) > 0;
 }
 
-static bool call_waits(struct uvd_caller *c)
+static bool cuse_call_waits(struct uvd_caller *c)
 {
 	struct cuse_call *call = call_of(c);
 
-	return (!call->worker || uvd_claim_holds(&call->worker->claim)) && !aborted(call->cuse);
+	return (!call->worker || uvd_claim_holds(&call->worker->claim)) && !cuse_aborted(call->cuse);
 }
 
 static bool call_claim(struct uvd_caller *c)
@@ -48,22 +48,22 @@ static bool call_claim(struct uvd_caller *c)
 	return !w || uvd_claim_take(&w->claim);
 }
 
-/* The engine uses no bytes of a thread that may not be the caller any more. */
+/* Fails if the call no longer waits afterwards: then the bytes may be another thread's. */
 static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
 	int err = uvd_mem_process.read(c, dst, src, len);
 
-	return call_waits(c) ? err : -EFAULT;
+	return cuse_call_waits(c) ? err : -EFAULT;
 }
 
 static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
 {
 	ssize_t n = uvd_mem_process.read_ahead(c, dst, src, least, most);
 
-	return call_waits(c) ? n : -EFAULT;
+	return cuse_call_waits(c) ? n : -EFAULT;
 }
 
-/* With a broker: the caller's process, asked for at the call's first use of its memory. NULL: there is none to be had. */
+/* With a broker: returns the caller's process, asked for at the first use of its memory. NULL: there is none. */
 static struct uvd_peer *peer_of(struct cuse_call *call)
 {
 	struct worker *w = call->worker;
@@ -78,7 +78,7 @@ static int remote_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len
 	struct uvd_peer *p = peer_of(call_of(c));
 	int err = p ? uvd_peer_read(p, dst, src, len) : -EFAULT;
 
-	return call_waits(c) ? err : -EFAULT;
+	return cuse_call_waits(c) ? err : -EFAULT;
 }
 
 static ssize_t remote_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
@@ -86,7 +86,7 @@ static ssize_t remote_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, 
 	struct uvd_peer *p = peer_of(call_of(c));
 	ssize_t n = p ? uvd_peer_read_ahead(p, dst, src, least, most) : -EFAULT;
 
-	return call_waits(c) ? n : -EFAULT;
+	return cuse_call_waits(c) ? n : -EFAULT;
 }
 
 static void drop_peer(struct cuse_call *call)
@@ -95,7 +95,7 @@ static void drop_peer(struct cuse_call *call)
 	call->peer = NULL;
 }
 
-/* As the kernel writes: what comes before the piece that cannot be written is written. */
+/* If a piece cannot be written, those before it are written all the same, as in the kernel. */
 static int remote_writev(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
 {
 	int err = uvd_peer_writev(p, v, n);
@@ -108,8 +108,9 @@ static int remote_writev(struct uvd_peer *p, const struct uvd_write_vec *v, unsi
 }
 
 /*
- * What was written cannot be taken back, so the tick does not let go of a call in the middle (claim.h). One writev() a claim:
- * what the tick sees must be the system call that it has seen the worker in.
+ * A write cannot be undone, so while the worker writes the tick lets go of the call only under a condition (claim.h).
+ * For that a claimed write is one system call: the tick must not take the worker's next system call for the one that
+ * it saw before.
  */
 static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
 {
@@ -127,7 +128,7 @@ static int mem_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsig
 		now = n < UVD_WRITEV_AT_ONCE ? n : UVD_WRITEV_AT_ONCE;
 		if (call->worker && !uvd_claim_write(&call->worker->claim))
 			return -EFAULT;
-		if (aborted(call->cuse))
+		if (cuse_aborted(call->cuse))
 			err = -EFAULT;
 		else
 			err = peer ? remote_writev(peer, v, now) : uvd_mem_process.writev(c, v, now);
@@ -183,15 +184,15 @@ struct grant_job {
 	size_t written; /* 0: an ioctl */
 	struct list_head of_node;
 	uint64_t unique;
-	void *buf; /* the request's: the call may point into it */
+	void *buf; /* the request's memory: the call may point into it */
 };
 
-/* 0, or negative: nobody takes the answer. */
-static int reply(fuse_req_t req, long result, size_t written)
+/* Returns 0, or a negative errno: the kernel did not take the answer. */
+static int cuse_reply(fuse_req_t req, long result, size_t written)
 {
 	if (result < 0)
 		return fuse_reply_err(req, -result);
-	/* A write that arrived in pieces is answered in pieces. */
+	/* Each piece of a split write is answered with its own size. */
 	return written ? fuse_reply_write(req, written) : fuse_reply_ioctl(req, result, NULL, 0);
 }
 
@@ -209,8 +210,8 @@ static struct cuse_file *file_new(struct uvd_cuse *c)
 	return f;
 }
 
-/* One that nobody has, or that was never listed. */
-static void file_free(struct cuse_file *f)
+/* Frees a file that has no reference left, or that was never listed. */
+static void cuse_file_free(struct cuse_file *f)
 {
 	if (f->file)
 		uvd_file_close(f->file);
@@ -231,14 +232,14 @@ void uvd_cuse_file_put(struct cuse_file *f)
 	list_del_init(&f->of_node);
 	c->num_files--;
 	uvd_unlock(&c->lock);
-	file_free(f);
+	cuse_file_free(f);
 }
 
 static int grant_reply(struct uvd_grant_job *job, long result)
 {
 	struct grant_job *j = (struct grant_job *)job;
 
-	return reply(j->req, result, j->written);
+	return cuse_reply(j->req, result, j->written);
 }
 
 static void grant_unlist(struct grant_job *j)
@@ -289,7 +290,7 @@ struct uvd_account *uvd_cuse_open_account(struct uvd_cuse *c, pid_t tid, int *er
 	return uvd_caller_account(&caller, c->dev->engine->accounts, err);
 }
 
-/* The opener pays where the caller cannot be asked: it gave the descriptor away. */
+/* A caller of another user pays, if it can be asked. Otherwise the opener pays: it gave the descriptor away. */
 struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t tid)
 {
 	struct uvd_account *account = NULL;
@@ -300,7 +301,7 @@ struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t t
 	return account ? account : uvd_account_ref(f->opener.account);
 }
 
-/* Hands the worker's call and buffer over to a grant. false: refused, nothing has changed. */
+/* Hands the worker's call and buffer over to a grant. Returns false if that is refused: then nothing has changed. */
 static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
 {
 	struct grant_job *j = calloc(1, sizeof(*j));
@@ -321,14 +322,14 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 		.buf = *w->memory,
 	};
 	if (w->cuse->config.link)
-		(void)peer_of(w->call); /* while there is a worker whose file keeps it */
+		(void)peer_of(w->call); /* now: it needs the call's worker */
 	atomic_fetch_add(&f->ref, 1);
 	uvd_lock(&w->cuse->lock);
 	list_add(&j->of_node, &w->cuse->grants);
 	uvd_unlock(&w->cuse->lock);
-	/* Nobody lets go of a call whose thread is lent: it has a time limit of its own. */
+	/* The tick does not let go of a call in a grant: a grant has a time limit of its own. */
 	w->call->worker = NULL;
-	/* Before the start: the job is not ours from then on. */
+	/* Before the start: after it the job belongs to grant.c. */
 	w->call = fresh;
 	*w->memory = NULL;
 	if (uvd_grants_start(w->cuse->config.grants, &j->job))
@@ -346,10 +347,10 @@ refused:
 }
 
 /*
- * The beginning of every call, and of every open. When the claim has begun the tick may answer the request, which frees it: so
- * whatever is asked of the request itself is asked before.
+ * Begins every call and every open. As soon as the claim has begun the tick may answer the request, which frees it: so
+ * the caller reads what it needs of req before.
  */
-static void begin(struct cuse_file *f, fuse_req_t req)
+static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 {
 	struct uvd_cuse *c = f->cuse;
 	struct worker *w = self;
@@ -360,13 +361,13 @@ static void begin(struct cuse_file *f, fuse_req_t req)
 	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.link ? &remote_mem_ops : &mem_ops,
 		    c->config.link ? &c->remote.calls : &uvd_proc_local);
-	w->call->call.caller.waits = call_waits;
+	w->call->call.caller.waits = cuse_call_waits;
 	w->call->call.caller.claim = call_claim;
 	uvd_claim_begin(&w->claim);
 }
 
-/* The end of every call. written: what to answer to a write(); 0: it is an ioctl. */
-static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
+/* Ends every call: answers it, or hands it to a grant. written: the result of a write(); 0: it is an ioctl. */
+static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
 {
 	struct uvd_call *call = &self->call->call;
 	bool grant = result >= 0 && call->grant.uobj;
@@ -374,18 +375,18 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 	if (grant && uvd_claim_take(&self->claim)) {
 		if (start_grant(self, f, req, written))
 			return;
-		/* The number that stands for "no fd" is written: that can take as long as the client likes. */
+		/* Writing "no fd" to the client's memory can stall, so the tick must be able to let the call go. */
 		uvd_claim_give_back(&self->claim);
 		result = uvd_call_granted(call, -EPERM);
 		grant = false;
 	}
 	drop_peer(self->call);
 	if (uvd_claim_end(&self->claim)) {
-		reply(req, result, written);
+		cuse_reply(req, result, written);
 		uvd_call_work(call, &self->worker);
 		return;
 	}
-	/* It is as good as done: who was let go is told that it was interrupted, not that it was not. */
+	/* The tick has answered EINTR, but the call may have had an effect: its work is done all the same. */
 	uvd_call_work(call, &self->worker);
 	if (grant)
 		uvd_grant_give_up(call);
@@ -394,7 +395,7 @@ static void finish(struct cuse_file *f, fuse_req_t req, long result, size_t writ
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-/* The caller opens the device, and its users pay for the file. A caller that nobody can be charged for is refused. */
+/* Opens the device for the caller, whose users are charged for the file. Refuses a caller whose users are unknown. */
 static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *caller)
 {
 	int err = 0;
@@ -404,7 +405,7 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 	if (err)
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
-	/* What cannot tell an exec by the opener is not to be trusted with writes. */
+	/* Without mmfd an exec of the opener would go unnoticed, and the new program's write() would be accepted. */
 	if (!err && c->config.link && f->opener.mmfd < 0)
 		err = c->dev->gone ? -EIO : -EACCES;
 	if (!err)
@@ -427,13 +428,13 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	begin(f, req);
+	cuse_call_begin(f, req);
 	if (c->config.link)
 		caller->proc = &c->remote.opens;
 	err = open_for(c, f, caller);
 	ours = uvd_claim_end(&self->claim);
 	if (err || !ours) {
-		file_free(f);
+		cuse_file_free(f);
 		if (ours)
 			fuse_reply_err(req, -err);
 		return;
@@ -446,10 +447,10 @@ static void dev_open(fuse_req_t req, struct fuse_file_info *fi)
 	fi->direct_io = 1;
 	fi->nonseekable = 1;
 	if (fuse_reply_open(req, fi))
-		uvd_cuse_file_put(f); /* nobody took it, so no release follows */
+		uvd_cuse_file_put(f); /* the kernel did not take the answer, so no release follows */
 }
 
-/* What it closes is gone when close() returns, as in the kernel. */
+/* Closes the file before the answer: as in the kernel, its objects are gone when close() returns. */
 static void dev_release(fuse_req_t req, struct fuse_file_info *fi)
 {
 	uvd_cuse_file_put(file_of(fi));
@@ -466,7 +467,7 @@ static int write_whole(struct uvd_cuse *c, pid_t tid, uint64_t *addr, size_t *le
 	return c->config.link ? uvd_remote_write_whole(&c->remote, tid, addr, len) : uvd_cuse_write_whole(tid, addr, len);
 }
 
-/* Perhaps only the beginning. */
+/* A long write(), of which `data` may be only the first piece. */
 static long write_long(struct cuse_file *f, struct uvd_call *call, const char *data, size_t size)
 {
 	uint64_t addr;
@@ -490,7 +491,7 @@ static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, 
 	struct uvd_call *call = &self->call->call;
 	long result;
 
-	begin(f, req);
+	cuse_call_begin(f, req);
 	call->grant.uobj = NULL;
 	if (!uvd_opener_is(&f->opener, &call->caller, ctx.uid, ctx.gid))
 		result = -EACCES;
@@ -500,7 +501,7 @@ static void dev_write(fuse_req_t req, const char *data, size_t size, off_t off, 
 		result = uvd_dispatch_write(call, data, size);
 	else
 		result = write_long(f, call, data, size);
-	finish(f, req, result, size);
+	cuse_call_finish(f, req, result, size);
 }
 
 static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info *fi, unsigned int flags, const void *in,
@@ -509,14 +510,14 @@ static void dev_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info 
 	struct cuse_file *f = file_of(fi);
 	uint64_t addr = (uintptr_t)arg;
 
-	/* The structs are the same for 32-bit programs (compat_ptr_ioctl): only the pointer is shorter. */
+	/* As in compat_ptr_ioctl(): 32-bit programs have the same structs, but a shorter pointer. */
 	if (flags & FUSE_IOCTL_COMPAT)
 		addr = (uint32_t)addr;
-	begin(f, req);
-	finish(f, req, uvd_dispatch_ioctl(&self->call->call, cmd, addr), 0);
+	cuse_call_begin(f, req);
+	cuse_call_finish(f, req, uvd_dispatch_ioctl(&self->call->call, cmd, addr), 0);
 }
 
-/* No poll: libfuse answers ENOSYS, and the kernel then does as for the real file, which is always ready. */
+/* No poll operation: libfuse answers ENOSYS, and the kernel then reports the file as ready, as the real one is. */
 const struct cuse_lowlevel_ops uvd_cuse_operations = {
 	.open = dev_open,
 	.release = dev_release,

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 	struct uvd_options options;
 	int status;
 
-	/* Every grant has a thread of its own, and glibc would give each a heap of its own, which it never gives back. */
+	/* Every grant has a thread of its own. Without a limit glibc would give many a heap that it never frees. */
 	mallopt(M_ARENA_MAX, 2);
 	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, "uverbsd [OPTION...]", argc, argv);
 	if (status >= 0)

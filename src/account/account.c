@@ -12,8 +12,9 @@
 #include "util/util.h"
 
 /*
- * Room for an MPI job of 64 ranks, many times over, while no user alone can exhaust the daemon (its descriptors: 1,048,576).
- * Objects beyond a limit are -EAGAIN, as by the kernel's rdma cgroup; those that are files are -EMFILE.
+ * The default limits. They leave room for many MPI jobs of 64 ranks, but no user alone can exhaust the daemon (it has
+ * 1,048,576 descriptors). An object beyond a limit fails with -EAGAIN, as with the kernel's rdma cgroup, or with
+ * -EMFILE if it is a file.
  */
 #define LIMIT(type, name, value, err) [UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, err }
 #define OBJECT(type, name, value) LIMIT(type, name, value, -EAGAIN)
@@ -48,32 +49,35 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 #undef OBJECT
 #undef LIMIT
 
-/* Users are compared whenever so much time has been spent for all of them. What was spent before counts half each time. */
+/*
+ * The users are compared each time SPENT_NS of processor time have been spent for all of them together. Each comparison
+ * halves the time on record. A user at or below LEAST_SPENT_NS counts as idle.
+ */
 enum { SPENT_NS = 50 * 1000 * 1000, LEAST_SPENT_NS = SPENT_NS / 256 };
 
 struct user {
 	struct list_head of_accounts; /* the list of all */
 	uid_t uid;
-	unsigned int ref; /* accounts that name it; by the table's lock */
+	unsigned int ref; /* accounts that name it; under the table's lock */
 	_Atomic uint64_t used[UVD_NUM_RES];
 	_Atomic uint64_t spent; /* ns */
-	uint64_t compared; /* spent, as the comparison read it: threads add to spent while it runs. By the table's lock */
-	atomic_bool ahead;
+	uint64_t compared; /* copy of `spent` for one comparison: threads add to it meanwhile; table's lock */
+	atomic_bool ahead; /* more was spent for it than the mean */
 };
 
 struct uvd_accounts {
 	struct uvd_account_limits limits;
 	struct uvd_log *log;
-	pthread_mutex_t lock; /* users */
+	pthread_mutex_t lock; /* protects the users */
 	struct list_head users;
-	_Atomic uint64_t spent; /* ns, since the users were compared */
+	_Atomic uint64_t spent; /* ns since the last comparison */
 };
 
 struct uvd_account {
 	struct uvd_accounts *accounts;
 	atomic_uint ref;
 	unsigned int num;
-	struct user *spender; /* among the users; NULL: root */
+	struct user *spender; /* the last of users[] that is not root; NULL: all are root */
 	struct user *users[];
 };
 
@@ -97,7 +101,7 @@ struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, s
 	return accounts;
 }
 
-static void user_free(struct user *user)
+static void account_user_free(struct user *user)
 {
 	list_del_init(&user->of_accounts);
 	free(user);
@@ -108,7 +112,7 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 	if (!accounts)
 		return;
 	while (!list_empty(&accounts->users))
-		user_free(list_first_entry(&accounts->users, struct user, of_accounts));
+		account_user_free(list_first_entry(&accounts->users, struct user, of_accounts));
 	pthread_mutex_destroy(&accounts->lock);
 	free(accounts);
 }
@@ -136,13 +140,13 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
 }
 
 /*
- * Caller holds the table's lock. A user for whom time was spent is kept until that is forgotten: or closing the last file would
- * make it so.
+ * Caller holds the table's lock. A user with time on record is kept until that has decayed: otherwise closing the last
+ * file would clear it.
  */
 static void user_put(struct user *user)
 {
 	if (!--user->ref && atomic_load_explicit(&user->spent, memory_order_relaxed) <= LEAST_SPENT_NS)
-		user_free(user);
+		account_user_free(user);
 }
 
 static bool account_names(const struct uvd_account *account, uid_t uid)
@@ -218,7 +222,7 @@ static uint64_t user_limit(const struct uvd_accounts *accounts, const struct use
 	return user->uid || accounts->limits.limit_root ? accounts->limits.max[res] : UINT64_MAX;
 }
 
-/* False: the user would hold more than the limit. Nothing is charged then. */
+/* Returns false and charges nothing if the user would exceed the limit. */
 static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum uvd_resource res, uint64_t n)
 {
 	uint64_t max = user_limit(accounts, user, res);
@@ -232,7 +236,9 @@ static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum u
 	return true;
 }
 
-/* Charges all, or none and returns the user who has too much. */
+/*
+ * Charges all users of the account and returns NULL; or charges none and returns the user that would exceed the limit.
+ */
 static struct user *account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
 {
 	for (unsigned int i = 0; i < account->num; i++) {
@@ -276,6 +282,7 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 
 /* ---- processor time ---------------------------------------------------------------------------------------------- */
 
+/* Decides for each user whether it is ahead, halves its time, and frees idle users that no account names. */
 static void accounts_compare(struct uvd_accounts *accounts)
 {
 	uint64_t sum = 0, num = 0;
@@ -294,7 +301,7 @@ static void accounts_compare(struct uvd_accounts *accounts)
 		atomic_store_explicit(&user->ahead, num && user->compared > sum / num, memory_order_relaxed);
 		atomic_fetch_sub_explicit(&user->spent, user->compared - user->compared / 2, memory_order_relaxed);
 		if (!user->ref && user->compared / 2 <= LEAST_SPENT_NS)
-			user_free(user);
+			account_user_free(user);
 	}
 	uvd_unlock(&accounts->lock);
 }
@@ -307,7 +314,7 @@ void uvd_account_spend(struct uvd_account *account, uint64_t ns)
 		return;
 	atomic_fetch_add_explicit(&account->spender->spent, ns, memory_order_relaxed);
 	before = atomic_fetch_add_explicit(&account->accounts->spent, ns, memory_order_relaxed);
-	/* One thread sees the sum pass the mark. */
+	/* Exactly one thread sees the sum reach SPENT_NS. */
 	if (before < SPENT_NS && before + ns >= SPENT_NS) {
 		accounts_compare(account->accounts);
 		atomic_store_explicit(&account->accounts->spent, 0, memory_order_relaxed);
@@ -321,7 +328,10 @@ bool uvd_account_is_ahead(const struct uvd_account *account)
 
 int uvd_account_nice(const struct uvd_account *account, unsigned int more)
 {
-	/* Each step of nice takes a fifth off the weight (sched(7)); a sixteenth above two threads' is as good as that. */
+	/*
+	 * Each nice step lowers the weight by a fifth (sched(7)). Allow a sixteenth more than the weight of two
+	 * threads.
+	 */
 	enum { NICE_0_WEIGHT = 1024, MOST_WEIGHT = 2 * NICE_0_WEIGHT + NICE_0_WEIGHT / 8, LAST_NICE = 19 };
 	uint64_t weight = NICE_0_WEIGHT, threads;
 	int nice = 0;

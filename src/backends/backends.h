@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Backends that make completions themselves share this. */
+/* Shared by the backends that generate completions themselves. */
 #ifndef UVD_BACKENDS_H
 #define UVD_BACKENDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every backend without an adapter answers from its configuration, and the list of backends. */
+/* The queries that backends without an adapter answer from the configuration, and the list of backends. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,7 +107,7 @@ int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_a
 
 int uvd_config_query_port_speed(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed)
 {
-	/* By bit of enum ib_port_speed, in units of 100 Mb/s a lane; and lanes by bit of enum ib_port_width. */
+	/* Units of 100 Mb/s a lane, by bit of enum ib_port_speed; number of lanes, by bit of enum ib_port_width. */
 	static const uint16_t speeds[] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
 	static const uint8_t lanes[] = { 1, 4, 8, 12, 2 };
 	const struct uvd_port_config *config = &dev->config.ports[port - 1];

@@ -4,7 +4,7 @@
 #include <uverbsd/queue.h>
 #include "backends/cq_ring.h"
 
-/* Charged at its full size, whatever is touched of it. */
+/* Charges the account for all entries, even if they are never touched. Returns NULL if out of memory or limit. */
 static struct ibv_wc *cq_ring_alloc(struct uvd_account *account, int cqe)
 {
 	struct ibv_wc *wc;
@@ -25,10 +25,10 @@ static void cq_ring_free(struct uvd_account *account, struct ibv_wc *wc, unsigne
 
 int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 {
-	/* As rvt_create_cq(): neither timestamps nor ignored overruns. */
+	/* As rvt_create_cq(): no flag is supported (timestamps, ignored overruns). */
 	if (cq->flags)
 		return -EOPNOTSUPP;
-	/* The length of a mapped queue was within the limit before it was rounded up. */
+	/* The core checked the length of a mapped queue before it rounded that up, perhaps beyond the limit. */
 	if (cq->cqe < 1 || (!cq->queue && cq->cqe > max))
 		return -EINVAL;
 	pthread_mutex_init(&ring->lock, NULL);
@@ -51,7 +51,7 @@ void uvd_cq_ring_destroy(struct uvd_cq_ring *ring)
 	cq_ring_free(ring->account, ring->wc, ring->size);
 }
 
-static unsigned int pop(struct uvd_cq_ring *ring, unsigned int n, struct ibv_wc *wc)
+static unsigned int cq_ring_pop(struct uvd_cq_ring *ring, unsigned int n, struct ibv_wc *wc)
 {
 	unsigned int i;
 
@@ -84,7 +84,7 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 	}
 	old = ring->wc;
 	old_size = ring->size;
-	ring->count = pop(ring, ring->count, wc);
+	ring->count = cq_ring_pop(ring, ring->count, wc);
 	ring->wc = wc;
 	ring->head = 0;
 	ring->size = cqe;
@@ -97,7 +97,7 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc)
 {
 	pthread_mutex_lock(&ring->lock);
-	n = n > 0 ? pop(ring, n, wc) : 0;
+	n = n > 0 ? cq_ring_pop(ring, n, wc) : 0;
 	pthread_mutex_unlock(&ring->lock);
 	return n;
 }
@@ -105,15 +105,15 @@ int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc)
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only)
 {
 	pthread_mutex_lock(&ring->lock);
-	/* Once armed for any completion it stays so: a later, narrower request must not lose one (IBTA C11-31). */
+	/* A CQ armed for any completion stays so: a later, narrower request must not lose an event (IBTA C11-31). */
 	if (ring->armed != UVD_CQ_NEXT)
 		ring->armed = solicited_only ? UVD_CQ_SOLICITED : UVD_CQ_NEXT;
 	pthread_mutex_unlock(&ring->lock);
 	return 0;
 }
 
-/* With the lock held. False: it is full. */
-static bool put(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
+/* Caller holds ring->lock. Returns false if the queue is full. */
+static bool cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
 {
 	if (ring->mapped)
 		return ring->mapped->ops->push_wc(ring->mapped, wc);
@@ -128,8 +128,8 @@ bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool sol
 	bool notify = false;
 
 	pthread_mutex_lock(&ring->lock);
-	if (!put(ring, wc)) {
-		/* One event, not one for each lost completion: a client could fill its event file with them. */
+	if (!cq_ring_put(ring, wc)) {
+		/* Raise one event in all: with one for each lost completion a client could fill its event file. */
 		notify = ring->overrun_due = !ring->overrun;
 		ring->overrun = true;
 		goto out;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A completion queue in our own memory, for the backends that make completions themselves.
+ * A completion queue in the engine's memory, or a mapped one, for the backends that generate completions themselves.
  *
- * The completion handler may not be called under a lock, but completions are added under the locks of queue pairs. So
- * adding one only notes that the handler is due, and whoever added it calls uvd_cq_ring_notify() after unlocking.
+ * The completion handler must not be called under a lock, but completions are added under QP locks. So
+ * uvd_cq_ring_add() only notes that the handler is due, and its caller calls uvd_cq_ring_notify() after it has released
+ * its locks.
  */
 #ifndef UVD_CQ_RING_H
 #define UVD_CQ_RING_H
@@ -12,29 +13,36 @@
 #include <uverbsd/backend.h>
 
 struct uvd_cq_ring {
-	pthread_mutex_t lock; /* taken last: nothing else is locked under it */
+	pthread_mutex_t lock; /* a leaf: no other lock is taken under it */
 	struct ibv_wc *wc;
-	struct uvd_queue *mapped; /* where completions go instead of wc */
+	struct uvd_queue *mapped; /* not NULL: completions go there, not to wc */
 	unsigned int size, head, count; /* head: the oldest */
-	struct uvd_account *account; /* who pays for wc: the context's */
+	struct uvd_account *account; /* charged for wc: the context's */
 	enum { UVD_CQ_IDLE, UVD_CQ_SOLICITED, UVD_CQ_NEXT } armed;
 	unsigned int due; /* calls of the completion handler */
 	bool overrun, overrun_due;
 };
 
-/* -EINVAL: cqe is 0 or over max. -ENOMEM: or the user has no bytes left. Sets cq->cqe. */
+/*
+ * Makes the ring of cq, with cq->cqe entries. Returns 0; -EOPNOTSUPP for any cq->flags; -EINVAL if cq->cqe is below 1
+ * or over max; -ENOMEM if there is no memory, or the user may have no more.
+ */
 int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max);
 void uvd_cq_ring_destroy(struct uvd_cq_ring *ring);
-/* -EINVAL as above, or cqe is less than what waits to be polled. */
+/*
+ * Sets cq->cqe. Returns 0; -EINVAL as above, or if more than cqe completions wait to be polled; -ENOMEM as above;
+ * -EOPNOTSUPP if the queue is mapped.
+ */
 int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int max);
+/* Returns the number of completions, n at most. */
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only);
 /*
- * A full queue loses the completion, and is in error from then on (IBTA 11.6.2: overrun). True if uvd_cq_ring_notify()
- * has something to call.
+ * Adds a completion. If the queue is full, the completion is lost, and the first time IBV_EVENT_CQ_ERR becomes due
+ * (IBTA 11.6.2: overrun). Returns true if the caller must call uvd_cq_ring_notify().
  */
 bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited);
-/* Calls the handlers that are due. No lock is held. */
+/* Calls the handlers that are due. Caller holds no lock. */
 void uvd_cq_ring_notify(struct uvd_cq_ring *ring, struct uvd_cq *cq);
 
 #endif

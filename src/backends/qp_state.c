@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The state table of queue pairs: which transitions exist, and which attributes each needs and allows. */
+/* The state table of queue pairs: the valid transitions, and the attributes that each requires and allows. */
 #include <uverbsd/backend.h>
 
-/* Types that user programs do not make, but the table has. */
+/* QP types that user programs cannot create, but the table has. */
 enum { SMI = 0, GSI = 1, NUM_TYPES = IBV_QPT_XRC_RECV + 1 };
 enum { NUM_STATES = IBV_QPS_ERR + 1 };
 
@@ -10,7 +10,7 @@ struct masks {
 	int required, optional; /* enum ibv_qp_attr_mask */
 };
 
-/* A type that a valid transition does not list needs no attributes and allows none. */
+/* For a QP type that it does not list, a valid transition requires and allows no attributes. */
 static const struct {
 	bool valid;
 	struct masks by_type[NUM_TYPES];

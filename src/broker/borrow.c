@@ -15,8 +15,9 @@
 #define OPTIONS PTRACE_O_TRACESYSGOOD
 
 /*
- * Waits until the thread stops. *stop: the signal, and above it the event. false: it is dead, or about to be. Its parent
- * hears of that when it has been reaped, which is for uvd_borrow_release(): what the caller has of it can be let go before.
+ * Waits until the thread stops. *stop: the signal, and above bit 7 the ptrace event. Returns false if the thread is
+ * dead or dying. This function does not reap it, uvd_borrow_release() does: its parent learns of the death only then,
+ * and the caller can free what it has of the client before.
  */
 static bool wait_stop(pid_t tid, int *stop)
 {
@@ -28,12 +29,12 @@ static bool wait_stop(pid_t tid, int *stop)
 	} while (err && errno == EINTR);
 	if (err || (info.si_code != CLD_TRAPPED && info.si_code != CLD_STOPPED))
 		return false;
-	info.si_pid = 0; /* stays so if it has been killed meanwhile */
+	info.si_pid = 0; /* stays 0 if the thread was killed meanwhile */
 	*stop = info.si_status;
 	return !waitid(P_PID, tid, &info, WSTOPPED | WNOHANG | __WALL) && info.si_pid;
 }
 
-static void reap(pid_t tid)
+static void borrow_reap(pid_t tid)
 {
 	int status;
 	pid_t r;
@@ -43,7 +44,7 @@ static void reap(pid_t tid)
 	} while ((r < 0 && errno == EINTR) || (r == tid && WIFSTOPPED(status)));
 }
 
-/* Runs the thread to its next entry to or exit from a system call. */
+/* Runs the thread to its next entry to or exit from a system call. Returns false if it is dead. */
 static bool to_syscall_stop(pid_t tid)
 {
 	int stop, sig = 0;
@@ -54,15 +55,15 @@ static bool to_syscall_stop(pid_t tid)
 		if (stop == (SIGTRAP | 0x80))
 			return true;
 		/*
-		 * Every signal that can be is blocked, so this is SIGSTOP: pass it on. The stop of the whole process
-		 * that follows is an event, must not hold this thread up, and is joined after the release.
+		 * All signals that can be blocked are, so this one is SIGSTOP: pass it on. Then the group stop is
+		 * reported as an event. It must not delay this thread, which joins the group stop after the release.
 		 */
 		sig = stop >> 8 ? 0 : stop;
 	}
 }
 
-/* A number of /proc/TID/status; `otherwise` where it does not say. name: with a colon. */
-static unsigned long long status_number(pid_t tid, const char *name, int base, unsigned long long otherwise)
+/* Returns a number from /proc/TID/status, or `otherwise` if it cannot be read. name: with the colon. */
+static unsigned long long borrow_status_number(pid_t tid, const char *name, int base, unsigned long long otherwise)
 {
 	char path[64], line[128];
 	FILE *f;
@@ -81,7 +82,7 @@ static unsigned long long status_number(pid_t tid, const char *name, int base, u
 
 bool uvd_borrow_dying(pid_t tid)
 {
-	return status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1;
+	return borrow_status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1;
 }
 
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
@@ -89,13 +90,14 @@ int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 	*b = (struct uvd_borrow){ .tid = tid, .tracer = gettid(), .pidfd = -1, .memfd = -1, .mapsfd = -1 };
 	if (tid <= 0 || ptrace(PTRACE_SEIZE, tid, 0, OPTIONS))
 		return -EPERM;
-	/* As long as the thread is ours its number is its own, and so is that of its process. */
-	b->pidfd = syscall(SYS_pidfd_open, (pid_t)status_number(tid, "Tgid:", 10, 0), 0);
+	/* While we trace the thread, neither its number nor its process's can be reused. */
+	b->pidfd = syscall(SYS_pidfd_open, (pid_t)borrow_status_number(tid, "Tgid:", 10, 0), 0);
 	if (b->pidfd < 0)
 		return errno == EMFILE || errno == ENFILE ? -EMFILE : -EPERM;
 	/*
-	 * Only marks it. The wait for our answer takes no notice, the way back to user space does, before any signal
-	 * handler. It fails for a thread that is being killed, which uvd_borrow_stop() will see.
+	 * This only marks the thread: it goes on waiting for our answer, and stops on its way back to user space,
+	 * before any signal handler. PTRACE_INTERRUPT fails for a thread that is being killed: uvd_borrow_stop()
+	 * notices that.
 	 */
 	ptrace(PTRACE_INTERRUPT, tid, 0, 0);
 	return 0;
@@ -103,8 +105,8 @@ int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 
 void uvd_borrow_kill(const struct uvd_borrow *b)
 {
-	/* The process can be another program by now, which is not to blame. */
-	if (b->pidfd >= 0 && (pid_t)status_number(b->tid, "TracerPid:", 10, 0) == b->tracer)
+	/* If we no longer trace the thread, the process may have executed another program, which must not be killed. */
+	if (b->pidfd >= 0 && (pid_t)borrow_status_number(b->tid, "TracerPid:", 10, 0) == b->tracer)
 		syscall(SYS_pidfd_send_signal, b->pidfd, SIGKILL, NULL, 0);
 }
 
@@ -136,26 +138,26 @@ static int open_memory(struct uvd_borrow *b)
 	return uvd_borrow_holds(b) ? 0 : -ESRCH;
 }
 
-/* Lets the client's seccomp filter judge what the thread executes, or not. */
+/* Suspends the client's seccomp filter for the thread, or ends that. Sets PTRACE_O_EXITKILL in both cases. */
 static int suspend_seccomp(const struct uvd_borrow *b, bool suspend)
 {
 	return ptrace(PTRACE_SETOPTIONS, b->tid, 0, OPTIONS | PTRACE_O_EXITKILL | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));
 }
 
 /*
- * A filter of the client would judge our calls like its own, and may kill for one that it does not expect. It can be kept
- * out, but that takes CAP_SYS_ADMIN, and that no filter is on ourselves.
+ * Would a seccomp filter of the client check our calls, too? It may kill the client for a call that it does not
+ * expect. To suspend it we need CAP_SYS_ADMIN, and must not have a filter ourselves.
  */
 static bool filter_is_in_the_way(const struct uvd_borrow *b)
 {
-	if (!status_number(b->tid, "Seccomp:", 10, 1))
+	if (!borrow_status_number(b->tid, "Seccomp:", 10, 1))
 		return false;
 	return suspend_seccomp(b, true) || suspend_seccomp(b, false);
 }
 
 /*
- * This function guesses by which instruction the thread has made its call. The client can change the instruction afterwards:
- * is_ordered() sees how the thread really enters the kernel.
+ * Guesses by which instruction the thread has made its call. Returns 0 or -ENOSYS. The client can change the
+ * instruction afterwards, so is_ordered() checks how the thread really enters the kernel.
  */
 static int find_instruction(struct uvd_borrow *b)
 {
@@ -179,8 +181,8 @@ int uvd_borrow_stop(struct uvd_borrow *b)
 		return -ESRCH;
 	}
 	/*
-	 * From here to the release the thread must not run on without us: with our registers it would do anything. If we
-	 * are killed it is killed too. (Not from the start: until now it could go on unharmed.)
+	 * From here to the release the thread must not run on without us: with our registers it could do anything. So
+	 * PTRACE_O_EXITKILL kills it if we are killed. Before this point it may go on unharmed.
 	 */
 	if (suspend_seccomp(b, false) || ptrace(PTRACE_GETREGS, b->tid, 0, &b->regs) ||
 	    ptrace(PTRACE_GETSIGMASK, b->tid, sizeof(b->mask), &b->mask))
@@ -205,8 +207,8 @@ uint64_t uvd_borrow_scratch(const struct uvd_borrow *b)
 }
 
 /*
- * At the entry of a system call: is it what was ordered, all of it? The registers alone do not say: `int 0x80` with the
- * registers of an x86-64 call is the i386 call of that number.
+ * The thread is at the entry of a system call: is that exactly the call that was ordered? The registers alone do not
+ * tell: `int 0x80` with the registers of an x86-64 call is the i386 call of that number.
  */
 static bool is_ordered(const struct uvd_borrow *b, const struct user_regs_struct *r)
 {
@@ -225,8 +227,8 @@ static bool is_ordered(const struct uvd_borrow *b, const struct user_regs_struct
 	return true;
 }
 
-/* At the entry of a system call that was not ordered: nothing is executed, and the thread stops again where it would end. */
-static bool cancel(struct uvd_borrow *b)
+/* Cancels the system call at whose entry the thread is, and runs the thread to that call's exit. */
+static bool borrow_cancel_call(struct uvd_borrow *b)
 {
 	return !ptrace(PTRACE_POKEUSER, b->tid, offsetof(struct user, regs.orig_rax), -1ull) && to_syscall_stop(b->tid);
 }
@@ -238,7 +240,7 @@ long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[
 	if (b->dead || b->disobeyed)
 		return b->dead ? -ESRCH : -EPERM;
 	r.rip -= 2; /* both instructions have 2 bytes */
-	r.orig_rax = -1; /* it is in no system call: nothing on the way out may want to restart one */
+	r.orig_rax = -1; /* not in a system call: the kernel must not restart one on the way out */
 	if (b->compat) {
 		r.rax = nr_i386;
 		r.rbx = args[0];
@@ -254,11 +256,11 @@ long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[
 		goto dead;
 	if (!is_ordered(b, &r)) {
 		b->disobeyed = true;
-		if (!cancel(b))
+		if (!borrow_cancel_call(b))
 			goto dead;
 		return -EPERM;
 	}
-	(void)suspend_seccomp(b, true); /* now, and not earlier: what the client makes the thread execute is for its filter */
+	(void)suspend_seccomp(b, true); /* not earlier: its filter must check a call that was not ordered */
 	if (!to_syscall_stop(b->tid) || ptrace(PTRACE_GETREGS, b->tid, 0, &r))
 		goto dead;
 	(void)suspend_seccomp(b, false);
@@ -285,7 +287,7 @@ void uvd_borrow_close(struct uvd_borrow *b)
 int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 {
 	if (b->holding && !b->dead) {
-		/* orig_rax too: for the client nothing has happened since its own call. */
+		/* orig_rax is restored too, so that the thread leaves its own call as if there had been no other. */
 		if (result)
 			b->regs.rax = *result;
 		if (ptrace(PTRACE_SETREGS, b->tid, 0, &b->regs) ||
@@ -294,8 +296,8 @@ int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 	}
 	if (ptrace(PTRACE_DETACH, b->tid, 0, 0)) {
 		b->dead = true;
-		/* Killed meanwhile. Its death is ours to take first, or its real parent never may. */
-		reap(b->tid);
+		/* The thread was killed meanwhile. Until its tracer has reaped it, its parent cannot. */
+		borrow_reap(b->tid);
 	}
 	return b->dead ? -ESRCH : 0;
 }

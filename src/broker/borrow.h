@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Borrowing a client's thread: stopped with ptrace on its way out of a system call, it executes system calls of ours and
- * goes on as if nothing had happened. x86-64 and i386 callers.
+ * Borrowing a client's thread: ptrace stops the thread on its way out of a system call, the thread executes system
+ * calls of ours, and then goes on as if nothing had happened. Callers of x86-64 and i386 are supported.
  *
- * The client's other threads run meanwhile. They can change the borrowed thread's code and memory at any moment, so nothing
- * that was looked at before the thread runs is believed: each call is compared with what was ordered when the thread has
- * entered it, and what differs is cancelled there.
+ * The client's other threads run meanwhile. They can change the borrowed thread's code and memory at any moment, so
+ * nothing that was read before the thread runs is trusted: at the entry of each system call the call is compared with
+ * what was ordered, and cancelled there if it differs.
  *
- * All functions but uvd_borrow_dying() and uvd_borrow_kill() belong to the one thread of ours that called
- * uvd_borrow_seize(), in this order: seize, answer the system call that the client waits in, stop, call as often as needed,
- * release, close. Each of them can wait for as long as the client likes; uvd_borrow_kill() ends such a wait.
+ * Only the thread of ours that called uvd_borrow_seize() may call the functions, except uvd_borrow_dying() and
+ * uvd_borrow_kill(). The order is: seize, answer the system call that the client waits in, stop, call as often as
+ * needed, release, close. Each of them can wait for as long as the client likes; uvd_borrow_kill() ends such a wait.
  */
 #ifndef UVD_BORROW_H
 #define UVD_BORROW_H
@@ -21,59 +21,66 @@
 #include <sys/user.h>
 
 struct uvd_borrow {
-	pid_t tid, tracer; /* the thread of ours */
-	bool compat; /* it called by int 0x80: i386 numbers and registers */
-	bool holding; /* registers and mask are saved, and may have been changed */
-	bool dead; /* it died in our hands */
-	bool disobeyed; /* it was about to execute something else: nothing more is ordered */
-	struct user_regs_struct regs; /* as they were */
-	uint64_t mask;
+	pid_t tid, tracer; /* tracer: the thread of ours that called uvd_borrow_seize() */
+	bool compat; /* it made its call by int 0x80: i386 numbers and registers */
+	bool holding; /* registers and mask are saved, and the thread's may have been changed */
+	bool dead; /* it died while we traced it */
+	bool disobeyed; /* it entered a call that was not ordered: nothing more is ordered */
+	struct user_regs_struct regs; /* saved by uvd_borrow_stop() */
+	uint64_t mask; /* of blocked signals, saved too */
 	int pidfd; /* of its process; -1: none */
 	/*
-	 * Descriptors of its address space, /proc/TID/mem and /proc/TID/maps, which were opened while the thread was stopped in
-	 * our hands: they never reach a process that has its number later. -1 before uvd_borrow_stop().
+	 * /proc/TID/mem and /proc/TID/maps. They were opened while we had the thread stopped, so they never stand for
+	 * a process that gets its number later. -1 before uvd_borrow_stop().
 	 */
 	int memfd, mapsfd;
 };
 
-enum { UVD_BORROW_SCRATCH = 128 }; /* bytes that uvd_borrow_scratch() gives */
+enum { UVD_BORROW_SCRATCH = 128 }; /* bytes at the address that uvd_borrow_scratch() returns */
 
 /*
- * Makes the thread stop before it is back in user space. It may wait: an exec in another thread of the client holds a lock
- * that this needs. Returns 0; -EPERM: it has a debugger, or tracing is forbidden; -EMFILE: we have no descriptor left.
- * uvd_borrow_close() follows in any case.
+ * Makes the thread stop before it returns to user space. Can wait: an exec in another thread of the client holds a lock
+ * that PTRACE_SEIZE needs. Returns 0; -EPERM: the thread is gone, is traced already, or must not be traced; -EMFILE: we
+ * have no descriptor left. The caller calls uvd_borrow_close() in any case.
  */
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
-/* Is the thread being killed, by a signal or by an exec in another thread? On any thread of ours. */
+/* Is the thread being killed, by a signal or by an exec in another thread? Any thread of ours may call this. */
 bool uvd_borrow_dying(pid_t tid);
-/* Kills the client's process, if the thread still is ours. On any thread of ours, between seize and release. */
+/*
+ * Kills the client's process if we still trace the thread. Any thread of ours may call it, between seize and release.
+ */
 void uvd_borrow_kill(const struct uvd_borrow *b);
 /*
- * After the client's call was answered: waits until the thread has stopped, saves its state and blocks its signals.
- * 0; -ESRCH: it is dead; -ENOSYS: it is in no state to execute anything for us; -EPERM: a seccomp filter of its own would
- * judge our calls; -EMFILE: we have no descriptor left.
+ * Call after the client's call was answered. Waits until the thread has stopped, saves its state and blocks its
+ * signals. Returns 0; -ESRCH: it is dead; -ENOSYS: its call was made by neither `syscall` nor `int $0x80`; -EPERM: a
+ * seccomp filter of its own would check our calls, and cannot be suspended; -EMFILE: we have no descriptor left; or
+ * another error of opening its files below /proc.
  */
 int uvd_borrow_stop(struct uvd_borrow *b);
 /*
- * Is the thread stopped in our hands, still? What was asked by its number just before is about itself then; an exec in another
- * thread of the client kills it and can take its number over.
+ * Do we still have the thread stopped? If so, whatever was read by its number just before was its own: otherwise an
+ * exec in another thread of the client may have killed it, and taken its number over.
  */
 bool uvd_borrow_holds(const struct uvd_borrow *b);
-/* Memory of the thread that nobody uses: below its stack's red zone. 0: there is none that it could address. */
+/*
+ * Returns the address of memory that the thread does not use, below its stack's red zone. Returns 0 if an i386 call
+ * could not address it.
+ */
 uint64_t uvd_borrow_scratch(const struct uvd_borrow *b);
 /*
- * Executes one call there. Returns its result; -ESRCH: the thread died; -EPERM: it was about to execute something else, so
- * nothing was executed.
+ * Executes one system call in the thread. Returns its result; -ESRCH: the thread died; -EPERM: it entered another
+ * call, so nothing was executed, here or at an earlier call.
  */
 long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[3]);
 /*
- * Restores the thread and lets it go. result: what its own call returns, where that differs from what it was answered;
- * NULL: leave it. -ESRCH: it is dead, and reaped only now: its parent has not heard of it before.
+ * Restores the thread's state and detaches from it. *result: what its own call returns instead of the answer it got;
+ * NULL: the answer stays. Returns 0; -ESRCH: the thread is dead. It is reaped only here: until then its parent learns
+ * nothing of its death.
  */
 int uvd_borrow_release(struct uvd_borrow *b, const long *result);
 /*
- * Closes the descriptors, at the very end: no other thread of ours may be in uvd_borrow_kill(). Where there was no release the
- * client's thread goes on when the thread of ours that seized it ends.
+ * Closes the descriptors. Call it last: no other thread of ours may be in uvd_borrow_kill(). If the client's thread was
+ * only seized and not released, it goes on when the thread of ours that seized it ends.
  */
 void uvd_borrow_close(struct uvd_borrow *b);
 

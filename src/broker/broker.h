@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What needs privilege over CUSE: tracing a client's thread (borrow.h), passing it a descriptor (way.h), and device nodes
- * (node.h). With --separate yes this is a process of its own (serve.h), which the engine process asks (link.h). Nothing here
- * parses what a client has written.
+ * The operations that need privilege over CUSE: tracing a client's thread (borrow.h), passing it a descriptor
+ * (way.h), and making device nodes (node.h). With --separate yes a process of its own carries them out (serve.h), on
+ * requests of the engine process (link.h). Nothing here parses data that a client has written.
  */
 #ifndef UVD_BROKER_H
 #define UVD_BROKER_H

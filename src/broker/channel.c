@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* CUSE's INIT, answered by the broker: who answers it chooses the node's name and number. */
+/* The broker answers CUSE_INIT itself: the process that answers it chooses the node's name and number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -12,7 +12,7 @@
 #include "broker/node.h"
 #include "broker/serve.h"
 
-enum { MOST = 128 << 10 /* bytes of a read or write, as libfuse says */, ROOM = FUSE_MIN_READ_BUFFER };
+enum { MOST = 128 << 10 /* bytes of a read or write, libfuse's value */, ROOM = FUSE_MIN_READ_BUFFER };
 
 static int greet_kernel(int fd, const struct uvd_node *node)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The broker's list of its children. Each serves one socket of the engine process, and ends with it. */
+/* The broker's list of its children. Each serves one socket of the engine process, and exits when that is closed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +19,10 @@ static uint64_t children_now_ms(void)
 	return uvd_now_ns() / 1000000;
 }
 
-/* A child keeps its socket, the folder of names, and stderr. */
+/*
+ * Closes all descriptors but the standard ones, the child's socket (then 3) and the directory of names, if there is
+ * one (then 4).
+ */
 static void keep_only(int *sock, int *dir)
 {
 	int high = fcntl(*sock, F_DUPFD_CLOEXEC, 10), high_dir = *dir < 0 ? -1 : fcntl(*dir, F_DUPFD_CLOEXEC, 10);
@@ -39,7 +42,7 @@ static void child_main(enum uvd_wire_kind kind, int sock, struct uvd_nodes *node
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGINT, SIG_IGN); /* the terminal's is for the broker: this process ends with its socket */
 	keep_only(&sock, &ways->dir);
-	ways->next = getpid(); /* a name that no other loan has: each makes one */
+	ways->next = getpid(); /* unique among the loans: each process makes one name */
 	mprotect(nodes, sizeof(*nodes), PROT_READ);
 	if (kind == UVD_WIRE_QUESTIONS) {
 		if (!uvd_role_take(UVD_ROLE_QUESTIONS))
@@ -89,7 +92,7 @@ void uvd_children_ended(struct uvd_children *children, pid_t pid)
 	}
 }
 
-/* With its tracer a thread dies that was stopped in its hands; one that was only to be borrowed goes on. */
+/* A client's thread that the loan has stopped dies with it (PTRACE_O_EXITKILL). One that was only seized goes on. */
 void uvd_children_check(struct uvd_children *children, struct uvd_log *log)
 {
 	for (struct uvd_child *c = children->list; c < children->list + UVD_CHILDREN_MAX; c++) {

@@ -11,7 +11,7 @@ enum { MAX_IDLE = 16 };
 
 struct uvd_link {
 	int sock;
-	pthread_mutex_t lock; /* of requests to the broker itself */
+	pthread_mutex_t lock; /* one request to the broker itself at a time */
 	pthread_mutex_t idle_lock;
 	unsigned int num_idle;
 	int idle[MAX_IDLE];
@@ -41,7 +41,10 @@ void uvd_link_free(struct uvd_link *link)
 	free(link);
 }
 
-/* The answer to what was sent; err: of sending it. */
+/*
+ * Receives the answer to a request. err: the result of sending the request. Returns the answer's result; -EPIPE: the
+ * other side is gone or breaks the protocol; or another negative errno.
+ */
 static int take_answer(int sock, int err, enum uvd_wire_op op, int64_t values[2], struct uvd_wire_fds *out)
 {
 	struct uvd_wire_answer a;
@@ -55,8 +58,8 @@ static int take_answer(int sock, int err, enum uvd_wire_op op, int64_t values[2]
 	return a.result;
 }
 
-static int exchange(int sock, const struct uvd_wire_request *r, const struct uvd_wire_fds *in, int64_t values[2],
-		    struct uvd_wire_fds *out)
+static int link_exchange(int sock, const struct uvd_wire_request *r, const struct uvd_wire_fds *in, int64_t values[2],
+			 struct uvd_wire_fds *out)
 {
 	struct uvd_wire_request request = *r;
 
@@ -70,10 +73,10 @@ static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, i
 	int ret;
 
 	pthread_mutex_lock(&link->lock);
-	ret = exchange(link->sock, r, &in, values, &out);
+	ret = link_exchange(link->sock, r, &in, values, &out);
 	pthread_mutex_unlock(&link->lock);
 	if (ret == -EPIPE)
-		_exit(1); /* without the broker there is nothing that this process can do */
+		_exit(1); /* without the broker this process can do nothing */
 	if (fd_out)
 		*fd_out = out.fd[0];
 	else
@@ -87,7 +90,7 @@ int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t 
 	int ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_NODE, .index = index }, -1, values, fd);
 
 	if (ret == -EMFILE)
-		uvd_link_tell(link, UVD_WIRE_WITHDRAW, index); /* the channel was lost on its way here */
+		uvd_link_tell(link, UVD_WIRE_WITHDRAW, index); /* we had no descriptor left for the channel */
 	*number = values[0];
 	*rdev = values[1];
 	return ret;
@@ -141,7 +144,7 @@ int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, 
 			  NULL, NULL);
 }
 
-static int connect_to(struct uvd_link *link, enum uvd_wire_kind kind)
+static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
 {
 	int pair[2], ret;
 
@@ -154,7 +157,7 @@ static int connect_to(struct uvd_link *link, enum uvd_wire_kind kind)
 	return ret ? ret : pair[0];
 }
 
-/* *used: somebody has asked on it before. */
+/* Returns a socket for questions, or a negative errno. *used: a question was asked on it before. */
 static int take_idle(struct uvd_link *link, bool *used)
 {
 	int sock = -1;
@@ -164,7 +167,7 @@ static int take_idle(struct uvd_link *link, bool *used)
 		sock = link->idle[--link->num_idle];
 	pthread_mutex_unlock(&link->idle_lock);
 	*used = sock >= 0;
-	return sock >= 0 ? sock : connect_to(link, UVD_WIRE_QUESTIONS);
+	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS);
 }
 
 static void put_idle(struct uvd_link *link, int sock)
@@ -189,10 +192,10 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 		*out = uvd_wire_no_fds;
 		if (sock < 0)
 			return sock;
-		ret = exchange(sock, r, &uvd_wire_no_fds, values, out);
+		ret = link_exchange(sock, r, &uvd_wire_no_fds, values, out);
 		if (ret == -EPIPE)
 			close(sock);
-	} while (ret == -EPIPE && used); /* its process has died since then */
+	} while (ret == -EPIPE && used); /* the child behind a used socket may have died: try another */
 	if (ret == -EPIPE)
 		return -ESRCH;
 	put_idle(link, sock);
@@ -201,12 +204,12 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 
 int uvd_link_loan(struct uvd_link *link)
 {
-	return connect_to(link, UVD_WIRE_LOAN);
+	return link_connect(link, UVD_WIRE_LOAN);
 }
 
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out)
 {
 	struct uvd_wire_fds in = uvd_wire_one_fd(fd);
 
-	return exchange(loan, r, &in, values, out);
+	return link_exchange(loan, r, &in, values, out);
 }

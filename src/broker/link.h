@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine process's side of the broker. Thread safe. A question is asked on a socket of its own, as its answer can take as
- * long as the client likes.
+ * The engine process's connection to the broker. Thread safe. Each question uses a socket of its own, because a
+ * client can delay the answer for as long as it likes.
  */
 #ifndef UVD_BROKER_LINK_H
 #define UVD_BROKER_LINK_H
@@ -12,13 +12,16 @@
 
 struct uvd_link;
 
-/* Takes the socket over. NULL: no memory. */
+/* Takes ownership of sock. Returns NULL if there is no memory: then sock stays the caller's. */
 struct uvd_link *uvd_link_new(int sock);
 void uvd_link_free(struct uvd_link *link);
 
-/* To the broker itself. The result, or a negative errno. fd: NULL: there is none. Exits where the broker is gone. */
+/*
+ * Requests to the broker itself. Each returns 0 or a negative errno. *fd, if fd is not NULL: the node's channel,
+ * which the caller owns, or -1. If the broker is gone, or its answer breaks the protocol, they end this process.
+ */
 int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t *rdev, int *fd);
-/* The broker makes a place for a device that was not configured: its index, or a negative errno. */
+/* Asks the broker for an index for a device that was not configured. Returns the index, or a negative errno. */
 int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device);
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd);
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
@@ -26,12 +29,13 @@ int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
 
 /*
- * About a client's thread. 0 or more, or a negative errno: -ESRCH: it does not wait. Whoever asks waits for as long as the
- * broker's child does, which can be as long as the client likes: so the share that bounds the one bounds the other.
+ * Asks a question about a client's thread. Returns 0 or more, or a negative errno; -ESRCH: the thread does not wait
+ * in a call. The calling thread waits for as long as the broker's child does, which can be as long as the client
+ * likes: so the limit on waiting calls also bounds the number of children.
  */
 int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_t values[2], struct uvd_wire_fds *out);
 
-/* A loan: the socket, or a negative errno. Closing it ends the loan. */
+/* Starts a loan. Returns its socket, which the caller owns, or a negative errno. Closing the socket ends the loan. */
 int uvd_link_loan(struct uvd_link *link);
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One loan of a client's thread, in a process of its own: SEIZE, while the thread waits for the engine; TAKE, when the engine
- * has answered it; RELEASE. If the engine goes away in between, the thread is released as it was. If the client holds the loan
- * up, the broker kills this process after a while, and PTRACE_O_EXITKILL its tracee.
+ * One loan of a client's thread, in a process of its own. The engine process sends SEIZE while the thread waits for
+ * the engine, TAKE after the engine has answered the thread's call, then RELEASE. If the engine process goes away in
+ * between, this process releases the thread unchanged. If the client stalls the loan, the broker kills this process
+ * after 10 s, and PTRACE_O_EXITKILL kills the thread if it has stopped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +34,7 @@ static bool yama_is_off(void)
 	return off;
 }
 
-/* "Seccomp:\t0" and "CapPrm:\t0...0": nothing on the client that takes a capability to get past. */
+/* Has the client neither a seccomp filter nor capabilities? Otherwise we need capabilities to borrow its thread. */
 static bool is_plain(pid_t tid)
 {
 	char status[UVD_STATUS_MAX];
@@ -46,7 +47,10 @@ static bool is_plain(pid_t tid)
 	return seccomp && seccomp[10] == '0' && caps && !strtoull(caps + 9, NULL, 16);
 }
 
-/* As the client's own user where that is enough: then this process can do to the client what its user can, and nothing else. */
+/*
+ * Becomes the client's user, if that is enough to borrow the thread: then this process has only that user's rights.
+ * Otherwise keeps the capabilities of a loan. Returns false if that fails.
+ */
 static bool become_client(pid_t tid)
 {
 	struct stat st;
@@ -59,7 +63,7 @@ static bool become_client(pid_t tid)
 	       !setresuid(st.st_uid, st.st_uid, st.st_uid) && uvd_role_take(UVD_ROLE_ENGINE);
 }
 
-static int seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *nodes)
+static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *nodes)
 {
 	struct uvd_wait before, after;
 	int err = uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &before);
@@ -68,14 +72,14 @@ static int seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *nodes)
 		err = -EPERM;
 	if (!err)
 		err = uvd_borrow_seize(b, tid);
-	/* Only its own tracer, or a process with CAP_SYS_PTRACE, reads this. */
+	/* The number may have become another thread's before the seizure: check again. */
 	if (!err && (uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &after) || after.nr != before.nr || after.arg[0] != before.arg[0]))
 		err = -ESRCH;
 	return err;
 }
 
-/* fd: -1: the engine process has none to pass. */
-static void take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd_wire_answer *a)
+/* Stops the thread and passes fd to it. fd is -1 if the engine process has none to pass. Stores the result in *a. */
+static void loan_take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd_wire_answer *a)
 {
 	int err = uvd_borrow_stop(b);
 
@@ -85,7 +89,7 @@ static void take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd
 	a->values[1] = b->dead || err == -ESRCH;
 }
 
-static int release(struct uvd_borrow *b, const struct uvd_wire_request *r, long way)
+static int loan_release(struct uvd_borrow *b, const struct uvd_wire_request *r, long way)
 {
 	const long result = r->value;
 
@@ -109,9 +113,9 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 		if (r.op == UVD_WIRE_SEIZE) {
 			if (r.index)
 				uvd_thread_set_nice((int)r.index);
-			a.result = seize(&b, r.tid, nodes);
+			a.result = loan_seize(&b, r.tid, nodes);
 		} else if (r.op == UVD_WIRE_TAKE) {
-			take(&b, ways, r.index ? -1 : in.fd[0], &a);
+			loan_take(&b, ways, r.index ? -1 : in.fd[0], &a);
 			uvd_wire_close(&in);
 			way = a.values[0];
 			if (b.memfd >= 0 && b.mapsfd >= 0) {
@@ -120,14 +124,14 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 			}
 			a.num_fds = out.fd[0] >= 0 ? 2 : 0;
 		} else {
-			a.result = release(&b, &r, way);
+			a.result = loan_release(&b, &r, way);
 			a.values[0] = (int64_t)uvd_thread_cpu_ns();
 		}
 		next = a.result ? UVD_WIRE_NONE : r.op + 1;
 		if (uvd_wire_answer(sock, &a, &out) || r.op == UVD_WIRE_RELEASE)
 			break;
 	}
-	/* Whoever asked has gone, or broke the order: the thread goes on as if nobody had borrowed it. */
+	/* The engine process is gone, or broke the order of requests: release the thread unchanged. */
 	if (next == UVD_WIRE_RELEASE)
 		uvd_borrow_release(&b, NULL);
 }

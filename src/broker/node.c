@@ -66,7 +66,7 @@ const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans 
 	size_t name = strlen(node->name), sysfs = strlen(node->sysfs);
 
 	if (is_orphan(node, orphans)) {
-		/* A broker outlives engine processes, so its number alone can be in use already. */
+		/* A broker outlives engine processes, so a name with its PID alone could be taken already. */
 		snprintf(node->name + name, sizeof(node->name) - name, ".%d.%u", (int)getpid(), orphans->num);
 		snprintf(node->sysfs + sysfs, sizeof(node->sysfs) - sysfs, ".%d.%u", (int)getpid(), orphans->num);
 	}
@@ -79,8 +79,8 @@ const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans 
 	return NULL;
 }
 
-/* Where /dev is no devtmpfs (in a container) nobody makes nodes for us. */
-static int make(struct uvd_node *node, struct uvd_log *log)
+/* If /dev is not a devtmpfs (in a container), the kernel does not make the node. */
+static int node_mknod(struct uvd_node *node, struct uvd_log *log)
 {
 	mkdir("/dev/infiniband", 0755);
 	if (mknod(node->path, S_IFCHR | 0600, node->rdev)) {
@@ -91,7 +91,7 @@ static int make(struct uvd_node *node, struct uvd_log *log)
 	return 0;
 }
 
-/* devtmpfs makes the node by CUSE's name. */
+/* devtmpfs made a node of the CUSE name: unlink it if that is not the node's own path. */
 static void remove_other_name(const struct uvd_node *node)
 {
 	char path[80];
@@ -112,7 +112,7 @@ int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 	}
 	remove_other_name(node);
 	if (lstat(node->path, &st))
-		return errno == ENOENT ? make(node, log) : -errno;
+		return errno == ENOENT ? node_mknod(node, log) : -errno;
 	return S_ISCHR(st.st_mode) && st.st_rdev == node->rdev ? 0 : -EEXIST;
 }
 
@@ -124,7 +124,7 @@ int uvd_node_permit(const struct uvd_node *node, unsigned int mode, gid_t group,
 	return -errno;
 }
 
-/* Where devtmpfs has made it, it takes a node that is gone for one that it has removed itself. */
+/* If devtmpfs made the node, it accepts later that the node is gone already. */
 void uvd_node_hide(struct uvd_node *node)
 {
 	struct stat st;

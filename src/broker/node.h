@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Names and numbers of device nodes. CUSE says nothing when a name is taken: a second session of the same name just ends,
- * and a node of the kernel's own stays in front of ours. So look before, and compare afterwards.
+ * Names and numbers of device nodes. CUSE reports no error if a name is taken: a second session of the same name just
+ * ends, and a node of the kernel's own hides ours. So call uvd_node_taken() before a session starts, and
+ * uvd_node_verify() after it.
  */
 #ifndef UVD_CUSE_NODE_H
 #define UVD_CUSE_NODE_H
@@ -13,29 +14,30 @@
 struct uvd_log;
 
 struct uvd_node {
-	int number; /* -1: of a User Capability */
+	int number; /* -1: the node is a User Capability's */
 	char name[64]; /* infiniband/uverbs0, CUSE's */
 	char path[64]; /* /dev/infiniband/uverbs0 */
 	char sysfs[96]; /* /sys/class/cuse/infiniband!uverbs0 */
 	char kernel[80]; /* /sys/class/infiniband_verbs/uverbs0: the kernel's own */
 	dev_t rdev;
-	int made; /* by us, because nobody does here */
+	int made; /* we made the node: there is no devtmpfs */
 	int brokers; /* name, node and channel are the broker's; we only serve it */
 };
 
 /*
- * CUSE devices of dead processes that cannot end, because they wait for a client: CUSE keeps the device's name for as long,
- * so who takes its place in /dev needs another.
+ * CUSE devices of dead processes that cannot exit because they wait for a client. CUSE keeps such a device's name
+ * until then, so a new device at the same path in /dev needs another CUSE name.
  */
 enum { UVD_NODE_ORPHANS = 128 };
 
 struct uvd_node_orphans {
-	unsigned int num; /* that there ever were; the list has the last ones */
+	unsigned int num; /* ever added; rdev[] has the last ones */
 	dev_t rdev[UVD_NODE_ORPHANS];
 };
 
+/* Initializes *node with the names and paths of uverbsN. */
 void uvd_node_name(struct uvd_node *node, int number);
-/* The node of a User Capability. */
+/* The same for the node of a User Capability. */
 void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
 /*
  * Returns NULL if the node's name is free, else a text that says what has it. If an orphan has the name in CUSE, this function
@@ -43,21 +45,23 @@ void uvd_node_name_ucap(struct uvd_node *node, const char *ucap);
  */
 const char *uvd_node_taken(struct uvd_node *node, const struct uvd_node_orphans *orphans);
 /*
- * After the session's start: finds rdev and makes sure that the node is the session's. 0; -EEXIST: something else is there;
- * another negative errno. The log has been told, but for -EEXIST.
+ * Call after the session's start. Finds rdev, and checks that the node is the session's; makes the node if there is
+ * none. Returns 0; -EEXIST: something else is there; or another negative errno. Logs the errors, but not -EEXIST and
+ * lstat()'s.
  */
 int uvd_node_verify(struct uvd_node *node, struct uvd_log *log);
+/* Sets the node's mode, and its group unless that is -1. Returns 0 or a negative errno, which it logs. */
 int uvd_node_permit(const struct uvd_node *node, unsigned int mode, gid_t group, struct uvd_log *log);
-/* Removes the node's name: nobody opens it any more, who has it open keeps it. */
+/* Unlinks the node: it can no longer be opened, open files keep working. */
 void uvd_node_hide(struct uvd_node *node);
 /*
- * Ends the session of a dead process that still has the CUSE device infiniband/NAME, with this rdev, if there is one: its
- * clients go on with an error, and the name in /dev is free.
+ * Aborts the session of a dead process that still has the CUSE device infiniband/NAME with this rdev, if there is
+ * one: its clients' calls fail, the name in /dev becomes free, and rdev is added to the orphans.
  */
 void uvd_node_abort(struct uvd_node_orphans *orphans, const char *name, dev_t rdev, struct uvd_log *log);
-/* Is the CUSE device infiniband/NAME there, with this rdev? */
+/* Does the CUSE device infiniband/NAME exist with this rdev? */
 bool uvd_node_exists(const char *name, dev_t rdev);
-/* Removes a node that verify() has made. */
+/* Removes the node if uvd_node_verify() made it. */
 void uvd_node_remove(struct uvd_node *node);
 
 #endif

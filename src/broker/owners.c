@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Is this our own user namespace? The walk ends there: owners above it are owners of ours, too. */
+/* Is this our own user namespace? The walk ends there: our namespace and its ancestors are the same for all clients. */
 static bool owners_ns_is_ours(const struct stat *ours, int ns)
 {
 	struct stat st;
@@ -30,7 +30,10 @@ int uvd_ns_owners(int ns, uid_t *uids, unsigned int max)
 			break;
 		num++;
 		parent = ioctl(ns, NS_GET_PARENT);
-		/* EPERM: what is above is none of our own namespaces, as where we are in a container and the client is not. */
+		/*
+		 * EPERM: the parent is neither our own namespace nor below it, for example if we are in a container
+		 * and the client is not.
+		 */
 		if (parent < 0) {
 			ret = errno == EPERM ? 0 : -errno;
 			break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The broker's answers about clients, in a process for each socket: a question can wait for as long as the client likes. */
+/* The broker's answers to questions about clients. Each socket has a process: a client can delay an answer at will. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -12,7 +12,7 @@
 #include "broker/owners.h"
 #include "broker/waiting.h"
 
-enum { NR_WRITE_I386 = 4 }; /* where a 64-bit program has stat(), which never waits for a node (waiting.c) */
+enum { NR_WRITE_I386 = 4 }; /* in x86-64 the number of stat(), which never waits for a node (waiting.c) */
 
 static const struct file_row {
 	const char *name;
@@ -34,7 +34,7 @@ static const struct file_row {
 	[UVD_WIRE_OWNERS] = { .everybody = true },
 };
 
-/* A file with the owners, as there is no room for them in an answer. */
+/* Returns a memfd with the owners, or a negative errno: an answer has no room for them. */
 static int tell_owners(pid_t tid)
 {
 	uid_t uids[UVD_WIRE_OWNERS_MAX];
@@ -78,8 +78,8 @@ static int open_row(pid_t tid, enum uvd_wire_file file, int64_t value)
 }
 
 /*
- * maps and statm by the first thread, while that lives: they say nothing any more once the thread that they were opened by has
- * exited.
+ * Opens maps and statm by the first thread if that can be opened: such a descriptor is of no use any more once the
+ * thread that it was opened by has exited.
  */
 static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 {
@@ -100,7 +100,7 @@ static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 	return 0;
 }
 
-static int ask_kernel(const struct uvd_wire_request *r, pid_t tgid, struct uvd_wire_fds *out)
+static int question_ask_kernel(const struct uvd_wire_request *r, pid_t tgid, struct uvd_wire_fds *out)
 {
 	switch (r->op) {
 	case UVD_WIRE_PEER:
@@ -119,7 +119,7 @@ static int ask_kernel(const struct uvd_wire_request *r, pid_t tgid, struct uvd_w
 	return out->fd[0] < 0 ? out->fd[0] : 0;
 }
 
-/* The child looks once more after it has opened a file: the thread must still wait in the same call. */
+/* Checks once more after a file was opened: the thread must still wait in the same call. */
 static int answer_about_waiter(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
 			       struct uvd_wire_fds *out)
 {
@@ -129,7 +129,7 @@ static int answer_about_waiter(const struct uvd_wire_request *r, const struct uv
 
 	if (ret)
 		return ret;
-	ret = ask_kernel(r, before.tgid, out);
+	ret = question_ask_kernel(r, before.tgid, out);
 	if (ret < 0)
 		return ret;
 	err = uvd_waits(r->tid, nodes, what, &after);
@@ -137,7 +137,7 @@ static int answer_about_waiter(const struct uvd_wire_request *r, const struct uv
 		return err ? err : -ESRCH;
 	if (r->op == UVD_WIRE_PEER)
 		a->values[0] = after.tgid;
-	/* The argument of writev() is an array of pieces, not the command. */
+	/* The argument of writev() is an array of pieces, not the command itself. */
 	if (r->op == UVD_WIRE_WRITE && after.nr != SYS_write && after.nr != NR_WRITE_I386)
 		return -EINVAL;
 	if (r->op == UVD_WIRE_WRITE) {
@@ -148,8 +148,9 @@ static int answer_about_waiter(const struct uvd_wire_request *r, const struct uv
 }
 
 /*
- * The looks and the opens between them name the thread by its number. A folder below /proc is empty once its thread is gone, so
- * if the one that was opened first still has its files, the number was the same thread's all the time.
+ * The checks, and the opens between them, name the thread by its number, which could be reused meanwhile. A directory
+ * below /proc is empty once its thread is gone: if the one that was opened first still has its files, the number was
+ * the same thread's all the time.
  */
 static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
 			struct uvd_wire_fds *out)
@@ -158,7 +159,7 @@ static int answer_about(const struct uvd_wire_request *r, const struct uvd_nodes
 	int thread, ret;
 
 	if (r->op == UVD_WIRE_OPEN && file_rows[r->index].everybody)
-		return ask_kernel(r, 0, out);
+		return question_ask_kernel(r, 0, out);
 	snprintf(path, sizeof(path), "/proc/%d", (int)r->tid);
 	thread = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (thread < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Each process gives up all capabilities but its own. The engine process and the children for questions give up system calls,
- * too, and the engine process namespaces.
+ * Each process gives up all capabilities that its role does not need. The engine process and the children for
+ * questions also give up system calls, and the engine process enters namespaces of its own.
  */
 #include <cap-ng.h>
 #include <errno.h>
@@ -45,12 +45,12 @@ bool uvd_role_take(enum uvd_role role)
 	for (unsigned int i = 0; i < sizeof(privileges) / sizeof(privileges[0]); i++)
 		if (privileges[i].roles & 1u << role)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, privileges[i].cap);
-	/* The bounding set needs CAP_SETPCAP, which whoever became another user has not got any more. */
+	/* Changing the bounding set needs CAP_SETPCAP, which a process that became another user has lost. */
 	if (capng_apply(geteuid() ? CAPNG_SELECT_CAPS : CAPNG_SELECT_BOTH) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
 	/*
 	 * The broker and its children for loans have no filter: the kernel refuses PTRACE_O_SUSPEND_SECCOMP to a process that has
-	 * one, and a child inherits its parent's.
+	 * one, and a child inherits its parent's filter.
 	 */
 	return role != UVD_ROLE_QUESTIONS || !uvd_sandbox_load((const char *const[]){ "process", "questions", NULL });
 }
@@ -64,7 +64,7 @@ static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
 	unsigned int num = 0;
 	int ret;
 
-	/* This architecture has no such call. */
+	/* The architecture does not have this call. */
 	if (nr < 0)
 		return 0;
 	if (c->own)
@@ -72,10 +72,10 @@ static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
 	for (unsigned int i = 0; i < c->num_cmp; i++)
 		cmp[num++] = c->cmp[i];
 	ret = seccomp_rule_add_array(ctx, c->err ? SCMP_ACT_ERRNO(c->err) : SCMP_ACT_ALLOW, nr, num, cmp);
-	return ret == -EEXIST ? 0 : ret; /* another row has it, too */
+	return ret == -EEXIST ? 0 : ret; /* another row has the same rule */
 }
 
-static int add_row(scmp_filter_ctx ctx, const struct uvd_sandbox_row *row)
+static int sandbox_add_row(scmp_filter_ctx ctx, const struct uvd_sandbox_row *row)
 {
 	int ret = row ? 0 : -EOPNOTSUPP;
 
@@ -90,7 +90,7 @@ int uvd_sandbox_load(const char *const *names)
 	int ret = ctx ? 0 : -ENOMEM;
 
 	for (; !ret && *names; names++)
-		ret = add_row(ctx, uvd_sandbox_row(*names));
+		ret = sandbox_add_row(ctx, uvd_sandbox_row(*names));
 	if (!ret)
 		ret = seccomp_load(ctx);
 	seccomp_release(ctx);
@@ -103,7 +103,7 @@ int uvd_sandbox_load(const char *const *names)
 static const char *const engine_rows[] = { "process", "engine", "broker", "control", "cuse" };
 enum { ENGINE_ROWS = sizeof(engine_rows) / sizeof(engine_rows[0]), MAX_ROWS = ENGINE_ROWS + UVD_SANDBOX_BACKENDS };
 
-/* Ends names with NULL. A name that is there already is not added again. */
+/* Stores the rows of an engine process with these backends in names, each once, then NULL. Returns 0 or -E2BIG. */
 static int list_rows(const char *const *backends, const char *names[MAX_ROWS + 1])
 {
 	unsigned int num = ENGINE_ROWS, i;
@@ -121,7 +121,7 @@ static int list_rows(const char *const *backends, const char *names[MAX_ROWS + 1
 	return 0;
 }
 
-/* Namespaces with nothing in them: a read-only tmpfs is the root. */
+/* Enters empty namespaces, except those that a row keeps. The new root is an empty, read-only tmpfs. */
 static int enter_namespaces(const char *const *names)
 {
 	int keeps = 0;
@@ -154,7 +154,7 @@ static int enter_sandbox(uid_t uid, gid_t gid, const char *const *backends)
 	if (capng_apply(CAPNG_SELECT_BOUNDS) || setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid) ||
 	    !uvd_role_take(UVD_ROLE_ENGINE) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return -errno;
-	/* It may have ended before the signal was asked for. */
+	/* The broker may have ended before PR_SET_PDEATHSIG was set. */
 	if (getppid() != broker)
 		return -ESRCH;
 	return uvd_sandbox_load(names);

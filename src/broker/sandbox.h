@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The table of what each backend and each feature needs of the kernel in a sandboxed process. A new backend or feature is one row
- * of sandbox_rows.c. Internal.
+ * The table of what each backend and each feature needs from the kernel in a sandboxed process. A new backend or
+ * feature is one new row in sandbox_rows.c. Internal.
  */
 #ifndef UVD_BROKER_SANDBOX_H
 #define UVD_BROKER_SANDBOX_H
@@ -10,32 +10,32 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* One rule of the filter. A system call that is in no row kills the process. */
+/* One rule of the filter. A system call that is in none of the loaded rows kills the process. */
 struct uvd_sandbox_call {
 	const char *name;
-	const char *only; /* the arguments that `cmp` lets pass, in words; NULL: all */
+	const char *only; /* describes the arguments that `cmp` allows; NULL: all */
 	int err; /* 0: the call is executed; an errno: the call fails with it */
-	bool own; /* argument 0 must be the process's own id, too */
+	bool own; /* argument 0 must also be the process's own PID */
 	unsigned int num_cmp;
 	struct scmp_arg_cmp cmp[2];
 };
 
 struct uvd_sandbox_row {
 	const char *name;
-	const char *when; /* the processes that the row is for */
-	const char *opened; /* the descriptors that are opened before the sandbox; NULL: none */
+	const char *when; /* describes the processes that the row is for */
+	const char *opened; /* the descriptors that are opened before entering the sandbox; NULL: none */
 	int keeps; /* CLONE_NEW* of the host's namespaces that the row needs; the others are replaced by empty ones */
 	unsigned int num_calls;
 	const struct uvd_sandbox_call *calls;
 };
 
-/* NULL: the table has no such row, or not so many. */
+/* Return NULL if the table has no such row. */
 const struct uvd_sandbox_row *uvd_sandbox_row_at(unsigned int i);
 const struct uvd_sandbox_row *uvd_sandbox_row(const char *name);
 
 /*
- * Loads the filter that these rows make together, for the calling thread and its later threads and children. Names end with NULL.
- * Returns 0, -EOPNOTSUPP: a name has no row, or another negative errno.
+ * Loads the filter that these rows make together, for the calling thread and for threads and children that it starts
+ * later. names ends with NULL. Returns 0; -EOPNOTSUPP: a name has no row; or another negative errno.
  */
 int uvd_sandbox_load(const char *const *names);
 

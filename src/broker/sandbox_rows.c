@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What each backend and each feature needs in a sandboxed process. docs/security.md has a copy of this table, which
- * tests/broker/test_sandbox.c compares.
+ * The table of what each backend and each feature needs in a sandboxed process. docs/security.md has a copy of it,
+ * which tests/broker/test_sandbox.c compares with this one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ enum {
 	PROCMAP_QUERY_NR = 'f' << 8 | 17, /* of any size: later kernels extend the struct */
 	TCGETS_NR = 0x5401,
 	THREAD = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND,
-	/* Flags of clone() that give a thread nothing that it has not got already. */
+	/* Flags of clone() that give a new thread no more than its parent has. */
 	THREAD_MAY = CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID |
 		     CLONE_CHILD_CLEARTID | CLONE_DETACHED,
 	MAKES_FILE = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY),
@@ -34,9 +34,9 @@ enum {
 #define ARG_HAS(arg, mask, value) 1, { { arg, SCMP_CMP_MASKED_EQ, mask, value } }
 /* clang-format on */
 
-/* Each process needs these: malloc, locks, the log, its end. */
+/* Each process needs these: malloc, locks, the log, exit. */
 static const struct uvd_sandbox_call process_calls[] = {
-	/* memory; none of it can be executed */
+	/* memory, none of it executable */
 	{ "mmap", "not PROT_EXEC", 0, false, ARG_HAS_NO(2, PROT_EXEC) },
 	{ "mprotect", "not PROT_EXEC", 0, false, ARG_HAS_NO(2, PROT_EXEC) },
 	{ "munmap" },
@@ -51,12 +51,12 @@ static const struct uvd_sandbox_call process_calls[] = {
 	{ "nanosleep" }, /* ThreadSanitizer, in a thread of its own */
 	{ "gettimeofday" },
 	{ "getrandom" },
-	/* descriptors that it has; the log */
+	/* descriptors that the process has; the log */
 	{ "read" },
 	{ "write" },
 	{ "pread64" },
 	{ "close" },
-	/* its own number (abort(), hash tables), its end */
+	/* its own PID (abort(), hash tables), its exit */
 	{ "getpid" },
 	{ "gettid" },
 	{ "exit" },
@@ -66,9 +66,12 @@ static const struct uvd_sandbox_call process_calls[] = {
 	{ "restart_syscall" },
 };
 
-/* The engine process's threads, event loop, and looks at clients by descriptors that the broker gave it. */
+/* The engine process: threads, the event loop, and access to clients by descriptors that the broker passed. */
 static const struct uvd_sandbox_call engine_calls[] = {
-	/* threads only: no process, no namespace. clone3() has its flags in memory, where no filter sees them; glibc falls back. */
+	/*
+	 * threads only: no process, no namespace. clone3() has its flags in memory, which no filter reads; glibc
+	 * falls back to clone().
+	 */
 	{ "clone", "threads", 0, false, ARG_HAS(0, ~(uint64_t)THREAD_MAY, THREAD) },
 	{ "clone3", "fails", ENOSYS },
 	{ "set_robust_list" },
@@ -77,7 +80,7 @@ static const struct uvd_sandbox_call engine_calls[] = {
 	{ "rt_sigprocmask" },
 	{ "sched_getaffinity" },
 	{ "sysinfo" },
-	{ "getppid" }, /* the status names the broker */
+	{ "getppid" }, /* the engine's status shows the broker's PID */
 	{ "prctl", "PR_SET_NAME", 0, false, ARG_IS(0, PR_SET_NAME) },
 	{ "prlimit64", "its own, to read", 0, false, 2, { { 0, SCMP_CMP_EQ, 0, 0 }, { 2, SCMP_CMP_EQ, 0, 0 } } },
 	{ "prlimit64", "fails for others", EPERM, false, 1, { { 0, SCMP_CMP_NE, 0, 0 } } },
@@ -100,7 +103,7 @@ static const struct uvd_sandbox_call engine_calls[] = {
 	{ "pidfd_open" },
 	{ "tgkill", "no signal", 0, false, ARG_IS(2, 0) },
 	{ "ioctl", "PROCMAP_QUERY", 0, false, ARG_HAS(1, 0xffff, PROCMAP_QUERY_NR) },
-	/* calls that libraries and the one-process daemon's code try, and do without */
+	/* libraries, and code for the daemon in one process, try these calls and cope with their failure */
 	{ "ioctl", "TCGETS fails", ENOTTY, false, ARG_HAS(1, UINT32_MAX, TCGETS_NR) },
 	{ "open", "fails", EACCES },
 	{ "openat", "fails", EACCES },
@@ -120,7 +123,7 @@ static const struct uvd_sandbox_call engine_calls[] = {
 	{ "process_vm_writev", "fails", EACCES },
 };
 
-/* Pairs of sockets: to the broker's children, and event files. */
+/* Socket pairs: to the broker's children, and for event files. */
 static const struct uvd_sandbox_call broker_calls[] = {
 	{ "socketpair", "AF_UNIX SOCK_SEQPACKET", 0, false, 2,
 	  { { 0, SCMP_CMP_EQ, AF_UNIX, 0 }, { 1, SCMP_CMP_EQ, SOCK_SEQPACKET | SOCK_CLOEXEC, 0 } } },
@@ -142,7 +145,7 @@ static const struct uvd_sandbox_call control_calls[] = {
 	{ "getsockopt", "SO_PEERCRED", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_PEERCRED, 0 } } },
 };
 
-/* A channel is read with read(). libfuse asks for the owner of a session. */
+/* The read() of a channel is in `process`. libfuse asks for the owner of a session. */
 static const struct uvd_sandbox_call cuse_calls[] = {
 	{ "getuid" },
 	{ "geteuid" },
@@ -152,7 +155,10 @@ static const struct uvd_sandbox_call cuse_calls[] = {
 	{ "poll" },
 };
 
-/* It looks at threads below /proc and answers. `mem` can be opened for writing, and nothing is created. */
+/*
+ * The child for questions opens files of threads below /proc, and answers. open() and openat() can open `mem` for
+ * writing, but create no file. The flags of openat2() are in memory, which no filter reads.
+ */
 static const struct uvd_sandbox_call questions_calls[] = {
 	{ "recvmsg" },
 	{ "sendmsg" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The broker's loop. It waits for no client: what can have to wait is done in children. */
+/* The broker's loop. It never waits for a client: children do whatever may have to wait. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,10 +22,10 @@
 #include "util/util.h"
 
 enum {
-	NICE_0 = 20, /* as RLIMIT_NICE says it */
-	END_MS = 20000, /* for the engine process to end when it was asked to */
+	NICE_0 = 20, /* RLIMIT_NICE's value for nice 0 */
+	END_MS = 20000, /* for the engine process to end after SIGTERM */
 	HANG_UP_MS = 5000, /* for it to end after it has closed its socket */
-	CORPSE_MS = 1000, /* after SIGKILL; a thread that a client holds up stays longer */
+	CORPSE_MS = 1000, /* after SIGKILL, or its first thread's exit; a thread that waits for a client stays longer */
 	TICK_MS = 200,
 	MAX_STARTS = 5, /* of engine processes within STARTS_MS */
 	STARTS_MS = 60000,
@@ -36,12 +36,12 @@ struct broker {
 	int sock, signals;
 	sigset_t before; /* the signal mask that an engine process gets */
 	pid_t engine;
-	int engine_status; /* of waitpid(); valid where engine is 0 */
+	int engine_status; /* of waitpid(); valid if engine is 0 */
 	bool ready, restart; /* the engine process has said that it is ready; it has asked for another one */
 	bool dead; /* its first thread has ended, or it is killed */
 	bool killed; /* by us */
-	uint64_t end_by; /* ms; 0: the engine process shall go on */
-	bool asked; /* the broker itself shall end */
+	uint64_t end_by; /* when the engine process must have ended, in ms; 0: it may go on */
+	bool asked; /* by SIGTERM or SIGINT, to end the broker itself */
 	uint64_t starts[MAX_STARTS]; /* ms */
 	unsigned int num_starts;
 	struct uvd_nodes *nodes;
@@ -69,7 +69,7 @@ static void reap_children(struct broker *b)
 	}
 }
 
-/* No more than MAX_STARTS in STARTS_MS: an engine process that dies again and again must not keep the machine busy. */
+/* At most MAX_STARTS in STARTS_MS: an engine process that dies again and again must not keep the machine busy. */
 static bool broker_may_start(const struct broker *b)
 {
 	return b->num_starts < MAX_STARTS || now_ms() - b->starts[b->num_starts % MAX_STARTS] > STARTS_MS;
@@ -104,8 +104,8 @@ static int begin_restart(struct broker *b)
 	return 0;
 }
 
-static int carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
-		     const struct uvd_wire_fds *in, struct uvd_wire_answer *a, int *fd)
+static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
+			    const struct uvd_wire_fds *in, struct uvd_wire_answer *a, int *fd)
 {
 	const struct uvd_broker_ops *ops = b->config->ops;
 	void *arg = b->config->arg;
@@ -148,7 +148,10 @@ static int carry_out(struct broker *b, const struct uvd_wire_request *r, const s
 	return -EINVAL;
 }
 
-/* 0; -EPIPE: the engine process is gone; another negative errno: it says what no engine process would say. */
+/*
+ * Receives and answers one request. Returns 0; -EPIPE: the engine process has closed its socket; another negative
+ * errno: it breaks the protocol, or does not read its answers.
+ */
 static int answer_request(struct broker *b)
 {
 	struct uvd_wire_fds in, out = uvd_wire_no_fds;
@@ -164,7 +167,7 @@ static int answer_request(struct broker *b)
 		return err;
 	}
 	a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
-	a.result = err ? err : carry_out(b, &r, &device, &in, &a, &out.fd[0]);
+	a.result = err ? err : broker_carry_out(b, &r, &device, &in, &a, &out.fd[0]);
 	if (a.result < 0)
 		uvd_wire_close(&out);
 	a.num_fds = out.fd[0] >= 0;
@@ -188,7 +191,7 @@ static void kill_engine(struct broker *b)
 	b->killed = b->dead = true;
 }
 
-/* It closes its socket when it ends, and not before: then its exit status follows. */
+/* The engine process closes its socket only by its exit, so after -EPIPE the exit status follows soon. */
 static void end_soon(struct broker *b, int err)
 {
 	if (err != -EPIPE)
@@ -198,8 +201,8 @@ static void end_soon(struct broker *b, int err)
 }
 
 /*
- * The kernel tells of a process's end when its last thread has ended. One that waits for a client's memory keeps the process
- * from that, and its socket open.
+ * The kernel reports the exit of a process after its last thread has exited. A thread that waits for a client's
+ * memory delays that, and keeps the socket open. So look whether the first thread has exited.
  */
 static void look_for_corpse(struct broker *b)
 {
@@ -228,7 +231,7 @@ static void on_signals(struct broker *b)
 	reap_children(b);
 }
 
-/* Until the engine process has ended, or is a corpse that stays: then b->engine is not 0. */
+/* Serves until the engine process has ended, or was killed and cannot exit: in the second case b->engine is not 0. */
 static void serve_engine(struct broker *b)
 {
 	struct pollfd p[] = { { .fd = b->signals, .events = POLLIN }, { .fd = b->sock, .events = POLLIN } };
@@ -256,13 +259,13 @@ static void serve_engine(struct broker *b)
 	}
 }
 
-/* An engine process that exits by itself has its reasons, and the log has them. */
+/* Is another engine process to follow? Not after one that exited by itself: the log has its reason. */
 static bool broker_wants_another(const struct broker *b)
 {
 	return !b->asked && b->ready && (b->restart || b->engine || WIFSIGNALED(b->engine_status));
 }
 
-/* It was told to end before it had handlers for that. */
+/* Did the engine process die from the signal that told it to end, before it had a handler? */
 static bool ended_as_told(const struct broker *b)
 {
 	return b->asked && !b->engine && WIFSIGNALED(b->engine_status) &&
@@ -291,7 +294,10 @@ static int exit_status(const struct broker *b, bool another)
 	return WIFEXITED(b->engine_status) ? WEXITSTATUS(b->engine_status) : 1;
 }
 
-/* All that the engine process had is gone or as good as gone. Is there to be another one? Else *status is the broker's. */
+/*
+ * Call after the engine process has ended, or was killed and cannot exit. Returns true if another one is to be
+ * started; else *status is the broker's exit status.
+ */
 static bool broker_renew(struct broker *b, int *status)
 {
 	const bool another = broker_wants_another(b);
@@ -312,7 +318,7 @@ static bool broker_renew(struct broker *b, int *status)
 
 /* ---- the start ------------------------------------------------------------------------------------------------------ */
 
-static int block_signals(sigset_t *before)
+static int broker_block_signals(sigset_t *before)
 {
 	sigset_t mine;
 
@@ -325,7 +331,7 @@ static int block_signals(sigset_t *before)
 	return signalfd(-1, &mine, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* In a new engine process. */
+/* Call in a new engine process: closes what belongs to the broker. */
 static void leave_broker(struct broker *b)
 {
 	close(b->sock);
@@ -336,8 +342,11 @@ static void leave_broker(struct broker *b)
 	sigprocmask(SIG_SETMASK, &b->before, NULL);
 }
 
-/* Its end of the socket in the engine process; -1 in the broker, where b->engine is negative if there is no engine process. */
-static int start_engine(struct broker *b)
+/*
+ * Returns the engine process's end of the socket in the engine process, and -1 in the broker. In the broker b->engine
+ * is negative if no engine process could be started.
+ */
+static int broker_start_engine(struct broker *b)
 {
 	int pair[2];
 
@@ -345,7 +354,7 @@ static int start_engine(struct broker *b)
 	b->ready = b->restart = b->dead = b->killed = false;
 	b->end_by = 0;
 	for (unsigned int i = 0; i < UVD_NODES_MAX; i++)
-		b->nodes->rdev[i] = 0; /* whoever waits there is no client any more */
+		b->nodes->rdev[i] = 0; /* a thread that waits on an old node is no client any more */
 	b->starts[b->num_starts++ % MAX_STARTS] = now_ms();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		goto failed;
@@ -364,20 +373,20 @@ failed:
 	return -1;
 }
 
-/* Before the first engine process: what starts it can start the next one, too. */
+/* Call before the first engine process: the later ones are started with the same rights. Returns false if it fails. */
 static bool prepare_broker(struct broker *b)
 {
 	b->nodes = mmap(NULL, sizeof(*b->nodes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	b->signals = block_signals(&b->before);
+	b->signals = broker_block_signals(&b->before);
 	if (b->nodes == MAP_FAILED || b->signals < 0)
 		return false;
 	b->nodes->root_clients = b->config->root_clients;
 	uvd_ways_init(&b->ways);
-	/* A loan is made as the client's own user where that is enough. */
+	/* A loan's process that became the client's user makes its name there, too. */
 	if (b->ways.dir >= 0)
 		fchmod(b->ways.dir, 01777);
 	/*
-	 * A thread of the engine process that has given way may come back to where it was, and no further. Where this fails (a
+	 * Lets a thread of the engine process that has raised its nice value lower it to 0 again. If this fails (a
 	 * service manager may have taken CAP_SYS_RESOURCE away), such a thread ends and another takes its place.
 	 */
 	(void)setrlimit(RLIMIT_NICE, &(struct rlimit){ NICE_0, NICE_0 });
@@ -390,7 +399,7 @@ static int run_engines(struct broker *b, int (*engine)(void *arg, int sock), int
 
 	do {
 		*status = 1;
-		sock = start_engine(b);
+		sock = broker_start_engine(b);
 		if (sock >= 0) {
 			*status = engine(b->config->arg, sock);
 			return -1;

@@ -15,11 +15,14 @@
 
 enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
 
-/* System calls by which a thread can wait for the engine; of i386, those that mean something else in x86-64 never wait there. */
+/*
+ * The system calls in which a thread can wait for the engine, for all ABIs together. A number that is another call in
+ * another ABI is no problem: there it never waits for a node.
+ */
 static const struct wait_call {
 	unsigned int nr;
 	enum uvd_wait_for what;
-	int dirfd, path; /* open: which argument it is; dirfd -1: none */
+	int dirfd, path; /* of an open: the indexes of these arguments; dirfd -1: there is none */
 } calls[] = {
 	{ 1 /* write */, UVD_WAITS_IN_CALL },
 	{ 16 /* ioctl */, UVD_WAITS_IN_CALL },
@@ -36,7 +39,10 @@ static const struct wait_call {
 	{ 295 /* i386: openat */, UVD_WAITS_IN_OPEN, 0, 1 },
 };
 
-/* The call that the thread is blocked in. It may be "running" for a while yet: on its way to sleep it can wait for a CPU. */
+/*
+ * Reads the system call that the thread is blocked in. Returns 0 or -ESRCH. A thread on its way to sleep can wait for
+ * a CPU, and is "running" meanwhile: so this function tries again for about 2.6 s.
+ */
 static int read_call(pid_t tid, struct uvd_wait *w)
 {
 	char path[48], line[192] = "";
@@ -74,7 +80,7 @@ static bool is_node(const struct uvd_nodes *nodes, const struct statx *x)
 	return false;
 }
 
-/* The file's own server is never asked: it may be the client. */
+/* AT_STATX_DONT_SYNC: the client may itself be the FUSE server of the file, so that is not asked. */
 static bool is_fd_of_node(pid_t tid, uint64_t fd, const struct uvd_nodes *nodes)
 {
 	struct statx x;
@@ -84,8 +90,8 @@ static bool is_fd_of_node(pid_t tid, uint64_t fd, const struct uvd_nodes *nodes)
 	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &x) && is_node(nodes, &x);
 }
 
-/* The path that the thread opens, from its memory: it is given to the kernel, and to nobody else. */
-static bool read_path(pid_t tid, uint64_t addr, char *path, size_t size)
+/* Reads the path that the thread opens; it lies in the thread's memory. Only path look-ups use it. */
+static bool waiter_read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 {
 	char mem[48];
 	ssize_t n;
@@ -95,7 +101,7 @@ static bool read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 	fd = open(mem, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	/* To the end of its page first: what follows may not be there. */
+	/* First to the end of the page: the next page may not be mapped. */
 	n = pread(fd, path, size - 1 < 4096 - addr % 4096 ? size - 1 : 4096 - addr % 4096, (off_t)addr);
 	if (n > 0 && !memchr(path, 0, n) && (size_t)n < size - 1) {
 		ssize_t more = pread(fd, path + n, size - 1 - n, (off_t)(addr + n));
@@ -107,8 +113,9 @@ static bool read_path(pid_t tid, uint64_t addr, char *path, size_t size)
 }
 
 /*
- * Where the kernel would have to ask the file system of the thread's root (a network's, or an overlay of one): what is the path
- * in our own /dev, if the root is ours?
+ * A fallback if the kernel cannot resolve the path from memory, for example because the thread's root is a network
+ * file system or an overlay of one. If the thread's root is ours, opens the path in our own /dev. Returns an O_PATH
+ * descriptor or -1.
  */
 static int open_as_ours(int root, const char *path)
 {
@@ -123,7 +130,10 @@ static int open_as_ours(int root, const char *path)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* Does the thread open a node? The kernel looks its path up where the thread does, and only in memory: nothing waits. */
+/*
+ * Does the thread open a node? openat2() resolves the path from the thread's own root or directory. RESOLVE_CACHED:
+ * only from the dentry cache, so that it never waits.
+ */
 static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struct uvd_wait *w, const struct uvd_nodes *nodes)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
@@ -132,7 +142,7 @@ static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struc
 	int at, fd;
 	bool yes;
 
-	if (!read_path(tid, w->arg[call->path], path, sizeof(path)))
+	if (!waiter_read_path(tid, w->arg[call->path], path, sizeof(path)))
 		return false;
 	if (path[0] == '/') {
 		how.resolve |= RESOLVE_IN_ROOT;
@@ -197,9 +207,10 @@ static bool same_user_ns(pid_t tid)
 }
 
 /*
- * Has the program the rights of the user who started it, and no more? A setuid program that was given a descriptor of the node
- * as its output waits on the node like a client, and its memory is not for whoever took the engine process over. (The
- * owner of /proc/TID/mem is root where the kernel does not let the user himself look into it.)
+ * Does the program have only the rights of the user who started it? A setuid program whose output is a descriptor of
+ * the node waits on the node like a client, but an attacker in the engine process must not get its memory.
+ * (/proc/TID/mem belongs to root if the user may not trace the process.) A process of root's passes if root_clients
+ * is true.
  */
 static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which threads use the device at this moment? The broker believes no number that the engine process gives: it opens a file of
- * a thread only if the thread waits in a call on one of the broker's own nodes, before and after the file was opened.
+ * Checks whether a thread waits for the engine at this moment. The broker trusts no thread ID that the engine process
+ * gives: it opens a file of a thread only if the thread waits in a call on one of the broker's own nodes, both before
+ * and after the open.
  */
 #ifndef UVD_WAITING_H
 #define UVD_WAITING_H
@@ -13,7 +14,7 @@
 
 enum { UVD_NODES_MAX = 64 };
 
-/* The nodes' device numbers. The broker writes them, and its children read them, in memory that they share. */
+/* The nodes' device numbers, in shared memory. The broker writes them, its children read them. */
 struct uvd_nodes {
 	bool root_clients; /* may root's processes be clients? */
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
@@ -22,19 +23,23 @@ struct uvd_nodes {
 enum uvd_wait_for { UVD_WAITS_IN_CALL = 1, UVD_WAITS_IN_OPEN = 2 };
 
 struct uvd_wait {
-	uint64_t nr; /* of the system call, in the caller's own table */
+	uint64_t nr; /* of the system call, in the table of the thread's ABI; without the x32 bit */
 	uint64_t arg[3];
-	pid_t tgid; /* its process */
+	pid_t tgid; /* the thread's process */
 };
 
 /*
- * 0: the thread waits in a call (ioctl or write) on one of the nodes, or in an open of one. -ESRCH: it does not. -EPERM: it
- * does, but its program has more rights than the user who started it. Waits for a thread that is about to wait.
+ * Does the thread wait in a call (an ioctl or a write) on one of the nodes, or in an open of one, as `what` says?
+ * Returns 0: it does; -ESRCH: it does not; -EPERM: it does, but its program has more rights than the user who started
+ * it, or it is root's and root_clients is false. Gives a thread that is still "running" up to about 2.6 s to start
+ * waiting.
  */
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
 
 enum { UVD_STATUS_MAX = 4096 };
-/* Reads /proc/TID/status, and puts a 0 behind it. Returns false if there is no such thread. */
+/*
+ * Reads the first UVD_STATUS_MAX - 1 bytes of /proc/TID/status as a string. Returns false if there is no such thread.
+ */
 bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX]);
 
 #endif

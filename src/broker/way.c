@@ -21,7 +21,7 @@
 
 enum {
 	ROOM_STACK = 16 << 10,
-	CHILD_MS = 5000, /* a process that sends takes about a millisecond */
+	CHILD_MS = 5000, /* a sender takes about a millisecond */
 	I386_CLOSE = 6,
 	I386_DUP3 = 330,
 	I386_SOCKET = 359,
@@ -30,7 +30,7 @@ enum {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* A tmpfs that is mounted nowhere. */
+/* Returns the root of a tmpfs that is mounted nowhere, or -1. */
 static int private_dir(void)
 {
 	int fs = syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */), dir = -1;
@@ -59,7 +59,7 @@ void uvd_ways_fini(struct uvd_ways *ways)
 	pthread_mutex_destroy(&ways->lock);
 }
 
-/* Returns the address's length. An abstract name is found only by clients in our network namespace. */
+/* Returns the address's length. If the name is abstract, only clients in our network namespace can be reached. */
 static socklen_t make_name(struct uvd_ways *ways, struct sockaddr_un *sa)
 {
 	unsigned int n = atomic_fetch_add(&ways->next, 1);
@@ -73,7 +73,7 @@ static socklen_t make_name(struct uvd_ways *ways, struct sockaddr_un *sa)
 	return offsetof(struct sockaddr_un, sun_path) + 1 + strlen(sa->sun_path + 1);
 }
 
-/* ---- the process that sends -------------------------------------------------------------------------------------- */
+/* ---- the sender -------------------------------------------------------------------------------------------------- */
 
 union one_fd {
 	char room[CMSG_SPACE(sizeof(int))];
@@ -81,9 +81,9 @@ union one_fd {
 };
 
 /*
- * All that the process reads and writes. It shares our memory, because a copy would cost every thread of ours a fault for each
- * page that it writes afterwards: so one user's grants would slow everybody down. The room stays where it is until the
- * process has been reaped.
+ * All memory that the sender reads and writes. The sender shares our address space: after a fork() every thread of
+ * ours would take a fault for each page that it writes, and one user's grants would slow all users down. The room
+ * must not be freed or reused before the sender has been reaped.
  */
 struct uvd_way_room {
 	int pidfd, way; /* the client's process, and the number of its socket */
@@ -98,8 +98,8 @@ struct uvd_way_room {
 };
 
 /*
- * A thread of ours and the process have one errno, and a sanitizer's notes about the thread. So the process calls nothing of
- * the C library. Returns what the kernel does.
+ * The sender shares errno, and a sanitizer's data about the thread, with the thread of ours that started it. So it
+ * calls no function of the C library. in_call() returns what the kernel returns.
  */
 #define IN_PROCESS __attribute__((no_sanitize("address", "thread", "undefined")))
 
@@ -151,8 +151,8 @@ IN_PROCESS static bool send_fd(const struct uvd_way_room *e)
 }
 
 /*
- * pidfd_getfd() looks in the table of the process's first thread; where that has exited, or the threads have tables of their
- * own, it finds nothing or another file.
+ * pidfd_getfd() looks in the table of the process's first thread. If that has exited, or the threads have tables of
+ * their own, it fails or finds another file, which is_the_socket() rejects.
  */
 IN_PROCESS static void run_errand(const struct uvd_way_room *e)
 {
@@ -170,8 +170,8 @@ IN_PROCESS static void run_errand(const struct uvd_way_room *e)
 }
 
 /*
- * As clone(), which sanitizers replace by one whose child still needs the caller's stack. The process ends without a signal,
- * which would wake another thread. Returns its number or a negative errno.
+ * Replaces clone(): the sanitizers' clone() has a child that still needs the caller's stack. The sender has no exit
+ * signal, because that would wake another thread of ours. Returns the sender's PID or a negative errno.
  */
 IN_PROCESS static long start_process(struct uvd_way_room *e)
 {
@@ -217,7 +217,7 @@ static void fill_room(struct uvd_ways *ways, const struct uvd_borrow *b, long wa
 	};
 }
 
-/* Reaps those that have ended since they were left. Returns a free place, or -1. With the lock. */
+/* Caller holds ways->lock. Reaps senders that were given up and have ended since. Returns a free place, or -1. */
 static int find_place(struct uvd_ways *ways)
 {
 	int place = -1;
@@ -233,8 +233,8 @@ static int find_place(struct uvd_ways *ways)
 	return place >= 0 && ways->children[place].room ? place : -1;
 }
 
-/* Waits for the process that sends, but not for ever. Returns 0 or -EPERM. */
-static int wait_for(struct uvd_ways *ways, int place)
+/* Waits CHILD_MS at most for the sender. Returns 0, or -EPERM if it has not sent the descriptor. */
+static int way_wait_for_sender(struct uvd_ways *ways, int place)
 {
 	const pid_t child = ways->children[place].pid;
 	struct pollfd p = { .fd = syscall(SYS_pidfd_open, child, 0), .events = POLLIN };
@@ -246,7 +246,10 @@ static int wait_for(struct uvd_ways *ways, int place)
 	} while (n < 0 && errno == EINTR);
 	if (p.fd >= 0)
 		close(p.fd);
-	/* It may wait for a file server of the client's, unkillably. It holds nothing of ours but memory. */
+	/*
+	 * The sender may wait unkillably for a FUSE server of the client's. It keeps its room, and its copies of our
+	 * descriptors.
+	 */
 	if (n <= 0)
 		kill(child, SIGKILL);
 	pthread_mutex_lock(&ways->lock);
@@ -274,7 +277,7 @@ static int send_in_child(struct uvd_ways *ways, const struct uvd_borrow *b, long
 			ways->children[place].pid = child;
 	}
 	pthread_mutex_unlock(&ways->lock);
-	return child < 0 ? -EPERM : wait_for(ways, place);
+	return child < 0 ? -EPERM : way_wait_for_sender(ways, place);
 }
 
 /* ---- the client's side ------------------------------------------------------------------------------------------- */
@@ -331,14 +334,14 @@ static size_t make_message(const struct uvd_borrow *b, uint64_t at, union messag
 	return sizeof(m->m64);
 }
 
-static bool copy(bool write, const struct uvd_borrow *b, uint64_t at, void *buf, size_t len)
+static bool way_copy(bool write, const struct uvd_borrow *b, uint64_t at, void *buf, size_t len)
 {
 	ssize_t n = write ? pwrite(b->memfd, buf, len, (off_t)at) : pread(b->memfd, buf, len, (off_t)at);
 
 	return n == (ssize_t)len;
 }
 
-static int receive(struct uvd_borrow *b, long way)
+static int way_receive(struct uvd_borrow *b, long way)
 {
 	uint64_t at = uvd_borrow_scratch(b);
 	union message saved, m;
@@ -348,12 +351,12 @@ static int receive(struct uvd_borrow *b, long way)
 	if (!at)
 		return -EPERM;
 	len = make_message(b, at, &m);
-	if (!copy(false, b, at, &saved, len) || !copy(true, b, at, &m, len))
+	if (!way_copy(false, b, at, &saved, len) || !way_copy(true, b, at, &m, len))
 		return -EFAULT;
 	n = uvd_borrow_call(b, SYS_recvmsg, I386_RECVMSG, (long[3]){ way, (long)at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT });
-	if (n == 1 && !copy(false, b, at, &m, len))
+	if (n == 1 && !way_copy(false, b, at, &m, len))
 		n = -EFAULT;
-	copy(true, b, at, &saved, len);
+	way_copy(true, b, at, &saved, len);
 	if (n != 1)
 		return n < 0 ? n : -EPERM;
 	if (b->compat)
@@ -362,8 +365,8 @@ static int receive(struct uvd_borrow *b, long way)
 }
 
 /*
- * The inode of the socket that the thread's fd is; 0: it is none. By name, as a question to the file itself might be one to
- * a file server of the client's.
+ * Returns the inode number of the thread's socket fd; 0: it is not a socket, or we no longer have the thread stopped.
+ * Reads the name below /proc only: fstat() could ask a FUSE server of the client's.
  */
 static ino_t socket_ino(const struct uvd_borrow *b, long fd)
 {
@@ -379,7 +382,10 @@ static ino_t socket_ino(const struct uvd_borrow *b, long fd)
 	return sscanf(link, "socket:[%lu]", &ino) == 1 && uvd_borrow_holds(b) ? ino : 0;
 }
 
-/* The client's memory says that the thread has received its fd as `got`: it becomes `way`, whose number a register said. */
+/*
+ * Moves the received descriptor from the number `got` to the number `way`. `got` was read from the client's memory,
+ * so it may be false. `way` comes from a register, so its inode is checked at the end. Returns way or a negative errno.
+ */
 static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
 {
 	long ret = uvd_borrow_call(b, SYS_dup3, I386_DUP3, (long[3]){ got, way, O_CLOEXEC });
@@ -406,7 +412,7 @@ int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
 	ino = socket_ino(b, way);
 	ret = ino ? send_in_child(ways, b, way, ino, fd) : -EPERM;
 	if (!ret)
-		ret = receive(b, way);
+		ret = way_receive(b, way);
 	if (ret >= 0)
 		ret = take_place(b, way, ret, st.st_ino);
 	if (ret < 0)

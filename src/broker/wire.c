@@ -8,11 +8,11 @@
 
 enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16 };
 
-/* An operation's messages may contain this; the receiver refuses a message in which any other field is not 0. */
+/* The allowed content of each operation's messages. The receiver refuses a request in which another field is not 0. */
 static const struct {
 	unsigned char kind, uses, fds_in, fds_out;
 	unsigned int max_index;
-	bool device; /* is behind the request */
+	bool device; /* a device follows the request */
 } ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, INDEX, 1, 0, UVD_WIRE_KINDS - 1 },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, INDEX, 0, 1, UINT32_MAX },
@@ -44,7 +44,7 @@ void uvd_wire_close(struct uvd_wire_fds *fds)
 	*fds = uvd_wire_no_fds;
 }
 
-static unsigned int count(const struct uvd_wire_fds *fds)
+static unsigned int wire_count_fds(const struct uvd_wire_fds *fds)
 {
 	unsigned int n = 0;
 
@@ -76,8 +76,7 @@ static bool answer_is_good(const struct uvd_wire_answer *a, enum uvd_wire_op op,
 }
 
 /*
- * Room for UVD_WIRE_FDS descriptors, and not for one more: CMSG_SPACE() rounds up, and the kernel fills whatever msg_controllen
- * says.
+ * Room for UVD_WIRE_FDS descriptors and no more: CMSG_SPACE() rounds up, and the kernel uses all of msg_controllen.
  */
 enum { CONTROL_LEN = CMSG_LEN(UVD_WIRE_FDS * sizeof(int)) };
 
@@ -90,7 +89,7 @@ static int wire_send(int sock, struct iovec *iov, size_t num_iov, const struct u
 {
 	union wire_control control = { 0 };
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = num_iov };
-	const unsigned int num = count(fds);
+	const unsigned int num = wire_count_fds(fds);
 
 	if (num) {
 		m.msg_control = &control;
@@ -106,7 +105,11 @@ static int wire_send(int sock, struct iovec *iov, size_t num_iov, const struct u
 	return 0;
 }
 
-/* -EPROTO: longer than there is room for. -EMFILE: with more descriptors than there is room for, here or in our table. */
+/*
+ * Returns 0; -EPIPE: the peer is gone; -EPROTO: the message is too long; -EMFILE: it has more descriptors than fit
+ * into *fds or into our descriptor table; or another negative errno. Stores those descriptors that fit in *fds in any
+ * case.
+ */
 static int wire_receive(int sock, struct iovec *iov, size_t num_iov, size_t *size, struct uvd_wire_fds *fds)
 {
 	union wire_control control;
@@ -128,7 +131,7 @@ static int wire_receive(int sock, struct iovec *iov, size_t num_iov, size_t *siz
 	return m.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
-static int checked(int err, bool good, struct uvd_wire_fds *fds)
+static int wire_checked(int err, bool good, struct uvd_wire_fds *fds)
 {
 	if (!err && !good)
 		err = -EPROTO;
@@ -149,7 +152,10 @@ int uvd_wire_ask_with(int sock, const struct uvd_wire_request *request, const st
 	return wire_send(sock, iov, 2, &uvd_wire_no_fds, 0);
 }
 
-/* Has the operation a device, and is it there as a whole? device: is there room for one? */
+/*
+ * Does a message of this size have all of the request, its device if the operation has one, and nothing else? device:
+ * can the receiver take a device?
+ */
 static bool size_is_good(enum uvd_wire_op op, size_t size, bool device)
 {
 	if (!ops[op].device)
@@ -167,10 +173,10 @@ int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_reque
 	if ((!err || err == -EMFILE) && (size < sizeof(*request) || !request_is_good(request) || ops[request->op].kind != kind ||
 					 !size_is_good(request->op, size, device)))
 		err = -EPROTO;
-	/* The sender put more behind all that the operation has, and it did not fit. */
-	if (err == -EMFILE && count(fds) >= ops[request->op].fds_in)
+	/* All descriptors that the operation has are here, so the operation does not allow those that did not fit. */
+	if (err == -EMFILE && wire_count_fds(fds) >= ops[request->op].fds_in)
 		err = -EPROTO;
-	return checked(err, err || count(fds) == ops[request->op].fds_in, fds);
+	return wire_checked(err, err || wire_count_fds(fds) == ops[request->op].fds_in, fds);
 }
 
 int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_wire_fds *fds)
@@ -180,7 +186,7 @@ int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *r
 
 int uvd_wire_answer(int sock, const struct uvd_wire_answer *answer, const struct uvd_wire_fds *fds)
 {
-	/* The engine process has room for the answers that it waits for: one a socket. */
+	/* The engine process waits for one answer on each socket, and has room for that. */
 	return wire_send(sock, &(struct iovec){ (void *)answer, sizeof(*answer) }, 1, fds, MSG_DONTWAIT);
 }
 
@@ -189,5 +195,6 @@ int uvd_wire_answered(int sock, enum uvd_wire_op op, struct uvd_wire_answer *ans
 	size_t size = 0;
 	int err = wire_receive(sock, &(struct iovec){ answer, sizeof(*answer) }, 1, &size, fds);
 
-	return checked(err, !err && size == sizeof(*answer) && answer_is_good(answer, op, count(fds)), fds);
+	return wire_checked(err, !err && size == sizeof(*answer) && answer_is_good(answer, op, wire_count_fds(fds)),
+			    fds);
 }

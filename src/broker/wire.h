@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Messages between the engine process and the broker: a request and its answer, of fixed size, over SOCK_SEQPACKET, with
- * descriptors where the table of operations says so. Both sides check every message against the table.
+ * Messages between the engine process and the broker: a request and its answer, both of fixed size, over
+ * SOCK_SEQPACKET, with descriptors if the table of operations says so. Both sides check every message against the
+ * table.
  */
 #ifndef UVD_WIRE_H
 #define UVD_WIRE_H
@@ -12,8 +13,8 @@
 #include <uverbsd/config.h>
 
 /*
- * After `uverbsctl restart` the two processes can be of different versions of this program. Whoever changes an operation or a
- * struct increments the version: then the new engine process fails at once, instead of being misunderstood.
+ * After `uverbsctl restart` the two processes can be of different versions of this program. A change of an operation
+ * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum { UVD_WIRE_VERSION = 3, UVD_WIRE_FDS = 4, UVD_WIRE_NAME = 64, UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
        UVD_WIRE_MAX_NICE = 19 };
@@ -28,31 +29,38 @@ enum uvd_wire_kind {
 
 enum uvd_wire_op {
 	UVD_WIRE_NONE,
-	/* CONTROL. index: of a device that is configured, or was added. */
-	UVD_WIRE_CONNECT, /* index: the kind; fd: the process's end of a new socket */
+	/* CONTROL. index: a device that is configured or was added, unless stated otherwise. */
+	UVD_WIRE_CONNECT, /* index: the kind; fd: the end of a new socket that the child serves */
 	UVD_WIRE_NODE, /* index -> values: number, st_rdev; fd: the channel */
 	UVD_WIRE_PUBLISH, /* index */
-	UVD_WIRE_WITHDRAW, /* index: from the sysfs directory and from /dev */
+	UVD_WIRE_WITHDRAW, /* index; removes it from the sysfs directory and from /dev */
 	UVD_WIRE_PORT, /* index, value: the port, flag: up */
 	UVD_WIRE_UCAP, /* name -> values: st_rdev; fd: the channel */
 	UVD_WIRE_UCAP_GONE, /* name */
 	UVD_WIRE_READY, /* all devices are served and published */
-	UVD_WIRE_ADD, /* a device is behind the request -> values: its index */
-	UVD_WIRE_RESTART, /* the broker ends this engine process, and starts another */
+	UVD_WIRE_ADD, /* a device follows the request -> values: its index */
+	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
 	/* QUESTIONS. tid: a thread that waits in a call on one of the nodes. */
-	UVD_WIRE_PEER, /* -> values: its process; fds: mem, maps, pagemap, statm */
-	UVD_WIRE_OPENER, /* tid opens a node -> fd: pagemap */
-	UVD_WIRE_OPEN, /* index: enum uvd_wire_file, value: its number -> fd */
-	UVD_WIRE_WRITE, /* -> values: address and length of the write() that it waits in */
+	UVD_WIRE_PEER, /* -> values: the thread's process; fds: mem, maps, pagemap, statm */
+	UVD_WIRE_OPENER, /* tid: a thread that opens a node -> fd: pagemap */
+	UVD_WIRE_OPEN, /* index: enum uvd_wire_file, value: as said there -> fd */
+	UVD_WIRE_WRITE, /* -> values: address and length of the write() that the thread waits in */
 	UVD_WIRE_SAME_MEMORY, /* value: another process -> result 1 or 0 */
 	/* LOAN, in this order. */
 	UVD_WIRE_SEIZE, /* tid; index: the nice value that the loan's process takes */
-	UVD_WIRE_TAKE, /* fd: to be passed to it, or index 1: nothing is -> values: its number there or a negative errno, is it dead?; fds: mem, maps */
-	UVD_WIRE_RELEASE, /* flag: the call returns value; index: 1: close the number first -> values: processor time of the loan, in ns */
+	/*
+	 * fd: to pass to the thread; index: 1: do not pass it -> values: its number there or a negative errno, is the
+	 * thread dead?; fds: mem, maps
+	 */
+	UVD_WIRE_TAKE,
+	/*
+	 * flag: the call returns value; index: 1: close the number first -> values: processor time of the loan, in ns
+	 */
+	UVD_WIRE_RELEASE,
 	UVD_WIRE_OPS
 };
 
-/* Files below /proc/TID that may be asked for by UVD_WIRE_OPEN. */
+/* The files below /proc/TID that UVD_WIRE_OPEN opens. */
 enum uvd_wire_file {
 	UVD_WIRE_MEM, /* value: 1: for writing */
 	UVD_WIRE_MAPS,
@@ -60,14 +68,14 @@ enum uvd_wire_file {
 	UVD_WIRE_AUXV,
 	UVD_WIRE_LIMITS,
 	UVD_WIRE_USER_NS, /* O_PATH */
-	UVD_WIRE_FD, /* O_PATH; value: its number */
+	UVD_WIRE_FD, /* O_PATH; value: the descriptor's number */
 	UVD_WIRE_FDINFO, /* value: the descriptor's number */
-	/* Everybody may read these, of any thread. */
+	/* The broker opens these for any thread, whether it waits or not. */
 	UVD_WIRE_STATUS,
 	UVD_WIRE_STAT,
 	UVD_WIRE_COMM,
 	UVD_WIRE_STATM,
-	UVD_WIRE_OWNERS, /* no file of /proc's: uid_t of the owner of each user namespace of the thread, below ours */
+	UVD_WIRE_OWNERS, /* not in /proc: uid_t[], what uvd_ns_owners() stores for the thread's user namespace */
 	UVD_WIRE_FILES
 };
 
@@ -82,12 +90,12 @@ struct uvd_wire_request {
 
 struct uvd_wire_answer {
 	uint32_t version, op;
-	int32_t result; /* a negative errno: nothing else is set */
+	int32_t result; /* a negative errno: the answer has no descriptors */
 	uint32_t num_fds;
 	int64_t values[2];
 };
 
-/* A message with its descriptors; -1 where there is none. */
+/* A message's descriptors, in the first places; -1 in the others. */
 struct uvd_wire_fds {
 	int fd[UVD_WIRE_FDS];
 };
@@ -102,16 +110,18 @@ static inline struct uvd_wire_fds uvd_wire_one_fd(int fd)
 	return fds;
 }
 
+/* Closes the descriptors, and sets all to -1. */
 void uvd_wire_close(struct uvd_wire_fds *fds);
 
 /*
- * Each returns 0, -EPIPE: the other side is gone, -EPROTO: the message is none that the table allows, and its descriptors are
- * closed; -EMFILE: it is good, but this process has no room for its descriptors; or another negative errno. Descriptors that are
- * sent stay the caller's. An answer does not wait: -EAGAIN: the other side does not read its answers.
+ * ask() and answer() send, asked() and answered() receive. Each returns 0; -EPIPE: the peer is gone; -EPROTO: the
+ * table does not allow the message received; -EMFILE: this process has no room for the message's descriptors, while
+ * *request itself is valid; or another negative errno. Sent descriptors stay the caller's. Received ones become the
+ * caller's; after an error they are closed. answer() does not wait: -EAGAIN: the peer does not read its answers.
  */
 int uvd_wire_ask(int sock, const struct uvd_wire_request *request, const struct uvd_wire_fds *fds);
 int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_wire_fds *fds);
-/* The same for operations with a device behind the request, too. Only the operation's own have one; nobody has checked it. */
+/* The same, also for operations whose request is followed by a device. Only the device's size has been checked. */
 int uvd_wire_ask_with(int sock, const struct uvd_wire_request *request, const struct uvd_device_config *device);
 int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_device_config *device,
 			struct uvd_wire_fds *fds);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A caller's memory, for the time of the call, and what /proc says about it.
+ * Access to a caller's memory during its call, and what /proc tells about the caller.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,11 +19,11 @@
 #include "client/internal.h"
 #include "client/maps.h"
 
-enum { PAGE = 4096, MAX_CPUS = 8192 /* more than the kernel can be built for */ };
+enum { PAGE = 4096, MAX_CPUS = 8192 /* the most that NR_CPUS can be on x86-64 */ };
 
 /* ---- memory by process_vm_readv() and process_vm_writev() -------------------------------------------------------- */
 
-/* A failure of any kind, a thread that is gone or that we may not touch included, is what a bad address is. */
+/* Every failure counts as a bad address, also where the thread is gone or we may not access it. */
 static int process_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
 	struct iovec local = { .iov_base = dst, .iov_len = len };
@@ -34,7 +34,9 @@ static int process_read(struct uvd_caller *c, void *dst, uint64_t src, size_t le
 	return 0;
 }
 
-/* A piece of remote memory is transferred whole or not at all: so it is cut where a page ends. */
+/*
+ * process_vm_readv() transfers an iovec element completely or not at all: split the range at the first page boundary.
+ */
 static ssize_t process_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
 {
 	const size_t in_page = PAGE - src % PAGE, first = in_page < most ? in_page : most;
@@ -106,7 +108,7 @@ static ssize_t procfd_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, 
 	return n < (ssize_t)least ? -EFAULT : n;
 }
 
-/* pwrite() on a mem file goes through read-only mappings: the kernel's copy_to_user would not. */
+/* pwrite() to /proc/TID/mem ignores write protection, and copy_to_user() does not: check the mappings first. */
 static int write_where_allowed(struct uvd_caller *c, struct uvd_maps *maps, uint64_t dst, const void *src, size_t len)
 {
 	int err = dst + len < dst ? -EFAULT : uvd_maps_all(maps, dst, dst + len, mapping_writable, NULL);
@@ -144,7 +146,7 @@ const struct uvd_mem_ops uvd_mem_procfd = {
 	.read_ahead = procfd_read_ahead,
 };
 
-/* ---- memory of a thread that is stopped in our hands -------------------------------------------------------------- */
+/* ---- memory of a thread that is stopped for a loan --------------------------------------------------------------- */
 
 static int held_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
@@ -202,7 +204,10 @@ const struct uvd_mem_ops uvd_mem_self = {
 
 /* ---- identity ---------------------------------------------------------------------------------------------------- */
 
-/* What stands behind "\nKey:" of a status file, or NULL. (The first line is the name, and has its line ends escaped.) */
+/*
+ * Returns the text after "\nKey:" in a status file, or NULL. The first line has the process's name, in which the kernel
+ * escapes newlines, so a name cannot pose as a key.
+ */
 static const char *status_field(const char *status, const char *key)
 {
 	size_t len = strlen(key);
@@ -213,7 +218,7 @@ static const char *status_field(const char *status, const char *key)
 	return NULL;
 }
 
-static uint64_t status_number(const char *status, const char *key, int base)
+static uint64_t status_field_number(const char *status, const char *key, int base)
 {
 	const char *p = status_field(status, key);
 
@@ -229,7 +234,7 @@ static void status_ids(const char *status, const char *key, unsigned int *real, 
 		*real = *effective = *fs = -1;
 }
 
-/* "Name:\ta\\nb\n..." */
+/* Copies the name from the first line, as "Name:\ta\\nb\n...", and undoes the kernel's escapes. */
 static void status_name(const char *status, char *comm, size_t size)
 {
 	const char *p = strchr(status, '\t');
@@ -254,13 +259,13 @@ int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id)
 	memset(id, 0, sizeof(*id));
 	if (n < 0)
 		return n == -ENOENT ? -ESRCH : n;
-	id->tgid = status_number(status, "Tgid", 10);
+	id->tgid = status_field_number(status, "Tgid", 10);
 	if (!id->tgid)
 		return -ESRCH;
 	status_ids(status, "Uid", &id->uid, &id->euid, &id->fsuid);
 	status_ids(status, "Gid", &id->gid, &id->egid, &id->fsgid);
-	id->cap_eff = status_number(status, "CapEff", 16);
-	id->vm_pin_pages = status_number(status, "VmPin", 10) * 1024 / sysconf(_SC_PAGESIZE);
+	id->cap_eff = status_field_number(status, "CapEff", 16);
+	id->vm_pin_pages = status_field_number(status, "VmPin", 10) * 1024 / sysconf(_SC_PAGESIZE);
 	status_name(status, id->comm, sizeof(id->comm));
 	c->tgid = id->tgid;
 	return 0;
@@ -290,7 +295,7 @@ bool uvd_caller_capable_as(struct uvd_caller *c, const struct uvd_identity *id, 
 	if (fd < 0) /* ENOENT: a kernel without user namespaces has only the initial one */
 		return fd == -ENOENT && !uvd_self_user_ns(&ours) && errno == ENOENT;
 	err = fstat(fd, &theirs) || !uvd_self_user_ns(&ours);
-	close(fd); /* the namespace is that of the moment of the open, which was confirmed */
+	close(fd); /* uvd_proc_open() has confirmed that the fd is of the caller's namespace */
 	return !err && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
 }
 
@@ -336,7 +341,7 @@ int uvd_caller_memlock(struct uvd_caller *c, uint64_t *bytes)
 	return memlock_from_limits(c, bytes);
 }
 
-/* An fd of ours for what the caller's fd is: O_PATH, so that the file behind it is never opened. */
+/* Returns an O_PATH fd for the file of the caller's fd, or a negative errno. O_PATH does not open the file itself. */
 static int open_fd(struct uvd_caller *c, int fd)
 {
 	pid_t tid = uvd_proc_tid(c);
@@ -364,7 +369,7 @@ int uvd_caller_fstat(struct uvd_caller *c, int fd, struct stat *st)
 	return err;
 }
 
-/* By its name first: a question about the file system can be one to a server of the client's. */
+/* Checks the name first: fstatfs() can ask a FUSE server, which the client may control. */
 static bool is_dmabuf(int path)
 {
 	char link[32];
@@ -416,7 +421,7 @@ int uvd_caller_peek(struct uvd_caller *c, uint64_t addr)
 
 	if (!uvd_caller_is_self(c))
 		return uvd_caller_read(c, &byte, addr, 1);
-	/* An ordinary read of our own memory would be SIGBUS beyond a file's end. */
+	/* An ordinary read of our own memory would raise SIGBUS beyond a file's end. */
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : -EFAULT;
 }
 

@@ -16,24 +16,24 @@
 
 #define EVENT_MAX_BYTES 64
 /*
- * The kernel's queue has no limit. An unread event takes 768 bytes, and the kernel doubles what SO_SNDBUF asks for: so this
- * gives 2,700 of them.
+ * The send buffer of the socket. The kernel doubles this value, and an unread event takes 768 bytes: there is room for
+ * 2,700 events. (The queue of the kernel's event file has no limit.)
  */
 #define BUFFER_BYTES (1 << 20)
-/* More than the buffer holds: a client that feeds its own end cannot keep us. */
+/* More events than the buffer holds. The limit ends the loop even if a client keeps filling the queue. */
 #define TAKE_BACK_MAX 65536
 
 struct uvd_event_file {
 	atomic_int refs;
 	size_t size;
 	struct uvd_account *account;
-	pthread_mutex_t lock; /* of the pair, and of the order of the events in it */
+	pthread_mutex_t lock; /* protects the pair, and the order of the events in it */
 	int ours, theirs; /* -1: none */
 	dev_t dev; /* of theirs */
 	ino_t ino;
 };
 
-/* The costs of an event file: both ends, and all that the socket can hold. */
+/* What an event file charges: both ends, and all that the socket can hold. */
 static const struct {
 	enum uvd_resource res;
 	uint64_t n;
@@ -121,7 +121,7 @@ int uvd_event_file_adopt(struct uvd_event_file *f, int ours, int theirs)
 		f->theirs = theirs;
 		f->dev = st.st_dev;
 		f->ino = st.st_ino;
-		/* What the client writes must not pile up here, nor descriptors that it sends. */
+		/* Data and descriptors that the client sends must not queue up here. */
 		shutdown(ours, SHUT_RD);
 		if (setsockopt(ours, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 			(void)setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -165,8 +165,8 @@ bool uvd_event_file_is(struct uvd_event_file *f, const struct stat *st)
 	return is;
 }
 
-/* Locked. */
-static int post(struct uvd_event_file *f, const void *event)
+/* Caller holds f->lock. */
+static int event_file_post(struct uvd_event_file *f, const void *event)
 {
 	ssize_t n;
 
@@ -185,19 +185,19 @@ int uvd_event_file_post(struct uvd_event_file *f, const void *event)
 	int err;
 
 	pthread_mutex_lock(&f->lock);
-	err = post(f, event);
+	err = event_file_post(f, event);
 	pthread_mutex_unlock(&f->lock);
 	return err;
 }
 
-/* Locked. One unread event; false: there is none. */
-static bool take(struct uvd_event_file *f, char *event)
+/* Caller holds f->lock. Dequeues one unread event. Returns false if there is none. */
+static bool event_file_take(struct uvd_event_file *f, char *event)
 {
 	char bytes[EVENT_MAX_BYTES + 1];
 	ssize_t n;
 
 	do {
-		/* MSG_DONTWAIT: O_NONBLOCK is the client's to change, as the description is shared with it. */
+		/* MSG_DONTWAIT: the client shares this open file description, so it can clear O_NONBLOCK. */
 		n = recv(f->theirs, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (n < 0 && errno != EINTR)
 			return false;
@@ -214,7 +214,7 @@ unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(co
 	char event[EVENT_MAX_BYTES], *keep = NULL;
 
 	pthread_mutex_lock(&f->lock);
-	for (unsigned int i = 0; f->theirs >= 0 && i < TAKE_BACK_MAX && take(f, event); i++) {
+	for (unsigned int i = 0; f->theirs >= 0 && i < TAKE_BACK_MAX && event_file_take(f, event); i++) {
 		if (match(event, arg)) {
 			removed++;
 			continue;
@@ -222,8 +222,8 @@ unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(co
 		if (kept == room) {
 			char *more = realloc(keep, (room ? 2 * room : 64) * f->size);
 
-			if (!more) { /* goes to the end: out of order, but not lost */
-				post(f, event);
+			if (!more) { /* requeue it last: out of order, but not lost */
+				event_file_post(f, event);
 				break;
 			}
 			keep = more;
@@ -232,7 +232,7 @@ unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(co
 		memcpy(keep + kept++ * f->size, event, f->size);
 	}
 	for (unsigned int i = 0; i < kept; i++)
-		post(f, keep + i * f->size);
+		event_file_post(f, keep + i * f->size);
 	pthread_mutex_unlock(&f->lock);
 	free(keep);
 	return removed;
@@ -246,16 +246,16 @@ void uvd_event_file_hang_up(struct uvd_event_file *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* ---- does the client still hold it? ------------------------------------------------------------------------------ */
+/* ---- is the client's end still open? ----------------------------------------------------------------------------- */
 
-/* Which of these sockets does anybody hold? */
+/* A search for sockets that other processes have open. */
 struct look {
 	uintmax_t *inos;
 	bool *used;
 	unsigned int num, missing;
 };
 
-static void seen(struct look *look, uintmax_t ino)
+static void look_seen(struct look *look, uintmax_t ino)
 {
 	for (unsigned int i = 0; i < look->num; i++)
 		if (look->inos[i] == ino && !look->used[i]) {
@@ -264,7 +264,7 @@ static void seen(struct look *look, uintmax_t ino)
 		}
 }
 
-/* The descriptors in this folder of /proc. */
+/* Looks at the descriptors in one /proc/PID/task/TID/fd. */
 static void look_at_folder(struct look *look, const char *path)
 {
 	DIR *dir = opendir(path);
@@ -281,12 +281,12 @@ static void look_at_folder(struct look *look, const char *path)
 			continue;
 		link[n] = 0;
 		if (sscanf(link, "socket:[%" SCNuMAX "]", &ino) == 1)
-			seen(look, ino);
+			look_seen(look, ino);
 	}
 	closedir(dir);
 }
 
-/* Every thread is looked at: it may have a table of descriptors of its own. */
+/* Looks at every thread, as each may have its own descriptor table. */
 static void look_at_process(struct look *look, const char *pid)
 {
 	char path[80];
@@ -308,13 +308,13 @@ static void look_at_process(struct look *look, const char *pid)
 
 void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used)
 {
-	uintmax_t inos[num + 1]; /* an array of none is no array */
+	uintmax_t inos[num + 1]; /* + 1: a VLA of length 0 is undefined */
 	struct look look = { .inos = inos, .used = used, .num = num, .missing = num };
 	DIR *proc = opendir("/proc");
 	struct dirent *d;
 
 	for (unsigned int i = 0; i < num; i++) {
-		used[i] = !proc; /* not known: then keep it */
+		used[i] = !proc; /* without /proc, assume that it is in use */
 		pthread_mutex_lock(&files[i]->lock);
 		inos[i] = files[i]->ino;
 		pthread_mutex_unlock(&files[i]->lock);

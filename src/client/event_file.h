@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * An event file: what the kernel makes as [infinibandevent], and gives to the client as a completion channel's or as an
- * asynchronous event file's fd.
+ * An event file: the counterpart of the kernel's [infinibandevent]. The client gets it as the fd of a completion
+ * channel or of an asynchronous event file.
  *
- * It is one end of a SOCK_SEQPACKET pair, so one read() takes one event and poll, O_NONBLOCK, signals and dup work as
- * everywhere. We keep the other end, and a copy of the client's end: so that the events of an object that is destroyed
- * can be taken back (struct uvd_event_file's owner counts what was really read).
- * Differences from the kernel's file are listed in docs/abi-differences.md.
+ * The client's fd is one end of a SOCK_SEQPACKET pair. So one read() takes one event, and poll, O_NONBLOCK, signals and
+ * dup work as usual. We keep the other end, and a duplicate of the client's end. Through the duplicate we remove the
+ * unread events of an object that is destroyed, and learn how many events the client has read. Differences from the
+ * kernel's file are listed in docs/abi-differences.md.
  */
 #ifndef UVD_EVENT_FILE_H
 #define UVD_EVENT_FILE_H
@@ -20,36 +20,42 @@ struct uvd_account;
 struct uvd_event_file; /* reference counted, thread safe */
 
 /*
- * size: bytes of one event, 8 (completion) or 16 (asynchronous). No descriptors yet; account, which may be NULL, pays for
- * them and for the socket's buffer from now on. NULL: *err is -EMFILE (the user has too many event files) or -ENOMEM.
+ * size: bytes of one event, 8 (completion) or 16 (asynchronous). The file has no descriptors yet, but account (or NULL)
+ * is charged for them and for the socket's buffer from now on. Takes a reference to account. Returns NULL on failure,
+ * and in *err -EMFILE (the user has too many event files or descriptors), -ENOMEM, or -EINVAL (size).
  */
 struct uvd_event_file *uvd_event_file_new(size_t size, struct uvd_account *account, int *err);
 struct uvd_event_file *uvd_event_file_ref(struct uvd_event_file *f);
-void uvd_event_file_put(struct uvd_event_file *f);
+void uvd_event_file_put(struct uvd_event_file *f); /* NULL is allowed */
 
-/* Makes the pair. The result is the client's end, still ours to close after it was passed on; or a negative errno. */
+/* Makes the pair. Returns the client's end, which the caller closes once it has passed it on; or a negative errno. */
 int uvd_event_file_open(struct uvd_event_file *f);
-/* Takes over a pair that was made elsewhere (in the client, by a grant). Both fds are the event file's from now on. */
+/*
+ * Uses a pair that was made elsewhere (in the client, by a grant). Takes ownership of both fds, and closes them on
+ * failure. Returns 0 or a negative errno; -EBUSY: the file has a pair; -EINVAL: theirs is no socket.
+ */
 int uvd_event_file_adopt(struct uvd_event_file *f, int ours, int theirs);
 
-/* Is this (an fstat of the client's fd) the client's end? */
+/* Is *st, from fstat() of a client's fd, the client's end? */
 bool uvd_event_file_is(struct uvd_event_file *f, const struct stat *st);
 /*
- * Posts one event of the file's size. *written counts events posted for one object: see uvd_event_file_take_back().
- * Never blocks. A closed or full file drops the event (logged by the caller): -EPIPE, -EAGAIN.
+ * Posts one event of the file's size. Never blocks. Returns 0; or drops the event, which the caller may log, and
+ * returns -EPIPE (the file is closed) or -EAGAIN (it is full).
  */
 int uvd_event_file_post(struct uvd_event_file *f, const void *event);
 /*
- * Removes every unread event for which match() is true and puts the others back in order. How many were removed: the
- * caller subtracts them from what it posted, and has what was read. Blocks posts meanwhile.
+ * Removes every unread event for which match() returns true, and puts the others back in order. Blocks posts meanwhile.
+ * Returns how many it removed: the number of events posted less this one is the number of events that the client has
+ * read.
  */
 unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(const void *event, void *arg), void *arg);
-/* The client's end is seen as closed by the peer: read gives 0, poll POLLHUP. (The device file was closed.) */
+/* Shuts the pair down, as the device file is closed: the client's read() returns 0, and its poll() POLLHUP. */
 void uvd_event_file_hang_up(struct uvd_event_file *f);
 /*
- * Of each: does the client still hold its end? As we hold a copy, that takes a look through /proc/PID/fd of all
- * processes, one for all files: for garbage collection when a client has made very many, not for every day. num: about
- * a thousand at most (they are kept in order on the stack).
+ * Tells for each file whether another process still has the client's end open; true if /proc cannot be read. As we have
+ * a duplicate of that end, this function searches the descriptors of all processes in /proc, once for all files. That
+ * is slow: use it only to collect garbage when a client has made very many event files. num: about a thousand at most,
+ * as it needs memory on the stack for each.
  */
 void uvd_event_files_in_use(struct uvd_event_file *const *files, unsigned int num, bool *used);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a client's descriptor really is. One that was opened with O_PATH needed no permission on the file, so where a
- * descriptor is a proof it is none. Only /proc/TID/fdinfo tells; and between that look and the fstat the client could put
- * another file under the number. So the two must be of one file: the same inode of the same mount, which is held meanwhile,
- * so that neither number can be another's.
+ * Looks a client's descriptor up as fget() does. An fd that was opened with O_PATH needed no permission on the file, so
+ * it proves no right to it. Only /proc/TID/fdinfo shows O_PATH. Between that look and the fstat() the client could put
+ * another file under the same fd. So both must name the same inode of the same mount. An O_PATH fd of ours keeps the
+ * file open meanwhile, so that neither number can be reused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct info {
 	uint64_t ino;
 };
 
-/* All lines come from one look of the kernel's at the descriptor. */
+/* The kernel looks the descriptor up once for all lines, so they are of one file. */
 static int read_info(struct uvd_caller *c, int fd, struct info *info)
 {
 	const char *flags, *mnt, *ino;
@@ -34,15 +34,18 @@ static int read_info(struct uvd_caller *c, int fd, struct info *info)
 		return n == -ENOENT ? -EBADF : n;
 	flags = strstr(text, "flags:\t");
 	mnt = strstr(text, "\nmnt_id:\t");
-	ino = strstr(text, "\nino:\t"); /* since 5.14; without it nothing is proved */
+	ino = strstr(text, "\nino:\t"); /* since Linux 5.14; without it there is no proof */
 	if (!flags || !mnt || !ino || sscanf(flags, "flags:\t%o", &info->flags) != 1 ||
 	    sscanf(mnt, "\nmnt_id:\t%d", &info->mnt_id) != 1 || sscanf(ino, "\nino:\t%" SCNu64, &info->ino) != 1)
 		return -EBADF;
 	return 0;
 }
 
-/* Is what `path`, an O_PATH fd of ours, holds the file of the client's descriptor, and really open there? */
-static int check(struct uvd_caller *c, int fd, int path, struct stat *st)
+/*
+ * Is `path`, an O_PATH fd of ours, of the file that the client's fd has open, and without O_PATH? Returns 0 or a
+ * negative errno.
+ */
+static int fget_check(struct uvd_caller *c, int fd, int path, struct stat *st)
 {
 	struct statx stx;
 	struct info info;
@@ -68,7 +71,7 @@ int uvd_caller_hold(struct uvd_caller *c, int fd, struct stat *st)
 	path = uvd_proc_open(c, uvd_proc_tid(c), name, O_PATH);
 	if (path < 0)
 		return path == -ENOENT ? -EBADF : path;
-	err = check(c, fd, path, st);
+	err = fget_check(c, fd, path, st);
 	if (!err)
 		return path;
 	close(path);
@@ -80,7 +83,7 @@ int uvd_caller_fget(struct uvd_caller *c, int fd, struct stat *st)
 	int path;
 
 	if (fd >= 0 && uvd_caller_is_self(c))
-		return fcntl(fd, F_GETFL) & O_PATH || fstat(fd, st) ? -EBADF : 0; /* of a closed one all bits are set */
+		return fcntl(fd, F_GETFL) & O_PATH || fstat(fd, st) ? -EBADF : 0; /* -1 for a closed fd has O_PATH */
 	path = uvd_caller_hold(c, fd, st);
 	if (path < 0)
 		return path;

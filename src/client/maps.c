@@ -12,7 +12,7 @@
 #include "client/internal.h"
 #include "client/maps.h"
 
-/* <linux/fs.h> of 6.11; older headers have not got it. */
+/* struct procmap_query of <linux/fs.h> since Linux 6.11; older headers lack it. */
 struct procmap_query_arg {
 	uint64_t size;
 	uint64_t query_flags;
@@ -49,15 +49,18 @@ void uvd_maps_close(struct uvd_maps *maps)
 	close(maps->fd);
 }
 
-/* [vvar] and its like are I/O mappings: gup refuses them. [vdso] is ordinary. */
+/* GUP refuses [vvar], [vvar_vclock] and [vsyscall]; [vdso] is an ordinary mapping. */
 static bool name_is_special(const char *name)
 {
 	return !strncmp(name, "[vvar", 5) || !strncmp(name, "[vsyscall", 9);
 }
 
-static int query(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
+static int maps_find_by_query(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
 {
-	/* Longer names are an error (ENAMETOOLONG), and they are paths of files: so we ask again without the name. */
+	/*
+	 * A longer name fails with ENAMETOOLONG. Only paths of files are so long, and no such mapping is special: retry
+	 * without it.
+	 */
 	char name[64] = "";
 	struct procmap_query_arg arg = { .size = sizeof(arg),
 					 .query_flags = QUERY_COVERING_OR_NEXT,
@@ -102,7 +105,10 @@ int uvd_maps_path(int fd, uint64_t addr, char path[PATH_MAX])
 	return path[0] == '/' ? 0 : -ENOENT;
 }
 
-/* A line of the file, without its end; NULL at the end of the file. Only the beginning of a very long one. */
+/*
+ * Returns the next line without its newline; NULL: end of file, or an error. Cuts a part out of a line that does not
+ * fit.
+ */
 static char *next_line(struct uvd_maps *maps)
 {
 	char *line, *end;
@@ -119,7 +125,10 @@ static char *next_line(struct uvd_maps *maps)
 		}
 		memmove(maps->buf, line, maps->len);
 		maps->pos = 0;
-		/* Everything that matters is in front: of a path that does not fit, drop the tail. */
+		/*
+		 * All fields that we need come before the path: if the line does not fit, drop the end of what was
+		 * read.
+		 */
 		if (maps->len > sizeof(maps->buf) / 2)
 			maps->len = sizeof(maps->buf) / 2;
 		n = read(maps->fd, maps->buf + maps->len, sizeof(maps->buf) - maps->len);
@@ -148,7 +157,7 @@ static bool parse_line(const char *line, struct uvd_mapping *m)
 	return true;
 }
 
-static int parse(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
+static int maps_find_in_text(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
 {
 	char *line;
 
@@ -167,12 +176,12 @@ int uvd_maps_find(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
 	int err;
 
 	if (maps->query) {
-		err = query(maps, addr, m);
+		err = maps_find_by_query(maps, addr, m);
 		if (err != -ENOTTY && err != -EINVAL)
 			return err;
 		maps->query = false;
 	}
-	return parse(maps, addr, m);
+	return maps_find_in_text(maps, addr, m);
 }
 
 int uvd_maps_all(struct uvd_maps *maps, uint64_t addr, uint64_t end,

@@ -2,14 +2,15 @@
 /*
  * Address spaces that hold registered memory.
  *
- * Memory is reached through a /proc/PID/mem fd. It stays bound to the address space that it was opened on: after exec or
- * exit it reads nothing, and it never reaches a process that got the pid later.
+ * Memory is accessed through a /proc/PID/mem fd, which stays bound to the address space that it was opened on. It reads
+ * nothing after an exec or exit, and it never accesses a process that got the pid later.
  *
- * Which account a caller belongs to is harder: nothing names an mm. So each keeps the processes that were seen in it
- * (pid and start time), and a print of the exec that made it: its auxiliary vector, which is full of addresses that are
- * random at each exec. A caller is in it if its print is the same (so neither it nor a process that shares its memory
- * left by exec) and it is one of those processes, or shares memory with one (kcmp). The print cannot tell a forked child
- * from its parent, the process can; the process cannot tell an exec, the print can.
+ * It is harder to find the struct uvd_mm of a caller, because userspace has no name for an mm. So each struct uvd_mm
+ * lists the processes that were seen in it (pid and start time), and keeps a fingerprint (`print`) of the exec that
+ * made it: a hash of the auxiliary vector, which has addresses that are random at each exec. A caller belongs to it if
+ * the caller's fingerprint is the same, and the caller is one of these processes or shares memory with one of them
+ * (kcmp()). The fingerprint alone cannot tell a forked child from its parent, and the process alone cannot show an
+ * exec.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,23 +31,25 @@
 #include "util/util.h"
 
 /*
- * A process can forge its print (PR_SET_MM_MAP), and would so escape its account and cost us an fd each time. An honest
- * one is in more than one only if it left by exec while another process stayed.
+ * A process that is a member of this many live address spaces with other fingerprints belongs to one of them.
+ * Otherwise it could forge its fingerprint (PR_SET_MM_MAP) again and again, to escape its charges and to cost us
+ * descriptors each time. An honest process is a member of a second one only if it left the first by exec while another
+ * process stayed there.
  */
 #define SPACES_OF_A_PROCESS 4
 
 struct member {
 	struct member *next;
-	uint64_t serial; /* of this table: a copy has it, too */
+	uint64_t serial; /* unique in the table; a copy has the same one */
 	pid_t tgid;
 	uint64_t starttime;
 };
 
 struct uvd_mm_table {
-	pthread_mutex_t lock; /* of the list and of all members; nothing that a client can hold up is done with it */
+	pthread_mutex_t lock; /* protects the list and all members; nothing that waits for a client is done under it */
 	struct list_head mms; /* newest first */
 	unsigned int refs; /* one for each mm, one for the owner */
-	uint64_t added, serial; /* mms and members, so far */
+	uint64_t added, serial; /* numbers of mms and members added so far */
 };
 
 struct uvd_mm_table *uvd_mm_table_new(void)
@@ -61,7 +64,7 @@ struct uvd_mm_table *uvd_mm_table_new(void)
 	return t;
 }
 
-/* Unlocks. Frees the table after its last user. */
+/* Puts a reference, and unlocks t->lock. The last put frees the table. */
 static void table_put_unlock(struct uvd_mm_table *t)
 {
 	bool last = !--t->refs;
@@ -79,7 +82,7 @@ void uvd_mm_table_free(struct uvd_mm_table *t)
 	table_put_unlock(t);
 }
 
-/* ---- which address space is it? ---------------------------------------------------------------------------------- */
+/* ---- processes and fingerprints ---------------------------------------------------------------------------------- */
 
 static uint64_t fnv1a(const void *data, size_t len)
 {
@@ -103,8 +106,8 @@ static int take_print(struct uvd_caller *c, uint64_t *print)
 }
 
 /*
- * Field 22 of /proc/PID/stat. The name in field 2 may contain anything, so count from its end. -ESRCH: no such process;
- * other errors are ours, and say nothing about it.
+ * Reads field 22 of /proc/PID/stat. The name in field 2 may contain anything, so count from its end. Returns 0 or a
+ * negative errno; -ESRCH: there is no such process. Other errors say nothing about the process.
  */
 static int process_starttime(struct uvd_caller *c, pid_t tgid, uint64_t *starttime)
 {
@@ -143,8 +146,8 @@ static bool has_process(const struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 	return false;
 }
 
-/* With the table's lock. */
-static int add_member(struct uvd_mm_table *t, struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
+/* Caller holds t->lock. Returns 0 or -ENOMEM. */
+static int mm_add_member(struct uvd_mm_table *t, struct uvd_mm *mm, pid_t tgid, uint64_t starttime)
 {
 	struct member *m = malloc(sizeof(*m));
 
@@ -175,23 +178,24 @@ struct wanted {
 };
 
 /*
- * An address space that it may be, with what its processes were then. Questions about processes can take as long as a client
- * likes (kcmp() waits for an exec, and that for memory), so they are asked of candidates, without the table's lock.
+ * An address space that may be the caller's, with a copy of its members. A question about a process can take as long as
+ * a client likes (kcmp() waits for an exec, which waits for memory). So it is asked about the copy, without the table's
+ * lock.
  */
 struct candidate {
 	struct uvd_mm *mm;
-	bool seen; /* the process has been seen in it */
+	bool seen; /* the caller's process is a member */
 	struct member *members;
 };
 
 struct search {
 	struct candidate *candidates; /* newest first; each holds a reference */
 	unsigned int num;
-	uint64_t added; /* the table's, then */
+	uint64_t added; /* the table's, when the candidates were collected */
 };
 
-/* With the lock. */
-static int collect(struct uvd_mm_table *t, const struct wanted *w, struct search *s)
+/* Caller holds t->lock. Returns 0 or -ENOMEM; in both cases search_end() frees what *s holds. */
+static int search_collect(struct uvd_mm_table *t, const struct wanted *w, struct search *s)
 {
 	struct uvd_mm *mm;
 	unsigned int max = 0;
@@ -223,7 +227,7 @@ static int collect(struct uvd_mm_table *t, const struct wanted *w, struct search
 	return 0;
 }
 
-/* Without the lock: the last reference to an mm is put under it. */
+/* Call it without the table's lock, as uvd_mm_put() takes it. */
 static void search_end(struct search *s)
 {
 	for (unsigned int i = 0; i < s->num; i++) {
@@ -248,8 +252,8 @@ static bool has_relative(const struct candidate *k, struct uvd_caller *c)
 	return false;
 }
 
-/* Without the lock. Which candidate is it? NULL: none. */
-static const struct candidate *choose(const struct search *s, const struct wanted *w)
+/* Call it without the table's lock. Returns the caller's address space, or NULL: it is none of the candidates. */
+static const struct candidate *search_choose(const struct search *s, const struct wanted *w)
 {
 	unsigned int spaces = 0;
 
@@ -262,7 +266,10 @@ static const struct candidate *choose(const struct search *s, const struct wante
 	return NULL;
 }
 
-/* Without the lock: of the candidate's processes, leaves those that are gone. The caller's own is there. */
+/*
+ * Call it without the table's lock. Clears the tgid of the copied members, except of those whose process is gone. The
+ * caller's process exists, so its start time is known.
+ */
 static void keep_gone(const struct candidate *k, const struct wanted *w)
 {
 	for (struct member *m = k->members; m; m = m->next) {
@@ -274,7 +281,7 @@ static void keep_gone(const struct candidate *k, const struct wanted *w)
 	}
 }
 
-/* With the lock. */
+/* Caller holds the table's lock. Frees the members that keep_gone() found gone, and adds the caller's process. */
 static void join_members(const struct candidate *k, const struct wanted *w)
 {
 	for (const struct member *gone = k->members; gone; gone = gone->next)
@@ -288,12 +295,12 @@ static void join_members(const struct candidate *k, const struct wanted *w)
 			*p = m->next;
 			free(m);
 		}
-	/* Without memory for it, kcmp finds it again next time. */
+	/* If this fails with -ENOMEM, kcmp() finds the process again next time. */
 	if (!has_process(k->mm, w->tgid, w->starttime))
-		(void)add_member(k->mm->table, k->mm, w->tgid, w->starttime);
+		(void)mm_add_member(k->mm->table, k->mm, w->tgid, w->starttime);
 }
 
-enum { MM_DESCRIPTORS = 3 /* memfd, mmfd, mapsfd; where there is a pidfd, one more */ };
+enum { MM_DESCRIPTORS = 3 /* memfd, mmfd, mapsfd; the pidfd counts extra */ };
 
 static void mm_uncharge(struct uvd_account *account, unsigned int descriptors)
 {
@@ -313,7 +320,7 @@ static int mm_charge(struct uvd_account *account, unsigned int descriptors)
 	return ret;
 }
 
-/* What the caller's address space is reached by; -1: none. */
+/* The descriptors for the caller's address space; -1: none. */
 struct fds {
 	int mem, mm, pid;
 };
@@ -328,8 +335,11 @@ static void fds_close(const struct fds *fds)
 		close(fds->pid);
 }
 
-/* With the lock. Takes the descriptors over, or fails: NULL, and *err. */
-static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const struct wanted *w, int *err)
+/*
+ * Caller holds t->lock. Takes ownership of the descriptors; on failure returns NULL and sets *err, and does not take
+ * them.
+ */
+static struct uvd_mm *mm_table_add(struct uvd_mm_table *t, const struct fds *fds, const struct wanted *w, int *err)
 {
 	const unsigned int descriptors = MM_DESCRIPTORS + (fds->pid >= 0);
 	struct uvd_mm *mm;
@@ -338,7 +348,7 @@ static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const s
 	if (*err)
 		return NULL;
 	mm = calloc(1, sizeof(*mm));
-	if (!mm || add_member(t, mm, w->tgid, w->starttime)) {
+	if (!mm || mm_add_member(t, mm, w->tgid, w->starttime)) {
 		free(mm);
 		mm_uncharge(w->c->account, descriptors);
 		*err = -ENOMEM;
@@ -363,8 +373,9 @@ static struct uvd_mm *add(struct uvd_mm_table *t, const struct fds *fds, const s
 }
 
 /*
- * Opens the descriptors by thread id: the first thread of a process may have exited, and then has no memory to show. Each is used
- * only if the call still waits after it was opened: until then the numbers are the caller's. Returns 0 or -errno.
+ * Opens the descriptors by thread id: the first thread of a process may have exited, and then has no memory. Each
+ * descriptor is used only if the call still waits after the open: until then, the ids are the caller's. Returns 0 or a
+ * negative errno. On failure too the caller closes what is open.
  */
 static int fds_open(struct fds *fds, const struct wanted *w)
 {
@@ -383,8 +394,8 @@ static int fds_open(struct fds *fds, const struct wanted *w)
 }
 
 /*
- * Returns a reference to the caller's address space in the table, or to a new one; NULL, and *err. Opens descriptors only for a new
- * one, without the table's lock.
+ * Returns a reference to the caller's address space in the table, or adds it; NULL: *err has a negative errno. Opens
+ * descriptors only to add it, and without the table's lock.
  */
 static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w, int *err)
 {
@@ -396,10 +407,10 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 
 	do {
 		uvd_lock(&t->lock);
-		*err = collect(t, w, &s);
+		*err = search_collect(t, w, &s);
 		uvd_unlock(&t->lock);
 		if (!*err)
-			k = choose(&s, w);
+			k = search_choose(&s, w);
 		if (k)
 			keep_gone(k, w);
 		else if (!*err && fds.mem < 0)
@@ -411,7 +422,7 @@ static struct uvd_mm *find_or_add(struct uvd_mm_table *t, const struct wanted *w
 			join_members(k, w);
 			mm = uvd_mm_ref(k->mm);
 		} else if (!*err && !again) {
-			mm = add(t, &fds, w, err);
+			mm = mm_table_add(t, &fds, w, err);
 			if (mm)
 				fds = (struct fds){ -1, -1, -1 };
 		}
@@ -442,7 +453,7 @@ struct uvd_mm *uvd_mm_get(struct uvd_mm_table *t, struct uvd_caller *c)
 	return mm;
 }
 
-/* ---- life -------------------------------------------------------------------------------------------------------- */
+/* ---- life time --------------------------------------------------------------------------------------------------- */
 
 struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm)
 {
@@ -470,7 +481,7 @@ void uvd_mm_put(struct uvd_mm *mm)
 {
 	struct uvd_mm_table *t = mm->table;
 
-	/* Under the lock, so that uvd_mm_get() never finds one that is on its way out. */
+	/* Drop the count under the lock, so that uvd_mm_get() never finds an mm without a reference. */
 	uvd_lock(&t->lock);
 	if (atomic_fetch_sub(&mm->refs, 1) > 1) {
 		uvd_unlock(&t->lock);

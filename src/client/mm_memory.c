@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The memory of an address space, and what its mappings say of it now. */
+/* Access to the memory of an address space, and look-ups in its present mappings. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/uio.h>
@@ -12,7 +12,10 @@
 #include "client/mm_internal.h"
 
 enum {
-	/* From so many bytes on, or pieces, process_vm_* is faster: /proc/PID/mem copies twice, page by page, and one piece a call. */
+	/*
+	 * From this many bytes or pieces on, process_vm_readv() and process_vm_writev() are faster: /proc/PID/mem
+	 * copies twice, page by page, and takes one piece a call.
+	 */
 	MM_BULK = 8192,
 	MM_PIECES = 6,
 };
@@ -24,7 +27,7 @@ bool uvd_mm_number_is_ours(struct uvd_mm *mm)
 	return !poll(&ended, 1, 0) && uvd_mm_alive(mm);
 }
 
-/* False: to be done by memfd, which knows no page protection. */
+/* Returns false if the caller must copy through memfd, which ignores page protection. */
 static bool bulk_copy(struct uvd_mm *mm, const struct iovec *pieces, unsigned int num, void *bytes, bool write)
 {
 	struct iovec local = { bytes, 0 };
@@ -35,8 +38,8 @@ static bool bulk_copy(struct uvd_mm *mm, const struct iovec *pieces, unsigned in
 	if ((local.iov_len < MM_BULK && num < MM_PIECES) || mm->pidfd < 0)
 		return false;
 	/*
-	 * Bytes that were read count if the number is still the process's afterwards. A write cannot be taken back, so the question comes
-	 * before it: what a process that ends in between would have had is nobody's.
+	 * A read counts if bulk_tgid is still the client's process afterwards. A write cannot be undone, so check
+	 * before it. An exec or exit between the check and the write goes unnoticed.
 	 */
 	if (write && !uvd_mm_number_is_ours(mm))
 		return false;
@@ -79,7 +82,7 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 	return uvd_mm_writev(mm, &(struct iovec){ (void *)(uintptr_t)dst, len }, 1, src);
 }
 
-/* ---- what its mappings allow now --------------------------------------------------------------------------------- */
+/* ---- its present mappings ---------------------------------------------------------------------------------------- */
 
 int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c)
 {
@@ -91,7 +94,7 @@ int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c)
 	if (mm->mapsfd < 0)
 		err = uvd_maps_open(&maps, c, true);
 	if (!err && mm->mapsfd < 0) {
-		/* Does this kernel answer questions, or must the text be read? */
+		/* This look-up clears maps.query if the kernel lacks PROCMAP_QUERY. */
 		(void)uvd_maps_find(&maps, 0, &m);
 		mm->maps_query = maps.query;
 		mm->mapsfd = maps.fd;
@@ -100,13 +103,13 @@ int uvd_mm_watch(struct uvd_mm *mm, struct uvd_caller *c)
 	return err;
 }
 
-static bool allows(const struct uvd_mapping *m, uint64_t end, void *arg)
+static bool mapping_allows(const struct uvd_mapping *m, uint64_t end, void *arg)
 {
-	/* As the kernel's page faults for devices: what cannot be read cannot be written either. */
+	/* As the kernel's page faults for devices: a write needs read permission, too. */
 	return m->read && (m->write || !*(bool *)arg) && !m->special;
 }
 
-/* The text is read from its beginning each time, by one at a time. */
+/* Without PROCMAP_QUERY, one thread at a time reads the text from its beginning. */
 int uvd_mm_find_mapping(struct uvd_mm *mm, uint64_t addr, struct uvd_mapping *m)
 {
 	struct uvd_maps maps;
@@ -147,10 +150,10 @@ int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write)
 		return -EFAULT;
 	uvd_maps_from_fd(&maps, fd, mm->maps_query);
 	if (mm->maps_query)
-		return uvd_maps_all(&maps, addr, addr + len, allows, &write);
+		return uvd_maps_all(&maps, addr, addr + len, mapping_allows, &write);
 	pthread_mutex_lock(&mm->maps_lock);
 	if (!lseek(fd, 0, SEEK_SET))
-		err = uvd_maps_all(&maps, addr, addr + len, allows, &write);
+		err = uvd_maps_all(&maps, addr, addr + len, mapping_allows, &write);
 	pthread_mutex_unlock(&mm->maps_lock);
 	return err;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Mappings of our own of memory that a client has mapped shared. A file is found by its name or among the descriptors of the process,
- * and is the right one if its inode and device are those of the mapping; a SysV segment's inode is its number.
+ * Our own mappings of memory that a client has mapped shared. A file is looked up by the path of the client's mapping,
+ * or among the descriptors of the client's process. It is the right one if its inode and device are those of the
+ * mapping. The inode of a SysV segment is its id.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,8 +25,8 @@
 #include "client/mm_internal.h"
 
 enum {
-	MOST_VIEWS = 256, /* of an address space: of ours there is only one for all clients */
-	MOST_FILES = 1024, /* that are looked at among a process's descriptors */
+	MOST_VIEWS = 256, /* for each client's address space: all views share ours */
+	MOST_FILES = 1024, /* entries of /proc/PID/fd that are tried */
 };
 
 struct uvd_mm_view {
@@ -33,7 +34,7 @@ struct uvd_mm_view {
 	struct uvd_mm *mm; /* a reference */
 	atomic_int refs; /* reaches 0 only under views_lock */
 	bool attached; /* by shmat() */
-	struct uvd_mapping is; /* the client's */
+	struct uvd_mapping is; /* the client's mapping */
 	uint8_t *at;
 };
 
@@ -47,7 +48,7 @@ static bool is_the_file(int path, const struct uvd_mapping *m)
 	       minor(st.st_dev) == m->dev_minor;
 }
 
-/* Nobody answers for its pages but the kernel: other file systems may wait for a disk, or for a client. */
+/* Does the kernel alone provide the file's pages? Other file systems may wait for a disk, or for a client. */
 static bool is_of_memory(int path)
 {
 	struct statfs fs;
@@ -55,7 +56,10 @@ static bool is_of_memory(int path)
 	return !fstatfs(path, &fs) && (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
-/* Opens it only once it is known to be the file: opening others can have effects. -1: it is not. */
+/*
+ * Opens `name` if it is the file of the mapping; -1: it is not. Checks an O_PATH fd first, because opening another file
+ * can have side effects.
+ */
 static int open_if(int folder, const char *name, const struct uvd_mapping *m)
 {
 	int path = openat(folder, name, O_PATH | O_CLOEXEC), fd = -1;
@@ -82,7 +86,10 @@ static int open_descriptor(struct uvd_mm *mm, const struct uvd_mapping *m)
 	dir = opendir(name);
 	if (!dir)
 		return -1;
-	/* The folder stays that of the process that it was opened of: it is the client's if the number still is. */
+	/*
+	 * The directory stays bound to one process: the client's, if the process id is still the client's after the
+	 * open.
+	 */
 	is_ours = uvd_mm_number_is_ours(mm);
 	for (int i = 0; is_ours && fd < 0 && i < MOST_FILES && (entry = readdir(dir)); i++)
 		if (entry->d_name[0] != '.')
@@ -91,7 +98,7 @@ static int open_descriptor(struct uvd_mm *mm, const struct uvd_mapping *m)
 	return fd;
 }
 
-static int open_file(struct uvd_mm *mm, const struct uvd_mapping *m)
+static int view_open_file(struct uvd_mm *mm, const struct uvd_mapping *m)
 {
 	char path[PATH_MAX];
 	int fd = -1;
@@ -103,7 +110,7 @@ static int open_file(struct uvd_mm *mm, const struct uvd_mapping *m)
 
 /* ---- our mapping ------------------------------------------------------------------------------------------------- */
 
-/* Another segment may have got the number by the time that it is attached. */
+/* Is `at` a mapping of the same memory as m? The id of a SysV segment may be reused before shmat(). */
 static bool is_mapped_at(const void *at, const struct uvd_mapping *m)
 {
 	struct uvd_mapping ours;
@@ -121,7 +128,7 @@ static bool is_mapped_at(const void *at, const struct uvd_mapping *m)
 	return is_same;
 }
 
-static void *attach(const struct uvd_mapping *m)
+static void *view_attach(const struct uvd_mapping *m)
 {
 	void *at;
 
@@ -138,7 +145,7 @@ static void *attach(const struct uvd_mapping *m)
 
 static void *map_file(struct uvd_mm *mm, const struct uvd_mapping *m)
 {
-	int fd = open_file(mm, m);
+	int fd = view_open_file(mm, m);
 	void *at;
 
 	if (fd < 0)
@@ -148,7 +155,7 @@ static void *map_file(struct uvd_mm *mm, const struct uvd_mapping *m)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-static struct uvd_mm_view *map(struct uvd_mm *mm, const struct uvd_mapping *m)
+static struct uvd_mm_view *view_map(struct uvd_mm *mm, const struct uvd_mapping *m)
 {
 	struct uvd_mm_view *view = calloc(1, sizeof(*view));
 
@@ -157,7 +164,7 @@ static struct uvd_mm_view *map(struct uvd_mm *mm, const struct uvd_mapping *m)
 	view->is = *m;
 	view->at = map_file(mm, m);
 	if (!view->at) {
-		view->at = attach(m);
+		view->at = view_attach(m);
 		view->attached = true;
 	}
 	if (!view->at) {
@@ -169,8 +176,8 @@ static struct uvd_mm_view *map(struct uvd_mm *mm, const struct uvd_mapping *m)
 	return view;
 }
 
-/* No reference is left. */
-static void unmap(struct uvd_mm_view *view)
+/* Call it after the last put, or before the view is in a list. Frees the view, and puts its mm. */
+static void view_unmap(struct uvd_mm_view *view)
 {
 	if (view->attached)
 		shmdt(view->at);
@@ -180,7 +187,7 @@ static void unmap(struct uvd_mm_view *view)
 	free(view);
 }
 
-/* ---- an address space's ------------------------------------------------------------------------------------------ */
+/* ---- the views of an address space ------------------------------------------------------------------------------- */
 
 static bool is_same_mapping(const struct uvd_mapping *a, const struct uvd_mapping *b)
 {
@@ -188,8 +195,8 @@ static bool is_same_mapping(const struct uvd_mapping *a, const struct uvd_mappin
 	       a->dev_major == b->dev_major && a->dev_minor == b->dev_minor && a->write == b->write;
 }
 
-/* With views_lock. A reference, or NULL; *num: how many there are, where it is none of them. */
-static struct uvd_mm_view *find(struct uvd_mm *mm, const struct uvd_mapping *m, unsigned int *num)
+/* Caller holds mm->views_lock. Returns a reference, or NULL; then *num is the number of views. */
+static struct uvd_mm_view *view_find(struct uvd_mm *mm, const struct uvd_mapping *m, unsigned int *num)
 {
 	struct uvd_mm_view *view;
 
@@ -202,29 +209,32 @@ static struct uvd_mm_view *find(struct uvd_mm *mm, const struct uvd_mapping *m, 
 	return NULL;
 }
 
-/* A file's name can lead to a server of the client's, which need not answer. So nobody waits for who makes the mapping. */
+/*
+ * Makes the mapping without views_lock, so that no other thread waits for it: a path can lead to a FUSE server of the
+ * client's, which may never answer. Returns a reference, or NULL.
+ */
 static struct uvd_mm_view *find_or_map(struct uvd_mm *mm, const struct uvd_mapping *m)
 {
 	struct uvd_mm_view *view, *ours;
 	unsigned int num;
 
 	uvd_lock(&mm->views_lock);
-	view = find(mm, m, &num);
+	view = view_find(mm, m, &num);
 	uvd_unlock(&mm->views_lock);
 	if (view || num >= MOST_VIEWS)
 		return view;
-	ours = map(mm, m);
+	ours = view_map(mm, m);
 	if (!ours)
 		return NULL;
 	uvd_lock(&mm->views_lock);
-	view = find(mm, m, &num);
+	view = view_find(mm, m, &num);
 	if (!view && num < MOST_VIEWS) {
 		list_add(&ours->of_mm, &mm->views);
 		view = ours;
 	}
 	uvd_unlock(&mm->views_lock);
 	if (view != ours)
-		unmap(ours);
+		view_unmap(ours);
 	return view;
 }
 
@@ -233,7 +243,7 @@ struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem)
 	struct uvd_mm *mm = umem->mm;
 	struct uvd_mapping m;
 
-	/* Only where we have the client's own rights: what it may open, we may. */
+	/* pidfd is set only where we have the client's own rights, so we open only what the client may open. */
 	if (!umem->shared || mm->pidfd < 0 || mm->mapsfd < 0)
 		return NULL;
 	uvd_might_fault();
@@ -259,7 +269,7 @@ void uvd_mm_view_put(struct uvd_mm_view *view)
 		list_del_init(&view->of_mm);
 	uvd_unlock(&mm->views_lock);
 	if (is_last)
-		unmap(view);
+		view_unmap(view);
 }
 
 void *uvd_mm_view_at(const struct uvd_mm_view *view, uint64_t addr)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who opened a file. The kernel compares pointers to credentials; we compare what can be seen from outside. Where that
- * is not the same: a process that calls set*id to the ids it has already is somebody else for the kernel and the same
- * for us; and an exec, or a process that got the opener's pid, goes unseen while another process still shares the address
- * space that the opener left (the child of a vfork() that opens the device and then execs).
+ * The opener of a file. The kernel compares pointers to credentials; we compare ids, process and address space from
+ * outside. The result differs in two cases. After a set*id call to the ids that a process has already, the kernel sees
+ * another opener and we do not. And we miss an exec, or a reuse of the opener's pid, while another process still shares
+ * the address space that the opener left (the child of a vfork() opens the device and then execs).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 	if (err)
 		return err;
 	o->account = uvd_account_ref(c->account);
-	/* By the thread: the first thread of a process may have exited, and then has no memory to show. */
+	/* Use the thread's id: the first thread of a process may have exited, and then has no memory. */
 	o->mmfd = uvd_mmfd_open(c, c->tid);
 	if (o->mmfd < 0)
 		o->mmfd = -1;
@@ -67,7 +67,7 @@ static bool same_process(const struct uvd_opener *o, struct uvd_caller *c)
 		return c->tgid == o->tgid;
 	if (c->tid == o->tgid)
 		return true;
-	/* EPERM: the thread is one of that process, and we may not signal it. */
+	/* EPERM also means that the thread belongs to the process: the kernel checks that before the permission. */
 	return o->tgid && c->tid && (!syscall(SYS_tgkill, o->tgid, c->tid, 0) || errno == EPERM) && uvd_caller_waits(c);
 }
 

@@ -10,22 +10,23 @@
 #include "client/client.h"
 #include "client/internal.h"
 
-enum { PEER_KEPT = 8 /* a program's stack and heap, and a few mappings of its libraries */ };
+enum { PEER_KEPT = 8 /* for a program's stack and heap, and a few mappings of its libraries */ };
 
 struct uvd_peer {
 	atomic_int refs;
 	pid_t tgid;
 	struct uvd_peer_fds fds;
 	int pidfd;
-	bool query; /* PROCMAP_QUERY. Without it, what follows and the position in fds.maps are under the lock. */
-	pthread_mutex_t lock;
+	bool query; /* the kernel has PROCMAP_QUERY */
+	pthread_mutex_t lock; /* without PROCMAP_QUERY: protects the members below, and the position in fds.maps */
 	/*
-	 * Private mappings that were found writable, for as long as the process has as much of such memory as before: reading the
-	 * text of all mappings for each response takes ten times as long as the call. mmap(), munmap() and mprotect() change that
-	 * number, unless a client makes up for it at once, or changes its stack. It gains nothing by that: what is written by
-	 * force is its own memory. (The kernel writes to no shared mapping that is not writable.)
+	 * Cache of private mappings that were writable. Without it, reading the text of all mappings for each response
+	 * would take ten times as long as the call. The cache is valid while the process has the same amount of private
+	 * writable memory: mmap(), munmap() and mprotect() change that amount. A client can defeat this by a second
+	 * change that makes up for the first, or in its stack. It gains nothing: a forced write changes only its own
+	 * memory, because the kernel forces no write to a shared mapping.
 	 */
-	unsigned long data; /* pages, as statm says; 0: unknown */
+	unsigned long data; /* that amount in pages, from statm; 0: unknown */
 	struct uvd_mapping kept[PEER_KEPT];
 	unsigned int num_kept, next_kept;
 };
@@ -54,7 +55,7 @@ struct uvd_peer *uvd_peer_new(pid_t tgid, const struct uvd_peer_fds *fds, bool q
 	}
 	*p = (struct uvd_peer){ .refs = 1, .tgid = tgid, .fds = *fds, .pidfd = pidfd };
 	pthread_mutex_init(&p->lock, NULL);
-	/* Does this kernel answer questions, or must the text be read? */
+	/* This look-up clears maps.query if the kernel lacks PROCMAP_QUERY. */
 	uvd_maps_from_fd(&maps, fds->maps, query);
 	(void)uvd_maps_find(&maps, 0, &m);
 	p->query = maps.query;
@@ -86,7 +87,10 @@ static bool peer_gone(const struct uvd_peer *p)
 
 bool uvd_peer_has(const struct uvd_peer *p, pid_t tid)
 {
-	/* EPERM: the thread is one of that process, and we may not signal it. The number is that process's while it lives. */
+	/*
+	 * EPERM also means that the thread belongs to the process: the kernel checks that before the permission. While
+	 * the process lives, p->tgid is its own.
+	 */
 	if (tid != p->tgid && syscall(SYS_tgkill, p->tgid, tid, 0) && errno != EPERM)
 		return false;
 	return !peer_gone(p) && uvd_mmfd_alive(p->fds.pagemap);
@@ -119,7 +123,7 @@ static int look_at(struct uvd_maps *maps, struct uvd_mapping *last, uint64_t add
 		return -EFAULT;
 	if (last->write && addr >= last->start && end <= last->end)
 		return 0;
-	/* The text is read from its beginning, unless what is asked for comes later than what was read last. */
+	/* The text can only be read forward: start again if addr is before the mapping that was read last. */
 	if (!maps->query && maps->have_last && addr < maps->last.start) {
 		if (lseek(maps->fd, 0, SEEK_SET))
 			return -EFAULT;
@@ -131,7 +135,7 @@ static int look_at(struct uvd_maps *maps, struct uvd_mapping *last, uint64_t add
 	return end <= last->end ? 0 : uvd_maps_all(maps, last->end, end, may_be_written, NULL);
 }
 
-/* 0: it does not say. */
+/* Returns the pages of private writable memory; 0: unknown. */
 static unsigned long read_data_size(const struct uvd_peer *p)
 {
 	unsigned long data = 0;
@@ -142,7 +146,7 @@ static unsigned long read_data_size(const struct uvd_peer *p)
 	return sscanf(text, "%*u %*u %*u %*u %*u %lu", &data) == 1 ? data : 0;
 }
 
-/* Caller holds p->lock, here and below. Forgets the mappings if the process may have changed one of them. */
+/* Caller holds p->lock, here and below. Drops the kept mappings if the process may have changed one of them. */
 static void kept_check(struct uvd_peer *p)
 {
 	unsigned long data = read_data_size(p);
@@ -160,7 +164,7 @@ static bool is_kept(const struct uvd_peer *p, uint64_t addr, uint64_t end)
 	return false;
 }
 
-static void keep(struct uvd_peer *p, const struct uvd_mapping *m)
+static void peer_keep(struct uvd_peer *p, const struct uvd_mapping *m)
 {
 	if (m->shared || !p->data || is_kept(p, m->start, m->end))
 		return;
@@ -181,12 +185,13 @@ static int look_at_text(struct uvd_peer *p, const struct uvd_write_vec *v, unsig
 			continue;
 		err = look_at(&maps, &last, v[i].addr, v[i].addr + v[i].len);
 		if (!err)
-			keep(p, &last);
+			peer_keep(p, &last);
 	}
 	return err;
 }
 
-static int ask_kernel(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
+/* Needs no lock. */
+static int peer_ask_kernel(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
 {
 	struct uvd_mapping last = { 0 };
 	struct uvd_maps maps;
@@ -199,14 +204,17 @@ static int ask_kernel(struct uvd_peer *p, const struct uvd_write_vec *v, unsigne
 	return err;
 }
 
-/* The pieces of an answer mostly lie in one or two mappings: each is looked up once. */
+/*
+ * May all pieces be written? Returns 0 or -EFAULT. The pieces of a response are mostly in one or two mappings, so
+ * consecutive pieces in the same mapping cost one look-up.
+ */
 static int look_at_all(struct uvd_peer *p, const struct uvd_write_vec *v, unsigned int n)
 {
 	bool all = true;
 	int err;
 
 	if (p->query)
-		return ask_kernel(p, v, n);
+		return peer_ask_kernel(p, v, n);
 	pthread_mutex_lock(&p->lock);
 	kept_check(p);
 	for (unsigned int i = 0; i < n; i++)

@@ -33,12 +33,15 @@ pid_t uvd_proc_tid(const struct uvd_caller *c)
 	return c->tid || !uvd_caller_is_self(c) ? c->tid : getpid();
 }
 
-/* Opens a file of /proc/TID. The number is the calling thread's only if its call still waits afterwards: our caller must ask. */
+/*
+ * Opens a file of /proc/TID. tid is the calling thread's only if its call still waits afterwards: the caller of this
+ * function must check that. Returns an fd or a negative errno.
+ */
 static int open_unconfirmed(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 {
 	struct uvd_proc *proc = c->proc ? c->proc : &uvd_proc_local;
 
-	uvd_might_fault(); /* an exec in the client holds a lock that some files need, and waits for memory with it */
+	uvd_might_fault(); /* some files need a lock that an exec in the client holds while it waits for memory */
 	return tid > 0 ? proc->open(proc, tid, name, flags) : -ESRCH;
 }
 
@@ -94,7 +97,7 @@ int uvd_path_stat(int path, struct stat *st)
 	return 0;
 }
 
-/* A system call moves at most 2 GiB less a page. */
+/* One system call transfers at most 2 GiB less a page. */
 #define MEMFD_STEP (1u << 30)
 
 int uvd_memfd_read(int memfd, void *dst, unsigned long long src, size_t len)
@@ -141,9 +144,9 @@ int uvd_mmfd_open(struct uvd_caller *c, pid_t tid)
 }
 
 /*
- * Both read 0 bytes once nobody is left in the address space. From a living one pagemap gives EINVAL, because what is asked
- * for is no whole entry, and looks at no page: an eighth of what mem costs, which walks to address 0, finds nothing mapped
- * and gives EIO.
+ * A read of pagemap or mem returns 0 once the address space has no users. While it has, pagemap fails with EINVAL, as
+ * one byte is no whole entry, and looks at no page. mem walks to address 0, finds nothing mapped and fails with EIO,
+ * which costs eight times as much.
  */
 bool uvd_mmfd_alive(int mmfd)
 {

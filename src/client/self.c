@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* This room asks these questions about our own process and machine. An engine process in its sandbox cannot see either. */
+/*
+ * What this room needs to know of our own process and machine. A sandboxed engine process can look up neither: it uses
+ * the cache.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,7 +15,7 @@
 #include "client/internal.h"
 
 static struct {
-	bool kept, have_user_ns;
+	bool kept, have_user_ns; /* kept: the cache is filled */
 	struct stat user_ns;
 	int fds; /* /proc/self/fd */
 	unsigned int cpus;
@@ -35,7 +38,7 @@ int uvd_self_fd_link(int fd, char *link, size_t size)
 	return readlinkat(self.fds, path, link, size);
 }
 
-/* One more than the highest CPU that there may ever be, from a list like "0-3,8". */
+/* Returns the number of the highest possible CPU plus 1, from a list like "0-3,8". */
 static unsigned int read_cpu_ids(void)
 {
 	char list[4096] = "", *last;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The users who pay for a caller: those whom the kernel's ucounts charge (kernel/ucount.c, inc_ucount()). */
+/*
+ * Finds the users that pay for a caller: those that the kernel's ucounts would charge (kernel/ucount.c, inc_ucount()).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +11,7 @@
 #include "client/client.h"
 #include "client/internal.h"
 
-/* An engine process has no /proc, and gets the answer from the broker. */
+/* An engine process has no /proc, so the broker answers. */
 static int users_from_broker(struct uvd_caller *c, uid_t *uids, unsigned int max)
 {
 	int fd = uvd_proc_open(c, uvd_proc_tid(c), "owners", O_RDONLY);
@@ -28,7 +30,7 @@ static int users_above(struct uvd_caller *c, uid_t *uids, unsigned int max)
 
 	if (c->proc && c->proc->tells_owners)
 		return users_from_broker(c, uids, max);
-	/* By the thread: each may have a namespace of its own. */
+	/* Use the thread's id: each thread may have its own user namespace. */
 	ns = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_RDONLY);
 	return ns < 0 ? ns : uvd_ns_owners(ns, uids, max);
 }
@@ -40,7 +42,7 @@ int uvd_caller_users(struct uvd_caller *c, uid_t *uids, unsigned int max)
 
 	if (!max)
 		return -ENOSPC;
-	/* Outside of our pid namespace: nothing can be known of it. */
+	/* The caller is outside of our pid namespace, so nothing can be learned about it. */
 	if (!uvd_proc_tid(c))
 		return -EACCES;
 	ret = uvd_caller_identity(c, &id);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The core: engine, devices, open files, their objects, and the parse tree of what a device accepts. The kernel has this in
- * drivers/infiniband/core: rdma_core.c, uverbs_uapi.c and ucaps.c.
+ * The core: engine, devices, open files, their objects, and the parse tree of what a device accepts. The kernel has
+ * this in drivers/infiniband/core: rdma_core.c, uverbs_uapi.c and ucaps.c.
  *
- * Locking of an open file: destroy_lock, held for reading by every creation and destruction, for writing by the teardown;
- * `lock` protects the handle table and the object list, and is held briefly. Of an object: core/uobject.h.
+ * Locking of an open file: a thread that creates or destroys an object holds destroy_lock for reading; the teardown
+ * of the file holds it for writing. `lock` protects the handle table and the object lists, and is held briefly.
+ * core/uobject.h describes the lock of an object.
  */
 #ifndef UVD_CORE_H
 #define UVD_CORE_H

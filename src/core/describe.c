@@ -5,7 +5,7 @@
 
 #include "core/tree.h"
 
-/* A row's numbers are the schema's own. */
+/* The numbers in a tree row are those of the schema. */
 #define SAME(ours, schema) _Static_assert((int)(ours) == (int)(schema), #ours)
 SAME(UVERBSD_TREE_CLASS_NONE, UVD_CLASS_NONE);
 SAME(UVERBSD_TREE_CLASS_IDR, UVD_CLASS_IDR);
@@ -41,8 +41,8 @@ struct walk {
 	void *arg;
 };
 
-static int say(const struct walk *w, struct uverbsd_tree_row *row, const char *name, const char *owner,
-	       const char *ucap)
+static int say_row(const struct walk *w, struct uverbsd_tree_row *row, const char *name, const char *owner,
+		   const char *ucap)
 {
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	snprintf(row->owner, sizeof(row->owner), "%s", owner);
@@ -66,7 +66,7 @@ static int say_elem(const struct walk *w, const struct uvd_tree_attr *ta, const 
 		.len = elem->len,
 	};
 
-	return say(w, &row, elem->name, ta->owner, ta->ucap);
+	return say_row(w, &row, elem->name, ta->owner, ta->ucap);
 }
 
 static int say_attr(const struct walk *w, uint16_t object, uint16_t method, const struct uvd_tree_attr *ta)
@@ -86,7 +86,7 @@ static int say_attr(const struct walk *w, uint16_t object, uint16_t method, cons
 		.min_len = attr->min_len,
 		.len = attr->len,
 	};
-	int ret = say(w, &row, attr->name, ta->owner, ta->ucap);
+	int ret = say_row(w, &row, attr->name, ta->owner, ta->ucap);
 
 	for (unsigned int i = 0; i < attr->num_elems && !ret; i++)
 		ret = say_elem(w, ta, &row, i);
@@ -101,7 +101,7 @@ static int say_method(const struct walk *w, uint16_t object, const struct uvd_tr
 		.method = tm->row->id,
 		.id = tm->row->id,
 	};
-	int ret = say(w, &row, tm->row->name, tm->owner, tm->ucap);
+	int ret = say_row(w, &row, tm->row->name, tm->owner, tm->ucap);
 
 	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tm->num_attrs[ns] && !ret; i++)
@@ -121,14 +121,14 @@ static int say_command(const struct walk *w, const struct uvd_tree_write *tw)
 		.len = tw->row->resp_size,
 	};
 
-	return say(w, &row, tw->row->name, tw->owner, tw->ucap);
+	return say_row(w, &row, tw->row->name, tw->owner, tw->ucap);
 }
 
 static int say_object(const struct walk *w, const struct uvd_tree_object *to)
 {
 	const uint16_t id = to->row->id;
 	struct uverbsd_tree_row row = { .kind = UVERBSD_TREE_OBJECT, .type = to->row->cls, .object = id, .id = id };
-	int ret = say(w, &row, to->row->name, to->owner, to->ucap);
+	int ret = say_row(w, &row, to->row->name, to->owner, to->ucap);
 
 	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
 		for (unsigned int i = 0; i < to->num_methods[ns] && !ret; i++)
@@ -157,7 +157,7 @@ int uvd_tree_describe(const struct uvd_tree *tree, uvd_describe_fn fn, void *arg
 	return ret;
 }
 
-/* ---- words ------------------------------------------------------------------------------------------------------- */
+/* ---- names of types, accesses and classes ------------------------------------------------------------------------ */
 
 #define WORD(words, i) ((i) < UVD_COUNT(words) ? (words)[i] : "?")
 

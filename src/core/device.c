@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A device: how it is made, who refers to it, its ports. Its end under open files is in unplug.c. */
+/* A device: creation, references, ports. unplug.c removes a device that has open files. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void remove_ucap(struct uvd_ibdev *ib, const char *name)
 	uvd_device_remove_ucap(ib->owner, name);
 }
 
-/* Those that the configuration names; a backend may create others. */
+/* Creates the User Capabilities that the configuration names. A backend may create others. */
 static int create_ucaps(struct uvd_device *dev)
 {
 	int ret = 0;
@@ -152,7 +152,7 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 		return -EINVAL;
 	uvd_lock(&dev->port_lock);
 	if (!atomic_load(&dev->gone) && uvd_config_port_down(&ib->config.ports[port - 1]) == up) {
-		/* Whoever sees the event may read the published tree at once. */
+		/* Publish first: a client that receives the event may read the sysfs directory at once. */
 		if (dev->engine->publish_port)
 			ret = dev->engine->publish_port(dev, port, up);
 		if (ret < 0)

@@ -9,8 +9,9 @@
 #include "core/internal.h"
 
 /*
- * glibc keeps small chunks in lists of their own ("fastbins") until one is freed beside much free memory, and goes through
- * all lists then. Who destroys objects in some orders pays for that at each of them, as much as for the destruction.
+ * glibc keeps freed small chunks in lists of their own ("fastbins"), and empties all lists whenever a chunk is freed
+ * beside much free memory. A client that destroys objects in certain orders would cause that at each destroy, and it
+ * costs as much as the destroy itself. A limit of 0 turns the lists off.
  */
 static void free_small_chunks_at_once(void)
 {

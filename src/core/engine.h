@@ -14,31 +14,36 @@ struct uvd_device;
 struct uvd_log;
 struct uvd_mm_table;
 
-/* State that all devices of one process share. No locks: set up before, torn down after everything else. */
+/*
+ * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
+ * down after the last; only `ucaps` changes meanwhile, under its own lock.
+ */
 struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
 	struct uvd_fabric *fabric;
-	struct uvd_accounts *accounts; /* of its clients, or NULL: nobody is charged */
+	struct uvd_accounts *accounts; /* of the clients; NULL: nobody is charged */
 	/*
-	 * The transport's, or NULL: returns when every file that its client has closed before this moment is closed here too.
-	 * Called before a client is refused at its RLIMIT_MEMLOCK, from a call on a file that is open.
+	 * The transport's, or NULL: waits, for a second at most, until each file that its client has already closed
+	 * is closed here too. Called from a call on an open file, before the client is refused at its RLIMIT_MEMLOCK
+	 * or at a limit of its account.
 	 */
 	void (*settle)(struct uvd_engine *engine);
 	/*
-	 * The transport's, or NULL: what it has published of the device says from now on that this port is up or down. Returns 0 or a
-	 * negative errno: then it stays as it was. Called on the thread of a client's call, with the device's port_lock.
+	 * The transport's, or NULL: publishes that this port is up or down. Returns 0, or a negative errno, and then
+	 * nothing has changed. Called on the thread of a client's call or of the control socket, with the device's
+	 * port_lock held.
 	 */
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
-	/* Features of every device of the engine, whatever it poses as, and features of plug-ins. Both end with NULL. */
+	/* Features of every device of the engine, whatever its persona, and of plug-ins. Both end with NULL. */
 	const struct uvd_feature *const *features;
 	const struct uvd_feature *const *plugin_features; /* NULL: none */
 	struct uvd_ucaps ucaps;
 };
 
 /*
- * features: see above; they and log stay the caller's. limits: of each user; NULL: nobody is charged. Returns 0 or a negative
- * errno. Sets malloc up for many small objects: in the whole process.
+ * features: see above; the caller keeps them and log valid. limits: of each user; NULL: nobody is charged. Returns 0 or
+ * -ENOMEM. Also sets up malloc() for many small objects, in the whole process.
  */
 int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features,
 		    const struct uvd_account_limits *limits, struct uvd_log *log);

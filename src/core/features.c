@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The features of a device, and which of them a context sees. What wants a User Capability is no part of the plain tree: a
- * context that has it gets a tree of its own kind, so the look-up of a call never asks who may.
+ * The features of a device, and which of them a context sees. A feature that requires a User Capability is not in the
+ * plain tree. A context that has the capability uses another tree, merged from all features that it may see, so no
+ * look-up during a call has to check rights.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,12 +14,12 @@
 
 struct uvd_tree_variant {
 	struct uvd_tree_variant *next;
-	uint32_t features; /* bits: indices in the device's list */
+	uint32_t features; /* bits: indices in the device's list of features */
 	struct uvd_tree *tree;
 };
 
-/* The bits of all features that a context with these capabilities sees; plain: those that everybody sees. */
-static uint32_t visible(struct uvd_device *dev, uint64_t mask, uint32_t *plain)
+/* Returns the bits of the features that a context with these capabilities sees. *plain: those that need none. */
+static uint32_t device_features_visible(struct uvd_device *dev, uint64_t mask, uint32_t *plain)
 {
 	struct uvd_ucaps *ucaps = &dev->engine->ucaps;
 	const struct uvd_feature *const *features = dev->trees.features;
@@ -29,7 +30,7 @@ static uint32_t visible(struct uvd_device *dev, uint64_t mask, uint32_t *plain)
 	for (unsigned int i = 0; features[i]; i++) {
 		if (!features[i]->ucap)
 			*plain |= 1u << i;
-		/* Another device's capability of that name says nothing of this one, which has not offered it. */
+		/* Ignore a capability that other devices have created, but not this one. */
 		for (unsigned int bit = 0; features[i]->ucap && bit < ucaps->num; bit++)
 			if (mask >> bit & 1 && dev->ucap_refs[bit] && !strcmp(ucaps->list[bit].name, features[i]->ucap))
 				bits |= 1u << i;
@@ -38,7 +39,7 @@ static uint32_t visible(struct uvd_device *dev, uint64_t mask, uint32_t *plain)
 	return bits | *plain;
 }
 
-static struct uvd_tree *make(struct uvd_device *dev, uint32_t bits, int *err)
+static struct uvd_tree *device_tree_make(struct uvd_device *dev, uint32_t bits, int *err)
 {
 	const struct uvd_feature *features[UVD_MAX_FEATURES + 1];
 	unsigned int n = 0;
@@ -50,8 +51,8 @@ static struct uvd_tree *make(struct uvd_device *dev, uint32_t bits, int *err)
 	return uvd_tree_new(features, dev->ib.ops, dev->persona->driver_id, dev->engine->log, err);
 }
 
-/* Locked. */
-static int variant(struct uvd_device *dev, uint32_t bits, struct uvd_tree **tree)
+/* Finds or makes the tree of this set of features. Caller holds trees.lock. Returns 0 or a negative errno. */
+static int device_tree_variant_get(struct uvd_device *dev, uint32_t bits, struct uvd_tree **tree)
 {
 	struct uvd_tree_variant *v;
 	int err = -ENOMEM;
@@ -64,7 +65,7 @@ static int variant(struct uvd_device *dev, uint32_t bits, struct uvd_tree **tree
 	}
 	v = uvd_zalloc(sizeof(*v));
 	if (v)
-		v->tree = make(dev, bits, &err);
+		v->tree = device_tree_make(dev, bits, &err);
 	if (!v || !v->tree) {
 		free(v);
 		return err;
@@ -82,11 +83,11 @@ int uvd_device_tree_for(struct uvd_device *dev, uint64_t ucaps, struct uvd_tree 
 	int err;
 
 	*tree = NULL;
-	bits = ucaps ? visible(dev, ucaps, &plain) : 0;
+	bits = ucaps ? device_features_visible(dev, ucaps, &plain) : 0;
 	if (!ucaps || bits == plain)
 		return 0;
 	uvd_lock(&dev->trees.lock);
-	err = variant(dev, bits, tree);
+	err = device_tree_variant_get(dev, bits, tree);
 	uvd_unlock(&dev->trees.lock);
 	return err;
 }
@@ -118,12 +119,12 @@ int uvd_device_features_merge(struct uvd_device *dev)
 		all |= 1u << i;
 		plain |= dev->trees.features[i]->ucap ? 0 : 1u << i;
 	}
-	/* Features that cannot be in one tree are refused now, and not when the first client brings what they want. */
+	/* Refuse features that conflict now, and not when the first client has the capabilities that they require. */
 	if (all != plain) {
-		whole = make(dev, all, &err);
+		whole = device_tree_make(dev, all, &err);
 		uvd_tree_free(whole);
 	}
-	dev->tree = err ? NULL : make(dev, plain, &err);
+	dev->tree = err ? NULL : device_tree_make(dev, plain, &err);
 	return err;
 }
 

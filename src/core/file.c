@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One open of the device: its beginning, its end, and what concerns all of its objects. */
+/* One open of a device: open and close, and operations on all of its objects. */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
@@ -11,7 +11,7 @@
 #include "core/internal.h"
 #include "util/util.h"
 
-/* None comes into the list of a device that is gone: a removal has seen all of them. */
+/* Adds the file to its device's list. -EIO: the device is gone, and its removal would miss the file. */
 static int list_file(struct uvd_file *file)
 {
 	struct uvd_device *dev = file->dev;
@@ -38,7 +38,7 @@ void uvd_file_unlist(struct uvd_file *file)
 	dev->num_files--;
 }
 
-/* The file, its context, and what the transport keeps of it. */
+/* The bytes charged for an open file: itself, its context, and 1024 for what the transport keeps of it. */
 static uint64_t file_bytes(const struct uvd_device *dev)
 {
 	return sizeof(struct uvd_file) + dev->ib.ops->size_context + 1024;
@@ -96,7 +96,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	return NULL;
 }
 
-/* One pass over all objects, newest first. stays: the file, and so their handles. Did any end? */
+/* Destroys all objects that it can, newest first. stays: the file and its handles stay. Was one destroyed? */
 static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool stays)
 {
 	struct uvd_uobject *uobj, *next;
@@ -122,8 +122,8 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool
 	return progress;
 }
 
-/* An object that others still refer to refuses (EBUSY); the next pass finds it free. */
-static void cleanup(struct uvd_file *file, enum uvd_remove_reason why)
+/* An object that others refer to is EBUSY. The same pass destroys those others, so the next one succeeds. */
+static void file_cleanup(struct uvd_file *file, enum uvd_remove_reason why)
 {
 	const bool stays = why == UVD_REMOVE_DRIVER_REMOVE;
 
@@ -142,7 +142,7 @@ void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 	struct uvd_context *context;
 
 	uvd_rwsem_write(&file->destroy_lock);
-	cleanup(file, why);
+	file_cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
 		dev->ib.ops->dealloc_context(context);

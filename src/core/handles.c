@@ -12,17 +12,17 @@ enum { BITS = 6, SLOTS = 1 << BITS, MAX_LEVELS = 6 };
 
 /* Level 0 holds objects, the others hold nodes of the level below. */
 struct uvd_handle_node {
-	uint64_t full; /* slots without a free handle; at level 0: allocated handles */
-	unsigned int used; /* slots in use; a node is freed with its last */
+	uint64_t full; /* bits: slots with no free handle below; at level 0: allocated handles */
+	unsigned int used; /* slots in use; a node below the root is freed with its last */
 	void *slot[SLOTS];
 };
 
-static unsigned int slot_of(uint32_t id, unsigned int level)
+static unsigned int handle_slot_of(uint32_t id, unsigned int level)
 {
 	return (id >> (level * BITS)) & (SLOTS - 1);
 }
 
-static bool fits(const struct uvd_handles *h, uint32_t id)
+static bool handles_fits(const struct uvd_handles *h, uint32_t id)
 {
 	return h->levels && (uint64_t)id >> (h->levels * BITS) == 0;
 }
@@ -50,7 +50,7 @@ static void node_end(struct uvd_handles *h, struct uvd_handle_node *node)
 	free(node);
 }
 
-/* Keeps one: all of its slots are NULL already, as freeing a handle leaves them. */
+/* Keeps one node as the spare: its slots are all NULL again, and its counts 0. */
 static void node_free(struct uvd_handles *h, struct uvd_handle_node *node)
 {
 	if (h->spare)
@@ -59,8 +59,8 @@ static void node_free(struct uvd_handles *h, struct uvd_handle_node *node)
 		h->spare = node;
 }
 
-/* A level on top of a tree that is full, or the first one. */
-static int grow(struct uvd_handles *h)
+/* Adds a level on top of a full tree, or the first level. Returns 0 or -ENOMEM. */
+static int handles_grow(struct uvd_handles *h)
 {
 	struct uvd_handle_node *root;
 
@@ -77,15 +77,15 @@ static int grow(struct uvd_handles *h)
 	return 0;
 }
 
-/* Frees the nodes on the way to `id` that hold nothing, from the bottom. path[l] is the node at level l, or NULL. */
-static void prune(struct uvd_handles *h, struct uvd_handle_node **path, uint32_t id)
+/* Frees the empty nodes on the path to `id`, from the bottom. path[l] is the node at level l, or NULL. */
+static void handles_prune(struct uvd_handles *h, struct uvd_handle_node **path, uint32_t id)
 {
 	for (unsigned int level = 0; level + 1 < h->levels; level++) {
 		if (!path[level])
 			continue;
 		if (path[level]->used)
 			break;
-		path[level + 1]->slot[slot_of(id, level + 1)] = NULL;
+		path[level + 1]->slot[handle_slot_of(id, level + 1)] = NULL;
 		path[level + 1]->used--;
 		node_free(h, path[level]);
 	}
@@ -97,10 +97,10 @@ int uvd_handles_alloc(struct uvd_handles *h, uint32_t *id)
 	uint64_t found = 0;
 	unsigned int level, slot;
 
-	/* The lowest free handle is never above the number of handles: so none needs more than 32 bits, or MAX_LEVELS. */
+	/* The lowest free handle is at most the number of handles, so it fits in 32 bits and in MAX_LEVELS. */
 	if (h->count == UINT32_MAX)
 		return -ENOMEM;
-	if ((!h->root || h->root->full == UINT64_MAX) && grow(h))
+	if ((!h->root || h->root->full == UINT64_MAX) && handles_grow(h))
 		return -ENOMEM;
 	node = h->root;
 	for (level = h->levels - 1;; level--) {
@@ -112,7 +112,7 @@ int uvd_handles_alloc(struct uvd_handles *h, uint32_t *id)
 		if (!node->slot[slot]) {
 			node->slot[slot] = node_new(h);
 			if (!node->slot[slot]) {
-				prune(h, path, found);
+				handles_prune(h, path, found);
 				return -ENOMEM;
 			}
 			node->used++;
@@ -121,7 +121,7 @@ int uvd_handles_alloc(struct uvd_handles *h, uint32_t *id)
 	}
 	node->used++;
 	for (level = 0; level < h->levels; level++) {
-		path[level]->full |= 1ULL << slot_of(found, level);
+		path[level]->full |= 1ULL << handle_slot_of(found, level);
 		if (path[level]->full != UINT64_MAX)
 			break;
 	}
@@ -134,45 +134,45 @@ static struct uvd_handle_node *leaf_of(const struct uvd_handles *h, uint32_t id)
 {
 	struct uvd_handle_node *node = h->root;
 
-	if (!fits(h, id))
+	if (!handles_fits(h, id))
 		return NULL;
 	for (unsigned int level = h->levels - 1; level && node; level--)
-		node = node->slot[slot_of(id, level)];
+		node = node->slot[handle_slot_of(id, level)];
 	return node;
 }
 
 void uvd_handles_set(struct uvd_handles *h, uint32_t id, void *object)
 {
-	leaf_of(h, id)->slot[slot_of(id, 0)] = object;
+	leaf_of(h, id)->slot[handle_slot_of(id, 0)] = object;
 }
 
 void *uvd_handles_get(const struct uvd_handles *h, uint32_t id)
 {
 	struct uvd_handle_node *leaf = leaf_of(h, id);
 
-	return leaf ? leaf->slot[slot_of(id, 0)] : NULL;
+	return leaf ? leaf->slot[handle_slot_of(id, 0)] : NULL;
 }
 
 void uvd_handles_free(struct uvd_handles *h, uint32_t id)
 {
 	struct uvd_handle_node *path[MAX_LEVELS] = { NULL }, *node = h->root;
 
-	if (!fits(h, id))
+	if (!handles_fits(h, id))
 		return;
 	for (unsigned int level = h->levels - 1; node; level--) {
 		path[level] = node;
 		if (!level)
 			break;
-		node = node->slot[slot_of(id, level)];
+		node = node->slot[handle_slot_of(id, level)];
 	}
-	if (!node || !(node->full & 1ULL << slot_of(id, 0)))
+	if (!node || !(node->full & 1ULL << handle_slot_of(id, 0)))
 		return;
-	node->slot[slot_of(id, 0)] = NULL;
+	node->slot[handle_slot_of(id, 0)] = NULL;
 	node->used--;
 	for (unsigned int level = 0; level < h->levels; level++)
-		path[level]->full &= ~(1ULL << slot_of(id, level));
+		path[level]->full &= ~(1ULL << handle_slot_of(id, level));
 	h->count--;
-	prune(h, path, id);
+	handles_prune(h, path, id);
 }
 
 static void free_below(struct uvd_handles *h, struct uvd_handle_node *node, unsigned int level)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "core/rwsem.h"
 
-/* What a writer takes off the count: more than there can be readers. */
+/* A writer subtracts this from the count: more than there can be readers. */
 enum { WRITER = 1 << 30 };
 
 void uvd_rwsem_init(struct uvd_rwsem *sem)
@@ -41,7 +41,7 @@ void uvd_rwsem_read_done(struct uvd_rwsem *sem)
 {
 	if (atomic_fetch_sub(&sem->count, 1) - 1 != -WRITER)
 		return;
-	/* The last reader before a writer. With the lock, so that it is not just between looking and falling asleep. */
+	/* The last reader wakes the writer: under the lock, or the writer could be between its check and its wait. */
 	pthread_mutex_lock(&sem->lock);
 	pthread_cond_broadcast(&sem->changed);
 	pthread_mutex_unlock(&sem->lock);
@@ -50,7 +50,7 @@ void uvd_rwsem_read_done(struct uvd_rwsem *sem)
 void uvd_rwsem_write(struct uvd_rwsem *sem)
 {
 	pthread_mutex_lock(&sem->lock);
-	while (atomic_load(&sem->count) < 0) /* another writer; with the lock held no new one comes */
+	while (atomic_load(&sem->count) < 0) /* another writer; the lock keeps further ones out */
 		pthread_cond_wait(&sem->changed, &sem->lock);
 	atomic_fetch_sub(&sem->count, WRITER);
 	while (atomic_load(&sem->count) != -WRITER)

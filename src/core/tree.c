@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Merges features into a device's parse tree. Done once a device, so it looks for clarity, not for speed. */
+/* Merges features into a device's parse tree: rarely, so the code aims at clarity, not at speed. */
 #include "core/tree.h"
 
 #include <errno.h>
@@ -67,8 +67,11 @@ struct merge {
 	const char *owner, *ucap; /* of the feature that is being merged */
 };
 
-/* The slot of `id` in a table by namespace and number, which grows as needed. NULL: *err. */
-static void *slot_of(void *tables[], uint16_t *counts, size_t size, uint16_t id, int *err)
+/*
+ * Returns the entry of `id` in a table that namespace and number index, and enlarges the table if needed. NULL: *err is
+ * -EINVAL or -ENOMEM.
+ */
+static void *tree_slot_of(void *tables[], uint16_t *counts, size_t size, uint16_t id, int *err)
 {
 	const unsigned int ns = ns_of(id), n = number_of(id);
 	char *table;
@@ -90,14 +93,14 @@ static void *slot_of(void *tables[], uint16_t *counts, size_t size, uint16_t id,
 	return (char *)tables[ns] + n * size;
 }
 
-static int conflict(const struct merge *m, const char *what, const char *name, const char *owner)
+static int tree_conflict(const struct merge *m, const char *what, const char *name, const char *owner)
 {
 	uvd_logf(m->log, UVD_ERR, "%s %s is both '%s' and '%s': one of them cannot be loaded", what, name, owner,
 		 m->owner);
 	return -EEXIST;
 }
 
-static int contradiction(const struct merge *m, const char *name, const char *why)
+static int tree_contradiction(const struct merge *m, const char *name, const char *why)
 {
 	uvd_logf(m->log, UVD_ERR, "%s of '%s': %s", name, m->owner ? m->owner : "several features", why);
 	return -EINVAL;
@@ -105,7 +108,7 @@ static int contradiction(const struct merge *m, const char *name, const char *wh
 
 static int bad_id(const struct merge *m, const char *name, int err)
 {
-	return err == -EINVAL ? contradiction(m, name, "its id is in no namespace") : err;
+	return err == -EINVAL ? tree_contradiction(m, name, "its id is in no namespace") : err;
 }
 
 static bool backend_has(const struct uvd_backend *ops, const uint16_t needs[UVD_NEEDS])
@@ -116,29 +119,29 @@ static bool backend_has(const struct uvd_backend *ops, const uint16_t needs[UVD_
 	return true;
 }
 
-static int check_attr(const struct merge *m, const struct uvd_attr_row *row)
+static int tree_attr_check(const struct merge *m, const struct uvd_attr_row *row)
 {
 	if (row->type < UVD_ATTR_PTR_IN || row->type > UVD_ATTR_RAW_FD)
-		return contradiction(m, row->name, "it has no type");
+		return tree_contradiction(m, row->name, "it has no type");
 	if (row->min_len > row->len)
-		return contradiction(m, row->name, "its least size exceeds its size");
+		return tree_contradiction(m, row->name, "its least size exceeds its size");
 	if (row->type == UVD_ATTR_ENUM_IN && !row->elems)
-		return contradiction(m, row->name, "it has no elements");
+		return tree_contradiction(m, row->name, "it has no elements");
 	return 0;
 }
 
 static int merge_attr(const struct merge *m, struct uvd_tree_method *tm, const struct uvd_attr_row *row)
 {
 	struct uvd_tree_attr *ta;
-	int err = check_attr(m, row);
+	int err = tree_attr_check(m, row);
 
 	if (err)
 		return err;
-	ta = slot_of((void **)tm->attrs, tm->num_attrs, sizeof(*ta), row->id, &err);
+	ta = tree_slot_of((void **)tm->attrs, tm->num_attrs, sizeof(*ta), row->id, &err);
 	if (!ta)
 		return bad_id(m, row->name, err);
 	if (ta->row)
-		return conflict(m, "attribute", row->name, ta->owner);
+		return tree_conflict(m, "attribute", row->name, ta->owner);
 	ta->row = row;
 	ta->owner = m->owner;
 	ta->ucap = m->ucap;
@@ -146,19 +149,19 @@ static int merge_attr(const struct merge *m, struct uvd_tree_method *tm, const s
 }
 
 /*
- * A row without steps adds its attributes to the method; of those with steps there is one. Who adds to a method knows its
- * name: two names for one id are two meanings, as two drivers' for one number of theirs.
+ * A row without steps adds its attributes to the method; only one row of a method may have steps. Extending a method
+ * requires its exact name: one id under two names is a conflict, as when two drivers use the same number.
  */
 static int merge_method(const struct merge *m, struct uvd_tree_object *to, const struct uvd_method_row *row)
 {
 	struct uvd_tree_method *tm;
 	int err;
 
-	tm = slot_of((void **)to->methods, to->num_methods, sizeof(*tm), row->id, &err);
+	tm = tree_slot_of((void **)to->methods, to->num_methods, sizeof(*tm), row->id, &err);
 	if (!tm)
 		return bad_id(m, row->name, err);
 	if (tm->row && (strcmp(tm->row->name, row->name) || (tm->row->steps && row->steps)))
-		return conflict(m, "method", row->name, tm->owner);
+		return tree_conflict(m, "method", row->name, tm->owner);
 	if (!tm->row || row->steps) {
 		tm->row = row;
 		tm->owner = m->owner;
@@ -176,11 +179,11 @@ static int merge_write(const struct merge *m, const struct uvd_object_row *objec
 	struct uvd_tree_write *tw;
 
 	if (row->number > IB_USER_VERBS_CMD_COMMAND_MASK)
-		return contradiction(m, row->name, "its number has more than 8 bits");
+		return tree_contradiction(m, row->name, "its number has more than 8 bits");
 	if (!row->steps)
-		return contradiction(m, row->name, "it has no steps");
+		return tree_contradiction(m, row->name, "it has no steps");
 	if (!ex && (row->flags & UVD_WRITE_RESP) && row->req_size < sizeof(uint64_t))
-		return contradiction(m, row->name, "its request has no room for the response's address");
+		return tree_contradiction(m, row->name, "its request has no room for the response's address");
 	if (row->number >= tree->num_writes[ex]) {
 		tw = realloc(tree->writes[ex], (row->number + 1) * sizeof(*tw));
 		if (!tw)
@@ -192,12 +195,12 @@ static int merge_write(const struct merge *m, const struct uvd_object_row *objec
 	}
 	tw = &tree->writes[ex][row->number];
 	if (tw->row)
-		return conflict(m, "command", row->name, tw->owner);
+		return tree_conflict(m, "command", row->name, tw->owner);
 	*tw = (struct uvd_tree_write){ .row = row, .object = object, .owner = m->owner, .ucap = m->ucap };
 	return 0;
 }
 
-/* An object has one class and one way to end; who only adds methods to it says neither. */
+/* Only one row may define an object's class and destroy function. A row that only adds methods has neither. */
 static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 {
 	const bool defines = row->cls != UVD_CLASS_NONE || row->destroy;
@@ -205,12 +208,12 @@ static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 	int err;
 
 	if (row->id == ANY_OBJECT)
-		return contradiction(m, row->name, "its id means any object");
-	to = slot_of((void **)m->tree->objects, m->tree->num_objects, sizeof(*to), row->id, &err);
+		return tree_contradiction(m, row->name, "its id means any object");
+	to = tree_slot_of((void **)m->tree->objects, m->tree->num_objects, sizeof(*to), row->id, &err);
 	if (!to)
 		return bad_id(m, row->name, err);
 	if (to->row && (strcmp(to->row->name, row->name) || (defines && to->row->cls != UVD_CLASS_NONE)))
-		return conflict(m, "object", row->name, to->owner);
+		return tree_conflict(m, "object", row->name, to->owner);
 	if (!to->row || defines) {
 		to->row = row;
 		to->owner = m->owner;
@@ -226,7 +229,7 @@ static int merge_object(const struct merge *m, const struct uvd_object_row *row)
 	return err;
 }
 
-/* ---- what the backend cannot do ---------------------------------------------------------------------------------- */
+/* ---- what the backend lacks -------------------------------------------------------------------------------------- */
 
 static void remove_method(struct uvd_tree_method *tm)
 {
@@ -252,7 +255,7 @@ static void drop_missing_methods(const struct merge *m, struct uvd_tree_object *
 		to->row = NULL;
 }
 
-/* What is left decides the highest number. */
+/* num_writes, the highest number + 1, counts only the commands that remain (write-05). */
 static void drop_missing_writes(const struct merge *m)
 {
 	struct uvd_tree *tree = m->tree;
@@ -279,8 +282,8 @@ static void drop_missing(const struct merge *m)
 
 /* ---- finishing --------------------------------------------------------------------------------------------------- */
 
-/* A method that needs an object which the device does not have cannot be called: it is not there. */
-static bool callable(const struct uvd_tree *tree, const struct uvd_tree_method *tm)
+/* Does the device have all objects that mandatory attributes name? A method that lacks one is absent. */
+static bool tree_method_callable(const struct uvd_tree *tree, const struct uvd_tree_method *tm)
 {
 	for (unsigned int ns = 0; ns < NAMESPACES; ns++) {
 		for (unsigned int i = 0; i < tm->num_attrs[ns]; i++) {
@@ -297,7 +300,10 @@ static bool callable(const struct uvd_tree *tree, const struct uvd_tree_method *
 	return true;
 }
 
-/* One NEW or DESTROY a method, and mandatory, as the kernel has it: more than one could not be undone. */
+/*
+ * Gives the attribute its slot. As in the kernel, a method has at most one NEW or DESTROY, and that is mandatory: an
+ * error could not undo more than one.
+ */
 static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct uvd_tree_attr *ta, bool *single)
 {
 	const struct uvd_attr_row *row = ta->row;
@@ -316,9 +322,9 @@ static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct
 	if (row->access != UVD_ACCESS_NEW && row->access != UVD_ACCESS_DESTROY)
 		return 0;
 	if (*single)
-		return contradiction(m, tm->row->name, "it makes or ends more than one object");
+		return tree_contradiction(m, tm->row->name, "it makes or ends more than one object");
 	if (!(row->flags & UVD_MANDATORY))
-		return contradiction(m, row->name, "it makes or ends an object, but is not mandatory");
+		return tree_contradiction(m, row->name, "it makes or ends an object, but is not mandatory");
 	*single = true;
 	if (row->access == UVD_ACCESS_DESTROY)
 		tm->destroy_slot = ta->slot;
@@ -330,7 +336,7 @@ static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 	bool single = false;
 	int err = 0;
 
-	if (!callable(m->tree, tm)) {
+	if (!tree_method_callable(m->tree, tm)) {
 		remove_method(tm);
 		return 0;
 	}
@@ -340,11 +346,11 @@ static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 			if (tm->attrs[ns][i].row)
 				err = finish_attr(m, tm, &tm->attrs[ns][i], &single);
 	if (!err && !tm->row->steps && tm->destroy_slot < 0)
-		return contradiction(m, tm->row->name, "it does nothing");
+		return tree_contradiction(m, tm->row->name, "it does nothing");
 	return err;
 }
 
-static int finish(const struct merge *m)
+static int tree_finish(const struct merge *m)
 {
 	int err = 0;
 
@@ -381,7 +387,7 @@ struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const s
 	m.owner = NULL;
 	if (!*err) {
 		drop_missing(&m);
-		*err = finish(&m);
+		*err = tree_finish(&m);
 	}
 	if (*err) {
 		uvd_tree_free(m.tree);

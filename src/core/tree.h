@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The merged parse tree of a device: which objects, methods, attributes and write commands it accepts. Ids are split into
- * namespace and number and index direct tables, so a look-up is a few array accesses and no two rows can meet unnoticed.
- * Built once, then read-only.
+ * The merged parse tree of a device: the objects, methods, attributes and write commands that it accepts. The namespace
+ * and the number of an id index tables, so a look-up is a few array accesses, and a second row for an id is noticed. A
+ * tree is built once, then read-only.
  */
 #ifndef UVD_TREE_H
 #define UVD_TREE_H
@@ -15,12 +15,12 @@ struct uvd_log;
 struct uvd_tree_attr {
 	const struct uvd_attr_row *row;
 	const char *owner; /* the feature that brought it */
-	const char *ucap; /* what that feature wants, or NULL; so everywhere below */
-	uint16_t slot; /* in struct uvd_req's attrs */
+	const char *ucap; /* the User Capability that the feature requires, or NULL; the same below */
+	uint16_t slot; /* index in struct uvd_req's attrs */
 };
 
 struct uvd_tree_method {
-	const struct uvd_method_row *row; /* the one that has the steps */
+	const struct uvd_method_row *row; /* the row with the steps; if none has any, the first */
 	const char *owner, *ucap;
 	struct uvd_tree_attr *attrs[2]; /* by namespace, then number; row NULL: a hole */
 	uint16_t num_attrs[2];
@@ -34,7 +34,7 @@ struct uvd_tree_method {
 struct uvd_tree_object {
 	const struct uvd_object_row *row; /* NULL: a hole */
 	const char *owner, *ucap;
-	bool missing; /* while the tree is built: the backend cannot do it */
+	bool missing; /* while the tree is built: the backend lacks what it needs */
 	struct uvd_tree_method *methods[2]; /* by namespace, then number; row NULL: a hole */
 	uint16_t num_methods[2];
 };
@@ -54,14 +54,15 @@ struct uvd_tree {
 };
 
 /*
- * Merges features (a list that ends with NULL), without what `ops` lacks (NULL: it lacks nothing). Two rows for one id are refused: the log names both owners. NULL: *err is
- * -EEXIST, -EINVAL (a row that contradicts itself) or -ENOMEM.
+ * Merges features (a list that ends with NULL), and leaves out rows that need functions which `ops` lacks (NULL: it
+ * lacks none). The caller frees the tree. NULL: *err is -EEXIST (two rows conflict; the log names both owners), -EINVAL
+ * (a row contradicts itself) or -ENOMEM.
  */
 struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const struct uvd_backend *ops,
 			      uint16_t driver_id, struct uvd_log *log, int *err);
 void uvd_tree_free(struct uvd_tree *tree);
 
-/* NULL: the device has no such thing. */
+/* Look-ups. NULL: the device has no such object, method or attribute. */
 const struct uvd_tree_object *uvd_tree_object(const struct uvd_tree *tree, uint16_t id);
 const struct uvd_tree_method *uvd_tree_method(const struct uvd_tree *tree, uint16_t object, uint16_t id);
 const struct uvd_tree_attr *uvd_tree_attr(const struct uvd_tree_method *method, uint16_t id);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* User Capabilities: names, their users, and which of them a client's descriptors stand for. */
+/* User Capabilities: names, references, and which of them a client's descriptors stand for. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,10 +17,10 @@ void uvd_ucaps_fini(struct uvd_ucaps *ucaps)
 	pthread_mutex_destroy(&ucaps->lock);
 }
 
-/* ---- by name ----------------------------------------------------------------------------------------------------- */
+/* ---- capabilities by name ---------------------------------------------------------------------------------------- */
 
-/* Locked. NULL: nobody has ever had it. */
-static struct uvd_ucap *find(struct uvd_ucaps *ucaps, const char *name)
+/* Caller holds ucaps->lock. NULL: the name was never used. */
+static struct uvd_ucap *ucap_find_by_name(struct uvd_ucaps *ucaps, const char *name)
 {
 	for (unsigned int i = 0; i < ucaps->num; i++)
 		if (!strcmp(ucaps->list[i].name, name))
@@ -28,8 +28,8 @@ static struct uvd_ucap *find(struct uvd_ucaps *ucaps, const char *name)
 	return NULL;
 }
 
-/* Locked. */
-static int get(struct uvd_engine *engine, const char *name)
+/* uvd_ucap_get(). Caller holds ucaps->lock. */
+static int ucap_get_locked(struct uvd_engine *engine, const char *name)
 {
 	struct uvd_ucaps *ucaps = &engine->ucaps;
 	struct uvd_ucap *ucap;
@@ -37,7 +37,7 @@ static int get(struct uvd_engine *engine, const char *name)
 
 	if (!uvd_ucap_name_ok(name))
 		return -EINVAL;
-	ucap = find(ucaps, name);
+	ucap = ucap_find_by_name(ucaps, name);
 	if (!ucap) {
 		if (ucaps->num == UVD_MAX_UCAPS)
 			return -ENOSPC;
@@ -53,8 +53,8 @@ static int get(struct uvd_engine *engine, const char *name)
 	return ucap - ucaps->list;
 }
 
-/* Locked. */
-static void put(struct uvd_engine *engine, unsigned int bit)
+/* uvd_ucap_put(). Caller holds ucaps->lock. */
+static void ucap_put_locked(struct uvd_engine *engine, unsigned int bit)
 {
 	struct uvd_ucaps *ucaps = &engine->ucaps;
 	struct uvd_ucap *ucap = &ucaps->list[bit];
@@ -70,7 +70,7 @@ int uvd_ucap_get(struct uvd_engine *engine, const char *name)
 	int bit;
 
 	uvd_lock(&engine->ucaps.lock);
-	bit = get(engine, name);
+	bit = ucap_get_locked(engine, name);
 	uvd_unlock(&engine->ucaps.lock);
 	return bit;
 }
@@ -78,11 +78,11 @@ int uvd_ucap_get(struct uvd_engine *engine, const char *name)
 void uvd_ucap_put(struct uvd_engine *engine, unsigned int bit)
 {
 	uvd_lock(&engine->ucaps.lock);
-	put(engine, bit);
+	ucap_put_locked(engine, bit);
 	uvd_unlock(&engine->ucaps.lock);
 }
 
-/* ---- of a device ------------------------------------------------------------------------------------------------- */
+/* ---- capabilities of a device ------------------------------------------------------------------------------------ */
 
 int uvd_device_create_ucap(struct uvd_device *dev, const char *name)
 {
@@ -90,9 +90,9 @@ int uvd_device_create_ucap(struct uvd_device *dev, const char *name)
 	int bit = -EOVERFLOW;
 
 	uvd_lock(&ucaps->lock);
-	bit = get(dev->engine, name);
+	bit = ucap_get_locked(dev->engine, name);
 	if (bit >= 0 && dev->ucap_refs[bit] == UINT8_MAX) {
-		put(dev->engine, bit);
+		ucap_put_locked(dev->engine, bit);
 		bit = -EOVERFLOW;
 	}
 	if (bit >= 0)
@@ -107,10 +107,10 @@ void uvd_device_remove_ucap(struct uvd_device *dev, const char *name)
 	struct uvd_ucap *ucap;
 
 	uvd_lock(&ucaps->lock);
-	ucap = find(ucaps, name);
+	ucap = ucap_find_by_name(ucaps, name);
 	if (ucap && dev->ucap_refs[ucap - ucaps->list]) {
 		dev->ucap_refs[ucap - ucaps->list]--;
-		put(dev->engine, ucap - ucaps->list);
+		ucap_put_locked(dev->engine, ucap - ucaps->list);
 	}
 	uvd_unlock(&ucaps->lock);
 }
@@ -122,13 +122,13 @@ void uvd_device_remove_ucaps(struct uvd_device *dev)
 	uvd_lock(&ucaps->lock);
 	for (unsigned int bit = 0; bit < ucaps->num; bit++)
 		for (; dev->ucap_refs[bit]; dev->ucap_refs[bit]--)
-			put(dev->engine, bit);
+			ucap_put_locked(dev->engine, bit);
 	uvd_unlock(&ucaps->lock);
 }
 
-/* ---- of a client ------------------------------------------------------------------------------------------------- */
+/* ---- capabilities of a client ------------------------------------------------------------------------------------ */
 
-/* Locked. */
+/* Caller holds ucaps->lock. Returns the bit of the capability whose node the client's file is, or -EINVAL. */
 static int bit_of_file(struct uvd_ucaps *ucaps, const struct stat *st)
 {
 	for (unsigned int i = 0; i < ucaps->num && ucaps->ops; i++)
@@ -147,14 +147,14 @@ int uvd_ucaps_of_fds(struct uvd_engine *engine, struct uvd_caller *c, const int3
 
 	*mask = 0;
 	for (unsigned int i = 0; i < num; i++) {
-		/* A list of one number over and over is cheap for its sender: it shall be so for us. */
+		/* A client sends a list that repeats one number at no cost: do not look up each. */
 		if (i && fds[i] == last)
 			continue;
 		last = fds[i];
 		ret = uvd_caller_fget(c, last, &st);
 		if (ret)
 			return ret;
-		/* Not held while a client's file is looked at, which takes as long as its file system likes. */
+		/* Only now: the look at the client's file can take as long as its file system likes. */
 		uvd_lock(&ucaps->lock);
 		ret = bit_of_file(ucaps, &st);
 		uvd_unlock(&ucaps->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A device is unplugged under its open files. */
+/* Unplugs a device under its open files. */
 #include <time.h>
 
 #include "core/internal.h"
@@ -11,7 +11,7 @@ static void pause_us(long us)
 }
 
 /*
- * Waits until every call that may not have seen `gone` has ended. Calls do not pay for telling us: we look again and again.
+ * Waits until every call that may not have seen `gone` has ended. It polls, so that calls do not pay for waking it.
  */
 static void wait_for_calls(struct uvd_device *dev)
 {
@@ -20,7 +20,7 @@ static void wait_for_calls(struct uvd_device *dev)
 			pause_us(us);
 }
 
-/* The oldest, with a reference, out of the list; NULL: there is none. */
+/* Takes the oldest file out of the list, with a reference. NULL: the list is empty. */
 static struct uvd_file *take_oldest(struct uvd_device *dev)
 {
 	struct uvd_file *file = NULL;
@@ -35,7 +35,7 @@ static struct uvd_file *take_oldest(struct uvd_device *dev)
 	return file;
 }
 
-/* A peer must see nothing of the objects' going one by one: what has no link neither refuses nor answers. */
+/* Peers must not see the objects go one by one: a port without a link sends neither a response nor a NAK. */
 static void cut_links(struct uvd_device *dev)
 {
 	uvd_lock(&dev->port_lock);

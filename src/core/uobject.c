@@ -9,7 +9,7 @@
 #include "core/internal.h"
 #include "util/util.h"
 
-/* ---- what the opener of its file pays for it --------------------------------------------------------------------- */
+/* ---- charges to the opener's account ----------------------------------------------------------------------------- */
 
 int uvd_uobject_charge(struct uvd_uobject *uobj, uint64_t bytes)
 {
@@ -26,7 +26,7 @@ void uvd_uobject_uncharge(struct uvd_uobject *uobj, uint64_t bytes)
 	uvd_account_uncharge(uobj->file->account, UVD_RES_BYTES, bytes);
 }
 
-/* The limit of the object's own type; that of all where this type has none, as in a plug-in's namespace. */
+/* Returns the limit of the object's type, or that of all objects if its type has none, as in a plug-in's namespace. */
 static enum uvd_resource uobject_resource(const struct uvd_object_row *row)
 {
 	return row->id < UVD_MAX_COUNTED_TYPES ? UVD_RES_OBJECT + row->id : UVD_RES_OBJECTS;
@@ -39,7 +39,7 @@ static void uobject_uncharge_count(const struct uvd_object_row *row, struct uvd_
 	uvd_account_uncharge(account, UVD_RES_OBJECTS, 1);
 }
 
-/* ib_rdmacg_try_charge(): the kernel's place for it is after the handle. */
+/* ib_rdmacg_try_charge(): as in the kernel, after the handle is allocated. */
 static int uobject_charge_all(struct uvd_uobject *uobj)
 {
 	const struct uvd_object_row *row = uobj->row;
@@ -96,7 +96,7 @@ void uvd_uobject_unref(struct uvd_uobject *uobj)
 	free(uobj);
 }
 
-/* Nobody waits for an object: a conflict is EBUSY (handle-05). */
+/* Never waits: a conflict is -EBUSY (handle-05). Only READ and WRITE lock. */
 static int try_lock(struct uvd_uobject *uobj, enum uvd_access access)
 {
 	int users = 0;
@@ -121,7 +121,7 @@ static struct uvd_uobject **uobject_list(struct uvd_uobject *uobj)
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
 
-/* For those who ask how many there are: they need not walk the list. */
+/* Counts objects for the daemon's status, which would have to walk the lists. Remaining handles do not count. */
 static void uobject_count(struct uvd_uobject *uobj, int by)
 {
 	const unsigned int id = uobj->row->id;
@@ -156,7 +156,7 @@ static void uobject_list_del(struct uvd_uobject *uobj)
 		uobj->next->prev = uobj->prev;
 }
 
-/* file->lock is held. */
+/* Adds the object to the file's lists. Caller holds file->lock. */
 static void link_uobject(struct uvd_uobject *uobj)
 {
 	struct uvd_file *file = uobj->file;
@@ -169,7 +169,7 @@ static void link_uobject(struct uvd_uobject *uobj)
 	uobj->committed = true;
 }
 
-/* Gives back what begin reserved. file->lock is held. */
+/* Frees the handle, or the place of an event file, that begin reserved. Caller holds file->lock. */
 static void release_id(struct uvd_uobject *uobj)
 {
 	if (uobj->row->cls == UVD_CLASS_FD)
@@ -203,7 +203,7 @@ void uvd_uobject_disassociate(struct uvd_uobject *uobj)
 
 /* ---- begin, commit, abort ---------------------------------------------------------------------------------------- */
 
-/* All event files of the file, with a reference each: no more than UVD_MAX_EVENT_FILES. */
+/* Stores all event files of the file, with a reference each. Returns how many: UVD_MAX_EVENT_FILES at most. */
 static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **found)
 {
 	unsigned int n = 0;
@@ -217,7 +217,10 @@ static unsigned int event_files(struct uvd_file *file, struct uvd_uobject **foun
 	return n;
 }
 
-/* The kernel destroys an event file's object when its last fd is closed; we look for such. The destroy lock is held. */
+/*
+ * Destroys the event files that the client has closed. The kernel does so at the last close, which we do not see.
+ * Caller holds destroy_lock for reading.
+ */
 static void collect_event_files(struct uvd_file *file)
 {
 	struct uvd_event_file *files[UVD_MAX_EVENT_FILES];
@@ -241,7 +244,7 @@ static void collect_event_files(struct uvd_file *file)
 	}
 }
 
-/* Looking is slow, so it is done at every 64th attempt only, successful or not. */
+/* Looks for closed event files at every 64th attempt only, successful or not, because it is slow. */
 static int reserve_event_file(struct uvd_file *file)
 {
 	bool collect, full;
@@ -292,7 +295,7 @@ int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *
 		goto free;
 	err = uobject_charge_all(uobj);
 	if (err && file->dev->engine->settle) {
-		/* Files that the user has closed already may hold what is missing. */
+		/* Files that the user has closed already may still be charged for. */
 		file->dev->engine->settle(file->dev->engine);
 		err = uobject_charge_all(uobj);
 	}
@@ -336,7 +339,6 @@ void uvd_uobject_commit(struct uvd_uobject *uobj)
 	uvd_rwsem_read_done(&file->destroy_lock);
 }
 
-/* The backend's object and everything that hangs on it. */
 int uvd_uobject_end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	int err;
@@ -353,7 +355,7 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)
 {
 	struct uvd_file *file = uobj->file;
 
-	/* What the backend will not give up stays until the file is closed (handle-10). */
+	/* If the backend refuses to destroy its object, the handle stays until the file is closed (handle-10). */
 	if (hw && uvd_uobject_end(uobj, UVD_REMOVE_ABORT)) {
 		uvd_uobject_commit(uobj);
 		return;
@@ -380,7 +382,7 @@ void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 
 /* ---- look-up ----------------------------------------------------------------------------------------------------- */
 
-/* uobj has a reference for us. */
+/* Takes over the caller's reference: returns it in *out, or puts it on error. */
 static int lock_found(struct uvd_uobject *uobj, enum uvd_access access, struct uvd_uobject **out)
 {
 	int err;
@@ -462,7 +464,7 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj)
 		unlock_exclusive(uobj);
 		goto unlock;
 	}
-	/* It stays locked: another thread may have looked it up already, and must find it in use. */
+	/* Leave it locked: another thread that has looked it up already must get EBUSY. */
 	uvd_lock(&file->lock);
 	uvd_uobject_unlink(uobj);
 	uvd_unlock(&file->lock);

@@ -12,10 +12,13 @@
 #include <uverbsd/log.h>
 #include "cuse/internal.h"
 
-enum { MOST_LEFT = 32 /* interrupts in libfuse at a session's end */ };
+enum { MOST_LEFT = 32 /* interrupts that libfuse may still keep at a session's end */ };
 
-/* The session's first request is the kernel's greeting: when it is answered the device is there, or the session over. */
-static int greet(struct fuse_session *se)
+/*
+ * Answers the session's first request, CUSE_INIT. Then the kernel has made the device, or has ended the session.
+ * Returns 0; -EEXIST: the session has ended, as the name is taken; or another negative errno.
+ */
+static int channel_greet(struct fuse_session *se)
 {
 	struct fuse_buf buf = { 0 };
 	struct pollfd p = { .fd = fuse_session_fd(se), .events = POLLIN };
@@ -32,7 +35,7 @@ static int greet(struct fuse_session *se)
 	return poll(&p, 1, 0) == 1 && p.revents & (POLLERR | POLLHUP) ? -EEXIST : 0;
 }
 
-/* libfuse writes to stderr, and without telling for what. Kept until somebody knows whether it matters. */
+/* libfuse would write to stderr, without the node's name. Its last message is kept for the caller's log line. */
 static __thread char fuse_message[256];
 
 static void keep_message(enum fuse_log_level level, const char *fmt, va_list ap)
@@ -46,7 +49,7 @@ int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops 
 {
 	char device[sizeof(node->name) + 16];
 	const char *info[] = { device };
-	/* Unrestricted: the argument is the client's pointer, and commands need not tell sizes in their number. */
+	/* Unrestricted: the argument is the client's pointer, and a command's number need not encode its size. */
 	struct cuse_info ci = { .dev_info_argc = 1, .dev_info_argv = info, .flags = CUSE_UNRESTRICTED_IOCTL };
 	char *argv[] = { "uverbsd", "-f", NULL };
 	int multithreaded, err;
@@ -59,7 +62,7 @@ int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops 
 		return -EIO;
 	}
 	fcntl(fuse_session_fd(*se), F_SETFD, FD_CLOEXEC);
-	err = greet(*se);
+	err = channel_greet(*se);
 	if (!err)
 		err = uvd_node_verify(node, log);
 	if (err)
@@ -69,7 +72,7 @@ int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops 
 
 /* ---- a channel that the broker has made ---------------------------------------------------------------------------- */
 
-/* While libfuse is greeted: the kernel has had its answer from the broker already. */
+/* Set while libfuse answers CUSE_INIT: the broker has answered the kernel already, so libfuse's answer is dropped. */
 static __thread bool swallow;
 
 static ssize_t channel_writev(int fd, struct iovec *iov, int count, void *userdata)
@@ -88,7 +91,7 @@ static ssize_t channel_read(int fd, void *buf, size_t size, void *userdata)
 	return read(fd, buf, size);
 }
 
-/* libfuse learns of the session by the request that the broker has answered in its place. */
+/* Gives libfuse the CUSE_INIT request that the broker has answered: libfuse needs it to start the session. */
 static void greet_libfuse(struct fuse_session *se)
 {
 	struct {
@@ -130,10 +133,10 @@ int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops
 }
 
 /*
- * libfuse keeps an interrupt that comes after its request was answered until the next request, and forgets it when the
- * session ends. So there is a next one: of a kind that we do not have, which is refused after the look at the
- * interrupts. The kernel takes the refusal for one of a request that is gone. (A device's workers hand
- * libfuse none; the thread of a User Capability's node does.)
+ * libfuse keeps an interrupt that arrives after its request was answered until the next request, and leaks it when the
+ * session ends. So this function gives libfuse requests of a kind that we do not implement: before libfuse refuses
+ * one, it looks at its interrupts. The kernel ignores the refusal, as it knows no such request. (A device's workers
+ * give libfuse no interrupts; the thread of a User Capability's node does.)
  */
 static void forget_interrupts(struct fuse_session *se)
 {
@@ -153,7 +156,7 @@ void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se)
 		uvd_node_remove(node);
 	forget_interrupts(*se);
 	if (node->brokers)
-		fuse_session_destroy(*se); /* libfuse has no signal handlers here to take back */
+		fuse_session_destroy(*se); /* no cuse_lowlevel_teardown(): no signal handlers are set here */
 	else
 		cuse_lowlevel_teardown(*se);
 	*se = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The CUSE transport: one /dev/infiniband/uverbsN, served by threads of its own that read the node's channel and answer
- * each call where they are. No thread waits for a client.
+ * The CUSE transport: struct uvd_cuse is one node, /dev/infiniband/uverbsN. The node's own threads, its workers, read
+ * the channel and carry out the calls. A worker may wait for its client's memory; another one always goes on reading
+ * the channel.
  */
 #ifndef UVD_CUSE_DEV_H
 #define UVD_CUSE_DEV_H
@@ -21,38 +22,43 @@ struct uvd_node_orphans;
 struct uvd_cuse_config {
 	int number; /* N of uverbsN; -1: the lowest that is free */
 	unsigned int mode; /* of the node */
-	gid_t group; /* -1: leave it */
-	unsigned int workers; /* threads at the start; more come while calls wait for clients */
-	const struct uvd_node_orphans *orphans; /* whose names may be taken over */
-	struct uvd_link *link; /* the broker, which makes node and channel; NULL: this process does */
+	gid_t group; /* of the node; -1: unchanged */
+	unsigned int workers; /* at the start; more are started while calls wait for clients */
+	const struct uvd_node_orphans *orphans; /* CUSE devices of dead processes: their names in /dev are free */
+	struct uvd_link *link; /* the broker, which makes node and channel; NULL: this process makes them */
 	unsigned int index; /* of the device, as the broker knows it */
 	struct uvd_grants *grants;
 	struct uvd_log *log;
-	/* The channel ended without uvd_cuse_stop(), as somebody wrote to `abort` in sysfs. On a thread of the node's. */
+	/* A worker calls it when the channel has ended without uvd_cuse_stop(): somebody wrote to `abort` in sysfs. */
 	void (*lost)(void *arg);
 	void *arg;
 };
 
 /*
- * Makes the node and makes sure that it is ours. Opens wait until uvd_cuse_start(). NULL: *err is negative and the log says
- * why; -EEXIST: the number is taken.
+ * Makes the node and verifies that it is ours. Opens of it wait until uvd_cuse_start(). Returns NULL with a negative
+ * *err; -EEXIST: the number is taken.
  */
 struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err);
 int uvd_cuse_number(const struct uvd_cuse *c);
 dev_t uvd_cuse_rdev(const struct uvd_cuse *c);
 const char *uvd_cuse_path(const struct uvd_cuse *c);
-/* Serves `dev`, which stays the caller's. 0 or a negative errno. */
+/* Starts the workers, which serve `dev`; the caller keeps owning it. Returns 0, or a negative errno, logged. */
 int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev);
-/* To be called about twice a second: ends calls that wait for the memory of a client with a signal, and threads without work. */
+/*
+ * The main thread calls it about twice a second. Lets go of calls that wait for the memory of a client with a signal,
+ * ends idle workers, and frees those that have exited.
+ */
 void uvd_cuse_tick(struct uvd_cuse *c);
 /*
- * The device is going: its name goes at once. The session stays until its last file is closed (uvd_cuse_count() tells), as
- * whoever has it open is to read EIO, and not that the session has ended: then uvd_cuse_stop().
+ * The device is being removed: unlinks the node. The session must stay until its last file is closed (uvd_cuse_count()
+ * tells): so clients that have the node open get EIO, and not the error of an ended session. Then call
+ * uvd_cuse_stop().
  */
 void uvd_cuse_unplug(struct uvd_cuse *c);
 /*
- * Answers what has been read, then removes the node: clients in a call get ECONNABORTED, and ENOTCONN from then on. Closes
- * all files. All grants have been drained. false: a thread does not come back; then nothing of c may be freed.
+ * Answers the requests that have been read, then removes the node and closes all files. Clients that are in a call get
+ * ECONNABORTED; later calls fail with ENOTCONN. All grants of the node must have ended before. Returns false if a
+ * worker does not come back; then nothing of c may be freed.
  */
 bool uvd_cuse_stop(struct uvd_cuse *c);
 void uvd_cuse_free(struct uvd_cuse *c);
@@ -62,7 +68,7 @@ struct uvd_cuse_counters {
 	unsigned int workers, files;
 };
 void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters);
-/* Every open file. With c's lock: call nothing of c in fn. */
+/* Calls fn for every open file, with c's lock held: fn must call nothing of c. */
 void uvd_cuse_each_file(struct uvd_cuse *c, void (*fn)(void *arg, const struct uvd_opener *opener, struct uvd_file *file),
 			void *arg);
 
@@ -73,21 +79,24 @@ struct uvd_grant_counters {
 	unsigned int under_way;
 };
 
-/* link: NULL: this process borrows threads itself. enabled: false where no client may be traced: every start is refused. NULL: no memory. */
+/*
+ * link NULL: this process borrows threads itself. enabled false: no client may be traced, so every grant is refused.
+ * Returns NULL if there is no memory.
+ */
 struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log);
-/* None is under way. */
+/* All grants must be done. */
 void uvd_grants_free(struct uvd_grants *g);
-/* Refuses new grants and waits, at most so long, for those under way. false: some still are. */
+/* Refuses new grants and waits for those in progress, `milliseconds` at most. Returns false if some are not done. */
 bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds);
 void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters);
 
-/* ---- the node of a User Capability, which can be opened, and that is all ------------------------------------------- */
+/* ---- the node of a User Capability, which can only be opened ----------------------------------------------------- */
 
-/* The node, mode 0600 and root's, with a thread that serves it. NULL: *err is negative, and the log says why. */
+/* Makes the node (root's, mode 0600) and starts the thread that serves it. Returns NULL with a negative *err. */
 struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_orphans *orphans, struct uvd_link *link,
 					struct uvd_log *log, int *err);
 dev_t uvd_cuse_ucap_rdev(const struct uvd_cuse_ucap *u);
-/* The node goes. Who has it open keeps a file that stands for nothing. */
+/* Removes the node. A client that has it open keeps a file that no longer stands for the capability. */
 void uvd_cuse_ucap_free(struct uvd_cuse_ucap *u);
 
 #endif

@@ -18,11 +18,15 @@
 enum {
 	TICK_MS = 20,
 	/*
-	 * A client waits a second at most. On a busy machine a grant can take a good part of that, and a program that gets
-	 * EINTR from GET_CONTEXT gives up; those who really wait for us are few (see watchdog()).
+	 * A client waits a second at most. The limit is not shorter because a grant can take most of it on a busy
+	 * machine, and a program that gets EINTR from GET_CONTEXT gives up. Few grants get stuck at all: see
+	 * has_waited().
 	 */
 	LATE_TICKS = 50,
-	/* A loan takes milliseconds. After this the client's process is killed: it may be anywhere with our registers. */
+	/*
+	 * A loan takes milliseconds. After 10 s the watchdog kills the client's process: its thread may run anywhere
+	 * with our registers, so it cannot be released.
+	 */
 	LOAN_TICKS = 500,
 	MAX_LOANS = 256, /* of all users together: each is a thread */
 	STACK = 256 << 10,
@@ -33,12 +37,12 @@ struct uvd_grants {
 	struct uvd_link *link; /* NULL: this process borrows threads itself */
 	bool enabled;
 	pthread_t watchdog;
-	pthread_mutex_t lock; /* what follows, and the jobs on the list */
+	pthread_mutex_t lock; /* protects what follows, and the jobs on the list */
 	pthread_cond_t changed;
 	bool draining, watching, stop;
-	struct list_head jobs; /* that the watchdog looks after, until the client's thread is its own again */
-	unsigned int under_way; /* their clients wait */
-	unsigned int num_jobs; /* not done yet: those whose client was killed are until it is dead */
+	struct list_head jobs; /* for the watchdog; each until the client's thread is released */
+	unsigned int under_way; /* jobs whose clients wait */
+	unsigned int num_jobs; /* jobs that are not done; if the client was killed, until it is dead */
 	atomic_ulong granted, fell_back, gone, late, killed;
 	struct uvd_ways ways;
 };
@@ -68,7 +72,7 @@ void uvd_grant_give_up(struct uvd_call *call)
 	uvd_call_granted(call, -ESRCH);
 }
 
-/* Before the client runs on: whoever asks it, and then us, must find the grant over. */
+/* Call it before the client runs on: a program that then hears from the client and asks us must find the grant over. */
 static void end_job(struct uvd_grant_job *job)
 {
 	struct uvd_grants *g = job->grants;
@@ -79,7 +83,7 @@ static void end_job(struct uvd_grant_job *job)
 	job->ended(job);
 }
 
-/* uvd_call_granted()'s. */
+/* Returns what uvd_call_granted() returns. */
 static long end_call(struct uvd_grant_job *job, int fd)
 {
 	long result = uvd_call_granted(job->call, fd);
@@ -102,14 +106,15 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	atomic_ulong *counter;
 	int fd = uvd_loan_take(l, &g->ways, call->grant.file);
 
-	/* From here on the client's memory is reached by descriptors: its number may be another's at any moment. */
+	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
 	call->caller.mem = l->b.mapsfd < 0 ? &uvd_grant_no_memory : &uvd_mem_held;
 	call->caller.memfd = l->b.memfd;
 	call->caller.mapsfd = l->b.mapsfd;
 	if (l->b.dead || fd == -ESRCH) {
 		give_up(job);
 		(*(l->killed ? &g->killed : &g->gone))++;
-		uvd_loan_release(l, l->lost, l->lost ? &interrupted : NULL); /* now: its parent, once it hears of its death, may ask what is left of it */
+		/* After give_up(): the release reaps the client, and its parent may then look for what is left. */
+		uvd_loan_release(l, l->lost, l->lost ? &interrupted : NULL);
 		return;
 	}
 	result = end_call(job, fd);
@@ -142,18 +147,18 @@ static void *grant_thread(void *arg)
 	pthread_mutex_unlock(&g->lock);
 
 	if (late) {
-		/* The watchdog has done it all. */
+		/* The watchdog has answered and ended the call: see end_instead(). */
 	} else if (!held) {
 		g->fell_back++;
 		job->reply(job, end_call(job, -EPERM));
 	} else if (job->reply(job, job->call->result)) {
-		/* A reply that was not taken: the connection was aborted, and the client let go before. */
+		/* The kernel did not take the reply: the connection was aborted, and the client has run on before. */
 		g->gone++;
 		give_up(job);
 	} else {
 		borrow_client(g, &l, job);
 	}
-	/* The watchdog may have been about to kill whose loan this was. */
+	/* The lock keeps the loan open while the watchdog uses it to kill the client. */
 	pthread_mutex_lock(&g->lock);
 	job->loan = NULL;
 	list_del_init(&job->of_grants);
@@ -162,25 +167,29 @@ static void *grant_thread(void *arg)
 	uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
 	uvd_account_spend(job->account, uvd_thread_cpu_ns() + l.cpu_ns);
 	job->done(job);
-	/* Now, not earlier: when a drain has ended, what the job used may go away. */
+	/* Only now: after a drain, the caller may free what the job used. */
 	pthread_mutex_lock(&g->lock);
 	g->num_jobs--;
 	pthread_cond_broadcast(&g->changed);
 	pthread_mutex_unlock(&g->lock);
-	/* Where the client is still held (late, or not waiting) it goes on when this thread ends. */
+	/*
+	 * If the client's thread is still seized (the seize was late, or the reply was not taken), it runs on when
+	 * this thread ends.
+	 */
 	return NULL;
 }
 
 /*
- * PTRACE_SEIZE can wait: an exec in another thread of the client holds the mutex that it needs, and waits for this thread
- * to die, which it cannot before it is answered. So a thread that is dying is answered soon, and every other after a while.
+ * PTRACE_SEIZE can block: an exec in another thread of the client holds the mutex that it needs (cred_guard_mutex),
+ * and waits for the calling thread to die. That thread cannot die before its call is answered. So the watchdog answers
+ * a dying thread at its next tick, and every other one after LATE_TICKS. Caller holds g->lock.
  */
 static bool has_waited(const struct uvd_grant_job *job)
 {
 	return !job->answered && (job->ticks > LATE_TICKS || uvd_loan_dying(job->grants->link, job->call->caller.tid));
 }
 
-/* With the lock. */
+/* Caller holds g->lock. */
 static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
@@ -191,13 +200,13 @@ static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
 	return NULL;
 }
 
-/* With the lock. The client's own threads and memory decide how long a loan lasts, but not without end. */
+/* Caller holds g->lock. A client can hold up a loan by its threads and memory: LOAN_TICKS is the limit. */
 static void end_long_loans(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
 	list_for_each_entry(job, &g->jobs, of_grants) {
-		/* The broker looks after its own loans. */
+		/* The broker limits its own loans. */
 		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN,
@@ -208,7 +217,7 @@ static void end_long_loans(struct uvd_grants *g)
 	}
 }
 
-/* In place of the job's thread, which only says that it is done. With the lock, but not all the time. */
+/* Answers and ends the call; the job's thread only calls done() then. Caller holds g->lock; it is dropped meanwhile. */
 static void end_instead(struct uvd_grants *g, struct uvd_grant_job *job)
 {
 	job->answered = true;
@@ -221,7 +230,7 @@ static void end_instead(struct uvd_grants *g, struct uvd_grant_job *job)
 	pthread_cond_broadcast(&g->changed);
 }
 
-static void *watchdog(void *arg)
+static void *grant_watchdog(void *arg)
 {
 	struct uvd_grants *g = arg;
 	struct uvd_grant_job *job;
@@ -249,8 +258,8 @@ static void *watchdog(void *arg)
 /* ---- all grants -------------------------------------------------------------------------------------------------- */
 
 /*
- * Every stop of a borrowed thread is a SIGCHLD, which this process takes no interest in. The threads that borrow block it, so the
- * kernel would not drop it, but wake the main thread.
+ * Without SA_NOCLDSTOP every stop of a borrowed thread would send this process a SIGCHLD. The borrowing threads block
+ * the signal, so the kernel would not drop it, but wake the main thread.
  */
 static void tell_nobody_of_stops(void)
 {
@@ -304,7 +313,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	pthread_mutex_lock(&g->lock);
 	if (g->draining || g->num_jobs >= MAX_LOANS)
 		goto out;
-	if (!g->watching && uvd_thread_start(&g->watchdog, STACK, watchdog, g))
+	if (!g->watching && uvd_thread_start(&g->watchdog, STACK, grant_watchdog, g))
 		goto out;
 	g->watching = true;
 	job->grants = g;
@@ -314,7 +323,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	list_add(&job->of_grants, &g->jobs);
 	g->under_way++;
 	g->num_jobs++;
-	/* With the lock: neither the watchdog nor the thread sees the job before it is certain that there is a thread. */
+	/* Under the lock: the watchdog must not see the job, nor the job end, before the thread is known to exist. */
 	ok = !uvd_thread_start(NULL, STACK, grant_thread, job);
 	if (ok) {
 		pthread_cond_broadcast(&g->changed);

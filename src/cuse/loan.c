@@ -29,7 +29,10 @@ static long take_remotely(struct uvd_loan *l, int end)
 {
 	struct uvd_wire_fds out = uvd_wire_no_fds;
 	int64_t values[2];
-	/* Without an end to pass, the broker's own is sent along and not used. */
+	/*
+	 * The request must carry a descriptor: without an end to pass, l->sock is sent, which the broker does not pass
+	 * on.
+	 */
 	int err = uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_TAKE, .index = end < 0 },
 				     end < 0 ? l->sock : end, values, &out);
 
@@ -49,7 +52,7 @@ int uvd_loan_take(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_event_fi
 		return l->way = err == -EMFILE ? -EPERM : err;
 	end = uvd_event_file_open(file);
 	if (end < 0 && !l->link)
-		return l->way = -EPERM; /* our table being full is not the client's EMFILE */
+		return l->way = -EPERM; /* our own EMFILE must not reach the client */
 	l->way = l->link ? take_remotely(l, end) : uvd_way_pass(ways, &l->b, end);
 	if (end >= 0)
 		close(end);

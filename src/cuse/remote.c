@@ -87,7 +87,7 @@ static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_calle
 		return NULL;
 	}
 	p = uvd_peer_new(values[0], &(struct uvd_peer_fds){ out.fd[0], out.fd[1], out.fd[2], out.fd[3] }, true);
-	/* The broker has seen a thread of that number wait: that this is the caller is known only while the call waits. */
+	/* The broker has seen a thread with this id wait. It was the caller only if our call still waits. */
 	if (p && uvd_caller_waits(c))
 		return p;
 	uvd_peer_put(p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Clients of an engine process that has no privileges: whatever is about them comes from the broker (broker/link.h). */
+/* Clients of an engine process without privileges, which asks the broker about them (broker/link.h). */
 #ifndef UVD_CUSE_REMOTE_H
 #define UVD_CUSE_REMOTE_H
 
@@ -9,17 +9,17 @@
 struct uvd_link;
 
 struct uvd_remote {
-	struct uvd_proc calls, opens; /* of threads that wait in calls, and in an open of the node */
+	struct uvd_proc calls, opens; /* for threads that wait in a call, and in an open of the node */
 	struct uvd_link *link;
 };
 
 void uvd_remote_init(struct uvd_remote *r, struct uvd_link *link);
 /*
- * The process of the thread that waits in the call: *kept, where it is that one, else asked for and kept there instead. With a
- * reference. NULL: the broker does not give it. lock: of *kept.
+ * Returns a reference to the caller's process: *kept, if it is that one; otherwise asks the broker, and keeps the
+ * answer in *kept. NULL: the broker does not give it. lock protects *kept; this function takes it.
  */
 struct uvd_peer *uvd_remote_peer(struct uvd_remote *r, struct uvd_caller *c, pthread_mutex_t *lock, struct uvd_peer **kept);
-/* As uvd_cuse_write_whole(). */
+/* uvd_cuse_write_whole(), through the broker. */
 int uvd_remote_write_whole(struct uvd_remote *r, pid_t tid, uint64_t *addr, size_t *len);
 
 #endif

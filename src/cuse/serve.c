@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a worker does with a request. There are three classes:
+ * How a worker serves a request:
  *
- *   - Requests that wait for no client are served where they are read. An interrupt is one, and so is an open: it reads
- *     /proc/TID/status and opens /proc/TID/pagemap, which take no lock that the opener's memory or threads can hold. (The
- *     kernel looks at exec_update_lock, but an exec takes that after the last other thread has ended, and the opener's waits
- *     for our answer.)
- *   - Calls (ioctl, write) wait for their clients' memory. One is carried out if another worker goes on reading the channel,
- *     and if its user has a part of his share of calls free (turns.h); else it waits for its turn.
- *   - With a broker an open is a call: the broker's child reads the path that the opener opens from the opener's memory. Its
- *     question is in progress for as long as the child waits for that memory, and so the share bounds both the workers and
- *     the children that a user has.
- *   - The last close of a file can wait for a transfer of the file's objects, and that for memory. So it needs another reader,
- *     too, but nobody refuses it.
+ *   - A request that waits for no client is served by the worker that has read it. Interrupts are such requests, and
+ *     so are opens: an open reads /proc/TID/status and opens /proc/TID/pagemap, which take no lock that the opener's
+ *     memory or threads can hold. (The kernel takes exec_update_lock there. An exec takes it only after the other
+ *     threads of the process have ended, and the opener's thread waits for our answer.)
+ *   - A call (ioctl, write) can wait for its client's memory. It is carried out if another worker goes on reading the
+ *     channel, and if a part of its user's share of calls is free (turns.h). Otherwise it waits for its turn.
+ *   - With a broker an open is a call: the broker's child reads the path that the opener opens from the opener's
+ *     memory. The worker waits as long as the child does, so the share bounds both the workers and the children that a
+ *     user occupies.
+ *   - The last close of a file can wait for a transfer of the file's objects, and so for memory. It needs another
+ *     reader, too, but is never refused.
  *
- * Interrupts are served here, as libfuse does not know the requests that wait for their turn.
+ * Interrupts are handled here because libfuse does not know the requests that wait for their turn.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -24,7 +24,7 @@
 #include "cuse/internal.h"
 #include "util/util.h"
 
-/* A request that libfuse has not seen, or an interrupt. The kernel may know it no more: that is no error. */
+/* Answers a request that libfuse has not seen, or an interrupt. Ignores errors: the request may be gone. */
 static void serve_answer(struct uvd_cuse *c, uint64_t unique, int err)
 {
 	const struct fuse_out_header header = { .len = sizeof(header), .error = err, .unique = unique };
@@ -35,7 +35,7 @@ static void serve_answer(struct uvd_cuse *c, uint64_t unique, int err)
 
 /* ---- interrupts -------------------------------------------------------------------------------------------------- */
 
-/* Has a worker the request? Then the tick learns that its client has a signal. */
+/* If a worker serves the request, tells the tick that its client has a signal, and returns true. */
 static bool serve_interrupt_worker(struct uvd_cuse *c, uint64_t unique)
 {
 	for (struct worker *w = c->workers; w < c->workers + MAX_WORKERS; w++) {
@@ -48,8 +48,8 @@ static bool serve_interrupt_worker(struct uvd_cuse *c, uint64_t unique)
 }
 
 /*
- * The request may have been answered: then the kernel ignores our answer. Or a worker has it in its hands, on the way from the
- * channel or from the queue: then the kernel sends the interrupt once more.
+ * A request that is not found has been answered, or a worker has just taken it from the channel or from its queue. The
+ * answer EAGAIN makes the kernel send the interrupt again in the second case; in the first the kernel ignores it.
  */
 static void serve_interrupt(struct uvd_cuse *c, const struct fuse_in_header *in)
 {
@@ -68,7 +68,7 @@ static void serve_interrupt(struct uvd_cuse *c, const struct fuse_in_header *in)
 	serve_answer(c, in->unique, -EAGAIN);
 }
 
-/* The kernel gives back what we answered to the open. */
+/* fh is the pointer that dev_open() gave to the kernel. */
 static struct cuse_file *serve_file(uint64_t fh)
 {
 	return (struct cuse_file *)(uintptr_t)fh;
@@ -76,7 +76,10 @@ static struct cuse_file *serve_file(uint64_t fh)
 
 /* ---- requests that can wait for a client ------------------------------------------------------------------------- */
 
-/* It may be that we can give a thread's priority away, but not back: then another thread takes its place. */
+/*
+ * Without privilege a thread can raise its nice value, but not lower it again. If lowering fails, the worker exits, so
+ * that another thread takes its place, and no worker of the node raises its nice value any more.
+ */
 static void serve_set_nice(struct worker *w, int nice)
 {
 	if (nice == w->nice || (nice && w->cuse->never_nice))
@@ -98,7 +101,7 @@ static void serve_process(struct worker *w, void **memory, void *request, size_t
 	atomic_store(&w->unique, 0);
 }
 
-/* So many workers may be away from the channel for the others to be left to those who open, and to those who close. */
+/* Returns how many workers may be away from the channel with this request: the rest is for opens and closes. */
 static unsigned int serve_most(const struct fuse_in_header *in)
 {
 	return in->opcode == FUSE_RELEASE ? MAX_WORKERS : in->opcode == FUSE_OPEN ? MAX_OPENERS : MAX_CALLERS;
@@ -112,7 +115,7 @@ void uvd_cuse_spend(struct worker *w, struct uvd_account *account)
 	w->cpu_ns = now;
 }
 
-/* struct uvd_worker.given_up: the call is in the share of the user whose memory it waits for. */
+/* struct uvd_worker.given_up: moves the call to the share of the user whose memory it waits for. */
 static void serve_given_up(struct uvd_worker *worker, struct uvd_account *owner)
 {
 	struct worker *w = (struct worker *)worker;
@@ -136,7 +139,7 @@ static void serve_leave(struct worker *w, struct uvd_account *account, bool clos
 	w->is_lost = false;
 }
 
-/* Carries out a request that has its share, on a worker that has left the readers. */
+/* Carries out a request that is charged to its user's share, on a worker that has left the readers. */
 static void serve_carry_out(struct worker *w, struct uvd_account *account, bool close, void **memory, void *request,
 			    size_t size)
 {
@@ -166,14 +169,14 @@ static int serve_or_queue(struct worker *w, struct uvd_account *account, bool cl
 	return 0;
 }
 
-/* Takes the account's reference over. NULL: err says why. */
+/* Takes over the reference to account. account NULL: answers err. */
 static void serve_waiting(struct worker *w, struct uvd_account *account, int err, bool close)
 {
 	const uint64_t unique = ((const struct fuse_in_header *)w->buf.mem)->unique;
 	int ret = account ? serve_or_queue(w, account, close) : err;
 
 	uvd_account_put(account);
-	/* A close that cannot wait is carried out at the end: its file is still in the list. */
+	/* A close that cannot be queued is answered now. Its file stays on the list, and uvd_cuse_stop() closes it. */
 	if (ret < 0)
 		serve_answer(w->cuse, unique, close ? 0 : ret);
 }

@@ -46,7 +46,7 @@ static int find_number(struct uvd_cuse *c)
 }
 
 /* The broker chooses the number, makes the node, and keeps it. */
-static int take_from_broker(struct uvd_cuse *c)
+static int session_take_from_broker(struct uvd_cuse *c)
 {
 	int number, fd, err;
 	dev_t rdev;
@@ -85,7 +85,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 	INIT_LIST_HEAD(&c->files);
 	INIT_LIST_HEAD(&c->grants);
 	uvd_turns_init(&c->turns);
-	*err = config->link ? take_from_broker(c) : find_number(c);
+	*err = config->link ? session_take_from_broker(c) : find_number(c);
 	if (!*err)
 		return c;
 	uvd_cuse_free(c);
@@ -120,7 +120,7 @@ bool uvd_cuse_stop(struct uvd_cuse *c)
 	if (!uvd_cuse_stop_workers(c))
 		return false;
 	uvd_cuse_channel_close(&c->node, &c->se);
-	/* No release comes any more. */
+	/* The channel is closed, so no FUSE_RELEASE comes any more. */
 	while (!list_empty(&c->files))
 		uvd_cuse_file_put(list_first_entry(&c->files, struct cuse_file, of_node));
 	return true;

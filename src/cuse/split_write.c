@@ -9,7 +9,7 @@ enum {
 	MAX_WRITE = 2 << 20, /* more than any command: 65535 words of 8 bytes twice */
 	X32_BIT = 0x40000000,
 	NR_WRITE = 1,
-	NR_WRITE_I386 = 4, /* where a 64-bit program has stat(), which never waits here */
+	NR_WRITE_I386 = 4, /* in a 64-bit program this is stat(), which never waits for us */
 };
 
 int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
@@ -20,7 +20,7 @@ int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
-	/* "running" while the thread is still on its way to sleep, for which it may wait for a CPU. */
+	/* The file says "running" until the thread sleeps, and the thread may have to wait for a CPU before that. */
 	for (long us = 50; us < 2000000; us *= 2) {
 		f = fopen(path, "re");
 		if (!f)
@@ -46,7 +46,7 @@ void uvd_cuse_write_begun(struct uvd_cuse_writes *w, pid_t tid, size_t size, siz
 	for (i = 0; i < n; i++)
 		if (w->slots[i].tid == tid || (slot == n && !w->slots[i].tid))
 			slot = i;
-	/* None free: a client that was killed between pieces has left one behind. */
+	/* No slot is free: clients that were killed between two pieces have left theirs behind. */
 	if (slot == n)
 		slot = w->oldest++ % n;
 	w->slots[slot].tid = tid;

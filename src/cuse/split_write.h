@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * write()s that CUSE splits: it passes at most 32 pages a request, so a long command arrives in pieces. A command must never
- * be parsed before it is whole, nor taken for whole when it is only the first piece of something longer. While the client
- * waits, the kernel says what it has really asked for (/proc/TID/syscall): so the first piece is the time to read all of
- * it from the client and carry it out; the other pieces are only acknowledged.
+ * Writes that CUSE splits: a request has at most 32 pages, so a long command arrives in pieces. A piece must never be
+ * parsed as if it were the whole command. While the client waits, /proc/TID/syscall shows the buffer and length of its
+ * write(). So at the first piece we read the whole command from the client's memory and carry it out; the other pieces
+ * are only acknowledged.
  */
 #ifndef UVD_CUSE_WRITE_H
 #define UVD_CUSE_WRITE_H
@@ -16,7 +16,7 @@
 /* A request that is not longer than this is whole: 31 pages, as the first page may be used in part. */
 enum { UVD_CUSE_WHOLE = 31 * 4096 };
 
-/* The split writes of one open file that are under way. A zeroed one is empty. */
+/* The split writes of one open file that are in progress. All zero: none. */
 struct uvd_cuse_writes {
 	pthread_mutex_t lock;
 	unsigned int oldest;
@@ -26,11 +26,11 @@ struct uvd_cuse_writes {
 	} slots[8];
 };
 
-/* The buffer and length of the write() that the thread waits in. -EINVAL: it is another call, or cannot be told. */
+/* Finds the buffer and length of the write() that the thread waits in. -EINVAL: it waits in another call. */
 int uvd_cuse_write_whole(pid_t tid, uint64_t *addr, size_t *len);
-/* The first piece, `size` of `total` bytes, has been answered for all. */
+/* The command was carried out at its first piece, `size` of `total` bytes: further pieces will arrive. */
 void uvd_cuse_write_begun(struct uvd_cuse_writes *w, pid_t tid, size_t size, size_t total);
-/* A further piece. 0; -EINVAL: it belongs to nothing. */
+/* A further piece has arrived. Returns 0, or -EINVAL: it continues no write. */
 int uvd_cuse_write_rest(struct uvd_cuse_writes *w, pid_t tid, off_t off, size_t size);
 
 #endif

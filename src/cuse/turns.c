@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_LOOKS = 64 /* users that one uvd_turns_take() asks: a user with many mapped ids counts as many */ };
+enum { MAX_LOOKS = 64 /* users that one uvd_turns_take() looks at: one with many mapped uids counts as many */ };
 
 struct turn_user {
 	struct list_head of_turns;
 	uid_t uid;
-	struct list_head calls, closes; /* that wait */
+	struct list_head calls, closes; /* turns that wait */
 	unsigned int closing; /* closes in progress */
 };
 
@@ -29,7 +29,7 @@ void uvd_turns_fini(struct uvd_turns *t)
 
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
-/* Caller holds t->lock, here and below. */
+/* Caller holds t->lock, for this and the other functions of this section. */
 static struct turn_user *turn_user_find(struct uvd_turns *t, uid_t uid)
 {
 	struct turn_user *user;
@@ -66,7 +66,7 @@ static void turn_user_put(struct uvd_turns *t, struct turn_user *user)
 	free(user);
 }
 
-/* May a request of this account begin now? Charges it then. No request overtakes another of its user. */
+/* Charges the request if it may begin now, and returns true then. No request overtakes another one of its user. */
 static bool turn_user_begin(struct turn_user *user, struct uvd_account *account, bool close)
 {
 	if (!close)
@@ -77,9 +77,9 @@ static bool turn_user_begin(struct turn_user *user, struct uvd_account *account,
 	return true;
 }
 
-/* ---- requests that wait ------------------------------------------------------------------------------------------ */
+/* ---- waiting requests -------------------------------------------------------------------------------------------- */
 
-/* A close is charged for no bytes: it cannot be refused, and there is one a file. */
+/* A close is charged no bytes: it cannot be refused, and there is only one per file. */
 static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64_t unique, const void *request, size_t size)
 {
 	struct uvd_turn *turn;
@@ -138,16 +138,16 @@ static void turn_unlink(struct uvd_turns *t, struct uvd_turn *turn)
 	atomic_fetch_sub_explicit(&t->waiting, 1, memory_order_relaxed);
 }
 
-/* ---- requests come ----------------------------------------------------------------------------------------------- */
+/* ---- requests begin or wait -------------------------------------------------------------------------------------- */
 
-/* With the lock. */
+/* Caller holds t->lock. */
 static bool turns_begin(struct uvd_turns *t, struct uvd_account *account, bool close)
 {
 	struct turn_user *user = close ? turn_user_get(t, uvd_account_uid(account)) :
 					 turn_user_find(t, uvd_account_uid(account));
 	bool begins;
 
-	if (!user) /* a close without memory for it is not counted, and so not limited */
+	if (!user) /* without memory for a user, closes are neither counted nor limited */
 		return close || uvd_account_try(account, UVD_RES_CALLS, 1);
 	begins = turn_user_begin(user, account, close);
 	turn_user_put(t, user);
@@ -155,10 +155,10 @@ static bool turns_begin(struct uvd_turns *t, struct uvd_account *account, bool c
 }
 
 /*
- * With the lock. Returns 0: it begins after all, if it may. 1: it waits.
+ * Caller holds t->lock. Returns 1: the request waits; 0: it begins after all; or a negative errno.
  *
- * The request is counted before its share is tried again, and uvd_turns_leave() gives the share back before it looks at the
- * count. So either this function finds the share, or whoever gave it back finds the request.
+ * This function counts the request before it tries the share again, and uvd_turns_leave() gives the share back before
+ * the count is read. So either this function gets the share, or the thread that gave it back sees the request.
  */
 static int turns_queue(struct uvd_turns *t, struct uvd_turn *turn, bool first)
 {
@@ -207,7 +207,7 @@ int uvd_turns_enter(struct uvd_turns *t, struct uvd_account *account, bool close
 	return begins ? 0 : turns_copy(t, turn_new(account, close, unique, request, size), false);
 }
 
-/* Gives the share back, and looks at nothing. */
+/* Gives the share back. */
 static void turns_uncharge(struct uvd_turns *t, struct uvd_account *account, bool close)
 {
 	struct turn_user *user;
@@ -235,13 +235,13 @@ int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool cl
 void uvd_turns_leave(struct uvd_turns *t, struct uvd_account *account, bool close)
 {
 	turns_uncharge(t, account, close);
-	/* See turns_queue(): this writes the count, so that what comes before it is seen by whoever counts later. */
+	/* See turns_queue(): a thread that increments the count after this sees that the share was given back. */
 	atomic_fetch_add_explicit(&t->waiting, 0, memory_order_acq_rel);
 }
 
-/* ---- requests go ------------------------------------------------------------------------------------------------- */
+/* ---- requests leave their queues --------------------------------------------------------------------------------- */
 
-/* The user's next request that may begin, charged. Closes first: they only give back. */
+/* Charges and returns the user's next request that may begin; NULL: none. Closes go first: they free resources. */
 static struct uvd_turn *turn_user_next(struct turn_user *user)
 {
 	struct uvd_turn *turn;
@@ -278,7 +278,7 @@ struct uvd_turn *uvd_turns_take(struct uvd_turns *t)
 	return turn;
 }
 
-/* With the lock. */
+/* Caller holds t->lock. */
 static struct uvd_turn *turn_find(struct uvd_turns *t, uint64_t unique)
 {
 	struct list_head *bucket = turn_bucket(t, unique);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Whose turn it is. A user's calls are carried out at once until his share (UVD_RES_CALLS) is in use; further calls wait in a
- * queue of the user's own, first in, first out, and the queues take turns. The last close of a file is no call: it is never
- * refused and takes nothing of the share, but one user has no more than UVD_TURN_CLOSES of them carried out at one time.
+ * Shares and turns. A user's calls are carried out at once while a part of the user's share (UVD_RES_CALLS) is free.
+ * Further calls wait in a FIFO queue of the user's own, and the queues take turns. The last close of a file is not a
+ * call: it is never refused and not charged to the share, but at most UVD_TURN_CLOSES closes of one user are carried
+ * out at a time.
  *
  * With a broker an open of the node is a call (serve.c).
  *
- * A request that waits is a copy, charged to its account as UVD_RES_BYTES.
+ * A request that waits is a copy. A call's copy is charged to its account as UVD_RES_BYTES.
  *
- * Every function may be called from any thread and waits for no client. While nobody has a call that waits, calls take no
- * lock and no memory.
+ * Every function may be called from any thread, and waits for no client. While no request waits, a call that may begin
+ * takes no lock and no memory.
  */
 #ifndef UVD_CUSE_TURNS_H
 #define UVD_CUSE_TURNS_H
@@ -38,27 +39,31 @@ struct uvd_turn {
 
 struct uvd_turns {
 	atomic_ulong waiting; /* requests in queues */
-	pthread_mutex_t lock; /* what follows */
-	struct list_head users; /* who have requests that wait, or closes in progress; the first is asked next */
+	pthread_mutex_t lock; /* protects what follows */
+	struct list_head users; /* with waiting requests or closes in progress; the first one's turn is next */
 	unsigned int num_users;
 	bool ended;
 	struct list_head buckets[UVD_TURN_BUCKETS]; /* requests that wait, by unique */
 };
 
 void uvd_turns_init(struct uvd_turns *t);
-/* Nothing waits or is in progress. */
+/* No request may wait or be in progress. */
 void uvd_turns_fini(struct uvd_turns *t);
 
 /*
- * A request has come. Returns 0: it is to be carried out now, and uvd_turns_leave() follows. 1: a copy waits. -ENOMEM: the
- * account has too many bytes, or we have; -EIO: it would wait, but uvd_turns_end() was called.
+ * A request has arrived. Returns 0: the caller carries it out now, then calls uvd_turns_leave(); 1: a copy waits;
+ * -ENOMEM: the account is at its limit of bytes, or there is no memory; -EIO: it would have to wait, but
+ * uvd_turns_end() was called.
  */
 int uvd_turns_enter(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique, const void *request,
 		    size_t size);
-/* The request was to be carried out and cannot be, as there is no thread: it waits before all others of its user. As above. */
+/*
+ * For a request that uvd_turns_enter() let begin, but that no thread can carry out: gives its share back, and puts a
+ * copy before all others of its user. Returns 1, or an errno as above.
+ */
 int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique, const void *request,
 		       size_t size);
-/* A request was carried out. The caller looks for the next one that waits: uvd_turns_take(). */
+/* A request was carried out: gives its share back. The caller then looks for a waiting one: uvd_turns_take(). */
 void uvd_turns_leave(struct uvd_turns *t, struct uvd_account *account, bool close);
 
 /* Does any request wait? */
@@ -68,19 +73,19 @@ static inline bool uvd_turns_any(struct uvd_turns *t)
 }
 
 /*
- * Takes the next request whose user has a part of his share free, of the user whose turn it is: to be carried out, with
- * uvd_turns_leave() afterwards. The caller gets turn->account's reference, and the memory, for free(): nobody is charged for it
- * any more. NULL: there is none.
+ * Takes the next request whose user has a part of the share free, in the order of turns. The caller carries it out,
+ * then calls uvd_turns_leave(), puts turn->account and calls free(turn), whose bytes are not charged any more. NULL:
+ * there is none.
  */
 struct uvd_turn *uvd_turns_take(struct uvd_turns *t);
 /*
- * The client of this request has a signal. Returns whether the request waits here. *turn: a call, out of its queue now, to be
- * answered and freed; NULL for a close, which is carried out in any case.
+ * The client of this request has a signal. Returns whether the request waits here. *turn: a call that has left its
+ * queue, which the caller answers and frees with uvd_turn_free(); NULL for a close, which is carried out in any case.
  */
 bool uvd_turns_interrupt(struct uvd_turns *t, uint64_t unique, struct uvd_turn **turn);
-/* No request waits from now on. Takes one of those that do; NULL: that was the last one. */
+/* From now on no request is queued. Takes one of those that wait, or returns NULL if there is none. */
 struct uvd_turn *uvd_turns_end(struct uvd_turns *t);
-/* For those that the last two functions return. */
+/* Frees a turn that one of the last two functions has returned. NULL: nothing. */
 void uvd_turn_free(struct uvd_turn *turn);
 
 #endif

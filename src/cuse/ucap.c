@@ -16,11 +16,11 @@ struct uvd_cuse_ucap {
 	struct fuse_session *se;
 	struct uvd_log *log;
 	struct uvd_link *link; /* NULL: this process makes the node */
-	int end; /* an eventfd: the thread shall end */
+	int end; /* eventfd: tells the thread to end */
 	pthread_t thread;
 };
 
-/* ---- what the kernel's node does, which has open() and nothing else ----------------------------------------------- */
+/* ---- operations: as on the kernel's node, only open() succeeds --------------------------------------------------- */
 
 static void ucap_open(fuse_req_t req, struct fuse_file_info *fi)
 {
@@ -52,9 +52,9 @@ static const struct cuse_lowlevel_ops operations = {
 	.ioctl = ucap_ioctl,
 };
 
-/* ---- the thread ---------------------------------------------------------------------------------------------------- */
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-static void *serve(void *arg)
+static void *ucap_node_serve(void *arg)
 {
 	struct uvd_cuse_ucap *u = arg;
 	struct pollfd p[] = { { .fd = fuse_session_fd(u->se), .events = POLLIN }, { .fd = u->end, .events = POLLIN } };
@@ -79,22 +79,22 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static int start(struct uvd_cuse_ucap *u)
+static int ucap_node_start(struct uvd_cuse_ucap *u)
 {
 	int err;
 
 	u->end = eventfd(0, EFD_CLOEXEC);
 	if (u->end < 0)
 		return -errno;
-	err = uvd_thread_start(&u->thread, STACK, serve, u);
+	err = uvd_thread_start(&u->thread, STACK, ucap_node_serve, u);
 	if (err)
 		close(u->end);
 	return err;
 }
 
-/* ---- from the name to the end -------------------------------------------------------------------------------------- */
+/* ---- creation and end -------------------------------------------------------------------------------------------- */
 
-static int take_from_broker(struct uvd_cuse_ucap *u, const char *name)
+static int ucap_node_take_from_broker(struct uvd_cuse_ucap *u, const char *name)
 {
 	int fd, err = uvd_link_ucap(u->link, name, &u->node.rdev, &fd);
 
@@ -124,13 +124,13 @@ struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_
 	u->log = log;
 	u->link = link;
 	uvd_node_name_ucap(&u->node, name);
-	*err = link ? take_from_broker(u, name) : open_channel(u, orphans);
+	*err = link ? ucap_node_take_from_broker(u, name) : open_channel(u, orphans);
 	if (*err) {
 		free(u);
 		return NULL;
 	}
-	/* CUSE's nodes are made so; this is for the rules of udev that say otherwise. */
-	*err = (link ? 0 : uvd_node_permit(&u->node, 0600, 0, log)) ?: start(u);
+	/* CUSE makes its nodes with this mode and group. This call undoes what a udev rule may have changed. */
+	*err = (link ? 0 : uvd_node_permit(&u->node, 0600, 0, log)) ?: ucap_node_start(u);
 	if (!*err)
 		return u;
 	uvd_cuse_channel_close(&u->node, &u->se);

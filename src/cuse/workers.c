@@ -15,17 +15,17 @@
 
 enum {
 	STACK = 512 << 10,
-	STOP_MS = 3000, /* for a thread that does not come back */
+	STOP_MS = 3000, /* for all threads that do not come back */
 	WAKE_SIGNAL = SIGUSR2, /* ends a worker's read() */
 	LEAST_KEPT = 2, /* threads: one to carry out a call, and one to read meanwhile */
-	IDLE_TICKS = 10, /* without work before a thread exits */
+	IDLE_TICKS = 10, /* without work before a thread is ended */
 };
 
 /* ---- readers ----------------------------------------------------------------------------------------------------- */
 
 static int workers_start_one(struct uvd_cuse *c);
 
-/* With `least` others left. */
+/* The calling worker leaves the readers. Returns false if fewer than `least` others would remain. */
 static bool workers_leave(struct uvd_cuse *c, unsigned int least)
 {
 	unsigned int readers = atomic_load_explicit(&c->readers, memory_order_relaxed);
@@ -56,7 +56,7 @@ void uvd_cuse_join_readers(struct uvd_cuse *c)
 	atomic_fetch_add_explicit(&c->readers, 1, memory_order_relaxed);
 }
 
-/* Those that uvd_cuse_tick() finds too many. */
+/* Was the worker told to exit, and does another reader remain? Then it leaves the readers. */
 static bool worker_may_exit(struct worker *w)
 {
 	if (!w->leaves)
@@ -67,7 +67,7 @@ static bool worker_may_exit(struct worker *w)
 
 /* ---- workers ----------------------------------------------------------------------------------------------------- */
 
-static void *work(void *arg)
+static void *worker_run(void *arg)
 {
 	struct worker *w = arg;
 	struct uvd_cuse *c = w->cuse;
@@ -91,7 +91,7 @@ static void *work(void *arg)
 		uvd_cuse_serve(w);
 	}
 	if (!c->stopping) {
-		/* The others may be in calls: an answer written now would be written over what the client does next. */
+		/* Other workers may be in calls. Their clients run on, so they must not be written to any more. */
 		c->aborted = true;
 		c->config.lost(c->config.arg);
 	}
@@ -100,7 +100,7 @@ out:
 	return NULL;
 }
 
-/* Makes the worker as of new. Others look at its numbers at any time. */
+/* Resets the worker. Other threads may read its atomic members at any time. */
 static int worker_init(struct worker *w, struct uvd_cuse *c)
 {
 	w->cuse = c;
@@ -117,7 +117,7 @@ static int worker_init(struct worker *w, struct uvd_cuse *c)
 	return w->call ? 0 : -ENOMEM;
 }
 
-/* With c->starting. It is a reader from now on, as it waits for nothing before it reads. */
+/* Caller holds c->starting. The worker counts as a reader at once, as it waits for no client before it reads. */
 static int worker_start(struct uvd_cuse *c)
 {
 	struct worker *w = c->workers;
@@ -132,7 +132,7 @@ static int worker_start(struct uvd_cuse *c)
 		return err;
 	uvd_cuse_join_readers(c);
 	c->num_workers++;
-	err = uvd_thread_start(&w->thread, STACK, work, w);
+	err = uvd_thread_start(&w->thread, STACK, worker_run, w);
 	if (!err) {
 		w->used = true;
 		return 0;
@@ -189,9 +189,10 @@ static void join_worker(struct worker *w)
 }
 
 /*
- * Has the worker been blocked in the same write to its client since the last tick? Then the kernel has long since found the
- * client's address space. (Before it does, the kernel reads the worker's own memory, and waits for an exec that is going on
- * in the client: there is none, as it could not begin before the thread that waits for us is gone.)
+ * Has the worker been blocked in the same write to its client since the last tick? Then the kernel has long since
+ * found the client's address space. (Before that the kernel only reads the worker's own memory, and takes the
+ * exec_update_lock of the client. No exec holds that lock: it would take it after all other threads of the client have
+ * ended, and one waits for us.)
  */
 static bool is_in_write(struct worker *w, uint64_t claim)
 {
@@ -203,7 +204,7 @@ static bool is_in_write(struct worker *w, uint64_t claim)
 	if (uvd_claim_state(claim) != UVD_CLAIM_WRITES)
 		return false;
 	if (w->cuse->config.link)
-		return true; /* by a descriptor, which is the address space's */
+		return true; /* written through a descriptor of the address space, not by thread id */
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)w->tid);
 	f = fopen(path, "re");
 	if (f && fgets(line, sizeof(line), f) && strtol(line, NULL, 10) == SYS_process_vm_writev)
@@ -214,21 +215,25 @@ static bool is_in_write(struct worker *w, uint64_t claim)
 }
 
 /*
- * A client can make its memory wait for ever (userfaultfd, a FUSE file system of its own), and nothing but our own end
- * ends that wait. Killed, it could not die before its call is answered, and so not close what holds us up: answer.
+ * If the worker is stuck in a call whose client has a signal, answers EINTR. A client can make an access to its memory
+ * wait for ever (userfaultfd, a FUSE file system of its own). If the client is killed, it cannot exit before its call
+ * is answered, and so does not close what the worker waits for.
  */
 static void let_go(struct worker *w, uint64_t claim)
 {
 	if (w->interrupted != w->seen || !uvd_claim_let_go(&w->claim, claim, is_in_write(w, claim)))
 		return;
-	/* It can close the file now; the worker puts this reference when it comes back. */
+	/* The client can close the file now. The worker puts this reference at the end of the call. */
 	atomic_fetch_add(&w->file->ref, 1);
 	w->call->call.caller.let_go = true;
 	fuse_reply_err(w->req, EINTR);
 	uvd_claim_gone(&w->claim);
 }
 
-/* Has no worker asked for what waits? That is so where a call could not begin for other reasons than its user's share. */
+/*
+ * Wakes up to `most` idle workers, which then look for waiting requests. No worker does so by itself if a request waits
+ * for another reason than its user's share, for example because no thread could be started.
+ */
 static void tick_wake_readers(struct uvd_cuse *c, unsigned int most)
 {
 	for (struct worker *w = c->workers; w < c->workers + MAX_WORKERS && most; w++) {
@@ -239,7 +244,7 @@ static void tick_wake_readers(struct uvd_cuse *c, unsigned int most)
 	}
 }
 
-/* Threads that had nothing to do for a while exit, but for those that there were at the start. */
+/* Ends threads that had nothing to do for IDLE_TICKS, but keeps as many as there were at the start. */
 static void tick_end_surplus(struct uvd_cuse *c)
 {
 	unsigned int readers = c->readers, keep = c->config.workers > LEAST_KEPT ? c->config.workers : LEAST_KEPT;
@@ -272,7 +277,7 @@ void uvd_cuse_tick(struct uvd_cuse *c)
 			join_worker(w);
 			continue;
 		}
-		claim = atomic_load(&w->claim.state); /* first: it is that of no later request than this one */
+		claim = atomic_load(&w->claim.state); /* read first: it belongs to no later request than `unique` */
 		unique = w->unique;
 		if (unique && unique == w->seen)
 			let_go(w, claim);
@@ -288,13 +293,13 @@ static void pause_ms(long ms)
 	nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* A signal that comes just before the read() is lost, so again and again. */
+/* A signal that arrives just before a worker's read() is lost, so this function repeats the signal. */
 bool uvd_cuse_stop_workers(struct uvd_cuse *c)
 {
 	struct worker *w;
 	long ms = 0;
 
-	/* With the lock: no worker is started from now on. */
+	/* Under the lock: no worker is started after this. */
 	uvd_lock(&c->starting);
 	c->stopping = true;
 	uvd_unlock(&c->starting);

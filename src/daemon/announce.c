@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How others learn that the daemon is ready, and that it ends: the pid file, and systemd's socket (sd_notify(3)). */
+/* Announces that the daemon is ready, and that it ends: the pid file, and systemd's socket (sd_notify(3)). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "daemon/internal.h"
 #include "util/util.h"
 
-/* One datagram. Nobody waits for it, and a manager that is gone is no error. */
+/* Sends one datagram, without waiting. Ignores errors: the service manager may be gone. */
 static void announce_notify(const struct uvd_announce *a, const char *text)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -39,7 +39,7 @@ void uvd_announce_init(struct uvd_announce *a, const struct uvd_options *options
 	*a = (struct uvd_announce){ .pid_file = options->pid_file };
 	if (path && (*path == '/' || *path == '@') && strlen(path) < sizeof(a->notify))
 		strcpy(a->notify, path);
-	unsetenv("NOTIFY_SOCKET"); /* no process that we start speaks for the service */
+	unsetenv("NOTIFY_SOCKET"); /* the processes that we start must not speak for the service */
 }
 
 int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log)

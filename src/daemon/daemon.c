@@ -20,12 +20,12 @@ enum { DRAIN_MS = 2000 };
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-static void on_end(struct ev_loop *loop, struct ev_signal *w, int events)
+static void daemon_on_end(struct ev_loop *loop, struct ev_signal *w, int events)
 {
 	ev_break(loop, EVBREAK_ALL);
 }
 
-/* Nothing is read again while we run; but a hang-up must not end a daemon. */
+/* SIGHUP must not end the daemon. The daemon does not reload its configuration. */
 static void on_hup(struct ev_loop *loop, struct ev_signal *w, int events)
 {
 }
@@ -65,9 +65,9 @@ static void start_signal(struct uvd_daemon *d, struct ev_signal *w, int sig,
 }
 
 /*
- * Not libev's default loop: that waits for all children, and would take the stops of the threads that grants borrow.
- * The signals come before the nodes, because libfuse puts its own handlers wherever there are none.
- * Not by epoll: it goes on telling of a descriptor that we have closed while a child of ours still has a copy.
+ * Does not use libev's default loop: that loop waits for all children, and would take the stops of the threads that
+ * grants borrow. Does not use epoll: it goes on reporting a descriptor that we have closed while a child still has a
+ * copy. Installs the signal handlers before the nodes are made, because libfuse installs its own where there are none.
  */
 static bool start_loop(struct uvd_daemon *d)
 {
@@ -75,8 +75,8 @@ static bool start_loop(struct uvd_daemon *d)
 	if (!d->loop)
 		return false;
 	signal(SIGPIPE, SIG_IGN);
-	start_signal(d, &d->on_term, SIGTERM, on_end);
-	start_signal(d, &d->on_int, SIGINT, on_end);
+	start_signal(d, &d->on_term, SIGTERM, daemon_on_end);
+	start_signal(d, &d->on_int, SIGINT, daemon_on_end);
 	start_signal(d, &d->on_hup, SIGHUP, on_hup);
 	ev_timer_init(&d->tick, on_tick, 0.5, 0.5);
 	d->tick.data = d;
@@ -93,7 +93,7 @@ static bool start_loop(struct uvd_daemon *d)
 
 /* ---- the start --------------------------------------------------------------------------------------------------- */
 
-/* Grants and registered memory take descriptors. */
+/* Raises RLIMIT_NOFILE: grants and registered memory use descriptors. */
 void uvd_daemon_raise_nofile(void)
 {
 	struct rlimit most = { 1 << 20, 1 << 20 }, now;
@@ -111,19 +111,19 @@ static void say_ready(struct uvd_daemon *d)
 
 	for (unsigned int i = 0; i < d->num_nodes; i++)
 		len += snprintf(line + len, sizeof(line) - len, " %s", uvd_cuse_path(d->nodes[i].cuse));
-	/* Not through the log: whoever waits for it must see it at any level. */
+	/* Not through the log: programs that wait for this line must see it at any log level. */
 	dprintf(STDERR_FILENO, "uverbsd: ready:%s\n", line);
 }
 
-static void abort_orphan(void *daemon, const char *name, dev_t rdev)
+static void daemon_abort_orphan(void *daemon, const char *name, dev_t rdev)
 {
 	struct uvd_daemon *d = daemon;
 
 	uvd_node_abort(&d->orphans, name, rdev, d->log);
 }
 
-/* Root follows names there, and believes what it finds: nobody else may have put it there. */
-static bool is_ours(struct uvd_log *log, const char *option, const char *path)
+/* Root follows this path and trusts what it finds there, so no other user may be able to replace it. */
+static bool daemon_path_is_ours(struct uvd_log *log, const char *option, const char *path)
 {
 	char culprit[PATH_MAX];
 	bool ours = uvd_dir_is_ours(path, culprit);
@@ -136,20 +136,21 @@ static bool is_ours(struct uvd_log *log, const char *option, const char *path)
 
 bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log)
 {
-	return is_ours(log, "control", options->control) && is_ours(log, "sysfs", options->sysfs) &&
-	       (!options->pid_file[0] || is_ours(log, "pid-file", options->pid_file));
+	return daemon_path_is_ours(log, "control", options->control) &&
+	       daemon_path_is_ours(log, "sysfs", options->sysfs) &&
+	       (!options->pid_file[0] || daemon_path_is_ours(log, "pid-file", options->pid_file));
 }
 
-/* Whatever needs privileges and no client: the broker does it for an engine process. */
-static bool prepare(struct uvd_daemon *d)
+/* Does what needs privileges before there are clients. With a broker, the broker does it instead. */
+static bool daemon_prepare(struct uvd_daemon *d)
 {
 	uvd_daemon_raise_nofile();
-	uvd_sysfs_each_orphan(d->options->sysfs, abort_orphan, d);
+	uvd_sysfs_each_orphan(d->options->sysfs, daemon_abort_orphan, d);
 	d->have_tree = !uvd_sysfs_create(d->options->sysfs, d->log);
 	return d->have_tree;
 }
 
-/* Every device is served and published. */
+/* Called when every device is served and published. */
 static bool finish_start(struct uvd_daemon *d)
 {
 	if (d->link)
@@ -159,7 +160,7 @@ static bool finish_start(struct uvd_daemon *d)
 	return !uvd_announce_ready(&d->announce, d->log);
 }
 
-/* Sets everything up. Returns false if it could not, and the log says why; daemon_stop() follows in any case. */
+/* Sets everything up. Returns false if that fails, and the log says why; the caller calls daemon_stop() in any case. */
 static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options, int control)
 {
 	struct uvd_daemon_node *node;
@@ -175,7 +176,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		d->control = uvd_control_adopt(d->loop, control, 0, uvd_daemon_answer, d);
 	else if (uvd_daemon_paths_are_ours(options, d->log))
 		d->control = uvd_control_new(d->loop, options->control, uvd_daemon_answer, d, d->log, &err);
-	if (!d->control || (!d->link && !prepare(d)))
+	if (!d->control || (!d->link && !daemon_prepare(d)))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, &options->limits, d->log);
@@ -206,18 +207,18 @@ static void remove_tree(struct uvd_daemon *d)
 	uvd_sysfs_destroy(d->options->sysfs);
 }
 
-/* Removes tree and nodes, and frees everything. Where a thread does not come back, it exits the process. */
+/* Removes sysfs directory and nodes, and frees everything. If a thread does not come back, exits the process. */
 static void daemon_stop(struct uvd_daemon *d)
 {
 	uvd_daemon_status_fini(d);
 	uvd_announce_end(&d->announce);
-	/* First nobody new finds us, then every call fails, and only then the nodes go away under those still there. */
+	/* First no new client finds the devices, then every call fails, and only then the nodes go. */
 	remove_tree(d);
 	for (unsigned int i = 0; i < d->num_nodes; i++)
 		if (d->nodes[i].dev)
 			d->nodes[i].dev->gone = true;
 	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_stop_nodes(d)) {
-		/* The kernel takes nodes and clients' calls away with the process. */
+		/* The kernel ends the nodes and the clients' calls when the process exits. */
 		uvd_logf(d->log, UVD_WARN, "a thread is held up by a client's memory; not waiting for it");
 		uvd_control_free(d->control);
 		_exit(1);

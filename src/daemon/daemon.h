@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The daemon: an engine, its devices with a node each, the published tree, the control socket, and the event loop. */
+/* The daemon: an engine, its devices with a node each, the sysfs directory, the control socket, and the event loop. */
 #ifndef UVD_DAEMON_H
 #define UVD_DAEMON_H
 
 struct uvd_options;
 
-/* Serves until a signal ends it. Returns the exit status; the log says why where it is not 0. */
+/* Serves until a signal ends it. Returns the exit status; the log says why it is not 0. */
 int uvd_daemon_main(const struct uvd_options *options);
 
 #endif

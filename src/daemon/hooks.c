@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the core tells the daemon: of User Capabilities, whose nodes are over CUSE, and of ports that go down and up. */
+/* The functions that the core calls: they make and remove User Capabilities' nodes, and publish the state of ports. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static struct uvd_daemon *daemon_of(struct uvd_engine *engine)
 	return container_of(engine, struct uvd_daemon, engine);
 }
 
-static int create(struct uvd_engine *engine, const char *name, unsigned int bit, void **out)
+static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigned int bit, void **out)
 {
 	struct uvd_daemon *d = daemon_of(engine);
 	struct node *node = calloc(1, sizeof(*node));
@@ -42,7 +42,7 @@ free_node:
 	return err;
 }
 
-static void drop(struct uvd_engine *engine, void *arg)
+static void hook_ucap_remove(struct uvd_engine *engine, void *arg)
 {
 	struct uvd_daemon *d = daemon_of(engine);
 	struct node *node = arg;
@@ -56,15 +56,17 @@ static void drop(struct uvd_engine *engine, void *arg)
 }
 
 /* A block device may have the same number. */
-static bool is(void *node, const struct stat *st)
+static bool hook_ucap_is(void *node, const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && st->st_rdev == uvd_cuse_ucap_rdev(((struct node *)node)->cuse);
 }
 
-static const struct uvd_ucap_ops ucap_ops = { .create = create, .remove = drop, .is = is };
+static const struct uvd_ucap_ops ucap_ops = {
+	.create = hook_ucap_create, .remove = hook_ucap_remove, .is = hook_ucap_is
+};
 
-/* On a client's thread: the other nodes are the main thread's. */
-static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
+/* May run on a node's worker, so it must not look at other nodes: the main thread changes them. */
+static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	struct uvd_daemon *d = daemon_of(dev->engine);
 	const struct uvd_daemon_node *n = dev->owner;
@@ -75,5 +77,5 @@ static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
 void uvd_daemon_hook(struct uvd_daemon *d)
 {
 	d->engine.ucaps.ops = &ucap_ops;
-	d->engine.publish_port = publish_port;
+	d->engine.publish_port = hook_publish_port;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * With --separate yes, the engine process is this program, executed anew: so its addresses are not the broker's, and after an
- * upgrade it can be another version. It gets the broker's command line, and three descriptors by fixed numbers.
+ * With --separate yes, the engine process executes this program anew: so its addresses differ from the broker's, and
+ * after an upgrade it can be another version. It gets the broker's command line, and three descriptors at fixed
+ * numbers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,8 @@
 #include "util/util.h"
 
 /*
- * The configuration file as the broker has read it: what was written into it since is for the next start of the broker. It must
- * be there to be read twice.
+ * Copies the configuration file for all engine processes: a later change takes effect at the next start of the broker.
+ * Returns a memfd; or -1, also if it is no regular file: the broker has read it once already.
  */
 static int image_copy_config(const char *path)
 {
@@ -65,7 +66,7 @@ void uvd_image_fini(struct uvd_image *p)
 		close(p->config);
 }
 
-/* Root is about to execute it: nobody else may have put it there. */
+/* Opens the installed program. Refuses it if another user can replace it, as root executes it. */
 static int image_open_installed(const char *path, char culprit[PATH_MAX])
 {
 	struct stat st;
@@ -97,7 +98,7 @@ void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
 	p->exe = fd;
 }
 
-/* Puts the descriptors at their numbers. None of them may be overwritten by another on the way. */
+/* Moves the descriptors to their numbers, first to high ones so that none overwrites another. Closes all others. */
 static bool image_place_fds(int sock, int control, int config, int *exe)
 {
 	const int from[] = { sock, control, config, *exe };
@@ -138,7 +139,7 @@ static bool image_is_socket(int fd)
 
 bool uvd_image_is_engine(struct uvd_log *log)
 {
-	prctl(PR_SET_NAME, "uverbsd"); /* execveat() has made it a number */
+	prctl(PR_SET_NAME, "uverbsd"); /* execveat() has set it to a descriptor's number */
 	if (image_is_socket(UVD_ENGINE_SOCKET) && image_is_socket(UVD_ENGINE_CONTROL)) {
 		fcntl(UVD_ENGINE_SOCKET, F_SETFD, FD_CLOEXEC);
 		fcntl(UVD_ENGINE_CONTROL, F_SETFD, FD_CLOEXEC);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The daemon's devices and their nodes: how they are plugged in and unplugged. All of it is the main thread's, but for the
- * removal itself: that waits for calls which wait for a client's memory, so it has a thread of its own.
+ * Adds and removes the daemon's devices and their nodes. All of it runs on the main thread, but for the removal
+ * itself: that waits for calls, which can wait for a client's memory, so it has a thread of its own.
  *
- * A node whose device was removed is served until its last file is closed. Its name is gone from /dev by then, but CUSE has
- * it until the session ends: a device that is plugged in meanwhile gets another number.
+ * A node whose device was removed is served until its last file is closed. Its name leaves /dev at once, but CUSE
+ * keeps it until the session ends: a device that is added meanwhile gets another number.
  */
 #include "control/control.h"
 #include "cuse/cuse.h"
@@ -18,7 +18,7 @@
 
 /* ---- plugging in ------------------------------------------------------------------------------------------------- */
 
-static void lost(void *arg)
+static void daemon_node_lost(void *arg)
 {
 	struct uvd_daemon_node *n = arg;
 
@@ -26,15 +26,18 @@ static void lost(void *arg)
 	ev_async_send(n->daemon->loop, &n->daemon->on_lost);
 }
 
-/* A place that nobody could want back, or that of this very device. */
-static struct uvd_daemon_node *place(struct uvd_daemon *d, const struct uvd_device_config *config)
+/*
+ * Returns a place for the device: the one that it had, a free one that belongs to no removed device, or a new one; if
+ * there is none of these, that of another removed device. NULL: all places are in use.
+ */
+static struct uvd_daemon_node *daemon_node_place(struct uvd_daemon *d, const struct uvd_device_config *config)
 {
 	struct uvd_daemon_node *n, *gone = NULL;
 
 	for (n = d->nodes; n < d->nodes + d->num_nodes; n++) {
 		if (n->state == NODE_GONE && (!gone || !n->config.ibdev[0] || !strcmp(n->config.ibdev, config->ibdev)))
 			gone = n;
-		/* The device is another one now. */
+		/* From now on the name is the new device's. */
 		if (n->state != NODE_GONE && n->state != NODE_SERVES && !strcmp(n->config.ibdev, config->ibdev))
 			n->config.ibdev[0] = 0;
 	}
@@ -43,11 +46,11 @@ static struct uvd_daemon_node *place(struct uvd_daemon *d, const struct uvd_devi
 	return d->num_nodes < UVD_MAX_DEVICES ? &d->nodes[d->num_nodes++] : gone;
 }
 
-/* What uvd_daemon_add() did before it failed. At the start too: then the rest of the daemon ends as well. */
-static void undo(struct uvd_daemon_node *n)
+/* Undoes what uvd_daemon_add() did before it failed. */
+static void daemon_node_undo(struct uvd_daemon_node *n)
 {
 	if (n->cuse && !uvd_cuse_stop(n->cuse))
-		return; /* somebody is in a call already, and stays there */
+		return; /* a thread is in a client's call already, and does not come back */
 	if (n->cuse)
 		uvd_cuse_free(n->cuse);
 	if (n->dev)
@@ -56,7 +59,10 @@ static void undo(struct uvd_daemon_node *n)
 	n->dev = NULL;
 }
 
-/* The broker knows a configured device by its index in the options. It is told of another one, and says by which. */
+/*
+ * Returns the index by which the broker knows the device, or a negative errno. A configured device has its index in
+ * the options. The broker is told of any other one, and chooses the index.
+ */
 static int index_at_broker(struct uvd_daemon *d, const struct uvd_device_config *config)
 {
 	unsigned int i = 0;
@@ -72,7 +78,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
 		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers, .orphans = &d->orphans,
-		.link = d->link, .grants = d->grants, .log = d->log, .lost = lost, .arg = n,
+		.link = d->link, .grants = d->grants, .log = d->log, .lost = daemon_node_lost, .arg = n,
 	};
 	int err, index;
 
@@ -95,7 +101,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	n->dev->owner = n;
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return "cannot serve the node";
-	/* It is served already, and a client may be allowed to take a port down. */
+	/* The device is served already, and a client may be allowed to take a port down: the lock keeps that apart. */
 	uvd_lock(&n->dev->port_lock);
 	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n->index) :
 			uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
@@ -109,8 +115,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 
 const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config *config, struct uvd_daemon_node **out)
 {
-	const struct uvd_device_config copy = *config; /* it may be in the place itself */
-	struct uvd_daemon_node *n = place(d, &copy);
+	const struct uvd_device_config copy = *config; /* config may point into the place, which is overwritten */
+	struct uvd_daemon_node *n = daemon_node_place(d, &copy);
 	const char *wrong;
 
 	if (!n)
@@ -118,7 +124,7 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 	*n = (struct uvd_daemon_node){ .daemon = d, .config = copy };
 	wrong = plug_in(d, n);
 	if (wrong)
-		undo(n);
+		daemon_node_undo(n);
 	*out = n;
 	return wrong;
 }
@@ -135,7 +141,7 @@ static void *remove_thread(void *arg)
 	return NULL;
 }
 
-/* An overlay's lower folders must not change under it: it is mounted anew. */
+/* Mounts the overlay anew: its lower folders have changed, which a mounted overlay does not support. */
 static void refresh_overlay(struct uvd_daemon *d)
 {
 	if (d->options->overlay && !d->link)
@@ -146,12 +152,12 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
 	int err;
 
-	/* As ib_uverbs: first nobody new finds it, then those go who have it. */
+	/* In the order of ib_uverbs: first no new client finds the device, then open files are cut off from it. */
 	if (!d->link)
 		uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
 	n->published = false;
 	refresh_overlay(d);
-	uvd_cuse_unplug(n->cuse); /* a broker takes it out of the sysfs directory, too */
+	uvd_cuse_unplug(n->cuse); /* a broker also removes it from the sysfs directory */
 	err = uvd_thread_start(&n->remover, 0, remove_thread, n);
 	if (err) {
 		uvd_logf(d->log, UVD_ERR,
@@ -195,7 +201,7 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 		if (n->state != NODE_GOING || !n->removed)
 			continue;
 		pthread_join(n->remover, NULL);
-		refresh_overlay(d); /* User Capabilities may have gone with it */
+		refresh_overlay(d); /* its User Capabilities may be gone, too */
 		answer = uvd_control_tell(&n->dev->config);
 		n->state = NODE_DRAINS;
 		uvd_daemon_reap(d);
@@ -217,7 +223,7 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
 		if (!n->cuse)
 			continue;
-		/* When no thread of the node's is in a call, a removal has nothing to wait for. */
+		/* After the stop no thread of the node is in a call, so a removal has no call to wait for. */
 		if (!uvd_cuse_stop(n->cuse))
 			return false;
 		if (n->state == NODE_GOING)
@@ -229,7 +235,7 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d)
 
 /* ---- the control's commands -------------------------------------------------------------------------------------- */
 
-static struct uvd_daemon_node *find(struct uvd_daemon *d, const char *name)
+static struct uvd_daemon_node *daemon_node_find(struct uvd_daemon *d, const char *name)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
 		if (n->state == NODE_SERVES && uvd_control_is_called(&n->dev->config, name))
@@ -237,7 +243,7 @@ static struct uvd_daemon_node *find(struct uvd_daemon *d, const char *name)
 	return NULL;
 }
 
-/* One that was removed; its number is what it last had. */
+/* Finds a removed device, by its name or by the number that it last had. */
 static struct uvd_daemon_node *find_removed(struct uvd_daemon *d, const char *name)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
@@ -246,10 +252,10 @@ static struct uvd_daemon_node *find_removed(struct uvd_daemon *d, const char *na
 	return NULL;
 }
 
-static json_t *remove_device(void *arg, const char *name)
+static json_t *daemon_remove_device(void *arg, const char *name)
 {
 	struct uvd_daemon *d = arg;
-	struct uvd_daemon_node *n = find(d, name);
+	struct uvd_daemon_node *n = daemon_node_find(d, name);
 	const char *wrong;
 
 	if (!n)
@@ -262,7 +268,7 @@ static json_t *remove_device(void *arg, const char *name)
 	return NULL;
 }
 
-static json_t *make_device(void *arg, const struct uvd_device_config *config)
+static json_t *daemon_make_device(void *arg, const struct uvd_device_config *config)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_daemon_node *n;
@@ -274,13 +280,13 @@ static json_t *make_device(void *arg, const struct uvd_device_config *config)
 	return uvd_control_tell(&n->dev->config);
 }
 
-static bool taken(void *arg, const char *ibdev)
+static bool daemon_device_taken(void *arg, const char *ibdev)
 {
-	return find(arg, ibdev);
+	return daemon_node_find(arg, ibdev);
 }
 
-/* Does a node of ours have the number still, or again? */
-static bool number_taken(struct uvd_daemon *d, int number)
+/* Does one of our nodes have the number, if only that of a removed device? */
+static bool daemon_number_taken(struct uvd_daemon *d, int number)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
 		if (n->cuse && uvd_cuse_number(n->cuse) == number)
@@ -288,28 +294,30 @@ static bool number_taken(struct uvd_daemon *d, int number)
 	return false;
 }
 
-static json_t *add_device(void *arg, const char *name)
+static json_t *daemon_add_device(void *arg, const char *name)
 {
 	struct uvd_daemon *d = arg;
 	struct uvd_device_config config;
 	struct uvd_daemon_node *n;
 
 	n = find_removed(d, name);
-	if (!n || find(d, n->config.ibdev))
-		return uvd_control_refuse(n || find(d, name) ? "the device is there already" : "no such device was removed");
+	if (!n || daemon_node_find(d, n->config.ibdev))
+		return uvd_control_refuse(n || daemon_node_find(d, name) ? "the device is there already" :
+									   "no such device was removed");
 	config = n->config;
-	if (number_taken(d, config.number))
+	if (daemon_number_taken(d, config.number))
 		config.number = -1;
-	return make_device(d, &config);
+	return daemon_make_device(d, &config);
 }
 
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
 {
 	static const struct uvd_control_devices devices = {
-		.remove = remove_device, .add = add_device, .make = make_device, .taken = taken
+		.remove = daemon_remove_device, .add = daemon_add_device, .make = daemon_make_device,
+		.taken = daemon_device_taken
 	};
 
-	/* A removed one whose last file has been closed gives up its number now, not at the next tick. */
+	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
 	uvd_daemon_reap(d);
 	return uvd_control_device(command, may_change, &devices, d);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The daemon in two processes (--separate yes). The broker does what needs privileges and has no client in it: the control
- * socket's path, nodes, the sysfs directory, the overlay. The engine process says when, and by a device's index; what is done
- * comes from the broker's own options, or was checked when a device was added.
+ * The daemon in two processes (--separate yes). The broker does what needs privileges but no client: the control
+ * socket's path, nodes, the sysfs directory, the overlay. The engine process says when, and names a device by its
+ * index. The rest of what the broker needs comes from its own options, or from a device's configuration that it
+ * checked when the device was added.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ struct own_node {
 	struct uvd_node node;
 	struct uvd_device_config config; /* with the number that the node has, or had */
 	int asked; /* the number that was asked for; -1: any */
-	bool known; /* as a device: there is a configuration */
+	bool known; /* there is a device with this index: config is valid */
 	bool made, published;
 };
 
@@ -35,7 +36,7 @@ struct separate {
 	struct uvd_announce announce;
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
 	struct own_node ucaps[MAX_UCAPS];
-	/* All that the engine process may still serve; a device that was removed has a channel while files are open. */
+	/* All channels that may still be served: a removed device keeps its channel while files are open. */
 	struct channel {
 		char name[sizeof(((struct uvd_node *)0)->name)]; /* without infiniband/; empty: free */
 		dev_t rdev;
@@ -74,7 +75,7 @@ static int make_channel(struct separate *s, struct uvd_node *node, unsigned int 
 	return fd;
 }
 
-/* A number that the device had before is tried first; one that was asked for is the only one. */
+/* Tries the number first that the device had last, if any. If a number was asked for, tries no other one. */
 static int make_any(struct separate *s, struct uvd_node *node, int asked, int last)
 {
 	const char *taken;
@@ -97,13 +98,13 @@ static int make_any(struct separate *s, struct uvd_node *node, int asked, int la
 	return -EEXIST;
 }
 
-/* NULL: there is no such device. */
+/* Returns NULL if there is no such device. */
 static struct own_node *node_at(struct separate *s, unsigned int index)
 {
 	return index < UVD_MAX_DEVICES && s->nodes[index].known ? &s->nodes[index] : NULL;
 }
 
-/* The devices of the options, as they are before their first node. */
+/* Resets the table to the devices of the options, which have no nodes yet. */
 static void know_configured(struct separate *s)
 {
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
@@ -150,7 +151,7 @@ static int op_publish(void *arg, unsigned int index)
 	return err;
 }
 
-static void withdraw(struct separate *s, struct own_node *n)
+static void own_node_withdraw(struct separate *s, struct own_node *n)
 {
 	if (n->published)
 		uvd_sysfs_remove(s->options->sysfs, &n->config);
@@ -164,7 +165,7 @@ static int op_withdraw(void *arg, unsigned int index)
 
 	if (!n || !n->made)
 		return -EINVAL;
-	withdraw(s, n);
+	own_node_withdraw(s, n);
 	uvd_node_hide(&n->node);
 	n->made = false;
 	if (s->options->overlay)
@@ -200,7 +201,7 @@ static struct own_node *free_ucap(struct separate *s)
 	return NULL;
 }
 
-/* Only those that the options name. */
+/* Do the options name this User Capability? No other one gets a node. */
 static bool is_configured(const struct uvd_options *o, const char *name)
 {
 	for (unsigned int i = 0; i < o->num_devices; i++)
@@ -253,7 +254,10 @@ static int op_ucap_gone(void *arg, const char *name)
 
 /* ---- devices that were not configured --------------------------------------------------------------------------------- */
 
-/* The place that a device of this name had, or a free one. A configured device keeps its place. NULL: there is none. */
+/*
+ * Returns the place that a device of this name had, or a free one; never that of a configured device. NULL: no place
+ * is free, or a device of this name has a node or is configured.
+ */
 static struct own_node *place_for(struct separate *s, const char *ibdev)
 {
 	struct own_node *place = NULL;
@@ -270,7 +274,10 @@ static struct own_node *place_for(struct separate *s, const char *ibdev)
 	return place;
 }
 
-/* An administrator asks for it, or an engine process says so: nodes are uverbsN, and names of files come from the options. */
+/*
+ * The engine process says that an administrator asks for the device, which the broker cannot verify. So this function
+ * checks the configuration, and allows only User Capabilities that the options name.
+ */
 static int op_add(void *arg, const struct uvd_device_config *device)
 {
 	struct separate *s = arg;
@@ -289,7 +296,7 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	return n - s->nodes;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------ */
+/* ---- start, restart and end -------------------------------------------------------------------------------------- */
 
 static int op_ready(void *arg)
 {
@@ -306,17 +313,17 @@ static void op_leave(void *arg)
 	if (s->options->overlay)
 		uvd_sysfs_overlay_undo(s->options->sysfs);
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
-		withdraw(s, &s->nodes[i]);
+		own_node_withdraw(s, &s->nodes[i]);
 }
 
-static void abort_orphan(void *arg, const char *name, dev_t rdev)
+static void separate_abort_orphan(void *arg, const char *name, dev_t rdev)
 {
 	struct separate *s = arg;
 
 	uvd_node_abort(&s->orphans, name, rdev, s->log);
 }
 
-/* The sandbox allows what the backends of the configured devices need. */
+/* Enters the sandbox, which allows what the backends of the configured devices need. */
 static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 {
 	const char **backends = calloc(o->num_devices + 1, sizeof(*backends));
@@ -338,7 +345,7 @@ static int engine_main(void *arg, int sock)
 	return uvd_image_exec(&s->image, sock, s->control, s->log);
 }
 
-/* The process that engine_main() has become. */
+/* Runs in the program that engine_main() has executed. */
 static int serve_as_engine(const struct uvd_options *options, struct uvd_log *log)
 {
 	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
@@ -352,7 +359,10 @@ static int serve_as_engine(const struct uvd_options *options, struct uvd_log *lo
 	return status;
 }
 
-/* The engine process has ended, or cannot. Its clients go on with an error, and nothing is left behind. */
+/*
+ * The engine process has ended, or does not end when told to. Aborts its sessions, so that clients get errors, and
+ * removes all nodes and the sysfs directory.
+ */
 static void clean_up(struct separate *s)
 {
 	op_leave(s);
@@ -404,7 +414,7 @@ static int start_broker(struct separate *s, bool *is_engine)
 	int status = 1;
 
 	know_configured(s);
-	uvd_sysfs_each_orphan(s->options->sysfs, abort_orphan, s);
+	uvd_sysfs_each_orphan(s->options->sysfs, separate_abort_orphan, s);
 	if (uvd_sysfs_create(s->options->sysfs, s->log))
 		return 1;
 	*is_engine = uvd_broker_run(&config, engine_main, &status) < 0;
@@ -415,7 +425,7 @@ static int start_broker(struct separate *s, bool *is_engine)
 	return status;
 }
 
-/* The whole life of the broker; and of a child that could not become the engine process. */
+/* Runs the broker to its end. Also returns in a child that could not become the engine process. */
 static int serve_as_broker(struct separate *s)
 {
 	bool is_engine = false;

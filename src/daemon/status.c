@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The control socket answers here: `uverbsctl status`, with --accounts too, `restart`, `port` and `device`. */
+/* Answers the control socket's commands: `status`, `accounts`, `restart`, `port`, and by nodes.c `device`. */
 #include "control/control.h"
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
@@ -14,7 +14,7 @@
 
 enum { MOST_FILES = 4096, MOST_ACCOUNTS = 4096 /* that are listed */ };
 
-static const double AT_LEAST = 0.05; /* seconds from one answer to the next */
+static const double AT_LEAST = 0.05; /* seconds from the begin of one answer to the next */
 
 struct file_facts {
 	pid_t pid;
@@ -33,7 +33,7 @@ struct node_facts {
 	json_t *node; /* everything but the files */
 };
 
-/* Everything that the thread needs: it looks at nothing of the daemon's. */
+/* All that the thread needs; of the daemon it uses only `link`, and `loop` and `on_done` to report. */
 struct status_facts {
 	struct uvd_daemon *daemon;
 	struct node_facts nodes[UVD_MAX_DEVICES];
@@ -44,9 +44,9 @@ struct status_facts {
 	char *text; /* the answer; NULL: no memory */
 };
 
-/* ---- what the main thread collects ------------------------------------------------------------------------------- */
+/* ---- collecting, on the main thread ------------------------------------------------------------------------------ */
 
-/* With the node's lock: opens and closes wait meanwhile. */
+/* Runs with the node's lock held: opens and closes wait meanwhile. */
 static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_file *file)
 {
 	struct node_facts *node = arg;
@@ -98,7 +98,7 @@ static void collect_account(void *arg, pid_t pid, uint64_t pages)
 		facts->accounts[facts->num_accounts++] = (struct account_facts){ pid, pages };
 }
 
-/* Those that there are now: the name, and how often devices have created it. */
+/* Lists the User Capabilities that exist now: the name, and how many times devices have created it. */
 static json_t *status_ucaps(struct uvd_ucaps *ucaps)
 {
 	json_t *list = json_array();
@@ -135,7 +135,7 @@ static void status_facts_free(struct status_facts *facts)
 	free(facts);
 }
 
-static bool collect(struct status_facts *facts, struct uvd_daemon *d)
+static bool status_collect(struct status_facts *facts, struct uvd_daemon *d)
 {
 	for (unsigned int i = 0; i < d->num_nodes; i++)
 		if (d->nodes[i].cuse && !collect_node(&facts->nodes[facts->num_nodes++], &d->nodes[i]))
@@ -148,9 +148,9 @@ static bool collect(struct status_facts *facts, struct uvd_daemon *d)
 	return facts->rest;
 }
 
-/* ---- what the thread makes of it --------------------------------------------------------------------------------- */
+/* ---- formatting, on the thread ----------------------------------------------------------------------------------- */
 
-/* An engine process sees no /proc. */
+/* An engine process sees no /proc, so it asks the broker. */
 static FILE *open_comm(struct uvd_link *link, pid_t pid)
 {
 	struct uvd_wire_request r = { .op = UVD_WIRE_OPEN, .tid = pid, .index = UVD_WIRE_COMM };
@@ -217,7 +217,7 @@ static void *status_thread(void *arg)
 	return NULL;
 }
 
-/* ---- when, and for whom ------------------------------------------------------------------------------------------ */
+/* ---- scheduling -------------------------------------------------------------------------------------------------- */
 
 static void status_begin(struct uvd_daemon *d)
 {
@@ -229,7 +229,7 @@ static void status_begin(struct uvd_daemon *d)
 	s->facts = calloc(1, sizeof(*s->facts));
 	if (s->facts) {
 		s->facts->daemon = d;
-		if (collect(s->facts, d) && !uvd_thread_start(&s->thread, 0, status_thread, s->facts))
+		if (status_collect(s->facts, d) && !uvd_thread_start(&s->thread, 0, status_thread, s->facts))
 			return;
 		status_facts_free(s->facts);
 		s->facts = NULL;
@@ -237,7 +237,7 @@ static void status_begin(struct uvd_daemon *d)
 	uvd_control_finish_text(d->control, s->number, "{\"error\":\"no memory or no thread for the answer\"}");
 }
 
-/* Begins the next answer when it is time, if somebody waits for one. Not at once: the asker is still being served. */
+/* Schedules the next answer if a client waits for one. Never begins it at once: the asker is still being handled. */
 static void status_continue(struct uvd_daemon *d)
 {
 	struct uvd_daemon_status *s = &d->status_answer;
@@ -314,7 +314,7 @@ static struct uvd_device *status_device(void *daemon, unsigned int i)
 	return NULL;
 }
 
-/* The answer is on its way before this process hears of the broker's signal. */
+/* The broker ends this process by a signal. The loop handles the signal after it has sent the answer. */
 static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
 {
 	int err;

@@ -14,8 +14,8 @@ static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int
 	pid_t tgid;
 
 	/*
-	 * Asking for what a device does not have is how programs find out: EPROTONOSUPPORT is no fault of theirs. Nor is
-	 * EIO: their device is gone.
+	 * Programs probe for what a device does not have, so EPROTONOSUPPORT is no fault of theirs. Nor is EIO: their
+	 * device is gone.
 	 */
 	if (req->bad_field && err != -EPROTONOSUPPORT && err != -EIO) {
 		tgid = uvd_caller_tgid(req->caller);
@@ -37,7 +37,7 @@ static void context_drop(struct uvd_req *req)
 	req->new_context = NULL;
 }
 
-/* The file gets its context, if no other call was first (context-03). */
+/* Gives the file its context, unless another call was first (context-03). */
 static int context_publish(struct uvd_req *req)
 {
 	struct uvd_file *file = req->file;
@@ -59,12 +59,12 @@ static int context_publish(struct uvd_req *req)
 	return err;
 }
 
-/* Commits or aborts. */
-static long end(struct uvd_req *req, int err, long result)
+/* Commits or aborts, logs a failure, and returns the result of the call. */
+static long req_end(struct uvd_req *req, int err, long result)
 {
 	void **block, **next;
 
-	/* What was begun is committed for a client that is told so, or not at all. */
+	/* Commit only if the client will be told: claim() fails if the transport has already answered the call. */
 	if (!err && req->caller->claim && !req->caller->claim(req->caller))
 		err = -EINTR;
 	if (!err)
@@ -110,8 +110,8 @@ long uvd_req_finish(struct uvd_req *req, int err, long result)
 	if (!err && req->new_context && atomic_load(&req->file->context))
 		err = uvd_bad(req, -EINVAL, "context", 1);
 	if (err || !req->has_grant)
-		return end(req, err, result);
-	/* The new fd's object waits for its fd; what else the request holds is let go meanwhile. */
+		return req_end(req, err, result);
+	/* The new FD object waits for its fd. Release all other objects of the request now. */
 	uvd_objects_release(req, true, true);
 	call->grant = req->grant;
 	call->result = result;
@@ -140,8 +140,10 @@ long uvd_call_granted(struct uvd_call *call, int fd)
 		err = -EOPNOTSUPP;
 	} else {
 		err = write_number(req, fd >= 0 ? fd : -2);
-		/* No fd in the client: libibverbs takes -2 for "no asynchronous events", and goes on without the object. */
+		/*
+		 * No fd in the client: to libibverbs -2 means that there are no asynchronous events. Drop the object.
+		 */
 		req->grant.uobj->dropped = fd < 0;
 	}
-	return end(req, err, call->result);
+	return req_end(req, err, call->result);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a transport calls: an open file, a caller and a request go in, the result of the system call comes out.
+ * The interface for transports: they pass an open file, a caller and a request, and get the result of the system call.
  */
 #ifndef UVD_DISPATCH_H
 #define UVD_DISPATCH_H
@@ -12,7 +12,7 @@
 
 /*
  * One call. The transport fills in file and caller, and owns the memory; it may reuse one for every call of a thread.
- * It need not be zeroed: the dispatch functions set what they use.
+ * Before the first call, works_later must be set and work.run must be NULL. The dispatch functions set the rest.
  */
 struct uvd_call {
 	struct uvd_file *file;
@@ -21,40 +21,40 @@ struct uvd_call {
 	long result; /* after dispatch, where a grant is pending: what the call returns when it succeeds */
 	struct uvd_req req; /* the dispatcher's */
 	/*
-	 * Set by a transport that answers the client first, and then calls uvd_call_work(), after each call. For other transports
-	 * the dispatcher does so.
+	 * True: the transport answers the client first, and then runs the work of each call, by uvd_call_work() or
+	 * after uvd_call_take_work(). False: the dispatcher runs it at the end of the call.
 	 */
 	bool works_later;
 	struct uvd_work work;
 };
 
 /*
- * Does the rest of a call, if there is one, on the thread `worker` (NULL: nobody can take its place). The rest needs nothing of the
- * call, nor of its file, whose end waits for it where it has to: so that must not be the same thread's to end, before this.
+ * Runs the work that a call has left, if any, on the calling thread. worker: that thread; NULL: no other thread can
+ * replace it meanwhile. The work uses neither the call nor its file. The close of the file may wait for the work, so
+ * the calling thread must not close the file first.
  */
 void uvd_call_work(struct uvd_call *call, struct uvd_worker *worker);
-/* For a transport whose call is another's by the time that it is done. run may be NULL. */
+/* Takes the work out of a call, for a transport that reuses the call before the work is done. run may be NULL. */
 struct uvd_work uvd_call_take_work(struct uvd_call *call);
 
 /*
- * write(fd, buf, len). buf is our private copy of the client's data, len bytes; 8-byte aligned. Whether the writer is the
- * opener has been checked by the transport (EACCES).
- * Returns len, or a negative errno. Where call->grant.uobj is set, the transport must call uvd_call_granted(), whatever
- * became of the client: the open file cannot be closed before.
- * The DESTROY_CQ of rdma-core 18 and 19, 16 bytes that mean 24, is -ENOSPC here: what it leaves out is the handle, and
- * only uvd_dispatch_write_from() can read it.
+ * write(fd, buf, len). buf is our private copy of the client's data, len bytes, aligned to 8 bytes. The transport has
+ * checked that the writer is the opener (EACCES). Returns len, or a negative errno. If call->grant.uobj is set, the
+ * transport must call uvd_call_granted(), whatever has become of the client: the open file cannot be closed before.
+ * rdma-core 18 and 19 write only 16 of the 24 bytes of DESTROY_CQ. That is -ENOSPC here: the missing bytes hold the
+ * handle, and only uvd_dispatch_write_from() can read them.
  */
 long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len);
-/* The same for a client whose data is still in its own memory: reads it once. */
+/* The same for data that is still in the client's memory, at addr: reads it once. */
 long uvd_dispatch_write_from(struct uvd_call *call, uint64_t addr, size_t len);
-/* ioctl(fd, cmd, arg). -ENOTTY: not RDMA_VERBS_IOCTL, or the device poses as one without it. */
+/* ioctl(fd, cmd, arg). -ENOTTY: not RDMA_VERBS_IOCTL, or the device is configured without it (write_abi). */
 long uvd_dispatch_ioctl(struct uvd_call *call, unsigned int cmd, uint64_t arg);
 
 /*
- * The end of a grant. fd: the number that the client's end of call->grant.file has in the client, or the negative errno
- * of the attempt (-EMFILE and -ENFILE reach the client; others mean that granting is impossible here). Writes the number
- * or the fallback, commits or aborts the object, and returns the final result of the call. The client must still be held:
- * it has not returned to its code yet. If the result is negative the fd that the client has must be taken away again.
+ * Ends a grant. fd: the number that the client's end of call->grant.file has in the client, or the negative errno of
+ * the attempt (-EMFILE and -ENFILE reach the client; others mean that granting is impossible here). Writes the number
+ * or the fallback, commits or aborts the object, and returns the final result of the call. The client must not have
+ * returned to its code yet. If the result is negative, the transport must take the fd away from the client again.
  */
 long uvd_call_granted(struct uvd_call *call, int fd);
 

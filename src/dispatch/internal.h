@@ -7,14 +7,16 @@
 
 #include "dispatch/dispatch.h"
 
+/* Sets up the request of a call. uvd_req_finish() ends it. */
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front);
-/* The one end of all requests: writes outputs, commits or aborts, logs. result: of a call that succeeds. */
+/* Ends every request: writes outputs, commits or aborts, logs. result: returned if the call succeeds. */
 long uvd_req_finish(struct uvd_req *req, int err, long result);
+/* Runs the steps until one fails, or the transport has let the call go (-EINTR). */
 int uvd_run_steps(struct uvd_req *req, const uvd_step *steps);
-/* Like uvd_req_alloc(), but from the request's own buffer where there is room, and not zeroed. */
+/* Like uvd_req_alloc(), but from the request's own buffer if there is room, and not zeroed. */
 void *uvd_req_in_buffer(struct uvd_req *req, size_t len);
 
-/* What the client's memory holds at src; an address of 0 is never valid. */
+/* Reads the client's memory at src, or our copy if it was read ahead. -EFAULT; address 0 is never valid. */
 int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len);
 
 static inline void uvd_mark_written(struct uvd_req *req, unsigned int index)
@@ -22,14 +24,18 @@ static inline void uvd_mark_written(struct uvd_req *req, unsigned int index)
 	req->written[index / 64] |= 1ULL << index % 64;
 }
 
-/* Writes all that was staged, with handles and flags; nothing is staged afterwards. -EFAULT. */
+/* Writes everything staged, with the handle and the flags; nothing is staged afterwards. Returns 0 or -EFAULT. */
 int uvd_out_flush(struct uvd_req *req);
 
-/* uapi_get_method(): *out's row may be NULL. -EINVAL, -EOPNOTSUPP. */
+/* uapi_get_method(): finds a write() command; its row may be NULL. Returns 0, -EINVAL or -EOPNOTSUPP. */
 int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct uvd_tree_write **out);
 
-/* Puts or aborts everything; commit: commits what was begun. keep_new: leaves what was begun alone. */
+/*
+ * Puts the objects that the request has looked up. Those that it has begun are left alone if keep_new, else committed
+ * or aborted.
+ */
 void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new);
+/* uvd_req_get(), but records no bad field for the log. */
 int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out);
 
 #endif

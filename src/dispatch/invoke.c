@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Two methods of UVERBS_OBJECT_DEVICE that are the dispatcher's own: write() commands in an ioctl, and the list of handles. */
+/* The dispatcher's own methods of UVERBS_OBJECT_DEVICE: write() commands in an ioctl, and the list of handles. */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
 #include "dispatch/dispatch.h"
 #include "dispatch/internal.h"
 
-/* All of core_in at once, before the command's first step, which reads it first anyway. See uvd_core_in() for faults. */
+/*
+ * Reads all of core_in at once; the command's first step would read it first anyway. On a fault buf stays NULL, and
+ * uvd_core_in() decides the errno.
+ */
 static int read_core_in(struct uvd_req *req, const struct uvd_attr *attr)
 {
 	uint8_t *buf;
@@ -49,7 +52,10 @@ int uvd_step_invoke_write(struct uvd_req *req)
 		req->core_out.addr = out->data;
 		req->core_out.attr = out->index;
 	}
-	/* Extended commands have no least size (write-09). Without any input it is libibverbs asking which ABI there is. */
+	/*
+	 * Extended commands have no least size (write-09). Without input libibverbs probes the ABI: not worth a
+	 * warning.
+	 */
 	if (!(row->flags & UVD_WRITE_EX) && (req->core_in.len < row->req_size || req->core_out.len < row->resp_size))
 		return in ? uvd_bad(req, -ENOSPC, "core_in or core_out", req->core_in.len) : -ENOSPC;
 	err = in ? read_core_in(req, in) : 0;

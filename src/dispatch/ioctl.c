@@ -17,8 +17,8 @@ enum {
 };
 
 /*
- * Reads the header, and with it what follows: the attributes, and further on libibverbs has on its stack the structs that
- * they point to. A system call less for each of them.
+ * Reads the header, and ahead of it what follows: the attributes, and often the structs that they point to, as
+ * libibverbs has all of them on its stack. That saves a system call for each.
  */
 static int read_header(struct uvd_req *req, uint64_t arg)
 {
@@ -51,7 +51,7 @@ static int find_method(struct uvd_req *req, const hdr_t *hdr)
 	req->tree_method = tm;
 	req->method = tm->row;
 	req->name = tm->row->name;
-	/* The driver is gone, and with it what only it can answer (ioctl-07). */
+	/* The device is gone, and with it the handlers of its driver's methods (ioctl-07). */
 	if (((hdr->object_id | hdr->method_id) & UVD_ID_DRIVER_NS) && atomic_load(&req->dev->gone))
 		return -EIO;
 	return 0;
@@ -59,7 +59,7 @@ static int find_method(struct uvd_req *req, const hdr_t *hdr)
 
 /* ---- one attribute ----------------------------------------------------------------------------------------------- */
 
-/* What the client sent beyond what is known: zeros are no information. A tail that cannot be read is not zero. */
+/* Input beyond the known length must be zero, else it is -EOPNOTSUPP. A tail that cannot be read counts as not zero. */
 static int check_tail(struct uvd_req *req, const struct uvd_attr_row *row, const struct ib_uverbs_attr *ua,
 		      uint8_t *copy)
 {
@@ -106,12 +106,12 @@ static int ptr_attr(struct uvd_req *req, const struct uvd_attr_row *row, const s
 	}
 	if (ua->len < row->min_len || (longer && !(row->flags & UVD_ZERO_TRAILING)))
 		return uvd_bad(req, -EINVAL, row->name, ua->len);
-	/* Of an ENUM_IN these bytes are the element's number. */
+	/* In an ENUM_IN these bytes hold the element's number. */
 	if (attr->row->type != UVD_ATTR_ENUM_IN && ua->attr_data.reserved)
 		return uvd_bad(req, -EINVAL, row->name, ua->attr_data.reserved);
 	attr->len = ua->len;
 	attr->data = ua->data;
-	/* Of a longer one the tail is here already. */
+	/* check_tail() has already copied the tail of longer input. */
 	if (copy && uvd_req_read(req, copy, ua->data, longer ? row->len : ua->len))
 		return uvd_bad(req, -EFAULT, row->name, ua->data);
 	attr->copy = copy;
@@ -136,9 +136,9 @@ static int enum_attr(struct uvd_req *req, const struct uvd_attr_row *row, const 
 enum { NO_EVENT_FILE = -2 };
 
 /*
- * Where a context cannot be given an asynchronous event file (GET_CONTEXT's fallback) it has -2 for its fd, and libibverbs
- * names that as the event file of each CQ, QP, SRQ and WQ. In such a file it means that there is none; the kernel, whose
- * contexts always have one, says EBADF.
+ * If a context cannot be given an asynchronous event file, GET_CONTEXT falls back to the fd -2, and libibverbs passes
+ * that as the event file of each CQ, QP, SRQ and WQ. In such an open file -2 means that there is none. The kernel's
+ * contexts always have an event file, so the kernel answers EBADF.
  */
 static bool is_no_event_file(struct uvd_req *req, const struct uvd_attr_row *row, int64_t fd)
 {
@@ -170,8 +170,9 @@ static int object_attr(struct uvd_req *req, const struct uvd_attr_row *row, stru
 	if (err)
 		return uvd_bad(req, err, row->name, ua->data);
 	/*
-	 * An fd has no number yet: uvd_call_granted() writes it. What the client sent is written back before the grant, so that
-	 * an attribute in read-only memory is EFAULT while there is no fd that the client would have to lose again.
+	 * An fd has no number yet: uvd_call_granted() writes it. Before the grant, the client's own value is written
+	 * back, so that an attribute in read-only memory is EFAULT while there is no fd to take away from the client
+	 * again.
 	 */
 	if (row->type == UVD_ATTR_IDR)
 		ua->data = attr->uobj->id;
@@ -221,7 +222,7 @@ static int process_attr(struct uvd_req *req, const struct uvd_attr_row *row, str
 		return object_attr(req, row, ua, attr);
 	case UVD_ATTR_IDRS_ARRAY:
 		return array_attr(req, row, ua, attr);
-	default: /* UVD_ATTR_RAW_FD: the tree has no others */
+	default: /* UVD_ATTR_RAW_FD: a tree has no other type */
 		if (ua->attr_data.reserved || ua->len || ua->data_s64 < INT_MIN || ua->data_s64 > INT_MAX)
 			return uvd_bad(req, -EINVAL, row->name, ua->data);
 		attr->data = ua->data;
@@ -229,7 +230,7 @@ static int process_attr(struct uvd_req *req, const struct uvd_attr_row *row, str
 	}
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all attributes ---------------------------------------------------------------------------------------------- */
 
 static int process_attrs(struct uvd_req *req)
 {
@@ -321,7 +322,7 @@ static int run_method(struct uvd_req *req)
 	err = uvd_run_steps(req, tm->row->steps);
 	if (!err && req->uhw_out.attr >= 0)
 		uvd_mark_written(req, req->uhw_out.attr);
-	/* Only the parser may say that a request is not understood (ioctl-26). */
+	/* Only the parser may answer EPROTONOSUPPORT (ioctl-26). */
 	return err == -EPROTONOSUPPORT ? -EINVAL : err;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A request's outputs. They are collected, so that a command costs one system call to write them all: response, the
- * provider's response, and for ioctl the handles and flags in the client's attributes.
+ * A request's outputs. They are staged, so that one system call writes them all: the response, the provider's
+ * response, and for ioctl the handle and the flags in the client's attributes.
  */
 #include <errno.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -9,7 +9,7 @@
 
 #include "dispatch/internal.h"
 
-/* All pieces that there can be at once: the handle, what is staged, a flag for each attribute. */
+/* Room for all pieces of one write: the handle, the staged pieces, a flag for each attribute. */
 struct vec {
 	struct uvd_write_vec v[1 + UVD_REQ_MAX_OUT + 64 * UVD_COUNT(((struct uvd_req *)NULL)->written)];
 	unsigned int n;
@@ -20,7 +20,7 @@ static void vec_add(struct vec *vec, uint64_t addr, const void *src, size_t len)
 	vec->v[vec->n++] = (struct uvd_write_vec){ .addr = addr, .src = src, .len = len };
 }
 
-/* The handle of a new object goes into the client's attribute: the kernel writes it before all else (ioctl-20). */
+/* Adds a new object's handle, for the client's attribute. The kernel writes it before all else (ioctl-20). */
 static void vec_handle(struct uvd_req *req, struct vec *vec)
 {
 	const int i = req->new_attr;
@@ -46,8 +46,8 @@ static void vec_flag(struct uvd_req *req, struct vec *vec, unsigned int i)
 }
 
 /*
- * An attribute's flag follows its output, so that it is there even if a later output cannot be written. `unfinished` (-1:
- * none) has more output to come, and no flag yet.
+ * Adds all staged pieces. An attribute's flag follows its output, so that it is written even if a later output cannot
+ * be. The attribute `unfinished` (-1: none) has more output to come, and gets no flag yet.
  */
 static void vec_outs(struct uvd_req *req, struct vec *vec, int unfinished)
 {
@@ -63,7 +63,7 @@ static void vec_outs(struct uvd_req *req, struct vec *vec, int unfinished)
 	req->staged = 0;
 }
 
-/* Of what was written by another way. */
+/* Adds the flags of attributes whose output was not staged. */
 static void vec_flags(struct uvd_req *req, struct vec *vec)
 {
 	for (unsigned int word = 0; word < UVD_COUNT(req->written); word++)
@@ -84,7 +84,10 @@ int uvd_out_flush(struct uvd_req *req)
 	return 0;
 }
 
-/* Pieces that follow each other in the client (a response and the provider's part of it) become one. */
+/*
+ * Does a piece follow the last one in the client's memory, for the same attribute? Then both become one, as a
+ * response and the provider's part of it.
+ */
 static bool extends_last(const struct uvd_req *req, uint64_t addr, int attr)
 {
 	unsigned int last = req->num_outs - 1;
@@ -92,14 +95,17 @@ static bool extends_last(const struct uvd_req *req, uint64_t addr, int attr)
 	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr && req->outs[last].attr == attr;
 }
 
-/* attr: of whose output this is a piece; -1: nobody's. */
-static int out(struct uvd_req *req, uint64_t addr, const void *src, size_t len, int attr)
+/*
+ * Stages a piece of output, or writes it through if it is larger than the stage. attr: the index of the attribute
+ * that it belongs to; -1: none. Returns 0 or -EFAULT.
+ */
+static int out_stage(struct uvd_req *req, uint64_t addr, const void *src, size_t len, int attr)
 {
 	struct vec vec;
 	bool extends;
 	int err;
 
-	/* An attribute has its flag even if nothing was to be written, and in its turn. */
+	/* Stage even an empty output of an attribute, so that its flag is written in its turn. */
 	if (!len && attr < 0)
 		return 0;
 	if (!addr && len)
@@ -142,7 +148,7 @@ static int out_zero(struct uvd_req *req, uint64_t addr, size_t len, int attr)
 
 	for (; len && !err; addr += n, len -= n) {
 		n = len < sizeof(zeros) ? len : sizeof(zeros);
-		err = out(req, addr, zeros, n, attr);
+		err = out_stage(req, addr, zeros, n, attr);
 	}
 	return err;
 }
@@ -156,7 +162,7 @@ static void core_written(struct uvd_req *req)
 int uvd_core_out(struct uvd_req *req, const void *src, size_t size)
 {
 	size_t n = size < req->core_out.len ? size : req->core_out.len;
-	int err = out(req, req->core_out.addr, src, n, req->core_out.attr);
+	int err = out_stage(req, req->core_out.addr, src, n, req->core_out.attr);
 
 	if (!err)
 		err = out_zero(req, req->core_out.addr + n, req->core_out.len - n, req->core_out.attr);
@@ -171,7 +177,7 @@ int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size
 
 	if (!req->core_out.addr)
 		return size ? uvd_bad(req, -EFAULT, "response", 0) : 0;
-	err = out(req, req->core_out.addr + at, src, size, req->core_out.attr);
+	err = out_stage(req, req->core_out.addr + at, src, size, req->core_out.attr);
 	if (!err)
 		core_written(req);
 	return err;
@@ -179,7 +185,7 @@ int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size
 
 int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size)
 {
-	return out(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len, -1);
+	return out_stage(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len, -1);
 }
 
 int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size)
@@ -189,7 +195,7 @@ int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t s
 
 	if (!attr)
 		return -ENOENT;
-	err = out(req, attr->data, src, size < attr->len ? size : attr->len, attr->index);
+	err = out_stage(req, attr->data, src, size < attr->len ? size : attr->len, attr->index);
 	if (!err)
 		uvd_mark_written(req, attr->index);
 	return err;

@@ -12,7 +12,7 @@ struct block {
 	uint64_t data[];
 };
 
-/* Sets what a request starts from; uvd_req_finish() ends it. The buffers stay as they are: they are large, and written before they are read. */
+/* The buffers are large, and are written before they are read: they are not cleared. */
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
@@ -103,10 +103,10 @@ static bool all_zero(const uint8_t *p, size_t len)
 /* ---- write() and INVOKE_WRITE ------------------------------------------------------------------------------------ */
 
 /*
- * The errno for input that could not be read in one go: the kernel reads the known part first (-EFAULT), and takes a tail
- * that it cannot read for one that is not zero.
+ * Returns the errno for input that could not be read in one piece. The kernel reads the known part first (-EFAULT), and
+ * treats a tail that it cannot read as one that is not zero (-EOPNOTSUPP).
  */
-static int unreadable(struct uvd_req *req, void *dst, size_t size)
+static int core_in_unreadable(struct uvd_req *req, void *dst, size_t size)
 {
 	if (req->core_in.len > size && !uvd_req_read(req, dst, req->core_in_addr, size))
 		return uvd_bad(req, -EOPNOTSUPP, "core_in", req->core_in_addr);
@@ -119,7 +119,7 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
 	size_t n = in->len < size ? in->len : size;
 
 	if (in->len && !in->buf)
-		return unreadable(req, dst, size);
+		return core_in_unreadable(req, dst, size);
 	if (n)
 		memcpy(dst, in->buf, n);
 	memset((uint8_t *)dst + n, 0, size - n);
@@ -142,7 +142,7 @@ int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, s
 	return 0;
 }
 
-/* Input that could not be read in one go is read in pieces, as by the kernel: so it is known which piece faults. */
+/* Input that could not be read in one piece is read step by step, as by the kernel, so that the same step faults. */
 int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size)
 {
 	const struct uvd_in *in = &req->core_in;
@@ -192,7 +192,7 @@ int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
 
 /* ---- ioctl attributes -------------------------------------------------------------------------------------------- */
 
-static struct uvd_attr *find(struct uvd_req *req, uint16_t id)
+static struct uvd_attr *req_attr_find(struct uvd_req *req, uint16_t id)
 {
 	const struct uvd_tree_attr *ta;
 
@@ -204,12 +204,12 @@ static struct uvd_attr *find(struct uvd_req *req, uint16_t id)
 
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id)
 {
-	return find(req, id);
+	return req_attr_find(req, id);
 }
 
 int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 	size_t n;
 
 	if (!attr)
@@ -227,7 +227,7 @@ int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size)
 
 int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	if (!attr)
 		return -ENOENT;
@@ -239,7 +239,7 @@ int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out
 
 int uvd_attr_flags(struct uvd_req *req, uint16_t id, uint64_t allowed, uint64_t *out)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 	uint64_t flags = 0;
 
 	if (attr) {
@@ -255,14 +255,14 @@ int uvd_attr_flags(struct uvd_req *req, uint16_t id, uint64_t allowed, uint64_t 
 
 struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	return attr ? attr->uobj : NULL;
 }
 
 struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	*num = attr ? attr->num_uobjs : 0;
 	return attr ? attr->uobjs : NULL;
@@ -270,14 +270,14 @@ struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned i
 
 uint64_t uvd_attr_addr(struct uvd_req *req, uint16_t id)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	return attr ? req->user_attrs + attr->index * sizeof(*req->uattrs) + offsetof(struct ib_uverbs_attr, data) : 0;
 }
 
 void uvd_attr_written(struct uvd_req *req, uint16_t id)
 {
-	const struct uvd_attr *attr = find(req, id);
+	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	if (attr)
 		uvd_mark_written(req, attr->index);

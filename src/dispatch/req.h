@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A request under execution, as the steps of a row see it.
+ * A request in progress, as the steps of a row see it.
  *
- * Steps get checked attributes and set outputs; they never touch client memory by another way. Objects that a request
- * begins or looks up are remembered here; when the last step has run, one place (finish() in dispatch.c) commits or aborts
- * them. Inputs have been read into our memory before the first step, all of them exactly once, but for attributes behind
- * pointers that are not UVD_ALLOC_AND_COPY: these are read when a step asks, as the kernel does, once.
+ * Steps get checked attributes and set outputs. They access the client's memory only through these functions, except
+ * for POST_SEND, which reads inline data with uvd_caller_read(). A request records the objects that it begins or
+ * looks up; after the last step, uvd_req_finish() commits or aborts them. Inputs are read into our memory before the
+ * first step, each exactly once. Exceptions are attributes behind pointers without UVD_ALLOC_AND_COPY: as in the
+ * kernel, these are read once, when a step asks for them.
  *
- * Outputs are staged and written to the client in one go after the last step (POLL_CQ and the like, whose outputs can be
- * larger than the stage, write through as they go). What was staged is written even if a later step fails, as the kernel
- * had written it by then (POST_SEND's bad_wr); -EFAULT goes before that step's errno. A fault aborts what was begun; what
- * was destroyed stays so.
+ * Outputs are staged, and written to the client together after the last step. When the stage is full (POLL_CQ), it is
+ * written earlier; an output that is larger is written through. Staged output is written even if a later step fails, as
+ * the kernel would have written it by then (POST_SEND's bad_wr); if that write faults, -EFAULT replaces the step's
+ * errno. A fault aborts the objects that were begun; destroyed objects stay destroyed.
  */
 #ifndef UVD_REQ_H
 #define UVD_REQ_H
@@ -28,7 +29,7 @@ enum uvd_front { UVD_FRONT_WRITE, UVD_FRONT_INVOKE_WRITE, UVD_FRONT_IOCTL };
 enum {
 	UVD_REQ_ARGS = 512, /* bytes for a verb's decoded arguments */
 	UVD_REQ_STAGE = 4096, /* bytes of staged output */
-	UVD_REQ_AHEAD = 512, /* bytes of an ioctl that are read at once */
+	UVD_REQ_AHEAD = 512, /* bytes of an ioctl, read with its header */
 	UVD_REQ_IN = 4096, /* bytes of input that need no allocation */
 	UVD_REQ_MAX_OBJECTS = 16, /* objects of a request that need no allocation */
 	UVD_REQ_MAX_ATTRS = 32, /* attributes of a method that need no allocation */
@@ -39,8 +40,8 @@ enum {
 struct uvd_attr {
 	const struct uvd_attr_row *row;
 	uint64_t data; /* pointer, inline bytes, or number */
-	uint16_t len, index; /* index: in the client's array */
-	uint8_t elem; /* ENUM_IN */
+	uint16_t len, index; /* len: bytes; index: in the client's array */
+	uint8_t elem; /* ENUM_IN: the element's number */
 	bool present;
 	const void *copy; /* ALLOC_AND_COPY: our copy */
 	struct uvd_uobject *uobj; /* IDR, FD */
@@ -49,8 +50,8 @@ struct uvd_attr {
 };
 
 /*
- * Input in our memory. core_in is read before the first step: buf is NULL while len is not 0 if the client's memory could
- * not be read, which is -EFAULT for the step that wants it. uhw_in of an ioctl is read by uvd_uhw_in() only.
+ * Input in our memory. core_in is read before the first step. If that fails, buf is NULL although len is not 0, and the
+ * functions that steps get it with return the errno. uvd_uhw_in() reads the uhw_in of an ioctl.
  */
 struct uvd_in {
 	const uint8_t *buf; /* ours; NULL: not read */
@@ -66,9 +67,9 @@ struct uvd_out {
 struct uvd_grant {
 	struct uvd_uobject *uobj; /* NULL: nothing to grant */
 	struct uvd_event_file *file;
-	uint64_t addr; /* where the number goes */
+	uint64_t addr; /* in the client's memory, for the number */
 	bool wide; /* s64 (an ioctl attribute), else s32 */
-	bool may_fall_back; /* -2 is written where granting fails (async event files); else the call fails, EOPNOTSUPP */
+	bool may_fall_back; /* if granting fails, write -2 (async event files); else fail with EOPNOTSUPP */
 };
 
 struct uvd_call;
@@ -77,41 +78,41 @@ struct uvd_req {
 	struct uvd_call *call;
 	struct uvd_file *file;
 	struct uvd_device *dev;
-	const struct uvd_tree *tree; /* what the file accepts at this moment */
+	const struct uvd_tree *tree; /* the file's, at the beginning of the request */
 	struct uvd_caller *caller;
 	enum uvd_front front;
-	bool entered; /* what uvd_file_enter() said */
+	bool entered; /* the result of uvd_file_enter() */
 	const char *name; /* of the command or method, for messages */
 	const struct uvd_write_row *write; /* fronts WRITE and INVOKE_WRITE */
 	const struct uvd_method_row *method; /* front IOCTL */
 	struct uvd_in core_in, uhw_in;
 	struct uvd_out core_out, uhw_out;
-	struct uvd_attr *attrs; /* front IOCTL; as many as the merged method has, see uvd_attr_get() */
+	struct uvd_attr *attrs; /* front IOCTL; one for each attribute of the merged method, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
 	struct uvd_req_object { struct uvd_uobject *uobj; uint8_t access; } objects[UVD_REQ_MAX_OBJECTS];
 	unsigned int num_objects;
-	struct uvd_req_objects *more_objects; /* where there were more */
+	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
-	struct uvd_tree *new_tree; /* what the file accepts from then on; NULL: no change */
-	struct { uint64_t addr; uint16_t at, len; int16_t attr; } outs[UVD_REQ_MAX_OUT]; /* attr: whose output; -1: nobody's */
+	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
+	struct { uint64_t addr; uint16_t at, len; int16_t attr; } outs[UVD_REQ_MAX_OUT]; /* attr: its index; -1: none */
 	unsigned int num_outs;
 	size_t staged;
-	size_t in_used; /* of in */
+	size_t in_used; /* bytes of `in` */
 	uint64_t core_in_addr; /* INVOKE_WRITE: where core_in came from */
 	uint64_t user_attrs; /* IOCTL: the client's attributes */
 	struct ib_uverbs_attr *uattrs; /* our copy of them */
 	unsigned int num_uattrs;
-	int new_attr; /* that names the new object, and is written at the end; -1: none */
+	int new_attr; /* index of the attribute that gets the new handle; -1: none */
 	uint64_t written[4]; /* bits: attributes that get VALID_OUTPUT */
-	bool has_grant; /* uvd_req_grant() was called, with this: */
+	bool has_grant; /* uvd_req_grant() was called, and has set grant */
 	struct uvd_grant grant;
-	const char *bad_field; /* for the log: what was wrong */
+	const char *bad_field; /* for the log: the field that was wrong */
 	uint64_t bad_value;
 	void *allocated; /* list of uvd_req_alloc() blocks */
 	uint64_t args[UVD_REQ_ARGS / 8]; /* zeroed */
 	uint8_t stage[UVD_REQ_STAGE];
 	uint8_t in[UVD_REQ_IN] __attribute__((aligned(8)));
-	/* IOCTL: the client's memory from ahead_addr on, read with the header: what it points to is often there. */
+	/* IOCTL: the client's memory from ahead_addr on, read with the header: often holds the structs it points to. */
 	uint64_t ahead_addr;
 	size_t ahead_len;
 	uint8_t ahead[UVD_REQ_AHEAD] __attribute__((aligned(8)));
@@ -122,94 +123,101 @@ struct uvd_req {
 #define uvd_args(req, type) \
 	({ _Static_assert(sizeof(type) <= UVD_REQ_ARGS, "arguments too large"); (type *)(req)->args; })
 
-/* Says which field is wrong, for the one log line, and hands the errno on: return uvd_bad(req, -EINVAL, "port_num", p); */
+/* Records which field is wrong, for the log, and returns err: return uvd_bad(req, -EINVAL, "port_num", p); */
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
 
-/* Zeroed memory until the request ends, or NULL. Not for data-path commands. */
+/* Allocates zeroed memory that is valid until the request ends; or returns NULL. Not for data-path commands. */
 void *uvd_req_alloc(struct uvd_req *req, size_t size);
 
 /* ---- write() and INVOKE_WRITE ------------------------------------------------------------------------------------ */
 
-/* uverbs_request(): the request struct; shorter input is zero-extended, a longer one must end in zeros (-EOPNOTSUPP). */
+/*
+ * uverbs_request(): copies the request struct. Shorter input is extended with zeros; the excess of longer input must be
+ * zeros (-EOPNOTSUPP). -EFAULT: it could not be read.
+ */
 int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
 /*
- * A request struct and the arrays behind it: uverbs_request_start(), _next() and _finish(). start: -ENOSPC if the struct
- * is not all there. next: the next size bytes, ours until the request ends and aligned as they come (-ENOSPC: the client
- * sent fewer). finish: what is left must be zero (-EOPNOTSUPP). All -EFAULT.
+ * Read a request struct and the arrays behind it: uverbs_request_start(), _next() and _finish(). start: copies the
+ * struct; -ENOSPC: it is not complete. next: sets *out to our copy of the next size bytes, which is valid until the
+ * request ends and may be unaligned; -ENOSPC: the client sent fewer. finish: the rest must be zero, else -EOPNOTSUPP.
+ * start and next: -EFAULT.
  */
 struct uvd_core_iter { size_t at; };
 int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
 int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size);
 int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter);
 /*
- * uverbs_response(): stages the response struct, cut to what the client has room for; what it has beyond is zeroed.
- * src is copied.
+ * uverbs_response(): stages a copy of the response struct, cut to the client's room; room beyond it is zeroed.
+ * Returns 0 or -EFAULT.
  */
 int uvd_core_out(struct uvd_req *req, const void *src, size_t size);
-/* Bytes of core output at offset `at`, however long (POLL_CQ). */
+/* Writes core output at offset `at`, and does not cut it to the client's room (POLL_CQ). Returns 0 or -EFAULT. */
 int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size);
 
 /* ---- the provider's part, all fronts ----------------------------------------------------------------------------- */
 
 /*
- * ib_copy_from_udata(): the provider's request, zero-extended to size bytes; what the client has beyond is not looked at.
- * -EFAULT. Once.
+ * ib_copy_from_udata(): copies the provider's request, extended with zeros to size bytes; longer input is ignored.
+ * Call it once a request. Returns 0 or -EFAULT.
  */
 int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size);
-/* Stages the provider's response, cut to what the client has room for. */
+/* Stages the provider's response, cut to the client's room. Returns 0 or -EFAULT. */
 int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size);
 
 /* ---- ioctl attributes -------------------------------------------------------------------------------------------- */
 
-/* NULL: the client did not send it. */
+/* Returns an attribute, or NULL: the client did not send it. */
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id);
-/* Input of any length: up to size bytes; less is zero-extended. -ENOENT: not sent. -EFAULT. */
+/* Copies at most size bytes of input; shorter input is extended with zeros. Returns 0; -ENOENT: not sent; -EFAULT. */
 int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size);
-/* CONST within [0, max] else -EINVAL. -ENOENT: not sent. */
+/* Gets a CONST. Returns 0; -EINVAL: above max; -ENOENT: not sent. */
 int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out);
-/* FLAGS: not sent is 0; -EINVAL: a length but 4 and 8, or a bit outside `allowed`. */
+/* Gets FLAGS, 0 if not sent. Returns 0; -EINVAL: its length is neither 4 nor 8, or a bit is outside `allowed`. */
 int uvd_attr_flags(struct uvd_req *req, uint16_t id, uint64_t allowed, uint64_t *out);
-/* The object behind an IDR or FD attribute, or NULL. */
+/* Returns the object of an IDR or FD attribute, or NULL. */
 struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id);
-/* Those behind an IDRS_ARRAY; *num is 0 if it was not sent. */
+/* Returns the objects of an IDRS_ARRAY; *num is 0 if it was not sent. */
 struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num);
-/* Where the attribute's data field is in the client: there the number of a new fd goes. */
+/* Returns the address of the attribute's data field in the client, for the number of a new fd. 0: not sent. */
 uint64_t uvd_attr_addr(struct uvd_req *req, uint16_t id);
-/* The attribute's memory was written by another way: VALID_OUTPUT (uverbs_output_written()). */
+/* uverbs_output_written(): sets VALID_OUTPUT for an attribute whose memory was written in another way. */
 void uvd_attr_written(struct uvd_req *req, uint16_t id);
-/* uverbs_copy_to(): min(size, len) bytes, and VALID_OUTPUT. -ENOENT: not sent. Stages, or writes through if large. */
+/*
+ * uverbs_copy_to(): stages min(size, len) bytes, or writes them through if large, and sets VALID_OUTPUT. Returns 0;
+ * -ENOENT: not sent; -EFAULT.
+ */
 int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size);
-/* uverbs_copy_to_struct_or_zero(): as above, and zeros what the client has beyond. */
+/* uverbs_copy_to_struct_or_zero(): the same, and zeroes the client's room beyond. */
 int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, size_t size);
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Begins an object / looks one up, and remembers it for the end of the request. `object` is UVERBS_OBJECT_*. Errors as
- * uvd_uobject_begin() and uvd_uobject_get().
+ * Begins an object, or looks one up, and records it for the end of the request. `object` is UVERBS_OBJECT_*. Errors are
+ * those of uvd_uobject_begin() and uvd_uobject_get().
  */
 int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out);
 int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out);
-/* By the client's fd number. */
+/* Looks an object up by the client's fd number. */
 int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out);
-/* The backend's object behind uobj exists now: an abort must destroy it. */
+/* Records that the backend's object of uobj exists: an abort must destroy it. */
 void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj);
 /*
- * GET_CONTEXT has made `context` (by malloc) with the backend: the file gets it when the outputs have been written, or,
- * if the call fails, the backend and then free(). Where another call was first, this one ends with -EINVAL, outputs
- * written (context-03). FD objects can be begun meanwhile by uvd_req_new(). tree: what the file accepts with that context;
- * NULL: what it accepted before.
+ * Takes over `context`, which GET_CONTEXT has allocated for free() and made with the backend. The file gets it when
+ * the outputs are written; if the call fails, it goes back to the backend and is freed. If another call was first,
+ * this one ends with -EINVAL, after its outputs are written (context-03). From now on uvd_req_new() can begin FD
+ * objects. tree: the file's with that context; NULL: no change.
  */
 void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree);
-/* Looks up and destroys. *out (may be NULL) stays valid, without its object, until the request ends. */
+/* Looks an object up and destroys it. *out (out may be NULL) stays valid until the request ends, without its object. */
 int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd_uobject **out);
 /*
- * The new FD object `uobj` needs an fd in the client; its number goes to the client's memory at `addr`. At most one a
- * request. For write() commands addr is core_out.addr + offset of the field.
+ * Asks for an fd in the client for the new FD object `uobj`; its number is written to the client's memory at `addr`. At
+ * most one a request. For write() commands addr is core_out.addr + offset of the field.
  */
 void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr, bool wide, bool may_fall_back);
 
-/* ---- steps of the dispatcher's own, for the rows of UVERBS_OBJECT_DEVICE ------------------------------------------- */
+/* ---- the dispatcher's own steps, for the rows of UVERBS_OBJECT_DEVICE -------------------------------------------- */
 
 /* UVERBS_METHOD_INVOKE_WRITE: runs the row of a write() command. */
 int uvd_step_invoke_write(struct uvd_req *req);

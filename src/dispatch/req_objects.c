@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The objects that a request touches: remembered as they are begun or looked up, and let go in one place. */
+/* The objects that a request uses: recorded when they are begun or looked up, and released in one place. */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 
@@ -7,15 +7,15 @@
 
 enum { MORE = 64, ANY_OBJECT = 0xffff /* UVERBS_IDR_ANY_OBJECT */ };
 
-/* Where a command names more objects than a request has room for: address handles of a long list of sends. */
+/* Objects beyond UVD_REQ_MAX_OBJECTS: the address handles of a long list of sends. */
 struct uvd_req_objects {
 	struct uvd_req_objects *next;
 	unsigned int num;
 	struct uvd_req_object objects[MORE];
 };
 
-/* Room is found before the object is: what was begun cannot be forgotten. */
-static struct uvd_req_object *reserve(struct uvd_req *req, unsigned int **count)
+/* Finds a slot before the object is begun or looked up, so that recording it cannot fail. NULL: no memory. */
+static struct uvd_req_object *req_object_reserve(struct uvd_req *req, unsigned int **count)
 {
 	struct uvd_req_objects *more = req->more_objects;
 
@@ -43,7 +43,7 @@ int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
 
 	if (!to)
 		return uvd_bad(req, -EINVAL, "object", object);
-	slot = reserve(req, &count);
+	slot = req_object_reserve(req, &count);
 	if (!slot)
 		return -ENOMEM;
 	err = req->new_context ? uvd_uobject_begin_early(req->file, to->row, out)
@@ -65,7 +65,7 @@ int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_ac
 
 	if (!row && object != ANY_OBJECT)
 		return -EINVAL;
-	slot = reserve(req, &count);
+	slot = req_object_reserve(req, &count);
 	if (!slot)
 		return -ENOMEM;
 	if (row && row->cls == UVD_CLASS_FD) {
@@ -138,7 +138,7 @@ void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uv
 	req->new_tree = tree;
 }
 
-static void release(struct uvd_req_object *o, bool commit, bool keep_new)
+static void req_object_release(struct uvd_req_object *o, bool commit, bool keep_new)
 {
 	if (!o->uobj)
 		return;
@@ -157,7 +157,7 @@ void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new)
 {
 	for (struct uvd_req_objects *more = req->more_objects; more; more = more->next)
 		for (unsigned int i = more->num; i-- > 0;)
-			release(&more->objects[i], commit, keep_new);
+			req_object_release(&more->objects[i], commit, keep_new);
 	for (unsigned int i = req->num_objects; i-- > 0;)
-		release(&req->objects[i], commit, keep_new);
+		req_object_release(&req->objects[i], commit, keep_new);
 }

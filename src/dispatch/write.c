@@ -9,15 +9,15 @@
 enum {
 	HDR = sizeof(struct ib_uverbs_cmd_hdr),
 	EX_HDR = HDR + sizeof(struct ib_uverbs_ex_cmd_hdr),
-	SHORT_DESTROY_CQ = HDR + 8, /* as rdma-core 18 and 19 send it, with the rest of the struct behind */
+	SHORT_DESTROY_CQ = HDR + 8, /* what rdma-core 18 and 19 write; the rest of the struct follows in memory */
 	TASK_SIZE_SHIFT = 47, /* user addresses end a page below 1 << 47: access_ok() */
 };
 
-/* What was written, and our copy of its first `have` bytes. */
+/* The command that the client wrote, and our copy of its first `have` bytes. */
 struct command {
 	const uint8_t *buf;
 	size_t have, len;
-	uint64_t addr; /* the client's, 0: not known */
+	uint64_t addr; /* in the client's memory; 0: not known */
 	const struct uvd_write_row *row;
 	struct ib_uverbs_cmd_hdr hdr;
 	struct ib_uverbs_ex_cmd_hdr ex;
@@ -36,7 +36,7 @@ int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct u
 	return 0;
 }
 
-/* len is far below the limit: some words. */
+/* len is 1 MiB at most, far below the limit. */
 static bool access_ok(uint64_t addr, uint64_t len)
 {
 	const uint64_t limit = (1ULL << TASK_SIZE_SHIFT) - 4096;
@@ -62,13 +62,13 @@ static int verify_ex(struct uvd_req *req, const struct command *cmd)
 	return 0;
 }
 
-/* Of plain commands. */
+/* Call it for plain commands only. */
 static bool is_short_destroy_cq(const struct command *cmd)
 {
 	return cmd->row->number == IB_USER_VERBS_CMD_DESTROY_CQ && cmd->len == SHORT_DESTROY_CQ;
 }
 
-/* A number that nobody registered obeys this header's rule, whatever its flag says (write-18). */
+/* The rule of the plain header holds for a number without a command too, whatever its flag says (write-18). */
 static int verify_plain(struct uvd_req *req, const struct command *cmd)
 {
 	if (cmd->hdr.in_words * 4UL != cmd->len)
@@ -82,8 +82,8 @@ static int verify_plain(struct uvd_req *req, const struct command *cmd)
 	return 0;
 }
 
-/* Everything that the header alone decides. -EOPNOTSUPP for what is not registered. */
-static int verify(struct uvd_req *req, struct command *cmd)
+/* Finds the command, and checks everything that the headers alone decide. -EOPNOTSUPP: there is no such command. */
+static int write_command_verify(struct uvd_req *req, struct command *cmd)
 {
 	const struct uvd_tree_write *write;
 	int err;
@@ -148,8 +148,8 @@ static void fill_plain(struct uvd_req *req, const struct command *cmd, size_t in
 }
 
 /*
- * The old libibverbs says 16 bytes and means 24: what it leaves out is the handle. Where we cannot read on, nothing may be
- * destroyed by guess.
+ * Reads the last 8 of the 24 bytes, of which an old libibverbs writes only 16: they hold the handle. If they cannot
+ * be read, the command fails; we must not guess which CQ to destroy.
  */
 static int complete_destroy_cq(struct uvd_req *req, struct command *cmd)
 {
@@ -157,15 +157,15 @@ static int complete_destroy_cq(struct uvd_req *req, struct command *cmd)
 
 	if (!cmd->addr)
 		return uvd_bad(req, -ENOSPC, "in_words", cmd->hdr.in_words);
-	/* What we have read of it is at the beginning of the buffer. */
+	/* The part that we have read is at the beginning of req->in. */
 	if (uvd_req_read(req, req->in + cmd->len, cmd->addr + cmd->len, full - cmd->len))
 		return uvd_bad(req, -EFAULT, "cq_handle", cmd->addr);
 	req->in_used = full;
 	return 0;
 }
 
-/* The header has been verified, and all of the command is here. */
-static int run(struct uvd_req *req, struct command *cmd)
+/* Runs a command that has been read whole, and whose header is verified. */
+static int write_command_run(struct uvd_req *req, struct command *cmd)
 {
 	size_t in_len = cmd->len - HDR;
 	int err;
@@ -188,14 +188,14 @@ long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len)
 {
 	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_WRITE);
 	struct command cmd = { .buf = buf, .have = len, .len = len };
-	int err = verify(req, &cmd);
+	int err = write_command_verify(req, &cmd);
 
 	if (!err)
-		err = run(req, &cmd);
+		err = write_command_run(req, &cmd);
 	return uvd_req_finish(req, err, len);
 }
 
-/* The command could not be read in one go: how much of its header can be decides the errno. It is not executed. */
+/* The command could not be read whole, and fails. How much of its header can be read decides the errno. */
 static int verify_unreadable(struct uvd_req *req, struct command *cmd, uint8_t *buf)
 {
 	int err;
@@ -205,11 +205,11 @@ static int verify_unreadable(struct uvd_req *req, struct command *cmd, uint8_t *
 		cmd->have = HDR;
 	if (cmd->have && cmd->len >= EX_HDR && !uvd_req_read(req, buf + HDR, cmd->addr + HDR, EX_HDR - HDR))
 		cmd->have = EX_HDR;
-	err = verify(req, cmd);
+	err = write_command_verify(req, cmd);
 	return err ? err : uvd_bad(req, -EFAULT, "command", cmd->addr);
 }
 
-/* A command beyond our buffer: its header tells whether it is worth reading, and bounds it to about 1 MiB. */
+/* Reads a command larger than our buffer. Its header is checked first, which limits it to about 1 MiB. */
 static int read_large(struct uvd_req *req, struct command *cmd)
 {
 	uint8_t *buf;
@@ -218,7 +218,7 @@ static int read_large(struct uvd_req *req, struct command *cmd)
 	if (uvd_req_read(req, req->in, cmd->addr, EX_HDR))
 		return verify_unreadable(req, cmd, req->in);
 	cmd->have = EX_HDR;
-	err = verify(req, cmd);
+	err = write_command_verify(req, cmd);
 	if (err)
 		return err;
 	buf = uvd_req_alloc(req, cmd->len);
@@ -231,26 +231,26 @@ static int read_large(struct uvd_req *req, struct command *cmd)
 	return 0;
 }
 
-static int read_command(struct uvd_req *req, struct command *cmd)
+static int write_command_read(struct uvd_req *req, struct command *cmd)
 {
 	if (cmd->len < HDR)
-		return verify(req, cmd);
+		return write_command_verify(req, cmd);
 	if (cmd->len > sizeof(req->in))
 		return read_large(req, cmd);
 	if (uvd_req_read(req, req->in, cmd->addr, cmd->len))
 		return verify_unreadable(req, cmd, req->in);
 	req->in_used = (cmd->len + 7) & ~(size_t)7;
 	cmd->have = cmd->len;
-	return verify(req, cmd);
+	return write_command_verify(req, cmd);
 }
 
 long uvd_dispatch_write_from(struct uvd_call *call, uint64_t addr, size_t len)
 {
 	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_WRITE);
 	struct command cmd = { .buf = req->in, .len = len, .addr = addr };
-	int err = read_command(req, &cmd);
+	int err = write_command_read(req, &cmd);
 
 	if (!err)
-		err = run(req, &cmd);
+		err = write_command_run(req, &cmd);
 	return uvd_req_finish(req, err, len);
 }

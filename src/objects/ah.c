@@ -10,7 +10,7 @@ struct ah_args {
 	uint32_t pd_handle;
 };
 
-static int decode_create(struct uvd_req *req)
+static int ah_decode_create(struct uvd_req *req)
 {
 	struct ah_args *args = uvd_args(req, struct ah_args);
 	struct ib_uverbs_create_ah cmd;
@@ -36,19 +36,19 @@ static int decode_create(struct uvd_req *req)
 	return 0;
 }
 
-static int new_handle(struct uvd_req *req)
+static int ah_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_AH, &uvd_args(req, struct ah_args)->uobj);
 }
 
-static int check_port(struct uvd_req *req)
+static int ah_check_port(struct uvd_req *req)
 {
 	uint8_t port = uvd_args(req, struct ah_args)->attr.port_num;
 
 	return uvd_port_valid(req->dev, port) ? 0 : uvd_bad(req, -EINVAL, "port_num", port);
 }
 
-static int find_pd(struct uvd_req *req)
+static int ah_find_pd(struct uvd_req *req)
 {
 	struct ah_args *args = uvd_args(req, struct ah_args);
 
@@ -82,7 +82,7 @@ static int create_ah(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_create(struct uvd_req *req)
+static int ah_answer_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_ah_resp resp = { .ah_handle = uvd_args(req, struct ah_args)->uobj->id };
 
@@ -97,7 +97,7 @@ static int destroy_ah(struct uvd_req *req)
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_AH, cmd.ah_handle, NULL);
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int ah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_ah *ah = uobj->object;
 	int ret = uobj->file->dev->ib.ops->destroy_ah(ah);
@@ -110,8 +110,8 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static const uvd_step create_steps[] = { decode_create, new_handle, check_port,	   find_pd,
-					 check_av,	create_ah,  answer_create, NULL };
+static const uvd_step create_steps[] = { ah_decode_create, ah_new_handle, ah_check_port,    ah_find_pd,
+					 check_av,	   create_ah,	  ah_answer_create, NULL };
 static const uvd_step destroy_steps[] = { destroy_ah, NULL };
 
 static const struct uvd_write_row writes[] = {
@@ -133,7 +133,7 @@ const struct uvd_object_row uvd_object_ah = {
 	.id = UVERBS_OBJECT_AH,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(ah),
-	.destroy = destroy,
+	.destroy = ah_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(create_ah), UVD_OP(destroy_ah) },

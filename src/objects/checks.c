@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Checks that several objects' verbs begin with. */
+/* Checks that the verbs of several objects share. */
 #include "objects/internal.h"
 
 int uvd_step_context(struct uvd_req *req)
@@ -21,7 +21,7 @@ int uvd_req_object(struct uvd_req *req, uint16_t object, uint32_t handle, void *
 	return ret;
 }
 
-/* RDMA_CORE_PORT_IB_GRH_REQUIRED, which only the backend knows of. RoCE always needs a GRH. */
+/* Does the port require a GRH? RoCE always does; for IB the backend says (RDMA_CORE_PORT_IB_GRH_REQUIRED). */
 static bool grh_required(struct uvd_req *req, uint8_t port)
 {
 	struct ibv_port_attr attr = {};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion channels: event files that tell of completions (struct ib_uverbs_comp_event_desc). */
+/* Completion channels: event files for completion events (struct ib_uverbs_comp_event_desc). */
 #include "objects/internal.h"
 
-static int decode_create(struct uvd_req *req)
+static int comp_channel_decode_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_comp_channel cmd;
 
 	return uvd_core_in(req, &cmd, sizeof(cmd));
 }
 
-/* Without an fd in the client a channel is of no use: there is no fall-back. */
+/* A channel is useless without an fd in the client, so the call fails where none can be granted. */
 static int create_comp_channel(struct uvd_req *req)
 {
 	struct ib_uverbs_create_comp_channel_resp resp = {};
@@ -26,15 +26,15 @@ static int create_comp_channel(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-/* Whoever still waits on the channel after the device was closed must wake up (event-09). */
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+/* Wakes threads that wait on the channel when the file is closed or the device is removed (event-09, event-10). */
+static int comp_channel_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	if (uobj->event_file && why != UVD_REMOVE_ABORT)
 		uvd_event_file_hang_up(uobj->event_file);
 	return 0;
 }
 
-static const uvd_step create_steps[] = { decode_create, create_comp_channel, NULL };
+static const uvd_step create_steps[] = { comp_channel_decode_create, create_comp_channel, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL, UVD_WRITE_RESP, sizeof(struct ib_uverbs_create_comp_channel),
@@ -45,7 +45,7 @@ const struct uvd_object_row uvd_object_comp_channel = {
 	.name = "UVERBS_OBJECT_COMP_CHANNEL",
 	.id = UVERBS_OBJECT_COMP_CHANNEL,
 	.cls = UVD_CLASS_FD,
-	.destroy = destroy,
+	.destroy = comp_channel_destroy_uobj,
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(dealloc_pd) },
 };

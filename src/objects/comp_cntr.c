@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion counters (Linux after 7.0): they count the completions of QPs, instead of polling a CQ. */
+/* Completion counters (Linux after 7.0): they count completed operations of QPs, so a client need not poll a CQ. */
 #include <uverbsd/uapi_later.h>
 #include "objects/internal.h"
 
@@ -57,7 +57,7 @@ static int read_comp_cntr(struct uvd_req *req)
 	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, &value, sizeof(value));
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int comp_cntr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_comp_cntr *cntr = uobj->object;
 	int ret;
@@ -72,13 +72,14 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-/* ---- of a QP ----------------------------------------------------------------------------------------------------- */
+/* ---- attaching to a QP ------------------------------------------------------------------------------------------- */
 
 /*
- * The QP is locked exclusively: nobody else attaches to it. An operation has one counter for the QP's life. XRC targets have
- * handles in several files, so they have none.
+ * The request has the QP locked exclusively, so no other request attaches to it at the same time. Each operation can
+ * get one counter, which stays until the QP is destroyed. XRC targets are refused: the lock does not cover their
+ * handles in other files.
  */
-static int attach(struct uvd_req *req)
+static int comp_cntr_attach(struct uvd_req *req)
 {
 	struct uvd_qp *qp = uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE)->object;
 	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE)->object;
@@ -121,7 +122,7 @@ void uvd_qp_put_counters(struct uvd_qp *qp)
 	}
 }
 
-/* ---- of the device ----------------------------------------------------------------------------------------------- */
+/* ---- the device's capabilities ----------------------------------------------------------------------------------- */
 
 static int put_cap(struct uvd_req *req, uint16_t id, const void *value, size_t size)
 {
@@ -154,7 +155,7 @@ static int query_caps(struct uvd_req *req)
 static const uvd_step create_steps[] = { create_comp_cntr, NULL };
 static const uvd_step modify_steps[] = { modify_comp_cntr, NULL };
 static const uvd_step read_steps[] = { read_comp_cntr, NULL };
-static const uvd_step attach_steps[] = { attach, NULL };
+static const uvd_step attach_steps[] = { comp_cntr_attach, NULL };
 static const uvd_step query_caps_steps[] = { uvd_step_context, query_caps, NULL };
 
 static const struct uvd_attr_row create_attrs[] = {
@@ -210,12 +211,12 @@ const struct uvd_object_row uvd_object_comp_cntr = {
 	.id = UVERBS_OBJECT_COMP_CNTR,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(comp_cntr),
-	.destroy = destroy,
+	.destroy = comp_cntr_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(destroy_comp_cntr) },
 };
 
-/* Adds to the objects of qp.c and device.c. */
+/* These two add methods to the objects of qp.c and device.c. */
 const struct uvd_object_row uvd_object_qp_comp_cntr = {
 	.name = "UVERBS_OBJECT_QP",
 	.id = UVERBS_OBJECT_QP,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counters, which a flow is counted by. */
+/* Counters objects: they count the packets of flows, and a QP's traffic (counters_bind.c). */
 #include "objects/internal.h"
 
 static int create_counters(struct uvd_req *req)
@@ -48,7 +48,7 @@ static int read_counters(struct uvd_req *req)
 	return uvd_attr_copy_to(req, UVERBS_ATTR_READ_COUNTERS_BUFF, values, num * sizeof(*values));
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int counters_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_counters *counters = uobj->object;
 	int ret;
@@ -91,7 +91,7 @@ const struct uvd_object_row uvd_object_counters = {
 	.id = UVERBS_OBJECT_COUNTERS,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(counters),
-	.destroy = destroy,
+	.destroy = counters_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(destroy_counters) },
 };

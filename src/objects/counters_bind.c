@@ -3,7 +3,7 @@
 #include <uverbsd/abi.h>
 #include "objects/internal.h"
 
-/* The QP is locked exclusively: nobody else binds it. */
+/* The request has the QP locked exclusively, so no other request binds it at the same time. */
 static int bind_qp(struct uvd_req *req)
 {
 	struct uvd_counters *counters = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE)->object;
@@ -11,7 +11,7 @@ static int bind_qp(struct uvd_req *req)
 	struct uvd_qp *qp = uobj->object;
 	int ret;
 
-	/* An XRC target has handles in several files. */
+	/* The lock does not cover an XRC target's handles in other files. */
 	if (qp->xrcd)
 		return uvd_bad(req, -EINVAL, "qp_handle", uobj->id);
 	if (atomic_load(&qp->counters))

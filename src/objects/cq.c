@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion queues: creation, resizing and destruction. Polling and arming are in cq_poll.c, the client's own buffer in cq_buffer.c. */
+/* Completion queues: creation, resizing and destruction. cq_poll.c polls and arms them; cq_buffer.c finds a buffer. */
 #include <limits.h>
 #include <uverbsd/uapi_later.h>
 #include "objects/cq.h"
@@ -8,16 +8,16 @@
 
 struct cq_args {
 	struct uvd_uobject *uobj;
-	struct uvd_event_file *channel; /* borrowed from an object that the request holds */
+	struct uvd_event_file *channel; /* borrowed: the request holds its uobject */
 	uint64_t user_handle;
 	uint32_t cqe, comp_vector, flags;
-	int32_t comp_channel; /* write(): below 0 is none */
-	struct uvd_cq_buffer buffer; /* by ioctl */
+	int32_t comp_channel; /* write() only; negative: none */
+	struct uvd_cq_buffer buffer; /* ioctl only */
 };
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
-static int decode_create(struct uvd_req *req)
+static int cq_decode_create(struct uvd_req *req)
 {
 	struct cq_args *args = uvd_args(req, struct cq_args);
 	struct ib_uverbs_create_cq cmd;
@@ -32,7 +32,7 @@ static int decode_create(struct uvd_req *req)
 	return 0;
 }
 
-static int decode_create_ex(struct uvd_req *req)
+static int cq_decode_create_ex(struct uvd_req *req)
 {
 	struct cq_args *args = uvd_args(req, struct cq_args);
 	struct ib_uverbs_ex_create_cq cmd;
@@ -52,7 +52,7 @@ static int decode_create_ex(struct uvd_req *req)
 	return 0;
 }
 
-static int decode_create_ioctl(struct uvd_req *req)
+static int cq_decode_create_ioctl(struct uvd_req *req)
 {
 	struct cq_args *args = uvd_args(req, struct cq_args);
 	struct uvd_uobject *channel;
@@ -88,7 +88,7 @@ static int check_comp_vector(struct uvd_req *req)
 	return vector < req->dev->config.num_comp_vectors ? 0 : uvd_bad(req, -EINVAL, "comp_vector", vector);
 }
 
-static int new_handle(struct uvd_req *req)
+static int cq_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_CQ, &uvd_args(req, struct cq_args)->uobj);
 }
@@ -120,7 +120,7 @@ static void comp_handler(struct uvd_cq *cq)
 	uvd_object_completed(cq->owner);
 }
 
-static void event_handler(struct uvd_cq *cq, enum ibv_event_type type)
+static void cq_event_handler(struct uvd_cq *cq, enum ibv_event_type type)
 {
 	uvd_object_event(cq->owner, type);
 }
@@ -136,7 +136,7 @@ static int create_cq(struct uvd_req *req)
 		uvd_unpin(&args->buffer.umem);
 		return -ENOMEM;
 	}
-	/* All that an event needs must be there before the backend knows of the CQ. */
+	/* The backend may raise events as soon as it knows the CQ, so set all that they need first. */
 	uobj->user_handle = args->user_handle;
 	uobj->channel = args->channel ? uvd_event_file_ref(args->channel) : NULL;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
@@ -145,7 +145,7 @@ static int create_cq(struct uvd_req *req)
 	cq->comp_vector = args->comp_vector;
 	cq->flags = args->flags;
 	cq->comp_handler = comp_handler;
-	cq->event_handler = event_handler;
+	cq->event_handler = cq_event_handler;
 	cq->owner = uobj;
 	cq->umem = args->buffer.umem;
 	ret = uvd_queues_for_cq(req, cq);
@@ -162,12 +162,12 @@ static int create_cq(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_queue(struct uvd_req *req)
+static int cq_answer_queue(struct uvd_req *req)
 {
 	return uvd_queues_answer_cq(req, uvd_args(req, struct cq_args)->uobj->object);
 }
 
-static int answer_create(struct uvd_req *req)
+static int cq_answer_create(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_args(req, struct cq_args)->uobj;
 	struct ib_uverbs_ex_create_cq_resp resp = {
@@ -176,11 +176,11 @@ static int answer_create(struct uvd_req *req)
 		.response_length = uvd_response_length(req, sizeof(resp)),
 	};
 
-	/* The plain command's answer is the beginning of the extended one's. */
+	/* The response of CREATE_CQ is the beginning of EX_CREATE_CQ's, and uvd_core_out() cuts it. */
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_create_ioctl(struct uvd_req *req)
+static int cq_answer_create_ioctl(struct uvd_req *req)
 {
 	struct uvd_cq *cq = uvd_args(req, struct cq_args)->uobj->object;
 	uint32_t cqe = cq->cqe;
@@ -225,7 +225,7 @@ static int modify_cq(struct uvd_req *req)
 		return ret;
 	if (!cmd.attr_mask || cmd.reserved)
 		return uvd_bad(req, -EINVAL, cmd.attr_mask ? "reserved" : "attr_mask", cmd.reserved);
-	/* As the kernel: a number, and not a set of bits. */
+	/* The kernel compares attr_mask as a number, too, not as a set of bits. */
 	if (cmd.attr_mask > IBV_CQ_ATTR_MODERATE)
 		return uvd_bad(req, -EOPNOTSUPP, "attr_mask", cmd.attr_mask);
 	ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
@@ -234,7 +234,7 @@ static int modify_cq(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int cq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_cq *cq = uobj->object;
 	int ret;
@@ -260,7 +260,7 @@ static struct ib_uverbs_destroy_cq_resp events_read(struct uvd_uobject *uobj)
 	};
 }
 
-static int destroy_write(struct uvd_req *req)
+static int cq_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_cq_resp resp;
 	struct ib_uverbs_destroy_cq cmd;
@@ -276,7 +276,7 @@ static int destroy_write(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_destroy_ioctl(struct uvd_req *req)
+static int cq_answer_destroy_ioctl(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_cq_resp resp = events_read(uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_CQ_HANDLE));
 
@@ -285,17 +285,21 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-/* The kernel's two ways check in different orders: by write() the vector first, by ioctl last. */
-static const uvd_step create_write_steps[] = { decode_create, check_comp_vector, new_handle,	find_channel,
-					       create_cq,     answer_queue,	 answer_create, NULL };
-static const uvd_step create_ex_steps[] = { decode_create_ex, check_comp_vector, new_handle,	find_channel,
-					    create_cq,	      answer_queue,	 answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, check_comp_vector,	 find_buffer, create_cq,
-					       answer_queue,	    answer_create_ioctl, NULL };
+/*
+ * As in the kernel, write() commands check comp_vector before they look up anything; the ioctl method checks it after
+ * all handles were looked up.
+ */
+static const uvd_step create_write_steps[] = { cq_decode_create, check_comp_vector, cq_new_handle,    find_channel,
+					       create_cq,	 cq_answer_queue,   cq_answer_create, NULL };
+static const uvd_step create_ex_steps[] = { cq_decode_create_ex, check_comp_vector, cq_new_handle,    find_channel,
+					    create_cq,		 cq_answer_queue,   cq_answer_create, NULL };
+static const uvd_step create_ioctl_steps[] = { cq_decode_create_ioctl, check_comp_vector, find_buffer,
+					       create_cq,	       cq_answer_queue,	  cq_answer_create_ioctl,
+					       NULL };
 static const uvd_step resize_steps[] = { resize_cq, NULL };
 static const uvd_step modify_steps[] = { modify_cq, NULL };
-static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+static const uvd_step destroy_write_steps[] = { cq_destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { cq_answer_destroy_ioctl, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_CQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_cq),
@@ -346,7 +350,7 @@ const struct uvd_object_row uvd_object_cq = {
 	.id = UVERBS_OBJECT_CQ,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(cq),
-	.destroy = destroy,
+	.destroy = cq_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(destroy_cq) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of completion queues share. */
+/* Shared declarations of the completion queue files. */
 #ifndef UVD_OBJECTS_CQ_H
 #define UVD_OBJECTS_CQ_H
 
@@ -8,10 +8,13 @@
 /* The client's own buffer for the queue (Linux 6.17). */
 struct uvd_cq_buffer {
 	bool given;
-	struct uvd_umem umem; /* pinned, or of a dma-buf empty but for its length */
+	struct uvd_umem umem; /* pinned memory; for a dma-buf only the length is set */
 };
 
-/* CQ_CREATE's buffer attributes, checked. 0 or a negative errno: then nothing is pinned. */
+/*
+ * Checks the buffer attributes of CQ_CREATE, and pins the buffer if it is in the client's memory. Fills *buffer, which
+ * the caller has zeroed. Returns 0, or a negative errno: then nothing is pinned.
+ */
 int uvd_cq_find_buffer(struct uvd_req *req, struct uvd_cq_buffer *buffer);
 
 #endif

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* CQ_CREATE in a buffer of the client's own: its memory, or a dma-buf. */
+/* The buffer attributes of CQ_CREATE: the client's own memory, or a dma-buf. */
 #include <uverbsd/uapi_later.h>
 #include "objects/cq.h"
 #include "objects/mr.h"
 
-/* What is not there is ENOENT, as the kernel has it. */
-static int get(struct uvd_req *req, uint16_t id, uint64_t *value)
+/* -ENOENT if the client did not send the attribute: the kernel returns it, too. */
+static int cq_buffer_get(struct uvd_req *req, uint16_t id, uint64_t *value)
 {
 	return uvd_attr_copy_from(req, id, value, sizeof(*value));
 }
 
-static bool has(struct uvd_req *req, uint16_t id)
+static bool cq_buffer_has(struct uvd_req *req, uint16_t id)
 {
 	return uvd_attr_get(req, id);
 }
@@ -20,13 +20,13 @@ static int of_memory(struct uvd_req *req, struct uvd_cq_buffer *buffer)
 	uint64_t addr, length;
 	int ret;
 
-	ret = get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_VA, &addr);
+	ret = cq_buffer_get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_VA, &addr);
 	if (!ret)
-		ret = get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length);
+		ret = cq_buffer_get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length);
 	if (ret)
 		return ret;
-	if (has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_FD) || has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET) ||
-	    !uvd_ops(req)->create_cq_umem)
+	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_FD) ||
+	    cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET) || !uvd_ops(req)->create_cq_umem)
 		return uvd_bad(req, -EINVAL, "buffer_va", addr);
 	ret = uvd_req_pin(req, addr, length, IBV_ACCESS_LOCAL_WRITE, &buffer->umem);
 	buffer->given = !ret;
@@ -39,9 +39,9 @@ static int of_dmabuf(struct uvd_req *req, struct uvd_cq_buffer *buffer)
 	uint64_t offset, length;
 	int ret;
 
-	ret = get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, &offset);
+	ret = cq_buffer_get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, &offset);
 	if (!ret)
-		ret = get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length);
+		ret = cq_buffer_get(req, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length);
 	if (ret)
 		return ret;
 	if (!uvd_ops(req)->create_cq_umem)
@@ -56,11 +56,12 @@ static int of_dmabuf(struct uvd_req *req, struct uvd_cq_buffer *buffer)
 
 int uvd_cq_find_buffer(struct uvd_req *req, struct uvd_cq_buffer *buffer)
 {
-	if (has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_VA))
+	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_VA))
 		return of_memory(req, buffer);
-	if (has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_FD))
+	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_FD))
 		return of_dmabuf(req, buffer);
-	if (has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET) || has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH))
+	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET) ||
+	    cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH))
 		return uvd_bad(req, -EINVAL, "buffer_length", 0);
 	return 0;
 }

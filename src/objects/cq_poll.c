@@ -2,16 +2,16 @@
 /* POLL_CQ and REQ_NOTIFY_CQ. Their rows are in cq.c. */
 #include "objects/internal.h"
 
-/* Completions that are taken and written at once: the client's number may be anything (regression-01). */
+/* How many completions are polled and written at a time: the client may ask for any number (regression-01). */
 enum { POLL_CHUNK = 64 };
 
-/* What the client's buffer gets: the header, then the completions. */
+/* The response, as the client gets it: a header, then the completions. */
 struct poll_chunk {
 	struct ib_uverbs_poll_cq_resp resp;
 	struct ib_uverbs_wc wc[POLL_CHUNK];
 };
 
-/* enum ib_wc_flags, which libibverbs' numbers are not from the third bit on. */
+/* Converts flags of libibverbs to the kernel's enum ib_wc_flags: they differ from bit 2 on. */
 static uint32_t wire_wc_flags(unsigned int flags)
 {
 	uint32_t wire = flags & (IBV_WC_GRH | IBV_WC_WITH_IMM);
@@ -23,7 +23,7 @@ static uint32_t wire_wc_flags(unsigned int flags)
 	return wire;
 }
 
-/* All fields, the reserved ones too: nothing of ours may leak (regression-02). */
+/* Sets all fields, the reserved ones too: no memory of ours may leak to the client (regression-02). */
 static void put_wc(struct ib_uverbs_wc *to, const struct ibv_wc *wc)
 {
 	*to = (struct ib_uverbs_wc){
@@ -43,7 +43,7 @@ static void put_wc(struct ib_uverbs_wc *to, const struct ibv_wc *wc)
 	};
 }
 
-/* At most a chunk. How many, or a negative errno. */
+/* Polls and converts at most one chunk of completions. Returns their number, or a negative errno. */
 static int take_chunk(struct uvd_req *req, struct uvd_cq *cq, uint32_t left, struct poll_chunk *chunk)
 {
 	struct ibv_wc wc[POLL_CHUNK];
@@ -74,7 +74,7 @@ static int poll_cq(struct uvd_req *req)
 			return n;
 		count += n;
 		if (count == (uint32_t)n && (n < POLL_CHUNK || count == cmd.ne)) {
-			/* The usual case, all in the first chunk: one write with the header. */
+			/* Usually all fit into the first chunk: one write is enough for header and completions. */
 			chunk.resp.count = count;
 			return uvd_core_out_at(req, 0, &chunk, sizeof(chunk.resp) + n * sizeof(chunk.wc[0]));
 		}
@@ -100,7 +100,7 @@ static int req_notify_cq(struct uvd_req *req)
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
 	if (ret)
 		return ret;
-	/* The kernel does not tell the client if a driver could not. */
+	/* The kernel ignores the driver's return value, too. */
 	uvd_ops(req)->req_notify_cq(cq, cmd.solicited_only);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The device and the context: what a client asks before it makes objects. Queries are in query.c and gid.c. */
+/* The device object: GET_CONTEXT, QUERY_CONTEXT, and the rows of the queries in query.c and gid.c. */
 #include <uverbsd/uapi_later.h>
 #include "dispatch/dispatch.h"
 #include "objects/internal.h"
@@ -18,7 +18,10 @@ struct get_context {
 	uint64_t ucaps;
 };
 
-/* The kernel does this before it asks the driver for the context. Only the method can name descriptors. */
+/*
+ * Finds the User Capabilities whose nodes the client names by their file descriptors. Only the ioctl method can name
+ * them. The kernel does this before the driver makes the context, too.
+ */
 static int enable_ucaps(struct uvd_req *req)
 {
 	const struct uvd_attr *attr = uvd_attr_get(req, UVERBS_ATTR_GET_CONTEXT_FD_ARR);
@@ -64,7 +67,10 @@ static int make_context(struct uvd_req *req)
 	return 0;
 }
 
-/* The file's first asynchronous event file. A client that cannot be given one gets -2, and works without events. */
+/*
+ * Makes the open file's first asynchronous event file. Where the client cannot be granted an fd, it gets -2 and works
+ * without events.
+ */
 static int new_async_file(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj;
@@ -92,8 +98,8 @@ static int answer_get_context(struct uvd_req *req)
 
 /* ---- ioctl ------------------------------------------------------------------------------------------------------- */
 
-/* An attribute that the client did not ask for is no error. */
-static int optional(int ret)
+/* Ignores -ENOENT: the client did not send this optional attribute. */
+static int device_attr_optional(int ret)
 {
 	return ret == -ENOENT ? 0 : ret;
 }
@@ -104,14 +110,15 @@ static int answer_get_context_ioctl(struct uvd_req *req)
 	uint64_t core_support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
 	int ret;
 
-	ret = optional(uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
+	ret = device_attr_optional(
+		uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
 	if (ret)
 		return ret;
-	return optional(
+	return device_attr_optional(
 		uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, &core_support, sizeof(core_support)));
 }
 
-/* The answer of GET_CONTEXT once more, where the driver has it for contexts that another process imports. */
+/* Answers as GET_CONTEXT did, for a process that imports the context; only drivers with this operation support that. */
 static int query_context(struct uvd_req *req)
 {
 	uint32_t num_comp = req->dev->config.num_comp_vectors;
@@ -120,10 +127,11 @@ static int query_context(struct uvd_req *req)
 
 	if (!uvd_ops(req)->query_context)
 		return -EOPNOTSUPP;
-	ret = optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
+	ret = device_attr_optional(
+		uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
 	if (!ret)
-		ret = optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
-						sizeof(core_support)));
+		ret = device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
+							    &core_support, sizeof(core_support)));
 	return ret ? ret : uvd_ops(req)->query_context(atomic_load(&req->file->context));
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory of the device itself. A region of it is registered by DM_MR_REG (mr_methods.c). */
+/* Device memory. DM_MR_REG (mr_methods.c) registers regions of it. */
 #include "objects/internal.h"
 
 static int alloc_dm(struct uvd_req *req)
@@ -28,7 +28,7 @@ static int alloc_dm(struct uvd_req *req)
 	return 0;
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int dm_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_dm *dm = uobj->object;
 	int ret;
@@ -65,7 +65,7 @@ const struct uvd_object_row uvd_object_dm = {
 	.id = UVERBS_OBJECT_DM,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(dm),
-	.destroy = destroy,
+	.destroy = dm_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(dealloc_dm) },
 };

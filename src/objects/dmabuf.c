@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Dma-bufs of the device's own memory (Linux after 6.18). */
+/* Dma-bufs that export the device's own memory (Linux after 6.18). */
 #include <uverbsd/uapi_later.h>
 #include "objects/internal.h"
 
 /*
- * A dma-buf is made of physical pages behind one of the device's mappings. No device in userspace has such pages: what
- * can be answered is whether the offset is one of a mapping.
+ * The kernel makes a dma-buf of the physical pages behind one of the device's mappings. A device in userspace has no
+ * such pages, so this only checks that the offset is one of a mapping, and then fails with -EOPNOTSUPP.
  */
 static int alloc_dmabuf(struct uvd_req *req)
 {
@@ -19,7 +19,7 @@ static int alloc_dmabuf(struct uvd_req *req)
 	return ret ? uvd_bad(req, ret, "pgoff", pgoff) : -EOPNOTSUPP;
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int dmabuf_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	return 0;
 }
@@ -39,7 +39,7 @@ const struct uvd_object_row uvd_object_dmabuf = {
 	.name = "UVERBS_OBJECT_DMABUF",
 	.id = UVERBS_OBJECT_DMABUF,
 	.cls = UVD_CLASS_FD,
-	.destroy = destroy,
+	.destroy = dmabuf_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(pgoff_to_mmap_entry) },
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* DMA handles (Linux 6.17): hints for the device's accesses to a region's memory, which REG_MR may name. */
+/* DMA handles (Linux 6.17): hints how the device shall access memory. REG_MR can name one for its region. */
 #include <uverbsd/uapi_later.h>
 #include "objects/internal.h"
 
 enum { PH_MASK = 3 /* PCIe 6.2, TLP processing hints */ };
 
-/* What the client gave, each checked where the kernel checks it. */
-static int decode(struct uvd_req *req, struct uvd_dmah *dmah)
+/* Fills dmah from the optional attributes, and checks them in the kernel's order. */
+static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 {
 	const struct uvd_attr *mem_type = uvd_attr_get(req, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE);
 	int ret;
@@ -39,7 +39,7 @@ static int alloc_dmah(struct uvd_req *req)
 	if (!dmah)
 		return -ENOMEM;
 	dmah->context = atomic_load(&req->file->context);
-	ret = decode(req, dmah);
+	ret = dmah_decode(req, dmah);
 	if (!ret)
 		ret = uvd_ops(req)->alloc_dmah(dmah);
 	if (ret) {
@@ -51,7 +51,7 @@ static int alloc_dmah(struct uvd_req *req)
 	return 0;
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int dmah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_dmah *dmah = uobj->object;
 	int ret;
@@ -68,7 +68,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 static const uvd_step alloc_steps[] = { alloc_dmah, NULL };
 
-/* The element's number is all that is said: there is no data. */
+/* The element that the client chooses is the value. The elements have no data. */
 static const struct uvd_attr_row mem_types[] = {
 	{ .name = "TPH_MEM_TYPE_VM", .id = 0, .type = UVD_ATTR_PTR_IN },
 	{ .name = "TPH_MEM_TYPE_PM", .id = 1, .type = UVD_ATTR_PTR_IN },
@@ -95,7 +95,7 @@ const struct uvd_object_row uvd_object_dmah = {
 	.id = UVERBS_OBJECT_DMAH,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(dmah),
-	.destroy = destroy,
+	.destroy = dmah_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(dealloc_dmah), UVD_OP(alloc_dmah) },
 };

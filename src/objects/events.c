@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Events of CQs, QPs, SRQs and WQs: where they go, how many were read, and which are taken back. */
+/* Events of CQs, QPs, SRQs and WQs: posts and counts them, and removes the unread ones of a destroyed object. */
 #include <uverbsd/log.h>
 #include "objects/internal.h"
 
@@ -12,8 +12,11 @@ struct uvd_event_file *uvd_req_async_file(struct uvd_req *req, uint16_t attr)
 	return uvd_file_default_async(req->file);
 }
 
-/* Counted first: whoever reads the event may destroy the object at once. A dropped event must not stay counted. */
-static int post(struct uvd_event_file *file, const void *event, atomic_uint *count)
+/*
+ * Counts the event first: a client that reads it may destroy the object at once, and gets the count. Subtracts it again
+ * if the file drops it. Returns 0, -EPIPE or -EAGAIN, as uvd_event_file_post().
+ */
+static int events_post(struct uvd_event_file *file, const void *event, atomic_uint *count)
 {
 	int ret;
 
@@ -29,14 +32,14 @@ void uvd_object_event(struct uvd_uobject *uobj, enum ibv_event_type type)
 	struct ib_uverbs_async_event_desc event = { .element = uobj->user_handle, .event_type = type };
 
 	if (uobj->event_file)
-		post(uobj->event_file, &event, &uobj->async_events);
+		events_post(uobj->event_file, &event, &uobj->async_events);
 }
 
 void uvd_object_completed(struct uvd_uobject *uobj)
 {
 	struct ib_uverbs_comp_event_desc event = { .cq_handle = uobj->user_handle };
 
-	if (uobj->channel && post(uobj->channel, &event, &uobj->comp_events) == -EAGAIN)
+	if (uobj->channel && events_post(uobj->channel, &event, &uobj->comp_events) == -EAGAIN)
 		uvd_log_limited(uobj->file->dev->engine->log, UVD_WARN,
 				"a completion channel is full: an event of CQ %u is lost", uobj->id);
 }
@@ -49,7 +52,7 @@ static bool comp_event_is(const void *event, void *arg)
 	return desc->cq_handle == uobj->user_handle;
 }
 
-/* A port event's element is a port number, which must not be taken for a handle. */
+/* Is the element of such an event a port number (0 for DEVICE_FATAL), and not a user_handle? */
 static bool is_port_event(uint32_t type)
 {
 	switch (type) {
@@ -67,7 +70,7 @@ static bool is_port_event(uint32_t type)
 	}
 }
 
-/* The same user_handle may stand for a CQ, a QP and an SRQ at once: only the type tells whose event it is. */
+/* Is it an event of this object? A CQ, QP, SRQ and WQ may share a user_handle, so the event's type decides. */
 static bool async_event_is(const void *event, void *arg)
 {
 	const struct ib_uverbs_async_event_desc *desc = event;
@@ -102,7 +105,7 @@ static void release_one(struct uvd_event_file **file, atomic_uint *count, bool (
 	if (!*file)
 		return;
 	unread = uvd_event_file_take_back(*file, match, uobj);
-	/* Two objects may share a user_handle: then this took the other one's events too. */
+	/* If another object has the same user_handle, this has removed the events of both. */
 	if (unread > atomic_load(count))
 		unread = atomic_load(count);
 	atomic_fetch_sub(count, unread);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What uverbsd's devices accept, as features of the parse tree. */
+/* The features of uverbsd's devices, whose objects are merged into the parse trees. */
 #include "objects/internal.h"
 
 static const struct uvd_object_row *const common_objects[] = {

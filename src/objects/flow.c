@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Flow steering: rules that send packets to a QP. Their layers and actions are parsed in flow_spec.c. */
+/* Flow steering: rules that send packets to a QP. flow_spec.c parses their layers and actions. */
 #include <linux/capability.h>
 #include "objects/flow.h"
 
@@ -14,7 +14,7 @@ struct flow_args {
 
 /* ---- decoding and checks ----------------------------------------------------------------------------------------- */
 
-static int check_attr(struct uvd_req *req, const struct ib_uverbs_flow_attr *attr)
+static int flow_check_attr(struct uvd_req *req, const struct ib_uverbs_flow_attr *attr)
 {
 	if (attr->flags >= FLOW_FLAGS_RESERVED)
 		return uvd_bad(req, -EINVAL, "flags", attr->flags);
@@ -30,7 +30,7 @@ static int check_attr(struct uvd_req *req, const struct ib_uverbs_flow_attr *att
 	return 0;
 }
 
-static int decode_create(struct uvd_req *req)
+static int flow_decode_create(struct uvd_req *req)
 {
 	struct flow_args *args = uvd_args(req, struct flow_args);
 	struct ib_uverbs_create_flow *cmd = &args->cmd;
@@ -43,25 +43,25 @@ static int decode_create(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "comp_mask", cmd->comp_mask);
 	if (!uvd_caller_capable(req->caller, CAP_NET_RAW))
 		return uvd_bad(req, -EPERM, "CAP_NET_RAW", 0);
-	ret = check_attr(req, &cmd->flow_attr);
+	ret = flow_check_attr(req, &cmd->flow_attr);
 	if (!ret)
 		ret = uvd_core_next(req, &iter, &args->specs, cmd->flow_attr.size);
 	return ret ? ret : uvd_core_finish(req, &iter);
 }
 
-static int new_handle(struct uvd_req *req)
+static int flow_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_FLOW, &uvd_args(req, struct flow_args)->uobj);
 }
 
-static int check_port(struct uvd_req *req)
+static int flow_check_port(struct uvd_req *req)
 {
 	uint8_t port = uvd_args(req, struct flow_args)->cmd.flow_attr.port;
 
 	return uvd_port_valid(req->dev, port) ? 0 : uvd_bad(req, -EINVAL, "port", port);
 }
 
-static int find_qp(struct uvd_req *req)
+static int flow_find_qp(struct uvd_req *req)
 {
 	struct flow_args *args = uvd_args(req, struct flow_args);
 	int ret = uvd_req_object(req, UVERBS_OBJECT_QP, args->cmd.qp_handle, &args->qp);
@@ -75,7 +75,7 @@ static int find_qp(struct uvd_req *req)
 
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
-static void count_users(struct uvd_flow *flow, int n)
+static void flow_count_users(struct uvd_flow *flow, int n)
 {
 	atomic_fetch_add(&flow->qp->usecnt, n);
 	atomic_fetch_add(&flow->qp->flows, n);
@@ -139,13 +139,13 @@ static int create_flow(struct uvd_req *req)
 		free_flow(flow);
 		return ret;
 	}
-	count_users(flow, 1);
+	flow_count_users(flow, 1);
 	args->uobj->object = flow;
 	uvd_req_made(req, args->uobj);
 	return 0;
 }
 
-static int answer_create(struct uvd_req *req)
+static int flow_answer_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_flow_resp resp = { .flow_handle = uvd_args(req, struct flow_args)->uobj->id };
 
@@ -154,20 +154,20 @@ static int answer_create(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int flow_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_flow *flow = uobj->object;
 	int ret = uobj->file->dev->ib.ops->destroy_flow(flow);
 
 	if (ret)
 		return ret;
-	count_users(flow, -1);
+	flow_count_users(flow, -1);
 	free_flow(flow);
 	uobj->object = NULL;
 	return 0;
 }
 
-static int destroy_write(struct uvd_req *req)
+static int flow_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_flow cmd;
 	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
@@ -179,9 +179,9 @@ static int destroy_write(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { decode_create, new_handle,    check_port, find_qp,
-					 create_flow,	answer_create, NULL };
-static const uvd_step destroy_steps[] = { destroy_write, NULL };
+static const uvd_step create_steps[] = { flow_decode_create, flow_new_handle,	 flow_check_port, flow_find_qp,
+					 create_flow,	     flow_answer_create, NULL };
+static const uvd_step destroy_steps[] = { flow_destroy_write, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_FLOW, UVD_WRITE_EX | UVD_WRITE_UDATA,
@@ -204,7 +204,7 @@ const struct uvd_object_row uvd_object_flow = {
 	.id = UVERBS_OBJECT_FLOW,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(flow),
-	.destroy = destroy,
+	.destroy = flow_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(destroy_flow) },

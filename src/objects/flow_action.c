@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Actions of flows. The kernel has lost its methods that create and modify them (ESP): what is left is to destroy one,
- * and to name it in a flow (flow_spec.c). Creating one is a driver's method.
+ * Actions of flows. The kernel has removed its methods that create and modify them (ESP). The common ABI can only
+ * destroy one and name it in a flow (flow_spec.c); drivers have methods that create them.
  */
 #include "objects/internal.h"
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int flow_action_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_flow_action *action = uobj->object;
 	int ret;
@@ -32,7 +32,7 @@ const struct uvd_object_row uvd_object_flow_action = {
 	.name = "UVERBS_OBJECT_FLOW_ACTION",
 	.id = UVERBS_OBJECT_FLOW_ACTION,
 	.cls = UVD_CLASS_IDR,
-	.destroy = destroy,
+	.destroy = flow_action_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	.needs = { UVD_OP(destroy_flow_action) },
 };

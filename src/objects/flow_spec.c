@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The specs of CREATE_FLOW: a header with type and size, then a filter's values and masks, each half of what is left, or
- * an action. A filter may be shorter than what we know of its layer, or longer while its mask is zero there.
+ * Parses the specs of CREATE_FLOW. A spec is a header with its type and size, and then an action, or a layer's filter:
+ * its values, then its masks, each half of the rest. A filter may be shorter than the one that we know, or longer if
+ * its mask is zero beyond.
  */
 #include <arpa/inet.h>
 #include "objects/flow.h"
@@ -13,7 +14,7 @@ enum {
 	TUNNEL_ID_BITS = 24,
 };
 
-/* How much of a filter the kernel knows. The last byte of the client's struct for IPv6 is reserved: it does not. */
+/* The bytes of each filter that the kernel knows. The last byte of the IPv6 filter is reserved and not among them. */
 static const struct filter_kind {
 	uint16_t type;
 	uint8_t size;
@@ -29,7 +30,7 @@ static const struct filter_kind {
 	{ IBV_FLOW_SPEC_MPLS, sizeof(struct ib_uverbs_flow_mpls_filter) },
 };
 
-/* The backend gets the client's filters as they are. */
+/* The backend gets the client's filters unconverted, so the layouts must agree. */
 _Static_assert(sizeof(struct ib_uverbs_flow_eth_filter) == sizeof(struct ibv_flow_eth_filter), "filter");
 _Static_assert(sizeof(struct ib_uverbs_flow_ipv4_filter) == sizeof(struct ibv_flow_ipv4_ext_filter), "filter");
 _Static_assert(sizeof(struct ib_uverbs_flow_ipv6_filter) == sizeof(struct ibv_flow_ipv6_filter), "filter");
@@ -40,7 +41,7 @@ _Static_assert(sizeof(struct ib_uverbs_flow_gre_filter) == sizeof(struct ibv_flo
 _Static_assert(sizeof(struct ib_uverbs_flow_mpls_filter) == sizeof(struct ibv_flow_mpls_filter), "filter");
 _Static_assert(sizeof(struct ib_uverbs_flow_spec_ipv6) == UVD_FLOW_MAX_SPEC_SIZE, "longest spec");
 
-/* All specs begin like this; they are not aligned. */
+/* The beginning of every spec. Specs are not aligned, so it is copied. */
 struct spec_hdr {
 	uint32_t type;
 	uint16_t size, reserved;
@@ -52,7 +53,7 @@ _Static_assert(sizeof(struct spec_hdr) == HDR, "header of a spec");
 
 static const struct filter_kind *find_kind(uint32_t type)
 {
-	/* Inside of a tunnel there is no other. */
+	/* A tunnel cannot be inside another one. */
 	if (type == (IBV_FLOW_SPEC_INNER | IBV_FLOW_SPEC_VXLAN_TUNNEL))
 		return NULL;
 	for (size_t i = 0; i < UVD_COUNT(filter_kinds); i++)
@@ -61,7 +62,7 @@ static const struct filter_kind *find_kind(uint32_t type)
 	return NULL;
 }
 
-static bool is_zero(const uint8_t *buf, size_t len)
+static bool flow_spec_is_zero(const uint8_t *buf, size_t len)
 {
 	while (len)
 		if (buf[--len])
@@ -69,7 +70,7 @@ static bool is_zero(const uint8_t *buf, size_t len)
 	return true;
 }
 
-static bool fits(__be32 value, unsigned int bits)
+static bool flow_spec_fits(__be32 value, unsigned int bits)
 {
 	return ntohl(value) >> bits == 0;
 }
@@ -80,11 +81,13 @@ static int check_layer(struct uvd_req *req, const struct uvd_flow_spec *spec)
 
 	switch (spec->type & ~(uint32_t)IBV_FLOW_SPEC_INNER) {
 	case IBV_FLOW_SPEC_IPV6:
-		return fits(val->ipv6.flow_label, FLOW_LABEL_BITS) && fits(mask->ipv6.flow_label, FLOW_LABEL_BITS)
+		return flow_spec_fits(val->ipv6.flow_label, FLOW_LABEL_BITS) &&
+				       flow_spec_fits(mask->ipv6.flow_label, FLOW_LABEL_BITS)
 			       ? 0
 			       : uvd_bad(req, -EINVAL, "flow_label", ntohl(val->ipv6.flow_label));
 	case IBV_FLOW_SPEC_VXLAN_TUNNEL:
-		return fits(val->tunnel.tunnel_id, TUNNEL_ID_BITS) && fits(mask->tunnel.tunnel_id, TUNNEL_ID_BITS)
+		return flow_spec_fits(val->tunnel.tunnel_id, TUNNEL_ID_BITS) &&
+				       flow_spec_fits(mask->tunnel.tunnel_id, TUNNEL_ID_BITS)
 			       ? 0
 			       : uvd_bad(req, -EINVAL, "tunnel_id", ntohl(val->tunnel.tunnel_id));
 	default:
@@ -108,7 +111,7 @@ static int parse_layer(struct uvd_req *req, const struct spec_hdr *hdr, const ui
 	val = buf + HDR;
 	mask = val + half;
 	known = half < kind->size ? half : kind->size;
-	if (!is_zero(mask + known, half - known))
+	if (!flow_spec_is_zero(mask + known, half - known))
 		return uvd_bad(req, -EINVAL, "mask of a flow spec", hdr->type);
 	spec->type = hdr->type;
 	memcpy(&spec->val, val, known);

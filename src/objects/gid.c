@@ -39,7 +39,7 @@ static int decode_table(struct uvd_req *req)
 	return 0;
 }
 
-/* One valid entry, in the client's entry size: cut or zero-extended. */
+/* Writes one entry to `to`, which is zeroed: cut, or zero-extended, to the client's entry size. */
 static void put_entry(uint8_t *to, size_t entry_size, const struct ibv_gid_entry *gid)
 {
 	struct ib_uverbs_gid_entry entry = {
@@ -113,7 +113,7 @@ static int query_entry(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "port_num", args->port_num);
 	ret = uvd_ops(req)->query_gid(&req->dev->ib, args->port_num, args->gid_index, &gid);
 	if (ret)
-		/* An empty slot is what libibverbs finds when it walks the table: nothing to log. */
+		/* Do not log an empty slot: libibverbs meets them when it walks the table. */
 		return ret == -ENODATA ? ret : uvd_bad(req, ret, "gid_index", args->gid_index);
 	put_entry((uint8_t *)&entry, sizeof(entry), &gid);
 	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, &entry, sizeof(entry));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the verbs share. */
+/* Shared declarations of the object files. */
 #ifndef UVD_OBJECTS_INTERNAL_H
 #define UVD_OBJECTS_INTERNAL_H
 
@@ -24,7 +24,7 @@ extern const struct uvd_object_row uvd_object_device, uvd_object_pd, uvd_object_
 	uvd_object_mr_methods, uvd_object_dm, uvd_object_dmah, uvd_object_dmabuf, uvd_object_counters,
 	uvd_object_comp_cntr, uvd_object_qp_comp_cntr, uvd_object_device_comp_cntr, uvd_object_tree, uvd_object_counters_bind;
 
-/* Rows of write() commands: number and name, flags, the sizes of the command's structs, its steps, its UVD_OP()s. */
+/* A write() command's row: its number (and name), its flags, the sizes of its structs, its steps, its UVD_OP()s. */
 #define UVD_WRITE(n, f, in, out, s, ...)                                                                               \
 	{                                                                                                              \
 		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s, .needs = {          \
@@ -41,7 +41,7 @@ static inline const struct uvd_backend *uvd_ops(const struct uvd_req *req)
 	return req->dev->ib.ops;
 }
 
-/* What `response_length` of an extended answer says: how much of it the client has room for. */
+/* The response_length of an extended response: how many bytes of it fit into the client's buffer. */
 static inline uint32_t uvd_response_length(const struct uvd_req *req, size_t size)
 {
 	return req->core_out.len < size ? req->core_out.len : size;
@@ -49,12 +49,12 @@ static inline uint32_t uvd_response_length(const struct uvd_req *req, size_t siz
 
 /* ---- checks.c ---------------------------------------------------------------------------------------------------- */
 
-/* Step: the file has a context. -EIO: the device was removed. -EINVAL: GET_CONTEXT has not been called. */
+/* Step: checks that the file has a context. -EIO: the device was removed. -EINVAL: the file has no context yet. */
 int uvd_step_context(struct uvd_req *req);
 
 /*
- * Looks the object up for shared use, until the request ends. object: UVERBS_OBJECT_*; *out: the backend's object. The
- * handle is unsigned, as in the structs of write().
+ * Looks up an object by its handle. The request keeps it locked for shared use until it ends. object: UVERBS_OBJECT_*;
+ * *out: the backend's object. The handle is unsigned, as in the structs of write(). Errors as uvd_uobject_get().
  */
 int uvd_req_object(struct uvd_req *req, uint16_t object, uint32_t handle, void *out);
 
@@ -70,36 +70,37 @@ static inline bool uvd_port_is_ib(const struct uvd_device *dev, uint32_t port)
 }
 
 /*
- * What the kernel's core checks of every address vector (rules qp-13, ah-01): the port; a GRH where the port demands one
- * (-EINVAL); the source GID's index (-EINVAL: beyond the table, -ENODATA: an empty slot).
+ * Checks an address vector as the kernel's core does (rules qp-13, ah-01). -EINVAL: there is no such port, the port
+ * requires a GRH and there is none, or the source GID's index is beyond the table. -ENODATA: that GID's slot is empty.
  */
 int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr);
 
-/* mr.c: what the kernel's core checks of an access mask, of every kind of region (rules mr-02, mr-03). */
+/* mr.c: checks an access mask as ib_check_mr_access() does, for every kind of region (mr-02, mr-03). 0 or -EINVAL. */
 int uvd_check_mr_access(struct uvd_req *req, uint32_t access);
 /*
- * uvd_pin() for the caller. Where its limit stands in the way, files that it has closed already are waited for: they may
- * hold what is missing.
+ * Pins the caller's memory with uvd_pin(), and returns its errors. On -ENOMEM it first waits for files that are closed
+ * but not yet torn down (engine->settle), and tries once more: their regions may be what fills the limit.
  */
 int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem);
 
 /* ---- events.c ----------------------------------------------------------------------------------------- */
 
 /*
- * The asynchronous event file of a new CQ, QP or SRQ: what the ioctl attribute `attr` names, else the file's default.
- * A reference, or NULL.
+ * Finds the asynchronous event file of a new CQ, QP, SRQ or WQ: the one that the ioctl attribute `attr` names, else the
+ * file's default. Returns a reference, or NULL if there is none.
  */
 struct uvd_event_file *uvd_req_async_file(struct uvd_req *req, uint16_t attr);
 /*
- * The backend has an asynchronous event of this CQ, QP or SRQ. Needs no lock: the event file does not change while the
- * backend's object lives.
+ * Posts an asynchronous event of this CQ, QP, SRQ or WQ to its event file, if it has one. Needs no lock: the event file
+ * does not change while the backend can raise events. Also posts DEVICE_FATAL to an asynchronous event file itself.
  */
 void uvd_object_event(struct uvd_uobject *uobj, enum ibv_event_type type);
-/* The CQ has a completion event, for its channel. As above. */
+/* Posts a completion event of this CQ to its channel, if it has one. Needs no lock, for the same reason. */
 void uvd_object_completed(struct uvd_uobject *uobj);
 /*
- * The object is gone from the backend: takes back the events of it that nobody has read, so that comp_events and
- * async_events are what was really read (cleanup-04), and puts the references to its event files.
+ * Removes the object's unread events from its event files, so that comp_events and async_events are the numbers of
+ * events that the client has read (cleanup-04). Puts the references to the event files. Call when the backend can no
+ * longer raise events for the object.
  */
 void uvd_uobject_release_events(struct uvd_uobject *uobj);
 
@@ -120,9 +121,9 @@ extern const uvd_step uvd_modify_qp_steps[], uvd_modify_qp_ex_steps[], uvd_query
 extern const uvd_step uvd_post_send_steps[], uvd_post_recv_steps[], uvd_post_srq_recv_steps[];
 /* mcast.c, rows in qp.c */
 extern const uvd_step uvd_attach_mcast_steps[], uvd_detach_mcast_steps[];
-/* comp_cntr.c: the QP is gone. */
+/* comp_cntr.c: drops the QP's uses of counters and completion counters. Call when the backend's QP is destroyed. */
 void uvd_qp_put_counters(struct uvd_qp *qp);
-/* mcast.c: the QP goes without its client having detached its groups. It is locked exclusively. */
+/* mcast.c: detaches the QP from all its groups. Caller has the QP locked exclusively. */
 void uvd_qp_detach_all(struct uvd_uobject *qp);
 
 #endif

@@ -10,7 +10,10 @@ struct uvd_mcast {
 
 enum { LID_MULTICAST_BASE = 0xc000, LID_PERMISSIVE = 0xffff };
 
-/* Where a QP that is bound to a port may be, else where any port is, groups need no LID on Ethernet. */
+/*
+ * Is the QP on Ethernet, where a group needs no multicast LID? If it is bound to a port, that port decides; else one
+ * Ethernet port of the device is enough.
+ */
 static bool on_ethernet(const struct uvd_device *dev, struct uvd_qp *qp)
 {
 	struct uvd_qp_init_attr init = {};
@@ -26,15 +29,15 @@ static bool on_ethernet(const struct uvd_device *dev, struct uvd_qp *qp)
 	return false;
 }
 
-static bool valid(const struct uvd_device *dev, struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
+static bool mcast_valid(const struct uvd_device *dev, struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	if (!uvd_gid_is_multicast(gid) || qp->qp_type != IBV_QPT_UD)
 		return false;
 	return (lid >= LID_MULTICAST_BASE && lid != LID_PERMISSIVE) || on_ethernet(dev, qp);
 }
 
-/* Where the pointer to the entry is; to the last NULL if there is none. file->mcast_lock is held. */
-static struct uvd_mcast **find(struct uvd_uobject *uobj, const uint8_t *gid, uint16_t lid)
+/* Returns the link that points to the entry, or the NULL link at the list's end. Caller holds file->mcast_lock. */
+static struct uvd_mcast **mcast_find(struct uvd_uobject *uobj, const uint8_t *gid, uint16_t lid)
 {
 	struct uvd_mcast **p = &uobj->mcast;
 
@@ -43,10 +46,10 @@ static struct uvd_mcast **find(struct uvd_uobject *uobj, const uint8_t *gid, uin
 	return p;
 }
 
-/* Invalid is told only after the same group was not found (qp-15). */
+/* Attaching the same group again returns 0 without a check of the group (qp-15). Caller holds file->mcast_lock. */
 static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const struct ib_uverbs_attach_mcast *cmd)
 {
-	struct uvd_mcast **p = find(uobj, cmd->gid, cmd->mlid), *entry;
+	struct uvd_mcast **p = mcast_find(uobj, cmd->gid, cmd->mlid), *entry;
 	struct uvd_qp *qp = uobj->object;
 	int ret;
 
@@ -62,8 +65,9 @@ static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const st
 	}
 	memcpy(entry->gid.raw, cmd->gid, sizeof(entry->gid.raw));
 	entry->lid = cmd->mlid;
-	ret = valid(req->dev, qp, &entry->gid, entry->lid) ? uvd_ops(req)->attach_mcast(qp, &entry->gid, entry->lid)
-							   : uvd_bad(req, -EINVAL, "mlid", cmd->mlid);
+	ret = mcast_valid(req->dev, qp, &entry->gid, entry->lid)
+		      ? uvd_ops(req)->attach_mcast(qp, &entry->gid, entry->lid)
+		      : uvd_bad(req, -EINVAL, "mlid", cmd->mlid);
 	if (ret) {
 		free(entry);
 		uvd_uobject_uncharge(uobj, sizeof(*entry));
@@ -75,8 +79,9 @@ static int attach_locked(struct uvd_req *req, struct uvd_uobject *uobj, const st
 }
 
 /*
- * The entry is forgotten whatever the backend says: then the QP stays in use until it is closed. Unlike the kernel we do
- * not ask again if it is valid, which a QP that was bound to a port meanwhile might deny.
+ * Removes the entry even if the backend fails to detach: the QP's usecnt then stays raised, so the QP cannot be
+ * destroyed until its file is closed. Unlike ib_detach_mcast(), this does not check the group again: that could fail
+ * for a QP that has been bound to a port meanwhile. Caller holds file->mcast_lock, or has the QP locked exclusively.
  */
 static int detach_entry(const struct uvd_device *dev, struct uvd_uobject *uobj, struct uvd_mcast **p)
 {
@@ -128,7 +133,7 @@ static int detach_mcast(struct uvd_req *req)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&req->file->mcast_lock);
-	p = find(uobj, cmd.gid, cmd.mlid);
+	p = mcast_find(uobj, cmd.gid, cmd.mlid);
 	ret = *p ? detach_entry(req->dev, uobj, p) : uvd_bad(req, -EINVAL, "mlid", cmd.mlid);
 	pthread_mutex_unlock(&req->file->mcast_lock);
 	return ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions: registration and its end. REREG_MR is in mr_rereg.c, the ioctl methods in mr_methods.c. */
+/* Memory regions: REG_MR and DEREG_MR. REREG_MR is in mr_rereg.c, the ioctl methods are in mr_methods.c. */
 #include "objects/mr.h"
 #include "pin/pin.h"
 
@@ -32,7 +32,7 @@ static int check_offset(struct uvd_req *req)
 	return (reg->start ^ reg->iova) & UVD_PAGE_MASK ? uvd_bad(req, -EINVAL, "hca_va", reg->iova) : 0;
 }
 
-static int new_handle(struct uvd_req *req)
+static int mr_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_MR, &uvd_args(req, struct mr_args)->uobj);
 }
@@ -51,12 +51,12 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 	return 0;
 }
 
-static int check_access(struct uvd_req *req)
+static int mr_check_access(struct uvd_req *req)
 {
 	return uvd_check_mr_access(req, uvd_args(req, struct mr_args)->reg.access);
 }
 
-static int find_pd(struct uvd_req *req)
+static int mr_find_pd(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
 
@@ -69,7 +69,7 @@ int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned i
 	struct uvd_account *account = req->caller->account;
 	int ret;
 
-	/* The first file with a region of an address space pays for the descriptors by which that is reached. */
+	/* The file's account pays for the descriptors that uvd_pin() opens for a new address space. */
 	req->caller->account = req->file->account;
 	ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
 	if (ret == -ENOMEM && engine->settle) {
@@ -118,7 +118,7 @@ free:
 	return ret;
 }
 
-static int reg_mr(struct uvd_req *req)
+static int mr_reg(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
 
@@ -142,7 +142,7 @@ static int dereg_mr(struct uvd_req *req)
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MR, cmd.mr_handle, NULL);
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mr *mr = uobj->object;
 	int ret = uobj->file->dev->ib.ops->dereg_mr(mr);
@@ -160,8 +160,8 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static const uvd_step reg_steps[] = { decode_reg, check_offset, new_handle, check_access,
-				      find_pd,	  reg_mr,	answer_reg, NULL };
+static const uvd_step reg_steps[] = { decode_reg, check_offset, mr_new_handle, mr_check_access,
+				      mr_find_pd, mr_reg,	answer_reg,    NULL };
 static const uvd_step dereg_steps[] = { dereg_mr, NULL };
 
 static const struct uvd_write_row writes[] = {
@@ -185,7 +185,7 @@ const struct uvd_object_row uvd_object_mr = {
 	.id = UVERBS_OBJECT_MR,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(mr),
-	.destroy = destroy,
+	.destroy = mr_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(dereg_mr) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of memory regions share. */
+/* Shared declarations of the memory region files. */
 #ifndef UVD_OBJECTS_MR_H
 #define UVD_OBJECTS_MR_H
 
@@ -19,11 +19,17 @@ struct uvd_mr_reg {
 	uint32_t access;
 };
 
-/* Pins, registers, and makes the region uobj's object. */
+/*
+ * Pins the memory, registers it with the backend, and makes the region uobj's object. 0, or a negative errno: nothing
+ * is left.
+ */
 int uvd_reg_user_mr(struct uvd_req *req, struct uvd_uobject *uobj, const struct uvd_mr_reg *reg);
-/* ib_umem_dmabuf_get(): as much of it (umem-11) as can be seen from outside. 0 or a negative errno. */
+/*
+ * Makes those checks of ib_umem_dmabuf_get() that are possible from outside the kernel (umem-11). -EINVAL: the range
+ * wraps, is empty, or exceeds the dma-buf; or the errno of uvd_caller_dmabuf().
+ */
 int uvd_check_dmabuf(struct uvd_req *req, int fd, uint64_t offset, uint64_t length);
-/* The region is registered: it becomes uobj's object, and holds its PD, DM and DMA handle. */
+/* Makes mr, which the backend has registered, uobj's object, and counts it as a user of its PD, DM and DMA handle. */
 void uvd_mr_made(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_mr *mr);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory regions by ioctl: REG_MR, regions of dma-bufs and of device memory, advice and queries. The kernel keeps these in
- * the tree of every device: without the driver's operation they fail when all attributes have been parsed.
+ * Memory regions by ioctl: REG_MR, regions of dma-bufs and of device memory, advice and queries. The kernel has these
+ * methods in the tree of every device: where the driver lacks the operation, they fail after all attributes have been
+ * parsed.
  */
 #include <uverbsd/uapi_later.h>
 #include "objects/mr.h"
 
-/* What a region of a dma-buf may be asked for. */
+/* The access flags that a region of a dma-buf may have. */
 enum {
 	DMABUF_ACCESS = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_WRITE |
 			IB_UVERBS_ACCESS_REMOTE_ATOMIC | IB_UVERBS_ACCESS_RELAXED_ORDERING,
@@ -33,7 +34,7 @@ static int answer_keys(struct uvd_req *req, const struct uvd_mr *mr, uint16_t lk
 	return ret ? ret : uvd_attr_copy_to(req, rkey_id, &mr->rkey, sizeof(mr->rkey));
 }
 
-/* Makes a region of what is not the client's memory: mr, which is freed if the backend refuses. */
+/* Registers mr, a region of a dma-buf or of device memory. Takes over mr: frees it if the backend refuses. */
 static int make_mr(struct uvd_req *req, uint16_t handle_id, struct uvd_mr *mr, int (*reg)(struct uvd_mr *mr))
 {
 	int ret = reg(mr);
@@ -125,7 +126,7 @@ static int answer_dmabuf_mr(struct uvd_req *req)
 
 /* ---- REG_MR: the client's memory, or a dma-buf ------------------------------------------------------------------- */
 
-/* Which of the two it is, and that nothing of the other is there (mr-10). *start: address or offset. */
+/* Finds out which of the two it is, and refuses attributes of the other (mr-10). *start: the address or the offset. */
 static int choose_source(struct uvd_req *req, bool *has_fd, uint64_t *start)
 {
 	const bool has_addr = uvd_attr_get(req, UVERBS_ATTR_REG_MR_ADDR);
@@ -139,7 +140,7 @@ static int choose_source(struct uvd_req *req, bool *has_fd, uint64_t *start)
 	return copy_u64(req, *has_fd ? UVERBS_ATTR_REG_MR_FD_OFFSET : UVERBS_ATTR_REG_MR_ADDR, start);
 }
 
-static int reg_mr(struct uvd_req *req)
+static int mr_methods_reg_mr(struct uvd_req *req)
 {
 	struct uvd_uobject *dmah = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_DMA_HANDLE);
 	struct uvd_mr_reg reg = {
@@ -243,7 +244,7 @@ static int advise_mr(struct uvd_req *req)
 		ret = uvd_attr_flags(req, UVERBS_ATTR_ADVISE_MR_FLAGS, IB_UVERBS_ADVISE_MR_FLAG_FLUSH, &flags);
 	if (ret)
 		return ret;
-	/* struct ib_uverbs_sge on the wire is struct ibv_sge. The list is longer than what fits inline: it is copied. */
+	/* struct ib_uverbs_sge has struct ibv_sge's layout. list->copy is set: even one entry does not fit inline. */
 	if (list->len % sizeof(struct ibv_sge))
 		return uvd_bad(req, -EINVAL, "sge_list", list->len);
 	return uvd_ops(req)->advise_mr(uvd_attr_uobj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE)->object, advice, flags,
@@ -267,7 +268,7 @@ static int query_mr(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 static const uvd_step reg_dmabuf_steps[] = { reg_dmabuf_mr, answer_dmabuf_mr, NULL };
-static const uvd_step reg_steps[] = { reg_mr, answer_reg_mr, NULL };
+static const uvd_step reg_steps[] = { mr_methods_reg_mr, answer_reg_mr, NULL };
 static const uvd_step reg_dm_steps[] = { reg_dm_mr, answer_dm_mr, NULL };
 static const uvd_step advise_steps[] = { advise_mr, NULL };
 static const uvd_step query_steps[] = { query_mr, NULL };
@@ -334,7 +335,7 @@ static const struct uvd_method_row methods[] = {
 	UVD_METHOD(UVERBS_METHOD_REG_MR, reg_attrs, reg_steps),
 };
 
-/* Adds to the object of mr.c. */
+/* Adds methods to the object of mr.c. */
 const struct uvd_object_row uvd_object_mr_methods = {
 	.name = "UVERBS_OBJECT_MR",
 	.id = UVERBS_OBJECT_MR,

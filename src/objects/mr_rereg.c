@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * REREG_MR: another translation, other rights, another PD. The backend changes the region, or makes a new one, which then
- * takes the place of the old one behind the same handle (handle-12). Its row is in mr.c.
+ * REREG_MR changes a region's translation, access or PD. The backend changes the region in place, or makes a new one,
+ * which replaces the old one behind the same handle (handle-12). The row is in mr.c.
  */
 #include "objects/internal.h"
 #include "pin/pin.h"
@@ -11,7 +11,7 @@ enum {
 	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
 	PD = IBV_REREG_MR_CHANGE_PD,
 	ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
-	/* What the memory itself is taken for: it cannot be had without looking at the memory again. */
+	/* How the memory is pinned: these flags cannot change without a new translation. */
 	KIND = IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB,
 };
 
@@ -21,7 +21,7 @@ struct rereg_args {
 	struct uvd_pd *pd;
 };
 
-static int decode(struct uvd_req *req)
+static int mr_rereg_decode(struct uvd_req *req)
 {
 	struct ib_uverbs_rereg_mr *cmd = &uvd_args(req, struct rereg_args)->cmd;
 	int ret = uvd_core_in(req, cmd, sizeof(*cmd));
@@ -50,14 +50,14 @@ static int find_mr(struct uvd_req *req)
 	return mr->dm ? uvd_bad(req, -EINVAL, "mr_handle", args->cmd.mr_handle) : 0;
 }
 
-static int check_access(struct uvd_req *req)
+static int mr_rereg_check_access(struct uvd_req *req)
 {
 	const struct ib_uverbs_rereg_mr *cmd = &uvd_args(req, struct rereg_args)->cmd;
 
 	return cmd->flags & ACCESS ? uvd_check_mr_access(req, cmd->access_flags) : 0;
 }
 
-static int find_pd(struct uvd_req *req)
+static int mr_rereg_find_pd(struct uvd_req *req)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	struct uvd_pd *old = args->pd;
@@ -71,13 +71,16 @@ static int find_pd(struct uvd_req *req)
 	return ret;
 }
 
-/* All of what the region is to be. With another translation its memory is charged beside the old one, as by the kernel. */
-static int describe(struct uvd_req *req, const struct uvd_mr *mr, struct uvd_mr *to)
+/*
+ * Fills `to` with the complete new region. The memory of a new translation is pinned and charged in addition to the old
+ * one, as in the kernel. Returns 0, or a negative errno: then nothing new is pinned.
+ */
+static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struct uvd_mr *to)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	const struct ib_uverbs_rereg_mr *cmd = &args->cmd;
 
-	/* As mlx5: not what was registered from a dma-buf, or with a DMA handle, which the command cannot name. */
+	/* As mlx5 does, refuse regions of a dma-buf or with a DMA handle: the command can name neither. */
 	if (!mr->umem.mm || mr->dmah)
 		return uvd_bad(req, -EOPNOTSUPP, "mr_handle", cmd->mr_handle);
 	to->pd = args->pd;
@@ -91,18 +94,22 @@ static int describe(struct uvd_req *req, const struct uvd_mr *mr, struct uvd_mr 
 	to->length = mr->length;
 	if ((to->access ^ mr->access) & KIND)
 		return uvd_bad(req, -EOPNOTSUPP, "access_flags", to->access);
-	/* ib_umem_check_rereg() of later kernels: pages that were pinned for reading stay so (mr-05). */
+	/* Pages that were pinned read-only stay so: ib_umem_check_rereg() of later kernels (mr-05). */
 	if (uvd_access_writable(to->access) && !mr->umem.writable)
 		return uvd_bad(req, -EACCES, "access_flags", to->access);
 	return 0;
 }
 
-/* The backend's part. UVD_REREG_*, or a negative errno: then nothing is left of `to`. */
-static int change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr *to)
+/*
+ * Describes the new region, and lets the backend change mr. Returns UVD_REREG_NEW: `to` is a region of its own, and a
+ * user of its PD; UVD_REREG_CHANGED: mr has changed; or a negative errno: it has not. In the last two cases the caller
+ * frees `to`, which pins nothing.
+ */
+static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr *to)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	struct uvd_pd *old_pd = mr->pd;
-	int ret = describe(req, mr, to);
+	int ret = mr_rereg_describe(req, mr, to);
 
 	if (ret)
 		return ret;
@@ -126,16 +133,16 @@ static int rereg_mr(struct uvd_req *req)
 	struct uvd_mr *to;
 	int ret;
 
-	/* What the old region gets if there is a new one. */
+	/* If the backend makes a new region, the old one moves to this uobject. */
 	ret = uvd_uobject_begin(req->file, uobj->row, &fresh);
 	if (ret)
 		return ret;
 	to = uvd_zalloc(uvd_ops(req)->size_mr);
-	ret = to ? change(req, uobj->object, to) : -ENOMEM;
+	ret = to ? mr_rereg_change(req, uobj->object, to) : -ENOMEM;
 	if (ret == UVD_REREG_NEW) {
 		fresh->object = to;
 		uvd_uobject_swap(uobj, fresh);
-		/* One that the backend keeps gets the new number, until the file is closed. */
+		/* An old region that the backend will not destroy keeps the new handle until the file is closed. */
 		uvd_uobject_abort(fresh, true);
 		return 0;
 	}
@@ -144,7 +151,7 @@ static int rereg_mr(struct uvd_req *req)
 	return ret < 0 ? ret : 0;
 }
 
-static int answer(struct uvd_req *req)
+static int mr_rereg_answer(struct uvd_req *req)
 {
 	const struct uvd_mr *mr = uvd_args(req, struct rereg_args)->uobj->object;
 	struct ib_uverbs_rereg_mr_resp resp = { .lkey = mr->lkey, .rkey = mr->rkey };
@@ -152,4 +159,5 @@ static int answer(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-const uvd_step uvd_rereg_mr_steps[] = { decode, find_mr, check_access, find_pd, rereg_mr, answer, NULL };
+const uvd_step uvd_rereg_mr_steps[] = { mr_rereg_decode, find_mr,	  mr_rereg_check_access, mr_rereg_find_pd,
+					rereg_mr,	 mr_rereg_answer, NULL };

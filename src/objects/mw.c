@@ -9,7 +9,7 @@ struct mw_args {
 	uint8_t type;
 };
 
-static int decode_alloc(struct uvd_req *req)
+static int mw_decode_alloc(struct uvd_req *req)
 {
 	struct mw_args *args = uvd_args(req, struct mw_args);
 	struct ib_uverbs_alloc_mw cmd;
@@ -22,19 +22,19 @@ static int decode_alloc(struct uvd_req *req)
 	return 0;
 }
 
-static int new_handle(struct uvd_req *req)
+static int mw_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_MW, &uvd_args(req, struct mw_args)->uobj);
 }
 
-static int find_pd(struct uvd_req *req)
+static int mw_find_pd(struct uvd_req *req)
 {
 	struct mw_args *args = uvd_args(req, struct mw_args);
 
 	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
 }
 
-static int check_type(struct uvd_req *req)
+static int mw_check_type(struct uvd_req *req)
 {
 	uint8_t type = uvd_args(req, struct mw_args)->type;
 
@@ -62,7 +62,7 @@ static int alloc_mw(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_alloc(struct uvd_req *req)
+static int mw_answer_alloc(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_args(req, struct mw_args)->uobj;
 	struct ib_uverbs_alloc_mw_resp resp = {
@@ -81,7 +81,7 @@ static int dealloc_mw(struct uvd_req *req)
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MW, cmd.mw_handle, NULL);
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int mw_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mw *mw = uobj->object;
 	int ret = uobj->file->dev->ib.ops->dealloc_mw(mw);
@@ -94,7 +94,8 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static const uvd_step alloc_steps[] = { decode_alloc, new_handle, find_pd, check_type, alloc_mw, answer_alloc, NULL };
+static const uvd_step alloc_steps[] = { mw_decode_alloc, mw_new_handle,	  mw_find_pd, mw_check_type,
+					alloc_mw,	 mw_answer_alloc, NULL };
 static const uvd_step dealloc_steps[] = { dealloc_mw, NULL };
 
 static const struct uvd_write_row writes[] = {
@@ -117,7 +118,7 @@ const struct uvd_object_row uvd_object_mw = {
 	.id = UVERBS_OBJECT_MW,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(mw),
-	.destroy = destroy,
+	.destroy = mw_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(dealloc_mw) },

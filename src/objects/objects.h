@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The verbs, as features of the parse tree. One file an object type, each with its handlers, then its rows. */
+/* The verbs, as features of the parse tree. Each object type has a file with its handlers, then its rows. */
 #ifndef UVD_OBJECTS_H
 #define UVD_OBJECTS_H
 
 #include <uverbsd/schema.h>
 
-/* What uverbsd's devices accept: the three below; ends with NULL. For uvd_engine_init(). */
+/* The features of uverbsd's devices, for uvd_engine_init(): the three below, then NULL. */
 extern const struct uvd_feature *const uvd_features[];
 /* All common verbs. */
 extern const struct uvd_feature uvd_feature_common;
-/* What uverbsd's devices answer beyond the kernel's ABI: include/uverbsd/abi.h. */
+/* uverbsd's extensions of the kernel's ABI (include/uverbsd/abi.h) that need no User Capability. */
 extern const struct uvd_feature uvd_feature_own;
-/* The same, behind a User Capability. */
+/* The extension that requires a User Capability: UVERBSD_OBJECT_PORT. */
 extern const struct uvd_feature uvd_feature_port_state;
 
 #endif

@@ -6,14 +6,14 @@ struct pd_args {
 	struct uvd_uobject *uobj;
 };
 
-static int decode_alloc(struct uvd_req *req)
+static int pd_decode_alloc(struct uvd_req *req)
 {
 	struct ib_uverbs_alloc_pd cmd;
 
 	return uvd_core_in(req, &cmd, sizeof(cmd));
 }
 
-static int new_handle(struct uvd_req *req)
+static int pd_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_PD, &uvd_args(req, struct pd_args)->uobj);
 }
@@ -37,7 +37,7 @@ static int alloc_pd(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_alloc(struct uvd_req *req)
+static int pd_answer_alloc(struct uvd_req *req)
 {
 	struct ib_uverbs_alloc_pd_resp resp = { .pd_handle = uvd_args(req, struct pd_args)->uobj->id };
 
@@ -52,7 +52,7 @@ static int dealloc_pd(struct uvd_req *req)
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_PD, cmd.pd_handle, NULL);
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int pd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_pd *pd = uobj->object;
 	int ret;
@@ -67,7 +67,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static const uvd_step alloc_steps[] = { decode_alloc, new_handle, alloc_pd, answer_alloc, NULL };
+static const uvd_step alloc_steps[] = { pd_decode_alloc, pd_new_handle, alloc_pd, pd_answer_alloc, NULL };
 static const uvd_step dealloc_steps[] = { dealloc_pd, NULL };
 
 static const struct uvd_write_row writes[] = {
@@ -90,7 +90,7 @@ const struct uvd_object_row uvd_object_pd = {
 	.id = UVERBS_OBJECT_PD,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(pd),
-	.destroy = destroy,
+	.destroy = pd_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(dealloc_pd) },

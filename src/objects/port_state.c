@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * UVERBSD_OBJECT_PORT (include/uverbsd/abi.h): a port's state in the hands of a client. It concerns everybody who has the
- * device open, so it wants a User Capability, and is an example of what such a feature looks like.
+ * UVERBSD_OBJECT_PORT (include/uverbsd/abi.h): a client sets the state of a port. This affects every client of the
+ * device, so the feature requires a User Capability. It also serves as an example of such a feature.
  */
 #include <uverbsd/abi.h>
 #include "objects/internal.h"

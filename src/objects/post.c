@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * POST_SEND, POST_RECV and POST_SRQ_RECV; their rows are in qp.c and srq.c. What follows the command's struct is wr_count
- * work requests, wqe_size bytes apart, then all their scatter-gather entries. Lists of the usual length need no
- * allocation.
+ * POST_SEND, POST_RECV and POST_SRQ_RECV; their rows are in qp.c and srq.c. After the command's struct the client
+ * sends wr_count work requests of wqe_size bytes each, then the scatter-gather entries of all of them. Lists of the
+ * usual length need no allocation.
  */
 #include "objects/internal.h"
 
 enum {
 	POST_ON_STACK = 32, /* work requests */
-	INLINE_ON_STACK = 1024, /* bytes of inline data, of a whole list */
+	INLINE_ON_STACK = 1024, /* bytes of inline data of a whole list */
 };
 
-/* The backend gets the client's entries as they are. */
+/* The backend gets the client's entries unconverted, so the layouts must match. */
 _Static_assert(sizeof(struct ib_uverbs_sge) == sizeof(struct ibv_sge), "scatter-gather entry");
 _Static_assert(offsetof(struct ib_uverbs_sge, length) == offsetof(struct ibv_sge, length), "scatter-gather entry");
 _Static_assert(offsetof(struct ib_uverbs_sge, lkey) == offsetof(struct ibv_sge, lkey), "scatter-gather entry");
@@ -19,16 +19,16 @@ _Static_assert(sizeof(struct ib_uverbs_post_send) == sizeof(struct ib_uverbs_pos
 _Static_assert(sizeof(struct ib_uverbs_post_send) == sizeof(struct ib_uverbs_post_srq_recv), "struct of a post");
 
 struct post {
-	struct ib_uverbs_post_send cmd; /* those of receives have the same fields, or srq_handle for qp_handle */
-	const uint8_t *wqes; /* wr_count of them, each of wqe_size */
-	const struct ibv_sge *sges; /* sge_count of them */
+	struct ib_uverbs_post_send cmd; /* POST_RECV has the same fields; POST_SRQ_RECV has srq_handle for qp_handle */
+	const uint8_t *wqes; /* wr_count work requests of wqe_size bytes each */
+	const struct ibv_sge *sges; /* sge_count entries */
 	uint64_t sges_used;
 };
 
 /* ---- the lists in the client's command --------------------------------------------------------------------------- */
 
-/* Takes `size` bytes off what is left of the input. */
-static const uint8_t *take(const uint8_t **next, size_t *left, uint64_t size)
+/* Consumes `size` bytes of the input. Returns where they begin, or NULL if fewer are left. */
+static const uint8_t *post_take_bytes(const uint8_t **next, size_t *left, uint64_t size)
 {
 	const uint8_t *taken = *next;
 
@@ -39,7 +39,7 @@ static const uint8_t *take(const uint8_t **next, size_t *left, uint64_t size)
 	return taken;
 }
 
-static bool is_zero(const uint8_t *buf, size_t len)
+static bool post_is_zero(const uint8_t *buf, size_t len)
 {
 	while (len)
 		if (buf[--len])
@@ -55,19 +55,19 @@ static int find_lists(struct uvd_req *req, struct post *post)
 	const uint8_t *sges;
 	struct ibv_sge *copy;
 
-	/* Two 32-bit numbers: their product needs 64 (regression-06). */
-	post->wqes = take(&next, &left, (uint64_t)cmd->wqe_size * cmd->wr_count);
+	/* The product of two 32-bit numbers needs 64 bits (regression-06). */
+	post->wqes = post_take_bytes(&next, &left, (uint64_t)cmd->wqe_size * cmd->wr_count);
 	if (!post->wqes)
 		return uvd_bad(req, -ENOSPC, "wr_count", cmd->wr_count);
-	sges = take(&next, &left, size);
+	sges = post_take_bytes(&next, &left, size);
 	if (!sges)
 		return uvd_bad(req, -ENOSPC, "sge_count", cmd->sge_count);
-	if (!is_zero(next, left))
+	if (!post_is_zero(next, left))
 		return uvd_bad(req, -EOPNOTSUPP, "length", req->core_in.len);
 	post->sges = (const struct ibv_sge *)sges;
 	if ((uintptr_t)sges % _Alignof(struct ibv_sge) == 0)
 		return 0;
-	/* Only a client with an odd wqe_size gets here. */
+	/* The entries are misaligned only if wqe_size is not a multiple of 8. */
 	copy = uvd_req_alloc(req, size);
 	if (!copy)
 		return -ENOMEM;
@@ -76,7 +76,7 @@ static int find_lists(struct uvd_req *req, struct post *post)
 	return 0;
 }
 
-static int read_command(struct uvd_req *req, struct post *post)
+static int post_read_command(struct uvd_req *req, struct post *post)
 {
 	if (req->core_in.len < sizeof(post->cmd))
 		return -ENOSPC;
@@ -86,7 +86,7 @@ static int read_command(struct uvd_req *req, struct post *post)
 	return 0;
 }
 
-/* The next work request's entries, or -EINVAL: more than the client sent. */
+/* Sets *sg_list to the next num_sge entries. Returns 0, or -EINVAL if the client sent fewer. */
 static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, const struct ibv_sge **sg_list)
 {
 	if (post->sges_used + num_sge > post->cmd.sge_count)
@@ -96,7 +96,7 @@ static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, c
 	return 0;
 }
 
-/* How many of the list were not refused, and one: 0 if none was. */
+/* The position of `bad` in the list, from 1. If it is not in the list: the length of the list. */
 #define BAD_WR(first, bad)                                                                                             \
 	({                                                                                                             \
 		uint32_t _n = 0;                                                                                       \
@@ -108,8 +108,8 @@ static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, c
 		_n;                                                                                                    \
 	})
 
-/* bad_wr reaches the client also when the post failed (qp-16). */
-static int answer(struct uvd_req *req, int ret, uint32_t bad_wr)
+/* Writes bad_wr to the client even if the post failed (qp-16). Returns the error of the write, or else `ret`. */
+static int post_answer(struct uvd_req *req, int ret, uint32_t bad_wr)
 {
 	struct ib_uverbs_post_send_resp resp = { .bad_wr = bad_wr };
 	int err = uvd_core_out(req, &resp, sizeof(resp));
@@ -122,7 +122,7 @@ static int answer(struct uvd_req *req, int ret, uint32_t bad_wr)
 struct send_list {
 	struct post post;
 	struct uvd_send_wr *wrs;
-	struct uvd_uobject **ahs; /* UD: the address handle of each, held until the list is posted */
+	struct uvd_uobject **ahs; /* UD: each request's address handle, in shared use until the list is posted */
 	uint32_t num_ahs;
 	uint8_t *inline_data;
 	size_t inline_left;
@@ -158,7 +158,7 @@ static uint8_t *inline_space(struct uvd_req *req, struct send_list *list, size_t
 	return space;
 }
 
-/* The client may reuse its buffers as soon as the call returns. */
+/* Copies a request's inline data: the client may reuse its buffers as soon as the call returns. */
 static int read_inline(struct uvd_req *req, struct send_list *list, struct uvd_send_wr *wr)
 {
 	uint64_t len = 0;
@@ -198,9 +198,9 @@ static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_
 	return 0;
 }
 
-/* What the operation needs beyond the fields that all have. */
-static int decode_operation(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
-			    bool is_ud, struct uvd_send_wr *wr)
+/* Decodes the fields that depend on the opcode. */
+static int post_decode_operation(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
+				 bool is_ud, struct uvd_send_wr *wr)
 {
 	switch (wire->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
@@ -248,11 +248,11 @@ static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, 
 	};
 	ret = take_sges(req, &list->post, wire.num_sge, &wr->sg_list);
 	if (!ret)
-		ret = decode_operation(req, list, &wire, is_ud, wr);
+		ret = post_decode_operation(req, list, &wire, is_ud, wr);
 	return ret;
 }
 
-/* The inline data of the list: *num is set to how many requests have theirs. */
+/* Copies the inline data of the list. Sets *num to the number of requests before the first fault, else to wr_count. */
 static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t *num)
 {
 	int ret;
@@ -268,8 +268,8 @@ static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t
 }
 
 /*
- * A client with a mapped queue says that there is something in it. What the command has besides is looked at and not used, as
- * by rxe_post_send().
+ * POST_SEND on a mapped queue is a doorbell: the work requests are in the queue. Work requests in the command itself
+ * are checked but not posted, as in rxe_post_send().
  */
 static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
 {
@@ -282,7 +282,7 @@ static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uv
 
 static int post_list(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
 {
-	/* That of an earlier command of the same writev(). */
+	/* An earlier command of the same writev() may have left work; the backend needs call->work empty. */
 	uvd_call_work(req->call, NULL);
 	return qp->sq ? ring_doorbell(req, qp, first, bad) : uvd_ops(req)->post_send(qp, first, bad, &req->call->work);
 }
@@ -301,11 +301,11 @@ static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *l
 	fault = read_all_inline(req, list, &num);
 	if (fault && num)
 		list->wrs[num - 1].next = NULL;
-	/* Those before the one without its data are posted, and a QP that takes none at all says so first. */
+	/* Post the requests before the fault. If there are none, an empty post lets the QP's state refuse first. */
 	ret = num || fault || qp->sq ? post_list(req, qp, num ? first : NULL, &bad) : 0;
 	if (fault && !bad)
-		return answer(req, ret ? ret : fault, num + 1);
-	return answer(req, ret, ret ? BAD_WR(first, bad) : 0);
+		return post_answer(req, ret ? ret : fault, num + 1);
+	return post_answer(req, ret, ret ? BAD_WR(first, bad) : 0);
 }
 
 static int post_send(struct uvd_req *req)
@@ -315,7 +315,7 @@ static int post_send(struct uvd_req *req)
 	int ret;
 
 	list.post.sges_used = 0;
-	ret = read_command(req, &list.post);
+	ret = post_read_command(req, &list.post);
 	if (!ret)
 		ret = find_lists(req, &list.post);
 	if (ret)
@@ -354,14 +354,14 @@ struct recv_list {
 	struct uvd_recv_wr on_stack[POST_ON_STACK];
 };
 
-/* Unlike POST_SEND: the size comes first, and what it is posted to is looked up last. */
+/* Unlike POST_SEND, this checks wqe_size first, and the callers look the QP or SRQ up last, as the kernel does. */
 static int read_recv_list(struct uvd_req *req, struct recv_list *list)
 {
 	struct post *post = &list->post;
 	int ret;
 
 	post->sges_used = 0;
-	ret = read_command(req, post);
+	ret = post_read_command(req, post);
 	if (ret)
 		return ret;
 	if (post->cmd.wqe_size < sizeof(struct ib_uverbs_recv_wr))
@@ -384,7 +384,7 @@ static int read_recv_list(struct uvd_req *req, struct recv_list *list)
 
 static int answer_recv(struct uvd_req *req, const struct recv_list *list, int ret, const struct uvd_recv_wr *bad)
 {
-	return answer(req, ret, ret ? BAD_WR((const struct uvd_recv_wr *)list->wrs, bad) : 0);
+	return post_answer(req, ret, ret ? BAD_WR((const struct uvd_recv_wr *)list->wrs, bad) : 0);
 }
 
 static int post_recv(struct uvd_req *req)

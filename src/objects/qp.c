@@ -5,7 +5,7 @@
 #include "objects/queue.h"
 #include "objects/xrc.h"
 
-/* enum ib_qp_create_flags, as far as a client may set them by write(). */
+/* Flags of enum ib_qp_create_flags, and the sets of them that write() and ioctl accept. */
 enum {
 	CREATE_SOURCE_QPN = 1 << 10,
 	CREATE_WRITE_FLAGS = 1 << 1 /* BLOCK_MULTICAST_LOOPBACK */ | 1 << 2 /* CROSS_CHANNEL */ |
@@ -28,7 +28,7 @@ struct qp_args {
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
-static int decode_create(struct uvd_req *req)
+static int qp_decode_create(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct ib_uverbs_create_qp cmd;
@@ -49,7 +49,7 @@ static int decode_create(struct uvd_req *req)
 	return 0;
 }
 
-static int decode_create_ex(struct uvd_req *req)
+static int qp_decode_create_ex(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct ib_uverbs_ex_create_qp cmd;
@@ -77,7 +77,7 @@ static int decode_create_ex(struct uvd_req *req)
 	return 0;
 }
 
-static int decode_create_ioctl(struct uvd_req *req)
+static int qp_decode_create_ioctl(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct ib_uverbs_qp_cap cap = {};
@@ -101,7 +101,7 @@ static int decode_create_ioctl(struct uvd_req *req)
 
 /* ---- checks and look-ups ----------------------------------------------------------------------------------------- */
 
-static int check_type(struct uvd_req *req)
+static int qp_check_type(struct uvd_req *req)
 {
 	enum ibv_qp_type type = uvd_args(req, struct qp_args)->init.qp_type;
 
@@ -120,7 +120,7 @@ static int check_type(struct uvd_req *req)
 	}
 }
 
-static int new_handle(struct uvd_req *req)
+static int qp_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_QP, &uvd_args(req, struct qp_args)->uobj);
 }
@@ -140,8 +140,11 @@ static int check_ind_table(struct uvd_req *req)
 	return 0;
 }
 
-/* By write(): SRQ, receive CQ if it is another one, send CQ, PD. An XRC target has an XRC domain in pd_handle instead. */
-static int find_objects(struct uvd_req *req)
+/*
+ * For write(): looks up the SRQ, the receive CQ if it is not the send CQ, the send CQ and the PD, in this order. An XRC
+ * target has none of them: its pd_handle names an XRC domain.
+ */
+static int qp_find_objects(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct uvd_qp_init_attr *init = &args->init;
@@ -182,7 +185,7 @@ static int check_create_flags(struct uvd_req *req)
 	return 0;
 }
 
-/* The backend's object behind an attribute; false: not sent. */
+/* Sets *out to the backend's object behind an attribute. Returns false if the client did not send the attribute. */
 static bool attr_object(struct uvd_req *req, uint16_t id, void *out)
 {
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, id);
@@ -192,8 +195,8 @@ static bool attr_object(struct uvd_req *req, uint16_t id, void *out)
 	return uobj;
 }
 
-/* By ioctl the objects were looked up while parsing; here is which of them a type may and must have. */
-static int find_objects_ioctl(struct uvd_req *req)
+/* For ioctl: the parser has looked the objects up. Checks which of them the QP's type requires and allows. */
+static int qp_find_objects_ioctl(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct uvd_qp_init_attr *init = &args->init;
@@ -249,7 +252,10 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* By ioctl a target may name an SRQ, for the backend to know of; it is a user of none. */
+/*
+ * For ioctl: an XRC target may name an XRC SRQ, and only it may. The backend sees that SRQ in `init`, but the target
+ * does not count as its user.
+ */
 static int check_srq_ioctl(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
@@ -263,13 +269,13 @@ static int check_srq_ioctl(struct uvd_req *req)
 
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
-static void event_handler(struct uvd_qp *qp, enum ibv_event_type type)
+static void qp_event_handler(struct uvd_qp *qp, enum ibv_event_type type)
 {
 	uvd_object_event(qp->owner, type);
 }
 
-/* ib_qp_usecnt_inc() and _dec() */
-static void count_users(struct uvd_qp *qp, int n)
+/* ib_qp_usecnt_inc() if n is 1, ib_qp_usecnt_dec() if n is -1 */
+static void qp_count_users(struct uvd_qp *qp, int n)
 {
 	atomic_fetch_add(&qp->pd->usecnt, n);
 	if (qp->send_cq)
@@ -288,7 +294,7 @@ static void end_queues(struct uvd_qp *qp)
 	uvd_queue_end(qp->rq);
 }
 
-/* All types but the one that handles share. */
+/* Creates a QP of any type except XRC_RECV, whose QPs several handles share. */
 static int create_own(struct uvd_req *req, struct uvd_qp *qp, struct qp_args *args)
 {
 	int ret;
@@ -298,7 +304,7 @@ static int create_own(struct uvd_req *req, struct uvd_qp *qp, struct qp_args *ar
 	qp->recv_cq = args->init.recv_cq;
 	qp->srq = args->init.srq;
 	qp->rwq_ind_tbl = args->init.rwq_ind_tbl;
-	qp->event_handler = event_handler;
+	qp->event_handler = qp_event_handler;
 	qp->owner = args->uobj;
 	ret = uvd_queues_for_qp(req, qp, &args->init);
 	if (!ret)
@@ -307,7 +313,7 @@ static int create_own(struct uvd_req *req, struct uvd_qp *qp, struct qp_args *ar
 		end_queues(qp);
 		return ret;
 	}
-	count_users(qp, 1);
+	qp_count_users(qp, 1);
 	args->uobj->object = qp;
 	return 0;
 }
@@ -340,7 +346,7 @@ static int answer_queues(struct uvd_req *req)
 	return uvd_queues_answer_qp(req, uvd_args(req, struct qp_args)->uobj->object);
 }
 
-static int answer_create(struct uvd_req *req)
+static int qp_answer_create(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	const struct ibv_qp_cap *cap = &args->init.cap;
@@ -355,11 +361,11 @@ static int answer_create(struct uvd_req *req)
 		.response_length = uvd_response_length(req, sizeof(resp)),
 	};
 
-	/* The plain command's answer is the beginning of the extended one's. */
+	/* The plain command's response is the first part of the extended one's. */
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_create_ioctl(struct uvd_req *req)
+static int qp_answer_create_ioctl(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	const struct ibv_qp_cap *cap = &args->init.cap;
@@ -378,12 +384,15 @@ static int answer_create_ioctl(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int qp_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_qp *qp = uobj->object;
 	int ret;
 
-	/* Groups and flows use a QP. A group that the backend would not leave must not keep it for ever. */
+	/*
+	 * Multicast groups and flows use a QP, so the client cannot destroy it before them. A cleanup detaches the
+	 * groups itself, and ignores errors: a group that the backend refuses to leave must not keep the QP forever.
+	 */
 	if (why != UVD_REMOVE_DESTROY)
 		uvd_qp_detach_all(uobj);
 	else if (uobj->mcast || atomic_load(&qp->usecnt))
@@ -395,7 +404,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
 	if (ret)
 		return ret;
-	count_users(qp, -1);
+	qp_count_users(qp, -1);
 	uvd_qp_put_counters(qp);
 	end_queues(qp);
 	free(qp);
@@ -404,7 +413,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static int destroy_write(struct uvd_req *req)
+static int qp_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_qp_resp resp = {};
 	struct ib_uverbs_destroy_qp cmd;
@@ -420,7 +429,7 @@ static int destroy_write(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_destroy_ioctl(struct uvd_req *req)
+static int qp_answer_destroy_ioctl(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_QP_HANDLE);
 	struct ib_uverbs_destroy_qp_resp resp = { .events_reported = atomic_load(&uobj->async_events) };
@@ -430,17 +439,20 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_write_steps[] = { decode_create, check_type,    new_handle, find_objects,
-					       create_qp,     answer_queues, answer_create, NULL };
-static const uvd_step create_ex_steps[] = { decode_create_ex, check_type,    new_handle,
-					    check_ind_table,  find_objects,  check_create_flags,
-					    create_qp,	      answer_queues, answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = {
-	decode_create_ioctl, check_type, find_objects_ioctl, check_create_flags_ioctl, check_srq_ioctl,
-	create_qp, answer_queues, answer_create_ioctl, NULL
+static const uvd_step create_write_steps[] = {
+	qp_decode_create, qp_check_type, qp_new_handle, qp_find_objects,
+	create_qp, answer_queues, qp_answer_create, NULL
 };
-static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+static const uvd_step create_ex_steps[] = {
+	qp_decode_create_ex, qp_check_type, qp_new_handle, check_ind_table, qp_find_objects, check_create_flags,
+	create_qp, answer_queues, qp_answer_create, NULL
+};
+static const uvd_step create_ioctl_steps[] = {
+	qp_decode_create_ioctl, qp_check_type, qp_find_objects_ioctl, check_create_flags_ioctl, check_srq_ioctl,
+	create_qp, answer_queues, qp_answer_create_ioctl, NULL
+};
+static const uvd_step destroy_write_steps[] = { qp_destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { qp_answer_destroy_ioctl, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_QP, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_qp),
@@ -504,7 +516,7 @@ const struct uvd_object_row uvd_object_qp = {
 	.id = UVERBS_OBJECT_QP,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(qp),
-	.destroy = destroy,
+	.destroy = qp_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(destroy_qp) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* MODIFY_QP: the checks of the kernel's core. The state machine is the backend's. Its rows are in qp.c. */
+/* MODIFY_QP: the checks of the kernel's core. The backend has the state machine. The rows are in qp.c. */
 #include <linux/capability.h>
 #include "objects/internal.h"
 
@@ -35,22 +35,22 @@ static int decode_modify_ex(struct uvd_req *req)
 	return ret;
 }
 
-static int find_qp(struct uvd_req *req)
+static int qp_modify_find_qp(struct uvd_req *req)
 {
 	struct modify_args *args = uvd_args(req, struct modify_args);
 
 	return uvd_req_object(req, UVERBS_OBJECT_QP, args->cmd.base.qp_handle, &args->qp);
 }
 
-/* What the QP is bound to, as another thread may be modifying it too: each use reads it once. */
+/* The port that the QP is bound to, or 0. Another thread may be modifying the QP, so each use reads it once. */
 static uint8_t qp_port(struct uvd_qp *qp)
 {
 	return __atomic_load_n(&qp->port, __ATOMIC_RELAXED);
 }
 
 /*
- * The port that an address vector names must be that of the QP. On the way to RTR it was set before; in SQD it may be
- * changed along with the vector, and a vector alone changes it too.
+ * The port of an address vector must be the QP's port. A transition to RTR cannot change that port. In SQD, a command
+ * may set both together; if it sets only the vector, the QP's port becomes the vector's (qp-10, qp-11).
  */
 static int check_av_port(struct uvd_req *req)
 {
@@ -92,7 +92,7 @@ static int check_ports_and_states(struct uvd_req *req)
 	return 0;
 }
 
-/* Keys with the highest bit set are for privileged users: a datagram that carries one is from such. */
+/* qp-12: only privileged callers may use a Q_Key with the highest bit set; receivers trust datagrams that carry one. */
 static int check_qkey(struct uvd_req *req)
 {
 	struct ib_uverbs_modify_qp *cmd = &uvd_args(req, struct modify_args)->cmd.base;
@@ -120,7 +120,7 @@ static void fill_av(struct ibv_ah_attr *attr, const struct ib_uverbs_qp_dest *de
 	attr->port_num = dest->port_num;
 }
 
-/* What the mask does not name stays 0. */
+/* Fields that the mask does not name stay 0. */
 static int fill_attr(struct uvd_req *req)
 {
 	struct modify_args *args = uvd_args(req, struct modify_args);
@@ -175,13 +175,13 @@ static int check_paths(struct uvd_req *req)
 	ret = uvd_check_av(req, &args->attr.alt_ah_attr);
 	if (ret)
 		return ret;
-	/* Path migration is InfiniBand's. A QP that is bound to no port has none to migrate from. */
+	/* Only InfiniBand ports support path migration. A QP that is bound to no port has no path to migrate from. */
 	if (!port || !uvd_port_is_ib(req->dev, port) || !uvd_port_is_ib(req->dev, args->attr.alt_ah_attr.port_num))
 		return uvd_bad(req, -EINVAL, "alt_port_num", args->attr.alt_port_num);
 	return 0;
 }
 
-/* modify_qp_mask(): what the ends of an XRC connection ignore */
+/* modify_qp_mask(): removes the attributes that an end of an XRC connection ignores */
 static uint32_t useful_mask(enum ibv_qp_type type, uint32_t mask)
 {
 	if (type == IBV_QPT_XRC_SEND)
@@ -211,8 +211,10 @@ static int answer_modify_ex(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-const uvd_step uvd_modify_qp_steps[] = { decode_modify, find_qp,   check_ports_and_states,
-					 check_qkey,	fill_attr, check_paths,
-					 modify_qp,	NULL };
-const uvd_step uvd_modify_qp_ex_steps[] = { decode_modify_ex, find_qp,	 check_ports_and_states, check_qkey, fill_attr,
-					    check_paths,      modify_qp, answer_modify_ex,	 NULL };
+const uvd_step uvd_modify_qp_steps[] = {
+	decode_modify, qp_modify_find_qp, check_ports_and_states, check_qkey, fill_attr, check_paths, modify_qp, NULL
+};
+const uvd_step uvd_modify_qp_ex_steps[] = {
+	decode_modify_ex, qp_modify_find_qp, check_ports_and_states, check_qkey, fill_attr, check_paths, modify_qp,
+	answer_modify_ex, NULL
+};

@@ -7,7 +7,7 @@ struct query_args {
 	uint32_t attr_mask;
 };
 
-static int find_qp(struct uvd_req *req)
+static int qp_query_find_qp(struct uvd_req *req)
 {
 	struct query_args *args = uvd_args(req, struct query_args);
 	struct ib_uverbs_query_qp cmd;
@@ -78,4 +78,4 @@ static int query_qp(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-const uvd_step uvd_query_qp_steps[] = { find_qp, query_qp, NULL };
+const uvd_step uvd_query_qp_steps[] = { qp_query_find_qp, query_qp, NULL };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* QUERY_DEVICE and QUERY_PORT. Their rows are in device.c. */
+/* QUERY_DEVICE, QUERY_PORT and QUERY_PORT_SPEED. Their rows are in device.c. */
 #include <stdio.h>
 #include <uverbsd/uapi_later.h>
 #include "objects/internal.h"
 
-/* "1.27.0" is 1 << 32 | 27 << 16 | 0, as providers print it. */
+/* "1.27.0" becomes 1 << 32 | 27 << 16 | 0, which providers decode to the same text. */
 static uint64_t fw_ver_number(const char *fw_ver)
 {
 	unsigned int major = 0, minor = 0, sub = 0;
@@ -113,7 +113,7 @@ static int query_device_ex(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);
 	if (cmd.reserved)
 		return uvd_bad(req, -EINVAL, "reserved", cmd.reserved);
-	/* No driver that a device poses as has anything to add, and both refuse a client that thinks so. */
+	/* Neither hfi1 nor rxe has driver data for this command: both refuse a client that sends or wants some. */
 	if (req->uhw_in.len || req->uhw_out.len)
 		return uvd_bad(req, -EINVAL, "driver data", req->uhw_in.len);
 	ret = uvd_ops(req)->query_device(&req->dev->ib, &attr);
@@ -160,9 +160,9 @@ static int query_port(struct uvd_req *req)
 	return uvd_ops(req)->query_port(&req->dev->ib, args->port_num, &args->attr);
 }
 
-static void fill_port(const struct ibv_port_attr *attr, struct ib_uverbs_query_port_resp *resp)
+static void query_fill_port(const struct ibv_port_attr *attr, struct ib_uverbs_query_port_resp *resp)
 {
-	resp->port_cap_flags = attr->port_cap_flags; /* bit 26 is IP_BASED_GIDS already in libibverbs' attributes */
+	resp->port_cap_flags = attr->port_cap_flags; /* bit 26 already is IP_BASED_GIDS in ibv_port_attr */
 	resp->max_msg_sz = attr->max_msg_sz;
 	resp->bad_pkey_cntr = attr->bad_pkey_cntr;
 	resp->qkey_viol_cntr = attr->qkey_viol_cntr;
@@ -190,7 +190,7 @@ static int answer_port_write(struct uvd_req *req)
 {
 	struct ib_uverbs_query_port_resp resp = {};
 
-	fill_port(&uvd_args(req, struct port_args)->attr, &resp);
+	query_fill_port(&uvd_args(req, struct port_args)->attr, &resp);
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
@@ -199,7 +199,7 @@ static int answer_port_ioctl(struct uvd_req *req)
 	struct port_args *args = uvd_args(req, struct port_args);
 	struct ib_uverbs_query_port_resp_ex resp = {};
 
-	fill_port(&args->attr, &resp.legacy_resp);
+	query_fill_port(&args->attr, &resp.legacy_resp);
 	resp.port_cap_flags2 = args->attr.port_cap_flags2;
 	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
 }

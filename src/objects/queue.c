@@ -9,12 +9,12 @@ struct mapped {
 	uint8_t entry[] __attribute__((aligned(16)));
 };
 
-static const struct uvd_persona_queues *layout(const struct uvd_req *req)
+static const struct uvd_persona_queues *queue_layout(const struct uvd_req *req)
 {
 	return req->dev->persona->queues;
 }
 
-/* As rxe_create_cq(): a provider that cannot be told where its queue is gets none. */
+/* Refuses a client without room for the driver's part of the response, which locates the queue. As rxe_create_cq(). */
 static int check_room(struct uvd_req *req, size_t size)
 {
 	return req->uhw_out.len < size ? uvd_bad(req, -EINVAL, "driver data", req->uhw_out.len) : 0;
@@ -31,7 +31,7 @@ void uvd_queue_end(struct uvd_queue *q)
 	free(m);
 }
 
-static int charge(struct uvd_file *file, struct mapped *m)
+static int queue_charge(struct uvd_file *file, struct mapped *m)
 {
 	int ret = uvd_charge_bytes(file->account, m->charged);
 
@@ -43,10 +43,10 @@ static int charge(struct uvd_file *file, struct mapped *m)
 	return ret;
 }
 
-static int make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_shape shape, struct uvd_pd *pd,
-		struct uvd_queue **out)
+static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_shape shape, struct uvd_pd *pd,
+		      struct uvd_queue **out)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	struct mapped *m;
 	int ret;
 
@@ -66,7 +66,7 @@ static int make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_
 		.entry = m->entry,
 	};
 	m->charged = m->q.length + sizeof(*m) + shape.entry_size;
-	ret = charge(req->file, m);
+	ret = queue_charge(req->file, m);
 	if (ret) {
 		free(m);
 		return ret;
@@ -80,7 +80,7 @@ static int make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_
 
 int uvd_queues_for_cq(struct uvd_req *req, struct uvd_cq *cq)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 	int ret;
 
@@ -89,7 +89,7 @@ int uvd_queues_for_cq(struct uvd_req *req, struct uvd_cq *cq)
 	ret = check_room(req, l->cq_response(resp, NULL));
 	if (ret || cq->cqe < 1 || cq->cqe > req->dev->config.limits.max_cqe)
 		return ret;
-	ret = make(req, UVD_QUEUE_CQ, l->shape_cq(cq->cqe), NULL, &cq->queue);
+	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cq->cqe), NULL, &cq->queue);
 	if (!ret)
 		cq->cqe = uvd_queue_size(cq->queue);
 	return ret;
@@ -99,12 +99,12 @@ int uvd_queues_answer_cq(struct uvd_req *req, const struct uvd_cq *cq)
 {
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 
-	return layout(req) ? uvd_uhw_out(req, resp, layout(req)->cq_response(resp, cq->queue)) : 0;
+	return queue_layout(req) ? uvd_uhw_out(req, resp, queue_layout(req)->cq_response(resp, cq->queue)) : 0;
 }
 
 int uvd_queue_resize_cq(struct uvd_req *req, struct uvd_cq *cq, uint32_t cqe)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 	struct uvd_queue *q;
 	size_t size;
@@ -114,10 +114,10 @@ int uvd_queue_resize_cq(struct uvd_req *req, struct uvd_cq *cq, uint32_t cqe)
 		return ret;
 	if (cqe < 1 || cqe > (uint32_t)req->dev->config.limits.max_cqe)
 		return -EINVAL;
-	ret = make(req, UVD_QUEUE_CQ, l->shape_cq(cqe), NULL, &q);
+	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cqe), NULL, &q);
 	if (ret)
 		return ret;
-	/* Once it is the CQ's, another call may replace and end it. */
+	/* As soon as the CQ has the queue, another call may replace and free it: build the response before. */
 	size = l->cq_response(resp, q);
 	ret = uvd_ops(req)->replace_cq_queue(cq, &q);
 	uvd_queue_end(q);
@@ -135,27 +135,28 @@ static bool within_limits(const struct uvd_limits *limits, const struct ibv_qp_c
 
 static int make_qp(struct uvd_req *req, struct uvd_qp *qp, struct uvd_qp_init_attr *init)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	struct ibv_qp_cap *cap = &init->cap;
-	int ret = make(req, UVD_QUEUE_SEND, l->shape_sq(cap), qp->pd, &qp->sq);
+	int ret = queue_make(req, UVD_QUEUE_SEND, l->shape_sq(cap), qp->pd, &qp->sq);
 
 	if (ret)
 		return ret;
 	qp->sq->is_ud = init->qp_type == IBV_QPT_UD;
 	if (!init->srq)
-		ret = make(req, UVD_QUEUE_RECV, l->shape_rq(cap->max_recv_wr, cap->max_recv_sge), qp->pd, &qp->rq);
+		ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(cap->max_recv_wr, cap->max_recv_sge), qp->pd,
+				 &qp->rq);
 	return ret;
 }
 
 int uvd_queues_for_qp(struct uvd_req *req, struct uvd_qp *qp, struct uvd_qp_init_attr *init)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 	int ret;
 
 	if (!l)
 		return 0;
-	/* An XRC initiator: the provider has none. */
+	/* The provider has no XRC, so an XRC initiator gets no mapped queues. */
 	if (init->qp_type == IBV_QPT_XRC_SEND)
 		return 0;
 	ret = check_room(req, l->qp_response(resp, NULL, NULL));
@@ -174,14 +175,14 @@ int uvd_queues_answer_qp(struct uvd_req *req, const struct uvd_qp *qp)
 {
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 
-	return qp->sq ? uvd_uhw_out(req, resp, layout(req)->qp_response(resp, qp->sq, qp->rq)) : 0;
+	return qp->sq ? uvd_uhw_out(req, resp, queue_layout(req)->qp_response(resp, qp->sq, qp->rq)) : 0;
 }
 
 /* ---- shared receive queues --------------------------------------------------------------------------------------- */
 
 int uvd_queues_for_srq(struct uvd_req *req, struct uvd_srq *srq, struct ibv_srq_attr *attr)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	const struct uvd_limits *limits = &req->dev->config.limits;
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 	int ret;
@@ -192,7 +193,7 @@ int uvd_queues_for_srq(struct uvd_req *req, struct uvd_srq *srq, struct ibv_srq_
 	if (ret || !attr->max_wr || attr->max_wr > (uint32_t)limits->max_srq_wr || !attr->max_sge ||
 	    attr->max_sge > (uint32_t)limits->max_srq_sge)
 		return ret;
-	ret = make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, attr->max_sge), srq->pd, &srq->queue);
+	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, attr->max_sge), srq->pd, &srq->queue);
 	if (!ret)
 		attr->max_wr = srq->attr.max_wr = uvd_queue_size(srq->queue);
 	return ret;
@@ -202,10 +203,12 @@ int uvd_queues_answer_srq(struct uvd_req *req, const struct uvd_srq *srq)
 {
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 
-	return layout(req) ? uvd_uhw_out(req, resp, layout(req)->srq_response(resp, srq->queue, srq->srq_num)) : 0;
+	return queue_layout(req) ? uvd_uhw_out(req, resp,
+					       queue_layout(req)->srq_response(resp, srq->queue, srq->srq_num))
+				 : 0;
 }
 
-/* As rxe_modify_srq(): where the queue is goes to the address that the driver data name. */
+/* Writes the location of the new queue to the address in the client's driver data, as rxe_modify_srq() does. */
 static int answer_modify_srq(struct uvd_req *req, uint64_t place, const uint8_t *resp, size_t size)
 {
 	req->uhw_out = (struct uvd_out){ .addr = place, .len = size, .attr = -1 };
@@ -214,7 +217,7 @@ static int answer_modify_srq(struct uvd_req *req, uint64_t place, const uint8_t 
 
 int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
-	const struct uvd_persona_queues *l = layout(req);
+	const struct uvd_persona_queues *l = queue_layout(req);
 	uint8_t in[UVD_PERSONA_SRQ_MODIFY], resp[UVD_PERSONA_RESPONSE];
 	struct ibv_srq_attr now;
 	struct uvd_queue *q;
@@ -233,10 +236,10 @@ int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct 
 		return ret;
 	if ((mask & IBV_SRQ_LIMIT ? attr->srq_limit : now.srq_limit) > attr->max_wr)
 		return -EINVAL;
-	ret = make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, now.max_sge), srq->pd, &q);
+	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, now.max_sge), srq->pd, &q);
 	if (ret)
 		return ret;
-	/* Once it is the SRQ's, another call may replace and end it. */
+	/* As soon as the SRQ has the queue, another call may replace and free it: build the response before. */
 	size = l->srq_modify_response(resp, q);
 	ret = uvd_ops(req)->replace_srq_queue(srq, &q);
 	uvd_queue_end(q);

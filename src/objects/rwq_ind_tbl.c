@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Tables of work queues, over which a QP that was created with one spreads what it receives. */
+/* Indirection tables: a QP that is created with one spreads received packets over the work queues of the table. */
 #include "objects/internal.h"
 
 struct table_args {
 	struct uvd_uobject *uobj;
-	const void *handles; /* 1 << log_ind_tbl_size of u32 */
-	struct uvd_wq **wqs; /* as many, ours until the table has them */
+	const void *handles; /* 1 << log_ind_tbl_size handles, each a u32 */
+	struct uvd_wq **wqs; /* the same number; the table gets a copy */
 	uint32_t log_ind_tbl_size;
 };
 
@@ -16,7 +16,7 @@ static size_t table_size(uint32_t log_ind_tbl_size)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int decode_create(struct uvd_req *req)
+static int rwq_ind_tbl_decode_create(struct uvd_req *req)
 {
 	struct table_args *args = uvd_args(req, struct table_args);
 	struct ib_uverbs_ex_create_rwq_ind_table cmd;
@@ -34,7 +34,7 @@ static int decode_create(struct uvd_req *req)
 	return ret ? ret : uvd_core_finish(req, &iter);
 }
 
-/* Before the table gets its handle. */
+/* This step comes before the table gets its handle, as in ib_uverbs_ex_create_rwq_ind_table(). */
 static int find_wqs(struct uvd_req *req)
 {
 	struct table_args *args = uvd_args(req, struct table_args);
@@ -53,13 +53,13 @@ static int find_wqs(struct uvd_req *req)
 	return ret;
 }
 
-static int new_handle(struct uvd_req *req)
+static int rwq_ind_tbl_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_RWQ_IND_TBL, &uvd_args(req, struct table_args)->uobj);
 }
 
-/* A work queue counts each of its places in the table. */
-static void count_users(struct uvd_rwq_ind_table *table, int n)
+/* Adds n to the usecnt of a work queue for each of its entries in the table. */
+static void rwq_ind_tbl_count_users(struct uvd_rwq_ind_table *table, int n)
 {
 	for (size_t i = 0; i < table_size(table->log_ind_tbl_size); i++)
 		atomic_fetch_add(&table->ind_tbl[i]->usecnt, n);
@@ -106,13 +106,13 @@ static int create_table(struct uvd_req *req)
 		free_table(table);
 		return uvd_bad(req, ret, "log_ind_tbl_size", args->log_ind_tbl_size);
 	}
-	count_users(table, 1);
+	rwq_ind_tbl_count_users(table, 1);
 	args->uobj->object = table;
 	uvd_req_made(req, args->uobj);
 	return 0;
 }
 
-static int answer_create(struct uvd_req *req)
+static int rwq_ind_tbl_answer_create(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_args(req, struct table_args)->uobj;
 	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = {
@@ -126,7 +126,7 @@ static int answer_create(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int rwq_ind_tbl_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_rwq_ind_table *table = uobj->object;
 	int ret;
@@ -136,13 +136,13 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	ret = uobj->file->dev->ib.ops->destroy_rwq_ind_table(table);
 	if (ret)
 		return ret;
-	count_users(table, -1);
+	rwq_ind_tbl_count_users(table, -1);
 	free_table(table);
 	uobj->object = NULL;
 	return 0;
 }
 
-static int destroy_write(struct uvd_req *req)
+static int rwq_ind_tbl_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_ex_destroy_rwq_ind_table cmd;
 	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
@@ -154,8 +154,10 @@ static int destroy_write(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { decode_create, find_wqs, new_handle, create_table, answer_create, NULL };
-static const uvd_step destroy_steps[] = { destroy_write, NULL };
+static const uvd_step create_steps[] = {
+	rwq_ind_tbl_decode_create, find_wqs, rwq_ind_tbl_new_handle, create_table, rwq_ind_tbl_answer_create, NULL
+};
+static const uvd_step destroy_steps[] = { rwq_ind_tbl_destroy_write, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_RWQ_IND_TBL, UVD_WRITE_EX | UVD_WRITE_UDATA,
@@ -178,7 +180,7 @@ const struct uvd_object_row uvd_object_rwq_ind_tbl = {
 	.id = UVERBS_OBJECT_RWQ_IND_TBL,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(rwq_ind_table),
-	.destroy = destroy,
+	.destroy = rwq_ind_tbl_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(destroy_rwq_ind_table) },

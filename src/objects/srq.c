@@ -17,7 +17,7 @@ struct srq_args {
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
-static int decode_create(struct uvd_req *req)
+static int srq_decode_create(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	struct ib_uverbs_create_srq cmd;
@@ -50,7 +50,7 @@ static int decode_create_xsrq(struct uvd_req *req)
 	return 0;
 }
 
-static int decode_create_ioctl(struct uvd_req *req)
+static int srq_decode_create_ioctl(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	struct ibv_srq_attr *attr = &args->init.attr;
@@ -82,13 +82,13 @@ static bool has_cq(uint32_t type)
 	return type == IB_UVERBS_SRQT_XRC || type == IB_UVERBS_SRQT_TM;
 }
 
-static int new_handle(struct uvd_req *req)
+static int srq_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_SRQ, &uvd_args(req, struct srq_args)->uobj);
 }
 
-/* What the other types refer to. An unknown type is left to the backend, as by the kernel (srq-01). */
-static int find_objects(struct uvd_req *req)
+/* For write(): looks up what the type needs. The backend refuses unknown types, as the kernel's drivers do (srq-01). */
+static int srq_find_objects(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	int ret = 0;
@@ -101,7 +101,7 @@ static int find_objects(struct uvd_req *req)
 	return ret ? ret : uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
 }
 
-static int find_objects_ioctl(struct uvd_req *req)
+static int srq_find_objects_ioctl(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	struct uvd_uobject *cq = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE);
@@ -130,12 +130,12 @@ static int find_objects_ioctl(struct uvd_req *req)
 
 /* ---- the operations ---------------------------------------------------------------------------------------------- */
 
-static void event_handler(struct uvd_srq *srq, enum ibv_event_type type)
+static void srq_event_handler(struct uvd_srq *srq, enum ibv_event_type type)
 {
 	uvd_object_event(srq->owner, type);
 }
 
-static void count_users(struct uvd_srq *srq, int n)
+static void srq_count_users(struct uvd_srq *srq, int n)
 {
 	atomic_fetch_add(&srq->pd->usecnt, n);
 	if (srq->cq)
@@ -154,7 +154,7 @@ static int create_srq(struct uvd_req *req)
 	srq = uvd_zalloc(uvd_ops(req)->size_srq);
 	if (!srq)
 		return -ENOMEM;
-	/* All that an event needs must be there before the backend knows of the SRQ. */
+	/* The backend may report an event before create_srq() returns: set the fields that events use first. */
 	uobj->user_handle = args->user_handle;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_SRQ_EVENT_FD);
 	srq->pd = args->pd;
@@ -163,7 +163,7 @@ static int create_srq(struct uvd_req *req)
 	srq->xrcd = args->xrcd ? args->xrcd->xrcd : NULL;
 	srq->max_num_tags = args->max_num_tags;
 	srq->attr = args->init.attr;
-	srq->event_handler = event_handler;
+	srq->event_handler = srq_event_handler;
 	srq->owner = uobj;
 	ret = uvd_queues_for_srq(req, srq, &args->init.attr);
 	if (!ret)
@@ -174,7 +174,7 @@ static int create_srq(struct uvd_req *req)
 		return ret == -EOPNOTSUPP ? uvd_bad(req, ret, "srq_type", args->type)
 					  : uvd_bad(req, ret, "max_wr", args->init.attr.max_wr);
 	}
-	count_users(srq, 1);
+	srq_count_users(srq, 1);
 	uobj->xrcd = args->xrcd;
 	if (uobj->xrcd)
 		atomic_fetch_add(&uobj->xrcd->users, 1);
@@ -183,12 +183,12 @@ static int create_srq(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_queue(struct uvd_req *req)
+static int srq_answer_queue(struct uvd_req *req)
 {
 	return uvd_queues_answer_srq(req, uvd_args(req, struct srq_args)->uobj->object);
 }
 
-static int answer_create(struct uvd_req *req)
+static int srq_answer_create(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_args(req, struct srq_args)->uobj;
 	const struct uvd_srq *srq = uobj->object;
@@ -202,7 +202,7 @@ static int answer_create(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_create_ioctl(struct uvd_req *req)
+static int srq_answer_create_ioctl(struct uvd_req *req)
 {
 	const struct uvd_srq *srq = uvd_args(req, struct srq_args)->uobj->object;
 	int ret =
@@ -260,7 +260,7 @@ static int query_srq(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int srq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_srq *srq = uobj->object;
 	int ret;
@@ -270,7 +270,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	ret = uobj->file->dev->ib.ops->destroy_srq(srq);
 	if (ret)
 		return ret;
-	count_users(srq, -1);
+	srq_count_users(srq, -1);
 	if (uobj->xrcd)
 		atomic_fetch_sub(&uobj->xrcd->users, 1);
 	uobj->xrcd = NULL;
@@ -281,7 +281,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static int destroy_write(struct uvd_req *req)
+static int srq_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_srq_resp resp = {};
 	struct ib_uverbs_destroy_srq cmd;
@@ -297,7 +297,7 @@ static int destroy_write(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_destroy_ioctl(struct uvd_req *req)
+static int srq_answer_destroy_ioctl(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_SRQ_HANDLE);
 	struct ib_uverbs_destroy_srq_resp resp = { .events_reported = atomic_load(&uobj->async_events) };
@@ -307,15 +307,19 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { decode_create, new_handle, find_objects, create_srq, answer_queue, answer_create, NULL };
-static const uvd_step create_xsrq_steps[] = { decode_create_xsrq, new_handle,	 find_objects,
-					      create_srq,	  answer_queue, answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, find_objects_ioctl, create_srq, answer_queue, answer_create_ioctl,
-					       NULL };
+static const uvd_step create_steps[] = {
+	srq_decode_create, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL
+};
+static const uvd_step create_xsrq_steps[] = {
+	decode_create_xsrq, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL
+};
+static const uvd_step create_ioctl_steps[] = {
+	srq_decode_create_ioctl, srq_find_objects_ioctl, create_srq, srq_answer_queue, srq_answer_create_ioctl, NULL
+};
 static const uvd_step modify_steps[] = { modify_srq, NULL };
 static const uvd_step query_steps[] = { query_srq, NULL };
-static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+static const uvd_step destroy_write_steps[] = { srq_destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { srq_answer_destroy_ioctl, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_CMD_CREATE_SRQ, UVD_WRITE_RESP | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_create_srq),
@@ -366,7 +370,7 @@ const struct uvd_object_row uvd_object_srq = {
 	.id = UVERBS_OBJECT_SRQ,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(srq),
-	.destroy = destroy,
+	.destroy = srq_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(destroy_srq) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* UVERBSD_OBJECT_TREE, beyond the kernel's ABI: a client reads what the device accepts (include/uverbsd/abi.h). */
+/* UVERBSD_OBJECT_TREE, an extension of the kernel's ABI (include/uverbsd/abi.h): a client reads the parse tree. */
 #include <uverbsd/abi.h>
 #include "objects/internal.h"
 
@@ -26,7 +26,7 @@ static int decode_tree_query(struct uvd_req *req)
 	return 0;
 }
 
-static int add_row(void *arg, const struct uverbsd_tree_row *row)
+static int tree_query_add_row(void *arg, const struct uverbsd_tree_row *row)
 {
 	struct tree_args *args = arg;
 
@@ -43,7 +43,7 @@ static int fill_rows(struct uvd_req *req)
 	args->rows = uvd_req_alloc(req, args->room * args->row_size);
 	if (!args->rows)
 		return -ENOMEM;
-	return uvd_tree_describe(req->tree, add_row, args);
+	return uvd_tree_describe(req->tree, tree_query_add_row, args);
 }
 
 static int answer_tree_query(struct uvd_req *req)

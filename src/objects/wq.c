@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Work queues: the receive queues of receive-side scaling. What spreads packets over them is in rwq_ind_tbl.c. */
+/* Work queues: the receive queues of receive-side scaling. The tables that select them are in rwq_ind_tbl.c. */
 #include "objects/internal.h"
 
 enum {
@@ -19,8 +19,8 @@ struct wq_args {
 
 /* ---- decoding ---------------------------------------------------------------------------------------------------- */
 
-/* The type and the flags are left to the backend, as by the kernel. */
-static int decode_create(struct uvd_req *req)
+/* The backend checks the type and the flags, as the drivers do in the kernel. */
+static int wq_decode_create(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	struct ib_uverbs_ex_create_wq cmd;
@@ -40,7 +40,7 @@ static int decode_create(struct uvd_req *req)
 	return 0;
 }
 
-static int decode_create_ioctl(struct uvd_req *req)
+static int wq_decode_create_ioctl(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	struct ibv_wq_init_attr *init = &args->init;
@@ -66,12 +66,12 @@ static int decode_create_ioctl(struct uvd_req *req)
 
 /* ---- checks and look-ups ----------------------------------------------------------------------------------------- */
 
-static int new_handle(struct uvd_req *req)
+static int wq_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_WQ, &uvd_args(req, struct wq_args)->uobj);
 }
 
-static int find_objects(struct uvd_req *req)
+static int wq_find_objects(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	int ret = uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
@@ -80,10 +80,10 @@ static int find_objects(struct uvd_req *req)
 }
 
 /*
- * The attribute of the CQ is optional in the kernel's table but not in its handler, which takes the error of the
- * look-up for a CQ. Here that error is the answer.
+ * The kernel's table makes the CQ attribute optional, but its handler does not check for it: without the attribute it
+ * uses the look-up's error pointer as a CQ. Here the call fails with that error, -ENOENT.
  */
-static int find_objects_ioctl(struct uvd_req *req)
+static int wq_find_objects_ioctl(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	struct uvd_uobject *cq = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_WQ_CQ_HANDLE);
@@ -100,7 +100,7 @@ static int find_objects_ioctl(struct uvd_req *req)
 
 /* ---- the operations ---------------------------------------------------------------------------------------------- */
 
-static void event_handler(struct uvd_wq *wq, enum ibv_event_type type)
+static void wq_event_handler(struct uvd_wq *wq, enum ibv_event_type type)
 {
 	uvd_object_event(wq->owner, type);
 }
@@ -114,13 +114,13 @@ static int create_wq(struct uvd_req *req)
 
 	if (!wq)
 		return -ENOMEM;
-	/* All that an event needs must be there before the backend knows of the WQ. */
+	/* The backend may report an event before create_wq() returns: set the fields that events use first. */
 	uobj->user_handle = args->user_handle;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_WQ_EVENT_FD);
 	wq->pd = args->pd;
 	wq->cq = args->cq;
 	wq->wq_type = args->init.wq_type;
-	wq->event_handler = event_handler;
+	wq->event_handler = wq_event_handler;
 	wq->owner = uobj;
 	ret = uvd_ops(req)->create_wq(wq, &args->init);
 	if (ret) {
@@ -134,7 +134,7 @@ static int create_wq(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_create(struct uvd_req *req)
+static int wq_answer_create(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	struct ib_uverbs_ex_create_wq_resp resp = {
@@ -148,7 +148,7 @@ static int answer_create(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_create_ioctl(struct uvd_req *req)
+static int wq_answer_create_ioctl(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	const struct ibv_wq_init_attr *init = &args->init;
@@ -157,7 +157,7 @@ static int answer_create_ioctl(struct uvd_req *req)
 
 	if (!ret)
 		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &init->max_sge, sizeof(init->max_sge));
-	/* As in the kernel, an optional output that was not sent is -ENOENT too, and the WQ goes again. */
+	/* As in the kernel, even a missing optional output attribute is -ENOENT, and the new WQ is destroyed. */
 	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num, sizeof(wq->wq_num));
 }
 
@@ -192,7 +192,7 @@ static int modify_wq(struct uvd_req *req)
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int wq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_wq *wq = uobj->object;
 	int ret;
@@ -210,7 +210,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	return 0;
 }
 
-static int destroy_write(struct uvd_req *req)
+static int wq_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_ex_destroy_wq_resp resp = {};
 	struct ib_uverbs_ex_destroy_wq cmd;
@@ -228,7 +228,7 @@ static int destroy_write(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-static int answer_destroy_ioctl(struct uvd_req *req)
+static int wq_answer_destroy_ioctl(struct uvd_req *req)
 {
 	uint32_t events = atomic_load(&uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_WQ_HANDLE)->async_events);
 
@@ -237,12 +237,13 @@ static int answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_steps[] = { decode_create, new_handle, find_objects, create_wq, answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { decode_create_ioctl, find_objects_ioctl, create_wq, answer_create_ioctl,
-					       NULL };
+static const uvd_step create_steps[] = { wq_decode_create, wq_new_handle,    wq_find_objects,
+					 create_wq,	   wq_answer_create, NULL };
+static const uvd_step create_ioctl_steps[] = { wq_decode_create_ioctl, wq_find_objects_ioctl, create_wq,
+					       wq_answer_create_ioctl, NULL };
 static const uvd_step modify_steps[] = { modify_wq, NULL };
-static const uvd_step destroy_write_steps[] = { destroy_write, NULL };
-static const uvd_step destroy_ioctl_steps[] = { answer_destroy_ioctl, NULL };
+static const uvd_step destroy_write_steps[] = { wq_destroy_write, NULL };
+static const uvd_step destroy_ioctl_steps[] = { wq_answer_destroy_ioctl, NULL };
 
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(IB_USER_VERBS_EX_CMD_CREATE_WQ, UVD_WRITE_EX | UVD_WRITE_UDATA, sizeof(struct ib_uverbs_ex_create_wq),
@@ -285,7 +286,7 @@ const struct uvd_object_row uvd_object_wq = {
 	.id = UVERBS_OBJECT_WQ,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(wq),
-	.destroy = destroy,
+	.destroy = wq_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(destroy_wq) },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* XRC target QPs: one QP of the backend, and as many handles as have it open, in any file that has its domain. */
+/* XRC target QPs: one QP of the backend, with any number of handles in the open files that have its domain open. */
 #include "objects/xrc.h"
 #include "util/util.h"
 
@@ -10,8 +10,8 @@ struct opener {
 
 struct uvd_xrc_target {
 	struct uvd_qp *qp;
-	struct uvd_account *account; /* its maker's, who pays for what the backend has of it; a reference, or NULL */
-	struct uvd_xrc_target *next; /* in the domain */
+	struct uvd_account *account; /* the creator's, charged for the backend's memory; a reference, or NULL */
+	struct uvd_xrc_target *next; /* in the domain's list */
 	struct opener *openers;
 };
 
@@ -28,8 +28,8 @@ static struct uvd_xrcd_domain *domain_of(const struct uvd_qp *qp)
 	return qp->xrcd->owner;
 }
 
-/* To everybody who has it open, and an event file for it. One that only opened the QP has none (event-11). */
-static void event_handler(struct uvd_qp *qp, enum ibv_event_type type)
+/* Reports the event to each handle with an event file. A handle from OPEN_QP has none (event-11). */
+static void xrc_qp_event_handler(struct uvd_qp *qp, enum ibv_event_type type)
 {
 	struct uvd_xrc_target *target = qp->owner;
 
@@ -39,7 +39,7 @@ static void event_handler(struct uvd_qp *qp, enum ibv_event_type type)
 	uvd_unlock(&domain_of(qp)->lock);
 }
 
-/* With the domain's lock held, or before anybody knows of the target. */
+/* Caller holds the domain's lock, unless the target is not in the domain's list yet. */
 static void add_opener(struct uvd_xrc_target *target, struct opener *opener)
 {
 	opener->next = target->openers;
@@ -68,7 +68,7 @@ static void bind_handle(struct uvd_uobject *uobj, struct uvd_qp *qp, struct uvd_
 	atomic_fetch_add(&handle->users, 1);
 }
 
-/* Each handle of a target is charged as if it were the only one: handles come and go in any order. */
+/* Charges each handle of a target as if it were the only one, since any of them may be the last to close. */
 static int charge_handle(struct uvd_uobject *uobj)
 {
 	return uvd_uobject_charge(uobj, sizeof(struct uvd_xrc_target) + sizeof(struct opener));
@@ -94,7 +94,7 @@ int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uv
 	opener->uobj = uobj;
 	add_opener(target, opener);
 	qp->xrcd = handle->xrcd;
-	qp->event_handler = event_handler;
+	qp->event_handler = xrc_qp_event_handler;
 	qp->owner = target;
 	ret = ops->create_qp(qp, init);
 	if (ret)
@@ -113,7 +113,7 @@ free:
 	return ret;
 }
 
-/* The handle's own entry, taken out. *last: it was the only one, so nobody finds the target any more. */
+/* Unlinks and returns the handle's opener. Sets *last if it was the only one: the target then is unlinked, too. */
 static struct opener *take_opener(struct uvd_uobject *uobj, struct uvd_xrc_target *target, bool *last)
 {
 	struct uvd_xrcd_domain *domain = domain_of(target->qp);
@@ -131,7 +131,10 @@ static struct opener *take_opener(struct uvd_uobject *uobj, struct uvd_xrc_targe
 	return opener;
 }
 
-/* Not with the domain's lock: the backend may be waiting for an event handler. */
+/*
+ * Caller must not hold the domain's lock: destroy_qp() may wait for an event handler, which takes it. On error the
+ * target and its opener are linked again.
+ */
 static int destroy_target(struct uvd_xrc_target *target, struct opener *opener, const struct uvd_backend *ops)
 {
 	struct uvd_xrcd_domain *domain = domain_of(target->qp);
@@ -160,11 +163,11 @@ int uvd_xrc_target_close(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 	bool last;
 
 	opener = take_opener(uobj, target, &last);
-	/* What the backend keeps for ever stays without a handle: its memory is not ours to give back. */
 	if (last)
 		ret = destroy_target(target, opener, uobj->file->dev->ib.ops);
 	if (ret && why != UVD_REMOVE_DRIVER_FAILURE)
 		return ret;
+	/* The backend refuses to destroy the QP: the handle goes, and the QP is leaked. */
 	if (ret)
 		take_opener(uobj, target, &last);
 	free(opener);
@@ -177,7 +180,7 @@ int uvd_xrc_target_close(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 /* ---- OPEN_QP ----------------------------------------------------------------------------------------------------- */
 
-static int decode_open(struct uvd_req *req)
+static int xrc_qp_decode_open(struct uvd_req *req)
 {
 	struct open_args *args = uvd_args(req, struct open_args);
 	struct ib_uverbs_open_qp cmd;
@@ -192,13 +195,13 @@ static int decode_open(struct uvd_req *req)
 	return 0;
 }
 
-static int new_handle(struct uvd_req *req)
+static int xrc_qp_new_handle(struct uvd_req *req)
 {
 	return uvd_req_new(req, UVERBS_OBJECT_QP, &uvd_args(req, struct open_args)->uobj);
 }
 
-/* The domain is where the PD of another command is. */
-static int find_domain(struct uvd_req *req)
+/* OPEN_QP has the handle of its XRC domain in pd_handle. */
+static int xrc_qp_find_domain(struct uvd_req *req)
 {
 	struct open_args *args = uvd_args(req, struct open_args);
 
@@ -240,7 +243,7 @@ static int open_qp(struct uvd_req *req)
 	return 0;
 }
 
-static int answer_open(struct uvd_req *req)
+static int xrc_qp_answer_open(struct uvd_req *req)
 {
 	const struct open_args *args = uvd_args(req, struct open_args);
 	struct ib_uverbs_create_qp_resp resp = { .qp_handle = args->uobj->id, .qpn = args->qpn };
@@ -248,4 +251,5 @@ static int answer_open(struct uvd_req *req)
 	return uvd_core_out(req, &resp, sizeof(resp));
 }
 
-const uvd_step uvd_open_qp_steps[] = { decode_open, new_handle, find_domain, open_qp, answer_open, NULL };
+const uvd_step uvd_open_qp_steps[] = { xrc_qp_decode_open, xrc_qp_new_handle,  xrc_qp_find_domain,
+				       open_qp,		   xrc_qp_answer_open, NULL };

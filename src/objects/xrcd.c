@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * XRC domains. One that is opened by a file descriptor is shared, on its device, by all who open it by a descriptor of the
- * same file. The kernel keeps the inode; we keep an O_PATH fd of it, so that (st_dev, st_ino) stays its name.
+ * XRC domains. All clients of a device that open a domain with a descriptor of the same file share that domain. The
+ * kernel keeps a reference to the inode. The engine keeps an O_PATH fd of it, so that (st_dev, st_ino) cannot name
+ * another file.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -10,8 +11,8 @@
 #include "util/util.h"
 
 enum {
-	PRIVATE = 0xffffffff, /* for an fd: the domain is nobody else's */
-	MAX_SHARED = 1024, /* domains of a device, each of which costs an fd of ours */
+	PRIVATE = 0xffffffff, /* as an fd: opens a new private domain */
+	MAX_SHARED = 1024, /* domains of a device; each costs the engine an fd */
 };
 
 struct xrcd_args {
@@ -19,7 +20,7 @@ struct xrcd_args {
 	uint32_t fd, oflags;
 };
 
-static int decode_open(struct uvd_req *req)
+static int xrcd_decode_open(struct uvd_req *req)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
 	struct ib_uverbs_open_xrcd cmd;
@@ -32,9 +33,9 @@ static int decode_open(struct uvd_req *req)
 	return 0;
 }
 
-/* ---- the device's domains; its xrcd_lock is held ----------------------------------------------------------------- */
+/* ---- the device's list of domains: callers hold xrcd_lock -------------------------------------------------------- */
 
-static struct uvd_xrcd_domain *find_domain(struct uvd_device *dev, const struct stat *st)
+static struct uvd_xrcd_domain *xrcd_find_domain(struct uvd_device *dev, const struct stat *st)
 {
 	struct uvd_xrcd_domain *domain = dev->xrcds;
 
@@ -79,7 +80,7 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 	return 0;
 }
 
-/* The maker of a domain pays for its fd, whoever opens it later. */
+/* Charges the domain's fd to the account that creates the domain; accounts that open it later pay nothing for it. */
 static int charge_path(struct uvd_xrcd_domain *domain, struct uvd_account *account)
 {
 	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, 1);
@@ -95,7 +96,7 @@ static void uncharge_path(struct uvd_account *account)
 	uvd_account_put(account);
 }
 
-/* The fd becomes the domain's. */
+/* Adds a domain to the device's list. Takes ownership of the fd. */
 static void share_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain, int path, const struct stat *st)
 {
 	domain->path = path;
@@ -118,12 +119,15 @@ static void unshare_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domai
 
 /* ---- the operations ---------------------------------------------------------------------------------------------- */
 
-/* path: of the client's file, -1: none. *domain: that of the file, NULL: none yet. xrcd_lock is held. */
+/*
+ * Sets *domain to the domain of the client's file, or to NULL if there is none yet, or if path is -1 (no file). Checks
+ * oflags (xrcd-01). Caller holds xrcd_lock.
+ */
 static int look_up_domain(struct uvd_req *req, int path, const struct stat *st, struct uvd_xrcd_domain **domain)
 {
 	const struct xrcd_args *args = uvd_args(req, struct xrcd_args);
 
-	*domain = path >= 0 ? find_domain(req->dev, st) : NULL;
+	*domain = path >= 0 ? xrcd_find_domain(req->dev, st) : NULL;
 	if (path >= 0 && !*domain && !(args->oflags & O_CREAT))
 		return uvd_bad(req, -EAGAIN, "fd", args->fd);
 	if (*domain && args->oflags & O_EXCL)
@@ -131,7 +135,10 @@ static int look_up_domain(struct uvd_req *req, int path, const struct stat *st, 
 	return 0;
 }
 
-/* *path: of the client's file, -1: none; stays -1 once it is a domain's. xrcd_lock is held. */
+/*
+ * Opens the domain of the client's file, or a new private one if *path is -1. If a domain takes ownership of the fd,
+ * sets *path to -1. Caller holds xrcd_lock.
+ */
 static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
@@ -170,13 +177,13 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 	return 0;
 }
 
-/* Without xrcd_lock: at a limit it waits for the ends of files, which close domains. */
+/* Caller must not hold xrcd_lock: at a limit uvd_req_new() waits for files that are being closed, which take it. */
 static int begin_xrcd(struct uvd_req *req)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
 	int ret = uvd_req_new(req, UVERBS_OBJECT_XRCD, &args->uobj);
 
-	/* Each handle of a domain is charged as if it were the only one. */
+	/* Charge each handle of a domain as if it were the only one, since any of them may be the last to close. */
 	return ret ? ret : uvd_uobject_charge(args->uobj, sizeof(struct uvd_xrcd_handle) + sizeof(struct uvd_xrcd_domain));
 }
 
@@ -199,7 +206,7 @@ static int open_xrcd(struct uvd_req *req)
 		ret = begin_xrcd(req);
 	if (!ret) {
 		uvd_lock(&req->dev->xrcd_lock);
-		ret = open_domain(req, &path, &st); /* others may have opened or closed it meanwhile */
+		ret = open_domain(req, &path, &st); /* another thread may have changed the list meanwhile */
 		uvd_unlock(&req->dev->xrcd_lock);
 	}
 	if (path >= 0)
@@ -207,7 +214,7 @@ static int open_xrcd(struct uvd_req *req)
 	return ret;
 }
 
-static int answer_open(struct uvd_req *req)
+static int xrcd_answer_open(struct uvd_req *req)
 {
 	struct ib_uverbs_open_xrcd_resp resp = { .xrcd_handle = uvd_args(req, struct xrcd_args)->uobj->id };
 
@@ -222,7 +229,7 @@ static int close_xrcd(struct uvd_req *req)
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_XRCD, cmd.xrcd_handle, NULL);
 }
 
-/* One handle less; the last one ends the domain. xrcd_lock is held. */
+/* Drops one handle of the domain; the last one deallocates it. On error nothing has changed. Caller holds xrcd_lock. */
 static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 {
 	struct uvd_xrcd *xrcd = domain->xrcd;
@@ -231,7 +238,7 @@ static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 
 	if (path >= 0 && atomic_fetch_sub(&xrcd->usecnt, 1) != 1)
 		return 0;
-	/* A private one whose QP the backend would not give up. */
+	/* A private domain is busy while it has a target QP that the backend refused to destroy. */
 	if (atomic_load(&xrcd->usecnt))
 		return -EBUSY;
 	if (path >= 0)
@@ -251,7 +258,7 @@ static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 	return ret;
 }
 
-static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+static int xrcd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_xrcd_handle *handle = uobj->object;
 	struct uvd_device *dev = uobj->file->dev;
@@ -271,7 +278,7 @@ static int destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step open_steps[] = { decode_open, open_xrcd, answer_open, NULL };
+static const uvd_step open_steps[] = { xrcd_decode_open, open_xrcd, xrcd_answer_open, NULL };
 static const uvd_step close_steps[] = { close_xrcd, NULL };
 
 static const struct uvd_write_row writes[] = {
@@ -296,7 +303,7 @@ const struct uvd_object_row uvd_object_xrcd = {
 	.id = UVERBS_OBJECT_XRCD,
 	.cls = UVD_CLASS_IDR,
 	.size = UVD_SIZE(xrcd),
-	.destroy = destroy,
+	.destroy = xrcd_destroy_uobj,
 	UVD_ROWS(methods, methods),
 	UVD_ROWS(writes, writes),
 	.needs = { UVD_OP(dealloc_xrcd) },

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Intel Omni-Path, version 1 of its ABI. With that version in sysfs the stock provider (libhfi1verbs) maps nothing: it
- * posts, polls and arms by commands, so it works on any device that cannot be mapped. It sends no driver data at all,
- * which is why there is no feature here.
+ * Intel Omni-Path, version 1 of its ABI. If sysfs shows that version, the stock provider (libhfi1verbs) maps nothing:
+ * it posts, polls and arms CQs by commands, so it works on a device that clients cannot map. It sends no driver data
+ * at all, so this persona needs no feature.
  */
 #include <rdma/ib_user_ioctl_verbs.h>
 #include "persona/persona.h"
@@ -16,7 +16,7 @@ const struct uvd_persona uvd_persona_hfi1 = {
 	.board_id = "uverbsd",
 	.fw_ver = UVD_VERSION,
 	.node_desc = "uverbsd",
-	/* The adapter's, which programs look their tuning up by. */
+	/* The ids of the real adapter: programs look up their tuning by them. */
 	.vendor_id = 0x1175,
 	.vendor_part_id = 0x24f0,
 	.hw_ver = 0x10,

@@ -6,7 +6,7 @@
 #include "persona/persona.h"
 
 /* rxe_queue.c */
-enum { UVD_RXE_CQE = 64 }; /* struct ib_uverbs_wc, 48 bytes, in union with the kernel's own struct ib_wc */
+enum { UVD_RXE_CQE = 64 }; /* the union of struct ib_uverbs_wc (48 bytes) and the kernel's struct ib_wc */
 extern const struct uvd_queue_ops uvd_rxe_queue_ops;
 
 #endif

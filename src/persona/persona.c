@@ -5,7 +5,7 @@
 #include <string.h>
 #include "persona/persona.h"
 
-/* Of the EUI-64 type "locally administered", then "uverbs": no adapter was ever sold with one like it. */
+/* A locally administered EUI-64: 02, "uverbs" in ASCII, 00. No adapter was ever sold with such a GUID. */
 #define UVD_GUID_BASE 0x0275766572627300ull
 
 static const struct uvd_persona *const personas[] = { &uvd_persona_hfi1, &uvd_persona_rxe };
@@ -28,7 +28,7 @@ int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend 
 	*ops = *backend;
 	if (!persona->queues)
 		return 0;
-	/* As rxe, whose uverbs_cmd_mask has POST_SEND and REQ_NOTIFY_CQ alone. */
+	/* As in rxe: of the data-path commands its uverbs_cmd_mask has only POST_SEND and REQ_NOTIFY_CQ. */
 	ops->poll_cq = NULL;
 	ops->post_recv = NULL;
 	ops->post_srq_recv = NULL;
@@ -73,7 +73,7 @@ static void port_default(struct uvd_port_config *port, const struct uvd_persona 
 	}
 }
 
-/* What adapters of that size have, so that programs find the room that they are used to. */
+/* Similar to the limits of real adapters, so that programs find the sizes that they expect. */
 static const struct uvd_limits default_limits = {
 	.max_mr_size = 1ull << 40,
 	.max_qp = 65536,
@@ -111,7 +111,7 @@ void uvd_config_default(struct uvd_device_config *config, const struct uvd_perso
 	config->hw_ver = persona->hw_ver;
 	config->num_ports = 1;
 	config->num_comp_vectors = 4;
-	/* All ports, so that asking for more than one needs no more than num_ports. */
+	/* Fill in all ports, so that a caller that wants more than one only has to set num_ports. */
 	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++)
 		port_default(&config->ports[p], persona, p * UVD_MAX_DEVICES + index + 1);
 	uvd_config_set_guid(config, UVD_GUID_BASE + index * UVD_MAX_PORTS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A persona: how the device poses for a stock libibverbs provider, which finds it by its names and ids and then speaks
- * the provider's dialect with it (driver data behind the core structs, queue layouts).
+ * A persona: how a device poses for a stock provider of libibverbs. The provider finds the device by its names and
+ * ids. From then on it uses its own ABI: driver data behind the core structs, and queue layouts.
  */
 #ifndef UVD_PERSONA_H
 #define UVD_PERSONA_H
@@ -17,15 +17,24 @@
 struct uvd_persona_queues {
 	const struct uvd_queue_ops *ops;
 	size_t header; /* bytes before the first entry */
-	/* The client's sizes are within the device's limits. shape_sq sets cap's sizes of a request to what the client gets. */
+	/*
+	 * Return the shape of a queue. Callers have checked the sizes against the device's limits. shape_sq also
+	 * raises cap's max_send_sge and max_inline_data to what the client gets.
+	 */
 	struct uvd_queue_shape (*shape_sq)(struct ibv_qp_cap *cap);
 	struct uvd_queue_shape (*shape_rq)(uint32_t max_wr, uint32_t max_sge);
 	struct uvd_queue_shape (*shape_cq)(uint32_t cqe);
-	/* The driver's part of a response: how many bytes, at most UVD_PERSONA_RESPONSE. A queue that there is not: NULL. */
+	/*
+	 * Write the driver's part of a response to buf. Return its length in bytes, at most UVD_PERSONA_RESPONSE. A
+	 * queue that does not exist is NULL.
+	 */
 	size_t (*cq_response)(void *buf, const struct uvd_queue *cq);
 	size_t (*qp_response)(void *buf, const struct uvd_queue *sq, const struct uvd_queue *rq);
 	size_t (*srq_response)(void *buf, const struct uvd_queue *rq, uint32_t srq_num);
-	/* RESIZE_CQ is answered as CREATE_CQ. MODIFY_SRQ has no response: its driver data name the place, in UVD_PERSONA_SRQ_MODIFY bytes. */
+	/*
+	 * RESIZE_CQ uses cq_response. MODIFY_SRQ has no response: srq_modify_place returns the client's address in its
+	 * driver data (UVD_PERSONA_SRQ_MODIFY bytes), and srq_modify_response makes the bytes to write there.
+	 */
 	uint64_t (*srq_modify_place)(const void *in);
 	size_t (*srq_modify_response)(void *buf, const struct uvd_queue *rq);
 };
@@ -37,13 +46,14 @@ struct uvd_persona {
 	const char *ibdev_prefix; /* device names are this and a number: "hfi1_" */
 	uint16_t driver_id; /* enum rdma_driver_id, RDMA_DRIVER_HFI1 */
 	int abi_version; /* of the provider's ABI, in sysfs */
-	const char *modalias; /* in sysfs, what the provider matches; "": there is no bus device */
+	const char *modalias; /* in sysfs; the provider matches it; "": there is no bus device */
 	const char *board_id, *fw_ver, *node_desc;
 	uint32_t vendor_id, vendor_part_id, hw_ver; /* in query_device */
 	uint8_t link_layer; /* of its ports */
 	/*
-	 * GIDs of each port: one made from its GUID, and before that ::ffff:127.0.0.1, if has_ip_gid. The provider asks the
-	 * kernel for the MAC address behind a GID, so it must be an address that the host has a route to.
+	 * Each port has a GID that is made from its GUID. If has_ip_gid, ::ffff:127.0.0.1 comes before it: the
+	 * provider asks the kernel for the MAC address behind a GID, so the GID must be an address that the host has a
+	 * route to.
 	 */
 	bool has_ip_gid;
 	const struct uvd_feature *feature; /* what it adds to the tree; may be NULL */
@@ -52,20 +62,22 @@ struct uvd_persona {
 
 extern const struct uvd_persona uvd_persona_hfi1, uvd_persona_rxe;
 /*
- * Copies the functions of a backend that a device with this persona has: all, but a provider with mapped queues has no commands
- * to poll and to post receives. -EOPNOTSUPP: the backend has no mapped queues.
+ * Copies to *ops the functions of the backend that a device with this persona has. With mapped queues these are all
+ * except poll_cq, post_recv and post_srq_recv, whose commands the provider does not use. Returns 0, or -EOPNOTSUPP if
+ * the persona has mapped queues and the backend does not.
  */
 int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend *backend, struct uvd_backend *ops);
-/* By name, or NULL. */
+/* Returns the persona of that name, or NULL. */
 const struct uvd_persona *uvd_persona_find(const char *name);
-/* One after the other, from 0; NULL: there are no more. */
+/* Returns persona number i, from 0, or NULL if there are no more. */
 const struct uvd_persona *uvd_persona_at(unsigned int i);
 /*
- * A configuration with the persona's and the backend's defaults for device `index` of the engine (LID index + 1, GUIDs that
- * differ by device...): what `uverbsd` without options makes.
+ * Sets *config to the defaults for device `index` of the engine, as `uverbsd` without options uses them: the persona's
+ * names and ids, the soft backend, common limits, GUIDs that differ by device, and on InfiniBand a LID for each port
+ * (index + 1 for port 1).
  */
 void uvd_config_default(struct uvd_device_config *config, const struct uvd_persona *persona, unsigned int index);
-/* Another node GUID (host order), and the port GUIDs in the GID tables that follow from it. */
+/* Sets the GUID (host order) of node and system image, and the GIDs made from it. config->persona must be set. */
 void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid);
 
 #endif

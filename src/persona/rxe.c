@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Soft RoCE. Its stock provider (librxe) maps all queues (rdma/rdma_user_rxe.h): it posts and polls without a call, but for
- * a POST_SEND command without work requests, which says that there are some in the queue. rxe_queue.c has the entries.
+ * Soft RoCE. Its stock provider (librxe) maps all queues (rdma/rdma_user_rxe.h), and posts and polls without a call.
+ * The exception is the doorbell of a send queue, a POST_SEND command without work requests. rxe_queue.c handles the
+ * entries.
  */
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <string.h>
@@ -12,8 +13,8 @@ static uint32_t round_up(uint32_t n)
 	return n < 2 ? n : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* rxe_queue_init(): entries of a cache line at least, and one more than are used, to tell full from empty. */
-static struct uvd_queue_shape shape(uint32_t entries, size_t entry_size, uint32_t max_sge)
+/* As rxe_queue_init(): an entry is at least a cache line, and one entry stays unused, to tell full from empty. */
+static struct uvd_queue_shape rxe_shape(uint32_t entries, size_t entry_size, uint32_t max_sge)
 {
 	return (struct uvd_queue_shape){
 		.entries = round_up(entries + 1),
@@ -22,7 +23,7 @@ static struct uvd_queue_shape shape(uint32_t entries, size_t entry_size, uint32_
 	};
 }
 
-/* The room behind a request is for the list or for inline data: each may be as long as the other makes it. */
+/* The room behind a request holds its entries or its inline data: the larger of the two limits raises the other one. */
 static struct uvd_queue_shape shape_sq(struct ibv_qp_cap *cap)
 {
 	uint32_t room = cap->max_send_sge * sizeof(struct rxe_sge);
@@ -31,27 +32,27 @@ static struct uvd_queue_shape shape_sq(struct ibv_qp_cap *cap)
 		room = cap->max_inline_data;
 	cap->max_inline_data = room;
 	cap->max_send_sge = room / sizeof(struct rxe_sge);
-	return shape(cap->max_send_wr, sizeof(struct rxe_send_wqe) + room, cap->max_send_sge);
+	return rxe_shape(cap->max_send_wr, sizeof(struct rxe_send_wqe) + room, cap->max_send_sge);
 }
 
 static struct uvd_queue_shape shape_rq(uint32_t max_wr, uint32_t max_sge)
 {
-	return shape(max_wr, sizeof(struct rxe_recv_wqe) + max_sge * sizeof(struct rxe_sge), max_sge);
+	return rxe_shape(max_wr, sizeof(struct rxe_recv_wqe) + max_sge * sizeof(struct rxe_sge), max_sge);
 }
 
 static struct uvd_queue_shape shape_cq(uint32_t cqe)
 {
-	return shape(cqe, UVD_RXE_CQE, 0);
+	return rxe_shape(cqe, UVD_RXE_CQE, 0);
 }
 
-static struct mminfo info(const struct uvd_queue *q)
+static struct mminfo rxe_mminfo(const struct uvd_queue *q)
 {
 	return q ? (struct mminfo){ .offset = q->offset, .size = q->length } : (struct mminfo){ 0 };
 }
 
 static size_t cq_response(void *buf, const struct uvd_queue *cq)
 {
-	struct rxe_create_cq_resp resp = { .mi = info(cq) };
+	struct rxe_create_cq_resp resp = { .mi = rxe_mminfo(cq) };
 
 	memcpy(buf, &resp, sizeof(resp));
 	return sizeof(resp);
@@ -59,7 +60,7 @@ static size_t cq_response(void *buf, const struct uvd_queue *cq)
 
 static size_t qp_response(void *buf, const struct uvd_queue *sq, const struct uvd_queue *rq)
 {
-	struct rxe_create_qp_resp resp = { .rq_mi = info(rq), .sq_mi = info(sq) };
+	struct rxe_create_qp_resp resp = { .rq_mi = rxe_mminfo(rq), .sq_mi = rxe_mminfo(sq) };
 
 	memcpy(buf, &resp, sizeof(resp));
 	return sizeof(resp);
@@ -67,7 +68,7 @@ static size_t qp_response(void *buf, const struct uvd_queue *sq, const struct uv
 
 static size_t srq_response(void *buf, const struct uvd_queue *rq, uint32_t srq_num)
 {
-	struct rxe_create_srq_resp resp = { .mi = info(rq), .srq_num = srq_num };
+	struct rxe_create_srq_resp resp = { .mi = rxe_mminfo(rq), .srq_num = srq_num };
 
 	memcpy(buf, &resp, sizeof(resp));
 	return sizeof(resp);
@@ -84,7 +85,7 @@ static uint64_t srq_modify_place(const void *in)
 
 static size_t srq_modify_response(void *buf, const struct uvd_queue *rq)
 {
-	struct mminfo resp = info(rq);
+	struct mminfo resp = rxe_mminfo(rq);
 
 	memcpy(buf, &resp, sizeof(resp));
 	return sizeof(resp);

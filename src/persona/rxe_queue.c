@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The entries of rxe's queues. Each side has an index, and writes its own alone: the producer when an entry is complete, the
- * consumer when it is done with one.
+ * The entries of rxe's queues. Producer and consumer each have an index that only they write: the producer when it has
+ * completed an entry, the consumer when it no longer needs one.
  */
 #include <rdma/ib_user_verbs.h>
 #include <string.h>
@@ -11,56 +11,56 @@ _Static_assert(sizeof(struct rxe_queue_buf) == 384, "queue header");
 _Static_assert(sizeof(struct rxe_send_wqe) == 208, "send work request");
 _Static_assert(sizeof(struct rxe_recv_wqe) == 40, "receive work request");
 _Static_assert(sizeof(struct ib_uverbs_wc) <= UVD_RXE_CQE, "completion");
-/* Lists are handed on as they are. */
+/* The backend gets the client's lists unconverted, so the layouts must match. */
 _Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge) && offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey),
 	       "scatter-gather entry");
 
-static struct rxe_queue_buf *header(const struct uvd_queue *q)
+static struct rxe_queue_buf *rxe_queue_header(const struct uvd_queue *q)
 {
 	return (struct rxe_queue_buf *)q->memory;
 }
 
 static uint8_t *entry_at(const struct uvd_queue *q, uint32_t index)
 {
-	return header(q)->data + (size_t)index * q->shape.entry_size;
+	return rxe_queue_header(q)->data + (size_t)index * q->shape.entry_size;
 }
 
-static uint32_t mask(const struct uvd_queue *q)
+static uint32_t rxe_queue_mask(const struct uvd_queue *q)
 {
 	return q->shape.entries - 1;
 }
 
-static void init(struct uvd_queue *q)
+static void rxe_queue_write_header(struct uvd_queue *q)
 {
-	header(q)->log2_elem_size = __builtin_ctz(q->shape.entry_size);
-	header(q)->index_mask = mask(q);
+	rxe_queue_header(q)->log2_elem_size = __builtin_ctz(q->shape.entry_size);
+	rxe_queue_header(q)->index_mask = rxe_queue_mask(q);
 }
 
-static uint32_t count(const struct uvd_queue *q)
+static uint32_t rxe_queue_count(const struct uvd_queue *q)
 {
-	return (__atomic_load_n(&header(q)->producer_index, __ATOMIC_ACQUIRE) - q->index) & mask(q);
+	return (__atomic_load_n(&rxe_queue_header(q)->producer_index, __ATOMIC_ACQUIRE) - q->index) & rxe_queue_mask(q);
 }
 
-/* Our copy of the entry behind the n oldest, or NULL. */
+/* Copies the entry after the n oldest ones to q->entry. Returns the copy, or NULL if there is no such entry. */
 static void *copy_entry(struct uvd_queue *q, uint32_t n)
 {
-	if (count(q) <= n)
+	if (rxe_queue_count(q) <= n)
 		return NULL;
-	memcpy(q->entry, entry_at(q, (q->index + n) & mask(q)), q->shape.entry_size);
-	/* From here on the compiler must not look at the client's entry again. */
+	memcpy(q->entry, entry_at(q, (q->index + n) & rxe_queue_mask(q)), q->shape.entry_size);
+	/* The compiler must not read the client's entry again: the client may change it at any time. */
 	__asm__ volatile("" : : "r"(q->entry) : "memory");
 	return q->entry;
 }
 
-static void pop(struct uvd_queue *q)
+static void rxe_queue_pop(struct uvd_queue *q)
 {
-	q->index = (q->index + 1) & mask(q);
-	__atomic_store_n(&header(q)->consumer_index, q->index, __ATOMIC_RELEASE);
+	q->index = (q->index + 1) & rxe_queue_mask(q);
+	__atomic_store_n(&rxe_queue_header(q)->consumer_index, q->index, __ATOMIC_RELEASE);
 }
 
 /* ---- work requests ----------------------------------------------------------------------------------------------- */
 
-/* The provider's address vector. False: it names what the device has not. */
+/* Decodes the provider's address vector to q->ah. Returns false if the device lacks its port or its GID index. */
 static bool decode_av(struct uvd_queue *q, const struct rxe_av *av)
 {
 	const struct uvd_device_config *config = q->config;
@@ -93,7 +93,8 @@ static void decode_ud(struct uvd_queue *q, const struct rxe_send_wr *in, struct 
 		wr->ah = &q->ah;
 }
 
-static void decode_operation(struct uvd_queue *q, const struct rxe_send_wr *in, bool is_ud, struct uvd_send_wr *wr)
+static void rxe_queue_decode_operation(struct uvd_queue *q, const struct rxe_send_wr *in, bool is_ud,
+				       struct uvd_send_wr *wr)
 {
 	switch (in->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
@@ -149,10 +150,10 @@ static bool peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
 		.num_sge = wqe->dma.num_sge <= q->shape.max_sge ? (int)wqe->dma.num_sge : -1,
 		.sg_list = (const struct ibv_sge *)wqe->dma.sge,
 	};
-	decode_operation(q, &wqe->wr, q->is_ud, wr);
+	rxe_queue_decode_operation(q, &wqe->wr, q->is_ud, wr);
 	if (!(wr->send_flags & IBV_SEND_INLINE) && wr->opcode != IBV_WR_ATOMIC_WRITE)
 		return true;
-	/* The room behind the request. */
+	/* Inline data, or the operand of ATOMIC_WRITE, follows the request in its entry. num_sge -1: it is too long. */
 	wr->num_sge = wqe->dma.length <= q->shape.entry_size - sizeof(*wqe) ? 0 : -1;
 	wr->inline_data = wqe->dma.inline_data;
 	wr->inline_len = wqe->dma.length;
@@ -177,7 +178,7 @@ static bool peek_recv(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr)
 
 static bool push_wc(struct uvd_queue *q, const struct ibv_wc *wc)
 {
-	const uint32_t consumer = __atomic_load_n(&header(q)->consumer_index, __ATOMIC_ACQUIRE);
+	const uint32_t consumer = __atomic_load_n(&rxe_queue_header(q)->consumer_index, __ATOMIC_ACQUIRE);
 	const struct ib_uverbs_wc out = {
 		.wr_id = wc->wr_id,
 		.status = wc->status,
@@ -195,41 +196,41 @@ static bool push_wc(struct uvd_queue *q, const struct ibv_wc *wc)
 		.port_num = 1,
 	};
 
-	if (((consumer - q->index - 1) & mask(q)) == 0)
+	if (((consumer - q->index - 1) & rxe_queue_mask(q)) == 0)
 		return false;
 	memcpy(entry_at(q, q->index), &out, sizeof(out));
-	q->index = (q->index + 1) & mask(q);
-	__atomic_store_n(&header(q)->producer_index, q->index, __ATOMIC_RELEASE);
+	q->index = (q->index + 1) & rxe_queue_mask(q);
+	__atomic_store_n(&rxe_queue_header(q)->producer_index, q->index, __ATOMIC_RELEASE);
 	return true;
 }
 
-/* ---- a queue in the place of another ----------------------------------------------------------------------------- */
+/* ---- replacing a queue ------------------------------------------------------------------------------------------- */
 
-/* The client can change its own entries meanwhile, which harms nobody else. */
-static bool move(struct uvd_queue *from, struct uvd_queue *to)
+/* The client can change the entries during the copy. That affects only the client itself. */
+static bool rxe_queue_move(struct uvd_queue *from, struct uvd_queue *to)
 {
 	const bool ours = from->kind == UVD_QUEUE_CQ; /* we are the producer */
-	uint32_t *other = ours ? &header(from)->consumer_index : &header(from)->producer_index;
-	const uint32_t theirs = __atomic_load_n(other, __ATOMIC_ACQUIRE) & mask(from);
+	uint32_t *other = ours ? &rxe_queue_header(from)->consumer_index : &rxe_queue_header(from)->producer_index;
+	const uint32_t theirs = __atomic_load_n(other, __ATOMIC_ACQUIRE) & rxe_queue_mask(from);
 	const uint32_t first = ours ? theirs : from->index, end = ours ? from->index : theirs;
-	uint32_t n = (end - first) & mask(from);
+	uint32_t n = (end - first) & rxe_queue_mask(from);
 
-	if (n > mask(to))
+	if (n > rxe_queue_mask(to))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		memcpy(entry_at(to, i), entry_at(from, (first + i) & mask(from)), to->shape.entry_size);
+		memcpy(entry_at(to, i), entry_at(from, (first + i) & rxe_queue_mask(from)), to->shape.entry_size);
 	if (ours)
 		to->index = n;
-	__atomic_store_n(&header(to)->producer_index, n, __ATOMIC_RELEASE);
+	__atomic_store_n(&rxe_queue_header(to)->producer_index, n, __ATOMIC_RELEASE);
 	return true;
 }
 
 const struct uvd_queue_ops uvd_rxe_queue_ops = {
-	.init = init,
-	.count = count,
+	.init = rxe_queue_write_header,
+	.count = rxe_queue_count,
 	.peek_send = peek_send,
 	.peek_recv = peek_recv,
-	.pop = pop,
+	.pop = rxe_queue_pop,
 	.push_wc = push_wc,
-	.move = move,
+	.move = rxe_queue_move,
 };

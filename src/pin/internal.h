@@ -7,7 +7,7 @@
 
 struct uvd_caller;
 
-/* uvd_check_range(); query: PROCMAP_QUERY may be used. Both ways must say the same, so tests try both. */
+/* As uvd_check_range(). query: may PROCMAP_QUERY be used? Both ways must give the same result, so tests try both. */
 int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query, bool *shared);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Pinning: what ib_umem_get() and ib_umem_release() do. Nothing is really pinned (a client's memory is reached through
- * its address space), but the same ranges are refused, and the same pages are charged against RLIMIT_MEMLOCK.
+ * Pinning, the counterpart of ib_umem_get() and ib_umem_release(). Nothing is really pinned, as the engine accesses a
+ * client's memory through its address space. But the same ranges are refused, and the same pages are charged against
+ * RLIMIT_MEMLOCK.
  */
 #ifndef UVD_PIN_H
 #define UVD_PIN_H
@@ -13,33 +14,36 @@ struct uvd_log;
 struct uvd_mm_table;
 
 /*
- * Checks and charges [addr, addr + length) for `access` (enum ibv_access_flags) and fills *umem. In this order, as
- * ib_umem_get (rules umem-01 to umem-09):
+ * Checks and charges [addr, addr + length) for `access` (enum ibv_access_flags), and fills *umem, which then has a
+ * reference to the address space. Returns 0, or the first of these errors, in the order of ib_umem_get() (rules umem-01
+ * to umem-09):
  *   -EINVAL  the range wraps;
  *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK;
- *   -EINVAL  no pages;
- *   -ENOMEM  our account of the caller's address space, with what its kernel has pinned (VmPin), would exceed the limit:
- *            logged with used, asked, limit, uid and program;
+ *   -EINVAL  the range has no pages, or more than UINT_MAX;
+ *   -ENOMEM  the pages charged to the caller's address space, plus those that the kernel has pinned for it (VmPin),
+ *            would exceed the limit: a log line has used, asked, limit, uid and program;
  *   -EFAULT  a page of the range is not mapped with the permission that is needed.
- * A failed call leaves no charge.
+ * Other errors are those of looking up the caller (-ESRCH, -EINTR, -ENOMEM). A failed call leaves no charge.
  *
- * ON_DEMAND is as ib_umem_odp_get (rule umem-10): no charge, and no look at the range until it is used (uvd_mm_check);
+ * With ON_DEMAND, as ib_umem_odp_get() (rule umem-10): charges nothing, and looks at the range only when it is used
+ * (uvd_mm_check());
  *   -EINVAL  implicit (addr 0, length ~0) with HUGETLB;
  *   -EOVERFLOW  the range wraps;
  *   -EINVAL  no pages.
  */
 int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t addr, uint64_t length,
 	    unsigned int access, struct uvd_umem *umem);
-/* Credits the address space that was charged, whoever calls, and puts the reference. */
+/* Uncharges the address space that uvd_pin() charged, whichever process calls, and puts the reference. */
 void uvd_unpin(struct uvd_umem *umem);
 
-/* IBV_ACCESS_* that need a writable mapping: ib_access_writable(). */
+/* Do these IBV_ACCESS_* need a writable mapping? As ib_access_writable(). */
 bool uvd_access_writable(unsigned int access);
 
 /*
- * Would Linux 6.1 pin every page of [addr, addr + length), for writing if asked for? 0 or -EFAULT. Reads PROCMAP_QUERY
- * (6.11) where the kernel has it, else /proc/TID/maps: the cost grows with mappings, not pages. A mapping that is not
- * writable passes only if it is private, and for reading only; a file's pages must exist. *shared (may be NULL): one is shared.
+ * Would Linux 6.1 pin every page of [addr, addr + length)? write: for writing. Returns 0 or -EFAULT. Uses PROCMAP_QUERY
+ * (Linux 6.11) where the kernel has it, else the text of /proc/TID/maps; the cost grows with mappings, not pages. A
+ * mapping that is not writable passes only if it is private, and for reading only. A file's pages must exist. *shared
+ * (or NULL): is any mapping shared?
  */
 int uvd_check_range(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool *shared);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Would the kernel pin these pages? Linux 6.1 pins for writing always, and forces it where the registration itself only
- * reads. So:
+ * Would the kernel pin these pages? Linux 6.1 always pins for writing (FOLL_WRITE), with FOLL_FORCE where the
+ * registration itself only reads. So:
  *   writable mapping                    passes;
  *   private mapping, not writable       passes for reading (the pages are copied), whatever its protection;
  *   shared mapping, not writable        never;
  *   [vvar], holes, beyond a file's end  never.
- * Not seen here: mappings of device memory by other drivers, which the kernel refuses.
+ * The kernel also refuses other drivers' mappings of device memory. We cannot recognize those.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 		return false;
 	if (!m->write && (check->write || m->shared))
 		return false;
-	/* Of a file, only the end can be missing: the last page tells for all of them. */
+	/* Only pages at the end of a file can be missing, so checking the last page is enough. */
 	return !m->file || !(m->read ? uvd_caller_peek(check->c, end - 1) : uvd_caller_peek_forced(check->c, end - 1));
 }
 

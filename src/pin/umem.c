@@ -19,7 +19,7 @@ bool uvd_access_writable(unsigned int access)
 	       (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 }
 
-/* The question most asked about RDMA: so the line has every number, and what to do. */
+/* Users of RDMA ask about this failure most often, so the line has every number and the remedy. */
 static void log_over_limit(struct uvd_log *log, struct uvd_caller *c, const struct uvd_identity *id, uint64_t used,
 			   uint64_t asked, uint64_t limit)
 {
@@ -34,8 +34,9 @@ static void log_over_limit(struct uvd_log *log, struct uvd_caller *c, const stru
 			id->comm, (int)id->tgid, id->uid, used * kib, used, asked * kib, asked, limit * kib, limit);
 }
 
-/* Adds the pages to mm's account if the limit allows it. */
-static int charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, uint64_t pages, uint64_t limit_bytes)
+/* Charges the pages to mm if the limit allows it. Returns 0 or a negative errno. */
+static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, uint64_t pages,
+		       uint64_t limit_bytes)
 {
 	uint64_t sum, limit = limit_bytes / sysconf(_SC_PAGESIZE);
 	struct uvd_identity id;
@@ -46,7 +47,7 @@ static int charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, 
 		return 0;
 	err = uvd_caller_identity(c, &id);
 	if (!err) {
-		/* What a real adapter has pinned for it counts too: the kernel would see one sum. */
+		/* Add what real adapters have pinned for the process: the kernel has one sum for both. */
 		sum += id.vm_pin_pages;
 		if (sum <= limit || uvd_caller_capable_as(c, &id, CAP_IPC_LOCK))
 			return 0;
@@ -57,7 +58,7 @@ static int charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, 
 	return err;
 }
 
-/* ib_umem_odp_get(): nothing is pinned, so nothing is charged, and what is mapped there is looked at when it is used. */
+/* As ib_umem_odp_get(): nothing is pinned, so nothing is charged. The mappings are checked when the memory is used. */
 static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_t addr, uint64_t length,
 			 unsigned int access, struct uvd_umem *umem)
 {
@@ -87,7 +88,7 @@ static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_
 		.addr = addr,
 		.length = length,
 		.writable = uvd_access_writable(access),
-		.shared = true, /* as far as we know */
+		.shared = true, /* not known: it may be */
 	};
 	return 0;
 }
@@ -116,7 +117,7 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 	mm = uvd_mm_get(mms, c);
 	if (!mm)
 		return -errno;
-	err = charge(mm, c, log, pages, limit);
+	err = umem_charge(mm, c, log, pages, limit);
 	if (!err) {
 		err = uvd_check_range(c, addr, length, writable, &shared);
 		if (!err && shared)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Under Yama's scope 1 only an ancestor may reach a process's memory. An engine that serves a tree which another run
- * started asks that run's guardian, which is one.
+ * Under Yama's ptrace_scope 1 only an ancestor may access a process's memory. An engine that serves a process tree of
+ * another run asks that run's guardian, an ancestor of the tree, to open it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ struct request {
 	char name[32];
 };
 
-/* Replies are messages of their own kind: the errno in status, or the fd. */
+/* The reply is a struct uvd_run_msg of kind 0: a negative errno in status, or 0 and the fd. */
 int uvd_run_agent_open(int agent, pid_t tid, const char *name, int flags)
 {
 	struct request r = { .tid = tid, .flags = flags };
@@ -40,7 +40,7 @@ int uvd_run_agent_open(int agent, pid_t tid, const char *name, int flags)
 	return err ? -EIO : reply.status ? reply.status : fds[0];
 }
 
-/* A thread can have a table of its own, and pidfds stand for threads since 6.9; else its process will do. */
+/* A thread can have a file table of its own, but before Linux 6.9 a pidfd stands for a process only: then use that. */
 int uvd_run_get_fd(pid_t tid, pid_t tgid, int fd)
 {
 	int pidfd = syscall(SYS_pidfd_open, tid, PIDFD_THREAD), copy;

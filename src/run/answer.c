@@ -13,7 +13,7 @@
 
 /* ---- what stat() says -------------------------------------------------------------------------------------------- */
 
-static long put(struct uvd_run_tree *tree, uint64_t addr, const void *src, size_t size)
+static long answer_put(struct uvd_run_tree *tree, uint64_t addr, const void *src, size_t size)
 {
 	return uvd_caller_write(&tree->call.caller, addr, src, size);
 }
@@ -29,12 +29,11 @@ void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st
 	};
 }
 
-static void node_stat(unsigned int number, struct stat *st)
+static void device_node_stat(unsigned int number, struct stat *st)
 {
 	uvd_run_node_stat(makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + number), 0666, number + 1, st);
 }
 
-/* The folder belongs to whoever runs us, but what it stands for is the system's. */
 static void to_statx(const struct stat *st, struct statx *stx)
 {
 	*stx = (struct statx){
@@ -55,29 +54,30 @@ static void to_statx(const struct stat *st, struct statx *stx)
 	};
 }
 
+/* The folder belongs to the user who runs us, but it stands for files of the system: the owner is root. */
 static long put_stat(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st)
 {
 	struct statx stx;
 
 	st->st_uid = st->st_gid = 0;
 	if (args->op != UVD_RUN_STATX)
-		return put(tree, args->buf, st, sizeof(*st));
+		return answer_put(tree, args->buf, st, sizeof(*st));
 	to_statx(st, &stx);
-	return put(tree, args->buf, &stx, sizeof(stx));
+	return answer_put(tree, args->buf, &stx, sizeof(stx));
 }
 
-static long check_access(const struct stat *st, unsigned int mode)
+static long stat_check_access(const struct stat *st, unsigned int mode)
 {
 	if (mode & ~(unsigned int)(R_OK | W_OK | X_OK))
 		return -EINVAL;
-	return (st->st_mode & mode) == mode ? 0 : -EACCES; /* what others may: the three lowest bits are the same */
+	return (st->st_mode & mode) == mode ? 0 : -EACCES; /* the permissions of others: S_IROTH is R_OK, and so on */
 }
 
 long uvd_run_answer_fstat(struct uvd_run_tree *tree, const struct uvd_run_args *args, unsigned int number)
 {
 	struct stat st;
 
-	node_stat(number, &st);
+	device_node_stat(number, &st);
 	return put_stat(tree, args, &st);
 }
 
@@ -85,7 +85,7 @@ long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *a
 {
 	switch (args->op) {
 	case UVD_RUN_ACCESS:
-		return check_access(st, args->mode);
+		return stat_check_access(st, args->mode);
 	case UVD_RUN_READLINK:
 		return -EINVAL;
 	case UVD_RUN_XATTR:
@@ -105,7 +105,7 @@ static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 	long ret;
 
 	dev = uvd_run_device_find(tree->engine, number, &ours);
-	if (!dev) /* what the machine may have by that name is not what the tree had */
+	if (!dev) /* the machine may have a device of that name: it must not replace one that was unplugged */
 		return ours ? -ENOENT : UVD_RUN_CONTINUE;
 	if (args->op == UVD_RUN_OPEN) {
 		ret = uvd_run_device_open(tree, dev, args->flags);
@@ -113,7 +113,7 @@ static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 		return ret;
 	}
 	uvd_device_put(dev);
-	node_stat(number, &st);
+	device_node_stat(number, &st);
 	return uvd_run_answer_node(tree, args, &st);
 }
 
@@ -127,7 +127,7 @@ static int open_below(struct uvd_run_engine *engine, const char *path, unsigned 
 	return fd < 0 ? -errno : fd;
 }
 
-static long open_file(struct uvd_run_tree *tree, const char *path, unsigned int flags)
+static long folder_open(struct uvd_run_tree *tree, const char *path, unsigned int flags)
 {
 	unsigned int kept = O_PATH | O_NOFOLLOW | O_DIRECTORY | O_NONBLOCK;
 	int fd = open_below(tree->engine, path, flags & kept), number;
@@ -152,7 +152,7 @@ static long read_link(struct uvd_run_tree *tree, const struct uvd_run_args *args
 		return -EINVAL;
 	if ((uint64_t)n > args->size)
 		n = args->size;
-	return put(tree, args->buf, target, n) ? -EFAULT : n;
+	return answer_put(tree, args->buf, target, n) ? -EFAULT : n;
 }
 
 static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *path)
@@ -163,7 +163,7 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	int fd;
 
 	if (args->op == UVD_RUN_OPEN)
-		return open_file(tree, path, args->flags);
+		return folder_open(tree, path, args->flags);
 	if (args->op == UVD_RUN_XATTR)
 		return -EOPNOTSUPP;
 	if (args->flags & AT_SYMLINK_NOFOLLOW || args->op == UVD_RUN_READLINK)
@@ -176,12 +176,15 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	else if (fstat(fd, &st))
 		ret = -errno;
 	else
-		ret = args->op == UVD_RUN_ACCESS ? check_access(&st, args->mode) : put_stat(tree, args, &st);
+		ret = args->op == UVD_RUN_ACCESS ? stat_check_access(&st, args->mode) : put_stat(tree, args, &st);
 	close(fd);
 	return ret;
 }
 
-/* openat2() has its flags in memory. What it forbids on the way to a file we leave to the kernel. */
+/*
+ * Reads the flags of openat2(), which are in memory. Returns false if the kernel shall carry out the call:
+ * RESOLVE_BENEATH and RESOLVE_IN_ROOT change the meaning of a path, and a mode is for files that are created.
+ */
 static bool read_how(struct uvd_run_tree *tree, struct uvd_run_args *args)
 {
 	struct open_how how;

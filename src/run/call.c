@@ -14,9 +14,10 @@
 /* ---- giving fds to the caller ------------------------------------------------------------------------------------ */
 
 /*
- * A number in the windows, not below `least`, that is free in the caller's table. ADDFD puts our fd there whatever is at
- * that number, so another thread of the caller that takes it in this moment would lose its file: it would have to name the
- * number itself (dup2), or have some 768 files open.
+ * Returns a number in the windows, not below `least`, that is free in the caller's file table, or a negative errno.
+ * ADDFD replaces a file that has the number by then, so another thread of the caller that takes the number at this
+ * moment loses its file. For that the thread must name the number itself (dup2), or its process must have some 768
+ * files open.
  */
 static int free_number(struct uvd_run_tree *tree, unsigned int least)
 {
@@ -51,8 +52,8 @@ long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, un
 	return number < 0 ? number : UVD_RUN_ANSWERED;
 }
 
-/* The call has made an event file: the caller gets its end, and the call its final result. */
-static long grant(struct uvd_run_tree *tree)
+/* The call has created an event file: installs the client's end in the caller. Returns the final result of the call. */
+static long run_call_grant(struct uvd_run_tree *tree)
 {
 	int fd = uvd_event_file_open(tree->call.grant.file), number = fd;
 
@@ -61,15 +62,16 @@ static long grant(struct uvd_run_tree *tree)
 		close(fd);
 	}
 	/*
-	 * The engine has written to the number's place before the grant. If another thread of the caller has made that
-	 * read-only since, the caller keeps an fd that it does not know of, and which reads as ended: we cannot close it.
+	 * This writes the fd number to the response, whose memory was writable before the grant. If another thread of
+	 * the caller has made it read-only since, the call fails and the caller keeps an fd that it does not know of,
+	 * because we cannot close it. A read from that fd returns end of file.
 	 */
 	return uvd_call_granted(&tree->call, number);
 }
 
-static long finish(struct uvd_run_tree *tree, long result)
+static long run_call_finish(struct uvd_run_tree *tree, long result)
 {
-	return tree->call.grant.uobj ? grant(tree) : result;
+	return tree->call.grant.uobj ? run_call_grant(tree) : result;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -88,10 +90,13 @@ static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t
 {
 	tree->call.file = f->file;
 	tree->call.grant.uobj = NULL;
-	return finish(tree, uvd_dispatch_write_from(&tree->call, buf, size));
+	return run_call_finish(tree, uvd_dispatch_write_from(&tree->call, buf, size));
 }
 
-/* The kernel's file has write() only: each piece is a command of its own, and the first that fails is the last. */
+/*
+ * The kernel's uverbs files have write() and no write_iter(): each piece is a command, and the first that fails ends
+ * the call.
+ */
 static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
 {
 	struct iovec iov;
@@ -116,12 +121,12 @@ static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const st
 {
 	tree->call.file = f->file;
 	tree->call.grant.uobj = NULL;
-	return finish(tree, uvd_dispatch_ioctl(&tree->call, args->flags, args->buf));
+	return run_call_finish(tree, uvd_dispatch_ioctl(&tree->call, args->flags, args->buf));
 }
 
 /*
- * dup() and fcntl(F_DUPFD) would take a low number, where write() is not trapped: the duplicate is made by us, in the
- * windows. It must be the very struct file, whose last close is watched.
+ * The kernel would give dup() and fcntl(F_DUPFD) a low number, where write() is not trapped, so we put the duplicate
+ * into the windows. It must be the same struct file, because we wait for the last close of that (file.c).
  */
 static long do_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 {
@@ -135,7 +140,7 @@ static long do_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 		return UVD_RUN_CONTINUE; /* a duplicate without write() is better than none */
 	if (free_number(tree, args->mode) < 0) {
 		close(copy);
-		return args->mode ? UVD_RUN_CONTINUE : -EMFILE; /* it asked for a number above the windows */
+		return args->mode ? UVD_RUN_CONTINUE : -EMFILE; /* the least number may be above the windows */
 	}
 	return uvd_run_answer_fd(tree, copy, args->mode, args->flags);
 }
@@ -170,9 +175,12 @@ long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *a
 	if (!f && s && uvd_run_ucap_call(tree, args, &inode, &ret))
 		return ret;
 	if (!f)
-		return UVD_RUN_CONTINUE; /* not open, or a file that is none of ours */
+		return UVD_RUN_CONTINUE; /* not open, or not a file of ours */
 	ret = call_file(tree, f, s, args);
-	/* The call's work has a reference of an object of the file: the end of the file, here, would wait for it for ever. */
+	/*
+	 * The call's work has a reference to an object of the file. If our put closed the file here, it would wait
+	 * forever for the work, which this thread has yet to do.
+	 */
 	if (tree->call.work.run)
 		tree->file = f;
 	else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The control socket of a run, in its folder; the tree finds it by UVERBSD_CONTROL. It has a thread and an event loop of
- * its own: the engine's thread must not wait for clients. A run goes on without one.
+ * The control socket of a run, in the run's folder. Programs of the process tree find it by the environment variable
+ * UVERBSD_CONTROL. It has a thread and an event loop of its own, because the engine's main thread must not wait for
+ * clients. A run works without it.
  */
 #include <ev.h>
 #include <stdio.h>
@@ -20,7 +21,7 @@ struct uvd_run_control {
 	pthread_t thread;
 };
 
-static struct uvd_device *device(void *arg, unsigned int i)
+static struct uvd_device *run_control_device(void *arg, unsigned int i)
 {
 	struct uvd_run_engine *e = arg;
 
@@ -30,9 +31,9 @@ static struct uvd_device *device(void *arg, unsigned int i)
 	return NULL;
 }
 
-/* ---- devices come and go; on this thread, which may wait for calls on a device that goes -------------------------- */
+/* ---- add and remove devices: on the control's thread, as a removal waits for calls in progress ------------------- */
 
-static struct uvd_run_device *find(struct uvd_run_engine *e, const char *name, bool plugged)
+static struct uvd_run_device *run_control_find(struct uvd_run_engine *e, const char *name, bool plugged)
 {
 	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
 		if (!d->dev == !plugged && uvd_control_is_called(&d->config, name))
@@ -40,10 +41,10 @@ static struct uvd_run_device *find(struct uvd_run_engine *e, const char *name, b
 	return NULL;
 }
 
-static json_t *remove_device(void *arg, const char *name)
+static json_t *run_control_remove(void *arg, const char *name)
 {
 	struct uvd_run_control *c = arg;
-	struct uvd_run_device *d = find(c->engine, name, true);
+	struct uvd_run_device *d = run_control_find(c->engine, name, true);
 
 	if (!d)
 		return uvd_control_refuse("there is no such device");
@@ -51,7 +52,7 @@ static json_t *remove_device(void *arg, const char *name)
 	return uvd_control_tell(&d->config);
 }
 
-static bool number_taken(struct uvd_run_engine *e, int number)
+static bool run_control_number_taken(struct uvd_run_engine *e, int number)
 {
 	for (unsigned int i = 0; i < e->num_devices; i++)
 		if (e->devices[i].dev && e->devices[i].config.number == number)
@@ -59,47 +60,52 @@ static bool number_taken(struct uvd_run_engine *e, int number)
 	return false;
 }
 
-static json_t *make_device(void *arg, const struct uvd_device_config *wanted)
+static json_t *run_control_make(void *arg, const struct uvd_device_config *wanted)
 {
 	struct uvd_run_control *c = arg;
 	struct uvd_device_config config = *wanted;
 	int err;
 
 	if (config.number < 0)
-		for (config.number = 0; number_taken(c->engine, config.number); config.number++)
+		for (config.number = 0; run_control_number_taken(c->engine, config.number); config.number++)
 			;
-	if (number_taken(c->engine, config.number))
+	if (run_control_number_taken(c->engine, config.number))
 		return uvd_control_refuse("there is a device of that number");
 	err = uvd_run_device_add(c->engine, &config);
 	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", strerror(-err)) : uvd_control_tell(&config);
 }
 
-static bool taken(void *arg, const char *ibdev)
+static bool run_control_taken(void *arg, const char *ibdev)
 {
 	struct uvd_run_control *c = arg;
 
-	return find(c->engine, ibdev, true);
+	return run_control_find(c->engine, ibdev, true);
 }
 
-static json_t *add_device(void *arg, const char *name)
+static json_t *run_control_add(void *arg, const char *name)
 {
 	struct uvd_run_control *c = arg;
-	struct uvd_run_device *d = find(c->engine, name, false);
+	struct uvd_run_device *d = run_control_find(c->engine, name, false);
 	struct uvd_device_config config;
 
-	if (!d || taken(arg, d->config.ibdev))
-		return uvd_control_refuse(d || find(c->engine, name, true) ? "the device is there already" : "no such device was removed");
+	if (!d || run_control_taken(arg, d->config.ibdev))
+		return uvd_control_refuse(d || run_control_find(c->engine, name, true) ? "the device is there already" :
+											 "no such device was removed");
 	config = d->config;
-	if (number_taken(c->engine, config.number))
+	if (run_control_number_taken(c->engine, config.number))
 		config.number = -1;
-	return make_device(arg, &config);
+	return run_control_make(arg, &config);
 }
 
 static const struct uvd_control_devices devices = {
-	.remove = remove_device, .add = add_device, .make = make_device, .taken = taken, .maps_queues = true,
+	.remove = run_control_remove,
+	.add = run_control_add,
+	.make = run_control_make,
+	.taken = run_control_taken,
+	.maps_queues = true,
 };
 
-static json_t *answer(void *arg, const char *command, bool may_change)
+static json_t *run_control_answer(void *arg, const char *command, bool may_change)
 {
 	struct uvd_run_control *c = arg;
 
@@ -107,16 +113,16 @@ static json_t *answer(void *arg, const char *command, bool may_change)
 
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(c->engine->core.accounts);
-	answer = uvd_control_port(command, may_change, device, c->engine);
+	answer = uvd_control_port(command, may_change, run_control_device, c->engine);
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
 
-static void on_end(struct ev_loop *loop, struct ev_async *w, int events)
+static void run_control_on_end(struct ev_loop *loop, struct ev_async *w, int events)
 {
 	ev_break(loop, EVBREAK_ALL);
 }
 
-static void *serve(void *arg)
+static void *run_control_thread(void *arg)
 {
 	struct uvd_run_control *c = arg;
 
@@ -124,7 +130,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void release(struct uvd_run_control *c)
+static void run_control_release(struct uvd_run_control *c)
 {
 	uvd_control_free(c->control);
 	if (c->loop)
@@ -143,15 +149,15 @@ struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
 	c->engine = e;
 	snprintf(path, sizeof(path), "%s/" UVD_RUN_CONTROL, e->root);
 	c->loop = strlen(path) < sizeof(((struct sockaddr_un *)0)->sun_path) ? ev_loop_new(EVFLAG_AUTO) : NULL;
-	c->control = c->loop ? uvd_control_new(c->loop, path, answer, c, e->log, &err) : NULL;
+	c->control = c->loop ? uvd_control_new(c->loop, path, run_control_answer, c, e->log, &err) : NULL;
 	if (!c->control) {
-		release(c);
+		run_control_release(c);
 		return NULL;
 	}
-	ev_async_init(&c->end, on_end);
+	ev_async_init(&c->end, run_control_on_end);
 	ev_async_start(c->loop, &c->end);
-	if (pthread_create(&c->thread, NULL, serve, c)) {
-		release(c);
+	if (pthread_create(&c->thread, NULL, run_control_thread, c)) {
+		run_control_release(c);
 		return NULL;
 	}
 	return c;
@@ -163,5 +169,5 @@ void uvd_run_control_free(struct uvd_run_control *c)
 		return;
 	ev_async_send(c->loop, &c->end);
 	pthread_join(c->thread, NULL);
-	release(c);
+	run_control_release(c);
 }

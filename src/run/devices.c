@@ -33,19 +33,19 @@ static void node_path(const struct uvd_device_config *config, char node[64])
 	snprintf(node, 64, "dev/infiniband/uverbs%d", config->number);
 }
 
-static int publish(struct uvd_run_engine *e, const struct uvd_device_config *config)
+static int run_device_publish(struct uvd_run_engine *e, const struct uvd_device_config *config)
 {
 	char sys[PATH_MAX + 8], node[64];
 
 	sysfs_root(e, sys);
 	node_path(config, node);
-	/* So that a listing of /dev/infiniband has the name; what it is, is answered without it. */
+	/* An empty file, so that listings of /dev/infiniband show the name. Calls on the node do not use it. */
 	return uvd_dir_put(e->rootfd, node, "%s", "")
 		       ?: uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
 					makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
 }
 
-static void unpublish(struct uvd_run_engine *e, const struct uvd_device_config *config)
+static void run_device_unpublish(struct uvd_run_engine *e, const struct uvd_device_config *config)
 {
 	char sys[PATH_MAX + 8], node[64];
 
@@ -55,8 +55,11 @@ static void unpublish(struct uvd_run_engine *e, const struct uvd_device_config *
 	uvd_dir_remove(e->rootfd, node);
 }
 
-/* Its own place from before, or a new one; the place of another that is unplugged only where all are taken. */
-static struct uvd_run_device *place(struct uvd_run_engine *e, const struct uvd_device_config *config)
+/*
+ * Returns the entry that the device's number had before, else a new one, or the entry of another unplugged device if
+ * the table is full. NULL: every entry has a device.
+ */
+static struct uvd_run_device *run_device_place(struct uvd_run_engine *e, const struct uvd_device_config *config)
 {
 	struct uvd_run_device *d, *unplugged = NULL;
 
@@ -72,22 +75,22 @@ static struct uvd_run_device *place(struct uvd_run_engine *e, const struct uvd_d
 
 int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config *config)
 {
-	struct uvd_run_device *d = place(e, config);
+	struct uvd_run_device *d = run_device_place(e, config);
 	struct uvd_device *dev;
 	int err = -ENOSPC;
 
 	dev = d ? uvd_device_new(&e->core, config, &err) : NULL;
 	if (!dev)
 		return err;
-	/* Before it can be found, so that whoever finds it can open it. */
+	/* Enter the device into the table before the name is published: a client that sees the name can open it. */
 	uvd_lock(&e->devices_lock);
 	*d = (struct uvd_run_device){ .config = *config, .dev = dev };
 	if (d == &e->devices[e->num_devices])
 		e->num_devices++;
 	uvd_unlock(&e->devices_lock);
-	/* A client may be allowed to take a port down. */
+	/* A client may take a port down meanwhile, which changes the same files. */
 	uvd_lock(&dev->port_lock);
-	err = publish(e, &dev->config);
+	err = run_device_publish(e, &dev->config);
 	uvd_unlock(&dev->port_lock);
 	if (err)
 		uvd_run_device_remove(e, d);
@@ -98,7 +101,7 @@ void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
 {
 	struct uvd_device *dev = d->dev;
 
-	unpublish(e, &d->config);
+	run_device_unpublish(e, &d->config);
 	uvd_lock(&e->devices_lock);
 	d->dev = NULL;
 	uvd_unlock(&e->devices_lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The engine process: devices, the published tree, and the trees of processes as they come and go. */
+/* The engine process: its devices, the sysfs directory, and process trees as they come and go. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,10 +23,10 @@ struct host {
 	struct uvd_run_launch *l;
 	struct uvd_run_engine e;
 	struct uvd_run_control *control;
-	pid_t program; /* 0: has ended */
-	struct uvd_run_tree *own; /* PROGRAM's; NULL: has ended */
-	int status; /* of PROGRAM */
-	bool reported;
+	pid_t program; /* 0: it has ended */
+	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
+	int status; /* PROGRAM's exit status */
+	bool reported; /* to the launcher */
 };
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
@@ -45,12 +45,12 @@ static int add_devices(struct uvd_run_engine *e, const struct uvd_run_options *o
 	return err;
 }
 
-static void settle(struct uvd_engine *core)
+static void host_settle(struct uvd_engine *core)
 {
 	uvd_run_files_settle(&container_of(core, struct uvd_run_engine, core)->files, 1000);
 }
 
-static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
+static int host_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	struct uvd_run_engine *e = container_of(dev->engine, struct uvd_run_engine, core);
 	char sys[PATH_MAX + 8];
@@ -59,7 +59,7 @@ static int publish_port(struct uvd_device *dev, unsigned int port, bool up)
 	return uvd_sysfs_set_port(sys, &dev->config, port, up);
 }
 
-/* Clients poll on the other half of the CPUs. With two threads on two, ib_write_bw -q 4 lost a tenth. */
+/* Half the CPUs, as clients poll on the other half. With two threads on two CPUs, ib_write_bw -q 4 lost a tenth. */
 static unsigned int num_threads(void)
 {
 	enum { MOST = 8 };
@@ -68,7 +68,7 @@ static unsigned int num_threads(void)
 	return half < 1 ? 1 : half > MOST ? MOST : half;
 }
 
-static int setup(struct host *h)
+static int host_setup(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
 	char sys[PATH_MAX + 8];
@@ -87,8 +87,8 @@ static int setup(struct host *h)
 		uvd_fabric_set_threads(e->core.fabric, num_threads());
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);
-	e->core.settle = settle;
-	e->core.publish_port = publish_port;
+	e->core.settle = host_settle;
+	e->core.publish_port = host_publish_port;
 	if (err)
 		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
 	else
@@ -96,13 +96,13 @@ static int setup(struct host *h)
 	return err;
 }
 
-static void teardown(struct host *h)
+static void host_teardown(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
 	char sys[PATH_MAX + 8];
 
 	uvd_run_control_free(h->control);
-	/* Who does not come back from a client's memory may still look at what it was about. We exit next. */
+	/* A thread that still waits in a client's memory may use all this later: leak it, as the process exits next. */
 	if (uvd_run_files_settle(&e->files, 3000)) {
 		uvd_run_files_fini(&e->files);
 		uvd_run_devices_fini(e);
@@ -121,7 +121,7 @@ static struct uvd_run_tree *tree_new(struct uvd_run_engine *e, int link)
 {
 	struct uvd_run_msg ready = { .kind = UVD_RUN_READY };
 	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
-	const uid_t uid = geteuid(); /* who joins has the same */
+	const uid_t uid = geteuid(); /* a run that joins has the same user */
 
 	if (tree)
 		tree->account = uvd_account_get(e->core.accounts, &uid, 1);
@@ -163,7 +163,7 @@ static void tree_free(struct host *h, struct uvd_run_tree *tree)
 	free(tree);
 }
 
-static void start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int *fds)
+static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int *fds)
 {
 	void *notif = mmap(NULL, sizeof(*tree->notif), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
 
@@ -180,7 +180,7 @@ static void start(struct uvd_run_tree *tree, const struct uvd_run_msg *msg, int 
 			return;
 		tree->listener = -1;
 	}
-	/* The guardian sees the link go, and answers in our place. */
+	/* The guardian sees that the link is closed, and answers in our place. */
 	close(fds[0]);
 	close(tree->link);
 	tree->link = -1;
@@ -193,14 +193,17 @@ static void link_event(struct uvd_run_tree *tree)
 
 	if (!uvd_run_receive(tree->link, &msg, fds)) {
 		if (msg.kind == UVD_RUN_LISTENER && tree->listener < 0 && fds[0] >= 0 && fds[1] >= 0)
-			start(tree, &msg, fds);
+			run_tree_start(tree, &msg, fds);
 		return;
 	}
-	close(tree->link); /* the guardian is gone; without it the tree has us */
+	close(tree->link); /* the guardian has died; the tree is served without it */
 	tree->link = -1;
 }
 
-/* For a moment: a file of another tree that was opened again by /proc and closed looks as if it were about to go. */
+/*
+ * Waits until the files that the tree closed are gone, but not for long: a file of another tree that was opened again
+ * through /proc, and closed, also looks as if it were being closed.
+ */
 static void wait_for_closes(struct uvd_run_files *files)
 {
 	int ms;
@@ -222,13 +225,13 @@ static void tree_end(struct host *h, struct uvd_run_tree *tree)
 	if (tree->link >= 0 && (tree != h->own || h->l->join_sock >= 0))
 		uvd_run_send(tree->link, &bye, NULL, 0);
 	if (tree == h->own && h->l->join_sock < 0)
-		h->l->link = dup(tree->link); /* said when all is cleaned up */
+		h->l->link = dup(tree->link); /* uvd_run_engine_main() says bye after the cleanup */
 	tree_free(h, tree);
 }
 
 /* ---- PROGRAM ----------------------------------------------------------------------------------------------------- */
 
-static void reap(struct host *h, int sigchld)
+static void host_reap(struct host *h, int sigchld)
 {
 	struct signalfd_siginfo info;
 	pid_t pid;
@@ -236,7 +239,7 @@ static void reap(struct host *h, int sigchld)
 
 	if (read(sigchld, &info, sizeof(info)) < 0)
 		return;
-	/* Orphans of the tree come to us: only an ancestor may look into them. */
+	/* We adopt the tree's orphans, as only an ancestor may access their memory: reap them, too. */
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == h->program) {
 			h->program = 0;
@@ -244,11 +247,11 @@ static void reap(struct host *h, int sigchld)
 		}
 }
 
-static void report(struct host *h)
+static void host_report(struct host *h)
 {
 	if (h->program || h->reported)
 		return;
-	/* If nobody is left the launcher waits until all is cleaned up. */
+	/* The last process has ended: report after tree_end(), without `stays`: the launcher waits for the cleanup. */
 	if (h->own && h->own->listener >= 0 && uvd_run_hung_up(h->own->listener))
 		return;
 	h->reported = true;
@@ -265,7 +268,7 @@ static void join_event(struct host *h)
 		tree_new(&h->e, link);
 }
 
-static bool done(struct host *h)
+static bool host_done(struct host *h)
 {
 	if (h->e.trees || h->program)
 		return false;
@@ -294,14 +297,14 @@ static void trees_events(struct host *h, const struct pollfd *p, unsigned int nu
 	}
 }
 
-static void loop(struct host *h, int sigchld)
+static void host_loop(struct host *h, int sigchld)
 {
 	enum { FIXED = 5, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
 	eventfd_t looks;
 	int wait = -1;
 
-	while (!done(h)) {
+	while (!host_done(h)) {
 		unsigned int n = FIXED;
 
 		p[0] = (struct pollfd){ .fd = sigchld, .events = POLLIN };
@@ -310,9 +313,9 @@ static void loop(struct host *h, int sigchld)
 		p[4] = (struct pollfd){ .fd = h->e.files.look, .events = POLLIN };
 		for (struct uvd_run_tree *t = h->e.trees; t && n < MAX; t = t->next) {
 			p[n++] = (struct pollfd){ .fd = t->link, .events = POLLIN };
-			p[n++] = (struct pollfd){ .fd = t->listener }; /* its end; calls are for its thread */
+			p[n++] = (struct pollfd){ .fd = t->listener }; /* for POLLHUP: its thread receives calls */
 		}
-		/* Who cannot be served now waits to be accepted. */
+		/* While there is no room for another tree, runs that join wait to be accepted. */
 		p[3] = (struct pollfd){ .fd = n < MAX ? h->l->join_sock : -1, .events = POLLIN };
 		if (poll(p, n, wait) < 0)
 			continue;
@@ -321,16 +324,16 @@ static void loop(struct host *h, int sigchld)
 		wait = uvd_run_files_closed(&h->e.files);
 		trees_events(h, p + FIXED, n - FIXED);
 		if (p[0].revents)
-			reap(h, sigchld);
+			host_reap(h, sigchld);
 		if (p[3].revents)
 			join_event(h);
 		if (p[2].revents)
 			launcher_gone(h);
-		report(h);
+		host_report(h);
 	}
 }
 
-/* Each open of the device costs us several fds, and each thread that uses it one or two. */
+/* Each open of the device costs us several fds, and each client thread that uses it one or two. */
 static void more_files(void)
 {
 	struct rlimit r;
@@ -356,13 +359,13 @@ void uvd_run_engine_main(struct uvd_run_launch *l)
 	sigchld = uvd_run_background((int[]){ l->link, l->up, l->join_sock, l->join_lock }, 4);
 	if (h.program < 0 || sigchld < 0)
 		_exit(UVD_RUN_FAILED);
-	err = setup(&h);
+	err = host_setup(&h);
 	if (err)
-		_exit(UVD_RUN_FAILED); /* the guardian tells the others, and cleans up */
+		_exit(UVD_RUN_FAILED); /* the guardian stops PROGRAM and removes the folder */
 	h.own = tree_new(&h.e, l->link);
 	l->link = -1;
-	loop(&h, sigchld);
-	teardown(&h);
+	host_loop(&h, sigchld);
+	host_teardown(&h);
 	if (l->link >= 0)
 		uvd_run_send(l->link, &bye, NULL, 0);
 	if (!h.reported)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * How the last close is seen. inotify tells that some struct file of the memfd was closed, but not which: a client can
- * open it again through /proc/self/fd, and close that. So the struct file that the client was given holds a flock(), which
- * the kernel drops when its last fd and its last mapping are gone; once inotify has spoken, we try to take the lock.
- * (A client that unlocks it closes its own device.)
+ * How we detect the last close. inotify reports that a struct file of the memfd was closed, but not which one: a client
+ * can open the memfd again through /proc/self/fd, and close that. So the struct file that the client was given holds a
+ * flock(), which the kernel drops when the last fd and the last mapping of it are gone. After an inotify event we try
+ * to take this lock. (A client that unlocks it closes its own device.)
  *
- * What the client may do with the file besides: it can be mapped and its pages written, but not made longer or shorter
- * (sealed, so a mapping of ours never faults). It is in append mode, so a raw write() that no filter saw would make it
- * longer, and fails: no command is ever taken for data in silence.
+ * What else the client can do with the file: it can map the file and write to its pages, but it cannot change the size,
+ * which is sealed, so our own mappings never fault. The client's struct file is in append mode: a write() that the
+ * filter did not trap would make the file longer, and fails, so no command is stored in the file as data unnoticed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "run/file.h"
 #include "util/util.h"
 
-/* Sparse, and offsets need never be used twice. */
+/* 1 TiB: the file is sparse, and so large that no offset need be reused. */
 static const off_t FILE_SIZE = (off_t)1 << 40;
 
 int uvd_run_files_init(struct uvd_run_files *files)
@@ -41,12 +41,12 @@ int uvd_run_files_init(struct uvd_run_files *files)
 	return files->look < 0 ? -errno : 0;
 }
 
-static struct uvd_run_file **bucket(struct uvd_run_files *files, uint64_t ino)
+static struct uvd_run_file **run_files_bucket(struct uvd_run_files *files, uint64_t ino)
 {
 	return &files->hash[ino % UVD_RUN_FILE_HASH];
 }
 
-static void file_free(struct uvd_run_file *f)
+static void run_file_free(struct uvd_run_file *f)
 {
 	if (f->file)
 		uvd_file_close(f->file);
@@ -61,7 +61,7 @@ static void file_free(struct uvd_run_file *f)
 void uvd_run_file_put(struct uvd_run_file *file)
 {
 	if (atomic_fetch_sub(&file->refs, 1) == 1)
-		file_free(file);
+		run_file_free(file);
 }
 
 bool uvd_run_file_put_unless_last(struct uvd_run_file *file)
@@ -79,7 +79,7 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 	struct uvd_run_file *f;
 
 	uvd_lock(&files->lock);
-	for (f = *bucket(files, inode->ino); f; f = f->next)
+	for (f = *run_files_bucket(files, inode->ino); f; f = f->next)
 		if (f->inode.ino == inode->ino && f->inode.mnt_id == inode->mnt_id)
 			break;
 	if (f)
@@ -88,9 +88,9 @@ struct uvd_run_file *uvd_run_file_get(struct uvd_run_files *files, const struct 
 	return f;
 }
 
-/* ---- which file is this? ----------------------------------------------------------------------------------------- */
+/* ---- the inode of an fd ------------------------------------------------------------------------------------------ */
 
-static const char *field(const char *text, const char *name)
+static const char *fdinfo_field(const char *text, const char *name)
 {
 	const char *p = strstr(text, name);
 
@@ -101,14 +101,14 @@ int uvd_run_inode_read(int fdinfo, struct uvd_run_inode *inode)
 {
 	char text[256];
 	const char *mnt, *ino;
-	/* pread at 0 makes the kernel write the text anew, for the thread and the number that the file was opened for. */
+	/* pread() at 0 makes the kernel generate the text again, for the thread and fd that it was opened for. */
 	ssize_t n = pread(fdinfo, text, sizeof(text) - 1, 0);
 
 	if (n < 0)
 		return -errno;
 	text[n] = 0;
-	mnt = field(text, "\nmnt_id:\t");
-	ino = mnt ? field(mnt, "\nino:\t") : NULL;
+	mnt = fdinfo_field(text, "\nmnt_id:\t");
+	ino = mnt ? fdinfo_field(mnt, "\nino:\t") : NULL;
 	if (!ino)
 		return -EBADF;
 	inode->mnt_id = strtol(mnt, NULL, 10);
@@ -173,8 +173,11 @@ static int make_memfd(struct uvd_run_file *f)
 	return uvd_run_own_inode(f->memfd, &f->inode);
 }
 
-/* The client's struct file. (inotify sees the closing of opened files only, not of those that memfd_create() made.) */
-static int open_again(struct uvd_run_files *files, struct uvd_run_file *f, int flags)
+/*
+ * Opens the client's struct file and locks it. (inotify reports closes only of files that were opened, not of those
+ * that memfd_create() made.) Returns an fd or a negative errno.
+ */
+static int run_file_reopen(struct uvd_run_files *files, struct uvd_run_file *f, int flags)
 {
 	char path[64];
 	int fd, err;
@@ -191,7 +194,7 @@ static int open_again(struct uvd_run_files *files, struct uvd_run_file *f, int f
 	return err;
 }
 
-/* The fd for the client, or a negative errno. */
+/* Returns the fd for the client, or a negative errno. */
 static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
 		       int flags)
 {
@@ -204,7 +207,7 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 		return err;
 	f->file->share = &share_ops;
 	f->file->share_owner = f;
-	return open_again(files, f, flags);
+	return run_file_reopen(files, f, flags);
 }
 
 static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
@@ -233,18 +236,18 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	atomic_init(&f->next_offset, 4096);
 	*fd = file_init(files, f, dev, c, flags);
 	if (*fd == -EMFILE && f->memfd >= 0 && !f->file) {
-		/* Files that the tree has closed already may count still. */
+		/* Files that clients have closed may still be charged: wait for them, and try once more. */
 		uvd_run_files_settle(files, 1000);
 		uvd_opener_drop(&f->opener);
 		*fd = file_attach(files, f, dev, c, flags);
 	}
 	if (*fd < 0) {
-		file_free(f);
+		run_file_free(f);
 		return *fd;
 	}
 	uvd_lock(&files->lock);
 	f->serial = ++files->serial;
-	list = bucket(files, f->inode.ino);
+	list = run_files_bucket(files, f->inode.ino);
 	f->next = *list;
 	*list = f;
 	uvd_unlock(&files->lock);
@@ -283,9 +286,9 @@ static void read_inotify(struct uvd_run_files *files)
 	}
 }
 
-static void unhash(struct uvd_run_files *files, struct uvd_run_file *f)
+static void run_files_unhash(struct uvd_run_files *files, struct uvd_run_file *f)
 {
-	struct uvd_run_file **p = bucket(files, f->inode.ino);
+	struct uvd_run_file **p = run_files_bucket(files, f->inode.ino);
 
 	while (*p != f)
 		p = &(*p)->next;
@@ -293,20 +296,23 @@ static void unhash(struct uvd_run_files *files, struct uvd_run_file *f)
 	inotify_rm_watch(files->inotify, f->watch);
 }
 
-/* Takes those that are gone for good from the tables. *wait: until the next look at the others. */
-static struct uvd_run_file *reap(struct uvd_run_files *files, int *wait)
+/*
+ * Takes files that were closed for the last time from the table and from the list `closing`, and returns them. Lowers
+ * *wait to the ms until the next look at the others; -1: no limit. Caller holds files->lock.
+ */
+static struct uvd_run_file *run_files_reap(struct uvd_run_files *files, int *wait)
 {
 	struct uvd_run_file *gone = NULL, *f, **p = &files->closing;
 
 	while ((f = *p)) {
 		if (!flock(f->memfd, LOCK_EX | LOCK_NB)) {
 			*p = f->next_closing;
-			unhash(files, f);
+			run_files_unhash(files, f);
 			f->next_closing = gone;
 			gone = f;
 			continue;
 		}
-		/* The kernel speaks to inotify a moment before it drops the lock; or it was another struct file. */
+		/* inotify reports a close just before the kernel drops the lock. Or another struct file was closed. */
 		if (*wait < 0 || f->probe_ms < *wait)
 			*wait = f->probe_ms;
 		if (f->probe_ms < 1000)
@@ -316,7 +322,7 @@ static struct uvd_run_file *reap(struct uvd_run_files *files, int *wait)
 	return gone;
 }
 
-/* Files that are to be ended. */
+/* A list of files to close. */
 struct ending {
 	struct uvd_run_files *files;
 	struct uvd_run_file *first;
@@ -345,7 +351,10 @@ static void *ending_thread(void *arg)
 	return NULL;
 }
 
-/* On a thread of their own: they may have to wait for somebody who is in the owner's memory, for as long as that is slow. */
+/*
+ * Closes files on a new thread: a close can wait for a thread that is in the client's memory, for as long as that is
+ * slow.
+ */
 static void end_all(struct uvd_run_files *files, struct uvd_run_file *first)
 {
 	struct ending *ending = malloc(sizeof(*ending));
@@ -366,7 +375,7 @@ int uvd_run_files_closed(struct uvd_run_files *files)
 
 	uvd_lock(&files->lock);
 	read_inotify(files);
-	gone = reap(files, &wait);
+	gone = run_files_reap(files, &wait);
 	files->ending += !!gone;
 	uvd_unlock(&files->lock);
 	if (gone)
@@ -379,7 +388,7 @@ bool uvd_run_files_settle(struct uvd_run_files *files, unsigned int ms)
 	const uint64_t end = uvd_now_ns() + ms * UINT64_C(1000000);
 	bool in_time = true;
 
-	/* What inotify told is read now, so that the loop would not hear of what is still to be looked at. */
+	/* This call has consumed the inotify events. If files are left to look at, tell the main loop by `look`. */
 	if (uvd_run_files_closed(files) >= 0)
 		eventfd_write(files->look, 1);
 	uvd_lock(&files->lock);
@@ -390,8 +399,8 @@ bool uvd_run_files_settle(struct uvd_run_files *files, unsigned int ms)
 }
 
 /*
- * The pages leave all mappings and the file at once, in whatever state their processes are (regression-05): a hole has none,
- * and is never beyond the end of the file.
+ * A hole removes the pages from the file and from all mappings at once, whatever state the clients' processes are in
+ * (regression-05). An access to a hole reads zeros: it is not beyond the end of the file, so there is no SIGBUS.
  */
 void uvd_run_files_zap(struct uvd_run_files *files, const struct uvd_device *dev)
 {
@@ -410,7 +419,7 @@ void uvd_run_files_fini(struct uvd_run_files *files)
 
 		for (; f; f = next) {
 			next = f->next;
-			file_free(f);
+			run_file_free(f);
 		}
 	}
 	if (files->inotify >= 0)

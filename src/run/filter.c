@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every trapped call costs the tree two context switches, so what can be told apart by numbers alone is let pass here:
- * fstat() of fds outside the windows, opens that must create the file, and all writes outside the windows.
+ * Every trapped call costs the process tree two context switches, so the filter does not trap what it can recognise by
+ * numbers alone: fstat() of fds outside the windows, opens that must create the file, and all writes outside the
+ * windows.
  *
- * Some calls are let pass, but seen. Those that change credentials, exec included: write() by other credentials than the
- * opener's is refused. And those that end what a number in the windows stands for (close(), dup2() and dup3() onto it,
- * close_range(), and io_uring, which can close without a call): until one of them is seen the engine may remember which
- * file a number is (slot.c).
+ * The engine only takes note of some trapped calls, and the kernel carries them out. First, calls that change
+ * credentials, exec included, because write() is refused to credentials other than the opener's. Second, calls that
+ * close or replace a number in the windows: close(), dup2() and dup3() onto it, close_range(), and io_uring, which can
+ * close without a call. Until such a call the engine may remember which file the number stands for (slot.c).
  *
- * What dup2() and dup3() make is let be: the program names the new number. A duplicate outside the windows keeps ioctl()
- * and mmap(); a write() there fails with EPERM, because the file can neither grow nor be written but at its end (file.c).
- * dup() and F_DUPFD are trapped so that the duplicate gets a number in the windows.
+ * The kernel also carries out dup2() and dup3(), because the program names the new number. On a duplicate outside the
+ * windows ioctl() and mmap() work, but write() fails with EPERM, because the file is in append mode and cannot grow
+ * (file.c). dup() and F_DUPFD are trapped so that the duplicate gets a number in the windows.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@
 
 #include "run/filter.h"
 
-/* Where a program has its first files, few if any device fds shall be looked for. */
+/* The windows leave the lower numbers, where a program has its first files, to other files. */
 enum { WINDOW = 256, FAR_WINDOW = 4096, FAR_TOP = 65536, USUAL_LIMIT = 1024 };
 
 void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
@@ -40,14 +41,14 @@ void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
 	while (w[0].size > 1 && w[0].size > top / 4)
 		w[0].size /= 2;
 	w[0].base = top >= 4 ? (top / w[0].size - 1) * w[0].size : 0;
-	/* Only a program that raises its limit can have these numbers, and one that does has many files. */
+	/* Only a program that raises its limit can have these numbers, and such a program has many files. */
 	w[1] = (struct uvd_run_window){ .base = FAR_TOP - FAR_WINDOW, .size = FAR_WINDOW };
 	if (nofile->rlim_max < FAR_TOP)
 		w[1].size = 0;
 }
 
-/* -EEXIST and unknown calls (aarch64 has no open()) are no errors. */
-static int trap(scmp_filter_ctx ctx, const char *name, unsigned int n, const struct scmp_arg_cmp *args)
+/* Adds a rule. A rule that exists and a call that the architecture lacks (aarch64 has no open()) are no errors. */
+static int filter_trap(scmp_filter_ctx ctx, const char *name, unsigned int n, const struct scmp_arg_cmp *args)
 {
 	int nr = seccomp_syscall_resolve_name(name), err;
 
@@ -69,20 +70,23 @@ static int trap_all(scmp_filter_ctx ctx)
 	int err = 0;
 
 	for (const char *const *name = names; *name && !err; name++)
-		err = trap(ctx, *name, 0, NULL);
+		err = filter_trap(ctx, *name, 0, NULL);
 	return err;
 }
 
-/* With O_CREAT and O_EXCL it is no file of ours, which exist. mkstemp() and the like go without a notification. */
+/*
+ * An open with O_CREAT and O_EXCL fails on files that exist, as ours do: it is not trapped, which spares mkstemp() and
+ * the like.
+ */
 static int trap_open(scmp_filter_ctx ctx, const char *name, unsigned int flags_arg)
 {
 	struct scmp_arg_cmp old = SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, O_CREAT, 0);
 	struct scmp_arg_cmp any = SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, O_CREAT | O_EXCL, O_CREAT);
 
-	return trap(ctx, name, 1, &old) ?: trap(ctx, name, 1, &any);
+	return filter_trap(ctx, name, 1, &old) ?: filter_trap(ctx, name, 1, &any);
 }
 
-/* With AT_EMPTY_PATH it is fstat() in its usual form: only of an fd that can be the device's. */
+/* With AT_EMPTY_PATH the call is fstat() in its usual form: trapped for fds in the windows and AT_FDCWD only. */
 static int trap_stat_at(scmp_filter_ctx ctx, const char *name, unsigned int flags_arg, const struct uvd_run_window *w)
 {
 	struct scmp_arg_cmp by_path = SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, 0);
@@ -90,7 +94,7 @@ static int trap_stat_at(scmp_filter_ctx ctx, const char *name, unsigned int flag
 		SCMP_CMP64(flags_arg, SCMP_CMP_MASKED_EQ, AT_EMPTY_PATH, AT_EMPTY_PATH),
 		SCMP_CMP64(0, SCMP_CMP_MASKED_EQ, UINT32_MAX, (uint32_t)AT_FDCWD),
 	};
-	int err = trap(ctx, name, 1, &by_path) ?: trap(ctx, name, 2, at_cwd);
+	int err = filter_trap(ctx, name, 1, &by_path) ?: filter_trap(ctx, name, 2, at_cwd);
 
 	for (int i = 0; i < UVD_RUN_WINDOWS && !err; i++) {
 		struct scmp_arg_cmp by_fd[] = {
@@ -99,12 +103,12 @@ static int trap_stat_at(scmp_filter_ctx ctx, const char *name, unsigned int flag
 		};
 
 		if (w[i].size)
-			err = trap(ctx, name, 2, by_fd);
+			err = filter_trap(ctx, name, 2, by_fd);
 	}
 	return err;
 }
 
-/* name(..., fd, ...) with an fd in a window as argument `arg`, and the next equal to *cmd where that is given. */
+/* Traps name() if argument `arg` is an fd in a window and, unless cmd is NULL, the next argument is *cmd. */
 static int trap_fd_arg(scmp_filter_ctx ctx, const char *name, unsigned int arg, const struct uvd_run_window *w,
 		       const unsigned int *cmd)
 {
@@ -117,7 +121,7 @@ static int trap_fd_arg(scmp_filter_ctx ctx, const char *name, unsigned int arg, 
 		};
 
 		if (w[i].size)
-			err = trap(ctx, name, cmd ? 2 : 1, args);
+			err = filter_trap(ctx, name, cmd ? 2 : 1, args);
 	}
 	return err;
 }
@@ -140,12 +144,12 @@ static int trap_ioctl(scmp_filter_ctx ctx)
 {
 	struct scmp_arg_cmp request = SCMP_CMP64(1, SCMP_CMP_MASKED_EQ, UINT32_MAX, RDMA_VERBS_IOCTL);
 
-	return trap(ctx, "ioctl", 1, &request);
+	return filter_trap(ctx, "ioctl", 1, &request);
 }
 
 /*
- * libibverbs reads sysfs only if this fails; and where the kernel has RDMA modules, making the socket loads them. The
- * kernel looks at 32 bits of both.
+ * Refuses sockets of NETLINK_RDMA: libibverbs reads sysfs only if it cannot have one, and creating one loads the
+ * kernel's RDMA modules, if there are any. The kernel looks at 32 bits of both arguments.
  */
 static int refuse_netlink(scmp_filter_ctx ctx)
 {
@@ -159,7 +163,7 @@ static int refuse_netlink(scmp_filter_ctx ctx)
 
 static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w)
 {
-	/* Other architectures' calls (i386, x32) have other numbers and structs: they pass, and see no device. */
+	/* Other architectures (i386, x32) have other numbers and structs: their calls pass, and see no device. */
 	return seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) ?:
 	       seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) ?:
 	       trap_all(ctx) ?: trap_open(ctx, "open", 1) ?: trap_open(ctx, "openat", 2) ?:
@@ -167,8 +171,8 @@ static int add_rules(scmp_filter_ctx ctx, const struct uvd_run_window *w)
 	       trap_ioctl(ctx) ?: refuse_netlink(ctx);
 }
 
-/* libseccomp can compile filters but not set the flags that we need: so it writes to a file, and we install. */
-static int export(scmp_filter_ctx ctx, struct sock_fprog *prog)
+/* libseccomp compiles the filter, but cannot set the flags that we need, so it exports the filter and we install it. */
+static int filter_export(scmp_filter_ctx ctx, struct sock_fprog *prog)
 {
 	int fd = memfd_create("uverbsd-filter", MFD_CLOEXEC), err;
 	struct stat st;
@@ -197,7 +201,7 @@ int uvd_run_filter_make(const struct uvd_run_window *windows, struct sock_fprog 
 
 	if (!ctx)
 		return -ENOMEM;
-	err = add_rules(ctx, windows) ?: export(ctx, prog);
+	err = add_rules(ctx, windows) ?: filter_export(ctx, prog);
 	seccomp_release(ctx);
 	return err;
 }
@@ -205,8 +209,8 @@ int uvd_run_filter_make(const struct uvd_run_window *windows, struct sock_fprog 
 int uvd_run_filter_install(const struct sock_fprog *prog)
 {
 	/*
-	 * WAIT_KILLABLE_RECV: once the engine has a call, only death interrupts it. Without it a signal handler would make
-	 * the call come again, and a verb would be executed twice.
+	 * WAIT_KILLABLE_RECV: once the engine has received a call, only a fatal signal interrupts it. Without this flag
+	 * a call would be restarted after a signal handler, and a verb executed twice.
 	 */
 	unsigned int flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 	int listener;

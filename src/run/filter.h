@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The seccomp filter: which system calls of the tree come to the engine. */
+/* The seccomp filter: which system calls of the process tree the engine receives. */
 #ifndef UVD_RUN_FILTER_H
 #define UVD_RUN_FILTER_H
 
@@ -8,31 +8,31 @@
 #include <sys/resource.h>
 
 /*
- * A range of fd numbers that device fds get, and no others while there are few files open. A filter sees numbers and not
- * files, so this is how write() on the device is told from every other write(). Power of two, aligned: one masked
- * comparison.
+ * A range of fd numbers for fds of the device. Other files get such numbers only in a process with many open files. A
+ * filter sees numbers, not files, so this range is how it recognises a write() on the device. The size is a power of
+ * two and the base is aligned to it: the test is one masked comparison.
  */
 struct uvd_run_window {
-	unsigned int base, size; /* size 0: there is none */
+	unsigned int base, size; /* size 0: unused */
 };
 
-enum { UVD_RUN_WINDOWS = 2 }; /* the second is for when the first is full */
+enum { UVD_RUN_WINDOWS = 2 }; /* the second is used when the first is full */
 
 static inline bool uvd_run_in_window(const struct uvd_run_window *w, unsigned long long fd)
 {
-	return w->size && (unsigned int)fd - w->base < w->size; /* the kernel too looks at 32 bits of an fd */
+	return w->size && (unsigned int)fd - w->base < w->size; /* the kernel also looks at 32 bits of an fd only */
 }
 
-/* The windows for a tree with these limits on fd numbers. */
+/* Chooses the windows for a process tree with these limits on open files. */
 void uvd_run_windows(struct uvd_run_window *windows, const struct rlimit *nofile);
 
-/* Compiles the filter. prog->filter is the caller's to free(). 0 or a negative errno. */
+/* Compiles the filter. The caller frees prog->filter. Returns 0 or a negative errno. */
 int uvd_run_filter_make(const struct uvd_run_window *windows, struct sock_fprog *prog);
 
 /*
- * Sets it for this process and all that it will start. The listener, or a negative errno: -EBUSY, there is a listener in
- * this tree already; -EINVAL, the kernel is older than 5.19. Between this and the answers of whoever has the listener,
- * this process must make no system call that is trapped.
+ * Installs the filter for this process and its future descendants. Returns the listener, or a negative errno: -EBUSY if
+ * this process tree has a listener already, -EINVAL if the kernel is older than 5.19. Until another process serves the
+ * listener, this process must not make a trapped system call.
  */
 int uvd_run_filter_install(const struct sock_fprog *prog);
 

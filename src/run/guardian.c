@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The guardian: holds a copy of the listener. Without a listener every trapped call of the tree, any open(), would fail
- * with ENOSYS; so when the engine dies the guardian answers: EIO where the device is meant, and the kernel does the rest.
+ * The guardian holds a copy of the listener. Without a listener every trapped call of the process tree, such as any
+ * open(), would fail with ENOSYS. When the engine dies the guardian answers instead: EIO for calls on the device; the
+ * kernel carries out all others.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +22,11 @@
 struct guardian {
 	struct uvd_run_launch *l;
 	int listener, sigchld;
-	int agent; /* to the engine, where it may not look into our tree itself */
-	pid_t engine, program; /* our child; 0: none, or has ended */
+	int agent; /* to the engine, if Yama keeps it from our tree; else -1 */
+	pid_t engine, program; /* 0: none, or it has ended */
 	bool started; /* PROGRAM has been told to go on */
-	bool bye; /* the engine has said so */
-	bool stays; /* and that it goes on for others */
+	bool bye; /* the engine has sent UVD_RUN_BYE */
+	bool stays; /* the engine goes on for other trees */
 };
 
 /* ---- without an engine ------------------------------------------------------------------------------------------- */
@@ -41,7 +42,7 @@ static bool is_device(pid_t tid, int fd)
 	return n >= (ssize_t)strlen(name) && !strncmp(target, name, strlen(name));
 }
 
-static long answer(const struct seccomp_notif *n)
+static long guardian_answer(const struct seccomp_notif *n)
 {
 	struct uvd_caller c = { .mem = &uvd_mem_process, .proc = &uvd_proc_local, .tid = n->pid, .memfd = -1 };
 	struct uvd_run_target target;
@@ -64,14 +65,14 @@ static void answer_one(struct guardian *g)
 	union uvd_run_notif n;
 
 	if (!uvd_run_recv(g->listener, &n))
-		uvd_run_reply(g->listener, n.n.id, answer(&n.n));
+		uvd_run_reply(g->listener, n.n.id, guardian_answer(&n.n));
 }
 
 /*
- * The engine has died with a call in its hands, perhaps: that caller would wait for ever. If it had answered already there
- * is no such call any more, and nothing happens.
+ * The engine may have died before it answered a call, whose caller would wait forever: answer it. If the engine had
+ * answered, our reply fails, which does no harm.
  */
-static void take_over(struct guardian *g)
+static void guardian_take_over(struct guardian *g)
 {
 	const struct seccomp_notif *n = &g->l->notif->n;
 
@@ -79,7 +80,7 @@ static void take_over(struct guardian *g)
 		fprintf(stderr, "uverbsctl run: the engine has died: calls on the device fail with EIO from now on\n");
 	uvd_dir_remove(AT_FDCWD, g->l->root);
 	if (g->listener >= 0 && n->pid)
-		uvd_run_reply(g->listener, n->id, answer(n));
+		uvd_run_reply(g->listener, n->id, guardian_answer(n));
 }
 
 /* ---- children ---------------------------------------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ static void program_ended(struct guardian *g, int status)
 	uvd_run_report(g->l->up, status, g->listener >= 0 && !uvd_run_hung_up(g->listener));
 }
 
-static void reap(struct guardian *g)
+static void guardian_reap(struct guardian *g)
 {
 	struct signalfd_siginfo info;
 	pid_t pid;
@@ -104,7 +105,10 @@ static void reap(struct guardian *g)
 		else if (pid == g->program)
 			program_ended(g, uvd_run_exit_status(status));
 	}
-	/* What a dead engine leaves behind is ours. If PROGRAM is not, it had ended before, and was reported. */
+	/*
+	 * We adopt a dead engine's children. If PROGRAM is not our child then, the engine has reaped it and reported
+	 * its status.
+	 */
 	if (!g->engine && !g->l->joined && g->program && waitpid(g->program, &status, WNOHANG) < 0)
 		g->program = 0;
 }
@@ -120,9 +124,9 @@ static void from_engine(struct guardian *g)
 		close(g->l->link);
 		g->l->link = -1;
 		if (!g->bye)
-			take_over(g);
+			guardian_take_over(g);
 		if (!g->started) {
-			close(g->l->program); /* PROGRAM goes without having begun */
+			close(g->l->program); /* the process that would become PROGRAM exits */
 			g->l->program = -1;
 		}
 	} else if (msg.kind == UVD_RUN_READY) {
@@ -135,7 +139,7 @@ static void from_engine(struct guardian *g)
 	}
 }
 
-/* The agent's other end goes to an engine that Yama keeps from this tree. */
+/* Makes the agent's socket pair if Yama keeps the engine from this tree. Returns the engine's end, or -1. */
 static int make_agent(struct guardian *g)
 {
 	int pair[2];
@@ -154,7 +158,7 @@ static void from_program(struct guardian *g)
 	if (!uvd_run_receive(g->l->program, &msg, fds)) {
 		g->listener = fds[0];
 		if (!g->program)
-			g->program = msg.status; /* the engine's child, and ours if the engine dies */
+			g->program = msg.status; /* a child of the engine, and ours if the engine dies */
 		memcpy(msg.windows, g->l->windows, sizeof(msg.windows));
 		msg.granted = g->l->options->granted;
 		msg.busy_poll = g->l->options->busy_poll;
@@ -165,7 +169,7 @@ static void from_program(struct guardian *g)
 		if (fds[2] >= 0)
 			close(fds[2]);
 	} else if (g->l->link >= 0) {
-		close(g->l->link); /* PROGRAM has ended before it had a filter: there is nothing to serve */
+		close(g->l->link); /* PROGRAM ended before it installed the filter: nothing to serve */
 		g->l->link = -1;
 	}
 	close(g->l->program);
@@ -174,8 +178,11 @@ static void from_program(struct guardian *g)
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
 
-/* Nobody is left, and PROGRAM's status has been reported. The launcher waits for us, unless others of the tree live on. */
-static bool done(struct guardian *g)
+/*
+ * Has the whole process tree ended, and was PROGRAM's status reported? The launcher waits for us, unless processes of
+ * the tree outlive PROGRAM.
+ */
+static bool guardian_done(struct guardian *g)
 {
 	bool alone = g->listener < 0 ? g->l->program < 0 : uvd_run_hung_up(g->listener);
 	bool reported = (g->bye && !g->l->joined) || (!g->program && !g->engine);
@@ -183,10 +190,10 @@ static bool done(struct guardian *g)
 	return alone && g->l->link < 0 && reported;
 }
 
-static void loop(struct guardian *g)
+static void guardian_loop(struct guardian *g)
 {
-	while (!done(g)) {
-		/* While the engine lives its thread has the calls; we want to know of the end only. */
+	while (!guardian_done(g)) {
+		/* While the engine lives its thread receives the calls, and we wait for POLLHUP only. */
 		short calls = g->l->link < 0 ? POLLIN : 0;
 		struct pollfd p[] = {
 			{ .fd = g->sigchld, .events = POLLIN },
@@ -197,13 +204,13 @@ static void loop(struct guardian *g)
 			{ .fd = g->listener, .events = calls },
 		};
 
-		/* A listener that has hung up is polled no more: it would not let us sleep. */
+		/* Do not poll a listener that has hung up: poll() would never sleep. */
 		if (g->listener >= 0 && uvd_run_hung_up(g->listener))
 			p[5].fd = -1;
 		if (poll(p, UVD_COUNT(p), -1) < 0)
 			continue;
 		if (p[0].revents)
-			reap(g);
+			guardian_reap(g);
 		if (p[1].revents)
 			from_engine(g);
 		if (p[2].revents && g->l->program >= 0)
@@ -240,7 +247,7 @@ static int fork_engine(struct guardian *g)
 	return g->engine < 0 ? -errno : 0;
 }
 
-static int start_engine(struct guardian *g)
+static int guardian_start_engine(struct guardian *g)
 {
 	const char *tmp = getenv("TMPDIR");
 	int err;
@@ -265,7 +272,7 @@ static int start_program(struct guardian *g)
 	return g->program < 0 ? -errno : 0;
 }
 
-/* It is about to end, unless another run joins it just now. What else is our child has ended. */
+/* The engine is about to exit, unless another run joins it now. All our other children have already exited. */
 static void wait_for_engine(struct guardian *g)
 {
 	for (int i = 0; i < 100 && !g->stays; i++) {
@@ -286,7 +293,7 @@ void uvd_run_guardian_main(struct uvd_run_launch *l)
 		_exit(UVD_RUN_FAILED);
 	l->program = pair[0];
 	l->program_end = pair[1];
-	err = l->joined ? start_program(&g) : start_engine(&g);
+	err = l->joined ? start_program(&g) : guardian_start_engine(&g);
 	close(pair[1]);
 	if (l->join_sock >= 0)
 		close(l->join_sock);
@@ -295,7 +302,7 @@ void uvd_run_guardian_main(struct uvd_run_launch *l)
 		fprintf(stderr, "uverbsctl run: cannot start: %s\n", strerror(err ? -err : -g.sigchld));
 		_exit(UVD_RUN_FAILED);
 	}
-	loop(&g);
+	guardian_loop(&g);
 	wait_for_engine(&g);
 	exit(0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the engine process share: its devices, and the process trees that it serves. */
+/* Shared by the source files of the engine process: its devices, and the process trees that it serves. */
 #ifndef UVD_RUN_INTERNAL_H
 #define UVD_RUN_INTERNAL_H
 
@@ -16,33 +16,36 @@
 #include "run/run.h"
 #include "util/util.h"
 
-#define UVD_RUN_CONTROL "control" /* the socket, in the run's folder */
+#define UVD_RUN_CONTROL "control" /* the control socket, in the run's folder */
 
-/* uverbsN is the device number 231:192+N, as the kernel's first 32 are. */
+/* uverbsN has the device number 231:192+N, as the kernel's first 32 devices have. */
 enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
-/* Of User Capabilities, and their bits: a number of those that the kernel gives out by itself. */
+/* Major number of User Capability nodes, from the kernel's dynamic range; the minor number is the capability's bit. */
 enum { UVD_RUN_UCAP_MAJOR = 510 };
 
-/* What is known of a thread's fd, so that a call on it needs no path look-up: slot.c. */
+/* What the engine remembers of one fd of one thread, so that a call on it needs no look-up by path: slot.c. */
 struct uvd_run_slot {
 	pid_t tid; /* 0: unused */
-	int fd; /* -1: the thread's memory is all that is wanted */
-	int fdinfo; /* open, /proc/TID/fdinfo/FD */
-	int life; /* open, a file of /proc/TID that tells in the cheapest way whether it is still that thread; -1: no need yet */
-	struct uvd_run_inode inode; /* what fdinfo said */
-	uint64_t asked; /* the tick in which that is believed without asking again; 0: none */
-	int memfd; /* open, /proc/TID/mem, where memory is reached that way; else -1 */
+	int fd; /* -1: the slot only gives access to the thread's memory */
+	int fdinfo; /* our fd of /proc/TID/fdinfo/FD; where fd is -1, of /proc/TID/comm */
+	int life; /* our fd of /proc/TID/oom_score_adj: reads fail once the thread has ended; -1: not needed yet */
+	struct uvd_run_inode inode; /* as last read from fdinfo */
+	uint64_t asked; /* in this tick `inode` is used without reading fdinfo again; 0: never */
+	int memfd; /* our fd of /proc/TID/mem, where memory is accessed through it; else -1 */
 	pid_t tgid;
 	uid_t fsuid;
 	gid_t fsgid;
-	bool ids_stale; /* a call that may have changed the ids was seen */
-	uint64_t opener_of; /* serial number of the file that this thread is known to have opened; 0: none */
-	unsigned int used; /* when */
+	bool ids_stale; /* the thread may have changed its ids: read them again */
+	uint64_t opener_of; /* serial number of the file whose opener this thread is known to be; 0: none */
+	unsigned int used; /* tree->clock at the last use */
 };
 
 enum { UVD_RUN_SLOT_SETS = 64, UVD_RUN_SLOT_WAYS = 4, UVD_RUN_CHANGES = 32 };
 
-/* Bytes of the caller's around the last short piece that was read for the call under way, so that what is there already is not written. */
+/*
+ * The caller's memory around the last short piece that the current call has read. A write that would not change these
+ * bytes is skipped.
+ */
 enum { UVD_RUN_AROUND = 64 };
 struct uvd_run_around {
 	uint64_t start;
@@ -56,35 +59,35 @@ struct uvd_run_tree {
 	struct uvd_run_engine *engine;
 	int listener;
 	int link; /* to the guardian */
-	int agent; /* to the guardian, to open what only an ancestor may; -1: we may ourselves */
+	int agent; /* to the guardian, which opens what only an ancestor may open; -1: not needed */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
-	union uvd_run_notif *notif; /* shared with the guardian: the call under way */
+	union uvd_run_notif *notif; /* shared with the guardian: the current call */
 	struct uvd_proc proc;
 	const struct uvd_mem_ops *mem;
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
-	unsigned int clock; /* of slots */
-	uint64_t tick; /* of the kernel, in which the call came in: within it the caller's id cannot be another's */
-	bool many_pids, chooses_ids; /* how long an id stays one thread's: slot.c */
+	unsigned int clock; /* counts look-ups of slots */
+	uint64_t tick; /* the kernel's tick in which the call arrived: the caller's id is not reused in it (slot.c) */
+	bool many_pids, chooses_ids; /* how soon a thread id can be reused: slot.c */
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */
-		int fd; /* the number that it closes; -1: any, and perhaps it is an exec */
-	} changes[UVD_RUN_CHANGES]; /* calls that were let pass, and may be under way */
+		int fd; /* the fd that it closes; -1: any fd, or the call is an exec */
+	} changes[UVD_RUN_CHANGES]; /* calls that the kernel carries out, and may still be carrying out */
 	int num_changes;
-	bool many_ways; /* files are closed in ways that we do not see */
+	bool many_ways; /* there are io_urings, which close files without a call that we see */
 	pid_t last; /* the thread that called last */
-	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel has it */
-	uint64_t busy_poll_ns; /* for so long the next call is looked for before the thread sleeps */
-	struct uvd_ucap_names granted; /* User Capabilities that it may open */
-	struct uvd_account *account; /* of the user who runs it */
-	pthread_mutex_t serving; /* the next */
+	bool sync, can_sync; /* SYNC_WAKE_UP is on; the kernel supports it */
+	uint64_t busy_poll_ns; /* how long the thread polls for the next call before it sleeps */
+	struct uvd_ucap_names granted; /* User Capabilities that the tree may open */
+	struct uvd_account *account; /* of the user who runs the tree; a reference */
+	pthread_mutex_t serving; /* protects `thread` */
 	pthread_t thread;
 	atomic_bool stop, stopped;
 	struct uvd_call call;
 	struct uvd_run_around around;
-	struct uvd_run_file *file; /* that the work of the call is about, with a reference; NULL: there is none */
+	struct uvd_run_file *file; /* the file of the call's work, with a reference; valid only with call.work.run */
 };
 
-/* A device that there is, or was. */
+/* A device, plugged in or unplugged. */
 struct uvd_run_device {
 	struct uvd_device_config config;
 	struct uvd_device *dev; /* with a reference; NULL: unplugged */
@@ -92,22 +95,22 @@ struct uvd_run_device {
 
 /* A User Capability's node. */
 struct uvd_run_ucap {
-	char name[UVD_UCAP_NAME]; /* "": there is none */
+	char name[UVD_UCAP_NAME]; /* "": the entry is unused */
 	unsigned int bit;
-	int memfd; /* what is open of it is this file */
+	int memfd; /* a client's fd of the node is an open of this file */
 	struct stat st;
 	struct uvd_run_inode inode;
 };
 
 struct uvd_run_engine {
 	struct uvd_engine core;
-	pthread_mutex_t devices_lock; /* both below; changed by the control's thread alone, once there is one */
+	pthread_mutex_t devices_lock; /* protects the next two; once the control's thread runs, it alone changes them */
 	struct uvd_run_device devices[UVD_MAX_DEVICES];
 	unsigned int num_devices;
 	struct uvd_run_files files;
 	pthread_mutex_t ucaps_lock;
-	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* by bit */
-	char root[PATH_MAX]; /* our folder: sys/ and dev/ below it stand for those of the system */
+	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* index: the bit */
+	char root[PATH_MAX]; /* the run's folder: its sys/ and dev/ stand for the system's */
 	int rootfd;
 	struct uvd_log *log;
 	struct uvd_run_tree *trees;
@@ -115,29 +118,29 @@ struct uvd_run_engine {
 
 /* ---- slot.c: callers --------------------------------------------------------------------------------------------- */
 
-/* Sets tree up to reach its callers; tree->agent and ->link are set. */
+/* Prepares the tree to access its callers. Call after tree->agent and tree->account are set. */
 void uvd_run_callers_init(struct uvd_run_tree *tree);
 void uvd_run_callers_fini(struct uvd_run_tree *tree);
-/* The thread that waits for the present answer, as tree->call.caller. False: its memory is out of reach. */
+/* Makes tree->call.caller the thread of the current call. Returns false if its memory cannot be reached. */
 bool uvd_run_caller(struct uvd_run_tree *tree);
 /*
- * The same, and which file its fd is. NULL: not open, or the thread is gone. The inode has been read for this call; the
- * slot is good until the next look-up.
+ * The same, and looks up the caller's fd: *inode identifies its file as it is during this call. Returns NULL if the fd
+ * is not open or the thread has ended. The slot is valid until the next look-up.
  */
 struct uvd_run_slot *uvd_run_caller_fd(struct uvd_run_tree *tree, int fd, struct uvd_run_inode *inode);
-/* A call has just come in. */
+/* Call for each notification that arrives, before any look-up for it. */
 void uvd_run_caller_waits(struct uvd_run_tree *tree);
-/* May it write()? Only in the process that opened the file, with its ids, and not after exec. */
+/* May the caller write() to f? Only the process that opened f may, with the same fsuid and fsgid, before any exec. */
 bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f);
-/* The calling thread is about to exec. */
+/* The caller is about to exec. */
 void uvd_run_caller_exec(struct uvd_run_tree *tree);
-/* The calling thread is about to end what this fd stands for, in its own table of files; -1: any fd. */
+/* The caller is about to close or replace this fd in its own file table; -1: any fd. */
 void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd);
-/* What this fd of any thread stands for must be asked anew; -1: any fd. */
+/* Makes the next look-up of this fd, of whichever thread, read fdinfo again; -1: of any fd. */
 void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd);
-/* The calling thread may be about to change its ids. */
+/* The caller may be about to change its ids. */
 void uvd_run_caller_setid(struct uvd_run_tree *tree);
-/* Is it still there, and what we opened for it really its own? */
+/* Does the caller still wait? If so, what we opened by its id is its own. */
 bool uvd_run_caller_valid(struct uvd_run_tree *tree);
 
 /* ---- what calls return: a result, a negative errno, UVD_RUN_CONTINUE or UVD_RUN_ANSWERED -------------------------- */
@@ -155,40 +158,49 @@ long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsi
 void uvd_run_devices_init(struct uvd_run_engine *e);
 void uvd_run_devices_fini(struct uvd_run_engine *e);
 /*
- * Makes a device and publishes it, in a place of the table that is free or its own from before. 0 or a negative errno,
- * logged; then there is nothing of it.
+ * Creates a device and publishes it. It takes the entry of the table that its number had before, or another unused one.
+ * Returns 0, or a negative errno, and then the device does not exist.
  */
 int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config *config);
-/* Unplugs it under those who have it open. When this returns all is done, and its tree entries and its node are gone. */
+/*
+ * Unplugs the device, which clients may have open, and puts the table's reference. Waits for calls in progress. On
+ * return its node, its sysfs files and the clients' objects are gone; its entry of the table keeps the configuration.
+ */
 void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d);
-/* uverbsN, with a reference; NULL: unplugged, where *ours is true, or never one of ours. */
+/* Returns uverbsN with a reference, or NULL: *ours is true if it is unplugged, false if this run does not have it. */
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours);
 
-/* Gives fd to the caller, in the windows and not below `least`, as the answer to its call; closes ours. flags: O_CLOEXEC. */
+/*
+ * call.c: duplicates fd into the caller, at a free number in the windows and not below `least`, as the answer to its
+ * call. Closes fd. Of flags only O_CLOEXEC counts. Returns UVD_RUN_ANSWERED or a negative errno.
+ */
 long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags);
-/* What stat() says: of a node of this number with these permissions. */
+/* answer.c: fills in what stat() says of a node with this device number, these permissions and this inode number. */
 void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st);
-/* Every call by path on a node but open(). */
+/* answer.c: answers any call by path on a node, except open(). Sets the owner in st to root. */
 long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st);
 
 /* ---- ucap.c: User Capabilities ----------------------------------------------------------------------------------- */
 
 void uvd_run_ucaps_init(struct uvd_run_engine *e);
-/* What the tree may open; says so where there is no such capability. */
+/* Sets the capabilities that the tree may open. Warns about each one that no device has created. */
 void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names *granted);
-/* Calls by path; CONTINUE: there is none of that name. */
+/* Answers a call by path. Returns UVD_RUN_CONTINUE if there is no capability of that name. */
 long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *args, const char *name);
-/* Calls by fd; false: it is no open of such a node. */
+/* Answers a call by fd in *ret. Returns false if the fd is not an open of such a node. */
 bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *args, const struct uvd_run_inode *inode,
 		       long *ret);
 
-/* control.c: lets the tree change its device. NULL: it cannot; the rest works without. */
+/*
+ * control.c: starts the control socket, by which the tree can change its devices. NULL on failure; the run works
+ * without it.
+ */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);
 void uvd_run_control_free(struct uvd_run_control *control);
 
-/* serve.c: starts the tree's thread; 0 or a negative errno. */
+/* serve.c: starts the tree's thread. Returns 0 or a negative errno. */
 int uvd_run_serve(struct uvd_run_tree *tree);
-/* The listener has hung up: ends the thread. */
+/* Ends that thread. Call when the listener has hung up. */
 void uvd_run_serve_end(struct uvd_run_tree *tree);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Several runs on one engine: the first one's, which others find by name. A lock file decides who is first, and is held
- * until the others can connect; the engine takes it before it goes, so nobody connects to one that is leaving.
+ * Several runs share the engine of the first one, which the others find by name. A lock file decides which run is
+ * first: that run holds the lock until others can connect. The engine takes the lock before it exits, so no run
+ * connects to an engine that is about to exit.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +18,13 @@
 
 #include "run/launch.h"
 
-static int complain(const char *what, int err)
+static int join_complain(const char *what, int err)
 {
 	fprintf(stderr, "uverbsctl run: --join: %s: %s\n", what, strerror(err));
 	return -1;
 }
 
-/* A folder that nobody else can put a socket into. */
+/* Makes the folder of the sockets, which no other user can write to. Returns 0, or -1 after a message. */
 static int make_dir(char *dir, size_t size)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -34,9 +35,9 @@ static int make_dir(char *dir, size_t size)
 	else
 		snprintf(dir, size, "/tmp/uverbsd-%u", geteuid());
 	if (mkdir(dir, 0700) && errno != EEXIST)
-		return complain(dir, errno);
+		return join_complain(dir, errno);
 	if (lstat(dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
-		return complain(dir, EPERM);
+		return join_complain(dir, EPERM);
 	return 0;
 }
 
@@ -47,10 +48,10 @@ static int listen_at(const struct sockaddr_un *addr)
 	unlink(addr->sun_path); /* left behind by an engine that died */
 	if (sock >= 0 && !bind(sock, (const void *)addr, sizeof(*addr)) && !listen(sock, 64))
 		return sock;
-	return complain(addr->sun_path, errno);
+	return join_complain(addr->sun_path, errno);
 }
 
-static int connect_to(const struct sockaddr_un *addr)
+static int join_connect(const struct sockaddr_un *addr)
 {
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
@@ -72,23 +73,23 @@ int uvd_run_join(struct uvd_run_launch *l)
 	char dir[100], path[160];
 
 	if (!good_name(l->options->join))
-		return complain(l->options->join, EINVAL);
+		return join_complain(l->options->join, EINVAL);
 	if (make_dir(dir, sizeof(dir)))
 		return -1;
 	snprintf(path, sizeof(path), "%s/%s.sock", dir, l->options->join);
 	if (strlen(path) >= sizeof(addr.sun_path))
-		return complain(path, ENAMETOOLONG);
+		return join_complain(path, ENAMETOOLONG);
 	strcpy(addr.sun_path, path);
 	strcpy(l->join_path, path);
 	snprintf(path, sizeof(path), "%s/%s.lock", dir, l->options->join);
 	l->join_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (l->join_lock < 0 || flock(l->join_lock, LOCK_EX))
-		return complain(path, errno);
-	l->link = connect_to(&addr);
+		return join_complain(path, errno);
+	l->link = join_connect(&addr);
 	l->joined = l->link >= 0;
 	if (!l->joined)
 		l->join_sock = listen_at(&addr);
-	/* A connection that waits to be accepted keeps the engine, so the lock need not be held longer. */
+	/* The engine does not exit while a connection waits to be accepted, so the lock is not needed any longer. */
 	flock(l->join_lock, LOCK_UN);
 	return l->joined || l->join_sock >= 0 ? 0 : -1;
 }
@@ -98,7 +99,7 @@ bool uvd_run_join_end(struct uvd_run_launch *l)
 	struct pollfd p = { .fd = l->join_sock, .events = POLLIN };
 	bool end;
 
-	/* Whoever has the lock is about to connect, or to find nobody: we come back to it. */
+	/* A run that has the lock may be about to connect: wait until it has. If the lock fails, the engine stays. */
 	if (flock(l->join_lock, LOCK_EX))
 		return false;
 	end = poll(&p, 1, 0) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The launcher: what the user started, and what its shell waits for. */
+/* The launcher: the process that the user started, and that the shell waits for. */
 #include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static int by_value(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Files of whoever started us are PROGRAM's: a pipe that we held on to would never end. */
+/* Closes all other fds from 3 on. Inherited files are PROGRAM's: a pipe that we kept open would never end. */
 static void close_others(const int *keep, unsigned int num)
 {
 	int fds[16];
@@ -45,8 +45,11 @@ static void close_others(const int *keep, unsigned int num)
 	close_range(from, ~0U, 0);
 }
 
-/* A log line may be written to the terminal that we are in the background of, and it may hang up: the program decides. */
-static bool ignored(int sig)
+/*
+ * A background process that writes a log line may get SIGTTOU from its terminal, or SIGPIPE if stderr is a closed pipe.
+ * If the terminal hangs up (SIGHUP), PROGRAM decides what happens.
+ */
+static bool signal_is_ignored(int sig)
 {
 	return sig == SIGPIPE || sig == SIGHUP || sig == SIGTTOU;
 }
@@ -60,17 +63,18 @@ int uvd_run_background(const int *keep, unsigned int num)
 		return -errno;
 	close_others(keep, num);
 	/*
-	 * No session of our own: the scheduler groups processes by session, and a switch between groups, two for each call,
-	 * takes a sixth longer. The terminal's signals go by process group.
+	 * Stay in the session: the scheduler groups processes by session, each call takes two context switches, and a
+	 * switch between groups takes a sixth longer. The terminal sends its signals to a process group, so a new group
+	 * is enough.
 	 */
 	if (setpgid(0, 0) || prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return -errno;
 	if (chdir("/"))
 		return -errno;
-	/* Signals that are for us are blocked since before we were forked. */
+	/* The launcher has blocked SIGCHLD and the signals that it forwards before it forked us. */
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sig != SIGCHLD)
-			signal(sig, ignored(sig) ? SIG_IGN : SIG_DFL);
+			signal(sig, signal_is_ignored(sig) ? SIG_IGN : SIG_DFL);
 	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
@@ -120,7 +124,7 @@ const char *uvd_run_yama_refusal(const char *path, bool privileged)
 	return NULL;
 }
 
-static bool privileged(void)
+static bool launch_is_privileged(void)
 {
 	capng_get_caps_process();
 	return capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_PTRACE);
@@ -136,14 +140,14 @@ bool uvd_run_needs_agent(void)
 	if (fscanf(f, "%d", &scope) != 1)
 		scope = 0;
 	fclose(f);
-	return scope >= 1 && !privileged();
+	return scope >= 1 && !launch_is_privileged();
 }
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH };
 
-static void block_signals(sigset_t *old)
+static void launch_block_signals(sigset_t *old)
 {
 	sigset_t set;
 
@@ -154,8 +158,8 @@ static void block_signals(sigset_t *old)
 	sigprocmask(SIG_BLOCK, &set, old);
 }
 
-/* What the terminal sends goes to the whole foreground group, PROGRAM included: not twice. */
-static void forward(int signals, int program)
+/* The terminal's signals (SI_KERNEL) go to the whole foreground group, PROGRAM included: do not send them twice. */
+static void launch_forward_signal(int signals, int program)
 {
 	struct signalfd_siginfo info;
 
@@ -166,7 +170,7 @@ static void forward(int signals, int program)
 
 /* ---- the launcher ------------------------------------------------------------------------------------------------ */
 
-/* PROGRAM's exit status. */
+/* Forwards signals until PROGRAM has ended. Returns its exit status. */
 static int wait_for_end(int up, pid_t guardian)
 {
 	struct uvd_run_msg msg;
@@ -180,14 +184,14 @@ static int wait_for_end(int up, pid_t guardian)
 	for (;;) {
 		struct pollfd p[] = {
 			{ .fd = up, .events = POLLIN },
-			/* A signal that comes before there is a PROGRAM waits for it. */
+			/* A signal stays pending until PROGRAM has started. */
 			{ .fd = program >= 0 ? signals : -1, .events = POLLIN },
 		};
 
 		if (poll(p, 2, -1) < 0)
 			continue;
 		if (p[1].revents)
-			forward(signals, program);
+			launch_forward_signal(signals, program);
 		if (!p[0].revents)
 			continue;
 		if (uvd_run_receive(up, &msg, fds))
@@ -203,7 +207,7 @@ static int wait_for_end(int up, pid_t guardian)
 	}
 }
 
-static int prepare(struct uvd_run_launch *l)
+static int launch_prepare(struct uvd_run_launch *l)
 {
 	struct rlimit nofile;
 	void *notif;
@@ -224,7 +228,7 @@ static int prepare(struct uvd_run_launch *l)
 	return 0;
 }
 
-static int start(struct uvd_run_launch *l)
+static int launch_start(struct uvd_run_launch *l)
 {
 	pid_t guardian;
 	int up[2];
@@ -233,7 +237,7 @@ static int start(struct uvd_run_launch *l)
 		perror("uverbsctl run");
 		return UVD_RUN_FAILED;
 	}
-	block_signals(&l->mask);
+	launch_block_signals(&l->mask);
 	fflush(NULL);
 	guardian = fork();
 	if (!guardian) {
@@ -251,7 +255,10 @@ static int start(struct uvd_run_launch *l)
 	return guardian < 0 ? UVD_RUN_FAILED : wait_for_end(up[0], guardian);
 }
 
-/* The engine needs some twenty for itself and a few for each open of the device. What it lacks can leave files behind. */
+/*
+ * The engine needs some twenty fds for itself and a few for each open of the device. Without them it may leave files
+ * behind.
+ */
 static bool enough_files(void)
 {
 	struct rlimit nofile;
@@ -266,7 +273,7 @@ static bool enough_files(void)
 int uvd_run(const struct uvd_run_options *options, char **argv)
 {
 	struct uvd_run_launch l = { .options = options, .argv = argv, .link = -1, .join_sock = -1, .join_lock = -1 };
-	const char *why = uvd_run_yama_refusal("/proc/sys/kernel/yama/ptrace_scope", privileged());
+	const char *why = uvd_run_yama_refusal("/proc/sys/kernel/yama/ptrace_scope", launch_is_privileged());
 	int err, status;
 
 	if (why) {
@@ -275,10 +282,10 @@ int uvd_run(const struct uvd_run_options *options, char **argv)
 	}
 	if (!enough_files())
 		return UVD_RUN_FAILED;
-	err = prepare(&l);
+	err = launch_prepare(&l);
 	if (err)
 		fprintf(stderr, "uverbsctl run: cannot prepare the filter: %s\n", strerror(-err));
-	status = err || (options->join && uvd_run_join(&l)) ? UVD_RUN_FAILED : start(&l);
+	status = err || (options->join && uvd_run_join(&l)) ? UVD_RUN_FAILED : launch_start(&l);
 	free(l.filter.filter);
 	return status;
 }

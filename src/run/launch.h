@@ -12,41 +12,46 @@ struct uvd_run_launch {
 	char **argv;
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	struct sock_fprog filter;
-	sigset_t mask; /* as PROGRAM shall have it */
+	sigset_t mask; /* PROGRAM's signal mask */
 	int up; /* to the launcher */
-	int notif_fd; /* a file with the union uvd_run_notif that guardian and engine share */
+	int notif_fd; /* a memfd: the union uvd_run_notif that guardian and engine share */
 	union uvd_run_notif *notif;
 	int link; /* between guardian and engine: each has its end */
 	int program, program_end; /* between guardian and PROGRAM */
 	char root[PATH_MAX];
 	/* --join */
-	bool joined; /* the engine was there: link leads to it */
-	int join_sock; /* we are the first: where the others come; -1: nobody may join */
+	bool joined; /* the engine is another run's; link leads to it */
+	int join_sock; /* where other runs connect, if we are the first; -1: no run can join */
 	int join_lock;
 	char join_path[108];
 };
 
-/* Each is a process, and never returns. */
+/* The main functions of the processes; they do not return. */
 void uvd_run_guardian_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_engine_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_program_main(struct uvd_run_launch *l) __attribute__((noreturn));
 
 /*
- * Makes this process one that nobody sees: a process group of its own, no files but stderr and those that it needs, deaf
- * to the terminal's signals; those that lose their parent become its children. signalfd for SIGCHLD, or a negative errno.
+ * Makes this process a background process: in a process group of its own, which the terminal's signals do not reach,
+ * without files except stderr and the `num` fds of `keep` (which may contain -1), and the subreaper of its descendants.
+ * Call with SIGCHLD blocked. Returns a signalfd for SIGCHLD, or a negative errno.
  */
 int uvd_run_background(const int *keep, unsigned int num);
-/* What waited for us has gone: stderr is no longer ours to hold. */
+/* Call when the launcher has ended: replaces stderr by /dev/null, so that we do not keep the file behind it open. */
 void uvd_run_drop_stderr(void);
-/* wait status to exit status. */
+/* Converts a wait status to an exit status: 128 + N for signal N. */
 int uvd_run_exit_status(int wait_status);
+/* Tells the launcher PROGRAM's exit status. stays: other processes of the tree live on. up may be -1. */
 void uvd_run_report(int up, int status, bool stays);
 
-/* join.c: finds the engine of that name, or becomes it. 0 or -1, reported. */
+/*
+ * join.c: connects to the engine of the name in options->join, or makes ours that engine. Returns 0, or -1 after a
+ * message.
+ */
 int uvd_run_join(struct uvd_run_launch *l);
-/* The engine may not look into a tree that another run started. */
+/* Does Yama keep the engine from a process tree that another run started? */
 bool uvd_run_needs_agent(void);
-/* Nobody is served any more. False: somebody is just coming. */
+/* Call when no tree is left: stops listening for other runs. Returns false if a run is connecting. */
 bool uvd_run_join_end(struct uvd_run_launch *l);
 
 #endif

@@ -16,27 +16,30 @@
 #define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP 1UL
 #endif
 
-/* What the serving functions return beside results (0 and up) and -errno: far outside what a system call returns. */
-enum { UVD_RUN_CONTINUE = -0x10000, /* the kernel shall do it */ UVD_RUN_ANSWERED, /* the reply is out already */ };
+/*
+ * The functions that answer calls return a result (0 and up), a negative errno, or one of these, which no system call
+ * returns.
+ */
+enum { UVD_RUN_CONTINUE = -0x10000, /* the kernel carries it out */ UVD_RUN_ANSWERED, /* the reply was sent */ };
 
 /*
- * A notification that is being served, in memory that the guardian shares: the kernel itself writes it there when it hands
- * the call over, so at whatever moment the engine dies the guardian knows which call waits for an answer. Kernels may have
- * a longer struct than our headers.
+ * The notification of the current call, in memory that engine and guardian share. The kernel writes it there when it
+ * delivers the call, so the guardian knows which call waits for an answer at whatever moment the engine dies. The
+ * kernel's struct may be longer than that of our headers.
  */
 union uvd_run_notif {
 	struct seccomp_notif n;
 	char room[512];
 };
 
-/* 0 or a negative errno: -EINTR; -ENOENT, the caller is gone again. */
+/* Waits for a call. Returns 0 or a negative errno: -EINTR, or -ENOENT if the caller was killed before. */
 static inline int uvd_run_recv(int listener, union uvd_run_notif *notif)
 {
-	memset(&notif->n, 0, sizeof(notif->n)); /* the kernel insists */
+	memset(&notif->n, 0, sizeof(notif->n)); /* the kernel requires it */
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif->n) ? -errno : 0;
 }
 
-/* Does the thread that made this call still wait? If not, its id, and all that was opened by it, may be another's. */
+/* Does the thread that made this call still wait? If not, its id, and what was opened by it, may be another's. */
 static inline bool uvd_run_valid(int listener, __u64 id)
 {
 	return !ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
@@ -52,12 +55,12 @@ static inline void uvd_run_reply(int listener, __u64 id, long result)
 		resp.error = result;
 	else
 		resp.val = result;
-	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* fails if the caller is gone: nobody minds */
+	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* fails if the caller is gone, which does no harm */
 }
 
 /*
- * Puts our fd into the caller; flags: O_CLOEXEC or 0. number < 0: at the lowest free number. answer: the number is also the
- * call's result. The number or a negative errno.
+ * Duplicates our fd into the caller; flags: O_CLOEXEC or 0. number: where, replacing what is there; below 0: the lowest
+ * free number. answer: also ends the call, with the number as its result. Returns the number or a negative errno.
  */
 static inline int uvd_run_add_fd(int listener, __u64 id, int fd, int number, unsigned int flags, bool answer)
 {

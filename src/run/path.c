@@ -127,10 +127,10 @@ bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args)
 	return !args->path || (!uvd_caller_read(c, &first, args->path, 1) && !first);
 }
 
-/* ---- whose path is it? ------------------------------------------------------------------------------------------- */
+/* ---- what a path means ------------------------------------------------------------------------------------------- */
 
-/* A path may end just before a page that is not mapped: no read crosses a page's end before it must. */
-static int read_path(struct uvd_caller *c, uint64_t addr, char *path)
+/* A path may end just before a page that is not mapped, so no read crosses the end of a page unless the path does. */
+static int run_path_read(struct uvd_caller *c, uint64_t addr, char *path)
 {
 	enum { MOST_PATHS = 256, PAGE = 4096 };
 	size_t got = 0;
@@ -148,8 +148,8 @@ static int read_path(struct uvd_caller *c, uint64_t addr, char *path)
 	return -ENAMETOOLONG;
 }
 
-/* Takes "//", "." and ".." out of an absolute path, in place, as if no part of it were a symbolic link. */
-static void normalise(char *path)
+/* Removes "//", "." and ".." from an absolute path, in place, as if no part of it were a symbolic link. */
+static void path_normalise(char *path)
 {
 	char *out = path, *p = path;
 
@@ -172,7 +172,10 @@ static void normalise(char *path)
 	*out = 0;
 }
 
-/* The folder that a relative path starts from, as the public name of it if it is one of ours. */
+/*
+ * Stores the path of the folder where a relative path begins. If it is in the run's folder, the path is that of the
+ * system's folder for which it stands. Returns 0 or a negative errno.
+ */
 static int base_dir(struct uvd_caller *c, const char *root, int fd, char *base)
 {
 	size_t len = strlen(root);
@@ -205,11 +208,11 @@ static bool make_absolute(struct uvd_caller *c, const char *root, int fd, const 
 	if (len + strlen(path) >= PATH_MAX)
 		return false;
 	strcpy(abs + len, path);
-	normalise(abs);
+	path_normalise(abs);
 	return true;
 }
 
-static void classify(char *abs, struct uvd_run_target *t)
+static void path_classify(char *abs, struct uvd_run_target *t)
 {
 	const char *name = abs + strlen(DEV_DIR "/uverbs");
 	unsigned long number;
@@ -236,12 +239,12 @@ void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_ru
 	char path[PATH_MAX];
 
 	t->place = UVD_RUN_ELSEWHERE;
-	/* Where a path cannot be read the kernel finds the fault again, and knows the errno. */
-	if (!args->path || read_path(c, args->path, path))
+	/* If the path cannot be read, the kernel carries out the call, and finds the errno. */
+	if (!args->path || run_path_read(c, args->path, path))
 		return;
-	/* Every name of ours has one of these in it, but for paths that are relative to one of our own folders' fds. */
+	/* All paths of ours contain one of these, except those that are relative to one of our own folders. */
 	if (!strstr(path, "infiniband") && !strstr(path, "uverbs"))
 		return;
 	if (make_absolute(c, root, args->fd, path, t->path))
-		classify(t->path, t);
+		path_classify(t->path, t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Trapped calls that name a path: decoding, and which of our files the path means. */
+/* Decodes trapped calls, and finds out which of our files a path means. */
 #ifndef UVD_RUN_PATH_H
 #define UVD_RUN_PATH_H
 
@@ -22,14 +22,14 @@ enum uvd_run_op {
 	UVD_RUN_WRITEV,
 	UVD_RUN_IOCTL,
 	UVD_RUN_DUP,
-	/* From here on they are only seen: what they do is the kernel's. */
+	/* The engine only takes note of the following; the kernel carries them out. */
 	UVD_RUN_SETID,
 	UVD_RUN_EXEC,
-	UVD_RUN_CLOSE, /* fd: the number that will be free, or another's; -1: any */
-	UVD_RUN_RING,
+	UVD_RUN_CLOSE, /* fd: the number that is closed or replaced; -1: any */
+	UVD_RUN_RING, /* io_uring_setup() */
 };
 
-/* A trapped call, one form for all that do the same. */
+/* A trapped call, decoded: calls that do the same have the same form. */
 struct uvd_run_args {
 	enum uvd_run_op op;
 	int fd; /* or dirfd */
@@ -42,23 +42,26 @@ struct uvd_run_args {
 
 void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args);
 
-/* Is it fstat(), which also comes as newfstatat(fd, "", AT_EMPTY_PATH), or with a NULL path (6.11)? */
+/* Is it fstat()? That also comes as newfstatat() or statx() with AT_EMPTY_PATH and a path of "", or NULL (6.11). */
 bool uvd_run_is_fstat(struct uvd_caller *c, const struct uvd_run_args *args);
 
 enum uvd_run_place {
 	UVD_RUN_ELSEWHERE,
 	UVD_RUN_NODE, /* /dev/infiniband/uverbsN */
 	UVD_RUN_UCAP, /* /dev/infiniband/NAME, where that can be a User Capability's name */
-	UVD_RUN_TREE, /* in the folder of ours that stands for /dev/infiniband and /sys/class/infiniband* */
+	UVD_RUN_TREE, /* a file of the run's folder, which stands for /dev/infiniband and /sys/class/infiniband* */
 };
 
 struct uvd_run_target {
 	enum uvd_run_place place;
 	unsigned int number; /* NODE: N */
-	char path[PATH_MAX]; /* TREE: below our folder; UCAP: the name */
+	char path[PATH_MAX]; /* TREE: below the run's folder; UCAP: the name */
 };
 
-/* Most paths are none of ours: then this costs one short read of the caller's memory. root: our folder. */
+/*
+ * Finds out which of our files the path means. root: the run's folder, or "". For other paths, which are most, it costs
+ * one short read of the caller's memory.
+ */
 void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_run_args *args, struct uvd_run_target *t);
 
 #endif

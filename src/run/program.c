@@ -10,15 +10,18 @@
 
 #include "run/launch.h"
 
-static void fail(int status, const char *what, int err) __attribute__((noreturn));
+static void program_fail(int status, const char *what, int err) __attribute__((noreturn));
 
-static void fail(int status, const char *what, int err)
+static void program_fail(int status, const char *what, int err)
 {
 	fprintf(stderr, "uverbsctl run: %s: %s\n", what, strerror(err));
 	_exit(status);
 }
 
-/* clone3()'s set_tid, /proc/sys/kernel/ns_last_pid. Without new privileges who has not the right now never gets it. */
+/*
+ * May PROGRAM choose thread ids (set_tid of clone3(), /proc/sys/kernel/ns_last_pid)? Under no_new_privs a process
+ * without the capability can never gain it.
+ */
 static bool chooses_ids(void)
 {
 	capng_get_caps_process();
@@ -26,17 +29,18 @@ static bool chooses_ids(void)
 	       capng_have_capability(CAPNG_PERMITTED, CAP_CHECKPOINT_RESTORE);
 }
 
-static int install(struct uvd_run_launch *l)
+static int program_install_filter(struct uvd_run_launch *l)
 {
 	int listener = uvd_run_filter_install(&l->filter);
 
 	if (listener == -EBUSY)
-		fail(UVD_RUN_FAILED,
-		     "these processes have a seccomp listener already (a run inside a run, or a container's)", EBUSY);
+		program_fail(UVD_RUN_FAILED,
+			     "these processes have a seccomp listener already (a run inside a run, or a container's)",
+			     EBUSY);
 	if (listener == -EINVAL)
-		fail(UVD_RUN_FAILED, "cannot set the seccomp filter: is this kernel older than 5.19?", EINVAL);
+		program_fail(UVD_RUN_FAILED, "cannot set the seccomp filter: is this kernel older than 5.19?", EINVAL);
 	if (listener < 0)
-		fail(UVD_RUN_FAILED, "cannot set the seccomp filter", -listener);
+		program_fail(UVD_RUN_FAILED, "cannot set the seccomp filter", -listener);
 	return listener;
 }
 
@@ -47,7 +51,7 @@ void uvd_run_program_main(struct uvd_run_launch *l)
 	char sys[PATH_MAX + 8], control[PATH_MAX + 16];
 
 	if (uvd_run_receive(l->program_end, &msg, fds))
-		_exit(UVD_RUN_FAILED); /* whoever could not start has said why */
+		_exit(UVD_RUN_FAILED); /* the process that failed has said why */
 	snprintf(sys, sizeof(sys), "%s/sys", msg.root);
 	setenv("SYSFS_PATH", sys, 1);
 	snprintf(control, sizeof(control), "%s/" UVD_RUN_CONTROL, msg.root);
@@ -57,14 +61,14 @@ void uvd_run_program_main(struct uvd_run_launch *l)
 	uvd_run_send(l->up, &msg, &pidfd, pidfd >= 0);
 	close(pidfd);
 	msg.chooses_ids = chooses_ids();
-	/* From here on our opens wait for the engine. */
-	listener = install(l);
+	/* From here on each open() of ours waits for the engine. */
+	listener = program_install_filter(l);
 	msg.kind = UVD_RUN_LISTENER;
 	msg.status = getpid();
 	if (uvd_run_send(l->program_end, &msg, &listener, 1))
 		_exit(UVD_RUN_FAILED);
-	close(listener); /* a copy in the tree would keep the engine from seeing its end */
+	close(listener); /* only guardian and engine keep it: a copy in the tree would keep it alive without them */
 	sigprocmask(SIG_SETMASK, &l->mask, NULL);
 	execvp(l->argv[0], l->argv);
-	fail(errno == ENOENT ? UVD_RUN_NOT_FOUND : UVD_RUN_CANNOT_EXEC, l->argv[0], errno);
+	program_fail(errno == ENOENT ? UVD_RUN_NOT_FOUND : UVD_RUN_CANNOT_EXEC, l->argv[0], errno);
 }

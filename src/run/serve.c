@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One thread for each listener: receive, answer, and mind who is woken where. */
+/*
+ * One thread for each listener receives the calls and answers them. It also controls on which core the kernel wakes the
+ * other side.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,10 +15,10 @@
 #include "run/internal.h"
 
 /*
- * With SYNC_WAKE_UP the kernel wakes the other side on the core of the one that wakes. A caller that goes to sleep brings
- * us to its core: good. But the answer brings the caller to ours, and two callers that poll would then share a core, a
- * time slice each. So it is on while we wait, and for the answer only if the same thread called before: then there is
- * nobody to be crowded.
+ * With SYNC_WAKE_UP the kernel wakes the other side on the core of the thread that wakes it. A caller that goes to
+ * sleep brings us to its core, which is good. But an answer brings the caller to our core, and two callers that poll
+ * would then share that core, one time slice each. So the flag is on while we wait for a call. During an answer it is
+ * on only if the same thread made the call before: then no other caller competes for the core.
  */
 static void sync_wake(struct uvd_run_tree *tree, bool on)
 {
@@ -27,7 +30,7 @@ static void sync_wake(struct uvd_run_tree *tree, bool on)
 	tree->sync = on;
 }
 
-static long answer(struct uvd_run_tree *tree)
+static long run_server_answer_call(struct uvd_run_tree *tree)
 {
 	struct uvd_run_args args;
 
@@ -58,20 +61,23 @@ static long answer(struct uvd_run_tree *tree)
 	}
 }
 
-/* A thread that serves a tree. There is another one as soon as the work of a call holds it up: then the tree is not its any more. */
+/*
+ * A thread that serves a tree. If the work of a call holds it up another thread replaces it, and from then on it must
+ * not touch the tree.
+ */
 struct server {
 	struct uvd_worker worker;
 	struct uvd_run_tree *tree;
 	bool is_replaced;
-	bool is_same_caller; /* as in the call before */
-	/* The answer that its work comes before; whoever replaces it gives that. */
+	bool is_same_caller; /* the same thread made the call before */
+	/* The answer to the current call, not sent yet: run_server_replace() sends it if the thread is held up. */
 	bool owes_answer;
 	int listener;
 	uint64_t id;
 	long result;
 };
 
-static void reply(struct server *server)
+static void run_server_reply(struct server *server)
 {
 	if (server->owes_answer)
 		uvd_run_reply(server->listener, server->id, server->result);
@@ -82,7 +88,7 @@ static void give_answer(struct server *server)
 {
 	if (server->owes_answer)
 		sync_wake(server->tree, server->is_same_caller && !server->tree->busy_poll_ns);
-	reply(server);
+	run_server_reply(server);
 }
 
 /* struct uvd_worker.answer */
@@ -92,15 +98,15 @@ static void answer_now(struct uvd_worker *worker)
 }
 
 /*
- * The thread answers after the work, unless the work asks for the answer earlier: a caller that is awake keeps the core from this
- * thread.
+ * Does the work, then answers the call, unless the work asks for the answer earlier: a caller that runs would take the
+ * core from this thread.
  */
 static void do_work(struct server *server, struct uvd_work work)
 {
 	struct uvd_run_tree *tree = server->tree;
 	struct uvd_run_file *file;
 
-	/* Whoever ends the file waits for the work where it has to, and that cannot be this thread. */
+	/* If ours is the last reference put it after the work: the put closes the file, which waits for the work. */
 	file = uvd_run_file_put_unless_last(tree->file) ? NULL : tree->file;
 	work.run(work.arg, &server->worker);
 	give_answer(server);
@@ -114,10 +120,10 @@ static void serve_one(struct server *server)
 	pid_t tid;
 
 	if (uvd_run_recv(tree->listener, tree->notif))
-		return; /* a signal that ends us, or a caller that was killed before we came */
+		return; /* a signal that tells us to stop, or the caller was killed before */
 	uvd_run_caller_waits(tree);
 	tid = tree->notif->n.pid;
-	server->result = answer(tree);
+	server->result = run_server_answer_call(tree);
 	server->listener = tree->listener;
 	server->id = tree->notif->n.id;
 	server->owes_answer = server->result != UVD_RUN_ANSWERED;
@@ -133,8 +139,8 @@ static void serve_one(struct server *server)
 }
 
 /*
- * The C library lets the kernel write to each thread's memory after every switch, for restartable sequences: we have none,
- * and two switches a call. A kernel or library of another mind refuses, and that does no harm.
+ * The C library registers memory of each thread, to which the kernel writes after every context switch, for restartable
+ * sequences. We have none of these, but two switches for each call. If the kernel refuses, that does no harm.
  */
 static void forgo_rseq(void)
 {
@@ -143,7 +149,7 @@ static void forgo_rseq(void)
 	syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset, SIZE, RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
 }
 
-/* The launcher has blocked what it forwards, and whom it starts has inherited that. */
+/* The launcher has blocked the signals that it forwards, SIGUSR1 among them, and this process has inherited that. */
 static void accept_wake_signal(void)
 {
 	sigset_t set;
@@ -153,7 +159,7 @@ static void accept_wake_signal(void)
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-/* False: none has come, and the thread may sleep. */
+/* Polls for a call for busy_poll_ns. Returns false if none has come: the thread may sleep. */
 static bool call_comes_soon(struct uvd_run_tree *tree)
 {
 	struct pollfd call = { .fd = tree->listener, .events = POLLIN };
@@ -165,7 +171,7 @@ static bool call_comes_soon(struct uvd_run_tree *tree)
 	return is_there;
 }
 
-static void *serve(void *arg)
+static void *run_server_thread(void *arg)
 {
 	struct server *server = arg;
 	struct uvd_run_tree *tree = server->tree;
@@ -173,7 +179,7 @@ static void *serve(void *arg)
 	accept_wake_signal();
 	forgo_rseq();
 	while (!server->is_replaced && !atomic_load(&tree->stop)) {
-		/* A client that calls while we are awake stays on a core of its own. */
+		/* If a call comes while we poll the flag stays off, and the client stays on a core of its own. */
 		if (!call_comes_soon(tree))
 			sync_wake(tree, true);
 		serve_one(server);
@@ -184,7 +190,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static void replace(struct uvd_worker *worker);
+static void run_server_replace(struct uvd_worker *worker);
 
 static int server_start(struct uvd_run_tree *tree)
 {
@@ -194,19 +200,20 @@ static int server_start(struct uvd_run_tree *tree)
 	if (!server)
 		return -ENOMEM;
 	server->worker.answer = answer_now;
-	server->worker.held_up = replace;
+	server->worker.held_up = run_server_replace;
 	server->tree = tree;
-	err = -pthread_create(&tree->thread, NULL, serve, server);
+	err = -pthread_create(&tree->thread, NULL, run_server_thread, server);
 	if (err)
 		free(server);
 	return err;
 }
 
 /*
- * struct uvd_worker.held_up: the thread is in the memory of whoever its caller talks to. The tree's state stays as it is until
- * the new thread has it: the old one looks at nothing of it after its work.
+ * struct uvd_worker.held_up: the thread waits in a client's memory. Starts a new thread for the tree, and sends the
+ * answer that the old one owes. The new thread takes the tree over as it is, because the old one does not touch it
+ * after its work. If no thread can be started, the old one goes on serving the tree.
  */
-static void replace(struct uvd_worker *worker)
+static void run_server_replace(struct uvd_worker *worker)
 {
 	struct server *server = (struct server *)worker;
 	struct uvd_run_tree *tree = server->tree;
@@ -219,18 +226,18 @@ static void replace(struct uvd_worker *worker)
 		server->is_replaced = false;
 	} else {
 		pthread_detach(old);
-		reply(server);
+		run_server_reply(server);
 	}
 	uvd_unlock(&tree->serving);
 }
 
-static void wake(int signal)
+static void run_server_on_signal(int signal)
 {
 }
 
 int uvd_run_serve(struct uvd_run_tree *tree)
 {
-	struct sigaction sa = { .sa_handler = wake }; /* not SA_RESTART */
+	struct sigaction sa = { .sa_handler = run_server_on_signal }; /* not SA_RESTART */
 
 	sigaction(SIGUSR1, &sa, NULL);
 	(void)uvd_guard_start();
@@ -240,7 +247,10 @@ int uvd_run_serve(struct uvd_run_tree *tree)
 	return server_start(tree);
 }
 
-/* Before 6.11 nothing but a signal wakes a receiver whose last caller has ended. It may come just before it sleeps. */
+/*
+ * Before Linux 6.11 only a signal wakes a receiver whose last caller has ended. It is sent repeatedly, as it may arrive
+ * just before the receiver sleeps.
+ */
 void uvd_run_serve_end(struct uvd_run_tree *tree)
 {
 	atomic_store(&tree->stop, true);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who calls, and on which file. A number says nothing by itself: threads close and open, share tables or not, exec, and
- * thread ids are used again. The way to the answer is an open /proc/TID/fdinfo/FD, which the kernel binds to the thread
- * (not to the number TID) and fills anew at every read with what FD stands for at that moment.
+ * Finds out which thread calls, and on which file. Numbers alone do not tell: threads open and close files, share file
+ * tables or not, and exec, and thread ids are reused. So the engine opens /proc/TID/fdinfo/FD. The kernel binds this
+ * file to the thread, not to the number TID, and each read tells what FD stands for at that moment.
  *
- * That read is a sixth of what a verb costs, so its answer is believed until something may have changed it. A number in use
- * changes its meaning only by being closed, so all calls that close one in the windows come to us before they are carried
- * out. Who shares a table with whom we need not know: a close by any thread of the tree ends belief in that number for
- * all. From then on until the same thread calls again nobody knows whether it has closed yet, and fdinfo is asked each
- * time. What the filter cannot see (close() by the i386 table of a 64-bit program, rings made by a process outside of the
- * tree) goes unnoticed until the kernel's next tick at most.
+ * Such a read is a sixth of the cost of a verb, so the engine uses its result again within the same tick of the kernel,
+ * until something may have changed it. A number in use changes its meaning only if it is closed, and the filter traps
+ * all calls that close a number in the windows, so the engine knows of them before the kernel carries them out. The
+ * engine need not know which threads share a file table: a close by any thread of the tree makes the result for that
+ * number stale for all threads. Until that thread calls again the engine does not know whether the close is over, so it
+ * reads fdinfo for every call on that number. A close that the filter does not see (by the i386 system calls of a
+ * 64-bit program, or by an io_uring that a process outside the tree made) goes unnoticed until the next tick at most.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,17 +24,18 @@
 #include "run/link.h"
 
 /*
- * Thread ids are given out in turn, so the id of a thread that was killed is not used again before thousands of others have
- * been. Within a tick of the kernel's clock there are not so many: what answers to a caller's id is the caller or nobody, and
- * who calls again under it is the same thread. That is not so for programs that may choose ids. For them the second is asked
- * of a file that says little and so costs little; the first is believed all the same, as they would have to be killed and
- * followed within a call. (A program that gets such rights in a namespace of its own chooses ids there; those that we see are
- * given out in turn.)
+ * The kernel allocates thread ids in turn, so it reuses the id of a killed thread only after thousands of others, which
+ * takes more than a tick. Within one tick of the kernel's clock two things hold: what is reached by the caller's id is
+ * the caller's or nobody's, and a second call under that id is from the same thread. Neither holds for programs that
+ * may choose thread ids. For these the engine checks the second one by reading a file of /proc that is short, and so
+ * cheap (same_thread()). It relies on the first one all the same, as the caller would have to be killed, and its id be
+ * given to another thread, within one call. (A program that gains such rights in a pid namespace of its own chooses ids
+ * there; the ids that we see are still allocated in turn.)
  */
 enum { ENOUGH_PIDS = 32768 };
 
-/* Changes with each tick (1 to 10 ms), and is never 0. Asking for it costs an eighth of asking what time it is. */
-static uint64_t tick(void)
+/* The time of the last tick (every 1 to 10 ms), never 0. Reading it costs an eighth of reading the precise time. */
+static uint64_t slot_tick(void)
 {
 	struct timespec t;
 
@@ -55,7 +57,7 @@ void uvd_run_caller_waits(struct uvd_run_tree *tree)
 	if (tree->num_changes)
 		change_over(tree);
 	tree->around.len = 0;
-	tree->tick = tick();
+	tree->tick = slot_tick();
 }
 
 bool uvd_run_caller_valid(struct uvd_run_tree *tree)
@@ -65,7 +67,7 @@ bool uvd_run_caller_valid(struct uvd_run_tree *tree)
 
 static bool id_is_good(struct uvd_run_tree *tree)
 {
-	return (tree->many_pids && tree->tick == tick()) || uvd_run_caller_valid(tree);
+	return (tree->many_pids && tree->tick == slot_tick()) || uvd_run_caller_valid(tree);
 }
 
 /* ---- memory and /proc, each checked to be the caller's own ------------------------------------------------------- */
@@ -76,8 +78,8 @@ static struct uvd_run_tree *tree_of(struct uvd_caller *c)
 }
 
 /*
- * What lies around a short command is read with it, as far as the page goes: there a program has the response, most likely. Fails
- * where the page cannot be read.
+ * Reads a short piece, and the bytes around it in the same page into tree->around: the response of a short command is
+ * most likely there. Returns 0 or a negative errno if they cannot be read.
  */
 static int read_around(struct uvd_run_tree *tree, void *dst, uint64_t src, size_t len)
 {
@@ -95,18 +97,18 @@ static int read_around(struct uvd_run_tree *tree, void *dst, uint64_t src, size_
 	return 0;
 }
 
-/* A write that would change nothing of what was just read there. */
+/* Are these bytes in the caller's memory already, according to the last read_around()? */
 static bool is_there_already(struct uvd_run_tree *tree, uint64_t dst, const void *src, size_t len)
 {
 	struct uvd_run_around *around = &tree->around;
 	const bool same = dst >= around->start && len <= around->len && dst - around->start <= around->len - len &&
 			  !memcmp(around->bytes + (dst - around->start), src, len);
 
-	around->len = 0; /* a later write may be for what this one changes */
+	around->len = 0; /* this write may make it stale */
 	return same;
 }
 
-/* Afterwards: bytes of a thread that was gone meanwhile may be somebody else's. */
+/* Checks the id after the read: if the thread ended meanwhile, the bytes may be another process's. */
 static int checked_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 {
 	struct uvd_run_tree *tree = tree_of(c);
@@ -124,7 +126,7 @@ static ssize_t checked_read_ahead(struct uvd_caller *c, void *dst, uint64_t src,
 	return n < 0 || id_is_good(tree) ? n : -EFAULT;
 }
 
-/* Before: the caller sleeps until we answer, and only being killed wakes it. */
+/* Checks the id before the write: the caller sleeps until we answer, and only a fatal signal wakes it. */
 static int checked_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
 {
 	struct uvd_run_tree *tree = tree_of(c);
@@ -150,7 +152,7 @@ static const struct uvd_mem_ops checked_ops = {
 	.read_ahead = checked_read_ahead,
 };
 
-/* "mem" needs the right to attach, which Yama gives to ancestors; the rest of /proc is open to the same user. */
+/* To open "mem" takes the right to attach, which Yama gives to ancestors; the same user may open the other files. */
 static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
 	struct uvd_run_tree *tree = container_of(proc, struct uvd_run_tree, proc);
@@ -167,7 +169,7 @@ static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int 
 	return fd;
 }
 
-static bool call_waits(struct uvd_caller *c)
+static bool slot_call_waits(struct uvd_caller *c)
 {
 	return uvd_run_caller_valid(tree_of(c));
 }
@@ -189,13 +191,13 @@ void uvd_run_callers_init(struct uvd_run_tree *tree)
 {
 	tree->many_pids = have_many_pids();
 	tree->proc.open = checked_open;
-	tree->proc.bulk_by_number = tree->agent < 0; /* a process of another tree is not ours to trace */
+	tree->proc.bulk_by_number = tree->agent < 0; /* Yama keeps process_vm_readv() from processes of another run */
 	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
 	tree->call.caller.mem = &checked_ops;
 	tree->call.caller.proc = &tree->proc;
 	tree->call.caller.account = tree->account;
 	tree->call.caller.memfd = -1;
-	tree->call.caller.waits = call_waits;
+	tree->call.caller.waits = slot_call_waits;
 }
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
@@ -243,7 +245,7 @@ static int slot_ids(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 static struct uvd_run_slot *slot_new(struct uvd_run_tree *tree, pid_t tid, int fd)
 {
 	struct uvd_run_slot *set = slot_set(tree, tid, fd), *s = set;
-	char name[32] = "comm"; /* for a slot without an fd: it too can be read for as long as the thread lives */
+	char name[32] = "comm"; /* for a slot without an fd: readable while the thread lives */
 
 	for (int i = 1; i < UVD_RUN_SLOT_WAYS && s->tid; i++)
 		if (!set[i].tid || (int)(set[i].used - s->used) < 0)
@@ -266,7 +268,7 @@ static bool ids_in_turn(const struct uvd_run_tree *tree)
 	return tree->many_pids && !tree->chooses_ids;
 }
 
-/* In the tick in which it was asked, is it still the thread of this slot? The file gives ESRCH once that is gone. */
+/* In the tick s->asked: is the caller the thread of this slot? A read of s->life gives ESRCH once that has ended. */
 static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 {
 	char text[16];
@@ -274,10 +276,10 @@ static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	return ids_in_turn(tree) || pread(s->life, text, sizeof(text), 0) > 0;
 }
 
-/* May a call that was let pass be closing this fd at this moment? */
+/* May a call that the kernel carries out at this moment close this fd? */
 static bool may_change(struct uvd_run_tree *tree, int fd)
 {
-	bool it_may = tree->num_changes > UVD_RUN_CHANGES; /* some are not in the list */
+	bool it_may = tree->num_changes > UVD_RUN_CHANGES; /* the list has overflowed */
 
 	for (int i = 0; tree->num_changes && i < UVD_RUN_CHANGES && !it_may; i++) {
 		struct uvd_run_change *c = &tree->changes[i];
@@ -285,8 +287,8 @@ static bool may_change(struct uvd_run_tree *tree, int fd)
 		if (!c->tid || (c->fd >= 0 && c->fd != fd))
 			continue;
 		/*
-		 * The last call of a thread that has ended is over, and no other tells us. (An exec is not: the thread goes
-		 * on under the id of its process.)
+		 * If the thread has ended, its close is over, and no further call of it will tell us. (That does not
+		 * hold for an exec: the thread goes on under the id of its process.)
 		 */
 		if (c->fd >= 0 && syscall(SYS_tkill, c->tid, 0) && errno == ESRCH) {
 			c->tid = 0;
@@ -298,10 +300,13 @@ static bool may_change(struct uvd_run_tree *tree, int fd)
 	return it_may;
 }
 
-/* Asks fdinfo, and remembers the answer if it will stay true until we see it change. */
+/*
+ * Reads fdinfo, and remembers the result for this tick if we will see whatever changes it. Returns false if the fd is
+ * closed or the thread has ended.
+ */
 static bool slot_ask(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 {
-	/* Before the question: a close that is over later may have been in between. */
+	/* Check before the read: a close may take effect after the read, and be over before a later check. */
 	bool stays = !tree->many_ways && !may_change(tree, s->fd);
 
 	s->asked = 0;
@@ -319,7 +324,7 @@ static bool slot_ask(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	return true;
 }
 
-/* An address space that the thread has left by exec reads as empty. */
+/* Is the slot still valid? If the thread has left an address space by exec, a read of its memfd returns 0. */
 static bool slot_current(struct uvd_run_tree *tree, struct uvd_run_slot *s, struct uvd_run_inode *inode)
 {
 	char byte;
@@ -343,7 +348,7 @@ static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int f
 			continue;
 		if (slot_current(tree, s, inode))
 			return s;
-		slot_drop(s); /* the thread that was, or the fd, is gone */
+		slot_drop(s); /* the thread has ended, or the fd is closed */
 	}
 	s = slot_new(tree, tid, fd);
 	return s && slot_current(tree, s, inode) ? s : NULL;
@@ -405,9 +410,9 @@ void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd)
 }
 
 /*
- * Which address space the thread is in, once asked, stays true until it calls exec: so that is trapped. From then on until
- * the same thread calls again nobody knows on which side of its exec a call of its process is, and all are asked. It closes
- * files, too.
+ * A thread that was found to be in the opener's address space stays there until exec, so exec is trapped. Until the
+ * thread that execs calls again we do not know whether its exec is over, so uvd_run_caller_opened() checks every
+ * write(). An exec also closes files, which can be any.
  */
 void uvd_run_caller_exec(struct uvd_run_tree *tree)
 {

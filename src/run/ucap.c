@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The nodes of User Capabilities, as the tree has them: what is open of one is its memfd, whose inode tells GET_CONTEXT
- * which it is. Who may open one is for the user to say, where a machine has permissions of the node: --ucap.
+ * The nodes of User Capabilities in the process tree. A client's fd of a node is an open of the node's memfd, whose
+ * inode tells GET_CONTEXT which capability it is. The user names the capabilities that the tree may open with --ucap;
+ * on a machine the permissions of the node decide.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,7 @@ static int make_file(struct uvd_run_ucap *u)
 	return err;
 }
 
-static void unpublish(struct uvd_run_engine *e, const char *name)
+static void run_ucap_unpublish(struct uvd_run_engine *e, const char *name)
 {
 	char sys[PATH_MAX + 8], node[UVD_UCAP_NAME + 32];
 
@@ -50,7 +51,7 @@ static void unpublish(struct uvd_run_engine *e, const char *name)
 	uvd_dir_remove(e->rootfd, node);
 }
 
-static int publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
+static int run_ucap_publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
 {
 	char sys[PATH_MAX + 8], node[UVD_UCAP_NAME + 32];
 	int err;
@@ -59,11 +60,11 @@ static int publish(struct uvd_run_engine *e, const char *name, unsigned int bit)
 	snprintf(node, sizeof(node), "dev/infiniband/%s", name);
 	err = uvd_dir_put(e->rootfd, node, "%s", "") ?: uvd_sysfs_add_ucap(sys, name, rdev_of(bit), e->log);
 	if (err)
-		unpublish(e, name);
+		run_ucap_unpublish(e, name);
 	return err;
 }
 
-static int create(struct uvd_engine *core, const char *name, unsigned int bit, void **node)
+static int run_ucap_create(struct uvd_engine *core, const char *name, unsigned int bit, void **node)
 {
 	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
 	struct uvd_run_ucap u = { .bit = bit };
@@ -73,7 +74,7 @@ static int create(struct uvd_engine *core, const char *name, unsigned int bit, v
 	err = make_file(&u);
 	if (err)
 		return err;
-	err = publish(e, name, bit);
+	err = run_ucap_publish(e, name, bit);
 	if (err) {
 		close(u.memfd);
 		return err;
@@ -85,27 +86,27 @@ static int create(struct uvd_engine *core, const char *name, unsigned int bit, v
 	return 0;
 }
 
-static void drop(struct uvd_engine *core, void *node)
+static void run_ucap_remove(struct uvd_engine *core, void *node)
 {
 	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
 	struct uvd_run_ucap *u = node;
 
-	unpublish(e, u->name);
+	run_ucap_unpublish(e, u->name);
 	uvd_lock(&e->ucaps_lock);
 	close(u->memfd);
 	u->name[0] = 0;
 	uvd_unlock(&e->ucaps_lock);
 }
 
-/* st is not changed while there is a node. */
-static bool is(void *node, const struct stat *st)
+/* Takes no lock, as st does not change while the node exists. */
+static bool run_ucap_is(void *node, const struct stat *st)
 {
 	const struct uvd_run_ucap *u = node;
 
 	return st->st_dev == u->st.st_dev && st->st_ino == u->st.st_ino;
 }
 
-static const struct uvd_ucap_ops ops = { .create = create, .remove = drop, .is = is };
+static const struct uvd_ucap_ops ops = { .create = run_ucap_create, .remove = run_ucap_remove, .is = run_ucap_is };
 
 void uvd_run_ucaps_init(struct uvd_run_engine *e)
 {
@@ -115,8 +116,8 @@ void uvd_run_ucaps_init(struct uvd_run_engine *e)
 
 /* ---- for the tree ------------------------------------------------------------------------------------------------ */
 
-/* Locked. */
-static struct uvd_run_ucap *find(struct uvd_run_engine *e, const char *name)
+/* Caller holds e->ucaps_lock. */
+static struct uvd_run_ucap *run_ucap_find(struct uvd_run_engine *e, const char *name)
 {
 	for (struct uvd_run_ucap *u = e->ucaps; u < e->ucaps + UVD_MAX_UCAPS; u++)
 		if (!strcmp(u->name, name))
@@ -135,19 +136,19 @@ void uvd_run_ucaps_grant(struct uvd_run_tree *tree, const struct uvd_ucap_names 
 		const char *name = tree->granted.names[i];
 
 		uvd_lock(&e->ucaps_lock);
-		if (!find(e, name))
+		if (!run_ucap_find(e, name))
 			uvd_logf(e->log, UVD_WARN, "--ucap %s: no device has created it (--ucaps)", name);
 		uvd_unlock(&e->ucaps_lock);
 	}
 }
 
-static void node_stat(struct uvd_run_tree *tree, const char *name, unsigned int bit, struct stat *st)
+static void run_ucap_stat(struct uvd_run_tree *tree, const char *name, unsigned int bit, struct stat *st)
 {
 	uvd_run_node_stat(rdev_of(bit), uvd_ucap_named(&tree->granted, name) ? 0666 : 0600, 4096 + bit, st);
 }
 
-/* Locked. A file of its own, so that each open has its own mode. */
-static int open_again(const struct uvd_run_ucap *u, unsigned int flags)
+/* Opens the memfd again: each open has its own mode. Caller holds ucaps_lock. Returns an fd or a negative errno. */
+static int run_ucap_reopen(const struct uvd_run_ucap *u, unsigned int flags)
 {
 	char path[32];
 	int fd;
@@ -165,15 +166,15 @@ static long open_node(struct uvd_run_tree *tree, const char *name, unsigned int 
 
 	if (flags & O_DIRECTORY)
 		return -ENOTDIR;
-	/* The kernel gives what O_PATH makes to anyone; we cannot put it into another process. */
+	/* In the kernel anyone may open a node with O_PATH. We cannot: ADDFD does not accept an O_PATH fd. */
 	if (!uvd_ucap_named(&tree->granted, name))
 		return -EACCES;
 	if (flags & O_PATH)
 		return -EOPNOTSUPP;
 	uvd_lock(&e->ucaps_lock);
-	u = find(e, name);
+	u = run_ucap_find(e, name);
 	if (u)
-		fd = open_again(u, flags);
+		fd = run_ucap_reopen(u, flags);
 	uvd_unlock(&e->ucaps_lock);
 	return fd < 0 ? fd : uvd_run_answer_fd(tree, fd, 0, flags);
 }
@@ -186,7 +187,7 @@ long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 	struct stat st;
 
 	uvd_lock(&e->ucaps_lock);
-	u = find(e, name);
+	u = run_ucap_find(e, name);
 	if (u)
 		bit = u->bit;
 	uvd_unlock(&e->ucaps_lock);
@@ -194,11 +195,11 @@ long uvd_run_ucap_path(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 		return UVD_RUN_CONTINUE;
 	if (args->op == UVD_RUN_OPEN)
 		return open_node(tree, name, args->flags);
-	node_stat(tree, name, bit, &st);
+	run_ucap_stat(tree, name, bit, &st);
 	return uvd_run_answer_node(tree, args, &st);
 }
 
-/* Locked. */
+/* Caller holds e->ucaps_lock. */
 static struct uvd_run_ucap *find_open(struct uvd_run_engine *e, const struct uvd_run_inode *inode)
 {
 	for (struct uvd_run_ucap *u = e->ucaps; u < e->ucaps + UVD_MAX_UCAPS; u++)
@@ -217,14 +218,14 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 	uvd_lock(&e->ucaps_lock);
 	u = find_open(e, inode);
 	if (u)
-		node_stat(tree, u->name, u->bit, &st);
+		run_ucap_stat(tree, u->name, u->bit, &st);
 	uvd_unlock(&e->ucaps_lock);
 	if (!u)
 		return false;
 	switch (args->op) {
 	case UVD_RUN_WRITE:
 	case UVD_RUN_WRITEV:
-		*ret = -EINVAL; /* of the kernel's nodes nothing is there but open() */
+		*ret = -EINVAL; /* the kernel's nodes have no operation but open() */
 		break;
 	case UVD_RUN_FSTAT:
 	case UVD_RUN_STAT:

@@ -12,7 +12,7 @@
 #include "persona/persona.h"
 #include "sysfs/internal.h"
 
-/* One of a row of writes: after the first error nothing more is written, and that error stands. */
+/* Writes one of several files, unless an earlier write failed. `err` keeps the first error. */
 #define put(err, dir, ...) ((err) = (err) ? (err) : uvd_dir_put(dir, __VA_ARGS__))
 
 static int put_guid(int dir, const char *path, __be64 guid)
@@ -33,7 +33,7 @@ static int put_gid(int dir, const char *path, const union ibv_gid *gid)
 			    r[14], r[15]);
 }
 
-/* struct ibv_port_attr's codes, as "100 Gb/sec (4X EDR)". */
+/* Writes the width and speed codes of struct ibv_port_attr in the kernel's format: "100 Gb/sec (4X EDR)". */
 static int put_rate(int dir, const char *path, const struct uvd_port_config *port)
 {
 	static const struct {
@@ -41,7 +41,7 @@ static int put_rate(int dir, const char *path, const struct uvd_port_config *por
 	} widths[] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } };
 	static const struct {
 		uint8_t code;
-		unsigned int tenths; /* of a Gb/sec, each lane */
+		unsigned int tenths; /* of a Gb/sec per lane */
 		const char *name;
 	} speeds[] = { { 1, 25, "SDR" },   { 2, 50, "DDR" },   { 4, 100, "QDR" },  { 8, 100, "FDR10" },
 		       { 16, 140, "FDR" }, { 32, 250, "EDR" }, { 64, 500, "HDR" }, { 128, 1000, "NDR" } };
@@ -59,8 +59,8 @@ static int put_rate(int dir, const char *path, const struct uvd_port_config *por
 }
 
 /*
- * Every slot has its files, empty ones too: libibverbs takes a missing type for a broken table. An empty ndevs file
- * reads as "no network device" (the kernel's fails with EINVAL, which a plain file cannot).
+ * Empty slots have all their files too, because libibverbs treats a missing type as a broken table. An empty ndevs file
+ * means "no network device" (reading the kernel's file fails with EINVAL, which a plain file cannot do).
  */
 static int put_gids(int dir, const char *prefix, const struct uvd_port_config *port)
 {
@@ -102,7 +102,7 @@ int uvd_sysfs_fill_state(int dir, unsigned int port, bool up)
 	return err ? err : uvd_dir_replace(dir, path, phys_state_text(up));
 }
 
-static int fill_port(int dir, unsigned int number, const struct uvd_port_config *port)
+static int sysfs_fill_port(int dir, unsigned int number, const struct uvd_port_config *port)
 {
 	bool ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
 	char prefix[32], path[96];
@@ -127,7 +127,7 @@ static int fill_port(int dir, unsigned int number, const struct uvd_port_config 
 	return err ? err : put_gids(dir, prefix, port);
 }
 
-/* The bus device: what a modalias of a PCI function says, spelt out as its files. */
+/* The files of the bus device. The ids and the class come from the modalias, if it is that of a PCI function. */
 static int fill_bus_device(int dir, const struct uvd_device_config *config, const char *modalias)
 {
 	unsigned int vendor, device, subvendor, subdevice, base, sub, iface;
@@ -162,7 +162,7 @@ int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const 
 	err = err ? err : put_guid(dir, "node_guid", config->node_guid);
 	err = err ? err : put_guid(dir, "sys_image_guid", config->sys_image_guid);
 	for (unsigned int p = 0; p < config->num_ports && !err; p++)
-		err = fill_port(dir, p + 1, &config->ports[p]);
+		err = sysfs_fill_port(dir, p + 1, &config->ports[p]);
 	return err ? err : fill_bus_device(dir, config, persona->modalias);
 }
 

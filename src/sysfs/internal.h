@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of this room share: what a device's entries contain (ibdev.c). */
+/* Shared by the files of this room: they fill the folders of a device (ibdev.c). Return 0 or a negative errno. */
 #ifndef UVD_SYSFS_INTERNAL_H
 #define UVD_SYSFS_INTERNAL_H
 
@@ -10,10 +10,11 @@
 
 struct uvd_persona;
 
-/* What class/infiniband/IBDEV and class/infiniband_verbs/uverbsN contain. */
+/* Fills dir, which becomes class/infiniband/IBDEV. */
 int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona);
-/* The files of a port (from 1) that tell its state. */
+/* Replaces the files that show the state of a port (from 1). dir: class/infiniband/IBDEV. */
 int uvd_sysfs_fill_state(int dir, unsigned int port, bool up);
+/* Fills dir, which becomes class/infiniband_verbs/uverbsN. node: st_rdev of the device node. */
 int uvd_sysfs_fill_uverbs(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona,
 			  dev_t node);
 

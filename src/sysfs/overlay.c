@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Our class folders over the kernel's, read-only: everything else below /sys/class shows through. */
+/* A read-only overlay of our class folders on /sys/class. The kernel's other classes stay visible. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define CLASS "/sys/class"
 
-/* The uppermost mount on /sys/class is ours when it names our tree. */
+/* Is the uppermost mount on /sys/class an overlay of the sysfs directory `root`? */
 static bool is_mounted(const char *root)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The published tree as a whole: who owns it, and how devices come and go in it.
+ * The sysfs directory as a whole: its owner, and how devices are added and removed.
  *
- * A device is built aside and renamed into its place, the folder that libibverbs scans last, so that no reader ever sees
- * half of it. Nothing below class/infiniband/IBDEV is touched afterwards: its mtime tells libibverbs whether this is
- * still the device that it knew.
+ * The files of a device are written to a temporary folder, then renamed into place, so that no reader ever sees half a
+ * device. class/infiniband_verbs/uverbsN, which libibverbs scans for, comes last. No entry of class/infiniband/IBDEV
+ * itself changes afterwards (a port's state is replaced further down): if its mtime changes, libibverbs takes it for a
+ * new device.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,13 +22,13 @@
 #include "sysfs/internal.h"
 #include "sysfs/sysfs.h"
 
-/* Who made the tree: "PID STARTTIME". */
+/* This file names the process that publishes the directory: "PID STARTTIME". */
 #define OWNER ".owner"
 #define IB_USER_VERBS_ABI "6"
 
 struct owner {
 	pid_t pid;
-	unsigned long long start; /* in clock ticks since boot, so that a recycled pid is somebody else */
+	unsigned long long start; /* in clock ticks since boot: tells the process from a later one with the same pid */
 };
 
 static ssize_t read_small(int dir, const char *path, char *buf, size_t size)
@@ -46,7 +47,7 @@ static ssize_t read_small(int dir, const char *path, char *buf, size_t size)
 	return n;
 }
 
-/* -ENOENT: the folder is no tree of ours. */
+/* Returns 0 or a negative errno. -ENOENT: the folder is not a sysfs directory of uverbsd. */
 static int read_owner(int root, struct owner *o)
 {
 	char buf[64];
@@ -54,7 +55,7 @@ static int read_owner(int root, struct owner *o)
 
 	if (n < 0)
 		return n;
-	/* An empty file: its maker died in that moment. */
+	/* The file is empty if its process died while writing it: the owner then has pid 0. */
 	*o = (struct owner){};
 	sscanf(buf, "%d %llu", &o->pid, &o->start);
 	return 0;
@@ -83,8 +84,8 @@ static int open_root(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Leaves an empty folder, if we may. */
-static int take_over(int root, const char *path, struct uvd_log *log)
+/* Empties the folder, if it is ours to use. -EBUSY: another living process has it. -ENOTEMPTY: it has other files. */
+static int sysfs_take_over(int root, const char *path, struct uvd_log *log)
 {
 	struct owner o;
 	int err = read_owner(root, &o);
@@ -115,7 +116,7 @@ static int fill_root(int root)
 
 	if (!uvd_process_lives(me.pid, &me.start))
 		return -ESRCH;
-	/* First, so that a tree which is cut short here is known as ours. */
+	/* The owner comes first, so that a directory that is never completed is recognised as uverbsd's. */
 	err = uvd_dir_put(root, OWNER, "%d %llu\n", me.pid, me.start);
 	err = err ? err : uvd_dir_mkdir(root, "class/infiniband");
 	return err ? err : uvd_dir_put(root, "class/infiniband_verbs/abi_version", IB_USER_VERBS_ABI "\n");
@@ -130,9 +131,9 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 		uvd_logf(log, UVD_ERR, "cannot make %s: %s", path, strerror(-root));
 		return root;
 	}
-	/* Two daemons that start at once must not both find it free. */
+	/* The lock keeps two daemons that start at once from both finding the directory free. */
 	flock(root, LOCK_EX);
-	err = take_over(root, path, log);
+	err = sysfs_take_over(root, path, log);
 	if (!err) {
 		err = fchmod(root, 0755) ? -errno : fill_root(root);
 		if (err)
@@ -142,7 +143,7 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 	return err;
 }
 
-/* "MAJ:MIN" of CLASS/NAME/dev. */
+/* Reads "MAJ:MIN" from NAME/dev below the folder `class`. Returns false if there is none. */
 static bool read_node(int class, const char *name, dev_t *node)
 {
 	unsigned int maj, min;
@@ -189,7 +190,7 @@ struct names {
 	char aside[32], aside_ib[48], aside_verbs[48], ib[32 + IBV_SYSFS_NAME_MAX], verbs[64];
 };
 
-static void name_places(struct names *n, const struct uvd_device_config *config)
+static void sysfs_name_places(struct names *n, const struct uvd_device_config *config)
 {
 	snprintf(n->aside, sizeof(n->aside), ".uverbs%d", config->number);
 	snprintf(n->aside_ib, sizeof(n->aside_ib), "%s/ib", n->aside);
@@ -219,7 +220,7 @@ static int build_aside(int root, const struct names *n, const struct uvd_device_
 	return err;
 }
 
-static int publish(int root, const struct names *n)
+static int sysfs_publish(int root, const struct names *n)
 {
 	int err;
 
@@ -238,9 +239,9 @@ int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, cons
 	int root = open_root(path), err;
 	struct names n;
 
-	name_places(&n, config);
+	sysfs_name_places(&n, config);
 	err = root < 0 ? root : build_aside(root, &n, config, persona, node);
-	err = err ? err : publish(root, &n);
+	err = err ? err : sysfs_publish(root, &n);
 	if (root >= 0) {
 		uvd_dir_remove(root, n.aside);
 		close(root);
@@ -258,7 +259,7 @@ int uvd_sysfs_set_port(const char *path, const struct uvd_device_config *config,
 
 	if (root < 0)
 		return root;
-	name_places(&n, config);
+	sysfs_name_places(&n, config);
 	ib = openat(root, n.ib, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	err = ib < 0 ? -errno : uvd_sysfs_fill_state(ib, port, up);
 	if (ib >= 0)
@@ -274,8 +275,8 @@ void uvd_sysfs_remove(const char *path, const struct uvd_device_config *config)
 
 	if (root < 0)
 		return;
-	/* Out of sight first, in the reverse order, then taken apart. */
-	name_places(&n, config);
+	/* Rename both folders out of sight first, in reverse order, then delete them. */
+	sysfs_name_places(&n, config);
 	uvd_dir_remove(root, n.aside);
 	uvd_dir_mkdir(root, n.aside);
 	renameat(root, n.verbs, root, n.aside_verbs);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* class/infiniband_ucaps: the nodes of User Capabilities. The class is there from the first one on, as the kernel's. */
+/* class/infiniband_ucaps: the nodes of User Capabilities. The first one creates the class, as in the kernel. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,13 +16,13 @@ struct names {
 	char aside[UVD_UCAP_NAME + 8], place[UVD_UCAP_NAME + 32];
 };
 
-static void name_places(struct names *n, const char *name)
+static void sysfs_ucap_name_places(struct names *n, const char *name)
 {
 	snprintf(n->aside, sizeof(n->aside), ".ucap-%s", name);
 	snprintf(n->place, sizeof(n->place), CLASS "/%s", name);
 }
 
-static int fill(int root, const struct names *n, const char *name, dev_t node)
+static int sysfs_ucap_fill(int root, const struct names *n, const char *name, dev_t node)
 {
 	char path[UVD_UCAP_NAME + 16];
 	int err = uvd_dir_remove(root, n->aside);
@@ -40,8 +40,8 @@ int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uv
 	int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err;
 	struct names n;
 
-	name_places(&n, name);
-	err = root < 0 ? -errno : fill(root, &n, name, node);
+	sysfs_ucap_name_places(&n, name);
+	err = root < 0 ? -errno : sysfs_ucap_fill(root, &n, name, node);
 	err = err ? err : uvd_dir_mkdir(root, CLASS);
 	if (!err && renameat2(root, n.aside, root, n.place, RENAME_NOREPLACE))
 		err = -errno;
@@ -61,8 +61,8 @@ void uvd_sysfs_remove_ucap(const char *path, const char *name)
 
 	if (root < 0)
 		return;
-	/* Out of sight at once, then taken apart. */
-	name_places(&n, name);
+	/* Rename the folder out of sight first, then delete it. */
+	sysfs_ucap_name_places(&n, name);
 	uvd_dir_remove(root, n.aside);
 	renameat(root, n.place, root, n.aside);
 	uvd_dir_remove(root, n.aside);

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not calloc(): glibc's does not use the thread's cache, which makes malloc() several times as fast for small blocks. */
+/*
+ * Not calloc(): glibc's calloc() bypasses the thread's cache, with which malloc() of small blocks is several times as
+ * fast.
+ */
 void *uvd_zalloc(size_t size)
 {
 	void *p = malloc(size);

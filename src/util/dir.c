@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Every mode is set explicitly: a daemon's umask must not hide the devices from other users. */
+/* Files and directories. Sets every mode explicitly: the daemon's umask must not hide the devices from other users. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static int make_folder(int dir, const char *path)
 	return fchmodat(dir, path, 0755, 0) ? -errno : 0;
 }
 
-/* The folders that stand before the last component of path. */
-static int make_parents(int dir, const char *path)
+/* Makes the folders of path above its last component. Returns 0 or a negative errno. */
+static int dir_make_parents(int dir, const char *path)
 {
 	char buf[PATH_MAX];
 
@@ -39,7 +39,7 @@ static int make_parents(int dir, const char *path)
 
 int uvd_dir_mkdir(int dir, const char *path)
 {
-	int err = make_parents(dir, path);
+	int err = dir_make_parents(dir, path);
 
 	return err ? err : make_folder(dir, path);
 }
@@ -47,7 +47,7 @@ int uvd_dir_mkdir(int dir, const char *path)
 int uvd_dir_put(int dir, const char *path, const char *fmt, ...)
 {
 	va_list ap;
-	int err = make_parents(dir, path);
+	int err = dir_make_parents(dir, path);
 
 	if (err)
 		return err;
@@ -77,7 +77,7 @@ int uvd_dir_replace(int dir, const char *path, const char *text)
 
 int uvd_dir_link(int dir, const char *path, const char *target)
 {
-	int err = make_parents(dir, path);
+	int err = dir_make_parents(dir, path);
 
 	if (err)
 		return err;
@@ -89,7 +89,7 @@ static bool is_dot(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* Another reading position than dir's own, so that a folder can be read again. */
+/* Opens the folder with a read position of its own, so that it can be read again through dir. */
 static DIR *open_list(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -145,7 +145,7 @@ int uvd_dir_empty(int dir)
 	return empty;
 }
 
-/* ---- whose folders? ----------------------------------------------------------------------------------------------- */
+/* ---- who can change a path? -------------------------------------------------------------------------------------- */
 
 static bool others_may_change(const struct stat *st)
 {
@@ -156,8 +156,11 @@ static bool others_may_change(const struct stat *st)
 	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid);
 }
 
-/* The same for each part of an absolute path. links: whether it may have symbolic links. */
-static bool is_ours(const char *path, char *culprit, bool links)
+/*
+ * Are root and we the only ones that can change any part of this absolute path? links: symbolic links in it are
+ * allowed.
+ */
+static bool path_is_ours(const char *path, char *culprit, bool links)
 {
 	char target[PATH_MAX];
 	struct stat st;
@@ -170,8 +173,9 @@ static bool is_ours(const char *path, char *culprit, bool links)
 			return errno == ENOENT;
 		if (others_may_change(&st))
 			return false;
-		/* Whom it leads to cannot change either: it is ours, in a folder that is. */
-		if (S_ISLNK(st.st_mode) && (!links || !realpath(culprit, target) || !is_ours(target, culprit, false)))
+		/* Others cannot redirect the link, as it and its folder are ours. Its target must be ours, too. */
+		if (S_ISLNK(st.st_mode) &&
+		    (!links || !realpath(culprit, target) || !path_is_ours(target, culprit, false)))
 			return false;
 	}
 	return true;
@@ -185,5 +189,5 @@ bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX])
 	if (path[0] != '/' && !getcwd(here, sizeof(here)))
 		return false;
 	n = snprintf(absolute, sizeof(absolute), "%s%s%s", here, here[0] ? "/" : "", path);
-	return n < (int)sizeof(absolute) && is_ours(absolute, culprit, true);
+	return n < (int)sizeof(absolute) && path_is_ours(absolute, culprit, true);
 }

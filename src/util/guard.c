@@ -9,30 +9,36 @@
 
 #include "util/util.h"
 
-static _Thread_local sigjmp_buf *volatile on_fault;
-static _Thread_local bool accepts;
+static _Thread_local sigjmp_buf *volatile on_fault; /* where the copy in progress returns to; NULL: there is none */
+static _Thread_local bool accepts; /* this thread has SIGBUS unblocked */
 
-static void fault(int sig, siginfo_t *info, void *context)
+static void guard_fault(int sig, siginfo_t *info, void *context)
 {
 	const ucontext_t *was = context;
 
 	if (on_fault) {
-		/* Leaving the handler by a jump leaves signals blocked. To save the mask would be a system call for each copy. */
+		/*
+		 * A jump out of the handler leaves SIGBUS blocked, so restore the mask here. If sigsetjmp() saved it
+		 * instead, each copy would cost a system call.
+		 */
 		pthread_sigmask(SIG_SETMASK, &was->uc_sigmask, NULL);
 		siglongjmp(*on_fault, 1);
 	}
-	/* It is ours, and comes again at once. */
+	/* The fault is our own bug: the instruction runs again at once, and now ends the process. */
 	signal(sig, SIG_DFL);
 }
 
 int uvd_guard_start(void)
 {
-	struct sigaction sa = { .sa_sigaction = fault, .sa_flags = SA_SIGINFO };
+	struct sigaction sa = { .sa_sigaction = guard_fault, .sa_flags = SA_SIGINFO };
 
 	return sigaction(SIGBUS, &sa, NULL) ? -errno : 0;
 }
 
-/* Our threads start with all signals blocked (uvd_thread_start()), and a fault whose signal is blocked ends the process. */
+/*
+ * Unblocks SIGBUS: our threads start with all signals blocked (uvd_thread_start()), and a fault whose signal is blocked
+ * ends the process.
+ */
 static void accept_fault(void)
 {
 	sigset_t set;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A list, or a member's place in one. A list that is not initialized is no list; a member need not be. */
+/* The head of a list, or a member's links. Initialize a head before use; a member needs no initialization. */
 struct list_head {
 	struct list_head *next, *prev;
 };

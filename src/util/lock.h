@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Locks that clients share, and memory that one of them can make us wait for.
+ * Locks that clients share, and a check that no thread waits for a client's memory under them.
  *
- * A client's memory can be made to answer never (a FUSE file system or userfaultfd behind it, or its lock held), and not even
- * SIGKILL ends that wait in every case. So it must not be touched with a lock that another client needs. Such locks are taken
- * with uvd_lock(), and what touches a client's memory or asks about a client's process says so with uvd_might_fault(), as the
- * kernel's might_fault(): unless NDEBUG is defined, the program stops if both meet.
+ * A client can make an access to its memory wait forever (by a FUSE file system or userfaultfd, or by holding its mm's
+ * lock), and in some cases not even SIGKILL ends the wait. So no thread may access a client's memory while it holds a
+ * lock that another client needs. Take such locks with uvd_lock(). Code that accesses a client's memory, or asks about
+ * a client's process, calls uvd_might_fault(), like the kernel's might_fault(). Unless NDEBUG is defined, that stops
+ * the program if the thread holds such a lock.
  *
- * For locks of one client alone (of an open file's handles, of an address space) pthread_mutex_lock() is right.
+ * Locks that only one client needs (maps_lock of struct uvd_mm, lock of struct uvd_peer) are taken with
+ * pthread_mutex_lock(). docs/locking.md lists all locks.
  */
 #ifndef UVD_LOCK_H
 #define UVD_LOCK_H
@@ -23,9 +25,9 @@ static inline void uvd_might_fault(void)
 {
 }
 #else
-/* Adds to the number of shared locks that this thread holds. */
+/* Adds `by` to the number of shared locks that this thread holds. */
 void uvd_locks_count(int by);
-/* Stops the program if this thread holds one. */
+/* Stops the program if this thread holds a shared lock. */
 void uvd_might_fault(void);
 #endif
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The log. A line is put together first and written with one write(), so that lines of several threads and processes on
- * the same file never mix.
+ * The log. Each line is formatted first and written with one write(), so that lines of several threads and processes in
+ * the same file do not mix.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,16 +15,16 @@
 #include "util/util.h"
 
 #define LINE_MAX_BYTES 1024
-#define BURST 10
+#define BURST 10 /* limited lines in one interval */
 #define INTERVAL_NS (5 * 1000000000ll)
 
 struct uvd_log {
 	int fd;
 	enum uvd_log_level most;
 	char *name;
-	pthread_mutex_t lock; /* of what follows: the limit for messages that a client can cause */
-	int64_t begin; /* of the current interval; 0: none yet */
-	unsigned int printed, left_out;
+	pthread_mutex_t lock; /* protects the members below, which limit the messages that a client can cause */
+	int64_t begin; /* of the current interval; 0: there is none yet */
+	unsigned int printed, left_out; /* in that interval */
 };
 
 struct uvd_log *uvd_log_new(int fd, const char *name, enum uvd_log_level most)
@@ -71,7 +71,7 @@ static void write_line(struct uvd_log *log, enum uvd_log_level level, const char
 	n = vsnprintf(line + len, sizeof(line) - len, fmt, ap);
 	if (n > 0)
 		len = (size_t)n > max - len ? max : len + n;
-	/* A program's name is its own choice: it must not be able to forge a line or drive a terminal. */
+	/* A client chooses its name, which must not forge a line or send control characters to a terminal. */
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)line[i] < ' ' || line[i] == 0x7f)
 			line[i] = '?';
@@ -93,7 +93,10 @@ void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ..
 	va_end(ap);
 }
 
-/* May one more line of this interval go out? *left_out: how many of the last one did not, to be told now. */
+/*
+ * May one more line be written in this interval? *left_out: how many lines the interval that has just ended left out,
+ * for the caller to report; else 0.
+ */
 static bool within_limit(struct uvd_log *log, unsigned int *left_out)
 {
 	const int64_t now = uvd_now_ns();

@@ -44,7 +44,7 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 
 bool uvd_thread_set_nice(int nice)
 {
-	return !setpriority(PRIO_PROCESS, 0, nice); /* 0: Linux takes the thread, not the process */
+	return !setpriority(PRIO_PROCESS, 0, nice); /* 0: on Linux the calling thread, not the process */
 }
 
 static uint64_t clock_ns(clockid_t clock)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every room may use: atomics, memory, threads, time, files in folders. The log is public: <uverbsd/log.h>. */
+/* Utilities for every room: atomics, memory, threads, time, files in folders. The log is public: <uverbsd/log.h>. */
 #ifndef UVD_UTIL_H
 #define UVD_UTIL_H
 
@@ -31,33 +31,34 @@ static inline bool atomic_inc_unless_negative(atomic_int *v)
 }
 
 /*
- * Zeroed memory for free(), or NULL. The core allocates with this function only, so that a test can replace it
- * (ld --wrap=uvd_zalloc) and fail the n-th allocation.
+ * Returns zeroed memory, which the caller frees with free(); or NULL. The core allocates with this function only, so
+ * that a test can replace it (ld --wrap=uvd_zalloc) and make the n-th allocation fail.
  */
 void *uvd_zalloc(size_t size);
 
-/* A condition variable whose timed waits are of CLOCK_MONOTONIC. */
+/* Initializes a condition variable whose timed waits use CLOCK_MONOTONIC. */
 void uvd_cond_init(pthread_cond_t *cond);
 /*
- * Waits for cond, which uvd_cond_init() made, until the time `end` (uvd_now_ns()). Caller holds lock, which is released meanwhile.
- * Returns false if the time is over.
+ * Waits for cond, which uvd_cond_init() has initialized, until the time `end` (ns, as uvd_now_ns()). Caller holds lock,
+ * which is released meanwhile. Returns false if the wait timed out.
  */
 bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t end);
 
 /*
- * Starts a thread with all signals blocked: signals are handled by the main thread. stack: bytes, 0 for the default.
- * thread: NULL for a detached thread. Returns 0, or a negative errno.
+ * Starts a thread with all signals blocked, as the main thread handles signals. stack: bytes, 0 for the default.
+ * thread: NULL for a detached thread. Returns 0 or a negative errno.
  */
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
 
-/* Sets the calling thread's priority. False: it stays as it is, as it takes a privilege to raise one. */
+/* Sets the calling thread's nice value. Returns false if it is unchanged: lowering it takes a privilege. */
 bool uvd_thread_set_nice(int nice);
-/* Processor time of the calling thread. */
+/* Returns the processor time of the calling thread in nanoseconds. */
 uint64_t uvd_thread_cpu_ns(void);
 
 /*
- * guard.c: a copy from or to a mapping of a file that others can truncate, for which the kernel sends SIGBUS. -EFAULT then, and some
- * may have been copied. Once in a process, before the first copy: uvd_guard_start(), which handles that signal. 0 or a negative errno.
+ * guard.c: copies from or to a mapping of a file that others can truncate. An access beyond the file's end raises
+ * SIGBUS; uvd_guarded_copy() then returns -EFAULT, and some bytes may have been copied. uvd_guard_start() installs the
+ * handler: call it once in a process, before the first copy. Both return 0 or a negative errno.
  */
 int uvd_guard_start(void);
 int uvd_guarded_copy(void *dst, const void *src, size_t len);
@@ -66,33 +67,38 @@ int uvd_guarded_copy(void *dst, const void *src, size_t len);
 uint64_t uvd_now_ns(void);
 
 /*
- * Is there such a process, and is it more than a corpse? One that was killed can wait for a client's memory in a thread, for
- * as long as the client likes, while its first thread is a zombie: it does nothing any more, but keeps its descriptors.
- * *start (or NULL): when it began, in clock ticks since boot, so that a number that is used again is another process.
+ * Does the process exist, and is its first thread not a zombie? A thread of a killed process can wait for a client's
+ * memory for as long as the client likes. Meanwhile the first thread is a zombie: the process does nothing any more,
+ * but keeps its descriptors. *start (or NULL): its start time in clock ticks since boot, which tells apart two
+ * processes that had the same pid.
  */
 bool uvd_process_lives(pid_t pid, unsigned long long *start);
 
-/* ---- dir.c: files and folders below a folder that is held open ----------------------------------------------------- */
+/* ---- dir.c: files and folders below an open folder --------------------------------------------------------------- */
 
-/* Writes one file, 0444, below dir, with the folders that its path needs (0755). 0 or a negative errno. */
+/*
+ * Makes one file (0444) below dir, and the folders that its path needs (0755). Returns 0 or a negative errno, as the
+ * next three do.
+ */
 int uvd_dir_put(int dir, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* The same, in the place of a file that readers may be reading. */
+/* Replaces a file, which readers may be reading, by a new one with this text and a newline. */
 int uvd_dir_replace(int dir, const char *path, const char *text);
 int uvd_dir_mkdir(int dir, const char *path);
 int uvd_dir_link(int dir, const char *path, const char *target);
 /*
- * Is nobody but root and we able to put something else in the place of path, which need not be there yet? False: *culprit is
- * the part of it that somebody else owns or may write to. (In a sticky folder, as /tmp, each entry is its owner's.)
+ * Are root and we the only users that can replace what is at path? path need not exist yet. Returns false and sets
+ * culprit to the part of path that another user owns or may write to. A sticky folder such as /tmp passes, because
+ * there only the owner of an entry can replace it.
  */
 bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX]);
-/* Removes name and all below it; follows no link. What is not there is no error. */
+/* Removes name and all below it. Follows no link. Returns 0 also if name does not exist. */
 int uvd_dir_remove(int dir, const char *name);
 /* Removes everything in dir. */
 int uvd_dir_clear(int dir);
-/* 1: dir has nothing in it; 0; or a negative errno. */
+/* Is dir empty? Returns 1 (empty), 0, or a negative errno. */
 int uvd_dir_empty(int dir);
 
-/* In a loop that waits for another CPU. */
+/* Call it in a loop that waits for another CPU. */
 static inline void uvd_cpu_relax(void)
 {
 #ifdef __x86_64__

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The backend that says yes to everything at once: for fuzzing the layers above it, and for measuring what they cost. It
- * moves no data and looks at no memory. Keys and QP numbers are counters. A QP follows the state table. A send that is
- * signalled completes with success within the post, so that a program that posts and polls runs, and both have the cost
- * of a real queue; a receive is accepted and never completes.
+ * The null backend accepts everything at once. It serves to fuzz the layers above it, and to measure their cost. It
+ * moves no data and accesses no memory. Keys and QP numbers are counters. QPs follow the state table. A signalled send
+ * completes with success within the post, so programs that post and poll run, at the cost of a real queue. A receive is
+ * accepted and never completes.
  */
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void null_close(struct uvd_ibdev *dev)
 {
 }
 
-/* Work queues and flows are as many as there may be QPs. */
+/* Allows as many work queues, and as many indirection tables, as QPs. */
 static int null_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr)
 {
 	int ret = uvd_config_query_device(dev, attr);
@@ -75,7 +75,7 @@ static int null_dereg_mr(struct uvd_mr *mr)
 	return 0;
 }
 
-/* What needs another translation is a region of its own, so that both ways of the core are used. */
+/* Another translation makes a new region, any other change does not: this exercises both code paths of the core. */
 static int null_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
 {
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
@@ -147,7 +147,7 @@ static int null_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
 	static atomic_uint numbers;
 	struct null_qp *qp = (struct null_qp *)base;
 
-	/* 0 and 1 are the management QPs'. */
+	/* Numbers 0 and 1 belong to the management QPs. */
 	base->qp_num = 2 + atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) % 0xfffff0;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->attr.qp_state = IBV_QPS_RESET;
@@ -275,7 +275,7 @@ static int null_create_wq(struct uvd_wq *wq, struct ibv_wq_init_attr *init)
 	return 0;
 }
 
-/* As mlx4 has it: what is in error must be reset before it can be ready, and what is reset cannot fail. */
+/* As mlx4: a WQ in ERR must be reset before it can become RDY, and a WQ in RESET cannot go to ERR. */
 static int null_modify_wq(struct uvd_wq *wq, const struct ibv_wq_attr *attr)
 {
 	uint32_t cur = attr->curr_wq_state;

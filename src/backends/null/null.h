@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the files of the null backend share. */
+/* Shared by the files of the null backend. */
 #ifndef UVD_NULL_H
 #define UVD_NULL_H
 
@@ -7,7 +7,7 @@
 
 int null_reg_mr(struct uvd_mr *mr);
 
-/* ---- rare.c: what few adapters have ------------------------------------------------------------------------------ */
+/* ---- rare.c: operations that few adapters have ------------------------------------------------------------------- */
 
 int null_query_context(struct uvd_context *context);
 int null_modify_cq(struct uvd_cq *cq, uint16_t count, uint16_t period);

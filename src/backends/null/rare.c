@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What few adapters have. */
+/* Operations that few adapters have. */
 #include <errno.h>
 #include "backends/null/null.h"
 
@@ -29,7 +29,7 @@ int null_dmah(struct uvd_dmah *dmah)
 	return 0;
 }
 
-/* Nothing of this device can be mapped. */
+/* The device has no memory that a client could map. */
 int null_pgoff_to_mmap_entry(struct uvd_context *context, uint64_t pgoff, uint64_t *length)
 {
 	return -EINVAL;
@@ -40,7 +40,7 @@ int null_counters(struct uvd_counters *counters)
 	return 0;
 }
 
-/* No packets, no bytes. */
+/* Leaves the values, of packets and bytes, at 0. */
 int null_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags)
 {
 	return 0;

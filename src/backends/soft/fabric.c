@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The start and the end of a network of soft devices. */
+/* Creates and frees the fabric: the network of all soft devices of one engine. */
 #include <stdlib.h>
 #include "backends/soft/soft.h"
 
@@ -38,7 +38,7 @@ void uvd_fabric_free(struct uvd_fabric *fabric)
 		return;
 	soft_waker_destroy(&fabric->waker);
 	soft_timers_destroy(&fabric->timers);
-	/* Threads that do not come back from a client's memory still look at it. */
+	/* A thread that has not come back from a client's memory still uses the fabric: leak it. */
 	if (!soft_users_destroy(&fabric->users) || !soft_movers_destroy(&fabric->movers))
 		return;
 	soft_atomics_destroy(&fabric->atomics);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Posting, and its checks. The errors are those of the kernel's rdmavt. */
+/* Posts work requests, and checks them. The errors are those of the kernel's rdmavt. */
 #include <errno.h>
 #include <string.h>
 #include "backends/soft/soft.h"
@@ -12,7 +12,7 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 	uint32_t length;
 	int err;
 
-	/* A request that is wrong is told so, also where the queue has no room for it. */
+	/* An invalid request gets the error of its check, even if the queue is full. */
 	if (!wqe)
 		return soft_check_send(qp, wr, &length) ?: -ENOMEM;
 	err = soft_fill_send(qp, wr, wqe);
@@ -31,7 +31,7 @@ static void run_work(void *arg, struct uvd_worker *worker)
 	soft_send_run(arg, worker);
 }
 
-/* With the lock held. */
+/* Caller holds qp->lock. The work takes a reference to qp. */
 static struct uvd_work work_of(struct soft_qp *qp)
 {
 	soft_ref_get(&qp->ref);
@@ -85,7 +85,7 @@ int soft_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const stru
 	int err = 0;
 
 	pthread_mutex_lock(&qp->lock);
-	/* Neither end of an XRC connection has receives of its own, as no QP with an SRQ has. */
+	/* XRC QPs and QPs with an SRQ have no receives of their own; a mapped queue takes none by a call. */
 	if (qp->state == IBV_QPS_RESET || base->srq || !base->recv_cq || base->rq)
 		err = -EINVAL;
 	for (; !err && wr; wr = wr->next) {

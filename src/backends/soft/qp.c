@@ -27,14 +27,14 @@ static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, co
 {
 	bool has_srq = qp->srq;
 
-	/* Of an XRC connection, one end has a send queue and the other one nothing. */
+	/* An XRC_RECV QP has no queues, and an XRC_SEND QP has a send queue only. */
 	if (qp->qp_type == IBV_QPT_XRC_RECV) {
 		*cap = (struct ibv_qp_cap){ 0 };
 		return 0;
 	}
 	if (qp->qp_type == IBV_QPT_XRC_SEND)
 		cap->max_recv_wr = cap->max_recv_sge = 0;
-	/* The length of a mapped queue was within the limits before it was rounded up. */
+	/* The core checked the length of a mapped queue before it rounded that up, perhaps beyond the limit. */
 	if (cap->max_send_sge > (uint32_t)limits->max_sge || (!qp->sq && cap->max_send_wr > (uint32_t)limits->max_qp_wr))
 		return -EINVAL;
 	if (!has_srq && (cap->max_recv_sge > (uint32_t)limits->max_sge ||
@@ -42,7 +42,7 @@ static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, co
 		return -EINVAL;
 	if (!has_srq && !cap->max_send_sge && !cap->max_send_wr && !cap->max_recv_sge && !cap->max_recv_wr)
 		return -EINVAL;
-	/* A device without inline data says so in what it grants; one that has it refuses too much. */
+	/* A device without inline data grants 0 bytes, whatever was asked for. Others refuse more than their limit. */
 	if (!limits->max_inline_data)
 		cap->max_inline_data = 0;
 	return cap->max_inline_data > limits->max_inline_data ? -EINVAL : 0;
@@ -56,7 +56,7 @@ static void free_queues(struct soft_qp *qp)
 	uvd_uncharge_bytes(qp->qp.account, qp->charged);
 }
 
-/* An XRC target takes receives from any SRQ of its domain. */
+/* An XRC target takes receives from any SRQ of its domain, so it needs room for the largest. */
 static uint32_t most_recv_sge(const struct soft_qp *qp)
 {
 	if (qp->qp.qp_type == IBV_QPT_XRC_RECV)
@@ -67,7 +67,7 @@ static uint32_t most_recv_sge(const struct soft_qp *qp)
 static int alloc_queues(struct soft_qp *qp)
 {
 	const struct ibv_qp_cap *cap = &qp->cap;
-	/* One at least: see soft_rq_init(). */
+	/* Room for one entry at least: see soft_rq_init(). */
 	uint32_t recv_sge = most_recv_sge(qp) ?: 1;
 	size_t recv_size = soft_recv_wqe_size(recv_sge);
 	uint64_t others = recv_size;
@@ -140,8 +140,8 @@ uncount:
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
-/* With the lock held, which is given up for the time that others still work on the QP. */
-static void reset(struct soft_qp *qp)
+/* Caller holds qp->lock, which is released while other threads have s_busy or r_busy. */
+static void qp_reset(struct soft_qp *qp)
 {
 	qp->state = IBV_QPS_RESET;
 	qp->r_epoch++;
@@ -169,7 +169,7 @@ static bool ah_is_ok(struct soft_qp *qp, const struct ibv_ah_attr *ah)
 	port = &config->ports[ah->port_num - 1];
 	if (ah->is_global && ah->grh.sgid_index >= port->gid_tbl_len)
 		return false;
-	/* From 0xc000 on LIDs are multicast groups'. */
+	/* LIDs from 0xc000 on belong to multicast groups. */
 	return port->link_layer != IBV_LINK_LAYER_INFINIBAND || ah->dlid < SOFT_MULTICAST_LID;
 }
 
@@ -196,7 +196,7 @@ static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, in
 		return false;
 	if ((mask & IBV_QP_PATH_MTU) && (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > IBV_MTU_4096))
 		return false;
-	/* There is one path, so it cannot be re-armed; and it has migrated from the start. */
+	/* Without an alternate path there is nothing to arm: the state is MIGRATED from the start. */
 	if ((mask & IBV_QP_PATH_MIG_STATE) &&
 	    (attr->path_mig_state != IBV_MIG_MIGRATED || (next != IBV_QPS_RTS && next != IBV_QPS_SQD)))
 		return false;
@@ -255,28 +255,31 @@ static void start_draining(struct soft_qp *qp, bool event, struct soft_due *due)
 		soft_due_event(due, &qp->qp, IBV_EVENT_SQ_DRAINED);
 }
 
-/* With the lock held. */
-static int transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state *from,
-		      enum ibv_qp_state *to, struct soft_due *due)
+/* Caller holds qp->lock. */
+static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state *from,
+			 enum ibv_qp_state *to, struct soft_due *due)
 {
 	enum ibv_qp_state cur = qp->state;
 	enum ibv_qp_state next = mask & IBV_QP_STATE ? attr->qp_state : cur;
 
 	*from = cur;
 	*to = next;
-	/* rdmavt believes cur_qp_state, whatever the state is: a client could skip the states that set an address. */
+	/*
+	 * rdmavt trusts cur_qp_state, whatever the real state is. So a client could skip the states that set an
+	 * address.
+	 */
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != cur)
 		return -EINVAL;
 	if (!uvd_modify_qp_is_ok(cur, next, qp->qp.qp_type, mask) || !values_are_ok(qp, attr, mask, next))
 		return -EINVAL;
 
 	if (next == IBV_QPS_RESET) {
-		reset(qp);
+		qp_reset(qp);
 		return 0;
 	}
 	take_values(qp, attr, mask);
 	if (next == IBV_QPS_ERR) {
-		/* From INIT too: receives may be queued. */
+		/* Also from INIT: queued receives must be flushed. */
 		soft_qp_error(qp, due);
 		return 0;
 	}
@@ -297,16 +300,16 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 	enum ibv_qp_state from, to;
 	int err;
 
-	/* What verbs.h has beyond IBV_QP_DEST_QPN (rate limits) is not for these devices. */
+	/* These devices support no attribute of verbs.h beyond IBV_QP_DEST_QPN (rate limits). */
 	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&qp->modify_lock);
 	pthread_mutex_lock(&qp->lock);
-	err = transition(qp, attr, mask, &from, &to, &due);
+	err = qp_transition(qp, attr, mask, &from, &to, &due);
 	pthread_mutex_unlock(&qp->lock);
 	pthread_mutex_unlock(&qp->modify_lock);
 	soft_due_run(&due);
-	/* The peer's requests may have waited for this, and so may our own. */
+	/* The peer's requests may have waited for RTR, and our own for RTS. */
 	if (!err && to == IBV_QPS_RTR && from == IBV_QPS_INIT)
 		soft_kick_peer(qp);
 	if (!err && to == IBV_QPS_RTS)
@@ -337,13 +340,16 @@ int soft_destroy_qp(struct uvd_qp *base)
 	struct soft_qp *qp = soft_qp(base);
 	struct uvd_fabric *fabric = qp->dev->ibdev->fabric;
 
-	/* In this order: no new users; those that are there stop, and arm no timer; no timer; no users. */
+	/*
+	 * The order matters: hide the QP from look-ups; stop the threads that work on it, so that they arm no timer;
+	 * disarm its timer; wait until all references are put.
+	 */
 	soft_fabric_remove_qp(fabric, qp);
 	soft_mcast_forget(qp);
 	soft_raw_leave(qp);
 	pthread_mutex_lock(&qp->lock);
-	reset(qp);
-	/* Who held r_busy may have waited in the SRQ since. */
+	qp_reset(qp);
+	/* While qp_reset() waited, the holder of r_busy may have queued the QP as a waiter of its SRQ again. */
 	soft_srq_forget(qp);
 	pthread_mutex_unlock(&qp->lock);
 	soft_timers_release(&fabric->timers, qp);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Devices, contexts, PDs, AHs, and the backend's functions. */
+/* Devices, contexts, PDs and AHs, and the backend's table of operations. */
 #include <errno.h>
 #include <stdlib.h>
 #include "backends/soft/soft.h"

@@ -38,7 +38,11 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 	return err;
 }
 
-/* Who forgets it at the same time has the table's lock too, so that the SRQ stays as long as that takes. */
+/*
+ * Wakes all QPs that still wait for a receive of this SRQ. Call after the SRQ has left the table of numbers. A
+ * concurrent soft_srq_forget() uses the SRQ under the table's lock. This function takes that lock, too, so the SRQ is
+ * not freed meanwhile.
+ */
 static void send_away(struct soft_srq *srq)
 {
 	struct soft_srqn_table *table = &srq->dev->endpoints->srqns;
@@ -73,7 +77,7 @@ int soft_destroy_srq(struct uvd_srq *base)
 	return 0;
 }
 
-/* With the lock held. The receives that are queued move into the new ring, which takes the old one's place. */
+/* Moves the queued receives to *ring, and swaps that with the SRQ's. Caller holds srq->lock. Returns 0 or -EINVAL. */
 static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
 {
 	struct soft_ring old = srq->rq.ring;
@@ -91,7 +95,7 @@ static int replace_ring(struct soft_srq *srq, struct soft_ring *ring)
 	return 0;
 }
 
-static int resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mask)
+static int srq_resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mask)
 {
 	struct soft_ring ring = { 0 };
 	uint32_t limit;
@@ -110,7 +114,7 @@ static int resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int mas
 	if (!err)
 		srq->limit = limit;
 	pthread_mutex_unlock(&srq->lock);
-	/* The old one, or the new one if it was not taken. */
+	/* The SRQ's old ring now, or after an error the new one. */
 	soft_ring_destroy(&ring);
 	return err;
 }
@@ -121,7 +125,7 @@ int soft_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int m
 	int err = 0;
 
 	if (mask & IBV_SRQ_MAX_WR)
-		return resize(srq, attr, mask);
+		return srq_resize(srq, attr, mask);
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
 	pthread_mutex_lock(&srq->lock);
@@ -144,7 +148,7 @@ int soft_replace_srq_queue(struct uvd_srq *base, struct uvd_queue **queue)
 		*queue = srq->rq.mapped;
 		srq->rq.mapped = base->queue = to;
 		base->attr.max_wr = to->shape.entries - 1;
-		/* A receive that we had copied from the old queue waits in the new one. */
+		/* The new queue has the receives that we had copied from the old one: drop the copies. */
 		soft_ring_clear(&srq->rq.ring);
 	} else {
 		err = -EINVAL;

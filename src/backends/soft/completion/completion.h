@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completion queues, and what their clients are told. Completions are added under the locks of QPs; what is due then is called when
- * no lock is held, by whoever added it.
+ * Completion queues, and the handlers that completions and events make due. Completions are added under QP locks. The
+ * thread that added them calls the handlers that are due after it has released all locks.
  */
 #ifndef UVD_SOFT_COMPLETION_H
 #define UVD_SOFT_COMPLETION_H
@@ -32,10 +32,11 @@ int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
 int soft_resize_cq(struct uvd_cq *cq, int cqe);
 int soft_replace_cq_queue(struct uvd_cq *cq, struct uvd_queue **queue);
+/* Adds a completion to cq, unless that is NULL, and notes in due whether handlers are to be called. */
 void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);
 void soft_due_event(struct soft_due *due, struct uvd_qp *qp, enum ibv_event_type type);
 void soft_due_srq_limit(struct soft_due *due, struct uvd_srq *srq);
-/* Calls the handlers and empties due. */
+/* Calls the handlers and empties due. Caller holds no lock. */
 void soft_due_run(struct soft_due *due);
 
 #endif

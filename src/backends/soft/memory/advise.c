@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Advice on regions that are registered on demand. Their memory is looked at when it is used, so there is nothing to
- * prefetch: what is left is to say whether it could be done, as the kernel's mlx5 says it.
+ * ADVISE_MR for on-demand regions. Their memory is accessed only when a request uses it, so there is nothing to
+ * prefetch. This file tells whether a prefetch could succeed, with the errors of the kernel's mlx5.
  */
 #include <errno.h>
 #include "backends/soft/memory/mr.h"
 
-static bool writes(enum ibv_advise_mr_advice advice)
+static bool advice_writes(enum ibv_advise_mr_advice advice)
 {
 	return advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 }
 
-/* With a reference. */
+/* Looks up an on-demand region and takes a reference to it. Returns 0, -ENOENT or -EPERM. */
 static int get_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t lkey, struct soft_mr **found)
 {
 	struct soft_mr_table *table = &soft_device(pd->context->dev)->mrs;
@@ -22,7 +22,7 @@ static int get_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 	mr = soft_find_mr(table, lkey);
 	if (!mr || !mr->on_demand || mr->mr.dm)
 		err = -ENOENT;
-	else if (mr->mr.pd != pd || (writes(advice) && !mr->mr.umem.writable))
+	else if (mr->mr.pd != pd || (advice_writes(advice) && !mr->mr.umem.writable))
 		err = -EPERM;
 	else
 		soft_ref_get(&mr->ref);
@@ -31,23 +31,23 @@ static int get_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t 
 	return err;
 }
 
-static bool covers(const struct uvd_mr *mr, const struct ibv_sge *sge)
+static bool advise_covers(const struct uvd_mr *mr, const struct ibv_sge *sge)
 {
 	return sge->addr >= mr->iova && sge->length <= mr->length && sge->addr - mr->iova <= mr->length - sge->length;
 }
 
-static int advise(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, const struct ibv_sge *sge, bool look)
+static int advise_sge(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, const struct ibv_sge *sge, bool look)
 {
 	struct soft_mr *mr;
 	int err = get_mr(pd, advice, sge->lkey, &mr);
 
 	if (err)
 		return err;
-	if (look && !covers(&mr->mr, sge))
+	if (look && !advise_covers(&mr->mr, sge))
 		err = -EFAULT;
 	else if (look && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		err = uvd_mm_check(mr->mr.umem.mm, mr->mr.umem.addr + (sge->addr - mr->mr.iova), sge->length,
-				   writes(advice));
+				   advice_writes(advice));
 	soft_ref_put(&mr->ref);
 	return err;
 }
@@ -57,8 +57,8 @@ int soft_advise_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 {
 	int err = advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ? -EOPNOTSUPP : 0;
 
-	/* Without FLUSH a driver answers before it has looked at the memory, but not before it has found the regions. */
+	/* Without FLUSH a driver replies before it looks at the memory, but after it has looked up the regions. */
 	for (unsigned int i = 0; i < num_sge && !err; i++)
-		err = advise(pd, advice, &sg_list[i], flags & IBV_ADVISE_MR_FLAG_FLUSH);
+		err = advise_sge(pd, advice, &sg_list[i], flags & IBV_ADVISE_MR_FLAG_FLUSH);
 	return err;
 }

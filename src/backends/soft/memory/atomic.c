@@ -3,7 +3,7 @@
 #include <string.h>
 #include "backends/soft/memory/memory.h"
 
-/* Who waits for one waits for whoever is in the same memory, so only for as long as that memory would make it wait, too. */
+/* An atomic operation in progress. Others on the same place wait for it, as they would for that memory itself. */
 struct soft_atomic {
 	struct soft_atomic *next;
 	struct uvd_mm_place place;
@@ -21,7 +21,7 @@ void soft_atomics_destroy(struct soft_atomics *atomics)
 	pthread_mutex_destroy(&atomics->lock);
 }
 
-/* With the lock held. */
+/* Caller holds atomics->lock. */
 static bool is_under_way(const struct soft_atomics *atomics, const struct uvd_mm_place *place)
 {
 	for (const struct soft_atomic *a = atomics->under_way; a; a = a->next)
@@ -30,7 +30,7 @@ static bool is_under_way(const struct soft_atomics *atomics, const struct uvd_mm
 	return false;
 }
 
-static void begin(struct soft_atomics *atomics, struct soft_atomic *atomic)
+static void atomics_begin(struct soft_atomics *atomics, struct soft_atomic *atomic)
 {
 	pthread_mutex_lock(&atomics->lock);
 	while (is_under_way(atomics, &atomic->place))
@@ -40,7 +40,7 @@ static void begin(struct soft_atomics *atomics, struct soft_atomic *atomic)
 	pthread_mutex_unlock(&atomics->lock);
 }
 
-static void end(struct soft_atomics *atomics, struct soft_atomic *atomic)
+static void atomics_end(struct soft_atomics *atomics, struct soft_atomic *atomic)
 {
 	struct soft_atomic **p = &atomics->under_way;
 
@@ -52,7 +52,7 @@ static void end(struct soft_atomics *atomics, struct soft_atomic *atomic)
 	pthread_mutex_unlock(&atomics->lock);
 }
 
-static int find(const struct soft_seg *seg, struct uvd_mm_place *place)
+static int seg_find_place(const struct soft_seg *seg, struct uvd_mm_place *place)
 {
 	const struct uvd_mr *mr = &seg->mr->mr;
 
@@ -62,7 +62,7 @@ static int find(const struct soft_seg *seg, struct uvd_mm_place *place)
 	return 0;
 }
 
-static int change(const struct soft_seg *seg, struct soft_atomic_op *op)
+static int seg_change_word(const struct soft_seg *seg, struct soft_atomic_op *op)
 {
 	uint64_t new;
 	int err;
@@ -90,11 +90,11 @@ enum soft_copy_error soft_atomic(struct soft_mover *m, struct soft_atomics *atom
 
 	if (err)
 		return err;
-	ret = find(seg, &atomic.place);
+	ret = seg_find_place(seg, &atomic.place);
 	if (!ret) {
-		begin(atomics, &atomic);
-		ret = change(seg, op);
-		end(atomics, &atomic);
+		atomics_begin(atomics, &atomic);
+		ret = seg_change_word(seg, op);
+		atomics_end(atomics, &atomic);
 	}
 	dead = ret && !mr->dm && !uvd_mm_alive(mr->umem.mm);
 	if (!soft_mover_leave(m))

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Between clients' memory and a mover's buffer. */
+/* Copies between clients' memory and a mover's buffer, or directly from memory that has a view. */
 #include <errno.h>
 #include "backends/soft/memory/memory.h"
 
-/* Less is read as fast as it is found out where it is. */
+/* Reading fewer bytes is as fast as looking up their view. */
 enum { VIEW_LEAST = 16 * 1024 };
 
-static bool allowed(const struct soft_mr *mr, uint64_t addr, size_t len, bool write)
+static bool mr_allowed_now(const struct soft_mr *mr, uint64_t addr, size_t len, bool write)
 {
 	return !mr->on_demand || !uvd_mm_check(mr->mr.umem.mm, addr, len, write);
 }
@@ -17,7 +17,7 @@ int soft_mem_read(const struct soft_mr *mr, void *dst, uint64_t src, size_t len)
 		soft_dm_read(mr->mr.dm, dst, src, len);
 		return 0;
 	}
-	return allowed(mr, src, len, false) ? uvd_mm_read(mr->mr.umem.mm, dst, src, len) : -EFAULT;
+	return mr_allowed_now(mr, src, len, false) ? uvd_mm_read(mr->mr.umem.mm, dst, src, len) : -EFAULT;
 }
 
 int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size_t len)
@@ -26,10 +26,10 @@ int soft_mem_write(const struct soft_mr *mr, uint64_t dst, const void *src, size
 		soft_dm_write(mr->mr.dm, dst, src, len);
 		return 0;
 	}
-	return allowed(mr, dst, len, true) ? uvd_mm_write(mr->mr.umem.mm, dst, src, len) : -EFAULT;
+	return mr_allowed_now(mr, dst, len, true) ? uvd_mm_write(mr->mr.umem.mm, dst, src, len) : -EFAULT;
 }
 
-/* ---- memory that this process has, too --------------------------------------------------------------------------- */
+/* ---- views: memory that the engine has mapped, too --------------------------------------------------------------- */
 
 static bool may_have_view(const struct soft_mr *mr, size_t len)
 {
@@ -41,7 +41,7 @@ bool soft_mr_may_have_view(struct soft_mr *mr, size_t len)
 	return may_have_view(mr, len) && (!atomic_load(&mr->has_asked) || atomic_load(&mr->view));
 }
 
-/* For a mover in the region's memory. */
+/* Returns the region's view, or NULL, without a reference. May wait for the client: call as a mover in that memory. */
 static struct uvd_mm_view *view_of(struct soft_mr *mr)
 {
 	struct uvd_mm_view *view, *none = NULL;
@@ -87,7 +87,7 @@ enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place,
 		offset -= sge++->length;
 	if (sge == end || len < VIEW_LEAST || len > sge->length - offset)
 		return SOFT_COPY_OK;
-	/* Whoever reads the list is told what is wrong with it. */
+	/* The key is invalid: soft_list_move() reports that when the caller reads the list. */
 	if (soft_seg_get(list->pd, sge->lkey, sge->addr, sge->length, list->access, &seg))
 		return SOFT_COPY_OK;
 	err = soft_seg_view(m, place, &seg, offset, len, foreign);
@@ -102,9 +102,13 @@ void soft_foreign_put(struct soft_foreign *foreign)
 	foreign->view = NULL;
 }
 
-/* ---- writing, by a mover in that memory -------------------------------------------------------------------------- */
+/* ---- writes, by a mover in that memory --------------------------------------------------------------------------- */
 
-/* An error does not say whose memory it is. So the bytes are made the mover's, and then it is clear. */
+/*
+ * An error of a direct write does not tell whether the source or the target is gone. So copy the bytes to the mover's
+ * buffer: an error there is the source's, and one after that the target's. Device memory is written from the buffer
+ * alone, because only uvd_mm_view_copy() survives a file that was truncated.
+ */
 static enum soft_copy_error write_foreign(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes, size_t len)
 {
 	if (!mr->mr.dm && !soft_mem_write(mr, dst, bytes, len))

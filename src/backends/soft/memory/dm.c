@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Device memory: bytes of our own that only RDMA can reach. A region of it is zero based: an address is an offset in the
- * region. There is as much of it as the configuration says, for all clients of the device together.
+ * Device memory: bytes of the engine that only RDMA can reach. A region of it is zero based: an address is an offset in
+ * the region. The configuration limits how much all clients of the device can have together.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static struct soft_dm *soft_dm(struct uvd_dm *dm)
 	return (struct soft_dm *)dm;
 }
 
-static int reserve(struct soft_device *dev, uint64_t length)
+static int dm_reserve(struct soft_device *dev, uint64_t length)
 {
 	const uint64_t max = dev->ibdev->config.limits.max_dm_size;
 	uint64_t used = atomic_load(&dev->dm_used);
@@ -35,7 +35,7 @@ int soft_alloc_dm(struct uvd_dm *base)
 
 	if (!base->length || base->alignment > MAX_ALIGNMENT)
 		return -EINVAL;
-	err = reserve(dev, base->length);
+	err = dm_reserve(dev, base->length);
 	if (err)
 		return err;
 	err = uvd_charge_bytes(base->context->account, base->length);

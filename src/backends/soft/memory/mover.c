@@ -12,14 +12,14 @@ enum { TICK_NS = 10 * 1000 * 1000, IDLE_TICKS = 100 };
 
 /* ---- the watcher ------------------------------------------------------------------------------------------------- */
 
-/* What is taken away from a mover. */
+/* What the watcher has taken away from a mover. */
 struct taken {
 	struct soft_qp *requester, *responder;
 	enum soft_place place;
 };
 
-/* With the mover's lock held, here and below. */
-static void lose(struct soft_mover *m)
+/* Marks a mover that does not come back from an access as lost. Caller holds m->lock. */
+static void mover_lose(struct soft_mover *m)
 {
 	if (m->lost)
 		return;
@@ -29,7 +29,11 @@ static void lose(struct soft_mover *m)
 		m->worker->given_up(m->worker, m->owner);
 }
 
-static bool take(struct soft_mover *m, bool responder_too, struct taken *taken)
+/*
+ * Takes the requester away, and the responder if responder_too. Caller holds m->lock. Returns false if there was none
+ * to take.
+ */
+static bool mover_take(struct soft_mover *m, bool responder_too, struct taken *taken)
 {
 	*taken = (struct taken){ m->requester.qp, responder_too ? m->responder.qp : NULL, m->place };
 	if (!taken->requester && !taken->responder)
@@ -39,10 +43,11 @@ static bool take(struct soft_mover *m, bool responder_too, struct taken *taken)
 		m->responder.qp = NULL;
 	else if (m->responder.qp)
 		atomic_store(m->responder.is_slow, true);
-	lose(m);
+	mover_lose(m);
 	return true;
 }
 
+/* ns: how long m has been in this access. Caller holds m->lock. Returns true if something was taken away. */
 static bool watch_access(struct soft_mover *m, uint64_t ns, struct taken *taken)
 {
 	const struct soft_movers *movers = m->movers;
@@ -53,12 +58,12 @@ static bool watch_access(struct soft_mover *m, uint64_t ns, struct taken *taken)
 			m->worker->held_up(m->worker);
 	}
 	if (ns > movers->patience_ns)
-		return take(m, true, taken);
-	return ns > movers->drop_ns && m->may_drop && m->place == SOFT_AT_RESPONDER && take(m, false, taken);
+		return mover_take(m, true, taken);
+	return ns > movers->drop_ns && m->may_drop && m->place == SOFT_AT_RESPONDER && mover_take(m, false, taken);
 }
 
-/* Has it waited in one access for too long? */
-static bool watch(struct soft_mover *m, uint64_t now, struct taken *taken)
+/* Returns true if m has been in one access for too long. Then *taken is what was taken away, with its references. */
+static bool mover_watch(struct soft_mover *m, uint64_t now, struct taken *taken)
 {
 	bool over = false;
 
@@ -73,14 +78,17 @@ static bool watch(struct soft_mover *m, uint64_t now, struct taken *taken)
 	return over;
 }
 
-/* With the movers' lock held, but for the time of a transfer's end. Movers are never freed before the end. */
+/*
+ * Caller holds movers->lock, which is released during give_up(). Only soft_movers_destroy() frees movers, so the list
+ * stays valid.
+ */
 static void watch_all(struct soft_movers *movers)
 {
 	uint64_t now = uvd_now_ns();
 	struct taken taken;
 
 	for (struct soft_mover *m = movers->all; m; m = m->next) {
-		if (!watch(m, now, &taken))
+		if (!mover_watch(m, now, &taken))
 			continue;
 		pthread_mutex_unlock(&movers->lock);
 		movers->give_up(taken.requester, taken.responder, taken.place);
@@ -88,10 +96,10 @@ static void watch_all(struct soft_movers *movers)
 	}
 }
 
-static void *watcher(void *arg)
+static void *watcher_thread(void *arg)
 {
 	struct soft_movers *movers = arg;
-	unsigned int ticks = 0; /* without a mover */
+	unsigned int ticks = 0; /* since a mover was in use */
 
 	pthread_mutex_lock(&movers->lock);
 	while (!movers->stop) {
@@ -149,7 +157,7 @@ static struct soft_mover *mover_new(struct soft_movers *movers)
 
 	if (!m)
 		return NULL;
-	/* Not the buffer: most messages are small, and pages that nobody has touched cost nothing. */
+	/* Do not clear the buffer: most messages are small, and its untouched pages cost nothing. */
 	memset(m, 0, offsetof(struct soft_mover, buffer));
 	m->movers = movers;
 	pthread_mutex_init(&m->lock, NULL);
@@ -175,9 +183,9 @@ struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker 
 		m->worker = worker;
 		m->told = false;
 		movers->used++;
-		/* Without the thread, who waits in a client's memory waits for as long as the client likes. */
+		/* If the thread cannot start, a client's memory can keep a mover waiting without limit. */
 		if (!movers->watching)
-			movers->watching = !uvd_thread_start(&movers->watcher, 0, watcher, movers);
+			movers->watching = !uvd_thread_start(&movers->watcher, 0, watcher_thread, movers);
 		if (movers->idle)
 			pthread_cond_signal(&movers->changed);
 	}
@@ -199,7 +207,10 @@ void soft_mover_put(struct soft_mover *m)
 
 /* ---- accesses ---------------------------------------------------------------------------------------------------- */
 
-/* Does somebody wait there who was given up? Then so would we, and too many of the same owner's. */
+/*
+ * Is a lost mover still in mm, or are SOFT_MOST_LOST of them in memory of this owner? Then the caller would be lost
+ * there as well. owner NULL: the second question is not asked.
+ */
 static bool is_lost_there(struct soft_movers *movers, const struct uvd_mm *mm, const struct uvd_account *owner)
 {
 	unsigned int of_owner = 0;
@@ -227,14 +238,17 @@ static bool is_gone(const struct soft_party *party)
 
 enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm, struct uvd_account *owner)
 {
-	/* Users keep out of others' memory, and not of their own: under run all trees are one user. */
+	/* The limit of lost movers is for other users' memory. Under `run` all process trees are one user. */
 	const struct uvd_account *other = owner == m->requester.account ? NULL : owner;
 	bool gone;
 
 	if (atomic_load_explicit(&m->movers->lost, memory_order_relaxed) && is_lost_there(m->movers, mm, other))
 		return place == SOFT_AT_REQUESTER ? SOFT_COPY_BAD : SOFT_COPY_CUT;
 	pthread_mutex_lock(&m->lock);
-	/* Who ends a QP changes its state first, and then looks where the mover is: one of the two sees the other. */
+	/*
+	 * A thread that ends a QP sets its state before it takes m->lock to see m->place. So we see that state, or it
+	 * sees our place.
+	 */
 	gone = is_gone(&m->requester) || is_gone(&m->responder);
 	if (!gone) {
 		m->place = place;
@@ -267,7 +281,7 @@ bool soft_mover_take_requester(struct soft_mover *m, const struct soft_qp *qp)
 	bool taken;
 
 	pthread_mutex_lock(&m->lock);
-	/* Who has lost it may work for another by now. */
+	/* A mover that has lost qp may work for another QP by now. */
 	taken = m->place == SOFT_AT_RESPONDER && m->requester.qp == qp;
 	if (taken)
 		m->requester.qp = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory regions and their keys. The tag of a key changes each time an index is used again, and indexes come back as late as
- * possible, so a stale key fails.
+ * Memory regions and their keys. A key is an index and a tag. The tag changes each time the index is reused, and of the
+ * free indexes the one that was freed first is reused first, so a stale key fails.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ void soft_index_give(struct soft_mr_table *table, uint32_t index)
 	table->free_last = index;
 }
 
-static int grow(struct soft_mr_table *table)
+static int mr_table_grow(struct soft_mr_table *table)
 {
 	uint32_t room = table->room < 64 ? 128 : table->room * 2;
 	struct soft_mr_slot *slots;
@@ -65,7 +65,7 @@ uint32_t soft_index_take(struct soft_mr_table *table)
 {
 	uint32_t index;
 
-	if (!table->free_first && grow(table))
+	if (!table->free_first && mr_table_grow(table))
 		return 0;
 	index = table->free_first;
 	table->free_first = table->slots[index].next_free;
@@ -74,7 +74,7 @@ uint32_t soft_index_take(struct soft_mr_table *table)
 	return index;
 }
 
-/* All of the address space, on demand. */
+/* An implicit region is on demand and covers the whole address space. */
 static bool is_implicit(const struct uvd_mr *mr)
 {
 	return (mr->access & IBV_ACCESS_ON_DEMAND) && !mr->umem.addr && mr->length == UINT64_MAX;
@@ -86,7 +86,7 @@ int soft_mr_add(struct soft_mr *mr, uint32_t spare)
 	struct soft_mr_table *table = &dev->mrs;
 	uint32_t index = 0;
 
-	/* The table grows with it. */
+	/* The key table grows by a slot for each region. */
 	if (uvd_charge_bytes(mr->mr.pd->context->account, sizeof(struct soft_mr_slot)))
 		return -ENOMEM;
 	pthread_rwlock_wrlock(&table->lock);
@@ -106,7 +106,7 @@ int soft_mr_add(struct soft_mr *mr, uint32_t spare)
 	return index ? 0 : -ENOMEM;
 }
 
-/* The kernel's core has checked neither: rdmavt and rxe leave both to the driver. */
+/* The core checks neither the range nor the limit. Neither do the kernel's core, rdmavt and rxe. */
 static int add_mr(struct uvd_mr *mr, uint32_t spare)
 {
 	if (mr->iova + mr->length < mr->iova)
@@ -122,8 +122,9 @@ int soft_reg_mr(struct uvd_mr *base)
 }
 
 /*
- * Another translation has keys of its own, and the old ones mean nothing any more. Rights and PD change under the same
- * keys; requests that are under way end with those that they began with.
+ * A new translation gets a new region with new keys, and the old keys become invalid. A change of access rights or PD
+ * keeps the keys. An access in progress is still allowed what it was; the next chunk of the same request is checked
+ * anew.
  */
 int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to)
 {
@@ -132,7 +133,7 @@ int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to)
 	int err;
 
 	pthread_rwlock_wrlock(&table->lock);
-	/* As for deregistration, its windows come first. */
+	/* As for deregistration: no window may be bound to it. */
 	err = mr->num_mws ? -EINVAL : 0;
 	if (!err && !(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
 		base->pd = to->pd;
@@ -141,7 +142,7 @@ int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to)
 	pthread_rwlock_unlock(&table->lock);
 	if (err || !(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
 		return err ? err : UVD_REREG_CHANGED;
-	/* It takes the place of one that goes. */
+	/* One more than the limit: the old region is still there. */
 	err = add_mr(to, 1);
 	return err ? err : UVD_REREG_NEW;
 }
@@ -154,7 +155,7 @@ int soft_dereg_mr(struct uvd_mr *base)
 
 	pthread_rwlock_wrlock(&table->lock);
 	if (mr->num_mws) {
-		/* As rxe: its windows come first (IBTA 10.6.7.2.6). */
+		/* As rxe: a region with bound windows cannot be deregistered (IBTA 10.6.7.2.6). */
 		pthread_rwlock_unlock(&table->lock);
 		return -EINVAL;
 	}
@@ -177,13 +178,13 @@ struct soft_mr *soft_find_mr(struct soft_mr_table *table, uint32_t key)
 	return mr && mr->mr.lkey == key ? mr : NULL;
 }
 
-static bool covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
+static bool mr_covers(const struct uvd_mr *mr, uint64_t addr, uint32_t length)
 {
 	return addr >= mr->iova && length <= mr->length && addr - mr->iova <= mr->length - length;
 }
 
-/* With the table's lock held. */
-static int hold(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw, uint64_t addr, uint32_t length)
+/* Fills seg, and takes a reference to mr, and to mw unless NULL. Caller holds the table's lock. Returns 0. */
+static int seg_set(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw, uint64_t addr, uint32_t length)
 {
 	seg->mr = mr;
 	seg->mw = mw;
@@ -195,9 +196,9 @@ static int hold(struct soft_seg *seg, struct soft_mr *mr, struct soft_mw *mw, ui
 	return 0;
 }
 
-static bool allows(const struct soft_mr *mr, struct uvd_pd *pd, uint64_t addr, uint32_t length, unsigned int access)
+static bool mr_allows(const struct soft_mr *mr, struct uvd_pd *pd, uint64_t addr, uint32_t length, unsigned int access)
 {
-	return mr->mr.pd == pd && (mr->mr.access & access) == access && covers(&mr->mr, addr, length);
+	return mr->mr.pd == pd && (mr->mr.access & access) == access && mr_covers(&mr->mr, addr, length);
 }
 
 int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
@@ -209,8 +210,8 @@ int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length
 
 	pthread_rwlock_rdlock(&table->lock);
 	mr = soft_find_mr(table, key);
-	if (mr && allows(mr, pd, addr, length, access))
-		err = hold(seg, mr, NULL, addr, length);
+	if (mr && mr_allows(mr, pd, addr, length, access))
+		err = seg_set(seg, mr, NULL, addr, length);
 	pthread_rwlock_unlock(&table->lock);
 	return err;
 }
@@ -227,10 +228,10 @@ int soft_remote_seg_get(struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t 
 	pthread_rwlock_rdlock(&table->lock);
 	mr = soft_find_mr(table, key);
 	mw = index < table->room ? table->slots[index].mw : NULL;
-	if (mr && allows(mr, pd, addr, length, access))
-		err = hold(seg, mr, NULL, addr, length);
+	if (mr && mr_allows(mr, pd, addr, length, access))
+		err = seg_set(seg, mr, NULL, addr, length);
 	else if (mw && soft_window_allows(mw, pd, qpn, key, addr, length, access))
-		err = hold(seg, mw->mr, mw, mw->mr_addr + (addr - mw->start), length);
+		err = seg_set(seg, mw->mr, mw, mw->mr_addr + (addr - mw->start), length);
 	pthread_rwlock_unlock(&table->lock);
 	return err;
 }

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The table of keys, shared by mr.c and mw.c. */
+/* The key table, shared by the files of this room. */
 #ifndef UVD_SOFT_MR_H
 #define UVD_SOFT_MR_H
 
 #include "backends/soft/memory/memory.h"
 
 struct soft_mr_slot {
-	struct soft_mr *mr; /* or */
+	struct soft_mr *mr; /* either mr or mw, or neither */
 	struct soft_mw *mw;
 	uint32_t next_free; /* 0: the last */
 	uint8_t tag;
 };
 
-/* Gives it keys. -ENOMEM: the device has its most; spare: how many more than that there may be. */
+/*
+ * Charges mr, adds it to the key table and sets its keys. The device may have max_mr + spare regions. Returns 0, or
+ * -ENOMEM: no memory, or a limit is reached.
+ */
 int soft_mr_add(struct soft_mr *mr, uint32_t spare);
-/* With the table's lock held for writing. 0: there is none left. */
+/* Takes and frees an index. Caller holds the table's lock for writing. Take returns 0 if there is none left. */
 uint32_t soft_index_take(struct soft_mr_table *table);
 void soft_index_give(struct soft_mr_table *table, uint32_t index);
-/* With the table's lock held. NULL: no MR has this key. */
+/* Caller holds the table's lock. Returns NULL if no MR has this key. */
 struct soft_mr *soft_find_mr(struct soft_mr_table *table, uint32_t key);
 
 #endif

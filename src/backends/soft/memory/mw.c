@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory windows: keys that a bind makes stand for part of an MR. Type 1 opens it to all QPs of the PD, type 2 (2B) to the
- * peer of the one that bound it. The rules of binding are IBTA's C10-71 to C10-75, as the kernel's rxe has them.
+ * Memory windows: a bind makes the key of a window stand for part of an MR. A type 1 window can be used by the peers of
+ * all QPs of the PD, a type 2 (2B) window by the peer of the QP that bound it. The rules of binding are C10-71 to
+ * C10-75 of IBTA, as the kernel's rxe implements them.
  */
 #include <errno.h>
 #include "backends/soft/memory/mr.h"
@@ -11,7 +12,7 @@ static struct soft_mr_table *table_of(const struct soft_mw *mw)
 	return &mw->dev->mrs;
 }
 
-static void unbind(struct soft_mw *mw)
+static void mw_unbind(struct soft_mw *mw)
 {
 	if (mw->mr)
 		mw->mr->num_mws--;
@@ -50,9 +51,9 @@ int soft_dealloc_mw(struct uvd_mw *base)
 	struct soft_mr_table *table = table_of(mw);
 
 	pthread_rwlock_wrlock(&table->lock);
-	unbind(mw);
+	mw_unbind(mw);
 	table->slots[mw->index].mw = NULL;
-	/* The tag that the client chose last is stale too. */
+	/* The client chose the tag of the last bind. The next key of this slot must differ from that. */
 	table->slots[mw->index].tag = base->rkey;
 	soft_index_give(table, mw->index);
 	table->num_mws--;
@@ -81,7 +82,7 @@ static bool may_bind(const struct uvd_pd *pd, const struct soft_mw *mw, const st
 
 	if (mw->mw.pd != pd)
 		return false;
-	/* A window of type 2 is invalidated before it is bound again, and that is how it is unbound. */
+	/* A type 2 window must be invalidated before it is bound again, and a bind of length 0 does not unbind it. */
 	if (mw->mw.type == IBV_MW_TYPE_2 ? mw->mr || !bind->length : bind->access & IBV_ACCESS_ZERO_BASED)
 		return false;
 	if (!bind->length)
@@ -95,7 +96,7 @@ static bool may_bind(const struct uvd_pd *pd, const struct soft_mw *mw, const st
 	       bind->addr - mr->mr.iova <= mr->mr.length - bind->length;
 }
 
-/* With the table's lock held. */
+/* Returns the window that the bind names, or NULL. Caller holds the table's lock. */
 static struct soft_mw *find_window(struct soft_mr_table *table, const struct soft_bind *bind)
 {
 	struct soft_mw *mw = bind->mw_index < table->room ? table->slots[bind->mw_index].mw : NULL;
@@ -116,7 +117,7 @@ int soft_bind_mw(struct uvd_pd *pd, uint32_t qpn, const struct soft_bind *bind, 
 	mw = find_window(table, bind);
 	mr = soft_find_mr(table, bind->mr_key);
 	if (mw && may_bind(pd, mw, mr, bind)) {
-		unbind(mw);
+		mw_unbind(mw);
 		mw->mw.rkey = (mw->index << SOFT_TAG_BITS) | (new_key & ((1 << SOFT_TAG_BITS) - 1));
 		if (bind->length) {
 			mw->mr = mr;
@@ -143,9 +144,9 @@ int soft_invalidate_mw(struct uvd_pd *pd, uint32_t qpn, uint32_t key)
 	pthread_rwlock_wrlock(&table->lock);
 	if (index < table->room)
 		mw = table->slots[index].mw;
-	/* Of MRs only those of the kernel's own clients can be invalidated. */
+	/* Only windows: the MRs that can be invalidated are those of the kernel's own clients. */
 	if (mw && mw->mw.type == IBV_MW_TYPE_2 && soft_window_allows(mw, pd, qpn, key, mw->start, 0, 0)) {
-		unbind(mw);
+		mw_unbind(mw);
 		err = 0;
 	}
 	pthread_rwlock_unlock(&table->lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Pieces of one client's memory, moved by as few system calls as there can be. */
+/* Moves pieces of one client's memory with as few system calls as possible. */
 #include "backends/soft/memory/memory.h"
 
 /*
- * Is it memory that can be moved with the others? Memory that is registered on demand is checked before each access, and large pieces of
- * memory that can be mapped need one copy only.
+ * Can the piece be moved together with the others? On-demand regions cannot, because they are checked before each
+ * access. Large pieces that may have a view should not, because alone they need only one copy.
  */
 static bool is_like_the_others(const struct soft_pieces *pieces, struct soft_mr *mr, uint32_t len)
 {
@@ -13,7 +13,9 @@ static bool is_like_the_others(const struct soft_pieces *pieces, struct soft_mr 
 	return !pieces->num || pieces->mm == mr->mr.umem.mm;
 }
 
-/* The last run has the piece, or becomes longer by it. */
+/*
+ * Returns true, and sets *at, if the piece lies in the last run, or directly behind it: then that run becomes longer.
+ */
 static bool join_last_run(struct soft_pieces *pieces, uint64_t addr, uint32_t len, uint32_t *at)
 {
 	struct iovec *run = &pieces->runs[pieces->num_runs - 1];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The count and the waiter's mark share one word, and waking needs no more than its address. So the last put touches
- * nothing of the object after the waiter may have freed it.
+ * The count and the waiter's mark share one word, and FUTEX_WAKE needs nothing but its address. So after its decrement
+ * the last put does not access the object, which the waiter may have freed.
  */
 #include <limits.h>
 #include <linux/futex.h>
@@ -32,6 +32,6 @@ void soft_ref_wait(struct soft_ref *ref)
 		syscall(SYS_futex, &ref->word, FUTEX_WAIT_PRIVATE, now, NULL, NULL, 0);
 		now = atomic_load_explicit(&ref->word, memory_order_acquire);
 	}
-	/* Also where the word was enough at once: what the users did comes before what the caller does. */
+	/* Acquire even if there was no wait: all that the users did happens before what the caller does next. */
 	atomic_load_explicit(&ref->word, memory_order_acquire);
 }

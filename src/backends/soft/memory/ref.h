@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counts users, so that the end can wait for them. */
+/* Counts references to an object, so that its destruction can wait for them. */
 #ifndef UVD_SOFT_REF_H
 #define UVD_SOFT_REF_H
 
@@ -10,9 +10,9 @@ struct soft_ref {
 };
 
 void soft_ref_get(struct soft_ref *ref);
-/* The object may be gone when this returns. */
+/* The object may be freed before this returns. */
 void soft_ref_put(struct soft_ref *ref);
-/* Nobody can get a new reference any more. Returns when all are put. */
+/* Waits until all references are put. Call when no thread can get a new one any more. */
 void soft_ref_wait(struct soft_ref *ref);
 
 #endif

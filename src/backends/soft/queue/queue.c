@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Queues of work requests: rings of our own, and those that a client has mapped. */
+/* Queues of work requests: own rings and mapped queues. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ int soft_ring_init(struct soft_ring *ring, struct uvd_account *account, unsigned
 	ret = uvd_charge_bytes(account, ring_bytes(ring));
 	if (ret)
 		return ret;
-	/* Untouched entries of a large queue cost no memory, but the client may touch all of them at any time. */
+	/* Untouched entries cost no memory, but all are charged: the client can make us touch them at any time. */
 	ring->entries = calloc(1, ring_bytes(ring));
 	if (ring->entries)
 		return 0;
@@ -37,12 +37,12 @@ void soft_ring_destroy(struct soft_ring *ring)
 	free(ring->entries);
 }
 
-/* nr: at most the ring's size. */
-static void *entry(struct soft_ring *ring, unsigned int nr)
+/* nr: from the oldest; at most the ring's size. */
+static void *ring_entry(struct soft_ring *ring, unsigned int nr)
 {
 	size_t place = (size_t)ring->head + nr;
 
-	/* A division here would be a good part of a small request. */
+	/* Not %: a division would take a good part of the time of a small request. */
 	if (place >= ring->size)
 		place -= ring->size;
 	return ring->entries + place * ring->entry_size;
@@ -50,7 +50,7 @@ static void *entry(struct soft_ring *ring, unsigned int nr)
 
 void *soft_ring_peek(struct soft_ring *ring, unsigned int n)
 {
-	return n < ring->count ? entry(ring, n) : NULL;
+	return n < ring->count ? ring_entry(ring, n) : NULL;
 }
 
 void soft_ring_pop(struct soft_ring *ring)
@@ -61,7 +61,7 @@ void soft_ring_pop(struct soft_ring *ring)
 
 void *soft_ring_next(struct soft_ring *ring)
 {
-	return ring->count < ring->size ? entry(ring, ring->count) : NULL;
+	return ring->count < ring->size ? ring_entry(ring, ring->count) : NULL;
 }
 
 void soft_ring_push(struct soft_ring *ring)
@@ -76,7 +76,7 @@ void soft_ring_clear(struct soft_ring *ring)
 
 /* ---- receive queues ---------------------------------------------------------------------------------------------- */
 
-/* An empty list may have no address. */
+/* src can be NULL if the list is empty. */
 void soft_sges_copy(struct ibv_sge *dst, const struct ibv_sge *src, int n)
 {
 	if (n)
@@ -92,7 +92,7 @@ uint64_t soft_sge_length(const struct ibv_sge *sge, int num_sge)
 	return length;
 }
 
-/* Requests that the client puts into a mapped queue meanwhile stay there. */
+/* Pops only what is there now: requests that the client adds meanwhile stay. */
 void soft_queue_skip(struct uvd_queue *q)
 {
 	for (uint32_t n = q->ops->count(q); n; n--)
@@ -111,7 +111,7 @@ size_t soft_recv_wqe_size(uint32_t max_sge)
 
 int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int size, uint32_t max_sge, struct uvd_queue *mapped)
 {
-	/* No request has fewer entries than the one that stands for what was not understood. */
+	/* load_recv() puts a receive with one entry in the place of an invalid one, so there must be room for that. */
 	if (mapped && !max_sge)
 		max_sge = 1;
 	rq->mapped = mapped;
@@ -150,10 +150,10 @@ int soft_queue_recv(struct soft_ring *ring, uint32_t max_sge, const struct uvd_r
 	return 0;
 }
 
-/* The next request of the client's that the ring has not. False: there is none, or no room. */
+/* Copies the client's next request from the mapped queue to the ring. Returns false if there is none, or no room. */
 static bool load_recv(struct soft_rq *rq)
 {
-	/* No region has the key 0: whoever sends here gets an error, as from a request that names foreign memory. */
+	/* Stands for an invalid receive. Key 0 is never valid, so a message for it fails as with any invalid key. */
 	static const struct ibv_sge nothing = { .length = UINT32_MAX };
 	struct uvd_recv_wr wr;
 

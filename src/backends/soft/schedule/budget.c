@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* How much work one call does. */
+/* Limits the work of one run of a send queue. */
 #include "backends/soft/schedule/schedule.h"
 #include "util/util.h"
 
@@ -7,12 +7,12 @@ enum {
 	/* A budget ends at either of these. */
 	BUDGET_BYTES = 64 << 20,
 	BUDGET_NS = 20 * 1000 * 1000,
-	/* The clock is read once in so many requests or bytes. */
+	/* The clock is read after more than so many requests or bytes. */
 	LOOK_REQUESTS = 64,
 	LOOK_BYTES = 256 << 10,
 };
 
-/* False: the time is over. The first look starts the clock. */
+/* Returns false if the time is over. The first call starts the clock. */
 static bool budget_look(struct soft_budget *budget)
 {
 	uint64_t now = uvd_now_ns();

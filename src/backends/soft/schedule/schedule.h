@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which send queue runs when, on which thread, and for how long. */
+/* The scheduler: decides which send queue runs when, on which thread, and for how long. */
 #ifndef UVD_SOFT_SCHEDULE_H
 #define UVD_SOFT_SCHEDULE_H
 
@@ -7,14 +7,14 @@
 
 /* ---- budget.c ---------------------------------------------------------------------------------------------------- */
 
-/* The work that a thread has done for send queues, of any number of QPs, in one call. It starts zeroed. */
+/* The work that a thread has done in one run of a send queue. It starts zeroed, but for of_user_thread. */
 struct soft_budget {
-	uint64_t bytes, new_bytes; /* new_*: since the clock was read */
+	uint64_t bytes, new_bytes; /* new_*: since the clock was last read */
 	uint64_t start; /* ns; 0: the clock was not read yet */
 	uint64_t run_ns, run_cpu_ns; /* of a user's thread: time, and its CPU time, when the run began; 0: not known */
 	uint64_t requests;
 	unsigned int new_requests;
-	bool of_user_thread; /* the first request may be of any length */
+	bool of_user_thread; /* a user's thread runs it: the first request may be of any length */
 	bool begun, spent;
 };
 
@@ -49,24 +49,28 @@ bool soft_stream_has_next(struct soft_qp *qp, const struct soft_budget *budget, 
 
 void soft_waker_init(struct soft_waker *waker);
 void soft_waker_destroy(struct soft_waker *waker);
-/* soft_send_wake() for every QP, soon. */
+/* Makes the waker call soft_send_wake() for every QP, soon. Returns at once. */
 void soft_wake_all(struct uvd_fabric *fabric);
 
 /* ---- send.c ------------------------------------------------------------------------------------------------------ */
 
 /*
- * The requests that were just posted, with a budget of their own; or those of a QP that was in the list of the user whose thread
- * this is. No lock is held. Both take a reference over, which the QP may have lost when they return.
+ * Run the send queue with a new budget: soft_send_run() for requests that were just posted, soft_send_run_deferred() on
+ * a user's thread that has taken qp from the user's list. Caller holds no lock. Both take over a reference, so qp may
+ * be gone when they return.
  */
 void soft_send_run(struct soft_qp *qp, struct uvd_worker *worker);
 void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker);
-/* The requests that wait are for the user's thread. With no lock held. */
+/* Defers the QP if it has requests, and no thread runs it yet. Caller holds no lock. */
 void soft_send_resume(struct soft_qp *qp);
-/* Kicks the QP that this one is connected to: what that was waiting for may be there. No lock is held; nothing is carried out. */
+/*
+ * Kicks the QP that qp is connected to: that retries, on its user's thread, as what it waits for may be there. Caller
+ * holds no lock.
+ */
 void soft_kick_peer(struct soft_qp *qp);
-/* The timer of a wait has run out. The caller has a reference. */
+/* Called when the timer of wait wait_nr has expired. Caller holds no lock, and has a reference to qp. */
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr);
-/* Has it tried again by the user's thread, if it waits for an answer from a peer that could give one now. No lock is held. */
+/* If qp waits for an answer, and its peer could give one now, makes the user's thread retry. Caller holds no lock. */
 void soft_send_wake(struct soft_qp *qp);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Runs a send queue: the oldest request is tried, completes, and makes way for the next. One that has to wait stays the
- * oldest until a kick (the peer has posted a receive, or become ready) or the timer.
+ * Runs a send queue: tries the oldest request, completes it, and goes on with the next. A request that has to wait
+ * stays the oldest until it is retried, after a kick (the peer has posted a receive, or become ready) or by the timer.
  */
 #include "backends/soft/schedule/schedule.h"
 #include "backends/soft/transport/transport.h"
 #include "util/util.h"
 
-/* In units of 10 us: how long a receiver that names this code asks to be left alone (IBTA table 45). */
+/* By the timer code of an RNR NAK: how long the receiver asks the sender to wait, in units of 10 us (IBTA table 45). */
 static const uint32_t rnr_timer[32] = {
 	65536, 1,   2,	 3,   4,    6,	  8,	12,   16,   24,	  32,	48,    64,    96,    128,   192,
 	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
@@ -15,12 +15,13 @@ static const uint32_t rnr_timer[32] = {
 
 enum {
 	FIRST_LOOK_NS = 20 * 1000,
-	SHORT_BYTES = 4 << 10, /* what is copied sooner than its doorbell is answered */
+	SHORT_BYTES = 4 << 10, /* so much is copied faster than its doorbell is answered */
 };
 
 /*
- * How long a sender waits before it tries again. The specification lets a receiver ask for 10 us, for ever (rnr_retry 7),
- * while no client is awake: the timer thread would be busy with it, and with two thousand such QPs with nothing else.
+ * Returns how long a sender waits after an RNR NAK: at least 1 ms. The specification allows 10 us, and rnr_retry 7
+ * means retry forever. So QPs of sleeping clients would keep the timer thread busy, and two thousand of them would use
+ * all of its time.
  */
 static uint64_t rnr_wait_ns(unsigned int timer)
 {
@@ -45,7 +46,7 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 	if (qp->qp.qp_type == IBV_QPT_UD) {
 		req.ah = wqe->ah;
 		req.dest_qpn = wqe->remote_qpn;
-		/* A Q_Key with the top bit set stands for the sender's own. */
+		/* A Q_Key with the top bit set means the sender's own Q_Key. */
 		req.qkey = wqe->remote_qkey & 0x80000000 ? qp->attr.qkey : wqe->remote_qkey;
 		req.is_multicast = soft_is_multicast(req.port, &req.ah);
 	} else if (qp->qp.qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode)) {
@@ -56,8 +57,8 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 	return req;
 }
 
-/* ns 0: until it is kicked. */
-static void wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
+/* ns 0: no timer; the QP waits for a kick. Caller holds qp->lock, here and in the next three functions. */
+static void send_wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
 {
 	qp->s_wait = wait;
 	qp->s_wait_nr++;
@@ -66,8 +67,9 @@ static void wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
 }
 
 /*
- * Nobody tells of a receive in a mapped queue. So the timer looks for it before the wait is over: soon at first, then, while the
- * same request waits, ever later, as a client that sleeps must not keep the timer thread busy.
+ * A client puts a receive into a mapped queue without telling anybody. So the timer looks for one before the wait is
+ * over: soon at first, then at doubled intervals while the same request waits, because a sleeping client must not keep
+ * the timer thread busy.
  */
 static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, enum soft_wait before)
 {
@@ -76,10 +78,10 @@ static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, en
 	if (before != SOFT_WAIT_RNR)
 		qp->s_look_ns = FIRST_LOOK_NS;
 	qp->s_wait_end = uvd_now_ns() + ns;
-	wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
+	send_wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
 }
 
-/* Is the wait not over yet? Then the timer is armed for the next look. */
+/* Returns true if an RNR wait is not over yet; then the timer is armed for the next look. */
 static bool look_again(struct soft_qp *qp)
 {
 	uint64_t now = uvd_now_ns(), left;
@@ -92,7 +94,7 @@ static bool look_again(struct soft_qp *qp)
 	return true;
 }
 
-/* The oldest request could not be carried out; `before` is what it had waited for already. It waits, or fails. */
+/* After a try without success, makes the oldest request wait, or fails it. before: what it had waited for already. */
 static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome, enum soft_wait before,
 		    struct soft_due *due)
 {
@@ -101,21 +103,21 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 			soft_send_fail(qp, wqe, IBV_WC_RNR_RETRY_EXC_ERR, due);
 			return;
 		}
-		/* 7 stands for ever. */
+		/* rnr_retry 7 means retry forever. */
 		if (qp->attr.rnr_retry != 7)
 			qp->s_rnr_retry--;
 		wait_for_receive(qp, outcome, before);
 		return;
 	}
-	/* A try counts when its time is over and not before: also the last one gets its time. */
+	/* A retry counts when its time-out is over, and not before: also the last one gets its full time. */
 	if (before == SOFT_WAIT_RETRY && !qp->s_retry--) {
 		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
 		return;
 	}
-	wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
+	send_wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
 }
 
-static struct soft_outcome try(struct soft_mover *m, struct soft_request *req)
+static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *req)
 {
 	if (req->wqe->is_refused)
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_QP_OP_ERR };
@@ -132,9 +134,9 @@ static struct soft_outcome try(struct soft_mover *m, struct soft_request *req)
 	}
 }
 
-/* A try of the oldest request came to this. */
-static void settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_request *req, struct soft_outcome outcome,
-		   enum soft_wait before, struct soft_due *due)
+/* Acts on the outcome of a try of the oldest request: completes it, fails it or makes it wait. */
+static void send_settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct soft_request *req,
+			struct soft_outcome outcome, enum soft_wait before, struct soft_due *due)
 {
 	if (outcome.kind != SOFT_DONE) {
 		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
@@ -147,7 +149,7 @@ static void settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const struct s
 	}
 }
 
-/* With the lock held. */
+/* Caller holds qp->lock. */
 static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct soft_budget *budget, struct soft_due *due)
 {
 	const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
@@ -155,19 +157,21 @@ static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct so
 	for (unsigned int i = 0; i < burst->num; i++) {
 		struct soft_request *req = &burst->req;
 
-		/* The first has been charged already. The clock is looked at once. */
+		/* The first request is charged already. At the last one the budget reads the clock. */
 		if (i)
 			soft_budget_take(budget, burst->wqes[i]->length, i == burst->num - 1);
 		req->packets = soft_packets(burst->mtu, burst->wqes[i]->length);
-		settle(qp, burst->wqes[i], req, sent, SOFT_WAIT_NONE, due);
+		send_settle(qp, burst->wqes[i], req, sent, SOFT_WAIT_NONE, due);
 	}
 }
 
 enum step { STEP_DONE, STEP_NOTHING, STEP_LOST };
 
 /*
- * The engine moves one short message sooner than the sender wakes up, and the receiver may be polling for it. During longer work the
- * sender goes on. A sender of own rings polls by calls, and would take the core from this thread: it is answered after all work.
+ * Is the call answered before this step? Not before one short message: the engine moves it sooner than the sender wakes
+ * up, and the receiver may be polling for it. Before longer work, so that the sender can go on meanwhile. A sender with
+ * own rings polls by calls, and would take the CPU from this thread: it is answered after all work, and so is the
+ * client of a crowded QP.
  */
 static bool send_is_answered_before(const struct soft_qp *qp, const struct soft_burst *burst, unsigned int steps)
 {
@@ -175,10 +179,12 @@ static bool send_is_answered_before(const struct soft_qp *qp, const struct soft_
 }
 
 /*
- * With the lock held, and s_busy: tries the oldest request once, or with those behind it; `steps` were taken before. NOTHING: nothing is
- * left that could be done now. LOST: the QP is not ours any more, and the lock is not held.
+ * Tries the oldest request once, alone or in a burst with those behind it. steps: how many steps of this run came
+ * before. Caller holds qp->lock and has s_busy. Returns STEP_NOTHING if nothing more can be done now. STEP_LOST: the QP
+ * was taken away, and qp->lock is not held.
  */
-static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, unsigned int steps, struct soft_due *due)
+static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget, unsigned int steps,
+			   struct soft_due *due)
 {
 	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 	enum soft_wait before = qp->s_wait;
@@ -207,7 +213,7 @@ static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budg
 	if (burst.num > 1 && !soft_rc_burst(m, &burst))
 		return STEP_LOST;
 	if (burst.num < 2) {
-		outcome = try(m, &burst.req);
+		outcome = send_try(m, &burst.req);
 		if (outcome.kind == SOFT_LOST)
 			return STEP_LOST;
 	}
@@ -215,7 +221,7 @@ static enum step step(struct soft_qp *qp, struct soft_mover *m, struct soft_budg
 	if (qp->state == IBV_QPS_RESET)
 		return STEP_NOTHING;
 	if (burst.num < 2)
-		settle(qp, wqe, &burst.req, outcome, before, due);
+		send_settle(qp, wqe, &burst.req, outcome, before, due);
 	else
 		settle_burst(qp, &burst, budget, due);
 	return STEP_DONE;
@@ -243,8 +249,8 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 	return false;
 }
 
-/* With the lock held; it is not when this returns. Takes the reference over. */
-static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget)
+/* Runs the send queue. Caller holds qp->lock, which is released. Takes over a reference. */
+static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *budget)
 {
 	struct soft_due due = { 0 };
 	enum step done = STEP_DONE;
@@ -261,7 +267,7 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 		handed_over = send_hands_over(qp, budget);
 		if (handed_over)
 			break;
-		done = step(qp, m, budget, steps, &due);
+		done = send_step(qp, m, budget, steps, &due);
 		if (done == STEP_NOTHING && soft_stream_has_next(qp, budget, &due))
 			done = STEP_DONE;
 		steps++;
@@ -278,7 +284,7 @@ static void run(struct soft_qp *qp, struct soft_mover *m, struct soft_budget *bu
 	soft_ref_put(&qp->ref);
 }
 
-/* Whoever comes while another runs the queue leaves it to that one. of_user: the thread is the user's. */
+/* Runs the send queue, unless another thread has it: that one goes on with all of it. of_user: on a user's thread. */
 static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
 {
 	struct soft_mover *m = soft_mover_get(&qp->dev->ibdev->fabric->movers, worker);
@@ -289,9 +295,9 @@ static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
 		soft_stream_take_back(qp);
 	/* A reset or an error may have taken the QP back since it left the user's list. */
 	if (m && !qp->s_busy && qp->s_deferred == of_user) {
-		run(qp, m, &budget);
+		send_run(qp, m, &budget);
 	} else {
-		/* Without memory the requests wait until more are posted. */
+		/* Out of memory: the requests wait until more are posted. */
 		if (!m && of_user)
 			qp->s_deferred = false;
 		pthread_mutex_unlock(&qp->lock);
@@ -311,7 +317,7 @@ void soft_send_run_deferred(struct soft_qp *qp, struct uvd_worker *worker)
 	run_as(qp, worker, true);
 }
 
-/* ---- who else has a hand in it ----------------------------------------------------------------------------------- */
+/* ---- kicks, the waker and the timer ------------------------------------------------------------------------------ */
 
 void soft_send_resume(struct soft_qp *qp)
 {
@@ -321,13 +327,13 @@ void soft_send_resume(struct soft_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-static void kick(struct soft_qp *qp, uint32_t by)
+static void send_kick(struct soft_qp *qp, uint32_t by)
 {
 	pthread_mutex_lock(&qp->lock);
-	/* Only by the one that it is connected to: others could use up its retries. */
+	/* Only the QP that it is connected to may kick it: others could use up its retries. */
 	if (qp->attr.dest_qp_num == by && (qp->s_wait != SOFT_WAIT_NONE || qp->s_busy)) {
 		qp->s_kicked = true;
-		/* Nobody carries out another's requests. If no thread can be started, the next time-out looks again. */
+		/* This thread must not run another client's queue. If deferring fails, the next time-out retries. */
 		if (!qp->s_busy && !qp->s_deferred)
 			qp->s_kicked = soft_defer(qp, false);
 	}
@@ -345,12 +351,15 @@ void soft_kick_peer(struct soft_qp *qp)
 	peer = soft_fabric_get_qp(qp->dev->ibdev->fabric, dest);
 	if (!peer)
 		return;
-	kick(peer, qp->qp.qp_num);
+	send_kick(peer, qp->qp.qp_num);
 	soft_ref_put(&peer->ref);
 }
 
-/* Is it still the same wait, and is no thread trying, or about to try? */
-static struct soft_send_wqe *waiting(struct soft_qp *qp, unsigned int wait_nr)
+/*
+ * Returns the oldest request if it is still in wait wait_nr, and no thread tries it or is about to; else NULL. Caller
+ * holds qp->lock.
+ */
+static struct soft_send_wqe *send_waiting_wqe(struct soft_qp *qp, unsigned int wait_nr)
 {
 	if (qp->s_wait == SOFT_WAIT_NONE || qp->s_wait_nr != wait_nr || qp->s_busy)
 		return NULL;
@@ -369,18 +378,18 @@ void soft_send_wake(struct soft_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	wait_nr = qp->s_wait_nr;
 	if (qp->s_wait == SOFT_WAIT_RETRY)
-		wqe = waiting(qp, wait_nr);
+		wqe = send_waiting_wqe(qp, wait_nr);
 	if (wqe) {
 		copy = *wqe;
 		req = request_of(qp, &copy);
 	}
 	pthread_mutex_unlock(&qp->lock);
-	/* A try that fails would use up a retry. */
+	/* Retry only if the peer can answer: a try that fails would use up a retry. */
 	if (!wqe || soft_rc_probe(&req).kind != SOFT_DONE)
 		return;
 
 	pthread_mutex_lock(&qp->lock);
-	if (waiting(qp, wait_nr)) {
+	if (send_waiting_wqe(qp, wait_nr)) {
 		/*
 		 * The waker serves all users, so it must not move data. If no thread can be started, the next time-out
 		 * looks again.
@@ -398,9 +407,9 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	struct soft_request req;
 
 	pthread_mutex_lock(&qp->lock);
-	wqe = waiting(qp, wait_nr);
+	wqe = send_waiting_wqe(qp, wait_nr);
 	if (wqe) {
-		/* The queue goes on as soon as it is unlocked. */
+		/* Once the lock is released, another thread may complete the request and reuse wqe. */
 		copy = *wqe;
 		req = request_of(qp, &copy);
 	}
@@ -411,13 +420,13 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	outcome = soft_rc_probe(&req);
 
 	pthread_mutex_lock(&qp->lock);
-	wqe = waiting(qp, wait_nr);
+	wqe = send_waiting_wqe(qp, wait_nr);
 	if (wqe && outcome.kind == SOFT_DONE) {
 		/* The timer serves all users, so it must not move data. If no thread can be started, it looks again. */
 		if (soft_defer(qp, false))
 			qp->s_kicked = true;
 		else
-			wait_for(qp, qp->s_wait, UINT64_C(1000000));
+			send_wait_for(qp, qp->s_wait, UINT64_C(1000000));
 	} else if (wqe && !look_again(qp)) {
 		put_off(qp, wqe, outcome, qp->s_wait, &due);
 	}

@@ -10,11 +10,14 @@ enum {
 	/* A QP has a stream after STREAM_RUNS runs of STREAM_BYTES or more, each soon after the one before. */
 	STREAM_RUNS = 4,
 	STREAM_BYTES = 32 << 10,
-	STREAM_LOOK_NS = 3000, /* the user's thread looks at an empty queue so often */
-	/* A client that sleeps during its doorbell costs two switches. Below this average size they cost more than its CPU gives. */
+	STREAM_LOOK_NS = 3000, /* from one look of the user's thread at an empty queue to the next */
+	/*
+	 * A client that sleeps in its doorbell costs two switches. Below this average size of the requests they cost
+	 * more than the CPU time that the client frees.
+	 */
 	CROWDED_REQUEST = 256 << 10,
-	CROWDED_NS = 500 * 1000 * 1000, /* after that the client tries a stream again */
-	LET_GO_NS = 10 * 1000 * 1000, /* the user's thread may have to wait for its turn of the CPU before it sees s_wanted */
+	CROWDED_NS = 500 * 1000 * 1000, /* how long a QP is crowded; then it may have a stream again */
+	LET_GO_NS = 10 * 1000 * 1000, /* maximum wait: the user's thread may need a CPU first, to see s_wanted */
 };
 
 /*
@@ -92,7 +95,7 @@ void soft_stream_take_back(struct soft_qp *qp)
 		soft_undefer(qp);
 }
 
-/* Returns the time at its end. */
+/* Spins until `end`. Returns the time at which it stopped. */
 static uint64_t stream_spin_until(uint64_t end)
 {
 	uint64_t now;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * When a port comes up, requests that waited for an answer through it are tried again. Not by the thread that reports the
- * port: it serves the whole engine, and a client's memory may be slow. So there is one thread for it, made when first
- * needed.
+ * The waker: when a port comes up, it looks for requests that wait for an answer and could get one now, and has them
+ * retried. The thread that reports the port serves the whole engine, so it must not walk over all QPs itself. The waker
+ * starts when it is first needed.
  */
 #include "backends/soft/schedule/schedule.h"
 #include "util/util.h"
@@ -53,7 +53,7 @@ void soft_wake_all(struct uvd_fabric *fabric)
 	waker->asked = true;
 	pthread_cond_signal(&waker->changed);
 	if (!waker->running) {
-		/* Without the thread, requests end when their retries do. */
+		/* If the thread cannot start, the requests' own timers retry them, while retries are left. */
 		waker->running = !uvd_thread_start(&waker->thread, 0, waker_thread, fabric);
 	}
 	pthread_mutex_unlock(&waker->lock);
