@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Counters of what reaches a QP, and how many completion counters there are. */
+/* Counters of the requests that arrive at a QP, and the limit of completion counters. */
 #include <errno.h>
 #include "backends/soft/endpoint/endpoint.h"
 
-/* What a client reads, in this order. */
+/* The values that a client reads, in this order. */
 enum { PACKETS, BYTES, NUM_VALUES };
 
 int soft_create_counters(struct uvd_counters *counters)
@@ -23,7 +23,7 @@ int soft_read_counters(struct uvd_counters *base, uint64_t *values, size_t num, 
 {
 	struct soft_counters *counters = (struct soft_counters *)base;
 
-	/* As mlx5: there must be room for all of them. */
+	/* mlx5, too, refuses a client that has no room for all values. */
 	if (num < NUM_VALUES)
 		return -EINVAL;
 	values[PACKETS] = atomic_load(&counters->packets);
@@ -48,7 +48,7 @@ void soft_count_arrival(struct soft_qp *qp, const struct soft_request *req)
 {
 	struct soft_counters *counters =
 		(struct soft_counters *)atomic_load_explicit(&qp->qp.counters, memory_order_acquire);
-	/* Of a read it is the request that arrives. */
+	/* An RDMA READ arrives as one packet without data. */
 	const bool reads = req->wqe->opcode == IBV_WR_RDMA_READ;
 
 	count_operation(qp, req->wqe->opcode);

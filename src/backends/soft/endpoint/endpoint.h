@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Queue pairs and shared receive queues, as those who carry requests out see them: a QP is a requester, with its send queue, and a
- * responder, with its receives. docs/soft-engine.md says which lock protects what, and what may be waited for.
+ * Queue pairs and shared receive queues, for the code that carries out requests. A QP is a requester, which has a send
+ * queue, and a responder, which has receives. docs/soft-engine.md says what each lock protects, and what a thread may
+ * wait for.
  */
 #ifndef UVD_SOFT_ENDPOINT_H
 #define UVD_SOFT_ENDPOINT_H
@@ -25,61 +26,61 @@ struct soft_qp {
 	struct soft_device *dev;
 	struct soft_ref ref;
 	struct soft_qp *next; /* in the bucket */
-	struct soft_timer timer; /* the timer's lock */
+	struct soft_timer timer; /* the timers' lock */
 
-	pthread_mutex_t modify_lock; /* one modify_qp at a time; taken before the lock */
+	pthread_mutex_t modify_lock; /* one modify_qp() at a time; taken before `lock` */
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* s_busy or r_busy has become false */
-	atomic_int state; /* enum ibv_qp_state; written under the lock, read by copies without it */
-	struct ibv_qp_attr attr; /* but for the state */
+	atomic_int state; /* enum ibv_qp_state; written under the lock, also read without it */
+	struct ibv_qp_attr attr; /* the state, the PSNs and the caps have members of their own */
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
 
 	struct soft_ring sq;
 	bool s_busy;
-	struct soft_mover *s_mover; /* s_busy's */
-	bool s_kicked; /* what it waited for may be there: try again */
+	struct soft_mover *s_mover; /* the mover that has set s_busy */
+	bool s_kicked; /* retry the oldest request: what it waits for may be there */
 	bool s_started; /* the oldest request has been tried: draining has to finish it */
 	bool s_draining, s_drained_event;
-	bool s_deferred; /* the send queue is the user's thread's */
-	unsigned int s_stream; /* runs of large requests, each soon after the one before */
-	uint64_t s_run_end; /* of the last such run, CLOCK_MONOTONIC, ns; 0: it was none */
-	uint64_t s_crowded_end; /* CPUs are short until then: the client waits for its doorbells' work; CLOCK_MONOTONIC, ns */
-	bool s_crowded; /* CPUs were short when the present run began */
+	bool s_deferred; /* only the user's thread may run the send queue */
+	unsigned int s_stream; /* number of runs of large requests, each soon after the one before */
+	uint64_t s_run_end; /* end of the last run, CLOCK_MONOTONIC, ns; 0: it was not of large requests */
+	uint64_t s_crowded_end; /* CPUs count as short until then: doorbells do their work first; CLOCK_MONOTONIC, ns */
+	bool s_crowded; /* CPUs were short when the last run by a call's thread began */
 	bool s_wanted; /* a doorbell's thread waits for the user's thread to release s_busy */
 	enum soft_wait s_wait;
-	unsigned int s_wait_nr; /* counts waits, so that the timer knows the one that it has looked at */
+	unsigned int s_wait_nr; /* number of the wait: the timer thread ignores a timer of an earlier wait */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */
-	uint64_t s_look_ns; /* RNR: to the next look for a receive before that */
-	int s_retry, s_rnr_retry; /* tries left for the oldest request */
+	uint64_t s_look_ns; /* RNR: the timer thread looks for a receive after this time, if before s_wait_end */
+	int s_retry, s_rnr_retry; /* retries left for the oldest request */
 	uint32_t s_psn;
 
-	struct soft_user *d_user; /* whose list it is in, or NULL; this and the next: the users' lock */
+	struct soft_user *d_user; /* the user whose list has this QP, or NULL; all d_*: the users' lock */
 	struct soft_qp *d_prev, *d_next;
 
 	struct soft_rq rq;
-	uint64_t charged; /* for what its queues have beside the rings */
+	uint64_t charged; /* bytes, for r_wqe; the rings are charged separately */
 	struct soft_recv_wqe *r_wqe; /* the receive that a message has taken, if r_taken */
 	bool r_busy, r_taken;
-	atomic_bool r_slow; /* r_busy's holder waits for the QP's memory: datagrams are dropped */
-	unsigned int r_epoch; /* counts resets: no message goes on after one */
-	uint32_t r_srqn; /* an XRC target's: the SRQ that r_wqe was taken from */
-	bool r_nak; /* the peer was told to wait for a receive: kick it when one is posted */
-	bool r_established, r_last_wqe; /* the events that a QP has once each */
-	bool r_silent; /* its process has died: it answers nothing more */
+	atomic_bool r_slow; /* the mover that set r_busy is stuck in this QP's memory: drop datagrams */
+	unsigned int r_epoch; /* counts resets: a message that began before a reset does not go on */
+	uint32_t r_srqn; /* XRC target: number of the SRQ that r_wqe was taken from */
+	bool r_nak; /* the peer got an RNR NAK: kick it when a receive is posted */
+	bool r_established, r_last_wqe; /* COMM_EST, QP_LAST_WQE_REACHED: already reported */
+	bool r_silent; /* its process has exited: it answers no requests */
 	uint32_t r_psn;
 
 	/*
-	 * Where receives come from, and what its peers' keys must be of, for the message that has r_busy. An XRC target has
-	 * none between messages.
+	 * The SRQ that receives are taken from, or NULL. An XRC target has one only while a request has r_busy: the one
+	 * that the request names. Its R_Keys must then be of that SRQ's PD.
 	 */
 	struct soft_srq *r_srq;
-	struct soft_qp *srq_prev, *srq_next; /* among the waiters of that SRQ; its lock */
-	struct soft_srq *_Atomic waits_at; /* NULL: it waits for no receive */
+	struct soft_qp *srq_prev, *srq_next; /* among the waiters of waits_at; that SRQ's lock */
+	struct soft_srq *_Atomic waits_at; /* the SRQ that has this QP among its waiters, or NULL */
 
-	struct soft_qp *raw_prev, *raw_next; /* the list's lock */
+	struct soft_qp *raw_prev, *raw_next; /* in the device's list of raw QPs; the list's lock */
 	uint64_t raw_nr; /* 0: in no list */
-	atomic_uint num_mcast; /* groups that it is attached to */
+	atomic_uint num_mcast; /* multicast groups that it is attached to */
 };
 
 static inline struct soft_qp *soft_qp(struct uvd_qp *qp)
@@ -92,7 +93,7 @@ static inline const struct uvd_port_config *soft_qp_port(struct soft_qp *qp)
 	return &qp->dev->ibdev->config.ports[qp->attr.port_num - 1];
 }
 
-/* Has it retries, and an end in error? */
+/* Does a QP of this type retry, and go into error when a request fails? */
 static inline bool soft_is_reliable(const struct soft_qp *qp)
 {
 	return qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_XRC_SEND ||
@@ -105,7 +106,7 @@ static inline bool soft_can_receive(enum ibv_qp_state state)
 }
 
 
-/* Is there nobody who could take part in a transfer any more? May be asked without the lock. */
+/* Is the QP in RESET or ERR, so that no transfer may go on? Needs no lock. */
 static inline bool soft_gone(struct soft_qp *qp)
 {
 	int state = atomic_load_explicit(&qp->state, memory_order_relaxed);
@@ -121,9 +122,9 @@ struct soft_srq {
 	pthread_mutex_t lock;
 	struct soft_rq rq;
 	uint32_t max_sge, limit;
-	struct soft_qp *first_waiter, *last_waiter; /* QPs that have told their peers to wait for a receive */
+	struct soft_qp *first_waiter, *last_waiter; /* QPs whose peers are kicked when a receive is posted */
 	/* XRC: */
-	struct soft_ref ref; /* of messages that go to it */
+	struct soft_ref ref; /* each message to this SRQ takes a reference */
 	struct soft_srq *next; /* in the table of numbers */
 };
 
@@ -132,26 +133,30 @@ static inline struct soft_srq *soft_srq(struct uvd_srq *srq)
 	return (struct soft_srq *)srq;
 }
 
-/* With the QP's lock held: for it there is a receive, or is taken. If there is none, its peer is kicked when one comes. */
+/*
+ * Caller holds qp->lock. soft_srq_ready(): is a receive available? soft_srq_take(): dequeues the oldest one and copies
+ * it to qp->r_wqe. If there is none, both return false and queue qp as a waiter; soft_srq_take() does so for reliable
+ * QPs only.
+ */
 bool soft_srq_ready(struct soft_srq *srq, struct soft_qp *qp);
 bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *due);
-/* With the QP's lock held: it waits no more, at its own SRQ or, an XRC target, at any. */
+/* Caller holds qp->lock. Removes qp from the waiters of qp->waits_at, if set. Takes the lock of the SRQ numbers. */
 void soft_srq_forget(struct soft_qp *qp);
 /*
- * With a reference: who has waited there longest, and waits no more, if there is a receive for it or, in_vain, will be none. With
- * the lock of the SRQ numbers where the SRQ is about to end.
+ * Dequeues the QP that has waited longest, if there is a receive for it, or in any case if in_vain is set. Returns it
+ * with a reference, or NULL. Caller holds the lock of the SRQ numbers if the SRQ is being destroyed.
  */
 struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain);
 
-/* A try of the oldest request came to this. */
+/* The result of a try of the oldest request. */
 struct soft_outcome {
-	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER, SOFT_LOST } kind; /* LOST: the mover has lost the requester */
+	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER, SOFT_LOST } kind; /* LOST: the requester was taken from the mover */
 	enum ibv_wc_status status; /* DONE */
-	uint8_t rnr_timer; /* RNR: the code that the peer named */
-	bool is_mapped; /* RNR, and of a probe: nobody tells when there is a receive */
+	uint8_t rnr_timer; /* RNR: the peer's min_rnr_timer */
+	bool is_mapped; /* RNR, and of any probe: a mapped queue has the receives, so nobody kicks when one is posted */
 };
 
-/* A requester as its peer sees it, copied under the requester's lock. */
+/* A request, and the requester as its peer sees it, copied under the requester's lock. */
 struct soft_request {
 	struct soft_qp *qp;
 	struct soft_send_wqe *wqe;
@@ -164,26 +169,26 @@ struct soft_request {
 
 /* ---- request.c --------------------------------------------------------------------------------------------------- */
 
-/* How many packets a message of that length is on the wire. */
+/* Returns the number of packets of a message of `length` bytes. */
 uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
-/* -EINVAL: no QP takes that, or this one does not. *length: bytes. */
+/* Checks a request. Returns 0 and its length in bytes; or -EINVAL. Caller holds qp->lock. */
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
-/* Checks a request, and writes it to wqe, which has room for what the QP's caps allow. 0 or -EINVAL: then wqe is as it was. */
+/* Checks a request, and copies it to wqe, which has room for what the QP's caps allow. -EINVAL leaves wqe unchanged. */
 int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
 static inline bool soft_is_local(enum ibv_wr_opcode opcode)
 {
 	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
 }
 
-/* ---- requester.c: with the lock held ----------------------------------------------------------------------------- */
+/* ---- requester.c: caller holds qp->lock -------------------------------------------------------------------------- */
 
 /*
- * A send queue, with the QP's lock held. That of a client with a mapped queue is there; qp->sq then has copies of the oldest
- * requests, as they were when they were read.
+ * The send queue. If the client has a mapped queue, that has the requests, and qp->sq has copies of the oldest ones, as
+ * they were when the engine read them.
  */
 int soft_sq_init(struct soft_qp *qp);
 unsigned int soft_sq_count(const struct soft_qp *qp);
-/* The request behind the n oldest, n below SOFT_BURST, or NULL. */
+/* Returns the request behind the n oldest, or NULL. n is less than SOFT_BURST. */
 struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n);
 void soft_sq_pop(struct soft_qp *qp);
 void soft_sq_clear(struct soft_qp *qp);
@@ -191,73 +196,82 @@ void soft_sq_clear(struct soft_qp *qp);
 
 /* May the oldest request be tried now? */
 bool soft_may_start(struct soft_qp *qp);
-/* The oldest request is over. */
+/* Dequeues the oldest request, and adds its completion if it is signaled or has failed. */
 void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due);
-/* The same, and so is the QP's state. */
+/* The same for a failed request. Then a reliable QP goes into ERR, another one in RTS or SQD into SQE. */
 void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due);
+/* Completes the requests that are queued at this moment with a flush error. */
 void soft_send_flush(struct soft_qp *qp, struct soft_due *due);
-/* Forgets that the oldest request waits for something. */
+/* Ends the wait of the oldest request, if any, and disarms its timer. */
 void soft_send_unwait(struct soft_qp *qp);
-/* s_busy ends. The mover is not in the QP's memory any more, or will not come back. */
+/* Clears s_busy, and flushes if the QP is in ERR. The mover has left the requester's memory, or was given up. */
 void soft_send_let_go(struct soft_qp *qp, struct soft_due *due);
-/* The send queue is ours again, if its mover is in the memory of another QP's owner. */
+/* If a mover has the send queue and is at the responder: takes the QP from it and clears s_busy. */
 void soft_send_take_back(struct soft_qp *qp);
-/* Everything queued is flushed, now or by those who hold s_busy and r_busy when they are done. */
+/* Puts the QP into ERR and flushes both queues. A queue that a mover has claimed is flushed when the claim ends. */
 void soft_qp_error(struct soft_qp *qp, struct soft_due *due);
-/* struct soft_movers.give_up: with no lock held. */
+/* struct soft_movers.give_up. Caller holds no lock. */
 void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place);
 
 /* ---- responder.c: the receiving side, for all transports --------------------------------------------------------- */
 
 /*
- * Claims the QP with this number for the mover, who may have to wait: r_busy, a reference, and its lock. NULL: there is none, or
- * it is not to be waited for, or the mover has lost its requester.
+ * Claims the QP with this number for the mover: sets r_busy, takes a reference, and locks it. Waits for the end of
+ * another claim. Returns NULL if there is no such QP, or if the wait fails: the requester or the peer is reset or in
+ * error, the requester was taken from the mover, or the peer is slow (r_slow) and the message is a datagram.
  */
 struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn);
-/* With the lock held, which it is not any more then. Runs what is due. */
+/* Ends the claim. Caller holds the responder's lock, which this releases. Runs what is due, and puts the reference. */
 void soft_unclaim(struct soft_mover *m, struct soft_due *due);
-/* With the lock held: r_busy becomes the caller's, who may have to wait for it. */
+/* Sets r_busy. Caller holds qp->lock, which is released while another claim lasts. */
 void soft_recv_claim(struct soft_qp *qp);
-/* With the lock held and r_busy: flushes if the QP is in error by now, and gives r_busy back. */
+/* Clears r_busy, and flushes if the QP is in ERR. Caller has claimed the QP and holds its lock. */
 void soft_recv_release(struct soft_qp *qp, struct soft_due *due);
-/* The receives of this QP use keys of this PD. */
+/* The L_Keys of this QP's receives must be of this PD. */
 static inline struct uvd_pd *soft_recv_pd(struct soft_qp *qp)
 {
 	return qp->r_srq ? qp->r_srq->srq.pd : qp->qp.pd;
 }
 
-/* Its peers' requests use keys of this PD. An XRC target's peers name an SRQ, which has it. */
+/* The R_Keys of its peers must be of this PD. For an XRC target, it is the PD of the SRQ that the request names. */
 static inline struct uvd_pd *soft_target_pd(const struct soft_qp *qp)
 {
 	return qp->qp.pd ? qp->qp.pd : qp->r_srq->srq.pd;
 }
 
-/* With the lock held and r_busy: what its peer may name so. As soft_remote_seg_get(). */
+/* soft_remote_seg_get() for a key that the QP's peer names. Caller has claimed the QP and holds its lock. */
 int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access, struct soft_seg *seg);
 
-/* With the lock held and r_busy: the oldest receive becomes r_wqe. False: there is none. */
+/* Moves the oldest receive to r_wqe. Returns false if there is none. Caller has claimed the QP and holds its lock. */
 bool soft_recv_take(struct soft_qp *qp, struct soft_due *due);
-/* With the lock held: would soft_recv_take() find one? If not, the peer is kicked when one comes. */
+/* Would soft_recv_take() find a receive? If not, the peer is kicked when one is posted. Caller holds qp->lock. */
 bool soft_recv_ready(struct soft_qp *qp);
-/* soft_recv_take(), for `length` bytes that an unreliable message brings (data), or that its receive is not for. */
+/*
+ * soft_recv_take() for an unreliable message. data: its `length` bytes go to the receive. Then it also returns false if
+ * they do not fit, or if a key of the receive is invalid, which puts the QP into ERR.
+ */
 bool soft_recv_take_for(struct soft_qp *qp, uint32_t length, bool data, struct soft_due *due);
 /* The memory of r_wqe. */
 struct soft_list soft_recv_list(struct soft_qp *qp);
-/* With the lock held and r_busy: the QP goes into error, and tells its owner: by the receive that a message took, or an event. */
+/*
+ * Puts the QP into ERR. Its owner learns that from the receive that a message has taken, which completes with this
+ * status, or else from the event. Caller has claimed the QP and holds its lock.
+ */
 void soft_recv_fail(struct soft_qp *qp, enum ibv_wc_status status, enum ibv_event_type event, struct soft_due *due);
-/* Its mover was given up, in its memory. Takes the mover's claim and reference over. */
+/* Ends the claim of a mover that was given up in this QP's memory, and puts its reference. Caller holds no lock. */
 void soft_recv_give_up(struct soft_qp *qp);
+/* Copies a receive to r_wqe. Caller has claimed the QP, or flushes it, and holds its lock. */
 void soft_recv_copy(struct soft_qp *qp, const struct soft_recv_wqe *wqe);
-/* With the lock held: a peer's message is here, so it must be ready. */
+/* A message has arrived: reports COMM_EST, once, if the QP is still in RTR. Caller holds qp->lock. */
 void soft_recv_established(struct soft_qp *qp, struct soft_due *due);
-/* With the lock held and r_busy: r_wqe is complete. */
+/* Completes r_wqe with *wc, in which this sets wr_id and qp_num. Locking as for soft_recv_copy(). */
 void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, struct soft_due *due);
-/* With the lock held. */
+/* Completes the QP's own queued receives with a flush error. Caller holds qp->lock; no other thread has claimed it. */
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
 
-/* With the lock held: can a message of this requester reach this QP at all? */
+/* Do state, type, address, partition, and Q_Key or peer, let the request reach this QP? Caller holds qp->lock. */
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req);
-/* The completion of the message that has taken r_wqe, but for transport's own fields. */
+/* Returns the completion of the message that has taken r_wqe. UD has to set the address fields. */
 struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len);
 
 /* ---- counters.c -------------------------------------------------------------------------------------------------- */
@@ -271,7 +285,7 @@ int soft_create_counters(struct uvd_counters *counters);
 int soft_destroy_counters(struct uvd_counters *counters);
 int soft_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
 int soft_bind_counters(struct uvd_qp *qp, struct uvd_counters *counters);
-/* A request has reached the QP and was carried out there. Any lock. */
+/* Counts a request that was carried out at this QP. May be called under any lock. */
 void soft_count_arrival(struct soft_qp *qp, const struct soft_request *req);
 int soft_create_comp_cntr(struct uvd_comp_cntr *cntr);
 int soft_destroy_comp_cntr(struct uvd_comp_cntr *cntr);

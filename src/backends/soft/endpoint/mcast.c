@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Multicast groups. Each port has its own, as in the kernel's rdmavt; a datagram goes to the groups of that address on all
- * ports of the network, which are in the same bucket.
+ * Multicast groups. Each port has its own, as in the kernel's rdmavt. A datagram goes to the groups with its address on
+ * all ports of the network. Groups with the same GID are in the same bucket.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 struct member {
 	struct member *next;
 	struct soft_qp *qp;
-	uint64_t nr; /* ascending in a group's list, and never used again in its bucket */
+	uint64_t nr; /* ascending in a group's list, never reused in its bucket */
 };
 
 struct soft_group {
@@ -24,7 +24,7 @@ struct soft_group {
 	unsigned int num_members;
 };
 
-/* A group goes with its last member, whoever made it: so each pays for one. */
+/* A group exists until its last member leaves, so each member is charged for a whole group, and not its creator. */
 enum { MEMBER_BYTES = sizeof(struct member) + sizeof(struct soft_group) };
 
 void soft_mcast_init(struct uvd_fabric *fabric)
@@ -39,7 +39,7 @@ void soft_mcast_destroy(struct uvd_fabric *fabric)
 		pthread_rwlock_destroy(&fabric->mcast[i].lock);
 }
 
-static struct soft_mcast_bucket *bucket_of(struct uvd_fabric *fabric, const union ibv_gid *gid)
+static struct soft_mcast_bucket *mcast_bucket_of(struct uvd_fabric *fabric, const union ibv_gid *gid)
 {
 	unsigned int sum = 0;
 
@@ -55,8 +55,8 @@ static bool is_ethernet(const struct soft_group *group)
 
 /* ---- attaching --------------------------------------------------------------------------------------------------- */
 
-static struct soft_group *find_group(struct soft_mcast_bucket *bucket, struct soft_device *dev, uint8_t port,
-				     const union ibv_gid *gid)
+static struct soft_group *mcast_find_group(struct soft_mcast_bucket *bucket, struct soft_device *dev, uint8_t port,
+					   const union ibv_gid *gid)
 {
 	for (struct soft_group *group = bucket->first; group; group = group->next)
 		if (group->dev == dev && group->port == port && !memcmp(&group->gid, gid, sizeof(*gid)))
@@ -64,8 +64,8 @@ static struct soft_group *find_group(struct soft_mcast_bucket *bucket, struct so
 	return NULL;
 }
 
-/* Where the pointer to it is, or NULL. */
-static struct member **find_member(struct soft_group *group, struct soft_qp *qp)
+/* Returns the link that points to the member, or NULL. */
+static struct member **mcast_find_member(struct soft_group *group, struct soft_qp *qp)
 {
 	for (struct member **p = &group->first; *p; p = &(*p)->next)
 		if ((*p)->qp == qp)
@@ -73,8 +73,8 @@ static struct member **find_member(struct soft_group *group, struct soft_qp *qp)
 	return NULL;
 }
 
-static struct soft_group *add_group(struct soft_mcast_bucket *bucket, struct soft_device *dev, uint8_t port,
-				    const union ibv_gid *gid, uint16_t lid)
+static struct soft_group *mcast_add_group(struct soft_mcast_bucket *bucket, struct soft_device *dev, uint8_t port,
+					  const union ibv_gid *gid, uint16_t lid)
 {
 	struct soft_group *group;
 
@@ -95,7 +95,7 @@ static struct soft_group *add_group(struct soft_mcast_bucket *bucket, struct sof
 	return group;
 }
 
-static void drop_group_if_empty(struct soft_mcast_bucket *bucket, struct soft_group *group)
+static void mcast_drop_group_if_empty(struct soft_mcast_bucket *bucket, struct soft_group *group)
 {
 	struct soft_group **p = &bucket->first;
 
@@ -108,7 +108,7 @@ static void drop_group_if_empty(struct soft_mcast_bucket *bucket, struct soft_gr
 	free(group);
 }
 
-static int add_member(struct soft_mcast_bucket *bucket, struct soft_group *group, struct soft_qp *qp)
+static int mcast_add_member(struct soft_mcast_bucket *bucket, struct soft_group *group, struct soft_qp *qp)
 {
 	struct member *m;
 
@@ -130,7 +130,7 @@ static int add_member(struct soft_mcast_bucket *bucket, struct soft_group *group
 	return 0;
 }
 
-static void drop_member(struct soft_group *group, struct member **p)
+static void mcast_drop_member(struct soft_group *group, struct member **p)
 {
 	struct member *m = *p;
 
@@ -146,7 +146,7 @@ static void drop_member(struct soft_group *group, struct member **p)
 int soft_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
 	struct soft_qp *qp = soft_qp(base);
-	struct soft_mcast_bucket *bucket = bucket_of(qp->dev->ibdev->fabric, gid);
+	struct soft_mcast_bucket *bucket = mcast_bucket_of(qp->dev->ibdev->fabric, gid);
 	struct soft_group *group;
 	uint8_t port;
 	int err = 0;
@@ -158,36 +158,36 @@ int soft_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t li
 		return -EINVAL;
 
 	pthread_rwlock_wrlock(&bucket->lock);
-	group = find_group(bucket, qp->dev, port, gid);
+	group = mcast_find_group(bucket, qp->dev, port, gid);
 	if (!group)
-		group = add_group(bucket, qp->dev, port, gid, lid);
+		group = mcast_add_group(bucket, qp->dev, port, gid, lid);
 	if (!group) {
 		err = -ENOMEM;
 	} else if (group->lid != lid) {
 		err = -EINVAL;
-	} else if (!find_member(group, qp)) {
-		err = add_member(bucket, group, qp);
-		drop_group_if_empty(bucket, group);
+	} else if (!mcast_find_member(group, qp)) {
+		err = mcast_add_member(bucket, group, qp);
+		mcast_drop_group_if_empty(bucket, group);
 	}
 	pthread_rwlock_unlock(&bucket->lock);
 	return err;
 }
 
-/* gid NULL: from every group of the bucket. How many it was in. */
-static int detach(struct soft_mcast_bucket *bucket, struct soft_qp *qp, const union ibv_gid *gid, uint16_t lid)
+/* Detaches qp from one group; if gid is NULL, from all groups of the bucket. Returns how many groups it was in. */
+static int mcast_detach(struct soft_mcast_bucket *bucket, struct soft_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct soft_group *group, *next;
 	int n = 0;
 
 	pthread_rwlock_wrlock(&bucket->lock);
 	for (group = bucket->first; group; group = next) {
-		struct member **p = group->dev == qp->dev ? find_member(group, qp) : NULL;
+		struct member **p = group->dev == qp->dev ? mcast_find_member(group, qp) : NULL;
 
 		next = group->next;
 		if (!p || (gid && (group->lid != lid || memcmp(&group->gid, gid, sizeof(*gid)))))
 			continue;
-		drop_member(group, p);
-		drop_group_if_empty(bucket, group);
+		mcast_drop_member(group, p);
+		mcast_drop_group_if_empty(bucket, group);
 		n++;
 	}
 	pthread_rwlock_unlock(&bucket->lock);
@@ -198,13 +198,13 @@ int soft_detach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t li
 {
 	struct soft_qp *qp = soft_qp(base);
 
-	return detach(bucket_of(qp->dev->ibdev->fabric, gid), qp, gid, lid) ? 0 : -EINVAL;
+	return mcast_detach(mcast_bucket_of(qp->dev->ibdev->fabric, gid), qp, gid, lid) ? 0 : -EINVAL;
 }
 
 void soft_mcast_forget(struct soft_qp *qp)
 {
 	for (int i = 0; i < SOFT_MCAST_BUCKETS && qp->num_mcast; i++)
-		detach(&qp->dev->ibdev->fabric->mcast[i], qp, NULL, 0);
+		mcast_detach(&qp->dev->ibdev->fabric->mcast[i], qp, NULL, 0);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */
@@ -218,12 +218,12 @@ bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_a
 
 static bool is_addressed(const struct soft_group *group, const struct ibv_ah_attr *ah)
 {
-	/* On Ethernet the GID is all there is. */
+	/* Ethernet has no LIDs. */
 	return !memcmp(&group->gid, &ah->grh.dgid, sizeof(group->gid)) &&
 	       (is_ethernet(group) || group->lid == ah->dlid);
 }
 
-/* The member with the least number above `after`, of all groups with this address. */
+/* Returns the member with the least number above `after`, of all groups with this address, or NULL. */
 static struct member *next_member(struct soft_mcast_bucket *bucket, const struct ibv_ah_attr *ah, uint64_t after)
 {
 	struct member *least = NULL;
@@ -242,11 +242,11 @@ static struct member *next_member(struct soft_mcast_bucket *bucket, const struct
 unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last,
 				uint32_t *qpns, unsigned int max)
 {
-	struct soft_mcast_bucket *bucket = bucket_of(fabric, &ah->grh.dgid);
+	struct soft_mcast_bucket *bucket = mcast_bucket_of(fabric, &ah->grh.dgid);
 	struct member *m;
 	unsigned int n;
 
-	/* Every multicast packet has a GRH, and is told apart by it. */
+	/* Every multicast packet has a GRH, and its DGID names the group. */
 	if (!ah->is_global)
 		return 0;
 	pthread_rwlock_rdlock(&bucket->lock);

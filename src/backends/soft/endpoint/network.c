@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The networks between soft devices: who is reached by which address and QP number. */
+/* The networks between soft devices: finds QPs by number, and tells which port an address reaches. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "backends/soft/endpoint/endpoint.h"
 
-/* The one after it stands for a multicast group. */
+/* The number after it, 0xffffff, is the multicast QP. */
 enum { LAST_QPN = (1 << SOFT_QPN_BITS) - 2 };
 
-static struct soft_bucket *bucket_of(struct uvd_fabric *fabric, uint32_t qpn)
+static struct soft_bucket *fabric_bucket_of(struct uvd_fabric *fabric, uint32_t qpn)
 {
 	return &fabric->buckets[qpn % SOFT_QPN_BUCKETS];
 }
 
-/* With the bucket's lock held: where the pointer to it is, or NULL. */
-static struct soft_qp **find(struct soft_bucket *bucket, uint32_t qpn)
+/* Caller holds the bucket's lock. Returns the link that points to the QP, or NULL. */
+static struct soft_qp **fabric_find_qp(struct soft_bucket *bucket, uint32_t qpn)
 {
 	for (struct soft_qp **p = &bucket->first; *p; p = &(*p)->next)
 		if ((*p)->qp.qp_num == qpn)
@@ -22,13 +22,13 @@ static struct soft_qp **find(struct soft_bucket *bucket, uint32_t qpn)
 	return NULL;
 }
 
-static bool insert(struct uvd_fabric *fabric, struct soft_qp *qp, uint32_t qpn)
+static bool fabric_insert_qp(struct uvd_fabric *fabric, struct soft_qp *qp, uint32_t qpn)
 {
-	struct soft_bucket *bucket = bucket_of(fabric, qpn);
+	struct soft_bucket *bucket = fabric_bucket_of(fabric, qpn);
 	bool is_free;
 
 	pthread_mutex_lock(&bucket->lock);
-	is_free = !find(bucket, qpn);
+	is_free = !fabric_find_qp(bucket, qpn);
 	if (is_free) {
 		qp->qp.qp_num = qpn;
 		qp->next = bucket->first;
@@ -42,13 +42,13 @@ int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
 {
 	int err = -ENOMEM;
 
-	/* Always onwards, so that a number is not used again soon and a late request does not meet a stranger. */
+	/* Numbers ascend until they wrap: a late request must not reach a new QP that has reused its number. */
 	pthread_mutex_lock(&fabric->qpn_lock);
 	for (uint32_t tries = SOFT_FIRST_QPN; err && tries <= LAST_QPN; tries++) {
 		uint32_t qpn = fabric->next_qpn;
 
 		fabric->next_qpn = qpn == LAST_QPN ? SOFT_FIRST_QPN : qpn + 1;
-		if (insert(fabric, qp, qpn))
+		if (fabric_insert_qp(fabric, qp, qpn))
 			err = 0;
 	}
 	pthread_mutex_unlock(&fabric->qpn_lock);
@@ -57,11 +57,11 @@ int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
 
 void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
 {
-	struct soft_bucket *bucket = bucket_of(fabric, qp->qp.qp_num);
+	struct soft_bucket *bucket = fabric_bucket_of(fabric, qp->qp.qp_num);
 	struct soft_qp **p;
 
 	pthread_mutex_lock(&bucket->lock);
-	p = find(bucket, qp->qp.qp_num);
+	p = fabric_find_qp(bucket, qp->qp.qp_num);
 	if (p && *p == qp)
 		*p = qp->next;
 	pthread_mutex_unlock(&bucket->lock);
@@ -69,11 +69,11 @@ void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp)
 
 struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn)
 {
-	struct soft_bucket *bucket = bucket_of(fabric, qpn);
+	struct soft_bucket *bucket = fabric_bucket_of(fabric, qpn);
 	struct soft_qp **p, *qp = NULL;
 
 	pthread_mutex_lock(&bucket->lock);
-	p = find(bucket, qpn);
+	p = fabric_find_qp(bucket, qpn);
 	if (p) {
 		qp = *p;
 		soft_ref_get(&qp->ref);
@@ -82,8 +82,8 @@ struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn)
 	return qp;
 }
 
-/* With a reference: the QP with the least number from qpn on, or NULL. */
-static struct soft_qp *next_qp(struct soft_bucket *bucket, uint32_t qpn)
+/* Returns the QP with the least number that is not below qpn, with a reference, or NULL. */
+static struct soft_qp *fabric_next_qp(struct soft_bucket *bucket, uint32_t qpn)
 {
 	struct soft_qp *least = NULL;
 
@@ -102,7 +102,7 @@ void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *q
 	struct soft_qp *qp;
 
 	for (int i = 0; i < SOFT_QPN_BUCKETS; i++) {
-		for (uint32_t qpn = 0; (qp = next_qp(&fabric->buckets[i], qpn));) {
+		for (uint32_t qpn = 0; (qp = fabric_next_qp(&fabric->buckets[i], qpn));) {
 			qpn = qp->qp.qp_num + 1;
 			fn(qp);
 			soft_ref_put(&qp->ref);
@@ -120,7 +120,7 @@ static bool has_gid(const struct uvd_port_config *port, const union ibv_gid *gid
 
 bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to)
 {
-	/* InfiniBand and Ethernet are two networks. */
+	/* InfiniBand and Ethernet are separate networks. */
 	return !uvd_config_port_down(from) && !uvd_config_port_down(to) && from->link_layer == to->link_layer;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The network between soft devices: who is reached by which address and number, and the threads that all QPs share. Part of
- * endpoint.h.
+ * The network between soft devices: it finds QPs and SRQs by address and number, and has the threads that all QPs
+ * share. Part of endpoint.h.
  */
 #ifndef UVD_SOFT_NETWORK_H
 #define UVD_SOFT_NETWORK_H
@@ -12,7 +12,7 @@
 
 enum {
 	SOFT_QPN_BITS = 24,
-	SOFT_FIRST_QPN = 2, /* 0 and 1 are the management QPs' */
+	SOFT_FIRST_QPN = 2, /* QPs 0 and 1 are the management QPs */
 	SOFT_QPN_BUCKETS = 1024,
 	SOFT_MCAST_BUCKETS = 64,
 	SOFT_SRQN_BUCKETS = 64,
@@ -35,33 +35,34 @@ struct soft_timers {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
-	struct soft_qp **heap; /* [1] is the next; room for every QP, so that arming never allocates */
+	struct soft_qp **heap; /* [1] expires first; room for every QP, so that arming never allocates */
 	unsigned int count, room, reserved;
 	bool running, stop;
 };
 
 void soft_timers_init(struct soft_timers *timers, void (*expired)(struct soft_qp *qp, unsigned int wait_nr));
 void soft_timers_destroy(struct soft_timers *timers);
-/* Room for one more QP (starts the thread), and its end (disarms). */
+/* Makes room for one more QP, and starts the thread for the first one. Returns 0 or a negative errno. */
 int soft_timers_reserve(struct soft_timers *timers);
+/* Disarms the QP's timer and gives its room back. */
 void soft_timers_release(struct soft_timers *timers, struct soft_qp *qp);
-/* With the QP's lock held. */
+/* Caller holds qp->lock. ns: from now. */
 void soft_timer_arm(struct soft_timers *timers, struct soft_qp *qp, uint64_t ns);
 void soft_timer_disarm(struct soft_timers *timers, struct soft_qp *qp);
 
 /* ---- users.c ----------------------------------------------------------------------------------------------------- */
 
 struct soft_users {
-	void (*run)(struct soft_qp *qp, struct uvd_worker *worker); /* takes over a reference */
-	pthread_mutex_t lock; /* of the list, and of each user's */
-	pthread_cond_t ended; /* there is no user any more */
+	void (*run)(struct soft_qp *qp, struct uvd_worker *worker); /* takes over the reference to qp */
+	pthread_mutex_t lock; /* the list of users, and all of each user */
+	pthread_cond_t ended; /* the last user is gone */
 	struct soft_user *first;
-	unsigned int most_active; /* threads of a user that are not held up */
+	unsigned int most_active; /* limit of a user's threads that are not held up */
 	bool end;
 };
 
 void soft_users_init(struct soft_users *users, void (*run)(struct soft_qp *qp, struct uvd_worker *worker));
-/* Call after all QPs have been destroyed. False: a thread does not come back. */
+/* Call after all QPs have been destroyed. Returns false if a thread does not come back from a client's memory. */
 bool soft_users_destroy(struct soft_users *users);
 /*
  * Queues qp for its user's thread, behind the user's other QPs. Takes a reference. Caller holds qp->lock, and s_busy is
@@ -106,47 +107,47 @@ struct uvd_fabric {
 	struct soft_timers timers;
 	struct soft_waker waker;
 	struct soft_users users;
-	pthread_mutex_t qpn_lock; /* next_qpn */
+	pthread_mutex_t qpn_lock; /* protects next_qpn */
 	uint32_t next_qpn;
 	struct soft_bucket buckets[SOFT_QPN_BUCKETS];
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
 	struct soft_atomics atomics;
 	struct soft_movers movers;
-	/* Runs of large requests are a stream if no more lies between them; the user's thread looks for the next one twice as long. */
+	/* Longest gap between two runs of a stream. The user's thread looks for the next one for twice this time. */
 	_Atomic uint64_t stream_gap_ns;
-	_Atomic uint64_t crowded_run_ns; /* a shorter run does not tell whether CPUs are short */
+	_Atomic uint64_t crowded_run_ns; /* shorter runs do not show whether CPUs are short */
 };
 
-/* Gives qp a number and makes it known by it. -ENOMEM: all numbers are taken. */
+/* Gives qp a number, by which it can be found from then on. Returns 0, or -ENOMEM if all numbers are taken. */
 int soft_fabric_add_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
 void soft_fabric_remove_qp(struct uvd_fabric *fabric, struct soft_qp *qp);
-/* With a reference, or NULL. */
+/* Returns the QP with this number, with a reference, or NULL. */
 struct soft_qp *soft_fabric_get_qp(struct uvd_fabric *fabric, uint32_t qpn);
-/* Are both up, and on the same network? */
+/* Are both ports up, and on the same network? */
 bool soft_port_joined(const struct uvd_port_config *from, const struct uvd_port_config *to);
 /* Does a packet with this address leave `from` and reach `to`? */
 bool soft_port_reaches(const struct uvd_port_config *from, const struct ibv_ah_attr *ah,
 		       const struct uvd_port_config *to);
 uint16_t soft_port_pkey(const struct uvd_port_config *port, uint16_t index);
 
-/* For each QP, with a reference, in no order. */
+/* Calls fn for each QP, in no particular order, with a reference and without a lock. */
 void soft_fabric_each_qp(struct uvd_fabric *fabric, void (*fn)(struct soft_qp *qp));
 
 /* ---- mcast.c ----------------------------------------------------------------------------------------------------- */
 
-enum { SOFT_MULTICAST_LID = 0xc000 }; /* from here on */
+enum { SOFT_MULTICAST_LID = 0xc000 }; /* the first one */
 
 void soft_mcast_init(struct uvd_fabric *fabric);
 void soft_mcast_destroy(struct uvd_fabric *fabric);
 int soft_attach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int soft_detach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
-/* From all groups. */
+/* Detaches qp from all groups. */
 void soft_mcast_forget(struct soft_qp *qp);
 /* Is this the address of a group? */
 bool soft_is_multicast(const struct uvd_port_config *port, const struct ibv_ah_attr *ah);
 /*
- * The numbers of some of the QPs of the group that the address names. *last: 0, then what the call before has set. How many;
- * less than max: there are no more.
+ * Lists the numbers of QPs in the group that the address names, max at a time. *last: 0 for the first call, then the
+ * value that the previous call has set. Returns how many numbers it wrote; fewer than max are the last.
  */
 unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last, uint32_t *qpns,
 				unsigned int max);
@@ -162,18 +163,18 @@ struct soft_srqn_table {
 
 void soft_srqn_table_init(struct soft_srqn_table *table);
 void soft_srqn_table_destroy(struct soft_srqn_table *table);
-/* Gives an XRC SRQ a number. -ENOMEM: all are taken. */
+/* Gives an XRC SRQ a number. Returns 0, or -ENOMEM if all numbers are taken. */
 int soft_srqn_add(struct soft_srq *srq);
-/* Nobody finds it any more; returns when nobody uses it any more either. */
+/* Removes the SRQ from the table, then waits until all references are put. */
 void soft_srqn_remove(struct soft_srq *srq);
-/* The SRQ with that number, if it is in the domain: with a reference, or NULL. */
+/* Returns the SRQ with this number, with a reference; NULL if the domain has none. */
 struct soft_srq *soft_srqn_get(struct soft_device *dev, const struct uvd_xrcd *xrcd, uint32_t srqn);
 
 /* ---- raw.c ------------------------------------------------------------------------------------------------------- */
 
-enum { SOFT_RAW_LEAST = 14, SOFT_RAW_MORE = 22 }; /* an Ethernet header; with a VLAN tag and the FCS: beyond the MTU */
+enum { SOFT_RAW_LEAST = 14, SOFT_RAW_MORE = 22 }; /* bytes: Ethernet header; header, VLAN tag and FCS beyond the MTU */
 
-/* RAW_PACKET QPs, oldest first. */
+/* A device's RAW_PACKET QPs, oldest first. */
 struct soft_raw_list {
 	pthread_mutex_t lock;
 	struct soft_qp *first, *last;
@@ -184,7 +185,7 @@ void soft_raw_init(struct soft_raw_list *list);
 void soft_raw_destroy(struct soft_raw_list *list);
 void soft_raw_join(struct soft_qp *qp);
 void soft_raw_leave(struct soft_qp *qp);
-/* Some of them, as soft_mcast_members() does it. */
+/* Lists the numbers of QPs in the list, as soft_mcast_members() does. */
 unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max);
 
 /* A device's tables of endpoints. */

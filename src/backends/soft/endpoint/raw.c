@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The RAW_PACKET QPs of a device: who may get a frame. */
+/* The list of a device's RAW_PACKET QPs, from which the receivers of a frame are taken. */
 #include "backends/soft/endpoint/endpoint.h"
 
 void soft_raw_init(struct soft_raw_list *list)
@@ -12,7 +12,7 @@ void soft_raw_destroy(struct soft_raw_list *list)
 	pthread_mutex_destroy(&list->lock);
 }
 
-/* In ascending order of their numbers, so that a walk can go on where it was. */
+/* The list ascends by raw_nr, so that soft_raw_members() can continue after the number that it returned last. */
 void soft_raw_join(struct soft_qp *qp)
 {
 	struct soft_raw_list *list = &qp->dev->endpoints->raw;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Work requests: their checks, and what is kept of them. The errors are those of the kernel's rdmavt. */
+/* Checks send work requests and copies them. The errors are those of the kernel's rdmavt. */
 #include <errno.h>
 #include <string.h>
 #include "backends/soft/endpoint/endpoint.h"
@@ -12,7 +12,7 @@
 
 static const struct {
 	unsigned int types; /* of QPs that have this operation */
-	bool reads; /* brings data back: counts against max_rd_atomic */
+	bool reads; /* returns data: refused if max_rd_atomic is 0 */
 	bool atomic;
 } operations[] = {
 	[IBV_WR_RDMA_WRITE] = { RC | UC | XRC },
@@ -45,7 +45,7 @@ static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 	if (operations[wr->opcode].atomic &&
 	    (wr->num_sge < 1 || wr->sg_list[0].length < sizeof(uint64_t) || wr->sg_list[0].addr % sizeof(uint64_t)))
 		return -EINVAL;
-	/* Its eight bytes are in the request, whatever the QP has for inline data. */
+	/* The eight bytes of an atomic write are always inline, also if the QP allows no inline data. */
 	if (wr->opcode == IBV_WR_ATOMIC_WRITE && (!wr->inline_data || wr->inline_len != sizeof(uint64_t)))
 		return -EINVAL;
 	if (soft_is_local(wr->opcode) && (wr->num_sge || wr->inline_data))

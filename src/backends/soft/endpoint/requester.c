@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The sending side of a QP, whatever the transport: its queue, how requests end, and who has it. */
+/* The requester side of a QP, for all transport services: its queue, and how requests and claims end. */
 #include <errno.h>
 #include "backends/soft/endpoint/endpoint.h"
 
@@ -12,7 +12,7 @@ int soft_sq_init(struct soft_qp *qp)
 	size_t data = sges > cap->max_inline_data ? sges : cap->max_inline_data;
 
 	if (data < sizeof(uint64_t))
-		data = sizeof(uint64_t); /* of an atomic write */
+		data = sizeof(uint64_t); /* for an atomic write */
 	return soft_ring_init(&qp->sq, qp->qp.account, qp->qp.sq ? soft_queue_copies(cap->max_send_wr) : cap->max_send_wr,
 			      sizeof(struct soft_send_wqe) + data);
 }
@@ -23,8 +23,8 @@ unsigned int soft_sq_count(const struct soft_qp *qp)
 }
 
 /*
- * The next request of the client's that the ring has not. One that no post would take fails when it is tried. False: there is none, or
- * no room.
+ * Copies the next request from the mapped queue to the ring. A request that POST_SEND would refuse is copied as one
+ * that fails when it is tried. Returns false if there is no request, or no room.
  */
 static bool load_send(struct soft_qp *qp)
 {
@@ -99,7 +99,7 @@ static enum ibv_wc_opcode wc_opcode(enum ibv_wr_opcode opcode)
 	}
 }
 
-static void count(struct soft_qp *qp, enum ibv_wc_opcode opcode, bool ok)
+static void requester_count(struct soft_qp *qp, enum ibv_wc_opcode opcode, bool ok)
 {
 	if (opcode == IBV_WC_SEND)
 		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_SEND, ok);
@@ -109,7 +109,6 @@ static void count(struct soft_qp *qp, enum ibv_wc_opcode opcode, bool ok)
 		uvd_comp_cntr_count(&qp->qp, UVD_COMP_CNTR_RDMA_READ, ok);
 }
 
-/* The oldest request is over. */
 void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
 {
 	struct ibv_wc wc = {
@@ -122,8 +121,8 @@ void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_
 
 	const bool is_told = qp->sq_sig_all || (wqe->send_flags & IBV_SEND_SIGNALED) || status != IBV_WC_SUCCESS;
 
-	count(qp, wc.opcode, status == IBV_WC_SUCCESS);
-	/* First: who sees the completion may count on the place in the queue. */
+	requester_count(qp, wc.opcode, status == IBV_WC_SUCCESS);
+	/* Pop first: a client that sees the completion may use the place in the queue at once. */
 	soft_sq_pop(qp);
 	if (is_told)
 		soft_cq_add(qp->qp.send_cq, &wc, false, due);
@@ -141,14 +140,14 @@ void soft_send_flush(struct soft_qp *qp, struct soft_due *due)
 {
 	struct soft_send_wqe *wqe;
 
-	/* A client with a mapped queue may put more into it meanwhile, without end. */
+	/* Flush only the requests counted now: a client can refill a mapped queue without end. */
 	for (unsigned int n = soft_sq_count(qp); n && (wqe = soft_sq_peek(qp, 0)); n--)
 		soft_send_complete(qp, wqe, IBV_WC_WR_FLUSH_ERR, due);
 }
 
 void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_status status, struct soft_due *due)
 {
-	/* Whatever the QP's state is by now: a request that was carried out reports how. */
+	/* Do this in any state: a request that was tried reports its own status, also if the QP is in error by now. */
 	soft_send_complete(qp, wqe, status, due);
 	if (soft_is_reliable(qp))
 		soft_qp_error(qp, due);
@@ -165,12 +164,11 @@ void soft_send_unwait(struct soft_qp *qp)
 	soft_timer_disarm(&qp->dev->ibdev->fabric->timers, qp);
 }
 
-/* With the lock held. The mover is not in its memory any more, or will not come back. */
 void soft_send_let_go(struct soft_qp *qp, struct soft_due *due)
 {
 	qp->s_busy = false;
 	qp->s_mover = NULL;
-	/* It may have gone into error after the last step looked. */
+	/* The QP may have gone into error after the mover last looked at its state. */
 	if (qp->state == IBV_QPS_ERR)
 		soft_send_flush(qp, due);
 	pthread_cond_broadcast(&qp->idle);
@@ -183,11 +181,14 @@ void soft_send_take_back(struct soft_qp *qp)
 	qp->s_busy = false;
 	qp->s_mover = NULL;
 	pthread_cond_broadcast(&qp->idle);
-	/* The mover's: there is another one, of whoever calls. */
+	/* The mover's reference. The caller keeps the QP valid. */
 	soft_ref_put(&qp->ref);
 }
 
-/* With the lock held. What the memory at `place` did not take or give is an error, but for those whom nobody answers. */
+/*
+ * Ends the request whose transfer was given up at `place`. An unreliable QP learns nothing of the responder's memory:
+ * its request counts as sent. Caller holds qp->lock.
+ */
 static void fail_given_up(struct soft_qp *qp, enum soft_place place, struct soft_due *due)
 {
 	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);

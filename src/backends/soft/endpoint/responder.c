@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The receiving side of a QP, whatever the transport. */
+/* The responder side of a QP, for all transport services. */
 #include <string.h>
 #include "backends/soft/endpoint/endpoint.h"
 
@@ -19,7 +19,10 @@ void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
 	pthread_cond_broadcast(&qp->idle);
 }
 
-/* With the peer's lock held: who holds it may be in its owner's memory, and so wait for as long as that does not answer. */
+/*
+ * Waits for the end of another claim. Caller holds peer->lock. The mover with the claim may be stuck in the peer's
+ * memory, so this wait is registered like an access to it: the requester can then be taken from m.
+ */
 static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
 {
 	if (soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL))
@@ -108,7 +111,7 @@ int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t le
 
 bool soft_recv_take(struct soft_qp *qp, struct soft_due *due)
 {
-	/* A message that broke off in the middle leaves its receive to the next one. */
+	/* A message that was cut off leaves its receive to the next message. */
 	if (qp->r_taken)
 		return true;
 	if (qp->r_srq)
@@ -137,7 +140,7 @@ bool soft_recv_take_for(struct soft_qp *qp, uint32_t length, bool data, struct s
 		return false;
 	if (soft_list_ok(&list))
 		return true;
-	/* Its owner's mistake, so its owner is told. */
+	/* The receiver posted an invalid receive, so the receiver goes into error. The sender learns nothing. */
 	soft_recv_fail(qp, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, due);
 	return false;
 }
@@ -173,13 +176,13 @@ void soft_recv_complete(struct soft_qp *qp, struct ibv_wc *wc, bool solicited, s
 
 void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 {
-	/* A client with a mapped queue may put more into it meanwhile, without end. */
+	/* Flush only the receives counted now: a client can refill a mapped queue without end. */
 	unsigned int most = soft_rq_count(&qp->rq);
 
-	/* An XRC target in the middle of a message: nobody keeps the SRQ for it. */
+	/* An XRC target between two chunks has no reference to the SRQ, nor to its CQ: the receive cannot complete. */
 	if (qp->qp.qp_type == IBV_QPT_XRC_RECV && !qp->r_srq)
 		qp->r_taken = false;
-	/* What is in an SRQ stays there for others. */
+	/* Receives in an SRQ stay there for other QPs. */
 	while (qp->r_taken || (most-- && take_own(qp))) {
 		struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
 
@@ -193,11 +196,11 @@ void soft_recv_flush(struct soft_qp *qp, struct soft_due *due)
 
 static bool same_partition(uint16_t a, uint16_t b)
 {
-	/* The top bit is full membership; two limited members do not talk. */
+	/* The top bit marks a full member. Two limited members may not communicate. */
 	return (a & 0x7fff) && !((a ^ b) & 0x7fff) && ((a | b) & 0x8000);
 }
 
-/* The types of the two ends of a connection. */
+/* Can QPs of these types be the two ends of a connection, or exchange datagrams? */
 static bool are_peers(enum ibv_qp_type receiver, enum ibv_qp_type sender)
 {
 	return receiver == IBV_QPT_XRC_RECV ? sender == IBV_QPT_XRC_SEND : receiver == sender;
@@ -238,7 +241,7 @@ struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, 
 		wc.wc_flags |= IBV_WC_WITH_INV;
 		wc.invalidated_rkey = wqe->invalidate_rkey;
 	}
-	/* Every packet has one on Ethernet. */
+	/* On Ethernet every packet has a GRH. */
 	if (soft_qp_port(qp)->link_layer == IBV_LINK_LAYER_ETHERNET)
 		wc.wc_flags |= IBV_WC_GRH;
 	return wc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared receive queues as QPs see them. */
+/* Shared receive queues: how QPs take receives from them, and wait for receives. */
 #include "backends/soft/endpoint/endpoint.h"
 
 static void unlink_waiter(struct soft_srq *srq, struct soft_qp *qp)
@@ -36,7 +36,7 @@ void soft_srq_forget(struct soft_qp *qp)
 
 	if (!atomic_load(&qp->waits_at))
 		return;
-	/* An XRC target does not keep its SRQ: with this lock, one that somebody waits at stays. */
+	/* An XRC target has no reference to the SRQ. Destroying an SRQ dequeues its waiters under this lock first. */
 	pthread_mutex_lock(&table->lock);
 	srq = atomic_load(&qp->waits_at);
 	if (srq) {
@@ -48,7 +48,6 @@ void soft_srq_forget(struct soft_qp *qp)
 	pthread_mutex_unlock(&table->lock);
 }
 
-/* With a reference: who has waited longest, if there is a receive for it or will be none. */
 struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain)
 {
 	struct soft_qp *qp = NULL;
@@ -57,7 +56,7 @@ struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain)
 	if ((soft_rq_count(&srq->rq) || in_vain) && srq->first_waiter) {
 		qp = srq->first_waiter;
 		unlink_waiter(srq, qp);
-		/* Not destroyed yet: soft_srq_forget() comes before the end of its references. */
+		/* The QP is valid: its destruction calls soft_srq_forget() before it waits for references. */
 		soft_ref_get(&qp->ref);
 	}
 	pthread_mutex_unlock(&srq->lock);
@@ -83,14 +82,14 @@ bool soft_srq_take(struct soft_srq *srq, struct soft_qp *qp, struct soft_due *du
 	pthread_mutex_lock(&srq->lock);
 	wqe = soft_rq_peek(&srq->rq, 0);
 	if (!wqe) {
-		/* Only a reliable sender comes again. */
+		/* Only a reliable sender retries. */
 		if (soft_is_reliable(qp))
 			link_waiter(srq, qp);
 	} else {
 		soft_recv_copy(qp, wqe);
 		soft_rq_pop(&srq->rq);
 		if (soft_rq_count(&srq->rq) < srq->limit) {
-			/* Once: it has to be set again (IBTA 10.2.9.2). */
+			/* The event comes once: then the client has to set the limit again (IBTA 10.2.9.2). */
 			srq->limit = 0;
 			soft_due_srq_limit(due, &srq->srq);
 		}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * XRC: a message to a target QP names the SRQ, of the same domain, that it is for. What a QP of another type has for good,
- * the target has from its SRQ for one message: receives, the PD that keys are of, and the CQ.
+ * XRC SRQs by number. A message to an XRC target names an SRQ of the same domain. For this one message the target uses
+ * the SRQ's receives, PD and CQ, in place of its own.
  */
 #include <errno.h>
 #include "backends/soft/endpoint/endpoint.h"
 
-enum { LAST_SRQN = (1 << 24) - 1 }; /* from 1 on: 0 is what a front end sends that knows of no numbers */
+enum { LAST_SRQN = (1 << 24) - 1 }; /* from 1 on: a front without SRQ numbers passes 0 */
 
 void soft_srqn_table_init(struct soft_srqn_table *table)
 {
@@ -19,8 +19,8 @@ void soft_srqn_table_destroy(struct soft_srqn_table *table)
 	pthread_mutex_destroy(&table->lock);
 }
 
-/* With the table's lock held: where the pointer to it is, or to NULL. */
-static struct soft_srq **find(struct soft_srqn_table *table, uint32_t srqn)
+/* Caller holds the table's lock. Returns the link that points to the SRQ, or the NULL link at the bucket's end. */
+static struct soft_srq **srqn_find(struct soft_srqn_table *table, uint32_t srqn)
 {
 	struct soft_srq **p = &table->buckets[srqn % SOFT_SRQN_BUCKETS];
 
@@ -34,10 +34,10 @@ int soft_srqn_add(struct soft_srq *srq)
 	struct soft_srqn_table *table = &srq->dev->endpoints->srqns;
 	struct soft_srq **p = NULL;
 
-	/* Always onwards, as for QPs: a late message does not meet a stranger. */
+	/* Numbers ascend until they wrap, as for QPs: a late message must not reach a new SRQ. */
 	pthread_mutex_lock(&table->lock);
 	for (uint32_t tries = 0; tries < LAST_SRQN && !srq->srq.srq_num; tries++) {
-		p = find(table, table->next);
+		p = srqn_find(table, table->next);
 		if (!*p)
 			srq->srq.srq_num = table->next;
 		table->next = table->next == LAST_SRQN ? 1 : table->next + 1;
@@ -54,7 +54,7 @@ void soft_srqn_remove(struct soft_srq *srq)
 	struct soft_srq **p;
 
 	pthread_mutex_lock(&table->lock);
-	p = find(table, srq->srq.srq_num);
+	p = srqn_find(table, srq->srq.srq_num);
 	*p = srq->next;
 	pthread_mutex_unlock(&table->lock);
 	soft_ref_wait(&srq->ref);
@@ -65,7 +65,7 @@ struct soft_srq *soft_srqn_get(struct soft_device *dev, const struct uvd_xrcd *x
 	struct soft_srq *srq;
 
 	pthread_mutex_lock(&dev->endpoints->srqns.lock);
-	srq = *find(&dev->endpoints->srqns, srqn);
+	srq = *srqn_find(&dev->endpoints->srqns, srqn);
 	if (srq && srq->srq.xrcd != xrcd)
 		srq = NULL;
 	if (srq)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One thread and a binary heap of the QPs that wait, the earliest first. */
+/* The timers of QPs: one thread, and a binary heap with the earliest deadline first. */
 #include <errno.h>
 #include <stdlib.h>
 #include "backends/soft/endpoint/endpoint.h"
@@ -25,7 +25,7 @@ void soft_timers_destroy(struct soft_timers *timers)
 	free(timers->heap);
 }
 
-static void place(struct soft_timers *timers, unsigned int slot, struct soft_qp *qp)
+static void timer_place(struct soft_timers *timers, unsigned int slot, struct soft_qp *qp)
 {
 	timers->heap[slot] = qp;
 	qp->timer.slot = slot;
@@ -34,8 +34,8 @@ static void place(struct soft_timers *timers, unsigned int slot, struct soft_qp 
 static void sift_up(struct soft_timers *timers, unsigned int slot, struct soft_qp *qp)
 {
 	for (; slot > 1 && timers->heap[slot / 2]->timer.deadline > qp->timer.deadline; slot /= 2)
-		place(timers, slot, timers->heap[slot / 2]);
-	place(timers, slot, qp);
+		timer_place(timers, slot, timers->heap[slot / 2]);
+	timer_place(timers, slot, qp);
 }
 
 static void sift_down(struct soft_timers *timers, unsigned int slot, struct soft_qp *qp)
@@ -46,9 +46,9 @@ static void sift_down(struct soft_timers *timers, unsigned int slot, struct soft
 			child++;
 		if (timers->heap[child]->timer.deadline >= qp->timer.deadline)
 			break;
-		place(timers, slot, timers->heap[child]);
+		timer_place(timers, slot, timers->heap[child]);
 	}
-	place(timers, slot, qp);
+	timer_place(timers, slot, qp);
 }
 
 static void heap_remove(struct soft_timers *timers, struct soft_qp *qp)
@@ -81,7 +81,7 @@ static void *timer_thread(void *arg)
 			unsigned int wait_nr = qp->timer.wait_nr;
 
 			heap_remove(timers, qp);
-			/* While it is in the heap it is not destroyed: soft_timers_release() comes first. */
+			/* The QP was in the heap, so it is valid: its destruction calls soft_timers_release() first. */
 			soft_ref_get(&qp->ref);
 			pthread_mutex_unlock(&timers->lock);
 			timers->expired(qp, wait_nr);
@@ -93,7 +93,7 @@ static void *timer_thread(void *arg)
 	return NULL;
 }
 
-static int start(struct soft_timers *timers)
+static int timer_start_thread(struct soft_timers *timers)
 {
 	int err = uvd_thread_start(&timers->thread, 0, timer_thread, timers);
 
@@ -118,7 +118,7 @@ int soft_timers_reserve(struct soft_timers *timers)
 		}
 	}
 	if (!err && !timers->running)
-		err = start(timers);
+		err = timer_start_thread(timers);
 	if (!err)
 		timers->reserved++;
 	pthread_mutex_unlock(&timers->lock);

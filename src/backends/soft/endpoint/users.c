@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The threads that carry out what lies beyond a call's budget, and what had to wait: one for each user with deferred
- * send queues, more of them while QPs wait (most_active), and another one for as long as one is held up in a client's memory. A
- * user's threads run the user's QPs in turn, each for a budget. One that has nothing to do waits a while, then exits.
+ * Users' threads, which carry out requests that exceed a call's budget, and requests that had to wait. A user with
+ * deferred send queues has one thread. It gets more while QPs wait for a thread, up to most_active, and a replacement
+ * for each thread that is held up in a client's memory. The threads run the user's QPs in turn, each for one budget. A
+ * thread without work exits after IDLE_MS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 enum {
 	IDLE_MS = 1000,
-	END_MS = 3000, /* for threads that do not come back */
+	END_MS = 3000, /* how long soft_users_destroy() waits for threads in a client's memory */
 };
 
 struct soft_user {
@@ -23,8 +24,8 @@ struct soft_user {
 	struct soft_qp *first, *last; /* deferred QPs, each with a reference */
 	unsigned int queued; /* in that list */
 	unsigned int threads; /* all */
-	unsigned int active; /* those that are not held up, */
-	unsigned int working; /* and those of them that run a QP */
+	unsigned int active; /* threads that are not held up */
+	unsigned int working; /* active threads that run a QP */
 };
 
 /* One of a user's threads. */
@@ -32,13 +33,13 @@ struct soft_thread {
 	struct uvd_worker worker;
 	struct soft_user *user;
 	int nice;
-	uint64_t cpu_ns; /* that it had used when that was last charged */
+	uint64_t cpu_ns; /* the thread's CPU time when it was last charged */
 	bool held_up; /* the users' lock */
 };
 
 /* ---- users ------------------------------------------------------------------------------------------------------- */
 
-/* The user whose thread runs the send queue of this QP once it is deferred. Where nobody pays, each context is a user. */
+/* Returns the key of the user whose threads run this QP. Without accounts each context is a user. */
 static uint64_t soft_qp_user(const struct soft_qp *qp)
 {
 	return qp->qp.account ? uvd_account_uid(qp->qp.account) : (uintptr_t)qp->qp.pd->context;
@@ -57,7 +58,7 @@ bool soft_users_destroy(struct soft_users *users)
 	uint64_t end = uvd_now_ns() + END_MS * UINT64_C(1000000);
 	bool all;
 
-	/* All QPs are destroyed, so each thread exits as soon as it looks, and nobody adds a user. */
+	/* All QPs are destroyed: each thread exits as soon as it looks at its list, and no user is added. */
 	pthread_mutex_lock(&users->lock);
 	users->end = true;
 	for (struct soft_user *user = users->first; user; user = user->next)
@@ -73,7 +74,7 @@ bool soft_users_destroy(struct soft_users *users)
 	return true;
 }
 
-/* Caller holds the user's lock. */
+/* Caller holds the users' lock. */
 static void user_append(struct soft_user *user, struct soft_qp *qp)
 {
 	soft_ref_get(&qp->ref);
@@ -88,7 +89,7 @@ static void user_append(struct soft_user *user, struct soft_qp *qp)
 	user->queued++;
 }
 
-/* Caller holds the user's lock, and takes over the list's reference. */
+/* Caller holds the users' lock, and takes over the list's reference. */
 static void user_unlink(struct soft_user *user, struct soft_qp *qp)
 {
 	if (qp->d_prev)
@@ -104,7 +105,7 @@ static void user_unlink(struct soft_user *user, struct soft_qp *qp)
 	user->queued--;
 }
 
-/* Where it cannot be raised again it stays low. */
+/* Best effort: without the privilege the thread cannot raise its priority again. */
 static void thread_set_nice(struct soft_thread *thread, int nice)
 {
 	if (nice != thread->nice && uvd_thread_set_nice(nice))
@@ -120,8 +121,9 @@ static void thread_spend(struct soft_thread *thread, struct uvd_account *account
 }
 
 /*
- * With no lock held. active: threads of the user. Takes the reference of the QP over, which may be gone when this returns, but not who
- * pays for it.
+ * Runs a QP and charges its account for the CPU time. active: the user's active threads. Takes over the reference to
+ * qp, which may be freed before the account is charged; so this function takes a reference to the account. Caller holds
+ * no lock.
  */
 static void thread_run(struct soft_thread *thread, struct soft_qp *qp, unsigned int active)
 {
@@ -133,7 +135,7 @@ static void thread_run(struct soft_thread *thread, struct soft_qp *qp, unsigned 
 	uvd_account_put(account);
 }
 
-/* With the lock held. False: the thread is one too many. */
+/* Call after thread_run(), with the users' lock held. Returns false if the user has enough threads without this one. */
 static bool thread_is_back(struct soft_thread *thread)
 {
 	if (!thread->held_up) {
@@ -147,7 +149,10 @@ static bool thread_is_back(struct soft_thread *thread)
 	return true;
 }
 
-/* With the lock held: the next QP, out of the list, with its reference. NULL: there was none for a while. */
+/*
+ * Dequeues the user's next QP, with its reference. Returns NULL if there was none for IDLE_MS, or at the end. Caller
+ * holds the users' lock, which is released meanwhile.
+ */
 static struct soft_qp *thread_next(struct soft_thread *thread)
 {
 	struct soft_user *user = thread->user;
@@ -164,8 +169,8 @@ static struct soft_qp *thread_next(struct soft_thread *thread)
 	return qp;
 }
 
-/* With the lock held. */
-static void user_free(struct soft_user *user)
+/* Caller holds the users' lock. */
+static void soft_user_free(struct soft_user *user)
 {
 	struct soft_user **p = &user->users->first;
 
@@ -199,7 +204,7 @@ static void *user_thread(void *arg)
 	if (is_needed)
 		user->active--;
 	if (!--user->threads)
-		user_free(user);
+		soft_user_free(user);
 	pthread_mutex_unlock(lock);
 	free(thread);
 	return NULL;
@@ -207,7 +212,7 @@ static void *user_thread(void *arg)
 
 static void thread_held_up(struct uvd_worker *worker);
 
-/* With the lock held. */
+/* Caller holds the users' lock. */
 static bool user_start_thread(struct soft_user *user)
 {
 	struct soft_thread *thread = calloc(1, sizeof(*thread));
@@ -227,7 +232,7 @@ static bool user_start_thread(struct soft_user *user)
 	return false;
 }
 
-/* struct uvd_worker.held_up: the user's other QPs do not wait for it. */
+/* struct uvd_worker.held_up: starts another thread if QPs of the user wait. */
 static void thread_held_up(struct uvd_worker *worker)
 {
 	struct soft_thread *thread = (struct soft_thread *)worker;
@@ -252,7 +257,7 @@ static struct soft_user *users_find(struct soft_users *users, uint64_t key)
 	return user;
 }
 
-/* With the lock held: a user with a thread. NULL: no memory, or no thread. */
+/* Returns the user with an active thread, or NULL if there is no memory or no thread. Caller holds the users' lock. */
 static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 {
 	struct soft_user *user = users_find(users, key);
@@ -274,8 +279,11 @@ static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 	return user;
 }
 
-/* With the lock held. Another thread starts where those that there are have all got something to do; one that asks is free next. */
-static void append(struct soft_user *user, struct soft_qp *qp, bool by_user_thread)
+/*
+ * Appends a QP to the user's list, and starts another thread if all have work. by_user_thread: one of them is the
+ * caller, which is free next. Caller holds the users' lock.
+ */
+static void user_queue_qp(struct soft_user *user, struct soft_qp *qp, bool by_user_thread)
 {
 	if (user->queued + user->working >= user->active + by_user_thread && user->active < user->users->most_active)
 		user_start_thread(user);
@@ -293,7 +301,7 @@ bool soft_defer(struct soft_qp *qp, bool by_user_thread)
 	if (!user) {
 		user = users_get(users, soft_qp_user(qp));
 		if (user)
-			append(user, qp, by_user_thread);
+			user_queue_qp(user, qp, by_user_thread);
 	}
 	pthread_mutex_unlock(&users->lock);
 	if (!user)

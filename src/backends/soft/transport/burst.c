@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Requests of one kind at the head of an RC queue, carried out together: the peer is claimed once, and the data of all is read by one
- * access and written by one. A request that is not plain (another operation, no receive, a wrong key, an error) is left to rc.c, as are
- * those behind it.
+ * Carries out requests of one kind at the head of an RC queue together: claims the peer once (for READs twice), reads
+ * the data of all by one access, and writes it by one. The first request that is not plain (another operation, no
+ * receive, an invalid key, an error) ends the burst. It is left to rc.c, as are those behind it.
  */
 #include <string.h>
 #include "backends/soft/transport/transport.h"
 
 enum {
-	SMALL_MOST = 4095, /* bytes of a small request */
-	SMALL_BYTES = SOFT_CHUNK / 2, /* of a burst: half of the mover's buffer for what is read, half for what is written */
+	SMALL_MOST = 4095, /* bytes of a small request, at most */
+	SMALL_BYTES = SOFT_CHUNK / 2, /* of a small burst: half of the mover's buffer for reading, half for writing */
 };
 
 /*
- * SMALL: sends and writes. Neighbours in memory become one piece, which costs less than a piece each, so bytes are copied once more in
- * the buffer.
- * LARGE: the same operations; each byte goes through the buffer once.
+ * SMALL: sends and writes of up to SMALL_MOST bytes. Neighbours in memory become one piece, as each piece costs time.
+ * The layouts of source and target can differ then, so the bytes are copied once more within the buffer.
+ * LARGE: sends and writes of more bytes. Each byte goes through the buffer once.
  * READS: RDMA READs of any size.
  */
 enum kind { SMALL, LARGE, READS, NOT_PLAIN };
@@ -30,7 +30,7 @@ struct burst {
 	const uint8_t *data[SOFT_BURST]; /* of each request; not of READS */
 };
 
-static bool is_send(const struct soft_send_wqe *wqe)
+static bool burst_is_send(const struct soft_send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
 }
@@ -39,11 +39,11 @@ static enum kind kind_of(const struct soft_send_wqe *wqe)
 {
 	if (wqe->is_refused || wqe->num_sge > 1)
 		return NOT_PLAIN;
-	if (!is_send(wqe) && wqe->opcode != IBV_WR_RDMA_WRITE && wqe->opcode != IBV_WR_RDMA_READ)
+	if (!burst_is_send(wqe) && wqe->opcode != IBV_WR_RDMA_WRITE && wqe->opcode != IBV_WR_RDMA_READ)
 		return NOT_PLAIN;
 	if (wqe->opcode != IBV_WR_RDMA_READ && wqe->length <= SMALL_MOST)
 		return SMALL;
-	/* Bytes of the queue itself are not moved from a client's memory, and a READ cannot bring any there. */
+	/* LARGE is gathered from client memory alone. A READ cannot return data to its own work request. */
 	if (wqe->is_inline)
 		return NOT_PLAIN;
 	return wqe->opcode == IBV_WR_RDMA_READ ? READS : LARGE;
@@ -57,7 +57,7 @@ void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst)
 	uint32_t bytes = 0;
 
 	burst->num = 0;
-	/* SQD ends the one that has begun, and no other. */
+	/* In SQD only a request that has been tried already may go on. */
 	if (kind == NOT_PLAIN || qp->qp.qp_type != IBV_QPT_RC || qp->state != IBV_QPS_RTS)
 		return;
 	while (burst->num < SOFT_BURST) {
@@ -70,8 +70,8 @@ void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst)
 	}
 }
 
-/* Fewer than two requests are not worth it. */
-static bool cut(struct burst *b, unsigned int num)
+/* Shortens the burst to num requests. Returns false if fewer than two are left: rc.c carries out a single one. */
+static bool burst_cut(struct burst *b, unsigned int num)
 {
 	b->requests->num = num;
 	return num > 1;
@@ -79,7 +79,10 @@ static bool cut(struct burst *b, unsigned int num)
 
 /* ---- the requester's memory -------------------------------------------------------------------------------------- */
 
-/* access: that the key must give. *at: where the bytes are among all; not set where there are none. */
+/*
+ * Adds the request's own memory to the pieces. access: rights that the key must grant. *at: offset of the request's
+ * bytes among those of all pieces; not set if the request has none.
+ */
 static bool add_local(struct burst *b, struct soft_pieces *pieces, const struct soft_send_wqe *wqe, unsigned int access, uint32_t *at)
 {
 	struct soft_seg seg;
@@ -101,7 +104,7 @@ static bool gather_one(struct burst *b, const struct soft_send_wqe *wqe, const u
 	return true;
 }
 
-static enum soft_copy_error gather(struct burst *b)
+static enum soft_copy_error burst_gather(struct burst *b)
 {
 	struct soft_burst *requests = b->requests;
 	enum soft_copy_error err;
@@ -109,14 +112,15 @@ static enum soft_copy_error gather(struct burst *b)
 
 	while (n < requests->num && gather_one(b, requests->wqes[n], &b->data[n]))
 		n++;
-	err = cut(b, n) ? soft_pieces_move(b->m, SOFT_AT_REQUESTER, &b->from, b->m->buffer, false) : SOFT_COPY_BAD;
+	err = burst_cut(b, n) ? soft_pieces_move(b->m, SOFT_AT_REQUESTER, &b->from, b->m->buffer, false) :
+				SOFT_COPY_BAD;
 	soft_pieces_put(&b->from);
 	return err;
 }
 
 /* ---- at the peer, with its lock held, and claimed ---------------------------------------------------------------- */
 
-/* The receive behind `sends` others. */
+/* Finds the memory of the receive behind `sends` others. False: it is not plain, or too short. Length 0 sets no seg. */
 static bool get_receive(struct burst *b, uint32_t length, unsigned int sends, struct soft_seg *seg)
 {
 	const struct soft_recv_wqe *recv = soft_rq_peek(&b->peer->rq, sends);
@@ -127,8 +131,9 @@ static bool get_receive(struct burst *b, uint32_t length, unsigned int sends, st
 					IBV_ACCESS_LOCAL_WRITE, seg);
 }
 
-/* access: that the QP and the key must give. */
-static bool get_target(struct burst *b, const struct soft_send_wqe *wqe, unsigned int access, struct soft_seg *seg)
+/* access: rights that both the QP and the key must grant. Length 0 sets no seg. */
+static bool burst_get_target(struct burst *b, const struct soft_send_wqe *wqe, unsigned int access,
+			     struct soft_seg *seg)
 {
 	if (!(b->peer->attr.qp_access_flags & access))
 		return false;
@@ -140,7 +145,8 @@ static bool scatter_one(struct burst *b, const struct soft_send_wqe *wqe, const 
 	struct soft_seg seg;
 	uint32_t at;
 
-	if (is_send(wqe) ? !get_receive(b, wqe->length, sends, &seg) : !get_target(b, wqe, IBV_ACCESS_REMOTE_WRITE, &seg))
+	if (burst_is_send(wqe) ? !get_receive(b, wqe->length, sends, &seg) :
+				 !burst_get_target(b, wqe, IBV_ACCESS_REMOTE_WRITE, &seg))
 		return false;
 	if (!wqe->length)
 		return true;
@@ -156,18 +162,19 @@ static bool aim_read(struct burst *b, const struct soft_send_wqe *wqe)
 	struct soft_seg seg;
 	uint32_t at;
 
-	return get_target(b, wqe, IBV_ACCESS_REMOTE_READ, &seg) && (!wqe->length || soft_pieces_add(&b->from, &seg, wqe->length, &at));
+	return burst_get_target(b, wqe, IBV_ACCESS_REMOTE_READ, &seg) &&
+	       (!wqe->length || soft_pieces_add(&b->from, &seg, wqe->length, &at));
 }
 
-/* Does the peer expect the first request, now? */
+/* Does the peer expect the first request now? */
 static bool is_admitted(const struct burst *b)
 {
-	/* The receive of a message that broke off comes before those in the queue. */
+	/* A message that was cut off has left its receive, which comes before those in the queue. */
 	return !b->peer->r_taken && soft_rc_admits(b->peer, &b->requests->req);
 }
 
-/* How many requests the peer takes as they are. */
-static unsigned int aim(struct burst *b)
+/* Collects the pieces of the peer's memory. Returns the number of requests at the head that the peer accepts. */
+static unsigned int burst_aim(struct burst *b)
 {
 	struct soft_burst *requests = b->requests;
 	unsigned int n = 0, sends = 0;
@@ -179,7 +186,7 @@ static unsigned int aim(struct burst *b)
 
 		if (b->kind == READS ? !aim_read(b, wqe) : !scatter_one(b, wqe, b->data[n], sends))
 			break;
-		sends += is_send(wqe);
+		sends += burst_is_send(wqe);
 	}
 	return n;
 }
@@ -190,7 +197,7 @@ static void conclude_one(struct burst *b, struct soft_request *req)
 	struct ibv_wc wc;
 
 	peer->r_psn = (peer->r_psn + req->packets) & 0xffffff;
-	if (is_send(req->wqe)) {
+	if (burst_is_send(req->wqe)) {
 		soft_recv_take(peer, &b->due);
 		wc = soft_recv_wc(peer, req->wqe, req->wqe->length);
 		soft_recv_complete(peer, &wc, req->wqe->send_flags & IBV_SEND_SOLICITED, &b->due);
@@ -198,7 +205,7 @@ static void conclude_one(struct burst *b, struct soft_request *req)
 	soft_count_arrival(peer, req);
 }
 
-static void conclude(struct burst *b)
+static void burst_conclude(struct burst *b)
 {
 	struct soft_burst *requests = b->requests;
 	struct soft_request req = requests->req;
@@ -210,8 +217,8 @@ static void conclude(struct burst *b)
 	}
 }
 
-/* Moves the data in or out, with the lock given up meanwhile. It is not held afterwards if the peer was taken away. */
-static enum soft_copy_error move(struct burst *b)
+/* Moves the data with the peer's lock released. Takes it again, unless the peer was taken from the mover. */
+static enum soft_copy_error burst_move(struct burst *b)
 {
 	const bool read = b->kind == READS;
 	struct soft_pieces *pieces = read ? &b->from : &b->to;
@@ -226,34 +233,37 @@ static enum soft_copy_error move(struct burst *b)
 	return err;
 }
 
-static enum soft_copy_error respond(struct burst *b)
+static enum soft_copy_error burst_respond(struct burst *b)
 {
 	enum soft_copy_error err;
 
-	if (!cut(b, aim(b)))
+	if (!burst_cut(b, burst_aim(b)))
 		return SOFT_COPY_BAD;
 	soft_recv_established(b->peer, &b->due);
-	/* If this fails, it fails as the first request: its receive tells the owner. */
-	if (is_send(b->requests->wqes[0]))
+	/* Take the first receive now: it reports the error to the peer's owner if this transfer is given up. */
+	if (burst_is_send(b->requests->wqes[0]))
 		soft_recv_take(b->peer, &b->due);
-	err = move(b);
+	err = burst_move(b);
 	if (err || soft_gone(b->peer))
 		return err ? err : SOFT_COPY_CUT;
 	if (b->kind != READS)
-		conclude(b);
+		burst_conclude(b);
 	return SOFT_COPY_OK;
 }
 
-/* A READ changes nothing at the peer, so its PSN advances only when the bytes have arrived. Until then the peer may have been reset. */
+/*
+ * A READ changes nothing at the peer, so the peer's PSN advances only after the bytes have arrived. The peer may have
+ * been reset meanwhile, so this checks it again.
+ */
 static enum soft_copy_error conclude_reads(struct burst *b)
 {
 	if (!is_admitted(b))
 		return SOFT_COPY_CUT;
-	conclude(b);
+	burst_conclude(b);
 	return SOFT_COPY_OK;
 }
 
-static enum soft_copy_error at_peer(struct burst *b, enum soft_copy_error (*step)(struct burst *b))
+static enum soft_copy_error burst_at_peer(struct burst *b, enum soft_copy_error (*step)(struct burst *b))
 {
 	const struct soft_request *req = &b->requests->req;
 	enum soft_copy_error err;
@@ -270,7 +280,7 @@ static enum soft_copy_error at_peer(struct burst *b, enum soft_copy_error (*step
 	return err;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------------------------- */
+/* ---- the whole burst --------------------------------------------------------------------------------------------- */
 
 static enum soft_copy_error scatter_reads(struct burst *b)
 {
@@ -281,25 +291,25 @@ static enum soft_copy_error scatter_reads(struct burst *b)
 
 	while (n < requests->num && add_local(b, &b->to, requests->wqes[n], IBV_ACCESS_LOCAL_WRITE, &at))
 		n++;
-	err = cut(b, n) ? soft_pieces_move(b->m, SOFT_AT_REQUESTER, &b->to, b->m->buffer, true) : SOFT_COPY_BAD;
+	err = burst_cut(b, n) ? soft_pieces_move(b->m, SOFT_AT_REQUESTER, &b->to, b->m->buffer, true) : SOFT_COPY_BAD;
 	soft_pieces_put(&b->to);
 	return err;
 }
 
 static enum soft_copy_error carry_out_reads(struct burst *b)
 {
-	enum soft_copy_error err = at_peer(b, respond);
+	enum soft_copy_error err = burst_at_peer(b, burst_respond);
 
 	if (!err)
 		err = scatter_reads(b);
-	return err ? err : at_peer(b, conclude_reads);
+	return err ? err : burst_at_peer(b, conclude_reads);
 }
 
-static enum soft_copy_error carry_out(struct burst *b)
+static enum soft_copy_error burst_carry_out(struct burst *b)
 {
-	enum soft_copy_error err = gather(b);
+	enum soft_copy_error err = burst_gather(b);
 
-	return err ? err : at_peer(b, respond);
+	return err ? err : burst_at_peer(b, burst_respond);
 }
 
 bool soft_rc_burst(struct soft_mover *m, struct soft_burst *requests)
@@ -308,7 +318,7 @@ bool soft_rc_burst(struct soft_mover *m, struct soft_burst *requests)
 	enum soft_copy_error err;
 
 	b.from.apart = b.to.apart = b.kind != SMALL;
-	err = b.kind == READS ? carry_out_reads(&b) : carry_out(&b);
+	err = b.kind == READS ? carry_out_reads(&b) : burst_carry_out(&b);
 	if (err)
 		requests->num = 0;
 	return err != SOFT_COPY_LOST;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Datagrams: UD and raw frames. They are gathered whole, then brought to each receiver; what one cannot take, or does not take
- * soon, is lost, and its sender never knows.
+ * Datagrams: UD messages and raw frames. A datagram is gathered whole, then delivered to each receiver. If a receiver
+ * cannot take it, or its memory is slow, the datagram is dropped there. The sender is not told.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -21,32 +21,35 @@ static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SU
 static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
 static const struct soft_outcome lost = { .kind = SOFT_LOST };
 
-/* Where the payload is in the buffer: there is room for a GRH before it. */
-static uint8_t *payload(struct message *msg)
+/* Returns the payload's place in the buffer, behind the room for a GRH. */
+static uint8_t *dgram_payload(struct message *msg)
 {
 	return msg->m->buffer + GRH_BYTES;
 }
 
-static struct soft_outcome gather(struct message *msg)
+static struct soft_outcome dgram_gather(struct message *msg)
 {
 	struct soft_send_wqe *wqe = msg->wqe;
 	struct soft_list list = { msg->req->qp->qp.pd, wqe->sge, wqe->num_sge, 0 };
 	enum soft_copy_error err;
 
 	if (wqe->is_inline) {
-		memcpy(payload(msg), wqe->data, wqe->length);
+		memcpy(dgram_payload(msg), wqe->data, wqe->length);
 		return sent;
 	}
 	if (!soft_list_ok(&list))
 		return bad_memory;
-	err = soft_list_move(msg->m, SOFT_AT_REQUESTER, &list, 0, payload(msg), wqe->length, false);
+	err = soft_list_move(msg->m, SOFT_AT_REQUESTER, &list, 0, dgram_payload(msg), wqe->length, false);
 	return !err ? sent : err == SOFT_COPY_LOST ? lost : bad_memory;
 }
 
 /* ---- one receiver ------------------------------------------------------------------------------------------------ */
 
-/* Writes `length` bytes from the buffer on to the receive, from `offset` on, with the lock given up; then it is complete. */
-static void fill(struct message *msg, uint32_t offset, uint8_t *bytes, uint32_t length, struct ibv_wc *wc)
+/*
+ * Writes `length` bytes to the receive, from its `offset` on, with the peer's lock released, and completes the receive.
+ * Takes the lock again, unless the peer was taken from the mover.
+ */
+static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uint32_t length, struct ibv_wc *wc)
 {
 	const bool solicited = msg->wqe->send_flags & IBV_SEND_SOLICITED;
 	struct soft_list list = soft_recv_list(msg->peer);
@@ -70,7 +73,7 @@ static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
 	const struct ibv_global_route *route = &req->ah.grh;
 	uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
 	const uint32_t imm = req->wqe->opcode == IBV_WR_SEND_WITH_IMM ? 4 : 0;
-	/* The payload with its BTH, DETH, ImmDt and ICRC. */
+	/* PayLen: the padded payload, BTH, DETH, ImmDt and ICRC. */
 	uint16_t bytes = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + imm + 4);
 
 	memcpy(grh, &first, 4);
@@ -96,7 +99,10 @@ static struct ibv_wc ud_wc(struct message *msg)
 	return wc;
 }
 
-/* With the peer's lock held, and claimed, here and below; the lock is not held if the peer was taken away. */
+/*
+ * Caller has claimed the peer and holds its lock, here and in raw_deliver(). They return without it if dgram_fill()
+ * does.
+ */
 static void ud_deliver(struct message *msg)
 {
 	const uint32_t length = msg->wqe->length;
@@ -106,12 +112,12 @@ static void ud_deliver(struct message *msg)
 		return;
 	wc = ud_wc(msg);
 	if (msg->req->ah.is_global)
-		fill(msg, 0, msg->m->buffer, GRH_BYTES + length, &wc);
+		dgram_fill(msg, 0, msg->m->buffer, GRH_BYTES + length, &wc);
 	else /* the first 40 bytes of the receive stay what they were */
-		fill(msg, GRH_BYTES, payload(msg), length, &wc);
+		dgram_fill(msg, GRH_BYTES, dgram_payload(msg), length, &wc);
 }
 
-/* A frame reaches every RAW_PACKET QP of its port. */
+/* Every other RAW_PACKET QP of the sender's port receives the frame. */
 static void raw_deliver(struct message *msg)
 {
 	struct ibv_wc wc = { .status = IBV_WC_SUCCESS, .opcode = IBV_WC_RECV, .byte_len = msg->wqe->length };
@@ -120,7 +126,7 @@ static void raw_deliver(struct message *msg)
 	if (!soft_can_receive(peer->state) || soft_qp_port(peer) != msg->req->port ||
 	    uvd_config_port_down(msg->req->port) || !soft_recv_take_for(peer, msg->wqe->length, true, &msg->due))
 		return;
-	fill(msg, 0, payload(msg), msg->wqe->length, &wc);
+	dgram_fill(msg, 0, dgram_payload(msg), msg->wqe->length, &wc);
 }
 
 static void deliver_to(struct message *msg, uint32_t qpn)
@@ -136,10 +142,13 @@ static void deliver_to(struct message *msg, uint32_t qpn)
 		soft_unclaim(msg->m, &msg->due);
 }
 
-/* ---- all --------------------------------------------------------------------------------------------------------- */
+/* ---- all receivers ----------------------------------------------------------------------------------------------- */
 
-/* Some of those whom a datagram to many reaches, by number: nobody waits for the others of a list. As soft_mcast_members(). */
-static unsigned int receivers(struct message *msg, uint64_t *last, uint32_t *qpns)
+/*
+ * Lists the receivers of a datagram to many, as soft_mcast_members() does: by number, so that destroying one of them
+ * does not wait for the delivery to the others.
+ */
+static unsigned int dgram_receivers(struct message *msg, uint64_t *last, uint32_t *qpns)
 {
 	struct soft_qp *qp = msg->req->qp;
 
@@ -148,7 +157,7 @@ static unsigned int receivers(struct message *msg, uint64_t *last, uint32_t *qpn
 	return soft_mcast_members(qp->dev->ibdev->fabric, &msg->req->ah, last, qpns, MOST_RECEIVERS);
 }
 
-/* To all but the sender. */
+/* Delivers to all receivers but the sender. */
 static void deliver_to_many(struct message *msg)
 {
 	const uint32_t own = msg->req->qp->qp.qp_num;
@@ -157,7 +166,7 @@ static void deliver_to_many(struct message *msg)
 	unsigned int n;
 
 	do {
-		n = receivers(msg, &last, qpns);
+		n = dgram_receivers(msg, &last, qpns);
 		for (unsigned int i = 0; i < n && msg->m->requester.qp; i++)
 			if (qpns[i] != own)
 				deliver_to(msg, qpns[i]);
@@ -167,7 +176,7 @@ static void deliver_to_many(struct message *msg)
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req)
 {
 	struct message msg = { .m = m, .req = req, .wqe = req->wqe };
-	struct soft_outcome outcome = gather(&msg);
+	struct soft_outcome outcome = dgram_gather(&msg);
 
 	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 		return outcome;

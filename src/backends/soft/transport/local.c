@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Requests that stay at home: binds and local invalidations. */
+/* Requests that have no peer: memory window binds and local invalidations. */
 #include "backends/soft/transport/transport.h"
 
 struct soft_outcome soft_local_send(struct soft_request *req)
@@ -10,8 +10,8 @@ struct soft_outcome soft_local_send(struct soft_request *req)
 	struct soft_due due = { 0 };
 
 	/*
-	 * What the peer does through a window of type 2 has r_busy: none of it is under way once the request is over. The wait is
-	 * for our own memory.
+	 * The peer accesses memory through a window of type 2 only with r_busy, so none of its accesses is in flight
+	 * when this request completes. The wait is for memory of this QP's own client.
 	 */
 	pthread_mutex_lock(&qp->lock);
 	soft_recv_claim(qp);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Reliable connection, XRC as well: one request carried out at its peer, or refused as a responder would refuse it. The peer is
- * claimed for one chunk at a time, and never while the mover is in the requester's memory.
+ * RC and XRC: carries out one request at its peer, or refuses it as a responder would. The peer is claimed for one
+ * chunk at a time, and never while the mover is in the requester's memory.
  */
 #include <string.h>
 #include "backends/soft/transport/transport.h"
@@ -14,14 +14,14 @@ struct rc {
 	struct soft_due due; /* the peer's */
 	struct soft_list local; /* the requester's own memory */
 	uint32_t moved; /* bytes, before this chunk */
-	unsigned int epoch; /* of the peer, when the request came to it */
-	struct soft_seg seg; /* that the R_Key names */
+	unsigned int epoch; /* the peer's r_epoch when the request arrived */
+	struct soft_seg seg; /* the memory that the R_Key names */
 	bool has_seg;
-	struct soft_foreign foreign; /* this chunk, where it need not be read into the mover's buffer */
-	struct soft_srq *srq, *old_srq; /* references, until nothing of them is used any more; or NULL */
+	struct soft_foreign foreign; /* this chunk, if it is copied directly and not through the mover's buffer */
+	struct soft_srq *srq, *old_srq; /* references, put after the claim; or NULL */
 };
 
-static struct soft_outcome done(enum ibv_wc_status status)
+static struct soft_outcome rc_done(enum ibv_wc_status status)
 {
 	return (struct soft_outcome){ .kind = SOFT_DONE, .status = status };
 }
@@ -31,7 +31,7 @@ static bool has_mapped_receives(const struct soft_qp *peer)
 	return peer->r_srq ? peer->r_srq->rq.mapped : peer->rq.mapped;
 }
 
-static struct soft_outcome rnr(const struct soft_qp *peer)
+static struct soft_outcome rc_rnr(const struct soft_qp *peer)
 {
 	return (struct soft_outcome){
 		.kind = SOFT_RNR,
@@ -59,7 +59,7 @@ static bool is_xrc(const struct soft_qp *qp)
 	return qp->qp.qp_type == IBV_QPT_XRC_RECV;
 }
 
-static bool is_send(const struct soft_send_wqe *wqe)
+static bool rc_is_send(const struct soft_send_wqe *wqe)
 {
 	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
 	       wqe->opcode == IBV_WR_SEND_WITH_INV;
@@ -67,13 +67,13 @@ static bool is_send(const struct soft_send_wqe *wqe)
 
 static bool takes_receive(const struct soft_send_wqe *wqe)
 {
-	return is_send(wqe) || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	return rc_is_send(wqe) || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 /* The right that both the QP and the MR at the peer must grant; 0: none is needed. */
 static unsigned int right_needed(const struct soft_send_wqe *wqe)
 {
-	if (is_send(wqe))
+	if (rc_is_send(wqe))
 		return 0;
 	if (is_atomic(wqe))
 		return IBV_ACCESS_REMOTE_ATOMIC;
@@ -82,7 +82,7 @@ static unsigned int right_needed(const struct soft_send_wqe *wqe)
 
 bool soft_rc_admits(struct soft_qp *peer, const struct soft_request *req)
 {
-	/* A request out of sequence is dropped, and so would be all that repeat it. */
+	/* A request out of sequence is dropped, and so are its retries. */
 	return !peer->r_silent && soft_recv_admits(peer, req) && peer->r_psn == req->psn;
 }
 
@@ -91,7 +91,7 @@ static bool is_first(const struct rc *rc)
 	return !rc->moved;
 }
 
-static uint32_t chunk(const struct rc *rc)
+static uint32_t rc_chunk(const struct rc *rc)
 {
 	uint32_t left = rc->wqe->length - rc->moved;
 
@@ -100,10 +100,10 @@ static uint32_t chunk(const struct rc *rc)
 
 static bool is_last(const struct rc *rc)
 {
-	return rc->moved + chunk(rc) == rc->wqe->length;
+	return rc->moved + rc_chunk(rc) == rc->wqe->length;
 }
 
-/* The chunk, for who writes it. */
+/* Returns the chunk's bytes for a write, and tells the mover whether they are foreign. */
 static void *bytes_of(struct rc *rc)
 {
 	rc->m->is_foreign = rc->foreign.view;
@@ -112,24 +112,24 @@ static void *bytes_of(struct rc *rc)
 
 /* ---- at the peer, with its lock held, and claimed ---------------------------------------------------------------- */
 
-/* Is a list looked at when its data moves, and never before, as all of that moves at once? */
+/* Does one access move the data of the whole list? Then that access checks the key, and no check is needed before. */
 static bool is_asked_once(const struct rc *rc, int num_sge)
 {
 	return num_sge == 1 && rc->wqe->length && rc->wqe->length <= SOFT_CHUNK;
 }
 
-/* The peer goes into error, and tells its owner: by the receive that the message took, else by an event. */
-static struct soft_outcome refuse(struct rc *rc, enum ibv_wc_status at_peer, enum ibv_event_type event,
-				  enum ibv_wc_status at_requester)
+/* Puts the peer into error with soft_recv_fail(). Returns the requester's outcome. */
+static struct soft_outcome rc_refuse(struct rc *rc, enum ibv_wc_status at_peer, enum ibv_event_type event,
+				     enum ibv_wc_status at_requester)
 {
-	/* A link that went down since the request came in, as an unplugged device's does: the NAK is lost. */
+	/* If the link has gone down since the request arrived, for example by an unplug, the NAK is lost. */
 	if (!soft_port_joined(rc->req->port, soft_qp_port(rc->peer)))
 		return no_answer;
 	soft_recv_fail(rc->peer, at_peer, event, &rc->due);
-	return done(at_requester);
+	return rc_done(at_requester);
 }
 
-/* The checks that a responder makes before it executes. */
+/* The responder's checks of rights, resources and alignment, which it makes before it executes the request. */
 static struct soft_outcome check_rights(struct rc *rc)
 {
 	struct soft_send_wqe *wqe = rc->wqe;
@@ -144,17 +144,17 @@ static struct soft_outcome check_rights(struct rc *rc)
 		goto invalid;
 	return go_on;
 invalid:
-	return refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+	return rc_refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 }
 
-static struct soft_outcome refuse_key(struct rc *rc)
+static struct soft_outcome rc_refuse_key(struct rc *rc)
 {
-	return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+	return rc_refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
 
-static struct soft_outcome refuse_receive(struct rc *rc)
+static struct soft_outcome rc_refuse_receive(struct rc *rc)
 {
-	return refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
+	return rc_refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_FATAL, IBV_WC_REM_OP_ERR);
 }
 
 static struct soft_outcome take_receive(struct rc *rc)
@@ -164,17 +164,20 @@ static struct soft_outcome take_receive(struct rc *rc)
 	struct soft_list list;
 
 	if (!soft_recv_take(peer, &rc->due))
-		return rnr(peer);
-	if (!is_send(rc->wqe))
+		return rc_rnr(peer);
+	if (!rc_is_send(rc->wqe))
 		return go_on;
 	if (rc->wqe->length > soft_sge_length(recv->sge, recv->num_sge))
-		return refuse(rc, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+		return rc_refuse(rc, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	list = soft_recv_list(peer);
-	return is_asked_once(rc, list.num_sge) || soft_list_ok(&list) ? go_on : refuse_receive(rc);
+	return is_asked_once(rc, list.num_sge) || soft_list_ok(&list) ? go_on : rc_refuse_receive(rc);
 }
 
-/* The key of all of the request's memory is asked for with each chunk: it may be gone. Without bytes it means nothing. */
-static bool get_target(struct rc *rc)
+/*
+ * Looks up the R_Key for the memory of the whole request, again for each chunk, as it can be invalidated in between.
+ * Not for a request without bytes, whose R_Key means nothing.
+ */
+static bool rc_get_target(struct rc *rc)
 {
 	const struct soft_send_wqe *wqe = rc->wqe;
 
@@ -183,15 +186,15 @@ static bool get_target(struct rc *rc)
 	return rc->has_seg;
 }
 
-static void put_target(struct rc *rc)
+static void rc_put_target(struct rc *rc)
 {
 	if (rc->has_seg)
 		soft_seg_put(&rc->seg);
 	rc->has_seg = false;
 }
 
-/* A request comes to its responder. */
-static struct soft_outcome arrive(struct rc *rc)
+/* The responder accepts or refuses a request that begins. */
+static struct soft_outcome rc_arrive(struct rc *rc)
 {
 	struct soft_qp *peer = rc->peer;
 	struct soft_outcome outcome;
@@ -200,19 +203,19 @@ static struct soft_outcome arrive(struct rc *rc)
 		return no_answer;
 	rc->epoch = peer->r_epoch;
 	soft_recv_established(peer, &rc->due);
-	/* An XRC request whose SRQ is none, or of another domain. */
+	/* The XRC request names no SRQ of the target's domain. */
 	if (is_xrc(peer) && !peer->r_srq)
-		return refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+		return rc_refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 	outcome = check_rights(rc);
-	if (outcome.status == IBV_WC_SUCCESS && right_needed(rc->wqe) && rc->wqe->length && !get_target(rc))
-		return refuse_key(rc);
+	if (outcome.status == IBV_WC_SUCCESS && right_needed(rc->wqe) && rc->wqe->length && !rc_get_target(rc))
+		return rc_refuse_key(rc);
 	if (outcome.status == IBV_WC_SUCCESS && takes_receive(rc->wqe))
 		outcome = take_receive(rc);
 	return outcome;
 }
 
-/* The next chunk of a request that has arrived: is it still the one that the responder executes? */
-static struct soft_outcome come_again(struct rc *rc)
+/* For further chunks: is the request still the one that the responder executes? */
+static struct soft_outcome rc_come_again(struct rc *rc)
 {
 	struct soft_qp *peer = rc->peer;
 
@@ -221,7 +224,7 @@ static struct soft_outcome come_again(struct rc *rc)
 	return takes_receive(rc->wqe) && !peer->r_taken ? no_answer : go_on;
 }
 
-static enum soft_copy_error move_target(struct rc *rc)
+static enum soft_copy_error rc_move_target(struct rc *rc)
 {
 	struct soft_send_wqe *wqe = rc->wqe;
 	struct soft_mover *m = rc->m;
@@ -229,53 +232,53 @@ static enum soft_copy_error move_target(struct rc *rc)
 	enum soft_copy_error err;
 
 	if (wqe->opcode == IBV_WR_RDMA_READ) {
-		err = soft_seg_view(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, chunk(rc), &rc->foreign);
+		err = soft_seg_view(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, rc_chunk(rc), &rc->foreign);
 		if (err || rc->foreign.view)
 			return err;
-		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, m->buffer, chunk(rc), false);
+		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, m->buffer, rc_chunk(rc), false);
 	}
 	if (!is_atomic(wqe) && wqe->opcode != IBV_WR_ATOMIC_WRITE)
-		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, bytes_of(rc), chunk(rc), true);
+		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, bytes_of(rc), rc_chunk(rc), true);
 	memcpy(&op.value, m->buffer, sizeof(op.value));
 	err = soft_atomic(m, &rc->req->qp->dev->ibdev->fabric->atomics, &rc->seg, &op);
 	memcpy(m->buffer, &op.value, sizeof(op.value));
 	return err;
 }
 
-/* Between the peer's memory and the buffer; the lock is given up meanwhile, and is not held if the peer was taken away. */
-static enum soft_copy_error move(struct rc *rc)
+/* Moves a chunk with the peer's lock released. Takes it again, unless the peer was taken from the mover. */
+static enum soft_copy_error rc_move(struct rc *rc)
 {
-	const bool to_receive = is_send(rc->wqe);
+	const bool to_receive = rc_is_send(rc->wqe);
 	enum soft_copy_error err = SOFT_COPY_OK;
 	struct soft_qp *peer = rc->peer;
 	struct soft_list list;
 
-	if (!chunk(rc))
+	if (!rc_chunk(rc))
 		return SOFT_COPY_OK;
 	if (to_receive)
 		list = soft_recv_list(peer);
-	else if (!get_target(rc))
+	else if (!rc_get_target(rc))
 		return SOFT_COPY_BAD;
 	pthread_mutex_unlock(&peer->lock);
 	soft_due_run(&rc->due);
 	if (to_receive)
-		err = soft_list_move(rc->m, SOFT_AT_RESPONDER, &list, rc->moved, bytes_of(rc), chunk(rc), true);
+		err = soft_list_move(rc->m, SOFT_AT_RESPONDER, &list, rc->moved, bytes_of(rc), rc_chunk(rc), true);
 	else
-		err = move_target(rc);
-	put_target(rc);
+		err = rc_move_target(rc);
+	rc_put_target(rc);
 	if (rc->m->responder.qp)
 		pthread_mutex_lock(&peer->lock);
 	return err;
 }
 
-/* All of the data is there. */
-static struct soft_outcome conclude(struct rc *rc)
+/* Ends a request at the responder, after its last chunk. */
+static struct soft_outcome rc_conclude(struct rc *rc)
 {
 	struct soft_send_wqe *wqe = rc->wqe;
 	struct soft_qp *peer = rc->peer;
 
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV && soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey))
-		return refuse(rc, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_OP_ERR);
+		return rc_refuse(rc, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_OP_ERR);
 	peer->r_psn = (peer->r_psn + rc->req->packets) & 0xffffff;
 	if (takes_receive(wqe)) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
@@ -286,39 +289,45 @@ static struct soft_outcome conclude(struct rc *rc)
 	return go_on;
 }
 
-static struct soft_outcome respond(struct rc *rc)
+static struct soft_outcome rc_respond(struct rc *rc)
 {
-	struct soft_outcome outcome = is_first(rc) ? arrive(rc) : come_again(rc);
+	struct soft_outcome outcome = is_first(rc) ? rc_arrive(rc) : rc_come_again(rc);
 	enum soft_copy_error err;
 
 	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 		return outcome;
-	err = move(rc);
+	err = rc_move(rc);
 	if (err == SOFT_COPY_LOST)
 		return lost;
 	if (err == SOFT_COPY_CUT || soft_gone(rc->peer))
 		return no_answer;
 	if (err == SOFT_COPY_DEAD) {
-		/* Its QPs are closed soon, and until then they answer no more than afterwards. */
+		/*
+		 * The peer's process has exited, and its QPs will be destroyed soon. Until then this one does not
+		 * answer.
+		 */
 		rc->peer->r_silent = true;
 		return no_answer;
 	}
 	if (err == SOFT_COPY_SOURCE)
-		return done(IBV_WC_LOC_PROT_ERR);
+		return rc_done(IBV_WC_LOC_PROT_ERR);
 	if (err == SOFT_COPY_BAD)
-		return refuse_receive(rc);
-	return is_last(rc) ? conclude(rc) : go_on;
+		return rc_refuse_receive(rc);
+	return is_last(rc) ? rc_conclude(rc) : go_on;
 }
 
-/* ---- XRC: the SRQ is the target's while that is claimed ---------------------------------------------------------- */
+/* ---- XRC: a claimed target uses the SRQ that the request names --------------------------------------------------- */
 
-/* The SRQ that the request names, with a reference, or NULL. */
+/* Returns the SRQ that the request names, with a reference, or NULL. */
 static struct soft_srq *named_srq(struct soft_qp *peer, const struct soft_request *req)
 {
 	return soft_srqn_get(peer->dev, peer->qp.xrcd, req->wqe->remote_srqn);
 }
 
-/* A message broke off between two chunks. If the SRQ of its receive has ended meanwhile, so has that. */
+/*
+ * An earlier message was cut off between two chunks: flushes its receive. If the SRQ of that has been destroyed
+ * meanwhile, the receive is gone without a completion.
+ */
 static void drop_taken(struct rc *rc)
 {
 	struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
@@ -344,12 +353,12 @@ static void use_srq(struct rc *rc)
 		soft_srq_forget(peer);
 	peer->r_srq = rc->srq;
 	peer->r_srqn = rc->srq ? rc->srq->srq.srq_num : 0;
-	/* With the SRQ the receive is gone that the message took from it. */
+	/* The SRQ has been destroyed, and with it the receive that the message took. */
 	if (!rc->srq)
 		peer->r_taken = false;
 }
 
-/* A message that breaks off gives its receive up, as the next one may be another SRQ's. */
+/* Ends the use of the SRQ. Flushes the receive of a message that was cut off, as the next one may name another SRQ. */
 static void leave_srq(struct rc *rc, bool goes_on)
 {
 	struct ibv_wc wc = { .status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV };
@@ -370,7 +379,7 @@ static void put_srqs(struct rc *rc)
 
 /* ---- the requester ----------------------------------------------------------------------------------------------- */
 
-static struct soft_outcome at_peer(struct rc *rc)
+static struct soft_outcome rc_at_peer(struct rc *rc)
 {
 	struct soft_outcome outcome;
 
@@ -378,8 +387,8 @@ static struct soft_outcome at_peer(struct rc *rc)
 	if (!rc->peer)
 		return rc->m->requester.qp ? no_answer : lost;
 	use_srq(rc);
-	outcome = respond(rc);
-	put_target(rc);
+	outcome = rc_respond(rc);
+	rc_put_target(rc);
 	if (rc->m->responder.qp) {
 		if (is_xrc(rc->peer))
 			leave_srq(rc, outcome.kind == SOFT_DONE && outcome.status == IBV_WC_SUCCESS);
@@ -397,45 +406,45 @@ static struct soft_outcome of_requester(enum soft_copy_error err)
 		return lost;
 	if (err == SOFT_COPY_CUT)
 		return no_answer;
-	/* A READ brings bytes of the responder's. */
-	return done(err == SOFT_COPY_SOURCE ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR);
+	/* The source of a READ is the responder's memory. */
+	return rc_done(err == SOFT_COPY_SOURCE ? IBV_WC_REM_OP_ERR : IBV_WC_LOC_PROT_ERR);
 }
 
-static enum soft_copy_error gather(struct rc *rc)
+static enum soft_copy_error rc_gather(struct rc *rc)
 {
 	enum soft_copy_error err = SOFT_COPY_OK;
 
 	if (brings_back(rc->wqe))
 		return SOFT_COPY_OK;
 	if (rc->wqe->is_inline) {
-		memcpy(rc->m->buffer, rc->wqe->data + rc->moved, chunk(rc));
+		memcpy(rc->m->buffer, rc->wqe->data + rc->moved, rc_chunk(rc));
 		return SOFT_COPY_OK;
 	}
 	if (rc->wqe->opcode != IBV_WR_ATOMIC_WRITE)
-		err = soft_list_view(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, chunk(rc), &rc->foreign);
+		err = soft_list_view(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc_chunk(rc), &rc->foreign);
 	if (err || rc->foreign.view)
 		return err;
-	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc->m->buffer, chunk(rc), false);
+	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc->m->buffer, rc_chunk(rc), false);
 }
 
-static enum soft_copy_error scatter(struct rc *rc)
+static enum soft_copy_error rc_scatter(struct rc *rc)
 {
 	if (!brings_back(rc->wqe))
 		return SOFT_COPY_OK;
-	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, bytes_of(rc), chunk(rc), true);
+	return soft_list_move(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, bytes_of(rc), rc_chunk(rc), true);
 }
 
 static struct soft_outcome move_chunk(struct rc *rc)
 {
-	enum soft_copy_error err = gather(rc);
+	enum soft_copy_error err = rc_gather(rc);
 	struct soft_outcome outcome;
 
 	if (err)
 		return of_requester(err);
-	outcome = at_peer(rc);
+	outcome = rc_at_peer(rc);
 	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 		return outcome;
-	err = scatter(rc);
+	err = rc_scatter(rc);
 	return err ? of_requester(err) : outcome;
 }
 
@@ -461,18 +470,18 @@ struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req)
 	bool is_over;
 
 	if ((brings_back(wqe) || !is_asked_once(&rc, wqe->num_sge)) && !soft_list_ok(&rc.local))
-		return done(IBV_WC_LOC_PROT_ERR);
+		return rc_done(IBV_WC_LOC_PROT_ERR);
 	do {
 		outcome = send_chunk(&rc);
 		if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 			return outcome;
 		is_over = is_last(&rc);
-		rc.moved += chunk(&rc);
+		rc.moved += rc_chunk(&rc);
 	} while (!is_over);
 	return outcome;
 }
 
-/* With the peer's lock held: is there a receive for the request? A request that will be refused needs none. */
+/* Is there a receive for the request, or will it be refused? Caller holds peer->lock. */
 static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
 {
 	struct soft_srq *srq;
@@ -483,7 +492,7 @@ static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
 	if (!is_xrc(peer))
 		return soft_recv_ready(peer);
 	srq = named_srq(peer, req);
-	/* Who ends it sends those away that wait at it, and must find the peer among them. */
+	/* Keep the SRQ reference until the peer is queued: destruction waits for it, then wakes all waiters. */
 	if (!srq)
 		return true;
 	if (atomic_load(&peer->waits_at) != srq)
@@ -508,7 +517,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 	} else if (soft_rc_admits(peer, req)) {
 		outcome = go_on;
 		if (!is_ready(peer, req))
-			outcome = rnr(peer);
+			outcome = rc_rnr(peer);
 		outcome.is_mapped = has_mapped_receives(peer);
 	}
 	pthread_mutex_unlock(&peer->lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * One request carried out, or refused as its peer would refuse it. The caller has claimed the requester's send queue for the mover,
- * and holds no lock. SOFT_LOST: the requester was taken away, and nothing of it, nor of the request, is to be touched.
+ * Carries out one request, or refuses it as a responder would. The caller has claimed the requester's send queue for
+ * the mover, and holds no lock. After SOFT_LOST the requester was taken from the mover: the caller must not touch it,
+ * nor its requests.
  */
 #ifndef UVD_SOFT_TRANSPORT_H
 #define UVD_SOFT_TRANSPORT_H
@@ -10,12 +11,12 @@
 
 /* RC, and XRC. */
 struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req);
-/* Would the peer take the request now? Looks, and moves nothing. */
+/* Would the peer take the request now? SOFT_DONE: it would, or it is claimed. Moves no data. Caller holds no lock. */
 struct soft_outcome soft_rc_probe(struct soft_request *req);
-/* With the responder's lock held: is this the request that it expects? */
+/* Is this the request that the responder expects next? Caller holds peer->lock. */
 bool soft_rc_admits(struct soft_qp *peer, const struct soft_request *req);
 
-/* Requests at the head of a queue, to be carried out together. */
+/* Requests at the head of a send queue, to be carried out together. */
 struct soft_burst {
 	struct soft_request req; /* the first */
 	enum ibv_mtu mtu;
@@ -23,15 +24,18 @@ struct soft_burst {
 	struct soft_send_wqe *wqes[SOFT_BURST];
 };
 
-/* With the lock held: the requests that a burst could have. */
+/* Lists the requests that a burst could have, perhaps none. Caller holds qp->lock; the queue is not empty. */
 void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst);
-/* The first burst->num were carried out; 0: none was, and each is to be tried by itself. False: as SOFT_LOST. */
+/*
+ * Carries out the burst, or the first requests of it, and sets burst->num to their number. 0: none was carried out, and
+ * the caller tries each alone. Returns false in the case of SOFT_LOST.
+ */
 bool soft_rc_burst(struct soft_mover *m, struct soft_burst *burst);
 
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req);
 /* UD and raw frames. */
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req);
-/* Binds and local invalidations: requests that stay at home. */
+/* Binds and local invalidations, which have no peer. */
 struct soft_outcome soft_local_send(struct soft_request *req);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Unreliable connection. What the peer cannot take is lost, and its sender never knows. Chunks are as RC's (rc.c). */
+/* UC. A message that the peer cannot take is dropped there, and the sender is not told. Chunks are as in rc.c. */
 #include <string.h>
 #include "backends/soft/transport/transport.h"
 
@@ -11,7 +11,7 @@ struct uc {
 	struct soft_due due; /* the peer's */
 	struct soft_list local;
 	uint32_t moved; /* bytes, before this chunk */
-	unsigned int epoch; /* of the peer, when the message came to it */
+	unsigned int epoch; /* the peer's r_epoch when the message arrived */
 };
 
 static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
@@ -23,14 +23,14 @@ static bool is_write(const struct soft_send_wqe *wqe)
 	return wqe->opcode == IBV_WR_RDMA_WRITE || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static uint32_t chunk(const struct uc *uc)
+static uint32_t uc_chunk(const struct uc *uc)
 {
 	uint32_t left = uc->wqe->length - uc->moved;
 
 	return left < SOFT_CHUNK ? left : SOFT_CHUNK;
 }
 
-static bool get_target(struct uc *uc, struct soft_seg *seg)
+static bool uc_get_target(struct uc *uc, struct soft_seg *seg)
 {
 	const struct soft_send_wqe *wqe = uc->wqe;
 
@@ -47,13 +47,13 @@ static bool may_write(struct uc *uc)
 		return false;
 	if (!uc->wqe->length)
 		return true;
-	if (!get_target(uc, &seg))
+	if (!uc_get_target(uc, &seg))
 		return false;
 	soft_seg_put(&seg);
 	return true;
 }
 
-static bool arrive(struct uc *uc)
+static bool uc_arrive(struct uc *uc)
 {
 	struct soft_qp *peer = uc->peer;
 
@@ -68,7 +68,7 @@ static bool arrive(struct uc *uc)
 	return soft_recv_take_for(peer, uc->wqe->length, !is_write(uc->wqe), &uc->due);
 }
 
-static bool come_again(struct uc *uc)
+static bool uc_come_again(struct uc *uc)
 {
 	struct soft_qp *peer = uc->peer;
 
@@ -76,39 +76,39 @@ static bool come_again(struct uc *uc)
 	       (uc->wqe->opcode == IBV_WR_RDMA_WRITE || peer->r_taken);
 }
 
-/* The lock is given up meanwhile, and is not held if the peer was taken away. */
-static enum soft_copy_error move(struct uc *uc)
+/* Moves a chunk with the peer's lock released. Takes it again, unless the peer was taken from the mover. */
+static enum soft_copy_error uc_move(struct uc *uc)
 {
 	const bool to_target = is_write(uc->wqe);
 	enum soft_copy_error err;
 	struct soft_list list;
 	struct soft_seg seg;
 
-	if (!chunk(uc))
+	if (!uc_chunk(uc))
 		return SOFT_COPY_OK;
 	if (!to_target)
 		list = soft_recv_list(uc->peer);
-	else if (!get_target(uc, &seg))
+	else if (!uc_get_target(uc, &seg))
 		return SOFT_COPY_BAD;
 	pthread_mutex_unlock(&uc->peer->lock);
 	soft_due_run(&uc->due);
 	if (to_target) {
-		err = soft_seg_move(uc->m, SOFT_AT_RESPONDER, &seg, uc->moved, uc->m->buffer, chunk(uc), true);
+		err = soft_seg_move(uc->m, SOFT_AT_RESPONDER, &seg, uc->moved, uc->m->buffer, uc_chunk(uc), true);
 		soft_seg_put(&seg);
 	} else {
-		err = soft_list_move(uc->m, SOFT_AT_RESPONDER, &list, uc->moved, uc->m->buffer, chunk(uc), true);
+		err = soft_list_move(uc->m, SOFT_AT_RESPONDER, &list, uc->moved, uc->m->buffer, uc_chunk(uc), true);
 	}
 	if (uc->m->responder.qp)
 		pthread_mutex_lock(&uc->peer->lock);
 	return err;
 }
 
-static void conclude(struct uc *uc)
+static void uc_conclude(struct uc *uc)
 {
 	struct soft_send_wqe *wqe = uc->wqe;
 	struct soft_qp *peer = uc->peer;
 
-	/* Not checked: a UC receiver accepts the first packet of any message, and goes on from there. */
+	/* UC does not check the PSN: a responder accepts the first packet of any message and continues from there. */
 	peer->r_psn = (uc->req->psn + uc->req->packets) & 0xffffff;
 	if (wqe->opcode != IBV_WR_RDMA_WRITE) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
@@ -118,39 +118,40 @@ static void conclude(struct uc *uc)
 	soft_count_arrival(peer, uc->req);
 }
 
-/* False: the rest of the message is for nobody. */
-static bool respond(struct uc *uc)
+/* Returns false if the rest of the message need not be sent. */
+static bool uc_respond(struct uc *uc)
 {
-	if (uc->moved ? !come_again(uc) : !arrive(uc))
+	if (uc->moved ? !uc_come_again(uc) : !uc_arrive(uc))
 		return false;
-	if (move(uc) || soft_gone(uc->peer))
+	if (uc_move(uc) || soft_gone(uc->peer))
 		return false;
-	if (uc->moved + chunk(uc) == uc->wqe->length)
-		conclude(uc);
+	if (uc->moved + uc_chunk(uc) == uc->wqe->length)
+		uc_conclude(uc);
 	return true;
 }
 
 /* ---- the requester ----------------------------------------------------------------------------------------------- */
 
-static bool at_peer(struct uc *uc)
+static bool uc_at_peer(struct uc *uc)
 {
 	bool arrived;
 
 	uc->peer = soft_claim(uc->m, uc->req->qp->dev->ibdev->fabric, uc->req->dest_qpn);
 	if (!uc->peer)
 		return false;
-	arrived = respond(uc);
+	arrived = uc_respond(uc);
 	if (!uc->m->responder.qp)
 		return false;
 	soft_unclaim(uc->m, &uc->due);
 	return arrived;
 }
 
-static enum soft_copy_error gather(struct uc *uc)
+static enum soft_copy_error uc_gather(struct uc *uc)
 {
 	if (!uc->wqe->is_inline)
-		return soft_list_move(uc->m, SOFT_AT_REQUESTER, &uc->local, uc->moved, uc->m->buffer, chunk(uc), false);
-	memcpy(uc->m->buffer, uc->wqe->data + uc->moved, chunk(uc));
+		return soft_list_move(uc->m, SOFT_AT_REQUESTER, &uc->local, uc->moved, uc->m->buffer, uc_chunk(uc),
+				      false);
+	memcpy(uc->m->buffer, uc->wqe->data + uc->moved, uc_chunk(uc));
 	return SOFT_COPY_OK;
 }
 
@@ -164,13 +165,13 @@ struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 	if (!soft_list_ok(&uc.local))
 		return bad_memory;
 	do {
-		err = gather(&uc);
+		err = uc_gather(&uc);
 		if (err == SOFT_COPY_BAD || err == SOFT_COPY_DEAD)
 			return bad_memory;
-		arrived = !err && at_peer(&uc);
+		arrived = !err && uc_at_peer(&uc);
 		if (!m->requester.qp)
 			return lost;
-		uc.moved += chunk(&uc);
+		uc.moved += uc_chunk(&uc);
 	} while (arrived && uc.moved < wqe->length);
 	return sent;
 }
