@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The protocol between bench.py and the programs that it times: one line "NAME COUNT" in, one line with the nanoseconds
- * that one call took on average out. bench.py asks all programs in turn, round after round, so that what disturbs the
- * machine disturbs all of them, and takes medians over the rounds.
+ * The protocol between bench.py and the programs that it times. A program prints "ready", then reads lines "NAME COUNT"
+ * and answers each with the average time of one call, in nanoseconds. bench.py asks all programs in turn, round after
+ * round, and takes medians over the rounds, so that a disturbance of the machine affects all programs alike.
  */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
@@ -15,10 +15,14 @@
 
 struct bench {
 	const char *name;
-	/* Makes `count` calls; how many calls on the device one of them is. 0: it failed. */
+	/*
+	 * Makes `count` iterations. Returns the number of device calls in one iteration by which its time is divided,
+	 * or 0 on failure.
+	 */
 	unsigned int (*run)(void *arg, unsigned long count);
 };
 
+/* CLOCK_MONOTONIC in nanoseconds. */
 static inline uint64_t bench_now(void)
 {
 	struct timespec t;
@@ -27,7 +31,7 @@ static inline uint64_t bench_now(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-/* Serves stdin until it ends. The process's exit status. */
+/* Answers the lines of stdin until it ends. `all` ends with a NULL name. Returns the exit status of the process. */
 static inline int bench_serve(const struct bench *all, void *arg)
 {
 	char name[64];

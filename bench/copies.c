@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * copies: what moving memory between two processes costs without any device. "process_vm_SIZE" reads SIZE bytes of one process into
- * a buffer and writes them to another, 64 KiB at a time; "memcpy_SIZE" copies as many within one process. Each goes over as much
- * memory as perftest's bandwidth tests do: the same SIZE bytes at each end again and again.
+ * copies: the cost of moving memory between two processes without a device. "process_vm_SIZE" reads SIZE bytes of one
+ * process into a buffer and writes them to another process, 64 KiB at a time. "memcpy_SIZE" copies SIZE bytes within
+ * one process. Like perftest's bandwidth tests, each uses the same SIZE bytes at each end in every iteration.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -16,7 +16,7 @@ enum { CHUNK = 64 << 10, MOST = 1 << 20 };
 
 struct ends {
 	pid_t pid[2];
-	char *at[2]; /* the same address in both */
+	char *at[2]; /* mapped here, and at the same address in process i */
 	char *here[2];
 	char buffer[CHUNK];
 };
@@ -41,7 +41,7 @@ static unsigned int process_vm(struct ends *e, unsigned long count, size_t size)
 	return 1;
 }
 
-static unsigned int copy(struct ends *e, unsigned long count, size_t size)
+static unsigned int copy_memory(struct ends *e, unsigned long count, size_t size)
 {
 	while (count--) {
 		memcpy(e->here[1], e->here[0], size);
@@ -57,7 +57,7 @@ static unsigned int copy(struct ends *e, unsigned long count, size_t size)
 	} \
 	static unsigned int memcpy_##size(void *arg, unsigned long count) \
 	{ \
-		return copy(arg, count, size); \
+		return copy_memory(arg, count, size); \
 	}
 
 SIZE(64)
@@ -77,7 +77,7 @@ static const struct bench all[] = {
 	{ NULL, NULL },
 };
 
-static char *memory(void)
+static char *map_memory(void)
 {
 	char *p = mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -87,7 +87,7 @@ static char *memory(void)
 	return p;
 }
 
-/* A process that has its own copy of the page. */
+/* Starts a process that has its own copy of the memory. */
 static pid_t start_end(char *at)
 {
 	pid_t pid = fork();
@@ -106,8 +106,8 @@ int main(void)
 	int status;
 
 	for (int i = 0; i < 2; i++) {
-		e.at[i] = memory();
-		e.here[i] = memory();
+		e.at[i] = map_memory();
+		e.here[i] = map_memory();
 		e.pid[i] = start_end(e.at[i]);
 		if (e.pid[i] < 0)
 			return 1;

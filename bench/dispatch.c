@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Parsing, tables and the null backend alone: no transport, and a client whose memory is this process. What a command
- * costs here is what uverbsd adds to the way in.
+ * dispatch: the cost of parsing, the tables and the null backend alone. There is no transport, and the client's memory
+ * is that of this process. uverbsd adds this cost to the cost of the transport.
  */
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
@@ -23,7 +23,7 @@ struct tree {
 	struct ib_uverbs_attr attrs[8];
 };
 
-static void begin(struct tree *t, const struct state *s, uint16_t object, uint16_t method)
+static void bench_tree_begin(struct tree *t, const struct state *s, uint16_t object, uint16_t method)
 {
 	memset(t, 0, sizeof(*t));
 	t->hdr.object_id = object;
@@ -31,7 +31,7 @@ static void begin(struct tree *t, const struct state *s, uint16_t object, uint16
 	t->hdr.driver_id = s->driver_id;
 }
 
-static void attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len)
+static void bench_tree_attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len)
 {
 	t->attrs[t->hdr.num_attrs++] = (struct ib_uverbs_attr){
 		.attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data,
@@ -44,7 +44,7 @@ static long send_tree(struct state *s, struct tree *t)
 	return uvd_dispatch_ioctl(&s->call, RDMA_VERBS_IOCTL, (uintptr_t)t);
 }
 
-/* As libibverbs does it: ALLOC_PD has no method of its own and goes through INVOKE_WRITE, PD_DESTROY is a method. */
+/* As libibverbs does it: INVOKE_WRITE runs ALLOC_PD, which has no method of its own; PD_DESTROY is a method. */
 static unsigned int pd_by_ioctl(void *arg, unsigned long count)
 {
 	struct state *s = arg;
@@ -53,14 +53,14 @@ static unsigned int pd_by_ioctl(void *arg, unsigned long count)
 	struct tree t;
 
 	while (count--) {
-		begin(&t, s, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
-		attr(&t, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_ALLOC_PD, 8);
-		attr(&t, UVERBS_ATTR_CORE_IN, 0, sizeof(cmd)); /* 8 bytes are inline */
-		attr(&t, UVERBS_ATTR_CORE_OUT, (uintptr_t)&resp, sizeof(resp));
+		bench_tree_begin(&t, s, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+		bench_tree_attr(&t, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_ALLOC_PD, 8);
+		bench_tree_attr(&t, UVERBS_ATTR_CORE_IN, 0, sizeof(cmd)); /* 8 bytes are inline */
+		bench_tree_attr(&t, UVERBS_ATTR_CORE_OUT, (uintptr_t)&resp, sizeof(resp));
 		if (send_tree(s, &t))
 			return 0;
-		begin(&t, s, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY);
-		attr(&t, UVERBS_ATTR_DESTROY_PD_HANDLE, resp.pd_handle, 0);
+		bench_tree_begin(&t, s, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY);
+		bench_tree_attr(&t, UVERBS_ATTR_DESTROY_PD_HANDLE, resp.pd_handle, 0);
 		if (send_tree(s, &t))
 			return 0;
 	}
@@ -139,7 +139,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	s->call.file = uvd_file_open(dev, NULL, &err);
 	if (!s->call.file)
 		return err;
-	begin(&t, s, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
+	bench_tree_begin(&t, s, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
 	err = send_tree(s, &t);
 	if (err)
 		return err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* null_client NODE: calls on the device of null_cuse. */
+/* null_client NODE: times calls on the device of null_cuse. */
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * null_cuse NAME: a CUSE device that answers every write() and ioctl() at once: the least that any device served through
- * CUSE can cost. One thread reads the channel.
+ * null_cuse NAME: a CUSE device that answers every write() and ioctl() at once. Its calls cost the minimum of any CUSE
+ * device. One thread reads the channel.
  */
 #define FUSE_USE_VERSION 31
 #include <cuse_lowlevel.h>

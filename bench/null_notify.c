@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * null_notify: a system call that a seccomp supervisor answers at once: the least that any device served through user
- * notification can cost. The caller is woken as uverbsctl run does it (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP where the
- * kernel has it). The others do, besides, the least that a command does: "null_notify_read" reads 24 bytes of the caller's
- * memory; "null_notify_write" also writes a response of 8; "null_notify_ioctl" reads the attributes and what they point to
- * (512 bytes), and writes a response and an attribute's flags in another page.
+ * null_notify: a seccomp supervisor answers a system call at once. This is the minimum cost of any device that is
+ * served by user notification. The supervisor wakes the caller as `uverbsctl run` does
+ * (SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP if the kernel has it). The other benchmarks add the minimum of a command's memory
+ * accesses: "null_notify_read" reads 24 bytes of the caller's memory; "null_notify_write" also writes a response of 8
+ * bytes; "null_notify_ioctl" reads the attributes and what they point to (512 bytes), and writes a response and, in
+ * another page, an attribute's flags.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -29,7 +30,7 @@
 
 enum { TRAPPED = SYS_getpgid, PAGE = 4096, PLAIN, READS, WRITES, IOCTL };
 
-/* Nothing else in this program calls getpgid. */
+/* Installs a filter that notifies of TRAPPED, which nothing else in this program calls. Returns the listener, or -1. */
 static int install_filter(void)
 {
 	struct sock_filter f[] = {
@@ -46,8 +47,8 @@ static int install_filter(void)
 		       SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &prog);
 }
 
-/* The memory that a command of this kind costs; `at` is the caller's. */
-static void copies(const struct seccomp_notif *q, char *at)
+/* Accesses the caller's memory at `at` as a command of this kind would. */
+static void command_copies(const struct seccomp_notif *q, char *at)
 {
 	char buf[512] = "";
 	struct iovec in = { buf, q->data.args[0] == IOCTL ? 512 : 24 }, from = { at, in.iov_len };
@@ -76,14 +77,14 @@ static void supervise(int listener)
 				continue;
 			return;
 		}
-		copies(&q, (char *)q.data.args[1]);
+		command_copies(&q, (char *)q.data.args[1]);
 		memset(&r, 0, sizeof(r));
 		r.id = q.id;
 		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &r);
 	}
 }
 
-static unsigned int call(unsigned long count, int kind)
+static unsigned int trapped_calls(unsigned long count, int kind)
 {
 	char buf[2 * PAGE] __attribute__((aligned(PAGE))) = "";
 
@@ -95,22 +96,22 @@ static unsigned int call(unsigned long count, int kind)
 
 static unsigned int null_notify(void *arg, unsigned long count)
 {
-	return call(count, PLAIN);
+	return trapped_calls(count, PLAIN);
 }
 
 static unsigned int null_notify_read(void *arg, unsigned long count)
 {
-	return call(count, READS);
+	return trapped_calls(count, READS);
 }
 
 static unsigned int null_notify_write(void *arg, unsigned long count)
 {
-	return call(count, WRITES);
+	return trapped_calls(count, WRITES);
 }
 
 static unsigned int null_notify_ioctl(void *arg, unsigned long count)
 {
-	return call(count, IOCTL);
+	return trapped_calls(count, IOCTL);
 }
 
 static const struct bench all[] = {
@@ -126,7 +127,10 @@ int main(void)
 	pid_t client, supervisor = getpid();
 	int pair[2], listener;
 
-	/* The supervisor is the parent, as in uverbsctl run; the listener's number is the same in both: fork copies it. */
+	/*
+	 * The supervisor is the parent, as in `uverbsctl run`. The child sends the number of its listener, which the
+	 * parent duplicates.
+	 */
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
 		return 1;
 	client = fork();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * objects DEVICE GID [mrs N|qps N|hold]: what objects cost on a device that carries verbs out, through the distribution's libibverbs.
- * GID: the index of the port's GID that a QP connected to itself uses.
+ * objects DEVICE GID [mrs N|qps N|hold]: the cost of objects on a device that carries verbs out, with the
+ * distribution's libibverbs. GID is the index of the GID for a QP that is connected to itself.
  *
- *   mrs N, qps N   with so many regions, or QPs, beside those that are timed
- *   hold           opens the device, and waits for its parent's end
+ *   mrs N, qps N   creates N more regions or QPs beside those that are timed
+ *   hold           opens the device, and waits until its parent exits
  */
 #include <infiniband/verbs.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ struct objects {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
-	struct ibv_qp *qp, *other; /* connected to itself; reset */
+	struct ibv_qp *qp, *other; /* qp is connected to itself; other is in RESET */
 	struct ibv_mr *mr;
 	char *small, *large;
 	union ibv_gid gid;
@@ -57,7 +57,7 @@ static unsigned int reg_small(void *arg, unsigned long count)
 	return reg_mr(o, o->small, SMALL, count);
 }
 
-/* Maps and populates 1 GiB: the kernel zeroes all pages, which is not to be timed as a part of the registration. */
+/* Maps and populates 1 GiB, so that the registration is timed without the zeroing of the pages. */
 static unsigned int get_large(void *arg, unsigned long count)
 {
 	struct objects *o = arg;
@@ -105,7 +105,7 @@ static unsigned int create_qp(void *arg, unsigned long count)
 	return 1;
 }
 
-/* To a QP of this number. */
+/* Brings the QP to RTS, connected to QP number dest. */
 static int to_rts(struct objects *o, struct ibv_qp *qp, uint32_t dest)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
@@ -123,7 +123,7 @@ static int to_rts(struct objects *o, struct ibv_qp *qp, uint32_t dest)
 					       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* RESET to RTS, and back. */
+/* From RESET to RTS, and back. */
 static unsigned int modify_qp(void *arg, unsigned long count)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
@@ -135,7 +135,7 @@ static unsigned int modify_qp(void *arg, unsigned long count)
 	return 1;
 }
 
-/* 64 bytes, from the post to the completion. */
+/* An RDMA WRITE of 64 bytes, from the post to the completion. */
 static unsigned int write_64(void *arg, unsigned long count)
 {
 	struct objects *o = arg;
@@ -174,7 +174,7 @@ static int open_device(struct objects *o, const char *name)
 	return o->context ? 0 : -1;
 }
 
-static int make(struct objects *o)
+static int objects_make(struct objects *o)
 {
 	o->small = mmap(NULL, SMALL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	o->pd = ibv_alloc_pd(o->context);
@@ -187,7 +187,7 @@ static int make(struct objects *o)
 	return o->mr && o->qp && o->other ? to_rts(o, o->qp, o->qp->qp_num) : -1;
 }
 
-/* These stand beside what is timed. */
+/* Creates the objects of `mrs N` or `qps N`. */
 static int make_more(struct objects *o, const char *what, long num)
 {
 	while (num-- > 0)
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 		pause();
 	}
 	o.gid_index = atoi(argv[2]);
-	if (make(&o) || (argc > 4 && make_more(&o, argv[3], atol(argv[4])))) {
+	if (objects_make(&o) || (argc > 4 && make_more(&o, argv[3], atol(argv[4])))) {
 		perror("objects: setting up");
 		return 1;
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * scale ROUNDS [OBJECTS]: what commands cost beside many objects in one open file, in this process on the null backend:
- * no transport, and a client whose memory is this process. Each round does the same with 1000 objects (again and again)
- * and with OBJECTS (1000000) of them; the figures are medians over the rounds, in CPU time: there is one thread, and what
- * else the machine does is not meant. MRs have one round, as most of their time is the kernel's. Then many open files.
+ * scale [ROUNDS] [OBJECTS]: the cost of commands when one open file has many objects, on the null backend in this
+ * process. There is no transport, and the client's memory is that of this process. Each round runs with 1000 objects,
+ * many times, and with OBJECTS (default 1000000). The results are medians over the rounds (default 5). They are CPU
+ * times of the only thread, so that other load on the machine does not count. MRs have one round, because most of their
+ * time is spent in the kernel. A last test opens many files.
  */
 #include <malloc.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -22,7 +23,7 @@ enum { FEW = 1000, MAX_ROUNDS = 99, FILES = 10000 };
 static struct uvd_engine engine;
 static struct uvd_device *dev;
 static struct uvd_call call;
-static uint32_t pd, cq, qp; /* of the open file */
+static uint32_t pd, cq, qp; /* handles in the open file */
 static char memory[4096] __attribute__((aligned(4096)));
 
 static uint64_t cpu_now(void)
@@ -75,7 +76,7 @@ static void destroy_pd(uint32_t handle)
 	must(COMMAND_IN(DEALLOC_PD, &in) > 0, "DEALLOC_PD");
 }
 
-/* A command that looks it up: a window that is made on it, and goes again. */
+/* Commands that look the PD up: they allocate and free a memory window. */
 static void use_pd(uint32_t handle)
 {
 	struct ib_uverbs_alloc_mw in = { .pd_handle = handle, .mw_type = IBV_MW_TYPE_1 };
@@ -156,7 +157,7 @@ static const struct type {
 	uint32_t (*create)(void);
 	void (*use)(uint32_t handle);
 	void (*destroy)(uint32_t handle);
-	int rounds; /* at most */
+	int rounds; /* the maximum */
 } types[] = {
 	{ "PD", create_pd, use_pd, destroy_pd, MAX_ROUNDS },
 	{ "AH", create_ah, use_ah, destroy_ah, MAX_ROUNDS },
@@ -214,8 +215,8 @@ static void shuffle(unsigned int n)
 	}
 }
 
-/* n objects in a file of their own. Adds the nanoseconds of each step to ns[]. */
-static void run(const struct type *type, unsigned int n, double ns[STEPS])
+/* Creates, uses and destroys n objects in the open file. Adds the nanoseconds of each step to ns[]. */
+static void scale_run(const struct type *type, unsigned int n, double ns[STEPS])
 {
 	uint64_t at[STEPS + 1];
 
@@ -278,7 +279,10 @@ static size_t resident(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-/* The first objects of a process that has freed nothing yet: what is resident is theirs. */
+/*
+ * Reports the memory of n objects. malloc_trim() first returns freed memory, so that the growth of the resident set is
+ * theirs.
+ */
 static void report_bytes(const struct type *type, unsigned int n)
 {
 	size_t bytes, rss;
@@ -304,8 +308,8 @@ static void report_type(const struct type *type, unsigned int many, int rounds)
 		open_file();
 		make_qp();
 		for (unsigned int t = 0; t < times; t++)
-			run(type, FEW, few_ns);
-		run(type, many, many_ns);
+			scale_run(type, FEW, few_ns);
+		scale_run(type, many, many_ns);
 		closing[r] = close_full(type, many);
 		for (int s = 0; s < STEPS; s++) {
 			took[0][s][r] = few_ns[s] / FEW / times;
@@ -321,7 +325,10 @@ static void report_type(const struct type *type, unsigned int many, int rounds)
 	printf("%s: closing the file with %u: %.3f s\n", type->name, many, median(closing, rounds));
 }
 
-/* What one access to memory costs that is in no cache, for scale: a chain through n lines of 128 bytes in any order. */
+/*
+ * For comparison: the cost of one access to memory that is in no cache. Follows a chain through n lines of 128 bytes in
+ * random order.
+ */
 static void report_memory(unsigned int n)
 {
 	struct line {
@@ -372,7 +379,10 @@ int main(int argc, char **argv)
 
 	must(rounds > 0 && rounds <= MAX_ROUNDS && many >= FEW, "that number of rounds or objects");
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* Beyond the limit a registration asks for the capability too: so that few do as many do, all are. */
+	/*
+	 * Registrations beyond the limit also ask for CAP_IPC_LOCK. With a limit of 0 all of them do, so that few and
+	 * many cost alike.
+	 */
 	must(!getrlimit(RLIMIT_MEMLOCK, &limit), "getrlimit");
 	limit.rlim_cur = 0;
 	must(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * verbs DEVICE: verbs through the distribution's libibverbs on one device. Which ABI they travel by is the device's
- * answer to libibverbs' probe. The device should have the null backend, so that what is timed is the way there.
+ * verbs DEVICE: times verbs on one device with the distribution's libibverbs. The device's answer to libibverbs' probe
+ * decides which ABI they use. The device should have the null backend, so that only the path to the backend is timed.
  */
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -15,7 +15,7 @@ struct objects {
 	struct ibv_qp *qp;
 };
 
-static unsigned int pd(void *arg, unsigned long count)
+static unsigned int verbs_alloc_pd(void *arg, unsigned long count)
 {
 	struct objects *o = arg;
 
@@ -39,7 +39,7 @@ static unsigned int poll_cq(void *arg, unsigned long count)
 	return 1;
 }
 
-/* The same command without libibverbs, which allocates and copies on its side: what of poll_cq is the device's. */
+/* The same command without libibverbs, which allocates and copies: the device's part of poll_cq. */
 static unsigned int poll_cq_raw(void *arg, unsigned long count)
 {
 	struct objects *o = arg;
@@ -59,7 +59,7 @@ static unsigned int poll_cq_raw(void *arg, unsigned long count)
 	return 1;
 }
 
-/* Unsignalled, with nothing in it: the cost of bringing a work request to the backend. */
+/* An unsignalled, empty work request: the cost of passing it to the backend. */
 static unsigned int post_send(void *arg, unsigned long count)
 {
 	struct objects *o = arg;
@@ -72,7 +72,7 @@ static unsigned int post_send(void *arg, unsigned long count)
 }
 
 static const struct bench all[] = {
-	{ "pd", pd },
+	{ "pd", verbs_alloc_pd },
 	{ "poll_cq", poll_cq },
 	{ "poll_cq_raw", poll_cq_raw },
 	{ "post_send", post_send },

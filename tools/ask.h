@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the commands that change something about a device have in common: --control, and a question with its answer. */
+/*
+ * Helpers of the uverbsctl commands that change something: the option --control, and a request on the control socket.
+ */
 #ifndef UVD_TOOLS_ASK_H
 #define UVD_TOOLS_ASK_H
 
 #include <jansson.h>
 
 /*
- * --control and --help, up to the first word that is no option. *control: the socket to ask. The index of that word; or -1:
- * *status is the exit status, and all has been said.
+ * Parses --control and --help up to the first argument that is not an option. Sets *control to the path of the socket
+ * to ask. Returns the index of that argument, or -1 to exit with *status: `usage` has been printed.
  */
 int uvd_ask_options(int argc, char **argv, const char *usage, const char **control, int *status);
 
-/* The answer, the caller's; NULL: it was no good, and "uverbsctl WHO: ..." says why. */
+/*
+ * Sends the command and returns the answer, a reference that the caller puts. On failure prints "uverbsctl WHO: ..."
+ * and returns NULL.
+ */
 json_t *uvd_ask(const char *who, const char *control, const char *command);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The subcommands of uverbsctl. Each gets argv from its own name on (argv[0] is "run", "env"...) and returns the exit
- * status: 0, 1 where what was asked failed, 2 for a wrong command line or configuration.
+ * The subcommands of uverbsctl. argv[0] is the subcommand's name ("run", "env"...). Each returns the exit status: 0, 1
+ * if the request failed, 2 for a wrong command line or configuration. `run` returns PROGRAM's exit status, or 125 to
+ * 127 (src/run/run.h). `env --mount` executes COMMAND in its place, or returns 126 or 127.
  */
 #ifndef UVD_COMMANDS_H
 #define UVD_COMMANDS_H

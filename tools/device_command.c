@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl device: takes a device away under those who use it, and brings one. */
+/* uverbsctl device: unplugs a device, or plugs one in. */
 #include "ask.h"
 #include "commands.h"
 #include "options/options.h"
@@ -19,8 +19,8 @@ static const char usage[] =
 	"\n"
 	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
 
-/* The command's words in one line. NULL: no memory. */
-static char *join(int argc, char **argv)
+/* Joins the arguments into one command line. Returns NULL if there is no memory. */
+static char *command_join(int argc, char **argv)
 {
 	char *line = NULL, *longer;
 
@@ -35,9 +35,9 @@ static char *join(int argc, char **argv)
 	return line;
 }
 
-static int ask(const char *control, int argc, char **argv)
+static int device_ask(const char *control, int argc, char **argv)
 {
-	char *command = join(argc, argv);
+	char *command = command_join(argc, argv);
 	json_t *answer = command ? uvd_ask("device", control, command) : NULL;
 	int status = answer ? 0 : 1;
 
@@ -49,7 +49,7 @@ static int ask(const char *control, int argc, char **argv)
 	return status;
 }
 
-/* Options are looked at here too: who asks is to be told what is wrong with them. */
+/* Parses the options here, too: the daemon's answer does not say what is wrong with them. */
 static bool makes_sense(int argc, char **argv)
 {
 	struct uvd_options o;
@@ -83,5 +83,5 @@ int uvd_cmd_device(int argc, char **argv)
 		return status;
 	argc -= first;
 	argv += first;
-	return makes_sense(argc, argv) ? ask(control, argc, argv) : 2;
+	return makes_sense(argc, argv) ? device_ask(control, argc, argv) : 2;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl env: how programs of a shell find the daemon's devices. */
+/* uverbsctl env: prints the environment in which a shell's programs find the daemon's devices. */
 #include "commands.h"
 #include "control/control.h"
 #include "sysfs/sysfs.h"
@@ -29,7 +29,7 @@ static const char usage[] =
 	"  --control PATH    the daemon's socket (default: /run/uverbsd/control)\n"
 	"  --sysfs DIR       its tree (default: what the daemon says)\n";
 
-/* Where the daemon's tree is: it knows. */
+/* Asks the daemon for its sysfs directory. */
 static bool ask_sysfs(const char *control, char *dir, size_t size)
 {
 	char *line = uvd_control_ask(control, "status");
@@ -46,8 +46,8 @@ static bool ask_sysfs(const char *control, char *dir, size_t size)
 }
 
 /*
- * libibverbs asks netlink first and takes even an empty answer for the whole truth. Where that socket can be opened (which
- * loads ib_core by itself), it never looks at sysfs.
+ * Warns if the kernel answers on NETLINK_RDMA. libibverbs asks there first and takes even an empty answer as complete,
+ * so it never scans sysfs. Opening the socket loads ib_core if the kernel has that module.
  */
 static void warn_netlink(void)
 {
@@ -75,7 +75,7 @@ static bool write_file(const char *path, const char *fmt, unsigned int id)
 	return ok;
 }
 
-/* Without root: in a user namespace where we stay who we are. */
+/* Unshares the mount namespace. Without root it takes a user namespace, too, with the same user and group id inside. */
 static bool private_mounts(void)
 {
 	uid_t uid = geteuid();
@@ -109,7 +109,7 @@ static int run_mounted(const char *sysfs, char **command)
 	return errno == ENOENT ? 127 : 126;
 }
 
-/* For a shell: in single quotes, whatever is in it. */
+/* Prints the text in single quotes, escaped for a shell. */
 static void print_quoted(const char *text)
 {
 	putchar('\'');

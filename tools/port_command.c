@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl port: takes a port down, or up again. */
+/* uverbsctl port: takes a port down or up. */
 #include "ask.h"
 #include "commands.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl restart: a new engine process. */
+/* uverbsctl restart: replaces the daemon's engine process. */
 #include "ask.h"
 #include "commands.h"
 #include <stdio.h>

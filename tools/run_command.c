@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl run */
+/* uverbsctl run: runs a program with devices of its own. */
 #include <stdio.h>
 
 #include "commands.h"

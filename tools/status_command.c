@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl status: what the daemon serves, to whom. */
+/* uverbsctl status: shows what the daemon serves, and to whom. */
 #include "commands.h"
 #include "control/control.h"
 #include <errno.h>
@@ -19,14 +19,14 @@ static const char usage[] = "Usage: uverbsctl status [--accounts] [--json] [--co
 			    "  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
 			    "                    /run/uverbsd/control)\n";
 
-static const char *text(const json_t *object, const char *key)
+static const char *status_text(const json_t *object, const char *key)
 {
 	const char *value = json_string_value(json_object_get(object, key));
 
 	return value ? value : "?";
 }
 
-static long long number(const json_t *object, const char *key)
+static long long status_value(const json_t *object, const char *key)
 {
 	return json_integer_value(json_object_get(object, key));
 }
@@ -37,13 +37,15 @@ static void print_device(json_t *device)
 	const char *name;
 	size_t i;
 
-	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %lld open files\n", text(device, "node"),
-	       text(device, "rdev"), text(device, "device"), json_is_true(json_object_get(device, "removed")) ? ", removed" : "", text(device, "backend"), text(device, "persona"),
-	       text(device, "abi"), number(device, "requests"), number(device, "workers"), number(device, "open"));
+	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %lld open files\n",
+	       status_text(device, "node"), status_text(device, "rdev"), status_text(device, "device"),
+	       json_is_true(json_object_get(device, "removed")) ? ", removed" : "", status_text(device, "backend"),
+	       status_text(device, "persona"), status_text(device, "abi"), status_value(device, "requests"),
+	       status_value(device, "workers"), status_value(device, "open"));
 	json_array_foreach(files, i, file)
-		printf("  open by %s, pid %lld, uid %lld: %lld objects\n", text(file, "program"), number(file, "pid"),
-		       number(file, "uid"), number(file, "objects"));
-	if (number(device, "open") > (long long)json_array_size(files))
+		printf("  open by %s, pid %lld, uid %lld: %lld objects\n", status_text(file, "program"),
+		       status_value(file, "pid"), status_value(file, "uid"), status_value(file, "objects"));
+	if (status_value(device, "open") > (long long)json_array_size(files))
 		printf("  and more\n");
 	json_object_foreach(json_object_get(device, "objects"), name, count)
 		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
@@ -54,18 +56,18 @@ static void print_status(json_t *status)
 	json_t *grants = json_object_get(status, "grants"), *entry;
 	size_t i;
 
-	printf("uverbsd, pid %lld, tree in %s\n", number(status, "pid"), text(status, "sysfs"));
+	printf("uverbsd, pid %lld, tree in %s\n", status_value(status, "pid"), status_text(status, "sysfs"));
 	json_array_foreach(json_object_get(status, "devices"), i, entry)
 		print_device(entry);
 	json_array_foreach(json_object_get(status, "memlock"), i, entry)
-		printf("registered memory of %s, pid %lld: %lld pages\n", text(entry, "program"), number(entry, "pid"),
-		       number(entry, "pages"));
+		printf("registered memory of %s, pid %lld: %lld pages\n", status_text(entry, "program"),
+		       status_value(entry, "pid"), status_value(entry, "pages"));
 	if (!json_is_true(json_object_get(grants, "enabled")))
 		printf("event files: off\n");
 	else
 		printf("event files: %lld granted, %lld impossible, %lld clients gone, %lld late, %lld under way\n",
-		       number(grants, "granted"), number(grants, "fell_back"), number(grants, "gone"), number(grants, "late"),
-		       number(grants, "under_way"));
+		       status_value(grants, "granted"), status_value(grants, "fell_back"), status_value(grants, "gone"),
+		       status_value(grants, "late"), status_value(grants, "under_way"));
 }
 
 static void print_accounts(json_t *answer)
@@ -75,7 +77,8 @@ static void print_accounts(json_t *answer)
 
 	json_array_foreach(json_object_get(answer, "accounts"), i, row) {
 		limit = json_object_get(row, "limit");
-		printf("user %lld: %lld %s", number(row, "uid"), number(row, "used"), text(row, "resource"));
+		printf("user %lld: %lld %s", status_value(row, "uid"), status_value(row, "used"),
+		       status_text(row, "resource"));
 		if (json_is_integer(limit))
 			printf(" of %lld\n", (long long)json_integer_value(limit));
 		else
@@ -129,7 +132,7 @@ int uvd_cmd_status(int argc, char **argv)
 	else if (raw)
 		fputs(line, stdout);
 	else if (json_object_get(status, "error"))
-		fprintf(stderr, "uverbsctl status: %s\n", text(status, "error"));
+		fprintf(stderr, "uverbsctl status: %s\n", status_text(status, "error"));
 	else if (accounts)
 		print_accounts(status);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Asks a device for its tree, as any client may: include/uverbsd/abi.h. */
+/* Reads the parse tree of a device by UVERBSD_METHOD_TREE_QUERY, as any client may (include/uverbsd/abi.h). */
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -11,7 +11,7 @@
 #include "persona/persona.h"
 #include "tree_view.h"
 
-/* Rows of one call, and how far driver ids are tried: the kernel has some twenty. */
+/* PAGE: rows per call. MAX_DRIVER: the driver ids to try; the kernel has about twenty. */
 enum { PAGE = 64, MAX_DRIVER = 256 };
 
 struct query {
@@ -19,13 +19,13 @@ struct query {
 	struct ib_uverbs_attr attrs[5];
 };
 
-static void put(struct query *q, uint16_t id, uint64_t data, uint16_t len)
+static void query_add_attr(struct query *q, uint16_t id, uint64_t data, uint16_t len)
 {
 	q->attrs[q->hdr.num_attrs++] =
 		(struct ib_uverbs_attr){ .attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data };
 }
 
-/* An inline attribute's bytes are the first ones of its data, whatever the byte order. */
+/* An inline attribute occupies the first bytes of its data field on any byte order. */
 static uint64_t inline_u32(uint32_t value)
 {
 	uint64_t data = 0;
@@ -34,18 +34,18 @@ static uint64_t inline_u32(uint32_t value)
 	return data;
 }
 
-static int ask(int fd, unsigned int driver_id, uint32_t first, struct uverbsd_tree_row *rows, uint32_t *num,
-	       uint32_t *total)
+static int query_send(int fd, unsigned int driver_id, uint32_t first, struct uverbsd_tree_row *rows, uint32_t *num,
+		      uint32_t *total)
 {
 	struct query q = { .hdr.object_id = UVERBSD_OBJECT_TREE,
 			   .hdr.method_id = UVERBSD_METHOD_TREE_QUERY,
 			   .hdr.driver_id = driver_id };
 
-	put(&q, UVERBSD_ATTR_TREE_QUERY_FIRST, inline_u32(first), sizeof(first));
-	put(&q, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, inline_u32(sizeof(*rows)), sizeof(uint32_t));
-	put(&q, UVERBSD_ATTR_TREE_QUERY_ROWS, (uintptr_t)rows, PAGE * sizeof(*rows));
-	put(&q, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, (uintptr_t)num, sizeof(*num));
-	put(&q, UVERBSD_ATTR_TREE_QUERY_TOTAL, (uintptr_t)total, sizeof(*total));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_FIRST, inline_u32(first), sizeof(first));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, inline_u32(sizeof(*rows)), sizeof(uint32_t));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_ROWS, (uintptr_t)rows, PAGE * sizeof(*rows));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, (uintptr_t)num, sizeof(*num));
+	query_add_attr(&q, UVERBSD_ATTR_TREE_QUERY_TOTAL, (uintptr_t)total, sizeof(*total));
 	q.hdr.length = sizeof(q);
 	return ioctl(fd, RDMA_VERBS_IOCTL, &q) ? -errno : 0;
 }
@@ -56,11 +56,12 @@ static int try_driver(struct uvd_tree_view *view, int fd, unsigned int driver_id
 	uint32_t num, total;
 
 	view->driver_id = driver_id;
-	return ask(fd, driver_id, 0, rows, &num, &total);
+	return query_send(fd, driver_id, 0, rows, &num, &total);
 }
 
 /*
- * A provider knows its driver id; we try, those of our own personas first: the device logs each wrong one, which is EINVAL.
+ * Finds the device's driver id, which a provider would know, by trying: a wrong one fails with EINVAL, and the device
+ * logs it. So the ids of our own personas come first.
  */
 static int find_driver(struct uvd_tree_view *view, int fd)
 {
@@ -81,7 +82,7 @@ static int all_rows(struct uvd_tree_view *view, int fd)
 	int ret;
 
 	do {
-		ret = ask(fd, view->driver_id, first, rows, &num, &total);
+		ret = query_send(fd, view->driver_id, first, rows, &num, &total);
 		if (!ret && (!num || num > PAGE) && first < total)
 			ret = -EPROTO;
 		for (uint32_t i = 0; i < num && !ret; i++)
@@ -91,7 +92,7 @@ static int all_rows(struct uvd_tree_view *view, int fd)
 	return ret;
 }
 
-static const char *why(int err)
+static const char *tree_error_text(int err)
 {
 	switch (err) {
 	case -ENOTTY:
@@ -116,7 +117,7 @@ int uvd_view_ask(struct uvd_tree_view *view, const char *node)
 	if (!ret)
 		ret = all_rows(view, fd);
 	if (ret)
-		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, why(ret));
+		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, tree_error_text(ret));
 	close(fd);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl tree: what a device accepts. */
+/* uverbsctl tree: shows the parse tree of a device, or of this build. */
 #include "commands.h"
 #include "control/control.h"
 #include "core/core.h"
@@ -36,14 +36,14 @@ struct options {
 	const char *backend, *persona, *device, *node, *control;
 };
 
-/* ---- this build's ------------------------------------------------------------------------------------------------ */
+/* ---- the tree of this build -------------------------------------------------------------------------------------- */
 
 struct source {
 	struct uvd_tree_view *view;
 	unsigned int number;
 };
 
-static int add_row(void *arg, const struct uverbsd_tree_row *row)
+static int source_add_row(void *arg, const struct uverbsd_tree_row *row)
 {
 	struct source *source = arg;
 
@@ -59,7 +59,7 @@ static int add_backend(struct uvd_tree_view *view, const struct uvd_backend *bac
 
 	tree = uvd_device_tree(uvd_features, backend, persona, log, &err);
 	if (tree)
-		err = uvd_tree_describe(tree, add_row, &source);
+		err = uvd_tree_describe(tree, source_add_row, &source);
 	view->sources[view->num_sources++] = backend->name;
 	view->driver_id = persona->driver_id;
 	uvd_tree_free(tree);
@@ -91,9 +91,9 @@ static int of_this_build(struct uvd_tree_view *view, const struct options *o)
 	return err ? 1 : 0;
 }
 
-/* ---- a device's -------------------------------------------------------------------------------------------------- */
+/* ---- the tree of a device ---------------------------------------------------------------------------------------- */
 
-/* Which uverbsN has this name in the tree at `sysfs`? */
+/* Finds the node uverbsN of the device with this name, below the sysfs directory `sysfs`. */
 static bool find_node(const char *sysfs, const char *device, char *node, size_t size)
 {
 	char path[PATH_MAX], name[64];
@@ -134,7 +134,7 @@ static bool find_by_daemon(const char *control, const char *device, char *node, 
 	return found;
 }
 
-/* Where libibverbs would look, then where the daemon says. */
+/* Looks for the device where libibverbs would, then in the sysfs directory that the daemon reports. */
 static int of_device(struct uvd_tree_view *view, const struct options *o)
 {
 	const char *sysfs = getenv("SYSFS_PATH");

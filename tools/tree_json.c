@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The rows of trees as JSON. The form is described in docs/tree.md; fields may be added. */
+/* Prints the rows of a parse tree as JSON. docs/tree.md describes the format; fields may be added. */
 #include <jansson.h>
 #include <stdio.h>
 
@@ -11,8 +11,8 @@ static json_t *text_or_null(const char *text)
 	return text && *text ? json_string(text) : json_null();
 }
 
-/* What all kinds of rows have. */
-static json_t *begin(const struct uvd_tree_view *view, const struct uvd_tree_entry *e)
+/* Makes an object with the fields that all kinds of rows have. */
+static json_t *tree_json_row(const struct uvd_tree_view *view, const struct uvd_tree_entry *e)
 {
 	json_t *o = json_pack("{s:s, s:i}", "name", e->row.name, "id", e->row.id);
 	json_t *backends;
@@ -38,10 +38,10 @@ static void add_sizes(json_t *o, const struct uverbsd_tree_row *row)
 	json_object_set_new(o, "zero_trailing", json_boolean(row->flags & UVERBSD_TREE_ZERO_TRAILING));
 }
 
-static json_t *attribute(const struct uvd_tree_view *view, const struct uvd_tree_entry *e)
+static json_t *tree_json_attr(const struct uvd_tree_view *view, const struct uvd_tree_entry *e)
 {
 	const struct uverbsd_tree_row *row = &e->row;
-	json_t *o = begin(view, e);
+	json_t *o = tree_json_row(view, e);
 
 	json_object_set_new(o, "type", json_string(uvd_tree_type_name(row->type)));
 	json_object_set_new(o, "mandatory", json_boolean(row->flags & UVERBSD_TREE_MANDATORY));
@@ -68,10 +68,10 @@ static json_t *attribute(const struct uvd_tree_view *view, const struct uvd_tree
 	return o;
 }
 
-static json_t *command(const struct uvd_tree_view *view, const struct uvd_tree_entry *e)
+static json_t *tree_json_command(const struct uvd_tree_view *view, const struct uvd_tree_entry *e)
 {
 	const struct uverbsd_tree_row *row = &e->row;
-	json_t *o = begin(view, e);
+	json_t *o = tree_json_row(view, e);
 
 	json_object_set_new(o, "extended", json_boolean(row->flags & UVERBSD_TREE_COMMAND_EX));
 	json_object_set_new(o, "request_size", json_integer(row->min_len));
@@ -82,8 +82,8 @@ static json_t *command(const struct uvd_tree_view *view, const struct uvd_tree_e
 	return o;
 }
 
-/* Rows come in order, so what a row is in is the last one of that kind. */
-static json_t *objects(const struct uvd_tree_view *view)
+/* Rows come in order, so a row's parent is the last row of the parent's kind. */
+static json_t *tree_json_objects(const struct uvd_tree_view *view)
 {
 	json_t *all = json_array(), *object = NULL, *method = NULL, *attr = NULL;
 
@@ -92,26 +92,26 @@ static json_t *objects(const struct uvd_tree_view *view)
 
 		switch (e->row.kind) {
 		case UVERBSD_TREE_OBJECT:
-			object = begin(view, e);
+			object = tree_json_row(view, e);
 			json_object_set_new(object, "class", json_string(uvd_tree_class_name(e->row.type)));
 			json_object_set_new(object, "methods", json_array());
 			json_object_set_new(object, "commands", json_array());
 			json_array_append_new(all, object);
 			break;
 		case UVERBSD_TREE_METHOD:
-			method = begin(view, e);
+			method = tree_json_row(view, e);
 			json_object_set_new(method, "attributes", json_array());
 			json_array_append_new(json_object_get(object, "methods"), method);
 			break;
 		case UVERBSD_TREE_ATTR:
-			attr = attribute(view, e);
+			attr = tree_json_attr(view, e);
 			json_array_append_new(json_object_get(method, "attributes"), attr);
 			break;
 		case UVERBSD_TREE_ELEM:
-			json_array_append_new(json_object_get(attr, "elements"), attribute(view, e));
+			json_array_append_new(json_object_get(attr, "elements"), tree_json_attr(view, e));
 			break;
 		case UVERBSD_TREE_COMMAND:
-			json_array_append_new(json_object_get(object, "commands"), command(view, e));
+			json_array_append_new(json_object_get(object, "commands"), tree_json_command(view, e));
 			break;
 		}
 	}
@@ -133,7 +133,7 @@ bool uvd_view_print_json(const struct uvd_tree_view *view)
 		json_object_set_new(all, "persona", json_string(view->persona));
 	}
 	json_object_set_new(all, "driver_id", json_integer(view->driver_id));
-	json_object_set_new(all, "objects", objects(view));
+	json_object_set_new(all, "objects", tree_json_objects(view));
 	ret = json_dumpf(all, stdout, JSON_INDENT(1));
 	putchar('\n');
 	json_decref(all);

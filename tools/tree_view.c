@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The rows of trees, put together and shown to people. */
+/* Merges the rows of parse trees and prints them for people. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,10 @@
 #include "core/core.h"
 #include "tree_view.h"
 
-/* As <uverbsd/abi.h> orders them: object; its methods, their attributes, their elements; its commands. */
+/*
+ * Computes the sort key of a row, in the order of <uverbsd/abi.h>: object; its methods, their attributes, their
+ * elements; its commands.
+ */
 static uint64_t key_of(const struct uverbsd_tree_row *row)
 {
 	const uint64_t object = (uint64_t)row->object << 48, method = object | 1ull << 46 | (uint64_t)row->method << 30;
@@ -88,7 +91,7 @@ static const char *object_text(const struct uvd_tree_view *view, uint16_t id)
 	return name ? name : id == 0xffff ? "any object" : "an object that is not here";
 }
 
-/* Ids of drivers are easier told in the base that shows their namespace. */
+/* Formats ids of drivers in hexadecimal, where their namespace is visible. */
 static const char *id_text(uint16_t id, char buf[8])
 {
 	snprintf(buf, 8, id & 0xf000 ? "0x%04x" : "%u", id);
@@ -148,7 +151,10 @@ static void print_command(const struct uverbsd_tree_row *row)
 		printf(", needs no context");
 }
 
-/* Which sources have it, where not all have; the owner and its capability, where they are not those of what it is in. */
+/*
+ * Prints the owner and the User Capability of a row if they differ from its parent's, and its sources if not all have
+ * it.
+ */
 static void print_whose(const struct uvd_tree_view *view, const struct uvd_tree_entry *e,
 			const struct uverbsd_tree_row *parent)
 {
@@ -203,7 +209,7 @@ void uvd_view_print(const struct uvd_tree_view *view)
 			print_command(row);
 			parent = object;
 			break;
-		default: /* of a device that is newer than this program */
+		default: /* a kind of row that is newer than this program */
 			continue;
 		}
 		print_whose(view, e, parent);

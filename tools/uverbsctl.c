@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl: the subcommands, by name. */
+/* uverbsctl: runs the subcommand that argv[1] names. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static const struct {
 	{ "tree", uvd_cmd_tree, "what a device accepts" },
 };
 
-static int usage(FILE *to, int status)
+static int uverbsctl_usage(FILE *to, int status)
 {
 	fprintf(to, "Usage: uverbsctl COMMAND [OPTION...]\n\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
@@ -31,12 +31,12 @@ static int usage(FILE *to, int status)
 int main(int argc, char **argv)
 {
 	if (argc < 2)
-		return usage(stderr, 2);
+		return uverbsctl_usage(stderr, 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return usage(stdout, 0);
+		return uverbsctl_usage(stdout, 0);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
 	fprintf(stderr, "uverbsctl: there is no command `%s`\n", argv[1]);
-	return usage(stderr, 2);
+	return uverbsctl_usage(stderr, 2);
 }

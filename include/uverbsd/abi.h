@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the devices of uverbsd answer beyond the kernel's ABI, for clients. Everything here is reached by
- * RDMA_VERBS_IOCTL and lies in the namespace of drivers (ids from 0x1000 on), of which uverbsd keeps 0x1040 to 0x107f
- * for its own objects. A device without these, the kernel's included, answers EPROTONOSUPPORT.
+ * uverbsd's extensions of the kernel's ABI, for clients. A client calls them by RDMA_VERBS_IOCTL. Their ids lie in the
+ * namespace of drivers (from 0x1000 on), where uverbsd reserves 0x1040 to 0x107f for its own objects. A device that
+ * lacks an extension, such as any device of the kernel's, fails the call with EPROTONOSUPPORT.
  *
- * This header needs none of the others, so a client can copy it.
+ * This header includes none of the others, so a client can copy it.
  */
 #ifndef UVERBSD_ABI_H
 #define UVERBSD_ABI_H
@@ -12,11 +12,11 @@
 #include <linux/types.h>
 
 /*
- * The parse tree: what the device accepts from this open file, as rows. The object has no handles, and its method needs
- * no context.
+ * The parse tree: returns everything that the device accepts from this open file, as rows. The object has no handles,
+ * and its method needs no context.
  *
- * The driver_id of the ioctl's header is the device's, as in every ioctl. A client that does not know it may try: a
- * wrong one is EINVAL, whatever else the call says.
+ * As in every ioctl, the header's driver_id must be the device's. A client that does not know it can try several: a
+ * call with a wrong driver_id fails with EINVAL before anything else happens.
  */
 #define UVERBSD_OBJECT_TREE 0x1040
 
@@ -24,24 +24,29 @@
 
 /* Attributes of UVERBSD_METHOD_TREE_QUERY, all of them mandatory. */
 enum {
-	/* PTR_IN, __u32: index of the first row that is wanted. Past the last one is no error: then there are none. */
+	/* PTR_IN, __u32: index of the first row to return. An index past the last row is valid and returns no rows. */
 	UVERBSD_ATTR_TREE_QUERY_FIRST = 0x1040,
 	/*
-	 * PTR_IN, __u32: sizeof(struct uverbsd_tree_row) as the client knows it. What a longer one has at its end is zeroed,
-	 * and of a shorter one the end is left out: fields may be added, and are never moved. 0: EINVAL.
+	 * PTR_IN, __u32: sizeof(struct uverbsd_tree_row) in the client's version of this header. The device zeroes the
+	 * end of a longer row, and leaves out the end of a shorter one: later versions add fields at the end and never
+	 * move one. 0 is EINVAL.
 	 */
 	UVERBSD_ATTR_TREE_QUERY_ROW_SIZE,
-	/* PTR_OUT: the rows, one after the other, as many as there are and have room. The rest is not written. */
+	/* PTR_OUT: the rows, one after the other, as many as fit. The rest of the buffer is not written. */
 	UVERBSD_ATTR_TREE_QUERY_ROWS,
-	/* PTR_OUT, __u32: how many these are. */
+	/* PTR_OUT, __u32: the number of rows returned. */
 	UVERBSD_ATTR_TREE_QUERY_NUM_ROWS,
-	/* PTR_OUT, __u32: how many the tree has. Only a context with User Capabilities changes the tree, once. */
+	/*
+	 * PTR_OUT, __u32: the number of rows in the tree. The tree changes at most once, when GET_CONTEXT is given User
+	 * Capabilities.
+	 */
 	UVERBSD_ATTR_TREE_QUERY_TOTAL,
 };
 
 /*
- * Rows are in a fixed order: objects by id; after each its methods by id, and after each of these its attributes by id
- * (an ENUM_IN is followed by its elements); after the methods the object's write() commands by number, plain ones first.
+ * Rows have a fixed order. Objects are sorted by id. An object is followed by its methods, sorted by id, and then by
+ * its write() commands, sorted by number, the plain ones first. A method is followed by its attributes, sorted by id,
+ * and an ENUM_IN attribute by its elements.
  */
 enum uverbsd_tree_kind {
 	UVERBSD_TREE_OBJECT = 1,
@@ -51,74 +56,74 @@ enum uverbsd_tree_kind {
 	UVERBSD_TREE_COMMAND,
 };
 
-/* Of an object: what a handle of it is. */
+/* Rows of objects: what a handle of this object is. */
 enum uverbsd_tree_class {
-	UVERBSD_TREE_CLASS_NONE, /* it has none: a place for methods */
+	UVERBSD_TREE_CLASS_NONE, /* the object has no handles and only contains methods */
 	UVERBSD_TREE_CLASS_IDR, /* a number in the open file's table */
 	UVERBSD_TREE_CLASS_FD, /* a file descriptor of the client */
 };
 
-/* Of an attribute or an element. */
+/* Rows of attributes and elements. */
 enum uverbsd_tree_type {
-	UVERBSD_TREE_PTR_IN = 1, /* up to 8 bytes stand in the attribute itself, more behind its pointer */
+	UVERBSD_TREE_PTR_IN = 1, /* up to 8 bytes are in the attribute itself, more are behind its pointer */
 	UVERBSD_TREE_PTR_OUT, /* always behind its pointer */
 	UVERBSD_TREE_CONST, /* a number, 8 bytes */
 	UVERBSD_TREE_FLAGS, /* a set of bits, 4 or 8 bytes */
 	UVERBSD_TREE_IDR, /* a handle */
 	UVERBSD_TREE_FD, /* a file descriptor that stands for an object */
-	UVERBSD_TREE_IDRS_ARRAY, /* __u32 handles; sizes count these */
+	UVERBSD_TREE_IDRS_ARRAY, /* __u32 handles; min_len and len count handles */
 	UVERBSD_TREE_ENUM_IN, /* one of several PTR_IN, chosen by elem_id */
 	UVERBSD_TREE_RAW_FD, /* any other file descriptor */
 };
 
-/* Of an attribute of type IDR, FD or IDRS_ARRAY: what the method does with the object. */
+/* Rows of attributes of type IDR, FD or IDRS_ARRAY: how the method uses the object. */
 enum uverbsd_tree_access {
 	UVERBSD_TREE_READ, /* shared use */
 	UVERBSD_TREE_WRITE, /* exclusive use */
-	UVERBSD_TREE_NEW, /* makes it */
-	UVERBSD_TREE_DESTROY, /* ends it */
+	UVERBSD_TREE_NEW, /* creates it */
+	UVERBSD_TREE_DESTROY, /* destroys it */
 };
 
 /* flags of an attribute */
 #define UVERBSD_TREE_MANDATORY 0x01
-#define UVERBSD_TREE_ZERO_TRAILING 0x02 /* longer input is taken while the excess is zero; longer output is zeroed */
-#define UVERBSD_TREE_ALLOC_AND_COPY 0x04 /* read while parsing: its EFAULT comes before the method's own errors */
-#define UVERBSD_TREE_UDATA 0x08 /* the provider's part */
+#define UVERBSD_TREE_ZERO_TRAILING 0x02 /* longer input is accepted if the excess is zero; longer output is zeroed */
+#define UVERBSD_TREE_ALLOC_AND_COPY 0x04 /* read while parsing: EFAULT comes before the method's own errors */
+#define UVERBSD_TREE_UDATA 0x08 /* driver data */
 /* flags of a command */
 #define UVERBSD_TREE_COMMAND_EX 0x01 /* extended */
-#define UVERBSD_TREE_COMMAND_RESP 0x02 /* a plain one whose request begins with the address of its response */
+#define UVERBSD_TREE_COMMAND_RESP 0x02 /* plain command whose request begins with the response's address */
 #define UVERBSD_TREE_COMMAND_UDATA 0x04 /* takes driver data */
 #define UVERBSD_TREE_COMMAND_NO_CONTEXT 0x08 /* works before GET_CONTEXT */
 
-/* No upper end of a size. */
+/* The size has no upper limit. */
 #define UVERBSD_TREE_LEN_ANY 0xffff
 
-/* Fields that mean nothing in a row of its kind are 0. Texts end with a 0 byte. Sizes are bytes. */
+/* A field is 0 in rows of a kind for which it has no meaning. Texts end with a 0 byte. Sizes are bytes. */
 struct uverbsd_tree_row {
 	__u8 kind; /* enum uverbsd_tree_kind */
 	__u8 type; /* object: enum uverbsd_tree_class; attribute, element: enum uverbsd_tree_type */
 	__u8 access; /* enum uverbsd_tree_access */
-	__u8 flags; /* UVERBSD_TREE_... by kind */
-	__u16 object; /* id of the object that this is, or is in */
-	__u16 method; /* id of the method that this is, or is in */
-	__u16 id; /* its own: of an element its elem_id, of a command its number without IB_USER_VERBS_CMD_FLAG_EXTENDED */
-	__u16 attr; /* element: the attribute's id */
-	__u16 target; /* attribute of type IDR, FD or IDRS_ARRAY: the object's id; 0xffff: any */
-	__u16 min_len; /* attribute: the least size that is taken; command: size of the request, without header */
-	__u16 len; /* attribute: the whole size; command: size of the response */
+	__u8 flags; /* flags of an attribute or of a command, see above */
+	__u16 object; /* id of this object, or of the object that contains this row */
+	__u16 method; /* id of this method, or of the method that contains this row */
+	__u16 id; /* element: its elem_id; command: its number without IB_USER_VERBS_CMD_FLAG_EXTENDED; else its id */
+	__u16 attr; /* element: id of its attribute */
+	__u16 target; /* attribute of type IDR, FD or IDRS_ARRAY: id of the object; 0xffff: any object */
+	__u16 min_len; /* attribute: the minimum size; command: size of the request, without header */
+	__u16 len; /* attribute: the full size, or UVERBSD_TREE_LEN_ANY; command: size of the response */
 	__u16 reserved[3];
-	char name[64]; /* the kernel's, where the kernel has it */
-	char owner[32]; /* the feature that brought it: "common verbs", "uverbsd", or a persona's */
-	char ucap[32]; /* the User Capability without which it is absent, or "" */
+	char name[64]; /* the kernel's name if the kernel has this row */
+	char owner[32]; /* the feature that added the row: "common verbs", "uverbsd", or a persona's */
+	char ucap[32]; /* the User Capability that a context needs to have this row, or "" */
 };
 
 /*
- * A port's state, for everybody: as `uverbsctl port` takes it down and up. Queries and sysfs change, and who has the device
- * open gets an event.
+ * The state of a port: takes a port of the device down or up for all its clients, as `uverbsctl port` does. Queries and
+ * sysfs show the new state, and every open file of the device gets an event.
  *
- * It is there for a context that GET_CONTEXT was given the User Capability for (UVERBS_ATTR_GET_CONTEXT_FD_ARR: a
- * descriptor of /dev/infiniband/uverbsd_port_state), on a device that was told to create that (`--ucaps`). For every other
- * it does not exist.
+ * The object exists only on a device that was configured to create its User Capability (`--ucaps`), and only for a
+ * context whose GET_CONTEXT was given that capability (UVERBS_ATTR_GET_CONTEXT_FD_ARR: a descriptor of
+ * /dev/infiniband/uverbsd_port_state). Other calls fail with EPROTONOSUPPORT.
  */
 #define UVERBSD_UCAP_PORT_STATE "uverbsd_port_state"
 
@@ -126,22 +131,23 @@ struct uverbsd_tree_row {
 
 #define UVERBSD_METHOD_PORT_SET_STATE 0x1040
 
-/* Attributes of UVERBSD_METHOD_PORT_SET_STATE, both mandatory. A state that the port has already is no error. */
+/* Attributes of UVERBSD_METHOD_PORT_SET_STATE, both mandatory. Setting the state that the port has already succeeds. */
 enum {
-	/* CONST, __u64: the port, from 1. One that the device does not have: EINVAL. */
+	/* CONST, __u64: the port, counted from 1. EINVAL if the device has no such port. */
 	UVERBSD_ATTR_PORT_SET_STATE_PORT = 0x1040,
-	/* CONST, __u64: 1 active, 0 down; else EINVAL. */
+	/* CONST, __u64: 1 for active, 0 for down. Other values are EINVAL. */
 	UVERBSD_ATTR_PORT_SET_STATE_UP,
 };
 
 /*
- * Counters of a QP. In the kernel only a flow is counted by a counters object (UVERBS_OBJECT_COUNTERS), and no stock
- * provider makes such flows without a device of its kind. Here a QP can be bound to one as well: from then on the object
- * can be read, and is in use until the QP is destroyed. Where the backend counts (soft), COUNTERS_READ gives two numbers:
- * packets and bytes of payload that have reached the QP and were carried out there: sends, RDMA writes, atomics (8
- * bytes each), and read requests, which have no payload.
+ * Counters of a QP, a method of UVERBS_OBJECT_COUNTERS. In the kernel a counters object only counts flows, and stock
+ * providers create such flows only on their own devices. This method binds a QP to a counters object. The object is in
+ * use (destroying it is EBUSY) until the QP is destroyed. If the backend counts (soft), COUNTERS_READ returns two
+ * numbers: the packets and the bytes of payload that reached the QP and were carried out there. It counts sends, RDMA
+ * writes, atomics (8 bytes each), and read requests (no payload).
  *
- * A method of UVERBS_OBJECT_COUNTERS. EBUSY: the QP is bound already. EINVAL: the QP is an XRC target.
+ * Errors: EBUSY: the QP is bound already. EINVAL: the QP is an XRC target. EPROTONOSUPPORT: the backend cannot bind
+ * counters.
  */
 #define UVERBSD_METHOD_COUNTERS_BIND_QP 0x1040
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a device is: its names, ports, addresses and limits, as options and the INI file give them (src/options/options.c).
- * Plain data, owned by whoever made it; a device copies what it needs.
+ * The configuration of a device: its names, ports, addresses and limits, from the command line and the INI file
+ * (src/options/options.c). It is plain data without pointers. A device has a copy of its own.
  */
 #ifndef UVERBSD_CONFIG_H
 #define UVERBSD_CONFIG_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { UVD_MAX_DEVICE_UCAPS = 8, UVD_UCAP_NAME = 32 /* bytes, with the 0 */ };
+enum { UVD_MAX_DEVICE_UCAPS = 8, UVD_UCAP_NAME = 32 /* bytes, with the final 0 */ };
 enum { UVD_MAX_PORTS = 4, UVD_MAX_GIDS = 16, UVD_MAX_PKEYS = 16, UVD_MAX_DEVICES = 64 };
 
 struct uvd_port_config {
@@ -20,31 +20,38 @@ struct uvd_port_config {
 	uint8_t link_layer; /* IBV_LINK_LAYER_INFINIBAND or IBV_LINK_LAYER_ETHERNET */
 	enum ibv_mtu max_mtu, active_mtu;
 	uint8_t active_width, active_speed; /* as in struct ibv_port_attr */
-	/* IBV_PORT_DOWN instead of IBV_PORT_ACTIVE. Of a device it changes at any time: uvd_config_port_down(). */
+	/*
+	 * The state is IBV_PORT_DOWN, not IBV_PORT_ACTIVE. A device's state can change at any time: read it by
+	 * uvd_config_port_down().
+	 */
 	bool down;
-	unsigned int gid_tbl_len, num_gids; /* table size; slots from num_gids on are empty */
-	/* Where none is given, the engine makes one from the port's GUID, after ::ffff:127.0.0.1 if the persona has IP GIDs. */
+	unsigned int gid_tbl_len, num_gids; /* size of the table, and used slots, which come first */
+	/*
+	 * By default one GID is made from the port's GUID (uvd_config_default()). If the persona has IP GIDs,
+	 * ::ffff:127.0.0.1 comes before it.
+	 */
 	union ibv_gid gids[UVD_MAX_GIDS];
 	unsigned int num_pkeys;
 	uint16_t pkeys[UVD_MAX_PKEYS];
 };
 
-/* port_cap_flags of a port without an adapter, the same in answers and in sysfs. */
+/* Returns the port_cap_flags of a port without an adapter, for query_port() and sysfs. */
 static inline uint32_t uvd_config_port_caps(const struct uvd_port_config *port)
 {
 	(void)port;
 	return IBV_PORT_CM_SUP;
 }
 
+/* Is the port down? May be called from any thread, without a lock. */
 static inline bool uvd_config_port_down(const struct uvd_port_config *port)
 {
 	return __atomic_load_n(&port->down, __ATOMIC_RELAXED);
 }
 
-/* Most that a client may ask for; all are counts but sizes, which are bytes. */
+/* The limits of a device, as query_device() reports them. Sizes are bytes, all others are counts. */
 struct uvd_limits {
 	uint64_t max_mr_size;
-	uint64_t max_dm_size; /* memory of the device, all together */
+	uint64_t max_dm_size; /* all device memory together */
 	int max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah, max_srq, max_srq_wr, max_srq_sge;
 	int max_qp_rd_atom, max_qp_init_rd_atom, max_mcast_grp, max_mcast_qp_attach;
 	int max_xrcd, max_counters;
@@ -57,8 +64,8 @@ struct uvd_ucap_names {
 };
 
 /*
- * Can it be the name of a User Capability, and so of a node beside the device's own? Letters, digits, '_', '-' and '.'; not
- * uverbsN.
+ * Is this a valid name of a User Capability? It becomes a node beside the device's own, so it has 1 to 31 letters,
+ * digits, '_', '-' or '.', does not begin with '.', and is not uverbsN.
  */
 static inline bool uvd_ucap_name_ok(const char *name)
 {
@@ -70,6 +77,7 @@ static inline bool uvd_ucap_name_ok(const char *name)
 	return len && len < UVD_UCAP_NAME && *name != '.' && strspn(name, good) == len;
 }
 
+/* Is the name in the list? */
 static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *name)
 {
 	for (unsigned int i = 0; i < n->num; i++)
@@ -79,13 +87,13 @@ static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *na
 }
 
 struct uvd_device_config {
-	char ibdev[IBV_SYSFS_NAME_MAX]; /* hfi1_0 */
-	int number; /* N of uverbsN */
+	char ibdev[IBV_SYSFS_NAME_MAX]; /* such as hfi1_0 */
+	int number; /* N of uverbsN; -1: the next free one */
 	char backend[16], persona[16];
 	bool write_abi; /* answer the ioctl probe with ENOTTY, so that libibverbs uses write() */
 	__be64 node_guid, sys_image_guid;
 	char fw_ver[64], board_id[64];
-	uint32_t vendor_id, vendor_part_id, hw_ver; /* what query_device answers */
+	uint32_t vendor_id, vendor_part_id, hw_ver; /* for query_device() */
 	unsigned int num_ports, num_comp_vectors;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
 	struct uvd_limits limits;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Mapped queues: queues of a client that lie in memory which the client shares with the device. It puts work requests
- * there, and takes completions, without a call. How the entries look is a persona's, how the memory is shared a
- * transport's; a backend sees this interface.
+ * Mapped queues lie in memory that a client shares with the engine. The client puts work requests there, and takes
+ * completions, without a call. The persona defines the layout of the entries and the transport shares the memory; a
+ * backend only uses this interface.
  *
- * The client can write anything there at any time. So the geometry and our own index are in private memory, the client's
- * index is masked, and an entry is copied once before it is looked at.
+ * The client can write anything to that memory at any time. So the geometry and the engine's own index are in private
+ * memory, the client's index is masked, and an entry is copied once before it is parsed.
  *
- * Locking: none. The backend calls the functions of one queue under a lock of its own. None of them waits for a client.
- * The core makes a queue before it creates the backend's object, and frees it after that has been destroyed.
+ * Locking: none. The backend calls the functions of one queue under a lock of its own. They never wait for a client.
+ * Ownership: the core creates a queue before the backend's object and frees it after that object was destroyed.
  */
 #ifndef UVERBSD_QUEUE_H
 #define UVERBSD_QUEUE_H
@@ -20,11 +20,11 @@
 
 struct uvd_queue_ops;
 
-/* The size of a queue, rounded up to one that its layout has. */
+/* The size of a queue, rounded up to a size that its layout supports. */
 struct uvd_queue_shape {
-	uint32_t entries; /* a power of two; one less can be used */
+	uint32_t entries; /* a power of two; one entry stays unused */
 	uint32_t entry_size; /* bytes, a power of two */
-	uint32_t max_sge; /* of a work request */
+	uint32_t max_sge; /* scatter/gather entries of a work request */
 };
 
 enum uvd_queue_kind { UVD_QUEUE_SEND, UVD_QUEUE_RECV, UVD_QUEUE_CQ };
@@ -34,36 +34,40 @@ struct uvd_queue {
 	enum uvd_queue_kind kind;
 	struct uvd_queue_shape shape;
 	const struct uvd_device_config *config;
-	struct uvd_pd *pd; /* of work requests */
-	bool is_ud; /* these name an address */
-	uint8_t *memory; /* shared */
+	struct uvd_pd *pd; /* the PD of work requests; NULL for a CQ */
+	bool is_ud; /* work requests name an address */
+	uint8_t *memory; /* shared with the client */
 	size_t length; /* bytes, whole pages */
-	uint64_t offset; /* where the client maps it */
-	uint32_t index; /* of the next entry that is ours to read (work requests) or to write (completions) */
-	/* The entry that was copied last, and what it was decoded to: */
+	uint64_t offset; /* bytes: where the client maps it in the device's file */
+	uint32_t index; /* of the next entry that the engine reads (work requests) or writes (completions) */
+	/* A copy of the entry that was peeked last, and the address that was decoded from it. */
 	struct uvd_ah ah;
 	uint8_t *entry; /* shape.entry_size bytes */
 };
 
 struct uvd_queue_ops {
-	/* How many entries wait for us: at most shape.entries - 1. */
+	/* Returns how many entries wait for the engine: at most shape.entries - 1. */
 	uint32_t (*count)(const struct uvd_queue *q);
 	/*
-	 * The work request behind the n oldest: false, there is none. What wr points to stays valid until the next call. What is
-	 * not to be understood has num_sge -1, which no backend takes.
+	 * Decode the n-th oldest work request, from 0, into *wr. Return false if there is none. What wr points to stays
+	 * valid until the next call. A malformed request gets num_sge -1, which every backend refuses.
 	 */
 	bool (*peek_send)(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr);
 	bool (*peek_recv)(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr);
-	/* The oldest work request makes way: the client may use its entry again. */
+	/* Removes the oldest work request: the client may reuse its entry. */
 	void (*pop)(struct uvd_queue *q);
-	/* False: the client has taken too few, and the completion was not written. */
+	/*
+	 * Writes a completion. Returns false, with nothing written, if the queue is full because the client has not
+	 * taken enough.
+	 */
 	bool (*push_wc)(struct uvd_queue *q, const struct ibv_wc *wc);
 	/*
-	 * What waits in `from` for its consumer (completions for the client, receives for us) goes to `to`, which is empty and
-	 * has entries of that size. False: it is too small, and nothing has changed.
+	 * Copies the entries that wait in `from` for its consumer (completions for the client, receives for the engine)
+	 * to `to`, which is empty and has entries of the same size. Returns false, with nothing changed, if they do not
+	 * fit.
 	 */
 	bool (*move)(struct uvd_queue *from, struct uvd_queue *to);
-	/* Writes the header of a new queue. */
+	/* Writes the header of a new queue into its memory. */
 	void (*init)(struct uvd_queue *q);
 };
 

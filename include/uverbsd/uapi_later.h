@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the kernel's uverbs ABI has gained since the headers that we build with (Linux 6.1). Macros, so that newer headers
- * with the same names do no harm: they are included here, before.
+ * Additions to the kernel's uverbs ABI since Linux 6.1, whose headers we build with. They are macros and follow the
+ * kernel's headers, so that the same names in newer headers, which are enumerators, do not conflict.
  */
 #ifndef UVD_UAPI_LATER_H
 #define UVD_UAPI_LATER_H
@@ -85,8 +85,8 @@
 enum { UVD_SIZEOF_BUFFER_DESC = 32 }; /* struct ib_uverbs_buffer_desc */
 
 /*
- * Where a queue is in the client's memory. Only drivers whose queues are there ask for it: to the others it is an
- * attribute of the right size.
+ * An attribute row: where a queue lies in the client's memory. Only drivers whose queues lie there read it. Here only
+ * its size is checked.
  */
 #define UVD_BUF_UMEM(n)                                                                                                \
 	{                                                                                                              \

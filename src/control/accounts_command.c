@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The control command that tells what each user holds of the daemon. */
+/* The control command `accounts`: reports what each user holds of the daemon. */
 #include "account/account.h"
 #include "control/control.h"
 
-enum { MOST_TOLD = 8192 }; /* numbers of users: a user with mapped ids can be many, and whoever asks waits for all of them */
+enum { MOST_TOLD = 8192 }; /* entries of one answer: a user with mapped ids can appear as many users */
 
 static void account_tell(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
 {
 	const struct uvd_limit_row *row = &uvd_limit_rows[res];
 
-	/* A type without a limit of its own has no name either; it counts among all objects. */
+	/* An object type without a limit of its own has no name. It is counted in the row of all objects. */
 	if (!row->name || json_array_size(arg) == MOST_TOLD)
 		return;
 	json_array_append_new(arg, json_pack("{s:I, s:s, s:I, s:o}", "uid", (json_int_t)uid, "resource", row->name, "used",

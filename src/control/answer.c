@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What commands have in common: how a device is called, and how an answer looks. */
+/* Helpers that the control commands share: they match a device's name and build answers. */
 #include "control/control.h"
 #include <stdio.h>
 #include <string.h>

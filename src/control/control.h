@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The control socket: a client sends a command, one line, and gets one line of JSON. Served by the event loop; no client
- * can hold it up. Each user has a few connections: a further one takes the place of the oldest that has not asked yet. The
- * socket also says that a daemon is running: a second one on the same path is refused. Everybody may
- * ask; who may change something is root and the user that the daemon runs as.
+ * The control socket. A client connects, sends one command (one line) and receives one line of JSON. The event loop
+ * serves the socket, and no client can block it. Each user may have a few connections: one more replaces the user's
+ * oldest connection that has not sent its command yet. Only one daemon can listen on a path: a second one fails with
+ * EBUSY. Everybody may ask; only root and the owner (the user that the daemon runs as) may change anything.
+ *
+ * Locking: none. Functions with a struct uvd_control run on the event loop's thread.
  */
 #ifndef UVD_CONTROL_H
 #define UVD_CONTROL_H
@@ -19,61 +21,88 @@ struct uvd_device;
 struct uvd_device_config;
 struct uvd_log;
 
-/* The answer to a command, for the control to free; NULL: unknown. */
+/*
+ * Answers a command. may_change: the client is root or the owner. Returns the answer, which the control socket frees.
+ * Returns NULL if the command is unknown, and after uvd_control_later() or uvd_control_join().
+ */
 typedef json_t *(*uvd_control_fn)(void *arg, const char *command, bool may_change);
 
-/* NULL: *err is negative and the log says why. -EBUSY: another daemon listens there. */
+/*
+ * Creates the socket and serves it, by the two functions below. Returns NULL on error: *err is a negative errno
+ * (-EBUSY: another daemon listens on the path). The log says why, except for -ENOMEM.
+ */
 struct uvd_control *uvd_control_new(struct ev_loop *loop, const char *path, uvd_control_fn answer, void *arg,
 				    struct uvd_log *log, int *err);
-/* The two halves of that: a socket, or a negative errno, logged; and serving it for that owner, who removes its name. */
+/*
+ * Creates the listening socket and missing parent directories. Replaces a stale socket. Returns a file descriptor that
+ * the caller owns, or a negative errno, which it has logged.
+ */
 int uvd_control_listen(const char *path, struct uvd_log *log);
+/*
+ * Serves a listening socket. `owner` is the user who may change things, besides root. Takes over fd. Returns NULL if
+ * there is no memory; then fd stays the caller's. uvd_control_free() does not remove the socket's name: that is left to
+ * whoever created it.
+ */
 struct uvd_control *uvd_control_adopt(struct ev_loop *loop, int fd, uid_t owner, uvd_control_fn answer, void *arg);
 /*
- * For the answering function: the answer comes later, by uvd_control_finish() with the number that this returns. The function
- * returns NULL then.
+ * The answering function calls this, and returns NULL, if the answer comes later. Returns the number to pass to
+ * uvd_control_finish() or uvd_control_finish_text().
  */
 unsigned long uvd_control_later(struct uvd_control *control);
-/* The same with the number of an answer that comes later already: several clients get it. */
+/*
+ * The same for an answer that is pending already: this client gets it, too. Only uvd_control_finish_text() answers
+ * several clients.
+ */
 void uvd_control_join(struct uvd_control *control, unsigned long number);
-/* On the loop's thread; takes over the answer. The client may have gone meanwhile. */
+/*
+ * Sends the answer to the client that waits for this number, if there still is one. Takes over the reference to the
+ * answer.
+ */
 void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer);
-/* The same with JSON as text, which is copied, for all who have joined. Not within the answering function. */
+/*
+ * Sends JSON text, which is copied, to all clients that wait for this number. Must not be called by the answering
+ * function.
+ */
 void uvd_control_finish_text(struct uvd_control *control, unsigned long number, const char *answer);
-/* Accepts nobody any more: whoever connects waits for the process that serves the same socket next. */
+/* Stops accepting. New connections wait in the backlog for the process that serves the same socket next. */
 void uvd_control_pass_on(struct uvd_control *control);
-/* Removes the socket. */
+/* Closes the socket and all connections. Removes the socket's name if uvd_control_new() created it. NULL is allowed. */
 void uvd_control_free(struct uvd_control *control);
 
 /*
- * The command `port DEVICE PORT up|down`; DEVICE is hfi1_0 or uverbs0, dev(arg, i) the devices that there are, and then
- * NULL. NULL: another command.
+ * Runs the command `port DEVICE PORT up|down`. DEVICE is the name of a device (hfi1_0) or its node (uverbs0). dev()
+ * returns device number i, or NULL after the last one. Returns the answer, or NULL if it is another command.
  */
 json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device *(*dev)(void *arg, unsigned int i),
 			 void *arg);
 
-/* What `device` does to the devices. Each returns the answer. */
+/* The operations behind `device`. remove, add and make return the answer. */
 struct uvd_control_devices {
-	json_t *(*remove)(void *arg, const char *name); /* hfi1_0 or uverbs0 */
-	json_t *(*add)(void *arg, const char *name); /* one that was removed */
-	json_t *(*make)(void *arg, const struct uvd_device_config *config);
+	json_t *(*remove)(void *arg, const char *name); /* name: hfi1_0 or uverbs0 */
+	json_t *(*add)(void *arg, const char *name); /* adds a device that was removed */
+	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
 	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
-	bool maps_queues; /* clients can map its devices */
+	bool maps_queues; /* clients can map the devices */
 };
 
 /*
- * The commands `device remove NAME`, `device add NAME` and `device add [OPTION...]` (those of a device, without blanks in
- * them: src/options/options.h). NULL: another command.
+ * Runs the commands `device remove NAME`, `device add NAME` and `device add [OPTION...]`. The options are those of a
+ * device (src/options/options.h); they cannot contain blanks. Returns the answer, or NULL if it is another command or
+ * if the answer comes later.
  */
 json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg);
-/* The answer to `accounts`: what each user holds, and may hold. */
+/* Returns the answer to `accounts`: what each user holds, and the limits. */
 json_t *uvd_control_accounts(struct uvd_accounts *accounts);
-/* What commands answer: why not; and a device's two names. */
+/* Build an answer: an error that says why, or the two names of a device. */
 json_t *uvd_control_refuse(const char *why);
 json_t *uvd_control_tell(const struct uvd_device_config *config);
-/* Does the name mean this device? */
+/* Is this the device's name (hfi1_0), or its node's (uverbs0)? */
 bool uvd_control_is_called(const struct uvd_device_config *config, const char *name);
 
-/* A client's side: sends the command and returns the answer's line, to free; NULL: errno says why. */
+/*
+ * The client's side: connects, sends the command and waits. Returns the answer's line, which the caller frees, or NULL
+ * and errno.
+ */
 char *uvd_control_ask(const char *path, const char *command);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The control commands that take a device away and bring one. */
+/* The control commands that remove and add devices. */
 #include "control/control.h"
 #include "options/options.h"
 #include <stdlib.h>
@@ -7,8 +7,11 @@
 
 enum { MAX_WORDS = 64 };
 
-/* The lowest index whose default name is free; where a name is given, that one. */
-static json_t *make(char **words, int num, const struct uvd_control_devices *devices, void *arg)
+/*
+ * Adds a device. It gets the defaults of the lowest index whose name is free; a name among the options is the name for
+ * every index.
+ */
+static json_t *control_device_make(char **words, int num, const struct uvd_control_devices *devices, void *arg)
 {
 	struct uvd_options o;
 	json_t *answer;
@@ -27,14 +30,14 @@ static json_t *make(char **words, int num, const struct uvd_control_devices *dev
 	return uvd_control_refuse("there is such a device already");
 }
 
-static json_t *run(char **words, int num, const struct uvd_control_devices *devices, void *arg)
+static json_t *control_device_run(char **words, int num, const struct uvd_control_devices *devices, void *arg)
 {
 	if (num == 3 && !strcmp(words[1], "remove"))
 		return devices->remove(arg, words[2]);
 	if (num == 3 && !strcmp(words[1], "add") && words[2][0] != '-')
 		return devices->add(arg, words[2]);
 	if (num >= 2 && !strcmp(words[1], "add"))
-		return make(words + 1, num - 1, devices, arg);
+		return control_device_make(words + 1, num - 1, devices, arg);
 	return uvd_control_refuse("usage: device remove NAME, device add NAME, device add [OPTION...]");
 }
 
@@ -54,7 +57,7 @@ json_t *uvd_control_device(const char *command, bool may_change, const struct uv
 	for (word = strtok_r(copy, " ", &save); word && num < MAX_WORDS - 1; word = strtok_r(NULL, " ", &save))
 		words[num++] = word;
 	words[num] = NULL;
-	answer = word ? uvd_control_refuse("too many words") : run(words, num, devices, arg);
+	answer = word ? uvd_control_refuse("too many words") : control_device_run(words, num, devices, arg);
 	free(copy);
 	return answer;
 }

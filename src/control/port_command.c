@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The control command that takes a port down and up. */
+/* The control command that takes a port down or up. */
 #include "control/control.h"
 #include "core/core.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What the command asks for; false: it makes no sense. */
-static bool parse(const char *command, char name[IBV_SYSFS_NAME_MAX], unsigned int *port, bool *up)
+/* Splits the command into its words. Returns false if it is malformed. */
+static bool port_command_parse(const char *command, char name[IBV_SYSFS_NAME_MAX], unsigned int *port, bool *up)
 {
 	char state[8], more;
 
@@ -42,7 +42,7 @@ json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device
 
 	if (strncmp(command, "port", 4) || (command[4] && command[4] != ' '))
 		return NULL;
-	if (!parse(command, name, &port, &up))
+	if (!port_command_parse(command, name, &port, &up))
 		return uvd_control_refuse("usage: port DEVICE PORT up|down");
 	if (!may_change)
 		return uvd_control_refuse("only root and the user that serves the device may do that");

@@ -14,7 +14,7 @@
 
 enum {
 	MAX_CLIENTS = 64,
-	MAX_OF_USER = 8, /* of MAX_CLIENTS; root's come in addition to them */
+	MAX_OF_USER = 8, /* each user's share of MAX_CLIENTS, which does not count root's connections */
 	MAX_OF_ROOT = 64,
 };
 
@@ -26,25 +26,25 @@ struct client {
 	bool may_change;
 	char command[1024];
 	size_t len; /* of the command so far */
-	unsigned long later; /* the answer's number, where that comes later */
-	char *out; /* the answer; NULL: still reading */
+	unsigned long later; /* the number of an answer that comes later; 0: none */
+	char *out; /* the answer; NULL: the command is still being read, or its answer comes later */
 	size_t out_len, sent;
 };
 
 struct uvd_control {
 	struct ev_loop *loop;
 	struct ev_io io;
-	struct ev_timer pause; /* while we have no descriptor for another client */
+	struct ev_timer pause; /* runs while no descriptor is left for another client */
 	struct sockaddr_un sa;
 	uvd_control_fn answer;
 	void *arg;
 	struct client *clients;
-	struct client *asking; /* while the answering function runs */
-	unsigned long numbers; /* of late answers, so far */
-	uid_t owner; /* who may change things, besides root */
+	struct client *asking; /* the client whose command the answering function runs */
+	unsigned long numbers; /* the last number given to an answer that comes later */
+	uid_t owner; /* may change things, as root may */
 };
 
-static void drop(struct client *c)
+static void client_drop(struct client *c)
 {
 	struct client **p = &c->control->clients;
 
@@ -62,37 +62,37 @@ static void send_some(struct client *c)
 	ssize_t n = send(c->io.fd, c->out + c->sent, c->out_len - c->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
-		drop(c);
+		client_drop(c);
 		return;
 	}
 	c->sent += n > 0 ? n : 0;
 	if (c->sent == c->out_len)
-		drop(c); /* one command a connection */
+		client_drop(c); /* a connection carries one command */
 }
 
-/* Takes over the text. */
+/* Sends the text, which it takes over. NULL: closes the connection. */
 static void answer_client_text(struct client *c, char *text)
 {
 	c->out = text;
 	if (!c->out) {
-		drop(c);
+		client_drop(c);
 		return;
 	}
 	c->out_len = strlen(c->out);
-	c->out[c->out_len++] = '\n'; /* in the place of the terminator */
+	c->out[c->out_len++] = '\n'; /* replaces the terminator */
 	ev_io_set(&c->io, c->io.fd, EV_WRITE);
 	ev_io_start(c->control->loop, &c->io);
 	send_some(c);
 }
 
-/* Takes over the answer. */
+/* Sends the answer. Takes over its reference. */
 static void answer_client(struct client *c, json_t *answer)
 {
 	answer_client_text(c, answer ? json_dumps(answer, JSON_COMPACT) : NULL);
 	json_decref(answer);
 }
 
-static void prepare(struct client *c)
+static void client_run_command(struct client *c)
 {
 	json_t *answer;
 
@@ -152,16 +152,16 @@ static void receive_some(struct client *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		drop(c);
+		client_drop(c);
 		return;
 	}
 	c->len += n;
 	end = memchr(c->command, '\n', c->len);
 	if (end) {
 		*end = 0;
-		prepare(c);
+		client_run_command(c);
 	} else if (c->len == sizeof(c->command) - 1) {
-		drop(c);
+		client_drop(c);
 	}
 }
 
@@ -181,13 +181,14 @@ static bool client_is_idle(const struct client *c)
 }
 
 /*
- * Room for a connection of this user. One that only sits there makes room for the next of the same user: the oldest that has not
- * asked, or else, where that is no administrator's, that has not read its answer. False: there is none.
+ * Makes room for one more connection of this user. At a limit, closes one of that user's: the oldest that has not sent
+ * its command, else, unless the user may change things, the oldest that has not read its answer. Returns false if there
+ * is no room.
  */
 static bool client_make_room(struct uvd_control *control, uid_t uid, bool may_change)
 {
 	struct client *c, *idle = NULL, *slow = NULL;
-	unsigned int of_user = 0, others = 0; /* root's are not among them */
+	unsigned int of_user = 0, others = 0; /* others: all connections but root's */
 
 	for (c = control->clients; c; c = c->next) {
 		others += c->uid != 0;
@@ -202,7 +203,7 @@ static bool client_make_room(struct uvd_control *control, uid_t uid, bool may_ch
 	if (of_user < MAX_OF_USER && (!uid || others < MAX_CLIENTS))
 		return true;
 	if (idle || slow) {
-		drop(idle ? idle : slow);
+		client_drop(idle ? idle : slow);
 		return true;
 	}
 	return !uid && of_user < MAX_OF_ROOT;
@@ -234,7 +235,10 @@ static void on_pause_over(struct ev_loop *loop, struct ev_timer *pause, int even
 	ev_io_start(loop, &((struct uvd_control *)pause->data)->io);
 }
 
-/* The client stays in the queue, so the socket stays ready: the loop would turn and turn. */
+/*
+ * Stops accepting for a second. The client stays in the backlog, which keeps the socket readable: the event loop would
+ * spin.
+ */
 static void pause_accepting(struct uvd_control *control)
 {
 	ev_io_stop(control->loop, &control->io);
@@ -263,8 +267,8 @@ static void on_connect(struct ev_loop *loop, struct ev_io *io, int events)
 	ev_io_start(loop, &c->io);
 }
 
-/* 0755 each, but for the last part of the path. */
-static void make_parents(const char *path)
+/* Creates the missing parent directories of the path, with mode 0755. */
+static void socket_make_parents(const char *path)
 {
 	char part[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	const char *slash;
@@ -276,7 +280,10 @@ static void make_parents(const char *path)
 	}
 }
 
-/* Does the process that made this connection's other end live? The kernel listens for a corpse, too. */
+/*
+ * Is the listening process alive? Connecting also works while a killed process keeps its descriptors
+ * (uvd_process_lives()).
+ */
 static bool peer_lives(int fd)
 {
 	struct ucred peer;
@@ -285,7 +292,7 @@ static bool peer_lives(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) || uvd_process_lives(peer.pid, NULL);
 }
 
-/* Is somebody listening? A socket that is only left over is removed. */
+/* Does another process listen on this path? Removes a stale socket. */
 static bool in_use(const struct sockaddr_un *sa)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -307,13 +314,16 @@ static int listen_on(struct sockaddr_un *sa, const char *path)
 	if (strlen(path) >= sizeof(sa->sun_path))
 		return -ENAMETOOLONG;
 	strcpy(sa->sun_path, path);
-	make_parents(path);
+	socket_make_parents(path);
 	if (in_use(sa))
 		return -EBUSY;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Everybody may ask: the answers tell no more than /proc does. client_new() says who may do more. */
+	/*
+	 * Everybody may ask: the answers tell no more than /proc does. client_new() decides whether a client may change
+	 * things.
+	 */
 	if (bind(fd, (struct sockaddr *)sa, sizeof(*sa)) || chmod(path, 0666) || listen(fd, MAX_CLIENTS)) {
 		err = -errno;
 		close(fd);
@@ -381,7 +391,7 @@ void uvd_control_free(struct uvd_control *control)
 	if (!control)
 		return;
 	while (control->clients)
-		drop(control->clients);
+		client_drop(control->clients);
 	ev_io_stop(control->loop, &control->io);
 	ev_timer_stop(control->loop, &control->pause);
 	close(control->io.fd);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A device's configuration from a process that may be an attacker's: the broker publishes what it says. */
+/*
+ * Checks a device configuration that the engine process sent. An attacker may control that process, and the broker
+ * publishes the configuration.
+ */
 #include "options/options.h"
 #include "persona/persona.h"
 #include <ctype.h>
 #include <string.h>
 
-/* The name of a folder or the text of a file: one line. */
+/* Is it one printable line without '/' that can be a directory's name or a file's text? */
 static bool check_text(const char *text, size_t size)
 {
 	if (!memchr(text, 0, size) || !*text || *text == '.')
@@ -16,7 +19,7 @@ static bool check_text(const char *text, size_t size)
 	return true;
 }
 
-static bool check_port(const struct uvd_port_config *port)
+static bool config_check_port(const struct uvd_port_config *port)
 {
 	return port->gid_tbl_len <= UVD_MAX_GIDS && port->num_gids <= port->gid_tbl_len && port->num_pkeys <= UVD_MAX_PKEYS;
 }
@@ -40,7 +43,7 @@ bool uvd_options_device_ok(const struct uvd_device_config *c)
 	if (!uvd_persona_find(c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS || c->number < -1 || c->number > 1023)
 		return false;
 	for (unsigned int i = 0; i < c->num_ports; i++)
-		if (!check_port(&c->ports[i]))
+		if (!config_check_port(&c->ports[i]))
 			return false;
 	return check_ucaps(&c->ucaps);
 }

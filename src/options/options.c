@@ -11,32 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One thing that was set, in the order of reading: applied when it is known which devices there are. */
+/*
+ * One option that was set. Settings are kept in the order of reading, and applied once the number of devices is known.
+ */
 struct setting {
 	const struct uvd_option_row *row;
 	char *text;
-	int device, port; /* -1: all of them */
-	int line; /* of the file; 0: the command line */
+	int device, port; /* -1: all */
+	int line; /* in the file; 0: from the command line */
 };
 
 struct parser {
 	struct uvd_options *o;
 	enum uvd_program program;
-	bool maps_queues; /* clients can map the device */
+	bool maps_queues; /* clients can map the devices */
 	const char *name; /* argv[0], for messages */
 	struct setting *settings;
-	unsigned int num_settings, num_file; /* the file's come first */
+	unsigned int num_settings, num_file; /* the file's settings come first */
 	bool counted; /* `devices` was set */
-	int last_device; /* the highest with a section of its own */
-	unsigned int first_index; /* which device's defaults the first gets */
+	int last_device; /* the highest device with a section of its own */
+	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
 	int line;
 	FILE *file;
 	bool failed;
 };
 
-/* Says what is wrong and where; only the first time. */
-static void fail(struct parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void fail(struct parser *p, int line, const char *fmt, ...)
+/* Reports an error and its place on stderr. Reports only the first error. */
+static void opt_fail(struct parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void opt_fail(struct parser *p, int line, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -53,12 +55,13 @@ static void fail(struct parser *p, int line, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-static void add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port, int line)
+static void setting_add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port,
+			int line)
 {
 	struct setting *s = realloc(p->settings, (p->num_settings + 1) * sizeof(*s));
 
 	if (!s) {
-		fail(p, line, "no memory");
+		opt_fail(p, line, "no memory");
 		return;
 	}
 	p->settings = s;
@@ -67,12 +70,12 @@ static void add(struct parser *p, const struct uvd_option_row *row, const char *
 	if (s->text)
 		p->num_settings++;
 	else
-		fail(p, line, "no memory");
+		opt_fail(p, line, "no memory");
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
 
-/* [uverbsd], [limits], [device N] or [port N.M]. */
+/* Parses [uverbsd], [limits], [device N] or [port N.M]. Returns false for any other section. */
 static bool parse_section(const char *section, int *device, int *port)
 {
 	int end = 0;
@@ -95,34 +98,37 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	const struct uvd_option_row *row;
 	int device, port;
 
-	/* There an option's name has no "limit-", and no other option may stand. */
+	/* In [limits] the names lack their prefix "limit-", so only limits can stand there. */
 	if (!strcmp(section, "limits")) {
 		snprintf(full, sizeof(full), "limit-%.50s", name);
 		name = full;
 	}
 	row = uvd_option_find(name, p->program);
 	if (!parse_section(section, &device, &port)) {
-		fail(p, p->line, "[%s] is none of [uverbsd], [limits], [device N], [port N.M] (devices from 0, ports from 1)", section);
+		opt_fail(p, p->line,
+			 "[%s] is none of [uverbsd], [limits], [device N], [port N.M] (devices from 0, ports from 1)",
+			 section);
 	} else if (!row || !row->help || !strcmp(row->name, "config")) {
-		/* The daemon's own options do not hinder `uverbsctl run` with the same file. */
+		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
 		if (!row && uvd_option_find(name, ~0u))
 			return 1;
-		fail(p, p->line, "unknown key `%s`", name);
+		opt_fail(p, p->line, "unknown key `%s`", name);
 	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
-		fail(p, p->line, "`%s` belongs in [%s]", name, row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
+		opt_fail(p, p->line, "`%s` belongs in [%s]", name,
+			 row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
-		fail(p, p->line, "`%s` belongs in [device %d]", name, device);
+		opt_fail(p, p->line, "`%s` belongs in [device %d]", name, device);
 	} else {
 		if (device > p->last_device)
 			p->last_device = device;
-		add(p, row, value, device, port, p->line);
+		setting_add(p, row, value, device, port, p->line);
 	}
 	return !p->failed;
 }
 
 /*
- * libinih as distributions build it does not tell line numbers, so they are counted here. Blanks in front are taken away:
- * it would take such a line for more of the value before.
+ * Reads a line for libinih. Counts the lines, because libinih as distributions build it does not report their numbers.
+ * Removes leading blanks, because libinih would take an indented line for a continuation of the value before it.
  */
 static char *read_line(char *buf, int size, void *arg)
 {
@@ -133,7 +139,7 @@ static char *read_line(char *buf, int size, void *arg)
 		return NULL;
 	p->line++;
 	if (!strchr(buf, '\n') && !feof(p->file)) {
-		fail(p, p->line, "the line is too long");
+		opt_fail(p, p->line, "the line is too long");
 		return NULL;
 	}
 	for (text = buf; *text == ' ' || *text == '\t'; text++)
@@ -147,12 +153,12 @@ static void read_file(struct parser *p)
 
 	p->file = fopen(p->o->config, "re");
 	if (!p->file) {
-		fail(p, 0, "%s: %s", p->o->config, strerror(errno));
+		opt_fail(p, 0, "%s: %s", p->o->config, strerror(errno));
 		return;
 	}
 	line = ini_parse_stream(read_line, p, on_line, p);
 	if (line)
-		fail(p, line > 0 ? line : p->line, "is neither [section] nor key = value");
+		opt_fail(p, line > 0 ? line : p->line, "is neither [section] nor key = value");
 	fclose(p->file);
 }
 
@@ -187,7 +193,7 @@ static void print_help(enum uvd_program program, const char *usage)
 
 enum { HELP = 1000, VERSION };
 
-/* -1: go on; else the exit status. */
+/* Returns -1 to go on, or the exit status. */
 static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
 {
 	struct option longs[128] = { { "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION } };
@@ -198,7 +204,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
-	optind = 0; /* from the start, whoever used getopt before */
+	optind = 0; /* restart getopt, which may have been used before */
 	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
 		switch (c) {
 		case HELP:
@@ -213,7 +219,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			return 2;
 		}
 		row = uvd_option_at(c);
-		add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
+		setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
 	}
 	p->o->first_arg = optind;
 	return -1;
@@ -221,12 +227,12 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 
 /* ---- putting it together ----------------------------------------------------------------------------------------- */
 
-static void apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
+static void setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
 {
 	const char *wrong = s->row->set(s->row, base, s->text, nth);
 
 	if (wrong)
-		fail(p, s->line, "%s%s: `%s` %s", s->line ? "" : "--", s->row->name, s->text, wrong);
+		opt_fail(p, s->line, "%s%s: `%s` %s", s->line ? "" : "--", s->row->name, s->text, wrong);
 	if (!strcmp(s->row->name, "devices"))
 		p->counted = true;
 }
@@ -238,13 +244,13 @@ static void apply_program(struct parser *p)
 
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].row->scope == UVD_SCOPE_PROGRAM || p->settings[i].row->scope == UVD_SCOPE_LIMIT)
-			apply(p, &p->settings[i], o, 0);
+			setting_apply(p, &p->settings[i], o, 0);
 	if (!p->counted)
 		o->num_devices = p->last_device + 1 > 1 ? p->last_device + 1 : 1;
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].device >= (int)o->num_devices)
-			fail(p, p->settings[i].line, "there is no device %d: `devices` says %u", p->settings[i].device,
-			     o->num_devices);
+			opt_fail(p, p->settings[i].line, "there is no device %d: `devices` says %u",
+				 p->settings[i].device, o->num_devices);
 }
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -252,7 +258,10 @@ static bool has_prefix(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* Queues that clients map are faster by far, where there can be some; but libibverbs knows such a device by its name. */
+/*
+ * Mapped queues are much faster, so rxe is the default where they are possible. But libibverbs recognizes an rxe device
+ * by its name: a device with another name is hfi1.
+ */
 static const struct uvd_persona *default_persona(const struct parser *p, const struct uvd_device_config *config)
 {
 	const struct uvd_persona *rxe = uvd_persona_find("rxe");
@@ -268,7 +277,7 @@ static bool decides_persona(const struct uvd_option_row *row)
 	return !strcmp(row->name, "persona") || !strcmp(row->name, "backend") || !strcmp(row->name, "name");
 }
 
-/* The persona decides what the device's other options start from. */
+/* Finds the persona first: it decides the defaults of the device's other options. */
 static const struct uvd_persona *find_persona(struct parser *p, int device)
 {
 	struct uvd_device_config config = { .backend = "soft" };
@@ -276,7 +285,7 @@ static const struct uvd_persona *find_persona(struct parser *p, int device)
 
 	for (s = p->settings; s < p->settings + p->num_settings; s++)
 		if (decides_persona(s->row) && (s->device < 0 || s->device == device))
-			apply(p, s, &config, 0);
+			setting_apply(p, s, &config, 0);
 	return uvd_persona_find(config.persona) ?: default_persona(p, &config);
 }
 
@@ -290,16 +299,17 @@ static void apply_device(struct parser *p, int device)
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
 	for (s = p->settings; s < end; s++)
 		if (s->row->scope == UVD_SCOPE_DEVICE && (s->device < 0 || s->device == device))
-			apply(p, s, config, s->device < 0 ? device : 0);
+			setting_apply(p, s, config, s->device < 0 ? device : 0);
 	for (s = p->settings; s < end; s++) {
 		if (s->row->scope != UVD_SCOPE_PORT || (s->device >= 0 && s->device != device))
 			continue;
 		if (s->port > (int)config->num_ports)
-			fail(p, s->line, "device %d has no port %d: `ports` says %u", device, s->port, config->num_ports);
+			opt_fail(p, s->line, "device %d has no port %d: `ports` says %u", device, s->port,
+				 config->num_ports);
 		for (port = 0; port < config->num_ports; port++) {
 			nth = s->device < 0 ? device * config->num_ports + port : port;
 			if (s->port < 0 || s->port == (int)port + 1)
-				apply(p, s, &config->ports[port], s->port < 0 ? nth : 0);
+				setting_apply(p, s, &config->ports[port], s->port < 0 ? nth : 0);
 		}
 	}
 }
@@ -311,11 +321,12 @@ static void check_personas(struct parser *p)
 		const char *name = p->o->devices[i].ibdev;
 
 		if (p->program == UVD_PROGRAM_DAEMON && persona->queues)
-			fail(p, 0, "persona %s: its queues are mapped, and CUSE maps nothing: use `uverbsctl run`", persona->name);
-		/* No bus device says what it is. */
+			opt_fail(p, 0, "persona %s: its queues are mapped, and CUSE maps nothing: use `uverbsctl run`",
+				 persona->name);
+		/* Without a modalias libibverbs recognizes the device by its name. */
 		if (!*persona->modalias && !has_prefix(name, persona->ibdev_prefix))
-			fail(p, 0, "device %s: libibverbs knows persona %s by its name, which has to begin with %s", name,
-			     persona->name, persona->ibdev_prefix);
+			opt_fail(p, 0, "device %s: libibverbs knows persona %s by its name, which has to begin with %s",
+				 name, persona->name, persona->ibdev_prefix);
 	}
 }
 
@@ -326,10 +337,10 @@ static void check_names(struct parser *p)
 	for (; a < end; a++)
 		for (b = a + 1; b < end; b++)
 			if (!strcmp(a->ibdev, b->ibdev) || (a->number >= 0 && a->number == b->number))
-				fail(p, 0, "two devices have the name %s or the number %d", b->ibdev, b->number);
+				opt_fail(p, 0, "two devices have the name %s or the number %d", b->ibdev, b->number);
 }
 
-static void defaults(struct uvd_options *o)
+static void options_set_defaults(struct uvd_options *o)
 {
 	*o = (struct uvd_options){
 		.first_number = -1, .log_level = UVD_INFO, .grant_fds = true, .mode = 0666, .group = -1, .workers = 2,
@@ -339,7 +350,7 @@ static void defaults(struct uvd_options *o)
 	uvd_account_limits_init(&o->limits);
 }
 
-/* The command line has been read into p->settings; the file's settings go in front. */
+/* Puts the file's settings before those of the command line, which are in p->settings already. */
 static void put_file_first(struct parser *p)
 {
 	struct setting *command_line = p->settings;
@@ -347,7 +358,7 @@ static void put_file_first(struct parser *p)
 
 	for (i = 0; i < n; i++)
 		if (!strcmp(command_line[i].row->name, "config") || !command_line[i].row->help)
-			apply(p, &command_line[i], p->o, 0);
+			setting_apply(p, &command_line[i], p->o, 0);
 	if (p->o->engine && p->o->config[0])
 		snprintf(p->o->config, sizeof(p->o->config), "/proc/self/fd/%d", UVD_ENGINE_CONFIG);
 	if (!p->o->config[0] || p->failed)
@@ -356,19 +367,19 @@ static void put_file_first(struct parser *p)
 	p->num_settings = 0;
 	read_file(p);
 	for (i = 0; i < n; i++) {
-		add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
+		setting_add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
 		free(command_line[i].text);
 	}
 	free(command_line);
 }
 
-static int parse(struct parser *p, const char *usage, int argc, char **argv)
+static int options_run_parser(struct parser *p, const char *usage, int argc, char **argv)
 {
 	struct uvd_options *o = p->o;
 	unsigned int i;
 	int status;
 
-	defaults(o);
+	options_set_defaults(o);
 	o->argc = argc;
 	o->argv = argv;
 	status = read_command_line(p, usage, argc, argv);
@@ -377,7 +388,7 @@ static int parse(struct parser *p, const char *usage, int argc, char **argv)
 		apply_program(p);
 		o->devices = p->failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
 		if (!o->devices)
-			fail(p, 0, "no memory");
+			opt_fail(p, 0, "no memory");
 		for (i = 0; i < o->num_devices && !p->failed; i++)
 			apply_device(p, i);
 		if (!p->failed)
@@ -405,17 +416,17 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 		.o = o, .program = program, .maps_queues = program == UVD_PROGRAM_RUN, .name = argv[0], .last_device = -1,
 	};
 
-	return parse(&p, usage, argc, argv);
+	return options_run_parser(&p, usage, argc, argv);
 }
 
 int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv)
 {
-	/* `run` has the fewest options that are not a device's. */
+	/* Parse as `run`: it has the fewest options beside a device's. */
 	struct parser p = {
 		.o = o, .program = UVD_PROGRAM_RUN, .maps_queues = maps_queues, .name = argv[0], .last_device = -1, .first_index = index,
 	};
 
-	if (parse(&p, argv[0], argc, argv) >= 0)
+	if (options_run_parser(&p, argv[0], argc, argv) >= 0)
 		return -1;
 	if (o->num_devices == 1 && o->first_arg == argc)
 		return 0;

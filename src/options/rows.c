@@ -33,7 +33,7 @@ static const char *parse_number(const char *text, int base, long long min, long 
 	return message;
 }
 
-static void store(const struct uvd_option_row *row, void *base, long long value)
+static void option_store(const struct uvd_option_row *row, void *base, long long value)
 {
 	void *at = (char *)base + row->offset;
 
@@ -58,11 +58,11 @@ static const char *set_number(const struct uvd_option_row *row, void *base, cons
 	const char *wrong = parse_number(text, 0, row->min, row->max, &value);
 
 	if (!wrong)
-		store(row, base, value);
+		option_store(row, base, value);
 	return wrong;
 }
 
-/* Addresses and node numbers: no two may have the same. */
+/* For addresses and node numbers, which must be unique: stores the number + nth. */
 static const char *set_nth_number(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	long long value;
@@ -71,7 +71,7 @@ static const char *set_nth_number(const struct uvd_option_row *row, void *base, 
 	if (!wrong && value + nth > row->max)
 		return "leaves too few numbers for all";
 	if (!wrong)
-		store(row, base, value + nth);
+		option_store(row, base, value + nth);
 	return wrong;
 }
 
@@ -81,7 +81,7 @@ static const char *set_octal(const struct uvd_option_row *row, void *base, const
 	const char *wrong = parse_number(text, 8, row->min, row->max, &value);
 
 	if (!wrong)
-		store(row, base, value);
+		option_store(row, base, value);
 	return wrong;
 }
 
@@ -94,7 +94,7 @@ static const char *set_choice(const struct uvd_option_row *row, void *base, cons
 	for (c = row->choices; c->name; c++) {
 		if (strcmp(c->name, text))
 			continue;
-		store(row, base, c->value);
+		option_store(row, base, c->value);
 		return NULL;
 	}
 	n += snprintf(message, sizeof(message), "is none of:");
@@ -113,7 +113,7 @@ static const char *set_string(const struct uvd_option_row *row, void *base, cons
 	return NULL;
 }
 
-/* The daemon's working folder becomes the root. */
+/* Makes the path absolute: the process may change its working directory before it uses the path. */
 static const char *set_path(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	char path[PATH_MAX] = "", *end;
@@ -140,11 +140,11 @@ static const char *set_group(const struct uvd_option_row *row, void *base, const
 
 	if (!g)
 		return "is no group";
-	store(row, base, g->gr_gid);
+	option_store(row, base, g->gr_gid);
 	return NULL;
 }
 
-/* The engine process's user and his group. */
+/* Sets the user of the engine process, and that user's group. */
 static const char *set_engine_user(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	struct passwd *p = getpwnam(text);
@@ -169,7 +169,7 @@ static const char *set_persona(const struct uvd_option_row *row, void *base, con
 	return uvd_persona_find(text) ? set_string(row, base, text, nth) : "is no persona";
 }
 
-/* 0002:c903:00ab:cdef, as sysfs shows it. */
+/* A GUID looks like 0002:c903:00ab:cdef, as sysfs shows it. */
 static const char *set_guid(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	unsigned int w[4];
@@ -183,7 +183,7 @@ static const char *set_guid(const struct uvd_option_row *row, void *base, const 
 	return NULL;
 }
 
-/* Takes the next of a list, separated by commas. false: there is none. */
+/* Copies the next item of a list that is separated by commas. Returns false if there is none. */
 static bool next_item(const char **text, char *item, size_t size)
 {
 	size_t len = strcspn(*text, ",");
@@ -234,7 +234,7 @@ static const char *set_pkeys(const struct uvd_option_row *row, void *base, const
 	return port->num_pkeys ? NULL : "is empty";
 }
 
-/* Adds what is not in it yet. */
+/* Adds the names that are not in the list yet. */
 static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
 {
 	static __thread char message[96];
@@ -264,13 +264,13 @@ static const char *set_ucaps(const struct uvd_option_row *row, void *base, const
 	return add_ucaps(names, text);
 }
 
-/* Each adds to those before. */
+/* The option may be repeated: each adds to the names before. */
 static const char *set_granted(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	return add_ucaps((void *)((char *)base + row->offset), text);
 }
 
-/* An Ethernet port has no LIDs, and the default partition alone. */
+/* An Ethernet port has no LIDs, and only the default partition key. */
 static const char *set_link_layer(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	const char *wrong = set_choice(row, base, text, nth);
@@ -406,7 +406,7 @@ static const struct uvd_option_row option_rows[] = {
 	LIMIT("max-inline-data", max_inline_data, "bytes of inline data"),
 };
 
-/* ---- limits of users: one option for each row of the table of accounts -------------------------------------------- */
+/* ---- limits of users: one option for each row of the table of accounts ------------------------------------------- */
 
 static struct {
 	struct uvd_option_row rows[UVD_NUM_RES + 1];
