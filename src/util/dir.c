@@ -186,6 +186,7 @@ bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX])
 	char absolute[PATH_MAX], here[PATH_MAX] = "";
 	int n;
 
+	snprintf(culprit, PATH_MAX, "%s", path);
 	if (path[0] != '/' && !getcwd(here, sizeof(here)))
 		return false;
 	n = snprintf(absolute, sizeof(absolute), "%s%s%s", here, here[0] ? "/" : "", path);

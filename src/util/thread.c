@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "util/util.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 void uvd_cond_init(pthread_cond_t *cond)
 {
@@ -45,6 +49,34 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 bool uvd_thread_set_nice(int nice)
 {
 	return !setpriority(PRIO_PROCESS, 0, nice); /* 0: on Linux the calling thread, not the process */
+}
+
+pid_t uvd_thread_id(void)
+{
+	static __thread pid_t id;
+
+	if (!id)
+		id = gettid();
+	return id;
+}
+
+bool uvd_thread_is_runnable(pid_t tid)
+{
+	char path[48], line[64];
+	const char *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, line, sizeof(line) - 1);
+	close(fd);
+	line[n < 0 ? 0 : n] = 0;
+	/* "TID (NAME) STATE ...", where a name of 15 characters can have parentheses */
+	state = strrchr(line, ')');
+	return state && state[1] == ' ' && state[2] == 'R';
 }
 
 static uint64_t clock_ns(clockid_t clock)

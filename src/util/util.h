@@ -54,6 +54,13 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 bool uvd_thread_set_nice(int nice);
 /* Returns the processor time of the calling thread in nanoseconds. */
 uint64_t uvd_thread_cpu_ns(void);
+/* Returns gettid(), without a system call after the first time. Not in a process that forks with threads. */
+pid_t uvd_thread_id(void);
+/*
+ * Does this thread of our process run, or wait for nothing but a processor? False also if that cannot be known: the
+ * sandboxed engine process has no /proc.
+ */
+bool uvd_thread_is_runnable(pid_t tid);
 
 /*
  * guard.c: copies from or to a mapping of a file that others can truncate. An access beyond the file's end raises

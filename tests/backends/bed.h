@@ -92,6 +92,7 @@ int run_suite(const char *name, TCase *t);
 extern _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 /* An access to the mm_slow_len bytes at mm_slow waits until that is 0. mm_slowed: threads that do so. */
 extern _Atomic uint64_t mm_slow, mm_slow_len;
+extern atomic_bool mm_spins; /* it waits without sleep, as a thread that gets no processor does not sleep either */
 extern atomic_int mm_slowed;
 /*
  * A region in the len bytes at addr has a view, whose bytes are those at `at`: not the same, so that a test sees which were used.

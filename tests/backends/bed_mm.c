@@ -10,6 +10,7 @@ _Atomic uint64_t mm_bad, mm_bad_len, mm_ro, mm_ro_len;
 _Atomic bool mm_gone;
 void (*_Atomic mm_written)(void);
 _Atomic uint64_t mm_slow, mm_slow_len;
+atomic_bool mm_spins;
 atomic_int mm_slowed, mm_bursts;
 
 struct fake_view mm_views[MM_VIEWS];
@@ -45,7 +46,8 @@ static void wait_if_slow(uint64_t addr, size_t len)
 		return;
 	mm_slowed++;
 	while (mm_slow_len)
-		usleep(100);
+		if (!mm_spins)
+			usleep(100);
 	mm_slowed--;
 }
 

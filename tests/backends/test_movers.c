@@ -30,6 +30,7 @@ static void setup(void)
 	a->timeout = b->timeout = 0;
 	set_patience(0);
 	mm_slow_len = 0;
+	mm_spins = false;
 }
 
 /* Whoever is still in slow memory comes back first. */
@@ -358,6 +359,30 @@ START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
 }
 END_TEST
 
+/* Two datagrams to one QP: the thread of the first waits for a processor, and that of the second for the first. */
+START_TEST(test_datagram_is_not_dropped_as_its_thread_waits_for_a_processor)
+{
+	struct uvd_ah of_a = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct uvd_ah of_b = { .pd = b->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 1, 0, LENGTH), 0);
+	ck_assert_int_eq(post_recv_at(b, 2, 4096, LENGTH), 0);
+	mm_spins = true;
+	slow_down(b);
+	mm_slow += 40; /* behind where a GRH would be */
+	post_datagram(a, b, &of_a, 1000);
+	wait_slowed(1);
+	post_datagram(b, b, &of_b, 1000);
+	usleep(400 * MS); /* four times as long as a datagram waits for memory */
+	mm_slow_len = 0;
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->rcq, 1, IBV_WC_SUCCESS);
+	expect(b->rcq, 2, IBV_WC_SUCCESS);
+}
+END_TEST
+
 /* ---- the thread that works --------------------------------------------------------------------------------------- */
 
 static atomic_int times_held_up;
@@ -515,6 +540,7 @@ int main(void)
 	tcase_add_test(t, test_read_that_cannot_land_is_a_protection_error_at_home);
 	tcase_add_test(t, test_memory_that_did_not_answer_is_not_asked_again);
 	tcase_add_test(t, test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way);
+	tcase_add_test(t, test_datagram_is_not_dropped_as_its_thread_waits_for_a_processor);
 	tcase_add_test(t, test_a_worker_that_is_held_up_twice_is_told_once);
 	tcase_add_test(t, test_a_users_other_requests_do_not_wait_for_one_that_is_held_up);
 	tcase_add_test(t, test_atomics_wait_only_for_those_on_the_same_word);

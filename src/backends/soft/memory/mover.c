@@ -47,6 +47,15 @@ static bool mover_take(struct soft_mover *m, bool responder_too, struct taken *t
 	return true;
 }
 
+/*
+ * Is m blocked in a client's memory, or does it wait for a mover that may be? On a busy machine a thread can be in an
+ * access for long because it waits for a processor. Caller holds m->lock.
+ */
+static bool is_blocked(struct soft_mover *m)
+{
+	return m->waits ? atomic_load(&m->movers->lost) : !uvd_thread_is_runnable(m->tid);
+}
+
 /* ns: how long m has been in this access. Caller holds m->lock. Returns true if something was taken away. */
 static bool watch_access(struct soft_mover *m, uint64_t ns, struct taken *taken)
 {
@@ -59,7 +68,9 @@ static bool watch_access(struct soft_mover *m, uint64_t ns, struct taken *taken)
 	}
 	if (ns > movers->patience_ns)
 		return mover_take(m, true, taken);
-	return ns > movers->drop_ns && m->may_drop && m->place == SOFT_AT_RESPONDER && mover_take(m, false, taken);
+	if (ns <= movers->drop_ns || !m->may_drop || m->place != SOFT_AT_RESPONDER)
+		return false;
+	return is_blocked(m) && mover_take(m, false, taken);
 }
 
 /* Returns true if m has been in one access for too long. Then *taken is what was taken away, with its references. */
@@ -132,6 +143,7 @@ void soft_movers_init(struct soft_movers *movers,
 bool soft_movers_destroy(struct soft_movers *movers)
 {
 	struct soft_mover *next;
+	unsigned int used;
 
 	pthread_mutex_lock(&movers->lock);
 	movers->stop = true;
@@ -139,7 +151,10 @@ bool soft_movers_destroy(struct soft_movers *movers)
 	pthread_mutex_unlock(&movers->lock);
 	if (movers->watching)
 		pthread_join(movers->watcher, NULL);
-	if (movers->used)
+	pthread_mutex_lock(&movers->lock);
+	used = movers->used;
+	pthread_mutex_unlock(&movers->lock);
+	if (used)
 		return false;
 	for (struct soft_mover *m = movers->all; m; m = next) {
 		next = m->next;
@@ -181,6 +196,7 @@ struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker 
 	}
 	if (m) {
 		m->worker = worker;
+		m->tid = uvd_thread_id();
 		m->told = false;
 		movers->used++;
 		/* If the thread cannot start, a client's memory can keep a mover waiting without limit. */

@@ -4,7 +4,8 @@
  * waits there cannot be called back. So a thread moves data only as a mover, and other threads can take its QPs away:
  *
  *   - A thread that ends the requester takes it away while the mover is in the responder's memory, and goes on.
- *   - A datagram is dropped if the receiver's memory is slow: the watcher takes the requester away after drop_ns.
+ *   - A datagram is dropped if the receiver's memory is slow: the watcher takes the requester away after drop_ns, if
+ *     the thread is blocked then. It is not dropped because the thread waits for a processor.
  *   - If a mover is in one access for longer than patience_ns, the watcher takes both QPs away and fails the transfer:
  *     give_up().
  *
@@ -56,6 +57,7 @@ struct soft_mover {
 	struct soft_movers *movers;
 	struct soft_mover *next, *next_free; /* the movers' lock */
 	struct uvd_worker *worker; /* or NULL */
+	pid_t tid; /* of the thread that uses it */
 	pthread_mutex_t lock; /* of what follows. May be taken under a QP's. held_up() and given_up() run under it */
 	/*
 	 * Written by the mover; during an access, by the thread that takes the QP away. The mover has a responder while
@@ -67,6 +69,7 @@ struct soft_mover {
 	struct uvd_account *owner; /* of that memory */
 	unsigned int nr; /* number of accesses so far */
 	bool may_drop; /* it delivers a datagram. Only the mover writes it */
+	bool waits; /* for another mover, not in memory. Only the mover writes it */
 	bool is_foreign; /* it writes the bytes of a struct soft_foreign. Only the mover uses it */
 	bool lost; /* the watcher took a QP away, and the mover is not back from that access */
 	/* For the watcher: */
