@@ -130,7 +130,8 @@ bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool sol
 	pthread_mutex_lock(&ring->lock);
 	if (!cq_ring_put(ring, wc)) {
 		/* Raise one event in all: with one for each lost completion a client could fill its event file. */
-		notify = ring->overrun_due = !ring->overrun;
+		notify = !ring->overrun;
+		ring->overrun_due |= notify;
 		ring->overrun = true;
 		goto out;
 	}

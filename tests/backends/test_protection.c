@@ -423,6 +423,14 @@ START_TEST(test_process_that_is_gone_is_no_answer)
 }
 END_TEST
 
+static void connect_anew(struct end *end, struct end *peer)
+{
+	ck_assert_int_eq(to_state(end, IBV_QPS_RESET), 0);
+	ck_assert_int_eq(to_init(end), 0);
+	ck_assert_int_eq(to_rtr(end, peer), 0);
+	ck_assert_int_eq(to_rts(end), 0);
+}
+
 /* The first request found it dead. The next need not touch its memory to know. */
 START_TEST(test_process_that_is_gone_never_answers_again)
 {
@@ -432,12 +440,27 @@ START_TEST(test_process_that_is_gone_never_answers_again)
 	mm_gone = true;
 	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
-	ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0);
-	ck_assert_int_eq(to_init(a), 0);
-	ck_assert_int_eq(to_rtr(a, b), 0);
-	ck_assert_int_eq(to_rts(a), 0);
+	connect_anew(a, b);
 	send_small(a, b, IBV_WR_RDMA_WRITE, 0);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+}
+END_TEST
+
+/* Another process may have the file still, and connect its QP again. */
+START_TEST(test_qp_that_did_not_answer_answers_after_a_reset)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	mm_bad = (uintptr_t)b->buf;
+	mm_bad_len = 10;
+	mm_gone = true;
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
+	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
+	mm_gone = false;
+	mm_bad_len = 0;
+	connect_anew(a, b);
+	connect_anew(b, a);
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
 }
 END_TEST
 
@@ -463,6 +486,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_memory_that_went_away_at_the_receiver);
 	tcase_add_loop_test(t, test_process_that_is_gone_is_no_answer, 0, 4);
 	tcase_add_test(t, test_process_that_is_gone_never_answers_again);
+	tcase_add_test(t, test_qp_that_did_not_answer_answers_after_a_reset);
 }
 
 int main(void)

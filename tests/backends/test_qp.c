@@ -212,6 +212,17 @@ START_TEST(test_cq_overrun_is_one_event)
 }
 END_TEST
 
+START_TEST(test_cq_overrun_by_several_at_once_is_one_event)
+{
+	bed.cqe = 2;
+	bed_connect(&bed, IBV_QPT_RC);
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(post_recv_at(b, i, 0, 8), 0);
+	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
+	ck_assert_int_eq(b->cq_event, 1);
+}
+END_TEST
+
 START_TEST(test_cq_sizes)
 {
 	struct uvd_cq *cq;
@@ -304,6 +315,7 @@ static void add_state_tests(TCase *t)
 	tcase_add_test(t, test_solicited_only_waits_for_solicited_or_error);
 	tcase_add_test(t, test_arming_for_any_is_not_narrowed);
 	tcase_add_test(t, test_cq_overrun_is_one_event);
+	tcase_add_test(t, test_cq_overrun_by_several_at_once_is_one_event);
 	tcase_add_test(t, test_cq_sizes);
 	tcase_add_test(t, test_qp_limits);
 	tcase_add_test(t, test_qp_numbers_are_not_used_again_at_once);

@@ -55,9 +55,12 @@ struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain)
 	pthread_mutex_lock(&srq->lock);
 	if ((soft_rq_count(&srq->rq) || in_vain) && srq->first_waiter) {
 		qp = srq->first_waiter;
-		unlink_waiter(srq, qp);
-		/* The QP is valid: its destruction calls soft_srq_forget() before it waits for references. */
+		/*
+		 * Take the reference first: soft_srq_forget() of a QP that is destroyed returns at once if the QP waits
+		 * nowhere, and then its references are waited for.
+		 */
 		soft_ref_get(&qp->ref);
+		unlink_waiter(srq, qp);
 	}
 	pthread_mutex_unlock(&srq->lock);
 	return qp;
