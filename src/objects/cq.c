@@ -108,11 +108,6 @@ static int find_channel(struct uvd_req *req)
 	return 0;
 }
 
-static int find_buffer(struct uvd_req *req)
-{
-	return uvd_cq_find_buffer(req, &uvd_args(req, struct cq_args)->buffer);
-}
-
 /* ---- the operation ----------------------------------------------------------------------------------------------- */
 
 static void comp_handler(struct uvd_cq *cq)
@@ -160,6 +155,14 @@ static int create_cq(struct uvd_req *req)
 	uobj->object = cq;
 	uvd_req_made(req, uobj);
 	return 0;
+}
+
+/* One step: a call that is let go between two steps would keep the buffer pinned. */
+static int create_cq_in_buffer(struct uvd_req *req)
+{
+	int ret = uvd_cq_find_buffer(req, &uvd_args(req, struct cq_args)->buffer);
+
+	return ret ? ret : create_cq(req);
 }
 
 static int cq_answer_queue(struct uvd_req *req)
@@ -293,9 +296,8 @@ static const uvd_step create_write_steps[] = { cq_decode_create, check_comp_vect
 					       create_cq,	 cq_answer_queue,   cq_answer_create, NULL };
 static const uvd_step create_ex_steps[] = { cq_decode_create_ex, check_comp_vector, cq_new_handle,    find_channel,
 					    create_cq,		 cq_answer_queue,   cq_answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { cq_decode_create_ioctl, check_comp_vector, find_buffer,
-					       create_cq,	       cq_answer_queue,	  cq_answer_create_ioctl,
-					       NULL };
+static const uvd_step create_ioctl_steps[] = { cq_decode_create_ioctl, check_comp_vector, create_cq_in_buffer,
+					       cq_answer_queue,	       cq_answer_create_ioctl, NULL };
 static const uvd_step resize_steps[] = { resize_cq, NULL };
 static const uvd_step modify_steps[] = { modify_cq, NULL };
 static const uvd_step destroy_write_steps[] = { cq_destroy_write, NULL };

@@ -31,8 +31,9 @@ void uvd_object_event(struct uvd_uobject *uobj, enum ibv_event_type type)
 {
 	struct ib_uverbs_async_event_desc event = { .element = uobj->user_handle, .event_type = type };
 
-	if (uobj->event_file)
-		events_post(uobj->event_file, &event, &uobj->async_events);
+	if (uobj->event_file && events_post(uobj->event_file, &event, &uobj->async_events) == -EAGAIN)
+		uvd_log_limited(uobj->file->dev->engine->log, UVD_WARN,
+				"an asynchronous event file is full: event %d of object %u is lost", type, uobj->id);
 }
 
 void uvd_object_completed(struct uvd_uobject *uobj)

@@ -137,8 +137,10 @@ static int decode_port_write(struct uvd_req *req)
 	struct ib_uverbs_query_port cmd;
 	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
 
+	if (ret)
+		return ret;
 	uvd_args(req, struct port_args)->port_num = cmd.port_num;
-	return ret;
+	return 0;
 }
 
 static int decode_port_ioctl(struct uvd_req *req)

@@ -590,6 +590,29 @@ START_TEST(test_cq_in_a_buffer_of_the_clients)
 }
 END_TEST
 
+/* Lets the call go while the client's memory is looked at. */
+static int open_and_let_go(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	atomic_store(&h.call->caller.let_go, true);
+	return uvd_proc_local.open(proc, tid, name, flags);
+}
+
+START_TEST(test_cq_whose_call_is_let_go_keeps_no_buffer)
+{
+	static uint8_t mem[4096] __attribute__((aligned(4096)));
+	struct uvd_proc proc = uvd_proc_local;
+	uint32_t handle;
+
+	begin();
+	proc.open = open_and_let_go;
+	h.call->caller.proc = &proc;
+	ck_assert_int_eq(create_cq_in(VA | LENGTH, (uintptr_t)mem, sizeof(mem), -1, &handle), -EINTR);
+	ck_assert(atomic_exchange(&h.call->caller.let_go, false));
+	h.call->caller.proc = &uvd_proc_local;
+	ck_assert_uint_eq(charged(), 0);
+}
+END_TEST
+
 /* ---- the device -------------------------------------------------------------------------------------------------- */
 
 static int query_speed(uint64_t port, uint64_t *speed)
@@ -632,4 +655,5 @@ TEST_LIST(test_counters_01_read_before_a_flow_uses_them_is_einval, test_counters
 	  test_comp_cntr_caps_are_optional_outputs, test_dmah_01_cpu_and_hints,
 	  test_dmah_01_a_cpu_outside_the_callers_affinity_is_eperm, test_ioctl_13_enum_of_a_dma_handle,
 	  test_dmabuf_of_what_is_not_mapped_is_einval, test_cq_03_modify_cq, test_cq_in_a_buffer_of_the_clients,
+	  test_cq_whose_call_is_let_go_keeps_no_buffer,
 	  test_query_port_speed_is_lanes_times_signalling_rate)
