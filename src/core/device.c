@@ -138,11 +138,6 @@ void uvd_device_put(struct uvd_device *dev)
 	free(dev);
 }
 
-void uvd_device_free(struct uvd_device *dev)
-{
-	uvd_device_put(dev);
-}
-
 int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	struct uvd_ibdev *ib = &dev->ib;

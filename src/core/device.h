@@ -82,9 +82,8 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 struct uvd_tree *uvd_device_tree(const struct uvd_feature *const *features, const struct uvd_backend *ops,
 				 const struct uvd_persona *persona, struct uvd_log *log, int *err);
 struct uvd_device *uvd_device_get(struct uvd_device *dev);
+/* Unless the device was removed, all of its files must be closed when the owner puts its reference. */
 void uvd_device_put(struct uvd_device *dev);
-/* Puts the owner's reference. Unless the device was removed, all of its files must be closed. */
-void uvd_device_free(struct uvd_device *dev);
 /*
  * Unplugs the device under its open files (ib_uverbs_remove_one(), hotplug-01). From now on opens and calls fail with
  * EIO, except destroys. The function takes all links down and waits for the calls in progress. Then it destroys all
@@ -96,6 +95,8 @@ void uvd_device_free(struct uvd_device *dev);
  * Call it once for a device, on a thread that may block: it waits for calls, and these may wait for a client's memory.
  */
 void uvd_device_remove(struct uvd_device *dev);
+/* The first step of a removal alone: from now on opens and calls fail with EIO, except destroys. Waits for nothing. */
+void uvd_device_set_gone(struct uvd_device *dev);
 /*
  * Takes a port down or up, as an administrator would: first in what the transport publishes, then for queries and
  * for the backend, last with an event to all open files. Returns 0; 1 if the port is in that state already or the

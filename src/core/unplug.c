@@ -44,13 +44,18 @@ static void cut_links(struct uvd_device *dev)
 	uvd_unlock(&dev->port_lock);
 }
 
+void uvd_device_set_gone(struct uvd_device *dev)
+{
+	uvd_lock(&dev->lock);
+	atomic_store(&dev->gone, true);
+	uvd_unlock(&dev->lock);
+}
+
 void uvd_device_remove(struct uvd_device *dev)
 {
 	struct uvd_file *file;
 
-	uvd_lock(&dev->lock);
-	atomic_store(&dev->gone, true);
-	uvd_unlock(&dev->lock);
+	uvd_device_set_gone(dev);
 	cut_links(dev);
 	wait_for_calls(dev);
 	while ((file = take_oldest(dev))) {

@@ -216,7 +216,7 @@ static void daemon_stop(struct uvd_daemon *d)
 	remove_tree(d);
 	for (unsigned int i = 0; i < d->num_nodes; i++)
 		if (d->nodes[i].dev)
-			d->nodes[i].dev->gone = true;
+			uvd_device_set_gone(d->nodes[i].dev);
 	if ((d->grants && !uvd_grants_drain(d->grants, DRAIN_MS)) || !uvd_daemon_stop_nodes(d)) {
 		/* The kernel ends the nodes and the clients' calls when the process exits. */
 		uvd_logf(d->log, UVD_WARN, "a thread is held up by a client's memory; not waiting for it");

@@ -19,7 +19,7 @@ void uvd_run_devices_fini(struct uvd_run_engine *e)
 {
 	for (unsigned int i = 0; i < e->num_devices; i++)
 		if (e->devices[i].dev)
-			uvd_device_free(e->devices[i].dev);
+			uvd_device_put(e->devices[i].dev);
 	pthread_mutex_destroy(&e->devices_lock);
 }
 
@@ -107,7 +107,7 @@ void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
 	uvd_unlock(&e->devices_lock);
 	uvd_device_remove(dev);
 	uvd_run_files_zap(&e->files, dev);
-	uvd_device_free(dev);
+	uvd_device_put(dev);
 }
 
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours)

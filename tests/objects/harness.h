@@ -138,7 +138,7 @@ static inline void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uin
 static inline void harness_close(struct harness *h)
 {
 	harness_close_file(h);
-	uvd_device_free(h->dev);
+	uvd_device_put(h->dev);
 	uvd_accounts_each(h->engine.accounts, harness_leak, NULL);
 	uvd_account_put(h->account);
 	uvd_engine_fini(&h->engine);

@@ -221,7 +221,7 @@ START_TEST(test_node_comes_with_the_first_device_and_goes_with_the_last)
 	uvd_device_remove_ucaps(h.dev);
 	ck_assert_uint_eq(num_nodes, 1);
 	ck_assert_int_ne(nodes[0], 0);
-	uvd_device_free(second);
+	uvd_device_put(second);
 	ck_assert_uint_eq(num_nodes, 0);
 }
 END_TEST
@@ -240,7 +240,7 @@ START_TEST(test_unplugged_device_takes_its_nodes_with_it_though_files_are_open)
 	ck_assert_int_ne(nodes[1], 0);
 	uvd_device_remove(second);
 	ck_assert_uint_eq(num_nodes, 0);
-	uvd_device_free(second);
+	uvd_device_put(second);
 	/* Driver methods are EIO then, and only those that the file had seen. */
 	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN), -EIO);
 	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), -EPROTONOSUPPORT);
@@ -443,7 +443,7 @@ START_TEST(test_capability_of_another_device_turns_nothing_on_here)
 	ck_assert_int_eq(get_context(&fd, sizeof(fd)), 0);
 	is_visible(false);
 	harness_close_file(&h);
-	uvd_device_free(second);
+	uvd_device_put(second);
 	h.dev = own;
 }
 END_TEST

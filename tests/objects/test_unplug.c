@@ -196,7 +196,7 @@ START_TEST(test_the_device_lives_until_its_last_file_is_closed)
 
 	another(&other);
 	uvd_device_remove(h.dev);
-	uvd_device_free(h.dev);
+	uvd_device_put(h.dev);
 	harness_close_file(&h);
 	ck_assert_int_eq(harness_alloc_pd(&other, &pd), -EIO);
 	h.dev = uvd_device_get(other.file->dev); /* for the fixture */

@@ -35,7 +35,7 @@ static void second_open(void)
 static void second_close(void)
 {
 	harness_close_file(&second);
-	uvd_device_free(second.dev);
+	uvd_device_put(second.dev);
 	free(second.call);
 }
 
