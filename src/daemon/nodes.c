@@ -46,17 +46,17 @@ static struct uvd_daemon_node *daemon_node_place(struct uvd_daemon *d, const str
 	return d->num_nodes < UVD_MAX_DEVICES ? &d->nodes[d->num_nodes++] : gone;
 }
 
-/* Undoes what uvd_daemon_add() did before it failed. */
-static void daemon_node_undo(struct uvd_daemon_node *n)
+/*
+ * Undoes what uvd_daemon_add() did before it failed. A client may have opened the node already: then the node is served
+ * until the client closes it, as that of a removed device.
+ */
+static void daemon_node_undo(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
-	if (n->cuse && !uvd_cuse_stop(n->cuse))
-		return; /* a thread is in a client's call already, and does not come back */
-	if (n->cuse)
-		uvd_cuse_free(n->cuse);
-	if (n->dev)
-		uvd_device_free(n->dev);
-	n->cuse = NULL;
-	n->dev = NULL;
+	if (!n->cuse)
+		return;
+	uvd_cuse_unplug(n->cuse);
+	n->state = NODE_DRAINS;
+	uvd_daemon_reap(d);
 }
 
 /*
@@ -124,7 +124,7 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 	*n = (struct uvd_daemon_node){ .daemon = d, .config = copy };
 	wrong = plug_in(d, n);
 	if (wrong)
-		daemon_node_undo(n);
+		daemon_node_undo(d, n);
 	*out = n;
 	return wrong;
 }
@@ -180,7 +180,8 @@ static bool has_files(struct uvd_cuse *c)
 static void free_node(struct uvd_daemon_node *n)
 {
 	uvd_cuse_free(n->cuse);
-	uvd_device_free(n->dev);
+	if (n->dev)
+		uvd_device_put(n->dev);
 	n->cuse = NULL;
 	n->dev = NULL;
 	n->state = NODE_GONE;

@@ -231,6 +231,7 @@ static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 	if (ret) {
 		close(*fd);
 		*fd = -1;
+		uvd_node_remove(&u->node);
 		return ret;
 	}
 	snprintf(u->config.ibdev, sizeof(u->config.ibdev), "%s", name);
