@@ -129,7 +129,8 @@ static int open_below(struct uvd_run_engine *engine, const char *path, unsigned 
 
 static long folder_open(struct uvd_run_tree *tree, const char *path, unsigned int flags)
 {
-	unsigned int kept = O_PATH | O_NOFOLLOW | O_DIRECTORY | O_NONBLOCK;
+	/* Not O_PATH: SECCOMP_IOCTL_NOTIF_ADDFD takes no such descriptor. */
+	unsigned int kept = O_NOFOLLOW | O_DIRECTORY | O_NONBLOCK;
 	int fd = open_below(tree->engine, path, flags & kept), number;
 
 	if (fd < 0)

@@ -113,6 +113,12 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 		if (n < 0)
 			return sum ? sum : n;
 		sum += n;
+		/*
+		 * Ends the write short, as this command's work is done after the answer: the call keeps the work of one
+		 * command, and a later command that destroys the QP would wait for it.
+		 */
+		if (tree->call.work.run)
+			break;
 	}
 	return sum;
 }

@@ -210,15 +210,20 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 	return run_file_reopen(files, f, flags);
 }
 
+/* If it fails it may be called again. */
 static int file_init(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
 		     int flags)
 {
-	int err = uvd_account_charge(c->account, UVD_RES_DESCRIPTORS, 1);
+	int err = 0;
 
-	if (err)
-		return err;
-	f->account = uvd_account_ref(c->account);
-	err = make_memfd(f);
+	if (!f->account) {
+		err = uvd_account_charge(c->account, UVD_RES_DESCRIPTORS, 1);
+		if (err)
+			return err;
+		f->account = uvd_account_ref(c->account);
+	}
+	if (f->memfd < 0)
+		err = make_memfd(f);
 	return err ? err : file_attach(files, f, dev, c, flags);
 }
 
@@ -235,11 +240,11 @@ int uvd_run_file_open(struct uvd_run_files *files, struct uvd_device *dev, struc
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->next_offset, 4096);
 	*fd = file_init(files, f, dev, c, flags);
-	if (*fd == -EMFILE && f->memfd >= 0 && !f->file) {
+	if (*fd == -EMFILE && !f->file) {
 		/* Files that clients have closed may still be charged: wait for them, and try once more. */
 		uvd_run_files_settle(files, 1000);
 		uvd_opener_drop(&f->opener);
-		*fd = file_attach(files, f, dev, c, flags);
+		*fd = file_init(files, f, dev, c, flags);
 	}
 	if (*fd < 0) {
 		run_file_free(f);

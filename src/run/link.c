@@ -33,6 +33,33 @@ int uvd_run_send(int sock, const struct uvd_run_msg *msg, const int *fds, unsign
 	return 0;
 }
 
+/* Returns how many came: the room for three ends on a boundary that a fourth reaches. It is closed. */
+static unsigned int take_fds(struct msghdr *m, int fds[UVD_RUN_LINK_FDS])
+{
+	const struct cmsghdr *h = CMSG_FIRSTHDR(m);
+	unsigned int num = 0;
+	int fd;
+
+	for (unsigned int i = 0; i < UVD_RUN_LINK_FDS; i++)
+		fds[i] = -1;
+	if (!h || h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+		return 0;
+	for (; CMSG_LEN((num + 1) * sizeof(int)) <= h->cmsg_len; num++) {
+		memcpy(&fd, CMSG_DATA(h) + num * sizeof(int), sizeof(fd));
+		if (num < UVD_RUN_LINK_FDS)
+			fds[num] = fd;
+		else
+			close(fd);
+	}
+	return num;
+}
+
+/* What other processes of the user send through the socket of --join is copied as strings later. */
+static bool is_terminated(const struct uvd_run_msg *msg)
+{
+	return memchr(msg->root, 0, sizeof(msg->root));
+}
+
 int uvd_run_receive(int sock, struct uvd_run_msg *msg, int *fds)
 {
 	union control control;
@@ -40,21 +67,19 @@ int uvd_run_receive(int sock, struct uvd_run_msg *msg, int *fds)
 	struct msghdr m = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
-	unsigned int num = 0;
+	unsigned int num;
 	ssize_t n;
 
 	while ((n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC)) < 0)
 		if (errno != EINTR)
 			return -errno;
-	if (n && m.msg_controllen >= CMSG_LEN(0) && control.align.cmsg_type == SCM_RIGHTS) {
-		num = (control.align.cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		memcpy(fds, CMSG_DATA(&control.align), num * sizeof(int));
-	}
-	for (unsigned int i = num; i < UVD_RUN_LINK_FDS; i++)
-		fds[i] = -1;
-	if (n == sizeof(*msg))
+	num = take_fds(&m, fds);
+	if (n == sizeof(*msg) && num <= UVD_RUN_LINK_FDS && !(m.msg_flags & MSG_CTRUNC) && is_terminated(msg))
 		return 0;
-	for (unsigned int i = 0; i < num; i++)
-		close(fds[i]);
+	for (unsigned int i = 0; i < UVD_RUN_LINK_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
+	}
 	return n ? -EPROTO : -EPIPE;
 }

@@ -750,6 +750,7 @@ static const struct {
 	CASE(scm_rights),
 	CASE(storm_alloc_pd),
 	{ "storm_post_send", client_storm_post_send },
+	{ "writev_post_send", client_writev_post_send },
 	{ "number_dup2", client_number_dup2 },
 	{ "number_dup3", client_number_dup3 },
 	{ "number_close", client_number_close },

@@ -2,9 +2,12 @@
 /* A queue pair that is connected to itself, while signals rain: each post gives one completion. */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <rdma/ib_user_verbs.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "client.h"
 
@@ -87,6 +90,12 @@ static void post_and_wait(struct objects *o, uint64_t id)
 	   wc.wr_id == id); /* a second one of the last post would come first */
 }
 
+static void destroy_objects(struct objects *o)
+{
+	IS(!ibv_destroy_qp(o->qp) && !ibv_destroy_cq(o->cq) && !ibv_dereg_mr(o->mr) && !ibv_dealloc_pd(o->pd));
+	IS(!ibv_close_device(o->context));
+}
+
 void client_storm_post_send(void)
 {
 	struct objects o;
@@ -98,6 +107,48 @@ void client_storm_post_send(void)
 		post_and_wait(&o, i);
 	client_storm(false);
 	IS(ibv_poll_cq(o.cq, 1, &wc) == 0);
-	IS(!ibv_destroy_qp(o.qp) && !ibv_destroy_cq(o.cq) && !ibv_dereg_mr(o.mr) && !ibv_dealloc_pd(o.pd));
-	IS(!ibv_close_device(o.context));
+	destroy_objects(&o);
+}
+
+struct post_send {
+	struct ib_uverbs_cmd_hdr hdr;
+	struct ib_uverbs_post_send cmd;
+	struct ib_uverbs_send_wr wr;
+	struct ib_uverbs_sge sge;
+	struct ib_uverbs_post_send_resp resp;
+};
+
+enum { POST_SEND_BYTES = offsetof(struct post_send, resp) };
+
+static void post_send_command(struct post_send *p, const struct objects *o, uint64_t id)
+{
+	*p = (struct post_send){
+		.hdr = { IB_USER_VERBS_CMD_POST_SEND, POST_SEND_BYTES / 4, sizeof(p->resp) / 4 },
+		.cmd = { .response = (uintptr_t)&p->resp, .qp_handle = o->qp->handle, .wr_count = 1, .sge_count = 1,
+			 .wqe_size = sizeof(p->wr) },
+		.wr = { .wr_id = id, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { .remote_addr = (uintptr_t)buf + 64, .rkey = o->mr->rkey } },
+		.sge = { .addr = (uintptr_t)buf, .length = 8, .lkey = o->mr->lkey },
+	};
+}
+
+/* The write is short, and no request is lost. If one were, the QP's destruction would wait for it forever. */
+void client_writev_post_send(void)
+{
+	struct post_send p[2];
+	struct iovec v[] = { { &p[0], POST_SEND_BYTES }, { &p[1], POST_SEND_BYTES } };
+	struct objects o;
+	struct ibv_wc wc;
+
+	make_objects(&o);
+	post_send_command(&p[0], &o, 0);
+	post_send_command(&p[1], &o, 1);
+	IS(writev(o.context->cmd_fd, v, 2) == POST_SEND_BYTES);
+	IS(writev(o.context->cmd_fd, v + 1, 1) == POST_SEND_BYTES);
+	for (int i = 0, n; i < 2; i++) {
+		while (!(n = ibv_poll_cq(o.cq, 1, &wc)))
+			;
+		IS(n == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)i);
+	}
+	destroy_objects(&o);
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the transport decides before there is a process to serve. */
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "run/filter.h"
 #include "run/internal.h"
+#include "run/link.h"
 #include "run/notify.h"
 #include "run/path.h"
 #include "run/run.h"
@@ -161,6 +164,73 @@ START_TEST(nodes_of_capabilities_are_known_by_inode_and_mount)
 }
 END_TEST
 
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static int pair[2];
+
+/* Sends a message with so many copies of fd 0. */
+static void send_message(const struct uvd_run_msg *msg, unsigned int num_fds)
+{
+	union {
+		char room[CMSG_SPACE(8 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {};
+	struct iovec iov = { (void *)msg, sizeof(*msg) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(num_fds * sizeof(int))
+	};
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	control.align = (struct cmsghdr){ CMSG_LEN(num_fds * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+	memset(CMSG_DATA(&control.align), 0, num_fds * sizeof(int));
+	ck_assert_int_eq(sendmsg(pair[0], &m, 0), sizeof(*msg));
+}
+
+/* The least unused fd: it stays the same where every fd that came was closed. */
+static int least_fd(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+START_TEST(message_with_more_fds_than_any_has_is_refused)
+{
+	static const struct uvd_run_msg msg = { .kind = UVD_RUN_LISTENER };
+	struct {
+		int fds[UVD_RUN_LINK_FDS];
+		int after;
+	} got = { .after = 42 };
+	static struct uvd_run_msg received;
+	int least;
+
+	send_message(&msg, UVD_RUN_LINK_FDS + _i);
+	least = least_fd();
+	ck_assert_int_eq(uvd_run_receive(pair[1], &received, got.fds), _i ? -EPROTO : 0);
+	ck_assert_int_eq(got.after, 42);
+	for (int i = 0; i < UVD_RUN_LINK_FDS; i++)
+		ck_assert(_i ? got.fds[i] == -1 : got.fds[i] >= least && !close(got.fds[i]));
+	ck_assert_int_eq(least_fd(), least);
+	close(pair[0]);
+	close(pair[1]);
+}
+END_TEST
+
+START_TEST(message_whose_path_has_no_end_is_refused)
+{
+	static struct uvd_run_msg msg = { .kind = UVD_RUN_READY }, received;
+	int fds[UVD_RUN_LINK_FDS];
+
+	memset(msg.root, 'x', sizeof(msg.root));
+	send_message(&msg, 1);
+	ck_assert_int_eq(uvd_run_receive(pair[1], &received, fds), -EPROTO);
+	ck_assert_int_eq(fds[0], -1);
+	close(pair[0]);
+	close(pair[1]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("run");
@@ -177,6 +247,8 @@ int main(void)
 	tcase_add_test(t, paths_are_sorted);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
+	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
+	tcase_add_test(t, message_whose_path_has_no_end_is_refused);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);
