@@ -9,7 +9,7 @@ import time
 
 from conftest import Attack, USER, cuse
 
-OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 20000
+OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 10000
 CONTROL = "/run/uverbsd/control"
 # Connects so many times and says how many of them last; then waits for its stdin.
 CONNECT = """
