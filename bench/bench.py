@@ -13,11 +13,20 @@ The build folder is $UVERBSD_BUILD, else build/. With --against BUILD the progra
 too, in the same rounds, and a second table has the medians of the differences: this build less that one. `cuse --against build
 --options "--separate yes"` shows what an option costs.
 """
-import argparse, os, pathlib, re, shutil, statistics, subprocess, sys, tempfile, time
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
-VERBS = ("pd", "poll_cq", "post_send") # and poll_cq without libibverbs, to see what that takes
+VERBS = ("pd", "poll_cq", "post_send")  # and poll_cq without libibverbs, to see what that takes
 
 
 class Program:
@@ -50,7 +59,7 @@ def measure(cases, rounds, count):
     return seen
 
 
-OLD = ", before" # behind the label of a case in --against's build
+OLD = ", before"  # behind the label of a case in --against's build
 
 
 def table(seen, base_of):

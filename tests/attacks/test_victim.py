@@ -61,7 +61,7 @@ def processes(number, command):
 def pingpong():
     """Microseconds an iteration."""
     who = dict(user=VICTIM, group=VICTIM, extra_groups=[], env=cuse.environment(), text=True, stdout=subprocess.PIPE)
-    with subprocess.Popen(["ibv_rc_pingpong", "-n", "200"], **who) as server:
+    with subprocess.Popen(["ibv_rc_pingpong", "-n", "200"], **who):
         for _ in range(100):
             time.sleep(0.3)
             done = subprocess.run(["ibv_rc_pingpong", "-n", "200", "localhost"], stderr=subprocess.PIPE, timeout=cuse.STUCK, **who)

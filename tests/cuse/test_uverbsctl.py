@@ -52,7 +52,10 @@ def test_status_shows_open_files_objects_and_memory(start):
 
 def test_port_is_the_administrators_to_change(start):
     start("--sysfs", "/run/uverbsd/sysfs")
-    state = lambda: subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=STUCK, env=environment()).stdout
+
+    def state():
+        return subprocess.run(["ibv_devinfo"], text=True, stdout=subprocess.PIPE, timeout=STUCK, env=environment()).stdout
+
     done = uverbsctl("port", "hfi1_0", "1", "down", user=NOBODY)
     assert done.returncode == 1 and "only root" in done.stderr and "PORT_ACTIVE" in state()
     assert uverbsctl("port", "hfi1_0", "1", "down").returncode == 0

@@ -17,7 +17,8 @@ ON_DEMAND = [["-o", "-c"]]
 
 @over_cuse("ioctl")
 @pytest.mark.parametrize("kind, how", [(kind, how) for kind in ("rc", "uc", "ud", "srq") for how in HOW + ON_DEMAND
-                                       if kind in ("rc", "srq") or how not in ON_DEMAND], ids=lambda v: v if isinstance(v, str) else "".join(v))
+                                       if kind in ("rc", "srq") or how not in ON_DEMAND],
+                         ids=lambda v: v if isinstance(v, str) else "".join(v))
 def test_pingpong(device, kind, how):
     if kind == "ud":
         how = [a if a != "100000" else "2048" for a in how]  # a datagram is one packet

@@ -3,7 +3,8 @@
 
 By default each program runs once, at one size, with events where it has them, in one of the ways of conftest.py: it measures the
 processor's clock for 0.2 to 0.4 s each time. One runs with -a, and none over CUSE, where a few stand for all: every size of every
-verb is in the payload tests. With UVERBSD_LONG all do all, as often as perftest does by itself, and in both ABIs; not so over CUSE, where an emulated machine copies the 84 GB of each ib_*_bw -a: one ABI each there, too, which takes 35 minutes.
+verb is in the payload tests. With UVERBSD_LONG all do all, as often as perftest does by itself, and in both ABIs; not so over
+CUSE, where an emulated machine copies the 84 GB of each ib_*_bw -a: one ABI each there, too, which takes 35 minutes.
 """
 import re
 

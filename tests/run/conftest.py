@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """`uverbsctl run` from outside: as whoever runs the tests and, where that is root, as nobody too."""
-import atexit, glob, json, os, pathlib, shutil, signal, subprocess, tempfile, time
+import atexit
+import glob
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """A process tree's share of its engine: limits, and that nothing is left."""
-import errno, json, os, pathlib, re, subprocess
+import errno
+import json
+import os
+import pathlib
+import re
+import subprocess
 import pytest
 from conftest import UVERBSCTL
 

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """One process tree and its device: what programs see, how they end, what is left."""
-import os, pathlib, re, signal, socket, subprocess, time
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import time
 import pytest
 from conftest import CLIENT, SANITIZED, STUCK, UVERBSCTL, until
 
@@ -259,7 +265,7 @@ def test_daemonised_child_is_served_after_the_program_ended(run):
 def test_engine_killed_after_the_program_ended(run):
     out, go = pathlib.Path(run.folder, "out"), pathlib.Path(run.folder, "go")
     p = run.start("sh", "-c", f"(until [ -e {go} ]; do sleep 0.1; done; ls /etc; echo status $?)"
-                             f" >{out} 2>&1 </dev/null & read line")
+                              f" >{out} 2>&1 </dev/null & read line")
     engine = run.engine(p)
     p.communicate("\n", timeout=STUCK)
     os.kill(engine, signal.SIGKILL)

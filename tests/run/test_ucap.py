@@ -4,9 +4,12 @@
 No kernel that the tests can boot has them: docs/abi-rules.md and the kernel's Documentation/infiniband/ucaps.rst are
 the standard.
 """
-import re, subprocess
+import re
+import subprocess
+
 import pytest
-from conftest import UCAP_CLIENT, UVERBSCTL
+
+from conftest import UCAP_CLIENT
 
 OURS = "uverbsd_port_state"
 OPTIONS = ["--ucaps", f"{OURS}, perm_other", "--ucap", OURS]
@@ -26,8 +29,8 @@ def test_without_the_option_there_is_no_node_and_no_class(run):
 
 
 def test_node_is_listed_and_published_with_one_number(run):
-    r = run("sh", "-c", f"ls -l /dev/infiniband /sys/class/infiniband_ucaps; stat -c '%t:%T' /dev/infiniband/perm_other;"
-                        f"cat /sys/class/infiniband_ucaps/perm_other/*", options=OPTIONS)
+    r = run("sh", "-c", "ls -l /dev/infiniband /sys/class/infiniband_ucaps; stat -c '%t:%T' /dev/infiniband/perm_other;"
+                        "cat /sys/class/infiniband_ucaps/perm_other/*", options=OPTIONS)
     assert re.search(r"^crw------- .* root .* perm_other$", r.stdout, re.M), r.stdout + r.stderr
     assert re.search(rf"^crw-rw-rw- .* {OURS}$", r.stdout, re.M)
     major, minor = map(int, re.search(r"^(\d+):(\d+)$", r.stdout, re.M).groups())

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Devices of a run that go and come while its programs run."""
-import re, time
+import time
+
 import pytest
-from conftest import STUCK, UVERBSCTL, until
+
+from conftest import STUCK, UVERBSCTL
 from test_run import port  # noqa: F401 (a fixture)
 
 # Prints what libibverbs lists, in one line.
