@@ -32,7 +32,8 @@ static unsigned int process_vm(struct ends *e, unsigned long count, size_t size)
 		for (size_t done = 0, n; done < size; done += n) {
 			n = at_once(size - done);
 
-			struct iovec here = { e->buffer, n }, from = { e->at[0] + done, n }, to = { e->at[1] + done, n };
+			struct iovec here = { e->buffer, n }, from = { e->at[0] + done, n },
+				     to = { e->at[1] + done, n };
 
 			if (process_vm_readv(e->pid[0], &here, 1, &from, 1, 0) != (ssize_t)n ||
 			    process_vm_writev(e->pid[1], &here, 1, &to, 1, 0) != (ssize_t)n)

@@ -34,7 +34,10 @@ static void bench_tree_begin(struct tree *t, const struct state *s, uint16_t obj
 static void bench_tree_attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len)
 {
 	t->attrs[t->hdr.num_attrs++] = (struct ib_uverbs_attr){
-		.attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data,
+		.attr_id = id,
+		.len = len,
+		.flags = UVERBS_ATTR_F_MANDATORY,
+		.data = data,
 	};
 }
 
@@ -134,7 +137,11 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 		return err;
 	s->driver_id = persona->driver_id;
 	s->call.caller = (struct uvd_caller){
-		.mem = &uvd_mem_self, .proc = &uvd_proc_local, .tid = gettid(), .tgid = getpid(), .memfd = -1,
+		.mem = &uvd_mem_self,
+		.proc = &uvd_proc_local,
+		.tid = gettid(),
+		.tgid = getpid(),
+		.memfd = -1,
 	};
 	s->call.file = uvd_file_open(dev, NULL, &err);
 	if (!s->call.file)

@@ -25,8 +25,8 @@ static void null_write(fuse_req_t req, const char *buf, size_t size, off_t off, 
 	fuse_reply_write(req, size);
 }
 
-static void null_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info *fi, unsigned int flags, const void *in,
-		       size_t in_size, size_t out_size)
+static void null_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info *fi, unsigned int flags,
+		       const void *in, size_t in_size, size_t out_size)
 {
 	fuse_reply_ioctl(req, 0, NULL, 0);
 }

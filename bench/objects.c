@@ -89,7 +89,9 @@ static unsigned int create_cq(void *arg, unsigned long count)
 
 static struct ibv_qp *new_qp(struct objects *o)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = o->cq, .recv_cq = o->cq, .cap = { 16, 16, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = o->cq, .recv_cq = o->cq, .cap = { 16, 16, 1, 1, 0 }
+	};
 
 	return ibv_create_qp(o->pd, &init);
 }
@@ -108,19 +110,31 @@ static unsigned int create_qp(void *arg, unsigned long count)
 /* Brings the QP to RTS, connected to QP number dest. */
 static int to_rts(struct objects *o, struct ibv_qp *qp, uint32_t dest)
 {
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest, .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
-		.ah_attr = { .dlid = 1, .port_num = 1, .is_global = 1,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = { .dlid = 1,
+			     .port_num = 1,
+			     .is_global = 1,
 			     .grh = { .dgid = o->gid, .sgid_index = o->gid_index, .hop_limit = 1 } },
 	};
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
+	struct ibv_qp_attr rts = {
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
 
 	return ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ||
-	       ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ||
-	       ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					       IBV_QP_MAX_QP_RD_ATOMIC);
+	       ibv_modify_qp(qp, &rtr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ||
+	       ibv_modify_qp(qp, &rts,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 /* From RESET to RTS, and back. */
@@ -141,7 +155,10 @@ static unsigned int write_64(void *arg, unsigned long count)
 	struct objects *o = arg;
 	struct ibv_sge sge = { (uintptr_t)o->small, 64, o->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { (uintptr_t)o->small + SMALL / 2, o->mr->rkey },
 	};
 	struct ibv_wc wc;
@@ -159,9 +176,9 @@ static unsigned int write_64(void *arg, unsigned long count)
 }
 
 static const struct bench all[] = {
-	{ "alloc_pd", alloc_pd }, { "reg_mr_64k", reg_small }, { "get_1g", get_large }, { "reg_mr_1g", reg_large },
-	{ "create_cq", create_cq },
-	{ "create_qp", create_qp }, { "modify_qp", modify_qp }, { "write_64", write_64 }, { NULL, NULL },
+	{ "alloc_pd", alloc_pd },   { "reg_mr_64k", reg_small }, { "get_1g", get_large },
+	{ "reg_mr_1g", reg_large }, { "create_cq", create_cq },	 { "create_qp", create_qp },
+	{ "modify_qp", modify_qp }, { "write_64", write_64 },	 { NULL, NULL },
 };
 
 static int open_device(struct objects *o, const char *name)
@@ -201,7 +218,8 @@ int main(int argc, char **argv)
 	struct objects o = { NULL };
 
 	if (argc < 3 || open_device(&o, argv[1])) {
-		fprintf(stderr, "objects: cannot open %s\n", argc < 3 ? "(usage: objects DEVICE GID [mrs N|qps N|hold])" : argv[1]);
+		fprintf(stderr, "objects: cannot open %s\n",
+			argc < 3 ? "(usage: objects DEVICE GID [mrs N|qps N|hold])" : argv[1]);
 		return 2;
 	}
 	if (argc == 4) {

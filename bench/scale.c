@@ -118,8 +118,9 @@ static void use_ah(uint32_t handle)
 
 static uint32_t create_mr(void)
 {
-	struct ib_uverbs_reg_mr in = { .start = (uintptr_t)memory, .length = 8, .hca_va = (uintptr_t)memory,
-				       .pd_handle = pd };
+	struct ib_uverbs_reg_mr in = {
+		.start = (uintptr_t)memory, .length = 8, .hca_va = (uintptr_t)memory, .pd_handle = pd
+	};
 	struct ib_uverbs_reg_mr_resp resp;
 
 	must(COMMAND(REG_MR, &in, &resp) > 0, "REG_MR (without CAP_IPC_LOCK?)");
@@ -141,8 +142,11 @@ static void use_mr(uint32_t handle)
 		struct ib_uverbs_ioctl_hdr hdr;
 		struct ib_uverbs_attr attrs[4];
 	} tree = {
-		.hdr = { .length = sizeof(tree), .object_id = UVERBS_OBJECT_MR, .method_id = UVERBS_METHOD_QUERY_MR,
-			 .num_attrs = 4, .driver_id = RDMA_DRIVER_HFI1 },
+		.hdr = { .length = sizeof(tree),
+			 .object_id = UVERBS_OBJECT_MR,
+			 .method_id = UVERBS_METHOD_QUERY_MR,
+			 .num_attrs = 4,
+			 .driver_id = RDMA_DRIVER_HFI1 },
 		.attrs = { { UVERBS_ATTR_QUERY_MR_HANDLE, 0, 1, {}, { handle } },
 			   { UVERBS_ATTR_QUERY_MR_RESP_LKEY, 4, 1, {}, { (uintptr_t)&lkey } },
 			   { UVERBS_ATTR_QUERY_MR_RESP_RKEY, 4, 1, {}, { (uintptr_t)&rkey } },
@@ -168,8 +172,10 @@ static const struct type {
 
 static void open_file(void)
 {
-	struct ib_uverbs_ioctl_hdr hdr = { .length = sizeof(hdr), .object_id = UVERBS_OBJECT_DEVICE,
-					   .method_id = UVERBS_METHOD_GET_CONTEXT, .driver_id = RDMA_DRIVER_HFI1 };
+	struct ib_uverbs_ioctl_hdr hdr = { .length = sizeof(hdr),
+					   .object_id = UVERBS_OBJECT_DEVICE,
+					   .method_id = UVERBS_METHOD_GET_CONTEXT,
+					   .driver_id = RDMA_DRIVER_HFI1 };
 	int err;
 
 	call.file = uvd_file_open(dev, NULL, &err);
@@ -180,8 +186,9 @@ static void open_file(void)
 static void make_qp(void)
 {
 	struct ib_uverbs_create_cq cq_in = { .cqe = 16, .comp_channel = -1 };
-	struct ib_uverbs_create_qp qp_in = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1,
-					     .qp_type = IBV_QPT_UD };
+	struct ib_uverbs_create_qp qp_in = {
+		.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = IBV_QPT_UD
+	};
 	struct ib_uverbs_create_cq_resp cq_resp;
 	struct ib_uverbs_create_qp_resp qp_resp;
 
@@ -319,8 +326,8 @@ static void report_type(const struct type *type, unsigned int many, int rounds)
 	for (int s = 0; s < STEPS; s++) {
 		double few = median(took[0][s], rounds), lots = median(took[1][s], rounds);
 
-		printf("%s, %s: %.0f ns beside %d, %.0f ns beside %u: %.2f\n", type->name, step_names[s], few, FEW, lots,
-		       many, lots / few);
+		printf("%s, %s: %.0f ns beside %d, %.0f ns beside %u: %.2f\n", type->name, step_names[s], few, FEW,
+		       lots, many, lots / few);
 	}
 	printf("%s: closing the file with %u: %.3f s\n", type->name, many, median(closing, rounds));
 }
@@ -394,7 +401,11 @@ int main(int argc, char **argv)
 	dev = uvd_device_new(&engine, &config, &err);
 	must(dev, "device");
 	call.caller = (struct uvd_caller){
-		.mem = &uvd_mem_self, .proc = &uvd_proc_local, .tid = gettid(), .tgid = getpid(), .memfd = -1,
+		.mem = &uvd_mem_self,
+		.proc = &uvd_proc_local,
+		.tid = gettid(),
+		.tgid = getpid(),
+		.memfd = -1,
 	};
 	for (size_t t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
 		report_bytes(&types[t], many);

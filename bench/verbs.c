@@ -72,27 +72,30 @@ static unsigned int post_send(void *arg, unsigned long count)
 }
 
 static const struct bench all[] = {
-	{ "pd", verbs_alloc_pd },
-	{ "poll_cq", poll_cq },
-	{ "poll_cq_raw", poll_cq_raw },
-	{ "post_send", post_send },
-	{ NULL, NULL },
+	{ "pd", verbs_alloc_pd },   { "poll_cq", poll_cq }, { "poll_cq_raw", poll_cq_raw },
+	{ "post_send", post_send }, { NULL, NULL },
 };
 
 static int to_rts(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num,
-				   .max_dest_rd_atomic = 1, .min_rnr_timer = 12,
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
+				   .path_mtu = IBV_MTU_1024,
+				   .dest_qp_num = qp->qp_num,
+				   .max_dest_rd_atomic = 1,
+				   .min_rnr_timer = 12,
 				   .ah_attr = { .dlid = 1, .port_num = 1 } };
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7,
-				   .max_rd_atomic = 1 };
+	struct ibv_qp_attr rts = {
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
 
 	return ibv_modify_qp(qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ||
-	       ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ||
-	       ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	       ibv_modify_qp(qp, &rtr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) ||
+	       ibv_modify_qp(qp, &rts,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+				     IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 int main(int argc, char **argv)

@@ -69,7 +69,8 @@ static struct uvd_peer *peer_of(struct cuse_call *call)
 	struct worker *w = call->worker;
 
 	if (!call->peer && w)
-		call->peer = uvd_remote_peer(&call->cuse->remote, &call->call.caller, &w->file->peer_lock, &w->file->peer);
+		call->peer =
+			uvd_remote_peer(&call->cuse->remote, &call->call.caller, &w->file->peer_lock, &w->file->peer);
 	return call->peer;
 }
 
@@ -265,8 +266,7 @@ bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique)
 	bool found = false;
 
 	uvd_lock(&c->lock);
-	list_for_each_entry(j, &c->grants, of_node)
-		found |= j->unique == unique;
+	list_for_each_entry(j, &c->grants, of_node) found |= j->unique == unique;
 	uvd_unlock(&c->lock);
 	return found;
 }
@@ -312,7 +312,10 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 	if (!j || !fresh || !account)
 		goto refused;
 	*j = (struct grant_job){
-		.job = { .call = &w->call->call, .reply = grant_reply, .ended = grant_ended, .done = grant_done,
+		.job = { .call = &w->call->call,
+			 .reply = grant_reply,
+			 .ended = grant_ended,
+			 .done = grant_done,
 			 .account = account },
 		.call = w->call,
 		.file = f,
@@ -400,8 +403,8 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 {
 	int err = 0;
 
-	caller->account = self->account ? uvd_account_ref(self->account) :
-					  uvd_caller_account(caller, c->dev->engine->accounts, &err);
+	caller->account = self->account ? uvd_account_ref(self->account)
+					: uvd_caller_account(caller, c->dev->engine->accounts, &err);
 	if (err)
 		return err;
 	err = uvd_opener_take(&f->opener, caller);
@@ -464,7 +467,8 @@ static void dev_read(fuse_req_t req, size_t size, off_t off, struct fuse_file_in
 
 static int write_whole(struct uvd_cuse *c, pid_t tid, uint64_t *addr, size_t *len)
 {
-	return c->config.link ? uvd_remote_write_whole(&c->remote, tid, addr, len) : uvd_cuse_write_whole(tid, addr, len);
+	return c->config.link ? uvd_remote_write_whole(&c->remote, tid, addr, len)
+			      : uvd_cuse_write_whole(tid, addr, len);
 }
 
 /* A long write(), of which `data` may be only the first piece. */

@@ -81,10 +81,9 @@ static bool private_mounts(void)
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
 
-	if (unshare(CLONE_NEWNS) && (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
-				     !write_file("/proc/self/setgroups", "deny", 0) ||
-				     !write_file("/proc/self/gid_map", "%u %u 1", gid) ||
-				     !write_file("/proc/self/uid_map", "%u %u 1", uid)))
+	if (unshare(CLONE_NEWNS) &&
+	    (errno != EPERM || unshare(CLONE_NEWUSER | CLONE_NEWNS) || !write_file("/proc/self/setgroups", "deny", 0) ||
+	     !write_file("/proc/self/gid_map", "%u %u 1", gid) || !write_file("/proc/self/uid_map", "%u %u 1", uid)))
 		return false;
 	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
@@ -96,7 +95,8 @@ static int run_mounted(const char *sysfs, char **command)
 	struct uvd_log *log = uvd_log_new(STDERR_FILENO, "uverbsctl env", UVD_WARN);
 
 	if (!private_mounts()) {
-		fprintf(stderr, "uverbsctl env: no mount namespace: %s (it needs root, or user namespaces)\n", strerror(errno));
+		fprintf(stderr, "uverbsctl env: no mount namespace: %s (it needs root, or user namespaces)\n",
+			strerror(errno));
 		return 1;
 	}
 	if (uvd_sysfs_overlay(sysfs, log))

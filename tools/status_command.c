@@ -10,14 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "Usage: uverbsctl status [--accounts] [--json] [--control PATH]\n"
-			    "\n"
-			    "Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
-			    "\n"
-			    "  --accounts        instead: what each user holds of the daemon, and may hold\n"
-			    "  --json            as the daemon tells it\n"
-			    "  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
-			    "                    /run/uverbsd/control)\n";
+static const char usage[] =
+	"Usage: uverbsctl status [--accounts] [--json] [--control PATH]\n"
+	"\n"
+	"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
+	"\n"
+	"  --accounts        instead: what each user holds of the daemon, and may hold\n"
+	"  --json            as the daemon tells it\n"
+	"  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
+	"                    /run/uverbsd/control)\n";
 
 static const char *status_text(const json_t *object, const char *key)
 {
@@ -57,8 +58,7 @@ static void print_status(json_t *status)
 	size_t i;
 
 	printf("uverbsd, pid %lld, tree in %s\n", status_value(status, "pid"), status_text(status, "sysfs"));
-	json_array_foreach(json_object_get(status, "devices"), i, entry)
-		print_device(entry);
+	json_array_foreach(json_object_get(status, "devices"), i, entry) print_device(entry);
 	json_array_foreach(json_object_get(status, "memlock"), i, entry)
 		printf("registered memory of %s, pid %lld: %lld pages\n", status_text(entry, "program"),
 		       status_value(entry, "pid"), status_value(entry, "pages"));
@@ -75,7 +75,8 @@ static void print_accounts(json_t *answer)
 	json_t *row, *limit;
 	size_t i;
 
-	json_array_foreach(json_object_get(answer, "accounts"), i, row) {
+	json_array_foreach(json_object_get(answer, "accounts"), i, row)
+	{
 		limit = json_object_get(row, "limit");
 		printf("user %lld: %lld %s", status_value(row, "uid"), status_value(row, "used"),
 		       status_text(row, "resource"));

@@ -509,7 +509,8 @@ struct uvd_backend {
 	 * then the call only checks whether the QP's state accepts requests (-EINVAL if not). *work is empty; the
 	 * backend may set it, to carry out later what was posted.
 	 */
-	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work);
+	int (*post_send)(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
+			 struct uvd_work *work);
 	/* Posts a list. On an error *bad is the first request that was not posted; those before it are. */
 	int (*post_recv)(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
 	int (*attach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
@@ -557,8 +558,8 @@ struct uvd_backend {
 	 * flags: IB_UVERBS_ADVISE_MR_FLAG_FLUSH or 0. The addresses and keys in sg_list are the client's, unchecked.
 	 * Returns -EOPNOTSUPP for an advice that the backend does not know.
 	 */
-	int (*advise_mr)(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sg_list,
-			 unsigned int num_sge);
+	int (*advise_mr)(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+			 const struct ibv_sge *sg_list, unsigned int num_sge);
 	int (*alloc_dmah)(struct uvd_dmah *dmah);
 	int (*dealloc_dmah)(struct uvd_dmah *dmah);
 	/*

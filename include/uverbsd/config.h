@@ -52,7 +52,8 @@ static inline bool uvd_config_port_down(const struct uvd_port_config *port)
 struct uvd_limits {
 	uint64_t max_mr_size;
 	uint64_t max_dm_size; /* all device memory together */
-	int max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah, max_srq, max_srq_wr, max_srq_sge;
+	int max_qp, max_qp_wr, max_sge, max_cq, max_cqe, max_mr, max_mw, max_pd, max_ah, max_srq, max_srq_wr,
+		max_srq_sge;
 	int max_qp_rd_atom, max_qp_init_rd_atom, max_mcast_grp, max_mcast_qp_attach;
 	int max_xrcd, max_counters;
 	uint32_t max_inline_data; /* bytes */

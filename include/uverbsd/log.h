@@ -23,7 +23,8 @@ struct uvd_log *uvd_log_new(int fd, const char *name, enum uvd_log_level most);
 /* Frees the log, which nobody may use any more. */
 void uvd_log_free(struct uvd_log *log);
 /* log may be NULL in these functions: then they do nothing. */
-void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -156,23 +156,66 @@ struct uvd_feature {
 #define UVD_ROWS(member, a) .member = (a), .num_##member = UVD_COUNT(a)
 
 /* Attribute rows, named as the kernel's UVERBS_ATTR_* macros. `f` is a set of enum uvd_attr_flags. */
-#define UVD_PTR_IN(n, l, f) { .name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .flags = f, .min_len = l, .len = l }
-#define UVD_PTR_IN_MIN(n, l, f) { .name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .flags = f, .min_len = l, .len = UVD_LEN_ANY }
+#define UVD_PTR_IN(n, l, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .flags = f, .min_len = l, .len = l \
+	}
+#define UVD_PTR_IN_MIN(n, l, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .flags = f, .min_len = l, .len = UVD_LEN_ANY \
+	}
 #define UVD_PTR_IN_STRUCT(n, l, known, f) \
-	{ .name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .flags = (f) | UVD_ZERO_TRAILING, .min_len = l, .len = known }
-#define UVD_PTR_OUT(n, l, f) { .name = #n, .id = n, .type = UVD_ATTR_PTR_OUT, .flags = f, .min_len = l, .len = l }
-#define UVD_PTR_OUT_MIN(n, l, f) { .name = #n, .id = n, .type = UVD_ATTR_PTR_OUT, .flags = f, .min_len = l, .len = UVD_LEN_ANY }
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .flags = (f) | UVD_ZERO_TRAILING, .min_len = l, \
+		.len = known \
+	}
+#define UVD_PTR_OUT(n, l, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_OUT, .flags = f, .min_len = l, .len = l \
+	}
+#define UVD_PTR_OUT_MIN(n, l, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_OUT, .flags = f, .min_len = l, .len = UVD_LEN_ANY \
+	}
 #define UVD_PTR_OUT_STRUCT(n, l, known, f) \
-	{ .name = #n, .id = n, .type = UVD_ATTR_PTR_OUT, .flags = (f) | UVD_ZERO_TRAILING, .min_len = l, .len = known }
-#define UVD_CONST_IN(n, f) { .name = #n, .id = n, .type = UVD_ATTR_CONST, .flags = f, .min_len = 8, .len = 8 }
-#define UVD_FLAGS_IN(n, f) { .name = #n, .id = n, .type = UVD_ATTR_FLAGS, .flags = f, .min_len = 4, .len = 8 }
-#define UVD_IDR(n, o, a, f) { .name = #n, .id = n, .type = UVD_ATTR_IDR, .flags = f, .access = a, .object = o }
-#define UVD_FD(n, o, a, f) { .name = #n, .id = n, .type = UVD_ATTR_FD, .flags = f, .access = a, .object = o }
-#define UVD_RAW_FD(n, f) { .name = #n, .id = n, .type = UVD_ATTR_RAW_FD, .flags = f }
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_OUT, .flags = (f) | UVD_ZERO_TRAILING, .min_len = l, \
+		.len = known \
+	}
+#define UVD_CONST_IN(n, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_CONST, .flags = f, .min_len = 8, .len = 8 \
+	}
+#define UVD_FLAGS_IN(n, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_FLAGS, .flags = f, .min_len = 4, .len = 8 \
+	}
+#define UVD_IDR(n, o, a, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_IDR, .flags = f, .access = a, .object = o \
+	}
+#define UVD_FD(n, o, a, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_FD, .flags = f, .access = a, .object = o \
+	}
+#define UVD_RAW_FD(n, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_RAW_FD, .flags = f \
+	}
 /* e: an array of rows, indexed by elem_id */
-#define UVD_ENUM_IN(n, e, f) { .name = #n, .id = n, .type = UVD_ATTR_ENUM_IN, .flags = f, UVD_ROWS(elems, e) }
+#define UVD_ENUM_IN(n, e, f) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_ENUM_IN, .flags = f, UVD_ROWS(elems, e) \
+	}
 #define UVD_UHW() \
-	{ .name = "UVERBS_ATTR_UHW_IN", .id = UVD_ATTR_UHW_IN, .type = UVD_ATTR_PTR_IN, .flags = UVD_UDATA, .len = UVD_LEN_ANY }, \
-	{ .name = "UVERBS_ATTR_UHW_OUT", .id = UVD_ATTR_UHW_OUT, .type = UVD_ATTR_PTR_OUT, .flags = UVD_UDATA, .len = UVD_LEN_ANY }
+	{ .name = "UVERBS_ATTR_UHW_IN", \
+	  .id = UVD_ATTR_UHW_IN, \
+	  .type = UVD_ATTR_PTR_IN, \
+	  .flags = UVD_UDATA, \
+	  .len = UVD_LEN_ANY }, \
+	{ \
+		.name = "UVERBS_ATTR_UHW_OUT", .id = UVD_ATTR_UHW_OUT, .type = UVD_ATTR_PTR_OUT, .flags = UVD_UDATA, \
+		.len = UVD_LEN_ANY \
+	}
 
 #endif

@@ -88,10 +88,10 @@ enum { UVD_SIZEOF_BUFFER_DESC = 32 }; /* struct ib_uverbs_buffer_desc */
  * An attribute row: where a queue lies in the client's memory. Only drivers whose queues lie there read it. Here only
  * its size is checked.
  */
-#define UVD_BUF_UMEM(n)                                                                                                \
-	{                                                                                                              \
-		.name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .min_len = UVD_SIZEOF_BUFFER_DESC,                       \
-		.len = UVD_SIZEOF_BUFFER_DESC                                                                          \
+#define UVD_BUF_UMEM(n) \
+	{ \
+		.name = #n, .id = n, .type = UVD_ATTR_PTR_IN, .min_len = UVD_SIZEOF_BUFFER_DESC, \
+		.len = UVD_SIZEOF_BUFFER_DESC \
 	}
 
 #endif

@@ -16,7 +16,8 @@
  * 1,048,576 descriptors). An object beyond a limit fails with -EAGAIN, as with the kernel's rdma cgroup, or with
  * -EMFILE if it is a file.
  */
-#define LIMIT(type, name, value, err) [UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, err }
+#define LIMIT(type, name, value, err) \
+	[UVD_RES_OBJECT + UVERBS_OBJECT_##type] = { name, "objects of type " #type, value, err }
 #define OBJECT(type, name, value) LIMIT(type, name, value, -EAGAIN)
 const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	[UVD_RES_FILES] = { "files", "open files of devices", 4096, -EMFILE },
@@ -124,7 +125,8 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
 {
 	struct user *user;
 
-	list_for_each_entry(user, &accounts->users, of_accounts) {
+	list_for_each_entry(user, &accounts->users, of_accounts)
+	{
 		if (user->uid == uid) {
 			user->ref++;
 			return user;
@@ -267,8 +269,8 @@ int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint6
 		uvd_log_limited(account->accounts->log, UVD_WARN,
 				"user %u has %" PRIu64 " %s, and %" PRIu64 " more would exceed the limit of %" PRIu64
 				": raise it with --limit-%s, or `%s` of [limits]",
-				user->uid, atomic_load(&user->used[res]), row->what, n, account->accounts->limits.max[res], row->name,
-				row->name);
+				user->uid, atomic_load(&user->used[res]), row->what, n,
+				account->accounts->limits.max[res], row->name, row->name);
 	return row->err ? row->err : -EAGAIN;
 }
 
@@ -290,7 +292,8 @@ static void accounts_compare(struct uvd_accounts *accounts)
 	struct list_head *at, *next;
 
 	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts) {
+	list_for_each_entry(user, &accounts->users, of_accounts)
+	{
 		user->compared = atomic_load_explicit(&user->spent, memory_order_relaxed);
 		sum += user->compared;
 		num += user->compared > LEAST_SPENT_NS;
@@ -367,7 +370,8 @@ void uvd_accounts_each(struct uvd_accounts *accounts,
 	uint64_t used;
 
 	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts) {
+	list_for_each_entry(user, &accounts->users, of_accounts)
+	{
 		for (int res = 0; res < UVD_NUM_RES; res++) {
 			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 			if (used)

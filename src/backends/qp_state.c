@@ -193,6 +193,5 @@ bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv
 		return false;
 	if ((unsigned int)type < NUM_TYPES)
 		masks = qp_state_table[cur][next].by_type[type];
-	return (mask & masks.required) == masks.required &&
-	       !(mask & ~(masks.required | masks.optional | IBV_QP_STATE));
+	return (mask & masks.required) == masks.required && !(mask & ~(masks.required | masks.optional | IBV_QP_STATE));
 }

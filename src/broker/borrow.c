@@ -141,7 +141,8 @@ static int open_memory(struct uvd_borrow *b)
 /* Suspends the client's seccomp filter for the thread, or ends that. Sets PTRACE_O_EXITKILL in both cases. */
 static int suspend_seccomp(const struct uvd_borrow *b, bool suspend)
 {
-	return ptrace(PTRACE_SETOPTIONS, b->tid, 0, OPTIONS | PTRACE_O_EXITKILL | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));
+	return ptrace(PTRACE_SETOPTIONS, b->tid, 0,
+		      OPTIONS | PTRACE_O_EXITKILL | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));
 }
 
 /*

@@ -21,8 +21,9 @@ static int greet_kernel(int fd, const struct uvd_node *node)
 		struct cuse_init_in init;
 		char rest[ROOM];
 	} in;
-	struct cuse_init_out init = { .major = FUSE_KERNEL_VERSION, .flags = CUSE_UNRESTRICTED_IOCTL, .max_read = MOST,
-				      .max_write = MOST };
+	struct cuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION, .flags = CUSE_UNRESTRICTED_IOCTL, .max_read = MOST, .max_write = MOST
+	};
 	struct fuse_out_header header = { 0 };
 	char info[sizeof(node->name) + 16];
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -54,7 +55,8 @@ int uvd_channel_make(struct uvd_node *node, struct uvd_log *log)
 
 	if (fd < 0) {
 		err = -errno;
-		uvd_logf(log, UVD_ERR, "/dev/cuse: %s (it needs root, and `modprobe cuse`; `uverbsctl run` needs neither)",
+		uvd_logf(log, UVD_ERR,
+			 "/dev/cuse: %s (it needs root, and `modprobe cuse`; `uverbsctl run` needs neither)",
 			 strerror(-err));
 		return err;
 	}

@@ -57,7 +57,8 @@ static void child_main(enum uvd_wire_kind kind, int sock, struct uvd_nodes *node
 int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
 		       struct uvd_ways *ways)
 {
-	struct uvd_child *c = children->list + (kind == UVD_WIRE_LOAN ? UVD_CHILDREN_OF_KIND : 0), *end = c + UVD_CHILDREN_OF_KIND;
+	struct uvd_child *c = children->list + (kind == UVD_WIRE_LOAN ? UVD_CHILDREN_OF_KIND : 0),
+			 *end = c + UVD_CHILDREN_OF_KIND;
 	int copy, err = 0;
 	pid_t pid;
 

@@ -67,7 +67,8 @@ static int link_exchange(int sock, const struct uvd_wire_request *r, const struc
 	return take_answer(sock, uvd_wire_ask(sock, &request, in), r->op, values, out);
 }
 
-static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, int fd_in, int64_t values[2], int *fd_out)
+static int ask_broker(struct uvd_link *link, const struct uvd_wire_request *r, int fd_in, int64_t values[2],
+		      int *fd_out)
 {
 	struct uvd_wire_fds in = uvd_wire_one_fd(fd_in), out = uvd_wire_no_fds;
 	int ret;
@@ -140,8 +141,9 @@ int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index
 
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up)
 {
-	return ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_PORT, .index = index, .value = port, .flag = up }, -1,
-			  NULL, NULL);
+	return ask_broker(link,
+			  &(struct uvd_wire_request){ .op = UVD_WIRE_PORT, .index = index, .value = port, .flag = up },
+			  -1, NULL, NULL);
 }
 
 static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
@@ -150,7 +152,8 @@ static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_CONNECT, .index = kind }, pair[1], NULL, NULL);
+	ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_CONNECT, .index = kind }, pair[1], NULL,
+			 NULL);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);

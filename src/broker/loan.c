@@ -73,7 +73,8 @@ static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *n
 	if (!err)
 		err = uvd_borrow_seize(b, tid);
 	/* The number may have become another thread's before the seizure: check again. */
-	if (!err && (uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &after) || after.nr != before.nr || after.arg[0] != before.arg[0]))
+	if (!err && (uvd_waits(tid, nodes, UVD_WAITS_IN_CALL, &after) || after.nr != before.nr ||
+		     after.arg[0] != before.arg[0]))
 		err = -ESRCH;
 	return err;
 }

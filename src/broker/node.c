@@ -107,7 +107,8 @@ int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 	struct stat st;
 
 	if (err) {
-		uvd_logf(log, UVD_ERR, "CUSE did not make a device %s: %s/dev: %s", node->name, node->sysfs, strerror(-err));
+		uvd_logf(log, UVD_ERR, "CUSE did not make a device %s: %s/dev: %s", node->name, node->sysfs,
+			 strerror(-err));
 		return err;
 	}
 	remove_other_name(node);

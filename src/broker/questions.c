@@ -83,8 +83,14 @@ static int open_row(pid_t tid, enum uvd_wire_file file, int64_t value)
  */
 static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 {
-	static const struct { enum uvd_wire_file file; int value; } files[UVD_WIRE_FDS] = {
-		{ UVD_WIRE_MEM, 1 }, { UVD_WIRE_MAPS }, { UVD_WIRE_PAGEMAP }, { UVD_WIRE_STATM },
+	static const struct {
+		enum uvd_wire_file file;
+		int value;
+	} files[UVD_WIRE_FDS] = {
+		{ UVD_WIRE_MEM, 1 },
+		{ UVD_WIRE_MAPS },
+		{ UVD_WIRE_PAGEMAP },
+		{ UVD_WIRE_STATM },
 	};
 
 	for (int i = 0; i < UVD_WIRE_FDS; i++) {
@@ -112,7 +118,8 @@ static int question_ask_kernel(const struct uvd_wire_request *r, pid_t tgid, str
 		out->fd[0] = open_row(r->tid, r->index, r->value);
 		break;
 	case UVD_WIRE_SAME_MEMORY:
-		return r->value > 0 && r->value <= INT32_MAX && !syscall(SYS_kcmp, r->tid, (pid_t)r->value, KCMP_VM, 0, 0);
+		return r->value > 0 && r->value <= INT32_MAX &&
+		       !syscall(SYS_kcmp, r->tid, (pid_t)r->value, KCMP_VM, 0, 0);
 	default:
 		return 0;
 	}
@@ -120,8 +127,8 @@ static int question_ask_kernel(const struct uvd_wire_request *r, pid_t tgid, str
 }
 
 /* Checks once more after a file was opened: the thread must still wait in the same call. */
-static int answer_about_waiter(const struct uvd_wire_request *r, const struct uvd_nodes *nodes, struct uvd_wire_answer *a,
-			       struct uvd_wire_fds *out)
+static int answer_about_waiter(const struct uvd_wire_request *r, const struct uvd_nodes *nodes,
+			       struct uvd_wire_answer *a, struct uvd_wire_fds *out)
 {
 	const enum uvd_wait_for what = r->op == UVD_WIRE_OPENER ? UVD_WAITS_IN_OPEN : UVD_WAITS_IN_CALL;
 	struct uvd_wait before, after;

@@ -27,7 +27,8 @@ static const struct {
 } privileges[] = {
 	{ CAP_SYS_PTRACE, BROKER | QUESTIONS | LOAN, "clients' memory, and the threads that loans borrow" },
 	{ CAP_DAC_OVERRIDE, BROKER | QUESTIONS | LOAN, "/proc/TID/mem and /proc/TID/fd belong to the client's user" },
-	{ CAP_SYS_ADMIN, BROKER | LOAN, "PTRACE_O_SUSPEND_SECCOMP, for clients with a filter; the broker's overlay mount" },
+	{ CAP_SYS_ADMIN, BROKER | LOAN,
+	  "PTRACE_O_SUSPEND_SECCOMP, for clients with a filter; the broker's overlay mount" },
 	{ CAP_SETUID, BROKER, "a loan's process becomes the client's user" },
 	{ CAP_SETGID, BROKER, "the same" },
 	{ CAP_KILL, BROKER, "signals to the engine process, which is another user's, and to loans' processes" },
@@ -44,7 +45,8 @@ bool uvd_role_take(enum uvd_role role)
 	capng_clear(CAPNG_SELECT_ALL);
 	for (unsigned int i = 0; i < sizeof(privileges) / sizeof(privileges[0]); i++)
 		if (privileges[i].roles & 1u << role)
-			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET, privileges[i].cap);
+			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED | CAPNG_BOUNDING_SET,
+				     privileges[i].cap);
 	/* Changing the bounding set needs CAP_SETPCAP, which a process that became another user has lost. */
 	if (capng_apply(geteuid() ? CAPNG_SELECT_CAPS : CAPNG_SELECT_BOTH) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return false;
@@ -131,7 +133,8 @@ static int enter_namespaces(const char *const *names)
 
 		keeps |= row ? row->keeps : 0;
 	}
-	if (unshare(CLONE_NEWNS | ((CLONE_NEWNET | CLONE_NEWIPC) & ~keeps)) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	if (unshare(CLONE_NEWNS | ((CLONE_NEWNET | CLONE_NEWIPC) & ~keeps)) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("uverbsd", "/dev", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=0,mode=0555") || chdir("/dev") ||
 	    syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/") ||
 	    mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
@@ -151,8 +154,9 @@ static int enter_sandbox(uid_t uid, gid_t gid, const char *const *backends)
 		return err;
 	capng_get_caps_process();
 	capng_clear(CAPNG_SELECT_BOUNDS);
-	if (capng_apply(CAPNG_SELECT_BOUNDS) || setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid) ||
-	    !uvd_role_take(UVD_ROLE_ENGINE) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+	if (capng_apply(CAPNG_SELECT_BOUNDS) || setgroups(0, NULL) || setresgid(gid, gid, gid) ||
+	    setresuid(uid, uid, uid) || !uvd_role_take(UVD_ROLE_ENGINE) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return -errno;
 	/* The broker may have ended before PR_SET_PDEATHSIG was set. */
 	if (getppid() != broker)
@@ -165,6 +169,7 @@ int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct
 	int err = enter_sandbox(uid, gid, backends);
 
 	if (err)
-		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s", strerrorname_np(-err) ?: "?");
+		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s",
+			 strerrorname_np(-err) ?: "?");
 	return err;
 }

@@ -85,7 +85,12 @@ static const struct uvd_sandbox_call engine_calls[] = {
 	{ "prlimit64", "its own, to read", 0, false, 2, { { 0, SCMP_CMP_EQ, 0, 0 }, { 2, SCMP_CMP_EQ, 0, 0 } } },
 	{ "prlimit64", "fails for others", EPERM, false, 1, { { 0, SCMP_CMP_NE, 0, 0 } } },
 	{ "tgkill", "its own threads", 0, true },
-	{ "setpriority", "of the calling thread", 0, false, 2, { { 0, SCMP_CMP_EQ, PRIO_PROCESS, 0 }, { 1, SCMP_CMP_EQ, 0, 0 } } },
+	{ "setpriority",
+	  "of the calling thread",
+	  0,
+	  false,
+	  2,
+	  { { 0, SCMP_CMP_EQ, PRIO_PROCESS, 0 }, { 1, SCMP_CMP_EQ, 0, 0 } } },
 	/* libev */
 	{ "poll" },
 	{ "eventfd2" },
@@ -125,7 +130,11 @@ static const struct uvd_sandbox_call engine_calls[] = {
 
 /* Socket pairs: to the broker's children, and for event files. */
 static const struct uvd_sandbox_call broker_calls[] = {
-	{ "socketpair", "AF_UNIX SOCK_SEQPACKET", 0, false, 2,
+	{ "socketpair",
+	  "AF_UNIX SOCK_SEQPACKET",
+	  0,
+	  false,
+	  2,
 	  { { 0, SCMP_CMP_EQ, AF_UNIX, 0 }, { 1, SCMP_CMP_EQ, SOCK_SEQPACKET | SOCK_CLOEXEC, 0 } } },
 	{ "sendmsg" },
 	{ "recvmsg" },
@@ -134,25 +143,35 @@ static const struct uvd_sandbox_call broker_calls[] = {
 	{ "sendto", "no address", 0, false, ARG_IS(4, 0) },
 	{ "recvfrom", "no address", 0, false, ARG_IS(4, 0) },
 	{ "shutdown" },
-	{ "setsockopt", "SO_SNDBUF", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_SNDBUF, 0 } } },
-	{ "setsockopt", "SO_SNDBUFFORCE", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_SNDBUFFORCE, 0 } } },
+	{ "setsockopt",
+	  "SO_SNDBUF",
+	  0,
+	  false,
+	  2,
+	  { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_SNDBUF, 0 } } },
+	{ "setsockopt",
+	  "SO_SNDBUFFORCE",
+	  0,
+	  false,
+	  2,
+	  { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_SNDBUFFORCE, 0 } } },
 };
 
 static const struct uvd_sandbox_call control_calls[] = {
 	{ "accept4" },
 	{ "sendto", "no address", 0, false, ARG_IS(4, 0) },
 	{ "recvfrom", "no address", 0, false, ARG_IS(4, 0) },
-	{ "getsockopt", "SO_PEERCRED", 0, false, 2, { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_PEERCRED, 0 } } },
+	{ "getsockopt",
+	  "SO_PEERCRED",
+	  0,
+	  false,
+	  2,
+	  { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_PEERCRED, 0 } } },
 };
 
 /* The read() of a channel is in `process`. libfuse asks for the owner of a session. */
 static const struct uvd_sandbox_call cuse_calls[] = {
-	{ "getuid" },
-	{ "geteuid" },
-	{ "getgid" },
-	{ "getegid" },
-	{ "writev" },
-	{ "poll" },
+	{ "getuid" }, { "geteuid" }, { "getgid" }, { "getegid" }, { "writev" }, { "poll" },
 };
 
 /*
@@ -220,10 +239,13 @@ void uvd_sandbox_print(FILE *f)
 {
 	const struct uvd_sandbox_row *r;
 
-	fprintf(f, "| row | process | opened before | namespaces kept | system calls |\n| --- | --- | --- | --- | --- |\n");
+	fprintf(f,
+		"| row | process | opened before | namespaces kept | system calls |\n| --- | --- | --- | --- | --- |\n");
 	for (unsigned int i = 0; (r = uvd_sandbox_row_at(i)); i++) {
 		fprintf(f, "| `%s` | %s | %s | %s | ", r->name, r->when, r->opened ? r->opened : "",
-			r->keeps & CLONE_NEWNET ? "network" : r->keeps & CLONE_NEWIPC ? "IPC" : "");
+			r->keeps & CLONE_NEWNET	  ? "network"
+			: r->keeps & CLONE_NEWIPC ? "IPC"
+						  : "");
 		print_calls(f, r);
 		fprintf(f, " |\n");
 	}

@@ -162,7 +162,8 @@ static int answer_request(struct broker *b)
 
 	if (err && err != -EMFILE) {
 		if (err != -EPIPE)
-			uvd_logf(b->config->log, UVD_ERR, "the engine process sent a request that is none (%s): it is killed",
+			uvd_logf(b->config->log, UVD_ERR,
+				 "the engine process sent a request that is none (%s): it is killed",
 				 strerrorname_np(-err));
 		return err;
 	}
@@ -277,7 +278,8 @@ static void tell_end(const struct broker *b, bool another)
 	const char *then = another ? "; clients must open the device again" : "";
 
 	if (b->engine)
-		uvd_logf(b->config->log, UVD_WARN, "the engine process is held up by a client's memory; not waiting for it%s", then);
+		uvd_logf(b->config->log, UVD_WARN,
+			 "the engine process is held up by a client's memory; not waiting for it%s", then);
 	else if (WIFSIGNALED(b->engine_status) && !b->killed && !ended_as_told(b))
 		uvd_logf(b->config->log, UVD_ERR, "the engine process was killed by signal %s%s",
 			 sigabbrev_np(WTERMSIG(b->engine_status)) ?: "?", then);

@@ -59,7 +59,8 @@ static int read_call(pid_t tid, struct uvd_wait *w)
 		if (n <= 0)
 			return -ESRCH;
 		line[n] = 0;
-		if (sscanf(line, "%" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &w->nr, &w->arg[0], &w->arg[1], &w->arg[2]) == 4) {
+		if (sscanf(line, "%" SCNu64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &w->nr, &w->arg[0], &w->arg[1],
+			   &w->arg[2]) == 4) {
 			w->nr &= ~(uint64_t)X32_BIT;
 			return 0;
 		}
@@ -134,7 +135,8 @@ static int open_as_ours(int root, const char *path)
  * Does the thread open a node? openat2() resolves the path from the thread's own root or directory. RESOLVE_CACHED:
  * only from the dentry cache, so that it never waits.
  */
-static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struct uvd_wait *w, const struct uvd_nodes *nodes)
+static bool is_open_of_node(pid_t tid, const struct wait_call *call, const struct uvd_wait *w,
+			    const struct uvd_nodes *nodes)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED };
 	char path[4096], base[64];
@@ -222,7 +224,8 @@ static bool has_own_rights(pid_t tid, const struct uvd_nodes *nodes, pid_t *tgid
 		return false;
 	p = strstr(status, "\nTgid:");
 	*tgid = p ? atoi(p + 6) : 0;
-	if (!line_of(status, "\nUid:", uid, 10) || !line_of(status, "\nGid:", gid, 10) || !line_of(status, "\nCapPrm:", cap, 16))
+	if (!line_of(status, "\nUid:", uid, 10) || !line_of(status, "\nGid:", gid, 10) ||
+	    !line_of(status, "\nCapPrm:", cap, 16))
 		return false;
 	for (int i = 1; i < 4; i++)
 		if (uid[i] != uid[0] || gid[i] != gid[0])
@@ -244,7 +247,8 @@ int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, 
 	for (const struct wait_call *c = calls; c < calls + sizeof(calls) / sizeof(calls[0]); c++) {
 		if (c->nr != wait->nr || c->what != what)
 			continue;
-		if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, c, wait, nodes) : !is_fd_of_node(tid, wait->arg[0], nodes))
+		if (what == UVD_WAITS_IN_OPEN ? !is_open_of_node(tid, c, wait, nodes)
+					      : !is_fd_of_node(tid, wait->arg[0], nodes))
 			return -ESRCH;
 		return has_own_rights(tid, nodes, &wait->tgid) ? 0 : -EPERM;
 	}

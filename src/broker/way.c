@@ -109,7 +109,10 @@ IN_PROCESS static inline long in_call(long nr, long a, long b, long c, long d, l
 	register long r8 __asm__("r8") = e;
 	long ret;
 
-	__asm__ volatile("syscall" : "=a"(ret) : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
 	return ret;
 }
 
@@ -197,14 +200,17 @@ IN_PROCESS static long start_process(struct uvd_way_room *e)
 	return ret;
 }
 
-static void fill_room(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd, struct uvd_way_room *e)
+static void fill_room(struct uvd_ways *ways, const struct uvd_borrow *b, long way, ino_t ino, int fd,
+		      struct uvd_way_room *e)
 {
 	e->pidfd = b->pidfd;
 	e->way = way;
 	e->ino = ino;
 	e->fd = fd;
 	e->dir = ways->dir;
-	e->control = (union one_fd){ .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	e->control = (union one_fd){
+		.h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS }
+	};
 	memcpy(CMSG_DATA(&e->control.h), &fd, sizeof(int));
 	e->byte = (struct iovec){ "x", 1 };
 	e->message = (struct msghdr){
@@ -223,7 +229,8 @@ static int find_place(struct uvd_ways *ways)
 	int place = -1;
 
 	for (int i = 0; i < UVD_WAY_CHILDREN; i++) {
-		if (ways->children[i].left && waitpid(ways->children[i].pid, NULL, WNOHANG | __WALL) == ways->children[i].pid)
+		if (ways->children[i].left &&
+		    waitpid(ways->children[i].pid, NULL, WNOHANG | __WALL) == ways->children[i].pid)
 			ways->children[i].pid = ways->children[i].left = 0;
 		if (!ways->children[i].pid && (place < 0 || !ways->children[place].room))
 			place = i;

@@ -113,7 +113,9 @@ static int wire_send(int sock, struct iovec *iov, size_t num_iov, const struct u
 static int wire_receive(int sock, struct iovec *iov, size_t num_iov, size_t *size, struct uvd_wire_fds *fds)
 {
 	union wire_control control;
-	struct msghdr m = { .msg_iov = iov, .msg_iovlen = num_iov, .msg_control = &control, .msg_controllen = CONTROL_LEN };
+	struct msghdr m = {
+		.msg_iov = iov, .msg_iovlen = num_iov, .msg_control = &control, .msg_controllen = CONTROL_LEN
+	};
 	ssize_t n;
 
 	*fds = uvd_wire_no_fds;
@@ -163,15 +165,15 @@ static bool size_is_good(enum uvd_wire_op op, size_t size, bool device)
 	return device && size == sizeof(struct uvd_wire_request) + sizeof(struct uvd_device_config);
 }
 
-int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_device_config *device,
-			struct uvd_wire_fds *fds)
+int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request,
+			struct uvd_device_config *device, struct uvd_wire_fds *fds)
 {
 	struct iovec iov[] = { { request, sizeof(*request) }, { device, sizeof(*device) } };
 	size_t size = 0;
 	int err = wire_receive(sock, iov, device ? 2 : 1, &size, fds);
 
-	if ((!err || err == -EMFILE) && (size < sizeof(*request) || !request_is_good(request) || ops[request->op].kind != kind ||
-					 !size_is_good(request->op, size, device)))
+	if ((!err || err == -EMFILE) && (size < sizeof(*request) || !request_is_good(request) ||
+					 ops[request->op].kind != kind || !size_is_good(request->op, size, device)))
 		err = -EPROTO;
 	/* All descriptors that the operation has are here, so the operation does not allow those that did not fit. */
 	if (err == -EMFILE && wire_count_fds(fds) >= ops[request->op].fds_in)

@@ -16,8 +16,13 @@
  * After `uverbsctl restart` the two processes can be of different versions of this program. A change of an operation
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
-enum { UVD_WIRE_VERSION = 3, UVD_WIRE_FDS = 4, UVD_WIRE_NAME = 64, UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
-       UVD_WIRE_MAX_NICE = 19 };
+enum {
+	UVD_WIRE_VERSION = 3,
+	UVD_WIRE_FDS = 4,
+	UVD_WIRE_NAME = 64,
+	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
+	UVD_WIRE_MAX_NICE = 19
+};
 
 /* A socket carries the operations of one kind. */
 enum uvd_wire_kind {
@@ -123,8 +128,8 @@ int uvd_wire_ask(int sock, const struct uvd_wire_request *request, const struct 
 int uvd_wire_asked(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_wire_fds *fds);
 /* The same, also for operations whose request is followed by a device. Only the device's size has been checked. */
 int uvd_wire_ask_with(int sock, const struct uvd_wire_request *request, const struct uvd_device_config *device);
-int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request, struct uvd_device_config *device,
-			struct uvd_wire_fds *fds);
+int uvd_wire_asked_with(int sock, enum uvd_wire_kind kind, struct uvd_wire_request *request,
+			struct uvd_device_config *device, struct uvd_wire_fds *fds);
 int uvd_wire_answer(int sock, const struct uvd_wire_answer *answer, const struct uvd_wire_fds *fds);
 int uvd_wire_answered(int sock, enum uvd_wire_op op, struct uvd_wire_answer *answer, struct uvd_wire_fds *fds);
 

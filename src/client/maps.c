@@ -94,10 +94,9 @@ static int maps_find_by_query(struct uvd_maps *maps, uint64_t addr, struct uvd_m
 
 int uvd_maps_path(int fd, uint64_t addr, char path[PATH_MAX])
 {
-	struct procmap_query_arg arg = { .size = sizeof(arg),
-					 .query_addr = addr,
-					 .vma_name_size = PATH_MAX,
-					 .vma_name_addr = (uintptr_t)path };
+	struct procmap_query_arg arg = {
+		.size = sizeof(arg), .query_addr = addr, .vma_name_size = PATH_MAX, .vma_name_addr = (uintptr_t)path
+	};
 
 	path[0] = 0;
 	if (ioctl(fd, PROCMAP_QUERY_NR, &arg))
@@ -146,8 +145,8 @@ static bool parse_line(const char *line, struct uvd_mapping *m)
 	char perms[5];
 	int name = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start, &m->end, perms, &m->offset,
-		   &m->dev_major, &m->dev_minor, &m->inode, &name) != 7)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &m->start, &m->end, perms,
+		   &m->offset, &m->dev_major, &m->dev_minor, &m->inode, &name) != 7)
 		return false;
 	m->read = perms[0] == 'r';
 	m->write = perms[1] == 'w';

@@ -43,8 +43,8 @@ static bool bulk_copy(struct uvd_mm *mm, const struct iovec *pieces, unsigned in
 	 */
 	if (write && !uvd_mm_number_is_ours(mm))
 		return false;
-	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, pieces, num, 0) :
-		    process_vm_readv(mm->bulk_tgid, &local, 1, pieces, num, 0);
+	n = write ? process_vm_writev(mm->bulk_tgid, &local, 1, pieces, num, 0)
+		  : process_vm_readv(mm->bulk_tgid, &local, 1, pieces, num, 0);
 	return n == (ssize_t)local.iov_len && (write || uvd_mm_number_is_ours(mm));
 }
 
@@ -136,7 +136,8 @@ int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place 
 	if (uvd_mm_find_mapping(umem->mm, addr, &m) || m.start > addr)
 		return -EFAULT;
 	if (m.shared && m.inode)
-		*place = (struct uvd_mm_place){ { (uint64_t)m.dev_major << 32 | m.dev_minor, m.inode }, addr - m.start + m.offset };
+		*place = (struct uvd_mm_place){ { (uint64_t)m.dev_major << 32 | m.dev_minor, m.inode },
+						addr - m.start + m.offset };
 	return 0;
 }
 

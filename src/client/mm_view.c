@@ -44,8 +44,8 @@ static bool is_the_file(int path, const struct uvd_mapping *m)
 {
 	struct stat st;
 
-	return !uvd_path_stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode && major(st.st_dev) == m->dev_major &&
-	       minor(st.st_dev) == m->dev_minor;
+	return !uvd_path_stat(path, &st) && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
+	       major(st.st_dev) == m->dev_major && minor(st.st_dev) == m->dev_minor;
 }
 
 /* Does the kernel alone provide the file's pages? Other file systems may wait for a disk, or for a client. */
@@ -121,9 +121,9 @@ static bool is_mapped_at(const void *at, const struct uvd_mapping *m)
 	if (fd < 0)
 		return false;
 	uvd_maps_from_fd(&maps, fd, true);
-	is_same = !uvd_maps_find(&maps, (uintptr_t)at, &ours) && ours.start == (uintptr_t)at && ours.inode == m->inode &&
-		  ours.dev_major == m->dev_major && ours.dev_minor == m->dev_minor && ours.offset == m->offset &&
-		  ours.end - ours.start == m->end - m->start;
+	is_same = !uvd_maps_find(&maps, (uintptr_t)at, &ours) && ours.start == (uintptr_t)at &&
+		  ours.inode == m->inode && ours.dev_major == m->dev_major && ours.dev_minor == m->dev_minor &&
+		  ours.offset == m->offset && ours.end - ours.start == m->end - m->start;
 	close(fd);
 	return is_same;
 }
@@ -150,7 +150,8 @@ static void *map_file(struct uvd_mm *mm, const struct uvd_mapping *m)
 
 	if (fd < 0)
 		return NULL;
-	at = mmap(NULL, m->end - m->start, PROT_READ | (m->write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd, m->offset);
+	at = mmap(NULL, m->end - m->start, PROT_READ | (m->write ? PROT_WRITE : 0), MAP_SHARED | MAP_NORESERVE, fd,
+		  m->offset);
 	close(fd);
 	return at == MAP_FAILED ? NULL : at;
 }
@@ -201,7 +202,8 @@ static struct uvd_mm_view *view_find(struct uvd_mm *mm, const struct uvd_mapping
 	struct uvd_mm_view *view;
 
 	*num = 0;
-	list_for_each_entry(view, &mm->views, of_mm) {
+	list_for_each_entry(view, &mm->views, of_mm)
+	{
 		if (is_same_mapping(&view->is, m))
 			return uvd_mm_view_ref(view);
 		++*num;

@@ -12,9 +12,9 @@ static void account_tell(void *arg, uid_t uid, enum uvd_resource res, uint64_t u
 	/* An object type without a limit of its own has no name. It is counted in the row of all objects. */
 	if (!row->name || json_array_size(arg) == MOST_TOLD)
 		return;
-	json_array_append_new(arg, json_pack("{s:I, s:s, s:I, s:o}", "uid", (json_int_t)uid, "resource", row->name, "used",
-					     (json_int_t)used, "limit",
-					     max <= INT64_MAX ? json_integer(max) : json_null()));
+	json_array_append_new(arg,
+			      json_pack("{s:I, s:s, s:I, s:o}", "uid", (json_int_t)uid, "resource", row->name, "used",
+					(json_int_t)used, "limit", max <= INT64_MAX ? json_integer(max) : json_null()));
 }
 
 json_t *uvd_control_accounts(struct uvd_accounts *accounts)

@@ -296,7 +296,8 @@ static bool peer_lives(int fd)
 static bool in_use(const struct sockaddr_un *sa)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool there = !connect(fd, (const struct sockaddr *)sa, sizeof(*sa)), left_over = !there && errno == ECONNREFUSED;
+	bool there = !connect(fd, (const struct sockaddr *)sa, sizeof(*sa)),
+	     left_over = !there && errno == ECONNREFUSED;
 
 	if (there && !peer_lives(fd))
 		left_over = true;
@@ -338,7 +339,8 @@ int uvd_control_listen(const char *path, struct uvd_log *log)
 	int fd = listen_on(&sa, path);
 
 	if (fd == -EBUSY)
-		uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)", path);
+		uvd_logf(log, UVD_ERR, "another uverbsd answers on %s (--control and --sysfs give this one its own)",
+			 path);
 	else if (fd < 0)
 		uvd_logf(log, UVD_ERR, "control socket %s: %s", path, strerror(-fd));
 	return fd;

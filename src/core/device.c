@@ -66,8 +66,8 @@ static int find_ops(struct uvd_device *dev)
 		return -EINVAL;
 	}
 	if (uvd_persona_ops(dev->persona, backend, &dev->ops)) {
-		uvd_logf(dev->engine->log, UVD_ERR, "%s: backend '%s' has no mapped queues, which persona '%s' needs", config->ibdev,
-			 config->backend, config->persona);
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: backend '%s' has no mapped queues, which persona '%s' needs",
+			 config->ibdev, config->backend, config->persona);
 		return -EINVAL;
 	}
 	dev->ib.ops = &dev->ops;

@@ -126,7 +126,8 @@ static void uobject_count(struct uvd_uobject *uobj, int by)
 {
 	const unsigned int id = uobj->row->id;
 	struct uvd_object_count *count =
-		&uobj->file->dev->object_counts[(id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) + id % (UVD_OBJECT_COUNTS / 2)];
+		&uobj->file->dev->object_counts[(id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) +
+						id % (UVD_OBJECT_COUNTS / 2)];
 
 	if (uobj->disassociated)
 		return;

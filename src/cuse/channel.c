@@ -99,7 +99,9 @@ static void greet_libfuse(struct fuse_session *se)
 		struct cuse_init_in init;
 	} request = {
 		.header = { .len = sizeof(request), .opcode = CUSE_INIT, .unique = 1 },
-		.init = { .major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .flags = CUSE_UNRESTRICTED_IOCTL },
+		.init = { .major = FUSE_KERNEL_VERSION,
+			  .minor = FUSE_KERNEL_MINOR_VERSION,
+			  .flags = CUSE_UNRESTRICTED_IOCTL },
 	};
 	const struct fuse_buf buf = { .mem = &request, .size = sizeof(request) };
 
@@ -108,8 +110,8 @@ static void greet_libfuse(struct fuse_session *se)
 	swallow = false;
 }
 
-int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata, struct uvd_log *log, int fd,
-			   struct fuse_session **se)
+int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
+			   struct uvd_log *log, int fd, struct fuse_session **se)
 {
 	const struct fuse_custom_io io = { .writev = channel_writev, .read = channel_read };
 	const char *info[] = { "DEVNAME=the broker's" };

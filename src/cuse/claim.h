@@ -79,7 +79,8 @@ static inline bool uvd_claim_write(struct uvd_claim *c)
 {
 	uint64_t seen = uvd_claim_with(atomic_load(&c->state), UVD_CLAIM_WORKS);
 
-	return atomic_compare_exchange_strong(&c->state, &seen, uvd_claim_with(seen + UVD_CLAIM_STATES, UVD_CLAIM_WRITES));
+	return atomic_compare_exchange_strong(&c->state, &seen,
+					      uvd_claim_with(seen + UVD_CLAIM_STATES, UVD_CLAIM_WRITES));
 }
 
 static inline bool uvd_claim_written(struct uvd_claim *c)

@@ -69,8 +69,8 @@ struct uvd_cuse_counters {
 };
 void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters);
 /* Calls fn for every open file, with c's lock held: fn must call nothing of c. */
-void uvd_cuse_each_file(struct uvd_cuse *c, void (*fn)(void *arg, const struct uvd_opener *opener, struct uvd_file *file),
-			void *arg);
+void uvd_cuse_each_file(struct uvd_cuse *c,
+			void (*fn)(void *arg, const struct uvd_opener *opener, struct uvd_file *file), void *arg);
 
 /* ---- grants, for all nodes (grant.h) ----------------------------------------------------------------------------- */
 

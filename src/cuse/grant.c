@@ -194,9 +194,7 @@ static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
-	list_for_each_entry(job, &g->jobs, of_grants)
-		if (has_waited(job))
-			return job;
+	list_for_each_entry(job, &g->jobs, of_grants) if (has_waited(job)) return job;
 	return NULL;
 }
 
@@ -205,7 +203,8 @@ static void end_long_loans(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
-	list_for_each_entry(job, &g->jobs, of_grants) {
+	list_for_each_entry(job, &g->jobs, of_grants)
+	{
 		/* The broker limits its own loans. */
 		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
@@ -245,8 +244,7 @@ static void *grant_watchdog(void *arg)
 		pthread_mutex_unlock(&g->lock);
 		nanosleep(&tick, NULL);
 		pthread_mutex_lock(&g->lock);
-		list_for_each_entry(job, &g->jobs, of_grants)
-			job->ticks++;
+		list_for_each_entry(job, &g->jobs, of_grants) job->ticks++;
 		while ((job = find_waiting(g)))
 			end_instead(g, job);
 		end_long_loans(g);
@@ -357,7 +355,11 @@ void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters)
 {
 	pthread_mutex_lock(&g->lock);
 	*counters = (struct uvd_grant_counters){
-		.granted = g->granted, .fell_back = g->fell_back, .gone = g->gone, .late = g->late, .killed = g->killed,
+		.granted = g->granted,
+		.fell_back = g->fell_back,
+		.gone = g->gone,
+		.late = g->late,
+		.killed = g->killed,
 		.under_way = g->under_way,
 	};
 	pthread_mutex_unlock(&g->lock);

@@ -125,8 +125,8 @@ void uvd_cuse_file_put(struct cuse_file *f);
 int uvd_cuse_channel_open(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
 			  struct uvd_log *log, struct fuse_session **se);
 /* The same for a channel that the broker has made. Takes over fd, even if it fails. */
-int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata, struct uvd_log *log, int fd,
-			   struct fuse_session **se);
+int uvd_cuse_channel_adopt(struct uvd_node *node, const struct cuse_lowlevel_ops *ops, void *userdata,
+			   struct uvd_log *log, int fd, struct fuse_session **se);
 void uvd_cuse_channel_close(struct uvd_node *node, struct fuse_session **se);
 
 /* ---- workers.c --------------------------------------------------------------------------------------------------- */

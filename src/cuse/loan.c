@@ -21,8 +21,9 @@ int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nic
 	l->sock = uvd_link_loan(link);
 	if (l->sock < 0)
 		return l->sock;
-	return uvd_link_loan_step(l->sock, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid, .index = nice }, -1, NULL,
-				  &none);
+	return uvd_link_loan_step(l->sock,
+				  &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tid, .index = nice }, -1,
+				  NULL, &none);
 }
 
 static long take_remotely(struct uvd_loan *l, int end)
@@ -61,7 +62,9 @@ int uvd_loan_take(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_event_fi
 
 int uvd_loan_release(struct uvd_loan *l, bool close_it, const long *result)
 {
-	struct uvd_wire_request r = { .op = UVD_WIRE_RELEASE, .index = close_it, .flag = result != NULL, .value = result ? *result : 0 };
+	struct uvd_wire_request r = {
+		.op = UVD_WIRE_RELEASE, .index = close_it, .flag = result != NULL, .value = result ? *result : 0
+	};
 	struct uvd_wire_fds out = uvd_wire_no_fds;
 
 	if (l->link) {

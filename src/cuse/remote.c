@@ -12,15 +12,17 @@ enum { MAX_WRITE = 2 << 20 };
 static bool find_file(const char *name, int flags, struct uvd_wire_request *r)
 {
 	static const char *const names[UVD_WIRE_FILES] = {
-		[UVD_WIRE_MEM] = "mem", [UVD_WIRE_MAPS] = "maps", [UVD_WIRE_PAGEMAP] = "pagemap", [UVD_WIRE_AUXV] = "auxv",
-		[UVD_WIRE_LIMITS] = "limits", [UVD_WIRE_USER_NS] = "ns/user", [UVD_WIRE_FD] = "fd/%d",
-		[UVD_WIRE_FDINFO] = "fdinfo/%d", [UVD_WIRE_STATUS] = "status", [UVD_WIRE_STAT] = "stat", [UVD_WIRE_COMM] = "comm",
-		[UVD_WIRE_STATM] = "statm", [UVD_WIRE_OWNERS] = "owners",
+		[UVD_WIRE_MEM] = "mem",	      [UVD_WIRE_MAPS] = "maps",	       [UVD_WIRE_PAGEMAP] = "pagemap",
+		[UVD_WIRE_AUXV] = "auxv",     [UVD_WIRE_LIMITS] = "limits",    [UVD_WIRE_USER_NS] = "ns/user",
+		[UVD_WIRE_FD] = "fd/%d",      [UVD_WIRE_FDINFO] = "fdinfo/%d", [UVD_WIRE_STATUS] = "status",
+		[UVD_WIRE_STAT] = "stat",     [UVD_WIRE_COMM] = "comm",	       [UVD_WIRE_STATM] = "statm",
+		[UVD_WIRE_OWNERS] = "owners",
 	};
 	int value = 0;
 
 	for (r->index = 0; r->index < UVD_WIRE_FILES; r->index++) {
-		if (strchr(names[r->index], '%') ? sscanf(name, names[r->index], &value) != 1 : strcmp(name, names[r->index]) != 0)
+		if (strchr(names[r->index], '%') ? sscanf(name, names[r->index], &value) != 1
+						 : strcmp(name, names[r->index]) != 0)
 			continue;
 		r->value = r->index == UVD_WIRE_MEM && (flags & O_ACCMODE) == O_RDWR ? 1 : value;
 		return true;
@@ -94,7 +96,8 @@ static struct uvd_peer *ask_for_peer(struct uvd_remote *remote, struct uvd_calle
 	return NULL;
 }
 
-struct uvd_peer *uvd_remote_peer(struct uvd_remote *r, struct uvd_caller *c, pthread_mutex_t *lock, struct uvd_peer **kept)
+struct uvd_peer *uvd_remote_peer(struct uvd_remote *r, struct uvd_caller *c, pthread_mutex_t *lock,
+				 struct uvd_peer **kept)
 {
 	struct uvd_peer *p = NULL, *old;
 

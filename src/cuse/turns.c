@@ -34,9 +34,7 @@ static struct turn_user *turn_user_find(struct uvd_turns *t, uid_t uid)
 {
 	struct turn_user *user;
 
-	list_for_each_entry(user, &t->users, of_turns)
-		if (user->uid == uid)
-			return user;
+	list_for_each_entry(user, &t->users, of_turns) if (user->uid == uid) return user;
 	return NULL;
 }
 
@@ -80,7 +78,8 @@ static bool turn_user_begin(struct turn_user *user, struct uvd_account *account,
 /* ---- waiting requests -------------------------------------------------------------------------------------------- */
 
 /* A close is charged no bytes: it cannot be refused, and there is only one per file. */
-static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64_t unique, const void *request, size_t size)
+static struct uvd_turn *turn_new(struct uvd_account *account, bool close, uint64_t unique, const void *request,
+				 size_t size)
 {
 	struct uvd_turn *turn;
 
@@ -143,8 +142,8 @@ static void turn_unlink(struct uvd_turns *t, struct uvd_turn *turn)
 /* Caller holds t->lock. */
 static bool turns_begin(struct uvd_turns *t, struct uvd_account *account, bool close)
 {
-	struct turn_user *user = close ? turn_user_get(t, uvd_account_uid(account)) :
-					 turn_user_find(t, uvd_account_uid(account));
+	struct turn_user *user =
+		close ? turn_user_get(t, uvd_account_uid(account)) : turn_user_find(t, uvd_account_uid(account));
 	bool begins;
 
 	if (!user) /* without memory for a user, closes are neither counted nor limited */
@@ -225,8 +224,8 @@ static void turns_uncharge(struct uvd_turns *t, struct uvd_account *account, boo
 	uvd_unlock(&t->lock);
 }
 
-int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique, const void *request,
-		       size_t size)
+int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique,
+		       const void *request, size_t size)
 {
 	turns_uncharge(t, account, close);
 	return turns_copy(t, turn_new(account, close, unique, request, size), true);
@@ -284,9 +283,7 @@ static struct uvd_turn *turn_find(struct uvd_turns *t, uint64_t unique)
 	struct list_head *bucket = turn_bucket(t, unique);
 	struct uvd_turn *turn;
 
-	list_for_each_entry(turn, bucket, of_bucket)
-		if (turn->unique == unique)
-			return turn;
+	list_for_each_entry(turn, bucket, of_bucket) if (turn->unique == unique) return turn;
 	return NULL;
 }
 
@@ -316,11 +313,12 @@ struct uvd_turn *uvd_turns_end(struct uvd_turns *t)
 
 	uvd_lock(&t->lock);
 	t->ended = true;
-	list_for_each_entry(user, &t->users, of_turns) {
+	list_for_each_entry(user, &t->users, of_turns)
+	{
 		if (list_empty(&user->calls) && list_empty(&user->closes))
 			continue;
-		turn = list_empty(&user->calls) ? list_first_entry(&user->closes, struct uvd_turn, of_user) :
-						  list_first_entry(&user->calls, struct uvd_turn, of_user);
+		turn = list_empty(&user->calls) ? list_first_entry(&user->closes, struct uvd_turn, of_user)
+						: list_first_entry(&user->calls, struct uvd_turn, of_user);
 		turn_unlink(t, turn);
 		turn_user_put(t, user);
 		break;

@@ -61,8 +61,8 @@ int uvd_turns_enter(struct uvd_turns *t, struct uvd_account *account, bool close
  * For a request that uvd_turns_enter() let begin, but that no thread can carry out: gives its share back, and puts a
  * copy before all others of its user. Returns 1, or an errno as above.
  */
-int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique, const void *request,
-		       size_t size);
+int uvd_turns_postpone(struct uvd_turns *t, struct uvd_account *account, bool close, uint64_t unique,
+		       const void *request, size_t size);
 /* A request was carried out: gives its share back. The caller then looks for a waiting one: uvd_turns_take(). */
 void uvd_turns_leave(struct uvd_turns *t, struct uvd_account *account, bool close);
 

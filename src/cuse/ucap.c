@@ -39,8 +39,8 @@ static void ucap_write(fuse_req_t req, const char *data, size_t size, off_t off,
 	fuse_reply_err(req, EINVAL);
 }
 
-static void ucap_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info *fi, unsigned int flags, const void *in,
-		       size_t in_size, size_t out_size)
+static void ucap_ioctl(fuse_req_t req, int cmd, void *arg, struct fuse_file_info *fi, unsigned int flags,
+		       const void *in, size_t in_size, size_t out_size)
 {
 	fuse_reply_err(req, ENOTTY);
 }

@@ -61,9 +61,9 @@ static bool hook_ucap_is(void *node, const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == uvd_cuse_ucap_rdev(((struct node *)node)->cuse);
 }
 
-static const struct uvd_ucap_ops ucap_ops = {
-	.create = hook_ucap_create, .remove = hook_ucap_remove, .is = hook_ucap_is
-};
+static const struct uvd_ucap_ops ucap_ops = { .create = hook_ucap_create,
+					      .remove = hook_ucap_remove,
+					      .is = hook_ucap_is };
 
 /* May run on a node's worker, so it must not look at other nodes: the main thread changes them. */
 static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
@@ -71,7 +71,8 @@ static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 	struct uvd_daemon *d = daemon_of(dev->engine);
 	const struct uvd_daemon_node *n = dev->owner;
 
-	return d->link ? uvd_link_port(d->link, n->index, port, up) : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
+	return d->link ? uvd_link_port(d->link, n->index, port, up)
+		       : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
 }
 
 void uvd_daemon_hook(struct uvd_daemon *d)

@@ -54,7 +54,9 @@ bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, stru
 	if (p->exe < 0)
 		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", strerrorname_np(errno));
 	else
-		uvd_logf(log, UVD_ERR, "--config %s: with --separate yes it must be a regular file, which is read twice", options->config);
+		uvd_logf(log, UVD_ERR,
+			 "--config %s: with --separate yes it must be a regular file, which is read twice",
+			 options->config);
 	return false;
 }
 
@@ -90,8 +92,8 @@ void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
 	int fd = image_open_installed(p->path, culprit);
 
 	if (fd < 0) {
-		uvd_logf(log, UVD_WARN, "%s: %s: the new engine process executes the old program, and no upgrade", culprit,
-			 strerrorname_np(-fd));
+		uvd_logf(log, UVD_WARN, "%s: %s: the new engine process executes the old program, and no upgrade",
+			 culprit, strerrorname_np(-fd));
 		return;
 	}
 	close(p->exe);
@@ -111,7 +113,8 @@ static bool image_place_fds(int sock, int control, int config, int *exe)
 	}
 	*exe = UVD_ENGINE_CONFIG + 1;
 	return dup2(high[0], UVD_ENGINE_SOCKET) >= 0 && dup2(high[1], UVD_ENGINE_CONTROL) >= 0 &&
-	       dup2(high[2], UVD_ENGINE_CONFIG) >= 0 && dup3(high[3], *exe, O_CLOEXEC) >= 0 && !close_range(*exe + 1, ~0u, 0);
+	       dup2(high[2], UVD_ENGINE_CONFIG) >= 0 && dup3(high[3], *exe, O_CLOEXEC) >= 0 &&
+	       !close_range(*exe + 1, ~0u, 0);
 }
 
 int uvd_image_exec(const struct uvd_image *p, int sock, int control, struct uvd_log *log)

@@ -47,7 +47,8 @@ struct uvd_daemon_status {
 	double begun; /* ev_time() when the last one was begun */
 	struct status_facts *facts; /* the thread uses them; NULL: there is no thread */
 	pthread_t thread;
-	unsigned long number, next; /* of the answer that is being made, and of the next one; 0: nobody has asked for it */
+	unsigned long number,
+		next; /* of the answer that is being made, and of the next one; 0: nobody has asked for it */
 };
 
 /* announce.c. Used by the process that was started: by the broker, if there is one. */

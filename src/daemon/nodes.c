@@ -77,8 +77,16 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	const struct uvd_options *o = d->options;
 	struct uvd_device_config config = n->config;
 	struct uvd_cuse_config cuse = {
-		.number = config.number, .mode = o->mode, .group = o->group, .workers = o->workers, .orphans = &d->orphans,
-		.link = d->link, .grants = d->grants, .log = d->log, .lost = daemon_node_lost, .arg = n,
+		.number = config.number,
+		.mode = o->mode,
+		.group = o->group,
+		.workers = o->workers,
+		.orphans = &d->orphans,
+		.link = d->link,
+		.grants = d->grants,
+		.log = d->log,
+		.lost = daemon_node_lost,
+		.arg = n,
 	};
 	int err, index;
 
@@ -86,8 +94,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "the persona's queues are mapped, and CUSE maps nothing";
 	index = index_at_broker(d, &config);
 	if (index < 0)
-		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device" :
-					 "the broker refuses the device";
+		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device"
+				       : "the broker refuses the device";
 	cuse.index = n->index = index;
 	n->cuse = uvd_cuse_new(&cuse, &err);
 	if (!n->cuse)
@@ -103,8 +111,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "cannot serve the node";
 	/* The device is served already, and a client may be allowed to take a port down: the lock keeps that apart. */
 	uvd_lock(&n->dev->port_lock);
-	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n->index) :
-			uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
+	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n->index)
+		      : uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
 	uvd_unlock(&n->dev->port_lock);
 	if (err)
 		return "cannot publish the device";
@@ -303,8 +311,8 @@ static json_t *daemon_add_device(void *arg, const char *name)
 
 	n = find_removed(d, name);
 	if (!n || daemon_node_find(d, n->config.ibdev))
-		return uvd_control_refuse(n || daemon_node_find(d, name) ? "the device is there already" :
-									   "no such device was removed");
+		return uvd_control_refuse(n || daemon_node_find(d, name) ? "the device is there already"
+									 : "no such device was removed");
 	config = n->config;
 	if (daemon_number_taken(d, config.number))
 		config.number = -1;
@@ -313,10 +321,10 @@ static json_t *daemon_add_device(void *arg, const char *name)
 
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
 {
-	static const struct uvd_control_devices devices = {
-		.remove = daemon_remove_device, .add = daemon_add_device, .make = daemon_make_device,
-		.taken = daemon_device_taken
-	};
+	static const struct uvd_control_devices devices = { .remove = daemon_remove_device,
+							    .add = daemon_add_device,
+							    .make = daemon_make_device,
+							    .taken = daemon_device_taken };
 
 	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
 	uvd_daemon_reap(d);

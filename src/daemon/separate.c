@@ -81,7 +81,10 @@ static int make_any(struct separate *s, struct uvd_node *node, int asked, int la
 	const char *taken;
 	int fd;
 
-	for (int n = last >= 0 ? last : asked < 0 ? 0 : asked; n < 1024; n = last >= 0 && asked < 0 ? 0 : n + 1, last = -1) {
+	for (int n = last >= 0	 ? last
+		     : asked < 0 ? 0
+				 : asked;
+	     n < 1024; n = last >= 0 && asked < 0 ? 0 : n + 1, last = -1) {
 		uvd_node_name(node, n);
 		fd = make_channel(s, node, s->options->mode, s->options->group, &taken);
 		if (fd != -EEXIST)
@@ -410,8 +413,9 @@ static const struct uvd_broker_ops broker_ops = {
 
 static int start_broker(struct separate *s, bool *is_engine)
 {
-	const struct uvd_broker_config config = { .ops = &broker_ops, .arg = s, .log = s->log,
-						  .root_clients = s->options->root_clients };
+	const struct uvd_broker_config config = {
+		.ops = &broker_ops, .arg = s, .log = s->log, .root_clients = s->options->root_clients
+	};
 	int status = 1;
 
 	know_configured(s);

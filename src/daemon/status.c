@@ -53,7 +53,8 @@ static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_
 
 	if (node->num_files < MOST_FILES)
 		node->files[node->num_files++] =
-			(struct file_facts){ opener->tgid, opener->fsuid, atomic_load_explicit(&file->num_objects, memory_order_relaxed) };
+			(struct file_facts){ opener->tgid, opener->fsuid,
+					     atomic_load_explicit(&file->num_objects, memory_order_relaxed) };
 }
 
 static json_t *collect_objects(struct uvd_device *dev)
@@ -61,7 +62,8 @@ static json_t *collect_objects(struct uvd_device *dev)
 	json_t *counts = json_object();
 
 	for (int i = 0; i < UVD_OBJECT_COUNTS; i++) {
-		const struct uvd_object_row *row = atomic_load_explicit(&dev->object_counts[i].row, memory_order_acquire);
+		const struct uvd_object_row *row =
+			atomic_load_explicit(&dev->object_counts[i].row, memory_order_acquire);
 		unsigned int num = atomic_load_explicit(&dev->object_counts[i].num, memory_order_relaxed);
 
 		if (row && num)
@@ -82,11 +84,12 @@ static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node 
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, collect_file, facts);
 	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
-	facts->node = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:b}", "node", uvd_cuse_path(n->cuse),
-				"rdev", rdev, "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
+	facts->node = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:b}", "node",
+				uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend",
+				config->backend, "persona", config->persona, "abi",
 				config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
-				(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files, "objects",
-				collect_objects(n->dev), "removed", n->state != NODE_SERVES);
+				(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files,
+				"objects", collect_objects(n->dev), "removed", n->state != NODE_SERVES);
 	return facts->node;
 }
 
@@ -117,10 +120,11 @@ static json_t *collect_rest(struct uvd_daemon *d)
 	struct uvd_grant_counters g;
 
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid", d->link ? getppid() : getpid(), "sysfs", d->options->sysfs,
-			 "ucaps", status_ucaps(&d->engine.ucaps), "grants", "enabled", d->options->grant_fds, "granted",
-			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone, "late",
-			 (json_int_t)g.late, "killed", (json_int_t)g.killed, "under_way", g.under_way);
+	return json_pack("{s:i, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
+			 d->link ? getppid() : getpid(), "sysfs", d->options->sysfs, "ucaps",
+			 status_ucaps(&d->engine.ucaps), "grants", "enabled", d->options->grant_fds, "granted",
+			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone,
+			 "late", (json_int_t)g.late, "killed", (json_int_t)g.killed, "under_way", g.under_way);
 }
 
 static void status_facts_free(struct status_facts *facts)
@@ -181,8 +185,8 @@ static json_t *write_files(struct uvd_link *link, const struct node_facts *node)
 
 	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
 		program_of(link, f->pid, comm, sizeof(comm));
-		json_array_append_new(files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", f->pid, "uid", f->uid, "program", comm,
-						       strlen(comm), "objects", f->objects));
+		json_array_append_new(files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", f->pid, "uid", f->uid, "program",
+						       comm, strlen(comm), "objects", f->objects));
 	}
 	return files;
 }
@@ -194,8 +198,8 @@ static json_t *write_accounts(const struct status_facts *facts)
 
 	for (const struct account_facts *a = facts->accounts; a < facts->accounts + facts->num_accounts; a++) {
 		program_of(facts->daemon->link, a->pid, comm, sizeof(comm));
-		json_array_append_new(accounts, json_pack("{s:i, s:s%, s:I}", "pid", a->pid, "program", comm, strlen(comm), "pages",
-							  (json_int_t)a->pages));
+		json_array_append_new(accounts, json_pack("{s:i, s:s%, s:I}", "pid", a->pid, "program", comm,
+							  strlen(comm), "pages", (json_int_t)a->pages));
 	}
 	return accounts;
 }
@@ -322,7 +326,8 @@ static json_t *restart_answer(struct uvd_daemon *d, bool may_change)
 	if (!may_change)
 		return uvd_control_refuse("only root and the user that serves the device may do that");
 	if (!d->link)
-		return uvd_control_refuse("only with --separate yes; restart the whole daemon, as by `systemctl restart uverbsd`");
+		return uvd_control_refuse(
+			"only with --separate yes; restart the whole daemon, as by `systemctl restart uverbsd`");
 	err = uvd_link_tell(d->link, UVD_WIRE_RESTART, 0);
 	if (err == -EAGAIN)
 		return uvd_control_refuse("too many restarts within a minute: wait, and ask again");

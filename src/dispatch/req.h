@@ -89,12 +89,19 @@ struct uvd_req {
 	struct uvd_out core_out, uhw_out;
 	struct uvd_attr *attrs; /* front IOCTL; one for each attribute of the merged method, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
-	struct uvd_req_object { struct uvd_uobject *uobj; uint8_t access; } objects[UVD_REQ_MAX_OBJECTS];
+	struct uvd_req_object {
+		struct uvd_uobject *uobj;
+		uint8_t access;
+	} objects[UVD_REQ_MAX_OBJECTS];
 	unsigned int num_objects;
 	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
 	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
-	struct { uint64_t addr; uint16_t at, len; int16_t attr; } outs[UVD_REQ_MAX_OUT]; /* attr: its index; -1: none */
+	struct {
+		uint64_t addr;
+		uint16_t at, len;
+		int16_t attr;
+	} outs[UVD_REQ_MAX_OUT]; /* attr: its index; -1: none */
 	unsigned int num_outs;
 	size_t staged;
 	size_t in_used; /* bytes of `in` */
@@ -121,7 +128,10 @@ struct uvd_req {
 
 /* The verb's decoded arguments: zeroed memory of UVD_REQ_ARGS bytes that all steps of the request share. */
 #define uvd_args(req, type) \
-	({ _Static_assert(sizeof(type) <= UVD_REQ_ARGS, "arguments too large"); (type *)(req)->args; })
+	({ \
+		_Static_assert(sizeof(type) <= UVD_REQ_ARGS, "arguments too large"); \
+		(type *)(req)->args; \
+	})
 
 /* Records which field is wrong, for the log, and returns err: return uvd_bad(req, -EINVAL, "port_num", p); */
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
@@ -142,7 +152,9 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
  * request ends and may be unaligned; -ENOSPC: the client sent fewer. finish: the rest must be zero, else -EOPNOTSUPP.
  * start and next: -EFAULT.
  */
-struct uvd_core_iter { size_t at; };
+struct uvd_core_iter {
+	size_t at;
+};
 int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
 int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size);
 int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter);

@@ -89,7 +89,8 @@ static int comp_cntr_attach(struct uvd_req *req)
 	if (!uvd_ops(req)->qp_attach_comp_cntr)
 		return -EOPNOTSUPP;
 	if (qp->xrcd)
-		return uvd_bad(req, -EINVAL, "qp_handle", uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE)->id);
+		return uvd_bad(req, -EINVAL, "qp_handle",
+			       uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE)->id);
 	ret = uvd_attr_flags(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, ALL_OPS, &mask);
 	if (ret)
 		return ret;

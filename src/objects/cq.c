@@ -296,7 +296,7 @@ static const uvd_step create_write_steps[] = { cq_decode_create, check_comp_vect
 					       create_cq,	 cq_answer_queue,   cq_answer_create, NULL };
 static const uvd_step create_ex_steps[] = { cq_decode_create_ex, check_comp_vector, cq_new_handle,    find_channel,
 					    create_cq,		 cq_answer_queue,   cq_answer_create, NULL };
-static const uvd_step create_ioctl_steps[] = { cq_decode_create_ioctl, check_comp_vector, create_cq_in_buffer,
+static const uvd_step create_ioctl_steps[] = { cq_decode_create_ioctl, check_comp_vector,      create_cq_in_buffer,
 					       cq_answer_queue,	       cq_answer_create_ioctl, NULL };
 static const uvd_step resize_steps[] = { resize_cq, NULL };
 static const uvd_step modify_steps[] = { modify_cq, NULL };

@@ -130,8 +130,8 @@ static int query_context(struct uvd_req *req)
 	ret = device_attr_optional(
 		uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
 	if (!ret)
-		ret = device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT,
-							    &core_support, sizeof(core_support)));
+		ret = device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
+							    sizeof(core_support)));
 	return ret ? ret : uvd_ops(req)->query_context(atomic_load(&req->file->context));
 }
 

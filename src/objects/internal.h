@@ -19,21 +19,21 @@
 /* ---- rows ------------------------------------------------------------------------------------------------------- */
 
 extern const struct uvd_object_row uvd_object_device, uvd_object_pd, uvd_object_comp_channel, uvd_object_async_event,
-	uvd_object_cq, uvd_object_qp, uvd_object_mr, uvd_object_mw, uvd_object_ah, uvd_object_srq,
-	uvd_object_wq, uvd_object_rwq_ind_tbl, uvd_object_xrcd, uvd_object_flow, uvd_object_flow_action,
-	uvd_object_mr_methods, uvd_object_dm, uvd_object_dmah, uvd_object_dmabuf, uvd_object_counters,
-	uvd_object_comp_cntr, uvd_object_qp_comp_cntr, uvd_object_device_comp_cntr, uvd_object_tree, uvd_object_counters_bind;
+	uvd_object_cq, uvd_object_qp, uvd_object_mr, uvd_object_mw, uvd_object_ah, uvd_object_srq, uvd_object_wq,
+	uvd_object_rwq_ind_tbl, uvd_object_xrcd, uvd_object_flow, uvd_object_flow_action, uvd_object_mr_methods,
+	uvd_object_dm, uvd_object_dmah, uvd_object_dmabuf, uvd_object_counters, uvd_object_comp_cntr,
+	uvd_object_qp_comp_cntr, uvd_object_device_comp_cntr, uvd_object_tree, uvd_object_counters_bind;
 
 /* A write() command's row: its number (and name), its flags, the sizes of its structs, its steps, its UVD_OP()s. */
-#define UVD_WRITE(n, f, in, out, s, ...)                                                                               \
-	{                                                                                                              \
-		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s, .needs = {          \
-			__VA_ARGS__                                                                                    \
-		}                                                                                                      \
+#define UVD_WRITE(n, f, in, out, s, ...) \
+	{ \
+		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s, .needs = { \
+			__VA_ARGS__ \
+		} \
 	}
-#define UVD_METHOD(n, a, s)                                                                                            \
-	{                                                                                                              \
-		.name = #n, .id = n, UVD_ROWS(attrs, a), .steps = s                                                    \
+#define UVD_METHOD(n, a, s) \
+	{ \
+		.name = #n, .id = n, UVD_ROWS(attrs, a), .steps = s \
 	}
 
 static inline const struct uvd_backend *uvd_ops(const struct uvd_req *req)

@@ -97,15 +97,15 @@ static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, c
 }
 
 /* The position of `bad` in the list, from 1. If it is not in the list: the length of the list. */
-#define BAD_WR(first, bad)                                                                                             \
-	({                                                                                                             \
-		uint32_t _n = 0;                                                                                       \
-		for (typeof(first) _w = first; _w; _w = _w->next) {                                                    \
-			_n++;                                                                                          \
-			if (_w == (bad))                                                                               \
-				break;                                                                                 \
-		}                                                                                                      \
-		_n;                                                                                                    \
+#define BAD_WR(first, bad) \
+	({ \
+		uint32_t _n = 0; \
+		for (typeof(first) _w = first; _w; _w = _w->next) { \
+			_n++; \
+			if (_w == (bad)) \
+				break; \
+		} \
+		_n; \
 	})
 
 /* Writes bad_wr to the client even if the post failed (qp-16). Returns the error of the write, or else `ret`. */
@@ -271,7 +271,8 @@ static int read_all_inline(struct uvd_req *req, struct send_list *list, uint32_t
  * POST_SEND on a mapped queue is a doorbell: the work requests are in the queue. Work requests in the command itself
  * are checked but not posted, as in rxe_post_send().
  */
-static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
+static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first,
+			 const struct uvd_send_wr **bad)
 {
 	int ret = uvd_ops(req)->ring_doorbell(qp, &req->call->work);
 
@@ -280,7 +281,8 @@ static int ring_doorbell(struct uvd_req *req, struct uvd_qp *qp, const struct uv
 	return ret;
 }
 
-static int post_list(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first, const struct uvd_send_wr **bad)
+static int post_list(struct uvd_req *req, struct uvd_qp *qp, const struct uvd_send_wr *first,
+		     const struct uvd_send_wr **bad)
 {
 	/* An earlier command of the same writev() may have left work; the backend needs call->work empty. */
 	uvd_call_work(req->call, NULL);

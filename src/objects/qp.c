@@ -439,18 +439,21 @@ static int qp_answer_destroy_ioctl(struct uvd_req *req)
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const uvd_step create_write_steps[] = {
-	qp_decode_create, qp_check_type, qp_new_handle, qp_find_objects,
-	create_qp, answer_queues, qp_answer_create, NULL
-};
+static const uvd_step create_write_steps[] = { qp_decode_create, qp_check_type, qp_new_handle,	  qp_find_objects,
+					       create_qp,	 answer_queues, qp_answer_create, NULL };
 static const uvd_step create_ex_steps[] = {
-	qp_decode_create_ex, qp_check_type, qp_new_handle, check_ind_table, qp_find_objects, check_create_flags,
-	create_qp, answer_queues, qp_answer_create, NULL
+	qp_decode_create_ex, qp_check_type, qp_new_handle, check_ind_table,  qp_find_objects,
+	check_create_flags,  create_qp,	    answer_queues, qp_answer_create, NULL
 };
-static const uvd_step create_ioctl_steps[] = {
-	qp_decode_create_ioctl, qp_check_type, qp_find_objects_ioctl, check_create_flags_ioctl, check_srq_ioctl,
-	create_qp, answer_queues, qp_answer_create_ioctl, NULL
-};
+static const uvd_step create_ioctl_steps[] = { qp_decode_create_ioctl,
+					       qp_check_type,
+					       qp_find_objects_ioctl,
+					       check_create_flags_ioctl,
+					       check_srq_ioctl,
+					       create_qp,
+					       answer_queues,
+					       qp_answer_create_ioctl,
+					       NULL };
 static const uvd_step destroy_write_steps[] = { qp_destroy_write, NULL };
 static const uvd_step destroy_ioctl_steps[] = { qp_answer_destroy_ioctl, NULL };
 

@@ -203,9 +203,9 @@ int uvd_queues_answer_srq(struct uvd_req *req, const struct uvd_srq *srq)
 {
 	uint8_t resp[UVD_PERSONA_RESPONSE];
 
-	return queue_layout(req) ? uvd_uhw_out(req, resp,
-					       queue_layout(req)->srq_response(resp, srq->queue, srq->srq_num))
-				 : 0;
+	return queue_layout(req)
+		       ? uvd_uhw_out(req, resp, queue_layout(req)->srq_response(resp, srq->queue, srq->srq_num))
+		       : 0;
 }
 
 /* Writes the location of the new queue to the address in the client's driver data, as rxe_modify_srq() does. */

@@ -93,8 +93,7 @@ static int srq_find_objects(struct uvd_req *req)
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	int ret = 0;
 
-	if (args->type == IB_UVERBS_SRQT_XRC &&
-	    uvd_req_object(req, UVERBS_OBJECT_XRCD, args->xrcd_handle, &args->xrcd))
+	if (args->type == IB_UVERBS_SRQT_XRC && uvd_req_object(req, UVERBS_OBJECT_XRCD, args->xrcd_handle, &args->xrcd))
 		return uvd_bad(req, -EINVAL, "xrcd_handle", args->xrcd_handle);
 	if (has_cq(args->type))
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, args->cq_handle, &args->cq);
@@ -313,9 +312,8 @@ static const uvd_step create_steps[] = {
 static const uvd_step create_xsrq_steps[] = {
 	decode_create_xsrq, srq_new_handle, srq_find_objects, create_srq, srq_answer_queue, srq_answer_create, NULL
 };
-static const uvd_step create_ioctl_steps[] = {
-	srq_decode_create_ioctl, srq_find_objects_ioctl, create_srq, srq_answer_queue, srq_answer_create_ioctl, NULL
-};
+static const uvd_step create_ioctl_steps[] = { srq_decode_create_ioctl, srq_find_objects_ioctl,	 create_srq,
+					       srq_answer_queue,	srq_answer_create_ioctl, NULL };
 static const uvd_step modify_steps[] = { modify_srq, NULL };
 static const uvd_step query_steps[] = { query_srq, NULL };
 static const uvd_step destroy_write_steps[] = { srq_destroy_write, NULL };

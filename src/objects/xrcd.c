@@ -184,7 +184,8 @@ static int begin_xrcd(struct uvd_req *req)
 	int ret = uvd_req_new(req, UVERBS_OBJECT_XRCD, &args->uobj);
 
 	/* Charge each handle of a domain as if it were the only one, since any of them may be the last to close. */
-	return ret ? ret : uvd_uobject_charge(args->uobj, sizeof(struct uvd_xrcd_handle) + sizeof(struct uvd_xrcd_domain));
+	return ret ? ret
+		   : uvd_uobject_charge(args->uobj, sizeof(struct uvd_xrcd_handle) + sizeof(struct uvd_xrcd_domain));
 }
 
 static int open_xrcd(struct uvd_req *req)

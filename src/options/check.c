@@ -21,7 +21,8 @@ static bool check_text(const char *text, size_t size)
 
 static bool config_check_port(const struct uvd_port_config *port)
 {
-	return port->gid_tbl_len <= UVD_MAX_GIDS && port->num_gids <= port->gid_tbl_len && port->num_pkeys <= UVD_MAX_PKEYS;
+	return port->gid_tbl_len <= UVD_MAX_GIDS && port->num_gids <= port->gid_tbl_len &&
+	       port->num_pkeys <= UVD_MAX_PKEYS;
 }
 
 static bool check_ucaps(const struct uvd_ucap_names *ucaps)
@@ -40,7 +41,8 @@ bool uvd_options_device_ok(const struct uvd_device_config *c)
 	    !check_text(c->board_id, sizeof(c->board_id)) || !check_text(c->persona, sizeof(c->persona)) ||
 	    !check_text(c->backend, sizeof(c->backend)))
 		return false;
-	if (!uvd_persona_find(c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS || c->number < -1 || c->number > 1023)
+	if (!uvd_persona_find(c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS || c->number < -1 ||
+	    c->number > 1023)
 		return false;
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))

@@ -179,7 +179,8 @@ static void print_help(enum uvd_program program, const char *usage)
 		for (unsigned int i = 0; (row = uvd_option_at(i)); i++) {
 			if (row->scope != scope || !(row->programs & program) || !row->help)
 				continue;
-			snprintf(left, sizeof(left), "--%s%s%s", row->name, row->arg ? " " : "", row->arg ? row->arg : "");
+			snprintf(left, sizeof(left), "--%s%s%s", row->name, row->arg ? " " : "",
+				 row->arg ? row->arg : "");
 			printf("  %-26s %s", left, row->help);
 			printf(row->preset ? " (default: %s)\n" : "\n", row->preset);
 		}
@@ -267,7 +268,8 @@ static const struct uvd_persona *default_persona(const struct parser *p, const s
 	const struct uvd_persona *rxe = uvd_persona_find("rxe");
 	const struct uvd_backend *backend = uvd_backend_find(config->backend);
 
-	if (p->maps_queues && backend && backend->ring_doorbell && (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
+	if (p->maps_queues && backend && backend->ring_doorbell &&
+	    (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
 		return rxe;
 	return uvd_persona_find("hfi1");
 }
@@ -343,9 +345,17 @@ static void check_names(struct parser *p)
 static void options_set_defaults(struct uvd_options *o)
 {
 	*o = (struct uvd_options){
-		.first_number = -1, .log_level = UVD_INFO, .grant_fds = true, .mode = 0666, .group = -1, .workers = 2,
-		.engine_uid = 65534, .engine_gid = 65534, .root_clients = true,
-		.sysfs = "/run/uverbsd/sysfs", .control = "/run/uverbsd/control",
+		.first_number = -1,
+		.log_level = UVD_INFO,
+		.grant_fds = true,
+		.mode = 0666,
+		.group = -1,
+		.workers = 2,
+		.engine_uid = 65534,
+		.engine_gid = 65534,
+		.root_clients = true,
+		.sysfs = "/run/uverbsd/sysfs",
+		.control = "/run/uverbsd/control",
 	};
 	uvd_account_limits_init(&o->limits);
 }
@@ -413,7 +423,11 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
 {
 	struct parser p = {
-		.o = o, .program = program, .maps_queues = program == UVD_PROGRAM_RUN, .name = argv[0], .last_device = -1,
+		.o = o,
+		.program = program,
+		.maps_queues = program == UVD_PROGRAM_RUN,
+		.name = argv[0],
+		.last_device = -1,
 	};
 
 	return options_run_parser(&p, usage, argc, argv);
@@ -423,7 +437,12 @@ int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned i
 {
 	/* Parse as `run`: it has the fewest options beside a device's. */
 	struct parser p = {
-		.o = o, .program = UVD_PROGRAM_RUN, .maps_queues = maps_queues, .name = argv[0], .last_device = -1, .first_index = index,
+		.o = o,
+		.program = UVD_PROGRAM_RUN,
+		.maps_queues = maps_queues,
+		.name = argv[0],
+		.last_device = -1,
+		.first_index = index,
 	};
 
 	if (options_run_parser(&p, argv[0], argc, argv) >= 0)

@@ -29,7 +29,8 @@ static const char *parse_number(const char *text, int base, long long min, long 
 		return "is not a number";
 	if (!errno && *value >= min && *value <= max)
 		return NULL;
-	snprintf(message, sizeof(message), base == 8 ? "is not from %llo to %llo" : "is not from %lld to %lld", min, max);
+	snprintf(message, sizeof(message), base == 8 ? "is not from %llo to %llo" : "is not from %lld to %lld", min,
+		 max);
 	return message;
 }
 
@@ -295,8 +296,9 @@ static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }
 static const struct uvd_option_choice levels[] = {
 	{ "error", UVD_ERR }, { "warning", UVD_WARN }, { "info", UVD_INFO }, { "debug", UVD_DEBUG }, { NULL }
 };
-static const struct uvd_option_choice mtus[] = { { "256", IBV_MTU_256 },   { "512", IBV_MTU_512 },   { "1024", IBV_MTU_1024 },
-						 { "2048", IBV_MTU_2048 }, { "4096", IBV_MTU_4096 }, { NULL } };
+static const struct uvd_option_choice mtus[] = { { "256", IBV_MTU_256 },   { "512", IBV_MTU_512 },
+						 { "1024", IBV_MTU_1024 }, { "2048", IBV_MTU_2048 },
+						 { "4096", IBV_MTU_4096 }, { NULL } };
 
 static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK_LAYER_INFINIBAND },
 							{ "ethernet", IBV_LINK_LAYER_ETHERNET },
@@ -311,57 +313,71 @@ static const struct uvd_option_choice link_layers[] = { { "infiniband", IBV_LINK
 #define DEVICE_STR(m) ARRAY(uvd_device_config, m), .scope = UVD_SCOPE_DEVICE, .programs = BOTH
 #define PORT(m) MEMBER(uvd_port_config, m), .scope = UVD_SCOPE_PORT, .programs = BOTH
 #define NUMBER(lo, hi) .arg = "N", .set = set_number, .min = lo, .max = hi
-#define LIMIT(n, m, what) { n, DEVICE(limits.m), NUMBER(1, INT32_MAX), .preset = "the persona's", .help = "most " what }
+#define LIMIT(n, m, what) \
+	{ \
+		n, DEVICE(limits.m), NUMBER(1, INT32_MAX), .preset = "the persona's", .help = "most " what \
+	}
 
 static const struct uvd_option_row option_rows[] = {
-	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path, .help = "read this file before the command line" },
-	{ "devices", PROGRAM(num_devices, BOTH), NUMBER(1, UVD_MAX_DEVICES), .preset = "1", .help = "how many devices there are" },
+	{ "config", .arg = "FILE", PROGRAM_STR(config, BOTH), .set = set_path,
+	  .help = "read this file before the command line" },
+	{ "devices", PROGRAM(num_devices, BOTH), NUMBER(1, UVD_MAX_DEVICES), .preset = "1",
+	  .help = "how many devices there are" },
 	{ "first-number", PROGRAM(first_number, BOTH), NUMBER(0, 1023), .preset = "the next that is free",
 	  .help = "N of the first uverbsN; the others follow" },
 	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels, .preset = "info",
 	  .help = "error, warning, info or debug" },
 
-	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs, .preset = "/run/uverbsd/sysfs",
+	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs,
+	  .preset = "/run/uverbsd/sysfs",
 	  .help = "where the tree for libibverbs goes; `overlay`: over /sys/class too" },
-	{ "control", .arg = "PATH", PROGRAM_STR(control, UVD_PROGRAM_DAEMON), .set = set_path, .preset = "/run/uverbsd/control",
-	  .help = "the socket that `uverbsctl status` asks" },
+	{ "control", .arg = "PATH", PROGRAM_STR(control, UVD_PROGRAM_DAEMON), .set = set_path,
+	  .preset = "/run/uverbsd/control", .help = "the socket that `uverbsctl status` asks" },
 	{ "pid-file", .arg = "PATH", PROGRAM_STR(pid_file, UVD_PROGRAM_DAEMON), .set = set_path, .preset = "none",
 	  .help = "has the daemon's process number while it is ready" },
 	{ "grant-fds", .arg = "HOW", PROGRAM(grant_fds, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = grants,
 	  .preset = "ptrace", .help = "how clients get event files: ptrace, or off" },
-	{ "mode", .arg = "OCTAL", PROGRAM(mode, UVD_PROGRAM_DAEMON), .set = set_octal, .min = 0, .max = 0777, .preset = "0666",
-	  .help = "permissions of the nodes" },
+	{ "mode", .arg = "OCTAL", PROGRAM(mode, UVD_PROGRAM_DAEMON), .set = set_octal, .min = 0, .max = 0777,
+	  .preset = "0666", .help = "permissions of the nodes" },
 	{ "group", .arg = "GROUP", PROGRAM(group, UVD_PROGRAM_DAEMON), .set = set_group, .preset = "root",
 	  .help = "group of the nodes" },
-	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2", .help = "threads that serve a node" },
-	{ "foreground", PROGRAM(foreground, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no, .preset = "always",
-	  .help = "stay in the foreground" },
-	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no, .preset = "no",
-	  .help = "serve clients in a process without privileges" },
-	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user, .preset = "nobody",
-	  .help = "user of that process; best one that has no other" },
+	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2",
+	  .help = "threads that serve a node" },
+	{ "foreground", PROGRAM(foreground, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
+	  .preset = "always", .help = "stay in the foreground" },
+	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
+	  .preset = "no", .help = "serve clients in a process without privileges" },
+	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user,
+	  .preset = "nobody", .help = "user of that process; best one that has no other" },
 	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
-	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = root_clients,
-	  .preset = "allow", .help = "with --separate yes, root's processes as clients: allow or refuse" },
+	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
+	  .choices = root_clients, .preset = "allow",
+	  .help = "with --separate yes, root's processes as clients: allow or refuse" },
 	{ "join", .arg = "NAME", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string,
 	  .help = "share the devices of all runs with this NAME" },
-	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000, .preset = "0",
+	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,
+	  .preset = "0",
 	  .help = "look for the next call for so many microseconds before sleeping: faster where a core is to spare" },
 	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
 	  .help = "let PROGRAM open this User Capability; may be given again" },
 
-	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft", .help = "what carries verbs out: soft or null" },
-	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona, .preset = "rxe for run with soft, else hfi1",
+	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft",
+	  .help = "what carries verbs out: soft or null" },
+	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona,
+	  .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that it poses as: hfi1, or rxe, whose queues clients map: run only" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
 	  .help = "what libibverbs is told to use: ioctl or write" },
-	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_string, .preset = "hfi1_N, or rxeN", .help = "of the device ([device N] only)" },
-	{ "number", DEVICE(number), .arg = "N", .set = set_nth_number, .min = 0, .max = 1023, .preset = "the next that is free",
-	  .help = "N of uverbsN ([device N] only)" },
+	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_string, .preset = "hfi1_N, or rxeN",
+	  .help = "of the device ([device N] only)" },
+	{ "number", DEVICE(number), .arg = "N", .set = set_nth_number, .min = 0, .max = 1023,
+	  .preset = "the next that is free", .help = "N of uverbsN ([device N] only)" },
 	{ "guid", .arg = "GUID", DEVICE(node_guid), .set = set_guid, .preset = "one for each device",
 	  .help = "node GUID of the first device, like 0002:c903:00ab:cdef" },
-	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_string, .preset = "the persona's", .help = "firmware version" },
-	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_string, .preset = "the persona's", .help = "board id" },
+	{ "fw-version", .arg = "TEXT", DEVICE_STR(fw_ver), .set = set_string, .preset = "the persona's",
+	  .help = "firmware version" },
+	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_string, .preset = "the persona's",
+	  .help = "board id" },
 	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
 	  .help = "User Capabilities that the device creates: nodes beside its own" },
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
@@ -377,9 +393,12 @@ static const struct uvd_option_row option_rows[] = {
 	{ "gid", .arg = "GID[,GID...]", PORT(gids), .set = set_gids, .preset = "from the GUID",
 	  .help = "GID table of the first port; in the others the GIDs count up" },
 	{ "gid-table", PORT(gid_tbl_len), NUMBER(1, UVD_MAX_GIDS), .preset = "8", .help = "slots of the GID table" },
-	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff", .help = "partition keys" },
-	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus, .preset = "4096", .help = "active MTU" },
-	{ "state", .arg = "STATE", PORT(down), .set = set_choice, .choices = states, .preset = "active", .help = "active or down" },
+	{ "pkey", .arg = "KEY[,KEY...]", PORT(pkeys), .set = set_pkeys, .preset = "0xffff,0x7fff",
+	  .help = "partition keys" },
+	{ "mtu", .arg = "BYTES", PORT(active_mtu), .set = set_choice, .choices = mtus, .preset = "4096",
+	  .help = "active MTU" },
+	{ "state", .arg = "STATE", PORT(down), .set = set_choice, .choices = states, .preset = "active",
+	  .help = "active or down" },
 
 	{ "max-mr-size", .arg = "BYTES", DEVICE(limits.max_mr_size), .set = set_number, .min = 1, .max = INT64_MAX,
 	  .preset = "the persona's", .help = "bytes of the largest memory region" },
@@ -435,8 +454,15 @@ static void make_limit_options(void)
 		};
 	}
 	limit_options.rows[limit_options.num++] = (struct uvd_option_row){
-		"limit-root", .arg = "yes|no", MEMBER(uvd_options, limits.limit_root), .scope = UVD_SCOPE_LIMIT,
-		.programs = BOTH, .set = set_choice, .choices = yes_no, .preset = "no", .help = "whether they hold for root, too",
+		"limit-root",
+		.arg = "yes|no",
+		MEMBER(uvd_options, limits.limit_root),
+		.scope = UVD_SCOPE_LIMIT,
+		.programs = BOTH,
+		.set = set_choice,
+		.choices = yes_no,
+		.preset = "no",
+		.help = "whether they hold for root, too",
 	};
 }
 

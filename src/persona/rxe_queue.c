@@ -12,7 +12,8 @@ _Static_assert(sizeof(struct rxe_send_wqe) == 208, "send work request");
 _Static_assert(sizeof(struct rxe_recv_wqe) == 40, "receive work request");
 _Static_assert(sizeof(struct ib_uverbs_wc) <= UVD_RXE_CQE, "completion");
 /* The backend gets the client's lists unconverted, so the layouts must match. */
-_Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge) && offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey),
+_Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge) &&
+		       offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey),
 	       "scatter-gather entry");
 
 static struct rxe_queue_buf *rxe_queue_header(const struct uvd_queue *q)

@@ -33,8 +33,7 @@ static bool can_pin(const struct uvd_mapping *m, uint64_t end, void *arg)
 	return !m->file || !(m->read ? uvd_caller_peek(check->c, end - 1) : uvd_caller_peek_forced(check->c, end - 1));
 }
 
-int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query,
-			bool *shared)
+int uvd_check_range_by(struct uvd_caller *c, uint64_t addr, uint64_t length, bool write, bool query, bool *shared)
 {
 	struct check check = { .c = c, .write = write };
 	uint64_t page = sysconf(_SC_PAGESIZE);

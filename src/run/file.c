@@ -195,8 +195,8 @@ static int run_file_reopen(struct uvd_run_files *files, struct uvd_run_file *f, 
 }
 
 /* Returns the fd for the client, or a negative errno. */
-static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev, struct uvd_caller *c,
-		       int flags)
+static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, struct uvd_device *dev,
+		       struct uvd_caller *c, int flags)
 {
 	int err = uvd_opener_take(&f->opener, c);
 

@@ -61,11 +61,10 @@ static int filter_trap(scmp_filter_ctx ctx, const char *name, unsigned int n, co
 static int trap_all(scmp_filter_ctx ctx)
 {
 	static const char *const names[] = {
-		"openat2",  "stat",	  "lstat",    "access",	   "faccessat", "faccessat2",
-		"readlink", "readlinkat", "getxattr", "lgetxattr", "listxattr", "llistxattr", /* `ls -l` */
-		"setuid",   "setgid",	  "setreuid", "setregid",  "setresuid", "setresgid",
-		"setfsuid", "setfsgid",	  "execve",   "execveat",
-		"close_range", "io_uring_setup", NULL,
+		"openat2",    "stat",	  "lstat",     "access",      "faccessat",	"faccessat2", "readlink",
+		"readlinkat", "getxattr", "lgetxattr", "listxattr",   "llistxattr", /* `ls -l` */
+		"setuid",     "setgid",	  "setreuid",  "setregid",    "setresuid",	"setresgid",  "setfsuid",
+		"setfsgid",   "execve",	  "execveat",  "close_range", "io_uring_setup", NULL,
 	};
 	int err = 0;
 

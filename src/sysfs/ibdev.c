@@ -20,17 +20,17 @@ static int put_guid(int dir, const char *path, __be64 guid)
 	uint64_t g = be64toh(guid);
 
 	return uvd_dir_put(dir, path, "%04x:%04x:%04x:%04x\n", (unsigned int)(g >> 48),
-			    (unsigned int)(g >> 32 & 0xffff), (unsigned int)(g >> 16 & 0xffff),
-			    (unsigned int)(g & 0xffff));
+			   (unsigned int)(g >> 32 & 0xffff), (unsigned int)(g >> 16 & 0xffff),
+			   (unsigned int)(g & 0xffff));
 }
 
 static int put_gid(int dir, const char *path, const union ibv_gid *gid)
 {
 	const uint8_t *r = gid->raw;
 
-	return uvd_dir_put(dir, path, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n",
-			    r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13],
-			    r[14], r[15]);
+	return uvd_dir_put(dir, path, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", r[0],
+			   r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14],
+			   r[15]);
 }
 
 /* Writes the width and speed codes of struct ibv_port_attr in the kernel's format: "100 Gb/sec (4X EDR)". */
@@ -55,7 +55,7 @@ static int put_rate(int dir, const char *path, const struct uvd_port_config *por
 			s = i;
 	unsigned int rate = speeds[s].tenths * widths[w].lanes;
 	return uvd_dir_put(dir, path, "%u%s Gb/sec (%uX %s)\n", rate / 10, rate % 10 ? ".5" : "", widths[w].lanes,
-			    speeds[s].name);
+			   speeds[s].name);
 }
 
 /*

@@ -32,7 +32,7 @@ static int sysfs_ucap_fill(int root, const struct names *n, const char *name, de
 	snprintf(path, sizeof(path), "%s/uevent", n->aside);
 	return err ? err
 		   : uvd_dir_put(root, path, "MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/%s\nDEVMODE=0600\n", major(node),
-				  minor(node), name);
+				 minor(node), name);
 }
 
 int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uvd_log *log)

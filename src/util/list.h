@@ -44,8 +44,8 @@ static inline bool list_empty(const struct list_head *list)
 #define list_entry(ptr, type, member) container_of(ptr, type, member)
 #define list_first_entry(list, type, member) list_entry((list)->next, type, member)
 #define list_last_entry(list, type, member) list_entry((list)->prev, type, member)
-#define list_for_each_entry(pos, list, member)                                                                         \
-	for (pos = list_first_entry(list, typeof(*pos), member); &pos->member != (list);                               \
+#define list_for_each_entry(pos, list, member) \
+	for (pos = list_first_entry(list, typeof(*pos), member); &pos->member != (list); \
 	     pos = list_first_entry(&pos->member, typeof(*pos), member))
 
 #endif

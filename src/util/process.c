@@ -16,8 +16,8 @@ bool uvd_process_lives(pid_t pid, unsigned long long *start)
 		return false;
 	p = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL; /* the command's name may contain anything */
 	fclose(f);
-	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
-			 &since) != 2)
+	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			 &state, &since) != 2)
 		return false;
 	if (start)
 		*start = since;

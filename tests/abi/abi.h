@@ -51,20 +51,20 @@ const struct choice *choice(const char *rule);
 /* Answers, in the words of errno.h. */
 const char *answer(int ret);
 
-#define expect(call, err)                                                                                              \
-	do {                                                                                                           \
-		int ret_ = (call);                                                                                     \
-		ck_assert_msg(ret_ == -(err), "%s: %s, expected %s", #call, answer(ret_), answer(-(err)));             \
+#define expect(call, err) \
+	do { \
+		int ret_ = (call); \
+		ck_assert_msg(ret_ == -(err), "%s: %s, expected %s", #call, answer(ret_), answer(-(err))); \
 	} while (0)
 
 #define expect_ok(call) expect(call, 0)
 
 /* As expect(), but the list of choices may say otherwise for this target. */
-#define expect_choice(rule, call, want)                                                                                \
-	do {                                                                                                           \
-		const struct choice *choice_ = choice(rule);                                                           \
-		int want_ = choice_ ? choice_->err : (want), ret_ = (call);                                            \
-		ck_assert_msg(ret_ == -want_, "%s: %s, expected %s", #call, answer(ret_), answer(-want_));             \
+#define expect_choice(rule, call, want) \
+	do { \
+		const struct choice *choice_ = choice(rule); \
+		int want_ = choice_ ? choice_->err : (want), ret_ = (call); \
+		ck_assert_msg(ret_ == -want_, "%s: %s, expected %s", #call, answer(ret_), answer(-want_)); \
 	} while (0)
 
 /* ---- what most tests begin with (fixture.c) ---------------------------------------------------------------------- */

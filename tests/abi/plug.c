@@ -43,7 +43,8 @@ static void kernel_plug_in(struct plug *plug)
 		 "ip link add %s type dummy && ip link set %s up && rdma link add %s type rxe netdev %s", plug->ibdev,
 		 plug->ibdev, plug->ibdev, plug->ibdev);
 	run(command, line, sizeof(line));
-	snprintf(command, sizeof(command), "cd /sys/class/infiniband_verbs && dirname $(grep -lx %s */ibdev)", plug->ibdev);
+	snprintf(command, sizeof(command), "cd /sys/class/infiniband_verbs && dirname $(grep -lx %s */ibdev)",
+		 plug->ibdev);
 	run(command, plug->number, sizeof(plug->number));
 }
 
@@ -54,7 +55,8 @@ static void our_plug_in(struct plug *plug)
 	char command[2 * PATH_MAX + 192], line[128];
 
 	if (spare)
-		snprintf(command, sizeof(command), "%s device remove %.32s >/dev/null 2>&1; %s device add %.32s", ctl, spare, ctl, spare);
+		snprintf(command, sizeof(command), "%s device remove %.32s >/dev/null 2>&1; %s device add %.32s", ctl,
+			 spare, ctl, spare);
 	else
 		snprintf(command, sizeof(command), "%s device add --persona %s", ctl, target()->name);
 	run(command, line, sizeof(line));
@@ -83,7 +85,8 @@ pid_t plug_out_begin(const struct plug *plug)
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
 	if (target()->where & ON_KERNEL)
-		snprintf(command, sizeof(command), "rdma link delete %s && ip link delete %s", plug->ibdev, plug->ibdev);
+		snprintf(command, sizeof(command), "rdma link delete %s && ip link delete %s", plug->ibdev,
+			 plug->ibdev);
 	else
 		snprintf(command, sizeof(command), "%s device remove %s >/dev/null", uverbsctl(), plug->ibdev);
 	_exit(system(command) ? 1 : 0);

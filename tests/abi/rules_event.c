@@ -176,7 +176,8 @@ START_TEST(test_event_07_closing_drops_what_is_queued)
 	make_event(&bed);
 	ck_assert_int_ne(poll_events(bed.channel, 2000), 0);
 	close_node(bed.fd);
-	ck_assert_int_eq(poll(&(struct pollfd){ .fd = bed.channel }, 1, 20000), 1); /* an error, or that nobody is there */
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = bed.channel }, 1, 20000),
+			 1); /* an error, or that nobody is there */
 	expect_choice("event-01", read_event(bed.channel, event, sizeof(event)), EIO);
 }
 END_TEST

@@ -199,11 +199,11 @@ START_TEST(test_flow_01_each_check_alone)
 
 	if (!make_flow_bed(&bed))
 		return;
-#define EXPECT_FIELD(field, value, err)                                                                                \
-	do {                                                                                                           \
-		struct flow flow_ = new_flow(&bed);                                                                    \
-		flow_.cmd.field = value;                                                                               \
-		expect_flow(&bed, _i, &flow_, err);                                                                    \
+#define EXPECT_FIELD(field, value, err) \
+	do { \
+		struct flow flow_ = new_flow(&bed); \
+		flow_.cmd.field = value; \
+		expect_flow(&bed, _i, &flow_, err); \
 	} while (0)
 	EXPECT_FIELD(comp_mask, 0, 0);
 	EXPECT_FIELD(comp_mask, 1, EINVAL);

@@ -273,7 +273,8 @@ START_TEST(test_mr_03_on_demand_without_the_device_is_einval)
 	uint32_t pd;
 	int fd = with_pd(&pd);
 
-	expect_choice("mr-03-on-demand", uv_reg_mr(fd, _i, pd, memory(), PAGE, IBV_ACCESS_ON_DEMAND | RW, NULL), EINVAL);
+	expect_choice("mr-03-on-demand", uv_reg_mr(fd, _i, pd, memory(), PAGE, IBV_ACCESS_ON_DEMAND | RW, NULL),
+		      EINVAL);
 }
 END_TEST
 
@@ -281,15 +282,20 @@ static int rereg(int fd, enum uv_front front, struct ib_uverbs_rereg_mr cmd, str
 {
 	struct ib_uverbs_rereg_mr_resp unused;
 
-	return uv_cmd(fd, front, &(struct uv_cmd){ IB_USER_VERBS_CMD_REREG_MR, &cmd, sizeof(cmd),
-						   resp ? resp : &unused, sizeof(*resp) });
+	return uv_cmd(fd, front,
+		      &(struct uv_cmd){ IB_USER_VERBS_CMD_REREG_MR, &cmd, sizeof(cmd), resp ? resp : &unused,
+					sizeof(*resp) });
 }
 
 /* To 2 pages at addr, with the right to write. */
 static struct ib_uverbs_rereg_mr rereg_cmd(uint32_t mr, uint32_t pd, uint32_t flags, const void *addr)
 {
-	return (struct ib_uverbs_rereg_mr){ .mr_handle = mr, .flags = flags, .start = (uintptr_t)addr,
-					    .length = 2 * PAGE, .hca_va = (uintptr_t)addr, .pd_handle = pd,
+	return (struct ib_uverbs_rereg_mr){ .mr_handle = mr,
+					    .flags = flags,
+					    .start = (uintptr_t)addr,
+					    .length = 2 * PAGE,
+					    .hca_va = (uintptr_t)addr,
+					    .pd_handle = pd,
 					    .access_flags = RW };
 }
 

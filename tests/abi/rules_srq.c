@@ -138,13 +138,19 @@ END_TEST
 /* A QP that has an SRQ, by the plain command: uv_create_qp() has none. */
 static int create_qp_with(int fd, uint32_t pd, uint32_t cq, uint32_t srq, uint32_t *qp)
 {
-	struct ib_uverbs_create_qp cmd = { .pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq,
-					   .max_send_wr = 4, .max_send_sge = 1, .qp_type = IBV_QPT_RC, .is_srq = 1,
+	struct ib_uverbs_create_qp cmd = { .pd_handle = pd,
+					   .send_cq_handle = cq,
+					   .recv_cq_handle = cq,
+					   .max_send_wr = 4,
+					   .max_send_sge = 1,
+					   .qp_type = IBV_QPT_RC,
+					   .is_srq = 1,
 					   .srq_handle = srq };
 	struct ib_uverbs_create_qp_resp resp = {};
 	uint8_t uhw_out[256];
-	int ret = uv_cmd(fd, UV_WRITE, &(struct uv_cmd){ IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp,
-							 sizeof(resp), NULL, 0, uhw_out, uv_room.create_qp });
+	int ret = uv_cmd(fd, UV_WRITE,
+			 &(struct uv_cmd){ IB_USER_VERBS_CMD_CREATE_QP, &cmd, sizeof(cmd), &resp, sizeof(resp), NULL, 0,
+					   uhw_out, uv_room.create_qp });
 
 	*qp = resp.qp_handle;
 	return ret;
@@ -216,7 +222,9 @@ static const uint8_t group[16] = { 0xff, 0x12, [15] = 0x77 }, other_group[16] = 
 static struct bed make_ud_bed(void)
 {
 	struct ib_uverbs_modify_qp init = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x11,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qkey = 0x11,
 		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
 	};
 	struct bed bed = { .fd = open_context(NULL) };

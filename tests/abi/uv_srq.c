@@ -54,8 +54,11 @@ static int create_srq_method(int fd, const struct uv_srq_attr *attr, struct uv_s
 
 int uv_create_srq(int fd, enum uv_front front, const struct uv_srq_attr *attr, struct uv_srq *srq)
 {
-	struct ib_uverbs_create_srq cmd = { .user_handle = attr->user_handle, .pd_handle = attr->pd,
-					    .max_wr = attr->max_wr, .max_sge = attr->max_sge, .srq_limit = attr->limit };
+	struct ib_uverbs_create_srq cmd = { .user_handle = attr->user_handle,
+					    .pd_handle = attr->pd,
+					    .max_wr = attr->max_wr,
+					    .max_sge = attr->max_sge,
+					    .srq_limit = attr->limit };
 	struct ib_uverbs_create_srq_resp resp = {};
 	int ret;
 
@@ -68,10 +71,15 @@ int uv_create_srq(int fd, enum uv_front front, const struct uv_srq_attr *attr, s
 
 int uv_create_xsrq(int fd, enum uv_front front, const struct uv_srq_attr *attr, struct uv_srq *srq)
 {
-	struct ib_uverbs_create_xsrq cmd = { .user_handle = attr->user_handle, .srq_type = attr->type,
-					     .pd_handle = attr->pd, .max_wr = attr->max_wr, .max_sge = attr->max_sge,
-					     .srq_limit = attr->limit, .max_num_tags = attr->tags,
-					     .xrcd_handle = attr->xrcd, .cq_handle = attr->cq };
+	struct ib_uverbs_create_xsrq cmd = { .user_handle = attr->user_handle,
+					     .srq_type = attr->type,
+					     .pd_handle = attr->pd,
+					     .max_wr = attr->max_wr,
+					     .max_sge = attr->max_sge,
+					     .srq_limit = attr->limit,
+					     .max_num_tags = attr->tags,
+					     .xrcd_handle = attr->xrcd,
+					     .cq_handle = attr->cq };
 	struct ib_uverbs_create_srq_resp resp = {};
 	int ret = call(fd, front, IB_USER_VERBS_CMD_CREATE_XSRQ, &cmd, sizeof(cmd), &resp, sizeof(resp),
 		       uv_room.create_srq);
@@ -82,12 +90,14 @@ int uv_create_xsrq(int fd, enum uv_front front, const struct uv_srq_attr *attr, 
 
 int uv_modify_srq(int fd, enum uv_front front, uint32_t handle, uint32_t mask, uint32_t max_wr, uint32_t limit)
 {
-	struct ib_uverbs_modify_srq cmd = { .srq_handle = handle, .attr_mask = mask, .max_wr = max_wr,
-					    .srq_limit = limit };
+	struct ib_uverbs_modify_srq cmd = {
+		.srq_handle = handle, .attr_mask = mask, .max_wr = max_wr, .srq_limit = limit
+	};
 	uint64_t place_of_queue = 0;
 
-	return uv_cmd(fd, front, &(struct uv_cmd){ IB_USER_VERBS_CMD_MODIFY_SRQ, &cmd, sizeof(cmd), NULL, 0,
-						   &place_of_queue, uv_room.modify_srq });
+	return uv_cmd(fd, front,
+		      &(struct uv_cmd){ IB_USER_VERBS_CMD_MODIFY_SRQ, &cmd, sizeof(cmd), NULL, 0, &place_of_queue,
+					uv_room.modify_srq });
 }
 
 int uv_query_srq(int fd, enum uv_front front, uint32_t handle, struct ib_uverbs_query_srq_resp *resp)
@@ -146,7 +156,8 @@ int uv_resize_cq(int fd, enum uv_front front, uint32_t handle, uint32_t cqe, uin
 {
 	struct ib_uverbs_resize_cq cmd = { .cq_handle = handle, .cqe = cqe };
 	struct ib_uverbs_resize_cq_resp resp = {};
-	int ret = call(fd, front, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp), uv_room.resize_cq);
+	int ret =
+		call(fd, front, IB_USER_VERBS_CMD_RESIZE_CQ, &cmd, sizeof(cmd), &resp, sizeof(resp), uv_room.resize_cq);
 
 	if (got)
 		*got = resp.cqe;
@@ -160,6 +171,6 @@ int uv_mcast(int fd, enum uv_front front, bool attach, uint32_t qp, const uint8_
 	struct ib_uverbs_attach_mcast cmd = { .qp_handle = qp, .mlid = mlid };
 
 	memcpy(cmd.gid, gid, sizeof(cmd.gid));
-	return call(fd, front, attach ? IB_USER_VERBS_CMD_ATTACH_MCAST : IB_USER_VERBS_CMD_DETACH_MCAST, &cmd, sizeof(cmd),
-		    NULL, 0, 0);
+	return call(fd, front, attach ? IB_USER_VERBS_CMD_ATTACH_MCAST : IB_USER_VERBS_CMD_DETACH_MCAST, &cmd,
+		    sizeof(cmd), NULL, 0, 0);
 }

@@ -27,7 +27,15 @@
 #include "../abi/uv.h"
 #include "slow.h"
 
-enum { USER = 1000, MAPPED = 1000, FIRST_MAPPED = 200000, THREADS = 4, MEMORY = 16 * 4096, HANDLES = 40, PROCESSES = 6 };
+enum {
+	USER = 1000,
+	MAPPED = 1000,
+	FIRST_MAPPED = 200000,
+	THREADS = 4,
+	MEMORY = 16 * 4096,
+	HANDLES = 40,
+	PROCESSES = 6
+};
 enum role { KILLED, EXECS, CLOSES, STOPS, SLOW_MEMORY, GRANTS };
 
 static int pot[2]; /* descriptors of device files that anybody may put in and take out */
@@ -63,7 +71,9 @@ union control {
 
 static void pot_put(int fd)
 {
-	union control u = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+	union control u = {
+		.h = { .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS }
+	};
 	struct iovec v = { "f", 1 };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &u, .msg_controllen = sizeof(u) };
 
@@ -174,7 +184,8 @@ static void random_call(struct worker *w, struct uv_mr *mr)
 		break;
 	case 3:
 	case 4:
-		uv_reg_mr(w->fd, front, any, w->mem + rnd(&w->seed) % MEMORY, rnd(&w->seed) % MEMORY, rnd(&w->seed) & 0xf, mr);
+		uv_reg_mr(w->fd, front, any, w->mem + rnd(&w->seed) % MEMORY, rnd(&w->seed) % MEMORY,
+			  rnd(&w->seed) & 0xf, mr);
 		break;
 	case 5:
 		uv_dereg_mr(w->fd, front, any);

@@ -89,7 +89,8 @@ static void make_command(void)
 	uv_tree_init(&tree, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
 	uv_attr_const(&tree, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_GET_CONTEXT);
 	uv_attr_in(&tree, UVERBS_ATTR_CORE_IN, &in, sizeof(in));
-	uv_attr_out(&tree, UVERBS_ATTR_CORE_OUT, (void *)(uintptr_t)(TARGET + 64), sizeof(struct ib_uverbs_get_context_resp));
+	uv_attr_out(&tree, UVERBS_ATTR_CORE_OUT, (void *)(uintptr_t)(TARGET + 64),
+		    sizeof(struct ib_uverbs_get_context_resp));
 	tree.hdr.length = sizeof(tree.hdr) + tree.hdr.num_attrs * sizeof(struct ib_uverbs_attr);
 	memcpy(slow.content, &tree, sizeof(tree));
 }

@@ -55,7 +55,8 @@ static int copies;
 
 static void map_copy(int which)
 {
-	MUST(mmap((void *)CODE, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, copies, which * PAGE) == (void *)CODE);
+	MUST(mmap((void *)CODE, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, copies, which * PAGE) ==
+	     (void *)CODE);
 }
 
 static void make_copies(void)
@@ -63,7 +64,8 @@ static void make_copies(void)
 	uint16_t int80 = INT80;
 
 	copies = memfd_create("code", MFD_CLOEXEC);
-	MUST(copies >= 0 && pwrite(copies, (void *)CODE, PAGE, 0) == PAGE && pwrite(copies, (void *)CODE, PAGE, PAGE) == PAGE);
+	MUST(copies >= 0 && pwrite(copies, (void *)CODE, PAGE, 0) == PAGE &&
+	     pwrite(copies, (void *)CODE, PAGE, PAGE) == PAGE);
 	MUST(pwrite(copies, &int80, sizeof(int80), PAGE + INSN - CODE) == sizeof(int80));
 }
 
@@ -95,14 +97,14 @@ static void *flip(void *arg)
 static void make_code(void)
 {
 	static const uint8_t after[] = { 0x41, 0xff, 0xe7, 0x90, 0x90 };
-	uint8_t stub[] = { 0x83, 0xf8, 0x10, 0x74, 0xf4, 0xb8, 0, 0, 0, 0, 0x4c, 0x89, 0xe7, 0x4c,
-			   0x89, 0xee, 0x4c, 0x89, 0xf2, 0x0f, 0x05, 0x41, 0xff, 0xe7 };
+	uint8_t stub[] = { 0x83, 0xf8, 0x10, 0x74, 0xf4, 0xb8, 0,    0,	   0,	 0,    0x4c, 0x89,
+			   0xe7, 0x4c, 0x89, 0xee, 0x4c, 0x89, 0xf2, 0x0f, 0x05, 0x41, 0xff, 0xe7 };
 	uint32_t nr = SYS_openat;
 
-	MUST(mmap((void *)CODE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-		  0) == (void *)CODE);
-	MUST(mmap((void *)STACK, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
-	     (void *)STACK);
+	MUST(mmap((void *)CODE, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == (void *)CODE);
+	MUST(mmap((void *)STACK, STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		  -1, 0) == (void *)STACK);
 	memcpy(stub + 6, &nr, sizeof(nr));
 	if (spins)
 		memcpy(stub + 5, (uint8_t[]){ 0xeb, 0xfe }, 2);
@@ -212,7 +214,8 @@ int main(int argc, char **argv)
 	MUST(!pthread_create(&thread, NULL, flip, NULL));
 	for (int i = 0; i < tries && !executed; i++) {
 		resp.fd = -1;
-		if (!call(fd, RDMA_VERBS_IOCTL, &tree, AF_UNIX, AT_FDCWD, (uintptr_t)name, O_RDONLY) && (int)resp.fd >= 0) {
+		if (!call(fd, RDMA_VERBS_IOCTL, &tree, AF_UNIX, AT_FDCWD, (uintptr_t)name, O_RDONLY) &&
+		    (int)resp.fd >= 0) {
 			granted++;
 			close(resp.fd);
 		}

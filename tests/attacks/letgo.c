@@ -52,8 +52,10 @@ static struct {
 static void client(int fd, uint32_t mr, char *program)
 {
 	enum { REREG_TRANS = 1, REREG_ACCESS = 4 };
-	enum { ACCESS = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_WRITE |
-			IB_UVERBS_ACCESS_ON_DEMAND };
+	enum {
+		ACCESS = IB_UVERBS_ACCESS_LOCAL_WRITE | IB_UVERBS_ACCESS_REMOTE_READ | IB_UVERBS_ACCESS_REMOTE_WRITE |
+			 IB_UVERBS_ACCESS_ON_DEMAND
+	};
 	char *args[] = { program, NULL }, *env[] = { NULL };
 	struct sigaction sa = { .sa_handler = on_signal };
 	struct uv_tree *tree = &command.tree;

@@ -21,7 +21,12 @@
 
 #include "slow.h"
 
-enum { LENGTH = 64, ROOM = 4096, QKEY = 0x1111, RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC };
+enum {
+	LENGTH = 64,
+	ROOM = 4096,
+	QKEY = 0x1111,
+	RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC
+};
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -36,7 +41,7 @@ static struct shared {
 	uint32_t lkey, rkey;
 	uint64_t addr;
 	int hold, held; /* set by the first, and by the other one */
-} *other;
+} * other;
 
 static bool is(const char *mode, const char *name)
 {
@@ -63,7 +68,10 @@ static void open_device(void)
 static struct ibv_qp *make_qp(enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = type, .sq_sig_all = 1,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = type,
+		.sq_sig_all = 1,
 		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct ibv_qp *made = ibv_create_qp(pd, &init);
@@ -77,16 +85,27 @@ static void connect_to(struct ibv_qp *from, uint32_t qpn, uint16_t dlid)
 	const bool ud = from->qp_type == IBV_QPT_UD;
 	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY, .qp_access_flags = RIGHTS };
 	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .max_dest_rd_atomic = 1, .min_rnr_timer = 20,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 20,
 		.ah_attr = { .dlid = dlid, .port_num = 1 },
 	};
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
+	struct ibv_qp_attr rts = {
+		.qp_state = IBV_QPS_RTS, .timeout = 18, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
 
-	MUST(!ibv_modify_qp(from, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
-	MUST(!ibv_modify_qp(from, &rtr, ud ? IBV_QP_STATE : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	MUST(!ibv_modify_qp(from, &rts, ud ? IBV_QP_STATE | IBV_QP_SQ_PSN : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+	MUST(!ibv_modify_qp(from, &init,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
+	MUST(!ibv_modify_qp(from, &rtr,
+			    ud ? IBV_QP_STATE
+			       : IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+	MUST(!ibv_modify_qp(from, &rts,
+			    ud ? IBV_QP_STATE | IBV_QP_SQ_PSN
+			       : IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					    IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 static void post_recv(uint64_t addr, uint32_t lkey)
@@ -176,7 +195,8 @@ static void attack(const char *mode, struct slow *slow, uint32_t qpn, uint16_t d
 	if (is(mode, "destroy"))
 		post(qp, IBV_WR_SEND, sge_of(other->addr, LENGTH, other->lkey), 0, 0);
 	if (is(mode, "atomic"))
-		post(loop, IBV_WR_ATOMIC_FETCH_AND_ADD, sge_of((uintptr_t)memory + LENGTH, 8, mr->lkey), other->addr, other->rkey);
+		post(loop, IBV_WR_ATOMIC_FETCH_AND_ADD, sge_of((uintptr_t)memory + LENGTH, 8, mr->lkey), other->addr,
+		     other->rkey);
 	nap(300);
 	printf("ready\n");
 	MUST(fgets(line, sizeof(line), stdin));
@@ -199,7 +219,8 @@ static void suffer(const char *mode, uint32_t qpn, uint16_t dlid, uint64_t addr,
 	if (is(mode, "write"))
 		post(qp, IBV_WR_RDMA_WRITE, sge_of((uintptr_t)memory, LENGTH, mr->lkey), addr, rkey);
 	if (is(mode, "atomic")) {
-		post(loop, IBV_WR_ATOMIC_FETCH_AND_ADD, sge_of((uintptr_t)memory + LENGTH, 8, mr->lkey), (uintptr_t)memory, mr->rkey);
+		post(loop, IBV_WR_ATOMIC_FETCH_AND_ADD, sge_of((uintptr_t)memory + LENGTH, 8, mr->lkey),
+		     (uintptr_t)memory, mr->rkey);
 		completion();
 	}
 	MUST(!ibv_destroy_qp(qp));

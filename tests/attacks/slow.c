@@ -63,7 +63,9 @@ static struct fuse_attr attr_of(uint64_t node)
 {
 	if (node == NODE_FOLDER)
 		return (struct fuse_attr){ .ino = node, .mode = S_IFDIR | 0777, .nlink = 2, .blksize = PAGE };
-	return (struct fuse_attr){ .ino = node, .size = SLOW_PAGES * PAGE, .mode = S_IFREG | 0666, .nlink = 1, .blksize = PAGE };
+	return (struct fuse_attr){
+		.ino = node, .size = SLOW_PAGES * PAGE, .mode = S_IFREG | 0666, .nlink = 1, .blksize = PAGE
+	};
 }
 
 static void answer_read(struct server *s, uint64_t unique, uint64_t offset, uint32_t size)
@@ -92,8 +94,9 @@ static void serve_request(struct server *s, const struct fuse_in_header *h)
 		return reply(s, h->unique, 0, &out, sizeof(out));
 	}
 	case FUSE_LOOKUP: {
-		struct fuse_entry_out out = { .nodeid = NODE_FILE, .entry_valid = 3600, .attr_valid = 3600,
-					      .attr = attr_of(NODE_FILE) };
+		struct fuse_entry_out out = {
+			.nodeid = NODE_FILE, .entry_valid = 3600, .attr_valid = 3600, .attr = attr_of(NODE_FILE)
+		};
 
 		return reply(s, h->unique, 0, &out, sizeof(out));
 	}
@@ -103,7 +106,8 @@ static void serve_request(struct server *s, const struct fuse_in_header *h)
 		return reply(s, h->unique, 0, &out, sizeof(out));
 	}
 	case FUSE_OPEN: {
-		struct fuse_open_out out = { .fh = ++s->opens, .open_flags = s->opens == 2 ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE };
+		struct fuse_open_out out = { .fh = ++s->opens,
+					     .open_flags = s->opens == 2 ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE };
 
 		return reply(s, h->unique, 0, &out, sizeof(out));
 	}
@@ -118,7 +122,8 @@ static void serve_request(struct server *s, const struct fuse_in_header *h)
 		return;
 	case FUSE_FLUSH:
 		/* Whoever has no number in this namespace is nobody: root is. With --separate yes he comes as our own user. */
-		if (((const struct fuse_flush_in *)arg)->fh == 3 && (h->uid != getuid() || getsid(h->pid) != getsid(0))) {
+		if (((const struct fuse_flush_in *)arg)->fh == 3 &&
+		    (h->uid != getuid() || getsid(h->pid) != getsid(0))) {
 			if (write(s->asked, "f", 1) < 0)
 				_exit(0);
 			return;
@@ -259,7 +264,8 @@ void slow_start(struct slow *slow)
 	MUST(slow->content != MAP_FAILED);
 	s.content = slow->content;
 
-	MUST(!pipe2(gate, O_CLOEXEC) && !pipe2(asked, O_CLOEXEC) && !socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pass));
+	MUST(!pipe2(gate, O_CLOEXEC) && !pipe2(asked, O_CLOEXEC) &&
+	     !socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pass));
 	slow->server = fork();
 	MUST(slow->server >= 0);
 	if (!slow->server) {

@@ -27,7 +27,8 @@ struct end {
 	struct uvd_qp *qp;
 	struct uvd_mr *mr;
 	char *buf;
-	int timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, access, path_mtu, pkey_index;
+	int timeout, retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic, max_dest_rd_atomic, access, path_mtu,
+		pkey_index;
 	int psn; /* of what it sends, and what its peer expects */
 	atomic_int qp_event[32], srq_event[32], cq_event, comp; /* counted by type */
 };

@@ -139,7 +139,8 @@ START_TEST(test_pieces_may_overlap)
 	sges[20] = sge_at(a, 20 * 30 + 5, 50);
 	wrs[20].remote_addr = wrs[19].remote_addr + 3;
 	for (int i = 19; i < N; i++)
-		memcpy(expected + (wrs[i].remote_addr - (uintptr_t)b->buf - TO), (void *)(uintptr_t)sges[i].addr, sges[i].length);
+		memcpy(expected + (wrs[i].remote_addr - (uintptr_t)b->buf - TO), (void *)(uintptr_t)sges[i].addr,
+		       sges[i].length);
 	ck_assert_int_eq(post_send_wr(a, wrs), 0);
 	for (int i = 0; i < N; i++)
 		expect(a->scq, i, IBV_WC_SUCCESS);
@@ -207,7 +208,10 @@ START_TEST(test_memory_of_the_device_is_left_to_single_requests)
 	dm->context = b->side->context;
 	dm->length = 4096;
 	ck_assert_int_eq(ops->alloc_dm(dm), 0);
-	*mr = (struct uvd_mr){ .pd = b->side->pd, .dm = dm, .length = 4096, .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
+	*mr = (struct uvd_mr){ .pd = b->side->pd,
+			       .dm = dm,
+			       .length = 4096,
+			       .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
 	ck_assert_int_eq(ops->reg_dm_mr(mr), 0);
 	wrs[9].rkey = mr->rkey;
 	wrs[9].remote_addr = 0;
@@ -267,7 +271,19 @@ START_TEST(test_requests_without_a_receive_wait_for_it)
 END_TEST
 
 /* One thing is wrong with request 9, a write, or 10, a send. at: the request that fails; its status, and that of the receive. */
-enum wrong { SECOND_KEY, KEY, PEERS_KEY, PEERS_MR, RIGHTS, RECEIVE_TOO_SHORT, RECEIVE_KEY, RECEIVE_MR, BAD_MEMORY, PEERS_BAD_MEMORY, WRONGS };
+enum wrong {
+	SECOND_KEY,
+	KEY,
+	PEERS_KEY,
+	PEERS_MR,
+	RIGHTS,
+	RECEIVE_TOO_SHORT,
+	RECEIVE_KEY,
+	RECEIVE_MR,
+	BAD_MEMORY,
+	PEERS_BAD_MEMORY,
+	WRONGS
+};
 
 static struct uvd_mr *without_rights;
 
@@ -295,7 +311,9 @@ static void make_wrong(enum wrong wrong)
 	without_rights = make_mr(b, b->buf, BUF_SIZE, 0);
 	sge.lkey = wrong == RECEIVE_MR ? without_rights->lkey : sge.lkey + (wrong == RECEIVE_KEY);
 	post_receives(0, 5);
-	ck_assert_int_eq(post_recv_list(b, 1005, (struct ibv_sge[]){ sge, { sge.addr, 1, sge.lkey + 1 } }, wrong == SECOND_KEY ? 2 : 1), 0);
+	ck_assert_int_eq(post_recv_list(b, 1005, (struct ibv_sge[]){ sge, { sge.addr, 1, sge.lkey + 1 } },
+					wrong == SECOND_KEY ? 2 : 1),
+			 0);
 	post_receives(6, N / 2);
 	sges[9].lkey += wrong == KEY;
 	wrs[9].rkey = wrong == PEERS_MR ? without_rights->rkey : wrs[9].rkey + (wrong == PEERS_KEY);
@@ -387,7 +405,8 @@ END_TEST
 
 START_TEST(test_memory_on_demand_is_asked_for_its_protection)
 {
-	struct uvd_mr *odp = make_mr(b, b->buf + TO, BUF_SIZE - TO, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND);
+	struct uvd_mr *odp = make_mr(b, b->buf + TO, BUF_SIZE - TO,
+				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ON_DEMAND);
 
 	wrs[9].rkey = odp->rkey;
 	mm_ro = wrs[9].remote_addr;
@@ -505,7 +524,9 @@ static void mapped_pop(struct uvd_queue *q)
 	num_popped++;
 }
 
-static const struct uvd_queue_ops mapped_ops = { .count = mapped_count, .peek_send = mapped_peek_send, .pop = mapped_pop };
+static const struct uvd_queue_ops mapped_ops = { .count = mapped_count,
+						 .peek_send = mapped_peek_send,
+						 .pop = mapped_pop };
 static struct uvd_queue mapped = { .ops = &mapped_ops, .kind = UVD_QUEUE_SEND, .shape = { 64, 64, 2 } };
 
 static void ring_doorbell(void)

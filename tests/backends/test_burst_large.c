@@ -61,7 +61,8 @@ static void expect_sent(int from, int to)
 {
 	for (int i = from; i < to; i++) {
 		expect(a->scq, i, IBV_WC_SUCCESS);
-		ck_assert_msg(!memcmp(b->buf + HALF + i * STEP, a->buf + i * STEP, SIZE - i), "the data of request %d", i);
+		ck_assert_msg(!memcmp(b->buf + HALF + i * STEP, a->buf + i * STEP, SIZE - i), "the data of request %d",
+			      i);
 	}
 }
 
@@ -69,7 +70,8 @@ static void expect_read(int from, int to)
 {
 	for (int i = from; i < to; i++) {
 		expect(a->scq, i, IBV_WC_SUCCESS);
-		ck_assert_msg(!memcmp(a->buf + i * STEP, b->buf + HALF + i * STEP, SIZE - i), "the data of request %d", i);
+		ck_assert_msg(!memcmp(a->buf + i * STEP, b->buf + HALF + i * STEP, SIZE - i), "the data of request %d",
+			      i);
 	}
 }
 
@@ -332,7 +334,8 @@ START_TEST(test_memory_that_can_be_mapped_is_left_to_single_requests)
 	make_list(read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE);
 	post_all();
 	for (int i = 0; i < N; i++) {
-		const char *from = view + (read ? HALF : 0) + i * STEP, *to = (read ? a->buf : b->buf + HALF) + i * STEP;
+		const char *from = view + (read ? HALF : 0) + i * STEP,
+			   *to = (read ? a->buf : b->buf + HALF) + i * STEP;
 
 		expect(a->scq, i, IBV_WC_SUCCESS);
 		ck_assert_int_eq(memcmp(to, from, SIZE - i), 0);

@@ -236,7 +236,8 @@ END_TEST
 
 START_TEST(test_responder_whose_memory_does_not_answer_gets_a_protection_error)
 {
-	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						      IBV_WR_ATOMIC_FETCH_AND_ADD };
 
 	set_patience(100);
 	bed_connect(&bed, IBV_QPT_RC);

@@ -38,7 +38,9 @@ static void mapped_pop(struct uvd_queue *q)
 	popped++;
 }
 
-static const struct uvd_queue_ops mapped_ops = { .count = mapped_count, .peek_send = mapped_peek_send, .pop = mapped_pop };
+static const struct uvd_queue_ops mapped_ops = { .count = mapped_count,
+						 .peek_send = mapped_peek_send,
+						 .pop = mapped_pop };
 static struct uvd_queue mapped = { .ops = &mapped_ops, .kind = UVD_QUEUE_SEND, .shape = { ENTRIES, 64, 1 } };
 
 static void count_write(void)

@@ -12,7 +12,11 @@
 #include "tests/backends/bed.h"
 
 /* Each chunk of LENGTH bytes is long enough for a view. */
-enum { LEAST = 16 * 1024, LENGTH = 3 * SOFT_CHUNK + 20 * 1024, SOON = 1000000 /* us: of what waits for nothing, on a busy machine */ };
+enum {
+	LEAST = 16 * 1024,
+	LENGTH = 3 * SOFT_CHUNK + 20 * 1024,
+	SOON = 1000000 /* us: of what waits for nothing, on a busy machine */
+};
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];

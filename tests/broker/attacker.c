@@ -91,7 +91,8 @@ static void ask_for_memory(struct uvd_link *link)
 		expect(ask_about(link, UVD_WIRE_OPENER, tids[i], 0), -ESRCH, "pagemap");
 		for (unsigned int file = 0; file < UVD_WIRE_STATUS; file++)
 			expect(ask_about(link, UVD_WIRE_OPEN, tids[i], file), -ESRCH, "a file");
-		expect(uvd_link_loan_step(loan, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tids[i] }, -1, NULL, &out),
+		expect(uvd_link_loan_step(loan, &(struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = tids[i] }, -1,
+					  NULL, &out),
 		       -ESRCH, "a loan");
 		close(loan);
 	}

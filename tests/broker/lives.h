@@ -22,7 +22,7 @@ enum { END_MS = 1000 };
 static struct shared {
 	int starts, left, renewed, renewed_asked, withdrawn, fds;
 	pid_t broker;
-} *shared;
+} * shared;
 
 static dev_t node_rdev; /* of what op_node() makes; a test sets it before the broker runs */
 
@@ -77,8 +77,15 @@ static int op_renew(void *arg, bool asked)
 }
 
 static const struct uvd_broker_ops ops = {
-	.node = op_node, .publish = op_index, .withdraw = op_withdraw, .port = op_port, .ucap = op_ucap, .ucap_gone = op_name,
-	.ready = op_ready, .leave = op_leave, .renew = op_renew,
+	.node = op_node,
+	.publish = op_index,
+	.withdraw = op_withdraw,
+	.port = op_port,
+	.ucap = op_ucap,
+	.ucap_gone = op_name,
+	.ready = op_ready,
+	.leave = op_leave,
+	.renew = op_renew,
 };
 
 static inline int run_lives(int (*engine)(void *arg, int sock))

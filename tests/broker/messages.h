@@ -31,7 +31,11 @@ static inline unsigned int any(unsigned int below)
 /* ---- messages ------------------------------------------------------------------------------------------------------ */
 
 /* As wire.h says it; the code's own table is not asked. */
-static const struct { enum uvd_wire_kind kind; unsigned int fds_in; bool tid, index, value, flag, name, device, ends; } ops[UVD_WIRE_OPS] = {
+static const struct {
+	enum uvd_wire_kind kind;
+	unsigned int fds_in;
+	bool tid, index, value, flag, name, device, ends;
+} ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PUBLISH] = { UVD_WIRE_CONTROL, .index = true },
@@ -64,7 +68,8 @@ struct message {
 
 static inline int64_t any_value(void)
 {
-	static const int64_t values[] = { 0, 1, 2, 3, -1, 255, 256, INT32_MAX, INT32_MIN, 1ll << 32, INT64_MAX, INT64_MIN };
+	static const int64_t values[] = { 0,   1,	  2,	     3,		-1,	   255,
+					  256, INT32_MAX, INT32_MIN, 1ll << 32, INT64_MAX, INT64_MIN };
 
 	return any(4) ? values[any(sizeof(values) / sizeof(values[0]))] : random();
 }
@@ -78,7 +83,10 @@ static inline size_t size_of(enum uvd_wire_op op)
 static inline unsigned int num_indexes(enum uvd_wire_op op)
 {
 	static const unsigned int num[UVD_WIRE_OPS] = {
-		[UVD_WIRE_CONNECT] = UVD_WIRE_KINDS, [UVD_WIRE_OPEN] = UVD_WIRE_FILES, [UVD_WIRE_SEIZE] = 20, [UVD_WIRE_TAKE] = 2,
+		[UVD_WIRE_CONNECT] = UVD_WIRE_KINDS,
+		[UVD_WIRE_OPEN] = UVD_WIRE_FILES,
+		[UVD_WIRE_SEIZE] = 20,
+		[UVD_WIRE_TAKE] = 2,
 		[UVD_WIRE_RELEASE] = 2,
 	};
 
@@ -179,14 +187,19 @@ static inline void spoil(struct message *m, enum uvd_wire_kind kind)
 
 static inline bool send_message(int sock, const struct message *m, int fd)
 {
-	union { char room[CMSG_SPACE(MOST_FDS * sizeof(int))]; struct cmsghdr align; } control = { 0 };
+	union {
+		char room[CMSG_SPACE(MOST_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
 	struct iovec iov = { (void *)m->bytes, m->size };
 	struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (m->num_fds) {
 		h.msg_control = &control;
 		h.msg_controllen = CMSG_LEN(m->num_fds * sizeof(int));
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = h.msg_controllen };
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = h.msg_controllen };
 		for (unsigned int i = 0; i < m->num_fds; i++)
 			memcpy(CMSG_DATA(&control.align) + i * sizeof(int), &fd, sizeof(int));
 	}
@@ -194,7 +207,8 @@ static inline bool send_message(int sock, const struct message *m, int fd)
 }
 
 /* The answer; 0: the other side has gone. */
-static inline bool receive_answer(int sock, const struct message *m, struct uvd_wire_answer *a, struct uvd_wire_fds *fds)
+static inline bool receive_answer(int sock, const struct message *m, struct uvd_wire_answer *a,
+				  struct uvd_wire_fds *fds)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };
 

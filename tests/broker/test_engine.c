@@ -368,7 +368,8 @@ START_TEST(test_loan_passes_a_descriptor)
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1, .value = -5 }, -1), 0);
 	ck_assert(values[0] > 0 && values[0] < 10000000000); /* ns of processor time */
 	waitpid(client, &status, 0);
-	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2); /* what the loan has put in the place of write()'s result */
+	ck_assert(WIFEXITED(status) &&
+		  WEXITSTATUS(status) == 2); /* what the loan has put in the place of write()'s result */
 	waitpid(pid, NULL, 0);
 }
 END_TEST

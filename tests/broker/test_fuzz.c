@@ -28,7 +28,9 @@
 
 /* ---- the broker's loop ---------------------------------------------------------------------------------------------- */
 
-static struct shared { unsigned int seed, failed, survived; } *shared;
+static struct shared {
+	unsigned int seed, failed, survived;
+} * shared;
 
 static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd)
 {
@@ -85,8 +87,16 @@ static int op_renew(void *arg, bool asked)
 }
 
 static const struct uvd_broker_ops broker_ops = {
-	.node = op_node, .add = op_add, .publish = op_index, .withdraw = op_index, .port = op_port, .ucap = op_ucap, .ucap_gone = op_name,
-	.ready = op_ready, .leave = op_leave, .renew = op_renew,
+	.node = op_node,
+	.add = op_add,
+	.publish = op_index,
+	.withdraw = op_index,
+	.port = op_port,
+	.ucap = op_ucap,
+	.ucap_gone = op_name,
+	.ready = op_ready,
+	.leave = op_leave,
+	.renew = op_renew,
 };
 
 /* Good messages, then one that is none: it must not live to see an answer. */
@@ -133,8 +143,9 @@ START_TEST(test_broker_kills_an_engine_that_says_what_none_would_say)
 		shared->seed = i;
 		if (uvd_broker_run(&config, engine_fuzzes, &status) < 0)
 			_exit(status);
-		ck_assert_msg(status == 1 && !shared->failed && !shared->survived, "seed %u: status %d, failed %u, survived %u", i, status,
-			      shared->failed, shared->survived);
+		ck_assert_msg(status == 1 && !shared->failed && !shared->survived,
+			      "seed %u: status %d, failed %u, survived %u", i, status, shared->failed,
+			      shared->survived);
 		while (waitpid(-1, &status, 0) > 0)
 			ck_assert_msg(WIFEXITED(status), "seed %u: a child's status is %x", i, status);
 		ck_assert_uint_eq(fds_of(getpid()), before);
@@ -242,11 +253,13 @@ static void check_files(const struct message *m, const struct uvd_wire_fds *fds,
 
 		ck_assert(n > 0);
 		link[n] = 0;
-		ck_assert_msg(everybody || m->r.tid == client, "seed %u: %s for op %u of %d", seed, link, m->r.op, m->r.tid);
+		ck_assert_msg(everybody || m->r.tid == client, "seed %u: %s for op %u of %d", seed, link, m->r.op,
+			      m->r.tid);
 		snprintf(folder, sizeof(folder), "/proc/%d/", m->r.tid);
 		name = link + strlen(folder);
 		if (everybody && !memcmp(link, folder, strlen(folder)))
-			ck_assert_msg(!strcmp(name, "status") || !strcmp(name, "stat") || !strcmp(name, "comm") || !strcmp(name, "statm"),
+			ck_assert_msg(!strcmp(name, "status") || !strcmp(name, "stat") || !strcmp(name, "comm") ||
+					      !strcmp(name, "statm"),
 				      "%s", link);
 		else if (everybody)
 			ck_assert_msg(!memcmp(link, "/memfd:uverbsd-owners", 21), "%s", link);
@@ -274,7 +287,8 @@ static void ask_questions(unsigned int seed)
 		if (a.result >= 0)
 			check_files(&m, &fds, seed);
 		if (m.r.tid != client && m.r.op != UVD_WIRE_OPEN)
-			ck_assert_msg(a.result < 0 && !a.values[0] && !a.values[1], "seed %u: op %u of %d", seed, m.r.op, m.r.tid);
+			ck_assert_msg(a.result < 0 && !a.values[0] && !a.values[1], "seed %u: op %u of %d", seed,
+				      m.r.op, m.r.tid);
 		uvd_wire_close(&fds);
 		ck_assert_msg(has_fds(pid, before), "seed %u: op %u left descriptors", seed, m.r.op);
 	}
@@ -341,7 +355,8 @@ static void ask_for_loan(unsigned int seed)
 		alive = receive_answer(sock, &m, &a, &fds);
 		ck_assert_msg(alive == (good && first), "seed %u: op %u, the message number %u", seed, m.r.op, i);
 		if (alive)
-			ck_assert_msg(m.r.tid == client ? !a.result : a.result == -ESRCH, "seed %u: a loan of %d: %d", seed, m.r.tid, a.result);
+			ck_assert_msg(m.r.tid == client ? !a.result : a.result == -ESRCH, "seed %u: a loan of %d: %d",
+				      seed, m.r.tid, a.result);
 		uvd_wire_close(&fds);
 	}
 	end_child(pid, sock, seed);
@@ -364,12 +379,15 @@ END_TEST
 
 static struct message answer_to(const struct uvd_wire_request *r)
 {
-	static const unsigned int fds_out[UVD_WIRE_OPS] = { [UVD_WIRE_NODE] = 1, [UVD_WIRE_UCAP] = 1, [UVD_WIRE_PEER] = 4,
-							    [UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2 };
+	static const unsigned int fds_out[UVD_WIRE_OPS] = {
+		[UVD_WIRE_NODE] = 1,   [UVD_WIRE_UCAP] = 1, [UVD_WIRE_PEER] = 4,
+		[UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2
+	};
 	struct message m = { .size = sizeof(m.a), .num_fds = r->op < UVD_WIRE_OPS ? fds_out[r->op] : 0 };
 
-	m.a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r->op, .num_fds = m.num_fds,
-					.values = { any_value(), any_value() } };
+	m.a = (struct uvd_wire_answer){
+		.version = UVD_WIRE_VERSION, .op = r->op, .num_fds = m.num_fds, .values = { any_value(), any_value() }
+	};
 	switch (any(8)) {
 	case 0:
 		m.a.result = -1 - (int)any(200);
@@ -403,9 +421,15 @@ static void *answer_anything(void *arg)
 	pthread_t thread;
 
 	for (;;) {
-		union { char room[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control = { 0 };
+		union {
+			char room[CMSG_SPACE(sizeof(int))];
+			struct cmsghdr align;
+		} control = { 0 };
 		struct iovec iov = { &r, sizeof(r) };
-		struct msghdr h = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_LEN(sizeof(int)) };
+		struct msghdr h = { .msg_iov = &iov,
+				    .msg_iovlen = 1,
+				    .msg_control = &control,
+				    .msg_controllen = CMSG_LEN(sizeof(int)) };
 
 		if (recvmsg(sock, &h, MSG_CMSG_CLOEXEC) <= 0)
 			break;
@@ -459,7 +483,9 @@ static unsigned int count_fds(const struct uvd_wire_fds *fds)
 
 START_TEST(test_engine_takes_no_answer_that_the_table_does_not_allow)
 {
-	const unsigned int most[UVD_WIRE_OPS] = { [UVD_WIRE_PEER] = 4, [UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2 };
+	const unsigned int most[UVD_WIRE_OPS] = {
+		[UVD_WIRE_PEER] = 4, [UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2
+	};
 	unsigned int before = fds_of(getpid());
 	struct uvd_wire_fds out;
 	struct uvd_link *link;
@@ -502,8 +528,9 @@ static void ask_lying_broker(int sock)
 	dev_t rdev;
 
 	for (int i = 0; i < 50; i++) {
-		int ret = i % 3 == 0 ? uvd_link_node(link, i, &number, &rdev, &fd) : i % 3 == 1 ? uvd_link_ucap(link, "x", &rdev, &fd) :
-			  uvd_link_tell(link, UVD_WIRE_READY, 0);
+		int ret = i % 3 == 0   ? uvd_link_node(link, i, &number, &rdev, &fd)
+			  : i % 3 == 1 ? uvd_link_ucap(link, "x", &rdev, &fd)
+				       : uvd_link_tell(link, UVD_WIRE_READY, 0);
 
 		if (i % 3 == 2)
 			fd = -1;

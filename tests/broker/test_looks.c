@@ -140,7 +140,9 @@ static void tear_down(void)
 
 static int ask_about(pid_t tid, enum uvd_wire_op op, enum uvd_wire_file file, int64_t value)
 {
-	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = op, .tid = tid, .index = file, .value = value };
+	struct uvd_wire_request r = {
+		.version = UVD_WIRE_VERSION, .op = op, .tid = tid, .index = file, .value = value
+	};
 	struct pollfd p = { .fd = questions, .events = POLLIN };
 
 	fds = uvd_wire_no_fds;
@@ -417,7 +419,9 @@ static char *in_folder(const char *name)
 
 static void opens(void)
 {
-	struct open_how { uint64_t flags, mode, resolve; } how = { O_RDONLY };
+	struct open_how {
+		uint64_t flags, mode, resolve;
+	} how = { O_RDONLY };
 
 	if (how_opened == OPEN)
 		syscall(SYS_open, opened, O_RDONLY);

@@ -91,7 +91,11 @@ static int status_of(void (*enter)(void), void (*what)(void))
 
 /* ---- forbidden ----------------------------------------------------------------------------------------------------- */
 
-#define FORBIDDEN(name, code) static void name(void) { (void)!(code); }
+#define FORBIDDEN(name, code) \
+	static void name(void) \
+	{ \
+		(void)!(code); \
+	}
 
 /* clang-format off */
 FORBIDDEN(forks, syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))
@@ -149,20 +153,61 @@ FORBIDDEN(writes_memory, process_vm_writev(parent, NULL, 0, NULL, 0, 0))
 
 enum { ENGINE = 1, QUESTIONS = 2, BOTH = 3 };
 
-static const struct { void (*what)(void); int where; } forbidden[] = {
-	{ forks, BOTH }, { vforks, BOTH }, { shares_memory_with_a_process, BOTH }, { starts_a_thread_in_a_namespace, BOTH },
-	{ starts_a_thread_in_a_user_namespace, BOTH }, { makes_code, BOTH }, { makes_data_code, BOTH }, { executes, BOTH },
-	{ traces, BOTH }, { signals_others, BOTH }, { signals_threads_of_others, BOTH }, { queues_signals, BOTH },
-	{ duplicates, BOTH }, { duplicates_to_a_number, BOTH }, { asks_for_signals_of_a_file, BOTH }, { seals, BOTH },
-	{ makes_a_memfd, ENGINE }, { makes_a_pipe, BOTH }, { makes_a_pair_of_datagrams, BOTH },
-	{ makes_a_pair_that_is_not_unix, BOTH }, { sends_to_an_address, BOTH }, { filters_a_socket, BOTH },
-	{ asks_a_socket_for_pidfds, BOTH }, { takes_a_socket_filter, BOTH }, { connects, BOTH }, { binds, BOTH },
-	{ types_into_a_terminal, BOTH }, { controls_a_file, BOTH }, { raises_a_limit, BOTH }, { becomes_dumpable, BOTH },
-	{ forgets_the_broker, BOTH }, { becomes_root, BOTH }, { unshares, BOTH }, { enters_a_namespace, BOTH }, { mounts, BOTH },
-	{ takes_a_descriptor, BOTH }, { signals_a_pidfd, BOTH }, { handles_faults, BOTH }, { uses_io_uring, BOTH },
-	{ uses_bpf, BOTH }, { counts_events, BOTH }, { splices, BOTH }, { uses_keys, BOTH }, { changes_anothers_priority, BOTH },
-	{ makes_a_folder, BOTH }, { makes_a_file, QUESTIONS }, { empties_a_file, QUESTIONS }, { makes_a_socket, QUESTIONS },
-	{ compares_files, QUESTIONS }, { removes_a_file, QUESTIONS }, { writes_memory, QUESTIONS },
+static const struct {
+	void (*what)(void);
+	int where;
+} forbidden[] = {
+	{ forks, BOTH },
+	{ vforks, BOTH },
+	{ shares_memory_with_a_process, BOTH },
+	{ starts_a_thread_in_a_namespace, BOTH },
+	{ starts_a_thread_in_a_user_namespace, BOTH },
+	{ makes_code, BOTH },
+	{ makes_data_code, BOTH },
+	{ executes, BOTH },
+	{ traces, BOTH },
+	{ signals_others, BOTH },
+	{ signals_threads_of_others, BOTH },
+	{ queues_signals, BOTH },
+	{ duplicates, BOTH },
+	{ duplicates_to_a_number, BOTH },
+	{ asks_for_signals_of_a_file, BOTH },
+	{ seals, BOTH },
+	{ makes_a_memfd, ENGINE },
+	{ makes_a_pipe, BOTH },
+	{ makes_a_pair_of_datagrams, BOTH },
+	{ makes_a_pair_that_is_not_unix, BOTH },
+	{ sends_to_an_address, BOTH },
+	{ filters_a_socket, BOTH },
+	{ asks_a_socket_for_pidfds, BOTH },
+	{ takes_a_socket_filter, BOTH },
+	{ connects, BOTH },
+	{ binds, BOTH },
+	{ types_into_a_terminal, BOTH },
+	{ controls_a_file, BOTH },
+	{ raises_a_limit, BOTH },
+	{ becomes_dumpable, BOTH },
+	{ forgets_the_broker, BOTH },
+	{ becomes_root, BOTH },
+	{ unshares, BOTH },
+	{ enters_a_namespace, BOTH },
+	{ mounts, BOTH },
+	{ takes_a_descriptor, BOTH },
+	{ signals_a_pidfd, BOTH },
+	{ handles_faults, BOTH },
+	{ uses_io_uring, BOTH },
+	{ uses_bpf, BOTH },
+	{ counts_events, BOTH },
+	{ splices, BOTH },
+	{ uses_keys, BOTH },
+	{ changes_anothers_priority, BOTH },
+	{ makes_a_folder, BOTH },
+	{ makes_a_file, QUESTIONS },
+	{ empties_a_file, QUESTIONS },
+	{ makes_a_socket, QUESTIONS },
+	{ compares_files, QUESTIONS },
+	{ removes_a_file, QUESTIONS },
+	{ writes_memory, QUESTIONS },
 };
 
 static void check_kills(void (*enter)(void), int where)
@@ -290,9 +335,16 @@ static pid_t start_engine(int *parents_end)
 START_TEST(test_engine_process_has_no_rights_and_ends_with_its_parent)
 {
 	static const char *const lines[] = {
-		"\nUid:\t65534\t65534\t65534\t65534\n", "\nGid:\t65533\t65533\t65533\t65533\n", "\nGroups:\t \n",
-		"\nCapInh:\t0000000000000000\n", "\nCapPrm:\t0000000000000000\n", "\nCapEff:\t0000000000000000\n",
-		"\nCapBnd:\t0000000000000000\n", "\nCapAmb:\t0000000000000000\n", "\nNoNewPrivs:\t1\n", "\nSeccomp:\t2\n",
+		"\nUid:\t65534\t65534\t65534\t65534\n",
+		"\nGid:\t65533\t65533\t65533\t65533\n",
+		"\nGroups:\t \n",
+		"\nCapInh:\t0000000000000000\n",
+		"\nCapPrm:\t0000000000000000\n",
+		"\nCapEff:\t0000000000000000\n",
+		"\nCapBnd:\t0000000000000000\n",
+		"\nCapAmb:\t0000000000000000\n",
+		"\nNoNewPrivs:\t1\n",
+		"\nSeccomp:\t2\n",
 	};
 	static const char *const namespaces[] = { "ns/mnt", "ns/net", "ns/ipc" };
 	int end, fd;
@@ -305,7 +357,8 @@ START_TEST(test_engine_process_has_no_rights_and_ends_with_its_parent)
 		ck_assert_msg(!same_link(pid, namespaces[i]), "%s", namespaces[i]);
 	ck_assert(!stat(proc(pid, "mem"), &st) && !st.st_uid);
 	ck_assert(has_line(proc(pid, "mounts"), " / tmpfs ro,nosuid,nodev,noexec,"));
-	ck_assert_msg(!has_line(proc_path, "\nuverbsd") && strchr(file_start, '\n')[1] == 0, "it has other mounts: %s", file_start);
+	ck_assert_msg(!has_line(proc_path, "\nuverbsd") && strchr(file_start, '\n')[1] == 0, "it has other mounts: %s",
+		      file_start);
 	fd = open(proc(pid, "root/dev"), O_PATH);
 	ck_assert_msg(fd < 0 && errno == ENOENT, "it sees the host's files");
 	ck_assert(write(end, "x", 1) == 1);
@@ -337,7 +390,11 @@ START_TEST(test_engine_process_ends_where_the_broker_has_ended_before_it_could_t
 }
 END_TEST
 
-static const struct { enum uvd_role role; const char *caps; int filters; } roles[] = {
+static const struct {
+	enum uvd_role role;
+	const char *caps;
+	int filters;
+} roles[] = {
 	/* CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP SYS_PTRACE SYS_ADMIN MKNOD */
 	{ UVD_ROLE_BROKER, "00000000082801eb", 0 },
 	{ UVD_ROLE_QUESTIONS, "0000000000080002", 1 }, /* DAC_OVERRIDE SYS_PTRACE */
@@ -423,8 +480,8 @@ START_TEST(test_every_name_is_a_system_call)
 
 	for (unsigned int i = 0; (r = uvd_sandbox_row_at(i)); i++)
 		for (unsigned int n = 0; n < r->num_calls; n++)
-			ck_assert_msg(seccomp_syscall_resolve_name(r->calls[n].name) != __NR_SCMP_ERROR, "%s: %s", r->name,
-				      r->calls[n].name);
+			ck_assert_msg(seccomp_syscall_resolve_name(r->calls[n].name) != __NR_SCMP_ERROR, "%s: %s",
+				      r->name, r->calls[n].name);
 }
 END_TEST
 

@@ -16,7 +16,10 @@
 #include "broker/broker.h"
 #include "util/util.h"
 
-static struct shared { int left, asked; pid_t engine; } *shared;
+static struct shared {
+	int left, asked;
+	pid_t engine;
+} * shared;
 
 static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd)
 {
@@ -63,8 +66,15 @@ static int op_renew(void *arg, bool asked)
 }
 
 static const struct uvd_broker_ops ops = {
-	.node = op_node, .publish = op_index, .withdraw = op_index, .port = op_port, .ucap = op_ucap, .ucap_gone = op_name,
-	.ready = op_ready, .leave = op_leave, .renew = op_renew,
+	.node = op_node,
+	.publish = op_index,
+	.withdraw = op_index,
+	.port = op_port,
+	.ucap = op_ucap,
+	.ucap_gone = op_name,
+	.ready = op_ready,
+	.leave = op_leave,
+	.renew = op_renew,
 };
 
 static int run(int (*engine)(void *arg, int sock))

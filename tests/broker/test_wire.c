@@ -47,7 +47,10 @@ END_TEST
 
 START_TEST(test_truncated_and_oversized_requests_are_refused)
 {
-	struct { struct uvd_wire_request r; char more; } big = { .r = peer_request() };
+	struct {
+		struct uvd_wire_request r;
+		char more;
+	} big = { .r = peer_request() };
 
 	ck_assert_int_eq(send(pair[0], &big, sizeof(big.r) - 1, 0), sizeof(big.r) - 1);
 	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPROTO);
@@ -98,7 +101,9 @@ START_TEST(test_what_an_operation_does_not_use_must_be_0)
 		r.name[0] = i == 5 ? 'x' : 0;
 		ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
 	}
-	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_OPEN, .tid = 42, .index = UVD_WIRE_FILES };
+	r = (struct uvd_wire_request){
+		.version = UVD_WIRE_VERSION, .op = UVD_WIRE_OPEN, .tid = 42, .index = UVD_WIRE_FILES
+	};
 	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
 	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY, .tid = 42 };
 	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
@@ -136,10 +141,13 @@ END_TEST
 /* Whoever answers must not wait for a process that reads nothing. */
 START_TEST(test_device_comes_whole_and_with_its_operation_only)
 {
-	struct { struct uvd_wire_request r; struct uvd_device_config device; char more; } m = {
-		.r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADD }, .device = { .ibdev = "new" }
-	};
-	const size_t whole = sizeof(m.r) + sizeof(m.device), sizes[] = { 1, sizeof(m.r) - 1, sizeof(m.r), whole - 1, whole + 1 };
+	struct {
+		struct uvd_wire_request r;
+		struct uvd_device_config device;
+		char more;
+	} m = { .r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADD }, .device = { .ibdev = "new" } };
+	const size_t whole = sizeof(m.r) + sizeof(m.device),
+		     sizes[] = { 1, sizeof(m.r) - 1, sizeof(m.r), whole - 1, whole + 1 };
 	struct uvd_device_config device;
 
 	ck_assert_int_eq(uvd_wire_ask_with(pair[0], &m.r, &m.device), 0);
@@ -210,17 +218,27 @@ END_TEST
 /* CMSG_SPACE() of three has room for four: the fourth must not be stored behind the others. */
 START_TEST(test_more_descriptors_than_any_message_has_are_refused)
 {
-	union { char room[CMSG_SPACE(8 * sizeof(int))]; struct cmsghdr align; } control = { 0 };
-	struct { struct uvd_wire_fds fds; int behind[8]; } in;
+	union {
+		char room[CMSG_SPACE(8 * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct {
+		struct uvd_wire_fds fds;
+		int behind[8];
+	} in;
 	struct uvd_wire_request r = peer_request();
 	struct iovec iov = { &r, sizeof(r) };
 	unsigned int before = open_fds();
 
 	for (unsigned int num = 1; num <= 8; num++) {
-		struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		struct msghdr m = { .msg_iov = &iov,
+				    .msg_iovlen = 1,
+				    .msg_control = &control,
 				    .msg_controllen = CMSG_LEN(num * sizeof(int)) };
 
-		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = m.msg_controllen };
+		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+						  .cmsg_type = SCM_RIGHTS,
+						  .cmsg_len = m.msg_controllen };
 		memset(CMSG_DATA(&control.align), 0, num * sizeof(int));
 		memset(&in, 0x55, sizeof(in));
 		ck_assert_int_eq(sendmsg(pair[0], &m, 0), sizeof(r));
@@ -279,7 +297,8 @@ START_TEST(test_random_messages)
 		err = sent(&r, kind);
 		ck_assert(!err || err == -EPROTO);
 		if (!err)
-			ck_assert(got.version == UVD_WIRE_VERSION && got.op > UVD_WIRE_NONE && got.op < UVD_WIRE_OPS && !got.pad);
+			ck_assert(got.version == UVD_WIRE_VERSION && got.op > UVD_WIRE_NONE && got.op < UVD_WIRE_OPS &&
+				  !got.pad);
 	}
 }
 END_TEST

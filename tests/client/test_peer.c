@@ -179,13 +179,16 @@ END_TEST
 START_TEST(test_pieces_are_all_written_or_none)
 {
 	struct uvd_peer *p = peer_of(_i);
-	struct uvd_write_vec v[] = { { .addr = at(5, 9), .src = "bb", .len = 2 }, { .addr = at(0, 3), .src = "cc", .len = 2 },
-				     { .addr = at(0, 9), .src = "dd", .len = 2 }, { .addr = 0, .src = "x", .len = 0 },
-				     { .addr = at(3, 0), .src = "ee", .len = 2 }, { .addr = at(2, 0), .src = "ff", .len = 2 } };
+	struct uvd_write_vec v[] = {
+		{ .addr = at(5, 9), .src = "bb", .len = 2 }, { .addr = at(0, 3), .src = "cc", .len = 2 },
+		{ .addr = at(0, 9), .src = "dd", .len = 2 }, { .addr = 0, .src = "x", .len = 0 },
+		{ .addr = at(3, 0), .src = "ee", .len = 2 }, { .addr = at(2, 0), .src = "ff", .len = 2 }
+	};
 
 	for (int i = 0; i < 2; i++) {
 		ck_assert_int_eq(uvd_peer_writev(p, v, 6), -EFAULT);
-		ck_assert(client_has(p, at(5, 9)) == 'a' && client_has(p, at(0, 3)) == 'a' && client_has(p, at(3, 0)) == 'a');
+		ck_assert(client_has(p, at(5, 9)) == 'a' && client_has(p, at(0, 3)) == 'a' &&
+			  client_has(p, at(3, 0)) == 'a');
 	}
 	/* Nothing is there, and what may be written comes behind it. */
 	v[5].addr = at(4, PAGE - 1);
@@ -246,7 +249,8 @@ START_TEST(test_process_that_has_left_its_memory_to_another_has_no_thread)
 	struct uvd_peer *p = peer_of(false);
 	pid_t other;
 
-	ck_assert(write(to_client, "v", 1) == 1 && read(from_client, &other, sizeof(other)) == sizeof(other) && other > 0);
+	ck_assert(write(to_client, "v", 1) == 1 && read(from_client, &other, sizeof(other)) == sizeof(other) &&
+		  other > 0);
 	ck_assert(!waitid(P_PID, client, &(siginfo_t){ 0 }, WEXITED | WNOWAIT));
 	ck_assert(client_has(p, at(0, 0)) == 'a');
 	ck_assert(!uvd_peer_has(p, client));

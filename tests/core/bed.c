@@ -291,8 +291,14 @@ static int step_many(struct uvd_req *req)
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
 #define STEPS(...) ((const uvd_step[]){ __VA_ARGS__, NULL })
-#define METHOD(i, a, s) { .name = #i, .id = i, UVD_ROWS(attrs, a), .steps = s }
-#define WRITE(n, f, in, out, s) { .name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = STEPS(s) }
+#define METHOD(i, a, s) \
+	{ \
+		.name = #i, .id = i, UVD_ROWS(attrs, a), .steps = s \
+	}
+#define WRITE(n, f, in, out, s) \
+	{ \
+		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = STEPS(s) \
+	}
 
 static const struct uvd_attr_row enum_elems[] = {
 	{ .name = "elem 0", .type = UVD_ATTR_PTR_IN, .min_len = 4, .len = 4 },
@@ -319,8 +325,13 @@ static const struct uvd_attr_row use_attrs[] = {
 	UVD_PTR_IN_STRUCT(A_LONG, 8, 16, 0),
 	UVD_PTR_IN_STRUCT(A_COPY, 8, 16, UVD_ALLOC_AND_COPY),
 	{ .name = "A_ENUM", .id = A_ENUM, .type = UVD_ATTR_ENUM_IN, .elems = enum_elems, .num_elems = 3 },
-	{ .name = "A_TOYS", .id = A_TOYS, .type = UVD_ATTR_IDRS_ARRAY, .object = OBJ_TOY, .access = UVD_ACCESS_READ,
-	  .min_len = 1, .len = 100 },
+	{ .name = "A_TOYS",
+	  .id = A_TOYS,
+	  .type = UVD_ATTR_IDRS_ARRAY,
+	  .object = OBJ_TOY,
+	  .access = UVD_ACCESS_READ,
+	  .min_len = 1,
+	  .len = 100 },
 	{ .name = "A_RAW", .id = A_RAW, .type = UVD_ATTR_RAW_FD },
 	UVD_FLAGS_IN(A_FLAGS, 0),
 	UVD_CONST_IN(A_CONST, 0),
@@ -344,7 +355,11 @@ static const struct uvd_write_row toy_writes[] = {
 	WRITE(W_USE, 0, 8, 0, step_w_use),
 	WRITE(W_UDATA, UVD_WRITE_RESP | UVD_WRITE_UDATA, 16, 4, step_w_udata),
 	WRITE(X_ECHO, UVD_WRITE_EX, 16, 16, step_x_echo),
-	{ .name = "W_SECOND_FAILS", .number = W_SECOND_FAILS, .flags = UVD_WRITE_RESP, .req_size = 8, .resp_size = 4,
+	{ .name = "W_SECOND_FAILS",
+	  .number = W_SECOND_FAILS,
+	  .flags = UVD_WRITE_RESP,
+	  .req_size = 8,
+	  .resp_size = 4,
 	  .steps = STEPS(step_w_answer, step_w_fail) },
 	WRITE(W_AT, UVD_WRITE_RESP, sizeof(struct w_new), 0, step_w_at),
 	WRITE(W_USE_NEW, 0, 8, 0, step_w_use_new),
@@ -352,13 +367,19 @@ static const struct uvd_write_row toy_writes[] = {
 	WRITE(W_DESTROY_CQ, UVD_WRITE_RESP, 16, 8, step_w_destroy_cq),
 };
 static const struct uvd_object_row toy = {
-	.name = "toy", .id = OBJ_TOY, .cls = UVD_CLASS_IDR, .destroy = toy_ends,
-	UVD_ROWS(methods, toy_methods), UVD_ROWS(writes, toy_writes),
+	.name = "toy",
+	.id = OBJ_TOY,
+	.cls = UVD_CLASS_IDR,
+	.destroy = toy_ends,
+	UVD_ROWS(methods, toy_methods),
+	UVD_ROWS(writes, toy_writes),
 };
 
 static const struct uvd_object_row other = { .name = "other", .id = OBJ_OTHER, .cls = UVD_CLASS_IDR };
 static const struct uvd_object_row async_event = {
-	.name = "UVERBS_OBJECT_ASYNC_EVENT", .id = UVERBS_OBJECT_ASYNC_EVENT, .cls = UVD_CLASS_FD,
+	.name = "UVERBS_OBJECT_ASYNC_EVENT",
+	.id = UVERBS_OBJECT_ASYNC_EVENT,
+	.cls = UVD_CLASS_FD,
 };
 
 static const struct uvd_attr_row channel_attrs[] = { UVD_FD(A_TOY, OBJ_CHANNEL, UVD_ACCESS_NEW, UVD_MANDATORY) };
@@ -370,8 +391,11 @@ static const struct uvd_write_row channel_writes[] = {
 	WRITE(W_HOLD, UVD_WRITE_RESP, 16, 4, step_w_hold),
 };
 static const struct uvd_object_row channel = {
-	.name = "channel", .id = OBJ_CHANNEL, .cls = UVD_CLASS_FD,
-	UVD_ROWS(methods, channel_methods), UVD_ROWS(writes, channel_writes),
+	.name = "channel",
+	.id = OBJ_CHANNEL,
+	.cls = UVD_CLASS_FD,
+	UVD_ROWS(methods, channel_methods),
+	UVD_ROWS(writes, channel_writes),
 };
 
 static const struct uvd_attr_row invoke_attrs[] = {
@@ -385,9 +409,13 @@ static const struct uvd_attr_row info_attrs[] = {
 	UVD_PTR_OUT(UVERBS_ATTR_INFO_TOTAL_HANDLES, 4, 0),
 	UVD_PTR_OUT_MIN(UVERBS_ATTR_INFO_HANDLES_LIST, 4, 0),
 };
-#define MANY(n) { .name = "A_MANY", .id = n, .type = UVD_ATTR_PTR_OUT, .min_len = 8, .len = 8 }
-#define MANY10(n) MANY(n), MANY(n + 1), MANY(n + 2), MANY(n + 3), MANY(n + 4), MANY(n + 5), MANY(n + 6), MANY(n + 7), \
-		  MANY(n + 8), MANY(n + 9)
+#define MANY(n) \
+	{ \
+		.name = "A_MANY", .id = n, .type = UVD_ATTR_PTR_OUT, .min_len = 8, .len = 8 \
+	}
+#define MANY10(n) \
+	MANY(n), MANY(n + 1), MANY(n + 2), MANY(n + 3), MANY(n + 4), MANY(n + 5), MANY(n + 6), MANY(n + 7), \
+		MANY(n + 8), MANY(n + 9)
 static const struct uvd_attr_row many_attrs[MANY_OUTS] = { MANY10(0), MANY10(10), MANY10(20), MANY10(30) };
 static const struct uvd_method_row device_methods[] = {
 	METHOD(M_MANY, many_attrs, STEPS(step_many)),
@@ -398,7 +426,10 @@ static const struct uvd_write_row device_writes[] = {
 	WRITE(W_CONTEXT, UVD_WRITE_RESP | UVD_WRITE_NO_CONTEXT, 8, 8, step_w_context),
 };
 static const struct uvd_object_row device = {
-	.name = "device", .id = OBJ_DEVICE, UVD_ROWS(methods, device_methods), UVD_ROWS(writes, device_writes),
+	.name = "device",
+	.id = OBJ_DEVICE,
+	UVD_ROWS(methods, device_methods),
+	UVD_ROWS(writes, device_writes),
 };
 
 static const struct uvd_object_row *const objects[] = { &device, &toy, &other, &channel, &async_event, NULL };
@@ -483,7 +514,11 @@ void bed_setup_without_context(void)
 	bed.call.file = uvd_file_open(&bed.dev, NULL, &err);
 	ck_assert_ptr_nonnull(bed.call.file);
 	bed.call.caller = (struct uvd_caller){
-		.mem = &bed.mem, .proc = &uvd_proc_local, .tid = gettid(), .tgid = getpid(), .memfd = -1,
+		.mem = &bed.mem,
+		.proc = &uvd_proc_local,
+		.tid = gettid(),
+		.tgid = getpid(),
+		.memfd = -1,
 	};
 }
 

@@ -24,11 +24,38 @@ enum { M_DESTROY, M_NEW, M_USE, M_DESTROY_ANSWER, M_BAD_PROTO, M_UDATA };
 /* Methods of OBJ_CHANNEL. */
 enum { M_CHANNEL_NEW };
 /* Attributes. */
-enum { A_TOY, A_IN, A_OUT, A_LONG, A_COPY, A_ENUM, A_TOYS, A_RAW, A_FLAGS, A_CONST, A_WRITE_TOY, A_SHORT, A_ANY, A_FD, A_WRITE_FD };
+enum {
+	A_TOY,
+	A_IN,
+	A_OUT,
+	A_LONG,
+	A_COPY,
+	A_ENUM,
+	A_TOYS,
+	A_RAW,
+	A_FLAGS,
+	A_CONST,
+	A_WRITE_TOY,
+	A_SHORT,
+	A_ANY,
+	A_FD,
+	A_WRITE_FD
+};
 enum { MANY_OUTS = 40 }; /* M_MANY has attributes 0 to 39, of 8 bytes */
 /* write() commands: plain, then extended. */
-enum { W_NEW, W_DESTROY, W_UDATA, W_CONTEXT, W_CHANNEL, W_USE, W_SECOND_FAILS, W_HOLD = 11, W_AT, W_USE_NEW,
-       W_DESTROY_CQ = 20 };
+enum {
+	W_NEW,
+	W_DESTROY,
+	W_UDATA,
+	W_CONTEXT,
+	W_CHANNEL,
+	W_USE,
+	W_SECOND_FAILS,
+	W_HOLD = 11,
+	W_AT,
+	W_USE_NEW,
+	W_DESTROY_CQ = 20
+};
 enum { X_ITER = 2, X_ECHO };
 enum { W_AT_APART = 3, W_AT_APART_LONG = UVD_REQ_STAGE + 1 }; /* some bytes at 16, then so many at the beginning */
 

@@ -388,7 +388,8 @@ START_TEST(test_a_header_at_the_end_of_a_page_needs_nothing_behind_it)
 		ck_assert_int_eq(uvd_dispatch_ioctl(&bed.call, RDMA_VERBS_IOCTL, (uintptr_t)pages + 4096 - len), 0);
 		/* And one that crosses into what is not mapped. */
 		memcpy(pages + 4097 - len, &t, len - 1);
-		ck_assert_int_eq(uvd_dispatch_ioctl(&bed.call, RDMA_VERBS_IOCTL, (uintptr_t)pages + 4097 - len), -EFAULT);
+		ck_assert_int_eq(uvd_dispatch_ioctl(&bed.call, RDMA_VERBS_IOCTL, (uintptr_t)pages + 4097 - len),
+				 -EFAULT);
 	}
 	munmap(pages, 8192);
 }

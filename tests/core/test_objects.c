@@ -75,7 +75,8 @@ START_TEST(test_handle_04_another_type_is_einval)
 
 	toy_new();
 	ck_assert_int_eq(uvd_uobject_get(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_OTHER)->row, 0,
-					 UVD_ACCESS_READ, &uobj), -EINVAL);
+					 UVD_ACCESS_READ, &uobj),
+			 -EINVAL);
 	ck_assert_int_eq(uvd_uobject_get(bed.call.file, NULL, 0, UVD_ACCESS_READ, &uobj), 0);
 	uvd_uobject_put(uobj, UVD_ACCESS_READ);
 }
@@ -111,7 +112,10 @@ static int racing_end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 }
 
 static const struct uvd_object_row racing = {
-	.name = "racing", .id = 60, .cls = UVD_CLASS_IDR, .destroy = racing_end,
+	.name = "racing",
+	.id = 60,
+	.cls = UVD_CLASS_IDR,
+	.destroy = racing_end,
 };
 
 static void *race(void *arg)
@@ -317,7 +321,9 @@ static long channel_by_write(void *resp)
 
 START_TEST(test_a_granted_fd_is_written_and_its_object_committed)
 {
-	struct { int32_t fd, guard; } resp = { 1, 2 };
+	struct {
+		int32_t fd, guard;
+	} resp = { 1, 2 };
 
 	ck_assert_int_eq(channel_by_write(&resp), 16);
 	ck_assert_ptr_nonnull(bed.call.grant.uobj);
@@ -419,7 +425,10 @@ START_TEST(test_get_context_that_loses_the_race_during_its_grant_is_einval)
 {
 	static struct uvd_call second;
 	int32_t resp[2] = { 0 };
-	struct { struct ib_uverbs_cmd_hdr hdr; uint64_t response; } cmd = { { W_CONTEXT, 4, 2 }, (uintptr_t)resp };
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		uint64_t response;
+	} cmd = { { W_CONTEXT, 4, 2 }, (uintptr_t)resp };
 
 	second.file = bed.call.file;
 	second.caller = bed.call.caller;
@@ -466,7 +475,8 @@ static int channel_new(void)
 static int get_fd(int fd, uint16_t object)
 {
 	struct uvd_uobject *uobj;
-	int err = uvd_uobject_get_fd(bed.call.file, &bed.call.caller, uvd_tree_object(bed.dev.tree, object)->row, fd, &uobj);
+	int err = uvd_uobject_get_fd(bed.call.file, &bed.call.caller, uvd_tree_object(bed.dev.tree, object)->row, fd,
+				     &uobj);
 
 	if (!err)
 		uvd_uobject_put(uobj, UVD_ACCESS_READ);

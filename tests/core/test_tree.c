@@ -112,7 +112,9 @@ START_TEST(test_rows_that_contradict_themselves_are_refused)
 		UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
 	};
 	struct uvd_method_row m = { .name = "M_TWO", .id = 20, UVD_ROWS(attrs, attrs), .steps = steps };
-	struct uvd_write_row w = { .name = "W_SHORT", .number = 30, .flags = UVD_WRITE_RESP, .req_size = 4, .steps = steps };
+	struct uvd_write_row w = {
+		.name = "W_SHORT", .number = 30, .flags = UVD_WRITE_RESP, .req_size = 4, .steps = steps
+	};
 	struct uvd_object_row row = { .name = "more", .id = 50, .methods = &m, .num_methods = 1 };
 	struct uvd_tree *tree;
 	int err;
@@ -182,7 +184,11 @@ START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 {
 	static const struct uvd_attr_row needs[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, UVD_MANDATORY) };
 	static const struct uvd_attr_row some[] = {
-		{ .name = "A_TOYS", .id = A_TOYS, .type = UVD_ATTR_IDRS_ARRAY, .flags = UVD_MANDATORY, .object = OBJ_ABSENT },
+		{ .name = "A_TOYS",
+		  .id = A_TOYS,
+		  .type = UVD_ATTR_IDRS_ARRAY,
+		  .flags = UVD_MANDATORY,
+		  .object = OBJ_ABSENT },
 	};
 	static const struct uvd_attr_row may[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, 0) };
 	const struct uvd_method_row m[] = {
@@ -254,10 +260,14 @@ START_TEST(test_a_row_names_its_feature_and_the_capability_that_it_wants)
 		{ .name = "M_MORE", .id = 0x1003, UVD_ROWS(attrs, attrs), .steps = steps },
 	};
 	static const struct uvd_write_row w[] = { { .name = "W", .number = 40, .steps = steps } };
-	static const struct uvd_object_row toy = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m), UVD_ROWS(writes, w) };
+	static const struct uvd_object_row toy = {
+		.name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m), UVD_ROWS(writes, w)
+	};
 	static const struct uvd_object_row own = { .name = "own", .id = 0x1003, .cls = UVD_CLASS_IDR };
 	static const struct uvd_object_row *const objects[] = { &toy, &own, NULL };
-	static const struct uvd_feature privileged = { .name = "privileged", .ucap = "uverbs_test", .objects = objects };
+	static const struct uvd_feature privileged = { .name = "privileged",
+						       .ucap = "uverbs_test",
+						       .objects = objects };
 	const struct uvd_feature *features[] = { &bed_feature, &privileged, NULL };
 	struct marked before = {}, marked = {};
 	int err;

@@ -14,7 +14,8 @@
 static uint64_t buf[1 << 18];
 
 /* An extended command in buf; returns its length. */
-static size_t ex(uint32_t command, uint16_t in_words, uint16_t prov_in, uint16_t out_words, uint16_t prov_out, void *response)
+static size_t ex(uint32_t command, uint16_t in_words, uint16_t prov_in, uint16_t out_words, uint16_t prov_out,
+		 void *response)
 {
 	struct ib_uverbs_cmd_hdr *hdr = (void *)buf;
 	struct ib_uverbs_ex_cmd_hdr *x = (void *)(buf + 1);
@@ -22,7 +23,9 @@ static size_t ex(uint32_t command, uint16_t in_words, uint16_t prov_in, uint16_t
 	memset(buf, 0, 24 + (in_words + prov_in) * 8);
 	*hdr = (struct ib_uverbs_cmd_hdr){ .command = command | EX, .in_words = in_words, .out_words = out_words };
 	*x = (struct ib_uverbs_ex_cmd_hdr){
-		.response = (uintptr_t)response, .provider_in_words = prov_in, .provider_out_words = prov_out,
+		.response = (uintptr_t)response,
+		.provider_in_words = prov_in,
+		.provider_out_words = prov_out,
 	};
 	return 24 + (in_words + prov_in) * 8;
 }
@@ -186,7 +189,9 @@ END_TEST
 
 START_TEST(test_write_23_success_returns_the_length_and_one_write_answers)
 {
-	struct { uint32_t handle, arg, guard; } resp = { 1, 1, 1 };
+	struct {
+		uint32_t handle, arg, guard;
+	} resp = { 1, 1, 1 };
 	uint64_t cmd[2] = { (uintptr_t)&resp, 5 };
 
 	ck_assert_int_eq(write_plain(W_NEW, cmd, 16, 8), 24);
@@ -383,8 +388,9 @@ START_TEST(test_a_failed_command_is_one_line_with_command_field_value_and_pid)
 	snprintf(pid, sizeof(pid), "pid %d", getpid());
 	ck_assert_ptr_nonnull(strchr(said, '\n'));
 	ck_assert_ptr_null(strchr(strchr(said, '\n') + 1, '\n'));
-	ck_assert_msg(strstr(said, "W_DESTROY") && strstr(said, "toy") && strstr(said, "4711") && strstr(said, "errno 2") &&
-		      strstr(said, pid), "%s", said);
+	ck_assert_msg(strstr(said, "W_DESTROY") && strstr(said, "toy") && strstr(said, "4711") &&
+			      strstr(said, "errno 2") && strstr(said, pid),
+		      "%s", said);
 	/* Asking for what is not there is no fault. */
 	ck_assert_str_eq(logged(UVD_WARN, unknown_command), "");
 	ck_assert_str_ne(logged(UVD_DEBUG, unknown_command), "");

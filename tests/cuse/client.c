@@ -36,12 +36,12 @@
 static volatile sig_atomic_t alarms;
 static int count;
 
-#define CHECK(ok)                                                                                                            \
-	do {                                                                                                                 \
-		if (!(ok)) {                                                                                                 \
-			printf("FAIL %s:%d: %s (errno %d)\n", __func__, __LINE__, #ok, errno);                               \
-			exit(1);                                                                                             \
-		}                                                                                                            \
+#define CHECK(ok) \
+	do { \
+		if (!(ok)) { \
+			printf("FAIL %s:%d: %s (errno %d)\n", __func__, __LINE__, #ok, errno); \
+			exit(1); \
+		} \
 	} while (0)
 
 /* $IBDEV, or any. */
@@ -316,8 +316,9 @@ struct end {
 static struct end make_end(struct ibv_pd *pd)
 {
 	struct end e = { .cq = ibv_create_cq(pd->context, 64, NULL, NULL, 0) };
-	struct ibv_qp_init_attr init = { .send_cq = e.cq, .recv_cq = e.cq, .qp_type = IBV_QPT_RC,
-					 .cap = { 16, 16, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = {
+		.send_cq = e.cq, .recv_cq = e.cq, .qp_type = IBV_QPT_RC, .cap = { 16, 16, 1, 1, 0 }
+	};
 	CHECK(e.cq);
 	e.qp = ibv_create_qp(pd, &init);
 	CHECK(e.qp);
@@ -329,12 +330,20 @@ static void connect_end(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE };
 
 	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer,
-				  .max_dest_rd_atomic = 1, .min_rnr_timer = 12, .ah_attr = { .dlid = lid, .port_num = 1 } };
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+				  .path_mtu = IBV_MTU_1024,
+				  .dest_qp_num = peer,
+				  .max_dest_rd_atomic = 1,
+				  .min_rnr_timer = 12,
+				  .ah_attr = { .dlid = lid, .port_num = 1 } };
+	CHECK(!ibv_modify_qp(qp, &a,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1
+	};
+	CHECK(!ibv_modify_qp(qp, &a,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 				     IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
@@ -359,9 +368,12 @@ static void mode_loop_transfer(void)
 	ready();
 	for (;;) {
 		struct ibv_sge sge = { (uintptr_t)buf, SIZE, mr->lkey };
-		struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		struct ibv_send_wr wr = { .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_RDMA_WRITE,
 					  .send_flags = IBV_SEND_SIGNALED,
-					  .wr.rdma = { (uintptr_t)buf + SIZE, mr->rkey } }, *bad;
+					  .wr.rdma = { (uintptr_t)buf + SIZE, mr->rkey } },
+				   *bad;
 
 		errno = ibv_post_send(a.qp, &wr, &bad);
 		if (errno)

@@ -106,7 +106,8 @@ static void tick_step(struct world w)
 	}
 	w.looked = false;
 	if (uvd_claim_let_go(&w.claim, w.seen, w.inside)) {
-		ck_assert_msg(w.worker != BEGIN && w.worker != OVER && !w.answered_by_worker, "there is no call to let go");
+		ck_assert_msg(w.worker != BEGIN && w.worker != OVER && !w.answered_by_worker,
+			      "there is no call to let go");
 		ck_assert_msg(w.seen_call == w.call, "another call is let go than the one that the tick has looked at");
 		ck_assert_msg(!w.writing || w.past, "another write is let go than the one that the tick has looked at");
 		w.let_go = true;

@@ -11,7 +11,8 @@ enum { SHARE = 2 };
 
 static struct uvd_turns turns;
 static struct uvd_accounts *accounts;
-static struct uvd_account *known[3]; /* so that what a user is charged with is not forgotten with the user's last account */
+static struct uvd_account
+	*known[3]; /* so that what a user is charged with is not forgotten with the user's last account */
 
 static void set_up_with(uint64_t share, uint64_t bytes)
 {

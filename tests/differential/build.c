@@ -109,7 +109,8 @@ static void put(uint8_t *to, size_t size, uint64_t value)
 	memcpy(to, &value, size < 8 ? size : 8);
 }
 
-static void put_word(struct run *run, const struct program *p, unsigned int i, uint8_t *to, size_t size, const char *word)
+static void put_word(struct run *run, const struct program *p, unsigned int i, uint8_t *to, size_t size,
+		     const char *word)
 {
 	unsigned int byte;
 
@@ -442,8 +443,8 @@ static void attr_out(struct run *run, const struct program *p, unsigned int i, s
 }
 
 /* {FIELD=WORD,...} or WORD, or what the fields are good with. */
-static void fill(struct run *run, const struct program *p, unsigned int i, const struct fields *fields, const char *name,
-		 const char *text, uint8_t *bytes)
+static void fill(struct run *run, const struct program *p, unsigned int i, const struct fields *fields,
+		 const char *name, const char *text, uint8_t *bytes)
 {
 	char word[MAX_ITEM], key[48];
 	struct record *r = &run->records[i];
@@ -475,7 +476,9 @@ static void add_attr(struct run *run, const struct program *p, unsigned int i, s
 	struct ib_uverbs_attr *a = &t->attrs[t->hdr.num_attrs];
 	const struct attr_shape *shape = shape_attr(name);
 	struct fields fields = shape ? shape->fields : (struct fields){};
-	size_t size = row->len && row->len != UVD_LEN_ANY && row->type != UVD_ATTR_FLAGS ? row->len : shape ? shape->size : 8;
+	size_t size = row->len && row->len != UVD_LEN_ANY && row->type != UVD_ATTR_FLAGS ? row->len
+		      : shape								 ? shape->size
+											 : 8;
 	uint8_t bytes[512] = {};
 
 	t->hdr.num_attrs++;
@@ -483,7 +486,8 @@ static void add_attr(struct run *run, const struct program *p, unsigned int i, s
 	a->flags = UVERBS_ATTR_F_MANDATORY;
 	switch (row->type) {
 	case UVD_ATTR_PTR_OUT:
-		attr_out(run, p, i, t, a, row->flags & UVD_UDATA ? "uhw" : name, text && *text ? value_of(run, p, i, text) & 0x7fff : size, fields, mods);
+		attr_out(run, p, i, t, a, row->flags & UVD_UDATA ? "uhw" : name,
+			 text && *text ? value_of(run, p, i, text) & 0x7fff : size, fields, mods);
 		break;
 	case UVD_ATTR_IDR:
 	case UVD_ATTR_FD:

@@ -17,7 +17,9 @@ struct state {
 	struct difference *first;
 	/* Numbers that drivers chose: the one means the other. */
 	unsigned int num_chosen;
-	struct { uint64_t kernel, ours; } chosen[MAX_CHOSEN];
+	struct {
+		uint64_t kernel, ours;
+	} chosen[MAX_CHOSEN];
 };
 
 const char *result_text(const struct record *r)
@@ -212,8 +214,8 @@ static struct listed *find_listed(const struct state *s, const char *item, const
 	for (unsigned int i = 0; i < s->list->num; i++) {
 		struct listed *row = &s->list->rows[i];
 
-		if (list_match(row->call, asked(s)) && list_match(row->item, item) &&
-		    list_match(row->kernel, kernel) && list_match(row->ours, ours) && conditions(s, row->when))
+		if (list_match(row->call, asked(s)) && list_match(row->item, item) && list_match(row->kernel, kernel) &&
+		    list_match(row->ours, ours) && conditions(s, row->when))
 			return row;
 	}
 	return NULL;
@@ -324,9 +326,10 @@ static bool compare_out(struct state *s, const struct record *k, const struct re
 
 static bool compare_msg(struct state *s, const struct record *k, const struct record *o)
 {
-	static const struct { const char *name; size_t at, size; } parts[] = { { "id", 0, 2 }, { "len", 2, 2 },
-									       { "flags", 4, 2 }, { "elem", 6, 2 },
-									       { "data", 8, 8 } };
+	static const struct {
+		const char *name;
+		size_t at, size;
+	} parts[] = { { "id", 0, 2 }, { "len", 2, 2 }, { "flags", 4, 2 }, { "elem", 6, 2 }, { "data", 8, 8 } };
 	const size_t hdr = sizeof(struct ib_uverbs_ioctl_hdr), size = sizeof(struct ib_uverbs_attr);
 	char name[80];
 
@@ -352,7 +355,8 @@ static bool compare_msg(struct state *s, const struct record *k, const struct re
 static const char *end_text(const struct run *run, char *text, size_t size)
 {
 	if (WIFSIGNALED(run->status))
-		snprintf(text, size, "%s", WTERMSIG(run->status) == SIGALRM ? HANG : sigabbrev_np(WTERMSIG(run->status)));
+		snprintf(text, size, "%s",
+			 WTERMSIG(run->status) == SIGALRM ? HANG : sigabbrev_np(WTERMSIG(run->status)));
 	else
 		snprintf(text, size, "ended/%d", WEXITSTATUS(run->status));
 	return text;

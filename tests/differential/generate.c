@@ -7,7 +7,9 @@
 enum { SPOILED = 14 }; /* per cent of the calls that are */
 
 /* What is not asked, and why, beside what the list says the kernel has not. Programs of the corpus may. */
-static const struct { const char *name, *reason; } excluded[] = {
+static const struct {
+	const char *name, *reason;
+} excluded[] = {
 	{ "GET_CONTEXT", "every program begins with it" },
 	{ "INVOKE_WRITE", "is every other call" },
 };
@@ -38,7 +40,8 @@ static const char *one_of(struct gen *g, const char *const *words, unsigned int 
 {
 	return words[below(g, n)];
 }
-#define ONE_OF(g, ...) one_of(g, (const char *const[]){ __VA_ARGS__ }, UVD_COUNT(((const char *const[]){ __VA_ARGS__ })))
+#define ONE_OF(g, ...) \
+	one_of(g, (const char *const[]){ __VA_ARGS__ }, UVD_COUNT(((const char *const[]){ __VA_ARGS__ })))
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
@@ -98,7 +101,8 @@ static void pick(struct gen *g, const char *good, char *word)
 	for (; good && n < 24 && sscanf(good, "%63s%n", words[n], &used) == 1; good += used)
 		n++;
 	if (!n || (chance(g, g->vary) && chance(g, 25))) {
-		snprintf(word, MAX_ITEM, "%s", ONE_OF(g, "0", "1", "2", "8", "0xff", "0x100", "0x80000000", "0xffffffff"));
+		snprintf(word, MAX_ITEM, "%s",
+			 ONE_OF(g, "0", "1", "2", "8", "0xff", "0x100", "0x80000000", "0xffffffff"));
 		return;
 	}
 	snprintf(word, MAX_ITEM, "%.63s", words[chance(g, g->vary) ? below(g, n) : 0]);
@@ -202,41 +206,90 @@ static const char *other_command(struct gen *g)
 static void spoil_write(struct gen *g, struct call *call, const struct command_shape *shape)
 {
 	switch (below(g, shape->ex ? 13 : 10)) {
-	case 0: call_add(call, "!in_words=%s", ONE_OF(g, "+1", "-1", "0", "0xffff")); break;
-	case 1: call_add(call, "!out_words=%s", ONE_OF(g, "+1", "-1", "0", "+4")); break;
-	case 2: call_add(call, "!len=%s", ONE_OF(g, "+4", "-4", "-8", "4", "8", "7", "+8")); break;
-	case 3: call_add(call, "!response=%s", ONE_OF(g, "none", "0", "ro", "0xffffffffffffffff", "mem")); break;
-	case 4: call_add(call, "!command=%s", other_command(g)); break;
-	case 5: call_add(call, "out=%u", below(g, shape->out_size + 17) & ~3u); break;
-	case 6: call_add(call, "in=%u", below(g, shape->in_size + 17) & ~3u); break;
-	case 7: call_add(call, "uhw_out=%u", below(g, 48) & ~3u); break;
-	case 8: call_add(call, "uhw_in=%u", below(g, 24) & ~3u); break;
-	case 9: call_add(call, "@%u=%u", (shape->ex ? 24 : shape->response ? 16 : 8) + below(g, shape->in_size + 1), below(g, 256)); break;
-	case 10: call_add(call, "!provider_in_words=%s", ONE_OF(g, "+1", "-1", "0", "0xffff")); break;
-	case 11: call_add(call, "!provider_out_words=%s", ONE_OF(g, "+1", "-1", "0", "0xffff")); break;
-	case 12: call_add(call, "!cmd_hdr_reserved=1"); break;
+	case 0:
+		call_add(call, "!in_words=%s", ONE_OF(g, "+1", "-1", "0", "0xffff"));
+		break;
+	case 1:
+		call_add(call, "!out_words=%s", ONE_OF(g, "+1", "-1", "0", "+4"));
+		break;
+	case 2:
+		call_add(call, "!len=%s", ONE_OF(g, "+4", "-4", "-8", "4", "8", "7", "+8"));
+		break;
+	case 3:
+		call_add(call, "!response=%s", ONE_OF(g, "none", "0", "ro", "0xffffffffffffffff", "mem"));
+		break;
+	case 4:
+		call_add(call, "!command=%s", other_command(g));
+		break;
+	case 5:
+		call_add(call, "out=%u", below(g, shape->out_size + 17) & ~3u);
+		break;
+	case 6:
+		call_add(call, "in=%u", below(g, shape->in_size + 17) & ~3u);
+		break;
+	case 7:
+		call_add(call, "uhw_out=%u", below(g, 48) & ~3u);
+		break;
+	case 8:
+		call_add(call, "uhw_in=%u", below(g, 24) & ~3u);
+		break;
+	case 9:
+		call_add(call, "@%u=%u",
+			 (shape->ex	    ? 24
+			  : shape->response ? 16
+					    : 8) +
+				 below(g, shape->in_size + 1),
+			 below(g, 256));
+		break;
+	case 10:
+		call_add(call, "!provider_in_words=%s", ONE_OF(g, "+1", "-1", "0", "0xffff"));
+		break;
+	case 11:
+		call_add(call, "!provider_out_words=%s", ONE_OF(g, "+1", "-1", "0", "0xffff"));
+		break;
+	case 12:
+		call_add(call, "!cmd_hdr_reserved=1");
+		break;
 	}
 }
 
 static void spoil_header(struct gen *g, struct call *call)
 {
 	switch (below(g, call->front == BY_METHOD ? 9 : 8)) {
-	case 0: call_add(call, "!length=%s", ONE_OF(g, "+16", "-16", "+1", "0", "0xffff")); break;
-	case 1: call_add(call, "!num_attrs=%s", ONE_OF(g, "+1", "-1", "0", "0xffff")); break;
-	case 2: call_add(call, "!object=%#x", below(g, 24) | (chance(g, 20) ? 0x1000 : 0)); break;
-	case 3: call_add(call, "!method=%#x", below(g, 10) | (chance(g, 20) ? 0x1000 : 0)); break;
-	case 4: call_add(call, "!reserved1=1"); break;
-	case 5: call_add(call, "!reserved2=1"); break;
-	case 6: call_add(call, "!driver=%s", ONE_OF(g, "+1", "+64", "-1", "+65536")); break;
-	case 7: call_add(call, "!arg=%s", ONE_OF(g, "none", "0", "0xffffffffffffffff")); break;
-	case 8: call_add(call, "#%#x%s", below(g, 16) | (chance(g, 30) ? 0x1000 : 0), chance(g, 50) ? ":flags=0" : ""); break;
+	case 0:
+		call_add(call, "!length=%s", ONE_OF(g, "+16", "-16", "+1", "0", "0xffff"));
+		break;
+	case 1:
+		call_add(call, "!num_attrs=%s", ONE_OF(g, "+1", "-1", "0", "0xffff"));
+		break;
+	case 2:
+		call_add(call, "!object=%#x", below(g, 24) | (chance(g, 20) ? 0x1000 : 0));
+		break;
+	case 3:
+		call_add(call, "!method=%#x", below(g, 10) | (chance(g, 20) ? 0x1000 : 0));
+		break;
+	case 4:
+		call_add(call, "!reserved1=1");
+		break;
+	case 5:
+		call_add(call, "!reserved2=1");
+		break;
+	case 6:
+		call_add(call, "!driver=%s", ONE_OF(g, "+1", "+64", "-1", "+65536"));
+		break;
+	case 7:
+		call_add(call, "!arg=%s", ONE_OF(g, "none", "0", "0xffffffffffffffff"));
+		break;
+	case 8:
+		call_add(call, "#%#x%s", below(g, 16) | (chance(g, 30) ? 0x1000 : 0), chance(g, 50) ? ":flags=0" : "");
+		break;
 	}
 }
 
 const char *const gen_attr_mods[] = {
-	"len=+1",  "len=-1",	  "len=0",    "len=8",	 "len=9", "len=4",  "len=64", "len=64:tail=1",		"flags=0", "flags=2",
-	"flags=3", "flags=0x8001", "ptr=none", "ptr=0", "ptr=ro", "ptr=0xffffffffffffffff", "elem=1", "rsv=1", "id=0x1002",
-	"id=0x2000", "id=7", NULL
+	"len=+1",  "len=-1",  "len=0",	   "len=8",	   "len=9",    "len=4", "len=64", "len=64:tail=1",
+	"flags=0", "flags=2", "flags=3",   "flags=0x8001", "ptr=none", "ptr=0", "ptr=ro", "ptr=0xffffffffffffffff",
+	"elem=1",  "rsv=1",   "id=0x1002", "id=0x2000",	   "id=7",     NULL
 };
 
 static const char *attr_mod(struct gen *g)
@@ -247,11 +300,21 @@ static const char *attr_mod(struct gen *g)
 static void spoil_invoke(struct gen *g, struct call *call, const struct command_shape *shape)
 {
 	switch (below(g, 8)) {
-	case 0: spoil_header(g, call); break;
-	case 1: call_add(call, "out=%u", below(g, shape->out_size + 17)); break;
-	case 2: call_add(call, "in=%u", below(g, shape->in_size + 17)); break;
-	case 3: call_add(call, "uhw_out=%u", below(g, 48)); break;
-	case 4: call_add(call, "!command=%s", other_command(g)); break;
+	case 0:
+		spoil_header(g, call);
+		break;
+	case 1:
+		call_add(call, "out=%u", below(g, shape->out_size + 17));
+		break;
+	case 2:
+		call_add(call, "in=%u", below(g, shape->in_size + 17));
+		break;
+	case 3:
+		call_add(call, "uhw_out=%u", below(g, 48));
+		break;
+	case 4:
+		call_add(call, "!command=%s", other_command(g));
+		break;
 	default:
 		call_add(call, "!%s:%s", ONE_OF(g, "write_cmd", "core_in", "core_out", "uhw_out"),
 			 chance(g, 20) ? "drop" : attr_mod(g));
@@ -387,7 +450,8 @@ static void add_attr(struct gen *g, struct call *call, const struct uvd_attr_row
 
 static void spoil_method(struct gen *g, struct call *call)
 {
-	unsigned int i = call->num_items ? below(g, call->num_items) : 0, j = call->num_items ? below(g, call->num_items) : 0;
+	unsigned int i = call->num_items ? below(g, call->num_items) : 0,
+		     j = call->num_items ? below(g, call->num_items) : 0;
 	char item[MAX_ITEM];
 
 	if (!call->num_items || chance(g, 30)) {
@@ -416,8 +480,9 @@ static void spoil_method(struct gen *g, struct call *call)
 bool gen_wanted(const struct uvd_attr_row *row)
 {
 	/* Which of them a QP needs its type decides. */
-	return row->flags & UVD_MANDATORY || list_match("create_qp_pd_handle create_qp_send_cq_handle create_qp_recv_cq_handle",
-							schema_attr_name(row));
+	return row->flags & UVD_MANDATORY ||
+	       list_match("create_qp_pd_handle create_qp_send_cq_handle create_qp_recv_cq_handle",
+			  schema_attr_name(row));
 }
 
 bool gen_can_ask(struct gen *g, const struct method_ref *ref)
@@ -464,7 +529,9 @@ static void method(struct gen *g)
 /* Towards RTS, as far as chance wants. */
 static void connect(struct gen *g)
 {
-	static const struct { const char *rc, *ud; } steps[] = {
+	static const struct {
+		const char *rc, *ud;
+	} steps[] = {
 		{ "qp_state=1 attr_mask=0x39 qp_access_flags=7", "qp_state=1 attr_mask=0x71 qkey=0x11" },
 		{ "qp_state=2 attr_mask=0x129181", "qp_state=2 attr_mask=1" },
 		{ "qp_state=3 attr_mask=0x12e01", "qp_state=3 attr_mask=0x10001 sq_psn=1" },
@@ -512,7 +579,8 @@ static const struct command_shape *any_command(struct gen *g)
 
 static void first_objects(struct gen *g)
 {
-	static const char *const names[] = { "ALLOC_PD", "CREATE_CQ", "CREATE_QP", "CREATE_COMP_CHANNEL", "CREATE_SRQ", "REG_MR" };
+	static const char *const names[] = { "ALLOC_PD",   "CREATE_CQ", "CREATE_QP", "CREATE_COMP_CHANNEL",
+					     "CREATE_SRQ", "REG_MR" };
 	unsigned int most = below(g, UVD_COUNT(names) + 1);
 
 	for (unsigned int i = 0; i < most; i++)

@@ -35,7 +35,8 @@ static bool read_row(struct list *list, char *line, const char *path)
 	row->when = cell(&at);
 	row->why = row->when ? cell(&at) : NULL;
 	if (!row->why || !*row->why || !*row->name || list->num == MAX_ROWS - 1) {
-		fprintf(stderr, "%s: a row of the list with too few cells, without a reason, or one too many: %s", path, line);
+		fprintf(stderr, "%s: a row of the list with too few cells, without a reason, or one too many: %s", path,
+			line);
 		return false;
 	}
 	row->absent = !strncmp(row->why, "absent", 6);

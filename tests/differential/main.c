@@ -282,7 +282,8 @@ static void run_sweep(struct tester *t)
 			else if (d.found)
 				report(t, &p, &d);
 		}
-	printf("sweep: %u programs, %u calls, %.0f s, %u differences\n", programs, calls, now() - began, t->num_found - found);
+	printf("sweep: %u programs, %u calls, %.0f s, %u differences\n", programs, calls, now() - began,
+	       t->num_found - found);
 	tap(t, t->num_found == found, "what succeeds, with one thing changed");
 }
 
@@ -337,11 +338,17 @@ static int print_program(struct program *p, const struct list *list, const char 
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "list", 1, NULL, 'l' },    { "corpus", 1, NULL, 'c' }, { "random", 1, NULL, 'r' },
-		{ "seed", 1, NULL, 's' },    { "keep", 1, NULL, 'k' },	 { "show", 1, NULL, 'w' },
-		{ "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },    { "sweep", 0, NULL, 'x' },   { "print", 1, NULL, 'p' },	 {}
-	};
+	static const struct option options[] = { { "list", 1, NULL, 'l' },
+						 { "corpus", 1, NULL, 'c' },
+						 { "random", 1, NULL, 'r' },
+						 { "seed", 1, NULL, 's' },
+						 { "keep", 1, NULL, 'k' },
+						 { "show", 1, NULL, 'w' },
+						 { "seconds", 1, NULL, 't' },
+						 { "cpu", 1, NULL, 'u' },
+						 { "sweep", 0, NULL, 'x' },
+						 { "print", 1, NULL, 'p' },
+						 {} };
 	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
 	static struct tester t;
 	static struct program p;
@@ -353,19 +360,38 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		switch (opt) {
-		case 'l': list = optarg; break;
-		case 'c': corpus = optarg; break;
-		case 'r': count = strtoul(optarg, NULL, 0); break;
-		case 's': seed = strtoull(optarg, NULL, 0); break;
-		case 'x': sweeping = true; break;
-		case 'u': cpu = atoi(optarg); break;
-		case 't': seconds = atof(optarg); break;
-		case 'k': t.keep = optarg; break;
-		case 'w': one = optarg; break;
+		case 'l':
+			list = optarg;
+			break;
+		case 'c':
+			corpus = optarg;
+			break;
+		case 'r':
+			count = strtoul(optarg, NULL, 0);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'x':
+			sweeping = true;
+			break;
+		case 'u':
+			cpu = atoi(optarg);
+			break;
+		case 't':
+			seconds = atof(optarg);
+			break;
+		case 'k':
+			t.keep = optarg;
+			break;
+		case 'w':
+			one = optarg;
+			break;
 		case 'p':
 			print = optarg;
 			break;
-		default: return 2;
+		default:
+			return 2;
 		}
 	}
 	if (print && list && list_read(&t.list, list)) {

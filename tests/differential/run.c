@@ -239,7 +239,7 @@ static int do_close(struct run *run, const struct program *p, unsigned int i)
 
 static void child(struct run *run, const struct program *p)
 {
-	static int (*const done[FRONTS])(struct run *run, const struct program *p, unsigned int i) = {
+	static int (*const done[FRONTS])(struct run * run, const struct program *p, unsigned int i) = {
 		[BY_WRITE] = do_call,  [BY_INVOKE] = do_call, [BY_METHOD] = do_call,
 		[DO_EVENT] = do_event, [DO_RECV] = do_recv,   [DO_CLOSE] = do_close,
 	};

@@ -11,32 +11,75 @@
 #include "shape.h"
 
 #define AT(s, m) offsetof(struct ib_uverbs_##s, m), sizeof(((struct ib_uverbs_##s *)0)->m)
-#define I(s, m, words) { #m, AT(s, m), words }
-#define O(s, m) { #m, AT(s, m), NULL }
-#define FIELDS(a) { a, sizeof(a) / sizeof((a)[0]) }
+#define I(s, m, words) \
+	{ \
+#m, AT(s, m), words \
+	}
+#define O(s, m) \
+	{ \
+#m, AT(s, m), NULL \
+	}
+#define FIELDS(a) \
+	{ \
+		a, sizeof(a) / sizeof((a)[0]) \
+	}
 
-#define CAP(words_wr, words_sge, words_inline)                                                                         \
-	I(qp_cap, max_send_wr, words_wr), I(qp_cap, max_recv_wr, words_wr), I(qp_cap, max_send_sge, words_sge),         \
+#define CAP(words_wr, words_sge, words_inline) \
+	I(qp_cap, max_send_wr, words_wr), I(qp_cap, max_recv_wr, words_wr), I(qp_cap, max_send_sge, words_sge), \
 		I(qp_cap, max_recv_sge, words_sge), I(qp_cap, max_inline_data, words_inline)
 static const struct field cap_in[] = { CAP("4 1 0 16 1048577 -1", "1 0 32 33 -1", "0 64 512 -1") };
 static const struct field cap_out[] = { CAP(NULL, NULL, NULL) };
 static const struct field gid_entry_out[] = { O(gid_entry, gid), O(gid_entry, gid_index), O(gid_entry, port_num),
 					      O(gid_entry, gid_type), O(gid_entry, netdev_ifindex) };
-#define P(m) { #m, AT(query_port_resp_ex, legacy_resp.m), NULL }
-static const struct field port_out[] = {
-	P(port_cap_flags), P(max_msg_sz),     P(bad_pkey_cntr), P(qkey_viol_cntr), P(gid_tbl_len),   P(pkey_tbl_len),
-	P(lid),		   P(sm_lid),	      P(state),		P(max_mtu),	   P(active_mtu),    P(lmc),
-	P(max_vl_num),	   P(sm_sl),	      P(subnet_timeout), P(init_type_reply), P(active_width), P(active_speed),
-	P(phys_state),	   P(link_layer),     P(flags),		P(reserved),	   O(query_port_resp_ex, port_cap_flags2)
-};
+#define P(m) \
+	{ \
+#m, AT(query_port_resp_ex, legacy_resp.m), NULL \
+	}
+static const struct field port_out[] = { P(port_cap_flags),
+					 P(max_msg_sz),
+					 P(bad_pkey_cntr),
+					 P(qkey_viol_cntr),
+					 P(gid_tbl_len),
+					 P(pkey_tbl_len),
+					 P(lid),
+					 P(sm_lid),
+					 P(state),
+					 P(max_mtu),
+					 P(active_mtu),
+					 P(lmc),
+					 P(max_vl_num),
+					 P(sm_sl),
+					 P(subnet_timeout),
+					 P(init_type_reply),
+					 P(active_width),
+					 P(active_speed),
+					 P(phys_state),
+					 P(link_layer),
+					 P(flags),
+					 P(reserved),
+					 O(query_port_resp_ex, port_cap_flags2) };
 static const struct field destroy_cq_out[] = { O(destroy_cq_resp, comp_events_reported),
 					       O(destroy_cq_resp, async_events_reported) };
 static const struct field events_out[] = { O(destroy_qp_resp, events_reported) };
-static const struct field sge_in[] = { { "addr", 0, 8, "mem none" }, { "length", 8, 4, "16 0" }, { "lkey", 12, 4, "<lkey> 0" } };
+static const struct field sge_in[] = { { "addr", 0, 8, "mem none" },
+				       { "length", 8, 4, "16 0" },
+				       { "lkey", 12, 4, "<lkey> 0" } };
 
 /* A number; one that comes back */
-#define NUMBER(a, size, words) { #a, size, { (const struct field[]){ { "value", 0, size, words } }, 1 } }
-#define BACK(a, name, size) { #a, size, { (const struct field[]){ { name, 0, size, NULL } }, 1 } }
+#define NUMBER(a, size, words) \
+	{ \
+#a, size, \
+		{ \
+			(const struct field[]){ { "value", 0, size, words } }, 1 \
+		} \
+	}
+#define BACK(a, name, size) \
+	{ \
+#a, size, \
+		{ \
+			(const struct field[]){ { name, 0, size, NULL } }, 1 \
+		} \
+	}
 
 static const struct attr_shape attrs[] = {
 	NUMBER(CREATE_CQ_CQE, 4, "16 1 0 100 32767 32768 -1"),

@@ -4,22 +4,42 @@
 #include "gen.h"
 
 static const char *const write_knobs[] = {
-	"!in_words=+1",	 "!in_words=-1",  "!in_words=0", "!out_words=+1", "!out_words=-1", "!out_words=0", "!len=+4",
-	"!len=-4",	 "!len=8",	  "!len=7",	 "!response=none", "!response=0",   "!response=ro", "uhw_in=8",
-	"uhw_out=0",	 "uhw_out=64",	  "in=4",	 "in=256",	   "out=4",	    "out=512",
-	"!provider_in_words=+1", "!provider_out_words=+1", "!cmd_hdr_reserved=1",
+	"!in_words=+1",
+	"!in_words=-1",
+	"!in_words=0",
+	"!out_words=+1",
+	"!out_words=-1",
+	"!out_words=0",
+	"!len=+4",
+	"!len=-4",
+	"!len=8",
+	"!len=7",
+	"!response=none",
+	"!response=0",
+	"!response=ro",
+	"uhw_in=8",
+	"uhw_out=0",
+	"uhw_out=64",
+	"in=4",
+	"in=256",
+	"out=4",
+	"out=512",
+	"!provider_in_words=+1",
+	"!provider_out_words=+1",
+	"!cmd_hdr_reserved=1",
 };
 
 static const char *const invoke_knobs[] = {
-	"!core_in:drop", "!core_in:ptr=none", "!core_in:len=-1", "!core_in:len=+8:tail=1", "!core_in:len=+8", "!core_in:flags=0",
-	"!core_out:drop", "!core_out:ptr=none", "!core_out:ptr=0", "!core_out:len=-1", "!core_out:len=+8", "!core_out:flags=0",
-	"!write_cmd:drop", "!write_cmd:len=4", "!write_cmd:flags=0", "!uhw_in:len=8", "!uhw_out:len=64", "!uhw_out:ptr=none",
-	"!core_in:rsv=1", "!core_out:elem=1",
+	"!core_in:drop",    "!core_in:ptr=none", "!core_in:len=-1",    "!core_in:len=+8:tail=1", "!core_in:len=+8",
+	"!core_in:flags=0", "!core_out:drop",	 "!core_out:ptr=none", "!core_out:ptr=0",	 "!core_out:len=-1",
+	"!core_out:len=+8", "!core_out:flags=0", "!write_cmd:drop",    "!write_cmd:len=4",	 "!write_cmd:flags=0",
+	"!uhw_in:len=8",    "!uhw_out:len=64",	 "!uhw_out:ptr=none",  "!core_in:rsv=1",	 "!core_out:elem=1",
 };
 
-static const char *const header_knobs[] = { "!length=+16", "!length=-16", "!length=+1", "!length=0", "!num_attrs=+1",
-					    "!num_attrs=-1", "!num_attrs=0xffff", "!reserved1=1", "!reserved2=1", "!driver=+1",
-					    "!arg=none", "!arg=0", "#0x7:flags=0", "#0x7", "#0x1005", "#0x2000" };
+static const char *const header_knobs[] = { "!length=+16",   "!length=-16",   "!length=+1",	   "!length=0",
+					    "!num_attrs=+1", "!num_attrs=-1", "!num_attrs=0xffff", "!reserved1=1",
+					    "!reserved2=1",  "!driver=+1",    "!arg=none",	   "!arg=0",
+					    "#0x7:flags=0",  "#0x7",	      "#0x1005",	   "#0x2000" };
 
 /* Replaces what an item says, or adds it. */
 static void set_item(struct call *call, const char *name, const char *word)

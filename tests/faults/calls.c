@@ -49,7 +49,11 @@ void call_srq(struct call *c)
 static void modify(struct call *c, enum ibv_qp_state state, uint32_t mask)
 {
 	struct ib_uverbs_modify_qp cmd = {
-		.attr_mask = IBV_QP_STATE | mask, .qp_handle = c->qp, .qp_state = state, .port_num = 1, .qkey = 1,
+		.attr_mask = IBV_QP_STATE | mask,
+		.qp_handle = c->qp,
+		.qp_state = state,
+		.port_num = 1,
+		.qkey = 1,
 	};
 
 	WORKS(WRITE_IN(&c->h, MODIFY_QP, &cmd));

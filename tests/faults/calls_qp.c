@@ -157,7 +157,9 @@ static void post_many_sends(struct call *c)
 	_Static_assert(sizeof(*post) <= sizeof(c->in), "room");
 	c->in_len = sizeof(*post);
 	post->cmd = (struct ib_uverbs_post_send){
-		.qp_handle = c->qp, .wr_count = UVD_COUNT(post->wr), .wqe_size = sizeof(post->wr[0]),
+		.qp_handle = c->qp,
+		.wr_count = UVD_COUNT(post->wr),
+		.wqe_size = sizeof(post->wr[0]),
 	};
 	for (unsigned int i = 0; i < UVD_COUNT(post->wr); i++) {
 		post->wr[i].opcode = IBV_WR_SEND;

@@ -17,8 +17,25 @@
 /* ---- the backend between (filter.c) ------------------------------------------------------------------------------ */
 
 enum thing {
-	T_NONE, T_CONTEXT, T_PD, T_XRCD, T_MR, T_MW, T_AH, T_CQ, T_SRQ, T_QP, T_MCAST, T_WQ, T_RWQ_IND_TBL, T_FLOW,
-	T_DM, T_DMAH, T_COUNTERS, T_COMP_CNTR, NUM_THINGS
+	T_NONE,
+	T_CONTEXT,
+	T_PD,
+	T_XRCD,
+	T_MR,
+	T_MW,
+	T_AH,
+	T_CQ,
+	T_SRQ,
+	T_QP,
+	T_MCAST,
+	T_WQ,
+	T_RWQ_IND_TBL,
+	T_FLOW,
+	T_DM,
+	T_DMAH,
+	T_COUNTERS,
+	T_COMP_CNTR,
+	NUM_THINGS
 };
 
 /* Puts itself in front of *ops. NULL: done, else what this filter does not know. */

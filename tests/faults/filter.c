@@ -9,8 +9,9 @@
 
 #define OPS(X) \
 	X(query_device, (struct uvd_ibdev * dev, struct ibv_device_attr_ex * attr), (dev, attr), T_NONE, 0) \
-	X(query_port, (struct uvd_ibdev * dev, uint8_t port, struct ibv_port_attr * attr), (dev, port, attr), T_NONE, 0) \
-	X(query_gid, (struct uvd_ibdev * dev, uint8_t port, unsigned int index, struct ibv_gid_entry * entry), \
+	X(query_port, (struct uvd_ibdev * dev, uint8_t port, struct ibv_port_attr * attr), (dev, port, attr), T_NONE, \
+	  0) \
+	X(query_gid, (struct uvd_ibdev * dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry), \
 	  (dev, port, index, entry), T_NONE, 0) \
 	X(alloc_context, (struct uvd_context * context), (context), T_CONTEXT, 1) \
 	X(alloc_pd, (struct uvd_pd * pd), (pd), T_PD, 1) \
@@ -52,30 +53,34 @@
 	X(replace_cq_queue, (struct uvd_cq * cq, struct uvd_queue * *queue), (cq, queue), T_NONE, 0) \
 	X(replace_srq_queue, (struct uvd_srq * srq, struct uvd_queue * *queue), (srq, queue), T_NONE, 0) \
 	X(query_context, (struct uvd_context * context), (context), T_NONE, 0) \
-	X(query_port_speed, (struct uvd_ibdev * dev, uint8_t port, uint64_t *speed), (dev, port, speed), T_NONE, 0) \
+	X(query_port_speed, (struct uvd_ibdev * dev, uint8_t port, uint64_t * speed), (dev, port, speed), T_NONE, 0) \
 	X(modify_cq, (struct uvd_cq * cq, uint16_t count, uint16_t period), (cq, count, period), T_NONE, 0) \
 	X(create_cq_umem, (struct uvd_cq * cq), (cq), T_CQ, 1) \
 	X(alloc_dm, (struct uvd_dm * dm), (dm), T_DM, 1) \
 	X(dealloc_dm, (struct uvd_dm * dm), (dm), T_DM, -1) \
 	X(reg_dm_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
 	X(reg_dmabuf_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
-	X(advise_mr, (struct uvd_pd * pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sge, \
-		      unsigned int num), (pd, advice, flags, sge, num), T_NONE, 0) \
+	X(advise_mr, \
+	  (struct uvd_pd * pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sge, \
+	   unsigned int num), \
+	  (pd, advice, flags, sge, num), T_NONE, 0) \
 	X(alloc_dmah, (struct uvd_dmah * dmah), (dmah), T_DMAH, 1) \
 	X(dealloc_dmah, (struct uvd_dmah * dmah), (dmah), T_DMAH, -1) \
-	X(pgoff_to_mmap_entry, (struct uvd_context * context, uint64_t pgoff, uint64_t *length), \
+	X(pgoff_to_mmap_entry, (struct uvd_context * context, uint64_t pgoff, uint64_t * length), \
 	  (context, pgoff, length), T_NONE, 0) \
 	X(create_counters, (struct uvd_counters * counters), (counters), T_COUNTERS, 1) \
 	X(destroy_counters, (struct uvd_counters * counters), (counters), T_COUNTERS, -1) \
-	X(read_counters, (struct uvd_counters * counters, uint64_t *values, size_t num, uint32_t flags), \
+	X(read_counters, (struct uvd_counters * counters, uint64_t * values, size_t num, uint32_t flags), \
 	  (counters, values, num, flags), T_NONE, 0) \
 	X(bind_counters, (struct uvd_qp * qp, struct uvd_counters * counters), (qp, counters), T_NONE, 0) \
 	X(create_comp_cntr, (struct uvd_comp_cntr * cntr), (cntr), T_COMP_CNTR, 1) \
 	X(destroy_comp_cntr, (struct uvd_comp_cntr * cntr), (cntr), T_COMP_CNTR, -1) \
 	X(modify_comp_cntr, (struct uvd_comp_cntr * cntr, uint32_t entry, uint32_t op, uint64_t value), \
 	  (cntr, entry, op, value), T_NONE, 0) \
-	X(read_comp_cntr, (struct uvd_comp_cntr * cntr, uint32_t entry, uint64_t *value), (cntr, entry, value), T_NONE, 0) \
-	X(qp_attach_comp_cntr, (struct uvd_qp * qp, struct uvd_comp_cntr * cntr, uint32_t mask), (qp, cntr, mask), T_NONE, 0) \
+	X(read_comp_cntr, (struct uvd_comp_cntr * cntr, uint32_t entry, uint64_t * value), (cntr, entry, value), \
+	  T_NONE, 0) \
+	X(qp_attach_comp_cntr, (struct uvd_qp * qp, struct uvd_comp_cntr * cntr, uint32_t mask), (qp, cntr, mask), \
+	  T_NONE, 0) \
 	X(query_comp_cntr_caps, (struct uvd_ibdev * dev, struct uvd_comp_cntr_caps * caps), (dev, caps), T_NONE, 0)
 
 /* Those that name the first work request which was not taken. */
@@ -111,7 +116,8 @@ OPS(OP)
 	}
 POSTS(POST)
 
-static int filter_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
+static int filter_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
+			    struct uvd_work *work)
 {
 	*bad = wr;
 	return fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.post_send(qp, wr, bad, work);

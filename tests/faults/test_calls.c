@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include "faults.h"
 
-static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp, &calls_srq,
-						   &calls_xrc,    &calls_wq,	   &calls_rare };
+static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp,
+						   &calls_srq,	  &calls_xrc,	 &calls_wq, &calls_rare };
 static const char *const backends[] = { "null", "soft" };
 
 /* The ways in: two of write(), that of ioctl for write commands, and the methods' own. */
@@ -252,21 +252,21 @@ static bool with_fault(const struct call_entry *entry, const char *backend, enum
 		bool gone = (entry->destroys && fault == FAULT_COPY && !same(&before, &after)) ||
 			    (entry->forgets && fault == FAULT_BACKEND);
 
-		MUST(right_errno(entry, fault, ret), "%s by %s on %s, %s %u fails: %d", entry->row,
-			      front_names[front], backend, what, n, ret);
+		MUST(right_errno(entry, fault, ret), "%s by %s on %s, %s %u fails: %d", entry->row, front_names[front],
+		     backend, what, n, ret);
 		MUST(gone || same(&before, &after), "%s by %s on %s, %s %u fails: something is left or lost",
-			      entry->row, front_names[front], backend, what, n);
+		     entry->row, front_names[front], backend, what, n);
 		ret = issue(&c, entry->row, front);
-		MUST(gone ? ret < 0 : ret == entry->result, "%s by %s on %s, after %s %u has failed: %d",
-			      entry->row, front_names[front], backend, what, n, ret);
+		MUST(gone ? ret < 0 : ret == entry->result, "%s by %s on %s, after %s %u has failed: %d", entry->row,
+		     front_names[front], backend, what, n, ret);
 	} else {
 		/* Done in spite of it. */
 		MUST(fault != FAULT_BACKEND || entry->tolerant, "%s on %s takes no notice of backend call %u",
-			      entry->row, backend, n);
+		     entry->row, backend, n);
 	}
 	call_close(&c);
-	MUST(fault_blocks() == blocks, "%s by %s on %s: %ld blocks are left, %s %u", entry->row,
-		      front_names[front], backend, fault_blocks() - blocks, fault_names[fault], n);
+	MUST(fault_blocks() == blocks, "%s by %s on %s: %ld blocks are left, %s %u", entry->row, front_names[front],
+	     backend, fault_blocks() - blocks, fault_names[fault], n);
 	MUST(open_fds() == fds, "%s: %d fds are left", entry->row, open_fds() - fds);
 	return fired;
 }

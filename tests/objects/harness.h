@@ -287,8 +287,8 @@ static inline int harness_invoke(struct harness *h, uint32_t command, const void
 	return harness_ioctl(h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, &tree);
 }
 
-#define INVOKE_EX(h, n, in, out)                                                                                       \
-	harness_invoke(h, IB_USER_VERBS_EX_CMD_##n | IB_USER_VERBS_CMD_FLAG_EXTENDED, in, sizeof(*(in)), out,         \
+#define INVOKE_EX(h, n, in, out) \
+	harness_invoke(h, IB_USER_VERBS_EX_CMD_##n | IB_USER_VERBS_CMD_FLAG_EXTENDED, in, sizeof(*(in)), out, \
 		       sizeof(*(out)))
 #define INVOKE(h, n, in, out) harness_invoke(h, IB_USER_VERBS_CMD_##n, in, sizeof(*(in)), out, sizeof(*(out)))
 

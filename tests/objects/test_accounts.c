@@ -71,8 +71,14 @@ static int make_srq(uint32_t pd, uint32_t max_wr)
 static int make_qp(uint32_t pd, uint32_t cq, uint32_t max_wr, uint32_t *qp)
 {
 	struct ib_uverbs_create_qp cmd = {
-		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .qp_type = IBV_QPT_RC, .max_send_wr = max_wr,
-		.max_recv_wr = max_wr, .max_send_sge = 4, .max_recv_sge = 4,
+		.pd_handle = pd,
+		.send_cq_handle = cq,
+		.recv_cq_handle = cq,
+		.qp_type = IBV_QPT_RC,
+		.max_send_wr = max_wr,
+		.max_recv_wr = max_wr,
+		.max_send_sge = 4,
+		.max_recv_sge = 4,
 	};
 	struct ib_uverbs_create_qp_resp resp = { .qp_handle = ~0u };
 	int ret = WRITE(&h, CREATE_QP, &cmd, &resp);
@@ -319,7 +325,8 @@ START_TEST(test_what_fails_is_charged_nothing)
 	struct held before;
 
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
-	ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr), 0); /* the handle table's node, and the address space */
+	ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr),
+			 0); /* the handle table's node, and the address space */
 	before = held();
 	ck_assert_int_eq(harness_create_cq(&h, 0, 0, -1, &out), -EINVAL);
 	ck_assert_int_eq(make_qp(pd, cq, 1 << 20, &out), -EINVAL);
@@ -329,7 +336,8 @@ START_TEST(test_what_fails_is_charged_nothing)
 	ck_assert_int_eq(open_xrcd(999, 0, &out), -EBADF);
 	ck_assert_int_eq(alloc_dm(0), -EINVAL);
 	/* Made, and then taken back, as the answer cannot be written. */
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_ALLOC_PD, &(struct ib_uverbs_alloc_pd){}, 8, BAD, 4), -EFAULT);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_ALLOC_PD, &(struct ib_uverbs_alloc_pd){}, 8, BAD, 4),
+			 -EFAULT);
 	assert_held(before);
 }
 END_TEST
@@ -494,12 +502,14 @@ START_TEST(test_registering_with_too_few_bytes_charges_nothing)
 END_TEST
 
 TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_are_emfile_for_their_user_alone,
-	  test_file_without_bytes_left_is_enomem_and_counts_no_file, test_open_of_a_domain_that_a_closed_file_had_at_the_limit,
-	  test_objects_of_a_file_that_is_closed_count_no_more,
-	  test_another_users_objects_are_not_counted, test_event_files_beyond_a_limit_are_emfile,
-	  test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit, test_a_resized_ring_is_charged_anew,
-	  test_domains_and_counters_of_a_device_have_limits, test_what_fails_is_charged_nothing,
-	  test_a_group_is_charged_while_the_qp_is_in_it, test_objects_of_a_removed_device_count_until_the_file_is_closed,
+	  test_file_without_bytes_left_is_enomem_and_counts_no_file,
+	  test_open_of_a_domain_that_a_closed_file_had_at_the_limit,
+	  test_objects_of_a_file_that_is_closed_count_no_more, test_another_users_objects_are_not_counted,
+	  test_event_files_beyond_a_limit_are_emfile,
+	  test_rings_are_charged_at_their_full_size_and_are_enomem_beyond_the_limit,
+	  test_a_resized_ring_is_charged_anew, test_domains_and_counters_of_a_device_have_limits,
+	  test_what_fails_is_charged_nothing, test_a_group_is_charged_while_the_qp_is_in_it,
+	  test_objects_of_a_removed_device_count_until_the_file_is_closed,
 	  test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open,
 	  test_nodes_of_the_handle_table_are_charged, test_registered_memory_costs_the_opener_three_descriptors_once,
 	  test_registering_with_too_few_bytes_charges_nothing)

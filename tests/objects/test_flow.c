@@ -247,9 +247,9 @@ START_TEST(test_flow_01_each_check_alone)
 	struct flow flow;
 
 	begin();
-#define REFUSED(field, value, err)                                                                                     \
-	flow = new_flow();                                                                                             \
-	flow.cmd.field = value;                                                                                        \
+#define REFUSED(field, value, err) \
+	flow = new_flow(); \
+	flow.cmd.field = value; \
 	ck_assert_int_eq(create(&flow, NULL), -(err))
 	REFUSED(comp_mask, 1, EINVAL);
 	REFUSED(flow_attr.flags, 8, EINVAL);

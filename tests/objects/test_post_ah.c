@@ -88,7 +88,8 @@ static char sent_inline[MAX][512];
 static struct uvd_recv_wr received[MAX];
 static unsigned int num_posted, refuse_at = ~0u;
 
-static int see_send(struct uvd_qp *q, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
+static int see_send(struct uvd_qp *q, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
+		    struct uvd_work *work)
 {
 	for (num_posted = 0; wr; wr = wr->next, num_posted++) {
 		if (num_posted == refuse_at) {

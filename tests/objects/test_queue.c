@@ -90,8 +90,14 @@ struct qp_answer {
 static int create_qp(uint32_t send_cq, uint32_t max_wr, struct qp_answer *resp)
 {
 	struct ib_uverbs_create_qp cmd = {
-		.pd_handle = pd, .send_cq_handle = send_cq, .recv_cq_handle = send_cq, .qp_type = IBV_QPT_RC,
-		.max_send_wr = max_wr, .max_recv_wr = 3, .max_send_sge = 1, .max_recv_sge = 1,
+		.pd_handle = pd,
+		.send_cq_handle = send_cq,
+		.recv_cq_handle = send_cq,
+		.qp_type = IBV_QPT_RC,
+		.max_send_wr = max_wr,
+		.max_recv_wr = 3,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
 	};
 
 	memset(resp, 0, sizeof(*resp));
@@ -218,7 +224,8 @@ START_TEST(test_commands_of_the_data_path_are_rxes)
 
 	begin(true);
 	poll.cq_handle = notify.cq_handle = new_cq();
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_POLL_CQ, &poll, sizeof(poll), &out, sizeof(out)), -EOPNOTSUPP);
+	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_POLL_CQ, &poll, sizeof(poll), &out, sizeof(out)),
+			 -EOPNOTSUPP);
 	ck_assert_int_eq(WRITE(&h, POST_RECV, &post, &posted), -EOPNOTSUPP);
 	ck_assert_int_eq(WRITE(&h, POST_SRQ_RECV, &post, &posted), -EOPNOTSUPP);
 	ck_assert_int_eq(WRITE_IN(&h, REQ_NOTIFY_CQ, &notify), 0);
@@ -315,7 +322,9 @@ START_TEST(test_srq_is_resized_and_tells_where)
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
 	/* A limit beyond the new length. */
 	modify.core = (struct ib_uverbs_modify_srq){ .srq_handle = resp.core.srq_handle,
-						     .attr_mask = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT, .max_wr = 5, .srq_limit = 6 };
+						     .attr_mask = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT,
+						     .max_wr = 5,
+						     .srq_limit = 6 };
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
 	ck_assert_uint_eq(shared.num, 1);
 }
@@ -401,7 +410,8 @@ static void begin_traffic(uint8_t rnr_timer, uint8_t rnr_retry)
 
 static int ring(int i)
 {
-	struct ib_uverbs_post_send post = { .qp_handle = qps[i].core.qp_handle, .wqe_size = sizeof(struct ib_uverbs_send_wr) };
+	struct ib_uverbs_post_send post = { .qp_handle = qps[i].core.qp_handle,
+					    .wqe_size = sizeof(struct ib_uverbs_send_wr) };
 	struct ib_uverbs_post_send_resp resp;
 
 	return WRITE(&h, POST_SEND, &post, &resp);
@@ -549,8 +559,9 @@ END_TEST
 TEST_LIST(test_cq_tells_where_its_queue_is, test_no_room_for_the_drivers_answer_is_einval,
 	  test_file_that_cannot_be_mapped_has_no_queues, test_sizes_beyond_the_limits_are_einval,
 	  test_queue_ends_where_the_backend_refuses, test_no_shared_memory_is_told_and_nothing_stays,
-	  test_qp_tells_where_both_queues_are, test_commands_of_the_data_path_are_rxes, test_resized_cq_has_another_queue,
-	  test_resize_that_is_refused_keeps_the_queue, test_srq_is_resized_and_tells_where,
-	  test_requests_of_a_mapped_queue_are_carried_out_in_their_order, test_receive_that_comes_during_a_wait_is_seen,
-	  test_looking_uses_up_no_retry, test_request_that_no_post_would_take_fails_and_flushes_the_rest,
+	  test_qp_tells_where_both_queues_are, test_commands_of_the_data_path_are_rxes,
+	  test_resized_cq_has_another_queue, test_resize_that_is_refused_keeps_the_queue,
+	  test_srq_is_resized_and_tells_where, test_requests_of_a_mapped_queue_are_carried_out_in_their_order,
+	  test_receive_that_comes_during_a_wait_is_seen, test_looking_uses_up_no_retry,
+	  test_request_that_no_post_would_take_fails_and_flushes_the_rest,
 	  test_transport_that_answers_first_does_the_work_itself)

@@ -162,7 +162,8 @@ START_TEST(test_channels_of_open_files_are_eio_and_unknown_fds_ebadf)
 		tree_const(&tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, 1);
 		tree_const(&tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 0);
 		tree_out(&tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
-		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, &tree), i ? -EBADF : -EIO);
+		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, &tree),
+				 i ? -EBADF : -EIO);
 	}
 }
 END_TEST
@@ -406,7 +407,9 @@ START_TEST(test_removal_waits_for_a_grant)
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_get_context cmd;
 	} msg = {
-		.hdr = { .command = IB_USER_VERBS_CMD_GET_CONTEXT, .in_words = sizeof(msg) / 4, .out_words = sizeof(resp) / 4 },
+		.hdr = { .command = IB_USER_VERBS_CMD_GET_CONTEXT,
+			 .in_words = sizeof(msg) / 4,
+			 .out_words = sizeof(resp) / 4 },
 		.cmd = { .response = (uintptr_t)&resp },
 	};
 	struct ib_uverbs_async_event_desc event;
@@ -631,5 +634,5 @@ TEST_LIST(test_async_files_tell_and_channels_end, test_look_ups_are_eio_and_abse
 	  test_user_capabilities_go_with_the_device, test_the_device_lives_until_its_last_file_is_closed,
 	  test_files_oldest_first_objects_newest_first_the_backend_last,
 	  test_an_object_that_the_backend_keeps_is_dropped, test_removal_waits_for_a_call_and_ends_what_it_made,
-	  test_removal_waits_for_a_query, test_removal_waits_for_a_grant, test_removal_under_threads_in_calls, test_removal_while_files_are_closed,
-	  test_no_call_reaches_the_backend_after_removal)
+	  test_removal_waits_for_a_query, test_removal_waits_for_a_grant, test_removal_under_threads_in_calls,
+	  test_removal_while_files_are_closed, test_no_call_reaches_the_backend_after_removal)

@@ -27,25 +27,25 @@ static void teardown(void)
 }
 
 /* The whole program: its tests, in order. */
-#define TEST_LIST(...)                                                                                                 \
-	int main(void)                                                                                                 \
-	{                                                                                                              \
-		const TTest *const tests[] = { __VA_ARGS__ };                                                          \
-		Suite *suite = suite_create(__FILE__);                                                                 \
-		TCase *tc = tcase_create("all");                                                                       \
-		SRunner *runner;                                                                                       \
-		int failed;                                                                                            \
-                                                                                                                       \
-		tcase_add_checked_fixture(tc, setup, teardown);                                                        \
-		tcase_set_timeout(tc, 30);                                                                             \
-		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                                          \
-			tcase_add_test(tc, tests[i]);                                                                  \
-		suite_add_tcase(suite, tc);                                                                            \
-		runner = srunner_create(suite);                                                                        \
-		srunner_run_all(runner, CK_ENV);                                                                       \
-		failed = srunner_ntests_failed(runner);                                                                \
-		srunner_free(runner);                                                                                  \
-		return failed ? 1 : 0;                                                                                 \
+#define TEST_LIST(...) \
+	int main(void) \
+	{ \
+		const TTest *const tests[] = { __VA_ARGS__ }; \
+		Suite *suite = suite_create(__FILE__); \
+		TCase *tc = tcase_create("all"); \
+		SRunner *runner; \
+		int failed; \
+\
+		tcase_add_checked_fixture(tc, setup, teardown); \
+		tcase_set_timeout(tc, 30); \
+		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) \
+			tcase_add_test(tc, tests[i]); \
+		suite_add_tcase(suite, tc); \
+		runner = srunner_create(suite); \
+		srunner_run_all(runner, CK_ENV); \
+		failed = srunner_ntests_failed(runner); \
+		srunner_free(runner); \
+		return failed ? 1 : 0; \
 	}
 
 #endif

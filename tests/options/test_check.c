@@ -44,10 +44,13 @@ END_TEST
 
 START_TEST(test_text_without_an_end_is_refused)
 {
-	struct { char *at; size_t size; } fields[] = {
-		{ good.ibdev, sizeof(good.ibdev) }, { good.fw_ver, sizeof(good.fw_ver) }, { good.board_id, sizeof(good.board_id) },
-		{ good.persona, sizeof(good.persona) }, { good.backend, sizeof(good.backend) },
-		{ good.ucaps.names[1], UVD_UCAP_NAME },
+	struct {
+		char *at;
+		size_t size;
+	} fields[] = {
+		{ good.ibdev, sizeof(good.ibdev) },	  { good.fw_ver, sizeof(good.fw_ver) },
+		{ good.board_id, sizeof(good.board_id) }, { good.persona, sizeof(good.persona) },
+		{ good.backend, sizeof(good.backend) },	  { good.ucaps.names[1], UVD_UCAP_NAME },
 	};
 
 	for (unsigned int f = 0; f < 6; f++) {
@@ -62,11 +65,18 @@ END_TEST
 
 START_TEST(test_counts_beyond_their_arrays_are_refused)
 {
-	struct { unsigned int *at, bad; } counts[] = {
-		{ &good.num_ports, 0 }, { &good.num_ports, UVD_MAX_PORTS + 1 }, { &good.num_ports, UINT32_MAX },
-		{ &good.ports[1].gid_tbl_len, UVD_MAX_GIDS + 1 }, { &good.ports[1].num_gids, good.ports[1].gid_tbl_len + 1 },
-		{ &good.ports[1].num_pkeys, UVD_MAX_PKEYS + 1 }, { &good.ucaps.num, UVD_MAX_DEVICE_UCAPS + 1 },
-		{ (unsigned int *)&good.number, 1024 }, { (unsigned int *)&good.number, -2 },
+	struct {
+		unsigned int *at, bad;
+	} counts[] = {
+		{ &good.num_ports, 0 },
+		{ &good.num_ports, UVD_MAX_PORTS + 1 },
+		{ &good.num_ports, UINT32_MAX },
+		{ &good.ports[1].gid_tbl_len, UVD_MAX_GIDS + 1 },
+		{ &good.ports[1].num_gids, good.ports[1].gid_tbl_len + 1 },
+		{ &good.ports[1].num_pkeys, UVD_MAX_PKEYS + 1 },
+		{ &good.ucaps.num, UVD_MAX_DEVICE_UCAPS + 1 },
+		{ (unsigned int *)&good.number, 1024 },
+		{ (unsigned int *)&good.number, -2 },
 	};
 
 	for (unsigned int n = 0; n < 9; n++) {

@@ -267,8 +267,14 @@ END_TEST
 
 static bool push(uint64_t wr_id)
 {
-	return q.ops->push_wc(&q, &(struct ibv_wc){ .wr_id = wr_id, .status = 1, .opcode = 2, .byte_len = 3, .imm_data = 4,
-						    .qp_num = 5, .src_qp = 6, .wc_flags = 7 });
+	return q.ops->push_wc(&q, &(struct ibv_wc){ .wr_id = wr_id,
+						    .status = 1,
+						    .opcode = 2,
+						    .byte_len = 3,
+						    .imm_data = 4,
+						    .qp_num = 5,
+						    .src_qp = 6,
+						    .wc_flags = 7 });
 }
 
 START_TEST(test_completion_is_what_the_provider_polls)

@@ -390,7 +390,8 @@ START_TEST(test_the_place_of_shared_memory_is_the_same_in_all_mappings)
 	p = map(RW, MAP_SHARED, fd);
 	again = map(RW, MAP_SHARED, fd);
 	mmap(p + 2 * PAGE, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	ck_assert_int_eq(uvd_pin(table, &own, NULL, AT(alone), 4 * PAGE, on_demand ? IBV_ACCESS_ON_DEMAND : 0, &private), 0);
+	ck_assert_int_eq(
+		uvd_pin(table, &own, NULL, AT(alone), 4 * PAGE, on_demand ? IBV_ACCESS_ON_DEMAND : 0, &private), 0);
 	if (on_demand)
 		ck_assert_int_eq(uvd_pin(table, &own, NULL, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
 	else

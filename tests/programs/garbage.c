@@ -91,8 +91,12 @@ static void ring(const struct side *s, const struct ibv_qp *qp)
 		struct ib_uverbs_cmd_hdr hdr;
 		struct ib_uverbs_post_send cmd;
 	} post = {
-		.hdr = { .command = IB_USER_VERBS_CMD_POST_SEND, .in_words = sizeof(post) / 4, .out_words = sizeof(resp) / 4 },
-		.cmd = { .response = (uintptr_t)&resp, .qp_handle = qp->handle, .wqe_size = sizeof(struct ib_uverbs_send_wr) },
+		.hdr = { .command = IB_USER_VERBS_CMD_POST_SEND,
+			 .in_words = sizeof(post) / 4,
+			 .out_words = sizeof(resp) / 4 },
+		.cmd = { .response = (uintptr_t)&resp,
+			 .qp_handle = qp->handle,
+			 .wqe_size = sizeof(struct ib_uverbs_send_wr) },
 	};
 
 	if (write(s->context->cmd_fd, &post, sizeof(post)) < 0)
@@ -116,7 +120,9 @@ static void connect_all(struct side *s)
 
 int main(int argc, char **argv)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_UD };
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_UD
+	};
 	time_t end;
 	struct side s;
 

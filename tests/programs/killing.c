@@ -44,7 +44,8 @@ static void post_recv(struct side *s)
 static void post_one(struct side *s, const struct hello *peer, unsigned int n)
 {
 	static const uint32_t sizes[] = { 8, 4096, 100, ARENA / 2, 20000 };
-	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD };
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+						      IBV_WR_ATOMIC_FETCH_AND_ADD };
 	struct ibv_sge sge = { (uintptr_t)s->arena + 4096, 8, s->mr->lkey };
 	struct ibv_send_wr *bad, wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = opcodes[n % 4] };
 
@@ -99,11 +100,12 @@ static void traffic(int fd)
 		else
 			post_one(&s, &peer, n);
 	}
-	CHECK(wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_RNR_RETRY_EXC_ERR || wc.status == IBV_WC_WR_FLUSH_ERR ||
-	      wc.status == IBV_WC_REM_OP_ERR || wc.status == IBV_WC_REM_ACCESS_ERR);
+	CHECK(wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_RNR_RETRY_EXC_ERR ||
+	      wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_REM_OP_ERR || wc.status == IBV_WC_REM_ACCESS_ERR);
 	/* One in three leaves properly. */
 	if (mine.address.qpn % 3 == 0) {
-		CHECK(!ibv_destroy_qp(s.qp[0]) && !ibv_destroy_cq(s.cq) && !ibv_dereg_mr(s.mr) && !ibv_dealloc_pd(s.pd));
+		CHECK(!ibv_destroy_qp(s.qp[0]) && !ibv_destroy_cq(s.cq) && !ibv_dereg_mr(s.mr) &&
+		      !ibv_dealloc_pd(s.pd));
 		CHECK(!ibv_close_device(s.context));
 	}
 	_exit(0);

@@ -17,7 +17,10 @@ enum {
 	RECEIVES = 16,
 	SLOT = 4096,
 	LONGEST = 3000,
-	SENT = 0, RECEIVED = DEPTH, WRITTEN = RECEIVED + RECEIVES, SLOTS = WRITTEN + DEPTH,
+	SENT = 0,
+	RECEIVED = DEPTH,
+	WRITTEN = RECEIVED + RECEIVES,
+	SLOTS = WRITTEN + DEPTH,
 };
 
 struct hello {
@@ -135,7 +138,8 @@ static void hear(struct state *s, const struct ibv_wc *wc)
 	memcpy(&h, at, sizeof(h));
 	CHECK(h.nr == s->received && h.length == wc->byte_len);
 	check_whole(at, &h);
-	for (uint64_t n = s->heard > h.writes - DEPTH && h.writes > DEPTH ? h.writes - DEPTH : s->heard; n < h.writes; n++)
+	for (uint64_t n = s->heard > h.writes - DEPTH && h.writes > DEPTH ? h.writes - DEPTH : s->heard; n < h.writes;
+	     n++)
 		check_written(s, n);
 	s->heard = h.writes;
 	s->received++;
@@ -176,7 +180,8 @@ static void meet(struct state *s, int fd)
 	struct hello mine;
 	char c;
 
-	side_init(&s->side, mmap(NULL, (size_t)SLOTS * SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+	side_init(&s->side,
+		  mmap(NULL, (size_t)SLOTS * SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
 		  (size_t)SLOTS * SLOT, false);
 	side_open(&s->side, NULL);
 	s->side.qp[0] = side_qp(&s->side, IBV_QPT_RC, false);

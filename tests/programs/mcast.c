@@ -51,7 +51,9 @@ static int post_recv(struct side *s, void *unused)
 
 static int send_to_group(struct side *s, void *unused)
 {
-	struct ibv_ah_attr a = { .dlid = GROUP_LID, .port_num = 1, .is_global = 1, .grh = { .dgid = *group(s), .hop_limit = 1 } };
+	struct ibv_ah_attr a = {
+		.dlid = GROUP_LID, .port_num = 1, .is_global = 1, .grh = { .dgid = *group(s), .hop_limit = 1 }
+	};
 	struct ibv_sge sge = { (uintptr_t)s->arena + 8192, LENGTH, s->mr->lkey };
 	struct ibv_send_wr *bad, wr = { .wr_id = 2, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
 	struct ibv_wc wc;

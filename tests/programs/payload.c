@@ -13,11 +13,11 @@
 #define GRH 40
 #define QKEY 0x11111111
 
-#define SWAP(a, b)                                                                                                           \
-	do {                                                                                                                 \
-		typeof(a) t_ = (a);                                                                                          \
-		(a) = (b);                                                                                                   \
-		(b) = t_;                                                                                                    \
+#define SWAP(a, b) \
+	do { \
+		typeof(a) t_ = (a); \
+		(a) = (b); \
+		(b) = t_; \
 	} while (0)
 
 enum { RC, UC, UD, RC_SRQ, NUM_QPS };
@@ -221,7 +221,9 @@ static void model(const struct transfer *t, struct end *from, struct end *to)
 
 	if (is_atomic(k)) {
 		memcpy(&value, to->model + t->remote, 8);
-		changed = k->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? value + t->compare : value == t->compare ? t->swap : value;
+		changed = k->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? value + t->compare
+			  : value == t->compare			   ? t->swap
+								   : value;
 		memcpy(to->model + t->remote, &changed, 8);
 		scatter(from->model, &t->local, (unsigned char *)&value, 8);
 	} else if (k->data_comes) {
@@ -249,8 +251,8 @@ static void compare(const struct transfer *t, struct end *e, const char *which)
 		return;
 	while (e->model[i] == e->side.arena[i])
 		i++;
-	printf("%s, %u bytes, remote offset %#x: the %s differs at %#zx: %02x, must be %02x\n", kinds[t->kind].name, t->length,
-	       t->remote, which, i, e->side.arena[i], e->model[i]);
+	printf("%s, %u bytes, remote offset %#x: the %s differs at %#zx: %02x, must be %02x\n", kinds[t->kind].name,
+	       t->length, t->remote, which, i, e->side.arena[i], e->model[i]);
 	for (int n = 0; n < t->local.n; n++)
 		printf("  local %#x + %u\n", t->local.piece[n].offset, t->local.piece[n].length);
 	for (int n = 0; n < t->receive.n; n++)
@@ -298,7 +300,8 @@ static void do_transfer(const struct transfer *t, struct end *from, struct end *
 	check_wc(&p.wc, 0xfeed, wc_opcode(k));
 	if (k->receives) {
 		side_call(&to->side, take_wc, &p, sizeof(p));
-		check_wc(&p.wc, 0xbeef, k->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+		check_wc(&p.wc, 0xbeef,
+			 k->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
 		CHECK(p.wc.byte_len == t->length + (k->qp == UD ? GRH : 0));
 		CHECK(!!(p.wc.wc_flags & IBV_WC_WITH_IMM) == k->imm && (!k->imm || p.wc.imm_data == t->imm));
 		CHECK(p.wc.qp_num == to->join.address[k->qp].qpn);
@@ -358,9 +361,9 @@ static void make(struct transfer *t, int kind, uint32_t length, uint32_t align, 
 		t->receive.n = 0;
 }
 
-static const uint32_t sizes[] = { 0,	1,    2,    3,	  4,	7,    8,     9,	    15,	   16,	  31,	 63,	  64,
-				  65,	127,  255,  256,  257,	511,  1023,  2048,  4095,  4096,  4097,	 8191,	  8192,
-				  8193, 16384, 32767, 65535, 65536, 65537, 131072, 262143, 400000 };
+static const uint32_t sizes[] = { 0,	1,    2,    3,	   4,	  7,	 8,	9,     15,     16,     31,    63,
+				  64,	65,   127,  255,   256,	  257,	 511,	1023,  2048,   4095,   4096,  4097,
+				  8191, 8192, 8193, 16384, 32767, 65535, 65536, 65537, 131072, 262143, 400000 };
 static const uint32_t aligns[] = { 0, 1, 7, 8, 63, 4088, 4095 };
 
 #define NUM(a) (sizeof(a) / sizeof((a)[0]))

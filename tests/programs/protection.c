@@ -21,12 +21,12 @@
 struct setup {
 	enum ibv_qp_type type;
 	struct connection responder, requester;
-	int mr_access;	      /* of the window */
-	bool other_pd;	      /* the window's, at the responder */
-	bool deregistered;    /* the window */
-	bool unmapped;	      /* the window's second page, after it was registered */
-	bool read_only;	      /* the same page */
-	bool receives;	      /* the responder has a receive posted */
+	int mr_access; /* of the window */
+	bool other_pd; /* the window's, at the responder */
+	bool deregistered; /* the window */
+	bool unmapped; /* the window's second page, after it was registered */
+	bool read_only; /* the same page */
+	bool receives; /* the responder has a receive posted */
 	uint32_t receive_len; /* default LENGTH */
 	bool bad_receive_key;
 	enum ibv_qp_state state; /* where the responder's QP stops; RESET: it is destroyed */
@@ -35,8 +35,8 @@ struct setup {
 
 struct request {
 	enum ibv_wr_opcode opcode;
-	int64_t remote;	    /* from the window's start */
-	uint32_t length;    /* default LENGTH */
+	int64_t remote; /* from the window's start */
+	uint32_t length; /* default LENGTH */
 	uint32_t rkey_plus; /* to make it wrong */
 	uint32_t lkey_plus;
 	int64_t local; /* from the arena's start */
@@ -58,11 +58,11 @@ struct test {
 	const char *name;
 	struct setup setup;
 	struct request request;
-	enum ibv_wc_status status;	   /* at the requester */
+	enum ibv_wc_status status; /* at the requester */
 	enum ibv_wc_status receive_status; /* at the responder */
-	bool received;			   /* something comes there */
-	bool flush;			   /* the responder's QP is in error: its receive is flushed */
-	bool kill;			   /* the responder, before the request */
+	bool received; /* something comes there */
+	bool flush; /* the responder's QP is in error: its receive is flushed */
+	bool kill; /* the responder, before the request */
 };
 
 /* ---- the responder ----------------------------------------------------------------------------------------------- */
@@ -98,7 +98,8 @@ static int connect_responder(struct side *s, void *arg)
 {
 	struct shared *x = arg;
 	const struct setup *setup = &x->setup;
-	struct ibv_sge sge = { (uintptr_t)s->arena + WINDOW, setup->receive_len ?: LENGTH, s->mr->lkey + setup->bad_receive_key };
+	struct ibv_sge sge = { (uintptr_t)s->arena + WINDOW, setup->receive_len ?: LENGTH,
+			       s->mr->lkey + setup->bad_receive_key };
 	struct ibv_recv_wr *bad, wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
 
 	if (!setup->stops) {
@@ -184,108 +185,175 @@ static bool post(struct side *s, const struct request *r, const struct shared *p
 
 static const struct test tests[] = {
 	/* keys, ranges, rights, domains: the responder's */
-	{ .name = "write_with_a_wrong_key",
-	  SETUP(ALL), WRITE(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "write_with_a_wrong_key", SETUP(ALL), WRITE(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_with_a_key_from_nowhere",
-	  SETUP(ALL), WRITE(.rkey_plus = 0x12345600), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "read_with_a_wrong_key",
-	  SETUP(ALL), READ(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "atomic_with_a_wrong_key",
-	  SETUP(ALL), ADD(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL),
+	  WRITE(.rkey_plus = 0x12345600),
+	  .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "read_with_a_wrong_key", SETUP(ALL), READ(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "atomic_with_a_wrong_key", SETUP(ALL), ADD(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_over_the_end",
-	  SETUP(ALL), WRITE(.remote = WINDOW_LENGTH - LENGTH + 1), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "write_before_the_start",
-	  SETUP(ALL), WRITE(.remote = -1), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL),
+	  WRITE(.remote = WINDOW_LENGTH - LENGTH + 1),
+	  .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "write_before_the_start", SETUP(ALL), WRITE(.remote = -1), .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_round_the_end_of_memory",
-	  SETUP(ALL), WRITE(.remote = INT64_MIN), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL),
+	  WRITE(.remote = INT64_MIN),
+	  .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "read_over_the_end",
-	  SETUP(ALL), READ(.remote = WINDOW_LENGTH - LENGTH + 1), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "read_before_the_start",
-	  SETUP(ALL), READ(.remote = -1), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL),
+	  READ(.remote = WINDOW_LENGTH - LENGTH + 1),
+	  .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "read_before_the_start", SETUP(ALL), READ(.remote = -1), .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "atomic_over_the_end",
-	  SETUP(ALL), ADD(.remote = WINDOW_LENGTH - 4), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "atomic_after_the_end",
-	  SETUP(ALL), ADD(.remote = 3 * PAGE), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "atomic_not_aligned",
-	  SETUP(ALL), ADD(.remote = 4), .status = IBV_WC_REM_INV_REQ_ERR },
+	  SETUP(ALL),
+	  ADD(.remote = WINDOW_LENGTH - 4),
+	  .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "atomic_after_the_end", SETUP(ALL), ADD(.remote = 3 * PAGE), .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "atomic_not_aligned", SETUP(ALL), ADD(.remote = 4), .status = IBV_WC_REM_INV_REQ_ERR },
 	{ .name = "write_without_the_regions_right",
-	  SETUP(.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ), WRITE(),
+	  SETUP(.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ),
+	  WRITE(),
 	  .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "read_without_the_regions_right",
-	  SETUP(.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), READ(),
+	  SETUP(.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+	  READ(),
 	  .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "atomic_without_the_regions_right",
-	  SETUP(.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), ADD(),
+	  SETUP(.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+	  ADD(),
 	  .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_without_the_qps_right",
-	  SETUP(ALL, .responder.access = IBV_ACCESS_REMOTE_READ), WRITE(), .status = IBV_WC_REM_INV_REQ_ERR },
+	  SETUP(ALL, .responder.access = IBV_ACCESS_REMOTE_READ),
+	  WRITE(),
+	  .status = IBV_WC_REM_INV_REQ_ERR },
 	{ .name = "read_without_the_qps_right",
-	  SETUP(ALL, .responder.access = IBV_ACCESS_REMOTE_WRITE), READ(), .status = IBV_WC_REM_INV_REQ_ERR },
+	  SETUP(ALL, .responder.access = IBV_ACCESS_REMOTE_WRITE),
+	  READ(),
+	  .status = IBV_WC_REM_INV_REQ_ERR },
 	{ .name = "atomic_without_the_qps_right",
-	  SETUP(ALL, .responder.access = IBV_ACCESS_REMOTE_WRITE), ADD(), .status = IBV_WC_REM_INV_REQ_ERR },
+	  SETUP(ALL, .responder.access = IBV_ACCESS_REMOTE_WRITE),
+	  ADD(),
+	  .status = IBV_WC_REM_INV_REQ_ERR },
 	{ .name = "write_to_another_protection_domain",
-	  SETUP(ALL, .other_pd = true), WRITE(), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL, .other_pd = true),
+	  WRITE(),
+	  .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "read_from_another_protection_domain",
-	  SETUP(ALL, .other_pd = true), READ(), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL, .other_pd = true),
+	  READ(),
+	  .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_with_a_stale_key",
-	  SETUP(ALL, .deregistered = true), WRITE(), .status = IBV_WC_REM_ACCESS_ERR },
-	{ .name = "read_with_a_stale_key",
-	  SETUP(ALL, .deregistered = true), READ(), .status = IBV_WC_REM_ACCESS_ERR },
+	  SETUP(ALL, .deregistered = true),
+	  WRITE(),
+	  .status = IBV_WC_REM_ACCESS_ERR },
+	{ .name = "read_with_a_stale_key", SETUP(ALL, .deregistered = true), READ(), .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_to_memory_that_is_unmapped",
-	  SETUP(ALL, .unmapped = true), WRITE(.remote = PAGE), .status = IBV_WC_REM_OP_ERR },
+	  SETUP(ALL, .unmapped = true),
+	  WRITE(.remote = PAGE),
+	  .status = IBV_WC_REM_OP_ERR },
 	{ .name = "read_of_memory_that_is_unmapped",
-	  SETUP(ALL, .unmapped = true), READ(.remote = PAGE), .status = IBV_WC_REM_OP_ERR },
+	  SETUP(ALL, .unmapped = true),
+	  READ(.remote = PAGE),
+	  .status = IBV_WC_REM_OP_ERR },
 	{ .name = "atomic_on_memory_that_is_unmapped",
-	  SETUP(ALL, .unmapped = true), ADD(.remote = PAGE), .status = IBV_WC_REM_OP_ERR },
+	  SETUP(ALL, .unmapped = true),
+	  ADD(.remote = PAGE),
+	  .status = IBV_WC_REM_OP_ERR },
 	{ .name = "write_to_memory_that_became_read_only",
-	  SETUP(ALL, .read_only = true), WRITE(.remote = PAGE), .status = IBV_WC_REM_OP_ERR },
+	  SETUP(ALL, .read_only = true),
+	  WRITE(.remote = PAGE),
+	  .status = IBV_WC_REM_OP_ERR },
 	{ .name = "write_by_uc_with_a_wrong_key",
-	  .setup = { .type = IBV_QPT_UC, ALL }, WRITE(.rkey_plus = 1), .status = IBV_WC_SUCCESS },
+	  .setup = { .type = IBV_QPT_UC, ALL },
+	  WRITE(.rkey_plus = 1),
+	  .status = IBV_WC_SUCCESS },
 
 	/* the requester's own memory */
 	{ .name = "send_with_a_wrong_local_key",
-	  SETUP(ALL, .receives = true), SEND(.lkey_plus = 1), .status = IBV_WC_LOC_PROT_ERR },
+	  SETUP(ALL, .receives = true),
+	  SEND(.lkey_plus = 1),
+	  .status = IBV_WC_LOC_PROT_ERR },
 	{ .name = "write_from_outside_the_region",
-	  SETUP(ALL), WRITE(.local = ARENA - LENGTH + 1), .status = IBV_WC_LOC_PROT_ERR },
+	  SETUP(ALL),
+	  WRITE(.local = ARENA - LENGTH + 1),
+	  .status = IBV_WC_LOC_PROT_ERR },
 	{ .name = "write_from_memory_that_is_unmapped",
-	  SETUP(ALL), WRITE(.local_unmapped = true), .status = IBV_WC_LOC_PROT_ERR },
+	  SETUP(ALL),
+	  WRITE(.local_unmapped = true),
+	  .status = IBV_WC_LOC_PROT_ERR },
 	{ .name = "read_into_a_region_without_local_write",
-	  SETUP(ALL), READ(.local_read_only_mr = true), .status = IBV_WC_LOC_PROT_ERR },
+	  SETUP(ALL),
+	  READ(.local_read_only_mr = true),
+	  .status = IBV_WC_LOC_PROT_ERR },
 	{ .name = "read_into_memory_that_is_unmapped",
-	  SETUP(ALL), READ(.local_unmapped = true), .status = IBV_WC_LOC_PROT_ERR },
+	  SETUP(ALL),
+	  READ(.local_unmapped = true),
+	  .status = IBV_WC_LOC_PROT_ERR },
 
 	/* receives */
 	{ .name = "send_of_more_than_the_receive_takes",
-	  SETUP(ALL, .receives = true, .receive_len = LENGTH - 1), SEND(),
-	  .status = IBV_WC_REM_INV_REQ_ERR, .receive_status = IBV_WC_LOC_LEN_ERR, .received = true },
+	  SETUP(ALL, .receives = true, .receive_len = LENGTH - 1),
+	  SEND(),
+	  .status = IBV_WC_REM_INV_REQ_ERR,
+	  .receive_status = IBV_WC_LOC_LEN_ERR,
+	  .received = true },
 	{ .name = "send_into_a_receive_with_a_wrong_key",
-	  SETUP(ALL, .receives = true, .bad_receive_key = true), SEND(),
-	  .status = IBV_WC_REM_OP_ERR, .receive_status = IBV_WC_LOC_PROT_ERR, .received = true },
+	  SETUP(ALL, .receives = true, .bad_receive_key = true),
+	  SEND(),
+	  .status = IBV_WC_REM_OP_ERR,
+	  .receive_status = IBV_WC_LOC_PROT_ERR,
+	  .received = true },
 	{ .name = "send_into_a_receive_that_is_unmapped",
-	  SETUP(ALL, .receives = true, .unmapped = true, .receive_len = PAGE + LENGTH), SEND(.length = PAGE + LENGTH),
-	  .status = IBV_WC_REM_OP_ERR, .receive_status = IBV_WC_LOC_PROT_ERR, .received = true },
+	  SETUP(ALL, .receives = true, .unmapped = true, .receive_len = PAGE + LENGTH),
+	  SEND(.length = PAGE + LENGTH),
+	  .status = IBV_WC_REM_OP_ERR,
+	  .receive_status = IBV_WC_LOC_PROT_ERR,
+	  .received = true },
 	{ .name = "send_without_a_receive",
-	  SETUP(ALL, .requester.no_retries = true), SEND(), .status = IBV_WC_RNR_RETRY_EXC_ERR },
+	  SETUP(ALL, .requester.no_retries = true),
+	  SEND(),
+	  .status = IBV_WC_RNR_RETRY_EXC_ERR },
 	{ .name = "send_without_a_receive_after_retries",
-	  SETUP(ALL, QUICK), SEND(), .status = IBV_WC_RNR_RETRY_EXC_ERR },
+	  SETUP(ALL, QUICK),
+	  SEND(),
+	  .status = IBV_WC_RNR_RETRY_EXC_ERR },
 	{ .name = "wrong_key_flushes_the_responders_receives",
-	  SETUP(ALL, .receives = true), WRITE(.rkey_plus = 1),
-	  .status = IBV_WC_REM_ACCESS_ERR, .receive_status = IBV_WC_WR_FLUSH_ERR, .received = true, .flush = true },
+	  SETUP(ALL, .receives = true),
+	  WRITE(.rkey_plus = 1),
+	  .status = IBV_WC_REM_ACCESS_ERR,
+	  .receive_status = IBV_WC_WR_FLUSH_ERR,
+	  .received = true,
+	  .flush = true },
 	{ .name = "datagram_with_a_wrong_qkey",
-	  .setup = { .type = IBV_QPT_UD, ALL, .receives = true, .receive_len = LENGTH + 40 }, SEND(.qkey_plus = 1),
+	  .setup = { .type = IBV_QPT_UD, ALL, .receives = true, .receive_len = LENGTH + 40 },
+	  SEND(.qkey_plus = 1),
 	  .status = IBV_WC_SUCCESS },
 
 	/* QPs that are not ready, and clients that are gone */
 	{ .name = "write_to_a_qp_in_init",
-	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_INIT), WRITE(), .status = IBV_WC_RETRY_EXC_ERR },
+	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_INIT),
+	  WRITE(),
+	  .status = IBV_WC_RETRY_EXC_ERR },
 	{ .name = "write_to_a_qp_in_error",
-	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_ERR), WRITE(), .status = IBV_WC_RETRY_EXC_ERR },
+	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_ERR),
+	  WRITE(),
+	  .status = IBV_WC_RETRY_EXC_ERR },
 	{ .name = "write_to_a_qp_that_is_gone",
-	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_RESET), WRITE(), .status = IBV_WC_RETRY_EXC_ERR },
+	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_RESET),
+	  WRITE(),
+	  .status = IBV_WC_RETRY_EXC_ERR },
 	{ .name = "write_to_a_client_that_is_gone",
-	  SETUP(ALL, QUICK), WRITE(), .status = IBV_WC_RETRY_EXC_ERR, .kill = true },
+	  SETUP(ALL, QUICK),
+	  WRITE(),
+	  .status = IBV_WC_RETRY_EXC_ERR,
+	  .kill = true },
 	{ .name = "read_from_a_client_that_is_gone",
-	  SETUP(ALL, QUICK), READ(), .status = IBV_WC_RETRY_EXC_ERR, .kill = true },
+	  SETUP(ALL, QUICK),
+	  READ(),
+	  .status = IBV_WC_RETRY_EXC_ERR,
+	  .kill = true },
 };
 
 #define NUM_TESTS (sizeof(tests) / sizeof(tests[0]))
@@ -360,7 +428,8 @@ static void run(const struct test *t)
 		CHECK(came == t->received);
 		if (came)
 			expect("the responder", x.wc.status, t->receive_status);
-		if (t->status == IBV_WC_REM_ACCESS_ERR || t->status == IBV_WC_REM_INV_REQ_ERR || t->status == IBV_WC_REM_OP_ERR)
+		if (t->status == IBV_WC_REM_ACCESS_ERR || t->status == IBV_WC_REM_INV_REQ_ERR ||
+		    t->status == IBV_WC_REM_OP_ERR)
 			CHECK(side_call(&responder, qp_is_in_error, NULL, 0));
 		side_end(&responder);
 	}

@@ -309,8 +309,8 @@ static void make_hole(enum ibv_wr_opcode opcode)
 		fill(mine.at, 1);
 		fill(its.at, 1);
 		if (i)
-			CHECK(!fallocate(opcode == IBV_WR_RDMA_READ ? its.fd : mine.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-					 FILE_FROM, sizeof(zeros)));
+			CHECK(!fallocate(opcode == IBV_WR_RDMA_READ ? its.fd : mine.fd,
+					 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FILE_FROM, sizeof(zeros)));
 		CHECK(carry_out(opcode, mr_a, mr_b) == IBV_WC_SUCCESS);
 		CHECK(!memcmp(mine.at + FROM, its.at + FROM, LENGTH));
 	}

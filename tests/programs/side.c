@@ -180,8 +180,11 @@ void qp_to_init(struct ibv_qp *qp, const struct connection *how)
 
 void qp_to_rtr(struct ibv_qp *qp, struct address peer, const struct connection *how)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .dest_qp_num = peer.qpn,
-				 .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
+				 .path_mtu = IBV_MTU_4096,
+				 .dest_qp_num = peer.qpn,
+				 .max_dest_rd_atomic = 1,
+				 .min_rnr_timer = 1,
 				 .ah_attr = way_to(&peer) };
 	int mask = IBV_QP_STATE;
 

@@ -14,15 +14,16 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define CHECK(ok)                                                                                                            \
-	do {                                                                                                                 \
-		if (!(ok)) {                                                                                                 \
-			fprintf(stderr, "FAIL %s:%d: %s (errno %m)\n", __FILE__, __LINE__, #ok);                             \
-			_exit(1);                                                                                            \
-		}                                                                                                            \
+#define CHECK(ok) \
+	do { \
+		if (!(ok)) { \
+			fprintf(stderr, "FAIL %s:%d: %s (errno %m)\n", __FILE__, __LINE__, #ok); \
+			_exit(1); \
+		} \
 	} while (0)
 
-#define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL_ACCESS \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* What a peer must know of a QP. */
 struct address {
@@ -32,11 +33,11 @@ struct address {
 };
 
 struct connection {
-	int access;	   /* of the QP; default ALL_ACCESS */
-	uint8_t timeout;   /* default 14: 67 ms */
+	int access; /* of the QP; default ALL_ACCESS */
+	uint8_t timeout; /* default 14: 67 ms */
 	uint8_t retry_cnt; /* both default 7 */
 	uint8_t rnr_retry;
-	bool no_retries;   /* both are 0 */
+	bool no_retries; /* both are 0 */
 };
 
 struct side {
@@ -49,7 +50,7 @@ struct side {
 	struct ibv_srq *srq;
 	struct ibv_qp *qp[8];
 	pid_t pid; /* 0: ourselves */
-	int fd;	   /* to the child */
+	int fd; /* to the child */
 };
 
 /* Memory at the same place in all sides that are made after it; the same of a file, which a daemon can find and map as well. */

@@ -30,10 +30,10 @@ struct process {
 	ucp_ep_h ep;
 	ucp_mem_h mem;
 	ucp_rkey_h rkey;
-	uint64_t remote;	/* address of the other's `area` */
-	unsigned char *area;	/* what the other puts to and gets from */
+	uint64_t remote; /* address of the other's `area` */
+	unsigned char *area; /* what the other puts to and gets from */
 	unsigned char *message; /* what is sent, and where messages are received */
-	int fd;			/* to the other */
+	int fd; /* to the other */
 	bool first;
 	/* The active message that is awaited; `am_data`: its data are still at the sender's. */
 	size_t am_size;
@@ -104,7 +104,7 @@ static void meet(struct process *p)
 }
 
 static ucs_status_t on_message(void *arg, const void *header, size_t header_size, void *data, size_t size,
-	const ucp_am_recv_param_t *param)
+			       const ucp_am_recv_param_t *param)
 {
 	struct process *p = arg;
 
@@ -122,14 +122,20 @@ static ucs_status_t on_message(void *arg, const void *header, size_t header_size
 
 static void start(struct process *p)
 {
-	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA };
-	ucp_worker_params_t worker = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE, .thread_mode = UCS_THREAD_MODE_SINGLE };
+	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES,
+				.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_RMA };
+	ucp_worker_params_t worker = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+				       .thread_mode = UCS_THREAD_MODE_SINGLE };
 	ucp_am_handler_param_t am = {
-		.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
-		.id = AM_ID, .cb = on_message, .arg = p,
+		.field_mask =
+			UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+		.id = AM_ID,
+		.cb = on_message,
+		.arg = p,
 	};
 	ucp_mem_map_params_t map = {
-		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH, .length = LARGEST,
+		.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH,
+		.length = LARGEST,
 	};
 	ucp_config_t *config;
 

@@ -50,9 +50,9 @@ static void exit_well(int sig)
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
-#define COMMAND(n, type, resp_size)                                                                                    \
-	{                                                                                                              \
-		.command = IB_USER_VERBS_CMD_##n, .in_words = (8 + sizeof(type)) / 4, .out_words = (resp_size) / 4     \
+#define COMMAND(n, type, resp_size) \
+	{ \
+		.command = IB_USER_VERBS_CMD_##n, .in_words = (8 + sizeof(type)) / 4, .out_words = (resp_size) / 4 \
 	}
 
 static int get_context(int fd)
@@ -420,8 +420,10 @@ static void test_event_file_without_a_place_for_its_number(void)
 	int fd = client_open_context(), lowest = dup(0);
 
 	IS(c != MAP_FAILED && lowest >= 0 && !close(lowest));
-	c->hdr = (struct ib_uverbs_ioctl_hdr){ .length = sizeof(*c), .object_id = UVERBS_OBJECT_ASYNC_EVENT,
-					       .method_id = UVERBS_METHOD_ASYNC_EVENT_ALLOC, .num_attrs = 1,
+	c->hdr = (struct ib_uverbs_ioctl_hdr){ .length = sizeof(*c),
+					       .object_id = UVERBS_OBJECT_ASYNC_EVENT,
+					       .method_id = UVERBS_METHOD_ASYNC_EVENT_ALLOC,
+					       .num_attrs = 1,
 					       .driver_id = RDMA_DRIVER_HFI1 };
 	c->attr = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, .flags = 1 };
 	IS(!mprotect(c, 4096, PROT_READ));
@@ -547,7 +549,9 @@ static void test_exec_by_a_thread(void)
 	for (;;) {
 		int pd = client_alloc_pd(exec_fd); /* in the moment of the exec as well */
 
-		IS(pd >= 0 && !dealloc_pd(exec_fd, pd)); /* a thread that is slow to start may take longer than all that a user may have */
+		IS(pd >= 0 &&
+		   !dealloc_pd(exec_fd,
+			       pd)); /* a thread that is slow to start may take longer than all that a user may have */
 	}
 }
 
@@ -718,9 +722,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-#define CASE(name)                                                                                                     \
-	{                                                                                                              \
-#name, test_##name                                                                                     \
+#define CASE(name) \
+	{ \
+#name, test_##name \
 	}
 	CASE(node_is_a_character_device),
 	CASE(node_by_other_paths),

@@ -124,9 +124,15 @@ static void post_send_command(struct post_send *p, const struct objects *o, uint
 {
 	*p = (struct post_send){
 		.hdr = { IB_USER_VERBS_CMD_POST_SEND, POST_SEND_BYTES / 4, sizeof(p->resp) / 4 },
-		.cmd = { .response = (uintptr_t)&p->resp, .qp_handle = o->qp->handle, .wr_count = 1, .sge_count = 1,
+		.cmd = { .response = (uintptr_t)&p->resp,
+			 .qp_handle = o->qp->handle,
+			 .wr_count = 1,
+			 .sge_count = 1,
 			 .wqe_size = sizeof(p->wr) },
-		.wr = { .wr_id = id, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.wr = { .wr_id = id,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
 			.wr.rdma = { .remote_addr = (uintptr_t)buf + 64, .rkey = o->mr->rkey } },
 		.sge = { .addr = (uintptr_t)buf, .length = 8, .lkey = o->mr->lkey },
 	};

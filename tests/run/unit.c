@@ -176,9 +176,10 @@ static void send_message(const struct uvd_run_msg *msg, unsigned int num_fds)
 		struct cmsghdr align;
 	} control = {};
 	struct iovec iov = { (void *)msg, sizeof(*msg) };
-	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(num_fds * sizeof(int))
-	};
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = &control,
+			    .msg_controllen = CMSG_SPACE(num_fds * sizeof(int)) };
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	control.align = (struct cmsghdr){ CMSG_LEN(num_fds * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };

@@ -23,7 +23,8 @@ static int queue_send(struct soft_qp *qp, const struct uvd_send_wr *wr)
 
 static bool takes_requests(const struct soft_qp *qp)
 {
-	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE || qp->state == IBV_QPS_ERR;
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD || qp->state == IBV_QPS_SQE ||
+	       qp->state == IBV_QPS_ERR;
 }
 
 static void run_work(void *arg, struct uvd_worker *worker)
@@ -38,7 +39,8 @@ static struct uvd_work work_of(struct soft_qp *qp)
 	return (struct uvd_work){ run_work, qp };
 }
 
-int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad, struct uvd_work *work)
+int soft_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
+		   struct uvd_work *work)
 {
 	struct soft_qp *qp = soft_qp(base);
 	bool queued = false;

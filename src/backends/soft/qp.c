@@ -35,7 +35,8 @@ static int check_cap(const struct uvd_limits *limits, struct ibv_qp_cap *cap, co
 	if (qp->qp_type == IBV_QPT_XRC_SEND)
 		cap->max_recv_wr = cap->max_recv_sge = 0;
 	/* The core checked the length of a mapped queue before it rounded that up, perhaps beyond the limit. */
-	if (cap->max_send_sge > (uint32_t)limits->max_sge || (!qp->sq && cap->max_send_wr > (uint32_t)limits->max_qp_wr))
+	if (cap->max_send_sge > (uint32_t)limits->max_sge ||
+	    (!qp->sq && cap->max_send_wr > (uint32_t)limits->max_qp_wr))
 		return -EINVAL;
 	if (!has_srq && (cap->max_recv_sge > (uint32_t)limits->max_sge ||
 			 (!qp->rq && cap->max_recv_wr > (uint32_t)limits->max_qp_wr)))

@@ -96,15 +96,13 @@ static inline const struct uvd_port_config *soft_qp_port(struct soft_qp *qp)
 /* Does a QP of this type retry, and go into error when a request fails? */
 static inline bool soft_is_reliable(const struct soft_qp *qp)
 {
-	return qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_XRC_SEND ||
-	       qp->qp.qp_type == IBV_QPT_XRC_RECV;
+	return qp->qp.qp_type == IBV_QPT_RC || qp->qp.qp_type == IBV_QPT_XRC_SEND || qp->qp.qp_type == IBV_QPT_XRC_RECV;
 }
 
 static inline bool soft_can_receive(enum ibv_qp_state state)
 {
 	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
 }
-
 
 /* Is the QP in RESET or ERR, so that no transfer may go on? Needs no lock. */
 static inline bool soft_gone(struct soft_qp *qp)
@@ -193,7 +191,6 @@ struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n);
 void soft_sq_pop(struct soft_qp *qp);
 void soft_sq_clear(struct soft_qp *qp);
 
-
 /* May the oldest request be tried now? */
 bool soft_may_start(struct soft_qp *qp);
 /* Dequeues the oldest request, and adds its completion if it is signaled or has failed. */
@@ -240,7 +237,8 @@ static inline struct uvd_pd *soft_target_pd(const struct soft_qp *qp)
 }
 
 /* soft_remote_seg_get() for a key that the QP's peer names. Caller has claimed the QP and holds its lock. */
-int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access, struct soft_seg *seg);
+int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+		    struct soft_seg *seg);
 
 /* Moves the oldest receive to r_wqe. Returns false if there is none. Caller has claimed the QP and holds its lock. */
 bool soft_recv_take(struct soft_qp *qp, struct soft_due *due);

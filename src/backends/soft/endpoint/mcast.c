@@ -239,8 +239,8 @@ static struct member *next_member(struct soft_mcast_bucket *bucket, const struct
 	return least;
 }
 
-unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last,
-				uint32_t *qpns, unsigned int max)
+unsigned int soft_mcast_members(struct uvd_fabric *fabric, const struct ibv_ah_attr *ah, uint64_t *last, uint32_t *qpns,
+				unsigned int max)
 {
 	struct soft_mcast_bucket *bucket = mcast_bucket_of(fabric, &ah->grh.dgid);
 	struct member *m;

@@ -13,7 +13,8 @@ int soft_sq_init(struct soft_qp *qp)
 
 	if (data < sizeof(uint64_t))
 		data = sizeof(uint64_t); /* for an atomic write */
-	return soft_ring_init(&qp->sq, qp->qp.account, qp->qp.sq ? soft_queue_copies(cap->max_send_wr) : cap->max_send_wr,
+	return soft_ring_init(&qp->sq, qp->qp.account,
+			      qp->qp.sq ? soft_queue_copies(cap->max_send_wr) : cap->max_send_wr,
 			      sizeof(struct soft_send_wqe) + data);
 }
 

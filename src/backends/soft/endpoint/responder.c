@@ -111,7 +111,8 @@ static bool take_own(struct soft_qp *qp)
 	return true;
 }
 
-int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access, struct soft_seg *seg)
+int soft_target_get(struct soft_qp *qp, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
+		    struct soft_seg *seg)
 {
 	return soft_remote_seg_get(soft_target_pd(qp), qp->qp.qp_num, key, addr, length, access, seg);
 }

@@ -55,8 +55,8 @@ static struct uvd_mm_view *view_of(struct soft_mr *mr)
 	return atomic_load(&mr->view);
 }
 
-enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
-				   size_t len, struct soft_foreign *foreign)
+enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg,
+				   uint64_t offset, size_t len, struct soft_foreign *foreign)
 {
 	struct soft_mr *mr = seg->mr;
 	enum soft_copy_error err;
@@ -75,8 +75,8 @@ enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, 
 	return soft_mover_leave(m) ? SOFT_COPY_OK : SOFT_COPY_LOST;
 }
 
-enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
-				    size_t len, struct soft_foreign *foreign)
+enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place, const struct soft_list *list,
+				    uint64_t offset, size_t len, struct soft_foreign *foreign)
 {
 	const struct ibv_sge *sge = list->sge, *end = sge + list->num_sge;
 	enum soft_copy_error err;
@@ -109,7 +109,8 @@ void soft_foreign_put(struct soft_foreign *foreign)
  * buffer: an error there is the source's, and one after that the target's. Device memory is written from the buffer
  * alone, because only uvd_mm_view_copy() survives a file that was truncated.
  */
-static enum soft_copy_error write_foreign(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes, size_t len)
+static enum soft_copy_error write_foreign(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes,
+					  size_t len)
 {
 	if (!mr->mr.dm && !soft_mem_write(mr, dst, bytes, len))
 		return SOFT_COPY_OK;
@@ -118,7 +119,8 @@ static enum soft_copy_error write_foreign(struct soft_mover *m, struct soft_mr *
 	return soft_mem_write(mr, dst, m->buffer, len) ? SOFT_COPY_BAD : SOFT_COPY_OK;
 }
 
-static enum soft_copy_error write_to(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes, size_t len)
+static enum soft_copy_error write_to(struct soft_mover *m, struct soft_mr *mr, uint64_t dst, const void *bytes,
+				     size_t len)
 {
 	struct uvd_mm_view *view = may_have_view(mr, len) ? view_of(mr) : NULL;
 
@@ -131,8 +133,8 @@ static enum soft_copy_error write_to(struct soft_mover *m, struct soft_mr *mr, u
 
 /* ---- segments and lists ------------------------------------------------------------------------------------------ */
 
-enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
-				   void *bytes, size_t len, bool write)
+enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg,
+				   uint64_t offset, void *bytes, size_t len, bool write)
 {
 	const struct uvd_mr *mr = &seg->mr->mr;
 	enum soft_copy_error err = soft_mover_enter(m, place, mr->umem.mm, seg->mr->account);
@@ -163,8 +165,8 @@ bool soft_list_ok(const struct soft_list *list)
 	return true;
 }
 
-enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
-				    void *bytes, size_t len, bool write)
+enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list,
+				    uint64_t offset, void *bytes, size_t len, bool write)
 {
 	enum soft_copy_error err;
 	uint8_t *at = bytes;

@@ -75,7 +75,8 @@ struct soft_device {
 	struct uvd_ibdev *ibdev;
 	struct soft_mr_table mrs;
 	struct soft_endpoints *endpoints; /* endpoint.h */
-	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs, num_counters, num_xrcds;
+	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs, num_counters,
+		num_xrcds;
 	_Atomic uint64_t dm_used; /* bytes */
 };
 
@@ -102,8 +103,8 @@ int soft_advise_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
 		 struct soft_seg *seg);
 /* The same for a key that the peer of QP qpn of this PD names, and that may be a window's. */
-int soft_remote_seg_get(struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
-			struct soft_seg *seg);
+int soft_remote_seg_get(struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length,
+			unsigned int access, struct soft_seg *seg);
 void soft_seg_put(struct soft_seg *seg);
 
 /* ---- dm.c: device memory ----------------------------------------------------------------------------------------- */
@@ -164,23 +165,23 @@ bool soft_list_ok(const struct soft_list *list);
  * Copies len bytes from the list, at `offset`, to bytes; with write, from bytes to the list. Copies in ascending order.
  * The result is SOFT_COPY_BAD also for an invalid key or a list that is too short.
  */
-enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
-				    void *bytes, size_t len, bool write);
+enum soft_copy_error soft_list_move(struct soft_mover *m, enum soft_place place, const struct soft_list *list,
+				    uint64_t offset, void *bytes, size_t len, bool write);
 /*
  * The same for a segment. If the bytes to write are those of a struct soft_foreign, the caller sets m->is_foreign and
  * moves no more than SOFT_CHUNK bytes.
  */
-enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
-				   void *bytes, size_t len, bool write);
+enum soft_copy_error soft_seg_move(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg,
+				   uint64_t offset, void *bytes, size_t len, bool write);
 /*
  * Gets a view of len bytes from `offset` on, so that they can be copied without the mover's buffer. SOFT_COPY_OK and no
  * view in *foreign: the caller has to read the bytes. Whatever the result is, the caller puts *foreign. The region may
  * be deregistered before that.
  */
-enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place, const struct soft_list *list, uint64_t offset,
-				    size_t len, struct soft_foreign *foreign);
-enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg, uint64_t offset,
-				   size_t len, struct soft_foreign *foreign);
+enum soft_copy_error soft_list_view(struct soft_mover *m, enum soft_place place, const struct soft_list *list,
+				    uint64_t offset, size_t len, struct soft_foreign *foreign);
+enum soft_copy_error soft_seg_view(struct soft_mover *m, enum soft_place place, const struct soft_seg *seg,
+				   uint64_t offset, size_t len, struct soft_foreign *foreign);
 void soft_foreign_put(struct soft_foreign *foreign);
 /* Should len bytes of the region be copied by its view? Returns true until a mover has failed to get the view. */
 bool soft_mr_may_have_view(struct soft_mr *mr, size_t len);
@@ -203,8 +204,8 @@ struct soft_pieces {
  */
 bool soft_pieces_add(struct soft_pieces *pieces, struct soft_seg *seg, uint32_t len, uint32_t *at);
 /* Copies all runs to bytes, one after the other; with write, from bytes. */
-enum soft_copy_error soft_pieces_move(struct soft_mover *m, enum soft_place place, const struct soft_pieces *pieces, void *bytes,
-				      bool write);
+enum soft_copy_error soft_pieces_move(struct soft_mover *m, enum soft_place place, const struct soft_pieces *pieces,
+				      void *bytes, bool write);
 void soft_pieces_put(struct soft_pieces *pieces);
 /*
  * As uvd_mm_read() and uvd_mm_write(), also for device memory. For on-demand regions, first checks what the client's

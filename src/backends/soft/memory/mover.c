@@ -130,7 +130,7 @@ static void *watcher_thread(void *arg)
 /* ---- movers ------------------------------------------------------------------------------------------------------ */
 
 void soft_movers_init(struct soft_movers *movers,
-		     void (*give_up)(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place))
+		      void (*give_up)(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place))
 {
 	movers->give_up = give_up;
 	movers->held_up_ns = 20 * MS;
@@ -252,7 +252,8 @@ static bool is_gone(const struct soft_party *party)
 	return state == IBV_QPS_RESET || state == IBV_QPS_ERR;
 }
 
-enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm, struct uvd_account *owner)
+enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm,
+				      struct uvd_account *owner)
 {
 	/* The limit of lost movers is for other users' memory. Under `run` all process trees are one user. */
 	const struct uvd_account *other = owner == m->requester.account ? NULL : owner;

@@ -95,7 +95,7 @@ struct soft_movers {
 };
 
 void soft_movers_init(struct soft_movers *movers,
-		     void (*give_up)(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place));
+		      void (*give_up)(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place));
 /* Call after all QPs are destroyed. Returns false if a mover has not come back: then do not free the fabric. */
 bool soft_movers_destroy(struct soft_movers *movers);
 /* worker: the caller's, or NULL. Returns NULL if out of memory. */
@@ -114,7 +114,8 @@ static inline void soft_mover_answer(struct soft_mover *m)
  * else it does neither. SOFT_COPY_CUT: one of the QPs is reset, destroyed or in error. SOFT_COPY_CUT (at the requester
  * SOFT_COPY_BAD): another mover is lost there.
  */
-enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm, struct uvd_account *owner);
+enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm,
+				      struct uvd_account *owner);
 /* Call after the access. Returns false if the requester was taken away meanwhile. */
 bool soft_mover_leave(struct soft_mover *m);
 /*

@@ -216,8 +216,8 @@ int soft_seg_get(struct uvd_pd *pd, uint32_t key, uint64_t addr, uint32_t length
 	return err;
 }
 
-int soft_remote_seg_get(struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length, unsigned int access,
-			struct soft_seg *seg)
+int soft_remote_seg_get(struct uvd_pd *pd, uint32_t qpn, uint32_t key, uint64_t addr, uint32_t length,
+			unsigned int access, struct soft_seg *seg)
 {
 	struct soft_mr_table *table = &soft_device(pd->context->dev)->mrs;
 	uint32_t index = key >> SOFT_TAG_BITS;

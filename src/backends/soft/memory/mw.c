@@ -87,8 +87,7 @@ static bool may_bind(const struct uvd_pd *pd, const struct soft_mw *mw, const st
 		return false;
 	if (!bind->length)
 		return true;
-	if (!mr || mr->mr.pd != pd || !(mr->mr.access & IBV_ACCESS_MW_BIND) ||
-	    mr->mr.access & IBV_ACCESS_ZERO_BASED)
+	if (!mr || mr->mr.pd != pd || !(mr->mr.access & IBV_ACCESS_MW_BIND) || mr->mr.access & IBV_ACCESS_ZERO_BASED)
 		return false;
 	if ((bind->access & writes) && !(mr->mr.access & IBV_ACCESS_LOCAL_WRITE))
 		return false;
@@ -152,4 +151,3 @@ int soft_invalidate_mw(struct uvd_pd *pd, uint32_t qpn, uint32_t key)
 	pthread_rwlock_unlock(&table->lock);
 	return err;
 }
-

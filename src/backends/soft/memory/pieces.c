@@ -50,8 +50,8 @@ bool soft_pieces_add(struct soft_pieces *pieces, struct soft_seg *seg, uint32_t 
 	return true;
 }
 
-enum soft_copy_error soft_pieces_move(struct soft_mover *m, enum soft_place place, const struct soft_pieces *pieces, void *bytes,
-				      bool write)
+enum soft_copy_error soft_pieces_move(struct soft_mover *m, enum soft_place place, const struct soft_pieces *pieces,
+				      void *bytes, bool write)
 {
 	enum soft_copy_error err;
 	int ret;
@@ -61,8 +61,8 @@ enum soft_copy_error soft_pieces_move(struct soft_mover *m, enum soft_place plac
 	err = soft_mover_enter(m, place, pieces->mm, pieces->owner);
 	if (err)
 		return err;
-	ret = write ? uvd_mm_writev(pieces->mm, pieces->runs, pieces->num_runs, bytes) :
-		      uvd_mm_readv(pieces->mm, bytes, pieces->runs, pieces->num_runs);
+	ret = write ? uvd_mm_writev(pieces->mm, pieces->runs, pieces->num_runs, bytes)
+		    : uvd_mm_readv(pieces->mm, bytes, pieces->runs, pieces->num_runs);
 	if (!soft_mover_leave(m))
 		return SOFT_COPY_LOST;
 	return ret ? SOFT_COPY_BAD : SOFT_COPY_OK;

@@ -109,7 +109,8 @@ size_t soft_recv_wqe_size(uint32_t max_sge)
 	return sizeof(struct soft_recv_wqe) + max_sge * sizeof(struct ibv_sge);
 }
 
-int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int size, uint32_t max_sge, struct uvd_queue *mapped)
+int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int size, uint32_t max_sge,
+		 struct uvd_queue *mapped)
 {
 	/* load_recv() puts a receive with one entry in the place of an invalid one, so there must be room for that. */
 	if (mapped && !max_sge)

@@ -73,7 +73,8 @@ struct soft_rq {
 	uint32_t max_sge;
 };
 
-int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int size, uint32_t max_sge, struct uvd_queue *mapped);
+int soft_rq_init(struct soft_rq *rq, struct uvd_account *account, unsigned int size, uint32_t max_sge,
+		 struct uvd_queue *mapped);
 void soft_rq_destroy(struct soft_rq *rq);
 size_t soft_recv_wqe_size(uint32_t max_sge);
 unsigned int soft_rq_count(const struct soft_rq *rq);

@@ -240,7 +240,8 @@ static bool send_hands_over(struct soft_qp *qp, struct soft_budget *budget)
 
 	if (!wqe || !soft_may_start(qp))
 		return false;
-	if (!soft_stream_takes(qp, budget, wqe->length) && soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
+	if (!soft_stream_takes(qp, budget, wqe->length) &&
+	    soft_budget_take(budget, wqe->length, send_is_to_many(qp, wqe)))
 		return false;
 	if (soft_defer(qp, budget->of_user_thread))
 		return true;

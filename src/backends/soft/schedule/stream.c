@@ -27,8 +27,8 @@ enum {
  */
 bool soft_stream_takes(const struct soft_qp *qp, const struct soft_budget *budget, uint32_t length)
 {
-	return qp->qp.sq && !qp->s_crowded && !budget->of_user_thread && (budget->begun || qp->s_stream >= STREAM_RUNS) &&
-	       budget->bytes + length >= STREAM_BYTES;
+	return qp->qp.sq && !qp->s_crowded && !budget->of_user_thread &&
+	       (budget->begun || qp->s_stream >= STREAM_RUNS) && budget->bytes + length >= STREAM_BYTES;
 }
 
 void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget)

@@ -83,11 +83,13 @@ static bool burst_cut(struct burst *b, unsigned int num)
  * Adds the request's own memory to the pieces. access: rights that the key must grant. *at: offset of the request's
  * bytes among those of all pieces; not set if the request has none.
  */
-static bool add_local(struct burst *b, struct soft_pieces *pieces, const struct soft_send_wqe *wqe, unsigned int access, uint32_t *at)
+static bool add_local(struct burst *b, struct soft_pieces *pieces, const struct soft_send_wqe *wqe, unsigned int access,
+		      uint32_t *at)
 {
 	struct soft_seg seg;
 
-	return !wqe->length || (!soft_seg_get(b->requests->req.qp->qp.pd, wqe->sge[0].lkey, wqe->sge[0].addr, wqe->length, access, &seg) &&
+	return !wqe->length || (!soft_seg_get(b->requests->req.qp->qp.pd, wqe->sge[0].lkey, wqe->sge[0].addr,
+					      wqe->length, access, &seg) &&
 				soft_pieces_add(pieces, &seg, wqe->length, at));
 }
 
@@ -112,8 +114,8 @@ static enum soft_copy_error burst_gather(struct burst *b)
 
 	while (n < requests->num && gather_one(b, requests->wqes[n], &b->data[n]))
 		n++;
-	err = burst_cut(b, n) ? soft_pieces_move(b->m, SOFT_AT_REQUESTER, &b->from, b->m->buffer, false) :
-				SOFT_COPY_BAD;
+	err = burst_cut(b, n) ? soft_pieces_move(b->m, SOFT_AT_REQUESTER, &b->from, b->m->buffer, false)
+			      : SOFT_COPY_BAD;
 	soft_pieces_put(&b->from);
 	return err;
 }
@@ -145,8 +147,8 @@ static bool scatter_one(struct burst *b, const struct soft_send_wqe *wqe, const 
 	struct soft_seg seg;
 	uint32_t at;
 
-	if (burst_is_send(wqe) ? !get_receive(b, wqe->length, sends, &seg) :
-				 !burst_get_target(b, wqe, IBV_ACCESS_REMOTE_WRITE, &seg))
+	if (burst_is_send(wqe) ? !get_receive(b, wqe->length, sends, &seg)
+			       : !burst_get_target(b, wqe, IBV_ACCESS_REMOTE_WRITE, &seg))
 		return false;
 	if (!wqe->length)
 		return true;
@@ -226,7 +228,8 @@ static enum soft_copy_error burst_move(struct burst *b)
 
 	pthread_mutex_unlock(&b->peer->lock);
 	soft_due_run(&b->due);
-	err = soft_pieces_move(b->m, SOFT_AT_RESPONDER, pieces, b->m->buffer + (b->kind == SMALL ? SMALL_BYTES : 0), !read);
+	err = soft_pieces_move(b->m, SOFT_AT_RESPONDER, pieces, b->m->buffer + (b->kind == SMALL ? SMALL_BYTES : 0),
+			       !read);
 	soft_pieces_put(pieces);
 	if (b->m->responder.qp)
 		pthread_mutex_lock(&b->peer->lock);

@@ -108,7 +108,8 @@ static void ud_deliver(struct message *msg)
 	const uint32_t length = msg->wqe->length;
 	struct ibv_wc wc;
 
-	if (!soft_recv_admits(msg->peer, msg->req) || !soft_recv_take_for(msg->peer, length + GRH_BYTES, true, &msg->due))
+	if (!soft_recv_admits(msg->peer, msg->req) ||
+	    !soft_recv_take_for(msg->peer, length + GRH_BYTES, true, &msg->due))
 		return;
 	wc = ud_wc(msg);
 	if (msg->req->ah.is_global)

@@ -61,8 +61,7 @@ static bool is_xrc(const struct soft_qp *qp)
 
 static bool rc_is_send(const struct soft_send_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
-	       wqe->opcode == IBV_WR_SEND_WITH_INV;
+	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_SEND_WITH_INV;
 }
 
 static bool takes_receive(const struct soft_send_wqe *wqe)
@@ -182,7 +181,8 @@ static bool rc_get_target(struct rc *rc)
 	const struct soft_send_wqe *wqe = rc->wqe;
 
 	if (!rc->has_seg)
-		rc->has_seg = !soft_target_get(rc->peer, wqe->rkey, wqe->remote_addr, wqe->length, right_needed(wqe), &rc->seg);
+		rc->has_seg = !soft_target_get(rc->peer, wqe->rkey, wqe->remote_addr, wqe->length, right_needed(wqe),
+					       &rc->seg);
 	return rc->has_seg;
 }
 
@@ -277,7 +277,8 @@ static struct soft_outcome rc_conclude(struct rc *rc)
 	struct soft_send_wqe *wqe = rc->wqe;
 	struct soft_qp *peer = rc->peer;
 
-	if (wqe->opcode == IBV_WR_SEND_WITH_INV && soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey))
+	if (wqe->opcode == IBV_WR_SEND_WITH_INV &&
+	    soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey))
 		return rc_refuse(rc, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_OP_ERR);
 	peer->r_psn = (peer->r_psn + rc->req->packets) & 0xffffff;
 	if (takes_receive(wqe)) {
