@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "ask.h"
 #include "control/control.h"
+#include "util/util.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ json_t *uvd_ask(const char *who, const char *control, const char *command)
 	const char *error = json_string_value(json_object_get(answer, "error"));
 
 	if (!answer)
-		fprintf(stderr, "uverbsctl %s: nobody answers on %s: %s\n", who, control, strerror(errno));
+		fprintf(stderr, "uverbsctl %s: nobody answers on %s: %s\n", who, control, uvd_errno_name(errno));
 	else if (error)
 		fprintf(stderr, "uverbsctl %s: %s\n", who, error);
 	free(line);

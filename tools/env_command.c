@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "control/control.h"
 #include "sysfs/sysfs.h"
+#include "util/util.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -39,7 +40,7 @@ static bool ask_sysfs(const char *control, char *dir, size_t size)
 	if (sysfs)
 		snprintf(dir, size, "%s", sysfs);
 	else
-		fprintf(stderr, "uverbsctl env: no uverbsd answers on %s: %s\n", control, strerror(errno));
+		fprintf(stderr, "uverbsctl env: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
 	json_decref(status);
 	free(line);
 	return sysfs;
@@ -96,7 +97,7 @@ static int run_mounted(const char *sysfs, char **command)
 
 	if (!private_mounts()) {
 		fprintf(stderr, "uverbsctl env: no mount namespace: %s (it needs root, or user namespaces)\n",
-			strerror(errno));
+			uvd_errno_name(errno));
 		return 1;
 	}
 	if (uvd_sysfs_overlay(sysfs, log))
@@ -105,7 +106,7 @@ static int run_mounted(const char *sysfs, char **command)
 	if (!*command)
 		command = own;
 	execvp(*command, command);
-	fprintf(stderr, "uverbsctl env: %s: %s\n", *command, strerror(errno));
+	fprintf(stderr, "uverbsctl env: %s: %s\n", *command, uvd_errno_name(errno));
 	return errno == ENOENT ? 127 : 126;
 }
 

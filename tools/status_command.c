@@ -2,6 +2,7 @@
 /* uverbsctl status: shows what the daemon serves, and to whom. */
 #include "commands.h"
 #include "control/control.h"
+#include "util/util.h"
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -129,7 +130,7 @@ int uvd_cmd_status(int argc, char **argv)
 	line = uvd_control_ask(control, accounts ? "accounts" : "status");
 	status = line ? json_loads(line, 0, NULL) : NULL;
 	if (!status)
-		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, strerror(errno));
+		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
 	else if (raw)
 		fputs(line, stdout);
 	else if (json_object_get(status, "error"))

@@ -10,6 +10,7 @@
 
 #include "persona/persona.h"
 #include "tree_view.h"
+#include "util/util.h"
 
 /* PAGE: rows per call. MAX_DRIVER: the driver ids to try; the kernel has about twenty. */
 enum { PAGE = 64, MAX_DRIVER = 256 };
@@ -100,7 +101,7 @@ static const char *tree_error_text(int err)
 	case -EPROTONOSUPPORT:
 		return "it is no device of uverbsd, and others do not tell their tree";
 	default:
-		return strerror(-err);
+		return uvd_errno_name(err);
 	}
 }
 
@@ -110,7 +111,7 @@ int uvd_view_ask(struct uvd_tree_view *view, const char *node)
 
 	if (fd < 0) {
 		ret = -errno;
-		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, strerror(errno));
+		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, uvd_errno_name(errno));
 		return ret;
 	}
 	ret = find_driver(view, fd);

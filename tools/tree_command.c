@@ -6,6 +6,7 @@
 #include "objects/objects.h"
 #include "persona/persona.h"
 #include "tree_view.h"
+#include "util/util.h"
 #include <dirent.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -65,7 +66,7 @@ static int add_backend(struct uvd_tree_view *view, const struct uvd_backend *bac
 	uvd_tree_free(tree);
 	uvd_log_free(log);
 	if (err)
-		fprintf(stderr, "uverbsctl tree: no tree of backend '%s': %s\n", backend->name, strerror(-err));
+		fprintf(stderr, "uverbsctl tree: no tree of backend '%s': %s\n", backend->name, uvd_errno_name(err));
 	return err;
 }
 

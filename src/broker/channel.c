@@ -11,6 +11,7 @@
 #include <uverbsd/log.h>
 #include "broker/node.h"
 #include "broker/serve.h"
+#include "util/util.h"
 
 enum { MOST = 128 << 10 /* bytes of a read or write, libfuse's value */, ROOM = FUSE_MIN_READ_BUFFER };
 
@@ -57,12 +58,12 @@ int uvd_channel_make(struct uvd_node *node, struct uvd_log *log)
 		err = -errno;
 		uvd_logf(log, UVD_ERR,
 			 "/dev/cuse: %s (it needs root, and `modprobe cuse`; `uverbsctl run` needs neither)",
-			 strerror(-err));
+			 uvd_errno_name(err));
 		return err;
 	}
 	err = greet_kernel(fd, node);
 	if (err && err != -EEXIST)
-		uvd_logf(log, UVD_ERR, "%s: no CUSE session: %s", node->path, strerrorname_np(-err));
+		uvd_logf(log, UVD_ERR, "%s: no CUSE session: %s", node->path, uvd_errno_name(err));
 	if (!err)
 		err = uvd_node_verify(node, log);
 	if (err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "broker/node.h"
+#include "util/util.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -84,7 +85,7 @@ static int node_mknod(struct uvd_node *node, struct uvd_log *log)
 {
 	mkdir("/dev/infiniband", 0755);
 	if (mknod(node->path, S_IFCHR | 0600, node->rdev)) {
-		uvd_logf(log, UVD_ERR, "cannot make %s: %s", node->path, strerror(errno));
+		uvd_logf(log, UVD_ERR, "cannot make %s: %s", node->path, uvd_errno_name(errno));
 		return -errno;
 	}
 	node->made = 1;
@@ -108,7 +109,7 @@ int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 
 	if (err) {
 		uvd_logf(log, UVD_ERR, "CUSE did not make a device %s: %s/dev: %s", node->name, node->sysfs,
-			 strerror(-err));
+			 uvd_errno_name(err));
 		return err;
 	}
 	remove_other_name(node);
@@ -121,7 +122,7 @@ int uvd_node_permit(const struct uvd_node *node, unsigned int mode, gid_t group,
 {
 	if ((group == (gid_t)-1 || !lchown(node->path, -1, group)) && !chmod(node->path, mode))
 		return 0;
-	uvd_logf(log, UVD_ERR, "cannot set the mode or group of %s: %s", node->path, strerror(errno));
+	uvd_logf(log, UVD_ERR, "cannot set the mode or group of %s: %s", node->path, uvd_errno_name(errno));
 	return -errno;
 }
 

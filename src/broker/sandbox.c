@@ -18,6 +18,7 @@
 #include "broker/child.h"
 #include "broker/sandbox.h"
 #include "broker/serve.h"
+#include "util/util.h"
 
 enum { BROKER = 1 << UVD_ROLE_BROKER, QUESTIONS = 1 << UVD_ROLE_QUESTIONS, LOAN = 1 << UVD_ROLE_LOAN };
 
@@ -169,7 +170,6 @@ int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct
 	int err = enter_sandbox(uid, gid, backends);
 
 	if (err)
-		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s",
-			 strerrorname_np(-err) ?: "?");
+		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s", uvd_errno_name(err));
 	return err;
 }

@@ -164,7 +164,7 @@ static int answer_request(struct broker *b)
 		if (err != -EPIPE)
 			uvd_logf(b->config->log, UVD_ERR,
 				 "the engine process sent a request that is none (%s): it is killed",
-				 strerrorname_np(-err));
+				 uvd_errno_name(err));
 		return err;
 	}
 	a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
@@ -175,7 +175,7 @@ static int answer_request(struct broker *b)
 	err = uvd_wire_answer(b->sock, &a, &out);
 	if (err && err != -EPIPE)
 		uvd_logf(b->config->log, UVD_ERR, "the engine process does not take its answers (%s): it is killed",
-			 strerrorname_np(-err));
+			 uvd_errno_name(err));
 	uvd_wire_close(&in);
 	uvd_wire_close(&out);
 	return err;
@@ -371,7 +371,7 @@ static int broker_start_engine(struct broker *b)
 		return -1;
 	close(b->sock);
 failed:
-	uvd_logf(b->config->log, UVD_ERR, "cannot start an engine process: %s", strerrorname_np(errno));
+	uvd_logf(b->config->log, UVD_ERR, "cannot start an engine process: %s", uvd_errno_name(errno));
 	return -1;
 }
 

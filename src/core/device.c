@@ -46,7 +46,7 @@ static int create_ucaps(struct uvd_device *dev)
 		ret = uvd_device_create_ucap(dev, dev->config.ucaps.names[i]);
 		if (ret < 0)
 			uvd_logf(dev->engine->log, UVD_ERR, "%s: no User Capability '%s': %s", dev->config.ibdev,
-				 dev->config.ucaps.names[i], strerror(-ret));
+				 dev->config.ucaps.names[i], uvd_errno_name(ret));
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -108,7 +108,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	*err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
 	if (*err) {
 		uvd_logf(engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", config->ibdev, config->backend,
-			 strerror(-*err));
+			 uvd_errno_name(*err));
 		goto put;
 	}
 	dev->backend_closed = false;

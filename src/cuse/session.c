@@ -69,7 +69,7 @@ struct uvd_cuse *uvd_cuse_new(const struct uvd_cuse_config *config, int *err)
 		*err = -errno;
 		uvd_logf(config->log, UVD_ERR,
 			 "/dev/cuse: %s (it needs root, and `modprobe cuse`; `uverbsctl run` needs neither)",
-			 strerror(errno));
+			 uvd_errno_name(errno));
 		return NULL;
 	}
 	if (fd >= 0)

@@ -153,7 +153,7 @@ static int workers_start_one(struct uvd_cuse *c)
 	uvd_unlock(&c->starting);
 	if (err)
 		uvd_log_limited(c->config.log, UVD_WARN, "%s: no further thread: %s; calls wait", c->node.path,
-				strerror(-err));
+				uvd_errno_name(err));
 	return err;
 }
 
@@ -172,7 +172,7 @@ int uvd_cuse_start(struct uvd_cuse *c, struct uvd_device *dev)
 	for (i = 0; i < c->config.workers && !err; i++)
 		err = workers_start_one(c);
 	if (err)
-		uvd_logf(c->config.log, UVD_ERR, "%s: no threads: %s", c->node.path, strerror(-err));
+		uvd_logf(c->config.log, UVD_ERR, "%s: no threads: %s", c->node.path, uvd_errno_name(err));
 	return err;
 }
 

@@ -53,7 +53,7 @@ int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log)
 	if (a->pid_file[0])
 		err = uvd_dir_replace(AT_FDCWD, a->pid_file, pid);
 	if (err) {
-		uvd_logf(log, UVD_ERR, "cannot write the pid file %s: %s", a->pid_file, strerrorname_np(-err));
+		uvd_logf(log, UVD_ERR, "cannot write the pid file %s: %s", a->pid_file, uvd_errno_name(err));
 		return err;
 	}
 	a->ready = true;

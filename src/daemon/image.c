@@ -52,7 +52,7 @@ bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, stru
 	if (p->exe >= 0 && p->config >= 0)
 		return true;
 	if (p->exe < 0)
-		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", strerrorname_np(errno));
+		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", uvd_errno_name(errno));
 	else
 		uvd_logf(log, UVD_ERR,
 			 "--config %s: with --separate yes it must be a regular file, which is read twice",
@@ -93,7 +93,7 @@ void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
 
 	if (fd < 0) {
 		uvd_logf(log, UVD_WARN, "%s: %s: the new engine process executes the old program, and no upgrade",
-			 culprit, strerrorname_np(-fd));
+			 culprit, uvd_errno_name(fd));
 		return;
 	}
 	close(p->exe);
@@ -128,7 +128,7 @@ int uvd_image_exec(const struct uvd_image *p, int sock, int control, struct uvd_
 		memcpy(argv + 2, p->options->argv + 1, (p->options->argc - 1) * sizeof(*argv));
 		syscall(SYS_execveat, exe, "", argv, environ, AT_EMPTY_PATH);
 	}
-	uvd_logf(log, UVD_ERR, "cannot execute the engine process: %s", strerrorname_np(errno));
+	uvd_logf(log, UVD_ERR, "cannot execute the engine process: %s", uvd_errno_name(errno));
 	free(argv);
 	return 1;
 }

@@ -103,7 +103,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	config.number = uvd_cuse_number(n->cuse);
 	n->dev = uvd_device_new(&d->engine, &config, &err);
 	if (!n->dev) {
-		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, strerror(-err));
+		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, uvd_errno_name(err));
 		return "cannot make the device";
 	}
 	n->dev->owner = n;
@@ -170,7 +170,7 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	if (err) {
 		uvd_logf(d->log, UVD_ERR,
 			 "%s: cannot start the removal thread: %s; the node is unlinked, open files keep working",
-			 uvd_cuse_path(n->cuse), strerror(-err));
+			 uvd_cuse_path(n->cuse), uvd_errno_name(err));
 		return "no thread to remove it";
 	}
 	n->state = NODE_GOING;

@@ -19,11 +19,11 @@ static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int
 	 */
 	if (req->bad_field && err != -EPROTONOSUPPORT && err != -EIO) {
 		tgid = uvd_caller_tgid(req->caller);
-		uvd_log_limited(log, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): errno %d, pid %d", dev, name,
-				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value, -err,
-				tgid > 0 ? tgid : req->caller->tid);
+		uvd_log_limited(log, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): %s, pid %d", dev, name,
+				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value,
+				uvd_errno_name(err), tgid > 0 ? tgid : req->caller->tid);
 	} else {
-		uvd_log_limited(log, UVD_DEBUG, "%s: %s: errno %d, %s %lld, thread %d", dev, name, -err,
+		uvd_log_limited(log, UVD_DEBUG, "%s: %s: %s, %s %lld, thread %d", dev, name, uvd_errno_name(err),
 				req->bad_field ? req->bad_field : "", (long long)req->bad_value, req->caller->tid);
 	}
 }

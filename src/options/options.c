@@ -2,6 +2,7 @@
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"
+#include "util/util.h"
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -153,7 +154,7 @@ static void read_file(struct parser *p)
 
 	p->file = fopen(p->o->config, "re");
 	if (!p->file) {
-		opt_fail(p, 0, "%s: %s", p->o->config, strerror(errno));
+		opt_fail(p, 0, "%s: %s", p->o->config, uvd_errno_name(errno));
 		return;
 	}
 	line = ini_parse_stream(read_line, p, on_line, p);

@@ -12,6 +12,7 @@
 
 #include "control/control.h"
 #include "run/internal.h"
+#include "util/util.h"
 
 struct uvd_run_control {
 	struct uvd_run_engine *engine;
@@ -72,7 +73,7 @@ static json_t *run_control_make(void *arg, const struct uvd_device_config *wante
 	if (run_control_number_taken(c->engine, config.number))
 		return uvd_control_refuse("there is a device of that number");
 	err = uvd_run_device_add(c->engine, &config);
-	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", strerror(-err))
+	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", uvd_errno_name(err))
 		   : uvd_control_tell(&config);
 }
 

@@ -90,7 +90,7 @@ static int host_setup(struct host *h)
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;
 	if (err)
-		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", strerror(-err));
+		uvd_logf(e->log, UVD_ERR, "cannot set the device up: %s", uvd_errno_name(err));
 	else
 		h->control = uvd_run_control_new(e);
 	return err;

@@ -299,7 +299,7 @@ void uvd_run_guardian_main(struct uvd_run_launch *l)
 		close(l->join_sock);
 	g.sigchld = uvd_run_background((int[]){ l->link, l->up, l->program, l->notif_fd }, 4);
 	if (err || g.sigchld < 0) {
-		fprintf(stderr, "uverbsctl run: cannot start: %s\n", strerror(err ? -err : -g.sigchld));
+		fprintf(stderr, "uverbsctl run: cannot start: %s\n", uvd_errno_name(err ? -err : -g.sigchld));
 		_exit(UVD_RUN_FAILED);
 	}
 	guardian_loop(&g);

@@ -17,10 +17,11 @@
 #include <unistd.h>
 
 #include "run/launch.h"
+#include "util/util.h"
 
 static int join_complain(const char *what, int err)
 {
-	fprintf(stderr, "uverbsctl run: --join: %s: %s\n", what, strerror(err));
+	fprintf(stderr, "uverbsctl run: --join: %s: %s\n", what, uvd_errno_name(err));
 	return -1;
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "run/launch.h"
+#include "util/util.h"
 
 enum { LEAST_FILES = 64 };
 
@@ -284,7 +285,7 @@ int uvd_run(const struct uvd_run_options *options, char **argv)
 		return UVD_RUN_FAILED;
 	err = launch_prepare(&l);
 	if (err)
-		fprintf(stderr, "uverbsctl run: cannot prepare the filter: %s\n", strerror(-err));
+		fprintf(stderr, "uverbsctl run: cannot prepare the filter: %s\n", uvd_errno_name(err));
 	status = err || (options->join && uvd_run_join(&l)) ? UVD_RUN_FAILED : launch_start(&l);
 	free(l.filter.filter);
 	return status;

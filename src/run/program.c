@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 #include "run/launch.h"
+#include "util/util.h"
 
 static void program_fail(int status, const char *what, int err) __attribute__((noreturn));
 
 static void program_fail(int status, const char *what, int err)
 {
-	fprintf(stderr, "uverbsctl run: %s: %s\n", what, strerror(err));
+	fprintf(stderr, "uverbsctl run: %s: %s\n", what, uvd_errno_name(err));
 	_exit(status);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/mount.h>
 #include <uverbsd/log.h>
 #include "sysfs/sysfs.h"
+#include "util/util.h"
 
 #define CLASS "/sys/class"
 
@@ -52,7 +53,7 @@ int uvd_sysfs_overlay(const char *root, struct uvd_log *log)
 		return -ENAMETOOLONG;
 	if (mount("uverbsd", CLASS, "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, options)) {
 		int err = -errno;
-		uvd_logf(log, UVD_ERR, "cannot mount an overlay on " CLASS ": %s%s", strerror(-err),
+		uvd_logf(log, UVD_ERR, "cannot mount an overlay on " CLASS ": %s%s", uvd_errno_name(err),
 			 err == -ENODEV ? " (modprobe overlay)" : "");
 		return err;
 	}

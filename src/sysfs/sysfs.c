@@ -21,6 +21,7 @@
 #include <uverbsd/log.h>
 #include "sysfs/internal.h"
 #include "sysfs/sysfs.h"
+#include "util/util.h"
 
 /* This file names the process that publishes the directory: "PID STARTTIME". */
 #define OWNER ".owner"
@@ -128,7 +129,7 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 
 	root = err ? err : open_root(path);
 	if (root < 0) {
-		uvd_logf(log, UVD_ERR, "cannot make %s: %s", path, strerror(-root));
+		uvd_logf(log, UVD_ERR, "cannot make %s: %s", path, uvd_errno_name(root));
 		return root;
 	}
 	/* The lock keeps two daemons that start at once from both finding the directory free. */
@@ -137,7 +138,7 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 	if (!err) {
 		err = fchmod(root, 0755) ? -errno : fill_root(root);
 		if (err)
-			uvd_logf(log, UVD_ERR, "cannot make the sysfs tree in %s: %s", path, strerror(-err));
+			uvd_logf(log, UVD_ERR, "cannot make the sysfs tree in %s: %s", path, uvd_errno_name(err));
 	}
 	close(root);
 	return err;
@@ -248,7 +249,7 @@ int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, cons
 	}
 	if (err)
 		uvd_logf(log, UVD_ERR, "cannot publish %s (uverbs%d) in %s: %s", config->ibdev, config->number, path,
-			 strerror(-err));
+			 uvd_errno_name(err));
 	return err;
 }
 

@@ -9,6 +9,7 @@
 #include <uverbsd/log.h>
 #include "sysfs/internal.h"
 #include "sysfs/sysfs.h"
+#include "util/util.h"
 
 #define CLASS "class/infiniband_ucaps"
 
@@ -50,7 +51,8 @@ int uvd_sysfs_add_ucap(const char *path, const char *name, dev_t node, struct uv
 		close(root);
 	}
 	if (err)
-		uvd_logf(log, UVD_ERR, "cannot publish the User Capability %s in %s: %s", name, path, strerror(-err));
+		uvd_logf(log, UVD_ERR, "cannot publish the User Capability %s in %s: %s", name, path,
+			 uvd_errno_name(err));
 	return err;
 }
 

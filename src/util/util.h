@@ -9,9 +9,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include "util/list.h"
 #include "util/lock.h"
+
+/* Returns the name of an errno, positive or negative, for messages: "ENOENT". */
+static inline const char *uvd_errno_name(int err)
+{
+	const char *name = strerrorname_np(err < 0 ? -err : err);
+
+	return name ? name : "an unknown error";
+}
 
 /* The struct that contains `member` at `ptr`. */
 #ifndef container_of

@@ -25,7 +25,7 @@ def uverbsd(*options):
     (["--persona", "mlx5"], "`mlx5` is no persona"),
     (["--persona", "rxe"], "persona rxe: its queues are mapped, and CUSE maps nothing"),
     (["--name", "same", "--devices", "2"], "two devices have the name same"),
-    (["--config", "/nonexistent"], "/nonexistent: No such file"),
+    (["--config", "/nonexistent"], "/nonexistent: ENOENT"),
     (["--limit-files", "-1"], "--limit-files: `-1` is not from 0"),
     (["--limit-root", "maybe"], "--limit-root: `maybe` is none of: yes no"),
     (["--join", "x"], "unrecognized option"),

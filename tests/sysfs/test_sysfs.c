@@ -276,7 +276,7 @@ START_TEST(test_removed_device_leaves_nothing)
 	ck_assert_ptr_null(strstr(run("ibv_devices"), "hfi1_0"));
 	char cmd[256];
 	snprintf(cmd, sizeof(cmd), "cd %s && find . -mindepth 1 -name '*uverbs?*' -o -name '*hfi1*'", root);
-	ck_assert_str_eq(run(cmd), "./class/infiniband_verbs\n" + strlen("./class/infiniband_verbs\n"));
+	ck_assert_str_eq(run(cmd), "");
 	ck_assert_int_eq(add(), 0);
 }
 END_TEST
