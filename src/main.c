@@ -17,8 +17,7 @@ int main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (options.first_arg < argc) {
-		dprintf(STDERR_FILENO, "%s: there is nothing to do with `%s`; --help tells the options\n", argv[0],
-			argv[options.first_arg]);
+		dprintf(STDERR_FILENO, "%s: unexpected argument `%s`; try --help\n", argv[0], argv[options.first_arg]);
 		uvd_options_free(&options);
 		return 2;
 	}

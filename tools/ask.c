@@ -35,7 +35,7 @@ json_t *uvd_ask(const char *who, const char *control, const char *command)
 	const char *error = json_string_value(json_object_get(answer, "error"));
 
 	if (!answer)
-		fprintf(stderr, "uverbsctl %s: nobody answers on %s: %s\n", who, control, uvd_errno_name(errno));
+		fprintf(stderr, "uverbsctl %s: no uverbsd answers on %s: %s\n", who, control, uvd_errno_name(errno));
 	else if (error)
 		fprintf(stderr, "uverbsctl %s: %s\n", who, error);
 	free(line);

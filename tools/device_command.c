@@ -57,7 +57,7 @@ static bool makes_sense(int argc, char **argv)
 
 	for (int i = 0; i < argc; i++)
 		if (!*argv[i] || strpbrk(argv[i], " \n")) {
-			fprintf(stderr, "uverbsctl device: `%s`: no blanks, please\n", argv[i]);
+			fprintf(stderr, "uverbsctl device: `%s`: blanks are not allowed\n", argv[i]);
 			return false;
 		}
 	if (argc == 2 && argv[1][0] != '-' && (!strcmp(argv[0], "remove") || !strcmp(argv[0], "add")))

@@ -7,10 +7,10 @@
 static const char usage[] =
 	"Usage: uverbsctl restart [--control PATH]\n"
 	"\n"
-	"uverbsd --separate yes ends its engine process, and executes the installed program for a new one: so an upgrade\n"
-	"takes effect. The devices go and come back. Open files get errors: programs must open the device again. The\n"
-	"command ends when that begins; `uverbsctl status` answers when the devices are back. The broker stays what it\n"
-	"is, with the options and the configuration file that it was started with: to change those, restart the service.\n"
+	"Restarts the engine process of uverbsd --separate yes: an upgraded program takes effect. The devices disappear for a\n"
+	"moment. Calls on files that are open fail from then on: programs must open the device again. The command returns when\n"
+	"the restart begins; `uverbsctl status` answers when the devices are back. The broker keeps running, with the options\n"
+	"and the configuration file that it was started with: to change those, restart the service.\n"
 	"\n"
 	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
 

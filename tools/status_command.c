@@ -66,7 +66,7 @@ static void print_status(json_t *status)
 	if (!json_is_true(json_object_get(grants, "enabled")))
 		printf("event files: off\n");
 	else
-		printf("event files: %lld granted, %lld impossible, %lld clients gone, %lld late, %lld under way\n",
+		printf("event files: %lld granted, %lld impossible, %lld clients gone, %lld late, %lld in progress\n",
 		       status_value(grants, "granted"), status_value(grants, "fell_back"), status_value(grants, "gone"),
 		       status_value(grants, "late"), status_value(grants, "under_way"));
 }

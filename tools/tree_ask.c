@@ -79,12 +79,12 @@ static int find_driver(struct uvd_tree_view *view, int fd)
 static int all_rows(struct uvd_tree_view *view, int fd)
 {
 	struct uverbsd_tree_row rows[PAGE];
-	uint32_t num, total, first = 0;
+	uint32_t num = 0, total = 0, first = 0;
 	int ret;
 
 	do {
 		ret = query_send(fd, view->driver_id, first, rows, &num, &total);
-		if (!ret && (!num || num > PAGE) && first < total)
+		if (!ret && (num > PAGE || (!num && first < total)))
 			ret = -EPROTO;
 		for (uint32_t i = 0; i < num && !ret; i++)
 			ret = uvd_view_add(view, &rows[i], 0);
@@ -97,9 +97,9 @@ static const char *tree_error_text(int err)
 {
 	switch (err) {
 	case -ENOTTY:
-		return "it has no ioctl (a device with --abi write, or no uverbs device at all)";
+		return "it does not support ioctl (a device with --abi write, or not a uverbs device)";
 	case -EPROTONOSUPPORT:
-		return "it is no device of uverbsd, and others do not tell their tree";
+		return "not a uverbsd device: only those answer the tree query";
 	default:
 		return uvd_errno_name(err);
 	}

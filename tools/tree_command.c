@@ -146,7 +146,7 @@ static int of_device(struct uvd_tree_view *view, const struct options *o)
 	else if (!find_node(sysfs && *sysfs ? sysfs : "/sys", o->device, node, sizeof(node)) &&
 		 !find_by_daemon(o->control, o->device, node, sizeof(node))) {
 		fprintf(stderr,
-			"uverbsctl tree: there is no device '%s' in %s/class/infiniband_verbs, and none of a uverbsd "
+			"uverbsctl tree: no device '%s' in %s/class/infiniband_verbs, and none of a uverbsd "
 			"on %s\n",
 			o->device, sysfs && *sysfs ? sysfs : "/sys", o->control);
 		return 1;

@@ -37,6 +37,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
-	fprintf(stderr, "uverbsctl: there is no command `%s`\n", argv[1]);
+	fprintf(stderr, "uverbsctl: unknown command `%s`\n", argv[1]);
 	return uverbsctl_usage(stderr, 2);
 }

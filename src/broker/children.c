@@ -99,7 +99,7 @@ void uvd_children_check(struct uvd_children *children, struct uvd_log *log)
 	for (struct uvd_child *c = children->list; c < children->list + UVD_CHILDREN_MAX; c++) {
 		if (!c->pid || !c->kill_at || c->kill_at > children_now_ms())
 			continue;
-		uvd_log_limited(log, UVD_WARN, "a loan for an event file does not end: its process is killed");
+		uvd_log_limited(log, UVD_WARN, "a loan for an event file does not end: killing its process");
 		kill(c->pid, SIGKILL);
 		c->kill_at = 0;
 	}

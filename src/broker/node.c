@@ -108,7 +108,7 @@ int uvd_node_verify(struct uvd_node *node, struct uvd_log *log)
 	struct stat st;
 
 	if (err) {
-		uvd_logf(log, UVD_ERR, "CUSE did not make a device %s: %s/dev: %s", node->name, node->sysfs,
+		uvd_logf(log, UVD_ERR, "CUSE did not create the device %s: %s/dev: %s", node->name, node->sysfs,
 			 uvd_errno_name(err));
 		return err;
 	}
@@ -165,7 +165,8 @@ void uvd_node_abort(struct uvd_node_orphans *orphans, const char *name, dev_t rd
 	name_it(&node, "", name);
 	if (read_rdev(&node) || node.rdev != rdev || !write_abort(&node))
 		return;
-	uvd_logf(log, UVD_WARN, "%s: its process is dead, but a client holds it up: its session is aborted", node.path);
+	uvd_logf(log, UVD_WARN, "%s: its process has exited, but a client's call keeps the session open: aborting it",
+		 node.path);
 	orphans->rdev[orphans->num++ % UVD_NODE_ORPHANS] = rdev;
 	uvd_node_hide(&node);
 }

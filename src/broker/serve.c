@@ -98,7 +98,7 @@ static int begin_restart(struct broker *b)
 	if (!broker_may_start(b))
 		return -EAGAIN;
 	if (!b->restart)
-		uvd_logf(b->config->log, UVD_INFO, "a restart was asked for: the engine process ends");
+		uvd_logf(b->config->log, UVD_INFO, "restart requested: the engine process ends");
 	b->restart = true;
 	tell_to_end(b);
 	return 0;
@@ -162,8 +162,7 @@ static int answer_request(struct broker *b)
 
 	if (err && err != -EMFILE) {
 		if (err != -EPIPE)
-			uvd_logf(b->config->log, UVD_ERR,
-				 "the engine process sent a request that is none (%s): it is killed",
+			uvd_logf(b->config->log, UVD_ERR, "the engine process sent an invalid request (%s): killing it",
 				 uvd_errno_name(err));
 		return err;
 	}
@@ -174,7 +173,7 @@ static int answer_request(struct broker *b)
 	a.num_fds = out.fd[0] >= 0;
 	err = uvd_wire_answer(b->sock, &a, &out);
 	if (err && err != -EPIPE)
-		uvd_logf(b->config->log, UVD_ERR, "the engine process does not take its answers (%s): it is killed",
+		uvd_logf(b->config->log, UVD_ERR, "the engine process does not read its answers (%s): killing it",
 			 uvd_errno_name(err));
 	uvd_wire_close(&in);
 	uvd_wire_close(&out);

@@ -14,7 +14,7 @@ char *uvd_control_ask(const char *path, const char *command)
 	char *line = NULL;
 	size_t size = 0;
 	FILE *f;
-	int fd;
+	int fd, err;
 
 	if (strlen(path) >= sizeof(sa.sun_path)) {
 		errno = ENAMETOOLONG;
@@ -29,11 +29,13 @@ char *uvd_control_ask(const char *path, const char *command)
 		close(fd);
 		return NULL;
 	}
+	errno = 0;
 	if (fprintf(f, "%s\n", command) < 0 || fflush(f) || getline(&line, &size, f) <= 0) {
+		err = errno ? errno : EPIPE;
 		free(line);
-		line = NULL;
-		if (!errno)
-			errno = EPIPE;
+		fclose(f);
+		errno = err;
+		return NULL;
 	}
 	fclose(f);
 	return line;

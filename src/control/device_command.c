@@ -27,7 +27,7 @@ static json_t *control_device_make(char **words, int num, const struct uvd_contr
 		uvd_options_free(&o);
 		return answer;
 	}
-	return uvd_control_refuse("there is such a device already");
+	return uvd_control_refuse("such a device exists already");
 }
 
 static json_t *control_device_run(char **words, int num, const struct uvd_control_devices *devices, void *arg)

@@ -28,7 +28,7 @@ static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up)
 		return uvd_control_refuse("the device has no such port");
 	ret = uvd_device_set_port(dev, port, up);
 	if (ret < 0)
-		return json_pack("{s:s++}", "error", "cannot change the published tree", ": ", uvd_errno_name(ret));
+		return json_pack("{s:s++}", "error", "cannot change the sysfs directory", ": ", uvd_errno_name(ret));
 	return json_pack("{s:s, s:i, s:s, s:b}", "device", dev->config.ibdev, "port", (int)port, "state", state,
 			 "changed", ret == 0);
 }

@@ -131,7 +131,7 @@ static void file_cleanup(struct uvd_file *file, enum uvd_remove_reason why)
 		;
 	if (!file->objects)
 		return;
-	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend keeps %s, which is dropped",
+	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend refuses to destroy %s: it is leaked",
 		 file->dev->ib.config.ibdev, file->objects->row->name);
 	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
 }

@@ -209,7 +209,7 @@ static void end_long_loans(struct uvd_grants *g)
 		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN,
-				"thread %d does not come back from the loan for an event file: its process is killed",
+				"thread %d did not come back from receiving an event file: killing its process",
 				job->loan->b.tid);
 		uvd_loan_kill(job->loan);
 		g->killed++;

@@ -34,7 +34,7 @@ static int find_number(struct uvd_cuse *c)
 		if (err != -EEXIST)
 			return err;
 		if (!taken)
-			taken = "something else has taken that name in this moment";
+			taken = "another process has just taken that name";
 		if (c->config.number >= 0) {
 			uvd_logf(c->config.log, UVD_ERR, "%s: %s; choose another number, or none", c->node.path, taken);
 			return err;

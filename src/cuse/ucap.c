@@ -108,7 +108,7 @@ static int open_channel(struct uvd_cuse_ucap *u, const struct uvd_node_orphans *
 
 	if (err == -EEXIST)
 		uvd_logf(u->log, UVD_ERR, "%s: %s", u->node.path,
-			 taken ? taken : "something else has taken that name in this moment");
+			 taken ? taken : "another process has just taken that name");
 	return err;
 }
 

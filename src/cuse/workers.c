@@ -42,8 +42,9 @@ bool uvd_cuse_leave_readers(struct uvd_cuse *c, unsigned int most)
 {
 	if (atomic_load_explicit(&c->num_workers, memory_order_relaxed) >=
 	    most + atomic_load_explicit(&c->readers, memory_order_relaxed)) {
-		uvd_log_limited(c->config.log, UVD_WARN, "%s: %u threads are in calls, and no more may be; calls wait",
-				c->node.path, most);
+		uvd_log_limited(c->config.log, UVD_WARN,
+				"%s: %u threads are in calls, which is the limit; further calls wait", c->node.path,
+				most);
 		return false;
 	}
 	while (!workers_leave(c, 1))
@@ -152,8 +153,8 @@ static int workers_start_one(struct uvd_cuse *c)
 	err = worker_start(c);
 	uvd_unlock(&c->starting);
 	if (err)
-		uvd_log_limited(c->config.log, UVD_WARN, "%s: no further thread: %s; calls wait", c->node.path,
-				uvd_errno_name(err));
+		uvd_log_limited(c->config.log, UVD_WARN, "%s: cannot start another thread: %s; further calls wait",
+				c->node.path, uvd_errno_name(err));
 	return err;
 }
 

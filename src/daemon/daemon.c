@@ -129,8 +129,10 @@ static bool daemon_path_is_ours(struct uvd_log *log, const char *option, const c
 	bool ours = uvd_dir_is_ours(path, culprit);
 
 	if (!ours)
-		uvd_logf(log, UVD_ERR, "--%s %s: refused, as another user can change %s; choose a folder of root's",
-			 option, path, culprit);
+		uvd_logf(
+			log, UVD_ERR,
+			"--%s %s: refused because another user can change %s; choose a directory that only root can change",
+			option, path, culprit);
 	return ours;
 }
 

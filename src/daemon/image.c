@@ -55,7 +55,7 @@ bool uvd_image_init(struct uvd_image *p, const struct uvd_options *options, stru
 		uvd_logf(log, UVD_ERR, "cannot open /proc/self/exe: %s", uvd_errno_name(errno));
 	else
 		uvd_logf(log, UVD_ERR,
-			 "--config %s: with --separate yes it must be a regular file, which is read twice",
+			 "--config %s: with --separate yes it must be a regular file, because it is read twice",
 			 options->config);
 	return false;
 }
@@ -92,7 +92,7 @@ void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
 	int fd = image_open_installed(p->path, culprit);
 
 	if (fd < 0) {
-		uvd_logf(log, UVD_WARN, "%s: %s: the new engine process executes the old program, and no upgrade",
+		uvd_logf(log, UVD_WARN, "%s: %s: the new engine process executes the old program, not an upgrade",
 			 culprit, uvd_errno_name(fd));
 		return;
 	}

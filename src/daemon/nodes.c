@@ -91,7 +91,7 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	int err, index;
 
 	if (uvd_persona_find(config.persona)->queues)
-		return "the persona's queues are mapped, and CUSE maps nothing";
+		return "the persona maps queues, which CUSE cannot do";
 	index = index_at_broker(d, &config);
 	if (index < 0)
 		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device"
@@ -311,7 +311,7 @@ static json_t *daemon_add_device(void *arg, const char *name)
 
 	n = find_removed(d, name);
 	if (!n || daemon_node_find(d, n->config.ibdev))
-		return uvd_control_refuse(n || daemon_node_find(d, name) ? "the device is there already"
+		return uvd_control_refuse(n || daemon_node_find(d, name) ? "the device is plugged in already"
 									 : "no such device was removed");
 	config = n->config;
 	if (daemon_number_taken(d, config.number))

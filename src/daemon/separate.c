@@ -90,7 +90,7 @@ static int make_any(struct separate *s, struct uvd_node *node, int asked, int la
 		if (fd != -EEXIST)
 			return fd;
 		if (!taken)
-			taken = "something else has taken that name in this moment";
+			taken = "another process has just taken that name";
 		if (asked >= 0) {
 			uvd_logf(s->log, UVD_ERR, "%s: %s; choose another number, or none", node->path, taken);
 			return fd;
@@ -226,7 +226,7 @@ static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 	ret = make_channel(s, &u->node, 0600, 0, &taken);
 	if (ret == -EEXIST)
 		uvd_logf(s->log, UVD_ERR, "%s: %s", u->node.path,
-			 taken ? taken : "something else has taken that name in this moment");
+			 taken ? taken : "another process has just taken that name");
 	if (ret < 0)
 		return ret;
 	*fd = ret;

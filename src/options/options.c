@@ -106,9 +106,10 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	}
 	row = uvd_option_find(name, p->program);
 	if (!parse_section(section, &device, &port)) {
-		opt_fail(p, p->line,
-			 "[%s] is none of [uverbsd], [limits], [device N], [port N.M] (devices from 0, ports from 1)",
-			 section);
+		opt_fail(
+			p, p->line,
+			"[%s] is not a section: use [uverbsd], [limits], [device N] or [port N.M] (devices from 0, ports from 1)",
+			section);
 	} else if (!row || !row->help || !strcmp(row->name, "config")) {
 		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
 		if (!row && uvd_option_find(name, ~0u))
@@ -217,7 +218,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			printf("uverbsd %s\n", UVD_VERSION);
 			return 0;
 		case '?':
-			fprintf(stderr, "%s: --help tells the options\n", p->name);
+			fprintf(stderr, "%s: try --help\n", p->name);
 			return 2;
 		}
 		row = uvd_option_at(c);
@@ -324,7 +325,7 @@ static void check_personas(struct parser *p)
 		const char *name = p->o->devices[i].ibdev;
 
 		if (p->program == UVD_PROGRAM_DAEMON && persona->queues)
-			opt_fail(p, 0, "persona %s: its queues are mapped, and CUSE maps nothing: use `uverbsctl run`",
+			opt_fail(p, 0, "persona %s maps queues, which CUSE cannot do: use `uverbsctl run`",
 				 persona->name);
 		/* Without a modalias libibverbs recognizes the device by its name. */
 		if (!*persona->modalias && !has_prefix(name, persona->ibdev_prefix))
@@ -450,7 +451,7 @@ int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned i
 		return -1;
 	if (o->num_devices == 1 && o->first_arg == argc)
 		return 0;
-	fprintf(stderr, "%s: options of one device, and nothing else\n", argv[0]);
+	fprintf(stderr, "%s: only options of one device are allowed\n", argv[0]);
 	uvd_options_free(o);
 	return -1;
 }

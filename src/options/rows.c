@@ -70,7 +70,7 @@ static const char *set_nth_number(const struct uvd_option_row *row, void *base, 
 	const char *wrong = parse_number(text, 0, row->min, row->max, &value);
 
 	if (!wrong && value + nth > row->max)
-		return "leaves too few numbers for all";
+		return "is too large: the numbers that follow it do not fit";
 	if (!wrong)
 		option_store(row, base, value + nth);
 	return wrong;
@@ -121,7 +121,7 @@ static const char *set_path(const struct uvd_option_row *row, void *base, const 
 	size_t len;
 
 	if (*text != '/' && !getcwd(path, sizeof(path)))
-		return "is relative to a folder that is gone";
+		return "is relative to a directory that no longer exists";
 	len = strlen(path);
 	end = path + len;
 	if (snprintf(end, sizeof(path) - len, "%s%s", len ? "/" : "", text) >= (int)(sizeof(path) - len))
@@ -154,7 +154,7 @@ static const char *set_engine_user(const struct uvd_option_row *row, void *base,
 	if (!p)
 		return "is no user";
 	if (!p->pw_uid || !p->pw_gid)
-		return "is root, or of root's group";
+		return "is root or in root's group";
 	o->engine_uid = p->pw_uid;
 	o->engine_gid = p->pw_gid;
 	return NULL;
@@ -177,8 +177,10 @@ static const char *set_guid(const struct uvd_option_row *row, void *base, const 
 	uint64_t guid;
 	int end = 0;
 
-	if (sscanf(text, "%4x:%4x:%4x:%4x%n", &w[0], &w[1], &w[2], &w[3], &end) != 4 || text[end])
-		return "is not like 0002:c903:00ab:cdef";
+	/* sscanf() would take signs and blanks, too. */
+	if (text[strspn(text, "0123456789abcdefABCDEF:")] ||
+	    sscanf(text, "%4x:%4x:%4x:%4x%n", &w[0], &w[1], &w[2], &w[3], &end) != 4 || text[end])
+		return "is not a GUID such as 0002:c903:00ab:cdef";
 	guid = (uint64_t)w[0] << 48 | (uint64_t)w[1] << 32 | w[2] << 16 | w[3];
 	uvd_config_set_guid(base, guid + (uint64_t)nth * UVD_MAX_PORTS);
 	return NULL;
@@ -207,7 +209,7 @@ static const char *set_gids(const struct uvd_option_row *row, void *base, const 
 		if (port->num_gids == UVD_MAX_GIDS)
 			return "has too many GIDs";
 		if (inet_pton(AF_INET6, item, gid) != 1)
-			return "is not like fe80::2:c903:ab:cdef";
+			return "is not a GID such as fe80::2:c903:ab:cdef";
 		gid->global.interface_id = htobe64(be64toh(gid->global.interface_id) + nth);
 	}
 	if (!port->num_gids)
@@ -245,7 +247,7 @@ static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
 		const char *name = item + strspn(item, " \t");
 
 		if (!uvd_ucap_name_ok(name)) {
-			snprintf(message, sizeof(message), "has a name of no node: `%.40s`", name);
+			snprintf(message, sizeof(message), "contains `%.40s`, which is not a valid device node name", name);
 			return message;
 		}
 		if (uvd_ucap_named(names, name))
@@ -332,9 +334,9 @@ static const struct uvd_option_row option_rows[] = {
 	  .preset = "/run/uverbsd/sysfs",
 	  .help = "where the tree for libibverbs goes; `overlay`: over /sys/class too" },
 	{ "control", .arg = "PATH", PROGRAM_STR(control, UVD_PROGRAM_DAEMON), .set = set_path,
-	  .preset = "/run/uverbsd/control", .help = "the socket that `uverbsctl status` asks" },
+	  .preset = "/run/uverbsd/control", .help = "the control socket, for uverbsctl" },
 	{ "pid-file", .arg = "PATH", PROGRAM_STR(pid_file, UVD_PROGRAM_DAEMON), .set = set_path, .preset = "none",
-	  .help = "has the daemon's process number while it is ready" },
+	  .help = "file that holds the daemon's process id while it is ready" },
 	{ "grant-fds", .arg = "HOW", PROGRAM(grant_fds, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = grants,
 	  .preset = "ptrace", .help = "how clients get event files: ptrace, or off" },
 	{ "mode", .arg = "OCTAL", PROGRAM(mode, UVD_PROGRAM_DAEMON), .set = set_octal, .min = 0, .max = 0777,
@@ -348,24 +350,24 @@ static const struct uvd_option_row option_rows[] = {
 	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
 	  .preset = "no", .help = "serve clients in a process without privileges" },
 	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user,
-	  .preset = "nobody", .help = "user of that process; best one that has no other" },
+	  .preset = "nobody", .help = "user of that process: preferably one with no other processes" },
 	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
 	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
 	  .choices = root_clients, .preset = "allow",
-	  .help = "with --separate yes, root's processes as clients: allow or refuse" },
+	  .help = "with --separate yes: allow or refuse clients that run as root" },
 	{ "join", .arg = "NAME", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string,
 	  .help = "share the devices of all runs with this NAME" },
 	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,
 	  .preset = "0",
-	  .help = "look for the next call for so many microseconds before sleeping: faster where a core is to spare" },
+	  .help = "poll for the next call for US microseconds before sleeping: faster if a core is free" },
 	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
-	  .help = "let PROGRAM open this User Capability; may be given again" },
+	  .help = "let PROGRAM open this User Capability; may be repeated" },
 
 	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft",
-	  .help = "what carries verbs out: soft or null" },
+	  .help = "the backend: soft or null" },
 	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona,
 	  .preset = "rxe for run with soft, else hfi1",
-	  .help = "the adapter that it poses as: hfi1, or rxe, whose queues clients map: run only" },
+	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",
 	  .help = "what libibverbs is told to use: ioctl or write" },
 	{ "name", .arg = "NAME", DEVICE_STR(ibdev), .set = set_string, .preset = "hfi1_N, or rxeN",
@@ -379,12 +381,13 @@ static const struct uvd_option_row option_rows[] = {
 	{ "board-id", .arg = "TEXT", DEVICE_STR(board_id), .set = set_string, .preset = "the persona's",
 	  .help = "board id" },
 	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
-	  .help = "User Capabilities that the device creates: nodes beside its own" },
+	  .help = "User Capabilities that the device creates, each with a node" },
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
 	{ "comp-vectors", DEVICE(num_comp_vectors), NUMBER(1, 1024), .preset = "4", .help = "completion vectors" },
 
 	{ "link-layer", .arg = "LAYER", PORT(link_layer), .set = set_link_layer, .choices = link_layers,
-	  .preset = "the persona's", .help = "infiniband or ethernet (RoCE: addressed by GID); before lid and pkey" },
+	  .preset = "the persona's",
+	  .help = "infiniband or ethernet (RoCE: addressed by GID); give it before lid and pkey" },
 	{ "lid", .arg = "LID", PORT(lid), .set = set_nth_number, .min = 1, .max = 0xbfff, .preset = "1",
 	  .help = "LID of the first port; the others follow" },
 	{ "sm-lid", .arg = "LID", PORT(sm_lid), .set = set_number, .min = 0, .max = 0xbfff, .preset = "1",
@@ -462,7 +465,7 @@ static void make_limit_options(void)
 		.set = set_choice,
 		.choices = yes_no,
 		.preset = "no",
-		.help = "whether they hold for root, too",
+		.help = "whether the limits hold for root, too",
 	};
 }
 

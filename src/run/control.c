@@ -71,7 +71,7 @@ static json_t *run_control_make(void *arg, const struct uvd_device_config *wante
 		for (config.number = 0; run_control_number_taken(c->engine, config.number); config.number++)
 			;
 	if (run_control_number_taken(c->engine, config.number))
-		return uvd_control_refuse("there is a device of that number");
+		return uvd_control_refuse("a device with that number exists already");
 	err = uvd_run_device_add(c->engine, &config);
 	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", uvd_errno_name(err))
 		   : uvd_control_tell(&config);
@@ -91,8 +91,9 @@ static json_t *run_control_add(void *arg, const char *name)
 	struct uvd_device_config config;
 
 	if (!d || run_control_taken(arg, d->config.ibdev))
-		return uvd_control_refuse(d || run_control_find(c->engine, name, true) ? "the device is there already"
-										       : "no such device was removed");
+		return uvd_control_refuse(d || run_control_find(c->engine, name, true)
+						  ? "the device is plugged in already"
+						  : "no such device was removed");
 	config = d->config;
 	if (run_control_number_taken(c->engine, config.number))
 		config.number = -1;

@@ -94,19 +94,17 @@ static int sysfs_take_over(int root, const char *path, struct uvd_log *log)
 	if (err == -ENOENT) {
 		err = uvd_dir_empty(root);
 		if (err == 0)
-			uvd_logf(log, UVD_ERR, "%s has other files in it: choose another folder for the sysfs tree",
-				 path);
+			uvd_logf(log, UVD_ERR, "%s contains other files: choose another directory with --sysfs", path);
 		return err == 1 ? 0 : err ? err : -ENOTEMPTY;
 	}
 	if (err)
 		return err;
 	if (is_other_living(&o)) {
-		uvd_logf(log, UVD_ERR, "%s is published by process %d: choose another folder for the sysfs tree", path,
-			 o.pid);
+		uvd_logf(log, UVD_ERR, "%s belongs to process %d: choose another directory with --sysfs", path, o.pid);
 		return -EBUSY;
 	}
 	if (o.pid != getpid())
-		uvd_logf(log, UVD_INFO, "replacing the sysfs tree in %s, left behind by process %d", path, o.pid);
+		uvd_logf(log, UVD_INFO, "replacing the sysfs directory %s, which process %d left behind", path, o.pid);
 	return uvd_dir_clear(root);
 }
 
@@ -138,7 +136,7 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 	if (!err) {
 		err = fchmod(root, 0755) ? -errno : fill_root(root);
 		if (err)
-			uvd_logf(log, UVD_ERR, "cannot make the sysfs tree in %s: %s", path, uvd_errno_name(err));
+			uvd_logf(log, UVD_ERR, "cannot create the sysfs directory %s: %s", path, uvd_errno_name(err));
 	}
 	close(root);
 	return err;

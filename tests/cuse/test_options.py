@@ -19,17 +19,17 @@ def uverbsd(*options):
     (["--mtu", "1500"], "--mtu: `1500` is none of: 256 512 1024 2048 4096"),
     (["--abi", "netlink"], "`netlink` is none of: ioctl write"),
     (["--lid", "0xc000"], "--lid: `0xc000` is not from 1 to 49151"),
-    (["--lid", "0xbfff", "--devices", "2"], "leaves too few numbers"),
-    (["--gid", "10.0.0.1"], "is not like fe80::"),
+    (["--lid", "0xbfff", "--devices", "2"], "is too large"),
+    (["--guid", "-1:0:0:0"], "is not a GUID such as"), (["--gid", "10.0.0.1"], "is not a GID such as fe80::"),
     (["--backend", "mlx5"], "`mlx5` is no backend"),
     (["--persona", "mlx5"], "`mlx5` is no persona"),
-    (["--persona", "rxe"], "persona rxe: its queues are mapped, and CUSE maps nothing"),
+    (["--persona", "rxe"], "persona rxe maps queues, which CUSE cannot do"),
     (["--name", "same", "--devices", "2"], "two devices have the name same"),
     (["--config", "/nonexistent"], "/nonexistent: ENOENT"),
     (["--limit-files", "-1"], "--limit-files: `-1` is not from 0"),
     (["--limit-root", "maybe"], "--limit-root: `maybe` is none of: yes no"),
     (["--join", "x"], "unrecognized option"),
-    (["program"], "nothing to do with `program`"),
+    (["program"], "unexpected argument `program`"),
 ])
 def test_bad_option_is_told_and_exits_2(options, words):
     done = uverbsd(*options)

@@ -52,8 +52,8 @@ def test_default_persona_is_that_of_mapped_queues_where_the_backend_has_them(run
 
 
 def test_what_cannot_be_is_told(run):
-    wrong = {"remove mlx5_0": "no such device", "add hfi1_0": "there already", "add mlx5_0": "was removed",
-             "add --name hfi1_0": "such a device", "add --number 0": "device of that number"}
+    wrong = {"remove mlx5_0": "no such device", "add hfi1_0": "plugged in already", "add mlx5_0": "was removed",
+             "add --name hfi1_0": "such a device", "add --number 0": "device with that number"}
     out, r = sh(run, "".join(f"{DEVICE} {args} || echo status $?;" for args in wrong) + LIST)
     assert out == "status 1\n" * len(wrong) + "hfi1_0\n", r
     assert all(words in line for words, line in zip(wrong.values(), r.stderr.splitlines())), r

@@ -92,12 +92,12 @@ def test_a_client_of_its_own_reads_all_rows_in_that_order():
 
 def test_a_device_without_ioctl_cannot_be_asked_and_says_so():
     done = call(*device("soft", "--abi", "write"), UVERBSCTL, "tree", "--open", NODE)
-    assert done.returncode == 1 and "has no ioctl" in done.stderr and not done.stdout
+    assert done.returncode == 1 and "does not support ioctl" in done.stderr and not done.stdout
 
 
 @pytest.mark.parametrize("options, words", [
-    (["--open", "/dev/null"], "has no ioctl"), (["--open", "/nowhere"], "ENOENT"),
-    (["--device", "mlx5_0", "--control", "/nowhere"], "there is no device 'mlx5_0'"),
+    (["--open", "/dev/null"], "does not support ioctl"), (["--open", "/nowhere"], "ENOENT"),
+    (["--device", "mlx5_0", "--control", "/nowhere"], "no device 'mlx5_0'"),
 ])
 def test_what_is_no_device_is_said(options, words):
     done = call(UVERBSCTL, "tree", *options)
