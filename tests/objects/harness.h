@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A device in this process, without a transport: issues write() commands and ioctl trees to the dispatcher, and grants
- * fds to ourselves. For the tests of the core and its benchmarks.
+ * A device in this process, without a transport: the harness passes write() commands and ioctl trees to the dispatcher
+ * and grants fds to its own process. For the tests of the core and its benchmarks.
  *
  * Return values: 0 or a negative errno, unless a comment says otherwise.
  */
@@ -29,17 +29,20 @@
 
 struct harness {
 	struct uvd_engine engine;
-	struct uvd_account *account; /* pays for all; harness_close() wants it back to 0 */
+	struct uvd_account *account; /* charged for everything; harness_close() checks that it is back at 0 */
 	struct uvd_device_config config;
 	struct uvd_device *dev;
 	struct uvd_file *file;
-	struct uvd_backend ops; /* the device's: a test may put functions of its own here */
+	struct uvd_backend ops; /* of the device; a test may replace functions */
 	struct uvd_call *call;
-	int refuse_grant; /* errno of every attempt to grant, 0: grant */
-	int granted; /* fd of the last grant, ours to close; -1: none */
+	int refuse_grant; /* every grant fails with this errno; 0: grants succeed */
+	int granted; /* fd of the last grant, which the test closes; -1: none */
 };
 
-/* A client that root has started, in /proc, whoever we are: its status names all effective capabilities. */
+/*
+ * Opens files of a client's /proc directory. "status" shows all effective capabilities, so the client seems to be
+ * root's whoever runs the test.
+ */
 static inline int harness_root_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
 	int fd = uvd_proc_local.open(proc, tid, name, flags), changed;
@@ -59,7 +62,7 @@ static inline int harness_root_open(struct uvd_proc *proc, pid_t tid, const char
 
 static struct uvd_proc harness_root __attribute__((unused)) = { .open = harness_root_open };
 
-/* An engine, and the configuration of a device: a test may change both before harness_start(). */
+/* Makes the engine and a device's configuration. A test may change both before harness_start(). */
 static inline void harness_init_limited(struct harness *h, const char *backend, const struct uvd_account_limits *limits)
 {
 	memset(h, 0, sizeof(*h));
@@ -88,7 +91,7 @@ static inline void harness_init(struct harness *h, const char *backend)
 	harness_init_limited(h, backend, &limits);
 }
 
-/* The device, and an open file of it. */
+/* Makes the device and opens a file of it. */
 static inline void harness_start(struct harness *h, const struct uvd_mem_ops *mem)
 {
 	int err;
@@ -106,7 +109,7 @@ static inline void harness_start(struct harness *h, const struct uvd_mem_ops *me
 	h->call->caller = (struct uvd_caller){ .mem = mem, .proc = &uvd_proc_local, .tid = gettid(), .memfd = -1 };
 }
 
-/* backend: "null" or "soft". mem: uvd_mem_process sees faults, uvd_mem_self is fast and does not. Aborts if it cannot. */
+/* backend: "null" or "soft". mem: uvd_mem_process detects faults; uvd_mem_self is faster and does not. */
 static inline void harness_open_with(struct harness *h, const char *backend, const struct uvd_mem_ops *mem)
 {
 	harness_init(h, backend);
@@ -118,7 +121,7 @@ static inline void harness_open(struct harness *h)
 	harness_open_with(h, "null", &uvd_mem_process);
 }
 
-/* The client closes the device: everything of its is destroyed. */
+/* Closes the file, which destroys all its objects. */
 static inline void harness_close_file(struct harness *h)
 {
 	if (h->file)
@@ -126,7 +129,7 @@ static inline void harness_close_file(struct harness *h)
 	h->file = NULL;
 }
 
-/* All charges must have been given back by now. */
+/* uvd_accounts_each() calls this for a charge that was not given back. */
 static inline void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
 {
 	fprintf(stderr, "user %u still holds %llu %s\n", uid, (unsigned long long)used,
@@ -134,7 +137,10 @@ static inline void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uin
 	abort();
 }
 
-/* Forgets everything: LeakSanitizer, at the end of a test's process, takes what a pointer leads to for no leak. */
+/*
+ * Clears h, so that no pointer is left in it: at the end of a test's process LeakSanitizer does not report memory that
+ * a pointer still reaches.
+ */
 static inline void harness_close(struct harness *h)
 {
 	harness_close_file(h);
@@ -146,7 +152,7 @@ static inline void harness_close(struct harness *h)
 	memset(h, 0, sizeof(*h));
 }
 
-/* What a transport does after every call. */
+/* Does what a transport does after every call: grants the fd, if the call asks for one. */
 static inline long harness_finish(struct harness *h, long ret)
 {
 	int fd;
@@ -172,7 +178,7 @@ static inline int harness_bytes(struct harness *h, const void *bytes, size_t len
 	return ret < 0 ? ret : (size_t)ret == len ? 0 : -EMSGSIZE;
 }
 
-/* A plain command. Where it has a response, `in` begins with its address, which is filled in. */
+/* Issues a plain command. With `out`, the first 8 bytes of `in` are set to its address. */
 static inline int harness_write(struct harness *h, uint32_t command, void *in, size_t in_len, void *out, size_t out_len)
 {
 	uint64_t buf[512] = {}, *big = NULL, *p = buf;
@@ -195,7 +201,7 @@ static inline int harness_write(struct harness *h, uint32_t command, void *in, s
 	return ret;
 }
 
-/* in_len is rounded up to whole words of 8 bytes, with zeros. */
+/* Issues an extended command. `in` is padded with zeros to a multiple of 8 bytes. */
 static inline int harness_write_ex(struct harness *h, uint32_t command, const void *in, size_t in_len, void *out,
 				   size_t out_len)
 {
@@ -217,7 +223,7 @@ static inline int harness_write_ex(struct harness *h, uint32_t command, const vo
 	return ret;
 }
 
-/* For structs: the sizes are theirs. */
+/* The same for pointers to structs, whose sizes are passed. */
 #define WRITE(h, n, in, out) harness_write(h, IB_USER_VERBS_CMD_##n, in, sizeof(*(in)), out, sizeof(*(out)))
 #define WRITE_IN(h, n, in) harness_write(h, IB_USER_VERBS_CMD_##n, in, sizeof(*(in)), NULL, 0)
 #define WRITE_EX_IN(h, n, in) harness_write_ex(h, IB_USER_VERBS_EX_CMD_##n, in, sizeof(*(in)), NULL, 0)
@@ -259,7 +265,7 @@ static inline struct ib_uverbs_attr *tree_const(struct harness_tree *tree, uint1
 	return tree_add(tree, id, sizeof(value), value);
 }
 
-/* A handle or an fd. */
+/* value: a handle or an fd. */
 static inline struct ib_uverbs_attr *tree_object(struct harness_tree *tree, uint16_t id, int64_t value)
 {
 	return tree_add(tree, id, 0, value);
@@ -274,7 +280,7 @@ static inline int harness_ioctl(struct harness *h, uint16_t object, uint16_t met
 	return harness_finish(h, uvd_dispatch_ioctl(h->call, RDMA_VERBS_IOCTL, (uintptr_t)tree));
 }
 
-/* UVERBS_METHOD_INVOKE_WRITE with the same structs as harness_write(). */
+/* Issues a command by UVERBS_METHOD_INVOKE_WRITE, with the same structs as harness_write(). */
 static inline int harness_invoke(struct harness *h, uint32_t command, const void *in, size_t in_len, void *out,
 				 size_t out_len)
 {
@@ -332,7 +338,7 @@ static inline int harness_reg_mr(struct harness *h, uint32_t pd, void *addr, uin
 	return WRITE(h, REG_MR, &cmd, resp);
 }
 
-/* channel: an fd of ours, -1: none. */
+/* channel: the fd of a completion channel; -1: none. */
 static inline int harness_create_cq(struct harness *h, uint64_t user_handle, uint32_t cqe, int channel, uint32_t *cq)
 {
 	struct ib_uverbs_create_cq_resp resp = { .cq_handle = ~0u };
@@ -361,7 +367,7 @@ static inline int harness_create_qp(struct harness *h, uint8_t type, uint32_t pd
 	return WRITE(h, CREATE_QP, &cmd, resp);
 }
 
-/* A context, a PD with handle 0 and a CQ with handle 1. */
+/* Makes a context, a PD (handle 0) and a CQ (handle 1). */
 static inline int harness_begin(struct harness *h, uint32_t *pd, uint32_t *cq)
 {
 	struct ib_uverbs_get_context_resp resp;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A file and all that is in it are charged to its opener; teardown() finds each charge that is not given back. */
+/* A file and its objects are charged to the account of its opener. teardown() aborts if a charge was not given back. */
 #define BACKEND "soft"
 #include "xrc.h"
 
-/* The device anew, with one limit for each user. */
+/* Makes the device anew, with a limit of one resource for each account. */
 static void limit(unsigned int res, uint64_t max)
 {
 	struct uvd_account_limits limits;
@@ -114,7 +114,7 @@ START_TEST(test_objects_beyond_a_limit_are_eagain)
 	uint32_t pd, more;
 
 	for (int i = 0; i < 2; i++) {
-		limit(limits[i], i ? 2 : 4); /* of all: the asynchronous event file, and a CQ */
+		limit(limits[i], i ? 2 : 4); /* 4 objects: the async event file, a CQ and 2 PDs */
 		ck_assert_int_eq(harness_begin(&h, &pd, &more), 0);
 		ck_assert_int_eq(harness_alloc_pd(&h, &more), 0);
 		ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EAGAIN);
@@ -177,7 +177,10 @@ static void close_late(struct uvd_engine *engine)
 	closed_late = NULL;
 }
 
-/* Under run a close is seen a little later: nobody is refused for what such a file holds. */
+/*
+ * Under `uverbsctl run` the engine sees a close() a little later. At a limit the core therefore calls settle(), which
+ * waits for such files, before it refuses a new object.
+ */
 START_TEST(test_objects_of_a_file_that_is_closed_count_no_more)
 {
 	struct ib_uverbs_get_context_resp resp;
@@ -196,7 +199,10 @@ START_TEST(test_objects_of_a_file_that_is_closed_count_no_more)
 }
 END_TEST
 
-/* The file that is waited for closes the very domain: to end, it needs what an open holds while it looks. */
+/*
+ * settle() waits for a file that has the same domain open. To close the domain that file takes xrcd_lock, so OPEN_XRCD
+ * must not hold the lock while it waits.
+ */
 START_TEST(test_open_of_a_domain_that_a_closed_file_had_at_the_limit)
 {
 	struct ib_uverbs_get_context_resp resp;
@@ -316,7 +322,7 @@ START_TEST(test_domains_and_counters_of_a_device_have_limits)
 }
 END_TEST
 
-/* ---- given back, once -------------------------------------------------------------------------------------------- */
+/* ---- charges are given back once --------------------------------------------------------------------------------- */
 
 START_TEST(test_what_fails_is_charged_nothing)
 {
@@ -326,7 +332,7 @@ START_TEST(test_what_fails_is_charged_nothing)
 
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 	ck_assert_int_eq(harness_reg_mr(&h, pd, &pd, 4, 0, &mr),
-			 0); /* the handle table's node, and the address space */
+			 0); /* now the handle table's node and the address space are charged */
 	before = held();
 	ck_assert_int_eq(harness_create_cq(&h, 0, 0, -1, &out), -EINVAL);
 	ck_assert_int_eq(make_qp(pd, cq, 1 << 20, &out), -EINVAL);
@@ -335,7 +341,7 @@ START_TEST(test_what_fails_is_charged_nothing)
 	ck_assert_int_eq(harness_reg_mr(&h, pd, BAD, 4, 0, &mr), -EFAULT);
 	ck_assert_int_eq(open_xrcd(999, 0, &out), -EBADF);
 	ck_assert_int_eq(alloc_dm(0), -EINVAL);
-	/* Made, and then taken back, as the answer cannot be written. */
+	/* The PD is made, and destroyed again because the response cannot be written. */
 	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_ALLOC_PD, &(struct ib_uverbs_alloc_pd){}, 8, BAD, 4),
 			 -EFAULT);
 	assert_held(before);
@@ -444,7 +450,7 @@ START_TEST(test_nodes_of_the_handle_table_are_charged)
 		ck_assert_int_eq(harness_alloc_pd(&h, &pds[i]), 0);
 	for (int i = 0; i < 200; i++)
 		ck_assert_int_eq(harness_dealloc_pd(&h, pds[i]), 0);
-	/* A root above the first node, and one node kept for the next time. */
+	/* The table keeps a root above the first node, and one spare node. */
 	ck_assert_uint_ge(used(UVD_RES_BYTES), before + 2 * 64 * sizeof(void *));
 	limit(UVD_RES_BYTES, 4096);
 	none.account = h.account;
@@ -474,7 +480,7 @@ START_TEST(test_registered_memory_costs_the_opener_three_descriptors_once)
 }
 END_TEST
 
-/* Each number of bytes short: whatever step it is that fails, what was charged before it is given back. */
+/* Raises the bytes left until REG_MR succeeds: whichever charge fails, the earlier ones are given back. */
 START_TEST(test_registering_with_too_few_bytes_charges_nothing)
 {
 	const uint64_t room = 64 << 20;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the device has without a function of its backend, and ports that go down and up. */
+/* Devices whose backend lacks a function, and port state changes. */
 #include <sys/socket.h>
 #include "tests.h"
 
 static uint32_t pd, cq;
 
-/* The device as if its backend were h.ops as they are now. */
+/* Rebuilds the device's tree from the current h.ops, as for a device with this backend. */
 static void rebuild_tree(void)
 {
 	const struct uvd_feature *features[] = { &uvd_feature_common, h.dev->persona->feature, NULL };
@@ -50,7 +50,7 @@ START_TEST(test_an_object_that_cannot_be_destroyed_is_absent)
 	tree_object(&tree, UVERBS_ATTR_DESTROY_SRQ_HANDLE, 0);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, &tree), -EPROTONOSUPPORT);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, &tree), -EPROTONOSUPPORT);
-	/* Nor can another object refer to it. */
+	/* A QP cannot use an SRQ either. */
 	cmd = (struct ib_uverbs_create_qp){
 		.pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq, .qp_type = IBV_QPT_RC, .is_srq = 1
 	};
@@ -59,7 +59,7 @@ START_TEST(test_an_object_that_cannot_be_destroyed_is_absent)
 }
 END_TEST
 
-/* A row that is left out must not keep the limit of numbers up (write-05). */
+/* A row that is left out must not count for the highest command number (write-05). */
 START_TEST(test_write_05_the_highest_number_is_that_of_the_rows_that_are_there)
 {
 	static const struct uvd_object_row *const qp_only[] = { &uvd_object_qp, NULL };
@@ -78,7 +78,10 @@ START_TEST(test_write_05_the_highest_number_is_that_of_the_rows_that_are_there)
 }
 END_TEST
 
-/* A method that names an object which the device lacks is not there; one whose function is missing fails at its end. */
+/*
+ * A method is absent if one of its attributes names an object that the device lacks. A method whose backend function is
+ * missing fails after all other checks.
+ */
 START_TEST(test_methods_of_a_backend_without_device_memory_and_advice)
 {
 	struct ib_uverbs_sge sge = {};
@@ -99,7 +102,7 @@ START_TEST(test_methods_of_a_backend_without_device_memory_and_advice)
 }
 END_TEST
 
-/* Every row names functions that the null backend has: it can do everything. */
+/* The null backend has every function that a row needs. */
 START_TEST(test_the_null_backend_has_every_row)
 {
 	const struct uvd_feature *features[] = { &uvd_feature_common, NULL };
@@ -124,7 +127,7 @@ END_TEST
 
 static char changes[64];
 
-/* By then a query must tell the new state. */
+/* When the backend is told, a query must already return the new state. */
 static void see_change(struct uvd_ibdev *dev, uint8_t port, bool up)
 {
 	struct ibv_port_attr attr;
@@ -164,7 +167,7 @@ START_TEST(test_a_port_that_changes_is_told_to_queries_backend_and_every_open_fi
 	h.file = h.call->file = other;
 	ck_assert_int_eq(harness_get_context(&h, &second), 0);
 	h.ops.port_changed = see_change;
-	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, true), 1); /* it is up */
+	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, true), 1); /* it is already up */
 	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, false), 0);
 	ck_assert_int_eq(uvd_device_set_port(h.dev, 1, false), 1);
 	ck_assert_uint_eq(port_state(), IBV_PORT_DOWN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion queues: creation by all fronts, polling, and the events that are counted. */
+/* Completion queues: creation by every front, polling, and the counters of events. */
 #include <sys/socket.h>
 #include "tests.h"
 
@@ -104,7 +104,10 @@ START_TEST(test_cq_02_ex_refuses_comp_mask_and_reserved)
 }
 END_TEST
 
-/* By write() the vector, then the channel, then the backend; by ioctl the channel, then the flags, then the vector. */
+/*
+ * CREATE_CQ by write() checks the vector, then the channel, then the backend checks cqe. The ioctl method checks the
+ * channel, then the flags, then the vector.
+ */
 START_TEST(test_cq_01_order_of_checks_differs_by_front)
 {
 	struct ib_uverbs_create_cq cmd = { .cqe = 0, .comp_channel = 9999, .comp_vector = h.config.num_comp_vectors };
@@ -267,7 +270,7 @@ START_TEST(test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved)
 }
 END_TEST
 
-/* Each number around a chunk of 64, all in order. */
+/* POLL_CQ polls in chunks of 64: try the numbers around multiples of that. */
 START_TEST(test_regression_01_poll_cq_of_any_number)
 {
 	static const uint32_t numbers[] = { 1, 63, 64, 65, 127, 128, 129, 190 };
@@ -350,7 +353,7 @@ START_TEST(test_cleanup_04_destroy_cq_counts_the_events_that_were_read)
 	ck_assert_int_eq(destroy_cq(a, &resp), 0);
 	ck_assert_uint_eq(resp.comp_events_reported, 1);
 	ck_assert_uint_eq(resp.async_events_reported, 0);
-	/* What is left in the channel is the other one's. */
+	/* Only b's events are left in the channel. */
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(recv(channel, &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
 		ck_assert_uint_eq(event.cq_handle, 0xbbbb);
@@ -379,7 +382,7 @@ START_TEST(test_cleanup_04_async_events_are_counted_and_purged)
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_CQ_ERR);
 	ck_assert_int_eq(destroy_cq(cq, &resp), 0);
 	ck_assert_uint_eq(resp.async_events_reported, 1);
-	/* The port's event has the same element, and stays. */
+	/* The port's event has the same element (1), but it must stay. */
 	ck_assert_int_eq(recv(async, &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ACTIVE);
 	ck_assert_int_lt(recv(async, &event, sizeof(event), MSG_DONTWAIT), 0);
@@ -430,7 +433,7 @@ START_TEST(test_create_cq_event_fd_gets_the_async_events)
 }
 END_TEST
 
-/* libibverbs names the context's asynchronous fd, which is -2 where GET_CONTEXT could not give one. */
+/* libibverbs passes the context's async fd, which is -2 if GET_CONTEXT could not grant one. */
 START_TEST(test_event_fd_minus_2_is_none_in_a_file_without_one)
 {
 	struct harness_tree create = {}, again = {};

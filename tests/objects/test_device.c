@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Contexts, event files, and what the device answers about itself. */
+/* Contexts, event files, and queries of the device. */
 #include <sys/socket.h>
 
 #include "tests.h"
@@ -77,7 +77,7 @@ START_TEST(test_get_context_with_a_bad_pointer_leaves_no_context)
 }
 END_TEST
 
-/* User memory ends a page below 1 << 47. What is mapped of the response does not help. */
+/* User memory ends a page below 1 << 47. A response that crosses the end is EFAULT although its start is mapped. */
 START_TEST(test_response_that_ends_beyond_the_address_space_is_efault)
 {
 	char *const end = (char *)0x7ffffffff000;
@@ -239,7 +239,7 @@ START_TEST(test_query_device_ex_refuses_comp_mask_and_reserved)
 }
 END_TEST
 
-/* An old client gives less room: it gets the beginning, and response_length says how much. */
+/* An old client has a shorter struct: it gets the beginning, and response_length says how many bytes. */
 START_TEST(test_query_device_ex_is_cut_to_the_clients_room)
 {
 	struct ib_uverbs_ex_query_device cmd = {};
@@ -289,7 +289,7 @@ START_TEST(test_port_01_both_ways_agree_and_refuse_other_ports)
 		ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), err);
 		ck_assert_int_eq(query_port_ioctl(port, &ex), err);
 	}
-	/* Not taken for port 1. */
+	/* Numbers that truncate to 1 must not be taken for port 1. */
 	ck_assert_int_eq(query_port_ioctl(257, &ex), -EINVAL);
 	ck_assert_int_eq(query_port_ioctl((1ULL << 32) + 1, &ex), -EINVAL);
 }
@@ -331,7 +331,7 @@ static int query_gid_table(uint64_t entry_size, uint32_t flags, void *entries, u
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE, &tree);
 }
 
-/* Three valid slots of five: 0, 2 and 4. */
+/* A table of five entries, of which 0, 2 and 4 are valid. */
 static int backend_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry)
 {
 	if (index >= 5)

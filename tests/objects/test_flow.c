@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Flows: what CREATE_FLOW checks and in which order, every kind of spec, and what a flow keeps in use. */
+/* Flows: the checks of CREATE_FLOW and their order, every kind of spec, and the objects that a flow keeps in use. */
 #include <arpa/inet.h>
 #include <linux/capability.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static int destroy_qp(uint32_t handle)
 	return WRITE(&h, DESTROY_QP, &cmd, &resp);
 }
 
-/* The next handle is still `next`, and nobody uses the QP. */
+/* The next handle is still `next`, and no flow uses the QP. */
 static void assert_no_leak(uint32_t next)
 {
 	uint32_t other;
@@ -41,11 +41,11 @@ static void assert_no_leak(uint32_t next)
 
 /* ---- a command --------------------------------------------------------------------------------------------------- */
 
-/* CREATE_FLOW as it is built up: a valid one without specs at first. */
+/* A CREATE_FLOW command. new_flow() makes a valid one without specs, and the add functions append to it. */
 struct flow {
 	struct ib_uverbs_create_flow cmd;
 	uint8_t specs[1024];
-	size_t len; /* of the specs, and of what is behind them */
+	size_t len; /* bytes of specs, and of anything after them */
 };
 
 static struct flow new_flow(void)
@@ -71,7 +71,7 @@ static void add_hdr(struct flow *flow, uint32_t type, uint16_t size, uint16_t re
 	flow->cmd.flow_attr.num_of_specs++;
 }
 
-/* A layer whose values are val, val + 1... and its masks mask, mask + 1...; half: bytes of each. */
+/* Adds a layer with the values val, val + 1... and the masks mask, mask + 1... half: bytes of each. */
 static void add_layer(struct flow *flow, uint32_t type, size_t half, uint8_t val, uint8_t mask)
 {
 	uint8_t filter[256];
@@ -84,7 +84,7 @@ static void add_layer(struct flow *flow, uint32_t type, size_t half, uint8_t val
 	add_bytes(flow, filter, 2 * half);
 }
 
-/* The same with a filter as it is, and a mask of zeros but for one byte. */
+/* Adds a layer with these values and a mask that is 0 except for the byte `masked` (none if negative). */
 static void add_filter(struct flow *flow, uint32_t type, size_t half, const void *val, size_t len, int masked)
 {
 	uint8_t filter[256] = {};
@@ -96,7 +96,7 @@ static void add_filter(struct flow *flow, uint32_t type, size_t half, const void
 	add_bytes(flow, filter, 2 * half);
 }
 
-/* An action: its header, and a word and a reserved one where there are any. */
+/* Adds an action of `size` bytes: the header, and if there is room `word` and zeros. */
 static void add_action(struct flow *flow, uint32_t type, uint16_t size, uint32_t word)
 {
 	uint32_t words[8] = { word };
@@ -129,7 +129,7 @@ static int destroy_flow(uint32_t handle)
 	return WRITE_EX_IN(&h, DESTROY_FLOW, &cmd);
 }
 
-/* ---- what the backend sees --------------------------------------------------------------------------------------- */
+/* ---- the backend's view ------------------------------------------------------------------------------------------ */
 
 static struct uvd_flow seen;
 static struct uvd_flow_spec seen_specs[10];
@@ -143,7 +143,7 @@ static int see_flow(struct uvd_flow *flow)
 	return 0;
 }
 
-/* Creates, destroys: what came to the backend is in seen. */
+/* Creates the flow and destroys it. seen and seen_specs keep what the backend got. */
 static void assert_taken(const struct flow *flow)
 {
 	uint32_t handle = ~0u;
@@ -190,7 +190,7 @@ static int refuse(struct uvd_flow *flow)
 	return -EDOM;
 }
 
-/* Each call is right but for what is named, and for all that is checked later. */
+/* The first call has every error. Each step repairs the error that is checked first, and the next one shows. */
 START_TEST(test_flow_01_order_of_checks)
 {
 	struct ib_uverbs_flow_attr *attr;
@@ -223,7 +223,7 @@ START_TEST(test_flow_01_order_of_checks)
 	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
 	attr->reserved[1] = 0;
 	ck_assert_int_eq(create(&flow, NULL), -ENOSPC);
-	/* All specs are there, and more. */
+	/* All specs are there, and 16 or 8 bytes follow. */
 	flow.specs[880 + 8] = 1;
 	ck_assert_int_eq(create_len(&flow, sizeof(flow.cmd) + 880 + 16, NULL), -EOPNOTSUPP);
 	ck_assert_int_eq(create_len(&flow, sizeof(flow.cmd) + 880 + 8, NULL), -EINVAL);
@@ -240,7 +240,7 @@ START_TEST(test_flow_01_order_of_checks)
 }
 END_TEST
 
-/* Each of them alone is refused: the order test would not see one that is missing. */
+/* Each error alone makes the call fail. test_flow_01_order_of_checks would not notice a missing check. */
 START_TEST(test_flow_01_each_check_alone)
 {
 	struct ib_uverbs_destroy_flow destroy = { .comp_mask = 1 };
@@ -268,7 +268,7 @@ START_TEST(test_flow_01_each_check_alone)
 	flow.cmd.flow_attr.num_of_specs = 1;
 	flow.cmd.flow_attr.size = 89;
 	ck_assert_int_eq(create_len(&flow, sizeof(flow.cmd) + 96, NULL), -EINVAL);
-	/* Zeros behind the specs are none of ours. */
+	/* Zeros after the specs are ignored. */
 	flow = new_flow();
 	ck_assert_int_eq(create_len(&flow, sizeof(flow.cmd) + 64, &destroy.flow_handle), 0);
 	ck_assert_int_eq(WRITE_EX_IN(&h, DESTROY_FLOW, &destroy), -EINVAL);
@@ -302,7 +302,7 @@ START_TEST(test_regression_11_flow_on_a_qp_of_another_type_is_einval)
 }
 END_TEST
 
-/* The client's own capabilities, which root's harness hides. */
+/* Drops CAP_NET_RAW, and has the core read the real capabilities instead of harness_root's. */
 static void drop_net_raw(void)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -328,7 +328,7 @@ START_TEST(test_flow_01_without_cap_net_raw_is_eperm_before_all_but_the_comp_mas
 	ck_assert_int_eq(create(&flow, NULL), -EPERM);
 	flow.cmd.comp_mask = 1;
 	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
-	/* Destroying one needs no right. */
+	/* Destruction needs no capability. */
 	ck_assert_int_eq(destroy_flow(handle), 0);
 }
 END_TEST
@@ -337,7 +337,7 @@ END_TEST
 
 static const struct layer {
 	uint32_t type;
-	size_t size; /* of the filter that is known */
+	size_t size; /* bytes of the filter that the core knows */
 } layers[] = {
 	{ IBV_FLOW_SPEC_ETH, 16 }, { IBV_FLOW_SPEC_IPV4, 12 }, { IBV_FLOW_SPEC_IPV6, 39 },
 	{ IBV_FLOW_SPEC_TCP, 4 },  { IBV_FLOW_SPEC_UDP, 4 },   { IBV_FLOW_SPEC_ESP, 8 },
@@ -346,7 +346,10 @@ static const struct layer {
 
 enum { NUM_LAYERS = sizeof(layers) / sizeof(layers[0]) };
 
-/* Values that are valid for every layer: the first byte of a tunnel's id must be 0, and 12 bits of IPv6's label. */
+/*
+ * Adds a layer with valid values. The first byte of a tunnel id must be 0. So must the upper 12 bits of IPv6's flow
+ * label: it starts at byte 32, where 0xe0 + 32 wraps to 0.
+ */
 static void add_valid(struct flow *flow, uint32_t type, size_t half)
 {
 	add_layer(flow, type, half, type == IBV_FLOW_SPEC_VXLAN_TUNNEL ? 0 : 0xe0,
@@ -373,7 +376,7 @@ START_TEST(test_flow_02_every_layer_comes_to_the_backend_with_what_is_known_of_i
 	for (int i = 0; i < NUM_LAYERS; i++) {
 		for (int inner = 0; inner < 2; inner++) {
 			type = layers[i].type | (inner ? INNER : 0);
-			/* A shorter filter, the whole one, and a longer one. */
+			/* Filters up to the known size. IPv6's last byte is reserved: no mask may have it. */
 			for (size_t half = 4; half <= 40; half += 4) {
 				if (type == IBV_FLOW_SPEC_IPV6 || type == (INNER | IBV_FLOW_SPEC_IPV6)) {
 					if (half == 40)
@@ -383,7 +386,7 @@ START_TEST(test_flow_02_every_layer_comes_to_the_backend_with_what_is_known_of_i
 				}
 				flow = new_flow();
 				add_valid(&flow, type, half);
-				/* The label is at 32; 0xe0 + 32 wraps to 0 there. */
+				/* A VXLAN tunnel cannot be inner. */
 				if (type == (INNER | IBV_FLOW_SPEC_VXLAN_TUNNEL)) {
 					ck_assert_int_eq(create(&flow, NULL), -EINVAL);
 					continue;
@@ -434,7 +437,7 @@ START_TEST(test_flow_02_filter_sizes)
 		add_bytes(&flow, zeros, sizes[i] > HDR ? sizes[i] - HDR : 0);
 		ck_assert_msg(create(&flow, NULL) == -EINVAL, "size %u", sizes[i]);
 	}
-	/* Halves are whole numbers: a byte more is none. */
+	/* (9 bytes) / 2 makes two halves of 4 bytes: an odd byte is ignored. */
 	flow = new_flow();
 	add_hdr(&flow, IBV_FLOW_SPEC_ETH, HDR + 9, 0);
 	add_bytes(&flow, zeros, 9);
@@ -497,13 +500,13 @@ START_TEST(test_flow_02_number_and_size_of_specs_must_agree)
 	struct flow flow;
 
 	begin();
-	/* Ten of the longest: as many as there may be. */
+	/* 10 of the longest specs are the maximum. */
 	flow = new_flow();
 	for (int i = 0; i < 10; i++)
 		add_filter(&flow, IBV_FLOW_SPEC_IPV6, 40, "", 1, -1);
 	assert_taken(&flow);
 	ck_assert_uint_eq(seen.num_specs, 10);
-	/* One less than there are, one more, and the last one cut. */
+	/* num_of_specs is one too small, then one too large. Then the last spec is cut off. */
 	flow.cmd.flow_attr.num_of_specs = 9;
 	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
 	flow = new_flow();
@@ -526,11 +529,11 @@ START_TEST(test_flow_02_number_and_size_of_specs_must_agree)
 	for (int i = 0; i < 11; i++)
 		add_action(&flow, IBV_FLOW_SPEC_ACTION_DROP, HDR, 0);
 	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
-	/* One that does not end within the list is not looked at. */
+	/* The core does not parse a spec that ends beyond the list. */
 	flow = new_flow();
 	add_hdr(&flow, IBV_FLOW_SPEC_ACTION_HANDLE, 12, 0);
 	ck_assert_int_eq(create(&flow, NULL), -EINVAL);
-	/* The first bad spec decides, not what is wrong with the list. */
+	/* A bad spec decides the errno before num_of_specs, which is wrong as well. */
 	flow = new_flow();
 	add_action(&flow, IBV_FLOW_SPEC_ACTION_HANDLE, 12, 0);
 	flow.cmd.flow_attr.num_of_specs = 2;
@@ -541,7 +544,7 @@ END_TEST
 
 /* ---- actions ----------------------------------------------------------------------------------------------------- */
 
-/* No command of the common ABI makes one. */
+/* Makes a flow action in the core: no command of the common ABI makes one. */
 static uint32_t make_action(struct uvd_flow_action **action)
 {
 	struct uvd_uobject *uobj;
@@ -606,7 +609,7 @@ START_TEST(test_flow_keeps_its_actions_in_use)
 	ck_assert_ptr_eq(seen_specs[1].action, action);
 	ck_assert_int_eq(action->usecnt, 2);
 	ck_assert_int_eq(destroy_action(id), -EBUSY);
-	/* A second flow that is refused leaves the count as it is. */
+	/* A second flow that is refused does not change usecnt. */
 	add_action(&flow, IBV_FLOW_SPEC_ACTION_HANDLE, 16, 99);
 	ck_assert_int_eq(create(&flow, NULL), -ENOENT);
 	h.ops.create_flow = refuse;
@@ -669,7 +672,7 @@ static int count_qp(struct uvd_qp *gone)
 	return null_destroy_qp(gone);
 }
 
-/* A flow that the backend will not end at first: its QP must be there until it does. */
+/* The backend refuses to destroy the flow at first. The QP must live until the flow is destroyed. */
 START_TEST(test_close_ends_a_flow_before_its_qp)
 {
 	struct flow flow;
@@ -685,7 +688,7 @@ START_TEST(test_close_ends_a_flow_before_its_qp)
 }
 END_TEST
 
-/* The kernel reads an ioctl's input piece by piece, and which piece faults decides the errno. */
+/* The kernel reads an ioctl's input piece by piece: an error in an earlier piece wins over a fault in a later one. */
 START_TEST(test_flow_input_that_ends_at_unmapped_memory)
 {
 	const uint32_t command = IB_USER_VERBS_EX_CMD_CREATE_FLOW | IB_USER_VERBS_CMD_FLAG_EXTENDED;

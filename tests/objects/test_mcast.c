@@ -59,7 +59,7 @@ START_TEST(test_qp_15_the_same_group_again_is_no_second_attachment)
 	ck_assert_int_eq(attach(1, MLID), 0);
 	ck_assert_int_eq(attach(1, MLID), 0);
 	ck_assert_int_eq(attached, 1);
-	ck_assert_int_eq(attach(1, MLID + 1), 0); /* another LID, another group */
+	ck_assert_int_eq(attach(1, MLID + 1), 0); /* another LID makes another group */
 	ck_assert_int_eq(attach(2, MLID), 0);
 	ck_assert_int_eq(attached, 3);
 	ck_assert_int_eq(detach(1, MLID), 0);
@@ -140,7 +140,10 @@ START_TEST(test_an_attachment_that_the_backend_refuses_is_none)
 }
 END_TEST
 
-/* As in the kernel: the group is forgotten, the QP stays in use. It must go at close all the same. */
+/*
+ * As in the kernel, a failed detach removes the group from the list but leaves the QP in use. Closing the file must
+ * destroy the QP nevertheless.
+ */
 START_TEST(test_a_detachment_that_the_backend_refuses_keeps_the_qp)
 {
 	begin(IBV_QPT_UD);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions by ioctl method, with the null backend, which has every function. */
+/* The ioctl methods of memory regions, with the null backend, which has every function. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <uverbsd/uapi_later.h>
@@ -29,7 +29,7 @@ static void begin(void)
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 }
 
-/* Handles 0 and 1 are the PD's and the CQ's: the next is free again, and the PD is not in use. */
+/* Handle 2, after the PD's and the CQ's, is free again, no page is charged, and the PD is not in use. */
 static void assert_no_leak(void)
 {
 	uint32_t next;
@@ -48,7 +48,7 @@ static int destroy_mr(uint32_t mr)
 	return harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, &tree);
 }
 
-/* This machine has no dma-buf to give: fd FAKE_FD stands for one of this many bytes. */
+/* A test has no real dma-buf: the fd FAKE_FD stands for one of FAKE_SIZE bytes. */
 enum { FAKE_FD = 555, FAKE_SIZE = 4 * PAGE };
 
 int __real_uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size);
@@ -70,7 +70,7 @@ struct reg {
 	int64_t fd;
 	bool has_addr, has_offset, has_fd, has_dmah;
 	uint32_t dmah;
-	uint32_t handle, lkey, rkey; /* the answer */
+	uint32_t handle, lkey, rkey; /* the response */
 	void *lkey_at; /* NULL: &lkey */
 };
 
@@ -156,7 +156,7 @@ START_TEST(test_reg_mr_by_method_is_the_region_that_the_command_makes)
 }
 END_TEST
 
-/* What each of the eight combinations is: an address alone, or an fd with its offset. */
+/* Of the eight combinations two are valid: an address alone, and an fd with its offset. */
 START_TEST(test_mr_10_fd_and_address_exclude_each_other)
 {
 	begin();
@@ -186,7 +186,7 @@ START_TEST(test_mr_10_offset_in_the_page_must_match_that_of_the_iova)
 }
 END_TEST
 
-/* A region of a dma-buf takes fewer access flags. */
+/* An MR of a dma-buf accepts fewer access flags. */
 START_TEST(test_reg_mr_checks_the_access_flags)
 {
 	struct reg r = of_memory(), d = of_dmabuf();
@@ -201,7 +201,7 @@ START_TEST(test_reg_mr_checks_the_access_flags)
 	ck_assert_int_eq(reg_mr(&r), -EINVAL);
 	r.access = 1u << 30;
 	ck_assert_int_eq(reg_mr(&r), -EINVAL);
-	r.access = IBV_ACCESS_ON_DEMAND; /* which this device has not */
+	r.access = IBV_ACCESS_ON_DEMAND; /* this device does not have it */
 	ck_assert_int_eq(reg_mr(&r), -EINVAL);
 	d.access = LW | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC |
 		   IBV_ACCESS_RELAXED_ORDERING;
@@ -258,7 +258,7 @@ START_TEST(test_ioctl_21_a_raw_fd_is_an_int_without_length)
 		else if (i == 3)
 			fd->data_s64 = INT64_MIN;
 		else
-			fd->data_s64 = -1; /* an int, but no fd */
+			fd->data_s64 = -1; /* an int, but not a valid fd */
 		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_MR, &tree),
 				 i == 4 ? -EBADF : -EINVAL);
 	}
@@ -326,13 +326,13 @@ START_TEST(test_umem_11_what_a_dmabuf_region_must_be)
 
 	begin();
 	d.offset = UINT64_MAX - PAGE + 1;
-	ck_assert_int_eq(reg_dmabuf_mr(&d), -EINVAL); /* wraps: the fd is not even looked at */
+	ck_assert_int_eq(reg_dmabuf_mr(&d), -EINVAL); /* offset + length wraps: the fd is not checked */
 	d.fd = 999;
 	ck_assert_int_eq(reg_dmabuf_mr(&d), -EINVAL);
 	d.offset = PAGE;
 	ck_assert_int_eq(reg_dmabuf_mr(&d), -EBADF);
 	d.fd = open("/dev/zero", O_RDWR);
-	ck_assert_int_eq(reg_dmabuf_mr(&d), -EINVAL); /* a file, but no dma-buf */
+	ck_assert_int_eq(reg_dmabuf_mr(&d), -EINVAL); /* an open file, but not a dma-buf */
 	close(d.fd);
 	d.fd = FAKE_FD;
 	d.length = FAKE_SIZE - PAGE + 1;
@@ -534,7 +534,7 @@ START_TEST(test_mr_08_advise)
 	struct ib_uverbs_sge sge[2] = { { .addr = 1, .length = 2, .lkey = 3 }, { .addr = 4, .length = 5, .lkey = 6 } };
 
 	begin();
-	ck_assert_int_eq(advise(3, 0, sge, sizeof(sge)), -EOPNOTSUPP); /* the null backend knows three */
+	ck_assert_int_eq(advise(3, 0, sge, sizeof(sge)), -EOPNOTSUPP); /* the null backend knows 0 to 2 */
 	ck_assert_int_eq(advise(2, 0, sge, sizeof(sge)), 0);
 	h.ops.advise_mr = see_advice;
 	ck_assert_int_eq(advise(1, 1, sge, sizeof(sge)), 0);

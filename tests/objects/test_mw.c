@@ -154,7 +154,7 @@ START_TEST(test_resize_cq_refuses_what_the_device_cannot)
 }
 END_TEST
 
-/* Smaller than what is in it: refused, and nothing is lost. */
+/* A size below the number of queued completions is refused, and no completion is lost. */
 START_TEST(test_resize_cq_below_its_completions_is_einval)
 {
 	struct ib_uverbs_create_qp_resp qp;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The commands of the data path allocate nothing. The allocation functions are wrapped by the linker (meson.build), so
- * every call from our own code counts, whatever room it is in.
+ * The commands of the data path allocate nothing. The linker wraps the allocation functions (meson.build), so every
+ * call from uverbsd's own code is counted.
  */
 #include "tests.h"
 
@@ -72,7 +72,7 @@ static void fill_sends(struct sends *s)
 	}
 }
 
-/* Sends 16 and polls them, by write() or by INVOKE_WRITE. */
+/* Arms the CQ, posts 16 sends and polls their completions. issue: harness_write() or invoke(). */
 static void round_trip(int (*issue)(struct harness *h, uint32_t command, void *in, size_t in_len, void *out,
 				    size_t out_len))
 {
@@ -88,7 +88,7 @@ static void round_trip(int (*issue)(struct harness *h, uint32_t command, void *i
 	int ret;
 
 	fill_sends(&s);
-	/* libcheck's assertions allocate themselves. */
+	/* libcheck's assertions allocate, so none may run before `counted` is set. */
 	allocations = 0;
 	ret = issue(&h, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, &notify, sizeof(notify), NULL, 0);
 	if (!ret)

@@ -15,7 +15,7 @@ static void begin(void)
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 }
 
-/* After whatever failed, the next handle is the one after the PD's and the CQ's: nothing was left behind. */
+/* The next handle is 2, the one after the PD's and the CQ's: a failed call has left no object. */
 static void assert_no_leak(void)
 {
 	uint32_t next;
@@ -103,7 +103,7 @@ START_TEST(test_alloc_pd_that_the_backend_refuses_leaves_no_handle)
 }
 END_TEST
 
-/* Made, but the client cannot be told: it is destroyed again. */
+/* The PD is made, and destroyed again because the response cannot be written. */
 START_TEST(test_alloc_pd_with_a_bad_response_leaves_no_pd)
 {
 	struct ib_uverbs_alloc_pd cmd = {};
@@ -150,19 +150,19 @@ START_TEST(test_dealloc_pd_with_mr_is_ebusy)
 }
 END_TEST
 
-/* Each call is wrong twice; the errno tells what was looked at first. */
+/* Each call has two errors; the errno shows which one is checked first. */
 START_TEST(test_reg_mr_checks_in_the_kernels_order)
 {
 	struct ib_uverbs_reg_mr_resp resp;
 	struct ib_uverbs_reg_mr cmd = { .length = PAGE, .pd_handle = 77, .access_flags = LW };
 
 	begin();
-	/* mr-01: the offset, before the PD */
+	/* mr-01: the offset in the page is checked before the PD */
 	cmd.start = cmd.hca_va = (uintptr_t)mem;
 	cmd.hca_va++;
 	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, &resp), -EINVAL);
 	cmd.hca_va--;
-	/* mr-02: access, before the PD */
+	/* mr-02: the access flags are checked before the PD */
 	cmd.access_flags = IBV_ACCESS_REMOTE_WRITE;
 	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, &resp), -EINVAL);
 	cmd.access_flags = IBV_ACCESS_REMOTE_ATOMIC;
@@ -171,10 +171,10 @@ START_TEST(test_reg_mr_checks_in_the_kernels_order)
 	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, &resp), -EINVAL);
 	cmd.access_flags = 1u << 30;
 	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, &resp), -EINVAL);
-	/* mr-03: ODP that the device has not */
+	/* mr-03: on-demand paging, which the device does not have */
 	cmd.access_flags = LW | IBV_ACCESS_ON_DEMAND;
 	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, &resp), -EINVAL);
-	/* the PD, before the memory */
+	/* the PD is checked before the memory */
 	cmd.access_flags = LW;
 	cmd.length = ~0ULL;
 	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, &resp), -ENOENT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Address handles, and the lists of POST_SEND and POST_RECV. */
+/* Address handles, and the request lists of POST_SEND and POST_RECV. */
 #include "tests.h"
 
 static uint32_t pd, cq;
@@ -47,7 +47,7 @@ START_TEST(test_ah_01_checks_in_the_kernels_order)
 	attr.is_global = 1;
 	attr.grh.sgid_index = 1;
 	ck_assert_int_eq(create_ah(77, attr, &ah), -ENOENT); /* then the PD */
-	ck_assert_int_eq(create_ah(pd, attr, &ah), -ENODATA); /* then the vector */
+	ck_assert_int_eq(create_ah(pd, attr, &ah), -ENODATA); /* then the address vector */
 	attr.grh.sgid_index = 3;
 	ck_assert_int_eq(create_ah(pd, attr, &ah), -EINVAL);
 	attr.grh.sgid_index = 0;
@@ -78,7 +78,7 @@ START_TEST(test_ah_keeps_its_pd_busy)
 }
 END_TEST
 
-/* ---- what the backend sees --------------------------------------------------------------------------------------- */
+/* ---- the backend's view ------------------------------------------------------------------------------------------ */
 
 enum { MAX = 100 };
 
@@ -131,7 +131,7 @@ static void begin_post(uint8_t type)
 struct list {
 	struct ib_uverbs_post_send cmd;
 	uint8_t bytes[16384];
-	size_t len; /* of bytes */
+	size_t len; /* used in bytes */
 	struct ib_uverbs_post_send_resp resp;
 };
 
@@ -199,7 +199,7 @@ static void list_of_sends(unsigned int n, uint32_t wqe_size)
 		list_sge(0x1000 * i, i);
 }
 
-/* Short lists, lists that do not fit on the stack, and requests at odd distances. */
+/* Short lists, lists longer than the stack buffer, and wqe_size values that leave requests unaligned. */
 START_TEST(test_post_send_of_any_length_and_distance)
 {
 	static const unsigned int numbers[] = { 1, 32, 33, 100 }, sizes[] = { 56, 57, 60, 64, 100 };
@@ -261,7 +261,7 @@ START_TEST(test_qp_16_post_send_checks_in_the_kernels_order)
 	struct ib_uverbs_send_wr wr = { .opcode = IBV_WR_SEND };
 
 	begin_post(IBV_QPT_RC);
-	/* too short for its own numbers: before wqe_size and the QP */
+	/* the length of the input is checked before wqe_size and the QP */
 	list_start(8);
 	l.cmd.qp_handle = 77;
 	l.cmd.wr_count = 5;
@@ -274,11 +274,11 @@ START_TEST(test_qp_16_post_send_checks_in_the_kernels_order)
 	l.len = 8;
 	l.bytes[7] = 1;
 	ck_assert_int_eq(list_send(), -EOPNOTSUPP);
-	/* wqe_size, before the QP */
+	/* wqe_size is checked before the QP */
 	l.bytes[7] = 0;
 	l.cmd.wqe_size = sizeof(wr) - 1;
 	ck_assert_int_eq(list_send(), -EINVAL);
-	/* the QP, before the requests */
+	/* the QP is checked before the requests */
 	list_start(sizeof(wr));
 	l.cmd.qp_handle = 77;
 	wr.opcode = 99;
@@ -286,7 +286,7 @@ START_TEST(test_qp_16_post_send_checks_in_the_kernels_order)
 	ck_assert_int_eq(list_send(), -ENOENT);
 	l.cmd.qp_handle = qp.qp_handle;
 	ck_assert_int_eq(list_send(), -EINVAL);
-	/* more entries than were sent */
+	/* num_sge exceeds the entries of the list */
 	wr.opcode = IBV_WR_SEND;
 	wr.num_sge = 1;
 	list_start(sizeof(wr));
@@ -302,7 +302,7 @@ START_TEST(test_qp_16_post_send_checks_in_the_kernels_order)
 }
 END_TEST
 
-/* The products that overflow 32 bits, in both commands. */
+/* Sizes whose products overflow 32 bits, and some too large for the input, in both commands. */
 START_TEST(test_regression_06_post_with_sizes_that_overflow)
 {
 	static const struct {
@@ -423,7 +423,7 @@ START_TEST(test_post_send_ud)
 	ck_assert_uint_eq(sent[59].remote_qpn, 5);
 	ck_assert_uint_eq(sent[59].remote_qkey, 6);
 	ck_assert_uint_eq(sent[59].imm_data, 9);
-	/* One that is no address handle, after others: those are let go of. */
+	/* A bad address handle comes last: the core must put its references to the others, or DESTROY_AH fails. */
 	wr.wr.ud.ah = 77;
 	list_wqe(&wr, sizeof(wr));
 	ck_assert_int_eq(list_send(), -ENOENT);
@@ -432,7 +432,7 @@ START_TEST(test_post_send_ud)
 	l.cmd.wr_count--;
 	list_wqe(&wr, sizeof(wr));
 	ck_assert_int_eq(list_send(), -EINVAL);
-	/* qp-16: only sends */
+	/* qp-16: a UD QP takes only SEND and SEND_WITH_IMM */
 	list_start(sizeof(wr));
 	wr.wr.ud.ah = ah;
 	wr.opcode = IBV_WR_RDMA_WRITE;
@@ -451,11 +451,11 @@ START_TEST(test_qp_16_post_recv_checks_in_the_kernels_order)
 	struct ib_uverbs_recv_wr wr = { .wr_id = 1, .num_sge = 1 };
 
 	begin_post(IBV_QPT_RC);
-	/* wqe_size, before the lengths */
+	/* wqe_size is checked before the lengths */
 	list_start(sizeof(wr) - 1);
 	l.cmd.wr_count = 1000;
 	ck_assert_int_eq(list_recv(), -EINVAL);
-	/* the lists, before the QP */
+	/* the lists are checked before the QP */
 	list_start(sizeof(wr));
 	l.cmd.qp_handle = 77;
 	list_wqe(&wr, sizeof(wr));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Queue pairs: creation by all fronts, destruction, and events. */
+/* Queue pairs: creation by every front, destruction, and events. */
 #include <linux/capability.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,7 +13,7 @@ static void begin(void)
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 }
 
-/* With a QP of this type, handle 2. */
+/* Also makes a QP of this type (handle 2). */
 static void begin_qp(uint8_t type)
 {
 	begin();
@@ -51,7 +51,7 @@ static int destroy_qp(uint32_t handle, uint32_t *events)
 	return ret;
 }
 
-/* Each test is a process of its own: what it gives up is gone for itself only. */
+/* Each test runs in its own process, so the other tests keep their capabilities. */
 static void drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -96,7 +96,7 @@ struct created {
 	struct ib_uverbs_attr *handle;
 };
 
-/* Without PD and CQs: a test adds which it wants. */
+/* Makes a tree without PD and CQs, which the test adds. */
 static void create_tree(struct harness_tree *tree, uint64_t type, struct created *out)
 {
 	struct ib_uverbs_qp_cap cap = { 1, 1, 1, 1, 0 };
@@ -158,11 +158,11 @@ START_TEST(test_create_qp_checks_in_the_kernels_order)
 	struct ib_uverbs_create_qp cmd;
 
 	begin();
-	/* qp-02: the type, before the handles */
+	/* qp-02: the type is checked before the handles */
 	create_cmd(&cmd, 1);
 	cmd.pd_handle = cmd.send_cq_handle = cmd.recv_cq_handle = 77;
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	/* the receive CQ, if it is another, before the send CQ, before the PD */
+	/* the receive CQ (if not the send CQ) is checked before the send CQ, and that before the PD */
 	cmd.qp_type = IBV_QPT_RC;
 	cmd.recv_cq_handle = pd;
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
@@ -174,7 +174,7 @@ START_TEST(test_create_qp_checks_in_the_kernels_order)
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -ENOENT);
 	cmd.pd_handle = cq;
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	/* qp-04: an XRC target whose domain is none */
+	/* qp-04: an XRC target whose pd_handle is not a domain's */
 	cmd.qp_type = IBV_QPT_XRC_RECV;
 	cmd.pd_handle = 77;
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
@@ -190,7 +190,7 @@ START_TEST(test_qp_01_raw_packet_needs_cap_net_raw)
 	if (uvd_caller_capable(&h.call->caller, CAP_NET_RAW))
 		ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_RAW_PACKET, 77, cq, &resp), -ENOENT);
 	drop_capabilities();
-	/* Without the right, not even the handles are looked at. */
+	/* The capability is checked before the handles. */
 	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_RAW_PACKET, 77, cq, &resp), -EPERM);
 	assert_no_leak();
 }
@@ -208,7 +208,7 @@ START_TEST(test_qp_06_and_qp_07_extended_create_refuses_unknown_bits)
 	create_ex_cmd(&cmd, IBV_QPT_RC);
 	cmd.reserved = 1;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	/* the flags come after the look-ups */
+	/* the flags are checked after the look-ups */
 	create_ex_cmd(&cmd, IBV_QPT_RC);
 	cmd.create_flags = 1;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -EINVAL);
@@ -217,7 +217,7 @@ START_TEST(test_qp_06_and_qp_07_extended_create_refuses_unknown_bits)
 	create_ex_cmd(&cmd, IBV_QPT_RC);
 	cmd.create_flags = 1u << 31;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	/* SOURCE_QPN: for the privileged */
+	/* SOURCE_QPN needs CAP_NET_RAW */
 	drop_capabilities();
 	cmd.create_flags = 1 << 10;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -EPERM);
@@ -238,7 +238,7 @@ START_TEST(test_create_qp_by_ioctl_wants_the_objects_of_its_type)
 	tree_object(&tree, UVERBS_ATTR_CREATE_QP_PD_HANDLE, pd);
 	tree_object(&tree, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, cq);
 	ck_assert_int_eq(create_ioctl(&tree), -ENOENT);
-	/* An XRC target has no CQ; another type is none at all. */
+	/* An XRC target must have no CQ. The other two types are unknown. */
 	create_tree_full(&tree, IBV_QPT_XRC_RECV, &out);
 	ck_assert_int_eq(create_ioctl(&tree), -EINVAL);
 	create_tree_full(&tree, 5, &out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* MODIFY_QP and QUERY_QP: what is checked before the backend, and what reaches it. */
+/* MODIFY_QP and QUERY_QP: the checks before the backend is called, and the attributes that it gets. */
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include "tests.h"
@@ -12,7 +12,7 @@ static void begin(void)
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 }
 
-/* With a QP of this type, handle 2. */
+/* Also makes a QP of this type (handle 2). */
 static void begin_qp(uint8_t type)
 {
 	begin();
@@ -31,7 +31,7 @@ static struct uvd_qp *backend_qp(void)
 	return found;
 }
 
-/* Each test is a process of its own: what it gives up is gone for itself only. */
+/* Each test runs in its own process, so the other tests keep their capabilities. */
 static void drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -90,7 +90,7 @@ START_TEST(test_qp_09_mask)
 	ck_assert_uint_eq(seen.rate_limit, 77);
 	ex.base.attr_mask = 1 << 22;
 	ck_assert_int_eq(modify_ex(&ex), -EOPNOTSUPP);
-	/* before the look-up */
+	/* the mask is checked before the look-up */
 	qp.qp_handle = 77;
 	ck_assert_int_eq(modify(&cmd), -EOPNOTSUPP);
 	cmd.attr_mask = IBV_QP_PORT;
@@ -111,7 +111,7 @@ START_TEST(test_qp_10_ports_and_states)
 					    .qp_state = IBV_QPS_RTR,
 					    .dest.port_num = 1 };
 	ck_assert_int_eq(modify(&cmd), -EINVAL);
-	/* The vector's port and the QP's. */
+	/* The port of the address vector differs from the port attribute. */
 	h.dev->config.num_ports = 2;
 	cmd = (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_AV | IBV_QP_PORT, .port_num = 1, .dest.port_num = 2 };
 	ck_assert_int_eq(modify(&cmd), -EINVAL);
@@ -161,7 +161,7 @@ START_TEST(test_a_refused_modify_does_not_bind_the_port)
 	struct ib_uverbs_modify_qp cmd = { .attr_mask = IBV_QP_PORT, .port_num = 1 };
 
 	begin_qp(IBV_QPT_RC);
-	ck_assert_int_eq(modify(&cmd), -EINVAL); /* the null backend's state table: RESET to RESET with a port */
+	ck_assert_int_eq(modify(&cmd), -EINVAL); /* RESET to RESET with a port: the null backend refuses it */
 	ck_assert_uint_eq(backend_qp()->port, 0);
 }
 END_TEST

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Mapped queues, of the persona rxe: where they are, who pays, and that they end with their objects. */
+/* Mapped queues of the persona rxe: their mmap offsets, their charge, and their release with the object. */
 #include <rdma/rdma_user_rxe.h>
 #include <time.h>
 #include "tests.h"
 
 enum { SHARES = 16 };
 
-/* The memory that this transport shares with its client. */
+/* The shared memory of this stand-in for a transport. */
 static struct {
-	unsigned int num, refuse_from; /* refuse_from: the first that is refused, counted from 1; 0: none */
+	unsigned int num, refuse_from; /* get() fails from this call on, counted from 1; 0: never */
 	unsigned int gets;
 	uint64_t offset;
 } shared;
@@ -151,7 +151,7 @@ START_TEST(test_sizes_beyond_the_limits_are_einval)
 	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr + 1, &qp), -EINVAL);
 	ck_assert_int_eq(create_qp(cq, UINT32_MAX, &qp), -EINVAL);
 	ck_assert_uint_eq(shared.gets, 1);
-	/* The limit itself is allowed, and rounded up to more. */
+	/* The limit itself is allowed, and the queue is rounded up beyond it. */
 	ck_assert_int_eq(create_qp(cq, h.config.limits.max_qp_wr, &qp), 0);
 	ck_assert_uint_gt(qp.core.max_send_wr, h.config.limits.max_qp_wr);
 	h.dev->config.limits.max_cqe = h.dev->ib.config.limits.max_cqe = 1000;
@@ -165,7 +165,7 @@ static int refuse_cq(struct uvd_cq *cq)
 	return -EDOM;
 }
 
-/* harness_close() sees that nothing is charged. */
+/* harness_close() checks that nothing stays charged. */
 START_TEST(test_queue_ends_where_the_backend_refuses)
 {
 	struct cq_answer resp;
@@ -184,7 +184,7 @@ START_TEST(test_no_shared_memory_is_told_and_nothing_stays)
 
 	begin(true);
 	cq = new_cq();
-	for (unsigned int from = 2; from < 4; from++) { /* no send queue; no receive queue */
+	for (unsigned int from = 2; from < 4; from++) { /* 2: the send queue fails; 3: the receive queue */
 		shared.gets = 1;
 		shared.refuse_from = from;
 		ck_assert_int_eq(create_qp(cq, 4, &qp), -ENFILE);
@@ -231,7 +231,7 @@ START_TEST(test_commands_of_the_data_path_are_rxes)
 	ck_assert_int_eq(WRITE_IN(&h, REQ_NOTIFY_CQ, &notify), 0);
 	ck_assert_int_eq(create_qp(poll.cq_handle, 4, &qp), 0);
 	post.qp_handle = qp.core.qp_handle;
-	/* A doorbell, of a QP that is in RESET. */
+	/* POST_SEND is only a doorbell here; it fails because the QP is in RESET. */
 	ck_assert_int_eq(WRITE(&h, POST_SEND, &post, &posted), -EINVAL);
 	ck_assert_uint_eq(posted.bad_wr, 0);
 }
@@ -282,7 +282,7 @@ START_TEST(test_resize_that_is_refused_keeps_the_queue)
 	cq = new_cq();
 	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_cq, cq, UVD_ACCESS_READ, &uobj), 0);
 	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
-	queue->consumer_index = 5; /* "I have read ahead": so 11 of 16 wait */
+	queue->consumer_index = 5; /* as if the client had read ahead: now 11 of 16 entries are queued */
 	ck_assert_int_eq(resize_cq(10, &core, &driver), 0);
 	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
 	ck_assert_uint_eq(queue->producer_index, 11);
@@ -313,14 +313,14 @@ START_TEST(test_srq_is_resized_and_tells_where)
 	ck_assert_uint_eq(resp.core.max_wr, 7);
 	ck_assert_uint_eq(resp.driver.mi.offset, shared.offset);
 	modify.core.srq_handle = resp.core.srq_handle;
-	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify.core), -EINVAL); /* without the place */
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify.core), -EINVAL); /* no driver data */
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), 0);
 	ck_assert_uint_eq(place.offset, shared.offset);
 	ck_assert_uint_gt(place.offset, resp.driver.mi.offset);
 	ck_assert_uint_eq(shared.num, 1);
 	modify.core.max_wr = h.config.limits.max_srq_wr + 1;
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
-	/* A limit beyond the new length. */
+	/* The SRQ limit exceeds the new length. */
 	modify.core = (struct ib_uverbs_modify_srq){ .srq_handle = resp.core.srq_handle,
 						     .attr_mask = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT,
 						     .max_wr = 5,
@@ -348,7 +348,7 @@ static struct uvd_queue *queue_of(uint32_t handle, const struct uvd_object_row *
 	return q;
 }
 
-/* The next entry of a producer's, zeroed. publish() makes it the device's. */
+/* Returns the producer's next entry, zeroed. publish() passes it to the device. */
 static void *next_entry(const struct uvd_queue *q)
 {
 	struct rxe_queue_buf *buf = (struct rxe_queue_buf *)q->memory;
@@ -417,7 +417,7 @@ static int ring(int i)
 	return WRITE(&h, POST_SEND, &post, &resp);
 }
 
-/* A send without bytes. */
+/* Posts a send of 0 bytes and rings the doorbell. */
 static void send_nothing(int i, uint64_t wr_id)
 {
 	const struct uvd_queue *sq = queue_of(qps[i].core.qp_handle, &uvd_object_qp, true);
@@ -446,7 +446,7 @@ static double now(void)
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* As the provider polls. */
+/* Polls the mapped CQ as the provider does, for `seconds` at most. */
 static bool next_wc(struct ib_uverbs_wc *wc, double seconds)
 {
 	struct rxe_queue_buf *buf = (struct rxe_queue_buf *)queue_of(cq, &uvd_object_cq, false)->memory;
@@ -477,7 +477,7 @@ START_TEST(test_requests_of_a_mapped_queue_are_carried_out_in_their_order)
 }
 END_TEST
 
-/* The wait is 491 ms. */
+/* The RNR timer is 491 ms. The receive must be noticed well before it expires. */
 START_TEST(test_receive_that_comes_during_a_wait_is_seen)
 {
 	struct ib_uverbs_wc wc;
@@ -493,7 +493,10 @@ START_TEST(test_receive_that_comes_during_a_wait_is_seen)
 }
 END_TEST
 
-/* One retry, after 41 ms: it fails when that is over twice, and not before. */
+/*
+ * The engine looks for a receive while the sender waits. This must not use up its one retry: the request fails only
+ * after the RNR timer of 41 ms has expired.
+ */
 START_TEST(test_looking_uses_up_no_retry)
 {
 	struct ib_uverbs_wc wc;
@@ -531,7 +534,7 @@ START_TEST(test_request_that_no_post_would_take_fails_and_flushes_the_rest)
 }
 END_TEST
 
-/* The dispatcher does the work of other transports. */
+/* With works_later the transport runs the work by uvd_call_work(). Otherwise the dispatcher does, before the answer. */
 START_TEST(test_transport_that_answers_first_does_the_work_itself)
 {
 	struct ib_uverbs_wc wc;
@@ -543,9 +546,9 @@ START_TEST(test_transport_that_answers_first_does_the_work_itself)
 	ck_assert(!next_wc(&wc, 0.01));
 	uvd_call_work(h.call, NULL);
 	ck_assert(next_wc(&wc, 0) && next_wc(&wc, 0));
-	uvd_call_work(h.call, NULL); /* once */
+	uvd_call_work(h.call, NULL); /* no work is left */
 	ck_assert(!next_wc(&wc, 0));
-	/* A second doorbell before the first one's work: both are done. */
+	/* A second doorbell rings before the work of the first has run: the work of both is done. */
 	post_recv(1, 7);
 	post_recv(1, 8);
 	send_nothing(0, 9);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Objects and queries that few adapters have: counters, completion counters, DMA handles, dma-bufs, the CQ's extras. */
+/* Objects and queries that few adapters have: counters, completion counters, DMA handles, dma-bufs, CQ moderation. */
 #include <sched.h>
 #include <uverbsd/abi.h>
 #include <uverbsd/uapi_later.h>
@@ -12,7 +12,7 @@ static void begin(void)
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 }
 
-/* Handles 0 and 1 are the PD's and the CQ's: the next one is free again. */
+/* Handle 2, after the PD's and the CQ's, is free again. */
 static void assert_no_leak(void)
 {
 	uint32_t next;
@@ -22,7 +22,7 @@ static void assert_no_leak(void)
 	ck_assert_int_eq(harness_dealloc_pd(&h, next), 0);
 }
 
-/* A method whose first attribute is a new handle, and all of it; or a handle that it ends. */
+/* make() calls a method whose only attribute is a new handle, end() one whose only attribute is a handle to destroy. */
 static int make(uint16_t object, uint16_t method, uint32_t *handle)
 {
 	struct harness_tree tree = {};
@@ -85,7 +85,7 @@ START_TEST(test_counters_01_read_before_a_flow_uses_them_is_einval)
 	ck_assert_int_eq(read_counters(handle, values, 23, 0), 0);
 	ck_assert_uint_eq(values[0], 100);
 	ck_assert_uint_eq(values[1], 200);
-	ck_assert_uint_eq(values[2], 7); /* part of one is none */
+	ck_assert_uint_eq(values[2], 7); /* 23 bytes have room for two values */
 	ck_assert_int_eq(read_counters(handle, values, sizeof(values), IB_UVERBS_READ_COUNTERS_PREFER_CACHED), 0);
 	ck_assert_uint_eq(values[3], 401);
 	ck_assert_int_eq(read_counters(handle, values, sizeof(values), 2), -EINVAL);
@@ -230,7 +230,7 @@ START_TEST(test_comp_cntr_is_set_increased_and_read)
 }
 END_TEST
 
-/* An operation of a QP has one counter, which stays busy until the QP goes. */
+/* Each operation of a QP has at most one counter, which stays busy until the QP is destroyed. */
 START_TEST(test_comp_cntr_is_attached_for_the_life_of_the_qp)
 {
 	struct ib_uverbs_destroy_qp_resp destroyed;
@@ -266,7 +266,7 @@ START_TEST(test_comp_cntr_goes_with_its_file_whatever_the_order)
 
 	begin();
 	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_RC, pd, cq, &qp), 0);
-	ck_assert_int_eq(make_cntr(&handle), 0); /* newer than the QP: the first that close tries to destroy */
+	ck_assert_int_eq(make_cntr(&handle), 0); /* newer than the QP, so close tries to destroy it first */
 	ck_assert_int_eq(attach_cntr(qp.qp_handle, handle, 1), 0);
 	harness_close_file(&h);
 }
@@ -392,7 +392,7 @@ START_TEST(test_dmah_01_cpu_and_hints)
 }
 END_TEST
 
-/* The affinity is the calling thread's, and not the device's. */
+/* The affinity is that of the calling thread. */
 START_TEST(test_dmah_01_a_cpu_outside_the_callers_affinity_is_eperm)
 {
 	cpu_set_t mine, one;
@@ -433,7 +433,7 @@ START_TEST(test_ioctl_13_enum_of_a_dma_handle)
 		else if (i == 2)
 			type->len = 1; /* these elements have no data */
 		else
-			type->attr_data.reserved = 0x0102; /* elem_id comes first */
+			type->attr_data.reserved = 0x0102; /* the low byte is elem_id, so the enum is checked first */
 		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DMAH, UVERBS_METHOD_DMAH_ALLOC, &tree),
 				 i == 0 || i == 3 ? -EOPNOTSUPP : -EINVAL);
 	}
@@ -590,7 +590,7 @@ START_TEST(test_cq_in_a_buffer_of_the_clients)
 }
 END_TEST
 
-/* Lets the call go while the client's memory is looked at. */
+/* Sets let_go, as if the transport answered the call with EINTR, while the core opens the client's files in /proc. */
 static int open_and_let_go(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
 	atomic_store(&h.call->caller.let_go, true);

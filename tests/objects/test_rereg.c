@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* REREG_MR: what changes, behind which handle, who is charged. */
+/* REREG_MR: the checks, the changes, the handles, and the charge. */
 #include <sys/mman.h>
 #include "tests.h"
 
@@ -13,7 +13,7 @@ enum {
 
 static uint32_t pd, cq;
 static uint8_t *mem; /* 16 pages */
-static struct ib_uverbs_reg_mr_resp mr; /* 3 pages of it, for writing */
+static struct ib_uverbs_reg_mr_resp mr; /* the first 3 pages of mem, writable */
 
 static void begin(void)
 {
@@ -33,7 +33,7 @@ static uint64_t charged(void)
 	return pages;
 }
 
-/* 2 pages from page 8 on, where the translation changes. */
+/* With TRANS, the new MR has 2 pages from page 8 on. */
 static struct ib_uverbs_rereg_mr rereg_cmd(uint32_t flags)
 {
 	return (struct ib_uverbs_rereg_mr){
@@ -65,7 +65,7 @@ static struct uvd_mr *mr_of(uint32_t handle)
 	return found;
 }
 
-/* The region is what it was, nobody is charged for more, and no handle is taken. */
+/* The MR is unchanged, no more pages are charged, and no handle was added. */
 static void assert_unchanged(void)
 {
 	const struct uvd_mr *now = mr_of(mr.mr_handle);
@@ -78,7 +78,7 @@ static void assert_unchanged(void)
 	ck_assert_uint_eq(h.file->handles.count, 3);
 }
 
-/* ---- what is refused, and in which order ------------------------------------------------------------------------- */
+/* ---- refused calls, and the order of checks ---------------------------------------------------------------------- */
 
 START_TEST(test_mr_04_rereg_checks_in_the_kernels_order)
 {
@@ -95,7 +95,7 @@ START_TEST(test_mr_04_rereg_checks_in_the_kernels_order)
 	ck_assert_int_eq(rereg(cmd, NULL), -EOPNOTSUPP);
 	cmd.flags = TRANS;
 	ck_assert_int_eq(rereg(cmd, NULL), -EINVAL);
-	cmd.flags = ACCESS | PD; /* where the address is not looked at */
+	cmd.flags = ACCESS | PD; /* without TRANS the address is not checked */
 	cmd.access_flags = IBV_ACCESS_REMOTE_WRITE;
 	cmd.pd_handle = 98;
 	ck_assert_int_eq(rereg(cmd, NULL), -ENOENT);
@@ -137,7 +137,7 @@ START_TEST(test_mr_05_rights_to_write_need_memory_that_was_taken_for_writing)
 	ck_assert_uint_eq(mr_of(mr.mr_handle)->access, 0);
 	cmd.access_flags = IBV_ACCESS_REMOTE_READ;
 	ck_assert_int_eq(rereg(cmd, NULL), 0);
-	/* With another translation it is taken anew. */
+	/* With TRANS the memory is pinned anew, for writing. */
 	cmd = rereg_cmd(ACCESS | TRANS);
 	ck_assert_int_eq(rereg(cmd, NULL), 0);
 	cmd = rereg_cmd(ACCESS);
@@ -191,7 +191,7 @@ START_TEST(test_rereg_that_the_backend_refuses_changes_nothing)
 }
 END_TEST
 
-/* ---- what changes ------------------------------------------------------------------------------------------------ */
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_handle_12_a_new_region_keeps_the_handle_and_is_the_newest_object)
 {
@@ -215,7 +215,7 @@ START_TEST(test_handle_12_a_new_region_keeps_the_handle_and_is_the_newest_object
 	ck_assert_uint_eq(h.file->objects->id, mr.mr_handle);
 	ck_assert_uint_eq(uvd_file_list(h.file, &uvd_object_mr, ids, 4), 1);
 	ck_assert_uint_eq(ids[0], mr.mr_handle);
-	/* The number that the old one had for a moment is free. */
+	/* The temporary handle of the old MR is free again. */
 	ck_assert_int_eq(harness_alloc_pd(&h, &other), 0);
 	ck_assert_uint_eq(other, 4);
 	harness_close_file(&h);
@@ -244,13 +244,13 @@ START_TEST(test_rereg_moves_the_region_to_another_pd)
 	ck_assert_uint_eq(last_flags, PD);
 	ck_assert_int_eq(harness_dealloc_pd(&h, other), -EBUSY);
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
-	/* The same one again is no change (mr-04). */
+	/* If the PD is the same, the core drops the PD flag (mr-04). */
 	ck_assert_int_eq(rereg(cmd, NULL), 0);
 	ck_assert_uint_eq(last_flags, 0);
 	cmd.flags = PD | ACCESS;
 	ck_assert_int_eq(rereg(cmd, NULL), 0);
 	ck_assert_uint_eq(last_flags, ACCESS);
-	/* With a new region too. */
+	/* The PD also changes if the backend makes a new MR. */
 	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
 	cmd = rereg_cmd(PD | TRANS);
 	ck_assert_int_eq(rereg(cmd, NULL), 0);
@@ -276,7 +276,7 @@ START_TEST(test_rereg_of_access_keeps_keys_and_memory)
 }
 END_TEST
 
-/* A backend that can do it in place. */
+/* The operation of a backend that changes the MR in place. */
 static int in_place(struct uvd_mr *old, int flags, struct uvd_mr *to)
 {
 	struct uvd_umem umem = old->umem;
@@ -306,7 +306,7 @@ START_TEST(test_rereg_in_place_charges_the_new_memory_alone)
 }
 END_TEST
 
-/* As a destroy, it is done when the answer is written. */
+/* As with a destroy, the change is already done when the response is written. */
 START_TEST(test_rereg_whose_answer_faults_is_done)
 {
 	struct ib_uverbs_rereg_mr cmd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The verbs with the soft backend behind them: a message from one QP to another, with all that belongs to it. */
+/* The verbs with the soft backend: a message from one QP to another, its completions, errors and limits. */
 #include <poll.h>
 #include <time.h>
 #define BACKEND "soft"
@@ -106,7 +106,7 @@ struct polled {
 	struct ib_uverbs_wc wc[16];
 };
 
-/* Until n completions are there, for a second at most. */
+/* Polls until there are n completions, for about a second at most. */
 static void poll_for(unsigned int n, struct ib_uverbs_wc *wc)
 {
 	struct ib_uverbs_poll_cq cmd = { .cq_handle = cq };
@@ -156,7 +156,7 @@ START_TEST(test_a_message_arrives_and_the_channel_tells)
 }
 END_TEST
 
-/* The client is gone in the middle: what is posted goes with its QPs. */
+/* The client closes the file with requests posted: they are freed with their QPs. */
 START_TEST(test_close_with_requests_posted)
 {
 	begin();

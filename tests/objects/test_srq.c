@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared receive queues by every front, lists of POST_SRQ_RECV, QPs that use one, and the events that are counted. */
+/* Shared receive queues by every front, lists of POST_SRQ_RECV, QPs that use an SRQ, and the counters of events. */
 #include <sys/socket.h>
 #include "tests.h"
 
@@ -16,7 +16,7 @@ static void begin(void)
 	ck_assert_int_eq(harness_create_cq(&h, 0x1111, 64, -1, &cq), 0);
 }
 
-/* The next handle is still `next`, and nobody uses the PD. */
+/* The next handle is still `next`, and the PD and the CQ are not in use. */
 static void assert_no_leak(uint32_t next)
 {
 	struct ib_uverbs_destroy_cq destroy = { .cq_handle = cq };
@@ -65,7 +65,7 @@ static struct uvd_srq *backend_srq(uint32_t handle)
 	return found;
 }
 
-/* A CQ that an SRQ completes into stays as long as that. */
+/* The CQ of the SRQ is busy. Destroys the SRQ. */
 static void assert_destroys(uint32_t srq)
 {
 	struct ib_uverbs_destroy_srq cmd = { .srq_handle = srq };
@@ -158,7 +158,7 @@ START_TEST(test_srq_01_types_by_write)
 	cmd = (struct ib_uverbs_create_xsrq){
 		.pd_handle = 99, .max_wr = 10, .max_sge = 2, .cq_handle = 99, .srq_type = IB_UVERBS_SRQT_XRC
 	};
-	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -EINVAL); /* there are no XRC domains */
+	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -EINVAL); /* handle 0 is no XRC domain */
 	cmd.srq_type = IB_UVERBS_SRQT_TM;
 	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -ENOENT); /* the CQ */
 	cmd.cq_handle = cq;
@@ -167,9 +167,9 @@ START_TEST(test_srq_01_types_by_write)
 	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -EINVAL);
 	cmd.pd_handle = pd;
 	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), 0);
-	ck_assert_uint_eq(resp.srqn, 0); /* numbers are XRC's */
+	ck_assert_uint_eq(resp.srqn, 0); /* only XRC SRQs have numbers */
 	assert_destroys(resp.srq_handle);
-	cmd.srq_type = 17; /* unknown: the driver's to refuse */
+	cmd.srq_type = 17; /* unknown: the backend refuses it */
 	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -EOPNOTSUPP);
 	assert_no_leak(2);
 }
@@ -320,7 +320,7 @@ START_TEST(test_srq_of_a_qp_is_ebusy)
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY);
 	destroy.qp_handle = resp.qp_handle;
 	ck_assert_int_eq(WRITE(&h, DESTROY_QP, &destroy, &destroyed), 0);
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY); /* the SRQ's */
+	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY); /* used by the SRQ */
 	ck_assert_int_eq(destroy_srq(srq, &events), 0);
 	ck_assert_uint_eq(events, 0);
 	assert_no_leak(2);
@@ -478,7 +478,7 @@ START_TEST(test_cleanup_04_destroy_srq_counts_the_events_that_were_read)
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	ck_assert_int_eq(destroy_srq(first, &events), 0);
 	ck_assert_uint_eq(events, 1);
-	/* The first one's second event went with it. */
+	/* The destroy has dropped the unread event of the first SRQ. */
 	ck_assert_int_eq(recv(async_fd, &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
 	ck_assert_uint_eq(event.element, 0xbbbb);
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_SRQ_ERR);
@@ -488,7 +488,7 @@ START_TEST(test_cleanup_04_destroy_srq_counts_the_events_that_were_read)
 }
 END_TEST
 
-/* The QP and its SRQ have one user_handle: what is whose only the type tells. */
+/* The QP and its SRQ have the same user_handle: only the event's type tells whose it is. */
 START_TEST(test_last_wqe_is_the_qps_event_and_not_the_srqs)
 {
 	struct ib_uverbs_destroy_qp destroy = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A client reads the device's tree through the device: include/uverbsd/abi.h. */
+/* A client queries the device's parse tree (include/uverbsd/abi.h). */
 #include <uverbsd/abi.h>
 #include "core/core.h"
 #include "tests.h"
@@ -21,7 +21,7 @@ static int query(uint32_t first, uint32_t row_size, void *to, uint16_t len)
 	return harness_ioctl(&h, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY, &tree);
 }
 
-/* All of them into rows, so many a call. */
+/* Reads the whole tree into rows, `page` rows a call. */
 static uint32_t read_all(uint16_t page)
 {
 	uint32_t have = 0;
@@ -106,7 +106,7 @@ START_TEST(test_rows_say_what_the_schema_says)
 	ck_assert_uint_eq(r->min_len, sizeof(struct ib_uverbs_alloc_pd));
 	ck_assert_uint_eq(r->len, sizeof(struct ib_uverbs_alloc_pd_resp));
 	ck_assert_uint_eq(r->flags, UVERBSD_TREE_COMMAND_RESP | UVERBSD_TREE_COMMAND_UDATA);
-	/* The method describes itself, too. */
+	/* The tree also has the query method itself. */
 	ck_assert_str_eq(find(UVERBSD_TREE_METHOD, "UVERBSD_METHOD_TREE_QUERY")->owner, "uverbsd");
 }
 END_TEST

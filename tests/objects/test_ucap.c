@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * User Capabilities. They came with Linux 6.15, which the test machine does not run: docs/abi-rules.md and the kernel's
+ * User Capabilities came with Linux 6.15. The test machine has an older kernel, so docs/abi-rules.md and the kernel's
  * Documentation/infiniband/ucaps.rst are the standard.
  */
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 /* ---- a transport whose nodes are memfds -------------------------------------------------------------------------- */
 
-static int nodes[UVD_MAX_UCAPS]; /* by bit; fd + 1, 0: none */
+static int nodes[UVD_MAX_UCAPS]; /* indexed by bit: fd + 1, or 0: no node */
 static unsigned int num_nodes;
 static int fail_node;
 
@@ -48,7 +48,7 @@ static bool node_is(void *node, const struct stat *st)
 
 static const struct uvd_ucap_ops node_ops = { .create = node_create, .remove = node_remove, .is = node_is };
 
-/* A descriptor that a client may have of a node of ours. flags: O_PATH perhaps. */
+/* Opens a node as a client does. flags: of open(). */
 static int open_node(unsigned int bit, int flags)
 {
 	char path[32];
@@ -58,7 +58,7 @@ static int open_node(unsigned int bit, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/* ---- a feature that wants one ------------------------------------------------------------------------------------ */
+/* ---- features that need a ucap ----------------------------------------------------------------------------------- */
 
 enum { OBJ_SAFE = 0x1011, M_OPEN = 0x1011, A_EXTRA = 0x1012, W_GUARDED = 0x70, X_GUARDED = 0x71 };
 
@@ -83,7 +83,7 @@ static const struct uvd_object_row safe = {
 	.destroy = no_destroy,
 	UVD_ROWS(methods, safe_methods),
 };
-/* More for an object that everybody has: a method, an attribute of one, and commands. */
+/* Guarded additions to an object that every client has: a method, an attribute of another method, and commands. */
 static const struct uvd_method_row device_methods[] = {
 	UVD_METHOD(M_OPEN, extra_attrs, ok_steps),
 	UVD_METHOD(UVERBS_METHOD_QUERY_PORT, extra_attrs, NULL),
@@ -101,7 +101,7 @@ static const struct uvd_object_row device = {
 static const struct uvd_object_row *const guarded_objects[] = { &safe, &device, NULL };
 static const struct uvd_feature guarded = { .name = "guarded", .ucap = "perm_a", .objects = guarded_objects };
 
-/* Another, so that there are several sets. */
+/* A second guarded feature, so that contexts can have different sets. */
 static const struct uvd_method_row b_methods[] = { UVD_METHOD(M_OPEN + 1, extra_attrs, ok_steps) };
 static const struct uvd_object_row b_device = { .name = "UVERBS_OBJECT_DEVICE",
 						.id = UVERBS_OBJECT_DEVICE,
@@ -120,7 +120,7 @@ static void want_ucaps(struct uvd_device_config *config, const char *first, cons
 		strcpy(config->ucaps.names[config->ucaps.num++], second);
 }
 
-/* Another device of the same engine: the file of the harness is then one of it. */
+/* Makes another device of the same engine. The harness's file stays one of the first device. */
 static struct uvd_device *second_device(const char *ucap)
 {
 	struct uvd_device_config config = h.config;
@@ -197,7 +197,7 @@ static void is_visible(bool yes)
 	ck_assert_int_eq(count_handles(OBJ_SAFE), yes ? 1 : -ENOENT);
 }
 
-/* A fresh open of the same device. */
+/* Closes the file and opens the same device again. */
 static void reopen(void)
 {
 	int err;
@@ -207,7 +207,7 @@ static void reopen(void)
 	ck_assert_ptr_nonnull(h.file);
 }
 
-/* ---- who creates them -------------------------------------------------------------------------------------------- */
+/* ---- creation of the nodes --------------------------------------------------------------------------------------- */
 
 START_TEST(test_node_comes_with_the_first_device_and_goes_with_the_last)
 {
@@ -241,7 +241,7 @@ START_TEST(test_unplugged_device_takes_its_nodes_with_it_though_files_are_open)
 	uvd_device_remove(second);
 	ck_assert_uint_eq(num_nodes, 0);
 	uvd_device_put(second);
-	/* Driver methods are EIO then, and only those that the file had seen. */
+	/* Guarded methods are then EIO if the context had them; the others are still absent. */
 	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN), -EIO);
 	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), -EPROTONOSUPPORT);
 }
@@ -264,7 +264,7 @@ START_TEST(test_backend_creates_and_removes_by_name_as_often_as_it_likes)
 	ib->remove_ucap(ib, "perm_c");
 	ib->remove_ucap(ib, "never");
 	ck_assert_uint_eq(num_nodes, 2);
-	/* Not created by itself: another device's stays. */
+	/* The device cannot remove a ucap that it did not create. */
 	bit = uvd_ucap_get(&h.engine, "perm_c");
 	ib->remove_ucap(ib, "perm_c");
 	ck_assert_int_ne(nodes[bit], 0);
@@ -369,7 +369,7 @@ START_TEST(test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_
 }
 END_TEST
 
-/* ---- what a context gets ----------------------------------------------------------------------------------------- */
+/* ---- the features of a context ----------------------------------------------------------------------------------- */
 
 START_TEST(test_feature_is_invisible_without_its_capability)
 {
@@ -396,7 +396,7 @@ START_TEST(test_feature_is_there_for_a_context_with_its_capability_and_only_it)
 	is_visible(true);
 	ck_assert_int_eq(call_method(UVERBS_OBJECT_DEVICE, M_OPEN + 1), -EPROTONOSUPPORT);
 	ck_assert_uint_eq(atomic_load(&h.file->context)->ucaps, 1);
-	/* The rest of the device is as it was. */
+	/* The rest of the device works as before. */
 	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
 	reopen();
@@ -462,7 +462,7 @@ START_TEST(test_context_keeps_what_it_has_when_the_capability_goes)
 }
 END_TEST
 
-/* ---- what this project guards by one ------------------------------------------------------------------------------ */
+/* ---- port state, which uverbsd guards by a ucap ------------------------------------------------------------------ */
 
 static int published, fail_publish;
 
@@ -544,7 +544,7 @@ START_TEST(test_port_state_is_not_there_for_others)
 }
 END_TEST
 
-/* ---- descriptors that are none ----------------------------------------------------------------------------------- */
+/* ---- bad descriptors --------------------------------------------------------------------------------------------- */
 
 START_TEST(test_ucap_01_wrong_descriptor_is_refused_and_makes_no_context)
 {
@@ -560,7 +560,7 @@ START_TEST(test_ucap_01_wrong_descriptor_is_refused_and_makes_no_context)
 	ck_assert_int_eq(get_context((int[]){ -1 }, 4), -EBADF);
 	ck_assert_int_eq(get_context(&path, 4), -EBADF);
 	ck_assert_int_eq(get_context(&other, 4), -EINVAL);
-	/* The first that is wrong decides. */
+	/* The first bad descriptor decides the errno. */
 	ck_assert_int_eq(get_context((int[]){ good, other, closed }, 12), -EINVAL);
 	ck_assert_int_eq(get_context((int[]){ good, closed, other }, 12), -EBADF);
 	ck_assert_ptr_null(atomic_load(&h.file->context));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The device goes while files are open: what its clients see, in which order things end, and that calls may be under way. */
+/* A device is removed while files are open: what its clients see, the order of the teardown, and calls in flight. */
 #include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -25,7 +25,7 @@ static int channel(struct harness *hn)
 	return resp.fd;
 }
 
-/* Another open of the same device, by the same client. */
+/* Opens the same device again, as the same client. */
 static void another(struct harness *hn)
 {
 	int err;
@@ -56,7 +56,7 @@ static uint64_t charged(void)
 	return pages;
 }
 
-/* ---- what clients see -------------------------------------------------------------------------------------------- */
+/* ---- the clients' view ------------------------------------------------------------------------------------------- */
 
 START_TEST(test_async_files_tell_and_channels_end)
 {
@@ -75,7 +75,7 @@ START_TEST(test_async_files_tell_and_channels_end)
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
 	ck_assert_int_eq(read(async2, &event, sizeof(event)), sizeof(event));
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
-	/* Not the end of the file: the kernel's reader blocks. */
+	/* There is no end of file: as in the kernel, a reader blocks. */
 	ck_assert_int_eq(recv(async, &event, sizeof(event), MSG_DONTWAIT), -1);
 	ck_assert_int_eq(errno, EAGAIN);
 	ck_assert_int_eq(read(chan, byte, sizeof(byte)), 0);
@@ -273,7 +273,7 @@ static int busy_cq(struct uvd_cq *c)
 	return -EBUSY;
 }
 
-/* The last resort of a backend that never gives an object up: it is dropped, and its handle stays like the others. */
+/* If the backend refuses to destroy an object to the last, the removal drops it. The client's handles stay. */
 START_TEST(test_an_object_that_the_backend_keeps_is_dropped)
 {
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
@@ -286,7 +286,7 @@ START_TEST(test_an_object_that_the_backend_keeps_is_dropped)
 }
 END_TEST
 
-/* ---- calls under way --------------------------------------------------------------------------------------------- */
+/* ---- calls in flight --------------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool inside, removed;
@@ -334,7 +334,7 @@ START_TEST(test_removal_waits_for_a_call_and_ends_what_it_made)
 	pthread_create(&removal, NULL, remove_thread, NULL);
 	while (!h.dev->gone)
 		nap();
-	/* Others see at once that it is gone. */
+	/* Calls on other files fail with EIO at once. */
 	ck_assert_int_eq(harness_alloc_pd(&other, &cq), -EIO);
 	for (int i = 0; i < 20; i++)
 		nap();
@@ -367,7 +367,7 @@ static void *query_device_thread(void *arg)
 	return (void *)(intptr_t)WRITE(&h, QUERY_DEVICE, &cmd, &resp);
 }
 
-/* It holds no lock of the file's. Others, who come when the device is gone, are no reason to wait. */
+/* QUERY_DEVICE holds no lock of the file. Calls that start once the device is gone fail and delay nothing. */
 START_TEST(test_removal_waits_for_a_query)
 {
 	pthread_t call, removal;
@@ -399,7 +399,7 @@ START_TEST(test_removal_waits_for_a_query)
 }
 END_TEST
 
-/* The transport still has to put an fd into the client: the object is not yet in any list. */
+/* The transport has yet to grant the fd: until then the event file is in no list. */
 START_TEST(test_removal_waits_for_a_grant)
 {
 	struct ib_uverbs_get_context_resp resp = {};
@@ -438,7 +438,7 @@ enum { THREADS = 4, FILES = 8 };
 
 static atomic_uint rounds;
 
-/* As a client's thread: everything works until it is EIO, and from then on it stays so. */
+/* A client's thread: its calls succeed until the first EIO; after that none succeeds. */
 static void *use(void *arg)
 {
 	struct harness *hn = arg;
@@ -519,7 +519,7 @@ START_TEST(test_removal_while_files_are_closed)
 		ck_assert_int_eq(harness_begin(&files[i], &pd, &cq), 0);
 		ck_assert_int_eq(harness_reg_mr(&files[i], pd, mem, 4096, 0, &mr), 0);
 	}
-	/* The newest first: the removal comes from the other end. */
+	/* The thread closes the oldest file first, as the removal does: both meet at the same files. */
 	pthread_create(&closer, NULL, close_files, files);
 	uvd_device_remove(h.dev);
 	pthread_join(closer, NULL);
@@ -529,14 +529,14 @@ START_TEST(test_removal_while_files_are_closed)
 }
 END_TEST
 
-/* ---- the backend is out of reach --------------------------------------------------------------------------------- */
+/* ---- no call reaches the backend --------------------------------------------------------------------------------- */
 
 static void never(void)
 {
 	abort();
 }
 
-/* Every function of the backend; its name and sizes come before them. */
+/* Replaces every function of the backend. They follow its name and sizes, from `open` on. */
 static void poison(void)
 {
 	void (**fn)(void) = (void (**)(void))((char *)&h.ops + offsetof(struct uvd_backend, open));
@@ -547,7 +547,7 @@ static void poison(void)
 			fn[i] = never;
 }
 
-/* Small numbers, so that they are handles, types and masks that mean something. */
+/* Fills buf with small numbers, which are likely to be valid handles, types and masks. */
 static void fill(uint8_t *buf, size_t len, unsigned int *seed)
 {
 	memset(buf, 0, len);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A device of the soft backend goes while another one of the same engine talks to it. */
+/* A device of the soft backend is removed while its QP is connected to another device of the same engine. */
 #include <pthread.h>
 #include <time.h>
 #define BACKEND "soft"
 #include "tests.h"
 
-/* A QP, with all that it needs, on a device of its own. */
+/* One end of a connection: a QP and the objects that it needs, on its own device. */
 struct end {
 	struct harness *h;
 	uint32_t pd, cq;
@@ -17,7 +17,7 @@ struct end {
 static struct harness second;
 static struct end ends[2] = { { .h = &h }, { .h = &second } };
 
-/* Another device of the fixture's engine. */
+/* Makes another device of the fixture's engine, and opens it. */
 static void second_open(void)
 {
 	int err;
@@ -45,7 +45,7 @@ static void end_open(struct end *e)
 
 	ck_assert_int_eq(harness_begin(e->h, &e->pd, &e->cq), 0);
 	ck_assert_int_eq(harness_create_qp(e->h, IBV_QPT_RC, e->pd, e->cq, &e->qp), 0);
-	/* Newest first is how a removal goes: these keep the QP alive for a while without its memory. */
+	/* A removal destroys the newest objects first: the MR, then these PDs, and the QP after them. */
 	for (int i = 0; i < 1000; i++)
 		ck_assert_int_eq(harness_alloc_pd(e->h, &between), 0);
 	ck_assert_int_eq(harness_reg_mr(e->h, e->pd, e->mem, sizeof(e->mem), IBV_ACCESS_LOCAL_WRITE, &e->mr), 0);
@@ -75,7 +75,7 @@ static void end_connect(struct end *e, const struct end *peer)
 		.attr_mask = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 			     IBV_QP_MAX_QP_RD_ATOMIC,
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 16, /* over a second with the retries: a poll that has begun ends before */
+		.timeout = 16, /* over a second with 3 retries: a poll in flight at the removal ends before that */
 		.retry_cnt = 3,
 		.rnr_retry = 7,
 		.max_rd_atomic = 1,
@@ -169,7 +169,7 @@ START_TEST(test_the_peer_of_an_unplugged_device_gets_retry_errors)
 }
 END_TEST
 
-/* Messages for ever, one way: until the receiver's device, or the sender's, is gone. */
+/* Receives from send_all() until the receiver's device is removed. send_all() ends when either device is. */
 static void *receive(void *arg)
 {
 	struct end *e = arg;
@@ -204,7 +204,7 @@ static void *send_all(void *arg)
 	return (void *)(intptr_t)(ret < 0 ? ret : (int)wc.status);
 }
 
-/* _i: which end's device goes, the sender's or the receiver's. */
+/* _i: the end whose device is removed: 0: the sender, 1: the receiver. */
 START_TEST(test_removal_under_traffic)
 {
 	pthread_t sender, receiver;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Work queues, tables of them, and QPs that are created with a table. */
+/* Work queues, RWQ indirection tables, and QPs that are created with a table. */
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include "tests.h"
@@ -17,7 +17,7 @@ static void begin(void)
 	ck_assert_int_eq(harness_create_cq(&h, 0x1111, 64, -1, &cq), 0);
 }
 
-/* The next handle is still `next`, and nobody uses the PD and the CQ. */
+/* The next handle is still `next`, and the PD and the CQ are not in use. */
 static void assert_no_leak(uint32_t next)
 {
 	struct ib_uverbs_destroy_cq destroy = { .cq_handle = cq };
@@ -187,7 +187,7 @@ START_TEST(test_wq_01_what_create_wq_refuses_and_in_which_order)
 	cmd.cq_handle = 99;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_WQ, &cmd, &resp), -ENOENT);
 	cmd.cq_handle = cq;
-	/* The reserved word is not looked at, types and flags are the backend's. */
+	/* The reserved word is ignored. The backend checks the type and the flags. */
 	cmd.reserved = 1;
 	cmd.wq_type = 1;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_WQ, &cmd, &resp), -EINVAL);
@@ -218,7 +218,7 @@ START_TEST(test_wq_01_method_takes_known_flags_and_receive_queues_only)
 	create_tree(&tree, IBV_WQT_RQ, IBV_WQ_FLAGS_RESERVED, &out);
 	tree_object(&tree, UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, cq);
 	ck_assert_int_eq(create_ioctl(&tree), -EINVAL);
-	/* The table of attributes calls the CQ optional, and the number's place. */
+	/* The schema declares the CQ and RESP_WQ_NUM optional, but the method needs both. */
 	tree = (struct harness_tree){};
 	create_tree(&tree, IBV_WQT_RQ, 0, &out);
 	ck_assert_int_eq(create_ioctl(&tree), -ENOENT);
@@ -264,7 +264,7 @@ START_TEST(test_wq_02_modify_wq_checks_masks_and_states)
 	ck_assert_int_eq(modify(wq, STATE | CUR, 3, 1), -EINVAL);
 	ck_assert_int_eq(modify(wq, STATE | CUR, 1, 3), -EINVAL);
 	ck_assert_uint_eq(seen.attr_mask, 0);
-	/* What the mask does not name is not looked at. */
+	/* Fields that the mask does not name are ignored. */
 	ck_assert_int_eq(modify(wq, CUR, 9, IBV_WQS_RDY), 0);
 	ck_assert_uint_eq(seen.curr_wq_state, IBV_WQS_RDY);
 	ck_assert_uint_eq(seen.wq_state, IBV_WQS_RDY);
@@ -275,7 +275,7 @@ START_TEST(test_wq_02_modify_wq_checks_masks_and_states)
 	ck_assert_uint_eq(seen.wq_state, IBV_WQS_RDY);
 	ck_assert_uint_eq(seen.flags, 1);
 	ck_assert_uint_eq(seen.flags_mask, 3);
-	/* A refused call keeps no lock: the kernel's does. */
+	/* A refused call must unlock the WQ; the kernel's leaks the lock (wq-02). */
 	ck_assert_int_eq(modify(wq, STATE, 3, 0), -EINVAL);
 	ck_assert_int_eq(destroy_wq(wq, NULL), 0);
 	assert_no_leak(2);
@@ -348,7 +348,7 @@ START_TEST(test_cleanup_04_destroy_wq_reports_the_events_that_were_read)
 		}
 		ck_assert_int_eq(by_ioctl ? destroy_ioctl(handle, &events) : destroy_wq(handle, &events), 0);
 		ck_assert_uint_eq(events, 2);
-		/* The third is taken back. */
+		/* The destroy has dropped the third event, which was not read. */
 		ck_assert_int_eq(recv(async_fd, &event, sizeof(event), MSG_DONTWAIT), -1);
 		ck_assert_int_eq(errno, EAGAIN);
 	}
@@ -364,7 +364,7 @@ struct table_cmd {
 	uint32_t more[2];
 };
 
-/* len: bytes of the command. */
+/* len: bytes of the command that are passed. */
 static int create_table(const struct table_cmd *cmd, size_t len, uint32_t *table)
 {
 	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = { .comp_mask = 9 };
@@ -417,7 +417,7 @@ START_TEST(test_rwq_ind_tbl_holds_its_work_queues)
 	ck_assert_int_eq(destroy_table(table), 0);
 	ck_assert_int_eq(destroy_table(table), -ENOENT);
 	ck_assert_int_eq(destroy_table(wq[0]), -EINVAL);
-	/* Words that are zero may follow, and the method destroys too. */
+	/* Zero words may follow the table. The ioctl method destroys a table as well. */
 	ck_assert_int_eq(create_table(&cmd, sizeof(cmd), &table), 0);
 	ck_assert_int_eq(destroy_wq(wq[0], NULL), -EBUSY);
 	tree_object(&tree, UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, table);
@@ -495,7 +495,7 @@ START_TEST(test_rwq_ind_tbl_may_have_8192_entries)
 }
 END_TEST
 
-/* The kernel reads an ioctl's input piece by piece, and which piece faults decides the errno. */
+/* The kernel reads an ioctl's input piece by piece: an error in an earlier piece wins over a fault in a later one. */
 START_TEST(test_rwq_ind_tbl_input_that_ends_at_unmapped_memory)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -507,13 +507,13 @@ START_TEST(test_rwq_ind_tbl_input_that_ends_at_unmapped_memory)
 	begin();
 	cmd.handles[0] = cmd.handles[1] = create_wq();
 	ck_assert_int_eq(mprotect(memory + page, page, PROT_NONE), 0);
-	/* Only the struct can be read: it is looked at before the handles are wanted. */
+	/* Only the struct can be read. It is checked before the handles are read. */
 	at = memcpy(memory + page - 8, &cmd, 8);
 	ck_assert_int_eq(harness_invoke(&h, command, at, 16, &resp, sizeof(resp)), -EINVAL);
 	((struct table_cmd *)at)->base.log_ind_tbl_size = 1;
 	ck_assert_int_eq(harness_invoke(&h, command, at, 16, &resp, sizeof(resp)), -EFAULT);
 	ck_assert_int_eq(harness_invoke(&h, command, at + 4, 16, &resp, sizeof(resp)), -EFAULT);
-	/* The handles too, but not the rest. */
+	/* The struct and the handles can be read, the tail cannot. */
 	cmd.base.log_ind_tbl_size = 1;
 	at = memcpy(memory + page - 16, &cmd, 16);
 	ck_assert_int_eq(harness_invoke(&h, command, at, 24, &resp, sizeof(resp)), -EOPNOTSUPP);
@@ -578,7 +578,7 @@ START_TEST(test_qp_with_a_table_keeps_it_in_use)
 	ck_assert_ptr_null(made.send_cq);
 	ck_assert_int_eq(destroy_table(table), -EBUSY);
 	ck_assert_int_eq(destroy_qp(resp.base.qp_handle), 0);
-	/* One that sends needs the send CQ, the other is not looked at. */
+	/* A QP that can send needs the send CQ. The handle of the receive CQ is ignored. */
 	cmd.max_send_wr = 1;
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), -ENOENT);
 	cmd.send_cq_handle = cq;
@@ -661,7 +661,7 @@ START_TEST(test_qp_03_by_method)
 	ck_assert_ptr_nonnull(made.send_cq);
 	ck_assert_int_eq(destroy_table(table), -EBUSY);
 	ck_assert_int_eq(destroy_qp(qp), 0);
-	/* What cannot send has no send CQ, also if one is named. */
+	/* A QP that cannot send has no send CQ, even if the call names one. */
 	ck_assert_int_eq(create_qp_ioctl(table, 0, 0, true, false, &qp), 0);
 	ck_assert_ptr_null(made.send_cq);
 	ck_assert_int_eq(destroy_qp(qp), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* XRC: target QPs with several handles, and SRQs of the type. */
+/* XRC target QPs with several handles, and XRC SRQs. */
 #include "xrc.h"
 
 /* ---- target QPs -------------------------------------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ START_TEST(test_qp_04_target_has_a_domain_and_no_pd)
 	ck_assert_int_eq(close_xrcd(xrcd), -EBUSY);
 	tree_object(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, xrcd);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), -EBUSY);
-	/* Neither the PD nor the CQ has anything to do with it. */
+	/* The target does not use the PD. */
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
 	ck_assert_int_eq(destroy_qp(3, NULL), 0);
 	ck_assert_uint_eq(num_destroyed, 1);
@@ -57,7 +57,7 @@ START_TEST(test_target_by_method)
 	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &srq, &srq_resp), 0);
 	h.ops.create_qp = see_target;
 	for (int i = 0; i < 4; i++) {
-		/* Without an SRQ, with one of the type (4), with another one (qp-05); without the domain. */
+		/* No SRQ; an XRC SRQ (handle 3); a basic SRQ (handle 4, qp-05); no domain. */
 		static const int want[] = { -EDOM, -EXDEV, -EINVAL, -ENOENT };
 		struct harness_tree tree = {};
 
@@ -93,11 +93,11 @@ START_TEST(test_qp_05_xrc_srq_is_for_no_other_qp)
 	srq.xrcd_handle = xrcd;
 	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &srq, &srq_resp), 0);
 	ck_assert_uint_ne(srq_resp.srqn, 0);
-	cmd.recv_cq_handle = 77; /* is looked at later */
+	cmd.recv_cq_handle = 77; /* checked after the SRQ */
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
 	cmd.recv_cq_handle = cq;
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	/* The sending end does not look at it. */
+	/* An XRC_SEND QP ignores the SRQ. */
 	cmd.qp_type = IBV_QPT_XRC_SEND;
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), 0);
 	ck_assert_uint_eq(resp.max_recv_wr, 0);
@@ -153,7 +153,7 @@ START_TEST(test_target_lives_until_its_last_handle_is_gone)
 	use(h.file);
 	ck_assert_int_eq(destroy_qp(resp.qp_handle, NULL), 0);
 	ck_assert_uint_eq(num_destroyed, 0);
-	ck_assert_int_eq(close_xrcd(a), 0); /* no user came by this handle any more */
+	ck_assert_int_eq(close_xrcd(a), 0); /* nothing uses the domain by this handle any more */
 	ck_assert_int_eq(open_xrcd(fd, 0, &a), 0);
 	ck_assert_int_eq(open_target(a, resp.qpn, &resp.qp_handle), 0);
 	harness_close_file(&h);
@@ -170,7 +170,7 @@ START_TEST(test_target_lives_until_its_last_handle_is_gone)
 }
 END_TEST
 
-/* One QP: what one handle does, the other one sees. */
+/* Both handles are the same QP: a query by one shows what the other has set. */
 START_TEST(test_target_is_modified_by_any_handle)
 {
 	struct ib_uverbs_modify_qp modify = {
@@ -228,7 +228,7 @@ START_TEST(test_event_11_only_handles_that_were_created_have_events)
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	ck_assert_int_eq(destroy_qp(resp.qp_handle, &events), 0);
 	ck_assert_uint_eq(events, 1);
-	/* Nobody is left to be told. */
+	/* No created handle is left, so the event is dropped. */
 	target->event_handler(target, IBV_EVENT_QP_FATAL);
 	ck_assert_int_eq(fcntl(context.async_fd, F_SETFL, O_NONBLOCK), 0);
 	ck_assert_int_eq(read(context.async_fd, &event, sizeof(event)), -1);
@@ -287,7 +287,7 @@ START_TEST(test_target_that_fails_leaves_nothing)
 }
 END_TEST
 
-/* ---- SRQs of the type -------------------------------------------------------------------------------------------- */
+/* ---- XRC SRQs ---------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq)
 {
@@ -333,7 +333,7 @@ START_TEST(test_srq_01_xrc_srq_by_method_answers_its_number)
 
 	begin();
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	/* An XRC SRQ whose number goes nowhere is refused when it exists already. */
+	/* Without RESP_SRQ_NUM the call fails, after the SRQ has been made. */
 	for (int i = 0; i < 2; i++) {
 		struct harness_tree tree = {};
 
@@ -360,9 +360,9 @@ START_TEST(test_srq_01_xrc_srq_by_method_answers_its_number)
 }
 END_TEST
 
-/* ---- the device goes --------------------------------------------------------------------------------------------- */
+/* ---- removal ----------------------------------------------------------------------------------------------------- */
 
-/* Two clients share all there is, and neither has closed anything. */
+/* Two clients share the domain and the target, and have closed neither. */
 START_TEST(test_unplug_ends_shared_domains_and_targets_once)
 {
 	struct ib_uverbs_create_qp_resp resp;
@@ -382,7 +382,7 @@ START_TEST(test_unplug_ends_shared_domains_and_targets_once)
 	ck_assert_uint_eq(num_dealloc, 1);
 	ck_assert_ptr_null(h.dev->xrcds);
 	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), -EIO);
-	/* Their handles are there to be destroyed (handle-08). */
+	/* The handles can still be destroyed (handle-08). */
 	ck_assert_int_eq(destroy_qp(qp, NULL), 0);
 	ck_assert_int_eq(close_xrcd(b), 0);
 	use(h.file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* XRC domains, which open files share by the file that names them. */
+/* XRC domains: clients share a domain if they open it with a descriptor of the same file. */
 #include "xrc.h"
 
 /* ---- domains ----------------------------------------------------------------------------------------------------- */
@@ -41,7 +41,7 @@ START_TEST(test_xrcd_01_a_file_is_one_domain_of_all_open_files)
 	second = second_file();
 	ck_assert_int_eq(open_xrcd(same, 0, &b), 0);
 	ck_assert_uint_eq(num_alloc, 1);
-	/* The name is the file's, not the descriptor's. */
+	/* The inode names the domain, not the descriptor: closing both changes nothing. */
 	close(fd);
 	close(same);
 	use(h.file);
@@ -61,7 +61,7 @@ START_TEST(test_xrcd_01_a_bad_descriptor_is_ebadf)
 	int path = open("/", O_PATH | O_CLOEXEC);
 	uint32_t a;
 
-	/* Before the kernel looks for the context. */
+	/* The descriptor is checked before the context. */
 	ck_assert_int_eq(open_xrcd(999, O_CREAT, &a), -EBADF);
 	ck_assert_int_eq(open_xrcd(-1, O_CREAT, &a), -EINVAL);
 	begin();
@@ -108,7 +108,7 @@ START_TEST(test_xrcd_files_of_two_mounts_with_one_inode_number_are_two_domains)
 }
 END_TEST
 
-/* The number of an inode that is gone would be another file's soon. */
+/* The engine must hold the inode: otherwise a new file could get its number, and with it the domain. */
 START_TEST(test_xrcd_keeps_the_inode_of_a_deleted_file)
 {
 	char path[] = "/tmp/uvd-xrcd-XXXXXX", again[] = "/tmp/uvd-xrcd-XXXXXX";

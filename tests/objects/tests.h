@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What every test program of this folder begins with: a fresh device for each test, and main(). */
+/* Common to the test programs of this folder: the fixture, which makes a new device for each test, and main(). */
 #ifndef UVD_OBJECTS_TESTS_H
 #define UVD_OBJECTS_TESTS_H
 
 #include <check.h>
 #include "harness.h"
 
-/* An address that no client has. */
+/* An address that is not mapped. */
 #define BAD ((void *)0x10)
 
 static struct harness h;
@@ -26,7 +26,7 @@ static void teardown(void)
 	harness_close(&h);
 }
 
-/* The whole program: its tests, in order. */
+/* Defines main(), which runs the tests in this order. */
 #define TEST_LIST(...) \
 	int main(void) \
 	{ \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the tests of XRC share: the commands, a second client, and a count of what the backend makes and ends. */
+/* Common to the tests of XRC: the commands, a second client, and counters of the backend's calls. */
 #ifndef UVD_TESTS_XRC_H
 #define UVD_TESTS_XRC_H
 
@@ -66,7 +66,7 @@ static inline int destroy_qp(uint32_t qp, uint32_t *events)
 	return ret;
 }
 
-/* A second client of the device; calls are its until use(h.file). */
+/* Opens the device a second time. Calls use the new file until use(h.file). */
 static inline struct uvd_file *second_file(void)
 {
 	struct ib_uverbs_get_context_resp resp;
