@@ -66,7 +66,7 @@ START_TEST(test_mapped_user_ids_share_the_share_of_the_namespaces_owner)
 		a[i] = account_of(100000 + i, 1000);
 		ck_assert_int_eq(uvd_account_charge(a[i], UVD_RES_FILES, 1), i < 4 ? 0 : -EMFILE);
 	}
-	/* The mapped user did not pay for what its owner could not. */
+	/* The mapped user is not charged if the namespace's owner is over its limit. */
 	ck_assert_uint_eq(uvd_account_used(a[4], UVD_RES_FILES), 0);
 	for (int i = 0; i < 5; i++) {
 		if (i < 4)
@@ -98,7 +98,7 @@ START_TEST(test_one_user_in_two_accounts_has_one_share)
 
 	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_FILES, 3), 0);
 	ck_assert_int_eq(uvd_account_charge(b, UVD_RES_FILES, 2), -EMFILE);
-	/* What is charged outlives the account that it was charged by, as long as another one names the user. */
+	/* A charge outlives the reference that it was made by, as long as another one to the same user exists. */
 	uvd_account_put(a);
 	ck_assert_uint_eq(uvd_account_used(b, UVD_RES_FILES), 3);
 	uvd_account_uncharge(b, UVD_RES_FILES, 3);
@@ -173,7 +173,7 @@ START_TEST(test_every_limit_but_those_that_wait_has_an_errno_and_a_name_of_its_o
 }
 END_TEST
 
-/* Many threads of one user: no more than the limit at any moment, and nothing is left. */
+/* Threads of two mapped users of one owner: together they never hold more than the limit, and no charge is left. */
 static atomic_int now, most;
 
 static void *storm(void *arg)
@@ -221,7 +221,7 @@ START_TEST(test_user_for_whom_more_is_spent_than_for_the_mean_is_ahead)
 	ck_assert(!uvd_account_is_ahead(a));
 	uvd_account_spend(a, 8 * WINDOW);
 	ck_assert(uvd_account_is_ahead(a) && !uvd_account_is_ahead(b) && !uvd_account_is_ahead(c));
-	/* The account forgets by and by what was spent. */
+	/* Each comparison halves the time on record. */
 	for (int i = 0; i < 4; i++)
 		uvd_account_spend(b, WINDOW);
 	ck_assert(!uvd_account_is_ahead(a) && uvd_account_is_ahead(b));
@@ -264,7 +264,7 @@ static void *spend(void *arg)
 	return NULL;
 }
 
-/* Others who are idle make the comparison long. */
+/* Many idle users make the comparison slow. */
 START_TEST(test_user_alone_whose_threads_spend_during_the_comparison_is_not_ahead)
 {
 	enum { IDLE = 100 };
@@ -293,7 +293,7 @@ START_TEST(test_threads_of_a_user_who_is_ahead_weigh_as_two)
 	uvd_account_spend(b, WINDOW / 10);
 	uvd_account_spend(a, 8 * WINDOW);
 	ck_assert_int_eq(uvd_account_nice(b, 5), 0);
-	/* Two threads give way to nobody. */
+	/* Up to two threads run without a nice value. */
 	ck_assert_int_eq(uvd_account_nice(a, 0), 0);
 	ck_assert_int_eq(uvd_account_nice(a, 2), 3);
 	ck_assert_int_eq(uvd_account_charge(a, UVD_RES_LOANS, 6), 0);
@@ -319,7 +319,7 @@ START_TEST(test_user_without_an_account_for_a_moment_is_still_ahead)
 		a = account_of(1000, 1000);
 		ck_assert(uvd_account_is_ahead(a));
 	}
-	/* Nobody asks for the user any more. */
+	/* Without an account, while others spend, the user's record decays. */
 	uvd_account_put(a);
 	for (int i = 0; i < 20; i++)
 		uvd_account_spend(b, WINDOW);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Who gets a connection to the control socket (src/control/server.c). As root, as it connects as several users. */
+/* Which users get a connection to the control socket (src/control/server.c). Needs root, to act as several users. */
 #include <check.h>
 #include <errno.h>
 #include <ev.h>
@@ -146,7 +146,7 @@ START_TEST(test_root_gets_a_connection_when_all_are_taken)
 }
 END_TEST
 
-/* One whose questions all wait can ask more. */
+/* Root can ask more while all its questions wait. */
 START_TEST(test_root_asks_while_many_of_its_questions_wait)
 {
 	int waiting[2 * EACH], fd;

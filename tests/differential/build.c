@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * From words to bytes. Items of a call:
+ * Builds the bytes of a call from its items:
  *
- *	FIELD=WORD		a field of the command's struct; what is not said is the field's first good word, or 0
- *	ATTR[=WORD][:MOD=N...]	method: an attribute, in this order; of a struct: ATTR={FIELD=WORD,FIELD=WORD}
- *	in=N out=N		bytes of the core's structs; uhw_in=N uhw_out=N of the driver's
- *	!KNOB=N			spoils a header; +N and -N are relative
- *	!ATTR:MOD=N		invoke: spoils one of its attributes
- *	@OFFSET=N		spoils one byte of what is sent
+ *	FIELD=WORD		a field of the command's struct; without it the field is its first good word, or 0
+ *	ATTR[=WORD][:MOD=N...]	method: an attribute, in this order; a struct: ATTR={FIELD=WORD,FIELD=WORD}
+ *	in=N out=N		sizes in bytes of the core's structs; uhw_in=N uhw_out=N: of the driver's
+ *	!KNOB=N			corrupts a header field; +N and -N are relative
+ *	!ATTR:MOD=N		invoke: corrupts one of its attributes
+ *	@OFFSET=N		overwrites one byte of the message
  *
  * Knobs of write(): command, in_words, out_words, provider_in_words, provider_out_words, cmd_hdr_reserved, response, len,
- * edge (only so many bytes are readable). Of ioctls: length, object, method, num_attrs, reserved1, reserved2, driver,
+ * edge (only that many bytes are readable). Of ioctls: length, object, method, num_attrs, reserved1, reserved2, driver,
  * arg (an address), cmd. Mods: len, flags, elem, rsv, id, ptr (an address), tail (the last byte), drop.
  * Words: numbers, xHEX bytes, addresses (mem ro none edge scratch, also with +N), LABEL, LABEL.OUTPUT.
  */
@@ -60,7 +60,7 @@ bool output_of(const struct record *r, const char *name, uint64_t *value)
 	return false;
 }
 
-/* The handle or fd that an attribute got. */
+/* Finds the handle or fd that the call returned in an attribute (note_new() in run.c). */
 static bool new_object(const struct record *r, uint64_t *value)
 {
 	for (unsigned int i = 0; i < r->num_values; i++)
@@ -93,11 +93,11 @@ uint64_t value_of(struct run *run, const struct program *p, unsigned int i, cons
 		if (!dot && (output_of(r, "handle", &value) || output_of(r, "fd", &value) || new_object(r, &value)))
 			return value;
 	}
-	/* A call that was cut out, that failed, or that has no such output. */
+	/* No such value: the shrinker removed the call, the call failed, or it has no such output. */
 	return UINT32_MAX;
 }
 
-/* To the arena, of which the compiler knows nothing. */
+/* Copies to the arena: fixed addresses, where the compiler knows of no object. */
 static void copy(volatile uint8_t *to, const void *from, size_t len)
 {
 	for (size_t n = 0; n < len; n++)
@@ -137,7 +137,7 @@ static void note(struct record *r, const char *name, const uint8_t *from, size_t
 		r->num_values++;
 	snprintf(v->name, sizeof(v->name), "%s", name);
 	v->value = 0;
-	/* Of long ones (GIDs) the end, where they differ; the rest has a name of its own. */
+	/* The value of more than 8 bytes (a GID) is its last 8, where GIDs differ. NAME.begin is the first 8. */
 	memcpy(&v->value, from + (size > 8 ? size - 8 : 0), size > 8 ? 8 : size);
 	if (size > 8) {
 		snprintf(begin, sizeof(begin), "%.40s.begin", name);
@@ -150,7 +150,7 @@ static void note_number(struct record *r, const char *name, uint64_t value)
 	note(r, name, (uint8_t *)&value, sizeof(value));
 }
 
-/* The first word of what a field is good with, unless that is an object. */
+/* The field's default: its first good word, or "0" if that is an object. */
 static const char *preset(const struct field *f, char *word)
 {
 	if (!f->good || *f->good == '<')
@@ -159,7 +159,7 @@ static const char *preset(const struct field *f, char *word)
 	return word;
 }
 
-/* A number that an item may spoil. */
+/* Returns `value`, or what the item `name` replaces it with. */
 static uint64_t knob(struct run *run, const struct program *p, unsigned int i, const char *name, uint64_t value)
 {
 	const char *word = call_item(&p->calls[i], name);
@@ -234,12 +234,12 @@ static const char *check_items(const struct call *call, const struct command_sha
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
-enum { MOST_NAMED = 2048 }; /* bytes of a response, which a header may say is longer */
+enum { MOST_NAMED = 2048 }; /* bytes of a response that get names; a header may claim more */
 
-/* What a command consists of, for both ways of sending it. */
+/* The parts of a command, for both fronts. */
 struct command {
 	const struct command_shape *shape; /* NULL: given by number */
-	uint32_t number; /* with the flag of extended ones */
+	uint32_t number; /* with the flag of extended commands */
 	bool ex, response;
 	size_t in, out, uhw_in, uhw_out;
 	uint8_t core[0x8000 + 64], uhw[0x8000 + 64];
@@ -287,7 +287,7 @@ static size_t words8(size_t len)
 	return (len + 7) / 8;
 }
 
-/* What is beyond the core's struct is the driver's. */
+/* Records the size of the driver's part: what exceeds the core's struct. */
 static void note_room(struct record *r, const char *name, size_t all, size_t core)
 {
 	note_number(r, name, all > core ? all - core : 0);
@@ -334,7 +334,7 @@ static size_t put_ex(struct run *run, const struct program *p, unsigned int i, s
 	return core + (words8(c->in) + words8(c->uhw_in)) * 8 - msg;
 }
 
-/* What the fields are in the bytes that are sent, for the conditions of the list. */
+/* Records the fields' values in the sent bytes, for the conditions of the list. */
 static void note_sent(struct record *r, const struct command *c, const uint8_t *msg, size_t len)
 {
 	size_t core = sizeof(struct ib_uverbs_cmd_hdr) + (c->ex ? sizeof(struct ib_uverbs_ex_cmd_hdr) : 0);
@@ -385,7 +385,7 @@ const char *build_write(struct run *run, const struct program *p, unsigned int i
 struct tree {
 	struct ib_uverbs_ioctl_hdr hdr;
 	struct ib_uverbs_attr attrs[MAX_ITEMS + 8];
-	/* Of the arena */
+	/* bytes of the arena */
 	size_t in_used, out_used;
 };
 
@@ -413,7 +413,7 @@ static uint64_t mod_number(struct run *run, const struct program *p, unsigned in
 	return value_of(run, p, i, word);
 }
 
-/* 8 bytes and less travel in the attribute. */
+/* Data of up to 8 bytes is stored in the attribute itself. */
 static void attr_in(struct run *run, const struct program *p, unsigned int i, struct tree *t, struct ib_uverbs_attr *a,
 		    const uint8_t *bytes, size_t len, const char *mods)
 {
@@ -442,7 +442,7 @@ static void attr_out(struct run *run, const struct program *p, unsigned int i, s
 	t->out_used += (a->len + OUT_SLACK + 7) / 8 * 8;
 }
 
-/* {FIELD=WORD,...} or WORD, or what the fields are good with. */
+/* Fills `bytes` from {FIELD=WORD,...} or WORD; other fields get their defaults. */
 static void fill(struct run *run, const struct program *p, unsigned int i, const struct fields *fields,
 		 const char *name, const char *text, uint8_t *bytes)
 {
@@ -469,7 +469,7 @@ static void fill(struct run *run, const struct program *p, unsigned int i, const
 		     fields->f[f].size);
 }
 
-/* text: what follows "=", without mods. */
+/* text: the part after "=", without mods. */
 static void add_attr(struct run *run, const struct program *p, unsigned int i, struct tree *t,
 		     const struct uvd_attr_row *row, const char *name, const char *text, const char *mods)
 {
@@ -513,12 +513,12 @@ static void add_attr(struct run *run, const struct program *p, unsigned int i, s
 	a->data = mod_number(run, p, i, mods, "ptr", a->data);
 	if (mod(mods, "ptr") && a->len <= 8)
 		note_number(&run->records[i], name, a->data);
-	/* Elsewhere there are zeros, or nothing. */
+	/* The mod `ptr` points to memory that holds zeros or is not mapped: record zeros. */
 	for (unsigned int f = 0; mod(mods, "ptr") && row->type == UVD_ATTR_PTR_IN && a->len > 8 && f < fields.n; f++)
 		note_number(&run->records[i], fields.f[f].name, 0);
 }
 
-/* Splits NAME[=TEXT][:MODS]; an attribute that no row knows is #ID. */
+/* Parses NAME[=TEXT][:MODS] and adds the attribute. #ID names one that has no row. */
 static const char *method_item(struct run *run, const struct program *p, unsigned int i, struct tree *t,
 			       const struct method_ref *ref, const char *item)
 {
@@ -561,7 +561,7 @@ static const char *method_attrs(struct run *run, const struct program *p, unsign
 	return wrong;
 }
 
-/* One attribute of INVOKE_WRITE, if there is something in it. */
+/* Adds one attribute of INVOKE_WRITE, unless it is empty. */
 static void invoke_attr(struct run *run, const struct program *p, unsigned int i, struct tree *t, const char *name,
 			const uint8_t *bytes, size_t len, struct fields fields)
 {

@@ -15,7 +15,7 @@ struct state {
 	const struct run *kernel, *ours;
 	unsigned int call;
 	struct difference *first;
-	/* Numbers that drivers chose: the one means the other. */
+	/* Pairs of numbers that the drivers chose: each side's number stands for the other's. */
 	unsigned int num_chosen;
 	struct {
 		uint64_t kernel, ours;
@@ -49,7 +49,7 @@ static bool value_in(const struct record *r, const char *name, uint64_t *value)
 	return false;
 }
 
-/* !ATTR: an attribute of an INVOKE_WRITE was spoiled. */
+/* Does an item of the call (!ATTR) corrupt this attribute of an INVOKE_WRITE? */
 static bool call_modded(const struct call *call, const char *text)
 {
 	for (unsigned int i = 0; i < call->num_items; i++)
@@ -58,7 +58,7 @@ static bool call_modded(const struct call *call, const char *text)
 	return false;
 }
 
-/* The method that was asked for: !object and !method may make another one of that which the program names. */
+/* Finds the method in the sent header: !object and !method can make it another one than the program names. */
 static bool asked_method(const struct state *s, struct method_ref *ref)
 {
 	const struct call *call = &s->p->calls[s->call];
@@ -93,7 +93,7 @@ static const char *attr_name(const struct state *s, uint16_t id)
 	return text;
 }
 
-/* The attribute that an item of the call stands for, as the method that was asked for calls it. */
+/* Returns the name of an item's attribute in the method that the sent header asks for. */
 static const char *item_attr(const struct state *s, const char *item)
 {
 	static char name[MAX_ITEM];
@@ -129,7 +129,7 @@ static bool makes_qp(const struct state *s, unsigned int i, uint64_t qp)
 	       (output_of(r, "handle", &value) || value_in(r, "handle", &value)) && value == qp;
 }
 
-/* What the QP of this call was before it: as the last MODIFY_QP left it, else as it was made. */
+/* Returns the QP's state before this call: as the last MODIFY_QP set it, else 0 (RESET). UINT64_MAX: no QP. */
 static uint64_t qp_now(const struct state *s)
 {
 	uint64_t qp, value, mask;
@@ -147,7 +147,7 @@ static uint64_t qp_now(const struct state *s)
 	return 0;
 }
 
-/* Has this call been made on the QP of this one before? */
+/* Did an earlier call of `target` succeed on this call's QP? */
 static bool qp_after(const struct state *s, const char *target)
 {
 	uint64_t qp, value;
@@ -221,7 +221,7 @@ static struct listed *find_listed(const struct state *s, const char *item, const
 	return NULL;
 }
 
-/* false: it is not in the list. */
+/* Returns the difference's row in the list. NULL: it has none, and is recorded as the first unlisted one. */
 static struct listed *differs(struct state *s, const char *item, const char *kernel, const char *ours)
 {
 	struct listed *row = find_listed(s, item, kernel, ours);
@@ -277,7 +277,7 @@ static bool bytes_differ(struct state *s, const char *item, const uint8_t *kerne
 	return row;
 }
 
-/* What lies at offset `at` of the output: where it begins, how long it is, and its name. */
+/* Finds the piece of output at offset `at`: its beginning and name. Returns its length. */
 static size_t piece_at(const struct record *r, size_t at, size_t *begin, char *name, size_t name_size)
 {
 	for (unsigned int i = 0; i < r->num_regions; i++) {
@@ -362,7 +362,7 @@ static const char *end_text(const struct run *run, char *text, size_t size)
 	return text;
 }
 
-/* false: what follows is not to be compared. */
+/* Returns false if the calls after this one are not to be compared. */
 static bool compare_call(struct state *s)
 {
 	const struct record *k = &s->kernel->records[s->call], *o = &s->ours->records[s->call];

@@ -4,9 +4,9 @@
 #include <string.h>
 #include "gen.h"
 
-enum { SPOILED = 14 }; /* per cent of the calls that are */
+enum { SPOILED = 14 }; /* per cent of the calls are corrupted */
 
-/* What is not asked, and why, beside what the list says the kernel has not. Programs of the corpus may. */
+/* Generated programs never make these calls, nor those that the list calls absent. The corpus may make them. */
 static const struct {
 	const char *name, *reason;
 } excluded[] = {
@@ -80,7 +80,7 @@ static void end_live(struct gen *g, const char *label)
 		}
 }
 
-/* A word for an object of this type; mostly one that is there. */
+/* Picks a word for an object of this type, usually one that exists. */
 static void object_word(struct gen *g, const char *type, char *word)
 {
 	struct live *live = find_live(g, chance(g, 2) ? NULL : type);
@@ -91,7 +91,7 @@ static void object_word(struct gen *g, const char *type, char *word)
 		snprintf(word, MAX_ITEM, "%s", ONE_OF(g, "0", "1", "2", "5", "-1", "0x7fffffff"));
 }
 
-/* One of the words that a field is good with; sometimes another. */
+/* Picks one of the field's good words, sometimes another. */
 static void pick(struct gen *g, const char *good, char *word)
 {
 	char words[24][64], type[64];
@@ -140,7 +140,7 @@ static struct call *new_call(struct gen *g, enum front front, const char *target
 	return call;
 }
 
-/* NULL or a condition that does not mention the key: it matches. */
+/* Does the row's condition on `key` allow the value? A row without such a condition does. */
 static bool condition_is(const struct listed *row, const char *key, unsigned long long value)
 {
 	const char *numbers = list_condition(row, key);
@@ -197,7 +197,10 @@ static enum front command_front(struct gen *g)
 	return chance(g, 60) ? BY_WRITE : BY_INVOKE;
 }
 
-/* Its other form, numbers that nobody has; another command's bytes would be compared by the wrong names. */
+/*
+ * Picks a wrong command number: the command's other form, or one that no command with a response has: the bytes of
+ * another command's response would be compared under the wrong names.
+ */
 static const char *other_command(struct gen *g)
 {
 	return ONE_OF(g, "+0x80000000", "+0x40000000", "+64", "+256", "6", "16", "0x3f", "0xff");
@@ -342,7 +345,7 @@ static void make_object(struct gen *g, const char *type)
 		}
 }
 
-/* Mostly, what a call is about is made before it. */
+/* Usually makes the objects that a call refers to, before the call. */
 static void make_missing(struct gen *g, const struct command_shape *shape)
 {
 	char type[32];
@@ -413,7 +416,7 @@ static void attr_value(struct gen *g, const struct uvd_attr_row *row, char *item
 		snprintf(item + len, MAX_ITEM - len, "=%.60s", word);
 }
 
-/* Room for what rxe answers; without it the method fails there. */
+/* Bytes of driver data in rxe's response: without room for them the method fails there. */
 static unsigned int driver_room(const char *name)
 {
 	if (strstr(name, "CQ_CREATE"))
@@ -437,7 +440,7 @@ static void add_attr(struct gen *g, struct call *call, const struct uvd_attr_row
 	}
 	if (gen_absent_attr(g, row) || (gen_wanted(row) ? chance(g, 2) : !chance(g, 35)))
 		return;
-	/* What may be left out is there for its value. */
+	/* An optional attribute is only of interest for its value: vary it more often. */
 	if (!gen_wanted(row))
 		g->vary = 70;
 	attr_value(g, row, item);
@@ -479,7 +482,7 @@ static void spoil_method(struct gen *g, struct call *call)
 
 bool gen_wanted(const struct uvd_attr_row *row)
 {
-	/* Which of them a QP needs its type decides. */
+	/* The type of a QP decides which of these it needs: want all. */
 	return row->flags & UVD_MANDATORY ||
 	       list_match("create_qp_pd_handle create_qp_send_cq_handle create_qp_recv_cq_handle",
 			  schema_attr_name(row));
@@ -524,9 +527,9 @@ static void method(struct gen *g)
 		spoil_method(g, call);
 }
 
-/* ---- what takes more than one call ------------------------------------------------------------------------------- */
+/* ---- sequences of calls ------------------------------------------------------------------------------------------ */
 
-/* Towards RTS, as far as chance wants. */
+/* Modifies a QP towards RTS, then to ERR and RESET, for a random number of steps. */
 static void connect(struct gen *g)
 {
 	static const struct {

@@ -9,15 +9,18 @@
 
 enum { SWEEP_CALLS = 12 };
 
-/* Random programs are named by it and the number. */
+/* The name of a random program: this, and its seed. */
 #define SEED "seed "
 
-/* The program that belongs to this seed: mostly valid calls from the schema's rows, some of them spoiled; without what is absent. */
+/*
+ * Makes the program of this seed: mostly valid calls from the schema's rows, some of them corrupted, none that the list
+ * calls absent.
+ */
 void generate(struct program *p, const struct list *list, uint64_t seed);
 
 /*
- * What succeeds, with one thing changed in each call: part of all the changes that there are for one command by one front,
- * or one method. false: there is no such part; of part 0: no such target.
+ * Makes part of the sweep of one target, a command by one front or a method: a call that succeeds, repeated with one
+ * change each time. Returns false if there is no such part; for part 0: no such target.
  */
 bool sweep(struct program *p, const struct list *list, unsigned int target, unsigned int part);
 

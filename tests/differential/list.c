@@ -5,7 +5,7 @@
 #include <string.h>
 #include "list.h"
 
-/* The next cell of a table's row, without blanks and backquotes around it and its words. NULL: the row ends. */
+/* Returns the row's next cell, without blanks and backquotes around it and its words; NULL at the end of the row. */
 static char *cell(char **at)
 {
 	char *begin = *at, *end = strchr(begin, '|'), *to = begin;

@@ -33,11 +33,11 @@ struct list {
 	struct listed rows[MAX_ROWS];
 };
 
-/* false: it cannot be read or has no such table; says why on stderr. */
+/* Returns false, with a message on stderr, if the file cannot be read or has no such table. */
 bool list_read(struct list *list, const char *path);
-/* One of several patterns, separated by blanks. */
+/* Does the text match one of the patterns? Blanks separate them. */
 bool list_match(const char *patterns, const char *text);
-/* The value of KEY= among the conditions, or NULL. Until the next call. */
+/* Returns the value of KEY= among the conditions, or NULL. It stays valid until the next call. */
 const char *list_condition(const struct listed *row, const char *key);
 /* Is value one of N,N...? */
 bool list_number(const char *numbers, unsigned long long value);

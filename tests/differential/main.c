@@ -2,15 +2,15 @@
 /*
  * differential [OPTION...] KERNEL-NODE OUR-NODE: the same programs on both nodes; see README.md.
  *
- *	--list FILE	the differences that are known, docs/abi-differences.md (required)
- *	--corpus DIR	every program in it; a listed difference that none of them shows any more is a failure
- *	--sweep		every call that succeeds, with every single change that there is
- *	--random N	N random programs, from --seed S (default 1)
- *	--seconds S	stop beginning random programs after S seconds
- *	--cpu N		calls of our node are made there, where the daemon is
- *	--keep DIR	where failing programs go, shrunk
- *	--show FILE	one program, and what both sides answer to each call
- *	--print S	the random program of seed S, as text; T/P: part P of target T of the sweep
+ *	--list FILE	the known differences, docs/abi-differences.md (required)
+ *	--corpus DIR	run every program in it; a listed difference that none of them shows is a failure
+ *	--sweep		run every call that succeeds, with every single change to it
+ *	--random N	run N random programs, from --seed S (default 1)
+ *	--seconds S	start no random program after S seconds
+ *	--cpu N		make the calls of our node on this CPU, where the daemon runs
+ *	--keep DIR	write failing programs to it, shrunk
+ *	--show FILE	run one program, and print both sides' answers to each call
+ *	--print S	print the random program of seed S; T/P: part P of target T of the sweep
  *
  * $CK_TAP_LOG_FILE_NAME gets a TAP line for each program of the corpus, and one for the random ones.
  */
@@ -36,7 +36,7 @@ struct tester {
 	struct difference found[MAX_FOUND];
 };
 
-/* false: the program itself is wrong. */
+/* Returns false if the program itself is wrong. */
 static bool run_both(struct tester *t, const struct program *p, struct difference *d)
 {
 	run_start(t->kernel, p);
@@ -60,7 +60,7 @@ static bool still(struct tester *t, const struct program *p, const struct differ
 	return run_both(t, p, &d) && same_difference(&d, wanted);
 }
 
-/* Drops whatever can be dropped while the difference stays: what follows, calls, then items; until nothing goes any more. */
+/* Drops the calls after the difference, then calls and items without which it stays, until none can be dropped. */
 static void shrink(struct tester *t, struct program *p, const struct difference *wanted)
 {
 	static struct program try;
@@ -94,7 +94,7 @@ static void keep(struct tester *t, const struct program *p, const struct differe
 	char path[512];
 	FILE *out;
 
-	/* What is in the corpus need not be kept. */
+	/* Keep random programs only: a program of the corpus is a file already. */
 	if (!t->keep || strncmp(p->name, SEED, strlen(SEED)))
 		return;
 	snprintf(path, sizeof(path), "%s/found-%s-%s.prog", t->keep, d->target[0] == '#' ? "number" : d->target,
@@ -119,7 +119,7 @@ static bool is_known(const struct tester *t, const struct difference *d)
 	return false;
 }
 
-/* Does the program hang, or differ in another way, when it is run again? Then *d is what it did. */
+/* Runs the program up to 3 times. Returns true if it hangs or differs again; *d is then that difference. */
 static bool hangs_again(struct tester *t, const struct program *p, struct difference *d)
 {
 	struct difference now;
@@ -133,13 +133,13 @@ static bool hangs_again(struct tester *t, const struct program *p, struct differ
 	return false;
 }
 
-/* A difference that nobody has listed. Returns false if it is not held against the device. */
+/* Reports and shrinks an unlisted difference. Returns false for a hang that does not recur: no failure. */
 static bool report(struct tester *t, const struct program *p, struct difference *d)
 {
 	static struct program small;
 
 	if ((!strcmp(d->kernel, HANG) || !strcmp(d->ours, HANG)) && !hangs_again(t, p, d)) {
-		/* Other work can hold a machine up for longer than a program may take. */
+		/* Other load on the machine can make a program exceed its time limit. */
 		printf("---- %s: a hang that did not happen again: ", p->name);
 		difference_print(d, stdout);
 		return false;

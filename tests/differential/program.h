@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A program: calls on one open device, as text that a person reads and the shrinker cuts. One line is one call:
+ * A program: calls on one open device, as text that people read and the shrinker cuts. One line is one call:
  *
  *	[LABEL:] write COMMAND ITEM...	a command by write()
  *	[LABEL:] invoke COMMAND ITEM...	the same command by INVOKE_WRITE
@@ -10,7 +10,7 @@
  *	close VALUE			closes an fd
  *
  * COMMAND and METHOD are the kernel's names without IB_USER_VERBS_CMD_ or UVERBS_METHOD_ (extended commands: EX_...), or
- * #NUMBER and #OBJECT/METHOD. What the items mean is said in build.c; README.md has examples.
+ * #NUMBER and #OBJECT/METHOD. build.c explains the items; README.md has examples.
  */
 #ifndef DIFF_PROGRAM_H
 #define DIFF_PROGRAM_H
@@ -37,7 +37,7 @@ struct program {
 	struct call calls[MAX_CALLS];
 };
 
-/* 0; else the line that is wrong, with the reason in *why. Lines that begin with # are comments. */
+/* Returns 0, or the number of the wrong line, with the reason in *why. Lines that begin with # are comments. */
 unsigned int program_parse(struct program *p, FILE *in, const char **why);
 void program_print(const struct program *p, FILE *out);
 void call_print(const struct call *call, FILE *out);
@@ -46,7 +46,7 @@ void call_drop_item(struct call *call, unsigned int i);
 void program_drop_call(struct program *p, unsigned int i);
 /* Appends an item, printf-like. */
 void call_add(struct call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* What follows NAME= in the call's items, or NULL; "" for NAME alone. */
+/* Returns the text after NAME= in the call's items, "" for NAME alone, or NULL. */
 const char *call_item(const struct call *call, const char *name);
 
 #endif

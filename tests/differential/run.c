@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Carries a program out on one node, in a child: what it does to memory, fds and its life is its own. */
+/* Runs a program on one node in a child process: what it does to memory and fds, or a crash, stays in the child. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,8 +18,8 @@
 #include "run.h"
 
 enum {
-	PATIENCE = 60, /* seconds for a program; one that takes longer hangs */
-	NODE_FD = 3, /* in every child, so that the fds that it gets can be compared */
+	PATIENCE = 60, /* seconds; a program that takes longer counts as hanging */
+	NODE_FD = 3, /* the same in every child, so that the numbers of new fds can be compared */
 };
 
 struct run *run_new(const char *node, int cpu)
@@ -38,7 +38,7 @@ struct run *run_new(const char *node, int cpu)
 	return run;
 }
 
-/* With the right driver the answer to an object that nobody has is EPROTONOSUPPORT, with another it is EINVAL. */
+/* Asks for an unknown object: EPROTONOSUPPORT with the device's own driver id, EINVAL with another. */
 int run_find_driver(const char *node)
 {
 	int fd = open(node, O_RDWR | O_CLOEXEC), found = -1;
@@ -85,7 +85,7 @@ static void answer(struct record *r, long ret)
 	r->err = ret < 0 ? errno : 0;
 }
 
-/* The number in an attribute that was to make an object. */
+/* Records the handle or fd in the attribute of a new object. */
 static void note_new(struct record *r, const struct call *call, const uint8_t *msg)
 {
 	const struct ib_uverbs_ioctl_hdr *hdr = (const void *)msg;
@@ -125,13 +125,16 @@ static int do_call(struct run *run, const struct program *p, unsigned int i)
 	else
 		answer(r, ioctl(NODE_FD, b.cmd, b.arg));
 	memcpy(r->msg, b.msg, r->msg_len);
-	/* What a command consists of is not for the kernel to write; and it may hold numbers that the driver chose. */
+	/*
+	 * The kernel must not write to a command. Record only the changes: the command may hold numbers that the driver
+	 * chose.
+	 */
 	for (unsigned int n = 0; call->front == BY_WRITE && n < r->msg_len; n++)
 		r->msg[n] ^= sent[n];
 	memcpy(r->out, (void *)ARENA_OUT, r->out_len);
 	if (r->is_ioctl && r->ret >= 0)
 		note_new(r, call, b.msg);
-	/* The one byte pair that is not the program's. */
+	/* The only field that does not come from the program. */
 	if (r->is_ioctl && r->msg_len >= sizeof(struct ib_uverbs_ioctl_hdr))
 		((struct ib_uverbs_ioctl_hdr *)r->msg)->driver_id = 0;
 	return 0;
@@ -164,8 +167,8 @@ static int do_event(struct run *run, const struct program *p, unsigned int i)
 }
 
 /*
- * One empty receive. Where the driver takes them from memory that it shares with its client: CREATE_QP told where that is.
- * It can be mapped once only.
+ * Posts one empty receive, for a driver that takes receives from memory shared with the client. CREATE_QP's response
+ * says where that memory is. It can be mapped only once.
  */
 static int post_mapped(const struct record *made)
 {
@@ -246,7 +249,7 @@ static void child(struct run *run, const struct program *p)
 	int fd;
 
 	signal(SIGPIPE, SIG_IGN);
-	/* With the daemon, so that no other processor has to be woken for each call. */
+	/* Run on the daemon's CPU, so that no call has to wake another one. */
 	if (run->cpu >= 0) {
 		cpu_set_t set;
 
@@ -289,7 +292,7 @@ void run_start(struct run *run, const struct program *p)
 		perror("fork");
 		exit(2);
 	}
-	run->pid = pid; /* which the child shares */
+	run->pid = pid; /* the child shares *run */
 }
 
 void run_wait(struct run *run)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One run of a program on one node, in a process of its own, and what it left behind. */
+/* One run of a program on one node, in a process of its own, and its results. */
 #ifndef DIFF_RUN_H
 #define DIFF_RUN_H
 
@@ -24,18 +24,18 @@ struct region {
 	struct fields fields;
 };
 
-/* A call, as it was carried out. */
+/* What one call did. */
 struct record {
 	bool done; /* false: the program ended before or within */
 	long ret;
 	int err;
-	/* What was sent, after the call: attributes get handles and flags. */
+	/* The message after the call (the kernel writes handles and flags to attributes), and the output. */
 	uint32_t msg_len, out_len;
 	uint8_t msg[MAX_MSG], out[MAX_OUT];
 	bool is_ioctl;
 	unsigned int num_regions;
 	struct region regions[MAX_REGIONS];
-	/* The numbers that went in, by the names that programs use. */
+	/* The call's input values, by the names that programs use. */
 	unsigned int num_values;
 	struct value {
 		char name[48];
@@ -45,17 +45,17 @@ struct record {
 
 struct run {
 	const char *node;
-	int cpu; /* that the child stays on; -1: any */
+	int cpu; /* the child's CPU; -1: any */
 	uint16_t driver_id;
 	pid_t pid;
-	int status; /* of waitpid(), when it has ended */
-	char trouble[128]; /* the program itself is wrong */
+	int status; /* from waitpid(), once the child has ended */
+	char trouble[128]; /* why the program cannot be run; "": it can */
 	struct record records[MAX_CALLS];
 };
 
-/* In memory that is shared with children. */
+/* Allocates a run in memory that it shares with its children. */
 struct run *run_new(const char *node, int cpu);
-/* What the node answers to in ioctl headers; -1: it cannot be opened or has none. */
+/* Returns the driver id that the node accepts in ioctl headers; -1: it cannot be opened, or accepts none. */
 int run_find_driver(const char *node);
 void run_start(struct run *run, const struct program *p);
 void run_wait(struct run *run);
@@ -63,7 +63,7 @@ void run_wait(struct run *run);
 /* ---- within the child -------------------------------------------------------------------------------------------- */
 
 #define ARENA 0x200000000ull
-#define ARENA_MSG ARENA /* 64 KiB, then nothing */
+#define ARENA_MSG ARENA /* 64 KiB, unmapped after that */
 #define ARENA_MSG_SIZE 0x10000
 #define ARENA_IN (ARENA + 0x100000)
 #define ARENA_IN_SIZE 0x20000
@@ -76,22 +76,22 @@ void run_wait(struct run *run);
 #define ARENA_SCRATCH (ARENA + 0x500000) /* where a driver may write; not compared */
 #define ARENA_SCRATCH_SIZE 0x1000
 #define ARENA_NONE (ARENA + 0x600000)
-#define ARENA_EDGE (ARENA_MEM + ARENA_MEM_SIZE - 0x1000) /* a page, then nothing */
+#define ARENA_EDGE (ARENA_MEM + ARENA_MEM_SIZE - 0x1000) /* a page, unmapped after that */
 
 /* One call in bytes, in the arena. */
 struct built {
 	uint8_t *msg;
-	size_t len; /* what write() is told */
-	uint64_t arg; /* what ioctl() is told */
+	size_t len; /* write()'s length argument */
+	uint64_t arg; /* ioctl()'s argument */
 	unsigned long cmd;
 };
 
-/* NULL, or what is wrong with the program. Fills the record's regions and values. */
+/* Return NULL, or what is wrong with the program. They fill the record's regions and values. */
 const char *build_write(struct run *run, const struct program *p, unsigned int i, struct built *b);
 const char *build_ioctl(struct run *run, const struct program *p, unsigned int i, struct built *b);
-/* The value of a word; how it was wrong is said in run->trouble. */
+/* Returns the value of a word. A label without a value (a failed call, no such output) gives UINT32_MAX. */
 uint64_t value_of(struct run *run, const struct program *p, unsigned int i, const char *word);
-/* The value of an output of an earlier call. */
+/* Finds the value of an output of an earlier call. Returns false if there is none. */
 bool output_of(const struct record *r, const char *name, uint64_t *value);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What is inside: the fields of the structs that commands and attributes carry. The schema's rows know sizes only; here are
- * the names that programs use, and values that make a call likely to succeed.
+ * The fields of the structs that commands and attributes carry. The schema's rows know only sizes; this adds the names
+ * that programs use, and values with which a call is likely to succeed.
  */
 #ifndef DIFF_SHAPE_H
 #define DIFF_SHAPE_H
@@ -15,7 +15,7 @@ struct field {
 	uint16_t at, size;
 	/*
 	 * For input: words to choose from. Numbers, hexadecimal bytes (xff00...), addresses (mem), and objects in brackets
-	 * (<pd>). A first word that is a number is what the field holds where a program does not say; without words 0.
+	 * (<pd>). The first word is the field's default; if it is an object, or there are no words, 0 is.
 	 */
 	const char *good;
 };
@@ -34,7 +34,7 @@ struct command_shape {
 	uint16_t in_size, out_size;
 	struct fields in, out;
 	const char *makes, *ends; /* objects: "pd" */
-	uint16_t uhw_in, uhw_out; /* the driver data that rxe wants, where it wants some */
+	uint16_t uhw_in, uhw_out; /* sizes of the driver data that rxe requires; 0: none */
 };
 
 /* The contents of an attribute, by the attribute's name without UVERBS_ATTR_. */

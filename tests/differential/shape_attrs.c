@@ -65,7 +65,7 @@ static const struct field sge_in[] = { { "addr", 0, 8, "mem none" },
 				       { "length", 8, 4, "16 0" },
 				       { "lkey", 12, 4, "<lkey> 0" } };
 
-/* A number; one that comes back */
+/* NUMBER: an input number. BACK: an output number. */
 #define NUMBER(a, size, words) \
 	{ \
 #a, size, \

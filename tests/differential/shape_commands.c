@@ -27,7 +27,7 @@
 		a, sizeof(a) / sizeof((a)[0]) \
 	}
 
-/* The port's own address, a group, and nothing */
+/* The port's own GID, a multicast group, the zero GID */
 #define GIDS "x00000000000000000000ffff0a630001 xff0e0000000000000000ffffe0000001 x00000000000000000000000000000000"
 
 static const struct field port_in[] = { I(query_port, port_num, "1 0 2 255") };
@@ -194,7 +194,7 @@ static const struct field modify_qp_ex_out[] = { O(ex_modify_qp_resp, comp_mask)
 static const struct field destroy_qp_in[] = { I(destroy_qp, qp_handle, "<qp>"), I(destroy_qp, reserved, "0 1") };
 static const struct field events_out[] = { O(destroy_qp_resp, events_reported) };
 
-/* With room for one work request and one entry of its list. */
+/* Each command with one work request and one SGE. */
 struct ib_uverbs_one_send {
 	struct ib_uverbs_post_send c;
 	struct ib_uverbs_send_wr wr;
@@ -319,7 +319,7 @@ static const struct field destroy_table_in[] = { I(ex_destroy_rwq_ind_table, com
 		NULL, 0 \
 	}
 #define SIZE(s) sizeof(struct ib_uverbs_##s)
-/* With a response, without one, extended */
+/* R: a command with a response. W: a command without. EX: an extended command. */
 #define R(c, si, so, fi, fo, ...) \
 	{ \
 #c, IB_USER_VERBS_CMD_##c, false, true, SIZE(si), SIZE(so), fi, fo, __VA_ARGS__ \

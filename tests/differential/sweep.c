@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* One thing at a time: every call that succeeds, and each single change to it. */
+/* Every call that succeeds, with each single change to it. */
 #include <string.h>
 #include "gen.h"
 
@@ -41,7 +41,7 @@ static const char *const header_knobs[] = { "!length=+16",   "!length=-16",   "!
 					    "!reserved2=1",  "!driver=+1",    "!arg=none",	   "!arg=0",
 					    "#0x7:flags=0",  "#0x7",	      "#0x1005",	   "#0x2000" };
 
-/* Replaces what an item says, or adds it. */
+/* Sets an item of the call, or adds it. */
 static void set_item(struct call *call, const char *name, const char *word)
 {
 	for (unsigned int i = 0; i < call->num_items; i++)
@@ -62,7 +62,7 @@ static bool nth_word(const char *good, unsigned int n, char *word)
 	return false;
 }
 
-/* Applies the n-th way to make the call another one. false: there are not so many. */
+/* Makes the n-th change to the call. Returns false if there are fewer. */
 static bool vary_command(struct call *call, const struct command_shape *shape, unsigned int n)
 {
 	char word[MAX_ITEM];
@@ -135,7 +135,7 @@ static bool vary_method(struct gen *g, struct call *call, const struct method_re
 	return false;
 }
 
-/* The n-th target: every command by each front, every method. */
+/* Finds the n-th target: each command by each front, then each method. */
 static bool target_at(struct gen *g, unsigned int n, const struct command_shape **shape, enum front *front,
 		      struct method_ref *ref)
 {

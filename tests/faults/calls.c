@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Objects that calls need, made by write(). */
+/* Makes the objects that calls need, by write(). */
 #include "faults.h"
 
 static int keep_granted(struct call *c)

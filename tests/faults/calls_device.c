@@ -77,7 +77,7 @@ static void info_handles(struct call *c)
 	tree_out(&c->tree, UVERBS_ATTR_INFO_HANDLES_LIST, c->data, 16 * sizeof(uint32_t));
 }
 
-/* All other commands go through it too. */
+/* Every other command is sent by INVOKE_WRITE as well (test_calls.c). */
 static void invoke_write(struct call *c)
 {
 	call_context(c);

@@ -38,7 +38,7 @@ static void reg_mr_on_demand(struct call *c)
 	((struct ib_uverbs_reg_mr *)c->in)->access_flags |= IBV_ACCESS_ON_DEMAND;
 }
 
-/* The account exists already, and the client has memory of its own in it. */
+/* A first region exists, so the client's mm and its charge exist already. */
 static void reg_second_mr(struct call *c)
 {
 	reg_mr(c);

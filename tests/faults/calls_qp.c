@@ -96,7 +96,7 @@ static void modify_qp_ex(struct call *c)
 	CALL_OUT(c, struct ib_uverbs_ex_modify_qp_resp);
 }
 
-/* The path is checked, by questions to the backend. */
+/* The core checks the path, which takes queries of the backend. */
 static void modify_qp_to_rtr(struct call *c)
 {
 	call_context(c);
@@ -121,7 +121,7 @@ static void post_recv(struct call *c)
 	CALL_OUT(c, struct ib_uverbs_post_recv_resp);
 }
 
-/* With inline data, which is read from the client. */
+/* With inline data, which the core copies from the client. */
 static void post_send(struct call *c)
 {
 	struct {
@@ -143,7 +143,7 @@ static void post_send(struct call *c)
 	CALL_OUT(c, struct ib_uverbs_post_send_resp);
 }
 
-/* More than need no allocation, and each names an address handle. */
+/* So many requests that the core must allocate memory; each names an address handle. */
 static void post_many_sends(struct call *c)
 {
 	struct {

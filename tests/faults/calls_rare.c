@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Valid calls: what few adapters have. */
+/* Valid calls: features that few adapters have. */
 #include <uverbsd/abi.h>
 #include "faults.h"
 #include <uverbsd/uapi_later.h>
@@ -8,7 +8,7 @@ enum { DMABUF_FD = 500 };
 
 int __wrap_uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size);
 
-/* There may be no dma-buf on this machine: a number stands for one. */
+/* This machine may have no dma-buf: accept any fd number as one. */
 int __wrap_uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
 {
 	*size = 4096;
@@ -17,7 +17,7 @@ int __wrap_uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
 	return fd == DMABUF_FD ? 0 : -EBADF;
 }
 
-/* Makes an object by a method whose first attribute is the new handle, and which wants no more than `tree` has. */
+/* Makes an object by a method whose first attribute is the new handle. `tree`: all its attributes. */
 static uint32_t make(struct call *c, uint16_t object, uint16_t method, struct harness_tree tree)
 {
 	WORKS(harness_ioctl(&c->h, object, method, &tree));
@@ -206,7 +206,7 @@ static void read_counters(struct call *c)
 	tree_out(&c->tree, UVERBS_ATTR_READ_COUNTERS_BUFF, c->out, 2 * sizeof(uint64_t));
 }
 
-/* A flow counts by them. */
+/* A flow uses the counters. */
 static void read_counters_in_use(struct call *c)
 {
 	struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Valid calls: work queues, tables of them, flows. Their handles are kept where no other object of the call is. */
+/* Valid calls: work queues, RWQ indirection tables, flows. Their handles are kept in unused members of struct call. */
 #include "faults.h"
 
 static void create_wq_cmd(struct call *c)
@@ -39,7 +39,7 @@ static void wq_create(struct call *c)
 	tree_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &c->out[2], sizeof(uint32_t));
 }
 
-/* ---- what the others need ---------------------------------------------------------------------------------------- */
+/* ---- objects that calls need ------------------------------------------------------------------------------------- */
 
 static uint32_t make_wq(struct call *c)
 {
@@ -50,7 +50,7 @@ static uint32_t make_wq(struct call *c)
 	return resp.wq_handle;
 }
 
-/* A table of two. */
+/* A table of two work queues. */
 static void create_table_cmd(struct call *c)
 {
 	struct {
@@ -72,7 +72,7 @@ static uint32_t make_table(struct call *c)
 	return resp.ind_tbl_handle;
 }
 
-/* No command makes one. */
+/* No write command makes a flow action. */
 static uint32_t make_flow_action(struct call *c)
 {
 	struct uvd_uobject *uobj;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every method and write command of the tree, with each of its allocations, client copies, backend calls and looks into
- * /proc failing in turn: test_calls.c does it, and this is what it needs to know of a call.
+ * test_calls.c makes each allocation, client copy, backend call and look-up in /proc of every method and write command
+ * fail in turn. This header says how a call is described to it.
  *
- * A NEW VERB needs one entry: a function that makes what the call needs and fills in one valid call, and a line with the
- * row's name in the table at the end of its file (calls_*.c). A row without an entry fails the test, and so does a new
- * function of struct uvd_backend that is not in the list of filter.c.
+ * A NEW VERB needs one entry: a function that makes the objects the call needs and fills in one valid call, and a line
+ * with the row's name in the table at the end of its file (calls_*.c). A row without an entry fails the test, and so
+ * does a new function of struct uvd_backend that is not in the list of filter.c.
  */
 #ifndef TESTS_FAULTS_H
 #define TESTS_FAULTS_H
@@ -14,7 +14,7 @@
 #include "inject.h"
 #include "tests/objects/harness.h"
 
-/* ---- the backend between (filter.c) ------------------------------------------------------------------------------ */
+/* ---- the backend's filter (filter.c) ----------------------------------------------------------------------------- */
 
 enum thing {
 	T_NONE,
@@ -38,21 +38,21 @@ enum thing {
 	NUM_THINGS
 };
 
-/* Puts itself in front of *ops. NULL: done, else what this filter does not know. */
+/* Puts the filter in front of *ops. Returns NULL, or a message about a function that the filter lacks. */
 const char *filter_install(struct uvd_backend *ops);
-/* Things that exist in the backend. */
+/* How many objects of each kind exist in the backend. */
 extern int filter_live[NUM_THINGS];
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
 struct call {
 	struct harness h;
-	/* Of a write command: its struct (the response's address is filled in), and room for the response. */
+	/* Write command: its struct (issuing it fills in the response's address), and room for the response. */
 	uint64_t in[1024], out[512];
 	size_t in_len, out_len;
-	/* Of a method. */
+	/* Method: its attributes. */
 	struct harness_tree tree;
-	/* What call_context() and the functions of calls_*.c have made. */
+	/* The fds and handles that call_context() and the functions of calls_*.c have made. */
 	int async_fd, channel_fd;
 	uint32_t pd, cq, srq, qp, ah, mr, mw, xrcd, qpn;
 	/* Client memory to point at. */
@@ -61,14 +61,14 @@ struct call {
 
 struct call_entry {
 	const char *row; /* the row's name */
-	/* Unarmed: makes what the call needs, and fills in the call. */
+	/* Makes the objects that the call needs, and fills in the call. No fault is armed meanwhile. */
 	void (*prepare)(struct call *c);
-	const char *only; /* the backend that can do it; NULL: all that have the row */
-	int result; /* of the call when nothing fails: 0, or a negative errno for what no device can do */
+	const char *only; /* the only backend that supports it; NULL: all that have the row */
+	int result; /* of the call without a fault: 0, or the negative errno of an operation that no device supports */
 	/* As in the kernel: */
-	bool destroys; /* an answer that cannot be written does not bring the object back */
-	bool forgets; /* what the backend refuses to end is gone for the client, and ends with another object */
-	bool tolerant; /* takes no notice of what the backend answers, or has an errno of its own for it */
+	bool destroys; /* the object stays destroyed if the response cannot be written */
+	bool forgets; /* if the backend refuses to destroy the object, its handle is freed nevertheless */
+	bool tolerant; /* ignores the backend's error, or returns its own errno for it */
 };
 
 struct call_group {
@@ -91,12 +91,12 @@ static inline void call_in(struct call *c, const void *in, size_t len)
 	c->in_len = len;
 }
 
-/* A context, with its async event file; and objects by write(). All assert that it works. */
+/* Make a context with its async event file, and objects by write(). All assert success. */
 void call_context(struct call *c);
 void call_pd(struct call *c);
 void call_cq(struct call *c);
 void call_srq(struct call *c);
-/* With PD and CQ. RESET or INIT; UD also RTS. */
+/* Makes the PD and CQ, too. state: RESET or INIT; for UD also RTS. */
 void call_qp(struct call *c, uint8_t type, enum ibv_qp_state state);
 void call_ah(struct call *c);
 void call_mr(struct call *c);

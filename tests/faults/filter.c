@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A backend in front of another one: fails when it is told to, and counts what exists behind it.
+ * A backend in front of another one: it fails when armed, and counts the objects that exist behind it.
  *
- * A new function of struct uvd_backend needs one line in OPS: its name, parameters and arguments, what it makes (1) or
- * ends (-1), if anything.
+ * A new function of struct uvd_backend needs one line in OPS: its name, parameters, arguments, and the kind of object
+ * that it makes (1) or destroys (-1), if any.
  */
 #include "faults.h"
 
@@ -83,7 +83,7 @@
 	  T_NONE, 0) \
 	X(query_comp_cntr_caps, (struct uvd_ibdev * dev, struct uvd_comp_cntr_caps * caps), (dev, caps), T_NONE, 0)
 
-/* Those that name the first work request which was not taken. */
+/* Functions that return the first work request that was not posted. */
 #define POSTS(X) \
 	X(post_recv, struct uvd_qp, struct uvd_recv_wr) \
 	X(post_srq_recv, struct uvd_srq, struct uvd_recv_wr)
@@ -95,7 +95,7 @@ static int counted(int ret, enum thing thing, int delta)
 {
 	if (ret >= 0)
 		filter_live[thing] += delta;
-	/* A QP takes its groups with it; no call here has two QPs. */
+	/* Destroying a QP detaches it from its groups; no call here has two QPs. */
 	if (thing == T_QP && !filter_live[T_QP])
 		filter_live[T_MCAST] = 0;
 	return ret;
@@ -123,7 +123,7 @@ static int filter_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, con
 	return fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.post_send(qp, wr, bad, work);
 }
 
-/* It may leave a region more, which is then ended. */
+/* The backend may make a second region (UVD_REREG_NEW). The core then destroys one of the two. */
 static int filter_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
 {
 	int ret = fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.rereg_mr(mr, flags, to);
@@ -141,7 +141,7 @@ static bool is_filtered(const struct uvd_backend *ops, size_t offset)
 {
 	const char *ours = (const char *)ops + offset, *theirs = (const char *)&behind + offset;
 
-	/* They are made and ended outside of calls. */
+	/* These do not run inside calls. */
 	if (offset == offsetof(struct uvd_backend, open) || offset == offsetof(struct uvd_backend, close) ||
 	    offset == offsetof(struct uvd_backend, port_changed))
 		return true;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The allocation functions are wrapped by the linker (meson.build), so every call from our own code counts, whatever
- * room it is in.
+ * The linker wraps the allocation functions (meson.build), so every allocation of our own code counts, in all rooms.
  */
 #include <stdatomic.h>
 #include <stdlib.h>

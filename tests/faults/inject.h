@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Allocations, client copies and looks into /proc that fail when they are told to. */
+/* Fault injection: allocations, client copies, backend calls and look-ups in /proc that fail when armed. */
 #ifndef TESTS_FAULTS_INJECT_H
 #define TESTS_FAULTS_INJECT_H
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "client/client.h"
 
-/* Not ck_assert(), which allocates even where it holds: blocks are counted here. */
+/* Not ck_assert(): it allocates even if the condition holds, and these tests count blocks. */
 #define MUST(cond, ...) \
 	do { \
 		if (!(cond)) \
@@ -20,21 +20,21 @@
 		MUST(!ret_, "%s: %d", #call, ret_); \
 	} while (0)
 
-/* ---- what fails (inject.c) --------------------------------------------------------------------------------------- */
+/* ---- faults (inject.c) ------------------------------------------------------------------------------------------- */
 
 enum fault { FAULT_ALLOC, FAULT_COPY, FAULT_BACKEND, FAULT_PROC, FAULT_KINDS };
 
-/* What failing ones return, but for allocations. An errno that nothing else gives, so that it can be told where it ends. */
+/* The errno of an injected failure in a backend or /proc. No other code returns it, so it identifies the fault. */
 enum { BACKEND_ERRNO = EXDEV, PROC_ERRNO = EMFILE };
 
-/* The n-th (from 1) of the kind fails in this thread, and onwards: all after it too. */
+/* Arms the fault: the n-th operation (from 1) of this kind in this thread fails. onwards: all later ones, too. */
 void fault_arm(enum fault kind, unsigned int n, bool onwards);
-/* Ends it. Has any failed? */
+/* Disarms the fault. Returns whether any operation has failed. */
 bool fault_disarm(void);
-/* Is it one that must fail? Of those who can. */
+/* Operations that can fail call this. Returns true if this one must. */
 bool fault_here(enum fault kind);
 
-/* Blocks of memory that are allocated and not free. */
+/* Returns the number of allocated blocks of memory. */
 long fault_blocks(void);
 extern const struct uvd_mem_ops fault_mem; /* process_vm_readv() and _writev() */
 extern struct uvd_proc fault_proc, *fault_proc_behind; /* our own /proc, unless a test puts another one here */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * For every row of the tree, on every backend, by every way in: the n-th allocation fails, the n-th client copy, the n-th
- * backend call, the n-th look into /proc; for n = 1 and on, until the call meets none. The errno must be the fault's, and
- * nothing may have changed: no object more or less, no handle lost, none left locked, no page charged; the same call works
- * right afterwards. When the file is closed, nothing is left of it.
+ * For every row of the tree, on every backend, by every front: the n-th allocation, client copy, backend call or
+ * look-up in /proc fails, for n = 1 and up, until the call has no n-th one. The call must return the fault's errno,
+ * and change nothing: the same objects and handles exist, none is locked, no page is charged. The same call must then
+ * succeed. After the file is closed, nothing of it may be left.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static const struct call_group *const groups[] = { &calls_device, &calls_memory,
 						   &calls_srq,	  &calls_xrc,	 &calls_wq, &calls_rare };
 static const char *const backends[] = { "null", "soft" };
 
-/* The ways in: two of write(), that of ioctl for write commands, and the methods' own. */
+/* The fronts: two variants of write(), INVOKE_WRITE for write commands, and ioctl methods. */
 enum front { WRITE, WRITE_FROM, INVOKE, METHOD, NUM_FRONTS };
 static const char *const front_names[] = { "write()", "write(), read by us", "INVOKE_WRITE", "ioctl" };
 static const char *const fault_names[] = { "allocation", "client copy", "backend call", "look into /proc" };
@@ -49,7 +49,7 @@ static const struct uvd_write_row *find_write(const struct uvd_tree *tree, const
 	return NULL;
 }
 
-/* Until fn says true. */
+/* Calls fn for each method until it returns true. */
 static bool each_method(const struct uvd_tree *tree,
 			bool (*fn)(void *arg, uint16_t object, const struct uvd_method_row *row), void *arg)
 {
@@ -87,7 +87,7 @@ static bool find_method(const struct uvd_tree *tree, const char *name, uint16_t 
 	return each_method(tree, is_wanted, &wanted);
 }
 
-/* The message of a write(), with its header; its length. */
+/* Builds the message of a write(), with its header. Returns its length. */
 static size_t message(struct call *c, const struct uvd_write_row *row, uint64_t *msg)
 {
 	struct ib_uverbs_cmd_hdr hdr = { .command = row->number };
@@ -126,7 +126,7 @@ static int issue_write(struct call *c, const struct uvd_write_row *row, enum fro
 	return ret < 0 ? ret : 0;
 }
 
-/* Issues the call as it is, as often as one likes. */
+/* Issues the call. Leaves it unchanged, so that it can be issued again. */
 static int issue(struct call *c, const char *row, enum front front)
 {
 	struct harness_tree tree = c->tree;
@@ -143,7 +143,7 @@ static int issue(struct call *c, const char *row, enum front front)
 	return ret;
 }
 
-/* ---- what there is ----------------------------------------------------------------------------------------------- */
+/* ---- the stock of objects ---------------------------------------------------------------------------------------- */
 
 struct stock {
 	int in_backend[NUM_THINGS];
@@ -157,7 +157,7 @@ static void add_pages(void *arg, pid_t tgid, uint64_t pages)
 	*(uint64_t *)arg += pages;
 }
 
-/* Checks on the way that no handle is lost and no object is left locked or begun. */
+/* Counts objects, event files and charged pages. Checks that no handle is lost, and no object locked or begun. */
 static struct stock take_stock(struct call *c)
 {
 	struct stock s = { .has_context = atomic_load(&c->h.file->context) };
@@ -222,12 +222,12 @@ static bool right_errno(const struct call_entry *entry, enum fault fault, int re
 	case FAULT_BACKEND:
 		return ret == -BACKEND_ERRNO || entry->tolerant;
 	default:
-		/* A range, an fd or a right that cannot be looked at is a bad one, and a process is one that is gone. */
+		/* If /proc cannot be read, a range, fd or capability counts as bad, and a process as exited. */
 		return ret == -PROC_ERRNO || ret == -EFAULT || ret == -EBADF || ret == -EPERM || ret == -ESRCH;
 	}
 }
 
-/* False: the call meets no n-th one of this fault. */
+/* Returns false if the call has no n-th operation of this kind. */
 static bool with_fault(const struct call_entry *entry, const char *backend, enum front front, enum fault fault,
 		       unsigned int n, bool onwards)
 {
@@ -260,7 +260,7 @@ static bool with_fault(const struct call_entry *entry, const char *backend, enum
 		MUST(gone ? ret < 0 : ret == entry->result, "%s by %s on %s, after %s %u has failed: %d", entry->row,
 		     front_names[front], backend, what, n, ret);
 	} else {
-		/* Done in spite of it. */
+		/* The call succeeded in spite of the fault. */
 		MUST(fault != FAULT_BACKEND || entry->tolerant, "%s on %s takes no notice of backend call %u",
 		     entry->row, backend, n);
 	}
@@ -271,7 +271,7 @@ static bool with_fault(const struct call_entry *entry, const char *backend, enum
 	return fired;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------------------------- */
+/* ---- all faults -------------------------------------------------------------------------------------------------- */
 
 static const struct call_entry *entry_at(unsigned int i)
 {
@@ -308,7 +308,7 @@ static bool has_row(const char *backend, const char *name, bool *is_write)
 static void every_fault(const struct call_entry *entry, const char *backend, enum front front)
 {
 	for (enum fault fault = 0; fault < FAULT_KINDS; fault++) {
-		/* A backend that refuses to end what it made keeps it: that is another test's (handle-10). */
+		/* Never all later backend calls: the backend would refuse the cleanup, too, which handle-10 tests. */
 		for (int onwards = 0; onwards < (fault == FAULT_BACKEND ? 1 : 2); onwards++) {
 			unsigned int n = 1;
 

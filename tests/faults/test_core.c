@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory that runs out where no command of the real tree needs any, on the toy objects of tests/core: large input, many
- * attributes, many objects; and where devices, trees, files and handle tables are made.
+ * Out of memory in cases that no command of the real tree reaches, on the toy objects of tests/core: large input, many
+ * attributes, many objects; and while devices, trees, files and handle tables are made.
  */
 #include "inject.h"
 #include "account/account.h"
@@ -18,8 +18,9 @@ static void setup(void)
 }
 
 /*
- * The n-th allocation of the call fails, n = 1 and on, until it meets none. Each time -ENOMEM, and nothing is left: no
- * object, no block, and what it had looked up is free. The call has no fewer than at_least allocations.
+ * Makes the n-th allocation of the call fail, for n = 1 and up, until the call has no n-th one. Each failed call must
+ * return -ENOMEM and leave nothing: no object, no block, no lock on the object that it looked up. The call must have at
+ * least at_least allocations.
  */
 static void run_out(long (*call)(void), long result, unsigned int at_least)
 {
@@ -45,7 +46,7 @@ static void run_out(long (*call)(void), long result, unsigned int at_least)
 		MUST(!err, "allocation %u fails: the toy is in use", n);
 	}
 	ck_assert_int_eq(ret, result);
-	ck_assert_uint_gt(n, at_least); /* the one that it did not meet */
+	ck_assert_uint_gt(n, at_least); /* the call has n - 1 allocations */
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -163,7 +164,7 @@ static long pieces(void)
 	return tree_send(&t);
 }
 
-/* Its end cannot be read, so it is read piece by piece. */
+/* The end of the input cannot be read, so the core reads it piece by piece. */
 START_TEST(test_input_in_pieces)
 {
 	bed.hole = (uintptr_t)&big[2];
@@ -187,7 +188,7 @@ START_TEST(test_command_larger_than_the_requests_buffer)
 }
 END_TEST
 
-/* ---- what is made before any call -------------------------------------------------------------------------------- */
+/* ---- objects made before any call -------------------------------------------------------------------------------- */
 
 static struct uvd_account *account;
 
@@ -230,7 +231,7 @@ START_TEST(test_tree)
 }
 END_TEST
 
-/* The next handle, with the n-th allocation failing for n = 1 and on. */
+/* Allocates the next handle, with the n-th allocation failing for n = 1 and up. */
 static void run_out_of_handles(struct uvd_handles *table)
 {
 	const uint32_t expected = table->count;
@@ -249,7 +250,7 @@ static void run_out_of_handles(struct uvd_handles *table)
 	MUST(!err && id == expected, "handle %u instead of %u", id, expected);
 }
 
-/* At every depth of the table: 300 000 handles have four levels. */
+/* Tests every depth of the table: 300 000 handles have four levels. */
 START_TEST(test_handle_table)
 {
 	const long blocks = fault_blocks();

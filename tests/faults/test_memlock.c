@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Accounts and range checks where memory runs out, and with a /proc that says what no kernel should, or what a process
- * makes it say. The client is this process.
+ * Memlock accounting and range checks, out of memory, and with a /proc whose contents no kernel should produce, or
+ * which a process controls. The client is this process.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -49,15 +49,18 @@ static void teardown(void)
 {
 	ck_assert_uint_eq(charged(), 0);
 	uvd_mm_table_free(mms);
-	mms = NULL; /* LeakSanitizer takes what a pointer leads to for no leak */
+	mms = NULL; /* else LeakSanitizer would not report what it points to as leaked */
 }
 
-/* ---- a /proc of our own ------------------------------------------------------------------------------------------ */
+/* ---- a fake /proc ------------------------------------------------------------------------------------------------ */
 
-/* One file of it has this text, or is that file or pipe; the rest is about this process, whoever is asked for. */
+/*
+ * One file of it is replaced: by the text, by another file, or else by the pipe. The others are the real ones; the
+ * files of NOBODY are this process's.
+ */
 static const char *fake_name, *fake_text, *fake_path;
 static int fake_pipe[2];
-static int fake_after; /* so many times it is the real one first */
+static int fake_after; /* so many opens get the real file first */
 
 static int fake_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
@@ -106,7 +109,7 @@ START_TEST(test_no_table)
 }
 END_TEST
 
-/* Relatives of this process. */
+/* Processes related to this one. */
 static pid_t relatives[3];
 
 static struct uvd_mm *mm_of(pid_t relative)
@@ -116,7 +119,10 @@ static struct uvd_mm *mm_of(pid_t relative)
 	return uvd_mm_get(mms, &c);
 }
 
-/* The search needs memory: for its candidates, and for what is known of each. To remember the newcomer it can do without. */
+/*
+ * These allocations of a search must succeed: for its candidates, and for what is known of each. The next one, to
+ * remember the new process, may fail.
+ */
 enum { ALLOCATIONS_OF_A_SEARCH = 3 };
 
 static struct uvd_mm *mm_without_memory(pid_t relative)
@@ -134,7 +140,7 @@ static struct uvd_mm *mm_without_memory(pid_t relative)
 	return mm;
 }
 
-/* Two of them are known to be in one address space, which is ours. */
+/* All relatives share our address space. Returns its mm, for which two of them are known. */
 static struct uvd_mm *space_of_two(void)
 {
 	struct uvd_mm *mm;
@@ -203,7 +209,7 @@ START_TEST(test_those_that_are_gone_are_forgotten)
 }
 END_TEST
 
-/* Who cannot be looked at for want of fds is not gone: forgotten, it would have a second account. */
+/* For lack of fds a process cannot be examined, but it has not exited: if forgotten, it would get a second account. */
 START_TEST(test_those_that_cannot_be_looked_at_are_not_forgotten)
 {
 	struct uvd_mm *mm = space_of_two();
@@ -225,7 +231,10 @@ START_TEST(test_those_that_cannot_be_looked_at_are_not_forgotten)
 }
 END_TEST
 
-/* They exit between two looks at them: after the new one's own looks, and one at the first of the two. */
+/*
+ * The known processes appear to exit during the last search: each search can open the "stat" of the new process, and
+ * the last one also that of the first known process.
+ */
 START_TEST(test_account_of_which_no_process_is_known)
 {
 	struct uvd_mm *mm = space_of_two();
@@ -240,18 +249,17 @@ START_TEST(test_account_of_which_no_process_is_known)
 }
 END_TEST
 
-/* ---- a range that is looked at badly ----------------------------------------------------------------------------- */
+/* ---- range checks that fail -------------------------------------------------------------------------------------- */
 
-/* Memory of a file that its client cannot read itself: the last page is looked at by way of /proc. */
-/* A process that looks like one of the space, and is none of it. */
+/* A forked child: its address space looks like ours, but is another one. */
 static pid_t stranger;
-static int waits_until; /* so many questions */
+static int waits_until; /* waits() returns true until it has been called so often */
 
 static bool waits(struct uvd_caller *c)
 {
 	if (--waits_until)
 		return true;
-	/* It is let go, and meanwhile another space becomes known. */
+	/* The client stops waiting, and meanwhile another address space becomes known. */
 	ck_assert_ptr_nonnull(mm_of(stranger));
 	return false;
 }
@@ -269,7 +277,7 @@ START_TEST(test_search_of_a_call_that_is_let_go_finds_its_space_or_nothing)
 	for (int n = 1; waits_until <= 0; n++) {
 		struct uvd_caller c;
 
-		/* One that has been found is known from then on. */
+		/* A process that was found stays known: search for a new one. */
 		end_relative(2);
 		relatives[2] = clone_vm_sleeper();
 		c = caller(relatives[2]);
@@ -287,21 +295,21 @@ START_TEST(test_search_of_a_call_that_is_let_go_finds_its_space_or_nothing)
 			uvd_mm_put(other);
 		}
 	}
-	ck_assert_uint_ge(interrupted, 3); /* memory, its start, the print */
+	ck_assert_uint_ge(interrupted, 3); /* at its memory, its start time, its fingerprint */
 	kill(stranger, SIGKILL);
 	waitpid(stranger, NULL, 0);
 	end_space(mm);
 }
 END_TEST
 
-/* The number of a process that was seen there is another's now. */
+/* The known processes appear to have exited: their "stat" cannot be opened. */
 START_TEST(test_relative_that_is_gone_is_no_relative)
 {
 	struct uvd_mm *mm = space_of_two(), *other;
 
 	fake_name = "stat";
 	fake_path = "/nonexistent";
-	fake_after = 1; /* the new one's own */
+	fake_after = 1; /* the new process's own "stat" is real */
 	other = mm_of(relatives[2]);
 	ck_assert(other && other != mm);
 	uvd_mm_put(other);
@@ -386,7 +394,7 @@ START_TEST(test_process_whose_memory_is_gone_is_gone)
 	fake_name = "mem";
 	fake_path = "/nonexistent";
 	ck_assert_ptr_null(uvd_mm_get(mms, &c));
-	/* The thread was there when it was asked for its process. */
+	/* The thread existed when its process was looked up (tgid), and exited then. */
 	fault_proc_behind = &uvd_proc_local;
 	c = caller(NOBODY);
 	c.tgid = getpid();
@@ -395,7 +403,7 @@ START_TEST(test_process_whose_memory_is_gone_is_gone)
 }
 END_TEST
 
-/* ---- what mappings allow now ------------------------------------------------------------------------------------- */
+/* ---- current protection of mappings ------------------------------------------------------------------------------ */
 
 static struct uvd_mm *watched(void)
 {
@@ -405,7 +413,7 @@ static struct uvd_mm *watched(void)
 	ck_assert_ptr_nonnull(mm);
 	ck_assert_int_eq(uvd_mm_check(mm, AT(memory), PAGE, true), -EFAULT);
 	ck_assert_int_eq(uvd_mm_watch(mm, &c), 0);
-	/* The next region of the same memory. */
+	/* A second region of the same mm watches again. */
 	ck_assert_int_eq(uvd_mm_watch(mm, &c), 0);
 	return mm;
 }
@@ -417,7 +425,7 @@ static void check(struct uvd_mm *mm)
 	ck_assert_int_eq(uvd_mm_check(mm, AT(uvd_pin), 1, true), -EFAULT);
 	ck_assert_int_eq(uvd_mm_check(mm, AT(memory), -AT(memory), false), -EFAULT);
 	ck_assert_int_eq(uvd_mm_check(mm, AT(memory), UINT64_MAX, false), -EFAULT);
-	/* The kernel's own pages, which can be read. */
+	/* The vvar pages just below the vDSO: readable, but the kernel's. */
 	ck_assert_int_eq(uvd_mm_check(mm, getauxval(AT_SYSINFO_EHDR) - 4 * PAGE, 1, false), -EFAULT);
 }
 
@@ -430,7 +438,7 @@ START_TEST(test_mappings_by_question_or_by_text)
 	for (ssize_t n, len = 0; (n = read(fd, text + len, sizeof(text) - 1 - len)) > 0; len += n)
 		;
 	close(fd);
-	/* A file of text answers no question. */
+	/* PROCMAP_QUERY fails on the fake file, so its text is read. */
 	fake_name = _i ? "maps" : NULL;
 	fake_text = text;
 	mm = watched();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Configurations that the broker refuses to publish, whoever asks. */
+/* Configurations that the broker refuses to publish, for any requester. */
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* rxe's mapped queues: what we believe of memory that a client writes, and what it finds there. */
+/* rxe's mapped queues: what we accept from memory that the client writes, and what we write for it. */
 #include <check.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_rxe.h>
@@ -62,7 +62,7 @@ static void tear_down(void)
 	memset(&other, 0, sizeof(other));
 }
 
-/* As the provider does it. */
+/* Posts a request as the provider does. */
 static struct rxe_send_wqe *post(void)
 {
 	struct rxe_queue_buf *h = header(&q);
@@ -85,7 +85,7 @@ START_TEST(test_sizes_are_rounded_up_as_by_the_kernel)
 	cap = (struct ibv_qp_cap){ .max_send_wr = 8, .max_send_sge = 3 };
 	sq = rxe()->shape_sq(&cap);
 	ck_assert_uint_eq(sq.entries, 16);
-	ck_assert_uint_eq(sq.entry_size, 256); /* exactly */
+	ck_assert_uint_eq(sq.entry_size, 256); /* 208 + 48: not rounded up */
 	ck_assert_uint_eq(cap.max_inline_data, 48);
 	ck_assert_uint_eq(rxe()->shape_rq(1, 1).entry_size, 64);
 	ck_assert_uint_eq(rxe()->shape_rq(0, 0).entries, 1);
@@ -124,7 +124,7 @@ START_TEST(test_request_is_decoded_and_its_entry_given_back)
 }
 END_TEST
 
-/* Read once: what the client writes after the look changes nothing. */
+/* A request is read once: what the client writes to it later changes nothing. */
 START_TEST(test_request_stays_as_it_was_read)
 {
 	struct uvd_send_wr wr;
@@ -145,7 +145,7 @@ START_TEST(test_indexes_of_the_client_are_masked)
 
 	header(&q)->producer_index = 0xffffffff;
 	ck_assert_uint_eq(q.ops->count(&q), q.shape.entries - 1);
-	header(&q)->consumer_index = 0x80000005; /* ours is not there */
+	header(&q)->consumer_index = 0x80000005; /* our own index ignores it */
 	for (uint32_t n = q.ops->count(&q); n; n--) {
 		ck_assert(q.ops->peek_send(&q, 0, &wr));
 		q.ops->pop(&q);
@@ -308,12 +308,12 @@ START_TEST(test_completions_move_to_another_queue_in_their_order)
 	make(&q, UVD_QUEUE_CQ, rxe()->shape_cq(3));
 	ck_assert(push(0) && push(1) && push(2));
 	header(&q)->consumer_index = 2;
-	ck_assert(push(3) && push(4)); /* around the end */
+	ck_assert(push(3) && push(4)); /* they wrap around */
 	make(&other, UVD_QUEUE_CQ, rxe()->shape_cq(1));
 	ck_assert(!q.ops->move(&q, &other));
 	ck_assert_uint_eq(header(&other)->producer_index, 0);
 	header(&q)->consumer_index = 3;
-	ck_assert(!q.ops->move(&q, &other)); /* by one */
+	ck_assert(!q.ops->move(&q, &other)); /* one too many */
 	header(&q)->consumer_index = 2;
 	make(&other, UVD_QUEUE_CQ, rxe()->shape_cq(7));
 	ck_assert(q.ops->move(&q, &other));

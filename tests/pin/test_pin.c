@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Rules umem-01 to umem-09. With UVD_ORACLE=1 and an RDMA device, the table of ranges is first put to the real kernel
- * by ibv_reg_mr(): it was right on Linux 6.1 with rxe.
+ * Rules umem-01 to umem-10. With UVD_ORACLE=1 and an RDMA device, the table of ranges is first checked against the real
+ * kernel by ibv_reg_mr(). Linux 6.1 with rxe agreed with it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,12 +28,12 @@
 #define AT(p) ((uint64_t)(uintptr_t)(p))
 #define RW (PROT_READ | PROT_WRITE)
 
-/* ---- ranges: which the kernel takes ------------------------------------------------------------------------------ */
+/* ---- ranges that the kernel accepts ------------------------------------------------------------------------------ */
 
 struct range {
 	const char *what;
 	uint64_t addr, length;
-	int read, write; /* what a registration for reading, and for writing, gives */
+	int read, write; /* the result of a registration for reading, and for writing */
 };
 
 #define RANGES 32
@@ -115,7 +115,7 @@ static void make_ranges(void)
 	file_ranges();
 }
 
-/* _i: bit 0, PROCMAP_QUERY or the text; bit 1, of another process or of our own. */
+/* _i: bit 0: 0 PROCMAP_QUERY, 1 the text of maps; bit 1: 0 another process, 1 this one. */
 START_TEST(test_umem_08_range_passes_as_in_the_kernel)
 {
 	struct uvd_caller own = { .mem = &uvd_mem_self }, c;
@@ -168,7 +168,7 @@ START_TEST(test_file_with_a_very_long_name_is_an_ordinary_mapping)
 	void *p;
 	int fd;
 
-	/* Line ends in a name are four characters each in the text. */
+	/* maps escapes each newline of a name as four characters. */
 	memset(name, '\n', 200);
 	name[200] = 0;
 	ck_assert_ptr_nonnull(mkdtemp(top));
@@ -241,7 +241,7 @@ static int make_ring(void)
 	return syscall(SYS_io_uring_setup, 1, &params);
 }
 
-/* Three pages of it are pinned by the kernel. */
+/* The kernel pins three of its pages, for an io_uring. */
 static void limited_with_a_ring(void *arg)
 {
 	struct iovec pinned = { memory, 3 * PAGE };
@@ -278,7 +278,7 @@ static void finish(struct child *child)
 	child_end(child);
 	uvd_log_free(log_);
 	uvd_mm_table_free(mms);
-	/* LeakSanitizer takes what a pointer leads to for no leak. */
+	/* Else LeakSanitizer would not report what these point to as leaked. */
 	log_ = NULL;
 	mms = NULL;
 }
@@ -292,7 +292,7 @@ static int pin(pid_t tid, uint64_t addr, uint64_t length, unsigned int access, s
 
 START_TEST(test_umem_01_wrapping_range_is_einval)
 {
-	struct child child = start_limited(limited, 0); /* before the limit is looked at */
+	struct child child = start_limited(limited, 0); /* the range is checked before the limit */
 	struct uvd_umem umem;
 
 	ck_assert_int_eq(pin(child.pid, -PAGE, 2 * PAGE, 0, &umem), -EINVAL);
@@ -306,7 +306,7 @@ START_TEST(test_umem_02_memlock_zero_without_cap_is_eperm)
 	struct child child = start_limited(limited, 0);
 	struct uvd_umem umem;
 
-	/* Before the number of pages. */
+	/* The limit is checked before the number of pages. */
 	ck_assert_int_eq(pin(child.pid, AT(memory), 0, 0, &umem), -EPERM);
 	finish(&child);
 }
@@ -329,7 +329,7 @@ START_TEST(test_umem_10_on_demand_is_not_charged)
 	struct child child = start_limited(limited, 0);
 	struct uvd_umem umem;
 
-	/* Whatever the limit is, and whatever is mapped there. */
+	/* It passes with any limit, and with any mappings. */
 	ck_assert_int_eq(pin(child.pid, AT(memory), 1000 * PAGE, odp, &umem), 0);
 	ck_assert_uint_eq(umem.pages, 0);
 	ck_assert_uint_eq(uvd_mm_charge(umem.mm, 0), 0);
@@ -346,7 +346,7 @@ START_TEST(test_umem_10_on_demand_is_not_charged)
 }
 END_TEST
 
-/* What is done there after the registration counts. */
+/* The mapping at the time of the access counts, not that at the registration. */
 START_TEST(test_umem_10_on_demand_is_checked_when_used)
 {
 	struct uvd_caller own = { .mem = &uvd_mem_self };
@@ -375,7 +375,10 @@ static int place_of(const struct uvd_umem *umem, const void *addr, struct uvd_mm
 	return uvd_mm_find(umem, AT(addr), place);
 }
 
-/* By the file, wherever it is mapped; private memory by its address, though the range has a shared page, too. */
+/*
+ * The place of shared memory is its file and offset, in all mappings. That of private memory is its address, even in a
+ * range that also has shared pages.
+ */
 START_TEST(test_the_place_of_shared_memory_is_the_same_in_all_mappings)
 {
 	const bool on_demand = _i;
@@ -460,7 +463,7 @@ START_TEST(test_umem_05_what_the_kernel_has_pinned_counts)
 	int ring = make_ring();
 
 	if (ring < 0 && (errno == ENOSYS || errno == EPERM))
-		return; /* a kernel without */
+		return; /* a kernel without io_uring */
 	close(ring);
 	child = start_limited(limited_with_a_ring, 5 * PAGE);
 	ck_assert_int_eq(pin(child.pid, AT(memory), 3 * PAGE, 0, &a), -ENOMEM);
@@ -531,7 +534,7 @@ START_TEST(test_umem_06_client_that_died_is_credited_without_harm)
 	ck_assert_int_eq(pin(child.pid, AT(memory), 4 * PAGE, 0, &umem), 0);
 	finish(&child);
 	uvd_unpin(&umem);
-	uvd_unpin(&umem); /* nothing left to do */
+	uvd_unpin(&umem); /* a second time: does nothing */
 }
 END_TEST
 

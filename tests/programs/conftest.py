@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The device for the distribution's programs, as nobody, by either transport.
+"""The device on which the distribution's programs run, as user nobody, over either transport.
 
-UVERBSD_TRANSPORT=run (the default): one tree of `uverbsctl run`, in which a shell starts the programs.
-UVERBSD_TRANSPORT=cuse: uverbsd on real CUSE; these run as root in the virtual machine (tests/vm/suite).
+UVERBSD_TRANSPORT=run (the default): one process tree of `uverbsctl run`, in which a shell starts the programs.
+UVERBSD_TRANSPORT=cuse: uverbsd on real CUSE; these tests run as root in the virtual machine (tests/vm/suite).
 
-One device of each way serves all tests: each must leave it as it found it. A way is an ABI of the persona hfi1; or "rxe", whose
-queues the provider maps, which CUSE has not yet.
+One device of each way serves all tests, so each test must leave it as it found it. A way is an ABI of the persona hfi1, or "rxe":
+its provider maps the queues, which CUSE does not support yet.
 """
 import atexit
 import contextlib
@@ -29,11 +29,11 @@ TRANSPORT = os.environ.get("UVERBSD_TRANSPORT", "run")
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 NOBODY = 65534
 CUSE = TRANSPORT == "cuse"
-# What takes longest is left to a whole run of scripts/test. Over CUSE, in an emulated machine, that is --long: the suite asks
-# the soft engine, which is the same under `run`.
+# A quick run leaves out the slowest tests. Over CUSE, in an emulated machine, test_pyverbs.py runs only with --long: it tests the
+# soft engine, which is the same under `run`.
 QUICK = bool(os.environ.get("UVERBSD_QUICK"))
 collect_ignore = ["test_perftest.py", "test_pyverbs.py"] if QUICK else ["test_pyverbs.py"] if CUSE and not LONG else []
-STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
+STUCK = 300  # seconds: a limit for a program that is stuck, long enough for one that is only slow
 
 
 def sanitized():
@@ -43,7 +43,7 @@ def sanitized():
 
 SANITIZED = sanitized()
 
-# Where everybody can come, as the build folder may not be.
+# A folder that every user can enter, which may not be true of the build folder.
 PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
@@ -56,13 +56,13 @@ WAYS = ["ioctl", "write"] + ([] if CUSE else ["rxe"])
 
 
 def over_cuse(*abis):
-    """Over CUSE, which is slow in an emulated machine, these ABIs only: the test looks at what is the same without."""
+    """Restricts the test to these ABIs over CUSE, which is slow in an emulated machine; what it tests does not depend on CUSE."""
     abis = abis if CUSE and not LONG else WAYS
     return pytest.mark.parametrize("lasting_device", abis, indirect=True)
 
 
 def until(condition, what, seconds=STUCK):
-    """Waits for something that comes a moment later."""
+    """Waits until condition() is true, and returns its value."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, f"{what}: not within {seconds} s"
@@ -71,14 +71,14 @@ def until(condition, what, seconds=STUCK):
 
 
 def may_lock_any():
-    """perftest wants more locked memory than the usual limit: lift it where we can, as an administrator would."""
+    """perftest needs more locked memory than the usual limit allows: lifts the limit if possible, as an administrator would."""
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     return resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY
 
 
 LOCKS_ANY = may_lock_any()
-# A container's root may not lift the limit, but give the capability that stands above it.
+# Root in a container may be unable to lift the limit; it can still give programs the capability that overrides it.
 LOCK_BY_CAPABILITY = not LOCKS_ANY and not os.geteuid()
 CAN_LOCK = LOCKS_ANY or LOCK_BY_CAPABILITY
 
@@ -113,7 +113,7 @@ def listens(port):
 
 
 def free_port():
-    """A TCP port of our own: another server on the usual one would be taken for ours."""
+    """An unused TCP port: on the default port a client could reach another test's server."""
     with socket.socket() as s:
         s.bind(("", 0))
         return s.getsockname()[1]
@@ -129,7 +129,7 @@ class Done:
 
 
 class Program:
-    """One that was started on the device; stdout and stderr together."""
+    """A program started on the device; its stdout and stderr are one stream."""
 
     count = 0
 
@@ -156,7 +156,7 @@ class Program:
 
 
 class Device:
-    """What the tests use; the transports fill in start(), end(), num_fds(), idle(), control()."""
+    """The tests' view of a device; each transport implements start(), end(), num_fds(), idle(), control()."""
 
     def __init__(self, way):
         self.way = way
@@ -168,7 +168,7 @@ class Device:
         return self.start(*argv).wait(seconds)
 
     def pair(self, program, *options, seconds=STUCK, locks=False):
-        """Server and client of a program that finds its peer by TCP; what both said."""
+        """Runs server and client of a program that finds its peer by TCP. Returns both outputs."""
         port = free_port()
         gid = [] if self.way != "rxe" else ["-x" if program.startswith("ib_") else "-g", 0]
         argv = [program, "-p", port, *gid, *options]
@@ -225,7 +225,7 @@ class RunDevice(Device):
         kill_tree(program.pid)
 
     def num_fds(self):
-        """Without the table of callers, which keeps some of those that are gone until others need the place."""
+        """Leaves out the table of callers: it keeps entries of exited callers until others need the place."""
         callers = [f for f in fds(self.engine) if re.fullmatch("/proc/[0-9]+/(fdinfo/[0-9]+|comm|mem|oom_score_adj)", f)]
         assert len(callers) <= 3 * 256
         return len(fds(self.engine)) - len(callers)
@@ -246,12 +246,12 @@ class RunDevice(Device):
 class CuseDevice(Device):
     def __init__(self, way):
         super().__init__(way)
-        # libibverbs reads sysfs only where netlink fails, and would load ib_core by asking.
+        # libibverbs reads sysfs only if RDMA netlink fails, and opening that socket would load ib_core.
         folder = pathlib.Path("/run/modprobe.d")
         folder.mkdir(exist_ok=True)
         (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
         self.stderr = open(PLACE / f"cuse-{way}.log", "w+")
-        # Not every program asks SYSFS_PATH.
+        # --sysfs overlay: not every program honours SYSFS_PATH.
         options = os.environ.get("UVERBSD_OPTIONS", "").split()
         self.daemon = subprocess.Popen([BUILD / "src/uverbsd", *options, *self.options, "--sysfs", "overlay"], stderr=self.stderr)
         self.engine = self.daemon.pid
@@ -313,7 +313,7 @@ def rss(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
 
 
-# A daemon takes the nodes and the control socket for itself: one at a time, and pytest orders the tests so.
+# A daemon owns the nodes and the control socket, so only one can run: pytest groups the tests by this parameter.
 @pytest.fixture(scope="session", params=WAYS)
 def lasting_device(request):
     d = (CuseDevice if CUSE else RunDevice)(request.param)
@@ -323,7 +323,7 @@ def lasting_device(request):
 
 @contextlib.contextmanager
 def left_as_found(device):
-    """Free of clients again afterwards, and not a word of complaint in its log."""
+    """Checks that the device has no clients left after the test, and that it logged no complaint."""
     log = len(device.log())
     try:
         yield device

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * garbage SECONDS [SEED]: a client that writes whatever comes into the queues that it has mapped, and rings the doorbell. QPs
- * are connected to each other, and are reset and connected again, so that some of it is carried out. Nothing is asked of the
- * answers.
+ * garbage SECONDS [SEED]: a client that writes garbage to its mapped queues, and rings the doorbell. Its QPs are
+ * connected to each other, and are reset and connected again and again, so that some of the requests are carried out.
+ * The completions are not checked.
  */
 #include "side.h"
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static unsigned int any(unsigned int n)
 	return rand_r(&seed) % n;
 }
 
-/* The queues are all that a client maps of its open file. */
+/* Finds the mapped queues: a client maps nothing else of its open file. */
 static void find_maps(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -55,7 +55,7 @@ static uint32_t word(const struct side *s)
 	}
 }
 
-/* Some words of an entry, or an index of either side. */
+/* Overwrites some words of an entry, or an index: the producer's or the consumer's. */
 static void spoil(const struct side *s)
 {
 	const struct map *m = &maps[any(num_maps)];
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 		s.qp[i] = side_qp(&s, types[i], i & 1);
 	connect_all(&s);
 	find_maps();
-	/* Six send queues, three receive queues, an SRQ, a CQ; neighbours of one file may be one entry. */
+	/* Six send queues, three receive queues, an SRQ, a CQ; adjacent mappings may be one line of the maps file. */
 	CHECK(num_maps);
 	for (unsigned int n = 0; time(NULL) < end; n++) {
 		for (unsigned int i = any(30); i; i--)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * killing ROUNDS [SEED]: in each round two clients are connected and send, write, read and do atomics in both directions
- * as fast as they can; one of them or both are killed at a random moment. One that is left must see its QP fail, and can
- * leave by itself. Some are killed while they are still setting up.
+ * killing ROUNDS [SEED]: in each round two connected clients send, write, read and do atomics in both directions, as
+ * fast as they can. One or both are killed at a random moment, some during setup. A survivor must see its QP fail, and
+ * must be able to exit.
  */
 #include "side.h"
 #include <fcntl.h>
@@ -61,7 +61,7 @@ static void post_one(struct side *s, const struct hello *peer, unsigned int n)
 	CHECK(!ibv_post_send(s->qp[0], &wr, &bad));
 }
 
-/* Ends when its QP fails, which it does when the peer is gone. */
+/* Runs until the QP fails, as it does after the peer has died. */
 static void traffic(int fd)
 {
 	struct connection how = { .timeout = 8, .retry_cnt = 3, .rnr_retry = 3 };
@@ -74,7 +74,7 @@ static void traffic(int fd)
 	s.qp[0] = side_qp(&s, IBV_QPT_RC, false);
 	mine = (struct hello){ side_address(&s, s.qp[0]), (uintptr_t)s.arena, s.mr->rkey };
 	if (write(fd, &mine, sizeof(mine)) != sizeof(mine) || read(fd, &peer, sizeof(peer)) != sizeof(peer))
-		_exit(0); /* the peer was killed before */
+		_exit(0); /* the peer was killed during setup */
 	qp_connect(s.qp[0], peer.address, &how);
 	for (int i = 0; i < DEPTH; i++)
 		post_recv(&s);
@@ -86,7 +86,7 @@ static void traffic(int fd)
 	for (unsigned int n = 0;; n++) {
 		char c;
 
-		/* From the peer's end on so many seconds. */
+		/* After the peer's death the QP must fail within this time. */
 		if (n % 256 == 0 && recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) == 0 && !late) {
 			late = 1;
 			alarm(240);
@@ -102,7 +102,7 @@ static void traffic(int fd)
 	}
 	CHECK(wc.status == IBV_WC_RETRY_EXC_ERR || wc.status == IBV_WC_RNR_RETRY_EXC_ERR ||
 	      wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_REM_OP_ERR || wc.status == IBV_WC_REM_ACCESS_ERR);
-	/* One in three leaves properly. */
+	/* One in three destroys its objects before it exits. */
 	if (mine.address.qpn % 3 == 0) {
 		CHECK(!ibv_destroy_qp(s.qp[0]) && !ibv_destroy_cq(s.cq) && !ibv_dereg_mr(s.mr) &&
 		      !ibv_dealloc_pd(s.pd));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * lists SECONDS [SEED]: two clients post lists of small sends and writes to each other, as fast as they can. Every message has its
- * number in it: it must arrive once, in order and whole, and complete so.
+ * lists SECONDS [SEED]: two clients post lists of small sends and writes to each other, as fast as they can. Every
+ * message contains its number: it must arrive once, in order and complete, and the completions must be in order, too.
  */
 #include "side.h"
 #include <stdbool.h>
@@ -33,7 +33,7 @@ struct hello {
 struct head {
 	uint64_t nr; /* of its kind */
 	uint64_t writes; /* before it */
-	uint32_t length, last; /* of all the bytes; this is the last send */
+	uint32_t length, last; /* length: of the whole message; last: this is the last send */
 };
 
 struct state {
@@ -42,8 +42,8 @@ struct state {
 	unsigned int seed;
 	uint64_t posted, completed; /* requests */
 	uint64_t sends, writes; /* posted */
-	uint64_t received, heard; /* sends that came, and the writes before the last of them */
-	bool ended; /* the last one came */
+	uint64_t received, heard; /* sends received, and writes posted before the last of them */
+	bool ended; /* the last send was received */
 };
 
 static double now(void)
@@ -121,7 +121,7 @@ static void post_list(struct state *s, unsigned int num, bool last)
 	CHECK(!ibv_post_send(s->side.qp[0], wr, &bad));
 }
 
-/* The n-th write has come, or one that is later in the same place. */
+/* Checks that the n-th write has arrived, or a later one to the same slot. */
 static void check_written(struct state *s, uint64_t n)
 {
 	const volatile struct head *h = (const struct head *)slot(s, WRITTEN + n % DEPTH);
@@ -193,7 +193,7 @@ static void meet(struct state *s, int fd)
 	CHECK(write(fd, "r", 1) == 1 && read(fd, &c, 1) == 1);
 }
 
-/* Everything that was written last is whole. */
+/* Checks that the last write to each slot arrived complete. */
 static void check_end(struct state *s)
 {
 	for (uint64_t n = s->heard > DEPTH ? s->heard - DEPTH : 0; n < s->heard; n++) {
@@ -230,7 +230,7 @@ static void client(int fd, double seconds, unsigned int seed)
 	}
 	check_end(&s);
 	fprintf(stderr, "%llu posted, %llu received\n", (unsigned long long)s.posted, (unsigned long long)s.received);
-	/* The peer's last requests need this end. */
+	/* Stay until the peer has finished, too: its last requests need this QP. */
 	CHECK(write(fd, "e", 1) == 1 && read(fd, &c, 1) == 1);
 	_exit(0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* mcast: three processes, a multicast group; who is in it receives what is sent to it, once, and nobody else does. */
+/* mcast: three processes and a multicast group. Each attached QP receives a message once; a detached one does not. */
 #include "side.h"
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #define SIDES 3
 #define GROUP_LID 0xc001
 
-/* The second is 224.0.1.190: on Ethernet the provider wants an address for which the host has a route. */
+/* The second is 224.0.1.190: on Ethernet the provider requires an address that the host has a route for. */
 static const union ibv_gid groups[] = { { .raw = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [14] = 0xbe, [15] = 0xef } },
 					{ .raw = { [10] = 0xff, 0xff, 224, 0, 1, 190 } } };
 
@@ -70,7 +70,7 @@ static int send_to_group(struct side *s, void *unused)
 	return ibv_destroy_ah(wr.wr.ud.ah);
 }
 
-/* How often it came: its own sender was told after all others had it. */
+/* Returns how many messages arrived. The sender's completion came after all deliveries, so a short wait is enough. */
 static int received(struct side *s, void *unused)
 {
 	struct ibv_wc wc;
@@ -97,7 +97,7 @@ int main(void)
 		CHECK(!side_call(&s[i], open_ud, NULL, 0));
 	for (int i = 1; i < SIDES; i++) {
 		CHECK(!side_call(&s[i], attach, NULL, 0));
-		CHECK(!side_call(&s[i], attach, NULL, 0)); /* again: nothing more */
+		CHECK(!side_call(&s[i], attach, NULL, 0)); /* attaching twice changes nothing */
 		CHECK(!side_call(&s[i], post_recv, NULL, 0));
 		CHECK(!side_call(&s[i], post_recv, NULL, 0));
 	}
@@ -106,12 +106,12 @@ int main(void)
 	CHECK(side_call(&s[2], received, NULL, 0) == 1);
 
 	CHECK(!side_call(&s[1], detach, NULL, 0));
-	CHECK(side_call(&s[1], detach, NULL, 0)); /* it is out already */
+	CHECK(side_call(&s[1], detach, NULL, 0)); /* already detached */
 	CHECK(!side_call(&s[0], send_to_group, NULL, 0));
 	CHECK(side_call(&s[1], received, NULL, 0) == 0);
 	CHECK(side_call(&s[2], received, NULL, 0) == 1);
 
-	/* One that is gone is out too. */
+	/* A killed member must not prevent delivery to the others. */
 	side_kill(&s[2]);
 	CHECK(!side_call(&s[1], attach, NULL, 0));
 	CHECK(!side_call(&s[0], send_to_group, NULL, 0));

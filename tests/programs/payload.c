@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * payload SECONDS [SEED [FILES]]: two clients do transfers of every kind, first systematically (each kind at each size class and
- * alignment), then at random, and after each one both arenas are compared, every byte, with a model. FILES: how many
- * of the arenas are of a file.
+ * payload SECONDS [SEED [FILES]]: two clients do transfers of every kind, first systematically (each kind at each size
+ * class and alignment), then at random. After each transfer every byte of both arenas is compared with a model. FILES:
+ * how many of the arenas are mappings of a file.
  */
 #include "side.h"
 #include <string.h>
@@ -26,9 +26,9 @@ struct kind {
 	const char *name;
 	int qp;
 	enum ibv_wr_opcode opcode;
-	bool receives; /* takes a receive at the other end */
+	bool receives; /* consumes a receive of the responder */
 	bool imm;
-	bool data_comes; /* the requester's SGEs are written */
+	bool data_comes; /* the response writes to the requester's SGEs */
 } kinds[] = {
 	{ "RC send", RC, IBV_WR_SEND, .receives = true },
 	{ "RC send with immediate", RC, IBV_WR_SEND_WITH_IMM, .receives = true, .imm = true },
@@ -72,7 +72,7 @@ struct join {
 	uint32_t rkey;
 };
 
-struct posting { /* what a side is told to do */
+struct posting { /* the argument of a side_call() */
 	struct transfer t;
 	struct join peer;
 	struct ibv_wc wc;
@@ -86,7 +86,7 @@ static uint32_t rnd(uint32_t below)
 	return (seed >> 33) % below;
 }
 
-/* ---- what runs on a side ----------------------------------------------------------------------------------------- */
+/* ---- code that runs on a side ------------------------------------------------------------------------------------ */
 
 static struct ibv_ah *ah;
 
@@ -230,7 +230,7 @@ static void model(const struct transfer *t, struct end *from, struct end *to)
 		memcpy(data, to->model + t->remote, t->length);
 		scatter(from->model, &t->local, data, t->length);
 	} else if (k->qp == UD) {
-		/* The first bytes are for a GRH, which a datagram inside one subnet does not have: undefined. */
+		/* The first bytes are reserved for a GRH. A datagram inside one subnet has none: they are undefined. */
 		gather(to->side.arena, &t->receive, data);
 		gather(from->model, &t->local, data + GRH);
 		scatter(to->model, &t->receive, data, GRH + t->length);
@@ -314,7 +314,7 @@ static void do_transfer(const struct transfer *t, struct end *from, struct end *
 	compare(t, to, "responder");
 }
 
-/* So many bytes in so many pieces in any order, each so far from a page's start, none over another. */
+/* Splits `length` bytes into n pieces in random order, each `align` bytes from a page's start, without overlap. */
 static struct list pieces(uint32_t length, int n, uint32_t align)
 {
 	struct list list = { .n = n };
@@ -339,11 +339,11 @@ static void make(struct transfer *t, int kind, uint32_t length, uint32_t align, 
 	*t = (struct transfer){ .kind = kind, .imm = rnd(UINT32_MAX) };
 	if (is_atomic(k)) {
 		t->length = 8;
-		t->local = pieces(8, 1, align & ~7u); /* as the rdmavt devices want it */
+		t->local = pieces(8, 1, align & ~7u); /* rdmavt requires 8-byte alignment */
 		t->remote = rnd(ARENA / 8) * 8;
 		t->swap = (uint64_t)rnd(UINT32_MAX) << 32 | rnd(UINT32_MAX);
 		memcpy(&t->compare, to->model + t->remote, 8);
-		t->compare += rnd(2); /* as often wrong as right */
+		t->compare += rnd(2); /* wrong half of the time */
 		return;
 	}
 	if (k->qp == UD)
@@ -355,7 +355,7 @@ static void make(struct transfer *t, int kind, uint32_t length, uint32_t align, 
 	t->remote = rnd((ARENA - length - 4096) / 4096 + 1) * 4096 + rnd(2) * rnd(4096);
 	if (!k->receives)
 		return;
-	/* A message with more room than it needs; an immediate takes a receive without any. */
+	/* The receive may be longer than the message. WRITE_WITH_IMM consumes a receive without SGEs. */
 	t->receive = pieces(length + (k->qp == UD ? GRH : rnd(2) * rnd(100)), 1 + rnd(MAX_SGE), rnd(4096));
 	if (k->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		t->receive.n = 0;

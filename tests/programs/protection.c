@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * protection [CASE | --list]: a client does what another does not allow. Each case says which status the requester must see,
- * and afterwards every byte of both arenas is what it was, but for those that the case names.
+ * protection [CASE | --list]: a client does what another client does not allow. Each case names the status that the
+ * requester must see. Afterwards all bytes of both arenas must be unchanged, except those that the case may change.
  */
 #include "side.h"
 #include <errno.h>
@@ -13,44 +13,44 @@
 #define PAGE 4096
 #define QKEY 0x11111111
 #define LENGTH 200
-/* The part of the responder's arena that is open to the requester. */
+/* The part of the responder's arena that the requester may access. */
 #define WINDOW (4 * PAGE)
 #define WINDOW_LENGTH (2 * PAGE + 100)
 
-/* How the two are set up; what is 0 is as it should be. */
+/* The setup of the two sides. A member that is 0 leaves the normal setup. */
 struct setup {
 	enum ibv_qp_type type;
 	struct connection responder, requester;
 	int mr_access; /* of the window */
-	bool other_pd; /* the window's, at the responder */
-	bool deregistered; /* the window */
-	bool unmapped; /* the window's second page, after it was registered */
-	bool read_only; /* the same page */
+	bool other_pd; /* the window's PD is not the responder QP's */
+	bool deregistered; /* the window is deregistered before the request */
+	bool unmapped; /* the window's second page is unmapped after the registration */
+	bool read_only; /* the same page is made read-only */
 	bool receives; /* the responder has a receive posted */
 	uint32_t receive_len; /* default LENGTH */
 	bool bad_receive_key;
-	enum ibv_qp_state state; /* where the responder's QP stops; RESET: it is destroyed */
+	enum ibv_qp_state state; /* the responder QP's last state; RESET: it is destroyed */
 	bool stops;
 };
 
 struct request {
 	enum ibv_wr_opcode opcode;
-	int64_t remote; /* from the window's start */
+	int64_t remote; /* offset from the window's start */
 	uint32_t length; /* default LENGTH */
-	uint32_t rkey_plus; /* to make it wrong */
+	uint32_t rkey_plus; /* added, to make the key wrong */
 	uint32_t lkey_plus;
-	int64_t local; /* from the arena's start */
+	int64_t local; /* offset from the arena's start */
 	bool local_unmapped;
 	bool local_read_only_mr;
 	uint32_t qkey_plus;
 };
 
-struct shared { /* what a side is told */
+struct shared { /* the argument of a side_call() */
 	struct setup setup;
 	struct address address;
 	uint64_t addr;
 	uint32_t rkey;
-	bool something; /* is to come */
+	bool something; /* a completion is expected */
 	struct ibv_wc wc;
 };
 
@@ -60,9 +60,9 @@ struct test {
 	struct request request;
 	enum ibv_wc_status status; /* at the requester */
 	enum ibv_wc_status receive_status; /* at the responder */
-	bool received; /* something comes there */
+	bool received; /* the responder gets a completion */
 	bool flush; /* the responder's QP is in error: its receive is flushed */
-	bool kill; /* the responder, before the request */
+	bool kill; /* the responder is killed before the request */
 };
 
 /* ---- the responder ----------------------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static int receive(struct side *s, void *arg)
 {
 	struct shared *x = arg;
 
-	/* The requester has its completion: what comes here is here already, or will be in a moment. */
+	/* The requester already has its completion: ours is here, or arrives within a moment. */
 	return next_wc(s, &x->wc, x->something ? 20 : 0.03);
 }
 
@@ -143,7 +143,7 @@ static bool is_atomic(const struct request *r)
 	return r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* False: rxe's provider looks at the alignment itself, so the device is not asked. */
+/* Returns false if rxe's provider refused an unaligned atomic itself: the device never sees it. */
 static bool post(struct side *s, const struct request *r, const struct shared *peer)
 {
 	struct ibv_mr *mr = r->local_read_only_mr ? ibv_reg_mr(s->pd, s->arena, s->size, 0) : s->mr;
@@ -184,7 +184,7 @@ static bool post(struct side *s, const struct request *r, const struct shared *p
 #define ADD(...) .request = { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .length = 8, __VA_ARGS__ }
 
 static const struct test tests[] = {
-	/* keys, ranges, rights, domains: the responder's */
+	/* the responder's keys, ranges, access rights, PDs */
 	{ .name = "write_with_a_wrong_key", SETUP(ALL), WRITE(.rkey_plus = 1), .status = IBV_WC_REM_ACCESS_ERR },
 	{ .name = "write_with_a_key_from_nowhere",
 	  SETUP(ALL),
@@ -331,7 +331,7 @@ static const struct test tests[] = {
 	  SEND(.qkey_plus = 1),
 	  .status = IBV_WC_SUCCESS },
 
-	/* QPs that are not ready, and clients that are gone */
+	/* QPs that are not ready, and dead clients */
 	{ .name = "write_to_a_qp_in_init",
 	  SETUP(ALL, QUICK, .stops = true, .state = IBV_QPS_INIT),
 	  WRITE(),
@@ -376,7 +376,7 @@ static void expect(const char *what, enum ibv_wc_status is, enum ibv_wc_status m
 	exit(1);
 }
 
-/* The requester's QP takes nothing more: what is posted is flushed. */
+/* The requester's QP must be in error, and flush what is posted to it. */
 static void check_flush(struct side *s, const struct shared *peer)
 {
 	struct request r = { .opcode = IBV_WR_RDMA_WRITE };
@@ -434,13 +434,13 @@ static void run(const struct test *t)
 		side_end(&responder);
 	}
 	compare("requester", arena[0], was[0], t->request.local_unmapped ? PAGE : 0, ARENA);
-	/* A receive that fails may have been filled as far as it goes. */
+	/* A failed receive may have been filled partly. */
 	if (t->received && !t->flush)
 		memcpy(was[1] + WINDOW, arena[1] + WINDOW, t->setup.unmapped ? PAGE : LENGTH - 1);
 	compare("responder", arena[1], was[1], 0, ARENA);
 }
 
-/* Each in a process of its own; libibverbs' providers are loaded once for all. */
+/* Runs each case in its own process; libibverbs' providers are loaded once, before the forks. */
 static int run_all(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """run_pyverbs.py FOLDER: run rdma-core's own tests, in FOLDER/tests, and print a JSON line for each: name, result, reason, seconds.
 
-Some of them choose attributes at random, and skip themselves when they have chosen one that the device has not: each test
-starts from the same seed, and one that was skipped is tried again with some others.
+Some tests choose attributes at random, and skip themselves if the device lacks one of them. So each test starts from the same
+seed, and a test that was skipped for that reason is repeated with other seeds.
 """
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 import time
 import unittest
 
-# Hardware of these vendors, and a library of one.
+# Tests of these vendors' hardware (mlx5, efa) or library (cuda).
 NOT_GENERIC = ("mlx5", "efa", "cuda")
 SEEDS = 16
 

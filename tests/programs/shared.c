@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * shared [pinned]: two QPs of a process move memory of every kind, from each to each, among them those that a daemon could map as
- * well; then memory that goes while it is registered. pinned: what is mapped over a region later is not moved.
+ * shared [pinned]: two QPs of one process transfer between all pairs of kinds of memory, some of which a daemon could
+ * map itself. Then memory is truncated while it is registered. pinned: a later mapping at a region's address must not
+ * be transferred.
  */
 #include "side.h"
 #include <fcntl.h>
@@ -13,15 +14,15 @@ enum {
 	PAGE = 4096,
 	HUGE_PAGE = 2 << 20,
 	SIZE = 128 * PAGE,
-	FROM = 100, /* where a transfer begins in its arena, */
-	LENGTH = 300000, /* and its bytes: several chunks, and the last one is long, too */
-	FILE_FROM = 3 * PAGE, /* where a mapping begins in its file */
+	FROM = 100, /* offset of a transfer in its arena */
+	LENGTH = 300000, /* bytes of a transfer: more than one chunk */
+	FILE_FROM = 3 * PAGE, /* offset of a mapping in its file */
 };
 
-/* An arena, and what it is of. */
+/* An arena, and its file. */
 struct memory {
 	unsigned char *at;
-	int fd; /* of a file that can be truncated; -1 */
+	int fd; /* of a file that can be truncated, or -1 */
 };
 
 static void fill_file(struct memory *m, int fd, int flags)
@@ -46,7 +47,7 @@ static void make_memfd(struct memory *m)
 	fill_file(m, memfd_create("shared", MFD_CLOEXEC), MAP_SHARED);
 }
 
-/* The file's own bytes are not those of the mapping. */
+/* A private mapping: its bytes differ from the file's. */
 static void make_private_memfd(struct memory *m)
 {
 	fill_file(m, memfd_create("private", MFD_CLOEXEC), MAP_PRIVATE);
@@ -67,7 +68,7 @@ static int new_file(char path[64])
 	return mkostemp(path, O_CLOEXEC);
 }
 
-/* Found by its name alone; the name goes when nobody needs it any more. */
+/* A file that can only be found by its name, as no fd stays open. */
 static char names[8][64];
 static unsigned int num_names;
 
@@ -88,7 +89,7 @@ static void make_unlinked_file(struct memory *m)
 	CHECK(!unlink(path));
 }
 
-/* The same name is another file's now. */
+/* A file whose name now belongs to another file. */
 static void make_replaced_file(struct memory *m)
 {
 	char *path = names[num_names++];
@@ -166,7 +167,10 @@ static struct ibv_mr *reg(struct side *s, const struct memory *m)
 	return mr;
 }
 
-/* A request of as many bytes that goes before each one, so that another thread of the daemon carries that out; NULL: none. */
+/*
+ * If before_a is not NULL, a request of the same length precedes each transfer, so that another thread of the daemon
+ * carries the transfer out.
+ */
 static struct ibv_mr *before_a, *before_b;
 
 static void post_behind(struct ibv_send_wr *wr)
@@ -181,7 +185,7 @@ static void post_behind(struct ibv_send_wr *wr)
 	CHECK(next_wc(&a, &wc, 60) && !wc.status);
 }
 
-/* The requester's status. */
+/* Carries out one transfer. Returns the requester's status. */
 static enum ibv_wc_status carry_out(enum ibv_wr_opcode opcode, struct ibv_mr *mine, struct ibv_mr *its)
 {
 	struct ibv_sge local = { (uintptr_t)mine->addr + FROM, LENGTH, mine->lkey };
@@ -210,7 +214,7 @@ static void fill(unsigned char *at, unsigned int salt)
 		at[i] = i * 7 + i / 251 + salt;
 }
 
-/* All of an arena: what was moved, and what is beside it. */
+/* Checks all of an arena: the bytes that were moved, and those around them. */
 static void expect_filled(const unsigned char *at, unsigned int salt, unsigned int beside)
 {
 	for (int i = 0; i < SIZE; i++) {
@@ -256,9 +260,12 @@ static void move_all(void)
 		unlink(names[i]);
 }
 
-/* ---- memory that goes -------------------------------------------------------------------------------------------- */
+/* ---- memory that is truncated or remapped ------------------------------------------------------------------------ */
 
-/* opcode: of a transfer whose source or target goes, after one that went well. The daemon and the other end are as before. */
+/*
+ * After a successful transfer, truncates its source or target: the next transfer must fail with `status`. The daemon
+ * and the other side must stay usable.
+ */
 static void truncate_one(enum ibv_wr_opcode opcode, bool mine_goes, enum ibv_wc_status status)
 {
 	struct memory mine = make_memory(2), its = make_memory(2);
@@ -268,7 +275,7 @@ static void truncate_one(enum ibv_wr_opcode opcode, bool mine_goes, enum ibv_wc_
 	CHECK(carry_out(opcode, mr_a, mr_b) == IBV_WC_SUCCESS);
 	CHECK(!ftruncate(mine_goes ? mine.fd : its.fd, FILE_FROM + 20 * PAGE));
 	CHECK(carry_out(opcode, mr_a, mr_b) == status);
-	/* It comes back empty. */
+	/* Extend the file again: the lost pages are now zero. */
 	CHECK(!ftruncate(mine_goes ? mine.fd : its.fd, FILE_FROM + SIZE));
 	connect_both();
 	while (next_wc(&b, &(struct ibv_wc){ 0 }, 0))
@@ -336,7 +343,7 @@ static void keep_pinned(void)
 	CHECK(!ibv_dereg_mr(mr_a) && !ibv_dereg_mr(mr_b));
 }
 
-/* One file, and one part of it, at two places. */
+/* The same part of one file, mapped and registered at two addresses. */
 static void move_from_two_mappings(void)
 {
 	struct memory one = make_memory(2), two = one, its = make_memory(0);

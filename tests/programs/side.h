@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Clients of libibverbs that one program directs: itself, and children that it forks before anything is opened. Each side has
- * an arena, memory that it registers; the director sees all arenas, so it can compare every byte.
+ * One program directs several clients of libibverbs, the sides: itself, and children that it forks before it opens a
+ * device. Each side registers its arena as memory. The director sees all arenas, so it can compare every byte.
  */
 #ifndef SIDE_H
 #define SIDE_H
@@ -25,7 +25,7 @@
 #define ALL_ACCESS \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* What a peer must know of a QP. */
+/* The address of a QP, for its peer. */
 struct address {
 	uint32_t qpn;
 	uint16_t lid; /* 0: by GID, on Ethernet */
@@ -33,11 +33,11 @@ struct address {
 };
 
 struct connection {
-	int access; /* of the QP; default ALL_ACCESS */
+	int access; /* the QP's access flags; default ALL_ACCESS */
 	uint8_t timeout; /* default 14: 67 ms */
-	uint8_t retry_cnt; /* both default 7 */
+	uint8_t retry_cnt; /* this and rnr_retry: default 7 */
 	uint8_t rnr_retry;
-	bool no_retries; /* both are 0 */
+	bool no_retries; /* retry_cnt and rnr_retry are 0 */
 };
 
 struct side {
@@ -53,17 +53,20 @@ struct side {
 	int fd; /* to the child */
 };
 
-/* Memory at the same place in all sides that are made after it; the same of a file, which a daemon can find and map as well. */
+/*
+ * Allocate memory that has the same address in all sides made later. arena_of_file(): memory of a file, which a daemon
+ * can find and map, too.
+ */
 unsigned char *arena_new(size_t size);
 unsigned char *arena_of_file(size_t size);
-/* A child, or ourselves; nothing is opened yet. */
+/* Makes a side: a child, or this process. Opens no device. */
 void side_init(struct side *s, unsigned char *arena, size_t size, bool child);
-/* Runs FN on that side, with a copy of ARG that comes back. FN must be in this program; 0: all well. */
+/* Runs fn on a side, with a copy of arg, which is copied back. fn must be in this program. Returns fn's result. */
 int side_call(struct side *s, int (*fn)(struct side *, void *arg), void *arg, size_t size);
 void side_end(struct side *s);
 void side_kill(struct side *s);
 
-/* To be run by side_call(), or on oneself. */
+/* To be run by side_call(), or directly on this process's own side. */
 int side_open(struct side *s, void *unused); /* context, PD, CQ, MR of the whole arena */
 struct ibv_qp *side_qp(struct side *s, enum ibv_qp_type type, bool with_srq);
 struct address side_address(struct side *s, struct ibv_qp *qp);
@@ -73,7 +76,7 @@ void qp_to_rts(struct ibv_qp *qp, const struct connection *how);
 void qp_connect(struct ibv_qp *qp, struct address peer, const struct connection *how);
 void qp_to_error(struct ibv_qp *qp);
 struct ibv_ah *side_ah(struct side *s, struct address peer);
-/* The next completion, false after so many seconds without one. */
+/* Waits for the next completion. Returns false after `seconds` without one. */
 bool next_wc(struct side *s, struct ibv_wc *wc, double seconds);
 
 #endif

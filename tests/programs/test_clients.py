@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Programs of ours on the distribution's libibverbs: every byte of a transfer, what protects memory, clients that are killed."""
+"""Our own clients of the distribution's libibverbs: every byte of transfers, memory protection, killed clients."""
 import subprocess
 import time
 
@@ -12,7 +12,7 @@ PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=Tr
 
 @pytest.fixture(scope="session")
 def protection(lasting_device):
-    """What the program says of all cases at once: starting it is most of what one costs."""
+    """The output for all cases of one run: starting the program takes longer than a case."""
     with left_as_found(lasting_device):
         return lasting_device.run(CLIENTS["protection"]).text
 
@@ -30,7 +30,7 @@ def test_there_are_cases_of_protection():
 if LONG or not CUSE:
     @pytest.mark.parametrize("files", range(3))
     def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device, files):
-        """files: how many of the two clients have memory that the engine can map, too."""
+        """files: how many of the two clients have memory that the engine can map itself."""
         print(device.run(CLIENTS["payload"], 600 if LONG else 3, time.time_ns(), files, seconds=1800).ok())
 
 
@@ -51,7 +51,7 @@ def test_lists_of_small_requests_arrive_once_in_order_and_whole(device):
 
 
 def kill_clients(device, rounds):
-    """Two at once, so that the device is busy with others while one dies; `rounds` in all."""
+    """Runs two programs at once, so that the device serves other clients while one dies; `rounds` in all."""
     for p in [device.start(CLIENTS["killing"], max(rounds // 2, 1)) for _ in range(2)]:
         print(p.wait(3600).ok())
     until(device.idle, "an idle device")
@@ -59,13 +59,13 @@ def kill_clients(device, rounds):
 
 @over_cuse("ioctl")
 def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
-    kill_clients(device, 10)  # what is kept for the next ones is there after these
+    kill_clients(device, 10)  # fills the caches that the engine keeps for later clients
     fds = device.num_fds()
     kill_clients(device, 1000 if LONG else 20 if CUSE else 50)
     until(lambda: device.num_fds() <= fds, f"no more than {fds} open files")
-    if SANITIZED:  # keeps freed memory for a while on purpose, and looks for leaks itself
+    if SANITIZED:  # a sanitizer delays the reuse of freed memory, and detects leaks itself
         return
-    # The allocator takes its time to find its size; what leaks never does.
+    # The heap takes a few batches to reach a steady size; with a leak it never does.
     rss = [device.rss()]
     for _ in range(6):
         kill_clients(device, 20)
@@ -78,7 +78,7 @@ def test_killed_clients_leave_nothing_and_their_peers_are_told(device):
 if not CUSE:
     @pytest.mark.parametrize("lasting_device", ["rxe"], indirect=True)
     def test_garbage_in_mapped_queues_harms_nobody(device):
-        """Two clients write garbage into their queues, while a third one's transfers are right."""
+        """Two clients write garbage to their queues while two others check that their own transfers are right."""
         spoilers = [device.start(CLIENTS["garbage"], 600 if LONG else 3, seed) for seed in (1, 2)]
         until(lambda: all("seed" in p.text() or p.ended() for p in spoilers), "the spoilers' start")
         print(device.run(CLIENTS["payload"], 600 if LONG else 2, seconds=1800).ok())

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Debian's perftest, 2 B to 8 MiB.
 
-By default each program runs once, at one size, with events where it has them, in one of the ways of conftest.py: it measures the
-processor's clock for 0.2 to 0.4 s each time. One runs with -a, and none over CUSE, where a few stand for all: every size of every
-verb is in the payload tests. With UVERBSD_LONG all do all, as often as perftest does by itself, and in both ABIs; not so over
-CUSE, where an emulated machine copies the 84 GB of each ib_*_bw -a: one ABI each there, too, which takes 35 minutes.
+By default each program runs once, at one size, with events if it supports them, in one of the ways of conftest.py, because each
+start measures the CPU's clock for 0.2 to 0.4 s. One program runs with -a. Over CUSE only a few programs run, none with -a: the
+payload tests cover every size of every verb. With UVERBSD_LONG every program runs with every size, with perftest's own number of
+iterations, in all ways. Over CUSE each then runs in one ABI only, which takes 35 minutes: an emulated machine copies the 84 GB of
+each ib_*_bw -a.
 """
 import re
 
@@ -19,11 +20,11 @@ if CUSE and not LONG:
     PAIRS = [("send", "lat", "RC"), ("write", "bw", "RC"), ("read", "lat", "RC"), ("send", "bw", "UD"), ("atomic", "lat", "RC")]
 ALL_SIZES = [p for p in PAIRS if p[0] != "atomic"] if LONG else [] if CUSE else [("send", "bw", "RC")]
 if SANITIZED:
-    ALL_SIZES = []  # nothing else than test_perftest_sizes_and_events in a sanitizer's eyes
+    ALL_SIZES = []  # to a sanitizer this adds nothing to test_perftest_sizes_and_events
 
 
 def in_turn(cases):
-    """Each in one way, or in all: what lasting_device is made with comes first."""
+    """Gives each case one way, or all ways. The way comes first, to sort the cases by lasting_device."""
     n = len(WAYS)
     return sorted((way, *case) for i, case in enumerate(cases) for way in (WAYS if LONG and not CUSE else [WAYS[(i // n + i) % n]]))
 
@@ -37,8 +38,8 @@ pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="needs RLIMIT_MEMLOCK unlim
 
 def pair(device, *argv, attempts=4):
     """
-    perftest measures the CPU's clock, and gives up where other programs disturb that: "Correlation coefficient r^2 ... < 0.9,
-    Can't produce a report". That says nothing of the device.
+    Repeats a run in which perftest gave up because other programs disturbed its measurement of the CPU's clock: "Correlation
+    coefficient r^2 ... < 0.9, Can't produce a report". That is no fault of the device.
     """
     for left in reversed(range(attempts)):
         try:
@@ -68,7 +69,7 @@ def test_perftest_sizes_and_events(device, verb, what, connection):
     ways = list(zip(sizes_of(verb, connection), [[], ["-e"], []]))
     for size, events in ways if LONG else ways[1:2]:
         if verb == "write":
-            events = []  # refused by perftest itself
+            events = []  # perftest itself refuses events here
         assert perftest(device, verb, what, connection, *events, *([] if verb == "atomic" else ["-s", size])) == [size]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""rdma-core's own tests (Debian's package rdma-core has them), by Debian's pyverbs: all that are of no vendor's hardware.
+"""rdma-core's own tests (from Debian's package rdma-core), run by Debian's pyverbs: all but those of a vendor's hardware.
 
-docs/pyverbs.md and, for the persona rxe, docs/pyverbs-rxe.md say what passes and why the rest is skipped; UVERBSD_WRITE_DOCS=1
-writes them anew from what is seen.
+docs/pyverbs.md and, for the persona rxe, docs/pyverbs-rxe.md say which tests pass and why the others are skipped.
+UVERBSD_WRITE_DOCS=1 rewrites them from the results.
 """
 import gzip
 import json
@@ -20,7 +20,7 @@ RUNNER = shutil.copy(pathlib.Path(__file__).parent / "run_pyverbs.py", PLACE)
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 PROVIDER = "libibverbs' provider has no such function, so nothing is sent to the device"
-REASONS = [  # what a test says that is skipped, and why that is so
+REASONS = [  # the message of a skipped test (a pattern), and the reason
     ("Extended QP is not supported on this device", f"`ibv_wr_*`: {PROVIDER}"),
     ("Device memory is not supported", f"`ibv_alloc_dm`: {PROVIDER}"),
     ("(Create )?Extended CQ is not supported", f"`ibv_create_cq_ex`: {PROVIDER}"),
@@ -81,7 +81,7 @@ def table(results, rxe):
 
 @pytest.fixture
 def huge_pages():
-    """In a machine of our own some can be set aside."""
+    """Reserves huge pages if the machine is ours (CUSE)."""
     path = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
     if CUSE:
         path.write_text("16")
@@ -99,7 +99,7 @@ def test_pyverbs(device, huge_pages):
     assert not [r for r in results if r[1] == "failed"]
     assert not [r for r in results if r[1] == "skipped" and not why(r[0], r[2])], "a new reason to skip"
     rxe = device.way == "rxe"
-    # The kernel's rxe: 86.
+    # The kernel's rxe passes 86.
     assert sum(r[1] == "passed" for r in results) >= (95 if rxe else 66)
     assert not CUSE or [r[1] for r in results if "odp_rc_huge" in r[0]] == ["passed"] * 2
     file = DOCS / ("pyverbs-rxe.md" if rxe else "pyverbs.md")

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="UCX wants 64 MiB of locked
 @over_cuse("ioctl")
 @pytest.mark.parametrize("transport", ["rc_v", "ud_v"])
 def test_ucx_moves_every_byte(device, transport):
-    """put and get over rc_v are RDMA WRITE and READ; over ud_v UCX makes messages of them."""
+    """Over rc_v, put and get are RDMA WRITE and READ; over ud_v, UCX emulates them by messages."""
     ucx = ["env", f"UCX_TLS={transport}", f"UCX_NET_DEVICES={device.name}:1", CLIENTS["ucx"], 1 if CUSE else 3]
     said = device.start(*ucx, locks=True).wait().ok()
     lanes = [line for line in said.splitlines() if "lane[" in line]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * UCX between two processes: tagged messages, active messages, put and get, every byte checked. UCX_TLS and
- * UCX_NET_DEVICES choose the device, as for any program; sizes that go by rendezvous are among them.
+ * UCX between two processes: tagged messages, active messages, put and get, every byte checked, at sizes up to those
+ * that use rendezvous. UCX_TLS and UCX_NET_DEVICES choose the device, as for any program.
  *
  *	ucx [ROUNDS]
  */
@@ -30,12 +30,12 @@ struct process {
 	ucp_ep_h ep;
 	ucp_mem_h mem;
 	ucp_rkey_h rkey;
-	uint64_t remote; /* address of the other's `area` */
-	unsigned char *area; /* what the other puts to and gets from */
-	unsigned char *message; /* what is sent, and where messages are received */
-	int fd; /* to the other */
+	uint64_t remote; /* address of the peer's `area` */
+	unsigned char *area; /* the peer puts to it and gets from it */
+	unsigned char *message; /* buffer for messages to send and to receive */
+	int fd; /* to the peer */
 	bool first;
-	/* The active message that is awaited; `am_data`: its data are still at the sender's. */
+	/* The expected active message. am_data: its descriptor, while the data is still at the sender. */
 	size_t am_size;
 	bool am_arrived;
 	void *am_data;
@@ -77,7 +77,7 @@ static void finish(struct process *p, ucs_status_ptr_t request)
 	CHECK(status == UCS_OK);
 }
 
-/* Progresses UCX while it waits: where UCX emulates put and get by messages, the other's need this process to answer them. */
+/* Drives UCX while it waits: if UCX emulates put and get by messages, this process must answer the peer's. */
 static void recv_all(struct process *p, void *to, size_t size)
 {
 	for (size_t got = 0; got < size;) {

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def check(root=ROOT):
-    """(exit status, what it says)"""
+    """(exit status, output)"""
     done = subprocess.run([root / "scripts" / "abi-rules", "--check"], stdout=subprocess.PIPE, text=True, timeout=120, check=False)
     return done.returncode, done.stdout
 

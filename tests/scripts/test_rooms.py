@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""scripts/rooms on this tree, and on copies of it with one thing planted that the table forbids."""
+"""scripts/rooms on this source tree, and on copies of it that contain one violation of the table each."""
 import pathlib
 import shutil
 import subprocess

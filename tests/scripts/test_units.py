@@ -10,7 +10,7 @@ UNIT = ROOT / "contrib" / "systemd" / "uverbsd.service"
 
 
 def verify(folder, change=lambda text: text):
-    """What systemd has to say about the unit and its drop-ins. It wants a program that exists."""
+    """systemd's messages about the unit and its drop-ins. The unit's program must exist, so /bin/true replaces it."""
     shutil.copytree(UNIT.parent, folder, dirs_exist_ok=True)
     (folder / UNIT.name).write_text(change(UNIT.read_text().replace("/usr/sbin/uverbsd", "/bin/true")))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", folder / UNIT.name], stdout=subprocess.PIPE,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The published tree, read by the distribution's own programs and by hand. */
+/* The published sysfs directory, read by the distribution's programs and by these tests. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,7 +73,7 @@ static void put(const char *path, const char *text)
 		_exit(98);
 }
 
-/* Mounts of our own; for one who is not root, in a user namespace. */
+/* Enters a new mount namespace; without root, in a new user namespace. */
 static void leave_mount_namespace(void)
 {
 	uid_t uid = geteuid();
@@ -93,7 +93,7 @@ static void leave_mount_namespace(void)
 		_exit(96);
 }
 
-/* libibverbs drops a device whose node does not have the published number: /dev/null stands in for every node. */
+/* libibverbs drops a device whose node has not the published number: /dev/null stands in for every node. */
 static void make_nodes(void)
 {
 	int null = open("/dev/null", O_PATH);
@@ -110,7 +110,7 @@ static void make_nodes(void)
 	}
 }
 
-/* As where no ib_core is loaded: libibverbs reads sysfs only when this socket fails. */
+/* Makes the socket fail as it does without ib_core: only then does libibverbs read sysfs. */
 static void forbid_netlink_rdma(void)
 {
 	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
@@ -121,7 +121,7 @@ static void forbid_netlink_rdma(void)
 		_exit(99);
 }
 
-/* Output of a shell command that sees the tree. */
+/* Returns the output of a shell command that sees the sysfs directory. */
 static const char *run(const char *cmd)
 {
 	static char buf[8192];
@@ -164,7 +164,7 @@ END_TEST
 
 START_TEST(test_stock_provider_of_the_persona_takes_the_device)
 {
-	/* A device that no provider takes is a warning under this variable. */
+	/* With this variable libibverbs warns of a device that no provider supports. */
 	ck_assert_int_eq(add(), 0);
 	ck_assert_ptr_null(strstr(run("IBV_SHOW_WARNINGS=1 ibv_devices"), "Warning"));
 	config.number = 1;
@@ -239,7 +239,7 @@ END_TEST
 START_TEST(test_a_taken_number_or_name_is_eexist_and_changes_nothing)
 {
 	ck_assert_int_eq(add(), 0);
-	strcpy(config.ibdev, "hfi1_9"); /* the same uverbs0 */
+	strcpy(config.ibdev, "hfi1_9"); /* the number is still 0 */
 	ck_assert_int_eq(add(), -EEXIST);
 	ck_assert(!exists("class/infiniband/hfi1_9"));
 	strcpy(config.ibdev, "hfi1_0");
@@ -281,7 +281,7 @@ START_TEST(test_removed_device_leaves_nothing)
 }
 END_TEST
 
-/* What stands in the tree is whole at every moment: a reader in a loop never meets a device with a file missing. */
+/* A device is published and removed atomically: a reader in a loop never finds one with a file missing. */
 START_TEST(test_a_reader_never_sees_half_a_device)
 {
 	pid_t pid = fork();
@@ -303,7 +303,7 @@ START_TEST(test_a_reader_never_sees_half_a_device)
 			continue;
 		seen++;
 		bool whole = !faccessat(fd, "device/infiniband_verbs/uverbs0/dev", R_OK, 0);
-		/* What is not whole has been moved away as a whole: it is on its way out. */
+		/* A directory with files missing is being deleted: it was moved away from this path before. */
 		struct stat a, b;
 		ck_assert(whole || fstat(fd, &a) || stat(uverbs, &b) || a.st_ino != b.st_ino);
 		close(fd);
@@ -347,7 +347,7 @@ START_TEST(test_tree_of_a_living_daemon_is_ebusy)
 	ck_assert_int_eq(read(ready[0], &c, 1), 1);
 	ck_assert_int_eq(c, 0);
 	ck_assert_int_eq(uvd_sysfs_create(root, NULL), -EBUSY);
-	uvd_sysfs_destroy(root); /* not ours to destroy */
+	uvd_sysfs_destroy(root); /* does nothing: the sysfs directory is another process's */
 	ck_assert(exists("class/infiniband/hfi1_0"));
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
@@ -373,7 +373,7 @@ START_TEST(test_a_folder_with_other_files_is_refused_untouched)
 }
 END_TEST
 
-/* A link in a stale tree must not lead the removal out of it. */
+/* The removal of a stale sysfs directory must not follow a symlink out of it. */
 START_TEST(test_replacing_follows_no_link)
 {
 	char victim[160], cmd[512];
@@ -397,7 +397,7 @@ START_TEST(test_destroy_removes_the_tree)
 }
 END_TEST
 
-/* In a mount namespace of its own, also without root (in a user namespace). */
+/* Runs in a mount namespace of its own; without root, in a user namespace. */
 START_TEST(test_overlay_shows_the_device_below_sys_class)
 {
 	ck_assert_int_eq(add(), 0);
@@ -406,7 +406,7 @@ START_TEST(test_overlay_shows_the_device_below_sys_class)
 	ck_assert_int_eq(access("/sys/class/infiniband/hfi1_0/ports/1/lid", R_OK), 0);
 	ck_assert_int_eq(access("/sys/class/net", F_OK), 0);
 	ck_assert_ptr_nonnull(strstr(run("env -u SYSFS_PATH ibv_devices"), "hfi1_0"));
-	/* A second one takes the place of the first. */
+	/* A second overlay replaces the first. */
 	ck_assert_int_eq(uvd_sysfs_overlay(root, NULL), 0);
 	uvd_sysfs_overlay_undo(root);
 	ck_assert_int_ne(access("/sys/class/infiniband/hfi1_0", F_OK), 0);

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""catalogue.py BUILD: after a change of what devices accept, brings the files that follow from it up to date.
+"""catalogue.py BUILD: updates the files that depend on what devices accept.
 
-docs/abi.md is made anew from the tree of BUILD (`uverbsctl tree --json`) and from catalogue.json, the kernel's ABI.
-What the tree has by now is taken out of absent.txt. `ninja -C BUILD abi-table` does it. The tests here import it.
+It writes docs/abi.md from the tree of BUILD (`uverbsctl tree --json`) and from catalogue.json, the kernel's ABI. It removes
+rows that the tree now has from absent.txt. `ninja -C BUILD abi-table` runs it. The tests in this folder import it.
 """
 import json
 import pathlib
@@ -26,7 +26,7 @@ def catalogue():
 
 
 def rows(tree):
-    """name -> row, of all objects, methods, attributes and commands. What many methods have is METHOD:NAME."""
+    """name -> row, of all objects, methods, attributes and commands. An attribute that several methods share is METHOD:NAME."""
     found = {}
     for o in tree["objects"]:
         found[o["name"]] = o
@@ -48,7 +48,7 @@ def absent():
 
 
 def notes():
-    """name -> (backends, what is to be said of it there)"""
+    """name -> (backends, the note on it for them)"""
     found = {}
     for line in lines(NOTES):
         head, text = line.split(": ", 1)
@@ -103,7 +103,7 @@ class Table:
         return f" ({list(self.notes).index(name) + 1})" if backend in self.notes.get(name, ((),))[0] else ""
 
     def line(self, row, name, *cells):
-        """name: as rows() has it."""
+        """name: the key in rows()."""
         cells += row.get("since", ""), *("yes" + self.mark(name, b) if s else "-"
                                          for b, s in zip(self.backends, self.served(name)))
         self.say("| " + " | ".join(map(str, cells)) + " |")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * client NODE DRIVER_ID: reads the tree of a device as a program of anybody's would, with <uverbsd/abi.h> and the kernel's
- * headers alone, a few rows at a time; prints a line for each. Exit status 0: and what it says adds up.
+ * client NODE DRIVER_ID: reads the tree of a device as any other program would, with only <uverbsd/abi.h> and the
+ * kernel's headers, a few rows at a time, and prints a line for each row. Exit status 0: the answers were consistent.
  */
 #include <errno.h>
 #include <fcntl.h>

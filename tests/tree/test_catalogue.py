@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The trees of this build beside the kernel's ABI as data, and docs/abi.md beside both."""
+"""Compares the trees of this build with the kernel's ABI (catalogue.json), and docs/abi.md with both."""
 import os
 import pathlib
 import re
@@ -13,7 +13,7 @@ TREE = abi.tree_of(BUILD)
 KERNEL = abi.rows(abi.catalogue())
 OURS = abi.rows(TREE)
 UPDATE = "`ninja -C BUILD abi-table` mends this, if it was meant"
-# What of a row is the kernel's to say: where the catalogue leaves it out it is not known, or it is false.
+# The facts of a row that the kernel decides. One that the catalogue leaves out is unknown (KNOWN) or false (FLAGS).
 KNOWN = "id", "class", "type", "mandatory", "access", "object", "min_len", "len", "request_size", "response_size"
 FLAGS = "extended", "zero_trailing", "alloc_and_copy", "udata", "response_address_first", "driver_data"
 
@@ -42,7 +42,7 @@ def test_what_is_in_the_tree_is_as_the_kernel_has_it():
 
 
 def place(tree):
-    """name -> the name of what it is in."""
+    """name -> the name of the row that contains it."""
     found = {}
     for o in tree["objects"]:
         found.update({c["name"]: o["name"] for c in o["commands"]})
@@ -89,7 +89,7 @@ def test_the_table_is_current():
     assert abi.TABLE.read_text() == abi.table(abi.catalogue(), TREE), UPDATE
 
 
-# ---- the test itself: each of these is a fault that it has to see ---------------------------------------------------
+# ---- the comparison itself: it must detect each of these faults -----------------------------------------------------
 
 
 @pytest.mark.parametrize("name, fact, value", [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""uverbsctl tree, of this build and of a device; and a client of its own that asks the device."""
+"""`uverbsctl tree` of this build and of a device, and client.c, which asks a device itself."""
 import json
 import os
 import pathlib
@@ -38,7 +38,7 @@ def walk(tree):
 
 
 def without_ucaps(said):
-    """What a file without User Capabilities sees of a tree."""
+    """The part of a tree that an open file without User Capabilities sees."""
     for rows in "objects", "methods", "attributes", "commands":
         if rows in said:
             said[rows] = [row for row in said[rows] if not row.get("ucap")]

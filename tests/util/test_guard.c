@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Copies of memory that may be gone. */
+/* uvd_guarded_copy(): copies of memory that may be lost meanwhile. */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +24,7 @@ static char *map_file(int *fd)
 	return at;
 }
 
-/* Again and again: a signal that stays blocked would be the end of the process at the second time. */
+/* Repeats the fault: if the first one left its signal blocked, the second would kill the process. */
 static void *copy_and_lose(void *unused)
 {
 	char *bytes = malloc(SIZE), *file;
@@ -92,7 +92,7 @@ START_TEST(test_signals_are_as_they_were)
 }
 END_TEST
 
-/* A sanitizer may say so by an exit status. */
+/* Under a sanitizer the process may exit with a status instead. */
 START_TEST(test_a_fault_of_ours_ends_the_process)
 {
 	int status, fd;

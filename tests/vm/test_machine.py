@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The files in contrib/ on a real kernel with real CUSE. For the virtual machine: they change /etc and load modules."""
+"""The files in contrib/ on a real kernel with real CUSE. Run these only in the virtual machine: they change /etc and load modules."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
 NODE = pathlib.Path("/dev/infiniband/uverbs63")
 
 
-STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
+STUCK = 300  # seconds: a limit for a program that is stuck, long enough for one that is only slow
 
 
 def wait_for(what, seconds=STUCK):
@@ -47,7 +47,7 @@ def test_udev_rule_opens_the_node_to_everybody(udevd):
     rules.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "contrib/udev/60-uverbsd.rules", rules)
     subprocess.run(["udevadm", "control", "--reload"], check=True, timeout=STUCK)
-    # Another program's device, so that nobody but udev changes the mode.
+    # The device of another program, so that only udev changes the mode.
     device = subprocess.Popen([BUILD / "bench/null_cuse", "infiniband/" + NODE.name])
     try:
         wait_for(NODE.exists)
@@ -78,12 +78,12 @@ def test_tmpfiles_make_the_runtime_folder():
 
 
 def test_overlay_on_the_stock_kernel():
-    """The C tests of the overlay, here on Debian's kernel."""
+    """Runs the C tests of the overlay on Debian's kernel."""
     done = subprocess.run([BUILD / "tests/sysfs/test_sysfs"], env={**os.environ, "CK_RUN_CASE": "overlay"}, text=True,
                           stdout=subprocess.PIPE, timeout=STUCK)
     assert done.returncode == 0 and "Checks: 2," in done.stdout, done.stdout
 
 
 def test_run_ends_with_its_program_on_this_kernel():
-    """Before Linux 6.11 nothing tells who waits for calls that the last caller has ended."""
+    """Before Linux 6.11 a thread that waits for seccomp notifications is not told that the last caller has exited."""
     assert subprocess.run([BUILD / "tools" / "uverbsctl", "run", "--", "false"], timeout=STUCK).returncode == 1
