@@ -247,7 +247,8 @@ static const char *add_ucaps(struct uvd_ucap_names *names, const char *text)
 		const char *name = item + strspn(item, " \t");
 
 		if (!uvd_ucap_name_ok(name)) {
-			snprintf(message, sizeof(message), "contains `%.40s`, which is not a valid device node name", name);
+			snprintf(message, sizeof(message), "contains `%.40s`, which is not a valid device node name",
+				 name);
 			return message;
 		}
 		if (uvd_ucap_named(names, name))
