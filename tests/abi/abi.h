@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the rule tests share: the target, what it may answer differently, and the checks. */
+/* Shared by the rule tests: the target, the answers in which it may differ, and the checks. */
 #ifndef ABI_H
 #define ABI_H
 
@@ -11,13 +11,13 @@
 /* ---- the device under test (target.c) ---------------------------------------------------------------------------- */
 
 enum {
-	ON_RXE = 1 << 0, /* the driver that it is, or poses as */
+	ON_RXE = 1 << 0, /* the target's driver, or the driver that it poses as */
 	ON_HFI1 = 1 << 1,
-	ON_KERNEL = 1 << 2, /* how its node is served: by ib_uverbs, by CUSE, by `uverbsctl run` */
+	ON_KERNEL = 1 << 2, /* what serves its node: ib_uverbs, CUSE or `uverbsctl run` */
 	ON_CUSE = 1 << 3,
 	ON_RUN = 1 << 4,
-	ON_OURS = 1 << 5, /* one of these two */
-	ON_SEPARATE = 1 << 6, /* uverbsd --separate yes, as $UVERBS_SEPARATE says */
+	ON_OURS = 1 << 5, /* ON_CUSE or ON_RUN */
+	ON_SEPARATE = 1 << 6, /* uverbsd --separate yes: set if $UVERBS_SEPARATE is set */
 };
 
 struct target {
@@ -25,30 +25,30 @@ struct target {
 	uint16_t driver_id;
 	unsigned int where; /* ON_* */
 	struct uv_room room;
-	/* Posts one empty receive; for drivers that take them otherwise than by POST_RECV. */
+	/* Posts one empty receive, by POST_RECV or in the driver's own way. */
 	void (*post_recv)(int fd, const struct uv_qp *qp);
 };
 
-/* Found at the first call. */
+/* The first call detects the target. Exits the program if its driver is unknown. */
 const struct target *target(void);
-/* close(), and unmaps what was mapped to post receives: a mapping keeps the file open. */
+/* Closes fd and unmaps the receive queues that post_recv() mapped: a mapping would keep the file open. */
 void close_node(int fd);
 
 /*
- * Where targets legitimately differ: the one list (target.c). The errno that the rule names is replaced by the entry's
- * for the targets of its mask.
+ * The list in target.c has every answer in which targets may differ. On a target that matches its mask, the errno of an
+ * entry replaces the one that the rule names.
  */
 struct choice {
 	const char *rule;
-	unsigned int where; /* all of these bits */
-	int err; /* 0: succeeds; -N: N bytes are read, or N events fit */
+	unsigned int where; /* the entry applies to targets that have all of these bits */
+	int err; /* 0: success; -N: N bytes are read, or N events fit */
 	const char *reason;
 };
 
 /* The entry for this rule and this target, or NULL. */
 const struct choice *choice(const char *rule);
 
-/* Answers, in the words of errno.h. */
+/* Names a return value: "success", the errno's name, or the number. The text is valid for four calls. */
 const char *answer(int ret);
 
 #define expect(call, err) \
@@ -59,7 +59,7 @@ const char *answer(int ret);
 
 #define expect_ok(call) expect(call, 0)
 
-/* As expect(), but the list of choices may say otherwise for this target. */
+/* Like expect(), unless the list of choices has another answer for this target. */
 #define expect_choice(rule, call, want) \
 	do { \
 		const struct choice *choice_ = choice(rule); \
@@ -67,60 +67,66 @@ const char *answer(int ret);
 		ck_assert_msg(ret_ == -want_, "%s: %s, expected %s", #call, answer(ret_), answer(-want_)); \
 	} while (0)
 
-/* ---- what most tests begin with (fixture.c) ---------------------------------------------------------------------- */
+/* ---- set-up of most tests (fixture.c) ---------------------------------------------------------------------------- */
 
-/* An open file with a context, made by write(). Tests run in processes of their own: nobody closes it. */
+/* An open file with a context, made by write(). Each test is a process of its own, and exits without closing it. */
 int open_context(int *async_fd);
-/* The same, and a PD, a CQ and a QP of this type. */
+/* An open file with a context, a PD, a CQ and an RC QP. */
 struct bed {
 	int fd, async_fd, channel;
-	int edge; /* an epoll that tells of each event of the channel once */
+	int edge; /* an edge-triggered epoll: it reports each event of the channel once */
 	uint32_t pd, cq;
 	struct uv_qp qp;
 };
 struct bed make_bed(void);
-/* With a completion channel and a QP that takes receives (state INIT). cqe: size of the CQ. */
+/* Like make_bed(), with a completion channel and the QP in INIT, where it takes receives. cqe: the CQ's size. */
 struct bed make_event_bed(uint32_t cqe);
-/* RESET to INIT with all access. */
+/* RESET to INIT, with local write, remote write and remote read access. */
 int qp_to_init(int fd, uint32_t qp);
-/* To RTR and RTS: with itself or with another QP of the same port. */
+/* INIT to RTR, and RTR to RTS. dest_qpn: the QP itself or another one on the same port. */
 int qp_to_rtr(int fd, uint32_t qp, uint32_t dest_qpn);
 int qp_to_rts(int fd, uint32_t qp);
 int qp_to_state(int fd, uint32_t qp, unsigned int state);
-/* A way from port 1 to itself, as its link layer wants it. */
+/* The path from port 1 to itself, in the form that its link layer requires. */
 void loopback(int fd, struct ib_uverbs_qp_dest *dest);
 void loopback_ah(int fd, struct ib_uverbs_ah_attr *attr);
-/* Makes completions without moving data: posts so many receives, and the error state flushes them, soon. */
+/* Makes num completions without data: posts receives and moves the QP to ERR, which soon flushes them. */
 void flush_to_error(const struct bed *bed, unsigned int num);
-/* An armed CQ's event, waited for but not read: rxe makes one of two that come at the same time. The QP is in INIT again. */
+/*
+ * Arms the CQ, makes one event and waits until it arrives, but does not read it. Without the wait rxe could merge it
+ * with the next one (event-07). Afterwards the QP is in INIT again.
+ */
 void make_event(const struct bed *bed);
-/* The errno of read(), negative, or how many bytes. */
+/* Returns the number of bytes, or a negative errno. */
 int read_event(int fd, void *event, size_t len);
 void set_nonblock(int fd);
-/* poll()'s revents, within ms. */
+/* Polls for input for at most ms milliseconds. Returns revents. */
 int poll_events(int fd, int ms);
-/* Which handle ALLOC_PD gets next: the lowest free one. The PD is freed again. */
+/* The lowest free handle: what ALLOC_PD returns. Frees the PD again. */
 uint32_t next_handle(int fd);
 /*
- * Does the device's driver have this extended command? Asked with a length that is right for a command which nobody has
- * registered (EOPNOTSUPP), and wrong for one that is there (EINVAL).
+ * Does the device's driver have this extended command? The message has a length that is right for an unregistered
+ * number (EOPNOTSUPP) and wrong for a registered extended command (EINVAL).
  */
 bool has_ex(int fd, uint32_t command);
-/* The answers of a driver without it: by INVOKE_WRITE, and to a method of its object. */
+/* Checks that the driver has neither the command (EOPNOTSUPP by INVOKE_WRITE) nor the method (EPROTONOSUPPORT). */
 void expect_absent(int fd, uint32_t command, uint16_t object, uint16_t method);
 
-/* ---- a device that may go (plug.c) ------------------------------------------------------------------------------- */
+/* ---- a device that can be removed (plug.c) ----------------------------------------------------------------------- */
 
 struct plug {
 	char ibdev[32], number[32]; /* hfi1_1, uverbs1 */
 	char node[48];
 };
 
-/* Adds a device, which is uv_open()'s from now on. A failure ends the test. */
+/* Adds a device. From now on uv_open() opens it. A failure ends the test. */
 void plug_in(struct plug *plug);
-/* Removes it, and waits until that is done. */
+/* Removes the device and waits for the end of the removal. A failure ends the test. */
 void plug_out(const struct plug *plug);
-/* The same in two steps. The end: 0, -EIO: it failed, -ETIMEDOUT: it is not done within ms. */
+/*
+ * The same in two steps. plug_out_end() returns 0, -EIO if the removal failed, or -ETIMEDOUT if it takes longer than ms
+ * milliseconds.
+ */
 pid_t plug_out_begin(const struct plug *plug);
 int plug_out_end(pid_t pid, int ms);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Data over RC by write() alone: POST_SEND, POST_RECV, POLL_CQ. Only drivers without mapped queues can do it. */
+/* Data by commands alone: POST_SEND, POST_RECV, POLL_CQ. Only drivers without mapped queues support that. */
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -65,7 +65,7 @@ static void post_recv(const struct pair *p, enum uv_front front, int side, uint6
 	expect_ok(uv_post_recv(p->fd, front, p->qp[side].handle, &wr, 1, &s, 1, NULL));
 }
 
-/* By side 0, with this opcode, of len bytes; immediate data 0x1234 and the peer's buffer where it has them. */
+/* Side 0 posts len bytes. The request names the peer's buffer and immediate data 0x1234, for opcodes that use them. */
 static void post_send(const struct pair *p, enum uv_front front, uint32_t opcode, uint32_t len, uint32_t rkey)
 {
 	struct ib_uverbs_send_wr wr = {
@@ -153,7 +153,7 @@ START_TEST(test_data_rdma_write)
 	post_send(&p, _i, IBV_WR_RDMA_WRITE, LEN, p.mr[1].rkey);
 	expect_sent(&p, _i, IBV_WC_RDMA_WRITE);
 	ck_assert_mem_eq(p.buf[0], p.buf[1], LEN);
-	ck_assert_int_eq(uv_poll_cq(p.fd, _i, p.cq[1], 1, &wc), 0); /* the peer hears nothing */
+	ck_assert_int_eq(uv_poll_cq(p.fd, _i, p.cq[1], 1, &wc), 0); /* no completion at the peer */
 }
 END_TEST
 
@@ -191,7 +191,7 @@ START_TEST(test_data_wrong_rkey_is_a_remote_access_error)
 
 	post_send(&p, _i, IBV_WR_RDMA_WRITE, LEN, p.mr[1].rkey ^ 0x100);
 	ck_assert_uint_eq(completion(&p, _i, 0).status, IBV_WC_REM_ACCESS_ERR);
-	post_recv(&p, _i, 0, 1, 8); /* in the error state: flushed */
+	post_recv(&p, _i, 0, 1, 8); /* the QP is in the error state: flushed */
 	ck_assert_uint_eq(completion(&p, _i, 0).status, IBV_WC_WR_FLUSH_ERR);
 }
 END_TEST
@@ -239,7 +239,7 @@ START_TEST(test_data_moving_to_error_flushes_receives_in_order)
 }
 END_TEST
 
-/* The room in the header is not looked at: only memory ends a reply. */
+/* POLL_CQ ignores the response length that the command gives: only the end of the memory limits the reply. */
 START_TEST(test_cq_04_poll_writes_until_memory_ends)
 {
 	struct ib_uverbs_poll_cq in = { .ne = 8 };
@@ -255,12 +255,12 @@ START_TEST(test_cq_04_poll_writes_until_memory_ends)
 	ck_assert_uint_eq(((struct ib_uverbs_poll_cq_resp *)out)->count, 2);
 	ck_assert_uint_eq(((struct ib_uverbs_wc *)(out + 8))[1].wr_id, 101);
 	for (int i = 0; i < 3; i++)
-		post_recv(&p, _i, 1, 200 + i, 8); /* flushed at once; the third has no room */
+		post_recv(&p, _i, 1, 200 + i, 8); /* flushed at once; the memory has no room for the third */
 	expect(uv_cmd(p.fd, _i, &cmd), EFAULT);
 }
 END_TEST
 
-/* What one RAW_PACKET QP sends, the other one of the port receives. Only the privileged have such QPs (qp-01). */
+/* The other RAW_PACKET QP on the port receives the frame. Without CAP_NET_RAW the test ends early (qp-01). */
 START_TEST(test_raw_packet_frames)
 {
 	struct ib_uverbs_modify_qp modify = { .port_num = 1 };
@@ -306,7 +306,7 @@ TCase *case_data(void)
 {
 	TCase *tc = tcase_create("data");
 
-	/* The data path of other drivers is mapped memory: target.c has the reason. */
+	/* The queues of other drivers are mapped memory: see "data" in target.c. */
 	if (choice("data"))
 		return tc;
 	tcase_add_loop_test(tc, test_data_send_arrives_in_the_receive, 0, UV_PLAIN_FRONTS);

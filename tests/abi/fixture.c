@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What most tests begin with. */
+/* Set-up and helpers of most tests. */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The ABI's rules as a client sees them, against the node $UVERBS_NODE: the kernel's or ours. Each test runs in a process
- * of its own (CK_FORK), so one that hangs is one failure. CK_RUN_CASE picks a case.
+ * Checks the ABI rules as a client sees them, on the node $UVERBS_NODE: the kernel's or ours. Each test runs in its own
+ * process (CK_FORK), so a test that hangs is a single failure. CK_RUN_CASE selects a case.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A device of the test's own, to be removed: by uverbsctl, or by rdma(8) where the kernel serves the node. */
+/* A device that a test adds and removes: by uverbsctl, or by rdma(8) if the kernel serves the node. */
 #include <dirent.h>
 #include <limits.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "abi.h"
 
-/* It is beside us in the build folder. */
+/* The path of uverbsctl: this program and it are in the same build folder. */
 static const char *uverbsctl(void)
 {
 	static char path[PATH_MAX + 32];
@@ -23,7 +23,7 @@ static const char *uverbsctl(void)
 	return path;
 }
 
-/* The first line that it prints; a failure ends the test. */
+/* Runs a command and stores the first line of its output. A failure ends the test. */
 static void run(const char *command, char *line, int size)
 {
 	FILE *f = popen(command, "re");
@@ -50,7 +50,10 @@ static void kernel_plug_in(struct plug *plug)
 
 static void our_plug_in(struct plug *plug)
 {
-	/* A configured device, where no other can be added. A test may have left it there. */
+	/*
+	 * $UVERBS_SPARE is a configured device, for a target that cannot add others. An earlier test may have left it
+	 * plugged in.
+	 */
 	const char *spare = getenv("UVERBS_SPARE"), *ctl = uverbsctl();
 	char command[2 * PATH_MAX + 192], line[128];
 
@@ -81,7 +84,7 @@ pid_t plug_out_begin(const struct plug *plug)
 
 	if (pid)
 		return pid;
-	/* What this process has open is not for those who only remove it. */
+	/* The removal must not keep this process's files open: a test may close them and wait for the removal. */
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
 	if (target()->where & ON_KERNEL)

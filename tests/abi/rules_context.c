@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The context, and what it can be asked about: device, ports, GIDs; address handles. */
+/* Contexts, the queries of the device, its ports and GIDs, and address handles. */
 #include <dirent.h>
 #include <infiniband/verbs.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ END_TEST
 
 static const enum uv_front context_fronts[] = { UV_WRITE, UV_INVOKE, UV_METHOD };
 
-/* The second call is refused only after it has answered. */
+/* The device writes the second call's response before it refuses the call. */
 START_TEST(test_context_03_second_get_context_is_einval)
 {
 	enum uv_front first = context_fronts[_i / 3], second = context_fronts[_i % 3];
@@ -96,7 +96,7 @@ START_TEST(test_context_06_get_context_by_method_makes_no_async_fd)
 }
 END_TEST
 
-/* A CQ that was made before the first async file has nowhere to report to. */
+/* A CQ made before the first async event file has no file for its events. */
 START_TEST(test_context_06_objects_made_before_the_async_file_lose_events)
 {
 	struct uv_cq_attr attr = { .user_handle = 0xc0ffee, .cqe = 1, .channel = -1, .event_fd = -1 };
@@ -195,7 +195,7 @@ START_TEST(test_port_01_grh_is_required_on_ethernet_only)
 }
 END_TEST
 
-/* The core says it, for drivers that ask for it; neither rxe nor hfi1 does. */
+/* The core sets the bit for drivers that ask for IP-based GIDs. Neither rxe nor hfi1 does. */
 START_TEST(test_port_01_ip_based_gids_bit_is_clear)
 {
 	struct ib_uverbs_query_port_resp resp = {};
@@ -206,7 +206,7 @@ START_TEST(test_port_01_ip_based_gids_bit_is_clear)
 }
 END_TEST
 
-/* The tree of QUERY_GID_TABLE: entry size, entries, number. */
+/* QUERY_GID_TABLE with an entry size, a buffer for the entries, and flags. Stores their number in *num. */
 static int gid_table(int fd, uint64_t entry_size, void *entries, uint16_t len, uint64_t *num, uint32_t flags)
 {
 	struct uv_tree tree;

@@ -21,7 +21,7 @@ START_TEST(test_cq_01_comp_vector_out_of_range_is_einval)
 }
 END_TEST
 
-/* By write the vector is looked at first, by ioctl the channel. */
+/* Commands check the completion vector first, the method checks the channel first. */
 START_TEST(test_cq_01_order_of_vector_and_channel)
 {
 	struct uv_cq_attr attr = uv_cq_default;
@@ -54,7 +54,7 @@ START_TEST(test_cq_02_extended_comp_mask_or_reserved_is_einval)
 }
 END_TEST
 
-/* What nobody knows is the driver's to refuse on the command, and the core's in the method. */
+/* The driver refuses an unknown flag of the command (EOPNOTSUPP); the core refuses one of the method (EINVAL). */
 START_TEST(test_cq_02_flags)
 {
 	static const enum uv_front fronts[] = { UV_WRITE_EX, UV_INVOKE_EX };
@@ -70,7 +70,7 @@ START_TEST(test_cq_02_flags)
 }
 END_TEST
 
-/* The room that the header tells of is not compared with the number asked for. */
+/* POLL_CQ does not check that the response has room for the number of completions asked for. */
 START_TEST(test_cq_04_poll_does_not_look_at_the_room)
 {
 	struct ib_uverbs_poll_cq in = { .ne = 100000 };

@@ -66,7 +66,7 @@ START_TEST(test_event_03_short_read_is_einval_and_keeps_the_event)
 	struct ib_uverbs_comp_event_desc event;
 
 	set_nonblock(bed.channel);
-	expect(read_event(bed.channel, &event, 4), EAGAIN); /* the size is looked at when there is an event */
+	expect(read_event(bed.channel, &event, 4), EAGAIN); /* the size is checked only if there is an event */
 	make_event(&bed);
 	ck_assert_int_ne(poll_events(bed.channel, 2000), 0);
 	expect_choice("event-03", read_event(bed.channel, &event, 4), EINVAL);
@@ -146,7 +146,7 @@ START_TEST(test_event_06_sigio_on_an_event_and_on_closing)
 }
 END_TEST
 
-/* More than any socket or pipe holds by itself. */
+/* 700 events exceed what a socket buffers by default. */
 START_TEST(test_event_07_events_have_no_limit)
 {
 	const int events = choice("event-07") ? -choice("event-07")->err : 700;
@@ -167,7 +167,7 @@ START_TEST(test_event_07_events_have_no_limit)
 }
 END_TEST
 
-/* An unread event, then a close of the uverbs fd: the queue is emptied. */
+/* Closing the uverbs fd drops an unread event. */
 START_TEST(test_event_07_closing_drops_what_is_queued)
 {
 	struct bed bed = make_event_bed(16);
@@ -176,13 +176,12 @@ START_TEST(test_event_07_closing_drops_what_is_queued)
 	make_event(&bed);
 	ck_assert_int_ne(poll_events(bed.channel, 2000), 0);
 	close_node(bed.fd);
-	ck_assert_int_eq(poll(&(struct pollfd){ .fd = bed.channel }, 1, 20000),
-			 1); /* an error, or that nobody is there */
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = bed.channel }, 1, 20000), 1); /* POLLERR or POLLHUP */
 	expect_choice("event-01", read_event(bed.channel, event, sizeof(event)), EIO);
 }
 END_TEST
 
-/* A CQ that overflows: the element is its user handle. By all the fronts that make a CQ. */
+/* A CQ overflows. The event's element is the CQ's user handle, whichever front made the CQ. */
 START_TEST(test_event_08_async_event_carries_the_user_handle)
 {
 	struct uv_cq_attr attr = { .user_handle = 0xfeedfacecafe, .cqe = 1, .channel = -1, .event_fd = -1 };
@@ -205,7 +204,7 @@ START_TEST(test_event_08_async_event_carries_the_user_handle)
 }
 END_TEST
 
-/* A file named at creation gets the object's events, and the default one does not. */
+/* The event file named at creation gets the object's events; the default event file does not. */
 START_TEST(test_event_08_named_event_file_is_used)
 {
 	struct uv_cq_attr attr = { .user_handle = 0xabcdef, .cqe = 1, .channel = -1 };

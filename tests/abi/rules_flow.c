@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Flows. rxe and the soft backend do not steer packets, and only show that flows are absent. The standard for the null
- * backend is docs/abi-rules.md, which was read from the kernel's source.
+ * Flows. rxe and the soft backend do not steer packets: there the tests only check that flows are absent. For the null
+ * backend the standard is docs/abi-rules.md, which was derived from the kernel's source.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -13,14 +13,14 @@ enum { HDR = 8, INNER = IBV_FLOW_SPEC_INNER, MEMLOCK = 1 << 20 };
 
 /* ---- a command --------------------------------------------------------------------------------------------------- */
 
-/* CREATE_FLOW as it is built up. */
+/* A CREATE_FLOW command to which specs are added. */
 struct flow {
 	struct ib_uverbs_create_flow cmd;
 	uint8_t specs[1024];
 	size_t len; /* of the specs */
 };
 
-/* A valid one without specs. */
+/* A valid flow without specs. */
 static struct flow new_flow(const struct bed *bed)
 {
 	return (struct flow){ .cmd = { .qp_handle = bed->qp.handle, .flow_attr = { .port = 1 } } };
@@ -33,7 +33,7 @@ static void add_bytes(struct flow *flow, const void *bytes, size_t len)
 	flow->cmd.flow_attr.size += len;
 }
 
-/* A header that says `size`, and zeros up to there. */
+/* Adds a spec whose header gives `size`, filled with zeros up to that size. */
 static void add_spec(struct flow *flow, uint32_t type, uint16_t size, uint16_t reserved)
 {
 	struct {
@@ -83,7 +83,7 @@ static int destroy(const struct bed *bed, enum uv_front front, uint32_t handle)
 	return uv_ioctl(bed->fd, &tree);
 }
 
-/* Creates it, if err is 0, and destroys it again. */
+/* Tries to create the flow and expects err. If err is 0, destroys the flow again. */
 static void expect_flow(const struct bed *bed, enum uv_front front, const struct flow *flow, int err)
 {
 	uint32_t handle;
@@ -102,7 +102,10 @@ static bool has_flows(int fd)
 	return false;
 }
 
-/* With a QP that flows can go to: handles 0 to 2. false: this driver has no flows, or we may not make any. */
+/*
+ * Makes a PD, a CQ and a UD QP, which can be the target of flows: handles 0 to 2. Returns false if the driver has no
+ * flows or this process may not create any.
+ */
 static bool make_flow_bed(struct bed *bed)
 {
 	struct uv_qp_attr attr;
@@ -147,7 +150,7 @@ START_TEST(test_flow_keeps_its_qp_in_use)
 }
 END_TEST
 
-/* Each call is wrong in what is named and in all that is checked later. */
+/* Each call has the error under test and all those that are checked later. The next call corrects one of them. */
 START_TEST(test_flow_01_order_of_checks)
 {
 	struct ib_uverbs_flow_attr *attr;
@@ -223,7 +226,7 @@ START_TEST(test_flow_01_each_check_alone)
 }
 END_TEST
 
-/* As nobody: the first two checks with all else wrong. */
+/* Runs as nobody. comp_mask is checked before CAP_NET_RAW, and CAP_NET_RAW before everything else. */
 static int create_as_nobody(void *arg)
 {
 	struct bed bed = { .fd = open_context(NULL) };
@@ -246,7 +249,7 @@ START_TEST(test_flow_01_without_cap_net_raw_is_eperm)
 }
 END_TEST
 
-/* It is the right in the initial user namespace that counts. */
+/* Only CAP_NET_RAW in the initial user namespace counts. */
 static int create_as_root_of_a_namespace(void *arg)
 {
 	if (unshare(CLONE_NEWUSER))
@@ -289,20 +292,20 @@ END_TEST
 
 static const struct layer {
 	uint32_t type;
-	uint16_t known; /* bytes of the filter */
+	uint16_t known; /* bytes of the filter that the kernel knows */
 } layers[] = {
 	{ IBV_FLOW_SPEC_ETH, 16 }, { IBV_FLOW_SPEC_IPV4, 12 }, { IBV_FLOW_SPEC_IPV6, 39 },
 	{ IBV_FLOW_SPEC_ESP, 8 },  { IBV_FLOW_SPEC_TCP, 4 },   { IBV_FLOW_SPEC_UDP, 4 },
 	{ IBV_FLOW_SPEC_GRE, 8 },  { IBV_FLOW_SPEC_MPLS, 4 },  { IBV_FLOW_SPEC_VXLAN_TUNNEL, 4 },
 };
 
-/* The highest byte of a tunnel's id, and of IPv6's label: they have fewer bits than their field. */
+/* The highest byte of a tunnel id or an IPv6 flow label, which have fewer bits than their fields. */
 static bool is_limited(uint32_t type, uint16_t at)
 {
 	return type == IBV_FLOW_SPEC_VXLAN_TUNNEL ? at == 0 : type == IBV_FLOW_SPEC_IPV6 && at == 32;
 }
 
-/* Shorter filters, the whole ones, longer ones: with values anywhere, and masks only where they are known. */
+/* Filters shorter than a layer's, as long, and longer. A value may be anywhere, a mask only in the known bytes. */
 START_TEST(test_flow_02_layers_and_their_masks)
 {
 	struct flow flow;
@@ -346,7 +349,7 @@ START_TEST(test_flow_02_sizes_of_filters)
 }
 END_TEST
 
-/* at: of the number within the filter. */
+/* Expects err for a filter with the number at offset `at`, and again with the number in the mask instead. */
 static void expect_number(const struct bed *bed, enum uv_front front, uint32_t type, uint16_t half, uint16_t at,
 			  uint32_t number, int err)
 {
@@ -386,7 +389,7 @@ START_TEST(test_flow_02_sizes_of_actions)
 		expect_flow(&bed, _i, &flow, size == 16 ? 0 : EINVAL);
 		flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_DROP, size);
 		expect_flow(&bed, _i, &flow, size == 8 ? 0 : EINVAL);
-		/* Handle 0 is the PD. */
+		/* With the right size the handle is looked up. Handle 0 is the PD: a wrong type. */
 		flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_HANDLE, size);
 		expect_flow(&bed, _i, &flow, size == 16 ? EINVAL : EOPNOTSUPP);
 		flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_COUNT, size);
@@ -413,7 +416,7 @@ START_TEST(test_flow_02_reserved_words_and_unknown_types_are_einval)
 	flow = new_flow(&bed);
 	add_spec(&flow, IBV_FLOW_SPEC_ETH, 40, 1);
 	expect_flow(&bed, _i, &flow, EINVAL);
-	/* It is looked at before the size, which would be EOPNOTSUPP. */
+	/* The reserved word is checked before the size, which would be EOPNOTSUPP. */
 	flow = new_flow(&bed);
 	add_spec(&flow, IBV_FLOW_SPEC_ACTION_HANDLE, 8, 1);
 	expect_flow(&bed, _i, &flow, EINVAL);

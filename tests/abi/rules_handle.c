@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Handles: how they are numbered, looked up, locked and given back; what close leaves behind. */
+/* Handles: their numbers, look-up, locking and release, and the cleanup at close. */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <linux/userfaultfd.h>
@@ -76,7 +76,7 @@ START_TEST(test_handle_02_absent_handle_is_enoent)
 }
 END_TEST
 
-/* The method of destroying a PD, with 64 bits. */
+/* PD_DESTROY with a 64-bit handle. */
 static int destroy_pd(int fd, int64_t id)
 {
 	struct uv_tree tree;
@@ -116,7 +116,7 @@ START_TEST(test_handle_04_handle_of_another_type_is_einval)
 }
 END_TEST
 
-/* ---- locks: a POST_SEND that hangs in a page fault on its answer holds the QP ------------------------------------ */
+/* ---- locks: a POST_SEND whose response causes a page fault keeps the QP locked ----------------------------------- */
 
 struct faulting_post {
 	struct bed bed;
@@ -146,7 +146,7 @@ static int fault_handler(void *page)
 	return fd;
 }
 
-/* Lets the fault wait until the destroy is over, but for two seconds: a device may be stuck with it until then. */
+/* Resolves the fault after the destroy, or after two seconds: a device may serve the destroy only after the post. */
 struct faulting_page {
 	int faults;
 	void *page;
@@ -172,7 +172,7 @@ START_TEST(test_handle_05_destroy_of_an_object_in_use_is_ebusy)
 	int ret;
 
 	if (geteuid() || choice("faults-wait"))
-		return; /* only root may let the kernel wait in a fault */
+		return; /* only root may handle the kernel's faults by userfaultfd */
 	ck_assert_msg(f.faults >= 0, "userfaultfd: %s", answer(-errno));
 	p.bed = make_bed();
 	expect_ok(qp_to_init(p.bed.fd, p.bed.qp.handle));
@@ -190,13 +190,13 @@ START_TEST(test_handle_05_destroy_of_an_object_in_use_is_ebusy)
 }
 END_TEST
 
-/* Another process, with an open file of its own, while POST_SENDs of this one wait for their pages. */
+/* Runs in another process, with its own open file, while POST_SENDs of the test's process wait for their pages. */
 static int work_elsewhere(void *unused)
 {
 	uint32_t pd;
 	int fd;
 
-	signal(SIGALRM, SIG_DFL); /* libcheck's would end the test */
+	signal(SIGALRM, SIG_DFL); /* libcheck's handler would end the test */
 	alarm(5);
 	fd = uv_open();
 	return uv_get_context(fd, UV_WRITE, NULL, NULL) ? -EIO : uv_alloc_pd(fd, UV_WRITE, &pd);
@@ -221,10 +221,10 @@ START_TEST(test_handle_05_calls_that_wait_for_memory_do_not_hold_up_other_proces
 		ck_assert_int_eq(pthread_create(&thread[i], NULL, post_into_page, &p[i]), 0);
 	for (int i = 0; i < WAITING; i++)
 		waiting += !!(poll_events(faults[i], 500) & POLLIN);
-	ck_assert_int_ge(waiting, 1); /* all of them, where one does not hold up the next */
+	ck_assert_int_ge(waiting, 1); /* all of them, unless the device serves one call after another */
 	ret = uv_in_child(work_elsewhere, NULL);
 	for (int i = 0; i < WAITING; i++)
-		close(faults[i]); /* lets the fault go on */
+		close(faults[i]); /* resumes the faulting call */
 	for (int i = 0; i < WAITING; i++)
 		pthread_join(thread[i], NULL);
 	expect_choice("handle-05-others", ret, 0);
@@ -233,7 +233,7 @@ END_TEST
 
 /* ---- fds as handles ---------------------------------------------------------------------------------------------- */
 
-/* CQ_CREATE with this in the channel's attribute. */
+/* CQ_CREATE with this value in the channel's attribute. */
 static int create_cq_on(int fd, int64_t channel)
 {
 	struct uv_tree tree;
@@ -271,7 +271,7 @@ START_TEST(test_handle_06_channel_of_a_command)
 	expect_ok(uv_create_channel(fd, _i, &attr.channel));
 	expect_ok(uv_create_cq(fd, _i, &attr, &cq, NULL));
 	attr.channel = -100;
-	expect_ok(uv_create_cq(fd, _i, &attr, &cq, NULL)); /* any negative number: none */
+	expect_ok(uv_create_cq(fd, _i, &attr, &cq, NULL)); /* any negative number means no channel */
 	attr.channel = 900;
 	expect(uv_create_cq(fd, _i, &attr, &cq, NULL), EBADF);
 	attr.channel = null;
@@ -338,7 +338,7 @@ START_TEST(test_cleanup_01_close_destroys_what_depends_first)
 }
 END_TEST
 
-/* As nobody, with room for one page: what a closed file pinned must be free again. */
+/* Runs as nobody with an RLIMIT_MEMLOCK of one page, so close() must credit the page that the file has pinned. */
 static int register_close_register(void *page)
 {
 	for (int i = 0; i < 300; i++) {
@@ -362,7 +362,7 @@ START_TEST(test_cleanup_01_close_returns_the_pinned_pages)
 }
 END_TEST
 
-/* Armed three times, heard three times, read twice: what DESTROY_CQ says is 2. */
+/* Three events arrive and the test reads two: DESTROY_CQ reports 2. */
 START_TEST(test_cleanup_04_destroy_reports_events_that_were_read)
 {
 	struct ib_uverbs_destroy_cq_resp resp = { 99, 99 };
@@ -381,7 +381,7 @@ START_TEST(test_cleanup_04_destroy_reports_events_that_were_read)
 	ck_assert_uint_eq(resp.comp_events_reported, 2);
 	ck_assert_uint_eq(resp.async_events_reported, 0);
 	set_nonblock(bed.channel);
-	expect(read_event(bed.channel, &event, sizeof(event)), EAGAIN); /* the third was thrown away */
+	expect(read_event(bed.channel, &event, sizeof(event)), EAGAIN); /* the third was dropped */
 }
 END_TEST
 

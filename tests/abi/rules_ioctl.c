@@ -9,7 +9,7 @@ static struct uv_tree tree;
 static uint32_t cqe;
 static struct ib_uverbs_query_port_resp_ex port_resp;
 
-/* A good QUERY_PORT and a good CQ_CREATE, to be spoiled. */
+/* A valid QUERY_PORT and a valid CQ_CREATE, which the tests then spoil. */
 static void query_port_tree(void)
 {
 	uv_tree_init(&tree, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT);
@@ -68,7 +68,7 @@ START_TEST(test_ioctl_03_length_must_match_the_attributes)
 }
 END_TEST
 
-/* 254 attributes fit a page, 255 do not. Those that nobody knows are passed over. */
+/* 254 attributes fit in a page, 255 do not. Unknown optional attributes are ignored. */
 START_TEST(test_ioctl_03_tree_over_a_page_is_einval)
 {
 	int fd = open_context(NULL);
@@ -93,7 +93,7 @@ START_TEST(test_ioctl_04_reserved_of_the_header_is_eprotonosupport)
 	tree.hdr.reserved2 = 1;
 	expect(send_raw(fd), EPROTONOSUPPORT);
 	tree.hdr.length++;
-	expect(send_raw(fd), EINVAL); /* the length is looked at first */
+	expect(send_raw(fd), EINVAL); /* the length is checked first */
 }
 END_TEST
 
@@ -189,7 +189,7 @@ START_TEST(test_ioctl_12_missing_mandatory_attribute_is_einval)
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(ids); i++) {
 		struct ib_uverbs_attr *attr = create_cq_tree(ids[i]);
 
-		attr->attr_id = 0xf00; /* nobody's */
+		attr->attr_id = 0xf00; /* an id that no method has */
 		attr->flags = 0;
 		expect(uv_ioctl(fd, &tree), EINVAL);
 		ck_assert_uint_eq(next_handle(fd), 0);
@@ -197,7 +197,7 @@ START_TEST(test_ioctl_12_missing_mandatory_attribute_is_einval)
 }
 END_TEST
 
-/* The handle was made, and told to the caller, by the time that the missing attribute was missed. */
+/* The device allocates the handle and writes it to the tree before it notices that an attribute is missing. */
 START_TEST(test_ioctl_12_missing_attribute_is_missed_after_the_others_took_effect)
 {
 	int fd = open_context(NULL);
@@ -213,7 +213,7 @@ START_TEST(test_ioctl_12_missing_attribute_is_missed_after_the_others_took_effec
 }
 END_TEST
 
-/* QP_CREATE's capabilities are a struct that may grow. */
+/* QP_CREATE's capabilities are a struct that later kernels may extend. */
 START_TEST(test_ioctl_14_longer_struct_must_end_in_zeroes)
 {
 	struct {
@@ -286,7 +286,7 @@ START_TEST(test_ioctl_16_reserved_of_a_pointer_is_einval)
 }
 END_TEST
 
-/* Were the 4 bytes of cqe a pointer, or the 4 of its answer not one, this could not work. */
+/* The call works only if the 4 bytes of CQE are inline and the 4 bytes of RESP_CQE are behind a pointer. */
 START_TEST(test_ioctl_17_short_input_is_inline_and_output_never)
 {
 	int fd = open_context(NULL);
@@ -301,7 +301,7 @@ START_TEST(test_ioctl_17_short_input_is_inline_and_output_never)
 }
 END_TEST
 
-/* ADVISE_MR of no region ends in the driver's errno; a list that cannot be read ends it before. */
+/* ADVISE_MR of a key without a region fails with the driver's errno, an unreadable list with EFAULT before that. */
 START_TEST(test_ioctl_18_copied_input_faults_at_parsing)
 {
 	struct ib_uverbs_sge sge[2] = {};
@@ -452,7 +452,7 @@ START_TEST(test_ioctl_27_flags_of_other_lengths_or_unknown_bits_are_einval)
 }
 END_TEST
 
-/* INVOKE_WRITE of ALLOC_PD with core attributes of these lengths; -1: without. */
+/* INVOKE_WRITE of a command with core attributes of these lengths. -1: without the attribute. */
 static int invoke(int fd, uint64_t command, int in_len, int out_len)
 {
 	static uint64_t in[8], out[8];
@@ -496,7 +496,7 @@ START_TEST(test_ioctl_28_invoke_write_sizes)
 }
 END_TEST
 
-/* INFO_HANDLES; len 0: without the list. */
+/* INFO_HANDLES. len 0: without the list; total NULL: without the total. */
 static int info_handles(int fd, uint64_t object, uint32_t *list, uint16_t len, uint32_t *total)
 {
 	uv_tree_init(&tree, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory regions: what may be registered, and how it is charged against RLIMIT_MEMLOCK. */
+/* Memory regions: which memory can be registered, and how it is charged to RLIMIT_MEMLOCK. */
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ static void *memory(void)
 	return uv_pages(64 * PAGE, PROT_READ | PROT_WRITE);
 }
 
-/* An open file and a PD. */
+/* Returns an open file with a context and a PD. */
 static int with_pd(uint32_t *pd)
 {
 	int fd = open_context(NULL);
@@ -34,7 +34,7 @@ START_TEST(test_umem_01_wrapping_range_is_einval)
 
 	expect(uv_reg_mr_at(fd, _i, pd, UINT64_MAX - 0xfff, 0x2000, UINT64_MAX - 0xfff, RW, NULL), EINVAL);
 	expect(uv_reg_mr_at(fd, _i, pd, PAGE, UINT64_MAX, PAGE, RW, NULL), EINVAL);
-	/* The sum fits, its rounding up to a page does not. */
+	/* Address plus length fits in 64 bits; rounded up to a page it does not. */
 	expect(uv_reg_mr_at(fd, _i, pd, UINT64_MAX - 0xfff, 0xff0, UINT64_MAX - 0xfff, RW, NULL), EINVAL);
 	ck_assert_uint_eq(next_handle(fd), 1);
 }
@@ -72,7 +72,7 @@ START_TEST(test_umem_04_no_pages_is_einval)
 	int fd = with_pd(&pd);
 
 	expect(uv_reg_mr(fd, _i, pd, mem, 0, RW, NULL), EINVAL);
-	expect_ok(uv_reg_mr(fd, _i, pd, mem + 8, 0, RW, NULL)); /* counts as one page */
+	expect_ok(uv_reg_mr(fd, _i, pd, mem + 8, 0, RW, NULL)); /* an empty range within a page counts as one page */
 }
 END_TEST
 
@@ -107,7 +107,7 @@ START_TEST(test_umem_05_pages_are_counted_against_memlock)
 {
 	target();
 	expect_ok(uv_as_nobody(8 * PAGE, fill_the_limit, memory()));
-	expect_ok(uv_as_nobody(8 * PAGE + PAGE - 1, fill_the_limit, memory())); /* a part of a page is none */
+	expect_ok(uv_as_nobody(8 * PAGE + PAGE - 1, fill_the_limit, memory())); /* the limit is rounded down to pages */
 }
 END_TEST
 
@@ -134,7 +134,7 @@ START_TEST(test_umem_05_cap_ipc_lock_has_no_limit)
 	int fd = with_pd(&pd);
 
 	if (geteuid())
-		return; /* nobody to ask */
+		return; /* only root has CAP_IPC_LOCK */
 	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, a.addr, a.len, a.access, NULL));
 }
 END_TEST
@@ -253,7 +253,7 @@ START_TEST(test_mr_02_access_flags)
 		RW | IBV_ACCESS_REMOTE_WRITE,
 		RW | IBV_ACCESS_REMOTE_ATOMIC,
 		IBV_ACCESS_RELAXED_ORDERING,
-		1 << 29 | RW, /* 20 to 29 may be ignored */
+		1 << 29 | RW, /* drivers may ignore bits 20 to 29 */
 	};
 	void *mem = memory();
 	uint32_t pd;
@@ -267,7 +267,7 @@ START_TEST(test_mr_02_access_flags)
 }
 END_TEST
 
-/* As the kernel that we follow: 6.1. Later ones say EOPNOTSUPP. */
+/* EINVAL as in Linux 6.1, which we follow. Later kernels return EOPNOTSUPP. */
 START_TEST(test_mr_03_on_demand_without_the_device_is_einval)
 {
 	uint32_t pd;
@@ -287,7 +287,7 @@ static int rereg(int fd, enum uv_front front, struct ib_uverbs_rereg_mr cmd, str
 					sizeof(*resp) });
 }
 
-/* To 2 pages at addr, with the right to write. */
+/* A change to 2 pages at addr, with local write access. */
 static struct ib_uverbs_rereg_mr rereg_cmd(uint32_t mr, uint32_t pd, uint32_t flags, const void *addr)
 {
 	return (struct ib_uverbs_rereg_mr){ .mr_handle = mr,
@@ -313,13 +313,13 @@ START_TEST(test_mr_04_rereg)
 	}
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, mem, PAGE, RW, &mr));
-	/* What the command itself says, before any look-up. */
+	/* The command's own fields are checked before any look-up. */
 	expect(rereg(fd, _i, rereg_cmd(99, 98, 0, mem), NULL), EINVAL);
 	expect(rereg(fd, _i, rereg_cmd(99, 98, 8, mem), NULL), EOPNOTSUPP);
 	cmd = rereg_cmd(99, 98, REREG_TRANS, mem);
 	cmd.hca_va++;
 	expect(rereg(fd, _i, cmd, NULL), EINVAL);
-	/* The region, its access, its PD. */
+	/* Then come, in this order, the region, the access flags and the PD. */
 	cmd = rereg_cmd(99, 98, REREG_ACCESS | REREG_PD, mem);
 	cmd.access_flags = IBV_ACCESS_REMOTE_WRITE;
 	expect(rereg(fd, _i, cmd, NULL), ENOENT);
@@ -331,13 +331,13 @@ START_TEST(test_mr_04_rereg)
 	expect(rereg(fd, _i, cmd, NULL), ENOENT);
 	cmd.pd_handle = cq;
 	expect(rereg(fd, _i, cmd, NULL), EINVAL);
-	cmd.pd_handle = pd; /* as before: no change */
+	cmd.pd_handle = pd; /* the PD that it has: no change */
 	expect_ok(rereg(fd, _i, cmd, NULL));
 	ck_assert_uint_eq(next_handle(fd), 3);
 }
 END_TEST
 
-/* Of 6.12; a 6.1 driver that has REREG_MR would pin anew or refuse as it likes. */
+/* A rule of Linux 6.12. In 6.1 each driver with REREG_MR decides whether it pins the memory anew or refuses. */
 START_TEST(test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces)
 {
 	uint8_t *mem = memory();
@@ -354,7 +354,7 @@ START_TEST(test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces)
 }
 END_TEST
 
-/* Another translation is another region: it has keys of its own, and the number of the old one. */
+/* With a new translation the driver makes a new MR: it has new keys, but keeps the old handle. */
 START_TEST(test_handle_12_rereg_keeps_the_number)
 {
 	struct ib_uverbs_rereg_mr_resp resp = {};
@@ -375,7 +375,10 @@ START_TEST(test_handle_12_rereg_keeps_the_number)
 }
 END_TEST
 
-/* The new memory is charged beside the old, which is given back: what fits twice can be moved for ever. */
+/*
+ * REREG_MR charges the new pages before it credits the old ones. Within 4 pages a region of 2 can be moved any number
+ * of times, but with 1 more page registered it no longer can.
+ */
 static int rereg_within_4_pages(void *arg)
 {
 	uint8_t *mem = arg;
@@ -433,7 +436,7 @@ static int advise(int fd, uint32_t pd, uint64_t advice, uint32_t flags, const vo
 	return uv_ioctl(fd, &tree);
 }
 
-/* Without the driver: EOPNOTSUPP, whatever it says. */
+/* If the driver has no advise_mr, every call is EOPNOTSUPP, whatever its arguments. */
 START_TEST(test_mr_08_advise)
 {
 	struct ib_uverbs_sge sge[2] = {};
@@ -443,7 +446,7 @@ START_TEST(test_mr_08_advise)
 	expect_choice("mr-08", advise(fd, pd, 0, 0x80, sge, sizeof(sge)), EOPNOTSUPP);
 	expect_choice("mr-08", advise(fd, pd, 0, 0, sge, 24), EOPNOTSUPP);
 	expect_choice("mr-08", advise(fd, pd, 1ull << 32, 0, sge, sizeof(sge)), EOPNOTSUPP);
-	expect(advise(fd, pd, 99, 0, sge, sizeof(sge)), EOPNOTSUPP); /* of an unknown advice it is the driver's errno */
+	expect(advise(fd, pd, 99, 0, sge, sizeof(sge)), EOPNOTSUPP); /* the driver's errno for unknown advice */
 }
 END_TEST
 

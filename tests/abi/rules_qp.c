@@ -44,13 +44,13 @@ static int create_in_namespace(void *arg)
 	struct unprivileged *u = arg;
 	struct bed bed = make_bed();
 
-	/* All capabilities, of a user namespace of its own. */
+	/* The child gets all capabilities, but only in its own user namespace. */
 	if (unshare(CLONE_NEWUSER))
 		return 1;
 	return create_type(&bed, u->front, u->type, u->flags);
 }
 
-/* capable() asks for the initial namespace, whatever the process may do in its own. */
+/* capable() checks the initial user namespace: capabilities in the process's own do not count. */
 START_TEST(test_qp_01_capability_in_a_user_namespace_does_not_count)
 {
 	struct unprivileged u = { UV_INVOKE, RAW_PACKET };
@@ -58,7 +58,7 @@ START_TEST(test_qp_01_capability_in_a_user_namespace_does_not_count)
 
 	target();
 	ret = uv_as_nobody(1 << 20, create_in_namespace, &u);
-	if (ret != 1) /* where making one is allowed at all */
+	if (ret != 1) /* 1: this system forbids user namespaces */
 		expect(ret, EPERM);
 }
 END_TEST
@@ -93,7 +93,7 @@ START_TEST(test_qp_06_create_flags)
 
 	expect(create_type(&bed, _i, IBV_QPT_RC, 1), EINVAL);
 	expect(create_type(&bed, _i, IBV_QPT_RC, 1u << 31), EINVAL);
-	/* A flag that there is and this driver does not know; by ioctl it is for other types only. */
+	/* BLOCK_MULTICAST_LOOPBACK: the driver has no support; the method allows it for other types only (qp-08). */
 	expect(create_type(&bed, _i, IBV_QPT_RC, 1 << 1), _i == UV_METHOD ? EINVAL : EOPNOTSUPP);
 	ck_assert_uint_eq(next_handle(bed.fd), 3);
 }
@@ -157,7 +157,7 @@ START_TEST(test_qp_09_unknown_mask_bits_are_eopnotsupp_before_the_handle)
 	int fd = open_context(NULL);
 
 	for (int bit = 21; bit < 32; bit++) {
-		int err = bit == 25 && uv_front_ex(_i) ? ENOENT : EOPNOTSUPP; /* RATE_LIMIT is the extended one's */
+		int err = bit == 25 && uv_front_ex(_i) ? ENOENT : EOPNOTSUPP; /* the extended command has RATE_LIMIT */
 
 		attr.attr_mask = 1u << bit;
 		expect(uv_modify_qp(fd, _i, &attr), err);
@@ -203,7 +203,7 @@ START_TEST(test_qp_10_modify_checks_ports_and_states)
 }
 END_TEST
 
-/* A way to another port than the QP's: it is bound to none yet. */
+/* In RESET the QP has no port, so the path's port 1 is another one. */
 START_TEST(test_qp_10_address_vector_of_another_port_is_einval)
 {
 	struct bed bed = make_bed();
@@ -214,7 +214,7 @@ START_TEST(test_qp_10_address_vector_of_another_port_is_einval)
 }
 END_TEST
 
-/* RTS, then SQD, where the address may change: PORT is added, and RC may have it there. */
+/* An address vector alone adds PORT to the mask. RC allows both in SQD, and not in RTS. */
 START_TEST(test_qp_11_address_vector_alone_brings_its_port)
 {
 	struct ib_uverbs_modify_qp attr = { .attr_mask = IBV_QP_AV };
@@ -232,7 +232,7 @@ START_TEST(test_qp_11_address_vector_alone_brings_its_port)
 }
 END_TEST
 
-/* UC may change its address in SQD, but not its port: so one that brings its port is refused. */
+/* In SQD, UC allows a new address vector but no PORT. The address vector adds PORT to the mask, so it is refused. */
 START_TEST(test_qp_11_address_vector_alone_is_einval_where_a_port_is)
 {
 	static const unsigned int mask[] = {
@@ -279,11 +279,11 @@ START_TEST(test_qp_12_privileged_qkey_is_eperm)
 	target();
 	expect(uv_as_nobody(1 << 20, modify_unprivileged, &u), EPERM);
 	u.qkey = 1;
-	expect(uv_as_nobody(1 << 20, modify_unprivileged, &u), EINVAL); /* RC has none */
+	expect(uv_as_nobody(1 << 20, modify_unprivileged, &u), EINVAL); /* RC has no Q_Key */
 }
 END_TEST
 
-/* INIT to RTR with this source GID; index -1: without a GRH. */
+/* INIT to RTR with this source GID index. -1: without a GRH. */
 static int rtr_from_gid(const struct bed *bed, enum uv_front front, int index)
 {
 	struct ib_uverbs_modify_qp attr = {
@@ -376,7 +376,7 @@ START_TEST(test_qp_state_table_is_infiniband_s)
 	ck_assert_uint_eq(resp.qp_state, IBV_QPS_RTS);
 	ck_assert_uint_eq(resp.sq_psn, 100);
 	ck_assert_uint_eq(resp.timeout, 14);
-	ck_assert_uint_ge(resp.max_send_wr, bed.qp.cap.max_send_wr); /* rxe tells of what it rounded up to */
+	ck_assert_uint_ge(resp.max_send_wr, bed.qp.cap.max_send_wr); /* rxe reports the rounded size */
 	expect_ok(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_ERR));
 	expect(qp_to_rts(bed.fd, bed.qp.handle), EINVAL);
 	expect_ok(qp_to_state(bed.fd, bed.qp.handle, IBV_QPS_RESET));
@@ -387,7 +387,7 @@ END_TEST
 
 /* ---- work requests ----------------------------------------------------------------------------------------------- */
 
-/* POST_SEND or POST_RECV with these numbers and len bytes of zeroes behind the struct. */
+/* POST_SEND or POST_RECV with this struct and len zero bytes behind it. */
 static int post(int fd, enum uv_front front, uint32_t command, struct ib_uverbs_post_send *cmd, size_t len)
 {
 	struct ib_uverbs_post_send_resp resp;
@@ -495,7 +495,7 @@ START_TEST(test_qp_16_ud_sends_only)
 }
 END_TEST
 
-/* In RESET the driver takes no request: the first is the bad one, and the answer says so though the call fails. */
+/* In RESET the driver takes no request. The call fails, but the response names the first request as the bad one. */
 START_TEST(test_qp_16_bad_wr_is_told_though_the_post_fails)
 {
 	struct ib_uverbs_send_wr send[2] = { { .opcode = IBV_WR_SEND }, { .opcode = IBV_WR_SEND } };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Objects and methods of few drivers. rxe and rdmavt have none of them, Linux 6.1 only some, so a run against the kernel
- * only shows that they are absent. The standard is docs/abi-rules.md, which was read from the kernel's source.
+ * Objects and methods of few drivers. rxe and rdmavt have none of them and Linux 6.1 has only some, so a run against
+ * the kernel only shows that they are absent. The standard is docs/abi-rules.md, which was derived from the kernel's
+ * source.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -13,7 +14,7 @@
 
 enum { PAGE = 4096, LW = IBV_ACCESS_LOCAL_WRITE, ZERO = IBV_ACCESS_ZERO_BASED };
 
-/* A method that is there misses its attributes. */
+/* Called without attributes, a method that exists is EINVAL: it has mandatory ones. */
 static bool has_method(int fd, uint16_t object, uint16_t method)
 {
 	struct uv_tree tree;
@@ -26,7 +27,7 @@ static bool has_method(int fd, uint16_t object, uint16_t method)
 	return ret == -EINVAL;
 }
 
-/* All of our devices have this one. */
+/* The same for a method that all our devices must have. */
 static bool has_ours(int fd, uint16_t object, uint16_t method)
 {
 	bool has = has_method(fd, object, method);
@@ -43,7 +44,7 @@ static int with_pd(uint32_t *pd)
 	return fd;
 }
 
-/* A method that has only a handle, new or to be destroyed. */
+/* A method whose only attribute is a handle, to be created or destroyed. */
 static int handle_method(int fd, uint16_t object, uint16_t method, uint32_t *handle)
 {
 	struct uv_tree tree;
@@ -121,7 +122,7 @@ START_TEST(test_mr_07_a_region_of_device_memory_is_zero_based_and_within)
 	int fd = with_pd(&pd);
 
 	if (!has_ours(fd, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC)) {
-		/* Nor can its regions be asked for. */
+		/* Then the method that registers device memory is absent, too. */
 		ck_assert(!has_method(fd, UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG));
 		return;
 	}
@@ -175,7 +176,7 @@ static int reg_mr(int fd, uint32_t pd, unsigned int with, void *mem, int dmabuf)
 	return uv_ioctl(fd, &tree);
 }
 
-/* Does the driver take dma-bufs? A number that is no fd tells it: EBADF, or EOPNOTSUPP before that. */
+/* Does the driver take dma-bufs? A number that is not an fd is EBADF if it does, else EOPNOTSUPP. */
 static bool takes_dmabufs(int fd, uint32_t pd, void *mem)
 {
 	int ret = reg_mr(fd, pd, FD | FD_OFFSET, mem, 999);
@@ -255,7 +256,8 @@ static int on_demand(void *arg)
 	int fd = with_pd(&pd);
 
 	if (reg_on_demand(fd, pd, (uintptr_t)mem, 16 * PAGE, 0) == -EINVAL)
-		return target()->where & ON_OURS && !has_ex(fd, UV_EX(MODIFY_CQ)) ? -ENODEV : 0; /* mr-03: not soft */
+		/* mr-03: soft, which has no MODIFY_CQ, must take it. */
+		return target()->where & ON_OURS && !has_ex(fd, UV_EX(MODIFY_CQ)) ? -ENODEV : 0;
 	expect(reg_on_demand(fd, pd, UINT64_MAX - PAGE + 1, 2 * PAGE, 0), EOVERFLOW);
 	expect(reg_on_demand(fd, pd, UINT64_MAX - PAGE + 1, PAGE - 1, 0), EOVERFLOW);
 	expect(reg_on_demand(fd, pd, (uintptr_t)mem, 0, 0), EINVAL);
@@ -264,7 +266,10 @@ static int on_demand(void *arg)
 	return 0;
 }
 
-/* Neither charged nor looked at: what is registered may be nobody's, and more than the limit; there need not be one. */
+/*
+ * On-demand registration neither accesses nor charges the memory: the range may be inaccessible or unmapped, and larger
+ * than RLIMIT_MEMLOCK, which may be 0.
+ */
 START_TEST(test_umem_10_on_demand)
 {
 	target();
@@ -294,7 +299,7 @@ static int reg_dmabuf(int fd, uint32_t pd, uint64_t offset, uint64_t length, uin
 	return uv_ioctl(fd, &tree);
 }
 
-/* No machine of ours has a dma-buf: what can be seen is what is refused before there is one, and that a file is none. */
+/* No test machine has dma-bufs. The test covers the checks before the fd, and that other files are not dma-bufs. */
 START_TEST(test_umem_11_what_is_no_dmabuf)
 {
 	int file = open("/dev/zero", O_RDWR);
@@ -302,14 +307,14 @@ START_TEST(test_umem_11_what_is_no_dmabuf)
 	int fd = with_pd(&pd);
 
 	if (reg_dmabuf(fd, pd, 0, PAGE, 0, LW, 999) == -EOPNOTSUPP) {
-		/* mr-06: without the driver's function, whatever it says. */
+		/* mr-06: a driver without the function refuses every call, whatever its arguments. */
 		expect(reg_dmabuf(fd, pd, 0, PAGE, 1, 1 << 30, file), EOPNOTSUPP);
 		return;
 	}
 	expect(reg_dmabuf(fd, pd, 0, PAGE, 0, LW, 999), EBADF);
 	expect(reg_dmabuf(fd, pd, 0, PAGE, 0, LW, file), EINVAL);
 	expect(reg_dmabuf(fd, pd, 0, PAGE, 0, LW, fd), EINVAL);
-	expect(reg_dmabuf(fd, pd, PAGE, UINT64_MAX, 0, LW, 999), EINVAL); /* wraps: before the fd */
+	expect(reg_dmabuf(fd, pd, PAGE, UINT64_MAX, 0, LW, 999), EINVAL); /* the range wraps: checked before the fd */
 	expect(reg_dmabuf(fd, pd, 1, PAGE, 0, LW, 999), EINVAL); /* mr-06 */
 	expect(reg_dmabuf(fd, pd, 0, PAGE, 0, ZERO, 999), EINVAL);
 	expect(reg_dmabuf(fd, pd, 0, PAGE, 0, IBV_ACCESS_REMOTE_WRITE, 999), EINVAL);

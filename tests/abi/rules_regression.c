@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Faults that the kernel once had. */
+/* Bugs that the kernel once had. */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
@@ -52,7 +52,7 @@ START_TEST(test_regression_03_wrapping_registration_is_einval)
 }
 END_TEST
 
-/* A command that comes out of a pipe must do nothing, whatever splice() says. */
+/* The device must not execute a command that is spliced from a pipe, whatever splice() returns. */
 START_TEST(test_regression_04_command_by_splice_does_nothing)
 {
 	struct {
@@ -112,7 +112,7 @@ START_TEST(test_regression_06_overflowing_work_request_sizes_are_enospc)
 }
 END_TEST
 
-/* ---- a channel that is closed while CQs are made on it ----------------------------------------------------------- */
+/* ---- a channel that is closed while CQs are created on it -------------------------------------------------------- */
 
 struct race {
 	int fd;
@@ -180,9 +180,9 @@ START_TEST(test_regression_09_duplicate_handle_attribute_releases_the_first)
 	uv_tree_create_qp(&tree, &attr, &qp);
 	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_PD_HANDLE, bed.pd);
 	expect(uv_ioctl(bed.fd, &tree), EINVAL);
-	ck_assert_uint_eq(next_handle(bed.fd), 3); /* the new QP's handle */
+	ck_assert_uint_eq(next_handle(bed.fd), 3); /* the new QP's handle is free again */
 	expect_ok(uv_destroy_qp(bed.fd, UV_WRITE, bed.qp.handle, NULL));
-	expect_ok(uv_destroy_cq(bed.fd, UV_WRITE, bed.cq, NULL)); /* no lock is left on the others */
+	expect_ok(uv_destroy_cq(bed.fd, UV_WRITE, bed.cq, NULL)); /* neither CQ nor PD is still locked */
 	expect_ok(uv_dealloc_pd(bed.fd, UV_WRITE, bed.pd));
 }
 END_TEST

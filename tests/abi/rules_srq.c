@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include "abi.h"
 
-/* By write(), by INVOKE_WRITE, by method: what these verbs can be asked by. */
+/* The fronts of these verbs, which have no extended commands. */
 static const enum uv_front fronts[] = { UV_WRITE, UV_INVOKE, UV_METHOD };
 
 /* ---- SRQ --------------------------------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ START_TEST(test_srq_sizes_beyond_the_limits_are_einval)
 }
 END_TEST
 
-/* The objects of the type first, then the PD, and last what the driver says of the type. */
+/* Order of checks: the objects that the type needs (XRCD, CQ), the PD, and last whether the driver has the type. */
 START_TEST(test_srq_01_types_by_command)
 {
 	struct uv_srq_attr attr = uv_srq_attr(99);
@@ -135,7 +135,7 @@ START_TEST(test_srq_limit_is_queried_as_it_was_set)
 }
 END_TEST
 
-/* A QP that has an SRQ, by the plain command: uv_create_qp() has none. */
+/* Creates a QP with an SRQ, by the plain command: uv_create_qp() does not support SRQs. */
 static int create_qp_with(int fd, uint32_t pd, uint32_t cq, uint32_t srq, uint32_t *qp)
 {
 	struct ib_uverbs_create_qp cmd = { .pd_handle = pd,
@@ -218,7 +218,7 @@ enum { MLID = 0xc123 };
 
 static const uint8_t group[16] = { 0xff, 0x12, [15] = 0x77 }, other_group[16] = { 0xff, 0x12, [15] = 0x78 };
 
-/* With a UD QP, bound to a port: until then any port's link layer may be meant. */
+/* Has a UD QP in INIT, bound to port 1. Until INIT the core does not know which port's link layer applies. */
 static struct bed make_ud_bed(void)
 {
 	struct ib_uverbs_modify_qp init = {
@@ -266,7 +266,7 @@ START_TEST(test_qp_15_what_is_no_group_is_einval)
 	expect_ok(uv_create_qp(bed.fd, UV_WRITE, &attr, &rc));
 	expect(uv_mcast(bed.fd, _i, true, rc.handle, group, MLID), EINVAL);
 	expect_choice("qp-15-mlid", uv_mcast(bed.fd, _i, true, bed.qp.handle, group, 0xbfff), EINVAL);
-	/* rxe takes one group with two LIDs for one group, and its QP could not be closed. */
+	/* Another GID: rxe does not tell two LIDs of one GID apart, and could then not destroy the QP. */
 	expect_choice("qp-15-mlid", uv_mcast(bed.fd, _i, true, bed.qp.handle, other_group, 0xffff), EINVAL);
 }
 END_TEST
@@ -282,7 +282,7 @@ START_TEST(test_qp_15_a_qp_in_a_group_is_ebusy)
 }
 END_TEST
 
-/* More files than a group takes QPs, one after the other. A close may take effect a moment later. */
+/* Opens, one after another, more files than a group has room for QPs. A close may take effect a moment later. */
 START_TEST(test_cleanup_03_close_leaves_the_groups)
 {
 	for (int i = 0; i < 100; i++) {

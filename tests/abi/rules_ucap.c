@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * User Capabilities. They came with Linux 6.15, which the test machine does not run: docs/abi-rules.md and the kernel's
+ * User Capabilities. Linux has them since 6.15, which the test machine does not run: docs/abi-rules.md and the kernel's
  * Documentation/infiniband/ucaps.rst are the standard. An older kernel does not know the attribute.
  *
- * Our device needs to be told to create some: --ucaps mlx5_perm_ctrl_local,mlx5_perm_ctrl_other_vhca, and under run
- * --ucap mlx5_perm_ctrl_local.
+ * uverbsd creates their nodes only with the option --ucaps mlx5_perm_ctrl_local,mlx5_perm_ctrl_other_vhca; under run
+ * the option is --ucap mlx5_perm_ctrl_local.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,7 +115,7 @@ START_TEST(test_ucap_01_first_wrong_fd_decides_and_no_context_is_made)
 }
 END_TEST
 
-/* Opening so needs no permission. */
+/* Opening a file with O_PATH needs no permission on it. */
 START_TEST(test_ucap_01_fd_opened_by_o_path_is_ebadf)
 {
 	int fd = uv_open(), ucap = open(NODE, O_RDONLY | O_CLOEXEC), path;
@@ -181,7 +181,7 @@ TCase *case_ucap(void)
 	tcase_add_test(tc, test_ucap_01_fd_of_something_else_is_einval);
 	tcase_add_test(tc, test_ucap_01_list_that_cannot_be_read_is_efault);
 	tcase_add_test(tc, test_ucap_01_second_context_is_einval_whatever_its_fds);
-	target(); /* who serves it makes its nodes before anything is answered */
+	target(); /* the daemon creates the nodes before it answers the first call */
 	if (access(NODE, F_OK)) {
 		printf("%s is not there (--ucaps): without the tests that want it\n", NODE);
 		return tc;

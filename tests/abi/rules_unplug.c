@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The device goes while files are open. The kernel's rxe has no disassociate_ucontext: its removal waits for its users, so
- * only hotplug-02 can be asked of it; for the rest the source of the core is the judge.
+ * Removal of a device while files are open. The kernel's rxe has no disassociate_ucontext, so its removal waits for its
+ * users, and only hotplug-02 can be tested on it. For the other rules the source of the kernel's core is the standard.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -51,7 +51,7 @@ START_TEST(test_context_05_creating_while_it_is_torn_down_is_eio)
 	plug_in(&plug);
 	fd = open_context(NULL);
 	pid = plug_out_begin(&plug);
-	/* First it works, then it is EIO: during the teardown and ever after. */
+	/* The thread allocates PDs until it gets EIO, which must then be the answer during and after the teardown. */
 	expect(uv_in_thread(alloc_until_refused, &fd), EIO);
 	ck_assert_int_eq(plug_out_end(pid, 20000), 0);
 }
@@ -97,7 +97,7 @@ START_TEST(test_ioctl_07_driver_method_is_eio_before_its_attributes_are_read)
 	plug_out(&plug);
 	expect(query_tree(fd), EIO);
 	uv_tree_init(&tree, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY);
-	uv_attr_const(&tree, 0x1fff, 0); /* EPROTONOSUPPORT otherwise */
+	uv_attr_const(&tree, 0x1fff, 0); /* an unknown attribute: EPROTONOSUPPORT if it were read */
 	expect(uv_ioctl(fd, &tree), EIO);
 	tree.hdr.method_id = 0x1fff;
 	expect(uv_ioctl(fd, &tree), EPROTONOSUPPORT);
@@ -130,7 +130,7 @@ START_TEST(test_handle_07_every_look_up_but_destroy_is_eio)
 	expect(uv_create_cq(bed.fd, front, &cq_attr, &handle, NULL), EIO);
 	qp_attr = uv_qp_attr(bed.pd, bed.cq);
 	expect(uv_create_qp(bed.fd, front, &qp_attr, &qp), EIO);
-	/* Absent and of another type come first. */
+	/* A handle that does not exist or is of another type is refused before EIO. */
 	expect(uv_query_qp(bed.fd, front, 77, &query), ENOENT);
 	expect(uv_query_qp(bed.fd, front, bed.pd, &query), EINVAL);
 }
@@ -154,7 +154,7 @@ START_TEST(test_handle_08_destroy_succeeds_once_in_any_order)
 	expect_ok(uv_dealloc_pd(bed.fd, front, bed.pd));
 	expect(uv_dealloc_pd(bed.fd, front, bed.pd), ENOENT);
 	expect_ok(uv_destroy_cq(bed.fd, front, bed.cq, &resp));
-	ck_assert_uint_eq(resp.comp_events_reported, 0); /* nobody has read it, and it went with the CQ */
+	ck_assert_uint_eq(resp.comp_events_reported, 0); /* the event was not read, and was dropped with the CQ */
 	expect(uv_destroy_cq(bed.fd, front, bed.cq, &resp), ENOENT);
 	expect_ok(uv_destroy_qp(bed.fd, front, bed.qp.handle, &events));
 	ck_assert_uint_eq(events, 0);
@@ -189,7 +189,7 @@ START_TEST(test_event_10_async_files_tell_then_wait_and_channels_end)
 }
 END_TEST
 
-/* Of the order a client sees the ends: the node goes first, and each file's async event comes after all its objects. */
+/* The order as far as a client sees it: when a file gets its async event, the node and the file's context are gone. */
 START_TEST(test_hotplug_01_the_node_goes_first_then_every_file)
 {
 	struct ib_uverbs_async_event_desc event;
@@ -235,9 +235,9 @@ START_TEST(test_hotplug_02_a_driver_that_cannot_disassociate_waits_for_its_files
 	}
 	ck_assert_int_eq(other, -ENOENT);
 	ck_assert_int_eq(plug_out_end(pid, 1500), -ETIMEDOUT);
-	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd)); /* meanwhile all is as before */
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd)); /* until then the device works as before */
 	close(fd);
-	ck_assert_int_eq(plug_out_end(pid, 500), -ETIMEDOUT); /* an event file is one too */
+	ck_assert_int_eq(plug_out_end(pid, 500), -ETIMEDOUT); /* the removal waits for the event file, too */
 	close(async_fd);
 	ck_assert_int_eq(plug_out_end(pid, 20000), 0);
 }
@@ -268,7 +268,7 @@ START_TEST(test_hotplug_03_mapped_pages_are_replaced)
 		rw[i] = 'y'; /* no SIGBUS */
 		ck_assert_int_eq(rw[i], 'y');
 	}
-	/* Closing is unmapping too. */
+	/* Closing and unmapping still work. */
 	close(fd);
 	munmap((void *)rw, MAPPED);
 }

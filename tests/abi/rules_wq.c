@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Work queues, tables of them, and QPs with a table. rxe and the soft backend have none, and only show that they are
- * absent. The standard for the null backend is docs/abi-rules.md, which was read from the kernel's source.
+ * Work queues, indirection tables, and QPs with a table. rxe and the soft backend have none: there the tests only check
+ * that they are absent. For the null backend the standard is docs/abi-rules.md, which was derived from the kernel's
+ * source.
  */
 #include <infiniband/verbs.h>
 #include "abi.h"
 
 static const enum uv_front fronts[] = { UV_WRITE, UV_INVOKE, UV_METHOD };
 
-/* false: this driver has none, and says so. */
+/* Returns false if the driver has no work queues, after checking that the commands and methods are absent. */
 static bool has_wqs(int fd)
 {
 	if (has_ex(fd, UV_EX(CREATE_WQ)))
@@ -23,7 +24,7 @@ static bool has_wqs(int fd)
 
 struct wq_attr {
 	uint32_t pd, cq, type, flags, comp_mask;
-	bool no_cq, no_num; /* by method: these attributes are not sent */
+	bool no_cq, no_num; /* UV_METHOD omits the CQ, or the output of the number */
 };
 
 static int create_method(int fd, const struct wq_attr *attr, uint32_t *handle)
@@ -115,7 +116,7 @@ struct table {
 	uint32_t wqs[6];
 };
 
-/* len: of the command, whole words of 8 bytes. */
+/* len: of the command, a multiple of 8 bytes. */
 static int create_table(int fd, enum uv_front front, const struct table *table, size_t len, uint32_t *handle)
 {
 	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = {};
@@ -139,7 +140,7 @@ static int destroy_table(int fd, enum uv_front front, uint32_t handle)
 	return uv_ioctl(fd, &tree);
 }
 
-/* With handle 0 the PD, 1 the CQ. false: there are no work queues. */
+/* Makes a PD (handle 0) and a CQ (handle 1). Returns false if the driver has no work queues. */
 static bool make_wq_bed(int *fd, struct wq_attr *attr)
 {
 	*attr = (struct wq_attr){ .type = IBV_WQT_RQ };
@@ -217,7 +218,7 @@ START_TEST(test_wq_01_method_takes_receive_queues_only)
 	ck_assert_uint_eq(next_handle(fd), 2);
 	attr.no_num = false;
 	expect_ok(create_wq(fd, UV_METHOD, &attr, &wq));
-	/* The kernel would take the error for a CQ: it is not to be asked. */
+	/* Only on our devices: the kernel would use the ERR_PTR of the failed look-up as a CQ. */
 	attr.no_cq = true;
 	if (target()->where & ON_OURS)
 		expect(create_wq(fd, UV_METHOD, &attr, &wq), ENOENT);
@@ -239,7 +240,7 @@ START_TEST(test_wq_02_modify_checks_mask_then_queue_then_states)
 	expect(modify_wq(fd, _i, 99, STATE, 3, 0), ENOENT);
 	expect_ok(modify_wq(fd, _i, wq, STATE | CUR, IBV_WQS_RDY, IBV_WQS_RESET));
 	expect_ok(modify_wq(fd, _i, wq, STATE, IBV_WQS_ERR, 99));
-	/* The kernel keeps the queue locked after these. It is its mistake, and not to be repeated. */
+	/* The kernel leaves the WQ locked after these errors. Our devices do not repeat this bug. */
 	expect(modify_wq(fd, _i, wq, STATE, 3, 0), EINVAL);
 	expect(modify_wq(fd, _i, wq, CUR, 0, 3), EINVAL);
 	if (target()->where & ON_OURS)
@@ -247,7 +248,7 @@ START_TEST(test_wq_02_modify_checks_mask_then_queue_then_states)
 }
 END_TEST
 
-/* ---- tables ------------------------------------------------------------------------------------------------------ */
+/* ---- indirection tables ------------------------------------------------------------------------------------------ */
 
 START_TEST(test_wq_03_order_of_checks)
 {
@@ -309,7 +310,7 @@ START_TEST(test_wq_03_table_keeps_its_queues_in_use)
 }
 END_TEST
 
-/* ---- QPs with a table -------------------------------------------------------------------------------------------- */
+/* ---- QPs with an indirection table ------------------------------------------------------------------------------- */
 
 struct table_qp {
 	uint32_t table, send_cq, recv_cq, srq, max_send_wr, max_recv_wr, max_recv_sge;
@@ -403,7 +404,7 @@ START_TEST(test_qp_03_table_with_receives_of_its_own_is_einval)
 		expect(create_table_qp(fd, front, attr.pd, &q, &qp), EINVAL);
 	q.has_recv_cq = false;
 	q.recv_cq = 98;
-	/* The send CQ is wanted only by what can send. */
+	/* The send CQ is looked up only if max_send_wr is not 0. */
 	q.send_cq = 99;
 	expect_ok(create_table_qp(fd, front, attr.pd, &q, &qp));
 	expect(destroy_table(fd, front, q.table), EBUSY);

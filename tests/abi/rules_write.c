@@ -10,7 +10,7 @@
 static struct ib_uverbs_alloc_pd_resp pd_resp;
 static struct ib_uverbs_ex_query_device_resp dev_resp;
 
-/* A good ALLOC_PD and a good extended QUERY_DEVICE, to be spoiled. */
+/* A valid ALLOC_PD and a valid extended QUERY_DEVICE, which the tests then spoil. */
 static void alloc_pd_msg(struct uv_msg *msg)
 {
 	struct ib_uverbs_alloc_pd cmd = { .response = (uintptr_t)&pd_resp };
@@ -59,7 +59,7 @@ START_TEST(test_write_01_another_thread_may_write)
 }
 END_TEST
 
-/* In a child, as it cannot be undone. */
+/* Runs in a child, because the change of ids cannot be undone. */
 static int open_and_set_gid(void *gid)
 {
 	int fd = open_context(NULL);
@@ -80,13 +80,13 @@ START_TEST(test_write_01_after_setgid_is_eacces)
 
 	target();
 	if (geteuid())
-		return; /* only root can become somebody else */
+		return; /* only root can change its ids */
 	expect(uv_in_child(open_and_set_gid, &nogroup), EACCES);
 	expect_choice("write-01-real-id", uv_in_child(open_and_setresgid, &nogroup), EACCES);
 }
 END_TEST
 
-/* setgid() makes new credentials all the same, setresgid() none. */
+/* To the same id, setgid() still creates new credentials, but setresgid() does not. */
 START_TEST(test_write_01_after_setgid_to_the_same)
 {
 	gid_t same = getgid();
@@ -225,7 +225,7 @@ START_TEST(test_write_08_extended_words_must_match_count)
 }
 END_TEST
 
-/* The kernel forgets extended commands' minimum: what it never refuses must be taken. */
+/* The kernel does not enforce the minimum size of extended commands (write-09), so a shorter one must succeed. */
 START_TEST(test_write_09_extended_command_has_no_minimum)
 {
 	int fd = open_context(NULL);
@@ -258,7 +258,7 @@ START_TEST(test_write_11_response_without_room_is_einval)
 }
 END_TEST
 
-/* Before the handler, which would say EINVAL to this comp_mask. */
+/* The core checks the response pointer before it calls the handler, which would refuse this comp_mask with EINVAL. */
 START_TEST(test_write_12_response_outside_user_space_is_efault_before_the_command)
 {
 	struct ib_uverbs_ex_query_device cmd = { .comp_mask = 1 };
@@ -318,7 +318,7 @@ START_TEST(test_write_15_input_shorter_than_the_struct_is_enospc)
 }
 END_TEST
 
-/* Old libibverbs counts 16 bytes and means 24: the handle lies behind what write() was told of. */
+/* Old libibverbs passes 16 as the count of a command of 24 bytes: the handle lies beyond the count. */
 START_TEST(test_write_15_destroy_cq_of_16_bytes_is_taken)
 {
 	struct ib_uverbs_destroy_cq_resp resp = { 7, 7 };
@@ -379,7 +379,7 @@ START_TEST(test_write_18_number_without_command_is_eopnotsupp_after_the_plain_si
 }
 END_TEST
 
-/* DEALLOC_PD has no driver data: what is behind the struct is the core's to refuse. */
+/* DEALLOC_PD has no driver data, so the core checks the bytes behind the struct. */
 START_TEST(test_write_19_longer_input_must_be_zero)
 {
 	struct {
@@ -411,7 +411,7 @@ START_TEST(test_write_19_longer_extended_input_must_be_zero)
 }
 END_TEST
 
-/* comp_mask is the last field given; flags and reserved, behind it, count as 0. */
+/* The input ends with comp_mask. The fields behind it, flags and reserved, count as 0. */
 START_TEST(test_write_20_shorter_extended_input_is_zero_extended)
 {
 	struct ib_uverbs_ex_create_cq in = { .cqe = 16, .comp_channel = -1, .flags = 0xdead, .reserved = 0xdead };
@@ -486,12 +486,15 @@ START_TEST(test_write_21_unwritable_response_is_efault)
 }
 END_TEST
 
-/* Beside the command and far from it, in its page and in another: a device may read more than it was told to. */
+/*
+ * The response lies close to the command or far from it, in the same page or in another. A device may read more memory
+ * than the command, and must still write the response over it.
+ */
 START_TEST(test_write_21_response_is_written_over_what_was_there)
 {
 	static const int places[] = { -8, -16, -64, -200, -2048, 24, 32, 96, 2000, 4096 };
 	const uint8_t what = _i % 2 ? 0xff : 0;
-	/* In the middle of a page, and at its beginning. */
+	/* The command is in the middle of a page, or at its beginning. */
 	uint8_t *at = (uint8_t *)uv_pages(4 * 4096, PROT_READ | PROT_WRITE) + 4096 + (_i < 2 ? 2100 : 0);
 	struct ib_uverbs_destroy_cq cmd = {};
 	int fd = open_context(NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * XRC domains, their target QPs and SRQs. The kernel's rxe has none, so a run against the kernel only shows that the
- * commands are absent. The standard is docs/abi-rules.md, which was read from the kernel's source.
+ * commands are absent. The standard is docs/abi-rules.md, which was derived from the kernel's source.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -81,7 +81,7 @@ START_TEST(test_xrcd_01_bad_file_is_ebadf)
 	target();
 	if (choice("no-xrc"))
 		return;
-	/* The file comes before the context. */
+	/* The file is looked up before the context. */
 	expect(uv_open_xrcd(fd, _i, none, O_CREAT, &xrcd), EBADF);
 	expect(uv_open_xrcd(fd, _i, -1, O_CREAT, &xrcd), EINVAL);
 	expect_ok(uv_get_context(fd, UV_WRITE, NULL, NULL));
@@ -105,7 +105,7 @@ START_TEST(test_xrcd_01_file_names_a_domain_of_the_device)
 	expect(uv_open_xrcd(fd, _i, same, O_CREAT | O_EXCL, &b), EINVAL);
 	expect(uv_open_xrcd(other, _i, same, O_EXCL, &b), EINVAL);
 	expect_ok(uv_open_xrcd(other, _i, same, 0, &b));
-	/* It ends with its last handle, whoever made it. */
+	/* A domain ends with its last handle, whichever open file created it. */
 	expect_ok(uv_close_xrcd(fd, _i, a));
 	expect_ok(uv_open_xrcd(fd, _i, file, 0, &a));
 	expect_ok(uv_close_xrcd(fd, _i, a));
@@ -123,7 +123,7 @@ static int open_inherited(void *arg)
 	return uv_open_xrcd(fd, UV_INVOKE, file, 0, &xrcd);
 }
 
-/* Across processes, by the inode; and closing a file of the device closes its handles. */
+/* Processes share a domain by the inode of its file. Closing the device file closes its handles of the domain. */
 START_TEST(test_xrcd_01_processes_share_a_domain)
 {
 	int fd = open_context(NULL), file = new_file();
@@ -135,7 +135,7 @@ START_TEST(test_xrcd_01_processes_share_a_domain)
 	expect_ok(uv_open_xrcd(fd, _i, file, O_CREAT, &xrcd));
 	expect_ok(uv_in_child(open_inherited, &file));
 	close_node(fd);
-	/* A last close of ours is known a moment later. */
+	/* Our devices learn of a last close a moment later. */
 	for (int i = 0; i < 200 && uv_in_child(open_inherited, &file) != -EAGAIN; i++)
 		usleep(10000);
 	expect(uv_in_child(open_inherited, &file), EAGAIN);
@@ -190,7 +190,7 @@ START_TEST(test_srq_01_xrc)
 	attr.type = IB_UVERBS_SRQT_XRC;
 	attr.xrcd = attr.cq = pd;
 	if (_i != UV_METHOD) {
-		/* The domain, the CQ, the PD. */
+		/* Order of look-ups: the domain, the CQ, the PD. */
 		expect(uv_create_xsrq(fd, _i, &attr, &srq), EINVAL);
 		attr.xrcd = xrcd;
 		attr.cq = 98;
@@ -208,7 +208,7 @@ START_TEST(test_srq_01_xrc)
 }
 END_TEST
 
-/* A QP that has an SRQ, by the plain command. */
+/* Creates a QP with an SRQ, by the plain command. */
 static int create_qp_with(int fd, enum uv_front front, uint8_t type, uint32_t pd, uint32_t cq, uint32_t srq)
 {
 	struct ib_uverbs_create_qp cmd = { .pd_handle = pd,
@@ -242,10 +242,10 @@ START_TEST(test_qp_05_xrc_srq_of_a_plain_qp_is_einval)
 	attr.cq = cq;
 	expect_ok(uv_create_xsrq(fd, UV_WRITE, &attr, &srq));
 	expect(create_qp_with(fd, _i, IBV_QPT_RC, pd, cq, srq.handle), EINVAL);
-	/* It is looked at before the PD is looked up. */
+	/* The SRQ is checked before the PD is looked up. */
 	expect(create_qp_with(fd, _i, IBV_QPT_RC, 99, cq, srq.handle), EINVAL);
 	expect(create_qp_with(fd, _i, IBV_QPT_RC, 99, cq, 98), ENOENT);
-	/* The sending end of XRC names none, whatever the command says. */
+	/* An XRC_SEND QP has no SRQ: the command's SRQ handle is ignored. */
 	expect_ok(create_qp_with(fd, _i, XRC_INI, pd, cq, 98));
 }
 END_TEST
@@ -297,7 +297,7 @@ START_TEST(test_qp_14_open_qp)
 	expect_ok(uv_open_qp(fd, _i, xrcd, qp.qpn, XRC_TGT, &handle));
 	ck_assert_uint_eq(handle, 4);
 	expect_ok(uv_destroy_qp(fd, UV_WRITE, qp.handle, NULL));
-	/* The QP is there until its last handle goes. */
+	/* The QP lives until its last handle is destroyed. */
 	expect_ok(qp_to_init(fd, handle));
 	expect(uv_close_xrcd(fd, UV_WRITE, xrcd), EBUSY);
 	expect_ok(uv_destroy_qp(fd, UV_WRITE, handle, NULL));
@@ -311,7 +311,7 @@ struct opened {
 	uint32_t qpn;
 };
 
-/* Another process opens the QP, brings it on, and goes. */
+/* Runs in another process: opens the QP, moves it to INIT, and exits. */
 static int open_and_init(void *arg)
 {
 	struct opened *opened = arg;
@@ -343,7 +343,7 @@ START_TEST(test_qp_14_processes_share_a_target)
 }
 END_TEST
 
-/* The last receive is reached as soon as a target is in error: an event of the QP's. */
+/* A target QP that enters the error state raises QP_LAST_WQE_REACHED. Only its creator's handle gets the event. */
 START_TEST(test_event_11_opened_qp_has_no_events)
 {
 	struct ib_uverbs_async_event_desc event = {};

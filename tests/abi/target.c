@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The device under test: which driver it is, how its node is served, and where it may differ. */
+/* The device under test: its driver, what serves its node, and the answers in which it may differ. */
 #include <rdma/rdma_user_rxe.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ static const struct choice choices[] = {
 };
 
 /*
- * rxe takes receives from a queue in memory that it shares with its client. CREATE_QP tells where, and it can be mapped
- * once only.
+ * rxe takes receives from a queue in memory that it shares with its client. CREATE_QP returns the queue's mmap offset,
+ * which can be mapped only once.
  */
 static struct {
 	int fd;
@@ -98,12 +98,12 @@ static void command_post_recv(int fd, const struct uv_qp *qp)
 }
 
 static struct target targets[] = {
-	/* Room for the places of its queues, and for the AH's number. */
+	/* rxe returns the mmap offsets of its queues, and the number of the AH. */
 	{ "rxe", RDMA_DRIVER_RXE, ON_RXE, { 16, 32, 8, 24, 16, 8 }, rxe_post_recv },
 	{ "hfi1", RDMA_DRIVER_HFI1, ON_HFI1, { 0 }, command_post_recv },
 };
 
-/* The subsystem of the node's device says who serves it. A node under `uverbsctl run` has no entry there. */
+/* The sysfs subsystem of the node's device shows what serves it. A node under `uverbsctl run` has no entry there. */
 static unsigned int served_by(void)
 {
 	char path[64], link[256];

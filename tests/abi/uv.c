@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The two ways of asking: write() commands and ioctl trees. The verbs are in uv_verbs.c. */
+/* Encodes and issues write() commands and ioctl trees. The verbs are in uv_verbs.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -84,8 +84,8 @@ int uv_msg_send(int fd, const struct uv_msg *msg)
 }
 
 /*
- * The driver's answer lies right behind the core's. Where a caller wants both, they are fetched into one buffer; else
- * the caller's own pointer is sent, which may be a bad one.
+ * The driver's response directly follows the core's. If the caller wants both, a temporary buffer receives them.
+ * Otherwise the command carries the caller's pointer, which a test may have made invalid.
  */
 static int cmd_by_write(int fd, const struct uv_cmd *cmd)
 {
@@ -146,7 +146,7 @@ int uv_cmd(int fd, enum uv_front front, const struct uv_cmd *cmd)
 
 /* ---- ioctl trees ------------------------------------------------------------------------------------------------- */
 
-/* With the right driver id the answer to an object that nobody has is EPROTONOSUPPORT, with another it is EINVAL. */
+/* An unknown object is EPROTONOSUPPORT with the right driver id, and EINVAL with any other. */
 uint16_t uv_driver_id(void)
 {
 	static int found = -1;
@@ -289,12 +289,12 @@ static int become_nobody(void *arg)
 	struct rlimit limit = { n->memlock, n->memlock };
 
 	if (setrlimit(RLIMIT_MEMLOCK, &limit))
-		return -EDOM; /* not an answer of the device: what the caller waits for will differ */
+		return -EDOM; /* no device returns it, so the caller's check fails */
 	if (!geteuid() && (setgroups(0, NULL) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
 		return -EDOM;
 	/*
-	 * Whoever gives up root's ids without an exec may not be looked into by his own user, and uverbsd --separate yes serves no
-	 * such program (docs/security.md). What is asked here is another thing.
+	 * A process that drops root's ids without an exec is not dumpable, and uverbsd --separate yes serves no such
+	 * process (docs/security.md). These tests check other rules, so make the process dumpable.
 	 */
 	if (prctl(PR_SET_DUMPABLE, 1))
 		return -EDOM;

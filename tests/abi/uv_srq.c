@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* More verbs, as in uv_verbs.c: SRQs, memory windows, multicast, RESIZE_CQ. There are no extended commands of these. */
+/* More verbs, as in uv_verbs.c: SRQs, memory windows, multicast, RESIZE_CQ. None of them has an extended command. */
 #include <errno.h>
 #include <string.h>
 #include "uv.h"
@@ -19,7 +19,7 @@ struct uv_srq_attr uv_srq_attr(uint32_t pd)
 	return (struct uv_srq_attr){ .pd = pd, .max_wr = 16, .max_sge = 2 };
 }
 
-/* What the type needs besides is in the tree where the attribute names it, but for 0. */
+/* Sends the attributes that only some types need (XRCD, CQ, tags) if attr has a value other than 0 for them. */
 static int create_srq_method(int fd, const struct uv_srq_attr *attr, struct uv_srq *srq)
 {
 	static uint8_t uhw_out[256];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The verbs, each by whichever front: thin, so that a test can say what it is about. */
+/* Thin wrappers: one function for a verb, which the caller's front encodes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +7,13 @@
 
 struct uv_room uv_room;
 
-/* A command with a struct in and, but for zero bytes, a struct out. */
+/* A command with an input struct and, unless out_len is 0, an output struct. */
 static int call(int fd, enum uv_front front, uint32_t command, const void *in, size_t in_len, void *out, size_t out_len)
 {
 	return uv_cmd(fd, front, &(struct uv_cmd){ command, in, in_len, out, out_len });
 }
 
-/* The same with room for the driver's answer. */
+/* The same, with room bytes for the driver's response. */
 static int call_room(int fd, enum uv_front front, uint32_t command, const void *in, size_t in_len, void *out,
 		     size_t out_len, size_t room)
 {
@@ -446,7 +446,7 @@ struct post {
 	unsigned int num_sge;
 };
 
-/* POST_SEND and POST_RECV have one layout: the struct, the work requests, the scatter list. */
+/* POST_SEND and POST_RECV have the same layout: the struct, the work requests, the SGEs. */
 static int post(int fd, enum uv_front front, const struct post *p, uint32_t *bad_wr)
 {
 	struct ib_uverbs_post_send cmd = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * uverbsd --separate yes with an engine process that obeys an attacker: the real broker and its real nodes, but what runs in the
- * sandbox asks for things that it has no right to. Exit status 0: it got none of them. Arguments: those of uverbsd, with
- * `--devices 1 --ucaps good`. tests/cuse/test_separate.py starts it.
+ * uverbsd --separate yes with a compromised engine process: the broker and its nodes are real, but the process in the
+ * sandbox makes requests that it has no right to. Exit status 0: the broker refused all of them. Arguments: those of
+ * uverbsd, with `--devices 1 --ucaps good`. tests/cuse/test_separate.py starts it.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -96,7 +96,7 @@ static void ask_for_memory(struct uvd_link *link)
 		       -ESRCH, "a loan");
 		close(loan);
 	}
-	/* A socket for each, and no end of them. */
+	/* The broker must limit the children that it starts for loans. */
 	for (unsigned int i = 0; i < 300; i++)
 		if (uvd_link_loan(link) == -EAGAIN)
 			return;

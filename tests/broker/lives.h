@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A broker that runs engine processes which each test makes up. The two share some memory. */
+/* Runs a broker whose engine processes execute a function of the test. Broker and engine processes share *shared. */
 #ifndef UVD_TEST_LIVES_H
 #define UVD_TEST_LIVES_H
 
@@ -24,7 +24,7 @@ static struct shared {
 	pid_t broker;
 } * shared;
 
-static dev_t node_rdev; /* of what op_node() makes; a test sets it before the broker runs */
+static dev_t node_rdev; /* of the node that op_node() reports; a test sets it before the broker runs */
 
 static int op_node(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd)
 {
@@ -134,7 +134,7 @@ static inline bool wait_until_told(void)
 	return told;
 }
 
-/* Exit status of main(). */
+/* Returns the exit status for main(). */
 static inline int run_tests(const char *name, const TTest *const *tests, unsigned int num)
 {
 	Suite *s = suite_create(name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Messages of the wire, good ones and such as no table allows, drawn from random(). */
+/* Random messages between the engine process and the broker: valid ones, and ones that the table in wire.c forbids. */
 #ifndef TESTS_BROKER_MESSAGES_H
 #define TESTS_BROKER_MESSAGES_H
 
@@ -30,11 +30,11 @@ static inline unsigned int any(unsigned int below)
 
 /* ---- messages ------------------------------------------------------------------------------------------------------ */
 
-/* As wire.h says it; the code's own table is not asked. */
+/* The operations as wire.h documents them, independent of the table in wire.c that is under test. */
 static const struct {
 	enum uvd_wire_kind kind;
 	unsigned int fds_in;
-	bool tid, index, value, flag, name, device, ends;
+	bool tid, index, value, flag, name, device, ends; /* ends: the request ends the engine process */
 } ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true },
@@ -79,7 +79,7 @@ static inline size_t size_of(enum uvd_wire_op op)
 	return sizeof(struct uvd_wire_request) + (ops[op].device ? sizeof(struct uvd_device_config) : 0);
 }
 
-/* How many indexes from 0 on the operation can have; 0: any. */
+/* Valid indexes are 0 to the returned number less one. 0: every index is valid. */
 static inline unsigned int num_indexes(enum uvd_wire_op op)
 {
 	static const unsigned int num[UVD_WIRE_OPS] = {
@@ -100,7 +100,7 @@ static inline unsigned int any_index(enum uvd_wire_op op)
 	return num ? any(num) : any(4) ? any(3) : (unsigned int)random();
 }
 
-/* A good one of that operation. */
+/* A valid request for this operation. */
 static inline struct message request_of(enum uvd_wire_op op, pid_t tid)
 {
 	struct message m = { .size = size_of(op), .num_fds = ops[op].fds_in };
@@ -129,7 +129,7 @@ static inline enum uvd_wire_op op_of(enum uvd_wire_kind kind)
 	return op;
 }
 
-/* Changes one thing that makes it none. */
+/* Makes the valid message m invalid by one change. kind: the socket that will carry it. */
 static inline void spoil(struct message *m, enum uvd_wire_kind kind)
 {
 	const enum uvd_wire_op op = m->r.op;
@@ -206,7 +206,7 @@ static inline bool send_message(int sock, const struct message *m, int fd)
 	return sendmsg(sock, &h, MSG_NOSIGNAL) == (ssize_t)m->size;
 }
 
-/* The answer; 0: the other side has gone. */
+/* Returns false if the peer closes the socket or sends an invalid answer. Aborts after STUCK_MS. */
 static inline bool receive_answer(int sock, const struct message *m, struct uvd_wire_answer *a,
 				  struct uvd_wire_fds *fds)
 {
@@ -214,7 +214,7 @@ static inline bool receive_answer(int sock, const struct message *m, struct uvd_
 
 	*fds = uvd_wire_no_fds;
 	if (poll(&p, 1, STUCK_MS) <= 0)
-		abort(); /* it hangs */
+		abort();
 	return !uvd_wire_answered(sock, m->r.op, a, fds);
 }
 
@@ -233,7 +233,7 @@ static inline unsigned int fds_of(pid_t pid)
 	return n;
 }
 
-/* It can still be closing what it has sent with its last answer. */
+/* Waits because the process may still be closing the descriptors that it sent with its last answer. */
 static inline bool has_fds(pid_t pid, unsigned int want)
 {
 	for (int ms = 0; ms < STUCK_MS && fds_of(pid) != want; ms++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * An engine process that obeys an attacker: it asks the broker's processes for whatever it likes. The node is a terminal whose
- * output is stopped: a thread that writes to it waits as a client waits for the engine.
+ * A compromised engine process asks the broker's children about arbitrary threads. The node is a terminal whose output
+ * is stopped: a thread that writes to it blocks, as a client blocks in a call until the engine answers.
  */
 #include <check.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ static int ask_about(enum uvd_wire_op op, pid_t tid, enum uvd_wire_file file, in
 	return ask(questions, (struct uvd_wire_request){ .op = op, .tid = tid, .index = file, .value = value }, -1);
 }
 
-/* A process that is `as` and then waits in a write. */
+/* Starts a process that calls as() and then blocks in a write to fd; fd < 0: in pause(). */
 static pid_t start(void (*as)(void), int fd)
 {
 	int ready[2];
@@ -152,14 +152,14 @@ static void root(void)
 {
 }
 
-/* As a program with the setuid bit of root, started by a user. */
+/* Has the ids of a setuid-root program that an ordinary user started. */
 static void setuid_program(void)
 {
 	if (setresgid(GROUP, GROUP, GROUP) || setresuid(USER, 0, 0))
 		_exit(1);
 }
 
-/* As one with a setgid bit, which lets everybody look. */
+/* Has the ids of a setgid program, but is dumpable, so that /proc alone does not hide it. */
 static void setgid_program(void)
 {
 	if (setgroups(0, NULL) || setresgid(GROUP, GROUP - 1, GROUP - 1) || setresuid(USER, USER, USER))
@@ -167,7 +167,7 @@ static void setgid_program(void)
 	prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* As one with a file capability. */
+/* Has an ordinary user's ids, but keeps permitted capabilities, as a program with file capabilities does. */
 static void capable_program(void)
 {
 	if (prctl(PR_SET_KEEPCAPS, 1))
@@ -290,7 +290,7 @@ START_TEST(test_path_does_not_leave_the_thread)
 }
 END_TEST
 
-/* ---- a thread whose number becomes another's ------------------------------------------------------------------------ */
+/* ---- a tid that is reused ---------------------------------------------------------------------------------------- */
 
 static atomic_bool stop_asking;
 static atomic_int bystanders, clients;
@@ -336,7 +336,7 @@ START_TEST(test_number_that_becomes_a_bystanders)
 			secret = bystander ? 2 : 1;
 			_exit(bystander ? pause() : (int)write(node, "x", 1));
 		}
-		if (pid < 0) /* not allowed here, or taken by somebody */
+		if (pid < 0) /* set_tid is not permitted here, or the number is in use */
 			continue;
 		usleep(random() % 1500);
 		end(pid);
@@ -366,10 +366,9 @@ START_TEST(test_loan_passes_a_descriptor)
 	ck_assert(readlink(path, link, sizeof(link)) > 7 && !memcmp(link, "socket:", 7));
 	uvd_wire_close(&fds);
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1, .value = -5 }, -1), 0);
-	ck_assert(values[0] > 0 && values[0] < 10000000000); /* ns of processor time */
+	ck_assert(values[0] > 0 && values[0] < 10000000000); /* the loan's processor time, in ns */
 	waitpid(client, &status, 0);
-	ck_assert(WIFEXITED(status) &&
-		  WEXITSTATUS(status) == 2); /* what the loan has put in the place of write()'s result */
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 2); /* RELEASE replaced the result of write() */
 	waitpid(pid, NULL, 0);
 }
 END_TEST
@@ -405,7 +404,7 @@ START_TEST(test_loan_has_an_order)
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE, .flag = 1 }, -1), -EPIPE);
 	close(sock);
 	waitpid(pid, NULL, 0);
-	/* It waits as before. */
+	/* The client still waits in its call. */
 	ck_assert_int_eq(ask_about(UVD_WIRE_PEER, client, 0, 0), 0);
 	uvd_wire_close(&fds);
 	end(client);

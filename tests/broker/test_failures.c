@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Engine processes that stop or read nothing, full tables, and children that die: the broker goes on, or ends in time. */
+/*
+ * The broker survives, or exits in time, when the engine process is stopped or reads no answers, a descriptor table is
+ * full, or a child of the broker is killed.
+ */
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -46,7 +49,7 @@ START_TEST(test_engine_that_reads_no_answer_is_killed)
 }
 END_TEST
 
-/* The broker's own table is full, or was: it goes on. */
+/* While the broker's descriptor table is full, requests fail with EMFILE; afterwards they succeed again. */
 static int fills_the_brokers_table(void *arg, int sock)
 {
 	struct rlimit none, before;
@@ -76,7 +79,10 @@ START_TEST(test_full_table_of_the_broker_is_an_error_and_passes)
 }
 END_TEST
 
-/* The engine process cannot take the descriptor that it has asked for: then the broker must not believe that it serves the node. */
+/*
+ * The engine process cannot receive the descriptor that it asked for. The broker must then withdraw the node: the
+ * engine process does not serve it.
+ */
 static int has_a_full_table(void *arg, int sock)
 {
 	struct uvd_link *link = be_ready(sock);
@@ -120,7 +126,7 @@ static void kill_other_children(void)
 	fclose(f);
 }
 
-/* Everybody's question: no client has to wait for it. */
+/* The broker answers STATUS for any thread, whether it waits in a call or not. */
 static int ask_for_status(struct uvd_link *link)
 {
 	struct uvd_wire_request r = { .op = UVD_WIRE_OPEN, .tid = 1, .index = UVD_WIRE_STATUS };
@@ -147,7 +153,7 @@ START_TEST(test_next_question_finds_another_child_where_one_was_killed)
 }
 END_TEST
 
-/* A child of the broker's that is killed is an error of the loan that it served, and of nothing else. */
+/* When a child of the broker is killed, only the loan that it served fails. */
 static int loses_a_child(void *arg, int sock)
 {
 	struct uvd_wire_request seize = { .op = UVD_WIRE_SEIZE, .tid = 1 };

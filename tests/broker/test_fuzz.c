@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Random and mutated messages for each end of the wire: the broker's loop, a child for questions, a child for a loan, and the
- * engine process's side. Seeds are fixed. UVERBSD_FUZZ=N: N times as many rounds, from seeds that follow.
+ * Random and mutated messages for each receiver: the broker's loop, a child for questions, a child for a loan, and the
+ * engine process. Seeds are fixed. UVERBSD_FUZZ=N runs N times as many rounds, with further seeds.
  */
 #include <check.h>
 #include <errno.h>
@@ -80,7 +80,7 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	return any(2) ? -EINVAL : 1;
 }
 
-/* So there is one engine process in each round. */
+/* Refuses another engine process, so that each round has one. */
 static int op_renew(void *arg, bool asked)
 {
 	return -ECANCELED;
@@ -99,7 +99,7 @@ static const struct uvd_broker_ops broker_ops = {
 	.renew = op_renew,
 };
 
-/* Good messages, then one that is none: it must not live to see an answer. */
+/* Sends valid messages, then an invalid one. The broker must kill this process without an answer to that. */
 static int engine_fuzzes(void *arg, int sock)
 {
 	struct uvd_wire_answer a;
@@ -108,7 +108,7 @@ static int engine_fuzzes(void *arg, int sock)
 	unsigned int before;
 	char c;
 
-	/* Its loop has begun when it has answered. */
+	/* The broker's answer shows that its loop runs, so its descriptors can be counted. */
 	if (!send_message(sock, &m, 2) || !receive_answer(sock, &m, &a, &fds))
 		shared->failed = __LINE__;
 	before = fds_of(getppid());
@@ -173,7 +173,7 @@ static int stopped_terminal(dev_t *rdev)
 	return slave;
 }
 
-/* A user's process that waits in a write, or sleeps. */
+/* Starts an ordinary user's process that blocks in a write to fd; fd < 0: in pause(). */
 static pid_t start_user(int fd)
 {
 	pid_t pid = fork();
@@ -231,7 +231,7 @@ static pid_t start_child(enum uvd_wire_kind kind, int *sock)
 	return pid;
 }
 
-/* Whatever a child is told, it ends by itself when it ends. */
+/* After any messages, a child must exit with status 0 when its socket closes. */
 static void end_child(pid_t pid, int sock, unsigned int seed)
 {
 	int status;
@@ -241,7 +241,7 @@ static void end_child(pid_t pid, int sock, unsigned int seed)
 	ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "seed %u: the child's status is %x", seed, status);
 }
 
-/* A file of a thread that does not wait on a node is one that everybody may read. */
+/* Of a thread that does not wait on a node, the child may open only the files that every user may read. */
 static void check_files(const struct message *m, const struct uvd_wire_fds *fds, unsigned int seed)
 {
 	char path[32], link[128], folder[32], *name;
@@ -275,7 +275,7 @@ static void ask_questions(unsigned int seed)
 	pid_t pid = start_child(UVD_WIRE_QUESTIONS, &sock);
 	unsigned int before;
 
-	/* Without descriptors in the answer, so none is open after it. */
+	/* The answer to SAME_MEMORY has no descriptors, so the child has none left to close when it arrives. */
 	m = request_of(UVD_WIRE_SAME_MEMORY, INT32_MAX);
 	ck_assert(send_message(sock, &m, 2) && receive_answer(sock, &m, &a, &fds));
 	before = fds_of(pid);
@@ -323,7 +323,7 @@ static bool sleeps_untraced(pid_t pid)
 	return strstr(text, "\nState:\tS") && strstr(text, "\nTracerPid:\t0\n");
 }
 
-/* It runs for a moment when its tracer goes. */
+/* Waits because a process runs for a moment when its tracer detaches. */
 static bool is_untouched(pid_t pid)
 {
 	for (int ms = 0; ms < STUCK_MS && !sleeps_untraced(pid); ms++)
@@ -331,7 +331,10 @@ static bool is_untouched(pid_t pid)
 	return sleeps_untraced(pid);
 }
 
-/* In any order, half of them in the right one as far as it goes; TAKE would wait for an end of the write. */
+/*
+ * Sends up to three messages for a loan, in random order. Half of the rounds begin with SEIZE, as is right. RELEASE
+ * replaces a later TAKE, which would wait until the client's write() returns.
+ */
 static void ask_for_loan(unsigned int seed)
 {
 	struct uvd_wire_answer a;
@@ -411,7 +414,7 @@ static struct message answer_to(const struct uvd_wire_request *r)
 	return m;
 }
 
-/* Answers anything to anybody on this socket, and on those that it is sent. */
+/* Answers every request on this socket, and on the sockets that CONNECT passes, with a random message. */
 static void *answer_anything(void *arg)
 {
 	int sock = (int)(intptr_t)arg;
@@ -438,7 +441,7 @@ static void *answer_anything(void *arg)
 			memcpy(in.fd, CMSG_DATA(&control.align), sizeof(int));
 		m = answer_to(&r);
 		if (r.op == UVD_WIRE_CONNECT) {
-			/* A good one, or there would be nothing to try. */
+			/* The answer to CONNECT is valid: otherwise there would be no socket for further requests. */
 			m = (struct message){ .size = sizeof(m.a) };
 			m.a = (struct uvd_wire_answer){ .version = UVD_WIRE_VERSION, .op = r.op };
 			ck_assert(!pthread_create(&thread, NULL, answer_anything, (void *)(intptr_t)in.fd[0]));
@@ -509,7 +512,7 @@ START_TEST(test_engine_takes_no_answer_that_the_table_does_not_allow)
 		uvd_wire_close(&out);
 		if (loan >= 0)
 			close(loan);
-		/* The link keeps some sockets for the next questions. */
+		/* The link keeps up to 16 sockets for later questions. */
 		ck_assert_uint_le(fds_of(getpid()), before + 1 + 16);
 	}
 	uvd_link_free(link);
@@ -519,7 +522,7 @@ START_TEST(test_engine_takes_no_answer_that_the_table_does_not_allow)
 }
 END_TEST
 
-/* To the broker itself there is no second way: an answer that is none ends the engine process. */
+/* An engine process has only one socket to the broker's loop, so it exits after an invalid answer there. */
 static void ask_lying_broker(int sock)
 {
 	struct uvd_link *link = uvd_link_new(sock);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The broker's engine processes, one after the other: when another one is started, when not, and what is left of the last one. */
+/*
+ * The broker's successive engine processes: when the broker starts another one, when it does not, and what a new one
+ * inherits from the last.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -14,7 +17,7 @@
 #include "broker/child.h"
 #include "lives.h"
 
-/* ---- is there another one? --------------------------------------------------------------------------------------------- */
+/* ---- when another one is started --------------------------------------------------------------------------------- */
 
 static int crashes_once(void *arg, int sock)
 {
@@ -100,7 +103,9 @@ static void *sleep_for_ever(void *arg)
 	return NULL;
 }
 
-/* The kernel says nothing to the parent of a process whose first thread alone has ended. */
+/*
+ * The first thread exits, another stays. The kernel does not report the exit to the parent before the last one exits.
+ */
 static int leaves_a_thread_behind(void *arg, int sock)
 {
 	pthread_t thread;
@@ -164,7 +169,7 @@ START_TEST(test_restart_does_not_wait_for_an_engine_that_does_not_end)
 }
 END_TEST
 
-/* Whoever has taken an engine process over must not make the broker start others without end. */
+/* A compromised engine process must not make the broker start engine processes forever. */
 static int asks_again_and_again(void *arg, int sock)
 {
 	struct uvd_link *link;
@@ -174,7 +179,7 @@ static int asks_again_and_again(void *arg, int sock)
 	link = uvd_link_new(sock);
 	shared->starts++;
 	if (uvd_link_tell(link, UVD_WIRE_RESTART, 0) != -EINVAL)
-		return 7; /* it is not ready yet */
+		return 7; /* RESTART must be refused before READY */
 	if (uvd_link_tell(link, UVD_WIRE_READY, 0))
 		return 8;
 	ret = uvd_link_tell(link, UVD_WIRE_RESTART, 0);
@@ -210,7 +215,7 @@ START_TEST(test_signal_during_a_restart_ends_the_broker)
 }
 END_TEST
 
-/* As one that is just being started. */
+/* SIGTERM still kills this process, as it kills an engine process that has not installed its handlers yet. */
 static int has_no_handlers(void *arg, int sock)
 {
 	shared->starts++;
@@ -227,7 +232,7 @@ START_TEST(test_signal_before_the_engine_can_handle_one_is_a_clean_end)
 }
 END_TEST
 
-/* ---- what the next one gets -------------------------------------------------------------------------------------------- */
+/* ---- what the next one inherits ---------------------------------------------------------------------------------- */
 
 static int count_fds(void)
 {
@@ -248,7 +253,7 @@ static int counts_its_fds(void *arg, int sock)
 	if (shared->starts == 2)
 		return n == shared->fds ? 0 : 4;
 	shared->fds = n;
-	/* So the broker has many that are no business of the next one's. */
+	/* The broker now has many descriptors that the next engine process must not inherit. */
 	for (int i = 0; i < 20; i++)
 		if (uvd_link_loan(link) < 0)
 			return 5;
@@ -270,7 +275,7 @@ static int takes_all_children(void *arg, int sock)
 	struct uvd_link *link = be_ready(sock);
 	int loan = 0, n = 0;
 
-	/* Those of the last one may still be ending. */
+	/* Children of the last engine process may still be exiting. */
 	for (int tries = 0; tries < 1000 && n < UVD_CHILDREN_OF_KIND; tries++) {
 		loan = uvd_link_loan(link);
 		if (loan >= 0)
@@ -294,7 +299,10 @@ START_TEST(test_children_end_with_their_engine_and_leave_their_places)
 }
 END_TEST
 
-/* Somebody else still has the other ends of the sockets, as a corpse's thread has: its children end all the same. */
+/*
+ * A forked process keeps the engine process's sockets open, as a remaining thread of a dead engine process would. The
+ * broker's children must exit nevertheless.
+ */
 static int takes_all_children_and_leaves_a_copy(void *arg, int sock)
 {
 	if (!shared->starts) {
@@ -320,7 +328,7 @@ START_TEST(test_children_end_although_a_corpse_has_their_sockets)
 }
 END_TEST
 
-/* A user's process that waits in a write to a terminal that is stopped. */
+/* Starts an ordinary user's process that blocks in a write to a stopped terminal. */
 static pid_t start_writer(void)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY), slave;
@@ -358,7 +366,7 @@ static int asks_about_the_last_ones_client(void *arg, int sock)
 		uvd_wire_close(&out);
 		if (!ret || shared->starts > 1)
 			break;
-		sleep_ms(10); /* it does not wait yet */
+		sleep_ms(10); /* the writer may not have reached its write() yet */
 	}
 	if (shared->starts > 1)
 		return ret == -ESRCH ? 0 : 5;
@@ -368,7 +376,7 @@ static int asks_about_the_last_ones_client(void *arg, int sock)
 	return 0;
 }
 
-/* Its number may be another device's by now. */
+/* The broker must forget the last engine process's nodes: another device may have their device number by now. */
 START_TEST(test_node_of_the_last_engine_is_none_of_the_next_ones)
 {
 	writer = start_writer();

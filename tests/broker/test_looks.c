@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What happens to a thread between a child's looks at it and its opens. This program's open() is called in the place of libc's:
- * when a file of the thread is opened, a hook changes what the thread's number stands for. Nothing is left to chance.
+ * A child for questions looks at a thread before and after it opens the thread's files. What if the thread changes in
+ * between? This program's open() replaces libc's: when the child opens a given file of the thread, a hook changes the
+ * thread or gives its tid to another process. So the races are deterministic.
  */
 #include <check.h>
 #include <errno.h>
@@ -63,10 +64,12 @@ int open(const char *path, int flags, ...)
 	return fd;
 }
 
-/* In the place of libc's, too: where the kernel would have to ask a file system, openat2() fails. */
+/* Makes openat2() fail with EAGAIN, as with RESOLVE_CACHED when the path is not in the dentry cache. */
 static bool never_cached;
 
-/* It takes six arguments from whoever has passed fewer. */
+/*
+ * Replaces libc's function. It reads six arguments also where its caller passed fewer, which AddressSanitizer reports.
+ */
 __attribute__((no_sanitize("address"))) long syscall(long nr, ...)
 {
 	long arg[6], ret;
@@ -99,7 +102,7 @@ static void hook_at(const char *name, void (*before)(void), void (*after)(void))
 	after_open = after;
 }
 
-/* ---- a child for questions, as a thread: the hooks are in its way ----------------------------------------------------- */
+/* ---- a child for questions, as a thread of this process, so that the hooks apply to it --------------------------- */
 
 static void *serve(void *arg)
 {
@@ -261,7 +264,7 @@ START_TEST(test_thread_that_waits_in_another_call_gives_nothing)
 }
 END_TEST
 
-/* ---- the number becomes another's ------------------------------------------------------------------------------------ */
+/* ---- the tid is reused ------------------------------------------------------------------------------------------- */
 
 static void restart_with_number(uint64_t word, long nr)
 {
@@ -294,14 +297,14 @@ static void become_client(void)
 	restart_with_number(1, SYS_write);
 }
 
-/* Both looks see a thread that waits in the same call, but `mem` is that of a bystander who had the number in between. */
+/* Both looks see a thread that waits in the same call, but `mem` is that of a bystander that had the tid in between. */
 START_TEST(test_number_that_is_a_bystanders_between_two_looks_gives_nothing)
 {
 	start(writes, SYS_write);
 	hook_at("mem", become_bystander, become_client);
 	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), -ESRCH);
 	ck_assert_int_eq(fds.fd[0], -1);
-	/* As itself it is a client like any other. */
+	/* The new client that now has the tid is served. */
 	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), 0);
 	uvd_wire_close(&fds);
 }
@@ -336,7 +339,7 @@ START_TEST(test_answers_are_about_the_call)
 }
 END_TEST
 
-/* It waits for the lock of the terminal that a write holds. */
+/* Blocks in ioctl() on the terminal's lock, which another process's blocked write() holds. */
 static void controls(void)
 {
 	ioctl(node, TCXONC, TCIOFF);
@@ -403,9 +406,9 @@ START_TEST(test_capabilities_in_a_namespace_of_its_own_do_not_count)
 }
 END_TEST
 
-/* ---- opens: a thread waits in the open of a FIFO, and the name becomes something else's -------------------------------- */
+/* ---- opens: a thread blocks in the open of a FIFO, then another file replaces the FIFO --------------------------- */
 
-static const char *opened; /* by the client */
+static const char *opened; /* the path that the client opens */
 static int dirfd_of_client;
 static enum { OPEN, OPENAT, OPENAT_CWD, OPENAT2 } how_opened;
 
@@ -462,20 +465,20 @@ START_TEST(test_open_of_a_node_gives_pagemap_and_nothing_else)
 	replace("fifo", S_IFCHR, nodes.rdev[0]);
 	ck_assert_int_eq(ask(UVD_WIRE_OPENER, 0, 0), 0);
 	uvd_wire_close(&fds);
-	/* It waits in an open, not in a call. */
+	/* The client waits in an open, not in a call on the node. */
 	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), -ESRCH);
 	ck_assert_int_eq(ask(UVD_WIRE_OPEN, UVD_WIRE_MEM, 0), -ESRCH);
 	replace("fifo", S_IFCHR, nodes.rdev[0] + 1);
 	ck_assert_int_eq(ask(UVD_WIRE_OPENER, 0, 0), -ESRCH);
 	replace("fifo", S_IFBLK, nodes.rdev[0]);
 	ck_assert_int_eq(ask(UVD_WIRE_OPENER, 0, 0), -ESRCH);
-	/* Free rows of the table are no device. */
+	/* rdev 0 marks a free row of the table of nodes, so it must match no file. */
 	replace("fifo", S_IFCHR, 0);
 	ck_assert_int_eq(ask(UVD_WIRE_OPENER, 0, 0), -ESRCH);
 }
 END_TEST
 
-/* Its root is the folder; outside there is nothing of that name. */
+/* The client's root is the test's folder. Outside, no /fifo exists. */
 START_TEST(test_path_is_looked_up_in_the_threads_root)
 {
 	char name[64] = "/fifo";
@@ -498,7 +501,7 @@ START_TEST(test_path_is_looked_up_in_the_threads_root)
 }
 END_TEST
 
-/* The descriptor in openat()'s first argument is a node's, but this is no call on it. */
+/* The first argument of openat() is a descriptor of a node, but openat() is no call on that node. */
 START_TEST(test_open_with_a_node_as_its_folder_is_no_call)
 {
 	how_opened = OPENAT;
@@ -523,7 +526,10 @@ static void opens_below_root(void)
 	_exit(0);
 }
 
-/* A client in that root opens the path, where a FIFO is. Then the path in our root is a node's. */
+/*
+ * Starts a client whose root is `root` (NULL: ours), and which blocks in the open of `path`. `fifo` is that file in our
+ * root. Then makes `device` a node, and returns the answer to OPENER while openat2() fails with EAGAIN.
+ */
 static int opens_where_nothing_is_cached(const char *root, const char *path, const char *fifo)
 {
 	int ret;
@@ -557,11 +563,11 @@ START_TEST(test_where_nothing_is_cached_our_own_name_counts_for_our_own_root)
 
 	snprintf(device, sizeof(device), "/dev/infiniband/uverbsd-test-%d", getpid());
 	ck_assert_int_eq(opens_where_nothing_is_cached(NULL, device, device), 0);
-	/* Another's root: the path is not ours there. */
+	/* In another root the same path means another file. */
 	ck_assert(!mkdir(in_folder("dev"), 0755) && !mkdir(in_folder("dev/infiniband"), 0755));
 	snprintf(path, sizeof(path), "%s%s", folder, device);
 	ck_assert_int_eq(opens_where_nothing_is_cached(folder, device, path), -ESRCH);
-	/* Through another folder, and in another one. */
+	/* Refused: a path with `..`, and a path outside /dev/infiniband. */
 	snprintf(detour, sizeof(detour), "/dev/infiniband/../infiniband/uverbsd-test-%d", getpid());
 	ck_assert_int_eq(opens_where_nothing_is_cached(NULL, detour, device), -ESRCH);
 	snprintf(device, sizeof(device), "/dev/shm/uverbsd-test-node-%d", getpid());

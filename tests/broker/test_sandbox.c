@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The sandboxes of the engine process and of the children for questions, tried from inside. `--print` prints their table. */
+/*
+ * The sandboxes of the engine process and of the children for questions, tested from inside. `--print` prints the table
+ * of their system calls.
+ */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,9 +40,10 @@ static void *page;
 static int null_fd, pair[2];
 static pid_t parent;
 
-/* Called in the place of libc's, in the middle of the sandbox's making: the broker ends in this moment. */
+/* With broker_ends, setgroups() below kills the broker while uvd_engine_sandbox() runs, and waits until it is dead. */
 static bool broker_ends;
 
+/* Replaces libc's function, which uvd_engine_sandbox() calls. */
 int setgroups(size_t num, const gid_t *groups)
 {
 	const pid_t broker = getppid();
@@ -65,7 +69,7 @@ static void enter_questions(void)
 		_exit(BAD_SETUP);
 }
 
-/* The wait status of a process that enters a sandbox and then does this. */
+/* Returns the wait status of a process that calls enter(), which enters a sandbox, and then what(). */
 static int status_of(void (*enter)(void), void (*what)(void))
 {
 	int status;
@@ -255,7 +259,7 @@ static void does_what_an_engine_does(void)
 	need(!pthread_create(&thread, NULL, in_thread, &tid) && !pthread_join(thread, NULL) && tid, 1);
 	need(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) && send(ends[0], "x", 1, 0) == 1, 2);
 	need(!syscall(SYS_tgkill, getpid(), gettid(), SIGCONT), 3);
-	/* EPERM is the kernel's: that thread is there. */
+	/* The filter allows signal 0. The kernel returns EPERM because the thread exists. */
 	need(syscall(SYS_tgkill, parent, parent, 0) == -1 && errno == EPERM, 4);
 	need(!prlimit(0, RLIMIT_NOFILE, NULL, &limit), 5);
 	need(prlimit(parent, RLIMIT_NOFILE, NULL, &limit) == -1 && errno == EPERM, 6);
@@ -263,7 +267,7 @@ static void does_what_an_engine_does(void)
 	need(socket(AF_UNIX, SOCK_STREAM, 0) == -1 && errno == EACCES, 8);
 	need(ioctl(null_fd, 0x5401 /* TCGETS */, page) == -1 && errno == ENOTTY, 9);
 	need(fcntl(null_fd, F_DUPFD_CLOEXEC, 0) > 0 && (fcntl(null_fd, F_GETFL) & O_ACCMODE) == O_RDWR, 10);
-	/* A mapping that is asked about through a descriptor; ENOTTY is the kernel's, not the filter's. */
+	/* The filter allows this query of a mapping. ENOTTY comes from the kernel: the file is not /proc/PID/maps. */
 	need(ioctl(null_fd, 0xc0686611 /* PROCMAP_QUERY */, page) == -1 && errno == ENOTTY, 11);
 	need(syscall(SYS_clone3, page, 88) == -1 && errno == ENOSYS, 12);
 }
@@ -274,7 +278,7 @@ START_TEST(test_engine_process_can_do_its_work)
 }
 END_TEST
 
-/* ---- who the engine process is ---------------------------------------------------------------------------------------- */
+/* ---- credentials, namespaces and lifetime ------------------------------------------------------------------------ */
 
 static char text[8192];
 static const char *const file_start = text;
@@ -307,7 +311,7 @@ static bool same_link(pid_t pid, const char *name)
 	return !strcmp(ours, theirs);
 }
 
-/* Its parent is a process that ends when a byte is written. */
+/* Returns the pid of an engine process. Its parent, the broker, exits when a byte is written to *parents_end. */
 static pid_t start_engine(int *parents_end)
 {
 	int pids[2], ends[2];
@@ -398,10 +402,10 @@ static const struct {
 	/* CHOWN DAC_OVERRIDE FOWNER KILL SETGID SETUID SETPCAP SYS_PTRACE SYS_ADMIN MKNOD */
 	{ UVD_ROLE_BROKER, "00000000082801eb", 0 },
 	{ UVD_ROLE_QUESTIONS, "0000000000080002", 1 }, /* DAC_OVERRIDE SYS_PTRACE */
-	{ UVD_ROLE_LOAN, "0000000000280002", 0 }, /* and SYS_ADMIN */
+	{ UVD_ROLE_LOAN, "0000000000280002", 0 }, /* DAC_OVERRIDE SYS_PTRACE SYS_ADMIN */
 };
 
-/* The machine that we run in may have given us some. */
+/* The number of seccomp filters on the process. This process may have inherited some, for example in a container. */
 static int num_filters(pid_t pid)
 {
 	ck_assert(has_line(proc(pid, "status"), "\nSeccomp_filters:\t"));
@@ -432,7 +436,7 @@ START_TEST(test_each_role_has_its_capabilities)
 		ck_assert_msg(has_line(proc(pid, "status"), line), "%s%s", line, text);
 	}
 	ck_assert(has_line(proc(pid, "status"), "\nNoNewPrivs:\t1\n"));
-	/* PTRACE_O_SUSPEND_SECCOMP is refused to a process with a filter. */
+	/* Loans use PTRACE_O_SUSPEND_SECCOMP, which the kernel refuses to a process that has a filter. */
 	ck_assert_int_eq(num_filters(pid), num_filters(getpid()) + roles[_i].filters);
 	close(sock[0]);
 	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);

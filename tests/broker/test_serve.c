@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The broker's loop: what it does when the engine process ends, is told to end, or says what none would say. */
+/* The broker's loop: the engine process exits, is killed, must terminate, or sends invalid messages. */
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
@@ -181,7 +181,7 @@ static int asks(void *arg, int sock)
 		return 5;
 	if (uvd_link_node(link, 1, &number, &rdev, &none) != -EINVAL || none != -1)
 		return 6;
-	/* A refused descriptor is closed in the broker, too, or it would run out of them. */
+	/* The broker closes the descriptor of a failed NODE. Otherwise it would run out of descriptors here. */
 	for (int i = 0; i < 5000; i++)
 		if (uvd_link_node(link, 1, &number, &rdev, &none) != -EINVAL)
 			return 7;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Messages between the engine process and the broker: each side refuses what the table does not allow. Real sockets. */
+/* Messages between the engine process and the broker, over real sockets: each side rejects what the table forbids. */
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -138,7 +138,6 @@ START_TEST(test_restart_is_a_bare_request_to_the_broker_itself)
 }
 END_TEST
 
-/* Whoever answers must not wait for a process that reads nothing. */
 START_TEST(test_device_comes_whole_and_with_its_operation_only)
 {
 	struct {
@@ -157,7 +156,10 @@ START_TEST(test_device_comes_whole_and_with_its_operation_only)
 		ck_assert_int_eq(send(pair[0], &m, sizes[i], 0), sizes[i]);
 		ck_assert_int_eq(uvd_wire_asked_with(pair[1], UVD_WIRE_CONTROL, &got, &device, &fds), -EPROTO);
 	}
-	/* This receiver has no room for a descriptor. */
+	/*
+	 * uvd_wire_asked() rejects an ADD with its device, and one without. uvd_wire_asked_with() rejects a device of
+	 * READY.
+	 */
 	ck_assert_int_eq(uvd_wire_ask_with(pair[0], &m.r, &m.device), 0);
 	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_CONTROL, &got, &fds), -EPROTO);
 	ck_assert_int_eq(uvd_wire_ask(pair[0], &m.r, &uvd_wire_no_fds), 0);
@@ -168,6 +170,7 @@ START_TEST(test_device_comes_whole_and_with_its_operation_only)
 }
 END_TEST
 
+/* uvd_wire_answer() must not wait for a peer that reads no answers. */
 START_TEST(test_answer_that_finds_no_room_is_eagain)
 {
 	struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY };
@@ -209,13 +212,13 @@ START_TEST(test_descriptors_that_nobody_wants_are_closed)
 	ck_assert_int_eq(uvd_wire_ask(pair[0], &r, &two), 0);
 	ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_QUESTIONS, &got, &fds), -EPROTO);
 	ck_assert_uint_eq(open_fds(), before);
-	/* TAKE wants one, and CONNECT too. */
+	/* A TAKE without its descriptor is rejected. */
 	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_TAKE };
 	ck_assert_int_eq(sent(&r, UVD_WIRE_LOAN), -EPROTO);
 }
 END_TEST
 
-/* CMSG_SPACE() of three has room for four: the fourth must not be stored behind the others. */
+/* A message has at most UVD_WIRE_FDS descriptors. The receiver must not store further ones behind its array. */
 START_TEST(test_more_descriptors_than_any_message_has_are_refused)
 {
 	union {
@@ -279,7 +282,7 @@ START_TEST(test_other_side_gone_is_epipe)
 }
 END_TEST
 
-/* Whatever bytes come, nothing but an allowed message gets through. */
+/* Of random messages, the receiver accepts only those that the table allows. */
 START_TEST(test_random_messages)
 {
 	struct uvd_wire_request r;

@@ -95,7 +95,7 @@ static void exec_client(void)
 		listen_for_order();
 }
 
-/* It runs on memory that it shares with another process, which the sanitizers know nothing of. */
+/* The sanitizers do not support a process that shares its memory with another one. */
 __attribute__((no_sanitize("address", "thread", "undefined"))) static int sleeper(void *arg)
 {
 	for (;;)
@@ -103,7 +103,10 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) static int sleepe
 	return 0;
 }
 
-/* By hand: ThreadSanitizer's clone() hands the child a pointer into the parent's stack, where the parent goes on. */
+/*
+ * Not clone(): ThreadSanitizer's version passes the child a pointer into the parent's stack, which the parent meanwhile
+ * overwrites.
+ */
 pid_t clone_vm_sleeper(void)
 {
 	size_t size = 65536;

@@ -18,7 +18,7 @@
 
 #define PAGE 4096
 
-/* Pages of a child that it inherited from us, so at the same address: writable, read-only, a hole. */
+/* Three pages that a child inherits, so at the same address: writable, read-only, unmapped. */
 static char *pages;
 
 static void make_pages(void)
@@ -54,7 +54,7 @@ static unsigned int byte_at(struct child *child, char *at)
 	return child_says(child);
 }
 
-/* The ways of reaching another process; _i of the loop tests. */
+/* way: how to access the other process's memory, by pid (0) or by /proc/TID/mem (1); _i of the loop tests. */
 static struct uvd_caller caller_by(int way, pid_t tid)
 {
 	struct uvd_caller c = caller_of(tid);
@@ -116,7 +116,7 @@ START_TEST(test_write_to_readonly_page_is_efault)
 }
 END_TEST
 
-#define PIECES 70 /* more than one system call takes */
+#define PIECES 70 /* more than we pass to one system call */
 
 START_TEST(test_writev_puts_every_piece)
 {
@@ -255,7 +255,7 @@ START_TEST(test_root_is_capable)
 }
 END_TEST
 
-/* Not by unshare(): that is refused where a sanitizer has a thread of its own. */
+/* Not unshare(CLONE_NEWUSER): it fails in a process with several threads, and a sanitizer may have started one. */
 static void root_of_a_namespace(void *arg)
 {
 	pid_t pid;
@@ -278,7 +278,7 @@ START_TEST(test_capability_in_a_namespace_of_its_own_does_not_count)
 	struct uvd_identity id;
 
 	ck_assert(!uvd_caller_identity(&c, &id));
-	ck_assert(id.cap_eff >> CAP_IPC_LOCK & 1); /* it does have it, there */
+	ck_assert(id.cap_eff >> CAP_IPC_LOCK & 1); /* the client has it in its own namespace */
 	ck_assert(!uvd_caller_capable(&c, CAP_IPC_LOCK));
 	child_end(&child);
 }

@@ -11,7 +11,7 @@
 #include "client/client.h"
 
 static struct uvd_event_file *file;
-static int client; /* the client's end, as a client has it */
+static int client; /* the client's end */
 
 static void open_file(void)
 {
@@ -24,7 +24,7 @@ static void close_file(void)
 {
 	close(client);
 	uvd_event_file_put(file);
-	file = NULL; /* LeakSanitizer takes what a pointer leads to for no leak */
+	file = NULL; /* LeakSanitizer reports no memory that a pointer still reaches */
 }
 
 static int post(uint64_t event)
@@ -32,7 +32,7 @@ static int post(uint64_t event)
 	return uvd_event_file_post(file, &event);
 }
 
-/* 0: nothing to read. */
+/* Returns the next event, or 0 if there is none. */
 static uint64_t next(void)
 {
 	uint64_t event[4];
@@ -93,7 +93,9 @@ END_TEST
 START_TEST(test_take_back_does_not_wait_for_a_client)
 {
 	open_file();
-	/* The client shares the file description with us, so its flags too: neither may make us wait. */
+	/*
+	 * The client shares the file description, and so its flags, with the engine: neither setting may make us wait.
+	 */
 	ck_assert(!fcntl(client, F_SETFL, _i ? O_NONBLOCK : 0));
 	ck_assert_uint_eq(uvd_event_file_take_back(file, always, NULL), 0);
 	ck_assert(!post(3));
@@ -215,7 +217,7 @@ static void hold_and_drop(void *arg)
 	listen_for_order();
 }
 
-/* Asked beside another that nobody holds. */
+/* Is f in use? Asks about it together with an event file that no client has open, which must not be in use. */
 static bool in_use(struct uvd_event_file *f)
 {
 	struct uvd_event_file *unheld = uvd_event_file_new(8, NULL, &(int){ 0 }), *files[] = { unheld, f, unheld };
@@ -235,7 +237,7 @@ START_TEST(test_in_use_while_a_process_holds_the_end)
 
 	file = uvd_event_file_new(8, NULL, &(int){ 0 });
 	client = uvd_event_file_open(file);
-	/* A fork copies our own descriptor of that end too, the number before. */
+	/* The child inherits the engine's own descriptor of that end, too, which is the number before. */
 	inherited = client - 1;
 	child = child_start(hold_and_drop, &inherited);
 	child_says(&child);
@@ -272,7 +274,7 @@ START_TEST(test_every_event_is_read_or_taken_back)
 	open_file();
 	ck_assert(!pthread_create(&t, NULL, read_all, &read_sum));
 	for (int i = 0; i < 2000; i++) {
-		/* All events that can be taken back count 3: so the sum tells. */
+		/* Each event that can be taken back has the value 3, so the sums can be compared. */
 		uint64_t event = i % 2 ? 3 : 1;
 
 		while (post(event) == -EAGAIN)

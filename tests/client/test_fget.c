@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A descriptor as a proof that its holder could open the file. */
+/* uvd_caller_fget() accepts a descriptor as proof that the client could open the file, so it refuses O_PATH. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include "child.h"
 
-/* Numbers in the client. */
+/* Descriptor numbers in the client. */
 enum { OPENED = 200, BY_PATH, DUPLICATE, CLOSED, SWAPPED };
 
 static char secret[] = "/tmp/uverbsd-test-fget-XXXXXX", other[] = "/tmp/uverbsd-test-fget-XXXXXX";
@@ -26,7 +26,7 @@ static void hold_files(void *arg)
 	listen_for_order();
 }
 
-/* The same number is now the secret, which it could not open but by path, and now a file of its own. */
+/* The same number is in turn an O_PATH descriptor of the secret and an ordinary one of another file. */
 static void swap_files(void *arg)
 {
 	int path = open(secret, O_PATH), own = open(other, O_RDONLY);
@@ -59,7 +59,7 @@ START_TEST(test_opened_file_is_seen_and_one_by_o_path_is_ebadf)
 
 	ck_assert(!stat(secret, &mine));
 	if (_i)
-		drop_rights(); /* the folders of the secret are open to all, and so is what the child opens */
+		drop_rights(); /* the child can then open the secret, of root and mode 0600, only with O_PATH */
 	child = child_start(hold_files, NULL);
 	c = caller_of(child.pid);
 	child_says(&child);
@@ -116,7 +116,7 @@ START_TEST(test_files_that_change_places_prove_nothing)
 }
 END_TEST
 
-/* The descriptor leads to /sys when fd/N is opened, and to /proc when fdinfo/N is read. */
+/* fd/N leads to /sys, fdinfo/N is that of /proc, as if the client had replaced the descriptor in between. */
 static int open_as_sys(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
 {
 	return strncmp(name, "fd/", 3) ? uvd_proc_local.open(proc, tid, name, flags) : open("/sys", flags | O_CLOEXEC);
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	TCase *t = tcase_create("fget");
 
 	tcase_set_timeout(t, 120);
-	tcase_add_unchecked_fixture(t, make_files, remove_files); /* made and removed with all rights: /tmp is sticky */
+	tcase_add_unchecked_fixture(t, make_files, remove_files); /* before rights are dropped: /tmp is sticky */
 	tcase_add_loop_test(t, test_opened_file_is_seen_and_one_by_o_path_is_ebadf, 0, 2);
 	tcase_add_test(t, test_own_descriptors_are_judged_alike);
 	tcase_add_test(t, test_files_that_change_places_prove_nothing);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Address spaces and openers: who is who after fork, clone, exec and death.
- */
+/* Address spaces and openers are told apart after fork, clone, exec and exit. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/kcmp.h>
@@ -39,7 +37,7 @@ static pid_t fork_sleeper(void)
 		pause();
 }
 
-/* Gives the process another auxiliary vector, which needs no right. */
+/* Replaces the auxiliary vector of this process, which needs no capability. */
 static int forge_auxv(uint64_t salt)
 {
 	uint64_t auxv[] = { 1000, salt, 0, 0 };
@@ -92,7 +90,7 @@ static struct child start_client(void)
 	return child;
 }
 
-/* The engine too, as under uverbsctl run. */
+/* ordinary_user: this process, the engine, has no privileges either, as under uverbsctl run. */
 static struct child start_client_as(bool ordinary_user)
 {
 	if (ordinary_user)
@@ -135,7 +133,7 @@ START_TEST(test_memory_outlives_the_call)
 }
 END_TEST
 
-static int waits; /* so many times more */
+static int waits; /* how many more times says() returns true */
 
 static bool says(struct uvd_caller *c)
 {
@@ -157,7 +155,10 @@ static struct uvd_mm *mm_by_number(struct uvd_mm_table *t, pid_t tid)
 	return uvd_mm_get(t, &c);
 }
 
-/* As much as goes by the process's number, and as little as does not; then there is neither. */
+/*
+ * Copies of 4 KiB go through /proc/PID/mem, of 16 KiB and more through process_vm_readv() and process_vm_writev() by
+ * pid. After the client has exited, large copies fail.
+ */
 START_TEST(test_memory_by_number_is_that_of_the_process_or_none)
 {
 	enum { MUCH = 64 << 10 };
@@ -176,7 +177,7 @@ START_TEST(test_memory_by_number_is_that_of_the_process_or_none)
 		ck_assert_int_eq(uvd_mm_read(mm, got, AT(page), len), 0);
 		ck_assert_int_eq(got[len - 1], (char)(len >> 12));
 	}
-	ck_assert_int_eq(page[0], 0); /* ours */
+	ck_assert_int_eq(page[0], 0); /* this process's own page */
 	ck_assert_int_eq(uvd_mm_read(mm, got, 1ull << 63, MUCH), -EFAULT);
 	child_end(&child);
 	ck_assert_int_eq(uvd_mm_read(mm, got, AT(page), MUCH), -EFAULT);
@@ -186,7 +187,7 @@ START_TEST(test_memory_by_number_is_that_of_the_process_or_none)
 }
 END_TEST
 
-/* The number of a caller that waits no more can be anybody's by now. */
+/* The tid of a caller that no longer waits may have been reused. */
 START_TEST(test_number_of_a_caller_that_waits_no_more_is_not_taken)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
@@ -245,7 +246,7 @@ START_TEST(test_clone_vm_relative_shares_the_account)
 	struct uvd_mm_table *t = uvd_mm_table_new();
 	struct child child = start_client_as(_i & 2);
 	pid_t relative = ask(&child, CLONE_MEMORY);
-	/* Whoever comes first. */
+	/* Either process may be the first to be seen. */
 	struct uvd_mm *a = mm_of(t, _i & 1 ? relative : child.pid), *b = mm_of(t, _i & 1 ? child.pid : relative);
 	struct uvd_mm *again = mm_of(t, relative);
 
@@ -269,7 +270,10 @@ static bool ask_here(struct uvd_proc *proc, pid_t tid, pid_t other)
 	return !syscall(SYS_kcmp, tid, other, KCMP_VM, 0, 0);
 }
 
-/* An engine process may not ask kcmp() itself. A caller without a struct uvd_proc is looked up by ourselves. */
+/*
+ * An engine process may not call kcmp() itself: the caller's struct uvd_proc answers instead. For a caller without one,
+ * we call kcmp().
+ */
 START_TEST(test_relatives_are_told_by_the_callers_proc)
 {
 	struct uvd_proc elsewhere = { .open = uvd_proc_local.open, .same_memory = ask_here };
@@ -306,7 +310,7 @@ START_TEST(test_exec_leaves_the_account)
 	at = child_says(&child);
 	ck_assert(!uvd_mm_alive(before));
 	ck_assert_int_eq(uvd_mm_read(before, &got, AT(&word), 8), -EFAULT);
-	/* An address that the new program has. */
+	/* This address is valid in the new program. */
 	ck_assert_int_eq(uvd_mm_read(before, &got, at, 8), -EFAULT);
 	ck_assert_int_eq(uvd_mm_write(before, at, &word, 8), -EFAULT);
 	after = mm_of(t, child.pid);
@@ -337,7 +341,10 @@ START_TEST(test_exec_leaves_the_account_to_relatives)
 	ck_assert_ptr_ne(before, after);
 	ck_assert(!uvd_mm_read(after, &got, at, 8) && got == EXEC_WORD);
 	ck_assert(!uvd_mm_read(before, &got, AT(&word), 8) && got == 2);
-	/* Only the process that left was known to be in it: the relative may count as new, but never as the program. */
+	/*
+	 * Only the process that called exec was known as a member. The relative may get a new account, but never that
+	 * of the new program.
+	 */
 	ck_assert_ptr_nonnull(theirs);
 	ck_assert_ptr_ne(theirs, after);
 	kill(relative, SIGKILL);
@@ -473,7 +480,7 @@ START_TEST(test_own_process_has_an_account)
 
 	ck_assert_ptr_nonnull(mm);
 	ck_assert(!uvd_mm_read(mm, &got, AT(&word), 8) && got == word);
-	uvd_mm_table_free(t); /* the table may go first */
+	uvd_mm_table_free(t); /* the mm stays valid without its owner's table */
 	uvd_mm_put(uvd_mm_ref(mm));
 	uvd_mm_put(mm);
 }
@@ -566,7 +573,7 @@ START_TEST(test_clone_vm_relative_is_another_opener)
 }
 END_TEST
 
-/* Loop: with pagemap, and on a kernel without. */
+/* _i 0: with pagemap; 1: as on a kernel without it. */
 START_TEST(test_exec_makes_another_opener)
 {
 	struct uvd_proc without = { .open = open_without_pagemap };

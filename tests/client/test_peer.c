@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A process whose memory is reached by descriptors alone. The mappings are asked by query, and from their text. */
+/*
+ * A peer is a process whose memory we access through descriptors only. Mappings are looked up by query or in the text.
+ */
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
@@ -78,7 +80,7 @@ static int open_of(pid_t pid, const char *name, int flags)
 	return fd;
 }
 
-/* text: the mappings are read as text, also where the kernel answers questions about them. */
+/* text: reads the mappings as text even if the kernel has PROCMAP_QUERY. */
 static struct uvd_peer *peer_of(bool text)
 {
 	return uvd_peer_new(client,
@@ -128,7 +130,7 @@ START_TEST(test_what_may_be_written_is)
 	ck_assert_int_eq(write_at(p, at(0, 1), 4), 0);
 	ck_assert(client_has(p, at(0, 0)) == 'a' && client_has(p, at(0, 1)) == 'b' && client_has(p, at(0, 4)) == 'b');
 	ck_assert(client_has(p, at(0, 5)) == 'a');
-	/* To the last byte before what may not be. */
+	/* Writes up to the last byte before an unwritable page. */
 	ck_assert_int_eq(write_at(p, at(0, PAGE), PAGE), 0);
 	ck_assert_int_eq(write_at(p, at(3, 0), PAGE), 0);
 	uvd_peer_put(p);
@@ -157,7 +159,7 @@ START_TEST(test_write_that_ends_where_it_may_not_changes_nothing)
 	ck_assert(client_has(p, at(1, PAGE - 1)) == 'a' && client_has(p, at(2, 0)) == 'a');
 	ck_assert_int_eq(write_at(p, at(3, PAGE - 1), 2), -EFAULT);
 	ck_assert(client_has(p, at(3, PAGE - 1)) == 'a');
-	/* Over it, to where it may. */
+	/* The write begins and ends in writable pages, with the unwritable one in between. */
 	ck_assert_int_eq(write_at(p, at(1, PAGE - 1), PAGE + 2), -EFAULT);
 	ck_assert(client_has(p, at(1, PAGE - 1)) == 'a' && client_has(p, at(3, 0)) == 'a');
 	uvd_peer_put(p);
@@ -175,7 +177,7 @@ START_TEST(test_write_past_the_end_of_all_addresses_is_refused)
 }
 END_TEST
 
-/* The pieces are in any order, and one that may not be written keeps all from being written. */
+/* The pieces need no order. If one of them is not writable, none is written. */
 START_TEST(test_pieces_are_all_written_or_none)
 {
 	struct uvd_peer *p = peer_of(_i);
@@ -190,7 +192,7 @@ START_TEST(test_pieces_are_all_written_or_none)
 		ck_assert(client_has(p, at(5, 9)) == 'a' && client_has(p, at(0, 3)) == 'a' &&
 			  client_has(p, at(3, 0)) == 'a');
 	}
-	/* Nothing is there, and what may be written comes behind it. */
+	/* The last piece begins in the unmapped page and ends in the writable page behind it. */
 	v[5].addr = at(4, PAGE - 1);
 	ck_assert_int_eq(uvd_peer_writev(p, v, 6), -EFAULT);
 	ck_assert(client_has(p, at(5, 9)) == 'a' && client_has(p, at(0, 3)) == 'a');
@@ -233,7 +235,7 @@ START_TEST(test_process_that_has_ended_has_no_thread)
 {
 	struct uvd_peer *p = peer_of(false);
 
-	/* Not waited for: its number is still its own. */
+	/* The zombie is not reaped yet, so its pid is still its own. */
 	kill(client, SIGKILL);
 	ck_assert(!waitid(P_PID, client, &(siginfo_t){ 0 }, WEXITED | WNOWAIT));
 	ck_assert(!uvd_peer_has(p, client));
@@ -243,7 +245,7 @@ START_TEST(test_process_that_has_ended_has_no_thread)
 }
 END_TEST
 
-/* The address space alone does not tell: another process has it, too, and the number can become somebody's. */
+/* The peer must not go by the address space alone: another process keeps that, and the pid can be reused. */
 START_TEST(test_process_that_has_left_its_memory_to_another_has_no_thread)
 {
 	struct uvd_peer *p = peer_of(false);
@@ -285,7 +287,7 @@ START_TEST(test_descriptors_end_with_the_last_reference)
 	ck_assert_uint_eq(open_fds(), before + 5);
 	uvd_peer_put(p);
 	ck_assert_uint_eq(open_fds(), before);
-	/* Where it fails, too: there is no process 0. */
+	/* uvd_peer_new() closes the descriptors when it fails, too. It does because no process 0 exists. */
 	ck_assert_ptr_null(uvd_peer_new(0,
 					&(struct uvd_peer_fds){ open("/dev/null", O_RDWR), open("/dev/null", O_RDWR),
 								open("/dev/null", O_RDWR), open("/dev/null", O_RDWR) },

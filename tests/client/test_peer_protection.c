@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A peer's memory takes a response exactly where the kernel's copy_to_user() would, at each moment. The peer is this process. */
+/*
+ * A response is written to a peer's memory exactly where copy_to_user() would succeed, also after the client has
+ * changed its mappings. The peer is this process.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +15,7 @@
 
 enum { PAGE = 4096, PRIVATE = MAP_PRIVATE | MAP_ANONYMOUS, SHARED = MAP_SHARED | MAP_ANONYMOUS };
 
-/* query: the mappings are asked for one by one, where the kernel can; else their text is read. */
+/* query: looks up single mappings, if the kernel has PROCMAP_QUERY. Otherwise the text of /proc/PID/maps is read. */
 static struct uvd_peer *new_peer(bool query)
 {
 	struct uvd_peer_fds fds = {
@@ -43,7 +46,7 @@ static char *map(void *addr, size_t size, int prot, int flags)
 	return at;
 }
 
-/* Twice: the second one may lean on what the first has found. */
+/* Writes twice, because the second write may use a mapping that the first has cached. */
 static void expect_twice(struct uvd_peer *p, void *addr, size_t len, int err)
 {
 	ck_assert_int_eq(write_to(p, addr, len), err);
@@ -103,7 +106,10 @@ START_TEST(test_memory_mapped_anew_has_its_new_protection)
 }
 END_TEST
 
-/* Private memory, where a write by force would succeed: every other page is read-only. More of them than are kept, or fewer. */
+/*
+ * Every other page of this private memory is read-only. A write through /proc/PID/mem alone would succeed there. The
+ * number of mappings is below or above the number that the peer caches.
+ */
 static void write_to_every_page(struct uvd_peer *p, int pages)
 {
 	char *at = map(NULL, pages * PAGE, PROT_READ | PROT_WRITE, PRIVATE);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The users who pay for a caller: its real user id, and the owners of the user namespaces above it. As root. */
+/*
+ * The users whose accounts a caller is charged to: its real user id, and the owners of its user namespace and of those
+ * above it. Needs root, but for the errors.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +16,7 @@
 
 enum { OWNER = 1000, FIRST = 100000, NUM = 1000 };
 
-/* Not setresuid(): glibc's asks all threads. */
+/* Not setresuid(): glibc's changes all threads, also those of a sanitizer. */
 static void become(uid_t real, uid_t effective)
 {
 	if (syscall(SYS_setresuid, real, effective, effective))
@@ -43,7 +46,7 @@ static void assert_users(pid_t tid, unsigned int num, const uid_t *expected)
 		ck_assert_uint_eq(uids[i], expected[i]);
 }
 
-/* Becomes each user that it is ordered to. */
+/* Changes its real user id to each number that it is sent. */
 static void changes_ids(void *arg)
 {
 	tell(0);
@@ -59,7 +62,7 @@ START_TEST(test_the_real_user_pays_in_our_own_namespace)
 
 	child_says(&child);
 	assert_users(child.pid, 1, (uid_t[]){ 0 });
-	/* A setuid program of root's has these ids. */
+	/* A setuid-root program has these ids. */
 	child_order(&child, OWNER);
 	child_says(&child);
 	assert_users(child.pid, 1, (uid_t[]){ OWNER });
@@ -67,13 +70,13 @@ START_TEST(test_the_real_user_pays_in_our_own_namespace)
 }
 END_TEST
 
-/* In a namespace of OWNER's, and then (at the next order) in one below, of a mapped user's. */
+/* Enters a user namespace owned by OWNER, and, when ordered to, one below it that is owned by a mapped user. */
 static void goes_below(void *arg)
 {
 	become(OWNER, OWNER);
 	tell(unshare(CLONE_NEWUSER) ? errno : 0);
 	for (uint64_t uid; (uid = listen_for_order()) != ~0ull;) {
-		become(uid - 1, 0); /* keeps root within */
+		become(uid - 1, 0); /* stays root in the namespace */
 		tell(0);
 	}
 	become(7, 7);
@@ -88,7 +91,7 @@ START_TEST(test_the_owner_of_each_namespace_above_pays_too)
 	struct uvd_caller c;
 	char map[64];
 
-	if (child_says(&child)) { /* as in some containers */
+	if (child_says(&child)) { /* some containers forbid user namespaces */
 		child_end(&child);
 		return;
 	}

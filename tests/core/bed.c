@@ -175,7 +175,7 @@ static int step_w_channel(struct uvd_req *req)
 	return 0;
 }
 
-/* Answers, then fails: what POST_SEND does with bad_wr. */
+/* The first step of W_SECOND_FAILS responds, the second fails. POST_SEND returns bad_wr in this way. */
 static int step_w_answer(struct uvd_req *req)
 {
 	uint32_t resp = 0x1234;
@@ -198,7 +198,7 @@ static int step_w_destroy_cq(struct uvd_req *req)
 	return ret;
 }
 
-/* An object is in use while the grant of another is pending. */
+/* Locks a toy for reading, then creates a channel, whose grant stays pending after the call. */
 static int step_w_hold(struct uvd_req *req)
 {
 	struct uvd_uobject *toy;
@@ -210,7 +210,7 @@ static int step_w_hold(struct uvd_req *req)
 	return ret ? ret : step_w_channel(req);
 }
 
-/* Answers arg bytes at an offset of 0, and tells what a command cannot have. */
+/* Writes arg bytes of response at offset 0. seen: has the command an attribute, did a huge allocation succeed? */
 static int step_w_at(struct uvd_req *req)
 {
 	static const uint8_t answer[UVD_REQ_STAGE + 8];
@@ -224,7 +224,7 @@ static int step_w_at(struct uvd_req *req)
 	return ret ? ret : uvd_core_out_at(req, 0, answer, cmd.arg);
 }
 
-/* Looks one up so many times, then makes one. */
+/* Looks a toy up as often as the command says, then creates one. */
 static int step_w_use_new(struct uvd_req *req)
 {
 	int ret = step_w_use(req);
@@ -451,7 +451,7 @@ static int mem_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
 	return 0;
 }
 
-/* By way of the kernel, which stops where nothing is mapped. */
+/* Reads through the kernel, which stops at the first unmapped page. */
 static ssize_t mem_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
 {
 	bed.reads++;
@@ -536,7 +536,7 @@ void bed_teardown(void)
 	ck_assert_int_eq(bed.contexts, 0);
 	uvd_tree_free(bed.dev.tree);
 	pthread_mutex_destroy(&bed.dev.lock);
-	memset(&bed, 0, sizeof(bed)); /* LeakSanitizer takes what a pointer leads to for no leak */
+	memset(&bed, 0, sizeof(bed)); /* LeakSanitizer reports no memory that a pointer still reaches */
 }
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A device of our own for the tests of the core: toy objects with toy commands on the real parser, handle table and
- * event files. The client is this process; its memory has a hole that faults.
+ * A test device for the tests of the core: toy objects with toy commands on the real parser, handle table and event
+ * files. The client is this process. Accesses to bed.hole in its memory fail with EFAULT.
  */
 #ifndef TEST_CORE_BED_H
 #define TEST_CORE_BED_H
@@ -18,7 +18,7 @@
 enum { DRIVER = 7 };
 /* Objects. */
 enum { OBJ_DEVICE, OBJ_TOY = 40, OBJ_OTHER, OBJ_CHANNEL, OBJ_ABSENT = 99 };
-/* Methods: of OBJ_DEVICE, and of OBJ_TOY. */
+/* Methods of OBJ_DEVICE, then of OBJ_TOY. */
 enum { M_INVOKE_WRITE, M_INFO_HANDLES, M_MANY };
 enum { M_DESTROY, M_NEW, M_USE, M_DESTROY_ANSWER, M_BAD_PROTO, M_UDATA };
 /* Methods of OBJ_CHANNEL. */
@@ -42,7 +42,7 @@ enum {
 	A_WRITE_FD
 };
 enum { MANY_OUTS = 40 }; /* M_MANY has attributes 0 to 39, of 8 bytes */
-/* write() commands: plain, then extended. */
+/* Numbers of write() commands: plain (W_), then extended (X_). */
 enum {
 	W_NEW,
 	W_DESTROY,
@@ -57,12 +57,12 @@ enum {
 	W_DESTROY_CQ = 20
 };
 enum { X_ITER = 2, X_ECHO };
-enum { W_AT_APART = 3, W_AT_APART_LONG = UVD_REQ_STAGE + 1 }; /* some bytes at 16, then so many at the beginning */
+enum { W_AT_APART = 3, W_AT_APART_LONG = UVD_REQ_STAGE + 1 }; /* 4 bytes at offset 16, then this many at 0 */
 
-/* What the methods' steps keep for the test to look at. */
+/* The object behind a toy's handle. */
 struct toy {
 	int tag;
-	int refuse; /* so many destructions are refused with EBUSY */
+	int refuse; /* the next so many destructions fail with EBUSY */
 };
 
 struct bed {
@@ -70,18 +70,18 @@ struct bed {
 	struct uvd_device dev;
 	struct uvd_call call;
 	struct uvd_mem_ops mem;
-	int reads, writes; /* of client memory */
-	uint64_t hole, hole_len; /* faults */
+	int reads, writes; /* accesses to client memory so far */
+	uint64_t hole, hole_len; /* accesses to this memory fail with EFAULT */
 	int ran; /* steps that were executed */
 	int fail; /* errno that M_NEW's and W_NEW's last step returns */
 	int destroyed[64], num_destroyed; /* tags, in order */
 	int reasons[64];
 	int next_tag, refuse; /* for the next toy */
-	uint64_t seen[8]; /* what the last step saw */
+	uint64_t seen[8]; /* arguments that the last step received */
 	int contexts; /* alive */
 };
 
-/* One at a time: steps find it here. */
+/* The steps need it, so there is one at a time. */
 extern struct bed bed;
 
 extern const struct uvd_feature bed_feature;
@@ -91,7 +91,7 @@ void bed_setup(void);
 void bed_setup_without_context(void);
 void bed_teardown(void);
 
-/* From now on a reader may have more than it asked for. */
+/* From now on bed.mem has read_ahead(): a read may return more than the minimum. */
 void bed_may_read_ahead(void);
 
 /* Room for the largest ioctl. */
@@ -100,16 +100,16 @@ struct tree {
 	struct ib_uverbs_attr attrs[256];
 };
 void tree_begin(struct tree *t, uint16_t object, uint16_t method);
-/* Mandatory, as libibverbs sends it. */
+/* Adds an attribute with UVERBS_ATTR_F_MANDATORY set, as libibverbs does. */
 struct ib_uverbs_attr *tree_attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len);
 long tree_send(struct tree *t);
 
-/* A toy by ioctl: its handle, or a negative errno. */
+/* Creates a toy by ioctl. Returns its handle, or a negative errno. */
 int64_t toy_new(void);
 long toy_destroy(uint32_t handle);
 struct uvd_uobject *toy_get(uint32_t handle, enum uvd_access access, int *err);
 
-/* A plain write(): header and `len` bytes of request. */
+/* Sends a plain command: a header and `len` bytes of request. */
 long write_plain(uint32_t command, const void *req, size_t len, size_t out_len);
 
 #endif

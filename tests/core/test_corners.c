@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Calls that hardly a client makes: odd lengths, odd numbers, too much of something. What runs out is tests/faults'. */
+/* Unusual calls: odd lengths, odd numbers, too many of something. tests/faults tests resources that run out. */
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@ static void hole(void *addr, size_t len)
 	bed.hole_len = len;
 }
 
-/* M_USE with one attribute. */
+/* Calls M_USE with one attribute. */
 static long use(uint16_t id, uint64_t data, uint16_t len, uint16_t reserved)
 {
 	struct tree t;
@@ -66,7 +66,7 @@ START_TEST(test_ioctl_22_arrays_that_are_wrong_in_one_place)
 	ck_assert_int_eq(use(A_TOYS, (uintptr_t)ids, sizeof(ids), 0), 0);
 	hole(ids, 4);
 	ck_assert_int_eq(use(A_TOYS, (uintptr_t)ids, sizeof(ids), 0), -EFAULT);
-	/* None was left locked. */
+	/* The failed calls left no toy locked. */
 	ck_assert_int_eq(toy_destroy(ids[1]), 0);
 	ck_assert_int_eq(toy_destroy(ids[2]), 0);
 }
@@ -83,7 +83,7 @@ START_TEST(test_an_attribute_may_name_an_object_of_any_type)
 }
 END_TEST
 
-/* A committed channel; the fd in the client is ours to close. */
+/* Creates a channel. Returns the client's end, which the test must close. */
 static int channel(void)
 {
 	uint32_t number = 0;
@@ -109,7 +109,7 @@ START_TEST(test_handle_06_an_fd_is_an_int_and_only_for_shared_use)
 }
 END_TEST
 
-/* M_UDATA with len bytes of the provider's. */
+/* Calls M_UDATA with len bytes of provider data. Returns the last attribute's flags, or a negative errno. */
 static long udata(const void *in, uint16_t len, bool out)
 {
 	uint64_t answer;
@@ -188,7 +188,6 @@ START_TEST(test_invoke_write_without_input_is_all_zeros)
 }
 END_TEST
 
-/* The flag is for the whole of it, and comes with its end. */
 START_TEST(test_invoke_write_answers_however_long)
 {
 	memset(far_away, 0xff, sizeof(far_away));
@@ -235,19 +234,19 @@ START_TEST(test_output_at_an_offset)
 	ck_assert_int_eq(write_plain(W_AT, cmd, sizeof(cmd), 0), -EFAULT);
 	cmd[1] = 0;
 	ck_assert_int_eq(write_plain(W_AT, cmd, sizeof(cmd), 0), 24);
-	/* More than is staged: written at once. */
+	/* Output that exceeds the stage is written directly. */
 	cmd[0] = (uintptr_t)far_away;
 	cmd[1] = UVD_REQ_STAGE + 8;
 	ck_assert_int_eq(write_plain(W_AT, cmd, sizeof(cmd), 0), 24);
 	hole(far_away, 8);
 	ck_assert_int_eq(write_plain(W_AT, cmd, sizeof(cmd), 0), -EFAULT);
-	/* A command has no attributes, and nobody gets all of memory. */
+	/* A command has no attributes, and an allocation of SIZE_MAX bytes fails. */
 	ck_assert_uint_eq(bed.seen[0], 0);
 	ck_assert_uint_eq(bed.seen[1], 0);
 }
 END_TEST
 
-/* One output in two pieces, at 16 and then at 0. fits: both can be staged. */
+/* Writes one output in two pieces, at offset 16 and then at 0. fits: the stage has room for both. */
 static long in_two_places(struct tree *t, bool fits)
 {
 	uint64_t cmd[2] = { 0, fits ? W_AT_APART : W_AT_APART_LONG };
@@ -412,7 +411,7 @@ START_TEST(test_nothing_begins_during_a_teardown)
 }
 END_TEST
 
-/* The next attempt looks for event files that their clients have closed: one in 64 does. */
+/* Creates a channel, at an attempt that collects event files that their clients have closed: every 64th does. */
 static void collect(void)
 {
 	bed.call.file->event_files_made = 63;

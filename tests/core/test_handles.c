@@ -45,7 +45,7 @@ START_TEST(test_an_allocated_handle_reads_null_until_it_is_set)
 	ck_assert_ptr_null(uvd_handles_get(&h, UINT32_MAX));
 	uvd_handles_free(&h, id);
 	ck_assert_ptr_null(uvd_handles_get(&h, id));
-	/* The next user of the slot must not see the last one's object. */
+	/* After reallocation the slot must not show its last object. */
 	uvd_handles_alloc(&h, &id);
 	ck_assert_ptr_null(uvd_handles_get(&h, id));
 	uvd_handles_fini(&h);
@@ -70,7 +70,6 @@ START_TEST(test_freeing_what_is_free_changes_nothing)
 }
 END_TEST
 
-/* A plain array is the model. */
 START_TEST(test_there_are_no_more_handles_than_32_bits_have)
 {
 	struct uvd_handles h = { .count = UINT32_MAX };
@@ -80,17 +79,18 @@ START_TEST(test_there_are_no_more_handles_than_32_bits_have)
 }
 END_TEST
 
+/* The model is a plain array. */
 START_TEST(test_random_use_agrees_with_a_model)
 {
 	enum { N = 20000, STEPS = 300000 };
 	static char objects[N];
 	static bool used[N];
 	struct uvd_handles h = { 0 };
-	uint32_t id, lowest = 0, count = 0; /* lowest: none below it is free */
+	uint32_t id, lowest = 0, count = 0; /* lowest: all handles below it are in use */
 	unsigned int seed = 1;
 
 	for (unsigned int step = 0; step < STEPS; step++) {
-		/* Grows, shrinks, grows: so that nodes come and go. */
+		/* The table grows and shrinks in turn, so that its nodes are allocated and freed. */
 		bool grow = step / 40000 % 2 ? rand_r(&seed) % 3 == 0 : rand_r(&seed) % 3 != 0;
 
 		if (grow && count < N - 1) {
@@ -139,7 +139,7 @@ START_TEST(test_a_million_objects_are_fast)
 		uvd_handles_set(&h, id, &h);
 	}
 	ck_assert_uint_eq(id, N - 1);
-	/* A hole at the end costs no more than one at the beginning. */
+	/* Finding a free handle at the end of the table must not be slower than at its beginning. */
 	for (uint32_t i = 0; i < N; i++) {
 		uvd_handles_free(&h, N - 1);
 		uvd_handles_alloc(&h, &id);

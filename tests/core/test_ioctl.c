@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The ioctl ABI on toy methods: headers, attributes, and what is written back when. */
+/* The ioctl ABI on toy methods: headers, attributes, and when which output is written. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "bed.h"
 
-/* Within one page, which is as far as one read goes. */
+/* Page-aligned: an ioctl of the largest valid length lies within one page. */
 static struct tree t __attribute__((aligned(4096)));
 
 static struct ib_uverbs_attr *use(uint16_t id, uint64_t data, uint16_t len)
@@ -101,8 +101,8 @@ START_TEST(test_ioctl_12_20_absent_mandatory_undoes_but_the_handle_was_written)
 	tree_attr(&t, A_TOY, 0x1111, 0);
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 	ck_assert_int_eq(t.attrs[0].data_s64, 1);
-	ck_assert_int_eq(bed.ran, 2); /* of the first one */
-	ck_assert_int_eq(toy_new(), 1); /* the handle was free */
+	ck_assert_int_eq(bed.ran, 2); /* the two steps of the first call only */
+	ck_assert_int_eq(toy_new(), 1); /* the handle is free again */
 }
 END_TEST
 
@@ -111,7 +111,7 @@ START_TEST(test_ioctl_20_a_handle_that_cannot_be_written_aborts)
 	tree_begin(&t, OBJ_TOY, M_NEW);
 	tree_attr(&t, A_CONST, 0, 4);
 	tree_attr(&t, A_TOY, 0, 0);
-	/* Reading is fine, writing is not. */
+	/* Reads of the hole succeed, writes fail. */
 	bed.mem.read = uvd_mem_self.read;
 	bed.hole = (uintptr_t)&t.attrs[1].data;
 	bed.hole_len = 8;
@@ -129,7 +129,7 @@ START_TEST(test_ioctl_13_enum_rules)
 	a->attr_data.enum_data.elem_id = 1;
 	ck_assert_int_eq(tree_send(&t), 0);
 	ck_assert_uint_eq(bed.seen[7], 1);
-	a->attr_data.enum_data.elem_id = 0; /* takes 4 bytes */
+	a->attr_data.enum_data.elem_id = 0; /* requires a length of 4 */
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 	a->attr_data.enum_data.elem_id = 3;
 	a->attr_data.enum_data.reserved = 1;
@@ -137,7 +137,7 @@ START_TEST(test_ioctl_13_enum_rules)
 	a->attr_data.enum_data.elem_id = 1;
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 	a->attr_data.enum_data.reserved = 0;
-	a->attr_data.enum_data.elem_id = 2; /* is no input */
+	a->attr_data.enum_data.elem_id = 2; /* its type is PTR_OUT */
 	ck_assert_int_eq(tree_send(&t), -EOPNOTSUPP);
 }
 END_TEST
@@ -150,7 +150,7 @@ START_TEST(test_ioctl_14_15_16_sizes_and_trailing_zeros)
 	ck_assert_int_eq(tree_send(&t), 0);
 	data[3] = 1;
 	ck_assert_int_eq(tree_send(&t), -EOPNOTSUPP);
-	/* A tail that cannot be read is not zero. */
+	/* An unreadable tail counts as not zero. */
 	data[3] = 0;
 	bed.hole = (uintptr_t)&data[3];
 	bed.hole_len = 1;
@@ -162,7 +162,7 @@ START_TEST(test_ioctl_14_15_16_sizes_and_trailing_zeros)
 	ck_assert_int_eq(tree_send(&t), 0);
 	a->attr_data.reserved = 1;
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
-	/* Not extensible: exact. */
+	/* A_IN is not extensible: its length must match exactly. */
 	a = use(A_IN, (uintptr_t)data, 24);
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 	a->len = 16;
@@ -196,7 +196,7 @@ START_TEST(test_ioctl_18_alloc_and_copy_faults_while_parsing_and_reads_each_byte
 	bed.hole_len = 1;
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
 	ck_assert_int_eq(bed.ran, 1);
-	/* Others fault when the step reads them. */
+	/* Without UVD_ALLOC_AND_COPY, the fault occurs when the step reads the attribute. */
 	use(A_IN, (uintptr_t)data, 16);
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
 	ck_assert_int_eq(bed.ran, 2);
@@ -273,7 +273,7 @@ START_TEST(test_ioctl_22_arrays_of_handles)
 	ck_assert_uint_eq(bed.seen[0], 2);
 	a->data = 2ULL << 32;
 	ck_assert_int_eq(tree_send(&t), -ENOENT);
-	ck_assert_int_eq(toy_destroy(0), 0); /* the first had been put back */
+	ck_assert_int_eq(toy_destroy(0), 0); /* the failed call released the lock of the first toy */
 }
 END_TEST
 
@@ -291,7 +291,7 @@ START_TEST(test_ioctl_27_const_and_flags)
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 	a->data = 1ULL << 32 | 3;
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
-	a->len = 4; /* only these count */
+	a->len = 4; /* only the low 4 bytes count */
 	ck_assert_int_eq(tree_send(&t), 0);
 	ck_assert_uint_eq(bed.seen[6], 3);
 	a->len = 6;
@@ -317,7 +317,7 @@ START_TEST(test_ioctl_23_outputs_are_flagged_and_written_at_once)
 	ck_assert_uint_eq(t.attrs[0].flags, UVERBS_ATTR_F_MANDATORY);
 	ck_assert_int_eq(t.attrs[0].data_s64, 0);
 	ck_assert_int_eq(bed.writes, 1);
-	/* Even 8 bytes go to the pointer. */
+	/* Unlike input, output of up to 8 bytes is not inline: it goes to the pointer. */
 	a->len = 4;
 	a->data = (uintptr_t)&out[2];
 	ck_assert_int_eq(tree_send(&t), 0);
@@ -370,7 +370,7 @@ START_TEST(test_a_failing_step_aborts_what_was_made)
 }
 END_TEST
 
-/* Many calls end near the end of a page: that nothing follows must not matter. */
+/* Calls whose last byte is the last of a page must succeed although the next page is not readable. */
 START_TEST(test_a_header_at_the_end_of_a_page_needs_nothing_behind_it)
 {
 	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -386,7 +386,7 @@ START_TEST(test_a_header_at_the_end_of_a_page_needs_nothing_behind_it)
 		t.hdr.length = len;
 		memcpy(pages + 4096 - len, &t, len);
 		ck_assert_int_eq(uvd_dispatch_ioctl(&bed.call, RDMA_VERBS_IOCTL, (uintptr_t)pages + 4096 - len), 0);
-		/* And one that crosses into what is not mapped. */
+		/* One byte further, the call extends into the unreadable page. */
 		memcpy(pages + 4097 - len, &t, len - 1);
 		ck_assert_int_eq(uvd_dispatch_ioctl(&bed.call, RDMA_VERBS_IOCTL, (uintptr_t)pages + 4097 - len),
 				 -EFAULT);
@@ -414,7 +414,10 @@ static struct ib_uverbs_attr *invoke(uint32_t command, const void *in, uint16_t 
 	return tree_attr(&t, UVERBS_ATTR_CORE_OUT, (uintptr_t)out, out_len);
 }
 
-/* As on libibverbs' stack: the command's struct lies a little above the attributes. What lies far away is read apart. */
+/*
+ * On libibverbs' stack the command's struct lies a little above the attributes, so one read gets both. A struct that
+ * lies further away needs a read of its own.
+ */
 START_TEST(test_what_lies_near_the_header_is_read_with_it)
 {
 	uint64_t far[2] = { 0, 7 };
@@ -432,7 +435,7 @@ START_TEST(test_what_lies_near_the_header_is_read_with_it)
 	ck_assert_int_eq(tree_send(&t), 0);
 	ck_assert_uint_eq(out[1], 7);
 	ck_assert_int_eq(bed.reads, 3);
-	/* Partly here, partly not: none of it is used. */
+	/* If only a part of the struct was read ahead, all of it is read again. */
 	near = (uint64_t *)((uint8_t *)&t + UVD_REQ_AHEAD - 8);
 	near[1] = 9;
 	invoke(W_NEW, near, 16, out, 12);
@@ -474,7 +477,7 @@ START_TEST(test_ioctl_28_invoke_write_errnos)
 	ck_assert_int_eq(tree_send(&t), -ENOSPC);
 	invoke(W_NEW, in, 2, out, 8);
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
-	/* How libibverbs asks whether there is this ABI. */
+	/* libibverbs sends this to find out whether the kernel has the ioctl ABI. */
 	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
 	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, W_NEW, 8);
 	ck_assert_int_eq(tree_send(&t), -ENOSPC);
@@ -536,7 +539,7 @@ START_TEST(test_ioctl_29_info_handles)
 	ck_assert_uint_eq(ids[4], 0);
 	t.attrs[1].len = 12;
 	ck_assert_int_eq(tree_send(&t), 0);
-	ck_assert_uint_eq(total, 3); /* of those that were asked for */
+	ck_assert_uint_eq(total, 3); /* as many as the list has room for */
 	t.attrs[1].len = 10;
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 	t.attrs[1].len = 12;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The life of objects and open files: locking, cleanup, grants, event files, limits. */
+/* Lifetime of objects and open files: locking, cleanup, grants, event files, limits. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -46,7 +46,7 @@ START_TEST(test_handle_05_try_lock_conflicts_are_ebusy)
 	ck_assert_int_eq(uvd_uobject_destroy(d), -EBUSY);
 	uvd_uobject_put(a, UVD_ACCESS_WRITE);
 	ck_assert_int_eq(uvd_uobject_destroy(d), 0);
-	/* Two that looked it up: the second finds it in use, and its memory is still there. */
+	/* A second destruction by the same look-up fails with EBUSY. The reference keeps the memory valid. */
 	ck_assert_int_eq(uvd_uobject_destroy(d), -EBUSY);
 	uvd_uobject_put(d, UVD_ACCESS_DESTROY);
 	toy_get(0, UVD_ACCESS_READ, &err);
@@ -96,8 +96,8 @@ START_TEST(test_handle_07_after_removal_everything_but_destroy_is_eio)
 END_TEST
 
 /*
- * Several threads make, use and destroy the same few toys. Whoever loses gets EBUSY or ENOENT, never a wrong object; at
- * the end as many have ended as were made.
+ * Several threads create, use and destroy the same few objects. A thread that loses a race gets EBUSY or ENOENT, never
+ * a wrong object. At the end, as many objects were destroyed as were committed.
  */
 enum { THREADS = 4, ROUNDS = 20000 };
 
@@ -183,7 +183,7 @@ static void *readers_leave(void *uobj)
 	}
 }
 
-/* Some come while others leave, so that one changes the counter while another is about to. */
+/* One thread locks while another unlocks, so that an update of the counter races with another. */
 START_TEST(test_handle_05_readers_of_one_object_never_keep_each_other_out)
 {
 	struct uvd_uobject *uobj;
@@ -193,7 +193,7 @@ START_TEST(test_handle_05_readers_of_one_object_never_keep_each_other_out)
 	toy_new();
 	uobj = toy_get(0, UVD_ACCESS_READ, &err);
 	pthread_create(&thread, NULL, readers_leave, uobj);
-	/* No assertion in here: with ThreadSanitizer on a busy machine a million of them take over a minute. */
+	/* No assertions in this loop: under ThreadSanitizer a million of them can take over a minute. */
 	for (int i = 0; i < 1000000; i++) {
 		kept_out += toy_get(0, UVD_ACCESS_READ, &err) != uobj;
 		atomic_fetch_add(&readers, 1);
@@ -217,14 +217,14 @@ START_TEST(test_cleanup_01_newest_first_and_those_that_refuse_in_further_passes)
 {
 	toy_new(); /* 0 */
 	bed.refuse = 2;
-	toy_new(); /* 1: ends in the third pass */
+	toy_new(); /* 1: destroyed in the third pass */
 	bed.refuse = 0;
 	toy_new(); /* 2 */
 	bed.refuse = 1;
-	toy_new(); /* 3: in the second */
+	toy_new(); /* 3: destroyed in the second pass */
 	bed.refuse = 0;
 	toy_destroy(2);
-	ck_assert_int_eq(toy_new(), 2); /* 4, with the handle of 2: its age counts, not its handle */
+	ck_assert_int_eq(toy_new(), 2); /* tag 4 with handle 2: cleanup goes by age, not by handle */
 	bed.num_destroyed = 0;
 	close_file();
 	ck_assert_int_eq(bed.num_destroyed, 4);
@@ -266,7 +266,7 @@ START_TEST(test_files_have_handles_of_their_own)
 }
 END_TEST
 
-/* ---- calls that are let go --------------------------------------------------------------------------------------- */
+/* ---- calls that the transport has interrupted -------------------------------------------------------------------- */
 
 static bool claimed;
 
@@ -369,14 +369,14 @@ START_TEST(test_an_fd_attribute_gets_its_number_after_the_grant)
 }
 END_TEST
 
-/* A transport may be unable to take an fd away from the client again. */
+/* A transport may be unable to close a granted fd in the client, so the core checks the attribute before the grant. */
 START_TEST(test_an_fd_attribute_that_cannot_be_written_is_efault_before_the_grant)
 {
 	struct tree t;
 
 	tree_begin(&t, OBJ_CHANNEL, M_CHANNEL_NEW);
 	tree_attr(&t, A_TOY, 0x1234, 0);
-	bed.mem.read = uvd_mem_self.read; /* reading is fine, writing is not */
+	bed.mem.read = uvd_mem_self.read; /* reads of the hole succeed, writes fail */
 	bed.hole = (uintptr_t)&t.attrs[0].data;
 	bed.hole_len = 8;
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
@@ -458,7 +458,7 @@ END_TEST
 
 /* ---- event files ------------------------------------------------------------------------------------------------- */
 
-/* A channel of the bed's file whose client end is an fd of this process. */
+/* Creates a channel. Returns the client's end, an fd of this process. */
 static int channel_new(void)
 {
 	int32_t number;
@@ -510,7 +510,7 @@ START_TEST(test_event_files_that_no_one_holds_are_collected)
 	int keep = channel_new();
 	pid_t holder = fork();
 
-	/* Our own fds do not count, they are the engine's: another process is the one that holds this one. */
+	/* fds of this process do not count as use, because it is the engine. So a child keeps the end open. */
 	if (!holder)
 		for (;;)
 			pause();
@@ -525,7 +525,10 @@ START_TEST(test_event_files_that_no_one_holds_are_collected)
 }
 END_TEST
 
-/* That many begun objects are that many read locks in one thread: more than ThreadSanitizer's deadlock detector counts. */
+/*
+ * The next test begins UVD_MAX_EVENT_FILES objects, each with a read lock, in one thread: more locks than
+ * ThreadSanitizer's deadlock detector supports.
+ */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -561,7 +564,7 @@ START_TEST(test_port_events_reach_every_asynchronous_event_file)
 	ck_assert_int_eq(read(fd, &event, sizeof(event)), sizeof(event));
 	ck_assert_uint_eq(event.element, 1);
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_PORT_ERR);
-	/* One that takes no more events keeps nobody. */
+	/* An event file that was hung up does not stop the delivery of events. */
 	uvd_event_file_hang_up(bed.call.file->default_async);
 	uvd_device_event(&bed.dev.ib, IBV_EVENT_PORT_ACTIVE, 1);
 	ck_assert_int_eq(read(fd, &event, sizeof(event)), 0);

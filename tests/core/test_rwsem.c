@@ -25,7 +25,7 @@ static void *read_and_say(void *arg)
 	return NULL;
 }
 
-/* A writer has announced itself: its part of the count is there. */
+/* Waits until a writer waits: it has then made the count negative. */
 static void until_writer_waits(void)
 {
 	while (atomic_load(&sem.count) >= 0)
@@ -48,7 +48,7 @@ START_TEST(test_a_waiting_writer_keeps_new_readers_out)
 	pthread_join(writer, NULL);
 	ck_assert_int_eq(atomic_load(&step), 2);
 	ck_assert(!uvd_rwsem_try_read(&sem));
-	uvd_rwsem_write_done(&sem); /* another thread than the one that took it */
+	uvd_rwsem_write_done(&sem); /* by another thread than the one that locked it */
 	ck_assert(uvd_rwsem_try_read(&sem));
 	uvd_rwsem_read_done(&sem);
 }
@@ -68,11 +68,11 @@ START_TEST(test_a_reader_waits_for_the_writer)
 }
 END_TEST
 
-/* ---- all at once ------------------------------------------------------------------------------------------------- */
+/* ---- readers and writers in parallel ----------------------------------------------------------------------------- */
 
 enum { THREADS = 6, ROUNDS = 3000 };
 
-static long written; /* by writers alone */
+static long written; /* changed only under the write lock */
 static atomic_long seen;
 
 static void *mixed(void *arg)

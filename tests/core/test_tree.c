@@ -21,7 +21,7 @@ static int ends(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 static const uvd_step steps[] = { nothing, NULL };
 
-/* merge(): bed_feature with one object row of another feature. What the log says is in `said`. */
+/* Log messages of the last merge. merge() merges bed_feature with a feature `plugin` that has one object row. */
 static char said[4096];
 
 static struct uvd_tree *merge_all(const struct uvd_feature *const *features, int *err)
@@ -174,7 +174,7 @@ START_TEST(test_a_feature_adds_attributes_to_a_method_of_another)
 	ck_assert_ptr_null(uvd_tree_attr(tm, 5));
 	ck_assert_ptr_null(uvd_tree_attr(tm, 0x1004));
 	ck_assert_ptr_null(uvd_tree_attr(tm, 0x2005));
-	/* The object still ends as its own feature says. */
+	/* The destroy function of the object's own feature still applies. */
 	ck_assert_ptr_nonnull(uvd_tree_object(tree, OBJ_TOY)->row->destroy);
 	uvd_tree_free(tree);
 }
@@ -235,7 +235,7 @@ START_TEST(test_a_method_that_needs_what_the_backend_lacks_is_not_there)
 }
 END_TEST
 
-/* What a feature brings is marked with its User Capability, wherever it is put; the rest is not. */
+/* Each row of a feature with a User Capability names it, also within another feature's object. No other row does. */
 struct marked {
 	unsigned int with, without;
 };
@@ -273,7 +273,7 @@ START_TEST(test_a_row_names_its_feature_and_the_capability_that_it_wants)
 	int err;
 	struct uvd_tree *tree = uvd_tree_new(features + 1, NULL, DRIVER, NULL, &err);
 
-	/* Attributes without a method whose steps take them are no method. */
+	/* Without bed_feature, M_NEW has attributes but no steps. */
 	ck_assert_ptr_null(tree);
 	ck_assert_int_eq(err, -EINVAL);
 	features[1] = NULL;
@@ -286,13 +286,13 @@ START_TEST(test_a_row_names_its_feature_and_the_capability_that_it_wants)
 	uvd_tree_describe(tree, count_marked, &marked);
 	uvd_tree_free(tree);
 	ck_assert_uint_eq(before.with, 0);
-	/* An attribute, a method and its attribute, a command, an object. */
+	/* The attribute of M_NEW, M_MORE, its attribute, W, and the object `own`. */
 	ck_assert_uint_eq(marked.with, 5);
 	ck_assert_uint_eq(marked.without, before.without);
 }
 END_TEST
 
-/* Ids of drivers have no names that all know: two features that took the same one mean different things by it. */
+/* If a feature uses another name for an id, the two features use the id for different things. */
 START_TEST(test_one_id_with_two_names_is_refused_and_both_owners_named)
 {
 	const struct uvd_method_row method = { .name = "M_MINE", .id = M_NEW };
@@ -335,7 +335,7 @@ START_TEST(test_a_walk_ends_where_it_is_told_to)
 }
 END_TEST
 
-/* A row with this attribute in a method of its own. */
+/* Merges a method that has this one attribute. Returns 0 or a negative errno. */
 static int merge_attr_row(const struct uvd_attr_row *attr)
 {
 	const struct uvd_method_row m = { .name = "method", .id = 60, .attrs = attr, .num_attrs = 1, .steps = steps };
@@ -369,7 +369,7 @@ START_TEST(test_attributes_of_no_kind_are_refused)
 	ck_assert_int_eq(merge_attr_row(&bad), 0);
 	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, 0xffff, UVD_ACCESS_READ, UVD_MANDATORY);
 	ck_assert_int_eq(merge_attr_row(&bad), 0);
-	/* The provider's ids without its flag, and its flag without its ids, mean nothing. */
+	/* The ids of provider data are accepted without the flag of provider data. */
 	bad = (struct uvd_attr_row){ .name = "a", .id = UVD_ATTR_UHW_IN, .type = UVD_ATTR_PTR_IN };
 	ck_assert_int_eq(merge_attr_row(&bad), 0);
 	bad.id = UVD_ATTR_UHW_OUT;
@@ -418,7 +418,7 @@ START_TEST(test_a_feature_without_objects_adds_nothing)
 }
 END_TEST
 
-/* Who comes first does not matter: neither for an object nor for a method. */
+/* A feature may extend an object or method of a feature that comes later in the list. */
 START_TEST(test_what_is_added_to_may_come_later)
 {
 	const struct uvd_method_row use = { .name = "M_USE", .id = M_USE };
@@ -437,7 +437,7 @@ START_TEST(test_what_is_added_to_may_come_later)
 }
 END_TEST
 
-/* An object without a class but with an end defines what it is, too. */
+/* Bed_feature's row for the device has neither class nor destroy function, so another feature may define the latter. */
 START_TEST(test_a_class_is_defined_once)
 {
 	const struct uvd_object_row row = { .name = "device", .id = OBJ_DEVICE, .destroy = ends };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The write() ABI on toy commands: headers, sizes, and what is written back when. */
+/* The write() ABI on toy commands: headers, sizes, and when which part of the response is written. */
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +135,7 @@ START_TEST(test_write_12_response_beyond_the_address_space_is_efault_before_the_
 		ck_assert_int_eq(send(len), -EFAULT);
 	}
 	ck_assert_int_eq(bed.ran, 0);
-	/* A response that ends with it is one; that nothing is mapped there is seen afterwards. */
+	/* A response may end exactly at END. The command runs, and only writing its response fails. */
 	bed.hole = END - 16;
 	bed.hole_len = 16;
 	len = ex(X_ECHO, 2, 0, 2, 0, (void *)(END - 16));
@@ -158,7 +158,7 @@ START_TEST(test_write_09_20_21_short_extended_input_is_zero_extended_and_output_
 	ck_assert_int_eq(send(len), len);
 	ck_assert_uint_eq(resp[0], 0x56);
 	ck_assert_uint_eq(resp[1], 0);
-	ck_assert_uint_eq(resp[2], 0); /* cleared: what the client has beyond the struct */
+	ck_assert_uint_eq(resp[2], 0); /* the client's room beyond the struct is zeroed */
 	ck_assert_uint_eq(resp[3], 9);
 }
 END_TEST
@@ -260,7 +260,7 @@ START_TEST(test_provider_data_is_what_exceeds_the_structs)
 	ck_assert_uint_eq(resp[0], 0xaabbccdd);
 	ck_assert_uint_eq(resp[1], 1);
 	ck_assert_uint_eq(resp[2], 2);
-	ck_assert_int_eq(bed.writes, 1); /* response and provider's part in one */
+	ck_assert_int_eq(bed.writes, 1); /* the response and the provider's part in one write */
 	ck_assert_int_eq(write_plain(W_UDATA, cmd, 16, 4), 24);
 	ck_assert_uint_eq(bed.seen[1], 0);
 	ck_assert_uint_eq(bed.seen[3], 0);
@@ -275,11 +275,11 @@ START_TEST(test_a_list_of_objects_has_no_end)
 
 	ck_assert_int_eq(handle, 0);
 	ck_assert_int_eq(write_plain(W_USE, use, 8, 0), 16);
-	ck_assert_int_eq(toy_destroy(0), 0); /* nobody holds it any more */
+	ck_assert_int_eq(toy_destroy(0), 0); /* the command released all its locks */
 }
 END_TEST
 
-/* rdma-core 18 and 19 say 16 bytes and mean 24. */
+/* rdma-core 18 and 19 pass a length of 16 for a DESTROY_CQ that is 24 bytes long. */
 START_TEST(test_write_15_short_destroy_cq_is_completed_from_the_clients_memory)
 {
 	struct {
@@ -289,7 +289,7 @@ START_TEST(test_write_15_short_destroy_cq_is_completed_from_the_clients_memory)
 
 	ck_assert_int_eq(uvd_dispatch_write_from(&bed.call, (uintptr_t)&w, 16), 16);
 	ck_assert_uint_eq(bed.seen[0], 77);
-	/* A copy that ends after 16 bytes does not say which CQ: nothing may happen to another one. */
+	/* A copy that ends after 16 bytes does not contain the CQ's handle: the command must not destroy another CQ. */
 	ck_assert_int_eq(uvd_dispatch_write(&bed.call, &w, 16), -ENOSPC);
 	ck_assert_int_eq(bed.ran, 1);
 }
@@ -309,8 +309,8 @@ START_TEST(test_a_large_command_is_bounded_by_its_header)
 	size_t len = ex(X_ECHO, 65535, 65535, 0, 0, NULL);
 
 	ck_assert_int_eq(uvd_dispatch_write_from(&bed.call, (uintptr_t)buf, len), len);
-	ck_assert_int_eq(bed.reads, 2); /* header, and the rest */
-	/* A length that the header does not bear out costs a header. */
+	ck_assert_int_eq(bed.reads, 2); /* the header, then the rest */
+	/* If the length contradicts the header, only the header is read. */
 	bed.reads = 0;
 	ck_assert_int_eq(uvd_dispatch_write_from(&bed.call, (uintptr_t)buf, 1UL << 40), -EINVAL);
 	ck_assert_int_eq(bed.reads, 1);
@@ -351,7 +351,7 @@ START_TEST(test_destroyed_handles_are_enoent_and_other_types_einval)
 }
 END_TEST
 
-/* What the log says about one call, at most at this level. */
+/* Runs call(), which must fail. Returns what it logs at levels up to `most`. */
 static const char *logged(enum uvd_log_level most, long (*call)(void))
 {
 	static char said[1024];
@@ -391,7 +391,7 @@ START_TEST(test_a_failed_command_is_one_line_with_command_field_value_and_pid)
 	ck_assert_msg(strstr(said, "W_DESTROY") && strstr(said, "toy") && strstr(said, "4711") &&
 			      strstr(said, ": ENOENT,") && strstr(said, pid),
 		      "%s", said);
-	/* Asking for what is not there is no fault. */
+	/* An unknown command is logged only for debugging: clients use it to ask what a device supports. */
 	ck_assert_str_eq(logged(UVD_WARN, unknown_command), "");
 	ck_assert_str_ne(logged(UVD_DEBUG, unknown_command), "");
 }
