@@ -283,7 +283,7 @@ void bed_close(struct bed *bed)
 	side_close(&bed->side[1]);
 	if (bed->fabric)
 		uvd_fabric_free(bed->fabric);
-	memset(bed, 0, sizeof(*bed)); /* LeakSanitizer takes what a pointer leads to for no leak */
+	memset(bed, 0, sizeof(*bed)); /* LeakSanitizer would not report memory that a stale pointer reaches */
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
@@ -434,7 +434,7 @@ uint64_t now_us(void)
 
 struct ibv_wc wait_wc(struct uvd_cq *cq)
 {
-	uint64_t end = now_us() + 60000000; /* for what is stuck, and not for what is slow */
+	uint64_t end = now_us() + 60000000; /* enough for a slow machine: only a request that is stuck fails the test */
 	struct ibv_wc wc;
 	int n;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A client's memory that is our own. */
+/* Stubs of uvd_mm_*(): the client's memory is that of the test process. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len)
 {
 	if (is_bad(dst, len))
 		return -EFAULT;
-	/* As a system call that reads from a truncated file's mapping. */
+	/* A system call fails in the same way if it reads from the mapping of a truncated file. */
 	if (is_bad((uintptr_t)src, len))
 		return -EFAULT;
 	wait_if_slow(dst, len);

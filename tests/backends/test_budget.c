@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The soft backend's budget of work for one call, and the user's thread that carries out the rest. Lengths are chosen by the
- * budget of defer.c: 64 MiB, or 20 ms by a clock that is read once in 64 requests.
+ * The soft backend's budget of work for one call, and the user's thread that carries out the rest. Lengths are chosen
+ * for the budget of schedule/budget.c: 64 MiB, or 20 ms by a clock that is read after more than 64 requests or 256 KiB.
  */
 #include <check.h>
 #include <dirent.h>
@@ -20,7 +20,7 @@ enum { MIB = 1 << 20, BIG = 24 * MIB, IN_BUDGET = 2, OVER = 3 * BIG, HUGE = 4 * 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 static pthread_t poster;
-static atomic_int poster_writes, other_writes; /* of at most BOUNCE bytes each */
+static atomic_int poster_writes, other_writes; /* numbers of writes, of at most BOUNCE bytes each */
 static atomic_int poster_sleeps_us;
 static char *big; /* HUGE bytes, registered by a and by b */
 static struct uvd_mr *mr_a, *mr_b;
@@ -39,7 +39,7 @@ static void count_write(void)
 static void setup(void)
 {
 	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
-	/* Threads that these tests stop in slow memory stay what they are. */
+	/* No limit expires: the watcher leaves the threads alone that these tests stop in slow memory. */
 	bed.fabric->movers.held_up_ns = bed.fabric->movers.drop_ns = bed.fabric->movers.patience_ns = UINT64_MAX;
 	bed.cap = (struct ibv_qp_cap){ 256, 256, 4, 4, 64 };
 	bed.cqe = 1000;
@@ -59,7 +59,7 @@ static void teardown(void)
 	bed_close(&bed);
 }
 
-/* Before the regions go, the QPs do. */
+/* Destroys the QPs, then the regions that they use. */
 static void finish(void)
 {
 	mm_slow_len = 0;
@@ -73,7 +73,7 @@ static void finish(void)
 
 /* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
-/* Another QP of end's user, connected with itself, whose requests begin at `big`; a NULL cq makes one. */
+/* Creates another QP of end's user, connected to itself. Its requests start at `big`. cq NULL: creates a CQ. */
 static void open_loop(struct end *loop, struct end *end, struct uvd_cq *cq)
 {
 	struct uvd_qp_init_attr init = { .cap = bed.cap };
@@ -98,7 +98,7 @@ static void close_loop(struct end *loop, bool with_cq)
 	}
 }
 
-/* Where the requests of that end read and write: what two threads do at a time may not meet. */
+/* Where that end's requests read and write. Requests that run at the same time on two threads must not overlap. */
 static uint64_t memory_of(struct end *from)
 {
 	return (uintptr_t)(from == a ? big : from->buf);
@@ -113,7 +113,7 @@ static void post_write(struct end *from, struct uvd_mr *src, struct uvd_mr *dst,
 			 0);
 }
 
-/* num requests of BIG bytes with the numbers from 0 on, in one post. */
+/* Posts num requests of BIG bytes in one list, with wr_id 0 and up. */
 static void post_list(struct end *from, struct uvd_mr *src, struct uvd_mr *dst, int num)
 {
 	struct ibv_sge sge = { memory_of(from), BIG, src->lkey };
@@ -134,7 +134,7 @@ static void post_list(struct end *from, struct uvd_mr *src, struct uvd_mr *dst, 
 	free(wrs);
 }
 
-/* The user's thread of that end stops in memory that does not answer, in a request of this QP. */
+/* Posts a request of this QP whose memory does not answer, and waits until the user's thread is stopped there. */
 static void block_user_of(struct end *loop, struct uvd_mr *mr)
 {
 	loop->buf = big + BIG;
@@ -145,7 +145,7 @@ static void block_user_of(struct end *loop, struct uvd_mr *mr)
 		usleep(100);
 }
 
-/* But for the one that watches movers. */
+/* Counts the threads of this process, without the movers' watcher. */
 static int num_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -179,11 +179,11 @@ START_TEST(test_post_returns_when_its_budget_is_spent)
 	poster_writes = 0;
 	post_list(a, mr_a, mr_b, 8);
 	ck_assert_int_le(poster_writes, IN_BUDGET * BIG / BOUNCE);
-	/* A further post appends, and carries out nothing. */
+	/* A further post only appends its request to the queue. */
 	poster_writes = 0;
 	post_write(a, mr_a, mr_b, 8, 8);
 	ck_assert_int_eq(poster_writes, 0);
-	/* Neither does it wait where the user's thread carries out a request of that QP at this moment. */
+	/* Nor does a post wait while the user's thread is carrying out a request of the same QP. */
 	post_write(&loop, mr_a, mr_a, 0xb10d, 8);
 	ck_assert_int_eq(poster_writes, 0);
 	ck_assert_int_eq(mm_slowed, 1);
@@ -210,7 +210,7 @@ START_TEST(test_bytes_and_order_are_those_of_the_posts)
 	for (int i = 0; i < 10; i++) {
 		struct ibv_sge sge = { (uintptr_t)big + i * 4097, BIG, mr_a->lkey };
 
-		/* Each ends in what the next begins with: only the last one's bytes stay there. */
+		/* The end of each write overlaps the start of the next: there the later bytes must stay. */
 		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1,
 					 .send_flags = IBV_SEND_SIGNALED,
 					 .remote_addr = (uintptr_t)to + (size_t)i * (BIG - 4096), .rkey = mr->rkey),
@@ -306,7 +306,7 @@ START_TEST(test_who_posts_a_receive_carries_out_nothing)
 }
 END_TEST
 
-/* A send that waits for a receive, and small writes behind it. */
+/* Posts a send, which waits for a receive, and small writes behind it. */
 static void post_behind_a_send(struct end *from, struct uvd_mr *src, struct uvd_mr *dst, int writes)
 {
 	struct ibv_sge sge = { memory_of(from), 8, src->lkey };
@@ -325,7 +325,7 @@ START_TEST(test_who_posts_receives_of_an_srq_carries_out_nothing)
 
 	ck_assert_int_eq(make_srq(b, 8, 1, 0), 0);
 	bed_connect(&bed, IBV_QPT_RC);
-	/* A QP of b's with the same SRQ, which sends to itself. */
+	/* Another QP of b with the same SRQ, connected to itself. */
 	other = *b;
 	other.scq = other.rcq = make_cq(&other, bed.cqe);
 	other.buf = big + BIG;
@@ -335,7 +335,7 @@ START_TEST(test_who_posts_receives_of_an_srq_carries_out_nothing)
 	post_behind_a_send(&other, mr_b, mr_b, 60);
 	ck_assert_int_eq(poster_writes, 0);
 
-	/* Two users' threads write there. */
+	/* The threads of two users write into these receives. */
 	sge[0] = sge_at(b, 0, 64);
 	sge[1] = sge_at(b, 64, 64);
 	wrs[0].sg_list = &sge[0];
@@ -382,7 +382,7 @@ START_TEST(test_qps_of_one_user_take_turns)
 	block_user_of(&loop, mr_a);
 	post_list(&one, mr_a, mr_a, 12);
 	post_list(&two, mr_a, mr_a, 12);
-	/* What their posts have carried out. */
+	/* Drop the completions of requests that the posts themselves carried out. */
 	for (struct ibv_wc wc; poll_cq(a->scq, &wc);)
 		;
 	left[0] = left[1] = 0;
@@ -425,7 +425,7 @@ START_TEST(test_another_users_slow_memory_holds_nothing_up)
 }
 END_TEST
 
-/* And no third one's: two threads are what the user gets. */
+/* The limit is two threads for a user: the third QP has to wait. */
 START_TEST(test_as_many_threads_as_may_work_for_one_user)
 {
 	struct end loops[3];
@@ -448,7 +448,7 @@ START_TEST(test_as_many_threads_as_may_work_for_one_user)
 	ck_assert_int_eq(mm_slowed, 2);
 	ck_assert_int_eq(num_threads(), threads + 2);
 
-	/* All are about to write to the same memory: none does. */
+	/* All three would now write to the same memory. Make it bad, so that none does. */
 	mm_bad = (uintptr_t)big;
 	mm_bad_len = HUGE;
 	mm_slow_len = 0;
@@ -461,7 +461,7 @@ START_TEST(test_as_many_threads_as_may_work_for_one_user)
 }
 END_TEST
 
-/* Without work for two, there is one. */
+/* A user gets a second thread only if there is work for it. */
 START_TEST(test_one_qp_has_one_thread)
 {
 	int threads;
@@ -474,17 +474,17 @@ START_TEST(test_one_qp_has_one_thread)
 		for (int i = 0; i < 20; i++)
 			expect(a->scq, i, IBV_WC_SUCCESS);
 		ck_assert_int_eq(num_threads(), threads + 1);
-		/* The completions are there before the thread has left the QP; as long as it has not, another would be started. */
+		/* The completions arrive before the thread leaves the QP. A post before that would start another. */
 		usleep(300000);
 	}
 	finish();
 }
 END_TEST
 
-/* This makes four threads weigh as much as two; each step of nice takes a fifth off the weight. */
+/* At this nice value four threads weigh as much as two of nice 0: each step lowers the weight by a fifth. */
 enum { NICE_OF_FOUR = 3 };
 
-/* Counts the threads of this process that have that priority. */
+/* Counts the threads of this process that have this nice value. */
 static int num_threads_of_nice(int nice)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -523,7 +523,7 @@ START_TEST(test_deferred_work_of_a_user_who_is_ahead_has_a_low_priority)
 	expect(loop_b.scq, 0xb10c, IBV_WC_SUCCESS);
 	while (mm_slowed)
 		usleep(100);
-	/* The other one's transfers took time, too: more than it takes to compare anew, where a sanitizer looks at them. */
+	/* The other user's transfer took CPU time too, with a sanitizer enough for a new comparison: stay ahead. */
 	uvd_account_spend(ahead, UINT64_C(1000000000000));
 	ck_assert_int_eq(uvd_account_charge(ahead, UVD_RES_CALLS, 3), 0);
 	loop_a.qp->account = ahead;
@@ -547,7 +547,7 @@ START_TEST(test_a_port_that_comes_up_waits_for_no_users_memory)
 	struct end slow, other;
 
 	bed_make_qps(&bed, IBV_QPT_RC);
-	/* Its number is the lower one: its turn comes first. */
+	/* `slow` has the lower number, so the waker comes to it first. */
 	open_loop(&slow, a, NULL);
 	open_loop(&other, b, NULL);
 	for (int i = 0; i < 2; i++)
@@ -593,7 +593,7 @@ START_TEST(test_error_flushes_what_is_deferred_at_once)
 		ck_assert_uint_eq(wc.wr_id, done);
 		ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
 	}
-	/* So is what is posted afterwards. */
+	/* Requests that are posted afterwards are flushed too. */
 	post_write(a, mr_a, mr_b, 8, BIG);
 	ck_assert_int_eq(poll_cq(a->scq, &wc), 1);
 	ck_assert_int_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
@@ -619,7 +619,7 @@ START_TEST(test_reset_and_destroy_wait_for_no_other_qps_work)
 		ck_assert_int_eq(to_state(b, IBV_QPS_RESET), 0);
 		while (poll_cq(a->scq, &wc))
 			ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
-		/* It begins anew, as if nothing had been posted. */
+		/* After the reset the QP works as if nothing had been posted. */
 		bed_connect(&bed, IBV_QPT_RC);
 		post_write(a, mr_a, mr_b, 77, 64);
 		ck_assert_int_eq(poll_cq(a->scq, &wc), 1);
@@ -637,7 +637,7 @@ START_TEST(test_reset_and_destroy_wait_for_no_other_qps_work)
 }
 END_TEST
 
-/* Whatever the user's thread is doing at that moment. */
+/* Destroys, resets or fails the QP at various moments of the work of the user's thread. */
 START_TEST(test_a_qp_ends_in_the_middle)
 {
 	for (int i = 0; i < 24; i++) {
@@ -721,23 +721,23 @@ START_TEST(test_no_retry_is_used_up_before_its_turn)
 	struct end loop, thief;
 
 	a->rnr_retry = 1;
-	b->min_rnr_timer = 31; /* 492 ms: time enough for the steps before the timer on a busy machine */
+	b->min_rnr_timer = 31; /* 492 ms: on a busy machine too, the steps below come before the timer expires */
 	ck_assert_int_eq(make_srq(b, 8, 1, 0), 0);
 	bed_connect(&bed, IBV_QPT_RC);
 	open_loop(&loop, a, NULL);
-	/* A QP of b's with the same SRQ, which sends to itself. */
+	/* Another QP of b with the same SRQ, connected to itself. */
 	thief = *b;
 	thief.rcq = thief.scq = make_cq(&thief, 16);
 	thief.qp = make_qp(&thief, IBV_QPT_RC, &(struct uvd_qp_init_attr){ .cap = bed.cap }, &(int){ 0 });
 	ck_assert_int_eq(to_init(&thief) | to_rtr(&thief, &thief) | to_rts(&thief), 0);
 
-	/* Its first try finds no receive. */
+	/* The first try finds no receive. */
 	ck_assert_int_eq(send_wr(a, .wr_id = 1, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1,
 				 .send_flags = IBV_SEND_SIGNALED),
 			 0);
 	usleep(50000);
 	block_user_of(&loop, mr_a);
-	/* The second try is due, but its turn does not come, and the receive goes to another message. */
+	/* The second try is due, but has to wait for the user's thread; another message takes the receive. */
 	post_srq_big(b, 2);
 	sge = sge_at(&thief, 0, 8);
 	ck_assert_int_eq(
@@ -781,7 +781,7 @@ START_TEST(test_deferred_work_that_finds_no_receive_waits_for_one)
 		expect(a->scq, i, IBV_WC_SUCCESS);
 		expect(b->rcq, i, IBV_WC_SUCCESS);
 	}
-	/* And fails when nobody ever posts one. */
+	/* The request fails if no receive is ever posted. */
 	ck_assert_int_eq(to_state(a, IBV_QPS_RESET) | to_state(b, IBV_QPS_RESET), 0);
 	a->rnr_retry = 2;
 	bed_connect(&bed, IBV_QPT_RC);

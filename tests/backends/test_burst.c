@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Small requests of an RC queue that are carried out together end as they would one by one. */
+/* A burst of small requests of an RC queue has the same results as the requests one by one. */
 #include <check.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void make_all(void)
 	bed.cap.max_inline_data = 64;
 	bed.cqe = 256;
 	bed_connect(&bed, IBV_QPT_RC);
-	/* Every other one is a write. Pieces are not neighbours, and none lies where the one before it does. */
+	/* Every other request is a write. Pieces neither overlap nor lie directly behind each other. */
 	for (int i = 0; i < N; i++) {
 		sges[i] = sge_at(a, i * 300 + i % 7, SIZE - i % 3);
 		wrs[i] = wr_to(b, i % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, &sges[i], 1);
@@ -64,7 +64,7 @@ static bool is_there(int i)
 	return !memcmp(arrived(i), a->buf + i * 300 + i % 7, SIZE - i % 3);
 }
 
-/* The requests from the first up to this one are complete at both ends, in order, and their data is there. */
+/* Expects that requests `from` to `to` - 1 complete at both ends, in order, and that their data has arrived. */
 static void expect_done(int from, int to)
 {
 	for (int i = from; i < to; i++) {
@@ -89,8 +89,8 @@ START_TEST(test_requests_of_a_list_are_carried_out_in_order_by_few_accesses)
 	expect_done(0, N);
 	expect_nothing(a->scq);
 	expect_nothing(b->rcq);
-	ck_assert_int_eq(mm_bursts, 4); /* 32 requests and 8, read and written */
-	/* The next ones are in sequence. */
+	ck_assert_int_eq(mm_bursts, 4); /* a burst of 32 requests and one of 8; each is one read and one write */
+	/* The next request succeeds, so its PSN is in sequence. */
 	post_receives(0, 1);
 	wrs[0].next = NULL;
 	ck_assert_int_eq(post_send_wr(a, wrs), 0);
@@ -135,7 +135,7 @@ START_TEST(test_pieces_may_overlap)
 		wrs[i].remote_addr = (uintptr_t)b->buf + TO + i * 30;
 		memcpy(expected + i * 30, a->buf + (N - i) * 30, SIZE);
 	}
-	/* And one within another. */
+	/* One piece lies within another. */
 	sges[20] = sge_at(a, 20 * 30 + 5, 50);
 	wrs[20].remote_addr = wrs[19].remote_addr + 3;
 	for (int i = 19; i < N; i++)
@@ -186,7 +186,7 @@ START_TEST(test_other_address_spaces_are_not_mixed)
 {
 	struct uvd_mr *other = make_mr(a, a->buf, BUF_SIZE, 0);
 
-	/* The stub tells none from another. */
+	/* Any other pointer is another address space. The stub does not use it. */
 	other->umem.mm = (struct uvd_mm *)a;
 	sges[5].lkey = other->lkey;
 	post_receives(0, N / 2);
@@ -270,7 +270,10 @@ START_TEST(test_requests_without_a_receive_wait_for_it)
 }
 END_TEST
 
-/* One thing is wrong with request 9, a write, or 10, a send. at: the request that fails; its status, and that of the receive. */
+/*
+ * One thing is wrong with request 9, a write, or 10, a send; with RIGHTS all writes are refused. at: the first request
+ * that fails. status: of that request.
+ */
 enum wrong {
 	SECOND_KEY,
 	KEY,
@@ -289,7 +292,7 @@ static struct uvd_mr *without_rights;
 
 static const struct {
 	int at;
-	enum ibv_wc_status status, of_receive; /* SUCCESS: it is flushed */
+	enum ibv_wc_status status, of_receive; /* of_receive: of the next receive; SUCCESS: it does not complete */
 } wrongs[WRONGS] = {
 	[SECOND_KEY] = { 10, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR },
 	[KEY] = { 9, IBV_WC_LOC_PROT_ERR, IBV_WC_SUCCESS },
@@ -335,7 +338,7 @@ START_TEST(test_one_that_fails_is_the_one_and_those_before_it_are_done)
 	expect(a->scq, at, wrongs[_i].status);
 	expect_flushed(at + 1);
 	free_mr(without_rights);
-	/* Those of a requester's own mistakes the peer never hears of. */
+	/* The peer does not learn of an error in the requester's own memory. */
 	if (wrongs[_i].of_receive == IBV_WC_SUCCESS) {
 		expect_nothing(b->rcq);
 		return;
@@ -414,7 +417,7 @@ START_TEST(test_memory_on_demand_is_asked_for_its_protection)
 	post_receives(0, N / 2);
 	ck_assert_int_eq(post_send_wr(a, wrs), 0);
 	expect_done(0, 9);
-	/* Its page protection was asked. */
+	/* The engine asked uvd_mm_check() whether the page is writable. */
 	expect(a->scq, 9, IBV_WC_REM_OP_ERR);
 	mm_ro_len = 0;
 	free_mr(odp);
@@ -432,7 +435,7 @@ static void *do_work(void *arg)
 
 static pthread_t worker;
 
-/* Another thread carries the list out, and waits in the responder's memory. */
+/* Another thread carries out the list, and stops in the responder's memory. */
 static void begin_in_slow_memory(void)
 {
 	const struct uvd_send_wr *bad;
@@ -462,7 +465,7 @@ START_TEST(test_requester_is_destroyed_while_the_peers_memory_is_slow)
 	free_qp(a);
 	ck_assert_uint_lt(now_us() - start, 1000000);
 	end_in_slow_memory();
-	/* No message has come as far as to take a receive. */
+	/* No message has completed a receive: all of them are flushed, in order. */
 	expect_nothing(b->rcq);
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 	for (int i = 0; i < N / 2; i++)
@@ -481,7 +484,7 @@ START_TEST(test_responder_that_fails_meanwhile_does_not_answer)
 }
 END_TEST
 
-/* A burst takes the receive of its first message before it writes. */
+/* A burst takes the receive of its first message before it writes. If it is cut off, the next message gets it. */
 START_TEST(test_receive_of_a_burst_that_broke_off_is_the_next_messages)
 {
 	begin_in_slow_memory();
@@ -495,9 +498,9 @@ END_TEST
 
 /* ---- a mapped queue ---------------------------------------------------------------------------------------------- */
 
-static atomic_uint num_popped = N; /* nothing is there before the doorbell */
+static atomic_uint num_popped = N; /* N: the queue is empty until ring_doorbell() */
 static bool is_watched;
-static unsigned int num_seen; /* completions, by mapped_pop() */
+static unsigned int num_seen; /* number of completions that mapped_pop() has polled */
 static unsigned int seen_early;
 
 static uint32_t mapped_count(const struct uvd_queue *q)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Large requests, and RDMA READs, of an RC queue that are carried out together end as they would one by one. */
+/* A burst of large requests, or of RDMA READs, of an RC queue has the same results as the requests one by one. */
 #include <check.h>
 #include <string.h>
 #include "backends/soft/soft.h"
@@ -8,7 +8,7 @@
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 
-/* All N fit into one chunk, and no two of them are neighbours. */
+/* All N fit into one chunk. There is a gap between any two of them. */
 enum { N = 12, SIZE = 20000, STEP = 21000, HALF = N * STEP };
 
 static struct ibv_sge sges[N];
@@ -75,7 +75,7 @@ static void expect_read(int from, int to)
 	}
 }
 
-/* Its PSN is the next one. */
+/* Expects that the next request succeeds, so that its PSN is in sequence. */
 static void expect_in_sequence(void)
 {
 	send_small(a, b, IBV_WR_RDMA_WRITE, 64);
@@ -142,7 +142,7 @@ START_TEST(test_large_pieces_may_lie_in_one_another)
 }
 END_TEST
 
-/* The mover's buffer holds no more. */
+/* The mover's buffer holds one chunk. */
 START_TEST(test_a_burst_is_a_chunk_at_most)
 {
 	make_list(_i ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE);
@@ -153,12 +153,12 @@ START_TEST(test_a_burst_is_a_chunk_at_most)
 	post_all();
 	for (int i = 0; i < N; i++)
 		expect(a->scq, i, IBV_WC_SUCCESS);
-	/* 4 of a quarter, then 2 of a third at a time. */
+	/* A burst of four quarters of a chunk, then bursts of two requests of a third each. */
 	ck_assert_int_eq(mm_bursts, 2 * (1 + (N - 4) / 2));
 }
 END_TEST
 
-/* As a mapped queue can have it, where nothing is checked before it is tried. */
+/* A post refuses such a READ. In a mapped queue it would be in its place, and fail when it is tried. */
 START_TEST(test_inline_data_is_nothing_that_a_read_could_fill)
 {
 	static const char data[64];
@@ -169,7 +169,7 @@ START_TEST(test_inline_data_is_nothing_that_a_read_could_fill)
 	wrs[1].inline_len = sizeof(data);
 	wrs[1].num_sge = 0;
 	if (post_send_wr(a, wrs))
-		return; /* refused at once */
+		return; /* the post itself was refused */
 	expect_read(0, 1);
 	ck_assert_int_ne(wait_wc(a->scq).status, IBV_WC_SUCCESS);
 	for (int i = 2; i < N; i++)
@@ -201,7 +201,7 @@ START_TEST(test_reads_are_one_access_at_each_end)
 	expect(a->scq, 4, IBV_WC_SUCCESS);
 	expect_read(5, N);
 	ck_assert_int_eq(memcmp(a->buf + 3 * STEP, b->buf + HALF + 3 * STEP, 10), 0);
-	/* No more than asked for. */
+	/* The READ wrote no more than its 10 bytes. */
 	ck_assert_int_eq(a->buf[3 * STEP + 10], (char)((3 * STEP + 10) * 7 + (3 * STEP + 10) / 251 + 1));
 	ck_assert_int_eq(mm_bursts, 2);
 	expect_in_sequence();
@@ -225,7 +225,7 @@ START_TEST(test_a_read_sees_the_write_before_it)
 }
 END_TEST
 
-/* One thing is wrong with request 5, or with all. */
+/* One thing is wrong with request 5, or with all requests. */
 enum wrong { KEY, LOCAL_RIGHTS, PEERS_KEY, PEERS_RIGHTS, QP_RIGHTS, NO_READS, MEMORY, PEERS_MEMORY, WRONGS };
 
 static const struct {
@@ -310,7 +310,7 @@ static void b_fails(void)
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 }
 
-/* The bytes have come, but the responder is asked again before it counts. */
+/* The responder fails while the requester's memory is written. It is checked again before the READs complete. */
 START_TEST(test_reads_of_a_responder_that_fails_meanwhile_are_not_answered)
 {
 	make_list(IBV_WR_RDMA_READ);
@@ -322,7 +322,7 @@ START_TEST(test_reads_of_a_responder_that_fails_meanwhile_are_not_answered)
 }
 END_TEST
 
-/* One copy each is less than two of all. */
+/* Moving each alone takes one copy; a burst copies all of them twice. */
 START_TEST(test_memory_that_can_be_mapped_is_left_to_single_requests)
 {
 	static char view[BUF_SIZE];
@@ -344,7 +344,7 @@ START_TEST(test_memory_that_can_be_mapped_is_left_to_single_requests)
 }
 END_TEST
 
-/* Nobody could map it, so it is memory like any. */
+/* The engine has found that it cannot map this memory, so it treats it like any other. */
 START_TEST(test_shared_memory_without_a_view_is_carried_out_together_with_the_rest)
 {
 	a->mr->umem.shared = true;

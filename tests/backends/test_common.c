@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The state table against its catalogue, and the null backend. */
+/* The QP state table, compared with its catalogue (qp_state_table.json); GID queries; the null backend. */
 #include <check.h>
 #include <errno.h>
 #include <jansson.h>
@@ -11,7 +11,7 @@ static int mask_of(json_t *transition, const char *type, const char *key)
 	return json_integer_value(json_object_get(json_object_get(json_object_get(transition, "by_type"), type), key));
 }
 
-/* The catalogue's own rule, applied to its own data. */
+/* Does the catalogue allow this mask for transition t? Applies the catalogue's own rule. */
 static bool catalogue_says(json_t *t, const char *type, int cur, int mask)
 {
 	int required = mask_of(t, type, "required_mask"), optional = mask_of(t, type, "optional_mask");

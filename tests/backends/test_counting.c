@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What soft counts, and what it says of advice. */
+/* The soft backend's counters, and its advise_mr(). */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 static const struct uvd_backend *const ops = &uvd_backend_soft;
-static struct uvd_comp_cntr *cntr[2][UVD_COMP_CNTR_OPS]; /* one for each operation of each QP */
-static struct uvd_counters *counters; /* b's */
+static struct uvd_comp_cntr *cntr[2][UVD_COMP_CNTR_OPS]; /* one counter for each operation of each QP */
+static struct uvd_counters *counters; /* of b's QP */
 
 static void setup_type(enum ibv_qp_type type)
 {
@@ -120,14 +120,14 @@ END_TEST
 
 START_TEST(test_reads_are_counted_at_both_ends)
 {
-	request(IBV_WR_RDMA_READ, 5000, false); /* whose answer is of five packets */
+	request(IBV_WR_RDMA_READ, 5000, false); /* b receives one packet; the response has five */
 	expect_counts(0, 0, (uint64_t[]){ 0, 0, 1, 0, 0, 0 });
 	expect_counts(1, 0, (uint64_t[]){ 0, 0, 0, 1, 0, 0 });
 	expect_arrived(1, 0);
 }
 END_TEST
 
-/* Signalled or not: no completion is needed for a count. */
+/* A request counts although it makes no completion. */
 START_TEST(test_unsignalled_sends_are_counted)
 {
 	struct ibv_sge sge = sge_at(a, 0, 4);
@@ -142,7 +142,7 @@ START_TEST(test_unsignalled_sends_are_counted)
 }
 END_TEST
 
-/* A request that fails, what is flushed behind it, and the receives that are flushed at the other end. */
+/* Counted as errors: the request that fails, a flushed request, and the receives flushed at the peer. */
 START_TEST(test_errors_are_counted_apart)
 {
 	struct ibv_sge sge = sge_at(a, 0, 4);
@@ -174,7 +174,7 @@ START_TEST(test_packets_and_bytes_that_arrive_are_counted)
 	request(IBV_WR_SEND, 0, true);
 	expect_arrived(4, 2049);
 	ck_assert_int_eq(post_recv_at(a, 1, 0, 100), 0);
-	send_small(b, a, IBV_WR_SEND, 50); /* the other way is another QP's */
+	send_small(b, a, IBV_WR_SEND, 50); /* arrives at a, so b's counters do not change */
 	expect(a->rcq, 1, IBV_WC_SUCCESS);
 	expect_arrived(4, 2049);
 }
@@ -227,7 +227,7 @@ START_TEST(test_advice_says_whether_the_memory_could_be_fetched)
 	ck_assert_int_eq(advise(odp, FETCH, FLUSH, 1, 8192), -EFAULT);
 	ck_assert_int_eq(advise(odp, FETCH, FLUSH, -1, 2), -EFAULT);
 	ck_assert_int_eq(advise(odp, NO_FAULT, FLUSH, 1, 8192), -EFAULT);
-	ck_assert_int_eq(advise(odp, FETCH, 0, 1, 8192), 0); /* nobody waits for the answer */
+	ck_assert_int_eq(advise(odp, FETCH, 0, 1, 8192), 0); /* without FLUSH the result is not reported */
 	mm_ro = (uintptr_t)a->buf + 4096;
 	mm_ro_len = 4096;
 	ck_assert_int_eq(advise(odp, FETCH, FLUSH, 4000, 1000), 0);

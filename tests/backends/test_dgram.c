@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* UC and UD of the soft backend: what arrives, and what is lost without the sender's knowing. */
+/* UC and UD of the soft backend: messages that arrive, and messages that are lost unnoticed by the sender. */
 #include <arpa/inet.h>
 #include <check.h>
 #include <errno.h>
@@ -112,7 +112,7 @@ START_TEST(test_ud_grh_names_both_gids)
 }
 END_TEST
 
-/* The message in whole words, with BTH (12 bytes), DETH (8), ImmDt (4, where there is one) and ICRC (4). */
+/* payload: the message padded to 4 bytes, BTH (12 bytes), DETH (8), ImmDt (4, if there is one) and ICRC (4). */
 static const struct {
 	enum ibv_wr_opcode opcode;
 	uint32_t length, payload;
@@ -139,7 +139,7 @@ START_TEST(test_ud_wrong_qkey_is_lost)
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 1000), 0);
 	ck_assert_int_eq(send_ud(100, 0x9999), 0);
 	expect_lost();
-	/* With the top bit it stands for the sender's own. */
+	/* A Q_Key with the top bit set means the sender's own Q_Key. */
 	ck_assert_int_eq(send_ud(100, 0x80000000), 0);
 	ck_assert_int_eq(wait_wc(b->rcq).status, IBV_WC_SUCCESS);
 }
@@ -153,7 +153,7 @@ START_TEST(test_ud_without_receive_or_too_long_is_lost)
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 139), 0);
 	ck_assert_int_eq(send_ud(100, 0x1234), 0);
 	expect_lost();
-	/* The receive is still there for one that fits. */
+	/* The receive is still queued, and takes a message that fits. */
 	ck_assert_int_eq(send_ud(99, 0x1234), 0);
 	ck_assert_uint_eq(wait_wc(b->rcq).wr_id, 0xb);
 }
@@ -231,7 +231,7 @@ static void b_fails(void)
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 }
 
-/* Its receive is flushed, and does not complete with the data. */
+/* The receive is flushed, although the data has been written. */
 START_TEST(test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it)
 {
 	bed_connect(&bed, _i ? IBV_QPT_UC : IBV_QPT_UD);

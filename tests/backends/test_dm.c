@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory of the soft device: RDMA reads, writes and changes it as any other, and nobody gets more than there is. */
+/* Device memory of the soft backend: RDMA accesses it like client memory. A device has a fixed amount of it. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ enum { ALL = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 static const struct uvd_backend *const ops = &uvd_backend_soft;
-static struct uvd_dm *dm; /* of b */
+static struct uvd_dm *dm; /* of b's device */
 static struct uvd_mr *whole, *part;
 
 static struct uvd_dm *make_dm(struct end *end, uint64_t length, uint32_t alignment, int *err)
@@ -134,7 +134,7 @@ START_TEST(test_atomics_change_it)
 }
 END_TEST
 
-/* Messages leave it and arrive in it. */
+/* A receive fills device memory, and a send reads it. */
 START_TEST(test_it_is_memory_of_sends_and_receives)
 {
 	struct ibv_sge in = { 100, 200, part->lkey }, out = { OFFSET + 100, 200, whole->lkey };
@@ -152,7 +152,7 @@ START_TEST(test_it_is_memory_of_sends_and_receives)
 }
 END_TEST
 
-/* A client's file that the engine has mapped can be shorter at any time; memory of the device cannot. */
+/* A client can truncate a file that the engine has mapped. The copy into device memory must survive that. */
 START_TEST(test_it_is_written_from_a_view_that_may_be_gone)
 {
 	struct uvd_mr *large;
@@ -180,7 +180,10 @@ START_TEST(test_it_is_written_from_a_view_that_may_be_gone)
 }
 END_TEST
 
-/* A receive of two parts, of which the second faults: that its memory is no process's must not be asked of the first. */
+/*
+ * A receive of two SGEs: the first is device memory, the second faults. The engine must not call uvd_mm_alive() for the
+ * first, as device memory belongs to no process.
+ */
 START_TEST(test_fault_beside_device_memory_is_reported)
 {
 	struct ibv_sge parts[2] = { { 0, 8, part->lkey }, sge_at(b, 0, 100) };
@@ -217,7 +220,7 @@ START_TEST(test_a_zero_based_region_takes_no_window)
 }
 END_TEST
 
-/* Each device has its own; what is freed can be had again, and is clean. */
+/* Each device has its own memory. Freed memory can be allocated again, and is zeroed then. */
 START_TEST(test_there_is_so_much_and_no_more)
 {
 	struct uvd_dm *all, *one, *other;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Multicast: who is in a group, and who gets what is sent to it. */
+/* Multicast: joining and leaving groups, and which QPs receive a datagram that is sent to a group. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static void open_with(uint8_t link_layer)
 	bed_connect(&bed, IBV_QPT_UD);
 }
 
-/* _i: the link layer, for tests that do not open by themselves. */
+/* InfiniBand. A test that needs Ethernet opens the bed again. */
 static void setup(void)
 {
 	open_with(IBV_LINK_LAYER_INFINIBAND);
@@ -61,7 +61,7 @@ static void send_to_group(struct end *end)
 	expect(end->scq, 0xa, IBV_WC_SUCCESS);
 }
 
-/* More QPs beside b's, each with a receive of its own that has the QP's place as wr_id. */
+/* Creates n more UD QPs on the device and the CQs of `like`. QP i has one receive, with wr_id 100 + i. */
 static void add_qps(struct end *ends, int n, struct end *like)
 {
 	struct uvd_qp_init_attr init = { .cap = bed.cap };
@@ -100,7 +100,7 @@ START_TEST(test_all_members_but_the_sender_get_it)
 	ck_assert_int_eq(memcmp(b->buf + 5040, a->buf, 100), 0);
 	expect(b->rcq, 100, IBV_WC_SUCCESS);
 	expect_nothing(b->rcq);
-	/* On the sender's own port too, but not at the sender. */
+	/* The group's other member on the sender's port gets it too, but not the sender. */
 	expect(a->rcq, 100, IBV_WC_SUCCESS);
 	expect_nothing(a->rcq);
 	for (int i = 0; i < 3; i++)
@@ -142,7 +142,7 @@ END_TEST
 START_TEST(test_attach_and_detach_that_are_einval)
 {
 	ck_assert_int_eq(attach(b), 0);
-	/* One LID a group and port. */
+	/* A group has one LID on a port. */
 	ck_assert_int_eq(ops->attach_mcast(b->qp, &group, LID + 1), -EINVAL);
 	ck_assert_int_eq(ops->detach_mcast(b->qp, &group, LID + 1), -EINVAL);
 	ck_assert_int_eq(detach(a), -EINVAL);
@@ -172,7 +172,7 @@ START_TEST(test_groups_and_members_are_limited)
 	ck_assert_int_eq(attach(&more[3]), -ENOMEM);
 	for (int i = 0; i < 4; i++)
 		free_qp(&more[i]);
-	/* Destroying left their groups. */
+	/* Destroying the QPs has detached them. */
 	add_qps(more, 3, b);
 	for (int i = 0; i < 3; i++) {
 		ck_assert_int_eq(attach(&more[i]), 0);
@@ -181,7 +181,7 @@ START_TEST(test_groups_and_members_are_limited)
 }
 END_TEST
 
-/* Each row breaks one thing; the datagram is lost and nobody is in error. */
+/* Each case breaks one thing: the datagram is lost, and the sender stays in RTS. */
 START_TEST(test_datagrams_that_do_not_reach_the_group)
 {
 	ck_assert_int_eq(attach(b), 0);

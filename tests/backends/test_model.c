@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Two connected QPs at random operations, each direction on a thread of its own, against a model: plain memory to which
- * the same is done. For 5 seconds, or 10 minutes with UVD_LONG=1 in the environment; UVD_SEED repeats a run.
+ * Random operations on two connected QPs, each direction on a thread of its own, compared with a model: plain memory
+ * that gets the same changes. Runs for 5 seconds, or for 10 minutes if UVD_LONG is set in the environment. UVD_SEED
+ * repeats the operations of a run.
  */
 #include <check.h>
 #include <pthread.h>
@@ -12,13 +13,13 @@
 
 static struct bed bed;
 
-/* What a direction has to itself: a half of each end's buffer. */
+/* Each direction has an area to itself: a half of each end's buffer. */
 enum { AREA = BUF_SIZE / 2, MAX_SGE = 4, INLINE = 64 };
 
 struct side_model {
 	struct end *end;
 	size_t offset; /* of the area in the end's buffer */
-	uint8_t *bytes; /* what the area should hold */
+	uint8_t *bytes; /* the bytes that the area should hold */
 };
 
 struct direction {
@@ -32,7 +33,7 @@ static uint32_t rnd(struct direction *d, uint32_t below)
 	return (d->seed >> 33) % below;
 }
 
-/* Mostly small, sometimes over several steps of a copy. */
+/* Mostly small; always shorter than AREA / 2. */
 static uint32_t some_length(struct direction *d)
 {
 	static const uint32_t below[] = { 2, 65, 4097, 65537, AREA / 2 };
@@ -40,7 +41,7 @@ static uint32_t some_length(struct direction *d)
 	return rnd(d, below[rnd(d, 5)]);
 }
 
-/* A list of pieces that do not overlap, in ascending order, of `length` bytes in all. How many. */
+/* Makes a list of ascending pieces that do not overlap, of `length` bytes in total. Returns their number. */
 static int some_sges(struct direction *d, const struct side_model *m, uint32_t length, struct ibv_sge *sge)
 {
 	int n = 1 + rnd(d, MAX_SGE);
@@ -131,7 +132,7 @@ static void send(struct direction *d)
 	free(data);
 }
 
-/* Somewhere in the far area. */
+/* Returns a random address in the far area, with room for `length` bytes. */
 static uint64_t some_target(struct direction *d, uint32_t length)
 {
 	return (uintptr_t)d->far.end->buf + d->far.offset + rnd(d, AREA - length + 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The soft backend, where a client's memory does not answer: who waits for it, and who does not. a is the requester and b the
- * responder; a thread stands for a's client and posts.
+ * The soft backend when a client's memory does not answer: which threads wait for it, and which must not. a is the
+ * requester and b the responder, except where a test says otherwise. Posted work runs on a thread of its own.
  */
 #include <check.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "backends/soft/soft.h"
 #include "tests/backends/bed.h"
 
-enum { MS = 1000, SOON = 1000 * MS /* us: of what waits for nothing, on a busy machine */, LENGTH = 100 };
+enum { MS = 1000, SOON = 1000 * MS /* us: limit for a call that must not wait, on a busy machine */, LENGTH = 100 };
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
@@ -26,14 +26,14 @@ static void setup(void)
 {
 	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
 	bed.cap = (struct ibv_qp_cap){ 64, 64, 4, 4, 64 };
-	/* No time-out of the QPs ends what a test is about. */
+	/* The QPs have no time-out that could end a request before the test does. */
 	a->timeout = b->timeout = 0;
 	set_patience(0);
 	mm_slow_len = 0;
 	mm_spins = false;
 }
 
-/* Whoever is still in slow memory comes back first. */
+/* Waits for threads that are still in slow memory. */
 static void teardown(void)
 {
 	mm_slow_len = 0;
@@ -66,7 +66,7 @@ static void *do_work(void *arg)
 	return NULL;
 }
 
-/* Posts, and has a thread of its own do the work. offset: of the requester's memory. */
+/* Posts a request, and starts a thread that carries it out. offset: in the requester's buffer. */
 static void post_at(struct end *from, struct end *to, enum ibv_wr_opcode opcode, size_t offset)
 {
 	struct post *post = calloc(1, sizeof(*post));
@@ -93,7 +93,7 @@ static void wait_slowed(int n)
 {
 	while (mm_slowed < n)
 		usleep(100);
-	/* It is also known to be there. */
+	/* One tick of the watcher, so that it too has seen the movers there. */
 	usleep(10 * MS);
 }
 
@@ -106,7 +106,7 @@ static uint64_t begin;
 		ck_assert_uint_lt(now_us() - begin, SOON); \
 	} while (0)
 
-/* ---- who ends something ------------------------------------------------------------------------------------------ */
+/* ---- destroying and resetting objects ---------------------------------------------------------------------------- */
 
 START_TEST(test_destroy_waits_for_no_peers_memory)
 {
@@ -128,7 +128,7 @@ START_TEST(test_destroy_of_the_requester_waits_for_no_peers_memory)
 	wait_slowed(1);
 	at_once(free_qp(a));
 	ck_assert_int_eq(mm_slowed, 1);
-	/* The peer is as if the rest of the message never came. */
+	/* The peer stays in RTS, as if the rest of the message had never arrived. */
 	mm_slow_len = 0;
 	while (mm_slowed)
 		usleep(100);
@@ -148,7 +148,7 @@ START_TEST(test_error_flushes_while_a_request_is_in_the_peers_memory)
 	expect(a->scq, 0xa, IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(mm_slowed, 1);
 	at_once(ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0));
-	/* It is as of new, while the old request is still under way. */
+	/* After the reset the QP can be used again, although the old request is still in flight. */
 	ck_assert_int_eq(to_init(a) | to_rtr(a, b) | to_rts(a), 0);
 	mm_slow_len = 0;
 	post(IBV_WR_RDMA_WRITE);
@@ -196,7 +196,7 @@ START_TEST(test_a_region_waits_for_who_is_in_its_memory)
 }
 END_TEST
 
-/* ---- who posts --------------------------------------------------------------------------------------------------- */
+/* ---- posting ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_post_of_a_receive_waits_for_no_senders_memory)
 {
@@ -266,7 +266,7 @@ START_TEST(test_requester_whose_memory_does_not_answer_gets_a_protection_error)
 	post(IBV_WR_SEND);
 	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
 	ck_assert_int_eq(state_of(a), _i ? IBV_QPS_SQE : IBV_QPS_ERR);
-	/* Nothing has come to the peer. */
+	/* Nothing has reached the peer. */
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
 	expect_nothing(b->rcq);
 	at_once(free_qp(a));
@@ -285,7 +285,7 @@ START_TEST(test_read_that_cannot_land_is_a_protection_error_at_home)
 }
 END_TEST
 
-/* A stranger's address space for b's region: those of these tests are all NULL, which is nobody's. */
+/* b's region gets an address space of its own: elsewhere mm is NULL, for which the engine finds no lost mover. */
 START_TEST(test_memory_that_did_not_answer_is_not_asked_again)
 {
 	set_patience(100);
@@ -304,7 +304,7 @@ START_TEST(test_memory_that_did_not_answer_is_not_asked_again)
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
 	ck_assert_int_eq(mm_slowed, 1);
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
-	/* Once it has answered it is as any other. */
+	/* Once the memory has answered, the engine accesses it again. */
 	mm_slow_len = 0;
 	while (bed.fabric->movers.lost)
 		usleep(100);
@@ -333,7 +333,7 @@ static void post_datagram(struct end *from, struct end *to, struct uvd_ah *ah, s
 	pthread_detach(thread);
 }
 
-/* b's receive is in slow memory; a's next datagram is to a itself. */
+/* b's first receive is in slow memory. a's last datagram goes to a itself. */
 START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
 {
 	struct uvd_ah to_b = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
@@ -344,10 +344,10 @@ START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
 	ck_assert_int_eq(post_recv_at(b, 2, 4096, LENGTH), 0);
 	ck_assert_int_eq(post_recv_at(a, 3, 4096, LENGTH), 0);
 	slow_down(b);
-	mm_slow += 40; /* behind where a GRH would be */
+	mm_slow += 40; /* the data is behind the room for a GRH */
 	post_datagram(a, b, &to_b, 1000);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
-	/* The receiver is known to be slow now: nobody waits for it. */
+	/* b is known to be slow now, so the next datagram to it is dropped without waiting. */
 	post_datagram(a, b, &to_b, 1000);
 	post_datagram(a, a, &to_a, 1000);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
@@ -360,7 +360,7 @@ START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
 }
 END_TEST
 
-/* Two datagrams to one QP: the thread of the first waits for a processor, and that of the second for the first. */
+/* Two datagrams to one QP. The first one's thread is runnable all the time; the second one's waits for the first. */
 START_TEST(test_datagram_is_not_dropped_as_its_thread_waits_for_a_processor)
 {
 	struct uvd_ah of_a = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
@@ -371,11 +371,11 @@ START_TEST(test_datagram_is_not_dropped_as_its_thread_waits_for_a_processor)
 	ck_assert_int_eq(post_recv_at(b, 2, 4096, LENGTH), 0);
 	mm_spins = true;
 	slow_down(b);
-	mm_slow += 40; /* behind where a GRH would be */
+	mm_slow += 40; /* the data is behind the room for a GRH */
 	post_datagram(a, b, &of_a, 1000);
 	wait_slowed(1);
 	post_datagram(b, b, &of_b, 1000);
-	usleep(400 * MS); /* four times as long as a datagram waits for memory */
+	usleep(400 * MS); /* four times drop_ns */
 	mm_slow_len = 0;
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
 	expect(b->scq, 0xa, IBV_WC_SUCCESS);
@@ -395,7 +395,7 @@ static void count_held_up(struct uvd_worker *worker)
 
 static atomic_int writes;
 
-/* The second chunk is in slow memory, too. */
+/* Makes the memory of the second chunk slow after the first write. */
 static void slow_down_again(void)
 {
 	if (!writes++) {
@@ -413,7 +413,7 @@ static void *work_as_worker(void *arg)
 	return NULL;
 }
 
-/* Told again, the thread that has replaced it would be replaced by a third one while it goes on. */
+/* A second held_up() would start a third thread, although the replacement is still working. */
 START_TEST(test_a_worker_that_is_held_up_twice_is_told_once)
 {
 	struct ibv_sge sge = sge_at(a, 0, 2 * SOFT_CHUNK);
@@ -448,7 +448,7 @@ END_TEST
 
 /* ---- a user's threads -------------------------------------------------------------------------------------------- */
 
-/* Both requests are more than a call may do: the user's thread has them. */
+/* Both requests exceed a call's budget, so the user's threads carry them out. */
 START_TEST(test_a_users_other_requests_do_not_wait_for_one_that_is_held_up)
 {
 	enum { HUGE = 96 << 20 };
@@ -494,7 +494,7 @@ END_TEST
 
 /* ---- atomics ----------------------------------------------------------------------------------------------------- */
 
-/* Where the word is in its page makes no difference. */
+/* The two words are at the same offset in different pages. */
 START_TEST(test_atomics_wait_only_for_those_on_the_same_word)
 {
 	struct end loop;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Memory windows: binds, what they open and to whom, and invalidation by either end. */
+/* Memory windows: binding, the accesses that they allow and to which QPs, and invalidation by either end. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 static const struct uvd_backend *const ops = &uvd_backend_soft;
-static struct uvd_mr *mr; /* of b, to be bound */
+static struct uvd_mr *mr; /* b's MR, to which windows are bound */
 static struct uvd_mw *mw;
 
 enum { START = 4096, LENGTH = 1000 };
@@ -33,7 +33,6 @@ static void free_mw(struct uvd_mw *old)
 	free(old);
 }
 
-/* _i: the type of the window, from 1. */
 static void setup(void)
 {
 	bed_open(&bed, ops, IBV_LINK_LAYER_INFINIBAND);
@@ -94,7 +93,7 @@ static void access_window(enum ibv_wr_opcode opcode, int64_t offset, uint32_t le
 	access_at(opcode, (uintptr_t)b->buf + START + offset, length, status);
 }
 
-/* a's bytes are in this part of b's buffer and nowhere else. */
+/* Expects a's bytes in this part of b's buffer and nowhere else. */
 static void expect_filled(int start, int length)
 {
 	bool right = true;
@@ -239,7 +238,7 @@ START_TEST(test_type_1_is_bound_again_and_unbound)
 	wr = bind_of(0, 0, 0, 3);
 	ck_assert_int_eq(post_send_wr(b, &wr), 0);
 	expect(b->scq, 0xb1, IBV_WC_SUCCESS);
-	free_mr(mr); /* nothing is bound to it any more */
+	free_mr(mr); /* no window is bound to it any more */
 	mr = make_mr(b, b->buf, BUF_SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	ck_assert_uint_ne(mw->rkey, old);
 	access_window(IBV_WR_RDMA_WRITE, 0, 8, IBV_WC_REM_ACCESS_ERR);
@@ -392,7 +391,7 @@ START_TEST(test_bind_that_waits_may_outlive_its_window)
 {
 	struct uvd_send_wr wr;
 
-	/* The bind stands behind a send that nobody receives yet. */
+	/* The bind is queued behind a send that waits for a receive. */
 	send_small(b, a, IBV_WR_SEND, 100);
 	mw = make_mw(b, IBV_MW_TYPE_2);
 	wr = bind_of(START, LENGTH, RW, 7);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Every byte of every kind of transfer, at every size class and alignment, in one and in several pieces. The destination
- * is compared whole, so that a byte beside the message shows too.
+ * Checks every byte of each kind of transfer, for various sizes and alignments, in one piece and in several. The whole
+ * destination area is compared, so that a stray write beside the message is found too.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const struct uvd_backend *const ops = &uvd_backend_soft;
 
 enum { MOST = 8 << 20, ROOM = MOST + 64 * 1024, MAX_SGE = 4, UD_MOST = 4096, GRH = 40, INLINE = 4096 };
 
-/* One area at each end, and what the destination should look like. */
+/* One area at each end. `expected` is what b's area should hold. */
 static struct area {
 	uint8_t *bytes;
 	struct uvd_mr *mr;
@@ -65,7 +65,7 @@ static void teardown(void)
 struct transfer {
 	enum ibv_wr_opcode opcode;
 	uint32_t length;
-	size_t from, to; /* where in the areas; pieces have gaps of one byte between them */
+	size_t from, to; /* offsets in the areas; there is a gap of one byte between two pieces */
 	int from_pieces, to_pieces;
 	bool is_inline;
 };
@@ -82,7 +82,7 @@ static void cut(struct area *area, size_t at, uint32_t length, int n, struct ibv
 	}
 }
 
-/* What the source holds, to where the pieces of the destination are in `expected`. */
+/* Copies the source's bytes to the places in `expected` where the destination's pieces are. addr 0 ends a list. */
 static void expect_bytes(const struct ibv_sge *to, const struct area *dst, const struct ibv_sge *from)
 {
 	uint32_t done = 0;
@@ -160,7 +160,7 @@ static void run(const struct transfer *t)
 		ck_assert_uint_eq(expect(b->rcq, 0xb, IBV_WC_SUCCESS).byte_len, t->length + (ud ? GRH : 0));
 
 	if (ud) {
-		/* The 40 bytes before the data stay as they are, whatever the pieces are. */
+		/* No GRH is written: the receive's first 40 bytes stay as they are, in whichever pieces. */
 		struct ibv_sge whole[MAX_SGE + 2] = { { (uintptr_t)memset(data, 0x5a, GRH), GRH, 0 } };
 
 		memcpy(&whole[1], from, sizeof(from));
@@ -196,7 +196,7 @@ static const struct {
 };
 
 static const uint32_t sizes[] = { 0, 1, 2, 3, 7, 8, 63, 64, 65, 255, 4095, 4096, 4097, 65535, 65536, 1 << 20, MOST };
-/* Before, on and behind the edge of a page. */
+/* On, behind and before the start of a page. */
 static const size_t alignments[] = { 0, 1, 7, 4091, 4095 };
 
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), ALIGNMENTS = sizeof(alignments) / sizeof(alignments[0]) };
@@ -209,7 +209,7 @@ enum { SANITIZED = 0 };
 
 static void run_size(int kind, uint32_t length)
 {
-	/* The whole area is compared each time: the largest only in a few ways, and in a sanitizer's build fewer of all. */
+	/* Comparing the whole area is slow: try fewer combinations for large sizes, and in a sanitizer build. */
 	int step = length > 65536 ? 7 : SANITIZED ? 3 : 1;
 
 	for (int i = 0; i < ALIGNMENTS * ALIGNMENTS; i += step) {

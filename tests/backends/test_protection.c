@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is refused, with the right status at both ends, and no byte touched. */
+/* Requests that are refused: the status at both ends, and that no byte is changed. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static const struct {
 	bool read;
 	int addr, length;
 	uint32_t key;
-	unsigned int access; /* of an MR that is used instead */
+	unsigned int access; /* not 0: use another MR, with these rights */
 } violations[] = {
 	{ "before the MR", false, -1, 8, 0, 0 },
 	{ "one byte beyond", false, BUF_SIZE - 7, 8, 0, 0 },
@@ -167,7 +167,7 @@ START_TEST(test_key_is_stale_after_dereg)
 
 	wr.rkey = mr->rkey;
 	free_mr(mr);
-	/* Until its index comes round again. */
+	/* Register regions until one has the same index. */
 	for (int i = 0; i < 1000; i++) {
 		mr = make_mr(b, b->buf, BUF_SIZE, b->access);
 		if (mr->rkey >> 8 == wr.rkey >> 8)
@@ -208,7 +208,7 @@ START_TEST(test_read_without_responder_resources)
 }
 END_TEST
 
-/* The requester's own memory: a key, and the right to write for what brings data back. */
+/* Each row breaks one thing about the requester's own memory. READs and atomics need LOCAL_WRITE there. */
 static const struct {
 	const char *what;
 	enum ibv_wr_opcode opcode;
@@ -271,7 +271,7 @@ START_TEST(test_receive_into_what_may_only_be_read)
 }
 END_TEST
 
-/* A peer that is not ready does not answer, whatever the request. */
+/* A peer in RESET, INIT or ERR does not answer: SEND and RDMA WRITE. */
 START_TEST(test_peer_in_a_state_that_receives_nothing)
 {
 	static const enum ibv_qp_state states[] = { IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_ERR };
@@ -289,7 +289,7 @@ END_TEST
 
 START_TEST(test_partitions)
 {
-	/* The table has full, limited, and another partition. */
+	/* P_Key table: 0: full member; 1: limited member of the same partition; 2: full member of another one. */
 	static const struct {
 		int a, b;
 		bool meet;
@@ -308,7 +308,7 @@ END_TEST
 
 /* ---- on demand --------------------------------------------------------------------------------------------------- */
 
-/* Pages that the client may only read itself, or not at all, when they are used. */
+/* A write fails if it touches a page that the client itself may only read at that time. */
 START_TEST(test_on_demand_memory_allows_what_its_pages_do)
 {
 	struct ibv_sge sge = sge_at(a, 0, 100);
@@ -386,7 +386,7 @@ START_TEST(test_memory_that_went_away_at_the_sender)
 	mm_bad_len = 10;
 	send_small(a, b, IBV_WR_SEND, 100);
 	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
-	/* The message broke off: the receive is still the peer's, and flushed with the rest. */
+	/* The message was not delivered: its receive stays with the peer, and is flushed when that goes into error. */
 	expect_nothing(b->rcq);
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 	expect(b->rcq, 0xb, IBV_WC_WR_FLUSH_ERR);
@@ -405,7 +405,7 @@ START_TEST(test_memory_that_went_away_at_the_receiver)
 }
 END_TEST
 
-/* Its file is not closed yet, but there is nobody to answer. */
+/* b's processes have exited, but their file is still open: b's QP does not answer. */
 START_TEST(test_process_that_is_gone_is_no_answer)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -431,7 +431,7 @@ static void connect_anew(struct end *end, struct end *peer)
 	ck_assert_int_eq(to_rts(end), 0);
 }
 
-/* The first request found it dead. The next need not touch its memory to know. */
+/* The first request finds that b's processes have exited. The second gets no answer, although it accesses no memory. */
 START_TEST(test_process_that_is_gone_never_answers_again)
 {
 	bed_connect(&bed, IBV_QPT_RC);
@@ -446,7 +446,7 @@ START_TEST(test_process_that_is_gone_never_answers_again)
 }
 END_TEST
 
-/* Another process may have the file still, and connect its QP again. */
+/* Another process may still have the file open, and reset and connect the QP. */
 START_TEST(test_qp_that_did_not_answer_answers_after_a_reset)
 {
 	bed_connect(&bed, IBV_QPT_RC);

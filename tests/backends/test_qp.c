@@ -111,7 +111,7 @@ START_TEST(test_bad_requests_are_einval_and_name_the_first)
 	expect(a->scq, 0, IBV_WC_SUCCESS);
 	expect_nothing(a->scq);
 	ck_assert_int_eq(send_wr(a, .opcode = 77), -EINVAL);
-	/* An atomic's word at the sender is aligned. */
+	/* The requester's SGE of an atomic must be aligned to 8 bytes. */
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .sg_list = sge, .num_sge = 1), -EINVAL);
 }
 END_TEST
@@ -121,9 +121,9 @@ START_TEST(test_sqd_holds_requests_back_and_says_when_drained)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 
 	bed_connect(&bed, IBV_QPT_RC);
-	send_small(a, b, IBV_WR_SEND, 8); /* begun: it waits for a receive */
+	send_small(a, b, IBV_WR_SEND, 8); /* started: it waits for a receive */
 	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
-	send_small(a, b, IBV_WR_RDMA_WRITE, 8); /* not begun */
+	send_small(a, b, IBV_WR_RDMA_WRITE, 8); /* not started */
 	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 0);
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
 	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
@@ -165,7 +165,7 @@ START_TEST(test_armed_cq_calls_once)
 	deliver(0);
 	ck_assert_int_eq(b->comp, 0);
 	ck_assert_int_eq(uvd_backend_soft.req_notify_cq(b->rcq, false), 0);
-	/* What is there already does not count. */
+	/* A completion that is already queued makes no event. */
 	ck_assert_int_eq(b->comp, 0);
 	deliver(0);
 	deliver(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Frames: what a RAW_PACKET QP sends, the others of its port receive. */
+/* Raw packets: a frame that a RAW_PACKET QP sends is received by all other such QPs of its port. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void drop(struct end *end)
 	free(end->scq);
 }
 
-/* a and b are on two devices: b hears nothing of a. */
+/* a and b are on different devices, so b receives none of a's frames. */
 static void setup(void)
 {
 	bed_open(&bed, ops, IBV_LINK_LAYER_ETHERNET);
@@ -92,11 +92,11 @@ START_TEST(test_frame_without_a_receive_or_room_is_lost)
 	expect_nothing(more[0].rcq);
 	expect_nothing(more[1].rcq);
 	ck_assert_int_eq(a->buf[10000], 0);
-	/* The receive is still there. */
+	/* The receive of 59 bytes is still queued. */
 	ck_assert_int_eq(send_frame(a, 59), 0);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
 	expect(more[0].rcq, 1, IBV_WC_SUCCESS);
-	/* What came when there was none does not come later. */
+	/* A frame that found no receive is not delivered later. */
 	ck_assert_int_eq(post_recv_at(&more[1], 3, 12000, 100), 0);
 	expect_nothing(more[1].rcq);
 }
@@ -212,7 +212,7 @@ START_TEST(test_frame_reaches_more_qps_than_are_taken_at_once)
 {
 	for (int i = 2; i < MANY; i++)
 		add(&more[i]);
-	/* One from the middle is gone again. */
+	/* Destroy one in the middle. */
 	drop(&more[7]);
 	for (int i = 0; i < MANY; i++)
 		if (i != 7)

@@ -11,7 +11,7 @@
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 
-enum { DATA = 600 * 1000 }; /* more than one step of a copy, and no round number */
+enum { DATA = 600 * 1000 }; /* three chunks, the last one incomplete */
 
 static void setup(void)
 {
@@ -29,7 +29,7 @@ static void teardown(void)
 
 /* ---- data -------------------------------------------------------------------------------------------------------- */
 
-/* Several ways of cutting DATA bytes; 0 ends a list early. */
+/* Several ways to cut DATA bytes. A length of 0 is an empty piece. */
 static const uint32_t splits[][4] = {
 	{ DATA, 0, 0, 0 },
 	{ 1, DATA - 1, 0, 0 },
@@ -41,7 +41,7 @@ static int cut(struct end *end, const uint32_t *split, struct ibv_sge *sge)
 {
 	size_t offset = 0;
 
-	/* With gaps between, so that a piece in the wrong place shows. */
+	/* Leave gaps, so that a piece in the wrong place is found. */
 	for (int i = 0; i < 4; i++) {
 		sge[i] = sge_at(end, offset, split[i]);
 		offset += split[i] + 5;
@@ -127,7 +127,7 @@ START_TEST(test_immediate_data_arrives_with_send_and_write)
 
 	wr.imm_data = 0x01020304;
 	bed_connect(&bed, IBV_QPT_RC);
-	/* A write uses up a receive, but not its memory. */
+	/* A write with immediate data consumes a receive, but does not use its memory. */
 	ck_assert_int_eq(post_recv_at(b, 0xb, 4096, write ? 0 : 200), 0);
 	ck_assert_int_eq(post_send_wr(a, &wr), 0);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
@@ -228,7 +228,7 @@ static void b_fails(void)
 	ck_assert_int_eq(to_state(b, IBV_QPS_ERR), 0);
 }
 
-/* After the first step of the copy. */
+/* The QP fails after the first chunk. */
 START_TEST(test_transfer_is_cut_when_either_qp_goes_into_error)
 {
 	bed_connect(&bed, IBV_QPT_RC);
@@ -241,7 +241,7 @@ START_TEST(test_transfer_is_cut_when_either_qp_goes_into_error)
 }
 END_TEST
 
-/* There is one step, and the peer fails behind it: all the data is there, but nobody says so. */
+/* The peer fails after the only chunk has been written: the data is there, but is not acknowledged. */
 START_TEST(test_qp_that_fails_in_the_last_step_of_a_transfer_does_not_answer)
 {
 	bed_connect(&bed, IBV_QPT_RC);
@@ -260,7 +260,7 @@ START_TEST(test_receive_that_comes_late_is_used_soon)
 {
 	uint64_t begin;
 
-	b->min_rnr_timer = 0; /* 655 ms: the timer is not what helps */
+	b->min_rnr_timer = 0; /* 655 ms: the post of the receive, not the timer, must cause the retry */
 	bed_connect(&bed, IBV_QPT_RC);
 	send_small(a, b, IBV_WR_SEND, 100);
 	expect_nothing(a->scq);
@@ -292,7 +292,7 @@ END_TEST
 START_TEST(test_rnr_retries_are_counted_anew_for_each_message)
 {
 	a->rnr_retry = 6;
-	b->min_rnr_timer = 0; /* 655 ms: each message uses up one retry, and on a slow machine some */
+	b->min_rnr_timer = 0; /* 655 ms: each message uses one retry, or a few on a slow machine */
 	bed_connect(&bed, IBV_QPT_RC);
 	for (int i = 0; i < 8; i++) {
 		send_small(a, b, IBV_WR_SEND, 100);
@@ -305,7 +305,7 @@ END_TEST
 
 START_TEST(test_rnr_retry_7_is_for_ever)
 {
-	bed_connect(&bed, IBV_QPT_RC); /* the timer is 10 us */
+	bed_connect(&bed, IBV_QPT_RC); /* retries every millisecond: see test_rnr_waits_a_millisecond_at_least */
 	send_small(a, b, IBV_WR_SEND, 100);
 	usleep(20000);
 	expect_nothing(a->scq);
@@ -314,7 +314,7 @@ START_TEST(test_rnr_retry_7_is_for_ever)
 }
 END_TEST
 
-/* Or a client that sleeps would keep our timer thread busy for ever: the receiver may ask for 10 us. */
+/* The receiver asks for 10 us. With that, QPs of sleeping clients would keep the timer thread busy. */
 START_TEST(test_rnr_waits_a_millisecond_at_least)
 {
 	uint64_t start = now_us();
@@ -346,7 +346,7 @@ END_TEST
 START_TEST(test_peer_that_dies_while_waited_for_is_retry_exceeded)
 {
 	bed_connect(&bed, IBV_QPT_RC);
-	send_small(a, b, IBV_WR_SEND, 100); /* RNR, for ever */
+	send_small(a, b, IBV_WR_SEND, 100); /* RNR NAK: it retries forever */
 	free_qp(b);
 	expect(a->scq, 0xa, IBV_WC_RETRY_EXC_ERR);
 }
@@ -356,7 +356,7 @@ START_TEST(test_peer_that_becomes_ready_in_time_is_reached)
 {
 	uint64_t begin;
 
-	a->timeout = 20; /* 4 s: becoming ready is what helps */
+	a->timeout = 20; /* 4 s: the peer's transition to RTR, not the timer, must cause the retry */
 	bed_make_qps(&bed, IBV_QPT_RC);
 	ck_assert_int_eq(to_init(a) | to_rtr(a, b) | to_rts(a) | to_init(b), 0);
 	send_small(a, b, IBV_WR_RDMA_WRITE, 100);
@@ -389,7 +389,7 @@ START_TEST(test_peer_connected_to_another_is_not_reached)
 	struct end other;
 	int err;
 
-	/* The other is a's twin: same port, same PSNs. */
+	/* `other` differs from a only in its QP number: it has the same port and PSNs. */
 	bed_make_qps(&bed, IBV_QPT_RC);
 	memcpy(&other, a, sizeof(other));
 	other.qp = make_qp(&other, IBV_QPT_RC, &init, &err);

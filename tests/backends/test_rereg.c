@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* rereg_mr(): which keys and ranges mean what afterwards. a writes and reads, the region is b's. */
+/* rereg_mr(): the keys, range, PD and rights of a region afterwards. The region is b's, and a writes to it. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ static void teardown(void)
 	bed_close(&bed);
 }
 
-/* What the core does. `to`: what the region is to be. */
+/* Does what the core does. `to` describes the complete new region. */
 static int rereg(int flags, struct uvd_mr to)
 {
 	struct uvd_mr *new = calloc(1, ops->size_mr);
@@ -156,7 +156,7 @@ START_TEST(test_translation_that_is_none_is_refused)
 }
 END_TEST
 
-/* The new one takes the old one's place, also where there is no other. */
+/* The new region takes the old one's place, so it needs no other free one. */
 START_TEST(test_rereg_at_the_limit_of_regions)
 {
 	struct uvd_mr *all[1000];

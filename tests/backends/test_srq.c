@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared receive queues, and the events that QPs and SRQs have once. */
+/* Shared receive queues, and the events that QPs and SRQs report once. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -142,8 +142,8 @@ START_TEST(test_post_recv_to_a_qp_with_srq_is_einval)
 END_TEST
 
 /*
- * It may still be about to try: another's receive sends it on in vain, and the thread that carried its last request out tries the
- * next one a moment later.
+ * Returns when the sender waits and no thread is about to retry its request. A receive for another QP makes it retry in
+ * vain, and the thread that carried out its last request tries the next one a moment later.
  */
 static void wait_until_it_waits(struct end *sender)
 {
@@ -158,10 +158,10 @@ static void wait_until_it_waits(struct end *sender)
 	pthread_mutex_unlock(&qp->lock);
 }
 
-/* Both wait; the receives come one by one, and who waited longest goes first. */
+/* Both senders wait. Receives are posted one by one, and each goes to the sender that has waited longest. */
 START_TEST(test_senders_that_found_it_empty_go_on_when_receives_come)
 {
-	b->min_rnr_timer = 0; /* 655 ms: the timer is not what helps */
+	b->min_rnr_timer = 0; /* 655 ms: the posts of receives, not the timer, must cause the retries */
 	bed_connect(&bed, IBV_QPT_RC);
 	make_second_pair(IBV_QPT_RC);
 	send_small(a, b, IBV_WR_SEND, 100);
@@ -189,7 +189,7 @@ START_TEST(test_a_list_of_receives_lets_as_many_senders_go_on)
 	struct uvd_recv_wr second = { .wr_id = 2, .sg_list = &sge, .num_sge = 1 }, first = second;
 	const struct uvd_recv_wr *bad;
 
-	b->min_rnr_timer = 0; /* 655 ms: the timer is not what helps */
+	b->min_rnr_timer = 0; /* 655 ms: the post of the receives, not the timer, must cause the retries */
 	bed_connect(&bed, IBV_QPT_RC);
 	make_second_pair(IBV_QPT_RC);
 	send_small(a, b, IBV_WR_SEND, 100);
@@ -220,7 +220,7 @@ START_TEST(test_keys_are_of_the_srqs_pd)
 	struct uvd_pd *pd = calloc(1, ops->size_pd), *old = b->side->pd;
 	struct uvd_mr *mr;
 
-	/* The QP is of the old PD, and so is the key that may not be used. */
+	/* The QP belongs to the old PD, and so does the key that must be refused. */
 	ck_assert_int_eq(ops->destroy_srq(b->srq), 0);
 	free(b->srq);
 	pd->context = b->side->context;
@@ -331,7 +331,7 @@ START_TEST(test_error_leaves_the_srq_alone_and_says_last_wqe_once)
 	/* The other end has no SRQ. */
 	ck_assert_int_eq(to_state(a, IBV_QPS_ERR), 0);
 	ck_assert_int_eq(a->qp_event[IBV_EVENT_QP_LAST_WQE_REACHED], 0);
-	/* Again after the next life. */
+	/* After a reset the event is reported again. */
 	ck_assert_int_eq(to_state(a, IBV_QPS_RESET) | to_state(b, IBV_QPS_RESET), 0);
 	bed_connect(&bed, IBV_QPT_RC);
 	send_small(a, b, IBV_WR_SEND, 100);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Large requests that keep coming to a mapped queue are the user's thread's; those of a client that waits are carried out by its doorbell. */
+/*
+ * Streams: the user's thread carries out large requests that keep coming to a mapped queue. If the client waits between
+ * them, its doorbell's thread carries them out.
+ */
 #include <check.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +14,7 @@
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 
-/* A busy machine, and sanitizers, need more time between two requests than the default. */
+/* GAP_MS is more than the default gap, because a busy machine or a sanitizer needs more time between requests. */
 enum { SIZE = 64 * 1024, ENTRIES = 128, MANY = 16, GAP_MS = 50, PAUSE_US = 4 * GAP_MS * 1000 };
 
 static struct uvd_send_wr requests[ENTRIES];
@@ -79,7 +82,7 @@ static void *spin(void *arg)
 	return NULL;
 }
 
-/* One CPU, and a thread that never sleeps; the user's thread, when it starts, is on that CPU, too. */
+/* Restricts this thread to one CPU, with a thread that never sleeps. The user's thread inherits that when it starts. */
 static void crowd(void)
 {
 	cpu_set_t one;
@@ -111,7 +114,7 @@ static void teardown(void)
 	bed_close(&bed);
 }
 
-/* The client's part: an entry, its index. */
+/* Does the client's part: fills an entry and advances the index. */
 static void produce_op(uint32_t length, enum ibv_wr_opcode opcode)
 {
 	const unsigned int i = produced % ENTRIES;
@@ -144,7 +147,7 @@ static void post_and_wait(uint32_t length)
 {
 	const unsigned int nr = produced;
 
-	/* No more than that: the next request has to come soon, with sanitizers as well. */
+	/* Set the first and last byte only: the next request has to come soon, with sanitizers too. */
 	a->buf[nr % ENTRIES * 1000] = a->buf[nr % ENTRIES * 1000 + length - 1] = (char)nr;
 	produce(length);
 	ring_doorbell();
@@ -153,7 +156,7 @@ static void post_and_wait(uint32_t length)
 	ck_assert_int_eq(b->buf[length - 1], (char)nr);
 }
 
-/* Until the user's thread has them: on a busy machine some come too late to count. */
+/* Posts until the user's thread carries out requests. On a busy machine some come too late to count. */
 static void make_stream(void)
 {
 	const uint64_t end = now_us() + 60000000;
@@ -194,7 +197,7 @@ START_TEST(test_small_requests_are_their_posters_however_soon_they_come)
 }
 END_TEST
 
-/* The thread is at the queue, or has just left it, or is on its way to sleep: each request is carried out once all the same. */
+/* The user's thread polls the queue, has just left it, or goes to sleep: no request may be lost or repeated. */
 START_TEST(test_no_request_is_lost_while_the_thread_comes_and_goes)
 {
 	make_stream();
@@ -258,7 +261,10 @@ static void note_answer(struct uvd_worker *worker)
 
 static struct uvd_worker worker = { .answer = note_answer };
 
-/* Rings for so many requests of these lengths, `last` the last. Returns how many writes came before the answer, -1: all. */
+/*
+ * Posts num writes of these lengths, the last with opcode `last`, and rings the doorbell. Returns how many writes the
+ * doorbell's thread made before it answered, or -1 if it answered after all work.
+ */
 static int answered_after(unsigned int num, const uint32_t *length, enum ibv_wr_opcode last)
 {
 	writes_before_answer = -1;
@@ -282,12 +288,12 @@ START_TEST(test_a_doorbell_is_answered_before_longer_work)
 {
 	ck_assert_int_eq(answered_after(1, (uint32_t[]){ 4097 }, IBV_WR_RDMA_WRITE), 0);
 	ck_assert_int_eq(answered_after(2, (uint32_t[]){ 64, 64 }, IBV_WR_RDMA_WRITE), 0);
-	/* No burst: one after the other. */
+	/* A WRITE and a READ are no burst: the answer comes after the first. */
 	ck_assert_int_eq(answered_after(2, (uint32_t[]){ 64, 64 }, IBV_WR_RDMA_READ), 1);
 }
 END_TEST
 
-/* They are answered when the work is done, as those who post by calls poll by calls. */
+/* They are answered when the work is done, because clients that post by calls also poll by calls. */
 START_TEST(test_posts_to_own_rings_are_never_answered_early)
 {
 	const struct uvd_send_wr *bad;
@@ -313,7 +319,7 @@ END_TEST
 
 enum { LARGE = 512 * 1024, ALL = ENTRIES - 1 };
 
-/* One doorbell: all but the first are the user's thread's, if CPUs are not short. */
+/* Rings one doorbell for ALL requests. Unless CPUs are short, the user's thread carries out all but the first. */
 static void post_many(uint32_t length)
 {
 	for (int i = 0; i < ALL; i++)
@@ -327,7 +333,7 @@ static void expect_all(uint64_t first)
 		expect(a->scq, first++, IBV_WC_SUCCESS);
 }
 
-/* Does the client wait until its request has been carried out, and by its doorbell's thread? The request is too small to crowd. */
+/* Is a doorbell answered only after its thread has carried out the request? That is too small to crowd the QP. */
 static bool client_waits(void)
 {
 	return answered_after(1, (uint32_t[]){ SIZE }, IBV_WR_RDMA_WRITE) == -1 && writes_of_poster;
@@ -353,7 +359,7 @@ START_TEST(test_client_waits_for_its_large_requests_where_cpus_are_short)
 
 	ck_assert(!client_waits());
 	crowd();
-	/* A budget that ends first leaves some to the user's thread. */
+	/* If the doorbell's budget ends first, the user's thread carries out some: try again. */
 	do {
 		ck_assert(is_crowded_by(LARGE, 60));
 		before_answer = answered_after(3, (uint32_t[]){ LARGE, 64, SIZE }, IBV_WR_RDMA_WRITE);
@@ -371,7 +377,7 @@ START_TEST(test_client_waits_no_longer_when_cpus_are_free_again)
 	ck_assert(is_crowded_by(LARGE, 60));
 	end_of_crowd();
 	end = now_us() + 20000000;
-	/* Other programs may take a CPU while the thread's last run ends. */
+	/* Other programs may take a CPU while the user's thread ends its last run. */
 	do
 		usleep(600000);
 	while (client_waits() && now_us() < end);
@@ -385,14 +391,14 @@ START_TEST(test_no_client_waits_where_cpus_are_free)
 	const uint64_t end = now_us() + 40000000;
 	bool waits = true;
 
-	/* Other programs may take a CPU, but not all the time, and not from a real-time thread, which only root can have. */
+	/* Other programs may take a CPU, but not all the time, and not from a real-time thread, which takes root. */
 	sched_setscheduler(0, SCHED_RR, &first_of_all);
 	while (waits && now_us() < end) {
 		const uint64_t first = produced;
 
 		post_many(LARGE);
 		expect_all(first);
-		/* The thread looks for more, and then its run is over. */
+		/* The user's thread looks for more requests, then its run ends. */
 		usleep(PAUSE_US);
 		waits = client_waits();
 		if (waits)
@@ -402,7 +408,7 @@ START_TEST(test_no_client_waits_where_cpus_are_free)
 }
 END_TEST
 
-/* Another program may have had the CPU in just that time. */
+/* In a short run another program may have had the CPU by chance. */
 START_TEST(test_runs_too_short_to_tell_make_no_client_wait)
 {
 	crowd();
@@ -411,7 +417,7 @@ START_TEST(test_runs_too_short_to_tell_make_no_client_wait)
 }
 END_TEST
 
-/* Two switches for each request would cost more than the CPU that the client leaves. */
+/* Two context switches for each request would cost more CPU time than the client frees by waiting. */
 START_TEST(test_client_never_waits_for_requests_that_are_not_so_large)
 {
 	crowd();
@@ -427,7 +433,10 @@ static void write_slowly(void)
 		usleep(100);
 }
 
-/* The client rings while the user's thread has the queue, and goes on ringing. Returns how many writes other threads did after that. */
+/*
+ * Rings while the user's thread runs the queue, until all requests have left it. Returns how many writes other threads
+ * made after the first of these doorbells.
+ */
 static int writes_of_others_after_doorbell(uint32_t length)
 {
 	const uint64_t first = produced;
@@ -446,7 +455,7 @@ static int writes_of_others_after_doorbell(uint32_t length)
 	return writes_of_others - before;
 }
 
-/* A doorbell's budget is spent before all are carried out; the rest is the user's thread's until the next doorbell. */
+/* A doorbell's budget ends before all are carried out. The user's thread has the rest until the next doorbell. */
 START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
 {
 	enum { LENGTH = 640 * 1024, WRITES_OF_REST = (ALL - (64 << 20) / LENGTH) * 3 };
@@ -466,7 +475,7 @@ END_TEST
 START_TEST(test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free)
 {
 	writes_of_others_after_doorbell(SIZE);
-	/* The first burst. */
+	/* The poster carries out the first burst only. */
 	ck_assert_int_eq(writes_of_poster, (256 << 10) / SIZE);
 }
 END_TEST
@@ -496,7 +505,7 @@ int main(void)
 	TCase *t = tcase_create("stream");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	/* Tests that have no CPU of their own are slow with a sanitizer. */
+	/* Tests that share a CPU with the spinning thread are slow with a sanitizer. */
 	tcase_set_timeout(t, 100);
 	tcase_add_test(t, test_large_requests_that_follow_each_other_soon_are_the_users_threads);
 	tcase_add_test(t, test_large_requests_with_pauses_are_their_posters);

@@ -24,7 +24,7 @@ static void teardown(void)
 	bed_close(&bed);
 }
 
-/* Each message carries its number; receives are used in order, so the wr_id says which buffer and which number. */
+/* Each message carries its number. Receives are used in order, so wr_id tells the buffer and the expected number. */
 static void *pump(void *arg)
 {
 	struct end *end = arg;
@@ -76,10 +76,10 @@ START_TEST(test_both_directions_at_once_in_order)
 END_TEST
 
 static atomic_bool stop;
-/* Who exchanges numbers with the peer, as programs do beside the device, does not do so while it has none. */
+/* Stands for the exchange of QP numbers outside the device: held while b has no QP, and while a reads b's QP number. */
 static pthread_mutex_t exchange = PTHREAD_MUTEX_INITIALIZER;
 
-/* Posts whatever it can, on a QP whose other end is coming and going. */
+/* Posts whatever it can, while the peer is repeatedly reset or destroyed. */
 static void *hammer(void *arg)
 {
 	struct end *end = arg;
@@ -94,7 +94,7 @@ static void *hammer(void *arg)
 		while (poll_cq(end->scq, &wc) || poll_cq(end->rcq, &wc))
 			;
 		if (state_of(end) == IBV_QPS_ERR) {
-			/* As a program that starts again. */
+			/* Connect again, as a restarted program does. */
 			to_state(end, IBV_QPS_RESET);
 			to_init(end);
 			pthread_mutex_lock(&exchange);
@@ -133,7 +133,7 @@ START_TEST(test_peer_is_destroyed_during_traffic)
 			to_state(b, IBV_QPS_RESET);
 			break;
 		default:
-			/* The core frees the memory after destroy; so nobody may look at it. */
+			/* The core frees the QP after destroy_qp(), so the backend must not access it any more. */
 			pthread_mutex_lock(&exchange);
 			old = b->qp;
 			ck_assert_int_eq(uvd_backend_soft.destroy_qp(old), 0);
@@ -191,7 +191,7 @@ START_TEST(test_dereg_waits_for_the_transfer)
 		ck_assert_int_eq(pthread_create(&thread, NULL, write_for_ever, &wr), 0);
 		usleep(1000 * i);
 		free_mr(to);
-		free(dst); /* a write to it now would be seen by the sanitizers */
+		free(dst); /* a sanitizer would report a write after this */
 		pthread_join(thread, NULL);
 		free_mr(from);
 		free(src);
@@ -265,7 +265,7 @@ START_TEST(test_atomics_of_two_qps_lose_nothing)
 	int err;
 
 	bed_connect(&bed, IBV_QPT_RC);
-	/* A second way to the same word: b's own loopback. */
+	/* A second path to the same word: a QP of b that is connected to itself. */
 	self.scq = self.rcq = make_cq(&self, 64);
 	self.qp = make_qp(&self, IBV_QPT_RC, &init, &err);
 	ck_assert_int_eq(err, 0);
@@ -285,7 +285,7 @@ END_TEST
 
 enum { SENDERS = 16, ENDS = 100 };
 
-static atomic_uint target; /* its number; the core never sends to memory that is freed, and neither do we */
+static atomic_uint target; /* the QP number of the target: senders have no pointer to a QP that may be freed */
 static atomic_ulong num_sent;
 static struct uvd_ah *to_target;
 
@@ -322,7 +322,7 @@ static void open_target(bool make)
 	target = b->qp->qp_num;
 }
 
-/* Nobody who comes after it began can make it wait. */
+/* Destroying or resetting the target does not wait for messages that arrive after it began. */
 START_TEST(test_target_of_many_threads_ends_soon)
 {
 	struct end senders[SENDERS];
@@ -370,7 +370,7 @@ START_TEST(test_target_of_many_threads_ends_soon)
 	}
 	ck_assert_int_eq(uvd_backend_soft.destroy_ah(to_target), 0);
 	free(to_target);
-	/* A machine that is busy gives nobody a CPU for long; 25 s were seen once, of an older engine. */
+	/* On a busy machine threads can wait long for a CPU. An older engine once took 25 s. */
 	ck_assert_uint_lt(longest, 10000000);
 	printf("# the longest end took %lu us\n", longest);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory that the engine has, too, is moved by one copy, and nothing else about a request changes. a is the requester, b the
- * responder. A view of this bed has bytes of its own, so that it can be seen which ones were moved.
+ * Views: memory that the engine has mapped is moved by one copy, and nothing else about a request changes. a is the
+ * requester, b the responder. A view of this bed has bytes of its own, so that a test sees which bytes were moved.
  */
 #include <check.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 enum {
 	LEAST = 16 * 1024,
 	LENGTH = 3 * SOFT_CHUNK + 20 * 1024,
-	SOON = 1000000 /* us: of what waits for nothing, on a busy machine */
+	SOON = 1000000 /* us: limit for a call that must not wait, on a busy machine */
 };
 
 static struct bed bed;
@@ -215,7 +215,7 @@ START_TEST(test_a_view_that_may_only_be_read_is_not_written)
 }
 END_TEST
 
-/* The first chunk spans two entries: that one is read. */
+/* The first chunk spans two SGEs, so it is read from memory. */
 START_TEST(test_only_a_chunk_of_one_entry_is_moved_from_a_view)
 {
 	struct ibv_sge sges[] = { sge_at(a, 0, 40 * 1024), sge_at(a, 40 * 1024, SOFT_CHUNK + 56 * 1024) };
@@ -230,7 +230,7 @@ END_TEST
 
 START_TEST(test_a_receive_of_several_entries_is_filled_by_view_and_by_memory)
 {
-	/* Entries shorter than LEAST are written to memory. */
+	/* An SGE shorter than LEAST is written to memory, not to the view. */
 	struct ibv_sge sges[] = { sge_at(b, 0, LEAST), sge_at(b, LEAST, 1000), sge_at(b, LEAST + 1000, 2 * LEAST) };
 	struct ibv_sge from = sge_at(a, 0, 3 * LEAST + 1000);
 	struct uvd_send_wr wr = wr_to(b, IBV_WR_SEND, &from, 1);
@@ -247,7 +247,7 @@ START_TEST(test_a_receive_of_several_entries_is_filled_by_view_and_by_memory)
 }
 END_TEST
 
-/* ---- memory that goes -------------------------------------------------------------------------------------------- */
+/* ---- memory that is unmapped or truncated ------------------------------------------------------------------------ */
 
 START_TEST(test_a_source_that_is_gone_is_the_requesters_error_alone)
 {
@@ -310,7 +310,7 @@ START_TEST(test_a_requesters_target_that_is_gone_is_its_own_error)
 }
 END_TEST
 
-/* ---- nobody waits ------------------------------------------------------------------------------------------------ */
+/* ---- slow memory ------------------------------------------------------------------------------------------------- */
 
 static void *move_later(void *arg)
 {
@@ -329,7 +329,7 @@ static void wait_until_slowed(void)
 		usleep(100);
 }
 
-/* Another thread is in b's memory for a request. Returns the time. */
+/* Starts a thread whose request stops in b's memory. Returns the time at which it has stopped. */
 static uint64_t stop_in_memory_of_b(pthread_t *thread, enum ibv_wr_opcode *opcode)
 {
 	mm_slow = (uintptr_t)b->buf;
@@ -352,7 +352,7 @@ START_TEST(test_a_region_goes_while_its_bytes_are_on_their_way_to_slow_memory)
 	a->mr = make_mr(a, a->buf, BUF_SIZE, 0);
 	mm_slow_len = 0;
 	pthread_join(thread, NULL);
-	/* The next chunk has no key any more. */
+	/* The L_Key is no longer valid when the next chunk is moved. */
 	ck_assert_int_eq(wait_wc(a->scq).status, IBV_WC_LOC_PROT_ERR);
 	expect_bytes(b->buf, 3, SOFT_CHUNK);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* XRC: a sends through its initiator to a target of b, and names the SRQ that the message is for. */
+/* XRC: a's initiator sends to b's target. Each request names the SRQ whose receives or PD it uses. */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
@@ -13,10 +13,10 @@ static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 static const struct uvd_backend *const ops = &uvd_backend_soft;
 
-/* Two receivers in b's domain, as two processes would be: each has an SRQ with a CQ, a PD and memory of its own. */
+/* Two receivers in b's XRC domain, like two processes: each has an SRQ with a CQ, a PD and memory of its own. */
 static struct uvd_xrcd xrcd;
 static struct uvd_pd *pd;
-static struct uvd_mr *mr; /* the second one's, of its own PD: 4096 bytes from OTHER on */
+static struct uvd_mr *mr; /* the second receiver's, in its PD: 4096 bytes at OTHER */
 static struct receiver {
 	struct uvd_cq *cq;
 	struct uvd_srq *srq;
@@ -164,7 +164,7 @@ START_TEST(test_each_message_goes_to_the_srq_that_it_names)
 }
 END_TEST
 
-/* Of all kinds: a number that is nobody's, that of a plain SRQ's place, and one of another domain. */
+/* 0, which no XRC SRQ has; a number that is not in use; and that of an SRQ of another domain. */
 START_TEST(test_srq_number_that_is_not_of_the_domain_is_refused)
 {
 	struct uvd_xrcd other = { .dev = &b->side->dev };
@@ -182,7 +182,7 @@ START_TEST(test_srq_number_that_is_not_of_the_domain_is_refused)
 }
 END_TEST
 
-/* Reads, writes and atomics: the keys are of the SRQ's PD, for the target has none. */
+/* The R_Key of a WRITE, READ or atomic must be of the named SRQ's PD, because the target has no PD. */
 START_TEST(test_keys_are_those_of_the_srqs_pd)
 {
 	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
@@ -236,7 +236,7 @@ START_TEST(test_sender_waits_for_a_receive_of_the_very_srq)
 }
 END_TEST
 
-/* It is waited at, and goes; with the next SRQ the target waits anew. */
+/* When the SRQ is destroyed the waiting request is retried, and refused: its SRQ number is no longer valid. */
 START_TEST(test_srq_that_goes_while_a_target_waits_at_it)
 {
 	struct uvd_srq *third = make_xrc_srq(&xrcd, b->side->pd, first.cq, 0);
@@ -277,8 +277,10 @@ START_TEST(test_message_longer_than_the_receive_fails_at_both_ends)
 }
 END_TEST
 
-/* The sender's own memory is bad when the receive is taken already: the next message may be for another SRQ. */
-/* In the middle; before that it has taken none. */
+/*
+ * The sender's memory is bad in the second chunk, when the message has taken its receive. The next message may name
+ * another SRQ, so that receive is flushed.
+ */
 START_TEST(test_message_that_breaks_off_gives_its_receive_up)
 {
 	ck_assert_int_eq(post_recv(first.srq, 1, 0, 2 * SOFT_CHUNK), 0);
@@ -288,7 +290,7 @@ START_TEST(test_message_that_breaks_off_gives_its_receive_up)
 	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
 	expect_nothing(first.cq);
 	mm_bad_len = 0;
-	/* The sender alone: the target does not know what became of it. */
+	/* Reset the sender only: the target does not learn that the message was cut off. */
 	ck_assert_int_eq(to_state(a, IBV_QPS_RESET) | to_init(a) | to_rtr(a, b) | to_rts(a), 0);
 	ck_assert_int_eq(post_recv(second.srq, 2, OTHER, 100), 0);
 	send_to(second.srq->srq_num, IBV_WR_SEND, 8);
@@ -329,7 +331,7 @@ START_TEST(test_neither_end_has_receives_of_its_own_and_a_target_sends_nothing)
 }
 END_TEST
 
-/* Numbers go round, and pass over those that are taken. */
+/* A new SRQ gets the next higher number, although lower ones are free. */
 START_TEST(test_srq_numbers_are_not_used_again_soon)
 {
 	uint32_t before = second.srq->srq_num;
@@ -344,7 +346,7 @@ START_TEST(test_srq_numbers_are_not_used_again_soon)
 }
 END_TEST
 
-/* One thread sends, one posts receives to the two SRQs, and one makes and ends SRQs that are sent to. */
+/* One thread sends, and posts receives to the second SRQ. Another creates and destroys SRQs that are sent to. */
 struct churn {
 	atomic_bool stop;
 	atomic_uint srqn;
