@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * chaos SECONDS SEED [mapped]: a user whose processes do to the device whatever comes: random verbs by several threads on shared
- * files, descriptors passed around, signals, execs, kills, memory that comes and goes, and memory that does not answer.
+ * chaos SECONDS SEED [mapped]: processes of one user attack the device at random: random verbs by several threads on
+ * shared files, descriptors passed between processes, signals, execs, kills, memory that is mapped and unmapped
+ * meanwhile, and memory that does not answer.
  *
- * mapped (as root): the user is 1000 in a user namespace with 1,000 more ids, and each process takes one of them. Otherwise
- * the processes are what this one is.
+ * mapped (start as root): the user is 1000, in a user namespace with 999 more ids, and each process takes one of these.
+ * Otherwise the processes keep the ids of this one.
  *
- * Prints how many rounds there were. Exit status 0 once all of its processes have ended.
+ * Prints the number of rounds. Exit status 0 once all its processes have ended.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,7 +39,7 @@ enum {
 };
 enum role { KILLED, EXECS, CLOSES, STOPS, SLOW_MEMORY, GRANTS };
 
-static int pot[2]; /* descriptors of device files that anybody may put in and take out */
+static int pot[2]; /* descriptors of device files; every process puts in and takes out */
 static bool mapped;
 
 struct worker {
@@ -62,7 +63,7 @@ static double now_s(void)
 	return t.tv_sec + t.tv_nsec / 1e9;
 }
 
-/* ---- descriptors that are passed around -------------------------------------------------------------------------- */
+/* ---- descriptors that processes exchange ------------------------------------------------------------------------- */
 
 union control {
 	char room[CMSG_SPACE(sizeof(int))];
@@ -96,7 +97,7 @@ static int pot_take(void)
 	return fd;
 }
 
-/* ---- what a thread does ------------------------------------------------------------------------------------------ */
+/* ---- a worker thread --------------------------------------------------------------------------------------------- */
 
 static void spoil_memory(struct worker *w)
 {
@@ -239,7 +240,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* Contexts and event files, beside a storm of signals. */
+/* Gets contexts and event files forever, while SIGALRM interrupts the process. */
 static void *grants(void *arg)
 {
 	int fd, async, channel;
@@ -269,7 +270,10 @@ static void become_mapped(unsigned int *seed)
 	uid_t id = 1 + rnd(seed) % (MAPPED - 1);
 
 	MUST(!setresgid(id, id, id) && !setresuid(id, id, id));
-	/* Its own files of /proc are its own again, and with them the maps of a namespace that it makes. */
+	/*
+	 * setresuid() has cleared the dumpable flag. Without it root owns our files in /proc, and slow_start() cannot
+	 * write the id maps of its user namespace.
+	 */
 	MUST(!prctl(PR_SET_DUMPABLE, 1));
 }
 
@@ -294,7 +298,6 @@ static __attribute__((noreturn)) void process(enum role role, unsigned int seed)
 	int fd, async, taken;
 	uint32_t vectors;
 
-	/* It ends with its parent, and whatever it waits for. */
 	alarm(0);
 	signal(SIGBUS, SIG_IGN);
 	if (mapped)
@@ -381,7 +384,10 @@ static void write_map(pid_t pid, const char *name, const char *text)
 	close(fd);
 }
 
-/* Runs the rounds as USER, in a namespace of its own with MAPPED ids. Root maps them, as newuidmap does. */
+/*
+ * Runs the rounds as USER, in a user namespace with MAPPED ids. This process, as root, writes the maps like
+ * newuidmap.
+ */
 static int mapped_rounds(double seconds, unsigned int seed)
 {
 	int ready[2], go[2], status;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-Attacks on a daemon, by unprivileged clients, on real CUSE: they run in the virtual machine (tests/vm/suite). The daemon's
-fixtures are those of tests/cuse.
+Attacks by unprivileged clients on a daemon, over real CUSE: they run in the virtual machine (tests/vm/suite). The fixtures that
+start the daemon are those of tests/cuse.
 """
 import importlib.util
 import os
@@ -13,7 +13,7 @@ import tempfile
 
 import pytest
 
-# It measures, and takes a quarter of an hour.
+# test_victim.py measures, and takes a quarter of an hour.
 collect_ignore = [] if os.environ.get("UVERBSD_LONG") else ["test_victim.py"]
 HERE = pathlib.Path(__file__).resolve().parent
 spec = importlib.util.spec_from_file_location("cuse_conftest", HERE.parent / "cuse" / "conftest.py")
@@ -22,7 +22,7 @@ spec.loader.exec_module(cuse)
 start, sysfs_is_asked = cuse.start, cuse.sysfs_is_asked
 pytest_collection_modifyitems = cuse.pytest_collection_modifyitems
 
-# The client of build/: a sanitizer would take amiss what an attack does.
+# The clients of build/, which have no sanitizer: it would report what an attack does on purpose.
 CLIENTS = HERE.parents[1] / "build" / "tests" / "attacks"
 USER = 1000
 PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-attacks-"))
@@ -37,7 +37,7 @@ def client(name):
 
 
 def uverbsctl():
-    """Where anybody reaches it."""
+    """A copy of uverbsctl in a folder that every user can reach."""
     place = PLACE / "uverbsctl"
     if not place.exists():
         shutil.copy(cuse.BUILD / "tools" / "uverbsctl", place)
@@ -45,7 +45,7 @@ def uverbsctl():
 
 
 def attack(name, *args, user=USER):
-    """What it says, when it has ended."""
+    """Runs an attack to its end and returns its output."""
     done = subprocess.run([client(name), *map(str, args)], user=user, group=user, extra_groups=[], text=True,
                           stdout=subprocess.PIPE, timeout=cuse.STUCK)
     assert done.returncode == 0, (done.returncode, done.stdout)
@@ -53,7 +53,7 @@ def attack(name, *args, user=USER):
 
 
 class Attack:
-    """One that goes on until it is let off."""
+    """An attack that runs until end() is called. It prints `says` once it is in place."""
 
     def __init__(self, name, *args, under=(), says="stuck", user=USER):
         self.process = subprocess.Popen([*under, client(name), *map(str, args)], user=user, group=user, extra_groups=[], text=True,
@@ -72,11 +72,11 @@ class Attack:
         return self.process.communicate("\n", timeout=cuse.STUCK)[0]
 
 
-# Those who hold the lock of their own memory must not wait for it themselves, so they have all of it locked.
+# A client that holds its own mmap_lock must not fault itself, so it locks all its memory (mlockall()): remove the limit.
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 @pytest.fixture(autouse=True)
 def fuse_for_everybody():
-    """As udev makes it on every Debian."""
+    """Opens /dev/fuse to every user, as udev does on Debian."""
     os.chmod("/dev/fuse", 0o666)

@@ -2,13 +2,13 @@
 /*
  * crowd MODE N: one process with N threads, each in a call that waits for the process's memory.
  *
- *   lock    its mmap_lock is held; the calls return when a line comes on stdin
- *   open    the same, and the calls are opens of the node: whoever reads the path once more waits for that memory
- *   fault   a page that is never filled (userfaultfd: as root)
- *   objects no threads, but N registrations
+ *   lock    another process holds its mmap_lock; the calls return when a line comes on stdin
+ *   open    the same, but the calls open the node: the broker's child that reads the path waits for that memory
+ *   fault   the calls wait for a page that is never filled (userfaultfd; start as root)
+ *   objects no threads: this process makes N memory registrations
  *
- * Prints "stuck" when the threads are in their calls, and after that line how many calls have returned. At the end of stdin it
- * only ends.
+ * Prints "stuck" when the threads are in their calls. When a line comes on stdin, "lock" and "open" print how many
+ * calls have returned. At end of file on stdin the program exits without that count.
  */
 #include <errno.h>
 #include <fcntl.h>

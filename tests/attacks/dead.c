@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * dead: a borrowed thread dies while the daemon reads its memory, and its number is another program's when the daemon writes.
+ * dead: a borrowed thread dies while the daemon reads its memory, and another program has its id when the daemon
+ * writes.
  *
- * The first thread of a process calls GET_CONTEXT. The page with its system call instruction is one that the file server has
- * not answered for: the daemon, which has stopped the thread, waits for it. Another thread executes a program, which kills
- * the first and takes its number over. Then the page comes, the instruction is none, and the daemon writes the number that
- * stands for "no event file".
+ * The first thread of a process calls GET_CONTEXT. Its system call instruction is in a page that the file server does
+ * not answer yet: the daemon, which has stopped the thread, waits for that page. Another thread executes a program,
+ * which kills the first thread and takes over its id. Then the page arrives without a system call instruction, and
+ * the daemon writes the number that stands for "no event file".
  *
- * Started as root, which only mounts. Prints "reached" if the next program's memory was changed, else "not reached".
+ * Start as root, which mounts the file system and then becomes USER. Prints "reached" if the daemon changed the
+ * memory of the next program, else "not reached".
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +39,7 @@ static char *map(int address, int prot, int fd, int page)
 	return p;
 }
 
-/* The next program: whoever writes to TARGET has taken it for the client. */
+/* The next program. A write to TARGET means that the daemon took this program for the client. */
 static int victim(void)
 {
 	volatile char *target = map(TARGET, PROT_READ | PROT_WRITE, -1, 0);
@@ -80,7 +82,7 @@ static void client(void)
 	_exit(ret ? 1 : 2);
 }
 
-/* What the client's first page says, when it comes. */
+/* Fills the file's first page: the daemon reads the client's command from it. */
 static void make_command(void)
 {
 	static const struct ib_uverbs_get_context in;
@@ -111,10 +113,10 @@ int main(int argc, char **argv)
 	MUST(pid >= 0);
 	if (!pid)
 		client();
-	MUST(slow_asked(&slow, 60000)); /* the daemon wants the command */
+	MUST(slow_asked(&slow, 60000)); /* the daemon reads the command */
 	MUST(write(orders[1], "m", 1) == 1 && read(done[0], &c, 1) == 1);
 	slow_answer(&slow);
-	MUST(slow_asked(&slow, 60000)); /* it wants the instruction */
+	MUST(slow_asked(&slow, 60000)); /* it reads the instruction */
 	MUST(write(orders[1], "x", 1) == 1);
 	nap(2000);
 	slow_open_gate(&slow);

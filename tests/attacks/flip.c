@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * flip jump|i386|spin TRIES: a thread that the daemon has borrowed is to execute something else than was ordered. Another thread
- * changes its system call instruction, 0f 05, all the time:
+ * flip jump|i386|spin TRIES: tries to make a borrowed thread execute another system call than the daemon ordered.
+ * Another thread changes its system call instruction, 0f 05, all the time:
  *
- *   jump  into a short jump (eb 05), to code of ours that makes another call: one that our own seccomp filter forbids
- *   i386  into `int 0x80` (cd 80), with which the same registers are another call, socket() is dup(), and all six arguments as
- *         ordered
- *   spin  into a jump to code of ours that never ends
+ *   jump  into a short jump (eb 05) to code of ours, which makes a call that our own seccomp filter forbids
+ *   i386  into `int 0x80` (cd 80), which reads the same registers as another call: socket() becomes dup(), and all six
+ *         arguments look as ordered
+ *   spin  into a jump to an endless loop
  *
- * Prints "executed" if it happened once, else "refused"; spin: "killed" if this was the process's end. Exit status 0: either; the
- * device worked on.
+ * Prints "executed" if another call was executed at least once, else "refused". spin prints "killed" if SIGKILL ended
+ * the process, else "not killed". Exit status 0 in all cases if the device still works.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +33,8 @@
 #include "slow.h"
 
 /*
- * `syscall` leaves the address behind it in %rcx, which is the second argument of `int 0x80`: here that is SOCK_DGRAM |
- * SOCK_CLOEXEC, as the daemon orders it.
+ * `syscall` leaves the address of the next instruction in %rcx, the register of the second argument of `int 0x80`. The
+ * code lies where this address, BEHIND, equals SOCK_DGRAM | SOCK_CLOEXEC, which the daemon orders.
  */
 enum { PAGE = 4096, CODE = 0x80000, INSN = CODE, BEHIND = INSN + 2, STACK = 0x20000000, STACK_SIZE = 65536 };
 enum { SYSCALL = 0x050f, JUMP = 0x05eb, INT80 = 0x80cd };
@@ -50,7 +50,10 @@ static void pause_a_bit(void)
 		;
 }
 
-/* Two copies of the page: of two bytes that change an emulated processor may see half, of a page it does not. */
+/*
+ * i386 swaps two copies of the page instead of writing two bytes: an emulated processor may see half of such a write,
+ * but never half of a mapping.
+ */
 static int copies;
 
 static void map_copy(int which)
@@ -89,7 +92,7 @@ static void *flip(void *arg)
 /*
  *	INSN:	syscall			or: jmp stub
  *		jmp *%r15
- *	stub:	cmp $16, %eax		our own ioctl(): once more, until it is a system call again
+ *	stub:	cmp $16, %eax		our own ioctl(): retry until INSN is a system call again
  *		je INSN
  *		mov $openat, %eax; mov %r12, %rdi; mov %r13, %rsi; mov %r14, %rdx; syscall	or: jmp to itself
  *		jmp *%r15
@@ -113,12 +116,15 @@ static void make_code(void)
 	*insn = SYSCALL;
 }
 
-/* ioctl(fd, cmd, arg) by the instruction at INSN, with a low stack, so that int 0x80 could address it. */
+/* Calls ioctl(fd, cmd, arg) with the instruction at INSN, on a low stack that int 0x80 can address. */
 static long call(int fd, unsigned long cmd, void *arg, uint64_t rbx, uint64_t r12, uint64_t r13, uint64_t r14)
 {
-	/* %r10, %r8, %r9 and %rbp: arguments four to six, which a borrowed thread's own call would have in %rsi, %rdi and %rbp. */
+	/*
+	 * `int 0x80` takes arguments four to six from %rsi, %rdi and %rbp, `syscall` from %r10, %r8 and %r9. The
+	 * values here make the two sets equal in the borrowed thread.
+	 */
 	uint64_t in[8] = { rbx, r12, r13, r14, (uint64_t)STACK + STACK_SIZE / 2, INSN, AF_UNIX, BEHIND };
-	/* Named, as the compiler may take %rbp for any other. */
+	/* Fixed registers: for other operands the compiler might choose %rbp, which the code below changes. */
 	register uint64_t *from asm("r10") = in, *to asm("r9") = (uint64_t *)STACK;
 	long ret;
 
@@ -156,7 +162,7 @@ static void forbid_openat(void)
 	MUST(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
 }
 
-/* How many descriptors above `from` are of the file that `of` is? */
+/* How many of the 64 descriptors from `from` on refer to the same file as `of`? */
 static int copies_of(int of, int from)
 {
 	struct stat want, st;
@@ -168,7 +174,7 @@ static int copies_of(int of, int from)
 	return n;
 }
 
-/* The child goes on; the parent waits for its end, and says what it was. */
+/* Forks and returns in the child. The parent waits for the child, prints whether SIGKILL ended it, and exits. */
 static void die_in_child(void)
 {
 	pid_t child = fork();
@@ -225,7 +231,7 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	if (other == JUMP)
 		*insn = SYSCALL;
-	/* On a busy machine a grant can be late, and is EINTR. */
+	/* On a busy machine a grant can be late; the call then fails with EINTR. */
 	resp.fd = -1;
 	for (int i = 0; i < 20 && (int)resp.fd < 0; i++)
 		if (call(fd, RDMA_VERBS_IOCTL, &tree, mark, 0, 0, 0))

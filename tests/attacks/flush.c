@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * flush: while the daemon gives a thread an event file, the client puts a file of its own file system in the place of the
- * thread's new socket. Whoever has taken a copy of that file and closes it waits for the file's server, which never answers.
- * The server outlives the client: the daemon cannot end that wait by killing the client.
+ * flush: while the daemon gives a thread an event file, the client replaces the thread's new socket by a file of its
+ * own file system. A process that has duplicated that file and closes it waits for the file's server, which never
+ * answers. The server outlives the client: the daemon cannot end that wait by killing the client.
  *
- * Prints a line and reads one before the call, and again when the file is in place: whoever runs this stops the daemon
- * between the moment when it has looked at the socket and the moment when it copies it. Then prints "stuck" when somebody
- * waits, and goes on with nothing until another line comes on stdin.
+ * Prints "ready" and reads a line before the call, reads another line before it replaces the socket, and then prints
+ * "in place". The test must stop the daemon after it has identified the socket and before it duplicates it. Prints
+ * "stuck" when a process waits in close(), and exits when another line comes on stdin.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -47,7 +47,7 @@ static void client(const struct slow *slow)
 	pthread_t thread;
 
 	MUST(fd >= 0 && !uv_get_context(fd, UV_INVOKE, &async, &vectors));
-	socket = dup(0); /* the lowest free number */
+	socket = dup(0); /* the lowest free number: the new socket will get it */
 	MUST(socket >= 0 && !close(socket));
 	say("ready");
 	read_line();

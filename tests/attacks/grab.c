@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * grab N: while the daemon gives a thread an event file, another thread duplicates every descriptor that appears. Through
- * each one that it gets it sends the device's own descriptor: what lies in a queue that only the daemon holds would keep the
- * device open after our end.
+ * grab N: while the daemon gives a thread an event file, another thread duplicates every descriptor that appears. The
+ * program then sends the device's descriptor through each duplicate: a descriptor queued in a socket that only the
+ * daemon holds would keep the device open after our exit.
  *
- * Prints how many descriptors were grabbed. Exit status 0.
+ * Prints how many descriptors were grabbed, and how many sends succeeded. Exit status 0.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 
 enum { FROM = 300, WATCHED = 3 };
 
-static atomic_int first = -1; /* of the numbers that are free: what comes appears there */
+static atomic_int first = -1; /* lowest free number: the descriptors of a grant appear from there on */
 static atomic_bool stop;
 
 static void *grab(void *arg)
@@ -49,7 +49,7 @@ static bool send_fd(int sock, int fd)
 
 	memcpy(CMSG_DATA(&u.h), &fd, sizeof(int));
 	if (!getsockname(sock, (struct sockaddr *)&self, &len))
-		connect(sock, (struct sockaddr *)&self, len); /* to itself, if it has a name */
+		connect(sock, (struct sockaddr *)&self, len); /* connect it to itself, if it has a name */
 	return sendmsg(sock, &m, MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
 }
 
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 				continue;
 			grabbed++;
 			sent += send_fd(other, fd);
-			/* What was sent to ourselves is let go with the last descriptor. */
+			/* The last close of a socket drops the descriptors queued in it. */
 			close(other);
 		}
 		if (channel >= 0)

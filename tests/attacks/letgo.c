@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * letgo PROGRAM: a call whose client was let go must reach nobody else.
+ * letgo PROGRAM: a call that was interrupted must not reach the next program of its thread.
  *
- * A thread calls REREG_MR for the whole address space, on demand, while its address space is held: the daemon waits for the
- * command. A signal comes, the daemon lets the thread go with EINTR, and it executes PROGRAM, of a more privileged user. Then
- * the daemon gets the command, and must not take PROGRAM for its client.
+ * A thread calls REREG_MR for the whole address space, on demand, while another process holds its mmap_lock: the
+ * daemon waits for the command. A signal arrives, the daemon answers EINTR, and the thread executes PROGRAM, which
+ * belongs to a more privileged user. Then the daemon gets the command, and must not take PROGRAM for its client.
  *
- * Prints "reached" if the region was registered anew, else "not reached". Exit status 0: either.
+ * Prints "reached" if the region was registered anew, else "not reached". Exit status 0 in both cases.
  */
 #include <errno.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ static uint32_t rkey_of(int fd, uint32_t mr)
 	return rkey;
 }
 
-/* The command, in one piece, so that the daemon's first read gets it all. */
+/* The command is contiguous, so that the daemon's first read gets all of it. */
 static struct {
 	struct uv_tree tree;
 	struct ib_uverbs_rereg_mr in;
@@ -74,7 +74,7 @@ static void client(int fd, uint32_t mr, char *program)
 	memcpy((char *)tree + 256, &command.in, sizeof(command.in));
 	memset(&command.resp, 1, sizeof(command.resp));
 	sigaction(SIGUSR1, &sa, NULL);
-	/* What runs later has its pages by now. */
+	/* Fault in the pages of the code that runs after the lock is taken: page faults will wait then. */
 	raise(SIGUSR1);
 	syscall(SYS_getppid);
 	slow_hold_mmap_lock(&slow);
@@ -99,7 +99,10 @@ int main(int argc, char **argv)
 	MUST(pid >= 0);
 	if (!pid)
 		client(fd, mr.handle, argv[1]);
-	/* By now the daemon waits for the command; a second later it may let go of a call with a signal. */
+	/*
+	 * After this nap the daemon waits for the command, and has done so long enough to interrupt a call with a
+	 * signal.
+	 */
 	nap(4000);
 	kill(pid, SIGUSR1);
 	nap(4000);

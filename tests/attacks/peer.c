@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * peer attack MODE, and peer victim MODE: two clients that are connected, the memory of one of which answers nobody.
+ * peer attack MODE, and peer victim MODE: two connected clients. The attacker has memory that does not answer.
  *
- *   recv     the attacker's send waits for a receive; the victim posts one
+ *   recv     the attacker's send from such memory waits for a receive; the victim posts one
  *   ud       the attacker's receive is in such memory; the victim sends a datagram there, then one to itself
  *   destroy  the attacker sends from such memory; the victim destroys its QP
  *   write    the victim writes into such memory, then destroys its QP
- *   atomic   both have an atomic on memory of their own, at the same place of a page
+ *   atomic   the attacker has an atomic on such memory, the victim one on its own, at the same offset of a page
  *
- * Each says its QP number and LID, and reads the other's. The attacker says "ready"; after a further line the victim does its part,
- * and says how many milliseconds that took. The attacker's memory answers when a line comes.
+ * Each prints its QP number, LID, address and rkey, reads the other's, and prints "ready". After a further line the
+ * victim does its part, and prints how many milliseconds that took. The attacker's memory answers when a line comes.
  */
 #include <infiniband/verbs.h>
 #include <signal.h>
@@ -36,11 +36,11 @@ static uint16_t lid;
 static char memory[ROOM] __attribute__((aligned(ROOM)));
 static struct ibv_mr *mr;
 
-/* The attacker's other process, whose memory it is. */
+/* Shared with the attacker's second process, which registers the memory that does not answer. */
 static struct shared {
 	uint32_t lkey, rkey;
 	uint64_t addr;
-	int hold, held; /* set by the first, and by the other one */
+	int hold, held; /* set by the first process; set by the second */
 } * other;
 
 static bool is(const char *mode, const char *name)
@@ -212,7 +212,7 @@ static void suffer(const char *mode, uint32_t qpn, uint16_t dlid, uint64_t addr,
 	if (is(mode, "ud")) {
 		post_datagram(dlid, qpn);
 		post_datagram(lid, qp->qp_num);
-		/* Both sends, and its own datagram. */
+		/* Both sends, and the receive of the datagram to itself. */
 		for (int i = 0; i < 3; i++)
 			completion();
 	}

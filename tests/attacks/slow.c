@@ -121,7 +121,10 @@ static void serve_request(struct server *s, const struct fuse_in_header *h)
 			answer_all(s);
 		return;
 	case FUSE_FLUSH:
-		/* Whoever has no number in this namespace is nobody: root is. With --separate yes he comes as our own user. */
+		/*
+		 * The server does not answer the daemon. Root has no uid in this namespace, so the uid differs from
+		 * ours; with --separate yes the daemon's process has our uid, but another session.
+		 */
 		if (((const struct fuse_flush_in *)arg)->fh == 3 &&
 		    (h->uid != getuid() || getsid(h->pid) != getsid(0))) {
 			if (write(s->asked, "f", 1) < 0)
@@ -177,7 +180,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-static int mounted = -1; /* by slow_mount_for() */
+static int mounted = -1; /* /dev/fuse, set by slow_mount_for() */
 
 static void mount_at_mnt(int dev, uid_t uid, gid_t gid)
 {
@@ -242,7 +245,7 @@ static void receive_fds(int sock, int *fds)
 	memcpy(fds, CMSG_DATA(&u.h), OPENS * sizeof(int));
 }
 
-/* Opened by another process than the server, which has to answer the opens. */
+/* Runs in a process of its own, because the server has to answer the opens. */
 static void open_files(int sock)
 {
 	int fds[OPENS];
@@ -320,7 +323,7 @@ static __attribute__((noreturn)) int hold(void *arg)
 	MUST(read(slow->go[0], &c, 1) == 1);
 	mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, slow->direct, 0);
 	for (;;)
-		syscall(SYS_exit, 0); /* it has all our descriptors, too */
+		syscall(SYS_exit, 0); /* this process has a copy of all our descriptors: exit */
 }
 
 static __attribute__((noinline)) void touch_stack(void)
@@ -342,7 +345,7 @@ static int open_syscall(pid_t pid)
 	return fd;
 }
 
-/* Does it sleep in mmap()? */
+/* Does the process sleep in mmap()? */
 static bool sleeps_in_mmap(int syscall_fd)
 {
 	char number[2];
@@ -357,7 +360,7 @@ void slow_hold_mmap_lock(struct slow *slow)
 	pid_t holder;
 	int doing;
 
-	/* A page that is being read stays locked. */
+	/* The server leaves the read of this page unanswered, so the page stays locked. */
 	if (!fork()) {
 		volatile char *page = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, slow->file, 0);
 
@@ -365,13 +368,16 @@ void slow_hold_mmap_lock(struct slow *slow)
 		_exit(0);
 	}
 	MUST(slow_asked(slow, 60000));
-	/* No page fault of ours is answered from then on. After a fork there is one at the first use of nearly every page. */
+	/*
+	 * Once the lock is held our page faults wait for it. After a fork the first write to nearly every page is a
+	 * fault, so fault in all pages now.
+	 */
 	MUST(!pipe2(slow->go, O_CLOEXEC));
 	touch_stack();
 	MUST(!mlockall(MCL_CURRENT));
 	holder = clone(hold, stack + sizeof(stack), CLONE_VM | SIGCHLD, slow);
 	MUST(holder > 0);
-	/* Whoever serves our open() reads the path: not when the lock is held. */
+	/* Open before the lock is held: under `uverbsctl run` the engine reads the path from our memory. */
 	doing = open_syscall(holder);
 	MUST(write(slow->go[1], "g", 1) == 1);
 	for (int seen = 0; seen < 3; nap(100))

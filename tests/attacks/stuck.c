@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * stuck MODE: a client whose memory answers nobody, while others work.
+ * stuck MODE: a client whose memory does not answer, while others work.
  *
- *   relative   a process that registered memory holds its mmap_lock; another, which looks like it, registers memory
- *   exec       the same, and the first is in execve(), which waits for that lock: questions about the process wait for both
- *   call       a call waits for the caller's memory, of which a third one holds the lock
- *   page       a call waits for a page of the caller's memory that is a file's: as root, who becomes another user
+ *   relative   the mmap_lock of a process that registered memory is held; its sibling, which looks like it, registers
+ *              memory
+ *   exec       the same, and the first process is in execve(), which waits for that lock: a query about the process
+ *              waits for the exec, too
+ *   call       a call waits for the caller's memory, whose mmap_lock another process holds
+ *   page       a call waits for a file's page in the caller's memory; start as root, which becomes USER
  *
- * Prints "stuck" when it is so, and waits for its end. The memory answers when a line comes on stdin.
+ * Prints "stuck" when this is set up. The memory answers when a line, or the end of file, comes on stdin.
  */
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +47,7 @@ static void second_process(int fd, uint32_t pd, int ready, const char *mode)
 	struct uv_mr mr;
 
 	if (!strcmp(mode, "call")) {
-		/* The call has touched all pages that it needs: the server answers no page fault of ours later. */
+		/* This call faults in all pages that the next one needs: once the lock is held our page faults wait. */
 		MUST(!uv_reg_mr(fd, UV_INVOKE, pd, page, sizeof(page), IB_UVERBS_ACCESS_LOCAL_WRITE, &mr));
 		slow_hold_mmap_lock(&slow);
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-Two users do whatever comes, while a third one uses the device as it should be. Seconds: $UVERBSD_CHAOS, else 6, or 1800 with
---long.
+Two users attack the device at random (chaos.c), while a third one uses it as intended. The tests take $UVERBSD_CHAOS seconds; the
+default is 6, or 1800 with --long.
 """
 import contextlib
 import json
@@ -30,7 +30,7 @@ def free_port():
 
 
 class Victim:
-    """Starts one ibv_rc_pingpong after the other; each must end well."""
+    """Starts one ibv_rc_pingpong after the other; each must succeed."""
 
     def __init__(self, under, env):
         self.under, self.env, self.end, self.rounds, self.failure = under, env, False, 0, None
@@ -50,7 +50,7 @@ class Victim:
                 time.sleep(0.2)
                 with self.start(port, "localhost") as pingpong:
                     said = pingpong.communicate(timeout=cuse.STUCK)[0]
-                # Until the server listens there is nobody to talk to.
+                # Retry until the server listens.
                 if "Couldn't connect" not in said or server.poll() is not None:
                     break
             assert pingpong.returncode == 0, said
@@ -77,7 +77,7 @@ class Victim:
 
 
 def start_chaos(seed, *args, under=(), **kwargs):
-    """What it says goes to a file: a process that waits for a reader keeps what its user may have."""
+    """Its output goes to a file: a process that waits for a reader of its pipe would keep objects that count against its user's limits."""
     said = tempfile.TemporaryFile("w+")
     chaos = subprocess.Popen([*under, client("chaos"), str(SECONDS), str(seed), *args], stdout=said, **kwargs)
     chaos.said = said
@@ -85,7 +85,7 @@ def start_chaos(seed, *args, under=(), **kwargs):
 
 
 def end_of(chaos):
-    """Its processes end by themselves, whatever they waited for."""
+    """Waits for chaos: its processes must end by themselves, whatever they wait for."""
     chaos.wait(SECONDS + cuse.STUCK)
     chaos.said.seek(0)
     said = chaos.said.read()
@@ -118,7 +118,7 @@ def wait_until_accounts_are_empty(run, **who):
 
 @contextlib.contextmanager
 def started(command, **kwargs):
-    """What is left of it after a failure would be waited for without end."""
+    """Kills the command's session in the end: after a failure the test would wait forever for processes that still run."""
     process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, start_new_session=True, **kwargs)
     try:
         yield process
@@ -128,7 +128,7 @@ def started(command, **kwargs):
 
 
 def test_chaos_of_two_trees_leaves_a_third_alive_and_nothing_behind():
-    """All are one user: who joins a run is the user who started it."""
+    """All trees belong to one user: only the user who started a run can join it."""
     run = [uverbsctl(), "run", "--persona", "hfi1", "--join", "chaos", "--"]
     who = ids_of("victim")
     with started([*run, "sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE, **who) as first:

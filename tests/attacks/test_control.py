@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The control socket beside users who ask too much of it."""
+"""The control socket while users make too many connections and requests."""
 import json
 import os
 import socket
@@ -11,7 +11,8 @@ from conftest import Attack, USER, cuse
 
 OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 10000
 CONTROL = "/run/uverbsd/control"
-# Connects so many times and says how many of them last; then waits for its stdin.
+# Connects as often as told. Prints how many connections are still open, and whether the first and the last one were closed. Then
+# waits for the end of stdin.
 CONNECT = """
 import select, socket, sys, time
 sockets = []
@@ -47,12 +48,12 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
     with subprocess.Popen([cuse.BUILD / "tools" / "uverbsctl", "device", "remove", "hfi1_0"], stdout=subprocess.PIPE) as remove:
         time.sleep(0.5)
         assert remove.poll() is None
-        # Each user has eight; a new one takes the place of the user's oldest.
+        # Each user may have eight connections; a new one replaces the user's oldest.
         crowd = [connect(60, USER)]
         assert crowd[0][1] == ["8", "True", "False"]
         crowd += [connect(9, USER + i) for i in range(1, 8)]
         assert all(said == ["8", "True", "False"] for _, said in crowd)
-        # When all places are taken another user gets none, but root does.
+        # When all connections are taken a further user gets none, but root does.
         crowd.append(connect(2, USER + 8))
         assert crowd[-1][1][0] == "0"
         assert len(status()["devices"]) == 2
@@ -93,7 +94,7 @@ def test_answer_is_no_older_than_the_question(start):
 
 
 def shortest(what):
-    """Of some, in seconds."""
+    """The shortest duration of seven calls of what(), in seconds."""
     times = []
     for _ in range(7):
         time.sleep(0.1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Clients with more calls that wait for their memory than they have a share of: they hold up nobody but themselves."""
+"""Clients with more calls that wait for their memory than their share allows: they delay only themselves."""
 import os
 import signal
 import subprocess
@@ -11,7 +11,7 @@ from test_waiting import others_work, waiting_in, waiting_questions
 THREADS = 40
 SHARE = 8  # UVD_RES_CALLS
 MOST_THREADS = 256  # MAX_WORKERS
-SOON = 10  # seconds: what is at once, in an emulated machine
+SOON = 10  # seconds: counts as at once in an emulated machine
 NODE = "/dev/infiniband/uverbs0"
 
 
@@ -38,12 +38,12 @@ def waits_in_ioctl(pid):
 
 
 def waits_for_its_turn(pid):
-    """With --separate yes an open of the node waits for it, too."""
+    """With --separate yes an open of the node waits for its turn, too: the client stays in openat()."""
     return open(f"/proc/{pid}/syscall").read().startswith("257 " if cuse.SEPARATE else "16 ")
 
 
 def open_and_close():
-    """How long that takes, in seconds."""
+    """Returns how long an open and a close take, in seconds."""
     began = time.monotonic()
     os.close(os.open(NODE, os.O_RDWR))
     return time.monotonic() - began
@@ -57,8 +57,8 @@ def test_crowd_that_waits_holds_up_nobody_else(start):
     others_ping()
     others_work(d)
     assert in_daemon(d) == SHARE
-    assert workers(d) <= 2 * SHARE + 4  # the others have a share, too
-    # Another process of the same user waits for its turn; killed, it need not.
+    assert workers(d) <= 2 * SHARE + 4  # the other users have a share, too
+    # Another process of the same user waits for its turn. A signal that kills it ends the wait.
     for end in signal.SIGKILL, signal.SIGTERM:
         same = subprocess.Popen([cuse.CLIENT, "loop-pd"], env=cuse.environment(), user=USER, group=USER, extra_groups=[],
                                 stdout=subprocess.PIPE, text=True)
@@ -82,7 +82,7 @@ def test_crowd_that_waits_holds_up_nobody_else(start):
 
 
 def crowd_process(held):
-    """The one with the threads."""
+    """Returns the pid of the process that has the threads."""
     parent = held.process.pid
     for child in open(f"/proc/{parent}/task/{parent}/children").read().split():
         if len(os.listdir(f"/proc/{child}/task")) > THREADS:
@@ -102,7 +102,7 @@ def test_calls_of_a_crowd_that_is_killed_end_at_once_while_its_memory_still_wait
     assert threads_that_wait_for_the_daemon(pid) == THREADS
     began = time.monotonic()
     os.kill(pid, signal.SIGKILL)
-    # Its threads now wait for the memory's lock themselves.
+    # Its threads now wait for their mmap_lock themselves, in order to exit.
     cuse.wait_for("the calls' end", lambda: not threads_that_wait_for_the_daemon(pid))
     assert time.monotonic() - began < SOON and in_daemon(d) == SHARE
     held.process.stdin.close()
@@ -112,7 +112,7 @@ def test_calls_of_a_crowd_that_is_killed_end_at_once_while_its_memory_still_wait
 
 
 def test_opens_whose_path_waits_hold_up_nobody_else(start):
-    """The broker's child looks once more at the path that is opened, in memory that answers nobody by then."""
+    """The broker's child reads the path of an open from the client's memory, which does not answer by then."""
     d = start("--separate", "yes")
     held = Attack("crowd", "open", MOST_THREADS + 20)
     cuse.wait_for("all of the share", lambda: waiting_questions(d) >= SHARE)
@@ -120,14 +120,14 @@ def test_opens_whose_path_waits_hold_up_nobody_else(start):
     assert open_and_close() < SOON
     others_ping()
     others_work(d)
-    # Nobody has given up, and nobody else of this user has got more.
+    # No child has given up, and the user has got no more than its share.
     assert waiting_questions(d) == SHARE and workers(d) <= 2 * SHARE + 4
     pid = crowd_process(held)
     began = time.monotonic()
     os.kill(pid, signal.SIGKILL)
     cuse.wait_for("the opens' end", lambda: not threads_that_wait_for_the_daemon(pid))
     assert time.monotonic() - began < SOON
-    # The children still wait, and are his.
+    # The children still wait, and still count as the user's calls.
     assert waiting_questions(d) == SHARE and d.held()[USER]["calls"] == SHARE
     assert open_and_close() < SOON
     held.process.stdin.close()
@@ -150,7 +150,7 @@ def test_removal_ends_what_waits_for_its_turn(start):
 
 def test_threads_are_limited_and_opens_and_closes_go_on(start):
     d = start()
-    # Root has no share. With all threads gone, calls wait, but nothing else does.
+    # Root is not limited to a share. When its calls occupy all threads that calls may use, other calls wait; opens and closes do not.
     held = Attack("crowd", "fault", MOST_THREADS + 20, user=0)
     cuse.wait_for("all threads", lambda: in_daemon(d) == MOST_THREADS - 32)
     assert open_and_close() < SOON

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A thread that the daemon has borrowed, and the client's other threads."""
+"""Attacks on a thread that the daemon has borrowed, by the client's other threads."""
 import os
 
 import pytest
@@ -31,6 +31,6 @@ def test_what_a_client_grabs_of_a_grant_keeps_nothing_open(start):
     said = attack("grab", 200)
     assert not said.startswith("0 grabbed"), f"it was never tried: {said}"
     d.wait_idle()
-    # The engine process keeps a few sockets to the broker, for the next questions.
+    # The engine process keeps a few sockets to the broker, for later requests.
     kept = 16 if cuse.SEPARATE else 0
     cuse.wait_for("its descriptors", lambda: len(os.listdir(f"/proc/{d.serving}/fd")) <= before + kept)

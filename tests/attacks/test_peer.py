@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-Clients that are connected with one whose memory answers nobody: what they do takes no longer for it. Over CUSE these are two
-users, under `uverbsctl run` two trees of one engine.
+A victim is connected to a client whose memory does not answer: that must not delay the victim. Over CUSE these are two users, under
+`uverbsctl run` two process trees of one engine.
 """
 import subprocess
 
@@ -35,7 +35,7 @@ class Peer:
 
 
 def meet(mode, attacker_user, victim_user, under, env):
-    """The milliseconds that the victim's part took."""
+    """Returns how many milliseconds the victim's part took."""
     victim = Peer("victim", mode, victim_user, under, env)
     attacker = Peer("attack", mode, attacker_user, under, env)
     victim.tell(attacker.address)

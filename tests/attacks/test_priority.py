@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A user for whom more is done than for others gives way to them in the daemon, too; one alone gives way to nobody."""
+"""A user for whom the daemon does more than for others: its threads then serve that user at low priority, but never a lone user."""
 import contextlib
 import os
 import pathlib
@@ -11,11 +11,11 @@ from conftest import USER, cuse
 
 OTHER = 1002
 ALONE = 1  # second
-MANY = 6  # clients: no one gives way for whom two threads work at one time
+MANY = 6  # clients: the daemon lowers the priority only if more than two threads work for a user at a time
 
 
 def told(pid, name):
-    """What each thread of the process says in this file of /proc; processes and threads may end at any time."""
+    """Yields the text of this /proc file of each thread of the process; processes and threads may exit at any time."""
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError):
@@ -23,7 +23,7 @@ def told(pid, name):
 
 
 def daemons(d):
-    """Its process, and with --separate yes the engine process and the broker's children."""
+    """Returns the pids of the daemon: with --separate yes also of the engine process and of the broker's children."""
     found = [d.process.pid]
     for pid in found:
         for text in told(pid, "children"):
@@ -36,7 +36,7 @@ def threads_of_low_priority(d):
 
 
 def borrowers_of_low_priority(clients):
-    """Threads, or the broker's children, that hold a thread of these clients now."""
+    """Counts these clients whose thread is now borrowed by a thread, or a broker's child, of low priority."""
     n = 0
     for p in clients:
         status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
@@ -65,7 +65,7 @@ def ever_low(d, seconds):
     return False
 
 
-# Calls, transfers, and loans of threads.
+# What the daemon does for the user: transfers, loans of threads, and calls.
 @pytest.mark.parametrize("separate, mode", [("no", "loop-transfer"), ("no", "loop-channel"), ("yes", "loop-pd"), ("yes", "loop-channel")])
 def test_user_gives_way_who_does_more_than_another(start, separate, mode):
     d = start("--separate", separate)
@@ -75,7 +75,7 @@ def test_user_gives_way_who_does_more_than_another(start, separate, mode):
             cuse.wait_for("a thread of low priority", lambda: threads_of_low_priority(d))
             if mode == "loop-channel":
                 cuse.wait_for("a borrower of low priority", lambda: borrowers_of_low_priority(started))
-    # Nobody gives way for good.
+    # The priority is not lowered for good.
     with clients(1, "loop-pd", OTHER):
         cuse.wait_for("threads of one priority", lambda: not ever_low(d, ALONE))
     d.wait_idle()

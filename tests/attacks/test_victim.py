@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-What an attacker takes from a victim's ibv_rc_pingpong: beside each attack it must have half of its speed beside as many plain loops
-of the attacker's user on the same machine. Only with --long (conftest.py): figures of a busy machine mean nothing.
+How much an attacker slows down a victim's ibv_rc_pingpong. During each attack the victim must keep half of the speed that it has beside
+as many plain loops of the attacker's user. Runs only with --long (conftest.py): figures of a busy machine mean nothing.
 """
 import contextlib
 import re
@@ -27,7 +27,7 @@ while True:
         while s.recv(65536):
             pass
 """]
-# Each: how many loops it is compared with, and the command of as many processes (chaos: one process starts them).
+# For each attack: the number of loops to compare it with, and the command of as many processes (chaos: of the one that starts them).
 ATTACKS = {
     "loop-pd": (4, lambda: [cuse.CLIENT, "loop-pd"]),
     "loop-open": (4, lambda: [cuse.CLIENT, "loop-open"]),
@@ -53,13 +53,13 @@ def processes(number, command):
         for p in started:
             p.kill()
             p.wait()
-            # chaos has children, in the session that it began; one that is forked meanwhile may be missed.
+            # chaos has children in its session. pkill may miss one that is forked meanwhile, so repeat.
             while not subprocess.run(["pkill", "-KILL", "-s", str(p.pid)], check=False).returncode:
                 time.sleep(0.1)
 
 
 def pingpong():
-    """Microseconds an iteration."""
+    """Returns the microseconds per iteration."""
     who = dict(user=VICTIM, group=VICTIM, extra_groups=[], env=cuse.environment(), text=True, stdout=subprocess.PIPE)
     with subprocess.Popen(["ibv_rc_pingpong", "-n", "200"], **who):
         for _ in range(100):
@@ -72,7 +72,7 @@ def pingpong():
 
 
 def compare(name, number, attack):
-    """attack: makes a context manager. Both are measured in turn."""
+    """Measures loops and attack in turn. attack() returns a context manager."""
     loops, attacked = [], []
     for _ in range(ROUNDS):
         with processes(number, LOOP):

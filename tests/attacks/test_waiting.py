@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Clients whose memory or files answer nobody, and calls whose client is gone by then."""
+"""Clients whose memory or files do not answer, and calls whose client has exited or executed another program meanwhile."""
 import contextlib
 import os
 import re
@@ -17,7 +17,7 @@ BUSY = ["loop-transfer", "loop-pd"]
 
 @pytest.fixture
 def program():
-    """Of a more privileged user, and long enough there to be taken for the client."""
+    """A program of a more privileged user, which runs long enough to be taken for the client."""
     path = PLACE / "setuid-sleep"
     shutil.copy("/bin/sleep", path)
     path.chmod(0o4755)
@@ -28,7 +28,7 @@ def program():
 
 
 def others_work(d):
-    """Registering memory, transfers, event files, and the administrator's questions."""
+    """Checks that others can register memory, transfer data and get event files, and that the administrator gets the status."""
     clients = [cuse.start_client(mode) for mode in BUSY]
     assert d.status()["devices"]
     cuse.run_client("channels", "2")
@@ -52,7 +52,7 @@ def test_memory_of_a_borrowed_thread_that_died_is_not_the_next_programs(start):
 
 
 def waits_for_client(pid, tid):
-    """Is this thread in a system call that asks for a client's memory, or its mappings, or waits for its exec?"""
+    """Is this thread in a system call that can wait for a client: for its memory, its mappings, or its exec?"""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         number, *args = open(f"/proc/{pid}/task/{tid}/syscall").read().split()
         if number in (READ, PREAD):
@@ -62,12 +62,12 @@ def waits_for_client(pid, tid):
 
 
 def waiting_in(pid):
-    """How many of its threads wait for a client?"""
+    """How many threads of this process wait for a client?"""
     return sum(waits_for_client(pid, tid) for tid in os.listdir(f"/proc/{pid}/task"))
 
 
 def waiting_questions(d):
-    """How many of the broker's children do?"""
+    """How many of the broker's children wait for a client?"""
     return sum(waits_for_client(child, child) for child in cuse.children(d.process.pid) if child != d.serving)
 
 
@@ -100,7 +100,7 @@ def test_memory_that_answers_nobody_holds_up_no_other_tree_that_joined(mode):
 def test_file_that_waits_for_its_close_holds_nobody_else_up(start, tmp_path):
     d = start()
     held = Attack("flush", says="ready")
-    # The daemon asks which socket it is: from then on it takes copies of what has the socket's number.
+    # With readlink() the daemon identifies the socket. From then on it duplicates whatever has the socket's number.
     with cuse.stopped_after(tmp_path, d.process.pid, "readlink") as stopped:
         held.tell()
     held.tell()
@@ -116,7 +116,7 @@ def test_file_that_waits_for_its_close_holds_nobody_else_up(start, tmp_path):
 def test_new_daemon_starts_beside_one_that_cannot_end(start):
     options = ["--devices", "2", "--ucaps", "mlx5_perm_ctrl_local"]
     dead = start(*options)
-    # Where SIGKILL does not end the wait: of process_vm_readv() for a lock, of pread() for a page.
+    # SIGKILL does not end these waits: process_vm_readv() for the mmap_lock, pread() for a page.
     held = stuck("page" if cuse.SEPARATE else "call")
     cuse.wait_for("somebody who waits", lambda: waiting_in(dead.serving))
     dead.process.kill()

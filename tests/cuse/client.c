@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * client MODE [N]: a program for the tests to look at, stop and kill. The modes that loop print "ready" first and end with
- * the errno of the first call that fails ("error 5"). Exit status 0: all was as it should be.
+ * client MODE [N]: a program for the tests to inspect, stop and kill. The modes that loop print "ready" first, and in
+ * the end the errno of the first call that fails ("error 5"). Exit status 0 if every check has passed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static int count;
 		} \
 	} while (0)
 
-/* $IBDEV, or any. */
+/* Opens the device $IBDEV, or the first one. */
 static struct ibv_context *open_first(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -64,7 +64,7 @@ static struct ibv_context *open_first(void)
 
 /* ---- through libibverbs ------------------------------------------------------------------------------------------ */
 
-/* A granted fd is open, close-on-exec, empty, and not one that we had. */
+/* Checks that a granted fd is open, close-on-exec, empty, and above `above`. */
 static void check_channel(const struct ibv_comp_channel *channel, int above)
 {
 	struct pollfd p = { channel->fd, POLLIN, 0 };
@@ -74,7 +74,7 @@ static void check_channel(const struct ibv_comp_channel *channel, int above)
 	CHECK(TEMP_FAILURE_RETRY(poll(&p, 1, 0)) == 0);
 }
 
-/* No signal is blocked: none was when we started, and a grant blocks them all for a moment. */
+/* Checks that no signal is blocked. None was at the start, and a grant blocks all signals for a moment. */
 static void check_mask(void)
 {
 	sigset_t mask;
@@ -147,7 +147,7 @@ static void *loop_channels(void *context)
 	return NULL;
 }
 
-/* An exec ends the other threads, wherever they are. */
+/* An exec kills the other threads, whatever call they are in. */
 static void mode_exec(void)
 {
 	struct ibv_context *context = open_first();
@@ -160,7 +160,7 @@ static void mode_exec(void)
 	CHECK(!"exec");
 }
 
-/* A filter that kills for the call which a grant lets us execute. */
+/* Sets a filter that kills the process for the system call that a grant makes it execute. */
 static void mode_seccomp(void)
 {
 	struct sock_filter code[] = {
@@ -188,7 +188,7 @@ static void mode_full_table(void)
 	CHECK(!ibv_create_comp_channel(context) && errno == EMFILE);
 }
 
-/* However the daemon went away: nothing of a grant may remain with us. */
+/* However the daemon ended: no effect of a grant may remain in this process. */
 static void end_loop(struct ibv_context *context)
 {
 	int error = errno;
@@ -242,7 +242,7 @@ static void mode_loop_pd(void)
 	end_loop(context);
 }
 
-/* A user who does little, but something. */
+/* Makes calls at a low rate. */
 static void mode_loop_rarely(void)
 {
 	struct ibv_context *context = open_first();
@@ -277,7 +277,7 @@ static void check_answer_is_as_it_was(void)
 		CHECK(answer[i] == 0x5a);
 }
 
-/* What failed is not answered later, where something else may be by then. */
+/* The daemon must not write the response of a failed call later: the memory may be in other use by then. */
 static void mode_loop_late(void)
 {
 	struct ibv_context *context = open_first();
@@ -294,7 +294,7 @@ static void mode_loop_late(void)
 	end_loop(context);
 }
 
-/* The same, of one call, which fails. It waits for a line before the call, and for another one before it looks. */
+/* The same for one call, which must fail. Waits for a line before the call, and for another one before the check. */
 static void mode_late(void)
 {
 	struct ibv_context *context = open_first();
@@ -347,7 +347,7 @@ static void connect_end(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 				     IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-/* RDMA writes of a megabyte between two QPs of ours, for ever. */
+/* Makes RDMA writes of 1 MiB between two QPs of this process, until a call fails. */
 static void mode_loop_transfer(void)
 {
 	enum { SIZE = 1 << 20 };
@@ -387,7 +387,7 @@ static void mode_loop_transfer(void)
 	end_loop(context);
 }
 
-/* ---- by hand ----------------------------------------------------------------------------------------------------- */
+/* ---- by raw system calls ----------------------------------------------------------------------------------------- */
 
 struct get_context {
 	struct ib_uverbs_cmd_hdr hdr;
@@ -410,7 +410,7 @@ static int open_node(void)
 	return fd;
 }
 
-/* write() is for who opened: a child is somebody else, and so are we after changing our ids. */
+/* write() works for the opener only: not for a child, and not after a change of ids. */
 static void mode_opener(void)
 {
 	struct ib_uverbs_get_context_resp resp;
@@ -432,7 +432,7 @@ static void mode_opener(void)
 	CHECK((int)resp.async_fd > fd && fcntl(resp.async_fd, F_GETFD) == FD_CLOEXEC);
 }
 
-/* What CUSE passes in pieces must fare as if it had come whole. */
+/* A write() that CUSE passes in pieces must have the same result as one that comes whole. */
 static void mode_torn(void)
 {
 	size_t len = 300 << 10;
@@ -441,7 +441,7 @@ static void mode_torn(void)
 	int fd = open_node();
 	uint8_t *buf = calloc(1, len);
 
-	/* Longer than its header says, where the first piece is about as long as that. */
+	/* The write() is longer than its header says; the first piece is about as long as the header says. */
 	fill_get_context(&c, &resp);
 	for (size_t n = 30 << 12; n <= 35 << 12; n += 1 << 12) {
 		for (int shift = 0; shift < 4096; shift += 1000) {
@@ -451,8 +451,10 @@ static void mode_torn(void)
 			CHECK(resp.async_fd == 0xbad);
 		}
 	}
-	/* A long one whose length is right, from an address that is not aligned to a page: plain commands may be longer
-	 * than their struct, and the rest is the provider's. */
+	/*
+	 * A long write() of the right length, from an address that is not page-aligned. Plain commands may be longer
+	 * than their struct: the rest is driver data.
+	 */
 	for (int shift = 0; shift <= 64; shift += 8) {
 		uint8_t *at = buf + 100 + shift;
 		size_t n = 40 << 12;
@@ -464,7 +466,7 @@ static void mode_torn(void)
 		memmove(at, &c, sizeof(c));
 		CHECK(write(fd, at, n) == (ssize_t)n);
 		CHECK(resp.async_fd != 0xbad && !close(resp.async_fd));
-		/* The daemon sees the first piece and cannot know where the others are: writev() waits with a list of them. */
+		/* The daemon sees only the first piece of a writev(), and cannot find the others. */
 		resp.async_fd = 0xbad;
 		CHECK(writev(fd, (struct iovec[]){ { at, n / 2 }, { at + n / 2, n / 2 } }, 2) < 0 && errno == EINVAL);
 		CHECK(resp.async_fd == 0xbad);
@@ -475,7 +477,7 @@ static long int80(long nr, long a, long b, long c, void *stack)
 {
 	long result;
 
-	/* Our own stack is above 4 GB; a program with such pointers would not use this call. */
+	/* Our own stack is above 4 GB, which a program that makes this call does not use: take one below. */
 	__asm__ volatile("xchg %%rsp, %[stack]\n\tint $0x80\n\txchg %%rsp, %[stack]"
 			 : "=a"(result), [stack] "+r"(stack)
 			 : "a"(nr), "b"(a), "c"(b), "d"(c)
@@ -483,7 +485,7 @@ static long int80(long nr, long a, long b, long c, void *stack)
 	return (int)result;
 }
 
-/* A 32-bit caller: the same structs, by i386 system calls. */
+/* Acts as a 32-bit caller: passes the same structs by i386 system calls. */
 static void mode_i386(void)
 {
 	struct low {
@@ -508,7 +510,7 @@ static void mode_i386(void)
 	}
 }
 
-/* The response goes to a page that nobody ever fills. */
+/* The response goes to a page that is never filled (userfaultfd). */
 static void mode_hold_up(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
@@ -526,7 +528,7 @@ static void mode_hold_up(void)
 	end_loop(NULL);
 }
 
-/* A debugger is there first: no grant, but everything else works. */
+/* A traced process gets no grant, because the daemon cannot trace it too. Everything else works. */
 static void mode_traced(void)
 {
 	struct ibv_context *context;
@@ -557,7 +559,10 @@ static void mode_no_grants(void)
 	CHECK(ibv_alloc_pd(context) && ibv_create_cq(context, 4, NULL, NULL, 0));
 }
 
-/* This thread alone. It lets itself be looked into, as every program of that user's: not so after a change of ids. */
+/*
+ * Changes the ids of this thread alone. A change of ids clears the dumpable flag: set it again, so that the daemon
+ * can inspect this process like any other of that user.
+ */
 static void become(uid_t user)
 {
 	CHECK(!syscall(SYS_setresuid, user, user, user) && !prctl(PR_SET_DUMPABLE, 1));
@@ -569,7 +574,7 @@ static void *open_as_another(void *arg)
 	return open_first();
 }
 
-/* As root: one user opens the device, and another, who has it from that one, makes N protection domains. */
+/* Start as root. One user opens the device and passes it on; another user allocates N protection domains. */
 static void mode_passed_on(void)
 {
 	struct ibv_context *context;
@@ -585,7 +590,7 @@ static void mode_passed_on(void)
 	(void)getchar();
 }
 
-/* As root, who has no limit: another user, who has the device from root, has a limit of none. */
+/* Start as root, which has no limit. Another user gets the open device from root, and may have no loan. */
 static void mode_loan_of_another(void)
 {
 	struct ibv_context *context = open_first();
@@ -607,8 +612,9 @@ static void *thread_with_own_files(void *arg)
 }
 
 /*
- * A thread with a table of its own asks for an event file, while the first thread of its process has sockets at the numbers
- * that are free there: the daemon can look into that one's table only, and must leave them alone.
+ * A thread with its own descriptor table asks for an event file. At the numbers that are free in that table the first
+ * thread of the process has sockets. The daemon can read only the first thread's table, and must not touch these
+ * sockets.
  */
 static void mode_unshared(void)
 {
@@ -632,7 +638,7 @@ static void mode_unshared(void)
 	}
 }
 
-/* The daemon's table of descriptors is full when this goes on, and is not when it goes on once more. */
+/* The test fills the daemon's descriptor table before it sends the first line, and makes room before the second. */
 static void mode_full_daemon(void)
 {
 	struct ibv_context *context = open_first();
@@ -686,7 +692,7 @@ int main(int argc, char **argv)
 		if (strcmp(modes[i].name, argv[1]))
 			continue;
 		modes[i].run();
-		/* Not through exit(): with a sanitizer that looks for leaks, and we close nothing on purpose. */
+		/* Not exit(): a sanitizer would report leaks, and this program closes nothing on purpose. */
 		fflush(stdout);
 		_exit(0);
 	}

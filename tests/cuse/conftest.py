@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A daemon for a test, on real CUSE: these tests run as root in the virtual machine (tests/vm/suite)."""
+"""Fixtures that start a daemon on real CUSE: these tests run as root in the virtual machine (tests/vm/suite)."""
 import contextlib
 import json
 import os
@@ -17,10 +17,10 @@ CLIENT = BUILD / "tests" / "cuse" / "cuse-client"
 OPTIONS = os.environ.get("UVERBSD_OPTIONS", "").split()  # for every daemon: "--separate yes", for example
 SEPARATE = "yes" in OPTIONS
 NOBODY = 65534
-NOBODYS_GROUP = 65533  # another number: a user id that is taken for a group id must not pass
+NOBODYS_GROUP = 65533  # a different number: a test must fail if a user id is taken for a group id
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 USERFAULTFD = "memory behind userfaultfd is EFAULT and does not wait; tests/attacks has memory that does"
-# The tests that mean nothing with --separate yes, and why.
+# Tests that are meaningless with --separate yes, and the reason.
 WITHOUT_MEANING = {
     "test_client_whose_memory_waits_for_ever_holds_nobody_up_and_can_be_killed": USERFAULTFD,
     "test_a_client_that_holds_a_call_up_holds_up_its_removal_alone": USERFAULTFD,
@@ -34,7 +34,7 @@ WITHOUT_MEANING = {
 }
 
 
-# Half a minute each: with --long only. Short ones of their kind are tests/broker, and the other cases of the same test.
+# Half a minute each, so with --long only. tests/broker and the other cases of the same test are short tests of the same kind.
 LONG = {
     "test_stopped_engine_does_not_keep_the_daemon_from_its_end",
     "test_engine_that_cannot_end_is_left_alone[restart]",
@@ -63,7 +63,7 @@ def wait_for(what, condition, seconds=STUCK):
 
 
 def children(pid):
-    """Of all threads that it has at this moment: some may end meanwhile."""
+    """Returns the children of all threads that the process has now; threads may exit meanwhile."""
     found = []
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -76,7 +76,7 @@ def status_of(pid):
 
 
 def engine_of(pid):
-    """The engine process of this broker that lives: its child of another user, under a filter. None: it is no broker."""
+    """Returns the live engine process of this broker: its child of another user, under a seccomp filter. None if there is none."""
     for child in children(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             s = status_of(child)
@@ -97,7 +97,7 @@ class Daemon:
 
     @property
     def serving(self):
-        """The number of the process that serves clients: an engine process of this moment, where there is a broker."""
+        """The pid of the process that serves clients now: with a broker, the current engine process."""
         return engine_of(self.process.pid) or self.process.pid
 
     def text_of(self, text):
@@ -142,7 +142,7 @@ class Daemon:
 
 
 def states(pid):
-    """Of all its threads, a letter each (proc(5))."""
+    """Returns the states of all threads of the process, as the letters of proc(5)."""
     text = [pathlib.Path(f"/proc/{pid}/task/{tid}/stat").read_text() for tid in os.listdir(f"/proc/{pid}/task")]
     return {line.rsplit(")", 1)[1].split()[0] for line in text}
 
@@ -150,8 +150,8 @@ def states(pid):
 @contextlib.contextmanager
 def stopped_after(tmp_path, pid, call):
     """
-    The process, or a new child of it, is stopped as soon as one of its threads has executed this system call, which what is in
-    the block makes it do. It is in the list that the block gets, afterwards, and goes on when it gets SIGCONT.
+    Stops the process, or a new child of it, as soon as one of its threads has executed this system call. The body of the `with`
+    statement must cause that call. Afterwards the stopped pid is in the list that the body got; SIGCONT continues the process.
     """
     stopped = []
     log = tmp_path / "strace.log"
@@ -169,7 +169,7 @@ def stopped_after(tmp_path, pid, call):
 
 
 def left_behind():
-    """What a daemon that has ended must not leave."""
+    """Returns the files that a daemon should have removed when it ended."""
     return ([str(p) for p in pathlib.Path("/dev/infiniband").glob("uverbs*")]
             + [str(p) for p in pathlib.Path("/sys/class/cuse").glob("*")]
             + [str(p) for p in pathlib.Path("/run/uverbsd").glob("*")])
@@ -177,7 +177,7 @@ def left_behind():
 
 @pytest.fixture(scope="session", autouse=True)
 def sysfs_is_asked():
-    """libibverbs reads sysfs only where netlink fails (and would load ib_core by asking)."""
+    """Makes netlink fail: only then does libibverbs read sysfs. (Its netlink query would otherwise load ib_core.)"""
     folder = pathlib.Path("/run/modprobe.d")
     folder.mkdir(exist_ok=True)
     (folder / "uverbsd.conf").write_text("alias net-pf-16-proto-20 off\n")
@@ -194,7 +194,7 @@ def start(tmp_path):
     for d in daemons:
         if d.process.poll() is None:
             assert d.stop() == 0, d.log.read_text()
-        # Where a test killed it the tree stays: nobody was left to remove it. The next one replaces it.
+        # A daemon that a test has killed leaves its sysfs directory. The next daemon replaces it.
         if d.process.returncode == 0:
             assert not left_behind()
 
@@ -214,7 +214,7 @@ def run_client(mode, *args, user=NOBODY, timeout=STUCK, **kwargs):
 
 
 def start_client(mode, *args, user=NOBODY):
-    """One that loops: ready when this returns."""
+    """Starts a client that loops, and waits until it is ready."""
     p = subprocess.Popen([CLIENT, mode, *args], env=environment(), **ids_of(user),
                          stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == "ready\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""filtered.py PROGRAM [ARG...]: executes it, as root, below a seccomp filter that refuses one system call that nobody wants."""
+"""filtered.py PROGRAM [ARG...]: executes PROGRAM under a seccomp filter that refuses only kexec_load(). Start as root."""
 import ctypes
 import os
 import struct

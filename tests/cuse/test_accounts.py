@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""One user's share of the daemon, and that it leaves the others theirs."""
+"""The limits of one user, which leave the other users their shares."""
 import errno
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from conftest import BUILD, CLIENT, STUCK, environment, run_client, wait_for
 NODE = "/dev/infiniband/uverbs0"
 MINE, OTHERS = 1000, 1001
 
-# Opens the node until it is refused; says how often, and why, and keeps what it has until it is told to end.
+# Opens the node N times, or until an open fails. Prints how many files it has, and the errno or 0. Keeps them until a line comes.
 OPEN = f"""
 import os, sys
 fds = []
@@ -22,8 +22,8 @@ except OSError as e:
 sys.stdin.readline()
 """
 
-# The same, each time as another user of a user namespace; all that it can. It keeps its capabilities there when it changes its
-# ids, all of them, and lets itself be looked into: with --separate yes a program whose ids differ gets nothing.
+# Opens the node once as each user of a user namespace. It changes all its ids together, because with --separate yes a program
+# whose ids differ gets nothing. It keeps its capabilities then, and stays dumpable, so that the daemon can inspect it.
 OPEN_MAPPED = f"""
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -100,7 +100,7 @@ def test_objects_are_their_files_openers(start):
     d = start("--limit-pds", "4")
     p = subprocess.Popen([CLIENT, "passed-on", "10"], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert p.stdout.readline() == f"made 4, errno {errno.EAGAIN}\n"
-    # The caller's share of calls ends a moment after the answer.
+    # The daemon uncharges the caller for a call a moment after the answer.
     wait_for("the calls' end", lambda: all("calls" not in used for used in d.held().values()))
     held = d.held()
     assert held.keys() == {MINE} and held[MINE]["pds"] == 4, held

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Who answers a call (src/cuse/claim.h): every interleaving of what a worker does in two calls (two writes to the client, then
- * the answer) with what the tick does (it looks at any moment, tries to let the call go at any later one, and answers if it may).
+ * Exactly one of worker and tick answers a call (src/cuse/claim.h). The test explores every interleaving of their
+ * steps. The worker carries out two calls: two writes to the client, then the answer. The tick looks at the call at
+ * any moment, tries to let it go at any later moment, and answers if that succeeds.
  */
 #include <check.h>
 #include <string.h>
@@ -13,12 +14,12 @@ enum { BEGIN, WRITE_1, WRITTEN_1, WRITE_2, WRITTEN_2, TAKE, END, OVER };
 
 struct world {
 	struct uvd_claim claim;
-	int worker; /* what it does next */
-	bool writing; /* its system call may look the client's number up, or be past that */
-	bool past; /* it is past that, so the tick can see it blocked */
+	int worker; /* its next step */
+	bool writing; /* the worker is in the system call that writes */
+	bool past; /* the kernel has looked up the client's thread id, so the tick can see the worker blocked */
 	bool let_go, answered_by_tick, answered_by_worker;
-	unsigned int call, tries; /* of the tick */
-	bool looked, inside; /* the tick has looked, and has seen the worker within a write */
+	unsigned int call, tries; /* the worker's call; how often the tick has looked */
+	bool looked, inside; /* the tick has looked; it has seen the worker blocked in a write */
 	uint64_t seen;
 	unsigned int seen_call;
 };
@@ -58,7 +59,7 @@ static void worker_step(struct world w)
 		break;
 	case END:
 		if (atomic_load(&w.claim.state) % UVD_CLAIM_STATES == UVD_CLAIM_LETTING_GO)
-			return; /* it would wait for the tick */
+			return; /* uvd_claim_end() would wait for the tick */
 		if (uvd_claim_end(&w.claim))
 			w.answered_by_worker = true;
 		ck_assert_int_eq(w.answered_by_worker + w.answered_by_tick, 1);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A daemon whose table of descriptors is full, and names that others could change."""
+"""A daemon whose descriptor table is full, and paths that another user could change."""
 import os
 import resource
 import subprocess
@@ -12,7 +12,7 @@ from conftest import BUILD, NOBODY
 
 
 def close_table(pid):
-    """No descriptor more; returns the limits that were."""
+    """Sets the limit so that the process can open no further descriptor. Returns the previous limits."""
     used = {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
     free = next(n for n in range(len(used) + 1) if n not in used)
     return resource.prlimit(pid, resource.RLIMIT_NOFILE, (free, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Whoever ends, and whenever: nobody hangs, and nothing is left behind."""
+"""A client or the daemon ends at any moment: no process hangs, and nothing is left behind."""
 import os
 import random
 import signal
@@ -13,7 +13,7 @@ from conftest import CLIENT, NOBODY, STUCK, environment, ids_of, left_behind, st
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 ROUNDS = 5 if LONG else 2
 LOOPS = ["loop-pd", "loop-open", "loop-channel", "loop-transfer"]
-FEW = LOOPS if LONG else LOOPS[2:]  # a grant in each call, and memory in each call
+FEW = LOOPS if LONG else LOOPS[2:]  # each call makes a grant; each call accesses the client's memory
 
 
 @pytest.mark.parametrize("mode", LOOPS)
@@ -24,14 +24,14 @@ def test_killed_client_leaves_nothing(start, mode):
         time.sleep(random.random() / 10)
         p.kill()
         p.wait(STUCK)
-        assert d.idle(), d.status()  # its parent hears of its end when all is gone
+        assert d.idle(), d.status()  # wait() returns only after the client's files are closed
     assert start_client("loop-pd").poll() is None  # it still serves
     grants = d.status()["grants"]
     assert grants["late"] == 0
 
 
 def stopped_clients(clients):
-    """How they ended. A client whose thread was in our hands when we were killed is killed with us."""
+    """Returns each client's exit status and output. A client whose thread the daemon has borrowed is killed with the daemon."""
     return [(p.wait(STUCK), p.stdout.read().strip()) for p in clients]
 
 
@@ -108,7 +108,7 @@ def test_nothing_is_written_after_an_abort(start, tmp_path):
     client = subprocess.Popen([CLIENT, "late"], env=environment(), **ids_of(NOBODY), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               text=True)
     assert client.stdout.readline() == "ready\n"
-    # The daemon reads the opener's pagemap: it has all that it wants of the client, and has written nothing.
+    # pread64() reads the opener's pagemap. The daemon has then read all that it needs from the client, and has written nothing.
     with stopped_after(tmp_path, d.serving, "pread64") as stopped:
         client.stdin.write("\n")
         client.stdin.flush()

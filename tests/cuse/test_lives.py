@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""--separate yes: engine processes that die, stop or are told to end, and the ones that follow them."""
+"""--separate yes: engine processes that die, are stopped or are told to exit, and their successors."""
 import contextlib
 import errno
 import os
@@ -34,7 +34,7 @@ def got_an_error(client):
 
 
 def serves(d, nodes=1):
-    """All that clients want of it, and the sandbox of the one that serves them."""
+    """Checks that the daemon serves clients, and the sandbox of the process that serves them."""
     assert len(d.status()["devices"]) == nodes
     run_client("channels", "2")
     s = status_of(d.serving)
@@ -69,7 +69,7 @@ def test_engine_that_dies_again_and_again_ends_the_daemon(separate):
 
 
 def test_failed_start_is_not_tried_again(separate):
-    """No CUSE number is free: the first engine process ends before it is ready."""
+    """The name of the requested node is taken: the first engine process exits before it is ready."""
     pathlib.Path("/dev/infiniband").mkdir(exist_ok=True)
     pathlib.Path("/dev/infiniband/uverbs9").touch()
     done = subprocess.run([BUILD / "src" / "uverbsd", "--separate", "yes", "--first-number", "9"], stderr=subprocess.PIPE,
@@ -101,7 +101,7 @@ def test_restart(separate):
     p = start_client("loop-channel")
     done = uverbsctl("restart")
     assert done.returncode == 0 and "begins" in done.stdout
-    # The broker has the listening socket all the time, so this is answered, by whichever engine process.
+    # The broker keeps the listening socket all the time, so the old or the new engine process answers.
     assert d.status()["pid"] == d.process.pid
     assert got_an_error(p)
     wait_for("another engine process", lambda: d.starts() == 2)
@@ -141,7 +141,7 @@ def children_of(d):
 
 @pytest.fixture
 def installed():
-    """A daemon's program where only root can change it."""
+    """A copy of uverbsd in a folder that only root can change."""
     folder = pathlib.Path("/usr/local/sbin/uverbsd-test")
     folder.mkdir(mode=0o755)
     shutil.copy(BUILD / "src" / "uverbsd", folder / "uverbsd")
@@ -150,7 +150,7 @@ def installed():
 
 
 def upgrade(program):
-    """As a package manager does it."""
+    """Replaces the program as a package manager does. Returns the new inode number."""
     old = program.stat().st_ino
     shutil.copy(program, f"{program}.new")
     os.rename(f"{program}.new", program)
@@ -169,7 +169,7 @@ def test_restart_executes_the_installed_program(separate, installed, tmp_path):
     before = program_of(d.process.pid)
     new = upgrade(installed)
     config.write_text("[uverbsd]\ndevices = 3\nnonsense\n")
-    # A crash does not upgrade, and a restart does.
+    # A crash does not upgrade the program; a restart does.
     os.kill(d.serving, signal.SIGKILL)
     wait_for("another engine process", lambda: d.starts() == 2)
     assert program_of(d.serving) == before
@@ -211,7 +211,7 @@ def test_stopped_engine_does_not_keep_the_daemon_from_its_end(separate):
     os.kill(d.serving, signal.SIGSTOP)
     begun = time.monotonic()
     assert d.stop() == 1
-    # docs/security.md: 20 s, and then it is killed.
+    # docs/security.md: the broker kills the engine process after 20 s.
     assert 19 < time.monotonic() - begun < 60 and not left_behind()
 
 
@@ -225,7 +225,7 @@ def test_full_table_of_the_engine_is_an_error_and_passes(separate):
         with pytest.raises(OSError) as error:
             os.close(os.open(NODE, os.O_RDWR))
         assert error.value.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM), error.value
-    assert p.poll() is None  # it has what it needs
+    assert p.poll() is None  # its file needs no further descriptor
     p.kill()
     p.wait(STUCK)
     resource.prlimit(engine, resource.RLIMIT_NOFILE, before)
@@ -262,7 +262,7 @@ def test_killed_questions_process_is_no_end_of_anything(separate):
 
 @pytest.fixture
 def freezer():
-    """Stops threads so that SIGKILL does not end them, as a client's memory or file server can: cgroup v1 freezes each by itself."""
+    """Freezes threads so that SIGKILL does not end them, as a client's memory or file server can. cgroup v1 can freeze single threads."""
     folder = pathlib.Path("/run/uverbsd-test-freezer")
     folder.mkdir()
     subprocess.run(["mount", "-t", "cgroup", "-o", "freezer", "none", folder], check=True)
@@ -290,7 +290,7 @@ def test_engine_that_cannot_end_is_left_alone(separate, freezer, how):
     d = separate("--devices", "2", "--ucaps", "good")
     dead = d.serving
     freeze, thaw = freezer
-    # A device that was removed, but is open still, is the corpse's as well.
+    # A removed device that is still open belongs to the dead engine process as well.
     removed = os.open("/dev/infiniband/uverbs1", os.O_RDWR)
     assert uverbsctl("device", "remove", "hfi1_1").returncode == 0
     waiting = start_client("loop-pd")
@@ -312,7 +312,7 @@ def test_engine_that_cannot_end_is_left_alone(separate, freezer, how):
         os.write(removed, bytes(8))
     os.close(removed)
     if how == "killed":
-        # The next one has other names in CUSE, and those of its successors must be free again.
+        # The second engine process has other names in CUSE. The third one must find free names again.
         os.kill(d.serving, signal.SIGKILL)
         wait_for("another engine process", lambda: d.starts() == 3)
         assert [n["node"] for n in d.status()["devices"]] == d.nodes and is_corpse(dead)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Numbers of nodes: one that is taken is never shared, nor hidden behind."""
+"""Node numbers: the daemon refuses a number that is taken, and leaves its node as it is."""
 import os
 import stat
 import subprocess
@@ -65,7 +65,7 @@ def test_mode_and_group_of_the_node(start):
 
 @pytest.fixture
 def kernel_uverbs0():
-    """The kernel's own uverbs0, of rxe. Gone afterwards, with its modules, so that netlink fails again."""
+    """Makes the kernel's own uverbs0, of rxe. Removes it and its modules afterwards, so that netlink fails again."""
     def sh(*args, check=True):
         subprocess.run(args, check=check, stdout=subprocess.DEVNULL)
     sh("modprobe", "-a", "ib_uverbs", "rdma_rxe", "dummy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""The command line and the INI file. Nothing here gets as far as a node."""
+"""The command line and the INI file. Only the last test starts a daemon with nodes."""
 import subprocess
 
 import pytest

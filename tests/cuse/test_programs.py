@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-The distribution's own programs, unmodified, as an ordinary user, on the real node, where the daemon's options matter. What
-programs do on a daemon without options is in tests/programs.
+The distribution's own programs, unmodified, run by an ordinary user on the real node, where the daemon's options matter.
+tests/programs runs programs on a daemon without options.
 """
 import re
 import subprocess
@@ -26,7 +26,7 @@ def pingpong(*args):
     try:
         for _ in range(1000):
             time.sleep(0.2)
-            # Until the server listens there is nobody to talk to.
+            # Retry until the server listens.
             client = subprocess.run(["ibv_rc_pingpong", "-n", "50", *args, "localhost"], env=environment(), timeout=STUCK, **USER)
             if "Couldn't connect" not in client.stdout or server.poll() is not None:
                 break
@@ -52,7 +52,7 @@ def test_pingpong_between_two_devices_by_gid(start):
     d = start("--devices", "2")
     server = subprocess.Popen(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_0", "-g", "0"], env=environment(), **USER)
     try:
-        # 18515, in the table of sockets: it listens.
+        # Port 18515 (hexadecimal 4853) is in the table of sockets, in the state LISTEN (0A).
         wait_for("the server", lambda: any(re.search(r":4853 \w+:0000 0A ", open(f).read()) for f in TABLES))
         client = subprocess.run(["ibv_rc_pingpong", "-n", "20", "-d", "hfi1_1", "-g", "0", "localhost"], env=environment(),
                                 timeout=STUCK, **USER)
@@ -75,5 +75,5 @@ def test_idle_daemon_is_small(start):
     status = open(f"/proc/{d.serving}/status").read()
     rss = int(status.split("VmRSS:")[1].split()[0])
     maps = open(f"/proc/{d.serving}/maps").read()
-    sanitized = "libasan" in maps or "libtsan" in maps      # those have tables of their own: not what is asked about
+    sanitized = "libasan" in maps or "libtsan" in maps      # the sanitizer's own memory is not the subject
     assert rss < (200 if sanitized else 10) << 10, f"{rss} KiB resident"

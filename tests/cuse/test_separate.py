@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""--separate yes: what the engine process may do, and how both processes end. test_lives.py: how another one is started."""
+"""--separate yes: what the engine process may do, and how both processes end. test_lives.py tests how the broker starts another one."""
 import os
 import pathlib
 import resource
@@ -72,7 +72,7 @@ def test_grants_of_threads_at_once(separate):
 
 
 def test_loan_is_made_as_the_client(separate):
-    """No process of the broker's with rights has the client's thread in its hands."""
+    """While a client asks for event files, the broker has a child with the client's user id, to borrow its thread."""
     d = separate()
     p = start_client("loop-channel")
     uids = set()
@@ -111,7 +111,7 @@ def test_memlock_limit_is_the_clients(separate):
 
 
 def test_setuid_program_that_writes_to_the_node_gets_nowhere(separate):
-    """As the kernel says: whoever opened the file is somebody else. Its memory is not asked for at all."""
+    """The write fails as in the kernel, because the caller is not the opener. The daemon never accesses the memory of such a caller."""
     separate()
     program = "/usr/bin/uverbsd-test-head"
     shutil.copy("/usr/bin/head", program)
@@ -144,7 +144,7 @@ def test_killed_broker_takes_the_engine_with_it(separate):
     wait_for("the engine's end", lambda: not os.path.exists(f"/proc/{engine}"))
     p.wait(STUCK)
     wait_for("no node", lambda: not list(pathlib.Path("/sys/class/cuse").glob("*")))
-    # The next one finds its way over what was left behind.
+    # The next daemon replaces what the killed one has left.
     separate().stop()
     assert not left_behind()
 
@@ -170,7 +170,7 @@ def test_devices_come_and_go(separate):
 
 
 def device(*command):
-    """What uverbsctl says, and whether it has succeeded."""
+    """Returns the output of uverbsctl, and whether it has succeeded."""
     done = subprocess.run([BUILD / "tools" / "uverbsctl", "device", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=STUCK)
     return done.stdout, done.returncode == 0

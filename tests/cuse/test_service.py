@@ -55,7 +55,7 @@ def test_pid_file(start, how):
         d = start("--separate", how, "--pid-file", str(path))
         assert path.read_text() == f"{d.process.pid}\n" and path.stat().st_mode & 0o777 == 0o444
         assert d.stop() == 0 and not path.exists()
-        # What a daemon that was killed has left is replaced.
+        # The next daemon must replace the file that a killed daemon has left.
         path.write_text("1\n")
     d = start("--separate", how, "--pid-file", str(path))
     assert path.read_text() == f"{d.process.pid}\n"
@@ -75,8 +75,8 @@ def test_pid_file_in_a_folder_of_another_user_is_refused(tmp_path):
 @pytest.mark.parametrize("how", BOTH)
 def test_below_a_filter_of_system_calls_only_clients_with_one_fall_back(start, how):
     """
-    As systemd's SystemCallFilter= sets one. The kernel then refuses PTRACE_O_SUSPEND_SECCOMP to the daemon, so it does not borrow
-    threads that have a filter of their own.
+    filtered.py sets a filter, as systemd does for SystemCallFilter=. The kernel then refuses PTRACE_O_SUSPEND_SECCOMP to the daemon,
+    so the daemon does not borrow threads that have a filter themselves.
     """
     d = start("--separate", how, program=("/usr/bin/python3", FILTERED, BUILD / "src" / "uverbsd"))
     run_client("channels", "3")

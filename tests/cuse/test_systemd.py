@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-contrib/systemd under a real systemd: that of the distribution, as the first process of a process namespace of its own, in which
-the test's client programs run as well.
+contrib/systemd under a real systemd: the distribution's, as the first process of its own pid namespace. The test's client programs
+run in that namespace, too.
 """
 import pathlib
 import shutil
@@ -24,7 +24,7 @@ StandardError=inherit
 ExecStopPost=/bin/systemctl --force exit
 """
 
-# /run and the groups of processes are the namespace's own.
+# /run is this mount namespace's own. systemd needs a cgroup hierarchy.
 BOOT = """mount -t tmpfs -o mode=755 tmpfs /run
 mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 exec env container=lxc /lib/systemd/systemd --system --unit=check.service --log-target=null --show-status=no
@@ -42,7 +42,7 @@ wait_for() { for ((i = 0; i < 600; i++)); do eval "$1" && return; sleep 0.1; don
 
 @pytest.fixture
 def under_systemd(tmp_path):
-    """Runs lines of shell as a service; what they print."""
+    """Runs lines of shell as a service. Returns the lines that they print."""
     placed = [UNITS / "uverbsd.service", UNITS / "uverbsd.service.d", UNITS / "check.service"]
 
     def run(script, filtered=False):

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Whose turn it is (src/cuse/turns.h): shares, queues, interrupts, and threads that come and go. */
+/* Requests that wait for their turn (src/cuse/turns.h): shares, queues, interrupts, and concurrent threads. */
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@ enum { SHARE = 2 };
 
 static struct uvd_turns turns;
 static struct uvd_accounts *accounts;
-static struct uvd_account
-	*known[3]; /* so that what a user is charged with is not forgotten with the user's last account */
+/* One account of each user. The reference keeps the user's charges when a test puts its own account. */
+static struct uvd_account *known[3];
 
 static void set_up_with(uint64_t share, uint64_t bytes)
 {
@@ -38,7 +38,7 @@ static void count_use(void *arg, uid_t uid, enum uvd_resource res, uint64_t used
 	++*(int *)arg;
 }
 
-/* Nobody is charged for anything, and the table of those who wait is empty. */
+/* Checks that no user is charged and no request waits, then frees everything. */
 static void tear_down(void)
 {
 	int used = 0;
@@ -73,7 +73,7 @@ static void leave(struct uvd_account *account)
 	uvd_turns_leave(&turns, account, false);
 }
 
-/* Takes the next one and returns its number; 0: there is none. It is in progress then. */
+/* Takes the next request, which is in progress from then on. Returns its number, or 0 if there is none. */
 static uint64_t take(void)
 {
 	struct uvd_turn *turn = uvd_turns_take(&turns);
@@ -100,7 +100,7 @@ START_TEST(test_a_users_calls_beyond_the_share_wait_in_order_and_others_do_not)
 	leave(other);
 	for (uint64_t i = 2 * SHARE + 2; i <= 12; i += 2) {
 		leave(one);
-		/* Not even one that comes now overtakes those that wait. */
+		/* A call that arrives now does not overtake those that wait. */
 		if (i == 6)
 			ck_assert_int_eq(enter(one, 30), 1);
 		ck_assert_uint_eq(take(), i);
@@ -190,7 +190,7 @@ START_TEST(test_a_close_takes_nothing_of_the_share_and_no_bytes)
 		uvd_turn_free(turn);
 	ck_assert_int_eq(enter(one, n += 2), -EIO);
 	leave(one);
-	ck_assert_int_eq(enter(one, n += 2), 0); /* what need not wait is carried out to the end */
+	ck_assert_int_eq(enter(one, n += 2), 0); /* a call that need not wait is still carried out */
 	leave(one);
 	leave(one);
 	for (int i = 0; i < UVD_TURN_CLOSES; i++)
@@ -218,7 +218,7 @@ START_TEST(test_a_call_without_a_thread_is_the_first_of_those_that_wait)
 }
 END_TEST
 
-/* ---- what happens while a request is being copied ----------------------------------------------------------------- */
+/* ---- events while a request is being copied ---------------------------------------------------------------------- */
 
 static __thread void (*while_copying)(void);
 void *__real_malloc(size_t size);
@@ -255,7 +255,7 @@ END_TEST
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-enum { THREADS = 4, USERS = 3, CALLS = 3000 /* of a user */ };
+enum { THREADS = 4, USERS = 3, CALLS = 3000 /* for each user */ };
 
 static atomic_uint next_call[USERS], in_progress[USERS], carried_out[USERS], dropped[USERS], seen[USERS][CALLS + 1];
 static atomic_ulong all;
@@ -278,7 +278,7 @@ static void carry_out(struct uvd_account *account, uint64_t unique)
 	leave(account);
 }
 
-/* As a worker: what waits first. */
+/* Like a worker, which carries out waiting requests before it reads a new one. */
 static void carry_out_waiting(void)
 {
 	struct uvd_turn *turn;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""User Capabilities over CUSE: real nodes, whose permissions decide.
+"""User Capabilities over CUSE: real nodes, whose file permissions decide who gets a capability.
 
 They came with Linux 6.15, which the test machine does not run: docs/abi-rules.md and the kernel's
 Documentation/infiniband/ucaps.rst are the standard.
@@ -20,7 +20,7 @@ DEV, CLASS = pathlib.Path("/dev/infiniband"), pathlib.Path("/run/uverbsd/sysfs/c
 
 
 def client(*names, user=NOBODY):
-    """What it says of each step, by its words."""
+    """Runs ucap_client and returns its lines, one for each step."""
     done = subprocess.run([BUILD / "tests" / "run" / "ucap_client", *names], stdin=subprocess.DEVNULL, text=True, timeout=STUCK,
                           stdout=subprocess.PIPE, user=user, group=user, extra_groups=[],
                           env=dict(os.environ, UCAP_SYSFS="/run/uverbsd/sysfs"))
@@ -47,7 +47,7 @@ def test_node_is_roots_alone_and_published_with_its_number(start):
 
 
 def test_whoever_may_open_the_node_gets_what_it_stands_for(start):
-    """As the kernel's documentation says it is used: root gives the node to a user."""
+    """The use that the kernel's documentation describes: root gives the node to a user."""
     d = start("--ucaps", OURS)
     want = ["context 0", "down 0", "state 1: DOWN", "up 0", "state 4: ACTIVE", "after 0"]
     assert client(OURS, user=0)[1:] == want
@@ -65,7 +65,7 @@ def test_descriptor_that_needed_no_permission_proves_nothing(start):
 
 
 def test_another_node_of_the_same_number_is_that_node(start):
-    """The kernel looks at the number alone: a node in a container, where somebody with the right made it, is as good."""
+    """The kernel compares only device numbers: a node that a privileged process made elsewhere, as in a container, works as well."""
     start("--ucaps", OURS)
     other = DEV / "another_name"
     os.mknod(other, 0o666 | stat.S_IFCHR, os.stat(DEV / OURS).st_rdev)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Devices that go and come while uverbsd runs, on the real node."""
+"""Devices that are removed and added while uverbsd runs, on the real node."""
 import errno
 import fcntl
 import os
@@ -30,7 +30,7 @@ def names():
 
 
 def refused(path):
-    """The errno of an open."""
+    """Returns the errno of an open, or 0."""
     try:
         os.close(os.open(path, os.O_RDWR))
     except OSError as e:
@@ -47,7 +47,7 @@ def test_node_and_tree_go_and_come_back(start):
     assert refused(NODE) == errno.ENOENT and not CUSE.exists() and not CLASS.exists()
     assert device("add", "hfi1_0") == ["hfi1_0", "uverbs0"]
     assert names() == ["hfi1_0", "hfi1_1"]
-    assert CLASS.stat().st_mtime_ns > before     # to libibverbs it is another device
+    assert CLASS.stat().st_mtime_ns > before     # libibverbs takes it for another device
     assert NODE.stat().st_mode & 0o777 == 0o666
     start_client("loop-pd").kill()
 
@@ -88,7 +88,7 @@ def test_asyncwatch_sees_device_fatal(start):
     assert "async event FD" in p.stdout.readline()
     device("remove", "hfi1_0")
     assert "IBV_EVENT_DEVICE_FATAL (8), port 0" in p.stdout.readline()
-    assert p.poll() is None     # the file stays open, and it waits for more
+    assert p.poll() is None     # the file stays open, and ibv_asyncwatch waits for more events
     p.kill()
     p.wait()
 
@@ -104,7 +104,7 @@ def test_clients_in_calls_get_eio_and_the_rest_goes_when_they_do(start, mode):
     for p in clients:
         assert p.wait(STUCK) == 0
         assert p.stdout.read().strip() == f"error {errno.EIO}"
-    # Whoever has it open keeps it, and it says no more than that it is gone. Nobody opens it again.
+    # An open file stays open, but every call on it fails. The node cannot be opened again.
     with pytest.raises(OSError) as e:
         fcntl.ioctl(holder, 0xc0181b01, bytearray(24))
     assert e.value.errno in (errno.EIO, errno.EINVAL)
@@ -117,7 +117,7 @@ def test_clients_in_calls_get_eio_and_the_rest_goes_when_they_do(start, mode):
     s = d.status()
     assert not s["memlock"] and [x["removed"] for x in s["devices"]] == [True]
     assert not s["devices"][0]["objects"]
-    # The name is CUSE's until that file is closed: another number.
+    # CUSE keeps the name until that file is closed, so the new node has another number.
     assert device("add", "hfi1_0") == ["hfi1_0", "uverbs1"]
     os.close(holder)
     wait_for("the end of the old node", lambda: not CUSE.exists())
@@ -128,14 +128,14 @@ def test_pingpong_ends_when_its_device_goes(start):
     d = start("--devices", "2")
     args = ["-p", "18599", "-n", "100000000"]
     server = subprocess.Popen(["ibv_rc_pingpong", "-d", "hfi1_0", *args], env=environment(), **USER)
-    # In the table of sockets: it listens.
+    # The server listens once its port 18599 (hexadecimal 48A7) is in the table of sockets.
     wait_for("the server", lambda: ":48A7 " in open("/proc/net/tcp").read() + open("/proc/net/tcp6").read())
     client = subprocess.Popen(["ibv_rc_pingpong", "-d", "hfi1_1", *args, "localhost"], env=environment(), **USER)
     wait_for("both to talk", lambda: sum(x["objects"].get("UVERBS_OBJECT_QP", 0) for x in d.status()["devices"]) == 2)
     time.sleep(1)
     device("remove", "hfi1_0")
     assert server.wait(STUCK) == 1, server.stdout.read()
-    client.kill()   # where its last message had been taken it waits for an answer: nobody tells it
+    client.kill()   # if its last message was received it waits for a reply that never comes
     text = client.communicate(timeout=STUCK)[0]
     assert "Failed status" not in text or "transport retry counter exceeded" in text
     d.wait_idle()
@@ -180,7 +180,7 @@ def test_stop_while_a_removed_device_is_open(start):
 
 def test_again_and_again_beside_a_device_that_works(start, monkeypatch):
     d = start("--devices", "2")
-    monkeypatch.setenv("IBDEV", "hfi1_1")     # start_client()'s
+    monkeypatch.setenv("IBDEV", "hfi1_1")     # for start_client()
     bystander = start_client("loop-transfer")
     monkeypatch.setenv("IBDEV", "hfi1_0")
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""uverbsctl env, status, port and tree, beside a daemon."""
+"""uverbsctl env, status, port and tree while a daemon runs, and env and status without one."""
 import json
 import subprocess
 
@@ -74,7 +74,7 @@ def test_overlay_option_shows_the_devices_to_everybody(start):
 
 def test_tree_of_a_device_is_asked_of_the_device(start):
     start("--backend", "null")
-    # Without what only a file with User Capabilities sees.
+    # Leave out the objects that only a file with a User Capability sees.
     said = [o.strip() for o in uverbsctl("tree", "--backend", "null").stdout.split("\n\n")[1:] if "wants UCAP" not in o]
     for how in ["--device", "hfi1_0"], ["--open", "/dev/infiniband/uverbs0"]:
         done = uverbsctl("tree", *how, user=NOBODY)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a program does to its device under `uverbsctl run`, by raw system calls: client CASE. Exit status 0, or 1 and a line
- * that says which expectation failed.
+ * client CASE: a program that uses its device under `uverbsctl run`, by raw system calls. Exit status 0, or 1 and a
+ * line that says which expectation failed.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 
 #define NODE "/dev/infiniband/uverbs0"
 
-static const char *self; /* our own program, for exec */
+static const char *self; /* path of this program, for exec */
 
 void client_fail(const char *file, int line, const char *what)
 {
@@ -105,7 +105,7 @@ static int dealloc_pd(int fd, int handle)
 	return write(fd, &c, 8 + sizeof(c.cmd)) < 0 ? -1 : 0;
 }
 
-/* How many PDs the file has, by ioctl; -1. */
+/* Returns how many PDs the file has, by ioctl, or -1. */
 static int count_pds(int fd)
 {
 	static __u32 handles[4096];
@@ -166,7 +166,7 @@ static void test_node_is_a_character_device(void)
 	FAILS(open(NODE, O_RDWR | O_DIRECTORY), ENOTDIR);
 	FAILS(stat("/dev/infiniband/uverbs1", &st), ENOENT);
 	FAILS(stat("/dev/infiniband/uverbs00", &st), ENOENT);
-	FAILS(open("/dev/infiniband/uverbs4294967296", O_RDWR), ENOENT); /* 0, if cut to 32 bits */
+	FAILS(open("/dev/infiniband/uverbs4294967296", O_RDWR), ENOENT); /* 0 if truncated to 32 bits */
 	FAILS(stat((char *)8, &st), EFAULT);
 }
 
@@ -207,7 +207,7 @@ static void test_open_modes(void)
 	IS((fcntl(plain, F_GETFL) & O_ACCMODE) == O_RDWR);
 }
 
-/* ---- the tree ---------------------------------------------------------------------------------------------------- */
+/* ---- the sysfs directory ----------------------------------------------------------------------------------------- */
 
 static void read_as(int fd, const char *begin)
 {
@@ -263,7 +263,7 @@ static void test_netlink_rdma_is_refused(void)
 }
 
 #ifdef __x86_64__
-/* open() as an i386 program calls it. */
+/* Calls open() as an i386 program does. */
 static long open_i386(const char *path, int flags)
 {
 	char *low = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
@@ -538,7 +538,7 @@ static void *exec_thread(void *arg)
 	return NULL;
 }
 
-/* The thread's id changes to the process's when it calls exec. */
+/* By exec the calling thread gets the id of the first thread. */
 static void test_exec_by_a_thread(void)
 {
 	pthread_t t;
@@ -547,11 +547,11 @@ static void test_exec_by_a_thread(void)
 	IS(client_alloc_pd(exec_fd) == 0);
 	IS(!pthread_create(&t, NULL, exec_thread, NULL));
 	for (;;) {
-		int pd = client_alloc_pd(exec_fd); /* in the moment of the exec as well */
+		/* Some of these calls coincide with the exec. */
+		int pd = client_alloc_pd(exec_fd);
 
-		IS(pd >= 0 &&
-		   !dealloc_pd(exec_fd,
-			       pd)); /* a thread that is slow to start may take longer than all that a user may have */
+		/* Free each PD: before a slow thread starts, they could reach the user's limit. */
+		IS(pd >= 0 && !dealloc_pd(exec_fd, pd));
 	}
 }
 
@@ -651,7 +651,7 @@ static void test_scm_rights(void)
 	for (int i = 0; i < 3; i++)
 		IS(client_alloc_pd(fd) == i);
 	send_fd(pair[0], fd);
-	IS(!close(fd)); /* it lives on in the other process */
+	IS(!close(fd)); /* the other process keeps it open */
 	wait_for(pid);
 }
 
@@ -678,7 +678,7 @@ static void test_storm_alloc_pd(void)
 
 	client_storm(true);
 	for (int i = 0; i < 3000; i++)
-		IS(client_alloc_pd(fd) == i); /* one that was executed twice would leave a gap */
+		IS(client_alloc_pd(fd) == i); /* a command that was executed twice would leave a gap */
 	client_storm(false);
 	IS(count_pds(fd) == 3000);
 	IS(alarms > 50);
@@ -763,7 +763,7 @@ static const struct {
 	{ "number_looked_at_during_dup2", client_number_looked_at_during_dup2 },
 	{ "number_closed_by_a_ring", client_number_closed_by_a_ring },
 	{ "number_of_a_recycled_thread", client_number_of_a_recycled_thread },
-	{ NULL, NULL }, /* those before can be run by themselves */
+	{ NULL, NULL }, /* --list prints the cases above: they need no interaction with a test */
 	CASE(last_close),
 	CASE(until_eio),
 	CASE(churn_for_ever),

@@ -10,12 +10,12 @@ void client_fail(const char *file, int line, const char *what) __attribute__((no
 #define IS(what) ((what) ? (void)0 : client_fail(__FILE__, __LINE__, #what))
 #define FAILS(call, err) IS((long)(call) == -1 && errno == (err))
 
-/* SIGALRM several times a millisecond, with SA_RESTART. */
+/* Starts or stops a SIGALRM every 150 us, with SA_RESTART. */
 void client_storm(bool on);
 
 /* Opens the device and gets a context. */
 int client_open_context(void);
-/* The handle, or -1. */
+/* Returns the handle, or -1. */
 int client_alloc_pd(int fd);
 
 /* numbers.c */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""`uverbsctl run` from outside: as whoever runs the tests and, where that is root, as nobody too."""
+"""`uverbsctl run` from outside: as the user who runs the tests and, if that is root, as the user nobody, too."""
 import atexit
 import glob
 import json
@@ -13,7 +13,7 @@ import time
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
-# Copies: the build folder may be where nobody cannot come.
+# Copies, because the user nobody may have no access to the build folder.
 BIN = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-tests-bin-"))
 BIN.chmod(0o755)
 atexit.register(shutil.rmtree, BIN)
@@ -21,11 +21,11 @@ UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", BIN / "uverbsctl").as_posix()
 UCAP_CLIENT = shutil.copy(BUILD / "tests/run/ucap_client", BIN / "ucap_client").as_posix()
 CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posix()
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
-# Two numbers: a user id that is taken for a group id must not pass.
+# Two different numbers: a test must fail if a user id is taken for a group id.
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
 
 
-# Ignored under nohup, and so by every program that is started from here.
+# nohup ignores SIGHUP, and every program that is started from here would inherit that.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
@@ -40,7 +40,7 @@ def children(pid):
 
 
 def until(what, seconds=STUCK):
-    """Waits for something that comes a moment later."""
+    """Waits until what() is true, for `seconds` at most. Returns what() as it is then."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if what():
@@ -49,12 +49,12 @@ def until(what, seconds=STUCK):
     return what()
 
 
-# Most of these tests know hfi1 by its name and LID.
+# Most of these tests expect the name and the LID of hfi1.
 PERSONA = ("--persona", "hfi1")
 
 
 class Run:
-    """One user's way to run things; looks afterwards that nothing was left behind."""
+    """Runs programs under `uverbsctl run` as one user, and finds what they have left behind."""
 
     def __init__(self, prefix, folder):
         self.prefix = list(prefix)
@@ -82,7 +82,7 @@ class Run:
         return p
 
     def engine(self, p):
-        """The engine of a run that was start()ed without --join or was the first of its name."""
+        """Returns the pid of the engine process of a run that was start()ed without --join, or as the first of its name."""
         assert until(lambda: children(p.guardian))
         return children(p.guardian)[0]
 
@@ -92,7 +92,7 @@ class Run:
         return r
 
     def left(self):
-        """Temporary folders, and processes of this test's runs."""
+        """Returns temporary folders and processes that this test's runs have left."""
         found = glob.glob(self.folder + "/uverbsd-run-*")
         for environ in glob.glob("/proc/[0-9]*/environ"):
             try:
@@ -109,10 +109,10 @@ def sanitized():
     return next(o["value"] for o in options if o["name"] == "b_sanitize") != "none"
 
 
-SANITIZED = sanitized()  # one way of several that are the same to a sanitizer
+SANITIZED = sanitized()  # run one variant of those that make no difference to a sanitizer
 
 
-# Who is not root is an unprivileged user already, and cannot become another.
+# A user other than root is unprivileged already, and cannot become another user.
 @pytest.fixture(params=["self"] if os.geteuid() else ["nobody"] if SANITIZED else ["self", "nobody"])
 def run(request):
     with tempfile.TemporaryDirectory(prefix="uverbsd-tests-") as folder:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The engine remembers for a moment what a number stands for. Every way to change that, just after calls that made it
- * remember: what is written next must arrive where the number leads now.
+ * The engine caches for a moment which file a descriptor number stands for. These tests change that in every way, right
+ * after calls that filled the cache: the next write must reach the file that the number stands for now.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ enum { ROUNDS = 50 };
 
 static int pipes[2];
 
-/* Makes the engine sure of it. */
+/* Makes the engine cache the file of fd. */
 static void use(int fd)
 {
 	for (int i = 0; i < 5; i++)
@@ -68,7 +68,7 @@ static int relative(void *arg)
 	return syscall(SYS_close, *(int *)arg) || fcntl(pipes[1], F_DUPFD, *(int *)arg) != *(int *)arg;
 }
 
-/* Another process, that shares the table of files and no memory, and makes no call afterwards. */
+/* Changes fd in another process, which shares our descriptor table but no memory, and makes no call afterwards. */
 static void by_relative(int fd)
 {
 	size_t size = 65536;
@@ -121,7 +121,7 @@ void client_number_closed_by_a_relative(void)
 
 enum { CHANGES = 500 };
 
-static atomic_int changes, seen; /* calls of dup2() that have returned, and the last that look() has seen */
+static atomic_int changes, seen; /* calls of dup2() that have returned; the last one that look() has checked */
 
 static void *look(void *arg)
 {
@@ -139,7 +139,7 @@ static void *look(void *arg)
 	return NULL;
 }
 
-/* Between the notification of a dup2() and its execution the engine must not remember what the number stands for. */
+/* Between the notification of a dup2() and its execution the engine must not cache what the number stands for. */
 void client_number_looked_at_during_dup2(void)
 {
 	int fd = client_open_context(), keep = dup(fd);
@@ -155,7 +155,7 @@ void client_number_looked_at_during_dup2(void)
 	IS(!pthread_join(t, NULL));
 }
 
-/* ---- closed without a call of its own ---------------------------------------------------------------------------- */
+/* ---- closed without a system call close() ------------------------------------------------------------------------ */
 
 static void ring_close(int ring, const struct io_uring_params *p, char *sq, struct io_uring_sqe *sqes, int fd)
 {
@@ -178,7 +178,7 @@ void client_number_closed_by_a_ring(void)
 	char *sq;
 
 	if (ring < 0 && (errno == ENOSYS || errno == EPERM))
-		return; /* a kernel without */
+		return; /* a kernel without io_uring */
 	IS(ring >= 0);
 	sq = mmap(NULL, 4096 * 2, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
 	sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
@@ -208,8 +208,9 @@ static pid_t fork_as(pid_t pid)
 }
 
 /*
- * The first child writes to the device (and is refused: it has not opened it), and ends. The second gets its id, and a pipe
- * for the number, without any call that closes one: the parent has changed its table before the first child wrote.
+ * The first child writes to the device (the engine refuses, as it has not opened it) and exits. The second child gets
+ * the same id, and has a pipe at the number. The engine sees no call that closes the number after the write: the
+ * parent has changed its own table before.
  */
 static bool recycle(int fd, int keep)
 {
@@ -231,7 +232,7 @@ static bool recycle(int fd, int keep)
 	IS(write(go[1], "", 1) == 1 && waitpid(first, &status, 0) == first && !status);
 	second = fork_as(first);
 	if (second < 0)
-		return false; /* choosing an id needs a right */
+		return false; /* set_tid needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE */
 	if (!second) {
 		leads_to_the_pipe(fd);
 		_exit(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A queue pair that is connected to itself, while signals rain: each post gives one completion. */
+/* A QP that is connected to itself, under a storm of signals: each post gives exactly one completion. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -87,7 +87,7 @@ static void post_and_wait(struct objects *o, uint64_t id)
 	while (!(n = ibv_poll_cq(o->cq, 1, &wc)))
 		;
 	IS(n == 1 && wc.status == IBV_WC_SUCCESS &&
-	   wc.wr_id == id); /* a second one of the last post would come first */
+	   wc.wr_id == id); /* a second completion of the previous post would come first */
 }
 
 static void destroy_objects(struct objects *o)
@@ -138,7 +138,7 @@ static void post_send_command(struct post_send *p, const struct objects *o, uint
 	};
 }
 
-/* The write is short, and no request is lost. If one were, the QP's destruction would wait for it forever. */
+/* A writev() of two commands executes only the first. No request is lost, or ibv_destroy_qp() would hang. */
 void client_writev_post_send(void)
 {
 	struct post_send p[2];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""A process tree's share of its engine: limits, and that nothing is left."""
+"""The limits of a process tree, and what `uverbsctl status` shows of its account."""
 import errno
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""One process tree and its device: what programs see, how they end, what is left."""
+"""One process tree and its device: what programs see, how they exit, and what they leave behind."""
 import os
 import pathlib
 import re
@@ -22,7 +22,7 @@ def test_busy_poll_ends_in_sleep(run):
     until(lambda: "link_layer" in p.stdout.readline())
     busy = ticks()
     time.sleep(1)
-    assert ticks() - busy < 50  # a second would be 100
+    assert ticks() - busy < 50  # 100 ticks are a second of CPU time
     p.communicate("\n", timeout=STUCK)
     assert p.returncode == 0
     assert run("true", options=["--busy-poll", "100001"]).returncode == 2
@@ -57,7 +57,7 @@ def test_ibv_devinfo(run, abi):
 
 @pytest.fixture
 def port():
-    """A TCP port of our own: another server on the usual one would be taken for ours."""
+    """A free TCP port: on the default port the client might reach another server than ours."""
     with socket.socket() as s:
         s.bind(("", 0))
         return s.getsockname()[1]
@@ -286,7 +286,7 @@ def test_guardian_killed_the_engine_goes_on(run):
 
 @pytest.fixture(params=["agent"] if SANITIZED else ["direct", "agent"])
 def joining(request, run):
-    """Under Yama's scope 1 a joined tree is reached through its guardian; the variable has it so on any kernel."""
+    """With Yama's ptrace_scope 1 the engine reaches a joined tree through its guardian. $UVERBSD_RUN_AGENT forces that on any kernel."""
     if request.param == "agent":
         run.env["UVERBSD_RUN_AGENT"] = "1"
     return run
@@ -327,7 +327,7 @@ def test_join_outlives_the_first(run):
 
 
 def test_join_ends_beside_a_file_that_was_opened_twice(run):
-    """The second open file goes in another run, the first stays: that looks like a close that does not come to its end."""
+    """A program opens its file again by /proc and closes that one; the first stays open. Another run must not wait for it to close."""
     twice = """
 import os
 first = os.open("/dev/infiniband/uverbs0", os.O_RDWR)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""User Capabilities (kernel 6.15) under `uverbsctl run`: their nodes, who may open them, and what a context gets for them.
+"""User Capabilities (kernel 6.15) under `uverbsctl run`: their nodes, the right to open them, and what a context gets for them.
 
 No kernel that the tests can boot has them: docs/abi-rules.md and the kernel's Documentation/infiniband/ucaps.rst are
 the standard.
@@ -78,7 +78,7 @@ def test_descriptor_of_something_else_is_einval_and_no_context_is_made(run):
 
 
 def test_node_in_a_duplicate_a_child_and_another_process_is_that_node(run):
-    """The file counts, not who has opened it, as in the kernel: a descriptor that was passed on is good."""
+    """fstat() and duplicates of the descriptor work, fstat() shows the node's number, and write() is EINVAL (22)."""
     script = ("import os, subprocess, sys\n"
               f"fd = os.open('/dev/infiniband/{OURS}', os.O_RDWR)\n"
               "for n in fd, os.dup(fd), os.dup2(fd, 50):\n"
@@ -111,7 +111,7 @@ def test_each_run_that_joins_has_its_own_grants(run):
 
 
 def test_under_an_agent_the_descriptors_are_looked_at_as_well(run):
-    """As under Yama 1: the engine may not attach to what another run has started."""
+    """As with Yama's ptrace_scope 1, where the engine may not attach to processes of another run."""
     run.env["UVERBSD_RUN_AGENT"] = "1"
     first = run.start("sh", "-c", "echo ready; read line", options=["--join", "ucap", "--ucaps", OURS])
     assert first.stdout.readline() == "ready\n"

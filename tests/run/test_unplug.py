@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Devices of a run that go and come while its programs run."""
+"""Devices of a run that are removed and added while its programs run."""
 import time
 
 import pytest
@@ -7,7 +7,7 @@ import pytest
 from conftest import STUCK, UVERBSCTL
 from test_run import port  # noqa: F401 (a fixture)
 
-# Prints what libibverbs lists, in one line.
+# Prints the devices that libibverbs lists, in one line.
 LIST = "echo $(ibv_devices | tail -n +3 | awk '{print $1}' | sort);"
 DEVICE = f"{UVERBSCTL} device"
 
@@ -75,7 +75,7 @@ def test_asyncwatch_sees_device_fatal_and_waits_on(run):
 
 
 def until_listens(port):
-    """For a shell: the server is in the table of sockets, as one that listens."""
+    """Returns shell code that waits until the server is in the kernel's table of sockets, in the state LISTEN (0A)."""
     return f"for i in $(seq 600); do grep -qs ':{port:04X} 0*:0000 0A ' /proc/net/tcp /proc/net/tcp6 && break; sleep 0.05; done;"
 
 
@@ -85,7 +85,7 @@ def test_pingpong_ends_when_its_device_goes(run, abi, mode, port):
               f"stdbuf -oL ibv_rc_pingpong -d hfi1_1 -p {port} {mode} -n 100000000 localhost >client 2>&1 & client=$!;"
               f"for i in $(seq 600); do grep -qs remote client && break; sleep 0.05; done; sleep 1;"
               f"{DEVICE} remove hfi1_0 >/dev/null; wait $server; echo $?;"
-              # Where its last message had been taken it waits for an answer: nobody tells it.
+              # If its last message was received the client waits for a reply that never comes: it gets no error.
               f"sleep 0.5; kill $client; wait $client; cat client")
     out, r = sh(run, script, "--devices", "2", *abi)
     assert out.startswith("1\n"), r

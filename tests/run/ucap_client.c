@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * ucap_client [CAPABILITY...]: opens the User Capabilities' nodes, gets a context of uverbs0 with what it could open, and
- * takes port 1 down and up by the method that wants one of them. With "/NAME" for CAPABILITY: with O_PATH.
- * What each step said goes to stdout, a line each, by the errno's name or 0; the port's state is that of $UCAP_SYSFS.
+ * ucap_client [CAPABILITY...]: opens the nodes of the User Capabilities ("/NAME": with O_PATH), gets a context of
+ * uverbs0 with those that it could open, and takes port 1 down and up by the method that needs a capability. Prints a
+ * line for each step: the errno's name, or 0. The port's state is read below $UCAP_SYSFS (default: /sys).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 	printf("up %s\n", said(set_port(fd, true)));
 	print_state();
 	fflush(stdout);
-	/* For tests that look while it lives. */
+	/* Lets a test inspect the process while it has the device open. */
 	if (!isatty(STDIN_FILENO))
 		(void)!read(STDIN_FILENO, &err, 1);
 	printf("after %s\n", said(set_port(fd, true)));

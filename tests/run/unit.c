@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the transport decides before there is a process to serve. */
+/* Parts of src/run that need no process to serve. */
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
@@ -132,7 +132,7 @@ START_TEST(paths_are_sorted)
 }
 END_TEST
 
-/* Each inode number is there on every mount. */
+/* Files on different mounts can have the same inode number. */
 START_TEST(files_are_known_by_inode_and_mount)
 {
 	struct uvd_run_file f = { .inode = { .ino = 7, .mnt_id = 1 }, .refs = 1 };
@@ -168,7 +168,7 @@ END_TEST
 
 static int pair[2];
 
-/* Sends a message with so many copies of fd 0. */
+/* Makes the socket pair and sends a message with num_fds copies of fd 0. */
 static void send_message(const struct uvd_run_msg *msg, unsigned int num_fds)
 {
 	union {
@@ -187,7 +187,7 @@ static void send_message(const struct uvd_run_msg *msg, unsigned int num_fds)
 	ck_assert_int_eq(sendmsg(pair[0], &m, 0), sizeof(*msg));
 }
 
-/* The least unused fd: it stays the same where every fd that came was closed. */
+/* Returns the lowest unused fd. It is the same as before if every fd that was received has been closed. */
 static int least_fd(void)
 {
 	int fd = dup(0);
