@@ -189,7 +189,7 @@ def test_program_that_another_user_can_change_is_not_executed(separate, installe
     os.chown(installed, NOBODY, NOBODY)
     assert uverbsctl("restart").returncode == 0
     wait_for("another engine process", lambda: d.starts() == 2)
-    assert program_of(d.serving) == before and d.text_of("and no upgrade")
+    assert program_of(d.serving) == before and d.text_of("not an upgrade")
 
 
 def test_internal_option_is_of_no_use_to_others():
