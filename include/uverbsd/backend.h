@@ -246,7 +246,7 @@ struct uvd_rwq_ind_table {
 	uint32_t ind_tbl_num; /* set by the backend */
 };
 
-/* What create_qp gets, and query_qp returns: struct ib_qp_init_attr. */
+/* The core passes it to create_qp, and query_qp returns it: struct ib_qp_init_attr. */
 struct uvd_qp_init_attr {
 	struct uvd_cq *send_cq, *recv_cq;
 	struct uvd_srq *srq;
@@ -405,7 +405,7 @@ struct uvd_work {
 	void *arg;
 };
 
-/* What rereg_mr did. */
+/* The result of rereg_mr. */
 enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
 
 /* The operations of a backend. See the rules at the top of this file. */

@@ -22,7 +22,7 @@ struct uvd_account; /* a user and the owners of the namespaces above, who pay to
 struct uvd_accounts; /* all users of one engine */
 struct uvd_log;
 
-/* What is counted and limited, indices of uvd_limit_rows. UVD_RES_OBJECT + UVERBS_OBJECT_*: objects of one type. */
+/* The accounts count and limit these resources: indices of uvd_limit_rows. UVD_RES_OBJECT + UVERBS_OBJECT_*: objects of one type. */
 enum uvd_resource {
 	UVD_RES_FILES, /* open files of devices */
 	UVD_RES_EVENT_FILES,

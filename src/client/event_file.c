@@ -33,7 +33,7 @@ struct uvd_event_file {
 	ino_t ino;
 };
 
-/* What an event file charges: both ends, and all that the socket can hold. */
+/* An event file charges its account for both ends, and for all bytes that the socket can hold. */
 static const struct {
 	enum uvd_resource res;
 	uint64_t n;

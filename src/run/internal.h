@@ -23,7 +23,7 @@ enum { UVD_RUN_MAJOR = 231, UVD_RUN_MINOR = 192 };
 /* Major number of User Capability nodes, from the kernel's dynamic range; the minor number is the capability's bit. */
 enum { UVD_RUN_UCAP_MAJOR = 510 };
 
-/* What the engine remembers of one fd of one thread, so that a call on it needs no look-up by path: slot.c. */
+/* The engine remembers one fd of one thread, so that a call on it needs no look-up by path: slot.c. */
 struct uvd_run_slot {
 	pid_t tid; /* 0: unused */
 	int fd; /* -1: the slot only gives access to the thread's memory */

@@ -54,7 +54,7 @@ static unsigned int take_fds(struct msghdr *m, int fds[UVD_RUN_LINK_FDS])
 	return num;
 }
 
-/* What other processes of the user send through the socket of --join is copied as strings later. */
+/* Any process of the user can send to the socket of --join, and the receiver copies root as a string. */
 static bool is_terminated(const struct uvd_run_msg *msg)
 {
 	return memchr(msg->root, 0, sizeof(msg->root));

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "util/util.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,25 +55,6 @@ pid_t uvd_thread_id(void)
 	if (!id)
 		id = gettid();
 	return id;
-}
-
-bool uvd_thread_is_runnable(pid_t tid)
-{
-	char path[48], line[64];
-	const char *state;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, line, sizeof(line) - 1);
-	close(fd);
-	line[n < 0 ? 0 : n] = 0;
-	/* "TID (NAME) STATE ...", where a name of 15 characters can have parentheses */
-	state = strrchr(line, ')');
-	return state && state[1] == ' ' && state[2] == 'R';
 }
 
 static uint64_t clock_ns(clockid_t clock)

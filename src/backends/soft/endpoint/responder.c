@@ -25,18 +25,16 @@ void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
  */
 static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
 {
-	bool has_requester;
+	bool claimed = false;
 
 	m->waits = true;
-	if (soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL)) {
-		m->waits = false;
-		return false;
+	if (!soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL)) {
+		while (peer->r_busy && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
+			pthread_cond_wait(&peer->idle, &peer->lock);
+		claimed = soft_mover_leave(m) && !peer->r_busy;
 	}
-	while (peer->r_busy && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
-		pthread_cond_wait(&peer->idle, &peer->lock);
-	has_requester = soft_mover_leave(m);
 	m->waits = false;
-	return has_requester && !peer->r_busy;
+	return claimed;
 }
 
 struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn)

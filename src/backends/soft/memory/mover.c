@@ -12,7 +12,7 @@ enum { TICK_NS = 10 * 1000 * 1000, IDLE_TICKS = 100 };
 
 /* ---- the watcher ------------------------------------------------------------------------------------------------- */
 
-/* What the watcher has taken away from a mover. */
+/* The watcher has taken these QPs away from a mover, which was at `place`. */
 struct taken {
 	struct soft_qp *requester, *responder;
 	enum soft_place place;
