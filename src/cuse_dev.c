@@ -266,7 +266,8 @@ bool uvd_cuse_is_granting(struct uvd_cuse *c, uint64_t unique)
 	bool found = false;
 
 	uvd_lock(&c->lock);
-	list_for_each_entry(j, &c->grants, of_node) found |= j->unique == unique;
+	list_for_each_entry(j, &c->grants, of_node)
+		found |= j->unique == unique;
 	uvd_unlock(&c->lock);
 	return found;
 }

@@ -125,8 +125,7 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
 {
 	struct user *user;
 
-	list_for_each_entry(user, &accounts->users, of_accounts)
-	{
+	list_for_each_entry(user, &accounts->users, of_accounts) {
 		if (user->uid == uid) {
 			user->ref++;
 			return user;
@@ -292,8 +291,7 @@ static void accounts_compare(struct uvd_accounts *accounts)
 	struct list_head *at, *next;
 
 	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts)
-	{
+	list_for_each_entry(user, &accounts->users, of_accounts) {
 		user->compared = atomic_load_explicit(&user->spent, memory_order_relaxed);
 		sum += user->compared;
 		num += user->compared > LEAST_SPENT_NS;
@@ -370,8 +368,7 @@ void uvd_accounts_each(struct uvd_accounts *accounts,
 	uint64_t used;
 
 	uvd_lock(&accounts->lock);
-	list_for_each_entry(user, &accounts->users, of_accounts)
-	{
+	list_for_each_entry(user, &accounts->users, of_accounts) {
 		for (int res = 0; res < UVD_NUM_RES; res++) {
 			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 			if (used)

@@ -201,12 +201,12 @@ static int search_collect(struct uvd_mm_table *t, const struct wanted *w, struct
 	unsigned int max = 0;
 
 	*s = (struct search){ .added = t->added };
-	list_for_each_entry(mm, &t->mms, of_table) max++;
+	list_for_each_entry(mm, &t->mms, of_table)
+		max++;
 	s->candidates = calloc(max + 1, sizeof(*s->candidates));
 	if (!s->candidates)
 		return -ENOMEM;
-	list_for_each_entry(mm, &t->mms, of_table)
-	{
+	list_for_each_entry(mm, &t->mms, of_table) {
 		struct candidate *k = &s->candidates[s->num];
 		bool seen = has_process(mm, w->tgid, w->starttime);
 
@@ -507,7 +507,8 @@ void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid,
 	struct uvd_mm *mm;
 
 	uvd_lock(&t->lock);
-	list_for_each_entry(mm, &t->mms, of_table) if (mm->charged)
-		fn(arg, mm->members ? mm->members->tgid : 0, mm->charged);
+	list_for_each_entry(mm, &t->mms, of_table)
+		if (mm->charged)
+			fn(arg, mm->members ? mm->members->tgid : 0, mm->charged);
 	uvd_unlock(&t->lock);
 }

@@ -202,8 +202,7 @@ static struct uvd_mm_view *view_find(struct uvd_mm *mm, const struct uvd_mapping
 	struct uvd_mm_view *view;
 
 	*num = 0;
-	list_for_each_entry(view, &mm->views, of_mm)
-	{
+	list_for_each_entry(view, &mm->views, of_mm) {
 		if (is_same_mapping(&view->is, m))
 			return uvd_mm_view_ref(view);
 		++*num;

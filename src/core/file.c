@@ -218,8 +218,7 @@ void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t po
 	struct uvd_uobject *uobj;
 
 	uvd_lock(&dev->lock);
-	list_for_each_entry(file, &dev->files, of_device)
-	{
+	list_for_each_entry(file, &dev->files, of_device) {
 		uvd_lock(&file->lock);
 		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
 			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uvd_event_file_post(uobj->event_file, &desc))

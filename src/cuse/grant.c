@@ -194,7 +194,9 @@ static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
-	list_for_each_entry(job, &g->jobs, of_grants) if (has_waited(job)) return job;
+	list_for_each_entry(job, &g->jobs, of_grants)
+		if (has_waited(job))
+			return job;
 	return NULL;
 }
 
@@ -203,8 +205,7 @@ static void end_long_loans(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
-	list_for_each_entry(job, &g->jobs, of_grants)
-	{
+	list_for_each_entry(job, &g->jobs, of_grants) {
 		/* The broker limits its own loans. */
 		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
@@ -244,7 +245,8 @@ static void *grant_watchdog(void *arg)
 		pthread_mutex_unlock(&g->lock);
 		nanosleep(&tick, NULL);
 		pthread_mutex_lock(&g->lock);
-		list_for_each_entry(job, &g->jobs, of_grants) job->ticks++;
+		list_for_each_entry(job, &g->jobs, of_grants)
+			job->ticks++;
 		while ((job = find_waiting(g)))
 			end_instead(g, job);
 		end_long_loans(g);

@@ -156,6 +156,7 @@ void uvd_cuse_each_file(struct uvd_cuse *c,
 	struct cuse_file *f;
 
 	uvd_lock(&c->lock);
-	list_for_each_entry(f, &c->files, of_node) fn(arg, &f->opener, f->file);
+	list_for_each_entry(f, &c->files, of_node)
+		fn(arg, &f->opener, f->file);
 	uvd_unlock(&c->lock);
 }

@@ -34,7 +34,9 @@ static struct turn_user *turn_user_find(struct uvd_turns *t, uid_t uid)
 {
 	struct turn_user *user;
 
-	list_for_each_entry(user, &t->users, of_turns) if (user->uid == uid) return user;
+	list_for_each_entry(user, &t->users, of_turns)
+		if (user->uid == uid)
+			return user;
 	return NULL;
 }
 
@@ -283,7 +285,9 @@ static struct uvd_turn *turn_find(struct uvd_turns *t, uint64_t unique)
 	struct list_head *bucket = turn_bucket(t, unique);
 	struct uvd_turn *turn;
 
-	list_for_each_entry(turn, bucket, of_bucket) if (turn->unique == unique) return turn;
+	list_for_each_entry(turn, bucket, of_bucket)
+		if (turn->unique == unique)
+			return turn;
 	return NULL;
 }
 
@@ -313,8 +317,7 @@ struct uvd_turn *uvd_turns_end(struct uvd_turns *t)
 
 	uvd_lock(&t->lock);
 	t->ended = true;
-	list_for_each_entry(user, &t->users, of_turns)
-	{
+	list_for_each_entry(user, &t->users, of_turns) {
 		if (list_empty(&user->calls) && list_empty(&user->closes))
 			continue;
 		turn = list_empty(&user->calls) ? list_first_entry(&user->closes, struct uvd_turn, of_user)
