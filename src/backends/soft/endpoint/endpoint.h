@@ -30,7 +30,7 @@ struct soft_qp {
 
 	pthread_mutex_t modify_lock; /* one modify_qp() at a time; taken before `lock` */
 	pthread_mutex_t lock;
-	pthread_cond_t idle; /* s_busy or r_busy has become false */
+	pthread_cond_t idle; /* s_busy, s_arrived or r_busy has become false */
 	atomic_int state; /* enum ibv_qp_state; written under the lock, also read without it */
 	struct ibv_qp_attr attr; /* the state, the PSNs and the caps have members of their own */
 	struct ibv_qp_cap cap;
@@ -40,6 +40,7 @@ struct soft_qp {
 	bool s_busy;
 	struct soft_mover *s_mover; /* the mover that has set s_busy */
 	bool s_kicked; /* retry the oldest request: what it waits for may be there */
+	atomic_bool s_arrived; /* the oldest request has arrived, and completes next: see soft_send_arrived() */
 	bool s_started; /* the oldest request has been tried: draining has to finish it */
 	bool s_draining, s_drained_event;
 	bool s_deferred; /* only the user's thread may run the send queue */
@@ -201,6 +202,19 @@ void soft_send_fail(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_wc_s
 void soft_send_flush(struct soft_qp *qp, struct soft_due *due);
 /* Ends the wait of the oldest request, if any, and disarms its timer. */
 void soft_send_unwait(struct soft_qp *qp);
+/*
+ * The oldest request has arrived, and its receive is going to complete. Until the request has completed too, no QP
+ * claims this one: what the receiver answers must not overtake the completion. (An adapter gets the acknowledgement
+ * before the answer.) The caller has s_busy and does not hold qp->lock. It must not enter a client's memory, nor claim
+ * a QP, before it calls soft_send_settled().
+ */
+static inline void soft_send_arrived(struct soft_qp *qp)
+{
+	atomic_store_explicit(&qp->s_arrived, true, memory_order_release);
+}
+
+/* The request has completed, or stays the oldest. Caller holds qp->lock. */
+void soft_send_settled(struct soft_qp *qp);
 /* Clears s_busy, and flushes if the QP is in ERR. The mover has left the requester's memory, or was given up. */
 void soft_send_let_go(struct soft_qp *qp, struct soft_due *due);
 /* If a mover has the send queue and is at the responder: takes the QP from it and clears s_busy. */
@@ -214,8 +228,9 @@ void soft_send_give_up(struct soft_qp *requester, struct soft_qp *responder, enu
 
 /*
  * Claims the QP with this number for the mover: sets r_busy, takes a reference, and locks it. Waits for the end of
- * another claim. Returns NULL if there is no such QP, or if the wait fails: the requester or the peer is reset or in
- * error, the requester was taken from the mover, or the peer is slow (r_slow) and the message is a datagram.
+ * another claim, and while s_arrived is set. Returns NULL if there is no such QP, or if the wait fails: the requester
+ * or the peer is reset or in error, the requester was taken from the mover, or the peer is slow (r_slow) and the
+ * message is a datagram.
  */
 struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint32_t qpn);
 /* Ends the claim. Caller holds the responder's lock, which this releases. Runs what is due, and puts the reference. */

@@ -165,6 +165,14 @@ void soft_send_unwait(struct soft_qp *qp)
 	soft_timer_disarm(&qp->dev->ibdev->fabric->timers, qp);
 }
 
+void soft_send_settled(struct soft_qp *qp)
+{
+	if (!atomic_load_explicit(&qp->s_arrived, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&qp->s_arrived, false, memory_order_relaxed);
+	pthread_cond_broadcast(&qp->idle);
+}
+
 void soft_send_let_go(struct soft_qp *qp, struct soft_due *due)
 {
 	qp->s_busy = false;

@@ -19,8 +19,14 @@ void soft_recv_release(struct soft_qp *qp, struct soft_due *due)
 	pthread_cond_broadcast(&qp->idle);
 }
 
+/* May no message be delivered to the QP now? Caller holds its lock. */
+static bool recv_is_held(struct soft_qp *qp)
+{
+	return qp->r_busy || atomic_load_explicit(&qp->s_arrived, memory_order_acquire);
+}
+
 /*
- * Waits for the end of another claim. Caller holds peer->lock. The mover with the claim may be stuck in the peer's
+ * Waits until the peer can be claimed. Caller holds peer->lock. The mover with the claim may be stuck in the peer's
  * memory, so this wait is registered like an access to it: the requester can then be taken from m.
  */
 static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
@@ -29,9 +35,9 @@ static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
 
 	m->waits = true;
 	if (!soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL)) {
-		while (peer->r_busy && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
+		while (recv_is_held(peer) && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
 			pthread_cond_wait(&peer->idle, &peer->lock);
-		claimed = soft_mover_leave(m) && !peer->r_busy;
+		claimed = soft_mover_leave(m) && !recv_is_held(peer);
 	}
 	m->waits = false;
 	return claimed;
@@ -44,7 +50,7 @@ struct soft_qp *soft_claim(struct soft_mover *m, struct uvd_fabric *fabric, uint
 	if (!peer)
 		return NULL;
 	pthread_mutex_lock(&peer->lock);
-	if (peer->r_busy && !wait_to_claim(m, peer)) {
+	if (recv_is_held(peer) && !wait_to_claim(m, peer)) {
 		pthread_mutex_unlock(&peer->lock);
 		soft_ref_put(&peer->ref);
 		return NULL;

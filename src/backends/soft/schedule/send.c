@@ -190,6 +190,7 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 	enum soft_wait before = qp->s_wait;
 	struct soft_outcome outcome;
 	struct soft_burst burst;
+	bool is_reset;
 
 	if (!wqe)
 		return STEP_NOTHING;
@@ -218,13 +219,13 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 			return STEP_LOST;
 	}
 	pthread_mutex_lock(&qp->lock);
-	if (qp->state == IBV_QPS_RESET)
-		return STEP_NOTHING;
-	if (burst.num < 2)
+	is_reset = qp->state == IBV_QPS_RESET;
+	if (!is_reset && burst.num < 2)
 		send_settle(qp, wqe, &burst.req, outcome, before, due);
-	else
+	else if (!is_reset)
 		settle_burst(qp, &burst, budget, due);
-	return STEP_DONE;
+	soft_send_settled(qp);
+	return is_reset ? STEP_NOTHING : STEP_DONE;
 }
 
 static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)

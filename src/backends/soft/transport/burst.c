@@ -212,6 +212,8 @@ static void burst_conclude(struct burst *b)
 	struct soft_burst *requests = b->requests;
 	struct soft_request req = requests->req;
 
+	if (b->kind != READS)
+		soft_send_arrived(req.qp);
 	for (unsigned int n = 0; n < requests->num; n++) {
 		req.wqe = requests->wqes[n];
 		req.packets = soft_packets(requests->mtu, req.wqe->length);

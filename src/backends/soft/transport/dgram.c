@@ -21,6 +21,11 @@ static const struct soft_outcome sent = { .kind = SOFT_DONE, .status = IBV_WC_SU
 static const struct soft_outcome bad_memory = { .kind = SOFT_DONE, .status = IBV_WC_LOC_PROT_ERR };
 static const struct soft_outcome lost = { .kind = SOFT_LOST };
 
+static bool is_to_many(const struct soft_request *req)
+{
+	return req->is_multicast || req->qp->qp.qp_type == IBV_QPT_RAW_PACKET;
+}
+
 /* Returns the payload's place in the buffer, behind the room for a GRH. */
 static uint8_t *dgram_payload(struct message *msg)
 {
@@ -63,6 +68,8 @@ static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uin
 	pthread_mutex_lock(&msg->peer->lock);
 	if (err || soft_gone(msg->peer))
 		return;
+	if (!is_to_many(msg->req))
+		soft_send_arrived(msg->req->qp);
 	soft_recv_complete(msg->peer, wc, solicited, &msg->due);
 	if (msg->peer->qp.qp_type == IBV_QPT_UD)
 		soft_count_arrival(msg->peer, msg->req);
@@ -184,7 +191,7 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 	if (req->ah.is_global)
 		make_grh(m->buffer, req);
 	m->may_drop = true;
-	if (req->is_multicast || req->qp->qp.qp_type == IBV_QPT_RAW_PACKET)
+	if (is_to_many(req))
 		deliver_to_many(&msg);
 	else
 		deliver_to(&msg, req->dest_qpn);

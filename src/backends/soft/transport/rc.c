@@ -284,6 +284,7 @@ static struct soft_outcome rc_conclude(struct rc *rc)
 	if (takes_receive(wqe)) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
 
+		soft_send_arrived(rc->req->qp);
 		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &rc->due);
 	}
 	soft_count_arrival(peer, rc->req);

@@ -113,6 +113,7 @@ static void uc_conclude(struct uc *uc)
 	if (wqe->opcode != IBV_WR_RDMA_WRITE) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
 
+		soft_send_arrived(uc->req->qp);
 		soft_recv_complete(peer, &wc, wqe->send_flags & IBV_SEND_SOLICITED, &uc->due);
 	}
 	soft_count_arrival(peer, uc->req);
