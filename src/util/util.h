@@ -103,8 +103,8 @@ int uvd_dir_mkdir(int dir, const char *path);
 int uvd_dir_link(int dir, const char *path, const char *target);
 /*
  * Are root and we the only users that can replace what is at path? path need not exist yet. Returns false and sets
- * culprit to the part of path that another user owns or may write to. A sticky folder such as /tmp passes, because
- * there only the owner of an entry can replace it.
+ * culprit to the part of path that another user owns or may write to. A sticky folder such as /tmp passes if its entry
+ * exists, because only the owner can replace that; if it does not exist, another user could create it first.
  */
 bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX]);
 /* Removes name and all below it. Follows no link. Returns 0 also if name does not exist. */
