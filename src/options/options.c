@@ -13,7 +13,8 @@
 #include <string.h>
 
 /*
- * One option that was set. Settings are kept in the order of reading, and applied once the number of devices is known.
+ * One option that was set. Settings are applied once the number of devices is known, in the order of this array: those
+ * of all devices, of one device, of one port, and of the command line; within each of these, in the order of reading.
  */
 struct setting {
 	const struct uvd_option_row *row;
@@ -75,6 +76,27 @@ static void setting_add(struct parser *p, const struct uvd_option_row *row, cons
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static int setting_rank(const struct setting *s)
+{
+	return s->port >= 0 ? 2 : s->device >= 0 ? 1 : 0;
+}
+
+/*
+ * Sorts the file's settings: a section of one device or port wins over one of all devices, wherever it is in the file.
+ * Insertion sort keeps the order of equal ones.
+ */
+static void settings_sort(struct setting *settings, unsigned int num)
+{
+	for (unsigned int i = 1; i < num; i++) {
+		const struct setting s = settings[i];
+		unsigned int at = i;
+
+		for (; at && setting_rank(&settings[at - 1]) > setting_rank(&s); at--)
+			settings[at] = settings[at - 1];
+		settings[at] = s;
+	}
+}
 
 /* Parses [uverbsd], [limits], [device N] or [port N.M]. Returns false for any other section. */
 static bool parse_section(const char *section, int *device, int *port)
@@ -378,6 +400,7 @@ static void put_file_first(struct parser *p)
 	p->settings = NULL;
 	p->num_settings = 0;
 	read_file(p);
+	settings_sort(p->settings, p->num_settings);
 	for (i = 0; i < n; i++) {
 		setting_add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
 		free(command_line[i].text);

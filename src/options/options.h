@@ -5,9 +5,9 @@
  *
  * The limits of users (--limit-NAME) are made from the table of accounts; in the file they are NAME in [limits].
  *
- * Later settings replace earlier ones: the defaults of the device come first, then the file in the order of its lines,
- * then the command line. Sections are [uverbsd], [limits], [device N] and [port N.M]; devices count from 0, ports from
- * 1.
+ * Later settings replace earlier ones: the defaults of the device come first, then the file, then the command line. In
+ * the file [device N] wins over [uverbsd], and [port N.M] over both, wherever these sections are; otherwise the order of
+ * the lines counts. Devices count from 0, ports from 1.
  */
 #ifndef UVD_OPTIONS_H
 #define UVD_OPTIONS_H
