@@ -32,6 +32,7 @@ struct parser {
 	unsigned int num_settings, num_file; /* the file's settings come first */
 	bool counted; /* `devices` was set */
 	int last_device; /* the highest device with a section of its own */
+	bool device_only; /* --help and --version are no options */
 	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
 	int line;
 	FILE *file;
@@ -221,16 +222,20 @@ enum { HELP = 1000, VERSION };
 /* Returns -1 to go on, or the exit status. */
 static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
 {
-	struct option longs[128] = { { "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION } };
+	struct option longs[128] = { 0 };
 	const struct uvd_option_row *row;
-	unsigned int n = 2;
+	unsigned int n = 0;
 	int c;
 
+	if (!p->device_only) {
+		longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
+		longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
+	}
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
 	optind = 0; /* restart getopt, which may have been used before */
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, p->device_only ? "+" : "+h", longs, NULL)) >= 0) {
 		switch (c) {
 		case HELP:
 		case 'h':
@@ -240,7 +245,8 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			printf("uverbsd %s\n", UVD_VERSION);
 			return 0;
 		case '?':
-			fprintf(stderr, "%s: try --help\n", p->name);
+			if (!p->device_only)
+				fprintf(stderr, "%s: try --help\n", p->name);
 			return 2;
 		}
 		row = uvd_option_at(c);
@@ -467,6 +473,7 @@ int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned i
 		.maps_queues = maps_queues,
 		.name = argv[0],
 		.last_device = -1,
+		.device_only = true,
 		.first_index = index,
 	};
 

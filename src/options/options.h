@@ -68,7 +68,7 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
  * Parses the options of one more device. argv[0] is the prefix of messages; the rest may only be options of a device.
  * maps_queues: clients can map the device. Returns 0: o->devices[0] has the defaults of a device of this index, changed
  * by the options, and its number is -1 if none was given. The caller frees *o with uvd_options_free(). Returns -1 on
- * error, which is reported on stderr.
+ * error, which is reported on stderr. --help and --version are errors: stdout may be a daemon's.
  */
 int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);

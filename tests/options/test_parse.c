@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The configuration file. */
+/* The configuration file, and the options of one more device. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "options/options.h"
@@ -65,6 +66,24 @@ START_TEST(test_later_line_wins_within_a_section)
 }
 END_TEST
 
+/* uvd_options_parse_device() runs in the daemon, for a client of the control socket. */
+START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
+{
+	static char *const words[] = { "--help", "-h", "--version", "--he" };
+	char *argv[] = { "device", words[_i], NULL };
+	int file = memfd_create("stdout", 0), before = dup(STDOUT_FILENO);
+	struct uvd_options o;
+	struct stat st;
+
+	fflush(stdout);
+	ck_assert(file >= 0 && dup2(file, STDOUT_FILENO) == STDOUT_FILENO);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, 0, 2, argv), -1);
+	fflush(stdout);
+	ck_assert(dup2(before, STDOUT_FILENO) == STDOUT_FILENO);
+	ck_assert(!fstat(file, &st) && st.st_size == 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("parse");
@@ -75,6 +94,7 @@ int main(void)
 	tcase_add_loop_test(t, test_section_of_a_device_wins_over_that_of_all_wherever_it_is, 0, 3);
 	tcase_add_loop_test(t, test_command_line_wins_over_each_section, 0, 3);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
+	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);
