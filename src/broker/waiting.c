@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+#include "util/util.h"
 
 enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
 
@@ -177,13 +178,11 @@ bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX])
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, status, UVD_STATUS_MAX - 1);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
+	if (fd < 0)
 		return false;
-	status[n] = 0;
-	return true;
+	n = uvd_status_read(fd, status, UVD_STATUS_MAX);
+	close(fd);
+	return n > 0;
 }
 
 static bool line_of(const char *status, const char *key, unsigned long long v[4], int base)

@@ -37,9 +37,7 @@ struct uvd_wait {
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
 
 enum { UVD_STATUS_MAX = 4096 };
-/*
- * Reads the first UVD_STATUS_MAX - 1 bytes of /proc/TID/status as a string. Returns false if there is no such thread.
- */
+/* Reads /proc/TID/status as a string, without the groups. Returns false if there is no such thread. */
 bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX]);
 
 #endif

@@ -89,6 +89,11 @@ uint64_t uvd_now_ns(void);
  * processes that had the same pid.
  */
 bool uvd_process_lives(pid_t pid, unsigned long long *start);
+/*
+ * Reads a status file of /proc, just opened, as a string. Leaves out the groups: with 64 Ki of them the text has 700 KB.
+ * Cuts off what does not fit. Returns the length or a negative errno.
+ */
+ssize_t uvd_status_read(int fd, char *text, size_t size);
 
 /* ---- dir.c: files and folders below an open folder --------------------------------------------------------------- */
 

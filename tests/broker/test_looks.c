@@ -406,6 +406,31 @@ START_TEST(test_capabilities_in_a_namespace_of_its_own_do_not_count)
 }
 END_TEST
 
+static void in_many_groups(void)
+{
+	static gid_t groups[3000];
+
+	for (int i = 0; i < 3000; i++)
+		groups[i] = 1000000000 + i;
+	if (setgroups(3000, groups) || setresgid(GROUP, GROUP, GROUP) || setresuid(USER, USER, USER))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+	writes();
+	_exit(0);
+}
+
+/* The kernel writes the groups before the capabilities, to a status file of 33 KB. */
+START_TEST(test_client_in_many_groups_is_served)
+{
+	client = fork();
+	if (!client)
+		in_many_groups();
+	wait_until_in(client, SYS_write);
+	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), 0);
+	uvd_wire_close(&fds);
+}
+END_TEST
+
 /* ---- opens: a thread blocks in the open of a FIFO, then another file replaces the FIFO --------------------------- */
 
 static const char *opened; /* the path that the client opens */
@@ -599,6 +624,7 @@ int main(void)
 	tcase_add_test(t, test_pieces_are_no_write);
 	tcase_add_loop_test(t, test_each_user_id_counts, 0, 3);
 	tcase_add_test(t, test_capabilities_in_a_namespace_of_its_own_do_not_count);
+	tcase_add_test(t, test_client_in_many_groups_is_served);
 	tcase_add_loop_test(t, test_open_of_a_node_gives_pagemap_and_nothing_else, OPEN, OPENAT2 + 1);
 	tcase_add_test(t, test_path_is_looked_up_in_the_threads_root);
 	tcase_add_test(t, test_open_with_a_node_as_its_folder_is_no_call);
