@@ -74,6 +74,21 @@ static int read_call(pid_t tid, struct uvd_wait *w)
 	return -ESRCH;
 }
 
+_Atomic uint64_t *uvd_nodes_place(struct uvd_nodes *nodes)
+{
+	char path[64];
+
+	for (int i = 0; i < UVD_NODES_MAX; i++)
+		if (!nodes->rdev[i])
+			return &nodes->rdev[i];
+	for (int i = 0; i < UVD_NODES_MAX; i++) {
+		snprintf(path, sizeof(path), "/sys/dev/char/%u:%u", major(nodes->rdev[i]), minor(nodes->rdev[i]));
+		if (access(path, F_OK))
+			return &nodes->rdev[i];
+	}
+	return NULL;
+}
+
 static bool is_node(const struct uvd_nodes *nodes, const struct statx *x)
 {
 	if (!S_ISCHR(x->stx_mode))

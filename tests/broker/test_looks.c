@@ -603,6 +603,24 @@ START_TEST(test_where_nothing_is_cached_our_own_name_counts_for_our_own_root)
 }
 END_TEST
 
+/* ---- the table of nodes ---------------------------------------------------------------------------------------------- */
+
+START_TEST(test_node_takes_the_place_of_none_that_exists)
+{
+	static struct uvd_nodes table;
+	const dev_t exists = makedev(1, 3), gone = makedev(0, 77);
+
+	ck_assert_ptr_eq(uvd_nodes_place(&table), &table.rdev[0]);
+	for (int i = 0; i < UVD_NODES_MAX; i++)
+		table.rdev[i] = i == UVD_NODES_MAX - 2 ? gone : exists;
+	ck_assert_ptr_eq(uvd_nodes_place(&table), &table.rdev[UVD_NODES_MAX - 2]);
+	table.rdev[UVD_NODES_MAX - 1] = 0;
+	ck_assert_ptr_eq(uvd_nodes_place(&table), &table.rdev[UVD_NODES_MAX - 1]);
+	table.rdev[UVD_NODES_MAX - 2] = table.rdev[UVD_NODES_MAX - 1] = exists;
+	ck_assert_ptr_null(uvd_nodes_place(&table));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("looks");
@@ -629,6 +647,7 @@ int main(void)
 	tcase_add_test(t, test_path_is_looked_up_in_the_threads_root);
 	tcase_add_test(t, test_open_with_a_node_as_its_folder_is_no_call);
 	tcase_add_test(t, test_where_nothing_is_cached_our_own_name_counts_for_our_own_root);
+	tcase_add_test(t, test_node_takes_the_place_of_none_that_exists);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);
