@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +31,7 @@
 
 #include "broker/child.h"
 #include "broker/waiting.h"
+#include "util/util.h"
 
 enum { USER = 65534, GROUP = 65533, NR_PAUSE = 34, STUCK_MS = 20000 };
 
@@ -339,6 +341,49 @@ START_TEST(test_answers_are_about_the_call)
 }
 END_TEST
 
+static pid_t *writer; /* in shared memory */
+
+static void *writes_in_thread(void *arg)
+{
+	*writer = gettid();
+	writes();
+	return NULL;
+}
+
+static void outlived_by_a_writer(void)
+{
+	pthread_t thread;
+
+	be_user(USER, USER, USER);
+	if (pthread_create(&thread, NULL, writes_in_thread, NULL))
+		_exit(1);
+	syscall(SYS_exit, 0);
+}
+
+/* Files of the first thread can be opened after its exit, but are empty. */
+START_TEST(test_maps_and_statm_are_those_of_a_thread_that_lives)
+{
+	unsigned long pages = 0;
+	char text[256] = "";
+
+	writer = mmap(NULL, sizeof(*writer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	client = fork();
+	if (!client)
+		outlived_by_a_writer();
+	for (int ms = 0; ms < STUCK_MS && !*writer; ms++)
+		usleep(1000);
+	wait_until_in(*writer, SYS_write);
+	for (int ms = 0; ms < STUCK_MS && uvd_process_lives(client, NULL); ms++)
+		usleep(1000);
+	ck_assert_int_eq(ask_about(*writer, UVD_WIRE_PEER, 0, 0), 0);
+	ck_assert_int_eq(answer.values[0], client);
+	ck_assert(read(fds.fd[1], text, sizeof(text) - 1) > 0 && strchr(text, '-'));
+	memset(text, 0, sizeof(text));
+	ck_assert(read(fds.fd[3], text, sizeof(text) - 1) > 0 && sscanf(text, "%lu", &pages) == 1 && pages > 0);
+	uvd_wire_close(&fds);
+}
+END_TEST
+
 /* Blocks in ioctl() on the terminal's lock, which another process's blocked write() holds. */
 static void controls(void)
 {
@@ -638,6 +683,7 @@ int main(void)
 	tcase_add_loop_test(t, test_thread_that_waits_in_another_call_gives_nothing, 0, 2);
 	tcase_add_test(t, test_number_that_is_a_bystanders_between_two_looks_gives_nothing);
 	tcase_add_test(t, test_answers_are_about_the_call);
+	tcase_add_test(t, test_maps_and_statm_are_those_of_a_thread_that_lives);
 	tcase_add_test(t, test_ioctl_is_no_write);
 	tcase_add_test(t, test_pieces_are_no_write);
 	tcase_add_loop_test(t, test_each_user_id_counts, 0, 3);
