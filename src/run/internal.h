@@ -71,6 +71,7 @@ struct uvd_run_tree {
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */
 		int fd; /* the fd that it closes; -1: any fd, or the call is an exec */
+		bool ends_with_id; /* the call is over once no thread has this id */
 	} changes[UVD_RUN_CHANGES]; /* calls that the kernel carries out, and may still be carrying out */
 	int num_changes;
 	bool many_ways; /* there are io_urings, which close files without a call that we see */

@@ -2,10 +2,12 @@
 /* Parts of src/run that need no process to serve. */
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "run/filter.h"
@@ -232,6 +234,93 @@ START_TEST(message_whose_path_has_no_end_is_refused)
 }
 END_TEST
 
+/* ---- calls that the kernel may still be carrying out -------------------------------------------------------------- */
+
+static struct uvd_run_tree *new_tree(void)
+{
+	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
+
+	ck_assert_ptr_nonnull(tree);
+	tree->notif = calloc(1, sizeof(*tree->notif));
+	ck_assert_ptr_nonnull(tree->notif);
+	return tree;
+}
+
+static void call_of(struct uvd_run_tree *tree, pid_t tid, bool exec)
+{
+	tree->notif->n.pid = tid;
+	uvd_run_caller_waits(tree);
+	if (exec)
+		uvd_run_caller_exec(tree);
+	else
+		uvd_run_caller_closes(tree, -1);
+}
+
+/* Returns a process whose id stays in use until it is reaped. */
+static pid_t new_process(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	ck_assert_int_gt(pid, 0);
+	return pid;
+}
+
+/* A process makes a call, and exits before the next one. */
+static void call_and_exit(struct uvd_run_tree *tree, bool exec)
+{
+	pid_t pid = new_process();
+
+	call_of(tree, pid, exec);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+static void *tell_tid(void *tid)
+{
+	*(pid_t *)tid = gettid();
+	return NULL;
+}
+
+START_TEST(calls_of_processes_that_have_ended_are_over)
+{
+	struct uvd_run_tree *tree = new_tree();
+
+	for (int i = 0; i < UVD_RUN_CHANGES + 2; i++)
+		call_and_exit(tree, _i);
+	ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+	call_of(tree, getpid(), true);
+	ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+}
+END_TEST
+
+/* An exec takes the process's id for its thread: that the thread's own id is free does not mean that it is over. */
+START_TEST(exec_of_a_second_thread_is_not_over_when_its_id_is_free)
+{
+	struct uvd_run_tree *tree = new_tree();
+	pthread_t thread;
+	pid_t tid;
+
+	ck_assert(!pthread_create(&thread, NULL, tell_tid, &tid) && !pthread_join(thread, NULL));
+	call_of(tree, tid, true);
+	for (int i = 0; i < UVD_RUN_CHANGES + 2; i++)
+		call_and_exit(tree, true);
+	ck_assert_int_eq(tree->changes[0].tid, tid);
+}
+END_TEST
+
+START_TEST(more_calls_than_the_list_holds_are_an_overflow)
+{
+	struct uvd_run_tree *tree = new_tree();
+
+	for (int i = 0; i <= UVD_RUN_CHANGES; i++) {
+		ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+		call_of(tree, new_process(), true);
+	}
+	ck_assert_int_gt(tree->num_changes, UVD_RUN_CHANGES);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("run");
@@ -240,6 +329,7 @@ int main(void)
 	int failed;
 
 	suite_add_tcase(s, t);
+	tcase_set_timeout(t, 60);
 	tcase_add_test(t, yama_3_is_refused_with_the_reason);
 	tcase_add_test(t, yama_2_needs_a_capability);
 	tcase_add_test(t, yama_1_and_less_are_well);
@@ -250,6 +340,9 @@ int main(void)
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
 	tcase_add_test(t, message_whose_path_has_no_end_is_refused);
+	tcase_add_loop_test(t, calls_of_processes_that_have_ended_are_over, 0, 2);
+	tcase_add_test(t, exec_of_a_second_thread_is_not_over_when_its_id_is_free);
+	tcase_add_test(t, more_calls_than_the_list_holds_are_an_overflow);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);
