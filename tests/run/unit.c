@@ -2,6 +2,7 @@
 /* Parts of src/run that need no process to serve. */
 #include <check.h>
 #include <errno.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,17 +86,22 @@ START_TEST(filter_is_made)
 }
 END_TEST
 
-static void resolve(const char *path, struct uvd_run_target *t)
+static void resolve_as(const char *path, uint64_t how, struct uvd_run_target *t)
 {
 	char *page = aligned_alloc(4096, 8192);
-	struct uvd_caller c = { .mem = &uvd_mem_self };
-	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = -100 };
+	struct uvd_caller c = { .mem = &uvd_mem_self, .tid = getpid() };
+	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = -100, .resolve = how };
 
 	memset(page, 0, 8192);
 	strcpy(page, path);
 	args.path = (uintptr_t)page;
 	uvd_run_resolve(&c, "", &args, t);
 	free(page);
+}
+
+static void resolve(const char *path, struct uvd_run_target *t)
+{
+	resolve_as(path, 0, t);
 }
 
 START_TEST(paths_are_sorted)
@@ -135,6 +141,37 @@ START_TEST(paths_are_sorted)
 END_TEST
 
 /* Files on different mounts can have the same inode number. */
+START_TEST(path_that_leaves_its_folder_or_file_system_is_elsewhere)
+{
+	static const struct {
+		const char *cwd, *path;
+		uint64_t resolve;
+		enum uvd_run_place place;
+	} cases[] = {
+		{ "/dev", "infiniband", RESOLVE_BENEATH, UVD_RUN_TREE },
+		{ "/dev", "x/..//./infiniband", RESOLVE_BENEATH, UVD_RUN_TREE },
+		{ "/dev", "x/../../dev/infiniband", RESOLVE_BENEATH, UVD_RUN_ELSEWHERE },
+		{ "/dev", "/dev/infiniband", RESOLVE_BENEATH, UVD_RUN_ELSEWHERE },
+		{ "/dev", "../../infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/dev", "/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/", "/dev/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/dev", "/dev/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_ELSEWHERE },
+		{ "/dev", "infiniband/uverbs3", RESOLVE_NO_XDEV, UVD_RUN_NODE },
+		{ "/dev", "/dev/infiniband/uverbs3", RESOLVE_NO_XDEV, UVD_RUN_ELSEWHERE },
+		{ "/", "dev/infiniband/uverbs3", RESOLVE_NO_XDEV, UVD_RUN_ELSEWHERE },
+		{ "/dev", "../sys/class/infiniband", RESOLVE_NO_XDEV, UVD_RUN_ELSEWHERE },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct uvd_run_target t;
+
+		ck_assert(!chdir(cases[i].cwd));
+		resolve_as(cases[i].path, cases[i].resolve, &t);
+		ck_assert_msg(t.place == cases[i].place, "%zu: %s: %d", i, cases[i].path, t.place);
+	}
+}
+END_TEST
+
 START_TEST(files_are_known_by_inode_and_mount)
 {
 	struct uvd_run_file f = { .inode = { .ino = 7, .mnt_id = 1 }, .refs = 1 };
@@ -336,6 +373,7 @@ int main(void)
 	tcase_add_test(t, windows_lie_below_the_limit);
 	tcase_add_test(t, filter_is_made);
 	tcase_add_test(t, paths_are_sorted);
+	tcase_add_test(t, path_that_leaves_its_folder_or_file_system_is_elsewhere);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
