@@ -74,6 +74,14 @@ static bool makes_sense(int argc, char **argv)
 	return fits;
 }
 
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++)
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return true;
+	return false;
+}
+
 int uvd_cmd_device(int argc, char **argv)
 {
 	const char *control;
@@ -83,5 +91,9 @@ int uvd_cmd_device(int argc, char **argv)
 		return status;
 	argc -= first;
 	argv += first;
+	if (wants_help(argc, argv)) {
+		fputs(usage, stdout);
+		return 0;
+	}
 	return makes_sense(argc, argv) ? device_ask(control, argc, argv) : 2;
 }

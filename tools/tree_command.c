@@ -23,7 +23,7 @@ static const char usage[] =
 	"       uverbsctl tree [--json] --open NODE\n"
 	"\n"
 	"Shows what a device accepts: its objects, methods, attributes and write() commands, by the kernel's names.\n"
-	"Without a device: what devices of this build would accept, on every backend.\n"
+	"Without a device: what devices of this build would accept, on every backend that supports the persona.\n"
 	"\n"
 	"  --json            as JSON: docs/tree.md describes it\n"
 	"  --backend NAME    on this backend only\n"
@@ -70,6 +70,13 @@ static int add_backend(struct uvd_tree_view *view, const struct uvd_backend *bac
 	return err;
 }
 
+static bool supports(const struct uvd_backend *backend, const struct uvd_persona *persona)
+{
+	struct uvd_backend ops;
+
+	return !uvd_persona_ops(persona, backend, &ops);
+}
+
 static int of_this_build(struct uvd_tree_view *view, const struct options *o)
 {
 	const struct uvd_persona *persona = uvd_persona_find(o->persona);
@@ -87,7 +94,7 @@ static int of_this_build(struct uvd_tree_view *view, const struct options *o)
 	view->title = "What devices of this build accept.";
 	view->persona = persona->name;
 	for (unsigned int i = 0; (backend = uvd_backend_at(i)) && !err; i++)
-		if (!o->backend || !strcmp(o->backend, backend->name))
+		if (o->backend ? !strcmp(o->backend, backend->name) : supports(backend, persona))
 			err = add_backend(view, backend, persona);
 	return err ? 1 : 0;
 }

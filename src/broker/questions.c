@@ -11,6 +11,7 @@
 #include "broker/child.h"
 #include "broker/owners.h"
 #include "broker/waiting.h"
+#include "util/util.h"
 
 enum { NR_WRITE_I386 = 4 }; /* in x86-64 the number of stat(), which never waits for a node (waiting.c) */
 
@@ -78,8 +79,8 @@ static int open_row(pid_t tid, enum uvd_wire_file file, int64_t value)
 }
 
 /*
- * Opens maps and statm by the first thread if that can be opened: such a descriptor is of no use any more once the
- * thread that it was opened by has exited.
+ * Opens maps and statm by the process's first thread, unless that has exited: such a descriptor is of no use any more
+ * once the thread that it was opened by has exited. The files of a thread that has exited can be opened, but are empty.
  */
 static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 {
@@ -93,8 +94,11 @@ static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 		{ UVD_WIRE_STATM },
 	};
 
+	const bool first_lives = uvd_process_lives(tgid, NULL);
+
 	for (int i = 0; i < UVD_WIRE_FDS; i++) {
-		const bool by_first = files[i].file == UVD_WIRE_MAPS || files[i].file == UVD_WIRE_STATM;
+		const bool by_first =
+			first_lives && (files[i].file == UVD_WIRE_MAPS || files[i].file == UVD_WIRE_STATM);
 		int fd = by_first ? open_row(tgid, files[i].file, 0) : -ESRCH;
 
 		if (fd < 0)

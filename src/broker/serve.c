@@ -45,7 +45,6 @@ struct broker {
 	uint64_t starts[MAX_STARTS]; /* ms */
 	unsigned int num_starts;
 	struct uvd_nodes *nodes;
-	unsigned int next_node;
 	struct uvd_ways ways;
 	struct uvd_children children;
 };
@@ -86,9 +85,22 @@ static void tell_to_end(struct broker *b)
 
 /* ---- requests ------------------------------------------------------------------------------------------------------ */
 
-static void add_node(struct broker *b, dev_t rdev)
+static int broker_make_node(struct broker *b, unsigned int index, struct uvd_wire_answer *a, int *fd)
 {
-	b->nodes->rdev[b->next_node++ % UVD_NODES_MAX] = rdev;
+	_Atomic uint64_t *place = uvd_nodes_place(b->nodes);
+	int number = 0, err;
+	dev_t rdev = 0;
+
+	if (!place) {
+		uvd_logf(b->config->log, UVD_ERR, "too many devices were removed that clients still have open");
+		return -ENFILE;
+	}
+	err = b->config->ops->node(b->config->arg, index, &number, &rdev, fd);
+	a->values[0] = number;
+	a->values[1] = rdev;
+	if (!err)
+		*place = rdev;
+	return err;
 }
 
 static int begin_restart(struct broker *b)
@@ -109,19 +121,14 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 {
 	const struct uvd_broker_ops *ops = b->config->ops;
 	void *arg = b->config->arg;
-	int number = 0, err;
 	dev_t rdev = 0;
+	int err;
 
 	switch (r->op) {
 	case UVD_WIRE_CONNECT:
 		return uvd_children_start(&b->children, r->index, in->fd[0], b->nodes, &b->ways);
 	case UVD_WIRE_NODE:
-		err = ops->node(arg, r->index, &number, &rdev, fd);
-		a->values[0] = number;
-		a->values[1] = rdev;
-		if (!err)
-			add_node(b, rdev);
-		return err;
+		return broker_make_node(b, r->index, a, fd);
 	case UVD_WIRE_ADD:
 		err = ops->add(arg, device);
 		a->values[0] = err;

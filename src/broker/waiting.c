@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+#include "util/util.h"
 
 enum { X32_BIT = 0x40000000, LONGEST_US = 2000000 };
 
@@ -31,7 +32,9 @@ static const struct wait_call {
 	{ 4 /* i386: write */, UVD_WAITS_IN_CALL },
 	{ 54 /* i386: ioctl */, UVD_WAITS_IN_CALL },
 	{ 146 /* i386: writev */, UVD_WAITS_IN_CALL },
+	{ 181 /* i386: pwrite64 */, UVD_WAITS_IN_CALL },
 	{ 514 /* x32: ioctl */, UVD_WAITS_IN_CALL },
+	{ 516 /* x32: writev */, UVD_WAITS_IN_CALL },
 	{ 2 /* open */, UVD_WAITS_IN_OPEN, -1, 0 },
 	{ 257 /* openat */, UVD_WAITS_IN_OPEN, 0, 1 },
 	{ 437 /* openat2, i386 too */, UVD_WAITS_IN_OPEN, 0, 1 },
@@ -69,6 +72,21 @@ static int read_call(pid_t tid, struct uvd_wait *w)
 		nanosleep(&(struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 }, NULL);
 	}
 	return -ESRCH;
+}
+
+_Atomic uint64_t *uvd_nodes_place(struct uvd_nodes *nodes)
+{
+	char path[64];
+
+	for (int i = 0; i < UVD_NODES_MAX; i++)
+		if (!nodes->rdev[i])
+			return &nodes->rdev[i];
+	for (int i = 0; i < UVD_NODES_MAX; i++) {
+		snprintf(path, sizeof(path), "/sys/dev/char/%u:%u", major(nodes->rdev[i]), minor(nodes->rdev[i]));
+		if (access(path, F_OK))
+			return &nodes->rdev[i];
+	}
+	return NULL;
 }
 
 static bool is_node(const struct uvd_nodes *nodes, const struct statx *x)
@@ -177,13 +195,11 @@ bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX])
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, status, UVD_STATUS_MAX - 1);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
+	if (fd < 0)
 		return false;
-	status[n] = 0;
-	return true;
+	n = uvd_status_read(fd, status, UVD_STATUS_MAX);
+	close(fd);
+	return n > 0;
 }
 
 static bool line_of(const char *status, const char *key, unsigned long long v[4], int base)

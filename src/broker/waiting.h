@@ -12,13 +12,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { UVD_NODES_MAX = 64 };
+/* More than there can be devices: a removed device keeps its node while clients have it open. */
+enum { UVD_NODES_MAX = 512 };
 
 /* The nodes' device numbers, in shared memory. The broker writes them, its children read them. */
 struct uvd_nodes {
 	bool root_clients; /* may root's processes be clients? */
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
 };
+
+/*
+ * Returns the place for one more node: a free one, or that of a node that no longer exists. NULL: all are in use. Only
+ * the broker calls this.
+ */
+_Atomic uint64_t *uvd_nodes_place(struct uvd_nodes *nodes);
 
 enum uvd_wait_for { UVD_WAITS_IN_CALL = 1, UVD_WAITS_IN_OPEN = 2 };
 
@@ -37,9 +44,7 @@ struct uvd_wait {
 int uvd_waits(pid_t tid, const struct uvd_nodes *nodes, enum uvd_wait_for what, struct uvd_wait *wait);
 
 enum { UVD_STATUS_MAX = 4096 };
-/*
- * Reads the first UVD_STATUS_MAX - 1 bytes of /proc/TID/status as a string. Returns false if there is no such thread.
- */
+/* Reads /proc/TID/status as a string, without the groups. Returns false if there is no such thread. */
 bool uvd_read_status(pid_t tid, char status[UVD_STATUS_MAX]);
 
 #endif

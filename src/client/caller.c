@@ -254,7 +254,7 @@ static void status_name(const char *status, char *comm, size_t size)
 int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id)
 {
 	char status[4096];
-	ssize_t n = uvd_proc_read(c, uvd_proc_tid(c), "status", status, sizeof(status));
+	ssize_t n = uvd_proc_read_status(c, uvd_proc_tid(c), status, sizeof(status));
 
 	memset(id, 0, sizeof(*id));
 	if (n < 0)

@@ -24,6 +24,8 @@ int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags);
  * errno.
  */
 ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size);
+/* The same for "status", without the line of the groups: uvd_status_read(). */
+ssize_t uvd_proc_read_status(struct uvd_caller *c, pid_t tid, char *buf, size_t size);
 /*
  * fstat() of an O_PATH fd, limited to what the kernel has cached: type, mode, inode, device numbers, size. fstat()
  * itself would ask the file system, which may be a FUSE server of the client's that never answers. Returns 0 or a

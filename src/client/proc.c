@@ -56,29 +56,45 @@ int uvd_proc_open(struct uvd_caller *c, pid_t tid, const char *name, int flags)
 	return fd;
 }
 
-ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size)
+/* Reads to the end of the file as a string. Returns the length or a negative errno. */
+static ssize_t read_text(int fd, char *buf, size_t size)
 {
-	int fd = open_unconfirmed(c, tid, name, O_RDONLY);
 	size_t len = 0;
 	ssize_t n = 0;
 
-	if (fd < 0)
-		return fd;
 	while (len < size - 1) {
-		n = read(fd, (char *)buf + len, size - 1 - len);
+		n = read(fd, buf + len, size - 1 - len);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			break;
 		len += n;
 	}
-	if (n < 0)
-		n = -errno;
+	buf[len] = 0;
+	return n < 0 ? -errno : (ssize_t)len;
+}
+
+static ssize_t proc_read_by(struct uvd_caller *c, pid_t tid, const char *name,
+			    ssize_t (*read_it)(int fd, char *buf, size_t size), void *buf, size_t size)
+{
+	int fd = open_unconfirmed(c, tid, name, O_RDONLY);
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	n = read_it(fd, buf, size);
 	close(fd);
-	if (!uvd_caller_waits(c))
-		return -EINTR;
-	((char *)buf)[len] = 0;
-	return n < 0 ? n : (ssize_t)len;
+	return uvd_caller_waits(c) ? n : -EINTR;
+}
+
+ssize_t uvd_proc_read(struct uvd_caller *c, pid_t tid, const char *name, void *buf, size_t size)
+{
+	return proc_read_by(c, tid, name, read_text, buf, size);
+}
+
+ssize_t uvd_proc_read_status(struct uvd_caller *c, pid_t tid, char *buf, size_t size)
+{
+	return proc_read_by(c, tid, "status", uvd_status_read, buf, size);
 }
 
 int uvd_path_stat(int path, struct stat *st)

@@ -122,33 +122,41 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool
 	return progress;
 }
 
-/* An object that others refer to is EBUSY. The same pass destroys those others, so the next one succeeds. */
-static void file_cleanup(struct uvd_file *file, enum uvd_remove_reason why)
+/*
+ * An object that others refer to is EBUSY. The same pass destroys those others, so the next one succeeds. Returns the
+ * type of an object that the backend refuses to destroy, which is leaked; NULL: there is none.
+ */
+static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason why)
 {
 	const bool stays = why == UVD_REMOVE_DRIVER_REMOVE;
+	const char *leaked;
 
 	while (file->objects && cleanup_pass(file, why, stays))
 		;
 	if (!file->objects)
-		return;
-	uvd_logf(file->dev->engine->log, UVD_WARN, "%s: the backend refuses to destroy %s: it is leaked",
-		 file->dev->ib.config.ibdev, file->objects->row->name);
+		return NULL;
+	leaked = file->objects->row->name;
 	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
+	return leaked;
 }
 
 void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 {
 	struct uvd_device *dev = file->dev;
 	struct uvd_context *context;
+	const char *leaked;
 
 	uvd_rwsem_write(&file->destroy_lock);
-	file_cleanup(file, why);
+	leaked = file_cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
 		dev->ib.ops->dealloc_context(context);
 		free(context);
 	}
 	uvd_rwsem_write_done(&file->destroy_lock);
+	if (leaked)
+		uvd_logf(dev->engine->log, UVD_WARN, "%s: the backend refuses to destroy %s: it is leaked",
+			 dev->ib.config.ibdev, leaked);
 }
 
 void uvd_file_put(struct uvd_file *file)
@@ -210,22 +218,32 @@ struct uvd_event_file *uvd_file_default_async(struct uvd_file *file)
 
 /* ---- asynchronous events ----------------------------------------------------------------------------------------- */
 
+/* Posts the event to the file's asynchronous event files. Returns how many of them have no room for it. */
+static unsigned int file_post_event(struct uvd_file *file, const struct ib_uverbs_async_event_desc *desc)
+{
+	unsigned int missed = 0;
+	struct uvd_uobject *uobj;
+
+	uvd_lock(&file->lock);
+	for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
+		if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uvd_event_file_post(uobj->event_file, desc))
+			missed++;
+	uvd_unlock(&file->lock);
+	return missed;
+}
+
 void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
 {
 	struct ib_uverbs_async_event_desc desc = { .element = port, .event_type = type };
 	struct uvd_device *dev = ib->owner;
+	unsigned int missed = 0;
 	struct uvd_file *file;
-	struct uvd_uobject *uobj;
 
 	uvd_lock(&dev->lock);
-	list_for_each_entry(file, &dev->files, of_device) {
-		uvd_lock(&file->lock);
-		for (uobj = file->fd_objects; uobj; uobj = uobj->fd_next)
-			if (uobj->row->id == UVERBS_OBJECT_ASYNC_EVENT && uvd_event_file_post(uobj->event_file, &desc))
-				uvd_log_limited(dev->engine->log, UVD_INFO,
-						"%s: an open file missed event %d of port %u", dev->config.ibdev, type,
-						port);
-		uvd_unlock(&file->lock);
-	}
+	list_for_each_entry(file, &dev->files, of_device)
+		missed += file_post_event(file, &desc);
 	uvd_unlock(&dev->lock);
+	if (missed)
+		uvd_log_limited(dev->engine->log, UVD_INFO, "%s: %u event files missed event %d of port %u",
+				dev->config.ibdev, missed, type, port);
 }

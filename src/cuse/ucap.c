@@ -129,8 +129,8 @@ struct uvd_cuse_ucap *uvd_cuse_ucap_new(const char *name, const struct uvd_node_
 		free(u);
 		return NULL;
 	}
-	/* CUSE makes its nodes with this mode and group. This call undoes what a udev rule may have changed. */
-	*err = (link ? 0 : uvd_node_permit(&u->node, 0600, 0, log)) ?: ucap_node_start(u);
+	/* CUSE makes its nodes with mode 0600. A udev rule may give this one to others, as it may the kernel's. */
+	*err = ucap_node_start(u);
 	if (!*err)
 		return u;
 	uvd_cuse_channel_close(&u->node, &u->se);

@@ -17,7 +17,7 @@
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
 
-enum { MAX_UCAPS = 64, MAX_CHANNELS = 512 };
+enum { MAX_UCAPS = 64, MAX_CHANNELS = 512, LEAVE_MODE = -1 };
 
 struct own_node {
 	struct uvd_node node;
@@ -54,7 +54,8 @@ static struct channel *free_channel(struct separate *s)
 	return NULL;
 }
 
-static int make_channel(struct separate *s, struct uvd_node *node, unsigned int mode, gid_t group, const char **taken)
+/* mode LEAVE_MODE: CUSE and udev decide mode and group. */
+static int make_channel(struct separate *s, struct uvd_node *node, int mode, gid_t group, const char **taken)
 {
 	struct channel *c = free_channel(s);
 	int fd, err;
@@ -63,7 +64,9 @@ static int make_channel(struct separate *s, struct uvd_node *node, unsigned int 
 		return -ENFILE;
 	*taken = uvd_node_taken(node, &s->orphans);
 	fd = *taken ? -EEXIST : uvd_channel_make(node, s->log);
-	err = fd < 0 ? fd : uvd_node_permit(node, mode, group, s->log);
+	err = fd < 0 ? fd : 0;
+	if (!err && mode != LEAVE_MODE)
+		err = uvd_node_permit(node, mode, group, s->log);
 	if (err && fd >= 0) {
 		uvd_node_remove(node);
 		close(fd);
@@ -223,7 +226,7 @@ static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 	if (!uvd_ucap_name_ok(name) || !is_configured(s->options, name) || find_ucap(s, name) || !u)
 		return -EINVAL;
 	uvd_node_name_ucap(&u->node, name);
-	ret = make_channel(s, &u->node, 0600, 0, &taken);
+	ret = make_channel(s, &u->node, LEAVE_MODE, -1, &taken);
 	if (ret == -EEXIST)
 		uvd_logf(s->log, UVD_ERR, "%s: %s", u->node.path,
 			 taken ? taken : "another process has just taken that name");

@@ -13,7 +13,8 @@
 #include <string.h>
 
 /*
- * One option that was set. Settings are kept in the order of reading, and applied once the number of devices is known.
+ * One option that was set. Settings are applied once the number of devices is known, in the order of this array: those
+ * of all devices, of one device, of one port, and of the command line; within each of these, in the order of reading.
  */
 struct setting {
 	const struct uvd_option_row *row;
@@ -31,6 +32,7 @@ struct parser {
 	unsigned int num_settings, num_file; /* the file's settings come first */
 	bool counted; /* `devices` was set */
 	int last_device; /* the highest device with a section of its own */
+	bool device_only; /* --help and --version are no options */
 	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
 	int line;
 	FILE *file;
@@ -75,6 +77,27 @@ static void setting_add(struct parser *p, const struct uvd_option_row *row, cons
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------- */
+
+static int setting_rank(const struct setting *s)
+{
+	return s->port >= 0 ? 2 : s->device >= 0 ? 1 : 0;
+}
+
+/*
+ * Sorts the file's settings: a section of one device or port wins over one of all devices, wherever it is in the file.
+ * Insertion sort keeps the order of equal ones.
+ */
+static void settings_sort(struct setting *settings, unsigned int num)
+{
+	for (unsigned int i = 1; i < num; i++) {
+		const struct setting s = settings[i];
+		unsigned int at = i;
+
+		for (; at && setting_rank(&settings[at - 1]) > setting_rank(&s); at--)
+			settings[at] = settings[at - 1];
+		settings[at] = s;
+	}
+}
 
 /* Parses [uverbsd], [limits], [device N] or [port N.M]. Returns false for any other section. */
 static bool parse_section(const char *section, int *device, int *port)
@@ -199,16 +222,20 @@ enum { HELP = 1000, VERSION };
 /* Returns -1 to go on, or the exit status. */
 static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
 {
-	struct option longs[128] = { { "help", no_argument, NULL, HELP }, { "version", no_argument, NULL, VERSION } };
+	struct option longs[128] = { 0 };
 	const struct uvd_option_row *row;
-	unsigned int n = 2;
+	unsigned int n = 0;
 	int c;
 
+	if (!p->device_only) {
+		longs[n++] = (struct option){ "help", no_argument, NULL, HELP };
+		longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
+	}
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
 	optind = 0; /* restart getopt, which may have been used before */
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, p->device_only ? "+" : "+h", longs, NULL)) >= 0) {
 		switch (c) {
 		case HELP:
 		case 'h':
@@ -218,7 +245,8 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			printf("uverbsd %s\n", UVD_VERSION);
 			return 0;
 		case '?':
-			fprintf(stderr, "%s: try --help\n", p->name);
+			if (!p->device_only)
+				fprintf(stderr, "%s: try --help\n", p->name);
 			return 2;
 		}
 		row = uvd_option_at(c);
@@ -378,6 +406,7 @@ static void put_file_first(struct parser *p)
 	p->settings = NULL;
 	p->num_settings = 0;
 	read_file(p);
+	settings_sort(p->settings, p->num_settings);
 	for (i = 0; i < n; i++) {
 		setting_add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
 		free(command_line[i].text);
@@ -444,6 +473,7 @@ int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned i
 		.maps_queues = maps_queues,
 		.name = argv[0],
 		.last_device = -1,
+		.device_only = true,
 		.first_index = index,
 	};
 

@@ -5,9 +5,9 @@
  *
  * The limits of users (--limit-NAME) are made from the table of accounts; in the file they are NAME in [limits].
  *
- * Later settings replace earlier ones: the defaults of the device come first, then the file in the order of its lines,
- * then the command line. Sections are [uverbsd], [limits], [device N] and [port N.M]; devices count from 0, ports from
- * 1.
+ * Later settings replace earlier ones: the defaults of the device come first, then the file, then the command line. In
+ * the file [device N] wins over [uverbsd], and [port N.M] over both, wherever these sections are; otherwise the order of
+ * the lines counts. Devices count from 0, ports from 1.
  */
 #ifndef UVD_OPTIONS_H
 #define UVD_OPTIONS_H
@@ -68,7 +68,7 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
  * Parses the options of one more device. argv[0] is the prefix of messages; the rest may only be options of a device.
  * maps_queues: clients can map the device. Returns 0: o->devices[0] has the defaults of a device of this index, changed
  * by the options, and its number is -1 if none was given. The caller frees *o with uvd_options_free(). Returns -1 on
- * error, which is reported on stderr.
+ * error, which is reported on stderr. --help and --version are errors: stdout may be a daemon's.
  */
 int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);

@@ -11,6 +11,8 @@
 
 #include "run/internal.h"
 
+enum { KERNEL_O_LARGEFILE = 0100000 }; /* the C library's O_LARGEFILE is 0 */
+
 /* ---- what stat() says -------------------------------------------------------------------------------------------- */
 
 static long answer_put(struct uvd_run_tree *tree, uint64_t addr, const void *src, size_t size)
@@ -119,19 +121,21 @@ static long answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 
 /* ---- the folder -------------------------------------------------------------------------------------------------- */
 
-static int open_below(struct uvd_run_engine *engine, const char *path, unsigned int flags)
+/* resolve: the caller's. Of these, the kernel has to obey the ones about symbolic links and about waiting. */
+static int open_below(struct uvd_run_engine *engine, const char *path, unsigned int flags, uint64_t resolve)
 {
-	struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
+	const uint64_t kept = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED;
+	struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | (resolve & kept) };
 	int fd = syscall(SYS_openat2, engine->rootfd, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : fd;
 }
 
-static long folder_open(struct uvd_run_tree *tree, const char *path, unsigned int flags)
+static long folder_open(struct uvd_run_tree *tree, const char *path, unsigned int flags, uint64_t resolve)
 {
 	/* Not O_PATH: SECCOMP_IOCTL_NOTIF_ADDFD takes no such descriptor. */
 	unsigned int kept = O_NOFOLLOW | O_DIRECTORY | O_NONBLOCK;
-	int fd = open_below(tree->engine, path, flags & kept), number;
+	int fd = open_below(tree->engine, path, flags & kept, resolve), number;
 
 	if (fd < 0)
 		return fd;
@@ -164,12 +168,12 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	int fd;
 
 	if (args->op == UVD_RUN_OPEN)
-		return folder_open(tree, path, args->flags);
+		return folder_open(tree, path, args->flags, args->resolve);
 	if (args->op == UVD_RUN_XATTR)
 		return -EOPNOTSUPP;
 	if (args->flags & AT_SYMLINK_NOFOLLOW || args->op == UVD_RUN_READLINK)
 		flags |= O_NOFOLLOW;
-	fd = open_below(tree->engine, path, flags);
+	fd = open_below(tree->engine, path, flags, 0);
 	if (fd < 0)
 		return fd;
 	if (args->op == UVD_RUN_READLINK)
@@ -182,18 +186,56 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	return ret;
 }
 
-/*
- * Reads the flags of openat2(), which are in memory. Returns false if the kernel shall carry out the call:
- * RESOLVE_BENEATH and RESOLVE_IN_ROOT change the meaning of a path, and a mode is for files that are created.
- */
+/* May this struct be an argument of openat2()? Otherwise the kernel fails the call before it looks at the path. */
+static bool how_is_valid(const struct open_how *how)
+{
+	const uint64_t flags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |
+			       O_DSYNC | O_ASYNC | O_DIRECT | KERNEL_O_LARGEFILE | O_DIRECTORY | O_NOFOLLOW |
+			       O_NOATIME | O_CLOEXEC | O_PATH | O_TMPFILE;
+	const uint64_t with_path = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		       scope = RESOLVE_BENEATH | RESOLVE_IN_ROOT;
+	const uint64_t tmpfile = O_TMPFILE & ~O_DIRECTORY, creates = O_CREAT | tmpfile;
+	const uint64_t resolve = scope | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_CACHED;
+
+	if (how->flags & ~flags || how->resolve & ~resolve || (how->resolve & scope) == scope)
+		return false;
+	if (how->mode & ~(how->flags & creates ? UINT64_C(07777) : 0))
+		return false;
+	if (how->flags & O_PATH && how->flags & ~with_path)
+		return false;
+	return !(how->resolve & RESOLVE_CACHED) || !(how->flags & (creates | O_TRUNC));
+}
+
+/* The kernel accepts a longer struct than it knows if the rest is zero. */
+static bool rest_is_zero(struct uvd_run_tree *tree, uint64_t addr, uint64_t size)
+{
+	enum { MOST = 4096 };
+	char rest[64];
+
+	if (size > MOST)
+		return false;
+	for (uint64_t at = 0, n; at < size; at += n) {
+		n = size - at < sizeof(rest) ? size - at : sizeof(rest);
+		if (uvd_caller_read(&tree->call.caller, rest, addr + at, n))
+			return false;
+		for (uint64_t i = 0; i < n; i++)
+			if (rest[i])
+				return false;
+	}
+	return true;
+}
+
+/* Reads the struct of openat2(). Returns false if the kernel shall carry out the call, which fails there. */
 static bool read_how(struct uvd_run_tree *tree, struct uvd_run_args *args)
 {
 	struct open_how how;
 
-	if (args->size < sizeof(how) || uvd_caller_read(&tree->call.caller, &how, args->buf, sizeof(how)))
+	if (args->size < sizeof(how) || uvd_caller_read(&tree->call.caller, &how, args->buf, sizeof(how)) ||
+	    !rest_is_zero(tree, args->buf + sizeof(how), args->size - sizeof(how)) || !how_is_valid(&how))
 		return false;
 	args->flags = how.flags;
-	return !(how.resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) && !how.mode;
+	args->resolve = how.resolve;
+	return true;
 }
 
 long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *call)
@@ -201,10 +243,10 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 	struct uvd_run_args args = *call;
 	struct uvd_run_target target;
 
-	if (!uvd_run_caller(tree))
+	if (!uvd_run_caller(tree) || (args.how && !read_how(tree, &args)))
 		return UVD_RUN_CONTINUE;
 	uvd_run_resolve(&tree->call.caller, tree->engine->root, &args, &target);
-	if (target.place == UVD_RUN_ELSEWHERE || (args.how && !read_how(tree, &args)))
+	if (target.place == UVD_RUN_ELSEWHERE)
 		return UVD_RUN_CONTINUE;
 	if (target.place == UVD_RUN_UCAP)
 		return uvd_run_ucap_path(tree, &args, target.path);

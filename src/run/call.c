@@ -131,10 +131,10 @@ static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const st
 }
 
 /*
- * The kernel would give dup() and fcntl(F_DUPFD) a low number, where write() is not trapped, so we put the duplicate
- * into the windows. It must be the same struct file, because we wait for the last close of that (file.c).
+ * The kernel would give dup() and fcntl(F_DUPFD) a low number, where write() and fstat() are not trapped, so we put the
+ * duplicate into the windows. It must be the same struct file, because we wait for the last close of that (file.c).
  */
-static long do_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
+long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 {
 	pid_t tid = tree->call.caller.tid, tgid = tree->call.caller.tgid;
 	char name[32];
@@ -165,7 +165,7 @@ static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct 
 			return -EACCES;
 		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size) : do_writev(tree, f, args);
 	case UVD_RUN_DUP:
-		return do_dup(tree, args);
+		return uvd_run_answer_dup(tree, args);
 	default:
 		return uvd_run_answer_fstat(tree, args, f->number);
 	}

@@ -107,9 +107,14 @@ static void guardian_reap(struct guardian *g)
 	}
 	/*
 	 * We adopt a dead engine's children. If PROGRAM is not our child then, the engine has reaped it and reported
-	 * its status.
+	 * its status. PROGRAM may also have ended since the loop.
 	 */
-	if (!g->engine && !g->l->joined && g->program && waitpid(g->program, &status, WNOHANG) < 0)
+	if (g->engine || g->l->joined || !g->program)
+		return;
+	pid = waitpid(g->program, &status, WNOHANG);
+	if (pid > 0)
+		program_ended(g, uvd_run_exit_status(status));
+	else if (pid < 0)
 		g->program = 0;
 }
 

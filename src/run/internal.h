@@ -71,6 +71,7 @@ struct uvd_run_tree {
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */
 		int fd; /* the fd that it closes; -1: any fd, or the call is an exec */
+		bool ends_with_id; /* the call is over once no thread has this id */
 	} changes[UVD_RUN_CHANGES]; /* calls that the kernel carries out, and may still be carrying out */
 	int num_changes;
 	bool many_ways; /* there are io_urings, which close files without a call that we see */
@@ -175,6 +176,8 @@ struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int nu
  * call. Closes fd. Of flags only O_CLOEXEC counts. Returns UVD_RUN_ANSWERED or a negative errno.
  */
 long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags);
+/* call.c: answers dup() or fcntl(F_DUPFD) of the caller's fd with a duplicate in the windows, if one is free there. */
+long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args);
 /* answer.c: fills in what stat() says of a node with this device number, these permissions and this inode number. */
 void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st);
 /* answer.c: answers any call by path on a node, except open(). Sets the owner in st to root. */

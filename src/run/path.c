@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,21 +196,59 @@ static int base_dir(struct uvd_caller *c, const char *root, int fd, char *base)
 	return 0;
 }
 
-static bool make_absolute(struct uvd_caller *c, const char *root, int fd, const char *path, char *abs)
+/* Does a relative path lead above the folder where it begins? */
+static bool path_escapes(const char *path)
 {
-	size_t len = 0;
+	int depth = 0;
 
-	if (path[0] != '/') {
-		if (base_dir(c, root, fd, abs))
-			return false;
-		len = strlen(abs);
-		abs[len++] = '/';
+	for (const char *p = path; *p && depth >= 0;) {
+		size_t len = strcspn(p, "/");
+
+		if (len == 2 && p[0] == '.' && p[1] == '.')
+			depth--;
+		else if (len && !(len == 1 && *p == '.'))
+			depth++;
+		p += len + (p[len] == '/');
 	}
-	if (len + strlen(path) >= PATH_MAX)
+	return depth < 0;
+}
+
+/* Are both paths in /dev, or both in /sys? These are file systems of their own. */
+static bool same_top(const char *a, const char *b)
+{
+	const size_t len = strcspn(a + 1, "/") + 1;
+
+	return len > 1 && !strncmp(a, b, len) && (!b[len] || b[len] == '/');
+}
+
+/*
+ * Makes path absolute in abs, and resolves it as far as its text allows. Returns false if it cannot be one of ours, or
+ * if args->resolve forbids it.
+ */
+static bool make_absolute(struct uvd_caller *c, const char *root, const struct uvd_run_args *args, char *path,
+			  char *abs)
+{
+	const bool in_root = args->resolve & RESOLVE_IN_ROOT, beneath = args->resolve & RESOLVE_BENEATH;
+	char base[PATH_MAX] = "/";
+	size_t len;
+
+	if (beneath && (path[0] == '/' || path_escapes(path)))
 		return false;
-	strcpy(abs + len, path);
+	if ((path[0] != '/' || in_root) && base_dir(c, root, args->fd, base))
+		return false;
+	if (in_root) {
+		memmove(path + 1, path, strlen(path) + 1);
+		path[0] = '/';
+		path_normalise(path); /* ".." does not lead out of the root */
+	}
+	len = strlen(base);
+	if (len + 1 + strlen(path) >= PATH_MAX)
+		return false;
+	memcpy(abs, base, len);
+	abs[len] = '/';
+	strcpy(abs + len + 1, path);
 	path_normalise(abs);
-	return true;
+	return !(args->resolve & RESOLVE_NO_XDEV) || same_top(base, abs);
 }
 
 static void path_classify(char *abs, struct uvd_run_target *t)
@@ -236,7 +275,7 @@ static void path_classify(char *abs, struct uvd_run_target *t)
 
 void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_run_args *args, struct uvd_run_target *t)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX + 1];
 
 	t->place = UVD_RUN_ELSEWHERE;
 	/* If the path cannot be read, the kernel carries out the call, and finds the errno. */
@@ -245,6 +284,6 @@ void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_ru
 	/* All paths of ours contain one of these, except those that are relative to one of our own folders. */
 	if (!strstr(path, "infiniband") && !strstr(path, "uverbs"))
 		return;
-	if (make_absolute(c, root, args->fd, path, t->path))
+	if (make_absolute(c, root, args, path, t->path))
 		path_classify(t->path, t);
 }

@@ -38,6 +38,7 @@ struct uvd_run_args {
 	unsigned int flags; /* O_* or AT_* */
 	unsigned int mode; /* access: R_OK...; statx: the mask; DUP: least number */
 	bool how; /* flags are in a struct open_how at buf */
+	uint64_t resolve; /* RESOLVE_*, once that struct was read */
 };
 
 void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args);
@@ -60,7 +61,7 @@ struct uvd_run_target {
 
 /*
  * Finds out which of our files the path means. root: the run's folder, or "". For other paths, which are most, it costs
- * one short read of the caller's memory.
+ * one short read of the caller's memory. A path that args->resolve forbids is elsewhere: the kernel finds the errno.
  */
 void uvd_run_resolve(struct uvd_caller *c, const char *root, const struct uvd_run_args *args, struct uvd_run_target *t);
 

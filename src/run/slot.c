@@ -276,6 +276,16 @@ static bool same_thread(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 	return ids_in_turn(tree) || pread(s->life, text, sizeof(text), 0) > 0;
 }
 
+/* If a thread has ended, its call is over, and no further call of it will tell us. Drops the call then. */
+static bool change_drop_if_over(struct uvd_run_tree *tree, struct uvd_run_change *c)
+{
+	if (!c->ends_with_id || !syscall(SYS_tkill, c->tid, 0) || errno != ESRCH)
+		return false;
+	c->tid = 0;
+	tree->num_changes--;
+	return true;
+}
+
 /* May a call that the kernel carries out at this moment close this fd? */
 static bool may_change(struct uvd_run_tree *tree, int fd)
 {
@@ -284,18 +294,8 @@ static bool may_change(struct uvd_run_tree *tree, int fd)
 	for (int i = 0; tree->num_changes && i < UVD_RUN_CHANGES && !it_may; i++) {
 		struct uvd_run_change *c = &tree->changes[i];
 
-		if (!c->tid || (c->fd >= 0 && c->fd != fd))
-			continue;
-		/*
-		 * If the thread has ended, its close is over, and no further call of it will tell us. (That does not
-		 * hold for an exec: the thread goes on under the id of its process.)
-		 */
-		if (c->fd >= 0 && syscall(SYS_tkill, c->tid, 0) && errno == ESRCH) {
-			c->tid = 0;
-			tree->num_changes--;
-		} else {
-			it_may = true;
-		}
+		if (c->tid && (c->fd < 0 || c->fd == fd))
+			it_may = !change_drop_if_over(tree, c);
 	}
 	return it_may;
 }
@@ -397,29 +397,58 @@ void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd)
 				tree->slots[i][j].asked = 0;
 }
 
+/* Returns a place for one more change, or NULL. */
+static struct uvd_run_change *change_place(struct uvd_run_tree *tree)
+{
+	struct uvd_run_change *c, *end = tree->changes + UVD_RUN_CHANGES;
+
+	for (c = tree->changes; c < end; c++)
+		if (!c->tid)
+			return c;
+	for (c = tree->changes; c < end; c++)
+		if (change_drop_if_over(tree, c))
+			return c;
+	return NULL;
+}
+
+static void change_add(struct uvd_run_tree *tree, int fd, bool ends_with_id)
+{
+	struct uvd_run_change *c = change_place(tree);
+
+	if (!c) {
+		tree->num_changes = INT_MAX / 2; /* too many to know when all are over */
+		return;
+	}
+	*c = (struct uvd_run_change){ .tid = tree->notif->n.pid, .fd = fd, .ends_with_id = ends_with_id };
+	tree->num_changes++;
+}
+
 void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd)
 {
 	uvd_run_slots_forget(tree, fd);
-	for (int i = 0; i < UVD_RUN_CHANGES; i++)
-		if (!tree->changes[i].tid) {
-			tree->changes[i] = (struct uvd_run_change){ .tid = tree->notif->n.pid, .fd = fd };
-			tree->num_changes++;
-			return;
-		}
-	tree->num_changes = INT_MAX / 2; /* too many to know when all are over */
+	change_add(tree, fd, true);
+}
+
+/* Is this the first thread of its process? */
+static bool is_first_thread(pid_t tid)
+{
+	return !syscall(SYS_tgkill, tid, tid, 0) || errno != ESRCH;
 }
 
 /*
  * A thread that was found to be in the opener's address space stays there until exec, so exec is trapped. Until the
  * thread that execs calls again we do not know whether its exec is over, so uvd_run_caller_opened() checks every
- * write(). An exec also closes files, which can be any.
+ * write(). An exec also closes files, which can be any. A process that exits when its exec has failed makes no further
+ * call, so its end counts, too. The end of another thread than the first one does not: its exec goes on under the
+ * process's id.
  */
 void uvd_run_caller_exec(struct uvd_run_tree *tree)
 {
 	for (int i = 0; i < UVD_RUN_SLOT_SETS; i++)
 		for (int j = 0; j < UVD_RUN_SLOT_WAYS; j++)
 			tree->slots[i][j].opener_of = 0;
-	uvd_run_caller_closes(tree, -1);
+	uvd_run_slots_forget(tree, -1);
+	change_add(tree, -1, is_first_thread(tree->notif->n.pid));
 }
 
 bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, const struct uvd_run_file *f)

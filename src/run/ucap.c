@@ -227,6 +227,9 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 	case UVD_RUN_WRITEV:
 		*ret = -EINVAL; /* the kernel's nodes have no operation but open() */
 		break;
+	case UVD_RUN_DUP:
+		*ret = uvd_run_answer_dup(tree, args);
+		break;
 	case UVD_RUN_FSTAT:
 	case UVD_RUN_STAT:
 	case UVD_RUN_STATX:

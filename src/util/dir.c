@@ -147,13 +147,16 @@ int uvd_dir_empty(int dir)
 
 /* ---- who can change a path? -------------------------------------------------------------------------------------- */
 
+static bool others_may_create_in(const struct stat *st)
+{
+	return S_ISDIR(st->st_mode) && (st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid));
+}
+
 static bool others_may_change(const struct stat *st)
 {
 	if (st->st_uid && st->st_uid != geteuid())
 		return true;
-	if (!S_ISDIR(st->st_mode) || st->st_mode & S_ISVTX)
-		return false;
-	return st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid);
+	return others_may_create_in(st) && !(st->st_mode & S_ISVTX);
 }
 
 /*
@@ -162,6 +165,7 @@ static bool others_may_change(const struct stat *st)
  */
 static bool path_is_ours(const char *path, char *culprit, bool links)
 {
+	bool shared = false; /* others may create entries in the folder that comes before */
 	char target[PATH_MAX];
 	struct stat st;
 
@@ -169,10 +173,14 @@ static bool path_is_ours(const char *path, char *culprit, bool links)
 		const char *end = strchr(slash + 1, '/');
 
 		snprintf(culprit, PATH_MAX, "%.*s", end ? (int)(end - path) : PATH_MAX, path);
-		if (lstat(culprit, &st))
-			return errno == ENOENT;
+		if (lstat(culprit, &st)) {
+			if (shared)
+				snprintf(culprit, PATH_MAX, "%.*s", (int)(slash - path), path);
+			return errno == ENOENT && !shared;
+		}
 		if (others_may_change(&st))
 			return false;
+		shared = others_may_create_in(&st);
 		/* Others cannot redirect the link, as it and its folder are ours. Its target must be ours, too. */
 		if (S_ISLNK(st.st_mode) &&
 		    (!links || !realpath(culprit, target) || !path_is_ours(target, culprit, false)))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "util/util.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Reads a stat file of /proc. Returns the fields after the name, which can contain anything, or NULL. */
 static const char *stat_fields(const char *path, char *line, size_t size)
@@ -43,4 +45,43 @@ bool uvd_process_lives(pid_t pid, unsigned long long *start)
 	if (start)
 		*start = since;
 	return state != 'Z' && state != 'X';
+}
+
+/* Appends part of a status file to text. *skips: in the line of the groups. Returns the new length. */
+static size_t status_append(char *text, size_t len, size_t size, const char *part, size_t num, bool *skips)
+{
+	static const char key[] = "\nGroups:";
+	const size_t key_len = sizeof(key) - 1;
+
+	for (size_t i = 0; i < num; i++) {
+		if (*skips) {
+			*skips = part[i] != '\n';
+			continue;
+		}
+		if (len == size - 1)
+			break;
+		text[len++] = part[i];
+		if (len >= key_len && !memcmp(text + len - key_len, key, key_len)) {
+			len -= key_len - 1;
+			*skips = true;
+		}
+	}
+	return len;
+}
+
+ssize_t uvd_status_read(int fd, char *text, size_t size)
+{
+	bool skips = false;
+	size_t len = 0;
+	char part[1024];
+	ssize_t n;
+
+	while ((n = read(fd, part, sizeof(part)))) {
+		if (n > 0)
+			len = status_append(text, len, size, part, n, &skips);
+		else if (errno != EINTR)
+			return -errno;
+	}
+	text[len] = 0;
+	return (ssize_t)len;
 }

@@ -89,6 +89,11 @@ uint64_t uvd_now_ns(void);
  * processes that had the same pid.
  */
 bool uvd_process_lives(pid_t pid, unsigned long long *start);
+/*
+ * Reads a status file of /proc, just opened, as a string. Leaves out the groups: with 64 Ki of them the text has 700 KB.
+ * Cuts off what does not fit. Returns the length or a negative errno.
+ */
+ssize_t uvd_status_read(int fd, char *text, size_t size);
 
 /* ---- dir.c: files and folders below an open folder --------------------------------------------------------------- */
 
@@ -103,8 +108,8 @@ int uvd_dir_mkdir(int dir, const char *path);
 int uvd_dir_link(int dir, const char *path, const char *target);
 /*
  * Are root and we the only users that can replace what is at path? path need not exist yet. Returns false and sets
- * culprit to the part of path that another user owns or may write to. A sticky folder such as /tmp passes, because
- * there only the owner of an entry can replace it.
+ * culprit to the part of path that another user owns or may write to. A sticky folder such as /tmp passes if its entry
+ * exists, because only the owner can replace that; if it does not exist, another user could create it first.
  */
 bool uvd_dir_is_ours(const char *path, char culprit[PATH_MAX]);
 /* Removes name and all below it. Follows no link. Returns 0 also if name does not exist. */

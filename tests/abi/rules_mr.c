@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "abi.h"
 
@@ -130,12 +131,17 @@ END_TEST
 START_TEST(test_umem_05_cap_ipc_lock_has_no_limit)
 {
 	struct asked a = { memory(), 32 * PAGE, RW };
+	struct rlimit before, few;
 	uint32_t pd;
 	int fd = with_pd(&pd);
 
 	if (geteuid())
 		return; /* only root has CAP_IPC_LOCK */
+	ck_assert(!getrlimit(RLIMIT_MEMLOCK, &before));
+	few = (struct rlimit){ .rlim_cur = 8 * PAGE, .rlim_max = before.rlim_max };
+	ck_assert(!setrlimit(RLIMIT_MEMLOCK, &few));
 	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, a.addr, a.len, a.access, NULL));
+	ck_assert(!setrlimit(RLIMIT_MEMLOCK, &before));
 }
 END_TEST
 

@@ -571,9 +571,28 @@ START_TEST(test_request_whose_completion_is_there_has_left_the_queue)
 }
 END_TEST
 
+static void spoil_count(struct uvd_send_wr *wr)
+{
+	wr->num_sge = -1;
+}
+
+/* Inline data is nothing that a read could fill. */
+static void spoil_by_inline_read(struct uvd_send_wr *wr)
+{
+	static const char data[64];
+
+	wr->opcode = IBV_WR_RDMA_READ;
+	wr->send_flags |= IBV_SEND_INLINE;
+	wr->inline_data = data;
+	wr->inline_len = sizeof(data);
+	wr->num_sge = 0;
+}
+
+static void (*const spoil[])(struct uvd_send_wr *wr) = { spoil_count, spoil_by_inline_read };
+
 START_TEST(test_garbage_in_a_mapped_queue_is_an_error_in_its_place)
 {
-	wrs[6].num_sge = -1;
+	spoil[_i](&wrs[6]);
 	post_receives(0, N / 2);
 	ring_doorbell();
 	expect_done(0, 6);
@@ -613,7 +632,7 @@ int main(void)
 	tcase_add_checked_fixture(mapped_queue, setup_mapped, teardown);
 	tcase_add_test(mapped_queue, test_requests_of_a_mapped_queue_are_carried_out_together);
 	tcase_add_test(mapped_queue, test_request_whose_completion_is_there_has_left_the_queue);
-	tcase_add_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place);
+	tcase_add_loop_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place, 0, 2);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, mapped_queue);
 	r = srunner_create(s);

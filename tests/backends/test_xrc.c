@@ -3,6 +3,7 @@
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -299,20 +300,29 @@ START_TEST(test_message_that_breaks_off_gives_its_receive_up)
 }
 END_TEST
 
+static atomic_uint limits;
+
+static void count_limit(struct uvd_srq *srq, enum ibv_event_type type)
+{
+	ck_assert_int_eq(type, IBV_EVENT_SRQ_LIMIT_REACHED);
+	limits++;
+}
+
 START_TEST(test_limit_of_an_xrc_srq_is_reached_once)
 {
 	struct uvd_srq *third = make_xrc_srq(&xrcd, b->side->pd, first.cq, 2);
-	static struct end owner;
 
-	memset(&owner, 0, sizeof(owner));
-	third->owner = &owner;
-	third->event_handler = NULL;
+	third->event_handler = count_limit;
 	ck_assert_int_eq(post_recv(third, 1, 0, 8), 0);
 	ck_assert_int_eq(post_recv(third, 2, 0, 8), 0);
-	send_to(third->srq_num, IBV_WR_SEND, 8);
-	send_to(third->srq_num, IBV_WR_SEND, 8);
-	expect(first.cq, 1, IBV_WC_SUCCESS);
-	expect(first.cq, 2, IBV_WC_SUCCESS);
+	ck_assert_int_eq(post_recv(third, 3, 0, 8), 0);
+	for (unsigned int i = 1; i <= 3; i++) {
+		send_to(third->srq_num, IBV_WR_SEND, 8);
+		expect(first.cq, i, IBV_WC_SUCCESS);
+		expect(a->scq, 0xa, IBV_WC_SUCCESS);
+		/* The first receive leaves two, which is the limit; the second leaves fewer. */
+		ck_assert_uint_eq(limits, i >= 2);
+	}
 	free_srq(&third);
 }
 END_TEST

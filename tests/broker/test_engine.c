@@ -319,6 +319,7 @@ static pid_t start_with_number(pid_t tid)
 
 START_TEST(test_number_that_becomes_a_bystanders)
 {
+	unsigned int started[2] = { 0 };
 	pthread_t thread;
 	pid_t pid;
 
@@ -336,13 +337,15 @@ START_TEST(test_number_that_becomes_a_bystanders)
 			secret = bystander ? 2 : 1;
 			_exit(bystander ? pause() : (int)write(node, "x", 1));
 		}
-		if (pid < 0) /* set_tid is not permitted here, or the number is in use */
+		if (pid < 0) /* the number is in use */
 			continue;
+		started[bystander]++;
 		usleep(random() % 1500);
 		end(pid);
 	}
 	stop_asking = true;
 	pthread_join(thread, NULL);
+	ck_assert_msg(started[0] && started[1], "no process can be given a number");
 	ck_assert_int_eq(bystanders, 0);
 }
 END_TEST

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,6 +31,7 @@
 
 #include "broker/child.h"
 #include "broker/waiting.h"
+#include "util/util.h"
 
 enum { USER = 65534, GROUP = 65533, NR_PAUSE = 34, STUCK_MS = 20000 };
 
@@ -339,6 +341,49 @@ START_TEST(test_answers_are_about_the_call)
 }
 END_TEST
 
+static pid_t *writer; /* in shared memory */
+
+static void *writes_in_thread(void *arg)
+{
+	*writer = gettid();
+	writes();
+	return NULL;
+}
+
+static void outlived_by_a_writer(void)
+{
+	pthread_t thread;
+
+	be_user(USER, USER, USER);
+	if (pthread_create(&thread, NULL, writes_in_thread, NULL))
+		_exit(1);
+	syscall(SYS_exit, 0);
+}
+
+/* Files of the first thread can be opened after its exit, but are empty. */
+START_TEST(test_maps_and_statm_are_those_of_a_thread_that_lives)
+{
+	unsigned long pages = 0;
+	char text[256] = "";
+
+	writer = mmap(NULL, sizeof(*writer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	client = fork();
+	if (!client)
+		outlived_by_a_writer();
+	for (int ms = 0; ms < STUCK_MS && !*writer; ms++)
+		usleep(1000);
+	wait_until_in(*writer, SYS_write);
+	for (int ms = 0; ms < STUCK_MS && uvd_process_lives(client, NULL); ms++)
+		usleep(1000);
+	ck_assert_int_eq(ask_about(*writer, UVD_WIRE_PEER, 0, 0), 0);
+	ck_assert_int_eq(answer.values[0], client);
+	ck_assert(read(fds.fd[1], text, sizeof(text) - 1) > 0 && strchr(text, '-'));
+	memset(text, 0, sizeof(text));
+	ck_assert(read(fds.fd[3], text, sizeof(text) - 1) > 0 && sscanf(text, "%lu", &pages) == 1 && pages > 0);
+	uvd_wire_close(&fds);
+}
+END_TEST
+
 /* Blocks in ioctl() on the terminal's lock, which another process's blocked write() holds. */
 static void controls(void)
 {
@@ -401,6 +446,31 @@ static void makes_a_namespace(void)
 START_TEST(test_capabilities_in_a_namespace_of_its_own_do_not_count)
 {
 	start(makes_a_namespace, SYS_write);
+	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), 0);
+	uvd_wire_close(&fds);
+}
+END_TEST
+
+static void in_many_groups(void)
+{
+	static gid_t groups[3000];
+
+	for (int i = 0; i < 3000; i++)
+		groups[i] = 1000000000 + i;
+	if (setgroups(3000, groups) || setresgid(GROUP, GROUP, GROUP) || setresuid(USER, USER, USER))
+		_exit(1);
+	prctl(PR_SET_DUMPABLE, 1);
+	writes();
+	_exit(0);
+}
+
+/* The kernel writes the groups before the capabilities, to a status file of 33 KB. */
+START_TEST(test_client_in_many_groups_is_served)
+{
+	client = fork();
+	if (!client)
+		in_many_groups();
+	wait_until_in(client, SYS_write);
 	ck_assert_int_eq(ask(UVD_WIRE_PEER, 0, 0), 0);
 	uvd_wire_close(&fds);
 }
@@ -578,6 +648,24 @@ START_TEST(test_where_nothing_is_cached_our_own_name_counts_for_our_own_root)
 }
 END_TEST
 
+/* ---- the table of nodes ---------------------------------------------------------------------------------------------- */
+
+START_TEST(test_node_takes_the_place_of_none_that_exists)
+{
+	static struct uvd_nodes table;
+	const dev_t exists = makedev(1, 3), gone = makedev(0, 77);
+
+	ck_assert_ptr_eq(uvd_nodes_place(&table), &table.rdev[0]);
+	for (int i = 0; i < UVD_NODES_MAX; i++)
+		table.rdev[i] = i == UVD_NODES_MAX - 2 ? gone : exists;
+	ck_assert_ptr_eq(uvd_nodes_place(&table), &table.rdev[UVD_NODES_MAX - 2]);
+	table.rdev[UVD_NODES_MAX - 1] = 0;
+	ck_assert_ptr_eq(uvd_nodes_place(&table), &table.rdev[UVD_NODES_MAX - 1]);
+	table.rdev[UVD_NODES_MAX - 2] = table.rdev[UVD_NODES_MAX - 1] = exists;
+	ck_assert_ptr_null(uvd_nodes_place(&table));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("looks");
@@ -595,14 +683,17 @@ int main(void)
 	tcase_add_loop_test(t, test_thread_that_waits_in_another_call_gives_nothing, 0, 2);
 	tcase_add_test(t, test_number_that_is_a_bystanders_between_two_looks_gives_nothing);
 	tcase_add_test(t, test_answers_are_about_the_call);
+	tcase_add_test(t, test_maps_and_statm_are_those_of_a_thread_that_lives);
 	tcase_add_test(t, test_ioctl_is_no_write);
 	tcase_add_test(t, test_pieces_are_no_write);
 	tcase_add_loop_test(t, test_each_user_id_counts, 0, 3);
 	tcase_add_test(t, test_capabilities_in_a_namespace_of_its_own_do_not_count);
+	tcase_add_test(t, test_client_in_many_groups_is_served);
 	tcase_add_loop_test(t, test_open_of_a_node_gives_pagemap_and_nothing_else, OPEN, OPENAT2 + 1);
 	tcase_add_test(t, test_path_is_looked_up_in_the_threads_root);
 	tcase_add_test(t, test_open_with_a_node_as_its_folder_is_no_call);
 	tcase_add_test(t, test_where_nothing_is_cached_our_own_name_counts_for_our_own_root);
+	tcase_add_test(t, test_node_takes_the_place_of_none_that_exists);
 	suite_add_tcase(s, t);
 	srunner_run_all(r, CK_NORMAL);
 	failed = srunner_ntests_failed(r);

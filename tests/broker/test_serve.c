@@ -185,8 +185,10 @@ static int asks(void *arg, int sock)
 	for (int i = 0; i < 5000; i++)
 		if (uvd_link_node(link, 1, &number, &rdev, &none) != -EINVAL)
 			return 7;
-	if (uvd_link_node(link, 0, &number, &rdev, &fd) || fd < 0)
-		return 9;
+	/* More nodes than there is room for in the table: those before no longer exist. */
+	for (int i = 0; i < 600; i++)
+		if (uvd_link_node(link, 0, &number, &rdev, &fd) || fd < 0 || close(fd))
+			return 9;
 	return uvd_link_port(link, 0, 1, true) || uvd_link_port(link, 0, 0, true) != -EINVAL ? 8 : 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
@@ -245,6 +246,31 @@ START_TEST(test_identity_cannot_be_forged_by_the_name)
 }
 END_TEST
 
+static void in_many_groups(void *arg)
+{
+	static gid_t groups[3000];
+
+	for (int i = 0; i < 3000; i++)
+		groups[i] = 1000000000 + i;
+	tell(setgroups(3000, groups));
+	listen_for_order();
+}
+
+/* The kernel writes the groups before the capabilities. */
+START_TEST(test_groups_do_not_hide_the_capabilities)
+{
+	struct child child = child_start(in_many_groups, NULL);
+	struct uvd_caller c = caller_of(child.pid);
+	struct uvd_identity id;
+
+	ck_assert_uint_eq(child_says(&child), 0);
+	ck_assert(!uvd_caller_identity(&c, &id));
+	ck_assert(id.tgid == child.pid && id.cap_eff >> CAP_IPC_LOCK & 1);
+	ck_assert(uvd_caller_capable(&c, CAP_IPC_LOCK));
+	child_end(&child);
+}
+END_TEST
+
 START_TEST(test_root_is_capable)
 {
 	struct child child = idle_child();
@@ -375,6 +401,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_dead_client_is_efault_and_esrch);
 	tcase_add_test(t, test_thread_belongs_to_its_process);
 	tcase_add_test(t, test_identity_cannot_be_forged_by_the_name);
+	tcase_add_test(t, test_groups_do_not_hide_the_capabilities);
 	tcase_add_test(t, test_root_is_capable);
 	tcase_add_test(t, test_capability_in_a_namespace_of_its_own_does_not_count);
 	tcase_add_test(t, test_memlock_limit_is_the_clients_own);

@@ -176,6 +176,16 @@ def device(*command):
     return done.stdout, done.returncode == 0
 
 
+def test_device_that_stays_serves_however_many_come_and_go(separate):
+    separate("--backend", "null", "--devices", "2")
+    for _ in range(66):
+        assert device("remove", "hfi1_1")[1] and device("add", "hfi1_1")[1]
+    for name in "hfi1_0", "hfi1_1":
+        done = subprocess.run(["ibv_devinfo", "-d", name], env=environment(), timeout=STUCK, user=NOBODY, group=NOBODYS_GROUP,
+                              extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+
+
 def test_devices_that_were_not_configured_come_and_go(separate):
     d = separate("--ucaps", "good")
     nodes = sorted(os.listdir("/dev/infiniband"))

@@ -66,6 +66,7 @@ def test_a_number_is_free_with_the_last_close(start):
     for _ in range(3):
         holder = os.open(NODE, os.O_RDWR)
         assert device("remove", "uverbs0")[1] == "uverbs0"
+        assert uverbsctl("device", "add", "--name", "other", "--number", "0").returncode == 1
         os.close(holder)
         assert device("add", "--name", "other", "--number", "0") == ["other", "uverbs0"]
 

@@ -689,18 +689,28 @@ END_TEST
 
 /* ---- closing ----------------------------------------------------------------------------------------------------- */
 
-static int destroyed;
+static char destroyed[8]; /* a letter for each object */
 
-static int count_wq(struct uvd_wq *wq)
+static int note_destroy(char letter)
 {
-	destroyed++;
+	ck_assert_uint_lt(strlen(destroyed), sizeof(destroyed) - 1);
+	destroyed[strlen(destroyed)] = letter;
 	return 0;
 }
 
-static int count_table(struct uvd_rwq_ind_table *table)
+static int note_wq(struct uvd_wq *wq)
 {
-	destroyed += 100;
-	return 0;
+	return note_destroy('w');
+}
+
+static int note_table(struct uvd_rwq_ind_table *table)
+{
+	return note_destroy('t');
+}
+
+static int note_qp(struct uvd_qp *qp)
+{
+	return note_destroy('q');
 }
 
 START_TEST(test_close_ends_qp_then_table_then_work_queue)
@@ -712,10 +722,12 @@ START_TEST(test_close_ends_qp_then_table_then_work_queue)
 	cmd = qp_cmd(make_table());
 	ck_assert_int_eq(WRITE_EX(&h, CREATE_QP, &cmd, &resp), 0);
 	create_wq();
-	h.ops.destroy_wq = count_wq;
-	h.ops.destroy_rwq_ind_table = count_table;
+	h.ops.destroy_wq = note_wq;
+	h.ops.destroy_rwq_ind_table = note_table;
+	h.ops.destroy_qp = note_qp;
 	harness_close_file(&h);
-	ck_assert_int_eq(destroyed, 102);
+	/* Newest first: the second work queue is not in the table. */
+	ck_assert_str_eq(destroyed, "wqtw");
 }
 END_TEST
 

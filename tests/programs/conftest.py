@@ -34,6 +34,7 @@ CUSE = TRANSPORT == "cuse"
 QUICK = bool(os.environ.get("UVERBSD_QUICK"))
 collect_ignore = ["test_perftest.py", "test_pyverbs.py"] if QUICK else ["test_pyverbs.py"] if CUSE and not LONG else []
 STUCK = 300  # seconds: a limit for a program that is stuck, long enough for one that is only slow
+LIMIT = 1800 if LONG else STUCK  # for a program that works longer with UVERBSD_LONG
 
 
 def sanitized():
@@ -61,13 +62,24 @@ def over_cuse(*abis):
     return pytest.mark.parametrize("lasting_device", abis, indirect=True)
 
 
-def until(condition, what, seconds=STUCK):
-    """Waits until condition() is true, and returns its value."""
+def until(condition, what, seconds=STUCK, tell=lambda: ""):
+    """Waits until condition() is true, and returns its value. tell() returns what else the report of a failure says."""
     end = time.monotonic() + seconds
     while not (value := condition()):
-        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        if time.monotonic() >= end:
+            raise AssertionError(f"{what}: not within {seconds} s\n{tell()}")
         time.sleep(0.01)
     return value
+
+
+def output_of(*argv):
+    """The output of a command that may be missing, fail or hang."""
+    try:
+        done = subprocess.run(argv, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=60)
+        return f"$ {shlex.join(argv)}\n{done.stdout}"
+    except (OSError, subprocess.TimeoutExpired) as e:
+        return f"$ {shlex.join(argv)}\n{e}\n"
 
 
 def may_lock_any():
@@ -98,6 +110,11 @@ def children(pid):
         return [int(c) for t in os.listdir(f"/proc/{pid}/task")
                 for c in pathlib.Path(f"/proc/{pid}/task/{t}/children").read_text().split()]
     return []
+
+
+def tree_of(pid):
+    """The pids of the process and its descendants."""
+    return [pid, *(p for child in children(pid) for p in tree_of(child))]
 
 
 def kill_tree(pid):
@@ -133,8 +150,9 @@ class Program:
 
     count = 0
 
-    def __init__(self, argv, locks=False):
+    def __init__(self, device, argv, locks=False):
         Program.count += 1
+        self.device = device
         self.argv = [str(a) for a in argv]
         if not locks:
             self.argv = without_capability(self.argv)
@@ -151,7 +169,7 @@ class Program:
         return self.status.exists()
 
     def wait(self, seconds=STUCK):
-        until(self.ended, f"the end of {self.argv}\n{self.text()}", seconds)
+        until(self.ended, f"the end of {self.argv}", seconds, lambda: self.text() + self.device.diagnosis())
         return Done(int(self.status.read_text()), self.text())
 
 
@@ -173,16 +191,28 @@ class Device:
         gid = [] if self.way != "rxe" else ["-x" if program.startswith("ib_") else "-g", 0]
         argv = [program, "-p", port, *gid, *options]
         server = self.start(*argv, locks=locks)
-        until(lambda: listens(port) or server.ended(), f"{argv} listening")
+        until(lambda: listens(port) or server.ended(), f"{argv} listening", tell=self.diagnosis)
         client = self.start(*argv, "localhost", locks=locks)
         until(lambda: client.ended() and server.ended() or self.failed(client) or self.failed(server),
-              f"the end of {argv}", seconds)
+              f"the end of {argv}", seconds,
+              lambda: f"server: {server.text()}\nclient: {client.text()}\n{self.diagnosis()}")
         texts = [f"server: {server.text()}", f"client: {client.text()}"]
         assert client.ended() and server.ended() and not self.failed(client) and not self.failed(server), "\n".join(texts)
         return texts
 
     def rss(self):
         return rss(self.engine)
+
+    def diagnosis(self):
+        """What each thread of the engine and of the programs does, for the report of a program that is stuck."""
+        pids = {p: None for root in (self.engine, *(p.pid for p in self.started)) for p in tree_of(root)}
+        threads = output_of("ps", "-L", "-o", "pid,tid,stat,pcpu,time,wchan:24,args", "-p", ",".join(map(str, pids)))
+        stacks = [output_of("gdb", "-nx", "-batch", "-p", str(pid), "-ex", "thread apply all bt")
+                  for pid in self.engines()] if shutil.which("gdb") else ["gdb is not installed: no stacks"]
+        return "\n".join([threads, *stacks, self.log()])
+
+    def engines(self):
+        return [self.engine]
 
     @staticmethod
     def failed(program):
@@ -215,7 +245,7 @@ class RunDevice(Device):
         self.shell.stdin.flush()
 
     def start(self, *argv, locks=False):
-        p = Program(argv, locks)
+        p = Program(self, argv, locks)
         self.say(f"({p.script()}) & echo $!")
         p.pid = int(self.shell.stdout.readline())
         self.started.append(p)
@@ -262,19 +292,23 @@ class CuseDevice(Device):
         return pathlib.Path(self.stderr.name).read_text()
 
     def start(self, *argv, locks=False):
-        p = Program(argv, locks)
+        p = Program(self, argv, locks)
         p.process = subprocess.Popen(as_user(["sh", "-c", p.script()]), cwd=PLACE, stdin=subprocess.DEVNULL)
+        p.pid = p.process.pid
         self.started.append(p)
         return p
 
     def end(self, program):
-        kill_tree(program.process.pid)
+        kill_tree(program.pid)
 
     def end_programs(self):
         started = list(self.started)
         super().end_programs()
         for p in started:
             p.process.wait(STUCK)
+
+    def engines(self):
+        return tree_of(self.engine)  # with --separate yes the engine process is a child of the broker
 
     def status(self):
         with socket.socket(socket.AF_UNIX) as s:

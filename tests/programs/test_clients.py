@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Our own clients of the distribution's libibverbs: every byte of transfers, memory protection, killed clients."""
+import re
+import shutil
 import subprocess
 import time
 
 import pytest
 
-from conftest import CLIENTS, CUSE, LONG, SANITIZED, left_as_found, over_cuse, until
+from conftest import CLIENTS, CUSE, LIMIT, LONG, SANITIZED, left_as_found, over_cuse, until
 
+WAY = pytest.mark.parametrize("lasting_device", ["ioctl"], indirect=True)
 PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=True, text=True).stdout.split()
 
 
@@ -31,7 +34,20 @@ if LONG or not CUSE:
     @pytest.mark.parametrize("files", range(3))
     def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device, files):
         """files: how many of the two clients have memory that the engine can map itself."""
-        print(device.run(CLIENTS["payload"], 600 if LONG else 3, time.time_ns(), files, seconds=1800).ok())
+        print(device.run(CLIENTS["payload"], 600 if LONG else 3, time.time_ns(), files, seconds=LIMIT).ok())
+
+
+@WAY
+def test_report_of_a_program_that_is_stuck_says_what_each_thread_does(device):
+    p = device.start("sh", "-c", "echo begun; sleep 1000; :")
+    until(p.text, "the program's output")
+    with pytest.raises(AssertionError) as e:
+        p.wait(0.1)
+    report = str(e.value)
+    assert "not within 0.1 s" in report and "begun\n" in report and "sleep 1000" in report
+    threads = [line.split() for line in report.splitlines()]
+    assert sum(t[0] == str(device.engine) for t in threads if t) > 1, report  # each thread of the engine
+    assert not shutil.which("gdb") or re.search(r"^Thread 1 .*\n#0 ", report, re.M), report
 
 
 @over_cuse("ioctl")
@@ -47,7 +63,7 @@ if not CUSE:
 @over_cuse("ioctl")
 def test_lists_of_small_requests_arrive_once_in_order_and_whole(device):
     for p in [device.start(CLIENTS["lists"], 600 if LONG else 3, seed) for seed in (1, 2)]:
-        print(p.wait(1800).ok())
+        print(p.wait(LIMIT).ok())
 
 
 def kill_clients(device, rounds):
@@ -81,6 +97,6 @@ if not CUSE:
         """Two clients write garbage to their queues while two others check that their own transfers are right."""
         spoilers = [device.start(CLIENTS["garbage"], 600 if LONG else 3, seed) for seed in (1, 2)]
         until(lambda: all("seed" in p.text() or p.ended() for p in spoilers), "the spoilers' start")
-        print(device.run(CLIENTS["payload"], 600 if LONG else 2, seconds=1800).ok())
+        print(device.run(CLIENTS["payload"], 600 if LONG else 2, seconds=LIMIT).ok())
         for p in spoilers:
-            p.wait(1800).ok()
+            p.wait(LIMIT).ok()

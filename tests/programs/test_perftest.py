@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from conftest import CAN_LOCK, CUSE, LONG, SANITIZED, WAYS
+from conftest import CAN_LOCK, CUSE, LIMIT, LONG, SANITIZED, WAYS
 
 CONNECTIONS = {"send": ["RC", "UC", "UD"], "write": ["RC", "UC"], "read": ["RC"], "atomic": ["RC"]}
 PAIRS = [(verb, what, connection) for verb, connections in CONNECTIONS.items() for connection in connections
@@ -43,7 +43,7 @@ def pair(device, *argv, attempts=4):
     """
     for left in reversed(range(attempts)):
         try:
-            return device.pair(*argv, seconds=1800, locks=True)
+            return device.pair(*argv, seconds=LIMIT, locks=True)
         except AssertionError as e:
             if not left or "Correlation coefficient" not in str(e):
                 raise

@@ -186,6 +186,63 @@ static void test_node_by_other_paths(void)
 	IS(!chdir("/dev") && open("infiniband/uverbs0", O_RDWR) >= 0);
 }
 
+static void read_as(int fd, const char *begin)
+{
+	char text[64] = "";
+
+	IS(fd >= 0);
+	IS(read(fd, text, sizeof(text) - 1) > 0);
+	IS(!strncmp(text, begin, strlen(begin)));
+	close(fd);
+}
+
+static long open_how(int dir, const char *path, uint64_t flags, uint64_t resolve)
+{
+	struct open_how how = { .flags = flags, .resolve = resolve };
+
+	return syscall(SYS_openat2, dir, path, &how, sizeof(how));
+}
+
+static void test_openat2_resolves_as_it_is_told(void)
+{
+	int dev = open("/dev", O_PATH | O_DIRECTORY), dir = open("/dev/infiniband", O_RDONLY | O_DIRECTORY);
+	const char *const type = "/sys/class/infiniband/hfi1_0/node_type";
+
+	IS(open_how(dev, "infiniband/uverbs0", O_RDWR, RESOLVE_BENEATH) >= 0);
+	IS(open_how(dir, "../infiniband/./x/../uverbs0", O_RDWR, 0) >= 0);
+	IS(open_how(dir, "x/.././uverbs0", O_RDWR, RESOLVE_BENEATH) >= 0);
+	FAILS(open_how(dir, "../infiniband/uverbs0", O_RDWR, RESOLVE_BENEATH), EXDEV);
+	FAILS(open_how(AT_FDCWD, NODE, O_RDWR, RESOLVE_BENEATH), EXDEV);
+	IS(open_how(dev, "/../infiniband/uverbs0", O_RDWR, RESOLVE_IN_ROOT) >= 0);
+	FAILS(open_how(dir, NODE, O_RDWR, RESOLVE_IN_ROOT), ENOENT);
+	IS(open_how(dev, "infiniband/uverbs0", O_RDWR, RESOLVE_NO_XDEV) >= 0);
+	IS(open_how(AT_FDCWD, NODE, O_RDWR, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED) >= 0);
+	read_as(open_how(AT_FDCWD, type, O_RDONLY, RESOLVE_NO_SYMLINKS), "1: CA");
+	FAILS(open_how(AT_FDCWD, NODE, O_RDWR | O_TRUNC, RESOLVE_CACHED), EAGAIN);
+}
+
+/* The kernel checks these before it looks at the path. */
+static void test_openat2_refuses_what_the_kernel_refuses(void)
+{
+	struct {
+		struct open_how how;
+		uint64_t more;
+	} later = { { .flags = O_RDWR }, 0 };
+
+	FAILS(open_how(AT_FDCWD, NODE, O_RDWR, 1 << 20), EINVAL);
+	FAILS(open_how(AT_FDCWD, NODE, O_RDWR | 1ull << 40, 0), EINVAL);
+	FAILS(open_how(AT_FDCWD, NODE, O_RDWR | O_PATH, 0), EINVAL);
+	FAILS(open_how(AT_FDCWD, NODE, O_RDWR, RESOLVE_BENEATH | RESOLVE_IN_ROOT), EINVAL);
+	FAILS(syscall(SYS_openat2, AT_FDCWD, NODE, &later, sizeof(later.how) - 8), EINVAL);
+	IS(syscall(SYS_openat2, AT_FDCWD, NODE, &later, sizeof(later)) >= 0);
+	later.more = 1;
+	FAILS(syscall(SYS_openat2, AT_FDCWD, NODE, &later, sizeof(later)), E2BIG);
+	later.how.mode = 0600;
+	FAILS(syscall(SYS_openat2, AT_FDCWD, NODE, &later, sizeof(later.how)), EINVAL);
+	later.how.flags = O_RDWR | O_CREAT;
+	IS(syscall(SYS_openat2, AT_FDCWD, NODE, &later, sizeof(later.how)) >= 0);
+}
+
 static void test_listing_shows_the_node(void)
 {
 	DIR *d = opendir("/dev/infiniband");
@@ -208,16 +265,6 @@ static void test_open_modes(void)
 }
 
 /* ---- the sysfs directory ----------------------------------------------------------------------------------------- */
-
-static void read_as(int fd, const char *begin)
-{
-	char text[64] = "";
-
-	IS(fd >= 0);
-	IS(read(fd, text, sizeof(text) - 1) > 0);
-	IS(!strncmp(text, begin, strlen(begin)));
-	close(fd);
-}
 
 static void test_built_in_sysfs_paths(void)
 {
@@ -728,6 +775,8 @@ static const struct {
 	}
 	CASE(node_is_a_character_device),
 	CASE(node_by_other_paths),
+	CASE(openat2_resolves_as_it_is_told),
+	CASE(openat2_refuses_what_the_kernel_refuses),
 	CASE(listing_shows_the_node),
 	CASE(open_modes),
 	CASE(built_in_sysfs_paths),

@@ -65,6 +65,11 @@ def test_a_wrong_command_line_is_status_2(run):
     assert out == "2\n" * len(wrong), r
 
 
+def test_help_is_asked_of_no_device(run):
+    out, r = sh(run, f"for args in --help 'add --help' 'remove -h'; do {DEVICE} $args | head -1; done; {LIST}")
+    assert out == "Usage: uverbsctl device [--control PATH] remove DEVICE\n" * 3 + "hfi1_0\n" and r.stderr == "", r
+
+
 def test_asyncwatch_sees_device_fatal_and_waits_on(run):
     out, r = sh(run, f"stdbuf -oL ibv_asyncwatch -d hfi1_0 >events 2>&1 & watch=$!;"
                      f"for i in $(seq 100); do grep -q event events && break; sleep 0.1; done;"

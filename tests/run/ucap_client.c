@@ -92,6 +92,10 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc && num < MOST; i++) {
 		char path[128];
 
+		if (*argv[i] >= '0' && *argv[i] <= '9') {
+			ucaps[num++] = atoi(argv[i]);
+			continue;
+		}
 		snprintf(path, sizeof(path), "/dev/infiniband/%s", argv[i] + (*argv[i] == '/'));
 		ucaps[num] = open(path, (*argv[i] == '/' ? O_PATH : O_RDONLY) | O_CLOEXEC);
 		printf("open %s %s\n", argv[i], said(ucaps[num] < 0 ? errno : 0));

@@ -2,10 +2,13 @@
 /* Parts of src/run that need no process to serve. */
 #include <check.h>
 #include <errno.h>
+#include <linux/openat2.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "run/filter.h"
@@ -83,17 +86,22 @@ START_TEST(filter_is_made)
 }
 END_TEST
 
-static void resolve(const char *path, struct uvd_run_target *t)
+static void resolve_as(const char *path, uint64_t how, struct uvd_run_target *t)
 {
 	char *page = aligned_alloc(4096, 8192);
-	struct uvd_caller c = { .mem = &uvd_mem_self };
-	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = -100 };
+	struct uvd_caller c = { .mem = &uvd_mem_self, .tid = getpid() };
+	struct uvd_run_args args = { .op = UVD_RUN_OPEN, .fd = -100, .resolve = how };
 
 	memset(page, 0, 8192);
 	strcpy(page, path);
 	args.path = (uintptr_t)page;
 	uvd_run_resolve(&c, "", &args, t);
 	free(page);
+}
+
+static void resolve(const char *path, struct uvd_run_target *t)
+{
+	resolve_as(path, 0, t);
 }
 
 START_TEST(paths_are_sorted)
@@ -133,6 +141,37 @@ START_TEST(paths_are_sorted)
 END_TEST
 
 /* Files on different mounts can have the same inode number. */
+START_TEST(path_that_leaves_its_folder_or_file_system_is_elsewhere)
+{
+	static const struct {
+		const char *cwd, *path;
+		uint64_t resolve;
+		enum uvd_run_place place;
+	} cases[] = {
+		{ "/dev", "infiniband", RESOLVE_BENEATH, UVD_RUN_TREE },
+		{ "/dev", "x/..//./infiniband", RESOLVE_BENEATH, UVD_RUN_TREE },
+		{ "/dev", "x/../../dev/infiniband", RESOLVE_BENEATH, UVD_RUN_ELSEWHERE },
+		{ "/dev", "/dev/infiniband", RESOLVE_BENEATH, UVD_RUN_ELSEWHERE },
+		{ "/dev", "../../infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/dev", "/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/", "/dev/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_NODE },
+		{ "/dev", "/dev/infiniband/uverbs3", RESOLVE_IN_ROOT, UVD_RUN_ELSEWHERE },
+		{ "/dev", "infiniband/uverbs3", RESOLVE_NO_XDEV, UVD_RUN_NODE },
+		{ "/dev", "/dev/infiniband/uverbs3", RESOLVE_NO_XDEV, UVD_RUN_ELSEWHERE },
+		{ "/", "dev/infiniband/uverbs3", RESOLVE_NO_XDEV, UVD_RUN_ELSEWHERE },
+		{ "/dev", "../sys/class/infiniband", RESOLVE_NO_XDEV, UVD_RUN_ELSEWHERE },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct uvd_run_target t;
+
+		ck_assert(!chdir(cases[i].cwd));
+		resolve_as(cases[i].path, cases[i].resolve, &t);
+		ck_assert_msg(t.place == cases[i].place, "%zu: %s: %d", i, cases[i].path, t.place);
+	}
+}
+END_TEST
+
 START_TEST(files_are_known_by_inode_and_mount)
 {
 	struct uvd_run_file f = { .inode = { .ino = 7, .mnt_id = 1 }, .refs = 1 };
@@ -232,6 +271,93 @@ START_TEST(message_whose_path_has_no_end_is_refused)
 }
 END_TEST
 
+/* ---- calls that the kernel may still be carrying out -------------------------------------------------------------- */
+
+static struct uvd_run_tree *new_tree(void)
+{
+	struct uvd_run_tree *tree = calloc(1, sizeof(*tree));
+
+	ck_assert_ptr_nonnull(tree);
+	tree->notif = calloc(1, sizeof(*tree->notif));
+	ck_assert_ptr_nonnull(tree->notif);
+	return tree;
+}
+
+static void call_of(struct uvd_run_tree *tree, pid_t tid, bool exec)
+{
+	tree->notif->n.pid = tid;
+	uvd_run_caller_waits(tree);
+	if (exec)
+		uvd_run_caller_exec(tree);
+	else
+		uvd_run_caller_closes(tree, -1);
+}
+
+/* Returns a process whose id stays in use until it is reaped. */
+static pid_t new_process(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	ck_assert_int_gt(pid, 0);
+	return pid;
+}
+
+/* A process makes a call, and exits before the next one. */
+static void call_and_exit(struct uvd_run_tree *tree, bool exec)
+{
+	pid_t pid = new_process();
+
+	call_of(tree, pid, exec);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+static void *tell_tid(void *tid)
+{
+	*(pid_t *)tid = gettid();
+	return NULL;
+}
+
+START_TEST(calls_of_processes_that_have_ended_are_over)
+{
+	struct uvd_run_tree *tree = new_tree();
+
+	for (int i = 0; i < UVD_RUN_CHANGES + 2; i++)
+		call_and_exit(tree, _i);
+	ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+	call_of(tree, getpid(), true);
+	ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+}
+END_TEST
+
+/* An exec takes the process's id for its thread: that the thread's own id is free does not mean that it is over. */
+START_TEST(exec_of_a_second_thread_is_not_over_when_its_id_is_free)
+{
+	struct uvd_run_tree *tree = new_tree();
+	pthread_t thread;
+	pid_t tid;
+
+	ck_assert(!pthread_create(&thread, NULL, tell_tid, &tid) && !pthread_join(thread, NULL));
+	call_of(tree, tid, true);
+	for (int i = 0; i < UVD_RUN_CHANGES + 2; i++)
+		call_and_exit(tree, true);
+	ck_assert_int_eq(tree->changes[0].tid, tid);
+}
+END_TEST
+
+START_TEST(more_calls_than_the_list_holds_are_an_overflow)
+{
+	struct uvd_run_tree *tree = new_tree();
+
+	for (int i = 0; i <= UVD_RUN_CHANGES; i++) {
+		ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+		call_of(tree, new_process(), true);
+	}
+	ck_assert_int_gt(tree->num_changes, UVD_RUN_CHANGES);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("run");
@@ -240,16 +366,21 @@ int main(void)
 	int failed;
 
 	suite_add_tcase(s, t);
+	tcase_set_timeout(t, 60);
 	tcase_add_test(t, yama_3_is_refused_with_the_reason);
 	tcase_add_test(t, yama_2_needs_a_capability);
 	tcase_add_test(t, yama_1_and_less_are_well);
 	tcase_add_test(t, windows_lie_below_the_limit);
 	tcase_add_test(t, filter_is_made);
 	tcase_add_test(t, paths_are_sorted);
+	tcase_add_test(t, path_that_leaves_its_folder_or_file_system_is_elsewhere);
 	tcase_add_test(t, files_are_known_by_inode_and_mount);
 	tcase_add_test(t, nodes_of_capabilities_are_known_by_inode_and_mount);
 	tcase_add_loop_test(t, message_with_more_fds_than_any_has_is_refused, 0, 4);
 	tcase_add_test(t, message_whose_path_has_no_end_is_refused);
+	tcase_add_loop_test(t, calls_of_processes_that_have_ended_are_over, 0, 2);
+	tcase_add_test(t, exec_of_a_second_thread_is_not_over_when_its_id_is_free);
+	tcase_add_test(t, more_calls_than_the_list_holds_are_an_overflow);
 	srunner_run_all(r, CK_ENV);
 	failed = srunner_ntests_failed(r);
 	srunner_free(r);

@@ -70,6 +70,13 @@ def test_json_of_a_device_is_that_of_the_build_without_its_backends():
     assert told == said
 
 
+def test_a_persona_is_shown_on_the_backends_that_support_it():
+    told = json.loads(tree("--json", "--persona", "rxe"))
+    assert told["persona"] == "rxe" and told["backends"] == ["soft"]
+    done = call(UVERBSCTL, "tree", "--persona", "rxe", "--backend", "null")
+    assert done.returncode == 1 and "no tree of backend 'null'" in done.stderr and not done.stdout
+
+
 def test_json_is_the_same_every_time_and_in_the_order_of_ids():
     text = tree("--json")
     assert text == tree("--json")

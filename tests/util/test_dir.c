@@ -32,8 +32,18 @@ static bool is_ours(const char *path)
 
 START_TEST(test_folder_of_ours_is_ours_whether_or_not_it_is_there)
 {
-	ck_assert(is_ours("ours") && is_ours("ours/deep") && is_ours("ours/new/one") && is_ours("sticky/new"));
-	ck_assert(is_ours("/run") && is_ours("/tmp/none"));
+	ck_assert(is_ours("ours") && is_ours("ours/deep") && is_ours("ours/new/one") && is_ours("/run"));
+}
+END_TEST
+
+START_TEST(test_entry_of_a_sticky_folder_is_ours_only_if_it_is_there)
+{
+	char sticky[PATH_MAX];
+
+	ck_assert(is_ours("sticky") && !is_ours("sticky/new") && !is_ours("sticky/new/one"));
+	snprintf(sticky, sizeof(sticky), "%s/sticky", base);
+	ck_assert_str_eq(culprit, sticky);
+	ck_assert(!mkdir("sticky/mine", 0755) && is_ours("sticky/mine") && is_ours("sticky/mine/new"));
 }
 END_TEST
 
@@ -78,6 +88,7 @@ int main(void)
 
 	tcase_add_checked_fixture(folders, set_up, tear_down);
 	tcase_add_test(folders, test_folder_of_ours_is_ours_whether_or_not_it_is_there);
+	tcase_add_test(folders, test_entry_of_a_sticky_folder_is_ours_only_if_it_is_there);
 	tcase_add_test(folders, test_folder_that_others_may_write_to_is_not);
 	tcase_add_test(folders, test_folder_of_another_user_is_not);
 	tcase_add_test(folders, test_link_is_ours_if_all_that_it_leads_through_is);

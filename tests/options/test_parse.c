@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The configuration file, and the options of one more device. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "options/options.h"
+
+/* Parses a file with this text, and then these options. The caller frees *o. */
+static void parse(struct uvd_options *o, const char *text, char *option, char *value)
+{
+	char path[32];
+	char *argv[] = { "test", "--config", path, option, value, NULL };
+	int fd = memfd_create("config", 0);
+
+	ck_assert(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	ck_assert_int_eq(uvd_options_parse(o, UVD_PROGRAM_RUN, "test", option ? 5 : 3, argv), -1);
+	close(fd);
+}
+
+static const char *const files[] = {
+	"[uverbsd]\nbackend = null\ndevices = 2\nmax-qp = 5\nlid = 10\n[device 1]\nmax-qp = 7\nlid = 77\n[port 1.1]\nlid = 99\n",
+	"[port 1.1]\nlid = 99\n[device 1]\nmax-qp = 7\nlid = 77\n[uverbsd]\nbackend = null\ndevices = 2\nmax-qp = 5\nlid = 10\n",
+	"[device 1]\nlid = 77\n[uverbsd]\nbackend = null\nlid = 10\n[port 1.1]\nlid = 99\n[uverbsd]\nmax-qp = 5\n[device 1]\nmax-qp = 7\n",
+};
+
+START_TEST(test_section_of_a_device_wins_over_that_of_all_wherever_it_is)
+{
+	struct uvd_options o;
+
+	parse(&o, files[_i], NULL, NULL);
+	ck_assert_uint_eq(o.num_devices, 2);
+	ck_assert_int_eq(o.devices[0].limits.max_qp, 5);
+	ck_assert_int_eq(o.devices[1].limits.max_qp, 7);
+	ck_assert_uint_eq(o.devices[0].ports[0].lid, 10);
+	ck_assert_uint_eq(o.devices[1].ports[0].lid, 99);
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_command_line_wins_over_each_section)
+{
+	struct uvd_options o;
+
+	parse(&o, files[_i], "--max-qp", "9");
+	ck_assert_int_eq(o.devices[0].limits.max_qp, 9);
+	ck_assert_int_eq(o.devices[1].limits.max_qp, 9);
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_later_line_wins_within_a_section)
+{
+	struct uvd_options o;
+
+	parse(&o, "[device 0]\nmax-qp = 5\n[uverbsd]\nmax-cq = 3\n[device 0]\nmax-qp = 6\n[uverbsd]\nmax-cq = 4\n",
+	      NULL, NULL);
+	ck_assert_int_eq(o.devices[0].limits.max_qp, 6);
+	ck_assert_int_eq(o.devices[0].limits.max_cq, 4);
+	uvd_options_free(&o);
+}
+END_TEST
+
+/* uvd_options_parse_device() runs in the daemon, for a client of the control socket. */
+START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
+{
+	static char *const words[] = { "--help", "-h", "--version", "--he" };
+	char *argv[] = { "device", words[_i], NULL };
+	int file = memfd_create("stdout", 0), before = dup(STDOUT_FILENO);
+	struct uvd_options o;
+	struct stat st;
+
+	fflush(stdout);
+	ck_assert(file >= 0 && dup2(file, STDOUT_FILENO) == STDOUT_FILENO);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, 0, 2, argv), -1);
+	fflush(stdout);
+	ck_assert(dup2(before, STDOUT_FILENO) == STDOUT_FILENO);
+	ck_assert(!fstat(file, &st) && st.st_size == 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("parse");
+	TCase *t = tcase_create("parse");
+	SRunner *r = srunner_create(s);
+	int failed;
+
+	tcase_add_loop_test(t, test_section_of_a_device_wins_over_that_of_all_wherever_it_is, 0, 3);
+	tcase_add_loop_test(t, test_command_line_wins_over_each_section, 0, 3);
+	tcase_add_test(t, test_later_line_wins_within_a_section);
+	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
+	suite_add_tcase(s, t);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
