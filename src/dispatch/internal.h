@@ -6,6 +6,12 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "dispatch/dispatch.h"
+#include "util/util.h"
+
+static inline struct uvd_req_buffers *uvd_buffers(struct uvd_req *req)
+{
+	return &container_of(req, struct uvd_call, req)->buffers;
+}
 
 /* Sets up the request of a call. uvd_req_finish() ends it. */
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front);

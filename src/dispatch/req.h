@@ -74,6 +74,7 @@ struct uvd_grant {
 
 struct uvd_call;
 
+/* All that a request starts without: uvd_req_init() clears it with sizeof(struct uvd_req). */
 struct uvd_req {
 	struct uvd_call *call;
 	struct uvd_file *file;
@@ -89,22 +90,15 @@ struct uvd_req {
 	struct uvd_out core_out, uhw_out;
 	struct uvd_attr *attrs; /* front IOCTL; one for each attribute of the merged method, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
-	struct uvd_req_object {
-		struct uvd_uobject *uobj;
-		uint8_t access;
-	} objects[UVD_REQ_MAX_OBJECTS];
-	unsigned int num_objects;
+	unsigned int num_objects; /* used entries of the buffers' objects[] */
 	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
 	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
-	struct {
-		uint64_t addr;
-		uint16_t at, len;
-		int16_t attr;
-	} outs[UVD_REQ_MAX_OUT]; /* attr: its index; -1: none */
-	unsigned int num_outs;
-	size_t staged;
-	size_t in_used; /* bytes of `in` */
+	unsigned int num_outs; /* used entries of the buffers' outs[] */
+	size_t staged, in_used; /* used bytes of the buffers' stage and in */
+	/* IOCTL: the buffers' `ahead` has ahead_len bytes of the client's memory, from ahead_addr on. */
+	uint64_t ahead_addr;
+	size_t ahead_len;
 	uint64_t core_in_addr; /* INVOKE_WRITE: where core_in came from */
 	uint64_t user_attrs; /* IOCTL: the client's attributes */
 	struct ib_uverbs_attr *uattrs; /* our copy of them */
@@ -116,12 +110,26 @@ struct uvd_req {
 	const char *bad_field; /* for the log: the field that was wrong */
 	uint64_t bad_value;
 	void *allocated; /* list of uvd_req_alloc() blocks */
-	uint64_t args[UVD_REQ_ARGS / 8]; /* zeroed */
+	uint64_t args[UVD_REQ_ARGS / 8];
+};
+
+/*
+ * The buffers of a request, which only the dispatcher uses. They are large, and written before they are read:
+ * uvd_req_init() clears all of struct uvd_req, and nothing here.
+ */
+struct uvd_req_buffers {
+	struct uvd_req_object {
+		struct uvd_uobject *uobj;
+		uint8_t access;
+	} objects[UVD_REQ_MAX_OBJECTS];
+	struct uvd_req_out {
+		uint64_t addr;
+		uint16_t at, len; /* in stage */
+		int16_t attr; /* its index; -1: none */
+	} outs[UVD_REQ_MAX_OUT];
 	uint8_t stage[UVD_REQ_STAGE];
 	uint8_t in[UVD_REQ_IN] __attribute__((aligned(8)));
-	/* IOCTL: the client's memory from ahead_addr on, read with the header: often holds the structs it points to. */
-	uint64_t ahead_addr;
-	size_t ahead_len;
+	/* IOCTL: read with the header, because the structs that it points to often follow it. */
 	uint8_t ahead[UVD_REQ_AHEAD] __attribute__((aligned(8)));
 	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
 };

@@ -21,7 +21,7 @@ static struct uvd_req_object *req_object_reserve(struct uvd_req *req, unsigned i
 
 	if (req->num_objects < UVD_REQ_MAX_OBJECTS) {
 		*count = &req->num_objects;
-		return &req->objects[req->num_objects];
+		return &uvd_buffers(req)->objects[req->num_objects];
 	}
 	if (!more || more->num == MORE) {
 		more = uvd_req_alloc(req, sizeof(*more));
@@ -159,5 +159,5 @@ void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new)
 		for (unsigned int i = more->num; i-- > 0;)
 			req_object_release(&more->objects[i], commit, keep_new);
 	for (unsigned int i = req->num_objects; i-- > 0;)
-		req_object_release(&req->objects[i], commit, keep_new);
+		req_object_release(&uvd_buffers(req)->objects[i], commit, keep_new);
 }
