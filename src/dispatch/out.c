@@ -162,7 +162,7 @@ static void core_written(struct uvd_req *req)
 		uvd_mark_written(req, req->core_out.attr);
 }
 
-int uvd_core_out(struct uvd_req *req, const void *src, size_t size)
+int uvd_core_out_bytes(struct uvd_req *req, const void *src, size_t size)
 {
 	size_t n = size < req->core_out.len ? size : req->core_out.len;
 	int err = out_stage(req, req->core_out.addr, src, n, req->core_out.attr);
@@ -191,7 +191,7 @@ int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size)
 	return out_stage(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len, -1);
 }
 
-int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size)
+int uvd_attr_copy_to_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size)
 {
 	const struct uvd_attr *attr = uvd_attr_get(req, id);
 	int err;
@@ -204,10 +204,10 @@ int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t s
 	return err;
 }
 
-int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, size_t size)
+int uvd_attr_copy_to_or_zero_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size)
 {
 	const struct uvd_attr *attr = uvd_attr_get(req, id);
-	int err = uvd_attr_copy_to(req, id, src, size);
+	int err = uvd_attr_copy_to_bytes(req, id, src, size);
 
 	if (!err && size < attr->len)
 		err = out_zero(req, attr->data + size, attr->len - size, attr->index);

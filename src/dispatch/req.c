@@ -109,7 +109,7 @@ static int core_in_unreadable(struct uvd_req *req, void *dst, size_t size)
 	return uvd_bad(req, -EFAULT, "core_in", req->core_in_addr);
 }
 
-int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
+int uvd_core_in_bytes(struct uvd_req *req, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->core_in;
 	size_t n = in->len < size ? in->len : size;
@@ -124,7 +124,7 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
 	return 0;
 }
 
-int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size)
+int uvd_core_start_bytes(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->core_in;
 
@@ -203,7 +203,7 @@ const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id)
 	return req_attr_find(req, id);
 }
 
-int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size)
+int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size)
 {
 	const struct uvd_attr *attr = req_attr_find(req, id);
 	size_t n;

@@ -147,13 +147,24 @@ int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
 /* Allocates zeroed memory that is valid until the request ends; or returns NULL. Not for data-path commands. */
 void *uvd_req_alloc(struct uvd_req *req, size_t size);
 
+/*
+ * The size of the object that p points to. The functions below that copy one object have the suffix _bytes, and a macro
+ * without it that takes the size from its pointer. For an array pass the array's address.
+ */
+#define uvd_object_size(p) \
+	({ \
+		_Static_assert(__builtin_types_compatible_p(typeof(p), typeof(&*(p))), "pass the array's address"); \
+		sizeof(*(p)); \
+	})
+
 /* ---- write() and INVOKE_WRITE ------------------------------------------------------------------------------------ */
 
 /*
  * uverbs_request(): copies the request struct. Shorter input is extended with zeros; the excess of longer input must be
  * zeros (-EOPNOTSUPP). -EFAULT: it could not be read.
  */
-int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
+int uvd_core_in_bytes(struct uvd_req *req, void *dst, size_t size);
+#define uvd_core_in(req, dst) uvd_core_in_bytes(req, dst, uvd_object_size(dst))
 /*
  * Read a request struct and the arrays behind it: uverbs_request_start(), _next() and _finish(). start: copies the
  * struct; -ENOSPC: it is not complete. next: sets *out to our copy of the next size bytes, which is valid until the
@@ -163,14 +174,16 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
 struct uvd_core_iter {
 	size_t at;
 };
-int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
+int uvd_core_start_bytes(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
+#define uvd_core_start(req, iter, dst) uvd_core_start_bytes(req, iter, dst, uvd_object_size(dst))
 int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size);
 int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter);
 /*
  * uverbs_response(): stages a copy of the response struct, cut to the client's room; room beyond it is zeroed.
  * Returns 0 or -EFAULT.
  */
-int uvd_core_out(struct uvd_req *req, const void *src, size_t size);
+int uvd_core_out_bytes(struct uvd_req *req, const void *src, size_t size);
+#define uvd_core_out(req, src) uvd_core_out_bytes(req, src, uvd_object_size(src))
 /* Writes core output at offset `at`, and does not cut it to the client's room (POLL_CQ). Returns 0 or -EFAULT. */
 int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size);
 
@@ -189,7 +202,8 @@ int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size);
 /* Returns an attribute, or NULL: the client did not send it. */
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id);
 /* Copies at most size bytes of input; shorter input is extended with zeros. Returns 0; -ENOENT: not sent; -EFAULT. */
-int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size);
+int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size);
+#define uvd_attr_copy_from(req, id, dst) uvd_attr_copy_from_bytes(req, id, dst, uvd_object_size(dst))
 /* Gets a CONST. Returns 0; -EINVAL: above max; -ENOENT: not sent. */
 int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out);
 /* Gets FLAGS, 0 if not sent. Returns 0; -EINVAL: its length is neither 4 nor 8, or a bit is outside `allowed`. */
@@ -206,9 +220,11 @@ void uvd_attr_written(struct uvd_req *req, uint16_t id);
  * uverbs_copy_to(): stages min(size, len) bytes, or writes them through if large, and sets VALID_OUTPUT. Returns 0;
  * -ENOENT: not sent; -EFAULT.
  */
-int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+int uvd_attr_copy_to_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+#define uvd_attr_copy_to(req, id, src) uvd_attr_copy_to_bytes(req, id, src, uvd_object_size(src))
 /* uverbs_copy_to_struct_or_zero(): the same, and zeroes the client's room beyond. */
-int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+int uvd_attr_copy_to_or_zero_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+#define uvd_attr_copy_to_or_zero(req, id, src) uvd_attr_copy_to_or_zero_bytes(req, id, src, uvd_object_size(src))
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 

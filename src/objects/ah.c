@@ -14,7 +14,7 @@ static int ah_decode_create(struct uvd_req *req)
 {
 	struct ah_args *args = uvd_args(req, struct ah_args);
 	struct ib_uverbs_create_ah cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -86,13 +86,13 @@ static int ah_answer_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_ah_resp resp = { .ah_handle = uvd_args(req, struct ah_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int destroy_ah(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_ah cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_AH, cmd.ah_handle, NULL);
 }

@@ -39,7 +39,7 @@ static int modify_comp_cntr(struct uvd_req *req)
 	if (!ret)
 		ret = uvd_attr_const(req, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, UINT32_MAX, &op);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value);
 	return ret ? ret : uvd_ops(req)->modify_comp_cntr(cntr, entry, op, value);
 }
 
@@ -54,7 +54,7 @@ static int read_comp_cntr(struct uvd_req *req)
 	ret = uvd_attr_const(req, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, UINT32_MAX, &entry);
 	if (!ret)
 		ret = uvd_ops(req)->read_comp_cntr(cntr, entry, &value);
-	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, &value, sizeof(value));
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, &value);
 }
 
 static int comp_cntr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
@@ -127,7 +127,7 @@ void uvd_qp_put_counters(struct uvd_qp *qp)
 
 static int put_cap(struct uvd_req *req, uint16_t id, const void *value, size_t size)
 {
-	int ret = uvd_attr_copy_to(req, id, value, size);
+	int ret = uvd_attr_copy_to_bytes(req, id, value, size);
 
 	return ret == -ENOENT ? 0 : ret;
 }

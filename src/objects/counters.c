@@ -45,7 +45,7 @@ static int read_counters(struct uvd_req *req)
 	ret = uvd_ops(req)->read_counters(counters, values, num, flags);
 	if (ret)
 		return ret;
-	return uvd_attr_copy_to(req, UVERBS_ATTR_READ_COUNTERS_BUFF, values, num * sizeof(*values));
+	return uvd_attr_copy_to_bytes(req, UVERBS_ATTR_READ_COUNTERS_BUFF, values, num * sizeof(*values));
 }
 
 static int counters_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)

@@ -14,9 +14,9 @@ static int alloc_dm(struct uvd_req *req)
 	if (!dm)
 		return -ENOMEM;
 	dm->context = atomic_load(&req->file->context);
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length, sizeof(dm->length));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment, sizeof(dm->alignment));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment);
 	if (!ret)
 		ret = uvd_ops(req)->alloc_dm(dm);
 	if (ret) {

@@ -12,7 +12,7 @@ static int alloc_dmabuf(struct uvd_req *req)
 	uint64_t pgoff, length;
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff);
 	if (ret)
 		return ret;
 	ret = uvd_ops(req)->pgoff_to_mmap_entry(atomic_load(&req->file->context), pgoff, &length);

@@ -11,7 +11,7 @@ static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 	const struct uvd_attr *mem_type = uvd_attr_get(req, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE);
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &dmah->cpu_id, sizeof(dmah->cpu_id));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &dmah->cpu_id);
 	if (ret && ret != -ENOENT)
 		return ret;
 	dmah->has_cpu_id = !ret;
@@ -23,7 +23,7 @@ static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 	dmah->has_mem_type = mem_type;
 	if (mem_type)
 		dmah->mem_type = mem_type->elem;
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_PH, &dmah->ph, sizeof(dmah->ph));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_PH, &dmah->ph);
 	if (ret && ret != -ENOENT)
 		return ret;
 	dmah->has_ph = !ret;

@@ -35,7 +35,7 @@ static int flow_decode_create(struct uvd_req *req)
 	struct flow_args *args = uvd_args(req, struct flow_args);
 	struct ib_uverbs_create_flow *cmd = &args->cmd;
 	struct uvd_core_iter iter;
-	int ret = uvd_core_start(req, &iter, cmd, sizeof(*cmd));
+	int ret = uvd_core_start(req, &iter, cmd);
 
 	if (ret)
 		return ret;
@@ -149,7 +149,7 @@ static int flow_answer_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_flow_resp resp = { .flow_handle = uvd_args(req, struct flow_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
@@ -170,7 +170,7 @@ static int flow_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason wh
 static int flow_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_flow cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret && cmd.comp_mask)
 		ret = uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);

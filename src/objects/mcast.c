@@ -109,7 +109,7 @@ static int attach_mcast(struct uvd_req *req)
 	struct uvd_uobject *uobj;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
 	if (ret)
@@ -127,7 +127,7 @@ static int detach_mcast(struct uvd_req *req)
 	struct uvd_mcast **p;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
 	if (ret)

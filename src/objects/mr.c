@@ -13,7 +13,7 @@ static int decode_reg(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
 	struct ib_uverbs_reg_mr cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -131,13 +131,13 @@ static int answer_reg(struct uvd_req *req)
 	struct uvd_mr *mr = uobj->object;
 	struct ib_uverbs_reg_mr_resp resp = { .mr_handle = uobj->id, .lkey = mr->lkey, .rkey = mr->rkey };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int dereg_mr(struct uvd_req *req)
 {
 	struct ib_uverbs_dereg_mr cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MR, cmd.mr_handle, NULL);
 }

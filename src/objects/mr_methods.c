@@ -15,7 +15,7 @@ enum {
 
 static int copy_u64(struct uvd_req *req, uint16_t id, uint64_t *to)
 {
-	return uvd_attr_copy_from(req, id, to, sizeof(*to));
+	return uvd_attr_copy_from(req, id, to);
 }
 
 static int get_access(struct uvd_req *req, uint16_t id, uint32_t allowed, uint32_t *access)
@@ -29,9 +29,9 @@ static int get_access(struct uvd_req *req, uint16_t id, uint32_t allowed, uint32
 
 static int answer_keys(struct uvd_req *req, const struct uvd_mr *mr, uint16_t lkey_id, uint16_t rkey_id)
 {
-	int ret = uvd_attr_copy_to(req, lkey_id, &mr->lkey, sizeof(mr->lkey));
+	int ret = uvd_attr_copy_to(req, lkey_id, &mr->lkey);
 
-	return ret ? ret : uvd_attr_copy_to(req, rkey_id, &mr->rkey, sizeof(mr->rkey));
+	return ret ? ret : uvd_attr_copy_to(req, rkey_id, &mr->rkey);
 }
 
 /* Registers mr, a region of a dma-buf or of device memory. Takes over mr: frees it if the backend refuses. */
@@ -107,7 +107,7 @@ static int reg_dmabuf_mr(struct uvd_req *req)
 		return ret;
 	if ((args.offset ^ args.iova) & UVD_PAGE_MASK)
 		return uvd_bad(req, -EINVAL, "iova", args.iova);
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd);
 	if (!ret)
 		ret = get_access(req, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, DMABUF_ACCESS, &args.access);
 	if (!ret)
@@ -258,10 +258,10 @@ static int query_mr(struct uvd_req *req)
 
 	ret = answer_keys(req, mr, UVERBS_ATTR_QUERY_MR_RESP_LKEY, UVERBS_ATTR_QUERY_MR_RESP_RKEY);
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &mr->length, sizeof(mr->length));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &mr->length);
 	if (ret)
 		return ret;
-	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->iova, sizeof(mr->iova));
+	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->iova);
 	return ret == -ENOENT ? 0 : ret;
 }
 

@@ -24,7 +24,7 @@ struct rereg_args {
 static int mr_rereg_decode(struct uvd_req *req)
 {
 	struct ib_uverbs_rereg_mr *cmd = &uvd_args(req, struct rereg_args)->cmd;
-	int ret = uvd_core_in(req, cmd, sizeof(*cmd));
+	int ret = uvd_core_in(req, cmd);
 
 	if (ret)
 		return ret;
@@ -156,7 +156,7 @@ static int mr_rereg_answer(struct uvd_req *req)
 	const struct uvd_mr *mr = uvd_args(req, struct rereg_args)->uobj->object;
 	struct ib_uverbs_rereg_mr_resp resp = { .lkey = mr->lkey, .rkey = mr->rkey };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 const uvd_step uvd_rereg_mr_steps[] = { mr_rereg_decode, find_mr, mr_rereg_check_access, mr_rereg_find_pd, rereg_mr,

@@ -13,7 +13,7 @@ static int mw_decode_alloc(struct uvd_req *req)
 {
 	struct mw_args *args = uvd_args(req, struct mw_args);
 	struct ib_uverbs_alloc_mw cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -70,13 +70,13 @@ static int mw_answer_alloc(struct uvd_req *req)
 		.rkey = ((struct uvd_mw *)uobj->object)->rkey,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int dealloc_mw(struct uvd_req *req)
 {
 	struct ib_uverbs_dealloc_mw cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MW, cmd.mw_handle, NULL);
 }

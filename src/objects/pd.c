@@ -10,7 +10,7 @@ static int pd_decode_alloc(struct uvd_req *req)
 {
 	struct ib_uverbs_alloc_pd cmd;
 
-	return uvd_core_in(req, &cmd, sizeof(cmd));
+	return uvd_core_in(req, &cmd);
 }
 
 static int pd_new_handle(struct uvd_req *req)
@@ -41,13 +41,13 @@ static int pd_answer_alloc(struct uvd_req *req)
 {
 	struct ib_uverbs_alloc_pd_resp resp = { .pd_handle = uvd_args(req, struct pd_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int dealloc_pd(struct uvd_req *req)
 {
 	struct ib_uverbs_dealloc_pd cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_PD, cmd.pd_handle, NULL);
 }

@@ -112,7 +112,7 @@ static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, c
 static int post_answer(struct uvd_req *req, int ret, uint32_t bad_wr)
 {
 	struct ib_uverbs_post_send_resp resp = { .bad_wr = bad_wr };
-	int err = uvd_core_out(req, &resp, sizeof(resp));
+	int err = uvd_core_out(req, &resp);
 
 	return err ? err : ret;
 }

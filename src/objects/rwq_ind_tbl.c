@@ -21,7 +21,7 @@ static int rwq_ind_tbl_decode_create(struct uvd_req *req)
 	struct table_args *args = uvd_args(req, struct table_args);
 	struct ib_uverbs_ex_create_rwq_ind_table cmd;
 	struct uvd_core_iter iter;
-	int ret = uvd_core_start(req, &iter, &cmd, sizeof(cmd));
+	int ret = uvd_core_start(req, &iter, &cmd);
 
 	if (ret)
 		return ret;
@@ -121,7 +121,7 @@ static int rwq_ind_tbl_answer_create(struct uvd_req *req)
 		.ind_tbl_num = ((struct uvd_rwq_ind_table *)uobj->object)->ind_tbl_num,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static int rwq_ind_tbl_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_re
 static int rwq_ind_tbl_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_ex_destroy_rwq_ind_table cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret && cmd.comp_mask)
 		ret = uvd_bad(req, -EOPNOTSUPP, "comp_mask", cmd.comp_mask);

@@ -24,7 +24,7 @@ static int wq_decode_create(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	struct ib_uverbs_ex_create_wq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -49,12 +49,11 @@ static int wq_decode_create_ioctl(struct uvd_req *req)
 
 	ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_WQ_FLAGS, WQ_FLAGS, &flags);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_SGE, &init->max_sge, sizeof(init->max_sge));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_SGE, &init->max_sge);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_WR, &init->max_wr, sizeof(init->max_wr));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_WR, &init->max_wr);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_USER_HANDLE, &args->user_handle,
-					 sizeof(args->user_handle));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_USER_HANDLE, &args->user_handle);
 	if (!ret)
 		ret = uvd_attr_const(req, UVERBS_ATTR_CREATE_WQ_TYPE, UINT32_MAX, &type);
 	if (ret)
@@ -145,7 +144,7 @@ static int wq_answer_create(struct uvd_req *req)
 		.wqn = ((struct uvd_wq *)args->uobj->object)->wq_num,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int wq_answer_create_ioctl(struct uvd_req *req)
@@ -153,12 +152,12 @@ static int wq_answer_create_ioctl(struct uvd_req *req)
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	const struct ibv_wq_init_attr *init = &args->init;
 	const struct uvd_wq *wq = args->uobj->object;
-	int ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, &init->max_wr, sizeof(init->max_wr));
+	int ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, &init->max_wr);
 
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &init->max_sge, sizeof(init->max_sge));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &init->max_sge);
 	/* As in the kernel, even a missing optional output attribute is -ENOENT, and the new WQ is destroyed. */
-	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num, sizeof(wq->wq_num));
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num);
 }
 
 static int modify_wq(struct uvd_req *req)
@@ -166,7 +165,7 @@ static int modify_wq(struct uvd_req *req)
 	struct ib_uverbs_ex_modify_wq cmd;
 	struct ibv_wq_attr attr = {};
 	struct uvd_wq *wq;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -215,7 +214,7 @@ static int wq_destroy_write(struct uvd_req *req)
 	struct ib_uverbs_ex_destroy_wq_resp resp = {};
 	struct ib_uverbs_ex_destroy_wq cmd;
 	struct uvd_uobject *uobj;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret && cmd.comp_mask)
 		ret = uvd_bad(req, -EOPNOTSUPP, "comp_mask", cmd.comp_mask);
@@ -225,14 +224,14 @@ static int wq_destroy_write(struct uvd_req *req)
 		return ret;
 	resp.response_length = uvd_response_length(req, sizeof(resp));
 	resp.events_reported = atomic_load(&uobj->async_events);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int wq_answer_destroy_ioctl(struct uvd_req *req)
 {
 	uint32_t events = atomic_load(&uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_WQ_HANDLE)->async_events);
 
-	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_WQ_RESP, &events, sizeof(events));
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_WQ_RESP, &events);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */

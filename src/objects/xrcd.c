@@ -24,7 +24,7 @@ static int xrcd_decode_open(struct uvd_req *req)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
 	struct ib_uverbs_open_xrcd cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -219,13 +219,13 @@ static int xrcd_answer_open(struct uvd_req *req)
 {
 	struct ib_uverbs_open_xrcd_resp resp = { .xrcd_handle = uvd_args(req, struct xrcd_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int close_xrcd(struct uvd_req *req)
 {
 	struct ib_uverbs_close_xrcd cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_XRCD, cmd.xrcd_handle, NULL);
 }
