@@ -29,7 +29,9 @@ static int check_offset(struct uvd_req *req)
 {
 	const struct uvd_mr_reg *reg = &uvd_args(req, struct mr_args)->reg;
 
-	return (reg->start ^ reg->iova) & UVD_PAGE_MASK ? uvd_bad(req, -EINVAL, "hca_va", reg->iova) : 0;
+	if (offset_in_page(reg->start) != offset_in_page(reg->iova))
+		return uvd_bad(req, -EINVAL, "hca_va", reg->iova);
+	return 0;
 }
 
 static int mr_new_handle(struct uvd_req *req)

@@ -105,7 +105,7 @@ static int reg_dmabuf_mr(struct uvd_req *req)
 		ret = copy_u64(req, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &args.iova);
 	if (ret)
 		return ret;
-	if ((args.offset ^ args.iova) & UVD_PAGE_MASK)
+	if (offset_in_page(args.offset) != offset_in_page(args.iova))
 		return uvd_bad(req, -EINVAL, "iova", args.iova);
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd);
 	if (!ret)
@@ -158,7 +158,7 @@ static int mr_methods_reg_mr(struct uvd_req *req)
 		ret = choose_source(req, &has_fd, &reg.start);
 	if (ret)
 		return ret;
-	if ((reg.start ^ reg.iova) & UVD_PAGE_MASK)
+	if (offset_in_page(reg.start) != offset_in_page(reg.iova))
 		return uvd_bad(req, -EINVAL, "iova", reg.iova);
 	ret = get_access(req, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, has_fd ? DMABUF_ACCESS : UVD_ACCESS_SUPPORTED,
 			 &reg.access);

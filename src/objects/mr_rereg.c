@@ -3,11 +3,10 @@
  * REREG_MR changes a region's translation, access or PD. The backend changes the region in place, or makes a new one,
  * which replaces the old one behind the same handle (handle-12). The row is in mr.c.
  */
-#include "objects/internal.h"
+#include "objects/mr.h"
 #include "pin/pin.h"
 
 enum {
-	PAGE_MASK = 4096 - 1,
 	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
 	PD = IBV_REREG_MR_CHANGE_PD,
 	ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
@@ -32,7 +31,7 @@ static int mr_rereg_decode(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "flags", 0);
 	if (cmd->flags & ~(TRANSLATION | PD | ACCESS))
 		return uvd_bad(req, -EOPNOTSUPP, "flags", cmd->flags);
-	if (cmd->flags & TRANSLATION && (cmd->start ^ cmd->hca_va) & PAGE_MASK)
+	if (cmd->flags & TRANSLATION && offset_in_page(cmd->start) != offset_in_page(cmd->hca_va))
 		return uvd_bad(req, -EINVAL, "hca_va", cmd->hca_va);
 	return 0;
 }
