@@ -42,6 +42,7 @@ int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct u
  */
 void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new);
 /* uvd_req_get(), but records no bad field for the log. */
-int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out);
+int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access,
+		   struct uvd_uobject **out);
 
 #endif

@@ -145,7 +145,7 @@ static bool is_no_event_file(struct uvd_req *req, const struct uvd_attr_row *row
 {
 	struct uvd_event_file *async;
 
-	if (row->type != UVD_ATTR_FD || row->object != UVERBS_OBJECT_ASYNC_EVENT || row->access == UVD_ACCESS_NEW ||
+	if (row->type != UVD_ATTR_FD || row->object != UVERBS_OBJECT_ASYNC_EVENT || row->access == UVD_UOBJ_NEW ||
 	    fd != NO_EVENT_FILE)
 		return false;
 	async = uvd_file_default_async(req->file);
@@ -163,7 +163,7 @@ static int object_attr(struct uvd_req *req, const struct uvd_attr_row *row, stru
 		return uvd_bad(req, -EINVAL, row->name, ua->len);
 	if (is_no_event_file(req, row, (int64_t)ua->data))
 		return 0;
-	if (row->access != UVD_ACCESS_NEW) {
+	if (row->access != UVD_UOBJ_NEW) {
 		err = uvd_req_lookup(req, row->object, (int64_t)ua->data, row->access, &attr->uobj);
 		return err ? uvd_bad(req, err, row->name, ua->data) : 0;
 	}

@@ -233,7 +233,8 @@ int uvd_attr_copy_to_or_zero_bytes(struct uvd_req *req, uint16_t id, const void 
  * those of uvd_uobject_begin() and uvd_uobject_get().
  */
 int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out);
-int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out);
+int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access,
+		struct uvd_uobject **out);
 /* Looks an object up by the client's fd number. */
 int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out);
 /* Records that the backend's object of uobj exists: an abort must destroy it. */

@@ -46,13 +46,13 @@ static int dm_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 static const uvd_step alloc_steps[] = { alloc_dm, NULL };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, sizeof(uint32_t), UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row free_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -27,7 +27,7 @@ static int dmabuf_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason 
 static const uvd_step alloc_steps[] = { alloc_dmabuf, NULL };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_FD(UVERBS_ATTR_ALLOC_DMABUF_HANDLE, UVERBS_OBJECT_DMABUF, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_FD(UVERBS_ATTR_ALLOC_DMABUF_HANDLE, UVERBS_OBJECT_DMABUF, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMABUF_PGOFF, sizeof(uint64_t), UVD_MANDATORY),
 };
 

@@ -75,14 +75,14 @@ static const struct uvd_attr_row mem_types[] = {
 };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_ALLOC_DMAH_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_ALLOC_DMAH_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_CPU_ID, sizeof(uint32_t), 0),
 	UVD_ENUM_IN(UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, mem_types, 0),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_PH, sizeof(uint8_t), 0),
 };
 
 static const struct uvd_attr_row free_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_FREE_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_FREE_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -21,7 +21,7 @@ static int flow_action_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_re
 }
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, UVERBS_OBJECT_FLOW_ACTION, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, UVERBS_OBJECT_FLOW_ACTION, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

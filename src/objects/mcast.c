@@ -111,7 +111,7 @@ static int attach_mcast(struct uvd_req *req)
 
 	ret = uvd_core_in(req, &cmd);
 	if (!ret)
-		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
+		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_UOBJ_READ, &uobj);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&req->file->mcast_lock);
@@ -129,7 +129,7 @@ static int detach_mcast(struct uvd_req *req)
 
 	ret = uvd_core_in(req, &cmd);
 	if (!ret)
-		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
+		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_UOBJ_READ, &uobj);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&req->file->mcast_lock);

@@ -45,7 +45,7 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 
 	if (access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return uvd_bad(req, -EINVAL, "access_flags", access);
-	if (access & ~UVD_ACCESS_SUPPORTED)
+	if (access & ~UVD_MR_ACCESS_SUPPORTED)
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	if (access & IBV_ACCESS_ON_DEMAND &&
 	    (uvd_ops(req)->query_device(&req->dev->ib, &attr) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
@@ -175,7 +175,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -40,7 +40,7 @@ static int find_mr(struct uvd_req *req)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	struct uvd_mr *mr;
-	int ret = uvd_req_get(req, UVERBS_OBJECT_MR, args->cmd.mr_handle, UVD_ACCESS_WRITE, &args->uobj);
+	int ret = uvd_req_get(req, UVERBS_OBJECT_MR, args->cmd.mr_handle, UVD_UOBJ_WRITE, &args->uobj);
 
 	if (ret)
 		return ret;
@@ -94,7 +94,7 @@ static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struc
 	if ((to->access ^ mr->access) & KIND)
 		return uvd_bad(req, -EOPNOTSUPP, "access_flags", to->access);
 	/* Pages that were pinned read-only stay so: ib_umem_check_rereg() of later kernels (mr-05). */
-	if (uvd_access_writable(to->access) && !mr->umem.writable)
+	if (uvd_mr_access_writable(to->access) && !mr->umem.writable)
 		return uvd_bad(req, -EACCES, "access_flags", to->access);
 	return 0;
 }

@@ -106,7 +106,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_OBJECT_MW, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_OBJECT_MW, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -187,7 +187,7 @@ static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_
 		   struct uvd_send_wr *wr)
 {
 	struct uvd_uobject *uobj;
-	int ret = uvd_uobject_get(req->file, &uvd_object_ah, wire->wr.ud.ah, UVD_ACCESS_READ, &uobj);
+	int ret = uvd_uobject_get(req->file, &uvd_object_ah, wire->wr.ud.ah, UVD_UOBJ_READ, &uobj);
 
 	if (ret)
 		return uvd_bad(req, ret, "ah", wire->wr.ud.ah);
@@ -331,7 +331,7 @@ static int post_send(struct uvd_req *req)
 		return ret;
 	ret = send_list(req, qp, &list);
 	while (list.num_ahs)
-		uvd_uobject_put(list.ahs[--list.num_ahs], UVD_ACCESS_READ);
+		uvd_uobject_put(list.ahs[--list.num_ahs], UVD_UOBJ_READ);
 	return ret;
 }
 

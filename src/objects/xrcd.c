@@ -292,7 +292,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -126,7 +126,7 @@ static int step_w_use(struct uvd_req *req)
 	int ret = uvd_core_in(req, &handle);
 
 	for (unsigned int i = 0; i < handle[1] && !ret; i++)
-		ret = uvd_req_get(req, OBJ_TOY, handle[0], UVD_ACCESS_READ, &uobj);
+		ret = uvd_req_get(req, OBJ_TOY, handle[0], UVD_UOBJ_READ, &uobj);
 	bed.ran += !ret;
 	return ret;
 }
@@ -206,7 +206,7 @@ static int step_w_hold(struct uvd_req *req)
 	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret)
-		ret = uvd_req_get(req, OBJ_TOY, cmd[1], UVD_ACCESS_READ, &toy);
+		ret = uvd_req_get(req, OBJ_TOY, cmd[1], UVD_UOBJ_READ, &toy);
 	return ret ? ret : step_w_channel(req);
 }
 
@@ -307,20 +307,20 @@ static const struct uvd_attr_row enum_elems[] = {
 };
 
 static const struct uvd_attr_row new_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(A_OUT, 4, 0),
 	UVD_PTR_IN(A_CONST, 4, UVD_MANDATORY),
 };
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 static const struct uvd_attr_row destroy_answer_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(A_OUT, 4, UVD_MANDATORY),
 };
 static const struct uvd_attr_row use_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_READ, 0),
-	UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_ACCESS_WRITE, 0),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_READ, 0),
+	UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_UOBJ_WRITE, 0),
 	UVD_PTR_IN(A_IN, 16, 0),
 	UVD_PTR_IN_STRUCT(A_LONG, 8, 16, 0),
 	UVD_PTR_IN_STRUCT(A_COPY, 8, 16, UVD_ALLOC_AND_COPY),
@@ -329,16 +329,16 @@ static const struct uvd_attr_row use_attrs[] = {
 	  .id = A_TOYS,
 	  .type = UVD_ATTR_IDRS_ARRAY,
 	  .object = OBJ_TOY,
-	  .access = UVD_ACCESS_READ,
+	  .access = UVD_UOBJ_READ,
 	  .min_len = 1,
 	  .len = 100 },
 	{ .name = "A_RAW", .id = A_RAW, .type = UVD_ATTR_RAW_FD },
 	UVD_FLAGS_IN(A_FLAGS, 0),
 	UVD_CONST_IN(A_CONST, 0),
 	UVD_PTR_IN_STRUCT(A_SHORT, 4, 4, 0),
-	UVD_IDR(A_ANY, 0xffff, UVD_ACCESS_READ, 0),
-	UVD_FD(A_FD, OBJ_CHANNEL, UVD_ACCESS_READ, 0),
-	UVD_FD(A_WRITE_FD, OBJ_CHANNEL, UVD_ACCESS_WRITE, 0),
+	UVD_IDR(A_ANY, 0xffff, UVD_UOBJ_READ, 0),
+	UVD_FD(A_FD, OBJ_CHANNEL, UVD_UOBJ_READ, 0),
+	UVD_FD(A_WRITE_FD, OBJ_CHANNEL, UVD_UOBJ_WRITE, 0),
 };
 static const struct uvd_attr_row udata_attrs[] = { UVD_PTR_OUT(A_OUT, 8, 0), UVD_UHW() };
 static const struct uvd_method_row toy_methods[] = {
@@ -382,7 +382,7 @@ static const struct uvd_object_row async_event = {
 	.cls = UVD_CLASS_FD,
 };
 
-static const struct uvd_attr_row channel_attrs[] = { UVD_FD(A_TOY, OBJ_CHANNEL, UVD_ACCESS_NEW, UVD_MANDATORY) };
+static const struct uvd_attr_row channel_attrs[] = { UVD_FD(A_TOY, OBJ_CHANNEL, UVD_UOBJ_NEW, UVD_MANDATORY) };
 static const struct uvd_method_row channel_methods[] = {
 	METHOD(M_CHANNEL_NEW, channel_attrs, STEPS(step_channel_new)),
 };
@@ -584,7 +584,7 @@ long toy_destroy(uint32_t handle)
 	return tree_send(&t);
 }
 
-struct uvd_uobject *toy_get(uint32_t handle, enum uvd_access access, int *err)
+struct uvd_uobject *toy_get(uint32_t handle, enum uvd_uobj_access access, int *err)
 {
 	struct uvd_uobject *uobj = NULL;
 

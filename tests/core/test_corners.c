@@ -332,7 +332,7 @@ START_TEST(test_an_object_is_free_while_the_grant_of_another_is_pending)
 	int fd, err;
 
 	ck_assert_int_eq(write_plain(W_HOLD, cmd, sizeof(cmd), 4), 24);
-	uvd_uobject_put(toy_get(toy, UVD_ACCESS_WRITE, &err), UVD_ACCESS_WRITE);
+	uvd_uobject_put(toy_get(toy, UVD_UOBJ_WRITE, &err), UVD_UOBJ_WRITE);
 	ck_assert_int_eq(err, 0);
 	fd = uvd_event_file_open(bed.call.grant.file);
 	ck_assert_int_eq(uvd_call_granted(&bed.call, fd), 24);
@@ -397,7 +397,7 @@ START_TEST(test_what_has_no_objects_has_none)
 	struct uvd_uobject *uobj;
 
 	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, row_of(OBJ_DEVICE), &uobj), -EINVAL);
-	ck_assert_int_eq(uvd_uobject_get(bed.call.file, row_of(OBJ_CHANNEL), 0, UVD_ACCESS_READ, &uobj), -EINVAL);
+	ck_assert_int_eq(uvd_uobject_get(bed.call.file, row_of(OBJ_CHANNEL), 0, UVD_UOBJ_READ, &uobj), -EINVAL);
 }
 END_TEST
 
@@ -428,7 +428,7 @@ START_TEST(test_an_event_file_in_use_is_not_collected)
 	close(fd);
 	collect();
 	ck_assert_uint_eq(file->num_event_files, 2);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	collect();
 	ck_assert_uint_eq(file->num_event_files, 1);
 }

@@ -59,9 +59,9 @@ static struct uvd_mr *mr_of(uint32_t handle)
 	struct uvd_uobject *uobj;
 	struct uvd_mr *found;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, handle, UVD_UOBJ_READ, &uobj), 0);
 	found = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return found;
 }
 
@@ -116,9 +116,9 @@ START_TEST(test_mr_04_rereg_of_a_region_in_use_is_ebusy)
 	struct uvd_uobject *uobj;
 
 	begin();
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, mr.mr_handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, mr.mr_handle, UVD_UOBJ_READ, &uobj), 0);
 	ck_assert_int_eq(rereg(rereg_cmd(TRANS), NULL), -EBUSY);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	assert_unchanged();
 	ck_assert_int_eq(rereg(rereg_cmd(TRANS), NULL), 0);
 }

@@ -74,7 +74,7 @@ static int no_destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 static const uvd_step ok_steps[] = { step_ok, NULL };
 static const struct uvd_attr_row extra_attrs[] = { UVD_PTR_IN(A_EXTRA, 4, 0) };
-static const struct uvd_attr_row safe_attrs[] = { UVD_IDR(A_EXTRA, OBJ_SAFE, UVD_ACCESS_NEW, UVD_MANDATORY) };
+static const struct uvd_attr_row safe_attrs[] = { UVD_IDR(A_EXTRA, OBJ_SAFE, UVD_UOBJ_NEW, UVD_MANDATORY) };
 static const struct uvd_method_row safe_methods[] = { UVD_METHOD(M_OPEN, safe_attrs, ok_steps) };
 static const struct uvd_object_row safe = {
 	.name = "SAFE",
