@@ -100,14 +100,12 @@ static int destroy_ah(struct uvd_req *req)
 static int ah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_ah *ah = uobj->object;
-	int ret = uobj->file->dev->ib.ops->destroy_ah(ah);
+	int ret = uvd_uobject_ops(uobj)->destroy_ah(ah);
 
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&ah->pd->usecnt, 1);
-	free(ah);
-	uobj->object = NULL;
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static const uvd_step create_steps[] = { ah_decode_create, ah_new_handle, ah_check_port,    ah_find_pd,

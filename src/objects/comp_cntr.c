@@ -60,16 +60,9 @@ static int read_comp_cntr(struct uvd_req *req)
 static int comp_cntr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_comp_cntr *cntr = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, cntr, destroy_comp_cntr);
 
-	if (atomic_load(&cntr->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_comp_cntr(cntr);
-	if (ret)
-		return ret;
-	free(cntr);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 /* ---- attaching to a QP ------------------------------------------------------------------------------------------- */

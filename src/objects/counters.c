@@ -51,16 +51,9 @@ static int read_counters(struct uvd_req *req)
 static int counters_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_counters *counters = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, counters, destroy_counters);
 
-	if (atomic_load(&counters->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_counters(counters);
-	if (ret)
-		return ret;
-	free(counters);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step create_steps[] = { create_counters, NULL };

@@ -239,19 +239,13 @@ static int modify_cq(struct uvd_req *req)
 static int cq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_cq *cq = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, cq, destroy_cq);
 
-	if (atomic_load(&cq->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_cq(cq);
 	if (ret)
 		return ret;
 	uvd_queue_end(cq->queue);
 	uvd_unpin(&cq->umem);
-	free(cq);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static struct ib_uverbs_destroy_cq_resp events_read(struct uvd_uobject *uobj)

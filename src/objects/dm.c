@@ -31,16 +31,9 @@ static int alloc_dm(struct uvd_req *req)
 static int dm_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_dm *dm = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, dm, dealloc_dm);
 
-	if (atomic_load(&dm->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->dealloc_dm(dm);
-	if (ret)
-		return ret;
-	free(dm);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { alloc_dm, NULL };

@@ -54,16 +54,9 @@ static int alloc_dmah(struct uvd_req *req)
 static int dmah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_dmah *dmah = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, dmah, dealloc_dmah);
 
-	if (atomic_load(&dmah->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->dealloc_dmah(dmah);
-	if (ret)
-		return ret;
-	free(dmah);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { alloc_dmah, NULL };

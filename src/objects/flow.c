@@ -115,12 +115,6 @@ static struct uvd_flow *new_flow(struct uvd_req *req)
 	return flow;
 }
 
-static void free_flow(struct uvd_flow *flow)
-{
-	free(flow->specs);
-	free(flow);
-}
-
 static int create_flow(struct uvd_req *req)
 {
 	struct flow_args *args = uvd_args(req, struct flow_args);
@@ -136,7 +130,8 @@ static int create_flow(struct uvd_req *req)
 			uvd_bad(req, ret, "type", flow->type);
 	}
 	if (ret) {
-		free_flow(flow);
+		free(flow->specs);
+		free(flow);
 		return ret;
 	}
 	flow_count_users(flow, 1);
@@ -157,14 +152,13 @@ static int flow_answer_create(struct uvd_req *req)
 static int flow_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_flow *flow = uobj->object;
-	int ret = uobj->file->dev->ib.ops->destroy_flow(flow);
+	int ret = uvd_uobject_ops(uobj)->destroy_flow(flow);
 
 	if (ret)
 		return ret;
 	flow_count_users(flow, -1);
-	free_flow(flow);
-	uobj->object = NULL;
-	return 0;
+	free(flow->specs);
+	return uvd_object_free(uobj);
 }
 
 static int flow_destroy_write(struct uvd_req *req)

@@ -147,7 +147,7 @@ static int dereg_mr(struct uvd_req *req)
 static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mr *mr = uobj->object;
-	int ret = uobj->file->dev->ib.ops->dereg_mr(mr);
+	int ret = uvd_uobject_ops(uobj)->dereg_mr(mr);
 
 	if (ret)
 		return ret;
@@ -157,9 +157,7 @@ static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		atomic_fetch_sub(&mr->dm->usecnt, 1);
 	if (mr->dmah)
 		atomic_fetch_sub(&mr->dmah->usecnt, 1);
-	free(mr);
-	uobj->object = NULL;
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static const uvd_step reg_steps[] = { decode_reg, check_offset, mr_new_handle, mr_check_access,

@@ -84,14 +84,12 @@ static int dealloc_mw(struct uvd_req *req)
 static int mw_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mw *mw = uobj->object;
-	int ret = uobj->file->dev->ib.ops->dealloc_mw(mw);
+	int ret = uvd_uobject_ops(uobj)->dealloc_mw(mw);
 
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&mw->pd->usecnt, 1);
-	free(mw);
-	uobj->object = NULL;
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { mw_decode_alloc, mw_new_handle,	  mw_find_pd, mw_check_type,

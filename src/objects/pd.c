@@ -55,16 +55,9 @@ static int dealloc_pd(struct uvd_req *req)
 static int pd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_pd *pd = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, pd, dealloc_pd);
 
-	if (atomic_load(&pd->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->dealloc_pd(pd);
-	if (ret)
-		return ret;
-	free(pd);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { pd_decode_alloc, pd_new_handle, alloc_pd, pd_answer_alloc, NULL };

@@ -400,16 +400,13 @@ static int qp_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		return -EBUSY;
 	if (qp->xrcd)
 		return uvd_xrc_target_close(uobj, why);
-	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
+	ret = uvd_uobject_ops(uobj)->destroy_qp(qp);
 	if (ret)
 		return ret;
 	qp_count_users(qp, -1);
 	uvd_qp_put_counters(qp);
 	end_queues(qp);
-	free(qp);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static int qp_destroy_write(struct uvd_req *req)

@@ -87,12 +87,6 @@ static struct uvd_rwq_ind_table *new_table(struct uvd_req *req)
 	return table;
 }
 
-static void free_table(struct uvd_rwq_ind_table *table)
-{
-	free(table->ind_tbl);
-	free(table);
-}
-
 static int create_table(struct uvd_req *req)
 {
 	struct table_args *args = uvd_args(req, struct table_args);
@@ -103,7 +97,8 @@ static int create_table(struct uvd_req *req)
 		return -ENOMEM;
 	ret = uvd_ops(req)->create_rwq_ind_table(table);
 	if (ret) {
-		free_table(table);
+		free(table->ind_tbl);
+		free(table);
 		return uvd_bad(req, ret, "log_ind_tbl_size", args->log_ind_tbl_size);
 	}
 	rwq_ind_tbl_count_users(table, 1);
@@ -129,17 +124,13 @@ static int rwq_ind_tbl_answer_create(struct uvd_req *req)
 static int rwq_ind_tbl_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_rwq_ind_table *table = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, table, destroy_rwq_ind_table);
 
-	if (atomic_load(&table->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_rwq_ind_table(table);
 	if (ret)
 		return ret;
 	rwq_ind_tbl_count_users(table, -1);
-	free_table(table);
-	uobj->object = NULL;
-	return 0;
+	free(table->ind_tbl);
+	return uvd_object_free(uobj);
 }
 
 static int rwq_ind_tbl_destroy_write(struct uvd_req *req)

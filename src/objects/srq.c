@@ -258,11 +258,8 @@ static int query_srq(struct uvd_req *req)
 static int srq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_srq *srq = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, srq, destroy_srq);
 
-	if (atomic_load(&srq->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_srq(srq);
 	if (ret)
 		return ret;
 	srq_count_users(srq, -1);
@@ -270,10 +267,7 @@ static int srq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why
 		atomic_fetch_sub(&uobj->xrcd->users, 1);
 	uobj->xrcd = NULL;
 	uvd_queue_end(srq->queue);
-	free(srq);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static int srq_destroy_write(struct uvd_req *req)

@@ -194,19 +194,13 @@ static int modify_wq(struct uvd_req *req)
 static int wq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_wq *wq = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, wq, destroy_wq);
 
-	if (atomic_load(&wq->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_wq(wq);
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&wq->pd->usecnt, 1);
 	atomic_fetch_sub(&wq->cq->usecnt, 1);
-	free(wq);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static int wq_destroy_write(struct uvd_req *req)

@@ -270,11 +270,7 @@ static int xrcd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason wh
 	uvd_lock(&dev->xrcd_lock);
 	ret = close_domain(dev, handle->xrcd->owner);
 	uvd_unlock(&dev->xrcd_lock);
-	if (ret)
-		return ret;
-	free(handle);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
