@@ -98,7 +98,6 @@ struct uvd_run_ucap {
 	char name[UVD_UCAP_NAME]; /* "": the entry is unused */
 	unsigned int bit;
 	int memfd; /* a client's fd of the node is an open of this file */
-	struct stat st;
 	struct uvd_run_inode inode;
 };
 
