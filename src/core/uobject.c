@@ -116,7 +116,7 @@ static void unlock_exclusive(struct uvd_uobject *uobj)
 	atomic_store_explicit(&uobj->usecnt, 0, memory_order_release);
 }
 
-static struct uvd_uobject **uobject_list(struct uvd_uobject *uobj)
+static struct list_head *uobject_list(struct uvd_uobject *uobj)
 {
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
@@ -139,22 +139,14 @@ static void uobject_count(struct uvd_uobject *uobj, int by)
 
 static void uobject_list_add(struct uvd_uobject *uobj)
 {
-	struct uvd_uobject **list = uobject_list(uobj);
-
 	uobject_count(uobj, 1);
-	uobj->prev = NULL;
-	uobj->next = *list;
-	if (uobj->next)
-		uobj->next->prev = uobj;
-	*list = uobj;
+	list_add(&uobj->of_file, uobject_list(uobj));
 }
 
 static void uobject_list_del(struct uvd_uobject *uobj)
 {
 	uobject_count(uobj, -1);
-	*(uobj->prev ? &uobj->prev->next : uobject_list(uobj)) = uobj->next;
-	if (uobj->next)
-		uobj->next->prev = uobj->prev;
+	list_del_init(&uobj->of_file);
 }
 
 /* Adds the object to the file's lists. Caller holds file->lock. */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uverbsd/schema.h>
+#include "util/util.h"
 
 struct uvd_caller;
 struct uvd_event_file;
@@ -22,7 +23,7 @@ struct uvd_xrcd_handle;
 struct uvd_uobject {
 	struct uvd_file *file;
 	const struct uvd_object_row *row;
-	struct uvd_uobject *prev, *next; /* in the file's `objects`, newest first, or `disassociated` */
+	struct list_head of_file; /* in the file's `objects`, newest first, or `disassociated` */
 	atomic_int ref; /* to the memory */
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */

@@ -351,7 +351,7 @@ START_TEST(test_a_grant_that_fails_leaves_nothing)
 	ck_assert_int_eq(uvd_call_granted(&bed.call, 5), -EFAULT);
 	ck_assert_int_eq(fd, 1);
 	ck_assert_uint_eq(bed.call.file->num_event_files, 0);
-	ck_assert_ptr_null(bed.call.file->objects);
+	ck_assert(list_empty(&bed.call.file->objects));
 }
 END_TEST
 

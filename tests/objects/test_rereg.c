@@ -212,7 +212,7 @@ START_TEST(test_handle_12_a_new_region_keeps_the_handle_and_is_the_newest_object
 	ck_assert_uint_eq(now->access, LW);
 	ck_assert_uint_eq(charged(), 2);
 	ck_assert_uint_eq(h.file->handles.count, 4);
-	ck_assert_uint_eq(h.file->objects->id, mr.mr_handle);
+	ck_assert_uint_eq(list_first_entry(&h.file->objects, struct uvd_uobject, of_file)->id, mr.mr_handle);
 	ck_assert_uint_eq(uvd_file_list(h.file, &uvd_object_mr, ids, 4), 1);
 	ck_assert_uint_eq(ids[0], mr.mr_handle);
 	/* The temporary handle of the old MR is free again. */
