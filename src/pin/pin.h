@@ -7,7 +7,8 @@
 #ifndef UVD_PIN_H
 #define UVD_PIN_H
 
-#include <uverbsd/backend.h>
+#include <infiniband/verbs.h>
+#include <uverbsd/mm.h>
 
 struct uvd_caller;
 struct uvd_log;
