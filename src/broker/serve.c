@@ -117,11 +117,12 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 		return uvd_children_start(&b->children, r->index, in->fd[0], b->nodes, &b->ways);
 	case UVD_WIRE_NODE:
 		err = ops->node(arg, r->index, &number, &rdev, fd);
+		if (err)
+			return err;
 		a->values[0] = number;
 		a->values[1] = rdev;
-		if (!err)
-			add_node(b, rdev);
-		return err;
+		add_node(b, rdev);
+		return 0;
 	case UVD_WIRE_ADD:
 		err = ops->add(arg, device);
 		a->values[0] = err;
@@ -134,7 +135,8 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 		return r->value > 0 && r->value < 256 ? ops->port(arg, r->index, r->value, r->flag) : -EINVAL;
 	case UVD_WIRE_UCAP:
 		err = ops->ucap(arg, r->name, &rdev, fd);
-		a->values[0] = rdev;
+		if (!err)
+			a->values[0] = rdev;
 		return err;
 	case UVD_WIRE_UCAP_GONE:
 		return ops->ucap_gone(arg, r->name);

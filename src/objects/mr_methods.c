@@ -23,7 +23,8 @@ static int get_access(struct uvd_req *req, uint16_t id, uint32_t allowed, uint32
 	uint64_t flags;
 	int ret = uvd_attr_flags(req, id, allowed, &flags);
 
-	*access = flags;
+	if (!ret)
+		*access = flags;
 	return ret;
 }
 
