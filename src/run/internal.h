@@ -139,8 +139,6 @@ void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd);
 void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd);
 /* The caller may be about to change its ids. */
 void uvd_run_caller_setid(struct uvd_run_tree *tree);
-/* Does the caller still wait? If so, what we opened by its id is its own. */
-bool uvd_run_caller_valid(struct uvd_run_tree *tree);
 
 /* ---- what calls return: a result, a negative errno, UVD_RUN_CONTINUE or UVD_RUN_ANSWERED -------------------------- */
 

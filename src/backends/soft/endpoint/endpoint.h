@@ -188,7 +188,6 @@ int soft_sq_init(struct soft_qp *qp);
 unsigned int soft_sq_count(const struct soft_qp *qp);
 /* Returns the request behind the n oldest, or NULL. n is less than SOFT_BURST. */
 struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n);
-void soft_sq_pop(struct soft_qp *qp);
 void soft_sq_clear(struct soft_qp *qp);
 
 /* May the oldest request be tried now? */
