@@ -16,9 +16,11 @@
 #ifndef UVD_REQ_H
 #define UVD_REQ_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "client/client.h"
@@ -90,11 +92,10 @@ struct uvd_req {
 	struct uvd_out core_out, uhw_out;
 	struct uvd_attr *attrs; /* front IOCTL; one for each attribute of the merged method, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
-	unsigned int num_objects; /* used entries of the buffers' objects[] */
+	unsigned int num_objects, num_outs; /* used entries of the buffers' objects[] and outs[] */
 	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
 	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
-	unsigned int num_outs; /* used entries of the buffers' outs[] */
 	size_t staged, in_used; /* used bytes of the buffers' stage and in */
 	/* IOCTL: the buffers' `ahead` has ahead_len bytes of the client's memory, from ahead_addr on. */
 	uint64_t ahead_addr;
@@ -110,6 +111,7 @@ struct uvd_req {
 	const char *bad_field; /* for the log: the field that was wrong */
 	uint64_t bad_value;
 	void *allocated; /* list of uvd_req_alloc() blocks */
+	const char *args_type; /* debug builds: the type that steps have passed to uvd_args() so far, or NULL */
 	uint64_t args[UVD_REQ_ARGS / 8];
 };
 
@@ -134,12 +136,24 @@ struct uvd_req_buffers {
 	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
 } __attribute__((aligned(16))); /* or POLL_CQ is slower by a third; malloc() aligns no better */
 
-/* The verb's decoded arguments: zeroed memory of UVD_REQ_ARGS bytes that all steps of the request share. */
+/*
+ * The verb's decoded arguments, of the type that all steps of its row share: memory of the request, zeroed at first. A
+ * debug build stops if a step asks for another type than the steps before it.
+ */
 #define uvd_args(req, type) \
 	({ \
 		_Static_assert(sizeof(type) <= UVD_REQ_ARGS, "arguments too large"); \
+		uvd_args_check(req, #type); \
 		(type *)(req)->args; \
 	})
+static inline void uvd_args_check(struct uvd_req *req, const char *type)
+{
+#ifndef NDEBUG
+	if (!req->args_type)
+		req->args_type = type;
+	assert(req->args_type == type || !strcmp(req->args_type, type));
+#endif
+}
 
 /* Records which field is wrong, for the log, and returns err: return uvd_bad(req, -EINVAL, "port_num", p); */
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
