@@ -46,11 +46,12 @@ enum uvd_attr_type {
 	UVD_ATTR_RAW_FD, /* a file descriptor that does not stand for an object */
 };
 
-enum uvd_access {
-	UVD_ACCESS_READ, /* shared use */
-	UVD_ACCESS_WRITE, /* exclusive use */
-	UVD_ACCESS_NEW, /* creates the object */
-	UVD_ACCESS_DESTROY, /* destroys it, before the method's own steps run */
+/* What an attribute does with the object that it names: the kernel's enum uverbs_obj_access, UVERBS_ACCESS_*. */
+enum uvd_uobj_access {
+	UVD_UOBJ_READ, /* shared use */
+	UVD_UOBJ_WRITE, /* exclusive use */
+	UVD_UOBJ_NEW, /* creates the object */
+	UVD_UOBJ_DESTROY, /* destroys it, before the method's own steps run */
 };
 
 enum uvd_attr_flags {
@@ -68,7 +69,7 @@ struct uvd_attr_row {
 	uint16_t id;
 	uint8_t type; /* enum uvd_attr_type */
 	uint8_t flags; /* enum uvd_attr_flags */
-	uint8_t access; /* IDR, FD, IDRS_ARRAY: enum uvd_access */
+	uint8_t access; /* IDR, FD, IDRS_ARRAY: enum uvd_uobj_access */
 	uint16_t object; /* IDR, FD, IDRS_ARRAY: id of the object; 0xffff: any */
 	uint16_t min_len, len; /* PTR_*: the minimum and the full size; UVD_LEN_ANY: no limit */
 	const struct uvd_attr_row *elems; /* ENUM_IN: one PTR_IN row for each elem_id */

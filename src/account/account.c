@@ -287,8 +287,7 @@ void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, ui
 static void accounts_compare(struct uvd_accounts *accounts)
 {
 	uint64_t sum = 0, num = 0;
-	struct user *user;
-	struct list_head *at, *next;
+	struct user *user, *next;
 
 	uvd_lock(&accounts->lock);
 	list_for_each_entry(user, &accounts->users, of_accounts) {
@@ -296,9 +295,7 @@ static void accounts_compare(struct uvd_accounts *accounts)
 		sum += user->compared;
 		num += user->compared > LEAST_SPENT_NS;
 	}
-	for (at = accounts->users.next; at != &accounts->users; at = next) {
-		next = at->next;
-		user = container_of(at, struct user, of_accounts);
+	list_for_each_entry_safe(user, next, &accounts->users, of_accounts) {
 		atomic_store_explicit(&user->ahead, num && user->compared > sum / num, memory_order_relaxed);
 		atomic_fetch_sub_explicit(&user->spent, user->compared - user->compared / 2, memory_order_relaxed);
 		if (!user->ref && user->compared / 2 <= LEAST_SPENT_NS)

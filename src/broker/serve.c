@@ -96,11 +96,12 @@ static int broker_make_node(struct broker *b, unsigned int index, struct uvd_wir
 		return -ENFILE;
 	}
 	err = b->config->ops->node(b->config->arg, index, &number, &rdev, fd);
+	if (err)
+		return err;
 	a->values[0] = number;
 	a->values[1] = rdev;
-	if (!err)
-		*place = rdev;
-	return err;
+	*place = rdev;
+	return 0;
 }
 
 static int begin_restart(struct broker *b)
@@ -141,7 +142,8 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 		return r->value > 0 && r->value < 256 ? ops->port(arg, r->index, r->value, r->flag) : -EINVAL;
 	case UVD_WIRE_UCAP:
 		err = ops->ucap(arg, r->name, &rdev, fd);
-		a->values[0] = rdev;
+		if (!err)
+			a->values[0] = rdev;
 		return err;
 	case UVD_WIRE_UCAP_GONE:
 		return ops->ucap_gone(arg, r->name);

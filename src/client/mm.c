@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <uverbsd/backend.h>
+#include <uverbsd/mm.h>
 
 #include "account/account.h"
 #include "client/client.h"

@@ -35,6 +35,6 @@ uint64_t uvd_mm_charge(struct uvd_mm *mm, int64_t pages);
  * meanwhile: fn must not call functions of this header.
  */
 void uvd_mm_table_each(struct uvd_mm_table *t, void (*fn)(void *arg, pid_t tgid, uint64_t pages), void *arg);
-/* uvd_mm_ref, uvd_mm_put, uvd_mm_alive, uvd_mm_read, uvd_mm_write, uvd_mm_check: include/uverbsd/backend.h */
+/* uvd_mm_ref, uvd_mm_put, uvd_mm_alive, uvd_mm_read, uvd_mm_write, uvd_mm_check: include/uverbsd/mm.h */
 
 #endif

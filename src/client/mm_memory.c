@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <uverbsd/backend.h>
+#include <uverbsd/mm.h>
 
 #include "client/client.h"
 #include "client/internal.h"

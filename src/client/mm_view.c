@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include <uverbsd/backend.h>
+#include <uverbsd/mm.h>
 
 #include "client/client.h"
 #include "client/internal.h"

@@ -31,7 +31,7 @@ struct uvd_peer {
 	unsigned int num_kept, next_kept;
 };
 
-void uvd_peer_fds_close(const struct uvd_peer_fds *fds)
+static void peer_fds_close(const struct uvd_peer_fds *fds)
 {
 	close(fds->mem);
 	close(fds->maps);
@@ -50,7 +50,7 @@ struct uvd_peer *uvd_peer_new(pid_t tgid, const struct uvd_peer_fds *fds, bool q
 		free(p);
 		if (pidfd >= 0)
 			close(pidfd);
-		uvd_peer_fds_close(fds);
+		peer_fds_close(fds);
 		return NULL;
 	}
 	*p = (struct uvd_peer){ .refs = 1, .tgid = tgid, .fds = *fds, .pidfd = pidfd };
@@ -72,7 +72,7 @@ void uvd_peer_put(struct uvd_peer *p)
 {
 	if (!p || atomic_fetch_sub(&p->refs, 1) != 1)
 		return;
-	uvd_peer_fds_close(&p->fds);
+	peer_fds_close(&p->fds);
 	close(p->pidfd);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

@@ -15,7 +15,6 @@ struct uvd_peer_fds {
 	int mem, maps, pagemap, statm;
 };
 
-void uvd_peer_fds_close(const struct uvd_peer_fds *fds);
 /*
  * Takes ownership of the descriptors, and closes them on failure. query: as for uvd_maps_open(). Returns NULL if there
  * is no memory or no descriptor left, or the process is gone.

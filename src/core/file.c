@@ -83,6 +83,8 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	atomic_init(&file->tree, dev->tree);
 	atomic_init(&file->ref, 1);
 	INIT_LIST_HEAD(&file->of_device);
+	INIT_LIST_HEAD(&file->objects);
+	INIT_LIST_HEAD(&file->disassociated);
 	uvd_rwsem_init(&file->destroy_lock);
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
@@ -102,8 +104,7 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool
 	struct uvd_uobject *uobj, *next;
 	bool progress = false;
 
-	for (uobj = file->objects; uobj; uobj = next) {
-		next = uobj->next;
+	list_for_each_entry_safe(uobj, next, &file->objects, of_file) {
 		atomic_store(&uobj->usecnt, -1);
 		if (uvd_uobject_end(uobj, why) && why != UVD_REMOVE_DRIVER_FAILURE) {
 			atomic_store(&uobj->usecnt, 0);
@@ -131,11 +132,11 @@ static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason wh
 	const bool stays = why == UVD_REMOVE_DRIVER_REMOVE;
 	const char *leaked;
 
-	while (file->objects && cleanup_pass(file, why, stays))
+	while (!list_empty(&file->objects) && cleanup_pass(file, why, stays))
 		;
-	if (!file->objects)
+	if (list_empty(&file->objects))
 		return NULL;
-	leaked = file->objects->row->name;
+	leaked = list_first_entry(&file->objects, struct uvd_uobject, of_file)->row->name;
 	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
 	return leaked;
 }
@@ -161,11 +162,11 @@ void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 
 void uvd_file_put(struct uvd_file *file)
 {
-	struct uvd_uobject *uobj;
+	struct uvd_uobject *uobj, *next;
 
 	if (atomic_fetch_sub(&file->ref, 1) != 1)
 		return;
-	while ((uobj = file->disassociated)) {
+	list_for_each_entry_safe(uobj, next, &file->disassociated, of_file) {
 		uvd_uobject_unlink(uobj);
 		uvd_uobject_unref(uobj);
 	}
@@ -199,9 +200,12 @@ unsigned int uvd_file_list(struct uvd_file *file, const struct uvd_object_row *r
 	unsigned int n = 0;
 
 	uvd_lock(&file->lock);
-	for (uobj = file->objects; uobj && n < max; uobj = uobj->next)
+	list_for_each_entry(uobj, &file->objects, of_file) {
+		if (n == max)
+			break;
 		if (uobj->row->id == row->id)
 			ids[n++] = uobj->id;
+	}
 	uvd_unlock(&file->lock);
 	return n;
 }

@@ -37,9 +37,9 @@ struct uvd_file {
 	struct uvd_rwsem destroy_lock;
 	pthread_mutex_t lock; /* handles, lists of objects, default_async, num_event_files */
 	struct uvd_handles handles;
-	struct uvd_uobject *objects; /* newest first: the order of cleanup */
+	struct list_head objects; /* newest first: the order of cleanup */
 	atomic_uint num_objects; /* in that list; may be read without the lock */
-	struct uvd_uobject *disassociated; /* handles that remain when the device is gone */
+	struct list_head disassociated; /* handles that remain when the device is gone */
 	pthread_mutex_t context_lock; /* publication of `context` and `tree` */
 	pthread_mutex_t mcast_lock; /* multicast groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */

@@ -319,14 +319,14 @@ static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct
 		tm->uhw_out_slot = ta->slot;
 	if (row->type != UVD_ATTR_IDR && row->type != UVD_ATTR_FD)
 		return 0;
-	if (row->access != UVD_ACCESS_NEW && row->access != UVD_ACCESS_DESTROY)
+	if (row->access != UVD_UOBJ_NEW && row->access != UVD_UOBJ_DESTROY)
 		return 0;
 	if (*single)
 		return tree_contradiction(m, tm->row->name, "it makes or ends more than one object");
 	if (!(row->flags & UVD_MANDATORY))
 		return tree_contradiction(m, row->name, "it makes or ends an object, but is not mandatory");
 	*single = true;
-	if (row->access == UVD_ACCESS_DESTROY)
+	if (row->access == UVD_UOBJ_DESTROY)
 		tm->destroy_slot = ta->slot;
 	return 0;
 }

@@ -26,7 +26,7 @@ struct uvd_tree_method {
 	uint16_t num_attrs[2];
 	uint16_t num_slots;
 	uint16_t num_mandatory;
-	int destroy_slot; /* of the attribute with UVD_ACCESS_DESTROY, -1: none */
+	int destroy_slot; /* of the attribute with UVD_UOBJ_DESTROY, -1: none */
 	int uhw_in_slot, uhw_out_slot; /* -1: none */
 	bool has_udata;
 };

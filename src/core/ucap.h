@@ -21,27 +21,35 @@ struct uvd_engine;
 
 enum { UVD_MAX_UCAPS = 64 }; /* names in an engine's life */
 
+/* A node, and what fstat() says of a client's open of it. */
+struct uvd_ucap_node {
+	void *priv; /* the transport's */
+	dev_t rdev; /* the number of the character device; 0: the node is another file, which dev and ino name */
+	dev_t dev;
+	ino_t ino;
+};
+
 /*
- * The transport's part: the nodes. All are called under ucaps.lock: create and remove on any thread that creates or
- * removes a capability, is on the thread of a client's call.
+ * The transport's part: the nodes. Both are called without a lock, on any thread that creates or removes a capability.
+ * The calls for one name come one after the other; those for different names can be concurrent.
  */
 struct uvd_ucap_ops {
-	/* Makes the node; *node is passed to the others. bit: the name's, forever. Returns 0 or a negative errno. */
-	int (*create)(struct uvd_engine *engine, const char *name, unsigned int bit, void **node);
-	void (*remove)(struct uvd_engine *engine, void *node);
-	/* Is a client's file, of which st is the fstat(), an open of this node? */
-	bool (*is)(void *node, const struct stat *st);
+	/* Makes the node and fills in *node, which is zeroed. bit: the name's, forever. Returns 0 or a negative errno. */
+	int (*create)(struct uvd_engine *engine, const char *name, unsigned int bit, struct uvd_ucap_node *node);
+	void (*remove)(struct uvd_engine *engine, const struct uvd_ucap_node *node);
 };
 
 struct uvd_ucap {
 	char name[UVD_UCAP_NAME];
 	unsigned int refs; /* 0: the capability does not exist now; its name stays */
-	void *node; /* the transport's */
+	bool busy; /* the transport is making or removing the node: other threads wait until it has. refs is 0 */
+	struct uvd_ucap_node node; /* valid while refs is not 0 */
 };
 
 struct uvd_ucaps {
 	const struct uvd_ucap_ops *ops; /* the transport's, set before the first device; NULL: there are no nodes */
 	pthread_mutex_t lock; /* everything below, and the devices' ucap_refs */
+	pthread_cond_t changed; /* an entry is no longer busy */
 	struct uvd_ucap list[UVD_MAX_UCAPS]; /* index: the bit */
 	unsigned int num;
 };

@@ -97,16 +97,16 @@ void uvd_uobject_unref(struct uvd_uobject *uobj)
 }
 
 /* Never waits: a conflict is -EBUSY (handle-05). Only READ and WRITE lock. */
-static int try_lock(struct uvd_uobject *uobj, enum uvd_access access)
+static int try_lock(struct uvd_uobject *uobj, enum uvd_uobj_access access)
 {
 	int users = 0;
 
-	if (access == UVD_ACCESS_WRITE)
+	if (access == UVD_UOBJ_WRITE)
 		return atomic_compare_exchange_strong_explicit(&uobj->usecnt, &users, -1, memory_order_acquire,
 							       memory_order_relaxed)
 			       ? 0
 			       : -EBUSY;
-	if (access != UVD_ACCESS_READ)
+	if (access != UVD_UOBJ_READ)
 		return 0;
 	return atomic_inc_unless_negative(&uobj->usecnt) ? 0 : -EBUSY;
 }
@@ -116,7 +116,7 @@ static void unlock_exclusive(struct uvd_uobject *uobj)
 	atomic_store_explicit(&uobj->usecnt, 0, memory_order_release);
 }
 
-static struct uvd_uobject **uobject_list(struct uvd_uobject *uobj)
+static struct list_head *uobject_list(struct uvd_uobject *uobj)
 {
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
@@ -139,22 +139,14 @@ static void uobject_count(struct uvd_uobject *uobj, int by)
 
 static void uobject_list_add(struct uvd_uobject *uobj)
 {
-	struct uvd_uobject **list = uobject_list(uobj);
-
 	uobject_count(uobj, 1);
-	uobj->prev = NULL;
-	uobj->next = *list;
-	if (uobj->next)
-		uobj->next->prev = uobj;
-	*list = uobj;
+	list_add(&uobj->of_file, uobject_list(uobj));
 }
 
 static void uobject_list_del(struct uvd_uobject *uobj)
 {
 	uobject_count(uobj, -1);
-	*(uobj->prev ? &uobj->prev->next : uobject_list(uobj)) = uobj->next;
-	if (uobj->next)
-		uobj->next->prev = uobj->prev;
+	list_del_init(&uobj->of_file);
 }
 
 /* Adds the object to the file's lists. Caller holds file->lock. */
@@ -234,7 +226,7 @@ static void collect_event_files(struct uvd_file *file)
 		files[i] = found[i]->event_file;
 	uvd_event_files_in_use(files, n, used);
 	for (unsigned int i = 0; i < n; i++) {
-		if (!used[i] && !try_lock(found[i], UVD_ACCESS_WRITE)) {
+		if (!used[i] && !try_lock(found[i], UVD_UOBJ_WRITE)) {
 			uvd_uobject_end(found[i], UVD_REMOVE_CLOSE);
 			uvd_lock(&file->lock);
 			uvd_uobject_unlink(found[i]);
@@ -384,11 +376,11 @@ void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 /* ---- look-up ----------------------------------------------------------------------------------------------------- */
 
 /* Takes over the caller's reference: returns it in *out, or puts it on error. */
-static int lock_found(struct uvd_uobject *uobj, enum uvd_access access, struct uvd_uobject **out)
+static int lock_found(struct uvd_uobject *uobj, enum uvd_uobj_access access, struct uvd_uobject **out)
 {
 	int err;
 
-	if (access != UVD_ACCESS_DESTROY && atomic_load(&uobj->file->dev->gone))
+	if (access != UVD_UOBJ_DESTROY && atomic_load(&uobj->file->dev->gone))
 		err = -EIO;
 	else
 		err = try_lock(uobj, access);
@@ -399,7 +391,7 @@ static int lock_found(struct uvd_uobject *uobj, enum uvd_access access, struct u
 	return err;
 }
 
-int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_access access,
+int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_uobj_access access,
 		    struct uvd_uobject **out)
 {
 	struct uvd_uobject *uobj;
@@ -437,14 +429,14 @@ int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct
 	if (uobj)
 		uvd_uobject_ref(uobj);
 	uvd_unlock(&file->lock);
-	return uobj ? lock_found(uobj, UVD_ACCESS_READ, out) : -EBADF;
+	return uobj ? lock_found(uobj, UVD_UOBJ_READ, out) : -EBADF;
 }
 
-void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_access access)
+void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_uobj_access access)
 {
-	if (access == UVD_ACCESS_READ)
+	if (access == UVD_UOBJ_READ)
 		atomic_fetch_sub_explicit(&uobj->usecnt, 1, memory_order_release);
-	else if (access == UVD_ACCESS_WRITE)
+	else if (access == UVD_UOBJ_WRITE)
 		unlock_exclusive(uobj);
 	uvd_uobject_unref(uobj);
 }
@@ -457,7 +449,7 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj)
 	int err;
 
 	uvd_rwsem_read(&file->destroy_lock);
-	err = try_lock(uobj, UVD_ACCESS_WRITE);
+	err = try_lock(uobj, UVD_UOBJ_WRITE);
 	if (err)
 		goto unlock;
 	err = uvd_uobject_end(uobj, UVD_REMOVE_DESTROY);

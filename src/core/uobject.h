@@ -2,7 +2,7 @@
 /*
  * An object of an open file: struct ib_uobject, with the kernel's locking (drivers/infiniband/core/rdma_core.c).
  *
- * usecnt locks it. -1: one exclusive user (creation, destruction, UVD_ACCESS_WRITE); > 0: that many shared users; 0:
+ * usecnt locks it. -1: one exclusive user (creation, destruction, UVD_UOBJ_WRITE); > 0: that many shared users; 0:
  * unlocked. No thread waits for it: a conflict is EBUSY.
  */
 #ifndef UVD_CORE_UOBJECT_H
@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uverbsd/schema.h>
+#include "util/util.h"
 
 struct uvd_caller;
 struct uvd_event_file;
@@ -22,7 +23,7 @@ struct uvd_xrcd_handle;
 struct uvd_uobject {
 	struct uvd_file *file;
 	const struct uvd_object_row *row;
-	struct uvd_uobject *prev, *next; /* in the file's `objects`, newest first, or `disassociated` */
+	struct list_head of_file; /* in the file's `objects`, newest first, or `disassociated` */
 	atomic_int ref; /* to the memory */
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */
@@ -71,7 +72,7 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw);
  * not. Returns 0; -EINVAL: id < 0, or another type; -ENOENT: no such handle; -EBUSY: in use; -EIO: the device is gone
  * (READ and WRITE only).
  */
-int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_access access,
+int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int64_t id, enum uvd_uobj_access access,
 		    struct uvd_uobject **out);
 /*
  * Looks an object of class FD up by the caller's fd number, for READ. -EBADF: not open, not an event file of this
@@ -80,9 +81,9 @@ int uvd_uobject_get(struct uvd_file *file, const struct uvd_object_row *row, int
 int uvd_uobject_get_fd(struct uvd_file *file, struct uvd_caller *c, const struct uvd_object_row *row, int fd,
 		       struct uvd_uobject **out);
 /* Undoes a look-up. */
-void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_access access);
+void uvd_uobject_put(struct uvd_uobject *uobj, enum uvd_uobj_access access);
 /*
- * Destroys an object looked up with UVD_ACCESS_DESTROY: locks it, calls the row's destroy function, and frees the
+ * Destroys an object looked up with UVD_UOBJ_DESTROY: locks it, calls the row's destroy function, and frees the
  * handle. The caller's reference stays. On error nothing has changed.
  */
 int uvd_uobject_destroy(struct uvd_uobject *uobj);

@@ -64,11 +64,12 @@ static int no_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsign
 	return -EFAULT;
 }
 
-const struct uvd_mem_ops uvd_grant_no_memory = { .read = no_read, .write = no_write, .writev = no_writev };
+/* Access to the memory of a client that no longer waits: -EFAULT. */
+static const struct uvd_mem_ops grant_no_memory = { .read = no_read, .write = no_write, .writev = no_writev };
 
 void uvd_grant_give_up(struct uvd_call *call)
 {
-	call->caller.mem = &uvd_grant_no_memory;
+	call->caller.mem = &grant_no_memory;
 	uvd_call_granted(call, -ESRCH);
 }
 
@@ -107,7 +108,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	int fd = uvd_loan_take(l, &g->ways, call->grant.file);
 
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
-	call->caller.mem = l->b.mapsfd < 0 ? &uvd_grant_no_memory : &uvd_mem_held;
+	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_held;
 	call->caller.memfd = l->b.memfd;
 	call->caller.mapsfd = l->b.mapsfd;
 	if (l->b.dead || fd == -ESRCH) {

@@ -49,7 +49,5 @@ struct uvd_grant_job {
 bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
 /* Ends a call whose client no longer waits. Does not touch the client: its thread id may be another thread's by now. */
 void uvd_grant_give_up(struct uvd_call *call);
-/* Access to the memory of such a client: -EFAULT. */
-extern const struct uvd_mem_ops uvd_grant_no_memory;
 
 #endif

@@ -18,7 +18,7 @@ static struct uvd_daemon *daemon_of(struct uvd_engine *engine)
 	return container_of(engine, struct uvd_daemon, engine);
 }
 
-static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigned int bit, void **out)
+static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigned int bit, struct uvd_ucap_node *out)
 {
 	struct uvd_daemon *d = daemon_of(engine);
 	struct node *node = calloc(1, sizeof(*node));
@@ -33,7 +33,7 @@ static int hook_ucap_create(struct uvd_engine *engine, const char *name, unsigne
 	err = d->link ? 0 : uvd_sysfs_add_ucap(d->options->sysfs, name, uvd_cuse_ucap_rdev(node->cuse), d->log);
 	if (err)
 		goto free_cuse;
-	*out = node;
+	*out = (struct uvd_ucap_node){ .priv = node, .rdev = uvd_cuse_ucap_rdev(node->cuse) };
 	return 0;
 free_cuse:
 	uvd_cuse_ucap_free(node->cuse);
@@ -42,10 +42,10 @@ free_node:
 	return err;
 }
 
-static void hook_ucap_remove(struct uvd_engine *engine, void *arg)
+static void hook_ucap_remove(struct uvd_engine *engine, const struct uvd_ucap_node *ucap)
 {
 	struct uvd_daemon *d = daemon_of(engine);
-	struct node *node = arg;
+	struct node *node = ucap->priv;
 
 	if (d->link)
 		uvd_link_ucap_gone(d->link, node->name);
@@ -55,15 +55,7 @@ static void hook_ucap_remove(struct uvd_engine *engine, void *arg)
 	free(node);
 }
 
-/* A block device may have the same number. */
-static bool hook_ucap_is(void *node, const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == uvd_cuse_ucap_rdev(((struct node *)node)->cuse);
-}
-
-static const struct uvd_ucap_ops ucap_ops = { .create = hook_ucap_create,
-					      .remove = hook_ucap_remove,
-					      .is = hook_ucap_is };
+static const struct uvd_ucap_ops ucap_ops = { .create = hook_ucap_create, .remove = hook_ucap_remove };
 
 /* May run on a node's worker, so it must not look at other nodes: the main thread changes them. */
 static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)

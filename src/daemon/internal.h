@@ -85,11 +85,6 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 /* Frees the devices that were removed and that no client has open any more, or whose session was ended. */
 void uvd_daemon_reap(struct uvd_daemon *d);
 /*
- * Unplugs the device and starts the thread that removes it; on_removed follows, and answers the asker. Returns NULL,
- * or a text that says what went wrong.
- */
-const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
-/*
  * Called by the loop when a session was ended from outside. Returns true if its device was still served. The session
  * of a removed device is only freed: an administrator ends it to get rid of the clients that still have the device
  * open.

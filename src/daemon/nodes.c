@@ -156,7 +156,11 @@ static void refresh_overlay(struct uvd_daemon *d)
 		uvd_sysfs_overlay(d->options->sysfs, d->log);
 }
 
-const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
+/*
+ * Unplugs the device and starts the thread that removes it; on_removed follows, and answers the asker. Returns NULL,
+ * or a text that says what went wrong.
+ */
+static const char *daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
 	int err;
 
@@ -270,7 +274,7 @@ static json_t *daemon_remove_device(void *arg, const char *name)
 	if (!n)
 		return uvd_control_refuse("there is no such device");
 	n->config.number = n->dev->config.number;
-	wrong = uvd_daemon_remove(d, n);
+	wrong = daemon_remove(d, n);
 	if (wrong)
 		return uvd_control_refuse(wrong);
 	n->asker = uvd_control_later(d->control);

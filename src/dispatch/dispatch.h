@@ -19,7 +19,8 @@ struct uvd_call {
 	struct uvd_caller caller;
 	struct uvd_grant grant; /* after dispatch: an fd that must be granted before the client goes on */
 	long result; /* after dispatch, where a grant is pending: what the call returns when it succeeds */
-	struct uvd_req req; /* the dispatcher's */
+	struct uvd_req req; /* the dispatcher's, with its buffers */
+	struct uvd_req_buffers buffers;
 	/*
 	 * True: the transport answers the client first, and then runs the work of each call, by uvd_call_work() or
 	 * after uvd_call_take_work(). False: the dispatcher runs it at the end of the call.

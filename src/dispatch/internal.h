@@ -6,6 +6,12 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 
 #include "dispatch/dispatch.h"
+#include "util/util.h"
+
+static inline struct uvd_req_buffers *uvd_buffers(struct uvd_req *req)
+{
+	return &container_of(req, struct uvd_call, req)->buffers;
+}
 
 /* Sets up the request of a call. uvd_req_finish() ends it. */
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front);
@@ -36,6 +42,7 @@ int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct u
  */
 void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new);
 /* uvd_req_get(), but records no bad field for the log. */
-int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out);
+int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access,
+		   struct uvd_uobject **out);
 
 #endif

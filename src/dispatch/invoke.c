@@ -84,6 +84,6 @@ int uvd_step_info_handles(struct uvd_req *req)
 	if (!ids)
 		return -ENOMEM;
 	total = uvd_file_list(req->file, object->row, ids, list->len / sizeof(*ids));
-	err = uvd_attr_copy_to(req, UVERBS_ATTR_INFO_HANDLES_LIST, ids, total * sizeof(*ids));
-	return err ? err : uvd_attr_copy_to(req, UVERBS_ATTR_INFO_TOTAL_HANDLES, &total, sizeof(total));
+	err = uvd_attr_copy_to_bytes(req, UVERBS_ATTR_INFO_HANDLES_LIST, ids, total * sizeof(*ids));
+	return err ? err : uvd_attr_copy_to(req, UVERBS_ATTR_INFO_TOTAL_HANDLES, &total);
 }

@@ -22,7 +22,8 @@ enum {
  */
 static int read_header(struct uvd_req *req, uint64_t arg)
 {
-	ssize_t n = arg ? uvd_caller_read_ahead(req->caller, req->ahead, arg, HDR, sizeof(req->ahead)) : -EFAULT;
+	uint8_t *ahead = uvd_buffers(req)->ahead;
+	ssize_t n = arg ? uvd_caller_read_ahead(req->caller, ahead, arg, HDR, UVD_REQ_AHEAD) : -EFAULT;
 
 	if (n < 0)
 		return uvd_bad(req, -EFAULT, "header", arg);
@@ -144,7 +145,7 @@ static bool is_no_event_file(struct uvd_req *req, const struct uvd_attr_row *row
 {
 	struct uvd_event_file *async;
 
-	if (row->type != UVD_ATTR_FD || row->object != UVERBS_OBJECT_ASYNC_EVENT || row->access == UVD_ACCESS_NEW ||
+	if (row->type != UVD_ATTR_FD || row->object != UVERBS_OBJECT_ASYNC_EVENT || row->access == UVD_UOBJ_NEW ||
 	    fd != NO_EVENT_FILE)
 		return false;
 	async = uvd_file_default_async(req->file);
@@ -162,7 +163,7 @@ static int object_attr(struct uvd_req *req, const struct uvd_attr_row *row, stru
 		return uvd_bad(req, -EINVAL, row->name, ua->len);
 	if (is_no_event_file(req, row, (int64_t)ua->data))
 		return 0;
-	if (row->access != UVD_ACCESS_NEW) {
+	if (row->access != UVD_UOBJ_NEW) {
 		err = uvd_req_lookup(req, row->object, (int64_t)ua->data, row->access, &attr->uobj);
 		return err ? uvd_bad(req, err, row->name, ua->data) : 0;
 	}
@@ -289,11 +290,11 @@ static int read_attrs(struct uvd_req *req, uint64_t arg, const hdr_t *hdr)
 
 	req->user_attrs = arg + HDR;
 	req->uattrs = uvd_req_in_buffer(req, len);
-	memcpy(req->uattrs, req->ahead + HDR, near);
+	memcpy(req->uattrs, uvd_buffers(req)->ahead + HDR, near);
 	if (uvd_req_read(req, (uint8_t *)req->uattrs + near, req->user_attrs + near, len - near))
 		return uvd_bad(req, -EFAULT, "attrs", arg);
 	req->num_uattrs = hdr->num_attrs;
-	req->attrs = req->attr_store;
+	req->attrs = uvd_buffers(req)->attr_store;
 	if (tm->num_slots > UVD_REQ_MAX_ATTRS) {
 		req->attrs = uvd_req_alloc(req, tm->num_slots * sizeof(*req->attrs));
 		return req->attrs ? 0 : -ENOMEM;
@@ -335,7 +336,7 @@ long uvd_dispatch_ioctl(struct uvd_call *call, unsigned int cmd, uint64_t arg)
 	if (cmd != RDMA_VERBS_IOCTL || call->file->dev->config.write_abi)
 		return -ENOTTY;
 	req = uvd_req_init(call, UVD_FRONT_IOCTL);
-	hdr = (const hdr_t *)req->ahead;
+	hdr = (const hdr_t *)uvd_buffers(req)->ahead;
 	err = read_header(req, arg);
 	if (!err)
 		err = check_header(req, hdr);

@@ -51,13 +51,15 @@ static void vec_flag(struct uvd_req *req, struct vec *vec, unsigned int i)
  */
 static void vec_outs(struct uvd_req *req, struct vec *vec, int unfinished)
 {
-	for (unsigned int i = 0; i < req->num_outs; i++) {
-		const int attr = req->outs[i].attr;
-		bool last = i + 1 == req->num_outs || req->outs[i + 1].attr != attr;
+	struct uvd_req_buffers *buffers = uvd_buffers(req);
 
-		vec_add(vec, req->outs[i].addr, req->stage + req->outs[i].at, req->outs[i].len);
-		if (attr >= 0 && attr != unfinished && last)
-			vec_flag(req, vec, attr);
+	for (unsigned int i = 0; i < req->num_outs; i++) {
+		const struct uvd_req_out *out = &buffers->outs[i];
+		bool last = i + 1 == req->num_outs || out[1].attr != out->attr;
+
+		vec_add(vec, out->addr, buffers->stage + out->at, out->len);
+		if (out->attr >= 0 && out->attr != unfinished && last)
+			vec_flag(req, vec, out->attr);
 	}
 	req->num_outs = 0;
 	req->staged = 0;
@@ -88,11 +90,14 @@ int uvd_out_flush(struct uvd_req *req)
  * Does a piece follow the last one in the client's memory, for the same attribute? Then both become one, as a
  * response and the provider's part of it.
  */
-static bool extends_last(const struct uvd_req *req, uint64_t addr, int attr)
+static bool extends_last(struct uvd_req *req, uint64_t addr, int attr)
 {
-	unsigned int last = req->num_outs - 1;
+	const struct uvd_req_out *last;
 
-	return req->num_outs && req->outs[last].addr + req->outs[last].len == addr && req->outs[last].attr == attr;
+	if (!req->num_outs)
+		return false;
+	last = &uvd_buffers(req)->outs[req->num_outs - 1];
+	return last->addr + last->len == addr && last->attr == attr;
 }
 
 /*
@@ -101,6 +106,7 @@ static bool extends_last(const struct uvd_req *req, uint64_t addr, int attr)
  */
 static int out_stage(struct uvd_req *req, uint64_t addr, const void *src, size_t len, int attr)
 {
+	struct uvd_req_buffers *buffers = uvd_buffers(req);
 	struct vec vec;
 	bool extends;
 	int err;
@@ -111,31 +117,28 @@ static int out_stage(struct uvd_req *req, uint64_t addr, const void *src, size_t
 	if (!addr && len)
 		return uvd_bad(req, -EFAULT, "response", addr);
 	extends = extends_last(req, addr, attr);
-	if (len > sizeof(req->stage) - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
+	if (len > UVD_REQ_STAGE - req->staged || (!extends && req->num_outs == UVD_REQ_MAX_OUT)) {
 		vec.n = 0;
 		vec_outs(req, &vec, attr);
 		err = uvd_caller_writev(req->caller, vec.v, vec.n);
-		if (!err && len > sizeof(req->stage))
+		if (!err && len > UVD_REQ_STAGE)
 			err = uvd_caller_write(req->caller, addr, src, len);
 		if (err) {
 			if (attr >= 0)
 				unmark_written(req, attr);
 			return uvd_bad(req, -EFAULT, "response", addr);
 		}
-		if (len > sizeof(req->stage))
+		if (len > UVD_REQ_STAGE)
 			return 0;
 		extends = false;
 	}
 	if (len)
-		memcpy(req->stage + req->staged, src, len);
-	if (extends) {
-		req->outs[req->num_outs - 1].len += len;
-	} else {
-		req->outs[req->num_outs].addr = addr;
-		req->outs[req->num_outs].at = req->staged;
-		req->outs[req->num_outs].attr = attr;
-		req->outs[req->num_outs++].len = len;
-	}
+		memcpy(buffers->stage + req->staged, src, len);
+	if (extends)
+		buffers->outs[req->num_outs - 1].len += len;
+	else
+		buffers->outs[req->num_outs++] =
+			(struct uvd_req_out){ .addr = addr, .at = req->staged, .len = len, .attr = attr };
 	req->staged += len;
 	return 0;
 }
@@ -159,7 +162,7 @@ static void core_written(struct uvd_req *req)
 		uvd_mark_written(req, req->core_out.attr);
 }
 
-int uvd_core_out(struct uvd_req *req, const void *src, size_t size)
+int uvd_core_out_bytes(struct uvd_req *req, const void *src, size_t size)
 {
 	size_t n = size < req->core_out.len ? size : req->core_out.len;
 	int err = out_stage(req, req->core_out.addr, src, n, req->core_out.attr);
@@ -188,7 +191,7 @@ int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size)
 	return out_stage(req, req->uhw_out.addr, src, size < req->uhw_out.len ? size : req->uhw_out.len, -1);
 }
 
-int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size)
+int uvd_attr_copy_to_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size)
 {
 	const struct uvd_attr *attr = uvd_attr_get(req, id);
 	int err;
@@ -201,10 +204,10 @@ int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t s
 	return err;
 }
 
-int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, size_t size)
+int uvd_attr_copy_to_or_zero_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size)
 {
 	const struct uvd_attr *attr = uvd_attr_get(req, id);
-	int err = uvd_attr_copy_to(req, id, src, size);
+	int err = uvd_attr_copy_to_bytes(req, id, src, size);
 
 	if (!err && size < attr->len)
 		err = out_zero(req, attr->data + size, attr->len - size, attr->index);

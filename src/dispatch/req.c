@@ -12,14 +12,13 @@ struct block {
 	uint64_t data[];
 };
 
-/* The buffers are large, and are written before they are read: they are not cleared. */
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
 
 	call->grant.uobj = NULL;
 	call->result = 0;
-	memset(req, 0, offsetof(struct uvd_req, objects));
+	memset(req, 0, sizeof(*req));
 	req->call = call;
 	req->file = call->file;
 	req->dev = call->file->dev;
@@ -29,10 +28,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->entered = uvd_file_enter(req->file);
 	req->core_out.attr = -1;
 	req->uhw_out.attr = -1;
-	memset(&req->num_objects, 0, offsetof(struct uvd_req, outs) - offsetof(struct uvd_req, num_objects));
-	memset(&req->num_outs, 0, offsetof(struct uvd_req, stage) - offsetof(struct uvd_req, num_outs));
 	req->new_attr = -1;
-	req->ahead_len = 0;
 	return req;
 }
 
@@ -64,9 +60,9 @@ void *uvd_req_alloc(struct uvd_req *req, size_t size)
 
 void *uvd_req_in_buffer(struct uvd_req *req, size_t len)
 {
-	void *p = req->in + req->in_used;
+	void *p = uvd_buffers(req)->in + req->in_used;
 
-	if (len > sizeof(req->in) - req->in_used)
+	if (len > UVD_REQ_IN - req->in_used)
 		return block_new(req, len);
 	req->in_used += (len + 7) & ~(size_t)7;
 	return p;
@@ -76,7 +72,7 @@ int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len)
 {
 	if (src >= req->ahead_addr && src - req->ahead_addr < req->ahead_len &&
 	    len <= req->ahead_len - (src - req->ahead_addr)) {
-		memcpy(dst, req->ahead + (src - req->ahead_addr), len);
+		memcpy(dst, uvd_buffers(req)->ahead + (src - req->ahead_addr), len);
 		return 0;
 	}
 	return src ? uvd_caller_read(req->caller, dst, src, len) : -EFAULT;
@@ -113,7 +109,7 @@ static int core_in_unreadable(struct uvd_req *req, void *dst, size_t size)
 	return uvd_bad(req, -EFAULT, "core_in", req->core_in_addr);
 }
 
-int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
+int uvd_core_in_bytes(struct uvd_req *req, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->core_in;
 	size_t n = in->len < size ? in->len : size;
@@ -128,7 +124,7 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size)
 	return 0;
 }
 
-int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size)
+int uvd_core_start_bytes(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->core_in;
 
@@ -207,7 +203,7 @@ const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id)
 	return req_attr_find(req, id);
 }
 
-int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size)
+int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size)
 {
 	const struct uvd_attr *attr = req_attr_find(req, id);
 	size_t n;

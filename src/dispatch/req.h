@@ -16,9 +16,11 @@
 #ifndef UVD_REQ_H
 #define UVD_REQ_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "client/client.h"
@@ -74,6 +76,7 @@ struct uvd_grant {
 
 struct uvd_call;
 
+/* All that a request starts without: uvd_req_init() clears it with sizeof(struct uvd_req). */
 struct uvd_req {
 	struct uvd_call *call;
 	struct uvd_file *file;
@@ -89,22 +92,14 @@ struct uvd_req {
 	struct uvd_out core_out, uhw_out;
 	struct uvd_attr *attrs; /* front IOCTL; one for each attribute of the merged method, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
-	struct uvd_req_object {
-		struct uvd_uobject *uobj;
-		uint8_t access;
-	} objects[UVD_REQ_MAX_OBJECTS];
-	unsigned int num_objects;
+	unsigned int num_objects, num_outs; /* used entries of the buffers' objects[] and outs[] */
 	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
 	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
-	struct {
-		uint64_t addr;
-		uint16_t at, len;
-		int16_t attr;
-	} outs[UVD_REQ_MAX_OUT]; /* attr: its index; -1: none */
-	unsigned int num_outs;
-	size_t staged;
-	size_t in_used; /* bytes of `in` */
+	size_t staged, in_used; /* used bytes of the buffers' stage and in */
+	/* IOCTL: the buffers' `ahead` has ahead_len bytes of the client's memory, from ahead_addr on. */
+	uint64_t ahead_addr;
+	size_t ahead_len;
 	uint64_t core_in_addr; /* INVOKE_WRITE: where core_in came from */
 	uint64_t user_attrs; /* IOCTL: the client's attributes */
 	struct ib_uverbs_attr *uattrs; /* our copy of them */
@@ -116,22 +111,49 @@ struct uvd_req {
 	const char *bad_field; /* for the log: the field that was wrong */
 	uint64_t bad_value;
 	void *allocated; /* list of uvd_req_alloc() blocks */
-	uint64_t args[UVD_REQ_ARGS / 8]; /* zeroed */
-	uint8_t stage[UVD_REQ_STAGE];
-	uint8_t in[UVD_REQ_IN] __attribute__((aligned(8)));
-	/* IOCTL: the client's memory from ahead_addr on, read with the header: often holds the structs it points to. */
-	uint64_t ahead_addr;
-	size_t ahead_len;
-	uint8_t ahead[UVD_REQ_AHEAD] __attribute__((aligned(8)));
-	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
+	const char *args_type; /* debug builds: the type that steps have passed to uvd_args() so far, or NULL */
+	uint64_t args[UVD_REQ_ARGS / 8];
 };
 
-/* The verb's decoded arguments: zeroed memory of UVD_REQ_ARGS bytes that all steps of the request share. */
+/*
+ * The buffers of a request, which only the dispatcher uses. They are large, and written before they are read:
+ * uvd_req_init() clears all of struct uvd_req, and nothing here.
+ */
+struct uvd_req_buffers {
+	struct uvd_req_object {
+		struct uvd_uobject *uobj;
+		uint8_t access;
+	} objects[UVD_REQ_MAX_OBJECTS];
+	struct uvd_req_out {
+		uint64_t addr;
+		uint16_t at, len; /* in stage */
+		int16_t attr; /* its index; -1: none */
+	} outs[UVD_REQ_MAX_OUT];
+	uint8_t stage[UVD_REQ_STAGE];
+	uint8_t in[UVD_REQ_IN] __attribute__((aligned(8)));
+	/* IOCTL: read with the header, because the structs that it points to often follow it. */
+	uint8_t ahead[UVD_REQ_AHEAD] __attribute__((aligned(8)));
+	struct uvd_attr attr_store[UVD_REQ_MAX_ATTRS];
+} __attribute__((aligned(16))); /* or POLL_CQ is slower by a third; malloc() aligns no better */
+
+/*
+ * The verb's decoded arguments, of the type that all steps of its row share: memory of the request, zeroed at first. A
+ * debug build stops if a step asks for another type than the steps before it.
+ */
 #define uvd_args(req, type) \
 	({ \
 		_Static_assert(sizeof(type) <= UVD_REQ_ARGS, "arguments too large"); \
+		uvd_args_check(req, #type); \
 		(type *)(req)->args; \
 	})
+static inline void uvd_args_check(struct uvd_req *req, const char *type)
+{
+#ifndef NDEBUG
+	if (!req->args_type)
+		req->args_type = type;
+	assert(req->args_type == type || !strcmp(req->args_type, type));
+#endif
+}
 
 /* Records which field is wrong, for the log, and returns err: return uvd_bad(req, -EINVAL, "port_num", p); */
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
@@ -139,13 +161,24 @@ int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
 /* Allocates zeroed memory that is valid until the request ends; or returns NULL. Not for data-path commands. */
 void *uvd_req_alloc(struct uvd_req *req, size_t size);
 
+/*
+ * The size of the object that p points to. The functions below that copy one object have the suffix _bytes, and a macro
+ * without it that takes the size from its pointer. For an array pass the array's address.
+ */
+#define uvd_object_size(p) \
+	({ \
+		_Static_assert(__builtin_types_compatible_p(typeof(p), typeof(&*(p))), "pass the array's address"); \
+		sizeof(*(p)); \
+	})
+
 /* ---- write() and INVOKE_WRITE ------------------------------------------------------------------------------------ */
 
 /*
  * uverbs_request(): copies the request struct. Shorter input is extended with zeros; the excess of longer input must be
  * zeros (-EOPNOTSUPP). -EFAULT: it could not be read.
  */
-int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
+int uvd_core_in_bytes(struct uvd_req *req, void *dst, size_t size);
+#define uvd_core_in(req, dst) uvd_core_in_bytes(req, dst, uvd_object_size(dst))
 /*
  * Read a request struct and the arrays behind it: uverbs_request_start(), _next() and _finish(). start: copies the
  * struct; -ENOSPC: it is not complete. next: sets *out to our copy of the next size bytes, which is valid until the
@@ -155,14 +188,16 @@ int uvd_core_in(struct uvd_req *req, void *dst, size_t size);
 struct uvd_core_iter {
 	size_t at;
 };
-int uvd_core_start(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
+int uvd_core_start_bytes(struct uvd_req *req, struct uvd_core_iter *iter, void *dst, size_t size);
+#define uvd_core_start(req, iter, dst) uvd_core_start_bytes(req, iter, dst, uvd_object_size(dst))
 int uvd_core_next(struct uvd_req *req, struct uvd_core_iter *iter, const void **out, size_t size);
 int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter);
 /*
  * uverbs_response(): stages a copy of the response struct, cut to the client's room; room beyond it is zeroed.
  * Returns 0 or -EFAULT.
  */
-int uvd_core_out(struct uvd_req *req, const void *src, size_t size);
+int uvd_core_out_bytes(struct uvd_req *req, const void *src, size_t size);
+#define uvd_core_out(req, src) uvd_core_out_bytes(req, src, uvd_object_size(src))
 /* Writes core output at offset `at`, and does not cut it to the client's room (POLL_CQ). Returns 0 or -EFAULT. */
 int uvd_core_out_at(struct uvd_req *req, size_t at, const void *src, size_t size);
 
@@ -181,7 +216,8 @@ int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size);
 /* Returns an attribute, or NULL: the client did not send it. */
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id);
 /* Copies at most size bytes of input; shorter input is extended with zeros. Returns 0; -ENOENT: not sent; -EFAULT. */
-int uvd_attr_copy_from(struct uvd_req *req, uint16_t id, void *dst, size_t size);
+int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size);
+#define uvd_attr_copy_from(req, id, dst) uvd_attr_copy_from_bytes(req, id, dst, uvd_object_size(dst))
 /* Gets a CONST. Returns 0; -EINVAL: above max; -ENOENT: not sent. */
 int uvd_attr_const(struct uvd_req *req, uint16_t id, uint64_t max, uint64_t *out);
 /* Gets FLAGS, 0 if not sent. Returns 0; -EINVAL: its length is neither 4 nor 8, or a bit is outside `allowed`. */
@@ -198,9 +234,11 @@ void uvd_attr_written(struct uvd_req *req, uint16_t id);
  * uverbs_copy_to(): stages min(size, len) bytes, or writes them through if large, and sets VALID_OUTPUT. Returns 0;
  * -ENOENT: not sent; -EFAULT.
  */
-int uvd_attr_copy_to(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+int uvd_attr_copy_to_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+#define uvd_attr_copy_to(req, id, src) uvd_attr_copy_to_bytes(req, id, src, uvd_object_size(src))
 /* uverbs_copy_to_struct_or_zero(): the same, and zeroes the client's room beyond. */
-int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+int uvd_attr_copy_to_or_zero_bytes(struct uvd_req *req, uint16_t id, const void *src, size_t size);
+#define uvd_attr_copy_to_or_zero(req, id, src) uvd_attr_copy_to_or_zero_bytes(req, id, src, uvd_object_size(src))
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
@@ -209,7 +247,8 @@ int uvd_attr_copy_to_or_zero(struct uvd_req *req, uint16_t id, const void *src, 
  * those of uvd_uobject_begin() and uvd_uobject_get().
  */
 int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out);
-int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out);
+int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access,
+		struct uvd_uobject **out);
 /* Looks an object up by the client's fd number. */
 int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out);
 /* Records that the backend's object of uobj exists: an abort must destroy it. */

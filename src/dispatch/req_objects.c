@@ -21,7 +21,7 @@ static struct uvd_req_object *req_object_reserve(struct uvd_req *req, unsigned i
 
 	if (req->num_objects < UVD_REQ_MAX_OBJECTS) {
 		*count = &req->num_objects;
-		return &req->objects[req->num_objects];
+		return &uvd_buffers(req)->objects[req->num_objects];
 	}
 	if (!more || more->num == MORE) {
 		more = uvd_req_alloc(req, sizeof(*more));
@@ -50,12 +50,13 @@ int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
 			       : uvd_uobject_begin(req->file, to->row, out);
 	if (err)
 		return err;
-	*slot = (struct uvd_req_object){ .uobj = *out, .access = UVD_ACCESS_NEW };
+	*slot = (struct uvd_req_object){ .uobj = *out, .access = UVD_UOBJ_NEW };
 	++*count;
 	return 0;
 }
 
-int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out)
+int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access,
+		   struct uvd_uobject **out)
 {
 	const struct uvd_tree_object *to = uvd_tree_object(req->tree, object);
 	const struct uvd_object_row *row = to ? to->row : NULL;
@@ -71,7 +72,7 @@ int uvd_req_lookup(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_ac
 	if (row && row->cls == UVD_CLASS_FD) {
 		if (id != (int)id)
 			return -EINVAL;
-		if (access != UVD_ACCESS_READ)
+		if (access != UVD_UOBJ_READ)
 			return -EOPNOTSUPP;
 		err = uvd_uobject_get_fd(req->file, req->caller, row, id, out);
 	} else {
@@ -91,20 +92,20 @@ static int name_bad_object(struct uvd_req *req, int err, uint16_t object, int64_
 	return err ? uvd_bad(req, err, to ? to->row->name : "object", id) : 0;
 }
 
-int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_access access, struct uvd_uobject **out)
+int uvd_req_get(struct uvd_req *req, uint16_t object, int64_t id, enum uvd_uobj_access access, struct uvd_uobject **out)
 {
 	return name_bad_object(req, uvd_req_lookup(req, object, id, access, out), object, id);
 }
 
 int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_uobject **out)
 {
-	return uvd_req_get(req, object, fd, UVD_ACCESS_READ, out);
+	return uvd_req_get(req, object, fd, UVD_UOBJ_READ, out);
 }
 
 int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd_uobject **out)
 {
 	struct uvd_uobject *uobj;
-	int err = uvd_req_lookup(req, object, id, UVD_ACCESS_DESTROY, &uobj);
+	int err = uvd_req_lookup(req, object, id, UVD_UOBJ_DESTROY, &uobj);
 
 	if (!err)
 		err = uvd_uobject_destroy(uobj);
@@ -142,7 +143,7 @@ static void req_object_release(struct uvd_req_object *o, bool commit, bool keep_
 {
 	if (!o->uobj)
 		return;
-	if (o->access != UVD_ACCESS_NEW)
+	if (o->access != UVD_UOBJ_NEW)
 		uvd_uobject_put(o->uobj, o->access);
 	else if (keep_new)
 		return;
@@ -159,5 +160,5 @@ void uvd_objects_release(struct uvd_req *req, bool commit, bool keep_new)
 		for (unsigned int i = more->num; i-- > 0;)
 			req_object_release(&more->objects[i], commit, keep_new);
 	for (unsigned int i = req->num_objects; i-- > 0;)
-		req_object_release(&req->objects[i], commit, keep_new);
+		req_object_release(&uvd_buffers(req)->objects[i], commit, keep_new);
 }

@@ -157,8 +157,8 @@ static int complete_destroy_cq(struct uvd_req *req, struct command *cmd)
 
 	if (!cmd->addr)
 		return uvd_bad(req, -ENOSPC, "in_words", cmd->hdr.in_words);
-	/* The part that we have read is at the beginning of req->in. */
-	if (uvd_req_read(req, req->in + cmd->len, cmd->addr + cmd->len, full - cmd->len))
+	/* The part that we have read is at the beginning of the buffer. */
+	if (uvd_req_read(req, uvd_buffers(req)->in + cmd->len, cmd->addr + cmd->len, full - cmd->len))
 		return uvd_bad(req, -EFAULT, "cq_handle", cmd->addr);
 	req->in_used = full;
 	return 0;
@@ -212,11 +212,11 @@ static int verify_unreadable(struct uvd_req *req, struct command *cmd, uint8_t *
 /* Reads a command larger than our buffer. Its header is checked first, which limits it to about 1 MiB. */
 static int read_large(struct uvd_req *req, struct command *cmd)
 {
-	uint8_t *buf;
+	uint8_t *in = uvd_buffers(req)->in, *buf;
 	int err;
 
-	if (uvd_req_read(req, req->in, cmd->addr, EX_HDR))
-		return verify_unreadable(req, cmd, req->in);
+	if (uvd_req_read(req, in, cmd->addr, EX_HDR))
+		return verify_unreadable(req, cmd, in);
 	cmd->have = EX_HDR;
 	err = write_command_verify(req, cmd);
 	if (err)
@@ -224,7 +224,7 @@ static int read_large(struct uvd_req *req, struct command *cmd)
 	buf = uvd_req_alloc(req, cmd->len);
 	if (!buf)
 		return -ENOMEM;
-	memcpy(buf, req->in, EX_HDR);
+	memcpy(buf, in, EX_HDR);
 	cmd->buf = buf;
 	if (uvd_req_read(req, buf + EX_HDR, cmd->addr + EX_HDR, cmd->len - EX_HDR))
 		return uvd_bad(req, -EFAULT, "command", cmd->addr);
@@ -233,12 +233,14 @@ static int read_large(struct uvd_req *req, struct command *cmd)
 
 static int write_command_read(struct uvd_req *req, struct command *cmd)
 {
+	uint8_t *in = uvd_buffers(req)->in;
+
 	if (cmd->len < HDR)
 		return write_command_verify(req, cmd);
-	if (cmd->len > sizeof(req->in))
+	if (cmd->len > UVD_REQ_IN)
 		return read_large(req, cmd);
-	if (uvd_req_read(req, req->in, cmd->addr, cmd->len))
-		return verify_unreadable(req, cmd, req->in);
+	if (uvd_req_read(req, in, cmd->addr, cmd->len))
+		return verify_unreadable(req, cmd, in);
 	req->in_used = (cmd->len + 7) & ~(size_t)7;
 	cmd->have = cmd->len;
 	return write_command_verify(req, cmd);
@@ -247,7 +249,7 @@ static int write_command_read(struct uvd_req *req, struct command *cmd)
 long uvd_dispatch_write_from(struct uvd_call *call, uint64_t addr, size_t len)
 {
 	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_WRITE);
-	struct command cmd = { .buf = req->in, .len = len, .addr = addr };
+	struct command cmd = { .buf = uvd_buffers(req)->in, .len = len, .addr = addr };
 	int err = write_command_read(req, &cmd);
 
 	if (!err)

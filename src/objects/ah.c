@@ -14,7 +14,7 @@ static int ah_decode_create(struct uvd_req *req)
 {
 	struct ah_args *args = uvd_args(req, struct ah_args);
 	struct ib_uverbs_create_ah cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -86,13 +86,13 @@ static int ah_answer_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_ah_resp resp = { .ah_handle = uvd_args(req, struct ah_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int destroy_ah(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_ah cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_AH, cmd.ah_handle, NULL);
 }
@@ -100,14 +100,12 @@ static int destroy_ah(struct uvd_req *req)
 static int ah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_ah *ah = uobj->object;
-	int ret = uobj->file->dev->ib.ops->destroy_ah(ah);
+	int ret = uvd_uobject_ops(uobj)->destroy_ah(ah);
 
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&ah->pd->usecnt, 1);
-	free(ah);
-	uobj->object = NULL;
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static const uvd_step create_steps[] = { ah_decode_create, ah_new_handle, ah_check_port,    ah_find_pd,
@@ -121,7 +119,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_AH_HANDLE, UVERBS_OBJECT_AH, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_AH_HANDLE, UVERBS_OBJECT_AH, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -29,7 +29,7 @@ static int async_event_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_re
 static const uvd_step alloc_steps[] = { alloc_async_event, NULL };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_FD(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_FD(UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, UVERBS_OBJECT_ASYNC_EVENT, UVD_UOBJ_NEW, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

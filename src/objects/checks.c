@@ -14,7 +14,7 @@ int uvd_step_context(struct uvd_req *req)
 int uvd_req_object(struct uvd_req *req, uint16_t object, uint32_t handle, void *out)
 {
 	struct uvd_uobject *uobj;
-	int ret = uvd_req_get(req, object, handle, UVD_ACCESS_READ, &uobj);
+	int ret = uvd_req_get(req, object, handle, UVD_UOBJ_READ, &uobj);
 
 	if (!ret)
 		*(void **)out = uobj->object;

@@ -6,7 +6,7 @@ static int comp_channel_decode_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_comp_channel cmd;
 
-	return uvd_core_in(req, &cmd, sizeof(cmd));
+	return uvd_core_in(req, &cmd);
 }
 
 /* A channel is useless without an fd in the client, so the call fails where none can be granted. */
@@ -23,7 +23,7 @@ static int create_comp_channel(struct uvd_req *req)
 		return ret;
 	uvd_req_grant(req, uobj, req->core_out.addr + offsetof(struct ib_uverbs_create_comp_channel_resp, fd), false,
 		      false);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* Wakes threads that wait on the channel when the file is closed or the device is removed (event-09, event-10). */

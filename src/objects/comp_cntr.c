@@ -39,7 +39,7 @@ static int modify_comp_cntr(struct uvd_req *req)
 	if (!ret)
 		ret = uvd_attr_const(req, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, UINT32_MAX, &op);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value);
 	return ret ? ret : uvd_ops(req)->modify_comp_cntr(cntr, entry, op, value);
 }
 
@@ -54,22 +54,15 @@ static int read_comp_cntr(struct uvd_req *req)
 	ret = uvd_attr_const(req, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, UINT32_MAX, &entry);
 	if (!ret)
 		ret = uvd_ops(req)->read_comp_cntr(cntr, entry, &value);
-	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, &value, sizeof(value));
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, &value);
 }
 
 static int comp_cntr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_comp_cntr *cntr = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, cntr, destroy_comp_cntr);
 
-	if (atomic_load(&cntr->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_comp_cntr(cntr);
-	if (ret)
-		return ret;
-	free(cntr);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 /* ---- attaching to a QP ------------------------------------------------------------------------------------------- */
@@ -127,7 +120,7 @@ void uvd_qp_put_counters(struct uvd_qp *qp)
 
 static int put_cap(struct uvd_req *req, uint16_t id, const void *value, size_t size)
 {
-	int ret = uvd_attr_copy_to(req, id, value, size);
+	int ret = uvd_attr_copy_to_bytes(req, id, value, size);
 
 	return ret == -ENOENT ? 0 : ret;
 }
@@ -160,29 +153,29 @@ static const uvd_step attach_steps[] = { comp_cntr_attach, NULL };
 static const uvd_step query_caps_steps[] = { uvd_step_context, query_caps, NULL };
 
 static const struct uvd_attr_row create_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_CREATE_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_NEW, UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row modify_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_WRITE, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_WRITE, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_OP, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, sizeof(uint64_t), UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row read_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_READ_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_READ_COMP_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_READ_COMP_CNTR_ENTRY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, sizeof(uint64_t), UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row attach_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_WRITE, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, UVERBS_OBJECT_QP, UVD_UOBJ_WRITE, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, UVERBS_OBJECT_COMP_CNTR, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, UVD_MANDATORY),
 };
 

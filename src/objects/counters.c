@@ -45,37 +45,30 @@ static int read_counters(struct uvd_req *req)
 	ret = uvd_ops(req)->read_counters(counters, values, num, flags);
 	if (ret)
 		return ret;
-	return uvd_attr_copy_to(req, UVERBS_ATTR_READ_COUNTERS_BUFF, values, num * sizeof(*values));
+	return uvd_attr_copy_to_bytes(req, UVERBS_ATTR_READ_COUNTERS_BUFF, values, num * sizeof(*values));
 }
 
 static int counters_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_counters *counters = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, counters, destroy_counters);
 
-	if (atomic_load(&counters->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_counters(counters);
-	if (ret)
-		return ret;
-	free(counters);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step create_steps[] = { create_counters, NULL };
 static const uvd_step read_steps[] = { read_counters, NULL };
 
 static const struct uvd_attr_row create_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_CREATE_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_UOBJ_NEW, UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row read_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_READ_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_READ_COUNTERS_HANDLE, UVERBS_OBJECT_COUNTERS, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(UVERBS_ATTR_READ_COUNTERS_BUFF, 0, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_READ_COUNTERS_FLAGS, 0),
 };

@@ -21,7 +21,7 @@ static int cq_decode_create(struct uvd_req *req)
 {
 	struct cq_args *args = uvd_args(req, struct cq_args);
 	struct ib_uverbs_create_cq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -36,7 +36,7 @@ static int cq_decode_create_ex(struct uvd_req *req)
 {
 	struct cq_args *args = uvd_args(req, struct cq_args);
 	struct ib_uverbs_ex_create_cq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -59,12 +59,11 @@ static int cq_decode_create_ioctl(struct uvd_req *req)
 	uint64_t flags;
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &args->comp_vector, sizeof(args->comp_vector));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &args->comp_vector);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_CQE, &args->cqe, sizeof(args->cqe));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_CQE, &args->cqe);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &args->user_handle,
-					 sizeof(args->user_handle));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &args->user_handle);
 	if (!ret)
 		ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_CQ_FLAGS,
 				     IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION | IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN,
@@ -180,7 +179,7 @@ static int cq_answer_create(struct uvd_req *req)
 	};
 
 	/* The response of CREATE_CQ is the beginning of EX_CREATE_CQ's, and uvd_core_out() cuts it. */
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int cq_answer_create_ioctl(struct uvd_req *req)
@@ -188,7 +187,7 @@ static int cq_answer_create_ioctl(struct uvd_req *req)
 	struct uvd_cq *cq = uvd_args(req, struct cq_args)->uobj->object;
 	uint32_t cqe = cq->cqe;
 
-	return uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
+	return uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe);
 }
 
 /* ---- resizing ---------------------------------------------------------------------------------------------------- */
@@ -200,7 +199,7 @@ static int resize_cq(struct uvd_req *req)
 	struct uvd_cq *cq;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
 	if (ret)
@@ -212,7 +211,7 @@ static int resize_cq(struct uvd_req *req)
 	if (ret)
 		return uvd_bad(req, ret, "cqe", cmd.cqe);
 	resp.cqe = cq->cqe;
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- moderation -------------------------------------------------------------------------------------------------- */
@@ -223,7 +222,7 @@ static int modify_cq(struct uvd_req *req)
 	struct uvd_cq *cq;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (ret)
 		return ret;
 	if (!cmd.attr_mask || cmd.reserved)
@@ -240,19 +239,13 @@ static int modify_cq(struct uvd_req *req)
 static int cq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_cq *cq = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, cq, destroy_cq);
 
-	if (atomic_load(&cq->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_cq(cq);
 	if (ret)
 		return ret;
 	uvd_queue_end(cq->queue);
 	uvd_unpin(&cq->umem);
-	free(cq);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static struct ib_uverbs_destroy_cq_resp events_read(struct uvd_uobject *uobj)
@@ -270,20 +263,20 @@ static int cq_destroy_write(struct uvd_req *req)
 	struct uvd_uobject *uobj;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_destroy(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &uobj);
 	if (ret)
 		return ret;
 	resp = events_read(uobj);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int cq_answer_destroy_ioctl(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_cq_resp resp = events_read(uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_CQ_HANDLE));
 
-	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_CQ_RESP, &resp);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -321,14 +314,14 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row create_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_CQE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
-	UVD_FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, UVERBS_OBJECT_COMP_CHANNEL, UVD_ACCESS_READ, 0),
+	UVD_FD(UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, UVERBS_OBJECT_COMP_CHANNEL, UVD_UOBJ_READ, 0),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_CREATE_CQ_FLAGS, 0),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_CQ_RESP_CQE, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_FD(UVERBS_ATTR_CREATE_CQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_UOBJ_READ, 0),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_BUFFER_VA, sizeof(uint64_t), 0),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, sizeof(uint64_t), 0),
 	UVD_RAW_FD(UVERBS_ATTR_CREATE_CQ_BUFFER_FD, 0),
@@ -338,7 +331,7 @@ static const struct uvd_attr_row create_attrs[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_CQ_RESP, sizeof(struct ib_uverbs_destroy_cq_resp), UVD_MANDATORY),
 };
 

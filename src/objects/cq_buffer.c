@@ -7,7 +7,7 @@
 /* -ENOENT if the client did not send the attribute: the kernel returns it, too. */
 static int cq_buffer_get(struct uvd_req *req, uint16_t id, uint64_t *value)
 {
-	return uvd_attr_copy_from(req, id, value, sizeof(*value));
+	return uvd_attr_copy_from(req, id, value);
 }
 
 static bool cq_buffer_has(struct uvd_req *req, uint16_t id)

@@ -62,7 +62,7 @@ static int poll_cq(struct uvd_req *req)
 	uint32_t count = 0;
 	int n, ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
 	if (ret)
@@ -95,7 +95,7 @@ static int req_notify_cq(struct uvd_req *req)
 	struct uvd_cq *cq;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_object(req, UVERBS_OBJECT_CQ, cmd.cq_handle, &cq);
 	if (ret)

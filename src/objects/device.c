@@ -11,7 +11,7 @@ static int decode_get_context(struct uvd_req *req)
 {
 	struct ib_uverbs_get_context cmd;
 
-	return uvd_core_in(req, &cmd, sizeof(cmd));
+	return uvd_core_in(req, &cmd);
 }
 
 struct get_context {
@@ -93,7 +93,7 @@ static int answer_get_context(struct uvd_req *req)
 		.num_comp_vectors = req->dev->config.num_comp_vectors,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- ioctl ------------------------------------------------------------------------------------------------------- */
@@ -110,12 +110,10 @@ static int answer_get_context_ioctl(struct uvd_req *req)
 	uint64_t core_support = IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS;
 	int ret;
 
-	ret = device_attr_optional(
-		uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
+	ret = device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, &num_comp));
 	if (ret)
 		return ret;
-	return device_attr_optional(
-		uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, &core_support, sizeof(core_support)));
+	return device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, &core_support));
 }
 
 /* Answers as GET_CONTEXT did, for a process that imports the context; only drivers with this operation support that. */
@@ -127,11 +125,10 @@ static int query_context(struct uvd_req *req)
 
 	if (!uvd_ops(req)->query_context)
 		return -EOPNOTSUPP;
-	ret = device_attr_optional(
-		uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &num_comp, sizeof(num_comp)));
+	ret = device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, &num_comp));
 	if (!ret)
-		ret = device_attr_optional(uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support,
-							    sizeof(core_support)));
+		ret = device_attr_optional(
+			uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, &core_support));
 	return ret ? ret : uvd_ops(req)->query_context(atomic_load(&req->file->context));
 }
 

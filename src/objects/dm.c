@@ -14,9 +14,9 @@ static int alloc_dm(struct uvd_req *req)
 	if (!dm)
 		return -ENOMEM;
 	dm->context = atomic_load(&req->file->context);
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length, sizeof(dm->length));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment, sizeof(dm->alignment));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment);
 	if (!ret)
 		ret = uvd_ops(req)->alloc_dm(dm);
 	if (ret) {
@@ -31,28 +31,21 @@ static int alloc_dm(struct uvd_req *req)
 static int dm_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_dm *dm = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, dm, dealloc_dm);
 
-	if (atomic_load(&dm->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->dealloc_dm(dm);
-	if (ret)
-		return ret;
-	free(dm);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { alloc_dm, NULL };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_ALLOC_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DM_ALIGNMENT, sizeof(uint32_t), UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row free_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_FREE_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

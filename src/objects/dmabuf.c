@@ -12,7 +12,7 @@ static int alloc_dmabuf(struct uvd_req *req)
 	uint64_t pgoff, length;
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff);
 	if (ret)
 		return ret;
 	ret = uvd_ops(req)->pgoff_to_mmap_entry(atomic_load(&req->file->context), pgoff, &length);
@@ -27,7 +27,7 @@ static int dmabuf_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason 
 static const uvd_step alloc_steps[] = { alloc_dmabuf, NULL };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_FD(UVERBS_ATTR_ALLOC_DMABUF_HANDLE, UVERBS_OBJECT_DMABUF, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_FD(UVERBS_ATTR_ALLOC_DMABUF_HANDLE, UVERBS_OBJECT_DMABUF, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMABUF_PGOFF, sizeof(uint64_t), UVD_MANDATORY),
 };
 

@@ -11,7 +11,7 @@ static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 	const struct uvd_attr *mem_type = uvd_attr_get(req, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE);
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &dmah->cpu_id, sizeof(dmah->cpu_id));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &dmah->cpu_id);
 	if (ret && ret != -ENOENT)
 		return ret;
 	dmah->has_cpu_id = !ret;
@@ -23,7 +23,7 @@ static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 	dmah->has_mem_type = mem_type;
 	if (mem_type)
 		dmah->mem_type = mem_type->elem;
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_PH, &dmah->ph, sizeof(dmah->ph));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_PH, &dmah->ph);
 	if (ret && ret != -ENOENT)
 		return ret;
 	dmah->has_ph = !ret;
@@ -54,16 +54,9 @@ static int alloc_dmah(struct uvd_req *req)
 static int dmah_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_dmah *dmah = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, dmah, dealloc_dmah);
 
-	if (atomic_load(&dmah->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->dealloc_dmah(dmah);
-	if (ret)
-		return ret;
-	free(dmah);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { alloc_dmah, NULL };
@@ -75,14 +68,14 @@ static const struct uvd_attr_row mem_types[] = {
 };
 
 static const struct uvd_attr_row alloc_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_ALLOC_DMAH_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_ALLOC_DMAH_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_CPU_ID, sizeof(uint32_t), 0),
 	UVD_ENUM_IN(UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, mem_types, 0),
 	UVD_PTR_IN(UVERBS_ATTR_ALLOC_DMAH_PH, sizeof(uint8_t), 0),
 };
 
 static const struct uvd_attr_row free_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_FREE_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_FREE_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

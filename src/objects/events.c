@@ -119,3 +119,11 @@ void uvd_uobject_release_events(struct uvd_uobject *uobj)
 	release_one(&uobj->channel, &uobj->comp_events, comp_event_is, uobj);
 	release_one(&uobj->event_file, &uobj->async_events, async_event_is, uobj);
 }
+
+int uvd_object_free(struct uvd_uobject *uobj)
+{
+	free(uobj->object);
+	uobj->object = NULL;
+	uvd_uobject_release_events(uobj);
+	return 0;
+}

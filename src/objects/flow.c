@@ -35,7 +35,7 @@ static int flow_decode_create(struct uvd_req *req)
 	struct flow_args *args = uvd_args(req, struct flow_args);
 	struct ib_uverbs_create_flow *cmd = &args->cmd;
 	struct uvd_core_iter iter;
-	int ret = uvd_core_start(req, &iter, cmd, sizeof(*cmd));
+	int ret = uvd_core_start(req, &iter, cmd);
 
 	if (ret)
 		return ret;
@@ -115,12 +115,6 @@ static struct uvd_flow *new_flow(struct uvd_req *req)
 	return flow;
 }
 
-static void free_flow(struct uvd_flow *flow)
-{
-	free(flow->specs);
-	free(flow);
-}
-
 static int create_flow(struct uvd_req *req)
 {
 	struct flow_args *args = uvd_args(req, struct flow_args);
@@ -136,7 +130,8 @@ static int create_flow(struct uvd_req *req)
 			uvd_bad(req, ret, "type", flow->type);
 	}
 	if (ret) {
-		free_flow(flow);
+		free(flow->specs);
+		free(flow);
 		return ret;
 	}
 	flow_count_users(flow, 1);
@@ -149,7 +144,7 @@ static int flow_answer_create(struct uvd_req *req)
 {
 	struct ib_uverbs_create_flow_resp resp = { .flow_handle = uvd_args(req, struct flow_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
@@ -157,20 +152,19 @@ static int flow_answer_create(struct uvd_req *req)
 static int flow_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_flow *flow = uobj->object;
-	int ret = uobj->file->dev->ib.ops->destroy_flow(flow);
+	int ret = uvd_uobject_ops(uobj)->destroy_flow(flow);
 
 	if (ret)
 		return ret;
 	flow_count_users(flow, -1);
-	free_flow(flow);
-	uobj->object = NULL;
-	return 0;
+	free(flow->specs);
+	return uvd_object_free(uobj);
 }
 
 static int flow_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_flow cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret && cmd.comp_mask)
 		ret = uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);
@@ -193,7 +187,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_HANDLE, UVERBS_OBJECT_FLOW, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_HANDLE, UVERBS_OBJECT_FLOW, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -8,20 +8,13 @@
 static int flow_action_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_flow_action *action = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, action, destroy_flow_action);
 
-	if (atomic_load(&action->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_flow_action(action);
-	if (ret)
-		return ret;
-	free(action);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, UVERBS_OBJECT_FLOW_ACTION, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, UVERBS_OBJECT_FLOW_ACTION, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

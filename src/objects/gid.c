@@ -76,9 +76,9 @@ static int query_table(struct uvd_req *req)
 			put_entry(entries + num++ * args->entry_size, args->entry_size, &gid);
 		}
 	}
-	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, entries, num * args->entry_size);
+	ret = uvd_attr_copy_to_bytes(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, entries, num * args->entry_size);
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, &num, sizeof(num));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, &num);
 	return ret;
 }
 
@@ -116,7 +116,7 @@ static int query_entry(struct uvd_req *req)
 		/* Do not log an empty slot: libibverbs meets them when it walks the table. */
 		return ret == -ENODATA ? ret : uvd_bad(req, ret, "gid_index", args->gid_index);
 	put_entry((uint8_t *)&entry, sizeof(entry), &gid);
-	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, &entry, sizeof(entry));
+	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, &entry);
 }
 
 const uvd_step uvd_query_gid_table_steps[] = { decode_table, uvd_step_context, query_table, NULL };

@@ -104,6 +104,26 @@ void uvd_object_completed(struct uvd_uobject *uobj);
  */
 void uvd_uobject_release_events(struct uvd_uobject *uobj);
 
+/* ---- the destroy functions of the rows --------------------------------------------------------------------------- */
+
+static inline const struct uvd_backend *uvd_uobject_ops(const struct uvd_uobject *uobj)
+{
+	return uobj->file->dev->ib.ops;
+}
+
+/*
+ * For objects that others can use: returns -EBUSY if one does, else what the backend's operation `op` returns. The
+ * backend's object is gone if that is 0.
+ */
+#define uvd_destroy_unused(uobj, object, op) \
+	(atomic_load(&(object)->usecnt) ? -EBUSY : uvd_uobject_ops(uobj)->op(object))
+
+/*
+ * The end of a destroy function, after the backend's object is gone and its users are uncounted: frees uobj->object, and
+ * releases the uobject's events if it has any. Returns 0.
+ */
+int uvd_object_free(struct uvd_uobject *uobj);
+
 /* ---- steps whose rows are in another file ------------------------------------------------------------------------ */
 
 /* query.c, rows in device.c */

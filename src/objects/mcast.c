@@ -109,9 +109,9 @@ static int attach_mcast(struct uvd_req *req)
 	struct uvd_uobject *uobj;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
-		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
+		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_UOBJ_READ, &uobj);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&req->file->mcast_lock);
@@ -127,9 +127,9 @@ static int detach_mcast(struct uvd_req *req)
 	struct uvd_mcast **p;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
-		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_ACCESS_READ, &uobj);
+		ret = uvd_req_get(req, UVERBS_OBJECT_QP, cmd.qp_handle, UVD_UOBJ_READ, &uobj);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&req->file->mcast_lock);

@@ -13,7 +13,7 @@ static int decode_reg(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
 	struct ib_uverbs_reg_mr cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -29,7 +29,9 @@ static int check_offset(struct uvd_req *req)
 {
 	const struct uvd_mr_reg *reg = &uvd_args(req, struct mr_args)->reg;
 
-	return (reg->start ^ reg->iova) & UVD_PAGE_MASK ? uvd_bad(req, -EINVAL, "hca_va", reg->iova) : 0;
+	if (offset_in_page(reg->start) != offset_in_page(reg->iova))
+		return uvd_bad(req, -EINVAL, "hca_va", reg->iova);
+	return 0;
 }
 
 static int mr_new_handle(struct uvd_req *req)
@@ -43,7 +45,7 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 
 	if (access & (IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
 		return uvd_bad(req, -EINVAL, "access_flags", access);
-	if (access & ~UVD_ACCESS_SUPPORTED)
+	if (access & ~UVD_MR_ACCESS_SUPPORTED)
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	if (access & IBV_ACCESS_ON_DEMAND &&
 	    (uvd_ops(req)->query_device(&req->dev->ib, &attr) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
@@ -131,13 +133,13 @@ static int answer_reg(struct uvd_req *req)
 	struct uvd_mr *mr = uobj->object;
 	struct ib_uverbs_reg_mr_resp resp = { .mr_handle = uobj->id, .lkey = mr->lkey, .rkey = mr->rkey };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int dereg_mr(struct uvd_req *req)
 {
 	struct ib_uverbs_dereg_mr cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MR, cmd.mr_handle, NULL);
 }
@@ -145,7 +147,7 @@ static int dereg_mr(struct uvd_req *req)
 static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mr *mr = uobj->object;
-	int ret = uobj->file->dev->ib.ops->dereg_mr(mr);
+	int ret = uvd_uobject_ops(uobj)->dereg_mr(mr);
 
 	if (ret)
 		return ret;
@@ -155,9 +157,7 @@ static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		atomic_fetch_sub(&mr->dm->usecnt, 1);
 	if (mr->dmah)
 		atomic_fetch_sub(&mr->dmah->usecnt, 1);
-	free(mr);
-	uobj->object = NULL;
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static const uvd_step reg_steps[] = { decode_reg, check_offset, mr_new_handle, mr_check_access,
@@ -173,7 +173,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -15,7 +15,7 @@ enum {
 
 static int copy_u64(struct uvd_req *req, uint16_t id, uint64_t *to)
 {
-	return uvd_attr_copy_from(req, id, to, sizeof(*to));
+	return uvd_attr_copy_from(req, id, to);
 }
 
 static int get_access(struct uvd_req *req, uint16_t id, uint32_t allowed, uint32_t *access)
@@ -23,15 +23,16 @@ static int get_access(struct uvd_req *req, uint16_t id, uint32_t allowed, uint32
 	uint64_t flags;
 	int ret = uvd_attr_flags(req, id, allowed, &flags);
 
-	*access = flags;
+	if (!ret)
+		*access = flags;
 	return ret;
 }
 
 static int answer_keys(struct uvd_req *req, const struct uvd_mr *mr, uint16_t lkey_id, uint16_t rkey_id)
 {
-	int ret = uvd_attr_copy_to(req, lkey_id, &mr->lkey, sizeof(mr->lkey));
+	int ret = uvd_attr_copy_to(req, lkey_id, &mr->lkey);
 
-	return ret ? ret : uvd_attr_copy_to(req, rkey_id, &mr->rkey, sizeof(mr->rkey));
+	return ret ? ret : uvd_attr_copy_to(req, rkey_id, &mr->rkey);
 }
 
 /* Registers mr, a region of a dma-buf or of device memory. Takes over mr: frees it if the backend refuses. */
@@ -105,9 +106,9 @@ static int reg_dmabuf_mr(struct uvd_req *req)
 		ret = copy_u64(req, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &args.iova);
 	if (ret)
 		return ret;
-	if ((args.offset ^ args.iova) & UVD_PAGE_MASK)
+	if (offset_in_page(args.offset) != offset_in_page(args.iova))
 		return uvd_bad(req, -EINVAL, "iova", args.iova);
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd);
 	if (!ret)
 		ret = get_access(req, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, DMABUF_ACCESS, &args.access);
 	if (!ret)
@@ -158,9 +159,9 @@ static int mr_methods_reg_mr(struct uvd_req *req)
 		ret = choose_source(req, &has_fd, &reg.start);
 	if (ret)
 		return ret;
-	if ((reg.start ^ reg.iova) & UVD_PAGE_MASK)
+	if (offset_in_page(reg.start) != offset_in_page(reg.iova))
 		return uvd_bad(req, -EINVAL, "iova", reg.iova);
-	ret = get_access(req, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, has_fd ? DMABUF_ACCESS : UVD_ACCESS_SUPPORTED,
+	ret = get_access(req, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, has_fd ? DMABUF_ACCESS : UVD_MR_ACCESS_SUPPORTED,
 			 &reg.access);
 	if (!ret)
 		ret = uvd_check_mr_access(req, reg.access);
@@ -202,7 +203,7 @@ static int reg_dm_mr(struct uvd_req *req)
 	if (!ret)
 		ret = copy_u64(req, UVERBS_ATTR_REG_DM_MR_LENGTH, &length);
 	if (!ret)
-		ret = get_access(req, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, UVD_ACCESS_SUPPORTED, &access);
+		ret = get_access(req, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, UVD_MR_ACCESS_SUPPORTED, &access);
 	if (ret)
 		return ret;
 	if (!(access & IB_UVERBS_ACCESS_ZERO_BASED))
@@ -258,10 +259,10 @@ static int query_mr(struct uvd_req *req)
 
 	ret = answer_keys(req, mr, UVERBS_ATTR_QUERY_MR_RESP_LKEY, UVERBS_ATTR_QUERY_MR_RESP_RKEY);
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &mr->length, sizeof(mr->length));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &mr->length);
 	if (ret)
 		return ret;
-	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->iova, sizeof(mr->iova));
+	ret = uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &mr->iova);
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -274,18 +275,18 @@ static const uvd_step advise_steps[] = { advise_mr, NULL };
 static const uvd_step query_steps[] = { query_mr, NULL };
 
 static const struct uvd_attr_row reg_dm_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DM_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_REG_DM_MR_OFFSET, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_REG_DM_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DM_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, 0),
-	UVD_IDR(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, UVERBS_OBJECT_DM, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DM_MR_DM_HANDLE, UVERBS_OBJECT_DM, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_REG_DM_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_REG_DM_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
 };
 
 static const struct uvd_attr_row advise_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_ADVISE_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_ADVISE_MR_ADVICE, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_ADVISE_MR_FLAGS, UVD_MANDATORY),
 	UVD_PTR_IN_MIN(UVERBS_ATTR_ADVISE_MR_SGE_LIST, sizeof(struct ib_uverbs_sge),
@@ -293,7 +294,7 @@ static const struct uvd_attr_row advise_attrs[] = {
 };
 
 static const struct uvd_attr_row query_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_QUERY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_QUERY_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_LKEY, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_RKEY, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_QUERY_MR_RESP_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
@@ -301,8 +302,8 @@ static const struct uvd_attr_row query_attrs[] = {
 };
 
 static const struct uvd_attr_row reg_dmabuf_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_OFFSET, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_REG_DMABUF_MR_IOVA, sizeof(uint64_t), UVD_MANDATORY),
@@ -313,9 +314,9 @@ static const struct uvd_attr_row reg_dmabuf_attrs[] = {
 };
 
 static const struct uvd_attr_row reg_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_REG_MR_HANDLE, UVERBS_OBJECT_MR, UVD_ACCESS_NEW, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_REG_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_REG_MR_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_REG_MR_HANDLE, UVERBS_OBJECT_MR, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_MR_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_REG_MR_DMA_HANDLE, UVERBS_OBJECT_DMAH, UVD_UOBJ_READ, 0),
 	UVD_PTR_IN(UVERBS_ATTR_REG_MR_IOVA, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_REG_MR_ADDR, sizeof(uint64_t), 0),
 	UVD_PTR_IN(UVERBS_ATTR_REG_MR_LENGTH, sizeof(uint64_t), UVD_MANDATORY),

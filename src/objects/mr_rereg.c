@@ -3,11 +3,10 @@
  * REREG_MR changes a region's translation, access or PD. The backend changes the region in place, or makes a new one,
  * which replaces the old one behind the same handle (handle-12). The row is in mr.c.
  */
-#include "objects/internal.h"
+#include "objects/mr.h"
 #include "pin/pin.h"
 
 enum {
-	PAGE_MASK = 4096 - 1,
 	TRANSLATION = IBV_REREG_MR_CHANGE_TRANSLATION,
 	PD = IBV_REREG_MR_CHANGE_PD,
 	ACCESS = IBV_REREG_MR_CHANGE_ACCESS,
@@ -24,7 +23,7 @@ struct rereg_args {
 static int mr_rereg_decode(struct uvd_req *req)
 {
 	struct ib_uverbs_rereg_mr *cmd = &uvd_args(req, struct rereg_args)->cmd;
-	int ret = uvd_core_in(req, cmd, sizeof(*cmd));
+	int ret = uvd_core_in(req, cmd);
 
 	if (ret)
 		return ret;
@@ -32,7 +31,7 @@ static int mr_rereg_decode(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "flags", 0);
 	if (cmd->flags & ~(TRANSLATION | PD | ACCESS))
 		return uvd_bad(req, -EOPNOTSUPP, "flags", cmd->flags);
-	if (cmd->flags & TRANSLATION && (cmd->start ^ cmd->hca_va) & PAGE_MASK)
+	if (cmd->flags & TRANSLATION && offset_in_page(cmd->start) != offset_in_page(cmd->hca_va))
 		return uvd_bad(req, -EINVAL, "hca_va", cmd->hca_va);
 	return 0;
 }
@@ -41,7 +40,7 @@ static int find_mr(struct uvd_req *req)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	struct uvd_mr *mr;
-	int ret = uvd_req_get(req, UVERBS_OBJECT_MR, args->cmd.mr_handle, UVD_ACCESS_WRITE, &args->uobj);
+	int ret = uvd_req_get(req, UVERBS_OBJECT_MR, args->cmd.mr_handle, UVD_UOBJ_WRITE, &args->uobj);
 
 	if (ret)
 		return ret;
@@ -95,7 +94,7 @@ static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struc
 	if ((to->access ^ mr->access) & KIND)
 		return uvd_bad(req, -EOPNOTSUPP, "access_flags", to->access);
 	/* Pages that were pinned read-only stay so: ib_umem_check_rereg() of later kernels (mr-05). */
-	if (uvd_access_writable(to->access) && !mr->umem.writable)
+	if (uvd_mr_access_writable(to->access) && !mr->umem.writable)
 		return uvd_bad(req, -EACCES, "access_flags", to->access);
 	return 0;
 }
@@ -156,7 +155,7 @@ static int mr_rereg_answer(struct uvd_req *req)
 	const struct uvd_mr *mr = uvd_args(req, struct rereg_args)->uobj->object;
 	struct ib_uverbs_rereg_mr_resp resp = { .lkey = mr->lkey, .rkey = mr->rkey };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 const uvd_step uvd_rereg_mr_steps[] = { mr_rereg_decode, find_mr, mr_rereg_check_access, mr_rereg_find_pd, rereg_mr,

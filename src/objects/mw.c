@@ -13,7 +13,7 @@ static int mw_decode_alloc(struct uvd_req *req)
 {
 	struct mw_args *args = uvd_args(req, struct mw_args);
 	struct ib_uverbs_alloc_mw cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -70,13 +70,13 @@ static int mw_answer_alloc(struct uvd_req *req)
 		.rkey = ((struct uvd_mw *)uobj->object)->rkey,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int dealloc_mw(struct uvd_req *req)
 {
 	struct ib_uverbs_dealloc_mw cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_MW, cmd.mw_handle, NULL);
 }
@@ -84,14 +84,12 @@ static int dealloc_mw(struct uvd_req *req)
 static int mw_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mw *mw = uobj->object;
-	int ret = uobj->file->dev->ib.ops->dealloc_mw(mw);
+	int ret = uvd_uobject_ops(uobj)->dealloc_mw(mw);
 
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&mw->pd->usecnt, 1);
-	free(mw);
-	uobj->object = NULL;
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { mw_decode_alloc, mw_new_handle,	  mw_find_pd, mw_check_type,
@@ -106,7 +104,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_OBJECT_MW, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_MW_HANDLE, UVERBS_OBJECT_MW, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

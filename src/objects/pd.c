@@ -10,7 +10,7 @@ static int pd_decode_alloc(struct uvd_req *req)
 {
 	struct ib_uverbs_alloc_pd cmd;
 
-	return uvd_core_in(req, &cmd, sizeof(cmd));
+	return uvd_core_in(req, &cmd);
 }
 
 static int pd_new_handle(struct uvd_req *req)
@@ -41,13 +41,13 @@ static int pd_answer_alloc(struct uvd_req *req)
 {
 	struct ib_uverbs_alloc_pd_resp resp = { .pd_handle = uvd_args(req, struct pd_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int dealloc_pd(struct uvd_req *req)
 {
 	struct ib_uverbs_dealloc_pd cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_PD, cmd.pd_handle, NULL);
 }
@@ -55,16 +55,9 @@ static int dealloc_pd(struct uvd_req *req)
 static int pd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_pd *pd = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, pd, dealloc_pd);
 
-	if (atomic_load(&pd->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->dealloc_pd(pd);
-	if (ret)
-		return ret;
-	free(pd);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 static const uvd_step alloc_steps[] = { pd_decode_alloc, pd_new_handle, alloc_pd, pd_answer_alloc, NULL };
@@ -78,7 +71,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

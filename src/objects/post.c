@@ -112,7 +112,7 @@ static int take_sges(struct uvd_req *req, struct post *post, uint32_t num_sge, c
 static int post_answer(struct uvd_req *req, int ret, uint32_t bad_wr)
 {
 	struct ib_uverbs_post_send_resp resp = { .bad_wr = bad_wr };
-	int err = uvd_core_out(req, &resp, sizeof(resp));
+	int err = uvd_core_out(req, &resp);
 
 	return err ? err : ret;
 }
@@ -187,7 +187,7 @@ static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_
 		   struct uvd_send_wr *wr)
 {
 	struct uvd_uobject *uobj;
-	int ret = uvd_uobject_get(req->file, &uvd_object_ah, wire->wr.ud.ah, UVD_ACCESS_READ, &uobj);
+	int ret = uvd_uobject_get(req->file, &uvd_object_ah, wire->wr.ud.ah, UVD_UOBJ_READ, &uobj);
 
 	if (ret)
 		return uvd_bad(req, ret, "ah", wire->wr.ud.ah);
@@ -331,7 +331,7 @@ static int post_send(struct uvd_req *req)
 		return ret;
 	ret = send_list(req, qp, &list);
 	while (list.num_ahs)
-		uvd_uobject_put(list.ahs[--list.num_ahs], UVD_ACCESS_READ);
+		uvd_uobject_put(list.ahs[--list.num_ahs], UVD_UOBJ_READ);
 	return ret;
 }
 

@@ -32,7 +32,7 @@ static int qp_decode_create(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct ib_uverbs_create_qp cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -53,7 +53,7 @@ static int qp_decode_create_ex(struct uvd_req *req)
 {
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	struct ib_uverbs_ex_create_qp cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -84,10 +84,9 @@ static int qp_decode_create_ioctl(struct uvd_req *req)
 	uint64_t type;
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_CAP, &cap);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &args->user_handle,
-					 sizeof(args->user_handle));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &args->user_handle);
 	if (!ret)
 		ret = uvd_attr_const(req, UVERBS_ATTR_CREATE_QP_TYPE, UINT32_MAX, &type);
 	if (ret)
@@ -246,7 +245,7 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	    type != IBV_QPT_RAW_PACKET)
 		return uvd_bad(req, -EINVAL, "flags", flags);
 	args->init.create_flags = flags;
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &source_qpn, sizeof(source_qpn));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &source_qpn);
 	if (!ret)
 		args->init.create_flags |= CREATE_SOURCE_QPN;
 	return ret == -ENOENT ? 0 : ret;
@@ -362,7 +361,7 @@ static int qp_answer_create(struct uvd_req *req)
 	};
 
 	/* The plain command's response is the first part of the extended one's. */
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int qp_answer_create_ioctl(struct uvd_req *req)
@@ -377,9 +376,9 @@ static int qp_answer_create_ioctl(struct uvd_req *req)
 		.max_recv_sge = cap->max_recv_sge,
 		.max_inline_data = cap->max_inline_data,
 	};
-	int ret = uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp, sizeof(resp));
+	int ret = uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp);
 
-	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qp->qp_num, sizeof(qp->qp_num));
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qp->qp_num);
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
@@ -401,16 +400,13 @@ static int qp_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 		return -EBUSY;
 	if (qp->xrcd)
 		return uvd_xrc_target_close(uobj, why);
-	ret = uobj->file->dev->ib.ops->destroy_qp(qp);
+	ret = uvd_uobject_ops(uobj)->destroy_qp(qp);
 	if (ret)
 		return ret;
 	qp_count_users(qp, -1);
 	uvd_qp_put_counters(qp);
 	end_queues(qp);
-	free(qp);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static int qp_destroy_write(struct uvd_req *req)
@@ -420,13 +416,13 @@ static int qp_destroy_write(struct uvd_req *req)
 	struct uvd_uobject *uobj;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_destroy(req, UVERBS_OBJECT_QP, cmd.qp_handle, &uobj);
 	if (ret)
 		return ret;
 	resp.events_reported = atomic_load(&uobj->async_events);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int qp_answer_destroy_ioctl(struct uvd_req *req)
@@ -434,7 +430,7 @@ static int qp_answer_destroy_ioctl(struct uvd_req *req)
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_QP_HANDLE);
 	struct ib_uverbs_destroy_qp_resp resp = { .events_reported = atomic_load(&uobj->async_events) };
 
-	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_QP_RESP, &resp, sizeof(resp));
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_QP_RESP, &resp);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -481,20 +477,20 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row create_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_NEW, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_READ, 0),
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, 0),
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_ACCESS_READ, 0),
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
-	UVD_IDR(UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_HANDLE, UVERBS_OBJECT_QP, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_UOBJ_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_UOBJ_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_QP_IND_TABLE_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_UOBJ_READ, 0),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_QP_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN_STRUCT(UVERBS_ATTR_CREATE_QP_CAP, sizeof(struct ib_uverbs_qp_cap), sizeof(struct ib_uverbs_qp_cap),
 			  UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_CREATE_QP_TYPE, UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_CREATE_QP_FLAGS, 0),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_QP_SOURCE_QPN, sizeof(uint32_t), 0),
-	UVD_FD(UVERBS_ATTR_CREATE_QP_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_FD(UVERBS_ATTR_CREATE_QP_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_UOBJ_READ, 0),
 	UVD_PTR_OUT_STRUCT(UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(struct ib_uverbs_qp_cap),
 			   sizeof(struct ib_uverbs_qp_cap), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, sizeof(uint32_t), UVD_MANDATORY),
@@ -505,7 +501,7 @@ static const struct uvd_attr_row create_attrs[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_QP_HANDLE, UVERBS_OBJECT_QP, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_QP_HANDLE, UVERBS_OBJECT_QP, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_QP_RESP, sizeof(struct ib_uverbs_destroy_qp_resp), UVD_MANDATORY),
 };
 

@@ -18,7 +18,7 @@ struct modify_args {
 static int decode_modify(struct uvd_req *req)
 {
 	struct ib_uverbs_modify_qp *cmd = &uvd_args(req, struct modify_args)->cmd.base;
-	int ret = uvd_core_in(req, cmd, sizeof(*cmd));
+	int ret = uvd_core_in(req, cmd);
 
 	if (!ret && cmd->attr_mask & ~MASK_STANDARD)
 		return uvd_bad(req, -EOPNOTSUPP, "attr_mask", cmd->attr_mask);
@@ -28,7 +28,7 @@ static int decode_modify(struct uvd_req *req)
 static int decode_modify_ex(struct uvd_req *req)
 {
 	struct ib_uverbs_ex_modify_qp *cmd = &uvd_args(req, struct modify_args)->cmd;
-	int ret = uvd_core_in(req, cmd, sizeof(*cmd));
+	int ret = uvd_core_in(req, cmd);
 
 	if (!ret && cmd->base.attr_mask & ~(MASK_STANDARD | IBV_QP_RATE_LIMIT))
 		return uvd_bad(req, -EOPNOTSUPP, "attr_mask", cmd->base.attr_mask);
@@ -208,7 +208,7 @@ static int answer_modify_ex(struct uvd_req *req)
 {
 	struct ib_uverbs_ex_modify_qp_resp resp = { .response_length = uvd_response_length(req, sizeof(resp)) };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 const uvd_step uvd_modify_qp_steps[] = {

@@ -11,7 +11,7 @@ static int qp_query_find_qp(struct uvd_req *req)
 {
 	struct query_args *args = uvd_args(req, struct query_args);
 	struct ib_uverbs_query_qp cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -75,7 +75,7 @@ static int query_qp(struct uvd_req *req)
 	resp.rnr_retry = attr.rnr_retry;
 	resp.alt_port_num = attr.alt_port_num;
 	resp.alt_timeout = attr.alt_timeout;
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 const uvd_step uvd_query_qp_steps[] = { qp_query_find_qp, query_qp, NULL };

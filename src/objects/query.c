@@ -65,13 +65,13 @@ static int query_device(struct uvd_req *req)
 	struct ibv_device_attr_ex attr = {};
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_ops(req)->query_device(&req->dev->ib, &attr);
 	if (ret)
 		return ret;
 	fill_device(req, &attr, &resp);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static void fill_device_ex(const struct ibv_device_attr_ex *attr, struct ib_uverbs_ex_query_device_resp *resp)
@@ -106,7 +106,7 @@ static int query_device_ex(struct uvd_req *req)
 	struct ibv_device_attr_ex attr = {};
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (ret)
 		return ret;
 	if (cmd.comp_mask)
@@ -122,7 +122,7 @@ static int query_device_ex(struct uvd_req *req)
 	fill_device(req, &attr, &resp.base);
 	fill_device_ex(&attr, &resp);
 	resp.response_length = uvd_response_length(req, sizeof(resp));
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- ports ------------------------------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ struct port_args {
 static int decode_port_write(struct uvd_req *req)
 {
 	struct ib_uverbs_query_port cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -193,7 +193,7 @@ static int answer_port_write(struct uvd_req *req)
 	struct ib_uverbs_query_port_resp resp = {};
 
 	query_fill_port(&uvd_args(req, struct port_args)->attr, &resp);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int answer_port_ioctl(struct uvd_req *req)
@@ -203,7 +203,7 @@ static int answer_port_ioctl(struct uvd_req *req)
 
 	query_fill_port(&args->attr, &resp.legacy_resp);
 	resp.port_cap_flags2 = args->attr.port_cap_flags2;
-	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
+	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_QUERY_PORT_RESP, &resp);
 }
 
 static int query_port_speed(struct uvd_req *req)
@@ -219,7 +219,7 @@ static int query_port_speed(struct uvd_req *req)
 	if (!uvd_port_valid(req->dev, port))
 		return uvd_bad(req, -EINVAL, "port_num", port);
 	ret = uvd_ops(req)->query_port_speed(&req->dev->ib, port, &speed);
-	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, &speed, sizeof(speed));
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, &speed);
 }
 
 const uvd_step uvd_query_device_steps[] = { uvd_step_context, query_device, NULL };

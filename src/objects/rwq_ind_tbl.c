@@ -21,7 +21,7 @@ static int rwq_ind_tbl_decode_create(struct uvd_req *req)
 	struct table_args *args = uvd_args(req, struct table_args);
 	struct ib_uverbs_ex_create_rwq_ind_table cmd;
 	struct uvd_core_iter iter;
-	int ret = uvd_core_start(req, &iter, &cmd, sizeof(cmd));
+	int ret = uvd_core_start(req, &iter, &cmd);
 
 	if (ret)
 		return ret;
@@ -87,12 +87,6 @@ static struct uvd_rwq_ind_table *new_table(struct uvd_req *req)
 	return table;
 }
 
-static void free_table(struct uvd_rwq_ind_table *table)
-{
-	free(table->ind_tbl);
-	free(table);
-}
-
 static int create_table(struct uvd_req *req)
 {
 	struct table_args *args = uvd_args(req, struct table_args);
@@ -103,7 +97,8 @@ static int create_table(struct uvd_req *req)
 		return -ENOMEM;
 	ret = uvd_ops(req)->create_rwq_ind_table(table);
 	if (ret) {
-		free_table(table);
+		free(table->ind_tbl);
+		free(table);
 		return uvd_bad(req, ret, "log_ind_tbl_size", args->log_ind_tbl_size);
 	}
 	rwq_ind_tbl_count_users(table, 1);
@@ -121,7 +116,7 @@ static int rwq_ind_tbl_answer_create(struct uvd_req *req)
 		.ind_tbl_num = ((struct uvd_rwq_ind_table *)uobj->object)->ind_tbl_num,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
@@ -129,23 +124,19 @@ static int rwq_ind_tbl_answer_create(struct uvd_req *req)
 static int rwq_ind_tbl_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_rwq_ind_table *table = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, table, destroy_rwq_ind_table);
 
-	if (atomic_load(&table->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_rwq_ind_table(table);
 	if (ret)
 		return ret;
 	rwq_ind_tbl_count_users(table, -1);
-	free_table(table);
-	uobj->object = NULL;
-	return 0;
+	free(table->ind_tbl);
+	return uvd_object_free(uobj);
 }
 
 static int rwq_ind_tbl_destroy_write(struct uvd_req *req)
 {
 	struct ib_uverbs_ex_destroy_rwq_ind_table cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret && cmd.comp_mask)
 		ret = uvd_bad(req, -EOPNOTSUPP, "comp_mask", cmd.comp_mask);
@@ -167,7 +158,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, UVERBS_OBJECT_RWQ_IND_TBL, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -21,7 +21,7 @@ static int srq_decode_create(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	struct ib_uverbs_create_srq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -36,7 +36,7 @@ static int decode_create_xsrq(struct uvd_req *req)
 {
 	struct srq_args *args = uvd_args(req, struct srq_args);
 	struct ib_uverbs_create_xsrq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -57,14 +57,13 @@ static int srq_decode_create_ioctl(struct uvd_req *req)
 	uint64_t type;
 	int ret;
 
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &attr->max_sge, sizeof(attr->max_sge));
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &attr->max_sge);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &attr->max_wr, sizeof(attr->max_wr));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &attr->max_wr);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_LIMIT, &attr->srq_limit, sizeof(attr->srq_limit));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_LIMIT, &attr->srq_limit);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &args->user_handle,
-					 sizeof(args->user_handle));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &args->user_handle);
 	if (!ret)
 		ret = uvd_attr_const(req, UVERBS_ATTR_CREATE_SRQ_TYPE, UINT32_MAX, &type);
 	if (ret)
@@ -120,8 +119,7 @@ static int srq_find_objects_ioctl(struct uvd_req *req)
 		args->xrcd = xrcd->object;
 		return 0;
 	case IB_UVERBS_SRQT_TM:
-		return uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, &args->max_num_tags,
-					  sizeof(args->max_num_tags));
+		return uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, &args->max_num_tags);
 	default:
 		return uvd_bad(req, -EINVAL, "srq_type", args->type);
 	}
@@ -198,20 +196,18 @@ static int srq_answer_create(struct uvd_req *req)
 		.srqn = srq->srq_type == IBV_SRQT_XRC ? srq->srq_num : 0,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int srq_answer_create_ioctl(struct uvd_req *req)
 {
 	const struct uvd_srq *srq = uvd_args(req, struct srq_args)->uobj->object;
-	int ret =
-		uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &srq->attr.max_wr, sizeof(srq->attr.max_wr));
+	int ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &srq->attr.max_wr);
 
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->attr.max_sge,
-				       sizeof(srq->attr.max_sge));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &srq->attr.max_sge);
 	if (!ret && srq->srq_type == IBV_SRQT_XRC)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &srq->srq_num, sizeof(srq->srq_num));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &srq->srq_num);
 	return ret;
 }
 
@@ -222,7 +218,7 @@ static int modify_srq(struct uvd_req *req)
 	struct uvd_srq *srq;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &srq);
 	if (ret)
@@ -244,7 +240,7 @@ static int query_srq(struct uvd_req *req)
 	struct uvd_srq *srq;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_object(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &srq);
 	if (!ret)
@@ -254,7 +250,7 @@ static int query_srq(struct uvd_req *req)
 	resp.max_wr = attr.max_wr;
 	resp.max_sge = attr.max_sge;
 	resp.srq_limit = attr.srq_limit;
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */
@@ -262,11 +258,8 @@ static int query_srq(struct uvd_req *req)
 static int srq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_srq *srq = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, srq, destroy_srq);
 
-	if (atomic_load(&srq->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_srq(srq);
 	if (ret)
 		return ret;
 	srq_count_users(srq, -1);
@@ -274,10 +267,7 @@ static int srq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why
 		atomic_fetch_sub(&uobj->xrcd->users, 1);
 	uobj->xrcd = NULL;
 	uvd_queue_end(srq->queue);
-	free(srq);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static int srq_destroy_write(struct uvd_req *req)
@@ -287,13 +277,13 @@ static int srq_destroy_write(struct uvd_req *req)
 	struct uvd_uobject *uobj;
 	int ret;
 
-	ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	ret = uvd_core_in(req, &cmd);
 	if (!ret)
 		ret = uvd_req_destroy(req, UVERBS_OBJECT_SRQ, cmd.srq_handle, &uobj);
 	if (ret)
 		return ret;
 	resp.events_reported = atomic_load(&uobj->async_events);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int srq_answer_destroy_ioctl(struct uvd_req *req)
@@ -301,7 +291,7 @@ static int srq_answer_destroy_ioctl(struct uvd_req *req)
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_SRQ_HANDLE);
 	struct ib_uverbs_destroy_srq_resp resp = { .events_reported = atomic_load(&uobj->async_events) };
 
-	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_SRQ_RESP, &resp, sizeof(resp));
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_SRQ_RESP, &resp);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -335,17 +325,17 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row create_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_ACCESS_NEW, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_CREATE_SRQ_TYPE, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_LIMIT, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_READ, 0),
-	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_UOBJ_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_READ, 0),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_SRQ_MAX_NUM_TAGS, sizeof(uint32_t), 0),
-	UVD_FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_FD(UVERBS_ATTR_CREATE_SRQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_UOBJ_READ, 0),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, sizeof(uint32_t), 0),
@@ -354,7 +344,7 @@ static const struct uvd_attr_row create_attrs[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_SRQ_HANDLE, UVERBS_OBJECT_SRQ, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_SRQ_RESP, sizeof(struct ib_uverbs_destroy_srq_resp), UVD_MANDATORY),
 };
 

@@ -13,11 +13,10 @@ struct tree_args {
 static int decode_tree_query(struct uvd_req *req)
 {
 	struct tree_args *args = uvd_args(req, struct tree_args);
-	int ret = uvd_attr_copy_from(req, UVERBSD_ATTR_TREE_QUERY_FIRST, &args->first, sizeof(args->first));
+	int ret = uvd_attr_copy_from(req, UVERBSD_ATTR_TREE_QUERY_FIRST, &args->first);
 
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, &args->row_size,
-					 sizeof(args->row_size));
+		ret = uvd_attr_copy_from(req, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, &args->row_size);
 	if (ret)
 		return ret;
 	if (!args->row_size)
@@ -49,11 +48,11 @@ static int fill_rows(struct uvd_req *req)
 static int answer_tree_query(struct uvd_req *req)
 {
 	struct tree_args *args = uvd_args(req, struct tree_args);
-	int ret = uvd_attr_copy_to(req, UVERBSD_ATTR_TREE_QUERY_ROWS, args->rows, args->num * args->row_size);
+	int ret = uvd_attr_copy_to_bytes(req, UVERBSD_ATTR_TREE_QUERY_ROWS, args->rows, args->num * args->row_size);
 
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, &args->num, sizeof(args->num));
-	return ret ? ret : uvd_attr_copy_to(req, UVERBSD_ATTR_TREE_QUERY_TOTAL, &args->total, sizeof(args->total));
+		ret = uvd_attr_copy_to(req, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, &args->num);
+	return ret ? ret : uvd_attr_copy_to(req, UVERBSD_ATTR_TREE_QUERY_TOTAL, &args->total);
 }
 
 static const uvd_step tree_query_steps[] = { decode_tree_query, fill_rows, answer_tree_query, NULL };

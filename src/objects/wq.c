@@ -24,7 +24,7 @@ static int wq_decode_create(struct uvd_req *req)
 {
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	struct ib_uverbs_ex_create_wq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -49,12 +49,11 @@ static int wq_decode_create_ioctl(struct uvd_req *req)
 
 	ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_WQ_FLAGS, WQ_FLAGS, &flags);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_SGE, &init->max_sge, sizeof(init->max_sge));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_SGE, &init->max_sge);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_WR, &init->max_wr, sizeof(init->max_wr));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_MAX_WR, &init->max_wr);
 	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_USER_HANDLE, &args->user_handle,
-					 sizeof(args->user_handle));
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_WQ_USER_HANDLE, &args->user_handle);
 	if (!ret)
 		ret = uvd_attr_const(req, UVERBS_ATTR_CREATE_WQ_TYPE, UINT32_MAX, &type);
 	if (ret)
@@ -145,7 +144,7 @@ static int wq_answer_create(struct uvd_req *req)
 		.wqn = ((struct uvd_wq *)args->uobj->object)->wq_num,
 	};
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int wq_answer_create_ioctl(struct uvd_req *req)
@@ -153,12 +152,12 @@ static int wq_answer_create_ioctl(struct uvd_req *req)
 	struct wq_args *args = uvd_args(req, struct wq_args);
 	const struct ibv_wq_init_attr *init = &args->init;
 	const struct uvd_wq *wq = args->uobj->object;
-	int ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, &init->max_wr, sizeof(init->max_wr));
+	int ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, &init->max_wr);
 
 	if (!ret)
-		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &init->max_sge, sizeof(init->max_sge));
+		ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &init->max_sge);
 	/* As in the kernel, even a missing optional output attribute is -ENOENT, and the new WQ is destroyed. */
-	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num, sizeof(wq->wq_num));
+	return ret ? ret : uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &wq->wq_num);
 }
 
 static int modify_wq(struct uvd_req *req)
@@ -166,7 +165,7 @@ static int modify_wq(struct uvd_req *req)
 	struct ib_uverbs_ex_modify_wq cmd;
 	struct ibv_wq_attr attr = {};
 	struct uvd_wq *wq;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -195,19 +194,13 @@ static int modify_wq(struct uvd_req *req)
 static int wq_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_wq *wq = uobj->object;
-	int ret;
+	int ret = uvd_destroy_unused(uobj, wq, destroy_wq);
 
-	if (atomic_load(&wq->usecnt))
-		return -EBUSY;
-	ret = uobj->file->dev->ib.ops->destroy_wq(wq);
 	if (ret)
 		return ret;
 	atomic_fetch_sub(&wq->pd->usecnt, 1);
 	atomic_fetch_sub(&wq->cq->usecnt, 1);
-	free(wq);
-	uobj->object = NULL;
-	uvd_uobject_release_events(uobj);
-	return 0;
+	return uvd_object_free(uobj);
 }
 
 static int wq_destroy_write(struct uvd_req *req)
@@ -215,7 +208,7 @@ static int wq_destroy_write(struct uvd_req *req)
 	struct ib_uverbs_ex_destroy_wq_resp resp = {};
 	struct ib_uverbs_ex_destroy_wq cmd;
 	struct uvd_uobject *uobj;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret && cmd.comp_mask)
 		ret = uvd_bad(req, -EOPNOTSUPP, "comp_mask", cmd.comp_mask);
@@ -225,14 +218,14 @@ static int wq_destroy_write(struct uvd_req *req)
 		return ret;
 	resp.response_length = uvd_response_length(req, sizeof(resp));
 	resp.events_reported = atomic_load(&uobj->async_events);
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int wq_answer_destroy_ioctl(struct uvd_req *req)
 {
 	uint32_t events = atomic_load(&uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_WQ_HANDLE)->async_events);
 
-	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_WQ_RESP, &events, sizeof(events));
+	return uvd_attr_copy_to(req, UVERBS_ATTR_DESTROY_WQ_RESP, &events);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -256,15 +249,15 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row create_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_CREATE_WQ_HANDLE, UVERBS_OBJECT_WQ, UVD_ACCESS_NEW, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_CREATE_WQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_ACCESS_READ, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_WQ_HANDLE, UVERBS_OBJECT_WQ, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_CREATE_WQ_PD_HANDLE, UVERBS_OBJECT_PD, UVD_UOBJ_READ, UVD_MANDATORY),
 	UVD_CONST_IN(UVERBS_ATTR_CREATE_WQ_TYPE, UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_WQ_USER_HANDLE, sizeof(uint64_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_WQ_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_IN(UVERBS_ATTR_CREATE_WQ_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_FLAGS_IN(UVERBS_ATTR_CREATE_WQ_FLAGS, UVD_MANDATORY),
-	UVD_IDR(UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_ACCESS_READ, 0),
-	UVD_FD(UVERBS_ATTR_CREATE_WQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_ACCESS_READ, 0),
+	UVD_IDR(UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, UVERBS_OBJECT_CQ, UVD_UOBJ_READ, 0),
+	UVD_FD(UVERBS_ATTR_CREATE_WQ_EVENT_FD, UVERBS_OBJECT_ASYNC_EVENT, UVD_UOBJ_READ, 0),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, sizeof(uint32_t), UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, sizeof(uint32_t), 0),
@@ -272,7 +265,7 @@ static const struct uvd_attr_row create_attrs[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_WQ_HANDLE, UVERBS_OBJECT_WQ, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_WQ_HANDLE, UVERBS_OBJECT_WQ, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_DESTROY_WQ_RESP, sizeof(uint32_t), UVD_MANDATORY),
 };
 

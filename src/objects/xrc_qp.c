@@ -184,7 +184,7 @@ static int xrc_qp_decode_open(struct uvd_req *req)
 {
 	struct open_args *args = uvd_args(req, struct open_args);
 	struct ib_uverbs_open_qp cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -248,7 +248,7 @@ static int xrc_qp_answer_open(struct uvd_req *req)
 	const struct open_args *args = uvd_args(req, struct open_args);
 	struct ib_uverbs_create_qp_resp resp = { .qp_handle = args->uobj->id, .qpn = args->qpn };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 const uvd_step uvd_open_qp_steps[] = { xrc_qp_decode_open, xrc_qp_new_handle,

@@ -24,7 +24,7 @@ static int xrcd_decode_open(struct uvd_req *req)
 {
 	struct xrcd_args *args = uvd_args(req, struct xrcd_args);
 	struct ib_uverbs_open_xrcd cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (ret)
 		return ret;
@@ -219,13 +219,13 @@ static int xrcd_answer_open(struct uvd_req *req)
 {
 	struct ib_uverbs_open_xrcd_resp resp = { .xrcd_handle = uvd_args(req, struct xrcd_args)->uobj->id };
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int close_xrcd(struct uvd_req *req)
 {
 	struct ib_uverbs_close_xrcd cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	return ret ? ret : uvd_req_destroy(req, UVERBS_OBJECT_XRCD, cmd.xrcd_handle, NULL);
 }
@@ -270,11 +270,7 @@ static int xrcd_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason wh
 	uvd_lock(&dev->xrcd_lock);
 	ret = close_domain(dev, handle->xrcd->owner);
 	uvd_unlock(&dev->xrcd_lock);
-	if (ret)
-		return ret;
-	free(handle);
-	uobj->object = NULL;
-	return 0;
+	return ret ? ret : uvd_object_free(uobj);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
@@ -292,7 +288,7 @@ static const struct uvd_write_row writes[] = {
 };
 
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(UVERBS_ATTR_DESTROY_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(UVERBS_ATTR_DESTROY_XRCD_HANDLE, UVERBS_OBJECT_XRCD, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
 static const struct uvd_method_row methods[] = {

@@ -29,7 +29,7 @@ struct parser {
 	bool maps_queues; /* clients can map the devices */
 	const char *name; /* argv[0], for messages */
 	struct setting *settings;
-	unsigned int num_settings, num_file; /* the file's settings come first */
+	unsigned int num_settings;
 	bool counted; /* `devices` was set */
 	int last_device; /* the highest device with a section of its own */
 	bool device_only; /* --help and --version are no options */
@@ -436,10 +436,6 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 			check_names(p);
 		if (!p->failed)
 			check_personas(p);
-		if (!p->failed) {
-			strcpy(o->backend, o->devices[0].backend);
-			strcpy(o->persona, o->devices[0].persona);
-		}
 	}
 	for (i = 0; i < p->num_settings; i++)
 		free(p->settings[i].text);

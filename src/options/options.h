@@ -29,7 +29,6 @@ struct uvd_options {
 	/* Both programs. */
 	unsigned int num_devices;
 	struct uvd_device_config *devices; /* num_devices of them; a number of -1 means the next free one */
-	char backend[16], persona[16]; /* of device 0 */
 	int first_number; /* -1: not given */
 	struct uvd_account_limits limits; /* of each user */
 	int log_level; /* enum uvd_log_level */
@@ -43,7 +42,6 @@ struct uvd_options {
 	unsigned int mode; /* of the nodes */
 	gid_t group; /* of the nodes; -1: leave it */
 	unsigned int workers; /* threads that read a node's channel */
-	bool foreground; /* has no effect: uverbsd always stays in the foreground */
 	bool separate; /* run a broker with the privileges and an engine process without any */
 	uid_t engine_uid; /* of the engine process */
 	gid_t engine_gid;

@@ -346,8 +346,6 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "group of the nodes" },
 	{ "workers", PROGRAM(workers, UVD_PROGRAM_DAEMON), NUMBER(1, 16), .preset = "2",
 	  .help = "threads that serve a node" },
-	{ "foreground", PROGRAM(foreground, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
-	  .preset = "always", .help = "stay in the foreground" },
 	{ "separate", .arg = "YES|NO", PROGRAM(separate, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no,
 	  .preset = "no", .help = "serve clients in a process without privileges" },
 	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user,

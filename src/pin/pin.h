@@ -7,7 +7,8 @@
 #ifndef UVD_PIN_H
 #define UVD_PIN_H
 
-#include <uverbsd/backend.h>
+#include <infiniband/verbs.h>
+#include <uverbsd/mm.h>
 
 struct uvd_caller;
 struct uvd_log;
@@ -37,7 +38,7 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 void uvd_unpin(struct uvd_umem *umem);
 
 /* Do these IBV_ACCESS_* need a writable mapping? As ib_access_writable(). */
-bool uvd_access_writable(unsigned int access);
+bool uvd_mr_access_writable(unsigned int access);
 
 /*
  * Would Linux 6.1 pin every page of [addr, addr + length)? write: for writing. Returns 0 or -EFAULT. Uses PROCMAP_QUERY

@@ -13,7 +13,7 @@
 
 #define HUGE_PAGE (2ull << 20) /* the kernel's HPAGE_SIZE on x86-64 */
 
-bool uvd_access_writable(unsigned int access)
+bool uvd_mr_access_writable(unsigned int access)
 {
 	return access &
 	       (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
@@ -87,7 +87,7 @@ static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_
 		.mm = mm,
 		.addr = addr,
 		.length = length,
-		.writable = uvd_access_writable(access),
+		.writable = uvd_mr_access_writable(access),
 		.shared = true, /* not known: it may be */
 	};
 	return 0;
@@ -98,7 +98,7 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 {
 	uint64_t page = sysconf(_SC_PAGESIZE), end = addr + length, aligned_end = (end + page - 1) & -page;
 	uint64_t pages = (aligned_end - (addr & -page)) / page, limit;
-	bool writable = uvd_access_writable(access), shared;
+	bool writable = uvd_mr_access_writable(access), shared;
 	struct uvd_mm *mm;
 	int err;
 

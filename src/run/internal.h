@@ -99,7 +99,6 @@ struct uvd_run_ucap {
 	char name[UVD_UCAP_NAME]; /* "": the entry is unused */
 	unsigned int bit;
 	int memfd; /* a client's fd of the node is an open of this file */
-	struct stat st;
 	struct uvd_run_inode inode;
 };
 
@@ -141,8 +140,6 @@ void uvd_run_caller_closes(struct uvd_run_tree *tree, int fd);
 void uvd_run_slots_forget(struct uvd_run_tree *tree, int fd);
 /* The caller may be about to change its ids. */
 void uvd_run_caller_setid(struct uvd_run_tree *tree);
-/* Does the caller still wait? If so, what we opened by its id is its own. */
-bool uvd_run_caller_valid(struct uvd_run_tree *tree);
 
 /* ---- what calls return: a result, a negative errno, UVD_RUN_CONTINUE or UVD_RUN_ANSWERED -------------------------- */
 

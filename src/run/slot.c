@@ -60,14 +60,15 @@ void uvd_run_caller_waits(struct uvd_run_tree *tree)
 	tree->tick = slot_tick();
 }
 
-bool uvd_run_caller_valid(struct uvd_run_tree *tree)
+/* Does the caller still wait? If so, what we opened by its id is its own. */
+static bool run_caller_valid(struct uvd_run_tree *tree)
 {
 	return uvd_run_valid(tree->listener, tree->notif->n.id);
 }
 
 static bool id_is_good(struct uvd_run_tree *tree)
 {
-	return (tree->many_pids && tree->tick == slot_tick()) || uvd_run_caller_valid(tree);
+	return (tree->many_pids && tree->tick == slot_tick()) || run_caller_valid(tree);
 }
 
 /* ---- memory and /proc, each checked to be the caller's own ------------------------------------------------------- */
@@ -171,7 +172,7 @@ static int checked_open(struct uvd_proc *proc, pid_t tid, const char *name, int 
 
 static bool slot_call_waits(struct uvd_caller *c)
 {
-	return uvd_run_caller_valid(tree_of(c));
+	return run_caller_valid(tree_of(c));
 }
 
 static bool have_many_pids(void)

@@ -23,7 +23,7 @@ static dev_t rdev_of(unsigned int bit)
 	return makedev(UVD_RUN_UCAP_MAJOR, bit);
 }
 
-static int make_file(struct uvd_run_ucap *u)
+static int make_file(struct uvd_run_ucap *u, struct stat *st)
 {
 	char name[UVD_UCAP_NAME + 32];
 	int err;
@@ -33,7 +33,7 @@ static int make_file(struct uvd_run_ucap *u)
 	if (u->memfd < 0)
 		return -errno;
 	err = uvd_run_own_inode(u->memfd, &u->inode);
-	if (!err && (fchmod(u->memfd, 0600) || fstat(u->memfd, &u->st) ||
+	if (!err && (fchmod(u->memfd, 0600) || fstat(u->memfd, st) ||
 		     fcntl(u->memfd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)))
 		err = -errno;
 	if (err)
@@ -64,14 +64,15 @@ static int run_ucap_publish(struct uvd_run_engine *e, const char *name, unsigned
 	return err;
 }
 
-static int run_ucap_create(struct uvd_engine *core, const char *name, unsigned int bit, void **node)
+static int run_ucap_create(struct uvd_engine *core, const char *name, unsigned int bit, struct uvd_ucap_node *node)
 {
 	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
 	struct uvd_run_ucap u = { .bit = bit };
+	struct stat st;
 	int err;
 
 	strcpy(u.name, name);
-	err = make_file(&u);
+	err = make_file(&u, &st);
 	if (err)
 		return err;
 	err = run_ucap_publish(e, name, bit);
@@ -82,14 +83,14 @@ static int run_ucap_create(struct uvd_engine *core, const char *name, unsigned i
 	uvd_lock(&e->ucaps_lock);
 	e->ucaps[bit] = u;
 	uvd_unlock(&e->ucaps_lock);
-	*node = &e->ucaps[bit];
+	*node = (struct uvd_ucap_node){ .priv = &e->ucaps[bit], .dev = st.st_dev, .ino = st.st_ino };
 	return 0;
 }
 
-static void run_ucap_remove(struct uvd_engine *core, void *node)
+static void run_ucap_remove(struct uvd_engine *core, const struct uvd_ucap_node *node)
 {
 	struct uvd_run_engine *e = container_of(core, struct uvd_run_engine, core);
-	struct uvd_run_ucap *u = node;
+	struct uvd_run_ucap *u = node->priv;
 
 	run_ucap_unpublish(e, u->name);
 	uvd_lock(&e->ucaps_lock);
@@ -98,15 +99,7 @@ static void run_ucap_remove(struct uvd_engine *core, void *node)
 	uvd_unlock(&e->ucaps_lock);
 }
 
-/* Takes no lock, as st does not change while the node exists. */
-static bool run_ucap_is(void *node, const struct stat *st)
-{
-	const struct uvd_run_ucap *u = node;
-
-	return st->st_dev == u->st.st_dev && st->st_ino == u->st.st_ino;
-}
-
-static const struct uvd_ucap_ops ops = { .create = run_ucap_create, .remove = run_ucap_remove, .is = run_ucap_is };
+static const struct uvd_ucap_ops ops = { .create = run_ucap_create, .remove = run_ucap_remove };
 
 void uvd_run_ucaps_init(struct uvd_run_engine *e)
 {

@@ -48,4 +48,10 @@ static inline bool list_empty(const struct list_head *list)
 	for (pos = list_first_entry(list, typeof(*pos), member); &pos->member != (list); \
 	     pos = list_first_entry(&pos->member, typeof(*pos), member))
 
+/* The same; the loop may take pos out of the list and free it. next: of pos's type, the loop's own. */
+#define list_for_each_entry_safe(pos, next, list, member) \
+	for (pos = list_first_entry(list, typeof(*pos), member), \
+	    next = list_first_entry(&pos->member, typeof(*pos), member); \
+	     &pos->member != (list); pos = next, next = list_first_entry(&next->member, typeof(*next), member))
+
 #endif

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <uverbsd/backend.h>
+#include <uverbsd/mm.h>
 
 #include "child.h"
 

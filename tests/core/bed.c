@@ -47,7 +47,7 @@ static int step_new(struct uvd_req *req)
 static int step_answer(struct uvd_req *req)
 {
 	uint64_t answer[2] = { 0x1122334455667788, 0x99 };
-	int ret = uvd_attr_copy_to_or_zero(req, A_OUT, answer, sizeof(answer));
+	int ret = uvd_attr_copy_to_or_zero(req, A_OUT, &answer);
 
 	bed.ran++;
 	return ret == -ENOENT ? 0 : ret;
@@ -61,10 +61,10 @@ static int step_use(struct uvd_req *req)
 	bed.ran++;
 	uvd_attr_uobjs(req, A_TOYS, &n);
 	bed.seen[0] = n;
-	ret = uvd_attr_copy_from(req, A_IN, &bed.seen[1], 16);
+	ret = uvd_attr_copy_from_bytes(req, A_IN, &bed.seen[1], 16);
 	if (ret && ret != -ENOENT)
 		return ret;
-	ret = uvd_attr_copy_from(req, A_COPY, &bed.seen[3], 16);
+	ret = uvd_attr_copy_from_bytes(req, A_COPY, &bed.seen[3], 16);
 	if (ret && ret != -ENOENT)
 		return ret;
 	ret = uvd_attr_const(req, A_CONST, 100, &bed.seen[5]);
@@ -98,7 +98,7 @@ static int step_w_new(struct uvd_req *req)
 	struct w_new_resp resp = { 0 };
 	struct uvd_uobject *uobj;
 	struct w_new cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret)
 		ret = uvd_req_new(req, OBJ_TOY, &uobj);
@@ -108,13 +108,13 @@ static int step_w_new(struct uvd_req *req)
 		return ret;
 	resp.handle = uobj->id;
 	resp.arg = cmd.arg;
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int step_w_destroy(struct uvd_req *req)
 {
 	uint32_t handle[2];
-	int ret = uvd_core_in(req, handle, sizeof(handle));
+	int ret = uvd_core_in(req, &handle);
 
 	return ret ? ret : uvd_req_destroy(req, OBJ_TOY, handle[0], NULL);
 }
@@ -123,10 +123,10 @@ static int step_w_use(struct uvd_req *req)
 {
 	struct uvd_uobject *uobj;
 	uint32_t handle[2];
-	int ret = uvd_core_in(req, handle, sizeof(handle));
+	int ret = uvd_core_in(req, &handle);
 
 	for (unsigned int i = 0; i < handle[1] && !ret; i++)
-		ret = uvd_req_get(req, OBJ_TOY, handle[0], UVD_ACCESS_READ, &uobj);
+		ret = uvd_req_get(req, OBJ_TOY, handle[0], UVD_UOBJ_READ, &uobj);
 	bed.ran += !ret;
 	return ret;
 }
@@ -142,7 +142,7 @@ static int step_w_udata(struct uvd_req *req)
 	bed.seen[3] = req->uhw_out.len;
 	ret = uvd_uhw_in(req, &bed.seen[4], 8);
 	if (!ret)
-		ret = uvd_core_out(req, &resp, sizeof(resp));
+		ret = uvd_core_out(req, &resp);
 	return ret ? ret : uvd_uhw_out(req, hw, sizeof(hw));
 }
 
@@ -160,7 +160,7 @@ static int step_w_context(struct uvd_req *req)
 		return ret;
 	uobj->event_file = uvd_event_file_new(16, NULL, &(int){ 0 });
 	uvd_req_grant(req, uobj, req->core_out.addr, false, true);
-	return uvd_core_out(req, resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int step_w_channel(struct uvd_req *req)
@@ -180,7 +180,7 @@ static int step_w_answer(struct uvd_req *req)
 {
 	uint32_t resp = 0x1234;
 
-	return uvd_core_out(req, &resp, sizeof(resp));
+	return uvd_core_out(req, &resp);
 }
 
 static int step_w_fail(struct uvd_req *req)
@@ -191,7 +191,7 @@ static int step_w_fail(struct uvd_req *req)
 static int step_w_destroy_cq(struct uvd_req *req)
 {
 	struct ib_uverbs_destroy_cq cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	bed.seen[0] = cmd.cq_handle;
 	bed.ran++;
@@ -203,10 +203,10 @@ static int step_w_hold(struct uvd_req *req)
 {
 	struct uvd_uobject *toy;
 	uint64_t cmd[2];
-	int ret = uvd_core_in(req, cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	if (!ret)
-		ret = uvd_req_get(req, OBJ_TOY, cmd[1], UVD_ACCESS_READ, &toy);
+		ret = uvd_req_get(req, OBJ_TOY, cmd[1], UVD_UOBJ_READ, &toy);
 	return ret ? ret : step_w_channel(req);
 }
 
@@ -215,7 +215,7 @@ static int step_w_at(struct uvd_req *req)
 {
 	static const uint8_t answer[UVD_REQ_STAGE + 8];
 	struct w_new cmd;
-	int ret = uvd_core_in(req, &cmd, sizeof(cmd));
+	int ret = uvd_core_in(req, &cmd);
 
 	bed.seen[0] = uvd_attr_get(req, A_IN) != NULL;
 	bed.seen[1] = uvd_req_alloc(req, SIZE_MAX) != NULL;
@@ -240,7 +240,7 @@ static int step_x_iter(struct uvd_req *req)
 	struct uvd_core_iter iter;
 	const void *part;
 	uint64_t first;
-	int ret = uvd_core_start(req, &iter, &first, sizeof(first));
+	int ret = uvd_core_start(req, &iter, &first);
 
 	if (!ret)
 		ret = uvd_core_next(req, &iter, &part, 8);
@@ -250,10 +250,10 @@ static int step_x_iter(struct uvd_req *req)
 static int step_x_echo(struct uvd_req *req)
 {
 	uint64_t in[2];
-	int ret = uvd_core_in(req, in, sizeof(in));
+	int ret = uvd_core_in(req, &in);
 
 	bed.ran++;
-	return ret ? ret : uvd_core_out(req, in, sizeof(in));
+	return ret ? ret : uvd_core_out(req, &in);
 }
 
 static int step_channel_new(struct uvd_req *req)
@@ -281,7 +281,7 @@ static int step_many(struct uvd_req *req)
 	int ret = 0;
 
 	for (uint64_t id = 0; id < MANY_OUTS && !ret; id++) {
-		ret = uvd_attr_copy_to(req, id, &id, sizeof(id));
+		ret = uvd_attr_copy_to(req, id, &id);
 		if (ret == -ENOENT)
 			ret = 0;
 	}
@@ -307,20 +307,20 @@ static const struct uvd_attr_row enum_elems[] = {
 };
 
 static const struct uvd_attr_row new_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_NEW, UVD_MANDATORY),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_NEW, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(A_OUT, 4, 0),
 	UVD_PTR_IN(A_CONST, 4, UVD_MANDATORY),
 };
 static const struct uvd_attr_row destroy_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 static const struct uvd_attr_row destroy_answer_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(A_OUT, 4, UVD_MANDATORY),
 };
 static const struct uvd_attr_row use_attrs[] = {
-	UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_READ, 0),
-	UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_ACCESS_WRITE, 0),
+	UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_READ, 0),
+	UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_UOBJ_WRITE, 0),
 	UVD_PTR_IN(A_IN, 16, 0),
 	UVD_PTR_IN_STRUCT(A_LONG, 8, 16, 0),
 	UVD_PTR_IN_STRUCT(A_COPY, 8, 16, UVD_ALLOC_AND_COPY),
@@ -329,16 +329,16 @@ static const struct uvd_attr_row use_attrs[] = {
 	  .id = A_TOYS,
 	  .type = UVD_ATTR_IDRS_ARRAY,
 	  .object = OBJ_TOY,
-	  .access = UVD_ACCESS_READ,
+	  .access = UVD_UOBJ_READ,
 	  .min_len = 1,
 	  .len = 100 },
 	{ .name = "A_RAW", .id = A_RAW, .type = UVD_ATTR_RAW_FD },
 	UVD_FLAGS_IN(A_FLAGS, 0),
 	UVD_CONST_IN(A_CONST, 0),
 	UVD_PTR_IN_STRUCT(A_SHORT, 4, 4, 0),
-	UVD_IDR(A_ANY, 0xffff, UVD_ACCESS_READ, 0),
-	UVD_FD(A_FD, OBJ_CHANNEL, UVD_ACCESS_READ, 0),
-	UVD_FD(A_WRITE_FD, OBJ_CHANNEL, UVD_ACCESS_WRITE, 0),
+	UVD_IDR(A_ANY, 0xffff, UVD_UOBJ_READ, 0),
+	UVD_FD(A_FD, OBJ_CHANNEL, UVD_UOBJ_READ, 0),
+	UVD_FD(A_WRITE_FD, OBJ_CHANNEL, UVD_UOBJ_WRITE, 0),
 };
 static const struct uvd_attr_row udata_attrs[] = { UVD_PTR_OUT(A_OUT, 8, 0), UVD_UHW() };
 static const struct uvd_method_row toy_methods[] = {
@@ -382,7 +382,7 @@ static const struct uvd_object_row async_event = {
 	.cls = UVD_CLASS_FD,
 };
 
-static const struct uvd_attr_row channel_attrs[] = { UVD_FD(A_TOY, OBJ_CHANNEL, UVD_ACCESS_NEW, UVD_MANDATORY) };
+static const struct uvd_attr_row channel_attrs[] = { UVD_FD(A_TOY, OBJ_CHANNEL, UVD_UOBJ_NEW, UVD_MANDATORY) };
 static const struct uvd_method_row channel_methods[] = {
 	METHOD(M_CHANNEL_NEW, channel_attrs, STEPS(step_channel_new)),
 };
@@ -584,7 +584,7 @@ long toy_destroy(uint32_t handle)
 	return tree_send(&t);
 }
 
-struct uvd_uobject *toy_get(uint32_t handle, enum uvd_access access, int *err)
+struct uvd_uobject *toy_get(uint32_t handle, enum uvd_uobj_access access, int *err)
 {
 	struct uvd_uobject *uobj = NULL;
 

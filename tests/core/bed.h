@@ -107,7 +107,7 @@ long tree_send(struct tree *t);
 /* Creates a toy by ioctl. Returns its handle, or a negative errno. */
 int64_t toy_new(void);
 long toy_destroy(uint32_t handle);
-struct uvd_uobject *toy_get(uint32_t handle, enum uvd_access access, int *err);
+struct uvd_uobject *toy_get(uint32_t handle, enum uvd_uobj_access access, int *err);
 
 /* Sends a plain command: a header and `len` bytes of request. */
 long write_plain(uint32_t command, const void *req, size_t len, size_t out_len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Unusual calls: odd lengths, odd numbers, too many of something. tests/faults tests resources that run out. */
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,6 +26,30 @@ static long use(uint16_t id, uint64_t data, uint16_t len, uint16_t reserved)
 	tree_attr(&t, id, data, len)->attr_data.reserved = reserved;
 	return tree_send(&t);
 }
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+struct toy_args {
+	int number;
+};
+
+struct other_args {
+	int number;
+};
+
+START_TEST(test_steps_share_their_arguments)
+{
+	uvd_args(&bed.call.req, struct toy_args)->number = 5;
+	ck_assert_int_eq(uvd_args(&bed.call.req, struct toy_args)->number, 5);
+}
+END_TEST
+
+START_TEST(test_step_that_takes_the_arguments_for_another_type_is_stopped)
+{
+	uvd_args(&bed.call.req, struct toy_args)->number = 5;
+	uvd_args(&bed.call.req, struct other_args)->number = 6;
+}
+END_TEST
 
 /* ---- ioctl ------------------------------------------------------------------------------------------------------- */
 
@@ -332,7 +357,7 @@ START_TEST(test_an_object_is_free_while_the_grant_of_another_is_pending)
 	int fd, err;
 
 	ck_assert_int_eq(write_plain(W_HOLD, cmd, sizeof(cmd), 4), 24);
-	uvd_uobject_put(toy_get(toy, UVD_ACCESS_WRITE, &err), UVD_ACCESS_WRITE);
+	uvd_uobject_put(toy_get(toy, UVD_UOBJ_WRITE, &err), UVD_UOBJ_WRITE);
 	ck_assert_int_eq(err, 0);
 	fd = uvd_event_file_open(bed.call.grant.file);
 	ck_assert_int_eq(uvd_call_granted(&bed.call, fd), 24);
@@ -397,7 +422,7 @@ START_TEST(test_what_has_no_objects_has_none)
 	struct uvd_uobject *uobj;
 
 	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, row_of(OBJ_DEVICE), &uobj), -EINVAL);
-	ck_assert_int_eq(uvd_uobject_get(bed.call.file, row_of(OBJ_CHANNEL), 0, UVD_ACCESS_READ, &uobj), -EINVAL);
+	ck_assert_int_eq(uvd_uobject_get(bed.call.file, row_of(OBJ_CHANNEL), 0, UVD_UOBJ_READ, &uobj), -EINVAL);
 }
 END_TEST
 
@@ -428,7 +453,7 @@ START_TEST(test_an_event_file_in_use_is_not_collected)
 	close(fd);
 	collect();
 	ck_assert_uint_eq(file->num_event_files, 2);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	collect();
 	ck_assert_uint_eq(file->num_event_files, 1);
 }
@@ -459,6 +484,10 @@ int main(void)
 	tcase_add_test(tc, test_ioctl_02_a_header_at_address_0_is_efault);
 	tcase_add_test(tc, test_ioctl_16_trailing_bytes_within_the_attribute_must_be_zero);
 	tcase_add_test(tc, test_ioctl_21_raw_fd_has_no_length_and_is_an_int);
+	tcase_add_test(tc, test_steps_share_their_arguments);
+#ifndef NDEBUG
+	tcase_add_test_raise_signal(tc, test_step_that_takes_the_arguments_for_another_type_is_stopped, SIGABRT);
+#endif
 	tcase_add_test(tc, test_ioctl_22_arrays_that_are_wrong_in_one_place);
 	tcase_add_test(tc, test_an_attribute_may_name_an_object_of_any_type);
 	tcase_add_test(tc, test_handle_06_an_fd_is_an_int_and_only_for_shared_use);

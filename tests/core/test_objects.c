@@ -26,30 +26,30 @@ START_TEST(test_handle_05_try_lock_conflicts_are_ebusy)
 	int err;
 
 	toy_new();
-	a = toy_get(0, UVD_ACCESS_READ, &err);
-	b = toy_get(0, UVD_ACCESS_READ, &err);
+	a = toy_get(0, UVD_UOBJ_READ, &err);
+	b = toy_get(0, UVD_UOBJ_READ, &err);
 	ck_assert_int_eq(err, 0); /* readers share */
-	toy_get(0, UVD_ACCESS_WRITE, &err);
+	toy_get(0, UVD_UOBJ_WRITE, &err);
 	ck_assert_int_eq(err, -EBUSY);
 	ck_assert_int_eq(toy_destroy(0), -EBUSY);
-	uvd_uobject_put(a, UVD_ACCESS_READ);
+	uvd_uobject_put(a, UVD_UOBJ_READ);
 	ck_assert_int_eq(toy_destroy(0), -EBUSY);
-	uvd_uobject_put(b, UVD_ACCESS_READ);
-	a = toy_get(0, UVD_ACCESS_WRITE, &err);
+	uvd_uobject_put(b, UVD_UOBJ_READ);
+	a = toy_get(0, UVD_UOBJ_WRITE, &err);
 	ck_assert_int_eq(err, 0);
-	toy_get(0, UVD_ACCESS_READ, &err);
+	toy_get(0, UVD_UOBJ_READ, &err);
 	ck_assert_int_eq(err, -EBUSY);
 	ck_assert_int_eq(toy_destroy(0), -EBUSY);
 	/* A look-up for destruction does not lock. */
-	d = toy_get(0, UVD_ACCESS_DESTROY, &err);
+	d = toy_get(0, UVD_UOBJ_DESTROY, &err);
 	ck_assert_int_eq(err, 0);
 	ck_assert_int_eq(uvd_uobject_destroy(d), -EBUSY);
-	uvd_uobject_put(a, UVD_ACCESS_WRITE);
+	uvd_uobject_put(a, UVD_UOBJ_WRITE);
 	ck_assert_int_eq(uvd_uobject_destroy(d), 0);
 	/* A second destruction by the same look-up fails with EBUSY. The reference keeps the memory valid. */
 	ck_assert_int_eq(uvd_uobject_destroy(d), -EBUSY);
-	uvd_uobject_put(d, UVD_ACCESS_DESTROY);
-	toy_get(0, UVD_ACCESS_READ, &err);
+	uvd_uobject_put(d, UVD_UOBJ_DESTROY);
+	toy_get(0, UVD_UOBJ_READ, &err);
 	ck_assert_int_eq(err, -ENOENT);
 }
 END_TEST
@@ -61,7 +61,7 @@ START_TEST(test_handle_02_an_uncommitted_handle_is_enoent)
 
 	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_TOY)->row, &uobj), 0);
 	ck_assert_uint_eq(uobj->id, 0);
-	toy_get(0, UVD_ACCESS_DESTROY, &err);
+	toy_get(0, UVD_UOBJ_DESTROY, &err);
 	ck_assert_int_eq(err, -ENOENT);
 	ck_assert_int_eq(toy_new(), 1);
 	uvd_uobject_abort(uobj, false);
@@ -74,11 +74,11 @@ START_TEST(test_handle_04_another_type_is_einval)
 	struct uvd_uobject *uobj;
 
 	toy_new();
-	ck_assert_int_eq(uvd_uobject_get(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_OTHER)->row, 0,
-					 UVD_ACCESS_READ, &uobj),
-			 -EINVAL);
-	ck_assert_int_eq(uvd_uobject_get(bed.call.file, NULL, 0, UVD_ACCESS_READ, &uobj), 0);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	ck_assert_int_eq(
+		uvd_uobject_get(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_OTHER)->row, 0, UVD_UOBJ_READ, &uobj),
+		-EINVAL);
+	ck_assert_int_eq(uvd_uobject_get(bed.call.file, NULL, 0, UVD_UOBJ_READ, &uobj), 0);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(test_handle_07_after_removal_everything_but_destroy_is_eio)
 
 	toy_new();
 	atomic_store(&bed.dev.gone, true);
-	toy_get(0, UVD_ACCESS_READ, &err);
+	toy_get(0, UVD_UOBJ_READ, &err);
 	ck_assert_int_eq(err, -EIO);
 	ck_assert_int_eq(toy_new(), -EIO);
 	ck_assert_int_eq(toy_destroy(0), 0);
@@ -124,7 +124,7 @@ static void *race(void *arg)
 	struct uvd_uobject *uobj;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		enum uvd_access access = rand_r(&seed) % 3;
+		enum uvd_uobj_access access = rand_r(&seed) % 3;
 		int err;
 
 		if (rand_r(&seed) % 3 == 0 && !uvd_uobject_begin(bed.call.file, &racing, &uobj)) {
@@ -137,13 +137,13 @@ static void *race(void *arg)
 			}
 			continue;
 		}
-		access = access == 2 ? UVD_ACCESS_DESTROY : access ? UVD_ACCESS_WRITE : UVD_ACCESS_READ;
+		access = access == 2 ? UVD_UOBJ_DESTROY : access ? UVD_UOBJ_WRITE : UVD_UOBJ_READ;
 		err = uvd_uobject_get(bed.call.file, &racing, rand_r(&seed) % 4, access, &uobj);
 		if (err) {
 			ck_assert_msg(err == -EBUSY || err == -ENOENT, "%d", err);
 			continue;
 		}
-		if (access == UVD_ACCESS_DESTROY)
+		if (access == UVD_UOBJ_DESTROY)
 			atomic_fetch_add(&busy, uvd_uobject_destroy(uobj) == -EBUSY);
 		else
 			ck_assert_ptr_eq(uobj->object, &made);
@@ -175,7 +175,7 @@ static void *readers_leave(void *uobj)
 		bool last = atomic_load(&last_reader);
 
 		while (atomic_load(&readers)) {
-			uvd_uobject_put(uobj, UVD_ACCESS_READ);
+			uvd_uobject_put(uobj, UVD_UOBJ_READ);
 			atomic_fetch_sub(&readers, 1);
 		}
 		if (last)
@@ -191,22 +191,22 @@ START_TEST(test_handle_05_readers_of_one_object_never_keep_each_other_out)
 	pthread_t thread;
 
 	toy_new();
-	uobj = toy_get(0, UVD_ACCESS_READ, &err);
+	uobj = toy_get(0, UVD_UOBJ_READ, &err);
 	pthread_create(&thread, NULL, readers_leave, uobj);
 	/* No assertions in this loop: under ThreadSanitizer a million of them can take over a minute. */
 	for (int i = 0; i < 1000000; i++) {
-		kept_out += toy_get(0, UVD_ACCESS_READ, &err) != uobj;
+		kept_out += toy_get(0, UVD_UOBJ_READ, &err) != uobj;
 		atomic_fetch_add(&readers, 1);
 	}
 	ck_assert_int_eq(kept_out, 0);
 	atomic_store(&last_reader, true);
 	pthread_join(thread, NULL);
-	toy_get(0, UVD_ACCESS_WRITE, &err);
+	toy_get(0, UVD_UOBJ_WRITE, &err);
 	ck_assert_int_eq(err, -EBUSY);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
-	uobj = toy_get(0, UVD_ACCESS_WRITE, &err);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
+	uobj = toy_get(0, UVD_UOBJ_WRITE, &err);
 	ck_assert_int_eq(err, 0);
-	uvd_uobject_put(uobj, UVD_ACCESS_WRITE);
+	uvd_uobject_put(uobj, UVD_UOBJ_WRITE);
 	ck_assert_int_eq(toy_destroy(0), 0);
 }
 END_TEST
@@ -288,7 +288,7 @@ START_TEST(test_call_that_was_let_go_is_eintr_and_commits_nothing)
 
 	bed.call.caller.claim = claim;
 	ck_assert_int_eq(toy_new(), -EINTR);
-	ck_assert_ptr_null(toy_get(0, UVD_ACCESS_READ, &err));
+	ck_assert_ptr_null(toy_get(0, UVD_UOBJ_READ, &err));
 	ck_assert_int_eq(bed.num_destroyed, 1);
 	claimed = true;
 	ck_assert_int_eq(toy_new(), 0);
@@ -351,7 +351,7 @@ START_TEST(test_a_grant_that_fails_leaves_nothing)
 	ck_assert_int_eq(uvd_call_granted(&bed.call, 5), -EFAULT);
 	ck_assert_int_eq(fd, 1);
 	ck_assert_uint_eq(bed.call.file->num_event_files, 0);
-	ck_assert_ptr_null(bed.call.file->objects);
+	ck_assert(list_empty(&bed.call.file->objects));
 }
 END_TEST
 
@@ -479,7 +479,7 @@ static int get_fd(int fd, uint16_t object)
 				     &uobj);
 
 	if (!err)
-		uvd_uobject_put(uobj, UVD_ACCESS_READ);
+		uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return err;
 }
 

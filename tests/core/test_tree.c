@@ -108,8 +108,8 @@ END_TEST
 START_TEST(test_rows_that_contradict_themselves_are_refused)
 {
 	struct uvd_attr_row attrs[] = {
-		UVD_IDR(A_TOY, OBJ_TOY, UVD_ACCESS_NEW, UVD_MANDATORY),
-		UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_ACCESS_DESTROY, UVD_MANDATORY),
+		UVD_IDR(A_TOY, OBJ_TOY, UVD_UOBJ_NEW, UVD_MANDATORY),
+		UVD_IDR(A_WRITE_TOY, OBJ_TOY, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 	};
 	struct uvd_method_row m = { .name = "M_TWO", .id = 20, UVD_ROWS(attrs, attrs), .steps = steps };
 	struct uvd_write_row w = {
@@ -121,7 +121,7 @@ START_TEST(test_rows_that_contradict_themselves_are_refused)
 
 	ck_assert_ptr_null(merge(&row, &err));
 	ck_assert_int_eq(err, -EINVAL);
-	attrs[1].access = UVD_ACCESS_READ;
+	attrs[1].access = UVD_UOBJ_READ;
 	tree = merge(&row, &err);
 	ck_assert_ptr_nonnull(tree);
 	uvd_tree_free(tree);
@@ -182,7 +182,7 @@ END_TEST
 
 START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 {
-	static const struct uvd_attr_row needs[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, UVD_MANDATORY) };
+	static const struct uvd_attr_row needs[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_UOBJ_READ, UVD_MANDATORY) };
 	static const struct uvd_attr_row some[] = {
 		{ .name = "A_TOYS",
 		  .id = A_TOYS,
@@ -190,7 +190,7 @@ START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 		  .flags = UVD_MANDATORY,
 		  .object = OBJ_ABSENT },
 	};
-	static const struct uvd_attr_row may[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, 0) };
+	static const struct uvd_attr_row may[] = { UVD_IDR(A_TOY, OBJ_ABSENT, UVD_UOBJ_READ, 0) };
 	const struct uvd_method_row m[] = {
 		{ .name = "M_NEEDS", .id = 30, UVD_ROWS(attrs, needs), .steps = steps },
 		{ .name = "M_MAY", .id = 31, UVD_ROWS(attrs, may), .steps = steps },
@@ -365,9 +365,9 @@ START_TEST(test_attributes_of_no_kind_are_refused)
 	bad.elems = elem;
 	bad.num_elems = 1;
 	ck_assert_int_eq(merge_attr_row(&bad), 0);
-	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, OBJ_ABSENT, UVD_ACCESS_READ, 0);
+	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, OBJ_ABSENT, UVD_UOBJ_READ, 0);
 	ck_assert_int_eq(merge_attr_row(&bad), 0);
-	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, 0xffff, UVD_ACCESS_READ, UVD_MANDATORY);
+	bad = (struct uvd_attr_row)UVD_IDR(A_TOY, 0xffff, UVD_UOBJ_READ, UVD_MANDATORY);
 	ck_assert_int_eq(merge_attr_row(&bad), 0);
 	/* The ids of provider data are accepted without the flag of provider data. */
 	bad = (struct uvd_attr_row){ .name = "a", .id = UVD_ATTR_UHW_IN, .type = UVD_ATTR_PTR_IN };

@@ -400,7 +400,7 @@ static void attr_value(struct gen *g, const struct uvd_attr_row *row, char *item
 	char word[MAX_ITEM];
 	size_t len = snprintf(item, MAX_ITEM, "%.60s", name);
 	if (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD || row->type == UVD_ATTR_IDRS_ARRAY) {
-		if (row->access == UVD_ACCESS_NEW)
+		if (row->access == UVD_UOBJ_NEW)
 			return;
 		object_word(g, shape_object_name(row->object), word);
 		snprintf(item + len, MAX_ITEM - len, "=%.60s", word);
@@ -445,9 +445,9 @@ static void add_attr(struct gen *g, struct call *call, const struct uvd_attr_row
 		g->vary = 70;
 	attr_value(g, row, item);
 	call_add(call, "%s", item);
-	if (row->access == UVD_ACCESS_DESTROY && row->type == UVD_ATTR_IDR && strchr(item, '='))
+	if (row->access == UVD_UOBJ_DESTROY && row->type == UVD_ATTR_IDR && strchr(item, '='))
 		end_live(g, strchr(item, '=') + 1);
-	if (row->access == UVD_ACCESS_NEW && (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD))
+	if (row->access == UVD_UOBJ_NEW && (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD))
 		add_live(g, call, shape_object_name(row->object));
 }
 
@@ -500,7 +500,7 @@ struct call *gen_method(struct gen *g, const struct method_ref *ref)
 	for (unsigned int a = 0; a < ref->row->num_attrs; a++) {
 		const struct uvd_attr_row *row = &ref->row->attrs[a];
 
-		if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD) && row->access != UVD_ACCESS_NEW &&
+		if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD) && row->access != UVD_UOBJ_NEW &&
 		    gen_wanted(row))
 			make_object(g, shape_object_name(row->object));
 	}

@@ -97,7 +97,7 @@ static void note_new(struct record *r, const struct call *call, const uint8_t *m
 		for (unsigned int a = 0; a < ref.row->num_attrs; a++) {
 			const struct uvd_attr_row *row = &ref.row->attrs[a];
 
-			if (row->id != hdr->attrs[n].attr_id || row->access != UVD_ACCESS_NEW ||
+			if (row->id != hdr->attrs[n].attr_id || row->access != UVD_UOBJ_NEW ||
 			    (row->type != UVD_ATTR_IDR && row->type != UVD_ATTR_FD) || r->num_values == MAX_VALUES)
 				continue;
 			strcpy(r->values[r->num_values].name, "handle");

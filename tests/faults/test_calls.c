@@ -162,10 +162,11 @@ static struct stock take_stock(struct call *c)
 {
 	struct stock s = { .has_context = atomic_load(&c->h.file->context) };
 	unsigned int handles = 0;
+	struct uvd_uobject *uobj;
 
 	memcpy(s.in_backend, filter_live, sizeof(s.in_backend));
 	uvd_mm_table_each(c->h.engine.mms, add_pages, &s.pages);
-	for (struct uvd_uobject *uobj = c->h.file->objects; uobj; uobj = uobj->next) {
+	list_for_each_entry(uobj, &c->h.file->objects, of_file) {
 		MUST(uobj->usecnt == 0, "handle %u is locked: %d", uobj->id, uobj->usecnt);
 		MUST(uobj->ref == 1, "handle %u has %d references", uobj->id, uobj->ref);
 		s.objects++;

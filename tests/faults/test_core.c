@@ -42,7 +42,7 @@ static void run_out(long (*call)(void), long result, unsigned int at_least)
 		MUST(ret == -ENOMEM, "allocation %u fails: %ld", n, ret);
 		MUST(fault_blocks() == blocks, "allocation %u fails: %ld blocks are left", n, fault_blocks() - blocks);
 		MUST(file->handles.count == handles, "allocation %u fails: a handle is lost", n);
-		uvd_uobject_put(toy_get(toy, UVD_ACCESS_WRITE, &err), UVD_ACCESS_WRITE);
+		uvd_uobject_put(toy_get(toy, UVD_UOBJ_WRITE, &err), UVD_UOBJ_WRITE);
 		MUST(!err, "allocation %u fails: the toy is in use", n);
 	}
 	ck_assert_int_eq(ret, result);

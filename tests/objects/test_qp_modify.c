@@ -25,9 +25,9 @@ static struct uvd_qp *backend_qp(void)
 	struct uvd_uobject *uobj;
 	struct uvd_qp *found;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, NULL, qp.qp_handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, NULL, qp.qp_handle, UVD_UOBJ_READ, &uobj), 0);
 	found = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return found;
 }
 

@@ -280,7 +280,7 @@ START_TEST(test_resize_that_is_refused_keeps_the_queue)
 
 	begin(true);
 	cq = new_cq();
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_cq, cq, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_cq, cq, UVD_UOBJ_READ, &uobj), 0);
 	queue = (void *)((struct uvd_cq *)uobj->object)->queue->memory;
 	queue->consumer_index = 5; /* as if the client had read ahead: now 11 of 16 entries are queued */
 	ck_assert_int_eq(resize_cq(10, &core, &driver), 0);
@@ -289,7 +289,7 @@ START_TEST(test_resize_that_is_refused_keeps_the_queue)
 	ck_assert_int_eq(resize_cq(6, &core, &driver), -EINVAL);
 	ck_assert(queue == (void *)((struct uvd_cq *)uobj->object)->queue->memory);
 	ck_assert_uint_eq(shared.num, 1);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 }
 END_TEST
 
@@ -339,12 +339,12 @@ static struct uvd_queue *queue_of(uint32_t handle, const struct uvd_object_row *
 	struct uvd_uobject *uobj;
 	struct uvd_queue *q;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, row, handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, row, handle, UVD_UOBJ_READ, &uobj), 0);
 	if (row == &uvd_object_cq)
 		q = ((struct uvd_cq *)uobj->object)->queue;
 	else
 		q = send ? ((struct uvd_qp *)uobj->object)->sq : ((struct uvd_qp *)uobj->object)->rq;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return q;
 }
 

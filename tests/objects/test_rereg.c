@@ -59,9 +59,9 @@ static struct uvd_mr *mr_of(uint32_t handle)
 	struct uvd_uobject *uobj;
 	struct uvd_mr *found;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, handle, UVD_UOBJ_READ, &uobj), 0);
 	found = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return found;
 }
 
@@ -116,9 +116,9 @@ START_TEST(test_mr_04_rereg_of_a_region_in_use_is_ebusy)
 	struct uvd_uobject *uobj;
 
 	begin();
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, mr.mr_handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_mr, mr.mr_handle, UVD_UOBJ_READ, &uobj), 0);
 	ck_assert_int_eq(rereg(rereg_cmd(TRANS), NULL), -EBUSY);
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	assert_unchanged();
 	ck_assert_int_eq(rereg(rereg_cmd(TRANS), NULL), 0);
 }
@@ -212,7 +212,7 @@ START_TEST(test_handle_12_a_new_region_keeps_the_handle_and_is_the_newest_object
 	ck_assert_uint_eq(now->access, LW);
 	ck_assert_uint_eq(charged(), 2);
 	ck_assert_uint_eq(h.file->handles.count, 4);
-	ck_assert_uint_eq(h.file->objects->id, mr.mr_handle);
+	ck_assert_uint_eq(list_first_entry(&h.file->objects, struct uvd_uobject, of_file)->id, mr.mr_handle);
 	ck_assert_uint_eq(uvd_file_list(h.file, &uvd_object_mr, ids, 4), 1);
 	ck_assert_uint_eq(ids[0], mr.mr_handle);
 	/* The temporary handle of the old MR is free again. */

@@ -59,9 +59,9 @@ static struct uvd_srq *backend_srq(uint32_t handle)
 	struct uvd_uobject *uobj;
 	struct uvd_srq *found;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_srq, handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_srq, handle, UVD_UOBJ_READ, &uobj), 0);
 	found = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return found;
 }
 
@@ -512,9 +512,9 @@ START_TEST(test_last_wqe_is_the_qps_event_and_not_the_srqs)
 					    .is_srq = 1,
 					    .srq_handle = handle };
 	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), 0);
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_qp, resp.qp_handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_qp, resp.qp_handle, UVD_UOBJ_READ, &uobj), 0);
 	qp = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	srq->event_handler(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 	qp->event_handler(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 	destroy.qp_handle = resp.qp_handle;

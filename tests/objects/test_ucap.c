@@ -19,34 +19,30 @@ static int nodes[UVD_MAX_UCAPS]; /* indexed by bit: fd + 1, or 0: no node */
 static unsigned int num_nodes;
 static int fail_node;
 
-static int node_create(struct uvd_engine *engine, const char *name, unsigned int bit, void **node)
+static int node_create(struct uvd_engine *engine, const char *name, unsigned int bit, struct uvd_ucap_node *node)
 {
+	struct stat st;
+
 	if (fail_node)
 		return -fail_node;
 	ck_assert_int_eq(nodes[bit], 0);
 	nodes[bit] = memfd_create(name, MFD_CLOEXEC) + 1;
 	num_nodes++;
-	*node = &nodes[bit];
+	ck_assert(!fstat(nodes[bit] - 1, &st));
+	*node = (struct uvd_ucap_node){ .priv = &nodes[bit], .dev = st.st_dev, .ino = st.st_ino };
 	return 0;
 }
 
-static void node_remove(struct uvd_engine *engine, void *node)
+static void node_remove(struct uvd_engine *engine, const struct uvd_ucap_node *node)
 {
-	int *fd = node;
+	int *fd = node->priv;
 
 	close(*fd - 1);
 	*fd = 0;
 	num_nodes--;
 }
 
-static bool node_is(void *node, const struct stat *st)
-{
-	struct stat own;
-
-	return !fstat(*(int *)node - 1, &own) && own.st_ino == st->st_ino && own.st_dev == st->st_dev;
-}
-
-static const struct uvd_ucap_ops node_ops = { .create = node_create, .remove = node_remove, .is = node_is };
+static const struct uvd_ucap_ops node_ops = { .create = node_create, .remove = node_remove };
 
 /* Opens a node as a client does. flags: of open(). */
 static int open_node(unsigned int bit, int flags)
@@ -74,7 +70,7 @@ static int no_destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 
 static const uvd_step ok_steps[] = { step_ok, NULL };
 static const struct uvd_attr_row extra_attrs[] = { UVD_PTR_IN(A_EXTRA, 4, 0) };
-static const struct uvd_attr_row safe_attrs[] = { UVD_IDR(A_EXTRA, OBJ_SAFE, UVD_ACCESS_NEW, UVD_MANDATORY) };
+static const struct uvd_attr_row safe_attrs[] = { UVD_IDR(A_EXTRA, OBJ_SAFE, UVD_UOBJ_NEW, UVD_MANDATORY) };
 static const struct uvd_method_row safe_methods[] = { UVD_METHOD(M_OPEN, safe_attrs, ok_steps) };
 static const struct uvd_object_row safe = {
 	.name = "SAFE",

@@ -279,7 +279,7 @@ START_TEST(test_an_object_that_the_backend_keeps_is_dropped)
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 	h.ops.destroy_cq = busy_cq;
 	uvd_device_remove(h.dev);
-	ck_assert_ptr_null(h.file->objects);
+	ck_assert(list_empty(&h.file->objects));
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
 	uvd_backend_null.destroy_cq(kept);
 	free(kept);
@@ -488,8 +488,8 @@ START_TEST(test_removal_under_threads_in_calls)
 		nap();
 	uvd_device_remove(h.dev);
 	ck_assert_uint_eq(charged(), 0);
-	ck_assert_ptr_null(h.file->objects);
-	ck_assert_ptr_null(second.file->objects);
+	ck_assert(list_empty(&h.file->objects));
+	ck_assert(list_empty(&second.file->objects));
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(threads[i], NULL);
 		free(clients[i].call);

@@ -65,9 +65,9 @@ static struct uvd_wq *backend_wq(uint32_t handle)
 	struct uvd_uobject *uobj;
 	struct uvd_wq *found;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_wq, handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_wq, handle, UVD_UOBJ_READ, &uobj), 0);
 	found = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return found;
 }
 

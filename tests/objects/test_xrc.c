@@ -201,9 +201,9 @@ static struct uvd_qp *qp_of(uint32_t handle)
 	struct uvd_uobject *uobj;
 	struct uvd_qp *qp;
 
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_qp, handle, UVD_ACCESS_READ, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_qp, handle, UVD_UOBJ_READ, &uobj), 0);
 	qp = uobj->object;
-	uvd_uobject_put(uobj, UVD_ACCESS_READ);
+	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	return qp;
 }
 

@@ -555,12 +555,12 @@ END_TEST
 
 START_TEST(test_umem_09_access_that_needs_a_writable_mapping)
 {
-	ck_assert(uvd_access_writable(IBV_ACCESS_LOCAL_WRITE));
-	ck_assert(uvd_access_writable(IBV_ACCESS_REMOTE_WRITE));
-	ck_assert(uvd_access_writable(IBV_ACCESS_REMOTE_ATOMIC));
-	ck_assert(uvd_access_writable(IBV_ACCESS_MW_BIND));
-	ck_assert(!uvd_access_writable(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
-				       IBV_ACCESS_RELAXED_ORDERING));
+	ck_assert(uvd_mr_access_writable(IBV_ACCESS_LOCAL_WRITE));
+	ck_assert(uvd_mr_access_writable(IBV_ACCESS_REMOTE_WRITE));
+	ck_assert(uvd_mr_access_writable(IBV_ACCESS_REMOTE_ATOMIC));
+	ck_assert(uvd_mr_access_writable(IBV_ACCESS_MW_BIND));
+	ck_assert(!uvd_mr_access_writable(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+					  IBV_ACCESS_RELAXED_ORDERING));
 }
 END_TEST
 

@@ -62,7 +62,7 @@ static int null_pd(struct uvd_pd *pd)
 	return 0;
 }
 
-int null_reg_mr(struct uvd_mr *mr)
+static int null_reg_mr(struct uvd_mr *mr)
 {
 	static atomic_uint keys = 1;
 

@@ -5,8 +5,6 @@
 
 #include <uverbsd/backend.h>
 
-int null_reg_mr(struct uvd_mr *mr);
-
 /* ---- rare.c: operations that few adapters have ------------------------------------------------------------------- */
 
 int null_query_context(struct uvd_context *context);

@@ -29,6 +29,7 @@ int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
 		return err;
 	}
 	pthread_mutex_init(&srq->lock, NULL);
+	INIT_LIST_HEAD(&srq->waiters);
 	err = base->srq_type == IBV_SRQT_XRC ? soft_srqn_add(srq) : 0;
 	if (!err)
 		return 0;

@@ -56,8 +56,8 @@ struct soft_qp {
 	int s_retry, s_rnr_retry; /* retries left for the oldest request */
 	uint32_t s_psn;
 
-	struct soft_user *d_user; /* the user whose list has this QP, or NULL; all d_*: the users' lock */
-	struct soft_qp *d_prev, *d_next;
+	struct soft_user *d_user; /* the user whose list has this QP, or NULL; this and of_user: the users' lock */
+	struct list_head of_user;
 
 	struct soft_rq rq;
 	uint64_t charged; /* bytes, for r_wqe; the rings are charged separately */
@@ -76,10 +76,10 @@ struct soft_qp {
 	 * that the request names. Its R_Keys must then be of that SRQ's PD.
 	 */
 	struct soft_srq *r_srq;
-	struct soft_qp *srq_prev, *srq_next; /* among the waiters of waits_at; that SRQ's lock */
+	struct list_head of_srq; /* among the waiters of waits_at; that SRQ's lock */
 	struct soft_srq *_Atomic waits_at; /* the SRQ that has this QP among its waiters, or NULL */
 
-	struct soft_qp *raw_prev, *raw_next; /* in the device's list of raw QPs; the list's lock */
+	struct list_head of_raw; /* in the device's list of raw QPs; the list's lock */
 	uint64_t raw_nr; /* 0: in no list */
 	atomic_uint num_mcast; /* multicast groups that it is attached to */
 };
@@ -121,7 +121,7 @@ struct soft_srq {
 	pthread_mutex_t lock;
 	struct soft_rq rq;
 	uint32_t max_sge, limit;
-	struct soft_qp *first_waiter, *last_waiter; /* QPs whose peers are kicked when a receive is posted */
+	struct list_head waiters; /* QPs whose peers are kicked when a receive is posted */
 	/* XRC: */
 	struct soft_ref ref; /* each message to this SRQ takes a reference */
 	struct soft_srq *next; /* in the table of numbers */
@@ -189,7 +189,6 @@ int soft_sq_init(struct soft_qp *qp);
 unsigned int soft_sq_count(const struct soft_qp *qp);
 /* Returns the request behind the n oldest, or NULL. n is less than SOFT_BURST. */
 struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n);
-void soft_sq_pop(struct soft_qp *qp);
 void soft_sq_clear(struct soft_qp *qp);
 
 /* May the oldest request be tried now? */

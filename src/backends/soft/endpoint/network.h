@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <uverbsd/backend.h>
 #include "backends/soft/memory/memory.h"
+#include "util/util.h"
 
 enum {
 	SOFT_QPN_BITS = 24,
@@ -177,7 +178,7 @@ enum { SOFT_RAW_LEAST = 14, SOFT_RAW_MORE = 22 }; /* bytes: Ethernet header; hea
 /* A device's RAW_PACKET QPs, oldest first. */
 struct soft_raw_list {
 	pthread_mutex_t lock;
-	struct soft_qp *first, *last;
+	struct list_head qps;
 	uint64_t last_nr;
 };
 

@@ -5,6 +5,7 @@
 void soft_raw_init(struct soft_raw_list *list)
 {
 	pthread_mutex_init(&list->lock, NULL);
+	INIT_LIST_HEAD(&list->qps);
 }
 
 void soft_raw_destroy(struct soft_raw_list *list)
@@ -19,12 +20,7 @@ void soft_raw_join(struct soft_qp *qp)
 
 	pthread_mutex_lock(&list->lock);
 	qp->raw_nr = ++list->last_nr;
-	qp->raw_prev = list->last;
-	if (list->last)
-		list->last->raw_next = qp;
-	else
-		list->first = qp;
-	list->last = qp;
+	list_add_tail(&qp->of_raw, &list->qps);
 	pthread_mutex_unlock(&list->lock);
 }
 
@@ -35,23 +31,19 @@ void soft_raw_leave(struct soft_qp *qp)
 	if (!qp->raw_nr)
 		return;
 	pthread_mutex_lock(&list->lock);
-	if (qp->raw_prev)
-		qp->raw_prev->raw_next = qp->raw_next;
-	else
-		list->first = qp->raw_next;
-	if (qp->raw_next)
-		qp->raw_next->raw_prev = qp->raw_prev;
-	else
-		list->last = qp->raw_prev;
+	list_del_init(&qp->of_raw);
 	pthread_mutex_unlock(&list->lock);
 }
 
 unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max)
 {
 	unsigned int n = 0;
+	struct soft_qp *qp;
 
 	pthread_mutex_lock(&list->lock);
-	for (struct soft_qp *qp = list->first; qp && n < max; qp = qp->raw_next) {
+	list_for_each_entry(qp, &list->qps, of_raw) {
+		if (n == max)
+			break;
 		if (qp->raw_nr <= *last)
 			continue;
 		qpns[n++] = qp->qp.qp_num;

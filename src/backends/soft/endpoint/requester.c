@@ -54,7 +54,7 @@ struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n)
 	return soft_ring_peek(&qp->sq, n);
 }
 
-void soft_sq_pop(struct soft_qp *qp)
+static void sq_pop(struct soft_qp *qp)
 {
 	soft_ring_pop(&qp->sq);
 	if (qp->qp.sq)
@@ -124,7 +124,7 @@ void soft_send_complete(struct soft_qp *qp, struct soft_send_wqe *wqe, enum ibv_
 
 	requester_count(qp, wc.opcode, status == IBV_WC_SUCCESS);
 	/* Pop first: a client that sees the completion may use the place in the queue at once. */
-	soft_sq_pop(qp);
+	sq_pop(qp);
 	if (is_told)
 		soft_cq_add(qp->qp.send_cq, &wc, false, due);
 	qp->s_started = false;

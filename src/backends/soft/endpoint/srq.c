@@ -2,17 +2,10 @@
 /* Shared receive queues: how QPs take receives from them, and wait for receives. */
 #include "backends/soft/endpoint/endpoint.h"
 
-static void unlink_waiter(struct soft_srq *srq, struct soft_qp *qp)
+/* Caller holds the lock of the SRQ that the QP waits at. */
+static void unlink_waiter(struct soft_qp *qp)
 {
-	if (qp->srq_prev)
-		qp->srq_prev->srq_next = qp->srq_next;
-	else
-		srq->first_waiter = qp->srq_next;
-	if (qp->srq_next)
-		qp->srq_next->srq_prev = qp->srq_prev;
-	else
-		srq->last_waiter = qp->srq_prev;
-	qp->srq_prev = qp->srq_next = NULL;
+	list_del_init(&qp->of_srq);
 	atomic_store(&qp->waits_at, NULL);
 }
 
@@ -21,12 +14,7 @@ static void link_waiter(struct soft_srq *srq, struct soft_qp *qp)
 	if (atomic_load(&qp->waits_at))
 		return;
 	atomic_store(&qp->waits_at, srq);
-	qp->srq_prev = srq->last_waiter;
-	if (srq->last_waiter)
-		srq->last_waiter->srq_next = qp;
-	else
-		srq->first_waiter = qp;
-	srq->last_waiter = qp;
+	list_add_tail(&qp->of_srq, &srq->waiters);
 }
 
 void soft_srq_forget(struct soft_qp *qp)
@@ -42,7 +30,7 @@ void soft_srq_forget(struct soft_qp *qp)
 	if (srq) {
 		pthread_mutex_lock(&srq->lock);
 		if (atomic_load(&qp->waits_at))
-			unlink_waiter(srq, qp);
+			unlink_waiter(qp);
 		pthread_mutex_unlock(&srq->lock);
 	}
 	pthread_mutex_unlock(&table->lock);
@@ -53,14 +41,14 @@ struct soft_qp *soft_srq_next_waiter(struct soft_srq *srq, bool in_vain)
 	struct soft_qp *qp = NULL;
 
 	pthread_mutex_lock(&srq->lock);
-	if ((soft_rq_count(&srq->rq) || in_vain) && srq->first_waiter) {
-		qp = srq->first_waiter;
+	if ((soft_rq_count(&srq->rq) || in_vain) && !list_empty(&srq->waiters)) {
+		qp = list_first_entry(&srq->waiters, struct soft_qp, of_srq);
 		/*
 		 * Take the reference first: soft_srq_forget() of a QP that is destroyed returns at once if the QP waits
 		 * nowhere, and then its references are waited for.
 		 */
 		soft_ref_get(&qp->ref);
-		unlink_waiter(srq, qp);
+		unlink_waiter(qp);
 	}
 	pthread_mutex_unlock(&srq->lock);
 	return qp;

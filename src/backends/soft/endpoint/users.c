@@ -21,8 +21,8 @@ struct soft_user {
 	struct soft_users *users;
 	uint64_t key;
 	pthread_cond_t changed;
-	struct soft_qp *first, *last; /* deferred QPs, each with a reference */
-	unsigned int queued; /* in that list */
+	struct list_head deferred; /* QPs, each with a reference */
+	unsigned int queued; /* in `deferred` */
 	unsigned int threads; /* all */
 	unsigned int active; /* threads that are not held up */
 	unsigned int working; /* active threads that run a QP */
@@ -79,28 +79,14 @@ static void user_append(struct soft_user *user, struct soft_qp *qp)
 {
 	soft_ref_get(&qp->ref);
 	qp->d_user = user;
-	qp->d_prev = user->last;
-	qp->d_next = NULL;
-	if (user->last)
-		user->last->d_next = qp;
-	else
-		user->first = qp;
-	user->last = qp;
+	list_add_tail(&qp->of_user, &user->deferred);
 	user->queued++;
 }
 
 /* Caller holds the users' lock, and takes over the list's reference. */
 static void user_unlink(struct soft_user *user, struct soft_qp *qp)
 {
-	if (qp->d_prev)
-		qp->d_prev->d_next = qp->d_next;
-	else
-		user->first = qp->d_next;
-	if (qp->d_next)
-		qp->d_next->d_prev = qp->d_prev;
-	else
-		user->last = qp->d_prev;
-	qp->d_prev = qp->d_next = NULL;
+	list_del_init(&qp->of_user);
 	qp->d_user = NULL;
 	user->queued--;
 }
@@ -159,13 +145,13 @@ static struct soft_qp *thread_next(struct soft_thread *thread)
 	uint64_t end = uvd_now_ns() + IDLE_MS * UINT64_C(1000000);
 	struct soft_qp *qp;
 
-	while (!user->first && !user->users->end && uvd_now_ns() < end)
+	while (list_empty(&user->deferred) && !user->users->end && uvd_now_ns() < end)
 		uvd_cond_wait_until(&user->changed, &user->users->lock, end);
-	qp = user->first;
-	if (qp) {
-		user_unlink(user, qp);
-		user->working++;
-	}
+	if (list_empty(&user->deferred))
+		return NULL;
+	qp = list_first_entry(&user->deferred, struct soft_qp, of_user);
+	user_unlink(user, qp);
+	user->working++;
 	return qp;
 }
 
@@ -242,7 +228,7 @@ static void thread_held_up(struct uvd_worker *worker)
 	thread->held_up = true;
 	user->active--;
 	user->working--;
-	if (user->first && user->active < user->users->most_active)
+	if (user->queued && user->active < user->users->most_active)
 		user_start_thread(user);
 	pthread_mutex_unlock(&user->users->lock);
 }
@@ -269,6 +255,7 @@ static struct soft_user *users_get(struct soft_users *users, uint64_t key)
 		return NULL;
 	user->users = users;
 	user->key = key;
+	INIT_LIST_HEAD(&user->deferred);
 	if (!user_start_thread(user)) {
 		free(user);
 		return NULL;

@@ -241,7 +241,8 @@ static enum soft_copy_error rc_move_target(struct rc *rc)
 		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, bytes_of(rc), rc_chunk(rc), true);
 	memcpy(&op.value, m->buffer, sizeof(op.value));
 	err = soft_atomic(m, &rc->req->qp->dev->ibdev->fabric->atomics, &rc->seg, &op);
-	memcpy(m->buffer, &op.value, sizeof(op.value));
+	if (!err)
+		memcpy(m->buffer, &op.value, sizeof(op.value));
 	return err;
 }
 
