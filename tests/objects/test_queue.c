@@ -327,6 +327,8 @@ START_TEST(test_srq_is_resized_and_tells_where)
 						     .srq_limit = 6 };
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
 	ck_assert_uint_eq(shared.num, 1);
+	modify.core.srq_limit = 5;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), 0);
 }
 END_TEST
 
