@@ -17,37 +17,37 @@ static int table[3] = { 1, 2, 3 };
 
 static void log_sum(int a)
 {
-	table[0] = a + 1;
+    table[0] = a + 1;
 }
 
 int g(int a, int b);
 
 int f(struct uvd_log *log, int a, int b)
 {
-	static int often = 1 + 2;
-	int c[4];
+    static int often = 1 + 2;
+    int c[4];
 
-	if (a < b && !often)
-		return -EINVAL;
-	while (a)
-		if (a-- == 0x10)
-			break;
-		else
-			continue;
-	for (int i = 0; i < b; i++)
-		a += i;
-	c[0] = TWICE(a + 1);
-	log_sum(a + 1);
-	uvd_logf(log, UVD_ERR, "%d", b - EINVAL);
-	g(a,
-	  b | 8U);
-	switch (a ? b : 0) {
-	case 1:
-		break;
-	}
-	return ~c[0];
+    if (a < b && !often)
+        return -EINVAL;
+    while (a)
+        if (a-- == 0x10)
+            break;
+        else
+            continue;
+    for (int i = 0; i < b; i++)
+        a += i;
+    c[0] = TWICE(a + 1);
+    log_sum(a + 1);
+    uvd_logf(log, UVD_ERR, "%d", b - EINVAL);
+    g(a,
+      b | 8U);
+    switch (a ? b : 0) {
+    case 1:
+        break;
+    }
+    return ~c[0];
 }
-"""
+""".replace("    ", "\t")
 FOUND = """\
 19:6 negate: `a < b && !often` -> `!(a < b && !often)`
 19:8 compare: `<` -> `<=`
@@ -138,4 +138,4 @@ def test_the_report_counts_each_result_and_names_the_survivors(mutants):
               "text": "return -EINVAL;"}
     text = mutants.report([{**result, "result": r} for r in ("killed", "killed", "timed out", "survived", "equivalent")])
     assert "| src/pin | 5 | 2 | 1 | 0 | 1 | 0 | 1 |" in text
-    assert "- src/pin/tiny.c:3 errno: `EINVAL` to `ENOMEM`, in `return -EINVAL;`" in text
+    assert "- src/pin/tiny.c:3:1 errno: `EINVAL` to `ENOMEM`, in `return -EINVAL;`" in text
