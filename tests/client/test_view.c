@@ -2,6 +2,7 @@
 /* Views: which of a client's mappings the engine can map itself, and that it then maps the same bytes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
@@ -9,6 +10,7 @@
 #include <uverbsd/backend.h>
 
 #include "child.h"
+#include "client/maps.h"
 #include "util/util.h"
 
 enum { PAGE = 4096, PAGES = 4, LEN = PAGES * PAGE, MOST = 256 /* views of one address space */ };
@@ -19,6 +21,7 @@ enum memory {
 	SYSV,
 	MEMFD_READ_ONLY,
 	SYSV_READ_ONLY,
+	PATH_CLOSED, /* a file that can be opened by its path alone */
 	/* There is no view of these: */
 	MEMFD_WRITE_ONLY,
 	MEMFD_PRIVATE,
@@ -38,6 +41,27 @@ static void *map_file_of_memory(int prot, int flags)
 	if (ftruncate(file, LEN + PAGE))
 		_exit(1);
 	return mmap(NULL, LEN, prot, flags, file, PAGE);
+}
+
+/* The path of a file of the client, which is a child of the process `test`. */
+static const char *path_of_client(pid_t test)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/dev/shm/uverbsd-test-view-%d", (int)test);
+	return path;
+}
+
+static void *map_path(void)
+{
+	void *at;
+
+	file = open(path_of_client(getppid()), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (ftruncate(file, LEN))
+		_exit(1);
+	at = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	close(file);
+	return at;
 }
 
 static void *attach_segment(int flags)
@@ -72,6 +96,8 @@ static void *map_memory(enum memory memory)
 		at = map_file_of_memory(PROT_READ | PROT_WRITE, MAP_SHARED);
 		close(file);
 		return at;
+	case PATH_CLOSED:
+		return map_path();
 	case SYSV:
 		return attach_segment(0);
 	case SYSV_READ_ONLY:
@@ -188,6 +214,36 @@ START_TEST(test_view_has_the_clients_bytes)
 	ck_assert_int_eq(uvd_mm_view_copy(&got, last, 1), 0);
 	ck_assert_int_eq(got, 'w');
 	uvd_mm_view_put(view);
+	end();
+}
+END_TEST
+
+/* Does the kernel tell the path of a mapping (PROCMAP_QUERY, Linux 6.11)? */
+static bool kernel_tells_paths(void)
+{
+	char path[PATH_MAX];
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	bool tells = !uvd_maps_path(fd, (uintptr_t)kernel_tells_paths, path);
+
+	close(fd);
+	return tells;
+}
+
+START_TEST(test_file_that_the_client_has_closed_is_found_by_its_path)
+{
+	struct uvd_mm_view *view;
+	char got = 0;
+
+	begin(client, PATH_CLOSED, &with_its_rights);
+	view = uvd_mm_view_get(&umem);
+	ck_assert_int_eq(unlink(path_of_client(getpid())), 0);
+	ck_assert_int_eq(view != NULL, kernel_tells_paths());
+	if (view) {
+		ask(WRITE);
+		ck_assert_int_eq(uvd_mm_view_copy(&got, uvd_mm_view_at(view, umem.addr + LEN - 1), 1), 0);
+		ck_assert_int_eq(got, 'w');
+		uvd_mm_view_put(view);
+	}
 	end();
 }
 END_TEST
@@ -325,6 +381,7 @@ int main(int argc, char **argv)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, test_view_has_the_clients_bytes, MEMFD, SYSV + 1);
+	tcase_add_test(t, test_file_that_the_client_has_closed_is_found_by_its_path);
 	tcase_add_loop_test(t, test_view_of_memory_that_the_client_cannot_write_is_not_writable, MEMFD_READ_ONLY,
 			    SYSV_READ_ONLY + 1);
 	tcase_add_loop_test(t, test_other_memory_has_no_view, MEMFD_WRITE_ONLY, KINDS);
