@@ -375,6 +375,7 @@ static const struct uvd_feature empty = { .name = "empty", .objects = no_objects
 START_TEST(test_device_has_as_many_features_as_there_is_room_for)
 {
 	const struct uvd_feature *many[UVD_MAX_FEATURES + 1] = {};
+	const struct uvd_feature *const *features_of_all;
 	struct uvd_device *second;
 	unsigned int own = 0;
 	int err;
@@ -394,6 +395,17 @@ START_TEST(test_device_has_as_many_features_as_there_is_room_for)
 	strcpy(h.config.ibdev, "second");
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -ENOSPC);
+	/* The persona has no feature, so it needs no room. */
+	for (unsigned int i = 0; i < UVD_MAX_FEATURES; i++)
+		many[i] = &empty;
+	many[UVD_MAX_FEATURES] = NULL;
+	features_of_all = h.engine.features;
+	h.engine.features = many;
+	h.engine.plugin_features = NULL;
+	second = second_device(NULL);
+	h.engine.features = features_of_all;
+	ck_assert_ptr_nonnull(second);
+	uvd_device_put(second);
 }
 END_TEST
 
