@@ -44,7 +44,6 @@ int uvd_step_invoke_write(struct uvd_req *req)
 	if (!row)
 		return -EOPNOTSUPP;
 	req->front = UVD_FRONT_INVOKE_WRITE;
-	req->write = row;
 	req->name = row->name;
 	req->core_in.len = in ? in->len : 0;
 	req->core_out.len = out ? out->len : 0;

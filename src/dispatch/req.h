@@ -86,7 +86,6 @@ struct uvd_req {
 	enum uvd_front front;
 	bool entered; /* the result of uvd_file_enter() */
 	const char *name; /* of the command or method, for messages */
-	const struct uvd_write_row *write; /* fronts WRITE and INVOKE_WRITE */
 	const struct uvd_method_row *method; /* front IOCTL */
 	struct uvd_in core_in, uhw_in;
 	struct uvd_out core_out, uhw_out;

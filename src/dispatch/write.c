@@ -97,7 +97,6 @@ static int write_command_verify(struct uvd_req *req, struct command *cmd)
 	if (err)
 		return err == -EINVAL ? uvd_bad(req, err, "command", cmd->hdr.command) : err;
 	cmd->row = write->row;
-	req->write = write->row;
 	if (!write->row) {
 		err = verify_plain(req, cmd);
 		return err ? err : -EOPNOTSUPP;

@@ -177,6 +177,7 @@ struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_ini
 	qp->qp_type = init->qp_type = type;
 	qp->srq = init->srq = end->srq;
 	qp->sq = end->sq;
+	qp->rq = end->rq;
 	if (type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV) {
 		qp->recv_cq = init->recv_cq = NULL;
 		qp->srq = init->srq = NULL;

@@ -22,7 +22,7 @@ struct end {
 	struct side *side;
 	struct uvd_cq *scq, *rcq;
 	struct uvd_srq *srq; /* for the QPs that are made next */
-	struct uvd_queue *sq; /* for the QPs that are made next: a mapped queue, or NULL; owned by the test */
+	struct uvd_queue *sq, *rq; /* for the QPs that are made next: mapped queues, or NULL; owned by the test */
 	struct uvd_xrcd *xrcd; /* for the XRC targets that are made next; owned by the test */
 	struct uvd_qp *qp;
 	struct uvd_mr *mr;

@@ -259,6 +259,33 @@ START_TEST(test_inline_data_and_requests_without_data_go_with_the_others)
 }
 END_TEST
 
+START_TEST(test_kinds_that_bursts_do_not_carry_out_keep_their_meaning_among_the_others)
+{
+	uint64_t *word = (uint64_t *)(b->buf + 2 * TO), *got = (uint64_t *)(a->buf + 2 * TO);
+
+	wrs[1].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wrs[3].opcode = wrs[5].opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	for (int i = 3; i <= 5; i += 2) {
+		sges[i] = sge_at(a, 2 * TO + i * 8, 8);
+		wrs[i].remote_addr = (uintptr_t)word;
+		wrs[i].compare_add = i;
+	}
+	wrs[6].next = NULL;
+	*word = 40;
+	post_receives(0, 5);
+	ck_assert_int_eq(post_send_wr(a, wrs), 0);
+	for (int i = 0; i < 7; i++)
+		expect(a->scq, i, IBV_WC_SUCCESS);
+	for (int i = 0; i < 5; i++)
+		ck_assert_uint_eq(expect(b->rcq, 1000 + i, IBV_WC_SUCCESS).opcode,
+				  i == 1 ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);
+	ck_assert(is_there(1));
+	ck_assert_uint_eq(*word, 48);
+	ck_assert_uint_eq(got[3], 40);
+	ck_assert_uint_eq(got[5], 43);
+}
+END_TEST
+
 START_TEST(test_requests_without_a_receive_wait_for_it)
 {
 	post_receives(0, 6);
@@ -615,6 +642,7 @@ int main(void)
 	tcase_add_test(t, test_same_bytes_can_be_sent_again_and_again);
 	tcase_add_test(t, test_of_writes_to_one_place_the_last_stays);
 	tcase_add_test(t, test_inline_data_and_requests_without_data_go_with_the_others);
+	tcase_add_test(t, test_kinds_that_bursts_do_not_carry_out_keep_their_meaning_among_the_others);
 	tcase_add_test(t, test_requests_without_a_receive_wait_for_it);
 	tcase_add_loop_test(t, test_one_that_fails_is_the_one_and_those_before_it_are_done, 0, WRONGS);
 	tcase_add_test(t, test_pieces_may_overlap);

@@ -10,14 +10,20 @@ static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 
 /* All N fit into one chunk. There is a gap between any two of them. */
-enum { N = 12, SIZE = 20000, STEP = 21000, HALF = N * STEP };
+enum {
+	N = 12,
+	SIZE = 20000,
+	STEP = 21000,
+	HALF = N * STEP,
+	INLINE = 5000 /* too long for a burst of small requests */
+};
 
 static struct ibv_sge sges[N];
 static struct uvd_send_wr wrs[N];
 
-static void fill(char *bytes, int salt)
+static void fill(char *bytes, int num, int salt)
 {
-	for (int i = 0; i < BUF_SIZE; i++)
+	for (int i = 0; i < num; i++)
 		bytes[i] = i * 7 + i / 251 + salt;
 }
 
@@ -35,11 +41,12 @@ static void make_list(enum ibv_wr_opcode opcode)
 static void setup(void)
 {
 	bed_open(&bed, &uvd_backend_soft, IBV_LINK_LAYER_INFINIBAND);
-	fill(a->buf, 1);
-	fill(b->buf, 2);
+	fill(a->buf, BUF_SIZE, 1);
+	fill(b->buf, BUF_SIZE, 2);
 	bed.cap.max_send_wr = bed.cap.max_recv_wr = 64;
 	bed.cap.max_send_sge = bed.cap.max_recv_sge = 1;
-	bed.cap.max_inline_data = 64;
+	bed.cap.max_inline_data = a->side->dev.config.limits.max_inline_data =
+		b->side->dev.config.limits.max_inline_data = INLINE;
 	a->timeout = a->retry_cnt = 1;
 	bed_connect(&bed, IBV_QPT_RC);
 	mm_bursts = 0;
@@ -172,6 +179,23 @@ START_TEST(test_inline_data_is_nothing_that_a_read_could_fill)
 	ck_assert_int_eq(post_send_wr(a, wrs), -EINVAL);
 	expect_read(0, 1);
 	expect_nothing(a->scq);
+}
+END_TEST
+
+START_TEST(test_long_inline_data_arrives_among_large_requests)
+{
+	static char data[INLINE];
+
+	fill(data, INLINE, 3);
+	make_list(IBV_WR_RDMA_WRITE);
+	wrs[1].send_flags |= IBV_SEND_INLINE;
+	wrs[1].inline_data = data;
+	wrs[1].inline_len = INLINE;
+	post_all();
+	expect_sent(0, 1);
+	expect(a->scq, 1, IBV_WC_SUCCESS);
+	ck_assert_mem_eq(b->buf + HALF + STEP, data, INLINE);
+	expect_sent(2, N);
 }
 END_TEST
 
@@ -326,7 +350,7 @@ START_TEST(test_memory_that_can_be_mapped_is_left_to_single_requests)
 	static char view[BUF_SIZE];
 	const bool read = _i;
 
-	fill(view, 3);
+	fill(view, BUF_SIZE, 3);
 	mm_views[0] = (struct fake_view){ (uintptr_t)(read ? b : a)->buf, BUF_SIZE, view, false };
 	(read ? b : a)->mr->umem.shared = true;
 	make_list(read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE);
@@ -367,6 +391,7 @@ int main(void)
 	tcase_add_test(t, test_large_pieces_may_lie_in_one_another);
 	tcase_add_loop_test(t, test_a_burst_is_a_chunk_at_most, 0, 2);
 	tcase_add_test(t, test_inline_data_is_nothing_that_a_read_could_fill);
+	tcase_add_test(t, test_long_inline_data_arrives_among_large_requests);
 	tcase_add_test(t, test_small_requests_and_large_ones_are_not_mixed);
 	tcase_add_test(t, test_reads_are_one_access_at_each_end);
 	tcase_add_test(t, test_a_read_sees_the_write_before_it);

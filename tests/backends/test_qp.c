@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <uverbsd/queue.h>
 #include "tests/backends/bed.h"
 
 static struct bed bed;
@@ -37,6 +38,43 @@ START_TEST(test_error_flushes_in_order_and_later_posts_too)
 		expect(a->rcq, 100 + i, IBV_WC_WR_FLUSH_ERR);
 	}
 	expect_nothing(a->scq);
+}
+END_TEST
+
+/* A mapped receive queue whose client adds a request for each that the engine takes. */
+enum { REFILLED = 3 };
+static uint64_t num_taken;
+
+static uint32_t refilled_count(const struct uvd_queue *q)
+{
+	return REFILLED;
+}
+
+static bool refilled_peek(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr)
+{
+	*wr = (struct uvd_recv_wr){ .wr_id = num_taken + n };
+	return n < REFILLED;
+}
+
+static void refilled_pop(struct uvd_queue *q)
+{
+	num_taken++;
+}
+
+START_TEST(test_error_flushes_a_queue_that_is_refilled_only_once)
+{
+	static const struct uvd_queue_ops ops = { .count = refilled_count,
+						  .peek_recv = refilled_peek,
+						  .pop = refilled_pop };
+	struct uvd_queue queue = { .ops = &ops, .kind = UVD_QUEUE_RECV, .shape = { 4, 64, 1 } };
+
+	a->rq = &queue;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(to_state(a, IBV_QPS_ERR), 0);
+	for (int i = 0; i < REFILLED; i++)
+		expect(a->rcq, i, IBV_WC_WR_FLUSH_ERR);
+	expect_nothing(a->rcq);
+	free_qp(a);
 }
 END_TEST
 
@@ -303,6 +341,7 @@ END_TEST
 static void add_state_tests(TCase *t)
 {
 	tcase_add_test(t, test_error_flushes_in_order_and_later_posts_too);
+	tcase_add_test(t, test_error_flushes_a_queue_that_is_refilled_only_once);
 	tcase_add_test(t, test_reset_forgets_queues_and_the_qp_connects_again);
 	tcase_add_test(t, test_post_send_needs_rts);
 	tcase_add_test(t, test_false_current_state_is_refused);

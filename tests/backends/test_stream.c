@@ -197,6 +197,15 @@ START_TEST(test_small_requests_are_their_posters_however_soon_they_come)
 }
 END_TEST
 
+START_TEST(test_large_requests_with_many_small_ones_between_them_are_their_posters)
+{
+	for (int i = 0; i < 20; i++)
+		post_and_wait(i % 10 ? 100 : SIZE);
+	post_and_wait(SIZE);
+	ck_assert_int_eq(writes_of_others, 0);
+}
+END_TEST
+
 /* The user's thread polls the queue, has just left it, or goes to sleep: no request may be lost or repeated. */
 START_TEST(test_no_request_is_lost_while_the_thread_comes_and_goes)
 {
@@ -510,6 +519,7 @@ int main(void)
 	tcase_add_test(t, test_large_requests_that_follow_each_other_soon_are_the_users_threads);
 	tcase_add_test(t, test_large_requests_with_pauses_are_their_posters);
 	tcase_add_test(t, test_small_requests_are_their_posters_however_soon_they_come);
+	tcase_add_test(t, test_large_requests_with_many_small_ones_between_them_are_their_posters);
 	tcase_add_test(t, test_no_request_is_lost_while_the_thread_comes_and_goes);
 	tcase_add_test(t, test_a_client_that_stops_waiting_for_its_stream_is_its_own_again);
 	tcase_add_test(t, test_qp_ends_while_its_thread_looks_for_more);

@@ -55,18 +55,32 @@ static unsigned int byte_at(struct child *child, char *at)
 	return child_says(child);
 }
 
-/* way: how to access the other process's memory, by pid (0) or by /proc/TID/mem (1); _i of the loop tests. */
-static struct uvd_caller caller_by(int way, pid_t tid)
+/* How to access the other process's memory; _i of the loop tests. */
+enum way { BY_PID, BY_PROC, BY_PROC_WHILE_STOPPED, WAYS };
+
+static int open_proc(pid_t tid, const char *name, int flags)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)tid, name);
+	fd = open(path, flags | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+static struct uvd_caller caller_by(enum way way, pid_t tid)
 {
 	struct uvd_caller c = caller_of(tid);
-	char path[32];
 
-	if (!way)
+	if (way == BY_PID)
 		return c;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	c.memfd = open(path, O_RDWR | O_CLOEXEC);
-	ck_assert_int_ge(c.memfd, 0);
+	c.memfd = open_proc(tid, "mem", O_RDWR);
 	c.mem = &uvd_mem_procfd;
+	if (way == BY_PROC_WHILE_STOPPED) {
+		c.mapsfd = open_proc(tid, "maps", O_RDONLY);
+		c.mem = &uvd_mem_held;
+	}
 	return c;
 }
 
@@ -392,10 +406,10 @@ int main(int argc, char **argv)
 	TCase *t = tcase_create("caller");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, test_memory_is_the_clients, 0, 2);
-	tcase_add_loop_test(t, test_torn_read_is_efault, 0, 2);
-	tcase_add_loop_test(t, test_write_to_readonly_page_is_efault, 0, 2);
-	tcase_add_loop_test(t, test_writev_puts_every_piece, 0, 2);
+	tcase_add_loop_test(t, test_memory_is_the_clients, 0, WAYS);
+	tcase_add_loop_test(t, test_torn_read_is_efault, 0, WAYS);
+	tcase_add_loop_test(t, test_write_to_readonly_page_is_efault, 0, WAYS);
+	tcase_add_loop_test(t, test_writev_puts_every_piece, 0, WAYS);
 	tcase_add_test(t, test_own_memory_needs_no_system);
 	tcase_add_test(t, test_caller_out_of_reach_is_an_error_everywhere);
 	tcase_add_test(t, test_dead_client_is_efault_and_esrch);

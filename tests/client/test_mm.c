@@ -438,6 +438,33 @@ START_TEST(test_recycled_pid_is_never_reached)
 }
 END_TEST
 
+static int open_all_but_memory(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	if (!strcmp(name, "mem") || !strcmp(name, "pagemap"))
+		return -EACCES;
+	return uvd_proc_local.open(&uvd_proc_local, tid, name, flags);
+}
+
+START_TEST(test_recycled_pid_is_another_opener_also_where_memory_cannot_be_opened)
+{
+	struct uvd_proc proc = { .open = open_all_but_memory };
+	struct child child = start_client();
+	struct uvd_caller c = caller_of(child.pid);
+	struct uvd_opener opener;
+
+	c.proc = &proc;
+	ck_assert(!uvd_opener_take(&opener, &c));
+	c.tgid = 0;
+	ck_assert(uvd_opener_is(&opener, &c, -1, -1));
+	child_end(&child);
+	ck_assert_int_eq(fork_with_pid(child.pid), child.pid);
+	ck_assert(!uvd_opener_is(&opener, &c, -1, -1));
+	uvd_opener_drop(&opener);
+	kill(child.pid, SIGKILL);
+	waitpid(child.pid, NULL, 0);
+}
+END_TEST
+
 START_TEST(test_recycled_pid_does_not_inherit_what_a_relative_keeps)
 {
 	struct uvd_mm_table *t = uvd_mm_table_new();
@@ -654,6 +681,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_exec_of_a_relative_leaves_the_account, 0, 2);
 	tcase_add_test(t, test_forged_print_does_not_make_accounts_without_end);
 	tcase_add_test(t, test_recycled_pid_is_never_reached);
+	tcase_add_test(t, test_recycled_pid_is_another_opener_also_where_memory_cannot_be_opened);
 	tcase_add_test(t, test_recycled_pid_does_not_inherit_what_a_relative_keeps);
 	tcase_add_test(t, test_account_of_a_pid_out_of_reach_is_efault);
 	tcase_add_test(t, test_own_process_has_an_account);

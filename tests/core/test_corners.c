@@ -161,6 +161,19 @@ START_TEST(test_provider_data_behind_a_pointer_is_read_when_a_step_asks)
 }
 END_TEST
 
+START_TEST(test_provider_data_shorter_than_asked_is_filled_with_zeros_and_nothing_behind_it_changes)
+{
+	uint64_t in[2] = { 11, UINT64_MAX };
+
+	bed.seen[1] = bed.seen[2] = bed.seen[3] = 99;
+	ck_assert_int_eq(udata(in, 12, false), UVERBS_ATTR_F_MANDATORY);
+	ck_assert_uint_eq(bed.seen[0], 11);
+	ck_assert_uint_eq(bed.seen[1], UINT32_MAX);
+	ck_assert_uint_eq(bed.seen[2], 99);
+	ck_assert_uint_eq(bed.seen[3], 99);
+}
+END_TEST
+
 START_TEST(test_memory_that_was_written_by_another_way_is_flagged)
 {
 	ck_assert_int_eq(udata(NULL, 0, true), UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
@@ -492,6 +505,7 @@ int main(void)
 	tcase_add_test(tc, test_an_attribute_may_name_an_object_of_any_type);
 	tcase_add_test(tc, test_handle_06_an_fd_is_an_int_and_only_for_shared_use);
 	tcase_add_test(tc, test_provider_data_behind_a_pointer_is_read_when_a_step_asks);
+	tcase_add_test(tc, test_provider_data_shorter_than_asked_is_filled_with_zeros_and_nothing_behind_it_changes);
 	tcase_add_test(tc, test_memory_that_was_written_by_another_way_is_flagged);
 	tcase_add_test(tc, test_a_method_may_have_more_attributes_and_outputs_than_a_request_has_room_for);
 	tcase_add_test(tc, test_invoke_write_without_input_is_all_zeros);

@@ -150,8 +150,11 @@ START_TEST(test_ioctl_14_15_16_sizes_and_trailing_zeros)
 	ck_assert_int_eq(tree_send(&t), 0);
 	data[3] = 1;
 	ck_assert_int_eq(tree_send(&t), -EOPNOTSUPP);
-	/* An unreadable tail counts as not zero. */
 	data[3] = 0;
+	data[2] = 1; /* the first byte of the tail */
+	ck_assert_int_eq(tree_send(&t), -EOPNOTSUPP);
+	data[2] = 0;
+	/* An unreadable tail counts as not zero. */
 	bed.hole = (uintptr_t)&data[3];
 	bed.hole_len = 1;
 	ck_assert_int_eq(tree_send(&t), -EOPNOTSUPP);

@@ -214,13 +214,18 @@ static int alloc_pd(struct uvd_pd *pd)
 	return 0;
 }
 
-START_TEST(test_a_method_that_needs_what_the_backend_lacks_is_not_there)
+START_TEST(test_a_method_or_command_that_needs_what_the_backend_lacks_is_not_there)
 {
 	const struct uvd_method_row m[] = {
 		{ .name = "M_PD", .id = 30, .steps = steps, .needs = { UVD_OP(alloc_pd) } },
 		{ .name = "M_MR", .id = 31, .steps = steps, .needs = { UVD_OP(alloc_pd), UVD_OP(reg_mr) } },
 	};
-	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m) };
+	const struct uvd_write_row w[] = {
+		{ .name = "W_MR", .number = 0, .steps = steps, .needs = { UVD_OP(reg_mr) } },
+		{ .name = "W_PD", .number = 1, .steps = steps, .needs = { UVD_OP(alloc_pd) } },
+		{ .name = "W_LAST", .number = 2, .steps = steps, .needs = { UVD_OP(reg_mr) } },
+	};
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, m), UVD_ROWS(writes, w) };
 	const struct uvd_object_row *objects[] = { &row, NULL };
 	const struct uvd_feature feature = { .name = "plugin", .objects = objects };
 	const struct uvd_feature *features[] = { &feature, NULL };
@@ -231,6 +236,9 @@ START_TEST(test_a_method_that_needs_what_the_backend_lacks_is_not_there)
 	tree = uvd_tree_new(features, &ops, DRIVER, NULL, &err);
 	ck_assert_ptr_nonnull(uvd_tree_method(tree, OBJ_TOY, 30));
 	ck_assert_ptr_null(uvd_tree_method(tree, OBJ_TOY, 31));
+	ck_assert_uint_eq(tree->num_writes[0], 2);
+	ck_assert_ptr_null(tree->writes[0][0].row);
+	ck_assert_ptr_eq(tree->writes[0][1].row, &w[1]);
 	uvd_tree_free(tree);
 }
 END_TEST
@@ -508,7 +516,7 @@ int main(void)
 	tcase_add_test(tc, test_rows_that_contradict_themselves_are_refused);
 	tcase_add_test(tc, test_a_feature_adds_attributes_to_a_method_of_another);
 	tcase_add_test(tc, test_a_method_that_needs_an_absent_object_is_not_there);
-	tcase_add_test(tc, test_a_method_that_needs_what_the_backend_lacks_is_not_there);
+	tcase_add_test(tc, test_a_method_or_command_that_needs_what_the_backend_lacks_is_not_there);
 	tcase_add_test(tc, test_a_row_names_its_feature_and_the_capability_that_it_wants);
 	tcase_add_test(tc, test_one_id_with_two_names_is_refused_and_both_owners_named);
 	tcase_add_test(tc, test_an_id_that_uverbsd_keeps_for_itself_is_refused_to_a_plug_in);

@@ -216,6 +216,25 @@ START_TEST(test_open_file)
 }
 END_TEST
 
+static long another_engine(void)
+{
+	struct uvd_account_limits limits;
+	struct uvd_engine engine;
+	int err;
+
+	uvd_account_limits_init(&limits);
+	err = uvd_engine_init(&engine, NULL, &limits, NULL);
+	if (!err)
+		uvd_engine_fini(&engine);
+	return err;
+}
+
+START_TEST(test_engine)
+{
+	run_out(another_engine, 0, 3);
+}
+END_TEST
+
 static long another_tree(void)
 {
 	const struct uvd_feature *features[] = { &bed_feature, NULL };
@@ -285,6 +304,7 @@ int main(void)
 	tcase_add_test(tc, test_input_in_pieces);
 	tcase_add_test(tc, test_command_larger_than_the_requests_buffer);
 	tcase_add_test(tc, test_open_file);
+	tcase_add_test(tc, test_engine);
 	tcase_add_test(tc, test_tree);
 	tcase_add_test(tc, test_handle_table);
 	suite_add_tcase(s, tc);

@@ -461,6 +461,31 @@ START_TEST(test_nodes_of_the_handle_table_are_charged)
 }
 END_TEST
 
+START_TEST(test_domain_of_a_file_costs_a_descriptor_and_is_not_made_at_the_limit)
+{
+	struct ib_uverbs_get_context_resp context;
+	int fd = memfd_create("domain", 0);
+	uint64_t rest;
+	uint32_t xrcd;
+
+	limit(UVD_RES_DESCRIPTORS, 5);
+	ck_assert_int_eq(harness_get_context(&h, &context), 0);
+	rest = 5 - used(UVD_RES_DESCRIPTORS);
+	ck_assert_int_eq(uvd_account_charge(h.account, UVD_RES_DESCRIPTORS, rest), 0);
+	/* More often than the device has domains. */
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), -EMFILE);
+	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), 5);
+	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 1);
+	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &xrcd), 0);
+	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), 5);
+	ck_assert_int_eq(close_xrcd(xrcd), 0);
+	ck_assert_uint_eq(used(UVD_RES_DESCRIPTORS), 4);
+	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, rest - 1);
+	close(fd);
+}
+END_TEST
+
 START_TEST(test_registered_memory_costs_the_opener_three_descriptors_once)
 {
 	struct ib_uverbs_reg_mr_resp mr;
@@ -517,5 +542,7 @@ TEST_LIST(test_objects_beyond_a_limit_are_eagain, test_files_beyond_the_limit_ar
 	  test_what_fails_is_charged_nothing, test_a_group_is_charged_while_the_qp_is_in_it,
 	  test_objects_of_a_removed_device_count_until_the_file_is_closed,
 	  test_the_maker_of_a_target_pays_for_it_as_long_as_another_has_it_open,
-	  test_nodes_of_the_handle_table_are_charged, test_registered_memory_costs_the_opener_three_descriptors_once,
+	  test_nodes_of_the_handle_table_are_charged,
+	  test_domain_of_a_file_costs_a_descriptor_and_is_not_made_at_the_limit,
+	  test_registered_memory_costs_the_opener_three_descriptors_once,
 	  test_registering_with_too_few_bytes_charges_nothing)

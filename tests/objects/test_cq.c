@@ -193,6 +193,7 @@ END_TEST
 /* ---- polling ----------------------------------------------------------------------------------------------------- */
 
 static uint32_t available;
+static unsigned int available_flags = IBV_WC_GRH | IBV_WC_WITH_INV;
 
 static int poll_some(struct uvd_cq *cq, int n, struct ibv_wc *wc)
 {
@@ -208,7 +209,7 @@ static int poll_some(struct uvd_cq *cq, int n, struct ibv_wc *wc)
 					 .imm_data = 5,
 					 .qp_num = 6,
 					 .src_qp = 7,
-					 .wc_flags = IBV_WC_GRH | IBV_WC_WITH_INV,
+					 .wc_flags = available_flags,
 					 .pkey_index = 8,
 					 .slid = 9,
 					 .sl = 10,
@@ -267,6 +268,28 @@ START_TEST(test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved)
 	ck_assert_uint_eq(room.resp.reserved, 0);
 	ck_assert_mem_eq(&room.wc[0], &expected, sizeof(expected));
 	ck_assert_uint_eq(*(uint8_t *)&room.wc[1], 0xee);
+}
+END_TEST
+
+START_TEST(test_poll_cq_converts_the_flags_to_the_kernels)
+{
+	static const struct {
+		unsigned int libibverbs, kernel;
+	} flags[] = { { IBV_WC_GRH, 1 },
+		      { IBV_WC_WITH_IMM, 1 << 1 },
+		      { IBV_WC_WITH_INV, 1 << 2 },
+		      { IBV_WC_IP_CSUM_OK, 1 << 3 },
+		      { ~0u, 0xf } };
+	struct poll_room room;
+
+	begin();
+	h.ops.poll_cq = poll_some;
+	for (unsigned int i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		available = 1;
+		available_flags = flags[i].libibverbs;
+		ck_assert_int_eq(poll_cq(&room, 1), 0);
+		ck_assert_uint_eq(room.wc[0].wc_flags, flags[i].kernel);
+	}
 }
 END_TEST
 
@@ -502,8 +525,8 @@ TEST_LIST(test_create_cq_by_every_front, test_cq_02_ex_refuses_comp_mask_and_res
 	  test_a_file_that_is_no_channel_is_ebadf, test_regression_08_channel_of_another_file_is_ebadf,
 	  test_create_cq_with_a_bad_response_leaves_no_cq, test_poll_cq_of_none_writes_the_header_only,
 	  test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved,
-	  test_regression_01_poll_cq_of_any_number, test_poll_cq_of_another_handle,
-	  test_req_notify_cq_says_which_and_hides_the_backends_errno,
+	  test_poll_cq_converts_the_flags_to_the_kernels, test_regression_01_poll_cq_of_any_number,
+	  test_poll_cq_of_another_handle, test_req_notify_cq_says_which_and_hides_the_backends_errno,
 	  test_cleanup_04_destroy_cq_counts_the_events_that_were_read,
 	  test_cleanup_04_async_events_are_counted_and_purged, test_cq_destroy_by_ioctl_reports_events,
 	  test_create_cq_event_fd_gets_the_async_events, test_event_fd_minus_2_is_none_in_a_file_without_one,

@@ -301,19 +301,60 @@ static int backend_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_po
 	attr->flags = IBV_QPF_GRH_REQUIRED;
 	attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS | IBV_PORT_CM_SUP;
 	attr->port_cap_flags2 = 0x1234;
+	attr->max_msg_sz = 1;
+	attr->bad_pkey_cntr = 2;
+	attr->qkey_viol_cntr = 3;
+	attr->gid_tbl_len = 4;
+	attr->pkey_tbl_len = 5;
+	attr->lid = 6;
+	attr->sm_lid = 7;
+	attr->state = 8;
+	attr->max_mtu = 9;
+	attr->active_mtu = 10;
+	attr->lmc = 11;
+	attr->max_vl_num = 12;
+	attr->sm_sl = 13;
+	attr->subnet_timeout = 14;
+	attr->init_type_reply = 15;
+	attr->active_width = 16;
+	attr->active_speed = 17;
+	attr->phys_state = 18;
+	attr->link_layer = 19;
 	return 0;
 }
 
-START_TEST(test_port_01_flags_reach_the_client)
+START_TEST(test_port_01_flags_and_attributes_reach_the_client)
 {
+	const struct ib_uverbs_query_port_resp expected = {
+		.port_cap_flags = IB_UVERBS_PCF_IP_BASED_GIDS | IB_UVERBS_PCF_CM_SUP,
+		.max_msg_sz = 1,
+		.bad_pkey_cntr = 2,
+		.qkey_viol_cntr = 3,
+		.gid_tbl_len = 4,
+		.pkey_tbl_len = 5,
+		.lid = 6,
+		.sm_lid = 7,
+		.state = 8,
+		.max_mtu = 9,
+		.active_mtu = 10,
+		.lmc = 11,
+		.max_vl_num = 12,
+		.sm_sl = 13,
+		.subnet_timeout = 14,
+		.init_type_reply = 15,
+		.active_width = 16,
+		.active_speed = 17,
+		.phys_state = 18,
+		.link_layer = 19,
+		.flags = IB_UVERBS_QPF_GRH_REQUIRED,
+	};
 	struct ib_uverbs_get_context_resp context;
 	struct ib_uverbs_query_port_resp_ex ex;
 
 	h.ops.query_port = backend_query_port;
 	ck_assert_int_eq(harness_get_context(&h, &context), 0);
 	ck_assert_int_eq(query_port_ioctl(1, &ex), 0);
-	ck_assert_uint_eq(ex.legacy_resp.flags, IB_UVERBS_QPF_GRH_REQUIRED);
-	ck_assert_uint_eq(ex.legacy_resp.port_cap_flags, IB_UVERBS_PCF_IP_BASED_GIDS | IB_UVERBS_PCF_CM_SUP);
+	ck_assert_mem_eq(&ex.legacy_resp, &expected, sizeof(expected));
 	ck_assert_uint_eq(ex.port_cap_flags2, 0x1234);
 }
 END_TEST
@@ -458,5 +499,5 @@ TEST_LIST(test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_w
 	  test_event_09_close_hangs_up_the_channel, test_query_device_before_get_context_is_einval,
 	  test_query_device_both_ways_agree, test_query_device_ex_refuses_comp_mask_and_reserved,
 	  test_query_device_ex_is_cut_to_the_clients_room, test_port_01_both_ways_agree_and_refuse_other_ports,
-	  test_port_01_flags_reach_the_client, test_gid_01_table, test_gid_02_entry,
+	  test_port_01_flags_and_attributes_reach_the_client, test_gid_01_table, test_gid_02_entry,
 	  test_query_context_answers_what_get_context_did_and_asks_the_driver)

@@ -320,6 +320,8 @@ START_TEST(test_srq_is_resized_and_tells_where)
 	ck_assert_uint_eq(shared.num, 1);
 	modify.core.max_wr = h.config.limits.max_srq_wr + 1;
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
+	modify.core.max_wr--;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), 0);
 	/* The SRQ limit exceeds the new length. */
 	modify.core = (struct ib_uverbs_modify_srq){ .srq_handle = resp.core.srq_handle,
 						     .attr_mask = IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT,
@@ -327,6 +329,8 @@ START_TEST(test_srq_is_resized_and_tells_where)
 						     .srq_limit = 6 };
 	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), -EINVAL);
 	ck_assert_uint_eq(shared.num, 1);
+	modify.core.srq_limit = 5;
+	ck_assert_int_eq(WRITE_IN(&h, MODIFY_SRQ, &modify), 0);
 }
 END_TEST
 

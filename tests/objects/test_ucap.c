@@ -365,6 +365,46 @@ START_TEST(test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_
 }
 END_TEST
 
+static const struct uvd_object_row *const no_objects[] = { NULL };
+static const struct uvd_feature empty = { .name = "empty", .objects = no_objects };
+
+START_TEST(test_device_has_as_many_features_as_there_is_room_for)
+{
+	const struct uvd_feature *many[UVD_MAX_FEATURES + 1] = {};
+	const struct uvd_feature *const *features_of_all;
+	struct uvd_device *second;
+	unsigned int own = 0;
+	int err;
+
+	harness_close(&h);
+	harness_init(&h, "null");
+	harness_start(&h, &uvd_mem_process);
+	while (h.dev->trees.features[own])
+		own++;
+	for (unsigned int i = own; i < UVD_MAX_FEATURES; i++)
+		many[i - own] = &empty;
+	h.engine.plugin_features = many;
+	second = second_device(NULL);
+	ck_assert_ptr_nonnull(second);
+	uvd_device_put(second);
+	many[UVD_MAX_FEATURES - own] = &empty;
+	strcpy(h.config.ibdev, "second");
+	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
+	ck_assert_int_eq(err, -ENOSPC);
+	/* The persona has no feature, so it needs no room. */
+	for (unsigned int i = 0; i < UVD_MAX_FEATURES; i++)
+		many[i] = &empty;
+	many[UVD_MAX_FEATURES] = NULL;
+	features_of_all = h.engine.features;
+	h.engine.features = many;
+	h.engine.plugin_features = NULL;
+	second = second_device(NULL);
+	h.engine.features = features_of_all;
+	ck_assert_ptr_nonnull(second);
+	uvd_device_put(second);
+}
+END_TEST
+
 /* ---- the features of a context ----------------------------------------------------------------------------------- */
 
 START_TEST(test_feature_is_invisible_without_its_capability)
@@ -621,7 +661,7 @@ TEST_LIST(test_node_comes_with_the_first_device_and_goes_with_the_last,
 	  test_there_is_an_end_of_names, test_name_that_cannot_be_a_nodes_is_einval,
 	  test_device_whose_node_cannot_be_made_is_refused,
 	  test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_on,
-	  test_feature_is_invisible_without_its_capability,
+	  test_device_has_as_many_features_as_there_is_room_for, test_feature_is_invisible_without_its_capability,
 	  test_feature_is_there_for_a_context_with_its_capability_and_only_it,
 	  test_several_capabilities_add_up_and_their_tree_is_made_once,
 	  test_capability_of_another_device_turns_nothing_on_here,

@@ -76,6 +76,26 @@ START_TEST(test_target_by_method)
 }
 END_TEST
 
+START_TEST(test_a_domain_is_for_no_other_qp)
+{
+	struct ib_uverbs_qp_cap cap = { .max_send_wr = 4, .max_send_sge = 1 }, resp_cap;
+	struct harness_tree tree = {};
+	uint64_t user_handle = 1;
+	uint32_t xrcd, qpn;
+
+	begin();
+	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
+	tree_object(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
+	tree_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
+	tree_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
+	tree_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	tree_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
+	tree_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+	tree_object(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, &tree), -EINVAL);
+}
+END_TEST
+
 START_TEST(test_qp_05_xrc_srq_is_for_no_other_qp)
 {
 	struct ib_uverbs_create_xsrq srq = { .max_wr = 4, .max_sge = 1, .srq_type = IB_UVERBS_SRQT_XRC };
@@ -392,9 +412,9 @@ START_TEST(test_unplug_ends_shared_domains_and_targets_once)
 }
 END_TEST
 
-TEST_LIST(test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method, test_qp_05_xrc_srq_is_for_no_other_qp,
-	  test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain, test_target_lives_until_its_last_handle_is_gone,
-	  test_target_is_modified_by_any_handle, test_event_11_only_handles_that_were_created_have_events,
-	  test_target_that_the_backend_keeps_stays_as_it_was, test_target_that_fails_leaves_nothing,
-	  test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq,
+TEST_LIST(test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method, test_a_domain_is_for_no_other_qp,
+	  test_qp_05_xrc_srq_is_for_no_other_qp, test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain,
+	  test_target_lives_until_its_last_handle_is_gone, test_target_is_modified_by_any_handle,
+	  test_event_11_only_handles_that_were_created_have_events, test_target_that_the_backend_keeps_stays_as_it_was,
+	  test_target_that_fails_leaves_nothing, test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq,
 	  test_srq_01_xrc_srq_by_method_answers_its_number, test_unplug_ends_shared_domains_and_targets_once)

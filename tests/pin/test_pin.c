@@ -429,6 +429,8 @@ START_TEST(test_umem_04_no_pages_is_einval)
 
 	ck_assert_int_eq(pin(child.pid, AT(memory), 0, 0, &umem), -EINVAL);
 	ck_assert_int_eq(pin(child.pid, AT(memory), (1ull << 32) * PAGE, 0, &umem), -EINVAL);
+	ck_assert_int_eq(pin(child.pid, AT(memory), ((1ull << 32) - 1) * PAGE, 0, &umem),
+			 -ENOMEM); /* the limit's errno */
 	ck_assert_int_eq(pin(child.pid, AT(memory) + 1, 0, 0, &umem), 0);
 	ck_assert_uint_eq(umem.pages, 1);
 	uvd_unpin(&umem);

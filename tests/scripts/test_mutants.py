@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""scripts/mutants: which changes it finds in a small C file, which of them it chooses, and what it reports."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = """\
+#include <errno.h>
+#include <uverbsd/log.h>
+#define TWICE(x) ((x) + (x))
+_Static_assert(1 + 1 == 2, "sums");
+static int table[3] = { 1, 2, 3 };
+
+static void log_sum(int a)
+{
+    table[0] = a + 1;
+}
+
+int g(int a, int b);
+
+int f(struct uvd_log *log, int a, int b)
+{
+    static int often = 1 + 2;
+    int c[4];
+
+    if (a < b && !often)
+        return -EINVAL;
+    while (a)
+        if (a-- == 0x10)
+            break;
+        else
+            continue;
+    for (int i = 0; i < b; i++)
+        a += i;
+    c[0] = TWICE(a + 1);
+    log_sum(a + 1);
+    uvd_logf(log, UVD_ERR, "%d", b - EINVAL);
+    g(a,
+      b | 8U);
+    switch (a ? b : 0) {
+    case 1:
+        break;
+    }
+    return ~c[0];
+}
+""".replace("    ", "\t")
+FOUND = """\
+19:6 negate: `a < b && !often` -> `!(a < b && !often)`
+19:8 compare: `<` -> `<=`
+19:12 logic: `&&` -> `||`
+19:15 not: `!` -> ``
+20:3 remove: `return -EINVAL` -> ``
+20:11 errno: `EINVAL` -> `ENOMEM`
+21:9 negate: `a` -> `!(a)`
+22:8 arithmetic: `--` -> `++`
+22:11 compare: `==` -> `!=`
+22:14 constant+1: `0x10` -> `0x11`
+22:14 constant-1: `0x10` -> `0xf`
+23:4 jump: `break` -> `continue`
+25:4 jump: `continue` -> `break`
+26:15 constant+1: `0` -> `1`
+26:20 compare: `<` -> `<=`
+27:3 remove: `a += i` -> ``
+27:5 arithmetic: `+=` -> `-=`
+28:2 remove: `c[0] = TWICE(a + 1)` -> ``
+28:4 constant+1: `0` -> `1`
+31:2 remove: `g(a, b | 8U)` -> ``
+32:6 bits: `|` -> `&`
+32:8 constant+1: `8U` -> `9U`
+32:8 constant-1: `8U` -> `7U`
+33:10 negate: `a` -> `!(a)`
+33:18 constant+1: `0` -> `1`
+34:7 constant+1: `1` -> `2`
+34:7 constant-1: `1` -> `0`
+35:3 jump: `break` -> ``
+37:9 bits: `~` -> ``
+37:12 constant+1: `0` -> `1`
+"""
+
+
+@pytest.fixture(scope="module")
+def mutants():
+    loader = importlib.machinery.SourceFileLoader("mutants", str(ROOT / "scripts/mutants"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutants", loader))
+    sys.modules["mutants"] = module    # dataclasses looks there
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    root = tmp_path_factory.mktemp("tree")
+    (root / "include").symlink_to(ROOT / "include")
+    for room in ("pin", "core"):
+        (root / "src" / room).mkdir(parents=True)
+        (root / "src" / room / "tiny.c").write_text(SOURCE)
+    return root
+
+
+def test_finds_all_changes_outside_of_messages_macros_and_static_data(mutants, tree):
+    assert "".join(f"{m}\n" for m in mutants.points(tree, "src/pin/tiny.c")) == "".join(
+        f"src/pin/tiny.c:{line}\n" for line in FOUND.splitlines())
+
+
+def test_a_change_is_in_one_place_and_keeps_the_line_numbers(mutants, tree):
+    source = SOURCE.encode()
+    for mutant in mutants.points(tree, "src/pin/tiny.c"):
+        changed = mutant.apply(source)
+        assert changed != source and changed.count(b"\n") == source.count(b"\n")
+    call = next(m for m in mutants.points(tree, "src/pin/tiny.c") if m.before.startswith("g("))
+    assert call.apply(source) == source.replace(b"g(a,\n\t  b | 8U);", b"\n;")
+
+
+def test_a_seed_chooses_the_same_changes_again_and_equally_many_of_each_folder(mutants, tree):
+    found = [m for room in ("pin", "core") for m in mutants.points(tree, f"src/{room}/tiny.c")]
+    chosen = mutants.choose(found, 10, 1)
+    assert chosen == mutants.choose(found, 10, 1) and len(set(chosen)) == 10
+    assert sum(m.file.startswith("src/pin/") for m in chosen) == 5
+    assert chosen != mutants.choose(found, 10, 2)
+    assert len(mutants.choose(found, 1000, 1)) == len(found)
+
+
+def test_a_mutant_runs_the_tests_that_reach_its_line_or_the_statement_that_begins_above(mutants, tree):
+    bench = object.__new__(mutants.Bench)
+    file = "src/pin/tiny.c"
+    bench.code = {file: [16, 22, 34]}
+    bench.tests = [mutants.Test(str(line), [], {}, [], 0, {file: {line}}) for line in bench.code[file]]
+    reached = {m.line: [t.name for t in bench.reaching(m)] for m in mutants.points(tree, file)}
+    assert reached[22] == ["22"] and reached[35] == ["34"]
+
+
+def test_the_report_counts_each_result_and_names_the_survivors(mutants):
+    result = {"file": "src/pin/tiny.c", "line": 3, "column": 1, "operator": "errno", "before": "EINVAL", "after": "ENOMEM",
+              "text": "return -EINVAL;"}
+    text = mutants.report([{**result, "result": r} for r in ("killed", "killed", "timed out", "survived", "equivalent")])
+    assert "| src/pin | 5 | 2 | 1 | 0 | 1 | 0 | 1 |" in text
+    assert "- src/pin/tiny.c:3:1 errno: `EINVAL` to `ENOMEM`, in `return -EINVAL;`" in text
