@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -116,7 +117,7 @@ END_TEST
 
 struct race {
 	int fd;
-	volatile int channel, stop;
+	atomic_int channel, stop;
 };
 
 static void *make_and_close(void *arg)
@@ -229,8 +230,8 @@ TCase *case_regression(void)
 	tcase_add_loop_test(tc, test_regression_01_poll_of_a_huge_number, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_regression_02_reserved_bytes_of_the_poll_reply_are_zero, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_regression_03_wrapping_registration_is_einval, 0, UV_PLAIN_FRONTS);
-	tcase_add_test(tc, test_regression_04_command_by_splice_does_nothing);
-	tcase_add_test(tc, test_regression_04_another_program_s_stdout_is_eacces);
+	add_test_unless("transport", tc, test_regression_04_command_by_splice_does_nothing);
+	add_test_unless("exec", tc, test_regression_04_another_program_s_stdout_is_eacces);
 	tcase_add_loop_test(tc, test_regression_06_overflowing_work_request_sizes_are_enospc, 0, UV_PLAIN_FRONTS);
 	tcase_add_test(tc, test_regression_07_channel_closed_while_it_is_used);
 	tcase_add_loop_test(tc, test_regression_08_channel_of_another_open_file_is_ebadf, 0, UV_FRONTS);

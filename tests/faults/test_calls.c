@@ -122,7 +122,7 @@ static int issue_write(struct call *c, const struct uvd_write_row *row, enum fro
 				      c->out_len ? c->out : NULL, c->out_len);
 	if (front == WRITE)
 		return harness_bytes(&c->h, msg, len);
-	ret = harness_finish(&c->h, uvd_dispatch_write_from(c->h.call, (uintptr_t)msg, len));
+	ret = harness_finish(&c->h, c->h.call, uvd_dispatch_write_from(c->h.call, (uintptr_t)msg, len));
 	return ret < 0 ? ret : 0;
 }
 
@@ -131,7 +131,7 @@ static int issue(struct call *c, const char *row, enum front front)
 {
 	struct harness_tree tree = c->tree;
 	uint16_t object, method;
-	int ret;
+	int ret, fd;
 
 	if (front != METHOD) {
 		ret = issue_write(c, find_write(c->h.dev->tree, row), front);
@@ -139,7 +139,8 @@ static int issue(struct call *c, const char *row, enum front front)
 		find_method(c->h.dev->tree, row, &object, &method);
 		ret = harness_ioctl(&c->h, object, method, &tree);
 	}
-	close_fd(&c->h.granted);
+	fd = c->h.granted;
+	close_fd(&fd);
 	return ret;
 }
 

@@ -385,7 +385,6 @@ END_TEST
 
 START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
 {
-	struct uvd_file *file = h.file;
 	uint32_t pd, cq;
 
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
@@ -394,8 +393,7 @@ START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
 	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_PD), 0);
 	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_CQ), 1);
-	h.file = NULL;
-	uvd_file_close(file);
+	harness_close_file(&h);
 	assert_held((struct held){});
 }
 END_TEST

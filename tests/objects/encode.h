@@ -1,179 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A device in this process, without a transport: the harness passes write() commands and ioctl trees to the dispatcher
- * and grants fds to its own process. For the tests of the core and its benchmarks.
+ * Commands and methods for the harness's first file, with fewer words than uv.h needs.
  *
  * Return values: 0 or a negative errno, unless a comment says otherwise.
  */
-#ifndef UVD_TESTS_HARNESS_H
-#define UVD_TESTS_HARNESS_H
+#ifndef UVD_TESTS_ENCODE_H
+#define UVD_TESTS_ENCODE_H
 
-#include <errno.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/ib_user_ioctl_verbs.h>
-#include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include <uverbsd/log.h>
-#include "account/account.h"
-#include "client/client.h"
-#include "dispatch/dispatch.h"
-#include "core/core.h"
-#include "objects/internal.h"
-#include "persona/persona.h"
-
-struct harness {
-	struct uvd_engine engine;
-	struct uvd_account *account; /* charged for everything; harness_close() checks that it is back at 0 */
-	struct uvd_device_config config;
-	struct uvd_device *dev;
-	struct uvd_file *file;
-	struct uvd_backend ops; /* of the device; a test may replace functions */
-	struct uvd_call *call;
-	int refuse_grant; /* every grant fails with this errno; 0: grants succeed */
-	int granted; /* fd of the last grant, which the test closes; -1: none */
-};
-
-/*
- * Opens files of a client's /proc directory. "status" shows all effective capabilities, so the client seems to be
- * root's whoever runs the test.
- */
-static inline int harness_root_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
-{
-	int fd = uvd_proc_local.open(proc, tid, name, flags), changed;
-	char text[8192] = {}, *caps;
-
-	if (fd < 0 || strcmp(name, "status"))
-		return fd;
-	if (read(fd, text, sizeof(text) - 1) < 0 || !(caps = strstr(text, "CapEff:\t")))
-		abort();
-	close(fd);
-	memset(caps + strlen("CapEff:\t"), 'f', 16);
-	changed = memfd_create("status", MFD_CLOEXEC);
-	if (changed < 0 || pwrite(changed, text, strlen(text), 0) < 0)
-		abort();
-	return changed;
-}
-
-static struct uvd_proc harness_root __attribute__((unused)) = { .open = harness_root_open };
-
-/* Makes the engine and a device's configuration. A test may change both before harness_start(). */
-static inline void harness_init_limited(struct harness *h, const char *backend, const struct uvd_account_limits *limits)
-{
-	memset(h, 0, sizeof(*h));
-	h->granted = -1;
-	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
-	h->config.limits.max_dm_size = 256 << 10;
-	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	if (uvd_engine_init(&h->engine, uvd_features, limits, NULL))
-		abort();
-	h->account = uvd_account_get(h->engine.accounts, &(uid_t){ 1000 }, 1);
-	if (!h->account)
-		abort();
-}
-
-static inline void harness_no_limits(struct uvd_account_limits *limits)
-{
-	memset(limits, 0, sizeof(*limits));
-	memset(limits->max, 0xff, sizeof(limits->max));
-}
-
-static inline void harness_init(struct harness *h, const char *backend)
-{
-	struct uvd_account_limits limits;
-
-	harness_no_limits(&limits);
-	harness_init_limited(h, backend, &limits);
-}
-
-/* Makes the device and opens a file of it. */
-static inline void harness_start(struct harness *h, const struct uvd_mem_ops *mem)
-{
-	int err;
-
-	h->dev = uvd_device_new(&h->engine, &h->config, &err);
-	h->file = h->dev ? uvd_file_open(h->dev, h->account, &err) : NULL;
-	h->call = calloc(1, sizeof(*h->call));
-	if (!h->file || !h->call) {
-		fprintf(stderr, "no device: %s\n", strerror(-err));
-		abort();
-	}
-	h->ops = *h->dev->ib.ops;
-	h->dev->ib.ops = &h->ops;
-	h->call->file = h->file;
-	h->call->caller = (struct uvd_caller){ .mem = mem, .proc = &uvd_proc_local, .tid = gettid(), .memfd = -1 };
-}
-
-/* backend: "null" or "soft". mem: uvd_mem_process detects faults; uvd_mem_self is faster and does not. */
-static inline void harness_open_with(struct harness *h, const char *backend, const struct uvd_mem_ops *mem)
-{
-	harness_init(h, backend);
-	harness_start(h, mem);
-}
-
-static inline void harness_open(struct harness *h)
-{
-	harness_open_with(h, "null", &uvd_mem_process);
-}
-
-/* Closes the file, which destroys all its objects. */
-static inline void harness_close_file(struct harness *h)
-{
-	if (h->file)
-		uvd_file_close(h->file);
-	h->file = NULL;
-}
-
-/* uvd_accounts_each() calls this for a charge that was not given back. */
-static inline void harness_leak(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
-{
-	fprintf(stderr, "user %u still holds %llu %s\n", uid, (unsigned long long)used,
-		uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
-	abort();
-}
-
-/*
- * Clears h, so that no pointer is left in it: at the end of a test's process LeakSanitizer does not report memory that
- * a pointer still reaches.
- */
-static inline void harness_close(struct harness *h)
-{
-	harness_close_file(h);
-	uvd_device_put(h->dev);
-	uvd_accounts_each(h->engine.accounts, harness_leak, NULL);
-	uvd_account_put(h->account);
-	uvd_engine_fini(&h->engine);
-	free(h->call);
-	memset(h, 0, sizeof(*h));
-}
-
-/* Does what a transport does after every call: grants the fd, if the call asks for one. */
-static inline long harness_finish(struct harness *h, long ret)
-{
-	int fd;
-
-	h->granted = -1;
-	if (ret < 0 || !h->call->grant.uobj)
-		return ret;
-	fd = h->refuse_grant ? -h->refuse_grant : uvd_event_file_open(h->call->grant.file);
-	ret = uvd_call_granted(h->call, fd);
-	if (ret < 0 && fd >= 0)
-		close(fd);
-	else if (fd >= 0)
-		h->granted = fd;
-	return ret;
-}
+#include "harness.h"
 
 /* ---- write() ----------------------------------------------------------------------------------------------------- */
 
 static inline int harness_bytes(struct harness *h, const void *bytes, size_t len)
 {
-	long ret = harness_finish(h, uvd_dispatch_write(h->call, bytes, len));
+	long ret = harness_finish(h, h->call, uvd_dispatch_write(h->call, bytes, len));
 
 	return ret < 0 ? ret : (size_t)ret == len ? 0 : -EMSGSIZE;
 }
@@ -277,7 +117,7 @@ static inline int harness_ioctl(struct harness *h, uint16_t object, uint16_t met
 	tree->hdr.method_id = method;
 	tree->hdr.driver_id = h->dev->tree->driver_id;
 	tree->hdr.length = sizeof(tree->hdr) + tree->hdr.num_attrs * sizeof(tree->attrs[0]);
-	return harness_finish(h, uvd_dispatch_ioctl(h->call, RDMA_VERBS_IOCTL, (uintptr_t)tree));
+	return harness_finish(h, h->call, uvd_dispatch_ioctl(h->call, RDMA_VERBS_IOCTL, (uintptr_t)tree));
 }
 
 /* Issues a command by UVERBS_METHOD_INVOKE_WRITE, with the same structs as harness_write(). */
