@@ -108,6 +108,7 @@ START_TEST(test_handle_04_handle_of_another_type_is_einval)
 	expect(uv_dealloc_pd(bed.fd, UV_METHOD, bed.cq), EINVAL);
 	expect(uv_destroy_cq(bed.fd, _i, bed.pd, NULL), EINVAL);
 	expect(uv_destroy_qp(bed.fd, _i, bed.cq, NULL), EINVAL);
+	expect(uv_query_qp(bed.fd, _i, bed.cq, &(struct ib_uverbs_query_qp_resp){}), EINVAL);
 	expect(uv_dereg_mr(bed.fd, _i, bed.pd), EINVAL);
 	expect_choice("poll-cq", uv_poll_cq(bed.fd, _i, bed.qp.handle, 1, &wc), EINVAL);
 	expect(uv_post_send(bed.fd, _i, bed.cq, NULL, 0, NULL, 0, NULL), EINVAL);
