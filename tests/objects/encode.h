@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Commands and methods for the harness's first file, with fewer words than uv.h needs.
+ * Commands and methods on the harness's file, which a test may have replaced, encoded by uv.h: for tests that look at
+ * other things than the answers of standard verbs.
  *
  * Return values: 0 or a negative errno, unless a comment says otherwise.
  */
@@ -18,49 +19,33 @@ static inline int harness_bytes(struct harness *h, const void *bytes, size_t len
 	return ret < 0 ? ret : (size_t)ret == len ? 0 : -EMSGSIZE;
 }
 
+/* Allocates nothing: some tests count allocations. */
+static inline struct uv_msg *harness_msg(void)
+{
+	static _Thread_local struct uv_msg msg;
+
+	return &msg;
+}
+
 /* Issues a plain command. With `out`, the first 8 bytes of `in` are set to its address. */
 static inline int harness_write(struct harness *h, uint32_t command, void *in, size_t in_len, void *out, size_t out_len)
 {
-	uint64_t buf[512] = {}, *big = NULL, *p = buf;
-	struct ib_uverbs_cmd_hdr hdr = {
-		.command = command,
-		.in_words = (sizeof(hdr) + in_len) / 4,
-		.out_words = out_len / 4,
-	};
-	uint64_t response = (uintptr_t)out;
-	int ret;
+	struct uv_msg *msg = harness_msg();
 
-	if (sizeof(hdr) + in_len > sizeof(buf))
-		p = big = calloc(1, sizeof(hdr) + in_len + 8);
 	if (out)
-		memcpy(in, &response, sizeof(response));
-	memcpy(p, &hdr, sizeof(hdr));
-	memcpy((uint8_t *)p + sizeof(hdr), in, in_len);
-	ret = harness_bytes(h, p, sizeof(hdr) + in_len);
-	free(big);
-	return ret;
+		memcpy(in, &(uint64_t){ (uintptr_t)out }, sizeof(uint64_t));
+	uv_msg_plain(msg, command, in, in_len, out_len);
+	return harness_bytes(h, msg->bytes, msg->len);
 }
 
-/* Issues an extended command. `in` is padded with zeros to a multiple of 8 bytes. */
+/* Issues an extended command. */
 static inline int harness_write_ex(struct harness *h, uint32_t command, const void *in, size_t in_len, void *out,
 				   size_t out_len)
 {
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_ex_cmd_hdr ex;
-		uint8_t in[];
-	} *msg = calloc(1, sizeof(*msg) + in_len + 8);
-	size_t words = (in_len + 7) / 8;
-	int ret;
+	struct uv_msg *msg = harness_msg();
 
-	msg->hdr.command = command | IB_USER_VERBS_CMD_FLAG_EXTENDED;
-	msg->hdr.in_words = words;
-	msg->hdr.out_words = out_len / 8;
-	msg->ex.response = (uintptr_t)out;
-	memcpy(msg->in, in, in_len);
-	ret = harness_bytes(h, msg, sizeof(*msg) + words * 8);
-	free(msg);
-	return ret;
+	uv_msg_ex(msg, command | IB_USER_VERBS_CMD_FLAG_EXTENDED, in, in_len, out, out_len);
+	return harness_bytes(h, msg->bytes, msg->len);
 }
 
 /* The same for pointers to structs, whose sizes are passed. */
@@ -71,52 +56,13 @@ static inline int harness_write_ex(struct harness *h, uint32_t command, const vo
 
 /* ---- ioctl ------------------------------------------------------------------------------------------------------- */
 
-struct harness_tree {
-	struct ib_uverbs_ioctl_hdr hdr;
-	struct ib_uverbs_attr attrs[32];
-};
-
-static inline struct ib_uverbs_attr *tree_add(struct harness_tree *tree, uint16_t id, uint16_t len, uint64_t data)
-{
-	struct ib_uverbs_attr *attr = &tree->attrs[tree->hdr.num_attrs++];
-
-	*attr = (struct ib_uverbs_attr){ .attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data };
-	return attr;
-}
-
-static inline struct ib_uverbs_attr *tree_in(struct harness_tree *tree, uint16_t id, const void *in, uint16_t len)
-{
-	uint64_t data = (uintptr_t)in;
-
-	if (len <= sizeof(data)) {
-		data = 0;
-		memcpy(&data, in, len);
-	}
-	return tree_add(tree, id, len, data);
-}
-
-static inline struct ib_uverbs_attr *tree_out(struct harness_tree *tree, uint16_t id, void *out, uint16_t len)
-{
-	return tree_add(tree, id, len, (uintptr_t)out);
-}
-
-static inline struct ib_uverbs_attr *tree_const(struct harness_tree *tree, uint16_t id, uint64_t value)
-{
-	return tree_add(tree, id, sizeof(value), value);
-}
-
-/* value: a handle or an fd. */
-static inline struct ib_uverbs_attr *tree_object(struct harness_tree *tree, uint16_t id, int64_t value)
-{
-	return tree_add(tree, id, 0, value);
-}
-
-static inline int harness_ioctl(struct harness *h, uint16_t object, uint16_t method, struct harness_tree *tree)
+/* Sets the header and issues the tree. */
+static inline int harness_ioctl(struct harness *h, uint16_t object, uint16_t method, struct uv_tree *tree)
 {
 	tree->hdr.object_id = object;
 	tree->hdr.method_id = method;
 	tree->hdr.driver_id = h->dev->tree->driver_id;
-	tree->hdr.length = sizeof(tree->hdr) + tree->hdr.num_attrs * sizeof(tree->attrs[0]);
+	tree->hdr.length = sizeof(tree->hdr) + tree->hdr.num_attrs * sizeof(tree->hdr.attrs[0]);
 	return harness_finish(h, h->call, uvd_dispatch_ioctl(h->call, RDMA_VERBS_IOCTL, (uintptr_t)tree));
 }
 
@@ -124,12 +70,12 @@ static inline int harness_ioctl(struct harness *h, uint16_t object, uint16_t met
 static inline int harness_invoke(struct harness *h, uint32_t command, const void *in, size_t in_len, void *out,
 				 size_t out_len)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBS_ATTR_WRITE_CMD, command);
-	tree_in(&tree, UVERBS_ATTR_CORE_IN, in, in_len);
+	uv_attr_const(&tree, UVERBS_ATTR_WRITE_CMD, command);
+	uv_attr_in(&tree, UVERBS_ATTR_CORE_IN, in, in_len);
 	if (out)
-		tree_out(&tree, UVERBS_ATTR_CORE_OUT, out, out_len);
+		uv_attr_out(&tree, UVERBS_ATTR_CORE_OUT, out, out_len);
 	return harness_ioctl(h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE, &tree);
 }
 

@@ -76,7 +76,8 @@ void *uv_msg_plain(struct uv_msg *msg, uint32_t command, const void *in, size_t 
 {
 	uint8_t *core = msg->bytes + sizeof(msg->hdr);
 
-	memcpy(core, in, in_len);
+	if (in_len)
+		memcpy(core, in, in_len);
 	msg->len = sizeof(msg->hdr) + in_len;
 	msg->hdr.command = command;
 	msg->hdr.in_words = msg->len / 4;
