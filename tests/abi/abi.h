@@ -16,8 +16,9 @@ enum {
 	ON_KERNEL = 1 << 2, /* what serves its node: ib_uverbs, CUSE or `uverbsctl run` */
 	ON_CUSE = 1 << 3,
 	ON_RUN = 1 << 4,
-	ON_OURS = 1 << 5, /* ON_CUSE or ON_RUN */
+	ON_OURS = 1 << 5, /* ON_CUSE, ON_RUN or ON_CORE */
 	ON_SEPARATE = 1 << 6, /* uverbsd --separate yes: set if $UVERBS_SEPARATE is set */
+	ON_CORE = 1 << 7, /* no node: the program has the device's core in its own process */
 };
 
 struct target {
@@ -41,12 +42,24 @@ void close_node(int fd);
 struct choice {
 	const char *rule;
 	unsigned int where; /* the entry applies to targets that have all of these bits */
-	int err; /* 0: success; -N: N bytes are read, or N events fit */
+	int err; /* 0: success; -N: N bytes are read, N events fit, N descriptors are open */
 	const char *reason;
 };
 
 /* The entry for this rule and this target, or NULL. */
 const struct choice *choice(const char *rule);
+
+/* Adds a test, except where the list of choices has an entry for this reason to leave it out. */
+#define add_test_unless(reason, tc, test) \
+	do { \
+		if (!choice(reason)) \
+			tcase_add_test(tc, test); \
+	} while (0)
+#define add_loop_test_unless(reason, tc, test, first, end) \
+	do { \
+		if (!choice(reason)) \
+			tcase_add_loop_test(tc, test, first, end); \
+	} while (0)
 
 /* Names a return value: "success", the errno's name, or the number. The text is valid for four calls. */
 const char *answer(int ret);
@@ -117,21 +130,38 @@ void expect_absent(int fd, uint32_t command, uint16_t object, uint16_t method);
 struct plug {
 	char ibdev[32], number[32]; /* hfi1_1, uverbs1 */
 	char node[48];
+	pid_t removal; /* the process that removes it */
 };
+
+struct plug_ops {
+	void (*in)(struct plug *plug); /* fills in ibdev and number */
+	void (*out_begin)(struct plug *plug);
+	int (*out_end)(struct plug *plug, int ms);
+};
+
+/* By commands: uverbsctl, or rdma(8) if the kernel serves the node. main_core.c replaces them. */
+extern const struct plug_ops *plug_ops;
 
 /* Adds a device. From now on uv_open() opens it. A failure ends the test. */
 void plug_in(struct plug *plug);
 /* Removes the device and waits for the end of the removal. A failure ends the test. */
-void plug_out(const struct plug *plug);
+void plug_out(struct plug *plug);
 /*
  * The same in two steps. plug_out_end() returns 0, -EIO if the removal failed, or -ETIMEDOUT if it takes longer than ms
  * milliseconds.
  */
-pid_t plug_out_begin(const struct plug *plug);
-int plug_out_end(pid_t pid, int ms);
+void plug_out_begin(struct plug *plug);
+int plug_out_end(struct plug *plug, int ms);
+
+/* ---- the suite (suite.c) ----------------------------------------------------------------------------------------- */
+
+/* Runs all cases. teardown, or NULL, runs after each test. Returns the program's exit status. */
+int run_suite(const char *served_by, void (*teardown)(void));
 
 TCase *case_write(void), *case_context(void), *case_ioctl(void), *case_handle(void), *case_mr(void), *case_event(void),
 	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_xrc(void), *case_wq(void),
 	*case_flow(void), *case_rare(void), *case_data(void), *case_ucap(void), *case_unplug(void);
+/* case_qp()'s tests of work requests (rules_post.c). */
+void add_post_tests(TCase *tc);
 
 #endif

@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/*
- * Checks the ABI rules as a client sees them, on the node $UVERBS_NODE: the kernel's or ours. Each test runs in its own
- * process (CK_FORK), so a test that hangs is a single failure. CK_RUN_CASE selects a case.
- */
-#include <stdio.h>
-#include <stdlib.h>
+/* Checks the ABI rules as a client sees them, on the node $UVERBS_NODE: the kernel's or ours. */
 #include "abi.h"
 
 int main(int argc, char **argv)
 {
-	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr,	case_event,
-				    case_cq,	case_qp,      case_regression, case_srq,    case_wq,	case_flow,
-				    case_xrc,	case_rare,    case_data,       case_ucap,   case_unplug };
-	Suite *suite = suite_create("abi");
-	SRunner *runner;
-	int failed;
+	unsigned int where;
 
 	uv_exec_main(argc, argv);
-	for (unsigned int i = 0; i < UV_ARRAY_SIZE(cases); i++) {
-		TCase *tc = cases[i]();
-
-		tcase_set_timeout(tc, 40);
-		suite_add_tcase(suite, tc);
-	}
-	printf("%s: %s, served by %s\n", uv_node(), target()->name,
-	       target()->where & ON_KERNEL ? "the kernel"
-	       : target()->where & ON_CUSE ? "CUSE"
-					   : "uverbsctl run");
-	fflush(stdout);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	where = target()->where;
+	return run_suite(where & ON_KERNEL ? "the kernel" : where & ON_CUSE ? "CUSE" : "uverbsctl run", NULL);
 }

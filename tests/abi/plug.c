@@ -66,24 +66,22 @@ static void our_plug_in(struct plug *plug)
 	ck_assert_int_eq(sscanf(line, "%31s %31s", plug->ibdev, plug->number), 2);
 }
 
-void plug_in(struct plug *plug)
+static void command_in(struct plug *plug)
 {
 	if (target()->where & ON_KERNEL)
 		kernel_plug_in(plug);
 	else
 		our_plug_in(plug);
 	plug->number[strcspn(plug->number, "\n")] = 0;
-	snprintf(plug->node, sizeof(plug->node), "/dev/infiniband/%s", plug->number);
-	setenv("UVERBS_NODE", plug->node, 1); /* uv_open() */
 }
 
-pid_t plug_out_begin(const struct plug *plug)
+static void command_out_begin(struct plug *plug)
 {
 	char command[PATH_MAX + 128];
-	pid_t pid = fork();
 
-	if (pid)
-		return pid;
+	plug->removal = fork();
+	if (plug->removal)
+		return;
 	/* The removal must not keep this process's files open: a test may close them and wait for the removal. */
 	for (int fd = 3; fd < 1024; fd++)
 		close(fd);
@@ -95,19 +93,42 @@ pid_t plug_out_begin(const struct plug *plug)
 	_exit(system(command) ? 1 : 0);
 }
 
-int plug_out_end(pid_t pid, int ms)
+static int command_out_end(struct plug *plug, int ms)
 {
 	int status;
 
 	for (; ms > 0; ms -= 10) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
+		if (waitpid(plug->removal, &status, WNOHANG) == plug->removal)
 			return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : -EIO;
 		usleep(10000);
 	}
 	return -ETIMEDOUT;
 }
 
-void plug_out(const struct plug *plug)
+static const struct plug_ops commands = { .in = command_in,
+					  .out_begin = command_out_begin,
+					  .out_end = command_out_end };
+const struct plug_ops *plug_ops = &commands;
+
+void plug_in(struct plug *plug)
 {
-	ck_assert_int_eq(plug_out_end(plug_out_begin(plug), 20000), 0);
+	plug_ops->in(plug);
+	snprintf(plug->node, sizeof(plug->node), "/dev/infiniband/%s", plug->number);
+	setenv("UVERBS_NODE", plug->node, 1); /* uv_open() */
+}
+
+void plug_out_begin(struct plug *plug)
+{
+	plug_ops->out_begin(plug);
+}
+
+int plug_out_end(struct plug *plug, int ms)
+{
+	return plug_ops->out_end(plug, ms);
+}
+
+void plug_out(struct plug *plug)
+{
+	plug_out_begin(plug);
+	ck_assert_int_eq(plug_out_end(plug, 20000), 0);
 }

@@ -49,6 +49,7 @@ START_TEST(test_cq_02_extended_comp_mask_or_reserved_is_einval)
 	in.reserved = 1;
 	expect(uv_cmd(fd, _i, &cmd), EINVAL);
 	in.reserved = 0;
+	in.comp_channel = -7; /* any negative number is none */
 	expect_ok(uv_cmd(fd, _i, &cmd));
 	ck_assert_uint_eq(resp.response_length, sizeof(resp));
 }
@@ -66,6 +67,20 @@ START_TEST(test_cq_02_flags)
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(fronts); i++)
 		expect(uv_create_cq(fd, fronts[i], &attr, &cq, NULL), EOPNOTSUPP);
 	expect(uv_create_cq(fd, UV_METHOD, &attr, &cq, NULL), EINVAL);
+	ck_assert_uint_eq(next_handle(fd), 0);
+}
+END_TEST
+
+/* -2 is what a client of ours has as its async fd where GET_CONTEXT could not grant one. Here it could. */
+START_TEST(test_cq_event_fd_that_is_not_open_is_ebadf)
+{
+	int async_fd, fd = open_context(&async_fd);
+	struct uv_tree tree;
+	uint32_t cqe;
+
+	uv_tree_create_cq(&tree, &uv_cq_default, &cqe);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -2);
+	expect(uv_ioctl(fd, &tree), EBADF);
 	ck_assert_uint_eq(next_handle(fd), 0);
 }
 END_TEST
@@ -116,6 +131,7 @@ TCase *case_cq(void)
 	tcase_add_loop_test(tc, test_cq_01_order_of_vector_and_channel, 0, UV_FRONTS);
 	tcase_add_loop_test(tc, test_cq_02_extended_comp_mask_or_reserved_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_test(tc, test_cq_02_flags);
+	tcase_add_test(tc, test_cq_event_fd_that_is_not_open_is_ebadf);
 	tcase_add_loop_test(tc, test_cq_04_poll_does_not_look_at_the_room, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_cq_size_must_be_positive_and_within_the_limit, 0, UV_FRONTS);
 	return tc;

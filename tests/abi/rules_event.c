@@ -234,7 +234,7 @@ START_TEST(test_event_09_async_file_outlives_the_uverbs_file)
 	char event[16];
 
 	set_nonblock(async_fd);
-	close(fd);
+	uv_close(fd);
 	usleep(200000);
 	expect_choice("event-09", read_event(async_fd, event, sizeof(event)), EAGAIN);
 }

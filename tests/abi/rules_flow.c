@@ -58,9 +58,11 @@ static struct flow one_spec(const struct bed *bed, uint32_t type, uint16_t size)
 
 static int create_len(const struct bed *bed, enum uv_front front, const struct flow *flow, size_t len, uint32_t *handle)
 {
-	struct ib_uverbs_create_flow_resp resp = {};
+	struct ib_uverbs_create_flow_resp resp = { .comp_mask = 9 };
 	int ret = uv_cmd(bed->fd, front, &(struct uv_cmd){ UV_EX(CREATE_FLOW), flow, len, &resp, sizeof(resp) });
 
+	if (!ret)
+		ck_assert_uint_eq(resp.comp_mask, 0);
 	if (handle)
 		*handle = resp.flow_handle;
 	return ret;
@@ -191,6 +193,8 @@ START_TEST(test_flow_01_order_of_checks)
 	expect(create_len(&bed, _i, &flow, 24 + 888, NULL), ENOENT);
 	flow.cmd.qp_handle = bed.cq;
 	expect(create_len(&bed, _i, &flow, 24 + 888, NULL), EINVAL);
+	flow.cmd.qp_handle = bed.qp.handle;
+	expect(create_len(&bed, _i, &flow, 24 + 888, NULL), EINVAL); /* spec type 0 */
 	ck_assert_uint_eq(next_handle(bed.fd), 3);
 }
 END_TEST
@@ -198,6 +202,7 @@ END_TEST
 START_TEST(test_flow_01_each_check_alone)
 {
 	struct ib_uverbs_destroy_flow cmd = { .comp_mask = 1 };
+	struct flow flow;
 	struct bed bed;
 
 	if (!make_flow_bed(&bed))
@@ -222,7 +227,34 @@ START_TEST(test_flow_01_each_check_alone)
 	EXPECT_FIELD(flow_attr.port, 255, EINVAL);
 	EXPECT_FIELD(qp_handle, 99, ENOENT);
 	EXPECT_FIELD(qp_handle, bed.cq, EINVAL);
+	flow = new_flow(&bed);
+	flow.cmd.flow_attr.num_of_specs = 1;
+	flow.cmd.flow_attr.size = 89;
+	expect(create_len(&bed, _i, &flow, sizeof(flow.cmd) + 96, NULL), EINVAL);
+	/* Zeros after the specs are ignored. */
+	flow = new_flow(&bed);
+	expect_ok(create_len(&bed, _i, &flow, sizeof(flow.cmd) + 64, &cmd.flow_handle));
 	expect(uv_cmd(bed.fd, _i, &(struct uv_cmd){ UV_EX(DESTROY_FLOW), &cmd, sizeof(cmd) }), EINVAL);
+	expect_ok(destroy(&bed, _i, cmd.flow_handle));
+}
+END_TEST
+
+/* The kernel reads an ioctl's input piece by piece: an error in an earlier piece wins over a fault in a later one. */
+START_TEST(test_flow_01_error_before_unmapped_memory_wins)
+{
+	struct flow flow;
+	struct bed bed;
+	size_t len;
+
+	if (!make_flow_bed(&bed))
+		return;
+	flow = one_spec(&bed, IBV_FLOW_SPEC_ETH, HDR + 32);
+	len = sizeof(flow.cmd) + flow.len;
+	expect(create_len(&bed, UV_INVOKE, uv_guard(&flow, len - 8), len, NULL), EFAULT);
+	expect(create_len(&bed, UV_INVOKE, uv_guard(&flow, len), len + 8, NULL), EOPNOTSUPP);
+	expect_ok(create_len(&bed, UV_INVOKE, uv_guard(&flow, len), len, NULL));
+	flow.cmd.comp_mask = 1;
+	expect(create_len(&bed, UV_INVOKE, uv_guard(&flow, len - 8), len, NULL), EINVAL);
 }
 END_TEST
 
@@ -249,6 +281,31 @@ START_TEST(test_flow_01_without_cap_net_raw_is_eperm)
 }
 END_TEST
 
+struct inherited {
+	struct bed bed;
+	uint32_t flow;
+};
+
+static int destroy_inherited(void *arg)
+{
+	struct inherited *i = arg;
+
+	return destroy(&i->bed, UV_INVOKE, i->flow);
+}
+
+START_TEST(test_flow_01_destruction_needs_no_capability)
+{
+	struct inherited i;
+	struct flow flow;
+
+	if (!make_flow_bed(&i.bed))
+		return;
+	flow = new_flow(&i.bed);
+	expect_ok(create(&i.bed, UV_WRITE, &flow, &i.flow));
+	expect_ok(uv_as_nobody(MEMLOCK, destroy_inherited, &i));
+}
+END_TEST
+
 /* Only CAP_NET_RAW in the initial user namespace counts. */
 static int create_as_root_of_a_namespace(void *arg)
 {
@@ -266,9 +323,9 @@ START_TEST(test_flow_01_cap_net_raw_in_a_namespace_of_its_own_is_eperm)
 }
 END_TEST
 
-START_TEST(test_regression_11_flow_on_an_rc_qp_is_einval)
+START_TEST(test_regression_11_flow_on_a_qp_that_is_neither_ud_nor_raw_is_einval)
 {
-	static const uint8_t types[] = { IBV_QPT_RC, IBV_QPT_UC };
+	static const uint8_t types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_DRIVER, IBV_QPT_RAW_PACKET };
 	struct uv_qp_attr attr;
 	struct flow flow;
 	struct uv_qp qp;
@@ -279,10 +336,11 @@ START_TEST(test_regression_11_flow_on_an_rc_qp_is_einval)
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(types); i++) {
 		attr = uv_qp_attr(bed.pd, bed.cq);
 		attr.type = types[i];
+		attr.cap.max_inline_data = 0;
 		expect_ok(uv_create_qp(bed.fd, UV_WRITE, &attr, &qp));
 		flow = new_flow(&bed);
 		flow.cmd.qp_handle = qp.handle;
-		expect_flow(&bed, _i, &flow, EINVAL);
+		expect_flow(&bed, _i, &flow, types[i] == IBV_QPT_RAW_PACKET ? 0 : EINVAL);
 		expect_ok(uv_destroy_qp(bed.fd, UV_WRITE, qp.handle, NULL));
 	}
 }
@@ -403,7 +461,8 @@ END_TEST
 
 START_TEST(test_flow_02_reserved_words_and_unknown_types_are_einval)
 {
-	static const uint32_t types[] = { 0, 0x21, 0x22, 0x32, 0x61, 0x220, 0xfff, 0x1004, 0x1100, 0x80000020 };
+	static const uint32_t types[] = { 0,	 0x21,	0x22,  0x32,   0x42,   0x61,   0xff,
+					  0x220, 0x320, 0xfff, 0x1004, 0x1100, 0x2020, 0x80000020 };
 	struct flow flow;
 	struct bed bed;
 
@@ -415,6 +474,9 @@ START_TEST(test_flow_02_reserved_words_and_unknown_types_are_einval)
 	}
 	flow = new_flow(&bed);
 	add_spec(&flow, IBV_FLOW_SPEC_ETH, 40, 1);
+	expect_flow(&bed, _i, &flow, EINVAL);
+	flow = new_flow(&bed);
+	add_spec(&flow, IBV_FLOW_SPEC_ACTION_DROP, 8, 1);
 	expect_flow(&bed, _i, &flow, EINVAL);
 	/* The reserved word is checked before the size, which would be EOPNOTSUPP. */
 	flow = new_flow(&bed);
@@ -434,6 +496,8 @@ START_TEST(test_flow_02_leftover_bytes_or_another_number_of_specs_is_einval)
 	for (int i = 0; i < 10; i++)
 		add_spec(&flow, IBV_FLOW_SPEC_IPV6, 88, 0);
 	expect_flow(&bed, _i, &flow, 0);
+	flow.cmd.flow_attr.num_of_specs = 9;
+	expect_flow(&bed, _i, &flow, EINVAL);
 	flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_DROP, 8);
 	flow.cmd.flow_attr.num_of_specs = 2;
 	expect_flow(&bed, _i, &flow, EINVAL);
@@ -450,6 +514,14 @@ START_TEST(test_flow_02_leftover_bytes_or_another_number_of_specs_is_einval)
 	flow.specs[4] = 0;
 	flow.len = 8;
 	expect_flow(&bed, _i, &flow, EINVAL);
+	/* Its own size, which would be EOPNOTSUPP, is not looked at. */
+	flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_HANDLE, 12);
+	flow.cmd.flow_attr.size = 8;
+	expect_flow(&bed, _i, &flow, EINVAL);
+	/* A bad spec decides before the number of specs, which is wrong as well. */
+	flow = one_spec(&bed, IBV_FLOW_SPEC_ACTION_HANDLE, 12);
+	flow.cmd.flow_attr.num_of_specs = 2;
+	expect_flow(&bed, _i, &flow, EOPNOTSUPP);
 }
 END_TEST
 
@@ -510,9 +582,12 @@ TCase *case_flow(void)
 	tcase_add_loop_test(tc, test_flow_keeps_its_qp_in_use, 0, 3);
 	tcase_add_loop_test(tc, test_flow_01_order_of_checks, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_flow_01_each_check_alone, 0, UV_PLAIN_FRONTS);
+	tcase_add_test(tc, test_flow_01_error_before_unmapped_memory_wins);
 	tcase_add_loop_test(tc, test_flow_01_without_cap_net_raw_is_eperm, 0, UV_PLAIN_FRONTS);
+	tcase_add_test(tc, test_flow_01_destruction_needs_no_capability);
 	tcase_add_loop_test(tc, test_flow_01_cap_net_raw_in_a_namespace_of_its_own_is_eperm, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_regression_11_flow_on_an_rc_qp_is_einval, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_regression_11_flow_on_a_qp_that_is_neither_ud_nor_raw_is_einval, 0,
+			    UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_flow_02_layers_and_their_masks, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_flow_02_sizes_of_filters, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_flow_02_labels_and_tunnel_ids_have_their_bits, 0, UV_PLAIN_FRONTS);

@@ -505,7 +505,7 @@ TCase *case_mr(void)
 	tcase_add_test(tc, test_umem_05_pages_are_counted_against_memlock);
 	tcase_add_test(tc, test_umem_05_the_account_is_the_process_and_not_the_open_file);
 	tcase_add_test(tc, test_umem_05_cap_ipc_lock_has_no_limit);
-	tcase_add_test(tc, test_umem_06_the_charge_is_the_registering_mm_s_whoever_deregisters);
+	add_test_unless("fork", tc, test_umem_06_the_charge_is_the_registering_mm_s_whoever_deregisters);
 	tcase_add_test(tc, test_umem_07_unmapped_memory_is_efault_and_not_charged);
 	tcase_add_loop_test(tc, test_umem_08_read_only_mapping_takes_read_only_access, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_umem_09_window_binding_counts_as_writing, 0, UV_PLAIN_FRONTS);

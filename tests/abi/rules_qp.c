@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Queue pairs: creation, the state machine, work requests. */
+/* Queue pairs: creation and the state machine. */
 #include <infiniband/verbs.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -27,6 +27,8 @@ static int create_unprivileged(void *arg)
 	struct unprivileged *u = arg;
 	struct bed bed = make_bed();
 
+	if (u->type == RAW_PACKET && u->front != UV_METHOD)
+		bed.pd = 77; /* a command checks the capability before the handles */
 	return create_type(&bed, u->front, u->type, u->flags);
 }
 
@@ -70,6 +72,68 @@ START_TEST(test_qp_02_unknown_type_is_einval)
 
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(types); i++)
 		expect(create_type(&bed, _i, types[i], 0), EINVAL);
+	if (_i == UV_METHOD) {
+		struct uv_qp_attr attr = uv_qp_attr(bed.pd, bed.cq);
+		struct uv_tree tree;
+		struct uv_qp qp;
+
+		uv_tree_create_qp(&tree, &attr, &qp);
+		uv_attr_find(&tree, UVERBS_ATTR_CREATE_QP_TYPE)->data = (1ull << 32) + IBV_QPT_RC;
+		expect(uv_ioctl(bed.fd, &tree), EINVAL);
+	} else {
+		bed.pd = bed.cq = 77; /* the type is checked before the handles */
+		expect(create_type(&bed, _i, 1, 0), EINVAL);
+	}
+	ck_assert_uint_eq(next_handle(bed.fd), 3);
+}
+END_TEST
+
+/* Which handle is wrong: handle 0, the PD, as a CQ is EINVAL, handle 77 is ENOENT. */
+static int create_with(const struct bed *bed, enum uv_front front, uint32_t pd, uint32_t send_cq, uint32_t recv_cq)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, send_cq);
+	struct uv_qp qp;
+
+	attr.recv_cq = recv_cq;
+	return uv_create_qp(bed->fd, front, &attr, &qp);
+}
+
+START_TEST(test_qp_create_looks_up_the_receive_cq_then_the_send_cq_then_the_pd)
+{
+	struct bed bed = make_bed();
+
+	expect(create_with(&bed, _i, 77, 77, bed.pd), EINVAL);
+	expect(create_with(&bed, _i, 77, bed.pd, 77), ENOENT);
+	expect(create_with(&bed, _i, bed.cq, 77, bed.cq), ENOENT);
+	expect(create_with(&bed, _i, 77, bed.pd, bed.cq), EINVAL);
+	expect(create_with(&bed, _i, 77, bed.cq, bed.cq), ENOENT);
+	expect(create_with(&bed, _i, bed.cq, bed.cq, bed.cq), EINVAL);
+	ck_assert_uint_eq(next_handle(bed.fd), 3);
+}
+END_TEST
+
+/* Makes CREATE_QP without this attribute. */
+static int create_without(const struct bed *bed, uint16_t id)
+{
+	struct uv_qp_attr attr = uv_qp_attr(bed->pd, bed->cq);
+	struct ib_uverbs_attr *spoiled;
+	struct uv_tree tree;
+	struct uv_qp qp;
+
+	uv_tree_create_qp(&tree, &attr, &qp);
+	spoiled = uv_attr_find(&tree, id);
+	*spoiled = tree.hdr.attrs[--tree.hdr.num_attrs];
+	return uv_ioctl(bed->fd, &tree);
+}
+
+START_TEST(test_qp_create_by_method_without_its_objects_is_enoent)
+{
+	struct bed bed = make_bed();
+
+	expect(create_without(&bed, UVERBS_ATTR_CREATE_QP_PD_HANDLE), ENOENT);
+	expect(create_without(&bed, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE), ENOENT);
+	expect(create_without(&bed, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE), ENOENT);
+	expect(create_type(&bed, UV_METHOD, XRC_TGT, 0), EINVAL); /* it must have no CQ */
 	ck_assert_uint_eq(next_handle(bed.fd), 3);
 }
 END_TEST
@@ -95,6 +159,8 @@ START_TEST(test_qp_06_create_flags)
 	expect(create_type(&bed, _i, IBV_QPT_RC, 1u << 31), EINVAL);
 	/* BLOCK_MULTICAST_LOOPBACK: the driver has no support; the method allows it for other types only (qp-08). */
 	expect(create_type(&bed, _i, IBV_QPT_RC, 1 << 1), _i == UV_METHOD ? EINVAL : EOPNOTSUPP);
+	bed.pd = 77; /* the flags are checked after the look-ups */
+	expect(create_type(&bed, _i, IBV_QPT_RC, 1), ENOENT);
 	ck_assert_uint_eq(next_handle(bed.fd), 3);
 }
 END_TEST
@@ -385,150 +451,6 @@ START_TEST(test_qp_state_table_is_infiniband_s)
 }
 END_TEST
 
-/* ---- work requests ----------------------------------------------------------------------------------------------- */
-
-/* POST_SEND or POST_RECV with this struct and len zero bytes behind it. */
-static int post(int fd, enum uv_front front, uint32_t command, struct ib_uverbs_post_send *cmd, size_t len)
-{
-	struct ib_uverbs_post_send_resp resp;
-	uint8_t *in = calloc(1, sizeof(*cmd) + len);
-	int ret;
-
-	memcpy(in, cmd, sizeof(*cmd));
-	ret = uv_cmd(fd, front, &(struct uv_cmd){ command, in, sizeof(*cmd) + len, &resp, sizeof(resp) });
-	free(in);
-	return ret;
-}
-
-static const uint32_t posts[] = { IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV };
-static const char *const post_choices[] = { "post-send", "post-recv" };
-
-START_TEST(test_qp_16_work_requests_must_fit)
-{
-	struct bed bed = make_bed();
-
-	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
-	for (int i = 0; i < 2; i++) {
-		uint32_t size = i ? sizeof(struct ib_uverbs_recv_wr) : sizeof(struct ib_uverbs_send_wr);
-		struct ib_uverbs_post_send cmd = { .qp_handle = bed.qp.handle, .wr_count = 1, .wqe_size = size - 4 };
-
-		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size - 4), EINVAL);
-		cmd.wqe_size = size;
-		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size - 4), ENOSPC);
-		cmd.sge_count = 1;
-		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size + 12), ENOSPC);
-		cmd.wr_count = 2;
-		cmd.sge_count = 0;
-		expect_choice(post_choices[i], post(bed.fd, _i, posts[i], &cmd, size), ENOSPC);
-	}
-}
-END_TEST
-
-START_TEST(test_qp_16_tail_must_be_zero)
-{
-	struct {
-		struct ib_uverbs_post_send cmd;
-		uint32_t tail[2];
-	} in = { .cmd.wqe_size = sizeof(struct ib_uverbs_send_wr), .tail = { 0, 1 } };
-	struct ib_uverbs_post_send_resp resp;
-	struct bed bed = make_bed();
-
-	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
-	in.cmd.qp_handle = bed.qp.handle;
-	for (int i = 0; i < 2; i++) {
-		struct uv_cmd cmd = { posts[i], &in, sizeof(in), &resp, sizeof(resp) };
-
-		in.tail[1] = 1;
-		expect_choice(post_choices[i], uv_cmd(bed.fd, _i, &cmd), EOPNOTSUPP);
-	}
-}
-END_TEST
-
-START_TEST(test_qp_16_scatter_list_must_hold_what_the_requests_say)
-{
-	struct ib_uverbs_send_wr send[2] = { { .num_sge = 1 }, { .num_sge = 2 } };
-	struct ib_uverbs_recv_wr recv[2] = { { .num_sge = 1 }, { .num_sge = 2 } };
-	struct ib_uverbs_sge sge[2] = {};
-	struct bed bed = make_bed();
-
-	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
-	send[0].opcode = send[1].opcode = IBV_WR_SEND;
-	expect(uv_post_send(bed.fd, _i, bed.qp.handle, send, 2, sge, 2, NULL), EINVAL);
-	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, recv, 2, sge, 2, NULL), EINVAL);
-	recv[0].num_sge = UINT32_MAX;
-	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, recv, 1, sge, 2, NULL), EINVAL);
-}
-END_TEST
-
-START_TEST(test_qp_16_unknown_opcode_is_einval)
-{
-	static const uint32_t opcodes[] = { 7, 8, 10, 100, 0xf0, UINT32_MAX };
-	struct ib_uverbs_send_wr wr = {};
-	struct bed bed = make_bed();
-
-	for (unsigned int i = 0; i < UV_ARRAY_SIZE(opcodes); i++) {
-		wr.opcode = opcodes[i];
-		expect(uv_post_send(bed.fd, _i, bed.qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
-	}
-}
-END_TEST
-
-START_TEST(test_qp_16_ud_sends_only)
-{
-	static const uint32_t opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ };
-	struct bed bed = make_bed();
-	struct uv_qp_attr attr = uv_qp_attr(bed.pd, bed.cq);
-	struct ib_uverbs_send_wr wr = {};
-	struct uv_qp qp;
-
-	attr.type = UD;
-	expect_ok(uv_create_qp(bed.fd, UV_WRITE, &attr, &qp));
-	for (unsigned int i = 0; i < UV_ARRAY_SIZE(opcodes); i++) {
-		wr.opcode = opcodes[i];
-		expect(uv_post_send(bed.fd, _i, qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
-	}
-	wr.opcode = IBV_WR_SEND;
-	wr.wr.ud.ah = 77;
-	expect(uv_post_send(bed.fd, _i, qp.handle, &wr, 1, NULL, 0, NULL), ENOENT);
-	wr.wr.ud.ah = bed.cq;
-	expect(uv_post_send(bed.fd, _i, qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
-}
-END_TEST
-
-/* In RESET the driver takes no request. The call fails, but the response names the first request as the bad one. */
-START_TEST(test_qp_16_bad_wr_is_told_though_the_post_fails)
-{
-	struct ib_uverbs_send_wr send[2] = { { .opcode = IBV_WR_SEND }, { .opcode = IBV_WR_SEND } };
-	struct ib_uverbs_recv_wr recv[2] = {};
-	struct bed bed = make_bed();
-	uint32_t bad = 77;
-
-	expect(uv_post_send(bed.fd, _i, bed.qp.handle, send, 2, NULL, 0, &bad), EINVAL);
-	ck_assert_uint_eq(bad, 1);
-	bad = 77;
-	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, recv, 2, NULL, 0, &bad), EINVAL);
-	if (!choice("post-recv"))
-		ck_assert_uint_eq(bad, 1);
-}
-END_TEST
-
-START_TEST(test_qp_16_full_queue_tells_which_request_did_not_fit)
-{
-	struct ib_uverbs_recv_wr wr[200] = {};
-	struct bed bed = make_bed();
-	uint32_t bad = 0, max = bed.qp.cap.max_recv_wr;
-
-	ck_assert_uint_le(max, 190);
-	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
-	expect_choice("post-recv", uv_post_recv(bed.fd, _i, bed.qp.handle, wr, max + 5, NULL, 0, &bad), ENOMEM);
-	if (choice("post-recv"))
-		return;
-	ck_assert_uint_eq(bad, max + 1);
-	expect(uv_post_recv(bed.fd, _i, bed.qp.handle, wr, 1, NULL, 0, &bad), ENOMEM);
-	ck_assert_uint_eq(bad, 1);
-}
-END_TEST
-
 TCase *case_qp(void)
 {
 	TCase *tc = tcase_create("qp");
@@ -536,6 +458,8 @@ TCase *case_qp(void)
 	tcase_add_loop_test(tc, test_qp_01_raw_packet_without_cap_net_raw_is_eperm, 0, UV_FRONTS);
 	tcase_add_test(tc, test_qp_01_capability_in_a_user_namespace_does_not_count);
 	tcase_add_loop_test(tc, test_qp_02_unknown_type_is_einval, 0, UV_FRONTS);
+	tcase_add_loop_test(tc, test_qp_create_looks_up_the_receive_cq_then_the_send_cq_then_the_pd, 0, UV_METHOD);
+	tcase_add_test(tc, test_qp_create_by_method_without_its_objects_is_enoent);
 	tcase_add_loop_test(tc, test_qp_04_xrc_target_without_its_domain_is_einval, 0, UV_METHOD);
 	tcase_add_loop_test(tc, test_qp_06_create_flags, UV_WRITE_EX, UV_FRONTS);
 	tcase_add_loop_test(tc, test_qp_06_source_qpn_without_cap_net_raw_is_eperm, UV_WRITE_EX, UV_METHOD);
@@ -551,12 +475,6 @@ TCase *case_qp(void)
 	tcase_add_loop_test(tc, test_qp_13_packet_numbers_have_24_bits, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_13_alternate_path_off_infiniband_is_einval, 0, UV_METHOD);
 	tcase_add_test(tc, test_qp_state_table_is_infiniband_s);
-	tcase_add_loop_test(tc, test_qp_16_work_requests_must_fit, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_16_tail_must_be_zero, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_16_scatter_list_must_hold_what_the_requests_say, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_16_unknown_opcode_is_einval, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_16_ud_sends_only, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_16_bad_wr_is_told_though_the_post_fails, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_qp_16_full_queue_tells_which_request_did_not_fit, 0, UV_PLAIN_FRONTS);
+	add_post_tests(tc);
 	return tc;
 }

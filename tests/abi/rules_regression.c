@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,15 +30,20 @@ END_TEST
 
 START_TEST(test_regression_02_reserved_bytes_of_the_poll_reply_are_zero)
 {
-	struct ib_uverbs_poll_cq_resp resp = { 0x5a5a5a5a, 0x5a5a5a5a };
+	struct {
+		struct ib_uverbs_poll_cq_resp resp;
+		uint32_t first;
+	} out = { { 0x5a5a5a5a, 0x5a5a5a5a }, 0x5a5a5a5a };
 	struct ib_uverbs_poll_cq in = { .ne = 1 };
-	struct uv_cmd cmd = { IB_USER_VERBS_CMD_POLL_CQ, &in, sizeof(in), &resp, sizeof(resp) };
+	struct uv_cmd cmd = { IB_USER_VERBS_CMD_POLL_CQ, &in, sizeof(in), &out, sizeof(out.resp) };
 	int fd = open_context(NULL);
 
 	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &in.cq_handle, NULL));
 	expect_choice("poll-cq", uv_cmd(fd, _i, &cmd), 0);
-	if (!choice("poll-cq"))
-		ck_assert_uint_eq(resp.reserved, 0);
+	if (choice("poll-cq"))
+		return;
+	ck_assert_uint_eq(out.resp.reserved, 0);
+	ck_assert_uint_eq(out.first, 0x5a5a5a5a); /* no completion is written */
 }
 END_TEST
 
@@ -116,7 +122,7 @@ END_TEST
 
 struct race {
 	int fd;
-	volatile int channel, stop;
+	atomic_int channel, stop;
 };
 
 static void *make_and_close(void *arg)
@@ -229,8 +235,8 @@ TCase *case_regression(void)
 	tcase_add_loop_test(tc, test_regression_01_poll_of_a_huge_number, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_regression_02_reserved_bytes_of_the_poll_reply_are_zero, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_regression_03_wrapping_registration_is_einval, 0, UV_PLAIN_FRONTS);
-	tcase_add_test(tc, test_regression_04_command_by_splice_does_nothing);
-	tcase_add_test(tc, test_regression_04_another_program_s_stdout_is_eacces);
+	add_test_unless("transport", tc, test_regression_04_command_by_splice_does_nothing);
+	add_test_unless("exec", tc, test_regression_04_another_program_s_stdout_is_eacces);
 	tcase_add_loop_test(tc, test_regression_06_overflowing_work_request_sizes_are_enospc, 0, UV_PLAIN_FRONTS);
 	tcase_add_test(tc, test_regression_07_channel_closed_while_it_is_used);
 	tcase_add_loop_test(tc, test_regression_08_channel_of_another_open_file_is_ebadf, 0, UV_FRONTS);

@@ -53,6 +53,8 @@ START_TEST(test_srq_sizes_beyond_the_limits_are_einval)
 	attr = uv_srq_attr(pd);
 	attr.max_sge = dev.max_srq_sge + 1;
 	expect(uv_create_srq(fd, fronts[_i], &attr, &srq), EINVAL);
+	attr = uv_srq_attr(99);
+	expect(uv_create_srq(fd, fronts[_i], &attr, &srq), ENOENT);
 	ck_assert_uint_eq(next_handle(fd), 1);
 }
 END_TEST
@@ -132,6 +134,7 @@ START_TEST(test_srq_limit_is_queried_as_it_was_set)
 	expect(uv_modify_srq(fd, _i, 99, IBV_SRQ_LIMIT, 0, 7), ENOENT);
 	expect(uv_query_srq(fd, _i, 99, &query), ENOENT);
 	expect(uv_query_srq(fd, _i, pd, &query), EINVAL);
+	expect(uv_modify_srq(fd, _i, pd, IBV_SRQ_LIMIT, 0, 7), EINVAL);
 }
 END_TEST
 
@@ -173,6 +176,91 @@ START_TEST(test_srq_of_a_qp_is_ebusy)
 	expect(uv_destroy_srq(fd, fronts[_i], srq.handle, NULL), EBUSY);
 	expect_ok(uv_destroy_qp(fd, UV_WRITE, qp, NULL));
 	expect_ok(uv_destroy_srq(fd, fronts[_i], srq.handle, NULL));
+}
+END_TEST
+
+/* ---- POST_SRQ_RECV ----------------------------------------------------------------------------------------------- */
+
+enum { MOST = 100 };
+
+struct receives {
+	struct ib_uverbs_post_srq_recv cmd;
+	struct ib_uverbs_recv_wr wr[MOST];
+	struct ib_uverbs_sge sge[MOST];
+};
+
+/* num receives with one entry each, packed as in the command. Returns the command's length. */
+static size_t fill_receives(struct receives *list, uint32_t srq, unsigned int num)
+{
+	struct ib_uverbs_sge *sge = (void *)&list->wr[num];
+
+	*list = (struct receives){
+		.cmd = { .srq_handle = srq, .wr_count = num, .sge_count = num, .wqe_size = sizeof(list->wr[0]) }
+	};
+	for (unsigned int i = 0; i < num; i++) {
+		list->wr[i] = (struct ib_uverbs_recv_wr){ .wr_id = i, .num_sge = 1 };
+		sge[i] = (struct ib_uverbs_sge){ .addr = 0x1111, .length = 1 };
+	}
+	return sizeof(list->cmd) + num * (sizeof(list->wr[0]) + sizeof(list->sge[0]));
+}
+
+static int post_receives(int fd, enum uv_front front, const struct receives *list, size_t len, uint32_t *bad_wr)
+{
+	struct ib_uverbs_post_srq_recv_resp resp = { 77 };
+	int ret =
+		uv_cmd(fd, front, &(struct uv_cmd){ IB_USER_VERBS_CMD_POST_SRQ_RECV, list, len, &resp, sizeof(resp) });
+
+	if (bad_wr)
+		*bad_wr = resp.bad_wr;
+	return ret;
+}
+
+START_TEST(test_qp_16_receives_of_an_srq_are_checked_before_its_handle)
+{
+	int fd = open_context(NULL);
+	struct receives list;
+	size_t len;
+	uint32_t pd;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	len = fill_receives(&list, 99, 2);
+	list.cmd.wqe_size = sizeof(list.wr[0]) - 1;
+	list.cmd.wr_count = 1000;
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), EINVAL);
+	list.cmd.wqe_size = sizeof(list.wr[0]);
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), ENOSPC);
+	len = fill_receives(&list, 99, 2);
+	list.cmd.sge_count = 3;
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), ENOSPC);
+	list.cmd.sge_count = 1;
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), EOPNOTSUPP); /* a tail that is not zero */
+	len = fill_receives(&list, 99, 2);
+	list.wr[1].num_sge = 2;
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), EINVAL);
+	len = fill_receives(&list, 99, 2);
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), ENOENT);
+	len = fill_receives(&list, pd, 2);
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, NULL), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_16_full_srq_tells_which_receive_did_not_fit)
+{
+	int fd = open_context(NULL);
+	struct uv_srq_attr attr;
+	struct receives list;
+	struct uv_srq srq;
+	uint32_t pd, bad;
+	size_t len;
+
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	attr = uv_srq_attr(pd);
+	expect_ok(uv_create_srq(fd, UV_WRITE, &attr, &srq));
+	ck_assert_uint_lt(srq.max_wr, MOST);
+	len = fill_receives(&list, srq.handle, srq.max_wr + 1);
+	expect_choice("post-recv", post_receives(fd, _i, &list, len, &bad), ENOMEM);
+	if (!choice("post-recv"))
+		ck_assert_uint_eq(bad, srq.max_wr + 1);
 }
 END_TEST
 
@@ -332,6 +420,8 @@ TCase *case_srq(void)
 	tcase_add_test(tc, test_srq_01_types_by_method);
 	tcase_add_loop_test(tc, test_srq_limit_is_queried_as_it_was_set, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_srq_of_a_qp_is_ebusy, 0, UV_ARRAY_SIZE(fronts));
+	tcase_add_loop_test(tc, test_qp_16_receives_of_an_srq_are_checked_before_its_handle, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_full_srq_tells_which_receive_did_not_fit, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mw_01_type_is_looked_at_after_the_pd, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mw_alloc_and_dealloc, 0, UV_ARRAY_SIZE(fronts));
 	tcase_add_loop_test(tc, test_qp_15_attaching_twice_is_attaching_once, 0, UV_PLAIN_FRONTS);

@@ -238,13 +238,58 @@ START_TEST(test_wq_02_modify_checks_mask_then_queue_then_states)
 	expect(modify_wq(fd, _i, 99, 0, 0, 0), EINVAL);
 	expect(modify_wq(fd, _i, 99, 8, 0, 0), EINVAL);
 	expect(modify_wq(fd, _i, 99, STATE, 3, 0), ENOENT);
+	expect(modify_wq(fd, _i, attr.pd, STATE, 3, 0), EINVAL);
 	expect_ok(modify_wq(fd, _i, wq, STATE | CUR, IBV_WQS_RDY, IBV_WQS_RESET));
 	expect_ok(modify_wq(fd, _i, wq, STATE, IBV_WQS_ERR, 99));
 	/* The kernel leaves the WQ locked after these errors. Our devices do not repeat this bug. */
 	expect(modify_wq(fd, _i, wq, STATE, 3, 0), EINVAL);
 	expect(modify_wq(fd, _i, wq, CUR, 0, 3), EINVAL);
-	if (target()->where & ON_OURS)
-		expect_ok(destroy_wq(fd, _i, wq));
+	expect(modify_wq(fd, _i, wq, STATE | CUR, 3, 1), EINVAL);
+	expect(modify_wq(fd, _i, wq, STATE | CUR, 1, 3), EINVAL);
+	if (!(target()->where & ON_OURS))
+		return;
+	expect_ok(modify_wq(fd, _i, wq, CUR, 9, IBV_WQS_ERR)); /* a field that the mask does not name is ignored */
+	expect_ok(destroy_wq(fd, _i, wq));
+}
+END_TEST
+
+START_TEST(test_wq_short_answer_says_how_long_it_is)
+{
+	struct ib_uverbs_ex_create_wq cmd = { .wq_type = IBV_WQT_RQ, .max_wr = 10, .max_sge = 2, .reserved = 1 };
+	struct ib_uverbs_ex_create_wq_resp resp = { .comp_mask = 9, .max_sge = 77 };
+	struct wq_attr attr;
+	int fd;
+
+	if (!make_wq_bed(&fd, &attr))
+		return;
+	cmd.pd_handle = attr.pd;
+	cmd.cq_handle = attr.cq;
+	expect_ok(uv_cmd(fd, _i, &(struct uv_cmd){ UV_EX(CREATE_WQ), &cmd, sizeof(cmd), &resp, 16 }));
+	ck_assert_uint_eq(resp.comp_mask, 0);
+	ck_assert_uint_eq(resp.response_length, 16);
+	ck_assert_uint_eq(resp.wq_handle, 2);
+	ck_assert_uint_eq(resp.max_wr, 10);
+	ck_assert_uint_eq(resp.max_sge, 77);
+}
+END_TEST
+
+START_TEST(test_wq_destruction_with_a_comp_mask_is_eopnotsupp)
+{
+	struct ib_uverbs_ex_destroy_wq cmd = { .comp_mask = 1 };
+	struct ib_uverbs_ex_destroy_wq_resp resp = { .reserved = 7 };
+	struct uv_cmd destroy = { UV_EX(DESTROY_WQ), &cmd, sizeof(cmd), &resp, sizeof(resp) };
+	struct wq_attr attr;
+	int fd;
+
+	if (!make_wq_bed(&fd, &attr))
+		return;
+	expect_ok(create_wq(fd, _i, &attr, &cmd.wq_handle));
+	expect(uv_cmd(fd, _i, &destroy), EOPNOTSUPP);
+	cmd.comp_mask = 0;
+	expect_ok(uv_cmd(fd, _i, &destroy));
+	ck_assert_uint_eq(resp.response_length, sizeof(resp));
+	ck_assert_uint_eq(resp.reserved, 0);
+	ck_assert_uint_eq(next_handle(fd), 2);
 }
 END_TEST
 
@@ -307,6 +352,57 @@ START_TEST(test_wq_03_table_keeps_its_queues_in_use)
 	expect_ok(destroy_table(fd, front, handle));
 	expect(destroy_table(fd, front, handle), ENOENT);
 	expect_ok(destroy_wq(fd, front, wq));
+}
+END_TEST
+
+START_TEST(test_wq_03_table_may_have_8192_entries)
+{
+	static struct {
+		struct ib_uverbs_ex_create_rwq_ind_table cmd;
+		uint32_t wqs[8192];
+	} table;
+	struct ib_uverbs_ex_create_rwq_ind_table_resp resp = { .comp_mask = 9 };
+	struct uv_cmd create = { UV_EX(CREATE_RWQ_IND_TBL), &table, sizeof(table), &resp, sizeof(resp) };
+	struct wq_attr attr;
+	uint32_t wq;
+	int fd;
+
+	if (!make_wq_bed(&fd, &attr))
+		return;
+	expect_ok(create_wq(fd, UV_WRITE, &attr, &wq));
+	table.cmd.log_ind_tbl_size = 13;
+	for (unsigned int i = 0; i < UV_ARRAY_SIZE(table.wqs); i++)
+		table.wqs[i] = wq;
+	expect_ok(uv_cmd(fd, _i, &create));
+	ck_assert_uint_eq(resp.comp_mask, 0);
+	expect(destroy_wq(fd, _i, wq), EBUSY);
+	expect_ok(destroy_table(fd, _i, resp.ind_tbl_handle));
+	table.wqs[8191] = 99;
+	expect(uv_cmd(fd, _i, &create), ENOENT);
+	expect_ok(destroy_wq(fd, _i, wq));
+}
+END_TEST
+
+/* The kernel reads an ioctl's input piece by piece: an error in an earlier piece wins over a fault in a later one. */
+START_TEST(test_wq_03_error_before_unmapped_memory_wins)
+{
+	struct table table = { .cmd.log_ind_tbl_size = 14 };
+	struct wq_attr attr;
+	uint32_t handle;
+	int fd;
+
+	if (!make_wq_bed(&fd, &attr))
+		return;
+	expect_ok(create_wq(fd, UV_WRITE, &attr, &table.wqs[0]));
+	table.wqs[1] = table.wqs[0];
+	/* Only the struct can be read. It is checked before the queues' handles are read. */
+	expect(create_table(fd, UV_INVOKE, uv_guard(&table, 8), 16, &handle), EINVAL);
+	table.cmd.log_ind_tbl_size = 1;
+	expect(create_table(fd, UV_INVOKE, uv_guard(&table, 8), 16, &handle), EFAULT);
+	expect(create_table(fd, UV_INVOKE, uv_guard(&table, 4), 16, &handle), EFAULT);
+	/* The struct and the handles can be read, what follows cannot. */
+	expect(create_table(fd, UV_INVOKE, uv_guard(&table, 16), 24, &handle), EOPNOTSUPP);
+	expect_ok(create_table(fd, UV_INVOKE, uv_guard(&table, 16), 16, &handle));
 }
 END_TEST
 
@@ -431,7 +527,11 @@ TCase *case_wq(void)
 	tcase_add_loop_test(tc, test_wq_01_comp_mask_pd_cq_in_this_order, 0, UV_PLAIN_FRONTS);
 	tcase_add_test(tc, test_wq_01_method_takes_receive_queues_only);
 	tcase_add_loop_test(tc, test_wq_02_modify_checks_mask_then_queue_then_states, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_wq_short_answer_says_how_long_it_is, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_wq_destruction_with_a_comp_mask_is_eopnotsupp, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_wq_03_order_of_checks, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_wq_03_table_may_have_8192_entries, 0, UV_PLAIN_FRONTS);
+	tcase_add_test(tc, test_wq_03_error_before_unmapped_memory_wins);
 	tcase_add_loop_test(tc, test_wq_03_table_keeps_its_queues_in_use, 0, UV_ARRAY_SIZE(fronts));
 	tcase_add_loop_test(tc, test_qp_03_table_with_receives_of_its_own_is_einval, 0, UV_ARRAY_SIZE(fronts));
 	return tc;

@@ -380,14 +380,14 @@ TCase *case_xrc(void)
 	tcase_add_loop_test(tc, test_xrcd_01_no_file_is_a_private_domain, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_xrcd_01_bad_file_is_ebadf, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_xrcd_01_file_names_a_domain_of_the_device, 0, UV_PLAIN_FRONTS);
-	tcase_add_loop_test(tc, test_xrcd_01_processes_share_a_domain, 0, UV_PLAIN_FRONTS);
+	add_loop_test_unless("fork", tc, test_xrcd_01_processes_share_a_domain, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_xrcd_is_busy_while_its_handle_has_users, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_srq_01_xrc, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_srq_01_xrc, UV_METHOD, UV_METHOD + 1);
 	tcase_add_loop_test(tc, test_qp_05_xrc_srq_of_a_plain_qp_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_04_xrc_target_is_of_its_domain, 0, UV_METHOD);
 	tcase_add_loop_test(tc, test_qp_14_open_qp, 0, UV_PLAIN_FRONTS);
-	tcase_add_test(tc, test_qp_14_processes_share_a_target);
+	add_test_unless("fork", tc, test_qp_14_processes_share_a_target);
 	tcase_add_test(tc, test_event_11_opened_qp_has_no_events);
 	return tc;
 }

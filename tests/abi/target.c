@@ -43,6 +43,10 @@ static const struct choice choices[] = {
 	{ "context-08", ON_RUN, 0, "the file handed out is a memfd, which can be mapped at any time" },
 	{ "regression-04", ON_RUN, 0, "a memfd takes splice() as any file does; nothing is executed" },
 	{ "event-07", ON_SEPARATE, -500, "an unprivileged socket's buffer: net.core.wmem_max" },
+	{ "fork", ON_CORE, 0, "a forked child has a copy of the device, and changes the copy alone" },
+	{ "exec", ON_CORE, 0, "a program that is executed has no device" },
+	{ "context-06", ON_CORE, -3, "the device keeps two descriptors of an event file, in this process" },
+	{ "transport", ON_CORE, 0, "mmap(), splice() and the nodes of User Capabilities are the transports'" },
 	{ "faults-wait", ON_SEPARATE, 0, "memory behind userfaultfd is EFAULT, and does not wait" },
 };
 
@@ -87,7 +91,7 @@ void close_node(int fd)
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(mapped) && mapped[i].queue; i++)
 		if (mapped[i].fd == fd)
 			munmap(mapped[i].queue, mapped[i].size);
-	close(fd);
+	uv_close(fd);
 }
 
 static void command_post_recv(int fd, const struct uv_qp *qp)
@@ -111,6 +115,8 @@ static unsigned int served_by(void)
 	struct stat st;
 	ssize_t len;
 
+	if (uv_node_ops->in_process)
+		return ON_CORE | ON_OURS;
 	if (stat(uv_node(), &st))
 		return 0;
 	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/subsystem", major(st.st_rdev), minor(st.st_rdev));

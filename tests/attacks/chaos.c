@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../abi/uv.h"
+#include "uv.h"
 #include "slow.h"
 
 enum {

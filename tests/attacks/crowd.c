@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../abi/uv.h"
+#include "uv.h"
 #include "slow.h"
 
 static struct uv_tree tree;

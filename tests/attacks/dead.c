@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../abi/uv.h"
+#include "uv.h"
 #include "slow.h"
 
 enum { PAGE = 4096, CODE = 0x10000000, TARGET = 0x30000000 };

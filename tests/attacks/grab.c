@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../abi/uv.h"
+#include "uv.h"
 #include "slow.h"
 
 enum { FROM = 300, WATCHED = 3 };

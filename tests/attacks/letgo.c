@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../abi/uv.h"
+#include "uv.h"
 #include "slow.h"
 
 static struct slow slow;

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../abi/uv.h"
+#include "uv.h"
 #include "slow.h"
 
 enum { USER = 1000 };

@@ -541,43 +541,37 @@ void bed_teardown(void)
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
-void tree_begin(struct tree *t, uint16_t object, uint16_t method)
+void tree_begin(struct uv_tree *t, uint16_t object, uint16_t method)
 {
-	memset(&t->hdr, 0, sizeof(t->hdr));
-	t->hdr.object_id = object;
-	t->hdr.method_id = method;
-	t->hdr.driver_id = DRIVER;
+	t->hdr = (struct ib_uverbs_ioctl_hdr){ .object_id = object, .method_id = method, .driver_id = DRIVER };
 }
 
-struct ib_uverbs_attr *tree_attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len)
+struct ib_uverbs_attr *tree_attr(struct uv_tree *t, uint16_t id, uint64_t data, uint16_t len)
 {
-	struct ib_uverbs_attr *attr = &t->attrs[t->hdr.num_attrs++];
-
-	*attr = (struct ib_uverbs_attr){ .attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data };
-	return attr;
+	return uv_attr(t, id, len, data);
 }
 
-long tree_send(struct tree *t)
+long tree_send(struct uv_tree *t)
 {
-	t->hdr.length = sizeof(t->hdr) + t->hdr.num_attrs * sizeof(t->attrs[0]);
+	t->hdr.length = sizeof(t->hdr) + t->hdr.num_attrs * sizeof(t->hdr.attrs[0]);
 	return uvd_dispatch_ioctl(&bed.call, RDMA_VERBS_IOCTL, (uintptr_t)t);
 }
 
 int64_t toy_new(void)
 {
-	struct tree t;
+	struct uv_tree t;
 	long ret;
 
 	tree_begin(&t, OBJ_TOY, M_NEW);
 	tree_attr(&t, A_TOY, 0, 0);
 	tree_attr(&t, A_CONST, 0, 4);
 	ret = tree_send(&t);
-	return ret ? ret : t.attrs[0].data_s64;
+	return ret ? ret : t.hdr.attrs[0].data_s64;
 }
 
 long toy_destroy(uint32_t handle)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_TOY, M_DESTROY);
 	tree_attr(&t, A_TOY, handle, 0);
@@ -594,11 +588,8 @@ struct uvd_uobject *toy_get(uint32_t handle, enum uvd_uobj_access access, int *e
 
 long write_plain(uint32_t command, const void *req, size_t len, size_t out_len)
 {
-	static uint64_t buf[1024];
-	struct ib_uverbs_cmd_hdr hdr = { .command = command, .in_words = (8 + len) / 4, .out_words = out_len / 4 };
+	static struct uv_msg msg;
 
-	memcpy(buf, &hdr, sizeof(hdr));
-	if (len)
-		memcpy(buf + 1, req, len);
-	return uvd_dispatch_write(&bed.call, buf, 8 + len);
+	uv_msg_plain(&msg, command, req, len, out_len);
+	return uvd_dispatch_write(&bed.call, msg.bytes, msg.len);
 }

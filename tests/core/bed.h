@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "dispatch/dispatch.h"
+#include "uv.h"
 
 enum { DRIVER = 7 };
 /* Objects. */
@@ -94,15 +95,10 @@ void bed_teardown(void);
 /* From now on bed.mem has read_ahead(): a read may return more than the minimum. */
 void bed_may_read_ahead(void);
 
-/* Room for the largest ioctl. */
-struct tree {
-	struct ib_uverbs_ioctl_hdr hdr;
-	struct ib_uverbs_attr attrs[256];
-};
-void tree_begin(struct tree *t, uint16_t object, uint16_t method);
-/* Adds an attribute with UVERBS_ATTR_F_MANDATORY set, as libibverbs does. */
-struct ib_uverbs_attr *tree_attr(struct tree *t, uint16_t id, uint64_t data, uint16_t len);
-long tree_send(struct tree *t);
+void tree_begin(struct uv_tree *t, uint16_t object, uint16_t method);
+/* Adds an attribute, as uv_attr(). */
+struct ib_uverbs_attr *tree_attr(struct uv_tree *t, uint16_t id, uint64_t data, uint16_t len);
+long tree_send(struct uv_tree *t);
 
 /* Creates a toy by ioctl. Returns its handle, or a negative errno. */
 int64_t toy_new(void);

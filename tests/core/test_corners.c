@@ -20,7 +20,7 @@ static void hole(void *addr, size_t len)
 /* Calls M_USE with one attribute. */
 static long use(uint16_t id, uint64_t data, uint16_t len, uint16_t reserved)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_TOY, M_USE);
 	tree_attr(&t, id, data, len)->attr_data.reserved = reserved;
@@ -138,14 +138,14 @@ END_TEST
 static long udata(const void *in, uint16_t len, bool out)
 {
 	uint64_t answer;
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_TOY, M_UDATA);
 	if (len)
 		tree_attr(&t, UVD_ATTR_UHW_IN, (uintptr_t)in, len);
 	if (out)
 		tree_attr(&t, A_OUT, (uintptr_t)&answer, sizeof(answer));
-	return tree_send(&t) ?: t.attrs[t.hdr.num_attrs - 1].flags;
+	return tree_send(&t) ?: t.hdr.attrs[t.hdr.num_attrs - 1].flags;
 }
 
 START_TEST(test_provider_data_behind_a_pointer_is_read_when_a_step_asks)
@@ -182,7 +182,7 @@ START_TEST(test_memory_that_was_written_by_another_way_is_flagged)
 }
 END_TEST
 
-static long many(struct tree *t)
+static long many(struct uv_tree *t)
 {
 	tree_begin(t, OBJ_DEVICE, M_MANY);
 	for (int i = 0; i < MANY_OUTS; i++)
@@ -192,14 +192,14 @@ static long many(struct tree *t)
 
 START_TEST(test_a_method_may_have_more_attributes_and_outputs_than_a_request_has_room_for)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	memset(far_away, 0xff, sizeof(far_away));
 	ck_assert_int_eq(many(&t), 0);
 	for (int i = 0; i < MANY_OUTS; i++) {
 		ck_assert_uint_eq(far_away[2 * i], i);
 		ck_assert_uint_eq(far_away[2 * i + 1], UINT64_MAX);
-		ck_assert_uint_eq(t.attrs[i].flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
+		ck_assert_uint_eq(t.hdr.attrs[i].flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
 	}
 	hole(&far_away[4], 8);
 	ck_assert_int_eq(many(&t), -EFAULT);
@@ -208,7 +208,7 @@ END_TEST
 
 static long invoke(uint64_t command, void *out, uint16_t out_len)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
 	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, command, 8);
@@ -244,7 +244,7 @@ END_TEST
 
 START_TEST(test_handles_that_cannot_be_written_are_efault)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	toy_new();
 	tree_begin(&t, OBJ_DEVICE, M_INFO_HANDLES);
@@ -285,7 +285,7 @@ START_TEST(test_output_at_an_offset)
 END_TEST
 
 /* Writes one output in two pieces, at offset 16 and then at 0. fits: the stage has room for both. */
-static long in_two_places(struct tree *t, bool fits)
+static long in_two_places(struct uv_tree *t, bool fits)
 {
 	uint64_t cmd[2] = { 0, fits ? W_AT_APART : W_AT_APART_LONG };
 
@@ -300,10 +300,10 @@ static long in_two_places(struct tree *t, bool fits)
 START_TEST(test_output_in_two_places_has_one_flag)
 {
 	const uint8_t *out = (uint8_t *)far_away;
-	struct tree t;
+	struct uv_tree t;
 
 	ck_assert_int_eq(in_two_places(&t, _i), 0);
-	ck_assert_uint_eq(t.attrs[2].flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
+	ck_assert_uint_eq(t.hdr.attrs[2].flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
 	ck_assert(out[0] == 0 && out[16] == 0);
 	ck_assert(!_i || (out[3] == 0xff && out[20] == 0xff));
 }
@@ -311,11 +311,11 @@ END_TEST
 
 START_TEST(test_ioctl_23_output_whose_second_piece_faults_is_not_flagged)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	hole(far_away, 3);
 	ck_assert_int_eq(in_two_places(&t, _i), -EFAULT);
-	ck_assert_uint_eq(t.attrs[2].flags, UVERBS_ATTR_F_MANDATORY);
+	ck_assert_uint_eq(t.hdr.attrs[2].flags, UVERBS_ATTR_F_MANDATORY);
 	ck_assert_int_eq(((uint8_t *)far_away)[16], 0);
 }
 END_TEST
@@ -323,14 +323,14 @@ END_TEST
 START_TEST(test_provider_data_of_a_method_that_fails_is_written_and_not_flagged)
 {
 	uint64_t in[3] = { 1, 2, 3 }, answer = UINT64_MAX;
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_TOY, M_UDATA);
 	tree_attr(&t, UVD_ATTR_UHW_IN, (uintptr_t)in, sizeof(in));
 	tree_attr(&t, UVD_ATTR_UHW_OUT, (uintptr_t)&answer, sizeof(answer));
 	hole(in, 8);
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
-	ck_assert_uint_eq(t.attrs[1].flags, UVERBS_ATTR_F_MANDATORY);
+	ck_assert_uint_eq(t.hdr.attrs[1].flags, UVERBS_ATTR_F_MANDATORY);
 	ck_assert_uint_eq(answer, 0);
 }
 END_TEST

@@ -7,7 +7,7 @@
 #include "bed.h"
 
 /* Page-aligned: an ioctl of the largest valid length lies within one page. */
-static struct tree t __attribute__((aligned(4096)));
+static struct uv_tree t __attribute__((aligned(4096)));
 
 static struct ib_uverbs_attr *use(uint16_t id, uint64_t data, uint16_t len)
 {
@@ -67,7 +67,7 @@ END_TEST
 START_TEST(test_ioctl_08_unreadable_attributes_are_efault_after_the_method)
 {
 	use(A_CONST, 1, 8);
-	bed.hole = (uintptr_t)&t.attrs[0];
+	bed.hole = (uintptr_t)&t.hdr.attrs[0];
 	bed.hole_len = 16;
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
 	t.hdr.method_id = 77;
@@ -79,9 +79,9 @@ START_TEST(test_ioctl_09_10_an_unknown_attribute_counts_only_if_mandatory)
 {
 	use(200, 0, 0);
 	ck_assert_int_eq(tree_send(&t), -EPROTONOSUPPORT);
-	t.attrs[0].flags = 0;
+	t.hdr.attrs[0].flags = 0;
 	ck_assert_int_eq(tree_send(&t), 0);
-	t.attrs[0].attr_id = 0xf001;
+	t.hdr.attrs[0].attr_id = 0xf001;
 	ck_assert_int_eq(tree_send(&t), 0);
 }
 END_TEST
@@ -100,7 +100,7 @@ START_TEST(test_ioctl_12_20_absent_mandatory_undoes_but_the_handle_was_written)
 	tree_begin(&t, OBJ_TOY, M_NEW);
 	tree_attr(&t, A_TOY, 0x1111, 0);
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
-	ck_assert_int_eq(t.attrs[0].data_s64, 1);
+	ck_assert_int_eq(t.hdr.attrs[0].data_s64, 1);
 	ck_assert_int_eq(bed.ran, 2); /* the two steps of the first call only */
 	ck_assert_int_eq(toy_new(), 1); /* the handle is free again */
 }
@@ -113,7 +113,7 @@ START_TEST(test_ioctl_20_a_handle_that_cannot_be_written_aborts)
 	tree_attr(&t, A_TOY, 0, 0);
 	/* Reads of the hole succeed, writes fail. */
 	bed.mem.read = uvd_mem_self.read;
-	bed.hole = (uintptr_t)&t.attrs[1].data;
+	bed.hole = (uintptr_t)&t.hdr.attrs[1].data;
 	bed.hole_len = 8;
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
 	bed.hole_len = 0;
@@ -317,8 +317,8 @@ START_TEST(test_ioctl_23_outputs_are_flagged_and_written_at_once)
 	ck_assert_uint_eq(out[1], 0x99);
 	ck_assert_uint_eq(out[2], 0);
 	ck_assert_uint_eq(a->flags, 0x100 | UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
-	ck_assert_uint_eq(t.attrs[0].flags, UVERBS_ATTR_F_MANDATORY);
-	ck_assert_int_eq(t.attrs[0].data_s64, 0);
+	ck_assert_uint_eq(t.hdr.attrs[0].flags, UVERBS_ATTR_F_MANDATORY);
+	ck_assert_int_eq(t.hdr.attrs[0].data_s64, 0);
 	ck_assert_int_eq(bed.writes, 1);
 	/* Unlike input, output of up to 8 bytes is not inline: it goes to the pointer. */
 	a->len = 4;
@@ -425,7 +425,7 @@ START_TEST(test_what_lies_near_the_header_is_read_with_it)
 {
 	uint64_t far[2] = { 0, 7 };
 	uint32_t out[3];
-	uint64_t *near = (uint64_t *)&t.attrs[16];
+	uint64_t *near = (uint64_t *)&t.hdr.attrs[16];
 
 	bed_may_read_ahead();
 	near[0] = 0;
@@ -540,17 +540,17 @@ START_TEST(test_ioctl_29_info_handles)
 	ck_assert_uint_eq(total, 5);
 	ck_assert_uint_eq(ids[0], 4);
 	ck_assert_uint_eq(ids[4], 0);
-	t.attrs[1].len = 12;
+	t.hdr.attrs[1].len = 12;
 	ck_assert_int_eq(tree_send(&t), 0);
 	ck_assert_uint_eq(total, 3); /* as many as the list has room for */
-	t.attrs[1].len = 10;
+	t.hdr.attrs[1].len = 10;
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
-	t.attrs[1].len = 12;
-	t.attrs[0].data = OBJ_ABSENT;
+	t.hdr.attrs[1].len = 12;
+	t.hdr.attrs[0].data = OBJ_ABSENT;
 	ck_assert_int_eq(tree_send(&t), -ENOENT);
-	t.attrs[0].data = 0xffff;
+	t.hdr.attrs[0].data = 0xffff;
 	ck_assert_int_eq(tree_send(&t), -ENOMSG);
-	t.attrs[0].data = 0x10000;
+	t.hdr.attrs[0].data = 0x10000;
 	ck_assert_int_eq(tree_send(&t), -EINVAL);
 }
 END_TEST

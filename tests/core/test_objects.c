@@ -357,27 +357,27 @@ END_TEST
 
 START_TEST(test_an_fd_attribute_gets_its_number_after_the_grant)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_CHANNEL, M_CHANNEL_NEW);
 	tree_attr(&t, A_TOY, 0x1234, 0);
 	ck_assert_int_eq(tree_send(&t), 0);
-	ck_assert_uint_eq(t.attrs[0].data, 0x1234);
+	ck_assert_uint_eq(t.hdr.attrs[0].data, 0x1234);
 	ck_assert_ptr_nonnull(bed.call.grant.uobj);
 	ck_assert_int_eq(uvd_call_granted(&bed.call, 44), 0);
-	ck_assert_uint_eq(t.attrs[0].data, 44);
+	ck_assert_uint_eq(t.hdr.attrs[0].data, 44);
 }
 END_TEST
 
 /* A transport may be unable to close a granted fd in the client, so the core checks the attribute before the grant. */
 START_TEST(test_an_fd_attribute_that_cannot_be_written_is_efault_before_the_grant)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_CHANNEL, M_CHANNEL_NEW);
 	tree_attr(&t, A_TOY, 0x1234, 0);
 	bed.mem.read = uvd_mem_self.read; /* reads of the hole succeed, writes fail */
-	bed.hole = (uintptr_t)&t.attrs[0].data;
+	bed.hole = (uintptr_t)&t.hdr.attrs[0].data;
 	bed.hole_len = 8;
 	ck_assert_int_eq(tree_send(&t), -EFAULT);
 	ck_assert_ptr_null(bed.call.grant.uobj);

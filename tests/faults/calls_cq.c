@@ -31,13 +31,13 @@ static void cq_create(struct call *c)
 
 	call_context(c);
 	call_channel(c);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &user_handle, sizeof(user_handle));
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, c->channel_fd);
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, c->out, sizeof(uint32_t));
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_CQ_EVENT_FD, c->async_fd);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, c->channel_fd);
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, c->out, sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_CQ_EVENT_FD, c->async_fd);
 }
 
 static void make_cq(struct call *c)
@@ -57,8 +57,8 @@ static void destroy_cq(struct call *c)
 static void cq_destroy(struct call *c)
 {
 	make_cq(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_CQ_HANDLE, c->cq);
-	tree_out(&c->tree, UVERBS_ATTR_DESTROY_CQ_RESP, c->out, sizeof(struct ib_uverbs_destroy_cq_resp));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_CQ_HANDLE, c->cq);
+	uv_attr_out(&c->tree, UVERBS_ATTR_DESTROY_CQ_RESP, c->out, sizeof(struct ib_uverbs_destroy_cq_resp));
 }
 
 static void resize_cq(struct call *c)

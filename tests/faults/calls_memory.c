@@ -20,7 +20,7 @@ static void pd_destroy(struct call *c)
 {
 	call_context(c);
 	call_pd(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_PD_HANDLE, c->pd);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_PD_HANDLE, c->pd);
 }
 
 static void reg_mr(struct call *c)
@@ -61,7 +61,7 @@ static void dereg_mr(struct call *c)
 static void mr_destroy(struct call *c)
 {
 	make_mr(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_MR_HANDLE, c->mr);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_MR_HANDLE, c->mr);
 }
 
 static void rereg_mr(struct call *c)
@@ -83,11 +83,11 @@ static void rereg_mr_in_place(struct call *c)
 static void query_mr(struct call *c)
 {
 	make_mr(c);
-	tree_object(&c->tree, UVERBS_ATTR_QUERY_MR_HANDLE, c->mr);
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &c->out[2], sizeof(uint64_t));
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &c->out[3], sizeof(uint64_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_QUERY_MR_HANDLE, c->mr);
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &c->out[2], sizeof(uint64_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &c->out[3], sizeof(uint64_t));
 }
 
 static void alloc_mw(struct call *c)
@@ -119,7 +119,7 @@ static void dealloc_mw(struct call *c)
 static void mw_destroy(struct call *c)
 {
 	make_mw(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_MW_HANDLE, c->mw);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_MW_HANDLE, c->mw);
 }
 
 static void create_ah(struct call *c)
@@ -152,7 +152,7 @@ static void destroy_ah(struct call *c)
 static void ah_destroy(struct call *c)
 {
 	make_ah(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_AH_HANDLE, c->ah);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_AH_HANDLE, c->ah);
 }
 
 static const struct call_entry entries[] = {

@@ -43,16 +43,16 @@ static void qp_create(struct call *c)
 	call_pd(c);
 	call_cq(c);
 	*cap = (struct ib_uverbs_qp_cap){ 4, 4, 1, 1, 0 };
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_QP_PD_HANDLE, c->pd);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, c->cq);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, c->cq);
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_QP_CAP, cap, sizeof(*cap));
-	tree_const(&c->tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_QP_EVENT_FD, c->async_fd);
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, c->out, sizeof(*cap));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &c->out[8], sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_QP_PD_HANDLE, c->pd);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, c->cq);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, c->cq);
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_QP_CAP, cap, sizeof(*cap));
+	uv_attr_const(&c->tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_QP_EVENT_FD, c->async_fd);
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, c->out, sizeof(*cap));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &c->out[8], sizeof(uint32_t));
 }
 
 static void make_qp(struct call *c)
@@ -71,8 +71,8 @@ static void destroy_qp(struct call *c)
 static void qp_destroy(struct call *c)
 {
 	make_qp(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_QP_HANDLE, c->qp);
-	tree_out(&c->tree, UVERBS_ATTR_DESTROY_QP_RESP, c->out, sizeof(struct ib_uverbs_destroy_qp_resp));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_QP_HANDLE, c->qp);
+	uv_attr_out(&c->tree, UVERBS_ATTR_DESTROY_QP_RESP, c->out, sizeof(struct ib_uverbs_destroy_qp_resp));
 }
 
 static void query_qp(struct call *c)

@@ -18,17 +18,17 @@ int __wrap_uvd_caller_dmabuf(struct uvd_caller *c, int fd, uint64_t *size)
 }
 
 /* Makes an object by a method whose first attribute is the new handle. `tree`: all its attributes. */
-static uint32_t make(struct call *c, uint16_t object, uint16_t method, struct harness_tree tree)
+static uint32_t make(struct call *c, uint16_t object, uint16_t method, struct uv_tree tree)
 {
 	WORKS(harness_ioctl(&c->h, object, method, &tree));
-	return tree.attrs[0].data;
+	return tree.hdr.attrs[0].data;
 }
 
-static struct harness_tree new_handle(void)
+static struct uv_tree new_handle(void)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, 0, 0);
+	uv_attr_obj(&tree, 0, 0);
 	return tree;
 }
 
@@ -41,18 +41,18 @@ static void reg_mr_tree(struct call *c, bool dmabuf)
 
 	call_context(c);
 	call_pd(c);
-	tree_object(&c->tree, UVERBS_ATTR_REG_MR_HANDLE, 0);
-	tree_object(&c->tree, UVERBS_ATTR_REG_MR_PD_HANDLE, c->pd);
-	tree_in(&c->tree, UVERBS_ATTR_REG_MR_IOVA, &addr, sizeof(addr));
-	tree_in(&c->tree, UVERBS_ATTR_REG_MR_LENGTH, &length, sizeof(length));
-	tree_in(&c->tree, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, &access, sizeof(access));
-	tree_out(&c->tree, UVERBS_ATTR_REG_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_REG_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_MR_HANDLE, 0);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_MR_PD_HANDLE, c->pd);
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_MR_IOVA, &addr, sizeof(addr));
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_MR_LENGTH, &length, sizeof(length));
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, &access, sizeof(access));
+	uv_attr_out(&c->tree, UVERBS_ATTR_REG_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_REG_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
 	if (dmabuf) {
-		tree_object(&c->tree, UVERBS_ATTR_REG_MR_FD, DMABUF_FD);
-		tree_in(&c->tree, UVERBS_ATTR_REG_MR_FD_OFFSET, &zero, sizeof(zero));
+		uv_attr_obj(&c->tree, UVERBS_ATTR_REG_MR_FD, DMABUF_FD);
+		uv_attr_in(&c->tree, UVERBS_ATTR_REG_MR_FD_OFFSET, &zero, sizeof(zero));
 	} else {
-		tree_in(&c->tree, UVERBS_ATTR_REG_MR_ADDR, &addr, sizeof(addr));
+		uv_attr_in(&c->tree, UVERBS_ATTR_REG_MR_ADDR, &addr, sizeof(addr));
 	}
 }
 
@@ -69,7 +69,7 @@ static void reg_mr_of_dmabuf(struct call *c)
 static void reg_mr_with_dmah(struct call *c)
 {
 	reg_mr_tree(c, false);
-	tree_object(&c->tree, UVERBS_ATTR_REG_MR_DMA_HANDLE,
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_MR_DMA_HANDLE,
 		    make(c, UVERBS_OBJECT_DMAH, UVERBS_METHOD_DMAH_ALLOC, new_handle()));
 }
 
@@ -80,14 +80,14 @@ static void reg_dmabuf_mr(struct call *c)
 
 	call_context(c);
 	call_pd(c);
-	tree_object(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
-	tree_object(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, c->pd);
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &zero, sizeof(zero));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &length, sizeof(length));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &zero, sizeof(zero));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
-	tree_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, c->pd);
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &zero, sizeof(zero));
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &length, sizeof(length));
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &zero, sizeof(zero));
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, sizeof(fd));
+	uv_attr_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
 }
 
 static void alloc_dm(struct call *c)
@@ -96,9 +96,9 @@ static void alloc_dm(struct call *c)
 	uint32_t alignment = 3;
 
 	call_context(c);
-	tree_object(&c->tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
-	tree_in(&c->tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, sizeof(length));
-	tree_in(&c->tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, sizeof(alignment));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, sizeof(length));
+	uv_attr_in(&c->tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, sizeof(alignment));
 }
 
 static uint32_t make_dm(struct call *c)
@@ -113,7 +113,7 @@ static uint32_t make_dm(struct call *c)
 
 static void free_dm(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_FREE_DM_HANDLE, make_dm(c));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_FREE_DM_HANDLE, make_dm(c));
 }
 
 static void reg_dm_mr(struct call *c)
@@ -122,14 +122,14 @@ static void reg_dm_mr(struct call *c)
 	uint32_t access = IBV_ACCESS_ZERO_BASED, dm = make_dm(c);
 
 	call_pd(c);
-	tree_object(&c->tree, UVERBS_ATTR_REG_DM_MR_HANDLE, 0);
-	tree_in(&c->tree, UVERBS_ATTR_REG_DM_MR_OFFSET, &offset, sizeof(offset));
-	tree_in(&c->tree, UVERBS_ATTR_REG_DM_MR_LENGTH, &length, sizeof(length));
-	tree_object(&c->tree, UVERBS_ATTR_REG_DM_MR_PD_HANDLE, c->pd);
-	tree_in(&c->tree, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, &access, sizeof(access));
-	tree_object(&c->tree, UVERBS_ATTR_REG_DM_MR_DM_HANDLE, dm);
-	tree_out(&c->tree, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_DM_MR_HANDLE, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DM_MR_OFFSET, &offset, sizeof(offset));
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DM_MR_LENGTH, &length, sizeof(length));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_DM_MR_PD_HANDLE, c->pd);
+	uv_attr_in(&c->tree, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, &access, sizeof(access));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_REG_DM_MR_DM_HANDLE, dm);
+	uv_attr_out(&c->tree, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &c->out[1], sizeof(uint32_t));
 }
 
 static void advise_mr(struct call *c)
@@ -142,10 +142,10 @@ static void advise_mr(struct call *c)
 	call_pd(c);
 	odp = !harness_reg_mr(&c->h, c->pd, c->data, sizeof(c->data), IBV_ACCESS_ON_DEMAND, &resp);
 	*sge = (struct ib_uverbs_sge){ .addr = (uintptr_t)c->data, .length = 8, .lkey = odp ? resp.lkey : 0 };
-	tree_object(&c->tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, c->pd);
-	tree_const(&c->tree, UVERBS_ATTR_ADVISE_MR_ADVICE, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH);
-	tree_const(&c->tree, UVERBS_ATTR_ADVISE_MR_FLAGS, IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
-	tree_in(&c->tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, sizeof(*sge));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, c->pd);
+	uv_attr_const(&c->tree, UVERBS_ATTR_ADVISE_MR_ADVICE, IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH);
+	uv_attr_const(&c->tree, UVERBS_ATTR_ADVISE_MR_FLAGS, IB_UVERBS_ADVISE_MR_FLAG_FLUSH);
+	uv_attr_in(&c->tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, sizeof(*sge));
 }
 
 /* ---- DMA handles, dma-bufs --------------------------------------------------------------------------------------- */
@@ -159,16 +159,16 @@ static void alloc_dmah(struct call *c)
 	while (!sched_getaffinity(0, sizeof(mine), &mine) && !CPU_ISSET(cpu, &mine))
 		cpu++;
 	call_context(c);
-	tree_object(&c->tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
-	tree_in(&c->tree, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &cpu, sizeof(cpu));
-	tree_add(&c->tree, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, 0, 0)->attr_data.enum_data.elem_id = 1;
-	tree_in(&c->tree, UVERBS_ATTR_ALLOC_DMAH_PH, &ph, sizeof(ph));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &cpu, sizeof(cpu));
+	uv_attr(&c->tree, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, 0, 0)->attr_data.enum_data.elem_id = 1;
+	uv_attr_in(&c->tree, UVERBS_ATTR_ALLOC_DMAH_PH, &ph, sizeof(ph));
 }
 
 static void free_dmah(struct call *c)
 {
 	call_context(c);
-	tree_object(&c->tree, UVERBS_ATTR_FREE_DMA_HANDLE,
+	uv_attr_obj(&c->tree, UVERBS_ATTR_FREE_DMA_HANDLE,
 		    make(c, UVERBS_OBJECT_DMAH, UVERBS_METHOD_DMAH_ALLOC, new_handle()));
 }
 
@@ -177,8 +177,8 @@ static void alloc_dmabuf(struct call *c)
 	uint64_t pgoff = 0;
 
 	call_context(c);
-	tree_object(&c->tree, UVERBS_ATTR_ALLOC_DMABUF_HANDLE, 0);
-	tree_in(&c->tree, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_ALLOC_DMABUF_HANDLE, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
 }
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
@@ -186,7 +186,7 @@ static void alloc_dmabuf(struct call *c)
 static void new_object(struct call *c)
 {
 	call_context(c);
-	tree_object(&c->tree, 0, 0);
+	uv_attr_obj(&c->tree, 0, 0);
 }
 
 static uint32_t make_counters(struct call *c)
@@ -197,13 +197,13 @@ static uint32_t make_counters(struct call *c)
 
 static void destroy_counters(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, make_counters(c));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_COUNTERS_HANDLE, make_counters(c));
 }
 
 static void read_counters(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_READ_COUNTERS_HANDLE, make_counters(c));
-	tree_out(&c->tree, UVERBS_ATTR_READ_COUNTERS_BUFF, c->out, 2 * sizeof(uint64_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_READ_COUNTERS_HANDLE, make_counters(c));
+	uv_attr_out(&c->tree, UVERBS_ATTR_READ_COUNTERS_BUFF, c->out, 2 * sizeof(uint64_t));
 }
 
 /* A flow uses the counters. */
@@ -223,15 +223,15 @@ static void read_counters_in_use(struct call *c)
 	read_counters(c);
 	call_qp(c, IBV_QPT_UD, IBV_QPS_RESET);
 	flow.cmd.qp_handle = c->qp;
-	flow.count.handle = c->tree.attrs[0].data;
+	flow.count.handle = c->tree.hdr.attrs[0].data;
 	WORKS(harness_write_ex(&c->h, IB_USER_VERBS_EX_CMD_CREATE_FLOW, &flow, sizeof(flow), &resp, sizeof(resp)));
 }
 
 static void bind_counters(struct call *c)
 {
-	tree_object(&c->tree, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, make_counters(c));
+	uv_attr_obj(&c->tree, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, make_counters(c));
 	call_qp(c, IBV_QPT_RC, IBV_QPS_RESET);
-	tree_object(&c->tree, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, c->qp);
+	uv_attr_obj(&c->tree, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, c->qp);
 }
 
 static uint32_t make_cntr(struct call *c)
@@ -242,24 +242,24 @@ static uint32_t make_cntr(struct call *c)
 
 static void destroy_cntr(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_COMP_CNTR_HANDLE, make_cntr(c));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_COMP_CNTR_HANDLE, make_cntr(c));
 }
 
 static void modify_cntr(struct call *c)
 {
 	uint64_t value = 7;
 
-	tree_object(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, make_cntr(c));
-	tree_const(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, 0);
-	tree_const(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, 0);
-	tree_in(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, make_cntr(c));
+	uv_attr_const(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, 0);
+	uv_attr_const(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
 }
 
 static void read_cntr(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_READ_COMP_CNTR_HANDLE, make_cntr(c));
-	tree_const(&c->tree, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, 0);
-	tree_out(&c->tree, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, c->out, sizeof(uint64_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_READ_COMP_CNTR_HANDLE, make_cntr(c));
+	uv_attr_const(&c->tree, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, 0);
+	uv_attr_out(&c->tree, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, c->out, sizeof(uint64_t));
 }
 
 static void attach_cntr(struct call *c)
@@ -267,9 +267,9 @@ static void attach_cntr(struct call *c)
 	uint32_t cntr = make_cntr(c), mask = 3;
 
 	call_qp(c, IBV_QPT_RC, IBV_QPS_RESET);
-	tree_object(&c->tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, c->qp);
-	tree_object(&c->tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, cntr);
-	tree_in(&c->tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, &mask, sizeof(mask));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, c->qp);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, cntr);
+	uv_attr_in(&c->tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, &mask, sizeof(mask));
 }
 
 /* ---- queries and queues ------------------------------------------------------------------------------------------ */
@@ -277,16 +277,16 @@ static void attach_cntr(struct call *c)
 static void query_caps(struct call *c)
 {
 	call_context(c);
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_COUNTERS, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_VALUE, &c->out[1], sizeof(uint64_t));
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS, &c->out[2], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_COUNTERS, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_VALUE, &c->out[1], sizeof(uint64_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS, &c->out[2], sizeof(uint32_t));
 }
 
 static void query_port_speed(struct call *c)
 {
 	call_context(c);
-	tree_const(&c->tree, UVERBS_ATTR_QUERY_PORT_SPEED_PORT_NUM, 1);
-	tree_out(&c->tree, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, c->out, sizeof(uint64_t));
+	uv_attr_const(&c->tree, UVERBS_ATTR_QUERY_PORT_SPEED_PORT_NUM, 1);
+	uv_attr_out(&c->tree, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, c->out, sizeof(uint64_t));
 }
 
 static void modify_cq(struct call *c)
@@ -302,17 +302,17 @@ static void cq_create_in(struct call *c, bool dmabuf)
 	uint32_t cqe = 16, vector = 0;
 
 	call_context(c);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &zero, sizeof(zero));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, c->out, sizeof(uint32_t));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length, sizeof(length));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &zero, sizeof(zero));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, c->out, sizeof(uint32_t));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length, sizeof(length));
 	if (dmabuf) {
-		tree_object(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_FD, DMABUF_FD);
-		tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, &zero, sizeof(zero));
+		uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_FD, DMABUF_FD);
+		uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, &zero, sizeof(zero));
 	} else {
-		tree_in(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_VA, &addr, sizeof(addr));
+		uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_CQ_BUFFER_VA, &addr, sizeof(addr));
 	}
 }
 

@@ -26,17 +26,17 @@ static void srq_create(struct call *c)
 
 	call_context(c);
 	call_pd(c);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_SRQ_HANDLE, 0);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, c->pd);
-	tree_const(&c->tree, UVERBS_ATTR_CREATE_SRQ_TYPE, IB_UVERBS_SRQT_BASIC);
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &user_handle, sizeof(user_handle));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &max_wr, sizeof(max_wr));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &max_sge, sizeof(max_sge));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_LIMIT, &limit, sizeof(limit));
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_SRQ_EVENT_FD, c->async_fd);
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &c->out[1], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &c->out[2], sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_SRQ_HANDLE, 0);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, c->pd);
+	uv_attr_const(&c->tree, UVERBS_ATTR_CREATE_SRQ_TYPE, IB_UVERBS_SRQT_BASIC);
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &max_wr, sizeof(max_wr));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &max_sge, sizeof(max_sge));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_SRQ_LIMIT, &limit, sizeof(limit));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_SRQ_EVENT_FD, c->async_fd);
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &c->out[1], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &c->out[2], sizeof(uint32_t));
 }
 
 static void make_srq(struct call *c)
@@ -56,8 +56,8 @@ static void destroy_srq(struct call *c)
 static void srq_destroy(struct call *c)
 {
 	make_srq(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_SRQ_HANDLE, c->srq);
-	tree_out(&c->tree, UVERBS_ATTR_DESTROY_SRQ_RESP, c->out, sizeof(struct ib_uverbs_destroy_srq_resp));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_SRQ_HANDLE, c->srq);
+	uv_attr_out(&c->tree, UVERBS_ATTR_DESTROY_SRQ_RESP, c->out, sizeof(struct ib_uverbs_destroy_srq_resp));
 }
 
 static void modify_srq(struct call *c)

@@ -25,18 +25,18 @@ static void wq_create(struct call *c)
 	call_context(c);
 	call_pd(c);
 	call_cq(c);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_WQ_HANDLE, 0);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_WQ_PD_HANDLE, c->pd);
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, c->cq);
-	tree_const(&c->tree, UVERBS_ATTR_CREATE_WQ_TYPE, IBV_WQT_RQ);
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_WQ_USER_HANDLE, &user_handle, sizeof(user_handle));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_WQ_MAX_WR, &max_wr, sizeof(max_wr));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_WQ_MAX_SGE, &max_sge, sizeof(max_sge));
-	tree_in(&c->tree, UVERBS_ATTR_CREATE_WQ_FLAGS, &flags, sizeof(flags));
-	tree_object(&c->tree, UVERBS_ATTR_CREATE_WQ_EVENT_FD, c->async_fd);
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, &c->out[0], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &c->out[1], sizeof(uint32_t));
-	tree_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &c->out[2], sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_WQ_HANDLE, 0);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_WQ_PD_HANDLE, c->pd);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_WQ_CQ_HANDLE, c->cq);
+	uv_attr_const(&c->tree, UVERBS_ATTR_CREATE_WQ_TYPE, IBV_WQT_RQ);
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_WQ_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_WQ_MAX_WR, &max_wr, sizeof(max_wr));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_WQ_MAX_SGE, &max_sge, sizeof(max_sge));
+	uv_attr_in(&c->tree, UVERBS_ATTR_CREATE_WQ_FLAGS, &flags, sizeof(flags));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_CREATE_WQ_EVENT_FD, c->async_fd);
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_MAX_WR, &c->out[0], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_MAX_SGE, &c->out[1], sizeof(uint32_t));
+	uv_attr_out(&c->tree, UVERBS_ATTR_CREATE_WQ_RESP_WQ_NUM, &c->out[2], sizeof(uint32_t));
 }
 
 /* ---- objects that calls need ------------------------------------------------------------------------------------- */
@@ -134,8 +134,8 @@ static void destroy_wq(struct call *c)
 
 static void wq_destroy(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_WQ_HANDLE, make_wq(c));
-	tree_out(&c->tree, UVERBS_ATTR_DESTROY_WQ_RESP, c->out, sizeof(uint32_t));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_WQ_HANDLE, make_wq(c));
+	uv_attr_out(&c->tree, UVERBS_ATTR_DESTROY_WQ_RESP, c->out, sizeof(uint32_t));
 }
 
 static void destroy_table(struct call *c)
@@ -148,7 +148,7 @@ static void destroy_table(struct call *c)
 
 static void table_destroy(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, make_table(c));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_RWQ_IND_TBL_HANDLE, make_table(c));
 }
 
 static void destroy_flow(struct call *c)
@@ -160,13 +160,13 @@ static void destroy_flow(struct call *c)
 
 static void flow_destroy(struct call *c)
 {
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_FLOW_HANDLE, make_flow(c));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_FLOW_HANDLE, make_flow(c));
 }
 
 static void flow_action_destroy(struct call *c)
 {
 	call_context(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, make_flow_action(c));
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_FLOW_ACTION_HANDLE, make_flow_action(c));
 }
 
 static const struct call_entry entries[] = {

@@ -36,7 +36,7 @@ static void close_xrcd(struct call *c)
 static void xrcd_destroy(struct call *c)
 {
 	make_xrcd(c);
-	tree_object(&c->tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, c->xrcd);
+	uv_attr_obj(&c->tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, c->xrcd);
 }
 
 static void create_target(struct call *c)

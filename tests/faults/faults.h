@@ -12,7 +12,7 @@
 
 #include <check.h>
 #include "inject.h"
-#include "tests/objects/harness.h"
+#include "tests/objects/encode.h"
 
 /* ---- the backend's filter (filter.c) ----------------------------------------------------------------------------- */
 
@@ -51,7 +51,7 @@ struct call {
 	uint64_t in[1024], out[512];
 	size_t in_len, out_len;
 	/* Method: its attributes. */
-	struct harness_tree tree;
+	struct uv_tree tree;
 	/* The fds and handles that call_context() and the functions of calls_*.c have made. */
 	int async_fd, channel_fd;
 	uint32_t pd, cq, srq, qp, ah, mr, mw, xrcd, qpn;

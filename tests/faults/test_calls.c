@@ -87,51 +87,38 @@ static bool find_method(const struct uvd_tree *tree, const char *name, uint16_t 
 	return each_method(tree, is_wanted, &wanted);
 }
 
-/* Builds the message of a write(), with its header. Returns its length. */
-static size_t message(struct call *c, const struct uvd_write_row *row, uint64_t *msg)
+static void message(struct call *c, const struct uvd_write_row *row, struct uv_msg *msg)
 {
-	struct ib_uverbs_cmd_hdr hdr = { .command = row->number };
-	struct ib_uverbs_ex_cmd_hdr ex = { .response = c->out_len ? (uintptr_t)c->out : 0 };
-	size_t len = sizeof(hdr);
-
 	if (row->flags & UVD_WRITE_EX) {
-		hdr.command |= IB_USER_VERBS_CMD_FLAG_EXTENDED;
-		hdr.in_words = c->in_len / 8;
-		hdr.out_words = c->out_len / 8;
-		memcpy((uint8_t *)msg + len, &ex, sizeof(ex));
-		len += sizeof(ex);
-	} else {
-		hdr.in_words = (len + c->in_len) / 4;
-		hdr.out_words = c->out_len / 4;
-		if (row->flags & UVD_WRITE_RESP)
-			c->in[0] = (uintptr_t)c->out;
+		uv_msg_ex(msg, row->number | IB_USER_VERBS_CMD_FLAG_EXTENDED, c->in, c->in_len,
+			  c->out_len ? c->out : NULL, c->out_len);
+		return;
 	}
-	memcpy(msg, &hdr, sizeof(hdr));
-	memcpy((uint8_t *)msg + len, c->in, c->in_len);
-	return len + c->in_len;
+	if (row->flags & UVD_WRITE_RESP)
+		c->in[0] = (uintptr_t)c->out;
+	uv_msg_plain(msg, row->number, c->in, c->in_len, c->out_len);
 }
 
 static int issue_write(struct call *c, const struct uvd_write_row *row, enum front front)
 {
-	uint64_t msg[UVD_COUNT(c->in) + 4];
-	size_t len = message(c, row, msg);
+	static struct uv_msg msg;
 	long ret;
 
+	message(c, row, &msg);
 	if (front == INVOKE)
-		return harness_invoke(&c->h, ((struct ib_uverbs_cmd_hdr *)msg)->command, c->in, c->in_len,
-				      c->out_len ? c->out : NULL, c->out_len);
+		return harness_invoke(&c->h, msg.hdr.command, c->in, c->in_len, c->out_len ? c->out : NULL, c->out_len);
 	if (front == WRITE)
-		return harness_bytes(&c->h, msg, len);
-	ret = harness_finish(&c->h, uvd_dispatch_write_from(c->h.call, (uintptr_t)msg, len));
+		return harness_bytes(&c->h, msg.bytes, msg.len);
+	ret = harness_finish(&c->h, c->h.call, uvd_dispatch_write_from(c->h.call, (uintptr_t)msg.bytes, msg.len));
 	return ret < 0 ? ret : 0;
 }
 
 /* Issues the call. Leaves it unchanged, so that it can be issued again. */
 static int issue(struct call *c, const char *row, enum front front)
 {
-	struct harness_tree tree = c->tree;
+	struct uv_tree tree = c->tree;
 	uint16_t object, method;
-	int ret;
+	int ret, fd;
 
 	if (front != METHOD) {
 		ret = issue_write(c, find_write(c->h.dev->tree, row), front);
@@ -139,7 +126,8 @@ static int issue(struct call *c, const char *row, enum front front)
 		find_method(c->h.dev->tree, row, &object, &method);
 		ret = harness_ioctl(&c->h, object, method, &tree);
 	}
-	close_fd(&c->h.granted);
+	fd = c->h.granted;
+	close_fd(&fd);
 	return ret;
 }
 

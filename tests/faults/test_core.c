@@ -53,7 +53,7 @@ static void run_out(long (*call)(void), long result, unsigned int at_least)
 
 static long long_copy(void)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_TOY, M_USE);
 	tree_attr(&t, A_COPY, (uintptr_t)big, 5000);
@@ -69,7 +69,7 @@ END_TEST
 static long array_behind_a_copy(void)
 {
 	uint32_t toys[100];
-	struct tree t;
+	struct uv_tree t;
 
 	for (int i = 0; i < 100; i++)
 		toys[i] = toy;
@@ -87,7 +87,7 @@ END_TEST
 
 static long many(void)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_DEVICE, M_MANY);
 	return tree_send(&t);
@@ -140,7 +140,7 @@ END_TEST
 
 static long invoke_large(void)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
 	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, X_ECHO | IB_USER_VERBS_CMD_FLAG_EXTENDED, 8);
@@ -156,7 +156,7 @@ END_TEST
 
 static long pieces(void)
 {
-	struct tree t;
+	struct uv_tree t;
 
 	tree_begin(&t, OBJ_DEVICE, M_INVOKE_WRITE);
 	tree_attr(&t, UVERBS_ATTR_WRITE_CMD, X_ITER | IB_USER_VERBS_CMD_FLAG_EXTENDED, 8);

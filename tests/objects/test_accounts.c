@@ -44,9 +44,9 @@ static void assert_held(struct held then)
 
 static int make(uint16_t object, uint16_t method)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, 0, 0);
+	uv_attr_obj(&tree, 0, 0);
 	return harness_ioctl(&h, object, method, &tree);
 }
 
@@ -97,12 +97,12 @@ static int resize_cq(uint32_t cq, uint32_t cqe)
 
 static int alloc_dm(uint64_t length)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t alignment = 0;
 
-	tree_object(&tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
-	tree_in(&tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, sizeof(length));
-	tree_in(&tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, sizeof(alignment));
+	uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
+	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, sizeof(length));
+	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, sizeof(alignment));
 	return harness_ioctl(&h, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, &tree);
 }
 
@@ -385,7 +385,6 @@ END_TEST
 
 START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
 {
-	struct uvd_file *file = h.file;
 	uint32_t pd, cq;
 
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
@@ -394,8 +393,7 @@ START_TEST(test_objects_of_a_removed_device_count_until_the_file_is_closed)
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
 	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_PD), 0);
 	ck_assert_uint_eq(used(UVD_RES_OBJECT + UVERBS_OBJECT_CQ), 1);
-	h.file = NULL;
-	uvd_file_close(file);
+	harness_close_file(&h);
 	assert_held((struct held){});
 }
 END_TEST

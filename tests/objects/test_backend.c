@@ -40,14 +40,14 @@ START_TEST(test_an_object_that_cannot_be_destroyed_is_absent)
 	struct ib_uverbs_create_srq_resp resp;
 	struct ib_uverbs_create_qp_resp qp;
 	struct ib_uverbs_create_qp cmd;
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	h.ops.destroy_srq = NULL;
 	h.ops.dealloc_mw = NULL;
 	rebuild_tree();
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
 	ck_assert_int_eq(WRITE(&h, CREATE_SRQ, &create, &resp), -EOPNOTSUPP);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_SRQ_HANDLE, 0);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_SRQ_HANDLE, 0);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_DESTROY, &tree), -EPROTONOSUPPORT);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, &tree), -EPROTONOSUPPORT);
 	/* A QP cannot use an SRQ either. */
@@ -85,7 +85,7 @@ END_TEST
 START_TEST(test_methods_of_a_backend_without_device_memory_and_advice)
 {
 	struct ib_uverbs_sge sge = {};
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	h.ops.dealloc_dm = NULL;
 	h.ops.advise_mr = NULL;
@@ -94,10 +94,10 @@ START_TEST(test_methods_of_a_backend_without_device_memory_and_advice)
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, &tree), -EPROTONOSUPPORT);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, &tree), -EPROTONOSUPPORT);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree), -EINVAL);
-	tree_object(&tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd);
-	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_ADVICE, 0);
-	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_FLAGS, 0);
-	tree_in(&tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, &sge, sizeof(sge));
+	uv_attr_obj(&tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd);
+	uv_attr_const(&tree, UVERBS_ATTR_ADVISE_MR_ADVICE, 0);
+	uv_attr_const(&tree, UVERBS_ATTR_ADVISE_MR_FLAGS, 0);
+	uv_attr_in(&tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, &sge, sizeof(sge));
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree), -EOPNOTSUPP);
 }
 END_TEST

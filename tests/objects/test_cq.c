@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Completion queues: creation by every front, polling, and the counters of events. */
+/* Completion queues: polling, and the counters of events. tests/abi has the checks of their creation (rules_cq.c). */
 #include <sys/socket.h>
 #include "tests.h"
 
@@ -8,28 +8,25 @@ static int channel;
 
 static void begin(void)
 {
-	struct ib_uverbs_create_comp_channel_resp resp = {};
-	struct ib_uverbs_create_comp_channel cmd = {};
-
-	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
-	ck_assert_int_eq(WRITE(&h, CREATE_COMP_CHANNEL, &cmd, &resp), 0);
-	channel = resp.fd;
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+	ck_assert_int_eq(uv_create_channel(h.fd, UV_WRITE, &channel), 0);
 }
 
 static void assert_no_leak(void)
 {
 	uint32_t next;
 
-	ck_assert_int_eq(harness_alloc_pd(&h, &next), 0);
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &next), 0);
 	ck_assert_uint_eq(next, 2);
-	ck_assert_int_eq(harness_dealloc_pd(&h, next), 0);
 }
 
-static int destroy_cq(uint32_t handle, struct ib_uverbs_destroy_cq_resp *resp)
+static int create_cq(uint64_t user_handle, uint32_t cqe, int with_channel, uint32_t *handle)
 {
-	struct ib_uverbs_destroy_cq cmd = { .cq_handle = handle };
+	struct uv_cq_attr attr = { .user_handle = user_handle, .cqe = cqe, .channel = with_channel, .event_fd = -1 };
 
-	return WRITE(&h, DESTROY_CQ, &cmd, resp);
+	return uv_create_cq(h.fd, UV_WRITE, &attr, handle, NULL);
 }
 
 /* The backend's CQ behind a handle. */
@@ -46,96 +43,6 @@ static struct uvd_cq *backend_cq(uint32_t handle)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static struct ib_uverbs_attr *create_cq_tree(struct harness_tree *tree, uint32_t cqe, uint32_t vector, uint32_t *resp)
-{
-	uint64_t user_handle = 0xabcd;
-	struct ib_uverbs_attr *handle = tree_object(tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
-
-	tree_in(tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
-	tree_in(tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &user_handle, sizeof(user_handle));
-	tree_in(tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
-	tree_out(tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, resp, sizeof(*resp));
-	return handle;
-}
-
-static int create_cq_ioctl(struct harness_tree *tree)
-{
-	return harness_ioctl(&h, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, tree);
-}
-
-START_TEST(test_create_cq_by_every_front)
-{
-	struct ib_uverbs_ex_create_cq ex = { .cqe = 10, .comp_channel = -1 };
-	struct ib_uverbs_create_cq cmd = { .cqe = 10, .comp_channel = -1 };
-	struct ib_uverbs_create_cq_resp resp = {};
-	struct ib_uverbs_ex_create_cq_resp ex_resp = {};
-	struct harness_tree tree = {};
-	struct ib_uverbs_attr *handle;
-	uint32_t cqe = 0;
-
-	begin();
-	ck_assert_int_eq(WRITE(&h, CREATE_CQ, &cmd, &resp), 0);
-	ck_assert_uint_eq(resp.cq_handle, 2);
-	ck_assert_uint_ge(resp.cqe, 10);
-	ck_assert_int_eq(INVOKE(&h, CREATE_CQ, &cmd, &resp), 0);
-	ck_assert_uint_eq(resp.cq_handle, 3);
-	ck_assert_int_eq(WRITE_EX(&h, CREATE_CQ, &ex, &ex_resp), 0);
-	ck_assert_uint_eq(ex_resp.base.cq_handle, 4);
-	ck_assert_uint_eq(ex_resp.base.cqe, resp.cqe);
-	ck_assert_uint_eq(ex_resp.response_length, sizeof(ex_resp));
-	handle = create_cq_tree(&tree, 10, 0, &cqe);
-	ck_assert_int_eq(create_cq_ioctl(&tree), 0);
-	ck_assert_uint_eq(handle->data, 5);
-	ck_assert_uint_eq(cqe, resp.cqe);
-}
-END_TEST
-
-START_TEST(test_cq_02_ex_refuses_comp_mask_and_reserved)
-{
-	struct ib_uverbs_ex_create_cq cmd = { .cqe = 10, .comp_channel = -1, .comp_mask = 1, .comp_vector = 9999 };
-	struct ib_uverbs_ex_create_cq_resp resp;
-
-	begin();
-	ck_assert_int_eq(WRITE_EX(&h, CREATE_CQ, &cmd, &resp), -EINVAL);
-	cmd = (struct ib_uverbs_ex_create_cq){ .cqe = 10, .comp_channel = -1, .reserved = 1 };
-	ck_assert_int_eq(WRITE_EX(&h, CREATE_CQ, &cmd, &resp), -EINVAL);
-	cmd = (struct ib_uverbs_ex_create_cq){ .cqe = 10, .comp_channel = -7 };
-	ck_assert_int_eq(WRITE_EX(&h, CREATE_CQ, &cmd, &resp), 0);
-}
-END_TEST
-
-/*
- * CREATE_CQ by write() checks the vector, then the channel, then the backend checks cqe. The ioctl method checks the
- * channel, then the flags, then the vector.
- */
-START_TEST(test_cq_01_order_of_checks_differs_by_front)
-{
-	struct ib_uverbs_create_cq cmd = { .cqe = 0, .comp_channel = 9999, .comp_vector = h.config.num_comp_vectors };
-	struct ib_uverbs_create_cq_resp resp;
-	struct harness_tree tree = {};
-	uint64_t flags = 1ULL << 40;
-	uint32_t cqe;
-
-	begin();
-	ck_assert_int_eq(WRITE(&h, CREATE_CQ, &cmd, &resp), -EINVAL);
-	cmd.comp_vector = 0;
-	ck_assert_int_eq(WRITE(&h, CREATE_CQ, &cmd, &resp), -EBADF);
-	cmd.comp_channel = channel;
-	ck_assert_int_eq(WRITE(&h, CREATE_CQ, &cmd, &resp), -EINVAL);
-	create_cq_tree(&tree, 0, h.config.num_comp_vectors, &cqe);
-	tree_object(&tree, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, 9999);
-	ck_assert_int_eq(create_cq_ioctl(&tree), -EBADF);
-	memset(&tree, 0, sizeof(tree));
-	create_cq_tree(&tree, 10, 0, &cqe);
-	tree_in(&tree, UVERBS_ATTR_CREATE_CQ_FLAGS, &flags, sizeof(flags));
-	ck_assert_int_eq(create_cq_ioctl(&tree), -EINVAL);
-	memset(&tree, 0, sizeof(tree));
-	create_cq_tree(&tree, 10, h.config.num_comp_vectors, &cqe);
-	ck_assert_int_eq(create_cq_ioctl(&tree), -EINVAL);
-	assert_no_leak();
-}
-END_TEST
-
 static int see_cqe(struct uvd_cq *cq)
 {
 	return cq->cqe < 0 ? -EXDEV : -ENOSPC;
@@ -147,45 +54,7 @@ START_TEST(test_cqe_beyond_int_is_never_negative_for_the_backend)
 
 	begin();
 	h.ops.create_cq = see_cqe;
-	ck_assert_int_eq(harness_create_cq(&h, 0, ~0u, channel, &other), -ENOSPC);
-	assert_no_leak();
-}
-END_TEST
-
-START_TEST(test_a_file_that_is_no_channel_is_ebadf)
-{
-	uint32_t other;
-
-	begin();
-	ck_assert_int_eq(harness_create_cq(&h, 0, 10, STDERR_FILENO, &other), -EBADF);
-	assert_no_leak();
-}
-END_TEST
-
-START_TEST(test_regression_08_channel_of_another_file_is_ebadf)
-{
-	struct uvd_file *first = h.file, *second;
-	uint32_t pd2, other;
-	int err;
-
-	begin();
-	second = uvd_file_open(h.dev, h.account, &err);
-	h.call->file = h.file = second;
-	ck_assert_int_eq(harness_begin(&h, &pd2, &other), 0);
-	ck_assert_int_eq(harness_create_cq(&h, 0, 10, channel, &other), -EBADF);
-	uvd_file_close(second);
-	h.call->file = h.file = first;
-	ck_assert_int_eq(harness_create_cq(&h, 0, 10, channel, &other), 0);
-}
-END_TEST
-
-START_TEST(test_create_cq_with_a_bad_response_leaves_no_cq)
-{
-	struct ib_uverbs_create_cq cmd = { .cqe = 10, .comp_channel = channel };
-
-	begin();
-	cmd.comp_channel = channel;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_CREATE_CQ, &cmd, sizeof(cmd), BAD, 8), -EFAULT);
+	ck_assert_int_eq(create_cq(0, ~0u, channel, &other), -ENOSPC);
 	assert_no_leak();
 }
 END_TEST
@@ -226,21 +95,9 @@ static int poll_cq(struct poll_room *room, uint32_t ne)
 {
 	struct ib_uverbs_poll_cq cmd = { .cq_handle = cq, .ne = ne };
 
-	return harness_write(&h, IB_USER_VERBS_CMD_POLL_CQ, &cmd, sizeof(cmd), room, sizeof(room->resp));
+	return uv_cmd(h.fd, UV_WRITE,
+		      &(struct uv_cmd){ IB_USER_VERBS_CMD_POLL_CQ, &cmd, sizeof(cmd), room, sizeof(room->resp) });
 }
-
-START_TEST(test_poll_cq_of_none_writes_the_header_only)
-{
-	struct poll_room room;
-
-	begin();
-	memset(&room, 0xee, sizeof(room));
-	ck_assert_int_eq(poll_cq(&room, 100), 0);
-	ck_assert_uint_eq(room.resp.count, 0);
-	ck_assert_uint_eq(room.resp.reserved, 0);
-	ck_assert_uint_eq(*(uint8_t *)room.wc, 0xee);
-}
-END_TEST
 
 START_TEST(test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved)
 {
@@ -319,18 +176,6 @@ START_TEST(test_regression_01_poll_cq_of_any_number)
 }
 END_TEST
 
-START_TEST(test_poll_cq_of_another_handle)
-{
-	struct poll_room room;
-
-	begin();
-	cq = 77;
-	ck_assert_int_eq(poll_cq(&room, 1), -ENOENT);
-	cq = pd;
-	ck_assert_int_eq(poll_cq(&room, 1), -EINVAL);
-}
-END_TEST
-
 static int armed = -1;
 
 static int see_notify(struct uvd_cq *cq, bool solicited_only)
@@ -341,18 +186,16 @@ static int see_notify(struct uvd_cq *cq, bool solicited_only)
 
 START_TEST(test_req_notify_cq_says_which_and_hides_the_backends_errno)
 {
-	struct ib_uverbs_req_notify_cq cmd;
+	struct ib_uverbs_req_notify_cq cmd = { .solicited_only = 2 };
 
 	begin();
 	h.ops.req_notify_cq = see_notify;
-	cmd = (struct ib_uverbs_req_notify_cq){ .cq_handle = cq, .solicited_only = 2 };
-	ck_assert_int_eq(WRITE_IN(&h, REQ_NOTIFY_CQ, &cmd), 0);
+	cmd.cq_handle = cq;
+	ck_assert_int_eq(uv_cmd(h.fd, UV_WRITE, &(struct uv_cmd){ IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, &cmd, sizeof(cmd) }),
+			 0);
 	ck_assert_int_eq(armed, 1);
-	cmd.solicited_only = 0;
-	ck_assert_int_eq(WRITE_IN(&h, REQ_NOTIFY_CQ, &cmd), 0);
+	ck_assert_int_eq(uv_req_notify_cq(h.fd, UV_WRITE, cq, false), 0);
 	ck_assert_int_eq(armed, 0);
-	cmd.cq_handle = 77;
-	ck_assert_int_eq(WRITE_IN(&h, REQ_NOTIFY_CQ, &cmd), -ENOENT);
 }
 END_TEST
 
@@ -365,15 +208,15 @@ START_TEST(test_cleanup_04_destroy_cq_counts_the_events_that_were_read)
 	uint32_t a, b;
 
 	begin();
-	ck_assert_int_eq(harness_create_cq(&h, 0xaaaa, 10, channel, &a), 0);
-	ck_assert_int_eq(harness_create_cq(&h, 0xbbbb, 10, channel, &b), 0);
+	ck_assert_int_eq(create_cq(0xaaaa, 10, channel, &a), 0);
+	ck_assert_int_eq(create_cq(0xbbbb, 10, channel, &b), 0);
 	for (int i = 0; i < 3; i++) {
 		backend_cq(a)->comp_handler(backend_cq(a));
 		backend_cq(b)->comp_handler(backend_cq(b));
 	}
 	ck_assert_int_eq(read(channel, &event, sizeof(event)), sizeof(event));
 	ck_assert_uint_eq(event.cq_handle, 0xaaaa);
-	ck_assert_int_eq(destroy_cq(a, &resp), 0);
+	ck_assert_int_eq(uv_destroy_cq(h.fd, UV_WRITE, a, &resp), 0);
 	ck_assert_uint_eq(resp.comp_events_reported, 1);
 	ck_assert_uint_eq(resp.async_events_reported, 0);
 	/* Only b's events are left in the channel. */
@@ -382,28 +225,26 @@ START_TEST(test_cleanup_04_destroy_cq_counts_the_events_that_were_read)
 		ck_assert_uint_eq(event.cq_handle, 0xbbbb);
 	}
 	ck_assert_int_lt(recv(channel, &event, sizeof(event), MSG_DONTWAIT), 0);
-	ck_assert_int_eq(destroy_cq(b, &resp), 0);
+	ck_assert_int_eq(uv_destroy_cq(h.fd, UV_WRITE, b, &resp), 0);
 	ck_assert_uint_eq(resp.comp_events_reported, 3);
 }
 END_TEST
 
 START_TEST(test_cleanup_04_async_events_are_counted_and_purged)
 {
-	struct ib_uverbs_get_context_resp context = {};
 	struct ib_uverbs_destroy_cq_resp resp = {};
 	struct ib_uverbs_async_event_desc event = {};
 	int async;
 
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	async = context.async_fd;
-	ck_assert_int_eq(harness_create_cq(&h, 1, 10, -1, &cq), 0);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, &async, NULL), 0);
+	ck_assert_int_eq(create_cq(1, 10, -1, &cq), 0);
 	backend_cq(cq)->event_handler(backend_cq(cq), IBV_EVENT_CQ_ERR);
 	backend_cq(cq)->event_handler(backend_cq(cq), IBV_EVENT_CQ_ERR);
 	h.dev->ib.event_handler(&h.dev->ib, IBV_EVENT_PORT_ACTIVE, 1);
 	ck_assert_int_eq(read(async, &event, sizeof(event)), sizeof(event));
 	ck_assert_uint_eq(event.element, 1);
 	ck_assert_uint_eq(event.event_type, IBV_EVENT_CQ_ERR);
-	ck_assert_int_eq(destroy_cq(cq, &resp), 0);
+	ck_assert_int_eq(uv_destroy_cq(h.fd, UV_WRITE, cq, &resp), 0);
 	ck_assert_uint_eq(resp.async_events_reported, 1);
 	/* The port's event has the same element (1), but it must stay. */
 	ck_assert_int_eq(recv(async, &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
@@ -412,92 +253,22 @@ START_TEST(test_cleanup_04_async_events_are_counted_and_purged)
 }
 END_TEST
 
-START_TEST(test_cq_destroy_by_ioctl_reports_events)
-{
-	struct ib_uverbs_destroy_cq_resp resp = { .async_events_reported = 9 };
-	struct ib_uverbs_comp_event_desc event;
-	struct harness_tree create = {}, tree = {};
-	struct ib_uverbs_attr *handle;
-	uint32_t cqe;
-
-	begin();
-	handle = create_cq_tree(&create, 10, 0, &cqe);
-	tree_object(&create, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, channel);
-	ck_assert_int_eq(create_cq_ioctl(&create), 0);
-	backend_cq(handle->data)->comp_handler(backend_cq(handle->data));
-	ck_assert_int_eq(read(channel, &event, sizeof(event)), sizeof(event));
-	ck_assert_uint_eq(event.cq_handle, 0xabcd);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_CQ_HANDLE, handle->data);
-	tree_out(&tree, UVERBS_ATTR_DESTROY_CQ_RESP, &resp, sizeof(resp));
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_DESTROY, &tree), 0);
-	ck_assert_uint_eq(resp.comp_events_reported, 1);
-	ck_assert_uint_eq(resp.async_events_reported, 0);
-}
-END_TEST
-
-START_TEST(test_create_cq_event_fd_gets_the_async_events)
-{
-	struct ib_uverbs_async_event_desc event;
-	struct harness_tree alloc = {}, create = {};
-	struct ib_uverbs_attr *handle;
-	uint32_t cqe;
-	int fd;
-
-	begin();
-	tree_object(&alloc, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0);
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, &alloc), 0);
-	fd = h.granted;
-	handle = create_cq_tree(&create, 10, 0, &cqe);
-	tree_object(&create, UVERBS_ATTR_CREATE_CQ_EVENT_FD, fd);
-	ck_assert_int_eq(create_cq_ioctl(&create), 0);
-	backend_cq(handle->data)->event_handler(backend_cq(handle->data), IBV_EVENT_CQ_ERR);
-	ck_assert_int_eq(recv(fd, &event, sizeof(event), MSG_DONTWAIT), sizeof(event));
-	ck_assert_uint_eq(event.element, 0xabcd);
-}
-END_TEST
-
 /* libibverbs passes the context's async fd, which is -2 if GET_CONTEXT could not grant one. */
 START_TEST(test_event_fd_minus_2_is_none_in_a_file_without_one)
 {
-	struct harness_tree create = {}, again = {};
-	struct ib_uverbs_get_context_resp resp;
+	struct uv_tree tree;
 	uint32_t cqe;
+	int async;
 
 	h.refuse_grant = EPERM;
-	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
-	ck_assert_int_eq((int)resp.async_fd, -2);
-	create_cq_tree(&create, 10, 0, &cqe);
-	tree_object(&create, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -2);
-	ck_assert_int_eq(create_cq_ioctl(&create), 0);
-	create_cq_tree(&again, 10, 0, &cqe);
-	tree_object(&again, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -3);
-	ck_assert_int_eq(create_cq_ioctl(&again), -EBADF);
-}
-END_TEST
-
-START_TEST(test_event_fd_minus_2_is_ebadf_as_the_kernels_in_a_file_that_has_one)
-{
-	struct harness_tree create = {};
-	uint32_t cqe;
-
-	begin();
-	create_cq_tree(&create, 10, 0, &cqe);
-	tree_object(&create, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -2);
-	ck_assert_int_eq(create_cq_ioctl(&create), -EBADF);
-}
-END_TEST
-
-START_TEST(test_write_22_destroy_cq_with_a_bad_response_has_destroyed)
-{
-	struct ib_uverbs_destroy_cq cmd;
-	struct ib_uverbs_destroy_cq_resp resp;
-
-	begin();
-	cmd.cq_handle = cq;
-	cmd.reserved = 0;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_DESTROY_CQ, &cmd, sizeof(cmd), BAD, sizeof(resp)),
-			 -EFAULT);
-	ck_assert_int_eq(destroy_cq(cq, &resp), -ENOENT);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, &async, NULL), 0);
+	ck_assert_int_eq(async, -2);
+	uv_tree_create_cq(&tree, &uv_cq_default, &cqe);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -2);
+	ck_assert_int_eq(uv_ioctl(h.fd, &tree), 0);
+	uv_tree_create_cq(&tree, &uv_cq_default, &cqe);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_EVENT_FD, -3);
+	ck_assert_int_eq(uv_ioctl(h.fd, &tree), -EBADF);
 }
 END_TEST
 
@@ -513,22 +284,17 @@ START_TEST(test_handle_09_a_cq_that_the_backend_keeps_stays)
 
 	begin();
 	h.ops.destroy_cq = refuse_destroy;
-	ck_assert_int_eq(destroy_cq(cq, &resp), -EBUSY);
+	ck_assert_int_eq(uv_destroy_cq(h.fd, UV_WRITE, cq, &resp), -EBUSY);
 	ck_assert_int_eq(poll_cq(&room, 1), 0);
 	h.ops.destroy_cq = uvd_backend_null.destroy_cq;
-	ck_assert_int_eq(destroy_cq(cq, &resp), 0);
+	ck_assert_int_eq(uv_destroy_cq(h.fd, UV_WRITE, cq, &resp), 0);
 }
 END_TEST
 
-TEST_LIST(test_create_cq_by_every_front, test_cq_02_ex_refuses_comp_mask_and_reserved,
-	  test_cq_01_order_of_checks_differs_by_front, test_cqe_beyond_int_is_never_negative_for_the_backend,
-	  test_a_file_that_is_no_channel_is_ebadf, test_regression_08_channel_of_another_file_is_ebadf,
-	  test_create_cq_with_a_bad_response_leaves_no_cq, test_poll_cq_of_none_writes_the_header_only,
+TEST_LIST(test_cqe_beyond_int_is_never_negative_for_the_backend,
 	  test_regression_02_poll_cq_fills_every_field_and_zeroes_the_reserved,
 	  test_poll_cq_converts_the_flags_to_the_kernels, test_regression_01_poll_cq_of_any_number,
-	  test_poll_cq_of_another_handle, test_req_notify_cq_says_which_and_hides_the_backends_errno,
+	  test_req_notify_cq_says_which_and_hides_the_backends_errno,
 	  test_cleanup_04_destroy_cq_counts_the_events_that_were_read,
-	  test_cleanup_04_async_events_are_counted_and_purged, test_cq_destroy_by_ioctl_reports_events,
-	  test_create_cq_event_fd_gets_the_async_events, test_event_fd_minus_2_is_none_in_a_file_without_one,
-	  test_event_fd_minus_2_is_ebadf_as_the_kernels_in_a_file_that_has_one,
-	  test_write_22_destroy_cq_with_a_bad_response_has_destroyed, test_handle_09_a_cq_that_the_backend_keeps_stays)
+	  test_cleanup_04_async_events_are_counted_and_purged, test_event_fd_minus_2_is_none_in_a_file_without_one,
+	  test_handle_09_a_cq_that_the_backend_keeps_stays)

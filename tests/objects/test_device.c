@@ -83,7 +83,7 @@ START_TEST(test_response_that_ends_beyond_the_address_space_is_efault)
 	char *const end = (char *)0x7ffffffff000;
 	struct ib_uverbs_get_context_resp context;
 	struct ib_uverbs_alloc_pd cmd = {};
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t pd;
 
 	mmap(end - 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -91,21 +91,21 @@ START_TEST(test_response_that_ends_beyond_the_address_space_is_efault)
 	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_ALLOC_PD, &cmd, sizeof(cmd), end - 2, 4), -EFAULT);
 	ck_assert_int_eq(harness_alloc_pd(&h, &pd), 0);
 	ck_assert_uint_eq(pd, 0);
-	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
-	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, end - 8, sizeof(struct ib_uverbs_query_port_resp_ex));
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, end - 8, sizeof(struct ib_uverbs_query_port_resp_ex));
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree), -EFAULT);
-	ck_assert_uint_eq(tree.attrs[1].flags, UVERBS_ATTR_F_MANDATORY);
+	ck_assert_uint_eq(tree.hdr.attrs[1].flags, UVERBS_ATTR_F_MANDATORY);
 }
 END_TEST
 
 static int get_context_ioctl(uint32_t *vectors, uint64_t *support)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	if (vectors)
-		tree_out(&tree, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, vectors, sizeof(*vectors));
+		uv_attr_out(&tree, UVERBS_ATTR_GET_CONTEXT_NUM_COMP_VECTORS, vectors, sizeof(*vectors));
 	if (support)
-		tree_out(&tree, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, support, sizeof(*support));
+		uv_attr_out(&tree, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, support, sizeof(*support));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree);
 }
 
@@ -125,8 +125,8 @@ END_TEST
 
 START_TEST(test_async_event_alloc_writes_the_fd_into_its_attribute)
 {
-	struct harness_tree tree = {};
-	struct ib_uverbs_attr *attr = tree_object(&tree, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0x7777777777);
+	struct uv_tree tree = {};
+	struct ib_uverbs_attr *attr = uv_attr_obj(&tree, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0x7777777777);
 
 	ck_assert_int_eq(get_context_ioctl(NULL, NULL), 0);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_ASYNC_EVENT, UVERBS_METHOD_ASYNC_EVENT_ALLOC, &tree), 0);
@@ -146,9 +146,9 @@ START_TEST(test_port_event_reaches_every_async_file)
 	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
 	fd[0] = h.granted;
 	for (int i = 1; i < 3; i++) {
-		struct harness_tree tree = {};
+		struct uv_tree tree = {};
 
-		tree_object(&tree, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0);
+		uv_attr_obj(&tree, UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE, 0);
 		ck_assert_int_eq(harness_ioctl(&h, object, method, &tree), 0);
 		fd[i] = h.granted;
 	}
@@ -260,10 +260,10 @@ END_TEST
 
 static int query_port_ioctl(uint64_t port, struct ib_uverbs_query_port_resp_ex *resp)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
-	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, resp, sizeof(*resp));
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, resp, sizeof(*resp));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree);
 }
 
@@ -363,12 +363,12 @@ END_TEST
 
 static int query_gid_table(uint64_t entry_size, uint32_t flags, void *entries, uint16_t len, uint64_t *num)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, entry_size);
-	tree_in(&tree, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags, sizeof(flags));
-	tree_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, entries, len);
-	tree_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, num, sizeof(*num));
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, entry_size);
+	uv_attr_in(&tree, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags, sizeof(flags));
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, entries, len);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, num, sizeof(*num));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE, &tree);
 }
 
@@ -421,12 +421,12 @@ END_TEST
 
 static int query_gid_entry(uint64_t port, uint64_t index, uint32_t flags, struct ib_uverbs_gid_entry *entry)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port);
-	tree_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, index);
-	tree_in(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags, sizeof(flags));
-	tree_out(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry, sizeof(*entry));
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port);
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, index);
+	uv_attr_in(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags, sizeof(flags));
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry, sizeof(*entry));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, &tree);
 }
 
@@ -459,12 +459,12 @@ static int see_query(struct uvd_context *context)
 
 static int query_context(uint32_t *num_comp, uint64_t *core_support)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	if (num_comp)
-		tree_out(&tree, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp, sizeof(*num_comp));
+		uv_attr_out(&tree, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, num_comp, sizeof(*num_comp));
 	if (core_support)
-		tree_out(&tree, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, core_support, sizeof(*core_support));
+		uv_attr_out(&tree, UVERBS_ATTR_QUERY_CONTEXT_CORE_SUPPORT, core_support, sizeof(*core_support));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT, &tree);
 }
 

@@ -42,9 +42,9 @@ static void assert_no_leak(void)
 
 static int destroy_mr(uint32_t mr)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_DESTROY_MR_HANDLE, mr);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_MR_HANDLE, mr);
 	return harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, &tree);
 }
 
@@ -92,47 +92,47 @@ static struct reg of_dmabuf(void)
 			     .has_offset = true };
 }
 
-static void reg_tree(struct harness_tree *tree, struct reg *r)
+static void reg_tree(struct uv_tree *tree, struct reg *r)
 {
-	*tree = (struct harness_tree){};
-	tree_object(tree, UVERBS_ATTR_REG_MR_HANDLE, 0);
-	tree_object(tree, UVERBS_ATTR_REG_MR_PD_HANDLE, pd);
-	tree_in(tree, UVERBS_ATTR_REG_MR_IOVA, &r->iova, 8);
-	tree_in(tree, UVERBS_ATTR_REG_MR_LENGTH, &r->length, 8);
-	tree_in(tree, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, &r->access, 4);
-	tree_out(tree, UVERBS_ATTR_REG_MR_RESP_LKEY, r->lkey_at ? r->lkey_at : &r->lkey, 4);
-	tree_out(tree, UVERBS_ATTR_REG_MR_RESP_RKEY, &r->rkey, 4);
+	*tree = (struct uv_tree){};
+	uv_attr_obj(tree, UVERBS_ATTR_REG_MR_HANDLE, 0);
+	uv_attr_obj(tree, UVERBS_ATTR_REG_MR_PD_HANDLE, pd);
+	uv_attr_in(tree, UVERBS_ATTR_REG_MR_IOVA, &r->iova, 8);
+	uv_attr_in(tree, UVERBS_ATTR_REG_MR_LENGTH, &r->length, 8);
+	uv_attr_in(tree, UVERBS_ATTR_REG_MR_ACCESS_FLAGS, &r->access, 4);
+	uv_attr_out(tree, UVERBS_ATTR_REG_MR_RESP_LKEY, r->lkey_at ? r->lkey_at : &r->lkey, 4);
+	uv_attr_out(tree, UVERBS_ATTR_REG_MR_RESP_RKEY, &r->rkey, 4);
 	if (r->has_addr)
-		tree_in(tree, UVERBS_ATTR_REG_MR_ADDR, &r->addr, 8);
+		uv_attr_in(tree, UVERBS_ATTR_REG_MR_ADDR, &r->addr, 8);
 	if (r->has_offset)
-		tree_in(tree, UVERBS_ATTR_REG_MR_FD_OFFSET, &r->offset, 8);
+		uv_attr_in(tree, UVERBS_ATTR_REG_MR_FD_OFFSET, &r->offset, 8);
 	if (r->has_fd)
-		tree_object(tree, UVERBS_ATTR_REG_MR_FD, r->fd);
+		uv_attr_obj(tree, UVERBS_ATTR_REG_MR_FD, r->fd);
 	if (r->has_dmah)
-		tree_object(tree, UVERBS_ATTR_REG_MR_DMA_HANDLE, r->dmah);
+		uv_attr_obj(tree, UVERBS_ATTR_REG_MR_DMA_HANDLE, r->dmah);
 }
 
 static int reg_mr(struct reg *r)
 {
-	struct harness_tree tree;
+	struct uv_tree tree;
 	int ret;
 
 	reg_tree(&tree, r);
 	ret = harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_MR, &tree);
-	r->handle = tree.attrs[0].data;
+	r->handle = tree.hdr.attrs[0].data;
 	return ret;
 }
 
 static int query_mr(uint32_t mr, uint32_t *lkey, uint64_t *length, uint64_t *iova)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t rkey;
 
-	tree_object(&tree, UVERBS_ATTR_QUERY_MR_HANDLE, mr);
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, lkey, 4);
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &rkey, 4);
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, length, 8);
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_IOVA, iova, 8);
+	uv_attr_obj(&tree, UVERBS_ATTR_QUERY_MR_HANDLE, mr);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, lkey, 4);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &rkey, 4);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, length, 8);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_IOVA, iova, 8);
 	return harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, &tree);
 }
 
@@ -241,13 +241,13 @@ END_TEST
 START_TEST(test_ioctl_21_a_raw_fd_is_an_int_without_length)
 {
 	struct reg d = of_dmabuf();
-	struct harness_tree tree;
+	struct uv_tree tree;
 	struct ib_uverbs_attr *fd;
 
 	begin();
 	for (unsigned int i = 0; i < 5; i++) {
 		reg_tree(&tree, &d);
-		fd = &tree.attrs[tree.hdr.num_attrs - 1];
+		fd = &tree.hdr.attrs[tree.hdr.num_attrs - 1];
 		ck_assert_uint_eq(fd->attr_id, UVERBS_ATTR_REG_MR_FD);
 		if (i == 0)
 			fd->attr_data.reserved = 1;
@@ -271,17 +271,17 @@ END_TEST
 START_TEST(test_a_region_keeps_its_dma_handle_busy)
 {
 	struct reg r = of_memory(), d = of_dmabuf();
-	struct harness_tree tree = {}, end;
+	struct uv_tree tree = {}, end;
 
 	begin();
-	tree_object(&tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
+	uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DMAH, UVERBS_METHOD_DMAH_ALLOC, &tree), 0);
 	r.has_dmah = d.has_dmah = true;
-	r.dmah = d.dmah = tree.attrs[0].data;
+	r.dmah = d.dmah = tree.hdr.attrs[0].data;
 	ck_assert_int_eq(reg_mr(&r), 0);
 	ck_assert_int_eq(reg_mr(&d), 0);
-	tree = (struct harness_tree){};
-	tree_object(&tree, UVERBS_ATTR_FREE_DMA_HANDLE, r.dmah);
+	tree = (struct uv_tree){};
+	uv_attr_obj(&tree, UVERBS_ATTR_FREE_DMA_HANDLE, r.dmah);
 	end = tree;
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DMAH, UVERBS_METHOD_DMAH_FREE, &end), -EBUSY);
 	ck_assert_int_eq(destroy_mr(r.handle), 0);
@@ -302,21 +302,21 @@ END_TEST
 
 static int reg_dmabuf_mr(struct reg *r)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t fd = r->fd;
 	int ret;
 
-	tree_object(&tree, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
-	tree_object(&tree, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, pd);
-	tree_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &r->offset, 8);
-	tree_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &r->length, 8);
-	tree_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &r->iova, 8);
-	tree_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, 4);
-	tree_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, &r->access, 4);
-	tree_out(&tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, r->lkey_at ? r->lkey_at : &r->lkey, 4);
-	tree_out(&tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &r->rkey, 4);
+	uv_attr_obj(&tree, UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0);
+	uv_attr_obj(&tree, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, pd);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_OFFSET, &r->offset, 8);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_LENGTH, &r->length, 8);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_IOVA, &r->iova, 8);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_FD, &fd, 4);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, &r->access, 4);
+	uv_attr_out(&tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, r->lkey_at ? r->lkey_at : &r->lkey, 4);
+	uv_attr_out(&tree, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, &r->rkey, 4);
 	ret = harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_DMABUF_MR, &tree);
-	r->handle = tree.attrs[0].data;
+	r->handle = tree.hdr.attrs[0].data;
 	return ret;
 }
 
@@ -395,41 +395,41 @@ END_TEST
 
 static int alloc_dm(uint64_t length, uint32_t alignment, uint32_t *dm)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	int ret;
 
-	tree_object(&tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
-	tree_in(&tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, 8);
-	tree_in(&tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, 4);
+	uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DM_HANDLE, 0);
+	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, 8);
+	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, 4);
 	ret = harness_ioctl(&h, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC, &tree);
-	*dm = tree.attrs[0].data;
+	*dm = tree.hdr.attrs[0].data;
 	return ret;
 }
 
 static int free_dm(uint32_t dm)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_FREE_DM_HANDLE, dm);
+	uv_attr_obj(&tree, UVERBS_ATTR_FREE_DM_HANDLE, dm);
 	return harness_ioctl(&h, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_FREE, &tree);
 }
 
 static int reg_dm(uint32_t dm, uint64_t offset, uint64_t length, uint32_t access, void *lkey_at, uint32_t *mr)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t lkey, rkey;
 	int ret;
 
-	tree_object(&tree, UVERBS_ATTR_REG_DM_MR_HANDLE, 0);
-	tree_in(&tree, UVERBS_ATTR_REG_DM_MR_OFFSET, &offset, 8);
-	tree_in(&tree, UVERBS_ATTR_REG_DM_MR_LENGTH, &length, 8);
-	tree_object(&tree, UVERBS_ATTR_REG_DM_MR_PD_HANDLE, pd);
-	tree_in(&tree, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, &access, 4);
-	tree_object(&tree, UVERBS_ATTR_REG_DM_MR_DM_HANDLE, dm);
-	tree_out(&tree, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, lkey_at ? lkey_at : &lkey, 4);
-	tree_out(&tree, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &rkey, 4);
+	uv_attr_obj(&tree, UVERBS_ATTR_REG_DM_MR_HANDLE, 0);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DM_MR_OFFSET, &offset, 8);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DM_MR_LENGTH, &length, 8);
+	uv_attr_obj(&tree, UVERBS_ATTR_REG_DM_MR_PD_HANDLE, pd);
+	uv_attr_in(&tree, UVERBS_ATTR_REG_DM_MR_ACCESS_FLAGS, &access, 4);
+	uv_attr_obj(&tree, UVERBS_ATTR_REG_DM_MR_DM_HANDLE, dm);
+	uv_attr_out(&tree, UVERBS_ATTR_REG_DM_MR_RESP_LKEY, lkey_at ? lkey_at : &lkey, 4);
+	uv_attr_out(&tree, UVERBS_ATTR_REG_DM_MR_RESP_RKEY, &rkey, 4);
 	ret = harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_DM_MR_REG, &tree);
-	*mr = tree.attrs[0].data;
+	*mr = tree.hdr.attrs[0].data;
 	return ret;
 }
 
@@ -520,12 +520,12 @@ static int see_advice(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint3
 
 static int advise(uint64_t advice, uint32_t flags, const void *sge, uint16_t len)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd);
-	tree_const(&tree, UVERBS_ATTR_ADVISE_MR_ADVICE, advice);
-	tree_in(&tree, UVERBS_ATTR_ADVISE_MR_FLAGS, &flags, sizeof(flags));
-	tree_in(&tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, len);
+	uv_attr_obj(&tree, UVERBS_ATTR_ADVISE_MR_PD_HANDLE, pd);
+	uv_attr_const(&tree, UVERBS_ATTR_ADVISE_MR_ADVICE, advice);
+	uv_attr_in(&tree, UVERBS_ATTR_ADVISE_MR_FLAGS, &flags, sizeof(flags));
+	uv_attr_in(&tree, UVERBS_ATTR_ADVISE_MR_SGE_LIST, sge, len);
 	return harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_ADVISE_MR, &tree);
 }
 

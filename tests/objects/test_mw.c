@@ -42,7 +42,7 @@ static int make_mw(struct uvd_mw *mw)
 START_TEST(test_alloc_mw_of_both_types_has_the_backends_key)
 {
 	struct ib_uverbs_alloc_mw_resp resp = {};
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	begin();
 	h.ops.alloc_mw = make_mw;
@@ -56,7 +56,7 @@ START_TEST(test_alloc_mw_of_both_types_has_the_backends_key)
 	ck_assert_int_eq(dealloc_mw(2), -ENOENT);
 	ck_assert_int_eq(dealloc_mw(cq), -EINVAL);
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_MW_HANDLE, resp.mw_handle);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_MW_HANDLE, resp.mw_handle);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MW, UVERBS_METHOD_MW_DESTROY, &tree), 0);
 	assert_no_leak();
 }

@@ -65,12 +65,12 @@ END_TEST
 
 START_TEST(test_pd_destroy_by_ioctl)
 {
-	struct harness_tree tree = {}, again = {};
+	struct uv_tree tree = {}, again = {};
 
 	begin();
-	tree_object(&tree, UVERBS_ATTR_DESTROY_PD_HANDLE, pd);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_PD_HANDLE, pd);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, &tree), 0);
-	tree_object(&again, UVERBS_ATTR_DESTROY_PD_HANDLE, pd);
+	uv_attr_obj(&again, UVERBS_ATTR_DESTROY_PD_HANDLE, pd);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_PD, UVERBS_METHOD_PD_DESTROY, &again), -ENOENT);
 }
 END_TEST
@@ -139,12 +139,12 @@ END_TEST
 START_TEST(test_dealloc_pd_with_mr_is_ebusy)
 {
 	struct ib_uverbs_reg_mr_resp resp = {};
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	begin();
 	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, PAGE, LW, &resp), 0);
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_MR_HANDLE, resp.mr_handle);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_MR_HANDLE, resp.mr_handle);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_MR_DESTROY, &tree), 0);
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
 }
@@ -238,22 +238,22 @@ END_TEST
 START_TEST(test_mr_09_query_mr_with_and_without_iova)
 {
 	struct ib_uverbs_reg_mr_resp resp = {};
-	struct harness_tree tree = {}, with = {};
+	struct uv_tree tree = {}, with = {};
 	uint32_t lkey = 0, rkey = 0;
 	uint64_t length = 0, iova = 0;
 
 	begin();
 	ck_assert_int_eq(harness_reg_mr(&h, pd, mem + 7, 100, LW, &resp), 0);
-	tree_object(&tree, UVERBS_ATTR_QUERY_MR_HANDLE, resp.mr_handle);
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &lkey, sizeof(lkey));
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &rkey, sizeof(rkey));
-	tree_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &length, sizeof(length));
+	uv_attr_obj(&tree, UVERBS_ATTR_QUERY_MR_HANDLE, resp.mr_handle);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &lkey, sizeof(lkey));
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &rkey, sizeof(rkey));
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &length, sizeof(length));
 	with = tree;
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, &tree), 0);
 	ck_assert_uint_eq(lkey, resp.lkey);
 	ck_assert_uint_eq(rkey, resp.rkey);
 	ck_assert_uint_eq(length, 100);
-	tree_out(&with, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &iova, sizeof(iova));
+	uv_attr_out(&with, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &iova, sizeof(iova));
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_QUERY_MR, &with), 0);
 	ck_assert_uint_eq(iova, (uintptr_t)mem + 7);
 }

@@ -62,7 +62,7 @@ END_TEST
 START_TEST(test_ah_keeps_its_pd_busy)
 {
 	struct ib_uverbs_ah_attr attr = { .dlid = 1, .port_num = 1 };
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t other, ah;
 
 	begin(IBV_QPT_UD);
@@ -72,7 +72,7 @@ START_TEST(test_ah_keeps_its_pd_busy)
 	ck_assert_int_eq(destroy_ah(ah), 0);
 	ck_assert_int_eq(destroy_ah(ah), -ENOENT);
 	ck_assert_int_eq(create_ah(other, attr, &ah), 0);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_AH_HANDLE, ah);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_AH_HANDLE, ah);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_AH, UVERBS_METHOD_AH_DESTROY, &tree), 0);
 	ck_assert_int_eq(harness_dealloc_pd(&h, other), 0);
 }

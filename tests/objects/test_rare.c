@@ -25,20 +25,20 @@ static void assert_no_leak(void)
 /* make() calls a method whose only attribute is a new handle, end() one whose only attribute is a handle to destroy. */
 static int make(uint16_t object, uint16_t method, uint32_t *handle)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	int ret;
 
-	tree_object(&tree, 0, 0);
+	uv_attr_obj(&tree, 0, 0);
 	ret = harness_ioctl(&h, object, method, &tree);
-	*handle = tree.attrs[0].data;
+	*handle = tree.hdr.attrs[0].data;
 	return ret;
 }
 
 static int end(uint16_t object, uint16_t method, uint32_t handle)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, 0, handle);
+	uv_attr_obj(&tree, 0, handle);
 	return harness_ioctl(&h, object, method, &tree);
 }
 
@@ -62,12 +62,12 @@ static int count(struct uvd_counters *counters, uint64_t *values, size_t num, ui
 
 static int read_counters(uint32_t handle, void *values, uint16_t len, uint32_t flags)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_READ_COUNTERS_HANDLE, handle);
-	tree_out(&tree, UVERBS_ATTR_READ_COUNTERS_BUFF, values, len);
+	uv_attr_obj(&tree, UVERBS_ATTR_READ_COUNTERS_HANDLE, handle);
+	uv_attr_out(&tree, UVERBS_ATTR_READ_COUNTERS_BUFF, values, len);
 	if (flags)
-		tree_in(&tree, UVERBS_ATTR_READ_COUNTERS_FLAGS, &flags, sizeof(flags));
+		uv_attr_in(&tree, UVERBS_ATTR_READ_COUNTERS_FLAGS, &flags, sizeof(flags));
 	return harness_ioctl(&h, UVERBS_OBJECT_COUNTERS, UVERBS_METHOD_COUNTERS_READ, &tree);
 }
 
@@ -117,10 +117,10 @@ END_TEST
 
 static int bind_counters(uint32_t handle, uint32_t qp)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, handle);
-	tree_object(&tree, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, qp);
+	uv_attr_obj(&tree, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE, handle);
+	uv_attr_obj(&tree, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, qp);
 	return harness_ioctl(&h, UVERBS_OBJECT_COUNTERS, UVERBSD_METHOD_COUNTERS_BIND_QP, &tree);
 }
 
@@ -161,32 +161,32 @@ END_TEST
 
 static int modify_cntr(uint32_t handle, uint64_t entry, uint64_t op, uint64_t value)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, handle);
-	tree_const(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, entry);
-	tree_const(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, op);
-	tree_in(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
+	uv_attr_obj(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE, handle);
+	uv_attr_const(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_ENTRY, entry);
+	uv_attr_const(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_OP, op);
+	uv_attr_in(&tree, UVERBS_ATTR_MODIFY_COMP_CNTR_VALUE, &value, sizeof(value));
 	return harness_ioctl(&h, UVERBS_OBJECT_COMP_CNTR, UVERBS_METHOD_COMP_CNTR_MODIFY, &tree);
 }
 
 static int read_cntr(uint32_t handle, uint64_t entry, void *value)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_READ_COMP_CNTR_HANDLE, handle);
-	tree_const(&tree, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, entry);
-	tree_out(&tree, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, value, sizeof(uint64_t));
+	uv_attr_obj(&tree, UVERBS_ATTR_READ_COMP_CNTR_HANDLE, handle);
+	uv_attr_const(&tree, UVERBS_ATTR_READ_COMP_CNTR_ENTRY, entry);
+	uv_attr_out(&tree, UVERBS_ATTR_READ_COMP_CNTR_RESP_VALUE, value, sizeof(uint64_t));
 	return harness_ioctl(&h, UVERBS_OBJECT_COMP_CNTR, UVERBS_METHOD_COMP_CNTR_READ, &tree);
 }
 
 static int attach_cntr(uint32_t qp, uint32_t handle, uint32_t mask)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_object(&tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, qp);
-	tree_object(&tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, handle);
-	tree_in(&tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, &mask, sizeof(mask));
+	uv_attr_obj(&tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE, qp);
+	uv_attr_obj(&tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE, handle);
+	uv_attr_in(&tree, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_OP_MASK, &mask, sizeof(mask));
 	return harness_ioctl(&h, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_ATTACH_COMP_CNTR, &tree);
 }
 
@@ -311,20 +311,20 @@ END_TEST
 
 START_TEST(test_comp_cntr_caps_are_optional_outputs)
 {
-	struct harness_tree tree = {}, none = {}, early = {};
+	struct uv_tree tree = {}, none = {}, early = {};
 	uint64_t max_value = 0;
 	uint32_t ops = 0;
 
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_COMP_CNTR_CAPS, &early), -EINVAL);
 	begin();
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_COMP_CNTR_CAPS, &none), 0);
-	tree_out(&tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_VALUE, &max_value, sizeof(max_value));
-	tree_out(&tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS, &ops, sizeof(ops));
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_MAX_VALUE, &max_value, sizeof(max_value));
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS, &ops, sizeof(ops));
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_COMP_CNTR_CAPS, &tree), 0);
 	ck_assert_uint_eq(max_value, UINT64_MAX);
 	ck_assert_uint_eq(ops, 0x3f);
 	h.ops.query_comp_cntr_caps = NULL;
-	none = (struct harness_tree){};
+	none = (struct uv_tree){};
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_COMP_CNTR_CAPS, &none),
 			 -EOPNOTSUPP);
 }
@@ -342,18 +342,18 @@ static int see_dmah(struct uvd_dmah *dmah)
 
 static int alloc_dmah(const uint32_t *cpu_id, int mem_type, const uint8_t *ph, uint32_t *handle)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	int ret;
 
-	tree_object(&tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
+	uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
 	if (cpu_id)
-		tree_in(&tree, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, cpu_id, sizeof(*cpu_id));
+		uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, cpu_id, sizeof(*cpu_id));
 	if (mem_type >= 0)
-		tree_add(&tree, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, 0, 0)->attr_data.enum_data.elem_id = mem_type;
+		uv_attr(&tree, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, 0, 0)->attr_data.enum_data.elem_id = mem_type;
 	if (ph)
-		tree_in(&tree, UVERBS_ATTR_ALLOC_DMAH_PH, ph, sizeof(*ph));
+		uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DMAH_PH, ph, sizeof(*ph));
 	ret = harness_ioctl(&h, UVERBS_OBJECT_DMAH, UVERBS_METHOD_DMAH_ALLOC, &tree);
-	*handle = tree.attrs[0].data;
+	*handle = tree.hdr.attrs[0].data;
 	return ret;
 }
 
@@ -418,14 +418,14 @@ END_TEST
 
 START_TEST(test_ioctl_13_enum_of_a_dma_handle)
 {
-	struct harness_tree tree;
+	struct uv_tree tree;
 	struct ib_uverbs_attr *type;
 
 	begin();
 	for (unsigned int i = 0; i < 4; i++) {
-		tree = (struct harness_tree){};
-		tree_object(&tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
-		type = tree_add(&tree, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, 0, 0);
+		tree = (struct uv_tree){};
+		uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DMAH_HANDLE, 0);
+		type = uv_attr(&tree, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE, 0, 0);
 		if (i == 0)
 			type->attr_data.enum_data.elem_id = 2;
 		else if (i == 1)
@@ -452,11 +452,11 @@ static int map_entry(struct uvd_context *context, uint64_t pgoff, uint64_t *leng
 START_TEST(test_dmabuf_of_what_is_not_mapped_is_einval)
 {
 	uint64_t pgoff = 5;
-	struct harness_tree tree = {}, again;
+	struct uv_tree tree = {}, again;
 
 	begin();
-	tree_object(&tree, UVERBS_ATTR_ALLOC_DMABUF_HANDLE, 0);
-	tree_in(&tree, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
+	uv_attr_obj(&tree, UVERBS_ATTR_ALLOC_DMABUF_HANDLE, 0);
+	uv_attr_in(&tree, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff, sizeof(pgoff));
 	for (int i = 0; i < 2 * UVD_MAX_EVENT_FILES; i++) {
 		again = tree;
 		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DMABUF, UVERBS_METHOD_DMABUF_ALLOC, &again), -EINVAL);
@@ -511,25 +511,25 @@ enum { VA = 1, LENGTH = 2, FD = 4, OFFSET = 8 };
 static int create_cq_in(unsigned int what, uint64_t va, uint64_t length, int fd, uint32_t *handle)
 {
 	uint32_t cqe = 16, vector = 0, got;
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint64_t zero = 0;
 	int ret;
 
-	tree_object(&tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
-	tree_in(&tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
-	tree_in(&tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &zero, sizeof(zero));
-	tree_in(&tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
-	tree_out(&tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &got, sizeof(got));
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_HANDLE, 0);
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_CQ_CQE, &cqe, sizeof(cqe));
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, &zero, sizeof(zero));
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, &vector, sizeof(vector));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &got, sizeof(got));
 	if (what & VA)
-		tree_in(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_VA, &va, sizeof(va));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_VA, &va, sizeof(va));
 	if (what & LENGTH)
-		tree_in(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length, sizeof(length));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_LENGTH, &length, sizeof(length));
 	if (what & FD)
-		tree_object(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_FD, fd);
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_FD, fd);
 	if (what & OFFSET)
-		tree_in(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, &zero, sizeof(zero));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET, &zero, sizeof(zero));
 	ret = harness_ioctl(&h, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, &tree);
-	*handle = tree.attrs[0].data;
+	*handle = tree.hdr.attrs[0].data;
 	return ret;
 }
 
@@ -617,10 +617,10 @@ END_TEST
 
 static int query_speed(uint64_t port, uint64_t *speed)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_SPEED_PORT_NUM, port);
-	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, speed, sizeof(*speed));
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_PORT_SPEED_PORT_NUM, port);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_PORT_SPEED_RESP, speed, sizeof(*speed));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT_SPEED, &tree);
 }
 

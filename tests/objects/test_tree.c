@@ -11,13 +11,13 @@ static uint32_t num, total;
 
 static int query(uint32_t first, uint32_t row_size, void *to, uint16_t len)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_in(&tree, UVERBSD_ATTR_TREE_QUERY_FIRST, &first, sizeof(first));
-	tree_in(&tree, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, &row_size, sizeof(row_size));
-	tree_out(&tree, UVERBSD_ATTR_TREE_QUERY_ROWS, to, len);
-	tree_out(&tree, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, &num, sizeof(num));
-	tree_out(&tree, UVERBSD_ATTR_TREE_QUERY_TOTAL, &total, sizeof(total));
+	uv_attr_in(&tree, UVERBSD_ATTR_TREE_QUERY_FIRST, &first, sizeof(first));
+	uv_attr_in(&tree, UVERBSD_ATTR_TREE_QUERY_ROW_SIZE, &row_size, sizeof(row_size));
+	uv_attr_out(&tree, UVERBSD_ATTR_TREE_QUERY_ROWS, to, len);
+	uv_attr_out(&tree, UVERBSD_ATTR_TREE_QUERY_NUM_ROWS, &num, sizeof(num));
+	uv_attr_out(&tree, UVERBSD_ATTR_TREE_QUERY_TOTAL, &total, sizeof(total));
 	return harness_ioctl(&h, UVERBSD_OBJECT_TREE, UVERBSD_METHOD_TREE_QUERY, &tree);
 }
 

@@ -141,42 +141,42 @@ static void begin(void)
 
 static int get_context(const int *fds, size_t len)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	if (len)
-		tree_in(&tree, UVERBS_ATTR_GET_CONTEXT_FD_ARR, fds, len);
+		uv_attr_in(&tree, UVERBS_ATTR_GET_CONTEXT_FD_ARR, fds, len);
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree);
 }
 
 static int call_method(uint16_t object, uint16_t method)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	if (object == OBJ_SAFE)
-		tree_object(&tree, A_EXTRA, 0);
+		uv_attr_obj(&tree, A_EXTRA, 0);
 	return harness_ioctl(&h, object, method, &tree);
 }
 
 static int call_with_extra(void)
 {
 	struct ib_uverbs_query_port_resp_ex resp = {};
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
-	tree_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
-	tree_add(&tree, A_EXTRA, 4, 0);
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, &resp, sizeof(resp));
+	uv_attr(&tree, A_EXTRA, 4, 0);
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree);
 }
 
 static int count_handles(uint16_t object)
 {
 	uint32_t total = 0, list[4];
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	int ret;
 
-	tree_const(&tree, UVERBS_ATTR_INFO_OBJECT_ID, object);
-	tree_out(&tree, UVERBS_ATTR_INFO_TOTAL_HANDLES, &total, sizeof(total));
-	tree_out(&tree, UVERBS_ATTR_INFO_HANDLES_LIST, list, sizeof(list));
+	uv_attr_const(&tree, UVERBS_ATTR_INFO_OBJECT_ID, object);
+	uv_attr_out(&tree, UVERBS_ATTR_INFO_TOTAL_HANDLES, &total, sizeof(total));
+	uv_attr_out(&tree, UVERBS_ATTR_INFO_HANDLES_LIST, list, sizeof(list));
 	ret = harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES, &tree);
 	return ret ? ret : (int)total;
 }
@@ -526,10 +526,10 @@ static void begin_port_state(void)
 
 static int set_port(uint64_t port, uint64_t up)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
-	tree_const(&tree, UVERBSD_ATTR_PORT_SET_STATE_PORT, port);
-	tree_const(&tree, UVERBSD_ATTR_PORT_SET_STATE_UP, up);
+	uv_attr_const(&tree, UVERBSD_ATTR_PORT_SET_STATE_PORT, port);
+	uv_attr_const(&tree, UVERBSD_ATTR_PORT_SET_STATE_UP, up);
 	return harness_ioctl(&h, UVERBSD_OBJECT_PORT, UVERBSD_METHOD_PORT_SET_STATE, &tree);
 }
 
@@ -620,10 +620,10 @@ END_TEST
 
 START_TEST(test_ucap_01_list_that_cannot_be_read_is_efault)
 {
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 
 	begin();
-	tree_add(&tree, UVERBS_ATTR_GET_CONTEXT_FD_ARR, 12, (uintptr_t)BAD);
+	uv_attr(&tree, UVERBS_ATTR_GET_CONTEXT_FD_ARR, 12, (uintptr_t)BAD);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree), -EFAULT);
 	ck_assert_ptr_null(atomic_load(&h.file->context));
 }

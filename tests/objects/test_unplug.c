@@ -145,7 +145,7 @@ START_TEST(test_channels_of_open_files_are_eio_and_unknown_fds_ebadf)
 {
 	struct ib_uverbs_create_cq_resp resp;
 	struct ib_uverbs_create_cq cmd = { .cqe = 4 };
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t handle = 0, cqe;
 
 	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
@@ -156,12 +156,12 @@ START_TEST(test_channels_of_open_files_are_eio_and_unknown_fds_ebadf)
 	ck_assert_int_eq(WRITE(&h, CREATE_CQ, &cmd, &resp), -EIO);
 	for (int i = 0; i < 2; i++) {
 		memset(&tree, 0, sizeof(tree));
-		tree_object(&tree, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, i ? 0 : chan);
-		tree_object(&tree, UVERBS_ATTR_CREATE_CQ_HANDLE, handle);
-		tree_const(&tree, UVERBS_ATTR_CREATE_CQ_CQE, 4);
-		tree_const(&tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, 1);
-		tree_const(&tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 0);
-		tree_out(&tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_COMP_CHANNEL, i ? 0 : chan);
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_CQ_HANDLE, handle);
+		uv_attr_const(&tree, UVERBS_ATTR_CREATE_CQ_CQE, 4);
+		uv_attr_const(&tree, UVERBS_ATTR_CREATE_CQ_USER_HANDLE, 1);
+		uv_attr_const(&tree, UVERBS_ATTR_CREATE_CQ_COMP_VECTOR, 0);
+		uv_attr_out(&tree, UVERBS_ATTR_CREATE_CQ_RESP_CQE, &cqe, sizeof(cqe));
 		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_CQ, UVERBS_METHOD_CQ_CREATE, &tree),
 				 i ? -EBADF : -EIO);
 	}
@@ -583,7 +583,7 @@ static void every_command(unsigned int *seed)
 static void every_method(unsigned int *seed)
 {
 	uint8_t in[256], out[256];
-	struct harness_tree tree;
+	struct uv_tree tree;
 
 	for (unsigned int o = 0; o < 32; o++)
 		for (unsigned int m = 0; m < 32; m++) {
@@ -598,11 +598,11 @@ static void every_method(unsigned int *seed)
 				unsigned int len = row->len == UVD_LEN_ANY ? 8 : row->len;
 
 				if (row->type == UVD_ATTR_PTR_OUT)
-					tree_out(&tree, row->id, out, len);
+					uv_attr_out(&tree, row->id, out, len);
 				else if (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD)
-					tree_object(&tree, row->id, rand_r(seed) % 6);
+					uv_attr_obj(&tree, row->id, rand_r(seed) % 6);
 				else
-					tree_in(&tree, row->id, in, len <= sizeof(in) ? len : 8);
+					uv_attr_in(&tree, row->id, in, len <= sizeof(in) ? len : 8);
 			}
 			harness_ioctl(&h, o, m, &tree);
 			if (h.granted >= 0)

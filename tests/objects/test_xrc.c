@@ -7,7 +7,7 @@
 START_TEST(test_qp_04_target_has_a_domain_and_no_pd)
 {
 	struct ib_uverbs_create_qp_resp resp;
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t xrcd;
 
 	begin();
@@ -18,7 +18,7 @@ START_TEST(test_qp_04_target_has_a_domain_and_no_pd)
 	ck_assert_int_eq(create_target(xrcd, &resp), 0);
 	ck_assert_uint_eq(resp.qp_handle, 3);
 	ck_assert_int_eq(close_xrcd(xrcd), -EBUSY);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, xrcd);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, xrcd);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), -EBUSY);
 	/* The target does not use the PD. */
 	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
@@ -59,18 +59,18 @@ START_TEST(test_target_by_method)
 	for (int i = 0; i < 4; i++) {
 		/* No SRQ; an XRC SRQ (handle 3); a basic SRQ (handle 4, qp-05); no domain. */
 		static const int want[] = { -EDOM, -EXDEV, -EINVAL, -ENOENT };
-		struct harness_tree tree = {};
+		struct uv_tree tree = {};
 
-		tree_object(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
-		tree_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_XRC_RECV);
-		tree_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
-		tree_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
-		tree_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
-		tree_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
+		uv_attr_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_XRC_RECV);
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+		uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
+		uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
 		if (i < 3)
-			tree_object(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
+			uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
 		if (i == 1 || i == 2)
-			tree_object(&tree, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, 2 + i);
+			uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_SRQ_HANDLE, 2 + i);
 		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, &tree), want[i]);
 	}
 }
@@ -79,19 +79,19 @@ END_TEST
 START_TEST(test_a_domain_is_for_no_other_qp)
 {
 	struct ib_uverbs_qp_cap cap = { .max_send_wr = 4, .max_send_sge = 1 }, resp_cap;
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint64_t user_handle = 1;
 	uint32_t xrcd, qpn;
 
 	begin();
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	tree_object(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
-	tree_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
-	tree_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
-	tree_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
-	tree_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
-	tree_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
-	tree_object(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
+	uv_attr_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, &tree), -EINVAL);
 }
 END_TEST
@@ -355,21 +355,21 @@ START_TEST(test_srq_01_xrc_srq_by_method_answers_its_number)
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
 	/* Without RESP_SRQ_NUM the call fails, after the SRQ has been made. */
 	for (int i = 0; i < 2; i++) {
-		struct harness_tree tree = {};
+		struct uv_tree tree = {};
 
-		tree_object(&tree, UVERBS_ATTR_CREATE_SRQ_HANDLE, 0);
-		tree_object(&tree, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, pd);
-		tree_object(&tree, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, xrcd);
-		tree_object(&tree, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, cq);
-		tree_const(&tree, UVERBS_ATTR_CREATE_SRQ_TYPE, IB_UVERBS_SRQT_XRC);
-		tree_in(&tree, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &user_handle, sizeof(user_handle));
-		tree_in(&tree, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &max_wr, sizeof(max_wr));
-		tree_in(&tree, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &max_sge, sizeof(max_sge));
-		tree_in(&tree, UVERBS_ATTR_CREATE_SRQ_LIMIT, &limit, sizeof(limit));
-		tree_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &out_wr, sizeof(out_wr));
-		tree_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &out_sge, sizeof(out_sge));
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_SRQ_HANDLE, 0);
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE, pd);
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_SRQ_XRCD_HANDLE, xrcd);
+		uv_attr_obj(&tree, UVERBS_ATTR_CREATE_SRQ_CQ_HANDLE, cq);
+		uv_attr_const(&tree, UVERBS_ATTR_CREATE_SRQ_TYPE, IB_UVERBS_SRQT_XRC);
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_USER_HANDLE, &user_handle, sizeof(user_handle));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_MAX_WR, &max_wr, sizeof(max_wr));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_MAX_SGE, &max_sge, sizeof(max_sge));
+		uv_attr_in(&tree, UVERBS_ATTR_CREATE_SRQ_LIMIT, &limit, sizeof(limit));
+		uv_attr_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR, &out_wr, sizeof(out_wr));
+		uv_attr_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE, &out_sge, sizeof(out_sge));
 		if (i)
-			tree_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &srqn, sizeof(srqn));
+			uv_attr_out(&tree, UVERBS_ATTR_CREATE_SRQ_RESP_SRQ_NUM, &srqn, sizeof(srqn));
 		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_SRQ, UVERBS_METHOD_SRQ_CREATE, &tree),
 				 i ? 0 : -ENOENT);
 		ck_assert_int_eq(close_xrcd(xrcd), i ? -EBUSY : 0);

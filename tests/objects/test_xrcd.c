@@ -192,7 +192,7 @@ END_TEST
 START_TEST(test_xrcd_without_the_backend_is_eopnotsupp)
 {
 	static const struct uvd_feature *const features[] = { &uvd_feature_common, NULL };
-	struct harness_tree tree = {};
+	struct uv_tree tree = {};
 	uint32_t xrcd;
 	int err;
 
@@ -204,7 +204,7 @@ START_TEST(test_xrcd_without_the_backend_is_eopnotsupp)
 	ck_assert_ptr_nonnull(h.dev->tree);
 	atomic_store(&h.file->tree, h.dev->tree);
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), -EOPNOTSUPP);
-	tree_object(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, 2);
+	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, 2);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), -EPROTONOSUPPORT);
 }
 END_TEST

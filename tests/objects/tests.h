@@ -4,7 +4,7 @@
 #define UVD_OBJECTS_TESTS_H
 
 #include <check.h>
-#include "harness.h"
+#include "encode.h"
 
 /* An address that is not mapped. */
 #define BAD ((void *)0x10)

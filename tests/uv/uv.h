@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * A plain client of the uverbs ABI. It builds write() commands and ioctl attribute trees byte by byte and issues them
- * with real system calls. It depends on no library and no daemon, so the same program runs against the kernel's
- * ib_uverbs and against ours. It does not check what it sends.
+ * through struct uv_node_ops: by default with real system calls. It depends on no library and no daemon, so the same
+ * program runs against the kernel's ib_uverbs and against ours. It does not check what it sends.
  *
  * Return values: 0 or a negative errno, unless a comment says otherwise.
  */
@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define UV_EX(command) (IB_USER_VERBS_EX_CMD_##command | IB_USER_VERBS_CMD_FLAG_EXTENDED)
 #define UV_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -44,10 +45,23 @@ static inline enum uv_front uv_front_plain(enum uv_front front)
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
+/* The system calls on a node. Each returns what the system call does, or a negative errno. */
+struct uv_node_ops {
+	int (*open)(const char *path); /* returns an fd */
+	int (*close)(int fd);
+	ssize_t (*write)(int fd, const void *bytes, size_t len);
+	int (*ioctl)(int fd, unsigned long cmd, const void *arg);
+	bool in_process; /* there is no node: the device is in this process */
+};
+
+/* A program whose device is in its own process sets its own: harness.h. */
+extern const struct uv_node_ops *uv_node_ops;
+
 /* $UVERBS_NODE, else /dev/infiniband/uverbs0. */
 const char *uv_node(void);
 /* An fd, or a negative errno. */
 int uv_open(void);
+int uv_close(int fd);
 
 /* ---- write() commands -------------------------------------------------------------------------------------------- */
 
@@ -221,7 +235,7 @@ extern struct uv_room uv_room;
 
 /* ---- processes and memory ---------------------------------------------------------------------------------------- */
 
-/* len bytes that end where an unmapped page begins, with a copy of data, or zeroed if data is NULL. */
+/* len bytes that end where a page begins whose accesses fault, with a copy of data, or zeroed if data is NULL. */
 void *uv_guard(const void *data, size_t len);
 /* len bytes of fresh private memory, page aligned, with this protection. */
 void *uv_pages(size_t len, int prot);

@@ -15,6 +15,39 @@
 #include <unistd.h>
 #include "uv.h"
 
+/* ---- the node ---------------------------------------------------------------------------------------------------- */
+
+static int node_open(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int node_close(int fd)
+{
+	return close(fd) ? -errno : 0;
+}
+
+static ssize_t node_write(int fd, const void *bytes, size_t len)
+{
+	ssize_t ret = write(fd, bytes, len);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static int node_ioctl(int fd, unsigned long cmd, const void *arg)
+{
+	int ret = ioctl(fd, cmd, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
+static const struct uv_node_ops system_calls = {
+	.open = node_open, .close = node_close, .write = node_write, .ioctl = node_ioctl
+};
+const struct uv_node_ops *uv_node_ops = &system_calls;
+
 const char *uv_node(void)
 {
 	const char *node = getenv("UVERBS_NODE");
@@ -24,9 +57,12 @@ const char *uv_node(void)
 
 int uv_open(void)
 {
-	int fd = open(uv_node(), O_RDWR | O_CLOEXEC);
+	return uv_node_ops->open(uv_node());
+}
 
-	return fd < 0 ? -errno : fd;
+int uv_close(int fd)
+{
+	return uv_node_ops->close(fd);
 }
 
 /* ---- write() commands -------------------------------------------------------------------------------------------- */
@@ -40,7 +76,8 @@ void *uv_msg_plain(struct uv_msg *msg, uint32_t command, const void *in, size_t 
 {
 	uint8_t *core = msg->bytes + sizeof(msg->hdr);
 
-	memcpy(core, in, in_len);
+	if (in_len)
+		memcpy(core, in, in_len);
 	msg->len = sizeof(msg->hdr) + in_len;
 	msg->hdr.command = command;
 	msg->hdr.in_words = msg->len / 4;
@@ -71,10 +108,10 @@ void *uv_msg_ex(struct uv_msg *msg, uint32_t command, const void *in, size_t in_
 
 int uv_write(int fd, const void *bytes, size_t len)
 {
-	ssize_t ret = write(fd, bytes, len);
+	ssize_t ret = uv_node_ops->write(fd, bytes, len);
 
 	if (ret < 0)
-		return -errno;
+		return ret;
 	return (size_t)ret == len ? 0 : -EMSGSIZE;
 }
 
@@ -164,7 +201,7 @@ uint16_t uv_driver_id(void)
 		}
 	}
 	if (fd >= 0)
-		close(fd);
+		uv_close(fd);
 	return found < 0 ? 0 : found;
 }
 
@@ -218,7 +255,9 @@ struct ib_uverbs_attr *uv_attr_find(struct uv_tree *tree, uint16_t id)
 
 int uv_ioctl_raw(int fd, unsigned long cmd, const void *arg)
 {
-	return ioctl(fd, cmd, arg) < 0 ? -errno : 0;
+	int ret = uv_node_ops->ioctl(fd, cmd, arg);
+
+	return ret < 0 ? ret : 0;
 }
 
 int uv_ioctl(int fd, struct uv_tree *tree)
@@ -254,8 +293,14 @@ void *uv_guard(const void *data, size_t len)
 {
 	size_t page = sysconf(_SC_PAGESIZE), room = (len + page - 1) / page * page;
 	uint8_t *p = uv_pages(room + page, PROT_READ | PROT_WRITE);
+	int empty = memfd_create("guard", MFD_CLOEXEC);
 
-	munmap(p + room, page);
+	/* A page behind a file's end: unlike a hole, no later mmap() of this process can fill it. */
+	if (empty < 0 || mmap(p + room, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0) == MAP_FAILED) {
+		perror("guard");
+		abort();
+	}
+	close(empty);
 	if (data)
 		memcpy(p + room - len, data, len);
 	return p + room - len;
