@@ -360,6 +360,13 @@ static void outlived_by_a_writer(void)
 	syscall(SYS_exit, 0);
 }
 
+/* The child starts a thread, which ThreadSanitizer does not support after a fork() of a process with threads. */
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
 /* Files of the first thread can be opened after its exit, but are empty. */
 START_TEST(test_maps_and_statm_are_those_of_a_thread_that_lives)
 {

@@ -281,6 +281,12 @@ static struct uvd_run_tree *new_tree(void)
 	return tree;
 }
 
+static void free_tree(struct uvd_run_tree *tree)
+{
+	free(tree->notif);
+	free(tree);
+}
+
 static void call_of(struct uvd_run_tree *tree, pid_t tid, bool exec)
 {
 	tree->notif->n.pid = tid;
@@ -326,6 +332,7 @@ START_TEST(calls_of_processes_that_have_ended_are_over)
 	ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
 	call_of(tree, getpid(), true);
 	ck_assert_int_le(tree->num_changes, UVD_RUN_CHANGES);
+	free_tree(tree);
 }
 END_TEST
 
@@ -341,6 +348,7 @@ START_TEST(exec_of_a_second_thread_is_not_over_when_its_id_is_free)
 	for (int i = 0; i < UVD_RUN_CHANGES + 2; i++)
 		call_and_exit(tree, true);
 	ck_assert_int_eq(tree->changes[0].tid, tid);
+	free_tree(tree);
 }
 END_TEST
 
@@ -353,6 +361,7 @@ START_TEST(more_calls_than_the_list_holds_are_an_overflow)
 		call_of(tree, new_process(), true);
 	}
 	ck_assert_int_gt(tree->num_changes, UVD_RUN_CHANGES);
+	free_tree(tree);
 }
 END_TEST
 
