@@ -189,8 +189,8 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 	enum soft_wait before = qp->s_wait;
 	struct soft_outcome outcome;
+	enum step done = STEP_DONE;
 	struct soft_burst burst;
-	bool is_reset;
 
 	if (!wqe)
 		return STEP_NOTHING;
@@ -219,13 +219,14 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 			return STEP_LOST;
 	}
 	pthread_mutex_lock(&qp->lock);
-	is_reset = qp->state == IBV_QPS_RESET;
-	if (!is_reset && burst.num < 2)
+	if (qp->state == IBV_QPS_RESET)
+		done = STEP_NOTHING;
+	else if (burst.num < 2)
 		send_settle(qp, wqe, &burst.req, outcome, before, due);
-	else if (!is_reset)
+	else
 		settle_burst(qp, &burst, budget, due);
 	soft_send_settled(qp);
-	return is_reset ? STEP_NOTHING : STEP_DONE;
+	return done;
 }
 
 static bool send_is_to_many(struct soft_qp *qp, const struct soft_send_wqe *wqe)
