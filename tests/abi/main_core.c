@@ -72,7 +72,8 @@ static int core_out_end(struct plug *plug, int ms)
 	struct timespec end;
 
 	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += ms / 1000;
+	end.tv_sec += ms / 1000 + (end.tv_nsec / 1000000 + ms % 1000) / 1000;
+	end.tv_nsec = (end.tv_nsec / 1000000 + ms % 1000) % 1000 * 1000000;
 	return -pthread_timedjoin_np(removal, NULL, &end);
 }
 
