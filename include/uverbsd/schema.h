@@ -46,7 +46,7 @@ enum uvd_attr_type {
 	UVD_ATTR_RAW_FD, /* a file descriptor that does not stand for an object */
 };
 
-/* What an attribute does with the object that it names: the kernel's enum uverbs_obj_access, UVERBS_ACCESS_*. */
+/* A method uses the object that an attribute names in one of these ways: the kernel's enum uverbs_obj_access. */
 enum uvd_uobj_access {
 	UVD_UOBJ_READ, /* shared use */
 	UVD_UOBJ_WRITE, /* exclusive use */

@@ -93,7 +93,6 @@ static int open_peer(pid_t tid, pid_t tgid, struct uvd_wire_fds *out)
 		{ UVD_WIRE_PAGEMAP },
 		{ UVD_WIRE_STATM },
 	};
-
 	const bool first_lives = uvd_process_lives(tgid, NULL);
 
 	for (int i = 0; i < UVD_WIRE_FDS; i++) {

@@ -76,7 +76,7 @@ struct uvd_grant {
 
 struct uvd_call;
 
-/* All that a request starts without: uvd_req_init() clears it with sizeof(struct uvd_req). */
+/* uvd_req_init() clears all of it. */
 struct uvd_req {
 	struct uvd_call *call;
 	struct uvd_file *file;

@@ -88,7 +88,10 @@ START_TEST(test_qp_02_unknown_type_is_einval)
 }
 END_TEST
 
-/* Which handle is wrong: handle 0, the PD, as a CQ is EINVAL, handle 77 is ENOENT. */
+/*
+ * The errno tells which look-up failed: bed->pd (handle 0) where a CQ belongs is EINVAL, and so is bed->cq where the PD
+ * belongs; handle 77, which does not exist, is ENOENT.
+ */
 static int create_with(const struct bed *bed, enum uv_front front, uint32_t pd, uint32_t send_cq, uint32_t recv_cq)
 {
 	struct uv_qp_attr attr = uv_qp_attr(pd, send_cq);
