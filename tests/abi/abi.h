@@ -156,7 +156,7 @@ int plug_out_end(struct plug *plug, int ms);
 /* ---- the suite (suite.c) ----------------------------------------------------------------------------------------- */
 
 /* Runs all cases. teardown, or NULL, runs after each test. Returns the program's exit status. */
-int run_suite(const char *served_by, void (*teardown)(void));
+int run_rules(const char *served_by, void (*teardown)(void));
 
 TCase *case_write(void), *case_context(void), *case_ioctl(void), *case_handle(void), *case_mr(void), *case_event(void),
 	*case_cq(void), *case_qp(void), *case_regression(void), *case_srq(void), *case_xrc(void), *case_wq(void),

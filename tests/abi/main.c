@@ -8,5 +8,5 @@ int main(int argc, char **argv)
 
 	uv_exec_main(argc, argv);
 	where = target()->where;
-	return run_suite(where & ON_KERNEL ? "the kernel" : where & ON_CUSE ? "CUSE" : "uverbsctl run", NULL);
+	return run_rules(where & ON_KERNEL ? "the kernel" : where & ON_CUSE ? "CUSE" : "uverbsctl run", NULL);
 }

@@ -87,5 +87,5 @@ int main(int argc, char **argv)
 	teardown();
 	target();
 	teardown(); /* target() made a device, to ask for its driver */
-	return run_suite("the core in this process", teardown);
+	return run_rules("the core in this process", teardown);
 }

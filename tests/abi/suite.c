@@ -5,16 +5,15 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include "../suite.h"
 #include "abi.h"
 
-int run_suite(const char *served_by, void (*teardown)(void))
+int run_rules(const char *served_by, void (*teardown)(void))
 {
 	TCase *(*cases[])(void) = { case_write, case_context, case_ioctl,      case_handle, case_mr,	case_event,
 				    case_cq,	case_qp,      case_regression, case_srq,    case_wq,	case_flow,
 				    case_xrc,	case_rare,    case_data,       case_ucap,   case_unplug };
 	Suite *suite = suite_create("abi");
-	SRunner *runner;
-	int failed;
 
 	printf("%s: %s, served by %s\n", uv_node(), target()->name, served_by);
 	fflush(stdout);
@@ -25,9 +24,5 @@ int run_suite(const char *served_by, void (*teardown)(void))
 		tcase_add_checked_fixture(tc, NULL, teardown);
 		suite_add_tcase(suite, tc);
 	}
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_cases(suite);
 }

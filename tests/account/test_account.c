@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
+#include "../suite.h"
 
 static struct uvd_account_limits limits;
 static struct uvd_accounts *accounts;
@@ -350,10 +351,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("account");
 	TCase *t = tcase_create("account");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, test_charge_beyond_the_limit_is_the_errno_of_its_row_and_charges_nothing);
@@ -371,9 +369,5 @@ int main(void)
 	tcase_add_test(t, test_user_alone_whose_threads_spend_during_the_comparison_is_not_ahead);
 	tcase_add_test(t, test_user_without_an_account_for_a_moment_is_still_ahead);
 	tcase_add_test(t, test_many_mapped_ids_are_ahead_together);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("account", t);
 }

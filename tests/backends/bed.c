@@ -481,19 +481,3 @@ void expect_nothing(struct uvd_cq *cq)
 
 	ck_assert_int_eq(poll_cq(cq, &wc), 0);
 }
-
-/* ---- suites ------------------------------------------------------------------------------------------------------ */
-
-int run_suite(const char *name, TCase *t)
-{
-	Suite *s = suite_create(name);
-	SRunner *r;
-	int failed;
-
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
-}

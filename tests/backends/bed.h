@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <uverbsd/backend.h>
+#include "../suite.h"
 
 enum { BUF_SIZE = 1024 * 1024 };
 
@@ -86,8 +87,6 @@ void send_small(struct end *from, struct end *to, enum ibv_wr_opcode opcode, uin
 /* Waits for the next completion, which must have this wr_id and status. */
 struct ibv_wc expect(struct uvd_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
 void expect_nothing(struct uvd_cq *cq);
-/* Runs one test case. Returns the exit status for main(). */
-int run_suite(const char *name, TCase *t);
 
 /*
  * Memory of the stub client (bed_mm.c). An access to the mm_bad_len bytes at mm_bad fails with -EFAULT. So does

@@ -634,8 +634,6 @@ int main(void)
 {
 	TCase *t = tcase_create("burst"), *mapped_queue = tcase_create("mapped queue");
 	Suite *s = suite_create("backends: soft, bursts");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, test_requests_of_a_list_are_carried_out_in_order_by_few_accesses);
@@ -663,9 +661,5 @@ int main(void)
 	tcase_add_loop_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place, 0, 2);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, mapped_queue);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
+	return run_cases(s);
 }

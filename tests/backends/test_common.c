@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include "tests/backends/bed.h"
+#include "../suite.h"
 
 static int mask_of(json_t *transition, const char *type, const char *key)
 {
@@ -119,9 +120,8 @@ START_TEST(test_null_qp_follows_the_state_table)
 }
 END_TEST
 
-static Suite *suite(void)
+int main(void)
 {
-	Suite *s = suite_create("backends: common, null");
 	TCase *t = tcase_create("all");
 
 	tcase_add_test(t, test_qp_state_table_is_the_catalogue);
@@ -129,17 +129,5 @@ static Suite *suite(void)
 	tcase_add_test(t, test_query_gid_tells_empty_slot_from_beyond_the_table);
 	tcase_add_test(t, test_null_signalled_send_completes_in_the_post);
 	tcase_add_test(t, test_null_qp_follows_the_state_table);
-	suite_add_tcase(s, t);
-	return s;
-}
-
-int main(void)
-{
-	SRunner *r = srunner_create(suite());
-	int failed;
-
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("backends: common, null", t);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/backends/bed.h"
+#include "../suite.h"
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
@@ -249,10 +250,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("backends: soft UC and UD");
 	TCase *t = tcase_create("dgram");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
@@ -266,10 +264,5 @@ int main(void)
 	tcase_add_test(t, test_uc_carries_sends_and_writes);
 	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);
 	tcase_add_loop_test(t, test_qp_that_fails_in_the_last_step_of_a_message_has_not_received_it, 0, 2);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("backends: soft UC and UD", t);
 }

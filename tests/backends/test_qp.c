@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <uverbsd/queue.h>
 #include "tests/backends/bed.h"
+#include "../suite.h"
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
@@ -362,18 +363,10 @@ static void add_state_tests(TCase *t)
 
 int main(void)
 {
-	Suite *s = suite_create("backends: soft QPs and CQs");
 	TCase *t = tcase_create("qp");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 30);
 	add_state_tests(t);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("backends: soft QPs and CQs", t);
 }

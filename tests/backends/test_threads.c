@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "tests/backends/bed.h"
+#include "../suite.h"
 
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
@@ -378,10 +379,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("backends: soft, threads");
 	TCase *t = tcase_create("threads");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 90);
@@ -391,10 +389,5 @@ int main(void)
 	tcase_add_test(t, test_threads_that_share_a_qp);
 	tcase_add_test(t, test_atomics_of_two_qps_lose_nothing);
 	tcase_add_test(t, test_target_of_many_threads_ends_soon);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("backends: soft, threads", t);
 }

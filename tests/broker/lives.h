@@ -16,6 +16,7 @@
 
 #include <uverbsd/log.h>
 #include "broker/broker.h"
+#include "../suite.h"
 
 enum { END_MS = 1000 };
 
@@ -137,10 +138,7 @@ static inline bool wait_until_told(void)
 /* Returns the exit status for main(). */
 static inline int run_tests(const char *name, const TTest *const *tests, unsigned int num)
 {
-	Suite *s = suite_create(name);
 	TCase *t = tcase_create(name);
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	if (geteuid()) {
 		puts("skipped: needs root");
@@ -149,11 +147,7 @@ static inline int run_tests(const char *name, const TTest *const *tests, unsigne
 	tcase_set_timeout(t, 60);
 	for (unsigned int i = 0; i < num; i++)
 		tcase_add_test(t, tests[i]);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite(name, t);
 }
 
 #endif

@@ -26,6 +26,7 @@
 #include "broker/child.h"
 #include "broker/waiting.h"
 #include "broker/way.h"
+#include "../suite.h"
 
 enum { USER = 65534, GROUP = 65533 };
 
@@ -416,10 +417,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("engine");
 	TCase *t = tcase_create("engine");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	if (geteuid()) {
 		puts("skipped: needs root");
@@ -438,9 +436,5 @@ int main(void)
 	tcase_add_test(t, test_loan_passes_a_descriptor);
 	tcase_add_test(t, test_loan_ends_with_the_engine);
 	tcase_add_test(t, test_loan_has_an_order);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("engine", t);
 }

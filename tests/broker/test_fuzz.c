@@ -25,6 +25,7 @@
 #include "broker/child.h"
 #include "broker/waiting.h"
 #include "messages.h"
+#include "../suite.h"
 
 /* ---- the broker's loop ---------------------------------------------------------------------------------------------- */
 
@@ -569,10 +570,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("fuzz");
 	TCase *t = tcase_create("fuzz");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	if (geteuid()) {
 		puts("skipped: needs root");
@@ -584,9 +582,5 @@ int main(void)
 	tcase_add_test(t, test_child_for_a_loan_keeps_its_order_and_touches_nobody_else);
 	tcase_add_test(t, test_engine_takes_no_answer_that_the_table_does_not_allow);
 	tcase_add_test(t, test_engine_ends_with_a_broker_that_lies);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("fuzz", t);
 }

@@ -32,6 +32,7 @@
 #include "broker/child.h"
 #include "broker/waiting.h"
 #include "util/util.h"
+#include "../suite.h"
 
 enum { USER = 65534, GROUP = 65533, NR_PAUSE = 34, STUCK_MS = 20000 };
 
@@ -675,10 +676,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("looks");
 	TCase *t = tcase_create("looks");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	if (geteuid()) {
 		puts("skipped: needs root");
@@ -701,9 +699,5 @@ int main(void)
 	tcase_add_test(t, test_open_with_a_node_as_its_folder_is_no_call);
 	tcase_add_test(t, test_where_nothing_is_cached_our_own_name_counts_for_our_own_root);
 	tcase_add_test(t, test_node_takes_the_place_of_none_that_exists);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("looks", t);
 }

@@ -32,6 +32,7 @@
 #include "broker/child.h"
 #include "broker/sandbox.h"
 #include "broker/serve.h"
+#include "../suite.h"
 
 enum { USER = 65534, GROUP = 65533, BAD_SETUP = 99, THREAD = CLONE_THREAD | CLONE_VM | CLONE_SIGHAND };
 
@@ -515,10 +516,7 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	Suite *s = suite_create("sandbox");
 	TCase *t = tcase_create("sandbox");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	if (argc > 1 && !strcmp(argv[1], "--print")) {
 		uvd_sandbox_print(stdout);
@@ -539,9 +537,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_any_number_of_devices_of_a_backend_is_one_row);
 	tcase_add_test(t, test_every_name_is_a_system_call);
 	tcase_add_test(t, test_docs_show_the_table);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("sandbox", t);
 }

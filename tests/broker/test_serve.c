@@ -15,6 +15,7 @@
 #include <uverbsd/log.h>
 #include "broker/broker.h"
 #include "util/util.h"
+#include "../suite.h"
 
 static struct shared {
 	int left, asked;
@@ -222,10 +223,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("serve");
 	TCase *t = tcase_create("serve");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	if (geteuid()) {
 		puts("skipped: needs root");
@@ -239,9 +237,5 @@ int main(void)
 	tcase_add_test(t, test_sigterm_goes_to_the_engine_after_the_devices_were_withdrawn);
 	tcase_add_test(t, test_answers_arrive);
 	tcase_add_test(t, test_loans_take_no_questions_place);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("serve", t);
 }

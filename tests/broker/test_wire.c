@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "broker/wire.h"
+#include "../suite.h"
 
 static int pair[2];
 static struct uvd_wire_fds fds;
@@ -308,10 +309,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("wire");
 	TCase *t = tcase_create("wire");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, test_good_request_arrives);
@@ -328,9 +326,5 @@ int main(void)
 	tcase_add_test(t, test_answer_to_something_else_is_refused);
 	tcase_add_test(t, test_other_side_gone_is_epipe);
 	tcase_add_test(t, test_random_messages);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("wire", t);
 }

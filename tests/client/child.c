@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "../suite.h"
 
 #define ORDERS 100 /* fd numbers that survive exec */
 #define ANSWERS 101
@@ -148,16 +149,9 @@ void drop_rights(void)
 		_exit(5);
 }
 
-int run_suite(int argc, char **argv, Suite *suite)
+int run_client_tests(int argc, char **argv, Suite *suite)
 {
-	SRunner *runner;
-	int failed;
-
 	if (argc > 1 && !strcmp(argv[1], "--client"))
 		exec_client();
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_cases(suite);
 }

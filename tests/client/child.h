@@ -41,7 +41,7 @@ static inline struct uvd_caller caller_of(pid_t tid)
 	return (struct uvd_caller){ .mem = &uvd_mem_process, .proc = &uvd_proc_local, .tid = tid, .memfd = -1 };
 }
 
-/* main() of every test program. */
-int run_suite(int argc, char **argv, Suite *suite);
+/* main() of the test programs that start themselves as clients. */
+int run_client_tests(int argc, char **argv, Suite *suite);
 
 #endif

@@ -422,5 +422,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_fstat_sees_the_clients_descriptor);
 	tcase_add_loop_test(t, test_ordinary_user_serves_its_own_children, 0, 2);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

@@ -309,5 +309,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_in_use_while_a_process_holds_the_end);
 	tcase_add_test(t, test_every_event_is_read_or_taken_back);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

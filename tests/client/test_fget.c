@@ -164,5 +164,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_files_of_two_mounts_with_one_inode_number_are_two);
 	tcase_add_test(t, test_caller_out_of_reach_or_dead_has_no_descriptors);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

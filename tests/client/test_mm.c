@@ -694,5 +694,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_user_and_group_of_the_opener_are_not_taken_for_each_other);
 	tcase_add_test(t, test_own_process_is_its_opener);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

@@ -19,6 +19,7 @@
 
 #include "child.h"
 #include "client/client.h"
+#include "../suite.h"
 
 enum { PAGE = 4096, PAGES = 8 };
 
@@ -299,10 +300,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("peer");
 	TCase *t = tcase_create("peer");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, NULL);
 	tcase_set_timeout(t, 60);
@@ -317,9 +315,5 @@ int main(void)
 	tcase_add_test(t, test_process_that_has_left_its_memory_to_another_has_no_thread);
 	tcase_add_test(t, test_process_that_has_called_exec_is_another);
 	tcase_add_test(t, test_descriptors_end_with_the_last_reference);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("peer", t);
 }

@@ -147,5 +147,5 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(t, test_memory_mapped_anew_has_its_new_protection, 0, 2);
 	tcase_add_loop_test(t, test_read_only_memory_is_never_written, 0, 2);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

@@ -160,5 +160,5 @@ int main(int argc, char **argv)
 		tcase_add_test(tc, test_the_owner_of_each_namespace_above_pays_too);
 	}
 	suite_add_tcase(suite, tc);
-	return run_suite(argc, argv, suite);
+	return run_client_tests(argc, argv, suite);
 }

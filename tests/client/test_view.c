@@ -392,5 +392,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_copy_in_a_file_that_was_truncated_is_efault);
 	tcase_add_test(t, test_number_of_views_has_a_limit_and_one_that_is_put_makes_room);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

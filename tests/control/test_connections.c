@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "control/control.h"
+#include "../suite.h"
 
 enum { EACH = 8, ALL = 64, USER = 1000 };
 
@@ -165,10 +166,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("control: connections");
 	TCase *t = tcase_create("connections");
-	SRunner *runner;
-	int failed;
 
 	if (geteuid())
 		return 77;
@@ -177,10 +175,5 @@ int main(void)
 	tcase_add_test(t, test_who_waits_for_an_answer_is_not_pushed_out);
 	tcase_add_test(t, test_root_gets_a_connection_when_all_are_taken);
 	tcase_add_test(t, test_root_asks_while_many_of_its_questions_wait);
-	suite_add_tcase(s, t);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite("control: connections", t);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cuse/claim.h"
+#include "../suite.h"
 
 enum { CALLS = 2 };
 enum { BEGIN, WRITE_1, WRITTEN_1, WRITE_2, WRITTEN_2, TAKE, END, OVER };
@@ -152,17 +153,9 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("cuse: claim");
 	TCase *t = tcase_create("claim");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(t, test_one_answers_and_no_number_is_looked_up_after_a_call_was_let_go);
 	tcase_add_test(t, test_a_claim_that_was_taken_cannot_be_let_go_until_it_is_given_back);
-	suite_add_tcase(s, t);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite("cuse: claim", t);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cuse/turns.h"
+#include "../suite.h"
 
 enum { SHARE = 2 };
 
@@ -339,10 +340,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("cuse: turns");
 	TCase *t = tcase_create("turns");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	tcase_add_test(t, test_a_users_calls_beyond_the_share_wait_in_order_and_others_do_not);
@@ -353,10 +351,5 @@ int main(void)
 	tcase_add_test(t, test_a_call_does_not_wait_when_the_last_of_the_others_has_just_ended);
 	tcase_add_test(t, test_threads_lose_no_call_and_carry_out_none_twice);
 	tcase_set_timeout(t, 120);
-	suite_add_tcase(s, t);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite("cuse: turns", t);
 }

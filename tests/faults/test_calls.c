@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include "faults.h"
+#include "../suite.h"
 
 static const struct call_group *const groups[] = { &calls_device, &calls_memory, &calls_cq, &calls_qp,
 						   &calls_srq,	  &calls_xrc,	 &calls_wq, &calls_rare };
@@ -356,18 +357,10 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("faults: calls");
 	TCase *t = tcase_create("calls");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, test_every_row_has_a_call, 0, UVD_COUNT(backends));
 	tcase_add_loop_test(t, test_call_that_meets_a_fault_leaves_nothing_and_loses_nothing, 0, num_entries());
-	suite_add_tcase(suite, t);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite("faults: calls", t);
 }

@@ -7,6 +7,7 @@
 #include "account/account.h"
 #include "core/handles.h"
 #include "tests/core/bed.h"
+#include "../suite.h"
 
 static uint64_t big[2048];
 static uint32_t toy;
@@ -287,10 +288,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("faults: core");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, bed_teardown);
 	tcase_set_timeout(tc, 60);
@@ -307,9 +305,5 @@ int main(void)
 	tcase_add_test(tc, test_engine);
 	tcase_add_test(tc, test_tree);
 	tcase_add_test(tc, test_handle_table);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("faults: core", tc);
 }

@@ -483,5 +483,5 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(tc, test_mappings_by_question_or_by_text, 0, 2);
 	tcase_add_test(tc, test_mappings_that_cannot_be_read_again_allow_nothing);
 	suite_add_tcase(s, tc);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

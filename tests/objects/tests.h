@@ -4,6 +4,7 @@
 #define UVD_OBJECTS_TESTS_H
 
 #include <check.h>
+#include "../suite.h"
 #include "encode.h"
 
 /* An address that is not mapped. */
@@ -31,21 +32,13 @@ static void teardown(void)
 	int main(void) \
 	{ \
 		const TTest *const tests[] = { __VA_ARGS__ }; \
-		Suite *suite = suite_create(__FILE__); \
 		TCase *tc = tcase_create("all"); \
-		SRunner *runner; \
-		int failed; \
 \
 		tcase_add_checked_fixture(tc, setup, teardown); \
 		tcase_set_timeout(tc, 30); \
 		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) \
 			tcase_add_test(tc, tests[i]); \
-		suite_add_tcase(suite, tc); \
-		runner = srunner_create(suite); \
-		srunner_run_all(runner, CK_ENV); \
-		failed = srunner_ntests_failed(runner); \
-		srunner_free(runner); \
-		return failed ? 1 : 0; \
+		return run_suite(__FILE__, tc); \
 	}
 
 #endif

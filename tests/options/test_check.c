@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "options/options.h"
+#include "../suite.h"
 
 static struct uvd_device_config good;
 
@@ -103,10 +104,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("check");
 	TCase *t = tcase_create("device");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, make_good, NULL);
 	tcase_add_test(t, test_options_of_a_device_are_good);
@@ -114,10 +112,5 @@ int main(void)
 	tcase_add_test(t, test_text_without_an_end_is_refused);
 	tcase_add_test(t, test_counts_beyond_their_arrays_are_refused);
 	tcase_add_test(t, test_unknown_personas_and_nodes_are_refused);
-	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("check", t);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "options/options.h"
+#include "../suite.h"
 
 /* Parses a file with this text, and then these options. The caller frees *o. */
 static void parse(struct uvd_options *o, const char *text, char *option, char *value)
@@ -86,18 +87,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("parse");
 	TCase *t = tcase_create("parse");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_loop_test(t, test_section_of_a_device_wins_over_that_of_all_wherever_it_is, 0, 3);
 	tcase_add_loop_test(t, test_command_line_wins_over_each_section, 0, 3);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
-	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("parse", t);
 }

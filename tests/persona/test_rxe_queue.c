@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "persona/persona.h"
+#include "../suite.h"
 
 enum { MAX_WR = 6, MAX_SGE = 4, INLINE = 96 };
 
@@ -362,18 +363,10 @@ int main(void)
 		test_completions_move_to_another_queue_in_their_order,
 		test_receives_move_to_another_queue_in_their_order,
 	};
-	Suite *suite = suite_create("rxe_queue");
 	TCase *t = tcase_create("rxe_queue");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(t, set_up, tear_down);
 	for (unsigned int i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
 		tcase_add_test(t, tests[i]);
-	suite_add_tcase(suite, t);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return !!failed;
+	return run_suite("rxe_queue", t);
 }

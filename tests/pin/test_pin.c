@@ -604,5 +604,5 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_umem_09_access_that_needs_a_writable_mapping);
 	tcase_add_test(t, test_pin_of_a_caller_out_of_reach_is_an_error);
 	suite_add_tcase(s, t);
-	return run_suite(argc, argv, s);
+	return run_client_tests(argc, argv, s);
 }

@@ -17,6 +17,7 @@
 #include "run/notify.h"
 #include "run/path.h"
 #include "run/run.h"
+#include "../suite.h"
 
 static const char *yama(const char *scope, bool privileged)
 {
@@ -367,12 +368,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("run");
 	TCase *t = tcase_create("run");
-	SRunner *r = srunner_create(s);
-	int failed;
 
-	suite_add_tcase(s, t);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, yama_3_is_refused_with_the_reason);
 	tcase_add_test(t, yama_2_needs_a_capability);
@@ -388,8 +385,5 @@ int main(void)
 	tcase_add_loop_test(t, calls_of_processes_that_have_ended_are_over, 0, 2);
 	tcase_add_test(t, exec_of_a_second_thread_is_not_over_when_its_id_is_free);
 	tcase_add_test(t, more_calls_than_the_list_holds_are_an_overflow);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("run", t);
 }

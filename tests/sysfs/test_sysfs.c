@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
+#include "../suite.h"
 
 static char base[64], root[96];
 static struct uvd_device_config config;
@@ -471,9 +472,5 @@ int main(void)
 	t = tcase_create("persona");
 	tcase_add_test(t, test_devices_differ_in_guid_and_lid);
 	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed ? 1 : 0;
+	return run_cases(s);
 }

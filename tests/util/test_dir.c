@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "util/util.h"
+#include "../suite.h"
 
 static char base[] = "/tmp/uverbsd-test-XXXXXX", culprit[PATH_MAX];
 
@@ -81,10 +82,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("util dir");
 	TCase *folders = tcase_create("whose folders");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(folders, set_up, tear_down);
 	tcase_add_test(folders, test_folder_of_ours_is_ours_whether_or_not_it_is_there);
@@ -92,9 +90,5 @@ int main(void)
 	tcase_add_test(folders, test_folder_that_others_may_write_to_is_not);
 	tcase_add_test(folders, test_folder_of_another_user_is_not);
 	tcase_add_test(folders, test_link_is_ours_if_all_that_it_leads_through_is);
-	suite_add_tcase(s, folders);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return run_suite("util dir", folders);
 }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "util/util.h"
+#include "../suite.h"
 
 enum { PAGE = 4096, SIZE = 16 * PAGE };
 
@@ -113,10 +114,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("util: guard");
 	TCase *t = tcase_create("guard");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_a_file_that_is_shorter_is_efault);
@@ -124,10 +122,5 @@ int main(void)
 	tcase_add_test(t, test_a_thread_that_blocks_all_signals_has_faults);
 	tcase_add_test(t, test_signals_are_as_they_were);
 	tcase_add_test(t, test_a_fault_of_ours_ends_the_process);
-	suite_add_tcase(s, t);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return run_suite("util: guard", t);
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include "util/util.h"
+#include "../suite.h"
 
 struct item {
 	int number;
@@ -115,10 +116,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("list");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, NULL);
 	tcase_add_test(tc, test_new_list_is_empty);
@@ -126,10 +124,5 @@ int main(void)
 	tcase_add_test(tc, test_member_is_removed_at_either_end_and_between);
 	tcase_add_test(tc, test_removed_member_is_a_list_of_its_own_and_can_be_removed_again);
 	tcase_add_test(tc, test_loop_goes_on_after_it_has_removed_and_freed_its_member);
-	suite_add_tcase(suite, tc);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite("list", tc);
 }

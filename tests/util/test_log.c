@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 
+#include "../suite.h"
+
 static int ends[2];
 static char text[65536];
 
@@ -120,10 +122,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("log");
 	TCase *t = tcase_create("log");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_line_has_name_level_and_text);
@@ -132,10 +131,5 @@ int main(void)
 	tcase_add_test(t, test_limited_messages_are_ten_and_then_counted);
 	tcase_add_test(t, test_limit_opens_again_after_five_seconds);
 	tcase_add_test(t, test_lines_of_threads_do_not_mix);
-	suite_add_tcase(s, t);
-	runner = srunner_create(s);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite("log", t);
 }
