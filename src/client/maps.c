@@ -55,6 +55,12 @@ static bool name_is_special(const char *name)
 	return !strncmp(name, "[vvar", 5) || !strncmp(name, "[vsyscall", 9);
 }
 
+/* The inode does not tell: it is 0 for the first SysV segment of a namespace. */
+static bool is_file(unsigned int dev_major, unsigned int dev_minor)
+{
+	return dev_major || dev_minor;
+}
+
 static int maps_find_by_query(struct uvd_maps *maps, uint64_t addr, struct uvd_mapping *m)
 {
 	/*
@@ -87,7 +93,7 @@ static int maps_find_by_query(struct uvd_maps *maps, uint64_t addr, struct uvd_m
 				   .read = arg.vma_flags & QUERY_READABLE,
 				   .write = arg.vma_flags & QUERY_WRITABLE,
 				   .shared = arg.vma_flags & QUERY_SHARED,
-				   .file = arg.inode,
+				   .file = is_file(arg.dev_major, arg.dev_minor),
 				   .special = name_is_special(name) };
 	return 0;
 }
@@ -151,7 +157,7 @@ static bool parse_line(const char *line, struct uvd_mapping *m)
 	m->read = perms[0] == 'r';
 	m->write = perms[1] == 'w';
 	m->shared = perms[3] == 's';
-	m->file = m->inode;
+	m->file = is_file(m->dev_major, m->dev_minor);
 	m->special = name && name_is_special(line + name);
 	return true;
 }

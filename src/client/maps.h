@@ -15,7 +15,7 @@ struct uvd_caller;
 
 struct uvd_mapping {
 	uint64_t start, end;
-	uint64_t inode, offset; /* of the mapped file, and of `start` in it, in bytes; inode 0: there is no file */
+	uint64_t inode, offset; /* of the mapped file, and of `start` in it, in bytes */
 	unsigned int dev_major, dev_minor;
 	bool read, write, shared;
 	bool file; /* a file is mapped: pages beyond the file's end do not exist */

@@ -135,7 +135,7 @@ int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place 
 	uvd_might_fault();
 	if (uvd_mm_find_mapping(umem->mm, addr, &m) || m.start > addr)
 		return -EFAULT;
-	if (m.shared && m.inode)
+	if (m.shared && m.file)
 		*place = (struct uvd_mm_place){ { (uint64_t)m.dev_major << 32 | m.dev_minor, m.inode },
 						addr - m.start + m.offset };
 	return 0;

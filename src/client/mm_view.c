@@ -250,7 +250,7 @@ struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem)
 	uvd_might_fault();
 	if (uvd_mm_find_mapping(mm, umem->addr, &m) || m.start > umem->addr || m.end - umem->addr < umem->length)
 		return NULL;
-	return m.shared && m.inode && m.read ? find_or_map(mm, &m) : NULL;
+	return m.shared && m.file && m.read ? find_or_map(mm, &m) : NULL;
 }
 
 struct uvd_mm_view *uvd_mm_view_ref(struct uvd_mm_view *view)

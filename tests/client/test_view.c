@@ -2,6 +2,7 @@
 /* Views: which of a client's mappings the engine can map itself, and that it then maps the same bytes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,6 +20,7 @@ enum { PAGE = 4096, PAGES = 4, LEN = PAGES * PAGE, MOST = 256 /* views of one ad
 enum memory {
 	MEMFD,
 	SYSV,
+	SYSV_FIRST, /* the first segment of an IPC namespace */
 	MEMFD_READ_ONLY,
 	SYSV_READ_ONLY,
 	PATH_CLOSED, /* a file that can be opened by its path alone */
@@ -66,17 +68,21 @@ static void *map_path(void)
 
 static void *attach_segment(int flags)
 {
-	int id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600), zero = id;
-	void *at;
+	int id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
+	void *at = shmat(id, NULL, flags);
 
-	/* The inode of a segment is its id, and id 0 looks like no file: such a segment, the first of a boot, has no view. */
-	if (!id)
-		id = shmget(IPC_PRIVATE, LEN, IPC_CREAT | 0600);
-	at = shmat(id, NULL, flags);
 	shmctl(id, IPC_RMID, NULL);
-	if (!zero)
-		shmctl(zero, IPC_RMID, NULL);
 	return at;
+}
+
+/* The inode of a segment is its id. The first one of a namespace has id 0. */
+static void *attach_first_segment(void)
+{
+	struct shmid_ds any;
+
+	if (shmctl(0, SHM_STAT, &any) != -1)
+		_exit(1);
+	return attach_segment(0);
 }
 
 static void *map_memory(enum memory memory)
@@ -100,6 +106,8 @@ static void *map_memory(enum memory memory)
 		return map_path();
 	case SYSV:
 		return attach_segment(0);
+	case SYSV_FIRST:
+		return attach_first_segment();
 	case SYSV_READ_ONLY:
 		return attach_segment(SHM_RDONLY);
 	case ANONYMOUS:
@@ -172,6 +180,8 @@ static void begin(void (*run)(void *), enum memory memory, struct uvd_proc *proc
 {
 	struct uvd_caller c;
 
+	if (memory == SYSV_FIRST)
+		ck_assert_int_eq(unshare(CLONE_NEWIPC), 0);
 	drop_rights();
 	child = child_start(run, &memory);
 	umem = (struct uvd_umem){ .addr = child_says(&child), .length = LEN, .writable = true, .shared = true };
@@ -228,6 +238,17 @@ static bool kernel_tells_paths(void)
 	close(fd);
 	return tells;
 }
+
+START_TEST(test_place_of_a_word_in_shared_memory_is_the_files)
+{
+	struct uvd_mm_place place;
+
+	begin(client, _i, &with_its_rights);
+	ck_assert_int_eq(uvd_mm_find(&umem, umem.addr, &place), 0);
+	ck_assert_uint_ne(place.space[0], (uintptr_t)umem.mm);
+	end();
+}
+END_TEST
 
 START_TEST(test_file_that_the_client_has_closed_is_found_by_its_path)
 {
@@ -380,7 +401,8 @@ int main(int argc, char **argv)
 	TCase *t = tcase_create("view");
 
 	tcase_set_timeout(t, 60);
-	tcase_add_loop_test(t, test_view_has_the_clients_bytes, MEMFD, SYSV + 1);
+	tcase_add_loop_test(t, test_view_has_the_clients_bytes, MEMFD, SYSV_FIRST + 1);
+	tcase_add_loop_test(t, test_place_of_a_word_in_shared_memory_is_the_files, MEMFD, SYSV_FIRST + 1);
 	tcase_add_test(t, test_file_that_the_client_has_closed_is_found_by_its_path);
 	tcase_add_loop_test(t, test_view_of_memory_that_the_client_cannot_write_is_not_writable, MEMFD_READ_ONLY,
 			    SYSV_READ_ONLY + 1);
