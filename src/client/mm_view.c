@@ -212,7 +212,8 @@ static struct uvd_mm_view *view_find(struct uvd_mm *mm, const struct uvd_mapping
 
 /*
  * Makes the mapping without views_lock, so that no other thread waits for it: a path can lead to a FUSE server of the
- * client's, which may never answer. Returns a reference, or NULL.
+ * client's, which may never answer. So threads that add views at once can exceed MOST_VIEWS by their number. Returns a
+ * reference, or NULL.
  */
 static struct uvd_mm_view *find_or_map(struct uvd_mm *mm, const struct uvd_mapping *m)
 {
@@ -229,7 +230,7 @@ static struct uvd_mm_view *find_or_map(struct uvd_mm *mm, const struct uvd_mappi
 		return NULL;
 	uvd_lock(&mm->views_lock);
 	view = view_find(mm, m, &num);
-	if (!view && num < MOST_VIEWS) {
+	if (!view) {
 		list_add(&ours->of_mm, &mm->views);
 		view = ours;
 	}

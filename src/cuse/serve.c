@@ -109,10 +109,7 @@ static unsigned int serve_most(const struct fuse_in_header *in)
 
 void uvd_cuse_spend(struct worker *w, struct uvd_account *account)
 {
-	uint64_t now = uvd_thread_cpu_ns();
-
-	uvd_account_spend(account, now - w->cpu_ns);
-	w->cpu_ns = now;
+	uvd_account_spend(account, uvd_thread_cpu_since(&w->cpu_ns));
 }
 
 /* struct uvd_worker.given_up: moves the call to the share of the user whose memory it waits for. */

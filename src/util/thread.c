@@ -70,6 +70,14 @@ uint64_t uvd_thread_cpu_ns(void)
 	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+uint64_t uvd_thread_cpu_since(uint64_t *last)
+{
+	const uint64_t now = uvd_thread_cpu_ns(), used = now - *last;
+
+	*last = now;
+	return used;
+}
+
 uint64_t uvd_now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);

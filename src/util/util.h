@@ -63,6 +63,8 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 bool uvd_thread_set_nice(int nice);
 /* Returns the processor time of the calling thread in nanoseconds. */
 uint64_t uvd_thread_cpu_ns(void);
+/* Returns the processor time that the calling thread has used since it was *last, and sets *last to what it is now. */
+uint64_t uvd_thread_cpu_since(uint64_t *last);
 /* Returns gettid(), without a system call after the first time. Not in a process that forks with threads. */
 pid_t uvd_thread_id(void);
 /*

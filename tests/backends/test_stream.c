@@ -481,6 +481,39 @@ START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
 }
 END_TEST
 
+/* The user's thread stops at its first write until the poster rings, and for 20 ms more. */
+static atomic_bool thread_stopped, poster_rings;
+
+static void write_after_the_ring(void)
+{
+	count_write();
+	if (pthread_equal(pthread_self(), poster) || atomic_exchange(&thread_stopped, true))
+		return;
+	while (!poster_rings)
+		usleep(100);
+	usleep(20000);
+}
+
+START_TEST(test_doorbell_waits_until_the_thread_lets_the_queue_go)
+{
+	const uint64_t first = produced;
+
+	thread_stopped = poster_rings = false;
+	mm_written = write_after_the_ring;
+	soft_qp(a->qp)->s_crowded_end = UINT64_MAX;
+	bed.fabric->let_go_ns = UINT64_C(60000000000);
+	post_many(640 * 1024);
+	while (!thread_stopped)
+		usleep(100);
+	writes_of_poster = 0;
+	poster_rings = true;
+	ring_doorbell();
+	ck_assert_int_gt(writes_of_poster, 0);
+	mm_written = count_write;
+	expect_all(first);
+}
+END_TEST
+
 START_TEST(test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free)
 {
 	writes_of_others_after_doorbell(SIZE);
@@ -532,6 +565,7 @@ int main(void)
 	tcase_add_test(t, test_runs_too_short_to_tell_make_no_client_wait);
 	tcase_add_test(t, test_client_never_waits_for_requests_that_are_not_so_large);
 	tcase_add_test(t, test_doorbell_takes_the_queue_back_where_cpus_are_short);
+	tcase_add_test(t, test_doorbell_waits_until_the_thread_lets_the_queue_go);
 	tcase_add_test(t, test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free);
 	tcase_add_test(t, test_no_request_is_lost_where_cpus_are_short);
 	return run_suite("backends: soft, streams", t);

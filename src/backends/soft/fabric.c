@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "backends/soft/soft.h"
 
-enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000 };
+enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000, LET_GO_NS = 10 * 1000 * 1000 };
 
 struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 {
@@ -24,6 +24,7 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log)
 	soft_movers_init(&fabric->movers, soft_send_give_up);
 	fabric->stream_gap_ns = STREAM_GAP_NS;
 	fabric->crowded_run_ns = CROWDED_RUN_NS;
+	fabric->let_go_ns = LET_GO_NS;
 	return fabric;
 }
 

@@ -100,10 +100,7 @@ static void thread_set_nice(struct soft_thread *thread, int nice)
 
 static void thread_spend(struct soft_thread *thread, struct uvd_account *account)
 {
-	uint64_t now = uvd_thread_cpu_ns();
-
-	uvd_account_spend(account, now - thread->cpu_ns);
-	thread->cpu_ns = now;
+	uvd_account_spend(account, uvd_thread_cpu_since(&thread->cpu_ns));
 }
 
 /*

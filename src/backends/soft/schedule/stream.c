@@ -17,7 +17,6 @@ enum {
 	 */
 	CROWDED_REQUEST = 256 << 10,
 	CROWDED_NS = 500 * 1000 * 1000, /* how long a QP is crowded; then it may have a stream again */
-	LET_GO_NS = 10 * 1000 * 1000, /* maximum wait: the user's thread may need a CPU first, to see s_wanted */
 };
 
 /*
@@ -55,9 +54,10 @@ void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget)
 static bool stream_run_was_crowded(const struct soft_qp *qp, const struct soft_budget *budget, uint64_t now)
 {
 	const uint64_t ns = budget->run_ns ? now - budget->run_ns : 0;
+	uint64_t began = budget->run_cpu_ns;
 
 	return ns > qp->dev->ibdev->fabric->crowded_run_ns && budget->bytes / budget->requests >= CROWDED_REQUEST &&
-	       uvd_thread_cpu_ns() - budget->run_cpu_ns < ns / 3 * 2;
+	       uvd_thread_cpu_since(&began) < ns / 3 * 2;
 }
 
 void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, unsigned int steps)
@@ -80,7 +80,7 @@ void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, 
 /* Asks the user's thread to release s_busy, and waits for that. Caller holds qp->lock, which is released meanwhile. */
 static bool stream_wait_for_thread(struct soft_qp *qp)
 {
-	const uint64_t end = uvd_now_ns() + LET_GO_NS;
+	const uint64_t end = uvd_now_ns() + qp->dev->ibdev->fabric->let_go_ns;
 
 	qp->s_wanted = true;
 	while (qp->s_busy && uvd_cond_wait_until(&qp->idle, &qp->lock, end))
