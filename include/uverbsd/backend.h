@@ -86,7 +86,6 @@ struct uvd_backend {
 
 	int (*create_ah)(struct uvd_ah *ah);
 	int (*destroy_ah)(struct uvd_ah *ah);
-	int (*query_ah)(struct uvd_ah *ah, struct ibv_ah_attr *attr);
 
 	/* Returns -EINVAL if cq->cqe is 0 or beyond the limit, as the kernel's drivers do. */
 	int (*create_cq)(struct uvd_cq *cq);

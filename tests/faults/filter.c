@@ -24,7 +24,6 @@
 	X(dealloc_mw, (struct uvd_mw * mw), (mw), T_MW, -1) \
 	X(create_ah, (struct uvd_ah * ah), (ah), T_AH, 1) \
 	X(destroy_ah, (struct uvd_ah * ah), (ah), T_AH, -1) \
-	X(query_ah, (struct uvd_ah * ah, struct ibv_ah_attr * attr), (ah, attr), T_NONE, 0) \
 	X(create_cq, (struct uvd_cq * cq), (cq), T_CQ, 1) \
 	X(destroy_cq, (struct uvd_cq * cq), (cq), T_CQ, -1) \
 	X(poll_cq, (struct uvd_cq * cq, int n, struct ibv_wc *wc), (cq, n, wc), T_NONE, 0) \

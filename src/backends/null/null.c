@@ -110,12 +110,6 @@ static int null_ah(struct uvd_ah *ah)
 	return 0;
 }
 
-static int null_query_ah(struct uvd_ah *ah, struct ibv_ah_attr *attr)
-{
-	*attr = ah->attr;
-	return 0;
-}
-
 static int null_create_cq(struct uvd_cq *cq)
 {
 	return uvd_cq_ring_init(&((struct null_cq *)cq)->ring, cq, cq->context->dev->config.limits.max_cqe);
@@ -356,7 +350,6 @@ const struct uvd_backend uvd_backend_null = {
 	.dealloc_mw = null_dealloc_mw,
 	.create_ah = null_ah,
 	.destroy_ah = null_ah,
-	.query_ah = null_query_ah,
 	.create_cq = null_create_cq,
 	.destroy_cq = null_destroy_cq,
 	.poll_cq = null_poll_cq,

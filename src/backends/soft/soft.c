@@ -112,12 +112,6 @@ static int soft_destroy_ah(struct uvd_ah *ah)
 	return 0;
 }
 
-static int soft_query_ah(struct uvd_ah *ah, struct ibv_ah_attr *attr)
-{
-	*attr = ah->attr;
-	return 0;
-}
-
 const struct uvd_backend uvd_backend_soft = {
 	.name = "soft",
 	.size_context = sizeof(struct uvd_context),
@@ -151,7 +145,6 @@ const struct uvd_backend uvd_backend_soft = {
 	.dealloc_mw = soft_dealloc_mw,
 	.create_ah = soft_create_ah,
 	.destroy_ah = soft_destroy_ah,
-	.query_ah = soft_query_ah,
 	.create_cq = soft_create_cq,
 	.destroy_cq = soft_destroy_cq,
 	.poll_cq = soft_poll_cq,
