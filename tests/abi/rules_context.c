@@ -152,6 +152,29 @@ START_TEST(test_device_answers_are_the_same_by_every_front)
 }
 END_TEST
 
+/* An old client has a shorter struct: it gets the beginning, and response_length tells how long that is. */
+START_TEST(test_extended_query_of_the_device)
+{
+	const size_t room = offsetof(struct ib_uverbs_ex_query_device_resp, odp_caps);
+	struct ib_uverbs_ex_query_device in = { .comp_mask = 1 };
+	struct ib_uverbs_ex_query_device_resp out;
+	struct uv_cmd cmd = { UV_EX(QUERY_DEVICE), &in, sizeof(in), &out, sizeof(out) };
+	const enum uv_front front = _i ? UV_INVOKE_EX : UV_WRITE_EX;
+	int fd = open_context(NULL);
+
+	expect(uv_cmd(fd, front, &cmd), EINVAL);
+	in = (struct ib_uverbs_ex_query_device){ .reserved = 1 };
+	expect(uv_cmd(fd, front, &cmd), EINVAL);
+	in.reserved = 0;
+	expect_ok(uv_cmd(fd, front, &cmd));
+	ck_assert_uint_eq(out.comp_mask, 0);
+	ck_assert_uint_eq(out.response_length, sizeof(out));
+	cmd.out_len = room;
+	expect_ok(uv_cmd(fd, front, &cmd));
+	ck_assert_uint_eq(out.response_length, room);
+}
+END_TEST
+
 START_TEST(test_port_answers_are_the_same_by_every_front)
 {
 	struct ib_uverbs_query_port_resp first, resp;
@@ -374,6 +397,7 @@ TCase *case_context(void)
 	tcase_add_test(tc, test_context_06_objects_made_before_the_async_file_lose_events);
 	add_test_unless("transport", tc, test_context_08_mmap_without_context_is_einval);
 	tcase_add_test(tc, test_device_answers_are_the_same_by_every_front);
+	tcase_add_loop_test(tc, test_extended_query_of_the_device, 0, 2);
 	tcase_add_test(tc, test_port_answers_are_the_same_by_every_front);
 	tcase_add_test(tc, test_port_01_port_out_of_range_is_einval);
 	tcase_add_test(tc, test_port_01_grh_is_required_on_ethernet_only);

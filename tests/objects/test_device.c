@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Contexts, event files, and queries of the device. */
+/* Contexts, event files, and queries of the device: what tests/abi/rules_context.c cannot see. */
 #include <sys/socket.h>
 
 #include "tests.h"
@@ -37,31 +37,6 @@ START_TEST(test_get_context_with_no_fd_left_can_be_repeated)
 	ck_assert_int_eq(harness_get_context(&h, &resp), -EMFILE);
 	h.refuse_grant = 0;
 	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
-}
-END_TEST
-
-START_TEST(test_context_01_create_before_get_context_is_einval)
-{
-	uint32_t pd;
-
-	ck_assert_int_eq(harness_alloc_pd(&h, &pd), -EINVAL);
-}
-END_TEST
-
-START_TEST(test_context_02_lookup_before_get_context_is_enoent)
-{
-	ck_assert_int_eq(harness_dealloc_pd(&h, 0), -ENOENT);
-}
-END_TEST
-
-START_TEST(test_context_03_second_get_context_is_einval_after_its_answer)
-{
-	struct ib_uverbs_get_context_resp resp = {};
-
-	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
-	resp.num_comp_vectors = 0;
-	ck_assert_int_eq(harness_get_context(&h, &resp), -EINVAL);
-	ck_assert_uint_eq(resp.num_comp_vectors, h.config.num_comp_vectors);
 }
 END_TEST
 
@@ -108,20 +83,6 @@ static int get_context_ioctl(uint32_t *vectors, uint64_t *support)
 		uv_attr_out(&tree, UVERBS_ATTR_GET_CONTEXT_CORE_SUPPORT, support, sizeof(*support));
 	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT, &tree);
 }
-
-START_TEST(test_context_06_ioctl_get_context_makes_no_async_fd)
-{
-	uint32_t vectors = 0;
-	uint64_t support = 0;
-
-	ck_assert_int_eq(get_context_ioctl(&vectors, &support), 0);
-	ck_assert_uint_eq(vectors, h.config.num_comp_vectors);
-	ck_assert_uint_eq(support, IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS);
-	ck_assert_int_eq(h.granted, -1);
-	ck_assert_ptr_null(h.file->default_async);
-	ck_assert_int_eq(get_context_ioctl(NULL, NULL), -EINVAL);
-}
-END_TEST
 
 START_TEST(test_async_event_alloc_writes_the_fd_into_its_attribute)
 {
@@ -193,105 +154,22 @@ END_TEST
 
 /* ---- queries ----------------------------------------------------------------------------------------------------- */
 
-START_TEST(test_query_device_before_get_context_is_einval)
+START_TEST(test_device_and_port_answer_the_configuration)
 {
-	struct ib_uverbs_query_device_resp resp;
-	struct ib_uverbs_query_device cmd = {};
-
-	ck_assert_int_eq(WRITE(&h, QUERY_DEVICE, &cmd, &resp), -EINVAL);
-}
-END_TEST
-
-START_TEST(test_query_device_both_ways_agree)
-{
-	struct ib_uverbs_ex_query_device_resp ex;
-	struct ib_uverbs_ex_query_device cmd_ex = {};
-	struct ib_uverbs_query_device_resp resp;
-	struct ib_uverbs_query_device cmd = {};
-	struct ib_uverbs_get_context_resp context;
+	struct ib_uverbs_query_device_resp dev;
+	struct ib_uverbs_query_port_resp port;
 	unsigned int a, b, c;
 
-	memset(&ex, 0xff, sizeof(ex));
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(WRITE(&h, QUERY_DEVICE, &cmd, &resp), 0);
-	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd_ex, &ex), 0);
-	ck_assert_mem_eq(&resp, &ex.base, sizeof(resp));
-	ck_assert_uint_eq(ex.response_length, sizeof(ex));
-	ck_assert_uint_eq(ex.comp_mask, 0);
-	ck_assert_uint_eq(resp.node_guid, h.config.node_guid);
-	ck_assert_uint_eq(resp.phys_port_cnt, h.config.num_ports);
-	ck_assert_uint_eq(resp.max_qp, h.config.limits.max_qp);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
+	ck_assert_int_eq(uv_query_device(h.fd, UV_WRITE, &dev), 0);
+	ck_assert_uint_eq(dev.node_guid, h.config.node_guid);
+	ck_assert_uint_eq(dev.phys_port_cnt, h.config.num_ports);
+	ck_assert_uint_eq(dev.max_qp, h.config.limits.max_qp);
 	ck_assert_int_eq(sscanf(h.config.fw_ver, "%u.%u.%u", &a, &b, &c), 3);
-	ck_assert_uint_eq(resp.fw_ver, (uint64_t)a << 32 | b << 16 | c);
-}
-END_TEST
-
-START_TEST(test_query_device_ex_refuses_comp_mask_and_reserved)
-{
-	struct ib_uverbs_ex_query_device cmd = { .comp_mask = 1 };
-	struct ib_uverbs_ex_query_device_resp resp;
-	struct ib_uverbs_get_context_resp context;
-
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd, &resp), -EINVAL);
-	cmd = (struct ib_uverbs_ex_query_device){ .reserved = 1 };
-	ck_assert_int_eq(WRITE_EX(&h, QUERY_DEVICE, &cmd, &resp), -EINVAL);
-}
-END_TEST
-
-/* An old client has a shorter struct: it gets the beginning, and response_length says how many bytes. */
-START_TEST(test_query_device_ex_is_cut_to_the_clients_room)
-{
-	struct ib_uverbs_ex_query_device cmd = {};
-	struct ib_uverbs_get_context_resp context;
-	struct {
-		struct ib_uverbs_ex_query_device_resp resp;
-		uint64_t behind;
-	} out;
-	size_t room = offsetof(struct ib_uverbs_ex_query_device_resp, odp_caps);
-
-	memset(&out, 0xee, sizeof(out));
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(harness_write_ex(&h, IB_USER_VERBS_EX_CMD_QUERY_DEVICE, &cmd, sizeof(cmd), &out, room), 0);
-	ck_assert_uint_eq(out.resp.response_length, room);
-	ck_assert_uint_eq(((uint8_t *)&out)[room], 0xee);
-}
-END_TEST
-
-static int query_port_ioctl(uint64_t port, struct ib_uverbs_query_port_resp_ex *resp)
-{
-	struct uv_tree tree = {};
-
-	uv_attr_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, port);
-	uv_attr_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, resp, sizeof(*resp));
-	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree);
-}
-
-START_TEST(test_port_01_both_ways_agree_and_refuse_other_ports)
-{
-	struct ib_uverbs_query_port cmd = { .port_num = 1 };
-	struct ib_uverbs_query_port_resp_ex ex;
-	struct ib_uverbs_query_port_resp resp;
-	struct ib_uverbs_get_context_resp context;
-
-	ck_assert_int_eq(query_port_ioctl(1, &ex), -EINVAL);
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), 0);
-	ck_assert_int_eq(query_port_ioctl(1, &ex), 0);
-	ck_assert_mem_eq(&resp, &ex.legacy_resp, sizeof(resp));
-	ck_assert_uint_eq(resp.lid, h.config.ports[0].lid);
-	ck_assert_uint_eq(resp.link_layer, h.config.ports[0].link_layer);
-	ck_assert_uint_eq(resp.state, IBV_PORT_ACTIVE);
-	for (unsigned int port = 0; port < 256; port++) {
-		int err = port >= 1 && port <= h.config.num_ports ? 0 : -EINVAL;
-
-		cmd.port_num = port;
-		ck_assert_int_eq(WRITE(&h, QUERY_PORT, &cmd, &resp), err);
-		ck_assert_int_eq(query_port_ioctl(port, &ex), err);
-	}
-	/* Numbers that truncate to 1 must not be taken for port 1. */
-	ck_assert_int_eq(query_port_ioctl(257, &ex), -EINVAL);
-	ck_assert_int_eq(query_port_ioctl((1ULL << 32) + 1, &ex), -EINVAL);
+	ck_assert_uint_eq(dev.fw_ver, (uint64_t)a << 32 | b << 16 | c);
+	ck_assert_int_eq(uv_query_port(h.fd, UV_WRITE, 1, &port), 0);
+	ck_assert_uint_eq(port.lid, h.config.ports[0].lid);
+	ck_assert_uint_eq(port.link_layer, h.config.ports[0].link_layer);
 }
 END_TEST
 
@@ -348,29 +226,20 @@ START_TEST(test_port_01_flags_and_attributes_reach_the_client)
 		.link_layer = 19,
 		.flags = IB_UVERBS_QPF_GRH_REQUIRED,
 	};
-	struct ib_uverbs_get_context_resp context;
 	struct ib_uverbs_query_port_resp_ex ex;
+	struct uv_tree tree = {};
 
 	h.ops.query_port = backend_query_port;
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(query_port_ioctl(1, &ex), 0);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
+	uv_attr_const(&tree, UVERBS_ATTR_QUERY_PORT_PORT_NUM, 1);
+	uv_attr_out(&tree, UVERBS_ATTR_QUERY_PORT_RESP, &ex, sizeof(ex));
+	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_PORT, &tree), 0);
 	ck_assert_mem_eq(&ex.legacy_resp, &expected, sizeof(expected));
 	ck_assert_uint_eq(ex.port_cap_flags2, 0x1234);
 }
 END_TEST
 
 /* ---- GIDs -------------------------------------------------------------------------------------------------------- */
-
-static int query_gid_table(uint64_t entry_size, uint32_t flags, void *entries, uint16_t len, uint64_t *num)
-{
-	struct uv_tree tree = {};
-
-	uv_attr_const(&tree, UVERBS_ATTR_QUERY_GID_TABLE_ENTRY_SIZE, entry_size);
-	uv_attr_in(&tree, UVERBS_ATTR_QUERY_GID_TABLE_FLAGS, &flags, sizeof(flags));
-	uv_attr_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_ENTRIES, entries, len);
-	uv_attr_out(&tree, UVERBS_ATTR_QUERY_GID_TABLE_RESP_NUM_ENTRIES, num, sizeof(*num));
-	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_TABLE, &tree);
-}
 
 /* A table of five entries, of which 0, 2 and 4 are valid. */
 static int backend_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry)
@@ -384,68 +253,24 @@ static int backend_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int i
 	return 0;
 }
 
-START_TEST(test_gid_01_table)
+START_TEST(test_empty_gids_are_not_in_the_table)
 {
-	struct ib_uverbs_get_context_resp context;
-	struct ib_uverbs_gid_entry entries[8];
-	uint8_t wide[3 * 40], narrow[3 * 16];
-	uint64_t num = 0;
+	struct ib_uverbs_gid_entry entries[4];
 
 	h.ops.query_gid = backend_query_gid;
-	/* The attributes are checked before the context. */
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 1, entries, sizeof(entries), &num), -EINVAL);
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, sizeof(entries), &num), -EINVAL);
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 1, entries, sizeof(entries), &num), -EINVAL);
-	ck_assert_int_eq(query_gid_table(0, 0, entries, sizeof(entries), &num), -EINVAL);
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, 33, &num), -EINVAL);
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, 0, &num), -EINVAL);
-	ck_assert_int_eq(query_gid_table(1ULL << 40, 0, entries, sizeof(entries), &num), -EINVAL);
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, 2 * sizeof(entries[0]), &num), -EINVAL);
-
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
 	memset(entries, 0xee, sizeof(entries));
-	ck_assert_int_eq(query_gid_table(sizeof(entries[0]), 0, entries, sizeof(entries), &num), 0);
-	ck_assert_uint_eq(num, 3);
-	ck_assert_uint_eq(entries[2].gid_index, 4);
-	ck_assert_uint_eq(entries[2].gid_type, IB_UVERBS_GID_TYPE_ROCE_V2);
+	ck_assert_int_eq(uv_query_gid_table(h.fd, entries, 4), 3);
+	for (unsigned int i = 0; i < 3; i++) {
+		ck_assert_uint_eq(entries[i].gid_index, 2 * i);
+		ck_assert_uint_eq(entries[i].gid_type, IB_UVERBS_GID_TYPE_ROCE_V2);
+	}
 	ck_assert_uint_eq(((uint8_t *)&entries[3])[0], 0xee);
-
-	memset(wide, 0xee, sizeof(wide));
-	ck_assert_int_eq(query_gid_table(40, 0, wide, sizeof(wide), &num), 0);
-	ck_assert_mem_eq(wide + 40, &entries[1], sizeof(entries[1]));
-	ck_assert_uint_eq(wide[40 + 32], 0);
-	ck_assert_int_eq(query_gid_table(16, 0, narrow, sizeof(narrow), &num), 0);
-	ck_assert_mem_eq(narrow + 32, &entries[2], 16);
-}
-END_TEST
-
-static int query_gid_entry(uint64_t port, uint64_t index, uint32_t flags, struct ib_uverbs_gid_entry *entry)
-{
-	struct uv_tree tree = {};
-
-	uv_attr_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_PORT, port);
-	uv_attr_const(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_GID_INDEX, index);
-	uv_attr_in(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_FLAGS, &flags, sizeof(flags));
-	uv_attr_out(&tree, UVERBS_ATTR_QUERY_GID_ENTRY_RESP_ENTRY, entry, sizeof(*entry));
-	return harness_ioctl(&h, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_GID_ENTRY, &tree);
-}
-
-START_TEST(test_gid_02_entry)
-{
-	struct ib_uverbs_get_context_resp context;
-	struct ib_uverbs_gid_entry entry = {};
-
-	h.ops.query_gid = backend_query_gid;
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(query_gid_entry(1, 2, 0, &entry), 0);
-	ck_assert_uint_eq(entry.gid_index, 2);
-	ck_assert_uint_eq(entry.port_num, 1);
-	ck_assert_int_eq(query_gid_entry(1, 1, 0, &entry), -ENODATA);
-	ck_assert_int_eq(query_gid_entry(1, 5, 0, &entry), -EINVAL);
-	ck_assert_int_eq(query_gid_entry(0, 2, 0, &entry), -EINVAL);
-	ck_assert_int_eq(query_gid_entry(h.config.num_ports + 1, 1, 0, &entry), -EINVAL);
-	ck_assert_int_eq(query_gid_entry((1ULL << 32) + 1, 2, 0, &entry), -EINVAL);
-	ck_assert_int_eq(query_gid_entry(1, 2, 1, &entry), -EINVAL);
+	ck_assert_int_eq(uv_query_gid_entry(h.fd, 1, 2, entries), 0);
+	ck_assert_uint_eq(entries[0].gid_index, 2);
+	ck_assert_int_eq(uv_query_gid_entry(h.fd, 1, 1, entries), -ENODATA);
+	ck_assert_int_eq(uv_query_gid_entry(h.fd, 1, 5, entries), -EINVAL);
+	ck_assert_int_eq(uv_query_gid_entry(h.fd, h.config.num_ports + 1, 2, entries), -EINVAL);
 }
 END_TEST
 
@@ -489,15 +314,9 @@ START_TEST(test_query_context_answers_what_get_context_did_and_asks_the_driver)
 END_TEST
 
 TEST_LIST(test_get_context_gives_an_async_fd_and_the_vectors, test_get_context_without_granting_answers_minus_2,
-	  test_get_context_with_no_fd_left_can_be_repeated, test_context_01_create_before_get_context_is_einval,
-	  test_context_02_lookup_before_get_context_is_enoent,
-	  test_context_03_second_get_context_is_einval_after_its_answer,
-	  test_get_context_with_a_bad_pointer_leaves_no_context,
+	  test_get_context_with_no_fd_left_can_be_repeated, test_get_context_with_a_bad_pointer_leaves_no_context,
 	  test_response_that_ends_beyond_the_address_space_is_efault,
-	  test_context_06_ioctl_get_context_makes_no_async_fd, test_async_event_alloc_writes_the_fd_into_its_attribute,
-	  test_port_event_reaches_every_async_file, test_comp_channel_without_granting_is_eopnotsupp,
-	  test_event_09_close_hangs_up_the_channel, test_query_device_before_get_context_is_einval,
-	  test_query_device_both_ways_agree, test_query_device_ex_refuses_comp_mask_and_reserved,
-	  test_query_device_ex_is_cut_to_the_clients_room, test_port_01_both_ways_agree_and_refuse_other_ports,
-	  test_port_01_flags_and_attributes_reach_the_client, test_gid_01_table, test_gid_02_entry,
-	  test_query_context_answers_what_get_context_did_and_asks_the_driver)
+	  test_async_event_alloc_writes_the_fd_into_its_attribute, test_port_event_reaches_every_async_file,
+	  test_comp_channel_without_granting_is_eopnotsupp, test_event_09_close_hangs_up_the_channel,
+	  test_device_and_port_answer_the_configuration, test_port_01_flags_and_attributes_reach_the_client,
+	  test_empty_gids_are_not_in_the_table, test_query_context_answers_what_get_context_did_and_asks_the_driver)
