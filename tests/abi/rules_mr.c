@@ -259,7 +259,7 @@ START_TEST(test_mr_02_access_flags)
 		RW | IBV_ACCESS_REMOTE_WRITE,
 		RW | IBV_ACCESS_REMOTE_ATOMIC,
 		IBV_ACCESS_RELAXED_ORDERING,
-		1 << 29 | RW, /* drivers may ignore bits 20 to 29 */
+		IB_UVERBS_ACCESS_OPTIONAL_RANGE | RW, /* bits 20 to 29, which drivers may ignore */
 	};
 	void *mem = memory();
 	uint32_t pd;
@@ -270,6 +270,23 @@ START_TEST(test_mr_02_access_flags)
 	ck_assert_uint_eq(next_handle(fd), 1);
 	for (unsigned int i = 0; i < UV_ARRAY_SIZE(good); i++)
 		expect_ok(uv_reg_mr(fd, _i, pd, mem, PAGE, good[i], NULL));
+}
+END_TEST
+
+/* Each call has two errors. The errno shows which one is checked first. */
+START_TEST(test_reg_mr_checks_in_the_kernels_order)
+{
+	uint8_t *mem = memory();
+	const uint64_t at = (uintptr_t)mem;
+	uint32_t pd, cq;
+	int fd = with_pd(&pd);
+
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	expect(uv_reg_mr_at(fd, _i, 77, at, PAGE, at + 1, RW, NULL), EINVAL);
+	expect(uv_reg_mr(fd, _i, 77, mem, PAGE, IBV_ACCESS_REMOTE_WRITE, NULL), EINVAL);
+	expect(uv_reg_mr(fd, _i, 77, mem, UINT64_MAX, RW, NULL), ENOENT);
+	expect(uv_reg_mr(fd, _i, cq, mem, PAGE, RW, NULL), EINVAL);
+	ck_assert_uint_eq(next_handle(fd), 2);
 }
 END_TEST
 
@@ -511,6 +528,7 @@ TCase *case_mr(void)
 	tcase_add_loop_test(tc, test_umem_09_window_binding_counts_as_writing, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_01_offset_in_the_page_must_match, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_02_access_flags, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_reg_mr_checks_in_the_kernels_order, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_03_on_demand_without_the_device_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_04_rereg, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces, 0, UV_PLAIN_FRONTS);

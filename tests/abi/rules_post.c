@@ -77,6 +77,44 @@ START_TEST(test_qp_16_scatter_list_must_hold_what_the_requests_say)
 }
 END_TEST
 
+/* Each call has two errors. The errno shows which one is checked first. */
+START_TEST(test_qp_16_send_checks_in_the_kernels_order)
+{
+	struct ib_uverbs_send_wr wr = { .opcode = 100 };
+	struct ib_uverbs_post_send cmd = { .qp_handle = 77, .wr_count = 5, .wqe_size = 8 };
+	struct {
+		struct ib_uverbs_post_send cmd;
+		uint32_t tail[2];
+	} in = { .cmd = { .qp_handle = 77, .wqe_size = 8 }, .tail = { 0, 1 } };
+	struct ib_uverbs_post_send_resp resp;
+	struct bed bed = make_bed();
+
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect(post(bed.fd, _i, IB_USER_VERBS_CMD_POST_SEND, &cmd, 0), ENOSPC);
+	expect(uv_cmd(bed.fd, _i,
+		      &(struct uv_cmd){ IB_USER_VERBS_CMD_POST_SEND, &in, sizeof(in), &resp, sizeof(resp) }),
+	       EOPNOTSUPP);
+	cmd.wr_count = 0;
+	expect(post(bed.fd, _i, IB_USER_VERBS_CMD_POST_SEND, &cmd, 0), EINVAL);
+	expect(uv_post_send(bed.fd, _i, 77, &wr, 1, NULL, 0, NULL), ENOENT);
+	expect(uv_post_send(bed.fd, _i, bed.qp.handle, &wr, 1, NULL, 0, NULL), EINVAL);
+}
+END_TEST
+
+START_TEST(test_qp_16_receive_checks_in_the_kernels_order)
+{
+	struct ib_uverbs_post_send cmd = { .qp_handle = 77, .wr_count = 1000, .wqe_size = 8 };
+	struct ib_uverbs_recv_wr wr = { .num_sge = 1 };
+	struct ib_uverbs_sge sge = {};
+	struct bed bed = make_bed();
+
+	expect_ok(qp_to_init(bed.fd, bed.qp.handle));
+	expect_choice("post-recv", post(bed.fd, _i, IB_USER_VERBS_CMD_POST_RECV, &cmd, 0), EINVAL);
+	expect_choice("post-recv", uv_post_recv(bed.fd, _i, 77, &wr, 1, NULL, 0, NULL), EINVAL);
+	expect_choice("post-recv", uv_post_recv(bed.fd, _i, 77, &wr, 1, &sge, 1, NULL), ENOENT);
+}
+END_TEST
+
 START_TEST(test_qp_16_unknown_opcode_is_einval)
 {
 	static const uint32_t opcodes[] = { 7, 8, 10, 100, 0xf0, UINT32_MAX };
@@ -92,7 +130,8 @@ END_TEST
 
 START_TEST(test_qp_16_ud_sends_only)
 {
-	static const uint32_t opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ };
+	static const uint32_t opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ,
+					    IBV_WR_SEND_WITH_INV };
 	struct bed bed = make_bed();
 	struct uv_qp_attr attr = uv_qp_attr(bed.pd, bed.cq);
 	struct ib_uverbs_send_wr wr = {};
@@ -151,6 +190,8 @@ void add_post_tests(TCase *tc)
 	tcase_add_loop_test(tc, test_qp_16_work_requests_must_fit, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_16_tail_must_be_zero, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_16_scatter_list_must_hold_what_the_requests_say, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_send_checks_in_the_kernels_order, 0, UV_PLAIN_FRONTS);
+	tcase_add_loop_test(tc, test_qp_16_receive_checks_in_the_kernels_order, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_16_unknown_opcode_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_16_ud_sends_only, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_16_bad_wr_is_told_though_the_post_fails, 0, UV_PLAIN_FRONTS);
