@@ -8,6 +8,7 @@
 
 #include "bed.h"
 #include "client/client.h"
+#include "../suite.h"
 
 static uint64_t far_away[1024];
 
@@ -487,10 +488,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("corners");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(tc, bed_setup, bed_teardown);
 	tcase_set_timeout(tc, 60);
@@ -526,9 +524,5 @@ int main(void)
 	tcase_add_test(tc, test_nothing_begins_during_a_teardown);
 	tcase_add_test(tc, test_an_event_file_in_use_is_not_collected);
 	tcase_add_test(tc, test_port_events_are_for_asynchronous_event_files_only);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("corners", tc);
 }

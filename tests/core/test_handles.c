@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/handles.h"
+#include "../suite.h"
 
 START_TEST(test_handle_01_starts_at_0_and_the_lowest_free_one_is_next)
 {
@@ -156,10 +157,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("handles");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_handle_01_starts_at_0_and_the_lowest_free_one_is_next);
@@ -168,9 +166,5 @@ int main(void)
 	tcase_add_test(tc, test_there_are_no_more_handles_than_32_bits_have);
 	tcase_add_test(tc, test_random_use_agrees_with_a_model);
 	tcase_add_test(tc, test_a_million_objects_are_fast);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("handles", tc);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bed.h"
+#include "../suite.h"
 
 /* Page-aligned: an ioctl of the largest valid length lies within one page. */
 static struct uv_tree t __attribute__((aligned(4096)));
@@ -557,10 +558,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("ioctl");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(tc, bed_setup, bed_teardown);
 	tcase_add_test(tc, test_ioctl_01_another_command_is_enotty);
@@ -593,9 +591,5 @@ int main(void)
 	tcase_add_test(tc, test_invoke_write_input_faults_as_the_kernels_two_reads_would);
 	tcase_add_test(tc, test_ioctl_24_uhw_out_is_flagged_if_the_method_succeeds);
 	tcase_add_test(tc, test_ioctl_29_info_handles);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("ioctl", tc);
 }

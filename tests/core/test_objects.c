@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bed.h"
+#include "../suite.h"
 #include "client/client.h"
 
 static void close_file(void)
@@ -576,8 +577,6 @@ int main(void)
 {
 	Suite *s = suite_create("objects");
 	TCase *tc = tcase_create("all"), *early = tcase_create("without context");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, bed_setup, bed_teardown);
@@ -608,8 +607,5 @@ int main(void)
 	tcase_add_test(early, test_get_context_whose_answer_faults_can_be_repeated);
 	tcase_add_test(early, test_port_events_reach_every_asynchronous_event_file);
 	suite_add_tcase(s, early);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_cases(s);
 }

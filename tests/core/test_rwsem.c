@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/rwsem.h"
+#include "../suite.h"
 
 static struct uvd_rwsem sem;
 static atomic_int step;
@@ -120,19 +121,12 @@ static void teardown(void)
 
 int main(void)
 {
-	Suite *s = suite_create("rwsem");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, test_a_waiting_writer_keeps_new_readers_out);
 	tcase_add_test(tc, test_a_reader_waits_for_the_writer);
 	tcase_add_test(tc, test_writers_are_alone);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("rwsem", tc);
 }

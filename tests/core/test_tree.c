@@ -8,6 +8,7 @@
 #include "bed.h"
 #include "core/core.h"
 #include "objects/objects.h"
+#include "../suite.h"
 
 static int nothing(struct uvd_req *req)
 {
@@ -504,10 +505,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("tree");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_test(tc, test_two_methods_with_one_id_are_refused_and_both_owners_named);
 	tcase_add_test(tc, test_two_attributes_with_one_id_are_refused);
@@ -529,9 +527,5 @@ int main(void)
 	tcase_add_test(tc, test_words_for_what_there_is_not);
 	tcase_add_test(tc, test_a_walk_can_be_ended_at_any_row);
 	tcase_add_test(tc, test_what_is_not_in_the_tree_is_not_found);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("tree", tc);
 }

@@ -11,6 +11,7 @@
 #include <uverbsd/log.h>
 
 #include "bed.h"
+#include "../suite.h"
 
 #define EX IB_USER_VERBS_CMD_FLAG_EXTENDED
 
@@ -275,10 +276,7 @@ END_TEST
 
 int main(void)
 {
-	Suite *s = suite_create("write");
 	TCase *tc = tcase_create("all");
-	SRunner *sr = srunner_create(s);
-	int failed;
 
 	tcase_add_checked_fixture(tc, bed_setup, bed_teardown);
 	tcase_add_test(tc, test_write_12_response_beyond_the_address_space_is_efault_before_the_command);
@@ -293,9 +291,5 @@ int main(void)
 	tcase_add_test(tc, test_a_large_command_is_bounded_by_its_header);
 	tcase_add_test(tc, test_write_03_07_unreadable_parts_are_efault_in_the_order_of_the_checks);
 	tcase_add_test(tc, test_a_failed_command_is_one_line_with_command_field_value_and_pid);
-	suite_add_tcase(s, tc);
-	srunner_run_all(sr, CK_ENV);
-	failed = srunner_ntests_failed(sr);
-	srunner_free(sr);
-	return failed != 0;
+	return run_suite("write", tc);
 }

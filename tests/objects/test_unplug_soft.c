@@ -4,6 +4,7 @@
 #include <time.h>
 #define BACKEND "soft"
 #include "tests.h"
+#include "../suite.h"
 
 /* One end of a connection: a QP and the objects that it needs, on its own device. */
 struct end {
@@ -227,18 +228,11 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create(__FILE__);
 	TCase *tc = tcase_create("all");
-	SRunner *runner = srunner_create(suite);
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_the_peer_of_an_unplugged_device_gets_retry_errors);
 	tcase_add_loop_test(tc, test_removal_under_traffic, 0, 2);
-	suite_add_tcase(suite, tc);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return run_suite(__FILE__, tc);
 }
