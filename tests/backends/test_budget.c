@@ -640,7 +640,7 @@ END_TEST
 /* Destroys, resets or fails the QP at various moments of the work of the user's thread. */
 START_TEST(test_a_qp_ends_in_the_middle)
 {
-	for (int i = 0; i < 24; i++) {
+	for (int i = 0; i < 12; i++) {
 		struct end loop, other;
 		int done = 0, flushed = 0;
 		struct ibv_wc wc;
@@ -652,7 +652,7 @@ START_TEST(test_a_qp_ends_in_the_middle)
 		other.buf = big + OVER;
 		post_list(&loop, mr_a, mr_a, 8);
 		post_list(&other, mr_a, mr_a, 6);
-		usleep(i / 3 * 2000);
+		usleep(i / 3 * 4500);
 		if (i % 3 == 0) {
 			free_qp(&loop);
 		} else {
