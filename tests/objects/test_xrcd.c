@@ -56,24 +56,6 @@ START_TEST(test_xrcd_01_a_file_is_one_domain_of_all_open_files)
 }
 END_TEST
 
-START_TEST(test_xrcd_01_a_bad_descriptor_is_ebadf)
-{
-	int path = open("/", O_PATH | O_CLOEXEC);
-	uint32_t a;
-
-	/* The descriptor is checked before the context. */
-	ck_assert_int_eq(open_xrcd(999, O_CREAT, &a), -EBADF);
-	ck_assert_int_eq(open_xrcd(-1, O_CREAT, &a), -EINVAL);
-	begin();
-	ck_assert_int_eq(open_xrcd(999, O_CREAT, &a), -EBADF);
-	ck_assert_int_eq(open_xrcd(-2, O_CREAT, &a), -EBADF);
-	ck_assert_int_eq(open_xrcd(path, O_CREAT, &a), -EBADF);
-	close(path);
-	ck_assert_int_eq(open_xrcd(-1, 0, &a), 0);
-	ck_assert_uint_eq(a, 2);
-}
-END_TEST
-
 START_TEST(test_xrcd_files_of_any_kind_name_a_domain)
 {
 	uint32_t a[4];
@@ -210,7 +192,7 @@ START_TEST(test_xrcd_without_the_backend_is_eopnotsupp)
 END_TEST
 
 TEST_LIST(test_xrcd_01_minus_one_is_always_a_new_private_domain, test_xrcd_01_a_file_is_one_domain_of_all_open_files,
-	  test_xrcd_01_a_bad_descriptor_is_ebadf, test_xrcd_files_of_any_kind_name_a_domain,
+	  test_xrcd_files_of_any_kind_name_a_domain,
 	  test_xrcd_files_of_two_mounts_with_one_inode_number_are_two_domains,
 	  test_xrcd_keeps_the_inode_of_a_deleted_file, test_xrcd_that_fails_leaves_nothing,
 	  test_xrcd_shared_domains_have_a_limit, test_xrcd_without_the_backend_is_eopnotsupp)
