@@ -58,84 +58,11 @@ static uint64_t charged(void)
 
 /* ---- the clients' view ------------------------------------------------------------------------------------------- */
 
-START_TEST(test_async_files_tell_and_channels_end)
+START_TEST(test_no_open_after_removal)
 {
-	struct ib_uverbs_async_event_desc event = { .element = 7 };
-	struct harness other;
-	int async, async2, chan;
-	char byte[16];
-
-	async = async_fd(&h);
-	chan = channel(&h);
-	another(&other);
-	async2 = async_fd(&other);
-	uvd_device_remove(h.dev);
-	ck_assert_int_eq(read(async, &event, sizeof(event)), sizeof(event));
-	ck_assert_uint_eq(event.element, 0);
-	ck_assert_uint_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
-	ck_assert_int_eq(read(async2, &event, sizeof(event)), sizeof(event));
-	ck_assert_uint_eq(event.event_type, IBV_EVENT_DEVICE_FATAL);
-	/* There is no end of file: as in the kernel, a reader blocks. */
-	ck_assert_int_eq(recv(async, &event, sizeof(event), MSG_DONTWAIT), -1);
-	ck_assert_int_eq(errno, EAGAIN);
-	ck_assert_int_eq(read(chan, byte, sizeof(byte)), 0);
-	another_close(&other);
-}
-END_TEST
-
-START_TEST(test_look_ups_are_eio_and_absent_handles_enoent)
-{
-	struct ib_uverbs_query_device query = {};
-	struct ib_uverbs_query_device_resp dev;
-	struct ib_uverbs_poll_cq poll = { .ne = 1 };
-	struct ib_uverbs_poll_cq_resp polled;
-	struct ib_uverbs_reg_mr_resp mr;
-	uint32_t other;
-
-	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
-	uvd_device_remove(h.dev);
-	poll.cq_handle = cq;
-	ck_assert_int_eq(WRITE(&h, QUERY_DEVICE, &query, &dev), -EIO);
-	ck_assert_int_eq(WRITE(&h, POLL_CQ, &poll, &polled), -EIO);
-	ck_assert_int_eq(harness_alloc_pd(&h, &other), -EIO);
-	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, 4096, 0, &mr), -EIO);
-	poll.cq_handle = 99;
-	ck_assert_int_eq(WRITE(&h, POLL_CQ, &poll, &polled), -ENOENT);
-	ck_assert_int_eq(harness_dealloc_pd(&h, 99), -ENOENT);
-}
-END_TEST
-
-START_TEST(test_handles_can_be_destroyed_in_any_order_once)
-{
-	struct ib_uverbs_destroy_cq_resp cq_resp = { .comp_events_reported = 9 };
-	struct ib_uverbs_create_qp_resp qp;
-	struct ib_uverbs_destroy_qp_resp qp_resp = { .events_reported = 9 };
-	struct ib_uverbs_destroy_cq destroy_cq = {};
-	struct ib_uverbs_destroy_qp destroy_qp = {};
-
-	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
-	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_RC, pd, cq, &qp), 0);
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY);
-	uvd_device_remove(h.dev);
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -ENOENT);
-	destroy_cq.cq_handle = cq;
-	ck_assert_int_eq(WRITE(&h, DESTROY_CQ, &destroy_cq, &cq_resp), 0);
-	ck_assert_uint_eq(cq_resp.comp_events_reported, 0);
-	ck_assert_int_eq(WRITE(&h, DESTROY_CQ, &destroy_cq, &cq_resp), -ENOENT);
-	destroy_qp.qp_handle = qp.qp_handle;
-	ck_assert_int_eq(WRITE(&h, DESTROY_QP, &destroy_qp, &qp_resp), 0);
-	ck_assert_uint_eq(qp_resp.events_reported, 0);
-}
-END_TEST
-
-START_TEST(test_no_context_and_no_open_after_removal)
-{
-	struct ib_uverbs_get_context_resp resp;
 	int err = 0;
 
 	uvd_device_remove(h.dev);
-	ck_assert_int_eq(harness_get_context(&h, &resp), -EIO);
 	ck_assert_ptr_null(uvd_file_open(h.dev, h.account, &err));
 	ck_assert_int_eq(err, -EIO);
 }
@@ -628,10 +555,9 @@ START_TEST(test_no_call_reaches_the_backend_after_removal)
 }
 END_TEST
 
-TEST_LIST(test_async_files_tell_and_channels_end, test_look_ups_are_eio_and_absent_handles_enoent,
-	  test_handles_can_be_destroyed_in_any_order_once, test_no_context_and_no_open_after_removal,
-	  test_channels_of_open_files_are_eio_and_unknown_fds_ebadf, test_memlock_is_given_back_while_the_file_is_open,
-	  test_user_capabilities_go_with_the_device, test_the_device_lives_until_its_last_file_is_closed,
+TEST_LIST(test_no_open_after_removal, test_channels_of_open_files_are_eio_and_unknown_fds_ebadf,
+	  test_memlock_is_given_back_while_the_file_is_open, test_user_capabilities_go_with_the_device,
+	  test_the_device_lives_until_its_last_file_is_closed,
 	  test_files_oldest_first_objects_newest_first_the_backend_last,
 	  test_an_object_that_the_backend_keeps_is_dropped, test_removal_waits_for_a_call_and_ends_what_it_made,
 	  test_removal_waits_for_a_query, test_removal_waits_for_a_grant, test_removal_under_threads_in_calls,
