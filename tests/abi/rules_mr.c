@@ -339,8 +339,10 @@ START_TEST(test_mr_04_rereg)
 	/* The command's own fields are checked before any look-up. */
 	expect(rereg(fd, _i, rereg_cmd(99, 98, 0, mem), NULL), EINVAL);
 	expect(rereg(fd, _i, rereg_cmd(99, 98, 8, mem), NULL), EOPNOTSUPP);
-	cmd = rereg_cmd(99, 98, REREG_TRANS, mem);
+	cmd = rereg_cmd(99, 98, REREG_TRANS | 8, mem);
 	cmd.hca_va++;
+	expect(rereg(fd, _i, cmd, NULL), EOPNOTSUPP);
+	cmd.flags = REREG_TRANS;
 	expect(rereg(fd, _i, cmd, NULL), EINVAL);
 	/* Then come, in this order, the region, the access flags and the PD. */
 	cmd = rereg_cmd(99, 98, REREG_ACCESS | REREG_PD, mem);
@@ -363,6 +365,7 @@ END_TEST
 /* A rule of Linux 6.12. In 6.1 each driver with REREG_MR decides whether it pins the memory anew or refuses. */
 START_TEST(test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces)
 {
+	struct ib_uverbs_rereg_mr cmd;
 	uint8_t *mem = memory();
 	uint32_t pd;
 	int fd = with_pd(&pd);
@@ -372,6 +375,11 @@ START_TEST(test_mr_05_rereg_for_writing_of_memory_taken_for_reading_is_eacces)
 		return;
 	expect_ok(uv_reg_mr(fd, UV_WRITE, pd, mem, PAGE, 0, &mr));
 	expect(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_ACCESS, mem), NULL), EACCES);
+	cmd = rereg_cmd(mr.handle, pd, REREG_ACCESS, mem);
+	cmd.access_flags = MW_BIND;
+	expect(rereg(fd, _i, cmd, NULL), EACCES);
+	cmd.access_flags = IBV_ACCESS_REMOTE_READ;
+	expect_ok(rereg(fd, _i, cmd, NULL));
 	expect_ok(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_ACCESS | REREG_TRANS, mem), NULL));
 	expect_ok(rereg(fd, _i, rereg_cmd(mr.handle, pd, REREG_ACCESS, mem), NULL));
 }

@@ -173,19 +173,6 @@ START_TEST(test_mr_10_fd_and_address_exclude_each_other)
 }
 END_TEST
 
-START_TEST(test_mr_10_offset_in_the_page_must_match_that_of_the_iova)
-{
-	struct reg r = of_memory(), d = of_dmabuf();
-
-	begin();
-	r.iova++;
-	ck_assert_int_eq(reg_mr(&r), -EINVAL);
-	d.iova++;
-	ck_assert_int_eq(reg_mr(&d), -EINVAL);
-	assert_no_leak();
-}
-END_TEST
-
 /* An MR of a dma-buf accepts fewer access flags. */
 START_TEST(test_reg_mr_checks_the_access_flags)
 {
@@ -234,34 +221,6 @@ START_TEST(test_reg_mr_whose_answer_faults_leaves_no_region)
 	r = of_memory();
 	r.addr = 0x10; /* not mapped */
 	ck_assert_int_eq(reg_mr(&r), -EFAULT);
-	assert_no_leak();
-}
-END_TEST
-
-START_TEST(test_ioctl_21_a_raw_fd_is_an_int_without_length)
-{
-	struct reg d = of_dmabuf();
-	struct uv_tree tree;
-	struct ib_uverbs_attr *fd;
-
-	begin();
-	for (unsigned int i = 0; i < 5; i++) {
-		reg_tree(&tree, &d);
-		fd = &tree.hdr.attrs[tree.hdr.num_attrs - 1];
-		ck_assert_uint_eq(fd->attr_id, UVERBS_ATTR_REG_MR_FD);
-		if (i == 0)
-			fd->attr_data.reserved = 1;
-		else if (i == 1)
-			fd->len = 4;
-		else if (i == 2)
-			fd->data = 1ull << 32 | FAKE_FD;
-		else if (i == 3)
-			fd->data_s64 = INT64_MIN;
-		else
-			fd->data_s64 = -1; /* an int, but not a valid fd */
-		ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_MR, UVERBS_METHOD_REG_MR, &tree),
-				 i == 4 ? -EBADF : -EINVAL);
-	}
 	assert_no_leak();
 }
 END_TEST
@@ -433,7 +392,7 @@ static int reg_dm(uint32_t dm, uint64_t offset, uint64_t length, uint32_t access
 	return ret;
 }
 
-START_TEST(test_mr_07_a_region_of_device_memory_is_zero_based_and_within)
+START_TEST(test_region_of_device_memory_starts_at_0)
 {
 	enum { ZERO = IBV_ACCESS_ZERO_BASED };
 	uint64_t length, iova = 1;
@@ -441,24 +400,13 @@ START_TEST(test_mr_07_a_region_of_device_memory_is_zero_based_and_within)
 
 	begin();
 	ck_assert_int_eq(alloc_dm(4096, 0, &dm), 0);
-	ck_assert_int_eq(reg_dm(dm, 0, 4096, LW, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(dm, 0, 4096, ZERO | IBV_ACCESS_REMOTE_WRITE, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(dm, 0, 4096, ZERO | 1 << 30, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(dm, 0, 4097, ZERO, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(dm, 4097, 0, ZERO, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(dm, 1, 4096, ZERO, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(dm, 16, UINT64_MAX - 15, ZERO, NULL, &mr), -EINVAL);
 	ck_assert_int_eq(reg_dm(dm, 0, 4096, ZERO, BAD, &mr), -EFAULT);
-	ck_assert_int_eq(reg_dm(cq, 0, 4096, ZERO, NULL, &mr), -EINVAL);
-	ck_assert_int_eq(reg_dm(99, 0, 4096, ZERO, NULL, &mr), -ENOENT);
 	ck_assert_int_eq(reg_dm(dm, 96, 4000, ZERO | LW, NULL, &mr), 0);
 	ck_assert_int_eq(query_mr(mr, &lkey, &length, &iova), 0);
 	ck_assert_uint_eq(length, 4000);
 	ck_assert_uint_eq(iova, 0);
-	ck_assert_int_eq(free_dm(dm), -EBUSY);
 	ck_assert_int_eq(destroy_mr(mr), 0);
 	ck_assert_int_eq(free_dm(dm), 0);
-	ck_assert_int_eq(free_dm(dm), -ENOENT);
 	assert_no_leak();
 }
 END_TEST
@@ -552,10 +500,9 @@ START_TEST(test_mr_08_advise)
 END_TEST
 
 TEST_LIST(test_reg_mr_by_method_is_the_region_that_the_command_makes, test_mr_10_fd_and_address_exclude_each_other,
-	  test_mr_10_offset_in_the_page_must_match_that_of_the_iova, test_reg_mr_checks_the_access_flags,
-	  test_reg_mr_with_an_fd_needs_the_drivers_function_first, test_reg_mr_whose_answer_faults_leaves_no_region,
-	  test_ioctl_21_a_raw_fd_is_an_int_without_length, test_a_region_keeps_its_dma_handle_busy,
+	  test_reg_mr_checks_the_access_flags, test_reg_mr_with_an_fd_needs_the_drivers_function_first,
+	  test_reg_mr_whose_answer_faults_leaves_no_region, test_a_region_keeps_its_dma_handle_busy,
 	  test_umem_11_what_a_dmabuf_region_must_be, test_mr_06_dmabuf_checks_in_the_kernels_order,
-	  test_regions_that_the_backend_refuses_leave_nothing,
-	  test_mr_07_a_region_of_device_memory_is_zero_based_and_within, test_device_memory_without_its_functions,
-	  test_alloc_dm_hands_length_and_alignment_to_the_backend, test_mr_08_advise)
+	  test_regions_that_the_backend_refuses_leave_nothing, test_region_of_device_memory_starts_at_0,
+	  test_device_memory_without_its_functions, test_alloc_dm_hands_length_and_alignment_to_the_backend,
+	  test_mr_08_advise)

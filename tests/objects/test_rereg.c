@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* REREG_MR: the checks, the changes, the handles, and the charge. */
+/* REREG_MR: the changes, the handles, and the charge. tests/abi/rules_mr.c has the checks. */
 #include <sys/mman.h>
 #include "tests.h"
 
@@ -80,37 +80,6 @@ static void assert_unchanged(void)
 
 /* ---- refused calls, and the order of checks ---------------------------------------------------------------------- */
 
-START_TEST(test_mr_04_rereg_checks_in_the_kernels_order)
-{
-	struct ib_uverbs_rereg_mr cmd;
-
-	begin();
-	cmd = rereg_cmd(0);
-	cmd.mr_handle = 99;
-	ck_assert_int_eq(rereg(cmd, NULL), -EINVAL);
-	cmd.flags = 8;
-	ck_assert_int_eq(rereg(cmd, NULL), -EOPNOTSUPP);
-	cmd.flags = TRANS | 8;
-	cmd.hca_va++;
-	ck_assert_int_eq(rereg(cmd, NULL), -EOPNOTSUPP);
-	cmd.flags = TRANS;
-	ck_assert_int_eq(rereg(cmd, NULL), -EINVAL);
-	cmd.flags = ACCESS | PD; /* without TRANS the address is not checked */
-	cmd.access_flags = IBV_ACCESS_REMOTE_WRITE;
-	cmd.pd_handle = 98;
-	ck_assert_int_eq(rereg(cmd, NULL), -ENOENT);
-	cmd.mr_handle = pd;
-	ck_assert_int_eq(rereg(cmd, NULL), -EINVAL);
-	cmd.mr_handle = mr.mr_handle;
-	ck_assert_int_eq(rereg(cmd, NULL), -EINVAL);
-	cmd.access_flags = LW;
-	ck_assert_int_eq(rereg(cmd, NULL), -ENOENT);
-	cmd.pd_handle = cq;
-	ck_assert_int_eq(rereg(cmd, NULL), -EINVAL);
-	assert_unchanged();
-}
-END_TEST
-
 START_TEST(test_mr_04_rereg_of_a_region_in_use_is_ebusy)
 {
 	struct uvd_uobject *uobj;
@@ -121,27 +90,6 @@ START_TEST(test_mr_04_rereg_of_a_region_in_use_is_ebusy)
 	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 	assert_unchanged();
 	ck_assert_int_eq(rereg(rereg_cmd(TRANS), NULL), 0);
-}
-END_TEST
-
-START_TEST(test_mr_05_rights_to_write_need_memory_that_was_taken_for_writing)
-{
-	struct ib_uverbs_rereg_mr cmd;
-
-	begin();
-	ck_assert_int_eq(harness_reg_mr(&h, pd, mem, PAGE, 0, &mr), 0);
-	cmd = rereg_cmd(ACCESS);
-	ck_assert_int_eq(rereg(cmd, NULL), -EACCES);
-	cmd.access_flags = IBV_ACCESS_MW_BIND;
-	ck_assert_int_eq(rereg(cmd, NULL), -EACCES);
-	ck_assert_uint_eq(mr_of(mr.mr_handle)->access, 0);
-	cmd.access_flags = IBV_ACCESS_REMOTE_READ;
-	ck_assert_int_eq(rereg(cmd, NULL), 0);
-	/* With TRANS the memory is pinned anew, for writing. */
-	cmd = rereg_cmd(ACCESS | TRANS);
-	ck_assert_int_eq(rereg(cmd, NULL), 0);
-	cmd = rereg_cmd(ACCESS);
-	ck_assert_int_eq(rereg(cmd, NULL), 0);
 }
 END_TEST
 
@@ -340,9 +288,7 @@ START_TEST(test_handle_12_an_old_region_that_the_backend_keeps_gets_the_new_numb
 }
 END_TEST
 
-TEST_LIST(test_mr_04_rereg_checks_in_the_kernels_order, test_mr_04_rereg_of_a_region_in_use_is_ebusy,
-	  test_mr_05_rights_to_write_need_memory_that_was_taken_for_writing,
-	  test_rereg_does_not_turn_pinned_memory_into_memory_on_demand,
+TEST_LIST(test_mr_04_rereg_of_a_region_in_use_is_ebusy, test_rereg_does_not_turn_pinned_memory_into_memory_on_demand,
 	  test_rereg_to_memory_that_is_not_there_changes_nothing, test_rereg_that_the_backend_refuses_changes_nothing,
 	  test_handle_12_a_new_region_keeps_the_handle_and_is_the_newest_object,
 	  test_rereg_moves_the_region_to_another_pd, test_rereg_of_access_keeps_keys_and_memory,
