@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Random operations on two connected QPs, each direction on a thread of its own, compared with a model: plain memory
- * that gets the same changes. Runs for 5 seconds, or for 10 minutes if UVD_LONG is set in the environment. UVD_SEED
- * repeats the operations of a run.
+ * that gets the same changes. Runs for 5 seconds, or for 10 minutes if UVD_LONG is set in the environment, and for 1,000
+ * operations in each direction however slow the machine is. UVD_SEED repeats the operations of a run.
  */
 #include <check.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 static struct bed bed;
 
 /* Each direction has an area to itself: a half of each end's buffer. */
-enum { AREA = BUF_SIZE / 2, MAX_SGE = 4, INLINE = 64 };
+enum { AREA = BUF_SIZE / 2, MAX_SGE = 4, INLINE = 64, LEAST_ROUNDS = 1000 };
 
 struct side_model {
 	struct end *end;
@@ -217,7 +217,7 @@ static void *run(void *arg)
 {
 	struct direction *d = arg;
 
-	while (now_us() < d->deadline) {
+	while (now_us() < d->deadline || d->rounds < LEAST_ROUNDS) {
 		run_one(d);
 		if (d->rounds % 16 == 0) {
 			compare(d, &d->near);
@@ -249,7 +249,6 @@ START_TEST(test_random_operations_do_what_the_model_does)
 	}
 	for (int i = 0; i < 2; i++) {
 		pthread_join(threads[i], NULL);
-		ck_assert_uint_gt(directions[i].rounds, 1000);
 		printf("direction %d: %llu operations\n", i, (unsigned long long)directions[i].rounds);
 		free(directions[i].near.bytes);
 		free(directions[i].far.bytes);

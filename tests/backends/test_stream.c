@@ -443,46 +443,9 @@ static void write_slowly(void)
 }
 
 /*
- * Rings while the user's thread runs the queue, until all requests have left it. Returns how many writes other threads
- * made after the first of these doorbells.
+ * The doorbell's budget ends before all requests are carried out, and the user's thread has the rest. It stops at its first
+ * write until the poster rings again, and for 20 ms more.
  */
-static int writes_of_others_after_doorbell(uint32_t length)
-{
-	const uint64_t first = produced;
-	int before;
-
-	mm_written = write_slowly;
-	writes_of_others = 0;
-	post_many(length);
-	while (!writes_of_others)
-		usleep(10);
-	before = writes_of_others;
-	while (popped < produced)
-		ring_doorbell();
-	expect_all(first);
-	mm_written = count_write;
-	return writes_of_others - before;
-}
-
-/* A doorbell's budget ends before all are carried out. The user's thread has the rest until the next doorbell. */
-START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
-{
-	enum { LENGTH = 640 * 1024, WRITES_OF_REST = (ALL - (64 << 20) / LENGTH) * 3 };
-	const uint64_t end = now_us() + 60000000;
-	int others;
-
-	bed.fabric->let_go_ns = UINT64_C(10000000000);
-	crowd();
-	do {
-		ck_assert(is_crowded_by(LARGE, 60));
-		others = writes_of_others_after_doorbell(LENGTH);
-	} while (others > WRITES_OF_REST / 2 && now_us() < end);
-	ck_assert_int_le(others, WRITES_OF_REST / 2);
-	expect_nothing(a->scq);
-}
-END_TEST
-
-/* The user's thread stops at its first write until the poster rings, and for 20 ms more. */
 static atomic_bool thread_stopped, poster_rings;
 
 static void write_after_the_ring(void)
@@ -495,7 +458,7 @@ static void write_after_the_ring(void)
 	usleep(20000);
 }
 
-START_TEST(test_doorbell_waits_until_the_thread_lets_the_queue_go)
+START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
 {
 	const uint64_t first = produced;
 
@@ -516,7 +479,15 @@ END_TEST
 
 START_TEST(test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free)
 {
-	writes_of_others_after_doorbell(SIZE);
+	const uint64_t first = produced;
+
+	mm_written = write_slowly;
+	post_many(SIZE);
+	while (!writes_of_others)
+		usleep(10);
+	while (popped < produced)
+		ring_doorbell();
+	expect_all(first);
 	/* The poster carries out the first burst only. */
 	ck_assert_int_eq(writes_of_poster, (256 << 10) / SIZE);
 }
@@ -565,7 +536,6 @@ int main(void)
 	tcase_add_test(t, test_runs_too_short_to_tell_make_no_client_wait);
 	tcase_add_test(t, test_client_never_waits_for_requests_that_are_not_so_large);
 	tcase_add_test(t, test_doorbell_takes_the_queue_back_where_cpus_are_short);
-	tcase_add_test(t, test_doorbell_waits_until_the_thread_lets_the_queue_go);
 	tcase_add_test(t, test_doorbell_leaves_the_queue_to_its_thread_where_cpus_are_free);
 	tcase_add_test(t, test_no_request_is_lost_where_cpus_are_short);
 	return run_suite("backends: soft, streams", t);
