@@ -356,6 +356,11 @@ START_TEST(test_qp_15_what_is_no_group_is_einval)
 	expect_choice("qp-15-mlid", uv_mcast(bed.fd, _i, true, bed.qp.handle, group, 0xbfff), EINVAL);
 	/* Another GID: rxe does not tell two LIDs of one GID apart, and could then not destroy the QP. */
 	expect_choice("qp-15-mlid", uv_mcast(bed.fd, _i, true, bed.qp.handle, other_group, 0xffff), EINVAL);
+	if (choice("qp-15-mlid"))
+		return;
+	expect_ok(uv_mcast(bed.fd, _i, true, bed.qp.handle, group, 0xc000));
+	expect_ok(uv_mcast(bed.fd, _i, true, bed.qp.handle, other_group, 0xfffe));
+	expect(uv_mcast(bed.fd, _i, false, bed.qp.handle, group, MLID), EINVAL);
 }
 END_TEST
 
@@ -364,8 +369,11 @@ START_TEST(test_qp_15_a_qp_in_a_group_is_ebusy)
 	struct bed bed = make_ud_bed();
 
 	expect_ok(uv_mcast(bed.fd, UV_WRITE, true, bed.qp.handle, group, MLID));
+	expect_ok(uv_mcast(bed.fd, UV_WRITE, true, bed.qp.handle, other_group, MLID));
 	expect(uv_destroy_qp(bed.fd, fronts[_i], bed.qp.handle, NULL), EBUSY);
 	expect_ok(uv_mcast(bed.fd, UV_WRITE, false, bed.qp.handle, group, MLID));
+	expect(uv_destroy_qp(bed.fd, fronts[_i], bed.qp.handle, NULL), EBUSY);
+	expect_ok(uv_mcast(bed.fd, UV_WRITE, false, bed.qp.handle, other_group, MLID));
 	expect_ok(uv_destroy_qp(bed.fd, fronts[_i], bed.qp.handle, NULL));
 }
 END_TEST

@@ -166,9 +166,11 @@ START_TEST(test_xrcd_is_busy_while_its_handle_has_users)
 	ck_assert_uint_ne(srq.srqn, 0);
 	expect(uv_close_xrcd(fd, _i, xrcd), EBUSY);
 	expect(uv_destroy_cq(fd, UV_WRITE, cq, NULL), EBUSY);
+	expect(uv_dealloc_pd(fd, UV_WRITE, pd), EBUSY);
 	expect_ok(uv_destroy_srq(fd, UV_WRITE, srq.handle, NULL));
 	expect_ok(uv_close_xrcd(fd, _i, xrcd));
 	expect_ok(uv_destroy_cq(fd, UV_WRITE, cq, NULL));
+	expect_ok(uv_dealloc_pd(fd, UV_WRITE, pd));
 }
 END_TEST
 
@@ -277,28 +279,78 @@ START_TEST(test_qp_04_xrc_target_is_of_its_domain)
 }
 END_TEST
 
-START_TEST(test_qp_14_open_qp)
+/* By method: the commands have one field for a PD or a domain. */
+START_TEST(test_qp_04_domain_of_another_qp_is_einval)
 {
+	struct ib_uverbs_qp_cap cap = { .max_send_wr = 4, .max_send_sge = 1 }, resp_cap;
+	uint32_t pd, cq, xrcd, qpn;
 	int fd = open_context(NULL);
-	uint32_t xrcd, other, pd, handle;
-	struct uv_qp qp;
+	uint64_t user_handle = 1;
+	struct uv_tree tree;
 
 	if (choice("no-xrc"))
 		return;
 	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
+	xrcd = private_domain(fd);
+	uv_tree_init(&tree, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_PD_HANDLE, pd);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, cq);
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, cq);
+	uv_attr_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
+	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
+	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
+	expect(uv_ioctl(fd, &tree), EINVAL);
+	tree.hdr.num_attrs--;
+	tree.hdr.length -= sizeof(tree.hdr.attrs[0]);
+	expect_ok(uv_ioctl(fd, &tree));
+}
+END_TEST
+
+START_TEST(test_qp_14_open_qp)
+{
+	struct ib_uverbs_open_qp cmd = { .qp_type = XRC_TGT };
+	struct ib_uverbs_query_qp_resp query = {};
+	uint32_t xrcd, other, pd, cq, handle;
+	int fd = open_context(NULL);
+	struct uv_qp_attr attr;
+	struct uv_qp qp, ini;
+
+	if (choice("no-xrc"))
+		return;
+	expect_ok(uv_alloc_pd(fd, UV_WRITE, &pd));
+	expect_ok(uv_create_cq(fd, UV_WRITE, &uv_cq_default, &cq, NULL));
 	xrcd = private_domain(fd);
 	other = private_domain(fd);
 	qp = create_target(fd, UV_WRITE, xrcd);
+	attr = uv_qp_attr(pd, cq);
+	attr.type = XRC_INI;
+	expect_ok(uv_create_qp(fd, UV_WRITE, &attr, &ini));
 	expect(uv_open_qp(fd, _i, 99, qp.qpn, XRC_TGT, &handle), EINVAL);
 	expect(uv_open_qp(fd, _i, pd, qp.qpn, XRC_TGT, &handle), EINVAL);
 	expect(uv_open_qp(fd, _i, other, qp.qpn, XRC_TGT, &handle), EINVAL);
 	expect(uv_open_qp(fd, _i, xrcd, qp.qpn + 1, XRC_TGT, &handle), EINVAL);
 	expect(uv_open_qp(fd, _i, xrcd, qp.qpn, IBV_QPT_RC, &handle), EINVAL);
+	expect(uv_open_qp(fd, _i, xrcd, ini.qpn, XRC_TGT, &handle), EINVAL);
+	cmd.pd_handle = xrcd;
+	cmd.qpn = qp.qpn;
+	/* Where the answer cannot be written, no handle is left: the domain could not be closed below. */
+	expect(uv_cmd(fd, _i,
+		      &(struct uv_cmd){ IB_USER_VERBS_CMD_OPEN_QP, &cmd, sizeof(cmd), uv_guard(NULL, 0),
+					sizeof(struct ib_uverbs_create_qp_resp) }),
+	       EFAULT);
 	expect_ok(uv_open_qp(fd, _i, xrcd, qp.qpn, XRC_TGT, &handle));
-	ck_assert_uint_eq(handle, 4);
+	expect_ok(qp_to_init(fd, handle));
+	expect_ok(uv_query_qp(fd, UV_WRITE, qp.handle, &query));
+	ck_assert_uint_eq(query.qp_state, IBV_QPS_INIT);
 	expect_ok(uv_destroy_qp(fd, UV_WRITE, qp.handle, NULL));
 	/* The QP lives until its last handle is destroyed. */
-	expect_ok(qp_to_init(fd, handle));
+	expect_ok(uv_query_qp(fd, UV_WRITE, handle, &query));
+	ck_assert_uint_eq(query.qp_state, IBV_QPS_INIT);
 	expect(uv_close_xrcd(fd, UV_WRITE, xrcd), EBUSY);
 	expect_ok(uv_destroy_qp(fd, UV_WRITE, handle, NULL));
 	expect(uv_open_qp(fd, _i, xrcd, qp.qpn, XRC_TGT, &handle), EINVAL);
@@ -372,6 +424,26 @@ START_TEST(test_event_11_opened_qp_has_no_events)
 }
 END_TEST
 
+START_TEST(test_event_11_without_its_creators_handle_a_qp_has_no_events)
+{
+	uint32_t xrcd, handle, events;
+	int async_fd, fd = open_context(&async_fd);
+	struct uv_qp qp;
+
+	if (choice("no-xrc"))
+		return;
+	xrcd = private_domain(fd);
+	qp = create_target(fd, UV_WRITE, xrcd);
+	expect_ok(uv_open_qp(fd, UV_WRITE, xrcd, qp.qpn, XRC_TGT, &handle));
+	expect_ok(uv_destroy_qp(fd, UV_WRITE, qp.handle, NULL));
+	expect_ok(qp_to_init(fd, handle));
+	expect_ok(qp_to_state(fd, handle, IBV_QPS_ERR));
+	ck_assert_int_eq(poll_events(async_fd, 100), 0);
+	expect_ok(uv_destroy_qp(fd, UV_WRITE, handle, &events));
+	ck_assert_uint_eq(events, 0);
+}
+END_TEST
+
 TCase *case_xrc(void)
 {
 	TCase *tc = tcase_create("xrc");
@@ -386,8 +458,10 @@ TCase *case_xrc(void)
 	tcase_add_loop_test(tc, test_srq_01_xrc, UV_METHOD, UV_METHOD + 1);
 	tcase_add_loop_test(tc, test_qp_05_xrc_srq_of_a_plain_qp_is_einval, 0, UV_PLAIN_FRONTS);
 	tcase_add_loop_test(tc, test_qp_04_xrc_target_is_of_its_domain, 0, UV_METHOD);
+	tcase_add_test(tc, test_qp_04_domain_of_another_qp_is_einval);
 	tcase_add_loop_test(tc, test_qp_14_open_qp, 0, UV_PLAIN_FRONTS);
 	add_test_unless("fork", tc, test_qp_14_processes_share_a_target);
 	tcase_add_test(tc, test_event_11_opened_qp_has_no_events);
+	tcase_add_test(tc, test_event_11_without_its_creators_handle_a_qp_has_no_events);
 	return tc;
 }

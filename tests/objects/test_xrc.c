@@ -4,7 +4,7 @@
 
 /* ---- target QPs -------------------------------------------------------------------------------------------------- */
 
-START_TEST(test_qp_04_target_has_a_domain_and_no_pd)
+START_TEST(test_destroyed_target_is_the_backends_and_lets_its_domain_go)
 {
 	struct ib_uverbs_create_qp_resp resp;
 	struct uv_tree tree = {};
@@ -13,16 +13,10 @@ START_TEST(test_qp_04_target_has_a_domain_and_no_pd)
 	begin();
 	count();
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	ck_assert_int_eq(create_target(pd, &resp), -EINVAL);
-	ck_assert_int_eq(create_target(99, &resp), -EINVAL);
 	ck_assert_int_eq(create_target(xrcd, &resp), 0);
-	ck_assert_uint_eq(resp.qp_handle, 3);
-	ck_assert_int_eq(close_xrcd(xrcd), -EBUSY);
 	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, xrcd);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), -EBUSY);
-	/* The target does not use the PD. */
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
-	ck_assert_int_eq(destroy_qp(3, NULL), 0);
+	ck_assert_int_eq(destroy_qp(resp.qp_handle, NULL), 0);
 	ck_assert_uint_eq(num_destroyed, 1);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), 0);
 	ck_assert_uint_eq(num_dealloc, 1);
@@ -76,84 +70,6 @@ START_TEST(test_target_by_method)
 }
 END_TEST
 
-START_TEST(test_a_domain_is_for_no_other_qp)
-{
-	struct ib_uverbs_qp_cap cap = { .max_send_wr = 4, .max_send_sge = 1 }, resp_cap;
-	struct uv_tree tree = {};
-	uint64_t user_handle = 1;
-	uint32_t xrcd, qpn;
-
-	begin();
-	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_HANDLE, 0);
-	uv_attr_const(&tree, UVERBS_ATTR_CREATE_QP_TYPE, IBV_QPT_RC);
-	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user_handle, sizeof(user_handle));
-	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
-	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
-	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
-	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
-	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, &tree), -EINVAL);
-}
-END_TEST
-
-START_TEST(test_qp_05_xrc_srq_is_for_no_other_qp)
-{
-	struct ib_uverbs_create_xsrq srq = { .max_wr = 4, .max_sge = 1, .srq_type = IB_UVERBS_SRQT_XRC };
-	struct ib_uverbs_create_qp cmd = {
-		.max_send_wr = 4, .max_send_sge = 1, .is_srq = 1, .qp_type = IBV_QPT_RC, .srq_handle = 3
-	};
-	struct ib_uverbs_create_srq_resp srq_resp = {};
-	struct ib_uverbs_create_qp_resp resp;
-	uint32_t xrcd;
-
-	begin();
-	cmd.pd_handle = srq.pd_handle = pd;
-	cmd.send_cq_handle = cmd.recv_cq_handle = srq.cq_handle = cq;
-	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	srq.xrcd_handle = xrcd;
-	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &srq, &srq_resp), 0);
-	ck_assert_uint_ne(srq_resp.srqn, 0);
-	cmd.recv_cq_handle = 77; /* checked after the SRQ */
-	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	cmd.recv_cq_handle = cq;
-	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), -EINVAL);
-	/* An XRC_SEND QP ignores the SRQ. */
-	cmd.qp_type = IBV_QPT_XRC_SEND;
-	ck_assert_int_eq(WRITE(&h, CREATE_QP, &cmd, &resp), 0);
-	ck_assert_uint_eq(resp.max_recv_wr, 0);
-	ck_assert_int_eq(close_xrcd(xrcd), -EBUSY);
-}
-END_TEST
-
-START_TEST(test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain)
-{
-	struct ib_uverbs_open_qp cmd = { .qp_type = IBV_QPT_XRC_RECV };
-	struct ib_uverbs_create_qp_resp resp, ini;
-	uint32_t a, b, qp;
-
-	begin();
-	ck_assert_int_eq(open_xrcd(-1, 0, &a), 0);
-	ck_assert_int_eq(open_xrcd(-1, 0, &b), 0);
-	ck_assert_int_eq(create_target(a, &resp), 0);
-	ck_assert_int_eq(harness_create_qp(&h, IBV_QPT_XRC_SEND, pd, cq, &ini), 0);
-	ck_assert_int_eq(open_target(99, resp.qpn, &qp), -EINVAL);
-	ck_assert_int_eq(open_target(pd, resp.qpn, &qp), -EINVAL);
-	ck_assert_int_eq(open_target(b, resp.qpn, &qp), -EINVAL);
-	ck_assert_int_eq(open_target(a, resp.qpn + 1000, &qp), -EINVAL);
-	ck_assert_int_eq(open_target(a, ini.qpn, &qp), -EINVAL);
-	cmd.pd_handle = a;
-	cmd.qpn = resp.qpn;
-	cmd.qp_type = IBV_QPT_RC;
-	ck_assert_int_eq(WRITE(&h, OPEN_QP, &cmd, &ini), -EINVAL);
-	cmd.qp_type = IBV_QPT_XRC_RECV;
-	ck_assert_int_eq(harness_write(&h, IB_USER_VERBS_CMD_OPEN_QP, &cmd, sizeof(cmd), BAD, sizeof(ini)), -EFAULT);
-	ck_assert_int_eq(open_target(a, resp.qpn, &qp), 0);
-	ck_assert_uint_eq(qp, 6);
-	ck_assert_int_eq(INVOKE(&h, OPEN_QP, &cmd, &ini), 0);
-	ck_assert_uint_eq(ini.qp_handle, 7);
-}
-END_TEST
-
 START_TEST(test_target_lives_until_its_last_handle_is_gone)
 {
 	struct ib_uverbs_query_qp query = {};
@@ -187,75 +103,6 @@ START_TEST(test_target_lives_until_its_last_handle_is_gone)
 	ck_assert_uint_eq(num_destroyed, 1);
 	ck_assert_uint_eq(num_dealloc, 1);
 	close(fd);
-}
-END_TEST
-
-/* Both handles are the same QP: a query by one shows what the other has set. */
-START_TEST(test_target_is_modified_by_any_handle)
-{
-	struct ib_uverbs_modify_qp modify = {
-		.attr_mask = IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS,
-		.port_num = 1,
-		.qp_state = IBV_QPS_INIT,
-	};
-	struct ib_uverbs_query_qp query = {};
-	struct ib_uverbs_query_qp_resp queried;
-	struct ib_uverbs_create_qp_resp resp;
-	uint32_t xrcd, qp;
-
-	begin();
-	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	ck_assert_int_eq(create_target(xrcd, &resp), 0);
-	ck_assert_int_eq(open_target(xrcd, resp.qpn, &qp), 0);
-	modify.qp_handle = qp;
-	ck_assert_int_eq(WRITE_IN(&h, MODIFY_QP, &modify), 0);
-	query.qp_handle = resp.qp_handle;
-	ck_assert_int_eq(WRITE(&h, QUERY_QP, &query, &queried), 0);
-	ck_assert_uint_eq(queried.qp_state, IBV_QPS_INIT);
-	ck_assert_uint_eq(queried.port_num, 1);
-}
-END_TEST
-
-static struct uvd_qp *qp_of(uint32_t handle)
-{
-	struct uvd_uobject *uobj;
-	struct uvd_qp *qp;
-
-	ck_assert_int_eq(uvd_uobject_get(h.file, &uvd_object_qp, handle, UVD_UOBJ_READ, &uobj), 0);
-	qp = uobj->object;
-	uvd_uobject_put(uobj, UVD_UOBJ_READ);
-	return qp;
-}
-
-START_TEST(test_event_11_only_handles_that_were_created_have_events)
-{
-	struct ib_uverbs_async_event_desc event = {};
-	struct ib_uverbs_create_qp_resp resp;
-	struct ib_uverbs_get_context_resp context;
-	uint32_t xrcd, qp, events;
-	struct uvd_qp *target;
-
-	ck_assert_int_eq(harness_get_context(&h, &context), 0);
-	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	ck_assert_int_eq(create_target(xrcd, &resp), 0);
-	ck_assert_int_eq(open_target(xrcd, resp.qpn, &qp), 0);
-	target = qp_of(qp);
-	ck_assert_ptr_eq(target, qp_of(resp.qp_handle));
-	target->event_handler(target, IBV_EVENT_QP_LAST_WQE_REACHED);
-	ck_assert_int_eq(read(h.granted >= 0 ? h.granted : (int)context.async_fd, &event, sizeof(event)),
-			 sizeof(event));
-	ck_assert_uint_eq(event.element, 0x7777);
-	ck_assert_uint_eq(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
-	ck_assert_int_eq(destroy_qp(resp.qp_handle, &events), 0);
-	ck_assert_uint_eq(events, 1);
-	/* No created handle is left, so the event is dropped. */
-	target->event_handler(target, IBV_EVENT_QP_FATAL);
-	ck_assert_int_eq(fcntl(context.async_fd, F_SETFL, O_NONBLOCK), 0);
-	ck_assert_int_eq(read(context.async_fd, &event, sizeof(event)), -1);
-	ck_assert_int_eq(errno, EAGAIN);
-	ck_assert_int_eq(destroy_qp(qp, &events), 0);
-	ck_assert_uint_eq(events, 0);
-	close(context.async_fd);
 }
 END_TEST
 
@@ -308,43 +155,6 @@ START_TEST(test_target_that_fails_leaves_nothing)
 END_TEST
 
 /* ---- XRC SRQs ---------------------------------------------------------------------------------------------------- */
-
-START_TEST(test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq)
-{
-	struct ib_uverbs_create_xsrq cmd = {
-		.user_handle = 5, .max_wr = 4, .max_sge = 1, .srq_type = IB_UVERBS_SRQT_XRC
-	};
-	struct ib_uverbs_destroy_srq destroy = {};
-	struct ib_uverbs_destroy_srq_resp destroyed;
-	struct ib_uverbs_destroy_cq destroy_cq = {};
-	struct ib_uverbs_destroy_cq_resp cq_destroyed;
-	struct ib_uverbs_create_srq_resp resp = {};
-	uint32_t xrcd;
-
-	begin();
-	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), 0);
-	cmd.xrcd_handle = pd;
-	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -EINVAL);
-	cmd.xrcd_handle = xrcd;
-	cmd.cq_handle = 99;
-	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -ENOENT);
-	cmd.cq_handle = cq;
-	cmd.pd_handle = 99;
-	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), -ENOENT);
-	cmd.pd_handle = pd;
-	ck_assert_int_eq(WRITE(&h, CREATE_XSRQ, &cmd, &resp), 0);
-	ck_assert_uint_ne(resp.srqn, 0);
-	ck_assert_int_eq(close_xrcd(xrcd), -EBUSY);
-	destroy_cq.cq_handle = cq;
-	ck_assert_int_eq(WRITE(&h, DESTROY_CQ, &destroy_cq, &cq_destroyed), -EBUSY);
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), -EBUSY);
-	destroy.srq_handle = resp.srq_handle;
-	ck_assert_int_eq(WRITE(&h, DESTROY_SRQ, &destroy, &destroyed), 0);
-	ck_assert_int_eq(close_xrcd(xrcd), 0);
-	ck_assert_int_eq(WRITE(&h, DESTROY_CQ, &destroy_cq, &cq_destroyed), 0);
-	ck_assert_int_eq(harness_dealloc_pd(&h, pd), 0);
-}
-END_TEST
 
 START_TEST(test_srq_01_xrc_srq_by_method_answers_its_number)
 {
@@ -412,9 +222,7 @@ START_TEST(test_unplug_ends_shared_domains_and_targets_once)
 }
 END_TEST
 
-TEST_LIST(test_qp_04_target_has_a_domain_and_no_pd, test_target_by_method, test_a_domain_is_for_no_other_qp,
-	  test_qp_05_xrc_srq_is_for_no_other_qp, test_qp_14_open_qp_refuses_what_is_no_target_of_the_domain,
-	  test_target_lives_until_its_last_handle_is_gone, test_target_is_modified_by_any_handle,
-	  test_event_11_only_handles_that_were_created_have_events, test_target_that_the_backend_keeps_stays_as_it_was,
-	  test_target_that_fails_leaves_nothing, test_srq_01_xrc_srq_has_a_number_and_holds_its_domain_and_cq,
-	  test_srq_01_xrc_srq_by_method_answers_its_number, test_unplug_ends_shared_domains_and_targets_once)
+TEST_LIST(test_destroyed_target_is_the_backends_and_lets_its_domain_go, test_target_by_method,
+	  test_target_lives_until_its_last_handle_is_gone, test_target_that_the_backend_keeps_stays_as_it_was,
+	  test_target_that_fails_leaves_nothing, test_srq_01_xrc_srq_by_method_answers_its_number,
+	  test_unplug_ends_shared_domains_and_targets_once)
