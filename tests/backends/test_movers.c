@@ -334,15 +334,17 @@ static void post_datagram(struct end *from, struct end *to, struct uvd_ah *ah, s
 }
 
 /* b's first receive is in slow memory. a's last datagram goes to a itself. */
-START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
+START_TEST(test_datagrams_sender_waits_for_no_slow_memory_and_the_next_goes_its_way)
 {
 	struct uvd_ah to_b = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
 	struct uvd_ah to_a = { .pd = a->side->pd, .attr = { .dlid = a->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct ibv_sge sge[2] = { sge_at(b, 0, 44), sge_at(b, 8192, LENGTH) };
 
 	bed_connect(&bed, IBV_QPT_UD);
-	ck_assert_int_eq(post_recv_at(b, 1, 0, LENGTH), 0);
+	ck_assert_int_eq(post_recv_list(b, 1, sge, 2), 0);
 	ck_assert_int_eq(post_recv_at(b, 2, 4096, LENGTH), 0);
 	ck_assert_int_eq(post_recv_at(a, 3, 4096, LENGTH), 0);
+	memcpy(a->buf + 1000, "datagram", 8);
 	slow_down(b);
 	mm_slow += 40; /* the data is behind the room for a GRH */
 	post_datagram(a, b, &to_b, 1000);
@@ -356,7 +358,60 @@ START_TEST(test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way)
 	ck_assert_int_eq(mm_slowed, 1);
 	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
 	at_once(free_qp(a));
+	expect_nothing(b->rcq);
+	/* The first datagram was delayed, not lost. */
 	mm_slow_len = 0;
+	ck_assert_uint_eq(expect(b->rcq, 1, IBV_WC_SUCCESS).byte_len, 48);
+	ck_assert_mem_eq(b->buf + 40, "data", 4);
+	ck_assert_mem_eq(b->buf + 8192, "gram", 4);
+	expect_nothing(b->rcq);
+}
+END_TEST
+
+/* Two datagrams to one QP. The second one's thread waits for the first one's when that turns out to be stuck. */
+START_TEST(test_datagram_does_not_wait_for_one_that_is_stuck)
+{
+	struct uvd_ah of_a = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct uvd_ah of_b = { .pd = b->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	const uint64_t end = now_us() + 20000 * MS;
+
+	bed_connect(&bed, IBV_QPT_UD);
+	set_patience(60000);
+	ck_assert_int_eq(post_recv_at(b, 1, 0, LENGTH), 0);
+	ck_assert_int_eq(post_recv_at(b, 2, 4096, LENGTH), 0);
+	slow_down(b);
+	mm_slow += 40; /* the data is behind the room for a GRH */
+	post_datagram(a, b, &of_a, 1000);
+	wait_slowed(1);
+	post_datagram(b, b, &of_b, 1000);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->scq, 0xa, IBV_WC_SUCCESS);
+	ck_assert_uint_lt(now_us(), end);
+	mm_slow_len = 0;
+	expect(b->rcq, 1, IBV_WC_SUCCESS);
+	expect_nothing(b->rcq);
+}
+END_TEST
+
+/* A busy machine can let the thread that has the receiver wait, and another client's memory have a mover meanwhile. */
+START_TEST(test_datagram_is_not_dropped_as_another_mover_is_lost_elsewhere)
+{
+	struct uvd_ah to_b = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct soft_qp *peer;
+
+	bed_connect(&bed, IBV_QPT_UD);
+	peer = soft_qp(b->qp);
+	ck_assert_int_eq(post_recv_at(b, 1, 0, LENGTH), 0);
+	bed.fabric->movers.lost++;
+	soft_send_arrived(peer);
+	post_datagram(a, b, &to_b, 1000);
+	usleep(400 * MS); /* four times drop_ns */
+	pthread_mutex_lock(&peer->lock);
+	soft_send_settled(peer);
+	pthread_mutex_unlock(&peer->lock);
+	bed.fabric->movers.lost--;
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	expect(b->rcq, 1, IBV_WC_SUCCESS);
 }
 END_TEST
 
@@ -540,7 +595,9 @@ int main(void)
 	tcase_add_loop_test(t, test_requester_whose_memory_does_not_answer_gets_a_protection_error, 0, 2);
 	tcase_add_test(t, test_read_that_cannot_land_is_a_protection_error_at_home);
 	tcase_add_test(t, test_memory_that_did_not_answer_is_not_asked_again);
-	tcase_add_test(t, test_datagram_to_slow_memory_is_dropped_and_the_next_goes_its_way);
+	tcase_add_test(t, test_datagrams_sender_waits_for_no_slow_memory_and_the_next_goes_its_way);
+	tcase_add_test(t, test_datagram_does_not_wait_for_one_that_is_stuck);
+	tcase_add_test(t, test_datagram_is_not_dropped_as_another_mover_is_lost_elsewhere);
 	tcase_add_test(t, test_datagram_is_not_dropped_as_its_thread_waits_for_a_processor);
 	tcase_add_test(t, test_a_worker_that_is_held_up_twice_is_told_once);
 	tcase_add_test(t, test_a_users_other_requests_do_not_wait_for_one_that_is_held_up);

@@ -75,6 +75,7 @@ struct join {
 struct posting { /* the argument of a side_call() */
 	struct transfer t;
 	struct join peer;
+	bool receives; /* the completion that take_wc() waits for is a receive's */
 	struct ibv_wc wc;
 };
 
@@ -170,7 +171,8 @@ static int take_wc(struct side *s, void *arg)
 	struct posting *p = arg;
 
 	if (!next_wc(s, &p->wc, 20)) {
-		printf("%s, %u bytes: no completion within 20 s\n", kinds[p->t.kind].name, p->t.length);
+		printf("%s, %u bytes: no completion within 20 s at the %s\n", kinds[p->t.kind].name, p->t.length,
+		       p->receives ? "responder" : "requester");
 		exit(1);
 	}
 	return 0;
@@ -299,6 +301,7 @@ static void do_transfer(const struct transfer *t, struct end *from, struct end *
 	side_call(&from->side, take_wc, &p, sizeof(p));
 	check_wc(&p.wc, 0xfeed, wc_opcode(k));
 	if (k->receives) {
+		p.receives = true;
 		side_call(&to->side, take_wc, &p, sizeof(p));
 		check_wc(&p.wc, 0xbeef,
 			 k->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV);

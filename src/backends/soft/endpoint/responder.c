@@ -33,13 +33,13 @@ static bool wait_to_claim(struct soft_mover *m, struct soft_qp *peer)
 {
 	bool claimed = false;
 
-	m->waits = true;
+	m->waits_for = &peer->r_slow;
 	if (!soft_mover_enter(m, SOFT_AT_RESPONDER, NULL, NULL)) {
 		while (recv_is_held(peer) && !soft_gone(peer) && !(m->may_drop && atomic_load(&peer->r_slow)))
 			pthread_cond_wait(&peer->idle, &peer->lock);
 		claimed = soft_mover_leave(m) && !recv_is_held(peer);
 	}
-	m->waits = false;
+	m->waits_for = NULL;
 	return claimed;
 }
 

@@ -48,12 +48,12 @@ static bool mover_take(struct soft_mover *m, bool responder_too, struct taken *t
 }
 
 /*
- * Is m blocked in a client's memory, or does it wait for a mover that may be? On a busy machine a thread can be in an
- * access for long because it waits for a processor. Caller holds m->lock.
+ * Is m blocked in a client's memory, or does it wait for a mover that is? On a busy machine a thread can be in an access
+ * for long because it, or the mover that it waits for, waits for a processor. Caller holds m->lock.
  */
 static bool is_blocked(struct soft_mover *m)
 {
-	return m->waits ? atomic_load(&m->movers->lost) : !uvd_thread_is_runnable(m->tid);
+	return m->waits_for ? atomic_load(m->waits_for) : !uvd_thread_is_runnable(m->tid);
 }
 
 /* ns: how long m has been in this access. Caller holds m->lock. Returns true if something was taken away. */
@@ -279,18 +279,18 @@ enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place plac
 
 bool soft_mover_leave(struct soft_mover *m)
 {
-	bool has_requester;
+	bool goes_on;
 
 	pthread_mutex_lock(&m->lock);
+	goes_on = m->requester.qp || (m->may_drop && m->place == SOFT_AT_RESPONDER && m->responder.qp);
 	m->place = SOFT_NOWHERE;
 	m->mm = NULL;
 	m->owner = NULL;
 	if (m->lost)
 		atomic_fetch_sub(&m->movers->lost, 1);
 	m->lost = false;
-	has_requester = m->requester.qp;
 	pthread_mutex_unlock(&m->lock);
-	return has_requester;
+	return goes_on;
 }
 
 bool soft_mover_take_requester(struct soft_mover *m, const struct soft_qp *qp)

@@ -4,8 +4,9 @@
  * waits there cannot be called back. So a thread moves data only as a mover, and other threads can take its QPs away:
  *
  *   - A thread that ends the requester takes it away while the mover is in the responder's memory, and goes on.
- *   - A datagram is dropped if the receiver's memory is slow: the watcher takes the requester away after drop_ns, if
- *     the thread is blocked then. It is not dropped because the thread waits for a processor.
+ *   - A datagram's sender waits for the receiver's memory no longer than drop_ns: then the watcher takes the requester
+ *     away, if the thread is blocked. It does not if the thread only waits for a processor. The mover keeps the receiver
+ *     and delivers the datagram when the memory answers; others to that receiver are dropped until then.
  *   - If a mover is in one access for longer than patience_ns, the watcher takes both QPs away and fails the transfer:
  *     give_up().
  *
@@ -48,7 +49,7 @@ struct soft_party {
 	struct soft_qp *qp; /* NULL: none, or it was taken away */
 	const atomic_int *state; /* enum ibv_qp_state */
 	const struct uvd_account *account; /* requester: charged for the QP */
-	atomic_bool *is_slow; /* responder: set when a datagram is dropped; others are, until that mover is back */
+	atomic_bool *is_slow; /* responder: datagrams are dropped, as a mover with one is stuck in its memory */
 };
 
 struct soft_movers;
@@ -69,7 +70,8 @@ struct soft_mover {
 	struct uvd_account *owner; /* of that memory */
 	unsigned int nr; /* number of accesses so far */
 	bool may_drop; /* it delivers a datagram. Only the mover writes it */
-	bool waits; /* for another mover, not in memory. Only the mover writes it */
+	/* Not NULL: it is in no memory, but waits for the mover with the responder whose is_slow this is. Only it writes this. */
+	const atomic_bool *waits_for;
 	bool is_foreign; /* it writes the bytes of a struct soft_foreign. Only the mover uses it */
 	bool lost; /* the watcher took a QP away, and the mover is not back from that access */
 	/* For the watcher: */
@@ -116,7 +118,7 @@ static inline void soft_mover_answer(struct soft_mover *m)
  */
 enum soft_copy_error soft_mover_enter(struct soft_mover *m, enum soft_place place, struct uvd_mm *mm,
 				      struct uvd_account *owner);
-/* Call after the access. Returns false if the requester was taken away meanwhile. */
+/* Call after the access. Returns false if the requester was taken away meanwhile, and there is no datagram to deliver. */
 bool soft_mover_leave(struct soft_mover *m);
 /*
  * Takes the requester away from a mover that is in the responder's memory, so that the caller can end its requests.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Datagrams: UD messages and raw frames. A datagram is gathered whole, then delivered to each receiver. If a receiver
- * cannot take it, or its memory is slow, the datagram is dropped there. The sender is not told.
+ * cannot take it, or a mover is stuck in its memory, the datagram is dropped there. The sender is not told.
  */
 #include <arpa/inet.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static struct soft_outcome dgram_gather(struct message *msg)
 
 /*
  * Writes `length` bytes to the receive, from its `offset` on, with the peer's lock released, and completes the receive.
- * Takes the lock again, unless the peer was taken from the mover.
+ * Takes the lock again, unless the peer was taken from the mover. If the requester was taken, its request has completed.
  */
 static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uint32_t length, struct ibv_wc *wc)
 {
@@ -68,10 +68,10 @@ static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uin
 	pthread_mutex_lock(&msg->peer->lock);
 	if (err || soft_gone(msg->peer))
 		return;
-	if (!is_to_many(msg->req))
+	if (msg->m->requester.qp && !is_to_many(msg->req))
 		soft_send_arrived(msg->req->qp);
 	soft_recv_complete(msg->peer, wc, solicited, &msg->due);
-	if (msg->peer->qp.qp_type == IBV_QPT_UD)
+	if (msg->m->requester.qp && msg->peer->qp.qp_type == IBV_QPT_UD)
 		soft_count_arrival(msg->peer, msg->req);
 }
 
