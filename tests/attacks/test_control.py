@@ -2,36 +2,31 @@
 """The control socket while users make too many connections and requests."""
 import json
 import os
+import select
 import socket
 import subprocess
-import sys
 import time
 
 from conftest import Attack, USER, cuse
 
 OBJECTS = 60000 if os.environ.get("UVERBSD_LONG") else 10000
 CONTROL = "/run/uverbsd/control"
-# Connects as often as told. Prints how many connections are still open, and whether the first and the last one were closed. Then
-# waits for the end of stdin.
-CONNECT = """
-import select, socket, sys, time
-sockets = []
-for i in range(int(sys.argv[1])):
-    s = socket.socket(socket.AF_UNIX)
-    s.connect("/run/uverbsd/control")
-    sockets.append(s)
-    time.sleep(0.01)
-time.sleep(0.5)
-ended = select.select(sockets, [], [], 0)[0]
-print(len(sockets) - len(ended), sockets[0] in ended, sockets[-1] in ended, flush=True)
-sys.stdin.read()
-"""
 
 
 def connect(number, user):
-    p = subprocess.Popen([sys.executable, "-c", CONNECT, str(number)], user=user, group=user, extra_groups=[], text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    return p, p.stdout.readline().split()
+    """Connects as often as told, as that user. Returns the sockets, how many are open, and whether the first and the last one end."""
+    sockets = []
+    os.seteuid(user)
+    try:
+        for _ in range(number):
+            sockets.append(socket.socket(socket.AF_UNIX))
+            sockets[-1].connect(CONTROL)
+            time.sleep(0.01)
+    finally:
+        os.seteuid(0)
+    time.sleep(0.5)
+    ended = select.select(sockets, [], [], 0)[0]
+    return sockets, (number - len(ended), sockets[0] in ended, sockets[-1] in ended)
 
 
 def status(user=0):
@@ -50,20 +45,21 @@ def test_connections_of_one_user_push_out_nobody_elses(start):
         assert remove.poll() is None
         # Each user may have eight connections; a new one replaces the user's oldest.
         crowd = [connect(60, USER)]
-        assert crowd[0][1] == ["8", "True", "False"]
+        assert crowd[0][1] == (8, True, False)
         crowd += [connect(9, USER + i) for i in range(1, 8)]
-        assert all(said == ["8", "True", "False"] for _, said in crowd)
+        assert all(said == (8, True, False) for _, said in crowd)
         # When all connections are taken a further user gets none, but root does.
         crowd.append(connect(2, USER + 8))
-        assert crowd[-1][1][0] == "0"
+        assert crowd[-1][1][0] == 0
         assert len(status()["devices"]) == 2
         crowd.append(connect(60, 0))
         assert remove.poll() is None and len(status()["devices"]) == 2
         held.kill()
         assert remove.wait(cuse.STUCK) == 0
         assert b"hfi1_0" in remove.stdout.read()
-    for p, _ in crowd:
-        p.communicate()
+    for sockets, _ in crowd:
+        for s in sockets:
+            s.close()
     held.wait()
     assert len(status(USER)["devices"]) == 1
     d.wait_idle()

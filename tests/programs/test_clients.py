@@ -34,7 +34,7 @@ if LONG or not CUSE:
     @pytest.mark.parametrize("files", range(3))
     def test_every_byte_of_every_transfer_and_random_ones_against_a_model(device, files):
         """files: how many of the two clients have memory that the engine can map itself."""
-        print(device.run(CLIENTS["payload"], 600 if LONG else 3, time.time_ns(), files, seconds=LIMIT).ok())
+        print(device.run(CLIENTS["payload"], 600 if LONG else 1, time.time_ns(), files, seconds=LIMIT).ok())
 
 
 @WAY
@@ -62,7 +62,7 @@ if not CUSE:
 
 @over_cuse("ioctl")
 def test_lists_of_small_requests_arrive_once_in_order_and_whole(device):
-    for p in [device.start(CLIENTS["lists"], 600 if LONG else 3, seed) for seed in (1, 2)]:
+    for p in [device.start(CLIENTS["lists"], 600 if LONG else 1, seed) for seed in (1, 2)]:
         print(p.wait(LIMIT).ok())
 
 
@@ -95,8 +95,8 @@ if not CUSE:
     @pytest.mark.parametrize("lasting_device", ["rxe"], indirect=True)
     def test_garbage_in_mapped_queues_harms_nobody(device):
         """Two clients write garbage to their queues while two others check that their own transfers are right."""
-        spoilers = [device.start(CLIENTS["garbage"], 600 if LONG else 3, seed) for seed in (1, 2)]
+        spoilers = [device.start(CLIENTS["garbage"], 600 if LONG else 2, seed) for seed in (1, 2)]
         until(lambda: all("seed" in p.text() or p.ended() for p in spoilers), "the spoilers' start")
-        print(device.run(CLIENTS["payload"], 600 if LONG else 2, seconds=LIMIT).ok())
+        print(device.run(CLIENTS["payload"], 600 if LONG else 1, seconds=LIMIT).ok())
         for p in spoilers:
             p.wait(LIMIT).ok()

@@ -112,8 +112,17 @@ def sanitized():
 SANITIZED = sanitized()  # run one variant of those that make no difference to a sanitizer
 
 
-# A user other than root is unprivileged already, and cannot become another user.
-@pytest.fixture(params=["self"] if os.geteuid() else ["nobody"] if SANITIZED else ["self", "nobody"])
+def users():
+    # A user other than root is unprivileged already, and cannot become another user.
+    if os.geteuid():
+        return ["self"]
+    if SANITIZED:
+        return ["nobody"]
+    # In a whole run the builds with sanitizers run as nobody.
+    return ["self"] if "UVERBSD_WHOLE" in os.environ else ["self", "nobody"]
+
+
+@pytest.fixture(params=users())
 def run(request):
     with tempfile.TemporaryDirectory(prefix="uverbsd-tests-") as folder:
         os.chmod(folder, 0o777 if request.param == "nobody" else 0o700)
