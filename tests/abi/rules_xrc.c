@@ -287,6 +287,7 @@ START_TEST(test_qp_04_domain_of_another_qp_is_einval)
 	int fd = open_context(NULL);
 	uint64_t user_handle = 1;
 	struct uv_tree tree;
+	struct uv_qp qp;
 
 	if (choice("no-xrc"))
 		return;
@@ -303,6 +304,8 @@ START_TEST(test_qp_04_domain_of_another_qp_is_einval)
 	uv_attr_in(&tree, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
 	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_CAP, &resp_cap, sizeof(resp_cap));
 	uv_attr_out(&tree, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qpn, sizeof(qpn));
+	if (uv_room.create_qp)
+		uv_attr_out(&tree, UVERBS_ATTR_UHW_OUT, qp.driver, uv_room.create_qp);
 	uv_attr_obj(&tree, UVERBS_ATTR_CREATE_QP_XRCD_HANDLE, xrcd);
 	expect(uv_ioctl(fd, &tree), EINVAL);
 	tree.hdr.num_attrs--;
