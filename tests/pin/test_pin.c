@@ -334,6 +334,8 @@ START_TEST(test_umem_10_on_demand_is_not_charged)
 	ck_assert_uint_eq(umem.pages, 0);
 	ck_assert_uint_eq(uvd_mm_charge(umem.mm, 0), 0);
 	uvd_unpin(&umem);
+	ck_assert_int_eq(pin(child.pid, AT(memory), 1, odp, &umem), 0);
+	uvd_unpin(&umem);
 	ck_assert_int_eq(pin(child.pid, AT(memory), 0, odp, &umem), -EINVAL);
 	ck_assert_int_eq(pin(child.pid, -PAGE, 2 * PAGE, odp, &umem), -EOVERFLOW);
 	ck_assert_int_eq(pin(child.pid, -PAGE, PAGE - 1, odp, &umem), -EOVERFLOW);
