@@ -317,6 +317,20 @@ START_TEST(test_memory_that_did_not_answer_is_not_asked_again)
 }
 END_TEST
 
+/* A datagram's sender would not wait so long. */
+START_TEST(test_slow_memory_that_answers_is_no_error)
+{
+	bed_connect(&bed, IBV_QPT_RC);
+	slow_down(b);
+	post_at(a, b, IBV_WR_RDMA_WRITE, 1000);
+	wait_slowed(1);
+	usleep(400 * MS); /* four times drop_ns */
+	expect_nothing(a->scq);
+	mm_slow_len = 0;
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+}
+END_TEST
+
 static void post_datagram(struct end *from, struct end *to, struct uvd_ah *ah, size_t offset)
 {
 	struct post *post = calloc(1, sizeof(*post));
@@ -595,6 +609,7 @@ int main(void)
 	tcase_add_loop_test(t, test_requester_whose_memory_does_not_answer_gets_a_protection_error, 0, 2);
 	tcase_add_test(t, test_read_that_cannot_land_is_a_protection_error_at_home);
 	tcase_add_test(t, test_memory_that_did_not_answer_is_not_asked_again);
+	tcase_add_test(t, test_slow_memory_that_answers_is_no_error);
 	tcase_add_test(t, test_datagrams_sender_waits_for_no_slow_memory_and_the_next_goes_its_way);
 	tcase_add_test(t, test_datagram_does_not_wait_for_one_that_is_stuck);
 	tcase_add_test(t, test_datagram_is_not_dropped_as_another_mover_is_lost_elsewhere);

@@ -285,6 +285,17 @@ START_TEST(test_groups_do_not_hide_the_capabilities)
 }
 END_TEST
 
+START_TEST(test_each_capability_is_its_own)
+{
+	struct uvd_caller c = caller_of(getpid());
+	struct uvd_identity id = { .cap_eff = UINT64_C(1) << CAP_IPC_LOCK };
+
+	ck_assert(uvd_caller_capable_as(&c, &id, CAP_IPC_LOCK));
+	for (int cap = 0; cap < 64; cap++)
+		ck_assert(cap == CAP_IPC_LOCK || !uvd_caller_capable_as(&c, &id, cap));
+}
+END_TEST
+
 START_TEST(test_root_is_capable)
 {
 	struct child child = idle_child();
@@ -416,6 +427,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_thread_belongs_to_its_process);
 	tcase_add_test(t, test_identity_cannot_be_forged_by_the_name);
 	tcase_add_test(t, test_groups_do_not_hide_the_capabilities);
+	tcase_add_test(t, test_each_capability_is_its_own);
 	tcase_add_test(t, test_root_is_capable);
 	tcase_add_test(t, test_capability_in_a_namespace_of_its_own_does_not_count);
 	tcase_add_test(t, test_memlock_limit_is_the_clients_own);
