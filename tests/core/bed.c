@@ -131,15 +131,20 @@ static int step_w_use(struct uvd_req *req)
 	return ret;
 }
 
+static void see_lengths(struct uvd_req *req)
+{
+	bed.seen[0] = req->core_in.len;
+	bed.seen[1] = req->uhw_in.len;
+	bed.seen[2] = req->core_out.len;
+	bed.seen[3] = req->uhw_out.len;
+}
+
 static int step_w_udata(struct uvd_req *req)
 {
 	const uint32_t resp = 0xaabbccdd, hw[2] = { 1, 2 };
 	int ret;
 
-	bed.seen[0] = req->core_in.len;
-	bed.seen[1] = req->uhw_in.len;
-	bed.seen[2] = req->core_out.len;
-	bed.seen[3] = req->uhw_out.len;
+	see_lengths(req);
 	ret = uvd_uhw_in(req, &bed.seen[4], 8);
 	if (!ret)
 		ret = uvd_core_out(req, &resp);
@@ -252,6 +257,7 @@ static int step_x_echo(struct uvd_req *req)
 	uint64_t in[2];
 	int ret = uvd_core_in(req, &in);
 
+	see_lengths(req);
 	bed.ran++;
 	return ret ? ret : uvd_core_out(req, &in);
 }

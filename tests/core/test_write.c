@@ -77,6 +77,18 @@ START_TEST(test_write_12_response_beyond_the_address_space_is_efault_before_the_
 }
 END_TEST
 
+START_TEST(test_extended_command_says_where_the_provider_data_begins_and_ends)
+{
+	uint64_t resp[5];
+
+	ck_assert_int_eq(send(ex(X_ECHO, 2, 1, 2, 3, resp)), 24 + 3 * 8);
+	ck_assert_uint_eq(bed.seen[0], 16);
+	ck_assert_uint_eq(bed.seen[1], 8);
+	ck_assert_uint_eq(bed.seen[2], 16);
+	ck_assert_uint_eq(bed.seen[3], 24);
+}
+END_TEST
+
 START_TEST(test_write_23_success_returns_the_length_and_one_write_answers)
 {
 	struct {
@@ -280,6 +292,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tc, bed_setup, bed_teardown);
 	tcase_add_test(tc, test_write_12_response_beyond_the_address_space_is_efault_before_the_command);
+	tcase_add_test(tc, test_extended_command_says_where_the_provider_data_begins_and_ends);
 	tcase_add_test(tc, test_write_23_success_returns_the_length_and_one_write_answers);
 	tcase_add_test(tc, test_write_22_unwritable_response_aborts_what_was_made);
 	tcase_add_test(tc, test_handle_10_an_abort_that_the_backend_refuses_commits);
