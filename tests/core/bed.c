@@ -287,7 +287,7 @@ static int step_many(struct uvd_req *req)
 	int ret = 0;
 
 	for (uint64_t id = 0; id < MANY_OUTS && !ret; id++) {
-		ret = uvd_attr_copy_to(req, id, &id);
+		ret = uvd_attr_copy_to_bytes(req, id, &id, bed.empty_outs ? 0 : sizeof(id));
 		if (ret == -ENOENT)
 			ret = 0;
 	}

@@ -80,6 +80,7 @@ struct bed {
 	int next_tag, refuse; /* for the next toy */
 	uint64_t seen[8]; /* arguments that the last step received */
 	int contexts; /* alive */
+	bool empty_outs; /* M_MANY writes nothing to its attributes */
 };
 
 /* The steps need it, so there is one at a time. */

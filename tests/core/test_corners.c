@@ -207,6 +207,20 @@ START_TEST(test_a_method_may_have_more_attributes_and_outputs_than_a_request_has
 }
 END_TEST
 
+START_TEST(test_an_empty_output_is_flagged_and_nothing_is_written)
+{
+	struct uv_tree t;
+
+	memset(far_away, 0xff, sizeof(far_away));
+	bed.empty_outs = true;
+	ck_assert_int_eq(many(&t), 0);
+	for (int i = 0; i < MANY_OUTS; i++) {
+		ck_assert_uint_eq(far_away[2 * i], UINT64_MAX);
+		ck_assert_uint_eq(t.hdr.attrs[i].flags, UVERBS_ATTR_F_MANDATORY | UVERBS_ATTR_F_VALID_OUTPUT);
+	}
+}
+END_TEST
+
 static long invoke(uint64_t command, void *out, uint16_t out_len)
 {
 	struct uv_tree t;
@@ -506,6 +520,7 @@ int main(void)
 	tcase_add_test(tc, test_provider_data_shorter_than_asked_is_filled_with_zeros_and_nothing_behind_it_changes);
 	tcase_add_test(tc, test_memory_that_was_written_by_another_way_is_flagged);
 	tcase_add_test(tc, test_a_method_may_have_more_attributes_and_outputs_than_a_request_has_room_for);
+	tcase_add_test(tc, test_an_empty_output_is_flagged_and_nothing_is_written);
 	tcase_add_test(tc, test_invoke_write_without_input_is_all_zeros);
 	tcase_add_test(tc, test_invoke_write_answers_however_long);
 	tcase_add_test(tc, test_invoke_write_of_a_number_with_more_than_32_bits_is_einval);
