@@ -331,6 +331,12 @@ START_TEST(test_slow_memory_that_answers_is_no_error)
 }
 END_TEST
 
+static struct uvd_ah ah_of(struct end *from, struct end *to)
+{
+	return (struct uvd_ah){ .pd = from->side->pd,
+				.attr = { .dlid = to->side->dev.config.ports[0].lid, .port_num = 1 } };
+}
+
 static void post_datagram(struct end *from, struct end *to, struct uvd_ah *ah, size_t offset)
 {
 	struct post *post = calloc(1, sizeof(*post));
@@ -350,8 +356,7 @@ static void post_datagram(struct end *from, struct end *to, struct uvd_ah *ah, s
 /* b's first receive is in slow memory. a's last datagram goes to a itself. */
 START_TEST(test_datagrams_sender_waits_for_no_slow_memory_and_the_next_goes_its_way)
 {
-	struct uvd_ah to_b = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
-	struct uvd_ah to_a = { .pd = a->side->pd, .attr = { .dlid = a->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct uvd_ah to_b = ah_of(a, b), to_a = ah_of(a, a);
 	struct ibv_sge sge[2] = { sge_at(b, 0, 44), sge_at(b, 8192, LENGTH) };
 
 	bed_connect(&bed, IBV_QPT_UD);
@@ -385,8 +390,7 @@ END_TEST
 /* Two datagrams to one QP. The second one's thread waits for the first one's when that turns out to be stuck. */
 START_TEST(test_datagram_does_not_wait_for_one_that_is_stuck)
 {
-	struct uvd_ah of_a = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
-	struct uvd_ah of_b = { .pd = b->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct uvd_ah of_a = ah_of(a, b), of_b = ah_of(b, b);
 	const uint64_t end = now_us() + 20000 * MS;
 
 	bed_connect(&bed, IBV_QPT_UD);
@@ -410,7 +414,7 @@ END_TEST
 /* A busy machine can let the thread that has the receiver wait, and another client's memory have a mover meanwhile. */
 START_TEST(test_datagram_is_not_dropped_as_another_mover_is_lost_elsewhere)
 {
-	struct uvd_ah to_b = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct uvd_ah to_b = ah_of(a, b);
 	struct soft_qp *peer;
 
 	bed_connect(&bed, IBV_QPT_UD);
@@ -432,8 +436,7 @@ END_TEST
 /* Two datagrams to one QP. The first one's thread is runnable all the time; the second one's waits for the first. */
 START_TEST(test_datagram_is_not_dropped_as_its_thread_waits_for_a_processor)
 {
-	struct uvd_ah of_a = { .pd = a->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
-	struct uvd_ah of_b = { .pd = b->side->pd, .attr = { .dlid = b->side->dev.config.ports[0].lid, .port_num = 1 } };
+	struct uvd_ah of_a = ah_of(a, b), of_b = ah_of(b, b);
 
 	bed_connect(&bed, IBV_QPT_UD);
 	ck_assert_int_eq(post_recv_at(b, 1, 0, LENGTH), 0);
