@@ -347,6 +347,7 @@ START_TEST(test_qp_14_open_qp)
 					sizeof(struct ib_uverbs_create_qp_resp) }),
 	       EFAULT);
 	expect_ok(uv_open_qp(fd, _i, xrcd, qp.qpn, XRC_TGT, &handle));
+	ck_assert_uint_eq(handle, 6);
 	expect_ok(qp_to_init(fd, handle));
 	expect_ok(uv_query_qp(fd, UV_WRITE, qp.handle, &query));
 	ck_assert_uint_eq(query.qp_state, IBV_QPS_INIT);

@@ -474,6 +474,7 @@ START_TEST(test_doorbell_takes_the_queue_back_where_cpus_are_short)
 	ring_doorbell();
 	ck_assert_int_gt(writes_of_poster, 0);
 	expect_all(first);
+	expect_nothing(a->scq);
 }
 END_TEST
 
