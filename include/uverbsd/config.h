@@ -87,6 +87,10 @@ static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *na
 	return false;
 }
 
+/* Special values of uvd_device_config.memlock. */
+#define UVD_MEMLOCK_CLIENT 0ull /* the client's own RLIMIT_MEMLOCK */
+#define UVD_MEMLOCK_UNLIMITED UINT64_MAX
+
 struct uvd_device_config {
 	char ibdev[IBV_SYSFS_NAME_MAX]; /* such as hfi1_0 */
 	int number; /* N of uverbsN; -1: the next free one */
@@ -98,6 +102,7 @@ struct uvd_device_config {
 	unsigned int num_ports, num_comp_vectors;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
 	struct uvd_limits limits;
+	uint64_t memlock; /* bytes that a client may register, or UVD_MEMLOCK_* */
 	struct uvd_ucap_names ucaps; /* User Capabilities that the device creates */
 };
 

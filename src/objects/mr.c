@@ -67,19 +67,24 @@ static int mr_find_pd(struct uvd_req *req)
 
 int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
+	const uint64_t memlock = req->dev->ib.config.memlock;
 	struct uvd_engine *engine = req->dev->engine;
 	struct uvd_account *account = req->caller->account;
+	struct uvd_log *first_log = engine->settle ? NULL : engine->log; /* the second attempt tells */
 	int ret;
 
 	/* The file's account pays for the descriptors that uvd_pin() opens for a new address space. */
 	req->caller->account = req->file->account;
-	ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
-	if (ret == -ENOMEM && engine->settle) {
-		engine->settle(engine);
-		ret = uvd_pin(engine->mms, req->caller, engine->log, start, length, access, umem);
+	ret = uvd_pin(engine->mms, req->caller, first_log, memlock, start, length, access, umem);
+	if ((ret == -ENOMEM || ret == -EPERM) && engine->settle) {
+		if (ret == -ENOMEM)
+			engine->settle(engine);
+		ret = uvd_pin(engine->mms, req->caller, engine->log, memlock, start, length, access, umem);
 	}
 	req->caller->account = account;
-	return ret ? uvd_bad(req, ret, "start", start) : 0;
+	if (ret == -EFAULT)
+		return uvd_bad(req, ret, "start", start);
+	return ret == -EINVAL ? uvd_bad(req, ret, "length", length) : ret;
 }
 
 void uvd_mr_made(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_mr *mr)

@@ -329,6 +329,10 @@ static void apply_device(struct parser *p, int device)
 
 	uvd_config_default(config, find_persona(p, device), p->first_index + device);
 	config->number = p->o->first_number < 0 ? -1 : p->o->first_number + device;
+	for (port = 0; port < UVD_MAX_PORTS; port++)
+		if (config->ports[port].lid)
+			config->ports[port].lid += p->own_lids;
+	config->memlock = p->maps_queues ? UVD_MEMLOCK_UNLIMITED : UVD_MEMLOCK_CLIENT;
 	for (s = p->settings; s < end; s++)
 		if (s->row->scope == UVD_SCOPE_DEVICE && (s->device < 0 || s->device == device))
 			setting_apply(p, s, config, s->device < 0 ? device : 0);

@@ -104,6 +104,28 @@ static const char *set_choice(const struct uvd_option_row *row, void *base, cons
 	return message;
 }
 
+/* By default, what the persona's provider cannot use is hidden. */
+static const char *set_announce(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	if (!strcmp(text, "all"))
+		option_store(row, base, 0);
+	return !strcmp(text, "all") || !strcmp(text, "usable") ? NULL : "is neither usable nor all";
+}
+
+static const char *set_memlock(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	long long value;
+
+	if (!strcmp(text, "client") || !strcmp(text, "unlimited")) {
+		*(uint64_t *)((char *)base + row->offset) = *text == 'c' ? UVD_MEMLOCK_CLIENT : UVD_MEMLOCK_UNLIMITED;
+		return NULL;
+	}
+	if (parse_number(text, 0, row->min, INT64_MAX, &value))
+		return "is neither client nor unlimited, nor a number of bytes from 4096";
+	option_store(row, base, value);
+	return NULL;
+}
+
 static const char *set_string(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
 	if (!*text)
@@ -406,6 +428,9 @@ static const struct uvd_option_row option_rows[] = {
 	  .preset = "the persona's", .help = "bytes of the largest memory region" },
 	{ "max-dm-size", .arg = "BYTES", DEVICE(limits.max_dm_size), .set = set_number, .min = 0, .max = 1 << 30,
 	  .preset = "0", .help = "bytes of device memory, for all clients together; stock hfi1 has no verb for it" },
+	{ "memlock", .arg = "LIMIT", DEVICE(memlock), .set = set_memlock, .min = 4096,
+	  .preset = "unlimited for run, client for uverbsd",
+	  .help = "memory that a client may register: client (its RLIMIT_MEMLOCK), unlimited, or bytes" },
 	LIMIT("max-qp", max_qp, "queue pairs"),
 	LIMIT("max-qp-wr", max_qp_wr, "work requests of a queue"),
 	LIMIT("max-sge", max_sge, "scatter/gather entries of a work request"),

@@ -8,6 +8,7 @@
 #define UVD_PIN_H
 
 #include <infiniband/verbs.h>
+#include <uverbsd/config.h>
 #include <uverbsd/mm.h>
 
 struct uvd_caller;
@@ -17,7 +18,8 @@ struct uvd_mm_table;
 /*
  * Checks and charges [addr, addr + length) for `access` (enum ibv_access_flags), and fills *umem, which then has a
  * reference to the address space. Returns 0, or the first of these errors, in the order of ib_umem_get() (rules umem-01
- * to umem-09):
+ * to umem-09). `memlock` (uvd_device_config.memlock) tells which limit holds: the caller's RLIMIT_MEMLOCK, as in the
+ * kernel, none, or that many bytes.
  *   -EINVAL  the range wraps;
  *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK;
  *   -EINVAL  the range has no pages, or more than UINT_MAX;
@@ -32,8 +34,8 @@ struct uvd_mm_table;
  *   -EOVERFLOW  the range wraps;
  *   -EINVAL  no pages.
  */
-int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t addr, uint64_t length,
-	    unsigned int access, struct uvd_umem *umem);
+int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t memlock, uint64_t addr,
+	    uint64_t length, unsigned int access, struct uvd_umem *umem);
 /* Uncharges the address space that uvd_pin() charged, whichever process calls, and puts the reference. */
 void uvd_unpin(struct uvd_umem *umem);
 

@@ -10,6 +10,7 @@
 
 #include "client/client.h"
 #include "pin/pin.h"
+#include "util/util.h"
 
 #define HUGE_PAGE (2ull << 20) /* the kernel's HPAGE_SIZE on x86-64 */
 
@@ -19,24 +20,34 @@ bool uvd_mr_access_writable(unsigned int access)
 	       (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
 }
 
+/* Where a limit comes from, for messages. */
+struct limit_text {
+	const char *name, *remedy;
+};
+
+static const struct limit_text of_client = {
+	"RLIMIT_MEMLOCK", "\"ulimit -l unlimited\" in the shell, memlock in /etc/security/limits.conf, "
+			  "or LimitMEMLOCK=infinity in the systemd unit"
+};
+static const struct limit_text of_device = { "the device's limit (--memlock)", "--memlock unlimited, or more bytes" };
+
 /* Users of RDMA ask about this failure most often, so the line has every number and the remedy. */
-static void log_over_limit(struct uvd_log *log, struct uvd_caller *c, const struct uvd_identity *id, uint64_t used,
-			   uint64_t asked, uint64_t limit)
+static void log_over_limit(struct uvd_log *log, const struct limit_text *text, const struct uvd_identity *id, int err,
+			   uint64_t used, uint64_t asked, uint64_t limit)
 {
 	uint64_t kib = sysconf(_SC_PAGESIZE) / 1024;
 
 	uvd_log_limited(log, UVD_WARN,
-			"%s (pid %d, uid %u): no more memory can be registered (ENOMEM): "
+			"%s (pid %d, uid %u): no more memory can be registered (%s): "
 			"%" PRIu64 " KiB (%" PRIu64 " pages) in use, %" PRIu64 " KiB (%" PRIu64 " pages) asked for, "
-			"RLIMIT_MEMLOCK is %" PRIu64 " KiB (%" PRIu64 " pages); raise it: "
-			"\"ulimit -l unlimited\" in the shell, memlock in /etc/security/limits.conf, "
-			"or LimitMEMLOCK=infinity in the systemd unit",
-			id->comm, (int)id->tgid, id->uid, used * kib, used, asked * kib, asked, limit * kib, limit);
+			"%s is %" PRIu64 " KiB (%" PRIu64 " pages); raise it: %s",
+			id->comm, (int)id->tgid, id->uid, uvd_errno_name(err), used * kib, used, asked * kib, asked,
+			text->name, limit * kib, limit, text->remedy);
 }
 
 /* Charges the pages to mm if the limit allows it. Returns 0 or a negative errno. */
 static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *log, uint64_t pages,
-		       uint64_t limit_bytes)
+		       const struct limit_text *text, uint64_t limit_bytes)
 {
 	uint64_t sum, limit = limit_bytes / sysconf(_SC_PAGESIZE);
 	struct uvd_identity id;
@@ -51,7 +62,7 @@ static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *
 		sum += id.vm_pin_pages;
 		if (sum <= limit || uvd_caller_capable_as(c, &id, CAP_IPC_LOCK))
 			return 0;
-		log_over_limit(log, c, &id, sum - pages, pages, limit);
+		log_over_limit(log, text, &id, -ENOMEM, sum - pages, pages, limit);
 		err = -ENOMEM;
 	}
 	uvd_mm_charge(mm, -(int64_t)pages);
@@ -93,31 +104,46 @@ static int pin_on_demand(struct uvd_mm_table *mms, struct uvd_caller *c, uint64_
 	return 0;
 }
 
-int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t addr, uint64_t length,
-	    unsigned int access, struct uvd_umem *umem)
+/* As can_do_mlock(), for a client whose RLIMIT_MEMLOCK is 0. Returns 0, -EPERM, or why that cannot be known. */
+static int may_pin_any(struct uvd_caller *c, struct uvd_log *log, uint64_t pages)
+{
+	struct uvd_identity id;
+	int err = uvd_caller_identity(c, &id);
+
+	if (!err && !uvd_caller_capable_as(c, &id, CAP_IPC_LOCK)) {
+		log_over_limit(log, &of_client, &id, -EPERM, 0, pages, 0);
+		err = -EPERM;
+	}
+	return err;
+}
+
+int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log, uint64_t memlock, uint64_t addr,
+	    uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
 	uint64_t page = sysconf(_SC_PAGESIZE), end = addr + length, aligned_end = (end + page - 1) & -page;
-	uint64_t pages = (aligned_end - (addr & -page)) / page, limit;
-	bool writable = uvd_mr_access_writable(access), shared;
+	uint64_t pages = (aligned_end - (addr & -page)) / page, limit = memlock;
+	const bool writable = uvd_mr_access_writable(access), clients = memlock == UVD_MEMLOCK_CLIENT;
 	struct uvd_mm *mm;
+	bool shared;
 	int err;
 
 	if (access & IBV_ACCESS_ON_DEMAND)
 		return pin_on_demand(mms, c, addr, length, access, umem);
 	if (end < addr || aligned_end < end)
 		return -EINVAL;
-	err = uvd_caller_memlock(c, &limit);
+	err = clients ? uvd_caller_memlock(c, &limit) : 0;
 	if (err)
 		return err;
-	if (!limit && !uvd_caller_capable(c, CAP_IPC_LOCK))
-		return -EPERM;
+	err = limit ? 0 : may_pin_any(c, log, pages);
+	if (err)
+		return err;
 	if (!pages || pages > UINT_MAX)
 		return -EINVAL;
 
 	mm = uvd_mm_get(mms, c);
 	if (!mm)
 		return -errno;
-	err = umem_charge(mm, c, log, pages, limit);
+	err = umem_charge(mm, c, log, pages, clients ? &of_client : &of_device, limit);
 	if (!err) {
 		err = uvd_check_range(c, addr, length, writable, &shared);
 		if (!err && shared)

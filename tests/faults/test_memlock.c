@@ -90,7 +90,7 @@ static struct uvd_caller caller(pid_t tid)
 static int pin(struct uvd_caller c, void *addr, uint64_t length, unsigned int access)
 {
 	struct uvd_umem umem;
-	int err = uvd_pin(mms, &c, NULL, AT(addr), length, access, &umem);
+	int err = uvd_pin(mms, &c, NULL, UVD_MEMLOCK_CLIENT, AT(addr), length, access, &umem);
 
 	if (!err)
 		uvd_unpin(&umem);
@@ -246,6 +246,20 @@ START_TEST(test_account_of_which_no_process_is_known)
 	ck_assert_int_eq(known_process(), 0);
 	uvd_mm_put(mm);
 	end_space(mm);
+}
+END_TEST
+
+/* With a limit of 0 it depends on a capability whether memory may be registered at all. */
+START_TEST(test_client_without_memlock_whose_rights_cannot_be_read)
+{
+	struct rlimit limit;
+
+	ck_assert(!getrlimit(RLIMIT_MEMLOCK, &limit));
+	limit.rlim_cur = 0;
+	ck_assert(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	fake_name = "status";
+	fake_path = "/nonexistent";
+	ck_assert_int_eq(pin(caller(gettid()), memory, PAGE, 0), -ESRCH);
 }
 END_TEST
 
@@ -468,6 +482,7 @@ int main(int argc, char **argv)
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, test_no_table);
+	tcase_add_test(tc, test_client_without_memlock_whose_rights_cannot_be_read);
 	tcase_add_test(tc, test_a_relative_is_found_though_there_is_no_memory_to_remember_it);
 	tcase_add_test(tc, test_those_that_are_gone_are_forgotten);
 	tcase_add_test(tc, test_those_that_cannot_be_looked_at_are_not_forgotten);

@@ -55,6 +55,37 @@ START_TEST(test_command_line_wins_over_each_section)
 }
 END_TEST
 
+START_TEST(test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run)
+{
+	struct uvd_options o;
+	char *argv[] = { "uverbsd", NULL };
+
+	ck_assert_int_lt(uvd_options_parse(&o, UVD_PROGRAM_DAEMON, "", 1, argv), 0);
+	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_CLIENT);
+	uvd_options_free(&o);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, 0, 1, argv), 0);
+	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_CLIENT);
+	uvd_options_free(&o);
+	ck_assert_int_eq(uvd_options_parse_device(&o, true, 0, 1, argv), 0);
+	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_UNLIMITED);
+	uvd_options_free(&o);
+}
+END_TEST
+
+START_TEST(test_memlock_of_a_section_is_a_word_or_a_number_of_bytes)
+{
+	struct uvd_options o;
+
+	parse(&o,
+	      "[uverbsd]\ndevices = 3\nmemlock = client\n[device 1]\nmemlock = unlimited\n[device 2]\nmemlock = 0x10000\n",
+	      NULL, NULL);
+	ck_assert_uint_eq(o.devices[0].memlock, UVD_MEMLOCK_CLIENT);
+	ck_assert_uint_eq(o.devices[1].memlock, UVD_MEMLOCK_UNLIMITED);
+	ck_assert_uint_eq(o.devices[2].memlock, 65536);
+	uvd_options_free(&o);
+}
+END_TEST
+
 START_TEST(test_later_line_wins_within_a_section)
 {
 	struct uvd_options o;
@@ -91,6 +122,8 @@ int main(void)
 
 	tcase_add_loop_test(t, test_section_of_a_device_wins_over_that_of_all_wherever_it_is, 0, 3);
 	tcase_add_loop_test(t, test_command_line_wins_over_each_section, 0, 3);
+	tcase_add_test(t, test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run);
+	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
 	return run_suite("parse", t);

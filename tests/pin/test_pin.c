@@ -283,11 +283,13 @@ static void finish(struct child *child)
 	mms = NULL;
 }
 
+static uint64_t memlock = UVD_MEMLOCK_CLIENT;
+
 static int pin(pid_t tid, uint64_t addr, uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
 	struct uvd_caller c = caller_of(tid);
 
-	return uvd_pin(mms, &c, log_, addr, length, access, umem);
+	return uvd_pin(mms, &c, log_, memlock, addr, length, access, umem);
 }
 
 START_TEST(test_umem_01_wrapping_range_is_einval)
@@ -308,6 +310,37 @@ START_TEST(test_umem_02_memlock_zero_without_cap_is_eperm)
 
 	/* The limit is checked before the number of pages. */
 	ck_assert_int_eq(pin(child.pid, AT(memory), 0, 0, &umem), -EPERM);
+	finish(&child);
+}
+END_TEST
+
+START_TEST(test_device_without_a_limit_has_none_for_a_client_with_memlock_zero)
+{
+	struct child child = start_limited(limited, 0);
+	struct uvd_umem umem;
+
+	memlock = UVD_MEMLOCK_UNLIMITED;
+	ck_assert_int_eq(pin(child.pid, AT(memory), 16 * PAGE, IBV_ACCESS_LOCAL_WRITE, &umem), 0);
+	ck_assert_uint_eq(uvd_mm_charge(umem.mm, 0), 16);
+	uvd_unpin(&umem);
+	finish(&child);
+}
+END_TEST
+
+START_TEST(test_devices_own_limit_replaces_the_clients)
+{
+	struct child child = start_limited(limited, 0);
+	struct uvd_umem umem, more;
+	char line[2048] = "";
+
+	memlock = 4 * PAGE + 1;
+	ck_assert_int_eq(pin(child.pid, AT(memory), 4 * PAGE, IBV_ACCESS_LOCAL_WRITE, &umem), 0);
+	ck_assert_int_eq(pin(child.pid, AT(memory), 1, IBV_ACCESS_LOCAL_WRITE, &more), -ENOMEM);
+	ck_assert_int_gt(read(log_pipe[0], line, sizeof(line) - 1), 0);
+	ck_assert_ptr_nonnull(strstr(line, "16 KiB (4 pages) in use"));
+	ck_assert_ptr_nonnull(strstr(line, "the device's limit (--memlock) is 16 KiB (4 pages)"));
+	ck_assert_ptr_null(strstr(line, "ulimit"));
+	uvd_unpin(&umem);
 	finish(&child);
 }
 END_TEST
@@ -356,7 +389,7 @@ START_TEST(test_umem_10_on_demand_is_checked_when_used)
 	char *p = map(RW, MAP_PRIVATE, -1);
 	struct uvd_umem umem;
 
-	ck_assert_int_eq(uvd_pin(table, &own, NULL, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
+	ck_assert_int_eq(uvd_pin(table, &own, NULL, UVD_MEMLOCK_CLIENT, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
 	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p), 4 * PAGE, true), 0);
 	mprotect(p + PAGE, PAGE, PROT_READ);
 	ck_assert_int_eq(uvd_mm_check(umem.mm, AT(p), PAGE, true), 0);
@@ -395,12 +428,14 @@ START_TEST(test_the_place_of_shared_memory_is_the_same_in_all_mappings)
 	p = map(RW, MAP_SHARED, fd);
 	again = map(RW, MAP_SHARED, fd);
 	mmap(p + 2 * PAGE, PAGE, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	ck_assert_int_eq(
-		uvd_pin(table, &own, NULL, AT(alone), 4 * PAGE, on_demand ? IBV_ACCESS_ON_DEMAND : 0, &private), 0);
+	ck_assert_int_eq(uvd_pin(table, &own, NULL, UVD_MEMLOCK_CLIENT, AT(alone), 4 * PAGE,
+				 on_demand ? IBV_ACCESS_ON_DEMAND : 0, &private),
+			 0);
 	if (on_demand)
-		ck_assert_int_eq(uvd_pin(table, &own, NULL, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
+		ck_assert_int_eq(
+			uvd_pin(table, &own, NULL, UVD_MEMLOCK_CLIENT, 0, UINT64_MAX, IBV_ACCESS_ON_DEMAND, &umem), 0);
 	else
-		ck_assert_int_eq(uvd_pin(table, &own, NULL, AT(p), 4 * PAGE, 0, &umem), 0);
+		ck_assert_int_eq(uvd_pin(table, &own, NULL, UVD_MEMLOCK_CLIENT, AT(p), 4 * PAGE, 0, &umem), 0);
 	ck_assert(umem.shared);
 	ck_assert_int_eq(private.shared, on_demand);
 	ck_assert_int_eq(place_of(&umem, p + PAGE + 8, &one), 0);
@@ -592,6 +627,8 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_umem_01_wrapping_range_is_einval);
 	tcase_add_test(t, test_umem_02_memlock_zero_without_cap_is_eperm);
 	tcase_add_test(t, test_umem_02_memlock_zero_with_cap_passes);
+	tcase_add_test(t, test_device_without_a_limit_has_none_for_a_client_with_memlock_zero);
+	tcase_add_test(t, test_devices_own_limit_replaces_the_clients);
 	tcase_add_test(t, test_umem_10_on_demand_is_not_charged);
 	tcase_add_test(t, test_umem_10_on_demand_is_checked_when_used);
 	tcase_add_loop_test(t, test_the_place_of_shared_memory_is_the_same_in_all_mappings, 0, 2);

@@ -92,7 +92,7 @@ def may_lock_any():
 LOCKS_ANY = may_lock_any()
 # Root in a container may be unable to lift the limit; it can still give programs the capability that overrides it.
 LOCK_BY_CAPABILITY = not LOCKS_ANY and not os.geteuid()
-CAN_LOCK = LOCKS_ANY or LOCK_BY_CAPABILITY
+CAN_LOCK = not CUSE or LOCKS_ANY or LOCK_BY_CAPABILITY  # run sets no limit
 
 
 def as_user(argv):
