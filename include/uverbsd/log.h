@@ -10,6 +10,7 @@
 #define UVERBSD_LOG_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 enum uvd_log_level { UVD_ERR, UVD_WARN, UVD_INFO, UVD_DEBUG };
 
@@ -27,5 +28,13 @@ void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ..
 	__attribute__((format(printf, 3, 4)));
 void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Are messages of this level written? */
+bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level);
+/*
+ * Is this the first time that it is called for this process and kind of message? It remembers the latest 64. Processes
+ * are told apart by their number only.
+ */
+bool uvd_log_first(struct uvd_log *log, int pid, const char *kind);
 
 #endif

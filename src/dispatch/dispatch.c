@@ -6,28 +6,6 @@
 
 #include "dispatch/internal.h"
 
-static void __attribute__((noinline, cold)) log_failure(struct uvd_req *req, int err)
-{
-	struct uvd_log *log = req->dev->engine->log;
-	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
-	const char *dev = req->dev->config.ibdev;
-	pid_t tgid;
-
-	/*
-	 * Programs probe for what a device does not have, so EPROTONOSUPPORT is no fault of theirs. Nor is EIO: their
-	 * device is gone.
-	 */
-	if (req->bad_field && err != -EPROTONOSUPPORT && err != -EIO) {
-		tgid = uvd_caller_tgid(req->caller);
-		uvd_log_limited(log, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): %s, pid %d", dev, name,
-				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value,
-				uvd_errno_name(err), tgid > 0 ? tgid : req->caller->tid);
-	} else {
-		uvd_log_limited(log, UVD_DEBUG, "%s: %s: %s, %s %lld, thread %d", dev, name, uvd_errno_name(err),
-				req->bad_field ? req->bad_field : "", (long long)req->bad_value, req->caller->tid);
-	}
-}
-
 static void context_drop(struct uvd_req *req)
 {
 	if (!req->new_context)
@@ -77,7 +55,7 @@ static long req_end(struct uvd_req *req, int err, long result)
 	}
 	req->allocated = NULL;
 	if (err)
-		log_failure(req, err);
+		uvd_req_log_failure(req, err);
 	uvd_file_leave(req->file, req->entered);
 	if (!req->call->works_later)
 		uvd_call_work(req->call, NULL);

@@ -33,6 +33,9 @@ static inline void uvd_mark_written(struct uvd_req *req, unsigned int index)
 /* Writes everything staged, with the handle and the flags; nothing is staged afterwards. Returns 0 or -EFAULT. */
 int uvd_out_flush(struct uvd_req *req);
 
+/* Says in the log what was wrong with a request that failed with err, if anybody wants to know. */
+void uvd_req_log_failure(struct uvd_req *req, int err) __attribute__((cold));
+
 /* uapi_get_method(): finds a write() command; its row may be NULL. Returns 0, -EINVAL or -EOPNOTSUPP. */
 int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct uvd_tree_write **out);
 

@@ -36,6 +36,13 @@ int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value)
 {
 	req->bad_field = field;
 	req->bad_value = value;
+	req->refused = false;
+	return err;
+}
+
+int uvd_refused(struct uvd_req *req, int err)
+{
+	req->refused = !req->bad_field;
 	return err;
 }
 

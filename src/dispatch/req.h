@@ -109,6 +109,7 @@ struct uvd_req {
 	struct uvd_grant grant;
 	const char *bad_field; /* for the log: the field that was wrong */
 	uint64_t bad_value;
+	bool refused; /* for the log: by the backend, which does not tell why */
 	void *allocated; /* list of uvd_req_alloc() blocks */
 	const char *args_type; /* debug builds: the type that steps have passed to uvd_args() so far, or NULL */
 	uint64_t args[UVD_REQ_ARGS / 8];
@@ -156,6 +157,11 @@ static inline void uvd_args_check(struct uvd_req *req, const char *type)
 
 /* Records which field is wrong, for the log, and returns err: return uvd_bad(req, -EINVAL, "port_num", p); */
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value);
+/*
+ * Records that the backend refused the request, for the log, and returns err. A field that was named before stays: then
+ * it is the reason.
+ */
+int uvd_refused(struct uvd_req *req, int err);
 
 /* Allocates zeroed memory that is valid until the request ends; or returns NULL. Not for data-path commands. */
 void *uvd_req_alloc(struct uvd_req *req, size_t size);

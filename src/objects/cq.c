@@ -149,7 +149,7 @@ static int create_cq(struct uvd_req *req)
 		uvd_queue_end(cq->queue);
 		uvd_unpin(&cq->umem);
 		free(cq);
-		return uvd_bad(req, ret, "cqe", args->cqe);
+		return uvd_refused(req, ret);
 	}
 	uobj->object = cq;
 	uvd_req_made(req, uobj);
@@ -209,7 +209,7 @@ static int resize_cq(struct uvd_req *req)
 	else
 		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe);
 	if (ret)
-		return uvd_bad(req, ret, "cqe", cmd.cqe);
+		return uvd_refused(req, ret);
 	resp.cqe = cq->cqe;
 	return uvd_core_out(req, &resp);
 }

@@ -127,7 +127,7 @@ static int create_flow(struct uvd_req *req)
 	if (!ret) {
 		ret = uvd_ops(req)->create_flow(flow);
 		if (ret)
-			uvd_bad(req, ret, "type", flow->type);
+			uvd_refused(req, ret);
 	}
 	if (ret) {
 		free(flow->specs);

@@ -119,7 +119,7 @@ static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr
 	}
 	uvd_unpin(&to->umem);
 	if (ret < 0)
-		return uvd_bad(req, ret, "flags", args->cmd.flags);
+		return uvd_refused(req, ret);
 	atomic_fetch_add(&args->pd->usecnt, 1);
 	atomic_fetch_sub(&old_pd->usecnt, 1);
 	return ret;

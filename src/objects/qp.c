@@ -334,7 +334,7 @@ static int create_qp(struct uvd_req *req)
 	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init) : create_own(req, qp, args);
 	if (ret) {
 		free(qp);
-		return uvd_bad(req, ret, "qp_type", args->init.qp_type);
+		return uvd_refused(req, ret);
 	}
 	uvd_req_made(req, uobj);
 	return 0;

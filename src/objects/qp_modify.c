@@ -198,7 +198,7 @@ static int modify_qp(struct uvd_req *req)
 	int ret = uvd_ops(req)->modify_qp(args->qp, &args->attr, mask);
 
 	if (ret)
-		return uvd_bad(req, ret, "attr_mask", mask);
+		return uvd_refused(req, ret);
 	if (mask & IBV_QP_PORT)
 		__atomic_store_n(&args->qp->port, args->attr.port_num, __ATOMIC_RELAXED);
 	return 0;

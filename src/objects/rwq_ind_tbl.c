@@ -99,7 +99,7 @@ static int create_table(struct uvd_req *req)
 	if (ret) {
 		free(table->ind_tbl);
 		free(table);
-		return uvd_bad(req, ret, "log_ind_tbl_size", args->log_ind_tbl_size);
+		return uvd_refused(req, ret);
 	}
 	rwq_ind_tbl_count_users(table, 1);
 	args->uobj->object = table;

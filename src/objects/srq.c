@@ -168,8 +168,7 @@ static int create_srq(struct uvd_req *req)
 	if (ret) {
 		uvd_queue_end(srq->queue);
 		free(srq);
-		return ret == -EOPNOTSUPP ? uvd_bad(req, ret, "srq_type", args->type)
-					  : uvd_bad(req, ret, "max_wr", args->init.attr.max_wr);
+		return uvd_refused(req, ret);
 	}
 	srq_count_users(srq, 1);
 	uobj->xrcd = args->xrcd;
@@ -229,7 +228,7 @@ static int modify_srq(struct uvd_req *req)
 		ret = uvd_queue_resize_srq(req, srq, &attr, cmd.attr_mask);
 	else
 		ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask);
-	return ret ? uvd_bad(req, ret, "attr_mask", cmd.attr_mask) : 0;
+	return ret ? uvd_refused(req, ret) : 0;
 }
 
 static int query_srq(struct uvd_req *req)

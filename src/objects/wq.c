@@ -124,7 +124,7 @@ static int create_wq(struct uvd_req *req)
 	ret = uvd_ops(req)->create_wq(wq, &args->init);
 	if (ret) {
 		free(wq);
-		return uvd_bad(req, ret, "wq_type", args->init.wq_type);
+		return uvd_refused(req, ret);
 	}
 	atomic_fetch_add(&wq->pd->usecnt, 1);
 	atomic_fetch_add(&wq->cq->usecnt, 1);
@@ -186,7 +186,7 @@ static int modify_wq(struct uvd_req *req)
 	if (attr.wq_state > IBV_WQS_ERR)
 		return uvd_bad(req, -EINVAL, "wq_state", cmd.wq_state);
 	ret = uvd_ops(req)->modify_wq(wq, &attr);
-	return ret ? uvd_bad(req, ret, "attr_mask", cmd.attr_mask) : 0;
+	return ret ? uvd_refused(req, ret) : 0;
 }
 
 /* ---- destruction ------------------------------------------------------------------------------------------------- */

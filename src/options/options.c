@@ -376,11 +376,12 @@ static void check_names(struct parser *p)
 				opt_fail(p, 0, "two devices have the name %s or the number %d", b->ibdev, b->number);
 }
 
-static void options_set_defaults(struct uvd_options *o)
+static void options_set_defaults(struct uvd_options *o, enum uvd_program program)
 {
 	*o = (struct uvd_options){
 		.first_number = -1,
-		.log_level = UVD_INFO,
+		/* Under `run` the log is the program's stderr. */
+		.log_level = program == UVD_PROGRAM_RUN ? UVD_WARN : UVD_INFO,
 		.grant_fds = true,
 		.mode = 0666,
 		.group = -1,
@@ -424,7 +425,7 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	unsigned int i;
 	int status;
 
-	options_set_defaults(o);
+	options_set_defaults(o, p->program);
 	o->argc = argc;
 	o->argv = argv;
 	status = read_command_line(p, usage, argc, argv);

@@ -350,8 +350,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "how many devices there are" },
 	{ "first-number", PROGRAM(first_number, BOTH), NUMBER(0, 1023), .preset = "the next that is free",
 	  .help = "N of the first uverbsN; the others follow" },
-	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels, .preset = "info",
-	  .help = "error, warning, info or debug" },
+	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels,
+	  .preset = "info, for run warning", .help = "error, warning, info or debug" },
 
 	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs,
 	  .preset = "/run/uverbsd/sysfs",

@@ -16,6 +16,7 @@
 
 #define LINE_MAX_BYTES 1024
 #define BURST 10 /* limited lines in one interval */
+#define MOST_TOLD 64
 #define INTERVAL_NS (5 * 1000000000ll)
 
 struct uvd_log {
@@ -25,6 +26,8 @@ struct uvd_log {
 	pthread_mutex_t lock; /* protects the members below, which limit the messages that a client can cause */
 	int64_t begin; /* of the current interval; 0: there is none yet */
 	unsigned int printed, left_out; /* in that interval */
+	uint64_t told[MOST_TOLD]; /* the latest kinds of uvd_log_first(): their hashes */
+	unsigned int num_told;
 };
 
 struct uvd_log *uvd_log_new(int fd, const char *name, enum uvd_log_level most)
@@ -139,6 +142,35 @@ void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *
 	va_start(ap, fmt);
 	write_line(log, level, fmt, ap);
 	va_end(ap);
+}
+
+bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level)
+{
+	return log && level <= log->most;
+}
+
+/* FNV-1a, of 64 bits: two kinds are not expected to meet. */
+static uint64_t kind_hash(int pid, const char *kind)
+{
+	uint64_t hash = (0xcbf29ce484222325 ^ (unsigned int)pid) * 0x100000001b3;
+
+	for (; *kind; kind++)
+		hash = (hash ^ (unsigned char)*kind) * 0x100000001b3;
+	return hash;
+}
+
+bool uvd_log_first(struct uvd_log *log, int pid, const char *kind)
+{
+	const uint64_t hash = kind_hash(pid, kind);
+	bool found = false;
+
+	pthread_mutex_lock(&log->lock);
+	for (unsigned int i = 0; i < MOST_TOLD && i < log->num_told; i++)
+		found |= log->told[i] == hash;
+	if (!found)
+		log->told[log->num_told++ % MOST_TOLD] = hash;
+	pthread_mutex_unlock(&log->lock);
+	return !found;
 }
 
 void uvd_log_free(struct uvd_log *log)

@@ -36,7 +36,7 @@ static int make_toy(struct uvd_req *req, struct uvd_uobject *uobj)
 	uobj->object = toy;
 	uvd_req_made(req, uobj);
 	bed.ran++;
-	return bed.fail;
+	return bed.fail ? uvd_refused(req, bed.fail) : 0;
 }
 
 static int step_new(struct uvd_req *req)

@@ -286,6 +286,64 @@ START_TEST(test_a_failed_command_is_one_line_with_command_field_value_and_pid)
 }
 END_TEST
 
+static long refused_twice(void)
+{
+	bed.fail = -EINVAL;
+	ck_assert_int_eq(toy_new(), -EINVAL);
+	return toy_new();
+}
+
+static long busy_twice(void)
+{
+	const uint32_t handle = toy_new();
+
+	ck_assert_int_eq(toy_destroy(handle), -EBUSY);
+	return toy_destroy(handle);
+}
+
+static long unsupported_twice(void)
+{
+	struct uv_tree t;
+	long ret = 0;
+
+	for (int n = 0; n < 2; n++) {
+		tree_begin(&t, OBJ_TOY, M_USE);
+		tree_attr(&t, A_ENUM, 5, 8)->attr_data.enum_data.elem_id = 200;
+		ret = tree_send(&t);
+	}
+	ck_assert_int_eq(ret, -EOPNOTSUPP);
+	return ret;
+}
+
+static void check_line_once(long (*call)(void), const char *words)
+{
+	const char *said = logged(UVD_INFO, call), *first = strstr(said, words);
+
+	ck_assert_msg(first, "%s", said);
+	ck_assert_ptr_null(strstr(first + 1, words));
+	ck_assert_str_eq(logged(UVD_WARN, call), "");
+}
+
+/* Programs try what a device accepts: that is no warning, and no field is to blame for what the backend refuses. */
+START_TEST(test_what_the_backend_refuses_is_told_once_for_a_process)
+{
+	check_line_once(refused_twice, "M_NEW: the device refuses this: EINVAL, pid ");
+}
+END_TEST
+
+START_TEST(test_what_is_not_supported_is_told_once_for_a_process)
+{
+	check_line_once(unsupported_twice, "A_ENUM (200, 0xc8) is not supported: EOPNOTSUPP, pid ");
+}
+END_TEST
+
+START_TEST(test_an_object_that_is_in_use_is_told_once_for_a_process)
+{
+	bed.refuse = 1000;
+	check_line_once(busy_twice, ") is still in use: EBUSY, pid ");
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("all");
@@ -304,5 +362,8 @@ int main(void)
 	tcase_add_test(tc, test_a_large_command_is_bounded_by_its_header);
 	tcase_add_test(tc, test_write_03_07_unreadable_parts_are_efault_in_the_order_of_the_checks);
 	tcase_add_test(tc, test_a_failed_command_is_one_line_with_command_field_value_and_pid);
+	tcase_add_test(tc, test_what_the_backend_refuses_is_told_once_for_a_process);
+	tcase_add_test(tc, test_what_is_not_supported_is_told_once_for_a_process);
+	tcase_add_test(tc, test_an_object_that_is_in_use_is_told_once_for_a_process);
 	return run_suite("write", tc);
 }

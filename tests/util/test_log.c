@@ -2,6 +2,7 @@
 #include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
@@ -61,6 +62,24 @@ START_TEST(test_long_line_is_cut_to_one_line)
 	uvd_logf(log, UVD_INFO, "%.3000s", word);
 	ck_assert_uint_eq(lines(), 1);
 	ck_assert_uint_eq(strlen(text), 1024);
+	uvd_log_free(log);
+}
+END_TEST
+
+START_TEST(test_kind_of_message_is_the_first_once_for_each_process)
+{
+	struct uvd_log *log = start(UVD_INFO);
+	char kind[32];
+
+	ck_assert(uvd_log_first(log, 1, "a") && uvd_log_first(log, 2, "a") && uvd_log_first(log, 1, "b"));
+	ck_assert(!uvd_log_first(log, 1, "a") && !uvd_log_first(log, 2, "a") && !uvd_log_first(log, 1, "b"));
+	/* 64 others push the oldest out. */
+	for (int i = 0; i < 64; i++) {
+		snprintf(kind, sizeof(kind), "other %d", i);
+		ck_assert(uvd_log_first(log, 1, kind));
+	}
+	ck_assert(!uvd_log_first(log, 1, "other 63") && uvd_log_first(log, 1, "a"));
+	ck_assert(uvd_log_shows(log, UVD_INFO) && !uvd_log_shows(log, UVD_DEBUG) && !uvd_log_shows(NULL, UVD_ERR));
 	uvd_log_free(log);
 }
 END_TEST
@@ -128,6 +147,7 @@ int main(void)
 	tcase_add_test(t, test_line_has_name_level_and_text);
 	tcase_add_test(t, test_client_cannot_forge_a_line);
 	tcase_add_test(t, test_long_line_is_cut_to_one_line);
+	tcase_add_test(t, test_kind_of_message_is_the_first_once_for_each_process);
 	tcase_add_test(t, test_limited_messages_are_ten_and_then_counted);
 	tcase_add_test(t, test_limit_opens_again_after_five_seconds);
 	tcase_add_test(t, test_lines_of_threads_do_not_mix);
