@@ -99,6 +99,7 @@ struct uvd_device_config {
 	__be64 node_guid, sys_image_guid;
 	char fw_ver[64], board_id[64];
 	uint32_t vendor_id, vendor_part_id, hw_ver; /* for query_device() */
+	uint32_t hidden_caps; /* IBV_DEVICE_*: what query_device() does not announce, though the device has it */
 	unsigned int num_ports, num_comp_vectors;
 	struct uvd_port_config ports[UVD_MAX_PORTS]; /* ports[0] is port 1 */
 	struct uvd_limits limits;

@@ -28,7 +28,7 @@ static void fill_device(struct uvd_req *req, const struct ibv_device_attr_ex *ex
 	resp->hw_ver = attr->hw_ver;
 	resp->max_qp = attr->max_qp;
 	resp->max_qp_wr = attr->max_qp_wr;
-	resp->device_cap_flags = attr->device_cap_flags;
+	resp->device_cap_flags = attr->device_cap_flags & ~req->dev->ib.config.hidden_caps;
 	resp->max_sge = attr->max_sge;
 	resp->max_sge_rd = attr->max_sge_rd;
 	resp->max_cq = attr->max_cq;
@@ -74,7 +74,8 @@ static int query_device(struct uvd_req *req)
 	return uvd_core_out(req, &resp);
 }
 
-static void fill_device_ex(const struct ibv_device_attr_ex *attr, struct ib_uverbs_ex_query_device_resp *resp)
+static void fill_device_ex(struct uvd_req *req, const struct ibv_device_attr_ex *attr,
+			   struct ib_uverbs_ex_query_device_resp *resp)
 {
 	resp->odp_caps.general_caps = attr->odp_caps.general_caps;
 	resp->odp_caps.per_transport_caps.rc_odp_caps = attr->odp_caps.per_transport_caps.rc_odp_caps;
@@ -83,7 +84,7 @@ static void fill_device_ex(const struct ibv_device_attr_ex *attr, struct ib_uver
 	resp->xrc_odp_caps = attr->xrc_odp_caps;
 	resp->timestamp_mask = attr->completion_timestamp_mask;
 	resp->hca_core_clock = attr->hca_core_clock;
-	resp->device_cap_flags_ex = attr->device_cap_flags_ex;
+	resp->device_cap_flags_ex = attr->device_cap_flags_ex & ~(uint64_t)req->dev->ib.config.hidden_caps;
 	resp->rss_caps.supported_qpts = attr->rss_caps.supported_qpts;
 	resp->rss_caps.max_rwq_indirection_tables = attr->rss_caps.max_rwq_indirection_tables;
 	resp->rss_caps.max_rwq_indirection_table_size = attr->rss_caps.max_rwq_indirection_table_size;
@@ -120,7 +121,7 @@ static int query_device_ex(struct uvd_req *req)
 	if (ret)
 		return ret;
 	fill_device(req, &attr, &resp.base);
-	fill_device_ex(&attr, &resp);
+	fill_device_ex(req, &attr, &resp);
 	resp.response_length = uvd_response_length(req, sizeof(resp));
 	return uvd_core_out(req, &resp);
 }

@@ -403,6 +403,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "board id" },
 	{ "ucaps", .arg = "NAME[,NAME...]", DEVICE(ucaps), .set = set_ucaps, .preset = "none",
 	  .help = "User Capabilities that the device creates, each with a node" },
+	{ "announce", .arg = "WHAT", DEVICE(hidden_caps), .set = set_announce, .preset = "usable",
+	  .help = "capabilities that the device announces: all, or those that its stock provider has functions for" },
 	{ "ports", DEVICE(num_ports), NUMBER(1, UVD_MAX_PORTS), .preset = "1", .help = "ports of each device" },
 	{ "comp-vectors", DEVICE(num_comp_vectors), NUMBER(1, 1024), .preset = "4", .help = "completion vectors" },
 

@@ -21,4 +21,5 @@ const struct uvd_persona uvd_persona_hfi1 = {
 	.vendor_part_id = 0x24f0,
 	.hw_ver = 0x10,
 	.link_layer = IBV_LINK_LAYER_INFINIBAND,
+	.unusable_caps = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC,
 };

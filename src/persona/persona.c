@@ -109,6 +109,7 @@ void uvd_config_default(struct uvd_device_config *config, const struct uvd_perso
 	config->vendor_id = persona->vendor_id;
 	config->vendor_part_id = persona->vendor_part_id;
 	config->hw_ver = persona->hw_ver;
+	config->hidden_caps = persona->unusable_caps;
 	config->num_ports = 1;
 	config->num_comp_vectors = 4;
 	/* Fill in all ports, so that a caller that wants more than one only has to set num_ports. */

@@ -50,6 +50,7 @@ struct uvd_persona {
 	const char *board_id, *fw_ver, *node_desc;
 	uint32_t vendor_id, vendor_part_id, hw_ver; /* in query_device */
 	uint8_t link_layer; /* of its ports */
+	uint32_t unusable_caps; /* IBV_DEVICE_* that the backend may have, but the provider has no functions for */
 	/*
 	 * Each port has a GID that is made from its GUID. If has_ip_gid, ::ffff:127.0.0.1 comes before it: the
 	 * provider asks the kernel for the MAC address behind a GID, so the GID must be an address that the host has a

@@ -117,6 +117,7 @@ const struct uvd_persona uvd_persona_rxe = {
 	.vendor_part_id = 0,
 	.hw_ver = 0,
 	.link_layer = IBV_LINK_LAYER_ETHERNET,
+	.unusable_caps = IBV_DEVICE_XRC,
 	.has_ip_gid = true,
 	.queues = &queues,
 };
