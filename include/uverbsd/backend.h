@@ -265,6 +265,8 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
  * client's memory do not count. The default is 1. Call it before the first device is opened.
  */
 void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
+/* QP numbers begin with this one, and not with 2. Call it before the first QP is made. */
+void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
 /*
  * Frees the network after its last device was closed. If a thread is still blocked in a client's memory, it is leaked.
  * NULL is allowed.

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 /*
  * One option that was set. Settings are applied once the number of devices is known, in the order of this array: those
@@ -33,6 +34,7 @@ struct parser {
 	bool counted; /* `devices` was set */
 	int last_device; /* the highest device with a section of its own */
 	bool device_only; /* --help and --version are no options */
+	unsigned int own_lids; /* added to the default LIDs */
 	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
 	int line;
 	FILE *file;
@@ -250,6 +252,11 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			return 2;
 		}
 		row = uvd_option_at(c);
+		if (row->omitted && optarg == argv[optind - 1] && *optarg == '-') {
+			/* The argument was left out: this is the next option, or `--`. */
+			optarg = (char *)row->omitted;
+			optind--;
+		}
 		setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
 	}
 	p->o->first_arg = optind;
@@ -452,6 +459,15 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	return status;
 }
 
+/* A connection between two runs that are not joined fails, rather than to find a port of its own with the same LID. */
+static unsigned int random_lid(void)
+{
+	uint16_t number = 0;
+
+	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
+	return number % 0xbe00; /* so that the LIDs of all devices stay below 0xc000 */
+}
+
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)
 {
 	struct parser p = {
@@ -460,6 +476,7 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 		.maps_queues = program == UVD_PROGRAM_RUN,
 		.name = argv[0],
 		.last_device = -1,
+		.own_lids = program == UVD_PROGRAM_RUN ? random_lid() : 0,
 	};
 
 	return options_run_parser(&p, usage, argc, argv);

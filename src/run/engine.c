@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -68,6 +69,18 @@ static unsigned int num_threads(void)
 	return half < 1 ? 1 : half > MOST ? MOST : half;
 }
 
+/*
+ * Runs have numbers of their own: if two that are not joined try to connect, each finds no such QP, instead of one of
+ * its own with the same number.
+ */
+static uint32_t own_first_qpn(void)
+{
+	uint32_t number = 0;
+
+	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
+	return 0x100 + number % 0xfffe00;
+}
+
 static int host_setup(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
@@ -83,8 +96,10 @@ static int host_setup(struct host *h)
 	uvd_run_devices_init(e);
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_features, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
-	if (!err)
+	if (!err) {
 		uvd_fabric_set_threads(e->core.fabric, num_threads());
+		uvd_fabric_set_first_qpn(e->core.fabric, own_first_qpn());
+	}
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);
 	e->core.settle = host_settle;

@@ -104,6 +104,57 @@ def test_port_with_a_wrong_command_line_is_status_2(run):
         assert run("sh", "-c", f"{UVERBSCTL} port {args}").returncode == 2
 
 
+def pair_in_two_runs(run, port, *options):
+    """Starts a server and a client of ibv_rc_pingpong, each in a run. Returns (client, server)."""
+    argv = ["ibv_rc_pingpong", "-n", "20", "-p", str(port)]
+    server = run.start(*argv, options=options)
+    assert until(lambda: f":{port:04X} " in "".join(pathlib.Path(f"/proc/net/tcp{v}").read_text() for v in ("", "6")))
+    return run.start(*argv, "localhost", options=options), server
+
+
+def test_two_runs_that_join_share_the_devices_also_without_a_name(run, port):
+    for p in pair_in_two_runs(run, port, "--join"):
+        out, err = p.communicate(timeout=STUCK)
+        assert p.returncode == 0 and "20 iters" in out, out + err
+
+
+def test_two_runs_that_do_not_join_have_addresses_of_their_own_and_do_not_connect(run, port):
+    client, server = pair_in_two_runs(run, port)
+    out, err = client.communicate(timeout=STUCK)
+    server.terminate()  # it does not notice that the client has ended
+    server.communicate(timeout=STUCK)
+    local, remote = (re.search(rf"{which} address: *LID (\w+), QPN (\w+)", out).groups() for which in ("local", "remote"))
+    assert client.returncode and "transport retry counter exceeded" in err, err
+    assert local != remote
+
+
+@pytest.mark.parametrize("memlock, registers", [(None, True), ("unlimited", True), ("client", False), ("65536", False)])
+def test_memlock_limits_a_client_only_if_told(run, port, memlock, registers):
+    if run.privileged:
+        run.prefix += ["setpriv", "--bounding-set=-ipc_lock"]  # the capability overrides the limit
+    run.prefix += ["prlimit", "--memlock=65536:65536"]
+    options = ["--memlock", memlock] if memlock else []
+    if registers:
+        r = run(*pingpong("-n 20 -s 1000000 -p", port), options=options, cwd=run.folder)
+        assert r.returncode == 0 and r.stdout.count("20 iters") == 2, r.stdout + r.stderr
+    else:
+        r = run("ibv_rc_pingpong", "-s", "1000000", "-p", str(port), options=options, cwd=run.folder)
+        limit = "RLIMIT_MEMLOCK" if memlock == "client" else "--memlock"
+        assert r.returncode == 1 and "Couldn't register MR" in r.stderr, r.stderr
+        assert r.stderr.count("no more memory can be registered (ENOMEM)") == 1 and limit in r.stderr, r.stderr
+
+
+@pytest.mark.parametrize("options, has, lacks", [
+    (["--persona", "hfi1"], [], ["MEM_WINDOW", "XRC"]),
+    (["--persona", "rxe"], ["MEM_WINDOW", "MEM_WINDOW_TYPE_2B"], ["XRC"]),
+    (["--persona", "hfi1", "--announce", "all"], ["MEM_WINDOW", "XRC"], []),
+])
+def test_device_announces_what_its_provider_can_use_or_all_that_it_has(run, options, has, lacks):
+    r = run.without_persona("ibv_devinfo", "-v", options=options)
+    said = r.stdout.split()
+    assert r.returncode == 0 and "RC_RNR_NAK_GEN" in said and set(has) <= set(said) and not set(lacks) & set(said), r.stdout
+
+
 # ---- exit statuses and signals ---------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,11 @@ void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most)
 	fabric->users.most_active = most;
 }
 
+void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn)
+{
+	fabric->next_qpn = qpn;
+}
+
 void uvd_fabric_free(struct uvd_fabric *fabric)
 {
 	if (!fabric)
