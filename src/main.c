@@ -6,6 +6,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+static const char usage[] =
+	"uverbsd [OPTION...]\n"
+	"\n"
+	"  uverbsd                                     one device, hfi1_0, until it is interrupted\n"
+	"  uverbsd --devices 2 --ports 2               two of two ports each\n"
+	"  uverbsd --separate yes                      clients are served without privileges, as by the systemd unit";
+
 int main(int argc, char **argv)
 {
 	struct uvd_options options;
@@ -13,7 +20,7 @@ int main(int argc, char **argv)
 
 	/* Every grant has a thread of its own. Without a limit glibc would give many a heap that it never frees. */
 	mallopt(M_ARENA_MAX, 2);
-	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, "uverbsd [OPTION...]", argc, argv);
+	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, usage, argc, argv);
 	if (status >= 0)
 		return status;
 	if (options.first_arg < argc) {

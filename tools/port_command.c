@@ -9,6 +9,10 @@
 static const char usage[] =
 	"Usage: uverbsctl port [--control PATH] DEVICE PORT up|down\n"
 	"\n"
+	"  uverbsctl port hfi1_0 1 down                take port 1 down\n"
+	"  uverbsctl port hfi1_0 1 up                  and up again\n"
+	"  uverbsctl run -- sh -c 'uverbsctl port rxe0 1 down; ibv_devinfo'\n"
+	"\n"
 	"Takes a port of a device (hfi1_0, or uverbs0) down, or up again. Programs see its state change, and an "
 	"event.\n"
 	"Within `uverbsctl run` it is the run's own device, else that of uverbsd.\n"

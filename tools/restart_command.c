@@ -7,6 +7,10 @@
 static const char usage[] =
 	"Usage: uverbsctl restart [--control PATH]\n"
 	"\n"
+	"  uverbsctl restart                           start the engine process anew\n"
+	"  uverbsctl status                            answers when the devices are back\n"
+	"  uverbsctl restart --control /run/test/control\n"
+	"\n"
 	"Restarts the engine process of uverbsd --separate yes: an upgraded program takes effect. The devices disappear for a\n"
 	"moment. Calls on files that are open fail from then on: programs must open the device again. The command returns when\n"
 	"the restart begins; `uverbsctl status` answers when the devices are back. The broker keeps running, with the options\n"

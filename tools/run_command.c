@@ -6,12 +6,19 @@
 #include "options/options.h"
 #include "run/run.h"
 
+static const char usage[] =
+	"uverbsctl run [OPTION...] [--] PROGRAM [ARG...]\n"
+	"\n"
+	"  uverbsctl run -- ibv_devinfo                one program with a device of its own, rxe0\n"
+	"  uverbsctl run -- bash                       a shell: all that it starts shares the device\n"
+	"  uverbsctl run --join -- ib_send_bw -x 0     in one terminal, and in another, on the same devices:\n"
+	"  uverbsctl run --join -- ib_send_bw -x 0 localhost";
+
 int uvd_cmd_run(int argc, char **argv)
 {
 	struct uvd_options o;
 	struct uvd_run_options run;
-	int status =
-		uvd_options_parse(&o, UVD_PROGRAM_RUN, "uverbsctl run [OPTION...] [--] PROGRAM [ARG...]", argc, argv);
+	int status = uvd_options_parse(&o, UVD_PROGRAM_RUN, usage, argc, argv);
 
 	if (status >= 0)
 		return status;

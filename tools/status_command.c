@@ -14,6 +14,10 @@
 static const char usage[] =
 	"Usage: uverbsctl status [--accounts] [--json] [--control PATH]\n"
 	"\n"
+	"  uverbsctl status                            devices, open files, objects, memory\n"
+	"  uverbsctl status --accounts                 what each user holds, and may hold\n"
+	"  uverbsctl status --json | jq .devices       for programs\n"
+	"\n"
 	"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
 	"\n"
 	"  --accounts        instead: what each user holds of the daemon, and may hold\n"

@@ -21,10 +21,17 @@ static const struct {
 
 static int uverbsctl_usage(FILE *to, int status)
 {
-	fprintf(to, "Usage: uverbsctl COMMAND [OPTION...]\n\n");
+	fputs("Usage: uverbsctl COMMAND [OPTION...]\n"
+	      "\n"
+	      "  uverbsctl run -- ibv_devinfo         a program with a device of its own\n"
+	      "  uverbsctl status                     what the daemon serves\n"
+	      "  uverbsctl device remove uverbs0      unplug a device\n"
+	      "\n"
+	      "Commands:\n",
+	      to);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
-	fprintf(to, "\n`uverbsctl COMMAND --help` tells more.\n");
+	fprintf(to, "\n`uverbsctl COMMAND --help` tells more, `uverbsctl --version` the version.\n");
 	return status;
 }
 
@@ -34,6 +41,8 @@ int main(int argc, char **argv)
 		return uverbsctl_usage(stderr, 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return uverbsctl_usage(stdout, 0);
+	if (!strcmp(argv[1], "--version"))
+		return printf("uverbsctl %s\n", UVD_VERSION) < 0;
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
