@@ -615,15 +615,32 @@ static void spoil_by_inline_read(struct uvd_send_wr *wr)
 	wr->num_sge = 0;
 }
 
-static void (*const spoil[])(struct uvd_send_wr *wr) = { spoil_count, spoil_by_inline_read };
+static void spoil_by_short_atomic(struct uvd_send_wr *wr)
+{
+	static struct ibv_sge sge;
+
+	sge = sge_at(a, 0, 4);
+	wr->opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr->sg_list = &sge;
+	wr->num_sge = 1;
+}
+
+static const struct {
+	void (*spoil)(struct uvd_send_wr *wr);
+	enum ibv_wc_status status;
+} garbage[] = {
+	{ spoil_count, IBV_WC_LOC_QP_OP_ERR },
+	{ spoil_by_inline_read, IBV_WC_LOC_QP_OP_ERR },
+	{ spoil_by_short_atomic, IBV_WC_LOC_LEN_ERR },
+};
 
 START_TEST(test_garbage_in_a_mapped_queue_is_an_error_in_its_place)
 {
-	spoil[_i](&wrs[6]);
+	garbage[_i].spoil(&wrs[6]);
 	post_receives(0, N / 2);
 	ring_doorbell();
 	expect_done(0, 6);
-	expect(a->scq, 6, IBV_WC_LOC_QP_OP_ERR);
+	expect(a->scq, 6, garbage[_i].status);
 	expect_flushed(7);
 	expect_nothing(b->rcq);
 	ck_assert_uint_eq(num_popped, N);
@@ -658,7 +675,8 @@ int main(void)
 	tcase_add_checked_fixture(mapped_queue, setup_mapped, teardown);
 	tcase_add_test(mapped_queue, test_requests_of_a_mapped_queue_are_carried_out_together);
 	tcase_add_test(mapped_queue, test_request_whose_completion_is_there_has_left_the_queue);
-	tcase_add_loop_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place, 0, 2);
+	tcase_add_loop_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place, 0,
+			    sizeof(garbage) / sizeof(garbage[0]));
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, mapped_queue);
 	return run_cases(s);

@@ -122,15 +122,102 @@ static const struct {
 	{ IBV_WR_SEND, 101, 128 }, { IBV_WR_SEND_WITH_IMM, 100, 128 },
 };
 
-START_TEST(test_ud_grh_has_the_length_of_the_message)
+/* On RoCE v2 the next header is UDP, whose 8 bytes count, too; on InfiniBand it is the IBA transport. */
+START_TEST(test_ud_header_has_the_length_of_the_message)
 {
+	const bool ethernet = _i % 2;
+	const int n = _i / 2;
+	const struct ibv_grh *grh;
+
 	teardown();
-	open_with(IBV_LINK_LAYER_ETHERNET);
+	open_with(ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND);
+	ah->attr.is_global = true;
 	bed_connect(&bed, IBV_QPT_UD);
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 200), 0);
-	ck_assert_int_eq(send_ud_by(payloads[_i].opcode, payloads[_i].length, 0x1234), 0);
-	wait_wc(b->rcq);
-	ck_assert_uint_eq(ntohs(((struct ibv_grh *)b->buf)->paylen), payloads[_i].payload);
+	ck_assert_int_eq(send_ud_by(payloads[n].opcode, payloads[n].length, 0x1234), 0);
+	ck_assert(wait_wc(b->rcq).wc_flags & IBV_WC_GRH);
+	grh = (struct ibv_grh *)b->buf;
+	ck_assert_uint_eq(ntohs(grh->paylen), payloads[n].payload + (ethernet ? 8 : 0));
+	ck_assert_uint_eq(grh->next_hdr, ethernet ? 17 : 0x1b);
+}
+END_TEST
+
+/* The one's complement sum of all words, which is 0xffff if the checksum is right (RFC 1071). */
+static uint16_t sum_of(const uint8_t *header)
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < 20; i += 2)
+		sum += header[i] << 8 | header[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+START_TEST(test_ud_header_of_ipv4_gids_is_an_ipv4_header_in_the_last_20_bytes)
+{
+	static const uint8_t expected[10] = { 0x45, 0xb8, 0, 20 + 8 + 128, 0, 0, 0x40, 0, 9, 17 };
+	static const uint8_t addresses[8] = { 192, 0, 2, 1, 192, 0, 2, 2 }, zeros[20];
+	const uint8_t *header;
+	union ibv_gid *gids[2];
+	struct ibv_wc wc;
+
+	teardown();
+	open_with(IBV_LINK_LAYER_ETHERNET);
+	header = (uint8_t *)b->buf + 20;
+	for (int i = 0; i < 2; i++) {
+		gids[i] = &bed.end[i].side->dev.config.ports[0].gids[0];
+		memset(gids[i], 0, 10);
+		memset(gids[i]->raw + 10, 0xff, 2);
+		memcpy(gids[i]->raw + 12, addresses + 4 * i, 4);
+	}
+	ah->attr.grh.dgid = *gids[1];
+	ah->attr.grh.traffic_class = 0xb8;
+	bed_connect(&bed, IBV_QPT_UD);
+	memset(b->buf, 0x55, 40);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 200), 0);
+	ck_assert_int_eq(send_ud_by(IBV_WR_SEND_WITH_IMM, 100, 0x1234), 0);
+	wc = expect(b->rcq, 0xb, IBV_WC_SUCCESS);
+	ck_assert(wc.wc_flags & IBV_WC_GRH && wc.sl == 0xa);
+	ck_assert_mem_eq(b->buf, zeros, 20);
+	ck_assert_mem_eq(header, expected, 10);
+	ck_assert_mem_eq(header + 12, addresses, 8);
+	ck_assert_uint_eq(sum_of(header), 0xffff);
+	ck_assert_mem_eq(b->buf + 40, a->buf, 100);
+}
+END_TEST
+
+START_TEST(test_ud_header_of_an_ipv4_and_an_ipv6_gid_is_an_ipv6_header)
+{
+	union ibv_gid *from;
+
+	teardown();
+	open_with(IBV_LINK_LAYER_ETHERNET);
+	from = &a->side->dev.config.ports[0].gids[0];
+	memset(from, 0, sizeof(*from));
+	memset(from->raw + 10, 0xff, 3);
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 200), 0);
+	ck_assert_int_eq(send_ud(100, 0x1234), 0);
+	ck_assert_uint_eq(expect(b->rcq, 0xb, IBV_WC_SUCCESS).sl, 9);
+	ck_assert_uint_eq(b->buf[0], 0x60);
+	ck_assert_mem_eq(b->buf + 8, from, 16);
+	ck_assert_mem_eq(b->buf + 24, &ah->attr.grh.dgid, 16);
+}
+END_TEST
+
+/* A connected QP's receive has no header in its buffer, whatever the packets had. */
+START_TEST(test_completions_of_connected_qps_have_no_grh)
+{
+	struct ibv_sge sge;
+
+	teardown();
+	open_with(IBV_LINK_LAYER_ETHERNET);
+	bed_connect(&bed, _i ? IBV_QPT_UC : IBV_QPT_RC);
+	sge = sge_at(a, 0, 100);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1), 0);
+	ck_assert_uint_eq(expect(b->rcq, 0xb, IBV_WC_SUCCESS).wc_flags, 0);
 }
 END_TEST
 
@@ -165,11 +252,25 @@ START_TEST(test_ud_posts_that_are_einval)
 	struct uvd_ah other = *ah;
 
 	bed_connect(&bed, IBV_QPT_UD);
-	ck_assert_int_eq(send_ud(4097, 0x1234), -EINVAL);
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_RDMA_WRITE, .ah = ah), -EINVAL);
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND), -EINVAL);
 	other.pd = b->side->pd;
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .ah = &other), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_ud_message_above_the_mtu_is_a_length_error_and_sqe)
+{
+	bed_connect(&bed, IBV_QPT_UD);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 5000), 0);
+	ck_assert_int_eq(send_ud(4097, 0x1234), 0);
+	expect_sent(IBV_WC_LOC_LEN_ERR);
+	ck_assert_int_eq(state_of(a), IBV_QPS_SQE);
+	expect_nothing(b->rcq);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RTS), 0);
+	ck_assert_int_eq(send_ud(4096, 0x1234), 0);
+	expect_sent(IBV_WC_SUCCESS);
+	ck_assert_uint_eq(expect(b->rcq, 0xb, IBV_WC_SUCCESS).byte_len, 4136);
 }
 END_TEST
 
@@ -256,10 +357,15 @@ int main(void)
 	tcase_set_timeout(t, 30);
 	tcase_add_test(t, test_ud_message_follows_40_bytes);
 	tcase_add_test(t, test_ud_grh_names_both_gids);
-	tcase_add_loop_test(t, test_ud_grh_has_the_length_of_the_message, 0, sizeof(payloads) / sizeof(payloads[0]));
+	tcase_add_loop_test(t, test_ud_header_has_the_length_of_the_message, 0,
+			    2 * sizeof(payloads) / sizeof(payloads[0]));
+	tcase_add_test(t, test_ud_header_of_ipv4_gids_is_an_ipv4_header_in_the_last_20_bytes);
+	tcase_add_test(t, test_ud_header_of_an_ipv4_and_an_ipv6_gid_is_an_ipv6_header);
+	tcase_add_loop_test(t, test_completions_of_connected_qps_have_no_grh, 0, 2);
 	tcase_add_test(t, test_ud_wrong_qkey_is_lost);
 	tcase_add_test(t, test_ud_without_receive_or_too_long_is_lost);
 	tcase_add_test(t, test_ud_posts_that_are_einval);
+	tcase_add_test(t, test_ud_message_above_the_mtu_is_a_length_error_and_sqe);
 	tcase_add_test(t, test_ud_error_at_the_sender_is_sqe_and_rts_again);
 	tcase_add_test(t, test_uc_carries_sends_and_writes);
 	tcase_add_test(t, test_uc_loses_what_the_peer_cannot_take);

@@ -199,11 +199,19 @@ START_TEST(test_operation_that_the_qp_does_not_allow)
 }
 END_TEST
 
-START_TEST(test_read_without_responder_resources)
+START_TEST(test_read_and_atomic_write_without_responder_resources)
 {
+	static const char data[8];
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_ATOMIC_WRITE, NULL, 0);
+
+	wr.inline_data = data;
+	wr.inline_len = sizeof(data);
 	b->max_dest_rd_atomic = 0;
 	bed_connect(&bed, IBV_QPT_RC);
-	send_small(a, b, IBV_WR_RDMA_READ, 8);
+	if (_i)
+		ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	else
+		send_small(a, b, IBV_WR_RDMA_READ, 8);
 	expect_both_in_error(IBV_WC_REM_INV_REQ_ERR);
 }
 END_TEST
@@ -254,6 +262,63 @@ START_TEST(test_own_memory_violation_stays_at_home)
 		free_mr(mr);
 	ck_assert_int_eq(uvd_backend_soft.dealloc_pd(pd), 0);
 	free(pd);
+}
+END_TEST
+
+/* The request goes out before its answer is stored. */
+START_TEST(test_read_and_atomic_with_both_keys_wrong_report_the_responders_error)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+						      IBV_WR_ATOMIC_CMP_AND_SWP };
+	const bool no_right = _i >= 3;
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_to(b, opcodes[_i % 3], &sge, 1);
+
+	if (no_right)
+		b->access = IBV_ACCESS_LOCAL_WRITE;
+	else
+		wr.rkey ^= 1;
+	sge.lkey ^= 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(no_right ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR);
+}
+END_TEST
+
+/* An adapter stores the answer after the responder has carried out the atomic. */
+START_TEST(test_atomic_whose_answer_cannot_be_stored_is_carried_out)
+{
+	struct ibv_sge sge = sge_at(a, 0, 8);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_ATOMIC_FETCH_AND_ADD, &sge, 1);
+	uint64_t value;
+
+	sge.lkey ^= 1;
+	wr.compare_add = 5;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_LOC_PROT_ERR);
+	memcpy(&value, b->buf, sizeof(value));
+	ck_assert_uint_eq(value, 5);
+	ck_assert_int_eq(state_of(b), IBV_QPS_RTS);
+}
+END_TEST
+
+/* The receive is taken with the last packet, and the first has the key. */
+START_TEST(test_write_with_immediate_and_a_wrong_key_ends_the_receive_that_it_took)
+{
+	const bool one_packet = !_i;
+	struct ibv_sge sge = sge_at(a, 0, one_packet ? 100 : 10000);
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_RDMA_WRITE_WITH_IMM, &sge, 1);
+
+	wr.rkey ^= 1;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
+	ck_assert_int_eq(post_recv_at(b, 0xc, 0, 100), 0);
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect_both_in_error(IBV_WC_REM_ACCESS_ERR);
+	expect(b->rcq, 0xb, one_packet ? IBV_WC_LOC_ACCESS_ERR : IBV_WC_WR_FLUSH_ERR);
+	expect(b->rcq, 0xc, IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(b->qp_event[IBV_EVENT_QP_ACCESS_ERR], !one_packet);
 }
 END_TEST
 
@@ -474,8 +539,11 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_key_of_another_pd_is_a_violation);
 	tcase_add_test(t, test_key_is_stale_after_dereg);
 	tcase_add_loop_test(t, test_operation_that_the_qp_does_not_allow, 0, 4);
-	tcase_add_test(t, test_read_without_responder_resources);
+	tcase_add_loop_test(t, test_read_and_atomic_write_without_responder_resources, 0, 2);
 	tcase_add_loop_test(t, test_own_memory_violation_stays_at_home, 0, sizeof(own) / sizeof(own[0]));
+	tcase_add_loop_test(t, test_read_and_atomic_with_both_keys_wrong_report_the_responders_error, 0, 6);
+	tcase_add_test(t, test_atomic_whose_answer_cannot_be_stored_is_carried_out);
+	tcase_add_loop_test(t, test_write_with_immediate_and_a_wrong_key_ends_the_receive_that_it_took, 0, 2);
 	tcase_add_test(t, test_receive_into_what_may_only_be_read);
 	tcase_add_loop_test(t, test_peer_in_a_state_that_receives_nothing, 0, 6);
 	tcase_add_loop_test(t, test_partitions, 0, 6);

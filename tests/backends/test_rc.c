@@ -368,6 +368,39 @@ START_TEST(test_peer_that_becomes_ready_in_time_is_reached)
 }
 END_TEST
 
+START_TEST(test_atomic_write_replaces_eight_bytes)
+{
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_ATOMIC_WRITE, NULL, 0);
+	const uint64_t value = 0x1122334455667788;
+	uint64_t *there = (uint64_t *)b->buf;
+
+	wr.inline_data = &value;
+	wr.inline_len = sizeof(value);
+	bed_connect(&bed, IBV_QPT_RC);
+	wr.remote_addr += 8;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	ck_assert_int_eq(expect(a->scq, 0xa, IBV_WC_SUCCESS).opcode, IBV_WC_ATOMIC_WRITE);
+	ck_assert(!there[0] && there[1] == value && !there[2]);
+	wr.remote_addr += 4;
+	ck_assert_int_eq(post_send_wr(a, &wr), 0);
+	expect(a->scq, 0xa, IBV_WC_REM_INV_REQ_ERR);
+	ck_assert(there[1] == value && !there[2]);
+}
+END_TEST
+
+/* As with rdmavt: 2.4 hours. 32 does not mean for ever, nor 33 eight microseconds. */
+START_TEST(test_timeout_above_31_counts_as_31)
+{
+	struct ibv_qp_attr attr = { 0 };
+	struct uvd_qp_init_attr init;
+
+	a->timeout = _i ? 33 : 32;
+	bed_connect(&bed, IBV_QPT_RC);
+	ck_assert_int_eq(uvd_backend_soft.query_qp(a->qp, &attr, IBV_QP_TIMEOUT, &init), 0);
+	ck_assert_uint_eq(attr.timeout, 31);
+}
+END_TEST
+
 START_TEST(test_last_try_gets_its_time_too)
 {
 	uint64_t start;
@@ -445,6 +478,8 @@ static void add_waiting_tests(TCase *t)
 	tcase_add_test(t, test_rnr_retry_7_is_for_ever);
 	tcase_add_test(t, test_rnr_waits_a_millisecond_at_least);
 	tcase_add_test(t, test_gone_peer_is_retry_exceeded_in_time);
+	tcase_add_test(t, test_atomic_write_replaces_eight_bytes);
+	tcase_add_loop_test(t, test_timeout_above_31_counts_as_31, 0, 2);
 	tcase_add_test(t, test_last_try_gets_its_time_too);
 	tcase_add_test(t, test_wrong_psn_is_not_answered);
 	tcase_add_test(t, test_peer_that_dies_while_waited_for_is_retry_exceeded);

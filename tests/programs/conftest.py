@@ -49,7 +49,7 @@ PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
 CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE)
-           for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "shared", "ucx")}
+           for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "shared", "reply", "ucx")}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from conftest import CLIENTS, CUSE, LIMIT, LONG, SANITIZED, left_as_found, over_cuse, until
+from conftest import CLIENTS, CUSE, LIMIT, LONG, SANITIZED, UVERBSCTL, left_as_found, over_cuse, until
 
 WAY = pytest.mark.parametrize("lasting_device", ["ioctl"], indirect=True)
 PROTECTION = subprocess.run([CLIENTS["protection"], "--list"], capture_output=True, text=True).stdout.split()
@@ -58,6 +58,17 @@ def test_memory_of_all_kinds_is_transferred_and_may_lose_its_pages(device):
 if not CUSE:
     def test_what_is_mapped_over_a_region_of_a_file_is_not_moved(device):
         device.run(CLIENTS["shared"], "pinned").ok()
+
+
+def test_ud_message_is_answered_at_the_address_that_it_came_from(device):
+    # By LID and by GID; on Ethernet by its IPv4 address.
+    assert device.run(CLIENTS["reply"]).ok() == f"{1 if device.way == 'rxe' else 2} answered\n"
+
+
+if not CUSE:
+    def test_ud_message_over_ipv6_is_answered_at_the_address_that_it_came_from():
+        done = subprocess.run([UVERBSCTL, "run", "--gid", "::1", "--", CLIENTS["reply"]], capture_output=True, text=True, timeout=300)
+        assert done.stdout == "1 answered\n", done.stderr
 
 
 @over_cuse("ioctl")

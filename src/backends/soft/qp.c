@@ -235,7 +235,7 @@ static void take_values(struct soft_qp *qp, const struct ibv_qp_attr *attr, int 
 	if (mask & IBV_QP_SQ_PSN)
 		qp->s_psn = attr->sq_psn & 0xffffff;
 	if (mask & IBV_QP_TIMEOUT)
-		own->timeout = attr->timeout & 31;
+		own->timeout = attr->timeout > 31 ? 31 : attr->timeout; /* as rdmavt counts it */
 	if (mask & IBV_QP_RETRY_CNT)
 		own->retry_cnt = qp->s_retry = attr->retry_cnt;
 	if (mask & IBV_QP_RNR_RETRY)

@@ -172,8 +172,13 @@ struct soft_request {
 uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
 /* Checks a request. Returns 0 and its length in bytes; or -EINVAL. Caller holds qp->lock. */
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
-/* Checks a request, and copies it to wqe, which has room for what the QP's caps allow. -EINVAL leaves wqe unchanged. */
+/*
+ * Checks a request, and copies it to wqe, which has room for what the QP's caps allow. -EINVAL leaves wqe unchanged. A UD
+ * message above the MTU is no error here: it is copied as one that fails.
+ */
 int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
+/* Fills wqe for a request that soft_fill_send() refused, which fails when it is tried. */
+void soft_refuse_send(const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
 static inline bool soft_is_local(enum ibv_wr_opcode opcode)
 {
 	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;

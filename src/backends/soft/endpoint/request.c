@@ -64,8 +64,6 @@ static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32
 
 	if (wr->inline_data && wr->inline_len > qp->cap.max_inline_data && wr->opcode != IBV_WR_ATOMIC_WRITE)
 		return -EINVAL;
-	if (qp->qp.qp_type == IBV_QPT_UD)
-		most = UINT64_C(128) << qp->dev->ibdev->config.ports[wr->ah->attr.port_num - 1].active_mtu;
 	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET) {
 		least = SOFT_RAW_LEAST;
 		most = (UINT64_C(128) << soft_qp_port(qp)->active_mtu) + SOFT_RAW_MORE;
@@ -74,6 +72,19 @@ static int check_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32
 		return -EINVAL;
 	*length = sum;
 	return 0;
+}
+
+/* A UD message has one packet. */
+static bool exceeds_mtu(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t length)
+{
+	return qp->qp.qp_type == IBV_QPT_UD &&
+	       length > 128u << qp->dev->ibdev->config.ports[wr->ah->attr.port_num - 1].active_mtu;
+}
+
+static bool is_short_atomic(const struct uvd_send_wr *wr)
+{
+	return (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
+	       wr->num_sge == 1 && wr->sg_list[0].length < sizeof(uint64_t);
 }
 
 static struct soft_bind bind_of(const struct uvd_send_wr *wr)
@@ -124,6 +135,7 @@ int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft
 	wqe->swap = wr->swap;
 	wqe->length = operations[wr->opcode].atomic ? sizeof(uint64_t) : length;
 	wqe->is_inline = wr->inline_data;
+	wqe->refusal = exceeds_mtu(qp, wr, length) ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 	if (wqe->is_inline) {
 		wqe->num_sge = 0;
 		memcpy(wqe->data, wr->inline_data, length);
@@ -139,4 +151,14 @@ int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft
 		wqe->remote_qkey = wr->remote_qkey;
 	}
 	return 0;
+}
+
+void soft_refuse_send(const struct uvd_send_wr *wr, struct soft_send_wqe *wqe)
+{
+	wqe->wr_id = wr->wr_id;
+	wqe->send_flags = wr->send_flags;
+	wqe->opcode = IBV_WR_SEND;
+	wqe->length = 0;
+	wqe->num_sge = 0;
+	wqe->refusal = is_short_atomic(wr) ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_QP_OP_ERR;
 }

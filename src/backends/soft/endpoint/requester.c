@@ -34,15 +34,8 @@ static bool load_send(struct soft_qp *qp)
 
 	if (!wqe || !qp->qp.sq->ops->peek_send(qp->qp.sq, qp->sq.count, &wr))
 		return false;
-	wqe->is_refused = false;
-	if (soft_fill_send(qp, &wr, wqe)) {
-		wqe->wr_id = wr.wr_id;
-		wqe->send_flags = wr.send_flags;
-		wqe->opcode = IBV_WR_SEND;
-		wqe->length = 0;
-		wqe->num_sge = 0;
-		wqe->is_refused = true;
-	}
+	if (soft_fill_send(qp, &wr, wqe))
+		soft_refuse_send(&wr, wqe);
 	soft_ring_push(&qp->sq);
 	return true;
 }

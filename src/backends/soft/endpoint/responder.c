@@ -253,8 +253,5 @@ struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, 
 		wc.wc_flags |= IBV_WC_WITH_INV;
 		wc.invalidated_rkey = wqe->invalidate_rkey;
 	}
-	/* On Ethernet every packet has a GRH. */
-	if (soft_qp_port(qp)->link_layer == IBV_LINK_LAYER_ETHERNET)
-		wc.wc_flags |= IBV_WC_GRH;
 	return wc;
 }

@@ -75,12 +75,19 @@ bool soft_window_allows(const struct soft_mw *mw, const struct uvd_pd *pd, uint3
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
+/* What rxe accepts (RXE_ACCESS_SUPPORTED_MW), of which a window uses the remote rights and ZERO_BASED. */
+enum {
+	WINDOW_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
+			IBV_ACCESS_OPTIONAL_RANGE
+};
+
 static bool may_bind(const struct uvd_pd *pd, const struct soft_mw *mw, const struct soft_mr *mr,
 		     const struct soft_bind *bind)
 {
 	const unsigned int writes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
-	if (mw->mw.pd != pd)
+	if (mw->mw.pd != pd || bind->access & ~WINDOW_ACCESS)
 		return false;
 	/* A type 2 window must be invalidated before it is bound again, and a bind of length 0 does not unbind it. */
 	if (mw->mw.type == IBV_MW_TYPE_2 ? mw->mr || !bind->length : bind->access & IBV_ACCESS_ZERO_BASED)

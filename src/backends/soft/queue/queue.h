@@ -18,7 +18,7 @@ struct soft_send_wqe {
 	unsigned int send_flags;
 	int num_sge;
 	bool is_inline;
-	bool is_refused; /* an invalid request of a mapped queue: fails when it is tried */
+	enum ibv_wc_status refusal; /* not IBV_WC_SUCCESS: an invalid request, which fails with it when it is tried */
 	union {
 		struct ibv_ah_attr ah;
 		struct soft_bind bind;

@@ -119,8 +119,8 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 
 static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *req)
 {
-	if (req->wqe->is_refused)
-		return (struct soft_outcome){ .kind = SOFT_DONE, .status = IBV_WC_LOC_QP_OP_ERR };
+	if (req->wqe->refusal)
+		return (struct soft_outcome){ .kind = SOFT_DONE, .status = req->wqe->refusal };
 	if (soft_is_local(req->wqe->opcode))
 		return soft_local_send(req);
 	switch (req->qp->qp.qp_type) {

@@ -37,7 +37,7 @@ static bool burst_is_send(const struct soft_send_wqe *wqe)
 
 static enum kind kind_of(const struct soft_send_wqe *wqe)
 {
-	if (wqe->is_refused || wqe->num_sge > 1)
+	if (wqe->refusal || wqe->num_sge > 1)
 		return NOT_PLAIN;
 	if (!burst_is_send(wqe) && wqe->opcode != IBV_WR_RDMA_WRITE && wqe->opcode != IBV_WR_RDMA_READ)
 		return NOT_PLAIN;

@@ -3,11 +3,10 @@
  * Datagrams: UD messages and raw frames. A datagram is gathered whole, then delivered to each receiver. If a receiver
  * cannot take it, or a mover is stuck in its memory, the datagram is dropped there. The sender is not told.
  */
-#include <arpa/inet.h>
 #include <string.h>
 #include "backends/soft/transport/transport.h"
 
-enum { GRH_BYTES = 40, MOST_RECEIVERS = 16 };
+enum { GRH_BYTES = SOFT_GRH_BYTES, MOST_RECEIVERS = 16 };
 
 struct message {
 	struct soft_mover *m;
@@ -75,22 +74,6 @@ static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uin
 		soft_count_arrival(msg->peer, msg->req);
 }
 
-static void make_grh(uint8_t grh[GRH_BYTES], const struct soft_request *req)
-{
-	const struct ibv_global_route *route = &req->ah.grh;
-	uint32_t first = htonl(6u << 28 | (uint32_t)route->traffic_class << 20 | (route->flow_label & 0xfffff));
-	const uint32_t imm = req->wqe->opcode == IBV_WR_SEND_WITH_IMM ? 4 : 0;
-	/* PayLen: the padded payload, BTH, DETH, ImmDt and ICRC. */
-	uint16_t bytes = htons(((req->wqe->length + 3) & ~3u) + 12 + 8 + imm + 4);
-
-	memcpy(grh, &first, 4);
-	memcpy(grh + 4, &bytes, 2);
-	grh[6] = 0x1b; /* IBA transport */
-	grh[7] = route->hop_limit;
-	memcpy(grh + 8, &req->port->gids[route->sgid_index % UVD_MAX_GIDS], 16);
-	memcpy(grh + 24, &route->dgid, 16);
-}
-
 static struct ibv_wc ud_wc(struct message *msg)
 {
 	struct soft_request *req = msg->req;
@@ -98,7 +81,7 @@ static struct ibv_wc ud_wc(struct message *msg)
 
 	wc.src_qp = req->qp->qp.qp_num;
 	wc.slid = req->port->lid | req->ah.src_path_bits;
-	wc.sl = req->ah.sl;
+	wc.sl = req->port->link_layer == IBV_LINK_LAYER_ETHERNET ? soft_packet_type(req) : req->ah.sl;
 	if (!req->is_multicast)
 		wc.dlid_path_bits = req->ah.dlid - soft_qp_port(msg->peer)->lid;
 	if (req->ah.is_global)
@@ -189,7 +172,7 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 		return outcome;
 	if (req->ah.is_global)
-		make_grh(m->buffer, req);
+		soft_make_grh(m->buffer, req);
 	m->may_drop = true;
 	if (is_to_many(req))
 		deliver_to_many(&msg);

@@ -19,7 +19,7 @@ struct soft_outcome soft_local_send(struct soft_request *req)
 		if (soft_bind_mw(qp->qp.pd, qp->qp.qp_num, &wqe->bind, wqe->rkey))
 			outcome.status = IBV_WC_MW_BIND_ERR;
 	} else if (soft_invalidate_mw(qp->qp.pd, qp->qp.qp_num, wqe->invalidate_rkey)) {
-		outcome.status = IBV_WC_LOC_QP_OP_ERR;
+		outcome.status = IBV_WC_MW_BIND_ERR;
 	}
 	soft_recv_release(qp, &due);
 	pthread_mutex_unlock(&qp->lock);

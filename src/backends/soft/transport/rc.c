@@ -137,7 +137,7 @@ static struct soft_outcome check_rights(struct rc *rc)
 
 	if ((peer->attr.qp_access_flags & right) != right)
 		goto invalid;
-	if (brings_back(wqe) && !peer->attr.max_dest_rd_atomic)
+	if ((brings_back(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE) && !peer->attr.max_dest_rd_atomic)
 		goto invalid;
 	if ((is_atomic(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE) && wqe->remote_addr % sizeof(uint64_t))
 		goto invalid;
@@ -146,9 +146,15 @@ invalid:
 	return rc_refuse(rc, IBV_WC_LOC_QP_OP_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
 }
 
+/*
+ * The receive that an RDMA WRITE with immediate data has taken ends with LOC_ACCESS_ERR. As in the kernel's rxe, a message
+ * of several packets takes it with the last one, and the first has the key.
+ */
 static struct soft_outcome rc_refuse_key(struct rc *rc)
 {
-	return rc_refuse(rc, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+	if (takes_receive(rc->wqe) && rc->req->packets == 1 && !soft_recv_take(rc->peer, &rc->due))
+		return rc_rnr(rc->peer);
+	return rc_refuse(rc, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
 
 static struct soft_outcome rc_refuse_receive(struct rc *rc)
@@ -278,9 +284,12 @@ static struct soft_outcome rc_conclude(struct rc *rc)
 	struct soft_send_wqe *wqe = rc->wqe;
 	struct soft_qp *peer = rc->peer;
 
+	/* As the kernel's rxe (class J): the receive ends in error, and no NAK goes out. */
 	if (wqe->opcode == IBV_WR_SEND_WITH_INV &&
-	    soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey))
-		return rc_refuse(rc, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_OP_ERR);
+	    soft_invalidate_mw(soft_target_pd(peer), peer->qp.qp_num, wqe->invalidate_rkey)) {
+		soft_recv_fail(peer, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR, &rc->due);
+		return no_answer;
+	}
 	peer->r_psn = (peer->r_psn + rc->req->packets) & 0xffffff;
 	if (takes_receive(wqe)) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
@@ -447,6 +456,9 @@ static struct soft_outcome move_chunk(struct rc *rc)
 	outcome = rc_at_peer(rc);
 	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 		return outcome;
+	/* The request goes out before its answer is stored: the responder's error wins, and an atomic is carried out. */
+	if (is_first(rc) && brings_back(rc->wqe) && !soft_list_ok(&rc->local))
+		return rc_done(IBV_WC_LOC_PROT_ERR);
 	err = rc_scatter(rc);
 	return err ? of_requester(err) : outcome;
 }
@@ -472,7 +484,7 @@ struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req)
 	struct soft_outcome outcome;
 	bool is_over;
 
-	if ((brings_back(wqe) || !is_asked_once(&rc, wqe->num_sge)) && !soft_list_ok(&rc.local))
+	if (!brings_back(wqe) && !is_asked_once(&rc, wqe->num_sge) && !soft_list_ok(&rc.local))
 		return rc_done(IBV_WC_LOC_PROT_ERR);
 	do {
 		outcome = send_chunk(&rc);

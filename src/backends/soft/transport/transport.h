@@ -33,6 +33,14 @@ void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst);
 bool soft_rc_burst(struct soft_mover *m, struct soft_burst *burst);
 
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req);
+enum { SOFT_GRH_BYTES = 40 };
+/* Makes the header that a UD receive begins with. The request's address is global. */
+void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_request *req);
+/*
+ * On RoCE a receiver learns from ibv_wc.sl which header it is. Returns it as mlx5 encodes it, which UCX relies on: bit 3,
+ * the packet has a UDP header; bits 0 to 2, 1 for IPv6 and 2 for IPv4.
+ */
+uint8_t soft_packet_type(const struct soft_request *req);
 /* UD and raw frames. */
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req);
 /* Binds and local invalidations, which have no peer. */
