@@ -33,6 +33,7 @@ void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst);
 bool soft_rc_burst(struct soft_mover *m, struct soft_burst *burst);
 
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req);
+
 enum { SOFT_GRH_BYTES = 40 };
 /* Makes the header that a UD receive begins with. The request's address is global. */
 void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_request *req);
