@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 /*
  * One option that was set. Settings are applied once the number of devices is known, in the order of this array: those
@@ -462,10 +461,7 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 /* A connection between two runs that are not joined fails, rather than to find a port of its own with the same LID. */
 static unsigned int random_lid(void)
 {
-	uint16_t number = 0;
-
-	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
-	return number % 0xbe00; /* so that the LIDs of all devices stay below 0xc000 */
+	return uvd_random(0xbe00); /* so that the LIDs of all devices stay below 0xc000 */
 }
 
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv)

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -75,10 +74,7 @@ static unsigned int num_threads(void)
  */
 static uint32_t own_first_qpn(void)
 {
-	uint32_t number = 0;
-
-	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
-	return 0x100 + number % 0xfffe00;
+	return 0x100 + uvd_random(0xfffe00);
 }
 
 static int host_setup(struct host *h)

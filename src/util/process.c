@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 /* Reads a stat file of /proc. Returns the fields after the name, which can contain anything, or NULL. */
@@ -84,4 +85,12 @@ ssize_t uvd_status_read(int fd, char *text, size_t size)
 	}
 	text[len] = 0;
 	return (ssize_t)len;
+}
+
+uint32_t uvd_random(uint32_t limit)
+{
+	uint32_t number = 0;
+
+	(void)!getrandom(&number, sizeof(number), GRND_NONBLOCK);
+	return number % limit;
 }

@@ -61,6 +61,8 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 
 /* Sets the calling thread's nice value. Returns false if it is unchanged: lowering it takes a privilege. */
 bool uvd_thread_set_nice(int nice);
+/* Returns a number below `limit` that differs from process to process: no secret. 0 if the kernel has none yet. */
+uint32_t uvd_random(uint32_t limit);
 /* Returns the processor time of the calling thread in nanoseconds. */
 uint64_t uvd_thread_cpu_ns(void);
 /* Returns the processor time that the calling thread has used since it was *last, and sets *last to what it is now. */
