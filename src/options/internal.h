@@ -31,8 +31,7 @@ struct uvd_option_row {
 	 */
 	const char *(*set)(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 	const char *preset; /* the default, in words */
-	const char
-		*omitted; /* the argument if it is left out, which is possible before another option; NULL: it is not */
+	const char *omitted; /* stands for an argument that is left out before another option; NULL: it is required */
 	const char *help; /* NULL: the daemon's processes use the option among themselves */
 };
 

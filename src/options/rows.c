@@ -117,7 +117,7 @@ static const char *set_memlock(const struct uvd_option_row *row, void *base, con
 	long long value;
 
 	if (!strcmp(text, "client") || !strcmp(text, "unlimited")) {
-		*(uint64_t *)((char *)base + row->offset) = *text == 'c' ? UVD_MEMLOCK_CLIENT : UVD_MEMLOCK_UNLIMITED;
+		option_store(row, base, *text == 'c' ? UVD_MEMLOCK_CLIENT : UVD_MEMLOCK_UNLIMITED);
 		return NULL;
 	}
 	if (parse_number(text, 0, row->min, INT64_MAX, &value))
