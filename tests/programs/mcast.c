@@ -78,11 +78,11 @@ static int received(struct side *s, void *unused)
 	int n;
 
 	for (n = 0; next_wc(s, &wc, 0.05); n++) {
+		const int bytes = s->arena[20] == 0x45 ? 4 : 16; /* of the destination: an IPv4 header, or a GRH */
+
 		CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.byte_len == GRH + LENGTH);
 		CHECK(wc.wc_flags & IBV_WC_GRH);
-		/* The destination: in the last 4 bytes of an IPv4 header, or in the last 16 of a GRH. */
-		CHECK(!memcmp(s->arena + (s->arena[20] == 0x45 ? 36 : 24),
-			      group(s)->raw + (s->arena[20] == 0x45 ? 12 : 0), s->arena[20] == 0x45 ? 4 : 16));
+		CHECK(!memcmp(s->arena + GRH - bytes, group(s)->raw + 16 - bytes, bytes));
 		for (int i = 0; i < LENGTH; i++)
 			CHECK(s->arena[GRH + i] == 0x5a);
 		CHECK(!s->arena[GRH + LENGTH]);
