@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the log says of a request that failed. */
+/* Logs requests that failed. */
 #include <errno.h>
 #include <stdio.h>
 #include <uverbsd/log.h>

@@ -21,7 +21,7 @@ struct uvd_mm_table;
  * to umem-09). `memlock` (uvd_device_config.memlock) tells which limit holds: the caller's RLIMIT_MEMLOCK, as in the
  * kernel, none, or that many bytes.
  *   -EINVAL  the range wraps;
- *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK;
+ *   -EPERM   RLIMIT_MEMLOCK is 0 and the caller lacks CAP_IPC_LOCK: a log line, as below;
  *   -EINVAL  the range has no pages, or more than UINT_MAX;
  *   -ENOMEM  the pages charged to the caller's address space, plus those that the kernel has pinned for it (VmPin),
  *            would exceed the limit: a log line has used, asked, limit, uid and program;

@@ -75,7 +75,7 @@ bool soft_window_allows(const struct soft_mw *mw, const struct uvd_pd *pd, uint3
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-/* What rxe accepts (RXE_ACCESS_SUPPORTED_MW), of which a window uses the remote rights and ZERO_BASED. */
+/* rxe accepts these access flags (RXE_ACCESS_SUPPORTED_MW). A window uses only the remote rights and ZERO_BASED. */
 enum {
 	WINDOW_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 			IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |
