@@ -4,6 +4,7 @@
 #include "options/options.h"
 #include <malloc.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -20,6 +21,8 @@ int main(int argc, char **argv)
 
 	/* Every grant has a thread of its own. Without a limit glibc would give many a heap that it never frees. */
 	mallopt(M_ARENA_MAX, 2);
+	/* Each worker has a buffer for the longest request. Of most of them only the first page is used. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	status = uvd_options_parse(&options, UVD_PROGRAM_DAEMON, usage, argc, argv);
 	if (status >= 0)
 		return status;
