@@ -647,6 +647,29 @@ START_TEST(test_garbage_in_a_mapped_queue_is_an_error_in_its_place)
 }
 END_TEST
 
+/* The kernel's rxe stores the answer of an atomic wherever the SGEs of eight bytes in all say. */
+START_TEST(test_answer_of_an_atomic_in_a_mapped_queue_may_lie_anywhere)
+{
+	static struct ibv_sge sge[2];
+	const uint64_t before = 0x0807060504030201;
+
+	sge[0] = sge_at(a, 1, 3);
+	sge[1] = sge_at(a, 101, 5);
+	memcpy(b->buf + TO, &before, sizeof(before));
+	wrs[0].opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wrs[0].sg_list = sge;
+	wrs[0].num_sge = 2;
+	wrs[0].remote_addr = (uintptr_t)b->buf + TO;
+	wrs[0].compare_add = 1;
+	wrs[1].opcode = IBV_WR_SEND; /* nothing changes the word again */
+	post_receives(0, N);
+	ring_doorbell();
+	expect(a->scq, 0, IBV_WC_SUCCESS);
+	ck_assert(!memcmp(a->buf + 1, &before, 3) && !memcmp(a->buf + 101, (char *)&before + 3, 5));
+	ck_assert_uint_eq(b->buf[TO], 2);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("burst"), *mapped_queue = tcase_create("mapped queue");
@@ -677,6 +700,7 @@ int main(void)
 	tcase_add_test(mapped_queue, test_request_whose_completion_is_there_has_left_the_queue);
 	tcase_add_loop_test(mapped_queue, test_garbage_in_a_mapped_queue_is_an_error_in_its_place, 0,
 			    sizeof(garbage) / sizeof(garbage[0]));
+	tcase_add_test(mapped_queue, test_answer_of_an_atomic_in_a_mapped_queue_may_lie_anywhere);
 	suite_add_tcase(s, t);
 	suite_add_tcase(s, mapped_queue);
 	return run_cases(s);

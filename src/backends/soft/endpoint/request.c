@@ -22,9 +22,9 @@ static const struct {
 	[IBV_WR_RDMA_READ] = { RC | XRC, .reads = true },
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = { RC | XRC, .reads = true, .atomic = true },
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { RC | XRC, .reads = true, .atomic = true },
-	[IBV_WR_LOCAL_INV] = { RC | UC },
-	[IBV_WR_BIND_MW] = { RC | UC },
-	[IBV_WR_SEND_WITH_INV] = { RC },
+	[IBV_WR_LOCAL_INV] = { RC | UC | XRC },
+	[IBV_WR_BIND_MW] = { RC | UC | XRC },
+	[IBV_WR_SEND_WITH_INV] = { RC | XRC }, /* UC has no packet for it */
 	[IBV_WR_ATOMIC_WRITE] = { RC | XRC },
 };
 
@@ -35,6 +35,13 @@ uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length)
 	return length ? (length - 1) / bytes + 1 : 1;
 }
 
+/* As rdmavt. The provider of a mapped queue posts such an SGE, and the kernel's rxe stores the answer there. */
+static bool atomic_sge_is_ok(const struct soft_qp *qp, const struct uvd_send_wr *wr)
+{
+	return qp->qp.sq ||
+	       (wr->num_sge && wr->sg_list[0].length >= sizeof(uint64_t) && !(wr->sg_list[0].addr % sizeof(uint64_t)));
+}
+
 static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 {
 	if ((unsigned int)wr->opcode >= sizeof(operations) / sizeof(operations[0]) ||
@@ -42,8 +49,7 @@ static int check_operation(struct soft_qp *qp, const struct uvd_send_wr *wr)
 		return -EINVAL;
 	if (operations[wr->opcode].reads && (!qp->attr.max_rd_atomic || wr->inline_data))
 		return -EINVAL;
-	if (operations[wr->opcode].atomic &&
-	    (wr->num_sge < 1 || wr->sg_list[0].length < sizeof(uint64_t) || wr->sg_list[0].addr % sizeof(uint64_t)))
+	if (operations[wr->opcode].atomic && !atomic_sge_is_ok(qp, wr))
 		return -EINVAL;
 	/* The eight bytes of an atomic write are always inline, also if the QP allows no inline data. */
 	if (wr->opcode == IBV_WR_ATOMIC_WRITE && (!wr->inline_data || wr->inline_len != sizeof(uint64_t)))
@@ -81,10 +87,9 @@ static bool exceeds_mtu(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32
 	       length > 128u << qp->dev->ibdev->config.ports[wr->ah->attr.port_num - 1].active_mtu;
 }
 
-static bool is_short_atomic(const struct uvd_send_wr *wr)
+static bool has_wrong_length(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t length)
 {
-	return (wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
-	       wr->num_sge == 1 && wr->sg_list[0].length < sizeof(uint64_t);
+	return exceeds_mtu(qp, wr, length) || (operations[wr->opcode].atomic && length < sizeof(uint64_t));
 }
 
 static struct soft_bind bind_of(const struct uvd_send_wr *wr)
@@ -135,7 +140,7 @@ int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft
 	wqe->swap = wr->swap;
 	wqe->length = operations[wr->opcode].atomic ? sizeof(uint64_t) : length;
 	wqe->is_inline = wr->inline_data;
-	wqe->refusal = exceeds_mtu(qp, wr, length) ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+	wqe->refusal = has_wrong_length(qp, wr, length) ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 	if (wqe->is_inline) {
 		wqe->num_sge = 0;
 		memcpy(wqe->data, wr->inline_data, length);
@@ -160,5 +165,5 @@ void soft_refuse_send(const struct uvd_send_wr *wr, struct soft_send_wqe *wqe)
 	wqe->opcode = IBV_WR_SEND;
 	wqe->length = 0;
 	wqe->num_sge = 0;
-	wqe->refusal = is_short_atomic(wr) ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_QP_OP_ERR;
+	wqe->refusal = IBV_WC_LOC_QP_OP_ERR;
 }
