@@ -206,6 +206,11 @@ static bool values_are_ok(struct soft_qp *qp, const struct ibv_qp_attr *attr, in
 	return true;
 }
 
+static enum ibv_mtu lower_mtu(enum ibv_mtu a, enum ibv_mtu b)
+{
+	return a < b ? a : b;
+}
+
 static void take_values(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_qp_attr *own = &qp->attr;
@@ -227,7 +232,7 @@ static void take_values(struct soft_qp *qp, const struct ibv_qp_attr *attr, int 
 		own->alt_timeout = attr->alt_timeout;
 	}
 	if (mask & IBV_QP_PATH_MTU)
-		own->path_mtu = attr->path_mtu;
+		own->path_mtu = lower_mtu(attr->path_mtu, soft_qp_port(qp)->active_mtu); /* as rdmavt */
 	if (mask & IBV_QP_DEST_QPN)
 		own->dest_qp_num = attr->dest_qp_num;
 	if (mask & IBV_QP_RQ_PSN)

@@ -163,6 +163,7 @@ struct soft_request {
 	struct ibv_ah_attr ah;
 	uint32_t dest_qpn, qkey, psn, packets;
 	uint16_t pkey;
+	enum ibv_mtu mtu; /* of the path */
 	bool is_multicast;
 };
 
@@ -174,7 +175,7 @@ uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length);
 int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *length);
 /*
  * Checks a request, and copies it to wqe, which has room for what the QP's caps allow. -EINVAL leaves wqe unchanged. A UD
- * message above the MTU is no error here: it is copied as one that fails.
+ * message above the MTU and, in a mapped queue, an atomic of fewer than 8 bytes are copied as requests that fail.
  */
 int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
 /* Fills wqe for a request that soft_fill_send() refused, which fails when it is tried. */
@@ -288,6 +289,11 @@ void soft_recv_flush(struct soft_qp *qp, struct soft_due *due);
 
 /* Do state, type, address, partition, and Q_Key or peer, let the request reach this QP? Caller holds qp->lock. */
 bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req);
+/*
+ * Are the packets of a message of `length` bytes, or of the answer to a READ, as long as the path MTU at their receiver
+ * wants? mtu: the requester's. If the two differ, then only those of messages of one packet are. Caller holds the lock.
+ */
+bool soft_packets_fit(const struct soft_qp *qp, enum ibv_mtu mtu, uint32_t length);
 /* Returns the completion of the message that has taken r_wqe. UD has to set the address fields. */
 struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len);
 

@@ -234,6 +234,13 @@ bool soft_recv_admits(struct soft_qp *qp, const struct soft_request *req)
 	return qp->attr.dest_qp_num == req->qp->qp.qp_num && soft_port_reaches(port, &qp->attr.ah_attr, req->port);
 }
 
+bool soft_packets_fit(const struct soft_qp *qp, enum ibv_mtu mtu, uint32_t length)
+{
+	enum ibv_mtu own = qp->attr.path_mtu;
+
+	return own == mtu || length <= 128u << (own < mtu ? own : mtu);
+}
+
 struct ibv_wc soft_recv_wc(struct soft_qp *qp, const struct soft_send_wqe *wqe, uint32_t byte_len)
 {
 	struct ibv_wc wc = {

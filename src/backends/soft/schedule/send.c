@@ -41,6 +41,7 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 		.psn = qp->s_psn,
 		.packets = 1,
 		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
+		.mtu = qp->attr.path_mtu,
 	};
 
 	if (qp->qp.qp_type == IBV_QPT_UD) {
@@ -52,7 +53,7 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 	} else if (qp->qp.qp_type == IBV_QPT_RAW_PACKET || soft_is_local(wqe->opcode)) {
 		req.packets = 0;
 	} else {
-		req.packets = soft_packets(qp->attr.path_mtu, wqe->length);
+		req.packets = soft_packets(req.mtu, wqe->length);
 	}
 	return req;
 }
@@ -160,7 +161,7 @@ static void settle_burst(struct soft_qp *qp, struct soft_burst *burst, struct so
 		/* The first request is charged already. At the last one the budget reads the clock. */
 		if (i)
 			soft_budget_take(budget, burst->wqes[i]->length, i == burst->num - 1);
-		req->packets = soft_packets(burst->mtu, burst->wqes[i]->length);
+		req->packets = soft_packets(req->mtu, burst->wqes[i]->length);
 		send_settle(qp, burst->wqes[i], req, sent, SOFT_WAIT_NONE, due);
 	}
 }
@@ -204,7 +205,6 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 	qp->s_kicked = false;
 	qp->s_started = true;
 	burst.req = request_of(qp, wqe);
-	burst.mtu = qp->attr.path_mtu;
 	soft_burst_collect(qp, &burst);
 	pthread_mutex_unlock(&qp->lock);
 

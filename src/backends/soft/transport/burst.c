@@ -186,6 +186,8 @@ static unsigned int burst_aim(struct burst *b)
 	for (; n < requests->num; n++) {
 		const struct soft_send_wqe *wqe = requests->wqes[n];
 
+		if (!soft_packets_fit(b->peer, requests->req.mtu, wqe->length))
+			break;
 		if (b->kind == READS ? !aim_read(b, wqe) : !scatter_one(b, wqe, b->data[n], sends))
 			break;
 		sends += burst_is_send(wqe);
@@ -216,7 +218,7 @@ static void burst_conclude(struct burst *b)
 		soft_send_arrived(req.qp);
 	for (unsigned int n = 0; n < requests->num; n++) {
 		req.wqe = requests->wqes[n];
-		req.packets = soft_packets(requests->mtu, req.wqe->length);
+		req.packets = soft_packets(req.mtu, req.wqe->length);
 		conclude_one(b, &req);
 	}
 }

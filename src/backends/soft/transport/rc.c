@@ -139,6 +139,8 @@ static struct soft_outcome check_rights(struct rc *rc)
 		goto invalid;
 	if ((brings_back(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE) && !peer->attr.max_dest_rd_atomic)
 		goto invalid;
+	if (!brings_back(wqe) && !soft_packets_fit(peer, rc->req->mtu, wqe->length))
+		goto invalid;
 	if ((is_atomic(wqe) || wqe->opcode == IBV_WR_ATOMIC_WRITE) && wqe->remote_addr % sizeof(uint64_t))
 		goto invalid;
 	return go_on;
@@ -215,6 +217,8 @@ static struct soft_outcome rc_arrive(struct rc *rc)
 	outcome = check_rights(rc);
 	if (outcome.status == IBV_WC_SUCCESS && right_needed(rc->wqe) && rc->wqe->length && !rc_get_target(rc))
 		return rc_refuse_key(rc);
+	if (outcome.status == IBV_WC_SUCCESS && !soft_packets_fit(peer, rc->req->mtu, rc->wqe->length))
+		return rc_done(IBV_WC_LOC_LEN_ERR); /* packets of the answer to a READ */
 	if (outcome.status == IBV_WC_SUCCESS && takes_receive(rc->wqe))
 		outcome = take_receive(rc);
 	return outcome;

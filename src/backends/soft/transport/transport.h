@@ -19,7 +19,6 @@ bool soft_rc_admits(struct soft_qp *peer, const struct soft_request *req);
 /* Requests at the head of a send queue, to be carried out together. */
 struct soft_burst {
 	struct soft_request req; /* the first */
-	enum ibv_mtu mtu;
 	unsigned int num;
 	struct soft_send_wqe *wqes[SOFT_BURST];
 };

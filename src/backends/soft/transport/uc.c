@@ -61,6 +61,8 @@ static bool uc_arrive(struct uc *uc)
 		return false;
 	uc->epoch = peer->r_epoch;
 	soft_recv_established(peer, &uc->due);
+	if (!soft_packets_fit(peer, uc->req->mtu, uc->wqe->length))
+		return false;
 	if (is_write(uc->wqe) && !may_write(uc))
 		return false;
 	if (uc->wqe->opcode == IBV_WR_RDMA_WRITE)
