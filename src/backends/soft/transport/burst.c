@@ -129,8 +129,10 @@ static bool get_receive(struct burst *b, uint32_t length, unsigned int sends, st
 
 	if (!recv || recv->num_sge != 1 || length > recv->sge[0].length)
 		return false;
-	return !length || !soft_seg_get(b->peer->qp.pd, recv->sge[0].lkey, recv->sge[0].addr, recv->sge[0].length,
-					IBV_ACCESS_LOCAL_WRITE, seg);
+	if (!length)
+		return soft_list_ok(&(struct soft_list){ b->peer->qp.pd, recv->sge, 1, IBV_ACCESS_LOCAL_WRITE });
+	return !soft_seg_get(b->peer->qp.pd, recv->sge[0].lkey, recv->sge[0].addr, recv->sge[0].length,
+			     IBV_ACCESS_LOCAL_WRITE, seg);
 }
 
 /* access: rights that both the QP and the key must grant. Length 0 sets no seg. */
