@@ -14,7 +14,7 @@ def test_the_counts_are_those_of_the_rows():
     kinds = collections.Counter(re.match(r"\w+", row[4]).group() for row in ROWS)
     without = sum(row[5].rstrip(" |") == "none" for row in ROWS)
     assert list(map(int, said.groups())) == [len(ROWS), kinds["same"], kinds["differs"], kinds["deviation"], without]
-    assert set(kinds) == {"same", "differs", "deviation"}
+    assert set(kinds) <= {"same", "differs", "deviation"}
 
 
 def test_each_deviation_is_in_the_list():
