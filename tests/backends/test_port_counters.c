@@ -247,7 +247,9 @@ START_TEST(test_port_that_is_down_discards)
 }
 END_TEST
 
-enum { THREADS = 4, ROUNDS = 100000 };
+enum { THREADS = 4, ROUNDS = 1000000 }; /* long enough for the threads to run at once, also on two CPUs */
+
+static pthread_barrier_t start;
 
 /* The movers' indexes are so large that they share a shard. */
 static void *counting_thread(void *arg)
@@ -255,6 +257,7 @@ static void *counting_thread(void *arg)
 	const struct soft_mover *m = arg;
 	const struct soft_traffic t = { .words = 2, .packets = 1 };
 
+	pthread_barrier_wait(&start);
 	for (int i = 0; i < ROUNDS; i++) {
 		soft_count_in(m, (struct soft_qp *)b->qp, &t);
 		soft_count_at_port(soft_device(&b->side->dev), &b->side->dev.config.ports[0], UVD_PORT_RNR_SENT, 1);
@@ -268,6 +271,7 @@ START_TEST(test_no_thread_loses_what_another_counts)
 	pthread_t threads[THREADS];
 
 	bed_connect(&bed, IBV_QPT_RC);
+	pthread_barrier_init(&start, NULL, THREADS);
 	for (int i = 0; i < THREADS; i++) {
 		movers[i] = calloc(1, sizeof(*movers[i]));
 		movers[i]->index = (_i ? SOFT_COUNTER_SHARDS - 1u : 0u) + i;
@@ -277,6 +281,7 @@ START_TEST(test_no_thread_loses_what_another_counts)
 		pthread_join(threads[i], NULL);
 		free(movers[i]);
 	}
+	pthread_barrier_destroy(&start);
 	expect_counts(b, [UVD_PORT_UNICAST_RCV] = THREADS * ROUNDS, [UVD_PORT_RCV_WORDS] = 2 * THREADS * ROUNDS,
 		      [UVD_PORT_RNR_SENT] = THREADS * ROUNDS);
 }
