@@ -28,7 +28,8 @@ static const char usage[] =
 	"  uverbsctl env --mount -- ibstat             one program that reads /sys/class itself\n"
 	"  uverbsctl env --mount                       a shell for such programs\n"
 	"\n"
-	"Prints what a shell needs for its programs to find the devices of uverbsd.\n"
+	"Prints what a shell needs for its programs to find the devices of uverbsd. ibstat, ibstatus and others read /sys/class\n"
+	"themselves: for these start uverbsd with --sysfs overlay, or the programs with --mount.\n"
 	"\n"
 	"  --mount           run COMMAND (or a shell) where /sys/class has them too, for programs with that path built in\n"
 	"  --control PATH    the daemon's socket (default: /run/uverbsd/control)\n"
@@ -170,6 +171,8 @@ int uvd_cmd_env(int argc, char **argv)
 		return run_mounted(sysfs, argv + optind);
 	fputs("export SYSFS_PATH=", stdout);
 	print_quoted(sysfs);
-	putchar('\n');
+	/* Behind the variable, so that also an eval of it all in one line sets that. */
+	fputs("\n# ibstat, ibstatus and others that read /sys/class themselves: uverbsd --sysfs overlay, or uverbsctl env --mount\n",
+	      stdout);
 	return 0;
 }

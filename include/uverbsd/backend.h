@@ -28,6 +28,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <uverbsd/config.h>
+#include <uverbsd/counters.h>
 #include <uverbsd/mm.h>
 #include <uverbsd/objects.h>
 #include <uverbsd/work.h>
@@ -162,6 +163,8 @@ struct uvd_backend {
 	int (*query_context)(struct uvd_context *context);
 	/* Sets *speed to the speed of the port, in units of 100 Mb/s. port is as for query_port. */
 	int (*query_port_speed)(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed);
+	/* Stores the counters of the port. None of them ever falls. port is as for query_port. Returns 0. */
+	int (*query_port_counters)(struct uvd_ibdev *dev, uint8_t port, uint64_t values[UVD_PORT_COUNTERS]);
 	/* Moderation: a completion event waits for count completions, or for period microseconds. */
 	int (*modify_cq)(struct uvd_cq *cq, uint16_t count, uint16_t period);
 	/*

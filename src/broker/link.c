@@ -146,6 +146,15 @@ int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, 
 			  -1, NULL, NULL);
 }
 
+int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int port,
+		      const uint64_t values[UVD_PORT_COUNTERS])
+{
+	struct uvd_wire_request r = { .op = UVD_WIRE_COUNTERS, .index = index, .value = port };
+
+	memcpy(r.counters, values, sizeof(r.counters));
+	return ask_broker(link, &r, -1, NULL, NULL);
+}
+
 static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
 {
 	int pair[2], ret;

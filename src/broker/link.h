@@ -27,6 +27,8 @@ int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd)
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index);
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
+int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int port,
+		      const uint64_t values[UVD_PORT_COUNTERS]);
 
 /*
  * Asks a question about a client's thread. Returns 0 or more, or a negative errno; -ESRCH: the thread does not wait

@@ -140,6 +140,8 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 		return ops->withdraw(arg, r->index);
 	case UVD_WIRE_PORT:
 		return r->value > 0 && r->value < 256 ? ops->port(arg, r->index, r->value, r->flag) : -EINVAL;
+	case UVD_WIRE_COUNTERS:
+		return r->value > 0 && r->value < 256 ? ops->counters(arg, r->index, r->value, r->counters) : -EINVAL;
 	case UVD_WIRE_UCAP:
 		err = ops->ucap(arg, r->name, &rdev, fd);
 		if (!err)

@@ -8,6 +8,7 @@
 #define UVD_BROKER_SERVE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct uvd_device_config;
@@ -21,6 +22,8 @@ struct uvd_broker_ops {
 	int (*publish)(void *arg, unsigned int index);
 	int (*withdraw)(void *arg, unsigned int index);
 	int (*port)(void *arg, unsigned int index, unsigned int port, bool up);
+	int (*counters)(void *arg, unsigned int index, unsigned int port,
+			const uint64_t *values); /* UVD_PORT_COUNTERS */
 	int (*ucap)(void *arg, const char *name, dev_t *rdev, int *fd);
 	int (*ucap_gone)(void *arg, const char *name);
 	int (*ready)(void *arg);

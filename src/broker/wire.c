@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16 };
+enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16, COUNTERS = 32 };
 
 /* The allowed content of each operation's messages. The receiver refuses a request in which another field is not 0. */
 static const struct {
@@ -19,6 +19,7 @@ static const struct {
 	[UVD_WIRE_PUBLISH] = { UVD_WIRE_CONTROL, INDEX, 0, 0, UINT32_MAX },
 	[UVD_WIRE_WITHDRAW] = { UVD_WIRE_CONTROL, INDEX, 0, 0, UINT32_MAX },
 	[UVD_WIRE_PORT] = { UVD_WIRE_CONTROL, INDEX | VALUE | FLAG, 0, 0, UINT32_MAX },
+	[UVD_WIRE_COUNTERS] = { UVD_WIRE_CONTROL, INDEX | VALUE | COUNTERS, 0, 0, UINT32_MAX },
 	[UVD_WIRE_UCAP] = { UVD_WIRE_CONTROL, NAME, 0, 1, 0 },
 	[UVD_WIRE_UCAP_GONE] = { UVD_WIRE_CONTROL, NAME, 0, 0, 0 },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL, 0, 0, 0, 0 },
@@ -53,6 +54,14 @@ static unsigned int wire_count_fds(const struct uvd_wire_fds *fds)
 	return n;
 }
 
+static bool wire_has_counters(const struct uvd_wire_request *r)
+{
+	for (unsigned int i = 0; i < UVD_PORT_COUNTERS; i++)
+		if (r->counters[i])
+			return true;
+	return false;
+}
+
 static bool request_is_good(const struct uvd_wire_request *r)
 {
 	unsigned int uses;
@@ -63,6 +72,8 @@ static bool request_is_good(const struct uvd_wire_request *r)
 	if (r->index > ops[r->op].max_index || r->flag > 1)
 		return false;
 	if ((!(uses & INDEX) && r->index) || (!(uses & VALUE) && r->value) || (!(uses & FLAG) && r->flag))
+		return false;
+	if (!(uses & COUNTERS) && wire_has_counters(r))
 		return false;
 	if (uses & TID ? r->tid <= 0 : r->tid != 0)
 		return false;

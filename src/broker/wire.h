@@ -11,13 +11,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <uverbsd/config.h>
+#include <uverbsd/counters.h>
 
 /*
  * After `uverbsctl restart` the two processes can be of different versions of this program. A change of an operation
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 3,
+	UVD_WIRE_VERSION = 4,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -40,6 +41,7 @@ enum uvd_wire_op {
 	UVD_WIRE_PUBLISH, /* index */
 	UVD_WIRE_WITHDRAW, /* index; removes it from the sysfs directory and from /dev */
 	UVD_WIRE_PORT, /* index, value: the port, flag: up */
+	UVD_WIRE_COUNTERS, /* index, value: the port, counters */
 	UVD_WIRE_UCAP, /* name -> values: st_rdev; fd: the channel */
 	UVD_WIRE_UCAP_GONE, /* name */
 	UVD_WIRE_READY, /* all devices are served and published */
@@ -91,6 +93,7 @@ struct uvd_wire_request {
 	int64_t value;
 	uint32_t flag, pad;
 	char name[UVD_WIRE_NAME];
+	uint64_t counters[UVD_PORT_COUNTERS];
 };
 
 struct uvd_wire_answer {

@@ -163,3 +163,16 @@ unlock:
 	uvd_unlock(&dev->port_lock);
 	return ret;
 }
+
+int uvd_device_query_counters(struct uvd_device *dev, unsigned int port, uint64_t values[UVD_PORT_COUNTERS])
+{
+	int ret = -ENODEV;
+
+	if (!dev->ib.ops->query_port_counters)
+		return -EOPNOTSUPP;
+	uvd_lock(&dev->port_lock);
+	if (!dev->backend_closed)
+		ret = dev->ib.ops->query_port_counters(&dev->ib, port, values);
+	uvd_unlock(&dev->port_lock);
+	return ret;
+}

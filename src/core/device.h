@@ -103,6 +103,11 @@ void uvd_device_set_gone(struct uvd_device *dev);
  * device is gone, and nothing changes; -EINVAL: no such port; or an error of engine->publish_port().
  */
 int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
+/*
+ * Stores the counters of a port (from 1). Returns 0; -ENODEV: the backend is closed; -EOPNOTSUPP: it counts nothing. Takes
+ * port_lock.
+ */
+int uvd_device_query_counters(struct uvd_device *dev, unsigned int port, uint64_t values[UVD_PORT_COUNTERS]);
 
 /*
  * Finds the parse tree of a context with these User Capabilities (bits of struct uvd_ucaps), and makes it at first

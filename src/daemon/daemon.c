@@ -38,6 +38,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 		if (d->nodes[i].cuse)
 			uvd_cuse_tick(d->nodes[i].cuse);
 	uvd_daemon_reap(d);
+	uvd_daemon_show_counters(d);
 }
 
 static void on_lost(struct ev_loop *loop, struct ev_async *w, int events)
@@ -78,7 +79,7 @@ static bool start_loop(struct uvd_daemon *d)
 	start_signal(d, &d->on_term, SIGTERM, daemon_on_end);
 	start_signal(d, &d->on_int, SIGINT, daemon_on_end);
 	start_signal(d, &d->on_hup, SIGHUP, on_hup);
-	ev_timer_init(&d->tick, on_tick, 0.5, 0.5);
+	ev_timer_init(&d->tick, on_tick, UVD_TICK_MS / 1000.0, UVD_TICK_MS / 1000.0);
 	d->tick.data = d;
 	ev_timer_start(d->loop, &d->tick);
 	ev_async_init(&d->on_lost, on_lost);

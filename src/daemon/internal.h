@@ -12,12 +12,15 @@
 #include "broker/broker.h"
 #include "core/core.h"
 #include "options/options.h"
+#include "sysfs/sysfs.h"
 
 struct uvd_control;
 struct uvd_cuse;
 struct uvd_grants;
 
 struct uvd_daemon;
+
+enum { UVD_TICK_MS = 500 };
 
 /* The state of a device. NODE_GONE: it was removed and can be added again, or it was never there. */
 enum uvd_node_state { NODE_GONE, NODE_SERVES, NODE_GOING /* a thread unplugs it */, NODE_DRAINS /* files are open */ };
@@ -30,6 +33,7 @@ struct uvd_daemon_node {
 	struct uvd_device *dev; /* NULL where GONE; after SERVES only open files need it */
 	unsigned int index; /* by which the broker knows the device */
 	bool published;
+	struct uvd_sysfs_counters shown; /* in the sysfs directory, or told to the broker */
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* set by that thread */
 	atomic_bool lost; /* the session was ended from outside; set by a worker */
@@ -94,6 +98,8 @@ bool uvd_daemon_lost(struct uvd_daemon *d);
 bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
 /* Answers the control socket's command `device`. NULL: it is another command, or the answer comes later. */
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change);
+/* Called by the loop, every UVD_TICK_MS: publishes the counters of all ports. */
+void uvd_daemon_show_counters(struct uvd_daemon *d);
 /* Called by the loop when a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
 

@@ -137,6 +137,28 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 	return wrong;
 }
 
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static void show_port_counters(struct uvd_daemon_node *n, unsigned int port)
+{
+	const struct uvd_daemon *d = n->daemon;
+	uint64_t *shown = n->shown.ports[port - 1], values[UVD_PORT_COUNTERS];
+
+	if (uvd_device_query_counters(n->dev, port, values) || !memcmp(values, shown, sizeof(values)))
+		return;
+	if (!d->link)
+		uvd_sysfs_set_counters(d->options->sysfs, &n->dev->config, n->dev->persona, port, &n->shown, values);
+	else if (!uvd_link_counters(d->link, n->index, port, values))
+		memcpy(shown, values, sizeof(values));
+}
+
+void uvd_daemon_show_counters(struct uvd_daemon *d)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		for (unsigned int p = 1; n->published && p <= n->dev->config.num_ports; p++)
+			show_port_counters(n, p);
+}
+
 /* ---- unplugging -------------------------------------------------------------------------------------------------- */
 
 static void *remove_thread(void *arg)

@@ -25,6 +25,7 @@ struct own_node {
 	int asked; /* the number that was asked for; -1: any */
 	bool known; /* there is a device with this index: config is valid */
 	bool made, published;
+	struct uvd_sysfs_counters shown; /* if published */
 };
 
 struct separate {
@@ -152,6 +153,7 @@ static int op_publish(void *arg, unsigned int index)
 
 	if (!n || !n->made || n->published)
 		return -EINVAL;
+	n->shown = (struct uvd_sysfs_counters){};
 	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_persona_find(n->config.persona), n->node.rdev, s->log);
 	n->published = !err;
 	return err;
@@ -187,6 +189,17 @@ static int op_port(void *arg, unsigned int index, unsigned int port, bool up)
 	if (!n || !n->published || port > n->config.num_ports)
 		return -EINVAL;
 	return uvd_sysfs_set_port(s->options->sysfs, &n->config, port, up);
+}
+
+static int op_counters(void *arg, unsigned int index, unsigned int port, const uint64_t *values)
+{
+	struct separate *s = arg;
+	struct own_node *n = node_at(s, index);
+
+	if (!n || !n->published || port > n->config.num_ports)
+		return -EINVAL;
+	return uvd_sysfs_set_counters(s->options->sysfs, &n->config, uvd_persona_find(n->config.persona), port,
+				      &n->shown, values);
 }
 
 /* ---- User Capabilities ------------------------------------------------------------------------------------------------ */
@@ -407,6 +420,7 @@ static const struct uvd_broker_ops broker_ops = {
 	.publish = op_publish,
 	.withdraw = op_withdraw,
 	.port = op_port,
+	.counters = op_counters,
 	.ucap = op_ucap,
 	.ucap_gone = op_ucap_gone,
 	.ready = op_ready,

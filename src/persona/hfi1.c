@@ -7,6 +7,16 @@
 #include <rdma/ib_user_ioctl_verbs.h>
 #include "persona/persona.h"
 
+/*
+ * The driver has some 200 counters. Most count events of its hardware, which the soft engine does not have: these are the
+ * ones that its RC state machine counts, and that we have too.
+ */
+static const struct uvd_counter_file hfi1_hw_counters[] = {
+	{ "RnrNak", 1u << UVD_PORT_RNR_RCVD },
+	{ "RcTimeOut", 1u << UVD_PORT_RETRIES | 1u << UVD_PORT_RETRY_EXCEEDED },
+	{ NULL },
+};
+
 const struct uvd_persona uvd_persona_hfi1 = {
 	.name = "hfi1",
 	.ibdev_prefix = "hfi1_",
@@ -20,6 +30,8 @@ const struct uvd_persona uvd_persona_hfi1 = {
 	.vendor_id = 0x1175,
 	.vendor_part_id = 0x24f0,
 	.hw_ver = 0x10,
+	.has_hw_rev = true,
+	.hw_counters = hfi1_hw_counters,
 	.link_layer = IBV_LINK_LAYER_INFINIBAND,
 	.unusable_caps = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC,
 };

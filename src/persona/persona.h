@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/config.h>
+#include <uverbsd/counters.h>
 #include <uverbsd/queue.h>
 #include <uverbsd/schema.h>
 
@@ -41,6 +42,12 @@ struct uvd_persona_queues {
 
 enum { UVD_PERSONA_RESPONSE = 64, UVD_PERSONA_SRQ_MODIFY = 8 };
 
+/* A file of sysfs that shows the sum of some counters. */
+struct uvd_counter_file {
+	const char *name;
+	uint32_t counters; /* bits 1 << enum uvd_port_counter; 0: the file shows 0 */
+};
+
 struct uvd_persona {
 	const char *name; /* "hfi1" */
 	const char *ibdev_prefix; /* device names are this and a number: "hfi1_" */
@@ -49,6 +56,8 @@ struct uvd_persona {
 	const char *modalias; /* in sysfs; the provider matches it; "": there is no bus device */
 	const char *board_id, *fw_ver, *node_desc;
 	uint32_t vendor_id, vendor_part_id, hw_ver; /* in query_device */
+	bool has_hw_rev; /* the driver has a file hw_rev, which shows hw_ver */
+	const struct uvd_counter_file *hw_counters; /* of a port, with the driver's names; ends with a name of NULL */
 	uint8_t link_layer; /* of its ports */
 	uint32_t unusable_caps; /* IBV_DEVICE_* that the backend may have, but the provider has no functions for */
 	/*

@@ -104,6 +104,26 @@ static const struct uvd_persona_queues queues = {
 	.srq_modify_response = srq_modify_response,
 };
 
+/* All of the driver's, in its order (rxe_hw_counters.c). */
+static const struct uvd_counter_file rxe_hw_counters[] = {
+	{ "sent_pkts", 1u << UVD_PORT_UNICAST_XMIT | 1u << UVD_PORT_MULTICAST_XMIT },
+	{ "rcvd_pkts", 1u << UVD_PORT_UNICAST_RCV | 1u << UVD_PORT_MULTICAST_RCV },
+	{ "duplicate_request" },
+	{ "out_of_seq_request" },
+	{ "rcvd_rnr_err", 1u << UVD_PORT_RNR_RCVD },
+	{ "send_rnr_err", 1u << UVD_PORT_RNR_SENT },
+	{ "rcvd_seq_err" },
+	{ "ack_deferred" },
+	{ "retry_exceeded_err", 1u << UVD_PORT_RETRY_EXCEEDED },
+	{ "retry_rnr_exceeded_err", 1u << UVD_PORT_RNR_RETRY_EXCEEDED },
+	{ "completer_retry_err", 1u << UVD_PORT_RETRIES },
+	{ "send_err", 1u << UVD_PORT_XMIT_DISCARDS },
+	{ "link_downed", 1u << UVD_PORT_LINK_DOWNED },
+	{ "rdma_sends", 1u << UVD_PORT_SENDS },
+	{ "rdma_recvs", 1u << UVD_PORT_RECEIVES },
+	{ NULL },
+};
+
 const struct uvd_persona uvd_persona_rxe = {
 	.name = "rxe",
 	.ibdev_prefix = "rxe",
@@ -116,6 +136,7 @@ const struct uvd_persona uvd_persona_rxe = {
 	.vendor_id = 0xffffff,
 	.vendor_part_id = 0,
 	.hw_ver = 0,
+	.hw_counters = rxe_hw_counters,
 	.link_layer = IBV_LINK_LAYER_ETHERNET,
 	.unusable_caps = IBV_DEVICE_XRC,
 	.has_ip_gid = true,

@@ -168,6 +168,8 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	int fd;
 
 	if (args->op == UVD_RUN_OPEN)
+		uvd_run_show_counters_at(tree->engine, path);
+	if (args->op == UVD_RUN_OPEN)
 		return folder_open(tree, path, args->flags, args->resolve);
 	if (args->op == UVD_RUN_XATTR)
 		return -EOPNOTSUPP;

@@ -13,6 +13,7 @@
 void uvd_run_devices_init(struct uvd_run_engine *e)
 {
 	pthread_mutex_init(&e->devices_lock, NULL);
+	pthread_mutex_init(&e->counters_lock, NULL);
 }
 
 void uvd_run_devices_fini(struct uvd_run_engine *e)
@@ -21,6 +22,7 @@ void uvd_run_devices_fini(struct uvd_run_engine *e)
 		if (e->devices[i].dev)
 			uvd_device_put(e->devices[i].dev);
 	pthread_mutex_destroy(&e->devices_lock);
+	pthread_mutex_destroy(&e->counters_lock);
 }
 
 static void sysfs_root(const struct uvd_run_engine *e, char sys[PATH_MAX + 8])
@@ -82,6 +84,7 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 	dev = d ? uvd_device_new(&e->core, config, &err) : NULL;
 	if (!dev)
 		return err;
+	uvd_lock(&e->counters_lock);
 	/* Enter the device into the table before the name is published: a client that sees the name can open it. */
 	uvd_lock(&e->devices_lock);
 	*d = (struct uvd_run_device){ .config = *config, .dev = dev };
@@ -92,6 +95,7 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 	uvd_lock(&dev->port_lock);
 	err = run_device_publish(e, &dev->config);
 	uvd_unlock(&dev->port_lock);
+	uvd_unlock(&e->counters_lock);
 	if (err)
 		uvd_run_device_remove(e, d);
 	return err;
@@ -101,10 +105,12 @@ void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
 {
 	struct uvd_device *dev = d->dev;
 
+	uvd_lock(&e->counters_lock);
 	run_device_unpublish(e, &d->config);
 	uvd_lock(&e->devices_lock);
 	d->dev = NULL;
 	uvd_unlock(&e->devices_lock);
+	uvd_unlock(&e->counters_lock);
 	uvd_device_remove(dev);
 	uvd_run_files_zap(&e->files, dev);
 	uvd_device_put(dev);

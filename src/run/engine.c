@@ -27,6 +27,7 @@ struct host {
 	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
 	int status; /* PROGRAM's exit status */
 	bool reported; /* to the launcher */
+	uint64_t show_at; /* when to show the counters next; CLOCK_MONOTONIC, ns */
 };
 
 /* ---- devices ----------------------------------------------------------------------------------------------------- */
@@ -308,12 +309,24 @@ static void trees_events(struct host *h, const struct pollfd *p, unsigned int nu
 	}
 }
 
+/* Brings the files of the counters up to date twice a second. Returns in how many ms to call it again. */
+static int host_show_counters(struct host *h)
+{
+	const uint64_t ms = 1000000, now = uvd_now_ns();
+
+	if (now >= h->show_at) {
+		uvd_run_show_counters(&h->e);
+		h->show_at = now + 500 * ms;
+	}
+	return (h->show_at - now) / ms + 1;
+}
+
 static void host_loop(struct host *h, int sigchld)
 {
 	enum { FIXED = 5, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
 	eventfd_t looks;
-	int wait = -1;
+	int wait = -1, show;
 
 	while (!host_done(h)) {
 		unsigned int n = FIXED;
@@ -328,7 +341,8 @@ static void host_loop(struct host *h, int sigchld)
 		}
 		/* While there is no room for another tree, runs that join wait to be accepted. */
 		p[3] = (struct pollfd){ .fd = n < MAX ? h->l->join_sock : -1, .events = POLLIN };
-		if (poll(p, n, wait) < 0)
+		show = host_show_counters(h);
+		if (poll(p, n, wait < 0 || wait > show ? show : wait) < 0)
 			continue;
 		if (p[4].revents)
 			eventfd_read(h->e.files.look, &looks);

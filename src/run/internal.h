@@ -14,6 +14,7 @@
 #include "run/notify.h"
 #include "run/path.h"
 #include "run/run.h"
+#include "sysfs/sysfs.h"
 #include "util/util.h"
 
 #define UVD_RUN_CONTROL "control" /* the control socket, in the run's folder */
@@ -92,6 +93,7 @@ struct uvd_run_tree {
 struct uvd_run_device {
 	struct uvd_device_config config;
 	struct uvd_device *dev; /* with a reference; NULL: unplugged */
+	struct uvd_sysfs_counters shown; /* the engine's counters_lock */
 };
 
 /* A User Capability's node. */
@@ -107,6 +109,8 @@ struct uvd_run_engine {
 	pthread_mutex_t devices_lock; /* protects the next two; once the control's thread runs, it alone changes them */
 	struct uvd_run_device devices[UVD_MAX_DEVICES];
 	unsigned int num_devices;
+	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before devices_lock. */
+	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
 	pthread_mutex_t ucaps_lock;
 	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* index: the bit */
@@ -167,6 +171,13 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d);
 /* Returns uverbsN with a reference, or NULL: *ours is true if it is unplugged, false if this run does not have it. */
 struct uvd_device *uvd_run_device_find(struct uvd_run_engine *e, unsigned int number, bool *ours);
+
+/*
+ * counters.c: bring the files of the counters up to date: those of all devices, or those of the port that a path below
+ * the run's folder names. Call the second one before a client opens the path.
+ */
+void uvd_run_show_counters(struct uvd_run_engine *e);
+void uvd_run_show_counters_at(struct uvd_run_engine *e, const char *path);
 
 /*
  * call.c: duplicates fd into the caller, at a free number in the windows and not below `least`, as the answer to its

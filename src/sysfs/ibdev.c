@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The files of one device, with the kernel's names and formats (drivers/infiniband/core/sysfs.c and the PCI core).
- * Files whose value would be an invention, such as the traffic counters, are left out.
+ * Files whose value would be an invention, such as the statistics of the connection manager, are left out.
  */
 #include <endian.h>
 #include <errno.h>
@@ -102,7 +102,8 @@ int uvd_sysfs_fill_state(int dir, unsigned int port, bool up)
 	return err ? err : uvd_dir_replace(dir, path, phys_state_text(up));
 }
 
-static int sysfs_fill_port(int dir, unsigned int number, const struct uvd_port_config *port)
+static int sysfs_fill_port(int dir, unsigned int number, const struct uvd_port_config *port,
+			   const struct uvd_persona *persona)
 {
 	bool ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
 	char prefix[32], path[96];
@@ -124,6 +125,7 @@ static int sysfs_fill_port(int dir, unsigned int number, const struct uvd_port_c
 		put(err, dir, path, "0x%04x\n", port->pkeys[i]);
 	}
 #undef FILE_
+	err = err ? err : uvd_sysfs_fill_counters(dir, number, persona);
 	return err ? err : put_gids(dir, prefix, port);
 }
 
@@ -159,10 +161,12 @@ int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const 
 	put(err, dir, "node_desc", "%s\n", persona->node_desc);
 	put(err, dir, "fw_ver", "%s\n", config->fw_ver);
 	put(err, dir, "board_id", "%s\n", config->board_id);
+	if (persona->has_hw_rev)
+		put(err, dir, "hw_rev", "%x\n", config->hw_ver);
 	err = err ? err : put_guid(dir, "node_guid", config->node_guid);
 	err = err ? err : put_guid(dir, "sys_image_guid", config->sys_image_guid);
 	for (unsigned int p = 0; p < config->num_ports && !err; p++)
-		err = sysfs_fill_port(dir, p + 1, &config->ports[p]);
+		err = sysfs_fill_port(dir, p + 1, &config->ports[p], persona);
 	return err ? err : fill_bus_device(dir, config, persona->modalias);
 }
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include <uverbsd/config.h>
+#include "sysfs/sysfs.h"
 #include "util/util.h"
 
 struct uvd_persona;
@@ -14,6 +15,13 @@ struct uvd_persona;
 int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona);
 /* Replaces the files that show the state of a port (from 1). dir: class/infiniband/IBDEV. */
 int uvd_sysfs_fill_state(int dir, unsigned int port, bool up);
+/*
+ * counters.c. Makes the files of a port's counters, which show 0. dir: as above; port: from 1. uvd_sysfs_update_counters()
+ * is uvd_sysfs_set_counters() in dir.
+ */
+int uvd_sysfs_fill_counters(int dir, unsigned int port, const struct uvd_persona *persona);
+int uvd_sysfs_update_counters(int dir, unsigned int port, const struct uvd_persona *persona,
+			      struct uvd_sysfs_counters *shown, const uint64_t *values);
 /* Fills dir, which becomes class/infiniband_verbs/uverbsN. node: st_rdev of the device node. */
 int uvd_sysfs_fill_uverbs(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona,
 			  dev_t node);

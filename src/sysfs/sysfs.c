@@ -251,19 +251,46 @@ int uvd_sysfs_add(const char *path, const struct uvd_device_config *config, cons
 	return err;
 }
 
-int uvd_sysfs_set_port(const char *path, const struct uvd_device_config *config, unsigned int port, bool up)
+/* Opens class/infiniband/IBDEV of a published device. Returns an fd or a negative errno. */
+static int sysfs_open_ibdev(const char *path, const struct uvd_device_config *config)
 {
-	int root = open_root(path), ib, err;
+	int root = open_root(path), ib;
 	struct names n;
 
 	if (root < 0)
 		return root;
 	sysfs_name_places(&n, config);
 	ib = openat(root, n.ib, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	err = ib < 0 ? -errno : uvd_sysfs_fill_state(ib, port, up);
-	if (ib >= 0)
-		close(ib);
+	ib = ib < 0 ? -errno : ib;
 	close(root);
+	return ib;
+}
+
+int uvd_sysfs_set_port(const char *path, const struct uvd_device_config *config, unsigned int port, bool up)
+{
+	int ib = sysfs_open_ibdev(path, config), err;
+
+	if (ib < 0)
+		return ib;
+	err = uvd_sysfs_fill_state(ib, port, up);
+	close(ib);
+	return err;
+}
+
+int uvd_sysfs_set_counters(const char *path, const struct uvd_device_config *config, const struct uvd_persona *persona,
+			   unsigned int port, struct uvd_sysfs_counters *shown,
+			   const uint64_t values[UVD_PORT_COUNTERS])
+{
+	int ib, err;
+
+	/* Most calls end here: no traffic, no system call. */
+	if (!memcmp(shown->ports[port - 1], values, sizeof(shown->ports[0])))
+		return 0;
+	ib = sysfs_open_ibdev(path, config);
+	if (ib < 0)
+		return ib;
+	err = uvd_sysfs_update_counters(ib, port, persona, shown, values);
+	close(ib);
 	return err;
 }
 

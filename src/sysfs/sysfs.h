@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 #include <uverbsd/config.h>
+#include <uverbsd/counters.h>
 
 struct uvd_log;
 struct uvd_persona;
@@ -31,6 +32,19 @@ int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, cons
 		  dev_t node, struct uvd_log *log);
 /* Replaces the state of a port (from 1) of a published device. Returns 0 or a negative errno. */
 int uvd_sysfs_set_port(const char *root, const struct uvd_device_config *config, unsigned int port, bool up);
+/* The counters that the files of a device show. Zeroed when the device is published. */
+struct uvd_sysfs_counters {
+	uint64_t ports[UVD_MAX_PORTS][UVD_PORT_COUNTERS];
+};
+
+/*
+ * Shows new values of a port's counters (from 1), and stores them in *shown. Writes only to the files that change, in
+ * place: who has one open reads the new value there. Values that fall do not count. For one device, the caller makes
+ * one call at a time. Returns 0 or a negative errno.
+ */
+int uvd_sysfs_set_counters(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona,
+			   unsigned int port, struct uvd_sysfs_counters *shown,
+			   const uint64_t values[UVD_PORT_COUNTERS]);
 void uvd_sysfs_remove(const char *root, const struct uvd_device_config *config);
 /* The same for the node of a User Capability, in class/infiniband_ucaps. */
 int uvd_sysfs_add_ucap(const char *root, const char *name, dev_t node, struct uvd_log *log);

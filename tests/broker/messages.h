@@ -34,13 +34,14 @@ static inline unsigned int any(unsigned int below)
 static const struct {
 	enum uvd_wire_kind kind;
 	unsigned int fds_in;
-	bool tid, index, value, flag, name, device, ends; /* ends: the request ends the engine process */
+	bool tid, index, value, flag, name, counters, device, ends; /* ends: the request ends the engine process */
 } ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PUBLISH] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_WITHDRAW] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PORT] = { UVD_WIRE_CONTROL, .index = true, .value = true, .flag = true },
+	[UVD_WIRE_COUNTERS] = { UVD_WIRE_CONTROL, .index = true, .value = true, .counters = true },
 	[UVD_WIRE_UCAP] = { UVD_WIRE_CONTROL, .name = true },
 	[UVD_WIRE_UCAP_GONE] = { UVD_WIRE_CONTROL, .name = true },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL },
@@ -114,6 +115,8 @@ static inline struct message request_of(enum uvd_wire_op op, pid_t tid)
 	for (unsigned int i = 0; ops[op].name && i < 1 + any(UVD_WIRE_NAME - 1); i++)
 		m.r.name[i] = 1 + any(255);
 	m.r.name[UVD_WIRE_NAME - 1] = 0;
+	for (unsigned int i = 0; ops[op].counters && i < UVD_PORT_COUNTERS; i++)
+		m.r.counters[i] = any_value();
 	for (size_t i = sizeof(m.r); i < m.size; i++)
 		m.bytes[i] = any(256);
 	return m;
@@ -135,7 +138,7 @@ static inline void spoil(struct message *m, enum uvd_wire_kind kind)
 	const enum uvd_wire_op op = m->r.op;
 
 	for (;;) {
-		switch (any(12)) {
+		switch (any(13)) {
 		case 0:
 			m->r.version += 1 + any(3);
 			return;
@@ -177,6 +180,11 @@ static inline void spoil(struct message *m, enum uvd_wire_kind kind)
 				return;
 			break;
 		case 11:
+			m->r.counters[any(UVD_PORT_COUNTERS)] = 1;
+			if (!ops[op].counters)
+				return;
+			break;
+		case 12:
 			if (!num_indexes(op))
 				break;
 			m->r.index = num_indexes(op) + any(1 << 30);

@@ -52,6 +52,13 @@ static int op_port(void *arg, unsigned int index, unsigned int port, bool up)
 	return 0;
 }
 
+static int op_counters(void *arg, unsigned int index, unsigned int port, const uint64_t *values)
+{
+	if (!port || port > 255)
+		shared->failed = __LINE__;
+	return 0;
+}
+
 static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 {
 	*fd = dup(2);
@@ -93,6 +100,7 @@ static const struct uvd_broker_ops broker_ops = {
 	.publish = op_index,
 	.withdraw = op_index,
 	.port = op_port,
+	.counters = op_counters,
 	.ucap = op_ucap,
 	.ucap_gone = op_name,
 	.ready = op_ready,

@@ -41,6 +41,11 @@ static int op_port(void *arg, unsigned int index, unsigned int port, bool up)
 	return 0;
 }
 
+static int op_counters(void *arg, unsigned int index, unsigned int port, const uint64_t *values)
+{
+	return 0;
+}
+
 static int op_ucap(void *arg, const char *name, dev_t *rdev, int *fd)
 {
 	return -EINVAL;
@@ -71,6 +76,7 @@ static const struct uvd_broker_ops ops = {
 	.publish = op_index,
 	.withdraw = op_index,
 	.port = op_port,
+	.counters = op_counters,
 	.ucap = op_ucap,
 	.ucap_gone = op_name,
 	.ready = op_ready,

@@ -113,6 +113,17 @@ START_TEST(test_what_an_operation_does_not_use_must_be_0)
 }
 END_TEST
 
+START_TEST(test_only_the_request_of_counters_has_counters)
+{
+	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_COUNTERS, .value = 1 };
+
+	r.counters[UVD_PORT_COUNTERS - 1] = 7;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), 0);
+	r.op = UVD_WIRE_PORT;
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
+}
+END_TEST
+
 START_TEST(test_restart_is_a_bare_request_to_the_broker_itself)
 {
 	const struct uvd_wire_request good = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_RESTART };
@@ -317,6 +328,7 @@ int main(void)
 	tcase_add_test(t, test_unknown_operations_and_versions_are_refused);
 	tcase_add_test(t, test_operation_of_another_socket_is_refused);
 	tcase_add_test(t, test_what_an_operation_does_not_use_must_be_0);
+	tcase_add_test(t, test_only_the_request_of_counters_has_counters);
 	tcase_add_test(t, test_restart_is_a_bare_request_to_the_broker_itself);
 	tcase_add_test(t, test_device_comes_whole_and_with_its_operation_only);
 	tcase_add_test(t, test_answer_that_finds_no_room_is_eagain);

@@ -21,6 +21,11 @@ def test_env_is_what_a_shell_needs(start):
     assert "hfi1_0" in shell.stdout
 
 
+def test_env_names_the_overlay_that_programs_with_a_built_in_path_need(start):
+    start()
+    assert "--sysfs overlay" in uverbsctl("env").stdout
+
+
 @pytest.mark.parametrize("user", [0, NOBODY])
 def test_env_mount_shows_the_devices_in_sys_class(start, user):
     start()

@@ -77,6 +77,14 @@ def test_ibv_rc_pingpong(run, abi, mode, port):
     assert r.returncode == 0 and r.stdout.count("200 iters") == 2, r.stdout + r.stderr
 
 
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_env_sets_the_variable_and_names_what_programs_with_a_built_in_path_need(run, quote):
+    env = f"{UVERBSCTL} env --sysfs /a/folder"
+    r = run("sh", "-c", f'eval {quote}$({env}){quote}; echo "$SYSFS_PATH"; {env}; {env} --help')
+    assert r.stdout.startswith("/a/folder\n") and r.stdout.count("uverbsd --sysfs overlay") == 1 and r.returncode == 0, r
+    assert "--sysfs overlay, or the programs with --mount" in r.stdout
+
+
 def test_lists_of_files(run):
     r = run("ls", "-lR", "/dev/infiniband", "/sys/class/infiniband")
     assert r.returncode == 0 and r.stderr == "" and re.search(r"^crw-rw-rw-.* 231, 192 .*uverbs0$", r.stdout, re.M)

@@ -232,8 +232,107 @@ START_TEST(test_every_user_may_read_under_any_umask)
 	ck_assert_int_eq(add(), 0);
 	umask(old);
 	char cmd[256];
-	snprintf(cmd, sizeof(cmd), "find %s -type d ! -perm 755 -o -type f ! -perm 444", root);
+	snprintf(cmd, sizeof(cmd), "find %s -type d ! -perm 755 -o -type f ! -perm 444 ! -path '*counters/*'", root);
 	ck_assert_str_eq(run(cmd), "");
+}
+END_TEST
+
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+static struct uvd_sysfs_counters shown;
+
+static int show(const struct uvd_persona *persona, enum uvd_port_counter which, uint64_t value)
+{
+	uint64_t values[UVD_PORT_COUNTERS];
+
+	memcpy(values, shown.ports[0], sizeof(values));
+	values[which] = value;
+	return uvd_sysfs_set_counters(root, &config, persona, 1, &shown, values);
+}
+
+/* Names of all files in a folder of port 1, sorted. */
+static const char *names_in(const char *ibdev, const char *folder)
+{
+	char cmd[256];
+
+	snprintf(cmd, sizeof(cmd), "cd %s/class/infiniband/%s/ports/1/%s && LC_ALL=C ls | tr '\\n' ' '", root, ibdev,
+		 folder);
+	return run(cmd);
+}
+
+START_TEST(test_counters_have_the_names_of_the_kernel)
+{
+	ck_assert_int_eq(add(), 0);
+	ck_assert_str_eq(names_in("hfi1_0", "counters"),
+			 "VL15_dropped excessive_buffer_overrun_errors link_downed link_error_recovery "
+			 "local_link_integrity_errors multicast_rcv_packets multicast_xmit_packets "
+			 "port_rcv_constraint_errors port_rcv_data port_rcv_errors port_rcv_packets "
+			 "port_rcv_remote_physical_errors port_rcv_switch_relay_errors port_xmit_constraint_errors "
+			 "port_xmit_data port_xmit_discards port_xmit_packets port_xmit_wait symbol_error "
+			 "unicast_rcv_packets unicast_xmit_packets ");
+	ck_assert_str_eq(names_in("hfi1_0", "hw_counters"), "RcTimeOut RnrNak lifespan ");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/hw_rev"), "10\n");
+	uvd_config_default(&config, &uvd_persona_rxe, 1);
+	ck_assert_int_eq(uvd_sysfs_add(root, &config, &uvd_persona_rxe, makedev(1, 3), NULL), 0);
+	ck_assert_str_eq(names_in("rxe1", "hw_counters"),
+			 "ack_deferred completer_retry_err duplicate_request lifespan link_downed out_of_seq_request "
+			 "rcvd_pkts rcvd_rnr_err rcvd_seq_err rdma_recvs rdma_sends retry_exceeded_err "
+			 "retry_rnr_exceeded_err send_err send_rnr_err sent_pkts ");
+	ck_assert(!exists("class/infiniband/rxe1/hw_rev")); /* the driver has none */
+}
+END_TEST
+
+START_TEST(test_counters_are_shown_in_place_and_never_fall)
+{
+	char text[32] = "", path[256];
+	int fd;
+
+	shown = (struct uvd_sysfs_counters){};
+	ck_assert_int_eq(add(), 0);
+	snprintf(path, sizeof(path), "%s/class/infiniband/hfi1_0/ports/1/counters/port_xmit_packets", root);
+	fd = open(path, O_RDONLY);
+	ck_assert_int_eq(show(&uvd_persona_hfi1, UVD_PORT_UNICAST_XMIT, 7), 0);
+	ck_assert_int_eq(show(&uvd_persona_hfi1, UVD_PORT_MULTICAST_XMIT, 93), 0);
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/counters/unicast_xmit_packets"), "7\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/counters/multicast_xmit_packets"), "93\n");
+	ck_assert_int_eq(pread(fd, text, sizeof(text), 0), 4);
+	ck_assert_str_eq(text, "100\n"); /* also in a file that was open before */
+	close(fd);
+	for (int fallen = 5; fallen < 7; fallen++) {
+		ck_assert_int_eq(show(&uvd_persona_hfi1, UVD_PORT_MULTICAST_XMIT, fallen), 0);
+		ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/counters/multicast_xmit_packets"), "93\n");
+	}
+	ck_assert_int_eq(show(&uvd_persona_hfi1, UVD_PORT_RCV_WORDS, UINT64_MAX), 0);
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/counters/port_rcv_data"), "18446744073709551615\n");
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/counters/port_xmit_data"), "0\n");
+	ck_assert_int_eq(show(&uvd_persona_hfi1, UVD_PORT_RNR_RCVD, 3), 0);
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/hw_counters/RnrNak"), "3\n");
+}
+END_TEST
+
+/* The owner of the sysfs directory may be any user, and the files must not be writable for others. */
+START_TEST(test_counters_are_shown_without_rights_of_root)
+{
+	int status;
+	pid_t pid;
+
+	ck_assert_int_eq(add(), 0);
+	ck_assert_str_eq(run("find $SYSFS_PATH -path '*/*counters/*' ! -perm 644 ! -name lifespan"), "");
+	if (geteuid())
+		return;
+	char cmd[200];
+	snprintf(cmd, sizeof(cmd), "chown -R 65534 %s", base);
+	ck_assert_int_eq(system(cmd), 0);
+	pid = fork();
+	if (!pid) {
+		if (setuid(65534))
+			_exit(2);
+		shown = (struct uvd_sysfs_counters){};
+		_exit(show(&uvd_persona_hfi1, UVD_PORT_RCV_WORDS, 5) ? 1 : 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_str_eq(slurp("infiniband/hfi1_0/ports/1/counters/port_rcv_data"), "5\n");
 }
 END_TEST
 
@@ -453,6 +552,9 @@ int main(void)
 	tcase_add_test(t, test_64_devices_are_listed);
 	tcase_add_test(t, test_files_have_the_kernels_formats);
 	tcase_add_test(t, test_every_user_may_read_under_any_umask);
+	tcase_add_test(t, test_counters_have_the_names_of_the_kernel);
+	tcase_add_test(t, test_counters_are_shown_in_place_and_never_fall);
+	tcase_add_test(t, test_counters_are_shown_without_rights_of_root);
 	tcase_add_test(t, test_a_taken_number_or_name_is_eexist_and_changes_nothing);
 	tcase_add_test(t, test_mtime_of_a_device_stays_when_others_come_and_go);
 	tcase_add_test(t, test_removed_device_leaves_nothing);

@@ -2,7 +2,18 @@
 /* Devices, contexts, PDs and AHs, and the backend's table of operations. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "backends/soft/soft.h"
+
+/* The counters' shards have cache lines of their own. */
+static struct soft_endpoints *soft_endpoints_new(void)
+{
+	struct soft_endpoints *e = aligned_alloc(_Alignof(struct soft_endpoints), sizeof(*e));
+
+	if (e)
+		memset(e, 0, sizeof(*e));
+	return e;
+}
 
 static int soft_open(struct uvd_ibdev *ibdev)
 {
@@ -15,7 +26,7 @@ static int soft_open(struct uvd_ibdev *ibdev)
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
-	dev->endpoints = calloc(1, sizeof(*dev->endpoints));
+	dev->endpoints = soft_endpoints_new();
 	err = dev->endpoints ? soft_mr_table_init(&dev->mrs) : -ENOMEM;
 	if (err) {
 		free(dev->endpoints);
@@ -69,6 +80,8 @@ static void soft_port_changed(struct uvd_ibdev *ibdev, uint8_t port, bool up)
 {
 	if (up)
 		soft_wake_all(ibdev->fabric);
+	else
+		soft_count_at_port(soft_device(ibdev), &ibdev->config.ports[port - 1], UVD_PORT_LINK_DOWNED, 1);
 }
 
 static int soft_alloc_context(struct uvd_context *context)
@@ -167,6 +180,7 @@ const struct uvd_backend uvd_backend_soft = {
 	.attach_mcast = soft_attach_mcast,
 	.detach_mcast = soft_detach_mcast,
 	.query_port_speed = uvd_config_query_port_speed,
+	.query_port_counters = soft_query_port_counters,
 	.alloc_dm = soft_alloc_dm,
 	.dealloc_dm = soft_dealloc_dm,
 	.reg_dm_mr = soft_reg_dm_mr,

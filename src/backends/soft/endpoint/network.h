@@ -20,6 +20,7 @@ enum {
 };
 
 struct soft_qp;
+struct soft_request;
 struct soft_srq;
 struct soft_user;
 
@@ -191,10 +192,54 @@ void soft_raw_leave(struct soft_qp *qp);
 /* Lists the numbers of QPs in the list, as soft_mcast_members() does. */
 unsigned int soft_raw_members(struct soft_raw_list *list, uint64_t *last, uint32_t *qpns, unsigned int max);
 
-/* A device's tables of endpoints. */
+/* ---- port_counters.c --------------------------------------------------------------------------------------------- */
+
+enum { SOFT_COUNTER_SHARDS = 16 };
+
+/*
+ * The counters of a port are sums of shards. A mover adds to a shard that no other thread writes, so an addition costs
+ * no atomic operation and no cache line moves between CPUs. Movers beyond that number, and threads without a mover,
+ * share the last shard and add to it atomically.
+ */
+struct soft_port_counters {
+	struct soft_counter_shard {
+		_Alignas(64) _Atomic uint64_t values[UVD_PORT_COUNTERS];
+	} shards[SOFT_COUNTER_SHARDS];
+};
+
+/* What of a message, or of several, leaves one port and reaches another. */
+struct soft_traffic {
+	uint64_t words, packets;
+	unsigned int sends, receives; /* messages: see enum uvd_port_counter */
+	bool is_multicast;
+	/* The words and packets go from the responder to the requester, which has sent `requests` packets for them. */
+	bool is_fetched;
+	unsigned int requests;
+};
+
+/* Adds a message of `bytes` bytes, or a part of one. */
+static inline void soft_traffic_add(struct soft_traffic *t, uint32_t bytes, uint32_t packets)
+{
+	t->words += (bytes + UINT64_C(3)) / 4;
+	t->packets += packets;
+}
+
+/*
+ * Count what a mover moved. soft_count_out() counts at the requester's port, soft_count_in() at the responder's. Call
+ * them before the completions are added: a client that sees one may read the counters at once.
+ */
+void soft_count_out(const struct soft_mover *m, const struct soft_request *req, const struct soft_traffic *t);
+void soft_count_in(const struct soft_mover *m, struct soft_qp *qp, const struct soft_traffic *t);
+/* Counts n events at a port of the device. May be called on any thread, under any lock. */
+void soft_count_at_port(struct soft_device *dev, const struct uvd_port_config *port, enum uvd_port_counter which,
+			uint64_t n);
+int soft_query_port_counters(struct uvd_ibdev *ibdev, uint8_t port, uint64_t values[UVD_PORT_COUNTERS]);
+
+/* A device's tables of endpoints, and the counters of its ports. */
 struct soft_endpoints {
 	struct soft_srqn_table srqns;
 	struct soft_raw_list raw;
+	struct soft_port_counters ports[UVD_MAX_PORTS];
 };
 
 #endif

@@ -30,9 +30,8 @@ static const struct {
 
 uint32_t soft_packets(enum ibv_mtu mtu, uint32_t length)
 {
-	uint32_t bytes = 128u << mtu;
-
-	return length ? (length - 1) / bytes + 1 : 1;
+	/* An MTU is 128 << mtu bytes. */
+	return length ? ((length - 1) >> (7 + mtu)) + 1 : 1;
 }
 
 /* As rdmavt. The provider of a mapped queue posts such an SGE, and the kernel's rxe stores the answer there. */

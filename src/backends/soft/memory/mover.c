@@ -166,6 +166,7 @@ bool soft_movers_destroy(struct soft_movers *movers)
 	return true;
 }
 
+/* Caller holds movers->lock. */
 static struct soft_mover *mover_new(struct soft_movers *movers)
 {
 	struct soft_mover *m = malloc(sizeof(*m));
@@ -175,6 +176,7 @@ static struct soft_mover *mover_new(struct soft_movers *movers)
 	/* Do not clear the buffer: most messages are small, and its untouched pages cost nothing. */
 	memset(m, 0, offsetof(struct soft_mover, buffer));
 	m->movers = movers;
+	m->index = movers->num++;
 	pthread_mutex_init(&m->lock, NULL);
 	return m;
 }

@@ -59,6 +59,7 @@ struct soft_mover {
 	struct soft_mover *next, *next_free; /* the movers' lock */
 	struct uvd_worker *worker; /* or NULL */
 	pid_t tid; /* of the thread that uses it */
+	unsigned int index; /* from 0; the lowest are in use most */
 	pthread_mutex_t lock; /* of what follows. May be taken under a QP's. held_up() and given_up() run under it */
 	/*
 	 * Written by the mover; during an access, by the thread that takes the QP away. The mover has a responder while
@@ -86,6 +87,7 @@ struct soft_movers {
 	pthread_cond_t changed;
 	struct soft_mover *all, *free;
 	unsigned int used; /* number of movers in use */
+	unsigned int num; /* of `all` */
 	atomic_uint lost; /* number of lost movers */
 	pthread_t watcher;
 	bool watching, stop;

@@ -40,6 +40,8 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 		.dest_qpn = qp->attr.dest_qp_num,
 		.psn = qp->s_psn,
 		.packets = 1,
+		.mtu = qp->attr.path_mtu,
+		.qp_type = qp->qp.qp_type,
 		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
 		.mtu = qp->attr.path_mtu,
 	};
@@ -58,7 +60,7 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 	return req;
 }
 
-/* ns 0: no timer; the QP waits for a kick. Caller holds qp->lock, here and in the next three functions. */
+/* ns 0: no timer; the QP waits for a kick. Caller holds qp->lock, here and in the next five functions. */
 static void send_wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
 {
 	qp->s_wait = wait;
@@ -82,17 +84,25 @@ static void wait_for_receive(struct soft_qp *qp, struct soft_outcome outcome, en
 	send_wait_for(qp, SOFT_WAIT_RNR, outcome.is_mapped && qp->s_look_ns < ns ? qp->s_look_ns : ns);
 }
 
-/* Returns true if an RNR wait is not over yet; then the timer is armed for the next look. */
-static bool look_again(struct soft_qp *qp)
+/* Returns how many ns an RNR wait lasts from now on; 0: the request is to be retried. */
+static uint64_t rnr_left(const struct soft_qp *qp)
 {
-	uint64_t now = uvd_now_ns(), left;
+	uint64_t now = uvd_now_ns();
 
-	if (qp->s_wait != SOFT_WAIT_RNR || now >= qp->s_wait_end)
-		return false;
-	left = qp->s_wait_end - now;
+	return qp->s_wait == SOFT_WAIT_RNR && now < qp->s_wait_end ? qp->s_wait_end - now : 0;
+}
+
+/* Arms the timer for the next look in an RNR wait that lasts `left` ns more. */
+static void look_again(struct soft_qp *qp, uint64_t left)
+{
 	qp->s_look_ns *= 2;
 	soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, qp->s_look_ns < left ? qp->s_look_ns : left);
-	return true;
+}
+
+/* Counts an event at the QP's port. */
+static void send_count(struct soft_qp *qp, enum uvd_port_counter which)
+{
+	soft_count_at_port(qp->dev, soft_qp_port(qp), which, 1);
 }
 
 /* After a try without success, makes the oldest request wait, or fails it. before: what it had waited for already. */
@@ -101,6 +111,7 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 {
 	if (outcome.kind == SOFT_RNR) {
 		if (!qp->s_rnr_retry) {
+			send_count(qp, UVD_PORT_RNR_RETRY_EXCEEDED);
 			soft_send_fail(qp, wqe, IBV_WC_RNR_RETRY_EXC_ERR, due);
 			return;
 		}
@@ -112,9 +123,12 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 	}
 	/* A retry counts when its time-out is over, and not before: also the last one gets its full time. */
 	if (before == SOFT_WAIT_RETRY && !qp->s_retry--) {
+		send_count(qp, UVD_PORT_RETRY_EXCEEDED);
 		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
 		return;
 	}
+	if (before == SOFT_WAIT_RETRY)
+		send_count(qp, UVD_PORT_RETRIES);
 	send_wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
 }
 
@@ -124,6 +138,8 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 		return (struct soft_outcome){ .kind = SOFT_DONE, .status = req->wqe->refusal };
 	if (soft_is_local(req->wqe->opcode))
 		return soft_local_send(req);
+	if (uvd_config_port_down(req->port))
+		soft_count_at_port(req->qp->dev, req->port, UVD_PORT_XMIT_DISCARDS, req->packets ?: 1);
 	switch (req->qp->qp.qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_XRC_SEND:
@@ -388,7 +404,7 @@ void soft_send_wake(struct soft_qp *qp)
 	}
 	pthread_mutex_unlock(&qp->lock);
 	/* Retry only if the peer can answer: a try that fails would use up a retry. */
-	if (!wqe || soft_rc_probe(&req).kind != SOFT_DONE)
+	if (!wqe || soft_rc_probe(&req, false).kind != SOFT_DONE)
 		return;
 
 	pthread_mutex_lock(&qp->lock);
@@ -408,9 +424,11 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	struct soft_outcome outcome;
 	struct soft_send_wqe *wqe, copy;
 	struct soft_request req;
+	uint64_t left;
 
 	pthread_mutex_lock(&qp->lock);
 	wqe = send_waiting_wqe(qp, wait_nr);
+	left = rnr_left(qp);
 	if (wqe) {
 		/* Once the lock is released, another thread may complete the request and reuse wqe. */
 		copy = *wqe;
@@ -420,7 +438,7 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	if (!wqe)
 		return;
 
-	outcome = soft_rc_probe(&req);
+	outcome = soft_rc_probe(&req, !left);
 
 	pthread_mutex_lock(&qp->lock);
 	wqe = send_waiting_wqe(qp, wait_nr);
@@ -430,7 +448,9 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 			qp->s_kicked = true;
 		else
 			send_wait_for(qp, qp->s_wait, UINT64_C(1000000));
-	} else if (wqe && !look_again(qp)) {
+	} else if (wqe && left) {
+		look_again(qp, left);
+	} else if (wqe) {
 		put_off(qp, wqe, outcome, qp->s_wait, &due);
 	}
 	pthread_mutex_unlock(&qp->lock);

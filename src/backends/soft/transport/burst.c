@@ -211,11 +211,29 @@ static void conclude_one(struct burst *b, struct soft_request *req)
 	soft_count_arrival(peer, req);
 }
 
+static void burst_count(const struct burst *b)
+{
+	const struct soft_burst *requests = b->requests;
+	struct soft_traffic t = { .is_fetched = b->kind == READS };
+
+	for (unsigned int n = 0; n < requests->num; n++) {
+		const struct soft_send_wqe *wqe = requests->wqes[n];
+
+		soft_traffic_add(&t, wqe->length, soft_packets(requests->req.mtu, wqe->length));
+		t.sends += burst_is_send(wqe);
+	}
+	t.receives = t.sends;
+	t.requests = requests->num;
+	soft_count_out(b->m, &requests->req, &t);
+	soft_count_in(b->m, b->peer, &t);
+}
+
 static void burst_conclude(struct burst *b)
 {
 	struct soft_burst *requests = b->requests;
 	struct soft_request req = requests->req;
 
+	burst_count(b);
 	if (b->kind != READS)
 		soft_send_arrived(req.qp);
 	for (unsigned int n = 0; n < requests->num; n++) {

@@ -22,7 +22,7 @@ static const struct soft_outcome lost = { .kind = SOFT_LOST };
 
 static bool is_to_many(const struct soft_request *req)
 {
-	return req->is_multicast || req->qp->qp.qp_type == IBV_QPT_RAW_PACKET;
+	return req->is_multicast || req->qp_type == IBV_QPT_RAW_PACKET;
 }
 
 /* Returns the payload's place in the buffer, behind the room for a GRH. */
@@ -47,6 +47,40 @@ static struct soft_outcome dgram_gather(struct message *msg)
 	return !err ? sent : err == SOFT_COPY_LOST ? lost : bad_memory;
 }
 
+/* ---- counters ---------------------------------------------------------------------------------------------------- */
+
+/* Is the datagram addressed to a group? The first bit on the wire of an Ethernet address says so. */
+static bool dgram_is_multicast(struct message *msg)
+{
+	if (msg->req->qp_type == IBV_QPT_RAW_PACKET)
+		return dgram_payload(msg)[0] & 1;
+	return msg->req->is_multicast;
+}
+
+/* length: of the payload, which is one packet. */
+static struct soft_traffic dgram_traffic(struct message *msg, uint32_t length)
+{
+	struct soft_traffic t = { .sends = 1, .receives = 1, .is_multicast = dgram_is_multicast(msg) };
+
+	soft_traffic_add(&t, length, 1);
+	return t;
+}
+
+static void dgram_count_out(struct message *msg)
+{
+	const struct soft_traffic t = dgram_traffic(msg, msg->wqe->length);
+
+	if (!uvd_config_port_down(msg->req->port))
+		soft_count_out(msg->m, msg->req, &t);
+}
+
+static void dgram_count_in(struct message *msg, uint32_t length)
+{
+	const struct soft_traffic t = dgram_traffic(msg, length);
+
+	soft_count_in(msg->m, msg->peer, &t);
+}
+
 /* ---- one receiver ------------------------------------------------------------------------------------------------ */
 
 /*
@@ -56,6 +90,7 @@ static struct soft_outcome dgram_gather(struct message *msg)
 static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uint32_t length, struct ibv_wc *wc)
 {
 	const bool solicited = msg->wqe->send_flags & IBV_SEND_SOLICITED;
+	const uint32_t payload = msg->wqe->length;
 	struct soft_list list = soft_recv_list(msg->peer);
 	enum soft_copy_error err;
 
@@ -69,6 +104,7 @@ static void dgram_fill(struct message *msg, uint32_t offset, uint8_t *bytes, uin
 		return;
 	if (msg->m->requester.qp && !is_to_many(msg->req))
 		soft_send_arrived(msg->req->qp);
+	dgram_count_in(msg, payload);
 	soft_recv_complete(msg->peer, wc, solicited, &msg->due);
 	if (msg->m->requester.qp && msg->peer->qp.qp_type == IBV_QPT_UD)
 		soft_count_arrival(msg->peer, msg->req);
@@ -173,6 +209,7 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 		return outcome;
 	if (req->ah.is_global)
 		soft_make_grh(m->buffer, req);
+	dgram_count_out(&msg);
 	m->may_drop = true;
 	if (is_to_many(req))
 		deliver_to_many(&msg);

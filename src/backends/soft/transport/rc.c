@@ -40,6 +40,19 @@ static struct soft_outcome rc_rnr(const struct soft_qp *peer)
 	};
 }
 
+/* Counts an RNR NAK at both ports. Caller holds peer->lock, and the peer admits the request. */
+static void rc_count_rnr(const struct soft_request *req, struct soft_qp *peer)
+{
+	soft_count_at_port(peer->dev, soft_qp_port(peer), UVD_PORT_RNR_SENT, 1);
+	soft_count_at_port(req->qp->dev, req->port, UVD_PORT_RNR_RCVD, 1);
+}
+
+static struct soft_outcome rc_send_rnr(const struct soft_request *req, struct soft_qp *peer)
+{
+	rc_count_rnr(req, peer);
+	return rc_rnr(peer);
+}
+
 static const struct soft_outcome no_answer = { .kind = SOFT_NO_ANSWER };
 static const struct soft_outcome go_on = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
 static const struct soft_outcome lost = { .kind = SOFT_LOST };
@@ -155,7 +168,7 @@ invalid:
 static struct soft_outcome rc_refuse_key(struct rc *rc)
 {
 	if (takes_receive(rc->wqe) && rc->req->packets == 1 && !soft_recv_take(rc->peer, &rc->due))
-		return rc_rnr(rc->peer);
+		return rc_send_rnr(rc->req, rc->peer);
 	return rc_refuse(rc, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
 }
 
@@ -171,7 +184,7 @@ static struct soft_outcome take_receive(struct rc *rc)
 	struct soft_list list;
 
 	if (!soft_recv_take(peer, &rc->due))
-		return rc_rnr(peer);
+		return rc_send_rnr(rc->req, peer);
 	if (!rc_is_send(rc->wqe))
 		return go_on;
 	if (rc->wqe->length > soft_sge_length(recv->sge, recv->num_sge))
@@ -282,6 +295,22 @@ static enum soft_copy_error rc_move(struct rc *rc)
 	return err;
 }
 
+/* Counts a chunk that has been moved. */
+static void rc_count(const struct rc *rc)
+{
+	struct soft_traffic t = {
+		.is_fetched = brings_back(rc->wqe),
+		.requests = is_first(rc),
+		.sends = is_last(rc) && rc_is_send(rc->wqe),
+		.receives = is_last(rc) && takes_receive(rc->wqe),
+	};
+
+	/* All chunks but the last have whole packets. */
+	soft_traffic_add(&t, rc_chunk(rc), soft_packets(rc->req->mtu, rc_chunk(rc)));
+	soft_count_out(rc->m, rc->req, &t);
+	soft_count_in(rc->m, rc->peer, &t);
+}
+
 /* Ends a request at the responder, after its last chunk. */
 static struct soft_outcome rc_conclude(struct rc *rc)
 {
@@ -329,6 +358,7 @@ static struct soft_outcome rc_respond(struct rc *rc)
 		return rc_done(IBV_WC_LOC_PROT_ERR);
 	if (err == SOFT_COPY_BAD)
 		return rc_refuse_receive(rc);
+	rc_count(rc);
 	return is_last(rc) ? rc_conclude(rc) : go_on;
 }
 
@@ -523,7 +553,7 @@ static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
 	return ready;
 }
 
-struct soft_outcome soft_rc_probe(struct soft_request *req)
+struct soft_outcome soft_rc_probe(struct soft_request *req, bool is_retry)
 {
 	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
 	struct soft_outcome outcome = no_answer;
@@ -536,7 +566,7 @@ struct soft_outcome soft_rc_probe(struct soft_request *req)
 	} else if (soft_rc_admits(peer, req)) {
 		outcome = go_on;
 		if (!is_ready(peer, req))
-			outcome = rc_rnr(peer);
+			outcome = is_retry ? rc_send_rnr(req, peer) : rc_rnr(peer);
 		outcome.is_mapped = has_mapped_receives(peer);
 	}
 	pthread_mutex_unlock(&peer->lock);

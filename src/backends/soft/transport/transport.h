@@ -11,8 +11,11 @@
 
 /* RC, and XRC. */
 struct soft_outcome soft_rc_send(struct soft_mover *m, struct soft_request *req);
-/* Would the peer take the request now? SOFT_DONE: it would, or it is claimed. Moves no data. Caller holds no lock. */
-struct soft_outcome soft_rc_probe(struct soft_request *req);
+/*
+ * Would the peer take the request now? SOFT_DONE: it would, or it is claimed. Moves no data. is_retry: the wait of the
+ * request is over, so a missing receive counts as an RNR NAK. Caller holds no lock.
+ */
+struct soft_outcome soft_rc_probe(struct soft_request *req, bool is_retry);
 /* Is this the request that the responder expects next? Caller holds peer->lock. */
 bool soft_rc_admits(struct soft_qp *peer, const struct soft_request *req);
 

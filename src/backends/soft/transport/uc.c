@@ -105,6 +105,35 @@ static enum soft_copy_error uc_move(struct uc *uc)
 	return err;
 }
 
+/* length: bytes that leave the port, from uc->moved on. */
+static struct soft_traffic uc_traffic(const struct uc *uc, uint32_t length)
+{
+	const bool is_last = uc->moved + length == uc->wqe->length;
+	struct soft_traffic t = {
+		.sends = is_last && !is_write(uc->wqe),
+		.receives = is_last && uc->wqe->opcode != IBV_WR_RDMA_WRITE,
+	};
+
+	soft_traffic_add(&t, length, soft_packets(uc->req->mtu, length));
+	return t;
+}
+
+static void uc_count_in(const struct uc *uc)
+{
+	const struct soft_traffic t = uc_traffic(uc, uc_chunk(uc));
+
+	soft_count_in(uc->m, uc->peer, &t);
+}
+
+/* The requester's port sends all of the message, also what does not arrive. */
+static void uc_count_out(const struct uc *uc)
+{
+	const struct soft_traffic t = uc_traffic(uc, uc->wqe->length);
+
+	if (!uvd_config_port_down(uc->req->port))
+		soft_count_out(uc->m, uc->req, &t);
+}
+
 static void uc_conclude(struct uc *uc)
 {
 	struct soft_send_wqe *wqe = uc->wqe;
@@ -128,6 +157,7 @@ static bool uc_respond(struct uc *uc)
 		return false;
 	if (uc_move(uc) || soft_gone(uc->peer))
 		return false;
+	uc_count_in(uc);
 	if (uc->moved + uc_chunk(uc) == uc->wqe->length)
 		uc_conclude(uc);
 	return true;
@@ -171,6 +201,8 @@ struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 		err = uc_gather(&uc);
 		if (err == SOFT_COPY_BAD || err == SOFT_COPY_DEAD)
 			return bad_memory;
+		if (!uc.moved)
+			uc_count_out(&uc);
 		arrived = !err && uc_at_peer(&uc);
 		if (!m->requester.qp)
 			return lost;
