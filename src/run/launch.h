@@ -31,6 +31,9 @@ void uvd_run_guardian_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_engine_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_program_main(struct uvd_run_launch *l) __attribute__((noreturn));
 
+/* check.c: does the system have what a run needs? Returns false after a message. */
+bool uvd_run_check_system(void);
+
 /*
  * Makes this process a background process: in a process group of its own, which the terminal's signals do not reach,
  * without files except stderr and the `num` fds of `keep` (which may contain -1), and the subreaper of its descendants.

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What a run needs of the system: each message is one line that names what is missing and what to do."""
+import os
+import subprocess
+import pytest
+from conftest import BIN, STUCK, UVERBSCTL
+
+# A user other than root becomes root in a user namespace.
+UNSHARE = ["unshare", "--mount"] if not os.geteuid() else ["unshare", "--map-root-user", "--mount"]
+
+
+def in_namespace(script, unshare=()):
+    """Runs a shell script as root in a mount namespace of its own. $RUN is `uverbsctl run`."""
+    argv = [*UNSHARE, *unshare, "sh", "-c", f'RUN="{UVERBSCTL} run"; {script}']
+    r = subprocess.run(argv, capture_output=True, text=True, timeout=STUCK)
+    if "unshare failed" in r.stderr:
+        pytest.skip(r.stderr)
+    return r
+
+
+def refused(r, *words):
+    lines = r.stderr.splitlines()
+    assert r.returncode == 125 and len(lines) == 1 and lines[0].startswith("uverbsctl run: "), r
+    assert all(word in lines[0] for word in words), lines
+
+
+@pytest.mark.parametrize("option, remedy", [("", "TMPDIR"), ("--join", "XDG_RUNTIME_DIR")])
+def test_folder_that_is_read_only_is_named_with_the_remedy(option, remedy):
+    # uverbsctl is in /tmp, too.
+    r = in_namespace(f"mount --bind {BIN} /mnt && mount -t tmpfs -o ro none /tmp && "
+                     f"unset TMPDIR XDG_RUNTIME_DIR && exec /mnt/uverbsctl run {option} -- true")
+    refused(r, " /tmp", "EROFS", remedy)
+
+
+@pytest.mark.parametrize("hide", ["umount -l /proc", "mount -t tmpfs none /proc"])
+def test_missing_proc_is_named_with_the_remedy(hide):
+    if os.geteuid() and hide.startswith("umount"):
+        pytest.skip("a user namespace cannot unmount what it has inherited")
+    refused(in_namespace(f"{hide} && exec $RUN -- true"), "/proc/self: ENOENT", "mount proc on /proc")
+
+
+def test_proc_of_another_pid_namespace_is_named_with_the_remedy():
+    refused(in_namespace("$RUN -- true; exit $?", ["--pid", "--fork"]), "pid namespace", "--mount-proc")
+
+
+def test_proc_of_the_own_pid_namespace_is_good():
+    r = in_namespace("$RUN -- ibv_devinfo; exit $?", ["--pid", "--fork", "--mount-proc"])
+    assert r.returncode == 0 and "rxe0" in r.stdout, r
+
+
+def test_missing_null_device_is_named_with_the_remedy():
+    refused(in_namespace("mount -t tmpfs none /dev && exec $RUN -- true"), "/dev/null: ENOENT", "mknod")
