@@ -4,6 +4,7 @@ import os
 import subprocess
 import pytest
 from conftest import BIN, STUCK, UVERBSCTL
+from test_run import pingpong, port  # noqa: F401 (a fixture)
 
 # A user other than root becomes root in a user namespace.
 UNSHARE = ["unshare", "--mount"] if not os.geteuid() else ["unshare", "--map-root-user", "--mount"]
@@ -50,3 +51,19 @@ def test_proc_of_the_own_pid_namespace_is_good():
 
 def test_missing_null_device_is_named_with_the_remedy():
     refused(in_namespace("mount -t tmpfs none /dev && exec $RUN -- true"), "/dev/null: ENOENT", "mknod")
+
+
+# ---- limits of open files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1023, 512, 256, 64])
+def test_program_that_lowers_its_limit_of_open_files_has_the_device(run, limit, port):  # noqa: F811
+    r = run("sh", "-c", f"ulimit -n {limit}; ibv_devinfo && exec \"$@\"", "sh", *pingpong("-n 20 -p", port), cwd=run.folder)
+    assert r.returncode == 0 and "hca_id" in r.stdout and r.stdout.count("20 iters") == 2, r
+
+
+@pytest.mark.parametrize("limit", [256, 64])
+def test_run_under_a_low_limit_of_open_files_has_the_device(run, limit):
+    r = subprocess.run(["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *run.argv(["ibv_devinfo"])],
+                       capture_output=True, text=True, env=run.env, timeout=STUCK)
+    assert r.returncode == 0 and "hca_id" in r.stdout, r
