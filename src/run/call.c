@@ -173,6 +173,8 @@ static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct 
 		if (!uvd_run_caller_opened(tree, s, f))
 			return -EACCES;
 		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size) : do_writev(tree, f, args);
+	case UVD_RUN_READ:
+		return f->mode == O_WRONLY ? -EBADF : -EINVAL; /* the kernel's file has no read() */
 	case UVD_RUN_DUP:
 		return uvd_run_answer_dup(tree, args);
 	default:

@@ -144,7 +144,7 @@ static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_w
 
 static int trap_fds(scmp_filter_ctx ctx, const struct uvd_run_window *w)
 {
-	static const char *const names[] = { "write", "writev", "fstat", "dup", "close", NULL };
+	static const char *const names[] = { "write", "writev", "read", "readv", "fstat", "dup", "close", NULL };
 	unsigned int dupfd = F_DUPFD, cloexec = F_DUPFD_CLOEXEC;
 	int err = 0;
 
