@@ -3,7 +3,7 @@
 import os
 import subprocess
 import pytest
-from conftest import BIN, STUCK, UVERBSCTL
+from conftest import BIN, BUILD, STUCK, UVERBSCTL
 from test_run import pingpong, port  # noqa: F401 (a fixture)
 
 # A user other than root becomes root in a user namespace.
@@ -51,6 +51,22 @@ def test_proc_of_the_own_pid_namespace_is_good():
 
 def test_missing_null_device_is_named_with_the_remedy():
     refused(in_namespace("mount -t tmpfs none /dev && exec $RUN -- true"), "/dev/null: ENOENT", "mknod")
+
+
+def daemon(prepare, folder):
+    (folder / "tree").mkdir()
+    return in_namespace(f"{prepare} && exec {BUILD}/src/uverbsd --sysfs {folder}/tree/sysfs --control {folder}/control")
+
+
+def test_daemon_without_proc_says_so_too(tmp_path):
+    r = daemon("mount -t tmpfs none /proc", tmp_path)
+    assert r.returncode == 1 and "ESRCH: this process is not in /proc: mount proc on /proc" in r.stderr, r
+
+
+def test_daemon_in_a_read_only_folder_names_it_and_the_option(tmp_path):
+    tree = tmp_path / "tree"
+    r = daemon(f"mount --bind {tree} {tree} && mount -o remount,bind,ro {tree}", tmp_path)
+    assert r.returncode == 1 and f"cannot make {tree}/sysfs: EROFS: choose another directory with --sysfs" in r.stderr, r
 
 
 # ---- limits of open files ------------------------------------------------------------------------------------------
