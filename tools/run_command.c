@@ -25,6 +25,7 @@ int uvd_cmd_run(int argc, char **argv)
 	run = (struct uvd_run_options){ .devices = o.devices,
 					.num_devices = o.num_devices,
 					.join = o.join[0] ? o.join : NULL,
+					.mount = o.mount,
 					.busy_poll = o.busy_poll,
 					.granted = o.granted,
 					.limits = o.limits,

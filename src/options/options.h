@@ -51,6 +51,7 @@ struct uvd_options {
 	bool root_clients; /* with a broker: root's processes may be clients */
 	/* uverbsctl run. */
 	char join[64];
+	bool mount; /* mount the devices' folders for PROGRAM */
 	unsigned int busy_poll; /* microseconds */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	int first_arg; /* index in argv of the first argument that is not an option */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "run/internal.h"
+#include "run/link.h"
 
 enum { KERNEL_O_LARGEFILE = 0100000 }; /* the C library's O_LARGEFILE is 0 */
 
@@ -240,6 +241,12 @@ static bool read_how(struct uvd_run_tree *tree, struct uvd_run_args *args)
 	return true;
 }
 
+/* Is this path below the run's folder mounted where the program looks for it? */
+static bool is_mounted_folder(const struct uvd_run_tree *tree, const char *path)
+{
+	return tree->mounted & (strncmp(path, "dev/", 4) ? UVD_RUN_MOUNTED_SYS : UVD_RUN_MOUNTED_DEV);
+}
+
 long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *call)
 {
 	struct uvd_run_args args = *call;
@@ -249,6 +256,8 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 		return UVD_RUN_CONTINUE;
 	uvd_run_resolve(&tree->call.caller, tree->engine->root, &args, &target);
 	if (target.place == UVD_RUN_ELSEWHERE)
+		return UVD_RUN_CONTINUE;
+	if (target.place == UVD_RUN_TREE && is_mounted_folder(tree, target.path))
 		return UVD_RUN_CONTINUE;
 	if (target.place == UVD_RUN_UCAP)
 		return uvd_run_ucap_path(tree, &args, target.path);

@@ -13,41 +13,52 @@
 
 /* ---- giving fds to the caller ------------------------------------------------------------------------------------ */
 
-/*
- * Returns a number in the windows, not below `least`, that is free in the caller's file table, or a negative errno.
- * ADDFD replaces a file that has the number by then, so another thread of the caller that takes the number at this
- * moment loses its file. For that the thread must name the number itself (dup2), or its process must have some 768
- * files open.
- */
-static int free_number(struct uvd_run_tree *tree, unsigned int least)
+/* Returns a number in the window, not below `least`, that is free in the file table behind `dir`; -EMFILE: none. */
+static int free_in_window(int dir, const struct uvd_run_window *w, unsigned int least)
 {
-	int dir = tree->proc.open(&tree->proc, tree->call.caller.tid, "fd", O_PATH | O_DIRECTORY), number = -EMFILE;
 	struct stat st;
 	char name[16];
 
-	if (dir < 0)
-		return dir;
-	for (int i = 0; i < UVD_RUN_WINDOWS && number < 0; i++) {
-		const struct uvd_run_window *w = &tree->windows[i];
-
-		for (unsigned int n = w->base > least ? w->base : least; n - w->base < w->size && number < 0; n++) {
-			snprintf(name, sizeof(name), "%u", n);
-			if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
-				number = n;
-		}
+	for (unsigned int n = w->base > least ? w->base : least; n - w->base < w->size; n++) {
+		snprintf(name, sizeof(name), "%u", n);
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+			return n;
 	}
-	close(dir);
-	return number;
+	return -EMFILE;
+}
+
+/*
+ * Duplicates fd into the caller at a free number of the window, as the answer to its call. Returns the number, or a
+ * negative errno: -EMFILE if the window is full or above the caller's limit.
+ *
+ * ADDFD replaces a file that has the number by then, so another thread of the caller that takes the number at this
+ * moment loses its file. For that the thread must name the number itself (dup2), or its process must have as many files
+ * open as there are numbers below the window.
+ */
+static int add_in_window(struct uvd_run_tree *tree, int dir, const struct uvd_run_window *w, int fd, unsigned int least,
+			 unsigned int flags)
+{
+	int number = free_in_window(dir, w, least);
+
+	if (number < 0)
+		return number;
+	uvd_run_slots_forget(tree, number);
+	return uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, number, flags & O_CLOEXEC, true);
+}
+
+static int caller_fds(struct uvd_run_tree *tree)
+{
+	return tree->proc.open(&tree->proc, tree->call.caller.tid, "fd", O_PATH | O_DIRECTORY);
 }
 
 long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags)
 {
-	int number = free_number(tree, least);
+	int dir = caller_fds(tree), number = dir < 0 ? dir : -EMFILE;
 
-	if (number >= 0) {
-		uvd_run_slots_forget(tree, number);
-		number = uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, number, flags & O_CLOEXEC, true);
-	}
+	for (int i = 0; i < UVD_RUN_WINDOWS && number == -EMFILE; i++)
+		number = add_in_window(tree, dir, &tree->windows[i], fd, least, flags);
+	if (dir >= 0)
+		close(dir);
 	close(fd);
 	return number < 0 ? number : UVD_RUN_ANSWERED;
 }
@@ -139,16 +150,14 @@ long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 	pid_t tid = tree->call.caller.tid, tgid = tree->call.caller.tgid;
 	char name[32];
 	int copy;
+	long ret;
 
 	snprintf(name, sizeof(name), "getfd/%d", args->fd);
 	copy = tree->agent < 0 ? uvd_run_get_fd(tid, tgid, args->fd) : uvd_run_agent_open(tree->agent, tid, name, tgid);
 	if (copy < 0)
 		return UVD_RUN_CONTINUE; /* a duplicate without write() is better than none */
-	if (free_number(tree, args->mode) < 0) {
-		close(copy);
-		return args->mode ? UVD_RUN_CONTINUE : -EMFILE; /* the least number may be above the windows */
-	}
-	return uvd_run_answer_fd(tree, copy, args->mode, args->flags);
+	ret = uvd_run_answer_fd(tree, copy, args->mode, args->flags);
+	return ret == -EMFILE && args->mode ? UVD_RUN_CONTINUE : ret; /* the least number may be above the windows */
 }
 
 static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct uvd_run_slot *s,
@@ -164,6 +173,8 @@ static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct 
 		if (!uvd_run_caller_opened(tree, s, f))
 			return -EACCES;
 		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size) : do_writev(tree, f, args);
+	case UVD_RUN_READ:
+		return f->mode == O_WRONLY ? -EBADF : -EINVAL; /* the kernel's file has no read() */
 	case UVD_RUN_DUP:
 		return uvd_run_answer_dup(tree, args);
 	default:

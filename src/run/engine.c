@@ -182,6 +182,7 @@ static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *
 	close(fds[1]);
 	tree->agent = fds[2];
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
+	tree->mounted = msg->mounted;
 	tree->chooses_ids = msg->chooses_ids;
 	tree->busy_poll_ns = msg->busy_poll * UINT64_C(1000);
 	uvd_run_ucaps_grant(tree, &msg->granted);

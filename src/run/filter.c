@@ -33,6 +33,13 @@
 /* The windows leave the lower numbers, where a program has its first files, to other files. */
 enum { WINDOW = 256, FAR_WINDOW = 4096, FAR_TOP = 65536, USUAL_LIMIT = 1024 };
 
+/*
+ * For programs that lower their limit to 256 or 64 after the filter is set. These windows are small because other files
+ * of a program can have such numbers, and each of their calls is then trapped. They leave out the numbers that bash
+ * gives to a script (255) and to process substitutions (63 and below).
+ */
+static const struct uvd_run_window low_windows[] = { { .base = 224, .size = 16 }, { .base = 48, .size = 8 } };
+
 void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
 {
 	rlim_t top = nofile->rlim_cur < USUAL_LIMIT ? nofile->rlim_cur : USUAL_LIMIT;
@@ -45,6 +52,11 @@ void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
 	w[1] = (struct uvd_run_window){ .base = FAR_TOP - FAR_WINDOW, .size = FAR_WINDOW };
 	if (nofile->rlim_max < FAR_TOP)
 		w[1].size = 0;
+	for (int i = 0; i < UVD_RUN_WINDOWS - 2; i++) {
+		w[2 + i] = low_windows[i];
+		if (w[2 + i].base + w[2 + i].size > w[0].base)
+			w[2 + i].size = 0; /* the first window is that low itself */
+	}
 }
 
 /* Adds a rule. A rule that exists and a call that the architecture lacks (aarch64 has no open()) are no errors. */
@@ -132,11 +144,14 @@ static int trap_fd(scmp_filter_ctx ctx, const char *name, const struct uvd_run_w
 
 static int trap_fds(scmp_filter_ctx ctx, const struct uvd_run_window *w)
 {
+	static const char *const names[] = { "write", "writev", "read", "readv", "fstat", "dup", "close", NULL };
 	unsigned int dupfd = F_DUPFD, cloexec = F_DUPFD_CLOEXEC;
+	int err = 0;
 
-	return trap_fd(ctx, "write", w, NULL) ?: trap_fd(ctx, "writev", w, NULL) ?: trap_fd(ctx, "fstat", w, NULL) ?:
-	       trap_fd(ctx, "dup", w, NULL) ?: trap_fd(ctx, "fcntl", w, &dupfd) ?: trap_fd(ctx, "fcntl", w, &cloexec) ?:
-	       trap_fd(ctx, "close", w, NULL) ?: trap_fd_arg(ctx, "dup2", 1, w, NULL) ?: trap_fd_arg(ctx, "dup3", 1, w, NULL);
+	for (const char *const *name = names; *name && !err; name++)
+		err = trap_fd(ctx, *name, w, NULL);
+	return err ?: trap_fd(ctx, "fcntl", w, &dupfd) ?: trap_fd(ctx, "fcntl", w, &cloexec) ?:
+	       trap_fd_arg(ctx, "dup2", 1, w, NULL) ?: trap_fd_arg(ctx, "dup3", 1, w, NULL);
 }
 
 static int trap_ioctl(scmp_filter_ctx ctx)

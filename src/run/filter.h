@@ -16,7 +16,7 @@ struct uvd_run_window {
 	unsigned int base, size; /* size 0: unused */
 };
 
-enum { UVD_RUN_WINDOWS = 2 }; /* the second is used when the first is full */
+enum { UVD_RUN_WINDOWS = 4 }; /* each is used when those before it are full or above the caller's limit */
 
 static inline bool uvd_run_in_window(const struct uvd_run_window *w, unsigned long long fd)
 {

@@ -257,9 +257,15 @@ static int guardian_start_engine(struct guardian *g)
 	const char *tmp = getenv("TMPDIR");
 	int err;
 
-	snprintf(g->l->root, sizeof(g->l->root), "%.3900s/uverbsd-run-XXXXXX", tmp && *tmp == '/' ? tmp : "/tmp");
-	if (!mkdtemp(g->l->root))
-		return -errno;
+	if (!tmp || *tmp != '/')
+		tmp = "/tmp";
+	snprintf(g->l->root, sizeof(g->l->root), "%.3900s/uverbsd-run-XXXXXX", tmp);
+	if (!mkdtemp(g->l->root)) {
+		fprintf(stderr,
+			"uverbsctl run: cannot make a folder in %s: %s: set TMPDIR to a folder that can be written\n",
+			tmp, uvd_errno_name(errno));
+		_exit(UVD_RUN_FAILED);
+	}
 	err = fork_engine(g);
 	if (err)
 		rmdir(g->l->root);

@@ -68,6 +68,7 @@ struct uvd_run_tree {
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
 	unsigned int clock; /* counts look-ups of slots */
 	uint64_t tick; /* the kernel's tick in which the call arrived: the caller's id is not reused in it (slot.c) */
+	unsigned int mounted; /* UVD_RUN_MOUNTED_* */
 	bool many_pids, chooses_ids; /* how soon a thread id can be reused: slot.c */
 	struct uvd_run_change {
 		pid_t tid; /* 0: unused */

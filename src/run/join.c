@@ -35,8 +35,12 @@ static int make_dir(char *dir, size_t size)
 		snprintf(dir, size, "%.80s/uverbsd", runtime);
 	else
 		snprintf(dir, size, "/tmp/uverbsd-%u", geteuid());
-	if (mkdir(dir, 0700) && errno != EEXIST)
-		return join_complain(dir, errno);
+	if (mkdir(dir, 0700) && errno != EEXIST) {
+		fprintf(stderr,
+			"uverbsctl run: --join: cannot make %s: %s: set XDG_RUNTIME_DIR to a folder that can be written\n",
+			dir, uvd_errno_name(errno));
+		return -1;
+	}
 	if (lstat(dir, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022)
 		return join_complain(dir, EPERM);
 	return 0;

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -18,8 +17,6 @@
 
 #include "run/launch.h"
 #include "util/util.h"
-
-enum { LEAST_FILES = 64 };
 
 /* ---- what the processes share ------------------------------------------------------------------------------------ */
 
@@ -55,6 +52,13 @@ static bool signal_is_ignored(int sig)
 	return sig == SIGPIPE || sig == SIGHUP || sig == SIGTTOU;
 }
 
+static sighandler_t signal_handler(int sig)
+{
+	struct sigaction sa;
+
+	return sigaction(sig, NULL, &sa) ? SIG_ERR : sa.sa_handler;
+}
+
 int uvd_run_background(const int *keep, unsigned int num)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
@@ -76,7 +80,9 @@ int uvd_run_background(const int *keep, unsigned int num)
 	for (int sig = 1; sig < NSIG; sig++)
 		if (sig != SIGCHLD)
 			signal(sig, signal_is_ignored(sig) ? SIG_IGN : SIG_DFL);
-	signal(SIGCHLD, SIG_DFL);
+	/* Do not set the default again: that discards the SIGCHLD of a child that has ended already. */
+	if (signal_handler(SIGCHLD) != SIG_DFL)
+		signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	fd = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -256,33 +262,18 @@ static int launch_start(struct uvd_run_launch *l)
 	return guardian < 0 ? UVD_RUN_FAILED : wait_for_end(up[0], guardian);
 }
 
-/*
- * The engine needs some twenty fds for itself and a few for each open of the device. Without them it may leave files
- * behind.
- */
-static bool enough_files(void)
-{
-	struct rlimit nofile;
-
-	if (getrlimit(RLIMIT_NOFILE, &nofile) || nofile.rlim_max >= LEAST_FILES)
-		return true;
-	fprintf(stderr, "uverbsctl run: the hard limit of open files is %llu, and %d are needed (ulimit -Hn)\n",
-		(unsigned long long)nofile.rlim_max, LEAST_FILES);
-	return false;
-}
-
 int uvd_run(const struct uvd_run_options *options, char **argv)
 {
 	struct uvd_run_launch l = { .options = options, .argv = argv, .link = -1, .join_sock = -1, .join_lock = -1 };
 	const char *why = uvd_run_yama_refusal("/proc/sys/kernel/yama/ptrace_scope", launch_is_privileged());
 	int err, status;
 
+	if (!uvd_run_check_system())
+		return UVD_RUN_FAILED;
 	if (why) {
 		fprintf(stderr, "uverbsctl run: %s\n", why);
 		return UVD_RUN_FAILED;
 	}
-	if (!enough_files())
-		return UVD_RUN_FAILED;
 	err = launch_prepare(&l);
 	if (err)
 		fprintf(stderr, "uverbsctl run: cannot prepare the filter: %s\n", uvd_errno_name(err));

@@ -31,6 +31,9 @@ void uvd_run_guardian_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_engine_main(struct uvd_run_launch *l) __attribute__((noreturn));
 void uvd_run_program_main(struct uvd_run_launch *l) __attribute__((noreturn));
 
+/* check.c: does the system have what a run needs? Returns false after a message. */
+bool uvd_run_check_system(void);
+
 /*
  * Makes this process a background process: in a process group of its own, which the terminal's signals do not reach,
  * without files except stderr and the `num` fds of `keep` (which may contain -1), and the subreaper of its descendants.
@@ -49,6 +52,12 @@ void uvd_run_report(int up, int status, bool stays);
  * message.
  */
 int uvd_run_join(struct uvd_run_launch *l);
+/*
+ * mount.c: moves this process, which has one thread, into a mount namespace where the folder root is mounted on
+ * /sys/class and, if that exists, on /dev/infiniband. Sets *mounted to what is: UVD_RUN_MOUNTED_*. Returns 0, or -1
+ * after a message.
+ */
+int uvd_run_mount(const char *root, unsigned int *mounted);
 /* Does Yama keep the engine from a process tree that another run started? */
 bool uvd_run_needs_agent(void);
 /* Call when no tree is left: stops listening for other runs. Returns false if a run is connecting. */

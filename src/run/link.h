@@ -20,11 +20,15 @@ enum uvd_run_kind {
 
 enum { UVD_RUN_LINK_FDS = 3 };
 
+/* Folders of the run that are mounted in PROGRAM's mount namespace: the kernel carries out calls on their files. */
+enum { UVD_RUN_MOUNTED_SYS = 1, /* /sys/class/infiniband* */ UVD_RUN_MOUNTED_DEV = 2 /* /dev/infiniband */ };
+
 struct uvd_run_msg {
 	enum uvd_run_kind kind;
 	int status; /* ENDED: an exit status; LISTENER: PROGRAM's pid; the agent's reply: 0 or a negative errno */
 	bool stays; /* ENDED: other processes of the tree live on; BYE: the engine serves other trees */
 	bool chooses_ids; /* LISTENER: PROGRAM may choose the ids of new threads */
+	unsigned int mounted; /* LISTENER: UVD_RUN_MOUNTED_* */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
 	struct uvd_ucap_names granted; /* LISTENER */
 	unsigned int busy_poll; /* LISTENER */

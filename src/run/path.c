@@ -83,6 +83,10 @@ void uvd_run_decode(const struct seccomp_data *data, struct uvd_run_args *args)
 	case SYS_writev:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_WRITEV, .fd = a[0], .buf = a[1], .size = a[2] };
 		break;
+	case SYS_read:
+	case SYS_readv:
+		*args = (struct uvd_run_args){ .op = UVD_RUN_READ, .fd = a[0] };
+		break;
 	case SYS_ioctl:
 		*args = (struct uvd_run_args){ .op = UVD_RUN_IOCTL, .fd = a[0], .flags = a[1], .buf = a[2] };
 		break;

@@ -20,6 +20,7 @@ enum uvd_run_op {
 	UVD_RUN_XATTR,
 	UVD_RUN_WRITE,
 	UVD_RUN_WRITEV,
+	UVD_RUN_READ, /* or readv() */
 	UVD_RUN_IOCTL,
 	UVD_RUN_DUP,
 	/* The engine only takes note of the following; the kernel carries them out. */

@@ -62,6 +62,9 @@ void uvd_run_program_main(struct uvd_run_launch *l)
 	uvd_run_send(l->up, &msg, &pidfd, pidfd >= 0);
 	close(pidfd);
 	msg.chooses_ids = chooses_ids();
+	msg.mounted = 0;
+	if (l->options->mount && uvd_run_mount(msg.root, &msg.mounted))
+		_exit(UVD_RUN_FAILED);
 	/* From here on each open() of ours waits for the engine. */
 	listener = program_install_filter(l);
 	msg.kind = UVD_RUN_LISTENER;

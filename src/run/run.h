@@ -26,6 +26,7 @@ struct uvd_run_options {
 	const struct uvd_device_config *devices;
 	unsigned int num_devices;
 	const char *join; /* NULL: an engine of its own */
+	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */
 	struct uvd_account_limits limits; /* of the user; all process trees of an engine together */

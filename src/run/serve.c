@@ -50,6 +50,7 @@ static long run_server_answer_call(struct uvd_run_tree *tree)
 		return UVD_RUN_CONTINUE;
 	case UVD_RUN_WRITE:
 	case UVD_RUN_WRITEV:
+	case UVD_RUN_READ:
 	case UVD_RUN_IOCTL:
 	case UVD_RUN_DUP:
 	case UVD_RUN_FSTAT:

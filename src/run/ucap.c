@@ -218,6 +218,7 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
 	switch (args->op) {
 	case UVD_RUN_WRITE:
 	case UVD_RUN_WRITEV:
+	case UVD_RUN_READ:
 		*ret = -EINVAL; /* the kernel's nodes have no operation but open() */
 		break;
 	case UVD_RUN_DUP:

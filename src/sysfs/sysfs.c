@@ -127,7 +127,8 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 
 	root = err ? err : open_root(path);
 	if (root < 0) {
-		uvd_logf(log, UVD_ERR, "cannot make %s: %s", path, uvd_errno_name(root));
+		uvd_logf(log, UVD_ERR, "cannot make %s: %s%s", path, uvd_errno_name(root),
+			 root == -EROFS || root == -EACCES ? ": choose another directory with --sysfs" : "");
 		return root;
 	}
 	/* The lock keeps two daemons that start at once from both finding the directory free. */
@@ -136,7 +137,8 @@ int uvd_sysfs_create(const char *path, struct uvd_log *log)
 	if (!err) {
 		err = fchmod(root, 0755) ? -errno : fill_root(root);
 		if (err)
-			uvd_logf(log, UVD_ERR, "cannot create the sysfs directory %s: %s", path, uvd_errno_name(err));
+			uvd_logf(log, UVD_ERR, "cannot create the sysfs directory %s: %s%s", path, uvd_errno_name(err),
+				 err == -ESRCH ? ": this process is not in /proc: mount proc on /proc" : "");
 	}
 	close(root);
 	return err;

@@ -442,7 +442,34 @@ static void test_no_number_left_is_emfile(void)
 	IS(!setrlimit(RLIMIT_NOFILE, &r));
 	while (open(NODE, O_RDWR) >= 0)
 		n++;
-	IS(errno == EMFILE && n == 256);
+	IS(errno == EMFILE && n == 256 + 16 + 8);
+}
+
+static void test_read_of_the_device_is_einval(void)
+{
+	int fd = client_open_context(), only = open(NODE, O_WRONLY);
+	char byte = 1;
+	struct iovec v = { &byte, 1 };
+
+	FAILS(read(fd, &byte, 1), EINVAL);
+	FAILS(readv(fd, &v, 1), EINVAL);
+	FAILS(read(dup(fd), &byte, 1), EINVAL);
+	IS(only >= 0);
+	FAILS(read(only, &byte, 1), EBADF);
+	IS(byte == 1);
+}
+
+static void test_read_of_another_file_with_such_a_number(void)
+{
+	int fd = open(NODE, O_RDWR), ends[2];
+	char byte = 0;
+
+	IS(!pipe(ends) && dup2(ends[0], fd) == fd);
+	for (int number = 40; number < 300; number++) {
+		IS(dup2(ends[0], number) == number);
+		IS(write(ends[1], "x", 1) == 1 && read(number, &byte, 1) == 1 && byte == 'x');
+	}
+	IS(write(ends[1], "y", 1) == 1 && read(fd, &byte, 1) == 1 && byte == 'y');
 }
 
 static void test_event_files(void)
@@ -790,6 +817,8 @@ static const struct {
 	CASE(writev_is_one_command_a_piece),
 	CASE(many_opens),
 	CASE(no_number_left_is_emfile),
+	CASE(read_of_the_device_is_einval),
+	CASE(read_of_another_file_with_such_a_number),
 	CASE(event_files),
 	CASE(event_file_without_a_place_for_its_number),
 	CASE(hostile_file),
@@ -811,6 +840,7 @@ static const struct {
 	{ "number_closed_by_a_relative", client_number_closed_by_a_relative },
 	{ "number_looked_at_during_dup2", client_number_looked_at_during_dup2 },
 	{ "number_closed_by_a_ring", client_number_closed_by_a_ring },
+	{ "ring_reaches_no_device", client_ring_reaches_no_device },
 	{ "number_of_a_recycled_thread", client_number_of_a_recycled_thread },
 	{ NULL, NULL }, /* --list prints the cases above: they need no interaction with a test */
 	CASE(last_close),

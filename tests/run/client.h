@@ -26,6 +26,7 @@ void client_number_close_range(void);
 void client_number_closed_by_a_relative(void);
 void client_number_looked_at_during_dup2(void);
 void client_number_closed_by_a_ring(void);
+void client_ring_reaches_no_device(void);
 void client_number_of_a_recycled_thread(void);
 
 /* storm.c, by libibverbs. */

@@ -157,41 +157,84 @@ void client_number_looked_at_during_dup2(void)
 
 /* ---- closed without a system call close() ------------------------------------------------------------------------ */
 
-static void ring_close(int ring, const struct io_uring_params *p, char *sq, struct io_uring_sqe *sqes, int fd)
-{
-	unsigned int *tail = (unsigned int *)(sq + p->sq_off.tail), mask = *(unsigned int *)(sq + p->sq_off.ring_mask);
-	unsigned int *array = (unsigned int *)(sq + p->sq_off.array), at = *tail & mask;
+struct ring {
+	int fd;
+	struct io_uring_params p;
+	struct io_uring_sqe *sqes;
+	char *rings;
+};
 
-	memset(&sqes[at], 0, sizeof(*sqes));
-	sqes[at].opcode = IORING_OP_CLOSE;
-	sqes[at].fd = fd;
+static bool ring_open(struct ring *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->fd = syscall(SYS_io_uring_setup, 4, &r->p);
+	if (r->fd < 0 && (errno == ENOSYS || errno == EPERM))
+		return false; /* a kernel without io_uring */
+	IS(r->fd >= 0 && r->p.features & IORING_FEAT_SINGLE_MMAP);
+	r->rings = mmap(NULL, 4096 * 2, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQ_RING);
+	r->sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, IORING_OFF_SQES);
+	IS(r->rings != MAP_FAILED && r->sqes != MAP_FAILED);
+	return true;
+}
+
+/* Carries out one operation and returns its result. */
+static int ring_do(struct ring *r, const struct io_uring_sqe *sqe)
+{
+	unsigned int *tail = (unsigned int *)(r->rings + r->p.sq_off.tail), *head, at;
+	unsigned int *array = (unsigned int *)(r->rings + r->p.sq_off.array);
+	struct io_uring_cqe *cqes = (struct io_uring_cqe *)(r->rings + r->p.cq_off.cqes);
+
+	at = *tail & *(unsigned int *)(r->rings + r->p.sq_off.ring_mask);
+	r->sqes[at] = *sqe;
 	array[at] = at;
 	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
-	IS(syscall(SYS_io_uring_enter, ring, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1);
+	IS(syscall(SYS_io_uring_enter, r->fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0) == 1);
+	head = (unsigned int *)(r->rings + r->p.cq_off.head);
+	at = *head & *(unsigned int *)(r->rings + r->p.cq_off.ring_mask);
+	__atomic_store_n(head, *head + 1, __ATOMIC_RELEASE);
+	return cqes[at].res;
 }
 
 void client_number_closed_by_a_ring(void)
 {
-	struct io_uring_params p = { 0 };
-	int ring = syscall(SYS_io_uring_setup, 4, &p), fd, keep;
-	struct io_uring_sqe *sqes;
-	char *sq;
+	struct io_uring_sqe sqe = { .opcode = IORING_OP_CLOSE };
+	struct ring ring;
+	int fd, keep;
 
-	if (ring < 0 && (errno == ENOSYS || errno == EPERM))
-		return; /* a kernel without io_uring */
-	IS(ring >= 0);
-	sq = mmap(NULL, 4096 * 2, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
-	sqes = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
-	IS(sq != MAP_FAILED && sqes != MAP_FAILED && !pipe(pipes));
+	if (!ring_open(&ring))
+		return;
+	IS(!pipe(pipes));
 	fd = client_open_context();
 	keep = dup(fd);
+	sqe.fd = fd;
 	for (int i = 0; i < 3; i++) {
 		use(fd);
-		ring_close(ring, &p, sq, sqes, fd);
+		IS(ring_do(&ring, &sqe) == 0);
 		IS(fcntl(pipes[1], F_DUPFD, fd) == fd);
 		leads_to_the_pipe(fd);
 		IS(dup2(keep, fd) == fd);
 	}
+}
+
+/* The filter cannot see what a ring does: it must fail, or do nothing (docs/abi-differences.md). */
+void client_ring_reaches_no_device(void)
+{
+	uint64_t command[64] = { 0 };
+	struct io_uring_sqe sqe = { .addr = (uintptr_t)command, .len = sizeof(command) };
+	struct ring ring;
+
+	if (!ring_open(&ring))
+		return;
+	sqe.fd = client_open_context();
+	sqe.opcode = IORING_OP_WRITE;
+	IS(ring_do(&ring, &sqe) == -EPERM);
+	sqe.opcode = IORING_OP_READ;
+	command[0] = 1;
+	IS(ring_do(&ring, &sqe) == sizeof(command) && !command[0]);
+	sqe.opcode = IORING_OP_URING_CMD;
+	sqe.len = 0;
+	IS(ring_do(&ring, &sqe) == -EOPNOTSUPP);
+	IS(client_alloc_pd(sqe.fd) >= 0);
 }
 
 /* ---- another thread with the same id ----------------------------------------------------------------------------- */

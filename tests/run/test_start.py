@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What a run needs of the system: each message is one line that names what is missing and what to do."""
+import os
+import subprocess
+import pytest
+from conftest import BIN, BUILD, STUCK, UVERBSCTL
+from test_run import pingpong, port  # noqa: F401 (a fixture)
+
+# A user other than root becomes root in a user namespace.
+UNSHARE = ["unshare", "--mount"] if not os.geteuid() else ["unshare", "--map-root-user", "--mount"]
+
+
+def in_namespace(script, unshare=()):
+    """Runs a shell script as root in a mount namespace of its own. $RUN is `uverbsctl run`."""
+    argv = [*UNSHARE, *unshare, "sh", "-c", f'RUN="{UVERBSCTL} run"; {script}']
+    r = subprocess.run(argv, capture_output=True, text=True, timeout=STUCK)
+    if "unshare failed" in r.stderr:
+        pytest.skip(r.stderr)
+    return r
+
+
+def refused(r, *words):
+    lines = r.stderr.splitlines()
+    assert r.returncode == 125 and len(lines) == 1 and lines[0].startswith("uverbsctl run: "), r
+    assert all(word in lines[0] for word in words), lines
+
+
+@pytest.mark.parametrize("option, remedy", [("", "TMPDIR"), ("--join", "XDG_RUNTIME_DIR")])
+def test_folder_that_is_read_only_is_named_with_the_remedy(option, remedy):
+    # uverbsctl is in /tmp, too.
+    r = in_namespace(f"mount --bind {BIN} /mnt && mount -t tmpfs -o ro none /tmp && "
+                     f"unset TMPDIR XDG_RUNTIME_DIR && exec /mnt/uverbsctl run {option} -- true")
+    refused(r, " /tmp", "EROFS", remedy)
+
+
+@pytest.mark.parametrize("hide", ["umount -l /proc", "mount -t tmpfs none /proc"])
+def test_missing_proc_is_named_with_the_remedy(hide):
+    if os.geteuid() and hide.startswith("umount"):
+        pytest.skip("a user namespace cannot unmount what it has inherited")
+    refused(in_namespace(f"{hide} && exec $RUN -- true"), "/proc/self: ENOENT", "mount proc on /proc")
+
+
+def test_proc_of_another_pid_namespace_is_named_with_the_remedy():
+    refused(in_namespace("$RUN -- true; exit $?", ["--pid", "--fork"]), "pid namespace", "--mount-proc")
+
+
+def test_proc_of_the_own_pid_namespace_is_good():
+    r = in_namespace("$RUN -- ibv_devinfo; exit $?", ["--pid", "--fork", "--mount-proc"])
+    assert r.returncode == 0 and "rxe0" in r.stdout, r
+
+
+def test_missing_null_device_is_named_with_the_remedy():
+    refused(in_namespace("mount -t tmpfs none /dev && exec $RUN -- true"), "/dev/null: ENOENT", "mknod")
+
+
+def daemon(prepare, folder):
+    (folder / "tree").mkdir()
+    return in_namespace(f"{prepare} && exec {BUILD}/src/uverbsd --sysfs {folder}/tree/sysfs --control {folder}/control")
+
+
+def test_daemon_without_proc_says_so_too(tmp_path):
+    r = daemon("mount -t tmpfs none /proc", tmp_path)
+    assert r.returncode == 1 and "ESRCH: this process is not in /proc: mount proc on /proc" in r.stderr, r
+
+
+def test_daemon_in_a_read_only_folder_names_it_and_the_option(tmp_path):
+    tree = tmp_path / "tree"
+    r = daemon(f"mount --bind {tree} {tree} && mount -o remount,bind,ro {tree}", tmp_path)
+    assert r.returncode == 1 and f"cannot make {tree}/sysfs: EROFS: choose another directory with --sysfs" in r.stderr, r
+
+
+# ---- limits of open files ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limit", [1023, 512, 256, 64])
+def test_program_that_lowers_its_limit_of_open_files_has_the_device(run, limit, port):  # noqa: F811
+    r = run("sh", "-c", f"ulimit -n {limit}; ibv_devinfo && exec \"$@\"", "sh", *pingpong("-n 20 -p", port), cwd=run.folder)
+    assert r.returncode == 0 and "hca_id" in r.stdout and r.stdout.count("20 iters") == 2, r
+
+
+@pytest.mark.parametrize("limit", [256, 64])
+def test_run_under_a_low_limit_of_open_files_has_the_device(run, limit):
+    r = subprocess.run(["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *run.argv(["ibv_devinfo"])],
+                       capture_output=True, text=True, env=run.env, timeout=STUCK)
+    assert r.returncode == 0 and "hca_id" in r.stdout, r
