@@ -25,6 +25,7 @@ import time
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", "build")).resolve()
+README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 TRANSPORT = os.environ.get("UVERBSD_TRANSPORT", "run")
 LONG = bool(os.environ.get("UVERBSD_LONG"))
 NOBODY = 65534
@@ -48,8 +49,10 @@ SANITIZED = sanitized()
 PLACE = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-programs-"))
 PLACE.chmod(0o777)
 atexit.register(shutil.rmtree, PLACE, True)
+OPTIONAL = ["mpi-mpich"]  # section long of scripts/packages
 CLIENTS = {n: shutil.copy(BUILD / "tests/programs" / n, PLACE)
-           for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "shared", "reply", "ucx")}
+           for n in ("payload", "protection", "mcast", "killing", "garbage", "lists", "lists-asan", "lists-tsan", "shared", "reply",
+                     "ucx", "mpi-openmpi", "mpi-mpich", "gloo") if n not in OPTIONAL or (BUILD / "tests/programs" / n).exists()}
 UVERBSCTL = shutil.copy(BUILD / "tools/uverbsctl", PLACE)
 
 
@@ -60,6 +63,17 @@ def over_cuse(*abis):
     """Restricts the test to these ABIs over CUSE, which is slow in an emulated machine; what it tests does not depend on CUSE."""
     abis = abis if CUSE and not LONG else WAYS
     return pytest.mark.parametrize("lasting_device", abis, indirect=True)
+
+
+# The device as users have it who give no option.
+default_device = pytest.mark.parametrize("lasting_device", ["ioctl" if CUSE else "rxe"], indirect=True)
+
+
+def readme_command(start, program=None):
+    """The command in the README's table that begins like this, with the program that it names PROGRAM, as argv."""
+    found = re.findall(rf"`({re.escape(start)}(?: [^`]*)?)`", README.read_text())
+    assert len(found) == 1, found
+    return [program if a == "PROGRAM" else a for a in shlex.split(found[0])]
 
 
 def until(condition, what, seconds=STUCK, tell=lambda: ""):
@@ -190,9 +204,13 @@ class Device:
         port = free_port()
         gid = [] if self.way != "rxe" else ["-x" if program.startswith("ib_") else "-g", 0]
         argv = [program, "-p", port, *gid, *options]
+        return self.server_and_client(argv, [*argv, "localhost"], port, seconds, locks)
+
+    def server_and_client(self, argv, client_argv, port, seconds=STUCK, locks=False):
+        """Starts the client when the server listens on the TCP port. Returns both outputs."""
         server = self.start(*argv, locks=locks)
         until(lambda: listens(port) or server.ended(), f"{argv} listening", tell=self.diagnosis)
-        client = self.start(*argv, "localhost", locks=locks)
+        client = self.start(*client_argv, locks=locks)
         until(lambda: client.ended() and server.ended() or self.failed(client) or self.failed(server),
               f"the end of {argv}", seconds,
               lambda: f"server: {server.text()}\nclient: {client.text()}\n{self.diagnosis()}")

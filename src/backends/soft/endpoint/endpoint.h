@@ -162,7 +162,6 @@ struct soft_request {
 	const struct uvd_port_config *port;
 	struct ibv_ah_attr ah;
 	uint32_t dest_qpn, qkey, psn, packets;
-	enum ibv_mtu mtu; /* of the path */
 	enum ibv_qp_type qp_type; /* also valid after the mover has lost qp */
 	uint16_t pkey;
 	enum ibv_mtu mtu; /* of the path */

@@ -40,7 +40,6 @@ static struct soft_request request_of(struct soft_qp *qp, struct soft_send_wqe *
 		.dest_qpn = qp->attr.dest_qp_num,
 		.psn = qp->s_psn,
 		.packets = 1,
-		.mtu = qp->attr.path_mtu,
 		.qp_type = qp->qp.qp_type,
 		.pkey = soft_port_pkey(soft_qp_port(qp), qp->attr.pkey_index),
 		.mtu = qp->attr.path_mtu,

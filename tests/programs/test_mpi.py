@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""MPI between four processes (mpi.c): allreduce and alltoall, every value checked, with the README's commands.
+
+UCX logs which transport carries what. Nothing else than the device can: neither command lets MPI use its own shared memory or
+TCP, and without the device's transport both fail.
+"""
+import re
+
+import pytest
+
+from conftest import CAN_LOCK, CLIENTS, CUSE, LONG, default_device, readme_command
+
+pytestmark = pytest.mark.skipif(not CAN_LOCK, reason="UCX wants 64 MiB of locked memory: RLIMIT_MEMLOCK unlimited, or root")
+EVERY = 4 if CUSE and not LONG else 1
+REFUSALS = {"openmpi": "PML ucx cannot be selected", "mpich": "Destination is unreachable"}
+IMPLEMENTATIONS = list(REFUSALS) if LONG else ["openmpi"]
+
+
+def command(implementation):
+    if f"mpi-{implementation}" not in CLIENTS:
+        pytest.skip("not installed when build/ was made")
+    return readme_command(f"mpirun.{implementation}", CLIENTS[f"mpi-{implementation}"])
+
+
+def lanes(said):
+    """The transports of each endpoint that UCX made, as in `ep_cfg[1]: tag(self/memory rc_verbs/rxe0:1)`."""
+    return [set(re.findall(r"\w+/[\w:]+", line)) for line in said.splitlines() if " ep_cfg[" in line]
+
+
+@default_device
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_every_value_of_collectives_of_four_ranks_arrives_over_the_device(device, implementation):
+    said = device.start("env", "UCX_LOG_LEVEL=info", *command(implementation), EVERY, locks=True).wait().ok()
+    assert re.search(r"^4 ranks: \d{7,} values compared, 0 wrong$", said, re.M), said
+    to_others = f"rc_verbs/{device.name}:1"
+    assert sum({to_others} == lane for lane in lanes(said)) >= 4, said  # each rank to the others
+    assert all(lane <= {to_others, "self/memory0"} for lane in lanes(said)), said
+
+
+@default_device
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS if LONG or not CUSE else [])
+def test_ranks_that_may_not_use_the_device_reach_nobody(device, implementation):
+    argv = [a.replace("rc,self", "self") for a in command(implementation)]
+    done = device.start(*argv, locks=True).wait()
+    assert done.status != 0 and REFUSALS[implementation] in done.text, done.text
