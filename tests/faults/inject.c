@@ -9,10 +9,12 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void __wrap_free(void *p);
 
 static _Thread_local struct {
@@ -81,6 +83,11 @@ void *__wrap_realloc(void *p, size_t size)
 	if (no_memory())
 		return NULL;
 	return p ? __real_realloc(p, size) : counted(__real_realloc(NULL, size));
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return no_memory() ? NULL : counted(__real_aligned_alloc(alignment, size));
 }
 
 void __wrap_free(void *p)
