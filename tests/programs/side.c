@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -18,7 +19,7 @@ struct call {
 	int (*fn)(struct side *s, void *arg);
 	size_t size;
 	int ret;
-	char arg[4096];
+	_Alignas(max_align_t) char arg[4096];
 };
 
 unsigned char *arena_new(size_t size)
