@@ -71,8 +71,10 @@ def test_port_is_the_administrators_to_change(start):
 
 def test_overlay_option_shows_the_devices_to_everybody(start):
     d = start("--sysfs", "overlay")
-    shown = subprocess.run(["ibv_devices"], text=True, stdout=subprocess.PIPE, timeout=STUCK)
-    assert "hfi1_0" in shown.stdout
+    for program in ["ibv_devices"], ["ibstat"], ["ibstatus"]:
+        shown = subprocess.run(program, text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY)
+        assert shown.returncode == 0 and "hfi1_0" in shown.stdout, shown.stdout
+    assert "Active" in subprocess.run(["ibstat"], text=True, stdout=subprocess.PIPE, timeout=STUCK, user=NOBODY).stdout
     assert d.stop() == 0
     assert subprocess.run(["ls", "/sys/class/infiniband"], stderr=subprocess.DEVNULL).returncode != 0
 
