@@ -201,7 +201,7 @@ struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 		err = uc_gather(&uc);
 		if (err == SOFT_COPY_BAD || err == SOFT_COPY_DEAD)
 			return bad_memory;
-		if (!uc.moved)
+		if (!err && !uc.moved)
 			uc_count_out(&uc);
 		arrived = !err && uc_at_peer(&uc);
 		if (!m->requester.qp)
