@@ -15,7 +15,7 @@
 #include "persona/persona.h"
 #include "sysfs/internal.h"
 
-/* The counters with extended width, and port_xmit_wait. What a soft port does not have shows 0. */
+/* The counters with extended width, and port_xmit_wait. Those of events that a soft port does not have show 0. */
 static const struct uvd_counter_file core_counters[] = {
 	{ "symbol_error" },
 	{ "link_error_recovery" },
@@ -41,7 +41,7 @@ static const struct uvd_counter_file core_counters[] = {
 	{ NULL },
 };
 
-/* What ports/N/hw_counters/lifespan says: no value is older, in ms. It cannot be set. */
+/* The text of ports/N/hw_counters/lifespan: the age in ms that no value exceeds. It cannot be set. */
 enum { LIFESPAN_MS = 1000 };
 
 static uint64_t counter_sum(const struct uvd_counter_file *file, const uint64_t *values)
@@ -86,32 +86,39 @@ int uvd_sysfs_fill_counters(int dir, unsigned int port, const struct uvd_persona
 
 static int counter_write(int dir, const char *path, uint64_t value)
 {
-	int fd = openat(dir, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), err = 0;
+	/* Under `run` the client owns the folder too, and may have put a FIFO there: do not wait for its reader. */
+	int fd = openat(dir, path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), err = 0;
+	struct stat st;
 	char text[24];
 	int len;
 
 	if (fd < 0)
 		return -errno;
 	len = snprintf(text, sizeof(text), "%" PRIu64 "\n", value);
-	if (pwrite(fd, text, len, 0) != len)
-		err = -EIO;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		err = -EINVAL;
+	else if (pwrite(fd, text, len, 0) < 0)
+		err = -errno;
 	close(fd);
 	return err;
 }
 
+/* Returns the first error, after it has tried all files. */
 static int update_folder(int dir, unsigned int port, const char *folder, const struct uvd_counter_file *file,
 			 const uint64_t *before, const uint64_t *values)
 {
 	char path[96];
 	int err = 0;
 
-	for (; file->name && !err; file++) {
+	for (; file->name; file++) {
 		const uint64_t value = counter_sum(file, values);
+		int ret;
 
 		if (value <= counter_sum(file, before))
 			continue;
 		counter_path(path, port, folder, file->name);
-		err = counter_write(dir, path, value);
+		ret = counter_write(dir, path, value);
+		err = err ? err : ret;
 	}
 	return err;
 }
@@ -120,13 +127,12 @@ int uvd_sysfs_update_counters(int dir, unsigned int port, const struct uvd_perso
 			      struct uvd_sysfs_counters *shown, const uint64_t *values)
 {
 	uint64_t *before = shown->ports[port - 1], now[UVD_PORT_COUNTERS];
-	int err;
+	int err, ret;
 
 	for (unsigned int i = 0; i < UVD_PORT_COUNTERS; i++)
 		now[i] = values[i] > before[i] ? values[i] : before[i];
 	err = update_folder(dir, port, "counters", core_counters, before, now);
-	err = err ? err : update_folder(dir, port, "hw_counters", persona->hw_counters, before, now);
-	if (!err)
-		memcpy(before, now, sizeof(now));
-	return err;
+	ret = update_folder(dir, port, "hw_counters", persona->hw_counters, before, now);
+	memcpy(before, now, sizeof(now)); /* a file that cannot be written is tried again when its value changes */
+	return err ? err : ret;
 }

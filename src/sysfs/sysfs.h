@@ -39,7 +39,7 @@ struct uvd_sysfs_counters {
 
 /*
  * Shows new values of a port's counters (from 1), and stores them in *shown. Writes only to the files that change, in
- * place: who has one open reads the new value there. Values that fall do not count. For one device, the caller makes
+ * place, so that a program which has one open reads the new value. Values that fall do not count. For one device, the caller makes
  * one call at a time. Returns 0 or a negative errno.
  */
 int uvd_sysfs_set_counters(const char *root, const struct uvd_device_config *config, const struct uvd_persona *persona,
