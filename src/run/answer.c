@@ -169,8 +169,6 @@ static long answer_folder(struct uvd_run_tree *tree, const struct uvd_run_args *
 	int fd;
 
 	if (args->op == UVD_RUN_OPEN)
-		uvd_run_show_counters_at(tree->engine, path);
-	if (args->op == UVD_RUN_OPEN)
 		return folder_open(tree, path, args->flags, args->resolve);
 	if (args->op == UVD_RUN_XATTR)
 		return -EOPNOTSUPP;
@@ -257,6 +255,8 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 	uvd_run_resolve(&tree->call.caller, tree->engine->root, &args, &target);
 	if (target.place == UVD_RUN_ELSEWHERE)
 		return UVD_RUN_CONTINUE;
+	if (target.place == UVD_RUN_TREE && args.op == UVD_RUN_OPEN)
+		uvd_run_show_counters_at(tree->engine, target.path);
 	if (target.place == UVD_RUN_TREE && is_mounted_folder(tree, target.path))
 		return UVD_RUN_CONTINUE;
 	if (target.place == UVD_RUN_UCAP)

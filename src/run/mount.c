@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * --mount: PROGRAM gets a mount namespace in which the run's folders are mounted where programs look for them. Then
- * chdir(), ".." and symbolic links are the kernel's own work, which the filter cannot do for PROGRAM.
+ * the kernel carries out chdir(), ".." and symbolic links, which the filter cannot do for PROGRAM. The engine still
+ * answers opens of nodes, by their paths.
  *
  * /sys/class has no folder to mount on if the kernel has no RDMA, and sysfs allows no mkdir(). So /sys/class becomes a
  * tmpfs with a bind mount of each of the kernel's classes and of ours. It is not the overlay of uverbsd: an overlay may
@@ -48,7 +49,7 @@ static bool sysctl_is(const char *path, int value)
 	return is == value;
 }
 
-static const char *user_namespace_remedy(void)
+static const char *mount_remedy(void)
 {
 	if (sysctl_is("/proc/sys/user/max_user_namespaces", 0))
 		return "set the sysctl user.max_user_namespaces to more than 0, or run it as root";
@@ -60,7 +61,7 @@ static const char *user_namespace_remedy(void)
 }
 
 /* Returns 0, or -1 with errno. */
-static int put_text(const char *path, const char *text)
+static int mount_put_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC), err;
 	ssize_t n;
@@ -75,18 +76,18 @@ static int put_text(const char *path, const char *text)
 }
 
 /* Maps the user and the group to themselves, so that PROGRAM's ids stay. Returns 0, or -1 with errno. */
-static int map_ids(uid_t uid, gid_t gid)
+static int mount_map_ids(uid_t uid, gid_t gid)
 {
 	char users[32], groups[32];
 
 	snprintf(users, sizeof(users), "%u %u 1\n", uid, uid);
 	snprintf(groups, sizeof(groups), "%u %u 1\n", gid, gid);
 	/* Without "deny" the kernel lets no unprivileged user map a group. */
-	return put_text("/proc/self/setgroups", "deny") ?: put_text("/proc/self/uid_map", users) ?:
-	       put_text("/proc/self/gid_map", groups);
+	return mount_put_text("/proc/self/setgroups", "deny") ?: mount_put_text("/proc/self/uid_map", users) ?:
+	       mount_put_text("/proc/self/gid_map", groups);
 }
 
-static int enter_namespaces(void)
+static int mount_enter_namespaces(void)
 {
 	const uid_t uid = geteuid();
 	const gid_t gid = getegid();
@@ -94,22 +95,34 @@ static int enter_namespaces(void)
 	capng_get_caps_process();
 	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN))
 		return unshare(CLONE_NEWNS) ? mount_complain("cannot make a mount namespace", errno, NULL) : 0;
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || map_ids(uid, gid))
-		return mount_complain("cannot make a user namespace", errno, user_namespace_remedy());
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || mount_map_ids(uid, gid))
+		return mount_complain("cannot make a user namespace", errno, mount_remedy());
 	return 0;
 }
 
 /* ---- the mounts -------------------------------------------------------------------------------------------------- */
 
-static int bind_folder(const char *from, const char *to)
+static int mount_bind(const char *from, const char *to)
 {
 	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL))
 		return mount_complain(to, errno, NULL);
 	return 0;
 }
 
-/* Mounts the folder `name` of the open folder `dir` into CLASS. */
-static int bind_class(int dir, const char *name)
+/* The same, read-only: PROGRAM may own the folder, and must not remove devices from it. */
+static int mount_bind_read_only(const char *from, const char *to)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	if (mount_bind(from, to))
+		return -1;
+	if (mount_setattr(AT_FDCWD, to, AT_RECURSIVE, &attr, sizeof(attr)))
+		return mount_complain(to, errno, NULL);
+	return 0;
+}
+
+/* Mounts the folder `name` of the open folder `dir` into CLASS. ours: it is the run's. */
+static int mount_bind_class(int dir, const char *name, bool ours)
 {
 	char from[32 + NAME_MAX], to[32 + NAME_MAX];
 
@@ -117,30 +130,35 @@ static int bind_class(int dir, const char *name)
 	snprintf(to, sizeof(to), CLASS "/%s", name);
 	if (mkdir(to, 0755))
 		return mount_complain(to, errno, NULL);
-	return bind_folder(from, to);
+	return ours ? mount_bind_read_only(from, to) : mount_bind(from, to);
 }
 
 /* Mounts the classes in `dir` into CLASS: ours, or all others. Closes dir. */
-static int bind_classes(int dir, bool ours)
+static int mount_bind_classes(int dir, bool ours)
 {
 	DIR *list = fdopendir(dir);
 	struct dirent *e;
 	struct stat st;
 	int ret = 0;
 
-	if (!list)
-		return mount_complain(CLASS, errno, NULL);
-	while (!ret && (e = readdir(list))) {
+	if (!list) {
+		ret = mount_complain(CLASS, errno, NULL);
+		close(dir);
+		return ret;
+	}
+	while (!ret && (errno = 0, e = readdir(list))) {
 		const bool is_ours = !strncmp(e->d_name, OURS, strlen(OURS));
 
 		if (e->d_name[0] != '.' && is_ours == ours && !fstatat(dir, e->d_name, &st, 0) && S_ISDIR(st.st_mode))
-			ret = bind_class(dir, e->d_name);
+			ret = mount_bind_class(dir, e->d_name, ours);
 	}
+	if (!ret && errno)
+		ret = mount_complain(CLASS, errno, NULL);
 	closedir(list);
 	return ret;
 }
 
-static int open_folder(const char *path)
+static int mount_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -153,11 +171,11 @@ static int mount_class(const char *root)
 	char path[PATH_MAX + 16];
 	int kernels, ours;
 
-	kernels = open_folder(CLASS);
+	kernels = mount_open(CLASS);
 	if (kernels < 0)
 		return -1;
 	snprintf(path, sizeof(path), "%s" CLASS, root);
-	ours = open_folder(path);
+	ours = mount_open(path);
 	if (ours < 0) {
 		close(kernels);
 		return -1;
@@ -165,13 +183,13 @@ static int mount_class(const char *root)
 	if (mount("uverbsd", CLASS, "tmpfs", flags, "mode=755")) {
 		close(ours);
 		close(kernels);
-		return mount_complain("cannot mount a tmpfs on " CLASS, errno, user_namespace_remedy());
+		return mount_complain("cannot mount a tmpfs on " CLASS, errno, mount_remedy());
 	}
-	if (bind_classes(kernels, false)) {
+	if (mount_bind_classes(kernels, false)) {
 		close(ours);
 		return -1;
 	}
-	if (bind_classes(ours, true))
+	if (mount_bind_classes(ours, true))
 		return -1;
 	if (mount(NULL, CLASS, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | flags, NULL))
 		return mount_complain(CLASS, errno, NULL);
@@ -182,9 +200,9 @@ int uvd_run_mount(const char *root, unsigned int *mounted)
 {
 	char nodes[PATH_MAX + 16];
 
-	/* "Slave": what the system mounts later appears here, too, and our mounts do not appear there. */
-	if (enter_namespaces() || (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) &&
-				   mount_complain("cannot separate the mounts", errno, user_namespace_remedy())))
+	/* "Slave": mounts that the system makes later appear here too, and ours do not appear in the system. */
+	if (mount_enter_namespaces() || (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) &&
+					 mount_complain("cannot separate the mounts", errno, mount_remedy())))
 		return -1;
 	if (mount_class(root))
 		return -1;
@@ -193,5 +211,5 @@ int uvd_run_mount(const char *root, unsigned int *mounted)
 	if (access(NODES, F_OK))
 		return 0; /* nothing to mount on: the engine answers calls by path, as without --mount */
 	*mounted |= UVD_RUN_MOUNTED_DEV;
-	return bind_folder(nodes, NODES);
+	return mount_bind_read_only(nodes, NODES);
 }
