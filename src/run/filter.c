@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <uverbsd/schema.h>
 
 #include "run/filter.h"
 
@@ -52,7 +53,8 @@ void uvd_run_windows(struct uvd_run_window *w, const struct rlimit *nofile)
 	w[1] = (struct uvd_run_window){ .base = FAR_TOP - FAR_WINDOW, .size = FAR_WINDOW };
 	if (nofile->rlim_max < FAR_TOP)
 		w[1].size = 0;
-	for (int i = 0; i < UVD_RUN_WINDOWS - 2; i++) {
+	_Static_assert(UVD_COUNT(low_windows) == UVD_RUN_WINDOWS - 2, "two windows are made here");
+	for (unsigned int i = 0; i < UVD_COUNT(low_windows); i++) {
 		w[2 + i] = low_windows[i];
 		if (w[2 + i].base + w[2 + i].size > w[0].base)
 			w[2 + i].size = 0; /* the first window is that low itself */
