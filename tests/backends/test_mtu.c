@@ -73,6 +73,7 @@ START_TEST(test_packets_of_another_mtu_end_a_burst)
 	ck_assert_int_eq(post_send_wr(a, wrs), 0);
 	for (int i = 0; i < BAD; i++)
 		expect(a->scq, i, IBV_WC_SUCCESS);
+	ck_assert_int_gt(mm_bursts, 0);
 	expect(a->scq, BAD, _i < 2 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_LOC_LEN_ERR);
 	expect(a->scq, BAD + 1, IBV_WC_WR_FLUSH_ERR);
 }

@@ -172,7 +172,7 @@ static const struct {
 /* All of these may change in SQD. */
 START_TEST(test_values_beyond_their_limits_are_einval_and_change_nothing)
 {
-	struct ibv_qp_attr attr = values[_i].attr, before, after;
+	struct ibv_qp_attr attr = values[_i].attr, before = { 0 }, after = { 0 };
 	struct uvd_qp_init_attr init;
 	int err;
 

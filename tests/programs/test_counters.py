@@ -84,7 +84,7 @@ def test_counter_that_stays_open_shows_new_values(device):
     device.pair("ibv_rc_pingpong", "-n", MESSAGES)
     end = time.monotonic()
     changed = float(re.search(r"changed (\S+)", holder.wait().ok())[1])
-    assert changed - end < STALE + 10 * CUSE  # the virtual machine is slow
+    assert changed - end < STALE + 20  # a busy machine is slow
 
 
 def metrics_of(port):
