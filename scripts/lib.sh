@@ -29,8 +29,10 @@ install_missing() {
 	((${#missing[@]})) || return 0
 	say "installing ${missing[*]}"
 	# The tests start the exporter themselves: its service must not listen on this machine.
-	[[ " ${missing[*]} " != *" prometheus-node-exporter "* ]] ||
-		as_root ln -sfn /dev/null /etc/systemd/system/prometheus-node-exporter.service
+	if [[ " ${missing[*]} " == *" prometheus-node-exporter "* ]]; then
+		as_root mkdir -p /etc/systemd/system && as_root ln -sfn /dev/null /etc/systemd/system/prometheus-node-exporter.service ||
+			die "cannot mask prometheus-node-exporter.service"
+	fi
 	if ! as_root apt-get -q update </dev/null ||
 		! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
 			-o Dpkg::Options::='--path-include=/usr/share/doc/rdma-core/*' install "${missing[@]}" </dev/null; then
