@@ -171,7 +171,7 @@ int uvd_cmd_env(int argc, char **argv)
 		return run_mounted(sysfs, argv + optind);
 	fputs("export SYSFS_PATH=", stdout);
 	print_quoted(sysfs);
-	/* Behind the variable, so that also an eval of it all in one line sets that. */
+	/* The comment comes last: eval of an unquoted $(...) makes one line of both, and must still set the variable. */
 	fputs("\n# ibstat, ibstatus and others that read /sys/class themselves: uverbsd --sysfs overlay, or uverbsctl env --mount\n",
 	      stdout);
 	return 0;

@@ -14,7 +14,7 @@ enum uvd_port_counter {
 	UVD_PORT_UNICAST_RCV,
 	UVD_PORT_MULTICAST_XMIT,
 	UVD_PORT_MULTICAST_RCV, /* a datagram counts once for each QP of the port that receives it */
-	UVD_PORT_XMIT_DISCARDS, /* were to leave while the port was down */
+	UVD_PORT_XMIT_DISCARDS, /* packets that should have left while the port was down */
 	UVD_PORT_LINK_DOWNED, /* times */
 	UVD_PORT_RNR_RCVD, /* RNR NAKs that the port's requesters got */
 	UVD_PORT_RNR_SENT, /* RNR NAKs that its responders sent */

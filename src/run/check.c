@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a run needs of the system: checked first, so that the message names what is missing. */
+/* Checks that the system has what a run needs, before anything is made, so that the message names what is missing. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { LEAST_FILES = 64 };
 
-/* The engine finds out about its callers in /proc, by the ids that the kernel gives it. */
+/* The engine looks its callers up in /proc, by the ids that the kernel gives it. */
 static bool has_proc(void)
 {
 	char self[16];
