@@ -11,7 +11,6 @@
 
 static const struct choice choices[] = {
 	{ "ucap", ON_KERNEL, EPROTONOSUPPORT, "User Capabilities came with 6.15" },
-	{ "ucap-02-read", ON_RUN, 0, "the file handed out is an empty memfd" },
 	{ "data", ON_RXE, 0, "rxe's queues are mapped memory: it posts and polls nothing by write()" },
 	{ "no-rereg", ON_KERNEL, 0, "rxe of 6.1 has no REREG_MR" },
 	{ "no-xrc", ON_KERNEL, 0, "rxe has no XRC" },
