@@ -105,20 +105,25 @@ static const char *tree_error_text(int err)
 	}
 }
 
+int uvd_view_ask_file(struct uvd_tree_view *view, int fd)
+{
+	int ret = find_driver(view, fd);
+
+	return ret ? ret : all_rows(view, fd);
+}
+
 int uvd_view_ask(struct uvd_tree_view *view, const char *node)
 {
 	int fd = open(node, O_RDWR | O_CLOEXEC), ret;
 
 	if (fd < 0) {
 		ret = -errno;
-		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, uvd_errno_name(errno));
+		fprintf(stderr, "%s: %s: %s\n", view->who, node, uvd_errno_name(errno));
 		return ret;
 	}
-	ret = find_driver(view, fd);
-	if (!ret)
-		ret = all_rows(view, fd);
+	ret = uvd_view_ask_file(view, fd);
 	if (ret)
-		fprintf(stderr, "uverbsctl tree: %s: %s\n", node, tree_error_text(ret));
+		fprintf(stderr, "%s: %s: %s\n", view->who, node, tree_error_text(ret));
 	close(fd);
 	return ret;
 }

@@ -3,6 +3,7 @@
 #ifndef UVD_TOOLS_TREE_H
 #define UVD_TOOLS_TREE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@ struct uvd_tree_entry {
 };
 
 struct uvd_tree_view {
+	const char *who; /* the prefix of messages: "uverbsctl tree" */
 	const char *title; /* the first line of the output for people */
 	const char *device; /* the node that answered; NULL: the tree is of this build */
 	const char *persona; /* of a tree of this build */
@@ -43,8 +45,25 @@ void uvd_view_print(const struct uvd_tree_view *view);
 bool uvd_view_print_json(const struct uvd_tree_view *view);
 
 /*
+ * Adds the rows of what devices of this build accept, one source for each backend that supports the persona, or only
+ * the backend `only` (NULL: all). Returns 0, or the exit status after a message on stderr: 1, or 2 for an unknown name.
+ */
+int uvd_view_build(struct uvd_tree_view *view, const char *only, const char *persona);
+/*
  * Adds all rows of the device at `node`, as source 0. Returns 0, or a negative errno, which it has reported on stderr.
  */
 int uvd_view_ask(struct uvd_tree_view *view, const char *node);
+/*
+ * The same for a device that is open, without a message. -ENOTTY: it has no ioctl. -EPROTONOSUPPORT: it is not
+ * uverbsd's; view->driver_id is the device's.
+ */
+int uvd_view_ask_file(struct uvd_tree_view *view, int fd);
+
+/*
+ * Finds the node of a device by name (hfi1_0 or uverbs0; NULL: the only device): where libibverbs looks, then in the
+ * sysfs directory that the daemon on the socket `control` reports. Returns 0, or -1 after a message, which begins with
+ * `who`, on stderr.
+ */
+int uvd_node_find(const char *who, const char *control, const char *device, char node[PATH_MAX]);
 
 #endif
