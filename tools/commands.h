@@ -7,6 +7,7 @@
 #ifndef UVD_COMMANDS_H
 #define UVD_COMMANDS_H
 
+int uvd_cmd_call(int argc, char **argv);
 int uvd_cmd_run(int argc, char **argv);
 int uvd_cmd_env(int argc, char **argv);
 int uvd_cmd_device(int argc, char **argv);

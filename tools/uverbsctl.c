@@ -17,6 +17,7 @@ static const struct {
 	{ "restart", uvd_cmd_restart, "end the daemon's engine process and start an upgraded one" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },
+	{ "call", uvd_cmd_call, "call a method or a write() command of a device by name" },
 };
 
 static int uverbsctl_usage(FILE *to, int status)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * uverbsctl call: calls methods and write() commands of an open device by the names of its tree. A call is a line of
+ * words: OBJECT METHOD [--ATTRIBUTE VALUE...].
+ */
+#ifndef UVD_TOOLS_CALL_H
+#define UVD_TOOLS_CALL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tree_view.h"
+
+/* A handle, or another number, that a line of the script saved: $name. */
+struct uvd_variable {
+	char name[32];
+	int64_t value;
+	void *memory; /* what `memory SIZE` allocated, or NULL */
+};
+
+/* One open file of a device, and what the calls on it share. */
+struct uvd_script {
+	struct uvd_tree_view view;
+	int fd;
+	unsigned int line; /* the line of the script; 0: the call is on the command line */
+	bool json;
+	bool keep_going;
+	bool no_context; /* the first call is not preceded by GET_CONTEXT */
+	bool has_ioctl;
+	bool tells_tree; /* the device answered the tree query */
+	bool has_context; /* GET_CONTEXT was called */
+	struct uvd_variable *variables;
+	size_t num_variables;
+};
+
+struct uvd_bytes {
+	uint8_t *data;
+	size_t len;
+};
+
+/* ---- call_script.c ----------------------------------------------------------------------------------------------- */
+
+/* Opens the device and learns its tree. Returns false after a message. Pair it with uvd_script_close() in any case. */
+bool uvd_script_open(struct uvd_script *s, const char *node);
+void uvd_script_close(struct uvd_script *s);
+/* Runs one line, split into words: a call, which `NAME =` may precede. Returns false if it failed, after a message. */
+bool uvd_script_run(struct uvd_script *s, unsigned int num, char **words);
+/* Runs the lines of a file, which the caller owns. Returns false if one failed. */
+bool uvd_script_run_file(struct uvd_script *s, FILE *file);
+/* Prints a message with the line's number on stderr. */
+void uvd_script_complain(const struct uvd_script *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- call_names.c ------------------------------------------------------------------------------------------------ */
+
+enum { UVD_SHORT_NAME = 64 };
+
+/*
+ * Finds the rows of an object and of its method or command. `words` are OBJECT and METHOD. A method comes before a
+ * command of the same short name, unless the device has no ioctl. Returns NULL after a message.
+ */
+const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **words);
+/* Is `word` the name of this attribute of the method, or a short form of it? */
+bool uvd_attr_is_called(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr, const char *word);
+/* Do two names differ at most in case, or in '-' for '_'? */
+bool uvd_names_equal(const char *a, const char *b);
+/* Make the shortest form of a name: "CREATE" of UVERBS_METHOD_CQ_CREATE; "cqe" of UVERBS_ATTR_CREATE_CQ_CQE. */
+void uvd_short_method(const struct uvd_script *s, const struct uverbsd_tree_row *row, char name[UVD_SHORT_NAME]);
+void uvd_short_attr(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr,
+		    char name[UVD_SHORT_NAME]);
+void uvd_short_object(const char *object, char name[UVD_SHORT_NAME]);
+
+/* The known names that are nearest to a wrong one. */
+struct uvd_nearest {
+	const char *wrong;
+	struct {
+		char name[UVD_SHORT_NAME];
+		unsigned int distance;
+	} best[3];
+};
+
+void uvd_nearest_add(struct uvd_nearest *n, const char *name);
+/* Complains: "OWNER has no WHAT `wrong`; the nearest names are a, b, c". */
+void uvd_nearest_complain(const struct uvd_nearest *n, const struct uvd_script *s, const char *owner, const char *what);
+
+/* ---- call_values.c ----------------------------------------------------------------------------------------------- */
+
+/* Parse a value. They return false after a message, which names the attribute by `what`. */
+bool uvd_value_number(const struct uvd_script *s, const char *what, const char *text, uint64_t *value);
+/* Of a number of `size` bytes (1, 2, 4 or 8), which is written to `to`. */
+bool uvd_value_sized(const struct uvd_script *s, const char *what, const char *text, void *to, size_t size);
+/* Of a size of memory, up to 0xffff bytes. */
+bool uvd_value_size(const struct uvd_script *s, const char *what, const char *text, size_t *size);
+/* Of bytes: parts joined by '+', each hexadecimal or a list of numbers, "u32:16,$pd". The caller frees bytes->data. */
+bool uvd_value_bytes(const struct uvd_script *s, const char *what, const char *text, struct uvd_bytes *bytes);
+/* Is this a number of `size` bytes, and not a struct? */
+bool uvd_is_number_size(size_t size);
+/* Returns the length of an output without the zeros at its end: at least min_len, in words of 4 bytes. */
+size_t uvd_used_len(const uint8_t *data, size_t len, size_t min_len);
+/* Adds an output of `len` bytes to the results: a number if it has the size of one, else hexadecimal. */
+void uvd_result_set(json_t *results, const char *name, const void *data, size_t len);
+
+/* Find a variable (NULL: there is none), and set one. uvd_variable_set() returns false after a message. */
+const struct uvd_variable *uvd_variable_find(const struct uvd_script *s, const char *name);
+bool uvd_variable_set(struct uvd_script *s, const char *name, int64_t value, void *memory);
+
+/* ---- call_method.c, call_write.c, call_fields.c ------------------------------------------------------------------- */
+
+/* What a call returned. */
+struct uvd_outcome {
+	int err; /* a negative errno */
+	json_t *results; /* by short names, in the order of the tree */
+	bool creates; /* it creates an object: if it succeeded, `handle` is the handle or the descriptor */
+	int64_t handle;
+};
+
+/*
+ * Calls a method, or a write() command, with arguments: pairs of --ATTRIBUTE and VALUE. Returns false, after a message,
+ * if there was no call because the arguments are wrong. must_create: it is wrong, too, if the call creates nothing.
+ */
+bool uvd_call_method(struct uvd_script *s, const struct uvd_tree_entry *method, unsigned int num, char **args,
+		     bool must_create, struct uvd_outcome *out);
+bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command, unsigned int num, char **args,
+		      bool must_create, struct uvd_outcome *out);
+
+/* A field of a command's request or response. */
+struct uvd_field {
+	const char *name; /* NULL: end of the list */
+	uint16_t at, size; /* bytes */
+	bool none; /* -1, "none", if it is not given */
+	bool created; /* of a response: the handle or descriptor that the command created */
+};
+
+struct uvd_command_fields {
+	const char *command; /* IB_USER_VERBS_CMD_... */
+	const struct uvd_field *request, *response;
+};
+
+/* Returns the fields of a command, or those of a command without known fields: bytes only. */
+const struct uvd_command_fields *uvd_command_fields(const char *command);
+
+#endif
