@@ -91,3 +91,12 @@ def test_tree_of_a_device_is_asked_of_the_device(start):
     client = subprocess.run([client, "/dev/infiniband/uverbs0", str(driver_id)], text=True, stdout=subprocess.PIPE,
                             timeout=STUCK, user=NOBODY, group=NOBODY, extra_groups=[])
     assert client.returncode == 0 and "UVERBS_METHOD_INVOKE_WRITE" in client.stdout
+
+
+@pytest.mark.parametrize("abi", ["ioctl", "write"])
+def test_call_finds_the_only_device_and_calls_it(start, abi):
+    start("--abi", abi)
+    assert uverbsctl("call", "PD", "ALLOC").stdout == "PD ALLOC pd_handle=0\n"
+    done = uverbsctl("call", "--json", "-f", "-", "hfi1_0", input="c = COMP_CHANNEL CREATE\nCQ CMD_CREATE_CQ --cqe 16 --comp_channel $c")
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["error"] for line in done.stdout.splitlines()] == [None, None]
