@@ -27,10 +27,11 @@
 #define NODES "/dev/infiniband"
 #define OURS "infiniband" /* the names of our classes begin with it */
 
-static int mount_complain(const char *what, int err, const char *remedy)
+/* remedy: makes the end of the message, or NULL. */
+static int mount_complain(const char *what, int err, const char *(*remedy)(void))
 {
 	fprintf(stderr, "uverbsctl run: --mount: %s: %s%s%s\n", what, uvd_errno_name(err), remedy ? ": " : "",
-		remedy ? remedy : "");
+		remedy ? remedy() : "");
 	return -1;
 }
 
@@ -96,7 +97,7 @@ static int mount_enter_namespaces(void)
 	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN))
 		return unshare(CLONE_NEWNS) ? mount_complain("cannot make a mount namespace", errno, NULL) : 0;
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || mount_map_ids(uid, gid))
-		return mount_complain("cannot make a user namespace", errno, mount_remedy());
+		return mount_complain("cannot make a user namespace", errno, mount_remedy);
 	return 0;
 }
 
@@ -183,7 +184,7 @@ static int mount_class(const char *root)
 	if (mount("uverbsd", CLASS, "tmpfs", flags, "mode=755")) {
 		close(ours);
 		close(kernels);
-		return mount_complain("cannot mount a tmpfs on " CLASS, errno, mount_remedy());
+		return mount_complain("cannot mount a tmpfs on " CLASS, errno, mount_remedy);
 	}
 	if (mount_bind_classes(kernels, false)) {
 		close(ours);
@@ -202,7 +203,7 @@ int uvd_run_mount(const char *root, unsigned int *mounted)
 
 	/* "Slave": mounts that the system makes later appear here too, and ours do not appear in the system. */
 	if (mount_enter_namespaces() || (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) &&
-					 mount_complain("cannot separate the mounts", errno, mount_remedy())))
+					 mount_complain("cannot separate the mounts", errno, mount_remedy)))
 		return -1;
 	if (mount_class(root))
 		return -1;

@@ -9,9 +9,6 @@ import pytest
 
 from conftest import CLIENTS, CUSE, LONG, PLACE, WAYS, default_device, free_port, readme_command
 
-if CUSE and not LONG:
-    pytest.skip("what these programs test is the same under run", allow_module_level=True)
-
 by_lid = pytest.mark.parametrize("lasting_device", ["ioctl"], indirect=True)
 QPERF = readme_command("qperf localhost")
 MEASURED = [a for a in QPERF if "_" in a]
