@@ -30,8 +30,10 @@ install_missing() {
 	say "installing ${missing[*]}"
 	# The tests start the exporter themselves: its service must not listen on this machine.
 	if [[ " ${missing[*]} " == *" prometheus-node-exporter "* ]]; then
-		as_root mkdir -p /etc/systemd/system && as_root ln -sfn /dev/null /etc/systemd/system/prometheus-node-exporter.service ||
+		if ! as_root mkdir -p /etc/systemd/system ||
+			! as_root ln -sfn /dev/null /etc/systemd/system/prometheus-node-exporter.service; then
 			die "cannot mask prometheus-node-exporter.service"
+		fi
 	fi
 	if ! as_root apt-get -q update </dev/null ||
 		! as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
