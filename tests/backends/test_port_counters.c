@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the soft backend counts at the two ports of a transfer. */
+/* The soft backend counts each transfer at both of its ports. */
 #include <check.h>
 #include <errno.h>
 #include <pthread.h>
