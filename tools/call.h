@@ -88,11 +88,11 @@ void uvd_nearest_complain(const struct uvd_nearest *n, const struct uvd_script *
 
 /* Parse a value. They return false after a message, which names the attribute by `what`. */
 bool uvd_value_number(const struct uvd_script *s, const char *what, const char *text, uint64_t *value);
-/* Of a number of `size` bytes (1, 2, 4 or 8), which is written to `to`. */
+/* Parses a number of `size` bytes (1, 2, 4 or 8) and writes it to `to`. */
 bool uvd_value_sized(const struct uvd_script *s, const char *what, const char *text, void *to, size_t size);
-/* Of a size of memory, up to 0xffff bytes. */
+/* Parses a size of memory, up to 0xffff bytes. */
 bool uvd_value_size(const struct uvd_script *s, const char *what, const char *text, size_t *size);
-/* Of bytes: parts joined by '+', each hexadecimal or a list of numbers, "u32:16,$pd". The caller frees bytes->data. */
+/* Parses bytes: parts joined by '+', each hexadecimal or numbers, "u32:16,$pd". The caller frees bytes->data. */
 bool uvd_value_bytes(const struct uvd_script *s, const char *what, const char *text, struct uvd_bytes *bytes);
 /* Is this a number of `size` bytes, and not a struct? */
 bool uvd_is_number_size(size_t size);
@@ -107,7 +107,7 @@ bool uvd_variable_set(struct uvd_script *s, const char *name, int64_t value, voi
 
 /* ---- call_method.c, call_write.c, call_fields.c ------------------------------------------------------------------- */
 
-/* What a call returned. */
+/* The outcome of a call that was made. */
 struct uvd_outcome {
 	int err; /* a negative errno */
 	json_t *results; /* by short names, in the order of the tree */

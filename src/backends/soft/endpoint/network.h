@@ -207,7 +207,7 @@ struct soft_port_counters {
 	} shards[SOFT_COUNTER_SHARDS];
 };
 
-/* What of a message, or of several, leaves one port and reaches another. */
+/* The traffic of a message, or of several, from one port to another. */
 struct soft_traffic {
 	uint64_t words, packets;
 	unsigned int sends, receives; /* messages: see enum uvd_port_counter */
