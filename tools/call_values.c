@@ -54,7 +54,7 @@ bool uvd_variable_set(struct uvd_script *s, const char *name, int64_t value, voi
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
 /* Decimal, or hexadecimal after 0x. */
-static bool parse_number(const char *text, uint64_t *value)
+static bool value_parse_number(const char *text, uint64_t *value)
 {
 	const char *digits = *text == '-' ? text + 1 : text;
 	const int base = !strncasecmp(digits, "0x", 2) ? 16 : 10;
@@ -96,7 +96,7 @@ bool uvd_value_number(const struct uvd_script *s, const char *what, const char *
 			*value = v->value;
 		return v;
 	}
-	if (parse_number(text, value) || number_of_row(s, text, value))
+	if (value_parse_number(text, value) || number_of_row(s, text, value))
 		return true;
 	uvd_script_complain(s, "%s: `%s` is not a number", what, text);
 	return false;

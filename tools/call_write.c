@@ -104,7 +104,7 @@ static bool make_request(struct command_call *c)
 	return !c->uhw_in || uvd_value_bytes(c->script, "uhw_in", c->uhw_in, &c->driver);
 }
 
-static size_t round_up(size_t len, size_t to)
+static size_t write_round_up(size_t len, size_t to)
 {
 	return (len + to - 1) / to * to;
 }
@@ -123,11 +123,11 @@ static bool make_response(struct command_call *c)
 	/* Some of the kernel's drivers refuse room for their part where they have none. */
 	bool has_driver = c->row->flags & UVERBSD_TREE_COMMAND_UDATA && command_creates(c->fields);
 
-	c->core_out = is_extended(c) ? round_up(c->row->len, word) : c->row->len;
+	c->core_out = is_extended(c) ? write_round_up(c->row->len, word) : c->row->len;
 	c->driver_out = has_driver ? DRIVER_OUT : 0;
 	if (c->uhw_out && !uvd_value_size(c->script, "uhw_out", c->uhw_out, &c->driver_out))
 		return false;
-	c->driver_out = round_up(c->driver_out, word);
+	c->driver_out = write_round_up(c->driver_out, word);
 	c->response = calloc(1, c->core_out + c->driver_out + 8);
 	return c->response;
 }
@@ -146,7 +146,7 @@ static size_t plain_message(const struct command_call *c, uint8_t *msg)
 	len += c->request_len;
 	if (c->driver.len)
 		memcpy(msg + len, c->driver.data, c->driver.len);
-	len = round_up(len + c->driver.len, 4);
+	len = write_round_up(len + c->driver.len, 4);
 	hdr.in_words = len / 4;
 	hdr.out_words = (c->core_out + c->driver_out) / 4;
 	memcpy(msg, &hdr, sizeof(hdr));
@@ -156,10 +156,10 @@ static size_t plain_message(const struct command_call *c, uint8_t *msg)
 static size_t extended_message(const struct command_call *c, uint8_t *msg)
 {
 	struct ib_uverbs_cmd_hdr hdr = { .command = IB_USER_VERBS_CMD_FLAG_EXTENDED | c->row->id };
-	struct ib_uverbs_ex_cmd_hdr ex = { .provider_in_words = round_up(c->driver.len, 8) / 8,
+	struct ib_uverbs_ex_cmd_hdr ex = { .provider_in_words = write_round_up(c->driver.len, 8) / 8,
 					   .provider_out_words = c->driver_out / 8 };
 
-	hdr.in_words = round_up(c->request_len, 8) / 8;
+	hdr.in_words = write_round_up(c->request_len, 8) / 8;
 	hdr.out_words = c->core_out / 8;
 	if (c->core_out + c->driver_out)
 		ex.response = (uintptr_t)c->response;
