@@ -89,6 +89,22 @@ static void broadcast(collectives &all, const std::shared_ptr<gloo::Context> &co
 	compare(c.values, 1);
 }
 
+/*
+ * gloo's own barrier ends when the other ranks' messages are here. Its own sends, and those of the algorithms before it, may still
+ * wait for gloo's thread to poll their completions; a buffer destroyed by then ends the program. Sends of a QP complete in order, so
+ * those of the barrier are the last.
+ */
+struct last_barrier : gloo::BarrierAllToAll {
+	using BarrierAllToAll::BarrierAllToAll;
+
+	void run() override
+	{
+		BarrierAllToAll::run();
+		for (auto &buffer : sendBuffers_)
+			buffer->waitSend();
+	}
+};
+
 int main(int argc, char **argv)
 {
 	if (argc != 5)
@@ -101,7 +117,7 @@ int main(int argc, char **argv)
 
 	context->connectFullMesh(store, device);
 	collectives all;
-	gloo::BarrierAllToAll barrier(context);
+	last_barrier barrier(context);
 	for (size_t count : { 1, 7, 1024, 1025, 1 << 18 }) {
 		allreduce<gloo::AllreduceRing<float>>(all, context, count);
 		allreduce<gloo::AllreduceHalvingDoubling<float>>(all, context, count);
