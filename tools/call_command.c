@@ -22,14 +22,15 @@ static const char usage[] =
 	"UVERBS_ATTR_CREATE_CQ_CQE is --cqe. A command that has the short name of a method is CMD_QUERY_PORT.\n"
 	"DEVICE is hfi1_0, uverbs0 or the path of a node; by default the only device. GET_CONTEXT is called first.\n"
 	"\n"
-	"VALUE is a number, $NAME in a script, or bytes: hexadecimal, or numbers (u32:16,16,1,1,0), joined by +. Of an\n"
-	"output it is the size of its buffer. `none` leaves the attribute out. A line of a script is a call, or\n"
-	"`NAME = CALL` to save the handle that it creates as $NAME, or `NAME = memory SIZE`; # begins a comment.\n"
-	"docs/tree.md has an example of each.\n"
+	"VALUE is a number, a word (INIT, LOCAL_WRITE|REMOTE_READ), $NAME in a script, the fields of a struct\n"
+	"(max_send_wr=16,max_recv_wr=16), or bytes: hexadecimal, or numbers (u32:16,16,1,1,0), joined by +. Of an output it\n"
+	"is the size of its buffer. `none` leaves the attribute out. A line of a script is a call, or `NAME = CALL` to save\n"
+	"the handle that it creates as $NAME, or `NAME = memory SIZE`; # begins a comment.\n"
+	"docs/call.md has an example of each.\n"
 	"\n"
 	"  -f, --file FILE   the calls of this script, one a line; `-` reads them from standard input\n"
 	"  --keep-going      do not end a script at the first call that fails\n"
-	"  --json            one JSON object for each call\n"
+	"  --json            one JSON object for each line\n"
 	"  --no-context      do not call GET_CONTEXT first\n"
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n";
@@ -127,7 +128,8 @@ static bool call_run(struct uvd_script *s, const struct call_options *o)
 
 int uvd_cmd_call(int argc, char **argv)
 {
-	struct uvd_script s = { .view.who = "uverbsctl call", .fd = -1 };
+	struct uvd_script_said said = {};
+	struct uvd_script s = { .view.who = "uverbsctl call", .fd = -1, .said = &said };
 	struct call_options o = { .control = getenv("UVERBSD_CONTROL") };
 	int status;
 
