@@ -68,6 +68,12 @@ enum { UVD_SHORT_NAME = 64 };
  * command of the same short name, unless the device has no ioctl. Returns NULL after a message.
  */
 const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **words);
+/* Finds the row of an object. Returns NULL after a message. */
+const struct uverbsd_tree_row *uvd_find_object(const struct uvd_script *s, const char *word);
+/* Is this a method or a command of the object, which the device can be asked for? */
+bool uvd_is_callable(const struct uvd_script *s, const struct uverbsd_tree_row *row, uint16_t object);
+/* Makes the shortest name that finds this method or command. */
+void uvd_unique_method(const struct uvd_script *s, const struct uverbsd_tree_row *row, char name[UVD_SHORT_NAME]);
 /* Is `word` the name of this attribute of the method, or a short form of it? */
 bool uvd_attr_is_called(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr, const char *word);
 /* Do two names differ at most in case, or in '-' for '_'? */
@@ -209,6 +215,14 @@ void uvd_struct_results(json_t *results, const char *prefix, const struct uvd_st
 			size_t len);
 /* Makes the tables as JSON, for `uverbsctl tree --fields`. */
 json_t *uvd_fields_json(void);
+
+/* ---- call_list.c ------------------------------------------------------------------------------------------------- */
+
+/*
+ * Prints what can follow [DEVICE] [OBJECT [METHOD [--ATTRIBUTE]]], one name a line: devices and objects, methods,
+ * attributes, or the words of a value. Without a message: stderr is closed.
+ */
+void uvd_call_list(struct uvd_script *s, const char *control, int num, char **words);
 
 /* ---- call_tail.c ------------------------------------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@ static const char usage[] =
 	"  -f, --file FILE   the calls of this script, one a line; `-` reads them from standard input\n"
 	"  --keep-going      do not end a script at the first call that fails\n"
 	"  --json            one JSON object for each line\n"
+	"  --list            print what can follow [DEVICE] [OBJECT [METHOD [--ATTRIBUTE]]]: names, or words of a value\n"
 	"  --no-context      do not call GET_CONTEXT first\n"
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n";
@@ -39,18 +40,18 @@ struct call_options {
 	const char *file, *control, *device;
 	char **words; /* OBJECT METHOD and the attributes */
 	int num_words;
+	bool list;
 };
 
 /* Returns -1 to go on, or the exit status. */
 static int parse_options(struct uvd_script *s, struct call_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = { { "file", required_argument, NULL, 'f' },
-					       { "keep-going", no_argument, NULL, 'k' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "no-context", no_argument, NULL, 'n' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "file", required_argument, NULL, 'f' },    { "keep-going", no_argument, NULL, 'k' },
+		{ "json", no_argument, NULL, 'j' },	     { "no-context", no_argument, NULL, 'n' },
+		{ "control", required_argument, NULL, 'c' }, { "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },	     { NULL }
+	};
 	int c;
 
 	optind = 0;
@@ -67,6 +68,9 @@ static int parse_options(struct uvd_script *s, struct call_options *o, int argc,
 			break;
 		case 'n':
 			s->no_context = true;
+			break;
+		case 'l':
+			o->list = true;
 			break;
 		case 'c':
 			o->control = optarg;
@@ -138,6 +142,11 @@ int uvd_cmd_call(int argc, char **argv)
 	status = parse_options(&s, &o, argc, argv);
 	if (status >= 0)
 		return status;
+	if (o.list) {
+		uvd_call_list(&s, o.control, argc - optind, argv + optind);
+		uvd_script_close(&s);
+		return 0;
+	}
 	if (!split_words(&o, argc - optind, argv + optind)) {
 		fputs(usage, stderr);
 		return 2;

@@ -56,12 +56,13 @@ static bool takes_commands(int fd)
 /* Only uverbsd's devices that have ioctl tell their tree. For others, take what devices of this build accept. */
 static bool learn_tree(struct uvd_script *s, const char *node)
 {
+	const bool known = uvd_view_guess(&s->view, node);
 	const int ret = uvd_view_ask_file(&s->view, s->fd);
 	const unsigned int driver_id = s->view.driver_id;
 
 	s->has_ioctl = ret != -ENOTTY;
 	s->tells_tree = !ret;
-	if (ret == -ENOTTY && !takes_commands(s->fd)) {
+	if (ret == -ENOTTY && !known && !takes_commands(s->fd)) {
 		uvd_script_complain(s, "%s: not a uverbs device", node);
 		return false;
 	}
