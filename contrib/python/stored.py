@@ -1,7 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""stored.py UVERBSCTL: prints uverbs.json. `ninja -C BUILD python-table` runs it."""
+"""stored.py [--write] UVERBSCTL: prints uverbs.json, or writes it. `ninja -C BUILD python-table` runs it.
+
+The file has the structs and enumerations of the kernel's headers, and the trees of devices that do not tell theirs.
+"""
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -11,7 +15,7 @@ KEPT = {"object": ("name", "id", "class"), "method": ("name", "id"),
 
 
 def asked(*argv):
-    return json.loads(subprocess.run([sys.argv[1], "tree", *argv], check=True, stdout=subprocess.PIPE).stdout)
+    return json.loads(subprocess.run([sys.argv[-1], "tree", *argv], check=True, stdout=subprocess.PIPE).stdout)
 
 
 def row(kind, o):
@@ -34,8 +38,12 @@ def main():
     trees = [asked("--json", "--persona", p) for p in ("hfi1", "rxe")]
     trees = {str(t["driver_id"]): [slim(o) for o in t["objects"] if o["id"] < 0x1000] for t in trees}
     fields = asked("--fields")
-    print('{"fields":{\n' + ",\n".join(f'"{k}":{{\n{lines(v)}}}' for k, v in fields.items()) + '},\n"trees":{\n' + ",\n".join(
-        f'"{k}":[\n' + ",\n".join(json.dumps(o, separators=(",", ":")) for o in t) + "]" for k, t in trees.items()) + "}}")
+    text = '{"fields":{\n' + ",\n".join(f'"{k}":{{\n{lines(v)}}}' for k, v in fields.items()) + '},\n"trees":{\n' + ",\n".join(
+        f'"{k}":[\n' + ",\n".join(json.dumps(o, separators=(",", ":")) for o in t) + "]" for k, t in trees.items()) + "}}\n"
+    if "--write" in sys.argv:
+        pathlib.Path(__file__).with_name("uverbs.json").write_text(text)
+    else:
+        print(text, end="")
 
 
 main()

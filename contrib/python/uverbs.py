@@ -24,279 +24,17 @@ import re
 import socket
 import struct
 
+from uverbs_schema import (ANY, ENDIAN, ROW, Row, Struct, Value, address, build, bytes_of, find_field, flatten, is_memory, name_after,
+                           number_of, pack, pack_field, plain_method, rows_of_json, short_object, store, unpack)
+
 __all__ = ["open", "Device", "Result", "Handle", "Value", "address"]
 
 _IOCTL = 0xc0181b01  # RDMA_VERBS_IOCTL
 _HDR, _ATTR = struct.Struct("=HHHHQII"), struct.Struct("=HHHBBQ")
 _F_MANDATORY, _F_VALID_OUTPUT = 1, 2
-_ROW = struct.Struct("=BBBBHHHHHHH6x64s32s32s")  # struct uverbsd_tree_row
 _TREE_OBJECT = _TREE_METHOD = _TREE_ATTR = 0x1040
-_KINDS = "", "object", "method", "attribute", "element", "command"
-_CLASSES = "none", "IDR", "FD"
-_TYPES = "", "PTR_IN", "PTR_OUT", "CONST", "FLAGS", "IDR", "FD", "IDRS_ARRAY", "ENUM_IN", "RAW_FD"
-_ACCESS = "READ", "WRITE", "NEW", "DESTROY"
-_ANY = 0xffff
 _DRIVERS = 15, 14  # hfi1, rxe: a wrong driver_id is logged by the device, so the likely ones come first
 _UHW_OUT, _ANY_OUT = 64, 4096  # sizes of outputs that have no size of their own
-_STORED = pathlib.Path(__file__).with_name("uverbs.json")
-_stored = {}
-
-
-def _store():
-    """uverbs.json: the structs and enumerations of the kernel's headers, and the trees of the kernel's devices."""
-    if not _stored:
-        _stored.update(json.loads(_STORED.read_text()))
-    return _stored
-
-
-# ---- values ----------------------------------------------------------------------------------------------------------
-
-
-class Value(int):
-    """A number of an enumeration or a set of flags. It equals the number and its word: 3, "RTS", "LOCAL_WRITE|REMOTE_READ"."""
-
-    def __new__(cls, number, enum):
-        self = super().__new__(cls, number)
-        self.enum = enum
-        return self
-
-    def __str__(self):
-        words, rest = [], int(self)
-        for word, value in self.enum["words"].items():
-            if not self.enum["flags"]:
-                if value == self:
-                    return word
-            elif value and rest & value == value:
-                words.append(word)
-                rest &= ~value
-        return "|".join(words) if words and not rest else int.__repr__(self)
-
-    __repr__ = __str__
-
-    def __eq__(self, other):
-        return str(self) == other.upper() if isinstance(other, str) else int(self) == other
-
-    def __ne__(self, other):
-        return not self == other
-
-    __hash__ = int.__hash__
-
-
-class Struct(dict):
-    """The fields of a struct; s["dest.dlid"] is s.dest.dlid, too."""
-
-    def __getattr__(self, name):
-        if name in self:
-            return self[name]
-        inner = Struct((k[len(name) + 1:], v) for k, v in self.items() if k.startswith(name + "."))
-        if not inner:
-            raise AttributeError(f"no field {name}: there are {', '.join(self)}")
-        return inner
-
-
-def address(buffer):
-    """The address of a bytearray, a ctypes object or an mmap, which must live as long as the device uses it."""
-    if isinstance(buffer, (ctypes.Array, ctypes.Structure, ctypes._SimpleCData)):
-        return ctypes.addressof(buffer)
-    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
-
-
-def _is_memory(value):
-    return not isinstance(value, (bytes, str)) and (isinstance(value, ctypes.Array) or _is_buffer(value))
-
-
-def _is_buffer(value):
-    try:
-        return not memoryview(value).readonly
-    except TypeError:
-        return False
-
-
-def _number(what, value, size, enum=None):
-    """An int of an int, a handle, a word of the enumeration, or the address of a buffer."""
-    if isinstance(value, str) and enum:
-        words = {w.upper(): v for w, v in enum["words"].items()}
-        parts = value.upper().split("|") if enum["flags"] else [value.upper()]
-        for part in parts:
-            if part not in words:
-                raise ValueError(f"{what}: there is no {part!r}: it is one of {', '.join(words)}")
-        value = sum({words[p] for p in parts})
-    elif size == 8 and _is_memory(value):
-        value = address(value)
-    try:
-        number = value.__index__()
-    except AttributeError:
-        raise TypeError(f"{what}: a number is wanted, not {type(value).__name__}") from None
-    if not -(1 << size * 8 - 1) <= number < 1 << size * 8:
-        raise ValueError(f"{what}: {number} does not fit into {size} bytes")
-    return number & (1 << size * 8) - 1
-
-
-def _bytes(what, value):
-    if isinstance(value, (list, tuple)):
-        return b"".join(struct.pack("=I", _number(what, v, 4)) for v in value)
-    try:
-        return bytes(memoryview(value).cast("B") if not isinstance(value, (bytes, bytearray)) else value)
-    except TypeError:
-        raise TypeError(f"{what}: bytes are wanted, not {type(value).__name__}") from None
-
-
-# ---- structs by field ------------------------------------------------------------------------------------------------
-
-
-def _flatten(values, prefix=""):
-    for name, value in values.items():
-        name = prefix + name.replace("__", ".")
-        if isinstance(value, dict):
-            yield from _flatten(value, name + ".")
-        else:
-            yield name, value
-
-
-def _field(what, of, name):
-    found = [f for f in of["fields"] if f["name"] == name] or [f for f in of["fields"] if f["name"].endswith("." + name)]
-    if len(found) != 1:
-        raise TypeError(f"{what} has {'several fields' if found else 'no field'} {name}: there are "
-                        f"{', '.join(f['name'] for f in found or of['fields'])}")
-    return found[0]
-
-
-def _pack_field(what, field, value, data):
-    what = f"{what}.{field['name']}"
-    if "count" in field:
-        length = field["size"] * field["count"]
-        if isinstance(value, str):
-            value = socket.inet_pton(socket.AF_INET6, value) if ":" in value else bytes.fromhex(value)
-        raw = _bytes(what, value)
-        if len(raw) > length:
-            raise ValueError(f"{what}: {len(raw)} bytes are given, and it has {length}")
-    else:
-        number = _number(what, value, field["size"], field.get("enum"))
-        raw = number.to_bytes(field["size"], "big" if "big" in field else _ENDIAN)
-    data[field["at"]:field["at"] + len(raw)] = raw
-
-
-_ENDIAN = "little" if struct.pack("=H", 1)[0] else "big"
-
-
-def _pack(what, of, values):
-    """The bytes of a struct from a dict of its fields."""
-    data = bytearray(of["size"])
-    for name, value in _flatten(values):
-        _pack_field(what, _field(what, of, name), value, data)
-    return data
-
-
-def _unpack(of, data):
-    """The fields of a struct in these bytes; a device with older structs has not all."""
-    out = Struct()
-    for f in of["fields"]:
-        raw = bytes(data[f["at"]:f["at"] + f["size"] * f.get("count", 1)])
-        if len(raw) < f["size"] * f.get("count", 1):
-            continue
-        if "count" in f:
-            out[f["name"]] = raw
-        else:
-            number = int.from_bytes(raw, "big" if "big" in f else _ENDIAN)
-            out[f["name"]] = Value(number, f["enum"]) if "enum" in f else number
-    return out
-
-
-# ---- the tree --------------------------------------------------------------------------------------------------------
-
-
-class Row:
-    """A row of the tree: an object, a method, an attribute, an element or a command."""
-
-    def __init__(self, **fields):
-        self.__dict__.update(fields)
-        self.children = []
-
-    @classmethod
-    def of_device(cls, raw):
-        kind, type_, access, flags, obj, method, id_, attr, target, min_len, length, name, *_ = _ROW.unpack(raw)
-        return cls(kind=_KINDS[kind], type=_TYPES[type_] if kind in (3, 4) else _CLASSES[type_] if kind == 1 else "",
-                   access=_ACCESS[access], mandatory=bool(flags & 1), udata=bool(flags & (8 if kind == 3 else 4)),
-                   extended=bool(flags & 1), object=obj, id=id_, target=target, min_len=min_len, len=length,
-                   name=name.split(b"\0")[0].decode())
-
-    @classmethod
-    def of_json(cls, kind, o, obj):
-        length = o.get("len", _ANY)
-        return cls(kind=kind, type=o.get("type", o.get("class", "")), access=o.get("access", "READ"), object=obj, id=o["id"],
-                   mandatory=o.get("mandatory", False), udata=o.get("udata", o.get("driver_data", False)), name=o["name"],
-                   extended=o.get("extended", False), target=o.get("object_id", 0), min_len=o.get("min_len", o.get("request_size", 0)),
-                   len=o["response_size"] if kind == "command" else _ANY if length is None else length)
-
-
-def _rows_of_json(objects):
-    for o in objects:
-        yield Row.of_json("object", o, o["id"])
-        for m in o["methods"]:
-            yield Row.of_json("method", m, o["id"])
-            for a in m["attributes"]:
-                yield Row.of_json("attribute", a, o["id"])
-                for e in a.get("elements", ()):
-                    yield Row.of_json("element", e, o["id"])
-        for c in o["commands"]:
-            yield Row.of_json("command", c, o["id"])
-
-
-def _after(name, *prefixes):
-    for p in prefixes:
-        if name.startswith(p) and name != p:
-            return name[len(p):]
-    return name
-
-
-def _short_object(name):
-    return _after(name, "UVERBS_OBJECT_", "UVERBSD_OBJECT_")
-
-
-def _plain_method(row):
-    """CQ_CREATE; EX_CREATE_CQ of an extended command."""
-    if row.name.startswith("IB_USER_VERBS_EX_CMD_"):
-        return "EX_" + row.name[21:]
-    return _after(row.name, "UVERBS_METHOD_", "UVERBSD_METHOD_", "IB_USER_VERBS_CMD_")
-
-
-def _short_method(row, obj):
-    name = _plain_method(row)
-    if len(name) <= len(obj) + 1:
-        return name
-    if name.startswith(obj + "_"):
-        return name[len(obj) + 1:]
-    return name[:-len(obj) - 1] if name.endswith("_" + obj) else name
-
-
-def _short_attr(row, method):
-    """The end of an attribute's name that its method does not say: cqe of UVERBS_ATTR_CREATE_CQ_CQE."""
-    words, said = _after(row.name, "UVERBS_ATTR_", "UVERBSD_ATTR_").split("_"), _plain_method(method).split("_")
-    while len(words) > 1 and words[0] in said:
-        said.remove(words.pop(0))
-    return "_".join(words).lower()
-
-
-def _build(rows):
-    """Objects by short name, with their methods and commands; attributes and elements are children."""
-    objects, parents = {}, {}
-    for row in rows:
-        parents[row.kind] = row
-        if row.kind == "object":
-            row.short = _short_object(row.name)
-            objects[row.short] = row
-        elif row.kind in ("method", "command"):
-            row.short = _short_method(row, parents["object"].short)
-            parents["object"].children.append(row)
-        elif row.kind == "attribute":
-            row.short = _short_attr(row, parents["method"])
-            parents["method"].children.append(row)
-        else:
-            row.short = row.name
-            parents["attribute"].children.append(row)
-    return objects
-
-
 # ---- results ---------------------------------------------------------------------------------------------------------
 
 
@@ -307,6 +45,8 @@ class Handle:
         self.dev, self.object, self.number = dev, obj, number
 
     def __index__(self):
+        if self.number is None:
+            raise ValueError(f"the {self.object.short} is destroyed")
         return self.number
 
     __int__ = __index__
@@ -389,7 +129,7 @@ class _Message:
     def add_bytes(self, id_, raw, elem=0, mandatory=True):
         """Up to 8 bytes are in the attribute itself."""
         if len(raw) <= 8:
-            return self.add(id_, len(raw), int.from_bytes(raw.ljust(8, b"\0"), _ENDIAN), elem, mandatory)
+            return self.add(id_, len(raw), int.from_bytes(raw.ljust(8, b"\0"), ENDIAN), elem, mandatory)
         if len(raw) >= 1 << 16:
             raise ValueError(f"{len(raw)} bytes are more than an attribute can have")
         self.keep.append(ctypes.create_string_buffer(bytes(raw), len(raw)))
@@ -410,6 +150,8 @@ class _Message:
 
 
 def _shown(args):
+    """Arguments, for a message: handles instead of results, and no long bytes."""
+    args = {k: _object_of(v) or v for k, v in args.items()}
     return ", ".join(f"{k}={'<%d bytes>' % len(v) if isinstance(v, (bytes, bytearray)) and len(v) > 16 else repr(v)}"
                      for k, v in args.items())
 
@@ -439,7 +181,7 @@ class Method(_Call):
 
     def _attr(self, name):
         for a in self.row.children:
-            if name.upper() in (a.name, a.short.upper(), _after(a.name, "UVERBS_ATTR_", "UVERBSD_ATTR_")):
+            if name.upper() in (a.name, a.short.upper(), name_after(a.name, "UVERBS_ATTR_", "UVERBSD_ATTR_")):
                 return a
         raise TypeError(f"{self.__name__} has no attribute {name}: there are {', '.join(a.short for a in self.row.children)}")
 
@@ -472,7 +214,7 @@ class Method(_Call):
             length = msg.attrs[index][1]
             if a.type in ("PTR_IN", "PTR_OUT") and (length < a.min_len or a.type == "PTR_IN" and length > a.len):
                 yield f"{a.short} has {length} bytes, and the device wants {a.min_len}" + \
-                    (" or more" if a.len == _ANY else f" to {a.len}" if a.len > a.min_len else "")
+                    (" or more" if a.len == ANY else f" to {a.len}" if a.len > a.min_len else "")
 
     def _add(self, msg, attr, given, creates):
         what, value = f"{self.__name__}: {attr.short}", given.get(attr.id)
@@ -481,7 +223,7 @@ class Method(_Call):
         if value is None:
             is_number = attr.type in ("CONST", "FLAGS") or attr.type == "PTR_IN" and attr.len in (1, 2, 4, 8)
             if attr.type == "PTR_OUT" and (not attr.udata or creates):
-                value = attr.len if attr.len != _ANY else _UHW_OUT if attr.udata else _ANY_OUT
+                value = attr.len if attr.len != ANY else _UHW_OUT if attr.udata else _ANY_OUT
             elif _is_new(attr) or attr.mandatory and is_number:
                 value = 0
             elif attr.mandatory:
@@ -491,36 +233,38 @@ class Method(_Call):
         return getattr(self, "_add_" + attr.type)(msg, attr, what, value, attr.mandatory or attr.id in given)
 
     def _add_PTR_IN(self, msg, attr, what, value, mandatory):
-        known = _store()["fields"]["attributes"].get(attr.name, {})
-        if isinstance(value, dict) or "fields" in known and isinstance(value, list) and value and isinstance(value[0], dict):
+        known = store()["fields"]["attributes"].get(attr.name, {})
+        values = [value] if isinstance(value, dict) and not isinstance(value, Result) else value
+        if isinstance(values, list) and values and isinstance(values[0], dict):
             if "fields" not in known:
                 raise TypeError(f"{what}: its fields are not known: bytes are wanted")
-            raw = b"".join(_pack(what, known, v) for v in ([value] if isinstance(value, dict) else value))
+            raw = b"".join(pack(what, known, v) for v in values)
         elif attr.len in (1, 2, 4, 8) and not isinstance(value, (bytes, list, tuple)):
-            raw = _number(what, value, attr.len, known.get("enum")).to_bytes(attr.len, _ENDIAN)
+            raw = number_of(what, value, attr.len, known.get("enum")).to_bytes(attr.len, ENDIAN)
             msg.keep.append(value)
         else:
-            raw = _bytes(what, value)
+            raw = bytes_of(what, value)
         return msg.add_bytes(attr.id, raw, mandatory=mandatory)
 
     def _add_CONST(self, msg, attr, what, value, mandatory):
-        enum = _store()["fields"]["attributes"].get(attr.name, {}).get("enum")
-        return msg.add(attr.id, 8, _number(what, value, 8, enum), mandatory=mandatory)
+        enum = store()["fields"]["attributes"].get(attr.name, {}).get("enum")
+        return msg.add(attr.id, 8, number_of(what, value, 8, enum), mandatory=mandatory)
 
     _add_FLAGS = _add_CONST
 
     def _add_IDR(self, msg, attr, what, value, mandatory):
         handle = _object_of(value)
-        if handle is not None and attr.target not in (_ANY, handle.object.id):
-            raise TypeError(f"{what}: {handle} is not of the object that is wanted; its number would be taken")
+        if handle is not None and attr.target not in (ANY, handle.object.id):
+            wanted = next((o.short for o in self.dev._objects.values() if o.id == attr.target), f"object {attr.target:#x}")
+            raise TypeError(f"{what}: a {wanted} is wanted, not {handle}")
         if handle is None and attr.type != "IDR" and hasattr(value, "fileno"):
             value = value.fileno()
-        return msg.add(attr.id, 0, _number(what, value, 4), mandatory=mandatory)
+        return msg.add(attr.id, 0, number_of(what, value, 4), mandatory=mandatory)
 
     _add_FD = _add_RAW_FD = _add_IDR
 
     def _add_IDRS_ARRAY(self, msg, attr, what, value, mandatory):
-        return msg.add_bytes(attr.id, _bytes(what, list(value)), mandatory=mandatory)
+        return msg.add_bytes(attr.id, bytes_of(what, list(value)), mandatory=mandatory)
 
     def _add_ENUM_IN(self, msg, attr, what, value, mandatory):
         element, raw = value if isinstance(value, tuple) else (value, b"")
@@ -529,12 +273,12 @@ class Method(_Call):
             if element.upper() not in ids:
                 raise ValueError(f"{what}: there is no {element!r}: it is one of {', '.join(ids)}")
             element = ids[element.upper()]
-        return msg.add_bytes(attr.id, _bytes(what, raw), _number(what, element, 1), mandatory)
+        return msg.add_bytes(attr.id, bytes_of(what, raw), number_of(what, element, 1), mandatory)
 
     def _add_PTR_OUT(self, msg, attr, what, value, mandatory):
-        if _is_memory(value):
+        if is_memory(value):
             return msg.add_output(attr.id, value, memoryview(value).nbytes, mandatory)
-        size = _number(what, value, 2)
+        size = number_of(what, value, 2)
         return msg.add_output(attr.id, bytearray(size), size, mandatory)
 
     def _result(self, back, sent, given, msg):
@@ -546,19 +290,21 @@ class Method(_Call):
                 out[attr.short] = self.dev._handle(obj, data & 0xffffffff)
                 out.__dict__["handle"] = out[attr.short]
             elif buffer is not None and flags & _F_VALID_OUTPUT:
-                out[attr.short] = self._output(attr, memoryview(buffer).cast("B"), attr.id in given)
+                output = self._output(attr, memoryview(buffer).cast("B"), attr.id in given)
+                if output != b"":
+                    out[attr.short] = output
         out.__dict__["_keep"] = msg.keep  # memory that the object may use
         return out
 
     @staticmethod
     def _output(attr, data, whole):
-        known = _store()["fields"]["attributes"].get(attr.name, {})
+        known = store()["fields"]["attributes"].get(attr.name, {})
         if "fields" in known:
-            return _unpack(known, data)
+            return unpack(known, data)
         if len(data) in (1, 2, 4, 8):
-            return int.from_bytes(data, _ENDIAN)
+            return int.from_bytes(data, ENDIAN)
         raw = bytes(data)
-        return raw if whole or attr.len != _ANY else raw.rstrip(b"\0").ljust(attr.min_len, b"\0")
+        return raw if whole or attr.len != ANY else raw[:max(attr.min_len, (len(raw.rstrip(b"\0")) + 3) // 4 * 4)]
 
 
 def _is_new(attr):
@@ -574,17 +320,18 @@ class Command(_Call):
 
     def _known(self):
         none = {"size": 0, "fields": []}
-        return _store()["fields"]["commands"].get(self.row.name, {"request": none, "response": none})
+        return store()["fields"]["commands"].get(self.row.name, {"request": none, "response": none})
 
     def _describe(self):
         of = self._known()["request"]
-        return "\n".join([self.row.name] + ["  " + f["name"] for f in of["fields"]] + [f"  {of['tail']}: a list"] * ("tail" in of))
+        tail = [f"  {of['tail']}: a list"] if "tail" in of else []
+        return "\n".join([self.row.name, *("  " + f["name"] for f in of["fields"]), *tail])
 
     def __call__(self, in_=None, uhw_in=None, uhw_out=None, **args):
         self.dev._ensure_context(self.row)
         request, response = self._known()["request"], self._known()["response"]
         msg, invoke = _Message(), {a.short: a.id for a in self.dev._invoke.children}
-        raw = _bytes(self.__name__, in_) if in_ is not None else self._request(request, dict(args), msg)
+        raw = bytes_of(self.__name__, in_) if in_ is not None else self._request(request, dict(args), msg)
         msg.add(invoke["cmd"], 8, self.row.id | (1 << 31) * self.row.extended)
         msg.add_bytes(invoke["core_in"], raw)
         size = self.row.len + self._elements(response, args)
@@ -592,7 +339,7 @@ class Command(_Call):
         core_at = msg.add_output(invoke["core_out"], core, size) if size else None
         driver = bytearray(uhw_out if uhw_out is not None else _UHW_OUT if self.row.udata and creates else 0)
         if uhw_in is not None:
-            msg.add_bytes(invoke["uhw_in"], _bytes(self.__name__ + ": uhw_in", uhw_in))
+            msg.add_bytes(invoke["uhw_in"], bytes_of(self.__name__ + ": uhw_in", uhw_in))
         if driver:
             msg.add_output(invoke["uhw_out"], driver, len(driver), mandatory=uhw_out is not None)
         try:
@@ -610,13 +357,13 @@ class Command(_Call):
         tail = b""
         if elements is not None:
             tail, counts = self._tail(of, elements)
-        for name, value in [*counts.items(), *_flatten(args)]:
-            _pack_field(what, _field(what, of, name), value, data)
+        for name, value in [*counts.items(), *flatten(args)]:
+            pack_field(what, find_field(what, of, name), value, data)
             msg.keep.append(value)
-        given = {_field(what, of, n)["name"] for n, _ in _flatten(args)}
+        given = {find_field(what, of, n)["name"] for n, _ in flatten(args)}
         for f in of["fields"]:
             if "none" in f and f["name"] not in given:
-                _pack_field(what, f, -1, data)
+                pack_field(what, f, -1, data)
         # An extended request is as long as its fields need: an older kernel has a shorter one.
         last = max((f["at"] + f["size"] * f.get("count", 1) for f in of["fields"] if f["name"] in given), default=0)
         return bytes(data[:of["size"]]) + tail if tail else bytes(data[:max(self.row.min_len, last)])
@@ -624,28 +371,28 @@ class Command(_Call):
     def _tail(self, of, elements):
         """The bytes of a flexible array, and the fields that count it."""
         what, sges, raw = f"{self.__name__}: {of['tail']}", [], b""
-        sge = _store()["fields"]["attributes"]["UVERBS_ATTR_ADVISE_MR_SGE_LIST"]
+        sge = store()["fields"]["attributes"]["UVERBS_ATTR_ADVISE_MR_SGE_LIST"]
         if "element" in of:
             for e in elements:
                 e = dict(e)
                 mine = e.pop("sge", ())
-                sges += [_pack(what + ".sge", sge, s) for s in mine]
-                raw += _pack(what, of["element"], {"num_sge": len(mine), **e})
+                sges += [pack(what + ".sge", sge, s) for s in mine]
+                raw += pack(what, of["element"], {"num_sge": len(mine), **e})
             return raw + b"".join(sges), {"wr_count": len(elements), "sge_count": len(sges), "wqe_size": of["element"]["size"]}
         if of["tail"] != "specs":
-            return _bytes(what, list(elements)), {"log_ind_tbl_size": len(elements).bit_length() - 1}
+            return bytes_of(what, list(elements)), {"log_ind_tbl_size": len(elements).bit_length() - 1}
         for name, fields in elements:
-            spec = _store()["fields"]["specs"][name.upper()]
-            raw += _pack(what, spec, {"type": spec["type"], "size": spec["size"], **fields})
+            spec = store()["fields"]["specs"][name.upper()]
+            raw += pack(what, spec, {"type": spec["type"], "size": spec["size"], **fields})
         return raw, {"num_of_specs": len(elements), "flow_attr.size": len(raw)}
 
     def _result(self, of, core, driver, msg):
-        out = Result(_unpack(of, core))
+        out = Result(unpack(of, core))
         if core and not of["fields"]:
             out["resp"] = bytes(core)
         if "element" in of:
             size, at = of["element"]["size"], of["size"]
-            out[of["tail"]] = [_unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(out.get("count", 0))]
+            out[of["tail"]] = [unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(out.get("count", 0))]
         for f in of["fields"]:
             if "created" in f and f["name"] in out:
                 out[f["name"]] = self.dev._handle(self.obj, out[f["name"]])
@@ -669,14 +416,14 @@ class _Calls:
         if name.startswith("__"):
             raise AttributeError(name)
         for obj, row in self._calls:
-            if name.upper() in (row.name, row.short, _plain_method(row), _after(row.name, "IB_USER_VERBS_")):
+            if name.upper() in (row.name, row.short, plain_method(row), name_after(row.name, "IB_USER_VERBS_")):
                 return (Method if row.kind == "method" else Command)(self._dev, obj, row)
         raise AttributeError(f"{self._name} has no method {name}: there are {', '.join(self.__dir__())}")
 
     def __dir__(self):
         names = []
         for _, row in self._calls:
-            names.append(row.short if row.short not in names else _after(row.name, "IB_USER_VERBS_"))
+            names.append(row.short if row.short not in names else name_after(row.name, "IB_USER_VERBS_"))
         return names
 
     def __repr__(self):
@@ -686,9 +433,10 @@ class _Calls:
 class Device:
     """An open file of a device. dev.OBJECT.METHOD(attribute=value) calls a method, dev.write.COMMAND(field=value) a command."""
 
-    def __init__(self, path, context=True):
-        """Opens a node. context: GET_CONTEXT is called before the first call that needs it."""
+    def __init__(self, path, context=True, name=""):
+        """Opens a node. context: GET_CONTEXT is called before the first call that needs it. name: rxe0, if it is known."""
         self.path, self.fd, self.has_context = path, os.open(path, os.O_RDWR | os.O_CLOEXEC), not context
+        self._drivers = _DRIVERS[::-1] if name.startswith("rxe") else _DRIVERS
         try:
             self.tells_tree = self._learn()
         except BaseException:
@@ -696,19 +444,19 @@ class Device:
             raise
 
     def _query(self, driver, first):
-        rows, num, total = bytearray(64 * _ROW.size), bytearray(4), bytearray(4)
+        rows, num, total = bytearray(64 * ROW.size), bytearray(4), bytearray(4)
         msg = _Message()
         msg.add_bytes(_TREE_ATTR, struct.pack("=I", first))
-        msg.add_bytes(_TREE_ATTR + 1, struct.pack("=I", _ROW.size))
+        msg.add_bytes(_TREE_ATTR + 1, struct.pack("=I", ROW.size))
         for i, buffer in enumerate((rows, num, total)):
             msg.add_output(_TREE_ATTR + 2 + i, buffer, len(buffer))
         msg.send(self.fd, driver, _TREE_OBJECT, _TREE_METHOD)
         count = struct.unpack("=I", num)[0]
-        return [rows[i * _ROW.size:(i + 1) * _ROW.size] for i in range(count)], struct.unpack("=I", total)[0]
+        return [rows[i * ROW.size:(i + 1) * ROW.size] for i in range(count)], struct.unpack("=I", total)[0]
 
     def _learn(self):
         """Reads the tree of the device, or takes the stored one if it tells none. The driver_id is found by trying."""
-        for driver in (*_DRIVERS, *range(256)):
+        for driver in (*self._drivers, *range(256)):
             try:
                 rows, total = self._query(driver, 0)
             except OSError as e:
@@ -719,8 +467,8 @@ class Device:
                 if e.errno != errno.EPROTONOSUPPORT:
                     raise
                 self.driver_id = driver
-                stored = _store()["trees"]
-                self._set(_rows_of_json(stored.get(str(driver), stored[str(_DRIVERS[0])])))
+                stored = store()["trees"]
+                self._set(rows_of_json(stored.get(str(driver), stored[str(_DRIVERS[0])])))
                 return False
             self.driver_id = driver
             while len(rows) < total:
@@ -733,7 +481,7 @@ class Device:
         raise OSError(errno.EINVAL, f"{self.path}: no driver_id is the device's")
 
     def _set(self, rows):
-        self._objects = _build(rows)
+        self._objects = build(rows)
         self._device = self._objects["DEVICE"]
         self._invoke = next(r for r in self._device.children if r.name == "UVERBS_METHOD_INVOKE_WRITE")
 
@@ -772,7 +520,7 @@ class Device:
             raise AttributeError(name)
         if name == "write":
             return _Calls(self, "write", [(o, r) for o in self._objects.values() for r in o.children if r.kind == "command"])
-        obj = self._objects.get(_short_object(name).upper())
+        obj = self._objects.get(short_object(name).upper())
         if obj is None:
             raise AttributeError(f"{self.path} has no object {name}: there are {', '.join(self._objects)}")
         return _Calls(self, obj.short, [(obj, r) for r in obj.children])
@@ -836,4 +584,4 @@ def open(name=None, context=True):
         name = next(iter(found))
     if name not in found:
         raise OSError(errno.ENODEV, f"there is no device {name or ''}: there are {', '.join(found) or 'none'}")
-    return Device(found[name], context)
+    return Device(found[name], context, name)
