@@ -88,13 +88,18 @@ static bool take_fields(struct command_call *c, unsigned int num, char **args)
 	return true;
 }
 
+static size_t field_end(const struct uvd_field *field)
+{
+	return field->at + (size_t)field->size * (field->count ? field->count : 1);
+}
+
 static bool fill_field(struct command_call *c, const struct uvd_field *field, const char *text)
 {
 	if (text ? uvd_names_equal(text, "none") : !c->in)
 		text = field->none ? "-1" : NULL;
 	if (!text)
 		return true;
-	if (field->at + (size_t)field->size > c->request_len) {
+	if (field_end(field) > c->request_len) {
 		uvd_script_complain(c->script, "%s: the device's request is too short for it", field->name);
 		return false;
 	}
@@ -108,8 +113,8 @@ static size_t fields_len(const struct command_call *c)
 	size_t len = 0;
 
 	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS && is_extended(c); i++)
-		if (c->texts[i] && fields[i].at + fields[i].size > len)
-			len = fields[i].at + fields[i].size;
+		if (c->texts[i] && field_end(&fields[i]) > len)
+			len = field_end(&fields[i]);
 	return len;
 }
 

@@ -283,6 +283,18 @@ def test_every_struct_of_a_command_has_as_many_bytes_as_the_device_wants():
             assert struct["fields"] or size in (0, 4, 8), name
 
 
+def test_the_examples_of_the_pages_run():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    script = next(b for b in (root / "docs/call.md").read_text().split("```\n") if "buf = memory" in b)
+    done = call("-f", "-", script=script)
+    fails(done, "line 8: CQ DESTROY: EBUSY")
+    assert "qp_state=INIT" in done.stdout.splitlines()[-1] and len(done.stdout.splitlines()) == 6
+    commands = next(b for b in (root / "README.md").read_text().split("```\n") if "call CQ CREATE" in b)
+    for command in commands.replace("build/tools/", str(BUILD / "tools") + "/").splitlines():
+        done = subprocess.run(command, shell=True, cwd=root, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0 and "resp_cqe" in done.stdout, done.stderr
+
+
 def test_with_json_every_line_has_an_object():
     done = call("--json", "--keep-going", "-f", "-", script="# nothing\n\nm = memory 1\nPD ALLOC\nPD\nPD FREE\nCQ DESTROY --handle 9\n")
     objects = [json.loads(line) for line in done.stdout.splitlines()]
