@@ -14,10 +14,10 @@ ASK = """
 . {script}
 COMP_WORDS=({words}) COMP_CWORD={at}
 for i in 1 2 3; do
-	begun=${{EPOCHREALTIME/[.,]/}}
-	_uverbsctl
-	took=$((${{EPOCHREALTIME/[.,]/}} - begun))
-	((i == 1 || took < best)) && best=$took
+    begun=${{EPOCHREALTIME/[.,]/}}
+    _uverbsctl
+    took=$((${{EPOCHREALTIME/[.,]/}} - begun))
+    ((i == 1 || took < best)) && best=$took
 done
 printf '%s\\n' "$best" "${{COMPREPLY[@]}}"
 """
@@ -25,8 +25,8 @@ printf '%s\\n' "$best" "${{COMPREPLY[@]}}"
 
 def asked(words, device=("--persona", "hfi1"), under_run=True):
     """The completions of the last word; the fastest of three answers took less than 0.2 s, and bash said nothing."""
-    words = shlex.join([UVERBSCTL, *words])
-    script = ASK.format(script=shlex.quote(str(ROOT / "contrib/bash-completion/uverbsctl")), words=words, at=len(shlex.split(words)) - 1)
+    completion = shlex.quote(str(ROOT / "contrib/bash-completion/uverbsctl"))
+    script = ASK.format(script=completion, words=shlex.join([UVERBSCTL, *words]), at=len(words))
     argv = ["bash", "--norc", "-c", script]
     argv = [UVERBSCTL, "run", *device, "--", *argv] if under_run else argv
     env = {k: v for k, v in os.environ.items() if k != "SYSFS_PATH"}
