@@ -46,7 +46,8 @@ def asked(words, device=("--persona", "hfi1"), under_run=True):
     (["call", "QP", "CREATE", "--type", "u"], "UC", "UD"), (["call", "--k"], "--keep-going", "--keep-going"),
     (["call", "-f", "script", ""], "hfi1_0", "hfi1_0"), (["tree", "--device", ""], "hfi1_0", "hfi1_0"),
     (["device", "a"], "add", "add"), (["device", "add", "--port"], "--ports", "--ports"), (["port", "h"], "hfi1_0", "hfi1_0"),
-    (["port", "hfi1_0", "1", ""], "up", "down"), (["run", "--pers"], "--persona", "--persona"), (["status", "--a"], "--accounts", "--accounts"),
+    (["port", "hfi1_0", "1", ""], "up", "down"), (["run", "--pers"], "--persona", "--persona"),
+    (["status", "--a"], "--accounts", "--accounts"),
 ])
 def test_what_can_follow_is_offered(words, first, last):
     found = asked(words)
