@@ -400,6 +400,13 @@ static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct
 	return 0;
 }
 
+static int tree_wraps_nothing(const struct merge *m, const char *name, const char *owner)
+{
+	const struct merge of_owner = { .log = m->log, .error = m->error, .owner = owner };
+
+	return tree_contradiction(&of_owner, name, "it wraps what no feature has");
+}
+
 /* Sets what dispatch runs. A plain method uses its row's own steps. */
 static int finish_method_steps(const struct merge *m, struct uvd_tree_method *tm)
 {
@@ -407,7 +414,7 @@ static int finish_method_steps(const struct merge *m, struct uvd_tree_method *tm
 	int err;
 
 	if (tm->row->when != UVD_STEPS_OWN)
-		return tree_contradiction(m, tm->row->name, "it wraps a method that no feature has");
+		return tree_wraps_nothing(m, tm->row->name, tm->owner);
 	if (!tm->row->steps && !destroys)
 		return tree_contradiction(m, tm->row->name, "it does nothing");
 	tm->steps = tm->row->steps;
@@ -445,7 +452,7 @@ static int finish_write(const struct merge *m, struct uvd_tree_write *tw)
 	if (!tw->row)
 		return 0;
 	if (tw->row->when != UVD_STEPS_OWN)
-		return tree_contradiction(m, tw->row->name, "it wraps a command that no feature has");
+		return tree_wraps_nothing(m, tw->row->name, tw->owner);
 	tw->steps = tw->row->steps;
 	if (tw->wraps) {
 		err = uvd_tree_steps_merge(tw->wraps, tw->row->steps, true, true, &tw->merged);

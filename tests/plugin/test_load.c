@@ -28,7 +28,7 @@ START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 	is_refused("bad5", -EINVAL, "OBJ_BAD of 'bad feature'", "not UVD_SIZE()");
 	is_refused("bad6", -EINVAL, "backend 'toy'", "no query_device");
 	is_refused("bad8", -EINVAL, "M_BAD of", "does nothing");
-	is_refused("bad9", -EINVAL, "M_BAD of", "wraps a method that no feature has");
+	is_refused("bad9", -EINVAL, "M_BAD of", "wraps what no feature has");
 	is_refused("bad10", -EXDEV, "bad10.so", "init() failed: EXDEV");
 	is_refused("bad11", -EXDEV, "plug-in 'bad'", "device_init() of hfi1_0: EXDEV");
 	is_refused("bad12", -EINVAL, "`a name`", "not a valid name");
