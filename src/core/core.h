@@ -13,8 +13,10 @@
 #include "core/describe.h"
 #include "core/device.h"
 #include "core/engine.h"
+#include "core/engine_plugins.h"
 #include "core/file.h"
 #include "core/tree.h"
+#include "core/trees.h"
 #include "core/ucap.h"
 #include "core/uobject.h"
 

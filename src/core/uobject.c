@@ -159,8 +159,8 @@ static void uobject_count(struct uvd_uobject *uobj, int by)
 
 	if (uobj->disassociated)
 		return;
-	if (!atomic_load_explicit(&count->row, memory_order_relaxed))
-		atomic_store_explicit(&count->row, uobj->row, memory_order_release);
+	if (atomic_load_explicit(&count->state, memory_order_relaxed) == UVD_COUNT_UNUSED)
+		uvd_object_count_name(count, uobj->row->name);
 	atomic_fetch_add_explicit(&count->num, by, memory_order_relaxed);
 	atomic_fetch_add_explicit(&uobj->file->num_objects, by, memory_order_relaxed);
 }
