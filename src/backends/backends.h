@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The backends that are part of the engine, and what those share that generate completions themselves. */
+/* The engine's own backends, and what backends share. */
 #ifndef UVD_BACKENDS_H
 #define UVD_BACKENDS_H
 
