@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Shared by the backends that generate completions themselves. */
+/* The engine's own backends, and what backends share. */
 #ifndef UVD_BACKENDS_H
 #define UVD_BACKENDS_H
 
+#include <uverbsd/backend.h>
 #include "backends/comp_cntr.h"
 #include "backends/cq_ring.h"
+#include "backends/udata.h"
+
+extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;
+/* Returns the backend of this name, or NULL. */
+const struct uvd_backend *uvd_backend_find(const char *name);
+/* Returns backend number i, from 0, or NULL after the last one. */
+const struct uvd_backend *uvd_backend_at(unsigned int i);
 
 #endif

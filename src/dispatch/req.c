@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A request's inputs, and its memory. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,67 @@ struct block {
 	struct block *next;
 	uint64_t data[];
 };
+
+/* ---- the backend's view of the provider's part ------------------------------------------------------------------- */
+
+static struct uvd_req *udata_req(const struct uvd_udata *udata)
+{
+	return container_of(udata, struct uvd_req, udata);
+}
+
+static size_t udata_inlen(const struct uvd_udata *udata)
+{
+	return udata_req(udata)->uhw_in.len;
+}
+
+static size_t udata_outlen(const struct uvd_udata *udata)
+{
+	return udata_req(udata)->uhw_out.len;
+}
+
+static int udata_in(struct uvd_udata *udata, void *dst, size_t size)
+{
+	return uvd_uhw_in(udata_req(udata), dst, size);
+}
+
+static int udata_out(struct uvd_udata *udata, const void *src, size_t size)
+{
+	struct uvd_req *req = udata_req(udata);
+
+	if (req->uhw_fetched && size > UVD_REQ_STAGE - req->staged)
+		return -ENOSPC;
+	return uvd_uhw_out(req, src, size);
+}
+
+static const struct uvd_udata_ops udata_ops = {
+	.inlen = udata_inlen,
+	.outlen = udata_outlen,
+	.in = udata_in,
+	.out = udata_out,
+};
+
+struct uvd_udata *uvd_req_udata(struct uvd_req *req)
+{
+	return &req->udata;
+}
+
+struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req)
+{
+	struct uvd_in *in = &req->uhw_in;
+	void *buf;
+
+	if (in->len && !in->buf) {
+		buf = uvd_req_in_buffer(req, in->len);
+		if (!buf)
+			return NULL;
+		if (!uvd_req_read(req, buf, req->attrs[req->tree_method->uhw_in_slot].data, in->len))
+			in->buf = buf;
+	}
+	req->uhw_fetched = true;
+	return &req->udata;
+}
+
+/* ---- a request and its memory ------------------------------------------------------------------------------------ */
 
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
@@ -28,8 +90,34 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->entered = uvd_file_enter(req->file);
 	req->core_out.attr = -1;
 	req->uhw_out.attr = -1;
+	req->udata.ops = &udata_ops;
 	req->new_attr = -1;
 	return req;
+}
+
+struct uvd_ibdev *uvd_req_ibdev(const struct uvd_req *req)
+{
+	return &req->dev->ib;
+}
+
+struct uvd_context *uvd_req_ucontext(const struct uvd_req *req)
+{
+	return req->new_context ?: atomic_load(&req->file->context);
+}
+
+struct uvd_log *uvd_req_log(const struct uvd_req *req)
+{
+	return req->dev->engine->log;
+}
+
+void *uvd_req_args(struct uvd_req *req, const char *type)
+{
+#ifndef NDEBUG
+	if (!req->args_type)
+		req->args_type = type;
+	assert(req->args_type == type || !strcmp(req->args_type, type));
+#endif
+	return req->args;
 }
 
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value)
@@ -83,6 +171,16 @@ int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len)
 		return 0;
 	}
 	return src ? uvd_caller_read(req->caller, dst, src, len) : -EFAULT;
+}
+
+int uvd_req_copy_from_user(struct uvd_req *req, void *dst, uint64_t src, size_t size)
+{
+	return uvd_caller_read(req->caller, dst, src, size);
+}
+
+int uvd_req_copy_to_user(struct uvd_req *req, uint64_t dst, const void *src, size_t size)
+{
+	return uvd_caller_write(req->caller, dst, src, size);
 }
 
 int uvd_run_steps(struct uvd_req *req, const uvd_step *steps)
@@ -176,6 +274,11 @@ int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter)
 	return uvd_bad(req, -EOPNOTSUPP, "core_in length", in->len);
 }
 
+uint32_t uvd_response_length(const struct uvd_req *req, size_t size)
+{
+	return req->core_out.len < size ? req->core_out.len : size;
+}
+
 int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->uhw_in;
@@ -190,6 +293,8 @@ int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
 		return 0;
 	}
 	attr = &req->attrs[req->tree_method->uhw_in_slot];
+	if (req->uhw_fetched)
+		return uvd_bad(req, -EFAULT, "UVERBS_ATTR_UHW_IN", attr->data);
 	return uvd_req_read(req, dst, attr->data, n) ? uvd_bad(req, -EFAULT, "UVERBS_ATTR_UHW_IN", attr->data) : 0;
 }
 
@@ -208,6 +313,25 @@ static struct uvd_attr *req_attr_find(struct uvd_req *req, uint16_t id)
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id)
 {
 	return req_attr_find(req, id);
+}
+
+bool uvd_attr_is_present(struct uvd_req *req, uint16_t id)
+{
+	return req_attr_find(req, id);
+}
+
+size_t uvd_attr_len(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = req_attr_find(req, id);
+
+	return attr ? attr->len : 0;
+}
+
+int uvd_attr_enum_id(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = req_attr_find(req, id);
+
+	return attr ? attr->elem : -ENOENT;
 }
 
 int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size)
@@ -261,6 +385,18 @@ struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id)
 	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	return attr ? attr->uobj : NULL;
+}
+
+void *uvd_attr_object(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_uobject *uobj = uvd_attr_uobj(req, id);
+
+	return uobj ? uobj->object : NULL;
+}
+
+void uvd_attr_set_object(struct uvd_req *req, uint16_t id, void *object)
+{
+	uvd_uobject_set_object(uvd_attr_uobj(req, id), object);
 }
 
 struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num)

@@ -70,15 +70,14 @@ static int create_ah(struct uvd_req *req)
 		return -ENOMEM;
 	ah->pd = args->pd;
 	ah->attr = args->attr;
-	ret = uvd_ops(req)->create_ah(ah);
+	ret = uvd_ops(req)->create_ah(ah, uvd_req_udata(req));
 	if (ret) {
 		free(ah);
 		return ret;
 	}
 	atomic_fetch_add(&ah->pd->usecnt, 1);
 	args->uobj->user_handle = args->user_handle;
-	args->uobj->object = ah;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, ah);
 	return 0;
 }
 

@@ -134,7 +134,7 @@ static int create_cq(struct uvd_req *req)
 	uobj->user_handle = args->user_handle;
 	uobj->channel = args->channel ? uvd_event_file_ref(args->channel) : NULL;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
-	cq->context = atomic_load(&req->file->context);
+	cq->context = uvd_req_ucontext(req);
 	cq->cqe = args->cqe > INT_MAX ? INT_MAX : args->cqe;
 	cq->comp_vector = args->comp_vector;
 	cq->flags = args->flags;
@@ -144,15 +144,15 @@ static int create_cq(struct uvd_req *req)
 	cq->umem = args->buffer.umem;
 	ret = uvd_queues_for_cq(req, cq);
 	if (!ret)
-		ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq) : uvd_ops(req)->create_cq(cq);
+		ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq, uvd_req_udata(req))
+					 : uvd_ops(req)->create_cq(cq, uvd_req_udata(req));
 	if (ret) {
 		uvd_queue_end(cq->queue);
 		uvd_unpin(&cq->umem);
 		free(cq);
 		return uvd_refused(req, ret);
 	}
-	uobj->object = cq;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, cq);
 	return 0;
 }
 
@@ -207,7 +207,7 @@ static int resize_cq(struct uvd_req *req)
 	if (cq->queue)
 		ret = uvd_queue_resize_cq(req, cq, cmd.cqe);
 	else
-		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe);
+		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe, uvd_req_udata(req));
 	if (ret)
 		return uvd_refused(req, ret);
 	resp.cqe = cq->cqe;

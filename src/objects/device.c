@@ -59,7 +59,8 @@ static int make_context(struct uvd_req *req)
 	context->dev = &req->dev->ib;
 	context->account = req->file->account;
 	context->ucaps = ucaps;
-	ret = uvd_ops(req)->alloc_context(context);
+	context->owner = req->file;
+	ret = uvd_ops(req)->alloc_context(context, uvd_req_udata(req));
 	if (ret) {
 		free(context);
 		return ret;

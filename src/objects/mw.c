@@ -51,14 +51,13 @@ static int alloc_mw(struct uvd_req *req)
 		return -ENOMEM;
 	mw->pd = args->pd;
 	mw->type = args->type;
-	ret = uvd_ops(req)->alloc_mw(mw);
+	ret = uvd_ops(req)->alloc_mw(mw, uvd_req_udata(req));
 	if (ret) {
 		free(mw);
 		return ret;
 	}
 	atomic_fetch_add(&mw->pd->usecnt, 1);
-	args->uobj->object = mw;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, mw);
 	return 0;
 }
 

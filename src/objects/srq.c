@@ -70,7 +70,7 @@ static int srq_decode_create_ioctl(struct uvd_req *req)
 		return ret;
 	args->type = type;
 	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_HANDLE);
-	args->pd = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE)->object;
+	args->pd = uvd_attr_object(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE);
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static int create_srq(struct uvd_req *req)
 	srq->owner = uobj;
 	ret = uvd_queues_for_srq(req, srq, &args->init.attr);
 	if (!ret)
-		ret = uvd_ops(req)->create_srq(srq, &args->init);
+		ret = uvd_ops(req)->create_srq(srq, &args->init, uvd_req_udata(req));
 	if (ret) {
 		uvd_queue_end(srq->queue);
 		free(srq);
@@ -174,8 +174,7 @@ static int create_srq(struct uvd_req *req)
 	uobj->xrcd = args->xrcd;
 	if (uobj->xrcd)
 		atomic_fetch_add(&uobj->xrcd->users, 1);
-	uobj->object = srq;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, srq);
 	return 0;
 }
 
@@ -227,7 +226,7 @@ static int modify_srq(struct uvd_req *req)
 	if (srq->queue && (cmd.attr_mask & IBV_SRQ_MAX_WR))
 		ret = uvd_queue_resize_srq(req, srq, &attr, cmd.attr_mask);
 	else
-		ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask);
+		ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask, uvd_req_udata(req));
 	return ret ? uvd_refused(req, ret) : 0;
 }
 

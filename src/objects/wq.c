@@ -92,7 +92,7 @@ static int wq_find_objects_ioctl(struct uvd_req *req)
 	if (!cq)
 		return -ENOENT;
 	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_WQ_HANDLE);
-	args->pd = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_WQ_PD_HANDLE)->object;
+	args->pd = uvd_attr_object(req, UVERBS_ATTR_CREATE_WQ_PD_HANDLE);
 	args->cq = cq->object;
 	return 0;
 }
@@ -121,15 +121,14 @@ static int create_wq(struct uvd_req *req)
 	wq->wq_type = args->init.wq_type;
 	wq->event_handler = wq_event_handler;
 	wq->owner = uobj;
-	ret = uvd_ops(req)->create_wq(wq, &args->init);
+	ret = uvd_ops(req)->create_wq(wq, &args->init, uvd_req_udata(req));
 	if (ret) {
 		free(wq);
 		return uvd_refused(req, ret);
 	}
 	atomic_fetch_add(&wq->pd->usecnt, 1);
 	atomic_fetch_add(&wq->cq->usecnt, 1);
-	uobj->object = wq;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, wq);
 	return 0;
 }
 
@@ -185,7 +184,7 @@ static int modify_wq(struct uvd_req *req)
 	attr.wq_state = cmd.attr_mask & IBV_WQ_ATTR_STATE ? cmd.wq_state : attr.curr_wq_state;
 	if (attr.wq_state > IBV_WQS_ERR)
 		return uvd_bad(req, -EINVAL, "wq_state", cmd.wq_state);
-	ret = uvd_ops(req)->modify_wq(wq, &attr);
+	ret = uvd_ops(req)->modify_wq(wq, &attr, uvd_req_udata(req));
 	return ret ? uvd_refused(req, ret) : 0;
 }
 

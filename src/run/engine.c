@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/soft/fabric.h"
 #include "objects/objects.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
@@ -94,8 +95,11 @@ static int host_setup(struct host *h)
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
 	if (!err) {
-		uvd_fabric_set_threads(e->core.fabric, num_threads());
-		uvd_fabric_set_first_qpn(e->core.fabric, own_first_qpn());
+		struct uvd_module *soft = uvd_plugins_get(e->core.plugins, uvd_plugin_soft.name);
+
+		uvd_fabric_set_threads(soft->data, num_threads());
+		uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
+		uvd_module_put(soft);
 	}
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);

@@ -210,7 +210,7 @@ START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 }
 END_TEST
 
-static int alloc_pd(struct uvd_pd *pd)
+static int alloc_pd(struct uvd_pd *pd, struct uvd_udata *udata)
 {
 	return 0;
 }
