@@ -12,8 +12,9 @@
  * last open file and its last device.
  *
  * Versions: UVD_API_VERSION grows when a plug-in that was compiled against older headers could misbehave; then the
- * loader refuses it, naming both versions. Otherwise structs with a struct_size only grow at their end, and what an
- * older plug-in does not have is zero. Rows (schema.h) do not change within a version.
+ * loader refuses it, naming both versions. Otherwise struct uvd_plugin, struct uvd_backend and struct uvd_persona only
+ * grow at their end, and what an older plug-in does not have is zero. A newer plug-in loads if what the daemon does not
+ * know is zero. Rows (schema.h) and objects (objects.h) do not change within a version.
  */
 #ifndef UVERBSD_PLUGIN_H
 #define UVERBSD_PLUGIN_H
@@ -39,6 +40,7 @@ struct uvd_plugin_option {
 struct uvd_plugin {
 	uint32_t api_version; /* UVD_API_VERSION. The first field in every version */
 	uint32_t struct_size; /* sizeof(struct uvd_plugin). The second field in every version */
+	uint32_t backend_size, persona_size; /* sizeof(struct uvd_backend) and sizeof(struct uvd_persona) */
 	const char *name; /* unique in an engine: letters, digits, '-', '_' */
 	const char *version, *description; /* one line each; may be NULL */
 	/* Lists that end with NULL; each may be NULL. */
@@ -73,6 +75,8 @@ struct uvd_plugin {
 #define UVD_PLUGIN(...) \
 	UVD_API const struct uvd_plugin uverbsd_plugin = { .api_version = UVD_API_VERSION, \
 							   .struct_size = sizeof(struct uvd_plugin), \
+							   .backend_size = sizeof(struct uvd_backend), \
+							   .persona_size = sizeof(struct uvd_persona), \
 							   __VA_ARGS__ }
 extern UVD_API const struct uvd_plugin uverbsd_plugin;
 

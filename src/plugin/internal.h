@@ -30,6 +30,12 @@ int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, cha
 /* operations.c: checks that a backend and a persona are complete. */
 int uvd_plugin_backend_check(const char *what, const struct uvd_backend *backend, char error[UVD_PLUGIN_ERROR]);
 int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona, char error[UVD_PLUGIN_ERROR]);
+/*
+ * structs.c: replaces backends and personas of another size, in module->plugin, by copies of ours, which the other function
+ * frees.
+ */
+int uvd_module_structs_extend(struct uvd_module *module, char error[UVD_PLUGIN_ERROR]);
+void uvd_module_structs_free(struct uvd_module *module);
 struct uvd_log *uvd_plugins_log(struct uvd_plugins *plugins);
 /* registry.c: -EEXIST if the name of the plug-in, of a backend or of a persona is taken by another one than `old`. */
 int uvd_plugins_check_names(struct uvd_plugins *plugins, const char *what, const struct uvd_plugin *plugin,

@@ -40,6 +40,7 @@ void uvd_module_put(struct uvd_module *module)
 		dlclose(module->handle);
 	if (module->fd >= 0)
 		close(module->fd);
+	uvd_module_structs_free(module);
 	module_values_free(module->values);
 	free(module->path);
 	free(module);
@@ -191,7 +192,8 @@ struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd
 	m->fd = *err = uvd_plugin_file_copy(path, owner, error);
 	if (*err < 0)
 		goto put;
-	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: module_check(plugins, m, old, error) ?:
+	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: uvd_module_structs_extend(m, error) ?:
+	       module_check(plugins, m, old, error) ?:
 	       module_begin(m, error);
 	if (!*err)
 		return m;

@@ -73,6 +73,7 @@ struct uvd_module {
 	/* A shared object's; NULL and -1 for one that is built in. */
 	char *path;
 	char **values; /* "KEY=VALUE" of the load, ends with NULL */
+	void **structs; /* extended copies of an older plug-in's backends and personas, and their lists; ends with NULL */
 	void *handle; /* of dlopen() */
 	int fd; /* the private copy of the file, for debuggers: the name of the mapped object is /proc/PID/fd/FD */
 	bool begun; /* init() has succeeded, or there is none */

@@ -75,6 +75,23 @@ static int load_file(const char *path, uid_t owner)
 	return uvd_engine_plugin_load(&h.engine, &(struct uvd_plugin_request){ .path = path }, owner, error);
 }
 
+START_TEST(test_backend_of_an_older_or_newer_plugin_has_the_operations_that_both_know)
+{
+	const struct uvd_backend *backend;
+
+	ck_assert_int_eq(toy_load("oldnet", NULL), 0);
+	backend = uvd_plugins_backend(h.engine.plugins, "net");
+	ck_assert_ptr_nonnull(backend->dealloc_context);
+	ck_assert_ptr_null(backend->query_comp_cntr_caps);
+	ck_assert_int_eq(toy_reload("net", "newnet"), 0);
+	backend = uvd_plugins_backend(h.engine.plugins, "net");
+	ck_assert_ptr_nonnull(backend->query_comp_cntr_caps);
+	ck_assert_int_eq(toy_unload("net", true), 0);
+	is_refused("newernet", -ENOEXEC, "newernet.so: it needs a newer uverbsd", "backend_size is ");
+	is_refused("tinynet", -ELIBBAD, "tinynet.so: backend_size is wrong: 4", "");
+}
+END_TEST
+
 START_TEST(test_file_that_others_may_change_is_refused)
 {
 	char folder[] = "/tmp/uverbsd-plugin-XXXXXX", path[PATH_MAX], command[2 * PATH_MAX];
@@ -315,6 +332,7 @@ int main(void)
 	tcase_add_test(t, test_conflict_names_both_owners_and_changes_nothing);
 	tcase_add_test(t, test_option_must_be_declared_and_valid);
 	tcase_add_test(t, test_older_plugin_lacks_what_its_struct_lacks);
+	tcase_add_test(t, test_backend_of_an_older_or_newer_plugin_has_the_operations_that_both_know);
 	tcase_add_test(t, test_file_that_others_may_change_is_refused);
 	tcase_add_test(t, test_builtin_plugin_cannot_be_changed);
 	tcase_add_test(t, test_plugin_brings_objects_and_data);
