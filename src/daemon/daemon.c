@@ -166,12 +166,11 @@ static bool finish_start(struct uvd_daemon *d)
 /* Gives the engine the plug-ins of the options. An engine process has loaded them before it entered its sandbox. */
 static bool daemon_plugins(struct uvd_daemon *d)
 {
-	if (!d->plugins)
-		return uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
-	uvd_plugins_free(d->engine.plugins);
-	d->engine.plugins = d->plugins;
+	struct uvd_plugins *plugins = d->plugins;
+
 	d->plugins = NULL;
-	return true;
+	return plugins ? !uvd_engine_set_plugins(&d->engine, plugins)
+		       : uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
 }
 
 /* Why the running daemon cannot load a plug-in. NULL: it can. */
@@ -215,7 +214,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	if (!d->control || (!d->link && !daemon_prepare(d)))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
-	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, &options->limits, d->log);
+	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	if (!d->have_engine || !daemon_plugins(d))
 		return false;
 	daemon_start_plugin_jobs(d);

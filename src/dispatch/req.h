@@ -94,6 +94,7 @@ struct uvd_req {
 	unsigned int num_objects, num_outs; /* used entries of the buffers' objects[] and outs[] */
 	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
+	void **new_plugin_data; /* the file's plugin_data with new_context */
 	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
 	size_t staged, in_used; /* used bytes of the buffers' stage and in */
 	/* IOCTL: the buffers' `ahead` has ahead_len bytes of the client's memory, from ahead_addr on. */
@@ -262,9 +263,9 @@ void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj);
  * Takes over `context`, which GET_CONTEXT has allocated for free() and made with the backend. The file gets it when
  * the outputs are written; if the call fails, it goes back to the backend and is freed. If another call was first,
  * this one ends with -EINVAL, after its outputs are written (context-03). From now on uvd_req_new() can begin FD
- * objects. tree: the file's with that context; NULL: no change.
+ * objects. tree: the file's with that context; NULL: no change. plugin_data: of uvd_trees_context_init(), taken over too.
  */
-void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree);
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree, void **plugin_data);
 /* Looks an object up and destroys it. *out (out may be NULL) stays valid until the request ends, without its object. */
 int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd_uobject **out);
 /*
