@@ -340,10 +340,10 @@ static void open_plugins(struct parser *p)
 {
 	char error[UVD_PLUGIN_ERROR];
 
-	if (p->failed)
-		return;
-	/* One more device brings no plug-ins, and its options may be a client's: open no file. */
-	if (p->plugins || (p->device_only && p->o->num_plugins))
+	/* The options of one more device may be a client's: open no file. */
+	if (p->device_only && p->o->num_plugins)
+		uvd_opt_fail(p, 0, "a plug-in is no option of a device: load it with `uverbsctl plugin load`");
+	if (p->failed || p->plugins)
 		return;
 	if (!uvd_options_open_plugins(p->o, error))
 		uvd_opt_fail(p, 0, "--plugin %s", error);
