@@ -12,6 +12,7 @@ void *const plugin_functions[] = { uvd_plugin_engine_data };
 void bed_setup(void)
 {
 	trace.text[0] = error[0] = 0;
+	trace.fail_device = NULL;
 	harness_open_with(&h, "null", &uvd_mem_process);
 }
 
@@ -34,9 +35,8 @@ int toy_load(const char *toy, const char *value)
 
 	snprintf(path, sizeof(path), TOYS "/%s.so", toy);
 	snprintf(address, sizeof(address), "trace=%p", (void *)&trace);
-	return uvd_engine_plugin_load(&h.engine,
-				      &(struct uvd_plugin_request){ path, traces ? values : values + 1 }, toy_owner(),
-				      error);
+	return uvd_engine_plugin_load(&h.engine, &(struct uvd_plugin_request){ path, traces ? values : values + 1 },
+				      toy_owner(), error);
 }
 
 int toy_reload(const char *name, const char *toy)

@@ -28,6 +28,7 @@ struct kv_answer {
 struct trace {
 	pthread_mutex_t lock;
 	char text[4096];
+	const char *fail_device; /* device_init() of kv fails on this one; NULL: on none */
 };
 
 static inline void trace_add(struct trace *t, const char *who, const char *what)
@@ -52,6 +53,9 @@ static inline int toy_init(const struct uvd_plugin_values *values, void **data)
 	return ret;
 }
 
-#define TRACE_OPTION { .name = "trace", .value = "0", .metavar = "ADDRESS", .help = "where to tell" }
+#define TRACE_OPTION \
+	{ \
+		.name = "trace", .value = "0", .metavar = "ADDRESS", .help = "where to tell" \
+	}
 
 #endif
