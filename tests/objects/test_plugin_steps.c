@@ -168,9 +168,12 @@ static const struct uvd_feature feature = { .name = "notes", .objects = objects 
 static void setup_notes(void)
 {
 	static const struct uvd_feature *const features[] = { &feature, NULL };
+	static const struct uvd_plugin plugin = {
+		.api_version = UVD_API_VERSION, .struct_size = sizeof(plugin), .name = "notes", .features = features
+	};
 
 	harness_init(&h, "null");
-	h.engine.plugin_features = features;
+	ck_assert_int_eq(uvd_plugins_add_builtin(h.engine.plugins, &plugin), 0);
 	harness_start(&h, &uvd_mem_process);
 	num_notes = fail = 0;
 }

@@ -22,13 +22,12 @@ static void *kv_data_new(struct trace *trace)
 
 static int kv_create(struct uvd_req *req)
 {
-	struct uvd_uobject *uobj = uvd_attr_uobj(req, A_KV_HANDLE);
-	struct kv_data *context = uvd_plugin_context_data(req, &uverbsd_plugin);
+	struct kv_data *context = uvd_plugin_context_data(req, &uverbsd_plugin), *kv;
 
-	uobj->object = kv_data_new(context ? context->trace : NULL);
-	if (!uobj->object)
+	kv = kv_data_new(context ? context->trace : NULL);
+	if (!kv)
 		return -ENOMEM;
-	uvd_req_made(req, uobj);
+	uvd_attr_set_object(req, A_KV_HANDLE, kv);
 	return 0;
 }
 
