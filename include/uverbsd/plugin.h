@@ -21,10 +21,11 @@
 #include <stdint.h>
 #include <uverbsd/api.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/persona.h>
+#include <uverbsd/request.h>
 #include <uverbsd/schema.h>
 
 struct uvd_log;
-struct uvd_persona;
 struct uvd_plugin_values;
 
 /* An option that a plug-in declares: KEY=VALUE behind --plugin FILE, or `KEY = VALUE` in its section of the file. */

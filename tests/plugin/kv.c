@@ -22,9 +22,9 @@ static void *kv_data_new(struct trace *trace)
 
 static int kv_create(struct uvd_req *req)
 {
-	struct kv_data *context = uvd_plugin_context_data(req, &uverbsd_plugin), *kv;
+	struct kv_data *context = uvd_plugin_context_data(req, &uverbsd_plugin);
+	struct kv_data *kv = kv_data_new(context ? context->trace : NULL);
 
-	kv = kv_data_new(context ? context->trace : NULL);
 	if (!kv)
 		return -ENOMEM;
 	uvd_attr_set_object(req, A_KV_HANDLE, kv);
@@ -33,7 +33,7 @@ static int kv_create(struct uvd_req *req)
 
 static int kv_destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
-	struct kv_data *kv = uobj->object;
+	struct kv_data *kv = uvd_uobject_object(uobj);
 
 	trace_add(kv->trace, WHO, "destroy");
 	free(kv);

@@ -21,12 +21,13 @@ static int soft_open(struct uvd_ibdev *ibdev)
 	struct soft_device *dev;
 	int err;
 
-	if (!ibdev->fabric)
+	if (!ibdev->engine_data)
 		return -EINVAL;
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
+	dev->fabric = ibdev->engine_data;
 	dev->endpoints = soft_endpoints_new();
 	err = dev->endpoints ? soft_mr_table_init(&dev->mrs) : -ENOMEM;
 	if (err) {
@@ -52,11 +53,11 @@ static void soft_close(struct uvd_ibdev *ibdev)
 	ibdev->priv = NULL;
 }
 
-static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *attr)
+static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
 {
 	const uint32_t receives = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	const uint32_t uc = receives | IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE;
-	int err = uvd_config_query_device(ibdev, attr);
+	int err = uvd_config_query_device(ibdev, attr, udata);
 
 	if (err)
 		return err;
@@ -80,12 +81,12 @@ static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex 
 static void soft_port_changed(struct uvd_ibdev *ibdev, uint8_t port, bool up)
 {
 	if (up)
-		soft_wake_all(ibdev->fabric);
+		soft_wake_all(soft_device(ibdev)->fabric);
 	else
 		soft_count_at_port(soft_device(ibdev), &ibdev->config.ports[port - 1], UVD_PORT_LINK_DOWNED, 1);
 }
 
-static int soft_alloc_context(struct uvd_context *context)
+static int soft_alloc_context(struct uvd_context *context, struct uvd_udata *udata)
 {
 	return 0;
 }
@@ -94,7 +95,7 @@ static void soft_dealloc_context(struct uvd_context *context)
 {
 }
 
-static int soft_alloc_pd(struct uvd_pd *pd)
+static int soft_alloc_pd(struct uvd_pd *pd, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(pd->context->dev);
 
@@ -107,7 +108,7 @@ static int soft_dealloc_pd(struct uvd_pd *pd)
 	return 0;
 }
 
-static int soft_create_ah(struct uvd_ah *ah)
+static int soft_create_ah(struct uvd_ah *ah, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(ah->pd->context->dev);
 	const struct uvd_device_config *config = &dev->ibdev->config;
