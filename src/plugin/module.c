@@ -36,6 +36,8 @@ void uvd_module_put(struct uvd_module *module)
 		return;
 	if (module->begun && module->plugin.exit)
 		module->plugin.exit(module->data);
+	if (module->symbol && module->handle)
+		uvd_crash_remove(module->symbol);
 	if (module->handle)
 		dlclose(module->handle);
 	if (module->fd >= 0)
@@ -168,7 +170,7 @@ static int module_begin(struct uvd_module *m, char error[UVD_PLUGIN_ERROR])
 	return 0;
 }
 
-struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
 {
 	const char *path = request && request->path ? request->path : old->path;
@@ -193,11 +195,26 @@ struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd
 	if (*err < 0)
 		goto put;
 	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: uvd_module_structs_extend(m, error) ?:
-	       module_check(plugins, m, old, error) ?:
-	       module_begin(m, error);
+	       module_check(plugins, m, old, error);
+	if (!*err) {
+		uvd_crash_add(m->plugin.name, m->symbol);
+		return m;
+	}
+put:
+	uvd_module_put(m);
+	return NULL;
+}
+
+struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
+{
+	struct uvd_module *m = uvd_module_open(plugins, request, owner, old, error, err);
+
+	if (!m)
+		return NULL;
+	*err = module_begin(m, error);
 	if (!*err)
 		return m;
-put:
 	uvd_module_put(m);
 	return NULL;
 }

@@ -50,6 +50,12 @@ int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin
 int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 		     char error[UVD_PLUGIN_ERROR]);
 /*
+ * Registers a shared object as uvd_plugins_load() does, but calls none of its functions (only the constructors of its
+ * code run): for a registry without an engine, which is asked for names and options.
+ */
+int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+		     char error[UVD_PLUGIN_ERROR]);
+/*
  * Return the backend or the persona of that name, or that with the number i (from 0), or NULL. Any thread. What a
  * shared object has brought is valid until it is unloaded; a device that uses it prevents that.
  */

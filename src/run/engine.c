@@ -16,6 +16,7 @@
 
 #include "backends/soft/fabric.h"
 #include "objects/objects.h"
+#include "options/options.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
@@ -90,10 +91,13 @@ static int host_setup(struct host *h)
 	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!e->log || e->rootfd < 0)
 		return -ENOMEM;
+	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
+	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
+		return -ENOENT;
 	if (!err) {
 		struct uvd_module *soft = uvd_plugins_get(e->core.plugins, uvd_plugin_soft.name);
 
