@@ -94,7 +94,8 @@ static void setting_apply(struct parser *p, const struct setting *s, void *base,
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-enum { HELP = 1000, VERSION };
+/* What getopt_long() returns: beyond all characters, as '?' is an error. */
+enum { HELP = 1000, VERSION, FIRST_ROW };
 
 /* Adds --plugin FILE with the words KEY=VALUE that follow it: getopt goes on behind them. */
 static void add_plugin(struct parser *p, const struct uvd_option_row *row, int argc, char **argv)
@@ -145,7 +146,8 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && !(p->device_only && row->set == uvd_option_set_plugin) &&
 		    n < sizeof(longs) / sizeof(longs[0]) - 1)
-			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
+			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL,
+						      FIRST_ROW + i };
 	opterr = 1;
 	optind = 0; /* restart getopt, which may have been used before */
 	while ((c = getopt_long(argc, argv, p->device_only ? "+" : "+h", longs, NULL)) >= 0) {
@@ -166,7 +168,7 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 				fprintf(stderr, "%s: try --help\n", p->name);
 			return 2;
 		}
-		row = uvd_option_at(c);
+		row = uvd_option_at(c - FIRST_ROW);
 		if (row->omitted && optarg == argv[optind - 1] && *optarg == '-') {
 			/* The argument was left out: this is the next option, or `--`. */
 			optarg = (char *)row->omitted;

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "options/options.h"
 #include "run/launch.h"
 #include "util/util.h"
 
@@ -111,6 +112,18 @@ bool uvd_run_find(const char *name, char path[PATH_MAX])
 	return found;
 }
 
+/* The engine has its plug-ins already. */
+static int join_refuse_plugins(const struct uvd_run_options *options)
+{
+	if (!options->parsed->num_plugins)
+		return 0;
+	fprintf(stderr,
+		"uverbsctl run: --plugin: the devices of --join %s exist already: load it by `uverbsctl plugin --run %s "
+		"load FILE`\n",
+		options->join, options->join);
+	return -1;
+}
+
 int uvd_run_join(struct uvd_run_launch *l)
 {
 	struct sockaddr_un addr = { 0 };
@@ -125,6 +138,8 @@ int uvd_run_join(struct uvd_run_launch *l)
 		return join_complain(path, errno);
 	l->link = join_connect(&addr);
 	l->joined = l->link >= 0;
+	if (l->joined && join_refuse_plugins(l->options))
+		return -1;
 	if (!l->joined)
 		l->join_sock = listen_at(&addr);
 	/* The engine does not exit while a connection waits to be accepted, so the lock is not needed any longer. */

@@ -144,6 +144,16 @@ def test_a_run_is_asked_from_outside_by_its_name(run, toy):
     assert r.returncode == 1 and "no run of yours" in r.stderr, r
 
 
+def test_a_run_that_joins_cannot_bring_a_plugin(run, toy):
+    name = f"plugin-join-{os.getpid()}"
+    first = run.start("sh", "-c", "echo ready; read line", options=["--join", name, "--plugin", toy])
+    assert first.stdout.readline() == "ready\n"
+    second = run.start("true", options=["--join", name, "--plugin", toy])
+    said = second.communicate(timeout=60)[1]
+    assert second.returncode == 125 and f"uverbsctl plugin --run {name} load FILE" in said, said
+    first.communicate("\n", timeout=60)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
 def test_only_files_of_the_owner_that_others_cannot_write_are_loaded(run, toy):
     os.chown(toy, 1, 1)
