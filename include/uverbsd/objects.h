@@ -94,9 +94,14 @@ struct uvd_dmah {
 /*
  * A memory region: struct ib_mr. Its memory is in one of three places: in umem; in dm (then umem is empty, and iova is
  * 0); or in a client's dma-buf (then umem is empty).
+ *
+ * usecnt is for objects of plug-ins that use the region, which raise and lower it: the common verbs have none. A region
+ * in use can be neither deregistered nor changed by REREG_MR. (Drivers of the kernel count such users in their own
+ * struct, and their dereg_mr refuses: struct ib_mr had a usecnt for memory windows once.)
  */
 struct uvd_mr {
 	struct uvd_pd *pd;
+	atomic_int usecnt;
 	struct uvd_umem umem;
 	struct uvd_dm *dm; /* or NULL */
 	uint64_t dm_offset; /* bytes, in dm */
