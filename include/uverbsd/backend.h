@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <uverbsd/api.h>
 #include <uverbsd/config.h>
 #include <uverbsd/counters.h>
 #include <uverbsd/mm.h>
@@ -233,7 +234,15 @@ static inline bool uvd_gid_is_multicast(const union ibv_gid *gid)
  * Does the InfiniBand state table allow this transition of this type of QP with this attribute mask (IBTA 10.3,
  * ib_modify_qp_is_ok())? For backends that run the state machine themselves.
  */
-bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask);
+UVD_API bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv_qp_type type, int mask);
+
+/*
+ * Takes a port down or up, as `uverbsctl port` does: first in sysfs, then for queries and for the backend
+ * (port_changed), last with an event to all open files. Any thread that holds no lock; not port_changed() itself. Returns
+ * 0; 1: the port is in that state already, or the device is gone, and nothing changes; -EINVAL: no such port; or an errno
+ * of the change of sysfs.
+ */
+UVD_API int uvd_ibdev_set_port(struct uvd_ibdev *dev, unsigned int port, bool up);
 
 /* ---- charging memory to clients ---------------------------------------------------------------------------------- */
 
@@ -242,38 +251,14 @@ bool uvd_modify_qp_is_ok(enum ibv_qp_state cur, enum ibv_qp_state next, enum ibv
  * size), and uncharges it when it frees that memory. Returns 0, or -ENOMEM if the user would exceed a limit. With an
  * account of NULL nothing is charged. May be called from any thread; takes no lock.
  */
-int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes);
-void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes);
+UVD_API int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes);
+UVD_API void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes);
 
 /* ---- queries that backends without an adapter answer from the configuration (src/backends/config.c) -------------- */
 
-int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
-int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
-int uvd_config_query_port_speed(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed);
-int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);
-
-extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;
-/* Returns the backend of this name, or NULL. */
-const struct uvd_backend *uvd_backend_find(const char *name);
-/* Returns backend number i, from 0, or NULL after the last one. */
-const struct uvd_backend *uvd_backend_at(unsigned int i);
-
-/*
- * Creates the network of the soft devices of one engine, InfiniBand and Ethernet. The log must outlive it. Returns NULL
- * if there is no memory.
- */
-struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
-/*
- * Sets how many of a user's threads may work at the same time, each for another QP. Threads that are held up in a
- * client's memory do not count. The default is 1. Call it before the first device is opened.
- */
-void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
-/* QP numbers begin with this one, and not with 2. Call it before the first QP is made. */
-void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
-/*
- * Frees the network after its last device was closed. If a thread is still blocked in a client's memory, it is leaked.
- * NULL is allowed.
- */
-void uvd_fabric_free(struct uvd_fabric *fabric);
+UVD_API int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
+UVD_API int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
+UVD_API int uvd_config_query_port_speed(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed);
+UVD_API int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);
 
 #endif

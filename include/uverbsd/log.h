@@ -11,6 +11,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <uverbsd/api.h>
 
 enum uvd_log_level { UVD_ERR, UVD_WARN, UVD_INFO, UVD_DEBUG };
 
@@ -20,21 +21,21 @@ struct uvd_log;
  * The caller keeps fd, which must stay open. Every line begins with `name`. `most` is the last level that is written.
  * Returns NULL if there is no memory.
  */
-struct uvd_log *uvd_log_new(int fd, const char *name, enum uvd_log_level most);
+UVD_API struct uvd_log *uvd_log_new(int fd, const char *name, enum uvd_log_level most);
 /* Frees the log, which nobody may use any more. */
-void uvd_log_free(struct uvd_log *log);
+UVD_API void uvd_log_free(struct uvd_log *log);
 /* log may be NULL in these functions: then they do nothing. */
-void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
+UVD_API void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
+UVD_API void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Are messages of this level written? */
-bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level);
+UVD_API bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level);
 /*
  * Is this the first time that it is called for this process and kind of message? It remembers the latest 64. Processes
  * are told apart by their number only.
  */
-bool uvd_log_first(struct uvd_log *log, int pid, const char *kind);
+UVD_API bool uvd_log_first(struct uvd_log *log, int pid, const char *kind);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+#include <uverbsd/api.h>
 
 struct uvd_mm; /* a client's address space, see below */
 
@@ -30,20 +31,20 @@ struct uvd_mm_place {
  * An access can block for as long as the client likes (userfaultfd, FUSE), so the caller holds no lock that another
  * client needs.
  */
-struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm);
-void uvd_mm_put(struct uvd_mm *mm);
+UVD_API struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm);
+UVD_API void uvd_mm_put(struct uvd_mm *mm);
 /* Returns false if all processes of the address space have exited, or left it by exec. */
-bool uvd_mm_alive(struct uvd_mm *mm);
+UVD_API bool uvd_mm_alive(struct uvd_mm *mm);
 /*
  * Copy exactly len bytes. Return 0, or -EFAULT: then some may have been copied. They only access the address space that
  * registered the memory, never a process that reused its pid or the program after an exec. They ignore page protection,
  * as access to pinned pages does.
  */
-int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len);
-int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
+UVD_API int uvd_mm_read(struct uvd_mm *mm, void *dst, uint64_t src, size_t len);
+UVD_API int uvd_mm_write(struct uvd_mm *mm, uint64_t dst, const void *src, size_t len);
 /* The same for num pieces of the client's memory, which are contiguous in dst or src. */
-int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num);
-int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, const void *src);
+UVD_API int uvd_mm_readv(struct uvd_mm *mm, void *dst, const struct iovec *src, unsigned int num);
+UVD_API int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, const void *src);
 /*
  * A view: the engine's own mapping of a region's memory, so that a transfer takes one copy and not two. It exists only
  * for memory that the client has mapped shared from a file without a disk (memfd, SysV, tmpfs, hugetlbfs). It stays
@@ -52,27 +53,27 @@ int uvd_mm_writev(struct uvd_mm *mm, const struct iovec *dst, unsigned int num, 
  */
 struct uvd_mm_view;
 /* Returns a reference to the view of a region, or NULL if there cannot be one. Can block as uvd_mm_read() can. */
-struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem);
-struct uvd_mm_view *uvd_mm_view_ref(struct uvd_mm_view *view);
-void uvd_mm_view_put(struct uvd_mm_view *view);
+UVD_API struct uvd_mm_view *uvd_mm_view_get(const struct uvd_umem *umem);
+UVD_API struct uvd_mm_view *uvd_mm_view_ref(struct uvd_mm_view *view);
+UVD_API void uvd_mm_view_put(struct uvd_mm_view *view);
 /* Returns where an address of the region lies in the view. */
-void *uvd_mm_view_at(const struct uvd_mm_view *view, uint64_t addr);
+UVD_API void *uvd_mm_view_at(const struct uvd_mm_view *view, uint64_t addr);
 /* Is the client's mapping writable? */
-bool uvd_mm_view_writable(const struct uvd_mm_view *view);
+UVD_API bool uvd_mm_view_writable(const struct uvd_mm_view *view);
 /*
  * Copies len bytes; dst, src or both are in a view. Returns 0, or -EFAULT if the file has become shorter: then some may
  * have been copied.
  */
-int uvd_mm_view_copy(void *dst, const void *src, size_t len);
+UVD_API int uvd_mm_view_copy(void *dst, const void *src, size_t len);
 /*
  * For memory that was registered on demand: returns 0 if the client itself may read (write) all of [addr, addr + len)
  * now, else -EFAULT. Can block as uvd_mm_read() can.
  */
-int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
+UVD_API int uvd_mm_check(struct uvd_mm *mm, uint64_t addr, size_t len, bool write);
 /*
  * Sets *place to the place of a byte of a region's memory. Returns 0, or -EFAULT if nothing is mapped there. Can block
  * as uvd_mm_read() can.
  */
-int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place);
+UVD_API int uvd_mm_find(const struct uvd_umem *umem, uint64_t addr, struct uvd_mm_place *place);
 
 #endif

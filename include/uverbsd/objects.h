@@ -50,6 +50,7 @@ struct uvd_context {
 	struct uvd_ibdev *dev;
 	struct uvd_account *account; /* the opener's: the objects of the context are charged to it; NULL: to nobody */
 	uint64_t ucaps; /* the User Capabilities of the context, by bits that create_ucap() returned (enabled_caps) */
+	void *owner; /* for the core */
 };
 
 /*

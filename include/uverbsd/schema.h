@@ -156,6 +156,19 @@ struct uvd_feature {
 /* Initializes a pointer and its count (such as attrs and num_attrs) from an array. */
 #define UVD_ROWS(member, a) .member = (a), .num_##member = UVD_COUNT(a)
 
+/* A method's row: its id (and name), its attributes, its steps. */
+#define UVD_METHOD(n, a, s) \
+	{ \
+		.name = #n, .id = n, UVD_ROWS(attrs, a), .steps = s \
+	}
+/* A write() command's row: its number (and name), its flags, the sizes of its structs, its steps, its UVD_OP()s. */
+#define UVD_WRITE(n, f, in, out, s, ...) \
+	{ \
+		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s, .needs = { \
+			__VA_ARGS__ \
+		} \
+	}
+
 /* Attribute rows, named as the kernel's UVERBS_ATTR_* macros. `f` is a set of enum uvd_attr_flags. */
 #define UVD_PTR_IN(n, l, f) \
 	{ \

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <uverbsd/backend.h>
+#include "backends/backends.h"
 
 const struct uvd_backend *uvd_backend_at(unsigned int i)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <uverbsd/log.h>
 
+#include "backends/backends.h"
 #include "core/internal.h"
 #include "persona/persona.h"
 #include "util/util.h"
@@ -162,6 +163,11 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up)
 unlock:
 	uvd_unlock(&dev->port_lock);
 	return ret;
+}
+
+int uvd_ibdev_set_port(struct uvd_ibdev *dev, unsigned int port, bool up)
+{
+	return uvd_device_set_port(dev->owner, port, up);
 }
 
 int uvd_device_query_counters(struct uvd_device *dev, unsigned int port, uint64_t values[UVD_PORT_COUNTERS])

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "account/account.h"
+#include "backends/backends.h"
 #include "client/client.h"
 #include "core/internal.h"
 

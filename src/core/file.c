@@ -236,6 +236,19 @@ static unsigned int file_post_event(struct uvd_file *file, const struct ib_uverb
 	return missed;
 }
 
+int uvd_context_event(struct uvd_context *context, uint32_t type, uint64_t element)
+{
+	struct ib_uverbs_async_event_desc desc = { .element = element, .event_type = type };
+	struct uvd_event_file *events = uvd_file_default_async(context->owner);
+	int ret;
+
+	if (!events)
+		return -ENOENT;
+	ret = uvd_event_file_post(events, &desc);
+	uvd_event_file_put(events);
+	return ret;
+}
+
 void uvd_device_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
 {
 	struct ib_uverbs_async_event_desc desc = { .element = port, .event_type = type };

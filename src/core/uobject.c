@@ -9,6 +9,34 @@
 #include "core/internal.h"
 #include "util/util.h"
 
+/* ---- what plug-ins see of it ------------------------------------------------------------------------------------- */
+
+void *uvd_uobject_object(const struct uvd_uobject *uobj)
+{
+	return uobj->object;
+}
+
+void uvd_uobject_set_object(struct uvd_uobject *uobj, void *object)
+{
+	uobj->object = object;
+	uobj->made = true;
+}
+
+uint32_t uvd_uobject_id(const struct uvd_uobject *uobj)
+{
+	return uobj->id;
+}
+
+struct uvd_ibdev *uvd_uobject_ibdev(const struct uvd_uobject *uobj)
+{
+	return &uobj->file->dev->ib;
+}
+
+struct uvd_context *uvd_uobject_ucontext(const struct uvd_uobject *uobj)
+{
+	return atomic_load(&uobj->file->context);
+}
+
 /* ---- charges to the opener's account ----------------------------------------------------------------------------- */
 
 int uvd_uobject_charge(struct uvd_uobject *uobj, uint64_t bytes)

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <uverbsd/request.h>
 #include <uverbsd/schema.h>
 #include "util/util.h"
 
@@ -30,7 +31,7 @@ struct uvd_uobject {
 	uint64_t bytes; /* charged to the file's account until the uobject is freed */
 	bool committed;
 	/*
-	 * The request that makes the object sets these. made: the backend's object exists. dropped: abort the object,
+	 * The request that makes the object sets these. made: the backend's object exists, and an abort destroys it. dropped: abort the object,
 	 * although the request itself succeeds.
 	 */
 	bool made, dropped;
@@ -52,12 +53,6 @@ struct uvd_uobject {
  * progress; -EAGAIN, -EMFILE, -ENOMEM: the opener has too many objects, event files, or bytes.
  */
 int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
-/*
- * Charges memory to the account of the object's file, until it is uncharged or the uobject is freed. One thread at a
- * time for an object. Returns 0 or -ENOMEM.
- */
-int uvd_uobject_charge(struct uvd_uobject *uobj, uint64_t bytes);
-void uvd_uobject_uncharge(struct uvd_uobject *uobj, uint64_t bytes);
 /* uvd_uobject_begin() in a file whose context is still being made (GET_CONTEXT: see uvd_req_context()). */
 int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A request's inputs, and its memory. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,31 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->uhw_out.attr = -1;
 	req->new_attr = -1;
 	return req;
+}
+
+struct uvd_ibdev *uvd_req_ibdev(const struct uvd_req *req)
+{
+	return &req->dev->ib;
+}
+
+struct uvd_context *uvd_req_ucontext(const struct uvd_req *req)
+{
+	return req->new_context ?: atomic_load(&req->file->context);
+}
+
+struct uvd_log *uvd_req_log(const struct uvd_req *req)
+{
+	return req->dev->engine->log;
+}
+
+void *uvd_req_args(struct uvd_req *req, const char *type)
+{
+#ifndef NDEBUG
+	if (!req->args_type)
+		req->args_type = type;
+	assert(req->args_type == type || !strcmp(req->args_type, type));
+#endif
+	return req->args;
 }
 
 int uvd_bad(struct uvd_req *req, int err, const char *field, uint64_t value)
@@ -83,6 +109,16 @@ int uvd_req_read(struct uvd_req *req, void *dst, uint64_t src, size_t len)
 		return 0;
 	}
 	return src ? uvd_caller_read(req->caller, dst, src, len) : -EFAULT;
+}
+
+int uvd_req_copy_from_user(struct uvd_req *req, void *dst, uint64_t src, size_t size)
+{
+	return uvd_caller_read(req->caller, dst, src, size);
+}
+
+int uvd_req_copy_to_user(struct uvd_req *req, uint64_t dst, const void *src, size_t size)
+{
+	return uvd_caller_write(req->caller, dst, src, size);
 }
 
 int uvd_run_steps(struct uvd_req *req, const uvd_step *steps)
@@ -176,6 +212,11 @@ int uvd_core_finish(struct uvd_req *req, const struct uvd_core_iter *iter)
 	return uvd_bad(req, -EOPNOTSUPP, "core_in length", in->len);
 }
 
+uint32_t uvd_response_length(const struct uvd_req *req, size_t size)
+{
+	return req->core_out.len < size ? req->core_out.len : size;
+}
+
 int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
 {
 	const struct uvd_in *in = &req->uhw_in;
@@ -208,6 +249,25 @@ static struct uvd_attr *req_attr_find(struct uvd_req *req, uint16_t id)
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id)
 {
 	return req_attr_find(req, id);
+}
+
+bool uvd_attr_is_present(struct uvd_req *req, uint16_t id)
+{
+	return req_attr_find(req, id);
+}
+
+size_t uvd_attr_len(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = req_attr_find(req, id);
+
+	return attr ? attr->len : 0;
+}
+
+int uvd_attr_enum_id(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_attr *attr = req_attr_find(req, id);
+
+	return attr ? attr->elem : -ENOENT;
 }
 
 int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size)
@@ -261,6 +321,18 @@ struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id)
 	const struct uvd_attr *attr = req_attr_find(req, id);
 
 	return attr ? attr->uobj : NULL;
+}
+
+void *uvd_attr_object(struct uvd_req *req, uint16_t id)
+{
+	const struct uvd_uobject *uobj = uvd_attr_uobj(req, id);
+
+	return uobj ? uobj->object : NULL;
+}
+
+void uvd_attr_set_object(struct uvd_req *req, uint16_t id, void *object)
+{
+	uvd_uobject_set_object(uvd_attr_uobj(req, id), object);
 }
 
 struct uvd_uobject **uvd_attr_uobjs(struct uvd_req *req, uint16_t id, unsigned int *num)

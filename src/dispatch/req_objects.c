@@ -116,11 +116,6 @@ int uvd_req_destroy(struct uvd_req *req, uint16_t object, int64_t id, struct uvd
 	return 0;
 }
 
-void uvd_req_made(struct uvd_req *req, struct uvd_uobject *uobj)
-{
-	uobj->made = true;
-}
-
 void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr, bool wide, bool may_fall_back)
 {
 	req->has_grant = true;

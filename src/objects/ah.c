@@ -77,8 +77,7 @@ static int create_ah(struct uvd_req *req)
 	}
 	atomic_fetch_add(&ah->pd->usecnt, 1);
 	args->uobj->user_handle = args->user_handle;
-	args->uobj->object = ah;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, ah);
 	return 0;
 }
 

@@ -16,20 +16,19 @@ static int create_comp_cntr(struct uvd_req *req)
 	cntr = uvd_zalloc(uvd_ops(req)->size_comp_cntr);
 	if (!cntr)
 		return -ENOMEM;
-	cntr->context = atomic_load(&req->file->context);
+	cntr->context = uvd_req_ucontext(req);
 	ret = uvd_ops(req)->create_comp_cntr(cntr);
 	if (ret) {
 		free(cntr);
 		return ret;
 	}
-	uobj->object = cntr;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, cntr);
 	return 0;
 }
 
 static int modify_comp_cntr(struct uvd_req *req)
 {
-	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE)->object;
+	struct uvd_comp_cntr *cntr = uvd_attr_object(req, UVERBS_ATTR_MODIFY_COMP_CNTR_HANDLE);
 	uint64_t entry, op, value;
 	int ret;
 
@@ -45,7 +44,7 @@ static int modify_comp_cntr(struct uvd_req *req)
 
 static int read_comp_cntr(struct uvd_req *req)
 {
-	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_READ_COMP_CNTR_HANDLE)->object;
+	struct uvd_comp_cntr *cntr = uvd_attr_object(req, UVERBS_ATTR_READ_COMP_CNTR_HANDLE);
 	uint64_t entry, value = 0;
 	int ret;
 
@@ -74,8 +73,8 @@ static int comp_cntr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reas
  */
 static int comp_cntr_attach(struct uvd_req *req)
 {
-	struct uvd_qp *qp = uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE)->object;
-	struct uvd_comp_cntr *cntr = uvd_attr_uobj(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE)->object;
+	struct uvd_qp *qp = uvd_attr_object(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_HANDLE);
+	struct uvd_comp_cntr *cntr = uvd_attr_object(req, UVERBS_ATTR_QP_ATTACH_COMP_CNTR_CNTR_HANDLE);
 	uint64_t mask;
 	int ret;
 

@@ -13,20 +13,19 @@ static int create_counters(struct uvd_req *req)
 	counters = uvd_zalloc(uvd_ops(req)->size_counters);
 	if (!counters)
 		return -ENOMEM;
-	counters->context = atomic_load(&req->file->context);
+	counters->context = uvd_req_ucontext(req);
 	ret = uvd_ops(req)->create_counters(counters);
 	if (ret) {
 		free(counters);
 		return ret;
 	}
-	uobj->object = counters;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, counters);
 	return 0;
 }
 
 static int read_counters(struct uvd_req *req)
 {
-	struct uvd_counters *counters = uvd_attr_uobj(req, UVERBS_ATTR_READ_COUNTERS_HANDLE)->object;
+	struct uvd_counters *counters = uvd_attr_object(req, UVERBS_ATTR_READ_COUNTERS_HANDLE);
 	uint64_t flags, *values;
 	size_t num;
 	int ret;
@@ -38,7 +37,7 @@ static int read_counters(struct uvd_req *req)
 	ret = uvd_attr_flags(req, UVERBS_ATTR_READ_COUNTERS_FLAGS, IB_UVERBS_READ_COUNTERS_PREFER_CACHED, &flags);
 	if (ret)
 		return ret;
-	num = uvd_attr_get(req, UVERBS_ATTR_READ_COUNTERS_BUFF)->len / sizeof(*values);
+	num = uvd_attr_len(req, UVERBS_ATTR_READ_COUNTERS_BUFF) / sizeof(*values);
 	values = uvd_req_alloc(req, num * sizeof(*values));
 	if (!values)
 		return -ENOMEM;

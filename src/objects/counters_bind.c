@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Beyond the kernel's ABI: a counters object that counts a QP's traffic (include/uverbsd/abi.h). */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <stdatomic.h>
 #include <uverbsd/abi.h>
-#include "objects/internal.h"
+#include <uverbsd/backend.h>
+#include <uverbsd/request.h>
+#include <uverbsd/schema.h>
 
 /* The request has the QP locked exclusively, so no other request binds it at the same time. */
 static int bind_qp(struct uvd_req *req)
 {
-	struct uvd_counters *counters = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE)->object;
+	struct uvd_counters *counters = uvd_attr_object(req, UVERBSD_ATTR_COUNTERS_BIND_QP_HANDLE);
 	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE);
-	struct uvd_qp *qp = uobj->object;
+	struct uvd_qp *qp = uvd_uobject_object(uobj);
 	int ret;
 
 	/* The lock does not cover an XRC target's handles in other files. */
 	if (qp->xrcd)
-		return uvd_bad(req, -EINVAL, "qp_handle", uobj->id);
+		return uvd_bad(req, -EINVAL, "qp_handle", uvd_uobject_id(uobj));
 	if (atomic_load(&qp->counters))
-		return uvd_bad(req, -EBUSY, "qp_handle", uobj->id);
-	ret = uvd_ops(req)->bind_counters(qp, counters);
+		return uvd_bad(req, -EBUSY, "qp_handle", uvd_uobject_id(uobj));
+	ret = uvd_req_ibdev(req)->ops->bind_counters(qp, counters);
 	if (ret)
 		return ret;
 	atomic_fetch_add(&counters->usecnt, 1);

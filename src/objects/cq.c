@@ -134,7 +134,7 @@ static int create_cq(struct uvd_req *req)
 	uobj->user_handle = args->user_handle;
 	uobj->channel = args->channel ? uvd_event_file_ref(args->channel) : NULL;
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_CQ_EVENT_FD);
-	cq->context = atomic_load(&req->file->context);
+	cq->context = uvd_req_ucontext(req);
 	cq->cqe = args->cqe > INT_MAX ? INT_MAX : args->cqe;
 	cq->comp_vector = args->comp_vector;
 	cq->flags = args->flags;
@@ -151,8 +151,7 @@ static int create_cq(struct uvd_req *req)
 		free(cq);
 		return uvd_refused(req, ret);
 	}
-	uobj->object = cq;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, cq);
 	return 0;
 }
 

@@ -58,6 +58,7 @@ static int make_context(struct uvd_req *req)
 	context->dev = &req->dev->ib;
 	context->account = req->file->account;
 	context->ucaps = ucaps;
+	context->owner = req->file;
 	ret = uvd_ops(req)->alloc_context(context);
 	if (ret) {
 		free(context);

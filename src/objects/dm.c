@@ -13,7 +13,7 @@ static int alloc_dm(struct uvd_req *req)
 	dm = uvd_zalloc(uvd_ops(req)->size_dm);
 	if (!dm)
 		return -ENOMEM;
-	dm->context = atomic_load(&req->file->context);
+	dm->context = uvd_req_ucontext(req);
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_LENGTH, &dm->length);
 	if (!ret)
 		ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &dm->alignment);
@@ -23,8 +23,7 @@ static int alloc_dm(struct uvd_req *req)
 		free(dm);
 		return ret;
 	}
-	uobj->object = dm;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, dm);
 	return 0;
 }
 

@@ -15,7 +15,7 @@ static int alloc_dmabuf(struct uvd_req *req)
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMABUF_PGOFF, &pgoff);
 	if (ret)
 		return ret;
-	ret = uvd_ops(req)->pgoff_to_mmap_entry(atomic_load(&req->file->context), pgoff, &length);
+	ret = uvd_ops(req)->pgoff_to_mmap_entry(uvd_req_ucontext(req), pgoff, &length);
 	return ret ? uvd_bad(req, ret, "pgoff", pgoff) : -EOPNOTSUPP;
 }
 

@@ -8,7 +8,6 @@ enum { PH_MASK = 3 /* PCIe 6.2, TLP processing hints */ };
 /* Fills dmah from the optional attributes, and checks them in the kernel's order. */
 static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 {
-	const struct uvd_attr *mem_type = uvd_attr_get(req, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE);
 	int ret;
 
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_CPU_ID, &dmah->cpu_id);
@@ -20,9 +19,10 @@ static int dmah_decode(struct uvd_req *req, struct uvd_dmah *dmah)
 		if (ret)
 			return uvd_bad(req, ret, "cpu_id", dmah->cpu_id);
 	}
-	dmah->has_mem_type = mem_type;
-	if (mem_type)
-		dmah->mem_type = mem_type->elem;
+	ret = uvd_attr_enum_id(req, UVERBS_ATTR_ALLOC_DMAH_TPH_MEM_TYPE);
+	dmah->has_mem_type = ret >= 0;
+	if (dmah->has_mem_type)
+		dmah->mem_type = ret;
 	ret = uvd_attr_copy_from(req, UVERBS_ATTR_ALLOC_DMAH_PH, &dmah->ph);
 	if (ret && ret != -ENOENT)
 		return ret;
@@ -38,7 +38,7 @@ static int alloc_dmah(struct uvd_req *req)
 
 	if (!dmah)
 		return -ENOMEM;
-	dmah->context = atomic_load(&req->file->context);
+	dmah->context = uvd_req_ucontext(req);
 	ret = dmah_decode(req, dmah);
 	if (!ret)
 		ret = uvd_ops(req)->alloc_dmah(dmah);
@@ -46,8 +46,7 @@ static int alloc_dmah(struct uvd_req *req)
 		free(dmah);
 		return ret;
 	}
-	uobj->object = dmah;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, dmah);
 	return 0;
 }
 

@@ -53,24 +53,6 @@ static bool comp_event_is(const void *event, void *arg)
 	return desc->cq_handle == uobj->user_handle;
 }
 
-/* Is the element of such an event a port number (0 for DEVICE_FATAL), and not a user_handle? */
-static bool is_port_event(uint32_t type)
-{
-	switch (type) {
-	case IBV_EVENT_DEVICE_FATAL:
-	case IBV_EVENT_PORT_ACTIVE:
-	case IBV_EVENT_PORT_ERR:
-	case IBV_EVENT_LID_CHANGE:
-	case IBV_EVENT_PKEY_CHANGE:
-	case IBV_EVENT_SM_CHANGE:
-	case IBV_EVENT_CLIENT_REREGISTER:
-	case IBV_EVENT_GID_CHANGE:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Is it an event of this object? A CQ, QP, SRQ and WQ may share a user_handle, so the event's type decides. */
 static bool async_event_is(const void *event, void *arg)
 {
@@ -78,7 +60,7 @@ static bool async_event_is(const void *event, void *arg)
 	const struct uvd_uobject *uobj = arg;
 	uint16_t object;
 
-	if (desc->element != uobj->user_handle || is_port_event(desc->event_type))
+	if (desc->element != uobj->user_handle)
 		return false;
 	switch (desc->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -91,9 +73,18 @@ static bool async_event_is(const void *event, void *arg)
 	case IBV_EVENT_WQ_FATAL:
 		object = UVERBS_OBJECT_WQ;
 		break;
-	default:
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		object = UVERBS_OBJECT_QP;
 		break;
+	default:
+		return false; /* of the device, of a port, or a plug-in's own */
 	}
 	return uobj->row->id == object;
 }

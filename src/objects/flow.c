@@ -135,8 +135,7 @@ static int create_flow(struct uvd_req *req)
 		return ret;
 	}
 	flow_count_users(flow, 1);
-	args->uobj->object = flow;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, flow);
 	return 0;
 }
 

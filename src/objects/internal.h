@@ -24,33 +24,12 @@ extern const struct uvd_object_row uvd_object_device, uvd_object_pd, uvd_object_
 	uvd_object_dm, uvd_object_dmah, uvd_object_dmabuf, uvd_object_counters, uvd_object_comp_cntr,
 	uvd_object_qp_comp_cntr, uvd_object_device_comp_cntr, uvd_object_tree, uvd_object_counters_bind;
 
-/* A write() command's row: its number (and name), its flags, the sizes of its structs, its steps, its UVD_OP()s. */
-#define UVD_WRITE(n, f, in, out, s, ...) \
-	{ \
-		.name = #n, .number = n, .flags = f, .req_size = in, .resp_size = out, .steps = s, .needs = { \
-			__VA_ARGS__ \
-		} \
-	}
-#define UVD_METHOD(n, a, s) \
-	{ \
-		.name = #n, .id = n, UVD_ROWS(attrs, a), .steps = s \
-	}
-
 static inline const struct uvd_backend *uvd_ops(const struct uvd_req *req)
 {
 	return req->dev->ib.ops;
 }
 
-/* The response_length of an extended response: how many bytes of it fit into the client's buffer. */
-static inline uint32_t uvd_response_length(const struct uvd_req *req, size_t size)
-{
-	return req->core_out.len < size ? req->core_out.len : size;
-}
-
 /* ---- checks.c ---------------------------------------------------------------------------------------------------- */
-
-/* Step: checks that the file has a context. -EIO: the device was removed. -EINVAL: the file has no context yet. */
-int uvd_step_context(struct uvd_req *req);
 
 /*
  * Looks up an object by its handle. The request keeps it locked for shared use until it ends. object: UVERBS_OBJECT_*;

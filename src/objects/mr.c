@@ -94,8 +94,7 @@ void uvd_mr_made(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_mr *m
 		atomic_fetch_add(&mr->dm->usecnt, 1);
 	if (mr->dmah)
 		atomic_fetch_add(&mr->dmah->usecnt, 1);
-	uobj->object = mr;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, mr);
 }
 
 int uvd_reg_user_mr(struct uvd_req *req, struct uvd_uobject *uobj, const struct uvd_mr_reg *reg)

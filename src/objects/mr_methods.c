@@ -93,7 +93,7 @@ static int reg_dmabuf(struct uvd_req *req, uint16_t handle_id, const struct dmab
 
 static int reg_dmabuf_mr(struct uvd_req *req)
 {
-	struct dmabuf_args args = { .pd = uvd_attr_uobj(req, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE)->object };
+	struct dmabuf_args args = { .pd = uvd_attr_object(req, UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE) };
 	uint32_t fd;
 	int ret;
 
@@ -121,7 +121,7 @@ static int reg_dmabuf_mr(struct uvd_req *req)
 
 static int answer_dmabuf_mr(struct uvd_req *req)
 {
-	return answer_keys(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_DMABUF_MR_HANDLE)->object,
+	return answer_keys(req, uvd_attr_object(req, UVERBS_ATTR_REG_DMABUF_MR_HANDLE),
 			   UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY);
 }
 
@@ -145,7 +145,7 @@ static int mr_methods_reg_mr(struct uvd_req *req)
 {
 	struct uvd_uobject *dmah = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_DMA_HANDLE);
 	struct uvd_mr_reg reg = {
-		.pd = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_PD_HANDLE)->object,
+		.pd = uvd_attr_object(req, UVERBS_ATTR_REG_MR_PD_HANDLE),
 		.dmah = dmah ? dmah->object : NULL,
 	};
 	struct dmabuf_args args;
@@ -183,7 +183,7 @@ static int mr_methods_reg_mr(struct uvd_req *req)
 
 static int answer_reg_mr(struct uvd_req *req)
 {
-	return answer_keys(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_HANDLE)->object, UVERBS_ATTR_REG_MR_RESP_LKEY,
+	return answer_keys(req, uvd_attr_object(req, UVERBS_ATTR_REG_MR_HANDLE), UVERBS_ATTR_REG_MR_RESP_LKEY,
 			   UVERBS_ATTR_REG_MR_RESP_RKEY);
 }
 
@@ -191,7 +191,7 @@ static int answer_reg_mr(struct uvd_req *req)
 
 static int reg_dm_mr(struct uvd_req *req)
 {
-	struct uvd_dm *dm = uvd_attr_uobj(req, UVERBS_ATTR_REG_DM_MR_DM_HANDLE)->object;
+	struct uvd_dm *dm = uvd_attr_object(req, UVERBS_ATTR_REG_DM_MR_DM_HANDLE);
 	uint64_t offset, length;
 	struct uvd_mr *mr;
 	uint32_t access;
@@ -216,7 +216,7 @@ static int reg_dm_mr(struct uvd_req *req)
 	mr = uvd_zalloc(uvd_ops(req)->size_mr);
 	if (!mr)
 		return -ENOMEM;
-	mr->pd = uvd_attr_uobj(req, UVERBS_ATTR_REG_DM_MR_PD_HANDLE)->object;
+	mr->pd = uvd_attr_object(req, UVERBS_ATTR_REG_DM_MR_PD_HANDLE);
 	mr->dm = dm;
 	mr->dm_offset = offset;
 	mr->length = length;
@@ -226,8 +226,8 @@ static int reg_dm_mr(struct uvd_req *req)
 
 static int answer_dm_mr(struct uvd_req *req)
 {
-	return answer_keys(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_DM_MR_HANDLE)->object,
-			   UVERBS_ATTR_REG_DM_MR_RESP_LKEY, UVERBS_ATTR_REG_DM_MR_RESP_RKEY);
+	return answer_keys(req, uvd_attr_object(req, UVERBS_ATTR_REG_DM_MR_HANDLE), UVERBS_ATTR_REG_DM_MR_RESP_LKEY,
+			   UVERBS_ATTR_REG_DM_MR_RESP_RKEY);
 }
 
 /* ---- advice and queries ------------------------------------------------------------------------------------------ */
@@ -248,13 +248,13 @@ static int advise_mr(struct uvd_req *req)
 	/* struct ib_uverbs_sge has struct ibv_sge's layout. list->copy is set: even one entry does not fit inline. */
 	if (list->len % sizeof(struct ibv_sge))
 		return uvd_bad(req, -EINVAL, "sge_list", list->len);
-	return uvd_ops(req)->advise_mr(uvd_attr_uobj(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE)->object, advice, flags,
-				       list->copy, list->len / sizeof(struct ibv_sge));
+	return uvd_ops(req)->advise_mr(uvd_attr_object(req, UVERBS_ATTR_ADVISE_MR_PD_HANDLE), advice, flags, list->copy,
+				       list->len / sizeof(struct ibv_sge));
 }
 
 static int query_mr(struct uvd_req *req)
 {
-	struct uvd_mr *mr = uvd_attr_uobj(req, UVERBS_ATTR_QUERY_MR_HANDLE)->object;
+	struct uvd_mr *mr = uvd_attr_object(req, UVERBS_ATTR_QUERY_MR_HANDLE);
 	int ret;
 
 	ret = answer_keys(req, mr, UVERBS_ATTR_QUERY_MR_RESP_LKEY, UVERBS_ATTR_QUERY_MR_RESP_RKEY);

@@ -57,8 +57,7 @@ static int alloc_mw(struct uvd_req *req)
 		return ret;
 	}
 	atomic_fetch_add(&mw->pd->usecnt, 1);
-	args->uobj->object = mw;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, mw);
 	return 0;
 }
 

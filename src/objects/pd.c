@@ -26,14 +26,13 @@ static int alloc_pd(struct uvd_req *req)
 
 	if (!pd)
 		return -ENOMEM;
-	pd->context = atomic_load(&req->file->context);
+	pd->context = uvd_req_ucontext(req);
 	ret = uvd_ops(req)->alloc_pd(pd);
 	if (ret) {
 		free(pd);
 		return ret;
 	}
-	uobj->object = pd;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, pd);
 	return 0;
 }
 

@@ -3,8 +3,11 @@
  * UVERBSD_OBJECT_PORT (include/uverbsd/abi.h): a client sets the state of a port. This affects every client of the
  * device, so the feature requires a User Capability. It also serves as an example of such a feature.
  */
+#include <errno.h>
 #include <uverbsd/abi.h>
-#include "objects/internal.h"
+#include <uverbsd/backend.h>
+#include <uverbsd/request.h>
+#include <uverbsd/schema.h>
 
 static int set_state(struct uvd_req *req)
 {
@@ -14,9 +17,9 @@ static int set_state(struct uvd_req *req)
 	ret = ret ?: uvd_attr_const(req, UVERBSD_ATTR_PORT_SET_STATE_UP, 1, &up);
 	if (ret)
 		return ret;
-	if (!uvd_port_valid(req->dev, port))
-		return uvd_bad(req, -EINVAL, "UVERBSD_ATTR_PORT_SET_STATE_PORT", port);
-	ret = uvd_device_set_port(req->dev, port, up);
+	ret = uvd_ibdev_set_port(uvd_req_ibdev(req), port, up);
+	if (ret == -EINVAL)
+		return uvd_bad(req, ret, "UVERBSD_ATTR_PORT_SET_STATE_PORT", port);
 	return ret < 0 ? ret : 0;
 }
 

@@ -175,7 +175,7 @@ static int read_inline(struct uvd_req *req, struct send_list *list, struct uvd_s
 	wr->inline_data = to;
 	wr->inline_len = len;
 	for (int i = 0; i < wr->num_sge; i++) {
-		ret = uvd_caller_read(req->caller, to, wr->sg_list[i].addr, wr->sg_list[i].length);
+		ret = uvd_req_copy_from_user(req, to, wr->sg_list[i].addr, wr->sg_list[i].length);
 		if (ret)
 			return uvd_bad(req, ret, "inline data", wr->sg_list[i].addr);
 		to += wr->sg_list[i].length;

@@ -336,7 +336,7 @@ static int create_qp(struct uvd_req *req)
 		free(qp);
 		return uvd_refused(req, ret);
 	}
-	uvd_req_made(req, uobj);
+	uobj->made = true;
 	return 0;
 }
 

@@ -82,7 +82,7 @@ static struct uvd_rwq_ind_table *new_table(struct uvd_req *req)
 		return NULL;
 	}
 	memcpy(table->ind_tbl, args->wqs, size);
-	table->context = atomic_load(&req->file->context);
+	table->context = uvd_req_ucontext(req);
 	table->log_ind_tbl_size = args->log_ind_tbl_size;
 	return table;
 }
@@ -102,8 +102,7 @@ static int create_table(struct uvd_req *req)
 		return uvd_refused(req, ret);
 	}
 	rwq_ind_tbl_count_users(table, 1);
-	args->uobj->object = table;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, table);
 	return 0;
 }
 

@@ -70,7 +70,7 @@ static int srq_decode_create_ioctl(struct uvd_req *req)
 		return ret;
 	args->type = type;
 	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_HANDLE);
-	args->pd = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE)->object;
+	args->pd = uvd_attr_object(req, UVERBS_ATTR_CREATE_SRQ_PD_HANDLE);
 	return 0;
 }
 
@@ -174,8 +174,7 @@ static int create_srq(struct uvd_req *req)
 	uobj->xrcd = args->xrcd;
 	if (uobj->xrcd)
 		atomic_fetch_add(&uobj->xrcd->users, 1);
-	uobj->object = srq;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, srq);
 	return 0;
 }
 

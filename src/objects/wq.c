@@ -92,7 +92,7 @@ static int wq_find_objects_ioctl(struct uvd_req *req)
 	if (!cq)
 		return -ENOENT;
 	args->uobj = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_WQ_HANDLE);
-	args->pd = uvd_attr_uobj(req, UVERBS_ATTR_CREATE_WQ_PD_HANDLE)->object;
+	args->pd = uvd_attr_object(req, UVERBS_ATTR_CREATE_WQ_PD_HANDLE);
 	args->cq = cq->object;
 	return 0;
 }
@@ -128,8 +128,7 @@ static int create_wq(struct uvd_req *req)
 	}
 	atomic_fetch_add(&wq->pd->usecnt, 1);
 	atomic_fetch_add(&wq->cq->usecnt, 1);
-	uobj->object = wq;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, wq);
 	return 0;
 }
 

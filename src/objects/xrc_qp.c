@@ -239,7 +239,7 @@ static int open_qp(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "qpn", args->qpn);
 	}
 	bind_handle(args->uobj, target->qp, args->handle);
-	uvd_req_made(req, args->uobj);
+	args->uobj->made = true;
 	return 0;
 }
 

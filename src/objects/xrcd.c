@@ -172,8 +172,7 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 	if (domain->path >= 0)
 		atomic_fetch_add(&domain->xrcd->usecnt, 1);
 	handle->xrcd = domain->xrcd;
-	args->uobj->object = handle;
-	uvd_req_made(req, args->uobj);
+	uvd_uobject_set_object(args->uobj, handle);
 	return 0;
 }
 

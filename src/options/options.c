@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "backends/backends.h"
 #include "options/internal.h"
 #include "options/options.h"
 #include "persona/persona.h"

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/backends.h"
 #include "objects/objects.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"

@@ -8,6 +8,7 @@
 
 #include <check.h>
 #include <uverbsd/backend.h>
+#include "backends/backends.h"
 #include "../suite.h"
 
 enum { BUF_SIZE = 1024 * 1024 };

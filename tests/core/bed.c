@@ -33,8 +33,7 @@ static int make_toy(struct uvd_req *req, struct uvd_uobject *uobj)
 		return -ENOMEM;
 	toy->tag = bed.next_tag++;
 	toy->refuse = bed.refuse;
-	uobj->object = toy;
-	uvd_req_made(req, uobj);
+	uvd_uobject_set_object(uobj, toy);
 	bed.ran++;
 	return bed.fail ? uvd_refused(req, bed.fail) : 0;
 }

@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
+#include "backends/backends.h"
 #include "client/client.h"
 #include "core/core.h"
 #include "dispatch/dispatch.h"

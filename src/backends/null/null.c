@@ -7,8 +7,7 @@
  */
 #include <errno.h>
 #include <string.h>
-#include "backends/comp_cntr.h"
-#include "backends/cq_ring.h"
+#include "backends/backends.h"
 #include "backends/null/null.h"
 
 struct null_cq {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Creates and frees the fabric: the network of all soft devices of one engine. */
 #include <stdlib.h>
+#include "backends/backends.h"
 #include "backends/soft/soft.h"
 
 enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000, LET_GO_NS = 10 * 1000 * 1000 };

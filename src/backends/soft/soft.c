@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backends/backends.h"
 #include "backends/soft/soft.h"
 
 /* The counters' shards have cache lines of their own. */

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""What a plug-in is compiled and linked with: the public headers, the functions that they mark UVD_API, uverbsd.pc."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
+PROGRAMS = [BUILD / "src/uverbsd", BUILD / "tools/uverbsctl"]
+HEADERS = sorted(p for p in (ROOT / "include/uverbsd").glob("*.h") if p.name != "uapi_later.h")  # see include/meson.build
+CC = os.environ.get("CC", "cc").split()
+WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
+
+PLUGIN = """
+#include <errno.h>
+#include <stdlib.h>
+#include <uverbsd/request.h>
+enum { THING = 0x1100, NEW = 0x1100, HANDLE = 0x1100, VALUE };
+static int make(struct uvd_req *req)
+{
+	uint64_t *thing = malloc(sizeof(*thing));
+	int ret = thing ? uvd_attr_copy_from(req, VALUE, thing) : -ENOMEM;
+
+	if (!ret)
+		uvd_attr_set_object(req, HANDLE, thing);
+	return ret;
+}
+static int end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	free(uvd_uobject_object(uobj));
+	return 0;
+}
+static const uvd_step steps[] = { make, NULL };
+static const struct uvd_attr_row attrs[] = { UVD_IDR(HANDLE, THING, UVD_UOBJ_NEW, UVD_MANDATORY),
+					     UVD_PTR_IN(VALUE, 8, UVD_MANDATORY) };
+static const struct uvd_method_row methods[] = { UVD_METHOD(NEW, attrs, steps) };
+const struct uvd_object_row thing = { .name = "THING", .id = THING, .cls = UVD_CLASS_IDR, .destroy = end,
+				      UVD_ROWS(methods, methods) };
+"""
+
+
+def run(*command, **more):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **more)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def code_of(header):
+    """The header without comments and preprocessor lines."""
+    text = re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S).replace("\\\n", " ")
+    return re.sub(r"^\s*#.*$", "", text, flags=re.M)
+
+
+def public_functions():
+    return {name for header in HEADERS for name in re.findall(r"^UVD_API\b[^;{(]*?(\w+)\(", code_of(header), re.M)}
+
+
+def symbols(file, *options):
+    """The names of a file's dynamic symbols, without those of other libraries that the program has copies of."""
+    lines = (line.split() for line in run("nm", "-D", *options, file).splitlines())
+    return {line[-1] for line in lines if "@" not in line[-1]}
+
+
+def exported(program):
+    """What a program defines, without what the compiler and the linker add: those names begin with an underscore."""
+    return {name for name in symbols(program, "--defined-only") if not name.startswith("_")} - {"data_start"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.name)
+def test_a_program_exports_the_interface_of_plug_ins_and_nothing_else(program):
+    functions = public_functions()
+    assert len(functions) > 60 and {"uvd_req_alloc", "uvd_mm_read", "uvd_logf"} <= functions
+    assert sorted(functions - exported(program)) == [] and sorted(exported(program) - functions) == []
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda p: p.name)
+def test_a_public_header_declares_no_function_that_a_plug_in_cannot_call(header):
+    declared = re.findall(r"^(?!typedef|static|UVD_API)\w[^;{}()=]*?(\w+)\([^;{]*;", code_of(header), re.M)
+    assert declared == []
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """(root of the installation, its headers' folder, pkg-config with the arguments as a command)"""
+    root = tmp_path_factory.mktemp("root")
+    run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", root)
+    pc, = root.rglob("uverbsd.pc")
+    prefix = re.search(r"^prefix=(.*)$", pc.read_text(), re.M)[1]
+
+    def ask(*options):
+        return run("pkg-config", f"--define-variable=prefix={root}{prefix}", *options, "uverbsd",
+                   env={**os.environ, "PKG_CONFIG_PATH": str(pc.parent)}).split()
+    return root, root / f".{prefix}/include/uverbsd", ask
+
+
+def test_all_headers_for_plug_ins_are_installed(installed):
+    assert sorted(p.name for p in installed[1].iterdir()) == sorted(p.name for p in HEADERS)
+
+
+def test_pkg_config_knows_version_and_folder_of_plug_ins(installed):
+    _, headers, ask = installed
+    assert ask("--modversion") == re.findall(r"^ *version: '(.*)'", (ROOT / "meson.build").read_text(), re.M)[:1]
+    assert ask("--variable=api_version") == re.findall(r"UVD_API_VERSION = (\d+)", (headers / "api.h").read_text())
+    folder, = ask("--variable=plugindir")
+    assert folder.endswith("/uverbsd/plugins") and folder.startswith(str(headers.parents[1]))
+
+
+@pytest.mark.parametrize("options", [[], ["-std=c11"]], ids=["gnu", "c11"])
+def test_a_plug_in_is_compiled_with_the_installed_headers_alone(installed, tmp_path, options):
+    _, headers, ask = installed
+    (tmp_path / "plugin.c").write_text(PLUGIN)
+    for header in headers.iterdir():
+        (tmp_path / f"only_{header.stem}.c").write_text(f"#include <uverbsd/{header.name}>\n")
+    plugin = tmp_path / "plugin.so"
+    run(*CC, "-shared", "-fPIC", *options, *WARNINGS, *ask("--cflags"), *tmp_path.glob("*.c"), "-o", plugin)
+    needed = {name for name in symbols(plugin, "--undefined-only") if name.startswith("uvd_")}
+    assert len(needed) == 3 and needed <= exported(PROGRAMS[0])
