@@ -13,6 +13,7 @@
 #include "core/describe.h"
 #include "core/device.h"
 #include "core/engine.h"
+#include "core/engine_plugins.h"
 #include "core/file.h"
 #include "core/tree.h"
 #include "core/ucap.h"

@@ -35,8 +35,13 @@ int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *
 	engine->fabric = uvd_fabric_new(log);
 	if (!engine->fabric)
 		goto free_mms;
+	engine->plugins = uvd_plugins_new(log);
+	if (!engine->plugins)
+		goto free_fabric;
 	uvd_ucaps_init(&engine->ucaps);
 	return 0;
+free_fabric:
+	uvd_fabric_free(engine->fabric);
 free_mms:
 	uvd_mm_table_free(engine->mms);
 free_accounts:
@@ -47,6 +52,7 @@ free_accounts:
 void uvd_engine_fini(struct uvd_engine *engine)
 {
 	uvd_ucaps_fini(&engine->ucaps);
+	uvd_plugins_free(engine->plugins);
 	uvd_fabric_free(engine->fabric);
 	uvd_mm_table_free(engine->mms);
 	uvd_accounts_free(engine->accounts);

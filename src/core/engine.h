@@ -13,6 +13,7 @@ struct uvd_accounts;
 struct uvd_device;
 struct uvd_log;
 struct uvd_mm_table;
+struct uvd_plugins;
 
 /*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
@@ -22,6 +23,7 @@ struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
 	struct uvd_fabric *fabric;
+	struct uvd_plugins *plugins;
 	struct uvd_accounts *accounts; /* of the clients; NULL: nobody is charged */
 	/*
 	 * The transport's, or NULL: waits, for a second at most, until each file that its client has already closed

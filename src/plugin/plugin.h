@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The registry of an engine's plug-ins: those in the daemon itself ("built-in"), and shared objects.
+ * include/uverbsd/plugin.h is what a plug-in sees. core/engine_plugins.h applies a change to running devices.
+ *
+ * A *module* is one loaded version of a plug-in, with references (the kernel's struct module). Whoever can call into
+ * its code, or reads its rows, holds one: the registry, a generation of a device's parse trees, a device whose backend or
+ * persona it is. The last one ends it: exit(), then dlclose().
+ */
+#ifndef UVD_PLUGIN_H
+#define UVD_PLUGIN_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uverbsd/plugin.h>
+
+enum { UVD_PLUGIN_ERROR = 512 /* bytes of a message */ };
+
+struct uvd_module;
+struct uvd_plugins;
+
+/* One --plugin, or one line of `plugin load`. */
+struct uvd_plugin_request {
+	const char *path; /* absolute, or relative to the working directory */
+	const char *const *values; /* "KEY=VALUE", ends with NULL; may be NULL */
+};
+
+/* ---- the registry ------------------------------------------------------------------------------------------------ */
+
+/*
+ * Creates a registry, with the backends null and soft and the personas hfi1 and rxe. The log must outlive it. NULL: no
+ * memory.
+ */
+struct uvd_plugins *uvd_plugins_new(struct uvd_log *log);
+/* Puts the registry's references, newest plug-in first. NULL is allowed. */
+void uvd_plugins_free(struct uvd_plugins *plugins);
+/*
+ * Registers a plug-in of the daemon itself, which stays valid. Returns 0, -EINVAL, -EEXIST or -ENOMEM; the log says
+ * why. Call it before the engine has devices.
+ */
+int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin *plugin);
+/*
+ * Loads a shared object and registers it: --plugin. Only before the engine has devices: later
+ * uvd_engine_plugin_load() does it. owner: the user whose files are trusted beside root's: who started `run`, or root
+ * for the daemon. Refused are a file of another user, one that group or others may write to, one that is not a regular
+ * file, and (if owner is root) one below a folder that users other than root may change. Returns 0, or a negative errno
+ * with a message in `error` (without the program's name, as `FILE: REASON`).
+ */
+int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+		     char error[UVD_PLUGIN_ERROR]);
+/*
+ * Return the backend or the persona of that name, or that with the number i (from 0), or NULL. Any thread. What a
+ * shared object has brought is valid until it is unloaded; a device that uses it prevents that.
+ */
+const struct uvd_backend *uvd_plugins_backend(struct uvd_plugins *plugins, const char *name);
+const struct uvd_backend *uvd_plugins_backend_at(struct uvd_plugins *plugins, unsigned int i);
+const struct uvd_persona *uvd_plugins_persona(struct uvd_plugins *plugins, const char *name);
+const struct uvd_persona *uvd_plugins_persona_at(struct uvd_plugins *plugins, unsigned int i);
+
+#endif
