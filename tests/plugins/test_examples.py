@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Each example does what its own test says, on a device with the plug-in of this build."""
+import subprocess
+
+import pytest
+
+from conftest import BUILD, ROOT, UVERBSCTL, client, on_device, plugin, said
+
+EXAMPLES = ["hello", "counter", "kv", "persona-example", "skeleton"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_passes_its_own_test(name):
+    more = [client(name)] if client(name).exists() else []
+    print(said("sh", ROOT / "plugins" / name / "test.sh", UVERBSCTL, plugin(name), *more))
+
+
+def test_examples_work_together_on_one_device():
+    options = [a for name in EXAMPLES[1:] for a in ("--plugin", plugin(name))]
+    out = on_device("hello", "sh", "-ec", f"{client('counter')} 0; {UVERBSCTL} call HELLO SAY --number 4", options=options)
+    assert "event 0x10000 of 77" in out and "doubled=8" in out
+
+
+def test_option_that_is_wrong_is_told_before_the_program_starts():
+    out = on_device("counter", "echo", "started", values=["initial=ten"], status=2)
+    assert "initial" in out and "ten" in out and "started" not in out
+
+
+@pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "exit", "torn", "destroyed_meanwhile"])
+def test_kv_against_a_hostile_owner(case):
+    done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugins/kv_hostile", case], text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
+    if done.returncode == 77:
+        pytest.skip("no userfaultfd for this user")
+    assert done.returncode == 0, done.stdout
+
+
+def test_kv_stores_of_many_owners_have_numbers_and_keys_of_their_own():
+    script = "for i in 1 2 3 4 5 6 7 8; do echo | " + str(client("kv")) + " owner; done"
+    lines = [line.split() for line in on_device("kv", "sh", "-c", script).splitlines() if line[0].isdigit()]
+    assert len({n for n, _ in lines}) == 8 and len({k for _, k in lines}) == 8
