@@ -2,7 +2,7 @@
 /*
  * hello: the smallest plug-in. One object without handles has one method, which doubles a number and greets by name:
  *
- *   uverbsctl run --plugin hello.so -- uverbsctl call HELLO SAY --number 21
+ *   uverbsctl run --plugin ./hello.so -- uverbsctl call HELLO SAY --number 21
  */
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * skeleton: one object without handles and two methods. SET stores a number in the caller's context, GET returns it.
  *
- *   uverbsctl run --plugin skeleton.so -- uverbsctl call SKELETON GET
+ *   uverbsctl run --plugin ./skeleton.so -- uverbsctl call SKELETON GET
  */
 #include <errno.h>
 #include <stdatomic.h>
