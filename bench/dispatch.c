@@ -127,7 +127,7 @@ static int set_up(struct state *s, struct uvd_engine *engine)
 	struct tree t;
 	int err;
 
-	err = uvd_engine_init(engine, uvd_features, NULL, NULL);
+	err = uvd_engine_init(engine, uvd_object_plugins, NULL, NULL);
 	if (err)
 		return err;
 	uvd_config_default(&config, persona, 0);

@@ -395,7 +395,7 @@ int main(int argc, char **argv)
 	must(!setrlimit(RLIMIT_MEMLOCK, &limit), "setrlimit");
 	handles = calloc(many, sizeof(*handles));
 	shuffled = calloc(many, sizeof(*handles));
-	must(handles && shuffled && !uvd_engine_init(&engine, uvd_features, NULL, NULL), "memory");
+	must(handles && shuffled && !uvd_engine_init(&engine, uvd_object_plugins, NULL, NULL), "memory");
 	uvd_config_default(&config, uvd_persona_find("hfi1"), 0);
 	strcpy(config.backend, "null");
 	dev = uvd_device_new(&engine, &config, &err);

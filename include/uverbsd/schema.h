@@ -84,6 +84,16 @@ struct uvd_attr_row {
 enum { UVD_NEEDS = 2 };
 #define UVD_OP(op) offsetof(struct uvd_backend, op)
 
+/*
+ * A row whose `when` is not UVD_STEPS_OWN wraps the method or command that another feature has under the same id and name:
+ * its steps run before or after that row's own steps, or instead of them. BEFORE: after the attributes were parsed (and
+ * before a DESTROY destroys its object). AFTER: if all steps so far returned 0, before outputs are written and handles
+ * committed. Several wrap in the order of the features. Two INSTEADs are a conflict. A wrapper of a method may also bring
+ * attributes; a wrapper of a command has only number, name, UVD_WRITE_EX, needs and steps. If the backend lacks what its
+ * `needs` name, only the wrapper is absent.
+ */
+enum uvd_when { UVD_STEPS_OWN, UVD_STEPS_BEFORE, UVD_STEPS_AFTER, UVD_STEPS_INSTEAD };
+
 struct uvd_method_row {
 	const char *name; /* the kernel's, UVERBS_METHOD_... */
 	uint16_t id;
@@ -91,6 +101,7 @@ struct uvd_method_row {
 	uint16_t num_attrs;
 	const uvd_step *steps; /* ends with NULL; may be NULL if parsing does all of the work (a plain DESTROY) */
 	uint16_t needs[UVD_NEEDS]; /* ends with 0, unless it is full */
+	uint8_t when; /* enum uvd_when */
 };
 
 enum uvd_write_flags {
@@ -108,6 +119,7 @@ struct uvd_write_row {
 	uint16_t req_size, resp_size; /* of the structs, without header; enforced for plain commands only */
 	const uvd_step *steps; /* ends with NULL */
 	uint16_t needs[UVD_NEEDS];
+	uint8_t when; /* enum uvd_when */
 };
 
 enum uvd_object_class {

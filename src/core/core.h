@@ -16,6 +16,7 @@
 #include "core/engine_plugins.h"
 #include "core/file.h"
 #include "core/tree.h"
+#include "core/trees.h"
 #include "core/ucap.h"
 #include "core/uobject.h"
 

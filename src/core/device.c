@@ -10,22 +10,31 @@
 #include "persona/persona.h"
 #include "util/util.h"
 
-static int add_list(struct uvd_device *dev, const struct uvd_feature *const *features)
+/* Makes the first generation of parse trees. Its plug-ins begin when the backend is open. */
+static int device_merge_trees(struct uvd_device *dev)
 {
-	int err = 0;
+	struct uvd_module *modules[UVD_MAX_PLUGINS];
+	char error[UVD_PLUGIN_ERROR];
+	unsigned int num = uvd_plugins_list(dev->engine->plugins, modules);
+	int err;
 
-	for (; features && *features && !err; features++)
-		err = uvd_device_features_add(dev, *features);
+	dev->trees = uvd_trees_new(dev, modules, num, error, &err);
+	/* Other errors are in the log already. */
+	if (err == -ENOSPC)
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: %s", dev->config.ibdev, error);
+	while (num)
+		uvd_module_put(modules[--num]);
 	return err;
 }
 
-static int add_features(struct uvd_device *dev)
+static int device_begin_plugins(struct uvd_device *dev)
 {
-	int err = add_list(dev, dev->engine->features);
+	char error[UVD_PLUGIN_ERROR];
+	int err = uvd_trees_begin(dev->trees, dev, NULL, error);
 
-	if (!err && dev->persona->feature)
-		err = uvd_device_features_add(dev, dev->persona->feature);
-	return err ? err : add_list(dev, dev->engine->plugin_features);
+	if (err)
+		uvd_logf(dev->engine->log, UVD_ERR, "%s", error);
+	return err;
 }
 
 static int create_ucap(struct uvd_ibdev *ib, const char *name)
@@ -55,13 +64,14 @@ static int create_ucaps(struct uvd_device *dev)
 static int find_ops(struct uvd_device *dev)
 {
 	const struct uvd_device_config *config = &dev->config;
-	const struct uvd_backend *backend = uvd_backend_find(config->backend);
+	struct uvd_plugins *plugins = dev->engine->plugins;
+	const struct uvd_backend *backend = uvd_plugins_backend_get(plugins, config->backend, &dev->backend_module);
 
 	if (!backend) {
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: there is no backend '%s'", config->ibdev, config->backend);
 		return -EINVAL;
 	}
-	dev->persona = uvd_persona_find(config->persona);
+	dev->persona = uvd_plugins_persona_get(plugins, config->persona, &dev->persona_module);
 	if (!dev->persona) {
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
 		return -EINVAL;
@@ -73,6 +83,17 @@ static int find_ops(struct uvd_device *dev)
 	}
 	dev->ib.ops = &dev->ops;
 	return 0;
+}
+
+static int device_open_backend(struct uvd_device *dev)
+{
+	int err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
+
+	if (err)
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", dev->config.ibdev,
+			 dev->config.backend, uvd_errno_name(err));
+	dev->backend_closed = err;
+	return err;
 }
 
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
@@ -98,23 +119,18 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	INIT_LIST_HEAD(&dev->files);
 	pthread_mutex_init(&dev->port_lock, NULL);
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
-	uvd_device_features_init(dev);
 
-	*err = find_ops(dev);
-	if (*err)
-		goto put;
-	*err = add_features(dev) ?: uvd_device_features_merge(dev) ?: create_ucaps(dev);
-	if (*err)
-		goto put;
-	*err = dev->ib.ops->open ? dev->ib.ops->open(&dev->ib) : 0;
-	if (*err) {
-		uvd_logf(engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", config->ibdev, config->backend,
-			 uvd_errno_name(*err));
-		goto put;
+	/* A plug-in that is loaded meanwhile must not miss the device. */
+	uvd_lock(&engine->plugins_lock);
+	*err = find_ops(dev) ?: device_merge_trees(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?:
+	       device_begin_plugins(dev);
+	if (!*err) {
+		list_add_tail(&dev->of_engine, &engine->devices);
+		dev->listed = true;
 	}
-	dev->backend_closed = false;
-	return dev;
-put:
+	uvd_unlock(&engine->plugins_lock);
+	if (!*err)
+		return dev;
 	uvd_device_put(dev);
 	return NULL;
 }
@@ -125,14 +141,30 @@ struct uvd_device *uvd_device_get(struct uvd_device *dev)
 	return dev;
 }
 
+void uvd_device_unlist(struct uvd_device *dev)
+{
+	struct uvd_engine *engine = dev->engine;
+
+	/* Only its creator and its owner touch `listed`, one after the other. */
+	if (!dev->listed)
+		return;
+	uvd_lock(&engine->plugins_lock);
+	list_del_init(&dev->of_engine);
+	uvd_unlock(&engine->plugins_lock);
+	dev->listed = false;
+}
+
 void uvd_device_put(struct uvd_device *dev)
 {
 	if (atomic_fetch_sub(&dev->ref, 1) != 1)
 		return;
+	uvd_device_unlist(dev);
+	uvd_trees_put(dev->trees);
 	if (!dev->backend_closed && dev->ib.ops->close)
 		dev->ib.ops->close(&dev->ib);
 	uvd_device_remove_ucaps(dev);
-	uvd_device_features_fini(dev);
+	uvd_module_put(dev->persona_module);
+	uvd_module_put(dev->backend_module);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	pthread_mutex_destroy(&dev->xrcd_lock);

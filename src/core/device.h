@@ -10,21 +10,13 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "core/engine.h"
+#include "core/trees.h"
 #include "util/util.h"
 
 struct uvd_file;
 struct uvd_persona;
 struct uvd_tree;
 struct uvd_xrcd_domain;
-
-enum { UVD_MAX_FEATURES = 32 };
-
-/* The features of a device, and its parse trees for contexts with User Capabilities (features.c). */
-struct uvd_device_trees {
-	const struct uvd_feature *features[UVD_MAX_FEATURES + 1]; /* all of the device; ends with NULL */
-	pthread_mutex_t lock; /* variants */
-	struct uvd_tree_variant *variants; /* one for each set of features that a context has enabled */
-};
 
 /*
  * The number of calls in progress on a device's files, so that a removal can wait for them (the kernel has
@@ -39,9 +31,11 @@ struct uvd_calls {
 
 /* How many objects of one type exist. Handles that a removal has left do not count. */
 struct uvd_object_count {
-	const struct uvd_object_row *_Atomic row; /* NULL: there has been none yet */
+	atomic_uint state; /* enum uvd_object_count_state */
 	atomic_uint num;
+	char name[64]; /* of the first such object; a copy, because a plug-in's row can go. Set once, before NAMED */
 };
+enum uvd_object_count_state { UVD_COUNT_UNUSED, UVD_COUNT_BEGUN, UVD_COUNT_NAMED };
 
 enum { UVD_OBJECT_COUNTS = 64 /* index: the id's low 5 bits, and its namespace (common or driver) */ };
 
@@ -51,12 +45,14 @@ struct uvd_device {
 	struct uvd_ibdev ib;
 	const struct uvd_persona *persona;
 	struct uvd_backend ops; /* the backend's, without those that the persona lacks */
-	struct uvd_tree *tree; /* for contexts without User Capabilities, and before there is a context */
-	struct uvd_device_trees trees; /* for contexts with them */
+	struct uvd_module *backend_module, *persona_module; /* references to the plug-ins that brought them */
+	struct uvd_trees *trees; /* the current generation, for files that are opened; a reference. Under `lock` */
+	struct list_head of_engine; /* in the engine's `devices`, under its plugins_lock */
+	bool listed; /* there; see uvd_device_unlist() */
 	uint8_t ucap_refs[UVD_MAX_UCAPS]; /* how often this device has created each; the engine's ucaps.lock */
 	struct uvd_device_config config;
 	void *owner; /* the transport's, for the engine's hooks; set before the device is served */
-	pthread_mutex_t lock; /* files, num_files, files_opened; orders `gone` and opens */
+	pthread_mutex_t lock; /* files, num_files, files_opened, trees; orders `gone` and opens */
 	pthread_mutex_t port_lock; /* one change of a port at a time; backend_closed */
 	struct list_head files; /* newest first */
 	unsigned int num_files;
@@ -109,12 +105,6 @@ int uvd_device_set_port(struct uvd_device *dev, unsigned int port, bool up);
  */
 int uvd_device_query_counters(struct uvd_device *dev, unsigned int port, uint64_t values[UVD_PORT_COUNTERS]);
 
-/*
- * Finds the parse tree of a context with these User Capabilities (bits of struct uvd_ucaps), and makes it at first
- * use. The device owns it. *tree is NULL if they add nothing to the plain tree. Returns 0, -ENOMEM, or an error of
- * uvd_tree_new().
- */
-int uvd_device_tree_for(struct uvd_device *dev, uint64_t ucaps, struct uvd_tree **tree);
 /*
  * Creates the User Capability for the device, or counts one creation more if the device has created it already.
  * Returns its bit, an error of uvd_ucap_get(), or -EOVERFLOW after 255 creations. Creations that were not

@@ -19,12 +19,23 @@ static void free_small_chunks_at_once(void)
 	mallopt(M_MXFAST, 0);
 }
 
-int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features,
+static int engine_add_builtin(struct uvd_engine *engine)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; engine->builtin && engine->builtin[i] && !err; i++)
+		err = uvd_plugins_add_builtin(engine->plugins, engine->builtin[i]);
+	return err;
+}
+
+int uvd_engine_init(struct uvd_engine *engine, const struct uvd_plugin *const *plugins,
 		    const struct uvd_account_limits *limits, struct uvd_log *log)
 {
+	int err = -ENOMEM;
+
 	free_small_chunks_at_once();
 	memset(engine, 0, sizeof(*engine));
-	engine->features = features;
+	engine->builtin = plugins;
 	engine->log = log;
 	engine->accounts = limits ? uvd_accounts_new(limits, log) : NULL;
 	if (limits && !engine->accounts)
@@ -38,21 +49,36 @@ int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *
 	engine->plugins = uvd_plugins_new(log);
 	if (!engine->plugins)
 		goto free_fabric;
+	err = engine_add_builtin(engine);
+	if (err)
+		goto free_plugins;
+	pthread_mutex_init(&engine->plugins_lock, NULL);
+	INIT_LIST_HEAD(&engine->devices);
 	uvd_ucaps_init(&engine->ucaps);
 	return 0;
+free_plugins:
+	uvd_plugins_free(engine->plugins);
 free_fabric:
 	uvd_fabric_free(engine->fabric);
 free_mms:
 	uvd_mm_table_free(engine->mms);
 free_accounts:
 	uvd_accounts_free(engine->accounts);
-	return -ENOMEM;
+	return err;
+}
+
+int uvd_engine_set_plugins(struct uvd_engine *engine, struct uvd_plugins *plugins)
+{
+	uvd_plugins_free(engine->plugins);
+	engine->plugins = plugins;
+	return engine_add_builtin(engine);
 }
 
 void uvd_engine_fini(struct uvd_engine *engine)
 {
 	uvd_ucaps_fini(&engine->ucaps);
 	uvd_plugins_free(engine->plugins);
+	pthread_mutex_destroy(&engine->plugins_lock);
 	uvd_fabric_free(engine->fabric);
 	uvd_mm_table_free(engine->mms);
 	uvd_accounts_free(engine->accounts);

@@ -3,27 +3,28 @@
 #ifndef UVD_CORE_ENGINE_H
 #define UVD_CORE_ENGINE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
 #include "core/ucap.h"
+#include "plugin/plugin.h"
+#include "util/util.h"
 
 struct uvd_account_limits;
 struct uvd_accounts;
 struct uvd_device;
 struct uvd_log;
 struct uvd_mm_table;
-struct uvd_plugins;
 
 /*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
- * down after the last; only `ucaps` changes meanwhile, under its own lock.
+ * down after the last; only `ucaps`, `plugins` and `devices` change meanwhile, under their own locks.
  */
 struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
 	struct uvd_fabric *fabric;
-	struct uvd_plugins *plugins;
 	struct uvd_accounts *accounts; /* of the clients; NULL: nobody is charged */
 	/*
 	 * The transport's, or NULL: waits, for a second at most, until each file that its client has already closed
@@ -37,18 +38,27 @@ struct uvd_engine {
 	 * port_lock held.
 	 */
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
-	/* Features of every device of the engine, whatever its persona, and of plug-ins. Both end with NULL. */
-	const struct uvd_feature *const *features;
-	const struct uvd_feature *const *plugin_features; /* NULL: none */
+	const struct uvd_plugin *const *builtin; /* of uvd_engine_init() */
+	struct uvd_plugins *plugins; /* has its own lock */
+	/* One change of the plug-ins, or one creation of a device, at a time; `devices`. Outside dev->lock. */
+	pthread_mutex_t plugins_lock;
+	struct list_head devices; /* those that are not removed, oldest first */
 	struct uvd_ucaps ucaps;
 };
 
 /*
- * features: see above; the caller keeps them and log valid. limits: of each user; NULL: nobody is charged. Returns 0 or
- * -ENOMEM. Also sets up malloc() for many small objects, in the whole process.
+ * plugins: those in the daemon itself, beside what uvd_plugins_new() registers; ends with NULL; NULL: none. The caller
+ * keeps them and log valid. limits: of each user; NULL: nobody is charged. Returns 0 or -ENOMEM; or -EINVAL or -EEXIST:
+ * the plug-ins are wrong. Also sets up malloc() for many small objects, in the whole process.
  */
-int uvd_engine_init(struct uvd_engine *engine, const struct uvd_feature *const *features,
+int uvd_engine_init(struct uvd_engine *engine, const struct uvd_plugin *const *plugins,
 		    const struct uvd_account_limits *limits, struct uvd_log *log);
+/*
+ * Gives the engine this registry in the place of its own, and adds the plug-ins of uvd_engine_init(). The engine takes it
+ * over, also on an error. For programs that need the names of backends and personas before they have an engine. Call it
+ * before the first device. Returns 0, or an error of uvd_plugins_add_builtin().
+ */
+int uvd_engine_set_plugins(struct uvd_engine *engine, struct uvd_plugins *plugins);
 void uvd_engine_fini(struct uvd_engine *engine);
 
 #endif

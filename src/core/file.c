@@ -80,7 +80,10 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	file->account = uvd_account_ref(account);
 	file->handles.account = account;
 	file->dev = uvd_device_get(dev);
-	atomic_init(&file->tree, dev->tree);
+	uvd_lock(&dev->lock);
+	file->trees = uvd_trees_get(dev->trees);
+	uvd_unlock(&dev->lock);
+	atomic_init(&file->tree, file->trees->plain);
 	atomic_init(&file->ref, 1);
 	INIT_LIST_HEAD(&file->of_device);
 	INIT_LIST_HEAD(&file->objects);
@@ -151,6 +154,7 @@ void uvd_file_destroy_hw(struct uvd_file *file, enum uvd_remove_reason why)
 	leaked = file_cleanup(file, why);
 	context = atomic_exchange(&file->context, NULL);
 	if (context) {
+		uvd_trees_context_exit(file->trees, context, file->plugin_data);
 		dev->ib.ops->dealloc_context(context);
 		free(context);
 	}
@@ -179,6 +183,7 @@ void uvd_file_put(struct uvd_file *file)
 	pthread_mutex_destroy(&file->mcast_lock);
 	file_uncharge(file->dev, file->account);
 	uvd_account_put(file->account);
+	uvd_trees_put(file->trees);
 	uvd_device_put(file->dev);
 	free(file);
 }

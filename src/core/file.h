@@ -43,7 +43,9 @@ struct uvd_file {
 	pthread_mutex_t context_lock; /* publication of `context` and `tree` */
 	pthread_mutex_t mcast_lock; /* multicast groups of its QPs; held while the backend attaches and detaches */
 	struct uvd_context *_Atomic context; /* NULL before GET_CONTEXT */
-	struct uvd_tree *_Atomic tree; /* the device's, or one for a context with User Capabilities */
+	void **plugin_data; /* of the context's plug-ins, in the order of trees->plugins; set before `context` */
+	struct uvd_trees *trees; /* the generation that was current at the open; a reference */
+	struct uvd_tree *_Atomic tree; /* the plain one of `trees`, or one for a context with User Capabilities */
 	struct uvd_event_file *default_async; /* a reference, or NULL */
 	struct uvd_uobject *fd_objects; /* committed FD objects */
 	unsigned int num_event_files; /* FD objects, including those not committed yet */
@@ -82,6 +84,13 @@ static inline void uvd_file_leave(struct uvd_file *file, bool entered)
 	if (entered)
 		atomic_fetch_sub(&file->dev->calls[file->counter].num, 1);
 }
+
+/*
+ * Finds the parse tree of a context with these User Capabilities (bits of struct uvd_ucaps) in the file's generation,
+ * and makes it at first use. The generation owns it. *tree is NULL if they add nothing to the plain tree. Returns 0,
+ * -ENOMEM, or an error of uvd_tree_new().
+ */
+int uvd_file_tree_for(struct uvd_file *file, uint64_t ucaps, struct uvd_tree **tree);
 
 /* Returns the file's parse tree. It changes once, when the file's context is made with User Capabilities. */
 static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)

@@ -5,17 +5,32 @@
 
 #include "core/core.h"
 
-/* ---- features.c: the features of a device ------------------------------------------------------------------------ */
+/* ---- tree.c ------------------------------------------------------------------------------------------------------ */
 
-void uvd_device_features_init(struct uvd_device *dev);
-/* Adds a feature; call it before uvd_device_features_merge(). Returns 0 or -ENOSPC. */
-int uvd_device_features_add(struct uvd_device *dev, const struct uvd_feature *feature);
+/* uvd_tree_new(), with the message in `error` too, unless that is NULL. */
+struct uvd_tree *uvd_tree_merge(const struct uvd_feature *const *features, const struct uvd_backend *ops,
+				uint16_t driver_id, struct uvd_log *log, char error[UVD_PLUGIN_ERROR], int *err);
+
+/* ---- tree_wrap.c ------------------------------------------------------------------------------------------------- */
+
 /*
- * Makes dev->tree. dev->ib.ops must be set. Returns 0, or an error of uvd_tree_new(): all features must fit together,
- * even those that only some contexts see.
+ * Adds a wrapper to the list of a method or command. Returns 0 or -ENOMEM. *other: the owner of another INSTEAD, then
+ * -EEXIST.
  */
-int uvd_device_features_merge(struct uvd_device *dev);
-void uvd_device_features_fini(struct uvd_device *dev);
+int uvd_tree_wrap_add(struct uvd_tree_wrap **list, enum uvd_when when, const uvd_step *steps, const char *owner,
+		      const char **other);
+void uvd_tree_wraps_free(struct uvd_tree_wrap **list);
+/*
+ * Merges a row's own steps (NULL: none) with their wrappers into *merged, which the caller frees. before: with those of
+ * UVD_STEPS_BEFORE; rest: with all others. Returns 0 or -ENOMEM.
+ */
+int uvd_tree_steps_merge(const struct uvd_tree_wrap *list, const uvd_step *own, bool before, bool rest,
+			 uvd_step **merged);
+
+/* ---- device.c ---------------------------------------------------------------------------------------------------- */
+
+/* Takes the device out of the engine's list. Caller does not hold plugins_lock. */
+void uvd_device_unlist(struct uvd_device *dev);
 
 /* ---- ucap.c ------------------------------------------------------------------------------------------------------ */
 

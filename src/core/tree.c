@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Merges features into a device's parse tree: rarely, so the code aims at clarity, not at speed. */
-#include "core/tree.h"
-
 #include <errno.h>
 #include <rdma/ib_user_verbs.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uverbsd/log.h>
 
+#include "core/internal.h"
 #include "util/util.h"
 
 enum { NS_SHIFT = 12, NUMBER = (1 << NS_SHIFT) - 1, NAMESPACES = 2, ANY_OBJECT = 0xffff };
@@ -64,8 +65,24 @@ struct merge {
 	struct uvd_tree *tree;
 	const struct uvd_backend *ops;
 	struct uvd_log *log;
+	char *error; /* UVD_PLUGIN_ERROR bytes for the message, or NULL */
 	const char *owner, *ucap; /* of the feature that is being merged */
 };
+
+static void tree_say(const struct merge *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void tree_say(const struct merge *m, const char *fmt, ...)
+{
+	char text[UVD_PLUGIN_ERROR];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	uvd_logf(m->log, UVD_ERR, "%s", text);
+	if (m->error)
+		strcpy(m->error, text);
+}
 
 /*
  * Returns the entry of `id` in a table that namespace and number index, and enlarges the table if needed. NULL: *err is
@@ -95,14 +112,13 @@ static void *tree_slot_of(void *tables[], uint16_t *counts, size_t size, uint16_
 
 static int tree_conflict(const struct merge *m, const char *what, const char *name, const char *owner)
 {
-	uvd_logf(m->log, UVD_ERR, "%s %s is both '%s' and '%s': one of them cannot be loaded", what, name, owner,
-		 m->owner);
+	tree_say(m, "%s %s is both '%s' and '%s': one of them cannot be loaded", what, name, owner, m->owner);
 	return -EEXIST;
 }
 
 static int tree_contradiction(const struct merge *m, const char *name, const char *why)
 {
-	uvd_logf(m->log, UVD_ERR, "%s of '%s': %s", name, m->owner ? m->owner : "several features", why);
+	tree_say(m, "%s of '%s': %s", name, m->owner ? m->owner : "several features", why);
 	return -EINVAL;
 }
 
@@ -148,6 +164,24 @@ static int merge_attr(const struct merge *m, struct uvd_tree_method *tm, const s
 	return 0;
 }
 
+/* Adds a row that wraps another feature's steps. */
+static int merge_wrap(const struct merge *m, struct uvd_tree_wrap **wraps, const char *what, const char *name,
+		      enum uvd_when when, const uvd_step *steps)
+{
+	const char *other;
+	int err;
+
+	if (!steps || !*steps)
+		return tree_contradiction(m, name, "it wraps, but has no steps");
+	err = uvd_tree_wrap_add(wraps, when, steps, m->owner, &other);
+	return err == -EEXIST ? tree_conflict(m, what, name, other) : err;
+}
+
+static bool method_defines(const struct uvd_method_row *row)
+{
+	return row->steps && row->when == UVD_STEPS_OWN;
+}
+
 /*
  * A row without steps adds its attributes to the method; only one row of a method may have steps. Extending a method
  * requires its exact name: one id under two names is a conflict, as when two drivers use the same number.
@@ -157,12 +191,19 @@ static int merge_method(const struct merge *m, struct uvd_tree_object *to, const
 	struct uvd_tree_method *tm;
 	int err;
 
+	if (row->when != UVD_STEPS_OWN && !backend_has(m->ops, row->needs))
+		return 0;
 	tm = tree_slot_of((void **)to->methods, to->num_methods, sizeof(*tm), row->id, &err);
 	if (!tm)
 		return bad_id(m, row->name, err);
-	if (tm->row && (strcmp(tm->row->name, row->name) || (tm->row->steps && row->steps)))
+	if (tm->row &&
+	    (strcmp(tm->row->name, row->name) || (method_defines(tm->row) && method_defines(row))))
 		return tree_conflict(m, "method", row->name, tm->owner);
-	if (!tm->row || row->steps) {
+	err = row->when == UVD_STEPS_OWN
+		      ? 0
+		      : merge_wrap(m, &tm->wraps, "method", row->name, row->when, row->steps);
+	/* A wrapper is never the method's row, unless it is the only one; finish_method() refuses that. */
+	if (!tm->row || method_defines(row) || (tm->row->when != UVD_STEPS_OWN && row->when == UVD_STEPS_OWN)) {
 		tm->row = row;
 		tm->owner = m->owner;
 		tm->ucap = m->ucap;
@@ -172,32 +213,51 @@ static int merge_method(const struct merge *m, struct uvd_tree_object *to, const
 	return err;
 }
 
+/* Finds the entry of a command, and enlarges the table if needed. NULL: no memory. */
+static struct uvd_tree_write *tree_write_slot(struct uvd_tree *tree, bool ex, uint16_t number)
+{
+	struct uvd_tree_write *tw;
+
+	if (number >= tree->num_writes[ex]) {
+		tw = realloc(tree->writes[ex], (number + 1) * sizeof(*tw));
+		if (!tw)
+			return NULL;
+		for (unsigned int i = tree->num_writes[ex]; i <= number; i++)
+			tw[i] = (struct uvd_tree_write){ 0 };
+		tree->writes[ex] = tw;
+		tree->num_writes[ex] = number + 1;
+	}
+	return &tree->writes[ex][number];
+}
+
 static int merge_write(const struct merge *m, const struct uvd_object_row *object, const struct uvd_write_row *row)
 {
 	const unsigned int ex = !!(row->flags & UVD_WRITE_EX);
-	struct uvd_tree *tree = m->tree;
 	struct uvd_tree_write *tw;
 
+	if (row->when != UVD_STEPS_OWN && !backend_has(m->ops, row->needs))
+		return 0;
 	if (row->number > IB_USER_VERBS_CMD_COMMAND_MASK)
 		return tree_contradiction(m, row->name, "its number has more than 8 bits");
 	if (!row->steps)
 		return tree_contradiction(m, row->name, "it has no steps");
-	if (!ex && (row->flags & UVD_WRITE_RESP) && row->req_size < sizeof(uint64_t))
+	if (row->when == UVD_STEPS_OWN && !ex && (row->flags & UVD_WRITE_RESP) && row->req_size < sizeof(uint64_t))
 		return tree_contradiction(m, row->name, "its request has no room for the response's address");
-	if (row->number >= tree->num_writes[ex]) {
-		tw = realloc(tree->writes[ex], (row->number + 1) * sizeof(*tw));
-		if (!tw)
-			return -ENOMEM;
-		for (unsigned int i = tree->num_writes[ex]; i <= row->number; i++)
-			tw[i] = (struct uvd_tree_write){ 0 };
-		tree->writes[ex] = tw;
-		tree->num_writes[ex] = row->number + 1;
-	}
-	tw = &tree->writes[ex][row->number];
-	if (tw->row)
+	tw = tree_write_slot(m->tree, ex, row->number);
+	if (!tw)
+		return -ENOMEM;
+	if (tw->row && (strcmp(tw->row->name, row->name) ||
+			(tw->row->when == UVD_STEPS_OWN && row->when == UVD_STEPS_OWN)))
 		return tree_conflict(m, "command", row->name, tw->owner);
-	*tw = (struct uvd_tree_write){ .row = row, .object = object, .owner = m->owner, .ucap = m->ucap };
-	return 0;
+	if (!tw->row || row->when == UVD_STEPS_OWN) {
+		tw->row = row;
+		tw->object = object;
+		tw->owner = m->owner;
+		tw->ucap = m->ucap;
+	}
+	if (row->when == UVD_STEPS_OWN)
+		return 0;
+	return merge_wrap(m, &tw->wraps, "command", row->name, row->when, row->steps);
 }
 
 /* Only one row may define an object's class and destroy function. A row that only adds methods has neither. */
@@ -238,7 +298,18 @@ static void remove_method(struct uvd_tree_method *tm)
 		tm->attrs[ns] = NULL;
 		tm->num_attrs[ns] = 0;
 	}
+	uvd_tree_wraps_free(&tm->wraps);
+	free(tm->merged);
+	free(tm->merged_before);
+	tm->merged = tm->merged_before = NULL;
 	tm->row = NULL;
+}
+
+static void remove_write(struct uvd_tree_write *tw)
+{
+	uvd_tree_wraps_free(&tw->wraps);
+	free(tw->merged);
+	*tw = (struct uvd_tree_write){ 0 };
 }
 
 static void drop_missing_methods(const struct merge *m, struct uvd_tree_object *to)
@@ -265,7 +336,7 @@ static void drop_missing_writes(const struct merge *m)
 			struct uvd_tree_write *tw = &tree->writes[ex][i];
 
 			if (tw->row && (!uvd_tree_object(tree, tw->object->id) || !backend_has(m->ops, tw->row->needs)))
-				*tw = (struct uvd_tree_write){ 0 };
+				remove_write(tw);
 		}
 		while (tree->num_writes[ex] && !tree->writes[ex][tree->num_writes[ex] - 1].row)
 			tree->num_writes[ex]--;
@@ -331,6 +402,27 @@ static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct
 	return 0;
 }
 
+/* Sets what dispatch runs. A plain method uses its row's own steps. */
+static int finish_method_steps(const struct merge *m, struct uvd_tree_method *tm)
+{
+	const bool destroys = tm->destroy_slot >= 0;
+	int err;
+
+	if (tm->row->when != UVD_STEPS_OWN)
+		return tree_contradiction(m, tm->row->name, "it wraps a method that no feature has");
+	if (!tm->row->steps && !destroys)
+		return tree_contradiction(m, tm->row->name, "it does nothing");
+	tm->steps = tm->row->steps;
+	if (!tm->wraps)
+		return 0;
+	err = uvd_tree_steps_merge(tm->wraps, tm->row->steps, !destroys, true, &tm->merged);
+	if (!err && destroys)
+		err = uvd_tree_steps_merge(tm->wraps, NULL, true, false, &tm->merged_before);
+	tm->steps = tm->merged;
+	tm->before = tm->merged_before;
+	return err;
+}
+
 static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 {
 	bool single = false;
@@ -345,8 +437,22 @@ static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 		for (unsigned int i = 0; i < tm->num_attrs[ns] && !err; i++)
 			if (tm->attrs[ns][i].row)
 				err = finish_attr(m, tm, &tm->attrs[ns][i], &single);
-	if (!err && !tm->row->steps && tm->destroy_slot < 0)
-		return tree_contradiction(m, tm->row->name, "it does nothing");
+	return err ?: finish_method_steps(m, tm);
+}
+
+static int finish_write(const struct merge *m, struct uvd_tree_write *tw)
+{
+	int err = 0;
+
+	if (!tw->row)
+		return 0;
+	if (tw->row->when != UVD_STEPS_OWN)
+		return tree_contradiction(m, tw->row->name, "it wraps a command that no feature has");
+	tw->steps = tw->row->steps;
+	if (tw->wraps) {
+		err = uvd_tree_steps_merge(tw->wraps, tw->row->steps, true, true, &tw->merged);
+		tw->steps = tw->merged;
+	}
 	return err;
 }
 
@@ -364,13 +470,16 @@ static int tree_finish(const struct merge *m)
 						err = finish_method(m, &to->methods[mns][i]);
 		}
 	}
+	for (unsigned int ex = 0; ex < 2; ex++)
+		for (unsigned int i = 0; i < m->tree->num_writes[ex] && !err; i++)
+			err = finish_write(m, &m->tree->writes[ex][i]);
 	return err;
 }
 
-struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const struct uvd_backend *ops,
-			      uint16_t driver_id, struct uvd_log *log, int *err)
+struct uvd_tree *uvd_tree_merge(const struct uvd_feature *const *features, const struct uvd_backend *ops,
+				uint16_t driver_id, struct uvd_log *log, char error[UVD_PLUGIN_ERROR], int *err)
 {
-	struct merge m = { .tree = uvd_zalloc(sizeof(*m.tree)), .ops = ops, .log = log };
+	struct merge m = { .tree = uvd_zalloc(sizeof(*m.tree)), .ops = ops, .log = log, .error = error };
 
 	if (!m.tree) {
 		*err = -ENOMEM;
@@ -396,6 +505,12 @@ struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const s
 	return m.tree;
 }
 
+struct uvd_tree *uvd_tree_new(const struct uvd_feature *const *features, const struct uvd_backend *ops,
+			      uint16_t driver_id, struct uvd_log *log, int *err)
+{
+	return uvd_tree_merge(features, ops, driver_id, log, NULL, err);
+}
+
 void uvd_tree_free(struct uvd_tree *tree)
 {
 	if (!tree)
@@ -411,6 +526,8 @@ void uvd_tree_free(struct uvd_tree *tree)
 			}
 		}
 		free(tree->objects[ns]);
+		for (unsigned int i = 0; i < tree->num_writes[ns]; i++)
+			remove_write(&tree->writes[ns][i]);
 		free(tree->writes[ns]);
 	}
 	free(tree);

@@ -10,6 +10,7 @@
 #include <uverbsd/schema.h>
 
 struct uvd_backend;
+struct uvd_tree_wrap;
 struct uvd_log;
 
 struct uvd_tree_attr {
@@ -20,8 +21,13 @@ struct uvd_tree_attr {
 };
 
 struct uvd_tree_method {
-	const struct uvd_method_row *row; /* the row with the steps; if none has any, the first */
+	const struct uvd_method_row *row; /* the row with its own steps; if none has any, the first */
 	const char *owner, *ucap;
+	/* What dispatch runs: the row's own steps, or `merged`. NULL: none. */
+	const uvd_step *steps;
+	const uvd_step *before; /* runs before the object of destroy_slot is destroyed; NULL: none */
+	struct uvd_tree_wrap *wraps; /* tree_wrap.c */
+	uvd_step *merged, *merged_before; /* ours; NULL: no wrapper */
 	struct uvd_tree_attr *attrs[2]; /* by namespace, then number; row NULL: a hole */
 	uint16_t num_attrs[2];
 	uint16_t num_slots;
@@ -43,6 +49,9 @@ struct uvd_tree_write {
 	const struct uvd_write_row *row; /* NULL: a hole, EOPNOTSUPP after the plain header's checks (write-18) */
 	const struct uvd_object_row *object;
 	const char *owner, *ucap;
+	const uvd_step *steps; /* what dispatch runs: the row's own, or `merged` */
+	struct uvd_tree_wrap *wraps;
+	uvd_step *merged;
 };
 
 struct uvd_tree {

@@ -56,6 +56,7 @@ void uvd_device_remove(struct uvd_device *dev)
 	struct uvd_file *file;
 
 	uvd_device_set_gone(dev);
+	uvd_device_unlist(dev);
 	cut_links(dev);
 	wait_for_calls(dev);
 	while ((file = take_oldest(dev))) {

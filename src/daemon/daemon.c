@@ -182,7 +182,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	if (!d->control || (!d->link && !daemon_prepare(d)))
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
-	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_features, &options->limits, d->log);
+	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
 	if (!d->have_engine)
 		return false;
 	uvd_daemon_hook(d);

@@ -62,12 +62,11 @@ static json_t *collect_objects(struct uvd_device *dev)
 	json_t *counts = json_object();
 
 	for (int i = 0; i < UVD_OBJECT_COUNTS; i++) {
-		const struct uvd_object_row *row =
-			atomic_load_explicit(&dev->object_counts[i].row, memory_order_acquire);
-		unsigned int num = atomic_load_explicit(&dev->object_counts[i].num, memory_order_relaxed);
+		const struct uvd_object_count *count = &dev->object_counts[i];
+		unsigned int num = atomic_load_explicit(&count->num, memory_order_relaxed);
 
-		if (row && num)
-			json_object_set_new(counts, row->name, json_integer(num));
+		if (num && atomic_load_explicit(&count->state, memory_order_acquire) == UVD_COUNT_NAMED)
+			json_object_set_new(counts, count->name, json_integer(num));
 	}
 	return counts;
 }

@@ -10,6 +10,7 @@ static void context_drop(struct uvd_req *req)
 {
 	if (!req->new_context)
 		return;
+	uvd_trees_context_exit(req->file->trees, req->new_context, req->new_plugin_data);
 	req->dev->ib.ops->dealloc_context(req->new_context);
 	free(req->new_context);
 	req->new_context = NULL;
@@ -29,6 +30,7 @@ static int context_publish(struct uvd_req *req)
 	else {
 		if (req->new_tree)
 			atomic_store(&file->tree, req->new_tree);
+		file->plugin_data = req->new_plugin_data;
 		atomic_store(&file->context, req->new_context);
 	}
 	pthread_mutex_unlock(&file->context_lock);

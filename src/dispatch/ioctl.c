@@ -316,11 +316,14 @@ static int run_method(struct uvd_req *req)
 	if (tm->destroy_slot >= 0) {
 		struct uvd_attr *attr = &req->attrs[tm->destroy_slot];
 
+		err = uvd_run_steps(req, tm->before);
+		if (err)
+			return err == -EPROTONOSUPPORT ? -EINVAL : err;
 		err = uvd_uobject_destroy(attr->uobj);
 		if (err)
 			return uvd_bad(req, err, attr->row->name, attr->uobj->id);
 	}
-	err = uvd_run_steps(req, tm->row->steps);
+	err = uvd_run_steps(req, tm->steps);
 	if (!err && req->uhw_out.attr >= 0)
 		uvd_mark_written(req, req->uhw_out.attr);
 	/* Only the parser may answer EPROTONOSUPPORT (ioctl-26). */

@@ -82,6 +82,7 @@ struct uvd_req {
 	unsigned int num_objects, num_outs; /* used entries of the buffers' objects[] and outs[] */
 	struct uvd_req_objects *more_objects; /* those beyond objects[] */
 	struct uvd_context *new_context; /* uvd_req_context() */
+	void **new_plugin_data; /* the file's plugin_data with new_context */
 	struct uvd_tree *new_tree; /* the file's from then on; NULL: no change */
 	size_t staged, in_used; /* used bytes of the buffers' stage and in */
 	/* IOCTL: the buffers' `ahead` has ahead_len bytes of the client's memory, from ahead_addr on. */
@@ -139,9 +140,9 @@ int uvd_req_get_fd(struct uvd_req *req, uint16_t object, int64_t fd, struct uvd_
  * Takes over `context`, which GET_CONTEXT has allocated for free() and made with the backend. The file gets it when
  * the outputs are written; if the call fails, it goes back to the backend and is freed. If another call was first,
  * this one ends with -EINVAL, after its outputs are written (context-03). From now on uvd_req_new() can begin FD
- * objects. tree: the file's with that context; NULL: no change.
+ * objects. tree: the file's with that context; NULL: no change. plugin_data: of uvd_trees_context_init(), taken over too.
  */
-void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree);
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree, void **plugin_data);
 /*
  * Asks for an fd in the client for the new FD object `uobj`; its number is written to the client's memory at `addr`. At
  * most one a request. For write() commands addr is core_out.addr + offset of the field.

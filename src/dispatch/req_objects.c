@@ -128,9 +128,10 @@ void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr,
 	};
 }
 
-void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree)
+void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree, void **plugin_data)
 {
 	req->new_context = context;
+	req->new_plugin_data = plugin_data;
 	req->new_tree = tree;
 }
 

@@ -19,6 +19,7 @@ struct command {
 	size_t have, len;
 	uint64_t addr; /* in the client's memory; 0: not known */
 	const struct uvd_write_row *row;
+	const uvd_step *steps; /* of the tree: row's own, and what wraps them */
 	struct ib_uverbs_cmd_hdr hdr;
 	struct ib_uverbs_ex_cmd_hdr ex;
 };
@@ -97,6 +98,7 @@ static int write_command_verify(struct uvd_req *req, struct command *cmd)
 	if (err)
 		return err == -EINVAL ? uvd_bad(req, err, "command", cmd->hdr.command) : err;
 	cmd->row = write->row;
+	cmd->steps = write->steps;
 	if (!write->row) {
 		err = verify_plain(req, cmd);
 		return err ? err : -EOPNOTSUPP;
@@ -180,7 +182,7 @@ static int write_command_run(struct uvd_req *req, struct command *cmd)
 		}
 		fill_plain(req, cmd, in_len);
 	}
-	return uvd_run_steps(req, cmd->row->steps);
+	return uvd_run_steps(req, cmd->steps);
 }
 
 long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len)

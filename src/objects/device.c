@@ -45,11 +45,12 @@ static int make_context(struct uvd_req *req)
 	const uint64_t ucaps = uvd_args(req, struct get_context)->ucaps;
 	struct uvd_context *context;
 	struct uvd_tree *tree;
+	void **plugin_data;
 	int ret;
 
 	if (atomic_load(&req->dev->gone))
 		return -EIO;
-	ret = uvd_device_tree_for(req->dev, ucaps, &tree);
+	ret = uvd_file_tree_for(req->file, ucaps, &tree);
 	if (ret)
 		return ret;
 	context = uvd_zalloc(uvd_ops(req)->size_context);
@@ -64,7 +65,13 @@ static int make_context(struct uvd_req *req)
 		free(context);
 		return ret;
 	}
-	uvd_req_context(req, context, tree);
+	ret = uvd_trees_context_init(req->file->trees, context, &plugin_data);
+	if (ret) {
+		uvd_ops(req)->dealloc_context(context);
+		free(context);
+		return ret;
+	}
+	uvd_req_context(req, context, tree, plugin_data);
 	return 0;
 }
 

@@ -23,5 +23,24 @@ static const struct uvd_object_row *const own_objects[] = { &uvd_object_tree, &u
 
 const struct uvd_feature uvd_feature_own = { .name = "uverbsd", .objects = own_objects };
 
+static const struct uvd_feature *const verbs_features[] = { &uvd_feature_common, &uvd_feature_own, NULL };
+static const struct uvd_feature *const port_state_features[] = { &uvd_feature_port_state, NULL };
+
+#define BUILTIN .api_version = UVD_API_VERSION, .struct_size = sizeof(struct uvd_plugin)
+static const struct uvd_plugin verbs_plugin = {
+	BUILTIN,
+	.name = "verbs",
+	.description = "the kernel's verbs and uverbsd's own",
+	.features = verbs_features,
+};
+static const struct uvd_plugin port_state_plugin = {
+	BUILTIN,
+	.name = "port_state",
+	.description = "takes ports down and up",
+	.features = port_state_features,
+};
+
+const struct uvd_plugin *const uvd_object_plugins[] = { &verbs_plugin, &port_state_plugin, NULL };
+
 const struct uvd_feature *const uvd_features[] = { &uvd_feature_common, &uvd_feature_own, &uvd_feature_port_state,
 						   NULL };

@@ -3,9 +3,12 @@
 #ifndef UVD_OBJECTS_H
 #define UVD_OBJECTS_H
 
+#include <uverbsd/plugin.h>
 #include <uverbsd/schema.h>
 
-/* The features of uverbsd's devices, for uvd_engine_init(): the three below, then NULL. */
+/* The plug-ins of the verbs, for uvd_engine_init(); ends with NULL. */
+extern const struct uvd_plugin *const uvd_object_plugins[];
+/* The features that they bring: the three below, then NULL. */
 extern const struct uvd_feature *const uvd_features[];
 /* All common verbs. */
 extern const struct uvd_feature uvd_feature_common;

@@ -10,6 +10,7 @@
 #ifndef UVD_PLUGIN_H
 #define UVD_PLUGIN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include <uverbsd/plugin.h>
@@ -56,5 +57,55 @@ const struct uvd_backend *uvd_plugins_backend(struct uvd_plugins *plugins, const
 const struct uvd_backend *uvd_plugins_backend_at(struct uvd_plugins *plugins, unsigned int i);
 const struct uvd_persona *uvd_plugins_persona(struct uvd_plugins *plugins, const char *name);
 const struct uvd_persona *uvd_plugins_persona_at(struct uvd_plugins *plugins, unsigned int i);
+
+/* ---- modules: for the core --------------------------------------------------------------------------------------- */
+
+enum { UVD_MAX_PLUGINS = 64 /* of an engine, with those in the daemon itself */ };
+
+/* Constant once it is registered, but for ref. */
+struct uvd_module {
+	atomic_uint ref;
+	struct uvd_plugin plugin; /* complete: what an older plug-in does not have is zero */
+	const struct uvd_plugin *symbol; /* the plug-in's own, by which it asks for its data */
+	void *data; /* of init() */
+	unsigned int generation; /* 1, and one more for each reload */
+	struct uvd_log *log;
+	/* A shared object's; NULL and -1 for one that is built in. */
+	char *path;
+	char **values; /* "KEY=VALUE" of the load, ends with NULL */
+	void *handle; /* of dlopen() */
+	int fd; /* the private copy of the file, for debuggers: the name of the mapped object is /proc/PID/fd/FD */
+	bool begun; /* init() has succeeded, or there is none */
+};
+
+struct uvd_module *uvd_module_get(struct uvd_module *module);
+/* Puts a reference. The last one ends the plug-in; no lock may be held that its exit() needs. NULL is allowed. */
+void uvd_module_put(struct uvd_module *module);
+/* Does an object with this row belong to the plug-in? */
+bool uvd_module_has_object(const struct uvd_module *module, const struct uvd_object_row *row);
+
+/*
+ * Loads and checks a shared object and calls its init(), without registering it. old: the version that it is to
+ * replace, whose name it must have; NULL: its names must be free. Returns NULL with *err and a message in `error`.
+ */
+struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err);
+/*
+ * Registers a module, in the place of `old` unless that is NULL. Takes over the caller's reference, and puts the
+ * registry's to `old`. Returns 0 or -ENOSPC, and then the reference is still the caller's.
+ */
+int uvd_plugins_add(struct uvd_plugins *plugins, struct uvd_module *module, struct uvd_module *old,
+		    char error[UVD_PLUGIN_ERROR]);
+/* Takes a module out of the registry and puts the registry's reference. */
+void uvd_plugins_remove(struct uvd_plugins *plugins, struct uvd_module *module);
+/* Returns the plug-in of that name, with a reference, or NULL. */
+struct uvd_module *uvd_plugins_get(struct uvd_plugins *plugins, const char *name);
+/* Stores all modules in the order of their loads, with a reference each. Returns how many. */
+unsigned int uvd_plugins_list(struct uvd_plugins *plugins, struct uvd_module *list[UVD_MAX_PLUGINS]);
+/* As uvd_plugins_backend() and uvd_plugins_persona(), with a reference to the module in *module. */
+const struct uvd_backend *uvd_plugins_backend_get(struct uvd_plugins *plugins, const char *name,
+						  struct uvd_module **module);
+const struct uvd_persona *uvd_plugins_persona_get(struct uvd_plugins *plugins, const char *name,
+						  struct uvd_module **module);
 
 #endif

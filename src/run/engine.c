@@ -92,7 +92,7 @@ static int host_setup(struct host *h)
 		return -ENOMEM;
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
-	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_features, &h->l->options->limits, e->log) ?:
+	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
 	if (!err) {
 		uvd_fabric_set_threads(e->core.fabric, num_threads());

@@ -158,7 +158,7 @@ static int step_w_context(struct uvd_req *req)
 	int ret;
 
 	bed.contexts++;
-	uvd_req_context(req, context, NULL);
+	uvd_req_context(req, context, NULL, NULL);
 	ret = uvd_req_new(req, UVERBS_OBJECT_ASYNC_EVENT, &uobj);
 	if (ret)
 		return ret;
@@ -514,8 +514,10 @@ void bed_setup_without_context(void)
 	bed.dev.ib.owner = &bed.dev;
 	pthread_mutex_init(&bed.dev.lock, NULL);
 	INIT_LIST_HEAD(&bed.dev.files);
-	bed.dev.tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
-	ck_assert_ptr_nonnull(bed.dev.tree);
+	atomic_init(&bed.trees.ref, 1);
+	bed.dev.trees = &bed.trees;
+	bed.trees.plain = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
+	ck_assert_ptr_nonnull(bed.trees.plain);
 	bed.call.file = uvd_file_open(&bed.dev, NULL, &err);
 	ck_assert_ptr_nonnull(bed.call.file);
 	bed.call.caller = (struct uvd_caller){
@@ -539,7 +541,7 @@ void bed_teardown(void)
 	if (bed.call.file)
 		uvd_file_close(bed.call.file);
 	ck_assert_int_eq(bed.contexts, 0);
-	uvd_tree_free(bed.dev.tree);
+	uvd_tree_free(bed.trees.plain);
 	pthread_mutex_destroy(&bed.dev.lock);
 	memset(&bed, 0, sizeof(bed)); /* LeakSanitizer reports no memory that a pointer still reaches */
 }

@@ -69,6 +69,7 @@ struct toy {
 struct bed {
 	struct uvd_engine engine;
 	struct uvd_device dev;
+	struct uvd_trees trees; /* its only generation */
 	struct uvd_call call;
 	struct uvd_mem_ops mem;
 	int reads, writes; /* accesses to client memory so far */

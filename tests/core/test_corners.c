@@ -442,7 +442,7 @@ END_TEST
 
 static const struct uvd_object_row *row_of(uint16_t object)
 {
-	return uvd_tree_object(bed.dev.tree, object)->row;
+	return uvd_tree_object(bed.trees.plain, object)->row;
 }
 
 START_TEST(test_what_has_no_objects_has_none)

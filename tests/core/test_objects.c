@@ -60,7 +60,7 @@ START_TEST(test_handle_02_an_uncommitted_handle_is_enoent)
 	struct uvd_uobject *uobj;
 	int err;
 
-	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_TOY)->row, &uobj), 0);
+	ck_assert_int_eq(uvd_uobject_begin(bed.call.file, uvd_tree_object(bed.trees.plain, OBJ_TOY)->row, &uobj), 0);
 	ck_assert_uint_eq(uobj->id, 0);
 	toy_get(0, UVD_UOBJ_DESTROY, &err);
 	ck_assert_int_eq(err, -ENOENT);
@@ -76,7 +76,7 @@ START_TEST(test_handle_04_another_type_is_einval)
 
 	toy_new();
 	ck_assert_int_eq(
-		uvd_uobject_get(bed.call.file, uvd_tree_object(bed.dev.tree, OBJ_OTHER)->row, 0, UVD_UOBJ_READ, &uobj),
+		uvd_uobject_get(bed.call.file, uvd_tree_object(bed.trees.plain, OBJ_OTHER)->row, 0, UVD_UOBJ_READ, &uobj),
 		-EINVAL);
 	ck_assert_int_eq(uvd_uobject_get(bed.call.file, NULL, 0, UVD_UOBJ_READ, &uobj), 0);
 	uvd_uobject_put(uobj, UVD_UOBJ_READ);
@@ -476,7 +476,7 @@ static int channel_new(void)
 static int get_fd(int fd, uint16_t object)
 {
 	struct uvd_uobject *uobj;
-	int err = uvd_uobject_get_fd(bed.call.file, &bed.call.caller, uvd_tree_object(bed.dev.tree, object)->row, fd,
+	int err = uvd_uobject_get_fd(bed.call.file, &bed.call.caller, uvd_tree_object(bed.trees.plain, object)->row, fd,
 				     &uobj);
 
 	if (!err)
@@ -539,7 +539,7 @@ const char *__tsan_default_options(void)
 START_TEST(test_event_files_have_a_limit)
 {
 	static struct uvd_uobject *uobj[UVD_MAX_EVENT_FILES], *one_more;
-	const struct uvd_object_row *row = uvd_tree_object(bed.dev.tree, OBJ_CHANNEL)->row;
+	const struct uvd_object_row *row = uvd_tree_object(bed.trees.plain, OBJ_CHANNEL)->row;
 
 	for (unsigned int i = 0; i < UVD_MAX_EVENT_FILES; i++)
 		ck_assert_int_eq(uvd_uobject_begin(bed.call.file, row, &uobj[i]), 0);

@@ -122,9 +122,9 @@ static int issue(struct call *c, const char *row, enum front front)
 	int ret, fd;
 
 	if (front != METHOD) {
-		ret = issue_write(c, find_write(c->h.dev->tree, row), front);
+		ret = issue_write(c, find_write(c->h.dev->trees->plain, row), front);
 	} else {
-		find_method(c->h.dev->tree, row, &object, &method);
+		find_method(c->h.dev->trees->plain, row, &object, &method);
 		ret = harness_ioctl(&c->h, object, method, &tree);
 	}
 	fd = c->h.granted;
@@ -289,8 +289,8 @@ static bool has_row(const char *backend, const char *name, bool *is_write)
 	bool has;
 
 	call_open(&c, backend);
-	*is_write = find_write(c.h.dev->tree, name);
-	has = *is_write || find_method(c.h.dev->tree, name, &object, &method);
+	*is_write = find_write(c.h.dev->trees->plain, name);
+	has = *is_write || find_method(c.h.dev->trees->plain, name, &object, &method);
 	call_close(&c);
 	return has;
 }
@@ -345,7 +345,7 @@ START_TEST(test_every_row_has_a_call)
 	static struct call c;
 
 	call_open(&c, backends[_i]);
-	tree = c.h.dev->tree;
+	tree = c.h.dev->trees->plain;
 	for (int ex = 0; ex < 2; ex++)
 		for (unsigned int i = 0; i < tree->num_writes[ex]; i++)
 			if (tree->writes[ex][i].row)

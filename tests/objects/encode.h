@@ -61,7 +61,7 @@ static inline int harness_ioctl(struct harness *h, uint16_t object, uint16_t met
 {
 	tree->hdr.object_id = object;
 	tree->hdr.method_id = method;
-	tree->hdr.driver_id = h->dev->tree->driver_id;
+	tree->hdr.driver_id = h->dev->trees->plain->driver_id;
 	tree->hdr.length = sizeof(tree->hdr) + tree->hdr.num_attrs * sizeof(tree->hdr.attrs[0]);
 	return harness_finish(h, h->call, uvd_dispatch_ioctl(h->call, RDMA_VERBS_IOCTL, (uintptr_t)tree));
 }

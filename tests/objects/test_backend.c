@@ -11,10 +11,10 @@ static void rebuild_tree(void)
 	const struct uvd_feature *features[] = { &uvd_feature_common, h.dev->persona->feature, NULL };
 	int err;
 
-	uvd_tree_free(h.dev->tree);
-	h.dev->tree = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
-	ck_assert_ptr_nonnull(h.dev->tree);
-	atomic_store(&h.file->tree, h.dev->tree);
+	uvd_tree_free(h.dev->trees->plain);
+	h.dev->trees->plain = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
+	ck_assert_ptr_nonnull(h.dev->trees->plain);
+	atomic_store(&h.file->tree, h.dev->trees->plain);
 }
 
 START_TEST(test_a_command_whose_function_is_missing_is_eopnotsupp)

@@ -69,7 +69,7 @@ START_TEST(test_a_client_reads_the_whole_tree_page_by_page)
 
 		memset(rows, 0xee, sizeof(rows));
 		read_all(pages[i]);
-		ck_assert_int_eq(uvd_tree_describe(h.dev->tree, is_next_row, &c), 0);
+		ck_assert_int_eq(uvd_tree_describe(h.dev->trees->plain, is_next_row, &c), 0);
 		ck_assert_uint_eq(c.at, total);
 		ck_assert_uint_eq(rows[total].kind, 0xee);
 	}

@@ -107,6 +107,9 @@ static const struct uvd_feature guarded_b = { .name = "guarded b", .ucap = "perm
 
 static const struct uvd_feature *const features[] = { &guarded, &guarded_b, NULL };
 
+#define BUILTIN .api_version = UVD_API_VERSION, .struct_size = sizeof(struct uvd_plugin)
+static const struct uvd_plugin guarded_plugin = { BUILTIN, .name = "guarded", .features = features };
+
 static void want_ucaps(struct uvd_device_config *config, const char *first, const char *second)
 {
 	config->ucaps.num = 0;
@@ -134,7 +137,7 @@ static void begin(void)
 	harness_close(&h);
 	harness_init(&h, "null");
 	h.engine.ucaps.ops = &node_ops;
-	h.engine.plugin_features = features;
+	ck_assert_int_eq(uvd_plugins_add_builtin(h.engine.plugins, &guarded_plugin), 0);
 	want_ucaps(&h.config, "perm_a", "perm_b");
 	harness_start(&h, &uvd_mem_process);
 }
@@ -344,7 +347,8 @@ static const struct uvd_object_row rival_device = { .name = "UVERBS_OBJECT_DEVIC
 						    UVD_ROWS(methods, rival_methods) };
 static const struct uvd_object_row *const rival_objects[] = { &rival_device, NULL };
 static const struct uvd_feature rival = { .name = "rival", .ucap = "perm_rival", .objects = rival_objects };
-static const struct uvd_feature *const rivals[] = { &guarded, &rival, NULL };
+static const struct uvd_feature *const rivals[] = { &rival, NULL };
+static const struct uvd_plugin rival_plugin = { BUILTIN, .name = "rival", .features = rivals };
 
 START_TEST(test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_on)
 {
@@ -354,7 +358,7 @@ START_TEST(test_features_that_conflict_are_refused_even_if_nobody_can_turn_them_
 	begin();
 	ck_assert(!pipe2(out, O_CLOEXEC));
 	h.engine.log = uvd_log_new(out[1], "test", UVD_INFO);
-	h.engine.plugin_features = rivals;
+	ck_assert_int_eq(uvd_plugins_add_builtin(h.engine.plugins, &rival_plugin), 0);
 	want_ucaps(&h.config, NULL, NULL);
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -EEXIST);
@@ -371,7 +375,7 @@ static const struct uvd_feature empty = { .name = "empty", .objects = no_objects
 START_TEST(test_device_has_as_many_features_as_there_is_room_for)
 {
 	const struct uvd_feature *many[UVD_MAX_FEATURES + 1] = {};
-	const struct uvd_feature *const *features_of_all;
+	const struct uvd_plugin plugin = { BUILTIN, .name = "many", .features = many };
 	struct uvd_device *second;
 	unsigned int own = 0;
 	int err;
@@ -379,11 +383,11 @@ START_TEST(test_device_has_as_many_features_as_there_is_room_for)
 	harness_close(&h);
 	harness_init(&h, "null");
 	harness_start(&h, &uvd_mem_process);
-	while (h.dev->trees.features[own])
+	while (h.dev->trees->features[own])
 		own++;
 	for (unsigned int i = own; i < UVD_MAX_FEATURES; i++)
 		many[i - own] = &empty;
-	h.engine.plugin_features = many;
+	ck_assert_int_eq(uvd_plugins_add_builtin(h.engine.plugins, &plugin), 0);
 	second = second_device(NULL);
 	ck_assert_ptr_nonnull(second);
 	uvd_device_put(second);
@@ -391,17 +395,9 @@ START_TEST(test_device_has_as_many_features_as_there_is_room_for)
 	strcpy(h.config.ibdev, "second");
 	ck_assert_ptr_null(uvd_device_new(&h.engine, &h.config, &err));
 	ck_assert_int_eq(err, -ENOSPC);
-	/* The persona has no feature, so it needs no room. */
-	for (unsigned int i = 0; i < UVD_MAX_FEATURES; i++)
-		many[i] = &empty;
-	many[UVD_MAX_FEATURES] = NULL;
-	features_of_all = h.engine.features;
-	h.engine.features = many;
-	h.engine.plugin_features = NULL;
-	second = second_device(NULL);
-	h.engine.features = features_of_all;
-	ck_assert_ptr_nonnull(second);
-	uvd_device_put(second);
+	harness_close(&h); /* the plug-in is on our stack */
+	harness_init(&h, "null");
+	harness_start(&h, &uvd_mem_process);
 }
 END_TEST
 

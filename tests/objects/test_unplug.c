@@ -487,7 +487,7 @@ static void fill(uint8_t *buf, size_t len, unsigned int *seed)
 
 static void every_command(unsigned int *seed)
 {
-	const struct uvd_tree *tree = h.dev->tree;
+	const struct uvd_tree *tree = h.dev->trees->plain;
 	uint8_t in[256], out[4096];
 
 	for (int ex = 0; ex < 2; ex++)
@@ -514,7 +514,7 @@ static void every_method(unsigned int *seed)
 
 	for (unsigned int o = 0; o < 32; o++)
 		for (unsigned int m = 0; m < 32; m++) {
-			const struct uvd_tree_method *tm = uvd_tree_method(h.dev->tree, o, m);
+			const struct uvd_tree_method *tm = uvd_tree_method(h.dev->trees->plain, o, m);
 
 			if (!tm || (o == UVERBS_OBJECT_DEVICE && m == UVERBS_METHOD_INVOKE_WRITE))
 				continue;

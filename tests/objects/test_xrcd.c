@@ -181,10 +181,10 @@ START_TEST(test_xrcd_without_the_backend_is_eopnotsupp)
 	begin();
 	h.ops.alloc_xrcd = NULL;
 	h.ops.dealloc_xrcd = NULL;
-	uvd_tree_free(h.dev->tree);
-	h.dev->tree = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
-	ck_assert_ptr_nonnull(h.dev->tree);
-	atomic_store(&h.file->tree, h.dev->tree);
+	uvd_tree_free(h.dev->trees->plain);
+	h.dev->trees->plain = uvd_tree_new(features, &h.ops, h.dev->persona->driver_id, NULL, &err);
+	ck_assert_ptr_nonnull(h.dev->trees->plain);
+	atomic_store(&h.file->tree, h.dev->trees->plain);
 	ck_assert_int_eq(open_xrcd(-1, 0, &xrcd), -EOPNOTSUPP);
 	uv_attr_obj(&tree, UVERBS_ATTR_DESTROY_XRCD_HANDLE, 2);
 	ck_assert_int_eq(harness_ioctl(&h, UVERBS_OBJECT_XRCD, UVERBS_METHOD_XRCD_DESTROY, &tree), -EPROTONOSUPPORT);

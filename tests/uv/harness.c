@@ -142,7 +142,7 @@ void harness_init_limited(struct harness *h, const char *backend, const struct u
 	uvd_config_default(&h->config, &uvd_persona_hfi1, 0);
 	h->config.limits.max_dm_size = 256 << 10;
 	snprintf(h->config.backend, sizeof(h->config.backend), "%s", backend);
-	if (uvd_engine_init(&h->engine, uvd_features, limits, NULL))
+	if (uvd_engine_init(&h->engine, uvd_object_plugins, limits, NULL))
 		abort();
 	h->account = uvd_account_get(h->engine.accounts, &(uid_t){ 1000 }, 1);
 	if (!h->account)

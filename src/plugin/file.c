@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The file of a plug-in: who may change it, and the private copy that is mapped. A copy can be loaded beside an older
+ * one, although dlopen() takes equal inodes for one object, and does not change when a build overwrites the file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plugin/internal.h"
+
+enum { MAX_FILE = 256 << 20 /* bytes */ };
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8U /* since 6.3 */
+#endif
+
+/* Only root may change a folder that root's plug-ins are in: another user could put another file there. */
+static int plugin_folder_check(const char *path, const char *folder, char error[UVD_PLUGIN_ERROR])
+{
+	struct stat st;
+
+	if (stat(folder, &st))
+		return uvd_plugin_error(error, -errno, "%s: %s: %s", path, folder, strerrorname_np(errno));
+	if (st.st_uid || st.st_mode & (S_IWGRP | S_IWOTH))
+		return uvd_plugin_error(error, -EPERM, "%s: users other than root may change the folder %s", path,
+					folder);
+	return 0;
+}
+
+/* Checks each folder that leads to the file. `file` is absolute. */
+static int plugin_folders_check(const char *path, const char *file, char error[UVD_PLUGIN_ERROR])
+{
+	int err = plugin_folder_check(path, "/", error);
+	char folder[PATH_MAX];
+
+	for (const char *end = strchr(file + 1, '/'); end && !err; end = strchr(end + 1, '/')) {
+		snprintf(folder, sizeof(folder), "%.*s", (int)(end - file), file);
+		err = plugin_folder_check(path, folder, error);
+	}
+	return err;
+}
+
+static int plugin_file_check(const char *path, int fd, uid_t owner, struct stat *st, char error[UVD_PLUGIN_ERROR])
+{
+	if (fstat(fd, st))
+		return uvd_plugin_error(error, -errno, "%s: %s", path, strerrorname_np(errno));
+	if (!S_ISREG(st->st_mode))
+		return uvd_plugin_error(error, -EINVAL, "%s: not a regular file", path);
+	if (st->st_uid && st->st_uid != owner)
+		return uvd_plugin_error(error, -EPERM, "%s: user %u owns it: only root and user %u may", path,
+					st->st_uid, owner);
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return uvd_plugin_error(error, -EPERM, "%s: group or others may write to it: chmod go-w %s", path,
+					path);
+	if (st->st_size > MAX_FILE)
+		return uvd_plugin_error(error, -EFBIG, "%s: larger than 256 MiB", path);
+	return 0;
+}
+
+static int plugin_memfd(const char *path)
+{
+	const char *base = strrchr(path, '/');
+	const unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	int fd;
+
+	base = base ? base + 1 : path;
+	fd = memfd_create(base, flags | MFD_NOEXEC_SEAL);
+	return fd < 0 && errno == EINVAL ? memfd_create(base, flags) : fd;
+}
+
+static int plugin_file_read(const char *path, int from, off_t size, char error[UVD_PLUGIN_ERROR])
+{
+	int to = plugin_memfd(path), err;
+	char buf[1 << 16];
+	off_t at;
+	ssize_t n;
+
+	if (to < 0)
+		return uvd_plugin_error(error, -errno, "%s: memfd_create: %s", path, strerrorname_np(errno));
+	for (at = 0; at < size; at += n) {
+		n = pread(from, buf, sizeof(buf), at);
+		if (n > 0 && pwrite(to, buf, n, at) == n)
+			continue;
+		err = n ? -errno : -EIO;
+		close(to);
+		return uvd_plugin_error(error, err, "%s: cannot be copied: %s", path, uvd_errno_name(err));
+	}
+	fcntl(to, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL);
+	return to;
+}
+
+static int plugin_file_open(const char *path, const char *file, uid_t owner, char error[UVD_PLUGIN_ERROR])
+{
+	struct stat st;
+	int fd, ret;
+
+	ret = owner ? 0 : plugin_folders_check(path, file, error);
+	if (!ret && !owner && *path == '/')
+		ret = plugin_folders_check(path, path, error);
+	if (ret)
+		return ret;
+	/* The folders are root's alone, or the user's own: file cannot have become a symbolic link since realpath(). */
+	fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return uvd_plugin_error(error, -errno, "%s: %s", path, strerrorname_np(errno));
+	ret = plugin_file_check(path, fd, owner, &st, error);
+	if (!ret)
+		ret = plugin_file_read(file, fd, st.st_size, error);
+	close(fd);
+	return ret;
+}
+
+int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR])
+{
+	char *file = realpath(path, NULL);
+	int fd;
+
+	if (!file)
+		return uvd_plugin_error(error, -errno, "%s: %s", path, strerrorname_np(errno));
+	fd = plugin_file_open(path, file, owner, error);
+	free(file);
+	return fd;
+}

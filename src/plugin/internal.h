@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the files of this room share. */
+#ifndef UVD_PLUGIN_INTERNAL_H
+#define UVD_PLUGIN_INTERNAL_H
+
+#include <uverbsd/log.h>
+#include "plugin/plugin.h"
+#include "util/util.h"
+
+/* The values of a plug-in's options, for its init(). */
+struct uvd_plugin_values {
+	const struct uvd_plugin_option *options;
+	char *const *given; /* "KEY=VALUE", ends with NULL; the last one of a key counts */
+	const char *name; /* of the plug-in, for messages */
+	struct uvd_log *log;
+};
+
+/* Writes the message and returns err. */
+int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Is it a name of letters, digits and these other characters, of 1 to `most` bytes? */
+bool uvd_plugin_name_ok(const char *name, const char *others, size_t most);
+
+/* file.c: checks who may change the file, and returns a descriptor of a sealed private copy, or a negative errno. */
+int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
+/* values.c: checks the declared options, and that each given value is for one of them. what: for messages. */
+int uvd_plugin_values_check(const char *what, const struct uvd_plugin_option *options, char *const *given,
+			    char error[UVD_PLUGIN_ERROR]);
+/* rows.c: checks all that the plug-in brings, as far as that needs no other plug-in. */
+int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, char error[UVD_PLUGIN_ERROR]);
+/* operations.c: checks that a backend and a persona are complete. */
+int uvd_plugin_backend_check(const char *what, const struct uvd_backend *backend, char error[UVD_PLUGIN_ERROR]);
+int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona, char error[UVD_PLUGIN_ERROR]);
+struct uvd_log *uvd_plugins_log(struct uvd_plugins *plugins);
+/* registry.c: -EEXIST if the name of the plug-in, of a backend or of a persona is taken by another one than `old`. */
+int uvd_plugins_check_names(struct uvd_plugins *plugins, const char *what, const struct uvd_plugin *plugin,
+			    const struct uvd_module *old, char error[UVD_PLUGIN_ERROR]);
+
+#endif
