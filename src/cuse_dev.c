@@ -414,6 +414,8 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 		err = c->dev->gone ? -EIO : -EACCES;
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
+	if (f->file)
+		f->file->opened_by = f->opener.tgid;
 	uvd_cuse_spend(self, caller->account);
 	uvd_account_put(caller->account);
 	caller->account = NULL;

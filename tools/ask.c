@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "ask.h"
 #include "control/control.h"
+#include "run/run.h"
 #include "util/util.h"
 #include <errno.h>
 #include <getopt.h>
@@ -11,16 +12,25 @@
 int uvd_ask_options(int argc, char **argv, const char *usage, const char **control, int *status)
 {
 	static const struct option longs[] = { { "control", required_argument, NULL, 'c' },
+					       { "run", required_argument, NULL, 'r' },
 					       { "help", no_argument, NULL, 'h' },
 					       { NULL } };
+	static char run[PATH_MAX];
 	int c;
 
 	*control = getenv("UVERBSD_CONTROL");
 	if (!*control || !**control)
 		*control = "/run/uverbsd/control";
 	optind = 0;
-	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) == 'c')
+	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) == 'c' || c == 'r') {
 		*control = optarg;
+		if (c == 'c')
+			continue;
+		*status = 1;
+		if (!uvd_run_find(optarg, run))
+			return -1;
+		*control = run;
+	}
 	if (c < 0)
 		return optind;
 	fputs(usage, c == 'h' ? stdout : stderr);

@@ -8,8 +8,8 @@
 #include <jansson.h>
 
 /*
- * Parses --control and --help up to the first argument that is not an option. Sets *control to the path of the socket
- * to ask. Returns the index of that argument, or -1 to exit with *status: `usage` has been printed.
+ * Parses --control, --run and --help up to the first argument that is not an option. Sets *control to the path of the socket
+ * to ask. Returns the index of that argument, or -1 to exit with *status: a message or `usage` has been printed.
  */
 int uvd_ask_options(int argc, char **argv, const char *usage, const char **control, int *status);
 

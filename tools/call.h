@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "tree_view.h"
+#include "util/util.h"
 
 /* A handle, or another number, that a line of the script saved: $name. */
 struct uvd_variable {
@@ -63,24 +64,12 @@ enum { UVD_SHORT_NAME = 64 };
 const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **words);
 /* Is `word` the name of this attribute of the method, or a short form of it? */
 bool uvd_attr_is_called(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr, const char *word);
-/* Do two names differ at most in case, or in '-' for '_'? */
-bool uvd_names_equal(const char *a, const char *b);
 /* Make the shortest form of a name: "CREATE" of UVERBS_METHOD_CQ_CREATE; "cqe" of UVERBS_ATTR_CREATE_CQ_CQE. */
 void uvd_short_method(const struct uvd_script *s, const struct uverbsd_tree_row *row, char name[UVD_SHORT_NAME]);
 void uvd_short_attr(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr,
 		    char name[UVD_SHORT_NAME]);
 void uvd_short_object(const char *object, char name[UVD_SHORT_NAME]);
 
-/* The known names that are nearest to a wrong one. */
-struct uvd_nearest {
-	const char *wrong;
-	struct {
-		char name[UVD_SHORT_NAME];
-		unsigned int distance;
-	} best[3];
-};
-
-void uvd_nearest_add(struct uvd_nearest *n, const char *name);
 /* Complains: "OWNER has no WHAT `wrong`; the nearest names are a, b, c". */
 void uvd_nearest_complain(const struct uvd_nearest *n, const struct uvd_script *s, const char *owner, const char *what);
 

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Finds the rows of a tree by the kernel's names and by short forms of them, and the nearest names of a wrong one. */
+/* Finds the rows of a tree by the kernel's names and by short forms of them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "call.h"
-
-/* Compares characters as names do. */
-static int name_char(char c)
-{
-	return c == '-' ? '_' : toupper((unsigned char)c);
-}
-
-bool uvd_names_equal(const char *a, const char *b)
-{
-	while (*a && name_char(*a) == name_char(*b)) {
-		a++;
-		b++;
-	}
-	return !*a && !*b;
-}
 
 /* Returns what follows `prefix` in the name, or the whole name if it does not begin so. */
 static const char *name_after(const char *name, const char *prefix)
@@ -142,56 +127,14 @@ bool uvd_attr_is_called(const struct uverbsd_tree_row *method, const struct uver
 
 /* ---- nearest names ----------------------------------------------------------------------------------------------- */
 
-/* The Levenshtein distance of the two names. */
-static unsigned int name_distance(const char *a, const char *b)
-{
-	unsigned int row[UVD_SHORT_NAME + 1], diagonal, above;
-	const size_t len = strnlen(b, UVD_SHORT_NAME);
-
-	for (size_t j = 0; j <= len; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		diagonal = row[0];
-		row[0] = i + 1;
-		for (size_t j = 0; j < len; j++) {
-			above = row[j + 1];
-			row[j + 1] = diagonal + (name_char(a[i]) != name_char(b[j]));
-			if (above + 1 < row[j + 1])
-				row[j + 1] = above + 1;
-			if (row[j] + 1 < row[j + 1])
-				row[j + 1] = row[j] + 1;
-			diagonal = above;
-		}
-	}
-	return row[len];
-}
-
-void uvd_nearest_add(struct uvd_nearest *n, const char *name)
-{
-	enum { BEST = sizeof(n->best) / sizeof(n->best[0]) };
-	const unsigned int distance = name_distance(n->wrong, name);
-	size_t i = 0, j;
-
-	while (i < BEST && n->best[i].name[0] && n->best[i].distance <= distance)
-		if (uvd_names_equal(n->best[i++].name, name))
-			return;
-	if (i == BEST)
-		return;
-	for (j = BEST - 1; j > i; j--)
-		n->best[j] = n->best[j - 1];
-	snprintf(n->best[i].name, sizeof(n->best[i].name), "%s", name);
-	n->best[i].distance = distance;
-}
-
 void uvd_nearest_complain(const struct uvd_nearest *n, const struct uvd_script *s, const char *owner, const char *what)
 {
-	const char *a = n->best[0].name, *b = n->best[1].name, *c = n->best[2].name;
+	char names[UVD_NEAREST_TEXT];
 
-	if (!*a)
+	if (!*uvd_nearest_text(n, names))
 		uvd_script_complain(s, "%s has no %s `%s`, nor any other", owner, what, n->wrong);
 	else
-		uvd_script_complain(s, "%s has no %s `%s`; the nearest names are %s%s%s%s%s", owner, what, n->wrong, a,
-				    *b ? ", " : "", b, *c ? ", " : "", c);
+		uvd_script_complain(s, "%s has no %s `%s`; the nearest names are %s", owner, what, n->wrong, names);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ int uvd_cmd_run(int argc, char **argv)
 		return status;
 	run = (struct uvd_run_options){ .devices = o.devices,
 					.num_devices = o.num_devices,
+					.parsed = &o,
 					.join = o.join[0] ? o.join : NULL,
 					.mount = o.mount,
 					.busy_poll = o.busy_poll,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "util/util.h"
 
 static const struct {
 	const char *name;
@@ -13,6 +14,7 @@ static const struct {
 	{ "run", uvd_cmd_run, "run a program with a device of its own, without root" },
 	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
 	{ "device", uvd_cmd_device, "unplug a device under its users, or plug one in" },
+	{ "plugin", uvd_cmd_plugin, "load, reload, unload or list plug-ins" },
 	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },
 	{ "restart", uvd_cmd_restart, "end the daemon's engine process and start an upgraded one" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
@@ -39,6 +41,9 @@ static int uverbsctl_usage(FILE *to, int status)
 
 int main(int argc, char **argv)
 {
+	struct uvd_nearest nearest = { .wrong = argc > 1 ? argv[1] : "" };
+	char names[UVD_NEAREST_TEXT];
+
 	if (argc < 2)
 		return uverbsctl_usage(stderr, 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
@@ -48,6 +53,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
-	fprintf(stderr, "uverbsctl: unknown command `%s`\n", argv[1]);
-	return uverbsctl_usage(stderr, 2);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		uvd_nearest_add(&nearest, commands[i].name);
+	fprintf(stderr, "uverbsctl: unknown command `%s`; the nearest are %s; see `uverbsctl --help`\n", argv[1],
+		uvd_nearest_text(&nearest, names));
+	return 2;
 }

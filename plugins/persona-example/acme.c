@@ -160,7 +160,6 @@ static const struct uvd_method_row acme_limits_methods[] = {
 		.name = #n, .number = n, .flags = f, .steps = s, .when = w \
 	}
 
-/* An object that a method destroys is gone before the method's first step, so BEFORE is early enough to uncount it. */
 static const struct uvd_method_row acme_qp_methods[] = {
 	ACME_WRAP(UVERBS_METHOD_QP_CREATE, UVD_STEPS_BEFORE, acme_before_create_steps),
 	{
@@ -170,7 +169,7 @@ static const struct uvd_method_row acme_qp_methods[] = {
 		.steps = acme_after_create_steps,
 		.when = UVD_STEPS_AFTER,
 	},
-	ACME_WRAP(UVERBS_METHOD_QP_DESTROY, UVD_STEPS_BEFORE, acme_destroy_steps),
+	ACME_WRAP(UVERBS_METHOD_QP_DESTROY, UVD_STEPS_AFTER, acme_destroy_steps),
 };
 
 static const struct uvd_write_row acme_qp_writes[] = {

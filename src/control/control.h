@@ -17,9 +17,12 @@
 struct ev_loop;
 struct uvd_accounts;
 struct uvd_control;
+struct uvd_control_plugins;
 struct uvd_device;
 struct uvd_device_config;
+struct uvd_engine;
 struct uvd_log;
+struct uvd_plugins;
 
 /*
  * Answers a command. may_change: the client is root or the owner. Returns the answer, which the control socket frees.
@@ -55,6 +58,11 @@ unsigned long uvd_control_later(struct uvd_control *control);
  */
 void uvd_control_join(struct uvd_control *control, unsigned long number);
 /*
+ * Calls gone(arg) once if the client that waits for this number goes away before it has the answer. Call it after
+ * uvd_control_later(), within the answering function.
+ */
+void uvd_control_watch(struct uvd_control *control, unsigned long number, void (*gone)(void *arg), void *arg);
+/*
  * Sends the answer to the client that waits for this number, if there still is one. Takes over the reference to the
  * answer.
  */
@@ -82,6 +90,7 @@ struct uvd_control_devices {
 	json_t *(*add)(void *arg, const char *name); /* adds a device that was removed */
 	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
 	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
+	struct uvd_plugins *(*plugins)(void *arg); /* have the backends and personas */
 	bool maps_queues; /* clients can map the devices */
 };
 
@@ -91,6 +100,30 @@ struct uvd_control_devices {
  * if the answer comes later.
  */
 json_t *uvd_control_device(const char *command, bool may_change, const struct uvd_control_devices *devices, void *arg);
+/*
+ * The commands that load, reload, unload and list plug-ins: `plugin ["load", FILE, "KEY=VALUE", ...]`,
+ * `plugin ["reload", NAME, FILE or "", "KEY=VALUE", ...]`, `plugin ["unload", NAME]`, `plugin ["unload", NAME, "wait"]`
+ * and `plugin ["list"]`. FILE is absolute. Each change runs on a thread of its own, as it can wait for clients; `wait`
+ * ends when its asker goes away. What the config points to
+ * must outlive it. Returns NULL if there is no memory; then uvd_control_plugin() refuses all.
+ */
+struct uvd_control_plugin_config {
+	struct ev_loop *loop;
+	struct uvd_control *control;
+	struct uvd_engine *engine;
+	const char *refusal; /* why nothing may be loaded now; NULL: it may */
+	/* Stores the name of a process's program, or "" if it is not known. On any thread; may block. */
+	void (*program)(void *arg, pid_t pid, char *name, size_t size);
+	void *arg;
+};
+struct uvd_control_plugins *uvd_control_plugins_new(const struct uvd_control_plugin_config *config);
+const struct uvd_control_plugin_config *uvd_control_plugins_config(const struct uvd_control_plugins *plugins);
+/* Stops waiting changes, and waits for all. NULL is allowed. */
+void uvd_control_plugins_free(struct uvd_control_plugins *plugins);
+/* Is this such a command? */
+bool uvd_control_is_plugin(const char *command);
+/* Runs it. Returns the answer, or NULL if it comes later. */
+json_t *uvd_control_plugin(struct uvd_control_plugins *plugins, const char *command, bool may_change);
 /* Returns the answer to `accounts`: what each user holds, and the limits. */
 json_t *uvd_control_accounts(struct uvd_accounts *accounts);
 /* Build an answer: an error that says why, or the two names of a device. */

@@ -17,7 +17,7 @@ static json_t *control_device_make(char **words, int num, const struct uvd_contr
 	json_t *answer;
 
 	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
-		if (uvd_options_parse_device(&o, devices->maps_queues, index, num, words))
+		if (uvd_options_parse_device(&o, devices->maps_queues, devices->plugins(arg), index, num, words))
 			return uvd_control_refuse("these are not the options of a device");
 		if (devices->taken(arg, o.devices[0].ibdev)) {
 			uvd_options_free(&o);

@@ -27,6 +27,8 @@ struct client {
 	char command[1024];
 	size_t len; /* of the command so far */
 	unsigned long later; /* the number of an answer that comes later; 0: none */
+	void (*gone)(void *arg); /* uvd_control_watch(); NULL: nobody waits for the client's end */
+	void *gone_arg;
 	char *out; /* the answer; NULL: the command is still being read, or its answer comes later */
 	size_t out_len, sent;
 };
@@ -48,6 +50,8 @@ static void client_drop(struct client *c)
 {
 	struct client **p = &c->control->clients;
 
+	if (c->gone)
+		c->gone(c->gone_arg);
 	while (*p != c)
 		p = &(*p)->next;
 	*p = c->next;
@@ -73,6 +77,8 @@ static void send_some(struct client *c)
 /* Sends the text, which it takes over. NULL: closes the connection. */
 static void answer_client_text(struct client *c, char *text)
 {
+	ev_io_stop(c->control->loop, &c->io);
+	c->gone = NULL;
 	c->out = text;
 	if (!c->out) {
 		client_drop(c);
@@ -124,6 +130,16 @@ static struct client *client_find(struct uvd_control *control, unsigned long num
 	return c;
 }
 
+/* The client has sent its command: further bytes are ignored. */
+void uvd_control_watch(struct uvd_control *control, unsigned long number, void (*gone)(void *arg), void *arg)
+{
+	struct client *c = client_find(control, number);
+
+	c->gone = gone;
+	c->gone_arg = arg;
+	ev_io_start(control->loop, &c->io);
+}
+
 void uvd_control_finish(struct uvd_control *control, unsigned long number, json_t *answer)
 {
 	struct client *c = client_find(control, number);
@@ -165,12 +181,24 @@ static void receive_some(struct client *c)
 	}
 }
 
+/* The client waits for an answer and is watched: has it gone away? */
+static void client_look(struct client *c)
+{
+	char ignored[256];
+	ssize_t n = recv(c->io.fd, ignored, sizeof(ignored), MSG_DONTWAIT);
+
+	if (!n || (n < 0 && errno != EAGAIN && errno != EINTR))
+		client_drop(c);
+}
+
 static void on_client(struct ev_loop *loop, struct ev_io *io, int events)
 {
 	struct client *c = io->data;
 
 	if (c->out)
 		send_some(c);
+	else if (c->later)
+		client_look(c);
 	else
 		receive_some(c);
 }

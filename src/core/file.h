@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "core/device.h"
 #include "core/handles.h"
 #include "core/rwsem.h"
@@ -30,6 +31,7 @@ struct uvd_file {
 	struct uvd_device *dev;
 	const struct uvd_share_ops *share; /* the transport sets both before the first call; NULL: no mmap() */
 	void *share_owner;
+	pid_t opened_by; /* the process that opened it, for messages; the transport's; 0: not known */
 	struct uvd_account *account; /* a reference; pays for the file and its objects; NULL: nobody pays */
 	struct list_head of_device; /* in the device's list, under its lock; empty: not listed */
 	atomic_uint ref; /* the transport's, and a removal's */

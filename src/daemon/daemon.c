@@ -163,6 +163,39 @@ static bool finish_start(struct uvd_daemon *d)
 	return !uvd_announce_ready(&d->announce, d->log);
 }
 
+/* Gives the engine the plug-ins of the options. An engine process has loaded them before it entered its sandbox. */
+static bool daemon_plugins(struct uvd_daemon *d)
+{
+	if (!d->plugins)
+		return uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
+	uvd_plugins_free(d->engine.plugins);
+	d->engine.plugins = d->plugins;
+	d->plugins = NULL;
+	return true;
+}
+
+/* Why the running daemon cannot load a plug-in. NULL: it can. */
+static const char *daemon_plugin_refusal(const struct uvd_daemon *d)
+{
+	return d->link ? "with --separate yes the engine process cannot map code while it runs: add `--plugin FILE` to the "
+			 "options of uverbsd, then restart the daemon"
+		       : NULL;
+}
+
+static void daemon_start_plugin_jobs(struct uvd_daemon *d)
+{
+	const struct uvd_control_plugin_config config = {
+		.loop = d->loop,
+		.control = d->control,
+		.engine = &d->engine,
+		.refusal = daemon_plugin_refusal(d),
+		.program = uvd_daemon_program,
+		.arg = d,
+	};
+
+	d->plugin_jobs = uvd_control_plugins_new(&config);
+}
+
 /* Sets everything up. Returns false if that fails, and the log says why; the caller calls daemon_stop() in any case. */
 static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options, int control)
 {
@@ -183,8 +216,9 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		return false;
 	d->grants = uvd_grants_new(options->grant_fds, d->link, d->log);
 	d->have_engine = d->grants && !uvd_engine_init(&d->engine, uvd_object_plugins, &options->limits, d->log);
-	if (!d->have_engine)
+	if (!d->have_engine || !daemon_plugins(d))
 		return false;
+	daemon_start_plugin_jobs(d);
 	uvd_daemon_hook(d);
 	for (unsigned int i = 0; i < options->num_devices; i++)
 		if (uvd_daemon_add(d, &options->devices[i], &node))
@@ -214,6 +248,7 @@ static void remove_tree(struct uvd_daemon *d)
 static void daemon_stop(struct uvd_daemon *d)
 {
 	uvd_daemon_status_fini(d);
+	uvd_control_plugins_free(d->plugin_jobs);
 	uvd_announce_end(&d->announce);
 	/* First no new client finds the devices, then every call fails, and only then the nodes go. */
 	remove_tree(d);
@@ -230,6 +265,7 @@ static void daemon_stop(struct uvd_daemon *d)
 	uvd_grants_free(d->grants);
 	if (d->have_engine)
 		uvd_engine_fini(&d->engine);
+	uvd_plugins_free(d->plugins);
 	if (d->loop)
 		ev_loop_destroy(d->loop);
 	uvd_log_free(d->log);
@@ -237,10 +273,10 @@ static void daemon_stop(struct uvd_daemon *d)
 
 int uvd_daemon_main(const struct uvd_options *options)
 {
-	return options->separate ? uvd_daemon_separate(options) : uvd_daemon_serve(options, NULL, -1);
+	return options->separate ? uvd_daemon_separate(options) : uvd_daemon_serve(options, NULL, -1, NULL);
 }
 
-int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control)
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins)
 {
 	struct uvd_daemon *d = uvd_zalloc(sizeof(*d));
 	int status;
@@ -248,6 +284,7 @@ int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, i
 	if (!d)
 		return 1;
 	d->link = link;
+	d->plugins = plugins;
 	if (daemon_start(d, options, control))
 		ev_run(d->loop, 0);
 	daemon_stop(d);

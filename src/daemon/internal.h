@@ -15,6 +15,7 @@
 #include "sysfs/sysfs.h"
 
 struct uvd_control;
+struct uvd_control_plugins;
 struct uvd_cuse;
 struct uvd_grants;
 
@@ -74,6 +75,8 @@ struct uvd_daemon {
 	struct uvd_daemon_status status_answer;
 	struct uvd_grants *grants;
 	struct uvd_node_orphans orphans; /* found at the start */
+	struct uvd_plugins *plugins; /* loaded before the engine was made, and not the engine's yet; or NULL */
+	struct uvd_control_plugins *plugin_jobs;
 	struct uvd_engine engine;
 	bool have_engine, have_tree;
 	struct uvd_announce announce; /* without a broker */
@@ -105,8 +108,14 @@ void uvd_daemon_removed(struct uvd_daemon *d);
 
 /* separate.c: as uvd_daemon_main(), in two processes. */
 int uvd_daemon_separate(const struct uvd_options *options);
-/* daemon.c: serves in this process. link: the broker, or NULL. control: with a broker, the socket that listens. */
-int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control);
+/*
+ * daemon.c: serves in this process. link: the broker, or NULL. control: with a broker, the socket that listens. plugins:
+ * those of the options, which it takes over; NULL: it loads them itself.
+ */
+int uvd_daemon_serve(const struct uvd_options *options, struct uvd_link *link, int control,
+		     struct uvd_plugins *plugins);
+/* status.c: stores the name of a process's program, or "". daemon: the struct. On any thread; it uses only `link`. */
+void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size);
 void uvd_daemon_raise_nofile(void);
 /* Can no other user replace what --control, --sysfs and --pid-file name? If one can, the log says where. */
 bool uvd_daemon_paths_are_ours(const struct uvd_options *options, struct uvd_log *log);

@@ -88,9 +88,13 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		.lost = daemon_node_lost,
 		.arg = n,
 	};
+	const struct uvd_persona *persona;
 	int err, index;
 
-	if (uvd_persona_find(config.persona)->queues)
+	persona = uvd_plugins_persona(d->engine.plugins, config.persona);
+	if (!persona || !uvd_plugins_backend(d->engine.plugins, config.backend))
+		return "its persona or backend was unloaded with its plug-in";
+	if (persona->queues)
 		return "the persona maps queues, which CUSE cannot do";
 	index = index_at_broker(d, &config);
 	if (index < 0)
@@ -320,6 +324,13 @@ static bool daemon_device_taken(void *arg, const char *ibdev)
 	return daemon_node_find(arg, ibdev);
 }
 
+static struct uvd_plugins *daemon_device_plugins(void *arg)
+{
+	struct uvd_daemon *d = arg;
+
+	return d->engine.plugins;
+}
+
 /* Does one of our nodes have the number, if only that of a removed device? */
 static bool daemon_number_taken(struct uvd_daemon *d, int number)
 {
@@ -350,7 +361,8 @@ json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool
 	static const struct uvd_control_devices devices = { .remove = daemon_remove_device,
 							    .add = daemon_add_device,
 							    .make = daemon_make_device,
-							    .taken = daemon_device_taken };
+							    .taken = daemon_device_taken,
+							    .plugins = daemon_device_plugins };
 
 	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
 	uvd_daemon_reap(d);

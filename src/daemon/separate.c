@@ -154,7 +154,8 @@ static int op_publish(void *arg, unsigned int index)
 	if (!n || !n->made || n->published)
 		return -EINVAL;
 	n->shown = (struct uvd_sysfs_counters){};
-	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_persona_find(n->config.persona), n->node.rdev, s->log);
+	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_options_persona(s->options, n->config.persona),
+			    n->node.rdev, s->log);
 	n->published = !err;
 	return err;
 }
@@ -198,8 +199,8 @@ static int op_counters(void *arg, unsigned int index, unsigned int port, const u
 
 	if (!n || !n->published || port > n->config.num_ports)
 		return -EINVAL;
-	return uvd_sysfs_set_counters(s->options->sysfs, &n->config, uvd_persona_find(n->config.persona), port,
-				      &n->shown, values);
+	return uvd_sysfs_set_counters(s->options->sysfs, &n->config, uvd_options_persona(s->options, n->config.persona),
+				      port, &n->shown, values);
 }
 
 /* ---- User Capabilities ------------------------------------------------------------------------------------------------ */
@@ -303,7 +304,7 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	struct separate *s = arg;
 	struct own_node *n;
 
-	if (!uvd_options_device_ok(device))
+	if (!uvd_options_device_ok(s->options, device))
 		return -EINVAL;
 	for (unsigned int i = 0; i < device->ucaps.num; i++)
 		if (!is_configured(s->options, device->ucaps.names[i]))
@@ -369,12 +370,14 @@ static int engine_main(void *arg, int sock)
 static int serve_as_engine(const struct uvd_options *options, struct uvd_log *log)
 {
 	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
+	struct uvd_plugins *plugins = uvd_plugins_new(log);
 	int status;
 
 	uvd_client_prepare();
-	if (!link || engine_sandbox(options, log))
+	/* The sandbox has no files, and allows no mapping of code: load the plug-ins first. */
+	if (!link || !plugins || !uvd_options_load_plugins(options, plugins, log) || engine_sandbox(options, log))
 		return 1;
-	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL);
+	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins);
 	uvd_link_free(link);
 	return status;
 }

@@ -166,9 +166,10 @@ static FILE *open_comm(struct uvd_link *link, pid_t pid)
 	return pid > 0 && !uvd_link_ask(link, &r, NULL, &out) ? fdopen(out.fd[0], "re") : NULL;
 }
 
-static void program_of(struct uvd_link *link, pid_t pid, char *comm, size_t size)
+void uvd_daemon_program(void *daemon, pid_t pid, char *comm, size_t size)
 {
-	FILE *f = open_comm(link, pid);
+	struct uvd_daemon *d = daemon;
+	FILE *f = open_comm(d->link, pid);
 
 	if (!f || !fgets(comm, size, f))
 		*comm = 0;
@@ -177,13 +178,13 @@ static void program_of(struct uvd_link *link, pid_t pid, char *comm, size_t size
 		fclose(f);
 }
 
-static json_t *write_files(struct uvd_link *link, const struct node_facts *node)
+static json_t *write_files(struct uvd_daemon *d, const struct node_facts *node)
 {
 	json_t *files = json_array();
 	char comm[32];
 
 	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
-		program_of(link, f->pid, comm, sizeof(comm));
+		uvd_daemon_program(d, f->pid, comm, sizeof(comm));
 		json_array_append_new(files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", f->pid, "uid", f->uid, "program",
 						       comm, strlen(comm), "objects", f->objects));
 	}
@@ -196,7 +197,7 @@ static json_t *write_accounts(const struct status_facts *facts)
 	char comm[32];
 
 	for (const struct account_facts *a = facts->accounts; a < facts->accounts + facts->num_accounts; a++) {
-		program_of(facts->daemon->link, a->pid, comm, sizeof(comm));
+		uvd_daemon_program(facts->daemon, a->pid, comm, sizeof(comm));
 		json_array_append_new(accounts, json_pack("{s:i, s:s%, s:I}", "pid", a->pid, "program", comm,
 							  strlen(comm), "pages", (json_int_t)a->pages));
 	}
@@ -210,7 +211,7 @@ static void *status_thread(void *arg)
 	json_t *devices = json_array();
 
 	for (unsigned int i = 0; i < facts->num_nodes; i++) {
-		json_object_set_new(facts->nodes[i].node, "files", write_files(d->link, &facts->nodes[i]));
+		json_object_set_new(facts->nodes[i].node, "files", write_files(d, &facts->nodes[i]));
 		json_array_append(devices, facts->nodes[i].node);
 	}
 	json_object_set_new(facts->rest, "devices", devices);
@@ -347,6 +348,8 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 		return uvd_control_accounts(d->engine.accounts);
 	if (!strcmp(command, "restart"))
 		return restart_answer(d, may_change);
+	if (uvd_control_is_plugin(command))
+		return uvd_control_plugin(d->plugin_jobs, command, may_change);
 	answer = uvd_control_port(command, may_change, status_device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

@@ -4,7 +4,10 @@
 #define UVD_OPTIONS_INTERNAL_H
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include "options/options.h"
 
 /*
  * What an option describes. It decides the struct that set() fills: uvd_options, uvd_device_config or uvd_port_config.
@@ -45,5 +48,55 @@ const struct uvd_option_row *uvd_option_at(unsigned int i);
  * these programs has it.
  */
 const struct uvd_option_row *uvd_option_find(const char *name, unsigned int program);
+
+/*
+ * One option that was set. Settings are applied once the number of devices is known, in the order of this array: those
+ * of all devices, of one device, of one port, and of the command line; within each of these, in the order of reading.
+ */
+struct setting {
+	const struct uvd_option_row *row;
+	char *text;
+	int device, port; /* -1: all */
+	int line; /* in the file; 0: from the command line */
+};
+
+struct parser {
+	struct uvd_options *o;
+	enum uvd_program program;
+	bool maps_queues; /* clients can map the devices */
+	const char *name; /* argv[0], for messages */
+	struct setting *settings;
+	unsigned int num_settings;
+	bool counted; /* `devices` was set */
+	int last_device; /* the highest device with a section of its own */
+	bool device_only; /* --help and --version are no options */
+	struct uvd_plugins *plugins; /* has the backends and personas; NULL: those of --plugin */
+	bool checks_names; /* of backends and personas */
+	bool help; /* --help was given */
+	char *section; /* FILE of the file's current section [plugin FILE]; NULL: it is another section */
+	unsigned int own_lids; /* added to the default LIDs */
+	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
+	int line;
+	FILE *file;
+	bool failed;
+};
+
+/* Reports an error and its place on stderr. Reports only the first error. */
+void uvd_opt_fail(struct parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port,
+		     int line);
+
+/* file.c: adds the settings of the file p->o->config, those of one device or port last. */
+void uvd_options_read_file(struct parser *p);
+
+/* ---- plugins.c --------------------------------------------------------------------------------------------------- */
+
+/* Adds a plug-in to the struct uvd_options, or values to one that is there. text: the file, and lines KEY=VALUE. */
+const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* Opens the plug-ins' files, after which their backends and personas are found. Returns false, and why. */
+bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR]);
+void uvd_options_free_plugins(struct uvd_options *o);
+/* Prints the options of the plug-ins, which must be open. */
+void uvd_options_help_plugins(const struct uvd_options *o);
 
 #endif

@@ -7,43 +7,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * One option that was set. Settings are applied once the number of devices is known, in the order of this array: those
- * of all devices, of one device, of one port, and of the command line; within each of these, in the order of reading.
- */
-struct setting {
-	const struct uvd_option_row *row;
-	char *text;
-	int device, port; /* -1: all */
-	int line; /* in the file; 0: from the command line */
-};
-
-struct parser {
-	struct uvd_options *o;
-	enum uvd_program program;
-	bool maps_queues; /* clients can map the devices */
-	const char *name; /* argv[0], for messages */
-	struct setting *settings;
-	unsigned int num_settings;
-	bool counted; /* `devices` was set */
-	int last_device; /* the highest device with a section of its own */
-	bool device_only; /* --help and --version are no options */
-	unsigned int own_lids; /* added to the default LIDs */
-	unsigned int first_index; /* device 0 gets the defaults of a device of this index */
-	int line;
-	FILE *file;
-	bool failed;
-};
-
-/* Reports an error and its place on stderr. Reports only the first error. */
-static void opt_fail(struct parser *p, int line, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void opt_fail(struct parser *p, int line, const char *fmt, ...)
+void uvd_opt_fail(struct parser *p, int line, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -60,13 +29,13 @@ static void opt_fail(struct parser *p, int line, const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
-static void setting_add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port,
-			int line)
+void uvd_setting_add(struct parser *p, const struct uvd_option_row *row, const char *text, int device, int port,
+		     int line)
 {
 	struct setting *s = realloc(p->settings, (p->num_settings + 1) * sizeof(*s));
 
 	if (!s) {
-		opt_fail(p, line, "no memory");
+		uvd_opt_fail(p, line, "no memory");
 		return;
 	}
 	p->settings = s;
@@ -75,118 +44,7 @@ static void setting_add(struct parser *p, const struct uvd_option_row *row, cons
 	if (s->text)
 		p->num_settings++;
 	else
-		opt_fail(p, line, "no memory");
-}
-
-/* ---- the file ---------------------------------------------------------------------------------------------------- */
-
-static int setting_rank(const struct setting *s)
-{
-	return s->port >= 0 ? 2 : s->device >= 0 ? 1 : 0;
-}
-
-/*
- * Sorts the file's settings: a section of one device or port wins over one of all devices, wherever it is in the file.
- * Insertion sort keeps the order of equal ones.
- */
-static void settings_sort(struct setting *settings, unsigned int num)
-{
-	for (unsigned int i = 1; i < num; i++) {
-		const struct setting s = settings[i];
-		unsigned int at = i;
-
-		for (; at && setting_rank(&settings[at - 1]) > setting_rank(&s); at--)
-			settings[at] = settings[at - 1];
-		settings[at] = s;
-	}
-}
-
-/* Parses [uverbsd], [limits], [device N] or [port N.M]. Returns false for any other section. */
-static bool parse_section(const char *section, int *device, int *port)
-{
-	int end = 0;
-
-	*device = *port = -1;
-	if (!strcmp(section, "uverbsd") || !strcmp(section, "limits"))
-		return true;
-	if (sscanf(section, "device %2d%n", device, &end) == 1 && !section[end])
-		return *device >= 0 && *device < UVD_MAX_DEVICES;
-	end = 0;
-	if (sscanf(section, "port %2d.%2d%n", device, port, &end) == 2 && end && !section[end])
-		return *device >= 0 && *device < UVD_MAX_DEVICES && *port >= 1 && *port <= UVD_MAX_PORTS;
-	return false;
-}
-
-static int on_line(void *arg, const char *section, const char *name, const char *value)
-{
-	struct parser *p = arg;
-	char full[64];
-	const struct uvd_option_row *row;
-	int device, port;
-
-	/* In [limits] the names lack their prefix "limit-", so only limits can stand there. */
-	if (!strcmp(section, "limits")) {
-		snprintf(full, sizeof(full), "limit-%.50s", name);
-		name = full;
-	}
-	row = uvd_option_find(name, p->program);
-	if (!parse_section(section, &device, &port)) {
-		opt_fail(
-			p, p->line,
-			"[%s] is not a section: use [uverbsd], [limits], [device N] or [port N.M] (devices from 0, ports from 1)",
-			section);
-	} else if (!row || !row->help || !strcmp(row->name, "config")) {
-		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
-		if (!row && uvd_option_find(name, ~0u))
-			return 1;
-		opt_fail(p, p->line, "unknown key `%s`", name);
-	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
-		opt_fail(p, p->line, "`%s` belongs in [%s]", name,
-			 row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
-	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
-		opt_fail(p, p->line, "`%s` belongs in [device %d]", name, device);
-	} else {
-		if (device > p->last_device)
-			p->last_device = device;
-		setting_add(p, row, value, device, port, p->line);
-	}
-	return !p->failed;
-}
-
-/*
- * Reads a line for libinih. Counts the lines, because libinih as distributions build it does not report their numbers.
- * Removes leading blanks, because libinih would take an indented line for a continuation of the value before it.
- */
-static char *read_line(char *buf, int size, void *arg)
-{
-	struct parser *p = arg;
-	char *text;
-
-	if (p->failed || !fgets(buf, size, p->file))
-		return NULL;
-	p->line++;
-	if (!strchr(buf, '\n') && !feof(p->file)) {
-		opt_fail(p, p->line, "the line is too long");
-		return NULL;
-	}
-	for (text = buf; *text == ' ' || *text == '\t'; text++)
-		;
-	return memmove(buf, text, strlen(text) + 1);
-}
-
-static void read_file(struct parser *p)
-{
-	int line;
-
-	p->file = fopen(p->o->config, "re");
-	if (!p->file) {
-		opt_fail(p, 0, "%s: %s", p->o->config, uvd_errno_name(errno));
-		return;
-	}
-	line = ini_parse_stream(read_line, p, on_line, p);
-	if (line)
-		opt_fail(p, line > 0 ? line : p->line, "is neither [section] nor key = value");
-	fclose(p->file);
+		uvd_opt_fail(p, line, "no memory");
 }
 
 /* ---- --help ------------------------------------------------------------------------------------------------------ */
@@ -217,9 +75,70 @@ static void print_help(enum uvd_program program, const char *usage)
 	printf("\nA file has lines `option = value`; the command line wins over it.\n");
 }
 
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
+
+static const struct uvd_backend *opt_backend(const struct parser *p, const char *name)
+{
+	return p->plugins ? uvd_plugins_backend(p->plugins, name) : uvd_options_backend(p->o, name);
+}
+
+static const struct uvd_persona *opt_persona(const struct parser *p, const char *name)
+{
+	return p->plugins ? uvd_plugins_persona(p->plugins, name) : uvd_options_persona(p->o, name);
+}
+
+static void setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
+{
+	const char *wrong = s->row->set(s->row, base, s->text, nth);
+
+	if (!wrong && p->checks_names && !strcmp(s->row->name, "backend") && !opt_backend(p, s->text))
+		wrong = "is no backend";
+	if (!wrong && p->checks_names && !strcmp(s->row->name, "persona") && !opt_persona(p, s->text))
+		wrong = "is no persona";
+	if (wrong)
+		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", s->row->name,
+			     (int)strcspn(s->text, "\n"), s->text, wrong);
+	if (!strcmp(s->row->name, "devices"))
+		p->counted = true;
+}
+
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
 enum { HELP = 1000, VERSION };
+
+/* Adds --plugin FILE with the words KEY=VALUE that follow it: getopt goes on behind them. */
+static void add_plugin(struct parser *p, const struct uvd_option_row *row, int argc, char **argv)
+{
+	char *text = strdup(optarg), *longer;
+
+	while (text && optind < argc && argv[optind][0] != '-' && strchr(argv[optind], '=')) {
+		if (asprintf(&longer, "%s\n%s", text, argv[optind++]) < 0)
+			longer = NULL;
+		free(text);
+		text = longer;
+	}
+	if (text)
+		uvd_setting_add(p, row, text, -1, -1, 0);
+	else
+		uvd_opt_fail(p, 0, "no memory");
+	free(text);
+}
+
+/* Prints the help, and that of the plug-ins on the command line. Returns the exit status. */
+static int give_help(struct parser *p, const char *usage)
+{
+	char error[UVD_PLUGIN_ERROR];
+
+	print_help(p->program, usage);
+	for (unsigned int i = 0; i < p->num_settings; i++)
+		if (p->settings[i].row->set == uvd_option_set_plugin)
+			setting_apply(p, &p->settings[i], p->o, 0);
+	if (!p->failed && !uvd_options_open_plugins(p->o, error))
+		uvd_opt_fail(p, 0, "--plugin %s", error);
+	if (!p->failed)
+		uvd_options_help_plugins(p->o);
+	return p->failed ? 2 : 0;
+}
 
 /* Returns -1 to go on, or the exit status. */
 static int read_command_line(struct parser *p, const char *usage, int argc, char **argv)
@@ -236,17 +155,22 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
 		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
+	opterr = 1;
 	optind = 0; /* restart getopt, which may have been used before */
 	while ((c = getopt_long(argc, argv, p->device_only ? "+" : "+h", longs, NULL)) >= 0) {
 		switch (c) {
 		case HELP:
 		case 'h':
-			print_help(p->program, usage);
-			return 0;
+			/* A plug-in that follows has options, too. */
+			p->help = true;
+			opterr = 0;
+			continue;
 		case VERSION:
 			printf("uverbsd %s\n", UVD_VERSION);
 			return 0;
 		case '?':
+			if (p->help)
+				return give_help(p, usage);
 			if (!p->device_only)
 				fprintf(stderr, "%s: try --help\n", p->name);
 			return 2;
@@ -257,23 +181,16 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 			optarg = (char *)row->omitted;
 			optind--;
 		}
-		setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
+		if (row->set == uvd_option_set_plugin)
+			add_plugin(p, row, argc, argv);
+		else
+			uvd_setting_add(p, row, row->arg ? optarg : "yes", -1, -1, 0);
 	}
 	p->o->first_arg = optind;
-	return -1;
+	return p->help ? give_help(p, usage) : -1;
 }
 
 /* ---- putting it together ----------------------------------------------------------------------------------------- */
-
-static void setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
-{
-	const char *wrong = s->row->set(s->row, base, s->text, nth);
-
-	if (wrong)
-		opt_fail(p, s->line, "%s%s: `%s` %s", s->line ? "" : "--", s->row->name, s->text, wrong);
-	if (!strcmp(s->row->name, "devices"))
-		p->counted = true;
-}
 
 static void apply_program(struct parser *p)
 {
@@ -287,8 +204,8 @@ static void apply_program(struct parser *p)
 		o->num_devices = p->last_device + 1 > 1 ? p->last_device + 1 : 1;
 	for (i = 0; i < p->num_settings; i++)
 		if (p->settings[i].device >= (int)o->num_devices)
-			opt_fail(p, p->settings[i].line, "there is no device %d: `devices` says %u",
-				 p->settings[i].device, o->num_devices);
+			uvd_opt_fail(p, p->settings[i].line, "there is no device %d: `devices` says %u",
+				     p->settings[i].device, o->num_devices);
 }
 
 static bool has_prefix(const char *text, const char *prefix)
@@ -303,7 +220,7 @@ static bool has_prefix(const char *text, const char *prefix)
 static const struct uvd_persona *default_persona(const struct parser *p, const struct uvd_device_config *config)
 {
 	const struct uvd_persona *rxe = uvd_persona_find("rxe");
-	const struct uvd_backend *backend = uvd_backend_find(config->backend);
+	const struct uvd_backend *backend = opt_backend(p, config->backend);
 
 	if (p->maps_queues && backend && backend->ring_doorbell &&
 	    (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
@@ -325,7 +242,7 @@ static const struct uvd_persona *find_persona(struct parser *p, int device)
 	for (s = p->settings; s < p->settings + p->num_settings; s++)
 		if (decides_persona(s->row) && (s->device < 0 || s->device == device))
 			setting_apply(p, s, &config, 0);
-	return uvd_persona_find(config.persona) ?: default_persona(p, &config);
+	return opt_persona(p, config.persona) ?: default_persona(p, &config);
 }
 
 static void apply_device(struct parser *p, int device)
@@ -347,8 +264,8 @@ static void apply_device(struct parser *p, int device)
 		if (s->row->scope != UVD_SCOPE_PORT || (s->device >= 0 && s->device != device))
 			continue;
 		if (s->port > (int)config->num_ports)
-			opt_fail(p, s->line, "device %d has no port %d: `ports` says %u", device, s->port,
-				 config->num_ports);
+			uvd_opt_fail(p, s->line, "device %d has no port %d: `ports` says %u", device, s->port,
+				     config->num_ports);
 		for (port = 0; port < config->num_ports; port++) {
 			nth = s->device < 0 ? device * config->num_ports + port : port;
 			if (s->port < 0 || s->port == (int)port + 1)
@@ -360,16 +277,19 @@ static void apply_device(struct parser *p, int device)
 static void check_personas(struct parser *p)
 {
 	for (unsigned int i = 0; i < p->o->num_devices; i++) {
-		const struct uvd_persona *persona = uvd_persona_find(p->o->devices[i].persona);
+		const struct uvd_persona *persona = opt_persona(p, p->o->devices[i].persona);
 		const char *name = p->o->devices[i].ibdev;
 
+		if (!persona)
+			continue;
 		if (p->program == UVD_PROGRAM_DAEMON && persona->queues)
-			opt_fail(p, 0, "persona %s maps queues, which CUSE cannot do: use `uverbsctl run`",
-				 persona->name);
+			uvd_opt_fail(p, 0, "persona %s maps queues, which CUSE cannot do: use `uverbsctl run`",
+				     persona->name);
 		/* Without a modalias libibverbs recognizes the device by its name. */
 		if (!*persona->modalias && !has_prefix(name, persona->ibdev_prefix))
-			opt_fail(p, 0, "device %s: libibverbs knows persona %s by its name, which has to begin with %s",
-				 name, persona->name, persona->ibdev_prefix);
+			uvd_opt_fail(p, 0,
+				     "device %s: libibverbs knows persona %s by its name, which has to begin with %s",
+				     name, persona->name, persona->ibdev_prefix);
 	}
 }
 
@@ -380,7 +300,8 @@ static void check_names(struct parser *p)
 	for (; a < end; a++)
 		for (b = a + 1; b < end; b++)
 			if (!strcmp(a->ibdev, b->ibdev) || (a->number >= 0 && a->number == b->number))
-				opt_fail(p, 0, "two devices have the name %s or the number %d", b->ibdev, b->number);
+				uvd_opt_fail(p, 0, "two devices have the name %s or the number %d", b->ibdev,
+					     b->number);
 }
 
 static void options_set_defaults(struct uvd_options *o, enum uvd_program program)
@@ -417,13 +338,20 @@ static void put_file_first(struct parser *p)
 		return;
 	p->settings = NULL;
 	p->num_settings = 0;
-	read_file(p);
-	settings_sort(p->settings, p->num_settings);
+	uvd_options_read_file(p);
 	for (i = 0; i < n; i++) {
-		setting_add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
+		uvd_setting_add(p, command_line[i].row, command_line[i].text, -1, -1, 0);
 		free(command_line[i].text);
 	}
 	free(command_line);
+}
+
+static void open_plugins(struct parser *p)
+{
+	char error[UVD_PLUGIN_ERROR];
+
+	if (!p->failed && !uvd_options_open_plugins(p->o, error))
+		uvd_opt_fail(p, 0, "--plugin %s", error);
 }
 
 static int options_run_parser(struct parser *p, const char *usage, int argc, char **argv)
@@ -439,9 +367,10 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 	if (status < 0) {
 		put_file_first(p);
 		apply_program(p);
+		open_plugins(p);
 		o->devices = p->failed ? NULL : calloc(o->num_devices, sizeof(*o->devices));
 		if (!o->devices)
-			opt_fail(p, 0, "no memory");
+			uvd_opt_fail(p, 0, "no memory");
 		for (i = 0; i < o->num_devices && !p->failed; i++)
 			apply_device(p, i);
 		if (!p->failed)
@@ -474,12 +403,14 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 		.name = argv[0],
 		.last_device = -1,
 		.own_lids = program == UVD_PROGRAM_RUN ? random_lid() : 0,
+		.checks_names = true,
 	};
 
 	return options_run_parser(&p, usage, argc, argv);
 }
 
-int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv)
+int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins, unsigned int index,
+			     int argc, char **argv)
 {
 	/* Parse as `run`: it has the fewest options beside a device's. */
 	struct parser p = {
@@ -489,12 +420,14 @@ int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned i
 		.name = argv[0],
 		.last_device = -1,
 		.device_only = true,
+		.plugins = plugins,
+		.checks_names = plugins,
 		.first_index = index,
 	};
 
 	if (options_run_parser(&p, argv[0], argc, argv) >= 0)
 		return -1;
-	if (o->num_devices == 1 && o->first_arg == argc)
+	if (o->num_devices == 1 && o->first_arg == argc && !o->num_plugins)
 		return 0;
 	fprintf(stderr, "%s: only options of one device are allowed\n", argv[0]);
 	uvd_options_free(o);
@@ -505,4 +438,5 @@ void uvd_options_free(struct uvd_options *o)
 {
 	free(o->devices);
 	o->devices = NULL;
+	uvd_options_free_plugins(o);
 }

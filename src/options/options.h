@@ -18,12 +18,21 @@
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
 #include "account/account.h"
+#include "plugin/plugin.h"
 
 /* The program that parses. It refuses another program's options on its command line, and ignores them in its file. */
 enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
 
 /* The numbers of the descriptors that the broker passes to the engine process. */
 enum { UVD_ENGINE_SOCKET = 3, UVD_ENGINE_CONTROL, UVD_ENGINE_CONFIG /* a copy of the configuration file, or empty */ };
+
+/* A plug-in that is loaded at the start. */
+struct uvd_option_plugin {
+	char *path; /* absolute */
+	char **values; /* "KEY=VALUE", ends with NULL; NULL: none. A later one of a key replaces an earlier one */
+	unsigned int num_values;
+	struct uvd_plugin_file *file; /* opened by the parser, for the names of backends and personas */
+};
 
 struct uvd_options {
 	/* Both programs. */
@@ -33,6 +42,8 @@ struct uvd_options {
 	struct uvd_account_limits limits; /* of each user */
 	int log_level; /* enum uvd_log_level */
 	char config[PATH_MAX];
+	struct uvd_option_plugin *plugins;
+	unsigned int num_plugins;
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
 	char sysfs[PATH_MAX]; /* the sysfs directory */
@@ -65,16 +76,28 @@ struct uvd_options {
 int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const char *usage, int argc, char **argv);
 /*
  * Parses the options of one more device. argv[0] is the prefix of messages; the rest may only be options of a device.
- * maps_queues: clients can map the device. Returns 0: o->devices[0] has the defaults of a device of this index, changed
+ * maps_queues: clients can map the device. plugins: has the backends and personas; NULL: their names are not checked,
+ * as only the daemon knows those of its plug-ins. Returns 0: o->devices[0] has the defaults of a device of this index, changed
  * by the options, and its number is -1 if none was given. The caller frees *o with uvd_options_free(). Returns -1 on
  * error, which is reported on stderr. --help and --version are errors: stdout may be a daemon's.
  */
-int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, unsigned int index, int argc, char **argv);
+int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins, unsigned int index,
+			     int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
+/* Return a built-in backend or persona, or one of the plug-ins of --plugin; or NULL. */
+const struct uvd_backend *uvd_options_backend(const struct uvd_options *o, const char *name);
+const struct uvd_persona *uvd_options_persona(const struct uvd_options *o, const char *name);
+/*
+ * Makes the absolute path of a plug-in: a name without '/' is looked for in the folder of plug-ins, any other relative
+ * name in the working directory. Returns NULL, or a message that says what is wrong with the name.
+ */
+const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX]);
+/* Loads the plug-ins of --plugin. Returns false if one cannot be loaded, and the log says why. */
+bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log);
 /*
  * Is this a valid configuration? For one that another process sent: all texts are one line without '/', counts are
  * within their arrays, and the persona is known. *c must be a copy that the other process cannot change.
  */
-bool uvd_options_device_ok(const struct uvd_device_config *c);
+bool uvd_options_device_ok(const struct uvd_options *o, const struct uvd_device_config *c);
 
 #endif

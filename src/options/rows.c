@@ -183,16 +183,6 @@ static const char *set_engine_user(const struct uvd_option_row *row, void *base,
 	return NULL;
 }
 
-static const char *set_backend(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return uvd_backend_find(text) ? set_string(row, base, text, nth) : "is no backend";
-}
-
-static const char *set_persona(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
-{
-	return uvd_persona_find(text) ? set_string(row, base, text, nth) : "is no persona";
-}
-
 /* A GUID looks like 0002:c903:00ab:cdef, as sysfs shows it. */
 static const char *set_guid(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
@@ -353,6 +343,9 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "N of the first uverbsN; the others follow" },
 	{ "log-level", PROGRAM(log_level, BOTH), .arg = "LEVEL", .set = set_choice, .choices = levels,
 	  .preset = "info, for run warning", .help = "error, warning, info or debug" },
+	{ "plugin", .arg = "FILE [KEY=VALUE...]", .scope = UVD_SCOPE_PROGRAM, .programs = BOTH,
+	  .set = uvd_option_set_plugin,
+	  .help = "load this plug-in, with these options, which `--plugin FILE --help` lists; may be repeated" },
 
 	{ "sysfs", .arg = "DIR", PROGRAM_STR(sysfs, UVD_PROGRAM_DAEMON), .set = set_sysfs,
 	  .preset = "/run/uverbsd/sysfs",
@@ -387,9 +380,9 @@ static const struct uvd_option_row option_rows[] = {
 	{ "ucap", .arg = "NAME", PROGRAM(granted, UVD_PROGRAM_RUN), .set = set_granted, .preset = "none",
 	  .help = "let PROGRAM open this User Capability; may be repeated" },
 
-	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_backend, .preset = "soft",
+	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .preset = "soft",
 	  .help = "the backend: soft or null" },
-	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_persona,
+	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string,
 	  .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
 	{ "abi", .arg = "ABI", DEVICE(write_abi), .set = set_choice, .choices = abis, .preset = "ioctl",

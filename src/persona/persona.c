@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include "persona/persona.h"
@@ -38,7 +39,8 @@ int uvd_persona_ops(const struct uvd_persona *persona, const struct uvd_backend 
 /* Port 1 has the node's GUID, as on most adapters. */
 void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid)
 {
-	const unsigned int slot = uvd_persona_find(config->persona)->has_ip_gid;
+	/* The persona may be a plug-in's, which is not found by name here: port_default() has set the GID if has_ip_gid. */
+	const unsigned int slot = IN6_IS_ADDR_V4MAPPED(config->ports[0].gids[0].raw);
 
 	config->node_guid = htobe64(guid);
 	config->sys_image_guid = htobe64(guid);

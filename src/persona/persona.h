@@ -25,7 +25,7 @@ const struct uvd_persona *uvd_persona_at(unsigned int i);
  * (index + 1 for port 1).
  */
 void uvd_config_default(struct uvd_device_config *config, const struct uvd_persona *persona, unsigned int index);
-/* Sets the GUID (host order) of node and system image, and the GIDs made from it. config->persona must be set. */
+/* Sets the GUID (host order) of node and system image, and the GIDs made from it. The rest of *config must be set. */
 void uvd_config_set_guid(struct uvd_device_config *config, uint64_t guid);
 
 #endif

@@ -18,6 +18,7 @@
 enum { UVD_PLUGIN_ERROR = 512 /* bytes of a message */ };
 
 struct uvd_module;
+struct uvd_plugin_file;
 struct uvd_plugins;
 
 /* One --plugin, or one line of `plugin load`. */
@@ -107,5 +108,16 @@ const struct uvd_backend *uvd_plugins_backend_get(struct uvd_plugins *plugins, c
 						  struct uvd_module **module);
 const struct uvd_persona *uvd_plugins_persona_get(struct uvd_plugins *plugins, const char *name,
 						  struct uvd_module **module);
+/* ---- a file alone, without a registry ------------------------------------------------------------------------------ */
+
+/*
+ * Opens a plug-in's file to see what it declares: calls none of its functions but the constructors of its code. The
+ * checks are those of uvd_plugins_load(). Returns NULL with a message in `error`.
+ */
+struct uvd_plugin_file *uvd_plugin_file_open(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
+/* Returns what the file declares, valid until it is closed. NULL for NULL. */
+const struct uvd_plugin *uvd_plugin_file_plugin(const struct uvd_plugin_file *file);
+/* NULL is allowed. */
+void uvd_plugin_file_close(struct uvd_plugin_file *file);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/backends.h"
 #include "persona/persona.h"
 #include "plugin/internal.h"
 

@@ -19,6 +19,7 @@ struct uvd_run_control {
 	struct ev_loop *loop;
 	struct ev_async end;
 	struct uvd_control *control;
+	struct uvd_control_plugins *plugins;
 	pthread_t thread;
 };
 
@@ -100,11 +101,19 @@ static json_t *run_control_add(void *arg, const char *name)
 	return run_control_make(arg, &config);
 }
 
+static struct uvd_plugins *run_control_plugins(void *arg)
+{
+	struct uvd_run_control *c = arg;
+
+	return c->engine->core.plugins;
+}
+
 static const struct uvd_control_devices devices = {
 	.remove = run_control_remove,
 	.add = run_control_add,
 	.make = run_control_make,
 	.taken = run_control_taken,
+	.plugins = run_control_plugins,
 	.maps_queues = true,
 };
 
@@ -116,6 +125,8 @@ static json_t *run_control_answer(void *arg, const char *command, bool may_chang
 
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(c->engine->core.accounts);
+	if (uvd_control_is_plugin(command))
+		return uvd_control_plugin(c->plugins, command, may_change);
 	answer = uvd_control_port(command, may_change, run_control_device, c->engine);
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
@@ -135,10 +146,37 @@ static void *run_control_thread(void *arg)
 
 static void run_control_release(struct uvd_run_control *c)
 {
+	uvd_control_plugins_free(c->plugins);
 	uvd_control_free(c->control);
 	if (c->loop)
 		ev_loop_destroy(c->loop);
 	free(c);
+}
+
+static void run_control_program(void *arg, pid_t pid, char *name, size_t size)
+{
+	char path[32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	f = fopen(path, "re");
+	if (!f || !fgets(name, size, f))
+		*name = 0;
+	name[strcspn(name, "\n")] = 0;
+	if (f)
+		fclose(f);
+}
+
+static void run_control_start_plugins(struct uvd_run_control *c)
+{
+	const struct uvd_control_plugin_config config = {
+		.loop = c->loop,
+		.control = c->control,
+		.engine = &c->engine->core,
+		.program = run_control_program,
+	};
+
+	c->plugins = uvd_control_plugins_new(&config);
 }
 
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
@@ -157,6 +195,7 @@ struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
 		run_control_release(c);
 		return NULL;
 	}
+	run_control_start_plugins(c);
 	ev_async_init(&c->end, run_control_on_end);
 	ev_async_start(c->loop, &c->end);
 	if (pthread_create(&c->thread, NULL, run_control_thread, c)) {

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "persona/persona.h"
 #include "run/internal.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
@@ -35,15 +34,16 @@ static void node_path(const struct uvd_device_config *config, char node[64])
 	snprintf(node, 64, "dev/infiniband/uverbs%d", config->number);
 }
 
-static int run_device_publish(struct uvd_run_engine *e, const struct uvd_device_config *config)
+static int run_device_publish(struct uvd_run_engine *e, const struct uvd_device *dev)
 {
+	const struct uvd_device_config *config = &dev->config;
 	char sys[PATH_MAX + 8], node[64];
 
 	sysfs_root(e, sys);
 	node_path(config, node);
 	/* An empty file, so that listings of /dev/infiniband show the name. Calls on the node do not use it. */
 	return uvd_dir_put(e->rootfd, node, "%s", "")
-		       ?: uvd_sysfs_add(sys, config, uvd_persona_find(config->persona),
+		       ?: uvd_sysfs_add(sys, config, dev->persona,
 					makedev(UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number), e->log);
 }
 
@@ -93,7 +93,7 @@ int uvd_run_device_add(struct uvd_run_engine *e, const struct uvd_device_config 
 	uvd_unlock(&e->devices_lock);
 	/* A client may take a port down meanwhile, which changes the same files. */
 	uvd_lock(&dev->port_lock);
-	err = run_device_publish(e, &dev->config);
+	err = run_device_publish(e, dev);
 	uvd_unlock(&dev->port_lock);
 	uvd_unlock(&e->counters_lock);
 	if (err)

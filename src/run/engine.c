@@ -16,6 +16,7 @@
 
 #include "backends/backends.h"
 #include "objects/objects.h"
+#include "options/options.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
@@ -94,6 +95,8 @@ static int host_setup(struct host *h)
 	uvd_run_devices_init(e);
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
+	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
+		return -ENOENT;
 	if (!err) {
 		uvd_fabric_set_threads(e->core.fabric, num_threads());
 		uvd_fabric_set_first_qpn(e->core.fabric, own_first_qpn());

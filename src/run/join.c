@@ -72,20 +72,53 @@ static bool good_name(const char *name)
 	return *name && strlen(name) < 40 && *name != '.' && !strchr(name, '/');
 }
 
+/* Makes the address of the runs of that name, in the folder dir. Returns 0, or -1 after a message. */
+static int join_address(const char *name, struct sockaddr_un *addr, char dir[100])
+{
+	char path[160];
+
+	addr->sun_family = AF_UNIX;
+	if (!good_name(name))
+		return join_complain(name, EINVAL);
+	if (make_dir(dir, 100))
+		return -1;
+	snprintf(path, sizeof(path), "%s/%s.sock", dir, name);
+	if (strlen(path) >= sizeof(addr->sun_path))
+		return join_complain(path, ENAMETOOLONG);
+	strcpy(addr->sun_path, path);
+	return 0;
+}
+
+/* The engine greets each run that connects with the path of its folder. */
+bool uvd_run_find(const char *name, char path[PATH_MAX])
+{
+	struct sockaddr_un addr = { 0 };
+	struct uvd_run_msg msg;
+	int fds[UVD_RUN_LINK_FDS], sock;
+	char dir[100];
+	bool found;
+
+	if (join_address(name, &addr, dir))
+		return false;
+	sock = join_connect(&addr);
+	found = sock >= 0 && !uvd_run_receive(sock, &msg, fds) && msg.kind == UVD_RUN_READY;
+	if (sock >= 0)
+		close(sock);
+	if (found)
+		snprintf(path, PATH_MAX, "%.4000s/" UVD_RUN_CONTROL, msg.root);
+	else
+		fprintf(stderr, "uverbsctl: --run %s: no run of yours was started with `--join %s`\n", name, name);
+	return found;
+}
+
 int uvd_run_join(struct uvd_run_launch *l)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct sockaddr_un addr = { 0 };
 	char dir[100], path[160];
 
-	if (!good_name(l->options->join))
-		return join_complain(l->options->join, EINVAL);
-	if (make_dir(dir, sizeof(dir)))
+	if (join_address(l->options->join, &addr, dir))
 		return -1;
-	snprintf(path, sizeof(path), "%s/%s.sock", dir, l->options->join);
-	if (strlen(path) >= sizeof(addr.sun_path))
-		return join_complain(path, ENAMETOOLONG);
-	strcpy(addr.sun_path, path);
-	strcpy(l->join_path, path);
+	strcpy(l->join_path, addr.sun_path);
 	snprintf(path, sizeof(path), "%s/%s.lock", dir, l->options->join);
 	l->join_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (l->join_lock < 0 || flock(l->join_lock, LOCK_EX))

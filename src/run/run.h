@@ -14,6 +14,7 @@
 #ifndef UVD_RUN_H
 #define UVD_RUN_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <uverbsd/config.h>
 #include <uverbsd/log.h>
@@ -22,9 +23,12 @@
 /* Our own exit statuses, the same as those of env(1), nohup(1) and timeout(1). */
 enum { UVD_RUN_FAILED = 125, UVD_RUN_CANNOT_EXEC = 126, UVD_RUN_NOT_FOUND = 127 };
 
+struct uvd_options;
+
 struct uvd_run_options {
 	const struct uvd_device_config *devices;
 	unsigned int num_devices;
+	const struct uvd_options *parsed; /* has the plug-ins */
 	const char *join; /* NULL: an engine of its own */
 	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */
@@ -38,6 +42,12 @@ struct uvd_run_options {
  * stderr.
  */
 int uvd_run(const struct uvd_run_options *options, char **argv);
+
+/*
+ * Finds the control socket of the runs that were started with --join NAME by this user. Returns false after a message
+ * on stderr.
+ */
+bool uvd_run_find(const char *name, char path[PATH_MAX]);
 
 /*
  * Does Yama forbid a process to access the memory of one that it started? Returns the reason as text, or NULL if it

@@ -83,6 +83,25 @@ bool uvd_thread_is_runnable(pid_t tid);
 int uvd_guard_start(void);
 int uvd_guarded_copy(void *dst, const void *src, size_t len);
 
+/* ---- nearest.c: the known names that are nearest to a wrong one -------------------------------------------------- */
+
+enum { UVD_NEAREST_NAME = 64, UVD_NEAREST_TEXT = 3 * UVD_NEAREST_NAME + 8 };
+
+struct uvd_nearest {
+	const char *wrong;
+	struct {
+		char name[UVD_NEAREST_NAME]; /* "": there is none */
+		unsigned int distance;
+	} best[3];
+};
+
+/* Do two names differ at most in case, or in '-' for '_'? */
+bool uvd_names_equal(const char *a, const char *b);
+/* Tells a known name. */
+void uvd_nearest_add(struct uvd_nearest *n, const char *name);
+/* Writes the nearest names, "a, b, c", to text, and returns it. It is empty if no name is known. */
+const char *uvd_nearest_text(const struct uvd_nearest *n, char text[UVD_NEAREST_TEXT]);
+
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t uvd_now_ns(void);
 

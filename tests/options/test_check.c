@@ -8,22 +8,23 @@
 #include "../suite.h"
 
 static struct uvd_device_config good;
+static const struct uvd_options none;
 
 static void make_good(void)
 {
 	char *words[] = { "device", "--name", "new_0", "--ports", "2", "--ucaps", "a,b" };
 	struct uvd_options o;
 
-	ck_assert_int_eq(uvd_options_parse_device(&o, false, 0, 7, words), 0);
+	ck_assert_int_eq(uvd_options_parse_device(&o, false, NULL, 0, 7, words), 0);
 	good = o.devices[0];
 	uvd_options_free(&o);
 }
 
 START_TEST(test_options_of_a_device_are_good)
 {
-	ck_assert(uvd_options_device_ok(&good));
+	ck_assert(uvd_options_device_ok(&none, &good));
 	good.number = 5;
-	ck_assert(uvd_options_device_ok(&good));
+	ck_assert(uvd_options_device_ok(&none, &good));
 }
 END_TEST
 
@@ -37,7 +38,7 @@ START_TEST(test_text_that_is_no_name_is_refused)
 		struct uvd_device_config before = good;
 
 		strcpy(fields[f], bad_names[_i]);
-		ck_assert_msg(!uvd_options_device_ok(&good), "field %u", f);
+		ck_assert_msg(!uvd_options_device_ok(&none, &good), "field %u", f);
 		good = before;
 	}
 }
@@ -58,7 +59,7 @@ START_TEST(test_text_without_an_end_is_refused)
 		struct uvd_device_config before = good;
 
 		memset(fields[f].at, 'x', fields[f].size);
-		ck_assert_msg(!uvd_options_device_ok(&good), "field %u", f);
+		ck_assert_msg(!uvd_options_device_ok(&none, &good), "field %u", f);
 		good = before;
 	}
 }
@@ -84,7 +85,7 @@ START_TEST(test_counts_beyond_their_arrays_are_refused)
 		struct uvd_device_config before = good;
 
 		*counts[n].at = counts[n].bad;
-		ck_assert_msg(!uvd_options_device_ok(&good), "count %u", n);
+		ck_assert_msg(!uvd_options_device_ok(&none, &good), "count %u", n);
 		good = before;
 	}
 }
@@ -95,10 +96,10 @@ START_TEST(test_unknown_personas_and_nodes_are_refused)
 	struct uvd_device_config before = good;
 
 	strcpy(good.persona, "none");
-	ck_assert(!uvd_options_device_ok(&good));
+	ck_assert(!uvd_options_device_ok(&none, &good));
 	good = before;
 	strcpy(good.ucaps.names[1], "uverbs7");
-	ck_assert(!uvd_options_device_ok(&good));
+	ck_assert(!uvd_options_device_ok(&none, &good));
 }
 END_TEST
 

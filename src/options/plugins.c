@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The plug-ins of --plugin and of the file's sections [plugin FILE]. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/backends.h"
+#include "options/internal.h"
+#include "options/options.h"
+#include "persona/persona.h"
+#include "util/util.h"
+
+const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX])
+{
+	char cwd[PATH_MAX] = "";
+	int len;
+
+	if (!*file)
+		return "is empty";
+	if (*file == '/')
+		len = snprintf(path, PATH_MAX, "%s", file);
+	else if (!strchr(file, '/'))
+		len = snprintf(path, PATH_MAX, "%s/%s", UVD_PLUGIN_DIR, file);
+	else if (getcwd(cwd, sizeof(cwd)))
+		len = snprintf(path, PATH_MAX, "%s/%s", cwd, file);
+	else
+		return "is relative to a directory that no longer exists";
+	return len < PATH_MAX ? NULL : "is too long";
+}
+
+/* Returns the plug-in of that path, which is added if it is new. NULL: no memory. */
+static struct uvd_option_plugin *plugin_entry(struct uvd_options *o, const char *path)
+{
+	struct uvd_option_plugin *plugins;
+
+	for (unsigned int i = 0; i < o->num_plugins; i++)
+		if (!strcmp(o->plugins[i].path, path))
+			return &o->plugins[i];
+	plugins = realloc(o->plugins, (o->num_plugins + 1) * sizeof(*plugins));
+	if (!plugins)
+		return NULL;
+	o->plugins = plugins;
+	plugins += o->num_plugins;
+	*plugins = (struct uvd_option_plugin){ .path = strdup(path) };
+	if (!plugins->path)
+		return NULL;
+	o->num_plugins++;
+	return plugins;
+}
+
+static bool plugin_add_value(struct uvd_option_plugin *plugin, const char *value, size_t len)
+{
+	char **values = realloc(plugin->values, (plugin->num_values + 2) * sizeof(*values));
+
+	if (!values)
+		return false;
+	plugin->values = values;
+	values[plugin->num_values] = strndup(value, len);
+	if (!values[plugin->num_values])
+		return false;
+	values[++plugin->num_values] = NULL;
+	return true;
+}
+
+const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	struct uvd_option_plugin *plugin;
+	char file[PATH_MAX], path[PATH_MAX];
+	const char *wrong;
+	size_t len = strcspn(text, "\n");
+
+	if (len >= sizeof(file))
+		return "is too long";
+	memcpy(file, text, len);
+	file[len] = 0;
+	wrong = uvd_options_plugin_path(file, path);
+	if (wrong)
+		return wrong;
+	plugin = plugin_entry(base, path);
+	for (text += len; plugin && *text; text += len) {
+		len = strcspn(++text, "\n");
+		if (!plugin_add_value(plugin, text, len))
+			plugin = NULL;
+	}
+	return plugin ? NULL : "does not fit into memory";
+}
+
+void uvd_options_free_plugins(struct uvd_options *o)
+{
+	for (struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
+		for (unsigned int i = 0; i < p->num_values; i++)
+			free(p->values[i]);
+		free(p->values);
+		free(p->path);
+		uvd_plugin_file_close(p->file);
+	}
+	free(o->plugins);
+	o->plugins = NULL;
+	o->num_plugins = 0;
+}
+
+bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR])
+{
+	for (struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
+		p->file = uvd_plugin_file_open(p->path, geteuid(), error);
+		if (!p->file)
+			return false;
+	}
+	return true;
+}
+
+const struct uvd_backend *uvd_options_backend(const struct uvd_options *o, const char *name)
+{
+	const struct uvd_backend *found = uvd_backend_find(name);
+
+	for (unsigned int i = 0; i < o->num_plugins && !found; i++) {
+		const struct uvd_plugin *plugin = uvd_plugin_file_plugin(o->plugins[i].file);
+
+		for (const struct uvd_backend *const *b = plugin ? plugin->backends : NULL; b && *b && !found; b++)
+			if (!strcmp((*b)->name, name))
+				found = *b;
+	}
+	return found;
+}
+
+const struct uvd_persona *uvd_options_persona(const struct uvd_options *o, const char *name)
+{
+	const struct uvd_persona *found = uvd_persona_find(name);
+
+	for (unsigned int i = 0; i < o->num_plugins && !found; i++) {
+		const struct uvd_plugin *plugin = uvd_plugin_file_plugin(o->plugins[i].file);
+
+		for (const struct uvd_persona *const *p = plugin ? plugin->personas : NULL; p && *p && !found; p++)
+			if (!strcmp((*p)->name, name))
+				found = *p;
+	}
+	return found;
+}
+
+bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log)
+{
+	char error[UVD_PLUGIN_ERROR];
+
+	for (const struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
+		const struct uvd_plugin_request request = { .path = p->path, .values = (const char *const *)p->values };
+
+		if (!uvd_plugins_load(plugins, &request, geteuid(), error))
+			continue;
+		uvd_logf(log, UVD_ERR, "--plugin %s", error);
+		return false;
+	}
+	return true;
+}
+
+static void plugin_print_option(const struct uvd_plugin_option *option)
+{
+	char left[64];
+
+	snprintf(left, sizeof(left), "%s=%s", option->name, option->metavar ? option->metavar : "VALUE");
+	printf("  %-26s %s", left, option->help ? option->help : "");
+	printf(option->value ? " (default: %s)\n" : "\n", option->value);
+}
+
+static void plugin_print_help(const struct uvd_option_plugin *p)
+{
+	const struct uvd_plugin *plugin = uvd_plugin_file_plugin(p->file);
+	const struct uvd_plugin_option *option = plugin->options;
+
+	printf("\nPlug-in %s%s%s%s%s (in the file: [plugin %s]):\n", plugin->name, plugin->version ? " " : "",
+	       plugin->version ? plugin->version : "", plugin->description ? ", " : "",
+	       plugin->description ? plugin->description : "", p->path);
+	if (!option || !option->name)
+		printf("  no options\n");
+	for (; option && option->name; option++)
+		plugin_print_option(option);
+}
+
+void uvd_options_help_plugins(const struct uvd_options *o)
+{
+	for (unsigned int i = 0; i < o->num_plugins; i++)
+		plugin_print_help(&o->plugins[i]);
+}
