@@ -3,16 +3,18 @@
  * For clients in C: calls a method of a device by ioctl, as libibverbs does inside. It needs neither libibverbs nor
  * uverbsd, and works on the kernel's devices too. With libibverbs fd is the cmd_fd of struct ibv_context.
  *
+ *   int driver_id = uverbsd_driver_id(context->cmd_fd);
  *   struct uverbsd_call call = {};
  *
  *   uverbsd_const(&call, UVERBS_ATTR_HELLO_SAY_NUMBER, 21);
  *   uverbsd_out(&call, UVERBS_ATTR_HELLO_SAY_DOUBLED, &doubled, sizeof(doubled));
- *   err = uverbsd_call(context->cmd_fd, &call, UVERBS_OBJECT_HELLO, UVERBS_METHOD_HELLO_SAY);
+ *   err = uverbsd_call(context->cmd_fd, driver_id, &call, UVERBS_OBJECT_HELLO, UVERBS_METHOD_HELLO_SAY);
  */
 #ifndef UVERBSD_CLIENT_H
 #define UVERBSD_CLIENT_H
 
 #include <errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 
 /* A call that is put together. Set it to zero first. */
 struct uverbsd_call {
-	struct ib_uverbs_ioctl_hdr hdr; /* a driver_id other than 0 saves the search for it */
+	struct ib_uverbs_ioctl_hdr hdr;
 	struct ib_uverbs_attr attrs[UVERBSD_CALL_ATTRS];
 };
 
@@ -72,29 +74,32 @@ static inline uint32_t uverbsd_handle_of(const struct uverbsd_call *call, uint16
 
 /*
  * Returns the driver_id (enum rdma_driver_id) that calls to this device need, or -1: it has no ioctl. A wrong one is
- * EINVAL before anything else is looked at; with the right one an unknown object is EPROTONOSUPPORT.
+ * EINVAL before anything else is looked at; with the right one an unknown object is EPROTONOSUPPORT. It tries those of rxe
+ * and hfi1 first, since uverbsd logs wrong ones.
  */
 static inline int uverbsd_driver_id(int fd)
 {
-	for (int id = 0; id < 64; id++) {
-		struct ib_uverbs_ioctl_hdr hdr = { .length = sizeof(hdr), .object_id = 0xfff, .driver_id = id };
+	for (int i = -2; i < 64; i++) {
+		struct ib_uverbs_ioctl_hdr hdr = {
+			.length = sizeof(hdr),
+			.object_id = 0xfff,
+			.driver_id = i == -2   ? RDMA_DRIVER_RXE
+				     : i == -1 ? RDMA_DRIVER_HFI1
+					       : i,
+		};
 
 		if (!ioctl(fd, RDMA_VERBS_IOCTL, &hdr) || errno == EPROTONOSUPPORT)
-			return id;
+			return hdr.driver_id;
 		if (errno != EINVAL)
 			break;
 	}
 	return -1;
 }
 
-/* Issues the call. Returns 0 or an errno. */
-static inline int uverbsd_call(int fd, struct uverbsd_call *call, uint16_t object, uint16_t method)
+/* Issues the call. driver_id: of uverbsd_driver_id(). Returns 0 or an errno. */
+static inline int uverbsd_call(int fd, int driver_id, struct uverbsd_call *call, uint16_t object, uint16_t method)
 {
-	int id = call->hdr.driver_id ? (int)call->hdr.driver_id : uverbsd_driver_id(fd);
-
-	if (id < 0)
-		return ENOTTY;
-	call->hdr.driver_id = id;
+	call->hdr.driver_id = driver_id;
 	call->hdr.object_id = object;
 	call->hdr.method_id = method;
 	call->hdr.length = sizeof(call->hdr) + call->hdr.num_attrs * sizeof(call->attrs[0]);

@@ -21,7 +21,7 @@ enum {
 static int hello_say(struct uvd_req *req)
 {
 	const size_t len = uvd_attr_len(req, UVERBS_ATTR_HELLO_SAY_NAME);
-	char name[32] = "world", text[40];
+	char name[32] = "world", text[40] = ""; /* all of it goes to the client */
 	uint64_t number;
 	int ret = uvd_attr_const(req, UVERBS_ATTR_HELLO_SAY_NUMBER, UINT32_MAX, &number);
 

@@ -87,7 +87,7 @@ static void bench_open(struct bench *b)
 	b->context = kv_open();
 	b->driver_id = uverbsd_driver_id(b->context->cmd_fd);
 	b->mr = kv_register(b->context, &b->memory);
-	bench_must(!kv_call_publish(b->context, b->mr, &b->store), "PUBLISH");
+	bench_must(!kv_call_publish(b->context, b->driver_id, b->mr, &b->store), "PUBLISH");
 	b->local = ibv_reg_mr(b->mr->pd, b->buf, sizeof(b->buf), IBV_ACCESS_LOCAL_WRITE);
 	b->cq = ibv_create_cq(b->context, 8, NULL, NULL, 0);
 	bench_must(b->local && b->cq, "objects");

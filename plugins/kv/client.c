@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * client owner                      publishes a table, prints the store's number and key, and carries out the lines of
- *                                   its input: `set KEY VALUE`, `dereg`, `rereg`, `destroy`; prints 0 or the errno's name
+ *                                   its input: `set KEY VALUE`, `dereg`, `destroy`; prints 0 or the errno's name
  * client get NUMBER STORE_KEY KEY [ROOM]   prints the value, or the errno's name
  * client bench                      compares a GET with two RDMA READs
  */
@@ -52,11 +52,6 @@ struct ibv_mr *kv_register(struct ibv_context *context, struct kv_memory *memory
 	return mr;
 }
 
-static int owner_rereg(struct ibv_mr *mr)
-{
-	return ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) ? errno : 0;
-}
-
 static int owner_line(struct ibv_context *context, struct ibv_mr *mr, struct kv_memory *memory,
 		      const struct kv_published *store, const char *line)
 {
@@ -66,10 +61,8 @@ static int owner_line(struct ibv_context *context, struct ibv_mr *mr, struct kv_
 		return kv_memory_set(memory, key, strlen(key), value, strlen(value));
 	if (!strcmp(line, "dereg\n"))
 		return ibv_dereg_mr(mr);
-	if (!strcmp(line, "rereg\n"))
-		return owner_rereg(mr);
 	if (!strcmp(line, "destroy\n"))
-		return kv_call_destroy(context, store);
+		return kv_call_destroy(context, uverbsd_driver_id(context->cmd_fd), store);
 	return EINVAL;
 }
 
@@ -80,7 +73,7 @@ static int owner(void)
 	struct kv_memory memory;
 	struct ibv_mr *mr = kv_register(context, &memory);
 	char line[1024];
-	int err = kv_call_publish(context, mr, &store);
+	int err = kv_call_publish(context, uverbsd_driver_id(context->cmd_fd), mr, &store);
 
 	if (err) {
 		printf("%s\n", said(err));
@@ -102,7 +95,8 @@ static int reader(char **argv)
 	struct ibv_context *context = kv_open();
 	uint32_t len = argv[3] ? strtoul(argv[3], NULL, 0) : 4096;
 	char value[65536];
-	int err = kv_call_get(context, 0, number, store_key, argv[2], strlen(argv[2]), value, &len);
+	int err = kv_call_get(context, uverbsd_driver_id(context->cmd_fd), number, store_key, argv[2], strlen(argv[2]),
+			      value, &len);
 
 	if (err)
 		printf("%s\n", said(err));

@@ -16,8 +16,9 @@ struct kv_published {
 	uint64_t key;
 };
 
-/* The functions return 0 or an errno. */
-static inline int kv_call_publish(struct ibv_context *context, struct ibv_mr *mr, struct kv_published *store)
+/* driver_id: uverbsd_driver_id() of the device. The functions return 0 or an errno. */
+static inline int kv_call_publish(struct ibv_context *context, int driver_id, struct ibv_mr *mr,
+				  struct kv_published *store)
 {
 	struct uverbsd_call call = {};
 	int err;
@@ -26,24 +27,24 @@ static inline int kv_call_publish(struct ibv_context *context, struct ibv_mr *mr
 	uverbsd_handle(&call, UVERBS_ATTR_KV_STORE_PUBLISH_MR_HANDLE, mr->handle);
 	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_PUBLISH_RESP_NUMBER, &store->number, sizeof(store->number));
 	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_PUBLISH_RESP_KEY, &store->key, sizeof(store->key));
-	err = uverbsd_call(context->cmd_fd, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_PUBLISH);
+	err = uverbsd_call(context->cmd_fd, driver_id, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_PUBLISH);
 	store->handle = uverbsd_handle_of(&call, UVERBS_ATTR_KV_STORE_PUBLISH_HANDLE);
 	return err;
 }
 
-static inline int kv_call_destroy(struct ibv_context *context, const struct kv_published *store)
+static inline int kv_call_destroy(struct ibv_context *context, int driver_id, const struct kv_published *store)
 {
 	struct uverbsd_call call = {};
 
 	uverbsd_handle(&call, UVERBS_ATTR_KV_STORE_DESTROY_HANDLE, store->handle);
-	return uverbsd_call(context->cmd_fd, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_DESTROY);
+	return uverbsd_call(context->cmd_fd, driver_id, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_DESTROY);
 }
 
-/* driver_id: uverbsd_driver_id() of the device. *len: the room for the value; then its length. */
+/* *len: the room for the value; then its length. */
 static inline int kv_call_get(struct ibv_context *context, int driver_id, uint32_t number, uint64_t store_key,
 			      const void *key, uint16_t key_len, void *value, uint32_t *len)
 {
-	struct uverbsd_call call = { .hdr.driver_id = driver_id };
+	struct uverbsd_call call = {};
 	const uint16_t room = *len;
 
 	uverbsd_in(&call, UVERBS_ATTR_KV_STORE_GET_NUMBER, &number, sizeof(number));
@@ -51,7 +52,7 @@ static inline int kv_call_get(struct ibv_context *context, int driver_id, uint32
 	uverbsd_in(&call, UVERBS_ATTR_KV_STORE_GET_KEY, key, key_len);
 	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_GET_RESP_VALUE, value, room);
 	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_GET_RESP_LENGTH, len, sizeof(*len));
-	return uverbsd_call(context->cmd_fd, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_GET);
+	return uverbsd_call(context->cmd_fd, driver_id, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_GET);
 }
 
 /* ---- the owner's table ------------------------------------------------------------------------------------------- */

@@ -191,7 +191,7 @@ static int kv_answer_get(struct uvd_req *req, const struct kv_query *query)
 	if (ret)
 		return ret;
 	if (query->value_len > query->room)
-		return uvd_bad(req, -ENOSPC, "value", query->value_len);
+		return -ENOSPC;
 	return uvd_attr_copy_to_bytes(req, UVERBS_ATTR_KV_STORE_GET_RESP_VALUE, query->value, query->value_len);
 }
 
@@ -213,7 +213,9 @@ static int kv_get(struct uvd_req *req)
 	if (atomic_load(&store->withdrawn))
 		ret = -EACCES;
 	kv_store_put(store);
-	return ret ? uvd_bad(req, ret, "key", query->key_len) : kv_answer_get(req, query);
+	if (ret == -ENOENT || ret == -EAGAIN) /* usual: nothing for the log */
+		return ret;
+	return ret ? uvd_bad(req, ret, "number", args->number) : kv_answer_get(req, query);
 }
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */

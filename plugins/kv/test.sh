@@ -30,7 +30,6 @@ get ENOSPC "$number" "$key" colour 3
 get EACCES "$number" 1 colour
 get EACCES 4711 "$key" colour
 echo dereg >&3; answer EBUSY
-echo rereg >&3; answer EBUSY
 echo destroy >&3; answer 0
 get EACCES "$number" "$key" colour
 echo dereg >&3; answer 0

@@ -28,7 +28,7 @@ static void acme_limits(struct ibv_context *context, uint32_t *max, uint32_t *qp
 
 	uverbsd_out(&call, ACME_ATTR_LIMITS_QUERY_MAX_QPS, max, sizeof(*max));
 	uverbsd_out(&call, ACME_ATTR_LIMITS_QUERY_QPS, qps, sizeof(*qps));
-	errno = uverbsd_call(context->cmd_fd, &call, ACME_OBJECT_LIMITS, ACME_METHOD_LIMITS_QUERY);
+	errno = uverbsd_call(context->cmd_fd, RDMA_DRIVER_HFI1, &call, ACME_OBJECT_LIMITS, ACME_METHOD_LIMITS_QUERY);
 	acme_expect(!errno, "QUERY answers");
 }
 
@@ -50,7 +50,7 @@ static int acme_create_by_ioctl(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t *
 	uverbsd_out(&call, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qp_num, sizeof(qp_num));
 	if (left)
 		uverbsd_out(&call, ACME_ATTR_CREATE_QP_RESP_LEFT, left, sizeof(*left));
-	return uverbsd_call(pd->context->cmd_fd, &call, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	return uverbsd_call(pd->context->cmd_fd, RDMA_DRIVER_HFI1, &call, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
 }
 
 int main(int argc, char **argv)

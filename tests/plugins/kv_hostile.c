@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@
 
 #include "../../plugins/kv/client.h"
 
-enum { LENGTH = 1 << 16, SLOTS = 64, PAGE = 4096 };
+enum { LENGTH = 1 << 16, SLOTS = 64, PAGE = 4096, LARGE = 4 * PAGE };
 
 static struct hostile {
 	struct ibv_context *owner, *reader;
@@ -76,7 +78,7 @@ static void hostile_publish(void)
 {
 	hostile_begin();
 	EXPECT(!kv_memory_set(&h.memory, "k", 1, "value", 5));
-	EXPECT_ERR(kv_call_publish(h.owner, h.mr, &h.store), 0);
+	EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, h.mr, &h.store), 0);
 }
 
 static int hostile_get(void)
@@ -116,19 +118,19 @@ static void case_header(void)
 	header = h.memory.header;
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		header->num_slots = bad[i];
-		EXPECT_ERR(kv_call_publish(h.owner, h.mr, &h.store), EINVAL);
+		EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, h.mr, &h.store), EINVAL);
 	}
 	header->num_slots = SLOTS;
 	header->magic++;
-	EXPECT_ERR(kv_call_publish(h.owner, h.mr, &h.store), EINVAL);
+	EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, h.mr, &h.store), EINVAL);
 	header->magic--;
 	header->reserved = 1;
-	EXPECT_ERR(kv_call_publish(h.owner, h.mr, &h.store), EINVAL);
+	EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, h.mr, &h.store), EINVAL);
 	header->reserved = 0;
 	mr = ibv_reg_mr(h.pd, h.base, 8, IBV_ACCESS_REMOTE_READ);
-	EXPECT_ERR(kv_call_publish(h.owner, mr, &h.store), EINVAL);
+	EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, mr, &h.store), EINVAL);
 	mr = ibv_reg_mr(h.pd, h.base, LENGTH, IBV_ACCESS_LOCAL_WRITE);
-	EXPECT_ERR(kv_call_publish(h.owner, mr, &h.store), EACCES);
+	EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, mr, &h.store), EACCES);
 	EXPECT_ERR(ibv_dereg_mr(mr), 0);
 	/* The refused ones have not left the region in use. */
 	EXPECT_ERR(ibv_dereg_mr(h.mr), 0);
@@ -173,11 +175,11 @@ static void case_key(void)
 	char value[64];
 
 	hostile_publish();
-	EXPECT_ERR(kv_call_get(h.reader, 0, h.store.number, h.store.key, key, 0, value, &len), EINVAL);
-	EXPECT_ERR(kv_call_get(h.reader, 0, h.store.number, h.store.key, key, 256, value, &len), EINVAL);
-	EXPECT_ERR(kv_call_get(h.reader, 0, h.store.number, h.store.key, key, 255, value, &len), ENOENT);
+	EXPECT_ERR(kv_call_get(h.reader, h.driver_id, h.store.number, h.store.key, key, 0, value, &len), EINVAL);
+	EXPECT_ERR(kv_call_get(h.reader, h.driver_id, h.store.number, h.store.key, key, 256, value, &len), EINVAL);
+	EXPECT_ERR(kv_call_get(h.reader, h.driver_id, h.store.number, h.store.key, key, 255, value, &len), ENOENT);
 	EXPECT(!kv_memory_set(&h.memory, key, 255, "", 0));
-	EXPECT_ERR(kv_call_get(h.reader, 0, h.store.number, h.store.key, key, 255, value, &len), 0);
+	EXPECT_ERR(kv_call_get(h.reader, h.driver_id, h.store.number, h.store.key, key, 255, value, &len), 0);
 	EXPECT(len == 0);
 	/* The hash and the length are right, the key is not: as if two hashes had collided. */
 	h.base[hostile_slot_of("k", 1)->offset] ^= 1;
@@ -189,6 +191,36 @@ static void case_unmapped(void)
 	hostile_publish();
 	munmap(h.base, LENGTH);
 	EXPECT_ERR(hostile_get(), EFAULT);
+}
+
+/* REREG_MR by INVOKE_WRITE: the providers of uverbsd's personas have no ibv_rereg_mr(). */
+static int hostile_rereg(void)
+{
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct ib_uverbs_rereg_mr cmd = {
+		.response = (uintptr_t)&resp,
+		.mr_handle = h.mr->handle,
+		.flags = IBV_REREG_MR_CHANGE_ACCESS,
+		.access_flags = 0,
+	};
+	struct uverbsd_call call = {};
+
+	uverbsd_in(&call, UVERBS_ATTR_CORE_IN, &cmd, sizeof(cmd));
+	uverbsd_out(&call, UVERBS_ATTR_CORE_OUT, &resp, sizeof(resp));
+	uverbsd_const(&call, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_REREG_MR);
+	return uverbsd_call(h.owner->cmd_fd, h.driver_id, &call, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+}
+
+static void case_in_use(void)
+{
+	hostile_publish();
+	EXPECT_ERR(ibv_dereg_mr(h.mr), EBUSY);
+	EXPECT_ERR(hostile_rereg(), EBUSY);
+	EXPECT_ERR(hostile_get(), 0);
+	EXPECT_ERR(kv_call_destroy(h.owner, h.driver_id, &h.store), 0);
+	EXPECT_ERR(hostile_rereg(), 0);
+	EXPECT_ERR(kv_call_publish(h.owner, h.driver_id, h.mr, &h.store), EACCES);
+	EXPECT_ERR(ibv_dereg_mr(h.mr), 0);
 }
 
 /* A child publishes and exits without a word. */
@@ -205,6 +237,7 @@ static void case_exit(void)
 	EXPECT(read(ends[0], &h.store, sizeof(h.store)) == sizeof(h.store));
 	EXPECT(wait(&status) > 0 && !status);
 	h.reader = hostile_open();
+	h.driver_id = uverbsd_driver_id(h.reader->cmd_fd);
 	/* The engine destroys the store when it notices the exit. Until then the memory is gone. */
 	for (int err = EFAULT; err == EFAULT;) {
 		err = hostile_get();
@@ -259,9 +292,13 @@ static void case_torn(void)
 	printf("%u values, %u EAGAIN\n", got, again);
 }
 
-static void *gets_once(void *err)
+static void *gets_large(void *err)
 {
-	*(int *)err = hostile_get();
+	static char value[LARGE];
+	uint32_t len = sizeof(value);
+
+	*(int *)err = kv_call_get(h.reader, h.driver_id, h.store.number, h.store.key, "k", 1, value, &len);
+	EXPECT(*(int *)err || len == LARGE - 1);
 	return NULL;
 }
 
@@ -280,8 +317,11 @@ static void case_destroyed_meanwhile(void)
 	int fd, err = -1;
 
 	hostile_publish();
+	/* The last page of a large value is missing: the engine waits for that, while a small read would fail. */
+	hostile_slot()->offset = LENGTH - LARGE;
+	hostile_slot()->value_len = LARGE - 1;
+	h.base[LENGTH - LARGE] = 'k';
 	page = h.base + LENGTH - PAGE;
-	hostile_slot()->offset = LENGTH - PAGE;
 	fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 	if (fd < 0 || ioctl(fd, UFFDIO_API, &api))
 		exit(77);
@@ -289,12 +329,11 @@ static void case_destroyed_meanwhile(void)
 	reg = (struct uffdio_register){ .range = { (uintptr_t)page, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING };
 	if (ioctl(fd, UFFDIO_REGISTER, &reg))
 		exit(77);
-	EXPECT(!pthread_create(&thread, NULL, gets_once, &err));
+	EXPECT(!pthread_create(&thread, NULL, gets_large, &err));
 	EXPECT(read(fd, &msg, sizeof(msg)) == sizeof(msg)); /* now the engine waits for the page */
-	EXPECT_ERR(kv_call_destroy(h.owner, &h.store), 0);
+	EXPECT_ERR(kv_call_destroy(h.owner, h.driver_id, &h.store), 0);
 	EXPECT_ERR(ibv_dereg_mr(h.mr), 0);
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	memcpy(page, "kvalue", 6);
 	copy = (struct uffdio_copy){ .dst = reg.range.start, .src = (uintptr_t)page, .len = PAGE };
 	EXPECT(!ioctl(fd, UFFDIO_COPY, &copy));
 	pthread_join(thread, NULL);
@@ -305,14 +344,20 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "header", case_header },     { "header_later", case_header_later },
-	{ "slot", case_slot },	       { "key", case_key },
-	{ "unmapped", case_unmapped }, { "exit", case_exit },
-	{ "torn", case_torn },	       { "destroyed_meanwhile", case_destroyed_meanwhile },
+	{ "header", case_header },
+	{ "header_later", case_header_later },
+	{ "slot", case_slot },
+	{ "key", case_key },
+	{ "unmapped", case_unmapped },
+	{ "in_use", case_in_use },
+	{ "exit", case_exit },
+	{ "torn", case_torn },
+	{ "destroyed_meanwhile", case_destroyed_meanwhile },
 };
 
 int main(int argc, char **argv)
 {
+	alarm(120); /* not to be stuck */
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		if (argc == 2 && !strcmp(argv[1], cases[i].name)) {
 			cases[i].run();

@@ -41,7 +41,8 @@ static void load_open(struct load *l)
 	ibv_free_device_list(list);
 	l->driver_id = uverbsd_driver_id(l->context->cmd_fd);
 	uverbsd_handle(&call, UVERBS_ATTR_COUNTER_CREATE_HANDLE, 0);
-	load_must(uverbsd_call(l->context->cmd_fd, &call, UVERBS_OBJECT_COUNTER, UVERBS_METHOD_COUNTER_CREATE),
+	load_must(uverbsd_call(l->context->cmd_fd, l->driver_id, &call, UVERBS_OBJECT_COUNTER,
+			       UVERBS_METHOD_COUNTER_CREATE),
 		  "CREATE");
 	l->counter = uverbsd_handle_of(&call, UVERBS_ATTR_COUNTER_CREATE_HANDLE);
 	l->value = 0;
@@ -50,16 +51,20 @@ static void load_open(struct load *l)
 /* One ADD and one READ, which must return the sum. */
 static void load_add(struct load *l)
 {
-	struct uverbsd_call add = { .hdr.driver_id = l->driver_id }, get = { .hdr.driver_id = l->driver_id };
+	struct uverbsd_call add = {}, get = {};
 	struct counter_add in = { .amount = 3, .times = 1 };
 	struct counter_state state = {};
 
 	uverbsd_handle(&add, UVERBS_ATTR_COUNTER_ADD_HANDLE, l->counter);
 	uverbsd_in(&add, UVERBS_ATTR_COUNTER_ADD_IN, &in, sizeof(in));
-	load_must(uverbsd_call(l->context->cmd_fd, &add, UVERBS_OBJECT_COUNTER, UVERBS_METHOD_COUNTER_ADD), "ADD");
+	load_must(
+		uverbsd_call(l->context->cmd_fd, l->driver_id, &add, UVERBS_OBJECT_COUNTER, UVERBS_METHOD_COUNTER_ADD),
+		"ADD");
 	uverbsd_handle(&get, UVERBS_ATTR_COUNTER_READ_HANDLE, l->counter);
 	uverbsd_out(&get, UVERBS_ATTR_COUNTER_READ_OUT, &state, sizeof(state));
-	load_must(uverbsd_call(l->context->cmd_fd, &get, UVERBS_OBJECT_COUNTER, UVERBS_METHOD_COUNTER_READ), "READ");
+	load_must(
+		uverbsd_call(l->context->cmd_fd, l->driver_id, &get, UVERBS_OBJECT_COUNTER, UVERBS_METHOD_COUNTER_READ),
+		"READ");
 	l->value += 3;
 	if (state.value != l->value) {
 		fprintf(stderr, "the value is %llu and not %llu\n", (unsigned long long)state.value,

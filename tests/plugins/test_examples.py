@@ -22,11 +22,11 @@ def test_examples_work_together_on_one_device():
 
 
 def test_option_that_is_wrong_is_told_before_the_program_starts():
-    out = on_device("counter", "echo", "started", values=["initial=ten"], status=2)
+    out = on_device("counter", "echo", "started", values=["initial=ten"], status=125)
     assert "initial" in out and "ten" in out and "started" not in out
 
 
-@pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "exit", "torn", "destroyed_meanwhile"])
+@pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "in_use", "exit", "torn", "destroyed_meanwhile"])
 def test_kv_against_a_hostile_owner(case):
     done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugins/kv_hostile", case], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
