@@ -124,12 +124,16 @@ static json_t *plugin_run_load(struct plugin_job *job)
 	struct uvd_engine *engine = uvd_plugin_job_config(job)->engine;
 	const char *values[MAX_VALUES + 1], *path = plugin_word(job->words, 1);
 	const struct uvd_plugin_request request = { .path = path, .values = values };
-	char error[UVD_PLUGIN_ERROR] = "";
+	char error[UVD_PLUGIN_ERROR] = "", *file;
+	json_t *answer;
 
 	plugin_values(job->words, 2, values);
-	if (!uvd_engine_plugin_load(engine, &request, geteuid(), error))
-		return plugin_entry_of(engine, "file", path);
-	return plugin_refuse_file(path, error);
+	if (uvd_engine_plugin_load(engine, &request, geteuid(), error))
+		return plugin_refuse_file(path, error);
+	file = realpath(path, NULL);
+	answer = plugin_entry_of(engine, "file", file ? file : path);
+	free(file);
+	return answer;
 }
 
 static json_t *plugin_run_reload(struct plugin_job *job)

@@ -166,12 +166,11 @@ static bool finish_start(struct uvd_daemon *d)
 /* Gives the engine the plug-ins of the options. An engine process has loaded them before it entered its sandbox. */
 static bool daemon_plugins(struct uvd_daemon *d)
 {
-	if (!d->plugins)
-		return uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
-	uvd_plugins_free(d->engine.plugins);
-	d->engine.plugins = d->plugins;
+	struct uvd_plugins *plugins = d->plugins;
+
 	d->plugins = NULL;
-	return true;
+	return plugins ? !uvd_engine_set_plugins(&d->engine, plugins)
+		       : uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
 }
 
 /* Why the running daemon cannot load a plug-in. NULL: it can. */

@@ -154,7 +154,7 @@ static int op_publish(void *arg, unsigned int index)
 	if (!n || !n->made || n->published)
 		return -EINVAL;
 	n->shown = (struct uvd_sysfs_counters){};
-	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_options_persona(s->options, n->config.persona),
+	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_plugins_persona(s->options->names, n->config.persona),
 			    n->node.rdev, s->log);
 	n->published = !err;
 	return err;
@@ -199,8 +199,9 @@ static int op_counters(void *arg, unsigned int index, unsigned int port, const u
 
 	if (!n || !n->published || port > n->config.num_ports)
 		return -EINVAL;
-	return uvd_sysfs_set_counters(s->options->sysfs, &n->config, uvd_options_persona(s->options, n->config.persona),
-				      port, &n->shown, values);
+	return uvd_sysfs_set_counters(s->options->sysfs, &n->config,
+				      uvd_plugins_persona(s->options->names, n->config.persona), port, &n->shown,
+				      values);
 }
 
 /* ---- User Capabilities ------------------------------------------------------------------------------------------------ */
@@ -304,7 +305,7 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	struct separate *s = arg;
 	struct own_node *n;
 
-	if (!uvd_options_device_ok(s->options, device))
+	if (!uvd_options_device_ok(s->options->names, device))
 		return -EINVAL;
 	for (unsigned int i = 0; i < device->ucaps.num; i++)
 		if (!is_configured(s->options, device->ucaps.names[i]))

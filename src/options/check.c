@@ -34,14 +34,14 @@ static bool check_ucaps(const struct uvd_ucap_names *ucaps)
 	return true;
 }
 
-bool uvd_options_device_ok(const struct uvd_options *o, const struct uvd_device_config *c)
+bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_config *c)
 {
 	if (!check_text(c->ibdev, sizeof(c->ibdev)) || !check_text(c->fw_ver, sizeof(c->fw_ver)) ||
 	    !check_text(c->board_id, sizeof(c->board_id)) || !check_text(c->persona, sizeof(c->persona)) ||
 	    !check_text(c->backend, sizeof(c->backend)))
 		return false;
-	if (!uvd_options_persona(o, c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS || c->number < -1 ||
-	    c->number > 1023)
+	if (!uvd_plugins_persona(names, c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS ||
+	    c->number < -1 || c->number > 1023)
 		return false;
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))

@@ -70,7 +70,7 @@ struct parser {
 	bool counted; /* `devices` was set */
 	int last_device; /* the highest device with a section of its own */
 	bool device_only; /* --help and --version are no options */
-	struct uvd_plugins *plugins; /* has the backends and personas; NULL: those of --plugin */
+	struct uvd_plugins *plugins; /* has the backends and personas */
 	bool checks_names; /* of backends and personas */
 	bool help; /* --help was given */
 	char *section; /* FILE of the file's current section [plugin FILE]; NULL: it is another section */

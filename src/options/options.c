@@ -77,23 +77,13 @@ static void print_help(enum uvd_program program, const char *usage)
 
 /* ---- settings ---------------------------------------------------------------------------------------------------- */
 
-static const struct uvd_backend *opt_backend(const struct parser *p, const char *name)
-{
-	return p->plugins ? uvd_plugins_backend(p->plugins, name) : uvd_options_backend(p->o, name);
-}
-
-static const struct uvd_persona *opt_persona(const struct parser *p, const char *name)
-{
-	return p->plugins ? uvd_plugins_persona(p->plugins, name) : uvd_options_persona(p->o, name);
-}
-
 static void setting_apply(struct parser *p, const struct setting *s, void *base, unsigned int nth)
 {
 	const char *wrong = s->row->set(s->row, base, s->text, nth);
 
-	if (!wrong && p->checks_names && !strcmp(s->row->name, "backend") && !opt_backend(p, s->text))
+	if (!wrong && p->checks_names && !strcmp(s->row->name, "backend") && !uvd_plugins_backend(p->plugins, s->text))
 		wrong = "is no backend";
-	if (!wrong && p->checks_names && !strcmp(s->row->name, "persona") && !opt_persona(p, s->text))
+	if (!wrong && p->checks_names && !strcmp(s->row->name, "persona") && !uvd_plugins_persona(p->plugins, s->text))
 		wrong = "is no persona";
 	if (wrong)
 		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", s->row->name,
@@ -153,7 +143,8 @@ static int read_command_line(struct parser *p, const char *usage, int argc, char
 		longs[n++] = (struct option){ "version", no_argument, NULL, VERSION };
 	}
 	for (unsigned int i = 0; (row = uvd_option_at(i)); i++)
-		if (row->programs & p->program && n < sizeof(longs) / sizeof(longs[0]) - 1)
+		if (row->programs & p->program && !(p->device_only && row->set == uvd_option_set_plugin) &&
+		    n < sizeof(longs) / sizeof(longs[0]) - 1)
 			longs[n++] = (struct option){ row->name, row->arg ? required_argument : no_argument, NULL, i };
 	opterr = 1;
 	optind = 0; /* restart getopt, which may have been used before */
@@ -220,7 +211,7 @@ static bool has_prefix(const char *text, const char *prefix)
 static const struct uvd_persona *default_persona(const struct parser *p, const struct uvd_device_config *config)
 {
 	const struct uvd_persona *rxe = uvd_persona_find("rxe");
-	const struct uvd_backend *backend = opt_backend(p, config->backend);
+	const struct uvd_backend *backend = uvd_plugins_backend(p->plugins, config->backend);
 
 	if (p->maps_queues && backend && backend->ring_doorbell &&
 	    (!config->ibdev[0] || has_prefix(config->ibdev, rxe->ibdev_prefix)))
@@ -242,7 +233,7 @@ static const struct uvd_persona *find_persona(struct parser *p, int device)
 	for (s = p->settings; s < p->settings + p->num_settings; s++)
 		if (decides_persona(s->row) && (s->device < 0 || s->device == device))
 			setting_apply(p, s, &config, 0);
-	return opt_persona(p, config.persona) ?: default_persona(p, &config);
+	return uvd_plugins_persona(p->plugins, config.persona) ?: default_persona(p, &config);
 }
 
 static void apply_device(struct parser *p, int device)
@@ -277,7 +268,7 @@ static void apply_device(struct parser *p, int device)
 static void check_personas(struct parser *p)
 {
 	for (unsigned int i = 0; i < p->o->num_devices; i++) {
-		const struct uvd_persona *persona = opt_persona(p, p->o->devices[i].persona);
+		const struct uvd_persona *persona = uvd_plugins_persona(p->plugins, p->o->devices[i].persona);
 		const char *name = p->o->devices[i].ibdev;
 
 		if (!persona)
@@ -350,8 +341,14 @@ static void open_plugins(struct parser *p)
 {
 	char error[UVD_PLUGIN_ERROR];
 
-	if (!p->failed && !uvd_options_open_plugins(p->o, error))
+	/* The options of one more device may be a client's: open no file. */
+	if (p->device_only && p->o->num_plugins)
+		uvd_opt_fail(p, 0, "a plug-in is no option of a device: load it with `uverbsctl plugin load`");
+	if (p->failed || p->plugins)
+		return;
+	if (!uvd_options_open_plugins(p->o, error))
 		uvd_opt_fail(p, 0, "--plugin %s", error);
+	p->plugins = p->o->names;
 }
 
 static int options_run_parser(struct parser *p, const char *usage, int argc, char **argv)

@@ -31,7 +31,6 @@ struct uvd_option_plugin {
 	char *path; /* absolute */
 	char **values; /* "KEY=VALUE", ends with NULL; NULL: none. A later one of a key replaces an earlier one */
 	unsigned int num_values;
-	struct uvd_plugin_file *file; /* opened by the parser, for the names of backends and personas */
 };
 
 struct uvd_options {
@@ -44,6 +43,7 @@ struct uvd_options {
 	char config[PATH_MAX];
 	struct uvd_option_plugin *plugins;
 	unsigned int num_plugins;
+	struct uvd_plugins *names; /* what they declare, and what is built in: never begun (uvd_plugins_look()) */
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
 	char sysfs[PATH_MAX]; /* the sysfs directory */
@@ -84,9 +84,6 @@ int uvd_options_parse(struct uvd_options *o, enum uvd_program program, const cha
 int uvd_options_parse_device(struct uvd_options *o, bool maps_queues, struct uvd_plugins *plugins, unsigned int index,
 			     int argc, char **argv);
 void uvd_options_free(struct uvd_options *o);
-/* Return a built-in backend or persona, or one of the plug-ins of --plugin; or NULL. */
-const struct uvd_backend *uvd_options_backend(const struct uvd_options *o, const char *name);
-const struct uvd_persona *uvd_options_persona(const struct uvd_options *o, const char *name);
 /*
  * Makes the absolute path of a plug-in: a name without '/' is looked for in the folder of plug-ins, any other relative
  * name in the working directory. Returns NULL, or a message that says what is wrong with the name.
@@ -98,6 +95,6 @@ bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *p
  * Is this a valid configuration? For one that another process sent: all texts are one line without '/', counts are
  * within their arrays, and the persona is known. *c must be a copy that the other process cannot change.
  */
-bool uvd_options_device_ok(const struct uvd_options *o, const struct uvd_device_config *c);
+bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_config *c);
 
 #endif

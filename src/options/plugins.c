@@ -6,10 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/backends.h"
 #include "options/internal.h"
 #include "options/options.h"
-#include "persona/persona.h"
 #include "util/util.h"
 
 const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX])
@@ -94,64 +92,42 @@ void uvd_options_free_plugins(struct uvd_options *o)
 			free(p->values[i]);
 		free(p->values);
 		free(p->path);
-		uvd_plugin_file_close(p->file);
 	}
 	free(o->plugins);
 	o->plugins = NULL;
 	o->num_plugins = 0;
+	uvd_plugins_free(o->names);
+	o->names = NULL;
 }
 
-bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR])
+/* Calls fn, which loads a plug-in or looks into it, for each. Returns false if one fails, and `error` says why. */
+static bool plugins_each(const struct uvd_options *o, struct uvd_plugins *plugins,
+			 int (*fn)(struct uvd_plugins *, const struct uvd_plugin_request *, uid_t, char *), char *error)
 {
-	for (struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
-		p->file = uvd_plugin_file_open(p->path, geteuid(), error);
-		if (!p->file)
+	for (const struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
+		const struct uvd_plugin_request request = { p->path, (const char *const *)p->values };
+
+		if (fn(plugins, &request, geteuid(), error))
 			return false;
 	}
 	return true;
 }
 
-const struct uvd_backend *uvd_options_backend(const struct uvd_options *o, const char *name)
+bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR])
 {
-	const struct uvd_backend *found = uvd_backend_find(name);
-
-	for (unsigned int i = 0; i < o->num_plugins && !found; i++) {
-		const struct uvd_plugin *plugin = uvd_plugin_file_plugin(o->plugins[i].file);
-
-		for (const struct uvd_backend *const *b = plugin ? plugin->backends : NULL; b && *b && !found; b++)
-			if (!strcmp((*b)->name, name))
-				found = *b;
-	}
-	return found;
-}
-
-const struct uvd_persona *uvd_options_persona(const struct uvd_options *o, const char *name)
-{
-	const struct uvd_persona *found = uvd_persona_find(name);
-
-	for (unsigned int i = 0; i < o->num_plugins && !found; i++) {
-		const struct uvd_plugin *plugin = uvd_plugin_file_plugin(o->plugins[i].file);
-
-		for (const struct uvd_persona *const *p = plugin ? plugin->personas : NULL; p && *p && !found; p++)
-			if (!strcmp((*p)->name, name))
-				found = *p;
-	}
-	return found;
+	snprintf(error, UVD_PLUGIN_ERROR, "no memory");
+	o->names = uvd_plugins_new(NULL);
+	return o->names && plugins_each(o, o->names, uvd_plugins_look, error);
 }
 
 bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log)
 {
 	char error[UVD_PLUGIN_ERROR];
+	const bool loaded = plugins_each(o, plugins, uvd_plugins_load, error);
 
-	for (const struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
-		const struct uvd_plugin_request request = { .path = p->path, .values = (const char *const *)p->values };
-
-		if (!uvd_plugins_load(plugins, &request, geteuid(), error))
-			continue;
+	if (!loaded)
 		uvd_logf(log, UVD_ERR, "--plugin %s", error);
-		return false;
-	}
-	return true;
+	return loaded;
 }
 
 static void plugin_print_option(const struct uvd_plugin_option *option)
@@ -163,14 +139,14 @@ static void plugin_print_option(const struct uvd_plugin_option *option)
 	printf(option->value ? " (default: %s)\n" : "\n", option->value);
 }
 
-static void plugin_print_help(const struct uvd_option_plugin *p)
+static void plugin_print_help(const struct uvd_module *module)
 {
-	const struct uvd_plugin *plugin = uvd_plugin_file_plugin(p->file);
+	const struct uvd_plugin *plugin = &module->plugin;
 	const struct uvd_plugin_option *option = plugin->options;
 
 	printf("\nPlug-in %s%s%s%s%s (in the file: [plugin %s]):\n", plugin->name, plugin->version ? " " : "",
 	       plugin->version ? plugin->version : "", plugin->description ? ", " : "",
-	       plugin->description ? plugin->description : "", p->path);
+	       plugin->description ? plugin->description : "", module->path);
 	if (!option || !option->name)
 		printf("  no options\n");
 	for (; option && option->name; option++)
@@ -179,6 +155,12 @@ static void plugin_print_help(const struct uvd_option_plugin *p)
 
 void uvd_options_help_plugins(const struct uvd_options *o)
 {
-	for (unsigned int i = 0; i < o->num_plugins; i++)
-		plugin_print_help(&o->plugins[i]);
+	struct uvd_module *list[UVD_MAX_PLUGINS];
+	const unsigned int num = uvd_plugins_list(o->names, list);
+
+	for (unsigned int i = 0; i < num; i++) {
+		if (list[i]->path)
+			plugin_print_help(list[i]);
+		uvd_module_put(list[i]);
+	}
 }

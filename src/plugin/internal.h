@@ -20,6 +20,9 @@ int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...
 /* Is it a name of letters, digits and these other characters, of 1 to `most` bytes? */
 bool uvd_plugin_name_ok(const char *name, const char *others, size_t most);
 
+/* module.c: uvd_module_load() without init(). */
+struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err);
 /* file.c: checks who may change the file, and returns a descriptor of a sealed private copy, or a negative errno. */
 int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
 /* values.c: checks the declared options, and that each given value is for one of them. what: for messages. */

@@ -167,7 +167,7 @@ static int module_begin(struct uvd_module *m, char error[UVD_PLUGIN_ERROR])
 	return 0;
 }
 
-struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
 {
 	const char *path = request && request->path ? request->path : old->path;
@@ -191,11 +191,24 @@ struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd
 	m->fd = *err = uvd_plugin_file_copy(path, owner, error);
 	if (*err < 0)
 		goto put;
-	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: module_check(plugins, m, old, error) ?:
-	       module_begin(m, error);
+	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: module_check(plugins, m, old, error);
 	if (!*err)
 		return m;
 put:
+	uvd_module_put(m);
+	return NULL;
+}
+
+struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
+{
+	struct uvd_module *m = uvd_module_open(plugins, request, owner, old, error, err);
+
+	if (!m)
+		return NULL;
+	*err = module_begin(m, error);
+	if (!*err)
+		return m;
 	uvd_module_put(m);
 	return NULL;
 }

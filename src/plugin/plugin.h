@@ -18,7 +18,6 @@
 enum { UVD_PLUGIN_ERROR = 512 /* bytes of a message */ };
 
 struct uvd_module;
-struct uvd_plugin_file;
 struct uvd_plugins;
 
 /* One --plugin, or one line of `plugin load`. */
@@ -49,6 +48,12 @@ int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin
  * with a message in `error` (without the program's name, as `FILE: REASON`).
  */
 int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+		     char error[UVD_PLUGIN_ERROR]);
+/*
+ * Registers a shared object as uvd_plugins_load() does, but calls none of its functions (only the constructors of its
+ * code run): for a registry without an engine, which is asked for names and options.
+ */
+int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 		     char error[UVD_PLUGIN_ERROR]);
 /*
  * Return the backend or the persona of that name, or that with the number i (from 0), or NULL. Any thread. What a
@@ -108,16 +113,5 @@ const struct uvd_backend *uvd_plugins_backend_get(struct uvd_plugins *plugins, c
 						  struct uvd_module **module);
 const struct uvd_persona *uvd_plugins_persona_get(struct uvd_plugins *plugins, const char *name,
 						  struct uvd_module **module);
-/* ---- a file alone, without a registry ------------------------------------------------------------------------------ */
-
-/*
- * Opens a plug-in's file to see what it declares: calls none of its functions but the constructors of its code. The
- * checks are those of uvd_plugins_load(). Returns NULL with a message in `error`.
- */
-struct uvd_plugin_file *uvd_plugin_file_open(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
-/* Returns what the file declares, valid until it is closed. NULL for NULL. */
-const struct uvd_plugin *uvd_plugin_file_plugin(const struct uvd_plugin_file *file);
-/* NULL is allowed. */
-void uvd_plugin_file_close(struct uvd_plugin_file *file);
 
 #endif

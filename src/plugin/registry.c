@@ -262,19 +262,34 @@ const struct uvd_persona *uvd_plugins_persona_at(struct uvd_plugins *plugins, un
 
 /* ---- loading ----------------------------------------------------------------------------------------------------- */
 
-int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
-		     char error[UVD_PLUGIN_ERROR])
+/* Registers the module, whose reference it takes over. NULL: returns err. */
+static int plugins_register(struct uvd_plugins *plugins, struct uvd_module *module, int err,
+			    char error[UVD_PLUGIN_ERROR])
 {
-	struct uvd_module *module;
-	int err;
-
-	module = uvd_module_load(plugins, request, owner, NULL, error, &err);
 	if (!module)
 		return err;
 	err = uvd_plugins_add(plugins, module, NULL, error);
 	if (err)
 		uvd_module_put(module);
 	return err;
+}
+
+int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+		     char error[UVD_PLUGIN_ERROR])
+{
+	int err;
+	struct uvd_module *module = uvd_module_load(plugins, request, owner, NULL, error, &err);
+
+	return plugins_register(plugins, module, err, error);
+}
+
+int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
+		     char error[UVD_PLUGIN_ERROR])
+{
+	int err;
+	struct uvd_module *module = uvd_module_open(plugins, request, owner, NULL, error, &err);
+
+	return plugins_register(plugins, module, err, error);
 }
 
 int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin *plugin)
