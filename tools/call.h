@@ -21,6 +21,12 @@ struct uvd_variable {
 	void *memory; /* what `memory SIZE` allocated, or NULL */
 };
 
+/* What a line has printed. */
+struct uvd_script_said {
+	char message[512]; /* the last message, without its line number */
+	bool printed; /* the line's JSON object */
+};
+
 /* One open file of a device, and what the calls on it share. */
 struct uvd_script {
 	struct uvd_tree_view view;
@@ -34,6 +40,7 @@ struct uvd_script {
 	bool has_context; /* GET_CONTEXT was called */
 	struct uvd_variable *variables;
 	size_t num_variables;
+	struct uvd_script_said *said;
 };
 
 struct uvd_bytes {
@@ -62,6 +69,12 @@ enum { UVD_SHORT_NAME = 64 };
  * command of the same short name, unless the device has no ioctl. Returns NULL after a message.
  */
 const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **words);
+/* Finds the row of an object. Returns NULL after a message. */
+const struct uverbsd_tree_row *uvd_find_object(const struct uvd_script *s, const char *word);
+/* Is this a method or a command of the object, which the device can be asked for? */
+bool uvd_is_callable(const struct uvd_script *s, const struct uverbsd_tree_row *row, uint16_t object);
+/* Makes the shortest name that finds this method or command. */
+void uvd_unique_method(const struct uvd_script *s, const struct uverbsd_tree_row *row, char name[UVD_SHORT_NAME]);
 /* Is `word` the name of this attribute of the method, or a short form of it? */
 bool uvd_attr_is_called(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr, const char *word);
 /* Make the shortest form of a name: "CREATE" of UVERBS_METHOD_CQ_CREATE; "cqe" of UVERBS_ATTR_CREATE_CQ_CQE. */
@@ -89,12 +102,13 @@ bool uvd_is_number_size(size_t size);
 size_t uvd_used_len(const uint8_t *data, size_t len, size_t min_len);
 /* Adds an output of `len` bytes to the results: a number if it has the size of one, else hexadecimal. */
 void uvd_result_set(json_t *results, const char *name, const void *data, size_t len);
+void uvd_result_set_hex(json_t *results, const char *name, const void *data, size_t len);
 
 /* Find a variable (NULL: there is none), and set one. uvd_variable_set() returns false after a message. */
 const struct uvd_variable *uvd_variable_find(const struct uvd_script *s, const char *name);
 bool uvd_variable_set(struct uvd_script *s, const char *name, int64_t value, void *memory);
 
-/* ---- call_method.c, call_write.c, call_fields.c ------------------------------------------------------------------- */
+/* ---- call_method.c, call_write.c --------------------------------------------------------------------------------- */
 
 /* The outcome of a call that was made. */
 struct uvd_outcome {
@@ -113,20 +127,113 @@ bool uvd_call_method(struct uvd_script *s, const struct uvd_tree_entry *method, 
 bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command, unsigned int num, char **args,
 		      bool must_create, struct uvd_outcome *out);
 
-/* A field of a command's request or response. */
+/* ---- call_fields.c, and the tables in call_structs.c, which call_structs.py generates ------------------------------ */
+
+/* The words of an enumeration, or of a set of flags, without what all its names begin with. */
+struct uvd_word {
+	const char *name; /* NULL: end of the list */
+	uint64_t value;
+};
+
+struct uvd_words {
+	bool flags; /* words can be joined by '|' */
+	const struct uvd_word *words;
+};
+
+/* A field of a struct, or of a struct in it: "dest.dlid". */
 struct uvd_field {
 	const char *name; /* NULL: end of the list */
 	uint16_t at, size; /* bytes */
+	uint16_t count; /* of an array: its elements, of `size` bytes each; 0: a number */
+	bool big; /* big-endian */
 	bool none; /* -1, "none", if it is not given */
 	bool created; /* of a response: the handle or descriptor that the command created */
+	const struct uvd_words *words; /* or NULL */
+};
+
+struct uvd_struct {
+	const char *name;
+	uint16_t size;
+	const char *tail; /* the name of its flexible array, or NULL */
+	const struct uvd_struct *tail_of; /* the array's elements; NULL: numbers of 4 bytes, or specs of a flow */
+	const struct uvd_field *fields;
 };
 
 struct uvd_command_fields {
 	const char *command; /* IB_USER_VERBS_CMD_... */
-	const struct uvd_field *request, *response;
+	const struct uvd_struct *request, *response;
 };
 
-/* Returns the fields of a command, or those of a command without known fields: bytes only. */
+struct uvd_attr_fields {
+	const char *attr; /* UVERBS_ATTR_... */
+	const struct uvd_struct *of; /* or NULL */
+	const struct uvd_words *words; /* or NULL */
+};
+
+struct uvd_flow_kind {
+	const char *name; /* "ETH" */
+	uint32_t type;
+	const struct uvd_struct *of;
+};
+
+/* The tables. An entry without a name ends each. */
+extern const struct uvd_command_fields uvd_commands_fields[];
+extern const struct uvd_attr_fields uvd_attrs_fields[];
+extern const struct uvd_flow_kind uvd_flow_kinds[];
+
+/* Returns the structs of a command, or structs without fields if they are not known: bytes only. */
 const struct uvd_command_fields *uvd_command_fields(const char *command);
+/* Returns what is known of an attribute's value: perhaps nothing, but never NULL. */
+const struct uvd_attr_fields *uvd_attr_fields(const char *attr);
+
+/* Makes the number of a word, or of flags joined by '|'. Returns false if there is no such word. */
+bool uvd_words_parse(const struct uvd_words *words, const char *text, uint64_t *value);
+/* The reverse. Returns false if not all of the number has words. */
+bool uvd_words_format(const struct uvd_words *words, uint64_t value, char *text, size_t size);
+/* Finds a field by its name, or by the end of it after a '.' if only one field ends so. */
+const struct uvd_field *uvd_struct_find(const struct uvd_struct *of, const char *word);
+/* Sets a field of the struct at `data` from text. Returns false after a message. */
+bool uvd_field_set(const struct uvd_script *s, const struct uvd_field *f, const char *text, uint8_t *data);
+/* Sets a field, which is not big-endian, to a number. */
+void uvd_field_put(const struct uvd_field *f, uint64_t value, uint8_t *data);
+/* Sets the fields that "FIELD=VALUE,FIELD=VALUE" names. Returns false after a message, which names the struct `what`. */
+bool uvd_struct_parse(const struct uvd_script *s, const char *what, const struct uvd_struct *of, const char *text,
+		      uint8_t *data);
+/* Adds the fields in the first `len` bytes of the struct to the results, as "PREFIX.FIELD", or "FIELD" if it is "". */
+void uvd_struct_results(json_t *results, const char *prefix, const struct uvd_struct *of, const uint8_t *data,
+			size_t len);
+/* Makes the tables as JSON, for `uverbsctl tree --fields`. */
+json_t *uvd_fields_json(void);
+
+/* ---- call_list.c ------------------------------------------------------------------------------------------------- */
+
+/*
+ * Prints what can follow [DEVICE] [OBJECT [METHOD [--ATTRIBUTE]]], one name a line: devices and objects, methods,
+ * attributes, or the words of a value. Without a message: stderr is closed.
+ */
+void uvd_call_list(struct uvd_script *s, const char *control, int num, char **words);
+
+/* ---- call_tail.c ------------------------------------------------------------------------------------------------- */
+
+/*
+ * The flexible array of a request, which repeated arguments fill: work requests and their scatter/gather elements,
+ * handles of WQs, or specs of a flow. The caller sets `of`, and the rest to 0.
+ */
+struct uvd_tail {
+	const struct uvd_struct *of; /* the request */
+	struct uvd_bytes elements, sges;
+	unsigned int num, num_sges;
+	bool counts_sges; /* the last element's num_sge was not given */
+};
+
+/* Is `word` the name of the array, or "sge" of a request with work requests? */
+bool uvd_tail_is_called(const struct uvd_tail *tail, const char *word);
+/* Adds what one argument says. Returns false after a message. */
+bool uvd_tail_add(struct uvd_tail *tail, const struct uvd_script *s, const char *word, const char *text);
+/* Is the request's field of this name a count or a size of the array? Sets *value to it. */
+bool uvd_tail_count(const struct uvd_tail *tail, const char *field, uint64_t *value);
+/* Copies the elements, then the scatter/gather elements. */
+void uvd_tail_copy(const struct uvd_tail *tail, uint8_t *to);
+void uvd_tail_free(struct uvd_tail *tail);
 
 #endif

@@ -22,14 +22,16 @@ static const char usage[] =
 	"UVERBS_ATTR_CREATE_CQ_CQE is --cqe. A command that has the short name of a method is CMD_QUERY_PORT.\n"
 	"DEVICE is hfi1_0, uverbs0 or the path of a node; by default the only device. GET_CONTEXT is called first.\n"
 	"\n"
-	"VALUE is a number, $NAME in a script, or bytes: hexadecimal, or numbers (u32:16,16,1,1,0), joined by +. Of an\n"
-	"output it is the size of its buffer. `none` leaves the attribute out. A line of a script is a call, or\n"
-	"`NAME = CALL` to save the handle that it creates as $NAME, or `NAME = memory SIZE`; # begins a comment.\n"
-	"docs/tree.md has an example of each.\n"
+	"VALUE is a number, a word (INIT, LOCAL_WRITE|REMOTE_READ), $NAME in a script, the fields of a struct\n"
+	"(max_send_wr=16,max_recv_wr=16), or bytes: hexadecimal, or numbers (u32:16,16,1,1,0), joined by +. Of an output it\n"
+	"is the size of its buffer. `none` leaves the attribute out. A line of a script is a call, or `NAME = CALL` to save\n"
+	"the handle that it creates as $NAME, or `NAME = memory SIZE`; # begins a comment.\n"
+	"docs/call.md has an example of each.\n"
 	"\n"
 	"  -f, --file FILE   the calls of this script, one a line; `-` reads them from standard input\n"
 	"  --keep-going      do not end a script at the first call that fails\n"
-	"  --json            one JSON object for each call\n"
+	"  --json            one JSON object for each line\n"
+	"  --list            print what can follow [DEVICE] [OBJECT [METHOD [--ATTRIBUTE]]]: names, or words of a value\n"
 	"  --no-context      do not call GET_CONTEXT first\n"
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n";
@@ -38,18 +40,18 @@ struct call_options {
 	const char *file, *control, *device;
 	char **words; /* OBJECT METHOD and the attributes */
 	int num_words;
+	bool list;
 };
 
 /* Returns -1 to go on, or the exit status. */
 static int parse_options(struct uvd_script *s, struct call_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = { { "file", required_argument, NULL, 'f' },
-					       { "keep-going", no_argument, NULL, 'k' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "no-context", no_argument, NULL, 'n' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "file", required_argument, NULL, 'f' },    { "keep-going", no_argument, NULL, 'k' },
+		{ "json", no_argument, NULL, 'j' },	     { "no-context", no_argument, NULL, 'n' },
+		{ "control", required_argument, NULL, 'c' }, { "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },	     { NULL }
+	};
 	int c;
 
 	optind = 0;
@@ -66,6 +68,9 @@ static int parse_options(struct uvd_script *s, struct call_options *o, int argc,
 			break;
 		case 'n':
 			s->no_context = true;
+			break;
+		case 'l':
+			o->list = true;
 			break;
 		case 'c':
 			o->control = optarg;
@@ -127,7 +132,8 @@ static bool call_run(struct uvd_script *s, const struct call_options *o)
 
 int uvd_cmd_call(int argc, char **argv)
 {
-	struct uvd_script s = { .view.who = "uverbsctl call", .fd = -1 };
+	struct uvd_script_said said = {};
+	struct uvd_script s = { .view.who = "uverbsctl call", .fd = -1, .said = &said };
 	struct call_options o = { .control = getenv("UVERBSD_CONTROL") };
 	int status;
 
@@ -136,6 +142,11 @@ int uvd_cmd_call(int argc, char **argv)
 	status = parse_options(&s, &o, argc, argv);
 	if (status >= 0)
 		return status;
+	if (o.list) {
+		uvd_call_list(&s, o.control, argc - optind, argv + optind);
+		uvd_script_close(&s);
+		return 0;
+	}
 	if (!split_words(&o, argc - optind, argv + optind)) {
 		fputs(usage, stderr);
 		return 2;

@@ -143,15 +143,35 @@ static bool send_number(struct method_call *c, struct method_attr *attr)
 {
 	const size_t size = attr->row->type == UVERBSD_TREE_PTR_IN ? attr->row->len : sizeof(uint64_t);
 	uint64_t data = 0;
+	const struct uvd_words *words = uvd_attr_fields(attr->row->name)->words;
+	const bool is_word = attr->text && words && uvd_words_parse(words, attr->text, &data);
 
-	if (attr->text && !uvd_value_sized(c->script, attr->name, attr->text, &data, size))
+	if (attr->text && !is_word && !uvd_value_sized(c->script, attr->name, attr->text, &data, size))
 		return false;
 	send_attr(c, attr, size, data);
 	return true;
 }
 
+/* The value is FIELD=VALUE,FIELD=VALUE. */
+static bool send_struct(struct method_call *c, struct method_attr *attr, const struct uvd_struct *of)
+{
+	attr->bytes = (struct uvd_bytes){ .data = calloc(1, of->size + 1ul), .len = of->size };
+	if (!attr->bytes.data) {
+		uvd_script_complain(c->script, "%s: ENOMEM", attr->name);
+		return false;
+	}
+	if (!uvd_struct_parse(c->script, attr->name, of, attr->text, attr->bytes.data))
+		return false;
+	send_bytes(c, attr);
+	return true;
+}
+
 static bool send_input(struct method_call *c, struct method_attr *attr)
 {
+	const struct uvd_struct *of = uvd_attr_fields(attr->row->name)->of;
+
+	if (of && attr->text && strchr(attr->text, '='))
+		return send_struct(c, attr, of);
 	if (is_number(attr->row) && (!attr->text || !strchr(attr->text, ':')))
 		return send_number(c, attr);
 	if (!uvd_value_bytes(c->script, attr->name, attr->text, &attr->bytes))
@@ -293,6 +313,16 @@ static size_t output_len(const struct method_attr *attr)
 	return uvd_used_len(attr->bytes.data, attr->bytes.len, attr->row->min_len);
 }
 
+static void take_output(const struct method_attr *attr, json_t *results)
+{
+	const struct uvd_struct *of = uvd_attr_fields(attr->row->name)->of;
+
+	if (of)
+		uvd_struct_results(results, attr->name, of, attr->bytes.data, attr->bytes.len);
+	else if (output_len(attr))
+		uvd_result_set(results, attr->name, attr->bytes.data, output_len(attr));
+}
+
 static void take_result(struct method_call *c, const struct method_attr *attr, struct uvd_outcome *out)
 {
 	const struct ib_uverbs_attr *ua = &c->msg.attrs[attr->index];
@@ -301,8 +331,7 @@ static void take_result(struct method_call *c, const struct method_attr *attr, s
 		out->handle = attr->row->type == UVERBSD_TREE_FD ? (int32_t)ua->data : (int64_t)ua->data;
 		json_object_set_new(out->results, attr->name, json_integer(out->handle));
 	} else if (attr->row->type == UVERBSD_TREE_PTR_OUT && ua->flags & UVERBS_ATTR_F_VALID_OUTPUT) {
-		if (output_len(attr))
-			uvd_result_set(out->results, attr->name, attr->bytes.data, output_len(attr));
+		take_output(attr, out->results);
 	}
 }
 

@@ -139,7 +139,7 @@ void uvd_nearest_complain(const struct uvd_nearest *n, const struct uvd_script *
 
 /* ---- rows -------------------------------------------------------------------------------------------------------- */
 
-static const struct uverbsd_tree_row *find_object(const struct uvd_script *s, const char *word)
+const struct uverbsd_tree_row *uvd_find_object(const struct uvd_script *s, const char *word)
 {
 	struct uvd_nearest nearest = { .wrong = word };
 	char name[UVD_SHORT_NAME];
@@ -159,7 +159,7 @@ static const struct uverbsd_tree_row *find_object(const struct uvd_script *s, co
 }
 
 /* Methods precede commands in the tree. */
-static bool is_callable(const struct uvd_script *s, const struct uverbsd_tree_row *row, uint16_t object)
+bool uvd_is_callable(const struct uvd_script *s, const struct uverbsd_tree_row *row, uint16_t object)
 {
 	return row->object == object &&
 	       (row->kind == UVERBSD_TREE_COMMAND || (row->kind == UVERBSD_TREE_METHOD && s->has_ioctl));
@@ -167,7 +167,7 @@ static bool is_callable(const struct uvd_script *s, const struct uverbsd_tree_ro
 
 const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **words)
 {
-	const struct uverbsd_tree_row *object = find_object(s, words[0]);
+	const struct uverbsd_tree_row *object = uvd_find_object(s, words[0]);
 	struct uvd_nearest nearest = { .wrong = words[1] };
 	char name[UVD_SHORT_NAME];
 
@@ -176,7 +176,7 @@ const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **wo
 	for (size_t i = 0; i < s->view.num; i++) {
 		const struct uverbsd_tree_row *row = &s->view.entries[i].row;
 
-		if (!is_callable(s, row, object->id))
+		if (!uvd_is_callable(s, row, object->id))
 			continue;
 		if (method_is_called(s, row, words[1]))
 			return &s->view.entries[i];
@@ -185,4 +185,15 @@ const struct uvd_tree_entry *uvd_find_call(const struct uvd_script *s, char **wo
 	}
 	uvd_nearest_complain(&nearest, s, object->name, "method");
 	return NULL;
+}
+
+void uvd_unique_method(const struct uvd_script *s, const struct uverbsd_tree_row *row, char name[UVD_SHORT_NAME])
+{
+	char *words[] = { (char *)uvd_view_object(&s->view, row->object), name };
+	const struct uvd_tree_entry *found;
+
+	uvd_short_method(s, row, name);
+	found = uvd_find_call(s, words);
+	if (!found || &found->row != row)
+		snprintf(name, UVD_SHORT_NAME, "%s", name_after(row->name, "IB_USER_VERBS_"));
 }

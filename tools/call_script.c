@@ -20,13 +20,13 @@ void uvd_script_complain(const struct uvd_script *s, const char *fmt, ...)
 {
 	va_list ap;
 
+	va_start(ap, fmt);
+	vsnprintf(s->said->message, sizeof(s->said->message), fmt, ap);
+	va_end(ap);
 	fprintf(stderr, "%s: ", s->view.who);
 	if (s->line)
 		fprintf(stderr, "line %u: ", s->line);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "%s\n", s->said->message);
 }
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */
@@ -56,12 +56,13 @@ static bool takes_commands(int fd)
 /* Only uverbsd's devices that have ioctl tell their tree. For others, take what devices of this build accept. */
 static bool learn_tree(struct uvd_script *s, const char *node)
 {
+	const bool known = uvd_view_guess(&s->view, node);
 	const int ret = uvd_view_ask_file(&s->view, s->fd);
 	const unsigned int driver_id = s->view.driver_id;
 
 	s->has_ioctl = ret != -ENOTTY;
 	s->tells_tree = !ret;
-	if (ret == -ENOTTY && !takes_commands(s->fd)) {
+	if (ret == -ENOTTY && !known && !takes_commands(s->fd)) {
 		uvd_script_complain(s, "%s: not a uverbs device", node);
 		return false;
 	}
@@ -133,7 +134,8 @@ static void print_text(const struct uvd_outcome *out, const char *object, const 
 	putchar('\n');
 }
 
-static void print_json(const struct uvd_script *s, const struct uvd_outcome *out, const struct uverbsd_tree_row *row,
+/* Prints an object for a line. Steals the references of `object`, `method` and `error`. */
+static void print_json(const struct uvd_script *s, json_t *object, json_t *method, json_t *error, json_t *results,
 		       const char *saved)
 {
 	json_t *o = json_object();
@@ -142,13 +144,32 @@ static void print_json(const struct uvd_script *s, const struct uvd_outcome *out
 		json_object_set_new(o, "line", json_integer(s->line));
 	if (saved)
 		json_object_set_new(o, "saved", json_string(saved));
-	json_object_set_new(o, "object", json_string(uvd_view_object(&s->view, row->object)));
-	json_object_set_new(o, "method", json_string(row->name));
-	json_object_set_new(o, "error", out->err ? json_string(uvd_errno_name(out->err)) : json_null());
-	json_object_set(o, "results", out->results);
+	json_object_set_new(o, "object", object);
+	json_object_set_new(o, "method", method);
+	json_object_set_new(o, "error", error);
+	if (*s->said->message)
+		json_object_set_new(o, "message", json_string(s->said->message));
+	json_object_set(o, "results", results);
 	json_dumpf(o, stdout, 0);
 	putchar('\n');
 	json_decref(o);
+	s->said->printed = true;
+}
+
+static void print_call_json(const struct uvd_script *s, const struct uvd_outcome *out,
+			    const struct uverbsd_tree_row *row, const char *saved)
+{
+	print_json(s, json_string(uvd_view_object(&s->view, row->object)), json_string(row->name),
+		   out->err ? json_string(uvd_errno_name(out->err)) : json_null(), out->results, saved);
+}
+
+/* The object of a line without a call: empty, `memory`, or wrong. */
+static void print_line_json(const struct uvd_script *s, bool ok, json_t *results, const char *saved)
+{
+	if (s->json && !s->said->printed)
+		print_json(s, json_null(), json_null(), ok ? json_null() : json_string("no call"), results, saved);
+	json_decref(results);
+	fflush(stdout);
 }
 
 static void report(const struct uvd_script *s, const struct uvd_outcome *out, const struct uverbsd_tree_row *row,
@@ -158,12 +179,12 @@ static void report(const struct uvd_script *s, const struct uvd_outcome *out, co
 
 	uvd_short_object(uvd_view_object(&s->view, row->object), object);
 	uvd_short_method(s, row, method);
-	if (s->json)
-		print_json(s, out, row, saved);
-	else if (!out->err)
-		print_text(out, object, method);
 	if (out->err)
 		uvd_script_complain(s, "%s %s: %s", object, method, uvd_errno_name(out->err));
+	if (s->json)
+		print_call_json(s, out, row, saved);
+	else if (!out->err)
+		print_text(out, object, method);
 	fflush(stdout);
 }
 
@@ -269,13 +290,15 @@ static bool run_memory(struct uvd_script *s, const char *name, const char *size_
 		return false;
 	}
 	memset(memory, 0, size);
-	if (uvd_variable_set(s, name, (intptr_t)memory, memory))
+	if (uvd_variable_set(s, name, (intptr_t)memory, memory)) {
+		print_line_json(s, true, json_pack("{s:I}", "address", (json_int_t)(intptr_t)memory), name);
 		return true;
+	}
 	free(memory);
 	return false;
 }
 
-bool uvd_script_run(struct uvd_script *s, unsigned int num, char **words)
+static bool run_words(struct uvd_script *s, unsigned int num, char **words)
 {
 	if (num < 2 || strcmp(words[1], "="))
 		return run_call(s, num, words, NULL);
@@ -286,6 +309,17 @@ bool uvd_script_run(struct uvd_script *s, unsigned int num, char **words)
 	if (num == 4 && uvd_names_equal(words[2], "memory"))
 		return run_memory(s, words[0], words[3]);
 	return run_call(s, num - 2, words + 2, words[0]);
+}
+
+bool uvd_script_run(struct uvd_script *s, unsigned int num, char **words)
+{
+	bool ok;
+
+	s->said->printed = false;
+	*s->said->message = '\0';
+	ok = !num || run_words(s, num, words);
+	print_line_json(s, ok, json_object(), NULL);
+	return ok;
 }
 
 /* Splits a line; `#` begins a comment. Returns false after a message. */
@@ -315,8 +349,10 @@ bool uvd_script_run_file(struct uvd_script *s, FILE *file)
 	while ((ok || s->keep_going) && getline(&line, &size, file) >= 0) {
 		s->line++;
 		ok = split_line(s, line, words, &num);
-		if (ok && num)
+		if (ok)
 			ok = uvd_script_run(s, num, words);
+		else
+			print_line_json(s, false, json_object(), NULL);
 		all = all && ok;
 	}
 	if (ferror(file)) {

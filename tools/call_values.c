@@ -267,6 +267,11 @@ size_t uvd_used_len(const uint8_t *data, size_t len, size_t min_len)
 	return (len + 3) / 4 * 4;
 }
 
+void uvd_result_set_hex(json_t *results, const char *name, const void *data, size_t len)
+{
+	json_object_set_new(results, name, hex_json(data, len));
+}
+
 void uvd_result_set(json_t *results, const char *name, const void *data, size_t len)
 {
 	uint8_t one = 0;
@@ -275,7 +280,7 @@ void uvd_result_set(json_t *results, const char *name, const void *data, size_t 
 	uint64_t eight = 0;
 
 	if (!uvd_is_number_size(len)) {
-		json_object_set_new(results, name, hex_json(data, len));
+		uvd_result_set_hex(results, name, data, len);
 		return;
 	}
 	memcpy(len == 1	  ? (void *)&one

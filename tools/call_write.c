@@ -9,10 +9,11 @@
 
 #include "call.h"
 
-/* DRIVER_OUT: room for the driver's part of a response. MAX_FIELDS: of a request. */
+/* DRIVER_OUT: room for the driver's part of a response. MAX_FIELDS: of a request. MAX_ELEMENTS: of a response. */
 enum {
 	DRIVER_OUT = 64,
-	MAX_FIELDS = 32,
+	MAX_FIELDS = 96,
+	MAX_ELEMENTS = 1024,
 	EX_HDRS = sizeof(struct ib_uverbs_cmd_hdr) + sizeof(struct ib_uverbs_ex_cmd_hdr)
 };
 
@@ -22,7 +23,8 @@ struct command_call {
 	const struct uvd_command_fields *fields;
 	const char *in, *uhw_in, *uhw_out; /* values given, or NULL */
 	const char *texts[MAX_FIELDS]; /* of the request's fields, or NULL */
-	uint8_t *request; /* row->min_len bytes, without headers */
+	struct uvd_tail tail; /* of the request */
+	uint8_t *request; /* row->min_len bytes or more, without headers */
 	size_t request_len;
 	struct uvd_bytes driver;
 	uint8_t *response; /* the command's part, then the driver's */
@@ -36,9 +38,10 @@ static bool is_extended(const struct command_call *c)
 
 /* ---- arguments --------------------------------------------------------------------------------------------------- */
 
-static const char **find_field(struct command_call *c, const char *word)
+/* Returns the place of an argument's text. NULL: there is no such argument. */
+static const char **find_arg_text(struct command_call *c, const char *word)
 {
-	struct uvd_nearest nearest = { .wrong = word };
+	const struct uvd_field *field = uvd_struct_find(c->fields->request, word);
 
 	if (uvd_names_equal(word, "in"))
 		return &c->in;
@@ -46,23 +49,36 @@ static const char **find_field(struct command_call *c, const char *word)
 		return &c->uhw_in;
 	if (c->row->flags & UVERBSD_TREE_COMMAND_UDATA && uvd_names_equal(word, "uhw_out"))
 		return &c->uhw_out;
-	for (unsigned int i = 0; c->fields->request[i].name && i < MAX_FIELDS; i++)
-		if (uvd_names_equal(c->fields->request[i].name, word))
-			return &c->texts[i];
-	for (unsigned int i = 0; c->fields->request[i].name; i++)
-		uvd_nearest_add(&nearest, c->fields->request[i].name);
+	return field && field - c->fields->request->fields < MAX_FIELDS ? &c->texts[field - c->fields->request->fields]
+									: NULL;
+}
+
+static void complain_no_field(struct command_call *c, const char *word)
+{
+	struct uvd_nearest nearest = { .wrong = word };
+
+	for (const struct uvd_field *field = c->fields->request->fields; field->name; field++)
+		uvd_nearest_add(&nearest, field->name);
+	if (c->fields->request->tail)
+		uvd_nearest_add(&nearest, c->fields->request->tail);
 	uvd_nearest_add(&nearest, "in");
 	uvd_nearest_complain(&nearest, c->script, c->row->name, "field");
-	return NULL;
 }
 
 static bool take_fields(struct command_call *c, unsigned int num, char **args)
 {
 	for (unsigned int i = 0; i < num; i += 2) {
-		const char **text = find_field(c, args[i]);
+		const char **text = find_arg_text(c, args[i]);
 
-		if (!text)
+		if (!text && uvd_tail_is_called(&c->tail, args[i])) {
+			if (!uvd_tail_add(&c->tail, c->script, args[i], args[i + 1]))
+				return false;
+			continue;
+		}
+		if (!text) {
+			complain_no_field(c, args[i]);
 			return false;
+		}
 		if (*text) {
 			uvd_script_complain(c->script, "%s is given twice", args[i]);
 			return false;
@@ -72,35 +88,71 @@ static bool take_fields(struct command_call *c, unsigned int num, char **args)
 	return true;
 }
 
+static size_t field_end(const struct uvd_field *field)
+{
+	return field->at + (size_t)field->size * (field->count ? field->count : 1);
+}
+
 static bool fill_field(struct command_call *c, const struct uvd_field *field, const char *text)
 {
 	if (text ? uvd_names_equal(text, "none") : !c->in)
 		text = field->none ? "-1" : NULL;
 	if (!text)
 		return true;
-	if (field->at + field->size > c->request_len) {
+	if (field_end(field) > c->request_len) {
 		uvd_script_complain(c->script, "%s: the device's request is too short for it", field->name);
 		return false;
 	}
-	return uvd_value_sized(c->script, field->name, text, c->request + field->at, field->size);
+	return uvd_field_set(c->script, field, text, c->request);
 }
 
-/* The request is as long as the device says, or longer if more bytes are given. */
+/* Bytes that the request needs for the fields given: an extended one can be longer than the device says. */
+static size_t fields_len(const struct command_call *c)
+{
+	const struct uvd_field *fields = c->fields->request->fields;
+	size_t len = 0;
+
+	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS && is_extended(c); i++)
+		if (c->texts[i] && field_end(&fields[i]) > len)
+			len = field_end(&fields[i]);
+	return len;
+}
+
+/* What the fields that count the flexible array's elements are, unless they are given. */
+static void fill_counts(struct command_call *c)
+{
+	const struct uvd_field *fields = c->fields->request->fields;
+	uint64_t value;
+
+	for (unsigned int i = 0; fields[i].name && i < MAX_FIELDS; i++)
+		if (!c->texts[i] && uvd_tail_count(&c->tail, fields[i].name, &value))
+			uvd_field_put(&fields[i], value, c->request);
+}
+
+/* The request is as long as the device says, or longer if more bytes are given. A flexible array follows the struct. */
 static bool make_request(struct command_call *c)
 {
+	const size_t tail_len = c->tail.elements.len + c->tail.sges.len;
 	struct uvd_bytes in = {};
 	bool ok = !c->in || uvd_value_bytes(c->script, "in", c->in, &in);
 
 	c->request_len = in.len > c->row->min_len ? in.len : c->row->min_len;
-	c->request = ok ? calloc(1, c->request_len + 8) : NULL;
+	if (fields_len(c) > c->request_len)
+		c->request_len = fields_len(c);
+	c->request = ok ? calloc(1, c->request_len + tail_len + c->fields->request->size + 8) : NULL;
 	if (c->request && in.len)
 		memcpy(c->request, in.data, in.len);
 	free(in.data);
 	if (!c->request)
 		return false;
-	for (unsigned int i = 0; c->fields->request[i].name && i < MAX_FIELDS; i++)
-		if (!fill_field(c, &c->fields->request[i], c->texts[i]))
+	for (unsigned int i = 0; c->fields->request->fields[i].name && i < MAX_FIELDS; i++)
+		if (!fill_field(c, &c->fields->request->fields[i], c->texts[i]))
 			return false;
+	if (tail_len && !c->in) {
+		fill_counts(c);
+		uvd_tail_copy(&c->tail, c->request + c->fields->request->size);
+		c->request_len = c->fields->request->size + tail_len;
+	}
 	return !c->uhw_in || uvd_value_bytes(c->script, "uhw_in", c->uhw_in, &c->driver);
 }
 
@@ -111,7 +163,7 @@ static size_t write_round_up(size_t len, size_t to)
 
 static bool command_creates(const struct uvd_command_fields *fields)
 {
-	for (const struct uvd_field *field = fields->response; field->name; field++)
+	for (const struct uvd_field *field = fields->response->fields; field->name; field++)
 		if (field->created)
 			return true;
 	return false;
@@ -124,6 +176,17 @@ static bool make_response(struct command_call *c)
 	bool has_driver = c->row->flags & UVERBSD_TREE_COMMAND_UDATA && command_creates(c->fields);
 
 	c->core_out = is_extended(c) ? write_round_up(c->row->len, word) : c->row->len;
+	/* A response with a flexible array: POLL_CQ, which returns up to `ne` elements. */
+	if (c->fields->response->tail_of && !is_extended(c)) {
+		const struct uvd_field *ne = uvd_struct_find(c->fields->request, "ne");
+		uint32_t num = 0;
+
+		if (ne)
+			memcpy(&num, c->request + ne->at, sizeof(num));
+		if (num > MAX_ELEMENTS)
+			num = MAX_ELEMENTS;
+		c->core_out += (size_t)num * c->fields->response->tail_of->size;
+	}
 	c->driver_out = has_driver ? DRIVER_OUT : 0;
 	if (c->uhw_out && !uvd_value_size(c->script, "uhw_out", c->uhw_out, &c->driver_out))
 		return false;
@@ -185,19 +248,36 @@ static int send_command(const struct command_call *c)
 	return err;
 }
 
+/* The elements behind the response's struct, as many as its field `count` says. */
+static void take_elements(const struct command_call *c, json_t *results)
+{
+	const struct uvd_struct *of = c->fields->response, *element = of->tail_of;
+	const struct uvd_field *count = uvd_struct_find(of, "count");
+	size_t at = of->size;
+	char prefix[UVD_SHORT_NAME];
+	uint32_t num = 0;
+
+	if (!element || !count)
+		return;
+	memcpy(&num, c->response + count->at, sizeof(num));
+	for (uint32_t i = 0; i < num && at + element->size <= c->core_out; i++, at += element->size) {
+		snprintf(prefix, sizeof(prefix), "%s.%u", of->tail, i);
+		uvd_struct_results(results, prefix, element, c->response + at, element->size);
+	}
+}
+
 static void take_response(const struct command_call *c, struct uvd_outcome *out)
 {
-	const struct uvd_field *field = c->fields->response;
+	const struct uvd_field *field = c->fields->response->fields;
 	size_t len = c->driver_out;
 	int32_t created;
 
 	if (!field->name && c->core_out)
 		uvd_result_set(out->results, "resp", c->response, c->core_out);
+	uvd_struct_results(out->results, "", c->fields->response, c->response, c->core_out);
+	take_elements(c, out->results);
 	for (; field->name; field++) {
-		if (field->at + field->size > c->core_out)
-			continue;
-		uvd_result_set(out->results, field->name, c->response + field->at, field->size);
-		if (!field->created)
+		if (!field->created || field->at + (size_t)field->size > c->core_out)
 			continue;
 		memcpy(&created, c->response + field->at, sizeof(created));
 		out->handle = created;
@@ -212,8 +292,10 @@ bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command
 		      bool must_create, struct uvd_outcome *out)
 {
 	struct command_call c = { .script = s, .row = &command->row, .fields = uvd_command_fields(command->row.name) };
-	bool ok = take_fields(&c, num, args);
+	bool ok;
 
+	c.tail.of = c.fields->request;
+	ok = take_fields(&c, num, args);
 	out->creates = command_creates(c.fields);
 	if (ok && must_create && !out->creates) {
 		uvd_script_complain(s, "the response of %s has no handle that is known by name", command->row.name);
@@ -225,6 +307,7 @@ bool uvd_call_command(struct uvd_script *s, const struct uvd_tree_entry *command
 		if (!out->err)
 			take_response(&c, out);
 	}
+	uvd_tail_free(&c.tail);
 	free(c.request);
 	free(c.driver.data);
 	free(c.response);

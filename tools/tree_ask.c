@@ -62,12 +62,13 @@ static int try_driver(struct uvd_tree_view *view, int fd, unsigned int driver_id
 
 /*
  * Finds the device's driver id, which a provider would know, by trying: a wrong one fails with EINVAL, and the device
- * logs it. So the ids of our own personas come first.
+ * logs it. So
+ * what the caller guesses (view->driver_id) and the ids of our own personas come first.
  */
 static int find_driver(struct uvd_tree_view *view, int fd)
 {
 	const struct uvd_persona *persona;
-	int ret = -EINVAL;
+	int ret = view->driver_id ? try_driver(view, fd, view->driver_id) : -EINVAL;
 
 	for (unsigned int i = 0; (persona = uvd_persona_at(i)) && ret == -EINVAL; i++)
 		ret = try_driver(view, fd, persona->driver_id);
@@ -121,6 +122,7 @@ int uvd_view_ask(struct uvd_tree_view *view, const char *node)
 		fprintf(stderr, "%s: %s: %s\n", view->who, node, uvd_errno_name(errno));
 		return ret;
 	}
+	uvd_view_guess(view, node);
 	ret = uvd_view_ask_file(view, fd);
 	if (ret)
 		fprintf(stderr, "%s: %s: %s\n", view->who, node, tree_error_text(ret));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl tree: shows the parse tree of a device, or of this build. */
+#include "call.h"
 #include "commands.h"
 #include "tree_view.h"
 #include <getopt.h>
@@ -10,6 +11,7 @@ static const char usage[] =
 	"Usage: uverbsctl tree [--json] [--backend NAME] [--persona NAME]\n"
 	"       uverbsctl tree [--json] --device IBDEV [--control PATH]\n"
 	"       uverbsctl tree [--json] --open NODE\n"
+	"       uverbsctl tree --fields\n"
 	"\n"
 	"  uverbsctl tree                              what this build can accept\n"
 	"  uverbsctl tree --device hfi1_0              what the daemon's device accepts\n"
@@ -19,6 +21,7 @@ static const char usage[] =
 	"Without a device: what devices of this build would accept, on every backend that supports the persona.\n"
 	"\n"
 	"  --json            as JSON: docs/tree.md describes it\n"
+	"  --fields          the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON\n"
 	"  --backend NAME    on this backend only\n"
 	"  --persona NAME    of a device that poses so (default: hfi1)\n"
 	"  --device IBDEV    asks the device of that name (hfi1_0)\n"
@@ -26,7 +29,7 @@ static const char usage[] =
 	"  --control PATH    the daemon's socket, to find a device (default: /run/uverbsd/control)\n";
 
 struct options {
-	bool json;
+	bool json, fields;
 	const char *backend, *persona, *device, *node, *control;
 };
 
@@ -51,14 +54,27 @@ static int of_device(struct uvd_tree_view *view, const struct options *o)
 	return uvd_view_ask(view, node) ? 1 : 0;
 }
 
+static int print_fields(void)
+{
+	json_t *fields = uvd_fields_json();
+	int ret = json_dumpf(fields, stdout, JSON_COMPACT);
+
+	putchar('\n');
+	json_decref(fields);
+	return ret || fflush(stdout) ? 1 : 0;
+}
+
 int uvd_cmd_tree(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "json", no_argument, NULL, 'j' },	     { "backend", required_argument, NULL, 'b' },
-		{ "persona", required_argument, NULL, 'p' }, { "device", required_argument, NULL, 'd' },
-		{ "open", required_argument, NULL, 'o' },    { "control", required_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },	     { NULL }
-	};
+	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
+					       { "backend", required_argument, NULL, 'b' },
+					       { "persona", required_argument, NULL, 'p' },
+					       { "device", required_argument, NULL, 'd' },
+					       { "fields", no_argument, NULL, 'f' },
+					       { "open", required_argument, NULL, 'o' },
+					       { "control", required_argument, NULL, 'c' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
 	struct options o = { .control = "/run/uverbsd/control" };
 	struct uvd_tree_view view = { .who = "uverbsctl tree" };
 	int c, status;
@@ -68,6 +84,9 @@ int uvd_cmd_tree(int argc, char **argv)
 		switch (c) {
 		case 'j':
 			o.json = true;
+			break;
+		case 'f':
+			o.fields = true;
 			break;
 		case 'b':
 			o.backend = optarg;
@@ -96,6 +115,8 @@ int uvd_cmd_tree(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
+	if (o.fields)
+		return print_fields();
 	if (!o.persona)
 		o.persona = "hfi1";
 	status = o.device || o.node ? of_device(&view, &o) : of_this_build(&view, &o);

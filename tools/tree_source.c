@@ -126,13 +126,84 @@ static unsigned int find_by_daemon(const char *control, const char *device, char
 	return found;
 }
 
-int uvd_node_find(const char *who, const char *control, const char *device, char node[PATH_MAX])
+static const char *sysfs_path(void)
 {
 	const char *sysfs = getenv("SYSFS_PATH");
+
+	return sysfs && *sysfs ? sysfs : "/sys";
+}
+
+bool uvd_view_guess(struct uvd_tree_view *view, const char *node)
+{
+	static const char folder[] = "/dev/infiniband/";
+	const struct uvd_persona *persona;
+	char path[PATH_MAX], name[64];
+	FILE *file;
+	bool known;
+
+	if (strncmp(node, folder, strlen(folder)))
+		return false;
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs_path(), node + strlen(folder));
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	known = fscanf(file, "%63s", name) == 1;
+	fclose(file);
+	for (unsigned int i = 0; known && (persona = uvd_persona_at(i)); i++)
+		if (!strncmp(name, persona->name, strlen(persona->name)))
+			view->driver_id = persona->driver_id;
+	return known;
+}
+
+/* Calls each() with the names of the devices below the sysfs directory. Returns their number. */
+static unsigned int each_node(const char *sysfs, void (*each)(void *arg, const char *name), void *arg)
+{
+	char path[PATH_MAX], name[64];
+	unsigned int num = 0;
+	struct dirent *entry;
+	DIR *dir;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs", sysfs);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/class/infiniband_verbs/%s/ibdev", sysfs, entry->d_name);
+		file = strncmp(entry->d_name, "uverbs", 6) ? NULL : fopen(path, "re");
+		if (!file)
+			continue;
+		if (fscanf(file, "%63s", name) == 1) {
+			each(arg, name);
+			num++;
+		}
+		fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return num;
+}
+
+void uvd_nodes_each(const char *control, void (*each)(void *arg, const char *name), void *arg)
+{
+	const char *sysfs;
+	json_t *status;
+	char *line;
+
+	if (each_node(sysfs_path(), each, arg))
+		return;
+	line = uvd_control_ask(control, "status");
+	status = line ? json_loads(line, 0, NULL) : NULL;
+	sysfs = json_string_value(json_object_get(status, "sysfs"));
+	if (sysfs)
+		each_node(sysfs, each, arg);
+	json_decref(status);
+	free(line);
+}
+
+int uvd_node_find(const char *who, const char *control, const char *device, char node[PATH_MAX])
+{
+	const char *sysfs = sysfs_path();
 	unsigned int found;
 
-	if (!sysfs || !*sysfs)
-		sysfs = "/sys";
 	found = find_node(sysfs, device, node);
 	if (!found)
 		found = find_by_daemon(control, device, node);

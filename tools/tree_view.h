@@ -54,10 +54,15 @@ int uvd_view_build(struct uvd_tree_view *view, const char *only, const char *per
  */
 int uvd_view_ask(struct uvd_tree_view *view, const char *node);
 /*
- * The same for a device that is open, without a message. -ENOTTY: it has no ioctl. -EPROTONOSUPPORT: it is not
+ * The same for a device that is open, without a message. view->driver_id is tried first, unless it is 0. -ENOTTY: it has no ioctl. -EPROTONOSUPPORT: it is not
  * uverbsd's; view->driver_id is the device's.
  */
 int uvd_view_ask_file(struct uvd_tree_view *view, int fd);
+/*
+ * Sets view->driver_id to what the device's name in sysfs suggests: of rxe0, the persona rxe. Returns true if sysfs has
+ * the node, so it is a uverbs device.
+ */
+bool uvd_view_guess(struct uvd_tree_view *view, const char *node);
 
 /*
  * Finds the node of a device by name (hfi1_0 or uverbs0; NULL: the only device): where libibverbs looks, then in the
@@ -65,5 +70,7 @@ int uvd_view_ask_file(struct uvd_tree_view *view, int fd);
  * `who`, on stderr.
  */
 int uvd_node_find(const char *who, const char *control, const char *device, char node[PATH_MAX]);
+/* Calls each() with the name of each device that uvd_node_find() would look at. */
+void uvd_nodes_each(const char *control, void (*each)(void *arg, const char *name), void *arg);
 
 #endif
