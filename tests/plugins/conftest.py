@@ -6,6 +6,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -66,3 +67,11 @@ def installed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed")
     yield Installed(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def scratch():
+    """A folder for plug-ins. Root may not load any from below a folder that others can write to, as /tmp is."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="scratch-", dir=BUILD / "tests/plugins"))
+    yield folder
+    shutil.rmtree(folder)

@@ -292,29 +292,18 @@ static void case_torn(void)
 	printf("%u values, %u EAGAIN\n", got, again);
 }
 
-static void *gets_large(void *err)
-{
-	static char value[LARGE];
-	uint32_t len = sizeof(value);
-
-	*(int *)err = kv_call_get(h.reader, h.driver_id, h.store.number, h.store.key, "k", 1, value, &len);
-	EXPECT(*(int *)err || len == LARGE - 1);
-	return NULL;
-}
-
 /*
- * A GET is held up in the owner's memory. The owner can destroy the store and deregister the region meanwhile, other calls of
- * the device go on, and the GET then delivers nothing.
+ * An owner whose memory holds up a reader, which the test starts in another run. Meanwhile the owner destroys the store and
+ * deregisters the region; then the memory answers.
  */
-static void case_destroyed_meanwhile(void)
+static void case_slow_owner(void)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register reg;
 	struct uffdio_copy copy;
 	struct uffd_msg msg;
-	pthread_t thread;
 	uint8_t *page;
-	int fd, err = -1;
+	int fd;
 
 	hostile_publish();
 	/* The last page of a large value is missing: the engine waits for that, while a small read would fail. */
@@ -329,15 +318,14 @@ static void case_destroyed_meanwhile(void)
 	reg = (struct uffdio_register){ .range = { (uintptr_t)page, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING };
 	if (ioctl(fd, UFFDIO_REGISTER, &reg))
 		exit(77);
-	EXPECT(!pthread_create(&thread, NULL, gets_large, &err));
+	printf("%u %" PRIu64 "\n", h.store.number, h.store.key);
+	fflush(stdout);
 	EXPECT(read(fd, &msg, sizeof(msg)) == sizeof(msg)); /* now the engine waits for the page */
 	EXPECT_ERR(kv_call_destroy(h.owner, h.driver_id, &h.store), 0);
 	EXPECT_ERR(ibv_dereg_mr(h.mr), 0);
 	page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	copy = (struct uffdio_copy){ .dst = reg.range.start, .src = (uintptr_t)page, .len = PAGE };
 	EXPECT(!ioctl(fd, UFFDIO_COPY, &copy));
-	pthread_join(thread, NULL);
-	EXPECT_ERR(err, EACCES);
 }
 
 static const struct {
@@ -352,7 +340,7 @@ static const struct {
 	{ "in_use", case_in_use },
 	{ "exit", case_exit },
 	{ "torn", case_torn },
-	{ "destroyed_meanwhile", case_destroyed_meanwhile },
+	{ "slow_owner", case_slow_owner },
 };
 
 int main(int argc, char **argv)

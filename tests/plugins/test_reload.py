@@ -58,7 +58,7 @@ class Shell:
     def modules(self):
         """Mappings of versions of the plug-in in the engine."""
         maps = pathlib.Path(f"/proc/{self.engine}/maps").read_text()
-        return len(re.findall(r"(?m)^.*r-xp.*(?:counter|uverbsd-plugin|memfd:).*$", maps))
+        return len(re.findall(r"(?m)^.* r-xp .*/memfd:counter.so", maps))
 
     def rss(self):
         return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{self.engine}/status").read_text())[1])
@@ -68,14 +68,14 @@ class Shell:
         assert self.process.wait(STUCK) == 0
 
 
-def test_reload_under_load(tmp_path):
-    shell = Shell(tmp_path)
+def test_reload_under_load(scratch):
+    shell = Shell(scratch)
     before = shell.modules()
     assert before >= 1, pathlib.Path(f"/proc/{shell.engine}/maps").read_text()
     rss = 0
     outs = []
     for i in range(CLIENTS):
-        out, fifo = tmp_path / f"{i}.out", tmp_path / f"{i}.in"
+        out, fifo = scratch / f"{i}.out", scratch / f"{i}.in"
         os.mkfifo(fifo)
         # The shell keeps no end of the fifo: the client's input ends when the test closes its own.
         shell.say(f"({LOAD} {'reopen' if i % 2 else 'keep'} <{fifo} >{out} 2>&1; echo status $? >>{out}) &")
@@ -99,10 +99,10 @@ def test_reload_under_load(tmp_path):
     shell.close()
 
 
-def test_open_context_keeps_its_version_until_it_is_closed(tmp_path):
-    shell = Shell(tmp_path)
+def test_open_context_keeps_its_version_until_it_is_closed(scratch):
+    shell = Shell(scratch)
     before = shell.modules()
-    fifo, out = tmp_path / "in", tmp_path / "out"
+    fifo, out = scratch / "in", scratch / "out"
     os.mkfifo(fifo)
     shell.say(f"{LOAD} keep <{fifo} >{out} 2>&1 &")
     end = os.open(fifo, os.O_WRONLY)
@@ -116,8 +116,8 @@ def test_open_context_keeps_its_version_until_it_is_closed(tmp_path):
     shell.close()
 
 
-def test_file_that_is_no_plugin_changes_nothing(tmp_path):
-    shell = Shell(tmp_path)
+def test_file_that_is_no_plugin_changes_nothing(scratch):
+    shell = Shell(scratch)
     shell.module.unlink()
     shell.module.write_bytes(b"\x7fELF, but nothing more")
     assert shell.ctl("plugin", "reload", "counter") != 0
