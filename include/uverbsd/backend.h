@@ -5,14 +5,21 @@
  * up every handle, made the checks of the kernel's core, and holds references to the objects of the call. The backend
  * does what the kernel leaves to drivers: the state machine of a QP, the upper limits of queues, the meaning of keys.
  *
- * This header has the operations. objects.h, work.h and mm.h, which it includes, have the objects, the work requests,
- * and the access to clients' memory.
+ * This header has the operations. objects.h, work.h, mm.h and udata.h, which it includes, have the objects, the work
+ * requests, the access to clients' memory, and the provider's part of a call.
  *
  * Attributes are the structs of libibverbs, so that a backend for a real adapter can pass them on.
  *
  * Memory: the core allocates each object, zeroed, with `size_*` bytes; the backend's struct begins with the core's. The
  * core frees the object after the matching destroy returned 0, and after a failed creation, which must leave nothing
  * behind.
+ *
+ * Mandatory operations are marked so, and a backend without one is refused. Each other operation may be NULL. Then the
+ * rows that need it (schema.h) are absent from the tree of a device, or the call fails with EOPNOTSUPP: objects without
+ * their destroy operation do not exist.
+ *
+ * udata: the provider's part of the call, for the operations that get it in the kernel (udata.h). NULL: the core itself
+ * calls the operation.
  *
  * Return values: an operation returns 0 or a negative errno, unless its comment says otherwise.
  *
@@ -32,6 +39,7 @@
 #include <uverbsd/counters.h>
 #include <uverbsd/mm.h>
 #include <uverbsd/objects.h>
+#include <uverbsd/udata.h>
 #include <uverbsd/work.h>
 
 /* The result of rereg_mr. */
@@ -49,25 +57,27 @@ struct uvd_backend {
 	int (*open)(struct uvd_ibdev *dev);
 	void (*close)(struct uvd_ibdev *dev);
 
-	int (*query_device)(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
+	/* Mandatory. With the plain command, and for checks of the core, udata is NULL. */
+	int (*query_device)(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata);
 	/*
 	 * A port went down or came up. query_port() returns the new state already. The core calls this under the
 	 * device's port_lock, and posts the event to the clients itself. May be NULL.
 	 */
 	void (*port_changed)(struct uvd_ibdev *dev, uint8_t port, bool up);
-	/* The core has checked that port is from 1 to num_ports. */
+	/* Mandatory. The core has checked that port is from 1 to num_ports. */
 	int (*query_port)(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
-	/* Returns -EINVAL if index is beyond the table, -ENODATA if the slot is empty. */
+	/* Mandatory. Returns -EINVAL if index is beyond the table, -ENODATA if the slot is empty. */
 	int (*query_gid)(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);
 
-	int (*alloc_context)(struct uvd_context *context);
+	/* Both are mandatory. */
+	int (*alloc_context)(struct uvd_context *context, struct uvd_udata *udata);
 	void (*dealloc_context)(struct uvd_context *context);
 
-	int (*alloc_pd)(struct uvd_pd *pd);
+	int (*alloc_pd)(struct uvd_pd *pd, struct uvd_udata *udata);
 	int (*dealloc_pd)(struct uvd_pd *pd);
 
 	/* The core has charged mr->umem before reg_mr, and uncharges it after dereg_mr. The backend sets the keys. */
-	int (*reg_mr)(struct uvd_mr *mr);
+	int (*reg_mr)(struct uvd_mr *mr, struct uvd_udata *udata);
 	int (*dereg_mr)(struct uvd_mr *mr);
 	/*
 	 * Changes mr. `to` describes the complete new MR; `flags` (enum ibv_rereg_mr_flags) says which parts differ.
@@ -77,30 +87,34 @@ struct uvd_backend {
 	 * with keys of its own; the core puts it in the place of mr, and then calls dereg_mr(mr). A negative errno:
 	 * nothing has changed.
 	 */
-	int (*rereg_mr)(struct uvd_mr *mr, int flags, struct uvd_mr *to);
+	int (*rereg_mr)(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata);
 
-	int (*alloc_xrcd)(struct uvd_xrcd *xrcd);
+	/*
+	 * alloc_xrcd runs with a lock held that all clients of the device share. udata has the provider's request in the
+	 * engine's memory, and no room for an answer of more than 4 KiB (-ENOSPC).
+	 */
+	int (*alloc_xrcd)(struct uvd_xrcd *xrcd, struct uvd_udata *udata);
 	int (*dealloc_xrcd)(struct uvd_xrcd *xrcd);
 
 	/* mw->type is set; the backend sets the first rkey. */
-	int (*alloc_mw)(struct uvd_mw *mw);
+	int (*alloc_mw)(struct uvd_mw *mw, struct uvd_udata *udata);
 	int (*dealloc_mw)(struct uvd_mw *mw);
 
-	int (*create_ah)(struct uvd_ah *ah);
+	int (*create_ah)(struct uvd_ah *ah, struct uvd_udata *udata);
 	int (*destroy_ah)(struct uvd_ah *ah);
 
 	/* Returns -EINVAL if cq->cqe is 0 or beyond the limit, as the kernel's drivers do. */
-	int (*create_cq)(struct uvd_cq *cq);
+	int (*create_cq)(struct uvd_cq *cq, struct uvd_udata *udata);
 	int (*destroy_cq)(struct uvd_cq *cq);
 	/* Moves at most n completions to wc. Returns their number, or a negative errno. Must not allocate memory. */
 	int (*poll_cq)(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 	/* Arms the CQ for the next completion, or for the next solicited one. */
 	int (*req_notify_cq)(struct uvd_cq *cq, bool solicited_only);
 	/* Returns -EINVAL if cqe is 0, beyond the limit, or less than the number of completions in the CQ. */
-	int (*resize_cq)(struct uvd_cq *cq, int cqe);
+	int (*resize_cq)(struct uvd_cq *cq, int cqe, struct uvd_udata *udata);
 
-	int (*create_srq)(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr);
-	int (*modify_srq)(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask);
+	int (*create_srq)(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata);
+	int (*modify_srq)(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata);
 	int (*query_srq)(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 	int (*destroy_srq)(struct uvd_srq *srq);
 	/* As post_recv. */
@@ -111,25 +125,25 @@ struct uvd_backend {
 	 * the type is the client's, unchecked. create_wq rounds max_wr and max_sge of init up. init's pd, cq and
 	 * wq_context are NULL.
 	 */
-	int (*create_wq)(struct uvd_wq *wq, struct ibv_wq_init_attr *init);
+	int (*create_wq)(struct uvd_wq *wq, struct ibv_wq_init_attr *init, struct uvd_udata *udata);
 	/*
 	 * attr->attr_mask says which attributes the client set. curr_wq_state and wq_state are always filled in, with
 	 * valid states. Returns -EINVAL if there is no such transition, or if curr_wq_state is not the WQ's state.
 	 */
-	int (*modify_wq)(struct uvd_wq *wq, const struct ibv_wq_attr *attr);
+	int (*modify_wq)(struct uvd_wq *wq, const struct ibv_wq_attr *attr, struct uvd_udata *udata);
 	int (*destroy_wq)(struct uvd_wq *wq);
-	int (*create_rwq_ind_table)(struct uvd_rwq_ind_table *table);
+	int (*create_rwq_ind_table)(struct uvd_rwq_ind_table *table, struct uvd_udata *udata);
 	int (*destroy_rwq_ind_table)(struct uvd_rwq_ind_table *table);
 
 	/* qp's pd, CQs, SRQ, mapped queues and type are set. The backend sets qp_num, and rounds init->cap up. */
-	int (*create_qp)(struct uvd_qp *qp, struct uvd_qp_init_attr *init);
+	int (*create_qp)(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata);
 	/* The backend checks the transition, as drivers do by ib_modify_qp_is_ok(): see uvd_modify_qp_is_ok(). */
-	int (*modify_qp)(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+	int (*modify_qp)(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata);
 	/* Fills attr, and the cap and sq_sig_all of init that the QP was created with. */
 	int (*query_qp)(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
 	int (*destroy_qp)(struct uvd_qp *qp);
 	/* Only adapters that steer packets have operations on flows. */
-	int (*create_flow)(struct uvd_flow *flow);
+	int (*create_flow)(struct uvd_flow *flow, struct uvd_udata *udata);
 	int (*destroy_flow)(struct uvd_flow *flow);
 	int (*destroy_flow_action)(struct uvd_flow_action *action);
 	/*
@@ -144,7 +158,7 @@ struct uvd_backend {
 	int (*attach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
 	int (*detach_mcast)(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-	/* ---- operations of few adapters: any of these may be NULL ---- */
+	/* ---- operations of few adapters ---- */
 
 	/*
 	 * There may be new requests in the QP's mapped send queue: sets *work, which is empty, to carry them out.
@@ -172,7 +186,7 @@ struct uvd_backend {
 	 * As create_cq, with the queue in the client's memory cq->umem, which stays charged until after destroy_cq. For
 	 * a dma-buf only the length of cq->umem is set.
 	 */
-	int (*create_cq_umem)(struct uvd_cq *cq);
+	int (*create_cq_umem)(struct uvd_cq *cq, struct uvd_udata *udata);
 
 	/* dm's length and alignment are set, unchecked. */
 	int (*alloc_dm)(struct uvd_dm *dm);
@@ -181,9 +195,9 @@ struct uvd_backend {
 	 * mr->dm, dm_offset and length are set, and lie within dm. All such regions are zero based. dereg_mr ends the
 	 * region.
 	 */
-	int (*reg_dm_mr)(struct uvd_mr *mr);
+	int (*reg_dm_mr)(struct uvd_mr *mr, struct uvd_udata *udata);
 	/* mr->dmabuf_offset and length are set, and lie within the dma-buf at this moment. dereg_mr ends the region. */
-	int (*reg_dmabuf_mr)(struct uvd_mr *mr);
+	int (*reg_dmabuf_mr)(struct uvd_mr *mr, struct uvd_udata *udata);
 	/*
 	 * flags: IB_UVERBS_ADVISE_MR_FLAG_FLUSH or 0. The addresses and keys in sg_list are the client's, unchecked.
 	 * Returns -EOPNOTSUPP for an advice that the backend does not know.
@@ -200,7 +214,10 @@ struct uvd_backend {
 
 	int (*create_counters)(struct uvd_counters *counters);
 	int (*destroy_counters)(struct uvd_counters *counters);
-	/* Fills values, num numbers which are zeroed. flags: IB_UVERBS_READ_COUNTERS_PREFER_CACHED or 0. */
+	/*
+	 * Mandatory with create_counters. Fills values, num numbers which are zeroed. flags: IB_UVERBS_READ_COUNTERS_PREFER_CACHED or
+	 * 0.
+	 */
 	int (*read_counters)(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
 
 	/* Returns 0 if the counters object can count what reaches the QP. Then the core sets qp->counters. */
@@ -209,6 +226,7 @@ struct uvd_backend {
 	int (*create_comp_cntr)(struct uvd_comp_cntr *cntr);
 	int (*destroy_comp_cntr)(struct uvd_comp_cntr *cntr);
 	/*
+	 * This and read_comp_cntr are mandatory with create_comp_cntr.
 	 * entry: 0 successes, 1 errors. op: 0 sets the value, 1 adds it. Both are the client's; the backend returns
 	 * -EINVAL for others.
 	 */
@@ -256,7 +274,8 @@ UVD_API void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes);
 
 /* ---- queries that backends without an adapter answer from the configuration (src/backends/config.c) -------------- */
 
-UVD_API int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr);
+/* -EINVAL: the client sends driver data, or has room for some, and the kernel's drivers refuse that. */
+UVD_API int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata);
 UVD_API int uvd_config_query_port(struct uvd_ibdev *dev, uint8_t port, struct ibv_port_attr *attr);
 UVD_API int uvd_config_query_port_speed(struct uvd_ibdev *dev, uint8_t port, uint64_t *speed);
 UVD_API int uvd_config_query_gid(struct uvd_ibdev *dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry);

@@ -25,6 +25,7 @@
 #include <uverbsd/request.h>
 #include <uverbsd/schema.h>
 
+struct uvd_log;
 struct uvd_plugin_values;
 
 /* An option that a plug-in declares: KEY=VALUE behind --plugin FILE, or `KEY = VALUE` in its section of the file. */

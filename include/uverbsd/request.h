@@ -25,6 +25,7 @@
 #include <uverbsd/api.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
+#include <uverbsd/udata.h>
 
 struct uvd_log;
 struct uvd_req;
@@ -82,17 +83,6 @@ UVD_API int uvd_step_context(struct uvd_req *req);
 UVD_API int uvd_req_copy_from_user(struct uvd_req *req, void *dst, uint64_t src, size_t size);
 UVD_API int uvd_req_copy_to_user(struct uvd_req *req, uint64_t dst, const void *src, size_t size);
 
-/*
- * The size of the object that p points to. The functions below that copy one object have the suffix _bytes, and a macro
- * without it that takes the size from its pointer. For an array pass the array's address.
- */
-#define uvd_object_size(p) \
-	({ \
-		_Static_assert(__builtin_types_compatible_p(__typeof__(p), __typeof__(&*(p))), \
-			       "pass the array's address"); \
-		sizeof(*(p)); \
-	})
-
 /* ---- write() and INVOKE_WRITE ------------------------------------------------------------------------------------ */
 
 /*
@@ -137,6 +127,8 @@ UVD_API uint32_t uvd_response_length(const struct uvd_req *req, size_t size);
 UVD_API int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size);
 /* ib_copy_to_udata(): stages the provider's response, cut to the client's room. Returns 0 or -EFAULT. */
 UVD_API int uvd_uhw_out(struct uvd_req *req, const void *src, size_t size);
+/* attrs->driver_udata: both as an operation of a backend gets them. Never NULL. */
+UVD_API struct uvd_udata *uvd_req_udata(struct uvd_req *req);
 
 /* ---- ioctl attributes -------------------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
 #include <uverbsd/backend.h>
 #include "backends/comp_cntr.h"
 #include "backends/cq_ring.h"
+#include "backends/udata.h"
 
 struct uvd_fabric;
 struct uvd_log;

@@ -33,12 +33,14 @@ static unsigned int most_pkeys(const struct uvd_device_config *config)
 	return most;
 }
 
-int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr)
+int uvd_config_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
 {
 	const struct uvd_device_config *config = &dev->config;
 	const struct uvd_limits *limits = &config->limits;
 	struct ibv_device_attr *orig = &attr->orig_attr;
 
+	if (uvd_udata_inlen(udata) || uvd_udata_outlen(udata))
+		return -EINVAL;
 	memset(attr, 0, sizeof(*attr));
 	memcpy(orig->fw_ver, config->fw_ver, sizeof(orig->fw_ver) - 1);
 	orig->node_guid = config->node_guid;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A device: creation, references, ports. unplug.c removes a device that has open files. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uverbsd/log.h>
@@ -19,8 +20,7 @@ static int device_merge_trees(struct uvd_device *dev)
 	int err;
 
 	dev->trees = uvd_trees_new(dev, modules, num, error, &err);
-	/* Other errors are in the log already. */
-	if (err == -ENOSPC)
+	if (err)
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: %s", dev->config.ibdev, error);
 	while (num)
 		uvd_module_put(modules[--num]);
@@ -139,6 +139,16 @@ struct uvd_device *uvd_device_get(struct uvd_device *dev)
 {
 	atomic_fetch_add(&dev->ref, 1);
 	return dev;
+}
+
+void uvd_object_count_name(struct uvd_object_count *count, const char *name)
+{
+	unsigned int state = UVD_COUNT_UNUSED;
+
+	if (!atomic_compare_exchange_strong(&count->state, &state, UVD_COUNT_BEGUN))
+		return;
+	snprintf(count->name, sizeof(count->name), "%s", name);
+	atomic_store_explicit(&count->state, UVD_COUNT_NAMED, memory_order_release);
 }
 
 void uvd_device_unlist(struct uvd_device *dev)

@@ -7,7 +7,7 @@
 
 /* ---- tree.c ------------------------------------------------------------------------------------------------------ */
 
-/* uvd_tree_new(), with the message in `error` too, unless that is NULL. */
+/* uvd_tree_new(), with the message in `error`, and not in the log, unless that is NULL. */
 struct uvd_tree *uvd_tree_merge(const struct uvd_feature *const *features, const struct uvd_backend *ops,
 				uint16_t driver_id, struct uvd_log *log, char error[UVD_PLUGIN_ERROR], int *err);
 
@@ -29,6 +29,8 @@ int uvd_tree_steps_merge(const struct uvd_tree_wrap *list, const uvd_step *own, 
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
+/* Sets the name of a count. Files can do this at the same time: the first one sets it. */
+void uvd_object_count_name(struct uvd_object_count *count, const char *name);
 /* Takes the device out of the engine's list. Caller does not hold plugins_lock. */
 void uvd_device_unlist(struct uvd_device *dev);
 

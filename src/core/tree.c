@@ -65,7 +65,7 @@ struct merge {
 	struct uvd_tree *tree;
 	const struct uvd_backend *ops;
 	struct uvd_log *log;
-	char *error; /* UVD_PLUGIN_ERROR bytes for the message, or NULL */
+	char *error; /* UVD_PLUGIN_ERROR bytes for the message; NULL: it goes to the log */
 	const char *owner, *ucap; /* of the feature that is being merged */
 };
 
@@ -79,9 +79,10 @@ static void tree_say(const struct merge *m, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	uvd_logf(m->log, UVD_ERR, "%s", text);
 	if (m->error)
 		strcpy(m->error, text);
+	else
+		uvd_logf(m->log, UVD_ERR, "%s", text);
 }
 
 /*
@@ -196,12 +197,9 @@ static int merge_method(const struct merge *m, struct uvd_tree_object *to, const
 	tm = tree_slot_of((void **)to->methods, to->num_methods, sizeof(*tm), row->id, &err);
 	if (!tm)
 		return bad_id(m, row->name, err);
-	if (tm->row &&
-	    (strcmp(tm->row->name, row->name) || (method_defines(tm->row) && method_defines(row))))
+	if (tm->row && (strcmp(tm->row->name, row->name) || (method_defines(tm->row) && method_defines(row))))
 		return tree_conflict(m, "method", row->name, tm->owner);
-	err = row->when == UVD_STEPS_OWN
-		      ? 0
-		      : merge_wrap(m, &tm->wraps, "method", row->name, row->when, row->steps);
+	err = row->when == UVD_STEPS_OWN ? 0 : merge_wrap(m, &tm->wraps, "method", row->name, row->when, row->steps);
 	/* A wrapper is never the method's row, unless it is the only one; finish_method() refuses that. */
 	if (!tm->row || method_defines(row) || (tm->row->when != UVD_STEPS_OWN && row->when == UVD_STEPS_OWN)) {
 		tm->row = row;
@@ -246,8 +244,8 @@ static int merge_write(const struct merge *m, const struct uvd_object_row *objec
 	tw = tree_write_slot(m->tree, ex, row->number);
 	if (!tw)
 		return -ENOMEM;
-	if (tw->row && (strcmp(tw->row->name, row->name) ||
-			(tw->row->when == UVD_STEPS_OWN && row->when == UVD_STEPS_OWN)))
+	if (tw->row &&
+	    (strcmp(tw->row->name, row->name) || (tw->row->when == UVD_STEPS_OWN && row->when == UVD_STEPS_OWN)))
 		return tree_conflict(m, "command", row->name, tw->owner);
 	if (!tw->row || row->when == UVD_STEPS_OWN) {
 		tw->row = row;
@@ -402,6 +400,13 @@ static int finish_attr(const struct merge *m, struct uvd_tree_method *tm, struct
 	return 0;
 }
 
+static int tree_wraps_nothing(const struct merge *m, const char *name, const char *owner)
+{
+	const struct merge of_owner = { .log = m->log, .error = m->error, .owner = owner };
+
+	return tree_contradiction(&of_owner, name, "it wraps what no feature has");
+}
+
 /* Sets what dispatch runs. A plain method uses its row's own steps. */
 static int finish_method_steps(const struct merge *m, struct uvd_tree_method *tm)
 {
@@ -409,7 +414,7 @@ static int finish_method_steps(const struct merge *m, struct uvd_tree_method *tm
 	int err;
 
 	if (tm->row->when != UVD_STEPS_OWN)
-		return tree_contradiction(m, tm->row->name, "it wraps a method that no feature has");
+		return tree_wraps_nothing(m, tm->row->name, tm->owner);
 	if (!tm->row->steps && !destroys)
 		return tree_contradiction(m, tm->row->name, "it does nothing");
 	tm->steps = tm->row->steps;
@@ -447,7 +452,7 @@ static int finish_write(const struct merge *m, struct uvd_tree_write *tw)
 	if (!tw->row)
 		return 0;
 	if (tw->row->when != UVD_STEPS_OWN)
-		return tree_contradiction(m, tw->row->name, "it wraps a command that no feature has");
+		return tree_wraps_nothing(m, tw->row->name, tw->owner);
 	tw->steps = tw->row->steps;
 	if (tw->wraps) {
 		err = uvd_tree_steps_merge(tw->wraps, tw->row->steps, true, true, &tw->merged);

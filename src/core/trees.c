@@ -231,6 +231,7 @@ static struct uvd_plugin_device *plugin_device_new(struct uvd_device *dev, struc
 	if (!p)
 		return NULL;
 	*err = module->plugin.device_init ? module->plugin.device_init(&dev->ib, module->data, &p->data) : 0;
+	*err = *err > 0 ? -EINVAL : *err;
 	if (*err) {
 		free(p);
 		return NULL;
@@ -318,7 +319,7 @@ int uvd_trees_context_init(const struct uvd_trees *trees, struct uvd_context *co
 		err = p->context_init ? p->context_init(context, trees->plugins[i]->data, &d[i]) : 0;
 		if (err) {
 			context_exit_some(trees, i, context, d);
-			return err;
+			return err < 0 ? err : -EINVAL;
 		}
 	}
 	*data = d;

@@ -2,7 +2,6 @@
 /* The life of one object: begin, commit or abort, look-up, destruction (the kernel's rdma_core.c). */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "account/account.h"
@@ -150,17 +149,6 @@ static struct list_head *uobject_list(struct uvd_uobject *uobj)
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
 
-/* Files can do this at the same time: the first one sets the name. */
-static void object_count_name(struct uvd_object_count *count, const char *name)
-{
-	unsigned int state = UVD_COUNT_UNUSED;
-
-	if (!atomic_compare_exchange_strong(&count->state, &state, UVD_COUNT_BEGUN))
-		return;
-	snprintf(count->name, sizeof(count->name), "%s", name);
-	atomic_store_explicit(&count->state, UVD_COUNT_NAMED, memory_order_release);
-}
-
 /* Counts objects for the daemon's status, which would have to walk the lists. Remaining handles do not count. */
 static void uobject_count(struct uvd_uobject *uobj, int by)
 {
@@ -172,7 +160,7 @@ static void uobject_count(struct uvd_uobject *uobj, int by)
 	if (uobj->disassociated)
 		return;
 	if (atomic_load_explicit(&count->state, memory_order_relaxed) == UVD_COUNT_UNUSED)
-		object_count_name(count, uobj->row->name);
+		uvd_object_count_name(count, uobj->row->name);
 	atomic_fetch_add_explicit(&count->num, by, memory_order_relaxed);
 	atomic_fetch_add_explicit(&uobj->file->num_objects, by, memory_order_relaxed);
 }

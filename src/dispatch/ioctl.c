@@ -303,6 +303,19 @@ static int read_attrs(struct uvd_req *req, uint64_t arg, const hdr_t *hdr)
 	return 0;
 }
 
+/* Destroys the object that the DESTROY attribute names, after the steps that other features run before that. */
+static int run_destroy(struct uvd_req *req)
+{
+	const struct uvd_tree_method *tm = req->tree_method;
+	struct uvd_attr *attr = &req->attrs[tm->destroy_slot];
+	int err = uvd_run_steps(req, tm->before);
+
+	if (err)
+		return err;
+	err = uvd_uobject_destroy(attr->uobj);
+	return err ? uvd_bad(req, err, attr->row->name, attr->uobj->id) : 0;
+}
+
 static int run_method(struct uvd_req *req)
 {
 	const struct uvd_tree_method *tm = req->tree_method;
@@ -313,17 +326,10 @@ static int run_method(struct uvd_req *req)
 	fill_udata(req);
 	if (atomic_load_explicit(&req->caller->let_go, memory_order_relaxed))
 		return -EINTR;
-	if (tm->destroy_slot >= 0) {
-		struct uvd_attr *attr = &req->attrs[tm->destroy_slot];
-
-		err = uvd_run_steps(req, tm->before);
-		if (err)
-			return err == -EPROTONOSUPPORT ? -EINVAL : err;
-		err = uvd_uobject_destroy(attr->uobj);
-		if (err)
-			return uvd_bad(req, err, attr->row->name, attr->uobj->id);
-	}
-	err = uvd_run_steps(req, tm->steps);
+	if (tm->destroy_slot >= 0)
+		err = run_destroy(req);
+	if (!err)
+		err = uvd_run_steps(req, tm->steps);
 	if (!err && req->uhw_out.attr >= 0)
 		uvd_mark_written(req, req->uhw_out.attr);
 	/* Only the parser may answer EPROTONOSUPPORT (ioctl-26). */

@@ -13,6 +13,67 @@ struct block {
 	uint64_t data[];
 };
 
+/* ---- the backend's view of the provider's part ------------------------------------------------------------------- */
+
+static struct uvd_req *udata_req(const struct uvd_udata *udata)
+{
+	return container_of(udata, struct uvd_req, udata);
+}
+
+static size_t udata_inlen(const struct uvd_udata *udata)
+{
+	return udata_req(udata)->uhw_in.len;
+}
+
+static size_t udata_outlen(const struct uvd_udata *udata)
+{
+	return udata_req(udata)->uhw_out.len;
+}
+
+static int udata_in(struct uvd_udata *udata, void *dst, size_t size)
+{
+	return uvd_uhw_in(udata_req(udata), dst, size);
+}
+
+static int udata_out(struct uvd_udata *udata, const void *src, size_t size)
+{
+	struct uvd_req *req = udata_req(udata);
+
+	if (req->uhw_fetched && size > UVD_REQ_STAGE - req->staged)
+		return -ENOSPC;
+	return uvd_uhw_out(req, src, size);
+}
+
+static const struct uvd_udata_ops udata_ops = {
+	.inlen = udata_inlen,
+	.outlen = udata_outlen,
+	.in = udata_in,
+	.out = udata_out,
+};
+
+struct uvd_udata *uvd_req_udata(struct uvd_req *req)
+{
+	return &req->udata;
+}
+
+struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req)
+{
+	struct uvd_in *in = &req->uhw_in;
+	void *buf;
+
+	if (in->len && !in->buf) {
+		buf = uvd_req_in_buffer(req, in->len);
+		if (!buf)
+			return NULL;
+		if (!uvd_req_read(req, buf, req->attrs[req->tree_method->uhw_in_slot].data, in->len))
+			in->buf = buf;
+	}
+	req->uhw_fetched = true;
+	return &req->udata;
+}
+
+/* ---- a request and its memory ------------------------------------------------------------------------------------ */
+
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
@@ -29,6 +90,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->entered = uvd_file_enter(req->file);
 	req->core_out.attr = -1;
 	req->uhw_out.attr = -1;
+	req->udata.ops = &udata_ops;
 	req->new_attr = -1;
 	return req;
 }
@@ -231,6 +293,8 @@ int uvd_uhw_in(struct uvd_req *req, void *dst, size_t size)
 		return 0;
 	}
 	attr = &req->attrs[req->tree_method->uhw_in_slot];
+	if (req->uhw_fetched)
+		return uvd_bad(req, -EFAULT, "UVERBS_ATTR_UHW_IN", attr->data);
 	return uvd_req_read(req, dst, attr->data, n) ? uvd_bad(req, -EFAULT, "UVERBS_ATTR_UHW_IN", attr->data) : 0;
 }
 

@@ -12,6 +12,7 @@
 #include <uverbsd/backend.h>
 #include <uverbsd/request.h>
 #include <uverbsd/schema.h>
+#include "backends/backends.h"
 #include "client/client.h"
 #include "core/core.h"
 
@@ -41,7 +42,7 @@ struct uvd_attr {
 
 /*
  * Input in our memory. core_in is read before the first step. If that fails, buf is NULL although len is not 0, and the
- * functions that steps get it with return the errno. uvd_uhw_in() reads the uhw_in of an ioctl.
+ * functions that steps get it with return the errno. uvd_uhw_in() or uvd_req_fetch_udata() reads the uhw_in of an ioctl.
  */
 struct uvd_in {
 	const uint8_t *buf; /* ours; NULL: not read */
@@ -77,6 +78,8 @@ struct uvd_req {
 	const struct uvd_method_row *method; /* front IOCTL */
 	struct uvd_in core_in, uhw_in;
 	struct uvd_out core_out, uhw_out;
+	struct uvd_udata udata; /* uhw_in and uhw_out, for the backend */
+	bool uhw_fetched; /* uvd_req_fetch_udata() was called: uhw_in and uhw_out do not access the client any more */
 	struct uvd_attr *attrs; /* front IOCTL; one for each attribute of the merged method, see uvd_attr_get() */
 	const struct uvd_tree_method *tree_method;
 	unsigned int num_objects, num_outs; /* used entries of the buffers' objects[] and outs[] */
@@ -131,6 +134,13 @@ struct uvd_req_buffers {
 const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id);
 /* Returns the address of the attribute's data field in the client, for the number of a new fd. 0: not sent. */
 uint64_t uvd_attr_addr(struct uvd_req *req, uint16_t id);
+
+/*
+ * Returns uvd_req_udata() for an operation that the caller must call with a lock held that others need: it has read the
+ * provider's request already (an operation that wants what could not be read gets -EFAULT), and the answer must fit into
+ * what is left of the stage (-ENOSPC). NULL: no memory.
+ */
+struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req);
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 

@@ -70,7 +70,7 @@ static int create_ah(struct uvd_req *req)
 		return -ENOMEM;
 	ah->pd = args->pd;
 	ah->attr = args->attr;
-	ret = uvd_ops(req)->create_ah(ah);
+	ret = uvd_ops(req)->create_ah(ah, uvd_req_udata(req));
 	if (ret) {
 		free(ah);
 		return ret;

@@ -144,7 +144,8 @@ static int create_cq(struct uvd_req *req)
 	cq->umem = args->buffer.umem;
 	ret = uvd_queues_for_cq(req, cq);
 	if (!ret)
-		ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq) : uvd_ops(req)->create_cq(cq);
+		ret = args->buffer.given ? uvd_ops(req)->create_cq_umem(cq, uvd_req_udata(req))
+					 : uvd_ops(req)->create_cq(cq, uvd_req_udata(req));
 	if (ret) {
 		uvd_queue_end(cq->queue);
 		uvd_unpin(&cq->umem);
@@ -206,7 +207,7 @@ static int resize_cq(struct uvd_req *req)
 	if (cq->queue)
 		ret = uvd_queue_resize_cq(req, cq, cmd.cqe);
 	else
-		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe);
+		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe, uvd_req_udata(req));
 	if (ret)
 		return uvd_refused(req, ret);
 	resp.cqe = cq->cqe;

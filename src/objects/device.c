@@ -60,7 +60,7 @@ static int make_context(struct uvd_req *req)
 	context->account = req->file->account;
 	context->ucaps = ucaps;
 	context->owner = req->file;
-	ret = uvd_ops(req)->alloc_context(context);
+	ret = uvd_ops(req)->alloc_context(context, uvd_req_udata(req));
 	if (ret) {
 		free(context);
 		return ret;

@@ -125,7 +125,7 @@ static int create_flow(struct uvd_req *req)
 		return -ENOMEM;
 	ret = uvd_flow_parse_specs(req, args->specs, args->cmd.flow_attr.size, flow->specs, flow->num_specs);
 	if (!ret) {
-		ret = uvd_ops(req)->create_flow(flow);
+		ret = uvd_ops(req)->create_flow(flow, uvd_req_udata(req));
 		if (ret)
 			uvd_refused(req, ret);
 	}

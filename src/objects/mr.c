@@ -48,7 +48,7 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 	if (access & ~UVD_MR_ACCESS_SUPPORTED)
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	if (access & IBV_ACCESS_ON_DEMAND &&
-	    (uvd_ops(req)->query_device(&req->dev->ib, &attr) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
+	    (uvd_ops(req)->query_device(&req->dev->ib, &attr, NULL) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
 		return uvd_bad(req, -EINVAL, "access_flags", access);
 	return 0;
 }
@@ -112,7 +112,7 @@ int uvd_reg_user_mr(struct uvd_req *req, struct uvd_uobject *uobj, const struct 
 	ret = uvd_req_pin(req, reg->start, reg->length, reg->access, &mr->umem);
 	if (ret)
 		goto free;
-	ret = uvd_ops(req)->reg_mr(mr);
+	ret = uvd_ops(req)->reg_mr(mr, uvd_req_udata(req));
 	if (ret)
 		goto unpin;
 	uvd_mr_made(req, uobj, mr);

@@ -36,9 +36,10 @@ static int answer_keys(struct uvd_req *req, const struct uvd_mr *mr, uint16_t lk
 }
 
 /* Registers mr, a region of a dma-buf or of device memory. Takes over mr: frees it if the backend refuses. */
-static int make_mr(struct uvd_req *req, uint16_t handle_id, struct uvd_mr *mr, int (*reg)(struct uvd_mr *mr))
+static int make_mr(struct uvd_req *req, uint16_t handle_id, struct uvd_mr *mr,
+		   int (*reg)(struct uvd_mr *mr, struct uvd_udata *udata))
 {
-	int ret = reg(mr);
+	int ret = reg(mr, uvd_req_udata(req));
 
 	if (ret) {
 		free(mr);

@@ -114,7 +114,7 @@ static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr
 
 	if (ret)
 		return ret;
-	ret = uvd_ops(req)->rereg_mr(mr, args->cmd.flags, to);
+	ret = uvd_ops(req)->rereg_mr(mr, args->cmd.flags, to, uvd_req_udata(req));
 	if (ret == UVD_REREG_NEW) {
 		atomic_fetch_add(&to->pd->usecnt, 1);
 		return ret;

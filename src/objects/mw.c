@@ -51,7 +51,7 @@ static int alloc_mw(struct uvd_req *req)
 		return -ENOMEM;
 	mw->pd = args->pd;
 	mw->type = args->type;
-	ret = uvd_ops(req)->alloc_mw(mw);
+	ret = uvd_ops(req)->alloc_mw(mw, uvd_req_udata(req));
 	if (ret) {
 		free(mw);
 		return ret;

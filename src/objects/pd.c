@@ -27,7 +27,7 @@ static int alloc_pd(struct uvd_req *req)
 	if (!pd)
 		return -ENOMEM;
 	pd->context = uvd_req_ucontext(req);
-	ret = uvd_ops(req)->alloc_pd(pd);
+	ret = uvd_ops(req)->alloc_pd(pd, uvd_req_udata(req));
 	if (ret) {
 		free(pd);
 		return ret;

@@ -307,7 +307,7 @@ static int create_own(struct uvd_req *req, struct uvd_qp *qp, struct qp_args *ar
 	qp->owner = args->uobj;
 	ret = uvd_queues_for_qp(req, qp, &args->init);
 	if (!ret)
-		ret = uvd_ops(req)->create_qp(qp, &args->init);
+		ret = uvd_ops(req)->create_qp(qp, &args->init, uvd_req_udata(req));
 	if (ret) {
 		end_queues(qp);
 		return ret;
@@ -331,7 +331,8 @@ static int create_qp(struct uvd_req *req)
 	uobj->event_file = uvd_req_async_file(req, UVERBS_ATTR_CREATE_QP_EVENT_FD);
 	qp->qp_type = args->init.qp_type;
 	qp->account = req->file->account;
-	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init) : create_own(req, qp, args);
+	ret = args->xrcd ? uvd_xrc_target_create(qp, uobj, args->xrcd, &args->init, uvd_req_udata(req))
+			 : create_own(req, qp, args);
 	if (ret) {
 		free(qp);
 		return uvd_refused(req, ret);

@@ -195,7 +195,7 @@ static int modify_qp(struct uvd_req *req)
 {
 	struct modify_args *args = uvd_args(req, struct modify_args);
 	uint32_t mask = useful_mask(args->qp->qp_type, args->cmd.base.attr_mask);
-	int ret = uvd_ops(req)->modify_qp(args->qp, &args->attr, mask);
+	int ret = uvd_ops(req)->modify_qp(args->qp, &args->attr, mask, uvd_req_udata(req));
 
 	if (ret)
 		return uvd_refused(req, ret);

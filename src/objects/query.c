@@ -67,7 +67,7 @@ static int query_device(struct uvd_req *req)
 
 	ret = uvd_core_in(req, &cmd);
 	if (!ret)
-		ret = uvd_ops(req)->query_device(&req->dev->ib, &attr);
+		ret = uvd_ops(req)->query_device(&req->dev->ib, &attr, NULL);
 	if (ret)
 		return ret;
 	fill_device(req, &attr, &resp);
@@ -114,10 +114,7 @@ static int query_device_ex(struct uvd_req *req)
 		return uvd_bad(req, -EINVAL, "comp_mask", cmd.comp_mask);
 	if (cmd.reserved)
 		return uvd_bad(req, -EINVAL, "reserved", cmd.reserved);
-	/* Neither hfi1 nor rxe has driver data for this command: both refuse a client that sends or wants some. */
-	if (req->uhw_in.len || req->uhw_out.len)
-		return uvd_bad(req, -EINVAL, "driver data", req->uhw_in.len);
-	ret = uvd_ops(req)->query_device(&req->dev->ib, &attr);
+	ret = uvd_ops(req)->query_device(&req->dev->ib, &attr, uvd_req_udata(req));
 	if (ret)
 		return ret;
 	fill_device(req, &attr, &resp.base);

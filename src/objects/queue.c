@@ -244,6 +244,6 @@ int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct 
 	ret = uvd_ops(req)->replace_srq_queue(srq, &q);
 	uvd_queue_end(q);
 	if (!ret && (mask & IBV_SRQ_LIMIT))
-		ret = uvd_ops(req)->modify_srq(srq, attr, IBV_SRQ_LIMIT);
+		ret = uvd_ops(req)->modify_srq(srq, attr, IBV_SRQ_LIMIT, NULL);
 	return ret ? ret : answer_modify_srq(req, l->srq_modify_place(in), resp, size);
 }

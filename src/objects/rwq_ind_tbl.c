@@ -95,7 +95,7 @@ static int create_table(struct uvd_req *req)
 
 	if (!table)
 		return -ENOMEM;
-	ret = uvd_ops(req)->create_rwq_ind_table(table);
+	ret = uvd_ops(req)->create_rwq_ind_table(table, uvd_req_udata(req));
 	if (ret) {
 		free(table->ind_tbl);
 		free(table);

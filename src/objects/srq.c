@@ -164,7 +164,7 @@ static int create_srq(struct uvd_req *req)
 	srq->owner = uobj;
 	ret = uvd_queues_for_srq(req, srq, &args->init.attr);
 	if (!ret)
-		ret = uvd_ops(req)->create_srq(srq, &args->init);
+		ret = uvd_ops(req)->create_srq(srq, &args->init, uvd_req_udata(req));
 	if (ret) {
 		uvd_queue_end(srq->queue);
 		free(srq);
@@ -226,7 +226,7 @@ static int modify_srq(struct uvd_req *req)
 	if (srq->queue && (cmd.attr_mask & IBV_SRQ_MAX_WR))
 		ret = uvd_queue_resize_srq(req, srq, &attr, cmd.attr_mask);
 	else
-		ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask);
+		ret = uvd_ops(req)->modify_srq(srq, &attr, cmd.attr_mask, uvd_req_udata(req));
 	return ret ? uvd_refused(req, ret) : 0;
 }
 

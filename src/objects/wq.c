@@ -121,7 +121,7 @@ static int create_wq(struct uvd_req *req)
 	wq->wq_type = args->init.wq_type;
 	wq->event_handler = wq_event_handler;
 	wq->owner = uobj;
-	ret = uvd_ops(req)->create_wq(wq, &args->init);
+	ret = uvd_ops(req)->create_wq(wq, &args->init, uvd_req_udata(req));
 	if (ret) {
 		free(wq);
 		return uvd_refused(req, ret);
@@ -184,7 +184,7 @@ static int modify_wq(struct uvd_req *req)
 	attr.wq_state = cmd.attr_mask & IBV_WQ_ATTR_STATE ? cmd.wq_state : attr.curr_wq_state;
 	if (attr.wq_state > IBV_WQS_ERR)
 		return uvd_bad(req, -EINVAL, "wq_state", cmd.wq_state);
-	ret = uvd_ops(req)->modify_wq(wq, &attr);
+	ret = uvd_ops(req)->modify_wq(wq, &attr, uvd_req_udata(req));
 	return ret ? uvd_refused(req, ret) : 0;
 }
 

@@ -34,7 +34,7 @@ struct uvd_xrcd_domain {
  * event_handler, and frees it on error. Returns 0 or a negative errno.
  */
 int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uvd_xrcd_handle *handle,
-			  struct uvd_qp_init_attr *init);
+			  struct uvd_qp_init_attr *init, struct uvd_udata *udata);
 /*
  * Closes one handle; the last one destroys the QP. On error nothing has changed. With UVD_REMOVE_DRIVER_FAILURE the
  * handle goes even if the backend refuses to destroy the QP, which is then leaked.

@@ -75,7 +75,7 @@ static int charge_handle(struct uvd_uobject *uobj)
 }
 
 int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uvd_xrcd_handle *handle,
-			  struct uvd_qp_init_attr *init)
+			  struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	const struct uvd_backend *ops = uobj->file->dev->ib.ops;
 	struct uvd_xrc_target *target;
@@ -96,7 +96,7 @@ int uvd_xrc_target_create(struct uvd_qp *qp, struct uvd_uobject *uobj, struct uv
 	qp->xrcd = handle->xrcd;
 	qp->event_handler = xrc_qp_event_handler;
 	qp->owner = target;
-	ret = ops->create_qp(qp, init);
+	ret = ops->create_qp(qp, init, udata);
 	if (ret)
 		goto free;
 	target->account = uvd_account_ref(qp->account);

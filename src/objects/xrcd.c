@@ -44,7 +44,7 @@ static struct uvd_xrcd_domain *xrcd_find_domain(struct uvd_device *dev, const st
 	return domain;
 }
 
-static int alloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain **out)
+static int alloc_domain(struct uvd_device *dev, struct uvd_udata *udata, struct uvd_xrcd_domain **out)
 {
 	struct uvd_xrcd_domain *domain = uvd_zalloc(sizeof(*domain));
 	struct uvd_xrcd *xrcd = uvd_zalloc(dev->ib.ops->size_xrcd);
@@ -56,7 +56,7 @@ static int alloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain **out)
 	xrcd->owner = domain;
 	domain->xrcd = xrcd;
 	domain->path = -1;
-	ret = dev->ib.ops->alloc_xrcd(xrcd);
+	ret = dev->ib.ops->alloc_xrcd(xrcd, udata);
 	if (ret)
 		goto free;
 	pthread_mutex_init(&domain->lock, NULL);
@@ -154,7 +154,7 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 	if (!handle)
 		return -ENOMEM;
 	if (!domain) {
-		ret = alloc_domain(req->dev, &domain);
+		ret = alloc_domain(req->dev, uvd_req_udata(req), &domain);
 		if (ret) {
 			free(handle);
 			return ret;
@@ -204,6 +204,9 @@ static int open_xrcd(struct uvd_req *req)
 	uvd_unlock(&req->dev->xrcd_lock);
 	if (!ret)
 		ret = begin_xrcd(req);
+	/* A client that blocks a read must not hold up the others at xrcd_lock. */
+	if (!ret && !uvd_req_fetch_udata(req))
+		ret = -ENOMEM;
 	if (!ret) {
 		uvd_lock(&req->dev->xrcd_lock);
 		ret = open_domain(req, &path, &st); /* another thread may have changed the list meanwhile */

@@ -32,12 +32,25 @@ static const struct {
 	const char *name;
 	size_t op, size, least;
 } sizes[] = {
-#define SIZE(op, object) { OP(op), UVD_SIZE(object), sizeof(struct uvd_##object) }
-	SIZE(alloc_context, context), SIZE(alloc_pd, pd),	    SIZE(alloc_xrcd, xrcd),
-	SIZE(reg_mr, mr),	      SIZE(alloc_mw, mw),	    SIZE(create_ah, ah),
-	SIZE(create_cq, cq),	      SIZE(create_srq, srq),	    SIZE(create_qp, qp),
-	SIZE(create_wq, wq),	      SIZE(create_flow, flow),	    SIZE(create_rwq_ind_table, rwq_ind_table),
-	SIZE(alloc_dm, dm),	      SIZE(alloc_dmah, dmah),	    SIZE(create_counters, counters),
+#define SIZE(op, object) \
+	{ \
+		OP(op), UVD_SIZE(object), sizeof(struct uvd_##object) \
+	}
+	SIZE(alloc_context, context),
+	SIZE(alloc_pd, pd),
+	SIZE(alloc_xrcd, xrcd),
+	SIZE(reg_mr, mr),
+	SIZE(alloc_mw, mw),
+	SIZE(create_ah, ah),
+	SIZE(create_cq, cq),
+	SIZE(create_srq, srq),
+	SIZE(create_qp, qp),
+	SIZE(create_wq, wq),
+	SIZE(create_flow, flow),
+	SIZE(create_rwq_ind_table, rwq_ind_table),
+	SIZE(alloc_dm, dm),
+	SIZE(alloc_dmah, dmah),
+	SIZE(create_counters, counters),
 	SIZE(create_comp_cntr, comp_cntr),
 };
 
@@ -62,9 +75,10 @@ int uvd_plugin_backend_check(const char *what, const struct uvd_backend *backend
 		const size_t size = *(const size_t *)((const char *)backend + sizes[i].size);
 
 		if (operation_is(backend, sizes[i].op) && (size < sizes[i].least || size > 1 << 20))
-			return uvd_plugin_error(error, -EINVAL, "%s: backend '%s': %s has objects of %zu bytes, "
-						"not from %zu to 1 MiB", what, backend->name, sizes[i].name, size,
-						sizes[i].least);
+			return uvd_plugin_error(error, -EINVAL,
+						"%s: backend '%s': %s has objects of %zu bytes, "
+						"not from %zu to 1 MiB",
+						what, backend->name, sizes[i].name, size, sizes[i].least);
 	}
 	return 0;
 }

@@ -122,7 +122,8 @@ static int object_row_check(const struct check *c, const struct uvd_object_row *
 	if (row->cls == UVD_CLASS_NONE && row->destroy)
 		return row_bad(c, row->name, "it has a destroy function, but no class");
 	/* size is where struct uvd_backend has the size. */
-	if (row->size && (row->size < UVD_SIZE(context) || row->size > UVD_SIZE(comp_cntr) || row->size % sizeof(size_t)))
+	if (row->size &&
+	    (row->size < UVD_SIZE(context) || row->size > UVD_SIZE(comp_cntr) || row->size % sizeof(size_t)))
 		return row_bad(c, row->name, "its size is not UVD_SIZE() of an object");
 	if ((row->num_methods && !row->methods) || (row->num_writes && !row->writes))
 		return row_bad(c, row->name, "its number of methods or commands is wrong");
@@ -145,8 +146,10 @@ int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, cha
 		if (!c.feature)
 			return uvd_plugin_error(error, -EINVAL, "%s: a feature has no name", what);
 		if ((*f)->ucap && !uvd_ucap_name_ok((*f)->ucap))
-			return uvd_plugin_error(error, -EINVAL, "%s: feature '%s': `%s` is not a valid name of a User "
-						"Capability", what, c.feature, (*f)->ucap);
+			return uvd_plugin_error(error, -EINVAL,
+						"%s: feature '%s': `%s` is not a valid name of a User "
+						"Capability",
+						what, c.feature, (*f)->ucap);
 		for (const struct uvd_object_row *const *o = (*f)->objects; o && *o && !err; o++)
 			err = object_row_check(&c, *o);
 	}

@@ -62,10 +62,10 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 
 	side->context = calloc(1, ops->size_context);
 	side->context->dev = &side->dev;
-	ck_assert_int_eq(ops->alloc_context(side->context), 0);
+	ck_assert_int_eq(ops->alloc_context(side->context, NULL), 0);
 	side->pd = calloc(1, ops->size_pd);
 	side->pd->context = side->context;
-	ck_assert_int_eq(ops->alloc_pd(side->pd), 0);
+	ck_assert_int_eq(ops->alloc_pd(side->pd, NULL), 0);
 }
 
 static void side_close(struct side *side)
@@ -106,7 +106,7 @@ struct uvd_cq *make_cq(struct end *end, int cqe)
 	cq->owner = end;
 	cq->comp_handler = comp_handler;
 	cq->event_handler = cq_event;
-	if (ops->create_cq(cq)) {
+	if (ops->create_cq(cq, NULL)) {
 		free(cq);
 		return NULL;
 	}
@@ -134,7 +134,7 @@ int make_srq(struct end *end, uint32_t max_wr, uint32_t max_sge, uint32_t limit)
 	srq->pd = end->side->pd;
 	srq->owner = end;
 	srq->event_handler = srq_event;
-	err = ops->create_srq(srq, &init);
+	err = ops->create_srq(srq, &init, NULL);
 	if (err)
 		free(srq);
 	else
@@ -153,7 +153,7 @@ struct uvd_mr *make_mr(struct end *end, void *addr, uint64_t length, unsigned in
 	mr->umem.length = mr->length = length;
 	mr->iova = mr->umem.addr;
 	mr->access = access;
-	if (ops->reg_mr(mr)) {
+	if (ops->reg_mr(mr, NULL)) {
 		free(mr);
 		return NULL;
 	}
@@ -189,7 +189,7 @@ struct uvd_qp *make_qp(struct end *end, enum ibv_qp_type type, struct uvd_qp_ini
 	}
 	qp->owner = end;
 	qp->event_handler = qp_event;
-	*err = ops->create_qp(qp, init);
+	*err = ops->create_qp(qp, init, NULL);
 	if (*err) {
 		free(qp);
 		return NULL;
@@ -291,7 +291,7 @@ void bed_close(struct bed *bed)
 
 static int modify(struct end *end, const struct ibv_qp_attr *attr, int mask)
 {
-	return end->side->dev.ops->modify_qp(end->qp, attr, mask);
+	return end->side->dev.ops->modify_qp(end->qp, attr, mask, NULL);
 }
 
 static bool connected(struct end *end)

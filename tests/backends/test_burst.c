@@ -212,7 +212,7 @@ START_TEST(test_memory_of_the_device_is_left_to_single_requests)
 			       .dm = dm,
 			       .length = 4096,
 			       .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ };
-	ck_assert_int_eq(ops->reg_dm_mr(mr), 0);
+	ck_assert_int_eq(ops->reg_dm_mr(mr, NULL), 0);
 	wrs[9].rkey = mr->rkey;
 	wrs[9].remote_addr = 0;
 	sges[9].length = back.length;
@@ -348,7 +348,7 @@ static void make_wrong(enum wrong wrong)
 	sges[9].lkey += wrong == KEY;
 	wrs[9].rkey = wrong == PEERS_MR ? without_rights->rkey : wrs[9].rkey + (wrong == PEERS_KEY);
 	if (wrong == RIGHTS)
-		ck_assert_int_eq(b->side->dev.ops->modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+		ck_assert_int_eq(b->side->dev.ops->modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS, NULL), 0);
 	if (wrong == BAD_MEMORY || wrong == PEERS_BAD_MEMORY) {
 		mm_bad = wrong == BAD_MEMORY ? sges[10].addr : sge.addr;
 		mm_bad_len = 1;

@@ -271,7 +271,7 @@ static void make_wrong(enum wrong wrong)
 	struct ibv_qp_attr attr = { .qp_access_flags = 0 };
 
 	if (wrong == QP_RIGHTS)
-		ck_assert_int_eq(b->side->dev.ops->modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+		ck_assert_int_eq(b->side->dev.ops->modify_qp(b->qp, &attr, IBV_QP_ACCESS_FLAGS, NULL), 0);
 	if (wrong == NO_READS) {
 		b->max_dest_rd_atomic = 0;
 		ck_assert_int_eq(to_state(a, IBV_QPS_RESET) | to_state(b, IBV_QPS_RESET), 0);

@@ -115,7 +115,7 @@ START_TEST(test_null_qp_follows_the_state_table)
 
 	bed_open(&bed, &uvd_backend_null, IBV_LINK_LAYER_INFINIBAND);
 	bed_make_qps(&bed, IBV_QPT_RC);
-	ck_assert_int_eq(uvd_backend_null.modify_qp(bed.end[0].qp, &attr, IBV_QP_STATE), -EINVAL);
+	ck_assert_int_eq(uvd_backend_null.modify_qp(bed.end[0].qp, &attr, IBV_QP_STATE, NULL), -EINVAL);
 	bed_close(&bed);
 }
 END_TEST

@@ -24,7 +24,7 @@ static void open_with(uint8_t link_layer)
 	ah->attr.is_global = link_layer == IBV_LINK_LAYER_ETHERNET;
 	ah->attr.grh.dgid = b->side->dev.config.ports[0].gids[0];
 	ah->attr.grh.hop_limit = 9;
-	ck_assert_int_eq(uvd_backend_soft.create_ah(ah), 0);
+	ck_assert_int_eq(uvd_backend_soft.create_ah(ah, NULL), 0);
 }
 
 static void setup(void)

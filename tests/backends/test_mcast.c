@@ -24,7 +24,7 @@ static void open_with(uint8_t link_layer)
 	ah->attr.dlid = link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : LID;
 	ah->attr.is_global = 1;
 	ah->attr.grh.dgid = group;
-	ck_assert_int_eq(ops->create_ah(ah), 0);
+	ck_assert_int_eq(ops->create_ah(ah, NULL), 0);
 	bed_connect(&bed, IBV_QPT_UD);
 }
 

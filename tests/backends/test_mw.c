@@ -21,7 +21,7 @@ static struct uvd_mw *make_mw(struct end *end, enum ibv_mw_type type)
 
 	new->pd = end->side->pd;
 	new->type = type;
-	if (!ops->alloc_mw(new))
+	if (!ops->alloc_mw(new, NULL))
 		return new;
 	free(new);
 	return NULL;
@@ -197,7 +197,7 @@ START_TEST(test_bad_bind_is_bind_error)
 	struct uvd_send_wr wr;
 
 	pd->context = b->side->context;
-	ck_assert_int_eq(ops->alloc_pd(pd), 0);
+	ck_assert_int_eq(ops->alloc_pd(pd, NULL), 0);
 	if (bad_binds[_i].other_pd)
 		b->side->pd = pd;
 	mw = make_mw(b, bad_binds[_i].type ? bad_binds[_i].type : 2);
@@ -341,7 +341,7 @@ START_TEST(test_window_is_closed_to_qps_of_another_pd)
 	int err;
 
 	pd->context = b->side->context;
-	ck_assert_int_eq(ops->alloc_pd(pd), 0);
+	ck_assert_int_eq(ops->alloc_pd(pd, NULL), 0);
 	c.qp = make_qp(&c, IBV_QPT_RC, &init, &err);
 	b->side->pd = pd;
 	init = (struct uvd_qp_init_attr){ .cap = bed.cap };

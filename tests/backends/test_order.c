@@ -21,7 +21,7 @@ static struct uvd_ah *ah_to(struct end *from, struct end *end)
 	ah->pd = from->side->pd;
 	ah->attr.port_num = 1;
 	ah->attr.dlid = end->side->dev.config.ports[0].lid;
-	ck_assert_int_eq(uvd_backend_soft.create_ah(ah), 0);
+	ck_assert_int_eq(uvd_backend_soft.create_ah(ah, NULL), 0);
 	return ah;
 }
 

@@ -45,7 +45,7 @@ static void setup(void)
 	ah = calloc(1, ops->size_ah);
 	ah->pd = a->side->pd;
 	ah->attr = (struct ibv_ah_attr){ .dlid = 2, .port_num = 1 };
-	ck_assert_int_eq(ops->create_ah(ah), 0);
+	ck_assert_int_eq(ops->create_ah(ah, NULL), 0);
 }
 
 static void teardown(void)

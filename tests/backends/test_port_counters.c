@@ -158,7 +158,7 @@ START_TEST(test_multicast_counts_apart_from_unicast)
 	one->pd = many->pd = a->side->pd;
 	one->attr = (struct ibv_ah_attr){ .port_num = 1, .dlid = b->side->dev.config.ports[0].lid };
 	many->attr = (struct ibv_ah_attr){ .port_num = 1, .dlid = GROUP_LID, .is_global = 1, .grh.dgid = group };
-	ck_assert_int_eq(ops->create_ah(one) | ops->create_ah(many), 0);
+	ck_assert_int_eq(ops->create_ah(one, NULL) | ops->create_ah(many, NULL), 0);
 	bed_connect(&bed, IBV_QPT_UD);
 	ck_assert_int_eq(ops->attach_mcast(b->qp, &group, GROUP_LID), 0);
 	for (int i = 0; i < 3; i++) {

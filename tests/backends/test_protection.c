@@ -145,7 +145,7 @@ START_TEST(test_key_of_another_pd_is_a_violation)
 	struct uvd_mr *mr;
 
 	pd->context = b->side->context;
-	ck_assert_int_eq(uvd_backend_soft.alloc_pd(pd), 0);
+	ck_assert_int_eq(uvd_backend_soft.alloc_pd(pd, NULL), 0);
 	b->side->pd = pd;
 	mr = make_mr(b, b->buf, BUF_SIZE, b->access);
 	b->side->pd = old;
@@ -242,7 +242,7 @@ START_TEST(test_own_memory_violation_stays_at_home)
 	struct uvd_mr *mr = NULL;
 
 	pd->context = a->side->context;
-	ck_assert_int_eq(uvd_backend_soft.alloc_pd(pd), 0);
+	ck_assert_int_eq(uvd_backend_soft.alloc_pd(pd, NULL), 0);
 	if (own[_i].other_pd)
 		a->side->pd = pd;
 	if (own[_i].access) {

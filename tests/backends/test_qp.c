@@ -115,7 +115,7 @@ START_TEST(test_false_current_state_is_refused)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RTS };
 
 	bed_make_qps(&bed, IBV_QPT_RC);
-	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE), -EINVAL);
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, NULL), -EINVAL);
 	ck_assert_int_eq(state_of(a), IBV_QPS_RESET);
 }
 END_TEST
@@ -161,7 +161,7 @@ START_TEST(test_sqd_holds_requests_back_and_says_when_drained)
 
 	bed_connect(&bed, IBV_QPT_RC);
 	send_small(a, b, IBV_WR_SEND, 8); /* started: it waits for a receive */
-	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY, NULL), 0);
 	send_small(a, b, IBV_WR_RDMA_WRITE, 8); /* not started */
 	ck_assert_int_eq(a->qp_event[IBV_EVENT_SQ_DRAINED], 0);
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 8), 0);
@@ -280,8 +280,8 @@ START_TEST(test_cq_sizes)
 		ck_assert_int_eq(send_wr(a, .wr_id = i, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED),
 				 0);
 	ck_assert_int_eq(poll_cq(a->scq, &wc), 1);
-	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 1), -EINVAL);
-	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 2), 0);
+	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 1, NULL), -EINVAL);
+	ck_assert_int_eq(uvd_backend_soft.resize_cq(a->scq, 2, NULL), 0);
 	ck_assert_int_eq(a->scq->cqe, 2);
 	expect(a->scq, 1, IBV_WC_SUCCESS);
 	expect(a->scq, 2, IBV_WC_SUCCESS);

@@ -151,7 +151,7 @@ START_TEST(test_frame_stays_on_its_port)
 	config->ports[1] = config->ports[0];
 	config->num_ports = 2;
 	ck_assert_int_eq(to_state(&more[0], IBV_QPS_RESET), 0);
-	ck_assert_int_eq(ops->modify_qp(more[0].qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
+	ck_assert_int_eq(ops->modify_qp(more[0].qp, &attr, IBV_QP_STATE | IBV_QP_PORT, NULL), 0);
 	ck_assert_int_eq(to_state(&more[0], IBV_QPS_RTR), 0);
 	for (int i = 0; i < 2; i++)
 		ck_assert_int_eq(post_recv_at(&more[i], i, 10000, 100), 0);

@@ -41,7 +41,7 @@ static int rereg(int flags, struct uvd_mr to)
 	int ret;
 
 	*new = to;
-	ret = ops->rereg_mr(mr, flags, new);
+	ret = ops->rereg_mr(mr, flags, new, NULL);
 	if (ret == UVD_REREG_NEW) {
 		free_mr(mr);
 		mr = new;
@@ -108,7 +108,7 @@ START_TEST(test_region_of_another_pd_is_closed_to_the_qp)
 	struct uvd_mr to = *mr;
 
 	pd->context = b->side->context;
-	ck_assert_int_eq(ops->alloc_pd(pd), 0);
+	ck_assert_int_eq(ops->alloc_pd(pd, NULL), 0);
 	to.pd = pd;
 	ck_assert_int_eq(rereg(PD, to), UVD_REREG_CHANGED);
 	ck_assert_ptr_eq(mr->pd, pd);
@@ -129,7 +129,7 @@ START_TEST(test_region_with_a_window_stays_as_it_is)
 	ck_assert_int_eq(rereg(ACCESS, to), UVD_REREG_CHANGED);
 	mw->pd = b->side->pd;
 	mw->type = IBV_MW_TYPE_1;
-	ck_assert_int_eq(ops->alloc_mw(mw), 0);
+	ck_assert_int_eq(ops->alloc_mw(mw, NULL), 0);
 	ck_assert_int_eq(send_wr(b, .wr_id = 1, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
 				 .bind = { mw, mr, (uintptr_t)b->buf, 8, IBV_ACCESS_REMOTE_READ }),
 			 0);

@@ -117,7 +117,7 @@ START_TEST(test_ud_takes_receives_of_the_srq)
 
 	ah->pd = a->side->pd;
 	ah->attr = (struct ibv_ah_attr){ .dlid = 2, .port_num = 1 };
-	ck_assert_int_eq(ops->create_ah(ah), 0);
+	ck_assert_int_eq(ops->create_ah(ah, NULL), 0);
 	bed_connect(&bed, IBV_QPT_UD);
 	ck_assert_int_eq(post_srq_at(b, 1, 0, 140), 0);
 	ck_assert_int_eq(send_wr(a, .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1, .ah = ah,
@@ -224,7 +224,7 @@ START_TEST(test_keys_are_of_the_srqs_pd)
 	ck_assert_int_eq(ops->destroy_srq(b->srq), 0);
 	free(b->srq);
 	pd->context = b->side->context;
-	ck_assert_int_eq(ops->alloc_pd(pd), 0);
+	ck_assert_int_eq(ops->alloc_pd(pd, NULL), 0);
 	b->side->pd = pd;
 	ck_assert_int_eq(make_srq(b, 16, 1, 0), 0);
 	mr = make_mr(b, b->buf, BUF_SIZE, IBV_ACCESS_LOCAL_WRITE);
@@ -256,7 +256,7 @@ END_TEST
 
 static int modify(int mask, uint32_t max_wr, uint32_t limit)
 {
-	return ops->modify_srq(b->srq, &(struct ibv_srq_attr){ .max_wr = max_wr, .srq_limit = limit }, mask);
+	return ops->modify_srq(b->srq, &(struct ibv_srq_attr){ .max_wr = max_wr, .srq_limit = limit }, mask, NULL);
 }
 
 static struct ibv_srq_attr query(void)

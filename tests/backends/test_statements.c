@@ -18,7 +18,7 @@ static void setup(void)
 	ah->pd = a->side->pd;
 	ah->attr.port_num = 1;
 	ah->attr.dlid = b->side->dev.config.ports[0].lid;
-	ck_assert_int_eq(uvd_backend_soft.create_ah(ah), 0);
+	ck_assert_int_eq(uvd_backend_soft.create_ah(ah, NULL), 0);
 }
 
 static void teardown(void)
@@ -180,7 +180,7 @@ START_TEST(test_values_beyond_their_limits_are_einval_and_change_nothing)
 	ck_assert_int_eq(to_state(a, IBV_QPS_SQD), 0);
 	ck_assert_int_eq(uvd_backend_soft.query_qp(a->qp, &before, ~0, &init), 0);
 	attr.qp_state = values[_i].mask & IBV_QP_PATH_MIG_STATE ? IBV_QPS_RTS : IBV_QPS_SQD;
-	err = uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | values[_i].mask);
+	err = uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | values[_i].mask, NULL);
 	ck_assert_int_eq(err, values[_i].accepted ? 0 : -EINVAL);
 	ck_assert_int_eq(uvd_backend_soft.query_qp(a->qp, &after, ~0, &init), 0);
 	ck_assert_int_eq(!memcmp(&before, &after, sizeof(before)), !values[_i].accepted);
@@ -363,7 +363,7 @@ START_TEST(test_request_keeps_the_address_of_its_handle)
 	ck_assert_int_eq(post_recv_at(b, 0xb, 0, 100), 0);
 	other->pd = ah->pd;
 	other->attr = ah->attr;
-	ck_assert_int_eq(uvd_backend_soft.create_ah(other), 0);
+	ck_assert_int_eq(uvd_backend_soft.create_ah(other, NULL), 0);
 	wr = datagram(&sge, b->qp->qp_num);
 	wr.ah = other;
 	ck_assert_int_eq(uvd_backend_soft.post_send(a->qp, &wr, &bad, &work), 0);
@@ -406,7 +406,7 @@ START_TEST(test_cq_that_ignores_overruns_is_not_supported)
 	cq->context = a->side->context;
 	cq->cqe = 8;
 	cq->flags = IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN;
-	ck_assert_int_eq(uvd_backend_soft.create_cq(cq), -EOPNOTSUPP);
+	ck_assert_int_eq(uvd_backend_soft.create_cq(cq, NULL), -EOPNOTSUPP);
 	free(cq);
 }
 END_TEST
@@ -454,9 +454,9 @@ START_TEST(test_implicit_region_begins_at_0)
 			       .length = UINT64_MAX,
 			       .iova = 4096,
 			       .access = b->access | IBV_ACCESS_ON_DEMAND };
-	ck_assert_int_eq(uvd_backend_soft.reg_mr(mr), -EINVAL);
+	ck_assert_int_eq(uvd_backend_soft.reg_mr(mr, NULL), -EINVAL);
 	mr->iova = 0;
-	ck_assert_int_eq(uvd_backend_soft.reg_mr(mr), 0);
+	ck_assert_int_eq(uvd_backend_soft.reg_mr(mr, NULL), 0);
 	free_mr(mr);
 }
 END_TEST
@@ -484,7 +484,7 @@ START_TEST(test_window_is_bound_to_memory_on_demand)
 	bed_connect(&bed, IBV_QPT_RC);
 	mw->pd = b->side->pd;
 	mw->type = IBV_MW_TYPE_2;
-	ck_assert_int_eq(uvd_backend_soft.alloc_mw(mw), 0);
+	ck_assert_int_eq(uvd_backend_soft.alloc_mw(mw, NULL), 0);
 	bind(mw, mr);
 	wr = wr_to(b, IBV_WR_RDMA_WRITE, &sge, 1);
 	wr.rkey = mw->rkey;
@@ -510,7 +510,7 @@ START_TEST(test_window_is_invalidated_on_the_qp_that_bound_it_only)
 	bed_connect(&bed, IBV_QPT_RC);
 	mw->pd = b->side->pd;
 	mw->type = IBV_MW_TYPE_2;
-	ck_assert_int_eq(uvd_backend_soft.alloc_mw(mw), 0);
+	ck_assert_int_eq(uvd_backend_soft.alloc_mw(mw, NULL), 0);
 	bind(mw, mr);
 	other.scq = b->scq;
 	other.rcq = b->rcq;

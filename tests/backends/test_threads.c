@@ -144,8 +144,8 @@ START_TEST(test_peer_is_destroyed_during_traffic)
 			old->recv_cq = b->rcq;
 			old->qp_type = IBV_QPT_RC;
 			old->owner = b;
-			ck_assert_int_eq(uvd_backend_soft.create_qp(old, &(struct uvd_qp_init_attr){ .cap = bed.cap }),
-					 0);
+			ck_assert_int_eq(
+				uvd_backend_soft.create_qp(old, &(struct uvd_qp_init_attr){ .cap = bed.cap }, NULL), 0);
 			pthread_mutex_unlock(&exchange);
 		}
 		to_init(b);
@@ -336,7 +336,7 @@ START_TEST(test_target_of_many_threads_ends_soon)
 	to_target->pd = a->side->pd;
 	to_target->attr.port_num = 1;
 	to_target->attr.dlid = b->side->dev.config.ports[0].lid;
-	ck_assert_int_eq(uvd_backend_soft.create_ah(to_target), 0);
+	ck_assert_int_eq(uvd_backend_soft.create_ah(to_target, NULL), 0);
 	target = b->qp->qp_num;
 	stop = false;
 	for (int i = 0; i < SENDERS; i++) {

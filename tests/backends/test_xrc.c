@@ -34,7 +34,7 @@ static struct uvd_srq *make_xrc_srq(struct uvd_xrcd *domain, struct uvd_pd *its_
 	srq->cq = cq;
 	srq->xrcd = domain;
 	srq->srq_type = IBV_SRQT_XRC;
-	ck_assert_int_eq(ops->create_srq(srq, &init), 0);
+	ck_assert_int_eq(ops->create_srq(srq, &init, NULL), 0);
 	ck_assert_uint_ne(srq->srq_num, 0);
 	return srq;
 }
@@ -79,10 +79,10 @@ static void setup(void)
 	bed_open(&bed, ops, IBV_LINK_LAYER_INFINIBAND);
 	memset(a->buf, 0x11, BUF_SIZE);
 	xrcd = (struct uvd_xrcd){ .dev = &b->side->dev };
-	ck_assert_int_eq(ops->alloc_xrcd(&xrcd), 0);
+	ck_assert_int_eq(ops->alloc_xrcd(&xrcd, NULL), 0);
 	pd = calloc(1, ops->size_pd);
 	pd->context = b->side->context;
-	ck_assert_int_eq(ops->alloc_pd(pd), 0);
+	ck_assert_int_eq(ops->alloc_pd(pd, NULL), 0);
 	mr = make_mr(b, b->buf + OTHER, 4096, b->access);
 	free_mr(mr);
 	mr = calloc(1, ops->size_mr);
@@ -92,7 +92,7 @@ static void setup(void)
 			       .length = 4096,
 			       .iova = (uintptr_t)b->buf + OTHER,
 			       .access = b->access };
-	ck_assert_int_eq(ops->reg_mr(mr), 0);
+	ck_assert_int_eq(ops->reg_mr(mr, NULL), 0);
 	first.cq = make_cq(b, 64);
 	second.cq = make_cq(b, 64);
 	first.srq = make_xrc_srq(&xrcd, b->side->pd, first.cq, 0);
@@ -215,7 +215,7 @@ START_TEST(test_xrc_qp_binds_and_invalidates_windows)
 
 	mw->pd = a->side->pd;
 	mw->type = IBV_MW_TYPE_2;
-	ck_assert_int_eq(ops->alloc_mw(mw), 0);
+	ck_assert_int_eq(ops->alloc_mw(mw, NULL), 0);
 	ck_assert_int_eq(send_wr(a, .wr_id = 1, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
 				 .bind = { .mw_rkey = mw->rkey,
 					   .mr_lkey = region->lkey,

@@ -75,9 +75,9 @@ START_TEST(test_handle_04_another_type_is_einval)
 	struct uvd_uobject *uobj;
 
 	toy_new();
-	ck_assert_int_eq(
-		uvd_uobject_get(bed.call.file, uvd_tree_object(bed.trees.plain, OBJ_OTHER)->row, 0, UVD_UOBJ_READ, &uobj),
-		-EINVAL);
+	ck_assert_int_eq(uvd_uobject_get(bed.call.file, uvd_tree_object(bed.trees.plain, OBJ_OTHER)->row, 0,
+					 UVD_UOBJ_READ, &uobj),
+			 -EINVAL);
 	ck_assert_int_eq(uvd_uobject_get(bed.call.file, NULL, 0, UVD_UOBJ_READ, &uobj), 0);
 	uvd_uobject_put(uobj, UVD_UOBJ_READ);
 }

@@ -210,7 +210,7 @@ START_TEST(test_a_method_that_needs_an_absent_object_is_not_there)
 }
 END_TEST
 
-static int alloc_pd(struct uvd_pd *pd)
+static int alloc_pd(struct uvd_pd *pd, struct uvd_udata *udata)
 {
 	return 0;
 }
@@ -240,6 +240,89 @@ START_TEST(test_a_method_or_command_that_needs_what_the_backend_lacks_is_not_the
 	ck_assert_uint_eq(tree->num_writes[0], 2);
 	ck_assert_ptr_null(tree->writes[0][0].row);
 	ck_assert_ptr_eq(tree->writes[0][1].row, &w[1]);
+	uvd_tree_free(tree);
+}
+END_TEST
+
+/* ---- wrappers ---------------------------------------------------------------------------------------------------- */
+
+static int otherwise(struct uvd_req *req)
+{
+	return 0;
+}
+
+static const uvd_step wrap_steps[] = { otherwise, NULL }, no_steps[] = { NULL };
+
+static struct uvd_method_row wrap_method(const char *name, uint16_t id, enum uvd_when when)
+{
+	return (struct uvd_method_row){ .name = name, .id = id, .steps = wrap_steps, .when = when };
+}
+
+START_TEST(test_wrapper_must_fit)
+{
+	struct uvd_method_row m = wrap_method("M_USE", M_USE, UVD_STEPS_BEFORE);
+	struct uvd_write_row w = { .name = "W", .number = 77, .steps = wrap_steps, .when = UVD_STEPS_AFTER };
+	struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &m, .num_methods = 1 };
+
+	m.steps = NULL;
+	refused(&row, -EINVAL, "it wraps, but has no steps");
+	m.steps = no_steps;
+	refused(&row, -EINVAL, "it wraps, but has no steps");
+	m.steps = wrap_steps;
+	m.name = "M_OTHER";
+	refused(&row, -EEXIST, "M_OTHER");
+	m.id = 35;
+	refused(&row, -EINVAL, "it wraps what no feature has");
+	row = (struct uvd_object_row){ .name = "toy", .id = OBJ_TOY, .writes = &w, .num_writes = 1 };
+	refused(&row, -EINVAL, "it wraps what no feature has");
+	w.number = W_SECOND_FAILS;
+	refused(&row, -EEXIST, "command W");
+}
+END_TEST
+
+/* The wrapper's feature may come first. Its backend operations decide about the wrapper alone. */
+START_TEST(test_wrappers_are_merged_in_any_order)
+{
+	const struct uvd_method_row own = { .name = "M", .id = 30, .steps = steps };
+	const struct uvd_write_row own_write = { .name = "W", .number = 1, .steps = steps };
+	struct uvd_method_row m[] = {
+		wrap_method("M", 30, UVD_STEPS_BEFORE),
+		wrap_method("M", 30, UVD_STEPS_AFTER),
+		wrap_method("M", 30, UVD_STEPS_INSTEAD),
+	};
+	struct uvd_write_row w = { .name = "W", .number = 1, .steps = wrap_steps, .when = UVD_STEPS_BEFORE };
+	const struct uvd_object_row first = {
+		.name = "toy", .id = 30, UVD_ROWS(methods, m), .writes = &w, .num_writes = 1
+	};
+	const struct uvd_object_row second = {
+		.name = "toy", .id = 30, .methods = &own, .num_methods = 1, .writes = &own_write, .num_writes = 1
+	};
+	const struct uvd_object_row *first_objects[] = { &first, NULL }, *second_objects[] = { &second, NULL };
+	const struct uvd_feature wraps = { .name = "wraps", .objects = first_objects };
+	const struct uvd_feature has = { .name = "has", .objects = second_objects };
+	const struct uvd_feature *orders[][3] = { { &wraps, &has, NULL }, { &has, &wraps, NULL } };
+	const struct uvd_backend ops = { .alloc_pd = alloc_pd };
+	const struct uvd_tree_method *tm;
+	struct uvd_tree *tree;
+	int err;
+
+	for (int i = 0; i < 2; i++) {
+		tree = uvd_tree_new(orders[i], &ops, DRIVER, NULL, &err);
+		ck_assert_ptr_nonnull(tree);
+		tm = uvd_tree_method(tree, 30, 30);
+		ck_assert_ptr_eq(tm->row, &own);
+		ck_assert_str_eq(tm->owner, "has");
+		ck_assert(tm->steps[0] == otherwise && tm->steps[1] == otherwise && tm->steps[2] == otherwise);
+		ck_assert_ptr_null(tm->steps[3]);
+		ck_assert_ptr_eq(tree->writes[0][1].row, &own_write);
+		ck_assert(tree->writes[0][1].steps[0] == otherwise && tree->writes[0][1].steps[1] == nothing);
+		uvd_tree_free(tree);
+	}
+	m[2].needs[0] = w.needs[0] = UVD_OP(reg_mr);
+	tree = uvd_tree_new(orders[0], &ops, DRIVER, NULL, &err);
+	tm = uvd_tree_method(tree, 30, 30);
+	ck_assert(tm->steps[0] == otherwise && tm->steps[1] == nothing && tm->steps[2] == otherwise);
+	ck_assert_ptr_eq(tree->writes[0][1].steps, steps);
 	uvd_tree_free(tree);
 }
 END_TEST
@@ -524,6 +607,8 @@ int main(void)
 	tcase_add_test(tc, test_a_feature_without_objects_adds_nothing);
 	tcase_add_test(tc, test_what_is_added_to_may_come_later);
 	tcase_add_test(tc, test_a_class_is_defined_once);
+	tcase_add_test(tc, test_wrapper_must_fit);
+	tcase_add_test(tc, test_wrappers_are_merged_in_any_order);
 	tcase_add_test(tc, test_words_for_what_there_is_not);
 	tcase_add_test(tc, test_a_walk_can_be_ended_at_any_row);
 	tcase_add_test(tc, test_what_is_not_in_the_tree_is_not_found);

@@ -8,41 +8,49 @@
 #include "faults.h"
 
 #define OPS(X) \
-	X(query_device, (struct uvd_ibdev * dev, struct ibv_device_attr_ex * attr), (dev, attr), T_NONE, 0) \
+	X(query_device, (struct uvd_ibdev * dev, struct ibv_device_attr_ex * attr, struct uvd_udata * udata), \
+	  (dev, attr, udata), T_NONE, 0) \
 	X(query_port, (struct uvd_ibdev * dev, uint8_t port, struct ibv_port_attr * attr), (dev, port, attr), T_NONE, \
 	  0) \
 	X(query_gid, (struct uvd_ibdev * dev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry), \
 	  (dev, port, index, entry), T_NONE, 0) \
-	X(alloc_context, (struct uvd_context * context), (context), T_CONTEXT, 1) \
-	X(alloc_pd, (struct uvd_pd * pd), (pd), T_PD, 1) \
+	X(alloc_context, (struct uvd_context * context, struct uvd_udata * udata), (context, udata), T_CONTEXT, 1) \
+	X(alloc_pd, (struct uvd_pd * pd, struct uvd_udata * udata), (pd, udata), T_PD, 1) \
 	X(dealloc_pd, (struct uvd_pd * pd), (pd), T_PD, -1) \
-	X(reg_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
+	X(reg_mr, (struct uvd_mr * mr, struct uvd_udata * udata), (mr, udata), T_MR, 1) \
 	X(dereg_mr, (struct uvd_mr * mr), (mr), T_MR, -1) \
-	X(alloc_xrcd, (struct uvd_xrcd * xrcd), (xrcd), T_XRCD, 1) \
+	X(alloc_xrcd, (struct uvd_xrcd * xrcd, struct uvd_udata * udata), (xrcd, udata), T_XRCD, 1) \
 	X(dealloc_xrcd, (struct uvd_xrcd * xrcd), (xrcd), T_XRCD, -1) \
-	X(alloc_mw, (struct uvd_mw * mw), (mw), T_MW, 1) \
+	X(alloc_mw, (struct uvd_mw * mw, struct uvd_udata * udata), (mw, udata), T_MW, 1) \
 	X(dealloc_mw, (struct uvd_mw * mw), (mw), T_MW, -1) \
-	X(create_ah, (struct uvd_ah * ah), (ah), T_AH, 1) \
+	X(create_ah, (struct uvd_ah * ah, struct uvd_udata * udata), (ah, udata), T_AH, 1) \
 	X(destroy_ah, (struct uvd_ah * ah), (ah), T_AH, -1) \
-	X(create_cq, (struct uvd_cq * cq), (cq), T_CQ, 1) \
+	X(create_cq, (struct uvd_cq * cq, struct uvd_udata * udata), (cq, udata), T_CQ, 1) \
 	X(destroy_cq, (struct uvd_cq * cq), (cq), T_CQ, -1) \
 	X(poll_cq, (struct uvd_cq * cq, int n, struct ibv_wc *wc), (cq, n, wc), T_NONE, 0) \
 	X(req_notify_cq, (struct uvd_cq * cq, bool solicited_only), (cq, solicited_only), T_NONE, 0) \
-	X(resize_cq, (struct uvd_cq * cq, int cqe), (cq, cqe), T_NONE, 0) \
-	X(create_srq, (struct uvd_srq * srq, const struct ibv_srq_init_attr *attr), (srq, attr), T_SRQ, 1) \
-	X(modify_srq, (struct uvd_srq * srq, const struct ibv_srq_attr *attr, int mask), (srq, attr, mask), T_NONE, 0) \
+	X(resize_cq, (struct uvd_cq * cq, int cqe, struct uvd_udata *udata), (cq, cqe, udata), T_NONE, 0) \
+	X(create_srq, (struct uvd_srq * srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata), \
+	  (srq, attr, udata), T_SRQ, 1) \
+	X(modify_srq, (struct uvd_srq * srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata), \
+	  (srq, attr, mask, udata), T_NONE, 0) \
 	X(query_srq, (struct uvd_srq * srq, struct ibv_srq_attr * attr), (srq, attr), T_NONE, 0) \
 	X(destroy_srq, (struct uvd_srq * srq), (srq), T_SRQ, -1) \
-	X(create_wq, (struct uvd_wq * wq, struct ibv_wq_init_attr * init), (wq, init), T_WQ, 1) \
-	X(modify_wq, (struct uvd_wq * wq, const struct ibv_wq_attr *attr), (wq, attr), T_NONE, 0) \
+	X(create_wq, (struct uvd_wq * wq, struct ibv_wq_init_attr * init, struct uvd_udata * udata), \
+	  (wq, init, udata), T_WQ, 1) \
+	X(modify_wq, (struct uvd_wq * wq, const struct ibv_wq_attr *attr, struct uvd_udata *udata), (wq, attr, udata), \
+	  T_NONE, 0) \
 	X(destroy_wq, (struct uvd_wq * wq), (wq), T_WQ, -1) \
-	X(create_rwq_ind_table, (struct uvd_rwq_ind_table * table), (table), T_RWQ_IND_TBL, 1) \
+	X(create_rwq_ind_table, (struct uvd_rwq_ind_table * table, struct uvd_udata * udata), (table, udata), \
+	  T_RWQ_IND_TBL, 1) \
 	X(destroy_rwq_ind_table, (struct uvd_rwq_ind_table * table), (table), T_RWQ_IND_TBL, -1) \
-	X(create_flow, (struct uvd_flow * flow), (flow), T_FLOW, 1) \
+	X(create_flow, (struct uvd_flow * flow, struct uvd_udata * udata), (flow, udata), T_FLOW, 1) \
 	X(destroy_flow, (struct uvd_flow * flow), (flow), T_FLOW, -1) \
 	X(destroy_flow_action, (struct uvd_flow_action * action), (action), T_NONE, 0) \
-	X(create_qp, (struct uvd_qp * qp, struct uvd_qp_init_attr * init), (qp, init), T_QP, 1) \
-	X(modify_qp, (struct uvd_qp * qp, const struct ibv_qp_attr *attr, int mask), (qp, attr, mask), T_NONE, 0) \
+	X(create_qp, (struct uvd_qp * qp, struct uvd_qp_init_attr * init, struct uvd_udata * udata), \
+	  (qp, init, udata), T_QP, 1) \
+	X(modify_qp, (struct uvd_qp * qp, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata), \
+	  (qp, attr, mask, udata), T_NONE, 0) \
 	X(query_qp, (struct uvd_qp * qp, struct ibv_qp_attr * attr, int mask, struct uvd_qp_init_attr *init), \
 	  (qp, attr, mask, init), T_NONE, 0) \
 	X(destroy_qp, (struct uvd_qp * qp), (qp), T_QP, -1) \
@@ -54,11 +62,11 @@
 	X(query_context, (struct uvd_context * context), (context), T_NONE, 0) \
 	X(query_port_speed, (struct uvd_ibdev * dev, uint8_t port, uint64_t * speed), (dev, port, speed), T_NONE, 0) \
 	X(modify_cq, (struct uvd_cq * cq, uint16_t count, uint16_t period), (cq, count, period), T_NONE, 0) \
-	X(create_cq_umem, (struct uvd_cq * cq), (cq), T_CQ, 1) \
+	X(create_cq_umem, (struct uvd_cq * cq, struct uvd_udata * udata), (cq, udata), T_CQ, 1) \
 	X(alloc_dm, (struct uvd_dm * dm), (dm), T_DM, 1) \
 	X(dealloc_dm, (struct uvd_dm * dm), (dm), T_DM, -1) \
-	X(reg_dm_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
-	X(reg_dmabuf_mr, (struct uvd_mr * mr), (mr), T_MR, 1) \
+	X(reg_dm_mr, (struct uvd_mr * mr, struct uvd_udata * udata), (mr, udata), T_MR, 1) \
+	X(reg_dmabuf_mr, (struct uvd_mr * mr, struct uvd_udata * udata), (mr, udata), T_MR, 1) \
 	X(advise_mr, \
 	  (struct uvd_pd * pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sge, \
 	   unsigned int num), \
@@ -123,9 +131,9 @@ static int filter_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, con
 }
 
 /* The backend may make a second region (UVD_REREG_NEW). The core then destroys one of the two. */
-static int filter_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
+static int filter_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata)
 {
-	int ret = fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.rereg_mr(mr, flags, to);
+	int ret = fault_here(FAULT_BACKEND) ? -BACKEND_ERRNO : behind.rereg_mr(mr, flags, to, udata);
 
 	return counted(ret, T_MR, ret == UVD_REREG_NEW);
 }

@@ -236,9 +236,28 @@ START_TEST(test_engine)
 }
 END_TEST
 
+static int wrap_nothing(struct uvd_req *req)
+{
+	return 0;
+}
+
+static const uvd_step wrap_steps[] = { wrap_nothing, NULL };
+static const struct uvd_method_row wrap_methods[] = {
+	{ .name = "M_USE", .id = M_USE, .steps = wrap_steps, .when = UVD_STEPS_BEFORE },
+	{ .name = "M_DESTROY", .id = M_DESTROY, .steps = wrap_steps, .when = UVD_STEPS_BEFORE },
+};
+static const struct uvd_write_row wrap_writes[] = {
+	{ .name = "W_SECOND_FAILS", .number = W_SECOND_FAILS, .steps = wrap_steps, .when = UVD_STEPS_AFTER },
+};
+static const struct uvd_object_row wrap_object = {
+	.name = "toy", .id = OBJ_TOY, UVD_ROWS(methods, wrap_methods), UVD_ROWS(writes, wrap_writes)
+};
+static const struct uvd_object_row *const wrap_objects[] = { &wrap_object, NULL };
+static const struct uvd_feature wrap_feature = { .name = "wrap", .objects = wrap_objects };
+
 static long another_tree(void)
 {
-	const struct uvd_feature *features[] = { &bed_feature, NULL };
+	const struct uvd_feature *features[] = { &bed_feature, &wrap_feature, NULL };
 	int err;
 
 	uvd_tree_free(uvd_tree_new(features, NULL, DRIVER, NULL, &err));

@@ -43,7 +43,7 @@ static struct uvd_cq *backend_cq(uint32_t handle)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int see_cqe(struct uvd_cq *cq)
+static int see_cqe(struct uvd_cq *cq, struct uvd_udata *udata)
 {
 	return cq->cqe < 0 ? -EXDEV : -ENOSPC;
 }

@@ -89,7 +89,7 @@ static int destroy(uint32_t handle)
 static struct uvd_flow seen;
 static struct uvd_flow_spec seen_specs[10];
 
-static int see_flow(struct uvd_flow *flow)
+static int see_flow(struct uvd_flow *flow, struct uvd_udata *udata)
 {
 	seen = *flow;
 	memset(seen_specs, 0, sizeof(seen_specs));
@@ -127,7 +127,7 @@ START_TEST(test_backend_gets_the_flow)
 }
 END_TEST
 
-static int refuse(struct uvd_flow *flow)
+static int refuse(struct uvd_flow *flow, struct uvd_udata *udata)
 {
 	return -EDOM;
 }

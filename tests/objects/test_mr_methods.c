@@ -315,7 +315,7 @@ START_TEST(test_mr_06_the_drivers_function_comes_first)
 }
 END_TEST
 
-static int refuse_mr(struct uvd_mr *mr)
+static int refuse_mr(struct uvd_mr *mr, struct uvd_udata *udata)
 {
 	return mr->umem.mm ? -EDOM : -ENOSPC;
 }

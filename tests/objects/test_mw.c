@@ -26,7 +26,7 @@ static int alloc_mw(uint32_t pd_handle, uint8_t type, struct ib_uverbs_alloc_mw_
 	return WRITE(&h, ALLOC_MW, &cmd, resp);
 }
 
-static int make_mw(struct uvd_mw *mw)
+static int make_mw(struct uvd_mw *mw, struct uvd_udata *udata)
 {
 	mw->rkey = 0x1000 + mw->type;
 	return mw->pd ? 0 : -EDOM;
@@ -45,7 +45,7 @@ START_TEST(test_alloc_mw_of_both_types_has_the_backends_key)
 }
 END_TEST
 
-static int refuse_alloc(struct uvd_mw *mw)
+static int refuse_alloc(struct uvd_mw *mw, struct uvd_udata *udata)
 {
 	return -EDOM;
 }
@@ -96,7 +96,7 @@ static int resize_cq(uint32_t handle, uint32_t cqe, struct ib_uverbs_resize_cq_r
 
 static int asked;
 
-static int see_resize(struct uvd_cq *cq, int cqe)
+static int see_resize(struct uvd_cq *cq, int cqe, struct uvd_udata *udata)
 {
 	asked = cqe;
 	cq->cqe = 127;

@@ -32,7 +32,7 @@ static uint64_t charged(void)
 	return pages;
 }
 
-static int refuse_pd(struct uvd_pd *pd)
+static int refuse_pd(struct uvd_pd *pd, struct uvd_udata *udata)
 {
 	return -ENOSPC;
 }
@@ -49,7 +49,7 @@ START_TEST(test_alloc_pd_that_the_backend_refuses_leaves_no_handle)
 }
 END_TEST
 
-static int refuse_mr(struct uvd_mr *mr)
+static int refuse_mr(struct uvd_mr *mr, struct uvd_udata *udata)
 {
 	return -ENOSPC;
 }

@@ -36,7 +36,7 @@ static struct uvd_qp *backend_qp(uint32_t handle)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int see_init(struct uvd_qp *q, struct uvd_qp_init_attr *init)
+static int see_init(struct uvd_qp *q, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	return init->create_flags ? -EXDEV : init->sq_sig_all ? -ENOSPC : -ENODEV;
 }

@@ -51,7 +51,7 @@ static void drop_capabilities(void)
 static struct ibv_qp_attr seen;
 static int seen_mask;
 
-static int see_modify(struct uvd_qp *q, const struct ibv_qp_attr *attr, int mask)
+static int see_modify(struct uvd_qp *q, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata)
 {
 	seen = *attr;
 	seen_mask = mask;

@@ -160,7 +160,7 @@ START_TEST(test_sizes_beyond_the_limits_are_einval)
 }
 END_TEST
 
-static int refuse_cq(struct uvd_cq *cq)
+static int refuse_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 {
 	return -EDOM;
 }

@@ -488,7 +488,7 @@ static uint64_t charged(void)
 
 static struct uvd_umem cq_umem;
 
-static int refuse_cq(struct uvd_cq *cq)
+static int refuse_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 {
 	cq_umem = cq->umem;
 	return -EDOM;

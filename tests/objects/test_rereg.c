@@ -124,7 +124,7 @@ START_TEST(test_rereg_to_memory_that_is_not_there_changes_nothing)
 }
 END_TEST
 
-static int refuse(struct uvd_mr *old, int flags, struct uvd_mr *to)
+static int refuse(struct uvd_mr *old, int flags, struct uvd_mr *to, struct uvd_udata *udata)
 {
 	ck_assert_uint_eq(charged(), 5);
 	return -EDOM;
@@ -172,10 +172,10 @@ END_TEST
 
 static uint32_t last_flags;
 
-static int see_flags(struct uvd_mr *old, int flags, struct uvd_mr *to)
+static int see_flags(struct uvd_mr *old, int flags, struct uvd_mr *to, struct uvd_udata *udata)
 {
 	last_flags = flags;
-	return uvd_backend_null.rereg_mr(old, flags, to);
+	return uvd_backend_null.rereg_mr(old, flags, to, NULL);
 }
 
 START_TEST(test_rereg_moves_the_region_to_another_pd)
@@ -225,7 +225,7 @@ START_TEST(test_rereg_of_access_keeps_keys_and_memory)
 END_TEST
 
 /* The operation of a backend that changes the MR in place. */
-static int in_place(struct uvd_mr *old, int flags, struct uvd_mr *to)
+static int in_place(struct uvd_mr *old, int flags, struct uvd_mr *to, struct uvd_udata *udata)
 {
 	struct uvd_umem umem = old->umem;
 

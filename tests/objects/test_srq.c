@@ -54,7 +54,7 @@ static struct uvd_srq *backend_srq(uint32_t handle)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int round_up(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr)
+static int round_up(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata)
 {
 	ck_assert_uint_eq(attr->attr.max_wr, 10);
 	ck_assert_uint_eq(attr->attr.max_sge, 2);
@@ -63,7 +63,7 @@ static int round_up(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr)
 	return 0;
 }
 
-static int refuse_create(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr)
+static int refuse_create(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata)
 {
 	return -EDOM;
 }
@@ -116,7 +116,7 @@ END_TEST
 
 /* ---- modify and query -------------------------------------------------------------------------------------------- */
 
-static int see_modify(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask)
+static int see_modify(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata)
 {
 	return attr->max_wr == 5 && attr->srq_limit == 3 && mask == (int)0x80000003 ? 0 : -EDOM;
 }
@@ -166,10 +166,10 @@ END_TEST
 
 static struct uvd_srq *seen_srq;
 
-static int see_srq(struct uvd_qp *qp, struct uvd_qp_init_attr *init)
+static int see_srq(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	seen_srq = init->srq == qp->srq ? qp->srq : NULL;
-	return uvd_backend_null.create_qp(qp, init);
+	return uvd_backend_null.create_qp(qp, init, NULL);
 }
 
 static uint32_t create_qp(uint64_t user_handle, uint32_t srq)

@@ -218,7 +218,7 @@ END_TEST
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool inside, removed;
 
-static int slow_alloc_pd(struct uvd_pd *p)
+static int slow_alloc_pd(struct uvd_pd *p, struct uvd_udata *udata)
 {
 	inside = true;
 	pthread_mutex_lock(&gate);
@@ -276,7 +276,7 @@ START_TEST(test_removal_waits_for_a_call_and_ends_what_it_made)
 }
 END_TEST
 
-static int slow_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr)
+static int slow_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
 {
 	inside = true;
 	pthread_mutex_lock(&gate);

@@ -86,7 +86,7 @@ static struct uvd_wq *backend_wq(uint32_t handle)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-static int round_up(struct uvd_wq *wq, struct ibv_wq_init_attr *init)
+static int round_up(struct uvd_wq *wq, struct ibv_wq_init_attr *init, struct uvd_udata *udata)
 {
 	ck_assert_uint_eq(init->max_wr, 10);
 	ck_assert_uint_eq(init->max_sge, 2);
@@ -145,7 +145,7 @@ START_TEST(test_create_wq_by_every_front_answers_what_the_backend_made)
 }
 END_TEST
 
-static int refuse(struct uvd_wq *wq, struct ibv_wq_init_attr *init)
+static int refuse(struct uvd_wq *wq, struct ibv_wq_init_attr *init, struct uvd_udata *udata)
 {
 	return -EDOM;
 }
@@ -184,7 +184,7 @@ static int modify(uint32_t wq, uint32_t mask, uint32_t state, uint32_t cur)
 
 static struct ibv_wq_attr seen;
 
-static int see_modify(struct uvd_wq *wq, const struct ibv_wq_attr *attr)
+static int see_modify(struct uvd_wq *wq, const struct ibv_wq_attr *attr, struct uvd_udata *udata)
 {
 	seen = *attr;
 	return 0;
@@ -287,7 +287,7 @@ static int destroy_table(uint32_t table)
 
 static struct uvd_wq *tabled[4];
 
-static int see_table(struct uvd_rwq_ind_table *table)
+static int see_table(struct uvd_rwq_ind_table *table, struct uvd_udata *udata)
 {
 	ck_assert_uint_eq(table->log_ind_tbl_size, 2);
 	ck_assert_ptr_nonnull(table->context);
@@ -296,7 +296,7 @@ static int see_table(struct uvd_rwq_ind_table *table)
 	return 0;
 }
 
-static int refuse_table(struct uvd_rwq_ind_table *table)
+static int refuse_table(struct uvd_rwq_ind_table *table, struct uvd_udata *udata)
 {
 	return -EDOM;
 }
@@ -378,7 +378,7 @@ static int create_qp_method(uint32_t table, uint32_t max_send_wr, uint32_t *hand
 
 static struct uvd_qp_init_attr made;
 
-static int see_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init)
+static int see_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	ck_assert_ptr_eq(qp->rwq_ind_tbl, init->rwq_ind_tbl);
 	made = *init;

@@ -23,7 +23,7 @@ START_TEST(test_destroyed_target_is_the_backends_and_lets_its_domain_go)
 }
 END_TEST
 
-static int see_target(struct uvd_qp *qp, struct uvd_qp_init_attr *init)
+static int see_target(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	ck_assert_ptr_null(qp->pd);
 	ck_assert_ptr_null(qp->send_cq);
@@ -131,7 +131,7 @@ START_TEST(test_target_that_the_backend_keeps_stays_as_it_was)
 }
 END_TEST
 
-static int refuse_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init)
+static int refuse_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	return -EDOM;
 }

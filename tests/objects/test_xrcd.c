@@ -116,7 +116,12 @@ START_TEST(test_xrcd_keeps_the_inode_of_a_deleted_file)
 }
 END_TEST
 
-static int refuse_xrcd(struct uvd_xrcd *xrcd)
+static int refuse_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata)
+{
+	return -EDOM;
+}
+
+static int refuse_dealloc(struct uvd_xrcd *xrcd)
 {
 	return -EDOM;
 }
@@ -138,7 +143,7 @@ START_TEST(test_xrcd_that_fails_leaves_nothing)
 	h.ops.alloc_xrcd = uvd_backend_null.alloc_xrcd;
 	ck_assert_int_eq(open_xrcd(fd, O_CREAT, &a), 0);
 	ck_assert_uint_eq(a, 2);
-	h.ops.dealloc_xrcd = refuse_xrcd;
+	h.ops.dealloc_xrcd = refuse_dealloc;
 	ck_assert_int_eq(close_xrcd(a), -EDOM);
 	h.ops.dealloc_xrcd = uvd_backend_null.dealloc_xrcd;
 	ck_assert_int_eq(open_xrcd(fd, O_EXCL, &a), -EINVAL);

@@ -87,7 +87,7 @@ static inline void use(struct uvd_file *file)
 
 static unsigned int num_alloc, num_dealloc, num_destroyed;
 
-static inline int count_alloc(struct uvd_xrcd *xrcd)
+static inline int count_alloc(struct uvd_xrcd *xrcd, struct uvd_udata *udata)
 {
 	ck_assert_ptr_eq(xrcd->dev, &h.dev->ib);
 	num_alloc++;

@@ -56,7 +56,9 @@ static const struct uvd_backend *const backends[] = { &backend, NULL };
 UVD_API const struct uvd_plugin uverbsd_plugin = {
 	.api_version = BAD == 1 ? UVD_API_VERSION + 1 : UVD_API_VERSION,
 	.struct_size = BAD == 0 ? offsetof(struct uvd_plugin, init) : sizeof(struct uvd_plugin),
-	.name = BAD == 12 ? "a name" : BAD == 0 ? "old" : "bad",
+	.name = BAD == 12  ? "a name"
+		: BAD == 0 ? "old"
+			   : "bad",
 	.features = features,
 	.backends = BAD == 6 ? backends : NULL,
 	.init = BAD == 0 || BAD == 10 ? bad_init : NULL,

@@ -34,9 +34,8 @@ int toy_load(const char *toy, const char *value)
 
 	snprintf(path, sizeof(path), TOYS "/%s.so", toy);
 	snprintf(address, sizeof(address), "trace=%p", (void *)&trace);
-	return uvd_engine_plugin_load(&h.engine,
-				      &(struct uvd_plugin_request){ path, traces ? values : values + 1 }, toy_owner(),
-				      error);
+	return uvd_engine_plugin_load(&h.engine, &(struct uvd_plugin_request){ path, traces ? values : values + 1 },
+				      toy_owner(), error);
 }
 
 int toy_reload(const char *name, const char *toy)

@@ -22,19 +22,18 @@ static void *kv_data_new(struct trace *trace)
 
 static int kv_create(struct uvd_req *req)
 {
-	struct uvd_uobject *uobj = uvd_attr_uobj(req, A_KV_HANDLE);
 	struct kv_data *context = uvd_plugin_context_data(req, &uverbsd_plugin);
+	struct kv_data *kv = kv_data_new(context ? context->trace : NULL);
 
-	uobj->object = kv_data_new(context ? context->trace : NULL);
-	if (!uobj->object)
+	if (!kv)
 		return -ENOMEM;
-	uvd_req_made(req, uobj);
+	uvd_attr_set_object(req, A_KV_HANDLE, kv);
 	return 0;
 }
 
 static int kv_destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
-	struct kv_data *kv = uobj->object;
+	struct kv_data *kv = uvd_uobject_object(uobj);
 
 	trace_add(kv->trace, WHO, "destroy");
 	free(kv);
@@ -61,8 +60,20 @@ static int kv_port(struct uvd_req *req)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-static const uvd_step create_steps[] = { kv_create, NULL }, ask_steps[] = { kv_ask, NULL }, port_steps[] = { kv_port,
-													       NULL };
+/* Runs in the call that makes the context. */
+static int kv_context(struct uvd_req *req)
+{
+	static const struct uvd_plugin other;
+
+	if (uvd_plugin_engine_data(req, &other) || uvd_plugin_device_data(req, &other) ||
+	    uvd_plugin_context_data(req, &other))
+		return -EPROTO;
+	return uvd_plugin_context_data(req, &uverbsd_plugin) ? 0 : -EPROTO;
+}
+
+static const uvd_step context_steps[] = { kv_context, NULL };
+static const uvd_step create_steps[] = { kv_create, NULL }, ask_steps[] = { kv_ask, NULL },
+		      port_steps[] = { kv_port, NULL };
 static const struct uvd_attr_row create_attrs[] = { UVD_IDR(A_KV_HANDLE, OBJ_KV, UVD_UOBJ_NEW, UVD_MANDATORY) };
 static const struct uvd_attr_row destroy_attrs[] = { UVD_IDR(A_KV_HANDLE, OBJ_KV, UVD_UOBJ_DESTROY, UVD_MANDATORY) };
 static const struct uvd_attr_row ask_attrs[] = { UVD_PTR_OUT(A_KV_ANSWER, sizeof(struct kv_answer), UVD_MANDATORY) };
@@ -87,10 +98,17 @@ static const struct uvd_method_row device_methods[] = { {
 	.steps = port_steps,
 	.when = UVD_STEPS_AFTER,
 } };
+static const struct uvd_write_row device_writes[] = { {
+	.name = "IB_USER_VERBS_CMD_GET_CONTEXT",
+	.number = IB_USER_VERBS_CMD_GET_CONTEXT,
+	.steps = context_steps,
+	.when = UVD_STEPS_AFTER,
+} };
 static const struct uvd_object_row device_object = {
 	.name = "UVERBS_OBJECT_DEVICE",
 	.id = UVERBS_OBJECT_DEVICE,
 	UVD_ROWS(methods, device_methods),
+	UVD_ROWS(writes, device_writes),
 };
 static const struct uvd_object_row *const objects[] = { &kv_object, &device_object, NULL };
 static const struct uvd_feature feature = { .name = "kv feature", .objects = objects };

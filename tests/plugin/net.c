@@ -2,7 +2,7 @@
 /* A plug-in with a backend: one that only makes contexts. TAKEN: its name is one of uverbsd's. */
 #include <uverbsd/plugin.h>
 
-static int net_context(struct uvd_context *context)
+static int net_context(struct uvd_context *context, struct uvd_udata *udata)
 {
 	return 0;
 }

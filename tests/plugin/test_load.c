@@ -28,7 +28,7 @@ START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 	is_refused("bad5", -EINVAL, "OBJ_BAD of 'bad feature'", "not UVD_SIZE()");
 	is_refused("bad6", -EINVAL, "backend 'toy'", "no query_device");
 	is_refused("bad8", -EINVAL, "M_BAD of", "does nothing");
-	is_refused("bad9", -EINVAL, "M_BAD of", "wraps a method that no feature has");
+	is_refused("bad9", -EINVAL, "M_BAD of", "wraps what no feature has");
 	is_refused("bad10", -EXDEV, "bad10.so", "init() failed: EXDEV");
 	is_refused("bad11", -EXDEV, "plug-in 'bad'", "device_init() of hfi1_0: EXDEV");
 	is_refused("bad12", -EINVAL, "`a name`", "not a valid name");
@@ -234,15 +234,29 @@ START_TEST(test_failing_before_keeps_the_object_that_a_method_destroys)
 	uint32_t pd;
 	int fd;
 
-	ck_assert_int_eq(toy_load("before", NULL), 0);
+	ck_assert_int_eq(toy_load("before", "fail-destroy=93"), 0); /* EPROTONOSUPPORT: only the parser may answer it */
 	fd = open_context();
 	ck_assert_int_eq(uv_alloc_pd(fd, UV_WRITE, &pd), 0);
+	ck_assert_int_eq(destroy_pd(fd, pd), -EINVAL);
+	ck_assert_ptr_nonnull(uvd_handles_get(&harness_file(fd)->handles, pd));
+	ck_assert_int_eq(uv_dealloc_pd(fd, UV_WRITE, pd), 0);
 	uv_close(fd);
-	ck_assert_int_eq(toy_unload("before", false), 0);
-	ck_assert_int_eq(toy_load("before", "fail=93"), 0); /* EPROTONOSUPPORT, which only the parser may answer */
-	fd = open_context();
-	ck_assert_int_eq(uv_alloc_pd(fd, UV_INVOKE, &pd), -EINVAL);
-	ck_assert_int_eq(query_port(fd, NULL), -EINVAL);
+}
+END_TEST
+
+START_TEST(test_wrapper_runs_on_a_device_that_is_gone_without_data_of_contexts)
+{
+	int fd;
+
+	ck_assert_int_eq(toy_load("before", NULL), 0);
+	ck_assert_uint_eq(harness_add_device(&h), 1);
+	fd = harness_node_ops.open("/dev/infiniband/uverbs1");
+	ck_assert_int_eq(uv_get_context(fd, UV_WRITE, &(int){ -1 }, NULL), 0);
+	close(h.granted);
+	harness_remove_device(&h, 1);
+	traced();
+	ck_assert_int_eq(query_port(fd, NULL), -EIO);
+	ck_assert_str_eq(traced(), "before.port");
 	uv_close(fd);
 }
 END_TEST
@@ -282,8 +296,7 @@ START_TEST(test_backend_of_a_plugin_stays_while_a_device_uses_it)
 	ck_assert_msg(strstr(error, "device second uses backend 'net'"), "%s", error);
 	/* The device keeps the old code, and a new device gets the new one. */
 	ck_assert_int_eq(toy_reload("net", NULL), 0);
-	ck_assert_ptr_ne(dev->backend_module->plugin.backends[0],
-			 uvd_plugins_backend(h.engine.plugins, "net"));
+	ck_assert_ptr_ne(dev->backend_module->plugin.backends[0], uvd_plugins_backend(h.engine.plugins, "net"));
 	ck_assert_int_eq(toy_unload("net", true), -EBUSY);
 	uvd_device_put(dev);
 	ck_assert_int_eq(toy_unload("net", true), 0);
@@ -309,6 +322,7 @@ int main(void)
 	tcase_add_test(t, test_wrappers_run_in_order);
 	tcase_add_test(t, test_before_prevents_and_after_undoes);
 	tcase_add_test(t, test_failing_before_keeps_the_object_that_a_method_destroys);
+	tcase_add_test(t, test_wrapper_runs_on_a_device_that_is_gone_without_data_of_contexts);
 	tcase_add_test(t, test_instead_replaces);
 	tcase_add_test(t, test_backend_of_a_plugin_stays_while_a_device_uses_it);
 	return run_suite("plugin load", t);

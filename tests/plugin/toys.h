@@ -52,6 +52,9 @@ static inline int toy_init(const struct uvd_plugin_values *values, void **data)
 	return ret;
 }
 
-#define TRACE_OPTION { .name = "trace", .value = "0", .metavar = "ADDRESS", .help = "where to tell" }
+#define TRACE_OPTION \
+	{ \
+		.name = "trace", .value = "0", .metavar = "ADDRESS", .help = "where to tell" \
+	}
 
 #endif

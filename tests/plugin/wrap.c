@@ -7,14 +7,15 @@
 
 struct wrap_data {
 	struct trace *trace;
-	uint64_t fail;
+	uint64_t fail, fail_destroy;
 };
 
 static int wrap_step(struct uvd_req *req, const char *what)
 {
 	const struct wrap_data *d = uvd_plugin_engine_data(req, &uverbsd_plugin);
 
-	trace_add(d->trace, TEXT(NAME), what);
+	/* The plug-in has no data of contexts. This may run on a device that is gone. */
+	trace_add(d->trace, TEXT(NAME), uvd_plugin_context_data(req, &uverbsd_plugin) ? "context" : what);
 	return -(int)d->fail;
 }
 
@@ -31,7 +32,10 @@ static int wrap_port(struct uvd_req *req)
 /* Does the handle's object still exist? */
 static int wrap_destroy(struct uvd_req *req)
 {
-	return wrap_step(req, uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_PD_HANDLE)->object ? "alive" : "gone");
+	const struct wrap_data *d = uvd_plugin_engine_data(req, &uverbsd_plugin);
+
+	return wrap_step(req, uvd_attr_uobj(req, UVERBS_ATTR_DESTROY_PD_HANDLE)->object ? "alive" : "gone")
+		       ?: -(int)d->fail_destroy;
 }
 
 static const uvd_step alloc_steps[] = { wrap_alloc, NULL }, port_steps[] = { wrap_port, NULL },
@@ -40,20 +44,18 @@ static const struct uvd_write_row pd_writes[] = { { .name = "IB_USER_VERBS_CMD_A
 						    .number = IB_USER_VERBS_CMD_ALLOC_PD,
 						    .steps = alloc_steps,
 						    .when = WHEN } };
-static const struct uvd_method_row pd_methods[] = { { .name = "UVERBS_METHOD_PD_DESTROY",
-						      .id = UVERBS_METHOD_PD_DESTROY,
-						      .steps = destroy_steps,
-						      .when = WHEN } };
+static const struct uvd_method_row pd_methods[] = {
+	{ .name = "UVERBS_METHOD_PD_DESTROY", .id = UVERBS_METHOD_PD_DESTROY, .steps = destroy_steps, .when = WHEN }
+};
 static const struct uvd_object_row pd_object = {
 	.name = "UVERBS_OBJECT_PD",
 	.id = UVERBS_OBJECT_PD,
 	UVD_ROWS(writes, pd_writes),
 	UVD_ROWS(methods, pd_methods),
 };
-static const struct uvd_method_row port_methods[] = { { .name = "UVERBS_METHOD_QUERY_PORT",
-							.id = UVERBS_METHOD_QUERY_PORT,
-							.steps = port_steps,
-							.when = WHEN } };
+static const struct uvd_method_row port_methods[] = {
+	{ .name = "UVERBS_METHOD_QUERY_PORT", .id = UVERBS_METHOD_QUERY_PORT, .steps = port_steps, .when = WHEN }
+};
 static const struct uvd_object_row device_object = {
 	.name = "UVERBS_OBJECT_DEVICE",
 	.id = UVERBS_OBJECT_DEVICE,
@@ -63,11 +65,17 @@ static const struct uvd_object_row *const objects[] = { &pd_object, &device_obje
 static const struct uvd_feature feature = { .name = TEXT(NAME) " feature", .objects = objects };
 static const struct uvd_feature *const features[] = { &feature, NULL };
 
+static int wrap_fails(const struct uvd_plugin_values *values, struct wrap_data *d)
+{
+	return uvd_plugin_number(values, "fail", 0, 4095, &d->fail)
+		       ?: uvd_plugin_number(values, "fail-destroy", 0, 4095, &d->fail_destroy);
+}
+
 static int wrap_init(const struct uvd_plugin_values *values, struct uvd_log *log, void **data)
 {
 	struct wrap_data *d = calloc(1, sizeof(*d));
 	void *trace;
-	int ret = d ? toy_init(values, &trace) ?: uvd_plugin_number(values, "fail", 0, 4095, &d->fail) : -ENOMEM;
+	int ret = d ? toy_init(values, &trace) ?: wrap_fails(values, d) : -ENOMEM;
 
 	if (ret) {
 		free(d);
@@ -78,6 +86,8 @@ static int wrap_init(const struct uvd_plugin_values *values, struct uvd_log *log
 	return 0;
 }
 
-static const struct uvd_plugin_option options[] = { TRACE_OPTION, { .name = "fail", .value = "0" }, { .name = NULL } };
+static const struct uvd_plugin_option options[] = {
+	TRACE_OPTION, { .name = "fail", .value = "0" }, { .name = "fail-destroy" }, { .name = NULL }
+};
 
 UVD_PLUGIN(.name = TEXT(NAME), .features = features, .options = options, .init = wrap_init, .exit = free);

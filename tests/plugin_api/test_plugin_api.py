@@ -7,39 +7,13 @@ import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 BUILD = pathlib.Path(os.environ["UVERBSD_BUILD"])
 PROGRAMS = [BUILD / "src/uverbsd", BUILD / "tools/uverbsctl"]
 HEADERS = sorted(p for p in (ROOT / "include/uverbsd").glob("*.h") if p.name != "uapi_later.h")  # see include/meson.build
 CC = os.environ.get("CC", "cc").split()
 WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
-
-PLUGIN = """
-#include <errno.h>
-#include <stdlib.h>
-#include <uverbsd/request.h>
-enum { THING = 0x1100, NEW = 0x1100, HANDLE = 0x1100, VALUE };
-static int make(struct uvd_req *req)
-{
-	uint64_t *thing = malloc(sizeof(*thing));
-	int ret = thing ? uvd_attr_copy_from(req, VALUE, thing) : -ENOMEM;
-
-	if (!ret)
-		uvd_attr_set_object(req, HANDLE, thing);
-	return ret;
-}
-static int end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
-{
-	free(uvd_uobject_object(uobj));
-	return 0;
-}
-static const uvd_step steps[] = { make, NULL };
-static const struct uvd_attr_row attrs[] = { UVD_IDR(HANDLE, THING, UVD_UOBJ_NEW, UVD_MANDATORY),
-					     UVD_PTR_IN(VALUE, 8, UVD_MANDATORY) };
-static const struct uvd_method_row methods[] = { UVD_METHOD(NEW, attrs, steps) };
-const struct uvd_object_row thing = { .name = "THING", .id = THING, .cls = UVD_CLASS_IDR, .destroy = end,
-				      UVD_ROWS(methods, methods) };
-"""
 
 
 def run(*command, **more):
@@ -103,7 +77,7 @@ def test_all_headers_for_plug_ins_are_installed(installed):
 def test_pkg_config_knows_version_and_folder_of_plug_ins(installed):
     _, headers, ask = installed
     assert ask("--modversion") == re.findall(r"^ *version: '(.*)'", (ROOT / "meson.build").read_text(), re.M)[:1]
-    assert ask("--variable=api_version") == re.findall(r"UVD_API_VERSION = (\d+)", (headers / "api.h").read_text())
+    assert ask("--variable=api_version") == re.findall(r"UVD_API_VERSION =? ?(\d+)", (headers / "api.h").read_text())
     folder, = ask("--variable=plugindir")
     assert folder.endswith("/uverbsd/plugins") and folder.startswith(str(headers.parents[1]))
 
@@ -111,10 +85,10 @@ def test_pkg_config_knows_version_and_folder_of_plug_ins(installed):
 @pytest.mark.parametrize("options", [[], ["-std=c11"]], ids=["gnu", "c11"])
 def test_a_plug_in_is_compiled_with_the_installed_headers_alone(installed, tmp_path, options):
     _, headers, ask = installed
-    (tmp_path / "plugin.c").write_text(PLUGIN)
     for header in headers.iterdir():
         (tmp_path / f"only_{header.stem}.c").write_text(f"#include <uverbsd/{header.name}>\n")
     plugin = tmp_path / "plugin.so"
-    run(*CC, "-shared", "-fPIC", *options, *WARNINGS, *ask("--cflags"), *tmp_path.glob("*.c"), "-o", plugin)
+    run(*CC, "-shared", "-fPIC", *options, *WARNINGS, *ask("--cflags"), HERE / "plugin.c", *tmp_path.glob("*.c"),
+        "-o", plugin)
     needed = {name for name in symbols(plugin, "--undefined-only") if name.startswith("uvd_")}
     assert len(needed) == 3 and needed <= exported(PROGRAMS[0])

@@ -32,9 +32,9 @@ static void null_close(struct uvd_ibdev *dev)
 }
 
 /* Allows as many work queues, and as many indirection tables, as QPs. */
-static int null_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr)
+static int null_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
 {
-	int ret = uvd_config_query_device(dev, attr);
+	int ret = uvd_config_query_device(dev, attr, udata);
 
 	if (ret)
 		return ret;
@@ -47,7 +47,7 @@ static int null_query_device(struct uvd_ibdev *dev, struct ibv_device_attr_ex *a
 	return 0;
 }
 
-static int null_alloc_context(struct uvd_context *context)
+static int null_alloc_context(struct uvd_context *context, struct uvd_udata *udata)
 {
 	return 0;
 }
@@ -56,12 +56,17 @@ static void null_dealloc_context(struct uvd_context *context)
 {
 }
 
-static int null_pd(struct uvd_pd *pd)
+static int null_alloc_pd(struct uvd_pd *pd, struct uvd_udata *udata)
 {
 	return 0;
 }
 
-static int null_reg_mr(struct uvd_mr *mr)
+static int null_dealloc_pd(struct uvd_pd *pd)
+{
+	return 0;
+}
+
+static int null_reg_mr(struct uvd_mr *mr, struct uvd_udata *udata)
 {
 	static atomic_uint keys = 1;
 
@@ -75,10 +80,10 @@ static int null_dereg_mr(struct uvd_mr *mr)
 }
 
 /* Another translation makes a new region, any other change does not: this exercises both code paths of the core. */
-static int null_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
+static int null_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata)
 {
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		null_reg_mr(to);
+		null_reg_mr(to, udata);
 		return UVD_REREG_NEW;
 	}
 	mr->pd = to->pd;
@@ -86,12 +91,17 @@ static int null_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to)
 	return UVD_REREG_CHANGED;
 }
 
-static int null_xrcd(struct uvd_xrcd *xrcd)
+static int null_alloc_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata)
 {
 	return 0;
 }
 
-static int null_alloc_mw(struct uvd_mw *mw)
+static int null_dealloc_xrcd(struct uvd_xrcd *xrcd)
+{
+	return 0;
+}
+
+static int null_alloc_mw(struct uvd_mw *mw, struct uvd_udata *udata)
 {
 	static atomic_uint keys = 1;
 
@@ -104,12 +114,17 @@ static int null_dealloc_mw(struct uvd_mw *mw)
 	return 0;
 }
 
-static int null_ah(struct uvd_ah *ah)
+static int null_create_ah(struct uvd_ah *ah, struct uvd_udata *udata)
 {
 	return 0;
 }
 
-static int null_create_cq(struct uvd_cq *cq)
+static int null_destroy_ah(struct uvd_ah *ah)
+{
+	return 0;
+}
+
+static int null_create_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 {
 	return uvd_cq_ring_init(&((struct null_cq *)cq)->ring, cq, cq->context->dev->config.limits.max_cqe);
 }
@@ -130,12 +145,12 @@ static int null_req_notify_cq(struct uvd_cq *cq, bool solicited_only)
 	return uvd_cq_ring_arm(&((struct null_cq *)cq)->ring, solicited_only);
 }
 
-static int null_resize_cq(struct uvd_cq *cq, int cqe)
+static int null_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata)
 {
 	return uvd_cq_ring_resize(&((struct null_cq *)cq)->ring, cq, cqe, cq->context->dev->config.limits.max_cqe);
 }
 
-static int null_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
+static int null_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	static atomic_uint numbers;
 	struct null_qp *qp = (struct null_qp *)base;
@@ -155,7 +170,7 @@ static int null_destroy_qp(struct uvd_qp *base)
 	return 0;
 }
 
-static int null_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask)
+static int null_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata)
 {
 	struct null_qp *qp = (struct null_qp *)base;
 	enum ibv_qp_state cur, next;
@@ -219,7 +234,7 @@ static int null_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const
 	return 0;
 }
 
-static int null_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr)
+static int null_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata)
 {
 	static atomic_uint numbers;
 
@@ -230,7 +245,7 @@ static int null_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *
 	return 0;
 }
 
-static int null_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask)
+static int null_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata)
 {
 	return 0;
 }
@@ -256,7 +271,7 @@ static int null_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
-static int null_create_wq(struct uvd_wq *wq, struct ibv_wq_init_attr *init)
+static int null_create_wq(struct uvd_wq *wq, struct ibv_wq_init_attr *init, struct uvd_udata *udata)
 {
 	static atomic_uint numbers;
 
@@ -269,7 +284,7 @@ static int null_create_wq(struct uvd_wq *wq, struct ibv_wq_init_attr *init)
 }
 
 /* As mlx4: a WQ in ERR must be reset before it can become RDY, and a WQ in RESET cannot go to ERR. */
-static int null_modify_wq(struct uvd_wq *wq, const struct ibv_wq_attr *attr)
+static int null_modify_wq(struct uvd_wq *wq, const struct ibv_wq_attr *attr, struct uvd_udata *udata)
 {
 	uint32_t cur = attr->curr_wq_state;
 
@@ -285,7 +300,7 @@ static int null_destroy_wq(struct uvd_wq *wq)
 	return 0;
 }
 
-static int null_create_rwq_ind_table(struct uvd_rwq_ind_table *table)
+static int null_create_rwq_ind_table(struct uvd_rwq_ind_table *table, struct uvd_udata *udata)
 {
 	static atomic_uint numbers;
 
@@ -298,7 +313,7 @@ static int null_destroy_rwq_ind_table(struct uvd_rwq_ind_table *table)
 	return 0;
 }
 
-static int null_create_flow(struct uvd_flow *flow)
+static int null_create_flow(struct uvd_flow *flow, struct uvd_udata *udata)
 {
 	return flow->type > IBV_FLOW_ATTR_SNIFFER ? -EINVAL : 0;
 }
@@ -338,17 +353,17 @@ const struct uvd_backend uvd_backend_null = {
 	.query_gid = uvd_config_query_gid,
 	.alloc_context = null_alloc_context,
 	.dealloc_context = null_dealloc_context,
-	.alloc_pd = null_pd,
-	.dealloc_pd = null_pd,
+	.alloc_pd = null_alloc_pd,
+	.dealloc_pd = null_dealloc_pd,
 	.reg_mr = null_reg_mr,
 	.dereg_mr = null_dereg_mr,
 	.rereg_mr = null_rereg_mr,
-	.alloc_xrcd = null_xrcd,
-	.dealloc_xrcd = null_xrcd,
+	.alloc_xrcd = null_alloc_xrcd,
+	.dealloc_xrcd = null_dealloc_xrcd,
 	.alloc_mw = null_alloc_mw,
 	.dealloc_mw = null_dealloc_mw,
-	.create_ah = null_ah,
-	.destroy_ah = null_ah,
+	.create_ah = null_create_ah,
+	.destroy_ah = null_destroy_ah,
 	.create_cq = null_create_cq,
 	.destroy_cq = null_destroy_cq,
 	.poll_cq = null_poll_cq,

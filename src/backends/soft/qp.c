@@ -87,7 +87,7 @@ static int alloc_queues(struct soft_qp *qp)
 	return -ENOMEM;
 }
 
-int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init)
+int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(base->xrcd ? base->xrcd->dev : base->pd->context->dev);
 	const struct uvd_limits *limits = &dev->ibdev->config.limits;
@@ -299,7 +299,7 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 	return 0;
 }
 
-int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask)
+int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata)
 {
 	struct soft_qp *qp = soft_qp(base);
 	struct soft_due due = { 0 };

@@ -52,11 +52,11 @@ static void soft_close(struct uvd_ibdev *ibdev)
 	ibdev->priv = NULL;
 }
 
-static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *attr)
+static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
 {
 	const uint32_t receives = IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	const uint32_t uc = receives | IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE;
-	int err = uvd_config_query_device(ibdev, attr);
+	int err = uvd_config_query_device(ibdev, attr, udata);
 
 	if (err)
 		return err;
@@ -85,7 +85,7 @@ static void soft_port_changed(struct uvd_ibdev *ibdev, uint8_t port, bool up)
 		soft_count_at_port(soft_device(ibdev), &ibdev->config.ports[port - 1], UVD_PORT_LINK_DOWNED, 1);
 }
 
-static int soft_alloc_context(struct uvd_context *context)
+static int soft_alloc_context(struct uvd_context *context, struct uvd_udata *udata)
 {
 	return 0;
 }
@@ -94,7 +94,7 @@ static void soft_dealloc_context(struct uvd_context *context)
 {
 }
 
-static int soft_alloc_pd(struct uvd_pd *pd)
+static int soft_alloc_pd(struct uvd_pd *pd, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(pd->context->dev);
 
@@ -107,7 +107,7 @@ static int soft_dealloc_pd(struct uvd_pd *pd)
 	return 0;
 }
 
-static int soft_create_ah(struct uvd_ah *ah)
+static int soft_create_ah(struct uvd_ah *ah, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(ah->pd->context->dev);
 	const struct uvd_device_config *config = &dev->ibdev->config;

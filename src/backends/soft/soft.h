@@ -7,17 +7,17 @@
 
 /* ---- qp.c -------------------------------------------------------------------------------------------------------- */
 
-int soft_create_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init);
-int soft_modify_qp(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask);
+int soft_create_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata);
+int soft_modify_qp(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata);
 int soft_query_qp(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
 int soft_destroy_qp(struct uvd_qp *qp);
 
 /* ---- srq.c ------------------------------------------------------------------------------------------------------- */
 
-int soft_alloc_xrcd(struct uvd_xrcd *xrcd);
+int soft_alloc_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata);
 int soft_dealloc_xrcd(struct uvd_xrcd *xrcd);
-int soft_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr);
-int soft_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask);
+int soft_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata);
+int soft_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata);
 int soft_replace_srq_queue(struct uvd_srq *srq, struct uvd_queue **queue);
 int soft_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 int soft_destroy_srq(struct uvd_srq *srq);

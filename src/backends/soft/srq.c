@@ -4,7 +4,7 @@
 #include <string.h>
 #include "backends/soft/soft.h"
 
-int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init)
+int soft_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *init, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(base->pd->context->dev);
 	const struct uvd_limits *limits = &dev->ibdev->config.limits;
@@ -120,7 +120,7 @@ static int srq_resize(struct soft_srq *srq, const struct ibv_srq_attr *attr, int
 	return err;
 }
 
-int soft_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int mask)
+int soft_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata)
 {
 	struct soft_srq *srq = soft_srq(base);
 	int err = 0;
@@ -196,7 +196,7 @@ int soft_post_srq_recv(struct uvd_srq *base, const struct uvd_recv_wr *wr, const
 
 /* ---- XRC domains -------------------------------------------------------------------------------------------------- */
 
-int soft_alloc_xrcd(struct uvd_xrcd *xrcd)
+int soft_alloc_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata)
 {
 	return soft_count(&soft_device(xrcd->dev)->num_xrcds, xrcd->dev->config.limits.max_xrcd);
 }

@@ -26,11 +26,11 @@ struct soft_due {
 	struct uvd_srq *limit_reached;
 };
 
-int soft_create_cq(struct uvd_cq *cq);
+int soft_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
 int soft_destroy_cq(struct uvd_cq *cq);
 int soft_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
-int soft_resize_cq(struct uvd_cq *cq, int cqe);
+int soft_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata);
 int soft_replace_cq_queue(struct uvd_cq *cq, struct uvd_queue **queue);
 /* Adds a completion to cq, unless that is NULL, and notes in due whether handlers are to be called. */
 void soft_cq_add(struct uvd_cq *cq, const struct ibv_wc *wc, bool solicited, struct soft_due *due);

@@ -7,7 +7,7 @@ static int max_cqe(struct uvd_cq *cq)
 	return cq->context->dev->config.limits.max_cqe;
 }
 
-int soft_create_cq(struct uvd_cq *cq)
+int soft_create_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(cq->context->dev);
 	int err = uvd_cq_ring_init(&((struct soft_cq *)cq)->ring, cq, max_cqe(cq));
@@ -37,7 +37,7 @@ int soft_req_notify_cq(struct uvd_cq *cq, bool solicited_only)
 	return uvd_cq_ring_arm(&((struct soft_cq *)cq)->ring, solicited_only);
 }
 
-int soft_resize_cq(struct uvd_cq *cq, int cqe)
+int soft_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata)
 {
 	return uvd_cq_ring_resize(&((struct soft_cq *)cq)->ring, cq, cqe, max_cqe(cq));
 }

@@ -66,7 +66,7 @@ int soft_dealloc_dm(struct uvd_dm *base)
 	return 0;
 }
 
-int soft_reg_dm_mr(struct uvd_mr *mr)
+int soft_reg_dm_mr(struct uvd_mr *mr, struct uvd_udata *udata)
 {
 	return soft_mr_add((struct soft_mr *)mr, 0);
 }

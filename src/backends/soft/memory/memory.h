@@ -90,9 +90,9 @@ int soft_count(atomic_int *count, int max);
 
 int soft_mr_table_init(struct soft_mr_table *table);
 void soft_mr_table_destroy(struct soft_mr_table *table);
-int soft_reg_mr(struct uvd_mr *mr);
+int soft_reg_mr(struct uvd_mr *mr, struct uvd_udata *udata);
 int soft_dereg_mr(struct uvd_mr *mr);
-int soft_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to);
+int soft_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata);
 /* advise.c */
 int soft_advise_mr(struct uvd_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, const struct ibv_sge *sg_list,
 		   unsigned int num_sge);
@@ -117,14 +117,14 @@ struct soft_dm {
 
 int soft_alloc_dm(struct uvd_dm *dm);
 int soft_dealloc_dm(struct uvd_dm *dm);
-int soft_reg_dm_mr(struct uvd_mr *mr);
+int soft_reg_dm_mr(struct uvd_mr *mr, struct uvd_udata *udata);
 /* offset: bytes, in the DM. */
 void soft_dm_read(struct uvd_dm *dm, void *dst, uint64_t offset, size_t len);
 void soft_dm_write(struct uvd_dm *dm, uint64_t offset, const void *src, size_t len);
 
 /* ---- mw.c -------------------------------------------------------------------------------------------------------- */
 
-int soft_alloc_mw(struct uvd_mw *mw);
+int soft_alloc_mw(struct uvd_mw *mw, struct uvd_udata *udata);
 int soft_dealloc_mw(struct uvd_mw *mw);
 /* A queued bind. Its window and MR are looked up when it is carried out, as they may be gone by then. */
 struct soft_bind {

@@ -116,7 +116,7 @@ static int add_mr(struct uvd_mr *mr, uint32_t spare)
 	return soft_mr_add((struct soft_mr *)mr, spare);
 }
 
-int soft_reg_mr(struct uvd_mr *base)
+int soft_reg_mr(struct uvd_mr *base, struct uvd_udata *udata)
 {
 	return add_mr(base, 0);
 }
@@ -126,7 +126,7 @@ int soft_reg_mr(struct uvd_mr *base)
  * keeps the keys. An access in progress is still allowed what it was; the next chunk of the same request is checked
  * anew.
  */
-int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to)
+int soft_rereg_mr(struct uvd_mr *base, int flags, struct uvd_mr *to, struct uvd_udata *udata)
 {
 	struct soft_mr *mr = (struct soft_mr *)base;
 	struct soft_mr_table *table = &mr->dev->mrs;

@@ -19,7 +19,7 @@ static void mw_unbind(struct soft_mw *mw)
 	mw->mr = NULL;
 }
 
-int soft_alloc_mw(struct uvd_mw *base)
+int soft_alloc_mw(struct uvd_mw *base, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(base->pd->context->dev);
 	struct soft_mr_table *table = &dev->mrs;
