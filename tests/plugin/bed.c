@@ -12,6 +12,7 @@ void *const plugin_functions[] = { uvd_plugin_engine_data };
 void bed_setup(void)
 {
 	trace.text[0] = error[0] = 0;
+	trace.fail_device = NULL;
 	harness_open_with(&h, "null", &uvd_mem_process);
 }
 

@@ -130,7 +130,11 @@ static void kv_exit(void *data)
 
 static int kv_device_init(struct uvd_ibdev *dev, void *engine_data, void **data)
 {
+	const struct trace *t = engine_data;
+
 	trace_add(engine_data, WHO, "device_init");
+	if (t && t->fail_device && !strcmp(dev->config.ibdev, t->fail_device))
+		return -EXDEV;
 	*data = kv_data_new(engine_data);
 	return *data ? 0 : -ENOMEM;
 }

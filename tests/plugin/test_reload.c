@@ -194,6 +194,31 @@ START_TEST(test_change_applies_to_all_devices)
 }
 END_TEST
 
+START_TEST(test_failure_on_one_device_changes_none)
+{
+	struct uvd_trees *first, *second;
+	struct kv_answer answer;
+	int fd;
+
+	harness_add_device(&h);
+	trace.fail_device = "hfi1_1";
+	first = h.dev->trees;
+	second = h.added[1]->trees;
+	ck_assert_int_eq(toy_load("kv1", NULL), -EXDEV);
+	ck_assert_str_eq(traced(), "kv1.init kv1.device_init kv1.device_init kv1.device_exit kv1.exit");
+	ck_assert(h.dev->trees == first && h.added[1]->trees == second);
+	trace.fail_device = NULL;
+	ck_assert_int_eq(toy_load("kv1", NULL), 0);
+	trace.fail_device = "hfi1_1";
+	ck_assert_int_eq(toy_reload("kv", "kv2"), -EXDEV);
+	ck_assert_msg(strstr(error, "device_init() of hfi1_1: EXDEV"), "%s", error);
+	fd = open_context();
+	ck_assert_int_eq(kv_version(fd, &answer), 1);
+	uv_close(fd);
+	ck_assert(!toy_is_mapped("kv2"));
+}
+END_TEST
+
 static void list_plugin(void *arg, const struct uvd_plugin_info *info)
 {
 	char *text = arg;
@@ -253,6 +278,7 @@ START_TEST(test_reload_under_load)
 {
 	pthread_t threads[THREADS];
 
+	uv_driver_id(); /* remembers it: not with threads */
 	ck_assert_int_eq(toy_load("kv1", NULL), 0);
 	for (int i = 0; i < THREADS; i++)
 		ck_assert(!pthread_create(&threads[i], NULL, load_run, NULL));
@@ -285,6 +311,7 @@ int main(void)
 	tcase_add_test(t, test_unload_waits_for_the_last_object);
 	tcase_add_test(t, test_wait_can_be_stopped);
 	tcase_add_test(t, test_change_applies_to_all_devices);
+	tcase_add_test(t, test_failure_on_one_device_changes_none);
 	tcase_add_test(t, test_list_tells_generation_and_users);
 	tcase_add_test(t, test_reload_under_load);
 	return run_suite("plugin reload", t);

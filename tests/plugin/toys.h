@@ -28,6 +28,7 @@ struct kv_answer {
 struct trace {
 	pthread_mutex_t lock;
 	char text[4096];
+	const char *fail_device; /* device_init() of kv fails on this one; NULL: on none */
 };
 
 static inline void trace_add(struct trace *t, const char *who, const char *what)
