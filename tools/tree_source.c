@@ -156,7 +156,7 @@ bool uvd_view_guess(struct uvd_tree_view *view, const char *node)
 }
 
 /* Calls each() with the names of the devices below the sysfs directory. Returns their number. */
-static unsigned int each_node(const char *sysfs, void (*each)(void *arg, const char *name), void *arg)
+static unsigned int each_ibdev(const char *sysfs, void (*each)(void *arg, const char *name), void *arg)
 {
 	char path[PATH_MAX], name[64];
 	unsigned int num = 0;
@@ -188,13 +188,13 @@ void uvd_nodes_each(const char *control, void (*each)(void *arg, const char *nam
 	json_t *status;
 	char *line;
 
-	if (each_node(sysfs_path(), each, arg))
+	if (each_ibdev(sysfs_path(), each, arg))
 		return;
 	line = uvd_control_ask(control, "status");
 	status = line ? json_loads(line, 0, NULL) : NULL;
 	sysfs = json_string_value(json_object_get(status, "sysfs"));
 	if (sysfs)
-		each_node(sysfs, each, arg);
+		each_ibdev(sysfs, each, arg);
 	json_decref(status);
 	free(line);
 }

@@ -81,7 +81,8 @@ def test_a_method_comes_before_a_command_of_its_short_name():
 
 def test_an_extended_command_has_a_name_of_its_own():
     cq, query = results("cq = CQ EX_CREATE --cqe 16\nDEVICE EX_QUERY_DEVICE")
-    assert cq["method"] == "IB_USER_VERBS_EX_CMD_CREATE_CQ" and cq["results"] == {"cq_handle": 0, "cqe": 16, "comp_mask": 0, "response_length": 16}
+    assert cq["method"] == "IB_USER_VERBS_EX_CMD_CREATE_CQ"
+    assert cq["results"] == {"cq_handle": 0, "cqe": 16, "comp_mask": 0, "response_length": 16}
     assert query["results"]["response_length"] == 304 and query["results"]["odp_caps.general_caps"] == 3
 
 
@@ -214,12 +215,13 @@ def test_a_capability_shows_what_it_allows():
 # ---- structs by field -------------------------------------------------------------------------------------------------
 
 NULL = "--persona", "hfi1", "--backend", "null"
-UD = """
+CAP = "max_send_wr=4,max_recv_wr=4,max_send_sge=2,max_recv_sge=1"
+UD = f"""
 pd = PD ALLOC
 cq = CQ CREATE --cqe 16
 m = memory 4096
 mr = MR CMD_REG_MR --pd_handle $pd --start $m --hca_va $m --length 4096 --access_flags LOCAL_WRITE|REMOTE_READ
-qp = QP CREATE --pd_handle $pd --send_cq_handle $cq --recv_cq_handle $cq --cap max_send_wr=4,max_recv_wr=4,max_send_sge=2 --type UD
+qp = QP CREATE --pd_handle $pd --send_cq_handle $cq --recv_cq_handle $cq --cap {CAP} --type UD
 QP MODIFY --qp_handle $qp --attr_mask STATE|PKEY_INDEX|PORT|QKEY --qp_state INIT --port_num 1 --qkey 17
 QP EX_MODIFY --qp_handle $qp --attr_mask STATE --qp_state RTR
 QP MODIFY --qp_handle $qp --attr_mask STATE|SQ_PSN --qp_state rts --sq_psn 5
@@ -242,6 +244,30 @@ CQ POLL --cq_handle $cq --ne 4""".replace("\\\n", ""))
     assert wc["count"] == 2 and {wc[f"wc.{i}.wr_id"]: wc[f"wc.{i}.status"] for i in range(2)} == {
         7: "LOC_PROT_ERR", 8: "WR_FLUSH_ERR"}
     fails(call("-f", "-", script="QP POST_SEND --sge length=8"), "sge: it must follow a --send_wr")
+
+
+def test_big_endian_fields_are_numbers():
+    """The QP sends itself immediate data twice. One completion is read as bytes, the other by field."""
+    argv = [UVERBSCTL, "run", *IOCTL, "--lid", "7", "--", UVERBSCTL, "call", "--json", "-f", "-"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as script:
+        def line(text):
+            script.stdin.write(text + "\n")
+            script.stdin.flush()
+            return json.loads(script.stdout.readline())["results"]
+        made = [line(text) for text in UD.splitlines()]
+        line("ah = AH CREATE --pd_handle $pd --dlid 7 --attr.port_num 1")
+        for i in 1, 2:
+            line(f"QP POST_RECV --qp_handle $qp --recv_wr wr_id={i} --sge addr=$m,length=4096,lkey={made[4]['lkey']}")
+        for imm in "0x01020304", "5":
+            line(f"QP POST_SEND --qp_handle $qp --send_wr opcode=SEND_WITH_IMM,imm_data={imm},ud.ah=$ah,"
+                 f"remote_qpn={made[5]['resp_qp_num']},remote_qkey=17")
+        poll = "DEVICE INVOKE_WRITE --cmd IB_USER_VERBS_CMD_POLL_CQ --core_out 56 --core_in u64:0+u32:$cq,1"
+        while not (raw := line(poll)["core_out"])[:8] == "01000000":
+            pass
+        while not (wc := line("CQ POLL --cq_handle $cq --ne 1"))["count"]:
+            pass
+        script.stdin.close()
+    assert raw[2 * (8 + 24):][:8] == "01020304" and (wc["wc.0.ex.imm_data"], wc["wc.0.wc_flags"]) == (5, "WITH_IMM"), (raw, wc)
 
 
 def test_handles_and_specs_follow_a_command():

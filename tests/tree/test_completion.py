@@ -14,10 +14,10 @@ ASK = """
 . {script}
 COMP_WORDS=({words}) COMP_CWORD={at}
 for i in 1 2 3; do
-	begun=${{EPOCHREALTIME/[.,]/}}
-	_uverbsctl
-	took=$((${{EPOCHREALTIME/[.,]/}} - begun))
-	((i == 1 || took < best)) && best=$took
+    begun=${{EPOCHREALTIME/[.,]/}}
+    _uverbsctl
+    took=$((${{EPOCHREALTIME/[.,]/}} - begun))
+    ((i == 1 || took < best)) && best=$took
 done
 printf '%s\\n' "$best" "${{COMPREPLY[@]}}"
 """
@@ -25,8 +25,8 @@ printf '%s\\n' "$best" "${{COMPREPLY[@]}}"
 
 def asked(words, device=("--persona", "hfi1"), under_run=True):
     """The completions of the last word; the fastest of three answers took less than 0.2 s, and bash said nothing."""
-    words = shlex.join([UVERBSCTL, *words])
-    script = ASK.format(script=shlex.quote(str(ROOT / "contrib/bash-completion/uverbsctl")), words=words, at=len(shlex.split(words)) - 1)
+    completion = shlex.quote(str(ROOT / "contrib/bash-completion/uverbsctl"))
+    script = ASK.format(script=completion, words=shlex.join([UVERBSCTL, *words]), at=len(words))
     argv = ["bash", "--norc", "-c", script]
     argv = [UVERBSCTL, "run", *device, "--", *argv] if under_run else argv
     env = {k: v for k, v in os.environ.items() if k != "SYSFS_PATH"}
@@ -46,7 +46,8 @@ def asked(words, device=("--persona", "hfi1"), under_run=True):
     (["call", "QP", "CREATE", "--type", "u"], "UC", "UD"), (["call", "--k"], "--keep-going", "--keep-going"),
     (["call", "-f", "script", ""], "hfi1_0", "hfi1_0"), (["tree", "--device", ""], "hfi1_0", "hfi1_0"),
     (["device", "a"], "add", "add"), (["device", "add", "--port"], "--ports", "--ports"), (["port", "h"], "hfi1_0", "hfi1_0"),
-    (["port", "hfi1_0", "1", ""], "up", "down"), (["run", "--pers"], "--persona", "--persona"), (["status", "--a"], "--accounts", "--accounts"),
+    (["port", "hfi1_0", "1", ""], "up", "down"), (["run", "--pers"], "--persona", "--persona"),
+    (["status", "--a"], "--accounts", "--accounts"),
 ])
 def test_what_can_follow_is_offered(words, first, last):
     found = asked(words)

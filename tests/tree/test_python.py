@@ -64,6 +64,7 @@ def make_qp(dev, **more):
 def test_a_device_is_queried_by_method_and_by_command(dev):
     by_method, by_command = dev.DEVICE.QUERY_PORT(port_num=1).resp, dev.write.QUERY_PORT(port_num=1)
     assert {k: by_method[k] for k in by_command} == by_command and by_method.state == "ACTIVE" and by_command.state == 4
+    assert str(by_method.port_cap_flags) == "CM_SUP" == by_method.port_cap_flags
     assert dev.write.EX_QUERY_DEVICE().phys_port_cnt == dev.write.QUERY_DEVICE().phys_port_cnt == 1
 
 
