@@ -15,7 +15,6 @@
 
 struct uvd_account; /* the user whose limits memory is charged to, see uvd_charge_bytes() */
 struct uvd_backend;
-struct uvd_fabric; /* the network of the soft devices of one engine (src/backends/soft) */
 struct uvd_log;
 struct uvd_queue; /* a queue in memory that a client shares with the engine, <uverbsd/queue.h> */
 
@@ -25,7 +24,7 @@ struct uvd_queue; /* a queue in memory that a client shares with the engine, <uv
 struct uvd_ibdev {
 	const struct uvd_backend *ops;
 	struct uvd_device_config config;
-	struct uvd_fabric *fabric;
+	void *engine_data; /* what init() of the backend's plug-in has set (plugin.h) */
 	struct uvd_log *log;
 	/*
 	 * ib_dispatch_event(): posts an event of a port or of the device to all open files. Any thread may call it; it

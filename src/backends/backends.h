@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The backends that are part of the engine, and what those share that generate completions themselves. */
+/* The engine's own backends, and what backends share. */
 #ifndef UVD_BACKENDS_H
 #define UVD_BACKENDS_H
 
@@ -8,31 +8,10 @@
 #include "backends/cq_ring.h"
 #include "backends/udata.h"
 
-struct uvd_fabric;
-struct uvd_log;
-
 extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;
 /* Returns the backend of this name, or NULL. */
 const struct uvd_backend *uvd_backend_find(const char *name);
 /* Returns backend number i, from 0, or NULL after the last one. */
 const struct uvd_backend *uvd_backend_at(unsigned int i);
-
-/*
- * Creates the network of the soft devices of one engine, InfiniBand and Ethernet. The log must outlive it. Returns NULL
- * if there is no memory.
- */
-struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
-/*
- * Sets how many of a user's threads may work at the same time, each for another QP. Threads that are held up in a
- * client's memory do not count. The default is 1. Call it before the first device is opened.
- */
-void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
-/* QP numbers begin with this one, and not with 2. Call it before the first QP is made. */
-void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
-/*
- * Frees the network after its last device was closed. If a thread is still blocked in a client's memory, it is leaked.
- * NULL is allowed.
- */
-void uvd_fabric_free(struct uvd_fabric *fabric);
 
 #endif

@@ -71,6 +71,7 @@ static int find_ops(struct uvd_device *dev)
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: there is no backend '%s'", config->ibdev, config->backend);
 		return -EINVAL;
 	}
+	dev->ib.engine_data = dev->backend_module->data;
 	dev->persona = uvd_plugins_persona_get(plugins, config->persona, &dev->persona_module);
 	if (!dev->persona) {
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: there is no persona '%s'", config->ibdev, config->persona);
@@ -107,7 +108,6 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->engine = engine;
 	dev->config = *config;
 	dev->ib.config = *config;
-	dev->ib.fabric = engine->fabric;
 	dev->ib.log = engine->log;
 	dev->ib.event_handler = uvd_device_event;
 	dev->ib.create_ucap = create_ucap;

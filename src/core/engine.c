@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "account/account.h"
-#include "backends/backends.h"
 #include "client/client.h"
 #include "core/internal.h"
 
@@ -43,12 +42,9 @@ int uvd_engine_init(struct uvd_engine *engine, const struct uvd_plugin *const *p
 	engine->mms = uvd_mm_table_new();
 	if (!engine->mms)
 		goto free_accounts;
-	engine->fabric = uvd_fabric_new(log);
-	if (!engine->fabric)
-		goto free_mms;
 	engine->plugins = uvd_plugins_new(log);
 	if (!engine->plugins)
-		goto free_fabric;
+		goto free_mms;
 	err = engine_add_builtin(engine);
 	if (err)
 		goto free_plugins;
@@ -58,8 +54,6 @@ int uvd_engine_init(struct uvd_engine *engine, const struct uvd_plugin *const *p
 	return 0;
 free_plugins:
 	uvd_plugins_free(engine->plugins);
-free_fabric:
-	uvd_fabric_free(engine->fabric);
 free_mms:
 	uvd_mm_table_free(engine->mms);
 free_accounts:
@@ -79,7 +73,6 @@ void uvd_engine_fini(struct uvd_engine *engine)
 	uvd_ucaps_fini(&engine->ucaps);
 	uvd_plugins_free(engine->plugins);
 	pthread_mutex_destroy(&engine->plugins_lock);
-	uvd_fabric_free(engine->fabric);
 	uvd_mm_table_free(engine->mms);
 	uvd_accounts_free(engine->accounts);
 }

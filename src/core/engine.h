@@ -24,7 +24,6 @@ struct uvd_mm_table;
 struct uvd_engine {
 	struct uvd_log *log;
 	struct uvd_mm_table *mms;
-	struct uvd_fabric *fabric;
 	struct uvd_accounts *accounts; /* of the clients; NULL: nobody is charged */
 	/*
 	 * The transport's, or NULL: waits, for a second at most, until each file that its client has already closed

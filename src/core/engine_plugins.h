@@ -49,7 +49,10 @@ struct uvd_plugin_info {
 	unsigned int contexts, objects; /* that use the plug-in now, in whatever version */
 };
 
-/* Calls fn for each plug-in, in the order in which they were loaded. *info is valid during the call only. */
+/*
+ * Calls fn for each plug-in, in the order in which they were loaded. *info is valid during the call only. No plug-in
+ * changes and no device is created meanwhile, so fn must not block.
+ */
 void uvd_engine_plugin_list(struct uvd_engine *engine, void (*fn)(void *arg, const struct uvd_plugin_info *info),
 			    void *arg);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/backends.h"
+#include "backends/soft/fabric.h"
 #include "persona/persona.h"
 #include "plugin/internal.h"
 
@@ -19,17 +20,29 @@ struct uvd_plugins {
 };
 
 static const struct uvd_backend *const null_backends[] = { &uvd_backend_null, NULL };
-static const struct uvd_backend *const soft_backends[] = { &uvd_backend_soft, NULL };
 static const struct uvd_persona *const hfi1_personas[] = { &uvd_persona_hfi1, NULL };
 static const struct uvd_persona *const rxe_personas[] = { &uvd_persona_rxe, NULL };
 
 #define BUILTIN .api_version = UVD_API_VERSION, .struct_size = sizeof(struct uvd_plugin)
-static const struct uvd_plugin builtin_plugins[] = {
-	{ BUILTIN, .name = "null", .description = "backend that accepts everything", .backends = null_backends },
-	{ BUILTIN, .name = "soft", .description = "backend that moves data in software", .backends = soft_backends },
-	{ BUILTIN, .name = "hfi1", .description = "persona of Intel Omni-Path", .personas = hfi1_personas },
-	{ BUILTIN, .name = "rxe", .description = "persona of Soft RoCE", .personas = rxe_personas },
+static const struct uvd_plugin null_plugin = {
+	BUILTIN,
+	.name = "null",
+	.description = "backend that accepts everything",
+	.backends = null_backends,
 };
+static const struct uvd_plugin hfi1_plugin = {
+	BUILTIN,
+	.name = "hfi1",
+	.description = "persona of Intel Omni-Path",
+	.personas = hfi1_personas,
+};
+static const struct uvd_plugin rxe_plugin = {
+	BUILTIN,
+	.name = "rxe",
+	.description = "persona of Soft RoCE",
+	.personas = rxe_personas,
+};
+static const struct uvd_plugin *const builtin_plugins[] = { &null_plugin, &uvd_plugin_soft, &hfi1_plugin, &rxe_plugin };
 
 int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...)
 {
@@ -112,7 +125,7 @@ struct uvd_plugins *uvd_plugins_new(struct uvd_log *log)
 	plugins->log = log;
 	pthread_mutex_init(&plugins->lock, NULL);
 	for (unsigned int i = 0; i < UVD_COUNT(builtin_plugins); i++) {
-		if (uvd_plugins_add_builtin(plugins, &builtin_plugins[i])) {
+		if (uvd_plugins_add_builtin(plugins, builtin_plugins[i])) {
 			uvd_plugins_free(plugins);
 			return NULL;
 		}

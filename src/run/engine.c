@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backends/backends.h"
+#include "backends/soft/fabric.h"
 #include "objects/objects.h"
 #include "options/options.h"
 #include "run/launch.h"
@@ -98,8 +98,11 @@ static int host_setup(struct host *h)
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
 	if (!err) {
-		uvd_fabric_set_threads(e->core.fabric, num_threads());
-		uvd_fabric_set_first_qpn(e->core.fabric, own_first_qpn());
+		struct uvd_module *soft = uvd_plugins_get(e->core.plugins, uvd_plugin_soft.name);
+
+		uvd_fabric_set_threads(soft->data, num_threads());
+		uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
+		uvd_module_put(soft);
 	}
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);

@@ -19,7 +19,7 @@ static void side_open(struct side *side, const struct uvd_backend *ops, struct u
 	struct uvd_port_config *port = &config->ports[0];
 
 	side->dev.ops = ops;
-	side->dev.fabric = fabric;
+	side->dev.engine_data = fabric;
 	side->dev.event_handler = dev_event;
 	config->num_ports = 1;
 	config->num_comp_vectors = 1;

@@ -9,6 +9,7 @@
 #include <check.h>
 #include <uverbsd/backend.h>
 #include "backends/backends.h"
+#include "backends/soft/fabric.h"
 #include "../suite.h"
 
 enum { BUF_SIZE = 1024 * 1024 };

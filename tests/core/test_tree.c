@@ -277,6 +277,31 @@ START_TEST(test_wrapper_must_fit)
 	refused(&row, -EINVAL, "it wraps what no feature has");
 	w.number = W_SECOND_FAILS;
 	refused(&row, -EEXIST, "command W");
+	/* No wrapper: a second command, even of the same name. */
+	w.name = "W_SECOND_FAILS";
+	w.when = UVD_STEPS_OWN;
+	refused(&row, -EEXIST, "command W_SECOND_FAILS");
+}
+END_TEST
+
+/* The method that destroys has no steps of its own, and its wrapper comes first. */
+START_TEST(test_wrapper_of_a_method_without_steps)
+{
+	const struct uvd_method_row m = wrap_method("M_DESTROY", M_DESTROY, UVD_STEPS_BEFORE);
+	const struct uvd_object_row row = { .name = "toy", .id = OBJ_TOY, .methods = &m, .num_methods = 1 };
+	const struct uvd_object_row *objects[] = { &row, NULL };
+	const struct uvd_feature wraps = { .name = "wraps", .objects = objects };
+	const struct uvd_feature *features[] = { &wraps, &bed_feature, NULL };
+	const struct uvd_tree_method *tm;
+	int err;
+	struct uvd_tree *tree = uvd_tree_new(features, NULL, DRIVER, NULL, &err);
+
+	ck_assert_ptr_nonnull(tree);
+	tm = uvd_tree_method(tree, OBJ_TOY, M_DESTROY);
+	ck_assert_str_eq(tm->owner, "toys");
+	ck_assert(tm->before[0] == otherwise && !tm->before[1]);
+	ck_assert_ptr_null(tm->steps[0]);
+	uvd_tree_free(tree);
 }
 END_TEST
 
@@ -608,6 +633,7 @@ int main(void)
 	tcase_add_test(tc, test_what_is_added_to_may_come_later);
 	tcase_add_test(tc, test_a_class_is_defined_once);
 	tcase_add_test(tc, test_wrapper_must_fit);
+	tcase_add_test(tc, test_wrapper_of_a_method_without_steps);
 	tcase_add_test(tc, test_wrappers_are_merged_in_any_order);
 	tcase_add_test(tc, test_words_for_what_there_is_not);
 	tcase_add_test(tc, test_a_walk_can_be_ended_at_any_row);

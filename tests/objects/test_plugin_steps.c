@@ -2,6 +2,7 @@
 /* The steps of a plug-in's rows see a request through <uverbsd/request.h> alone. */
 #include <check.h>
 #include <sys/socket.h>
+#include <uverbsd/plugin.h>
 #include <uverbsd/request.h>
 #include "../suite.h"
 #include "encode.h"
@@ -162,15 +163,20 @@ static const struct uvd_object_row note_object = {
 };
 static const struct uvd_object_row *const objects[] = { &note_object, NULL };
 static const struct uvd_feature feature = { .name = "notes", .objects = objects };
+static const struct uvd_feature *const features[] = { &feature, NULL };
+static const struct uvd_plugin plugin = {
+	.api_version = UVD_API_VERSION,
+	.struct_size = sizeof(plugin),
+	.name = "notes",
+	.features = features,
+};
 
 /* ---- the client -------------------------------------------------------------------------------------------------- */
 
 static void setup_notes(void)
 {
-	static const struct uvd_feature *const features[] = { &feature, NULL };
-
 	harness_init(&h, "null");
-	h.engine.plugin_features = features;
+	ck_assert_int_eq(uvd_plugins_add_builtin(h.engine.plugins, &plugin), 0);
 	harness_start(&h, &uvd_mem_process);
 	num_notes = fail = 0;
 }

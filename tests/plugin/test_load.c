@@ -256,7 +256,7 @@ START_TEST(test_wrapper_runs_on_a_device_that_is_gone_without_data_of_contexts)
 	harness_remove_device(&h, 1);
 	traced();
 	ck_assert_int_eq(query_port(fd, NULL), -EIO);
-	ck_assert_str_eq(traced(), "before.port");
+	ck_assert_str_eq(traced(), "before.without_context");
 	uv_close(fd);
 }
 END_TEST

@@ -14,8 +14,8 @@ static int wrap_step(struct uvd_req *req, const char *what)
 {
 	const struct wrap_data *d = uvd_plugin_engine_data(req, &uverbsd_plugin);
 
-	/* The plug-in has no data of contexts. This may run on a device that is gone. */
-	trace_add(d->trace, TEXT(NAME), uvd_plugin_context_data(req, &uverbsd_plugin) ? "context" : what);
+	/* This may run on a device that is gone, whose contexts have ended. */
+	trace_add(d->trace, TEXT(NAME), uvd_plugin_context_data(req, &uverbsd_plugin) ? what : "without_context");
 	return -(int)d->fail;
 }
 
@@ -86,8 +86,15 @@ static int wrap_init(const struct uvd_plugin_values *values, struct uvd_log *log
 	return 0;
 }
 
+static int wrap_context(struct uvd_context *context, void *device_data, void **data)
+{
+	*data = context;
+	return 0;
+}
+
 static const struct uvd_plugin_option options[] = {
 	TRACE_OPTION, { .name = "fail", .value = "0" }, { .name = "fail-destroy" }, { .name = NULL }
 };
 
-UVD_PLUGIN(.name = TEXT(NAME), .features = features, .options = options, .init = wrap_init, .exit = free);
+UVD_PLUGIN(.name = TEXT(NAME), .features = features, .options = options, .init = wrap_init, .exit = free,
+	   .context_init = wrap_context);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Creates and frees the fabric: the network of all soft devices of one engine. */
+/* The plug-in and its data: the network of all soft devices of one engine. */
+#include <errno.h>
 #include <stdlib.h>
 #include "backends/backends.h"
+#include "backends/soft/fabric.h"
 #include "backends/soft/soft.h"
 
 enum { STREAM_GAP_NS = 20 * 1000, CROWDED_RUN_NS = 5 * 1000 * 1000, LET_GO_NS = 10 * 1000 * 1000 };
@@ -55,3 +57,26 @@ void uvd_fabric_free(struct uvd_fabric *fabric)
 		pthread_mutex_destroy(&fabric->buckets[i].lock);
 	free(fabric);
 }
+
+static int soft_begin(const struct uvd_plugin_values *values, struct uvd_log *log, void **data)
+{
+	*data = uvd_fabric_new(log);
+	return *data ? 0 : -ENOMEM;
+}
+
+static void soft_end(void *data)
+{
+	uvd_fabric_free(data);
+}
+
+static const struct uvd_backend *const soft_backends[] = { &uvd_backend_soft, NULL };
+
+const struct uvd_plugin uvd_plugin_soft = {
+	.api_version = UVD_API_VERSION,
+	.struct_size = sizeof(uvd_plugin_soft),
+	.name = "soft",
+	.description = "backend that moves data in software",
+	.backends = soft_backends,
+	.init = soft_begin,
+	.exit = soft_end,
+};

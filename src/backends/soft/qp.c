@@ -91,7 +91,7 @@ int soft_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uv
 {
 	struct soft_device *dev = soft_device(base->xrcd ? base->xrcd->dev : base->pd->context->dev);
 	const struct uvd_limits *limits = &dev->ibdev->config.limits;
-	struct uvd_fabric *fabric = dev->ibdev->fabric;
+	struct uvd_fabric *fabric = dev->fabric;
 	struct soft_qp *qp = soft_qp(base);
 	int err;
 
@@ -344,7 +344,7 @@ int soft_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struc
 int soft_destroy_qp(struct uvd_qp *base)
 {
 	struct soft_qp *qp = soft_qp(base);
-	struct uvd_fabric *fabric = qp->dev->ibdev->fabric;
+	struct uvd_fabric *fabric = qp->dev->fabric;
 
 	/*
 	 * The order matters: hide the QP from look-ups; stop the threads that work on it, so that they arm no timer;

@@ -21,12 +21,13 @@ static int soft_open(struct uvd_ibdev *ibdev)
 	struct soft_device *dev;
 	int err;
 
-	if (!ibdev->fabric)
+	if (!ibdev->engine_data)
 		return -EINVAL;
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
+	dev->fabric = ibdev->engine_data;
 	dev->endpoints = soft_endpoints_new();
 	err = dev->endpoints ? soft_mr_table_init(&dev->mrs) : -ENOMEM;
 	if (err) {
@@ -80,7 +81,7 @@ static int soft_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex 
 static void soft_port_changed(struct uvd_ibdev *ibdev, uint8_t port, bool up)
 {
 	if (up)
-		soft_wake_all(ibdev->fabric);
+		soft_wake_all(soft_device(ibdev)->fabric);
 	else
 		soft_count_at_port(soft_device(ibdev), &ibdev->config.ports[port - 1], UVD_PORT_LINK_DOWNED, 1);
 }

@@ -146,7 +146,7 @@ static void mcast_drop_member(struct soft_group *group, struct member **p)
 int soft_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
 	struct soft_qp *qp = soft_qp(base);
-	struct soft_mcast_bucket *bucket = mcast_bucket_of(qp->dev->ibdev->fabric, gid);
+	struct soft_mcast_bucket *bucket = mcast_bucket_of(qp->dev->fabric, gid);
 	struct soft_group *group;
 	uint8_t port;
 	int err = 0;
@@ -198,13 +198,13 @@ int soft_detach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t li
 {
 	struct soft_qp *qp = soft_qp(base);
 
-	return mcast_detach(mcast_bucket_of(qp->dev->ibdev->fabric, gid), qp, gid, lid) ? 0 : -EINVAL;
+	return mcast_detach(mcast_bucket_of(qp->dev->fabric, gid), qp, gid, lid) ? 0 : -EINVAL;
 }
 
 void soft_mcast_forget(struct soft_qp *qp)
 {
 	for (int i = 0; i < SOFT_MCAST_BUCKETS && qp->num_mcast; i++)
-		mcast_detach(&qp->dev->ibdev->fabric->mcast[i], qp, NULL, 0);
+		mcast_detach(&qp->dev->fabric->mcast[i], qp, NULL, 0);
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------------------- */

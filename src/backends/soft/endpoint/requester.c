@@ -155,7 +155,7 @@ void soft_send_unwait(struct soft_qp *qp)
 		return;
 	qp->s_wait = SOFT_WAIT_NONE;
 	qp->s_wait_nr++;
-	soft_timer_disarm(&qp->dev->ibdev->fabric->timers, qp);
+	soft_timer_disarm(&qp->dev->fabric->timers, qp);
 }
 
 void soft_send_settled(struct soft_qp *qp)

@@ -277,7 +277,7 @@ static void user_queue_qp(struct soft_user *user, struct soft_qp *qp, bool by_us
 
 bool soft_defer(struct soft_qp *qp, bool by_user_thread)
 {
-	struct soft_users *users = &qp->dev->ibdev->fabric->users;
+	struct soft_users *users = &qp->dev->fabric->users;
 	struct soft_user *user;
 
 	pthread_mutex_lock(&users->lock);
@@ -296,7 +296,7 @@ bool soft_defer(struct soft_qp *qp, bool by_user_thread)
 
 void soft_undefer(struct soft_qp *qp)
 {
-	struct soft_users *users = &qp->dev->ibdev->fabric->users;
+	struct soft_users *users = &qp->dev->fabric->users;
 
 	if (!qp->s_deferred)
 		return;
@@ -311,7 +311,7 @@ void soft_undefer(struct soft_qp *qp)
 
 bool soft_user_has_more(struct soft_qp *qp)
 {
-	struct soft_users *users = &qp->dev->ibdev->fabric->users;
+	struct soft_users *users = &qp->dev->fabric->users;
 	const struct soft_user *user;
 	bool more;
 

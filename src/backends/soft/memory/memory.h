@@ -73,6 +73,7 @@ struct soft_foreign {
 /* What a device owns besides its configuration. */
 struct soft_device {
 	struct uvd_ibdev *ibdev;
+	struct uvd_fabric *fabric; /* the network that it is in, endpoint/network.h */
 	struct soft_mr_table mrs;
 	struct soft_endpoints *endpoints; /* endpoint.h */
 	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs, num_counters,

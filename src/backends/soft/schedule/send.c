@@ -65,7 +65,7 @@ static void send_wait_for(struct soft_qp *qp, enum soft_wait wait, uint64_t ns)
 	qp->s_wait = wait;
 	qp->s_wait_nr++;
 	if (ns)
-		soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, ns);
+		soft_timer_arm(&qp->dev->fabric->timers, qp, ns);
 }
 
 /*
@@ -95,7 +95,7 @@ static uint64_t rnr_left(const struct soft_qp *qp)
 static void look_again(struct soft_qp *qp, uint64_t left)
 {
 	qp->s_look_ns *= 2;
-	soft_timer_arm(&qp->dev->ibdev->fabric->timers, qp, qp->s_look_ns < left ? qp->s_look_ns : left);
+	soft_timer_arm(&qp->dev->fabric->timers, qp, qp->s_look_ns < left ? qp->s_look_ns : left);
 }
 
 /* Counts an event at the QP's port. */
@@ -305,7 +305,7 @@ static void send_run(struct soft_qp *qp, struct soft_mover *m, struct soft_budge
 /* Runs the send queue, unless another thread has it: that one goes on with all of it. of_user: on a user's thread. */
 static void run_as(struct soft_qp *qp, struct uvd_worker *worker, bool of_user)
 {
-	struct soft_mover *m = soft_mover_get(&qp->dev->ibdev->fabric->movers, worker);
+	struct soft_mover *m = soft_mover_get(&qp->dev->fabric->movers, worker);
 	struct soft_budget budget = { .of_user_thread = of_user };
 
 	pthread_mutex_lock(&qp->lock);
@@ -366,7 +366,7 @@ void soft_kick_peer(struct soft_qp *qp)
 	pthread_mutex_lock(&qp->lock);
 	dest = qp->attr.dest_qp_num;
 	pthread_mutex_unlock(&qp->lock);
-	peer = soft_fabric_get_qp(qp->dev->ibdev->fabric, dest);
+	peer = soft_fabric_get_qp(qp->dev->fabric, dest);
 	if (!peer)
 		return;
 	send_kick(peer, qp->qp.qp_num);

@@ -44,7 +44,7 @@ void soft_stream_run_begins(struct soft_qp *qp, struct soft_budget *budget)
 	}
 	qp->s_crowded = now < qp->s_crowded_end;
 	if (qp->s_run_end && qp->s_stream < STREAM_RUNS)
-		qp->s_stream = now - qp->s_run_end < qp->dev->ibdev->fabric->stream_gap_ns ? qp->s_stream + 1 : 0;
+		qp->s_stream = now - qp->s_run_end < qp->dev->fabric->stream_gap_ns ? qp->s_stream + 1 : 0;
 }
 
 /*
@@ -56,7 +56,7 @@ static bool stream_run_was_crowded(const struct soft_qp *qp, const struct soft_b
 	const uint64_t ns = budget->run_ns ? now - budget->run_ns : 0;
 	uint64_t began = budget->run_cpu_ns;
 
-	return ns > qp->dev->ibdev->fabric->crowded_run_ns && budget->bytes / budget->requests >= CROWDED_REQUEST &&
+	return ns > qp->dev->fabric->crowded_run_ns && budget->bytes / budget->requests >= CROWDED_REQUEST &&
 	       uvd_thread_cpu_since(&began) < ns / 3 * 2;
 }
 
@@ -80,7 +80,7 @@ void soft_stream_run_ends(struct soft_qp *qp, const struct soft_budget *budget, 
 /* Asks the user's thread to release s_busy, and waits for that. Caller holds qp->lock, which is released meanwhile. */
 static bool stream_wait_for_thread(struct soft_qp *qp)
 {
-	const uint64_t end = uvd_now_ns() + qp->dev->ibdev->fabric->let_go_ns;
+	const uint64_t end = uvd_now_ns() + qp->dev->fabric->let_go_ns;
 
 	qp->s_wanted = true;
 	while (qp->s_busy && uvd_cond_wait_until(&qp->idle, &qp->lock, end))
@@ -114,7 +114,7 @@ bool soft_stream_has_next(struct soft_qp *qp, const struct soft_budget *budget, 
 	if (!budget->of_user_thread || !qp->qp.sq || budget->bytes < STREAM_BYTES)
 		return false;
 	now = uvd_now_ns();
-	end = now + 2 * qp->dev->ibdev->fabric->stream_gap_ns;
+	end = now + 2 * qp->dev->fabric->stream_gap_ns;
 	while (soft_may_start(qp) && !soft_sq_count(qp)) {
 		if (now > end || soft_user_has_more(qp))
 			return false;

@@ -295,7 +295,7 @@ static enum soft_copy_error burst_at_peer(struct burst *b, enum soft_copy_error 
 	const struct soft_request *req = &b->requests->req;
 	enum soft_copy_error err;
 
-	b->peer = soft_claim(b->m, req->qp->dev->ibdev->fabric, req->dest_qpn);
+	b->peer = soft_claim(b->m, req->qp->dev->fabric, req->dest_qpn);
 	if (!b->peer)
 		return b->m->requester.qp ? SOFT_COPY_CUT : SOFT_COPY_LOST;
 	err = step(b);

@@ -158,7 +158,7 @@ static void raw_deliver(struct message *msg)
 
 static void deliver_to(struct message *msg, uint32_t qpn)
 {
-	msg->peer = soft_claim(msg->m, msg->req->qp->dev->ibdev->fabric, qpn);
+	msg->peer = soft_claim(msg->m, msg->req->qp->dev->fabric, qpn);
 	if (!msg->peer)
 		return;
 	if (msg->peer->qp.qp_type == IBV_QPT_RAW_PACKET && msg->req->qp->qp.qp_type == IBV_QPT_RAW_PACKET)
@@ -181,7 +181,7 @@ static unsigned int dgram_receivers(struct message *msg, uint64_t *last, uint32_
 
 	if (qp->qp.qp_type == IBV_QPT_RAW_PACKET)
 		return soft_raw_members(&qp->dev->endpoints->raw, last, qpns, MOST_RECEIVERS);
-	return soft_mcast_members(qp->dev->ibdev->fabric, &msg->req->ah, last, qpns, MOST_RECEIVERS);
+	return soft_mcast_members(qp->dev->fabric, &msg->req->ah, last, qpns, MOST_RECEIVERS);
 }
 
 /* Delivers to all receivers but the sender. */

@@ -263,7 +263,7 @@ static enum soft_copy_error rc_move_target(struct rc *rc)
 	if (!is_atomic(wqe) && wqe->opcode != IBV_WR_ATOMIC_WRITE)
 		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, bytes_of(rc), rc_chunk(rc), true);
 	memcpy(&op.value, m->buffer, sizeof(op.value));
-	err = soft_atomic(m, &rc->req->qp->dev->ibdev->fabric->atomics, &rc->seg, &op);
+	err = soft_atomic(m, &rc->req->qp->dev->fabric->atomics, &rc->seg, &op);
 	if (!err)
 		memcpy(m->buffer, &op.value, sizeof(op.value));
 	return err;
@@ -429,7 +429,7 @@ static struct soft_outcome rc_at_peer(struct rc *rc)
 {
 	struct soft_outcome outcome;
 
-	rc->peer = soft_claim(rc->m, rc->req->qp->dev->ibdev->fabric, rc->req->dest_qpn);
+	rc->peer = soft_claim(rc->m, rc->req->qp->dev->fabric, rc->req->dest_qpn);
 	if (!rc->peer)
 		return rc->m->requester.qp ? no_answer : lost;
 	use_srq(rc);
@@ -555,7 +555,7 @@ static bool is_ready(struct soft_qp *peer, const struct soft_request *req)
 
 struct soft_outcome soft_rc_probe(struct soft_request *req, bool is_retry)
 {
-	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->ibdev->fabric, req->dest_qpn);
+	struct soft_qp *peer = soft_fabric_get_qp(req->qp->dev->fabric, req->dest_qpn);
 	struct soft_outcome outcome = no_answer;
 
 	if (!peer)

@@ -169,7 +169,7 @@ static bool uc_at_peer(struct uc *uc)
 {
 	bool arrived;
 
-	uc->peer = soft_claim(uc->m, uc->req->qp->dev->ibdev->fabric, uc->req->dest_qpn);
+	uc->peer = soft_claim(uc->m, uc->req->qp->dev->fabric, uc->req->dest_qpn);
 	if (!uc->peer)
 		return false;
 	arrived = uc_respond(uc);
