@@ -31,6 +31,7 @@ struct kv_store {
 	uint64_t key;
 	uint32_t number;
 	atomic_bool withdrawn; /* the handle was destroyed */
+	_Atomic uint64_t gets;
 	atomic_uint ref;
 };
 
@@ -208,6 +209,7 @@ static int kv_get(struct uvd_req *req)
 	store = kv_store_get(uvd_plugin_device_data(req, &uverbsd_plugin), args->number, args->store_key);
 	if (!store)
 		return uvd_bad(req, -EACCES, "number", args->number);
+	atomic_fetch_add(&store->gets, 1);
 	ret = kv_table_find(&store->table, query);
 	/* If it is not withdrawn yet, the owner may not have reused any of the memory that was read. */
 	if (atomic_load(&store->withdrawn))
@@ -216,6 +218,20 @@ static int kv_get(struct uvd_req *req)
 	if (ret == -ENOENT || ret == -EAGAIN) /* usual: nothing for the log */
 		return ret;
 	return ret ? uvd_bad(req, ret, "number", args->number) : kv_answer_get(req, query);
+}
+
+/* ---- QUERY ------------------------------------------------------------------------------------------------------- */
+
+static int kv_query_store(struct uvd_req *req)
+{
+	struct kv_store *store = uvd_attr_object(req, UVERBS_ATTR_KV_STORE_QUERY_HANDLE);
+	const struct kv_info info = {
+		.gets = atomic_load(&store->gets),
+		.number = store->number,
+		.num_slots = store->table.num_slots,
+	};
+
+	return uvd_attr_copy_to_or_zero(req, UVERBS_ATTR_KV_STORE_QUERY_RESP, &info);
 }
 
 /* ---- the device -------------------------------------------------------------------------------------------------- */
@@ -243,6 +259,7 @@ static void kv_device_exit(struct uvd_ibdev *dev, void *data)
 
 static const uvd_step kv_publish_steps[] = { kv_publish, NULL };
 static const uvd_step kv_get_steps[] = { uvd_step_context, kv_decode_get, kv_get, NULL };
+static const uvd_step kv_query_steps[] = { kv_query_store, NULL };
 
 static const struct uvd_attr_row kv_publish_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_KV_STORE_PUBLISH_HANDLE, UVERBS_OBJECT_KV_STORE, UVD_UOBJ_NEW, UVD_MANDATORY),
@@ -263,10 +280,16 @@ static const struct uvd_attr_row kv_destroy_attrs[] = {
 	UVD_IDR(UVERBS_ATTR_KV_STORE_DESTROY_HANDLE, UVERBS_OBJECT_KV_STORE, UVD_UOBJ_DESTROY, UVD_MANDATORY),
 };
 
+static const struct uvd_attr_row kv_query_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_KV_STORE_QUERY_HANDLE, UVERBS_OBJECT_KV_STORE, UVD_UOBJ_READ, UVD_MANDATORY),
+	UVD_PTR_OUT_MIN(UVERBS_ATTR_KV_STORE_QUERY_RESP, sizeof(uint64_t), UVD_MANDATORY),
+};
+
 static const struct uvd_method_row kv_methods[] = {
 	UVD_METHOD(UVERBS_METHOD_KV_STORE_PUBLISH, kv_publish_attrs, kv_publish_steps),
 	UVD_METHOD(UVERBS_METHOD_KV_STORE_GET, kv_get_attrs, kv_get_steps),
 	UVD_METHOD(UVERBS_METHOD_KV_STORE_DESTROY, kv_destroy_attrs, NULL),
+	UVD_METHOD(UVERBS_METHOD_KV_STORE_QUERY, kv_query_attrs, kv_query_steps),
 };
 
 static const struct uvd_object_row kv_store_object = {

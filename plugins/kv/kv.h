@@ -17,6 +17,7 @@ enum {
 	UVERBS_METHOD_KV_STORE_PUBLISH = 0x10a0,
 	UVERBS_METHOD_KV_STORE_GET,
 	UVERBS_METHOD_KV_STORE_DESTROY,
+	UVERBS_METHOD_KV_STORE_QUERY,
 };
 
 /*
@@ -45,6 +46,17 @@ enum {
 };
 
 enum { UVERBS_ATTR_KV_STORE_DESTROY_HANDLE = 0x10a0 }; /* IDR, DESTROY */
+
+/* QUERY tells the owner about its store. */
+enum {
+	UVERBS_ATTR_KV_STORE_QUERY_HANDLE = 0x10a0, /* IDR, READ */
+	UVERBS_ATTR_KV_STORE_QUERY_RESP, /* PTR_OUT, struct kv_info; later versions may add fields at its end */
+};
+
+struct kv_info {
+	__u64 gets; /* GETs so far that had the right key */
+	__u32 number, num_slots;
+};
 
 /* ---- the table in the owner's memory, in the byte order of the machine ------------------------------------------- */
 

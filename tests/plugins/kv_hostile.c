@@ -223,6 +223,22 @@ static void case_in_use(void)
 	EXPECT_ERR(ibv_dereg_mr(h.mr), 0);
 }
 
+static void case_query(void)
+{
+	struct kv_info info = {};
+	struct uverbsd_call call = {};
+
+	hostile_publish();
+	EXPECT_ERR(hostile_get(), 0);
+	EXPECT_ERR(hostile_get(), 0);
+	uverbsd_handle(&call, UVERBS_ATTR_KV_STORE_QUERY_HANDLE, h.store.handle);
+	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_QUERY_RESP, &info, sizeof(info));
+	EXPECT_ERR(
+		uverbsd_call(h.owner->cmd_fd, h.driver_id, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_QUERY),
+		0);
+	EXPECT(info.gets == 2 && info.number == h.store.number && info.num_slots == SLOTS);
+}
+
 /* A child publishes and exits without a word. */
 static void case_exit(void)
 {
@@ -331,15 +347,11 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "header", case_header },
-	{ "header_later", case_header_later },
-	{ "slot", case_slot },
-	{ "key", case_key },
-	{ "unmapped", case_unmapped },
-	{ "in_use", case_in_use },
-	{ "exit", case_exit },
-	{ "torn", case_torn },
-	{ "slow_owner", case_slow_owner },
+	{ "header", case_header },     { "header_later", case_header_later },
+	{ "slot", case_slot },	       { "key", case_key },
+	{ "unmapped", case_unmapped }, { "in_use", case_in_use },
+	{ "query", case_query },       { "exit", case_exit },
+	{ "torn", case_torn },	       { "slow_owner", case_slow_owner },
 };
 
 int main(int argc, char **argv)
