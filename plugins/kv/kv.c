@@ -161,6 +161,7 @@ static int kv_destroy(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 /* ---- GET --------------------------------------------------------------------------------------------------------- */
 
 struct kv_get_args {
+	struct kv_store *reader; /* NULL: by number and key */
 	uint32_t number;
 	uint64_t store_key;
 	struct kv_query query;
@@ -171,10 +172,13 @@ static int kv_decode_get(struct uvd_req *req)
 {
 	struct kv_get_args *args = uvd_args(req, struct kv_get_args);
 	const size_t len = uvd_attr_len(req, UVERBS_ATTR_KV_STORE_GET_KEY);
-	int ret = uvd_attr_copy_from(req, UVERBS_ATTR_KV_STORE_GET_NUMBER, &args->number);
+	const int number = uvd_attr_copy_from(req, UVERBS_ATTR_KV_STORE_GET_NUMBER, &args->number);
+	const int key = uvd_attr_copy_from(req, UVERBS_ATTR_KV_STORE_GET_STORE_KEY, &args->store_key);
+	int ret = 0;
 
-	if (!ret)
-		ret = uvd_attr_copy_from(req, UVERBS_ATTR_KV_STORE_GET_STORE_KEY, &args->store_key);
+	args->reader = uvd_attr_object(req, UVERBS_ATTR_KV_STORE_GET_READER);
+	if (args->reader ? !number || !key : number || key)
+		ret = uvd_bad(req, -EINVAL, "number", args->number);
 	if (!ret && len > KV_MAX_KEY)
 		ret = uvd_bad(req, -EINVAL, "key", len);
 	if (!ret)
@@ -206,7 +210,11 @@ static int kv_get(struct uvd_req *req)
 	query->buf = uvd_req_alloc(req, query->key_len + query->room);
 	if (!query->buf)
 		return -ENOMEM;
-	store = kv_store_get(uvd_plugin_device_data(req, &uverbsd_plugin), args->number, args->store_key);
+	store = args->reader;
+	if (store)
+		atomic_fetch_add(&store->ref, 1);
+	else
+		store = kv_store_get(uvd_plugin_device_data(req, &uverbsd_plugin), args->number, args->store_key);
 	if (!store)
 		return uvd_bad(req, -EACCES, "number", args->number);
 	atomic_fetch_add(&store->gets, 1);
@@ -218,6 +226,33 @@ static int kv_get(struct uvd_req *req)
 	if (ret == -ENOENT || ret == -EAGAIN) /* usual: nothing for the log */
 		return ret;
 	return ret ? uvd_bad(req, ret, "number", args->number) : kv_answer_get(req, query);
+}
+
+/* ---- readers ----------------------------------------------------------------------------------------------------- */
+
+/* The object of a reader's handle is the store itself, with a reference. */
+static int kv_open_reader(struct uvd_req *req)
+{
+	struct kv_store *store;
+	uint64_t key;
+	uint32_t number;
+	int ret = uvd_attr_copy_from(req, UVERBS_ATTR_KV_READER_OPEN_NUMBER, &number);
+
+	if (!ret)
+		ret = uvd_attr_copy_from(req, UVERBS_ATTR_KV_READER_OPEN_STORE_KEY, &key);
+	if (ret)
+		return ret;
+	store = kv_store_get(uvd_plugin_device_data(req, &uverbsd_plugin), number, key);
+	if (!store)
+		return uvd_bad(req, -EACCES, "number", number);
+	uvd_attr_set_object(req, UVERBS_ATTR_KV_READER_OPEN_HANDLE, store);
+	return 0;
+}
+
+static int kv_close_reader(struct uvd_uobject *uobj, enum uvd_remove_reason why)
+{
+	kv_store_put(uvd_uobject_object(uobj));
+	return 0;
 }
 
 /* ---- QUERY ------------------------------------------------------------------------------------------------------- */
@@ -269,8 +304,9 @@ static const struct uvd_attr_row kv_publish_attrs[] = {
 };
 
 static const struct uvd_attr_row kv_get_attrs[] = {
-	UVD_PTR_IN(UVERBS_ATTR_KV_STORE_GET_NUMBER, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_PTR_IN(UVERBS_ATTR_KV_STORE_GET_STORE_KEY, sizeof(uint64_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_KV_STORE_GET_NUMBER, sizeof(uint32_t), 0),
+	UVD_PTR_IN(UVERBS_ATTR_KV_STORE_GET_STORE_KEY, sizeof(uint64_t), 0),
+	UVD_IDR(UVERBS_ATTR_KV_STORE_GET_READER, UVERBS_OBJECT_KV_READER, UVD_UOBJ_READ, 0),
 	UVD_PTR_IN_MIN(UVERBS_ATTR_KV_STORE_GET_KEY, 1, UVD_MANDATORY),
 	UVD_PTR_OUT_MIN(UVERBS_ATTR_KV_STORE_GET_RESP_VALUE, 0, UVD_MANDATORY),
 	UVD_PTR_OUT(UVERBS_ATTR_KV_STORE_GET_RESP_LENGTH, sizeof(uint32_t), UVD_MANDATORY),
@@ -300,7 +336,32 @@ static const struct uvd_object_row kv_store_object = {
 	UVD_ROWS(methods, kv_methods),
 };
 
-static const struct uvd_object_row *const kv_objects[] = { &kv_store_object, NULL };
+static const uvd_step kv_open_steps[] = { kv_open_reader, NULL };
+
+static const struct uvd_attr_row kv_open_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_KV_READER_OPEN_HANDLE, UVERBS_OBJECT_KV_READER, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_KV_READER_OPEN_NUMBER, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_IN(UVERBS_ATTR_KV_READER_OPEN_STORE_KEY, sizeof(uint64_t), UVD_MANDATORY),
+};
+
+static const struct uvd_attr_row kv_close_attrs[] = {
+	UVD_IDR(UVERBS_ATTR_KV_READER_CLOSE_HANDLE, UVERBS_OBJECT_KV_READER, UVD_UOBJ_DESTROY, UVD_MANDATORY),
+};
+
+static const struct uvd_method_row kv_reader_methods[] = {
+	UVD_METHOD(UVERBS_METHOD_KV_READER_OPEN, kv_open_attrs, kv_open_steps),
+	UVD_METHOD(UVERBS_METHOD_KV_READER_CLOSE, kv_close_attrs, NULL),
+};
+
+static const struct uvd_object_row kv_reader_object = {
+	.name = "UVERBS_OBJECT_KV_READER",
+	.id = UVERBS_OBJECT_KV_READER,
+	.cls = UVD_CLASS_IDR,
+	.destroy = kv_close_reader,
+	UVD_ROWS(methods, kv_reader_methods),
+};
+
+static const struct uvd_object_row *const kv_objects[] = { &kv_store_object, &kv_reader_object, NULL };
 static const struct uvd_feature kv_feature = { .name = "kv", .objects = kv_objects };
 static const struct uvd_feature *const kv_features[] = { &kv_feature, NULL };
 

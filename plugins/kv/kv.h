@@ -12,6 +12,7 @@
 #include <linux/types.h>
 
 #define UVERBS_OBJECT_KV_STORE 0x10a0
+#define UVERBS_OBJECT_KV_READER 0x10a1
 
 enum {
 	UVERBS_METHOD_KV_STORE_PUBLISH = 0x10a0,
@@ -33,19 +34,35 @@ enum {
 };
 
 /*
- * GET needs no object. EACCES: there is no such store, the key is wrong, or the store was destroyed meanwhile. ENOENT: the
- * table does not have the key. ENOSPC: the value is longer than the buffer; RESP_LENGTH is its length. EAGAIN: the owner
- * changes this entry all the time. EIO: the entry is invalid. EFAULT: the owner has unmapped the memory, or exited.
+ * GET names the store by number and key, or by a reader; other combinations are EINVAL. EACCES: there is no such store, the
+ * key is wrong, or the store was destroyed meanwhile. ENOENT: the table does not have the key. ENOSPC: the value is longer
+ * than the buffer; RESP_LENGTH is its length. EAGAIN: the owner changes this entry all the time. EIO: the entry is invalid.
+ * EFAULT: the owner has unmapped the memory, or exited.
  */
 enum {
-	UVERBS_ATTR_KV_STORE_GET_NUMBER = 0x10a0, /* PTR_IN, u32 */
-	UVERBS_ATTR_KV_STORE_GET_STORE_KEY, /* PTR_IN, u64 */
+	UVERBS_ATTR_KV_STORE_GET_NUMBER = 0x10a0, /* PTR_IN, u32; without a reader */
+	UVERBS_ATTR_KV_STORE_GET_STORE_KEY, /* PTR_IN, u64; without a reader */
 	UVERBS_ATTR_KV_STORE_GET_KEY, /* PTR_IN, from 1 to KV_MAX_KEY bytes */
 	UVERBS_ATTR_KV_STORE_GET_RESP_VALUE, /* PTR_OUT */
 	UVERBS_ATTR_KV_STORE_GET_RESP_LENGTH, /* PTR_OUT, u32 */
+	UVERBS_ATTR_KV_STORE_GET_READER, /* IDR of KV_READER, READ; optional */
 };
 
 enum { UVERBS_ATTR_KV_STORE_DESTROY_HANDLE = 0x10a0 }; /* IDR, DESTROY */
+
+/*
+ * A reader is a store whose key was checked once. It neither keeps the store published nor gives more than the key did:
+ * EACCES as for GET.
+ */
+enum { UVERBS_METHOD_KV_READER_OPEN = 0x10a0, UVERBS_METHOD_KV_READER_CLOSE };
+
+enum {
+	UVERBS_ATTR_KV_READER_OPEN_HANDLE = 0x10a0, /* IDR, NEW */
+	UVERBS_ATTR_KV_READER_OPEN_NUMBER, /* PTR_IN, u32 */
+	UVERBS_ATTR_KV_READER_OPEN_STORE_KEY, /* PTR_IN, u64 */
+};
+
+enum { UVERBS_ATTR_KV_READER_CLOSE_HANDLE = 0x10a0 }; /* IDR, DESTROY */
 
 /* QUERY tells the owner about its store. */
 enum {

@@ -239,6 +239,50 @@ static void case_query(void)
 	EXPECT(info.gets == 2 && info.number == h.store.number && info.num_slots == SLOTS);
 }
 
+static int hostile_open_reader(uint64_t key, uint32_t *reader)
+{
+	struct uverbsd_call call = {};
+	int err;
+
+	uverbsd_handle(&call, UVERBS_ATTR_KV_READER_OPEN_HANDLE, 0);
+	uverbsd_in(&call, UVERBS_ATTR_KV_READER_OPEN_NUMBER, &h.store.number, sizeof(h.store.number));
+	uverbsd_in(&call, UVERBS_ATTR_KV_READER_OPEN_STORE_KEY, &key, sizeof(key));
+	err = uverbsd_call(h.reader->cmd_fd, h.driver_id, &call, UVERBS_OBJECT_KV_READER, UVERBS_METHOD_KV_READER_OPEN);
+	*reader = uverbsd_handle_of(&call, UVERBS_ATTR_KV_READER_OPEN_HANDLE);
+	return err;
+}
+
+/* with_number: names the store twice. */
+static int hostile_get_by_reader(uint32_t reader, bool with_number)
+{
+	struct uverbsd_call call = {};
+	char value[64];
+	uint32_t len;
+
+	uverbsd_handle(&call, UVERBS_ATTR_KV_STORE_GET_READER, reader);
+	if (with_number)
+		uverbsd_in(&call, UVERBS_ATTR_KV_STORE_GET_NUMBER, &h.store.number, sizeof(h.store.number));
+	uverbsd_in(&call, UVERBS_ATTR_KV_STORE_GET_KEY, "k", 1);
+	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_GET_RESP_VALUE, value, sizeof(value));
+	uverbsd_out(&call, UVERBS_ATTR_KV_STORE_GET_RESP_LENGTH, &len, sizeof(len));
+	return uverbsd_call(h.reader->cmd_fd, h.driver_id, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_GET);
+}
+
+static void case_reader(void)
+{
+	uint32_t reader;
+
+	hostile_publish();
+	EXPECT_ERR(hostile_open_reader(h.store.key + 1, &reader), EACCES);
+	EXPECT_ERR(hostile_open_reader(h.store.key, &reader), 0);
+	EXPECT_ERR(hostile_get_by_reader(reader, false), 0);
+	EXPECT_ERR(hostile_get_by_reader(reader, true), EINVAL);
+	/* A reader does not keep the store: the owner can end it, and the region with it. */
+	EXPECT_ERR(kv_call_destroy(h.owner, h.driver_id, &h.store), 0);
+	EXPECT_ERR(ibv_dereg_mr(h.mr), 0);
+	EXPECT_ERR(hostile_get_by_reader(reader, false), EACCES);
+}
+
 /* A child publishes and exits without a word. */
 static void case_exit(void)
 {
@@ -347,11 +391,17 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "header", case_header },     { "header_later", case_header_later },
-	{ "slot", case_slot },	       { "key", case_key },
-	{ "unmapped", case_unmapped }, { "in_use", case_in_use },
-	{ "query", case_query },       { "exit", case_exit },
-	{ "torn", case_torn },	       { "slow_owner", case_slow_owner },
+	{ "header", case_header },
+	{ "header_later", case_header_later },
+	{ "slot", case_slot },
+	{ "key", case_key },
+	{ "unmapped", case_unmapped },
+	{ "in_use", case_in_use },
+	{ "query", case_query },
+	{ "reader", case_reader },
+	{ "exit", case_exit },
+	{ "torn", case_torn },
+	{ "slow_owner", case_slow_owner },
 };
 
 int main(int argc, char **argv)

@@ -26,7 +26,7 @@ def test_option_that_is_wrong_is_told_before_the_program_starts():
     assert "initial" in out and "ten" in out and "started" not in out
 
 
-@pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "in_use", "query", "exit", "torn"])
+@pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "in_use", "query", "reader", "exit", "torn"])
 def test_kv_against_a_hostile_owner(case):
     done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugins/kv_hostile", case], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
