@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Each example does what its own test says, on a device with the plug-in of this build."""
+import os
 import subprocess
 
 import pytest
@@ -31,6 +32,28 @@ def test_kv_against_a_hostile_owner(case):
     done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugins/kv_hostile", case], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300, check=False)
     assert done.returncode == 0, done.stdout
+
+
+PYTHON_READER = """
+import os, subprocess, uverbs
+owner = subprocess.Popen([os.environ["CLIENT"], "owner"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+number, key = map(int, owner.stdout.readline().split())
+owner.stdin.write("set colour green\\n")
+owner.stdin.flush()
+assert owner.stdout.readline() == "0\\n"
+with uverbs.open() as dev:
+    r = dev.KV_STORE.GET(number=number, store_key=key, key=b"colour", resp_value=64)
+    print("by key", bytes(r.resp_value)[:r.resp_length])
+    with dev.KV_READER.OPEN(number=number, store_key=key) as reader:
+        r = dev.KV_STORE.GET(reader=reader, key=b"colour", resp_value=64)
+        print("by reader", bytes(r.resp_value)[:r.resp_length])
+"""
+
+
+def test_kv_from_python():
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "contrib/python"), "CLIENT": str(client("kv"))}
+    out = on_device("kv", "/usr/bin/python3", "-c", PYTHON_READER, env=env)
+    assert "by key b'green'\nby reader b'green'\n" in out, out
 
 
 def test_kv_get_in_flight_at_the_end_of_the_store_delivers_nothing(tmp_path):
