@@ -19,6 +19,7 @@ expect 'event 0x10000 of 77' "$out"
 
 # RESET, on a context that was given the capability. The first 8 bytes of the state are the value.
 reset() {
+	# shellcheck disable=SC2016 # the inner shell expands it
 	run "$@" -- sh -c 'exec 3</dev/infiniband/counter_reset && "$uverbsctl" call -f -' <<'SCRIPT'
 DEVICE GET_CONTEXT --fd_arr u32:3
 c = COUNTER CREATE
