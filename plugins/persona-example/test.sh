@@ -13,8 +13,10 @@ expect() {
 uverbsctl=$1 plugin=$2 client=$3
 run() { "$uverbsctl" run --plugin "$plugin" max-qps=3 --persona acme "$@"; }
 
-out=$(run -- "$client" 3)
-expect 'acme_0 uverbs0 max 3' "$out"
+for abi in ioctl write; do
+	out=$(run --abi "$abi" -- "$client" 3)
+	expect 'acme_0 uverbs0 max 3' "$out"
+done
 info=$(run -- ibv_devinfo)
 expect 'vendor_id:			0xaced' "$info"
 expect 'board_id:			ACME1' "$info"
