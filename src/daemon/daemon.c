@@ -4,6 +4,7 @@
 #include "cuse/cuse.h"
 #include "daemon/daemon.h"
 #include "daemon/internal.h"
+#include "dispatch/dispatch.h"
 #include "objects/objects.h"
 #include "persona/persona.h"
 #include "sysfs/sysfs.h"
@@ -204,6 +205,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 	d->options = options;
 	d->status = 1;
 	d->log = uvd_log_new(STDERR_FILENO, "uverbsd", options->log_level);
+	uvd_crash_start("uverbsd", uvd_dispatch_site);
 	uvd_announce_init(&d->announce, options);
 	if (!start_loop(d))
 		return false;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "backends/backends.h"
 #include "broker/broker.h"
 #include "client/client.h"
 #include "control/control.h"
@@ -345,16 +346,21 @@ static void separate_abort_orphan(void *arg, const char *name, dev_t rdev)
 	uvd_node_abort(&s->orphans, name, rdev, s->log);
 }
 
-/* Enters the sandbox, which allows what the backends of the configured devices need. */
+/*
+ * Enters the sandbox, which allows what the backends of the configured devices need. A backend of a plug-in has no row
+ * there: it gets only what every engine process may do.
+ */
 static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 {
 	const char **backends = calloc(o->num_devices + 1, sizeof(*backends));
+	unsigned int num = 0;
 	int ret;
 
 	if (!backends)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < o->num_devices; i++)
-		backends[i] = o->devices[i].backend;
+		if (uvd_backend_find(o->devices[i].backend))
+			backends[num++] = o->devices[i].backend;
 	ret = uvd_engine_sandbox(o->engine_uid, o->engine_gid, backends, log);
 	free(backends);
 	return ret;

@@ -61,6 +61,7 @@ static long req_end(struct uvd_req *req, int err, long result)
 	uvd_file_leave(req->file, req->entered);
 	if (!req->call->works_later)
 		uvd_call_work(req->call, NULL);
+	uvd_req_left();
 	return err ? err : result;
 }
 
@@ -95,6 +96,7 @@ long uvd_req_finish(struct uvd_req *req, int err, long result)
 	uvd_objects_release(req, true, true);
 	call->grant = req->grant;
 	call->result = result;
+	uvd_req_left();
 	return result;
 }
 

@@ -48,6 +48,11 @@ struct uvd_work uvd_call_take_work(struct uvd_call *call);
 long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len);
 /* The same for data that is still in the client's memory, at addr: reads it once. */
 long uvd_dispatch_write_from(struct uvd_call *call, uint64_t addr, size_t len);
+/*
+ * Returns the name of the method or command that this thread carries out, and its client's thread; NULL: none. For
+ * uvd_crash_start().
+ */
+const char *uvd_dispatch_site(pid_t *thread);
 /* ioctl(fd, cmd, arg). -ENOTTY: not RDMA_VERBS_IOCTL, or the device is configured without it (write_abi). */
 long uvd_dispatch_ioctl(struct uvd_call *call, unsigned int cmd, uint64_t arg);
 

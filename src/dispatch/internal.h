@@ -17,6 +17,8 @@ static inline struct uvd_req_buffers *uvd_buffers(struct uvd_req *req)
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front);
 /* Ends every request: writes outputs, commits or aborts, logs. result: returned if the call succeeds. */
 long uvd_req_finish(struct uvd_req *req, int err, long result);
+/* This thread is in no request any more. */
+void uvd_req_left(void);
 /* Runs the steps until one fails, or the transport has let the call go (-EINTR). */
 int uvd_run_steps(struct uvd_req *req, const uvd_step *steps);
 /* Like uvd_req_alloc(), but from the request's own buffer if there is room, and not zeroed. */
@@ -32,6 +34,12 @@ static inline void uvd_mark_written(struct uvd_req *req, unsigned int index)
 
 /* Writes everything staged, with the handle and the flags; nothing is staged afterwards. Returns 0 or -EFAULT. */
 int uvd_out_flush(struct uvd_req *req);
+
+/*
+ * checks.c, if UVD_CHECKS: tells the log about what the handler of a method that succeeded has forgotten: the object of
+ * a new handle, or an output that the client must send room for.
+ */
+void uvd_check_method(struct uvd_req *req);
 
 /* Says in the log what was wrong with a request that failed with err, if anybody wants to know. */
 void uvd_req_log_failure(struct uvd_req *req, int err) __attribute__((cold));

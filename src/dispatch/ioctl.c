@@ -330,6 +330,10 @@ static int run_method(struct uvd_req *req)
 		err = run_destroy(req);
 	if (!err)
 		err = uvd_run_steps(req, tm->steps);
+#ifdef UVD_CHECKS
+	if (!err)
+		uvd_check_method(req);
+#endif
 	if (!err && req->uhw_out.attr >= 0)
 		uvd_mark_written(req, req->uhw_out.attr);
 	/* Only the parser may answer EPROTONOSUPPORT (ioctl-26). */

@@ -74,6 +74,24 @@ struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req)
 
 /* ---- a request and its memory ------------------------------------------------------------------------------------ */
 
+static _Thread_local struct uvd_req *current; /* the request that this thread carries out */
+
+/* A signal handler calls it. */
+const char *uvd_dispatch_site(pid_t *thread)
+{
+	const struct uvd_req *req = current;
+
+	if (!req)
+		return NULL;
+	*thread = req->caller->tid;
+	return req->name ? req->name : "a call";
+}
+
+void uvd_req_left(void)
+{
+	current = NULL;
+}
+
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
@@ -92,6 +110,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->uhw_out.attr = -1;
 	req->udata.ops = &udata_ops;
 	req->new_attr = -1;
+	current = req;
 	return req;
 }
 

@@ -36,6 +36,8 @@ void uvd_module_put(struct uvd_module *module)
 		return;
 	if (module->begun && module->plugin.exit)
 		module->plugin.exit(module->data);
+	if (module->symbol && module->handle)
+		uvd_crash_remove(module->symbol);
 	if (module->handle)
 		dlclose(module->handle);
 	if (module->fd >= 0)
@@ -192,6 +194,8 @@ struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd
 	if (*err < 0)
 		goto put;
 	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: module_check(plugins, m, old, error);
+	if (!*err)
+		uvd_crash_add(m->plugin.name, m->symbol);
 	if (!*err)
 		return m;
 put:

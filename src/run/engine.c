@@ -91,6 +91,7 @@ static int host_setup(struct host *h)
 	e->rootfd = open(e->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!e->log || e->rootfd < 0)
 		return -ENOMEM;
+	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:

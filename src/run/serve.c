@@ -177,6 +177,8 @@ static void *run_server_thread(void *arg)
 	struct server *server = arg;
 	struct uvd_run_tree *tree = server->tree;
 
+	/* This thread's own stack may have overflowed when a handler of a crash needs one. */
+	uvd_crash_stack_set(__builtin_alloca(uvd_crash_stack_size() + 1));
 	accept_wake_signal();
 	forgo_rseq();
 	while (!server->is_replaced && !atomic_load(&tree->stop)) {

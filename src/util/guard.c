@@ -24,6 +24,7 @@ static void guard_fault(int sig, siginfo_t *info, void *context)
 		pthread_sigmask(SIG_SETMASK, &was->uc_sigmask, NULL);
 		siglongjmp(*on_fault, 1);
 	}
+	uvd_crash_tell(sig, context);
 	/* The fault is our own bug: the instruction runs again at once, and now ends the process. */
 	signal(sig, SIG_DFL);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "util/util.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,21 +25,44 @@ bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t e
 	return !pthread_cond_timedwait(cond, lock, &ts);
 }
 
+/* What a thread runs, beginning with a stack for the handlers of crashes: its own may have overflowed. */
+struct thread_start {
+	void *(*fn)(void *arg);
+	void *arg;
+};
+
+static void *thread_run(void *arg)
+{
+	const struct thread_start start = *(struct thread_start *)arg;
+	void *stack = uvd_crash_stack_size() ? __builtin_alloca(uvd_crash_stack_size()) : NULL;
+
+	free(arg);
+	uvd_crash_stack_set(stack);
+	return start.fn(start.arg);
+}
+
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
 {
+	struct thread_start *start = malloc(sizeof(*start));
 	pthread_t detached;
 	pthread_attr_t attr;
 	sigset_t all, old;
 	int err;
 
+	if (!start)
+		return -ENOMEM;
+	*start = (struct thread_start){ fn, arg };
 	sigfillset(&all);
+	uvd_crash_unblock(&all);
 	pthread_attr_init(&attr);
 	if (stack)
-		pthread_attr_setstacksize(&attr, stack);
+		pthread_attr_setstacksize(&attr, stack + uvd_crash_stack_size());
 	if (!thread)
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread ? thread : &detached, &attr, fn, arg);
+	err = pthread_create(thread ? thread : &detached, &attr, thread_run, start);
+	if (err)
+		free(start);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return -err;

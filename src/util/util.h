@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,7 +55,7 @@ void uvd_cond_init(pthread_cond_t *cond);
 bool uvd_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t end);
 
 /*
- * Starts a thread with all signals blocked, as the main thread handles signals. stack: bytes, 0 for the default.
+ * Starts a thread with all signals but those of crashes blocked, as the main thread handles signals. stack: bytes, 0 for the default.
  * thread: NULL for a detached thread. Returns 0 or a negative errno.
  */
 int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
@@ -82,6 +83,24 @@ bool uvd_thread_is_runnable(pid_t tid);
  */
 int uvd_guard_start(void);
 int uvd_guarded_copy(void *dst, const void *src, size_t len);
+
+/* ---- crash.c: which plug-in a crash is in ---------------------------------------------------------------------------- */
+
+/*
+ * Installs handlers for SIGSEGV, SIGBUS, SIGABRT, SIGFPE and SIGILL, which write a line to stderr if the crash is in the
+ * code of a plug-in, or below it on the stack. name: how the line begins. site: returns the name of the call that the
+ * crashed thread is in, or NULL, and its client's thread; a signal handler calls it.
+ */
+void uvd_crash_start(const char *name, const char *(*site)(pid_t *thread));
+/* Tells the code of a plug-in, by any address in it; and that it is about to be unmapped. */
+void uvd_crash_add(const char *name, const void *symbol);
+void uvd_crash_remove(const void *symbol);
+/* What the handlers do first; for another handler of such a signal. context: its third argument. */
+void uvd_crash_tell(int sig, const void *context);
+/* For uvd_thread_start(): removes these signals from a set; the size of a thread's stack for the handlers, and sets it. */
+void uvd_crash_unblock(sigset_t *set);
+size_t uvd_crash_stack_size(void);
+void uvd_crash_stack_set(void *stack);
 
 /* ---- nearest.c: the known names that are nearest to a wrong one -------------------------------------------------- */
 

@@ -104,8 +104,10 @@ static void ask_for_memory(struct uvd_link *link)
 }
 
 /* separate.c calls this in place of uvd_daemon_serve(). */
-int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins);
-int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control, struct uvd_plugins *plugins)
+int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
+		       struct uvd_plugins *plugins);
+int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link, int control,
+		       struct uvd_plugins *plugins)
 {
 	ask_for_nodes(link);
 	ask_to_add(link, options);

@@ -19,6 +19,7 @@ static char folder[] = "/tmp/uverbsd-control-XXXXXX", path[64];
 static struct ev_loop *loop;
 static struct uvd_control *control;
 static unsigned long later;
+static void (*watched)(void *arg); /* "wait" watches its client; NULL: it does not */
 
 static json_t *answer(void *arg, const char *command, bool may_change)
 {
@@ -28,6 +29,8 @@ static json_t *answer(void *arg, const char *command, bool may_change)
 		uvd_control_join(control, later);
 	else
 		later = uvd_control_later(control);
+	if (watched)
+		uvd_control_watch(control, later, watched, NULL);
 	return NULL;
 }
 
@@ -164,6 +167,39 @@ START_TEST(test_root_asks_while_many_of_its_questions_wait)
 }
 END_TEST
 
+static int gone;
+
+static void on_gone(void *arg)
+{
+	gone++;
+}
+
+/* A change that waits ends with its asker, and only with that one. */
+START_TEST(test_a_watched_client_that_goes_away_is_told_once)
+{
+	int first = connect_as(0), second = connect_as(0);
+
+	gone = 0;
+	watched = on_gone;
+	say(first, "wait\n");
+	ck_assert_int_eq(gone, 0);
+	say(first, "more bytes\n");
+	ck_assert_int_eq(gone, 0);
+	ck_assert(lasts(first));
+	close(first);
+	turn_loop();
+	ck_assert_int_eq(gone, 1);
+	later = 0;
+	say(second, "wait\n");
+	uvd_control_finish(control, later, json_pack("{s:s}", "at", "last"));
+	ck_assert(hears(second, "last"));
+	close(second);
+	turn_loop();
+	ck_assert_int_eq(gone, 1);
+	watched = NULL;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("connections");
@@ -175,5 +211,6 @@ int main(void)
 	tcase_add_test(t, test_who_waits_for_an_answer_is_not_pushed_out);
 	tcase_add_test(t, test_root_gets_a_connection_when_all_are_taken);
 	tcase_add_test(t, test_root_asks_while_many_of_its_questions_wait);
+	tcase_add_test(t, test_a_watched_client_that_goes_away_is_told_once);
 	return run_suite("control: connections", t);
 }
