@@ -106,7 +106,7 @@ static const struct uvd_object_row *const objects[] = { &toy_object, NULL };
 static const struct uvd_feature feature = { .name = "toy feature", .objects = objects };
 static const struct uvd_feature *const features[] = { &feature, NULL };
 
-static int toy_context(struct uvd_context *context)
+static int toy_context(struct uvd_context *context, struct uvd_udata *udata)
 {
 	return 0;
 }
