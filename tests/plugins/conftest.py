@@ -18,7 +18,7 @@ STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 SANITIZED = next(o["value"] for o in json.loads((BUILD / "meson-info/intro-buildoptions.json").read_text())
                  if o["name"] == "b_sanitize") != "none"
 # A program that is built outside knows nothing of sanitizers.
-collect_ignore = ["test_outside.py", "test_tutorial.py", "test_reload.py"] if SANITIZED else []
+collect_ignore = ["test_outside.py", "test_tutorial.py"] if SANITIZED else []
 
 
 def plugin(name):

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from conftest import BUILD, LONG, STUCK, UVERBSCTL, plugin
+from conftest import BUILD, LONG, SANITIZED, STUCK, UVERBSCTL, plugin
 
 CLIENTS = 8
 RELOADS = 100 if LONG else 20
@@ -95,7 +95,8 @@ def test_reload_under_load(scratch):
         assert re.search(r"\d+ calls\nstatus 0\n$", out.read_text()), out.read_text()
     # The versions that only closed contexts knew are gone.
     until(lambda: shell.modules() == before, "the end of the old versions")
-    assert grown < 8 << 10, f"the engine has grown by {grown} kB in {RELOADS - RELOADS // 4} reloads"
+    print(f"the engine has grown by {grown} kB")
+    assert SANITIZED or grown < 2 << 10, f"the engine has grown by {grown} kB in {RELOADS - RELOADS // 4} reloads"
     shell.close()
 
 
