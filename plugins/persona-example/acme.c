@@ -74,8 +74,8 @@ static int acme_query_limits(struct uvd_req *req)
 		return -EIO;
 	max = acme->engine->max_qps;
 	qps = atomic_load(&acme->qps);
-	ret = uvd_attr_copy_to(req, ACME_ATTR_LIMITS_QUERY_MAX_QPS, &max);
-	return ret ?: uvd_attr_copy_to(req, ACME_ATTR_LIMITS_QUERY_QPS, &qps);
+	ret = uvd_attr_copy_to(req, UVERBS_ATTR_ACME_LIMITS_QUERY_MAX_QPS, &max);
+	return ret ?: uvd_attr_copy_to(req, UVERBS_ATTR_ACME_LIMITS_QUERY_QPS, &qps);
 }
 
 /* ---- wrapped verbs ----------------------------------------------------------------------------------------------- */
@@ -116,7 +116,7 @@ static int acme_answer_left(struct uvd_req *req)
 	if (!acme)
 		return -EIO;
 	left = acme->engine->max_qps - atomic_load(&acme->qps);
-	ret = uvd_attr_copy_to(req, ACME_ATTR_CREATE_QP_RESP_LEFT, &left);
+	ret = uvd_attr_copy_to(req, UVERBS_ATTR_CREATE_QP_RESP_ACME_LEFT, &left);
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -139,16 +139,16 @@ static const uvd_step acme_after_create_steps[] = { acme_count_qp, acme_answer_l
 static const uvd_step acme_destroy_steps[] = { acme_uncount_qp, NULL };
 
 static const struct uvd_attr_row acme_query_attrs[] = {
-	UVD_PTR_OUT(ACME_ATTR_LIMITS_QUERY_MAX_QPS, sizeof(uint32_t), UVD_MANDATORY),
-	UVD_PTR_OUT(ACME_ATTR_LIMITS_QUERY_QPS, sizeof(uint32_t), 0),
+	UVD_PTR_OUT(UVERBS_ATTR_ACME_LIMITS_QUERY_MAX_QPS, sizeof(uint32_t), UVD_MANDATORY),
+	UVD_PTR_OUT(UVERBS_ATTR_ACME_LIMITS_QUERY_QPS, sizeof(uint32_t), 0),
 };
 
 static const struct uvd_attr_row acme_create_attrs[] = {
-	UVD_PTR_OUT(ACME_ATTR_CREATE_QP_RESP_LEFT, sizeof(uint32_t), 0),
+	UVD_PTR_OUT(UVERBS_ATTR_CREATE_QP_RESP_ACME_LEFT, sizeof(uint32_t), 0),
 };
 
 static const struct uvd_method_row acme_limits_methods[] = {
-	UVD_METHOD(ACME_METHOD_LIMITS_QUERY, acme_query_attrs, acme_query_steps),
+	UVD_METHOD(UVERBS_METHOD_ACME_LIMITS_QUERY, acme_query_attrs, acme_query_steps),
 };
 
 #define ACME_WRAP(n, w, s) \
@@ -181,8 +181,8 @@ static const struct uvd_write_row acme_qp_writes[] = {
 };
 
 static const struct uvd_object_row acme_limits_object = {
-	.name = "ACME_OBJECT_LIMITS",
-	.id = ACME_OBJECT_LIMITS,
+	.name = "UVERBS_OBJECT_ACME_LIMITS",
+	.id = UVERBS_OBJECT_ACME_LIMITS,
 	.cls = UVD_CLASS_NONE,
 	UVD_ROWS(methods, acme_limits_methods),
 };

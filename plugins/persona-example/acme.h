@@ -4,15 +4,15 @@
 #define ACME_H
 
 /* The object has no handles. QUERY tells the limit of QPs of a context, and how many it has. */
-#define ACME_OBJECT_LIMITS 0x10b0
-#define ACME_METHOD_LIMITS_QUERY 0x10b0
+#define UVERBS_OBJECT_ACME_LIMITS 0x10b0
+#define UVERBS_METHOD_ACME_LIMITS_QUERY 0x10b0
 
 enum {
-	ACME_ATTR_LIMITS_QUERY_MAX_QPS = 0x10b0, /* PTR_OUT, u32 */
-	ACME_ATTR_LIMITS_QUERY_QPS, /* PTR_OUT, u32 */
+	UVERBS_ATTR_ACME_LIMITS_QUERY_MAX_QPS = 0x10b0, /* PTR_OUT, u32 */
+	UVERBS_ATTR_ACME_LIMITS_QUERY_QPS, /* PTR_OUT, u32 */
 };
 
 /* An attribute of UVERBS_METHOD_QP_CREATE. PTR_OUT, u32: the QPs that the context may still create after this one. */
-#define ACME_ATTR_CREATE_QP_RESP_LEFT 0x10b0
+#define UVERBS_ATTR_CREATE_QP_RESP_ACME_LEFT 0x10b0
 
 #endif

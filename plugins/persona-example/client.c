@@ -26,9 +26,10 @@ static void acme_limits(struct ibv_context *context, uint32_t *max, uint32_t *qp
 {
 	struct uverbsd_call call = {};
 
-	uverbsd_out(&call, ACME_ATTR_LIMITS_QUERY_MAX_QPS, max, sizeof(*max));
-	uverbsd_out(&call, ACME_ATTR_LIMITS_QUERY_QPS, qps, sizeof(*qps));
-	errno = uverbsd_call(context->cmd_fd, RDMA_DRIVER_HFI1, &call, ACME_OBJECT_LIMITS, ACME_METHOD_LIMITS_QUERY);
+	uverbsd_out(&call, UVERBS_ATTR_ACME_LIMITS_QUERY_MAX_QPS, max, sizeof(*max));
+	uverbsd_out(&call, UVERBS_ATTR_ACME_LIMITS_QUERY_QPS, qps, sizeof(*qps));
+	errno = uverbsd_call(context->cmd_fd, RDMA_DRIVER_HFI1, &call, UVERBS_OBJECT_ACME_LIMITS,
+			     UVERBS_METHOD_ACME_LIMITS_QUERY);
 	acme_expect(!errno, "QUERY answers");
 }
 
@@ -49,7 +50,7 @@ static int acme_create_by_ioctl(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t *
 	uverbsd_out(&call, UVERBS_ATTR_CREATE_QP_RESP_CAP, &cap, sizeof(cap));
 	uverbsd_out(&call, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, &qp_num, sizeof(qp_num));
 	if (left)
-		uverbsd_out(&call, ACME_ATTR_CREATE_QP_RESP_LEFT, left, sizeof(*left));
+		uverbsd_out(&call, UVERBS_ATTR_CREATE_QP_RESP_ACME_LEFT, left, sizeof(*left));
 	return uverbsd_call(pd->context->cmd_fd, RDMA_DRIVER_HFI1, &call, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
 }
 

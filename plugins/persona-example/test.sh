@@ -17,9 +17,10 @@ for abi in ioctl write; do
 	out=$(run --abi "$abi" -- "$client" 3)
 	expect 'acme_0 uverbs0 max 3' "$out"
 done
+expect 'max_qps=3 qps=0' "$(run -- "$uverbsctl" call ACME_LIMITS QUERY)"
 info=$(run -- ibv_devinfo)
 expect 'vendor_id:			0xaced' "$info"
 expect 'board_id:			ACME1' "$info"
 # Devices of other personas know neither the object nor the limit.
-other() { "$uverbsctl" run --plugin "$plugin" --persona hfi1 -- "$uverbsctl" call ACME_OBJECT_LIMITS QUERY 2>&1 || true; }
+other() { "$uverbsctl" run --plugin "$plugin" --persona hfi1 -- "$uverbsctl" call ACME_LIMITS QUERY 2>&1 || true; }
 expect 'has no object' "$(other)"
