@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * uverbsctl new-plugin: writes the files of a new plug-in. They are those of plugins/skeleton, which is built and tested in
- * the tree, with another name in the place of `skeleton`.
+ * uverbsctl new-plugin: writes the files of a new plug-in. They are those of plugins/skeleton, which is built and
+ * tested in the tree, with another name in the place of `skeleton`.
  */
 #include <ctype.h>
 #include <errno.h>

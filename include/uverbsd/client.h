@@ -74,8 +74,8 @@ static inline uint32_t uverbsd_handle_of(const struct uverbsd_call *call, uint16
 
 /*
  * Returns the driver_id (enum rdma_driver_id) that calls to this device need, or -1: it has no ioctl. A wrong one is
- * EINVAL before anything else is looked at; with the right one an unknown object is EPROTONOSUPPORT. It tries those of rxe
- * and hfi1 first, since uverbsd logs wrong ones.
+ * EINVAL before anything else is looked at; with the right one an unknown object is EPROTONOSUPPORT. It tries those of
+ * rxe and hfi1 first, since uverbsd logs wrong ones.
  */
 static inline int uverbsd_driver_id(int fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Compares one GET with what a client does without the verb: an RDMA READ of the slots, and another one of the key and the
- * value that a slot points to. Both go through one process, with an RC QP that is connected to itself.
+ * Compares one GET with what a client does without the verb: an RDMA READ of the slots, and another one of the key and
+ * the value that a slot points to. Both go through one process, with an RC QP that is connected to itself.
  */
 #include "bench.h"
 #include <stdio.h>

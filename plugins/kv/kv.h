@@ -3,8 +3,8 @@
  * The ABI of the plug-in kv, for clients: a GET from a hash table in another process's registered memory, by one call.
  * It includes nothing but the kernel's types, so a client can copy it.
  *
- * The owner of a table registers it as an MR with IBV_ACCESS_REMOTE_READ, publishes the MR, and gives the store's number
- * and key to those that may read. Each device has its own stores.
+ * The owner of a table registers it as an MR with IBV_ACCESS_REMOTE_READ, publishes the MR, and gives the store's
+ * number and key to those that may read. Each device has its own stores.
  */
 #ifndef KV_H
 #define KV_H
@@ -23,8 +23,8 @@ enum {
 
 /*
  * PUBLISH reads the geometry from the MR's beginning, once. The MR stays in use until the handle is destroyed, so
- * deregistering it fails with EBUSY. EINVAL: no valid table. EACCES: the MR has no remote read access. EOPNOTSUPP: it is
- * registered on demand, or in device memory or in a dma-buf.
+ * deregistering it fails with EBUSY. EINVAL: no valid table. EACCES: the MR has no remote read access. EOPNOTSUPP: it
+ * is registered on demand, or in device memory or in a dma-buf.
  */
 enum {
 	UVERBS_ATTR_KV_STORE_PUBLISH_HANDLE = 0x10a0, /* IDR, NEW */
@@ -34,10 +34,10 @@ enum {
 };
 
 /*
- * GET names the store by number and key, or by a reader; other combinations are EINVAL. EACCES: there is no such store, the
- * key is wrong, or the store was destroyed meanwhile. ENOENT: the table does not have the key. ENOSPC: the value is longer
- * than the buffer; RESP_LENGTH is its length. EAGAIN: the owner changes this entry all the time. EIO: the entry is invalid.
- * EFAULT: the owner has unmapped the memory, or exited.
+ * GET names the store by number and key, or by a reader; other combinations are EINVAL. EACCES: there is no such
+ * store, the key is wrong, or the store was destroyed meanwhile. ENOENT: the table does not have the key. ENOSPC: the
+ * value is longer than the buffer; RESP_LENGTH is its length. EAGAIN: the owner changes this entry all the time. EIO:
+ * the entry is invalid. EFAULT: the owner has unmapped the memory, or exited.
  */
 enum {
 	UVERBS_ATTR_KV_STORE_GET_NUMBER = 0x10a0, /* PTR_IN, u32; without a reader */
@@ -90,8 +90,8 @@ struct kv_header {
 };
 
 /*
- * The owner may change a slot at any time: it sets version to an odd number, changes the slot, the key and the value, and
- * sets version to the next even number.
+ * The owner may change a slot at any time: it sets version to an odd number, changes the slot, the key and the value,
+ * and sets version to the next even number.
  */
 struct kv_slot {
 	__u64 hash; /* kv_hash() of the key */

@@ -26,8 +26,8 @@ struct kv_query {
 };
 
 /*
- * Reads the header of a region and checks it. Takes a reference to the address space. Returns 0; -EINVAL: it is no table,
- * or the slots do not fit into the region; -EFAULT. Can block as uvd_mm_read() can.
+ * Reads the header of a region and checks it. Takes a reference to the address space. Returns 0; -EINVAL: it is no
+ * table, or the slots do not fit into the region; -EFAULT. Can block as uvd_mm_read() can.
  */
 int kv_table_open(struct kv_table *table, const struct uvd_umem *umem);
 /*

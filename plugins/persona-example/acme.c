@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * persona-example: the persona `acme`. Its devices pose for the stock provider of hfi1 under another name and with ids of
- * their own. Its feature has a driver object with one method (acme.h), and wraps standard verbs: a context may have at
- * most `max-qps` QPs, and creating one can tell how many are left.
+ * persona-example: the persona `acme`. Its devices pose for the stock provider of hfi1 under another name and with ids
+ * of their own. Its feature has a driver object with one method (acme.h), and wraps standard verbs: a context may have
+ * at most `max-qps` QPs, and creating one can tell how many are left.
  */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -91,8 +91,8 @@ static int acme_refuse_qp(struct uvd_req *req)
 }
 
 /*
- * AFTER: this decides. Two calls can both pass the check before, and a QP that the verb refuses must not count. An errno
- * here destroys the new QP.
+ * AFTER: this decides. Two calls can both pass the check before, and a QP that the verb refuses must not count. An
+ * errno here destroys the new QP.
  */
 static int acme_count_qp(struct uvd_req *req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * client MAX_QPS: creates QPs with libibverbs on a device of the persona acme until it refuses. If the device has ioctl,
- * asks for the limits, and creates QPs with the attribute that the persona has added.
+ * client MAX_QPS: creates QPs with libibverbs on a device of the persona acme until it refuses. If the device has
+ * ioctl, asks for the limits, and creates QPs with the attribute that the persona has added.
  */
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_ioctl_cmds.h>

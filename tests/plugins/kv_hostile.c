@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * kv_hostile CASE: owners that break the rules of plugins/kv/kv.h, and readers of them, in one process with two contexts.
- * Exit status 0: the case holds; 77: this machine cannot run it.
+ * kv_hostile CASE: owners that break the rules of plugins/kv/kv.h, and readers of them, in one process with two
+ * contexts. Exit status 0: the case holds; 77: this machine cannot run it.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -352,8 +352,8 @@ static void case_torn(void)
 }
 
 /*
- * An owner whose memory holds up a reader, which the test starts in another run. Meanwhile the owner destroys the store and
- * deregisters the region; then the memory answers.
+ * An owner whose memory holds up a reader, which the test starts in another run. Meanwhile the owner destroys the
+ * store and deregisters the region; then the memory answers.
  */
 static void case_slow_owner(void)
 {

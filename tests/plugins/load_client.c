@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * load_client keep|reopen: calls the plug-in counter until its input ends. keep: on one context. reopen: on one context and,
- * every 50 calls, on a new one. Prints the number of calls; exits with 1 at the first call that fails.
+ * load_client keep|reopen: calls the plug-in counter until its input ends. keep: on one context. reopen: on one
+ * context and, every 50 calls, on a new one. Prints the number of calls; exits with 1 at the first call that fails.
  */
 #include <fcntl.h>
 #include <infiniband/verbs.h>
