@@ -20,6 +20,7 @@ static const struct {
 	{ "status", uvd_cmd_status, "what the daemon serves" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },
 	{ "call", uvd_cmd_call, "call a method or a write() command of a device by name" },
+	{ "new-plugin", uvd_cmd_new_plugin, "write the files of a new plug-in" },
 };
 
 static int uverbsctl_usage(FILE *to, int status)
@@ -33,7 +34,7 @@ static int uverbsctl_usage(FILE *to, int status)
 	      "Commands:\n",
 	      to);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
+		fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].what);
 	fprintf(to, "\n`uverbsctl COMMAND --help` tells more, `uverbsctl --version` the version.\n");
 	return status;
 }

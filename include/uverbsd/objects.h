@@ -56,7 +56,8 @@ struct uvd_context {
  * A protection domain: struct ib_pd.
  *
  * Here and below, usecnt counts the objects that refer to this one. The core refuses to destroy an object whose usecnt
- * is not 0 (EBUSY). Only the core writes usecnt, and all other fields that no comment gives to the backend.
+ * is not 0 (EBUSY). Only the core writes usecnt, and all other fields that no comment gives to the backend; a plug-in
+ * raises and lowers it for objects of its own that refer to this one.
  */
 struct uvd_pd {
 	struct uvd_context *context;
@@ -94,9 +95,13 @@ struct uvd_dmah {
 /*
  * A memory region: struct ib_mr. Its memory is in one of three places: in umem; in dm (then umem is empty, and iova is
  * 0); or in a client's dma-buf (then umem is empty).
+ *
+ * usecnt counts objects of plug-ins: the common verbs have none that refer to a region. A region in use can be neither
+ * deregistered nor changed by REREG_MR. (Drivers of the kernel count in their own struct, and their dereg_mr refuses.)
  */
 struct uvd_mr {
 	struct uvd_pd *pd;
+	atomic_int usecnt;
 	struct uvd_umem umem;
 	struct uvd_dm *dm; /* or NULL */
 	uint64_t dm_offset; /* bytes, in dm */

@@ -151,7 +151,7 @@ static int dereg_mr(struct uvd_req *req)
 static int mr_destroy_uobj(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct uvd_mr *mr = uobj->object;
-	int ret = uvd_uobject_ops(uobj)->dereg_mr(mr);
+	int ret = uvd_destroy_unused(uobj, mr, dereg_mr);
 
 	if (ret)
 		return ret;

@@ -46,6 +46,8 @@ static int find_mr(struct uvd_req *req)
 		return ret;
 	mr = args->uobj->object;
 	args->pd = mr->pd;
+	if (atomic_load(&mr->usecnt))
+		return uvd_bad(req, -EBUSY, "mr_handle", args->cmd.mr_handle);
 	return mr->dm ? uvd_bad(req, -EINVAL, "mr_handle", args->cmd.mr_handle) : 0;
 }
 
