@@ -148,10 +148,9 @@ def test_a_run_that_joins_cannot_bring_a_plugin(run, toy):
     name = f"plugin-join-{os.getpid()}"
     first = run.start("sh", "-c", "echo ready; read line", options=["--join", name, "--plugin", toy])
     assert first.stdout.readline() == "ready\n"
-    second = run.start("true", options=["--join", name, "--plugin", toy])
-    said = second.communicate(timeout=60)[1]
-    assert second.returncode == 125 and f"uverbsctl plugin --run {name} load FILE" in said, said
+    second = run("true", options=["--join", name, "--plugin", toy])
     first.communicate("\n", timeout=60)
+    assert second.returncode == 125 and f"uverbsctl plugin --run {name} load FILE" in second.stderr, second
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to be several users")
