@@ -64,7 +64,8 @@ static int print_fields(void)
 	return ret || fflush(stdout) ? 1 : 0;
 }
 
-int uvd_cmd_tree(int argc, char **argv)
+/* Returns -1 to go on, or the exit status. */
+static int tree_options_parse(struct options *o, int argc, char **argv)
 {
 	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
 					       { "backend", required_argument, NULL, 'b' },
@@ -75,33 +76,31 @@ int uvd_cmd_tree(int argc, char **argv)
 					       { "control", required_argument, NULL, 'c' },
 					       { "help", no_argument, NULL, 'h' },
 					       { NULL } };
-	struct options o = { .control = "/run/uverbsd/control" };
-	struct uvd_tree_view view = { .who = "uverbsctl tree" };
-	int c, status;
+	int c;
 
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
 		switch (c) {
 		case 'j':
-			o.json = true;
+			o->json = true;
 			break;
 		case 'f':
-			o.fields = true;
+			o->fields = true;
 			break;
 		case 'b':
-			o.backend = optarg;
+			o->backend = optarg;
 			break;
 		case 'p':
-			o.persona = optarg;
+			o->persona = optarg;
 			break;
 		case 'd':
-			o.device = optarg;
+			o->device = optarg;
 			break;
 		case 'o':
-			o.node = optarg;
+			o->node = optarg;
 			break;
 		case 'c':
-			o.control = optarg;
+			o->control = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -111,10 +110,21 @@ int uvd_cmd_tree(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind < argc || (o.device && o.node) || ((o.device || o.node) && (o.backend || o.persona))) {
+	if (optind < argc || (o->device && o->node) || ((o->device || o->node) && (o->backend || o->persona))) {
 		fputs(usage, stderr);
 		return 2;
 	}
+	return -1;
+}
+
+int uvd_cmd_tree(int argc, char **argv)
+{
+	struct options o = { .control = "/run/uverbsd/control" };
+	struct uvd_tree_view view = { .who = "uverbsctl tree" };
+	int status = tree_options_parse(&o, argc, argv);
+
+	if (status >= 0)
+		return status;
 	if (o.fields)
 		return print_fields();
 	if (!o.persona)

@@ -14,6 +14,6 @@ expect() {
 uverbsctl=$1 plugin=$2
 
 expect 'doubled=42' "$(call HELLO SAY --number 21)"
-# "hello, verbs" in hexadecimal
-expect '68656c6c6f2c207665726273' "$(call HELLO SAY --number 1 --name 7665726273)"
+expect 'doubled=8589934590' "$(call HELLO SAY --number 4294967295)"
+expect 'EINVAL' "$(call HELLO SAY --number 4294967296 2>&1 || true)"
 expect 'EINVAL' "$(call HELLO SAY --number 0 2>&1 || true)"

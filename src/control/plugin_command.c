@@ -76,7 +76,7 @@ static void plugin_tell(void *arg, const struct uvd_plugin_info *info)
 					     info->objects));
 }
 
-static json_t *plugin_list(struct uvd_engine *engine)
+static json_t *control_plugin_list(struct uvd_engine *engine)
 {
 	json_t *list = json_array();
 
@@ -86,13 +86,13 @@ static json_t *plugin_list(struct uvd_engine *engine)
 
 static json_t *plugin_run_list(struct plugin_job *job)
 {
-	return json_pack("{s:o}", "plugins", plugin_list(uvd_plugin_job_config(job)->engine));
+	return json_pack("{s:o}", "plugins", control_plugin_list(uvd_plugin_job_config(job)->engine));
 }
 
 /* Returns the entry whose `key` is `value`, the latest of several; or an empty answer. */
 static json_t *plugin_entry_of(struct uvd_engine *engine, const char *key, const char *value)
 {
-	json_t *list = plugin_list(engine), *found = NULL, *entry;
+	json_t *list = control_plugin_list(engine), *found = NULL, *entry;
 	size_t i;
 
 	json_array_foreach(list, i, entry)

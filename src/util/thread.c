@@ -31,7 +31,7 @@ struct thread_start {
 	void *arg;
 };
 
-static void *thread_run(void *arg)
+static void *thread_start_routine(void *arg)
 {
 	const struct thread_start start = *(struct thread_start *)arg;
 	void *stack = uvd_crash_stack_size() ? __builtin_alloca(uvd_crash_stack_size()) : NULL;
@@ -60,7 +60,7 @@ int uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), vo
 	if (!thread)
 		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(thread ? thread : &detached, &attr, thread_run, start);
+	err = pthread_create(thread ? thread : &detached, &attr, thread_start_routine, start);
 	if (err)
 		free(start);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
