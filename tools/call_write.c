@@ -145,10 +145,15 @@ static bool make_request(struct command_call *c)
 	free(in.data);
 	if (!c->request)
 		return false;
+	if (c->in && tail_len) {
+		uvd_script_complain(c->script, "--in is the whole request: --%s cannot be added",
+				    c->fields->request->tail);
+		return false;
+	}
 	for (unsigned int i = 0; c->fields->request->fields[i].name && i < MAX_FIELDS; i++)
 		if (!fill_field(c, &c->fields->request->fields[i], c->texts[i]))
 			return false;
-	if (tail_len && !c->in) {
+	if (tail_len) {
 		fill_counts(c);
 		uvd_tail_copy(&c->tail, c->request + c->fields->request->size);
 		c->request_len = c->fields->request->size + tail_len;
@@ -183,8 +188,12 @@ static bool make_response(struct command_call *c)
 
 		if (ne)
 			memcpy(&num, c->request + ne->at, sizeof(num));
-		if (num > MAX_ELEMENTS)
-			num = MAX_ELEMENTS;
+		/* The device returns as many as it was asked for, whatever the room: as the kernel does. */
+		if (num > MAX_ELEMENTS) {
+			uvd_script_complain(c->script, "ne: %u is above %u, the most completions of one call", num,
+					    MAX_ELEMENTS);
+			return false;
+		}
 		c->core_out += (size_t)num * c->fields->response->tail_of->size;
 	}
 	c->driver_out = has_driver ? DRIVER_OUT : 0;

@@ -27,7 +27,7 @@ import struct
 from uverbs_schema import (ANY, ENDIAN, ROW, Row, Struct, Value, address, build, bytes_of, find_field, flatten, is_memory, name_after,
                            number_of, pack, pack_field, plain_method, rows_of_json, short_object, store, unpack)
 
-__all__ = ["open", "Device", "Result", "Handle", "Value", "address"]
+__all__ = ["open", "Device", "Result", "Handle", "Value", "address", "devices"]
 
 _IOCTL = 0xc0181b01  # RDMA_VERBS_IOCTL
 _HDR, _ATTR = struct.Struct("=HHHHQII"), struct.Struct("=HHHBBQ")
@@ -136,6 +136,8 @@ class _Message:
         return self.add(id_, len(raw), ctypes.addressof(self.keep[-1]), elem, mandatory)
 
     def add_output(self, id_, buffer, length, mandatory=True):
+        if length >= 1 << 16:
+            raise ValueError(f"{length} bytes are more than an attribute can have")
         self.keep.append(buffer)
         return self.add(id_, length, address(buffer) if length else 0, mandatory=mandatory)
 
@@ -254,7 +256,7 @@ class Method(_Call):
 
     def _add_IDR(self, msg, attr, what, value, mandatory):
         handle = _object_of(value)
-        if handle is not None and attr.target not in (ANY, handle.object.id):
+        if handle is not None and attr.type != "RAW_FD" and attr.target not in (ANY, handle.object.id):
             wanted = next((o.short for o in self.dev._objects.values() if o.id == attr.target), f"object {attr.target:#x}")
             raise TypeError(f"{what}: a {wanted} is wanted, not {handle}")
         if handle is None and attr.type != "IDR" and hasattr(value, "fileno"):
@@ -334,7 +336,7 @@ class Command(_Call):
         raw = bytes_of(self.__name__, in_) if in_ is not None else self._request(request, dict(args), msg)
         msg.add(invoke["cmd"], 8, self.row.id | (1 << 31) * self.row.extended)
         msg.add_bytes(invoke["core_in"], raw)
-        size = self.row.len + self._elements(response, args)
+        size = self.row.len + self._elements(response, raw)
         core, creates = bytearray(size), any("created" in f for f in response["fields"])
         core_at = msg.add_output(invoke["core_out"], core, size) if size else None
         driver = bytearray(uhw_out if uhw_out is not None else _UHW_OUT if self.row.udata and creates else 0)
@@ -348,8 +350,15 @@ class Command(_Call):
             self._fail(e, args)
         return self._result(response, core if core_at is not None else b"", driver, msg)
 
-    def _elements(self, response, args):
-        return response["element"]["size"] * min(int(args.get("ne", 0)), 1024) if "element" in response else 0
+    def _elements(self, response, raw):
+        """How many bytes a flexible array needs. The device returns as many as the request asks for, whatever the room."""
+        if "element" not in response:
+            return 0
+        ne = next(f for f in self._known()["request"]["fields"] if f["name"] == "ne")
+        number = int.from_bytes(raw[ne["at"]:ne["at"] + ne["size"]], ENDIAN)
+        if number > 1024:
+            raise ValueError(f"{self.__name__}: ne: {number} is above 1024, the most completions of one call")
+        return response["element"]["size"] * number
 
     def _request(self, of, args, msg):
         what, elements = self.__name__, args.pop(of.get("tail"), None)
@@ -395,7 +404,9 @@ class Command(_Call):
             out[of["tail"]] = [unpack(of["element"], core[at + i * size:at + (i + 1) * size]) for i in range(out.get("count", 0))]
         for f in of["fields"]:
             if "created" in f and f["name"] in out:
-                out[f["name"]] = self.dev._handle(self.obj, out[f["name"]])
+                # OPEN_QP of an XRC domain creates a QP.
+                obj = self.dev._objects["QP"] if f["name"] == "qp_handle" else self.obj
+                out[f["name"]] = self.dev._handle(obj, out[f["name"]])
                 out.__dict__["handle"] = out[f["name"]]
         if driver.rstrip(b"\0"):
             out["uhw_out"] = bytes(driver)

@@ -28,10 +28,13 @@ struct uverbsd_call {
 	struct ib_uverbs_attr attrs[UVERBSD_CALL_ATTRS];
 };
 
+/* Adds an attribute. If there are more than UVERBSD_CALL_ATTRS, uverbsd_call() returns E2BIG and makes no call. */
 static inline void uverbsd_attr(struct uverbsd_call *call, uint16_t id, uint64_t data, uint16_t len)
 {
-	call->attrs[call->hdr.num_attrs++] =
-		(struct ib_uverbs_attr){ .attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data };
+	if (call->hdr.num_attrs++ < UVERBSD_CALL_ATTRS)
+		call->attrs[call->hdr.num_attrs - 1] = (struct ib_uverbs_attr){
+			.attr_id = id, .len = len, .flags = UVERBS_ATTR_F_MANDATORY, .data = data
+		};
 }
 
 /* An input of type PTR_IN. Up to 8 bytes travel in the attribute itself. */
@@ -64,9 +67,10 @@ static inline void uverbsd_handle(struct uverbsd_call *call, uint16_t id, uint32
 	uverbsd_attr(call, id, handle, 0);
 }
 
+/* Returns the handle of attribute `id` after the call, or UINT32_MAX: there is no such attribute. */
 static inline uint32_t uverbsd_handle_of(const struct uverbsd_call *call, uint16_t id)
 {
-	for (unsigned int i = 0; i < call->hdr.num_attrs; i++)
+	for (unsigned int i = 0; i < call->hdr.num_attrs && i < UVERBSD_CALL_ATTRS; i++)
 		if (call->attrs[i].attr_id == id)
 			return call->attrs[i].data;
 	return UINT32_MAX;
@@ -99,6 +103,8 @@ static inline int uverbsd_driver_id(int fd)
 /* Issues the call. driver_id: of uverbsd_driver_id(). Returns 0 or an errno. */
 static inline int uverbsd_call(int fd, int driver_id, struct uverbsd_call *call, uint16_t object, uint16_t method)
 {
+	if (call->hdr.num_attrs > UVERBSD_CALL_ATTRS)
+		return E2BIG;
 	call->hdr.driver_id = driver_id;
 	call->hdr.object_id = object;
 	call->hdr.method_id = method;

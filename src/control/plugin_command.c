@@ -291,7 +291,7 @@ json_t *uvd_control_plugin(struct uvd_control_plugins *plugins, const char *text
 		plugins ? plugin_refusal(uvd_control_plugins_config(plugins), command, words, may_change) : "no memory";
 
 	if (!refusal)
-		return uvd_plugin_job_start(plugins, words, command->run,
+		return uvd_plugin_job_start(plugins, words, command->run, command->changes,
 					    command->run == plugin_run_unload && json_array_size(words) > 2);
 	json_decref(words);
 	return uvd_control_refuse(refusal);

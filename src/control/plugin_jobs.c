@@ -80,13 +80,15 @@ static void plugin_job_gone(void *arg)
 }
 
 json_t *uvd_plugin_job_start(struct uvd_control_plugins *plugins, json_t *words, json_t *(*run)(struct plugin_job *job),
-			     bool watched)
+			     bool changes, bool watched)
 {
-	struct plugin_job *job = plugins->num_jobs < MOST_JOBS ? calloc(1, sizeof(*job)) : NULL;
+	/* Everybody may ask for the list: that leaves room for changes. */
+	const unsigned int most = changes ? MOST_JOBS : MOST_JOBS / 4;
+	struct plugin_job *job = plugins->num_jobs < most ? calloc(1, sizeof(*job)) : NULL;
 
 	if (!job) {
 		json_decref(words);
-		return uvd_control_refuse("too many changes are waiting: end one of them, and ask again");
+		return uvd_control_refuse("too many commands are waiting: ask again");
 	}
 	job->owner = plugins;
 	job->words = words;

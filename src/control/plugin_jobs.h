@@ -24,11 +24,11 @@ struct plugin_job {
 };
 
 /*
- * Starts the command and returns NULL: the answer comes later. Takes over `words`. watched: the job ends with its
- * asker. Returns an answer if it cannot be started.
+ * Starts the command and returns NULL: the answer comes later. Takes over `words`. changes: it may change
+ * something. watched: the job ends with its asker. Returns an answer if it cannot be started.
  */
 json_t *uvd_plugin_job_start(struct uvd_control_plugins *plugins, json_t *words, json_t *(*run)(struct plugin_job *job),
-			     bool watched);
+			     bool changes, bool watched);
 const struct uvd_control_plugin_config *uvd_plugin_job_config(const struct plugin_job *job);
 
 #endif

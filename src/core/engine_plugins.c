@@ -240,11 +240,14 @@ static void plugin_count_file(struct plugin_count *count, struct uvd_file *file)
 
 	if (!m)
 		return;
+	count->contexts += !!atomic_load(&file->context);
+	/* Everybody may ask for the list: do not walk the objects of files that cannot have one of the plug-in's. */
+	if (!m->path || !atomic_load(&file->num_objects))
+		return;
 	uvd_lock(&file->lock);
 	list_for_each_entry(uobj, &file->objects, of_file)
 		objects += uvd_module_has_object(m, uobj->row);
 	uvd_unlock(&file->lock);
-	count->contexts += !!atomic_load(&file->context);
 	count->objects += objects;
 	if (objects && count->users)
 		count->users(count->arg, file, objects);

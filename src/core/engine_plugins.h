@@ -25,8 +25,9 @@ int uvd_engine_plugin_load(struct uvd_engine *engine, const struct uvd_plugin_re
 /*
  * Loads the plug-in's file again, or request->path if that is not NULL: it must have the same plug-in name. request may
  * be NULL. Without values the options are those of the last load. The new version's init() and device_init() come before
- * exit() and device_exit() of the old one. Devices whose backend or persona the plug-in is keep the old code for that;
- * new devices get the new code. Returns 0; -ENOENT: no such plug-in; or a negative errno, and then nothing has changed.
+ * exit() and device_exit() of the old one. Devices whose backend or persona the plug-in is keep the old code for that,
+ * and with its persona also its features; new devices get the new code. Returns 0; -ENOENT: no such plug-in; or a
+ * negative errno, and then nothing has changed.
  */
 int uvd_engine_plugin_reload(struct uvd_engine *engine, const char *name, const struct uvd_plugin_request *request,
 			     uid_t owner, char error[UVD_PLUGIN_ERROR]);
@@ -46,7 +47,8 @@ struct uvd_plugin_info {
 	const char *name, *version, *description; /* version and description may be NULL */
 	const char *path; /* of the file; NULL: built in */
 	unsigned int generation; /* 1, and one more for each reload */
-	unsigned int contexts, objects; /* that use the plug-in now, in whatever version */
+	unsigned int contexts; /* that have the plug-in now, in whatever version */
+	unsigned int objects; /* the same; 0 if it is built in: a device's status counts those */
 };
 
 /*

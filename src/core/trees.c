@@ -161,6 +161,17 @@ static bool module_takes_part(const struct uvd_module *m)
 	return p->features || p->init || p->device_init || p->device_exit || p->context_init || p->context_exit;
 }
 
+/*
+ * A device keeps the version of the plug-in that its persona is of, also beyond a reload: the steps of the persona's feature
+ * ask for the data of their own version.
+ */
+static struct uvd_module *trees_module_of(const struct uvd_device *dev, struct uvd_module *m)
+{
+	struct uvd_module *kept = dev->persona_module;
+
+	return kept && dev->persona->feature && !strcmp(kept->plugin.name, m->plugin.name) ? kept : m;
+}
+
 struct uvd_trees *uvd_trees_new(struct uvd_device *dev, struct uvd_module *const *modules, unsigned int num,
 				char error[UVD_PLUGIN_ERROR], int *err)
 {
@@ -173,10 +184,12 @@ struct uvd_trees *uvd_trees_new(struct uvd_device *dev, struct uvd_module *const
 	atomic_init(&trees->ref, 1);
 	pthread_mutex_init(&trees->lock, NULL);
 	for (unsigned int i = 0; i < num; i++) {
-		if (!module_takes_part(modules[i]))
+		struct uvd_module *m = trees_module_of(dev, modules[i]);
+
+		if (!module_takes_part(m))
 			continue;
-		trees->modules[trees->num_plugins++] = uvd_module_get(modules[i]);
-		trees->has_contexts |= modules[i]->plugin.context_init || modules[i]->plugin.context_exit;
+		trees->modules[trees->num_plugins++] = uvd_module_get(m);
+		trees->has_contexts |= m->plugin.context_init || m->plugin.context_exit;
 	}
 	*err = trees_merge(trees, dev, error);
 	if (!*err)

@@ -63,6 +63,9 @@ static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 	struct uvd_daemon *d = daemon_of(dev->engine);
 	const struct uvd_daemon_node *n = dev->owner;
 
+	/* A plug-in's device_init() is called before the device has its node. */
+	if (!n)
+		return -EAGAIN;
 	return d->link ? uvd_link_port(d->link, n->index, port, up)
 		       : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "backends/backends.h"
 #include "broker/broker.h"
@@ -373,6 +374,21 @@ static int engine_main(void *arg, int sock)
 	return uvd_image_exec(&s->image, sock, s->control, s->log);
 }
 
+/* A sandbox is of the calling thread: one that a plug-in has started already would stay outside of it. */
+static bool engine_has_other_threads(const struct uvd_options *options, struct uvd_log *log)
+{
+	struct stat st;
+
+	if (!options->num_plugins)
+		return false;
+	/* The folder has an entry for each thread, "." and "..". */
+	if (!stat("/proc/self/task", &st) && st.st_nlink == 3)
+		return false;
+	uvd_logf(log, UVD_ERR,
+		 "--plugin: a plug-in has started a thread before the sandbox closes: start it in device_init()");
+	return true;
+}
+
 /* Runs in the program that engine_main() has executed. */
 static int serve_as_engine(const struct uvd_options *options, struct uvd_log *log)
 {
@@ -382,7 +398,8 @@ static int serve_as_engine(const struct uvd_options *options, struct uvd_log *lo
 
 	uvd_client_prepare();
 	/* The sandbox has no files, and allows no mapping of code: load the plug-ins first. */
-	if (!link || !plugins || !uvd_options_load_plugins(options, plugins, log) || engine_sandbox(options, log))
+	if (!link || !plugins || !uvd_options_load_plugins(options, plugins, log) ||
+	    engine_has_other_threads(options, log) || engine_sandbox(options, log))
 		return 1;
 	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins);
 	uvd_link_free(link);

@@ -408,9 +408,10 @@ struct uvd_uobject *uvd_attr_uobj(struct uvd_req *req, uint16_t id)
 
 void *uvd_attr_object(struct uvd_req *req, uint16_t id)
 {
-	const struct uvd_uobject *uobj = uvd_attr_uobj(req, id);
+	const struct uvd_attr *attr = uvd_attr_get(req, id);
 
-	return uobj ? uobj->object : NULL;
+	/* A look-up for DESTROY does not lock: another call can free the object meanwhile. */
+	return attr && attr->uobj && attr->row->access != UVD_UOBJ_DESTROY ? attr->uobj->object : NULL;
 }
 
 void uvd_attr_set_object(struct uvd_req *req, uint16_t id, void *object)

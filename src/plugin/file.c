@@ -79,15 +79,16 @@ static int plugin_file_read(const char *path, int from, off_t size, char error[U
 	int to = plugin_memfd(path), err;
 	char buf[1 << 16];
 	off_t at;
-	ssize_t n;
+	ssize_t n, done;
 
 	if (to < 0)
 		return uvd_plugin_error(error, -errno, "%s: memfd_create: %s", path, strerrorname_np(errno));
 	for (at = 0; at < size; at += n) {
 		n = pread(from, buf, sizeof(buf), at);
-		if (n > 0 && pwrite(to, buf, n, at) == n)
+		done = n > 0 ? pwrite(to, buf, n, at) : n;
+		if (n > 0 && done == n)
 			continue;
-		err = n ? -errno : -EIO;
+		err = done < 0 ? -errno : -EIO;
 		close(to);
 		return uvd_plugin_error(error, err, "%s: cannot be copied: %s", path, uvd_errno_name(err));
 	}

@@ -29,7 +29,8 @@ int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ER
 int uvd_plugin_values_check(const char *what, const struct uvd_plugin_option *options, char *const *given,
 			    char error[UVD_PLUGIN_ERROR]);
 /* rows.c: checks all that the plug-in brings, as far as that needs no other plug-in. */
-int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, char error[UVD_PLUGIN_ERROR]);
+int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, bool built_in,
+			  char error[UVD_PLUGIN_ERROR]);
 /* operations.c: checks that a backend and a persona are complete. */
 int uvd_plugin_backend_check(const char *what, const struct uvd_backend *backend, char error[UVD_PLUGIN_ERROR]);
 int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona, char error[UVD_PLUGIN_ERROR]);

@@ -32,14 +32,20 @@ static void module_values_free(char **values)
 
 void uvd_module_put(struct uvd_module *module)
 {
+	Dl_info info;
+
 	if (!module || atomic_fetch_sub(&module->ref, 1) != 1)
 		return;
 	if (module->begun && module->plugin.exit)
 		module->plugin.exit(module->data);
 	if (module->symbol && module->handle)
 		uvd_crash_remove(module->symbol);
-	if (module->handle)
+	if (module->handle) {
 		dlclose(module->handle);
+		/* It cannot be unmapped (NODELETE): keep the descriptor, or dlopen() takes the next file of that number for it. */
+		if (module->symbol && dladdr(module->symbol, &info))
+			module->fd = -1;
+	}
 	if (module->fd >= 0)
 		close(module->fd);
 	uvd_module_structs_free(module);
@@ -149,7 +155,7 @@ static int module_check(struct uvd_plugins *plugins, struct uvd_module *m, const
 					old->plugin.name);
 	err = uvd_plugin_values_check(m->path, m->plugin.options, m->values, error);
 	if (!err)
-		err = uvd_plugin_rows_check(m->path, &m->plugin, error);
+		err = uvd_plugin_rows_check(m->path, &m->plugin, false, error);
 	return err ?: uvd_plugins_check_names(plugins, m->path, &m->plugin, old, error);
 }
 

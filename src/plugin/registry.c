@@ -315,7 +315,7 @@ int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin
 		*module = (struct uvd_module){ .plugin = *plugin, .symbol = plugin, .generation = 1, .fd = -1 };
 		module->log = plugins->log;
 		atomic_init(&module->ref, 1);
-		err = uvd_plugin_rows_check("uverbsd", plugin, error) ?:
+		err = uvd_plugin_rows_check("uverbsd", plugin, true, error) ?:
 		      uvd_plugins_check_names(plugins, "uverbsd", plugin, NULL, error) ?:
 		      plugin->init ? plugin->init(&(struct uvd_plugin_values){ .options = plugin->options,
 									       .name = plugin->name,

@@ -13,6 +13,7 @@ enum { MAX_NAME = 63, NAMESPACES = 2, NS_SHIFT = 12, ANY_OBJECT = 0xffff, MAX_AT
 
 struct check {
 	const char *what, *feature;
+	bool built_in;
 	char *error;
 };
 
@@ -117,6 +118,8 @@ static int object_row_check(const struct check *c, const struct uvd_object_row *
 		return row_bad(c, row->name, "its id is in no namespace");
 	if (row->cls > UVD_CLASS_FD)
 		return row_bad(c, row->name, "its class is none of enum uvd_object_class");
+	if (row->cls == UVD_CLASS_FD && !c->built_in)
+		return row_bad(c, row->name, "only uverbsd itself has objects of class FD");
 	if (row->cls == UVD_CLASS_IDR && !row->destroy)
 		return row_bad(c, row->name, "it has a class, but no destroy function");
 	if (row->cls == UVD_CLASS_NONE && row->destroy)
@@ -136,26 +139,36 @@ static int object_row_check(const struct check *c, const struct uvd_object_row *
 	return err;
 }
 
-int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, char error[UVD_PLUGIN_ERROR])
+static int feature_check(struct check *c, const struct uvd_feature *feature)
 {
-	struct check c = { .what = what, .error = error };
 	int err = 0;
 
-	for (const struct uvd_feature *const *f = plugin->features; f && *f && !err; f++) {
-		c.feature = (*f)->name;
-		if (!c.feature)
-			return uvd_plugin_error(error, -EINVAL, "%s: a feature has no name", what);
-		if ((*f)->ucap && !uvd_ucap_name_ok((*f)->ucap))
-			return uvd_plugin_error(error, -EINVAL,
-						"%s: feature '%s': `%s` is not a valid name of a User "
-						"Capability",
-						what, c.feature, (*f)->ucap);
-		for (const struct uvd_object_row *const *o = (*f)->objects; o && *o && !err; o++)
-			err = object_row_check(&c, *o);
-	}
+	c->feature = feature->name;
+	if (!c->feature)
+		return uvd_plugin_error(c->error, -EINVAL, "%s: a feature has no name", c->what);
+	if (feature->ucap && !uvd_ucap_name_ok(feature->ucap))
+		return uvd_plugin_error(c->error, -EINVAL,
+					"%s: feature '%s': `%s` is not a valid name of a User Capability", c->what,
+					c->feature, feature->ucap);
+	for (const struct uvd_object_row *const *o = feature->objects; o && *o && !err; o++)
+		err = object_row_check(c, *o);
+	return err;
+}
+
+int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, bool built_in,
+			  char error[UVD_PLUGIN_ERROR])
+{
+	struct check c = { .what = what, .built_in = built_in, .error = error };
+	int err = 0;
+
+	for (const struct uvd_feature *const *f = plugin->features; f && *f && !err; f++)
+		err = feature_check(&c, *f);
 	for (const struct uvd_backend *const *b = plugin->backends; b && *b && !err; b++)
 		err = uvd_plugin_backend_check(what, *b, error);
-	for (const struct uvd_persona *const *p = plugin->personas; p && *p && !err; p++)
+	for (const struct uvd_persona *const *p = plugin->personas; p && *p && !err; p++) {
 		err = uvd_plugin_persona_check(what, *p, error);
+		if (!err && (*p)->feature)
+			err = feature_check(&c, (*p)->feature);
+	}
 	return err;
 }

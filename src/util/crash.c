@@ -190,7 +190,7 @@ void uvd_crash_tell(int sig, const void *context)
 	if (method) {
 		crash_put(&line, " in ");
 		crash_put(&line, method);
-		crash_put(&line, ", called by pid ");
+		crash_put(&line, ", called by thread ");
 		crash_put_number(&line, thread);
 	} else {
 		crash_put(&line, " outside a call");
@@ -202,7 +202,9 @@ void uvd_crash_tell(int sig, const void *context)
 
 static void crash_on_signal(int sig, siginfo_t *info, void *context)
 {
-	uvd_crash_tell(sig, context);
+	/* Who sent a signal from outside is to blame, and no code here. abort() is SI_TKILL. */
+	if (info->si_code != SI_USER && info->si_code != SI_QUEUE)
+		uvd_crash_tell(sig, context);
 	signal(sig, SIG_DFL);
 	/* A fault happens again when the handler returns. A signal that was sent does not: send it again. */
 	if (info->si_code <= 0)

@@ -66,7 +66,7 @@ def test_a_crash_names_plugin_method_and_client(start, toy, separate):
     d = start("--separate", separate, "--plugin", toy)
     ask(d, "CRASH")
     wait_for("the line", lambda: re.search(r"uverbsd: error: plug-in toy crashed with SIGSEGV in UVERBS_METHOD_TOY_CRASH, "
-                                           r"called by pid \d+\n", d.log.read_text()))
+                                           r"called by thread \d+\n", d.log.read_text()))
     if separate == "yes":
         wait_for("another engine process", lambda: d.starts() == 2)
         assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=1\n"

@@ -41,7 +41,7 @@ static const struct uvd_method_row methods[] = { {
 static const struct uvd_object_row object = {
 	.name = "OBJ_BAD",
 	.id = BAD == 7 ? OBJ_KV : 0x1300,
-	.cls = UVD_CLASS_IDR,
+	.cls = BAD == 13 ? UVD_CLASS_FD : UVD_CLASS_IDR,
 	.destroy = BAD == 2 ? NULL : bad_destroy,
 	.size = BAD == 5 ? UINT16_MAX - 7 : 0,
 	UVD_ROWS(methods, methods),

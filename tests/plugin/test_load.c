@@ -34,6 +34,7 @@ START_TEST(test_wrong_plugin_is_refused_with_its_reason)
 	is_refused("bad12", -EINVAL, "`a name`", "not a valid name");
 	is_refused("none", -ELIBBAD, "none.so", "no symbol uverbsd_plugin");
 	is_refused("lost", -ELIBBAD, "lost.so: ", "undefined symbol: uvd_lost");
+	is_refused("bad13", -EINVAL, "OBJ_BAD of 'bad feature'", "class FD");
 	is_refused("taken", -EEXIST, "backend 'soft' is both", "of 'soft' and of 'net'");
 	is_refused("nowhere", -ENOENT, "nowhere.so", "ENOENT");
 }

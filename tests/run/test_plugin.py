@@ -194,7 +194,7 @@ def test_wrong_names_bring_the_nearest(run, toy):
 @pytest.mark.parametrize("method, signal", [("CRASH", "SIGSEGV"), ("ABORT", "SIGABRT"), ("RECURSE", "SIGSEGV")])
 def test_a_crash_names_plugin_method_and_client(run, toy, method, signal):
     out, r = sh(run, f"{UVERBSCTL} call TOY {method} & echo $!; wait", "--plugin", toy)
-    line = f"plug-in toy crashed with {signal} in UVERBS_METHOD_TOY_{method}, called by pid {out.strip()}\n"
+    line = f"plug-in toy crashed with {signal} in UVERBS_METHOD_TOY_{method}, called by thread {out.strip()}\n"
     assert "uverbsctl run: error: " + line in r.stderr, r
     assert "the engine has died" in r.stderr, r
 

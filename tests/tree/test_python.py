@@ -264,6 +264,25 @@ def test_pyverbs_says_the_same(dev):
         assert ctx.query_gid(1, 0).gid.replace(":", "") == gid.gid.hex()
 
 
+@on_device(HFI)
+def test_a_poll_has_room_for_each_completion_that_it_asks_for(dev):
+    cq = dev.CQ.CREATE(cqe=16)
+    assert dev.CQ.POLL_CQ(cq_handle=cq, ne=1024).count == 0
+    for request in {"ne": 1025}, {"in_": bytes(12) + (1025).to_bytes(4, sys.byteorder)}:
+        with pytest.raises(ValueError, match="ne: 1025 is above 1024"):
+            dev.CQ.POLL_CQ(**({"cq_handle": cq} if "ne" in request else {}), **request)
+
+
+@on_device(HFI)
+def test_open_qp_returns_a_qp(dev):
+    xrcd = dev.XRCD.OPEN_XRCD(fd=-1, oflags=os.O_CREAT)
+    qp = dev.QP.CREATE_QP(pd_handle=xrcd, qp_type="XRC_TGT")
+    opened = dev.XRCD.OPEN_QP(pd_handle=xrcd, qpn=qp.qpn, qp_type="XRC_TGT")
+    assert (qp.handle.object.short, opened.handle.object.short, opened.qpn) == ("QP", "QP", qp.qpn)
+    dev.QP.DESTROY(handle=opened)
+    dev.QP.DESTROY(handle=qp)
+
+
 def test_a_device_is_named_or_the_only_one():
     program = "import uverbs\nfor n in 'rxe0', 'uverbs0', '/dev/infiniband/uverbs0', None: uverbs.open(n).PD.ALLOC_PD()\n"
     assert under_run(RXE, "-c", program).returncode == 0
