@@ -2,6 +2,7 @@
 """Each example does what its own test says, on a device with the plug-in of this build."""
 import os
 import subprocess
+import tempfile
 
 import pytest
 
@@ -72,3 +73,12 @@ def test_kv_stores_of_many_owners_have_numbers_and_keys_of_their_own():
     script = "for i in 1 2 3 4 5 6 7 8; do echo | " + str(client("kv")) + " owner; done"
     lines = [line.split() for line in on_device("kv", "sh", "-c", script).splitlines() if line[0].isdigit()]
     assert len({n for n, _ in lines}) == 8 and len({k for _, k in lines}) == 8
+
+
+def test_a_device_works_after_the_plugin_of_its_persona_is_reloaded():
+    qp = ("pd = PD ALLOC\ncq = CQ CREATE --cqe 4\nqp = QP CREATE --pd_handle \\$pd --send_cq_handle \\$cq --recv_cq_handle \\$cq "
+          "--type UD --cap max_send_wr=1\n")
+    script = f"cat >s <<END\n{qp}END\n{UVERBSCTL} call -f s; {UVERBSCTL} plugin reload persona-example; {UVERBSCTL} call -f s"
+    with tempfile.TemporaryDirectory() as folder:
+        out = on_device("persona-example", "sh", "-ec", script, options=["--persona", "acme"], cwd=folder)
+    assert out.count("resp_acme_left=999") == 2 and "generation 2" in out, out
