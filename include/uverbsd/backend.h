@@ -215,8 +215,8 @@ struct uvd_backend {
 	int (*create_counters)(struct uvd_counters *counters);
 	int (*destroy_counters)(struct uvd_counters *counters);
 	/*
-	 * Mandatory with create_counters. Fills values, num numbers which are zeroed. flags: IB_UVERBS_READ_COUNTERS_PREFER_CACHED or
-	 * 0.
+	 * Mandatory with create_counters. Fills values, num numbers which are zeroed. flags:
+	 * IB_UVERBS_READ_COUNTERS_PREFER_CACHED or 0.
 	 */
 	int (*read_counters)(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
 

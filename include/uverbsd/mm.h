@@ -30,6 +30,9 @@ struct uvd_mm_place {
  * An address space of a client. It can be accessed between the client's calls, too, until the last process leaves it.
  * An access can block for as long as the client likes (userfaultfd, FUSE), so the caller holds no lock that another
  * client needs.
+ *
+ * uvd_mm_ref() takes a reference and returns mm. uvd_mm_put() puts one; the last frees it. mm is not NULL. Any thread;
+ * both take locks of the core only.
  */
 UVD_API struct uvd_mm *uvd_mm_ref(struct uvd_mm *mm);
 UVD_API void uvd_mm_put(struct uvd_mm *mm);

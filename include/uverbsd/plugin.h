@@ -64,6 +64,10 @@ struct uvd_plugin {
 	 * last object was destroyed and before the backend's dealloc_context, and device_exit() after the last open file
 	 * of the device that knows the plug-in was closed. If the device was removed under open files, its backend is
 	 * closed by then. A reload calls device_init() of the new version before device_exit() of the old one.
+	 *
+	 * Threads: init() and device_init() run one at a time. exit() and device_exit() can run on the thread that
+	 * closes the last open file, in parallel with an init() or device_init() of another version or device.
+	 * context_init() and context_exit() run in parallel.
 	 */
 	int (*device_init)(struct uvd_ibdev *dev, void *engine_data, void **data);
 	void (*device_exit)(struct uvd_ibdev *dev, void *data);

@@ -5,7 +5,7 @@
  * Steps get checked attributes and set outputs. They access the client's memory only through these functions. A request
  * records the objects that it begins or looks up; after the last step, the dispatcher commits or aborts them. Inputs are
  * read into the engine's memory before the first step, each exactly once. Exceptions are attributes behind pointers
- * without UVD_ALLOC_AND_COPY: as in the kernel, these are read once, when a step asks for them.
+ * without UVD_ALLOC_AND_COPY: as in the kernel, these are read each time that a step asks for them, so ask once.
  *
  * Outputs are staged, and written to the client together after the last step. When the stage is full, it is written
  * earlier; an output that is larger is written through. Staged output is written even if a later step fails, as the
@@ -138,7 +138,7 @@ UVD_API bool uvd_attr_is_present(struct uvd_req *req, uint16_t id);
 UVD_API size_t uvd_attr_len(struct uvd_req *req, uint16_t id);
 /*
  * uverbs_copy_from(): copies at most size bytes of input; shorter input is extended with zeros. Returns 0; -ENOENT: not
- * sent; -EFAULT.
+ * sent; -EFAULT. Reads the client's memory at each call.
  */
 UVD_API int uvd_attr_copy_from_bytes(struct uvd_req *req, uint16_t id, void *dst, size_t size);
 #define uvd_attr_copy_from(req, id, dst) uvd_attr_copy_from_bytes(req, id, dst, uvd_object_size(dst))

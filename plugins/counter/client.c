@@ -85,6 +85,7 @@ int main(int argc, char **argv)
 	struct ibv_async_event event;
 	uint32_t counter, other;
 
+	alarm(60); /* a lost event or close must fail, not hang */
 	driver_id = uverbsd_driver_id(fd);
 	counter = client_create(fd, initial + 10, 77);
 	other = client_create(fd, 0, 0);

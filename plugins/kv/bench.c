@@ -124,12 +124,13 @@ static const uint8_t *bench_by_reads(struct bench *b)
 {
 	const uint16_t len = sizeof(bench_key);
 	const uint64_t hash = kv_hash(bench_key, len);
-	const struct kv_slot *slot = (const struct kv_slot *)b->buf;
+	const struct kv_slot *slot = (const struct kv_slot *)b->buf, *const end = slot + KV_WINDOW;
 
 	bench_read(b, sizeof(struct kv_header) + (hash & (b->memory.header->num_slots - 1)) * sizeof(*slot),
 		   KV_WINDOW * sizeof(*slot));
-	while (slot->hash != hash || slot->key_len != len)
+	while (slot < end && (slot->hash != hash || slot->key_len != len))
 		slot++;
+	bench_must(slot < end, "the slot");
 	bench_read(b, slot->offset, len + slot->value_len);
 	return b->buf + len;
 }

@@ -40,7 +40,7 @@ static inline int kv_call_destroy(struct ibv_context *context, int driver_id, co
 	return uverbsd_call(context->cmd_fd, driver_id, &call, UVERBS_OBJECT_KV_STORE, UVERBS_METHOD_KV_STORE_DESTROY);
 }
 
-/* *len: the room for the value; then its length. */
+/* *len: bytes of room for the value, at most 65535; on 0 and ENOSPC the value's length. */
 static inline int kv_call_get(struct ibv_context *context, int driver_id, uint32_t number, uint64_t store_key,
 			      const void *key, uint16_t key_len, void *value, uint32_t *len)
 {

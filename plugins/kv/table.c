@@ -59,12 +59,15 @@ static int kv_read_entry(const struct kv_table *table, const struct kv_slot *slo
 	return 0;
 }
 
-/* Has the owner changed the slot since its version was read? If the memory is gone, the next attempt fails. */
-static bool kv_slot_changed(const struct kv_table *table, uint64_t at, uint32_t version)
+/*
+ * Has the owner changed the slot since it was copied? Compare the whole slot: the first copy may have taken `offset`
+ * before and `version` after a change. If the memory is gone, the next attempt fails.
+ */
+static bool kv_slot_changed(const struct kv_table *table, uint64_t at, const struct kv_slot *slot)
 {
-	uint32_t now;
+	struct kv_slot now;
 
-	return kv_read(table, &now, at + offsetof(struct kv_slot, version), sizeof(now)) || now != version;
+	return kv_read(table, &now, at, sizeof(now)) || memcmp(&now, slot, sizeof(now));
 }
 
 /* One attempt. -EAGAIN: the owner is changing the entry, or has changed it meanwhile. */
@@ -84,7 +87,7 @@ static int kv_find_once(const struct kv_table *table, struct kv_query *query, ui
 		if (slots[i].hash != hash || slots[i].key_len != query->key_len)
 			continue;
 		ret = kv_read_entry(table, &slots[i], query);
-		if (kv_slot_changed(table, at + i * sizeof(slots[0]), slots[i].version))
+		if (kv_slot_changed(table, at + i * sizeof(slots[0]), &slots[i]))
 			return -EAGAIN;
 		if (ret <= 0)
 			return ret;

@@ -80,7 +80,9 @@ static int acme_query_limits(struct uvd_req *req)
 
 /* ---- wrapped verbs ----------------------------------------------------------------------------------------------- */
 
-/* BEFORE: saves the work of creating a QP that acme_count_qp() would refuse. Without a context the verb itself fails. */
+/*
+ * BEFORE: saves the work of creating a QP that acme_count_qp() would refuse. Without a context the verb itself fails.
+ */
 static int acme_refuse_qp(struct uvd_req *req)
 {
 	const struct acme_context *acme = uvd_plugin_context_data(req, &uverbsd_plugin);
@@ -92,18 +94,22 @@ static int acme_refuse_qp(struct uvd_req *req)
 
 /*
  * AFTER: this decides. Two calls can both pass the check before, and a QP that the verb refuses must not count. An
- * errno here destroys the new QP.
+ * errno here destroys the new QP. The answer is written after this step: if that fails (EFAULT), the QP is destroyed
+ * without another step, and stays counted until the context ends.
  */
 static int acme_count_qp(struct uvd_req *req)
 {
 	struct acme_context *acme = uvd_plugin_context_data(req, &uverbsd_plugin);
+	unsigned int qps;
 
 	if (!acme)
 		return -EIO;
-	if (atomic_fetch_add(&acme->qps, 1) < acme->engine->max_qps)
-		return 0;
-	atomic_fetch_sub(&acme->qps, 1);
-	return uvd_bad(req, -EAGAIN, "max-qps", acme->engine->max_qps);
+	qps = atomic_load(&acme->qps);
+	do {
+		if (qps >= acme->engine->max_qps)
+			return uvd_bad(req, -EAGAIN, "max-qps", acme->engine->max_qps);
+	} while (!atomic_compare_exchange_weak(&acme->qps, &qps, qps + 1));
+	return 0;
 }
 
 /* AFTER, by ioctl: fills in the attribute that the feature has added. A client that did not send it gets nothing. */
@@ -120,7 +126,7 @@ static int acme_answer_left(struct uvd_req *req)
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* The QP was destroyed. Without context data the device was removed, and nobody counts any more. */
+/* The QP was destroyed. If the device was removed there is no context data, and nothing is counted. */
 static int acme_uncount_qp(struct uvd_req *req)
 {
 	struct acme_context *acme = uvd_plugin_context_data(req, &uverbsd_plugin);
@@ -155,9 +161,9 @@ static const struct uvd_method_row acme_limits_methods[] = {
 	{ \
 		.name = #n, .id = n, .steps = s, .when = w \
 	}
-#define ACME_WRAP_WRITE(n, f, w, s) \
+#define ACME_WRAP_WRITE(n, f, w, s, ...) \
 	{ \
-		.name = #n, .number = n, .flags = f, .steps = s, .when = w \
+		.name = #n, .number = n, .flags = f, .steps = s, .when = w, .needs = { __VA_ARGS__ } \
 	}
 
 static const struct uvd_method_row acme_qp_methods[] = {
@@ -180,6 +186,12 @@ static const struct uvd_write_row acme_qp_writes[] = {
 	ACME_WRAP_WRITE(IB_USER_VERBS_CMD_DESTROY_QP, 0, UVD_STEPS_AFTER, acme_destroy_steps),
 };
 
+/* OPEN_QP makes another handle of an XRC QP, which DESTROY_QP destroys. It is a command of the XRC domain. */
+static const struct uvd_write_row acme_xrcd_writes[] = {
+	ACME_WRAP_WRITE(IB_USER_VERBS_CMD_OPEN_QP, 0, UVD_STEPS_BEFORE, acme_before_create_steps, UVD_OP(alloc_xrcd)),
+	ACME_WRAP_WRITE(IB_USER_VERBS_CMD_OPEN_QP, 0, UVD_STEPS_AFTER, acme_after_write_steps, UVD_OP(alloc_xrcd)),
+};
+
 static const struct uvd_object_row acme_limits_object = {
 	.name = "UVERBS_OBJECT_ACME_LIMITS",
 	.id = UVERBS_OBJECT_ACME_LIMITS,
@@ -194,7 +206,14 @@ static const struct uvd_object_row acme_qp_object = {
 	UVD_ROWS(writes, acme_qp_writes),
 };
 
-static const struct uvd_object_row *const acme_objects[] = { &acme_limits_object, &acme_qp_object, NULL };
+static const struct uvd_object_row acme_xrcd_object = {
+	.name = "UVERBS_OBJECT_XRCD",
+	.id = UVERBS_OBJECT_XRCD,
+	UVD_ROWS(writes, acme_xrcd_writes),
+};
+
+static const struct uvd_object_row *const acme_objects[] = { &acme_limits_object, &acme_qp_object, &acme_xrcd_object,
+							     NULL };
 static const struct uvd_feature acme_feature = { .name = "acme", .objects = acme_objects };
 
 /* ---- the persona ------------------------------------------------------------------------------------------------- */

@@ -35,6 +35,30 @@ def test_kv_against_a_hostile_owner(case):
     assert done.returncode == 0, done.stdout
 
 
+PYTHON_XRC = """
+import errno, os, uverbs
+with uverbs.open() as dev:
+    xrcd = dev.write.OPEN_XRCD(oflags=os.O_CREAT)
+    qp = dev.QP.CMD_CREATE_QP(pd_handle=xrcd, qp_type="XRC_TGT")
+    opened = dev.write.OPEN_QP(pd_handle=xrcd, qpn=qp.qpn, qp_type="XRC_TGT")
+    seen = [dev.ACME_LIMITS.QUERY().qps]
+    try:
+        dev.write.OPEN_QP(pd_handle=xrcd, qpn=qp.qpn, qp_type="XRC_TGT")
+    except OSError as e:
+        seen.append(errno.errorcode[e.errno])
+    for handle in opened, qp:
+        dev.write.DESTROY_QP(qp_handle=handle)
+    print(*seen, dev.ACME_LIMITS.QUERY().qps)
+"""
+
+
+def test_persona_example_counts_the_qp_handles_of_open_qp():
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "contrib/python")}
+    out = on_device("persona-example", "/usr/bin/python3", "-c", PYTHON_XRC, values=["max-qps=2"], options=["--persona", "acme"],
+                    env=env)
+    assert out.splitlines()[-1] == "2 EAGAIN 0", out
+
+
 PYTHON_READER = """
 import os, subprocess, uverbs
 owner = subprocess.Popen([os.environ["CLIENT"], "owner"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
