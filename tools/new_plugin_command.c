@@ -26,8 +26,9 @@ static const char usage[] =
 	"  meson setup build && meson test -C build\n"
 	"\n"
 	"Writes a plug-in that can be built and tested at once: an object with two methods, NAME.c, meson.build, test.sh and\n"
-	"README.md. FOLDER (default: NAME) is created; files that exist are not changed. NAME: lower-case letters, digits\n"
-	"and '_', at most 24. If pkg-config does not find uverbsd, set PKG_CONFIG_PATH.\n";
+	"README.md. FOLDER (default: NAME) is created; files that exist are not changed. NAME begins with a lower-case\n"
+	"letter and has lower-case letters, digits and '_', at most 24 characters. If pkg-config does not find uverbsd, set\n"
+	"PKG_CONFIG_PATH.\n";
 
 static bool new_plugin_name_ok(const char *name)
 {
@@ -84,8 +85,9 @@ int uvd_cmd_new_plugin(int argc, char **argv)
 	folder = argc == 3 ? argv[2] : name;
 	if (!new_plugin_name_ok(name)) {
 		fprintf(stderr,
-			"uverbsctl new-plugin: `%s`: a name has lower-case letters, digits and '_', at most %d\n", name,
-			MAX_NAME);
+			"uverbsctl new-plugin: `%s`: a name begins with a lower-case letter and has lower-case letters, "
+			"digits and '_', at most %d characters\n",
+			name, MAX_NAME);
 		return 2;
 	}
 	if (mkdir(folder, 0755) && errno != EEXIST) {

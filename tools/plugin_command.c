@@ -15,7 +15,7 @@ static const char usage[] =
 	"       uverbsctl plugin [--control PATH | --run NAME] unload NAME [--wait]\n"
 	"       uverbsctl plugin [--control PATH | --run NAME] list [--json]\n"
 	"\n"
-	"  uverbsctl plugin load ./kv.so max-values=100     load a file of this folder, with an option\n"
+	"  uverbsctl plugin load ./counter.so initial=100   load a file of this folder, with an option\n"
 	"  uverbsctl plugin load kv.so                      load a file of " UVD_PLUGIN_DIR "\n"
 	"  uverbsctl plugin reload kv                       load its file again: files opened from now on have it\n"
 	"  uverbsctl plugin unload kv --wait                no file opened from now on has it; wait for its objects to go\n"

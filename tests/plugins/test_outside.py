@@ -36,7 +36,7 @@ def test_new_plugin_changes_no_file_that_exists(installed, scratch):
 
 @pytest.mark.parametrize("name", ["", "Mine", "a b", "../up", "x" * 25, "7up", "a-b"])
 def test_new_plugin_refuses_a_name_that_c_does_not_take(installed, scratch, name):
-    assert "a name has" in said(installed.uverbsctl, "new-plugin", name, cwd=scratch, status=2)
+    assert "a name begins with a lower-case letter" in said(installed.uverbsctl, "new-plugin", name, cwd=scratch, status=2)
     assert not list(scratch.iterdir())
 
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import re
+import select
 import shlex
 import shutil
 import subprocess
@@ -31,6 +32,11 @@ def until(condition, what):
     return value
 
 
+def fifo_end(path):
+    """Opens a fifo for writing. This does not wait for the reader, which may have died."""
+    return os.open(path, os.O_RDWR)
+
+
 class Shell:
     """A shell on a device with the plug-in counter. Programs start in it, and the tests look at the engine from outside."""
 
@@ -48,8 +54,12 @@ class Shell:
         self.process.stdin.flush()
 
     def ask(self, line):
+        """Returns the one line that the shell answers."""
         self.say(line)
-        return self.process.stdout.readline().rstrip("\n")
+        assert select.select([self.process.stdout], [], [], STUCK)[0], f"{line}: no answer within {STUCK} s"
+        answer = self.process.stdout.readline()
+        assert answer, f"{line}: the shell has ended"
+        return answer.rstrip("\n")
 
     def ctl(self, *argv):
         """Runs uverbsctl in the shell, and returns its exit status."""
@@ -79,7 +89,7 @@ def test_reload_under_load(scratch):
         os.mkfifo(fifo)
         # The shell keeps no end of the fifo: the client's input ends when the test closes its own.
         shell.say(f"({LOAD} {'reopen' if i % 2 else 'keep'} <{fifo} >{out} 2>&1; echo status $? >>{out}) &")
-        outs.append((out, os.open(fifo, os.O_WRONLY)))
+        outs.append((out, fifo_end(fifo)))
     for out, _ in outs:
         until(lambda: out.exists() and "ready" in out.read_text(), "a client")
     for i in range(RELOADS):
@@ -106,7 +116,7 @@ def test_open_context_keeps_its_version_until_it_is_closed(scratch):
     fifo, out = scratch / "in", scratch / "out"
     os.mkfifo(fifo)
     shell.say(f"{LOAD} keep <{fifo} >{out} 2>&1 &")
-    end = os.open(fifo, os.O_WRONLY)
+    end = fifo_end(fifo)
     until(lambda: out.exists() and "ready" in out.read_text(), "the client")
     assert shell.ctl("plugin", "reload", "counter") == 0
     assert shell.modules() == before + 1

@@ -262,10 +262,16 @@ def test_big_endian_fields_are_numbers():
             line(f"QP POST_SEND --qp_handle $qp --send_wr opcode=SEND_WITH_IMM,imm_data={imm},ud.ah=$ah,"
                  f"remote_qpn={made[5]['resp_qp_num']},remote_qkey=17")
         poll = "DEVICE INVOKE_WRITE --cmd IB_USER_VERBS_CMD_POLL_CQ --core_out 56 --core_in u64:0+u32:$cq,1"
-        while not (raw := line(poll)["core_out"])[:8] == "01000000":
-            pass
-        while not (wc := line("CQ POLL --cq_handle $cq --ne 1"))["count"]:
-            pass
+        for _ in range(10000):
+            if (raw := line(poll)["core_out"])[:8] == "01000000":
+                break
+        else:
+            pytest.fail("no completion")
+        for _ in range(10000):
+            if (wc := line("CQ POLL --cq_handle $cq --ne 1"))["count"]:
+                break
+        else:
+            pytest.fail("no completion")
         script.stdin.close()
     assert raw[2 * (8 + 24):][:8] == "01020304" and (wc["wc.0.ex.imm_data"], wc["wc.0.wc_flags"]) == (5, "WITH_IMM"), (raw, wc)
 
@@ -291,7 +297,7 @@ FLOW EX_CREATE --qp_handle $qp --port 1 --flow_attr.type NORMAL --specs eth:val.
     ("MR CMD_REG_MR --access_flags LOCAL_WRITE|X", "access_flags: `LOCAL_WRITE|X` is not a number"),
     ("QP POST_SEND --send_wr opcode=SENT", "opcode: `SENT` is not a number"),
 ])
-def test_a_wrong_field_is_said(words, message):
+def test_a_wrong_field_is_reported(words, message):
     fails(call("-f", "-", script=words, device=NULL), message)
 
 
