@@ -20,18 +20,17 @@ static bool check_lacks_object(const struct uvd_attr *attr)
 {
 	const struct uvd_attr_row *row = attr->row;
 
-	if ((row->type != UVD_ATTR_IDR && row->type != UVD_ATTR_FD) || row->access != UVD_UOBJ_NEW || !attr->uobj)
+	if ((row->type != UVD_ATTR_IDR && row->type != UVD_ATTR_FD) || row->access != UVD_UOBJ_NEW)
 		return false;
 	return !attr->uobj->object && !attr->uobj->event_file;
 }
 
-/* INVOKE_WRITE has its outputs by other names. */
+/* What is staged is written later; what made room in the stage is written already. */
 static bool check_lacks_output(const struct uvd_req *req, const struct uvd_attr *attr)
 {
 	const bool staged = req->written[attr->index / 64] & UINT64_C(1) << attr->index % 64;
 
-	return attr->row->type == UVD_ATTR_PTR_OUT && attr->row->flags & UVD_MANDATORY && req->core_out.attr < 0 &&
-	       attr->index != req->uhw_out.attr && !staged &&
+	return attr->row->type == UVD_ATTR_PTR_OUT && attr->row->flags & UVD_MANDATORY && !staged &&
 	       !(req->uattrs[attr->index].flags & UVERBS_ATTR_F_VALID_OUTPUT);
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* A request's inputs, and its memory. */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,9 +61,9 @@ struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req)
 	void *buf;
 
 	if (in->len && !in->buf) {
-		buf = uvd_req_in_buffer(req, in->len);
-		if (!buf)
+		if (in->len > UVD_REQ_IN - req->in_used)
 			return NULL;
+		buf = uvd_req_in_buffer(req, in->len);
 		if (!uvd_req_read(req, buf, req->attrs[req->tree_method->uhw_in_slot].data, in->len))
 			in->buf = buf;
 	}
@@ -84,7 +83,7 @@ const char *uvd_dispatch_site(pid_t *thread)
 	if (!req)
 		return NULL;
 	*thread = req->caller->tid;
-	return req->name ? req->name : "a call";
+	return req->name;
 }
 
 void uvd_req_left(void)
@@ -131,11 +130,7 @@ struct uvd_log *uvd_req_log(const struct uvd_req *req)
 
 void *uvd_req_args(struct uvd_req *req, const char *type)
 {
-#ifndef NDEBUG
-	if (!req->args_type)
-		req->args_type = type;
-	assert(req->args_type == type || !strcmp(req->args_type, type));
-#endif
+	uvd_req_args_check(req, type);
 	return req->args;
 }
 

@@ -6,6 +6,7 @@
 #ifndef UVD_REQ_H
 #define UVD_REQ_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -135,10 +136,20 @@ const struct uvd_attr *uvd_attr_get(struct uvd_req *req, uint16_t id);
 /* Returns the address of the attribute's data field in the client, for the number of a new fd. 0: not sent. */
 uint64_t uvd_attr_addr(struct uvd_req *req, uint16_t id);
 
+/* Debug builds: stops if the steps of a row pass different types to uvd_args(). */
+static inline void uvd_req_args_check(struct uvd_req *req, const char *type)
+{
+#ifndef NDEBUG
+	if (!req->args_type)
+		req->args_type = type;
+	assert(req->args_type == type || !strcmp(req->args_type, type));
+#endif
+}
+
 /*
  * Returns uvd_req_udata() for an operation that the caller must call with a lock held that others need: it has read the
  * provider's request already (an operation that wants what could not be read gets -EFAULT), and the answer must fit into
- * what is left of the stage (-ENOSPC). NULL: no memory.
+ * what is left of the stage (-ENOSPC). NULL: the request does not fit into the buffer for input.
  */
 struct uvd_udata *uvd_req_fetch_udata(struct uvd_req *req);
 

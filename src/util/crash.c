@@ -93,6 +93,14 @@ static const char *code_owner(uintptr_t at)
 	return NULL;
 }
 
+static bool code_is_any(void)
+{
+	for (unsigned int i = 0; i < MAX_CODES; i++)
+		if (atomic_load(&codes[i].end))
+			return true;
+	return false;
+}
+
 /* ---- in the handler ------------------------------------------------------------------------------------------------ */
 
 static uintptr_t crash_address(const ucontext_t *context)
@@ -126,6 +134,9 @@ static const char *crash_owner(const ucontext_t *context)
 	const char *owner = code_owner(at);
 	int num;
 
+	/* Without plug-ins do nothing: the first backtrace() of a process may allocate. */
+	if (!code_is_any())
+		return NULL;
 	if (!owner && at < 4096)
 		owner = code_owner(crash_caller(context));
 	num = owner ? 0 : backtrace(frames, MAX_FRAMES);

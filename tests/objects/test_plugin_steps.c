@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The steps of a plug-in's rows see a request through <uverbsd/request.h> alone. */
 #include <check.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <uverbsd/plugin.h>
 #include <uverbsd/request.h>
@@ -13,8 +14,8 @@ static struct harness h;
 
 /* ---- a plug-in's rows -------------------------------------------------------------------------------------------- */
 
-enum { OBJ_NOTE = 0x1101, M_NEW = 0x1101, M_READ, M_EVENT, M_END };
-enum { A_NOTE = 0x1101, A_TEXT, A_PLACE, A_KIND, A_TYPE, A_PD, A_SEEN };
+enum { OBJ_NOTE = 0x1101, M_NEW = 0x1101, M_READ, M_EVENT, M_END, M_FORGET };
+enum { A_NOTE = 0x1101, A_TEXT, A_PLACE, A_KIND, A_TYPE, A_PD, A_SEEN, A_BIG, A_MORE };
 enum { W_NOTE = 0x70 };
 
 struct note {
@@ -31,6 +32,7 @@ struct seen {
 
 static unsigned int num_notes;
 static int fail; /* what the last step of M_NEW returns */
+static enum { NOTHING, THE_OBJECT, THE_OUTPUT } forget; /* what M_FORGET forgets */
 
 static struct note *note_make(struct uvd_req *req, uint64_t text)
 {
@@ -50,9 +52,13 @@ static int note_new(struct uvd_req *req)
 		.has_place = uvd_attr_is_present(req, A_PLACE),
 	};
 	uint64_t text;
+	pid_t thread = 0;
 	int ret = uvd_attr_copy_from(req, A_TEXT, &text);
 
+	ck_assert_str_eq(uvd_dispatch_site(&thread), "M_NEW");
+	ck_assert_int_eq(thread, h.call->caller.tid);
 	ck_assert_ptr_null(uvd_attr_object(req, A_NOTE));
+	ck_assert_ptr_null(uvd_attr_object(req, A_TEXT));
 	if (ret)
 		return ret;
 	uvd_attr_set_object(req, A_NOTE, note_make(req, text));
@@ -91,10 +97,39 @@ static int note_end(struct uvd_uobject *uobj, enum uvd_remove_reason why)
 {
 	struct note *note = uvd_uobject_object(uobj);
 
+	if (!note)
+		return 0;
 	ck_assert_ptr_eq(note->dev, uvd_uobject_ibdev(uobj));
 	ck_assert_ptr_eq(note->context, uvd_uobject_ucontext(uobj));
 	free(note);
 	num_notes--;
+	return 0;
+}
+
+/* Both outputs do not fit into the stage, so the first is written before the method ends. */
+static int note_forget(struct uvd_req *req)
+{
+	static const uint8_t big[UVD_REQ_STAGE / 4 * 3];
+	int ret;
+
+	if (forget != THE_OBJECT)
+		uvd_attr_set_object(req, A_NOTE, note_make(req, 0));
+	ret = forget == THE_OUTPUT ? 0 : uvd_attr_copy_to(req, A_BIG, &big);
+	return ret ? ret : uvd_attr_copy_to(req, A_MORE, &big);
+}
+
+/* Before M_END destroys the note. Nothing locks it then. */
+static int note_before_end(struct uvd_req *req)
+{
+	ck_assert_ptr_null(uvd_attr_object(req, A_NOTE));
+	ck_assert_ptr_nonnull(uvd_attr_uobj(req, A_NOTE));
+	return 0;
+}
+
+/* After GET_CONTEXT, whose context the file does not have yet. */
+static int note_after_context(struct uvd_req *req)
+{
+	ck_assert_ptr_nonnull(uvd_req_ucontext(req));
 	return 0;
 }
 
@@ -126,6 +161,9 @@ static int note_write(struct uvd_req *req)
 static const uvd_step new_steps[] = { note_new, note_fail, NULL };
 static const uvd_step read_steps[] = { note_read, NULL };
 static const uvd_step event_steps[] = { uvd_step_context, note_event, NULL };
+static const uvd_step forget_steps[] = { note_forget, NULL };
+static const uvd_step before_end_steps[] = { note_before_end, NULL };
+static const uvd_step after_context_steps[] = { note_after_context, NULL };
 static const uvd_step write_steps[] = { note_write_begin, note_write, NULL };
 
 static const struct uvd_attr_row kinds[] = { UVD_PTR_IN(A_KIND, 0, 0), UVD_PTR_IN(A_KIND, 0, 0) };
@@ -142,13 +180,17 @@ static const struct uvd_attr_row read_attrs[] = {
 	UVD_PTR_IN(A_PLACE, sizeof(uint64_t), UVD_MANDATORY),
 };
 static const struct uvd_attr_row event_attrs[] = { UVD_CONST_IN(A_TYPE, UVD_MANDATORY) };
+static const struct uvd_attr_row forget_attrs[] = {
+	UVD_IDR(A_NOTE, OBJ_NOTE, UVD_UOBJ_NEW, UVD_MANDATORY),
+	UVD_PTR_OUT_MIN(A_BIG, 1, UVD_MANDATORY),
+	UVD_PTR_OUT_MIN(A_MORE, 1, UVD_MANDATORY),
+};
 static const struct uvd_attr_row end_attrs[] = { UVD_IDR(A_NOTE, OBJ_NOTE, UVD_UOBJ_DESTROY, UVD_MANDATORY) };
 
 static const struct uvd_method_row methods[] = {
-	UVD_METHOD(M_NEW, new_attrs, new_steps),
-	UVD_METHOD(M_READ, read_attrs, read_steps),
-	UVD_METHOD(M_EVENT, event_attrs, event_steps),
-	UVD_METHOD(M_END, end_attrs, NULL),
+	UVD_METHOD(M_NEW, new_attrs, new_steps),	  UVD_METHOD(M_READ, read_attrs, read_steps),
+	UVD_METHOD(M_EVENT, event_attrs, event_steps),	  UVD_METHOD(M_END, end_attrs, NULL),
+	UVD_METHOD(M_FORGET, forget_attrs, forget_steps),
 };
 static const struct uvd_write_row writes[] = {
 	UVD_WRITE(W_NOTE, UVD_WRITE_RESP, 16, 8, write_steps, 0),
@@ -163,7 +205,27 @@ static const struct uvd_object_row note_object = {
 };
 static const struct uvd_object_row *const objects[] = { &note_object, NULL };
 static const struct uvd_feature feature = { .name = "notes", .objects = objects };
-static const struct uvd_feature *const features[] = { &feature, NULL };
+
+static const struct uvd_method_row wrapped_methods[] = {
+	{ .name = "M_END", .id = M_END, .steps = before_end_steps, .when = UVD_STEPS_BEFORE },
+};
+static const struct uvd_write_row wrapped_writes[] = { {
+	.name = "IB_USER_VERBS_CMD_GET_CONTEXT",
+	.number = IB_USER_VERBS_CMD_GET_CONTEXT,
+	.steps = after_context_steps,
+	.when = UVD_STEPS_AFTER,
+} };
+static const struct uvd_object_row wrapped_note = { .name = "NOTE",
+						    .id = OBJ_NOTE,
+						    UVD_ROWS(methods, wrapped_methods) };
+static const struct uvd_object_row wrapped_device = {
+	.name = "UVERBS_OBJECT_DEVICE",
+	.id = UVERBS_OBJECT_DEVICE,
+	UVD_ROWS(writes, wrapped_writes),
+};
+static const struct uvd_object_row *const wrapped[] = { &wrapped_note, &wrapped_device, NULL };
+static const struct uvd_feature wrappers = { .name = "notes' wrappers", .objects = wrapped };
+static const struct uvd_feature *const features[] = { &feature, &wrappers, NULL };
 static const struct uvd_plugin plugin = {
 	.api_version = UVD_API_VERSION,
 	.struct_size = sizeof(plugin),
@@ -277,6 +339,50 @@ START_TEST(test_a_write_command_makes_the_same_object_which_the_method_destroys)
 }
 END_TEST
 
+static int note_call_forget(int what, void *big)
+{
+	struct uv_tree tree = {};
+
+	forget = what;
+	uv_attr_obj(&tree, A_NOTE, 0);
+	uv_attr_out(&tree, A_BIG, big, UVD_REQ_STAGE);
+	uv_attr_out(&tree, A_MORE, big, UVD_REQ_STAGE);
+	return harness_ioctl(&h, OBJ_NOTE, M_FORGET, &tree);
+}
+
+START_TEST(test_what_a_handler_forgets_is_told_once)
+{
+	static uint8_t big[UVD_REQ_STAGE];
+	struct uvd_log *const before = h.engine.log;
+	int fd = memfd_create("log", MFD_CLOEXEC);
+	char text[1024] = "", *told;
+	uint32_t pd, cq;
+
+	ck_assert_int_eq(harness_begin(&h, &pd, &cq), 0);
+	h.engine.log = uvd_log_new(fd, "test", UVD_WARN);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(note_call_forget(NOTHING, big), 0);
+		ck_assert_int_eq(note_call_forget(THE_OBJECT, big), 0);
+		ck_assert_int_eq(note_call_forget(THE_OUTPUT, big), 0);
+	}
+	ck_assert_int_gt(pread(fd, text, sizeof(text) - 1, 0), 0);
+	told = strstr(text, "M_FORGET: the handler has not set the object of A_NOTE");
+	ck_assert_msg(told && strstr(text, "M_FORGET: the handler has not written A_BIG"), "%s", text);
+	ck_assert_ptr_null(strstr(told + sizeof("M_FORGET: the handler"), "M_FORGET: the handler has not set"));
+	uvd_log_free(h.engine.log);
+	h.engine.log = before;
+	close(fd);
+}
+END_TEST
+
+START_TEST(test_no_call_has_no_site)
+{
+	pid_t thread;
+
+	ck_assert_ptr_null(uvd_dispatch_site(&thread));
+}
+END_TEST
+
 static int event_post(uint32_t type)
 {
 	struct uv_tree tree = {};
@@ -353,6 +459,8 @@ int main(void)
 		test_an_object_that_was_set_is_destroyed_if_a_later_step_fails,
 		test_a_write_command_makes_the_same_object_which_the_method_destroys,
 		test_an_event_reaches_the_context_s_asynchronous_event_file,
+		test_what_a_handler_forgets_is_told_once,
+		test_no_call_has_no_site,
 		test_a_context_without_an_event_file_has_no_events,
 		test_a_plug_in_s_event_stays_when_an_object_with_its_number_is_destroyed,
 	};

@@ -46,6 +46,13 @@ static int driver_alloc_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata)
 	return driver_serve(udata);
 }
 
+static int driver_answer_too_much(struct uvd_xrcd *xrcd, struct uvd_udata *udata)
+{
+	static const uint8_t much[UVD_REQ_STAGE + 8];
+
+	return uvd_udata_out(udata, &much);
+}
+
 /* ---- the client -------------------------------------------------------------------------------------------------- */
 
 static void begin(void)
@@ -187,6 +194,7 @@ static int watching_read(struct uvd_caller *c, void *dst, uint64_t src, size_t l
 
 START_TEST(test_an_operation_under_a_shared_lock_does_not_read_the_client_s_memory)
 {
+	static uint8_t large[UVD_REQ_IN + 8];
 	static struct uvd_mem_ops mem;
 	uint64_t in[3] = { 1, 2, 3 }, out[3] = {};
 
@@ -206,6 +214,11 @@ START_TEST(test_an_operation_under_a_shared_lock_does_not_read_the_client_s_memo
 	ck_assert_int_eq(open_xrcd(UV_INVOKE, BAD, out, sizeof(out)), -EFAULT);
 	ck_assert_int_eq(seen.ret, -EFAULT);
 	ck_assert_uint_eq(seen.calls, 3);
+	/* Neither a request that would need memory, nor an answer that would be written at once. */
+	ck_assert_int_eq(open_xrcd(UV_INVOKE, large, large, sizeof(large)), -ENOMEM);
+	ck_assert_uint_eq(seen.calls, 3);
+	h.ops.alloc_xrcd = driver_answer_too_much;
+	ck_assert_int_eq(open_xrcd(UV_INVOKE, in, out, sizeof(in)), -ENOSPC);
 }
 END_TEST
 
