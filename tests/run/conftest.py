@@ -76,9 +76,15 @@ class Run:
         kw = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
               "env": self.env, **kw}
         p = subprocess.Popen(self.argv(program, options), **kw)
-        assert until(lambda: children(p.pid)), p.communicate()
-        p.guardian = children(p.pid)[0]
-        self.guardians.append(p.guardian)
+        found = []
+
+        def looked():
+            found[:] = children(p.pid)
+            return found or p.poll() is not None  # a short program may have ended already
+
+        assert until(looked), p.communicate()
+        p.guardian = found[0] if found else None
+        self.guardians += found[:1]
         return p
 
     def engine(self, p):
