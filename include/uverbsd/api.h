@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What plug-ins may use of uverbsd: the version of these headers, and the mark of the functions that they can call. */
+/* The version of the plug-ins' interface, and the mark of the functions that a plug-in may call. */
 #ifndef UVERBSD_API_H
 #define UVERBSD_API_H
 

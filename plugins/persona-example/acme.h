@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a device of the persona acme has beside the common verbs, for clients. */
+/* For clients: the ids that a device of the persona acme has beside the common verbs. */
 #ifndef ACME_H
 #define ACME_H
 

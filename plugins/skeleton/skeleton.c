@@ -17,7 +17,7 @@ enum { UVERBS_ATTR_SKELETON_GET_VALUE = 0x1100 }; /* PTR_OUT, u64 */
 
 enum { SKELETON_MOST = 1000 };
 
-/* What the plug-in keeps for each open context. Calls of one context can run in parallel. */
+/* The plug-in's data of an open context. Calls of one context can run in parallel. */
 struct skeleton_context {
 	_Atomic uint64_t value;
 };

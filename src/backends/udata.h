@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is behind <uverbsd/udata.h>: whoever calls a backend provides the data. */
+/* The inside of <uverbsd/udata.h>: the caller of a backend provides the data. */
 #ifndef UVD_BACKENDS_UDATA_H
 #define UVD_BACKENDS_UDATA_H
 

@@ -23,7 +23,7 @@ struct uvd_tree_attr {
 struct uvd_tree_method {
 	const struct uvd_method_row *row; /* the row with its own steps; if none has any, the first */
 	const char *owner, *ucap;
-	/* What dispatch runs: the row's own steps, or `merged`. NULL: none. */
+	/* Dispatch runs these: the row's own steps, or `merged`. NULL: none. */
 	const uvd_step *steps;
 	const uvd_step *before; /* runs before the object of destroy_slot is destroyed; NULL: none */
 	struct uvd_tree_wrap *wraps; /* tree_wrap.c */

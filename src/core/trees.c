@@ -153,7 +153,7 @@ static int trees_merge(struct uvd_trees *trees, struct uvd_device *dev, char err
 	return err;
 }
 
-/* What only has a backend or a persona does not take part in calls, and the device itself refers to it. */
+/* A plug-in that only has a backend or a persona does not take part in calls. The device itself refers to it. */
 static bool module_takes_part(const struct uvd_module *m)
 {
 	const struct uvd_plugin *p = &m->plugin;

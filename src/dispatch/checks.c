@@ -25,7 +25,7 @@ static bool check_lacks_object(const struct uvd_attr *attr)
 	return !attr->uobj->object && !attr->uobj->event_file;
 }
 
-/* What is staged is written later; what made room in the stage is written already. */
+/* The dispatcher writes a staged output later. It has written an output that made room in the stage. */
 static bool check_lacks_output(const struct uvd_req *req, const struct uvd_attr *attr)
 {
 	const bool staged = req->written[attr->index / 64] & UINT64_C(1) << attr->index % 64;

@@ -94,7 +94,7 @@ static void setting_apply(struct parser *p, const struct setting *s, void *base,
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-/* What getopt_long() returns: beyond all characters, as '?' is an error. */
+/* getopt_long() returns these. They lie beyond all characters, because '?' means an error. */
 enum { HELP = 1000, VERSION, FIRST_ROW };
 
 /* Adds --plugin FILE with the words KEY=VALUE that follow it: getopt goes on behind them. */

@@ -213,7 +213,7 @@ void uvd_crash_tell(int sig, const void *context)
 
 static void crash_on_signal(int sig, siginfo_t *info, void *context)
 {
-	/* Who sent a signal from outside is to blame, and no code here. abort() is SI_TKILL. */
+	/* A signal that a process sent is not the plug-in's fault. abort() sends SI_TKILL. */
 	if (info->si_code != SI_USER && info->si_code != SI_QUEUE)
 		uvd_crash_tell(sig, context);
 	signal(sig, SIG_DFL);
