@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The client of a fuzz target: its memory, its descriptors and its /proc. The memory is a memfd that is mapped at
+ * FUZZ_MEMORY in this process, so that an address is the same for the client, for the dispatcher, and as an offset of the
+ * client's "mem". A hostile address outside of it fails with EFAULT, and can never reach the memory of the fuzzer.
+ *
+ * There is one client, and it has one thread.
+ */
+#ifndef UVD_FUZZ_CLIENT_H
+#define UVD_FUZZ_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "client/client.h"
+
+enum {
+	FUZZ_MEMORY = 0x100000,
+	FUZZ_MESSAGE = FUZZ_MEMORY, /* here a write() command or an ioctl tree is */
+	FUZZ_DATA = FUZZ_MEMORY + 0x4000, /* what attributes of a tree point to */
+	FUZZ_OUT = FUZZ_MEMORY + 0x8000, /* room for responses */
+	FUZZ_BUFFER = FUZZ_MEMORY + 0x10000, /* room for memory regions */
+	FUZZ_READ_ONLY = FUZZ_MEMORY + 0x20000, /* a page that cannot be written */
+	FUZZ_HOLE = FUZZ_MEMORY + 0x21000, /* a page that is not mapped */
+	FUZZ_SHARED = FUZZ_MEMORY + 0x22000, /* two pages that are mapped shared */
+	FUZZ_MEMORY_END = FUZZ_MEMORY + 0x24000,
+	FUZZ_FILE = 9, /* the client's descriptor of a regular file */
+	FUZZ_FIRST_FD = 10, /* the next descriptor that it gets */
+	FUZZ_FDS = 16,
+};
+
+void fuzz_client_init(void);
+/* Fills in mem, proc, tid and tgid. */
+void fuzz_client_caller(struct uvd_caller *caller);
+/* Copies bytes into the client's memory at addr; they must fit. */
+void fuzz_client_put(uint64_t addr, const void *bytes, size_t len);
+/* Zeroes the client's memory that was written during calls and by fuzz_client_put(); all: also by RDMA. */
+void fuzz_client_clear(bool all);
+/* While set, the client's memory is all of this process, for calls that a target makes itself. */
+void fuzz_client_trust(struct uvd_caller *caller, bool trusted);
+
+/* Gives the client a descriptor, which it owns. Returns its number in the client, or -EMFILE: then it is closed. */
+int fuzz_client_fd(int fd);
+void fuzz_client_close_fds(void);
+/* Contents of a file of the client's /proc from now on: "status", "maps", "stat", "auxv", "limits" or "fdinfo/9". */
+void fuzz_client_proc(const char *name, const void *text, size_t len);
+
+#endif
