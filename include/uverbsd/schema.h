@@ -3,7 +3,7 @@
  * The schema: tables of everything that a device accepts.
  *
  * One set of rows drives the parsers of both ABIs, `uverbsctl tree`, docs/abi.md and the random calls of
- * tests/differential. A feature (the common verbs, uverbsd's own, a persona's, a plug-in's) is a list of object rows.
+ * src/program. A feature (the common verbs, uverbsd's own, a persona's, a plug-in's) is a list of object rows.
  * The tree of a device is the merge of its features (src/core/tree.h): object rows with the same id and name are
  * merged, with all their methods and write commands; method rows likewise, with all their attributes.
  * Extending an object or a method requires its exact name: one id under two names is a conflict.

@@ -20,109 +20,85 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
-#include "compare.h"
-#include "generate.h"
+#include "program/program.h"
 
 enum { MAX_FOUND = 60 };
 
 struct tester {
-	struct list list;
-	struct run *kernel, *ours;
+	struct uvd_prog_list list;
+	struct uvd_prog_run *kernel, *ours;
 	FILE *tap;
 	const char *keep;
 	unsigned int failed, passed;
 	/* Findings so far, so that each is reported and shrunk once. */
 	unsigned int num_found, again;
-	struct difference found[MAX_FOUND];
+	struct uvd_prog_difference found[MAX_FOUND];
 };
 
 /* Returns false if the program itself is wrong. */
-static bool run_both(struct tester *t, const struct program *p, struct difference *d)
+static bool run_both(struct tester *t, const struct uvd_prog *p, struct uvd_prog_difference *d)
 {
-	run_start(t->kernel, p);
-	run_start(t->ours, p);
-	run_wait(t->kernel);
-	run_wait(t->ours);
+	uvd_prog_run_start(t->kernel, p);
+	uvd_prog_run_start(t->ours, p);
+	uvd_prog_run_wait(t->kernel);
+	uvd_prog_run_wait(t->ours);
 	if (t->kernel->trouble[0] || t->ours->trouble[0]) {
 		printf("%s: %s\n", p->name, t->kernel->trouble[0] ? t->kernel->trouble : t->ours->trouble);
 		return false;
 	}
-	compare(&t->list, p, t->kernel, t->ours, d);
+	uvd_prog_compare(&t->list, p, t->kernel, t->ours, d);
 	return true;
 }
 
-/* ---- shrinking --------------------------------------------------------------------------------------------------- */
+/* ---- findings ---------------------------------------------------------------------------------------------------- */
 
-static bool still(struct tester *t, const struct program *p, const struct difference *wanted)
+struct wanted {
+	struct tester *t;
+	const struct uvd_prog_difference *d;
+};
+
+static bool still(void *arg, const struct uvd_prog *p)
 {
-	struct difference d;
+	const struct wanted *w = arg;
+	struct uvd_prog_difference d;
 
-	return run_both(t, p, &d) && same_difference(&d, wanted);
+	return run_both(w->t, p, &d) && uvd_prog_same_difference(&d, w->d);
 }
 
-/* Drops the calls after the difference, then calls and items without which it stays, until none can be dropped. */
-static void shrink(struct tester *t, struct program *p, const struct difference *wanted)
-{
-	static struct program try;
-	bool went = true;
-
-	p->num_calls = wanted->call + 1;
-	while (went) {
-		went = false;
-		for (int i = (int)p->num_calls - 1; i >= 0; i--) {
-			try = *p;
-			program_drop_call(&try, i);
-			if (!still(t, &try, wanted))
-				continue;
-			*p = try;
-			went = true;
-		}
-		for (unsigned int i = 0; i < p->num_calls; i++)
-			for (int n = (int)p->calls[i].num_items - 1; n >= 0; n--) {
-				try = *p;
-				call_drop_item(&try.calls[i], n);
-				if (!still(t, &try, wanted))
-					continue;
-				*p = try;
-				went = true;
-			}
-	}
-}
-
-static void keep(struct tester *t, const struct program *p, const struct difference *d)
+static void keep(struct tester *t, const struct uvd_prog *p, const struct uvd_prog_difference *d)
 {
 	char path[512];
 	FILE *out;
 
 	/* Keep random programs only: a program of the corpus is a file already. */
-	if (!t->keep || strncmp(p->name, SEED, strlen(SEED)))
+	if (!t->keep || strncmp(p->name, UVD_PROG_SEED, strlen(UVD_PROG_SEED)))
 		return;
 	snprintf(path, sizeof(path), "%s/found-%s-%s.prog", t->keep, d->target[0] == '#' ? "number" : d->target,
-		 p->name + strlen(SEED));
+		 p->name + strlen(UVD_PROG_SEED));
 	out = fopen(path, "w");
 	if (!out) {
 		perror(path);
 		return;
 	}
 	fprintf(out, "# From %s. ", p->name);
-	difference_print(d, out);
-	program_print(p, out);
+	uvd_prog_difference_print(d, out);
+	uvd_prog_print(p, out);
 	fclose(out);
 	printf("kept as %s\n", path);
 }
 
-static bool is_known(const struct tester *t, const struct difference *d)
+static bool is_known(const struct tester *t, const struct uvd_prog_difference *d)
 {
 	for (unsigned int i = 0; i < t->num_found; i++)
-		if (same_difference(&t->found[i], d))
+		if (uvd_prog_same_difference(&t->found[i], d))
 			return true;
 	return false;
 }
 
 /* Runs the program up to 3 times. Returns true if it hangs or differs again; *d is then that difference. */
-static bool hangs_again(struct tester *t, const struct program *p, struct difference *d)
+static bool hangs_again(struct tester *t, const struct uvd_prog *p, struct uvd_prog_difference *d)
 {
-	struct difference now;
+	struct uvd_prog_difference now;
 
 	for (int i = 0; i < 3; i++) {
 		if (!run_both(t, p, &now) || !now.found)
@@ -134,14 +110,15 @@ static bool hangs_again(struct tester *t, const struct program *p, struct differ
 }
 
 /* Reports and shrinks an unlisted difference. Returns false for a hang that does not recur: no failure. */
-static bool report(struct tester *t, const struct program *p, struct difference *d)
+static bool report(struct tester *t, const struct uvd_prog *p, struct uvd_prog_difference *d)
 {
-	static struct program small;
+	struct wanted wanted = { t, d };
+	static struct uvd_prog small;
 
-	if ((!strcmp(d->kernel, HANG) || !strcmp(d->ours, HANG)) && !hangs_again(t, p, d)) {
+	if ((!strcmp(d->kernel, UVD_PROG_HANG) || !strcmp(d->ours, UVD_PROG_HANG)) && !hangs_again(t, p, d)) {
 		/* Other load on the machine can make a program exceed its time limit. */
 		printf("---- %s: a hang that did not happen again: ", p->name);
-		difference_print(d, stdout);
+		uvd_prog_difference_print(d, stdout);
 		return false;
 	}
 	if (is_known(t, d)) {
@@ -149,13 +126,15 @@ static bool report(struct tester *t, const struct program *p, struct difference 
 		return true;
 	}
 	printf("---- %s: ", p->name);
-	difference_print(d, stdout);
+	uvd_prog_difference_print(d, stdout);
 	small = *p;
-	if (still(t, &small, d))
-		shrink(t, &small, d);
-	else
+	if (still(&wanted, &small)) {
+		small.num_calls = d->call + 1;
+		uvd_prog_shrink(&small, still, &wanted);
+	} else {
 		printf("(did not happen again)\n");
-	program_print(&small, stdout);
+	}
+	uvd_prog_print(&small, stdout);
 	keep(t, &small, d);
 	fflush(stdout);
 	if (t->num_found < MAX_FOUND)
@@ -175,7 +154,7 @@ static void tap(struct tester *t, bool ok, const char *name)
 		t->failed++;
 }
 
-static bool load(struct program *p, const char *path)
+static bool load(struct uvd_prog *p, const char *path)
 {
 	FILE *in = fopen(path, "r");
 	const char *why, *base = strrchr(path, '/');
@@ -185,7 +164,7 @@ static bool load(struct program *p, const char *path)
 		perror(path);
 		return false;
 	}
-	line = program_parse(p, in, &why);
+	line = uvd_prog_parse(p, in, &why);
 	fclose(in);
 	snprintf(p->name, sizeof(p->name), "%s", base ? base + 1 : path);
 	if (line)
@@ -202,9 +181,9 @@ static int is_program(const struct dirent *entry)
 
 static void run_corpus(struct tester *t, const char *dir)
 {
-	static struct program p;
+	static struct uvd_prog p;
 	struct dirent **names;
-	struct difference d;
+	struct uvd_prog_difference d;
 	char path[512];
 	int n = scandir(dir, &names, is_program, alphasort);
 
@@ -244,16 +223,16 @@ static double now(void)
 static void run_random(struct tester *t, uint64_t seed, unsigned int count, double seconds)
 {
 	unsigned int found = t->num_found, again = t->again, n, calls = 0;
-	static struct program p;
+	static struct uvd_prog p;
 	double began = now();
-	struct difference d;
+	struct uvd_prog_difference d;
 	char name[160];
 
 	for (n = 0; n < count && now() - began < seconds && t->num_found < MAX_FOUND; n++) {
-		generate(&p, &t->list, seed + n);
+		uvd_prog_generate(&p, &t->list, seed + n);
 		calls += p.num_calls;
 		if (!run_both(t, &p, &d)) {
-			program_print(&p, stdout);
+			uvd_prog_print(&p, stdout);
 			t->num_found++;
 		} else if (d.found) {
 			report(t, &p, &d);
@@ -269,12 +248,13 @@ static void run_random(struct tester *t, uint64_t seed, unsigned int count, doub
 static void run_sweep(struct tester *t)
 {
 	unsigned int found = t->num_found, programs = 0, calls = 0;
-	static struct program p;
+	static struct uvd_prog p;
 	double began = now();
-	struct difference d;
+	struct uvd_prog_difference d;
 
-	for (unsigned int target = 0; sweep(&p, &t->list, target, 0); target++)
-		for (unsigned int part = 0; sweep(&p, &t->list, target, part) && t->num_found < MAX_FOUND; part++) {
+	for (unsigned int target = 0; uvd_prog_sweep(&p, &t->list, target, 0); target++)
+		for (unsigned int part = 0; uvd_prog_sweep(&p, &t->list, target, part) && t->num_found < MAX_FOUND;
+		     part++) {
 			programs++;
 			calls += p.num_calls;
 			if (!run_both(t, &p, &d))
@@ -289,13 +269,13 @@ static void run_sweep(struct tester *t)
 
 /* ---- one program ------------------------------------------------------------------------------------------------- */
 
-static void show_values(const struct record *r)
+static void show_values(const struct uvd_prog_record *r)
 {
 	for (unsigned int i = 0; i < r->num_regions; i++)
 		for (unsigned int f = 0; f < r->regions[i].fields.n; f++) {
 			uint64_t value;
 
-			if (output_of(r, r->regions[i].fields.f[f].name, &value))
+			if (uvd_prog_output(r, r->regions[i].fields.f[f].name, &value))
 				printf(" %s=%#llx", r->regions[i].fields.f[f].name, (unsigned long long)value);
 		}
 	printf("\n");
@@ -303,36 +283,37 @@ static void show_values(const struct record *r)
 
 static int show(struct tester *t, const char *path)
 {
-	static struct program p;
-	struct difference d;
+	static struct uvd_prog p;
+	struct uvd_prog_difference d;
 
 	if (!load(&p, path) || !run_both(t, &p, &d))
 		return 1;
 	for (unsigned int i = 0; i < p.num_calls; i++) {
-		call_print(&p.calls[i], stdout);
-		printf("    kernel  %s", t->kernel->records[i].done ? result_text(&t->kernel->records[i]) : "not done");
+		uvd_prog_call_print(&p.calls[i], stdout);
+		printf("    kernel  %s",
+		       t->kernel->records[i].done ? uvd_prog_result(&t->kernel->records[i]) : "not done");
 		show_values(&t->kernel->records[i]);
-		printf("    uverbsd %s", t->ours->records[i].done ? result_text(&t->ours->records[i]) : "not done");
+		printf("    uverbsd %s", t->ours->records[i].done ? uvd_prog_result(&t->ours->records[i]) : "not done");
 		show_values(&t->ours->records[i]);
 	}
 	for (unsigned int i = 0; i < t->list.num; i++)
 		if (t->list.rows[i].hits)
 			printf("listed: %s\n", t->list.rows[i].name);
 	if (d.found)
-		difference_print(&d, stdout);
+		uvd_prog_difference_print(&d, stdout);
 	return d.found;
 }
 
-static int print_program(struct program *p, const struct list *list, const char *which)
+static int print_program(struct uvd_prog *p, const struct uvd_prog_list *list, const char *which)
 {
 	unsigned int target, part;
 
 	if (sscanf(which, "%u/%u", &target, &part) != 2)
-		generate(p, list, strtoull(which, NULL, 0));
-	else if (!sweep(p, list, target, part))
+		uvd_prog_generate(p, list, strtoull(which, NULL, 0));
+	else if (!uvd_prog_sweep(p, list, target, part))
 		return 1;
 	printf("# %s\n", p->name);
-	program_print(p, stdout);
+	uvd_prog_print(p, stdout);
 	return 0;
 }
 
@@ -351,7 +332,7 @@ int main(int argc, char **argv)
 						 {} };
 	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
 	static struct tester t;
-	static struct program p;
+	static struct uvd_prog p;
 	unsigned int count = 0;
 	bool sweeping = false;
 	double seconds = 1e9;
@@ -394,15 +375,15 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (print && list && list_read(&t.list, list)) {
+	if (print && list && uvd_prog_list_read(&t.list, list)) {
 		return print_program(&p, &t.list, print);
 	}
-	if (argc - optind != 2 || !list || !list_read(&t.list, list)) {
+	if (argc - optind != 2 || !list || !uvd_prog_list_read(&t.list, list)) {
 		fprintf(stderr, "usage: %s --list FILE [OPTION...] KERNEL-NODE OUR-NODE\n", argv[0]);
 		return 2;
 	}
-	t.kernel = run_new(argv[optind], -1);
-	t.ours = run_new(argv[optind + 1], cpu);
+	t.kernel = uvd_prog_run_new(argv[optind], -1);
+	t.ours = uvd_prog_run_new(argv[optind + 1], cpu);
 	if (!t.kernel || !t.ours) {
 		fprintf(stderr, "%s: no device that answers\n", argv[optind + !!t.kernel]);
 		return 2;

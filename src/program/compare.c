@@ -10,11 +10,11 @@
 enum { MAX_CHOSEN = 128 };
 
 struct state {
-	struct list *list;
-	const struct program *p;
-	const struct run *kernel, *ours;
+	struct uvd_prog_list *list;
+	const struct uvd_prog *p;
+	const struct uvd_prog_run *kernel, *ours;
 	unsigned int call;
-	struct difference *first;
+	struct uvd_prog_difference *first;
 	/* Pairs of numbers that the drivers chose: each side's number stands for the other's. */
 	unsigned int num_chosen;
 	struct {
@@ -22,7 +22,7 @@ struct state {
 	} chosen[MAX_CHOSEN];
 };
 
-const char *result_text(const struct record *r)
+const char *uvd_prog_result(const struct uvd_prog_record *r)
 {
 	static char text[4][32];
 	static unsigned int next;
@@ -39,7 +39,7 @@ const char *result_text(const struct record *r)
 
 /* ---- the list ---------------------------------------------------------------------------------------------------- */
 
-static bool value_in(const struct record *r, const char *name, uint64_t *value)
+static bool record_value(const struct uvd_prog_record *r, const char *name, uint64_t *value)
 {
 	for (unsigned int i = 0; i < r->num_values; i++)
 		if (!strcmp(r->values[i].name, name)) {
@@ -50,7 +50,7 @@ static bool value_in(const struct record *r, const char *name, uint64_t *value)
 }
 
 /* Does an item of the call (!ATTR) corrupt this attribute of an INVOKE_WRITE? */
-static bool call_modded(const struct call *call, const char *text)
+static bool call_modded(const struct uvd_prog_call *call, const char *text)
 {
 	for (unsigned int i = 0; i < call->num_items; i++)
 		if (!strncmp(call->items[i], text, strlen(text)) && call->items[i][strlen(text)] == ':')
@@ -59,36 +59,36 @@ static bool call_modded(const struct call *call, const char *text)
 }
 
 /* Finds the method in the sent header: !object and !method can make it another one than the program names. */
-static bool asked_method(const struct state *s, struct method_ref *ref)
+static bool asked_method(const struct state *s, struct uvd_shape_method *ref)
 {
-	const struct call *call = &s->p->calls[s->call];
+	const struct uvd_prog_call *call = &s->p->calls[s->call];
 	uint64_t object, method;
 
-	if (call->front == BY_METHOD && value_in(&s->kernel->records[s->call], "object", &object) &&
-	    value_in(&s->kernel->records[s->call], "method", &method))
-		for (unsigned int i = 0; schema_method_at(i, ref); i++)
+	if (call->front == UVD_PROG_METHOD && record_value(&s->kernel->records[s->call], "object", &object) &&
+	    record_value(&s->kernel->records[s->call], "method", &method))
+		for (unsigned int i = 0; uvd_shape_method_at(i, ref); i++)
 			if (ref->object == object && ref->method == method)
 				return true;
-	return schema_method(call->front == BY_INVOKE ? "INVOKE_WRITE" : call->target, ref) && ref->row;
+	return uvd_shape_method(call->front == UVD_PROG_INVOKE ? "INVOKE_WRITE" : call->target, ref) && ref->row;
 }
 
-static const char *asked(const struct state *s)
+static const char *asked_name(const struct state *s)
 {
-	const struct call *call = &s->p->calls[s->call];
-	struct method_ref ref;
+	const struct uvd_prog_call *call = &s->p->calls[s->call];
+	struct uvd_shape_method ref;
 
-	return call->front == BY_METHOD && asked_method(s, &ref) ? schema_method_name(ref.row) : call->target;
+	return call->front == UVD_PROG_METHOD && asked_method(s, &ref) ? uvd_shape_method_name(ref.row) : call->target;
 }
 
-static const char *attr_name(const struct state *s, uint16_t id)
+static const char *asked_attr_name(const struct state *s, uint16_t id)
 {
 	static char text[16];
-	struct method_ref ref;
+	struct uvd_shape_method ref;
 
 	if (asked_method(s, &ref))
 		for (unsigned int a = 0; a < ref.row->num_attrs; a++)
 			if (ref.row->attrs[a].id == id)
-				return schema_attr_name(&ref.row->attrs[a]);
+				return uvd_shape_attr_name(&ref.row->attrs[a]);
 	snprintf(text, sizeof(text), "#%#x", id);
 	return text;
 }
@@ -96,22 +96,22 @@ static const char *attr_name(const struct state *s, uint16_t id)
 /* Returns the name of an item's attribute in the method that the sent header asks for. */
 static const char *item_attr(const struct state *s, const char *item)
 {
-	static char name[MAX_ITEM];
+	static char name[UVD_PROG_MAX_ITEM];
 	const struct uvd_attr_row *row = NULL;
-	struct method_ref named;
+	struct uvd_shape_method named;
 
 	snprintf(name, sizeof(name), "%s", item);
 	name[strcspn(name, "=:")] = 0;
 	if (*name == '#')
-		return attr_name(s, strtoul(name + 1, NULL, 0));
-	if (schema_method(s->p->calls[s->call].target, &named) && named.row)
-		row = schema_attr(named.row, name);
-	return row ? attr_name(s, row->id) : name;
+		return asked_attr_name(s, strtoul(name + 1, NULL, 0));
+	if (uvd_shape_method(s->p->calls[s->call].target, &named) && named.row)
+		row = uvd_shape_attr_row(named.row, name);
+	return row ? asked_attr_name(s, row->id) : name;
 }
 
-static bool has_attr(const struct state *s, const char *pattern)
+static bool call_has_attr(const struct state *s, const char *pattern)
 {
-	const struct call *call = &s->p->calls[s->call];
+	const struct uvd_prog_call *call = &s->p->calls[s->call];
 
 	for (unsigned int i = 0; i < call->num_items; i++)
 		if (!fnmatch(pattern, item_attr(s, call->items[i]), 0))
@@ -120,13 +120,13 @@ static bool has_attr(const struct state *s, const char *pattern)
 }
 
 /* Did call `i` make the QP with this handle? */
-static bool makes_qp(const struct state *s, unsigned int i, uint64_t qp)
+static bool call_makes_qp(const struct state *s, unsigned int i, uint64_t qp)
 {
-	const struct record *r = &s->kernel->records[i];
+	const struct uvd_prog_record *r = &s->kernel->records[i];
 	uint64_t value;
 
-	return r->ret >= 0 && list_match("CREATE_QP EX_CREATE_QP QP_CREATE", s->p->calls[i].target) &&
-	       (output_of(r, "handle", &value) || value_in(r, "handle", &value)) && value == qp;
+	return r->ret >= 0 && uvd_prog_list_match("CREATE_QP EX_CREATE_QP QP_CREATE", s->p->calls[i].target) &&
+	       (uvd_prog_output(r, "handle", &value) || record_value(r, "handle", &value)) && value == qp;
 }
 
 /* Returns the QP's state before this call: as the last MODIFY_QP set it, else 0 (RESET). UINT64_MAX: no QP. */
@@ -134,14 +134,14 @@ static uint64_t qp_now(const struct state *s)
 {
 	uint64_t qp, value, mask;
 
-	if (!value_in(&s->kernel->records[s->call], "qp_handle", &qp))
+	if (!record_value(&s->kernel->records[s->call], "qp_handle", &qp))
 		return UINT64_MAX;
-	for (unsigned int i = s->call; i-- && !makes_qp(s, i, qp);) {
-		const struct record *r = &s->kernel->records[i];
+	for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);) {
+		const struct uvd_prog_record *r = &s->kernel->records[i];
 
-		if (r->ret >= 0 && list_match("MODIFY_QP EX_MODIFY_QP", s->p->calls[i].target) &&
-		    value_in(r, "qp_handle", &value) && value == qp && value_in(r, "attr_mask", &mask) && mask & 1 &&
-		    value_in(r, "qp_state", &value))
+		if (r->ret >= 0 && uvd_prog_list_match("MODIFY_QP EX_MODIFY_QP", s->p->calls[i].target) &&
+		    record_value(r, "qp_handle", &value) && value == qp && record_value(r, "attr_mask", &mask) &&
+		    mask & 1 && record_value(r, "qp_state", &value))
 			return value;
 	}
 	return 0;
@@ -152,43 +152,43 @@ static bool qp_after(const struct state *s, const char *target)
 {
 	uint64_t qp, value;
 
-	if (value_in(&s->kernel->records[s->call], "qp_handle", &qp))
-		for (unsigned int i = s->call; i-- && !makes_qp(s, i, qp);)
+	if (record_value(&s->kernel->records[s->call], "qp_handle", &qp))
+		for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);)
 			if (s->kernel->records[i].ret >= 0 && !strcmp(s->p->calls[i].target, target) &&
-			    value_in(&s->kernel->records[i], "qp_handle", &value) && value == qp)
+			    record_value(&s->kernel->records[i], "qp_handle", &value) && value == qp)
 				return true;
 	return false;
 }
 
-static bool condition(const struct state *s, const char *text)
+static bool when_one(const struct state *s, const char *text)
 {
-	const struct call *call = &s->p->calls[s->call];
-	const struct record *r = &s->kernel->records[s->call];
+	const struct uvd_prog_call *call = &s->p->calls[s->call];
+	const struct uvd_prog_record *r = &s->kernel->records[s->call];
 	size_t len = strcspn(text, "!=&<>");
 	char name[64];
 	uint64_t value, limit;
 
 	if (*text == '!')
-		return call_item(call, text) || call_modded(call, text);
+		return uvd_prog_item(call, text) || call_modded(call, text);
 	snprintf(name, sizeof(name), "%.*s", (int)len, text);
 	if (!strcmp(name, "with"))
-		return has_attr(s, text + len + 1);
+		return call_has_attr(s, text + len + 1);
 	if (!strcmp(name, "qp_now"))
-		return list_number(text + len + 1, qp_now(s));
+		return uvd_prog_list_number(text + len + 1, qp_now(s));
 	if (!strcmp(name, "after"))
 		return qp_after(s, text + len + 1);
 	if (!strcmp(name, "failed"))
 		return r->ret < 0;
 	if (!strcmp(name, "front"))
-		return !strcmp(front_names[call->front], text + len + 1);
-	if (!text[len] || (!value_in(r, name, &value) && !output_of(r, name, &value)))
+		return !strcmp(uvd_prog_front_names[call->front], text + len + 1);
+	if (!text[len] || (!record_value(r, name, &value) && !uvd_prog_output(r, name, &value)))
 		return false;
 	limit = strtoull(text + len + 1 + (text[len] == '!'), NULL, 0);
 	switch (text[len]) {
 	case '!':
 		return value != limit;
 	case '=':
-		return list_number(text + len + 1, value);
+		return uvd_prog_list_number(text + len + 1, value);
 	case '&':
 		return value & limit;
 	case '<':
@@ -198,33 +198,35 @@ static bool condition(const struct state *s, const char *text)
 	}
 }
 
-static bool conditions(const struct state *s, const char *when)
+static bool when_all(const struct state *s, const char *when)
 {
 	char text[128];
 	int n;
 
 	for (; sscanf(when, "%127s%n", text, &n) == 1; when += n)
-		if (!condition(s, text))
+		if (!when_one(s, text))
 			return false;
 	return true;
 }
 
-static struct listed *find_listed(const struct state *s, const char *item, const char *kernel, const char *ours)
+static struct uvd_prog_listed *listed_find(const struct state *s, const char *item, const char *kernel,
+					   const char *ours)
 {
 	for (unsigned int i = 0; i < s->list->num; i++) {
-		struct listed *row = &s->list->rows[i];
+		struct uvd_prog_listed *row = &s->list->rows[i];
 
-		if (list_match(row->call, asked(s)) && list_match(row->item, item) && list_match(row->kernel, kernel) &&
-		    list_match(row->ours, ours) && conditions(s, row->when))
+		if (uvd_prog_list_match(row->call, asked_name(s)) && uvd_prog_list_match(row->item, item) &&
+		    uvd_prog_list_match(row->kernel, kernel) && uvd_prog_list_match(row->ours, ours) &&
+		    when_all(s, row->when))
 			return row;
 	}
 	return NULL;
 }
 
 /* Returns the difference's row in the list. NULL: it has none, and is recorded as the first unlisted one. */
-static struct listed *differs(struct state *s, const char *item, const char *kernel, const char *ours)
+static struct uvd_prog_listed *item_differs(struct state *s, const char *item, const char *kernel, const char *ours)
 {
-	struct listed *row = find_listed(s, item, kernel, ours);
+	struct uvd_prog_listed *row = listed_find(s, item, kernel, ours);
 
 	if (row) {
 		row->hits++;
@@ -241,7 +243,7 @@ static struct listed *differs(struct state *s, const char *item, const char *ker
 
 /* ---- bytes ------------------------------------------------------------------------------------------------------- */
 
-static uint64_t number(const uint8_t *bytes, size_t size)
+static uint64_t bytes_number(const uint8_t *bytes, size_t size)
 {
 	uint64_t value = 0;
 
@@ -249,7 +251,7 @@ static uint64_t number(const uint8_t *bytes, size_t size)
 	return value;
 }
 
-static bool is_chosen(const struct state *s, uint64_t kernel, uint64_t ours)
+static bool number_is_chosen(const struct state *s, uint64_t kernel, uint64_t ours)
 {
 	for (unsigned int i = 0; i < s->num_chosen; i++)
 		if (s->chosen[i].kernel == kernel && s->chosen[i].ours == ours)
@@ -259,17 +261,17 @@ static bool is_chosen(const struct state *s, uint64_t kernel, uint64_t ours)
 
 static bool bytes_differ(struct state *s, const char *item, const uint8_t *kernel, const uint8_t *ours, size_t size)
 {
-	uint64_t k = number(kernel, size), o = number(ours, size);
+	uint64_t k = bytes_number(kernel, size), o = bytes_number(ours, size);
 	char ktext[40] = "bytes", otext[40] = "bytes";
-	struct listed *row;
+	struct uvd_prog_listed *row;
 
 	if (size <= 8) {
-		if (is_chosen(s, k, o))
+		if (number_is_chosen(s, k, o))
 			return true;
 		snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
 		snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
 	}
-	row = differs(s, item, ktext, otext);
+	row = item_differs(s, item, ktext, otext);
 	if (row && row->chosen && size <= 8 && s->num_chosen < MAX_CHOSEN) {
 		s->chosen[s->num_chosen].kernel = k;
 		s->chosen[s->num_chosen++].ours = o;
@@ -278,15 +280,15 @@ static bool bytes_differ(struct state *s, const char *item, const uint8_t *kerne
 }
 
 /* Finds the piece of output at offset `at`: its beginning and name. Returns its length. */
-static size_t piece_at(const struct record *r, size_t at, size_t *begin, char *name, size_t name_size)
+static size_t piece_at(const struct uvd_prog_record *r, size_t at, size_t *begin, char *name, size_t name_size)
 {
 	for (unsigned int i = 0; i < r->num_regions; i++) {
-		const struct region *region = &r->regions[i];
+		const struct uvd_prog_region *region = &r->regions[i];
 
 		if (at < region->at || at >= region->at + region->len)
 			continue;
 		for (unsigned int f = 0; f < region->fields.n; f++) {
-			const struct field *field = &region->fields.f[f];
+			const struct uvd_shape_field *field = &region->fields.f[f];
 			size_t stride = region->fields.stride, past = at - region->at;
 			size_t left, from = region->at + field->at + (stride ? past / stride * stride : 0);
 
@@ -306,7 +308,7 @@ static size_t piece_at(const struct record *r, size_t at, size_t *begin, char *n
 	return 1;
 }
 
-static bool compare_out(struct state *s, const struct record *k, const struct record *o)
+static bool out_compare(struct state *s, const struct uvd_prog_record *k, const struct uvd_prog_record *o)
 {
 	char name[80];
 	size_t begin;
@@ -324,7 +326,7 @@ static bool compare_out(struct state *s, const struct record *k, const struct re
 	return true;
 }
 
-static bool compare_msg(struct state *s, const struct record *k, const struct record *o)
+static bool msg_compare(struct state *s, const struct uvd_prog_record *k, const struct uvd_prog_record *o)
 {
 	static const struct {
 		const char *name;
@@ -336,14 +338,15 @@ static bool compare_msg(struct state *s, const struct record *k, const struct re
 	if (!memcmp(k->msg, o->msg, k->msg_len))
 		return true;
 	if (!k->is_ioctl || memcmp(k->msg, o->msg, hdr < k->msg_len ? hdr : k->msg_len))
-		return differs(s, "header", "bytes", "bytes");
+		return item_differs(s, "header", "bytes", "bytes");
 	for (size_t at = hdr; at + size <= k->msg_len; at += size)
 		for (unsigned int i = 0; i < UVD_COUNT(parts); i++) {
 			const uint8_t *kp = k->msg + at + parts[i].at, *op = o->msg + at + parts[i].at;
 
 			if (!memcmp(kp, op, parts[i].size))
 				continue;
-			snprintf(name, sizeof(name), "%s.%s", attr_name(s, number(k->msg + at, 2)), parts[i].name);
+			snprintf(name, sizeof(name), "%s.%s", asked_attr_name(s, bytes_number(k->msg + at, 2)),
+				 parts[i].name);
 			if (!bytes_differ(s, name, kp, op, parts[i].size))
 				return false;
 		}
@@ -352,53 +355,53 @@ static bool compare_msg(struct state *s, const struct record *k, const struct re
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static const char *end_text(const struct run *run, char *text, size_t size)
+static const char *end_text(const struct uvd_prog_run *run, char *text, size_t size)
 {
 	if (WIFSIGNALED(run->status))
 		snprintf(text, size, "%s",
-			 WTERMSIG(run->status) == SIGALRM ? HANG : sigabbrev_np(WTERMSIG(run->status)));
+			 WTERMSIG(run->status) == SIGALRM ? UVD_PROG_HANG : sigabbrev_np(WTERMSIG(run->status)));
 	else
 		snprintf(text, size, "ended/%d", WEXITSTATUS(run->status));
 	return text;
 }
 
 /* Returns false if the calls after this one are not to be compared. */
-static bool compare_call(struct state *s)
+static bool call_compare(struct state *s)
 {
-	const struct record *k = &s->kernel->records[s->call], *o = &s->ours->records[s->call];
+	const struct uvd_prog_record *k = &s->kernel->records[s->call], *o = &s->ours->records[s->call];
 	char kend[32], oend[32];
 
 	if (!k->done || !o->done) {
-		differs(s, "result", k->done ? result_text(k) : end_text(s->kernel, kend, sizeof(kend)),
-			o->done ? result_text(o) : end_text(s->ours, oend, sizeof(oend)));
+		item_differs(s, "result", k->done ? uvd_prog_result(k) : end_text(s->kernel, kend, sizeof(kend)),
+			     o->done ? uvd_prog_result(o) : end_text(s->ours, oend, sizeof(oend)));
 		return false;
 	}
 	if (k->ret != o->ret || k->err != o->err) {
-		if (!differs(s, "result", result_text(k), result_text(o)))
+		if (!item_differs(s, "result", uvd_prog_result(k), uvd_prog_result(o)))
 			return false;
 		return k->ret < 0 && o->ret < 0;
 	}
-	return compare_msg(s, k, o) && compare_out(s, k, o);
+	return msg_compare(s, k, o) && out_compare(s, k, o);
 }
 
-void compare(struct list *list, const struct program *p, const struct run *kernel, const struct run *ours,
-	     struct difference *first)
+void uvd_prog_compare(struct uvd_prog_list *list, const struct uvd_prog *p, const struct uvd_prog_run *kernel,
+		      const struct uvd_prog_run *ours, struct uvd_prog_difference *first)
 {
 	struct state s = { .list = list, .p = p, .kernel = kernel, .ours = ours, .first = first };
 
 	memset(first, 0, sizeof(*first));
 	for (s.call = 0; s.call < p->num_calls; s.call++)
-		if (!compare_call(&s))
+		if (!call_compare(&s))
 			return;
 }
 
-bool same_difference(const struct difference *a, const struct difference *b)
+bool uvd_prog_same_difference(const struct uvd_prog_difference *a, const struct uvd_prog_difference *b)
 {
 	return a->found == b->found && !strcmp(a->target, b->target) && !strcmp(a->item, b->item) &&
 	       (strcmp(a->item, "result") || (!strcmp(a->kernel, b->kernel) && !strcmp(a->ours, b->ours)));
 }
 
-void difference_print(const struct difference *d, FILE *out)
+void uvd_prog_difference_print(const struct uvd_prog_difference *d, FILE *out)
 {
 	fprintf(out, "call %u, %s: %s is %s with the kernel, %s with uverbsd\n", d->call + 1, d->target, d->item,
 		d->kernel, d->ours);

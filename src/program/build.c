@@ -21,116 +21,40 @@
 #include <string.h>
 #include "run.h"
 
-/* ---- words ------------------------------------------------------------------------------------------------------- */
-
-static bool address(const char *word, uint64_t *value)
-{
-	static const struct {
-		const char *name;
-		uint64_t at;
-	} names[] = { { "mem", ARENA_MEM },   { "ro", ARENA_RO },	    { "none", ARENA_NONE },
-		      { "edge", ARENA_EDGE }, { "scratch", ARENA_SCRATCH }, { "out", ARENA_OUT } };
-
-	for (unsigned int i = 0; i < UVD_COUNT(names); i++) {
-		size_t len = strlen(names[i].name);
-
-		if (strncmp(word, names[i].name, len) || (word[len] && word[len] != '+'))
-			continue;
-		*value = names[i].at + (word[len] ? strtoull(word + len + 1, NULL, 0) : 0);
-		return true;
-	}
-	return false;
-}
-
-bool output_of(const struct record *r, const char *name, uint64_t *value)
-{
-	for (unsigned int i = 0; i < r->num_regions; i++) {
-		const struct region *region = &r->regions[i];
-
-		for (unsigned int f = 0; f < region->fields.n; f++) {
-			const struct field *field = &region->fields.f[f];
-
-			if (strcmp(field->name, name) || field->at + field->size > region->len || field->size > 8)
-				continue;
-			*value = 0;
-			memcpy(value, r->out + region->at + field->at, field->size);
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Finds the handle or fd that the call returned in an attribute (note_new() in run.c). */
-static bool new_object(const struct record *r, uint64_t *value)
-{
-	for (unsigned int i = 0; i < r->num_values; i++)
-		if (!strcmp(r->values[i].name, "handle")) {
-			*value = r->values[i].value;
-			return true;
-		}
-	return false;
-}
-
-uint64_t value_of(struct run *run, const struct program *p, unsigned int i, const char *word)
-{
-	char label[MAX_ITEM];
-	const char *dot = strchr(word, '.');
-	uint64_t value;
-	size_t len = dot ? (size_t)(dot - word) : strlen(word);
-
-	if (strchr("-0123456789", *word))
-		return *word == '-' ? -strtoull(word + 1, NULL, 0) : strtoull(word, NULL, 0);
-	if (address(word, &value))
-		return value;
-	snprintf(label, sizeof(label), "%.*s", (int)len, word);
-	for (unsigned int j = 0; j < i; j++) {
-		const struct record *r = &run->records[j];
-
-		if (strcmp(p->calls[j].label, label) || !r->done || r->ret < 0)
-			continue;
-		if (dot && output_of(r, dot + 1, &value))
-			return value;
-		if (!dot && (output_of(r, "handle", &value) || output_of(r, "fd", &value) || new_object(r, &value)))
-			return value;
-	}
-	/* No such value: the shrinker removed the call, the call failed, or it has no such output. */
-	return UINT32_MAX;
-}
-
 /* Copies to the arena: fixed addresses, where the compiler knows of no object. */
-static void copy(volatile uint8_t *to, const void *from, size_t len)
+static void arena_copy(volatile uint8_t *to, const void *from, size_t len)
 {
 	for (size_t n = 0; n < len; n++)
 		to[n] = ((const uint8_t *)from)[n];
 }
 
-static void put(uint8_t *to, size_t size, uint64_t value)
+static void bytes_put(uint8_t *to, size_t size, uint64_t value)
 {
 	memcpy(to, &value, size < 8 ? size : 8);
 }
 
-static void put_word(struct run *run, const struct program *p, unsigned int i, uint8_t *to, size_t size,
+static void word_put(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, uint8_t *to, size_t size,
 		     const char *word)
 {
 	unsigned int byte;
 
 	if (*word != 'x') {
-		put(to, size, value_of(run, p, i, word));
+		bytes_put(to, size, uvd_prog_value_of(run, p, i, word));
 		return;
 	}
 	for (size_t n = 0; n < size && sscanf(word + 1 + 2 * n, "%2x", &byte) == 1; n++)
 		to[n] = byte;
 }
 
-static void note(struct record *r, const char *name, const uint8_t *from, size_t size)
+static void record_note(struct uvd_prog_record *r, const char *name, const uint8_t *from, size_t size)
 {
 	char begin[48];
-	struct value *v;
+	struct uvd_prog_value *v;
 	unsigned int n;
 
 	for (n = 0; n < r->num_values && strcmp(r->values[n].name, name); n++)
 		;
-	if (n == MAX_VALUES)
+	if (n == UVD_PROG_MAX_VALUES)
 		return;
 	v = &r->values[n];
 	if (n == r->num_values)
@@ -141,17 +65,17 @@ static void note(struct record *r, const char *name, const uint8_t *from, size_t
 	memcpy(&v->value, from + (size > 8 ? size - 8 : 0), size > 8 ? 8 : size);
 	if (size > 8) {
 		snprintf(begin, sizeof(begin), "%.40s.begin", name);
-		note(r, begin, from, 8);
+		record_note(r, begin, from, 8);
 	}
 }
 
-static void note_number(struct record *r, const char *name, uint64_t value)
+static void record_note_number(struct uvd_prog_record *r, const char *name, uint64_t value)
 {
-	note(r, name, (uint8_t *)&value, sizeof(value));
+	record_note(r, name, (uint8_t *)&value, sizeof(value));
 }
 
 /* The field's default: its first good word, or "0" if that is an object. */
-static const char *preset(const struct field *f, char *word)
+static const char *field_preset(const struct uvd_shape_field *f, char *word)
 {
 	if (!f->good || *f->good == '<')
 		return "0";
@@ -160,27 +84,29 @@ static const char *preset(const struct field *f, char *word)
 }
 
 /* Returns `value`, or what the item `name` replaces it with. */
-static uint64_t knob(struct run *run, const struct program *p, unsigned int i, const char *name, uint64_t value)
+static uint64_t knob(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name,
+		     uint64_t value)
 {
-	const char *word = call_item(&p->calls[i], name);
+	const char *word = uvd_prog_item(&p->calls[i], name);
 
 	if (!word)
 		return value;
 	if (*word == '+' || *word == '-')
 		return value + strtoll(word, NULL, 0);
-	return value_of(run, p, i, word);
+	return uvd_prog_value_of(run, p, i, word);
 }
 
-static size_t size_knob(struct run *run, const struct program *p, unsigned int i, const char *name, size_t size)
+static size_t knob_size(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name,
+			size_t size)
 {
 	size_t value = knob(run, p, i, name, size);
 
 	return value < 0x8000 ? value : 0x8000;
 }
 
-static void spoil_bytes(struct run *run, const struct program *p, unsigned int i, uint8_t *msg, size_t len)
+static void message_spoil(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, uint8_t *msg, size_t len)
 {
-	const struct call *call = &p->calls[i];
+	const struct uvd_prog_call *call = &p->calls[i];
 
 	for (unsigned int n = 0; n < call->num_items; n++) {
 		const char *item = call->items[n], *is = strchr(item, '=');
@@ -194,25 +120,26 @@ static void spoil_bytes(struct run *run, const struct program *p, unsigned int i
 	}
 }
 
-static void add_region(struct record *r, const char *name, size_t at, size_t len, struct fields fields)
+static void region_add(struct uvd_prog_record *r, const char *name, size_t at, size_t len,
+		       struct uvd_shape_fields fields)
 {
-	struct region *region = &r->regions[r->num_regions];
+	struct uvd_prog_region *region = &r->regions[r->num_regions];
 
-	if (r->num_regions == MAX_REGIONS || at + len > MAX_OUT - OUT_SLACK)
+	if (r->num_regions == UVD_PROG_MAX_REGIONS || at + len > UVD_PROG_MAX_OUT - UVD_PROG_OUT_SLACK)
 		return;
 	r->num_regions++;
 	snprintf(region->name, sizeof(region->name), "%s", name);
 	region->at = at;
 	region->len = len;
 	region->fields = fields;
-	if (r->out_len < at + len + OUT_SLACK)
-		r->out_len = at + len + OUT_SLACK;
+	if (r->out_len < at + len + UVD_PROG_OUT_SLACK)
+		r->out_len = at + len + UVD_PROG_OUT_SLACK;
 }
 
-static const char *check_items(const struct call *call, const struct command_shape *shape)
+static const char *items_check(const struct uvd_prog_call *call, const struct uvd_shape_command *shape)
 {
 	static const char *const others[] = { "in", "out", "uhw_in", "uhw_out", NULL };
-	char name[MAX_ITEM];
+	char name[UVD_PROG_MAX_ITEM];
 	unsigned int f;
 
 	for (unsigned int n = 0; n < call->num_items; n++) {
@@ -238,25 +165,25 @@ enum { MOST_NAMED = 2048 }; /* bytes of a response that get names; a header may 
 
 /* The parts of a command, for both fronts. */
 struct command {
-	const struct command_shape *shape; /* NULL: given by number */
+	const struct uvd_shape_command *shape; /* NULL: given by number */
 	uint32_t number; /* with the flag of extended commands */
 	bool ex, response;
 	size_t in, out, uhw_in, uhw_out;
 	uint8_t core[0x8000 + 64], uhw[0x8000 + 64];
 };
 
-static const char *command_of(struct run *run, const struct program *p, unsigned int i, struct command *c)
+static const char *command_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c)
 {
-	const struct call *call = &p->calls[i];
-	struct record *r = &run->records[i];
+	const struct uvd_prog_call *call = &p->calls[i];
+	struct uvd_prog_record *r = &run->records[i];
 	const char *wrong;
-	char word[MAX_ITEM];
+	char word[UVD_PROG_MAX_ITEM];
 
 	memset(c, 0, sizeof(*c));
-	c->shape = shape_command(call->target);
+	c->shape = uvd_shape_command(call->target);
 	if (!c->shape && call->target[0] != '#')
 		return "no such command";
-	wrong = check_items(call, c->shape);
+	wrong = items_check(call, c->shape);
 	if (wrong)
 		return wrong;
 	if (c->shape) {
@@ -267,18 +194,18 @@ static const char *command_of(struct run *run, const struct program *p, unsigned
 		c->number = strtoull(call->target + 1, NULL, 0);
 		c->ex = c->number & IB_USER_VERBS_CMD_FLAG_EXTENDED;
 	}
-	c->in = size_knob(run, p, i, "in", c->shape ? c->shape->in_size : 0);
-	c->out = size_knob(run, p, i, "out", c->shape ? c->shape->out_size : 0);
-	c->uhw_in = size_knob(run, p, i, "uhw_in", c->shape ? c->shape->uhw_in : 0);
-	c->uhw_out = size_knob(run, p, i, "uhw_out", c->shape ? c->shape->uhw_out : 0);
+	c->in = knob_size(run, p, i, "in", c->shape ? c->shape->in_size : 0);
+	c->out = knob_size(run, p, i, "out", c->shape ? c->shape->out_size : 0);
+	c->uhw_in = knob_size(run, p, i, "uhw_in", c->shape ? c->shape->uhw_in : 0);
+	c->uhw_out = knob_size(run, p, i, "uhw_out", c->shape ? c->shape->uhw_out : 0);
 	for (unsigned int f = 0; c->shape && f < c->shape->in.n; f++) {
-		const struct field *field = &c->shape->in.f[f];
-		const char *given = call_item(call, field->name);
+		const struct uvd_shape_field *field = &c->shape->in.f[f];
+		const char *given = uvd_prog_item(call, field->name);
 
-		put_word(run, p, i, c->core + field->at, field->size, given ? given : preset(field, word));
-		note(r, field->name, c->core + field->at, field->size);
+		word_put(run, p, i, c->core + field->at, field->size, given ? given : field_preset(field, word));
+		record_note(r, field->name, c->core + field->at, field->size);
 	}
-	put(c->uhw, 8, ARENA_SCRATCH);
+	bytes_put(c->uhw, 8, UVD_PROG_SCRATCH);
 	return NULL;
 }
 
@@ -288,32 +215,34 @@ static size_t words8(size_t len)
 }
 
 /* Records the size of the driver's part: what exceeds the core's struct. */
-static void note_room(struct record *r, const char *name, size_t all, size_t core)
+static void record_note_room(struct uvd_prog_record *r, const char *name, size_t all, size_t core)
 {
-	note_number(r, name, all > core ? all - core : 0);
+	record_note_number(r, name, all > core ? all - core : 0);
 }
 
-static size_t put_plain(struct run *run, const struct program *p, unsigned int i, struct command *c, uint8_t *msg)
+static size_t command_put_plain(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c,
+				uint8_t *msg)
 {
 	struct ib_uverbs_cmd_hdr *hdr = (void *)msg;
 	size_t len = sizeof(*hdr) + c->in + c->uhw_in;
 
 	if (c->response)
-		put(c->core, 8, knob(run, p, i, "!response", ARENA_OUT));
+		bytes_put(c->core, 8, knob(run, p, i, "!response", UVD_PROG_OUT));
 	memcpy(msg + sizeof(*hdr), c->core, c->in);
 	memcpy(msg + sizeof(*hdr) + c->in, c->uhw, c->uhw_in);
 	hdr->command = knob(run, p, i, "!command", c->number);
-	note_number(&run->records[i], "command", hdr->command);
+	record_note_number(&run->records[i], "command", hdr->command);
 	hdr->in_words = knob(run, p, i, "!in_words", len / 4);
 	hdr->out_words = knob(run, p, i, "!out_words", (c->out + c->uhw_out) / 4);
 	if (c->shape) {
-		note_room(&run->records[i], "uhw_in", hdr->in_words * 4, sizeof(*hdr) + c->shape->in_size);
-		note_room(&run->records[i], "uhw_out", hdr->out_words * 4, c->shape->out_size);
+		record_note_room(&run->records[i], "uhw_in", hdr->in_words * 4, sizeof(*hdr) + c->shape->in_size);
+		record_note_room(&run->records[i], "uhw_out", hdr->out_words * 4, c->shape->out_size);
 	}
 	return len;
 }
 
-static size_t put_ex(struct run *run, const struct program *p, unsigned int i, struct command *c, uint8_t *msg)
+static size_t command_put_ex(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct command *c,
+			     uint8_t *msg)
 {
 	struct ib_uverbs_cmd_hdr *hdr = (void *)msg;
 	struct ib_uverbs_ex_cmd_hdr *ex = (void *)(hdr + 1);
@@ -322,61 +251,62 @@ static size_t put_ex(struct run *run, const struct program *p, unsigned int i, s
 	memcpy(core, c->core, words8(c->in) * 8);
 	memcpy(core + words8(c->in) * 8, c->uhw, words8(c->uhw_in) * 8);
 	hdr->command = knob(run, p, i, "!command", c->number);
-	note_number(&run->records[i], "command", hdr->command);
+	record_note_number(&run->records[i], "command", hdr->command);
 	hdr->in_words = knob(run, p, i, "!in_words", words8(c->in));
 	hdr->out_words = knob(run, p, i, "!out_words", words8(c->out));
 	ex->provider_in_words = knob(run, p, i, "!provider_in_words", words8(c->uhw_in));
 	ex->provider_out_words = knob(run, p, i, "!provider_out_words", words8(c->uhw_out));
 	ex->cmd_hdr_reserved = knob(run, p, i, "!cmd_hdr_reserved", 0);
-	note_number(&run->records[i], "uhw_in", ex->provider_in_words * 8);
-	note_number(&run->records[i], "uhw_out", ex->provider_out_words * 8);
-	ex->response = knob(run, p, i, "!response", c->out + c->uhw_out ? ARENA_OUT : 0);
+	record_note_number(&run->records[i], "uhw_in", ex->provider_in_words * 8);
+	record_note_number(&run->records[i], "uhw_out", ex->provider_out_words * 8);
+	ex->response = knob(run, p, i, "!response", c->out + c->uhw_out ? UVD_PROG_OUT : 0);
 	return core + (words8(c->in) + words8(c->uhw_in)) * 8 - msg;
 }
 
 /* Records the fields' values in the sent bytes, for the conditions of the list. */
-static void note_sent(struct record *r, const struct command *c, const uint8_t *msg, size_t len)
+static void command_note_sent(struct uvd_prog_record *r, const struct command *c, const uint8_t *msg, size_t len)
 {
 	size_t core = sizeof(struct ib_uverbs_cmd_hdr) + (c->ex ? sizeof(struct ib_uverbs_ex_cmd_hdr) : 0);
 
 	for (unsigned int f = 0; c->shape && f < c->shape->in.n; f++) {
-		const struct field *field = &c->shape->in.f[f];
+		const struct uvd_shape_field *field = &c->shape->in.f[f];
 
 		if (core + field->at + field->size <= len)
-			note(r, field->name, msg + core + field->at, field->size);
+			record_note(r, field->name, msg + core + field->at, field->size);
 	}
 }
 
-const char *build_write(struct run *run, const struct program *p, unsigned int i, struct built *b)
+const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+				 struct uvd_prog_built *b)
 {
 	static struct command c;
-	static uint8_t msg[ARENA_MSG_SIZE];
-	struct record *r = &run->records[i];
+	static uint8_t msg[UVD_PROG_MSG_SIZE];
+	struct uvd_prog_record *r = &run->records[i];
 	const struct ib_uverbs_cmd_hdr *hdr = (void *)msg;
 	const struct ib_uverbs_ex_cmd_hdr *ex = (void *)(hdr + 1);
-	const char *wrong = command_of(run, p, i, &c), *edge = call_item(&p->calls[i], "!edge");
+	const char *wrong = command_of(run, p, i, &c), *edge = uvd_prog_item(&p->calls[i], "!edge");
 	size_t len, readable, core_out, all;
 
 	if (wrong)
 		return wrong;
 	memset(msg, 0, sizeof(msg));
-	len = c.ex ? put_ex(run, p, i, &c, msg) : put_plain(run, p, i, &c, msg);
-	spoil_bytes(run, p, i, msg, len);
-	note_sent(r, &c, msg, len);
-	b->len = size_knob(run, p, i, "!len", len);
+	len = c.ex ? command_put_ex(run, p, i, &c, msg) : command_put_plain(run, p, i, &c, msg);
+	message_spoil(run, p, i, msg, len);
+	command_note_sent(r, &c, msg, len);
+	b->len = knob_size(run, p, i, "!len", len);
 	readable = edge ? strtoull(edge, NULL, 0) : b->len > len ? b->len : len;
-	if (readable > ARENA_MSG_SIZE)
-		readable = ARENA_MSG_SIZE;
-	b->msg = (uint8_t *)ARENA_MSG + ARENA_MSG_SIZE - readable;
-	copy(b->msg, msg, readable);
-	r->msg_len = readable < MAX_MSG ? readable : MAX_MSG;
+	if (readable > UVD_PROG_MSG_SIZE)
+		readable = UVD_PROG_MSG_SIZE;
+	b->msg = (uint8_t *)UVD_PROG_MSG + UVD_PROG_MSG_SIZE - readable;
+	arena_copy(b->msg, msg, readable);
+	r->msg_len = readable < UVD_PROG_MAX_MSG ? readable : UVD_PROG_MAX_MSG;
 	/* Only extended headers tell where the core's part ends. */
 	all = c.ex ? (hdr->out_words + ex->provider_out_words) * 8 : hdr->out_words * 4;
 	all = all < MOST_NAMED ? all : MOST_NAMED;
 	core_out = c.ex ? hdr->out_words * 8 : c.shape ? c.shape->out_size : all;
 	core_out = core_out < all ? core_out : all;
-	add_region(r, "", 0, core_out, c.shape ? c.shape->out : (struct fields){});
-	add_region(r, "uhw", core_out, all - core_out, (struct fields){});
+	region_add(r, "", 0, core_out, c.shape ? c.shape->out : (struct uvd_shape_fields){});
+	region_add(r, "uhw", core_out, all - core_out, (struct uvd_shape_fields){});
 	return NULL;
 }
 
@@ -384,12 +314,12 @@ const char *build_write(struct run *run, const struct program *p, unsigned int i
 
 struct tree {
 	struct ib_uverbs_ioctl_hdr hdr;
-	struct ib_uverbs_attr attrs[MAX_ITEMS + 8];
+	struct ib_uverbs_attr attrs[UVD_PROG_MAX_ITEMS + 8];
 	/* bytes of the arena */
 	size_t in_used, out_used;
 };
 
-static const char *mod(const char *mods, const char *name)
+static const char *mods_find(const char *mods, const char *name)
 {
 	size_t len = strlen(name);
 
@@ -399,29 +329,29 @@ static const char *mod(const char *mods, const char *name)
 	return NULL;
 }
 
-static uint64_t mod_number(struct run *run, const struct program *p, unsigned int i, const char *mods, const char *name,
-			   uint64_t value)
+static uint64_t mods_number(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *mods,
+			    const char *name, uint64_t value)
 {
-	const char *found = mod(mods, name);
-	char word[MAX_ITEM];
+	const char *found = mods_find(mods, name);
+	char word[UVD_PROG_MAX_ITEM];
 
 	if (!found)
 		return value;
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(found, ":"), found);
 	if (*word == '+' || (*word == '-' && strchr("len flags", *name)))
 		return value + strtoll(word, NULL, 0);
-	return value_of(run, p, i, word);
+	return uvd_prog_value_of(run, p, i, word);
 }
 
 /* Data of up to 8 bytes is stored in the attribute itself. */
-static void attr_in(struct run *run, const struct program *p, unsigned int i, struct tree *t, struct ib_uverbs_attr *a,
-		    const uint8_t *bytes, size_t len, const char *mods)
+static void attr_in(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t,
+		    struct ib_uverbs_attr *a, const uint8_t *bytes, size_t len, const char *mods)
 {
-	uint8_t *to = (uint8_t *)ARENA_IN + t->in_used;
-	const char *tail = mod(mods, "tail");
+	uint8_t *to = (uint8_t *)UVD_PROG_IN + t->in_used;
+	const char *tail = mods_find(mods, "tail");
 
-	a->len = mod_number(run, p, i, mods, "len", len);
-	if (t->in_used + a->len + 8 > ARENA_IN_SIZE)
+	a->len = mods_number(run, p, i, mods, "len", len);
+	if (t->in_used + a->len + 8 > UVD_PROG_IN_SIZE)
 		return;
 	memset(to, 0, a->len + 8);
 	memcpy(to, bytes, len < a->len ? len : a->len);
@@ -433,24 +363,25 @@ static void attr_in(struct run *run, const struct program *p, unsigned int i, st
 	t->in_used += (a->len + 15) / 8 * 8;
 }
 
-static void attr_out(struct run *run, const struct program *p, unsigned int i, struct tree *t, struct ib_uverbs_attr *a,
-		     const char *name, size_t len, struct fields fields, const char *mods)
+static void attr_out(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t,
+		     struct ib_uverbs_attr *a, const char *name, size_t len, struct uvd_shape_fields fields,
+		     const char *mods)
 {
-	a->len = mod_number(run, p, i, mods, "len", len);
-	a->data = ARENA_OUT + t->out_used;
-	add_region(&run->records[i], name, t->out_used, a->len, fields);
-	t->out_used += (a->len + OUT_SLACK + 7) / 8 * 8;
+	a->len = mods_number(run, p, i, mods, "len", len);
+	a->data = UVD_PROG_OUT + t->out_used;
+	region_add(&run->records[i], name, t->out_used, a->len, fields);
+	t->out_used += (a->len + UVD_PROG_OUT_SLACK + 7) / 8 * 8;
 }
 
 /* Fills `bytes` from {FIELD=WORD,...} or WORD; other fields get their defaults. */
-static void fill(struct run *run, const struct program *p, unsigned int i, const struct fields *fields,
-		 const char *name, const char *text, uint8_t *bytes)
+static void fields_fill(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+			const struct uvd_shape_fields *fields, const char *name, const char *text, uint8_t *bytes)
 {
-	char word[MAX_ITEM], key[48];
-	struct record *r = &run->records[i];
+	char word[UVD_PROG_MAX_ITEM], key[48];
+	struct uvd_prog_record *r = &run->records[i];
 
 	for (unsigned int f = 0; f < fields->n; f++)
-		put_word(run, p, i, bytes + fields->f[f].at, fields->f[f].size, preset(&fields->f[f], word));
+		word_put(run, p, i, bytes + fields->f[f].at, fields->f[f].size, field_preset(&fields->f[f], word));
 	if (text && *text == '{') {
 		for (text++; *text && *text != '}'; text += strspn(text, ",")) {
 			size_t len = strcspn(text, ",}");
@@ -458,24 +389,24 @@ static void fill(struct run *run, const struct program *p, unsigned int i, const
 			if (sscanf(text, "%47[^=]=%159[^,}]", key, word) == 2)
 				for (unsigned int f = 0; f < fields->n; f++)
 					if (!strcmp(fields->f[f].name, key))
-						put_word(run, p, i, bytes + fields->f[f].at, fields->f[f].size, word);
+						word_put(run, p, i, bytes + fields->f[f].at, fields->f[f].size, word);
 			text += len;
 		}
 	} else if (text && *text) {
-		put_word(run, p, i, bytes, fields->n ? fields->f[0].size : 8, text);
+		word_put(run, p, i, bytes, fields->n ? fields->f[0].size : 8, text);
 	}
 	for (unsigned int f = 0; f < fields->n; f++)
-		note(r, strcmp(fields->f[f].name, "value") ? fields->f[f].name : name, bytes + fields->f[f].at,
-		     fields->f[f].size);
+		record_note(r, strcmp(fields->f[f].name, "value") ? fields->f[f].name : name, bytes + fields->f[f].at,
+			    fields->f[f].size);
 }
 
 /* text: the part after "=", without mods. */
-static void add_attr(struct run *run, const struct program *p, unsigned int i, struct tree *t,
+static void attr_add(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t,
 		     const struct uvd_attr_row *row, const char *name, const char *text, const char *mods)
 {
 	struct ib_uverbs_attr *a = &t->attrs[t->hdr.num_attrs];
-	const struct attr_shape *shape = shape_attr(name);
-	struct fields fields = shape ? shape->fields : (struct fields){};
+	const struct uvd_shape_attr *shape = uvd_shape_attr(name);
+	struct uvd_shape_fields fields = shape ? shape->fields : (struct uvd_shape_fields){};
 	size_t size = row->len && row->len != UVD_LEN_ANY && row->type != UVD_ATTR_FLAGS ? row->len
 		      : shape								 ? shape->size
 											 : 8;
@@ -487,42 +418,43 @@ static void add_attr(struct run *run, const struct program *p, unsigned int i, s
 	switch (row->type) {
 	case UVD_ATTR_PTR_OUT:
 		attr_out(run, p, i, t, a, row->flags & UVD_UDATA ? "uhw" : name,
-			 text && *text ? value_of(run, p, i, text) & 0x7fff : size, fields, mods);
+			 text && *text ? uvd_prog_value_of(run, p, i, text) & 0x7fff : size, fields, mods);
 		break;
 	case UVD_ATTR_IDR:
 	case UVD_ATTR_FD:
 	case UVD_ATTR_RAW_FD:
-		a->data = text && *text ? value_of(run, p, i, text) : 0;
-		a->len = mod_number(run, p, i, mods, "len", 0);
-		note(&run->records[i], name, (uint8_t *)&a->data, 8);
+		a->data = text && *text ? uvd_prog_value_of(run, p, i, text) : 0;
+		a->len = mods_number(run, p, i, mods, "len", 0);
+		record_note(&run->records[i], name, (uint8_t *)&a->data, 8);
 		break;
 	default:
 		if (row->flags & UVD_UDATA) {
-			put(bytes, 8, ARENA_SCRATCH);
-			size = text && *text ? value_of(run, p, i, text) & 0xff : 8;
+			bytes_put(bytes, 8, UVD_PROG_SCRATCH);
+			size = text && *text ? uvd_prog_value_of(run, p, i, text) & 0xff : 8;
 		} else {
-			fill(run, p, i, &fields, name, text, bytes);
+			fields_fill(run, p, i, &fields, name, text, bytes);
 		}
 		attr_in(run, p, i, t, a, bytes, size < sizeof(bytes) ? size : sizeof(bytes), mods);
 		break;
 	}
-	a->attr_id = mod_number(run, p, i, mods, "id", a->attr_id);
-	a->flags = mod_number(run, p, i, mods, "flags", a->flags);
-	a->attr_data.enum_data.elem_id = mod_number(run, p, i, mods, "elem", 0);
-	a->attr_data.enum_data.reserved = mod_number(run, p, i, mods, "rsv", 0);
-	a->data = mod_number(run, p, i, mods, "ptr", a->data);
-	if (mod(mods, "ptr") && a->len <= 8)
-		note_number(&run->records[i], name, a->data);
+	a->attr_id = mods_number(run, p, i, mods, "id", a->attr_id);
+	a->flags = mods_number(run, p, i, mods, "flags", a->flags);
+	a->attr_data.enum_data.elem_id = mods_number(run, p, i, mods, "elem", 0);
+	a->attr_data.enum_data.reserved = mods_number(run, p, i, mods, "rsv", 0);
+	a->data = mods_number(run, p, i, mods, "ptr", a->data);
+	if (mods_find(mods, "ptr") && a->len <= 8)
+		record_note_number(&run->records[i], name, a->data);
 	/* The mod `ptr` points to memory that holds zeros or is not mapped: record zeros. */
-	for (unsigned int f = 0; mod(mods, "ptr") && row->type == UVD_ATTR_PTR_IN && a->len > 8 && f < fields.n; f++)
-		note_number(&run->records[i], fields.f[f].name, 0);
+	for (unsigned int f = 0; mods_find(mods, "ptr") && row->type == UVD_ATTR_PTR_IN && a->len > 8 && f < fields.n;
+	     f++)
+		record_note_number(&run->records[i], fields.f[f].name, 0);
 }
 
 /* Parses NAME[=TEXT][:MODS] and adds the attribute. #ID names one that has no row. */
-static const char *method_item(struct run *run, const struct program *p, unsigned int i, struct tree *t,
-			       const struct method_ref *ref, const char *item)
+static const char *method_item(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t,
+			       const struct uvd_shape_method *ref, const char *item)
 {
-	char name[MAX_ITEM], text[MAX_ITEM] = "";
+	char name[UVD_PROG_MAX_ITEM], text[UVD_PROG_MAX_ITEM] = "";
 	const char *is, *mods, *brace;
 	const struct uvd_attr_row *row;
 	struct uvd_attr_row raw = { .type = UVD_ATTR_PTR_IN, .len = 8 };
@@ -534,24 +466,24 @@ static const char *method_item(struct run *run, const struct program *p, unsigne
 	mods = strchr(brace ? brace : item, ':');
 	if (is)
 		snprintf(text, sizeof(text), "%.*s", (int)(mods ? (size_t)(mods - is) : strlen(is)), is);
-	row = schema_attr(ref->row, name);
+	row = uvd_shape_attr_row(ref->row, name);
 	if (!row && *name == '#') {
 		raw.id = strtoull(name + 1, NULL, 0);
 		row = &raw;
 	}
 	if (!row)
 		return "no such attribute";
-	add_attr(run, p, i, t, row, name, text, mods);
+	attr_add(run, p, i, t, row, name, text, mods);
 	return NULL;
 }
 
-static const char *method_attrs(struct run *run, const struct program *p, unsigned int i, struct tree *t)
+static const char *method_attrs(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t)
 {
-	const struct call *call = &p->calls[i];
+	const struct uvd_prog_call *call = &p->calls[i];
 	const char *wrong = NULL;
-	struct method_ref ref;
+	struct uvd_shape_method ref;
 
-	if (!schema_method(call->target, &ref))
+	if (!uvd_shape_method(call->target, &ref))
 		return "no such method";
 	t->hdr.object_id = ref.object;
 	t->hdr.method_id = ref.method;
@@ -562,22 +494,22 @@ static const char *method_attrs(struct run *run, const struct program *p, unsign
 }
 
 /* Adds one attribute of INVOKE_WRITE, unless it is empty. */
-static void invoke_attr(struct run *run, const struct program *p, unsigned int i, struct tree *t, const char *name,
-			const uint8_t *bytes, size_t len, struct fields fields)
+static void invoke_attr(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t,
+			const char *name, const uint8_t *bytes, size_t len, struct uvd_shape_fields fields)
 {
 	struct ib_uverbs_attr *a = &t->attrs[t->hdr.num_attrs];
-	const struct call *call = &p->calls[i];
+	const struct uvd_prog_call *call = &p->calls[i];
 	const struct uvd_attr_row *row;
 	const char *mods = NULL;
-	struct method_ref ref;
+	struct uvd_shape_method ref;
 
 	for (unsigned int n = 0; n < call->num_items; n++)
 		if (call->items[n][0] == '!' && !strncmp(call->items[n] + 1, name, strlen(name)) &&
 		    call->items[n][1 + strlen(name)] == ':')
 			mods = call->items[n] + 1 + strlen(name);
-	schema_method("INVOKE_WRITE", &ref);
-	row = schema_attr(ref.row, name);
-	if (mod(mods, "drop") || (!len && !mods))
+	uvd_shape_method("INVOKE_WRITE", &ref);
+	row = uvd_shape_attr_row(ref.row, name);
+	if (mods_find(mods, "drop") || (!len && !mods))
 		return;
 	t->hdr.num_attrs++;
 	a->attr_id = row->id;
@@ -586,13 +518,13 @@ static void invoke_attr(struct run *run, const struct program *p, unsigned int i
 		attr_in(run, p, i, t, a, bytes, len, mods);
 	else
 		attr_out(run, p, i, t, a, strcmp(name, "core_out") ? "uhw" : "", len, fields, mods);
-	a->attr_id = mod_number(run, p, i, mods, "id", a->attr_id);
-	a->flags = mod_number(run, p, i, mods, "flags", a->flags);
-	a->attr_data.reserved = mod_number(run, p, i, mods, "rsv", 0);
-	a->data = mod_number(run, p, i, mods, "ptr", a->data);
+	a->attr_id = mods_number(run, p, i, mods, "id", a->attr_id);
+	a->flags = mods_number(run, p, i, mods, "flags", a->flags);
+	a->attr_data.reserved = mods_number(run, p, i, mods, "rsv", 0);
+	a->data = mods_number(run, p, i, mods, "ptr", a->data);
 }
 
-static const char *invoke_attrs(struct run *run, const struct program *p, unsigned int i, struct tree *t)
+static const char *invoke_attrs(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t)
 {
 	static struct command c;
 	const char *wrong = command_of(run, p, i, &c);
@@ -603,13 +535,13 @@ static const char *invoke_attrs(struct run *run, const struct program *p, unsign
 	t->hdr.object_id = UVERBS_OBJECT_DEVICE;
 	t->hdr.method_id = UVERBS_METHOD_INVOKE_WRITE;
 	number = knob(run, p, i, "!command", number);
-	invoke_attr(run, p, i, t, "write_cmd", (uint8_t *)&number, 8, (struct fields){});
+	invoke_attr(run, p, i, t, "write_cmd", (uint8_t *)&number, 8, (struct uvd_shape_fields){});
 	if (t->hdr.num_attrs)
-		note_number(&run->records[i], "command", t->attrs[0].data);
-	invoke_attr(run, p, i, t, "core_in", c.core, c.in, (struct fields){});
-	invoke_attr(run, p, i, t, "core_out", NULL, c.out, c.shape ? c.shape->out : (struct fields){});
-	invoke_attr(run, p, i, t, "uhw_in", c.uhw, c.uhw_in, (struct fields){});
-	invoke_attr(run, p, i, t, "uhw_out", NULL, c.uhw_out, (struct fields){});
+		record_note_number(&run->records[i], "command", t->attrs[0].data);
+	invoke_attr(run, p, i, t, "core_in", c.core, c.in, (struct uvd_shape_fields){});
+	invoke_attr(run, p, i, t, "core_out", NULL, c.out, c.shape ? c.shape->out : (struct uvd_shape_fields){});
+	invoke_attr(run, p, i, t, "uhw_in", c.uhw, c.uhw_in, (struct uvd_shape_fields){});
+	invoke_attr(run, p, i, t, "uhw_out", NULL, c.uhw_out, (struct uvd_shape_fields){});
 	return NULL;
 }
 
@@ -621,35 +553,36 @@ static size_t attr_len(const struct tree *t, uint16_t id)
 	return 0;
 }
 
-const char *build_ioctl(struct run *run, const struct program *p, unsigned int i, struct built *b)
+const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+				 struct uvd_prog_built *b)
 {
 	static struct tree t;
-	struct record *r = &run->records[i];
+	struct uvd_prog_record *r = &run->records[i];
 	const char *wrong;
 	size_t len;
 
 	memset(&t, 0, sizeof(t));
-	wrong = p->calls[i].front == BY_INVOKE ? invoke_attrs(run, p, i, &t) : method_attrs(run, p, i, &t);
+	wrong = p->calls[i].front == UVD_PROG_INVOKE ? invoke_attrs(run, p, i, &t) : method_attrs(run, p, i, &t);
 	if (wrong)
 		return wrong;
-	note_number(r, "uhw_in", attr_len(&t, UVD_ATTR_UHW_IN));
-	note_number(r, "uhw_out", attr_len(&t, UVD_ATTR_UHW_OUT));
+	record_note_number(r, "uhw_in", attr_len(&t, UVD_ATTR_UHW_IN));
+	record_note_number(r, "uhw_out", attr_len(&t, UVD_ATTR_UHW_OUT));
 	len = sizeof(t.hdr) + t.hdr.num_attrs * sizeof(t.attrs[0]);
 	t.hdr.length = knob(run, p, i, "!length", len);
 	t.hdr.num_attrs = knob(run, p, i, "!num_attrs", t.hdr.num_attrs);
 	t.hdr.object_id = knob(run, p, i, "!object", t.hdr.object_id);
 	t.hdr.method_id = knob(run, p, i, "!method", t.hdr.method_id);
-	note_number(r, "object", t.hdr.object_id);
-	note_number(r, "method", t.hdr.method_id);
+	record_note_number(r, "object", t.hdr.object_id);
+	record_note_number(r, "method", t.hdr.method_id);
 	t.hdr.reserved1 = knob(run, p, i, "!reserved1", 0);
 	t.hdr.reserved2 = knob(run, p, i, "!reserved2", 0);
 	t.hdr.driver_id = knob(run, p, i, "!driver", run->driver_id);
-	b->msg = (uint8_t *)ARENA_MSG + ARENA_MSG_SIZE - len;
-	copy(b->msg, &t, len);
-	spoil_bytes(run, p, i, b->msg, len);
+	b->msg = (uint8_t *)UVD_PROG_MSG + UVD_PROG_MSG_SIZE - len;
+	arena_copy(b->msg, &t, len);
+	message_spoil(run, p, i, b->msg, len);
 	b->arg = knob(run, p, i, "!arg", (uintptr_t)b->msg);
 	b->cmd = knob(run, p, i, "!cmd", RDMA_VERBS_IOCTL);
 	r->is_ioctl = true;
-	r->msg_len = len < MAX_MSG ? len : MAX_MSG;
+	r->msg_len = len < UVD_PROG_MAX_MSG ? len : UVD_PROG_MAX_MSG;
 	return NULL;
 }

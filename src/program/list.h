@@ -15,31 +15,31 @@
  *		`absent` in front: the kernel's device has none of it, so random programs leave it out;
  *		`sometimes` in front: it depends on when a task runs, so the corpus need not show it
  */
-#ifndef DIFF_LIST_H
-#define DIFF_LIST_H
+#ifndef UVD_PROG_LIST_H
+#define UVD_PROG_LIST_H
 
 #include <stdbool.h>
 
-enum { MAX_ROWS = 256 };
+enum { UVD_PROG_MAX_ROWS = 256 };
 
-struct listed {
+struct uvd_prog_listed {
 	char *name, *call, *item, *kernel, *ours, *when, *why;
 	bool chosen, absent, sometimes;
 	unsigned int hits;
 };
 
-struct list {
+struct uvd_prog_list {
 	unsigned int num;
-	struct listed rows[MAX_ROWS];
+	struct uvd_prog_listed rows[UVD_PROG_MAX_ROWS];
 };
 
 /* Returns false, with a message on stderr, if the file cannot be read or has no such table. */
-bool list_read(struct list *list, const char *path);
+bool uvd_prog_list_read(struct uvd_prog_list *list, const char *path);
 /* Does the text match one of the patterns? Blanks separate them. */
-bool list_match(const char *patterns, const char *text);
+bool uvd_prog_list_match(const char *patterns, const char *text);
 /* Returns the value of KEY= among the conditions, or NULL. It stays valid until the next call. */
-const char *list_condition(const struct listed *row, const char *key);
+const char *uvd_prog_list_condition(const struct uvd_prog_listed *row, const char *key);
 /* Is value one of N,N...? */
-bool list_number(const char *numbers, unsigned long long value);
+bool uvd_prog_list_number(const char *numbers, unsigned long long value);
 
 #endif

@@ -27,61 +27,62 @@
 #define CAP(words_wr, words_sge, words_inline) \
 	I(qp_cap, max_send_wr, words_wr), I(qp_cap, max_recv_wr, words_wr), I(qp_cap, max_send_sge, words_sge), \
 		I(qp_cap, max_recv_sge, words_sge), I(qp_cap, max_inline_data, words_inline)
-static const struct field cap_in[] = { CAP("4 1 0 16 1048577 -1", "1 0 32 33 -1", "0 64 512 -1") };
-static const struct field cap_out[] = { CAP(NULL, NULL, NULL) };
-static const struct field gid_entry_out[] = { O(gid_entry, gid), O(gid_entry, gid_index), O(gid_entry, port_num),
-					      O(gid_entry, gid_type), O(gid_entry, netdev_ifindex) };
+static const struct uvd_shape_field cap_in[] = { CAP("4 1 0 16 1048577 -1", "1 0 32 33 -1", "0 64 512 -1") };
+static const struct uvd_shape_field cap_out[] = { CAP(NULL, NULL, NULL) };
+static const struct uvd_shape_field gid_entry_out[] = { O(gid_entry, gid), O(gid_entry, gid_index),
+							O(gid_entry, port_num), O(gid_entry, gid_type),
+							O(gid_entry, netdev_ifindex) };
 #define P(m) \
 	{ \
 #m, AT(query_port_resp_ex, legacy_resp.m), NULL \
 	}
-static const struct field port_out[] = { P(port_cap_flags),
-					 P(max_msg_sz),
-					 P(bad_pkey_cntr),
-					 P(qkey_viol_cntr),
-					 P(gid_tbl_len),
-					 P(pkey_tbl_len),
-					 P(lid),
-					 P(sm_lid),
-					 P(state),
-					 P(max_mtu),
-					 P(active_mtu),
-					 P(lmc),
-					 P(max_vl_num),
-					 P(sm_sl),
-					 P(subnet_timeout),
-					 P(init_type_reply),
-					 P(active_width),
-					 P(active_speed),
-					 P(phys_state),
-					 P(link_layer),
-					 P(flags),
-					 P(reserved),
-					 O(query_port_resp_ex, port_cap_flags2) };
-static const struct field destroy_cq_out[] = { O(destroy_cq_resp, comp_events_reported),
-					       O(destroy_cq_resp, async_events_reported) };
-static const struct field events_out[] = { O(destroy_qp_resp, events_reported) };
-static const struct field sge_in[] = { { "addr", 0, 8, "mem none" },
-				       { "length", 8, 4, "16 0" },
-				       { "lkey", 12, 4, "<lkey> 0" } };
+static const struct uvd_shape_field port_out[] = { P(port_cap_flags),
+						   P(max_msg_sz),
+						   P(bad_pkey_cntr),
+						   P(qkey_viol_cntr),
+						   P(gid_tbl_len),
+						   P(pkey_tbl_len),
+						   P(lid),
+						   P(sm_lid),
+						   P(state),
+						   P(max_mtu),
+						   P(active_mtu),
+						   P(lmc),
+						   P(max_vl_num),
+						   P(sm_sl),
+						   P(subnet_timeout),
+						   P(init_type_reply),
+						   P(active_width),
+						   P(active_speed),
+						   P(phys_state),
+						   P(link_layer),
+						   P(flags),
+						   P(reserved),
+						   O(query_port_resp_ex, port_cap_flags2) };
+static const struct uvd_shape_field destroy_cq_out[] = { O(destroy_cq_resp, comp_events_reported),
+							 O(destroy_cq_resp, async_events_reported) };
+static const struct uvd_shape_field events_out[] = { O(destroy_qp_resp, events_reported) };
+static const struct uvd_shape_field sge_in[] = { { "addr", 0, 8, "mem none" },
+						 { "length", 8, 4, "16 0" },
+						 { "lkey", 12, 4, "<lkey> 0" } };
 
 /* NUMBER: an input number. BACK: an output number. */
 #define NUMBER(a, size, words) \
 	{ \
 #a, size, \
 		{ \
-			(const struct field[]){ { "value", 0, size, words } }, 1 \
+			(const struct uvd_shape_field[]){ { "value", 0, size, words } }, 1 \
 		} \
 	}
 #define BACK(a, name, size) \
 	{ \
 #a, size, \
 		{ \
-			(const struct field[]){ { name, 0, size, NULL } }, 1 \
+			(const struct uvd_shape_field[]){ { name, 0, size, NULL } }, 1 \
 		} \
 	}
 
-static const struct attr_shape attrs[] = {
+static const struct uvd_shape_attr attrs[] = {
 	NUMBER(CREATE_CQ_CQE, 4, "16 1 0 100 32767 32768 -1"),
 	NUMBER(CREATE_CQ_USER_HANDLE, 8, "0x1111 0 -1"),
 	NUMBER(CREATE_CQ_COMP_VECTOR, 4, "0 1 2 -1"),
@@ -137,7 +138,7 @@ static const struct attr_shape attrs[] = {
 	BACK(REG_DMABUF_MR_RESP_RKEY, "rkey", 4),
 };
 
-const struct attr_shape *shape_attr(const char *name)
+const struct uvd_shape_attr *uvd_shape_attr(const char *name)
 {
 	for (unsigned int i = 0; i < UVD_COUNT(attrs); i++)
 		if (!strcasecmp(attrs[i].name, name))
@@ -159,7 +160,7 @@ static const char *without(const char *name, const char *prefix)
 	return strncmp(name, prefix, len) ? name : name + len;
 }
 
-const char *shape_object_name(uint16_t object)
+const char *uvd_shape_object_name(uint16_t object)
 {
 	static char name[32];
 
@@ -181,7 +182,7 @@ const char *shape_object_name(uint16_t object)
 	return "unknown";
 }
 
-bool schema_method_at(unsigned int n, struct method_ref *ref)
+bool uvd_shape_method_at(unsigned int n, struct uvd_shape_method *ref)
 {
 	for (unsigned int i = 0; object_at(i); i++) {
 		if (n < object_at(i)->num_methods) {
@@ -195,26 +196,26 @@ bool schema_method_at(unsigned int n, struct method_ref *ref)
 	return false;
 }
 
-const char *schema_method_name(const struct uvd_method_row *row)
+const char *uvd_shape_method_name(const struct uvd_method_row *row)
 {
 	return without(row->name, "UVERBS_METHOD_");
 }
 
-bool schema_method(const char *name, struct method_ref *ref)
+bool uvd_shape_method(const char *name, struct uvd_shape_method *ref)
 {
 	unsigned int object, method;
 
 	if (sscanf(name, "#%i/%i", &object, &method) == 2) {
-		*ref = (struct method_ref){ object, method, NULL };
+		*ref = (struct uvd_shape_method){ object, method, NULL };
 		return true;
 	}
-	for (unsigned int i = 0; schema_method_at(i, ref); i++)
-		if (!strcmp(schema_method_name(ref->row), name))
+	for (unsigned int i = 0; uvd_shape_method_at(i, ref); i++)
+		if (!strcmp(uvd_shape_method_name(ref->row), name))
 			return true;
 	return false;
 }
 
-const struct uvd_write_row *schema_write(unsigned int number, bool ex)
+const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex)
 {
 	for (unsigned int i = 0; object_at(i); i++)
 		for (unsigned int n = 0; n < object_at(i)->num_writes; n++) {
@@ -226,7 +227,7 @@ const struct uvd_write_row *schema_write(unsigned int number, bool ex)
 	return NULL;
 }
 
-const char *schema_attr_name(const struct uvd_attr_row *row)
+const char *uvd_shape_attr_name(const struct uvd_attr_row *row)
 {
 	static char name[64];
 	const char *from = without(row->name, "UVERBS_ATTR_");
@@ -238,10 +239,10 @@ const char *schema_attr_name(const struct uvd_attr_row *row)
 	return name;
 }
 
-const struct uvd_attr_row *schema_attr(const struct uvd_method_row *row, const char *name)
+const struct uvd_attr_row *uvd_shape_attr_row(const struct uvd_method_row *row, const char *name)
 {
 	for (unsigned int i = 0; row && i < row->num_attrs; i++)
-		if (!strcmp(schema_attr_name(&row->attrs[i]), name))
+		if (!strcmp(uvd_shape_attr_name(&row->attrs[i]), name))
 			return &row->attrs[i];
 	return NULL;
 }

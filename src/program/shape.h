@@ -3,14 +3,14 @@
  * The fields of the structs that commands and attributes carry. The schema's rows know only sizes; this adds the names
  * that programs use, and values with which a call is likely to succeed.
  */
-#ifndef DIFF_SHAPE_H
-#define DIFF_SHAPE_H
+#ifndef UVD_PROG_SHAPE_H
+#define UVD_PROG_SHAPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <uverbsd/schema.h>
 
-struct field {
+struct uvd_shape_field {
 	const char *name;
 	uint16_t at, size;
 	/*
@@ -20,51 +20,51 @@ struct field {
 	const char *good;
 };
 
-struct fields {
-	const struct field *f;
+struct uvd_shape_fields {
+	const struct uvd_shape_field *f;
 	unsigned int n;
 	uint16_t stride; /* of an array of such structs; 0: there is one */
 };
 
 /* A write() command. The kernel has it even where no row of ours does. */
-struct command_shape {
+struct uvd_shape_command {
 	const char *name; /* EX_CREATE_CQ */
 	uint8_t number;
 	bool ex, response; /* response: the request begins with the address of the response */
 	uint16_t in_size, out_size;
-	struct fields in, out;
+	struct uvd_shape_fields in, out;
 	const char *makes, *ends; /* objects: "pd" */
 	uint16_t uhw_in, uhw_out; /* sizes of the driver data that rxe requires; 0: none */
 };
 
 /* The contents of an attribute, by the attribute's name without UVERBS_ATTR_. */
-struct attr_shape {
+struct uvd_shape_attr {
 	const char *name;
 	uint16_t size; /* of a buffer whose attribute has no size of its own */
-	struct fields fields; /* of what is in it; one field at 0 for a plain number */
+	struct uvd_shape_fields fields; /* of what is in it; one field at 0 for a plain number */
 };
 
-const struct command_shape *shape_command(const char *name);
-const struct command_shape *shape_command_at(unsigned int i); /* NULL beyond the last */
-const struct attr_shape *shape_attr(const char *name); /* or NULL */
+const struct uvd_shape_command *uvd_shape_command(const char *name);
+const struct uvd_shape_command *uvd_shape_command_at(unsigned int i); /* NULL beyond the last */
+const struct uvd_shape_attr *uvd_shape_attr(const char *name); /* or NULL */
 
 /* "pd" for UVERBS_OBJECT_PD */
-const char *shape_object_name(uint16_t object);
+const char *uvd_shape_object_name(uint16_t object);
 
 /* ---- the schema's rows by name ----------------------------------------------------------------------------------- */
 
-struct method_ref {
+struct uvd_shape_method {
 	uint16_t object, method;
 	const struct uvd_method_row *row; /* NULL: given by number */
 };
 
 /* NAME is without UVERBS_METHOD_, or #OBJECT/METHOD. */
-bool schema_method(const char *name, struct method_ref *ref);
-const char *schema_method_name(const struct uvd_method_row *row);
-bool schema_method_at(unsigned int i, struct method_ref *ref); /* false beyond the last */
-const struct uvd_write_row *schema_write(unsigned int number, bool ex); /* or NULL */
+bool uvd_shape_method(const char *name, struct uvd_shape_method *ref);
+const char *uvd_shape_method_name(const struct uvd_method_row *row);
+bool uvd_shape_method_at(unsigned int i, struct uvd_shape_method *ref); /* false beyond the last */
+const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex); /* or NULL */
 /* Lower case, without UVERBS_ATTR_. */
-const char *schema_attr_name(const struct uvd_attr_row *row);
-const struct uvd_attr_row *schema_attr(const struct uvd_method_row *row, const char *name);
+const char *uvd_shape_attr_name(const struct uvd_attr_row *row);
+const struct uvd_attr_row *uvd_shape_attr_row(const struct uvd_method_row *row, const char *name);
 
 #endif

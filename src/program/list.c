@@ -6,7 +6,7 @@
 #include "list.h"
 
 /* Returns the row's next cell, without blanks and backquotes around it and its words; NULL at the end of the row. */
-static char *cell(char **at)
+static char *row_cell(char **at)
 {
 	char *begin = *at, *end = strchr(begin, '|'), *to = begin;
 
@@ -22,19 +22,19 @@ static char *cell(char **at)
 	return begin;
 }
 
-static bool read_row(struct list *list, char *line, const char *path)
+static bool row_read(struct uvd_prog_list *list, char *line, const char *path)
 {
-	struct listed *row = &list->rows[list->num];
+	struct uvd_prog_listed *row = &list->rows[list->num];
 	char *at = strdup(line) + 1;
 
-	row->name = cell(&at);
-	row->call = cell(&at);
-	row->item = cell(&at);
-	row->kernel = cell(&at);
-	row->ours = cell(&at);
-	row->when = cell(&at);
-	row->why = row->when ? cell(&at) : NULL;
-	if (!row->why || !*row->why || !*row->name || list->num == MAX_ROWS - 1) {
+	row->name = row_cell(&at);
+	row->call = row_cell(&at);
+	row->item = row_cell(&at);
+	row->kernel = row_cell(&at);
+	row->ours = row_cell(&at);
+	row->when = row_cell(&at);
+	row->why = row->when ? row_cell(&at) : NULL;
+	if (!row->why || !*row->why || !*row->name || list->num == UVD_PROG_MAX_ROWS - 1) {
 		fprintf(stderr, "%s: a row of the list with too few cells, without a reason, or one too many: %s", path,
 			line);
 		return false;
@@ -51,7 +51,7 @@ static bool read_row(struct list *list, char *line, const char *path)
 	return true;
 }
 
-bool list_read(struct list *list, const char *path)
+bool uvd_prog_list_read(struct uvd_prog_list *list, const char *path)
 {
 	FILE *in = fopen(path, "r");
 	bool within = false, ok = true;
@@ -64,7 +64,7 @@ bool list_read(struct list *list, const char *path)
 		else if (line[0] != '|')
 			within = false;
 		else if (within && strncmp(line, "| ---", 5))
-			ok = read_row(list, line, path);
+			ok = row_read(list, line, path);
 	}
 	if (in)
 		fclose(in);
@@ -75,7 +75,7 @@ bool list_read(struct list *list, const char *path)
 	return ok;
 }
 
-bool list_match(const char *patterns, const char *text)
+bool uvd_prog_list_match(const char *patterns, const char *text)
 {
 	char pattern[128];
 	int n;
@@ -86,7 +86,7 @@ bool list_match(const char *patterns, const char *text)
 	return false;
 }
 
-const char *list_condition(const struct listed *row, const char *key)
+const char *uvd_prog_list_condition(const struct uvd_prog_listed *row, const char *key)
 {
 	static char text[128];
 	size_t len = strlen(key);
@@ -99,7 +99,7 @@ const char *list_condition(const struct listed *row, const char *key)
 	return NULL;
 }
 
-bool list_number(const char *numbers, unsigned long long value)
+bool uvd_prog_list_number(const char *numbers, unsigned long long value)
 {
 	for (; *numbers; numbers += strspn(numbers, ",")) {
 		if (strtoull(numbers, NULL, 0) == value)

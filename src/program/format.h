@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A program: calls on one open device, as text that people read and the shrinker cuts. One line is one call:
+ *
+ *	[LABEL:] write COMMAND ITEM...	a command by write()
+ *	[LABEL:] invoke COMMAND ITEM...	the same command by INVOKE_WRITE
+ *	[LABEL:] method METHOD ITEM...	an ioctl method
+ *	event VALUE [wait=MS]		reads one event from an fd, without blocking longer than that
+ *	recv LABEL			posts one empty receive to a QP, in its driver's own way
+ *	close VALUE			closes an fd
+ *
+ * COMMAND and METHOD are the kernel's names without IB_USER_VERBS_CMD_ or UVERBS_METHOD_ (extended commands: EX_...), or
+ * #NUMBER and #OBJECT/METHOD. build.c explains the items; README.md has examples.
+ */
+#ifndef UVD_PROG_FORMAT_H
+#define UVD_PROG_FORMAT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum {
+	UVD_PROG_MAX_CALLS = 40,
+	UVD_PROG_MAX_ITEMS = 40,
+	UVD_PROG_MAX_LABEL = 16,
+	UVD_PROG_MAX_TARGET = 48,
+	UVD_PROG_MAX_ITEM = 160
+};
+
+enum uvd_prog_front {
+	UVD_PROG_WRITE,
+	UVD_PROG_INVOKE,
+	UVD_PROG_METHOD,
+	UVD_PROG_EVENT,
+	UVD_PROG_RECV,
+	UVD_PROG_CLOSE,
+	UVD_PROG_FRONTS
+};
+extern const char *const uvd_prog_front_names[UVD_PROG_FRONTS];
+
+struct uvd_prog_call {
+	char label[UVD_PROG_MAX_LABEL];
+	enum uvd_prog_front front;
+	char target[UVD_PROG_MAX_TARGET];
+	unsigned int num_items;
+	char items[UVD_PROG_MAX_ITEMS][UVD_PROG_MAX_ITEM];
+};
+
+struct uvd_prog {
+	char name[128]; /* of its file, or its seed */
+	unsigned int num_calls;
+	struct uvd_prog_call calls[UVD_PROG_MAX_CALLS];
+};
+
+/* Returns 0, or the number of the wrong line, with the reason in *why. Lines that begin with # are comments. */
+unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why);
+void uvd_prog_print(const struct uvd_prog *p, FILE *out);
+void uvd_prog_call_print(const struct uvd_prog_call *call, FILE *out);
+
+void uvd_prog_drop_item(struct uvd_prog_call *call, unsigned int i);
+void uvd_prog_drop_call(struct uvd_prog *p, unsigned int i);
+/* Appends an item, printf-like. */
+void uvd_prog_add_item(struct uvd_prog_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns the text after NAME= in the call's items, "" for NAME alone, or NULL. */
+const char *uvd_prog_item(const struct uvd_prog_call *call, const char *name);
+
+#endif

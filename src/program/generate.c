@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "gen.h"
+
+enum { SPOILED = 14 }; /* per cent of the calls are corrupted */
+
+/* Generated programs never make these calls, nor those that the list calls absent. The corpus may make them. */
+static const struct {
+	const char *name, *reason;
+} excluded[] = {
+	{ "GET_CONTEXT", "every program begins with it" },
+	{ "INVOKE_WRITE", "is every other call" },
+};
+
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
+static struct uvd_gen_live *live_find(struct uvd_gen *g, const char *type)
+{
+	unsigned int seen = 0;
+	struct uvd_gen_live *found = NULL;
+
+	for (unsigned int i = 0; i < g->num_live; i++)
+		if (!type || !strcmp(g->live[i].type, type))
+			if (!uvd_gen_below(g, ++seen))
+				found = &g->live[i];
+	return found;
+}
+
+static struct uvd_gen_live *live_add(struct uvd_gen *g, struct uvd_prog_call *call, const char *type)
+{
+	struct uvd_gen_live *live = &g->live[g->num_live];
+
+	snprintf(call->label, sizeof(call->label), "%.8s%u", type, g->next++);
+	if (g->num_live == UVD_GEN_MAX_LIVE)
+		return NULL;
+	g->num_live++;
+	memset(live, 0, sizeof(*live));
+	snprintf(live->label, sizeof(live->label), "%s", call->label);
+	snprintf(live->type, sizeof(live->type), "%s", type);
+	return live;
+}
+
+static void live_end(struct uvd_gen *g, const char *label)
+{
+	for (unsigned int i = 0; i < g->num_live; i++)
+		if (!strcmp(g->live[i].label, label)) {
+			g->live[i] = g->live[--g->num_live];
+			return;
+		}
+}
+
+/* Picks a word for an object of this type, usually one that exists. */
+static void word_object(struct uvd_gen *g, const char *type, char *word)
+{
+	struct uvd_gen_live *live = live_find(g, uvd_gen_chance(g, 2) ? NULL : type);
+
+	if (live && !uvd_gen_chance(g, 2))
+		snprintf(word, UVD_PROG_MAX_ITEM, "%s", live->label);
+	else
+		snprintf(word, UVD_PROG_MAX_ITEM, "%s", UVD_GEN_ONE_OF(g, "0", "1", "2", "5", "-1", "0x7fffffff"));
+}
+
+/* Picks one of the field's good words, sometimes another. */
+static void word_pick(struct uvd_gen *g, const char *good, char *word)
+{
+	char words[24][64], type[64];
+	unsigned int n = 0;
+	int used;
+
+	for (; good && n < 24 && sscanf(good, "%63s%n", words[n], &used) == 1; good += used)
+		n++;
+	if (!n || (uvd_gen_chance(g, g->vary) && uvd_gen_chance(g, 25))) {
+		snprintf(word, UVD_PROG_MAX_ITEM, "%s",
+			 UVD_GEN_ONE_OF(g, "0", "1", "2", "8", "0xff", "0x100", "0x80000000", "0xffffffff"));
+		return;
+	}
+	snprintf(word, UVD_PROG_MAX_ITEM, "%.63s", words[uvd_gen_chance(g, g->vary) ? uvd_gen_below(g, n) : 0]);
+	if (word[0] != '<')
+		return;
+	snprintf(type, sizeof(type), "%.*s", (int)strcspn(word, ">") - 1, word + 1);
+	if (!strcmp(type, "lkey")) {
+		struct uvd_gen_live *mr = live_find(g, "mr");
+
+		snprintf(word, UVD_PROG_MAX_ITEM, "%s%s", mr ? mr->label : "0", mr ? ".lkey" : "");
+		return;
+	}
+	word_object(g, type, word);
+}
+
+static bool word_is_preset(const char *good, const char *word)
+{
+	size_t len = good ? strcspn(good, " ") : 0;
+
+	return good && *good != '<' && strlen(word) == len && !strncmp(good, word, len);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static struct uvd_prog_call *gen_new_call(struct uvd_gen *g, enum uvd_prog_front front, const char *target)
+{
+	struct uvd_prog_call *call;
+
+	if (g->p->num_calls == UVD_PROG_MAX_CALLS)
+		return NULL;
+	call = &g->p->calls[g->p->num_calls++];
+	memset(call, 0, sizeof(*call));
+	call->front = front;
+	snprintf(call->target, sizeof(call->target), "%s", target);
+	return call;
+}
+
+/* Does the row's condition on `key` allow the value? A row without such a condition does. */
+static bool listed_allows(const struct uvd_prog_listed *row, const char *key, unsigned long long value)
+{
+	const char *numbers = uvd_prog_list_condition(row, key);
+
+	return !numbers || uvd_prog_list_number(numbers, value);
+}
+
+static bool gen_absent_method(struct uvd_gen *g, const struct uvd_shape_method *ref)
+{
+	for (unsigned int i = 0; i < g->list->num; i++) {
+		const struct uvd_prog_listed *row = &g->list->rows[i];
+
+		if (row->absent && uvd_prog_list_condition(row, "object") &&
+		    listed_allows(row, "object", ref->object) && listed_allows(row, "method", ref->method))
+			return true;
+	}
+	return false;
+}
+
+bool uvd_gen_absent_attr(struct uvd_gen *g, const struct uvd_attr_row *attr)
+{
+	for (unsigned int i = 0; i < g->list->num; i++) {
+		const char *pattern =
+			g->list->rows[i].absent ? uvd_prog_list_condition(&g->list->rows[i], "with") : NULL;
+
+		if (pattern && uvd_prog_list_match(pattern, uvd_shape_attr_name(attr)))
+			return true;
+	}
+	return false;
+}
+
+bool uvd_gen_absent_command(struct uvd_gen *g, const struct uvd_shape_command *shape)
+{
+	uint32_t number = shape->number | (shape->ex ? 0x80000000 : 0);
+
+	for (unsigned int i = 0; i < g->list->num; i++) {
+		const struct uvd_prog_listed *row = &g->list->rows[i];
+
+		if (row->absent && uvd_prog_list_condition(row, "command") && listed_allows(row, "command", number))
+			return true;
+	}
+	return false;
+}
+
+bool uvd_gen_excluded(const char *name)
+{
+	for (unsigned int i = 0; i < UVD_COUNT(excluded); i++)
+		if (!strcmp(excluded[i].name, name))
+			return true;
+	return false;
+}
+
+static enum uvd_prog_front gen_front(struct uvd_gen *g)
+{
+	return uvd_gen_chance(g, 60) ? UVD_PROG_WRITE : UVD_PROG_INVOKE;
+}
+
+static void gen_set_vary(struct uvd_gen *g)
+{
+	static const unsigned char moods[] = { 0, 0, 0, 5, 10, 10, 20, 50 };
+
+	g->vary = g->plain ? 0 : moods[uvd_gen_below(g, sizeof(moods))];
+}
+
+static void gen_object(struct uvd_gen *g, const char *type)
+{
+	const struct uvd_shape_command *maker;
+
+	if (live_find(g, type) || uvd_gen_chance(g, 20))
+		return;
+	for (unsigned int n = 0; (maker = uvd_shape_command_at(n)); n++)
+		if (maker->makes && !strcmp(maker->makes, type) && !maker->ex && !uvd_gen_absent_command(g, maker)) {
+			uvd_gen_command(g, maker, gen_front(g));
+			return;
+		}
+}
+
+/* Usually makes the objects that a call refers to, before the call. */
+static void gen_missing(struct uvd_gen *g, const struct uvd_shape_command *shape)
+{
+	char type[32];
+
+	for (unsigned int f = 0; f < shape->in.n; f++)
+		if (shape->in.f[f].good && sscanf(shape->in.f[f].good, "<%31[^>]", type) == 1)
+			gen_object(g, type);
+}
+
+struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_command *shape,
+				      enum uvd_prog_front front)
+{
+	struct uvd_prog_call *call;
+	struct uvd_gen_live *live;
+	char word[UVD_PROG_MAX_ITEM];
+
+	gen_missing(g, shape);
+	gen_set_vary(g);
+	call = gen_new_call(g, front, shape->name);
+	if (!call)
+		return NULL;
+	for (unsigned int f = 0; f < shape->in.n; f++) {
+		const struct uvd_shape_field *field = &shape->in.f[f];
+
+		word_pick(g, field->good, word);
+		if (!word_is_preset(field->good, word))
+			uvd_prog_add_item(call, "%s=%s", field->name, word);
+		if (shape->ends && field->good && *field->good == '<')
+			live_end(g, word);
+	}
+	/* The flag and the handle go together. */
+	if (uvd_prog_item(call, "is_srq") && !uvd_prog_item(call, "srq_handle") && live_find(g, "srq"))
+		uvd_prog_add_item(call, "srq_handle=%s", live_find(g, "srq")->label);
+	if (shape->makes) {
+		live = live_add(g, call, shape->makes);
+		if (live)
+			live->datagram = uvd_prog_item(call, "qp_type") && !strcmp(uvd_prog_item(call, "qp_type"), "4");
+	}
+	if (uvd_gen_chance(g, SPOILED)) {
+		if (front == UVD_PROG_WRITE)
+			uvd_gen_spoil_write(g, call, shape);
+		else
+			uvd_gen_spoil_invoke(g, call, shape);
+	}
+	return call;
+}
+
+static void gen_attr_value(struct uvd_gen *g, const struct uvd_attr_row *row, char *item)
+{
+	const char *name = uvd_shape_attr_name(row);
+	const struct uvd_shape_attr *shape = uvd_shape_attr(name);
+	const struct uvd_shape_field *field;
+	char word[UVD_PROG_MAX_ITEM];
+	size_t len = snprintf(item, UVD_PROG_MAX_ITEM, "%.60s", name);
+	if (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD || row->type == UVD_ATTR_IDRS_ARRAY) {
+		if (row->access == UVD_UOBJ_NEW)
+			return;
+		word_object(g, uvd_shape_object_name(row->object), word);
+		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "=%.60s", word);
+		return;
+	}
+	if (row->type == UVD_ATTR_PTR_OUT || !shape || !shape->fields.n || uvd_gen_chance(g, 50))
+		return;
+	field = &shape->fields.f[uvd_gen_below(g, shape->fields.n)];
+	word_pick(g, field->good, word);
+	if (strcmp(field->name, "value"))
+		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "={%s=%.40s}", field->name, word);
+	else
+		snprintf(item + len, UVD_PROG_MAX_ITEM - len, "=%.60s", word);
+}
+
+/* Bytes of driver data in rxe's response: without room for them the method fails there. */
+static unsigned int gen_driver_room(const char *name)
+{
+	if (strstr(name, "CQ_CREATE"))
+		return 16;
+	if (strstr(name, "SRQ_CREATE"))
+		return 24;
+	return strstr(name, "QP_CREATE") ? 32 : 0;
+}
+
+static void gen_attr(struct uvd_gen *g, struct uvd_prog_call *call, const struct uvd_attr_row *row)
+{
+	char item[UVD_PROG_MAX_ITEM];
+	unsigned int room = gen_driver_room(call->target);
+
+	if (row->flags & UVD_UDATA) {
+		if (row->type == UVD_ATTR_PTR_OUT && room && !uvd_gen_chance(g, 3))
+			uvd_prog_add_item(call, "uhw_out=%u", room);
+		else if (uvd_gen_chance(g, 3))
+			uvd_prog_add_item(call, "%s=%u", row->type == UVD_ATTR_PTR_OUT ? "uhw_out" : "uhw_in",
+					  uvd_gen_below(g, 40));
+		return;
+	}
+	if (uvd_gen_absent_attr(g, row) || (uvd_gen_wanted(row) ? uvd_gen_chance(g, 2) : !uvd_gen_chance(g, 35)))
+		return;
+	/* An optional attribute is only of interest for its value: vary it more often. */
+	if (!uvd_gen_wanted(row))
+		g->vary = 70;
+	gen_attr_value(g, row, item);
+	uvd_prog_add_item(call, "%s", item);
+	if (row->access == UVD_UOBJ_DESTROY && row->type == UVD_ATTR_IDR && strchr(item, '='))
+		live_end(g, strchr(item, '=') + 1);
+	if (row->access == UVD_UOBJ_NEW && (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD))
+		live_add(g, call, uvd_shape_object_name(row->object));
+}
+
+bool uvd_gen_wanted(const struct uvd_attr_row *row)
+{
+	/* The type of a QP decides which of these it needs: want all. */
+	return row->flags & UVD_MANDATORY ||
+	       uvd_prog_list_match("create_qp_pd_handle create_qp_send_cq_handle create_qp_recv_cq_handle",
+				   uvd_shape_attr_name(row));
+}
+
+bool uvd_gen_can_ask(struct uvd_gen *g, const struct uvd_shape_method *ref)
+{
+	return !uvd_gen_excluded(uvd_shape_method_name(ref->row)) && !gen_absent_method(g, ref);
+}
+
+struct uvd_prog_call *uvd_gen_method(struct uvd_gen *g, const struct uvd_shape_method *ref)
+{
+	struct uvd_prog_call *call;
+
+	for (unsigned int a = 0; a < ref->row->num_attrs; a++) {
+		const struct uvd_attr_row *row = &ref->row->attrs[a];
+
+		if ((row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD) && row->access != UVD_UOBJ_NEW &&
+		    uvd_gen_wanted(row))
+			gen_object(g, uvd_shape_object_name(row->object));
+	}
+	gen_set_vary(g);
+	call = gen_new_call(g, UVD_PROG_METHOD, uvd_shape_method_name(ref->row));
+	for (unsigned int a = 0; call && a < ref->row->num_attrs; a++)
+		gen_attr(g, call, &ref->row->attrs[a]);
+	return call;
+}
+
+static void gen_any_method(struct uvd_gen *g)
+{
+	struct uvd_shape_method ref;
+	unsigned int n = 0;
+	struct uvd_prog_call *call;
+
+	while (uvd_shape_method_at(n, &ref))
+		n++;
+	do
+		uvd_shape_method_at(uvd_gen_below(g, n), &ref);
+	while (!uvd_gen_can_ask(g, &ref));
+	call = uvd_gen_method(g, &ref);
+	if (call && uvd_gen_chance(g, SPOILED))
+		uvd_gen_spoil_method(g, call);
+}
+
+/* ---- sequences of calls ------------------------------------------------------------------------------------------ */
+
+/* Modifies a QP towards RTS, then to ERR and RESET, for a random number of steps. */
+static void gen_connect(struct uvd_gen *g)
+{
+	static const struct {
+		const char *rc, *ud;
+	} steps[] = {
+		{ "qp_state=1 attr_mask=0x39 qp_access_flags=7", "qp_state=1 attr_mask=0x71 qkey=0x11" },
+		{ "qp_state=2 attr_mask=0x129181", "qp_state=2 attr_mask=1" },
+		{ "qp_state=3 attr_mask=0x12e01", "qp_state=3 attr_mask=0x10001 sq_psn=1" },
+		{ "qp_state=4 attr_mask=1", "qp_state=4 attr_mask=1" },
+		{ "qp_state=6 attr_mask=1", "qp_state=6 attr_mask=1" },
+		{ "qp_state=0 attr_mask=1", "qp_state=0 attr_mask=1" },
+	};
+	struct uvd_gen_live *qp = live_find(g, "qp");
+	unsigned int far = 1 + uvd_gen_below(g, UVD_COUNT(steps));
+
+	for (unsigned int i = 0; qp && i < far; i++) {
+		struct uvd_prog_call *call =
+			gen_new_call(g, gen_front(g), uvd_gen_chance(g, 80) ? "MODIFY_QP" : "EX_MODIFY_QP");
+		const char *text = qp->datagram ? steps[i].ud : steps[i].rc;
+		char item[64];
+		int used;
+
+		if (!call)
+			return;
+		uvd_prog_add_item(call, "qp_handle=%s", qp->label);
+		for (; sscanf(text, "%63s%n", item, &used) == 1; text += used)
+			uvd_prog_add_item(call, "%s", item);
+		if (i == 1 && !qp->datagram)
+			uvd_prog_add_item(call, "dest_qp_num=%s.qpn", qp->label);
+	}
+	if (qp && uvd_gen_chance(g, 70)) {
+		struct uvd_prog_call *call = gen_new_call(g, gen_front(g), "QUERY_QP");
+
+		if (call)
+			uvd_prog_add_item(call, "qp_handle=%s", qp->label);
+	}
+}
+
+static const struct uvd_shape_command *gen_any_command(struct uvd_gen *g)
+{
+	const struct uvd_shape_command *shape;
+	unsigned int n = 0;
+
+	while (uvd_shape_command_at(n))
+		n++;
+	do
+		shape = uvd_shape_command_at(uvd_gen_below(g, n));
+	while (uvd_gen_excluded(shape->name) || uvd_gen_absent_command(g, shape));
+	return shape;
+}
+
+static void gen_first_objects(struct uvd_gen *g)
+{
+	static const char *const names[] = { "ALLOC_PD",   "CREATE_CQ", "CREATE_QP", "CREATE_COMP_CHANNEL",
+					     "CREATE_SRQ", "REG_MR" };
+	unsigned int most = uvd_gen_below(g, UVD_COUNT(names) + 1);
+
+	for (unsigned int i = 0; i < most; i++)
+		uvd_gen_command(g, uvd_shape_command(names[i]), gen_front(g));
+}
+
+void uvd_prog_generate(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed)
+{
+	struct uvd_gen g = { .state = seed, .p = p, .list = list };
+	unsigned int most;
+
+	memset(p, 0, sizeof(*p));
+	snprintf(p->name, sizeof(p->name), UVD_PROG_SEED "%llu", (unsigned long long)seed);
+	if (!uvd_gen_chance(&g, 2))
+		uvd_gen_command(&g, uvd_shape_command("GET_CONTEXT"),
+				uvd_gen_chance(&g, 80) ? UVD_PROG_WRITE : UVD_PROG_INVOKE);
+	gen_first_objects(&g);
+	most = p->num_calls + 2 + uvd_gen_below(&g, 14);
+	while (p->num_calls < most && p->num_calls < UVD_PROG_MAX_CALLS) {
+		switch (uvd_gen_below(&g, 10)) {
+		case 0:
+			gen_connect(&g);
+			break;
+		case 1 ... 3:
+			gen_any_method(&g);
+			break;
+		default:
+			uvd_gen_command(&g, gen_any_command(&g), gen_front(&g));
+			break;
+		}
+	}
+}

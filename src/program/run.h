@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One run of a program on one node, in a process of its own, and its results. */
+#ifndef UVD_PROG_RUN_H
+#define UVD_PROG_RUN_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include "format.h"
+#include "shape.h"
+
+enum {
+	UVD_PROG_MAX_MSG = 1024, /* bytes of a message that are compared (an ioctl's header and attributes) */
+	UVD_PROG_MAX_OUT = 4096, /* bytes of output that are compared */
+	UVD_PROG_MAX_REGIONS = 24,
+	UVD_PROG_MAX_VALUES = 64,
+	UVD_PROG_OUT_SLACK = 64, /* bytes behind each buffer that nobody may touch */
+	UVD_PROG_UNTOUCHED = 0xa5,
+};
+
+/* Where an output lies; the names of its bytes. */
+struct uvd_prog_region {
+	char name[48]; /* of its attribute; "" where only its fields have names */
+	uint32_t at, len;
+	struct uvd_shape_fields fields;
+};
+
+/* What one call did. */
+struct uvd_prog_record {
+	bool done; /* false: the program ended before or within */
+	long ret;
+	int err;
+	/* The message after the call (the kernel writes handles and flags to attributes), and the output. */
+	uint32_t msg_len, out_len;
+	uint8_t msg[UVD_PROG_MAX_MSG], out[UVD_PROG_MAX_OUT];
+	bool is_ioctl;
+	unsigned int num_regions;
+	struct uvd_prog_region regions[UVD_PROG_MAX_REGIONS];
+	/* The call's input values, by the names that programs use. */
+	unsigned int num_values;
+	struct uvd_prog_value {
+		char name[48];
+		uint64_t value;
+	} values[UVD_PROG_MAX_VALUES];
+};
+
+struct uvd_prog_run {
+	const char *node;
+	int cpu; /* the child's CPU; -1: any */
+	uint16_t driver_id;
+	pid_t pid;
+	int status; /* from waitpid(), once the child has ended */
+	char trouble[128]; /* why the program cannot be run; "": it can */
+	struct uvd_prog_record records[UVD_PROG_MAX_CALLS];
+};
+
+/* Allocates a run in memory that it shares with its children. */
+struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu);
+/* Returns the driver id that the node accepts in ioctl headers; -1: it cannot be opened, or accepts none. */
+int uvd_prog_find_driver(const char *node);
+void uvd_prog_run_start(struct uvd_prog_run *run, const struct uvd_prog *p);
+void uvd_prog_run_wait(struct uvd_prog_run *run);
+
+/* ---- within the child -------------------------------------------------------------------------------------------- */
+
+#define UVD_PROG_ARENA 0x200000000ull
+#define UVD_PROG_MSG UVD_PROG_ARENA /* 64 KiB, unmapped after that */
+#define UVD_PROG_MSG_SIZE 0x10000
+#define UVD_PROG_IN (UVD_PROG_ARENA + 0x100000)
+#define UVD_PROG_IN_SIZE 0x20000
+#define UVD_PROG_OUT (UVD_PROG_ARENA + 0x200000)
+#define UVD_PROG_OUT_SIZE 0x40000
+#define UVD_PROG_MEM (UVD_PROG_ARENA + 0x300000) /* the client's, for memory regions */
+#define UVD_PROG_MEM_SIZE 0x40000
+#define UVD_PROG_RO (UVD_PROG_ARENA + 0x400000)
+#define UVD_PROG_RO_SIZE 0x4000
+#define UVD_PROG_SCRATCH (UVD_PROG_ARENA + 0x500000) /* where a driver may write; not compared */
+#define UVD_PROG_SCRATCH_SIZE 0x1000
+#define UVD_PROG_NONE (UVD_PROG_ARENA + 0x600000)
+#define UVD_PROG_EDGE (UVD_PROG_MEM + UVD_PROG_MEM_SIZE - 0x1000) /* a page, unmapped after that */
+
+/* One call in bytes, in the arena. */
+struct uvd_prog_built {
+	uint8_t *msg;
+	size_t len; /* write()'s length argument */
+	uint64_t arg; /* ioctl()'s argument */
+	unsigned long cmd;
+};
+
+/* Return NULL, or what is wrong with the program. They fill the record's regions and values. */
+const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+				 struct uvd_prog_built *b);
+const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i,
+				 struct uvd_prog_built *b);
+/* Returns the value of a word. A label without a value (a failed call, no such output) gives UINT32_MAX. */
+uint64_t uvd_prog_value_of(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *word);
+/* Finds the value of an output of an earlier call. Returns false if there is none. */
+bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t *value);
+
+#endif
