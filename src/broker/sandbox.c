@@ -20,6 +20,7 @@
 #include "broker/serve.h"
 #include "util/util.h"
 
+enum { NOBODY = 65534 };
 enum { BROKER = 1 << UVD_ROLE_BROKER, QUESTIONS = 1 << UVD_ROLE_QUESTIONS, LOAN = 1 << UVD_ROLE_LOAN };
 
 static const struct {
@@ -55,7 +56,8 @@ bool uvd_role_take(enum uvd_role role)
 	 * The broker and its children for loans have no filter: the kernel refuses PTRACE_O_SUSPEND_SECCOMP to a process that has
 	 * one, and a child inherits its parent's filter.
 	 */
-	return role != UVD_ROLE_QUESTIONS || !uvd_sandbox_load((const char *const[]){ "process", "questions", NULL });
+	return role != UVD_ROLE_QUESTIONS ||
+	       !uvd_sandbox_load((const char *const[]){ "process", "questions", NULL }, SCMP_ACT_KILL_PROCESS);
 }
 
 /* ---- the filter of system calls ---------------------------------------------------------------------------------- */
@@ -87,9 +89,9 @@ static int sandbox_add_row(scmp_filter_ctx ctx, const struct uvd_sandbox_row *ro
 	return ret;
 }
 
-int uvd_sandbox_load(const char *const *names)
+int uvd_sandbox_load(const char *const *names, uint32_t otherwise)
 {
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
+	scmp_filter_ctx ctx = seccomp_init(otherwise);
 	int ret = ctx ? 0 : -ENOMEM;
 
 	for (; !ret && *names; names++)
@@ -162,7 +164,7 @@ static int enter_sandbox(uid_t uid, gid_t gid, const char *const *backends)
 	/* The broker may have ended before PR_SET_PDEATHSIG was set. */
 	if (getppid() != broker)
 		return -ESRCH;
-	return uvd_sandbox_load(names);
+	return uvd_sandbox_load(names, SCMP_ACT_KILL_PROCESS);
 }
 
 int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct uvd_log *log)
@@ -172,4 +174,32 @@ int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct
 	if (err)
 		uvd_logf(log, UVD_ERR, "cannot give up the engine process's privileges: %s", uvd_errno_name(err));
 	return err;
+}
+
+/* ---- a process that looks at a plug-in --------------------------------------------------------------------------- */
+
+/*
+ * Becomes the user nobody. In a user namespace that has no such user, root is an unprivileged user outside: then giving
+ * up the capabilities has to do.
+ */
+static int look_become_nobody(void)
+{
+	if (setgroups(0, NULL) && errno != EPERM)
+		return -errno;
+	if (setresgid(NOBODY, NOBODY, NOBODY) && errno != EINVAL)
+		return -errno;
+	return setresuid(NOBODY, NOBODY, NOBODY) && errno != EINVAL ? -errno : 0;
+}
+
+int uvd_look_sandbox(void)
+{
+	static const char *const names[] = { "process", "look", NULL };
+	int err = geteuid() ? 0 : look_become_nobody();
+
+	if (err)
+		return err;
+	capng_clear(CAPNG_SELECT_CAPS);
+	if (capng_apply(CAPNG_SELECT_CAPS) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -EPERM;
+	return uvd_sandbox_load(names, SCMP_ACT_ERRNO(EPERM));
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* One rule of the filter. A system call that is in none of the loaded rows kills the process. */
+/* One rule of the filter. A system call that is in none of the loaded rows kills the process; in the row `look` it fails. */
 struct uvd_sandbox_call {
 	const char *name;
 	const char *only; /* describes the arguments that `cmp` allows; NULL: all */
@@ -35,9 +35,10 @@ const struct uvd_sandbox_row *uvd_sandbox_row(const char *name);
 
 /*
  * Loads the filter that these rows make together, for the calling thread and for threads and children that it starts
- * later. names ends with NULL. Returns 0; -EOPNOTSUPP: a name has no row; or another negative errno.
+ * later. names ends with NULL. otherwise: SCMP_ACT_*, for all calls that are in no row. Returns 0; -EOPNOTSUPP: a name
+ * has no row; or another negative errno.
  */
-int uvd_sandbox_load(const char *const *names);
+int uvd_sandbox_load(const char *const *names, uint32_t otherwise);
 
 /* Prints the table as docs/security.md shows it. */
 void uvd_sandbox_print(FILE *f);

@@ -196,6 +196,38 @@ static const struct uvd_sandbox_call questions_calls[] = {
 	{ "memfd_create" },
 };
 
+/* A child that maps the code of a plug-in, to see what it declares. Calls in no row of it fail with EPERM. */
+static const struct uvd_sandbox_call look_calls[] = {
+	{ "mmap" },
+	{ "mprotect" },
+	{ "open", "for reading", 0, false, ARG_HAS_NO(1, O_ACCMODE | MAKES_FILE) },
+	{ "openat", "for reading", 0, false, ARG_HAS_NO(2, O_ACCMODE | MAKES_FILE) },
+	{ "fstat" },
+	{ "stat" },
+	{ "newfstatat" },
+	{ "statx" },
+	{ "access" },
+	{ "readlink" },
+	{ "readlinkat" },
+	{ "lseek" },
+	{ "getcwd" },
+	{ "clone", "threads", 0, false, ARG_HAS(0, ~(uint64_t)THREAD_MAY, THREAD) },
+	{ "clone3", "fails", ENOSYS },
+	{ "set_robust_list" },
+	{ "rseq" },
+	{ "rt_sigaction" },
+	{ "rt_sigprocmask" },
+	{ "sched_getaffinity" },
+	{ "sysinfo" },
+	{ "uname" },
+	{ "getuid" },
+	{ "geteuid" },
+	{ "getgid" },
+	{ "getegid" },
+	{ "getppid" },
+	{ "prlimit64", "its own, to read", 0, false, 2, { { 0, SCMP_CMP_EQ, 0, 0 }, { 2, SCMP_CMP_EQ, 0, 0 } } },
+};
+
 #define CALLS(table) sizeof(table) / sizeof(table[0]), table
 
 static const struct uvd_sandbox_row rows[] = {
@@ -207,6 +239,7 @@ static const struct uvd_sandbox_row rows[] = {
 	{ "null", "with devices of this backend", NULL, 0, 0, NULL },
 	{ "soft", "with devices of this backend", NULL, 0, 0, NULL },
 	{ "questions", "the child for questions", "its socket", 0, CALLS(questions_calls) },
+	{ "look", "the child that looks at a plug-in", "a copy of the file, a pipe", 0, CALLS(look_calls) },
 };
 
 const struct uvd_sandbox_row *uvd_sandbox_row_at(unsigned int i)

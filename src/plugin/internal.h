@@ -20,9 +20,31 @@ int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...
 /* Is it a name of letters, digits and these other characters, of 1 to `most` bytes? */
 bool uvd_plugin_name_ok(const char *name, const char *others, size_t most);
 
-/* module.c: uvd_module_load() without init(). */
-struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
-				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err);
+/*
+ * module.c: makes a module without code, of the file and the values of the request; what is missing there is that of
+ * `old`. Returns NULL with *err and a message in `error`.
+ */
+struct uvd_module *uvd_module_new(struct uvd_plugins *plugins, const struct uvd_plugin_request *request,
+				  const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err);
+/* Maps and checks the copy of the file that module->fd is. Returns 0 or a negative errno and a message. */
+int uvd_module_map(struct uvd_plugins *plugins, struct uvd_module *module, const struct uvd_module *old,
+		   char error[UVD_PLUGIN_ERROR]);
+/*
+ * look.c: a child without rights maps the copy and tells its facts. Sets module->plugin and module->facts. limit_ms: the
+ * time that the child has. Returns 0 or a negative errno and a message.
+ */
+int uvd_module_look(struct uvd_plugins *plugins, struct uvd_module *module, unsigned int limit_ms,
+		    char error[UVD_PLUGIN_ERROR]);
+/*
+ * facts.c: what a plug-in declares, as JSON between two processes. write() returns the text, which the caller frees, or
+ * NULL. read() sets *plugin and *facts, which has all that *plugin points to; the text can be anybody's. what: the file,
+ * for messages. Returns 0 or a negative errno and a message: a wrong text, or the error that it tells.
+ */
+char *uvd_facts_write(const struct uvd_plugin *plugin);
+char *uvd_facts_write_error(int err, const char *error);
+int uvd_facts_read(const char *what, const char *text, size_t len, struct uvd_plugin *plugin,
+		   struct uvd_plugin_facts **facts, char error[UVD_PLUGIN_ERROR]);
+void uvd_facts_free(struct uvd_plugin_facts *facts);
 /* file.c: checks who may change the file, and returns a descriptor of a sealed private copy, or a negative errno. */
 int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
 /* values.c: checks the declared options, and that each given value is for one of them. what: for messages. */

@@ -49,6 +49,7 @@ void uvd_module_put(struct uvd_module *module)
 	if (module->fd >= 0)
 		close(module->fd);
 	uvd_module_structs_free(module);
+	uvd_facts_free(module->facts);
 	module_values_free(module->values);
 	free(module->path);
 	free(module);
@@ -176,8 +177,8 @@ static int module_begin(struct uvd_module *m, char error[UVD_PLUGIN_ERROR])
 	return 0;
 }
 
-struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
-				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
+struct uvd_module *uvd_module_new(struct uvd_plugins *plugins, const struct uvd_plugin_request *request,
+				  const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
 {
 	const char *path = request && request->path ? request->path : old->path;
 	const char *const *values = request ? request->values : NULL;
@@ -195,30 +196,33 @@ struct uvd_module *uvd_module_open(struct uvd_plugins *plugins, const struct uvd
 	/* Absolute, because the working directory can be another one at a reload. */
 	m->path = realpath(path, NULL) ?: strdup(path);
 	m->values = module_values_copy(values);
-	if (!m->path || !m->values)
-		goto put;
-	m->fd = *err = uvd_plugin_file_copy(path, owner, error);
-	if (*err < 0)
-		goto put;
-	*err = module_map(m, error) ?: module_struct_copy(m, error) ?: uvd_module_structs_extend(m, error) ?:
-	       module_check(plugins, m, old, error);
-	if (!*err) {
-		uvd_crash_add(m->plugin.name, m->symbol);
+	if (m->path && m->values)
 		return m;
-	}
-put:
 	uvd_module_put(m);
 	return NULL;
+}
+
+int uvd_module_map(struct uvd_plugins *plugins, struct uvd_module *m, const struct uvd_module *old,
+		   char error[UVD_PLUGIN_ERROR])
+{
+	int err = module_map(m, error) ?: module_struct_copy(m, error) ?: uvd_module_structs_extend(m, error) ?:
+		  module_check(plugins, m, old, error);
+
+	if (!err)
+		uvd_crash_add(m->plugin.name, m->symbol);
+	return err;
 }
 
 struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 				   const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err)
 {
-	struct uvd_module *m = uvd_module_open(plugins, request, owner, old, error, err);
+	struct uvd_module *m = uvd_module_new(plugins, request, old, error, err);
 
 	if (!m)
 		return NULL;
-	*err = module_begin(m, error);
+	m->fd = *err = uvd_plugin_file_copy(request && request->path ? request->path : m->path, owner, error);
+	if (*err >= 0)
+		*err = uvd_module_map(plugins, m, old, error) ?: module_begin(m, error);
 	if (!*err)
 		return m;
 	uvd_module_put(m);

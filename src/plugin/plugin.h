@@ -50,8 +50,9 @@ int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin
 int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 		     char error[UVD_PLUGIN_ERROR]);
 /*
- * Registers a shared object as uvd_plugins_load() does, but calls none of its functions (only the constructors of its
- * code run): for a registry without an engine, which is asked for names and options.
+ * Registers what a shared object declares: its names and options, and of its backends and personas what sysfs files and
+ * defaults are made from; none of their functions. Loads no code into this process: a child without rights does that
+ * (look.c). For a registry without an engine. Call it while the process has one thread.
  */
 int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 		     char error[UVD_PLUGIN_ERROR]);
@@ -82,6 +83,7 @@ struct uvd_module {
 	void **structs; /* extended copies of an older plug-in's backends and personas, and their lists; ends with NULL */
 	void *handle; /* of dlopen() */
 	int fd; /* the private copy of the file, for debuggers: the name of the mapped object is /proc/PID/fd/FD */
+	struct uvd_plugin_facts *facts; /* of uvd_plugins_look(), or NULL */
 	bool begun; /* init() has succeeded, or there is none */
 };
 

@@ -12,6 +12,8 @@
 #include "persona/persona.h"
 #include "plugin/internal.h"
 
+enum { LOOK_MS = 30000 /* that the constructors of a plug-in may take */ };
+
 struct uvd_plugins {
 	struct uvd_log *log;
 	pthread_mutex_t lock; /* the rest */
@@ -300,9 +302,18 @@ int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_reques
 		     char error[UVD_PLUGIN_ERROR])
 {
 	int err;
-	struct uvd_module *module = uvd_module_open(plugins, request, owner, NULL, error, &err);
+	struct uvd_module *module = uvd_module_new(plugins, request, NULL, error, &err);
 
-	return plugins_register(plugins, module, err, error);
+	if (!module)
+		return err;
+	module->fd = err = uvd_plugin_file_copy(request->path, owner, error);
+	if (err >= 0)
+		err = uvd_module_look(plugins, module, LOOK_MS, error)
+			      ?: uvd_plugins_check_names(plugins, module->path, &module->plugin, NULL, error);
+	if (!err)
+		return plugins_register(plugins, module, err, error);
+	uvd_module_put(module);
+	return err;
 }
 
 int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin *plugin)

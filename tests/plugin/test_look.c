@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a plug-in declares is known without its code in this process, whatever its constructors do. */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "plugin/internal.h"
+#include "../suite.h"
+
+enum { STUCK_MS = 60000, SOON_MS = 300, FIRST_LIE = 5, LAST_LIE = 13 };
+
+static struct uvd_plugins *plugins;
+static struct uvd_module *module;
+static char error[UVD_PLUGIN_ERROR];
+
+static void look_setup(void)
+{
+	plugins = uvd_plugins_new(NULL);
+	ck_assert_ptr_nonnull(plugins);
+}
+
+static void look_teardown(void)
+{
+	uvd_module_put(module);
+	uvd_plugins_free(plugins);
+}
+
+/* Root need not trust the folders of a build. */
+static uid_t look_owner(void)
+{
+	return getuid() ?: 1;
+}
+
+static int look_at(const char *toy, const char *value, unsigned int limit_ms)
+{
+	const char *const values[] = { value, NULL };
+	char path[4096];
+	int err;
+
+	snprintf(path, sizeof(path), TOYS "/%s.so", toy);
+	uvd_module_put(module);
+	module = uvd_module_new(plugins, &(struct uvd_plugin_request){ path, values }, NULL, error, &err);
+	ck_assert_ptr_nonnull(module);
+	module->fd = uvd_plugin_file_copy(path, look_owner(), error);
+	ck_assert_msg(module->fd >= 0, "%s", error);
+	return uvd_module_look(plugins, module, limit_ms, error);
+}
+
+static void look_no_child_is_left(void)
+{
+	ck_assert(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+}
+
+START_TEST(test_constructors_run_in_a_child_without_rights)
+{
+	char want[256];
+
+	setenv("UVERBSD_TEST_LOOK", "untouched", 1);
+	unlink("/tmp/uverbsd-test-look");
+	ck_assert_msg(!look_at("look0", NULL, STUCK_MS), "%s", error);
+	snprintf(want, sizeof(want),
+		 "uid %d, kill EPERM, write EPERM, create EPERM, socket EPERM, fork EPERM, exec EPERM, fd 5 EBADF",
+		 geteuid() ? (int)geteuid() : 65534);
+	ck_assert_str_eq(module->plugin.description, want);
+	ck_assert_str_eq(getenv("UVERBSD_TEST_LOOK"), "untouched");
+	ck_assert(access("/tmp/uverbsd-test-look", F_OK));
+	look_no_child_is_left();
+}
+END_TEST
+
+START_TEST(test_facts_are_those_of_the_plugin)
+{
+	const struct uvd_persona *p;
+
+	ck_assert_msg(!look_at("look0", "size=3", STUCK_MS), "%s", error);
+	ck_assert_str_eq(module->plugin.name, "look");
+	ck_assert_str_eq(module->plugin.version, "1.0");
+	ck_assert_str_eq(module->plugin.options[0].help, "of the thing");
+	ck_assert_str_eq(module->plugin.options[0].value, "red");
+	ck_assert_str_eq(module->plugin.options[1].name, "size");
+	ck_assert_ptr_null(module->plugin.options[1].value);
+	ck_assert_ptr_null(module->plugin.options[2].name);
+	p = module->plugin.personas[0];
+	ck_assert_ptr_null(module->plugin.personas[1]);
+	ck_assert_str_eq(p->name, "lookface");
+	ck_assert_str_eq(p->ibdev_prefix, "look_");
+	ck_assert_str_eq(p->modalias, "");
+	ck_assert_str_eq(p->board_id, "board");
+	ck_assert_str_eq(p->fw_ver, "1.2");
+	ck_assert_str_eq(p->node_desc, "näher");
+	ck_assert(p->driver_id == 9 && p->abi_version == 3 && p->vendor_id == 0xffffffff && p->vendor_part_id == 7);
+	ck_assert(p->hw_ver == 8 && p->has_hw_rev && p->has_ip_gid && !p->queues);
+	ck_assert(p->link_layer == IBV_LINK_LAYER_ETHERNET && p->unusable_caps == 0x80000001);
+	ck_assert_str_eq(p->hw_counters[1].name, "TxPkts");
+	ck_assert_uint_eq(p->hw_counters[1].counters, 6);
+	ck_assert_ptr_null(p->hw_counters[2].name);
+}
+END_TEST
+
+START_TEST(test_backend_without_code_can_map_queues_or_not)
+{
+	ck_assert_msg(!look_at("net", NULL, STUCK_MS), "%s", error);
+	ck_assert_str_eq(module->plugin.backends[0]->name, "net");
+	ck_assert_ptr_null(module->plugin.backends[0]->ring_doorbell);
+	ck_assert_ptr_null(module->plugin.backends[0]->query_device);
+}
+END_TEST
+
+START_TEST(test_what_the_child_refuses_is_refused_with_its_reason)
+{
+	ck_assert_int_eq(look_at("look0", "shape=round", STUCK_MS), -EINVAL);
+	ck_assert_msg(strstr(error, "look0.so: no option `shape`; its options: colour, size"), "%s", error);
+	ck_assert_int_eq(look_at("none", NULL, STUCK_MS), -ELIBBAD);
+	ck_assert_msg(strstr(error, "none.so: "), "%s", error);
+}
+END_TEST
+
+static const struct {
+	const char *toy;
+	unsigned int limit_ms;
+	int err;
+	const char *says;
+} ends[] = {
+	{ "look1", STUCK_MS, -ELIBBAD, "crashed with SIGSEGV" },
+	{ "look2", SOON_MS, -ETIMEDOUT, "have not returned within 300 ms" },
+	{ "look3", STUCK_MS, -ELIBBAD, "crashed with SIGKILL" },
+	{ "look4", STUCK_MS, -ELIBBAD, "ended the process" },
+};
+
+START_TEST(test_constructors_that_do_not_return_are_told)
+{
+	ck_assert_int_eq(look_at(ends[_i].toy, NULL, ends[_i].limit_ms), ends[_i].err);
+	ck_assert_msg(strstr(error, ends[_i].says) && strstr(error, ends[_i].toy), "%s", error);
+	look_no_child_is_left();
+}
+END_TEST
+
+START_TEST(test_constructors_that_tell_wrong_facts_are_refused)
+{
+	char toy[16];
+
+	snprintf(toy, sizeof(toy), "look%d", _i);
+	ck_assert_int_eq(look_at(toy, NULL, STUCK_MS), -EPROTO);
+	ck_assert_msg(strstr(error, toy) && !strpbrk(error, "\n\033"), "%s", error);
+	ck_assert_ptr_null(module->facts);
+	look_no_child_is_left();
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("look");
+
+	tcase_set_timeout(t, 100);
+	tcase_add_checked_fixture(t, look_setup, look_teardown);
+	tcase_add_test(t, test_constructors_run_in_a_child_without_rights);
+	tcase_add_test(t, test_facts_are_those_of_the_plugin);
+	tcase_add_test(t, test_backend_without_code_can_map_queues_or_not);
+	tcase_add_test(t, test_what_the_child_refuses_is_refused_with_its_reason);
+	tcase_add_loop_test(t, test_constructors_that_do_not_return_are_told, 0, UVD_COUNT(ends));
+	tcase_add_loop_test(t, test_constructors_that_tell_wrong_facts_are_refused, FIRST_LIE, LAST_LIE + 1);
+	return run_suite("look", t);
+}
