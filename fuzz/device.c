@@ -97,16 +97,18 @@ void fuzz_engine_init(void)
 	fuzz.call.caller.account = fuzz.account;
 }
 
-struct uvd_device *fuzz_device_new(const char *backend, const char *persona)
+struct uvd_device *fuzz_device_new(const char *backend, const char *persona, unsigned int index)
 {
 	struct uvd_device_config config;
 	struct uvd_device *dev;
 	int err;
 
-	uvd_config_default(&config, uvd_persona_find(persona), 0);
+	uvd_config_default(&config, uvd_persona_find(persona), index);
 	snprintf(config.backend, sizeof(config.backend), "%s", backend);
 	config.memlock = UVD_MEMLOCK_UNLIMITED;
 	config.limits.max_dm_size = 64 << 10;
+	/* Large queues would cost most of an execution's time. */
+	config.limits.max_cqe = config.limits.max_qp_wr = config.limits.max_srq_wr = 64;
 	dev = uvd_device_new(&fuzz.engine, &config, &err);
 	if (!dev)
 		fuzz_stop(backend, err);
@@ -172,7 +174,7 @@ static const struct uv_node_ops fuzz_node_ops = {
 
 static int fill_pd(uint32_t *handle)
 {
-	return uv_alloc_pd(0, UV_WRITE, handle);
+	return uv_alloc_pd(0, UV_INVOKE, handle);
 }
 
 static int fill_cq(uint32_t *handle)
@@ -180,14 +182,14 @@ static int fill_cq(uint32_t *handle)
 	const struct uv_cq_attr attr = { .cqe = 16, .channel = -1, .event_fd = -1 };
 	uint32_t cqe;
 
-	return uv_create_cq(0, UV_WRITE, &attr, handle, &cqe);
+	return uv_create_cq(0, UV_INVOKE, &attr, handle, &cqe);
 }
 
 static int fill_qp(uint32_t *handle)
 {
 	const struct uv_qp_attr attr = uv_qp_attr(FUZZ_PD, FUZZ_CQ);
 	struct uv_qp qp = {};
-	int ret = uv_create_qp(0, UV_WRITE, &attr, &qp);
+	int ret = uv_create_qp(0, UV_INVOKE, &attr, &qp);
 
 	*handle = qp.handle;
 	return ret;
@@ -237,7 +239,7 @@ static int fill_srq(uint32_t *handle)
 {
 	const struct uv_srq_attr attr = uv_srq_attr(FUZZ_PD);
 	struct uv_srq srq = {};
-	int ret = uv_create_srq(0, UV_WRITE, &attr, &srq);
+	int ret = uv_create_srq(0, UV_INVOKE, &attr, &srq);
 
 	*handle = srq.handle;
 	return ret;
@@ -247,19 +249,19 @@ static int fill_ah(uint32_t *handle)
 {
 	const struct ib_uverbs_ah_attr attr = { .dlid = 1, .port_num = 1 };
 
-	return uv_create_ah(0, UV_WRITE, FUZZ_PD, &attr, handle);
+	return uv_create_ah(0, UV_INVOKE, FUZZ_PD, &attr, handle);
 }
 
 static int fill_mw(uint32_t *handle)
 {
 	uint32_t rkey;
 
-	return uv_alloc_mw(0, UV_WRITE, FUZZ_PD, 1, handle, &rkey);
+	return uv_alloc_mw(0, UV_INVOKE, FUZZ_PD, 1, handle, &rkey);
 }
 
 static int fill_xrcd(uint32_t *handle)
 {
-	return uv_open_xrcd(0, UV_WRITE, -1, O_CREAT, handle);
+	return uv_open_xrcd(0, UV_INVOKE, -1, O_CREAT, handle);
 }
 
 static int fill_counters(uint32_t *handle)
@@ -277,7 +279,7 @@ static int fill_wq(uint32_t *handle)
 	struct ib_uverbs_ex_create_wq in = { .pd_handle = FUZZ_PD, .cq_handle = FUZZ_CQ, .max_wr = 1, .max_sge = 1 };
 	struct ib_uverbs_ex_create_wq_resp out = {};
 	struct uv_cmd cmd = { UV_EX(CREATE_WQ), &in, sizeof(in), &out, sizeof(out) };
-	int ret = uv_cmd(0, UV_WRITE_EX, &cmd);
+	int ret = uv_cmd(0, UV_INVOKE_EX, &cmd);
 
 	*handle = out.wq_handle;
 	return ret;

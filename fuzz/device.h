@@ -12,8 +12,8 @@
 
 /* Makes the client and the engine. */
 void fuzz_engine_init(void);
-/* A device with this backend and persona. */
-struct uvd_device *fuzz_device_new(const char *backend, const char *persona);
+/* A device with this backend and persona. index: its name and its addresses depend on it. */
+struct uvd_device *fuzz_device_new(const char *backend, const char *persona, unsigned int index);
 /* Opens a file of the device. NULL: the device is gone. */
 struct uvd_file *fuzz_file_open(struct uvd_device *dev);
 /* Opens a file of the device with a context and one object of each common type, whose handles are these numbers. */

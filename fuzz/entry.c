@@ -11,6 +11,7 @@
 #include "fuzz/gen.h"
 #include "fuzz/schema.h"
 
+const char *__asan_default_options(void);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int seed);
@@ -26,6 +27,12 @@ static size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max)
 	return fuzz_mutate_bytes(&gen, data, size, max);
 }
 #endif
+
+/* An execution uses little memory: keep it in the caches. ASAN_OPTIONS overrides this. */
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=4:malloc_context_size=8";
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

@@ -20,9 +20,9 @@ static void single_open(void)
 static void single_init(void)
 {
 	fuzz_engine_init();
-	single.dev = fuzz_device_new("null", "hfi1");
+	single.dev = fuzz_device_new("null", "hfi1", 0);
 	single_open();
-	fuzz_schema_init(uvd_file_tree(single.file));
+	fuzz_schema_init(single.dev->trees->plain);
 }
 
 static void single_run(const uint8_t *data, size_t size)

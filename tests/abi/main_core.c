@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Checks the ABI rules on a device in this process (harness.h): abi-core BACKEND. Each test has its own device. At its
- * end all that is open is closed, and nothing may be left.
+ * end all that is open is closed, and nothing may be left. abi-core BACKEND FOLDER: each test also becomes an input of
+ * fuzz/fuzz_calls.c in FOLDER.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -9,10 +10,11 @@
 #include <stdlib.h>
 #include <time.h>
 #include "abi.h"
+#include "fuzz/record.h"
 #include "harness.h"
 
 static struct harness h;
-static const char *backend = "soft";
+static const char *backend = "soft", *record_to;
 
 /* The device is made at the first open, in the test's process: threads do not survive fork(). */
 static void make_device(void)
@@ -27,6 +29,8 @@ static void make_device(void)
 static int core_open(const char *path)
 {
 	make_device();
+	if (record_to)
+		uv_node_ops = fuzz_record(uv_node_ops, record_to);
 	return uv_node_ops->open(path);
 }
 
@@ -83,6 +87,8 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		backend = argv[1];
+	if (argc > 2)
+		record_to = argv[2];
 	plug_ops = &core_plug;
 	teardown();
 	target();
