@@ -14,6 +14,7 @@ int uvd_cmd_device(int argc, char **argv);
 int uvd_cmd_new_plugin(int argc, char **argv);
 int uvd_cmd_plugin(int argc, char **argv);
 int uvd_cmd_port(int argc, char **argv);
+int uvd_cmd_replay(int argc, char **argv);
 int uvd_cmd_restart(int argc, char **argv);
 int uvd_cmd_status(int argc, char **argv);
 int uvd_cmd_tree(int argc, char **argv);

@@ -16,6 +16,7 @@ static const struct {
 	{ "device", uvd_cmd_device, "unplug a device under its users, or plug one in" },
 	{ "plugin", uvd_cmd_plugin, "load, reload, unload or list plug-ins" },
 	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },
+	{ "replay", uvd_cmd_replay, "run a program of calls, and compare the results with those in its file" },
 	{ "restart", uvd_cmd_restart, "end the daemon's engine process and start an upgraded one" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },

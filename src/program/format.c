@@ -27,6 +27,8 @@ static const char *call_parse(struct uvd_prog_call *call, const char *line)
 	size_t len;
 
 	memset(call, 0, sizeof(*call));
+	call->beside = *line == '&';
+	line += call->beside;
 	if (!word_take(&line, word, sizeof(word)))
 		return "no call";
 	len = strlen(word);
@@ -52,37 +54,73 @@ static const char *call_parse(struct uvd_prog_call *call, const char *line)
 	return *line ? "too many items, or one too long" : NULL;
 }
 
+static const char *expect_parse(struct uvd_prog *p, const char *line)
+{
+	struct uvd_prog_call *call = &p->calls[p->num_calls - 1];
+	size_t len;
+
+	line += 1 + strspn(line + 1, " \t");
+	len = strcspn(line, "\n");
+	if (!p->num_calls)
+		return "a result without a call";
+	if (!len || len >= sizeof(call->expect))
+		return "no result, or one too long";
+	memcpy(call->expect, line, len);
+	call->expect[len] = 0;
+	return NULL;
+}
+
+static const char *line_parse(struct uvd_prog *p, const char *line)
+{
+	const char *why;
+
+	if (*line == '=')
+		return expect_parse(p, line);
+	if (sscanf(line, "device %15s", p->device) == 1)
+		return strcmp(p->device, "kernel") && strcmp(p->device, "uverbsd") ? "no such kind of device" : NULL;
+	if (p->num_calls == UVD_PROG_MAX_CALLS)
+		return "too many calls";
+	why = call_parse(&p->calls[p->num_calls], line);
+	p->num_calls += !why;
+	return why;
+}
+
 unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why)
 {
 	unsigned int number = 0;
 	char line[8192];
 
 	p->num_calls = 0;
+	p->device[0] = 0;
 	while (fgets(line, sizeof(line), in)) {
 		number++;
 		if (line[strspn(line, " \t\n")] == 0 || line[0] == '#')
 			continue;
-		*why = p->num_calls == UVD_PROG_MAX_CALLS ? "too many calls"
-							  : call_parse(&p->calls[p->num_calls], line);
+		*why = line_parse(p, line);
 		if (*why)
 			return number;
-		p->num_calls++;
 	}
 	return 0;
 }
 
 void uvd_prog_call_print(const struct uvd_prog_call *call, FILE *out)
 {
+	if (call->beside)
+		fputs("& ", out);
 	if (call->label[0])
 		fprintf(out, "%s: ", call->label);
 	fprintf(out, "%s %s", uvd_prog_front_names[call->front], call->target);
 	for (unsigned int i = 0; i < call->num_items; i++)
 		fprintf(out, " %s", call->items[i]);
 	fputc('\n', out);
+	if (call->expect[0])
+		fprintf(out, "= %s\n", call->expect);
 }
 
 void uvd_prog_print(const struct uvd_prog *p, FILE *out)
 {
+	if (p->device[0])
+		fprintf(out, "device %s\n", p->device);
 	for (unsigned int i = 0; i < p->num_calls; i++)
 		uvd_prog_call_print(&p->calls[i], out);
 }

@@ -8,7 +8,10 @@
  *	event VALUE [wait=MS]		reads one event from an fd, without blocking longer than that
  *	recv LABEL			posts one empty receive to a QP, in its driver's own way
  *	close VALUE			closes an fd
+ *	= RESULT [OUTPUT=VALUE]...	what the call before this line is to do (expect.h)
+ *	device KIND			the results are those of the kernel's device (`kernel`) or of ours (`uverbsd`)
  *
+ * A call that begins with `&` is made beside the next one: a thread of its own makes it, at the same time.
  * COMMAND and METHOD are the kernel's names without IB_USER_VERBS_CMD_ or UVERBS_METHOD_ (extended commands: EX_...), or
  * #NUMBER and #OBJECT/METHOD. build.c explains the items; README.md has examples.
  */
@@ -16,6 +19,7 @@
 #define UVD_PROG_FORMAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum {
@@ -23,7 +27,8 @@ enum {
 	UVD_PROG_MAX_ITEMS = 40,
 	UVD_PROG_MAX_LABEL = 16,
 	UVD_PROG_MAX_TARGET = 48,
-	UVD_PROG_MAX_ITEM = 160
+	UVD_PROG_MAX_ITEM = 160,
+	UVD_PROG_MAX_EXPECT = 3072,
 };
 
 enum uvd_prog_front {
@@ -41,14 +46,35 @@ struct uvd_prog_call {
 	char label[UVD_PROG_MAX_LABEL];
 	enum uvd_prog_front front;
 	char target[UVD_PROG_MAX_TARGET];
+	bool beside; /* made at the same time as the next call */
 	unsigned int num_items;
 	char items[UVD_PROG_MAX_ITEMS][UVD_PROG_MAX_ITEM];
+	char expect[UVD_PROG_MAX_EXPECT]; /* RESULT [OUTPUT=VALUE]...; "": the program does not say */
 };
 
 struct uvd_prog {
 	char name[128]; /* of its file, or its seed */
+	char device[16]; /* whose results `expect` has: "kernel", "uverbsd"; "": unknown */
 	unsigned int num_calls;
 	struct uvd_prog_call calls[UVD_PROG_MAX_CALLS];
+};
+
+/*
+ * Reads the program of a file, with the first reader that knows the file. Returns false after a message on stderr, which
+ * begins with `who`.
+ */
+bool uvd_prog_load(struct uvd_prog *p, const char *who, const char *path);
+
+/*
+ * A format of files that hold programs. uvd_prog_load() tries the readers in the order of the table in load.c. A reader
+ * of another format, such as a trace, converts it to calls with labels and to their results (`expect`).
+ */
+struct uvd_prog_reader {
+	const char *name;
+	/* Is it a file of this format? start: its first len bytes. */
+	bool (*knows)(const void *start, size_t len);
+	/* Returns 0, or the number of the wrong line or record, with the reason in *why, which is static. *p is cleared. */
+	unsigned int (*read)(struct uvd_prog *p, FILE *in, const char **why);
 };
 
 /* Returns 0, or the number of the wrong line, with the reason in *why. Lines that begin with # are comments. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +23,15 @@ static char *row_cell(char **at)
 	return begin;
 }
 
-static bool row_read(struct uvd_prog_list *list, char *line, const char *path)
+static bool row_read(struct uvd_prog_list *list, const char *line, const char *path)
 {
 	struct uvd_prog_listed *row = &list->rows[list->num];
-	char *at = strdup(line) + 1;
+	char *at;
+
+	row->line = strdup(line);
+	if (!row->line)
+		return false;
+	at = row->line + 1;
 
 	row->name = row_cell(&at);
 	row->call = row_cell(&at);
@@ -51,28 +57,64 @@ static bool row_read(struct uvd_prog_list *list, char *line, const char *path)
 	return true;
 }
 
-bool uvd_prog_list_read(struct uvd_prog_list *list, const char *path)
+bool uvd_prog_list_read_file(struct uvd_prog_list *list, FILE *in, const char *name)
 {
-	FILE *in = fopen(path, "r");
 	bool within = false, ok = true;
 	char line[2048];
 
 	list->num = 0;
-	while (in && ok && fgets(line, sizeof(line), in)) {
+	while (ok && fgets(line, sizeof(line), in)) {
 		if (!strncmp(line, "| name | call |", 15))
 			within = true;
 		else if (line[0] != '|')
 			within = false;
 		else if (within && strncmp(line, "| ---", 5))
-			ok = row_read(list, line, path);
+			ok = row_read(list, line, name);
 	}
-	if (in)
-		fclose(in);
 	if (ok && !list->num) {
-		fprintf(stderr, "%s: no table of differences\n", path);
+		fprintf(stderr, "%s: no table of differences\n", name);
 		ok = false;
 	}
 	return ok;
+}
+
+bool uvd_prog_list_add(struct uvd_prog_list *list, const char *row)
+{
+	return row_read(list, row, "a row");
+}
+
+bool uvd_prog_list_read(struct uvd_prog_list *list, const char *path)
+{
+	FILE *in = fopen(path, "re");
+	bool ok = false;
+
+	list->num = 0;
+	if (!in) {
+		fprintf(stderr, "%s: %s\n", path, strerror(errno));
+		return false;
+	}
+	ok = uvd_prog_list_read_file(list, in, path);
+	fclose(in);
+	return ok;
+}
+
+void uvd_prog_list_keep_chosen(struct uvd_prog_list *list)
+{
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < list->num; i++)
+		if (list->rows[i].chosen)
+			list->rows[kept++] = list->rows[i];
+		else
+			free(list->rows[i].line);
+	list->num = kept;
+}
+
+void uvd_prog_list_free(struct uvd_prog_list *list)
+{
+	for (unsigned int i = 0; i < list->num; i++)
+		free(list->rows[i].line);
+	list->num = 0;
 }
 
 bool uvd_prog_list_match(const char *patterns, const char *text)

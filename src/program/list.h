@@ -19,10 +19,12 @@
 #define UVD_PROG_LIST_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 enum { UVD_PROG_MAX_ROWS = 256 };
 
 struct uvd_prog_listed {
+	char *line; /* holds the cells */
 	char *name, *call, *item, *kernel, *ours, *when, *why;
 	bool chosen, absent, sometimes;
 	unsigned int hits;
@@ -34,7 +36,13 @@ struct uvd_prog_list {
 };
 
 /* Returns false, with a message on stderr, if the file cannot be read or has no such table. */
+bool uvd_prog_list_read_file(struct uvd_prog_list *list, FILE *in, const char *name);
 bool uvd_prog_list_read(struct uvd_prog_list *list, const char *path);
+/* Adds a row, written as in the table. Returns false if the list is full. */
+bool uvd_prog_list_add(struct uvd_prog_list *list, const char *row);
+void uvd_prog_list_free(struct uvd_prog_list *list);
+/* Keeps only the rows of numbers that a driver chooses: what may differ between two runs on one device. */
+void uvd_prog_list_keep_chosen(struct uvd_prog_list *list);
 /* Does the text match one of the patterns? Blanks separate them. */
 bool uvd_prog_list_match(const char *patterns, const char *text);
 /* Returns the value of KEY= among the conditions, or NULL. It stays valid until the next call. */

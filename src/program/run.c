@@ -20,7 +20,10 @@
 enum {
 	PATIENCE = 60, /* seconds; a program that takes longer counts as hanging */
 	NODE_FD = 3, /* the same in every child, so that the numbers of new fds can be compared */
+	LOW_FDS = 40, /* under `uverbsctl run` a node's fd has a greater number, and write() works only there */
 };
+
+static int node_fd; /* of the child */
 
 struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu)
 {
@@ -32,18 +35,31 @@ struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu)
 	run->node = node;
 	run->cpu = cpu;
 	driver = uvd_prog_find_driver(node);
-	if (driver < 0)
+	if (driver < 0) {
+		int err = errno;
+
+		munmap(run, sizeof(*run));
+		errno = err;
 		return NULL;
+	}
 	run->driver_id = driver;
 	return run;
+}
+
+void uvd_prog_run_free(struct uvd_prog_run *run)
+{
+	munmap(run, sizeof(*run));
 }
 
 /* Asks for an unknown object: EPROTONOSUPPORT with the device's own driver id, EINVAL with another. */
 int uvd_prog_find_driver(const char *node)
 {
+	/* Our own personas first: a device logs a wrong id. */
+	static const int first[] = { RDMA_DRIVER_RXE, RDMA_DRIVER_HFI1 };
 	int fd = open(node, O_RDWR | O_CLOEXEC), found = -1;
 
-	for (int id = 0; fd >= 0 && id < 64 && found < 0; id++) {
+	for (int n = 0; fd >= 0 && n < 64 + (int)UVD_COUNT(first) && found < 0; n++) {
+		int id = n < (int)UVD_COUNT(first) ? first[n] : n - (int)UVD_COUNT(first);
 		struct ib_uverbs_ioctl_hdr hdr = { .length = sizeof(hdr), .object_id = 0xfff, .driver_id = id };
 
 		if (ioctl(fd, RDMA_VERBS_IOCTL, &hdr) < 0 && errno == EPROTONOSUPPORT)
@@ -103,6 +119,7 @@ static void record_note_new(struct uvd_prog_record *r, const struct uvd_prog_cal
 				continue;
 			strcpy(r->values[r->num_values].name, "handle");
 			r->values[r->num_values++].value = (uint32_t)hdr->attrs[n].data;
+			r->new_at = sizeof(*hdr) + n * sizeof(hdr->attrs[0]);
 			return;
 		}
 	}
@@ -122,10 +139,11 @@ static int run_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned
 	if (wrong)
 		return run_trouble(run, i, wrong);
 	memcpy(sent, b.msg, r->msg_len);
+	r->full = call->front == UVD_PROG_WRITE ? (long)b.len : 0;
 	if (call->front == UVD_PROG_WRITE)
-		record_answer(r, write(NODE_FD, b.msg, b.len));
+		record_answer(r, write(node_fd, b.msg, b.len));
 	else
-		record_answer(r, ioctl(NODE_FD, b.cmd, b.arg));
+		record_answer(r, ioctl(node_fd, b.cmd, b.arg));
 	memcpy(r->msg, b.msg, r->msg_len);
 	/*
 	 * The kernel must not write to a command. Record only the changes: the command may hold numbers that the driver
@@ -157,7 +175,8 @@ static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	r->regions[0].len = 16;
 	r->regions[0].fields = (struct uvd_shape_fields){ fields, 2 };
 	r->num_regions = 1;
-	if (flags < 0 || pfd.fd == NODE_FD) {
+	r->full = 16;
+	if (flags < 0 || pfd.fd == node_fd) {
 		errno = EBADF;
 		record_answer(r, -1);
 		return 0;
@@ -190,7 +209,7 @@ static int recv_by_queue(const struct uvd_prog_record *made)
 	for (n = 0; n < UVD_PROG_MAX_CALLS - 1 && mapped[n].made && mapped[n].made != made; n++)
 		;
 	if (!mapped[n].made) {
-		mapped[n].queue = mmap(NULL, mi.size, PROT_READ | PROT_WRITE, MAP_SHARED, NODE_FD, mi.offset);
+		mapped[n].queue = mmap(NULL, mi.size, PROT_READ | PROT_WRITE, MAP_SHARED, node_fd, mi.offset);
 		if (mapped[n].queue == MAP_FAILED)
 			return -EINVAL;
 		mapped[n].made = made;
@@ -210,7 +229,7 @@ static int recv_by_command(uint32_t qp)
 	} msg = { { IB_USER_VERBS_CMD_POST_RECV, sizeof(msg) / 4, 1 },
 		  { UVD_PROG_SCRATCH, qp, 1, 0, sizeof(struct ib_uverbs_recv_wr) } };
 
-	return write(NODE_FD, &msg, sizeof(msg)) < 0 ? -errno : 0;
+	return write(node_fd, &msg, sizeof(msg)) < 0 ? -errno : 0;
 }
 
 static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
@@ -234,12 +253,29 @@ static int run_close(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 {
 	int fd = uvd_prog_value_of(run, p, i, p->calls[i].target);
 
-	if (fd <= NODE_FD) {
+	if (fd <= NODE_FD || fd == node_fd) {
 		errno = EBADF;
 		record_answer(&run->records[i], -1);
 		return 0;
 	}
 	record_answer(&run->records[i], close(fd));
+	return 0;
+}
+
+/* Opens the node and closes all other files, except the standard ones. Returns 0, or -1 with errno. */
+static int node_open(const char *node)
+{
+	node_fd = open(node, O_RDWR);
+	if (node_fd > NODE_FD && node_fd < LOW_FDS) {
+		if (dup2(node_fd, NODE_FD) < 0)
+			return -1;
+		node_fd = NODE_FD;
+	}
+	if (node_fd < 0)
+		return -1;
+	if (node_fd > NODE_FD)
+		close_range(NODE_FD, node_fd - 1, 0);
+	close_range(node_fd + 1, ~0u, 0);
 	return 0;
 }
 
@@ -250,7 +286,6 @@ static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 		[UVD_PROG_WRITE] = run_call,  [UVD_PROG_INVOKE] = run_call, [UVD_PROG_METHOD] = run_call,
 		[UVD_PROG_EVENT] = run_event, [UVD_PROG_RECV] = run_recv,   [UVD_PROG_CLOSE] = run_close,
 	};
-	int fd;
 
 	signal(SIGPIPE, SIG_IGN);
 	/* Run on the daemon's CPU, so that no call has to wake another one. */
@@ -263,12 +298,10 @@ static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 	}
 	alarm(PATIENCE);
 	arena_make();
-	fd = open(run->node, O_RDWR);
-	if (fd < 0 || (fd != NODE_FD && (dup2(fd, NODE_FD) < 0 || close(fd)))) {
+	if (node_open(run->node)) {
 		snprintf(run->trouble, sizeof(run->trouble), "%s: %s", run->node, strerror(errno));
 		_exit(1);
 	}
-	close_range(NODE_FD + 1, ~0u, 0);
 	for (unsigned int i = 0; i < p->num_calls; i++) {
 		if (by_front[p->calls[i].front](run, p, i))
 			_exit(1);
@@ -285,7 +318,8 @@ void uvd_prog_run_start(struct uvd_prog_run *run, const struct uvd_prog *p)
 		struct uvd_prog_record *r = &run->records[i];
 
 		r->done = r->is_ioctl = false;
-		r->msg_len = r->out_len = r->num_regions = r->num_values = 0;
+		r->msg_len = r->out_len = r->num_regions = r->num_values = r->new_at = 0;
+		r->full = 0;
 	}
 	run->trouble[0] = 0;
 	fflush(NULL);

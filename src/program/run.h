@@ -33,6 +33,8 @@ struct uvd_prog_record {
 	uint32_t msg_len, out_len;
 	uint8_t msg[UVD_PROG_MAX_MSG], out[UVD_PROG_MAX_OUT];
 	bool is_ioctl;
+	long full; /* the result that stands for `ok`: write() returns the length that it was given */
+	uint32_t new_at; /* offset in msg of the attribute that got the new handle; 0: there is none */
 	unsigned int num_regions;
 	struct uvd_prog_region regions[UVD_PROG_MAX_REGIONS];
 	/* The call's input values, by the names that programs use. */
@@ -53,8 +55,9 @@ struct uvd_prog_run {
 	struct uvd_prog_record records[UVD_PROG_MAX_CALLS];
 };
 
-/* Allocates a run in memory that it shares with its children. */
+/* Allocates a run in memory that it shares with its children. Returns NULL, with errno, if the node does not answer. */
 struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu);
+void uvd_prog_run_free(struct uvd_prog_run *run);
 /* Returns the driver id that the node accepts in ioctl headers; -1: it cannot be opened, or accepts none. */
 int uvd_prog_find_driver(const char *node);
 void uvd_prog_run_start(struct uvd_prog_run *run, const struct uvd_prog *p);
@@ -62,7 +65,12 @@ void uvd_prog_run_wait(struct uvd_prog_run *run);
 
 /* ---- within the child -------------------------------------------------------------------------------------------- */
 
+/* Where a sanitizer's own memory is not. */
+#ifdef __SANITIZE_ADDRESS__
+#define UVD_PROG_ARENA 0x400000000000ull
+#else
 #define UVD_PROG_ARENA 0x200000000ull
+#endif
 #define UVD_PROG_MSG UVD_PROG_ARENA /* 64 KiB, unmapped after that */
 #define UVD_PROG_MSG_SIZE 0x10000
 #define UVD_PROG_IN (UVD_PROG_ARENA + 0x100000)

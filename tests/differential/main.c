@@ -154,24 +154,6 @@ static void tap(struct tester *t, bool ok, const char *name)
 		t->failed++;
 }
 
-static bool load(struct uvd_prog *p, const char *path)
-{
-	FILE *in = fopen(path, "r");
-	const char *why, *base = strrchr(path, '/');
-	unsigned int line;
-
-	if (!in) {
-		perror(path);
-		return false;
-	}
-	line = uvd_prog_parse(p, in, &why);
-	fclose(in);
-	snprintf(p->name, sizeof(p->name), "%s", base ? base + 1 : path);
-	if (line)
-		printf("%s:%u: %s\n", path, line, why);
-	return !line;
-}
-
 static int is_program(const struct dirent *entry)
 {
 	size_t len = strlen(entry->d_name);
@@ -194,7 +176,7 @@ static void run_corpus(struct tester *t, const char *dir)
 	}
 	for (int i = 0; i < n; i++) {
 		snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name);
-		if (!load(&p, path) || !run_both(t, &p, &d)) {
+		if (!uvd_prog_load(&p, "differential", path) || !run_both(t, &p, &d)) {
 			tap(t, false, names[i]->d_name);
 			continue;
 		}
@@ -286,7 +268,7 @@ static int show(struct tester *t, const char *path)
 	static struct uvd_prog p;
 	struct uvd_prog_difference d;
 
-	if (!load(&p, path) || !run_both(t, &p, &d))
+	if (!uvd_prog_load(&p, "differential", path) || !run_both(t, &p, &d))
 		return 1;
 	for (unsigned int i = 0; i < p.num_calls; i++) {
 		uvd_prog_call_print(&p.calls[i], stdout);

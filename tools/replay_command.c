@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl replay: runs a program of calls on a device, and compares the results with those that its file holds. */
+#include "commands.h"
+#include "program/program.h"
+#include "program_node.h"
+#include "tree_view.h"
+#include "util/util.h"
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+	"Usage: uverbsctl replay [--device DEVICE] [--json] FILE\n"
+	"       uverbsctl replay [--device DEVICE] --record FILE\n"
+	"\n"
+	"  uverbsctl replay --device /dev/infiniband/uverbs0 calls.prog     on this device, ours or the kernel's\n"
+	"  uverbsctl run -- uverbsctl replay calls.prog                     on a device of its own\n"
+	"  uverbsctl run -- uverbsctl replay --record calls.prog            write the results into the file\n"
+	"\n"
+	"Runs the calls of FILE on a device, and compares each result with the one that FILE holds. If the results\n"
+	"are the kernel's and the device is uverbsd's, or the other way round, the differences that\n"
+	"docs/abi-differences.md lists are none. docs/replay.md describes the format of FILE.\n"
+	"\n"
+	"  --device DEVICE   hfi1_0, uverbs0 or the path of a node (default: the only device)\n"
+	"  --json            print one JSON object\n"
+	"  --record          write the results of this device into FILE; nothing is compared\n"
+	"  --show            print each call with its result\n"
+	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
+	"                    /run/uverbsd/control)\n"
+	"\n"
+	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line.\n";
+
+static const char who[] = "uverbsctl replay";
+
+struct replay {
+	const char *device, *control, *file;
+	bool json, record, show;
+	char node[PATH_MAX];
+	struct uvd_prog *p;
+	struct uvd_prog_run *run, *expected;
+	struct uvd_prog_list list;
+	struct uvd_prog_difference d;
+};
+
+/* Returns -1 to go on, or the exit status. */
+static int replay_options(struct replay *r, int argc, char **argv)
+{
+	static const struct option longs[] = { { "device", required_argument, NULL, 'd' },
+					       { "json", no_argument, NULL, 'j' },
+					       { "record", no_argument, NULL, 'r' },
+					       { "show", no_argument, NULL, 's' },
+					       { "control", required_argument, NULL, 'c' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
+		if (c == 'd')
+			r->device = optarg;
+		else if (c == 'c')
+			r->control = optarg;
+		else if (c == 'j')
+			r->json = true;
+		else if (c == 'r')
+			r->record = true;
+		else if (c == 's')
+			r->show = true;
+		else
+			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
+	}
+	if (argc - optind != 1)
+		return fputs(usage, stderr), 2;
+	r->file = argv[optind];
+	return -1;
+}
+
+/* Finds the device, and makes the runs for it. */
+static bool replay_open(struct replay *r)
+{
+	r->run = uvd_program_open(who, r->control, r->device, r->node);
+	r->expected = calloc(1, sizeof(*r->expected));
+	return r->run && r->expected;
+}
+
+static bool replay_run(struct replay *r)
+{
+	uvd_prog_run_start(r->run, r->p);
+	uvd_prog_run_wait(r->run);
+	if (r->run->trouble[0])
+		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
+	return !r->run->trouble[0];
+}
+
+static bool replay_compare(struct replay *r, bool kernel)
+{
+	unsigned int at;
+	const char *wrong = uvd_prog_expect_run(r->p, r->run, r->expected, &at);
+
+	if (wrong) {
+		fprintf(stderr, "%s: %s: call %u: %s: %s\n", who, r->file, at + 1, wrong, r->p->calls[at].expect);
+		return false;
+	}
+	/* The sides of the table are the kernel's and ours. */
+	if (kernel)
+		uvd_prog_compare(&r->list, r->p, r->run, r->expected, &r->d);
+	else
+		uvd_prog_compare(&r->list, r->p, r->expected, r->run, &r->d);
+	return true;
+}
+
+static bool replay_record(struct replay *r, bool kernel)
+{
+	FILE *out;
+	bool ok;
+
+	uvd_prog_expect_record(r->p, r->run);
+	snprintf(r->p->device, sizeof(r->p->device), "%s", kernel ? "kernel" : "uverbsd");
+	out = fopen(r->file, "we");
+	if (!out) {
+		fprintf(stderr, "%s: %s: %s\n", who, r->file, uvd_errno_name(errno));
+		return false;
+	}
+	uvd_prog_print(r->p, out);
+	ok = !ferror(out);
+	if (fclose(out) || !ok) {
+		fprintf(stderr, "%s: %s: cannot write the results: %s\n", who, r->file, uvd_errno_name(errno));
+		return false;
+	}
+	return true;
+}
+
+static void replay_print_json(const struct replay *r, bool kernel)
+{
+	json_t *out = json_pack("{s:s,s:s,s:s,s:i,s:[],s:[]}", "file", r->file, "node", r->node, "kind",
+				kernel ? "kernel" : "uverbsd", "calls", (int)r->p->num_calls, "differences", "listed");
+	char *text;
+
+	if (r->d.found)
+		json_array_append_new(json_object_get(out, "differences"),
+				      json_pack("{s:i,s:s,s:s,s:s,s:s}", "call", (int)r->d.call + 1, "target",
+						r->d.target, "item", r->d.item, "expected",
+						kernel ? r->d.ours : r->d.kernel, "result",
+						kernel ? r->d.kernel : r->d.ours));
+	for (unsigned int i = 0; i < r->list.num; i++)
+		if (r->list.rows[i].hits)
+			json_array_append_new(json_object_get(out, "listed"), json_string(r->list.rows[i].name));
+	text = json_dumps(out, 0);
+	puts(text ? text : "{}");
+	free(text);
+	json_decref(out);
+}
+
+static void replay_print(const struct replay *r, bool kernel)
+{
+	for (unsigned int i = 0; r->show && i < r->p->num_calls; i++) {
+		const struct uvd_prog_record *record = &r->run->records[i];
+		struct uvd_prog_call call = r->p->calls[i];
+
+		call.expect[0] = 0;
+		uvd_prog_call_print(&call, stdout);
+		printf("= %s\n", record->done ? uvd_prog_result(record) : "not done");
+	}
+	if (r->d.found)
+		printf("call %u, %s: %s is %s, %s expected\n", r->d.call + 1, r->d.target, r->d.item,
+		       kernel ? r->d.kernel : r->d.ours, kernel ? r->d.ours : r->d.kernel);
+	else
+		printf("%u calls, no difference\n", r->p->num_calls);
+}
+
+static bool replay_file(struct replay *r)
+{
+	bool kernel;
+
+	if (!uvd_prog_load(r->p, who, r->file) || !replay_open(r))
+		return false;
+	kernel = uvd_program_is_kernel(r->node, r->run->driver_id);
+	if (!uvd_program_list_read(&r->list, r->p->device[0] && kernel != !strcmp(r->p->device, "kernel")))
+		return false;
+	if (!replay_run(r))
+		return false;
+	if (r->record)
+		return replay_record(r, kernel);
+	if (!replay_compare(r, kernel))
+		return false;
+	if (r->json)
+		replay_print_json(r, kernel);
+	else
+		replay_print(r, kernel);
+	return !r->d.found;
+}
+
+int uvd_cmd_replay(int argc, char **argv)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int status;
+
+	if (!r)
+		return 1;
+	r->control = getenv("UVERBSD_CONTROL");
+	if (!r->control || !*r->control)
+		r->control = "/run/uverbsd/control";
+	status = replay_options(r, argc, argv);
+	if (status < 0) {
+		r->p = calloc(1, sizeof(*r->p));
+		status = r->p && replay_file(r) ? 0 : 1;
+	}
+	if (r->run)
+		uvd_prog_run_free(r->run);
+	free(r->expected);
+	free(r->p);
+	uvd_prog_list_free(&r->list);
+	free(r);
+	return status;
+}
