@@ -136,6 +136,8 @@ struct uvd_word {
 };
 
 struct uvd_words {
+	const char *name; /* "ibv_qp_state", the name of the enumeration in the header */
+	const char *prefix; /* "IBV_QPS_", what the names of all enumerators begin with */
 	bool flags; /* words can be joined by '|' */
 	const struct uvd_word *words;
 };

@@ -98,12 +98,12 @@ class Headers:
 
 
 def words_of(names):
-    """(word, enumerator) without the words that all have; no word begins with a digit."""
+    """The words that all enumerators begin with, and (word, enumerator) without them; no word begins with a digit."""
     prefix = os.path.commonprefix(names)
     prefix = prefix[:prefix.rfind("_") + 1]
     if any(n[len(prefix):len(prefix) + 1].isdigit() for n in names):
         prefix = prefix[:prefix.rstrip("_").rfind("_") + 1]
-    return [(n[len(prefix):], n) for n in names]
+    return prefix, [(n[len(prefix):], n) for n in names]
 
 
 class Tables:
@@ -119,9 +119,10 @@ class Tables:
     def make_enum(self, enum):
         symbol = "words_" + enum.lstrip("|")
         if symbol not in self.enums:
-            lines = "".join(f'\t{{ "{w}", {n} }},\n' for w, n in words_of(self.headers.enums[enum.lstrip("|")]))
-            flags = "true" if enum[0] == "|" else "false"
-            self.enums[symbol] = f"static const struct uvd_words {symbol} = {{ {flags}, (const struct uvd_word[]){{\n{lines}\t{{}} }} }};"
+            prefix, words = words_of(self.headers.enums[enum.lstrip("|")])
+            lines = "".join(f'\t{{ "{w}", {n} }},\n' for w, n in words)
+            head = f'"{enum.lstrip("|")}", "{prefix}", {"true" if enum[0] == "|" else "false"}'
+            self.enums[symbol] = f"static const struct uvd_words {symbol} = {{ {head}, (const struct uvd_word[]){{\n{lines}\t{{}} }} }};"
             self.out.append(self.enums[symbol])
         return "&" + symbol
 

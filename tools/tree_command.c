@@ -2,15 +2,17 @@
 /* uverbsctl tree: shows the parse tree of a device, or of this build. */
 #include "call.h"
 #include "commands.h"
+#include "syzlang.h"
 #include "tree_view.h"
 #include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char usage[] =
-	"Usage: uverbsctl tree [--json] [--backend NAME] [--persona NAME]\n"
-	"       uverbsctl tree [--json] --device IBDEV [--control PATH]\n"
-	"       uverbsctl tree [--json] --open NODE\n"
+	"Usage: uverbsctl tree [--format FORMAT] [--backend NAME] [--persona NAME]\n"
+	"       uverbsctl tree [--format FORMAT] --device IBDEV [--control PATH]\n"
+	"       uverbsctl tree [--format FORMAT] --open NODE\n"
 	"       uverbsctl tree --fields\n"
 	"\n"
 	"  uverbsctl tree                              what this build can accept\n"
@@ -20,7 +22,9 @@ static const char usage[] =
 	"Shows what a device accepts: its objects, methods, attributes and write() commands, by the kernel's names.\n"
 	"Without a device: what devices of this build would accept, on every backend that supports the persona.\n"
 	"\n"
-	"  --json            as JSON: docs/tree.md describes it\n"
+	"  --format FORMAT   text; json, which docs/tree.md describes; or syzlang, a description for syzkaller\n"
+	"                    (docs/syzkaller.md)\n"
+	"  --json            as --format json\n"
 	"  --fields          the kernel's structs and enumerations that `uverbsctl call` knows by name, as JSON\n"
 	"  --backend NAME    on this backend only\n"
 	"  --persona NAME    of a device that poses so (default: hfi1)\n"
@@ -28,8 +32,11 @@ static const char usage[] =
 	"  --open NODE       asks this device (/dev/infiniband/uverbs0)\n"
 	"  --control PATH    the daemon's socket, to find a device (default: /run/uverbsd/control)\n";
 
+enum tree_format { TREE_TEXT, TREE_JSON, TREE_SYZLANG };
+
 struct options {
-	bool json, fields;
+	enum tree_format format;
+	bool fields;
 	const char *backend, *persona, *device, *node, *control;
 };
 
@@ -64,25 +71,53 @@ static int print_fields(void)
 	return ret || fflush(stdout) ? 1 : 0;
 }
 
+static bool tree_format_parse(struct options *o, const char *name)
+{
+	static const char *const names[] = { "text", "json", "syzlang" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i])) {
+			o->format = i;
+			return true;
+		}
+	fprintf(stderr, "uverbsctl tree: there is no format '%s': it is text, json or syzlang\n", name);
+	return false;
+}
+
+static bool tree_view_print(const struct uvd_tree_view *view, enum tree_format format)
+{
+	switch (format) {
+	case TREE_JSON:
+		return uvd_view_print_json(view);
+	case TREE_SYZLANG:
+		return uvd_syz_print(view);
+	default:
+		uvd_view_print(view);
+		return true;
+	}
+}
+
 /* Returns -1 to go on, or the exit status. */
 static int tree_options_parse(struct options *o, int argc, char **argv)
 {
-	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
-					       { "backend", required_argument, NULL, 'b' },
-					       { "persona", required_argument, NULL, 'p' },
-					       { "device", required_argument, NULL, 'd' },
-					       { "fields", no_argument, NULL, 'f' },
-					       { "open", required_argument, NULL, 'o' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, 'j' },	     { "format", required_argument, NULL, 'F' },
+		{ "backend", required_argument, NULL, 'b' }, { "persona", required_argument, NULL, 'p' },
+		{ "device", required_argument, NULL, 'd' },  { "fields", no_argument, NULL, 'f' },
+		{ "open", required_argument, NULL, 'o' },    { "control", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },	     { NULL }
+	};
 	int c;
 
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
 		switch (c) {
 		case 'j':
-			o->json = true;
+			o->format = TREE_JSON;
+			break;
+		case 'F':
+			if (!tree_format_parse(o, optarg))
+				return 2;
 			break;
 		case 'f':
 			o->fields = true;
@@ -132,10 +167,8 @@ int uvd_cmd_tree(int argc, char **argv)
 	status = o.device || o.node ? of_device(&view, &o) : of_this_build(&view, &o);
 	if (!status) {
 		uvd_view_finish(&view);
-		if (o.json)
-			status = uvd_view_print_json(&view) ? 0 : 1;
-		else
-			uvd_view_print(&view);
+		if (!tree_view_print(&view, o.format))
+			status = 1;
 	}
 	uvd_view_free(&view);
 	return status;

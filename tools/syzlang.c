@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl tree --format syzlang: constants, resources, and the calls that are no verbs. */
+#include <ctype.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "syzlang.h"
+
+bool uvd_syz_first(struct uvd_syz *syz, const char *name)
+{
+	for (size_t i = 0; i < syz->num_done; i++)
+		if (!strcmp(syz->done[i], name))
+			return false;
+	if (syz->num_done == UVD_SYZ_MOST || !(syz->done[syz->num_done] = strdup(name))) {
+		syz->failed = true;
+		return false;
+	}
+	syz->num_done++;
+	return true;
+}
+
+void uvd_syz_ident(char to[UVD_SYZ_NAME], const char *name, bool lower)
+{
+	size_t i = 0;
+
+	for (; name[i] && i + 1 < UVD_SYZ_NAME; i++) {
+		const unsigned char c = name[i];
+
+		to[i] = (c < 0x80 && isalnum(c)) ? (lower ? tolower(c) : c) : '_';
+	}
+	to[i] = '\0';
+}
+
+void uvd_syz_after(char to[UVD_SYZ_NAME], const char *name, const char *mark, bool lower)
+{
+	const char *found = strstr(name, mark);
+
+	uvd_syz_ident(to, found ? found + strlen(mark) : name, lower);
+}
+
+/* Does the response of a command have a handle of the object that it created? */
+static bool command_makes(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *object)
+{
+	const struct uvd_struct *of = uvd_command_fields(row->name)->response;
+	const struct uverbsd_tree_row *made;
+
+	for (const struct uvd_field *f = of->fields; f->name; f++) {
+		made = uvd_syz_object_of_field(syz, strcmp(f->name, "fd") ? f->name : "comp_channel");
+		if (f->created && made && !strcmp(made->name, object))
+			return true;
+	}
+	return false;
+}
+
+/* Does a method or a command of the tree create objects of this kind? Of a driver's objects, perhaps only the driver does. */
+static bool object_is_made(const struct uvd_syz *syz, const char *object)
+{
+	for (size_t i = 0; i < syz->view->num; i++) {
+		const struct uverbsd_tree_row *row = &syz->view->entries[i].row;
+		const char *target = row->kind == UVERBSD_TREE_ATTR && row->access == UVERBSD_TREE_NEW
+					     ? uvd_view_object(syz->view, row->target)
+					     : NULL;
+
+		if ((target && !strcmp(target, object)) ||
+		    (row->kind == UVERBSD_TREE_COMMAND && command_makes(syz, row, object)))
+			return true;
+	}
+	return false;
+}
+
+void uvd_syz_resource(const struct uvd_syz *syz, const char *object, char to[UVD_SYZ_NAME])
+{
+	char name[UVD_SYZ_NAME];
+
+	if (!object || !object_is_made(syz, object)) {
+		strcpy(to, "int32");
+		return;
+	}
+	uvd_syz_after(name, object, "_OBJECT_", true);
+	snprintf(to, UVD_SYZ_NAME, "uverbs_%.120s_handle", name);
+}
+
+/* Is one name the end of the other, from a word on? "send_cq" and "cq", "ind_tbl" and "rwq_ind_tbl". */
+static bool is_end_of(const char *longer, const char *end)
+{
+	const size_t len = strlen(longer), n = strlen(end);
+
+	return len >= n && !strcmp(longer + len - n, end) && (len == n || longer[len - n - 1] == '_');
+}
+
+const struct uverbsd_tree_row *uvd_syz_object_of_field(const struct uvd_syz *syz, const char *field)
+{
+	const char *dot = strrchr(field, '.');
+	char word[UVD_SYZ_NAME], object[UVD_SYZ_NAME];
+	bool is_handle;
+
+	snprintf(word, sizeof(word), "%s", dot ? dot + 1 : field);
+	is_handle = is_end_of(word, "handle") && strlen(word) > strlen("_handle");
+	if (is_handle)
+		word[strlen(word) - strlen("_handle")] = '\0';
+	for (size_t i = 0; i < syz->view->num; i++) {
+		const struct uverbsd_tree_row *row = &syz->view->entries[i].row;
+
+		if (row->kind != UVERBSD_TREE_OBJECT || row->type == UVERBSD_TREE_CLASS_NONE)
+			continue;
+		uvd_syz_after(object, row->name, "_OBJECT_", true);
+		if (!strcmp(word, object) || (is_handle && (is_end_of(word, object) || is_end_of(object, word))))
+			return row;
+	}
+	return NULL;
+}
+
+void uvd_syz_print_zeros(const char *field, size_t bytes)
+{
+	if (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8)
+		printf("\t%s\tconst[0, int%zu]\n", field, bytes * 8);
+	else
+		printf("\t%s\tarray[const[0, int8], %zu]\n", field, bytes);
+}
+
+void uvd_syz_words(struct uvd_syz *syz, const struct uvd_words *words, char to[UVD_SYZ_NAME])
+{
+	snprintf(to, UVD_SYZ_NAME, "uverbs_%s", words->name);
+	if (!uvd_syz_first(syz, to))
+		return;
+	for (const struct uvd_word *w = words->words; w->name; w++)
+		printf("define %s%s\t0x%llx\n", words->prefix, w->name, (unsigned long long)w->value);
+	printf("%s = ", to);
+	for (const struct uvd_word *w = words->words; w->name; w++)
+		printf("%s%s%s", w == words->words ? "" : ", ", words->prefix, w->name);
+	printf("\n\n");
+}
+
+/* ---- constants --------------------------------------------------------------------------------------------------- */
+
+static void print_define(struct uvd_syz *syz, const char *name, unsigned int value)
+{
+	char ident[UVD_SYZ_NAME];
+
+	uvd_syz_ident(ident, name, false);
+	if (uvd_syz_first(syz, ident))
+		printf("define %s\t0x%x\n", ident, value);
+}
+
+static void print_defines(struct uvd_syz *syz)
+{
+	const struct uvd_tree_view *view = syz->view;
+
+	printf("define RDMA_VERBS_IOCTL\t0x%x\n", (unsigned int)RDMA_VERBS_IOCTL);
+	printf("define UVERBS_ATTR_F_MANDATORY\t0x%x\n", UVERBS_ATTR_F_MANDATORY);
+	printf("# enum rdma_driver_id: the device's\n");
+	printf("define UVERBS_DRIVER_ID\t0x%x\n", view->driver_id);
+	for (size_t i = 0; i < view->num; i++) {
+		const struct uverbsd_tree_row *row = &view->entries[i].row;
+
+		if (row->kind == UVERBSD_TREE_COMMAND && row->flags & UVERBSD_TREE_COMMAND_EX)
+			print_define(syz, row->name, row->id | IB_USER_VERBS_CMD_FLAG_EXTENDED);
+		else if (row->kind != UVERBSD_TREE_ELEM)
+			print_define(syz, row->name, row->id);
+	}
+	putchar('\n');
+}
+
+/* ---- resources, and calls that are no verbs ---------------------------------------------------------------------- */
+
+/* No method has an attribute of this id, so a device ignores it: it takes the place of an optional one. */
+static const char none[] = "uverbs_attr_none {\n\tattr_id\tconst[0xfff, int16]\n\tlen\tconst[0, int16]\n"
+			   "\tattr_flags\tconst[0, int16]\n\telem_id\tconst[0, int8]\n\treserved\tconst[0, int8]\n"
+			   "\tdata\tconst[0, int64]\n} [packed]\n\n";
+
+static const char calls[] =
+	"openat$uverbs(fd const[AT_FDCWD], file ptr[in, string[\"/dev/infiniband/uverbs0\"]], flags const[O_RDWR], "
+	"mode const[0]) fd_uverbs\n"
+	"close$uverbs(fd fd_uverbs)\n"
+	"mmap$uverbs(addr vma, len len[addr], prot const[0x3], flags const[0x1], fd fd_uverbs, offset int64)\n\n";
+
+static void print_resources(const struct uvd_syz *syz)
+{
+	const struct uvd_tree_view *view = syz->view;
+	char name[UVD_SYZ_NAME];
+
+	printf("resource fd_uverbs[fd]\nresource uverbs_lkey[int32]\nresource uverbs_rkey[int32]\n");
+	for (size_t i = 0; i < view->num; i++) {
+		const struct uverbsd_tree_row *row = &view->entries[i].row;
+
+		if (row->kind != UVERBSD_TREE_OBJECT || row->type == UVERBSD_TREE_CLASS_NONE ||
+		    !object_is_made(syz, row->name))
+			continue;
+		uvd_syz_resource(syz, row->name, name);
+		printf("resource %s[%s\n", name, row->type == UVERBSD_TREE_CLASS_FD ? "fd]" : "int32]: 0xffffffff");
+	}
+	putchar('\n');
+}
+
+/* Events of a descriptor are read from it. */
+static void print_fd_calls(const struct uvd_syz *syz)
+{
+	const struct uvd_tree_view *view = syz->view;
+	char name[UVD_SYZ_NAME], type[UVD_SYZ_NAME];
+
+	for (size_t i = 0; i < view->num; i++) {
+		const struct uverbsd_tree_row *row = &view->entries[i].row;
+
+		if (row->kind != UVERBSD_TREE_OBJECT || row->type != UVERBSD_TREE_CLASS_FD ||
+		    !object_is_made(syz, row->name))
+			continue;
+		uvd_syz_resource(syz, row->name, type);
+		uvd_syz_after(name, row->name, "_OBJECT_", false);
+		printf("read$uverbs_%s(fd %s, buf buffer[out], len len[buf])\n", name, type);
+		printf("close$uverbs_%s(fd %s)\n", name, type);
+	}
+	putchar('\n');
+}
+
+static void print_calls(struct uvd_syz *syz)
+{
+	const struct uvd_tree_view *view = syz->view;
+
+	for (size_t i = 0; i < view->num; i++)
+		if (view->entries[i].row.kind == UVERBSD_TREE_METHOD)
+			uvd_syz_method(syz, &view->entries[i], view->num - i);
+		else if (view->entries[i].row.kind == UVERBSD_TREE_COMMAND)
+			uvd_syz_command(syz, &view->entries[i].row);
+}
+
+bool uvd_syz_print(const struct uvd_tree_view *view)
+{
+	struct uvd_syz syz = { .view = view };
+	bool ok;
+
+	printf("# %s Written by `uverbsctl tree --format syzlang`.\n\ninclude <uapi/linux/fcntl.h>\n\n", view->title);
+	print_defines(&syz);
+	print_resources(&syz);
+	fputs(none, stdout);
+	fputs(calls, stdout);
+	print_fd_calls(&syz);
+	print_calls(&syz);
+	ok = !syz.failed && !fflush(stdout);
+	for (size_t i = 0; i < syz.num_done; i++)
+		free(syz.done[i]);
+	return ok;
+}

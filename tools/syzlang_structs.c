@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl tree --format syzlang: the kernel's structs by field, from the tables that `uverbsctl call` uses. */
+#include <stdio.h>
+#include <string.h>
+
+#include "syzlang.h"
+
+/* A struct, or a struct or union in it: fields that follow each other and share the first `prefix` characters. */
+struct syz_group {
+	const struct uvd_struct *of;
+	const struct uvd_field *first, *end;
+	size_t prefix;
+	size_t at, size; /* bytes from the beginning of the outermost struct */
+	const char *response; /* the type of the response whose address is the first field, or NULL */
+	const struct uvd_flow_kind *spec;
+};
+
+static size_t field_end(const struct uvd_field *f)
+{
+	return f->at + (size_t)f->size * (f->count ? f->count : 1);
+}
+
+/* Sets `part` to the field, or to the group of fields, that begins with g->first[i]. Returns the fields it has. */
+static size_t group_part(const struct syz_group *g, const struct uvd_field *first, struct syz_group *part)
+{
+	const size_t len = strcspn(first->name + g->prefix, ".");
+
+	*part = (struct syz_group){ .of = g->of, .first = first, .prefix = g->prefix + len + 1, .at = first->at };
+	for (part->end = first; part->end < g->end; part->end++) {
+		if (part->end > first &&
+		    (first->name[g->prefix + len] != '.' || strncmp(part->end->name, first->name, g->prefix + len + 1)))
+			break;
+		if (field_end(part->end) > part->at + part->size)
+			part->size = field_end(part->end) - part->at;
+	}
+	return part->end - first;
+}
+
+static bool group_is_field(const struct syz_group *g)
+{
+	return g->end == g->first + 1 && !strchr(g->first->name + g->prefix - 1, '.');
+}
+
+/* A group is a union if its parts begin at one place. */
+static bool group_is_union(const struct syz_group *g)
+{
+	struct syz_group part;
+	size_t num = 0;
+
+	for (const struct uvd_field *f = g->first; f < g->end; f += group_part(g, f, &part), num++)
+		if (f->at != g->at)
+			return false;
+	return num > 1;
+}
+
+static void group_name(const char *type, const struct syz_group *g, char to[UVD_SYZ_NAME])
+{
+	char path[UVD_SYZ_NAME];
+
+	snprintf(path, sizeof(path), "%s_%.*s", type, (int)g->prefix - 1, g->first->name);
+	uvd_syz_ident(to, path, true);
+}
+
+/* Fields that hold the number or the size of the elements of the flexible array. Returns false if this is none. */
+static bool print_count(const char *type, const struct syz_group *g, const struct uvd_field *f)
+{
+	const unsigned int bits = f->size * 8;
+
+	if (g->spec && !strcmp(f->name, "type"))
+		printf("const[%u, int%u]", g->spec->type, bits);
+	else if (g->spec && !strcmp(f->name, "size"))
+		printf("bytesize[parent, int%u]", bits);
+	else if (!g->of->tail)
+		return false;
+	else if (!strcmp(f->name, "wr_count"))
+		printf("len[%s, int%u]", g->of->tail, bits);
+	else if (!strcmp(f->name, "sge_count"))
+		printf("len[sge, int%u]", bits);
+	else if (!strcmp(f->name, "wqe_size") && g->of->tail_of)
+		printf("const[%u, int%u]", g->of->tail_of->size, bits);
+	else if (!strcmp(f->name, "flow_attr.num_of_specs"))
+		printf("len[%s:%s, int%u]", type, g->of->tail, bits);
+	else if (!strcmp(f->name, "flow_attr.size"))
+		printf("bytesize[%s:%s, int%u]", type, g->of->tail, bits);
+	else
+		return false;
+	return true;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	const size_t len = strlen(name), n = strlen(end);
+
+	return len >= n && !strcmp(name + len - n, end) && (len == n || strchr("._", name[len - n - 1]));
+}
+
+/* A field that has the name of no object can still stand for one: the descriptors that a response returns. */
+static const struct uverbsd_tree_row *object_of_field(const struct uvd_syz *syz, const struct uvd_struct *of,
+						      const struct uvd_field *f)
+{
+	if (f->size != 4)
+		return NULL;
+	if (!strcmp(f->name, "async_fd"))
+		return uvd_syz_object_of_field(syz, "async_event");
+	if (f->created && !strcmp(f->name, "fd") && !strcmp(of->name, "create_comp_channel_resp"))
+		return uvd_syz_object_of_field(syz, "comp_channel");
+	return uvd_syz_object_of_field(syz, f->name);
+}
+
+static void print_type(struct uvd_syz *syz, const char *type, const struct syz_group *g, const struct uvd_field *f)
+{
+	const struct uverbsd_tree_row *object = object_of_field(syz, g->of, f);
+	char name[UVD_SYZ_NAME];
+
+	if (f->count)
+		printf("array[int%u, %u]", f->size * 8, f->count);
+	else if (print_count(type, g, f))
+		return;
+	else if (object) {
+		uvd_syz_resource(syz, object->name, name);
+		printf("%s", name);
+	} else if (f->none) {
+		printf("fd");
+	} else if (f->size == 4 && (ends_with(f->name, "lkey") || ends_with(f->name, "rkey")))
+		printf("uverbs_%s", f->name + strlen(f->name) - 4);
+	else if (f->size == 8 &&
+		 (ends_with(f->name, "start") || ends_with(f->name, "addr") || ends_with(f->name, "hca_va")))
+		printf("vma64");
+	else if (f->words) {
+		uvd_syz_words(syz, f->words, name);
+		printf("flags[%s, int%u%s]", name, f->size * 8, f->big ? "be" : "");
+	} else
+		printf("int%u%s", f->size * 8, f->big ? "be" : "");
+}
+
+/* Prints the lines of a group's parts, and zeros for the bytes between them, which the kernel calls reserved. */
+static void print_parts(struct uvd_syz *syz, const char *type, const char *outermost, const struct syz_group *g)
+{
+	const bool in_union = group_is_union(g);
+	char name[UVD_SYZ_NAME], label[32];
+	struct syz_group part;
+	size_t at = g->at;
+
+	for (const struct uvd_field *f = g->first; f < g->end;) {
+		const size_t num = group_part(g, f, &part);
+
+		snprintf(label, sizeof(label), "reserved%zu", at);
+		if (!in_union && f->at > at)
+			uvd_syz_print_zeros(label, f->at - at);
+		printf("\t%.*s\t", (int)(part.prefix - 1 - g->prefix), f->name + g->prefix);
+		part.spec = g->spec;
+		group_name(outermost, &part, name);
+		if (group_is_field(&part))
+			print_type(syz, outermost, g, f);
+		else
+			printf("%s", name);
+		putchar('\n');
+		at = part.at + part.size;
+		f += num;
+	}
+	snprintf(label, sizeof(label), "reserved%zu", at);
+	if (!in_union && g->at + g->size > at)
+		uvd_syz_print_zeros(label, g->at + g->size - at);
+}
+
+/* Prints the sets that the fields need, because a type cannot be written within another. */
+static void print_words(struct uvd_syz *syz, const struct uvd_struct *of)
+{
+	char name[UVD_SYZ_NAME];
+
+	for (const struct uvd_field *f = of->fields; f->name; f++)
+		if (f->words)
+			uvd_syz_words(syz, f->words, name);
+}
+
+static void print_group(struct uvd_syz *syz, const char *outermost, const struct syz_group *g)
+{
+	const bool is_union = group_is_union(g);
+	char name[UVD_SYZ_NAME];
+	struct syz_group part;
+
+	for (const struct uvd_field *f = g->first; f < g->end;) {
+		f += group_part(g, f, &part);
+		if (!group_is_field(&part))
+			print_group(syz, outermost, &part);
+	}
+	group_name(outermost, g, name);
+	printf("%s %c\n", name, is_union ? '[' : '{');
+	print_parts(syz, name, outermost, g);
+	printf(is_union ? "]\n\n" : "} [packed]\n\n");
+}
+
+static void print_specs(struct uvd_syz *syz)
+{
+	char name[UVD_SYZ_NAME], kind[UVD_SYZ_NAME];
+
+	if (!uvd_syz_first(syz, "uverbs_flow_spec"))
+		return;
+	for (const struct uvd_flow_kind *k = uvd_flow_kinds; k->name; k++) {
+		snprintf(name, sizeof(name), "uverbs_flow_spec_%s", k->name);
+		uvd_syz_ident(kind, name, true);
+		uvd_syz_struct(syz, kind, k->of, NULL, k);
+	}
+	printf("uverbs_flow_spec [\n");
+	for (const struct uvd_flow_kind *k = uvd_flow_kinds; k->name; k++) {
+		uvd_syz_ident(kind, k->name, true);
+		printf("\t%s\tuverbs_flow_spec_%s\n", kind, kind);
+	}
+	printf("] [varlen]\n\n");
+}
+
+/* Prints the types of the elements of the flexible array. */
+static void tail_types(struct uvd_syz *syz, const struct uvd_struct *of, char element[UVD_SYZ_NAME])
+{
+	const struct uvd_struct *sge = uvd_attr_fields("UVERBS_ATTR_ADVISE_MR_SGE_LIST")->of;
+	const struct uverbsd_tree_row *object;
+
+	if (of->tail_of) {
+		snprintf(element, UVD_SYZ_NAME, "uverbs_%s", of->tail_of->name);
+		uvd_syz_struct(syz, element, of->tail_of, NULL, NULL);
+		uvd_syz_struct(syz, "uverbs_sge", sge, NULL, NULL);
+	} else if (!strcmp(of->tail, "specs")) {
+		print_specs(syz);
+		strcpy(element, "uverbs_flow_spec");
+	} else {
+		char field[UVD_SYZ_NAME];
+
+		/* "wq_handles": an array of "wq_handle" */
+		snprintf(field, sizeof(field), "%.*s", (int)strlen(of->tail) - 1, of->tail);
+		object = uvd_syz_object_of_field(syz, field);
+		strcpy(element, "int32");
+		if (object)
+			uvd_syz_resource(syz, object->name, element);
+	}
+}
+
+static bool has_sges(const struct uvd_struct *of)
+{
+	return of->tail_of && uvd_struct_find(of->tail_of, "num_sge");
+}
+
+void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of, const char *response,
+		    const struct uvd_flow_kind *spec)
+{
+	struct syz_group all = { .of = of, .first = of->fields, .end = of->fields, .size = of->size, .spec = spec };
+	char element[UVD_SYZ_NAME];
+	struct syz_group part;
+
+	if (!uvd_syz_first(syz, name))
+		return;
+	while (all.end->name)
+		all.end++;
+	print_words(syz, of);
+	if (of->tail)
+		tail_types(syz, of, element);
+	for (const struct uvd_field *f = all.first; f < all.end;) {
+		f += group_part(&all, f, &part);
+		if (!group_is_field(&part))
+			print_group(syz, name, &part);
+	}
+	printf("%s {\n", name);
+	if (response)
+		printf("\tresponse\tptr64[out, %s]\n", response);
+	all.at = response ? 8 : 0;
+	all.size = of->size - all.at;
+	print_parts(syz, name, name, &all);
+	if (of->tail)
+		printf("\t%s\tarray[%s]\n", of->tail, element);
+	if (has_sges(of))
+		printf("\tsge\tarray[uverbs_sge]\n");
+	printf("} [packed%s]\n\n", of->tail && !response ? ", align[8]" : "");
+}
