@@ -87,7 +87,9 @@ const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, 
 
 void uvd_options_free_plugins(struct uvd_options *o)
 {
-	for (struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
+	for (unsigned int n = 0; n < o->num_plugins; n++) {
+		struct uvd_option_plugin *p = &o->plugins[n];
+
 		for (unsigned int i = 0; i < p->num_values; i++)
 			free(p->values[i]);
 		free(p->values);
@@ -104,8 +106,9 @@ void uvd_options_free_plugins(struct uvd_options *o)
 static bool plugins_each(const struct uvd_options *o, struct uvd_plugins *plugins,
 			 int (*fn)(struct uvd_plugins *, const struct uvd_plugin_request *, uid_t, char *), char *error)
 {
-	for (const struct uvd_option_plugin *p = o->plugins; p < o->plugins + o->num_plugins; p++) {
-		const struct uvd_plugin_request request = { p->path, (const char *const *)p->values };
+	for (unsigned int i = 0; i < o->num_plugins; i++) {
+		const struct uvd_plugin_request request = { o->plugins[i].path,
+							    (const char *const *)o->plugins[i].values };
 
 		if (fn(plugins, &request, geteuid(), error))
 			return false;
