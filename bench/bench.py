@@ -7,6 +7,8 @@
   bench.py cuse       through uverbsd's nodes, beside a null CUSE device (root and /dev/cuse: see tests/vm/run-in-vm)
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
+  bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
+                      that are each one change away from the last (mutate), which includes the change
 
 All programs of one table are asked in turn, round after round (bench/clock.h); figures are medians over the rounds.
 The build folder is $UVERBSD_BUILD, else build/. With --against BUILD the programs of dispatch, run and cuse are asked in that build
@@ -208,15 +210,34 @@ def bench_scale(args):
     subprocess.run([BUILD / "bench/scale", str(args.rounds)], check=True)
 
 
+FUZZ_TARGETS = ("ioctl", "write", "calls", "queue", "broker", "options", "proc", "control")
+
+
+def bench_fuzz(args):
+    seen = {}
+    for target in FUZZ_TARGETS:
+        corpus = ROOT / "fuzz/corpus" / target
+        program = Program([BUILD / f"fuzz/fuzz-{target}", "--bench", corpus])
+        count = args.count * (50 if target in ("ioctl", "write", "queue") else 1)
+        seen |= measure({f"{target}, {name}": (program, name) for name in ("replay", "mutate")}, args.rounds, count)
+        program.stop()
+    print(f"{'':24} {'median':>9} {'min':>9} {'executions/s':>13}")
+    for label, times in seen.items():
+        median = statistics.median(times)
+        print(f"{label:24} {median / 1000:9.2f} {min(times) / 1000:9.2f} {1e9 / median:13,.0f}")
+    print("(us of processor time an execution)")
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=["dispatch", "run", "cuse", "scale", "idle"])
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "scale", "idle", "fuzz"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
     ap.add_argument("--against", type=pathlib.Path, metavar="BUILD", help="another build folder, for dispatch, run and cuse")
     args = ap.parse_args()
-    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "scale": bench_scale, "idle": bench_idle}[args.what](args)
+    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "scale": bench_scale, "idle": bench_idle,
+     "fuzz": bench_fuzz}[args.what](args)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 
 #include "fuzz/client.h"
 
-enum { LENGTH = FUZZ_MEMORY_END - FUZZ_MEMORY, PROC_FILES = 6 };
+enum { LENGTH = FUZZ_MEMORY_END - FUZZ_MEMORY, PROC_FILES = 4 };
 
 static struct {
 	int memory; /* the memfd; bytes begin at the offset FUZZ_MEMORY */
@@ -22,14 +22,11 @@ static struct {
 	unsigned int num_fds;
 	struct {
 		const char *name;
-		int fd;
+		int fd; /* its honest contents; -1: those of our own /proc, or none */
 	} proc[PROC_FILES];
-} client = { .proc = { { "status", -1 },
-		       { "maps", -1 },
-		       { "stat", -1 },
-		       { "auxv", -1 },
-		       { "limits", -1 },
-		       { "fdinfo/9", -1 } } };
+	const char *lie; /* the name of the file that has the contents of lie_fd; NULL: none */
+	int lie_fd;
+} client = { .proc = { { "status", -1 }, { "maps", -1 }, { "stat", -1 }, { "auxv", -1 } }, .lie_fd = -1 };
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
@@ -142,8 +139,10 @@ static int client_proc_open(struct uvd_proc *proc, pid_t tid, const char *name, 
 		fd = fcntl(client.memory, F_DUPFD_CLOEXEC, 0);
 		return fd < 0 ? -errno : fd;
 	}
+	if (client.lie && !strcmp(name, client.lie))
+		return client_reopen(client.lie_fd, "fd", flags);
 	for (unsigned int i = 0; i < PROC_FILES; i++)
-		if (client.proc[i].fd >= 0 && !strcmp(name, client.proc[i].name))
+		if (!strcmp(name, client.proc[i].name))
 			return client_reopen(client.proc[i].fd, "fd", flags);
 	if (sscanf(name, "%7[a-z]/%d", folder, &number) == 2)
 		return client_fd_of(number) < 0 ? -ENOENT : client_reopen(client_fd_of(number), folder, flags);
@@ -168,17 +167,19 @@ void fuzz_client_close_fds(void)
 		close(client.fds[--client.num_fds]);
 }
 
-void fuzz_client_proc(const char *name, const void *text, size_t len)
+static void client_put_text(int *fd, const void *text, size_t len)
 {
-	unsigned int i = 0;
-
-	while (strcmp(client.proc[i].name, name))
-		i++;
-	if (client.proc[i].fd < 0)
-		client.proc[i].fd = memfd_create(name, MFD_CLOEXEC);
-	if (client.proc[i].fd < 0 || ftruncate(client.proc[i].fd, 0) ||
-	    (len && pwrite(client.proc[i].fd, text, len, 0) != (ssize_t)len))
+	if (*fd < 0)
+		*fd = memfd_create("proc", MFD_CLOEXEC);
+	if (*fd < 0 || ftruncate(*fd, 0) || (len && pwrite(*fd, text, len, 0) != (ssize_t)len))
 		abort();
+}
+
+void fuzz_client_lie(const char *name, const void *text, size_t len)
+{
+	client.lie = name;
+	if (name)
+		client_put_text(&client.lie_fd, text, len);
 }
 
 /* What an honest client's /proc says. */
@@ -194,10 +195,17 @@ static void client_proc_init(const struct stat *st)
 		"%08x-%08x rw-p 00000000 00:00 0\n%08x-%08x r--p 00000000 00:00 0\n%08x-%08x rw-s %08x %x:%x %llu /memfd:c\n",
 		FUZZ_MEMORY, FUZZ_READ_ONLY, FUZZ_READ_ONLY, FUZZ_HOLE, FUZZ_SHARED, FUZZ_MEMORY_END, FUZZ_SHARED,
 		major(st->st_dev), minor(st->st_dev), (unsigned long long)st->st_ino);
-	fuzz_client_proc("maps", maps, strlen(maps));
-	fuzz_client_proc("stat", stat, strlen(stat));
-	fuzz_client_proc("status", status, strlen(status));
-	fuzz_client_proc("auxv", "auxiliary vector", 16);
+	client_put_text(&client.proc[1].fd, maps, strlen(maps));
+	client_put_text(&client.proc[2].fd, stat, strlen(stat));
+	client_put_text(&client.proc[0].fd, status, strlen(status));
+	client_put_text(&client.proc[3].fd, "auxiliary vector", 16);
+}
+
+void fuzz_client_silence(void)
+{
+	stderr = fopen("/dev/null", "we");
+	if (!stderr)
+		abort();
 }
 
 void fuzz_client_init(void)

@@ -30,6 +30,8 @@ enum {
 };
 
 void fuzz_client_init(void);
+/* Sends what this process writes to stderr by stdio nowhere. Sanitizers and fuzzers have their own ways to the terminal. */
+void fuzz_client_silence(void);
 /* Fills in mem, proc, tid and tgid. */
 void fuzz_client_caller(struct uvd_caller *caller);
 /* Copies bytes into the client's memory at addr; they must fit. */
@@ -42,7 +44,10 @@ void fuzz_client_trust(struct uvd_caller *caller, bool trusted);
 /* Gives the client a descriptor, which it owns. Returns its number in the client, or -EMFILE: then it is closed. */
 int fuzz_client_fd(int fd);
 void fuzz_client_close_fds(void);
-/* Contents of a file of the client's /proc from now on: "status", "maps", "stat", "auxv", "limits" or "fdinfo/9". */
-void fuzz_client_proc(const char *name, const void *text, size_t len);
+/*
+ * The contents of a file of the client's /proc until the next call: "status", "maps", "stat", "auxv", "limits" or
+ * "fdinfo/9". NULL: all files are honest again.
+ */
+void fuzz_client_lie(const char *name, const void *text, size_t len);
 
 #endif

@@ -28,10 +28,13 @@ static size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max)
 }
 #endif
 
-/* An execution uses little memory: keep it in the caches. ASAN_OPTIONS overrides this. */
+/*
+ * An execution uses little memory: keep it in the caches. Threads of ours have a signal stack of their own (util/crash.c).
+ * ASAN_OPTIONS overrides this.
+ */
 const char *__asan_default_options(void)
 {
-	return "quarantine_size_mb=4:malloc_context_size=8";
+	return "quarantine_size_mb=4:malloc_context_size=8:use_sigaltstack=0";
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

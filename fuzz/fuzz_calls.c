@@ -177,7 +177,8 @@ static size_t splice(uint8_t *data, size_t size, size_t max, size_t from, size_t
 	if (size - (to - from) + len > max)
 		return size;
 	memmove(data + from + len, data + to, size - to);
-	memcpy(data + from, bytes, len);
+	if (len)
+		memcpy(data + from, bytes, len);
 	return size - (to - from) + len;
 }
 

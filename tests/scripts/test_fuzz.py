@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""The fuzz targets' driver, scripts/fuzz, and the examples of docs/fuzzing-in-process.md."""
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("UVERBSD_BUILD", ROOT / "build")).resolve()
+TARGETS = sorted(p.stem.removeprefix("fuzz_") for p in (ROOT / "fuzz").glob("fuzz_*.c"))
+
+
+def run(*argv, **kwargs):
+    return subprocess.run([str(a) for a in argv], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100,
+                          check=False, **kwargs)
+
+
+def test_examples_of_the_document_run():
+    text = (ROOT / "docs/fuzzing-in-process.md").read_text()
+    block = re.search(r"<!-- worked examples.*?-->\n```\n(.*?)```", text, re.S)[1].replace("build/", f"{BUILD}/")
+    lines = block.splitlines()
+    assert len(lines) >= 3
+    for line in lines:
+        done = run("sh", "-c", line)
+        assert done.returncode == 0, f"{line}: {done.stdout}"
+        assert done.stdout.strip()
+
+
+def test_script_the_build_and_the_document_name_the_same_targets():
+    assert run("scripts/fuzz", "--list").stdout.split() == TARGETS
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/fuzzing-in-process.md").read_text(), re.M)
+    assert sorted(rows) == TARGETS
+
+
+def test_script_refuses_a_target_that_is_not_there_and_names_those_that_are():
+    done = run("scripts/fuzz", "nothing")
+    assert done.returncode == 1
+    assert "no target 'nothing'" in done.stdout and "ioctl" in done.stdout
+
+
+def test_input_that_was_executed_last_is_kept(tmp_path):
+    last = tmp_path / "last"
+    done = run(BUILD / "fuzz/fuzz-queue", "--mutate", "10", "fuzz/corpus/queue", env={**os.environ, "FUZZ_LAST": str(last)})
+    assert done.returncode == 0, done.stdout
+    data = last.read_bytes()
+    assert 0 < int.from_bytes(data[-8:], "little") <= len(data) - 8
+
+
+def test_dictionary_has_every_method_and_seeds_are_executed(tmp_path):
+    words = run(BUILD / "fuzz/fuzz-ioctl", "--dictionary").stdout.splitlines()
+    assert all(re.fullmatch(r'"(\\x[0-9a-f]{2})+" # \S+', word) for word in words)
+    assert run(BUILD / "fuzz/fuzz-ioctl", "--seeds", tmp_path).returncode == 0
+    assert len(list(tmp_path.iterdir())) == len(words) > 30
+    assert run(BUILD / "fuzz/fuzz-ioctl", tmp_path).returncode == 0
+
+
+def test_corpus_is_small():
+    files = [p for p in (ROOT / "fuzz/corpus").rglob("*") if p.is_file()]
+    assert len(files) <= 300 and sum(p.stat().st_size for p in files) < 1 << 20
