@@ -9,6 +9,7 @@
 
 #include "broker/borrow.h"
 #include "broker/link.h"
+#include "broker/loader.h"
 #include "broker/node.h"
 #include "broker/owners.h"
 #include "broker/serve.h"

@@ -134,6 +134,20 @@ int uvd_link_ucap_gone(struct uvd_link *link, const char *name)
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
+int uvd_link_plugin(struct uvd_link *link, unsigned int slot, unsigned int nth, const char *name, int *why)
+{
+	struct uvd_wire_request r = { .op = name ? UVD_WIRE_PLUGIN : UVD_WIRE_PLUGIN_OPTION, .index = slot };
+	int64_t values[2] = { 0, 0 };
+	int ret;
+
+	if (name)
+		strncpy(r.name, name, sizeof(r.name) - 1);
+	else
+		r.value = nth;
+	ret = ask_broker(link, &r, -1, values, why);
+	return ret ? ret : (int)values[0];
+}
+
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index)
 {
 	return ask_broker(link, &(struct uvd_wire_request){ .op = op, .index = index }, -1, NULL, NULL);

@@ -25,6 +25,11 @@ int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t 
 int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device);
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd);
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
+/*
+ * Asks the broker to copy a plug-in into a slot: the file `name` in the folder of plug-ins, or if name is NULL that of
+ * the nth --plugin. Returns 0, or a negative errno, and then *why is a memfd with the reason, or -1.
+ */
+int uvd_link_plugin(struct uvd_link *link, unsigned int slot, unsigned int nth, const char *name, int *why);
 int uvd_link_tell(struct uvd_link *link, enum uvd_wire_op op, unsigned int index);
 int uvd_link_port(struct uvd_link *link, unsigned int index, unsigned int port, bool up);
 int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int port,

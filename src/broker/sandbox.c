@@ -16,8 +16,10 @@
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "broker/child.h"
+#include "broker/loader.h"
 #include "broker/sandbox.h"
 #include "broker/serve.h"
+#include "broker/wire.h"
 #include "util/util.h"
 
 enum { NOBODY = 65534 };
@@ -62,10 +64,32 @@ bool uvd_role_take(enum uvd_role role)
 
 /* ---- the filter of system calls ---------------------------------------------------------------------------------- */
 
+/*
+ * Allows the call for all descriptors below the slots and beyond them. The kernel looks at 32 bits of a number: if the
+ * filter allowed others in the upper half, it could be passed by. No rule can have two comparisons of one argument, so
+ * each number beyond the slots is one that has a higher bit.
+ */
+static int add_call_without_slots(scmp_filter_ctx ctx, int nr)
+{
+	int ret = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1, SCMP_A0_64(SCMP_CMP_LT, UVD_WIRE_FIRST_SLOT));
+
+	for (uint64_t bit = UVD_WIRE_FIRST_SLOT + UVD_WIRE_SLOTS; !ret && bit <= 1u << 31; bit <<= 1)
+		ret = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+				       SCMP_A0_64(SCMP_CMP_MASKED_EQ, ~(uint64_t)UINT32_MAX | bit, bit));
+	return ret;
+}
+
+static uint32_t call_action(const struct uvd_sandbox_call *c)
+{
+	if (!c->err)
+		return SCMP_ACT_ALLOW;
+	return c->err == UVD_SANDBOX_SKIP ? SCMP_ACT_ERRNO(0) : SCMP_ACT_ERRNO(c->err);
+}
+
 static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
 {
 	const int nr = seccomp_syscall_resolve_name(c->name);
-	struct scmp_arg_cmp cmp[3];
+	struct scmp_arg_cmp cmp[4];
 	unsigned int num = 0;
 	int ret;
 
@@ -76,7 +100,9 @@ static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
 		cmp[num++] = SCMP_A0_64(SCMP_CMP_EQ, getpid());
 	for (unsigned int i = 0; i < c->num_cmp; i++)
 		cmp[num++] = c->cmp[i];
-	ret = seccomp_rule_add_array(ctx, c->err ? SCMP_ACT_ERRNO(c->err) : SCMP_ACT_ALLOW, nr, num, cmp);
+	if (c->no_slot)
+		return add_call_without_slots(ctx, nr);
+	ret = seccomp_rule_add_array(ctx, call_action(c), nr, num, cmp);
 	return ret == -EEXIST ? 0 : ret; /* another row has the same rule */
 }
 
@@ -105,7 +131,7 @@ int uvd_sandbox_load(const char *const *names, uint32_t otherwise)
 /* ---- the engine process ------------------------------------------------------------------------------------------ */
 
 /* The rows of every engine process; the backends' follow. */
-static const char *const engine_rows[] = { "process", "engine", "broker", "control", "cuse" };
+static const char *const engine_rows[] = { "process", "engine", "plugin", "broker", "control", "cuse" };
 enum { ENGINE_ROWS = sizeof(engine_rows) / sizeof(engine_rows[0]), MAX_ROWS = ENGINE_ROWS + UVD_SANDBOX_BACKENDS };
 
 /* Stores the rows of an engine process with these backends in names, each once, then NULL. Returns 0 or -E2BIG. */
@@ -164,7 +190,8 @@ static int enter_sandbox(uid_t uid, gid_t gid, const char *const *backends)
 	/* The broker may have ended before PR_SET_PDEATHSIG was set. */
 	if (getppid() != broker)
 		return -ESRCH;
-	return uvd_sandbox_load(names, SCMP_ACT_KILL_PROCESS);
+	err = uvd_loader_start(names);
+	return err ? err : uvd_sandbox_load(names, SCMP_ACT_KILL_PROCESS);
 }
 
 int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct uvd_log *log)

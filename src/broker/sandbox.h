@@ -10,14 +10,17 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+enum { UVD_SANDBOX_SKIP = -1 };
+
 /* One rule of the filter. A system call that is in none of the loaded rows kills the process; in the row `look` it fails. */
 struct uvd_sandbox_call {
 	const char *name;
 	const char *only; /* describes the arguments that `cmp` allows; NULL: all */
-	int err; /* 0: the call is executed; an errno: the call fails with it */
+	int err; /* 0: the call is executed; UVD_SANDBOX_SKIP: it returns 0 and does nothing; an errno: it fails with it */
 	bool own; /* argument 0 must also be the process's own PID */
 	unsigned int num_cmp;
-	struct scmp_arg_cmp cmp[2];
+	struct scmp_arg_cmp cmp[3];
+	bool no_slot; /* argument 0 is a descriptor that is not that of a slot; cmp is empty */
 };
 
 struct uvd_sandbox_row {

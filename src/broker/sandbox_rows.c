@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include "broker/sandbox.h"
+#include "broker/wire.h"
 
 enum {
 	PROCMAP_QUERY_NR = 'f' << 8 | 17, /* of any size: later kernels extend the struct */
@@ -51,11 +52,10 @@ static const struct uvd_sandbox_call process_calls[] = {
 	{ "nanosleep" }, /* ThreadSanitizer, in a thread of its own */
 	{ "gettimeofday" },
 	{ "getrandom" },
-	/* descriptors that the process has; the log */
+	/* descriptors that the process has; the log. close() is in other rows */
 	{ "read" },
 	{ "write" },
 	{ "pread64" },
-	{ "close" },
 	/* its own PID (abort(), hash tables), its exit */
 	{ "getpid" },
 	{ "gettid" },
@@ -128,6 +128,32 @@ static const struct uvd_sandbox_call engine_calls[] = {
 	{ "process_vm_writev", "fails", EACCES },
 };
 
+/*
+ * Code of plug-ins is mapped from slots alone: memfds that only the broker can write to. For this rule the number of a
+ * slot must always be that slot's file. The engine process can close none, dup2() and dup3() are in no row, and all
+ * other calls that make a descriptor choose a free number. Code can never be mapped for writing too, nor become
+ * writable and then code again (mprotect in `process`).
+ */
+static const struct uvd_sandbox_call plugin_calls[] = {
+	{ "mmap",
+	  "PROT_EXEC without PROT_WRITE, MAP_PRIVATE, of a slot",
+	  0,
+	  false,
+	  3,
+	  { { 2, SCMP_CMP_MASKED_EQ, PROT_EXEC | PROT_WRITE, PROT_EXEC },
+	    { 3, SCMP_CMP_MASKED_EQ, MAP_TYPE | MAP_ANONYMOUS, MAP_PRIVATE },
+	    { 4, SCMP_CMP_MASKED_EQ, ~(uint64_t)(UVD_WIRE_SLOTS - 1), UVD_WIRE_FIRST_SLOT } } },
+	{ "close", "no slot", .no_slot = true },
+	/* The dynamic loader takes a slot's number for its own descriptor. */
+	{ "close",
+	  "of a slot does nothing",
+	  UVD_SANDBOX_SKIP,
+	  false,
+	  1,
+	  { { 0, SCMP_CMP_MASKED_EQ, ~(uint64_t)(UVD_WIRE_SLOTS - 1), UVD_WIRE_FIRST_SLOT } } },
+	{ "close", "fails for -1", EBADF, false, 1, { { 0, SCMP_CMP_GT, UINT32_MAX, 0 } } },
+};
+
 /* Socket pairs: to the broker's children, and for event files. */
 static const struct uvd_sandbox_call broker_calls[] = {
 	{ "socketpair",
@@ -179,6 +205,7 @@ static const struct uvd_sandbox_call cuse_calls[] = {
  * writing, but create no file. The flags of openat2() are in memory, which no filter reads.
  */
 static const struct uvd_sandbox_call questions_calls[] = {
+	{ "close" },
 	{ "recvmsg" },
 	{ "sendmsg" },
 	{ "open", "creates nothing", 0, false, ARG_HAS_NO(1, MAKES_FILE) },
@@ -198,6 +225,7 @@ static const struct uvd_sandbox_call questions_calls[] = {
 
 /* A child that maps the code of a plug-in, to see what it declares. Calls in no row of it fail with EPERM. */
 static const struct uvd_sandbox_call look_calls[] = {
+	{ "close" },
 	{ "mmap" },
 	{ "mprotect" },
 	{ "open", "for reading", 0, false, ARG_HAS_NO(1, O_ACCMODE | MAKES_FILE) },
@@ -233,6 +261,8 @@ static const struct uvd_sandbox_call look_calls[] = {
 static const struct uvd_sandbox_row rows[] = {
 	{ "process", "all", "the log", 0, CALLS(process_calls) },
 	{ "engine", "the engine process", "`/proc/self/fd` (O_PATH)", 0, CALLS(engine_calls) },
+	{ "plugin", "the engine process", "64 slots, which the broker fills from `--plugin-dir` and `--plugin`", 0,
+	  CALLS(plugin_calls) },
 	{ "broker", "the engine process", "the socket to the broker", 0, CALLS(broker_calls) },
 	{ "control", "the engine process", "the control socket", 0, CALLS(control_calls) },
 	{ "cuse", "the engine process", NULL, 0, CALLS(cuse_calls) },

@@ -149,6 +149,12 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 		return err;
 	case UVD_WIRE_UCAP_GONE:
 		return ops->ucap_gone(arg, r->name);
+	case UVD_WIRE_PLUGIN:
+		a->values[0] = ops->plugin(arg, r->index, -1, r->name, fd);
+		return 0;
+	case UVD_WIRE_PLUGIN_OPTION:
+		a->values[0] = ops->plugin(arg, r->index, r->value, NULL, fd);
+		return 0;
 	case UVD_WIRE_READY:
 		err = ops->ready(arg);
 		b->ready = b->ready || !err;

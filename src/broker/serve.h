@@ -26,6 +26,11 @@ struct uvd_broker_ops {
 			const uint64_t *values); /* UVD_PORT_COUNTERS */
 	int (*ucap)(void *arg, const char *name, dev_t *rdev, int *fd);
 	int (*ucap_gone)(void *arg, const char *name);
+	/*
+	 * Copies a plug-in into a slot: the file `name` in the folder of plug-ins, or if name is NULL that of the nth
+	 * --plugin. Must check both. Returns 0; or a negative errno, and *why is a memfd with the reason, or -1.
+	 */
+	int (*plugin)(void *arg, unsigned int slot, int64_t nth, const char *name, int *why);
 	int (*ready)(void *arg);
 	void (*leave)(void *arg); /* hides the devices from new clients */
 	/*
@@ -57,7 +62,7 @@ enum { UVD_SANDBOX_BACKENDS = 8 };
  * and IPC namespaces, and a filter of system calls. The table's rows for the backends say which namespaces stay and
  * which calls are allowed. backends ends with NULL; repeated names count once, and there are at most
  * UVD_SANDBOX_BACKENDS. From then on the process is killed when the broker ends. Call it before the first thread is
- * started. Returns 0, or a negative errno, which it logs; -EOPNOTSUPP: the table has no row for a backend.
+ * started; it starts the loader's (loader.h). Returns 0, or a negative errno, which it logs; -EOPNOTSUPP: the table has no row for a backend.
  */
 int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct uvd_log *log);
 

@@ -18,11 +18,17 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 4,
+	UVD_WIRE_VERSION = 5,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
-	UVD_WIRE_MAX_NICE = 19
+	UVD_WIRE_MAX_NICE = 19,
+	/*
+	 * The engine process has a descriptor for each slot, at these numbers. A slot is a memfd that only the broker
+	 * can write to. The sandbox maps code from slots alone (sandbox_rows.c). A power of two, at a multiple of it.
+	 */
+	UVD_WIRE_SLOTS = 64,
+	UVD_WIRE_FIRST_SLOT = 64
 };
 
 /* A socket carries the operations of one kind. */
@@ -46,6 +52,12 @@ enum uvd_wire_op {
 	UVD_WIRE_UCAP_GONE, /* name */
 	UVD_WIRE_READY, /* all devices are served and published */
 	UVD_WIRE_ADD, /* a device follows the request -> values: its index */
+	/*
+	 * index: a slot, into which the broker copies a plug-in: the file `name` in --plugin-dir, or that of the --plugin
+	 * with the number value -> values: 0; or a negative errno, and a memfd with the reason as text
+	 */
+	UVD_WIRE_PLUGIN,
+	UVD_WIRE_PLUGIN_OPTION,
 	UVD_WIRE_RESTART, /* the broker ends this engine process and starts another */
 	/* QUESTIONS. tid: a thread that waits in a call on one of the nodes. */
 	UVD_WIRE_PEER, /* -> values: the thread's process; fds: mem, maps, pagemap, statm */

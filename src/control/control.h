@@ -111,7 +111,6 @@ struct uvd_control_plugin_config {
 	struct ev_loop *loop;
 	struct uvd_control *control;
 	struct uvd_engine *engine;
-	const char *refusal; /* why nothing may be loaded now; NULL: it may */
 	/* Stores the name of a process's program, or "" if it is not known. On any thread; may block. */
 	void (*program)(void *arg, pid_t pid, char *name, size_t size);
 	void *arg;

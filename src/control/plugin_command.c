@@ -229,12 +229,12 @@ static const struct plugin_command {
 	const char *name;
 	json_t *(*run)(struct plugin_job *job);
 	size_t min, max; /* words */
-	bool changes, maps; /* it changes something; it maps code */
+	bool changes;
 } plugin_commands[] = {
-	{ "load", plugin_run_load, 2, MAX_VALUES + 2, true, true },
-	{ "reload", plugin_run_reload, 2, MAX_VALUES + 3, true, true },
-	{ "unload", plugin_run_unload, 2, 3, true, false },
-	{ "list", plugin_run_list, 1, 1, false, false },
+	{ "load", plugin_run_load, 2, MAX_VALUES + 2, true },
+	{ "reload", plugin_run_reload, 2, MAX_VALUES + 3, true },
+	{ "unload", plugin_run_unload, 2, 3, true },
+	{ "list", plugin_run_list, 1, 1, false },
 };
 
 static const struct plugin_command *plugin_command_find(const json_t *words)
@@ -255,8 +255,7 @@ static const struct plugin_command *plugin_command_find(const json_t *words)
 }
 
 /* Returns why the words are refused, or NULL. */
-static const char *plugin_refusal(const struct uvd_control_plugin_config *config, const struct plugin_command *command,
-				  const json_t *words, bool may_change)
+static const char *plugin_refusal(const struct plugin_command *command, const json_t *words, bool may_change)
 {
 	const char *path = NULL;
 
@@ -265,8 +264,6 @@ static const char *plugin_refusal(const struct uvd_control_plugin_config *config
 		       "[\"list\"]";
 	if (command->changes && !may_change)
 		return "only root and the user that serves the device may do that";
-	if (command->maps && config->refusal)
-		return config->refusal;
 	if (command->run == plugin_run_load)
 		path = plugin_word(words, 1);
 	else if (command->run == plugin_run_reload)
@@ -287,8 +284,7 @@ json_t *uvd_control_plugin(struct uvd_control_plugins *plugins, const char *text
 {
 	json_t *words = json_loads(text + strlen("plugin"), 0, NULL);
 	const struct plugin_command *command = plugin_command_find(words);
-	const char *refusal =
-		plugins ? plugin_refusal(uvd_control_plugins_config(plugins), command, words, may_change) : "no memory";
+	const char *refusal = plugins ? plugin_refusal(command, words, may_change) : "no memory";
 
 	if (!refusal)
 		return uvd_plugin_job_start(plugins, words, command->run, command->changes,

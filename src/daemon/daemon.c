@@ -164,7 +164,7 @@ static bool finish_start(struct uvd_daemon *d)
 	return !uvd_announce_ready(&d->announce, d->log);
 }
 
-/* Gives the engine the plug-ins of the options. An engine process has loaded them before it entered its sandbox. */
+/* Gives the engine the plug-ins of the options. An engine process has loaded them already. */
 static bool daemon_plugins(struct uvd_daemon *d)
 {
 	struct uvd_plugins *plugins = d->plugins;
@@ -174,21 +174,12 @@ static bool daemon_plugins(struct uvd_daemon *d)
 		       : uvd_options_load_plugins(d->options, d->engine.plugins, d->log);
 }
 
-/* Why the running daemon cannot load a plug-in. NULL: it can. */
-static const char *daemon_plugin_refusal(const struct uvd_daemon *d)
-{
-	return d->link ? "with --separate yes the engine process cannot map code while it runs: add `--plugin FILE` to the "
-			 "options of uverbsd, then restart the daemon"
-		       : NULL;
-}
-
 static void daemon_start_plugin_jobs(struct uvd_daemon *d)
 {
 	const struct uvd_control_plugin_config config = {
 		.loop = d->loop,
 		.control = d->control,
 		.engine = &d->engine,
-		.refusal = daemon_plugin_refusal(d),
 		.program = uvd_daemon_program,
 		.arg = d,
 	};

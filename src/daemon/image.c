@@ -100,29 +100,32 @@ void uvd_image_update(struct uvd_image *p, struct uvd_log *log)
 	p->exe = fd;
 }
 
+enum { AFTER_SLOTS = UVD_WIRE_FIRST_SLOT + UVD_WIRE_SLOTS };
+
 /* Moves the descriptors to their numbers, first to high ones so that none overwrites another. Closes all others. */
-static bool image_place_fds(int sock, int control, int config, int *exe)
+static bool image_place_fds(int sock, int control, int config, const struct uvd_slots *slots, int *exe)
 {
 	const int from[] = { sock, control, config, *exe };
 	int high[4];
 
 	for (int i = 0; i < 4; i++) {
-		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, UVD_ENGINE_CONFIG + 2);
+		high[i] = fcntl(from[i], F_DUPFD_CLOEXEC, AFTER_SLOTS);
 		if (high[i] < 0)
 			return false;
 	}
 	*exe = UVD_ENGINE_CONFIG + 1;
-	return dup2(high[0], UVD_ENGINE_SOCKET) >= 0 && dup2(high[1], UVD_ENGINE_CONTROL) >= 0 &&
-	       dup2(high[2], UVD_ENGINE_CONFIG) >= 0 && dup3(high[3], *exe, O_CLOEXEC) >= 0 &&
-	       !close_range(*exe + 1, ~0u, 0);
+	return uvd_slots_place(slots) && dup2(high[0], UVD_ENGINE_SOCKET) >= 0 &&
+	       dup2(high[1], UVD_ENGINE_CONTROL) >= 0 && dup2(high[2], UVD_ENGINE_CONFIG) >= 0 &&
+	       dup3(high[3], *exe, O_CLOEXEC) >= 0 && !close_range(*exe + 1, UVD_WIRE_FIRST_SLOT - 1, 0) &&
+	       !close_range(AFTER_SLOTS, ~0u, 0);
 }
 
-int uvd_image_exec(const struct uvd_image *p, int sock, int control, struct uvd_log *log)
+int uvd_image_exec(const struct uvd_image *p, int sock, int control, const struct uvd_slots *slots, struct uvd_log *log)
 {
 	char **argv = calloc(p->options->argc + 2, sizeof(*argv));
 	int exe = p->exe;
 
-	if (argv && image_place_fds(sock, control, p->config, &exe)) {
+	if (argv && image_place_fds(sock, control, p->config, slots, &exe)) {
 		argv[0] = p->options->argv[0];
 		argv[1] = "--internal-engine";
 		memcpy(argv + 2, p->options->argv + 1, (p->options->argc - 1) * sizeof(*argv));

@@ -128,6 +128,34 @@ void uvd_announce_init(struct uvd_announce *a, const struct uvd_options *options
 int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log);
 void uvd_announce_end(struct uvd_announce *a);
 
+/* ---- slots.c ----------------------------------------------------------------------------------------------------- */
+
+/* The slots (broker/wire.h) of an engine process, as the broker has them: only it can write to them. */
+struct uvd_slots {
+	int fd[UVD_WIRE_SLOTS];
+};
+
+/* Makes new ones, for the next engine process. Returns 0 or a negative errno, logged. The others are closed. */
+int uvd_slots_renew(struct uvd_slots *slots, struct uvd_log *log);
+void uvd_slots_close(struct uvd_slots *slots);
+/*
+ * Call it in a child of the broker: opens all slots for reading at their numbers, whatever is there. Returns false if it
+ * fails.
+ */
+bool uvd_slots_place(const struct uvd_slots *slots);
+/*
+ * Answers UVD_WIRE_PLUGIN and UVD_WIRE_PLUGIN_OPTION: checks the file, has a child look at it, and copies it into the
+ * slot. Returns 0, or a negative errno and the message.
+ */
+int uvd_slots_fill(struct uvd_slots *slots, const struct uvd_options *options, unsigned int slot, int64_t nth,
+		   const char *name, char error[UVD_PLUGIN_ERROR]);
+
+/* The engine process's side: what its plug-ins are loaded by. */
+struct uvd_slots_used;
+struct uvd_slots_used *uvd_slots_used_new(struct uvd_link *link, const struct uvd_options *options);
+void uvd_slots_used_free(struct uvd_slots_used *used);
+extern const struct uvd_plugin_source uvd_slots_source; /* its arg is a struct uvd_slots_used */
+
 /* ---- image.c ----------------------------------------------------------------------------------------------------- */
 
 struct uvd_image {
@@ -143,7 +171,8 @@ void uvd_image_fini(struct uvd_image *p);
 /* Makes the next engine process execute the program that is installed now. */
 void uvd_image_update(struct uvd_image *p, struct uvd_log *log);
 /* Becomes the engine process, or returns an exit status; then the log says why. */
-int uvd_image_exec(const struct uvd_image *p, int sock, int control, struct uvd_log *log);
+int uvd_image_exec(const struct uvd_image *p, int sock, int control, const struct uvd_slots *slots,
+		   struct uvd_log *log);
 /* In a process with --internal-engine: has the broker started it? */
 bool uvd_image_is_engine(struct uvd_log *log);
 

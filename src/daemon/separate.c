@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "backends/backends.h"
 #include "broker/broker.h"
@@ -36,6 +36,7 @@ struct separate {
 	struct uvd_node_orphans orphans;
 	int control;
 	struct uvd_image image;
+	struct uvd_slots slots; /* of the engine process that runs */
 	struct uvd_announce announce;
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
 	struct own_node ucaps[MAX_UCAPS];
@@ -151,13 +152,13 @@ static int op_publish(void *arg, unsigned int index)
 {
 	struct separate *s = arg;
 	struct own_node *n = node_at(s, index);
+	const struct uvd_persona *persona = n ? uvd_plugins_persona(s->options->names, n->config.persona) : NULL;
 	int err;
 
-	if (!n || !n->made || n->published)
+	if (!n || !n->made || n->published || !persona)
 		return -EINVAL;
 	n->shown = (struct uvd_sysfs_counters){};
-	err = uvd_sysfs_add(s->options->sysfs, &n->config, uvd_plugins_persona(s->options->names, n->config.persona),
-			    n->node.rdev, s->log);
+	err = uvd_sysfs_add(s->options->sysfs, &n->config, persona, n->node.rdev, s->log);
 	n->published = !err;
 	return err;
 }
@@ -199,11 +200,12 @@ static int op_counters(void *arg, unsigned int index, unsigned int port, const u
 	struct separate *s = arg;
 	struct own_node *n = node_at(s, index);
 
-	if (!n || !n->published || port > n->config.num_ports)
+	const struct uvd_persona *persona = n ? uvd_plugins_persona(s->options->names, n->config.persona) : NULL;
+
+	/* A plug-in that was reloaded may have lost the persona of a device. */
+	if (!n || !n->published || !persona || port > n->config.num_ports)
 		return -EINVAL;
-	return uvd_sysfs_set_counters(s->options->sysfs, &n->config,
-				      uvd_plugins_persona(s->options->names, n->config.persona), port, &n->shown,
-				      values);
+	return uvd_sysfs_set_counters(s->options->sysfs, &n->config, persona, port, &n->shown, values);
 }
 
 /* ---- User Capabilities ------------------------------------------------------------------------------------------------ */
@@ -371,37 +373,26 @@ static int engine_main(void *arg, int sock)
 {
 	struct separate *s = arg;
 
-	return uvd_image_exec(&s->image, sock, s->control, s->log);
-}
-
-/* A sandbox is of the calling thread: one that a plug-in has started already would stay outside of it. */
-static bool engine_has_other_threads(const struct uvd_options *options, struct uvd_log *log)
-{
-	struct stat st;
-
-	if (!options->num_plugins)
-		return false;
-	/* The folder has an entry for each thread, "." and "..". */
-	if (!stat("/proc/self/task", &st) && st.st_nlink == 3)
-		return false;
-	uvd_logf(log, UVD_ERR,
-		 "--plugin: a plug-in has started a thread before the sandbox closes: start it in device_init()");
-	return true;
+	return uvd_image_exec(&s->image, sock, s->control, &s->slots, s->log);
 }
 
 /* Runs in the program that engine_main() has executed. */
 static int serve_as_engine(const struct uvd_options *options, struct uvd_log *log)
 {
 	struct uvd_link *link = uvd_image_is_engine(log) ? uvd_link_new(UVD_ENGINE_SOCKET) : NULL;
+	struct uvd_slots_used *slots = link ? uvd_slots_used_new(link, options) : NULL;
 	struct uvd_plugins *plugins = uvd_plugins_new(log);
 	int status;
 
 	uvd_client_prepare();
-	/* The sandbox has no files, and allows no mapping of code: load the plug-ins first. */
-	if (!link || !plugins || !uvd_options_load_plugins(options, plugins, log) ||
-	    engine_has_other_threads(options, log) || engine_sandbox(options, log))
+	/* No code of a plug-in runs before the sandbox is closed: the broker copies the files into slots. */
+	if (!slots || !plugins || engine_sandbox(options, log))
+		return 1;
+	uvd_plugins_set_source(plugins, &uvd_slots_source, slots);
+	if (!uvd_options_load_plugins(options, plugins, log))
 		return 1;
 	status = uvd_daemon_serve(options, link, UVD_ENGINE_CONTROL, plugins);
+	uvd_slots_used_free(slots);
 	uvd_link_free(link);
 	return status;
 }
@@ -438,12 +429,36 @@ static int op_renew(void *arg, bool asked)
 	clean_up(s);
 	if (asked)
 		uvd_image_update(&s->image, s->log);
-	return uvd_sysfs_create(s->options->sysfs, s->log);
+	return uvd_slots_renew(&s->slots, s->log) ?: uvd_sysfs_create(s->options->sysfs, s->log);
+}
+
+/* Returns a memfd with the text, or -1: an answer has no room for it. */
+static int plugin_reason(const char *text)
+{
+	int fd = memfd_create("uverbsd-reason", MFD_CLOEXEC);
+	const ssize_t len = strlen(text);
+
+	if (fd < 0 || write(fd, text, len) == len)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int op_plugin(void *arg, unsigned int slot, int64_t nth, const char *name, int *why)
+{
+	struct separate *s = arg;
+	char error[UVD_PLUGIN_ERROR] = "";
+	int err = uvd_slots_fill(&s->slots, s->options, slot, nth, name, error);
+
+	if (err)
+		*why = plugin_reason(error);
+	return err;
 }
 
 static const struct uvd_broker_ops broker_ops = {
 	.node = op_node,
 	.add = op_add,
+	.plugin = op_plugin,
 	.publish = op_publish,
 	.withdraw = op_withdraw,
 	.port = op_port,
@@ -464,7 +479,7 @@ static int start_broker(struct separate *s, bool *is_engine)
 
 	know_configured(s);
 	uvd_sysfs_each_orphan(s->options->sysfs, separate_abort_orphan, s);
-	if (uvd_sysfs_create(s->options->sysfs, s->log))
+	if (uvd_slots_renew(&s->slots, s->log) || uvd_sysfs_create(s->options->sysfs, s->log))
 		return 1;
 	*is_engine = uvd_broker_run(&config, engine_main, &status) < 0;
 	if (!*is_engine) {

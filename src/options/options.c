@@ -312,6 +312,7 @@ static void options_set_defaults(struct uvd_options *o, enum uvd_program program
 		.root_clients = true,
 		.sysfs = "/run/uverbsd/sysfs",
 		.control = "/run/uverbsd/control",
+		.plugin_dir = UVD_PLUGIN_DIR,
 	};
 	uvd_account_limits_init(&o->limits);
 }

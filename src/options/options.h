@@ -56,6 +56,7 @@ struct uvd_options {
 	bool separate; /* run a broker with the privileges and an engine process without any */
 	uid_t engine_uid; /* of the engine process */
 	gid_t engine_gid;
+	char plugin_dir[PATH_MAX]; /* with a broker: of the plug-ins that can be loaded later */
 	bool engine; /* this is the engine process, which the broker started */
 	int argc; /* main()'s, for the command line of the engine process */
 	char **argv;

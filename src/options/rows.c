@@ -366,6 +366,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .preset = "no", .help = "serve clients in a process without privileges" },
 	{ "engine-user", .arg = "USER", PROGRAM(engine_uid, UVD_PROGRAM_DAEMON), .set = set_engine_user,
 	  .preset = "nobody", .help = "user of that process: preferably one with no other processes" },
+	{ "plugin-dir", .arg = "DIR", PROGRAM_STR(plugin_dir, UVD_PROGRAM_DAEMON), .set = set_path, .preset = UVD_PLUGIN_DIR,
+	  .help = "with --separate yes: the folder of the plug-ins that can be loaded while it runs" },
 	{ "internal-engine", PROGRAM(engine, UVD_PROGRAM_DAEMON), .set = set_choice, .choices = yes_no },
 	{ "root-clients", .arg = "HOW", PROGRAM(root_clients, UVD_PROGRAM_DAEMON), .set = set_choice,
 	  .choices = root_clients, .preset = "allow",

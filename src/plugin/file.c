@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "plugin/internal.h"
@@ -127,4 +129,45 @@ int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ER
 	fd = plugin_file_open(path, file, owner, error);
 	free(file);
 	return fd;
+}
+
+/* Opens the file without following a link, and nothing but a file of this folder. */
+static int plugin_file_open_in(int dir, const char *path, const char *name, char error[UVD_PLUGIN_ERROR])
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+				.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+					   RESOLVE_NO_XDEV };
+	struct stat st;
+	int fd = syscall(SYS_openat2, dir, name, &how, sizeof(how)), ret;
+
+	if (fd < 0 && errno == ELOOP)
+		return uvd_plugin_error(error, -ELOOP, "%s: a symbolic link: copy the file itself into the folder",
+					path);
+	if (fd < 0)
+		return uvd_plugin_error(error, -errno, "%s: %s", path, strerrorname_np(errno));
+	ret = plugin_file_check(path, fd, 0, &st, error);
+	if (!ret)
+		ret = plugin_file_read(path, fd, st.st_size, error);
+	close(fd);
+	return ret;
+}
+
+int uvd_plugin_file_copy_in(const char *folder, const char *name, char error[UVD_PLUGIN_ERROR])
+{
+	char path[PATH_MAX];
+	int dir, ret;
+
+	if (!uvd_plugin_name_ok(name, "-_.+", 63) || *name == '.')
+		return uvd_plugin_error(error, -EINVAL, "not a valid name of a file in %s", folder);
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		return uvd_plugin_error(error, -ENAMETOOLONG, "%s: the path is too long", name);
+	ret = plugin_folders_check(path, path, error);
+	if (ret)
+		return ret;
+	dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return uvd_plugin_error(error, -errno, "%s: %s", folder, strerrorname_np(errno));
+	ret = plugin_file_open_in(dir, path, name, error);
+	close(dir);
+	return ret;
 }

@@ -26,15 +26,14 @@ bool uvd_plugin_name_ok(const char *name, const char *others, size_t most);
  */
 struct uvd_module *uvd_module_new(struct uvd_plugins *plugins, const struct uvd_plugin_request *request,
 				  const struct uvd_module *old, char error[UVD_PLUGIN_ERROR], int *err);
-/* Maps and checks the copy of the file that module->fd is. Returns 0 or a negative errno and a message. */
+/* Maps and checks the copy of the file that module->fd is. plugins: NULL: its names are not compared with others'. Returns 0 or a negative errno and a message. */
 int uvd_module_map(struct uvd_plugins *plugins, struct uvd_module *module, const struct uvd_module *old,
 		   char error[UVD_PLUGIN_ERROR]);
 /*
- * look.c: a child without rights maps the copy and tells its facts. Sets module->plugin and module->facts. limit_ms: the
+ * look.c: a child without rights maps the copy and tells its facts, whatever other plug-ins are called. Sets module->plugin and module->facts. limit_ms: the
  * time that the child has. Returns 0 or a negative errno and a message.
  */
-int uvd_module_look(struct uvd_plugins *plugins, struct uvd_module *module, unsigned int limit_ms,
-		    char error[UVD_PLUGIN_ERROR]);
+int uvd_module_look(struct uvd_module *module, unsigned int limit_ms, char error[UVD_PLUGIN_ERROR]);
 /*
  * facts.c: what a plug-in declares, as JSON between two processes. write() returns the text, which the caller frees, or
  * NULL. read() sets *plugin and *facts, which has all that *plugin points to; the text can be anybody's. what: the file,
@@ -45,8 +44,6 @@ char *uvd_facts_write_error(int err, const char *error);
 int uvd_facts_read(const char *what, const char *text, size_t len, struct uvd_plugin *plugin,
 		   struct uvd_plugin_facts **facts, char error[UVD_PLUGIN_ERROR]);
 void uvd_facts_free(struct uvd_plugin_facts *facts);
-/* file.c: checks who may change the file, and returns a descriptor of a sealed private copy, or a negative errno. */
-int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
 /* values.c: checks the declared options, and that each given value is for one of them. what: for messages. */
 int uvd_plugin_values_check(const char *what, const struct uvd_plugin_option *options, char *const *given,
 			    char error[UVD_PLUGIN_ERROR]);
@@ -63,7 +60,8 @@ int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona
 int uvd_module_structs_extend(struct uvd_module *module, char error[UVD_PLUGIN_ERROR]);
 void uvd_module_structs_free(struct uvd_module *module);
 struct uvd_log *uvd_plugins_log(struct uvd_plugins *plugins);
-/* registry.c: -EEXIST if the name of the plug-in, of a backend or of a persona is taken by another one than `old`. */
+const struct uvd_plugin_source *uvd_plugins_source(struct uvd_plugins *plugins, void **arg);
+/* registry.c: -EEXIST if plugins is not NULL and the name of the plug-in, of a backend or of a persona is taken by another one than `old`. */
 int uvd_plugins_check_names(struct uvd_plugins *plugins, const char *what, const struct uvd_plugin *plugin,
 			    const struct uvd_module *old, char error[UVD_PLUGIN_ERROR]);
 

@@ -29,7 +29,7 @@ static bool look_place_fds(int pipe_end, int copy)
 	       !close_range(COPY_FD + 1, ~0u, 0);
 }
 
-static char *look_facts(struct uvd_plugins *plugins, struct uvd_module *m)
+static char *look_facts(struct uvd_module *m)
 {
 	char error[UVD_PLUGIN_ERROR];
 	int err = uvd_look_sandbox();
@@ -37,11 +37,11 @@ static char *look_facts(struct uvd_plugins *plugins, struct uvd_module *m)
 	if (err)
 		uvd_plugin_error(error, err, "%s: no sandbox for its constructors: %s", m->path, uvd_errno_name(err));
 	else
-		err = uvd_module_map(plugins, m, NULL, error);
+		err = uvd_module_map(NULL, m, NULL, error);
 	return err ? uvd_facts_write_error(err, error) : uvd_facts_write(&m->plugin);
 }
 
-static void look_child(struct uvd_plugins *plugins, struct uvd_module *m, int pipe_end)
+static void look_child(struct uvd_module *m, int pipe_end)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE };
 	char *text;
@@ -53,7 +53,7 @@ static void look_child(struct uvd_plugins *plugins, struct uvd_module *m, int pi
 	if (!look_place_fds(pipe_end, m->fd))
 		_exit(1);
 	m->fd = COPY_FD;
-	text = look_facts(plugins, m);
+	text = look_facts(m);
 	len = text ? strlen(text) : 0;
 	while (done < len && (n = write(PIPE_FD, text + done, len - done)) > 0)
 		done += n;
@@ -117,8 +117,7 @@ static ssize_t look_wait(const char *path, pid_t child, int from, char *text, un
 	return err ? err : len;
 }
 
-static int look_with(struct uvd_plugins *plugins, struct uvd_module *m, char *text, unsigned int limit_ms,
-		     char error[UVD_PLUGIN_ERROR])
+static int look_with(struct uvd_module *m, char *text, unsigned int limit_ms, char error[UVD_PLUGIN_ERROR])
 {
 	int ends[2];
 	ssize_t len;
@@ -129,7 +128,7 @@ static int look_with(struct uvd_plugins *plugins, struct uvd_module *m, char *te
 	fflush(stdout);
 	child = fork();
 	if (!child)
-		look_child(plugins, m, ends[1]);
+		look_child(m, ends[1]);
 	close(ends[1]);
 	len = child > 0 ? look_wait(m->path, child, ends[0], text, limit_ms, error)
 			: uvd_plugin_error(error, -errno, "%s: fork: %s", m->path, strerrorname_np(errno));
@@ -137,11 +136,10 @@ static int look_with(struct uvd_plugins *plugins, struct uvd_module *m, char *te
 	return len < 0 ? (int)len : uvd_facts_read(m->path, text, len, &m->plugin, &m->facts, error);
 }
 
-int uvd_module_look(struct uvd_plugins *plugins, struct uvd_module *module, unsigned int limit_ms,
-		    char error[UVD_PLUGIN_ERROR])
+int uvd_module_look(struct uvd_module *module, unsigned int limit_ms, char error[UVD_PLUGIN_ERROR])
 {
 	char *text = malloc(MAX_FACTS);
-	int err = text ? look_with(plugins, module, text, limit_ms, error)
+	int err = text ? look_with(module, text, limit_ms, error)
 		       : uvd_plugin_error(error, -ENOMEM, "%s: ENOMEM", module->path);
 
 	free(text);

@@ -30,6 +30,14 @@ static void module_values_free(char **values)
 	free(values);
 }
 
+static void module_close(struct uvd_module *module)
+{
+	if (module->source)
+		module->source->close(module->source_arg, module->fd);
+	else
+		close(module->fd);
+}
+
 void uvd_module_put(struct uvd_module *module)
 {
 	Dl_info info;
@@ -47,7 +55,7 @@ void uvd_module_put(struct uvd_module *module)
 			module->fd = -1;
 	}
 	if (module->fd >= 0)
-		close(module->fd);
+		module_close(module);
 	uvd_module_structs_free(module);
 	uvd_facts_free(module->facts);
 	module_values_free(module->values);
@@ -85,9 +93,8 @@ static char **module_values_copy(const char *const *values)
 }
 
 /* Without the name of the mapped copy, which says nothing to the user. */
-static const char *dl_message(const char *name)
+static const char *dl_message(const char *name, const char *text)
 {
-	const char *text = dlerror() ?: "cannot be loaded";
 	const size_t len = strlen(name);
 
 	return !strncmp(text, name, len) && !strncmp(text + len, ": ", 2) ? text + len + 2 : text;
@@ -95,13 +102,18 @@ static const char *dl_message(const char *name)
 
 static int module_map(struct uvd_module *m, char error[UVD_PLUGIN_ERROR])
 {
-	char name[64];
+	char name[64], text[UVD_PLUGIN_ERROR];
 
 	/* The descriptor stays open: dlopen() takes equal names for one object, and debuggers open it by this name. */
 	snprintf(name, sizeof(name), "/proc/%d/fd/%d", getpid(), m->fd);
-	m->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	if (m->source)
+		m->handle = m->source->map(m->source_arg, m->fd, name, text);
+	else
+		m->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	if (!m->handle && !m->source)
+		snprintf(text, sizeof(text), "%s", dlerror() ?: "cannot be loaded");
 	if (!m->handle)
-		return uvd_plugin_error(error, -ELIBBAD, "%s: %s", m->path, dl_message(name));
+		return uvd_plugin_error(error, -ELIBBAD, "%s: %s", m->path, dl_message(name, text));
 	m->symbol = dlsym(m->handle, "uverbsd_plugin");
 	if (!m->symbol)
 		return uvd_plugin_error(error, -ELIBBAD, "%s: not a plug-in: it has no symbol uverbsd_plugin", m->path);
@@ -220,7 +232,11 @@ struct uvd_module *uvd_module_load(struct uvd_plugins *plugins, const struct uvd
 
 	if (!m)
 		return NULL;
-	m->fd = *err = uvd_plugin_file_copy(request && request->path ? request->path : m->path, owner, error);
+	m->source = uvd_plugins_source(plugins, &m->source_arg);
+	if (m->source)
+		m->fd = *err = m->source->open(m->source_arg, m->path, error);
+	else
+		m->fd = *err = uvd_plugin_file_copy(request && request->path ? request->path : m->path, owner, error);
 	if (*err >= 0)
 		*err = uvd_module_map(plugins, m, old, error) ?: module_begin(m, error);
 	if (!*err)

@@ -26,6 +26,17 @@ struct uvd_plugin_request {
 	const char *const *values; /* "KEY=VALUE", ends with NULL; may be NULL */
 };
 
+/*
+ * Where the code of plug-ins comes from, if not from the file itself. open() returns a descriptor of a copy of the file, or
+ * a negative errno and the message. map() is dlopen() of this descriptor, under this name; NULL: text (UVD_PLUGIN_ERROR
+ * bytes) says why. close() comes after the copy was unmapped, or if it was never mapped; never if it cannot be unmapped.
+ */
+struct uvd_plugin_source {
+	int (*open)(void *arg, const char *path, char error[UVD_PLUGIN_ERROR]);
+	void *(*map)(void *arg, int fd, const char *name, char *text);
+	void (*close)(void *arg, int fd);
+};
+
 /* ---- the registry ------------------------------------------------------------------------------------------------ */
 
 /*
@@ -35,6 +46,8 @@ struct uvd_plugin_request {
 struct uvd_plugins *uvd_plugins_new(struct uvd_log *log);
 /* Puts the registry's references, newest plug-in first. NULL is allowed. */
 void uvd_plugins_free(struct uvd_plugins *plugins);
+/* Sets where code comes from. Call it before anything is loaded. source and arg outlive all modules. */
+void uvd_plugins_set_source(struct uvd_plugins *plugins, const struct uvd_plugin_source *source, void *arg);
 /*
  * Registers a plug-in of the daemon itself, which stays valid. Returns 0, -EINVAL, -EEXIST or -ENOMEM; the log says
  * why. Call it before the engine has devices.
@@ -56,6 +69,25 @@ int uvd_plugins_load(struct uvd_plugins *plugins, const struct uvd_plugin_reques
  */
 int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_request *request, uid_t owner,
 		     char error[UVD_PLUGIN_ERROR]);
+/*
+ * As uvd_plugins_look(), of a copy of the file, which stays the caller's. What it declares takes the place of what
+ * another plug-in of one of these names had declared. limit_ms: the time that the code's constructors have.
+ */
+int uvd_plugins_look_again(struct uvd_plugins *plugins, const char *path, int copy, unsigned int limit_ms,
+			   char error[UVD_PLUGIN_ERROR]);
+/*
+ * file.c: return a descriptor of a private copy of a plug-in's file, or a negative errno and the message. The first
+ * checks the file as uvd_plugins_load() says. The second takes a file of a folder by its name there, which can be
+ * anybody's: it must be a name without '/', of a regular file that only root can change. folder is absolute; only root
+ * may be able to change it and all that leads to it.
+ */
+int uvd_plugin_file_copy(const char *path, uid_t owner, char error[UVD_PLUGIN_ERROR]);
+int uvd_plugin_file_copy_in(const char *folder, const char *name, char error[UVD_PLUGIN_ERROR]);
+/*
+ * elf.c: checks that the file can be mapped where no code may be writable, at no time. path: for messages. Returns 0 or
+ * -ELIBBAD and the message.
+ */
+int uvd_plugin_elf_check(const char *path, int fd, char error[UVD_PLUGIN_ERROR]);
 /*
  * Return the backend or the persona of that name, or that with the number i (from 0), or NULL. Any thread. What a
  * shared object has brought is valid until it is unloaded; a device that uses it prevents that.
@@ -82,6 +114,8 @@ struct uvd_module {
 	char **values; /* "KEY=VALUE" of the load, ends with NULL */
 	void **structs; /* extended copies of an older plug-in's backends and personas, and their lists; ends with NULL */
 	void *handle; /* of dlopen() */
+	const struct uvd_plugin_source *source; /* of fd; NULL: the file itself */
+	void *source_arg;
 	int fd; /* the private copy of the file, for debuggers: the name of the mapped object is /proc/PID/fd/FD */
 	struct uvd_plugin_facts *facts; /* of uvd_plugins_look(), or NULL */
 	bool begun; /* init() has succeeded, or there is none */

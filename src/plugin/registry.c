@@ -16,6 +16,8 @@ enum { LOOK_MS = 30000 /* that the constructors of a plug-in may take */ };
 
 struct uvd_plugins {
 	struct uvd_log *log;
+	const struct uvd_plugin_source *source; /* or NULL; constant as soon as something is loaded */
+	void *source_arg;
 	pthread_mutex_t lock; /* the rest */
 	struct uvd_module *list[UVD_MAX_PLUGINS];
 	unsigned int num;
@@ -108,6 +110,8 @@ int uvd_plugins_check_names(struct uvd_plugins *plugins, const char *what, const
 {
 	int err = 0;
 
+	if (!plugins)
+		return 0;
 	uvd_lock(&plugins->lock);
 	for (unsigned int i = 0; i < plugins->num && !err; i++)
 		if (plugins->list[i] != old)
@@ -133,6 +137,18 @@ struct uvd_plugins *uvd_plugins_new(struct uvd_log *log)
 		}
 	}
 	return plugins;
+}
+
+void uvd_plugins_set_source(struct uvd_plugins *plugins, const struct uvd_plugin_source *source, void *arg)
+{
+	plugins->source = source;
+	plugins->source_arg = arg;
+}
+
+const struct uvd_plugin_source *uvd_plugins_source(struct uvd_plugins *plugins, void **arg)
+{
+	*arg = plugins->source_arg;
+	return plugins->source;
 }
 
 struct uvd_log *uvd_plugins_log(struct uvd_plugins *plugins)
@@ -308,8 +324,51 @@ int uvd_plugins_look(struct uvd_plugins *plugins, const struct uvd_plugin_reques
 		return err;
 	module->fd = err = uvd_plugin_file_copy(request->path, owner, error);
 	if (err >= 0)
-		err = uvd_module_look(plugins, module, LOOK_MS, error)
+		err = uvd_module_look(module, LOOK_MS, error)
 			      ?: uvd_plugins_check_names(plugins, module->path, &module->plugin, NULL, error);
+	if (!err)
+		return plugins_register(plugins, module, err, error);
+	uvd_module_put(module);
+	return err;
+}
+
+static bool module_shares_a_name(const struct uvd_module *m, const struct uvd_plugin *plugin)
+{
+	if (!strcmp(m->plugin.name, plugin->name))
+		return true;
+	for (const struct uvd_backend *const *b = plugin->backends; b && *b; b++)
+		if (module_backend(m, (*b)->name))
+			return true;
+	for (const struct uvd_persona *const *p = plugin->personas; p && *p; p++)
+		if (module_persona(m, (*p)->name))
+			return true;
+	return false;
+}
+
+/* Removes those that a new one with these names replaces. What is built in stays. */
+static void plugins_drop_replaced(struct uvd_plugins *plugins, const struct uvd_plugin *plugin)
+{
+	for (unsigned int i = 0; i < plugins->num; i++)
+		if (plugins->list[i]->path && module_shares_a_name(plugins->list[i], plugin))
+			uvd_plugins_remove(plugins, plugins->list[i--]);
+}
+
+int uvd_plugins_look_again(struct uvd_plugins *plugins, const char *path, int copy, unsigned int limit_ms,
+			   char error[UVD_PLUGIN_ERROR])
+{
+	int err;
+	struct uvd_module *module =
+		uvd_module_new(plugins, &(struct uvd_plugin_request){ .path = path }, NULL, error, &err);
+
+	if (!module)
+		return err;
+	module->fd = copy;
+	err = uvd_module_look(module, limit_ms, error);
+	module->fd = -1;
+	if (!err) {
+		plugins_drop_replaced(plugins, &module->plugin);
+		err = uvd_plugins_check_names(plugins, path, &module->plugin, NULL, error);
+	}
 	if (!err)
 		return plugins_register(plugins, module, err, error);
 	uvd_module_put(module);

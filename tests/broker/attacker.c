@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "broker/broker.h"
@@ -79,6 +80,43 @@ static void ask_to_add(struct uvd_link *link, const struct uvd_options *o)
 	}
 }
 
+static void ask_for_plugin(struct uvd_link *link, unsigned int nth, const char *name, int want, const char *what)
+{
+	int why = -1, ret = uvd_link_plugin(link, 63, nth, name, &why);
+	char text[UVD_PLUGIN_ERROR] = "";
+
+	expect(ret, want, what);
+	if (want && (why < 0 || pread(why, text, sizeof(text) - 1, 0) <= 0))
+		expect(-1, 0, "a reason");
+	if (why >= 0)
+		close(why);
+}
+
+/* Options: --plugin-dir with toy.so, link.so, open.so (others may write to it), theirs.so and a folder folder.so. */
+static void ask_for_code(struct uvd_link *link)
+{
+	struct stat st;
+
+	ask_for_plugin(link, 0, "../toy.so", -EINVAL, "a file above the folder");
+	ask_for_plugin(link, 0, "/bin/true", -EINVAL, "a file elsewhere");
+	ask_for_plugin(link, 0, "..", -EINVAL, "the folder above");
+	ask_for_plugin(link, 0, "none.so", -ENOENT, "a file that is not there");
+	ask_for_plugin(link, 0, "link.so", -ELOOP, "a link");
+	ask_for_plugin(link, 0, "open.so", -EPERM, "a file that others may change");
+	ask_for_plugin(link, 0, "theirs.so", -EPERM, "a file of another user");
+	ask_for_plugin(link, 0, "folder.so", -EINVAL, "a folder");
+	ask_for_plugin(link, 0, NULL, -EINVAL, "a --plugin that there is not");
+	ask_for_plugin(link, UINT32_MAX, NULL, -EINVAL, "a --plugin of a mad number");
+	expect(fstat(127, &st) || st.st_size, 0, "a slot that nothing was copied into");
+	ask_for_plugin(link, 0, "toy.so", 0, "a plug-in of the folder");
+	expect(fstat(127, &st) || !st.st_size, 0, "the slot with it");
+	expect(st.st_mode & 07777, 0444, "the mode of a slot");
+	expect(pwrite(127, "x", 1, 0) == -1 && errno == EBADF, 1, "a slot that cannot be written to");
+	/* Again and again: the broker forgets the last one. */
+	for (int i = 0; i < 20; i++)
+		ask_for_plugin(link, 0, "toy.so", 0, "the same again");
+}
+
 static void ask_for_memory(struct uvd_link *link)
 {
 	const pid_t tids[] = { 1, getppid(), getpid(), 2 };
@@ -111,6 +149,7 @@ int uvd_attacker_serve(const struct uvd_options *options, struct uvd_link *link,
 {
 	ask_for_nodes(link);
 	ask_to_add(link, options);
+	ask_for_code(link);
 	ask_for_memory(link);
 	dprintf(2, "attacker: %d failures\n", failures);
 	return failures ? 3 : 0;

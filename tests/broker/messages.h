@@ -46,6 +46,8 @@ static const struct {
 	[UVD_WIRE_UCAP_GONE] = { UVD_WIRE_CONTROL, .name = true },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL },
 	[UVD_WIRE_ADD] = { UVD_WIRE_CONTROL, .device = true },
+	[UVD_WIRE_PLUGIN] = { UVD_WIRE_CONTROL, .index = true, .name = true },
+	[UVD_WIRE_PLUGIN_OPTION] = { UVD_WIRE_CONTROL, .index = true, .value = true },
 	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, .ends = true },
 	[UVD_WIRE_PEER] = { UVD_WIRE_QUESTIONS, .tid = true },
 	[UVD_WIRE_OPENER] = { UVD_WIRE_QUESTIONS, .tid = true },
@@ -85,6 +87,8 @@ static inline unsigned int num_indexes(enum uvd_wire_op op)
 {
 	static const unsigned int num[UVD_WIRE_OPS] = {
 		[UVD_WIRE_CONNECT] = UVD_WIRE_KINDS,
+		[UVD_WIRE_PLUGIN] = UVD_WIRE_SLOTS,
+		[UVD_WIRE_PLUGIN_OPTION] = UVD_WIRE_SLOTS,
 		[UVD_WIRE_OPEN] = UVD_WIRE_FILES,
 		[UVD_WIRE_SEIZE] = 20,
 		[UVD_WIRE_TAKE] = 2,

@@ -88,6 +88,12 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 	return any(2) ? -EINVAL : 1;
 }
 
+static int op_plugin(void *arg, unsigned int slot, int64_t nth, const char *name, int *why)
+{
+	*why = any(2) ? dup(1) : -1;
+	return *why >= 0 ? -ENOENT : 0;
+}
+
 /* Refuses another engine process, so that each round has one. */
 static int op_renew(void *arg, bool asked)
 {
@@ -97,6 +103,7 @@ static int op_renew(void *arg, bool asked)
 static const struct uvd_broker_ops broker_ops = {
 	.node = op_node,
 	.add = op_add,
+	.plugin = op_plugin,
 	.publish = op_index,
 	.withdraw = op_index,
 	.port = op_port,

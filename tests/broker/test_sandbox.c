@@ -39,6 +39,7 @@ enum { USER = 65534, GROUP = 65533, BAD_SETUP = 99, THREAD = CLONE_THREAD | CLON
 static const char *const soft[] = { "soft", NULL };
 static void *page;
 static int null_fd, pair[2];
+enum { SLOT = 64, AFTER_SLOTS = 128 };
 static pid_t parent;
 
 /* With broker_ends, setgroups() below kills the broker while uvd_engine_sandbox() runs, and waits until it is dead. */
@@ -79,6 +80,7 @@ static int status_of(void (*enter)(void), void (*what)(void))
 	parent = getpid();
 	null_fd = open("/dev/null", O_RDWR);
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert(dup2(memfd_create("slot", MFD_CLOEXEC), SLOT) == SLOT && !ftruncate(SLOT, 4096));
 	ck_assert(null_fd >= 0 && page != MAP_FAILED && !socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
 	pid = fork();
 	if (!pid) {
@@ -110,6 +112,16 @@ FORBIDDEN(starts_a_thread_in_a_namespace, syscall(SYS_clone, THREAD | CLONE_NEWN
 FORBIDDEN(starts_a_thread_in_a_user_namespace, syscall(SYS_clone, THREAD | CLONE_NEWUSER, 0, 0, 0, 0))
 FORBIDDEN(makes_code, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == page)
 FORBIDDEN(makes_data_code, mprotect(page, 4096, PROT_READ | PROT_EXEC))
+FORBIDDEN(makes_anothers_file_code, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, null_fd, 0) == page)
+FORBIDDEN(makes_code_of_a_file_before_the_slots, mmap(NULL, 4096, PROT_EXEC, MAP_PRIVATE, SLOT - 1, 0) == page)
+FORBIDDEN(makes_code_of_a_file_beyond_the_slots, mmap(NULL, 4096, PROT_EXEC, MAP_PRIVATE, AFTER_SLOTS, 0) == page)
+FORBIDDEN(makes_code_that_it_can_write_to, mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, SLOT, 0) == page)
+FORBIDDEN(makes_code_that_others_can_write_to, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, SLOT, 0) == page)
+FORBIDDEN(makes_code_of_memory_in_the_name_of_a_slot, mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, SLOT, 0) == page)
+FORBIDDEN(fills_a_slot, dup3(null_fd, SLOT, O_CLOEXEC))
+FORBIDDEN(fills_a_slot_by_an_old_call, dup2(null_fd, SLOT))
+FORBIDDEN(closes_many, syscall(SYS_close_range, SLOT, SLOT, 0))
+FORBIDDEN(loads_filters, syscall(SYS_seccomp, 1, 0, page))
 FORBIDDEN(executes, execl("/bin/true", "true", NULL))
 FORBIDDEN(traces, syscall(SYS_ptrace, 16 /* PTRACE_ATTACH */, parent, 0, 0))
 FORBIDDEN(signals_others, kill(parent, 0))
@@ -169,6 +181,16 @@ static const struct {
 	{ starts_a_thread_in_a_user_namespace, BOTH },
 	{ makes_code, BOTH },
 	{ makes_data_code, BOTH },
+	{ makes_anothers_file_code, BOTH },
+	{ makes_code_of_a_file_before_the_slots, BOTH },
+	{ makes_code_of_a_file_beyond_the_slots, BOTH },
+	{ makes_code_that_it_can_write_to, BOTH },
+	{ makes_code_that_others_can_write_to, BOTH },
+	{ makes_code_of_memory_in_the_name_of_a_slot, BOTH },
+	{ fills_a_slot, BOTH },
+	{ fills_a_slot_by_an_old_call, BOTH },
+	{ closes_many, BOTH },
+	{ loads_filters, BOTH },
 	{ executes, BOTH },
 	{ traces, BOTH },
 	{ signals_others, BOTH },
@@ -271,7 +293,32 @@ static void does_what_an_engine_does(void)
 	/* The filter allows this query of a mapping. ENOTTY comes from the kernel: the file is not /proc/PID/maps. */
 	need(ioctl(null_fd, 0xc0686611 /* PROCMAP_QUERY */, page) == -1 && errno == ENOTTY, 11);
 	need(syscall(SYS_clone3, page, 88) == -1 && errno == ENOSYS, 12);
+	need(!close(fcntl(null_fd, F_DUPFD_CLOEXEC, AFTER_SLOTS)), 13);
+	need(close(-1) == -1 && errno == EBADF, 14);
 }
+
+/* A slot's number stays that slot's file, whatever the engine process does: else it could map another one as code. */
+static void keeps_its_slots(void)
+{
+	struct stat before, after;
+	void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, SLOT, 0);
+
+	need(code != MAP_FAILED, 1);
+	need(mprotect(code, 4096, PROT_READ | PROT_WRITE) == 0, 2);
+	need(!fstat(SLOT, &before), 3);
+	need(!syscall(SYS_close, SLOT) && !syscall(SYS_close, SLOT + 63), 4);
+	/* The kernel looks at the lower half. */
+	need(syscall(SYS_close, (1l << 32) + SLOT) == -1 && errno == EBADF, 5);
+	need(syscall(SYS_close, (1l << 63) + SLOT) == -1 && errno == EBADF, 6);
+	need(!fstat(SLOT, &after) && before.st_ino == after.st_ino, 7);
+	need(fcntl(null_fd, F_DUPFD_CLOEXEC, SLOT) > SLOT, 8);
+}
+
+START_TEST(test_engine_process_keeps_its_slots)
+{
+	ck_assert_int_eq(status_of(enter_engine, keeps_its_slots), 0);
+}
+END_TEST
 
 START_TEST(test_engine_process_can_do_its_work)
 {
@@ -530,6 +577,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_forbidden_call_kills_the_engine_process);
 	tcase_add_test(t, test_forbidden_call_kills_the_child_for_questions);
 	tcase_add_test(t, test_engine_process_can_do_its_work);
+	tcase_add_test(t, test_engine_process_keeps_its_slots);
 	tcase_add_test(t, test_engine_process_has_no_rights_and_ends_with_its_parent);
 	tcase_add_test(t, test_engine_process_ends_where_the_broker_has_ended_before_it_could_tell);
 	tcase_add_loop_test(t, test_each_role_has_its_capabilities, 0, sizeof(roles) / sizeof(roles[0]));

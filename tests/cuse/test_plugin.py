@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""Plug-ins of the daemon: with one process while it runs, with --separate yes from its options only."""
+"""Plug-ins of the daemon, in one process and in a sandboxed engine process (--separate yes)."""
 import os
 import re
 import shutil
@@ -33,14 +33,18 @@ def ask(d, method="ASK", *words):
                           env=environment(), timeout=STUCK)
 
 
-def test_one_process_loads_and_unloads_while_it_runs(start, toy):
-    d = start()
+@pytest.mark.parametrize("separate", ["no", "yes"])
+def test_plugins_load_reload_and_unload_while_it_runs(start, toy, separate):
+    d = start("--separate", separate, "--plugin-dir", os.path.dirname(toy))
+    engine = d.serving
     assert ctl(d, "plugin", "load", toy, "answer=12").stdout == "toy 1.0 generation 1\n"
     assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=12\n"
     assert ctl(d, "plugin", "reload", "toy", "answer=13").stdout == "toy 1.0 generation 2\n"
     assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=13\n"
     assert ctl(d, "plugin", "unload", "toy", "--wait").returncode == 0
     assert "no object" in ask(d).stderr
+    assert "toy " not in ctl(d, "plugin", "list").stdout
+    assert d.serving == engine
 
 
 @pytest.mark.parametrize("separate", ["no", "yes"])
@@ -51,14 +55,84 @@ def test_a_plugin_of_the_options_brings_a_backend_and_a_persona(start, toy, sepa
     assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=7\n"
 
 
-def test_a_running_engine_process_refuses_to_load_and_names_the_remedy(start, toy):
+def maps_of(pid):
+    with open(f"/proc/{pid}/maps") as f:
+        return f.read()
+
+
+def test_code_of_a_plugin_is_in_the_engine_process_alone(start, toy):
     d = start("--separate", "yes", "--plugin", toy)
-    for words in (["load", toy], ["reload", "toy"]):
-        r = ctl(d, "plugin", *words)
-        assert r.returncode == 1 and "add `--plugin FILE`" in r.stderr, r
-    assert "toy " in ctl(d, "plugin", "list").stdout
+    assert "memfd:uverbsd-plugin" in maps_of(d.serving)
+    assert "plugin" not in maps_of(d.process.pid) and "toy" not in maps_of(d.process.pid)
     assert ctl(d, "plugin", "unload", "toy").returncode == 0
-    assert "toy " not in ctl(d, "plugin", "list").stdout
+    assert "memfd:uverbsd-plugin" not in maps_of(d.serving)
+
+
+def test_reload_takes_the_new_file_and_serves_old_contexts_with_the_old_one(start, toy):
+    d = start("--separate", "yes", "--plugin-dir", os.path.dirname(toy))
+    assert ctl(d, "plugin", "load", toy).returncode == 0
+    code = maps_of(d.serving).count("r-xp")
+    p = subprocess.Popen([UVERBSCTL, "call", "--control", str(d.control), "-f", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                         env=environment())
+    p.stdin.write("t = TOY NEW\n")
+    p.stdin.flush()
+    wait_for("an object", lambda: p.poll() is not None or re.search(r"toy .* 1  /", ctl(d, "plugin", "list").stdout))
+    os.remove(toy)
+    shutil.copy(BUILD / "tests/run/toy2.so", toy)
+    os.chmod(toy, 0o755)
+    assert ctl(d, "plugin", "reload", "toy").stdout == "toy 1.0 generation 2\n"
+    assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=2\n"
+    p.stdin.write("TOY ASK --answer 8\n")
+    p.stdin.close()
+    assert "TOY ASK answer=1\n" in p.stdout.read() and p.wait(STUCK) == 0
+    wait_for("the end of the old version", lambda: maps_of(d.serving).count("r-xp") == code)
+
+
+def test_slots_are_used_again(start, toy):
+    d = start("--separate", "yes", "--plugin-dir", os.path.dirname(toy), "--plugin", toy, "answer=0")
+    for i in range(1, 70):
+        r = ctl(d, "plugin", "reload", "toy", f"answer={i}")
+        assert r.returncode == 0, r
+    assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=69\n"
+    assert maps_of(d.serving).count("memfd:uverbsd-plugin") < 8  # one version
+
+
+def test_what_an_engine_process_does_not_load(start, toy):
+    folder = os.path.dirname(toy)
+    os.mkdir(f"{folder}/in")
+    os.chmod(f"{folder}/in", 0o755)
+    for name in ("toy.so", "open.so", "theirs.so", "toyneedy.so", "toystack.so"):
+        source = name if name in ("toyneedy.so", "toystack.so") else "toy.so"
+        shutil.copy(BUILD / "tests/run" / source, f"{folder}/in/{name}")
+        os.chmod(f"{folder}/in/{name}", 0o775 if name == "open.so" else 0o755)
+    shutil.copy(BUILD / "tests/plugin/look1.so", f"{folder}/in/crash.so")
+    os.chmod(f"{folder}/in/crash.so", 0o755)
+    os.chown(f"{folder}/in/theirs.so", 65534, 65534)
+    os.symlink(toy, f"{folder}/in/link.so")
+    d = start("--separate", "yes", "--plugin-dir", f"{folder}/in")
+    engine = d.serving
+    for path, said in ((toy, f"is loaded from the folder {folder}/in, which --plugin-dir names"),
+                       (f"{folder}/in/../toy.so", "is loaded from the folder"),
+                       (f"{folder}/in/none.so", "none.so: ENOENT"),
+                       (f"{folder}/in/link.so", "link.so: a symbolic link: copy the file itself into the folder"),
+                       (f"{folder}/in/open.so", "open.so: group or others may write to it: chmod go-w"),
+                       (f"{folder}/in/theirs.so", "theirs.so: user 65534 owns it"),
+                       (f"{folder}/in/crash.so", "crash.so: its constructors crashed with SIGSEGV"),
+                       (f"{folder}/in/toystack.so", "toystack.so: with --separate yes no code may be writable: it needs stacks that hold code"),
+                       (f"{folder}/in/toyneedy.so", "can only use libraries that uverbsd itself uses"),
+                       (f"{folder}/in/toy.so", "no option `shape`")):
+        r = ctl(d, "plugin", "load", path, *(["shape=round"] if path == f"{folder}/in/toy.so" else []))
+        assert r.returncode == 1 and said in r.stderr, r
+    assert ctl(d, "plugin", "load", f"{folder}/in/toy.so").returncode == 0
+    assert d.serving == engine
+
+
+def test_a_device_can_have_the_persona_of_a_plugin_that_was_loaded_later(start, toy):
+    d = start("--separate", "yes", "--plugin-dir", os.path.dirname(toy))
+    assert ctl(d, "plugin", "load", toy).returncode == 0
+    r = ctl(d, "device", "add", "--backend", "toyback", "--persona", "toyface")
+    assert r.returncode == 0, r
+    assert [dev["persona"] for dev in d.status()["devices"]] == ["hfi1", "toyface"]
 
 
 @pytest.mark.parametrize("separate", ["no", "yes"])

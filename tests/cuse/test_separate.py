@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -209,7 +210,15 @@ def test_devices_that_were_not_configured_come_and_go(separate):
 
 
 def test_engine_that_obeys_an_attacker_gets_nothing(sysfs_is_asked):
-    done = subprocess.run([BUILD / "tests" / "broker" / "attacker", "--separate", "yes", "--ucaps", "good"],
-                          stderr=subprocess.PIPE, text=True, timeout=STUCK)
+    with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir="/run") as folder:
+        os.chmod(folder, 0o755)
+        for name in ("toy.so", "open.so", "theirs.so"):
+            shutil.copy(BUILD / "tests/plugin/look0.so", f"{folder}/{name}")
+            os.chmod(f"{folder}/{name}", 0o775 if name == "open.so" else 0o755)
+        os.chown(f"{folder}/theirs.so", NOBODY, NOBODYS_GROUP)
+        os.symlink("toy.so", f"{folder}/link.so")
+        os.mkdir(f"{folder}/folder.so")
+        done = subprocess.run([BUILD / "tests" / "broker" / "attacker", "--separate", "yes", "--ucaps", "good", "--plugin-dir", folder],
+                              stderr=subprocess.PIPE, text=True, timeout=STUCK)
     assert done.returncode == 0 and "attacker: 0 failures" in done.stderr, done.stderr
     assert not left_behind()

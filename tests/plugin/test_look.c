@@ -2,9 +2,11 @@
 /* What a plug-in declares is known without its code in this process, whatever its constructors do. */
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,7 +49,7 @@ static int look_at(const char *toy, const char *value, unsigned int limit_ms)
 	ck_assert_ptr_nonnull(module);
 	module->fd = uvd_plugin_file_copy(path, look_owner(), error);
 	ck_assert_msg(module->fd >= 0, "%s", error);
-	return uvd_module_look(plugins, module, limit_ms, error);
+	return uvd_module_look(module, limit_ms, error);
 }
 
 static void look_no_child_is_left(void)
@@ -151,6 +153,52 @@ START_TEST(test_constructors_that_tell_wrong_facts_are_refused)
 }
 END_TEST
 
+static void look_copy(const char *folder, const char *name, mode_t mode, uid_t owner)
+{
+	char command[2 * PATH_MAX], path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	snprintf(command, sizeof(command), "cp " TOYS "/look0.so %s", path);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert(!chown(path, owner, owner) && !chmod(path, mode));
+}
+
+START_TEST(test_file_of_a_folder_is_roots_alone_and_no_link)
+{
+	static const struct {
+		const char *name;
+		int err;
+	} names[] = {
+		{ "x/toy.so", -EINVAL }, { "../toy.so", -EINVAL }, { "..", -EINVAL },	     { "", -EINVAL },
+		{ ".toy.so", -EINVAL },	 { "a b", -EINVAL },	   { "none.so", -ENOENT },   { "link.so", -ELOOP },
+		{ "open.so", -EPERM },	 { "theirs.so", -EPERM },  { "folder.so", -EINVAL }, { "fifo.so", -EINVAL },
+	};
+	char folder[] = "/run/uverbsd-test-XXXXXX", command[2 * PATH_MAX];
+	int fd;
+
+	if (getuid())
+		return;
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	look_copy(folder, "toy.so", 0644, 0);
+	look_copy(folder, "open.so", 0664, 0);
+	look_copy(folder, "theirs.so", 0644, 65534);
+	snprintf(command, sizeof(command), "cd %s && ln -s toy.so link.so && mkdir folder.so && mkfifo fifo.so",
+		 folder);
+	ck_assert_int_eq(system(command), 0);
+	for (unsigned int i = 0; i < UVD_COUNT(names); i++)
+		ck_assert_msg(uvd_plugin_file_copy_in(folder, names[i].name, error) == names[i].err, "%s: %s",
+			      names[i].name, error);
+	fd = uvd_plugin_file_copy_in(folder, "toy.so", error);
+	ck_assert_msg(fd >= 0, "%s", error);
+	ck_assert_msg(!uvd_plugin_elf_check("toy.so", fd, error), "%s", error);
+	close(fd);
+	ck_assert(!chmod(folder, 0777));
+	ck_assert_int_eq(uvd_plugin_file_copy_in(folder, "toy.so", error), -EPERM);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("look");
@@ -161,6 +209,7 @@ int main(void)
 	tcase_add_test(t, test_facts_are_those_of_the_plugin);
 	tcase_add_test(t, test_backend_without_code_can_map_queues_or_not);
 	tcase_add_test(t, test_what_the_child_refuses_is_refused_with_its_reason);
+	tcase_add_test(t, test_file_of_a_folder_is_roots_alone_and_no_link);
 	tcase_add_loop_test(t, test_constructors_that_do_not_return_are_told, 0, UVD_COUNT(ends));
 	tcase_add_loop_test(t, test_constructors_that_tell_wrong_facts_are_refused, FIRST_LIE, LAST_LIE + 1);
 	return run_suite("look", t);
