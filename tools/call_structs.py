@@ -32,7 +32,7 @@ ENUMS = {
     "query_qp.attr_mask": "|ibv_qp_attr_mask", "modify_srq.attr_mask": "|ibv_srq_attr_mask",
     "ex_modify_wq.attr_mask": "|ibv_wq_attr_mask", "ex_modify_cq.attr_mask": "|ibv_cq_attr_mask", "wq_state": "ibv_wq_state",
     "curr_wq_state": "ibv_wq_state", "wq_type": "ib_uverbs_wq_type", "srq_type": "ib_uverbs_srq_type", "mw_type": "ibv_mw_type",
-    "send_wr.opcode": "ib_uverbs_wr_opcode", "send_flags": "|ibv_send_flags", "wc.opcode": "ib_uverbs_wc_opcode",
+    "send_wr.opcode": "ib_uverbs_wr_opcode", "send_flags": "|ibv_send_flags", "wc.opcode": "ibv_wc_opcode",
     "wc.status": "ibv_wc_status", "wc_flags": "|ibv_wc_flags", "rereg_mr.flags": "|ibv_rereg_mr_flags",
     "ex_create_cq.flags": "|ib_uverbs_ex_create_cq_flags", "ex_create_wq.create_flags": "|ib_uverbs_wq_flags",
     "ex_create_qp.create_flags": "|ib_uverbs_qp_create_flags", "flow_attr.type": "ibv_flow_attr_type",

@@ -17,6 +17,7 @@ int uvd_cmd_port(int argc, char **argv);
 int uvd_cmd_replay(int argc, char **argv);
 int uvd_cmd_restart(int argc, char **argv);
 int uvd_cmd_status(int argc, char **argv);
+int uvd_cmd_trace(int argc, char **argv);
 int uvd_cmd_tree(int argc, char **argv);
 
 #endif

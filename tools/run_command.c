@@ -26,6 +26,7 @@ int uvd_cmd_run(int argc, char **argv)
 					.num_devices = o.num_devices,
 					.parsed = &o,
 					.join = o.join[0] ? o.join : NULL,
+					.trace = o.trace[0] ? o.trace : NULL,
 					.mount = o.mount,
 					.busy_poll = o.busy_poll,
 					.granted = o.granted,

@@ -19,6 +19,7 @@ static const struct {
 	{ "replay", uvd_cmd_replay, "run a program of calls, and compare the results with those in its file" },
 	{ "restart", uvd_cmd_restart, "end the daemon's engine process and start an upgraded one" },
 	{ "status", uvd_cmd_status, "what the daemon serves" },
+	{ "trace", uvd_cmd_trace, "what programs call: print a trace, as strace does" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },
 	{ "call", uvd_cmd_call, "call a method or a write() command of a device by name" },
 	{ "new-plugin", uvd_cmd_new_plugin, "write the files of a new plug-in" },

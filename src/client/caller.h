@@ -79,6 +79,7 @@ struct uvd_mem_ops {
 	 * only `least` bytes are read.
 	 */
 	ssize_t (*read_ahead)(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most);
+	const struct uvd_mem_ops *over; /* these only pass on to those (core/observer.h); NULL: they do it themselves */
 };
 
 struct uvd_caller {

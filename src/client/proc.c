@@ -25,7 +25,7 @@ struct uvd_proc uvd_proc_local = { .open = local_open };
 
 bool uvd_caller_is_self(const struct uvd_caller *c)
 {
-	return c->mem == &uvd_mem_self;
+	return c->mem && (c->mem->over ?: c->mem) == &uvd_mem_self;
 }
 
 pid_t uvd_proc_tid(const struct uvd_caller *c)

@@ -51,6 +51,7 @@ int uvd_engine_init(struct uvd_engine *engine, const struct uvd_plugin *const *p
 	pthread_mutex_init(&engine->plugins_lock, NULL);
 	INIT_LIST_HEAD(&engine->devices);
 	uvd_ucaps_init(&engine->ucaps);
+	uvd_observers_init(&engine->observers);
 	return 0;
 free_plugins:
 	uvd_plugins_free(engine->plugins);
@@ -70,6 +71,7 @@ int uvd_engine_set_plugins(struct uvd_engine *engine, struct uvd_plugins *plugin
 
 void uvd_engine_fini(struct uvd_engine *engine)
 {
+	uvd_observers_fini(&engine->observers);
 	uvd_ucaps_fini(&engine->ucaps);
 	uvd_plugins_free(engine->plugins);
 	pthread_mutex_destroy(&engine->plugins_lock);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/schema.h>
+#include "core/observer.h"
 #include "core/ucap.h"
 #include "plugin/plugin.h"
 #include "util/util.h"
@@ -19,7 +20,7 @@ struct uvd_mm_table;
 
 /*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
- * down after the last; only `ucaps`, `plugins` and `devices` change meanwhile, under their own locks.
+ * down after the last; only `ucaps`, `plugins`, `devices`, `observers` and `files_opened` change meanwhile.
  */
 struct uvd_engine {
 	struct uvd_log *log;
@@ -43,6 +44,8 @@ struct uvd_engine {
 	pthread_mutex_t plugins_lock;
 	struct list_head devices; /* those that are not removed, oldest first */
 	struct uvd_ucaps ucaps;
+	struct uvd_observers observers; /* have their own lock */
+	atomic_uint_fast64_t files_opened; /* ever, of all devices */
 };
 
 /*

@@ -31,6 +31,8 @@ struct uvd_file {
 	struct uvd_device *dev;
 	const struct uvd_share_ops *share; /* the transport sets both before the first call; NULL: no mmap() */
 	void *share_owner;
+	uint64_t number; /* of all files of the engine that were ever opened; from 1 */
+	struct uvd_told told[UVD_MAX_OBSERVERS]; /* by slot; under the lock of the observers */
 	pid_t opened_by; /* the process that opened it, for messages; the transport's; 0: not known */
 	struct uvd_account *account; /* a reference; pays for the file and its objects; NULL: nobody pays */
 	struct list_head of_device; /* in the device's list, under its lock; empty: not listed */

@@ -58,6 +58,8 @@ static long req_end(struct uvd_req *req, int err, long result)
 	req->allocated = NULL;
 	if (err)
 		uvd_req_log_failure(req, err);
+	if (req->observation)
+		uvd_observe_end(req->observation, err ? err : result);
 	uvd_file_leave(req->file, req->entered);
 	if (!req->call->works_later)
 		uvd_call_work(req->call, NULL);
@@ -107,6 +109,7 @@ static int write_number(struct uvd_req *req, int64_t number)
 	int err = g->wide ? uvd_caller_write(req->caller, g->addr, &number, sizeof(number))
 			  : uvd_caller_write(req->caller, g->addr, &narrow, sizeof(narrow));
 
+	uvd_observe_written(req->observation, g->addr, &number, g->wide ? sizeof(number) : sizeof(narrow));
 	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
 }
 

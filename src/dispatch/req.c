@@ -110,6 +110,8 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->udata.ops = &udata_ops;
 	req->new_attr = -1;
 	current = req;
+	if (uvd_is_watched(&req->dev->engine->observers))
+		req->observation = uvd_observe_begin(req->file, req->caller, front == UVD_FRONT_IOCTL);
 	return req;
 }
 

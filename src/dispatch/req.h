@@ -98,6 +98,7 @@ struct uvd_req {
 	unsigned int num_uattrs;
 	int new_attr; /* index of the attribute that gets the new handle; -1: none */
 	uint64_t written[4]; /* bits: attributes that get VALID_OUTPUT */
+	struct uvd_observation *observation; /* NULL: nobody observes the call */
 	bool has_grant; /* uvd_req_grant() was called, and has set grant */
 	struct uvd_grant grant;
 	const char *bad_field; /* for the log: the field that was wrong */

@@ -189,8 +189,10 @@ long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len)
 {
 	struct uvd_req *req = uvd_req_init(call, UVD_FRONT_WRITE);
 	struct command cmd = { .buf = buf, .have = len, .len = len };
-	int err = write_command_verify(req, &cmd);
+	int err;
 
+	uvd_observe_command(req->observation, buf, len);
+	err = write_command_verify(req, &cmd);
 	if (!err)
 		err = write_command_run(req, &cmd);
 	return uvd_req_finish(req, err, len);

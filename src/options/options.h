@@ -63,6 +63,7 @@ struct uvd_options {
 	bool root_clients; /* with a broker: root's processes may be clients */
 	/* uverbsctl run. */
 	char join[64];
+	char trace[PATH_MAX]; /* "": no trace */
 	bool mount; /* mount the devices' folders for PROGRAM */
 	unsigned int busy_poll; /* microseconds */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

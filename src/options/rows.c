@@ -374,6 +374,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "with --separate yes: allow or refuse clients that run as root" },
 	{ "join", .arg = "[NAME]", PROGRAM_STR(join, UVD_PROGRAM_RUN), .set = set_string, .omitted = "default",
 	  .help = "share the devices of all runs with this NAME; before an option or `--` it can be left out" },
+	{ "trace", .arg = "FILE", PROGRAM_STR(trace, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",
+	  .help = "record all calls on the devices into FILE, which `uverbsctl trace -i FILE` prints" },
 	{ "mount", PROGRAM(mount, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
 	  .help = "mount the devices in /sys/class and /dev/infiniband for PROGRAM, so that it can chdir() there" },
 	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,

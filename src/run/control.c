@@ -153,7 +153,7 @@ static void run_control_release(struct uvd_run_control *c)
 	free(c);
 }
 
-static void run_control_program(void *arg, pid_t pid, char *name, size_t size)
+void uvd_run_program_name(pid_t pid, char *name, size_t size)
 {
 	char path[32];
 	FILE *f;
@@ -165,6 +165,11 @@ static void run_control_program(void *arg, pid_t pid, char *name, size_t size)
 	name[strcspn(name, "\n")] = 0;
 	if (f)
 		fclose(f);
+}
+
+static void run_control_program(void *arg, pid_t pid, char *name, size_t size)
+{
+	uvd_run_program_name(pid, name, size);
 }
 
 static void run_control_start_plugins(struct uvd_run_control *c)

@@ -19,12 +19,14 @@
 #include "options/options.h"
 #include "run/launch.h"
 #include "sysfs/sysfs.h"
+#include "trace/trace.h"
 #include "util/util.h"
 
 struct host {
 	struct uvd_run_launch *l;
 	struct uvd_run_engine e;
 	struct uvd_run_control *control;
+	struct uvd_recorder *recorder; /* --trace, or NULL */
 	pid_t program; /* 0: it has ended */
 	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
 	int status; /* PROGRAM's exit status */
@@ -80,6 +82,39 @@ static uint32_t own_first_qpn(void)
 	return 0x100 + uvd_random(0xfffe00);
 }
 
+/* --trace. Returns 0 or a negative errno, after a message. */
+static int host_record(struct host *h)
+{
+	const struct uvd_recorder_config config = { .program = uvd_run_program_name };
+	const char *path = h->l->options->trace;
+	int fd, err = 0;
+
+	if (!path)
+		return 0;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		err = -errno;
+	else
+		h->recorder = uvd_recorder_new(&h->e.core, fd, &config, &err);
+	if (!err)
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	uvd_logf(h->e.log, UVD_ERR, "--trace %s: %s", path, uvd_errno_name(err));
+	return err;
+}
+
+/* The trace ends when all files are closed, so that it has their ends. */
+static void host_record_end(struct host *h)
+{
+	int err = uvd_recorder_free(h->recorder);
+
+	h->recorder = NULL;
+	if (err)
+		uvd_logf(h->e.log, UVD_ERR, "--trace %s: the trace is not complete: %s", h->l->options->trace,
+			 uvd_errno_name(err));
+}
+
 static int host_setup(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
@@ -107,6 +142,7 @@ static int host_setup(struct host *h)
 	}
 	uvd_run_ucaps_init(e);
 	err = err ?: add_devices(e, h->l->options);
+	err = err ?: host_record(h);
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;
 	if (err)
@@ -125,8 +161,11 @@ static void host_teardown(struct host *h)
 	/* A thread that still waits in a client's memory may use all this later: leak it, as the process exits next. */
 	if (uvd_run_files_settle(&e->files, 3000)) {
 		uvd_run_files_fini(&e->files);
+		host_record_end(h);
 		uvd_run_devices_fini(e);
 		uvd_engine_fini(&e->core);
+	} else {
+		host_record_end(h);
 	}
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);

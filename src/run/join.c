@@ -124,6 +124,17 @@ static int join_refuse_plugins(const struct uvd_run_options *options)
 	return -1;
 }
 
+/* The engine belongs to another run. */
+static int join_refuse_trace(const struct uvd_run_options *options)
+{
+	if (!options->trace)
+		return 0;
+	fprintf(stderr,
+		"uverbsctl run: --trace: the devices of --join %s exist already: use `uverbsctl trace --run %s`\n",
+		options->join, options->join);
+	return -1;
+}
+
 int uvd_run_join(struct uvd_run_launch *l)
 {
 	struct sockaddr_un addr = { 0 };
@@ -138,7 +149,7 @@ int uvd_run_join(struct uvd_run_launch *l)
 		return join_complain(path, errno);
 	l->link = join_connect(&addr);
 	l->joined = l->link >= 0;
-	if (l->joined && join_refuse_plugins(l->options))
+	if (l->joined && (join_refuse_plugins(l->options) || join_refuse_trace(l->options)))
 		return -1;
 	if (!l->joined)
 		l->join_sock = listen_at(&addr);

@@ -30,6 +30,7 @@ struct uvd_run_options {
 	unsigned int num_devices;
 	const struct uvd_options *parsed; /* has the plug-ins */
 	const char *join; /* NULL: an engine of its own */
+	const char *trace; /* record all calls into this file, an absolute path; NULL: no */
 	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Notes what a call reads and writes, and tells the observers at its end. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/client.h"
+#include "core/internal.h"
+#include "util/util.h"
+
+enum { FIRST_ROOM = 2048 };
+
+struct uvd_observation {
+	struct uvd_mem_ops ops; /* the caller's, while the call runs */
+	struct uvd_caller *caller;
+	struct uvd_observed call;
+	uint64_t started; /* CLOCK_MONOTONIC, ns */
+	uint8_t *pieces;
+	size_t room;
+};
+
+/* ---- pieces ------------------------------------------------------------------------------------------------------ */
+
+static bool observation_reserve(struct uvd_observation *ob, size_t more)
+{
+	size_t room = ob->room ?: FIRST_ROOM;
+	uint8_t *pieces;
+
+	if (ob->call.len + more > UVD_PIECES_MAX)
+		return false;
+	while (room < ob->call.len + more)
+		room *= 2;
+	if (room == ob->room)
+		return true;
+	pieces = realloc(ob->pieces, room);
+	if (!pieces)
+		return false;
+	ob->pieces = pieces;
+	ob->room = room;
+	return true;
+}
+
+static void piece_add(struct uvd_observation *ob, enum uvd_piece_kind kind, uint64_t addr, const void *bytes,
+		      size_t len, int err)
+{
+	const size_t kept = err ? 0 : len < UVD_PIECE_MAX ? len : UVD_PIECE_MAX, padded = (kept + 7) & ~(size_t)7;
+	const struct uvd_piece piece = { .addr = addr, .len = len, .kept = kept, .kind = kind, .failed = err != 0 };
+	uint8_t *to;
+
+	if (!observation_reserve(ob, sizeof(piece) + padded)) {
+		ob->call.cut = true;
+		return;
+	}
+	to = ob->pieces + ob->call.len;
+	memcpy(to, &piece, sizeof(piece));
+	if (kept)
+		memcpy(to + sizeof(piece), bytes, kept);
+	memset(to + sizeof(piece) + kept, 0, padded - kept);
+	ob->call.len += sizeof(piece) + padded;
+}
+
+/* ---- the caller's memory operations ------------------------------------------------------------------------------ */
+
+static struct uvd_observation *observation_of(struct uvd_caller *c)
+{
+	return container_of(c->mem, struct uvd_observation, ops);
+}
+
+static int observed_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	struct uvd_observation *ob = observation_of(c);
+	int err = ob->ops.over->read(c, dst, src, len);
+
+	piece_add(ob, UVD_PIECE_READ, src, dst, len, err);
+	return err;
+}
+
+static ssize_t observed_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	struct uvd_observation *ob = observation_of(c);
+	ssize_t n = ob->ops.over->read_ahead(c, dst, src, least, most);
+
+	piece_add(ob, UVD_PIECE_READ, src, dst, n < 0 ? least : (size_t)n, n < 0);
+	return n;
+}
+
+static int observed_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	struct uvd_observation *ob = observation_of(c);
+	int err = ob->ops.over->write(c, dst, src, len);
+
+	piece_add(ob, UVD_PIECE_WRITTEN, dst, src, len, err);
+	return err;
+}
+
+/* If the write fails, some pieces may have been written: none of them counts. */
+static int observed_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	struct uvd_observation *ob = observation_of(c);
+	int err = ob->ops.over->writev(c, v, n);
+
+	for (unsigned int i = 0; i < n; i++)
+		piece_add(ob, UVD_PIECE_WRITTEN, v[i].addr, v[i].src, v[i].len, err);
+	return err;
+}
+
+/* ---- one call ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl)
+{
+	struct uvd_observation *ob = calloc(1, sizeof(*ob));
+	pid_t pid;
+
+	if (!ob) {
+		atomic_fetch_add(&file->dev->engine->observers.lost, 1);
+		return NULL;
+	}
+	pid = uvd_caller_tgid(caller);
+	ob->ops = (struct uvd_mem_ops){
+		.read = observed_read,
+		.write = observed_write,
+		.writev = observed_writev,
+		.read_ahead = caller->mem->read_ahead ? observed_read_ahead : NULL,
+		.over = caller->mem,
+	};
+	ob->caller = caller;
+	caller->mem = &ob->ops;
+	ob->call = (struct uvd_observed){
+		.file = file,
+		.tree = uvd_file_tree(file),
+		.begin = realtime_ns(),
+		.pid = pid > 0 ? pid : 0,
+		.tid = caller->tid,
+		.ioctl = ioctl,
+	};
+	ob->started = uvd_now_ns();
+	return ob;
+}
+
+void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len)
+{
+	if (ob)
+		piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
+}
+
+void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len)
+{
+	/* During a grant over CUSE the caller has other operations: it is on loan. */
+	if (ob && ob->caller->mem != &ob->ops)
+		piece_add(ob, UVD_PIECE_WRITTEN, addr, src, len, 0);
+}
+
+void uvd_observe_end(struct uvd_observation *ob, long result)
+{
+	struct uvd_observers *all = &ob->call.file->dev->engine->observers;
+
+	if (ob->caller->mem == &ob->ops)
+		ob->caller->mem = ob->ops.over;
+	ob->call.duration = uvd_now_ns() - ob->started;
+	ob->call.result = result;
+	ob->call.pieces = ob->pieces;
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++)
+		if (all->list[i])
+			all->list[i]->call(all->list[i], &ob->call);
+	uvd_unlock(&all->lock);
+	free(ob->pieces);
+	free(ob);
+}
+
+void uvd_observe_close(struct uvd_file *file)
+{
+	struct uvd_observers *all = &file->dev->engine->observers;
+
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++)
+		if (all->list[i])
+			all->list[i]->closed(all->list[i], file);
+	uvd_unlock(&all->lock);
+}
+
+/* ---- observers --------------------------------------------------------------------------------------------------- */
+
+void uvd_observers_init(struct uvd_observers *all)
+{
+	pthread_mutex_init(&all->lock, NULL);
+}
+
+void uvd_observers_fini(struct uvd_observers *all)
+{
+	pthread_mutex_destroy(&all->lock);
+}
+
+int uvd_observer_add(struct uvd_engine *engine, struct uvd_observer *o)
+{
+	struct uvd_observers *all = &engine->observers;
+	int ret = -EBUSY;
+
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS && ret; i++) {
+		if (all->list[i])
+			continue;
+		o->slot = i;
+		o->serial = ++all->serial;
+		all->list[i] = o;
+		atomic_fetch_add(&all->watched, 1);
+		ret = 0;
+	}
+	uvd_unlock(&all->lock);
+	return ret;
+}
+
+void uvd_observer_remove(struct uvd_engine *engine, struct uvd_observer *o)
+{
+	struct uvd_observers *all = &engine->observers;
+
+	uvd_lock(&all->lock);
+	if (all->list[o->slot] == o) {
+		all->list[o->slot] = NULL;
+		atomic_fetch_sub(&all->watched, 1);
+	}
+	uvd_unlock(&all->lock);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Observers: they are told of each call on the devices of an engine, with the client's memory as the engine has read and
+ * written it. While there is no observer, a call costs one test of a word.
+ *
+ * A call under observation accesses its client through memory operations of the observation, which note each access.
+ * So an observer sees exactly the bytes that the parser saw, and the client's memory is read no second time.
+ */
+#ifndef UVD_CORE_OBSERVER_H
+#define UVD_CORE_OBSERVER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct uvd_caller;
+struct uvd_engine;
+struct uvd_file;
+struct uvd_observation;
+struct uvd_tree;
+
+enum {
+	UVD_MAX_OBSERVERS = 4, /* of an engine */
+	UVD_PIECE_MAX = 4096, /* bytes that are kept of one access */
+	UVD_PIECES_MAX = 65536, /* bytes of all pieces of a call, with their headers; later accesses are not kept */
+};
+
+enum uvd_piece_kind {
+	UVD_PIECE_READ = 1, /* the engine has read the client's memory */
+	UVD_PIECE_WRITTEN, /* the engine has written it */
+	UVD_PIECE_COMMAND, /* the command that the client passed to write(); its address is not known */
+};
+
+/* One access to the client's memory. `kept` bytes follow, and zeros up to a multiple of 8 bytes. */
+struct uvd_piece {
+	uint64_t addr;
+	uint32_t len; /* bytes accessed */
+	uint32_t kept; /* bytes that follow; 0 if the access failed */
+	uint32_t kind; /* enum uvd_piece_kind */
+	uint32_t failed; /* 1: -EFAULT */
+};
+
+/* A finished call. */
+struct uvd_observed {
+	struct uvd_file *file;
+	const struct uvd_tree *tree; /* of the file, when the call began */
+	uint64_t begin; /* CLOCK_REALTIME, ns */
+	uint64_t duration; /* ns */
+	int64_t result; /* bytes written, 0, or a negative errno */
+	pid_t pid, tid; /* of the caller; 0: not known */
+	bool ioctl; /* else write() */
+	bool cut; /* some accesses are not in `pieces` */
+	const uint8_t *pieces;
+	size_t len; /* bytes of the pieces */
+};
+
+struct uvd_observer {
+	/*
+	 * Called at the end of each call, and when a file is closed. Both run on the thread of a client's call, under
+	 * the lock of the observers, so they must neither block nor call functions of this header.
+	 */
+	void (*call)(struct uvd_observer *o, const struct uvd_observed *call);
+	void (*closed)(struct uvd_observer *o, struct uvd_file *file);
+	unsigned int slot; /* set by uvd_observer_add() */
+	uint64_t serial; /* likewise; no two observers of an engine have the same one */
+};
+
+/* Of an engine. All 0: there are no observers. */
+struct uvd_observers {
+	atomic_uint watched; /* the number of observers */
+	pthread_mutex_t lock; /* what follows */
+	struct uvd_observer *list[UVD_MAX_OBSERVERS];
+	uint64_t serial; /* the last one given */
+	atomic_uint_fast64_t lost; /* calls that could not be observed: no memory */
+};
+
+/*
+ * What an observer was told of an open file, for itself. Under the lock of the observers. The observer compares: if
+ * `serial` is not its own, it was told nothing.
+ */
+struct uvd_told {
+	uint64_t serial;
+	const struct uvd_tree *tree;
+};
+
+void uvd_observers_init(struct uvd_observers *all);
+/* There must be no observer. */
+void uvd_observers_fini(struct uvd_observers *all);
+/* Adds an observer, which sees the calls that begin from now on. Returns 0, or -EBUSY: there are too many. */
+int uvd_observer_add(struct uvd_engine *engine, struct uvd_observer *o);
+/* Removes it, if it is there. On return its functions are not running, and never run again. */
+void uvd_observer_remove(struct uvd_engine *engine, struct uvd_observer *o);
+
+/* ---- for the dispatcher ------------------------------------------------------------------------------------------ */
+
+static inline bool uvd_is_watched(const struct uvd_observers *all)
+{
+	return __builtin_expect(atomic_load_explicit(&all->watched, memory_order_relaxed), 0);
+}
+
+/* Begins to observe a call, and replaces caller->mem. Returns NULL if there is no memory: the call is not observed. */
+struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl);
+/* Notes the command, if the transport has read it. ob may be NULL. */
+void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
+/* Notes a write by a grant, unless the observation's own operations have noted it. ob may be NULL. */
+void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len);
+/* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. */
+void uvd_observe_end(struct uvd_observation *ob, long result);
+/* Tells the observers that the file is closed. */
+void uvd_observe_close(struct uvd_file *file);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The format of a trace: in a file, and on the control socket. A header, then records. Numbers have the byte order of
+ * the machine that wrote them. A reader treats all of it as hostile, and skips records of a kind that it does not know.
+ *
+ * A trace is complete in itself: before the first call on an open file it tells the file, and before that the parse tree
+ * that names everything in the file's calls.
+ */
+#ifndef UVD_TRACE_FORMAT_H
+#define UVD_TRACE_FORMAT_H
+
+#include <stdint.h>
+#include <uverbsd/abi.h>
+#include "core/core.h"
+
+#define UVD_TRACE_MAGIC "uvtrace\n"
+
+enum { UVD_TRACE_VERSION = 1, UVD_TRACE_ORDER = 0x01020304 };
+
+struct uvd_trace_header {
+	char magic[8]; /* UVD_TRACE_MAGIC, without a 0 byte */
+	uint32_t order; /* UVD_TRACE_ORDER; another number: another byte order */
+	uint32_t version; /* a reader refuses a later one */
+	uint32_t row_size; /* sizeof(struct uverbsd_tree_row) of the writer */
+	uint32_t reserved;
+};
+
+enum uvd_trace_kind {
+	UVD_TRACE_TREE = 1, /* struct uvd_trace_tree; rows of row_size bytes each follow */
+	UVD_TRACE_FILE, /* struct uvd_trace_file */
+	UVD_TRACE_CALL, /* struct uvd_trace_call; struct uvd_piece with their bytes follow */
+	UVD_TRACE_CLOSE, /* struct uvd_trace_close */
+	UVD_TRACE_LOST, /* struct uvd_trace_lost */
+};
+
+/* Begins every record. */
+struct uvd_trace_record {
+	uint32_t len; /* of the record, with this struct: a multiple of 8 */
+	uint32_t kind; /* enum uvd_trace_kind */
+};
+
+/* A part of a tree: trees have more rows than fit into a record. The parts follow each other. */
+struct uvd_trace_tree {
+	struct uvd_trace_record record;
+	uint64_t tree; /* identifies it */
+	uint32_t first, total; /* number of the first row in this record; rows of the tree */
+	uint32_t num; /* rows in this record */
+	uint32_t driver_id;
+};
+
+/* An open file. It comes again if the file gets another tree. */
+struct uvd_trace_file {
+	struct uvd_trace_record record;
+	uint64_t file; /* identifies it */
+	uint64_t tree;
+	uint32_t pid; /* the process that opened it; 0: not known */
+	uint32_t number; /* N of uverbsN */
+	char ibdev[64];
+	char program[16]; /* the name of the process; "": not known */
+};
+
+struct uvd_trace_call {
+	struct uvd_trace_record record;
+	uint64_t file;
+	uint64_t begin; /* ns since 1970 */
+	uint64_t duration; /* ns */
+	int64_t result; /* bytes written, 0, or a negative errno */
+	uint32_t pid, tid;
+	uint32_t flags; /* UVD_TRACE_CALL_* */
+	uint32_t pieces; /* bytes of all pieces */
+};
+enum { UVD_TRACE_CALL_IOCTL = 1, UVD_TRACE_CALL_CUT = 2 /* some accesses are missing */ };
+
+struct uvd_trace_close {
+	struct uvd_trace_record record;
+	uint64_t file;
+	uint64_t time; /* ns since 1970 */
+};
+
+/* The reader of the trace was too slow: so many records are missing here. */
+struct uvd_trace_lost {
+	struct uvd_trace_record record;
+	uint64_t num;
+};
+
+/* No record is longer. */
+enum { UVD_TRACE_MAX_RECORD = sizeof(struct uvd_trace_call) + UVD_PIECES_MAX };
+
+#endif

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A recorder: clients' threads put records into its ring, and its thread writes them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "account/account.h"
+#include "core/core.h"
+#include "trace/ring.h"
+#include "trace/trace.h"
+#include "util/util.h"
+
+/* ROWS: of a tree in one record. MAX_TREES: trees of which a recorder knows that it has told them. */
+enum { ROWS = 32, MAX_TREES = 32, GIVE_UP_MS = 2000 };
+
+struct uvd_recorder {
+	struct uvd_observer observer;
+	struct uvd_engine *engine;
+	struct uvd_recorder_config config;
+	int fd, wake; /* wake: an eventfd, for the thread */
+	pthread_t thread;
+	/* Only under the lock of the observers: */
+	uint64_t trees[MAX_TREES];
+	unsigned int num_trees;
+	/* Under `lock`: */
+	pthread_mutex_t lock;
+	struct uvd_ring ring;
+	uint64_t lost; /* records that did not fit, and which the trace does not tell yet */
+	bool sleeps; /* the thread waits for `wake` */
+	bool stop, ended;
+	int err; /* of a write */
+};
+
+/* ---- into the ring ----------------------------------------------------------------------------------------------- */
+
+struct part {
+	const void *bytes;
+	size_t len;
+};
+
+/* Caller holds r->lock. Tells what was lost before; false: there is no room for that either. */
+static bool recorder_tell_lost(struct uvd_recorder *r, size_t more)
+{
+	struct uvd_trace_lost lost = { .record = { sizeof(lost), UVD_TRACE_LOST }, .num = r->lost };
+
+	if (uvd_ring_room(&r->ring) < more + (r->lost ? sizeof(lost) : 0))
+		return false;
+	if (r->lost)
+		uvd_ring_put(&r->ring, &lost, sizeof(lost));
+	r->lost = 0;
+	return true;
+}
+
+/* Returns false if the record is lost. The parts together are one record. */
+static bool recorder_put(struct uvd_recorder *r, const struct part *parts, unsigned int num)
+{
+	size_t len = 0;
+	bool fits, wake;
+
+	for (unsigned int i = 0; i < num; i++)
+		len += parts[i].len;
+	pthread_mutex_lock(&r->lock);
+	fits = !r->ended && recorder_tell_lost(r, len);
+	for (unsigned int i = 0; i < num && fits; i++)
+		uvd_ring_put(&r->ring, parts[i].bytes, parts[i].len);
+	r->lost += !fits;
+	wake = r->sleeps;
+	r->sleeps = false;
+	pthread_mutex_unlock(&r->lock);
+	if (wake)
+		eventfd_write(r->wake, 1);
+	return fits;
+}
+
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
+
+struct tree_walk {
+	struct uvd_recorder *r;
+	struct uvd_trace_tree head;
+	struct uverbsd_tree_row rows[ROWS];
+	bool ok;
+};
+
+/* FNV-1a, over the rows: two trees with the same rows are one. */
+static int tree_hash_row(void *arg, const struct uverbsd_tree_row *row)
+{
+	struct uvd_trace_tree *head = arg;
+
+	for (size_t i = 0; i < sizeof(*row); i++)
+		head->tree = (head->tree ^ ((const uint8_t *)row)[i]) * UINT64_C(0x100000001b3);
+	head->total++;
+	return 0;
+}
+
+static void tree_put_rows(struct tree_walk *w)
+{
+	struct part parts[] = { { &w->head, sizeof(w->head) }, { w->rows, w->head.num * sizeof(*w->rows) } };
+
+	if (!w->head.num || !w->ok)
+		return;
+	w->head.record.len = parts[0].len + parts[1].len;
+	w->ok = recorder_put(w->r, parts, 2);
+	w->head.first += w->head.num;
+	w->head.num = 0;
+}
+
+static int tree_take_row(void *arg, const struct uverbsd_tree_row *row)
+{
+	struct tree_walk *w = arg;
+
+	w->rows[w->head.num++] = *row;
+	if (w->head.num == ROWS)
+		tree_put_rows(w);
+	return 0;
+}
+
+static bool recorder_knows(const struct uvd_recorder *r, uint64_t tree)
+{
+	for (unsigned int i = 0; i < r->num_trees; i++)
+		if (r->trees[i] == tree)
+			return true;
+	return false;
+}
+
+/* Tells the tree unless the trace has it. Sets *id. Returns false if a part of it is lost. */
+static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tree, uint64_t *id)
+{
+	struct uvd_trace_tree head = { .record.kind = UVD_TRACE_TREE, .driver_id = tree->driver_id };
+	struct tree_walk *w;
+	bool ok;
+
+	uvd_tree_describe(tree, tree_hash_row, &head);
+	*id = head.tree;
+	if (recorder_knows(r, head.tree))
+		return true;
+	w = malloc(sizeof(*w));
+	if (!w)
+		return false;
+	*w = (struct tree_walk){ .r = r, .head = head, .ok = true };
+	uvd_tree_describe(tree, tree_take_row, w);
+	tree_put_rows(w);
+	ok = w->ok;
+	free(w);
+	if (ok && r->num_trees < MAX_TREES)
+		r->trees[r->num_trees++] = head.tree;
+	return ok;
+}
+
+/* ---- files and calls --------------------------------------------------------------------------------------------- */
+
+/* Tells the file before its first call. If that is lost, the next call tries again. */
+static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, const struct uvd_tree *tree)
+{
+	struct uvd_trace_file f = { .record = { sizeof(f), UVD_TRACE_FILE },
+				    .file = file->number,
+				    .pid = file->opened_by,
+				    .number = file->dev->config.number };
+	struct uvd_told *told = &file->told[r->observer.slot];
+	struct part part = { &f, sizeof(f) };
+
+	if (told->serial == r->observer.serial && told->tree == tree)
+		return true;
+	if (!recorder_tell_tree(r, tree, &f.tree))
+		return false;
+	memcpy(f.ibdev, file->dev->config.ibdev, strnlen(file->dev->config.ibdev, sizeof(f.ibdev) - 1));
+	if (r->config.program && f.pid)
+		r->config.program(f.pid, f.program, sizeof(f.program));
+	if (!recorder_put(r, &part, 1))
+		return false;
+	*told = (struct uvd_told){ .serial = r->observer.serial, .tree = tree };
+	return true;
+}
+
+static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_observed *call)
+{
+	const struct uvd_account *account = call->file->account;
+
+	if (r->config.pid && r->config.pid != call->pid && r->config.pid != call->tid)
+		return false;
+	return !r->config.one_user || (account && uvd_account_uid(account) == r->config.uid);
+}
+
+static void recorder_call(struct uvd_observer *o, const struct uvd_observed *call)
+{
+	struct uvd_recorder *r = container_of(o, struct uvd_recorder, observer);
+	struct uvd_trace_call c = {
+		.record = { sizeof(c) + call->len, UVD_TRACE_CALL },
+		.file = call->file->number,
+		.begin = call->begin,
+		.duration = call->duration,
+		.result = call->result,
+		.pid = call->pid,
+		.tid = call->tid,
+		.flags = (call->ioctl ? UVD_TRACE_CALL_IOCTL : 0) | (call->cut ? UVD_TRACE_CALL_CUT : 0),
+		.pieces = call->len,
+	};
+	const struct part parts[] = { { &c, sizeof(c) }, { call->pieces, call->len } };
+
+	if (recorder_wants(r, call) && recorder_tell_file(r, call->file, call->tree))
+		recorder_put(r, parts, call->len ? 2 : 1);
+}
+
+static void recorder_closed(struct uvd_observer *o, struct uvd_file *file)
+{
+	struct uvd_recorder *r = container_of(o, struct uvd_recorder, observer);
+	struct uvd_trace_close c = { .record = { sizeof(c), UVD_TRACE_CLOSE }, .file = file->number };
+	struct part part = { &c, sizeof(c) };
+	struct timespec t;
+
+	if (file->told[o->slot].serial != o->serial)
+		return;
+	clock_gettime(CLOCK_REALTIME, &t);
+	c.time = t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+	recorder_put(r, &part, 1);
+}
+
+/* ---- out of the ring --------------------------------------------------------------------------------------------- */
+
+/* Waits until there is more to write, or the fd takes more. Returns false if the reader has gone, or time is up. */
+static bool recorder_wait(struct uvd_recorder *r, bool stopping, bool for_room)
+{
+	struct pollfd p[] = { { .fd = r->fd, .events = for_room ? POLLOUT : 0 },
+			      { .fd = stopping ? -1 : r->wake, .events = POLLIN } };
+	eventfd_t ignored;
+	int n = poll(p, 2, stopping ? GIVE_UP_MS : -1);
+
+	if (p[1].revents)
+		eventfd_read(r->wake, &ignored);
+	return (n > 0 || (n < 0 && errno == EINTR)) && !(p[0].revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
+/* Looks at what is next. Returns false if there is nothing and there will be nothing. */
+static bool recorder_next(struct uvd_recorder *r, const uint8_t **bytes, size_t *len, bool *stopping)
+{
+	pthread_mutex_lock(&r->lock);
+	*stopping = r->stop;
+	if (r->stop)
+		recorder_tell_lost(r, 0);
+	*bytes = uvd_ring_next(&r->ring, len);
+	r->sleeps = !*len;
+	pthread_mutex_unlock(&r->lock);
+	return *len || !*stopping;
+}
+
+/* Returns 0, or the errno that ends the trace. */
+static int recorder_write_all(struct uvd_recorder *r)
+{
+	const uint8_t *bytes;
+	bool stopping;
+	size_t len;
+	ssize_t n;
+
+	while (recorder_next(r, &bytes, &len, &stopping)) {
+		n = len ? write(r->fd, bytes, len) : 0;
+		if (n > 0) {
+			pthread_mutex_lock(&r->lock);
+			uvd_ring_took(&r->ring, n);
+			pthread_mutex_unlock(&r->lock);
+		} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+			return -errno;
+		} else if (!recorder_wait(r, stopping, len)) {
+			return -EPIPE;
+		}
+	}
+	return 0;
+}
+
+static void *recorder_thread(void *arg)
+{
+	struct uvd_recorder *r = arg;
+	int err = recorder_write_all(r);
+
+	if (!err)
+		return NULL;
+	uvd_observer_remove(r->engine, &r->observer);
+	pthread_mutex_lock(&r->lock);
+	r->ended = true;
+	r->err = err;
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+/* ---- start and end ----------------------------------------------------------------------------------------------- */
+
+static void recorder_release(struct uvd_recorder *r)
+{
+	if (r->wake >= 0)
+		close(r->wake);
+	uvd_ring_fini(&r->ring);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static int recorder_start(struct uvd_recorder *r)
+{
+	const struct uvd_trace_header header = { .magic = UVD_TRACE_MAGIC,
+						 .order = UVD_TRACE_ORDER,
+						 .version = UVD_TRACE_VERSION,
+						 .row_size = sizeof(struct uverbsd_tree_row) };
+	const int flags = fcntl(r->fd, F_GETFL);
+	int err;
+
+	r->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->wake < 0 || flags < 0 || fcntl(r->fd, F_SETFL, flags | O_NONBLOCK))
+		return -errno;
+	err = uvd_ring_init(&r->ring, r->config.ring ?: UVD_RECORDER_RING);
+	if (err)
+		return err;
+	uvd_ring_put(&r->ring, &header, sizeof(header));
+	err = uvd_observer_add(r->engine, &r->observer);
+	if (err)
+		return err;
+	err = uvd_thread_start(&r->thread, 0, recorder_thread, r);
+	if (err)
+		uvd_observer_remove(r->engine, &r->observer);
+	return err;
+}
+
+struct uvd_recorder *uvd_recorder_new(struct uvd_engine *engine, int fd, const struct uvd_recorder_config *config,
+				      int *err)
+{
+	struct uvd_recorder *r = calloc(1, sizeof(*r));
+
+	*err = -ENOMEM;
+	if (!r)
+		return NULL;
+	r->engine = engine;
+	r->config = *config;
+	r->observer.call = recorder_call;
+	r->observer.closed = recorder_closed;
+	r->fd = fd;
+	pthread_mutex_init(&r->lock, NULL);
+	*err = recorder_start(r);
+	if (!*err)
+		return r;
+	recorder_release(r);
+	return NULL;
+}
+
+bool uvd_recorder_ended(struct uvd_recorder *r)
+{
+	bool ended;
+
+	pthread_mutex_lock(&r->lock);
+	ended = r->ended;
+	pthread_mutex_unlock(&r->lock);
+	return ended;
+}
+
+int uvd_recorder_free(struct uvd_recorder *r)
+{
+	int err;
+
+	if (!r)
+		return 0;
+	uvd_observer_remove(r->engine, &r->observer);
+	pthread_mutex_lock(&r->lock);
+	r->stop = true;
+	pthread_mutex_unlock(&r->lock);
+	eventfd_write(r->wake, 1);
+	pthread_join(r->thread, NULL);
+	err = r->err;
+	close(r->fd);
+	recorder_release(r);
+	return err;
+}

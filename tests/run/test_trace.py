@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""`uverbsctl run --trace` and `uverbsctl trace` on programs of the distribution."""
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import STUCK, UVERBSCTL
+
+HFI1, RXE = ("--persona", "hfi1"), ("--persona", "rxe")
+# Takes a free port for both sides, and ends with the status of the client.
+PAIR = """port=$(%s -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+%%s & server=$!
+for i in $(seq 3000); do grep -q ":$(printf %%%%04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6 && break; sleep 0.1; done
+%%s localhost; status=$?; wait $server && exit $status""" % sys.executable
+
+
+def trace_file(run):
+    return pathlib.Path(run.folder) / "trace"
+
+
+def record(run, script, options):
+    """Runs a shell script under --trace. Returns the path of the trace."""
+    path = trace_file(run)
+    r = subprocess.run(run.argv(["sh", "-c", script], [*options, "--trace", str(path)], ()), capture_output=True, text=True,
+                       env=run.env, timeout=STUCK)
+    assert r.returncode == 0, r
+    return path
+
+
+def pair(program):
+    return PAIR % (program, program)
+
+
+def shown(run, path, *options):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "trace", "-i", str(path), *options], capture_output=True, text=True, timeout=STUCK)
+    assert (r.returncode, r.stderr) == (0, ""), r
+    return r.stdout
+
+
+def calls_of(run, path, *options):
+    return [o for o in map(json.loads, shown(run, path, "--json", *options).splitlines()) if o["kind"] == "call"]
+
+
+def verb(call):
+    return f"{call['object']}.{call['verb']}"
+
+
+@pytest.mark.parametrize("front", ["write", "ioctl"])
+def test_each_work_request_and_completion_of_a_pingpong_is_in_the_trace(run, front):
+    path = record(run, pair("ibv_rc_pingpong -n 5 -p $port"), (*HFI1, "--abi", front))
+    calls = calls_of(run, path)
+    assert not [c for c in calls if "cut" in c]
+    assert all(re.fullmatch("[A-Z_0-9]+", c["object"]) and re.fullmatch("[A-Z_0-9]+", c["verb"]) for c in calls), calls
+    sends = [c for c in calls if verb(c) == "QP.POST_SEND"]
+    assert len(sends) == 10 and all(c["in"]["wr"]["0"]["opcode"] == "SEND" for c in sends), sends
+    assert all(c["in"]["wr"]["0"]["sge"]["0"]["length"] == 4096 for c in sends)
+    assert all("rdma" not in json.dumps(c["in"]) and "ud" not in c["in"]["wr"]["0"].get("wr", {}) for c in sends), sends
+    done = [w for c in calls if verb(c) == "CQ.POLL" and c["out"].get("count") for w in c["out"]["wc"].values()]
+    assert len(done) == 20 and collections.Counter(w["opcode"] for w in done) == {"SEND": 10, "RECV": 10}, done
+    assert all(w["status"] == "SUCCESS" for w in done)
+    states = [c["in"]["qp_state"] for c in calls if verb(c) == "QP.MODIFY"]
+    assert sorted(states) == ["INIT", "INIT", "RTR", "RTR", "RTS", "RTS"]
+    assert all(c["handles"]["qp_handle"].startswith("QP#") for c in sends)
+    assert {c["front"] for c in calls} == ({"write"} if front == "write" else {"ioctl", "invoke_write"})
+
+
+def test_the_text_reads_as_strace_does(run):
+    path = record(run, pair("ibv_rc_pingpong -g 0 -n 3 -p $port"), RXE)
+    text = shown(run, path)
+    time, who = r"\d\d:\d\d:\d\d\.\d{6}", r"ibv_rc_pingpong\[\d+\] rxe0:\d"
+    assert re.search(rf"^{time} {who} PD\.ALLOC\(\) = \{{pd_handle=PD#0\}} <0\.\d{{6}}>$", text, re.M), text
+    assert re.search(r"QP\.CREATE\(pd_handle=PD#0, send_cq_handle=CQ#2, recv_cq_handle=CQ#2, type=RC, .*\) = "
+                     r"\{handle=QP#3\(qpn \d+\), ", text), text
+    assert re.search(r"MR\.CMD_REG_MR\(start=0x[0-9a-f]+, length=4096, .*, access_flags=LOCAL_WRITE\) = ", text), text
+    assert re.search(r"QP\.MODIFY\(.*dgid=::ffff:127\.0\.0\.1.*qp_state=RTR", text), text
+    assert re.search(r"DEVICE\.QUERY\(\) = -ENOSPC \(No space left on device\)", text), text
+    assert re.search(rf"^\+\+\+ {who} open file of /dev/infiniband/uverbs0 \+\+\+$", text, re.M), text
+    assert len(re.findall(rf"^{time} {who} close\(\) = 0$", text, re.M)) == 2, text
+
+
+def test_filters_choose_calls_by_object_verb_errno_and_process(run):
+    path = record(run, pair("ibv_rc_pingpong -n 3 -p $port"), HFI1)
+    calls = calls_of(run, path)
+    for terms, keep in (("PD", lambda c: c["object"] == "PD"), ("pd.alloc", lambda c: verb(c) == "PD.ALLOC"),
+                        ("failed", lambda c: c["result"] < 0), ("ENOSPC", lambda c: c.get("errno") == "ENOSPC"),
+                        ("!QP", lambda c: c["object"] != "QP"), ("QP,!POST_*", lambda c: c["object"] == "QP" and "POST" not in c["verb"]),
+                        ("IB_USER_VERBS_CMD_ALLOC_PD", lambda c: c["name"] == "IB_USER_VERBS_CMD_ALLOC_PD")):
+        wanted = [c for c in calls if keep(c)]
+        assert wanted and calls_of(run, path, "-e", terms) == wanted, terms
+    pid = calls[0]["pid"]
+    mine = calls_of(run, path, "-p", str(pid))
+    assert mine and mine == [c for c in calls if c["pid"] == pid] and len(mine) < len(calls)
+
+
+def test_the_summary_counts_calls_errors_and_times(run):
+    path = record(run, pair("ibv_rc_pingpong -n 3 -p $port"), HFI1)
+    calls = calls_of(run, path)
+    summary = json.loads(shown(run, path, "--summary", "--json"))
+    assert {v: s["calls"] for v, s in summary.items()} == collections.Counter(map(verb, calls))
+    assert sum(s["errors"] for s in summary.values()) == sum(c["result"] < 0 for c in calls)
+    assert sum(s["ns"] for s in summary.values()) == sum(c["duration_ns"] for c in calls)
+    text = shown(run, path, "-c").splitlines()
+    assert text[0].split() == ["%", "time", "seconds", "usecs/call", "calls", "errors", "verb"], text
+    assert text[-1].split()[3:] == [str(len(calls)), str(sum(c["result"] < 0 for c in calls)), "total"], text
+
+
+def test_a_message_larger_than_what_is_kept_is_marked(run):
+    path = record(run, pair("ib_send_bw -n 5 -p $port"), HFI1)
+    calls = calls_of(run, path)
+    posted = sum(int(c["in"]["wr_count"]) for c in calls if verb(c) == "QP.POST_SEND")
+    assert posted == 5
+    assert {c["program"] for c in calls} == {"ib_send_bw"}
+
+
+def test_pyverbs_is_traced(run):
+    pytest.importorskip("pyverbs")
+    script = "from pyverbs.device import Context; from pyverbs.pd import PD; from pyverbs.cq import CQ\n" \
+             "with Context(name='hfi1_0') as c, PD(c) as p: q = CQ(c, 7)"
+    path = record(run, f"/usr/bin/python3 -c \"{script}\"", (*HFI1, "--mount"))
+    created = [c for c in calls_of(run, path) if c["object"] == "CQ" and "CREATE" in c["verb"]]
+    assert len(created) == 1 and created[0]["in"]["cqe"] == 7, created
+
+
+def test_a_trace_that_cannot_be_written_ends_the_run(run):
+    r = subprocess.run(run.argv(["true"], ["--trace", "/nowhere/trace"]), capture_output=True, text=True, env=run.env, timeout=STUCK)
+    assert r.returncode == 125 and "--trace /nowhere/trace: ENOENT" in r.stderr, r
+
+
+def test_what_is_no_trace_is_refused(run):
+    for path, said in (("/etc/passwd", "it is not a trace of uverbsd"), ("/nowhere", "ENOENT")):
+        r = subprocess.run([UVERBSCTL, "trace", "-i", path], capture_output=True, text=True, timeout=STUCK)
+        assert (r.returncode, r.stdout) == (1, "") and said in r.stderr, r
+    for options in ([], ["-i", "/etc/passwd", "-p", "x"], ["-i", "/etc/passwd", "more"]):
+        assert subprocess.run([UVERBSCTL, "trace", *options], capture_output=True, timeout=STUCK).returncode == 2
+
+
+def test_a_run_that_joins_another_cannot_record_it(run):
+    p = run.start("sh", "-c", "read x", options=("--join", "traced"))
+    assert p.stdin
+    try:
+        run.engine(p)
+        r = run("true", options=("--join", "traced", "--trace", os.path.join(run.folder, "t")))
+        assert r.returncode == 125 and "uverbsctl trace --run traced" in r.stderr, r
+    finally:
+        p.communicate("\n", timeout=STUCK)
+
+
+# ---- docs/trace.md ----------------------------------------------------------------------------------------------------
+
+
+def without_chance(line):
+    """A line without what differs from run to run: times and processes."""
+    line = re.sub(r"\d\d:\d\d:\d\d\.\d{6}", "TIME", re.sub(r"<\d\.\d{6}>", "<TIME>", line))
+    line = re.sub(r'("(?:time_ns|duration_ns|pid|tid)":)\d+', r"\1N", re.sub(r"\[\d+\]", "[PID]", line))
+    return re.sub(r"^(100\.00) +\d\.\d{6} +\d+\.\d ", r"\1 TIME ", line)
+
+
+def test_the_examples_of_the_documentation_print_what_it_says(run):
+    page = pathlib.Path(__file__).parents[2] / "docs/trace.md"
+    blocks = re.findall(r"^```\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
+    env = {**run.env, "PATH": f"{os.path.dirname(UVERBSCTL)}:{os.environ['PATH']}"}
+    for block in blocks:
+        said = []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                r = subprocess.run([*run.prefix, "sh", "-c", line[2:]], capture_output=True, text=True, env=env, cwd=run.folder,
+                                   timeout=STUCK)
+                assert r.returncode == 0, (line, r)
+                said.append(line)
+                said += r.stdout.splitlines()
+        assert [without_chance(s) for s in said] == [without_chance(s) for s in block.splitlines()], block
+    assert len(blocks) == 3

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Traces that are wrong: the reader refuses or survives them. Sanitizers see what it does meanwhile. */
+#include <fcntl.h>
+
+#include "bed.h"
+#include "../suite.h"
+
+static uint8_t *trace;
+static size_t trace_len;
+static int work; /* a memfd: the changed trace */
+
+static void setup(void)
+{
+	static char memory[4096] __attribute__((aligned(4096)));
+	uint32_t comp_vectors, pd, cq, cqe;
+	struct ib_uverbs_destroy_cq_resp resp;
+	struct uv_mr mr;
+	int async_fd, null = open("/dev/null", O_WRONLY);
+
+	bed_open("null");
+	ck_assert_int_eq(uv_get_context(bed.fd, UV_INVOKE, &async_fd, &comp_vectors), 0);
+	for (int front = 0; front < UV_FRONTS; front++) {
+		uv_alloc_pd(bed.fd, front, &pd);
+		uv_reg_mr(bed.fd, front, pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE, &mr);
+		uv_create_cq(bed.fd, front, &uv_cq_default, &cq, &cqe);
+		uv_destroy_cq(bed.fd, front, cq, &resp);
+	}
+	close(async_fd);
+	bed_end();
+	trace_len = lseek(bed_trace(), 0, SEEK_END);
+	trace = malloc(trace_len);
+	ck_assert_int_eq(pread(bed_trace(), trace, trace_len, 0), trace_len);
+	work = memfd_create("changed", MFD_CLOEXEC);
+	dup2(null, STDERR_FILENO); /* thousands of messages */
+}
+
+static void teardown(void)
+{
+	free(trace);
+	close(work);
+	bed_close();
+}
+
+/* Reads a trace of these bytes. Returns whether the reader had no complaint. */
+static bool accepts(const uint8_t *bytes, size_t len)
+{
+	uint64_t lost;
+	bool ok;
+
+	ck_assert_int_eq(ftruncate(work, 0), 0);
+	ck_assert_int_eq(pwrite(work, bytes, len, 0), len);
+	json_decref(bed_calls(work, &lost, &ok));
+	return ok;
+}
+
+START_TEST(test_the_trace_itself_is_accepted)
+{
+	ck_assert(accepts(trace, trace_len));
+}
+END_TEST
+
+START_TEST(test_a_wrong_header_is_refused)
+{
+	const size_t fields[] = { offsetof(struct uvd_trace_header, magic), offsetof(struct uvd_trace_header, order),
+				  offsetof(struct uvd_trace_header, version) };
+
+	for (size_t i = 0; i < UV_ARRAY_SIZE(fields); i++) {
+		trace[fields[i]] += 1;
+		ck_assert(!accepts(trace, trace_len));
+		trace[fields[i]] -= 1;
+	}
+	for (uint32_t size = 0; size < offsetof(struct uverbsd_tree_row, owner); size += 4) {
+		memcpy(trace + offsetof(struct uvd_trace_header, row_size), &size, sizeof(size));
+		ck_assert(!accepts(trace, trace_len));
+	}
+}
+END_TEST
+
+START_TEST(test_a_trace_that_is_cut_off_ends_there)
+{
+	const size_t step = trace_len / 500 + 1;
+
+	for (size_t len = 0; len < sizeof(struct uvd_trace_header); len++)
+		ck_assert(!accepts(trace, len));
+	for (size_t len = sizeof(struct uvd_trace_header); len < trace_len; len += step)
+		accepts(trace, len);
+	ck_assert(!accepts(trace, trace_len - 4));
+}
+END_TEST
+
+static uint32_t word_at(size_t at)
+{
+	uint32_t value;
+
+	memcpy(&value, trace + at, sizeof(value));
+	return value;
+}
+
+/* Calls fn with the place of each record. */
+static void each_record(void (*fn)(size_t at))
+{
+	for (size_t at = sizeof(struct uvd_trace_header); at < trace_len; at += word_at(at))
+		fn(at);
+}
+
+static void change_words(size_t at)
+{
+	static const uint32_t values[] = { 0, 1, 7, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff };
+	const uint32_t kind = word_at(at + 4);
+	const size_t most = kind == UVD_TRACE_TREE ? sizeof(struct uvd_trace_tree) : kind == UVD_TRACE_CALL ? 400 : 32;
+
+	for (size_t in = 0; in < most && in < word_at(at); in += 4) {
+		const uint32_t was = word_at(at + in);
+
+		for (size_t i = 0; i < UV_ARRAY_SIZE(values); i++) {
+			memcpy(trace + at + in, &values[i], sizeof(values[i]));
+			accepts(trace, trace_len);
+		}
+		memcpy(trace + at + in, &was, sizeof(was));
+	}
+}
+
+static void change_words_of_some(size_t at)
+{
+	static unsigned int nth[UVD_TRACE_LOST + 1];
+	const uint32_t kind = word_at(at + 4);
+
+	if (kind <= UVD_TRACE_LOST && nth[kind]++ < 4)
+		change_words(at);
+}
+
+START_TEST(test_a_wrong_number_in_any_record_is_survived)
+{
+	each_record(change_words_of_some);
+}
+END_TEST
+
+static void break_length(size_t at)
+{
+	const uint32_t was = word_at(at), wrong[] = { 0, 4, was + 1, 1u << 21 };
+
+	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {
+		memcpy(trace + at, &wrong[i], sizeof(wrong[i]));
+		ck_assert(!accepts(trace, trace_len));
+	}
+	memcpy(trace + at, &was, sizeof(was));
+}
+
+START_TEST(test_a_wrong_length_of_a_record_is_refused)
+{
+	each_record(break_length);
+}
+END_TEST
+
+START_TEST(test_any_changed_bytes_are_survived)
+{
+	uint32_t seed = 1;
+
+	for (int round = 0; round < 400; round++) {
+		uint8_t was[8];
+		size_t at[8];
+
+		for (int i = 0; i < 8; i++) {
+			seed = seed * 1664525 + 1013904223;
+			at[i] = sizeof(struct uvd_trace_header) +
+				(seed >> 4) % (trace_len - sizeof(struct uvd_trace_header));
+			was[i] = trace[at[i]];
+			trace[at[i]] ^= seed >> 24;
+		}
+		accepts(trace, trace_len);
+		for (int i = 8; i-- > 0;)
+			trace[at[i]] = was[i];
+	}
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("hostile");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 280);
+	tcase_add_test(t, test_the_trace_itself_is_accepted);
+	tcase_add_test(t, test_a_wrong_header_is_refused);
+	tcase_add_test(t, test_a_trace_that_is_cut_off_ends_there);
+	tcase_add_test(t, test_a_wrong_number_in_any_record_is_survived);
+	tcase_add_test(t, test_a_wrong_length_of_a_record_is_refused);
+	tcase_add_test(t, test_any_changed_bytes_are_survived);
+	return run_suite("trace hostile", t);
+}

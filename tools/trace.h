@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * uverbsctl trace: reads a trace (src/trace/format.h), and prints its calls by the names of the parse tree in it. Nothing
+ * in a trace is trusted.
+ */
+#ifndef UVD_TOOLS_TRACE_H
+#define UVD_TOOLS_TRACE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "call.h"
+#include "trace/trace.h"
+
+/* ---- trace_reader.c ---------------------------------------------------------------------------------------------- */
+
+/* A parse tree of the trace. The script makes the names of call_names.c work on it. */
+struct uvd_trace_names {
+	struct uvd_trace_names *next;
+	uint64_t tree;
+	uint32_t total, got; /* rows; complete if they are equal */
+	struct uvd_script script;
+	struct uvd_script_said said; /* by the script */
+};
+
+/* An open file of a client. */
+struct uvd_trace_open {
+	struct uvd_trace_open *next;
+	struct uvd_trace_file file;
+	const struct uvd_trace_names *names; /* NULL: the trace does not have its tree */
+	json_t *handles; /* by number as text: {"object": id, "note": text, "gone": bool} */
+};
+
+struct uvd_trace_reader {
+	FILE *from;
+	FILE *copy; /* gets a copy of what was read, or NULL */
+	const char *what; /* for messages: the file's name */
+	uint32_t row_size;
+	struct uvd_trace_names *names;
+	unsigned int num_names, num_opens;
+	struct uvd_trace_open *opens;
+	uint8_t *record; /* the current one */
+	size_t room;
+};
+
+/* Reads the header. Returns false after a message. Pair it with uvd_trace_close_reader() in any case. */
+bool uvd_trace_open_reader(struct uvd_trace_reader *r);
+/*
+ * Reads the next record of a kind that the caller prints: a call, a file, a close, or how much was lost. Returns NULL at
+ * the end; *bad is true after a message that the rest cannot be read.
+ */
+const struct uvd_trace_record *uvd_trace_next(struct uvd_trace_reader *r, bool *bad);
+void uvd_trace_close_reader(struct uvd_trace_reader *r);
+/* Finds an open file, or NULL. */
+struct uvd_trace_open *uvd_trace_find(struct uvd_trace_reader *r, uint64_t file);
+
+/* ---- trace_image.c ----------------------------------------------------------------------------------------------- */
+
+/* The client's memory, as far as a call has read or written it. */
+struct uvd_trace_image {
+	const uint8_t *pieces;
+	size_t len;
+};
+
+/* Are the pieces of a call well-formed? */
+bool uvd_image_ok(const struct uvd_trace_image *image);
+/* Returns the first piece, or NULL. */
+const struct uvd_piece *uvd_image_first(const struct uvd_trace_image *image);
+/* Copies up to len bytes at addr that were read (or written). Returns how many, without a gap, are known. */
+size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind kind, uint64_t addr, void *to,
+		     size_t len);
+
+/* ---- trace_decode.c, trace_write.c, trace_handles.c -------------------------------------------------------------- */
+
+/* A call by name. */
+struct uvd_trace_decoded {
+	const struct uvd_trace_call *call;
+	struct uvd_trace_image image;
+	struct uvd_trace_open *open; /* or NULL */
+	const struct uvd_script *script; /* names; or NULL */
+	const struct uverbsd_tree_row *row; /* of the method or command, or NULL */
+	const char *front; /* "write", "invoke_write" or "ioctl" */
+	char object[UVD_SHORT_NAME], verb[UVD_SHORT_NAME];
+	json_t *in, *out; /* values by name */
+	json_t *handles; /* of values that are handles: the name of the object, by the value's name */
+	uint32_t created; /* the handle of the object that the call created */
+	char created_name[UVD_SHORT_NAME]; /* of the value that is that handle */
+	bool creates, destroys;
+	uint32_t destroyed;
+};
+
+/* Decodes a call. Returns false if its record is malformed. Pair it with uvd_trace_decoded_free(). */
+bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *call, struct uvd_trace_decoded *d);
+void uvd_trace_decoded_free(struct uvd_trace_decoded *d);
+
+/* A write() command, by whatever front: its request, and where its response is. */
+struct uvd_trace_command {
+	const uint8_t *request;
+	size_t request_len;
+	uint64_t response;
+	size_t response_len;
+};
+/* Finds the row of a command by its number in the header, with flags. */
+const struct uverbsd_tree_row *uvd_trace_command_row(const struct uvd_script *s, uint32_t command);
+/* Adds the fields of a command's request and response. */
+void uvd_trace_command_fields(struct uvd_trace_decoded *d, const struct uvd_trace_command *c);
+/* Decodes a call by write(). */
+void uvd_trace_write(struct uvd_trace_decoded *d);
+
+/* Adds `len` bytes as a value: a struct, a word, a number or hexadecimal. */
+void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields *fields, const uint8_t *data,
+		     size_t len);
+/* Says that the value `name` is a handle of this object. 0xffff: of whichever it is. */
+void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle);
+/* Finds values of write() commands that are handles, by their names. */
+void uvd_trace_find_handles(struct uvd_trace_decoded *d, const json_t *values);
+/* Remembers what the call created or destroyed. */
+void uvd_trace_remember(struct uvd_trace_decoded *d);
+/* Returns what was noted of the handle's object at its creation ("RC"), or NULL. */
+const char *uvd_trace_type_of(const struct uvd_trace_decoded *d, uint32_t handle);
+
+/* ---- trace_text.c, trace_summary.c ------------------------------------------------------------------------------- */
+
+void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d);
+void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d);
+/* Prints a record that is not a call. */
+void uvd_trace_print_other(FILE *to, struct uvd_trace_reader *r, const struct uvd_trace_record *record, bool as_json);
+
+/* Counts and times by verb. */
+void uvd_trace_summary_add(json_t *summary, const struct uvd_trace_decoded *d);
+void uvd_trace_summary_print(FILE *to, json_t *summary, bool as_json);
+
+/* ---- trace_filter.c ---------------------------------------------------------------------------------------------- */
+
+/* Does -e FILTER let the call pass? NULL: all pass. */
+bool uvd_trace_passes(const char *filter, const struct uvd_trace_decoded *d);
+
+#endif
