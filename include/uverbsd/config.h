@@ -105,6 +105,8 @@ struct uvd_device_config {
 	struct uvd_limits limits;
 	uint64_t memlock; /* bytes that a client may register, or UVD_MEMLOCK_* */
 	struct uvd_ucap_names ucaps; /* User Capabilities that the device creates */
+	char hca[IBV_SYSFS_NAME_MAX]; /* backend verbs: the adapter that it forwards to; "": none */
+	bool bounce; /* backend verbs: copy clients' data through buffers of the engine; else register nothing */
 };
 
 #endif

@@ -8,7 +8,7 @@
 #include "backends/cq_ring.h"
 #include "backends/udata.h"
 
-extern const struct uvd_backend uvd_backend_null, uvd_backend_soft;
+extern const struct uvd_backend uvd_backend_null, uvd_backend_soft, uvd_backend_verbs;
 /* Returns the backend of this name, or NULL. */
 const struct uvd_backend *uvd_backend_find(const char *name);
 /* Returns backend number i, from 0, or NULL after the last one. */

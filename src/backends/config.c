@@ -8,7 +8,8 @@
 
 const struct uvd_backend *uvd_backend_at(unsigned int i)
 {
-	static const struct uvd_backend *const backends[] = { &uvd_backend_null, &uvd_backend_soft };
+	static const struct uvd_backend *const backends[] = { &uvd_backend_null, &uvd_backend_soft,
+							      &uvd_backend_verbs };
 
 	return i < sizeof(backends) / sizeof(backends[0]) ? backends[i] : NULL;
 }

@@ -94,6 +94,9 @@ static int device_open_backend(struct uvd_device *dev)
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", dev->config.ibdev,
 			 dev->config.backend, uvd_errno_name(err));
 	dev->backend_closed = err;
+	/* A backend with an adapter takes over what the adapter has: names, ports and their tables. */
+	if (!err)
+		dev->config = dev->ib.config;
 	return err;
 }
 

@@ -96,6 +96,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "its persona or backend was unloaded with its plug-in";
 	if (persona->queues)
 		return "the persona maps queues, which CUSE cannot do";
+	if (d->link && !strcmp(config.backend, "verbs"))
+		return "backend verbs does not work with --separate yes";
 	index = index_at_broker(d, &config);
 	if (index < 0)
 		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device"

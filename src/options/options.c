@@ -286,6 +286,26 @@ static void check_personas(struct parser *p)
 	}
 }
 
+static void check_adapters(struct parser *p)
+{
+	for (unsigned int i = 0; i < p->o->num_devices; i++) {
+		const struct uvd_device_config *config = &p->o->devices[i];
+		const bool verbs = !strcmp(config->backend, "verbs");
+
+		if (verbs && !config->hca[0])
+			uvd_opt_fail(p, 0,
+				     "device %s: backend verbs needs --hca NAME: `uverbsctl hca` lists the adapters",
+				     config->ibdev);
+		if (!verbs && config->hca[0])
+			uvd_opt_fail(p, 0, "device %s: --hca %s is for --backend verbs, and not for %s", config->ibdev,
+				     config->hca, config->backend);
+		if (verbs && p->o->separate)
+			uvd_opt_fail(p, 0,
+				     "device %s: backend verbs does not work with --separate yes: use --separate no",
+				     config->ibdev);
+	}
+}
+
 static void check_names(struct parser *p)
 {
 	struct uvd_device_config *a = p->o->devices, *b, *end = a + p->o->num_devices;
@@ -377,6 +397,8 @@ static int options_run_parser(struct parser *p, const char *usage, int argc, cha
 			check_names(p);
 		if (!p->failed)
 			check_personas(p);
+		if (!p->failed)
+			check_adapters(p);
 	}
 	for (i = 0; i < p->num_settings; i++)
 		free(p->settings[i].text);

@@ -307,6 +307,7 @@ static const char *set_link_layer(const struct uvd_option_row *row, void *base, 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
 static const struct uvd_option_choice root_clients[] = { { "allow", 1 }, { "refuse", 0 }, { NULL } };
 static const struct uvd_option_choice abis[] = { { "ioctl", 0 }, { "write", 1 }, { NULL } };
+static const struct uvd_option_choice memories[] = { { "bounce", 1 }, { "refuse", 0 }, { NULL } };
 static const struct uvd_option_choice states[] = { { "active", 0 }, { "down", 1 }, { NULL } };
 static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }, { NULL } };
 static const struct uvd_option_choice levels[] = {
@@ -385,7 +386,11 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "let PROGRAM open this User Capability; may be repeated" },
 
 	{ "backend", .arg = "NAME", DEVICE_STR(backend), .set = set_string, .preset = "soft",
-	  .help = "the backend: soft or null" },
+	  .help = "the backend: soft, null or verbs (a real adapter)" },
+	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_string, .preset = "none",
+	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
+	{ "memory", .arg = "HOW", DEVICE(bounce), .set = set_choice, .choices = memories, .preset = "bounce",
+	  .help = "backend verbs: how the adapter reaches clients' memory: bounce (copies; peers cannot), or refuse" },
 	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string,
 	  .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },

@@ -24,6 +24,7 @@ struct uvd_plugins {
 };
 
 static const struct uvd_backend *const null_backends[] = { &uvd_backend_null, NULL };
+static const struct uvd_backend *const hca_backends[] = { &uvd_backend_verbs, NULL };
 static const struct uvd_persona *const hfi1_personas[] = { &uvd_persona_hfi1, NULL };
 static const struct uvd_persona *const rxe_personas[] = { &uvd_persona_rxe, NULL };
 
@@ -33,6 +34,12 @@ static const struct uvd_plugin null_plugin = {
 	.name = "null",
 	.description = "backend that accepts everything",
 	.backends = null_backends,
+};
+static const struct uvd_plugin hca_plugin = {
+	BUILTIN,
+	.name = "hca",
+	.description = "backend that forwards to an adapter",
+	.backends = hca_backends,
 };
 static const struct uvd_plugin hfi1_plugin = {
 	BUILTIN,
@@ -46,7 +53,8 @@ static const struct uvd_plugin rxe_plugin = {
 	.description = "persona of Soft RoCE",
 	.personas = rxe_personas,
 };
-static const struct uvd_plugin *const builtin_plugins[] = { &null_plugin, &uvd_plugin_soft, &hfi1_plugin, &rxe_plugin };
+static const struct uvd_plugin *const builtin_plugins[] = { &null_plugin, &uvd_plugin_soft, &hca_plugin, &hfi1_plugin,
+							    &rxe_plugin };
 
 int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...)
 {

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Completion queues. A poll takes completions from the adapter's CQ under the context's lock, so that those of one QP
+ * are looked at in their order. Then it copies to the client what has arrived, without the lock: the client's memory
+ * can block.
+ */
+#include <errno.h>
+#include "backends/verbs/verbs.h"
+
+enum { POLL_AT_ONCE = 16 };
+
+int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
+{
+	struct hca_context *context = hca_context(base->context);
+	struct hca_cq *cq = (struct hca_cq *)base;
+
+	if (atomic_load(&hca_device(base->context->dev)->dead))
+		return -EIO;
+	if (base->flags)
+		return -EOPNOTSUPP;
+	cq->adapter = ibv_create_cq(context->adapter, base->cqe, base, context->channel, base->comp_vector);
+	if (!cq->adapter)
+		return hca_errno();
+	base->cqe = cq->adapter->cqe;
+	return 0;
+}
+
+/*
+ * Waits until the events that the thread of events.c has taken are acknowledged: it does that without waiting itself.
+ */
+int hca_destroy_cq(struct uvd_cq *base)
+{
+	int ret = ibv_destroy_cq(((struct hca_cq *)base)->adapter);
+
+	/* The objects of an adapter that is gone are gone with it. */
+	return atomic_load(&hca_device(base->context->dev)->dead) ? 0 : -ret;
+}
+
+int hca_req_notify_cq(struct uvd_cq *base, bool solicited_only)
+{
+	if (atomic_load(&hca_device(base->context->dev)->dead))
+		return -EIO;
+	return -ibv_req_notify_cq(((struct hca_cq *)base)->adapter, solicited_only);
+}
+
+int hca_resize_cq(struct uvd_cq *base, int cqe, struct uvd_udata *udata)
+{
+	struct hca_context *context = hca_context(base->context);
+	struct hca_cq *cq = (struct hca_cq *)base;
+	int ret;
+
+	if (atomic_load(&hca_device(base->context->dev)->dead))
+		return -EIO;
+	uvd_lock(&context->lock);
+	ret = -ibv_resize_cq(cq->adapter, cqe);
+	if (!ret)
+		base->cqe = cq->adapter->cqe;
+	uvd_unlock(&context->lock);
+	return ret;
+}
+
+/* ---- polling ----------------------------------------------------------------------------------------------------- */
+
+/* Completions that were taken from the adapter, and the records that are complete with each. */
+struct hca_polled {
+	struct ibv_wc wc[POLL_AT_ONCE];
+	struct list_head done[POLL_AT_ONCE]; /* records that belong to no queue any more */
+	int num;
+};
+
+/*
+ * Takes the completed request out of its queue, and those before it: a send queue completes in order, and those were
+ * not signalled. A receive stands for itself.
+ */
+static void record_complete(struct hca_record *r, struct list_head *done)
+{
+	struct hca_queue *queue = r->queue;
+	struct hca_record *first;
+
+	do {
+		first = r->receives ? r : list_first_entry(&queue->records, struct hca_record, of_queue);
+		hca_record_dequeue(first);
+		list_add_tail(&first->of_queue, done);
+	} while (first != r);
+}
+
+/* Returns false if the request is gone: its QP was reset or destroyed. */
+static bool poll_translate(struct hca_context *context, struct ibv_wc *wc, struct list_head *done)
+{
+	struct hca_record *r = hca_record_find(context, wc->wr_id);
+
+	INIT_LIST_HEAD(done);
+	if (!r)
+		return false;
+	wc->wr_id = r->wr_id;
+	record_complete(r, done);
+	return true;
+}
+
+/* Takes completions from the adapter, n at most. Returns how many, or a negative errno. */
+static int poll_take(struct hca_cq *cq, int n, struct hca_polled *p)
+{
+	struct hca_context *context = hca_context(cq->cq.context);
+	int got;
+
+	p->num = 0;
+	uvd_lock(&context->lock);
+	got = ibv_poll_cq(cq->adapter, n < POLL_AT_ONCE ? n : POLL_AT_ONCE, p->wc);
+	for (int i = 0; i < got; i++) {
+		p->wc[p->num] = p->wc[i];
+		p->num += poll_translate(context, &p->wc[p->num], &p->done[p->num]);
+	}
+	uvd_unlock(&context->lock);
+	return got < 0 ? -EIO : got;
+}
+
+/* Copies to the client what a request has brought. Returns 0 or -EFAULT. */
+static int record_deliver(struct hca_context *context, const struct hca_record *r, const struct ibv_wc *wc)
+{
+	uint32_t length = r->length;
+
+	if (!r->arrives)
+		return 0;
+	if (r->receives && wc->byte_len < length)
+		length = wc->byte_len;
+	return hca_scatter(context, r->pd, r->sges, r->num_sge, r->buffer.data, length);
+}
+
+static void poll_deliver(struct hca_context *context, struct ibv_wc *wc, struct list_head *done)
+{
+	struct hca_record *r, *next;
+	const bool failed = wc->status != IBV_WC_SUCCESS;
+
+	list_for_each_entry(r, done, of_queue) {
+		const bool last = r->of_queue.next == done;
+
+		/* Of a request that failed nothing arrives; those before it have succeeded. */
+		if (!(last && failed) && record_deliver(context, r, wc))
+			wc->status = IBV_WC_LOC_PROT_ERR;
+	}
+	uvd_lock(&context->lock);
+	list_for_each_entry_safe(r, next, done, of_queue)
+		hca_record_free(context, r);
+	uvd_unlock(&context->lock);
+}
+
+int hca_poll_cq(struct uvd_cq *base, int n, struct ibv_wc *wc)
+{
+	struct hca_context *context = hca_context(base->context);
+	struct hca_polled p;
+	int got, count = 0;
+
+	if (atomic_load(&hca_device(base->context->dev)->dead))
+		return -EIO;
+	while (count < n) {
+		got = poll_take((struct hca_cq *)base, n - count, &p);
+		if (got < 0)
+			return count ? count : got;
+		for (int i = 0; i < p.num; i++) {
+			poll_deliver(context, &p.wc[i], &p.done[i]);
+			wc[count++] = p.wc[i];
+		}
+		if (got < POLL_AT_ONCE)
+			break;
+	}
+	return count;
+}

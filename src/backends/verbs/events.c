@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A thread for each device relays the adapter's events to clients. It waits for nobody: the event files of clients take
+ * an event or lose it at once.
+ *
+ * Lifetimes: libibverbs lets the destruction of an object wait until all events of it that were read are acknowledged,
+ * and the thread acknowledges an event after it has called the handler. So no handler touches an object that was freed.
+ * A context that is being closed waits until the thread has left it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+#include "backends/verbs/verbs.h"
+
+/* What epoll reports: the number of a context, and which of its descriptors. The device's own context is number 0. */
+enum { EVENT_ASYNC, EVENT_COMPLETION, EVENT_STOP, EVENT_KINDS };
+enum { EVENTS_AT_ONCE = 64 };
+
+static int events_watch(const struct hca_device *dev, int fd, uint64_t id, unsigned int kind)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = id * EVENT_KINDS + kind };
+	const int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) || epoll_ctl(dev->epoll, EPOLL_CTL_ADD, fd, &event))
+		return -errno;
+	return 0;
+}
+
+/* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+static void adapter_is_gone(struct hca_device *dev)
+{
+	if (atomic_exchange(&dev->dead, true))
+		return;
+	uvd_logf(dev->ibdev->log, UVD_ERR, "%s: the adapter %s is gone; calls fail with EIO", dev->ibdev->config.ibdev,
+		 dev->hca);
+	dev->ibdev->event_handler(dev->ibdev, IBV_EVENT_DEVICE_FATAL, 0);
+}
+
+/* An event of the device or of a port, which the kernel reports to each context: only the device's own relays it. */
+static void relay_device_event(struct hca_device *dev, const struct ibv_async_event *event)
+{
+	const int port = event->element.port_num;
+
+	switch (event->event_type) {
+	case IBV_EVENT_DEVICE_FATAL:
+		adapter_is_gone(dev);
+		break;
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+		/* Publishes the state, too, and posts the event if it has changed. */
+		uvd_ibdev_set_port(dev->ibdev, port, event->event_type == IBV_EVENT_PORT_ACTIVE);
+		break;
+	default:
+		dev->ibdev->event_handler(dev->ibdev, event->event_type, port);
+	}
+}
+
+/* Returns false for an event that is of no object. */
+static bool relay_object_event(const struct ibv_async_event *event)
+{
+	struct uvd_cq *cq;
+	struct uvd_qp *qp;
+	struct uvd_srq *srq;
+
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		cq = event->element.cq->cq_context;
+		cq->event_handler(cq, event->event_type);
+		return true;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		srq = event->element.srq->srq_context;
+		srq->event_handler(srq, event->event_type);
+		return true;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		qp = event->element.qp->qp_context;
+		qp->event_handler(qp, event->event_type);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Returns false if the descriptor will never report anything again. */
+static bool relay_async(struct hca_device *dev, struct ibv_context *adapter, bool is_client)
+{
+	struct ibv_async_event event;
+
+	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+		errno = 0;
+		if (ibv_get_async_event(adapter, &event))
+			return errno == EAGAIN || errno == EINTR;
+		if (!relay_object_event(&event) && !is_client)
+			relay_device_event(dev, &event);
+		ibv_ack_async_event(&event);
+	}
+	return true;
+}
+
+static bool relay_completions(struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *adapter;
+	struct uvd_cq *cq;
+	void *arg;
+
+	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+		errno = 0;
+		if (ibv_get_cq_event(channel, &adapter, &arg))
+			return errno == EAGAIN || errno == EINTR;
+		cq = arg;
+		cq->comp_handler(cq);
+		ibv_ack_cq_events(adapter, 1);
+	}
+	return true;
+}
+
+/* Finds the context of this number and keeps it from being closed, until context_leave(). NULL: it was closed. */
+static struct hca_context *context_enter(struct hca_device *dev, uint64_t id)
+{
+	struct hca_context *c, *found = NULL;
+
+	uvd_lock(&dev->lock);
+	list_for_each_entry(c, &dev->contexts, of_device) {
+		if (c->id != id)
+			continue;
+		c->busy = true;
+		found = c;
+		break;
+	}
+	uvd_unlock(&dev->lock);
+	return found;
+}
+
+static void context_leave(struct hca_device *dev, struct hca_context *context)
+{
+	uvd_lock(&dev->lock);
+	context->busy = false;
+	pthread_cond_broadcast(&dev->idle);
+	uvd_unlock(&dev->lock);
+}
+
+/* A descriptor that only reports errors would wake the thread for ever: stop watching it. */
+static void events_forget(const struct hca_device *dev, int fd)
+{
+	epoll_ctl(dev->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static void events_of_context(struct hca_device *dev, uint64_t id, unsigned int kind, bool hung_up)
+{
+	struct hca_context *c = context_enter(dev, id);
+
+	if (!c)
+		return;
+	if (kind == EVENT_COMPLETION && (!relay_completions(c->channel) || hung_up))
+		events_forget(dev, c->channel->fd);
+	if (kind == EVENT_ASYNC && (!relay_async(dev, c->adapter, true) || hung_up))
+		events_forget(dev, c->adapter->async_fd);
+	context_leave(dev, c);
+}
+
+static void events_of_device(struct hca_device *dev, bool hung_up)
+{
+	if (relay_async(dev, dev->adapter, false) && !hung_up)
+		return;
+	events_forget(dev, dev->adapter->async_fd);
+	adapter_is_gone(dev);
+}
+
+static void *events_thread(void *arg)
+{
+	struct epoll_event events[EVENTS_AT_ONCE];
+	struct hca_device *dev = arg;
+	int n;
+
+	while ((n = epoll_wait(dev->epoll, events, EVENTS_AT_ONCE, -1)) >= 0 || errno == EINTR) {
+		for (int i = 0; i < n; i++) {
+			const uint64_t id = events[i].data.u64 / EVENT_KINDS;
+			const unsigned int kind = events[i].data.u64 % EVENT_KINDS;
+			const bool hung_up = events[i].events & (EPOLLERR | EPOLLHUP);
+
+			if (kind == EVENT_STOP)
+				return NULL;
+			if (id)
+				events_of_context(dev, id, kind, hung_up);
+			else
+				events_of_device(dev, hung_up);
+		}
+	}
+	uvd_logf(dev->ibdev->log, UVD_ERR, "%s: the thread that relays events ends: %s", dev->ibdev->config.ibdev,
+		 uvd_errno_name(errno));
+	return NULL;
+}
+
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+
+int hca_events_add(struct hca_device *dev, struct hca_context *context)
+{
+	int ret;
+
+	uvd_lock(&dev->lock);
+	context->id = ++dev->next_id;
+	list_add_tail(&context->of_device, &dev->contexts);
+	uvd_unlock(&dev->lock);
+	ret = events_watch(dev, context->adapter->async_fd, context->id, EVENT_ASYNC)
+		      ?: events_watch(dev, context->channel->fd, context->id, EVENT_COMPLETION);
+	if (ret)
+		hca_events_remove(dev, context);
+	return ret;
+}
+
+void hca_events_remove(struct hca_device *dev, struct hca_context *context)
+{
+	uvd_lock(&dev->lock);
+	list_del_init(&context->of_device);
+	while (context->busy)
+		pthread_cond_wait(&dev->idle, &dev->lock);
+	uvd_unlock(&dev->lock);
+	events_forget(dev, context->adapter->async_fd);
+	events_forget(dev, context->channel->fd);
+}
+
+/* ---- begin and end ----------------------------------------------------------------------------------------------- */
+
+static void events_close(struct hca_device *dev)
+{
+	if (dev->epoll >= 0)
+		close(dev->epoll);
+	if (dev->stop >= 0)
+		close(dev->stop);
+	pthread_mutex_destroy(&dev->lock);
+	pthread_cond_destroy(&dev->idle);
+}
+
+int hca_events_start(struct hca_device *dev)
+{
+	int ret;
+
+	INIT_LIST_HEAD(&dev->contexts);
+	pthread_mutex_init(&dev->lock, NULL);
+	pthread_cond_init(&dev->idle, NULL);
+	dev->epoll = epoll_create1(EPOLL_CLOEXEC);
+	dev->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ret = dev->epoll < 0 || dev->stop < 0 ? -errno
+					      : events_watch(dev, dev->adapter->async_fd, 0, EVENT_ASYNC)
+							?: events_watch(dev, dev->stop, 0, EVENT_STOP);
+	if (!ret)
+		ret = uvd_thread_start(&dev->thread, 0, events_thread, dev);
+	if (ret)
+		events_close(dev);
+	return ret;
+}
+
+void hca_events_end(struct hca_device *dev)
+{
+	eventfd_write(dev->stop, 1);
+	pthread_join(dev->thread, NULL);
+	events_close(dev);
+}

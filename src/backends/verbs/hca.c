@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Finds and opens the adapter, and takes its names, ports and tables over into the device's configuration. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
+#include "backends/verbs/verbs.h"
+
+/* ---- finding it -------------------------------------------------------------------------------------------------- */
+
+static struct ibv_device *hca_find(struct ibv_device **list, const char *name)
+{
+	for (; list && *list; list++)
+		if (!strcmp(ibv_get_device_name(*list), name))
+			return *list;
+	return NULL;
+}
+
+/* Writes the adapters' names, "a, b", to text. */
+static void hca_names(struct ibv_device **list, char *text, size_t size)
+{
+	size_t len = 0;
+
+	snprintf(text, size, "none");
+	for (; list && *list && len < size; list++)
+		len += snprintf(text + len, size - len, "%s%s", len ? ", " : "", ibv_get_device_name(*list));
+}
+
+bool hca_is_cuse(const struct ibv_device *device)
+{
+	char path[PATH_MAX], link[64], target[PATH_MAX] = "";
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	if (stat(path, &st) || !S_ISCHR(st.st_mode))
+		return false;
+	snprintf(link, sizeof(link), "/sys/dev/char/%u:%u/subsystem", major(st.st_rdev), minor(st.st_rdev));
+	return readlink(link, target, sizeof(target) - 1) > 0 && strstr(target, "cuse");
+}
+
+static int hca_refuse(const struct hca_device *dev, int err, const char *why)
+{
+	uvd_logf(dev->ibdev->log, UVD_ERR, "%s: --hca %s: %s", dev->ibdev->config.ibdev, dev->hca, why);
+	return err;
+}
+
+static int hca_open_found(struct hca_device *dev, struct ibv_device *device)
+{
+	char why[160];
+
+	if (hca_is_cuse(device))
+		return hca_refuse(dev, -ELOOP, "it is a device of uverbsd, and not an adapter");
+	errno = 0;
+	dev->adapter = ibv_open_device(device);
+	if (dev->adapter)
+		return 0;
+	if (errno == EACCES || errno == EPERM) {
+		snprintf(why, sizeof(why), "no permission to open /dev/infiniband/%s: %s", device->dev_name,
+			 uvd_errno_name(errno));
+		return hca_refuse(dev, hca_errno(), why);
+	}
+	snprintf(why, sizeof(why), "libibverbs does not open it: %s", uvd_errno_name(errno));
+	return hca_refuse(dev, hca_errno(), why);
+}
+
+static int hca_find_and_open(struct hca_device *dev)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL), *device = hca_find(list, dev->hca);
+	char names[256], why[320];
+	int ret;
+
+	if (device) {
+		ret = hca_open_found(dev, device);
+	} else if (!strcmp(dev->hca, dev->ibdev->config.ibdev)) {
+		ret = hca_refuse(dev, -ELOOP, "it is this device itself, and not an adapter");
+	} else {
+		hca_names(list, names, sizeof(names));
+		snprintf(why, sizeof(why), "there is no such adapter; libibverbs finds: %s", names);
+		ret = hca_refuse(dev, -ENODEV, why);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return ret;
+}
+
+/* ---- taking it over ---------------------------------------------------------------------------------------------- */
+
+static void port_take_gids(struct ibv_context *adapter, uint8_t number, struct uvd_port_config *port)
+{
+	struct ibv_gid_entry entry;
+
+	/* The used slots come first; a gap ends what is published, and query_gid() still tells all. */
+	for (port->num_gids = 0; port->num_gids < port->gid_tbl_len; port->num_gids++) {
+		if (ibv_query_gid_ex(adapter, number, port->num_gids, &entry, 0))
+			break;
+		port->gids[port->num_gids] = entry.gid;
+	}
+}
+
+static void port_take_pkeys(struct ibv_context *adapter, uint8_t number, unsigned int table,
+			    struct uvd_port_config *port)
+{
+	__be16 key;
+
+	for (port->num_pkeys = 0; port->num_pkeys < table && port->num_pkeys < UVD_MAX_PKEYS; port->num_pkeys++) {
+		if (ibv_query_pkey(adapter, number, port->num_pkeys, &key))
+			break;
+		port->pkeys[port->num_pkeys] = be16toh(key);
+	}
+}
+
+static int hca_take_port(struct ibv_context *adapter, uint8_t number, struct uvd_port_config *port)
+{
+	struct ibv_port_attr attr;
+	int ret = -ibv_query_port(adapter, number, &attr);
+
+	if (ret)
+		return ret;
+	*port = (struct uvd_port_config){
+		.lid = attr.lid,
+		.sm_lid = attr.sm_lid,
+		.lmc = attr.lmc,
+		.sm_sl = attr.sm_sl,
+		.link_layer =
+			attr.link_layer == IBV_LINK_LAYER_UNSPECIFIED ? IBV_LINK_LAYER_INFINIBAND : attr.link_layer,
+		.max_mtu = attr.max_mtu,
+		.active_mtu = attr.active_mtu,
+		.active_width = attr.active_width,
+		.active_speed = attr.active_speed,
+		.down = attr.state != IBV_PORT_ACTIVE,
+		.gid_tbl_len = attr.gid_tbl_len < UVD_MAX_GIDS ? attr.gid_tbl_len : UVD_MAX_GIDS,
+	};
+	port_take_gids(adapter, number, port);
+	port_take_pkeys(adapter, number, attr.pkey_tbl_len, port);
+	return 0;
+}
+
+static int hca_take_over(struct hca_device *dev)
+{
+	struct uvd_device_config *config = &dev->ibdev->config;
+	struct ibv_device_attr_ex attr = {};
+	int ret = -ibv_query_device_ex(dev->adapter, NULL, &attr);
+
+	if (ret)
+		return hca_refuse(dev, ret, "it does not answer a query");
+	config->node_guid = attr.orig_attr.node_guid;
+	config->sys_image_guid = attr.orig_attr.sys_image_guid;
+	if (attr.orig_attr.fw_ver[0])
+		snprintf(config->fw_ver, sizeof(config->fw_ver), "%s", attr.orig_attr.fw_ver);
+	config->num_comp_vectors = dev->adapter->num_comp_vectors;
+	config->num_ports = attr.orig_attr.phys_port_cnt < UVD_MAX_PORTS ? attr.orig_attr.phys_port_cnt : UVD_MAX_PORTS;
+	for (unsigned int p = 0; p < config->num_ports; p++) {
+		ret = hca_take_port(dev->adapter, p + 1, &config->ports[p]);
+		if (ret)
+			return hca_refuse(dev, ret, "a port does not answer a query");
+	}
+	return 0;
+}
+
+int hca_adapter_open(struct hca_device *dev)
+{
+	int ret;
+
+	snprintf(dev->hca, sizeof(dev->hca), "%s", dev->ibdev->config.hca);
+	if (!dev->hca[0]) {
+		uvd_logf(dev->ibdev->log, UVD_ERR,
+			 "%s: the backend verbs needs --hca NAME: `uverbsctl hca` lists the adapters",
+			 dev->ibdev->config.ibdev);
+		return -EINVAL;
+	}
+	ret = hca_find_and_open(dev);
+	if (ret)
+		return ret;
+	ret = hca_take_over(dev);
+	if (ret)
+		ibv_close_device(dev->adapter);
+	return ret;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory regions of clients. The adapter does not know them: their keys are ours, an index and a tag that changes with
+ * each use of the index. Copies between a client's memory and the buffers that the adapter reaches.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uverbsd/log.h>
+#include "backends/verbs/verbs.h"
+
+enum { TAG_BITS = 8, MAX_INDEX = 1 << 20 };
+
+/* Does the access need the adapter to reach the client's memory by itself? */
+static bool access_is_remote(unsigned int access)
+{
+	return access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			 IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND);
+}
+
+static int mr_refuse(const struct hca_device *dev, const struct uvd_mr *mr, const char *why)
+{
+	uvd_log_limited(dev->ibdev->log, UVD_WARN,
+			"%s: a registration of %llu bytes with access flags 0x%x is refused: %s",
+			dev->ibdev->config.ibdev, (unsigned long long)mr->length, mr->access, why);
+	return -EOPNOTSUPP;
+}
+
+/* Makes room for one more key. Caller holds the context's lock. */
+static int keys_grow(struct hca_context *context)
+{
+	const uint32_t room = context->num_mrs ? context->num_mrs * 2 : 64;
+	struct hca_key *mrs;
+
+	if (room > MAX_INDEX || uvd_charge_bytes(context->context.account, (room - context->num_mrs) * sizeof(*mrs)))
+		return -ENOMEM;
+	mrs = realloc(context->mrs, room * sizeof(*mrs));
+	if (!mrs) {
+		uvd_uncharge_bytes(context->context.account, (room - context->num_mrs) * sizeof(*mrs));
+		return -ENOMEM;
+	}
+	memset(mrs + context->num_mrs, 0, (room - context->num_mrs) * sizeof(*mrs));
+	context->mrs = mrs;
+	context->num_mrs = room;
+	return 0;
+}
+
+/* Gives the region its key. Slot 0 stays free: a key below 256 is in no region. Caller holds the context's lock. */
+static int keys_add(struct hca_context *context, struct hca_mr *mr)
+{
+	uint32_t i = 1;
+
+	while (i < context->num_mrs && context->mrs[i].mr)
+		i++;
+	if (i >= context->num_mrs) {
+		if (keys_grow(context))
+			return -ENOMEM;
+	}
+	context->mrs[i].mr = mr;
+	mr->index = i;
+	mr->mr.lkey = mr->mr.rkey = i << TAG_BITS | context->mrs[i].tag++;
+	return 0;
+}
+
+int hca_reg_mr(struct uvd_mr *base, struct uvd_udata *udata)
+{
+	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_device *dev = hca_device(base->pd->context->dev);
+	int ret;
+
+	if (atomic_load(&dev->dead))
+		return -EIO;
+	if (!dev->ibdev->config.bounce)
+		return mr_refuse(dev, base, "the device has --memory=refuse");
+	if (access_is_remote(base->access))
+		return mr_refuse(dev, base, "with --memory=bounce peers cannot access a client's memory");
+	if (base->iova + base->length < base->iova)
+		return -EINVAL;
+	uvd_lock(&context->lock);
+	ret = keys_add(context, (struct hca_mr *)base);
+	uvd_unlock(&context->lock);
+	return ret;
+}
+
+int hca_dereg_mr(struct uvd_mr *base)
+{
+	struct hca_context *context = hca_context(base->pd->context);
+
+	uvd_lock(&context->lock);
+	context->mrs[((struct hca_mr *)base)->index].mr = NULL;
+	uvd_unlock(&context->lock);
+	return 0;
+}
+
+/*
+ * Finds where an entry's bytes are in the client's memory. Returns a reference to its address space, or NULL: no region
+ * of the PD has this key, these bytes and this access.
+ */
+static struct uvd_mm *mr_find(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sge, bool write,
+			      uint64_t *addr)
+{
+	const uint32_t index = sge->lkey >> TAG_BITS;
+	struct uvd_mm *mm = NULL;
+	const struct uvd_mr *mr;
+
+	uvd_lock(&context->lock);
+	mr = index < context->num_mrs && context->mrs[index].mr ? &context->mrs[index].mr->mr : NULL;
+	if (mr && mr->lkey == sge->lkey && mr->pd == &pd->pd && sge->addr >= mr->iova &&
+	    sge->addr - mr->iova <= mr->length && sge->length <= mr->length - (sge->addr - mr->iova) &&
+	    (!write || (mr->access & IBV_ACCESS_LOCAL_WRITE))) {
+		*addr = mr->umem.addr + (sge->addr - mr->iova);
+		mm = uvd_mm_ref(mr->umem.mm);
+	}
+	uvd_unlock(&context->lock);
+	return mm;
+}
+
+int hca_gather(struct hca_context *context, struct hca_pd *pd, void *to, const struct ibv_sge *sges, uint32_t num_sge)
+{
+	struct uvd_mm *mm;
+	uint64_t addr;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < num_sge && !ret; i++) {
+		if (!sges[i].length)
+			continue;
+		mm = mr_find(context, pd, &sges[i], false, &addr);
+		if (!mm)
+			return -EFAULT;
+		ret = uvd_mm_read(mm, to, addr, sges[i].length);
+		uvd_mm_put(mm);
+		to = (char *)to + sges[i].length;
+	}
+	return ret;
+}
+
+int hca_scatter(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge,
+		const void *from, uint32_t length)
+{
+	struct uvd_mm *mm;
+	uint64_t addr;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < num_sge && length && !ret; i++) {
+		const uint32_t part = sges[i].length < length ? sges[i].length : length;
+
+		if (!part)
+			continue;
+		mm = mr_find(context, pd, &sges[i], true, &addr);
+		if (!mm)
+			return -EFAULT;
+		ret = uvd_mm_write(mm, addr, from, part);
+		uvd_mm_put(mm);
+		from = (const char *)from + part;
+		length -= part;
+	}
+	return ret;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The buffers of a PD: powers of two of bytes, cut from chunks that are registered with the adapter. A chunk stays
+ * until the PD goes, so a program that posts what it posted before needs no memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "backends/verbs/verbs.h"
+
+struct hca_pool *hca_pool_new(struct uvd_account *account)
+{
+	struct hca_pool *pool = uvd_zalloc(sizeof(*pool));
+
+	if (pool) {
+		pool->refs = 1;
+		pool->account = account;
+	}
+	return pool;
+}
+
+static void chunk_free(struct hca_pool *pool, struct hca_chunk *chunk)
+{
+	munmap(chunk->memory, chunk->size);
+	uvd_uncharge_bytes(pool->account, chunk->size + sizeof(*chunk));
+	free(chunk);
+}
+
+/* Returns NULL, and has charged nothing, if there is no memory or no room in the user's account or on the adapter. */
+static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size)
+{
+	struct uvd_account *account = pd->pool->account;
+	struct hca_chunk *chunk;
+
+	if (uvd_charge_bytes(account, size + sizeof(*chunk)))
+		return NULL;
+	chunk = uvd_zalloc(sizeof(*chunk));
+	if (!chunk)
+		goto uncharge;
+	chunk->size = size;
+	chunk->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (chunk->memory == MAP_FAILED)
+		goto free_chunk;
+	/* Without remote access: no key of a peer opens it. */
+	chunk->mr = ibv_reg_mr(pd->adapter, chunk->memory, size, IBV_ACCESS_LOCAL_WRITE);
+	if (!chunk->mr) {
+		chunk_free(pd->pool, chunk);
+		return NULL;
+	}
+	return chunk;
+free_chunk:
+	free(chunk);
+uncharge:
+	uvd_uncharge_bytes(account, size + sizeof(*chunk));
+	return NULL;
+}
+
+static void pool_add_free(struct hca_pool *pool, void *at, uint32_t lkey, unsigned int order)
+{
+	struct hca_free *f = at;
+
+	f->lkey = lkey;
+	f->next = pool->free[order];
+	pool->free[order] = f;
+}
+
+static int pool_grow(struct hca_pd *pd, unsigned int order)
+{
+	const size_t size = (size_t)1 << order;
+	const size_t chunk_size = order > HCA_CHUNK_ORDER ? size : (size_t)1 << HCA_CHUNK_ORDER;
+	struct hca_chunk *chunk = chunk_new(pd, chunk_size);
+
+	if (!chunk)
+		return -ENOMEM;
+	chunk->next = pd->pool->chunks;
+	pd->pool->chunks = chunk;
+	for (size_t at = 0; at < chunk_size; at += size)
+		pool_add_free(pd->pool, (char *)chunk->memory + at, chunk->mr->lkey, order);
+	return 0;
+}
+
+int hca_buffer_take(struct hca_pd *pd, size_t size, struct hca_buffer *out)
+{
+	unsigned int order = HCA_MIN_ORDER;
+	struct hca_free *f;
+
+	while (order <= HCA_MAX_ORDER && (size_t)1 << order < size)
+		order++;
+	if (order > HCA_MAX_ORDER || (!pd->pool->free[order] && pool_grow(pd, order)))
+		return -ENOMEM;
+	f = pd->pool->free[order];
+	pd->pool->free[order] = f->next;
+	*out = (struct hca_buffer){ .data = (void *)f, .lkey = f->lkey, .order = order };
+	return 0;
+}
+
+void hca_buffer_give(struct hca_pool *pool, struct hca_buffer *buffer)
+{
+	if (buffer->data)
+		pool_add_free(pool, buffer->data, buffer->lkey, buffer->order);
+	buffer->data = NULL;
+}
+
+void hca_pool_deregister(struct hca_pool *pool)
+{
+	for (struct hca_chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
+		if (chunk->mr)
+			ibv_dereg_mr(chunk->mr);
+		chunk->mr = NULL;
+	}
+}
+
+void hca_pool_put(struct hca_pool *pool)
+{
+	struct hca_chunk *chunk;
+
+	if (--pool->refs)
+		return;
+	while ((chunk = pool->chunks)) {
+		pool->chunks = chunk->next;
+		chunk_free(pool, chunk);
+	}
+	free(pool);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Queue pairs. The adapter has the state machine; this backend drops its records when the adapter drops the requests.
+ */
+#include <errno.h>
+#include "backends/verbs/verbs.h"
+
+int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
+{
+	struct hca_qp *qp = (struct hca_qp *)base;
+	struct ibv_qp_init_attr request;
+	int ret = hca_qp_request(qp, init, &request);
+
+	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return -EIO;
+	if (ret)
+		return ret;
+	qp->adapter = ibv_create_qp(((struct hca_pd *)base->pd)->adapter, &request);
+	if (!qp->adapter)
+		return hca_errno();
+	qp->cap = init->cap = request.cap;
+	hca_queue_init(&qp->sq, qp->cap.max_send_wr);
+	hca_queue_init(&qp->rq, qp->cap.max_recv_wr);
+	base->qp_num = qp->adapter->qp_num;
+	return 0;
+}
+
+/* Caller holds the context's lock. */
+static void qp_drop(struct hca_qp *qp)
+{
+	struct hca_context *context = hca_context(qp->qp.pd->context);
+
+	hca_queue_drop(context, &qp->sq);
+	hca_queue_drop(context, &qp->rq);
+}
+
+int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata)
+{
+	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_qp *qp = (struct hca_qp *)base;
+	struct ibv_qp_attr copy = *attr;
+	int ret;
+
+	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return -EIO;
+	/* Under the lock: no request may be posted between the reset and the drop of the records. */
+	uvd_lock(&context->lock);
+	ret = -ibv_modify_qp(qp->adapter, &copy, mask);
+	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+		qp_drop(qp);
+	uvd_unlock(&context->lock);
+	return ret;
+}
+
+int hca_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init)
+{
+	struct hca_qp *qp = (struct hca_qp *)base;
+	struct ibv_qp_init_attr answer = {};
+	int ret;
+
+	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return -EIO;
+	ret = -ibv_query_qp(qp->adapter, attr, mask, &answer);
+	if (ret)
+		return ret;
+	init->cap = answer.cap;
+	init->sq_sig_all = answer.sq_sig_all;
+	return 0;
+}
+
+/* Waits, as hca_destroy_cq(), for events that are being relayed. */
+int hca_destroy_qp(struct uvd_qp *base)
+{
+	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_qp *qp = (struct hca_qp *)base;
+	int ret = -ibv_destroy_qp(qp->adapter);
+
+	if (ret && !atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return ret;
+	uvd_lock(&context->lock);
+	qp_drop(qp);
+	uvd_unlock(&context->lock);
+	return 0;
+}
+
+int hca_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
+{
+	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return -EIO;
+	return -ibv_attach_mcast(((struct hca_qp *)base)->adapter, gid, lid);
+}
+
+int hca_detach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
+{
+	int ret = -ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid);
+
+	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Devices, contexts, PDs and AHs, and the backend's table of operations. */
+#include <errno.h>
+#include <stdlib.h>
+#include "account/account.h"
+#include "backends/backends.h"
+#include "backends/verbs/verbs.h"
+
+enum { CONTEXT_DESCRIPTORS = 3 /* of commands, of asynchronous events, and the completion channel */ };
+
+static int hca_open(struct uvd_ibdev *ibdev)
+{
+	struct hca_device *dev = uvd_zalloc(sizeof(*dev));
+	int ret;
+
+	if (!dev)
+		return -ENOMEM;
+	dev->ibdev = ibdev;
+	ibdev->priv = dev;
+	ret = hca_adapter_open(dev);
+	if (ret)
+		goto free_device;
+	ret = hca_events_start(dev);
+	if (ret)
+		goto close_adapter;
+	return 0;
+close_adapter:
+	ibv_close_device(dev->adapter);
+free_device:
+	ibdev->priv = NULL;
+	free(dev);
+	return ret;
+}
+
+static void hca_close(struct uvd_ibdev *ibdev)
+{
+	struct hca_device *dev = hca_device(ibdev);
+
+	hca_events_end(dev);
+	ibv_close_device(dev->adapter);
+	ibdev->priv = NULL;
+	free(dev);
+}
+
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
+
+static int hca_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *attr, struct uvd_udata *udata)
+{
+	struct hca_device *dev = hca_device(ibdev);
+	int ret;
+
+	if (uvd_udata_inlen(udata) || uvd_udata_outlen(udata))
+		return -EINVAL;
+	if (atomic_load(&dev->dead))
+		return -EIO;
+	ret = -ibv_query_device_ex(dev->adapter, NULL, attr);
+	if (!ret)
+		hca_mask_device(attr);
+	return ret;
+}
+
+static int hca_query_port(struct uvd_ibdev *ibdev, uint8_t port, struct ibv_port_attr *attr)
+{
+	struct hca_device *dev = hca_device(ibdev);
+
+	return atomic_load(&dev->dead) ? -EIO : -ibv_query_port(dev->adapter, port, attr);
+}
+
+static int hca_query_gid(struct uvd_ibdev *ibdev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry)
+{
+	struct hca_device *dev = hca_device(ibdev);
+
+	return atomic_load(&dev->dead) ? -EIO : -ibv_query_gid_ex(dev->adapter, port, index, entry, 0);
+}
+
+/* ---- contexts ---------------------------------------------------------------------------------------------------- */
+
+static int context_open(struct hca_device *dev, struct hca_context *context)
+{
+	int ret;
+
+	context->adapter = ibv_open_device(dev->adapter->device);
+	if (!context->adapter)
+		return hca_errno();
+	context->channel = ibv_create_comp_channel(context->adapter);
+	if (!context->channel) {
+		ret = hca_errno();
+		goto close;
+	}
+	ret = hca_events_add(dev, context);
+	if (!ret)
+		return 0;
+	ibv_destroy_comp_channel(context->channel);
+close:
+	ibv_close_device(context->adapter);
+	return ret;
+}
+
+static int hca_alloc_context(struct uvd_context *base, struct uvd_udata *udata)
+{
+	struct hca_context *context = hca_context(base);
+	struct hca_device *dev = hca_device(base->dev);
+	int ret;
+
+	if (atomic_load(&dev->dead))
+		return -EIO;
+	ret = uvd_account_charge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
+	if (ret)
+		return ret;
+	ret = context_open(dev, context);
+	if (ret) {
+		uvd_account_uncharge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
+		return ret;
+	}
+	pthread_mutex_init(&context->lock, NULL);
+	INIT_LIST_HEAD(&context->free_records);
+	return 0;
+}
+
+static void hca_dealloc_context(struct uvd_context *base)
+{
+	struct hca_context *context = hca_context(base);
+
+	hca_events_remove(hca_device(base->dev), context);
+	hca_records_end(context);
+	free(context->mrs);
+	uvd_uncharge_bytes(base->account, context->num_mrs * sizeof(*context->mrs));
+	ibv_destroy_comp_channel(context->channel);
+	ibv_close_device(context->adapter);
+	uvd_account_uncharge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
+	pthread_mutex_destroy(&context->lock);
+}
+
+/* ---- PDs and AHs ------------------------------------------------------------------------------------------------- */
+
+static int hca_alloc_pd(struct uvd_pd *base, struct uvd_udata *udata)
+{
+	struct hca_pd *pd = (struct hca_pd *)base;
+	int ret;
+
+	if (atomic_load(&hca_device(base->context->dev)->dead))
+		return -EIO;
+	pd->pool = hca_pool_new(base->context->account);
+	if (!pd->pool)
+		return -ENOMEM;
+	pd->adapter = ibv_alloc_pd(hca_context(base->context)->adapter);
+	if (pd->adapter)
+		return 0;
+	ret = hca_errno();
+	hca_pool_put(pd->pool);
+	return ret;
+}
+
+static int hca_dealloc_pd(struct uvd_pd *base)
+{
+	struct hca_context *context = hca_context(base->context);
+	struct hca_pd *pd = (struct hca_pd *)base;
+	int ret;
+
+	uvd_lock(&context->lock);
+	hca_pool_deregister(pd->pool);
+	ret = -ibv_dealloc_pd(pd->adapter);
+	if (atomic_load(&hca_device(base->context->dev)->dead))
+		ret = 0;
+	if (!ret)
+		hca_pool_put(pd->pool);
+	uvd_unlock(&context->lock);
+	return ret;
+}
+
+static int hca_create_ah(struct uvd_ah *base, struct uvd_udata *udata)
+{
+	struct hca_ah *ah = (struct hca_ah *)base;
+
+	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return -EIO;
+	ah->adapter = ibv_create_ah(((struct hca_pd *)base->pd)->adapter, &base->attr);
+	return ah->adapter ? 0 : hca_errno();
+}
+
+static int hca_destroy_ah(struct uvd_ah *base)
+{
+	int ret = -ibv_destroy_ah(((struct hca_ah *)base)->adapter);
+
+	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+}
+
+const struct uvd_backend uvd_backend_verbs = {
+	.name = "verbs",
+	.size_context = sizeof(struct hca_context),
+	.size_pd = sizeof(struct hca_pd),
+	.size_mr = sizeof(struct hca_mr),
+	.size_ah = sizeof(struct hca_ah),
+	.size_cq = sizeof(struct hca_cq),
+	.size_srq = sizeof(struct hca_srq),
+	.size_qp = sizeof(struct hca_qp),
+	.open = hca_open,
+	.close = hca_close,
+	.query_device = hca_query_device,
+	.query_port = hca_query_port,
+	.query_gid = hca_query_gid,
+	.alloc_context = hca_alloc_context,
+	.dealloc_context = hca_dealloc_context,
+	.alloc_pd = hca_alloc_pd,
+	.dealloc_pd = hca_dealloc_pd,
+	.reg_mr = hca_reg_mr,
+	.dereg_mr = hca_dereg_mr,
+	.create_ah = hca_create_ah,
+	.destroy_ah = hca_destroy_ah,
+	.create_cq = hca_create_cq,
+	.destroy_cq = hca_destroy_cq,
+	.poll_cq = hca_poll_cq,
+	.req_notify_cq = hca_req_notify_cq,
+	.resize_cq = hca_resize_cq,
+	.create_srq = hca_create_srq,
+	.modify_srq = hca_modify_srq,
+	.query_srq = hca_query_srq,
+	.destroy_srq = hca_destroy_srq,
+	.post_srq_recv = hca_post_srq_recv,
+	.create_qp = hca_create_qp,
+	.modify_qp = hca_modify_qp,
+	.query_qp = hca_query_qp,
+	.destroy_qp = hca_destroy_qp,
+	.post_send = hca_post_send,
+	.post_recv = hca_post_recv,
+	.attach_mcast = hca_attach_mcast,
+	.detach_mcast = hca_detach_mcast,
+};

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The verbs backend: forwards a device's resources to an adapter of this machine, through libibverbs. Each context of a
+ * client is a context of its own on the adapter, so the kernel ends what a client or the daemon leaves behind.
+ *
+ * The adapter cannot reach a client's memory. With --memory=bounce it reaches buffers of the engine instead: a post
+ * copies the client's data into one, and the poll of the completion copies what has arrived to the client. So no region
+ * can be accessed by peers.
+ *
+ * Locking: hca_context.lock protects what the bounce adds to the objects of one context: records, buffers, keys. It is
+ * never held while a client's memory is accessed, and no other client needs it.
+ */
+#ifndef UVD_BACKENDS_VERBS_H
+#define UVD_BACKENDS_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uverbsd/backend.h>
+#include "util/util.h"
+
+struct hca_record;
+
+struct hca_device {
+	struct uvd_ibdev *ibdev;
+	struct ibv_context *adapter; /* for queries, and for the events of device and ports */
+	char hca[IBV_SYSFS_NAME_MAX];
+	atomic_bool dead; /* the adapter is gone: calls fail with EIO */
+	pthread_t thread; /* relays events; see events.c */
+	int epoll, stop; /* stop: an eventfd that ends the thread */
+	pthread_mutex_t lock; /* contexts, next_id, hca_context.busy */
+	pthread_cond_t idle; /* some context is not busy any more */
+	struct list_head contexts;
+	uint64_t next_id; /* of a context; never reused */
+};
+
+/* The memory region of a client. It exists on our side only: the adapter does not know it. */
+struct hca_mr {
+	struct uvd_mr mr;
+	uint32_t index; /* in hca_context.mrs */
+};
+
+struct hca_key {
+	struct hca_mr *mr; /* NULL: free */
+	uint8_t tag; /* the low byte of the next key */
+};
+
+enum { HCA_CHUNK_RECORDS = 64, HCA_MAX_CHUNKS = 1 << 14 };
+
+struct hca_context {
+	struct uvd_context context;
+	struct ibv_context *adapter;
+	struct ibv_comp_channel *channel; /* of all CQs of the context */
+	uint64_t id;
+	struct list_head of_device; /* in hca_device.contexts */
+	bool busy; /* the thread of events.c uses the context */
+	pthread_mutex_t lock; /* the rest */
+	struct hca_record **chunks; /* HCA_MAX_CHUNKS pointers to HCA_CHUNK_RECORDS records each */
+	unsigned int num_chunks;
+	struct list_head free_records;
+	struct hca_key *mrs;
+	uint32_t num_mrs; /* slots */
+};
+
+/* A power of two of bytes: the index of a list of free buffers. */
+enum { HCA_MIN_ORDER = 8, HCA_MAX_ORDER = 31, HCA_CHUNK_ORDER = 18 };
+
+/* Memory that is registered with the adapter, for the buffers of one PD. */
+struct hca_chunk {
+	struct hca_chunk *next;
+	void *memory;
+	size_t size; /* bytes */
+	struct ibv_mr *mr; /* NULL: the PD is gone */
+};
+
+/* A free buffer begins with this. */
+struct hca_free {
+	struct hca_free *next;
+	uint32_t lkey;
+};
+
+/*
+ * The buffers of a PD. A copy that is in progress has a reference, because another thread of the client may deallocate
+ * the PD meanwhile. Under hca_context.lock.
+ */
+struct hca_pool {
+	unsigned int refs;
+	struct uvd_account *account;
+	struct hca_chunk *chunks;
+	struct hca_free *free[HCA_MAX_ORDER + 1];
+};
+
+struct hca_pd {
+	struct uvd_pd pd;
+	struct ibv_pd *adapter;
+	struct hca_pool *pool;
+};
+
+struct hca_buffer {
+	uint8_t *data; /* NULL: none */
+	uint32_t lkey;
+	uint8_t order;
+};
+
+enum { HCA_FEW_SGES = 4 };
+
+/*
+ * A work request that the adapter has, and the client's part of it. Its tag is the wr_id that the adapter gets: the
+ * index of the record, and how often the record was used. So a live record's tag is unique, and a completion of a
+ * request that is gone (its QP was reset or destroyed) finds no record.
+ */
+struct hca_record {
+	uint32_t index, uses;
+	struct hca_queue *queue; /* NULL: the record is free */
+	struct list_head of_queue; /* of the queue, in the order of posting; or of free_records */
+	uint64_t wr_id; /* the client's */
+	bool arrives; /* the completion brings data for the client: a receive, a read or an atomic */
+	bool receives; /* the completion says how many bytes */
+	uint32_t length; /* bytes of the client's buffers together */
+	uint32_t num_sge;
+	struct ibv_sge few[HCA_FEW_SGES], *sges; /* the client's; in `few` or in `more` */
+	struct hca_pd *pd;
+	struct hca_pool *pool;
+	struct hca_buffer buffer, more;
+};
+
+/* The requests of one queue that the adapter has not completed. */
+struct hca_queue {
+	struct list_head records;
+	unsigned int num, max;
+};
+
+struct hca_cq {
+	struct uvd_cq cq;
+	struct ibv_cq *adapter;
+};
+
+struct hca_srq {
+	struct uvd_srq srq;
+	struct ibv_srq *adapter;
+	struct hca_queue rq;
+	uint32_t max_sge;
+};
+
+struct hca_qp {
+	struct uvd_qp qp;
+	struct ibv_qp *adapter;
+	struct hca_queue sq, rq;
+	struct ibv_qp_cap cap;
+};
+
+struct hca_ah {
+	struct uvd_ah ah;
+	struct ibv_ah *adapter;
+};
+
+static inline struct hca_device *hca_device(const struct uvd_ibdev *ibdev)
+{
+	return ibdev->priv;
+}
+
+static inline struct hca_context *hca_context(struct uvd_context *context)
+{
+	return (struct hca_context *)context;
+}
+
+/* The negative errno of a call of libibverbs that has failed and set errno. */
+static inline int hca_errno(void)
+{
+	return errno > 0 ? -errno : -EIO;
+}
+
+/* ---- hca.c: the adapter ------------------------------------------------------------------------------------------ */
+
+/*
+ * Opens the adapter of the configuration and takes names, ports and tables over. Returns 0, or an errno after a
+ * message.
+ */
+int hca_adapter_open(struct hca_device *dev);
+/*
+ * Is the node a CUSE device? libibverbs finds those of uverbsd only where it cannot ask the kernel. A daemon that
+ * opened its own node would wait for itself.
+ */
+bool hca_is_cuse(const struct ibv_device *device);
+
+/* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
+
+/* Leaves in attr what this backend forwards. */
+void hca_mask_device(struct ibv_device_attr_ex *attr);
+/* Does a client have this through us? attr: after hca_mask_device(). For `uverbsctl hca`. */
+bool hca_has_qp(const struct ibv_device_attr *attr);
+bool hca_has_srq(const struct ibv_device_attr *attr);
+bool hca_has_mcast(const struct ibv_device_attr *attr);
+bool hca_has_remote(const struct ibv_device_attr *attr);
+/* Returns the adapter's request for a QP, or an errno: this backend does not forward the QP's type or flags. */
+int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struct ibv_qp_init_attr *out);
+/*
+ * Fills in all of the adapter's request but buffer and tag. Returns 0, or -EINVAL: this backend does not forward the
+ * opcode.
+ */
+int hca_send_request(const struct uvd_send_wr *wr, struct ibv_send_wr *out);
+
+/* ---- pool.c: buffers that the adapter reaches. Caller holds the context's lock. ---------------------------------- */
+
+struct hca_pool *hca_pool_new(struct uvd_account *account);
+/* Returns 0, or -ENOMEM: no memory, the user's limit, or the adapter cannot register more. */
+int hca_buffer_take(struct hca_pd *pd, size_t size, struct hca_buffer *out);
+void hca_buffer_give(struct hca_pool *pool, struct hca_buffer *buffer);
+/* Takes the buffers away from the adapter, before the PD goes. */
+void hca_pool_deregister(struct hca_pool *pool);
+void hca_pool_put(struct hca_pool *pool);
+
+/* ---- record.c: records and tags. Caller holds the context's lock. ------------------------------------------------ */
+
+void hca_queue_init(struct hca_queue *queue, unsigned int max);
+/* Returns a record with buffers for these entries, which belongs to no queue; or NULL. */
+struct hca_record *hca_record_new(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges,
+				  uint32_t num_sge, uint32_t length);
+void hca_record_free(struct hca_context *context, struct hca_record *record);
+uint64_t hca_record_tag(const struct hca_record *record);
+void hca_record_enqueue(struct hca_queue *queue, struct hca_record *record);
+void hca_record_dequeue(struct hca_record *record);
+/* Returns the live record of this tag, or NULL. */
+struct hca_record *hca_record_find(struct hca_context *context, uint64_t tag);
+/* Frees the records of a queue whose requests the adapter has dropped. */
+void hca_queue_drop(struct hca_context *context, struct hca_queue *queue);
+void hca_records_end(struct hca_context *context);
+
+/* ---- mr.c: regions, and copies between buffers and clients. Caller does not hold the context's lock. ------------- */
+
+int hca_reg_mr(struct uvd_mr *mr, struct uvd_udata *udata);
+int hca_dereg_mr(struct uvd_mr *mr);
+/*
+ * Copy between a buffer and the client's entries, `length` bytes at most. Return 0, or -EFAULT: an entry is in no
+ * region of the PD that allows it, or the client's memory cannot be accessed.
+ */
+int hca_gather(struct hca_context *context, struct hca_pd *pd, void *to, const struct ibv_sge *sges, uint32_t num_sge);
+int hca_scatter(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge,
+		const void *from, uint32_t length);
+
+/* ---- post.c, cq.c, qp.c, srq.c ----------------------------------------------------------------------------------- */
+
+int hca_post_send(struct uvd_qp *qp, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
+		  struct uvd_work *work);
+int hca_post_recv(struct uvd_qp *qp, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+int hca_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad);
+
+int hca_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
+int hca_destroy_cq(struct uvd_cq *cq);
+int hca_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
+int hca_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
+int hca_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata);
+
+int hca_create_qp(struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata);
+int hca_modify_qp(struct uvd_qp *qp, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata);
+int hca_query_qp(struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask, struct uvd_qp_init_attr *init);
+int hca_destroy_qp(struct uvd_qp *qp);
+int hca_attach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int hca_detach_mcast(struct uvd_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
+int hca_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata);
+int hca_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata);
+int hca_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
+int hca_destroy_srq(struct uvd_srq *srq);
+
+/* ---- events.c: relays the adapter's events to clients ------------------------------------------------------------ */
+
+/* Start and end the thread. Return 0 or a negative errno. */
+int hca_events_start(struct hca_device *dev);
+void hca_events_end(struct hca_device *dev);
+/* Watches the context's descriptors. Returns 0 or a negative errno. */
+int hca_events_add(struct hca_device *dev, struct hca_context *context);
+/* When it returns, the thread does not use the context any more. */
+void hca_events_remove(struct hca_device *dev, struct hca_context *context);
+
+#endif
