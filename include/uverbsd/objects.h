@@ -15,6 +15,7 @@
 
 struct uvd_account; /* the user whose limits memory is charged to, see uvd_charge_bytes() */
 struct uvd_backend;
+struct uvd_filters;
 struct uvd_log;
 struct uvd_queue; /* a queue in memory that a client shares with the engine, <uverbsd/queue.h> */
 
@@ -22,7 +23,8 @@ struct uvd_queue; /* a queue in memory that a client shares with the engine, <uv
  * What a backend provides behind a device: struct ib_device. The core owns it, and has set all but priv before open().
  */
 struct uvd_ibdev {
-	const struct uvd_backend *ops;
+	/* Another table, with the same operations, if filters are added or removed. */
+	const struct uvd_backend *_Atomic ops;
 	struct uvd_device_config config;
 	void *engine_data; /* what init() of the backend's plug-in has set (plugin.h) */
 	struct uvd_log *log;
@@ -42,6 +44,7 @@ struct uvd_ibdev {
 	void (*remove_ucap)(struct uvd_ibdev *dev, const char *name);
 	void *owner; /* for the core */
 	void *priv; /* for the backend, from open() to close() */
+	struct uvd_filters *filters; /* for the core */
 };
 
 /* The context of one open file: struct ib_ucontext. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A plug-in: a shared object that adds verbs, backends or personas to an engine. It exports one symbol,
+ * A plug-in: a shared object that adds verbs, backends, personas or filters to an engine. It exports one symbol,
  * `uverbsd_plugin`, a struct uvd_plugin, and calls the functions that the headers of this folder mark UVD_API. What is
  * in the daemon itself (the verbs, null, soft, the personas) registers by the same struct.
  *
@@ -12,8 +12,8 @@
  * last open file and its last device.
  *
  * Versions: UVD_API_VERSION grows when a plug-in that was compiled against older headers could misbehave; then the
- * loader refuses it, naming both versions. Otherwise struct uvd_plugin, struct uvd_backend and struct uvd_persona only
- * grow at their end, and what an older plug-in does not have is zero. A newer plug-in loads if what the daemon does not
+ * loader refuses it, naming both versions. Otherwise struct uvd_plugin, struct uvd_backend, struct uvd_persona and
+ * struct uvd_filter only grow at their end, and what an older plug-in does not have is zero. A newer plug-in loads if what the daemon does not
  * know is zero. Rows (schema.h) and objects (objects.h) do not change within a version.
  */
 #ifndef UVERBSD_PLUGIN_H
@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <uverbsd/api.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/filter.h>
 #include <uverbsd/persona.h>
 #include <uverbsd/request.h>
 #include <uverbsd/schema.h>
@@ -73,6 +74,9 @@ struct uvd_plugin {
 	void (*device_exit)(struct uvd_ibdev *dev, void *data);
 	int (*context_init)(struct uvd_context *context, void *device_data, void **data);
 	void (*context_exit)(struct uvd_context *context, void *data);
+	/* Ends with NULL; may be NULL. Stacked over the backend of a device by its option `filter`, or `uverbsctl filter`. */
+	const struct uvd_filter *const *filters;
+	size_t filter_size; /* sizeof(struct uvd_filter) */
 };
 
 /* Begins the definition of a plug-in: UVD_PLUGIN(.name = "kv", .features = features); */
@@ -81,6 +85,7 @@ struct uvd_plugin {
 							   .struct_size = sizeof(struct uvd_plugin), \
 							   .backend_size = sizeof(struct uvd_backend), \
 							   .persona_size = sizeof(struct uvd_persona), \
+							   .filter_size = sizeof(struct uvd_filter), \
 							   __VA_ARGS__ }
 extern UVD_API const struct uvd_plugin uverbsd_plugin;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <uverbsd/filter.h>
 #include <uverbsd/queue.h>
 #include "backends/cq_ring.h"
 
@@ -32,6 +33,7 @@ int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 	if (cq->cqe < 1 || (!cq->queue && cq->cqe > max))
 		return -EINVAL;
 	pthread_mutex_init(&ring->lock, NULL);
+	ring->cq = cq;
 	ring->account = cq->context->account;
 	ring->mapped = cq->queue;
 	if (ring->mapped)
@@ -123,11 +125,13 @@ static bool cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
 	return true;
 }
 
-bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited)
+bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited)
 {
+	struct ibv_wc copy = *completion, *wc = &copy;
 	bool notify = false;
 
 	pthread_mutex_lock(&ring->lock);
+	uvd_filter_completion(ring->cq, wc);
 	if (!cq_ring_put(ring, wc)) {
 		/* Raise one event in all: with one for each lost completion a client could fill its event file. */
 		notify = !ring->overrun;

@@ -13,10 +13,11 @@
 #include <uverbsd/backend.h>
 
 struct uvd_cq_ring {
-	pthread_mutex_t lock; /* a leaf: no other lock is taken under it */
+	pthread_mutex_t lock; /* no other lock is taken under it, but those of filters */
 	struct ibv_wc *wc;
 	struct uvd_queue *mapped; /* not NULL: completions go there, not to wc */
 	unsigned int size, head, count; /* head: the oldest */
+	struct uvd_cq *cq;
 	struct uvd_account *account; /* charged for wc: the context's */
 	enum { UVD_CQ_IDLE, UVD_CQ_SOLICITED, UVD_CQ_NEXT } armed;
 	unsigned int due; /* calls of the completion handler */
@@ -38,10 +39,10 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only);
 /*
- * Adds a completion. If the queue is full, the completion is lost, and the first time IBV_EVENT_CQ_ERR becomes due
+ * Adds a completion, after the filters have seen it. If the queue is full, the completion is lost, and the first time IBV_EVENT_CQ_ERR becomes due
  * (IBTA 11.6.2: overrun). Returns true if the caller must call uvd_cq_ring_notify().
  */
-bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited);
+bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited);
 /* Calls the handlers that are due. Caller holds no lock. */
 void uvd_cq_ring_notify(struct uvd_cq_ring *ring, struct uvd_cq *cq);
 

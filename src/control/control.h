@@ -22,6 +22,7 @@ struct uvd_device;
 struct uvd_device_config;
 struct uvd_engine;
 struct uvd_log;
+struct uvd_options;
 struct uvd_plugins;
 
 /*
@@ -91,6 +92,7 @@ struct uvd_control_devices {
 	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
 	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
 	struct uvd_plugins *(*plugins)(void *arg); /* have the backends and personas */
+	int (*filters)(void *arg, const struct uvd_options *o); /* uvd_options_give_filters() to the engine */
 	bool maps_queues; /* clients can map the devices */
 };
 

@@ -23,7 +23,9 @@ static json_t *control_device_make(char **words, int num, const struct uvd_contr
 			uvd_options_free(&o);
 			continue;
 		}
-		answer = devices->make(arg, &o.devices[0]);
+		/* With filters that no engine can have the device is refused there. */
+		answer =
+			devices->filters(arg, &o) ? uvd_control_refuse("no memory") : devices->make(arg, &o.devices[0]);
 		uvd_options_free(&o);
 		return answer;
 	}

@@ -15,6 +15,7 @@
 #include "core/engine.h"
 #include "core/engine_plugins.h"
 #include "core/file.h"
+#include "core/filters.h"
 #include "core/observer.h"
 #include "core/tree.h"
 #include "core/trees.h"

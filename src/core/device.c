@@ -83,6 +83,7 @@ static int find_ops(struct uvd_device *dev)
 		return -EINVAL;
 	}
 	dev->ib.ops = &dev->ops;
+	uvd_filters_begin(&dev->filters, &dev->ib);
 	return 0;
 }
 
@@ -122,11 +123,12 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	INIT_LIST_HEAD(&dev->files);
 	pthread_mutex_init(&dev->port_lock, NULL);
 	pthread_mutex_init(&dev->xrcd_lock, NULL);
+	pthread_mutex_init(&dev->filters_lock, NULL);
 
 	/* A plug-in that is loaded meanwhile must not miss the device. */
 	uvd_lock(&engine->plugins_lock);
 	*err = find_ops(dev) ?: device_merge_trees(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?:
-	       device_begin_plugins(dev);
+	       uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
 	if (!*err) {
 		list_add_tail(&dev->of_engine, &engine->devices);
 		dev->listed = true;
@@ -173,14 +175,19 @@ void uvd_device_put(struct uvd_device *dev)
 		return;
 	uvd_device_unlist(dev);
 	uvd_trees_put(dev->trees);
+	if (dev->ib.filters)
+		uvd_device_filters_close(dev);
 	if (!dev->backend_closed && dev->ib.ops->close)
 		dev->ib.ops->close(&dev->ib);
+	if (dev->ib.filters)
+		uvd_filters_end(&dev->filters);
 	uvd_device_remove_ucaps(dev);
 	uvd_module_put(dev->persona_module);
 	uvd_module_put(dev->backend_module);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	pthread_mutex_destroy(&dev->xrcd_lock);
+	pthread_mutex_destroy(&dev->filters_lock);
 	free(dev);
 }
 

@@ -11,6 +11,7 @@
 #include <uverbsd/schema.h>
 #include "core/engine.h"
 #include "core/trees.h"
+#include "filters/filters.h"
 #include "util/util.h"
 
 struct uvd_file;
@@ -63,6 +64,9 @@ struct uvd_device {
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	struct uvd_object_count object_counts[UVD_OBJECT_COUNTS];
 	atomic_bool gone; /* removed: every call but a destroy fails with EIO. Set under `lock`. */
+	struct uvd_filters filters;
+	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */
+	bool filters_closed; /* under filters_lock */
 	bool backend_closed; /* or not open yet. Under port_lock once other threads know the device */
 };
 

@@ -287,6 +287,9 @@ static int plugin_check_devices(struct uvd_engine *engine, const char *name, cha
 		if (module_is_named(dev->persona_module, name))
 			return change_error(error, -EBUSY, "device %s uses persona '%s' of plug-in '%s'",
 					    dev->config.ibdev, dev->config.persona, name);
+		if (uvd_device_has_filter_of(dev, name))
+			return change_error(error, -EBUSY, "device %s uses a filter of plug-in '%s'", dev->config.ibdev,
+					    name);
 	}
 	return 0;
 }

@@ -63,6 +63,8 @@ void uvd_device_remove(struct uvd_device *dev)
 		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);
 		uvd_file_put(file);
 	}
+	/* Not under port_lock, which a filter's own thread can wait for. */
+	uvd_device_filters_close(dev);
 	uvd_lock(&dev->port_lock);
 	if (dev->ib.ops->close)
 		dev->ib.ops->close(&dev->ib);

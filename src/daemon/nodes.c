@@ -358,13 +358,21 @@ static json_t *daemon_add_device(void *arg, const char *name)
 	return daemon_make_device(d, &config);
 }
 
+static int daemon_device_filters(void *arg, const struct uvd_options *o)
+{
+	struct uvd_daemon *d = arg;
+
+	return uvd_options_give_filters(o, &d->engine);
+}
+
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
 {
 	static const struct uvd_control_devices devices = { .remove = daemon_remove_device,
 							    .add = daemon_add_device,
 							    .make = daemon_make_device,
 							    .taken = daemon_device_taken,
-							    .plugins = daemon_device_plugins };
+							    .plugins = daemon_device_plugins,
+							    .filters = daemon_device_filters };
 
 	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
 	uvd_daemon_reap(d);

@@ -94,6 +94,11 @@ void uvd_options_read_file(struct parser *p);
 /* Adds a plug-in to the struct uvd_options, or values to one that is there. text: the file, and lines KEY=VALUE. */
 const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 /* Opens the plug-ins' files, after which their backends and personas are found. Returns false, and why. */
+/* For the table: setting_apply() keeps the filters, as only it knows the device. Accepts every text. */
+const char *uvd_option_set_filter(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+/* Adds a filter of device number `device`. plugins: NULL: the text is not checked. Returns NULL, or what is wrong. */
+const char *uvd_options_add_filter(struct uvd_options *o, struct uvd_plugins *plugins, unsigned int device,
+				   const char *text);
 bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR]);
 void uvd_options_free_plugins(struct uvd_options *o);
 /* Prints the options of the plug-ins, which must be open. */

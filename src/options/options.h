@@ -20,6 +20,8 @@
 #include "account/account.h"
 #include "plugin/plugin.h"
 
+struct uvd_engine;
+
 /* The program that parses. It refuses another program's options on its command line, and ignores them in its file. */
 enum uvd_program { UVD_PROGRAM_DAEMON = 1, UVD_PROGRAM_RUN = 2 };
 
@@ -33,6 +35,12 @@ struct uvd_option_plugin {
 	unsigned int num_values;
 };
 
+/* A filter of a device, in the order of the texts: the first one of a device is its outermost. */
+struct uvd_option_filter {
+	unsigned int device;
+	char *text; /* NAME or NAME:OPTIONS */
+};
+
 struct uvd_options {
 	/* Both programs. */
 	unsigned int num_devices;
@@ -43,6 +51,8 @@ struct uvd_options {
 	char config[PATH_MAX];
 	struct uvd_option_plugin *plugins;
 	unsigned int num_plugins;
+	struct uvd_option_filter *filters;
+	unsigned int num_filters;
 	struct uvd_plugins *names; /* what they declare, and what is built in: never begun (uvd_plugins_look()) */
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
@@ -93,6 +103,11 @@ void uvd_options_free(struct uvd_options *o);
 const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX]);
 /* Loads the plug-ins of --plugin. Returns false if one cannot be loaded, and the log says why. */
 bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log);
+/*
+ * Tells the engine the filters of the options' devices, which are not created yet. What it knew of devices of these names
+ * it forgets. Returns 0 or -ENOMEM.
+ */
+int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine);
 /*
  * Is this a valid configuration? For one that another process sent: all texts are one line without '/', counts are
  * within their arrays, and the persona is known. *c must be a copy that the other process cannot change.

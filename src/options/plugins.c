@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/core.h"
 #include "options/internal.h"
 #include "options/options.h"
 #include "util/util.h"
@@ -100,6 +101,49 @@ void uvd_options_free_plugins(struct uvd_options *o)
 	o->num_plugins = 0;
 	uvd_plugins_free(o->names);
 	o->names = NULL;
+	for (unsigned int i = 0; i < o->num_filters; i++)
+		free(o->filters[i].text);
+	free(o->filters);
+	o->filters = NULL;
+	o->num_filters = 0;
+}
+
+/* ---- filters ----------------------------------------------------------------------------------------------------- */
+
+const char *uvd_option_set_filter(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return *text ? NULL : "is empty";
+}
+
+const char *uvd_options_add_filter(struct uvd_options *o, struct uvd_plugins *plugins, unsigned int device,
+				   const char *text)
+{
+	static __thread char error[UVD_PLUGIN_ERROR + 16] = "is wrong: ";
+	const size_t prefix = strlen("is wrong: ");
+	struct uvd_option_filter *filters;
+
+	if (plugins && uvd_plugins_filter_check(plugins, text, error + prefix))
+		return error;
+	filters = realloc(o->filters, (o->num_filters + 1) * sizeof(*filters));
+	if (!filters)
+		return "does not fit into memory";
+	o->filters = filters;
+	filters[o->num_filters] = (struct uvd_option_filter){ .device = device, .text = strdup(text) };
+	if (!filters[o->num_filters].text)
+		return "does not fit into memory";
+	o->num_filters++;
+	return NULL;
+}
+
+int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < o->num_devices; i++)
+		uvd_engine_filters_forget(engine, o->devices[i].ibdev);
+	for (unsigned int i = 0; i < o->num_filters && !err; i++)
+		err = uvd_engine_filters_add(engine, o->devices[o->filters[i].device].ibdev, o->filters[i].text);
+	return err;
 }
 
 /* Calls fn, which loads a plug-in or looks into it, for each. Returns false if one fails, and `error` says why. */

@@ -11,8 +11,10 @@
 struct uvd_plugin_values {
 	const struct uvd_plugin_option *options;
 	char *const *given; /* "KEY=VALUE", ends with NULL; the last one of a key counts */
-	const char *name; /* of the plug-in, for messages */
+	const char *name; /* of the plug-in or the filter, for messages */
+	const char *what; /* "plug-in" or "filter" */
 	struct uvd_log *log;
+	char *error; /* UVD_PLUGIN_ERROR bytes, for what is wrong with a value; NULL: the log */
 };
 
 /* Writes the message and returns err. */
@@ -44,9 +46,14 @@ char *uvd_facts_write_error(int err, const char *error);
 int uvd_facts_read(const char *what, const char *text, size_t len, struct uvd_plugin *plugin,
 		   struct uvd_plugin_facts **facts, char error[UVD_PLUGIN_ERROR]);
 void uvd_facts_free(struct uvd_plugin_facts *facts);
-/* values.c: checks the declared options, and that each given value is for one of them. what: for messages. */
+/* values.c: checks the names of the declared options: letters, digits and these other characters. what: for messages. */
+int uvd_plugin_options_check(const char *what, const struct uvd_plugin_option *options, const char *others,
+			     char error[UVD_PLUGIN_ERROR]);
+/* values.c: checks that each given value is for one of the options. */
 int uvd_plugin_values_check(const char *what, const struct uvd_plugin_option *options, char *const *given,
 			    char error[UVD_PLUGIN_ERROR]);
+/* filter.c: checks a filter that a plug-in brings. */
+int uvd_plugin_filter_check(const char *what, const struct uvd_filter *filter, char error[UVD_PLUGIN_ERROR]);
 /* rows.c: checks all that the plug-in brings, as far as that needs no other plug-in. */
 int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, bool built_in,
 			  char error[UVD_PLUGIN_ERROR]);
@@ -54,7 +61,7 @@ int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, boo
 int uvd_plugin_backend_check(const char *what, const struct uvd_backend *backend, char error[UVD_PLUGIN_ERROR]);
 int uvd_plugin_persona_check(const char *what, const struct uvd_persona *persona, char error[UVD_PLUGIN_ERROR]);
 /*
- * structs.c: replaces backends and personas of another size, in module->plugin, by copies of ours, which the other function
+ * structs.c: replaces backends, personas and filters of another size, in module->plugin, by copies of ours, which the other function
  * frees.
  */
 int uvd_module_structs_extend(struct uvd_module *module, char error[UVD_PLUGIN_ERROR]);

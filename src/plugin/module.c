@@ -166,7 +166,8 @@ static int module_check(struct uvd_plugins *plugins, struct uvd_module *m, const
 	if (old && strcmp(name, old->plugin.name))
 		return uvd_plugin_error(error, -EINVAL, "%s: it is plug-in '%s', and not '%s'", m->path, name,
 					old->plugin.name);
-	err = uvd_plugin_values_check(m->path, m->plugin.options, m->values, error);
+	err = uvd_plugin_options_check(m->path, m->plugin.options, "-", error)
+		      ?: uvd_plugin_values_check(m->path, m->plugin.options, m->values, error);
 	if (!err)
 		err = uvd_plugin_rows_check(m->path, &m->plugin, false, error);
 	return err ?: uvd_plugins_check_names(plugins, m->path, &m->plugin, old, error);
@@ -178,6 +179,7 @@ static int module_begin(struct uvd_module *m, char error[UVD_PLUGIN_ERROR])
 		.options = m->plugin.options,
 		.given = m->values,
 		.name = m->plugin.name,
+		.what = "plug-in",
 		.log = m->log,
 	};
 	int err = m->plugin.init ? m->plugin.init(&values, m->log, &m->data) : 0;

@@ -97,6 +97,27 @@ const struct uvd_backend *uvd_plugins_backend_at(struct uvd_plugins *plugins, un
 const struct uvd_persona *uvd_plugins_persona(struct uvd_plugins *plugins, const char *name);
 const struct uvd_persona *uvd_plugins_persona_at(struct uvd_plugins *plugins, unsigned int i);
 
+/* ---- filters ----------------------------------------------------------------------------------------------------- */
+
+struct uvd_filter_instance;
+
+/*
+ * A filter is named by a text: NAME, or NAME:OPTIONS with OPTIONS as KEY=VALUE[,KEY=VALUE...]. Checks a text: is there
+ * such a filter, and does it have such options? Returns 0, or -EINVAL with a message in `error`.
+ */
+int uvd_plugins_filter_check(struct uvd_plugins *plugins, const char *text, char error[UVD_PLUGIN_ERROR]);
+/*
+ * Begins a filter for a device: init(). The caller ends it by uvd_filter_instance_end(), or gives it to
+ * uvd_filters_change(). It keeps a reference to the code. NULL: *err and a message in `error`.
+ */
+struct uvd_filter_instance *uvd_plugins_filter_begin(struct uvd_plugins *plugins, const char *text,
+						     struct uvd_ibdev *dev, char error[UVD_PLUGIN_ERROR], int *err);
+/* Does the filter's code belong to this plug-in? */
+bool uvd_filter_instance_is_of(const struct uvd_filter_instance *instance, const char *plugin);
+/* Calls fn for each filter that there is, under a lock of the registry. */
+void uvd_plugins_filters_each(struct uvd_plugins *plugins, void (*fn)(void *arg, const struct uvd_filter *filter),
+			      void *arg);
+
 /* ---- modules: for the core --------------------------------------------------------------------------------------- */
 
 enum { UVD_MAX_PLUGINS = 64 /* of an engine, with those in the daemon itself */ };
@@ -145,10 +166,12 @@ void uvd_plugins_remove(struct uvd_plugins *plugins, struct uvd_module *module);
 struct uvd_module *uvd_plugins_get(struct uvd_plugins *plugins, const char *name);
 /* Stores all modules in the order of their loads, with a reference each. Returns how many. */
 unsigned int uvd_plugins_list(struct uvd_plugins *plugins, struct uvd_module *list[UVD_MAX_PLUGINS]);
-/* As uvd_plugins_backend() and uvd_plugins_persona(), with a reference to the module in *module. */
+/* As uvd_plugins_backend() and uvd_plugins_persona(), and for filters, with a reference to the module in *module. */
 const struct uvd_backend *uvd_plugins_backend_get(struct uvd_plugins *plugins, const char *name,
 						  struct uvd_module **module);
 const struct uvd_persona *uvd_plugins_persona_get(struct uvd_plugins *plugins, const char *name,
 						  struct uvd_module **module);
+const struct uvd_filter *uvd_plugins_filter_get(struct uvd_plugins *plugins, const char *name,
+						struct uvd_module **module);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "backends/backends.h"
 #include "backends/soft/fabric.h"
+#include "filters/filters.h"
 #include "persona/persona.h"
 #include "plugin/internal.h"
 
@@ -27,6 +28,8 @@ static const struct uvd_backend *const null_backends[] = { &uvd_backend_null, NU
 static const struct uvd_backend *const hca_backends[] = { &uvd_backend_verbs, NULL };
 static const struct uvd_persona *const hfi1_personas[] = { &uvd_persona_hfi1, NULL };
 static const struct uvd_persona *const rxe_personas[] = { &uvd_persona_rxe, NULL };
+
+static const struct uvd_filter *const filters[] = { &uvd_filter_error, NULL };
 
 #define BUILTIN .api_version = UVD_API_VERSION, .struct_size = sizeof(struct uvd_plugin)
 static const struct uvd_plugin null_plugin = {
@@ -53,8 +56,15 @@ static const struct uvd_plugin rxe_plugin = {
 	.description = "persona of Soft RoCE",
 	.personas = rxe_personas,
 };
-static const struct uvd_plugin *const builtin_plugins[] = { &null_plugin, &uvd_plugin_soft, &hca_plugin, &hfi1_plugin,
-							    &rxe_plugin };
+static const struct uvd_plugin filters_plugin = {
+	BUILTIN,
+	.name = "filters",
+	.description = "filters that make devices fail",
+	.filters = filters,
+	.filter_size = sizeof(struct uvd_filter),
+};
+static const struct uvd_plugin *const builtin_plugins[] = { &filters_plugin, &null_plugin, &uvd_plugin_soft,
+							    &hca_plugin, &hfi1_plugin, &rxe_plugin };
 
 int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...)
 {
@@ -94,6 +104,14 @@ static const struct uvd_persona *module_persona(const struct uvd_module *m, cons
 	return NULL;
 }
 
+static const struct uvd_filter *module_filter(const struct uvd_module *m, const char *name)
+{
+	for (const struct uvd_filter *const *f = m->plugin.filters; f && *f; f++)
+		if (!strcmp((*f)->name, name))
+			return *f;
+	return NULL;
+}
+
 static int names_check_against(const struct uvd_module *m, const char *what, const struct uvd_plugin *plugin,
 			       char error[UVD_PLUGIN_ERROR])
 {
@@ -110,6 +128,10 @@ static int names_check_against(const struct uvd_module *m, const char *what, con
 		if (module_persona(m, (*p)->name))
 			return uvd_plugin_error(error, -EEXIST, "%s: persona '%s' is both of '%s' and of '%s'", what,
 						(*p)->name, m->plugin.name, plugin->name);
+	for (const struct uvd_filter *const *f = plugin->filters; f && *f; f++)
+		if (module_filter(m, (*f)->name))
+			return uvd_plugin_error(error, -EEXIST, "%s: filter '%s' is both of '%s' and of '%s'", what,
+						(*f)->name, m->plugin.name, plugin->name);
 	return 0;
 }
 
@@ -231,7 +253,7 @@ unsigned int uvd_plugins_list(struct uvd_plugins *plugins, struct uvd_module *li
 	return n;
 }
 
-/* ---- backends and personas --------------------------------------------------------------------------------------- */
+/* ---- backends, personas and filters --------------------------------------------------------------------------------------- */
 
 const struct uvd_backend *uvd_plugins_backend_get(struct uvd_plugins *plugins, const char *name,
 						  struct uvd_module **module)
@@ -261,6 +283,31 @@ const struct uvd_persona *uvd_plugins_persona_get(struct uvd_plugins *plugins, c
 	}
 	uvd_unlock(&plugins->lock);
 	return persona;
+}
+
+const struct uvd_filter *uvd_plugins_filter_get(struct uvd_plugins *plugins, const char *name,
+						struct uvd_module **module)
+{
+	const struct uvd_filter *filter = NULL;
+
+	uvd_lock(&plugins->lock);
+	for (unsigned int i = 0; i < plugins->num && !filter; i++) {
+		filter = module_filter(plugins->list[i], name);
+		if (filter)
+			*module = uvd_module_get(plugins->list[i]);
+	}
+	uvd_unlock(&plugins->lock);
+	return filter;
+}
+
+void uvd_plugins_filters_each(struct uvd_plugins *plugins, void (*fn)(void *arg, const struct uvd_filter *filter),
+			      void *arg)
+{
+	uvd_lock(&plugins->lock);
+	for (unsigned int i = 0; i < plugins->num; i++)
+		for (const struct uvd_filter *const *f = plugins->list[i]->plugin.filters; f && *f; f++)
+			fn(arg, *f);
+	uvd_unlock(&plugins->lock);
 }
 
 const struct uvd_backend *uvd_plugins_backend(struct uvd_plugins *plugins, const char *name)
@@ -397,6 +444,7 @@ int uvd_plugins_add_builtin(struct uvd_plugins *plugins, const struct uvd_plugin
 		      uvd_plugins_check_names(plugins, "uverbsd", plugin, NULL, error) ?:
 		      plugin->init ? plugin->init(&(struct uvd_plugin_values){ .options = plugin->options,
 									       .name = plugin->name,
+									       .what = "plug-in",
 									       .log = plugins->log },
 						  plugins->log, &module->data) :
 				     0;

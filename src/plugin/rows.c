@@ -170,5 +170,7 @@ int uvd_plugin_rows_check(const char *what, const struct uvd_plugin *plugin, boo
 		if (!err && (*p)->feature)
 			err = feature_check(&c, (*p)->feature);
 	}
+	for (const struct uvd_filter *const *f = plugin->filters; f && *f && !err; f++)
+		err = uvd_plugin_filter_check(what, *f, error);
 	return err;
 }

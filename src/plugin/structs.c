@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Backends and personas of a plug-in that was compiled against older or newer headers of the same API version. */
+/* Backends, personas and filters of a plug-in that was compiled against older or newer headers of the same API version. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugin/internal.h"
 
-enum { MAX_STRUCTS = 64 /* backends or personas of a plug-in */ };
+enum { MAX_STRUCTS = 64 /* backends, personas or filters of a plug-in */ };
 
 static bool structs_rest_is_zero(const char *theirs, size_t from, size_t size)
 {
@@ -74,7 +74,9 @@ int uvd_module_structs_extend(struct uvd_module *m, char error[UVD_PLUGIN_ERROR]
 	return structs_extend(m, (const void *const **)&p->backends, p->backend_size, sizeof(struct uvd_backend),
 			      "backend_size", error)
 		       ?: structs_extend(m, (const void *const **)&p->personas, p->persona_size,
-					 sizeof(struct uvd_persona), "persona_size", error);
+					 sizeof(struct uvd_persona), "persona_size", error)
+		       ?: structs_extend(m, (const void *const **)&p->filters, p->filter_size,
+					 sizeof(struct uvd_filter), "filter_size", error);
 }
 
 void uvd_module_structs_free(struct uvd_module *m)

@@ -17,24 +17,43 @@ static const struct uvd_plugin_option *option_find(const struct uvd_plugin_optio
 	return NULL;
 }
 
-static void option_names(const struct uvd_plugin_option *options, char *text, size_t size)
-{
-	size_t at = 0;
+enum { MAX_NAMES = 256, MOST_LISTED = 16 };
 
-	snprintf(text, size, "none");
-	for (const struct uvd_plugin_option *o = options; o && o->name && at < size; o++)
-		at += snprintf(text + at, size - at, "%s%s", o == options ? "" : ", ", o->name);
+/* Writes the names of all options, or if they are many, those nearest to the wrong one. */
+static void option_names(const struct uvd_plugin_option *options, const char *wrong, size_t len, char text[MAX_NAMES])
+{
+	struct uvd_nearest nearest = {};
+	char word[64], names[UVD_NEAREST_TEXT];
+	unsigned int num = 0;
+	size_t at;
+
+	snprintf(word, sizeof(word), "%.*s", (int)len, wrong);
+	nearest.wrong = word;
+	at = snprintf(text, MAX_NAMES, "its options: %s", options && options->name ? "" : "none");
+	for (const struct uvd_plugin_option *o = options; o && o->name; o++, num++) {
+		uvd_nearest_add(&nearest, o->name);
+		if (at < MAX_NAMES)
+			at += snprintf(text + at, MAX_NAMES - at, "%s%s", o == options ? "" : ", ", o->name);
+	}
+	if (num > MOST_LISTED)
+		snprintf(text, MAX_NAMES, "the nearest are %s", uvd_nearest_text(&nearest, names));
+}
+
+int uvd_plugin_options_check(const char *what, const struct uvd_plugin_option *options, const char *others,
+			     char error[UVD_PLUGIN_ERROR])
+{
+	for (const struct uvd_plugin_option *o = options; o && o->name; o++)
+		if (!uvd_plugin_name_ok(o->name, others, 63))
+			return uvd_plugin_error(error, -EINVAL, "%s: `%s` is not a valid name of an option", what,
+						o->name);
+	return 0;
 }
 
 int uvd_plugin_values_check(const char *what, const struct uvd_plugin_option *options, char *const *given,
 			    char error[UVD_PLUGIN_ERROR])
 {
-	char names[256];
+	char names[MAX_NAMES];
 
-	for (const struct uvd_plugin_option *o = options; o && o->name; o++)
-		if (!uvd_plugin_name_ok(o->name, "-", 63))
-			return uvd_plugin_error(error, -EINVAL, "%s: `%s` is not a valid name of an option", what,
-						o->name);
 	for (; given && *given; given++) {
 		const size_t len = strcspn(*given, "=");
 
@@ -42,9 +61,8 @@ int uvd_plugin_values_check(const char *what, const struct uvd_plugin_option *op
 			return uvd_plugin_error(error, -EINVAL, "%s: `%s` is not KEY=VALUE", what, *given);
 		if (option_find(options, *given, len))
 			continue;
-		option_names(options, names, sizeof(names));
-		return uvd_plugin_error(error, -EINVAL, "%s: no option `%.*s`; its options: %s", what, (int)len, *given,
-					names);
+		option_names(options, *given, len, names);
+		return uvd_plugin_error(error, -EINVAL, "%s: no option `%.*s`; %s", what, (int)len, *given, names);
 	}
 	return 0;
 }
@@ -81,22 +99,32 @@ static bool number_parse(const char *text, uint64_t *out)
 	return true;
 }
 
+int uvd_plugin_wrong(const struct uvd_plugin_values *values, const char *name, const char *why)
+{
+	const char *text = uvd_plugin_value(values, name);
+
+	if (values->error)
+		return uvd_plugin_error(values->error, -EINVAL, "%s %s: %s: `%s` %s", values->what, values->name, name,
+					text ?: "", why);
+	uvd_logf(values->log, UVD_ERR, "%s %s: %s: `%s` %s", values->what, values->name, name, text ?: "", why);
+	return -EINVAL;
+}
+
 int uvd_plugin_number(const struct uvd_plugin_values *values, const char *name, uint64_t min, uint64_t max,
 		      uint64_t *out)
 {
 	const char *text = uvd_plugin_value(values, name);
 	uint64_t number;
+	char why[64];
 
 	if (!text)
 		return 0;
-	if (!number_parse(text, &number)) {
-		uvd_logf(values->log, UVD_ERR, "plug-in %s: %s: `%s` is not a number", values->name, name, text);
-		return -EINVAL;
-	}
+	if (!number_parse(text, &number))
+		return uvd_plugin_wrong(values, name, "is not a number");
 	if (number < min || number > max) {
-		uvd_logf(values->log, UVD_ERR, "plug-in %s: %s: %s is not from %llu to %llu", values->name, name, text,
-			 (unsigned long long)min, (unsigned long long)max);
-		return -EINVAL;
+		snprintf(why, sizeof(why), "is not from %llu to %llu", (unsigned long long)min,
+			 (unsigned long long)max);
+		return uvd_plugin_wrong(values, name, why);
 	}
 	*out = number;
 	return 0;

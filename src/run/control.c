@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "control/control.h"
+#include "options/options.h"
 #include "run/internal.h"
 #include "util/util.h"
 
@@ -108,12 +109,20 @@ static struct uvd_plugins *run_control_plugins(void *arg)
 	return c->engine->core.plugins;
 }
 
+static int run_control_filters(void *arg, const struct uvd_options *o)
+{
+	struct uvd_run_control *c = arg;
+
+	return uvd_options_give_filters(o, &c->engine->core);
+}
+
 static const struct uvd_control_devices devices = {
 	.remove = run_control_remove,
 	.add = run_control_add,
 	.make = run_control_make,
 	.taken = run_control_taken,
 	.plugins = run_control_plugins,
+	.filters = run_control_filters,
 	.maps_queues = true,
 };
 

@@ -141,7 +141,7 @@ static int host_setup(struct host *h)
 		uvd_module_put(soft);
 	}
 	uvd_run_ucaps_init(e);
-	err = err ?: add_devices(e, h->l->options);
+	err = err ?: uvd_options_give_filters(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
 	err = err ?: host_record(h);
 	e->core.settle = host_settle;
 	e->core.publish_port = host_publish_port;

@@ -98,6 +98,28 @@ START_TEST(test_later_line_wins_within_a_section)
 }
 END_TEST
 
+START_TEST(test_filters_of_the_file_come_before_those_of_the_command_line)
+{
+	static const struct {
+		unsigned int device;
+		const char *text;
+	} expected[] = {
+		{ 0, "error:alloc_pd=ENOMEM" }, { 0, "error" }, { 1, "error:alloc_pd=ENOMEM" },
+		{ 1, "error:seed=2" },		{ 1, "error" },
+	};
+	struct uvd_options o;
+
+	parse(&o, "[device 1]\nfilter = error:seed=2\n[uverbsd]\nfilter = error:alloc_pd=ENOMEM\n", "--filter",
+	      "error");
+	ck_assert_uint_eq(o.num_filters, 5);
+	for (unsigned int i = 0; i < o.num_filters; i++) {
+		ck_assert_uint_eq(o.filters[i].device, expected[i].device);
+		ck_assert_str_eq(o.filters[i].text, expected[i].text);
+	}
+	uvd_options_free(&o);
+}
+END_TEST
+
 /* uvd_options_parse_device() runs in the daemon, for a client of the control socket. */
 START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
 {
@@ -125,6 +147,7 @@ int main(void)
 	tcase_add_test(t, test_memlock_is_the_clients_for_the_daemon_and_unlimited_under_run);
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
+	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
 	return run_suite("parse", t);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A filter stands between the core and the backend of a device, in the manner of nbdkit: it sees the calls, changes
+ * them, or answers them itself. Filters are stacked: the first one of a device is the outermost. They can be added to
+ * and removed from a device that is in use.
+ *
+ * A filter has a function for each operation of struct uvd_backend that it wraps (filter_ops.h lists them), with the
+ * operation's parameters after two others: `data`, which init() has set for the device, and `next`, what lies below:
+ *
+ *	static int slow_create_qp(void *data, const struct uvd_next *next, struct uvd_qp *qp,
+ *				  struct uvd_qp_init_attr *init, struct uvd_udata *udata)
+ *	{
+ *		usleep(1000);
+ *		return uvd_next_create_qp(next, qp, init, udata);
+ *	}
+ *
+ * An operation that the filter does not have passes it by. An operation that the backend does not have does not exist
+ * for filters either. The rules of backend.h hold: what an operation returns, and which locks its caller holds.
+ *
+ * A filter that is added later has not seen the objects that exist already, and their destruction reaches it all the
+ * same. One that is removed does not see the end of objects whose creation it saw. So a filter keeps no count that
+ * such an object would make wrong, and frees in exit() what it keeps by object.
+ *
+ * Locking: the functions run on any thread and in parallel, as those of a backend. `next` is valid during the call.
+ */
+#ifndef UVERBSD_FILTER_H
+#define UVERBSD_FILTER_H
+
+#include <uverbsd/backend.h>
+#include <uverbsd/filter_ops.h>
+
+struct uvd_next;
+struct uvd_plugin_option;
+struct uvd_plugin_values;
+
+struct uvd_filter {
+	const char *name; /* unique in an engine: letters, digits, '-', '_'; at most 31 */
+	const char *description; /* one line; may be NULL */
+	/* As of a plug-in (plugin.h); their names may also have '_' and '.'. Ends with a name of NULL; may be NULL. */
+	const struct uvd_plugin_option *options;
+	/*
+	 * Begin and end for a device. init() sets *data and returns 0, or a negative errno: then the filter is not
+	 * added, or the device not created. uvd_plugin_wrong() tells the user what is wrong with an option. exit() comes
+	 * after the filter's last call, and before the backend's close(). The functions of one device run one at a time,
+	 * on a thread that may block. Both may be NULL.
+	 */
+	int (*init)(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data);
+	void (*exit)(struct uvd_ibdev *dev, void *data);
+	/*
+	 * The backend is about to give this completion to the client: the filter may change it. Called for backends
+	 * that call uvd_filter_completion(), as soft and null do, under a lock of the backend: it must not block, and
+	 * must call neither the core nor uvd_next_*(). wc->opcode is valid, whatever the status. May be NULL.
+	 */
+	void (*completion)(void *data, struct uvd_cq *cq, struct ibv_wc *wc);
+#define UVD_FILTER_OP(ret, op, dev, params, args) \
+	ret (*op)(void *data, const struct uvd_next *next, UVD_FILTER_LIST params);
+	UVD_FILTER_OPS(UVD_FILTER_OP)
+#undef UVD_FILTER_OP
+};
+
+/*
+ * uvd_next_create_qp(next, qp, init, udata) and its siblings call the operation of the next filter that has it, else
+ * the backend's. -EOPNOTSUPP: the backend has no such operation.
+ */
+#define UVD_FILTER_NEXT(ret, op, dev, params, args) \
+	UVD_API ret uvd_next_##op(const struct uvd_next *next, UVD_FILTER_LIST params);
+UVD_FILTER_OPS(UVD_FILTER_NEXT)
+#undef UVD_FILTER_NEXT
+
+/*
+ * For backends: shows the filters of the CQ's device a completion, which they may change, before the client can find
+ * it. May be called under a lock of the backend. Without such filters it does nothing.
+ */
+UVD_API void uvd_filter_completion(struct uvd_cq *cq, struct ibv_wc *wc);
+
+/*
+ * Sleeps for ns nanoseconds, or until the device is removed. Returns false if it was removed. For an operation of a
+ * filter, on the thread of the call, and for a filter's own thread; without locks.
+ */
+UVD_API bool uvd_ibdev_sleep(struct uvd_ibdev *dev, uint64_t ns);
+
+/*
+ * For init(): tells the user what is wrong with the value of an option, as in "`ENOMEN` is not an errno", and returns
+ * -EINVAL. why: "is not an errno".
+ */
+UVD_API int uvd_plugin_wrong(const struct uvd_plugin_values *values, const char *name, const char *why);
+
+/* The device of a QP, which has no PD if it is an XRC target. */
+static inline struct uvd_ibdev *uvd_qp_device(const struct uvd_qp *qp)
+{
+	return qp->pd ? qp->pd->context->dev : qp->xrcd->dev;
+}
+
+#endif

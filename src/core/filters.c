@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The filters of devices: those that a device begins with, and changes while it runs. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uverbsd/log.h>
+
+#include "core/internal.h"
+#include "filters/filters.h"
+#include "util/util.h"
+
+/* ---- what devices begin with ------------------------------------------------------------------------------------- */
+
+int uvd_engine_filters_add(struct uvd_engine *engine, const char *ibdev, const char *text)
+{
+	struct uvd_device_filter *filter = uvd_zalloc(sizeof(*filter)), **p;
+
+	if (filter)
+		filter->text = strdup(text);
+	if (!filter || !filter->text) {
+		free(filter);
+		return -ENOMEM;
+	}
+	snprintf(filter->ibdev, sizeof(filter->ibdev), "%s", ibdev);
+	uvd_lock(&engine->plugins_lock);
+	for (p = &engine->filters; *p; p = &(*p)->next)
+		;
+	*p = filter;
+	uvd_unlock(&engine->plugins_lock);
+	return 0;
+}
+
+/* Removes the entries of this name; NULL: all. */
+static void engine_filters_remove(struct uvd_engine *engine, const char *ibdev)
+{
+	struct uvd_device_filter **p = &engine->filters, *filter;
+
+	while ((filter = *p)) {
+		if (ibdev && strcmp(filter->ibdev, ibdev)) {
+			p = &filter->next;
+			continue;
+		}
+		*p = filter->next;
+		free(filter->text);
+		free(filter);
+	}
+}
+
+void uvd_engine_filters_forget(struct uvd_engine *engine, const char *ibdev)
+{
+	uvd_lock(&engine->plugins_lock);
+	engine_filters_remove(engine, ibdev);
+	uvd_unlock(&engine->plugins_lock);
+}
+
+void uvd_engine_filters_fini(struct uvd_engine *engine)
+{
+	engine_filters_remove(engine, NULL);
+}
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
+/* The filters of a device as they are, and as they will be. */
+struct filter_change {
+	struct uvd_filter_instance *list[UVD_MAX_FILTERS];
+	unsigned int num;
+};
+
+static int filter_error(char error[UVD_PLUGIN_ERROR], int err, const char *why, const char *what)
+{
+	snprintf(error, UVD_PLUGIN_ERROR, why, what);
+	return err;
+}
+
+/* Begins a change: locks the filters, which filter_change_end() unlocks. */
+static int filter_change_begin(struct filter_change *c, struct uvd_device *dev, char error[UVD_PLUGIN_ERROR])
+{
+	const struct uvd_filter_chain *chain;
+
+	uvd_lock(&dev->filters_lock);
+	if (dev->filters_closed)
+		return filter_error(error, -ENODEV, "device %s was removed", dev->config.ibdev);
+	chain = dev->filters.current;
+	c->num = chain ? chain->num : 0;
+	if (chain)
+		memcpy(c->list, chain->list, sizeof(c->list));
+	return 0;
+}
+
+static void filter_change_end(struct uvd_device *dev)
+{
+	uvd_unlock(&dev->filters_lock);
+}
+
+/* Returns the place of the outermost filter with the name that the text begins with; c->num: there is none. */
+static unsigned int filter_change_find(const struct filter_change *c, const char *text)
+{
+	const size_t len = strcspn(text, ":");
+	unsigned int i = 0;
+
+	while (i < c->num &&
+	       (strlen(c->list[i]->filter->name) != len || memcmp(c->list[i]->filter->name, text, len) != 0))
+		i++;
+	return i;
+}
+
+/* Makes the change. fresh: the instance that is new, or NULL. */
+static int filter_change_apply(struct filter_change *c, struct uvd_device *dev, struct uvd_filter_instance *fresh,
+			       char error[UVD_PLUGIN_ERROR])
+{
+	int err = uvd_filters_change(&dev->filters, c->list, c->num);
+
+	if (!err)
+		return 0;
+	uvd_filter_instance_end(fresh);
+	return filter_error(error, err, "%s", "no memory");
+}
+
+static void filter_say(struct uvd_device *dev, const char *what, const char *text)
+{
+	uvd_logf(dev->engine->log, UVD_INFO, "%s: filter %s: %s", dev->config.ibdev, what, text);
+}
+
+/* place: where the new filter goes. Caller has begun the change. */
+static int filter_change_add(struct filter_change *c, struct uvd_device *dev, unsigned int place, const char *text,
+			     char error[UVD_PLUGIN_ERROR])
+{
+	struct uvd_filter_instance *fresh;
+	int err;
+
+	if (c->num == UVD_MAX_FILTERS)
+		return filter_error(error, -ENOSPC, "device %s has too many filters", dev->config.ibdev);
+	fresh = uvd_plugins_filter_begin(dev->engine->plugins, text, &dev->ib, error, &err);
+	if (!fresh)
+		return err;
+	memmove(c->list + place + 1, c->list + place, (c->num - place) * sizeof(c->list[0]));
+	c->list[place] = fresh;
+	c->num++;
+	return filter_change_apply(c, dev, fresh, error);
+}
+
+int uvd_device_filter_add(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR])
+{
+	struct filter_change c;
+	int err = filter_change_begin(&c, dev, error) ?: filter_change_add(&c, dev, 0, text, error);
+
+	filter_change_end(dev);
+	if (!err)
+		filter_say(dev, "added", text);
+	return err;
+}
+
+/* Caller has begun the change. */
+static int filter_change_set(struct filter_change *c, struct uvd_device *dev, const char *text,
+			     char error[UVD_PLUGIN_ERROR])
+{
+	const unsigned int place = filter_change_find(c, text);
+	struct uvd_filter_instance *fresh;
+	int err;
+
+	if (place == c->num)
+		return filter_error(error, -ENOENT, "the device has no filter '%s'", text);
+	fresh = uvd_plugins_filter_begin(dev->engine->plugins, text, &dev->ib, error, &err);
+	if (!fresh)
+		return err;
+	c->list[place] = fresh;
+	return filter_change_apply(c, dev, fresh, error);
+}
+
+int uvd_device_filter_set(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR])
+{
+	struct filter_change c;
+	int err = filter_change_begin(&c, dev, error) ?: filter_change_set(&c, dev, text, error);
+
+	filter_change_end(dev);
+	if (!err)
+		filter_say(dev, "set", text);
+	return err;
+}
+
+static int filter_change_remove(struct filter_change *c, struct uvd_device *dev, const char *name,
+				char error[UVD_PLUGIN_ERROR])
+{
+	const unsigned int place = filter_change_find(c, name);
+
+	if (place == c->num)
+		return filter_error(error, -ENOENT, "the device has no filter '%s'", name);
+	c->num--;
+	memmove(c->list + place, c->list + place + 1, (c->num - place) * sizeof(c->list[0]));
+	return filter_change_apply(c, dev, NULL, error);
+}
+
+int uvd_device_filter_remove(struct uvd_device *dev, const char *name, char error[UVD_PLUGIN_ERROR])
+{
+	struct filter_change c;
+	int err = filter_change_begin(&c, dev, error) ?: filter_change_remove(&c, dev, name, error);
+
+	filter_change_end(dev);
+	if (!err)
+		filter_say(dev, "removed", name);
+	return err;
+}
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), void *arg)
+{
+	const struct uvd_filter_chain *chain;
+
+	uvd_lock(&dev->filters_lock);
+	chain = dev->filters.current;
+	for (unsigned int i = 0; chain && i < chain->num; i++)
+		fn(arg, chain->list[i]->text);
+	uvd_unlock(&dev->filters_lock);
+}
+
+bool uvd_device_has_filter_of(struct uvd_device *dev, const char *plugin)
+{
+	const struct uvd_filter_chain *chain;
+	bool has = false;
+
+	uvd_lock(&dev->filters_lock);
+	chain = dev->filters.current;
+	for (unsigned int i = 0; chain && i < chain->num; i++)
+		has |= uvd_filter_instance_is_of(chain->list[i], plugin);
+	uvd_unlock(&dev->filters_lock);
+	return has;
+}
+
+bool uvd_ibdev_sleep(struct uvd_ibdev *ib, uint64_t ns)
+{
+	enum { SLICE = 20000000 /* ns: how late the removal of the device is noticed */ };
+	struct uvd_device *dev = ib->owner;
+	const uint64_t end = uvd_now_ns() + ns;
+	uint64_t now;
+
+	while (!atomic_load(&dev->gone) && (now = uvd_now_ns()) < end) {
+		const uint64_t left = end - now;
+
+		nanosleep(&(struct timespec){ .tv_nsec = left < SLICE ? left : SLICE }, NULL);
+	}
+	return !atomic_load(&dev->gone);
+}
+
+/* ---- begin and end of a device ----------------------------------------------------------------------------------- */
+
+int uvd_device_filters_begin(struct uvd_device *dev)
+{
+	char error[UVD_PLUGIN_ERROR] = "";
+	struct filter_change c;
+	int err = 0;
+
+	for (const struct uvd_device_filter *f = dev->engine->filters; f && !err; f = f->next) {
+		if (strcmp(f->ibdev, dev->config.ibdev) != 0)
+			continue;
+		err = filter_change_begin(&c, dev, error) ?: filter_change_add(&c, dev, c.num, f->text, error);
+		filter_change_end(dev);
+	}
+	if (err)
+		uvd_logf(dev->engine->log, UVD_ERR, "%s: %s", dev->config.ibdev, error);
+	return err;
+}
+
+void uvd_device_filters_close(struct uvd_device *dev)
+{
+	uvd_lock(&dev->filters_lock);
+	dev->filters_closed = true;
+	uvd_filters_clear(&dev->filters);
+	uvd_unlock(&dev->filters_lock);
+}

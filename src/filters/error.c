@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The filter `error`: operations fail with an errno, and completions have a status of choice.
+ *
+ * A QP that got such a completion behaves as one in the error state: its later completions are flushed, and QUERY_QP
+ * says ERR, until it is reset. The backend does not know of that, so the peer sees no error.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uverbsd/log.h>
+#include <uverbsd/plugin.h>
+
+#include "filters/filters.h"
+#include "filters/rule.h"
+#include "util/util.h"
+
+enum { MAX_BROKEN = 256 /* QPs that it remembers to be in the error state */ };
+
+enum error_op {
+#define ERROR_ENUM(ret, op, ...) ERROR_##op,
+	UVD_FILTER_OPS(ERROR_ENUM) ERROR_OPS
+};
+
+#define ERROR_NAME(ret, op, ...) #op,
+static const char *const op_names[] = { UVD_FILTER_OPS(ERROR_NAME) };
+
+/* The kinds of completions that have rules. */
+enum error_wc {
+	WC_ANY,
+	WC_SEND,
+	WC_WRITE,
+	WC_READ,
+	WC_ATOMIC,
+	WC_BIND_MW,
+	WC_LOCAL_INV,
+	WC_RECV,
+	ERROR_WCS,
+};
+static const char *const wc_names[] = { "wc",	     "wc.send",	   "wc.write",	   "wc.read",
+					"wc.atomic", "wc.bind_mw", "wc.local_inv", "wc.recv" };
+
+struct error_rule {
+	struct uvd_rule when;
+	int value; /* an errno, or a status */
+};
+
+struct error_filter {
+	struct uvd_ibdev *dev;
+	struct error_rule ops[ERROR_OPS], wcs[ERROR_WCS];
+	pthread_mutex_t lock; /* broken, num_broken; a leaf, also of the backends' locks */
+	uint32_t broken[MAX_BROKEN]; /* numbers of QPs, the latest ones */
+	unsigned int num_broken; /* ever */
+};
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
+
+#define ERROR_OPTION(ret, op, ...) \
+	{ #op, NULL, "ERRNO[@N|@N+|%P]", "fails: every call, the N-th, from the N-th, P percent" },
+#define ERROR_WC_OPTION(name, what) { name, NULL, "STATUS[@N|@N+|%P]", "status of completions of " what },
+static const struct uvd_plugin_option error_options[] = {
+	/* clang-format off */
+	UVD_FILTER_OPS(ERROR_OPTION)
+	ERROR_WC_OPTION("wc", "all work requests")
+	ERROR_WC_OPTION("wc.send", "sends")
+	ERROR_WC_OPTION("wc.write", "RDMA writes")
+	ERROR_WC_OPTION("wc.read", "RDMA reads")
+	ERROR_WC_OPTION("wc.atomic", "atomics")
+	ERROR_WC_OPTION("wc.bind_mw", "binds of memory windows")
+	ERROR_WC_OPTION("wc.local_inv", "local invalidates")
+	ERROR_WC_OPTION("wc.recv", "receives")
+	{ "seed", "1", "N", "which calls a percentage chooses" },
+	/* clang-format on */
+	{},
+};
+
+static int error_rule_init(struct error_rule *rule, const struct uvd_plugin_values *values, const char *name,
+			   uint64_t seed, int (*convert)(const char *name), const char *kind)
+{
+	const char *text = uvd_plugin_value(values, name), *wrong;
+	char value[64];
+
+	if (!text)
+		return 0;
+	wrong = uvd_rule_parse(&rule->when, text, seed, value, sizeof(value));
+	if (wrong)
+		return uvd_plugin_wrong(values, name, wrong);
+	rule->value = convert(value);
+	return rule->value > 0 ? 0 : uvd_plugin_wrong(values, name, kind);
+}
+
+static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
+{
+	struct error_filter *f = uvd_zalloc(sizeof(*f));
+	uint64_t seed = 1;
+	int err = f ? uvd_plugin_number(values, "seed", 0, UINT64_MAX, &seed) : -ENOMEM;
+
+	for (unsigned int i = 0; i < ERROR_OPS && !err; i++)
+		err = error_rule_init(&f->ops[i], values, op_names[i], seed + i, uvd_rule_errno, "is not an errno");
+	for (unsigned int i = 0; i < ERROR_WCS && !err; i++)
+		err = error_rule_init(&f->wcs[i], values, wc_names[i], seed + i, uvd_rule_status,
+				      "is not a status of a completion");
+	if (err) {
+		free(f);
+		return err;
+	}
+	f->dev = dev;
+	pthread_mutex_init(&f->lock, NULL);
+	*data = f;
+	return 0;
+}
+
+static void error_exit(struct uvd_ibdev *dev, void *data)
+{
+	struct error_filter *f = data;
+
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+/* ---- operations -------------------------------------------------------------------------------------------------- */
+
+/* Counts the call. Returns 0, or the negative errno that it fails with. */
+static int error_here(struct error_filter *f, enum error_op op)
+{
+	struct error_rule *rule = &f->ops[op];
+	const uint64_t call = uvd_rule_applies(&rule->when);
+
+	if (!call)
+		return 0;
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: %s", f->dev->config.ibdev,
+			op_names[op], (unsigned long long)call, uvd_errno_name(rule->value));
+	return -rule->value;
+}
+
+#define ERROR_FUNCTION_int(op, params, args) \
+	static int error_##op(void *data, const struct uvd_next *next, UVD_FILTER_LIST params) \
+	{ \
+		return error_here(data, ERROR_##op) ?: uvd_next_##op(next, UVD_FILTER_LIST args); \
+	}
+#define ERROR_FUNCTION_void(op, params, args)
+#define ERROR_FUNCTION(ret, op, dev, params, args) ERROR_FUNCTION_##ret(op, params, args)
+UVD_FILTER_OPS(ERROR_FUNCTION)
+
+static int error_bad_send(void *data, const struct uvd_next *next, struct uvd_qp *qp, const struct uvd_send_wr *wr,
+			  const struct uvd_send_wr **bad, struct uvd_work *work)
+{
+	*bad = wr;
+	return error_post_send(data, next, qp, wr, bad, work);
+}
+
+static int error_bad_recv(void *data, const struct uvd_next *next, struct uvd_qp *qp, const struct uvd_recv_wr *wr,
+			  const struct uvd_recv_wr **bad)
+{
+	*bad = wr;
+	return error_post_recv(data, next, qp, wr, bad);
+}
+
+static int error_bad_srq_recv(void *data, const struct uvd_next *next, struct uvd_srq *srq,
+			      const struct uvd_recv_wr *wr, const struct uvd_recv_wr **bad)
+{
+	*bad = wr;
+	return error_post_srq_recv(data, next, srq, wr, bad);
+}
+
+/* The stock provider of a persona with mapped queues posts by a doorbell. */
+static int error_doorbell(void *data, const struct uvd_next *next, struct uvd_qp *qp, struct uvd_work *work)
+{
+	return error_here(data, ERROR_post_send) ?: error_ring_doorbell(data, next, qp, work);
+}
+
+/* ---- completions ------------------------------------------------------------------------------------------------- */
+
+static enum error_wc error_wc_kind(enum ibv_wc_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WC_RDMA_WRITE:
+		return WC_WRITE;
+	case IBV_WC_RDMA_READ:
+		return WC_READ;
+	case IBV_WC_COMP_SWAP:
+	case IBV_WC_FETCH_ADD:
+		return WC_ATOMIC;
+	case IBV_WC_BIND_MW:
+		return WC_BIND_MW;
+	case IBV_WC_LOCAL_INV:
+		return WC_LOCAL_INV;
+	default:
+		return opcode & IBV_WC_RECV ? WC_RECV : WC_SEND;
+	}
+}
+
+/* Caller holds f->lock. Returns the QP's place in f->broken, or NULL. */
+static uint32_t *error_broken(struct error_filter *f, uint32_t qp_num)
+{
+	for (unsigned int i = 0; i < MAX_BROKEN && i < f->num_broken; i++)
+		if (f->broken[i] == qp_num)
+			return &f->broken[i];
+	return NULL;
+}
+
+static bool error_is_broken(struct error_filter *f, uint32_t qp_num)
+{
+	bool broken;
+
+	pthread_mutex_lock(&f->lock);
+	broken = error_broken(f, qp_num);
+	pthread_mutex_unlock(&f->lock);
+	return broken;
+}
+
+static void error_break(struct error_filter *f, uint32_t qp_num)
+{
+	pthread_mutex_lock(&f->lock);
+	f->broken[f->num_broken++ % MAX_BROKEN] = qp_num;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void error_mend(struct error_filter *f, uint32_t qp_num)
+{
+	uint32_t *place;
+
+	pthread_mutex_lock(&f->lock);
+	place = error_broken(f, qp_num);
+	if (place)
+		*place = UINT32_MAX; /* no QP has this number */
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
+{
+	struct error_filter *f = data;
+	struct error_rule *any = &f->wcs[WC_ANY], *one = &f->wcs[error_wc_kind(wc->opcode)];
+	uint64_t of_any, of_one;
+	int status;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return;
+	if (error_is_broken(f, wc->qp_num)) {
+		wc->status = IBV_WC_WR_FLUSH_ERR;
+		return;
+	}
+	of_any = uvd_rule_applies(&any->when);
+	of_one = uvd_rule_applies(&one->when);
+	if (!of_any && !of_one)
+		return;
+	status = of_one ? one->value : any->value;
+	error_break(f, wc->qp_num);
+	wc->status = status;
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: QP 0x%x, %s, completion %llu: %s",
+			f->dev->config.ibdev, wc->qp_num, wc_names[of_one ? error_wc_kind(wc->opcode) : WC_ANY],
+			(unsigned long long)(of_one ?: of_any), uvd_rule_status_name(status));
+}
+
+static int error_modify(void *data, const struct uvd_next *next, struct uvd_qp *qp, const struct ibv_qp_attr *attr,
+			int mask, struct uvd_udata *udata)
+{
+	int ret = error_modify_qp(data, next, qp, attr, mask, udata);
+
+	if (!ret && mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		error_mend(data, qp->qp_num);
+	return ret;
+}
+
+static int error_query(void *data, const struct uvd_next *next, struct uvd_qp *qp, struct ibv_qp_attr *attr, int mask,
+		       struct uvd_qp_init_attr *init)
+{
+	int ret = error_query_qp(data, next, qp, attr, mask, init);
+
+	if (!ret && error_is_broken(data, qp->qp_num))
+		attr->qp_state = attr->cur_qp_state = IBV_QPS_ERR;
+	return ret;
+}
+
+static int error_destroy(void *data, const struct uvd_next *next, struct uvd_qp *qp)
+{
+	const uint32_t qp_num = qp->qp_num;
+	int ret = error_destroy_qp(data, next, qp);
+
+	if (!ret)
+		error_mend(data, qp_num);
+	return ret;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+#define ERROR_ENTRY_int(op) .op = error_##op,
+#define ERROR_ENTRY_void(op)
+#define ERROR_ENTRY(ret, op, ...) ERROR_ENTRY_##ret(op)
+/* clang-format off */
+const struct uvd_filter uvd_filter_error = {
+	.name = "error",
+	.description = "operations fail, and completions have errors",
+	.options = error_options,
+	.init = error_init,
+	.exit = error_exit,
+	.completion = error_completion,
+	UVD_FILTER_OPS(ERROR_ENTRY)
+	.post_send = error_bad_send,
+	.post_recv = error_bad_recv,
+	.post_srq_recv = error_bad_srq_recv,
+	.ring_doorbell = error_doorbell,
+	.modify_qp = error_modify,
+	.query_qp = error_query,
+	.destroy_qp = error_destroy,
+};
+/* clang-format on */
+#pragma GCC diagnostic pop

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <ctype.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uverbsd/schema.h>
+
+#include "filters/rule.h"
+#include "util/util.h"
+
+enum { MAX_ERRNO = 4095 };
+#define MAX_TIME UINT64_C(60000000000) /* ns */
+
+#define STATUS(name) [IBV_WC_##name] = #name
+static const char *const statuses[] = {
+	STATUS(SUCCESS),	  STATUS(LOC_LEN_ERR),	     STATUS(LOC_QP_OP_ERR),	STATUS(LOC_EEC_OP_ERR),
+	STATUS(LOC_PROT_ERR),	  STATUS(WR_FLUSH_ERR),	     STATUS(MW_BIND_ERR),	STATUS(BAD_RESP_ERR),
+	STATUS(LOC_ACCESS_ERR),	  STATUS(REM_INV_REQ_ERR),   STATUS(REM_ACCESS_ERR),	STATUS(REM_OP_ERR),
+	STATUS(RETRY_EXC_ERR),	  STATUS(RNR_RETRY_EXC_ERR), STATUS(LOC_RDD_VIOL_ERR),	STATUS(REM_INV_RD_REQ_ERR),
+	STATUS(REM_ABORT_ERR),	  STATUS(INV_EECN_ERR),	     STATUS(INV_EEC_STATE_ERR), STATUS(FATAL_ERR),
+	STATUS(RESP_TIMEOUT_ERR), STATUS(GENERAL_ERR),
+};
+
+int uvd_rule_errno(const char *name)
+{
+	for (int err = 1; err <= MAX_ERRNO; err++) {
+		const char *known = strerrorname_np(err);
+
+		if (known && !strcmp(known, name))
+			return err;
+	}
+	return -1;
+}
+
+int uvd_rule_status(const char *name)
+{
+	if (!strncmp(name, "IBV_WC_", 7))
+		name += 7;
+	for (unsigned int i = 1; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+		if (!strcmp(statuses[i], name))
+			return i;
+	return -1;
+}
+
+const char *uvd_rule_status_name(int status)
+{
+	return statuses[status];
+}
+
+/* Parses digits from 1 to `most`. Returns what follows them, or NULL. */
+static const char *rule_number(const char *text, uint64_t most, uint64_t *out)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return NULL;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	return errno || !*out || *out > most ? NULL : end;
+}
+
+bool uvd_rule_time(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 } };
+	uint64_t number;
+	const char *unit = rule_number(text, MAX_TIME / 1000, &number);
+
+	for (unsigned int i = 0; unit && i < UVD_COUNT(units); i++)
+		if (!strcmp(unit, units[i].name) && number <= MAX_TIME / units[i].ns) {
+			*ns = number * units[i].ns;
+			return true;
+		}
+	return false;
+}
+
+const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t seed, char *value, size_t size)
+{
+	const size_t len = strcspn(text, "@%");
+	const char *end = text + len;
+	uint64_t number;
+
+	if (!len || len >= size)
+		return "does not begin with a value";
+	memcpy(value, text, len);
+	value[len] = 0;
+	*rule = (struct uvd_rule){ .set = true, .first = 1, .last = UINT64_MAX, .seed = seed };
+	if (*end == '@') {
+		end = rule_number(end + 1, UINT64_MAX, &rule->first);
+		if (!end)
+			return "has no number from 1 behind the @";
+		if (*end == '+')
+			end++;
+		else
+			rule->last = rule->first;
+	} else if (*end == '%') {
+		end = rule_number(end + 1, 100, &number);
+		if (!end)
+			return "has no number from 1 to 100 behind the %";
+		rule->first = rule->last = 0;
+		rule->percent = number;
+	}
+	return *end ? "does not end with @N, @N+ or %PERCENT" : NULL;
+}
+
+/* splitmix64: spreads neighbouring numbers evenly. */
+static uint64_t rule_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+	x = (x ^ x >> 27) * 0x94d049bb133111eb;
+	return x ^ x >> 31;
+}
+
+uint64_t uvd_rule_applies(struct uvd_rule *rule)
+{
+	uint64_t call;
+
+	if (!rule->set)
+		return 0;
+	call = atomic_fetch_add_explicit(&rule->calls, 1, memory_order_relaxed) + 1;
+	if (rule->first)
+		return call >= rule->first && call <= rule->last ? call : 0;
+	return rule_mix(rule_mix(rule->seed) ^ call) % 100 < rule->percent ? call : 0;
+}

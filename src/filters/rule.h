@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* When a filter acts: on the n-th call, or on a part of the calls. What filters share. */
+#ifndef UVD_FILTERS_RULE_H
+#define UVD_FILTERS_RULE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The calls that a rule applies to, as the user gives them behind a value: @N, @N+ or %PERCENT; all calls without. */
+struct uvd_rule {
+	bool set;
+	uint64_t first, last; /* calls, from 1; 0, 0: those that percent chooses */
+	unsigned int percent;
+	uint64_t seed;
+	_Atomic uint64_t calls; /* so far */
+};
+
+/*
+ * Parses VALUE[@N|@N+|%PERCENT]: sets the rule, and stores VALUE in `value`. seed: which calls a percentage chooses.
+ * Returns NULL, or a message that says what is wrong with the text.
+ */
+const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t seed, char *value, size_t size);
+/*
+ * Counts a call. Returns its number if the rule applies to it, else 0. The same seed and number always have the same
+ * result, on whatever thread. Takes no lock.
+ */
+uint64_t uvd_rule_applies(struct uvd_rule *rule);
+/* Parses a time of 60 s at most (5us, 10ms, 2s) into nanoseconds. Returns false if it is none. */
+bool uvd_rule_time(const char *text, uint64_t *ns);
+/* Return the value of an errno by its name, or of a completion's status (with or without IBV_WC_); -1: no such name. */
+int uvd_rule_errno(const char *name);
+int uvd_rule_status(const char *name);
+/* Returns the name of a status, without IBV_WC_. */
+const char *uvd_rule_status_name(int status);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The filter `error`. */
+#include "bed.h"
+#include "filters/rule.h"
+
+static uint32_t pd, cq;
+static struct uv_qp qp;
+
+static void setup(void)
+{
+	harness_open_with(&h, "null", &uvd_mem_self);
+	ck_assert_int_eq(uv_get_context(h.fd, UV_WRITE, NULL, NULL), 0);
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
+}
+
+static void teardown(void)
+{
+	harness_close(&h);
+}
+
+/* ---- which calls ------------------------------------------------------------------------------------------------- */
+
+/* Writes the calls of 1 to 9 that fail, as digits. */
+static void failing_calls(char text[10])
+{
+	for (int i = 1; i < 10; i++)
+		if (bed_alloc_pd()) {
+			*text++ = '0' + i;
+			*text = 0;
+		}
+}
+
+static const struct {
+	const char *filter, *fails;
+} calls[] = {
+	{ "error:alloc_pd=EMFILE", "123456789" }, { "error:alloc_pd=EMFILE@3", "3" },
+	{ "error:alloc_pd=EMFILE@7+", "789" },	  { "error:alloc_pd=EMFILE%100", "123456789" },
+	{ "error:alloc_mw=EMFILE", "" },
+};
+
+START_TEST(test_the_calls_that_the_user_chose_fail)
+{
+	char fails[10] = "";
+
+	bed_add(calls[_i].filter);
+	failing_calls(fails);
+	ck_assert_str_eq(fails, calls[_i].fails);
+}
+END_TEST
+
+START_TEST(test_a_failing_call_returns_the_errno_and_leaves_nothing)
+{
+	uint32_t next, charged;
+
+	bed_add("error:alloc_pd=EMFILE@1,create_cq=ETXTBSY");
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &next), -EMFILE);
+	charged = h.file->handles.count;
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &next), 0);
+	ck_assert_uint_eq(next, pd + 1);
+	ck_assert_uint_eq(h.file->handles.count, charged + 1);
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), -ETXTBSY);
+}
+END_TEST
+
+START_TEST(test_a_seed_decides_which_calls_a_percentage_chooses)
+{
+	enum { CALLS = 10000 };
+	static bool chosen[3][CALLS];
+	unsigned int num = 0, differ = 0;
+	struct uvd_rule rule;
+	char value[16];
+
+	for (int run = 0; run < 3; run++) {
+		ck_assert_ptr_null(uvd_rule_parse(&rule, "ENOMEM%10", run == 2 ? 8 : 7, value, sizeof(value)));
+		for (int i = 0; i < CALLS; i++)
+			chosen[run][i] = uvd_rule_applies(&rule);
+	}
+	ck_assert_mem_eq(chosen[0], chosen[1], CALLS);
+	for (int i = 0; i < CALLS; i++) {
+		num += chosen[0][i];
+		differ += chosen[0][i] != chosen[2][i];
+	}
+	ck_assert_uint_gt(num, CALLS / 10 - 150);
+	ck_assert_uint_lt(num, CALLS / 10 + 150);
+	ck_assert_uint_gt(differ, CALLS / 10);
+}
+END_TEST
+
+static const char *const wrong[] = {
+	"alloc_pd=",
+	"alloc_pd=ENOMEN",
+	"alloc_pd=0",
+	"alloc_pd=12",
+	"alloc_pd=ENOMEM@",
+	"alloc_pd=ENOMEM@0",
+	"alloc_pd=ENOMEM@-1",
+	"alloc_pd=ENOMEM@3x",
+	"alloc_pd=ENOMEM%0",
+	"alloc_pd=ENOMEM%101",
+	"alloc_pd=ENOMEM%5+",
+	"alloc_pd=ENOMEM@3%5",
+	"alloc_pd=@3",
+	"alloc_pds=ENOMEM",
+	"port_changed=ENOMEM@x",
+	"wc=SUCCESS",
+	"wc=NO_ERR",
+	"wc.sends=FATAL_ERR",
+	"seed=x",
+	"alloc_pd",
+	"alloc_pd=ENOMEM@99999999999999999999",
+};
+
+START_TEST(test_a_wrong_rule_is_refused)
+{
+	char text[80];
+
+	snprintf(text, sizeof(text), "error:%s", wrong[_i]);
+	ck_assert_int_eq(uvd_device_filter_add(h.dev, text, error), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(error, "filter error: "));
+	ck_assert_int_eq(bed_alloc_pd(), 0);
+}
+END_TEST
+
+/* ---- posts and completions --------------------------------------------------------------------------------------- */
+
+static void make_qp(void)
+{
+	struct uv_qp_attr attr;
+
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+	attr = uv_qp_attr(pd, cq);
+	attr.sq_sig_all = 1;
+	ck_assert_int_eq(uv_create_qp(h.fd, UV_WRITE, &attr, &qp), 0);
+}
+
+static int post(unsigned int num, uint32_t *bad)
+{
+	struct ib_uverbs_send_wr wr[8] = {};
+
+	for (unsigned int i = 0; i < num; i++)
+		wr[i] = (struct ib_uverbs_send_wr){ .wr_id = i, .opcode = IBV_WR_SEND };
+	return uv_post_send(h.fd, UV_WRITE, qp.handle, wr, num, NULL, 0, bad);
+}
+
+static uint32_t poll_status(void)
+{
+	struct ib_uverbs_wc wc = {};
+
+	ck_assert_int_eq(uv_poll_cq(h.fd, UV_WRITE, cq, 1, &wc), 1);
+	ck_assert_uint_eq(wc.qp_num, qp.qpn);
+	return wc.status;
+}
+
+START_TEST(test_a_failing_post_names_the_first_request_as_bad)
+{
+	uint32_t bad = 0;
+
+	make_qp();
+	bed_add("error:post_send=ENOMEM@2,post_recv=ENOMEM");
+	ck_assert_int_eq(post(3, &bad), 0);
+	ck_assert_int_eq(post(3, &bad), -ENOMEM);
+	ck_assert_uint_eq(bad, 1);
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(poll_status(), IBV_WC_SUCCESS);
+	ck_assert_int_eq(uv_post_recv(h.fd, UV_WRITE, qp.handle, &(struct ib_uverbs_recv_wr){}, 1, NULL, 0, &bad),
+			 -ENOMEM);
+	ck_assert_uint_eq(bad, 1);
+}
+END_TEST
+
+START_TEST(test_a_completion_has_the_status_and_the_qp_is_in_error_from_then_on)
+{
+	struct ib_uverbs_modify_qp reset = { .attr_mask = IBV_QP_STATE, .qp_state = IBV_QPS_RESET };
+	struct ib_uverbs_query_qp_resp resp;
+	uint32_t bad;
+
+	make_qp();
+	bed_add("error:wc.send=RETRY_EXC_ERR@2,wc.recv=FATAL_ERR");
+	ck_assert_int_eq(post(4, &bad), 0);
+	ck_assert_uint_eq(poll_status(), IBV_WC_SUCCESS);
+	ck_assert_uint_eq(poll_status(), IBV_WC_RETRY_EXC_ERR);
+	ck_assert_uint_eq(poll_status(), IBV_WC_WR_FLUSH_ERR);
+	ck_assert_uint_eq(poll_status(), IBV_WC_WR_FLUSH_ERR);
+	ck_assert_int_eq(uv_query_qp(h.fd, UV_WRITE, qp.handle, &resp), 0);
+	ck_assert_uint_eq(resp.qp_state, IBV_QPS_ERR);
+	reset.qp_handle = qp.handle;
+	ck_assert_int_eq(uv_modify_qp(h.fd, UV_WRITE, &reset), 0);
+	ck_assert_int_eq(post(1, &bad), 0);
+	ck_assert_uint_eq(poll_status(), IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_a_new_qp_with_the_number_of_one_in_error_works)
+{
+	uint32_t bad;
+
+	make_qp();
+	bed_add("error:wc=GENERAL_ERR@1");
+	ck_assert_int_eq(post(1, &bad), 0);
+	ck_assert_uint_eq(poll_status(), IBV_WC_GENERAL_ERR);
+	ck_assert_int_eq(uv_destroy_qp(h.fd, UV_WRITE, qp.handle, NULL), 0);
+	make_qp();
+	ck_assert_int_eq(post(1, &bad), 0);
+	ck_assert_uint_eq(poll_status(), IBV_WC_SUCCESS);
+}
+END_TEST
+
+START_TEST(test_each_kind_of_completion_has_its_rule)
+{
+	static const struct {
+		enum ibv_wc_opcode opcode;
+		enum ibv_wc_status status;
+	} kinds[] = {
+		{ IBV_WC_SEND, IBV_WC_LOC_LEN_ERR },
+		{ IBV_WC_RDMA_WRITE, IBV_WC_LOC_QP_OP_ERR },
+		{ IBV_WC_RDMA_READ, IBV_WC_LOC_PROT_ERR },
+		{ IBV_WC_FETCH_ADD, IBV_WC_REM_OP_ERR },
+		{ IBV_WC_COMP_SWAP, IBV_WC_REM_OP_ERR },
+		{ IBV_WC_BIND_MW, IBV_WC_MW_BIND_ERR },
+		{ IBV_WC_LOCAL_INV, IBV_WC_BAD_RESP_ERR },
+		{ IBV_WC_RECV, IBV_WC_REM_ABORT_ERR },
+		{ IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_REM_ABORT_ERR },
+	};
+	struct uvd_context context = { .dev = &h.dev->ib };
+	struct uvd_cq one = { .context = &context };
+
+	bed_add("error:wc.send=LOC_LEN_ERR,wc.write=IBV_WC_LOC_QP_OP_ERR,wc.read=LOC_PROT_ERR,wc.atomic=REM_OP_ERR,"
+		"wc.bind_mw=MW_BIND_ERR,wc.local_inv=BAD_RESP_ERR,wc.recv=REM_ABORT_ERR");
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct ibv_wc wc = { .opcode = kinds[i].opcode, .qp_num = i };
+
+		uvd_filter_completion(&one, &wc);
+		ck_assert_int_eq(wc.status, kinds[i].status);
+	}
+}
+END_TEST
+
+START_TEST(test_a_completion_that_failed_already_keeps_its_status)
+{
+	struct uvd_context context = { .dev = &h.dev->ib };
+	struct uvd_cq one = { .context = &context };
+	struct ibv_wc wc = { .status = IBV_WC_RNR_RETRY_EXC_ERR };
+
+	bed_add("error:wc=FATAL_ERR@1");
+	uvd_filter_completion(&one, &wc);
+	ck_assert_int_eq(wc.status, IBV_WC_RNR_RETRY_EXC_ERR);
+	wc.status = IBV_WC_SUCCESS;
+	uvd_filter_completion(&one, &wc);
+	ck_assert_int_eq(wc.status, IBV_WC_FATAL_ERR);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("all");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, test_the_calls_that_the_user_chose_fail, 0, UV_ARRAY_SIZE(calls));
+	tcase_add_test(tc, test_a_failing_call_returns_the_errno_and_leaves_nothing);
+	tcase_add_test(tc, test_a_seed_decides_which_calls_a_percentage_chooses);
+	tcase_add_loop_test(tc, test_a_wrong_rule_is_refused, 0, UV_ARRAY_SIZE(wrong));
+	tcase_add_test(tc, test_a_failing_post_names_the_first_request_as_bad);
+	tcase_add_test(tc, test_a_completion_has_the_status_and_the_qp_is_in_error_from_then_on);
+	tcase_add_test(tc, test_a_new_qp_with_the_number_of_one_in_error_works);
+	tcase_add_test(tc, test_each_kind_of_completion_has_its_rule);
+	tcase_add_test(tc, test_a_completion_that_failed_already_keeps_its_status);
+	return run_suite(__FILE__, tc);
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Filters of a run: stock programs meet the errors that their users asked for."""
+import pathlib
+import socket
+
+import pytest
+
+from conftest import STUCK
+
+# As text, because the user nobody may have no access to the folder.
+PAIR = (pathlib.Path(__file__).parents[2] / "contrib/pair.sh").read_text(encoding="ascii")
+
+
+def free_port():
+    """An unused TCP port: on the default port a client could reach another test's server."""
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+def filtered(*filters):
+    return [word for f in filters for word in ("--filter", f)]
+
+
+def pair(run, persona, filters, program, *args):
+    """Runs server and client. Returns what both wrote, and the log; the client's status is in the first line."""
+    gid = () if persona == "hfi1" else ("-x" if program.startswith("ib_") else "-g", "0")
+    for _ in range(20):
+        r = run("sh", "-c", PAIR, "pair.sh", program, *args, *gid, options=["--persona", persona, *filtered(*filters)],
+                env={**run.env, "PORT": str(free_port())}, timeout=STUCK)
+        # perftest gives up if other programs disturb its measurement of the CPU's clock.
+        if "Correlation coefficient" not in r.stdout or "Failed status" in r.stdout:
+            break
+    return r.stdout, r.stderr
+
+
+@pytest.mark.parametrize("persona", ("rxe", "hfi1"))
+def test_ibv_rc_pingpong_prints_the_status_of_a_completion(run, persona):
+    out, log = pair(run, persona, ["error:wc.send=RETRY_EXC_ERR@1"], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith("client 1\n"), (out, log)
+    assert "Failed status transport retry counter exceeded (12) for wr_id 2" in out, (out, log)
+    assert "filter error: QP 0x" in log and "wc.send, completion 1: RETRY_EXC_ERR" in log, (out, log)
+
+
+@pytest.mark.parametrize("persona", ("rxe", "hfi1"))
+def test_perftest_exits_with_the_status_of_a_completion(run, persona):
+    out, log = pair(run, persona, ["error:wc.write=REM_ACCESS_ERR@3"], "ib_write_bw", "-n", "100", "-Q", "1")
+    assert not out.startswith("client 0\n"), (out, log)
+    assert "Completion with error at client" in out and "Failed status 10" in out, (out, log)
+
+
+@pytest.mark.parametrize("persona", ("rxe", "hfi1"))
+@pytest.mark.parametrize("rule, said", (("post_send=ENOMEM@1", "Couldn't post send"), ("create_qp=ENOMEM", "Couldn't create QP"),
+                                        ("reg_mr=EPERM", "Couldn't register MR"), ("create_cq=EMFILE", "Couldn't create CQ")))
+def test_ibv_rc_pingpong_says_which_call_failed(run, persona, rule, said):
+    out, log = pair(run, persona, ["error:" + rule], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith("client 1\n") and said in out, (out, log)
+    assert f"filter error: {rule.split('=', maxsplit=1)[0]}, call 1: {rule.split('=')[1].split('@')[0]}" in log, (out, log)
+
+
+def test_a_program_that_does_not_reach_the_call_sees_no_error(run):
+    out, log = pair(run, "hfi1", ["error:create_qp=ENOMEM@3"], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith("client 0\n") and log == "", (out, log)
+
+
+def test_a_section_of_the_file_filters_one_device(run):
+    config = pathlib.Path(run.folder, "uverbsd.conf")
+    config.write_text("[uverbsd]\ndevices = 2\n[device 1]\nfilter = error:alloc_context=EMFILE\n", encoding="ascii")
+    config.chmod(0o644)
+    for number, works in ((0, True), (1, False)):
+        r = run("ibv_devinfo", "-d", f"hfi1_{number}", options=["--config", str(config)])
+        assert (r.returncode == 0) == works, r
+        assert ("filter error: alloc_context, call 1: EMFILE" in r.stderr) != works, r
+
+
+@pytest.mark.parametrize("text, said", (("errr:x=1", "there is no filter 'errr'; the nearest names are error"),
+                                        ("error:create_q=ENOMEM", "no option `create_q`; the nearest are create_"),
+                                        ("error:create_qp", "`create_qp` is not KEY=VALUE"), ("", "is empty"),
+                                        ("error:create_qp=ENOMEN", "create_qp: `ENOMEN` is not an errno")))
+def test_a_wrong_filter_is_an_error_that_names_what_is_wrong(run, text, said):
+    r = run("echo", "ran", options=filtered(text))
+    assert r.returncode in (2, 125) and r.stdout == "" and said in r.stderr, r
