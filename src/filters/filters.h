@@ -79,6 +79,6 @@ bool uvd_filter_ops_put(struct uvd_backend *ops, struct uvd_filter_instance *con
 
 /* ---- what uverbsd has itself ------------------------------------------------------------------------------------- */
 
-extern const struct uvd_filter uvd_filter_error;
+extern const struct uvd_filter uvd_filter_delay, uvd_filter_error, uvd_filter_flap, uvd_filter_limit, uvd_filter_nomem;
 
 #endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The filter `delay`: operations take longer. The thread of the call sleeps, before the operation, and holds no lock that
+ * other calls need but those of its objects; the removal of the device ends the sleep. So a call that is delayed costs
+ * one of the threads that serve the device, as a call does that waits for a slow adapter.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
+#include <uverbsd/plugin.h>
+
+#include "filters/filters.h"
+#include "filters/rule.h"
+#include "util/util.h"
+
+/*
+ * What can be delayed. Destructions cannot, because the end of a client destroys all its objects; nor can what the core
+ * calls under a lock that clients share (XRC domains, counters of ports).
+ */
+#define DELAY_OPS(X) \
+	X(query_device) \
+	X(alloc_context) \
+	X(alloc_pd) \
+	X(reg_mr) \
+	X(rereg_mr) \
+	X(alloc_mw) \
+	X(create_ah) \
+	X(create_cq) \
+	X(poll_cq) \
+	X(req_notify_cq) \
+	X(resize_cq) \
+	X(create_srq) \
+	X(modify_srq) \
+	X(query_srq) \
+	X(post_srq_recv) \
+	X(create_qp) \
+	X(modify_qp) \
+	X(query_qp) \
+	X(post_send) \
+	X(post_recv)
+
+enum delay_op {
+#define DELAY_ENUM(ret, op, ...) DELAY_##op,
+	UVD_FILTER_OPS(DELAY_ENUM) DELAY_OP_NUM
+};
+
+#define DELAY_NAME(ret, op, ...) #op,
+static const char *const delay_names[] = { UVD_FILTER_OPS(DELAY_NAME) };
+
+#define DELAY_OPTION(op) { #op, NULL, "TIME[@N|@N+|%P]", "takes longer: 5us, 10ms or 2s; every call, the N-th, ..." },
+static const struct uvd_plugin_option delay_options[] = {
+	/* clang-format off */
+	DELAY_OPS(DELAY_OPTION)
+	{ "seed", "1", "N", "which calls a percentage chooses" },
+	/* clang-format on */
+	{},
+};
+
+struct delay {
+	struct uvd_ibdev *dev;
+	struct {
+		struct uvd_rule when;
+		uint64_t ns;
+	} ops[DELAY_OP_NUM];
+};
+
+static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
+{
+	struct delay *f = uvd_zalloc(sizeof(*f));
+	uint64_t seed = 1;
+	char value[32];
+	int err = f ? uvd_plugin_number(values, "seed", 0, UINT64_MAX, &seed) : -ENOMEM;
+
+	for (unsigned int i = 0; i < DELAY_OP_NUM && !err; i++) {
+		/* NULL also for an operation that is no option. */
+		const char *text = uvd_plugin_value(values, delay_names[i]), *wrong;
+
+		if (!text)
+			continue;
+		wrong = uvd_rule_parse(&f->ops[i].when, text, seed + i, value, sizeof(value));
+		if (!wrong && !uvd_rule_time(value, &f->ops[i].ns))
+			wrong = "is not a time such as 5us, 10ms or 2s, of 60s at most";
+		if (wrong)
+			err = uvd_plugin_wrong(values, delay_names[i], wrong);
+	}
+	if (err) {
+		free(f);
+		return err;
+	}
+	f->dev = dev;
+	*data = f;
+	return 0;
+}
+
+static void delay_exit(struct uvd_ibdev *dev, void *data)
+{
+	free(data);
+}
+
+static void delay_here(struct delay *f, enum delay_op op)
+{
+	const uint64_t call = uvd_rule_applies(&f->ops[op].when), ns = f->ops[op].ns;
+
+	if (!call)
+		return;
+	uvd_log_limited(f->dev->log, UVD_INFO, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev,
+			delay_names[op], (unsigned long long)call, (unsigned long long)(ns / 1000));
+	uvd_ibdev_sleep(f->dev, ns);
+}
+
+#define DELAY_FUNCTION_int(op, params, args) \
+	static __attribute__((unused)) int delay_##op(void *data, const struct uvd_next *next, UVD_FILTER_LIST params) \
+	{ \
+		delay_here(data, DELAY_##op); \
+		return uvd_next_##op(next, UVD_FILTER_LIST args); \
+	}
+#define DELAY_FUNCTION_void(op, params, args)
+#define DELAY_FUNCTION(ret, op, dev, params, args) DELAY_FUNCTION_##ret(op, params, args)
+UVD_FILTER_OPS(DELAY_FUNCTION)
+
+/* The stock provider of a persona with mapped queues posts by a doorbell. */
+static int delay_doorbell(void *data, const struct uvd_next *next, struct uvd_qp *qp, struct uvd_work *work)
+{
+	delay_here(data, DELAY_post_send);
+	return uvd_next_ring_doorbell(next, qp, work);
+}
+
+#define DELAY_ENTRY(op) .op = delay_##op,
+/* clang-format off */
+const struct uvd_filter uvd_filter_delay = {
+	.name = "delay",
+	.description = "operations take longer",
+	.options = delay_options,
+	.init = delay_init,
+	.exit = delay_exit,
+	DELAY_OPS(DELAY_ENTRY)
+	.ring_doorbell = delay_doorbell,
+};
+/* clang-format on */

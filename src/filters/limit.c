@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The filter `limit`: each user may have so many objects of a type, and register so many bytes. What existed before the
+ * filter was added does not count.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
+#include <uverbsd/plugin.h>
+
+#include "account/account.h"
+#include "filters/filters.h"
+#include "filters/rule.h"
+#include "util/util.h"
+
+enum limit_kind { LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT_QP, LIMIT_KINDS };
+enum { LIMIT_BUCKETS = 1024 };
+
+static const char *const kind_names[] = { "pd", "mr", "mw", "ah", "cq", "srq", "qp" };
+
+/* An object that counts. */
+struct limit_object {
+	struct limit_object *next; /* of the bucket */
+	const void *object;
+	struct limit_user *user;
+	enum limit_kind kind;
+	uint64_t bytes;
+};
+
+/* A user stays until the filter ends. */
+struct limit_user {
+	struct limit_user *next;
+	uid_t uid;
+	uint64_t num[LIMIT_KINDS], bytes;
+};
+
+struct limit {
+	struct uvd_ibdev *dev;
+	uint64_t max[LIMIT_KINDS], max_bytes;
+	int err;
+	pthread_mutex_t lock; /* the rest; a leaf */
+	struct limit_user *users;
+	struct limit_object *buckets[LIMIT_BUCKETS];
+};
+
+static const struct uvd_plugin_option limit_options[] = {
+	{ "pd", NULL, "N", "protection domains of each user" },
+	{ "mr", NULL, "N", "memory regions" },
+	{ "mw", NULL, "N", "memory windows" },
+	{ "ah", NULL, "N", "address handles" },
+	{ "cq", NULL, "N", "completion queues" },
+	{ "srq", NULL, "N", "shared receive queues" },
+	{ "qp", NULL, "N", "queue pairs" },
+	{ "bytes", NULL, "BYTES", "bytes that a user may register" },
+	{ "errno", "ENOMEM", "ERRNO", "what a call beyond a limit fails with" },
+	{},
+};
+
+static int limit_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
+{
+	struct limit *f = uvd_zalloc(sizeof(*f));
+	int err = 0;
+
+	if (!f)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < LIMIT_KINDS && !err; i++) {
+		f->max[i] = UINT64_MAX;
+		err = uvd_plugin_number(values, kind_names[i], 0, UINT64_MAX, &f->max[i]);
+	}
+	f->max_bytes = UINT64_MAX;
+	err = err ?: uvd_plugin_number(values, "bytes", 0, UINT64_MAX, &f->max_bytes);
+	f->err = uvd_rule_errno(uvd_plugin_value(values, "errno"));
+	if (!err && f->err < 0)
+		err = uvd_plugin_wrong(values, "errno", "is not an errno");
+	if (err) {
+		free(f);
+		return err;
+	}
+	f->dev = dev;
+	pthread_mutex_init(&f->lock, NULL);
+	*data = f;
+	return 0;
+}
+
+static void limit_exit(struct uvd_ibdev *dev, void *data)
+{
+	struct limit *f = data;
+	struct limit_object *o;
+	struct limit_user *u;
+
+	for (unsigned int i = 0; i < LIMIT_BUCKETS; i++)
+		while ((o = f->buckets[i])) {
+			f->buckets[i] = o->next;
+			free(o);
+		}
+	while ((u = f->users)) {
+		f->users = u->next;
+		free(u);
+	}
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}
+
+/* Caller holds f->lock. Returns NULL if there is no memory. */
+static struct limit_user *limit_user(struct limit *f, uid_t uid)
+{
+	struct limit_user *u;
+
+	for (u = f->users; u; u = u->next)
+		if (u->uid == uid)
+			return u;
+	u = uvd_zalloc(sizeof(*u));
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	u->next = f->users;
+	f->users = u;
+	return u;
+}
+
+static struct limit_object **limit_bucket(struct limit *f, const void *object)
+{
+	return &f->buckets[((uintptr_t)object >> 6) % LIMIT_BUCKETS];
+}
+
+static int limit_refuse(struct limit *f, enum limit_kind kind, bool bytes)
+{
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter limit: a user has all %llu %s: %s", f->dev->config.ibdev,
+			(unsigned long long)(bytes ? f->max_bytes : f->max[kind]), bytes ? "bytes" : kind_names[kind],
+			uvd_errno_name(f->err));
+	return -f->err;
+}
+
+/* Counts the object. Returns 0, or the errno that its creation fails with. */
+static int limit_take(struct limit *f, enum limit_kind kind, const void *object, const struct uvd_account *account,
+		      uint64_t bytes)
+{
+	struct limit_object *o = uvd_zalloc(sizeof(*o)), **bucket = limit_bucket(f, object);
+	struct limit_user *u;
+	bool few, small;
+
+	if (!o)
+		return -ENOMEM;
+	pthread_mutex_lock(&f->lock);
+	u = limit_user(f, account ? uvd_account_uid(account) : (uid_t)-1);
+	few = u && u->num[kind] < f->max[kind];
+	small = u && bytes <= f->max_bytes && u->bytes <= f->max_bytes - bytes;
+	if (few && small) {
+		*o = (struct limit_object){ *bucket, object, u, kind, bytes };
+		*bucket = o;
+		u->num[kind]++;
+		u->bytes += bytes;
+	}
+	pthread_mutex_unlock(&f->lock);
+	if (few && small)
+		return 0;
+	free(o);
+	return u ? limit_refuse(f, kind, few) : -ENOMEM;
+}
+
+/* Does nothing for an object that does not count. */
+static void limit_give_back(struct limit *f, const void *object)
+{
+	struct limit_object **p = limit_bucket(f, object), *o;
+
+	pthread_mutex_lock(&f->lock);
+	while (*p && (*p)->object != object)
+		p = &(*p)->next;
+	o = *p;
+	if (o) {
+		*p = o->next;
+		o->user->num[o->kind]--;
+		o->user->bytes -= o->bytes;
+	}
+	pthread_mutex_unlock(&f->lock);
+	free(o);
+}
+
+/* For the result of a creation. */
+static int limit_keep(struct limit *f, const void *object, int ret)
+{
+	if (ret)
+		limit_give_back(f, object);
+	return ret;
+}
+
+#define LIMIT_CREATE(op, kind, object, account, bytes, params, args) \
+	static int limit_##op(void *data, const struct uvd_next *next, UVD_FILTER_LIST params) \
+	{ \
+		int ret = limit_take(data, kind, object, account, bytes); \
+\
+		return ret ?: limit_keep(data, object, uvd_next_##op(next, UVD_FILTER_LIST args)); \
+	}
+/* The core frees the object after this function has returned 0, so no other one can have its address yet. */
+#define LIMIT_DESTROY(op, type, object) \
+	static int limit_##op(void *data, const struct uvd_next *next, type *object) \
+	{ \
+		int ret = uvd_next_##op(next, object); \
+\
+		if (!ret) \
+			limit_give_back(data, object); \
+		return ret; \
+	}
+
+/* clang-format off */
+LIMIT_CREATE(alloc_pd, LIMIT_PD, pd, pd->context->account, 0, (struct uvd_pd *pd, struct uvd_udata *udata), (pd, udata))
+LIMIT_DESTROY(dealloc_pd, struct uvd_pd, pd)
+LIMIT_CREATE(reg_mr, LIMIT_MR, mr, mr->pd->context->account, mr->length, (struct uvd_mr *mr, struct uvd_udata *udata),
+	     (mr, udata))
+LIMIT_CREATE(reg_dm_mr, LIMIT_MR, mr, mr->pd->context->account, 0, (struct uvd_mr *mr, struct uvd_udata *udata),
+	     (mr, udata))
+LIMIT_CREATE(reg_dmabuf_mr, LIMIT_MR, mr, mr->pd->context->account, mr->length,
+	     (struct uvd_mr *mr, struct uvd_udata *udata), (mr, udata))
+LIMIT_DESTROY(dereg_mr, struct uvd_mr, mr)
+LIMIT_CREATE(alloc_mw, LIMIT_MW, mw, mw->pd->context->account, 0, (struct uvd_mw *mw, struct uvd_udata *udata),
+	     (mw, udata))
+LIMIT_DESTROY(dealloc_mw, struct uvd_mw, mw)
+LIMIT_CREATE(create_ah, LIMIT_AH, ah, ah->pd->context->account, 0, (struct uvd_ah *ah, struct uvd_udata *udata),
+	     (ah, udata))
+LIMIT_DESTROY(destroy_ah, struct uvd_ah, ah)
+LIMIT_CREATE(create_cq, LIMIT_CQ, cq, cq->context->account, 0, (struct uvd_cq *cq, struct uvd_udata *udata), (cq, udata))
+LIMIT_DESTROY(destroy_cq, struct uvd_cq, cq)
+LIMIT_CREATE(create_srq, LIMIT_SRQ, srq, srq->pd->context->account, 0,
+	     (struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata), (srq, attr, udata))
+LIMIT_DESTROY(destroy_srq, struct uvd_srq, srq)
+LIMIT_CREATE(create_qp, LIMIT_QP, qp, qp->account, 0,
+	     (struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata), (qp, init, udata))
+LIMIT_DESTROY(destroy_qp, struct uvd_qp, qp)
+/* clang-format on */
+
+const struct uvd_filter uvd_filter_limit = {
+	.name = "limit",
+	.description = "each user has so many objects and registered bytes at most",
+	.options = limit_options,
+	.init = limit_init,
+	.exit = limit_exit,
+	.alloc_pd = limit_alloc_pd,
+	.dealloc_pd = limit_dealloc_pd,
+	.reg_mr = limit_reg_mr,
+	.reg_dm_mr = limit_reg_dm_mr,
+	.reg_dmabuf_mr = limit_reg_dmabuf_mr,
+	.dereg_mr = limit_dereg_mr,
+	.alloc_mw = limit_alloc_mw,
+	.dealloc_mw = limit_dealloc_mw,
+	.create_ah = limit_create_ah,
+	.destroy_ah = limit_destroy_ah,
+	.create_cq = limit_create_cq,
+	.destroy_cq = limit_destroy_cq,
+	.create_srq = limit_create_srq,
+	.destroy_srq = limit_destroy_srq,
+	.create_qp = limit_create_qp,
+	.destroy_qp = limit_destroy_qp,
+};
