@@ -8,7 +8,7 @@ import pytest
 
 from conftest import BUILD, ROOT, STUCK, UVERBSCTL, client, on_device, plugin, said
 
-EXAMPLES = ["hello", "counter", "kv", "persona-example", "skeleton"]
+EXAMPLES = ["hello", "counter", "kv", "persona-example", "filter-example", "skeleton"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -9,7 +9,7 @@ import pytest
 
 from conftest import BUILD, ROOT, said
 
-EXAMPLES = ["hello", "counter", "kv", "persona-example"]
+EXAMPLES = ["hello", "counter", "kv", "persona-example", "filter-example"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
