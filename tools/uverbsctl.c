@@ -14,6 +14,7 @@ static const struct {
 	{ "run", uvd_cmd_run, "run a program with a device of its own, without root" },
 	{ "env", uvd_cmd_env, "what a shell must export to find the daemon's devices" },
 	{ "device", uvd_cmd_device, "unplug a device under its users, or plug one in" },
+	{ "filter", uvd_cmd_filter, "make a device fail: list, add, set or remove its filters" },
 	{ "hca", uvd_cmd_hca, "the adapters that a device can forward to (--backend verbs)" },
 	{ "plugin", uvd_cmd_plugin, "load, reload, unload or list plug-ins" },
 	{ "port", uvd_cmd_port, "take a port of a device down, or up again" },

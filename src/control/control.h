@@ -125,6 +125,12 @@ void uvd_control_plugins_free(struct uvd_control_plugins *plugins);
 bool uvd_control_is_plugin(const char *command);
 /* Runs it. Returns the answer, or NULL if it comes later. */
 json_t *uvd_control_plugin(struct uvd_control_plugins *plugins, const char *command, bool may_change);
+/*
+ * The commands that change the filters of devices, on threads as well: `filter ["list"]`, `filter ["add", DEVICE, TEXT]`,
+ * `filter ["set", DEVICE, TEXT]` and `filter ["remove", DEVICE, NAME]`. DEVICE can be "" if there is only one.
+ */
+bool uvd_control_is_filter(const char *command);
+json_t *uvd_control_filter(struct uvd_control_plugins *plugins, const char *command, bool may_change);
 /* Returns the answer to `accounts`: what each user holds, and the limits. */
 json_t *uvd_control_accounts(struct uvd_accounts *accounts);
 /* Build an answer: an error that says why, or the two names of a device. */

@@ -136,6 +136,8 @@ static json_t *run_control_answer(void *arg, const char *command, bool may_chang
 		return uvd_control_accounts(c->engine->core.accounts);
 	if (uvd_control_is_plugin(command))
 		return uvd_control_plugin(c->plugins, command, may_change);
+	if (uvd_control_is_filter(command))
+		return uvd_control_filter(c->plugins, command, may_change);
 	answer = uvd_control_port(command, may_change, run_control_device, c->engine);
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }

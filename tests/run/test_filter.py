@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """Filters of a run: stock programs meet the errors that their users asked for."""
+import json
 import pathlib
 import socket
 
 import pytest
 
-from conftest import STUCK
+from conftest import STUCK, UVERBSCTL
 
 # As text, because the user nobody may have no access to the folder.
 PAIR = (pathlib.Path(__file__).parents[2] / "contrib/pair.sh").read_text(encoding="ascii")
@@ -80,3 +81,57 @@ def test_a_section_of_the_file_filters_one_device(run):
 def test_a_wrong_filter_is_an_error_that_names_what_is_wrong(run, text, said):
     r = run("echo", "ran", options=filtered(text))
     assert r.returncode in (2, 125) and r.stdout == "" and said in r.stderr, r
+
+
+# ---- while programs run ---------------------------------------------------------------------------------------------
+
+
+def changed(run, script, *options):
+    """Runs a shell script under run, with $UVERBSCTL. Returns its output, both streams in one."""
+    r = run("sh", "-c", script, options=options, timeout=STUCK, env={**run.env, "UVERBSCTL": UVERBSCTL})
+    return r.stdout.splitlines(), r
+
+
+def test_filters_change_while_the_run_lasts(run):
+    lines, r = changed(run, """
+        $UVERBSCTL filter list | head -1
+        $UVERBSCTL filter add error:alloc_pd=EMFILE
+        $UVERBSCTL call PD ALLOC 2>&1
+        $UVERBSCTL filter set hfi1_0 error:alloc_pd=ETXTBSY@2
+        $UVERBSCTL call PD ALLOC 2>&1
+        $UVERBSCTL call PD ALLOC 2>&1
+        $UVERBSCTL filter add uverbs0 error:seed=5
+        $UVERBSCTL filter remove error
+        $UVERBSCTL filter remove error
+        $UVERBSCTL filter list --json
+        """)
+    assert lines[:2] == ["hfi1_0: no filters", "hfi1_0: error:alloc_pd=EMFILE"], r
+    assert "EMFILE" in lines[2] and lines[3] == "hfi1_0: error:alloc_pd=ETXTBSY@2", r
+    assert lines[4].startswith("PD ALLOC ") and "ETXTBSY" in lines[5], r
+    assert lines[6:9] == ["hfi1_0: error:seed=5 error:alloc_pd=ETXTBSY@2", "hfi1_0: error:alloc_pd=ETXTBSY@2", "hfi1_0: no filters"], r
+    answer = json.loads("\n".join(lines[9:]))
+    assert answer["devices"] == [{"device": "hfi1_0", "filters": []}], r
+    assert "error" in [known["name"] for known in answer["known"]], r
+
+
+@pytest.mark.parametrize("command, said", (
+    ("add errr", "there is no filter 'errr'"), ("remove error", "has no filter 'error'"), ("set error", "has no filter 'error'"),
+    ("add hfi1_7 error", "there is no such device; there are: hfi1_0, hfi1_1"), ("add error", "name one of the devices: hfi1_0, hfi1_1"),
+    ("ad error", "unknown command `ad`; the nearest is add"), ("add hfi1_0 error:create_qp=X", "`X` is not an errno"),
+    ("add", "Usage:"), ("add hfi1_0 error x", "Usage:")))
+def test_a_wrong_change_is_an_error_that_names_what_is_wrong(run, command, said):
+    name = "" if "hfi1_" in command or command in ("add error", "ad error", "add") else " hfi1_0"
+    verb, _, rest = command.partition(" ")
+    r = run(UVERBSCTL, "filter", verb, *name.split(), *rest.split(), options=["--devices", "2"])
+    assert r.returncode in (1, 2) and said in r.stderr + r.stdout, r
+
+
+def test_a_device_that_is_plugged_in_again_has_the_filters_it_began_with(run):
+    lines, r = changed(run, """
+        $UVERBSCTL filter add error:seed=2 >/dev/null
+        $UVERBSCTL device remove hfi1_0 >/dev/null
+        $UVERBSCTL device add hfi1_0 >/dev/null
+        $UVERBSCTL device add --name hfi1_3 --filter error:seed=3 >/dev/null
+        $UVERBSCTL filter list | head -2
+        """, "--filter", "error:seed=1")
+    assert sorted(lines) == ["hfi1_0: error:seed=1", "hfi1_3: error:seed=3"], r

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl filter: lists, adds, sets and removes the filters of a running uverbsd or `uverbsctl run`. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask.h"
+#include "commands.h"
+#include "util/util.h"
+
+static const char usage[] =
+	"Usage: uverbsctl filter [--control PATH | --run NAME] list [--json]\n"
+	"       uverbsctl filter [--control PATH | --run NAME] add [DEVICE] NAME[:OPTIONS]\n"
+	"       uverbsctl filter [--control PATH | --run NAME] set [DEVICE] NAME[:OPTIONS]\n"
+	"       uverbsctl filter [--control PATH | --run NAME] remove [DEVICE] NAME\n"
+	"\n"
+	"  uverbsctl filter list                              the filters of each device, outermost first, and all names\n"
+	"  uverbsctl filter add error:create_qp=ENOMEM@3      the device's third CREATE_QP from now on fails\n"
+	"  uverbsctl filter set error:create_qp=ENOMEM%10     begin anew, with other options\n"
+	"  uverbsctl filter remove hfi1_0 error               the device (or its node) is named if there are several\n"
+	"\n"
+	"Filters stand between clients and the backend of a device. Calls in progress go on as they began. Within\n"
+	"`uverbsctl run` it is the run's own device, else that of uverbsd. docs/testing-your-program.md has recipes.\n"
+	"\n"
+	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n"
+	"  --run NAME        ask the runs that were started with `--join NAME`\n";
+
+enum { LONGEST_FILTER = 1022 /* bytes of a command */ };
+
+/* Sends the words, which it frees. Returns the answer; or NULL after a message. */
+static json_t *filter_ask(const char *control, json_t *words)
+{
+	char *text = json_dumps(words, JSON_COMPACT), *command = NULL;
+	json_t *answer = NULL;
+
+	if (text && asprintf(&command, "filter %s", text) < 0)
+		command = NULL;
+	if (command && strlen(command) > LONGEST_FILTER)
+		fprintf(stderr, "uverbsctl filter: the options are longer than %d bytes\n", LONGEST_FILTER);
+	else if (command)
+		answer = uvd_ask("filter", control, command);
+	free(command);
+	free(text);
+	json_decref(words);
+	return answer;
+}
+
+static void filter_print(const json_t *device)
+{
+	const json_t *filters = json_object_get(device, "filters"), *filter;
+	size_t i;
+
+	printf("%s:", json_string_value(json_object_get(device, "device")));
+	json_array_foreach(filters, i, filter) printf(" %s", json_string_value(filter));
+	printf("%s\n", json_array_size(filters) ? "" : " no filters");
+}
+
+static void filter_print_known(const json_t *known)
+{
+	const char *description = json_string_value(json_object_get(known, "description"));
+
+	printf("  %-16s %s\n", json_string_value(json_object_get(known, "name")), description ? description : "");
+}
+
+static int filter_list(const char *control, bool json)
+{
+	json_t *answer = filter_ask(control, json_pack("[s]", "list")), *entry;
+	size_t i;
+
+	if (!answer)
+		return 1;
+	if (json) {
+		json_dumpf(answer, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else {
+		json_array_foreach(json_object_get(answer, "devices"), i, entry) filter_print(entry);
+		puts("known filters:");
+		json_array_foreach(json_object_get(answer, "known"), i, entry) filter_print_known(entry);
+	}
+	json_decref(answer);
+	return 0;
+}
+
+static int filter_make_change(const char *control, const char *what, const char *device, const char *text)
+{
+	json_t *answer = filter_ask(control, json_pack("[s, s, s]", what, device, text));
+
+	if (!answer)
+		return 1;
+	filter_print(answer);
+	json_decref(answer);
+	return 0;
+}
+
+static bool filter_is_change(const char *word)
+{
+	return !strcmp(word, "add") || !strcmp(word, "set") || !strcmp(word, "remove");
+}
+
+static int filter_unknown(const char *word)
+{
+	struct uvd_nearest nearest = { .wrong = word };
+
+	uvd_nearest_add(&nearest, "list");
+	uvd_nearest_add(&nearest, "add");
+	uvd_nearest_add(&nearest, "set");
+	uvd_nearest_add(&nearest, "remove");
+	fprintf(stderr, "uverbsctl filter: unknown command `%s`; the nearest is %s\n", word, nearest.best[0].name);
+	return 2;
+}
+
+int uvd_cmd_filter(int argc, char **argv)
+{
+	const char *control;
+	int status, first = uvd_ask_options(argc, argv, usage, &control, &status);
+
+	if (first < 0)
+		return status;
+	argc -= first;
+	argv += first;
+	if (argc && (!strcmp(argv[argc - 1], "--help") || !strcmp(argv[argc - 1], "-h"))) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	if (argc && !filter_is_change(argv[0]) && strcmp(argv[0], "list") != 0)
+		return filter_unknown(argv[0]);
+	if (argc == 1 && !strcmp(argv[0], "list"))
+		return filter_list(control, false);
+	if (argc == 2 && !strcmp(argv[0], "list") && !strcmp(argv[1], "--json"))
+		return filter_list(control, true);
+	if ((argc == 2 || argc == 3) && filter_is_change(argv[0]))
+		return filter_make_change(control, argv[0], argc == 3 ? argv[1] : "", argv[argc - 1]);
+	fputs(usage, stderr);
+	return 2;
+}
