@@ -11,6 +11,7 @@ int uvd_cmd_call(int argc, char **argv);
 int uvd_cmd_run(int argc, char **argv);
 int uvd_cmd_env(int argc, char **argv);
 int uvd_cmd_device(int argc, char **argv);
+int uvd_cmd_fuzz(int argc, char **argv);
 int uvd_cmd_filter(int argc, char **argv);
 int uvd_cmd_hca(int argc, char **argv);
 int uvd_cmd_new_plugin(int argc, char **argv);

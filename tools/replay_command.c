@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl replay: runs a program of calls on a device, and compares the results with those that its file holds. */
 #include "commands.h"
-#include "program/program.h"
+#include "program_check.h"
 #include "program_node.h"
 #include "tree_view.h"
 #include "util/util.h"
@@ -28,6 +28,7 @@ static const char usage[] =
 	"  --json            print one JSON object\n"
 	"  --record          write the results of this device into FILE; nothing is compared\n"
 	"  --show            print each call with its result\n"
+	"  --hang SECONDS    how long the program may take; longer is a hang (default: 60)\n"
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n"
 	"\n"
@@ -38,6 +39,8 @@ static const char who[] = "uverbsctl replay";
 struct replay {
 	const char *device, *control, *file;
 	bool json, record, show;
+	unsigned int hang;
+	struct uvd_program_finding finding;
 	char node[PATH_MAX];
 	struct uvd_prog *p;
 	struct uvd_prog_run *run, *expected;
@@ -63,6 +66,8 @@ static int replay_options(struct replay *r, int argc, char **argv)
 			r->device = optarg;
 		else if (c == 'c')
 			r->control = optarg;
+		else if (c == 't')
+			r->hang = strtoul(optarg, NULL, 0);
 		else if (c == 'j')
 			r->json = true;
 		else if (c == 'r')
@@ -88,8 +93,8 @@ static bool replay_open(struct replay *r)
 
 static bool replay_run(struct replay *r)
 {
-	uvd_prog_run_start(r->run, r->p);
-	uvd_prog_run_wait(r->run);
+	r->run->patience = r->hang;
+	uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, &r->finding);
 	if (r->run->trouble[0])
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
 	return !r->run->trouble[0];
@@ -145,6 +150,8 @@ static void replay_print_json(const struct replay *r, bool kernel)
 						r->d.target, "item", r->d.item, "expected",
 						kernel ? r->d.ours : r->d.kernel, "result",
 						kernel ? r->d.kernel : r->d.ours));
+	if (r->finding.kind)
+		json_object_set_new(out, "finding", json_string(r->finding.text));
 	for (unsigned int i = 0; i < r->list.num; i++)
 		if (r->list.rows[i].hits)
 			json_array_append_new(json_object_get(out, "listed"), json_string(r->list.rows[i].name));
@@ -164,7 +171,9 @@ static void replay_print(const struct replay *r, bool kernel)
 		uvd_prog_call_print(&call, stdout);
 		printf("= %s\n", record->done ? uvd_prog_result(record) : "not done");
 	}
-	if (r->d.found)
+	if (r->finding.kind)
+		printf("%s\n", r->finding.text);
+	else if (r->d.found)
 		printf("call %u, %s: %s is %s, %s expected\n", r->d.call + 1, r->d.target, r->d.item,
 		       kernel ? r->d.kernel : r->d.ours, kernel ? r->d.ours : r->d.kernel);
 	else
@@ -184,13 +193,13 @@ static bool replay_file(struct replay *r)
 		return false;
 	if (r->record)
 		return replay_record(r, kernel);
-	if (!replay_compare(r, kernel))
+	if (!r->finding.kind && !replay_compare(r, kernel))
 		return false;
 	if (r->json)
 		replay_print_json(r, kernel);
 	else
 		replay_print(r, kernel);
-	return !r->d.found;
+	return !r->d.found && !r->finding.kind;
 }
 
 int uvd_cmd_replay(int argc, char **argv)
@@ -200,6 +209,7 @@ int uvd_cmd_replay(int argc, char **argv)
 
 	if (!r)
 		return 1;
+	r->hang = 60;
 	r->control = getenv("UVERBSD_CONTROL");
 	if (!r->control || !*r->control)
 		r->control = "/run/uverbsd/control";

@@ -24,6 +24,7 @@ static const struct {
 	{ "trace", uvd_cmd_trace, "what programs call: print a trace, as strace does" },
 	{ "tree", uvd_cmd_tree, "what a device accepts" },
 	{ "call", uvd_cmd_call, "call a method or a write() command of a device by name" },
+	{ "fuzz", uvd_cmd_fuzz, "look for bugs of a device with random programs of calls" },
 	{ "new-plugin", uvd_cmd_new_plugin, "write the files of a new plug-in" },
 };
 

@@ -227,7 +227,7 @@ static size_t command_put_plain(struct uvd_prog_run *run, const struct uvd_prog 
 	size_t len = sizeof(*hdr) + c->in + c->uhw_in;
 
 	if (c->response)
-		bytes_put(c->core, 8, knob(run, p, i, "!response", UVD_PROG_OUT));
+		bytes_put(c->core, 8, knob(run, p, i, "!response", UVD_PROG_OUT(run)));
 	memcpy(msg + sizeof(*hdr), c->core, c->in);
 	memcpy(msg + sizeof(*hdr) + c->in, c->uhw, c->uhw_in);
 	hdr->command = knob(run, p, i, "!command", c->number);
@@ -259,7 +259,7 @@ static size_t command_put_ex(struct uvd_prog_run *run, const struct uvd_prog *p,
 	ex->cmd_hdr_reserved = knob(run, p, i, "!cmd_hdr_reserved", 0);
 	record_note_number(&run->records[i], "uhw_in", ex->provider_in_words * 8);
 	record_note_number(&run->records[i], "uhw_out", ex->provider_out_words * 8);
-	ex->response = knob(run, p, i, "!response", c->out + c->uhw_out ? UVD_PROG_OUT : 0);
+	ex->response = knob(run, p, i, "!response", c->out + c->uhw_out ? UVD_PROG_OUT(run) : 0);
 	return core + (words8(c->in) + words8(c->uhw_in)) * 8 - msg;
 }
 
@@ -297,7 +297,7 @@ const char *uvd_prog_build_write(struct uvd_prog_run *run, const struct uvd_prog
 	readable = edge ? strtoull(edge, NULL, 0) : b->len > len ? b->len : len;
 	if (readable > UVD_PROG_MSG_SIZE)
 		readable = UVD_PROG_MSG_SIZE;
-	b->msg = (uint8_t *)UVD_PROG_MSG + UVD_PROG_MSG_SIZE - readable;
+	b->msg = (uint8_t *)UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE - readable;
 	arena_copy(b->msg, msg, readable);
 	r->msg_len = readable < UVD_PROG_MAX_MSG ? readable : UVD_PROG_MAX_MSG;
 	/* Only extended headers tell where the core's part ends. */
@@ -347,7 +347,7 @@ static uint64_t mods_number(struct uvd_prog_run *run, const struct uvd_prog *p, 
 static void attr_in(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, struct tree *t,
 		    struct ib_uverbs_attr *a, const uint8_t *bytes, size_t len, const char *mods)
 {
-	uint8_t *to = (uint8_t *)UVD_PROG_IN + t->in_used;
+	uint8_t *to = (uint8_t *)UVD_PROG_IN(run) + t->in_used;
 	const char *tail = mods_find(mods, "tail");
 
 	a->len = mods_number(run, p, i, mods, "len", len);
@@ -368,7 +368,7 @@ static void attr_out(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 		     const char *mods)
 {
 	a->len = mods_number(run, p, i, mods, "len", len);
-	a->data = UVD_PROG_OUT + t->out_used;
+	a->data = UVD_PROG_OUT(run) + t->out_used;
 	region_add(&run->records[i], name, t->out_used, a->len, fields);
 	t->out_used += (a->len + UVD_PROG_OUT_SLACK + 7) / 8 * 8;
 }
@@ -577,7 +577,7 @@ const char *uvd_prog_build_ioctl(struct uvd_prog_run *run, const struct uvd_prog
 	t.hdr.reserved1 = knob(run, p, i, "!reserved1", 0);
 	t.hdr.reserved2 = knob(run, p, i, "!reserved2", 0);
 	t.hdr.driver_id = knob(run, p, i, "!driver", run->driver_id);
-	b->msg = (uint8_t *)UVD_PROG_MSG + UVD_PROG_MSG_SIZE - len;
+	b->msg = (uint8_t *)UVD_PROG_MSG(run) + UVD_PROG_MSG_SIZE - len;
 	arena_copy(b->msg, &t, len);
 	message_spoil(run, p, i, b->msg, len);
 	b->arg = knob(run, p, i, "!arg", (uintptr_t)b->msg);

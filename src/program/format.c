@@ -73,11 +73,17 @@ static const char *expect_parse(struct uvd_prog *p, const char *line)
 static const char *line_parse(struct uvd_prog *p, const char *line)
 {
 	const char *why;
+	char check[16];
 
 	if (*line == '=')
 		return expect_parse(p, line);
 	if (sscanf(line, "device %15s", p->device) == 1)
 		return strcmp(p->device, "kernel") && strcmp(p->device, "uverbsd") ? "no such kind of device" : NULL;
+	if (sscanf(line, "check %15s", check) == 1) {
+		p->check_model |= !strcmp(check, "model");
+		p->check_leaks |= !strcmp(check, "leaks");
+		return strcmp(check, "model") && strcmp(check, "leaks") ? "no such check" : NULL;
+	}
 	if (p->num_calls == UVD_PROG_MAX_CALLS)
 		return "too many calls";
 	why = call_parse(&p->calls[p->num_calls], line);
@@ -92,6 +98,7 @@ unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why)
 
 	p->num_calls = 0;
 	p->device[0] = 0;
+	p->check_model = p->check_leaks = false;
 	while (fgets(line, sizeof(line), in)) {
 		number++;
 		if (line[strspn(line, " \t\n")] == 0 || line[0] == '#')
@@ -121,6 +128,10 @@ void uvd_prog_print(const struct uvd_prog *p, FILE *out)
 {
 	if (p->device[0])
 		fprintf(out, "device %s\n", p->device);
+	if (p->check_model)
+		fputs("check model\n", out);
+	if (p->check_leaks)
+		fputs("check leaks\n", out);
 	for (unsigned int i = 0; i < p->num_calls; i++)
 		uvd_prog_call_print(&p->calls[i], out);
 }

@@ -408,29 +408,104 @@ static void gen_first_objects(struct uvd_gen *g)
 		uvd_gen_command(g, uvd_shape_command(names[i]), gen_front(g));
 }
 
+static void gen_begin(struct uvd_gen *g, uint64_t seed)
+{
+	memset(g->p, 0, sizeof(*g->p));
+	snprintf(g->p->name, sizeof(g->p->name), UVD_PROG_SEED "%llu", (unsigned long long)seed);
+	if (!uvd_gen_chance(g, 2))
+		uvd_gen_command(g, uvd_shape_command("GET_CONTEXT"),
+				uvd_gen_chance(g, 80) ? UVD_PROG_WRITE : UVD_PROG_INVOKE);
+	gen_first_objects(g);
+}
+
+static void gen_any_call(struct uvd_gen *g)
+{
+	switch (uvd_gen_below(g, 10)) {
+	case 0:
+		gen_connect(g);
+		break;
+	case 1 ... 3:
+		gen_any_method(g);
+		break;
+	default:
+		uvd_gen_command(g, gen_any_command(g), gen_front(g));
+		break;
+	}
+}
+
 void uvd_prog_generate(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed)
 {
 	struct uvd_gen g = { .state = seed, .p = p, .list = list };
 	unsigned int most;
 
-	memset(p, 0, sizeof(*p));
-	snprintf(p->name, sizeof(p->name), UVD_PROG_SEED "%llu", (unsigned long long)seed);
-	if (!uvd_gen_chance(&g, 2))
-		uvd_gen_command(&g, uvd_shape_command("GET_CONTEXT"),
-				uvd_gen_chance(&g, 80) ? UVD_PROG_WRITE : UVD_PROG_INVOKE);
-	gen_first_objects(&g);
+	gen_begin(&g, seed);
+	most = p->num_calls + 2 + uvd_gen_below(&g, 14);
+	while (p->num_calls < most && p->num_calls < UVD_PROG_MAX_CALLS)
+		gen_any_call(&g);
+}
+
+/* ---- fuzzing ----------------------------------------------------------------------------------------------------- */
+
+/* Finds the command that destroys objects of this type. */
+static const struct uvd_shape_command *gen_ender(struct uvd_gen *g, const char *type)
+{
+	const struct uvd_shape_command *shape;
+
+	for (unsigned int n = 0; (shape = uvd_shape_command_at(n)); n++)
+		if (shape->ends && !strcmp(shape->ends, type) && !uvd_gen_absent_command(g, shape))
+			return shape;
+	return NULL;
+}
+
+/* Destroys this object, by write() or by INVOKE_WRITE. Returns the call, or NULL. */
+static struct uvd_prog_call *gen_destroy(struct uvd_gen *g, const struct uvd_gen_live *live)
+{
+	const struct uvd_shape_command *shape = gen_ender(g, live->type);
+	struct uvd_prog_call *call = shape ? gen_new_call(g, gen_front(g), shape->name) : NULL;
+
+	for (unsigned int f = 0; call && f < shape->in.n; f++)
+		if (shape->in.f[f].good && *shape->in.f[f].good == '<')
+			uvd_prog_add_item(call, "%s=%s", shape->in.f[f].name, live->label);
+	return call;
+}
+
+/* Two calls at the same time: of the same object's destruction, or of anything. */
+static void gen_race(struct uvd_gen *g)
+{
+	const struct uvd_gen_live *found = live_find(g, NULL);
+	struct uvd_gen_live live = found ? *found : (struct uvd_gen_live){};
+	bool ends = found && uvd_gen_chance(g, 60);
+	unsigned int first = g->p->num_calls, second;
+
+	if (ends)
+		gen_destroy(g, &live);
+	else
+		gen_any_call(g);
+	second = g->p->num_calls;
+	if (ends && uvd_gen_chance(g, 50))
+		gen_destroy(g, &live);
+	else
+		gen_any_call(g);
+	if (second > first && g->p->num_calls > second)
+		g->p->calls[second - 1].beside = true;
+	if (ends)
+		live_end(g, live.label);
+}
+
+void uvd_prog_generate_fuzz(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed)
+{
+	struct uvd_gen g = { .state = seed, .p = p, .list = list };
+	unsigned int most;
+
+	gen_begin(&g, seed);
 	most = p->num_calls + 2 + uvd_gen_below(&g, 14);
 	while (p->num_calls < most && p->num_calls < UVD_PROG_MAX_CALLS) {
-		switch (uvd_gen_below(&g, 10)) {
-		case 0:
-			gen_connect(&g);
-			break;
-		case 1 ... 3:
-			gen_any_method(&g);
-			break;
-		default:
-			uvd_gen_command(&g, gen_any_command(&g), gen_front(&g));
-			break;
-		}
+		if (uvd_gen_chance(&g, 15))
+			gen_race(&g);
+		else
+			gen_any_call(&g);
 	}
+	if (uvd_gen_chance(&g, 70))
+		for (unsigned int i = g.num_live; i-- > 0;)
+			gen_destroy(&g, &g.live[i]);
 }

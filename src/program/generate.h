@@ -19,6 +19,12 @@ enum { UVD_PROG_SWEEP_CALLS = 12 };
 void uvd_prog_generate(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed);
 
 /*
+ * The same for fuzzing: some calls are made beside each other, some twice, and most programs destroy their objects in the
+ * end, one after the other.
+ */
+void uvd_prog_generate_fuzz(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed);
+
+/*
  * Makes part of the sweep of one target, a command by one front or a method: a call that succeeds, repeated with one
  * change each time. Returns false if there is no such part; for part 0: no such target.
  */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
@@ -15,10 +16,11 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "emit.h"
 #include "run.h"
 
 enum {
-	PATIENCE = 60, /* seconds; a program that takes longer counts as hanging */
+	PATIENCE = 60, /* seconds */
 	NODE_FD = 3, /* the same in every child, so that the numbers of new fds can be compared */
 	LOW_FDS = 40, /* under `uverbsctl run` a node's fd has a greater number, and write() works only there */
 };
@@ -34,6 +36,7 @@ struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu)
 		return NULL;
 	run->node = node;
 	run->cpu = cpu;
+	run->patience = PATIENCE;
 	driver = uvd_prog_find_driver(node);
 	if (driver < 0) {
 		int err = errno;
@@ -79,11 +82,14 @@ static void arena_map(uint64_t at, size_t size, int prot)
 		mprotect((void *)at, size, prot);
 }
 
-static void arena_make(void)
+static void arena_make(struct uvd_prog_run *run)
 {
-	arena_map(UVD_PROG_MSG, UVD_PROG_MSG_SIZE, PROT_READ | PROT_WRITE);
-	arena_map(UVD_PROG_IN, UVD_PROG_IN_SIZE, PROT_READ | PROT_WRITE);
-	arena_map(UVD_PROG_OUT, UVD_PROG_OUT_SIZE, PROT_READ | PROT_WRITE);
+	for (run->slot = 0; run->slot < UVD_PROG_SLOTS; run->slot++) {
+		arena_map(UVD_PROG_MSG(run), UVD_PROG_MSG_SIZE, PROT_READ | PROT_WRITE);
+		arena_map(UVD_PROG_IN(run), UVD_PROG_IN_SIZE, PROT_READ | PROT_WRITE);
+		arena_map(UVD_PROG_OUT(run), UVD_PROG_OUT_SIZE, PROT_READ | PROT_WRITE);
+	}
+	run->slot = 0;
 	arena_map(UVD_PROG_MEM, UVD_PROG_MEM_SIZE, PROT_READ | PROT_WRITE);
 	arena_map(UVD_PROG_RO, UVD_PROG_RO_SIZE, PROT_READ);
 	arena_map(UVD_PROG_SCRATCH, UVD_PROG_SCRATCH_SIZE, PROT_READ | PROT_WRITE);
@@ -125,38 +131,77 @@ static void record_note_new(struct uvd_prog_record *r, const struct uvd_prog_cal
 	}
 }
 
-static int run_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
-{
-	const struct uvd_prog_call *call = &p->calls[i];
-	struct uvd_prog_record *r = &run->records[i];
-	struct uvd_prog_built b = {};
+/* A call in progress. */
+struct making {
+	struct uvd_prog_run *run;
+	const struct uvd_prog *p;
+	unsigned int i, slot;
+	struct uvd_prog_built b;
 	uint8_t sent[UVD_PROG_MAX_MSG];
+	pthread_t thread;
+	pthread_barrier_t *start; /* where the calls of a group wait for each other; NULL: there is no group */
+	int fd; /* of a close */
+};
+
+static int call_prepare(struct making *m)
+{
+	const struct uvd_prog_call *call = &m->p->calls[m->i];
+	struct uvd_prog_record *r = &m->run->records[m->i];
 	const char *wrong;
 
-	memset((void *)UVD_PROG_OUT, UVD_PROG_UNTOUCHED, UVD_PROG_MAX_OUT);
-	wrong = call->front == UVD_PROG_WRITE ? uvd_prog_build_write(run, p, i, &b)
-					      : uvd_prog_build_ioctl(run, p, i, &b);
+	m->run->slot = m->slot;
+	memset((void *)UVD_PROG_OUT(m->run), UVD_PROG_UNTOUCHED, UVD_PROG_MAX_OUT);
+	wrong = call->front == UVD_PROG_WRITE ? uvd_prog_build_write(m->run, m->p, m->i, &m->b)
+					      : uvd_prog_build_ioctl(m->run, m->p, m->i, &m->b);
 	if (wrong)
-		return run_trouble(run, i, wrong);
-	memcpy(sent, b.msg, r->msg_len);
-	r->full = call->front == UVD_PROG_WRITE ? (long)b.len : 0;
-	if (call->front == UVD_PROG_WRITE)
-		record_answer(r, write(node_fd, b.msg, b.len));
+		return run_trouble(m->run, m->i, wrong);
+	memcpy(m->sent, m->b.msg, r->msg_len);
+	r->full = call->front == UVD_PROG_WRITE ? (long)m->b.len : 0;
+	if (m->run->emit)
+		uvd_prog_emit_call(m->run, m->p, m->i, &m->b);
+	return 0;
+}
+
+static void call_make(struct making *m)
+{
+	struct uvd_prog_record *r = &m->run->records[m->i];
+
+	if (m->p->calls[m->i].front == UVD_PROG_WRITE)
+		record_answer(r, write(node_fd, m->b.msg, m->b.len));
 	else
-		record_answer(r, ioctl(node_fd, b.cmd, b.arg));
-	memcpy(r->msg, b.msg, r->msg_len);
+		record_answer(r, ioctl(node_fd, m->b.cmd, m->b.arg));
+}
+
+static void call_finish(struct making *m)
+{
+	const struct uvd_prog_call *call = &m->p->calls[m->i];
+	struct uvd_prog_record *r = &m->run->records[m->i];
+
+	m->run->slot = m->slot;
+	memcpy(r->msg, m->b.msg, r->msg_len);
 	/*
 	 * The kernel must not write to a command. Record only the changes: the command may hold numbers that the driver
 	 * chose.
 	 */
 	for (unsigned int n = 0; call->front == UVD_PROG_WRITE && n < r->msg_len; n++)
-		r->msg[n] ^= sent[n];
-	memcpy(r->out, (void *)UVD_PROG_OUT, r->out_len);
+		r->msg[n] ^= m->sent[n];
+	memcpy(r->out, (void *)UVD_PROG_OUT(m->run), r->out_len);
 	if (r->is_ioctl && r->ret >= 0)
-		record_note_new(r, call, b.msg);
+		record_note_new(r, call, m->b.msg);
 	/* The only field that does not come from the program. */
 	if (r->is_ioctl && r->msg_len >= sizeof(struct ib_uverbs_ioctl_hdr))
 		((struct ib_uverbs_ioctl_hdr *)r->msg)->driver_id = 0;
+	m->run->slot = 0;
+}
+
+static int run_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+{
+	struct making m = { .run = run, .p = p, .i = i };
+
+	if (call_prepare(&m))
+		return -1;
+	call_make(&m);
+	call_finish(&m);
 	return 0;
 }
 
@@ -279,13 +324,87 @@ static int node_open(const char *node)
 	return 0;
 }
 
+static int (*const by_front[UVD_PROG_FRONTS])(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i) = {
+	[UVD_PROG_WRITE] = run_call,  [UVD_PROG_INVOKE] = run_call, [UVD_PROG_METHOD] = run_call,
+	[UVD_PROG_EVENT] = run_event, [UVD_PROG_RECV] = run_recv,   [UVD_PROG_CLOSE] = run_close,
+};
+
+/* ---- calls beside each other ------------------------------------------------------------------------------------- */
+
+static void *group_thread(void *arg)
+{
+	struct making *m = arg;
+
+	pthread_barrier_wait(m->start);
+	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
+		call_make(m);
+	else if (m->fd >= 0)
+		record_answer(&m->run->records[m->i], close(m->fd));
+	m->run->records[m->i].done = true;
+	return NULL;
+}
+
+static int group_prepare(struct making *m)
+{
+	int fd;
+
+	m->fd = -1;
+	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
+		return call_prepare(m);
+	fd = uvd_prog_value_of(m->run, m->p, m->i, m->p->calls[m->i].target);
+	if (fd > NODE_FD && fd != node_fd)
+		m->fd = fd;
+	else
+		record_answer(&m->run->records[m->i], (errno = EBADF, -1));
+	return 0;
+}
+
+/* Can the call be made by a thread of its own? The others use memory that all calls share. */
+static bool call_can_be_beside(const struct uvd_prog_call *call)
+{
+	return call->front <= UVD_PROG_METHOD || call->front == UVD_PROG_CLOSE;
+}
+
+/* Returns the number of calls that are made at the same time, from call i. */
+static unsigned int group_size(const struct uvd_prog *p, unsigned int i)
+{
+	unsigned int n = 1;
+
+	while (n < UVD_PROG_SLOTS && i + n < p->num_calls && p->calls[i + n - 1].beside &&
+	       call_can_be_beside(&p->calls[i + n - 1]) && call_can_be_beside(&p->calls[i + n]))
+		n++;
+	return n;
+}
+
+/* Makes n calls at the same time. Returns 0, or -1 if the program is wrong. */
+static int run_group(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, unsigned int n)
+{
+	static struct making m[UVD_PROG_SLOTS];
+	pthread_barrier_t start;
+
+	pthread_barrier_init(&start, NULL, n);
+	if (run->emit)
+		uvd_prog_emit_group(run, n);
+	for (unsigned int k = 0; k < n; k++) {
+		m[k] = (struct making){ .run = run, .p = p, .i = i + k, .slot = k, .start = &start };
+		if (group_prepare(&m[k]))
+			return -1;
+	}
+	for (unsigned int k = 0; k < n; k++)
+		if (pthread_create(&m[k].thread, NULL, group_thread, &m[k]))
+			return run_trouble(run, i + k, "no thread for it");
+	for (unsigned int k = 0; k < n; k++) {
+		pthread_join(m[k].thread, NULL);
+		if (p->calls[i + k].front <= UVD_PROG_METHOD)
+			call_finish(&m[k]);
+	}
+	pthread_barrier_destroy(&start);
+	return 0;
+}
+
 static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 {
-	static int (*const by_front[UVD_PROG_FRONTS])(struct uvd_prog_run * run, const struct uvd_prog *p,
-						      unsigned int i) = {
-		[UVD_PROG_WRITE] = run_call,  [UVD_PROG_INVOKE] = run_call, [UVD_PROG_METHOD] = run_call,
-		[UVD_PROG_EVENT] = run_event, [UVD_PROG_RECV] = run_recv,   [UVD_PROG_CLOSE] = run_close,
-	};
+	unsigned int n;
 
 	signal(SIGPIPE, SIG_IGN);
 	/* Run on the daemon's CPU, so that no call has to wake another one. */
@@ -296,14 +415,15 @@ static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 		CPU_SET(run->cpu, &set);
 		sched_setaffinity(0, sizeof(set), &set);
 	}
-	alarm(PATIENCE);
-	arena_make();
+	alarm(run->patience);
+	arena_make(run);
 	if (node_open(run->node)) {
 		snprintf(run->trouble, sizeof(run->trouble), "%s: %s", run->node, strerror(errno));
 		_exit(1);
 	}
-	for (unsigned int i = 0; i < p->num_calls; i++) {
-		if (by_front[p->calls[i].front](run, p, i))
+	for (unsigned int i = 0; i < p->num_calls; i += n) {
+		n = group_size(p, i);
+		if (n > 1 ? run_group(run, p, i, n) : by_front[p->calls[i].front](run, p, i))
 			_exit(1);
 		run->records[i].done = true;
 	}

@@ -15,6 +15,7 @@ enum {
 	UVD_PROG_MAX_VALUES = 64,
 	UVD_PROG_OUT_SLACK = 64, /* bytes behind each buffer that nobody may touch */
 	UVD_PROG_UNTOUCHED = 0xa5,
+	UVD_PROG_SLOTS = 4, /* calls beside each other, at most */
 };
 
 /* Where an output lies; the names of its bytes. */
@@ -31,7 +32,7 @@ struct uvd_prog_record {
 	int err;
 	/* The message after the call (the kernel writes handles and flags to attributes), and the output. */
 	uint32_t msg_len, out_len;
-	uint8_t msg[UVD_PROG_MAX_MSG], out[UVD_PROG_MAX_OUT];
+	uint8_t msg[UVD_PROG_MAX_MSG] __attribute__((aligned(8))), out[UVD_PROG_MAX_OUT] __attribute__((aligned(8)));
 	bool is_ioctl;
 	long full; /* the result that stands for `ok`: write() returns the length that it was given */
 	uint32_t new_at; /* offset in msg of the attribute that got the new handle; 0: there is none */
@@ -48,6 +49,9 @@ struct uvd_prog_record {
 struct uvd_prog_run {
 	const char *node;
 	int cpu; /* the child's CPU; -1: any */
+	unsigned int patience; /* seconds; a program that takes longer counts as hanging */
+	const char *emit; /* NULL, or a file to which the child writes the calls in bytes, in C (emit.h) */
+	unsigned int slot; /* of the child's next call */
 	uint16_t driver_id;
 	pid_t pid;
 	int status; /* from waitpid(), once the child has ended */
@@ -71,11 +75,13 @@ void uvd_prog_run_wait(struct uvd_prog_run *run);
 #else
 #define UVD_PROG_ARENA 0x200000000ull
 #endif
-#define UVD_PROG_MSG UVD_PROG_ARENA /* 64 KiB, unmapped after that */
+/* Each call that is made beside others has a slot: a message, inputs and outputs of its own. */
+#define UVD_PROG_SLOT_SIZE 0x1000000ull
+#define UVD_PROG_MSG(run) ((run)->slot * UVD_PROG_SLOT_SIZE + UVD_PROG_ARENA) /* 64 KiB, unmapped after that */
 #define UVD_PROG_MSG_SIZE 0x10000
-#define UVD_PROG_IN (UVD_PROG_ARENA + 0x100000)
+#define UVD_PROG_IN(run) ((run)->slot * UVD_PROG_SLOT_SIZE + UVD_PROG_ARENA + 0x100000)
 #define UVD_PROG_IN_SIZE 0x20000
-#define UVD_PROG_OUT (UVD_PROG_ARENA + 0x200000)
+#define UVD_PROG_OUT(run) ((run)->slot * UVD_PROG_SLOT_SIZE + UVD_PROG_ARENA + 0x200000)
 #define UVD_PROG_OUT_SIZE 0x40000
 #define UVD_PROG_MEM (UVD_PROG_ARENA + 0x300000) /* the client's, for memory regions */
 #define UVD_PROG_MEM_SIZE 0x40000

@@ -169,9 +169,9 @@ void uvd_gen_spoil_method(struct uvd_gen *g, struct uvd_prog_call *call)
 	}
 	switch (uvd_gen_below(g, 5)) {
 	case 0: /* another order */
-		strcpy(item, call->items[i]);
-		strcpy(call->items[i], call->items[j]);
-		strcpy(call->items[j], item);
+		memcpy(item, call->items[i], sizeof(item));
+		memmove(call->items[i], call->items[j], sizeof(item));
+		memcpy(call->items[j], item, sizeof(item));
 		break;
 	case 1: /* twice */
 		uvd_prog_add_item(call, "%s", call->items[i]);

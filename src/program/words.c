@@ -4,13 +4,13 @@
 #include <string.h>
 #include "run.h"
 
-static bool word_address(const char *word, uint64_t *value)
+static bool word_address(const struct uvd_prog_run *run, const char *word, uint64_t *value)
 {
-	static const struct {
+	const struct {
 		const char *name;
 		uint64_t at;
 	} names[] = { { "mem", UVD_PROG_MEM },	 { "ro", UVD_PROG_RO },		  { "none", UVD_PROG_NONE },
-		      { "edge", UVD_PROG_EDGE }, { "scratch", UVD_PROG_SCRATCH }, { "out", UVD_PROG_OUT } };
+		      { "edge", UVD_PROG_EDGE }, { "scratch", UVD_PROG_SCRATCH }, { "out", UVD_PROG_OUT(run) } };
 
 	for (unsigned int i = 0; i < UVD_COUNT(names); i++) {
 		size_t len = strlen(names[i].name);
@@ -61,7 +61,7 @@ uint64_t uvd_prog_value_of(struct uvd_prog_run *run, const struct uvd_prog *p, u
 
 	if (strchr("-0123456789", *word))
 		return *word == '-' ? -strtoull(word + 1, NULL, 0) : strtoull(word, NULL, 0);
-	if (word_address(word, &value))
+	if (word_address(run, word, &value))
 		return value;
 	snprintf(label, sizeof(label), "%.*s", (int)len, word);
 	for (unsigned int j = 0; j < i; j++) {

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "list.h"
+#include "model.h"
+
+enum { MAX_OBJECTS = UVD_PROG_MAX_CALLS, MAX_REFS = 8 };
+
+struct object {
+	char type[16];
+	uint32_t handle;
+	bool alive;
+	int refs; /* objects that certainly refer to it */
+	int maybe; /* what may refer to it: the model makes no statement about its destruction */
+	struct {
+		struct object *to;
+		bool sure;
+	} to[MAX_REFS];
+	unsigned int num_to;
+};
+
+struct model {
+	const struct uvd_prog *p;
+	const struct uvd_prog_run *run;
+	struct uvd_prog_difference *found;
+	unsigned int call;
+	bool context; /* there is one */
+	bool lost; /* a call did what the model does not understand: it makes no more statements */
+	unsigned int num;
+	struct object objects[MAX_OBJECTS];
+};
+
+/* The types whose references are certain in every driver. */
+static bool type_is_certain(const char *type)
+{
+	return uvd_prog_list_match("pd mr cq qp srq ah", type);
+}
+
+static struct object *object_find(struct model *m, uint32_t handle)
+{
+	for (unsigned int i = 0; i < m->num; i++)
+		if (m->objects[i].alive && m->objects[i].handle == handle && strcmp(m->objects[i].type, "channel") &&
+		    strcmp(m->objects[i].type, "async"))
+			return &m->objects[i];
+	return NULL;
+}
+
+static const struct uvd_prog_record *model_record(const struct model *m)
+{
+	return &m->run->records[m->call];
+}
+
+static bool model_ok(const struct model *m)
+{
+	return model_record(m)->done && model_record(m)->ret >= 0;
+}
+
+/* EFAULT can mean that the call did its work, and that its response could not be written. */
+static bool model_may_have_acted(const struct model *m)
+{
+	return model_ok(m) || model_record(m)->err == EFAULT;
+}
+
+static void model_wrong(struct model *m, const char *item, const char *expected)
+{
+	struct uvd_prog_difference *d = m->found;
+
+	if (d->found)
+		return;
+	d->found = true;
+	d->call = m->call;
+	snprintf(d->target, sizeof(d->target), "%s", m->p->calls[m->call].target);
+	snprintf(d->item, sizeof(d->item), "%s", item);
+	snprintf(d->kernel, sizeof(d->kernel), "%s", expected);
+	snprintf(d->ours, sizeof(d->ours), "%s",
+		 model_record(m)->done ? uvd_prog_result(model_record(m)) : "no answer");
+}
+
+/* ---- what a call refers to --------------------------------------------------------------------------------------- */
+
+/* An object that a call names. */
+struct named {
+	char type[16];
+	uint32_t handle;
+	bool sure; /* the call needs it whatever its other fields are */
+};
+
+static bool record_has(const struct uvd_prog_record *r, const char *name, uint64_t *value)
+{
+	for (unsigned int i = 0; i < r->num_values; i++)
+		if (!strcmp(r->values[i].name, name)) {
+			*value = r->values[i].value;
+			return true;
+		}
+	return false;
+}
+
+static uint64_t record_field(const struct uvd_prog_record *r, const char *name)
+{
+	uint64_t value = 0;
+
+	record_has(r, name, &value);
+	return value;
+}
+
+/* Is the QP of one of the types that need a PD and two CQs? */
+static bool qp_is_plain(const struct uvd_prog_record *r, const char *type_field)
+{
+	uint64_t type = record_field(r, type_field);
+
+	return type >= 2 && type <= 4;
+}
+
+/* Reads the objects of a command's fields. Returns their number. */
+static unsigned int command_objects(const struct model *m, const struct uvd_shape_command *shape, struct named *named)
+{
+	const struct uvd_prog_record *r = model_record(m);
+	bool qp = strstr(shape->name, "CREATE_QP");
+	bool plain = qp ? qp_is_plain(r, "qp_type") : strcmp(shape->name, "CREATE_XSRQ");
+	unsigned int n = 0;
+
+	for (unsigned int f = 0; f < shape->in.n && n < MAX_REFS; f++) {
+		const struct uvd_shape_field *field = &shape->in.f[f];
+		uint64_t value;
+
+		if (!field->good || sscanf(field->good, "<%15[^>]", named[n].type) != 1 ||
+		    uvd_prog_list_match("lkey channel", named[n].type) || !record_has(r, field->name, &value))
+			continue;
+		if (!strcmp(field->name, "srq_handle") && strstr(shape->name, "CREATE_QP")) {
+			if (!record_field(r, "is_srq"))
+				continue;
+		}
+		named[n].handle = value;
+		/* Which further objects a call needs depends on its other fields. */
+		named[n].sure = plain && (!n || qp) && field->size == 4 && type_is_certain(named[n].type);
+		n++;
+	}
+	return n;
+}
+
+static unsigned int method_objects(const struct model *m, const struct uvd_method_row *row, struct named *named)
+{
+	unsigned int n = 0;
+
+	for (unsigned int a = 0; a < row->num_attrs && n < MAX_REFS; a++) {
+		const struct uvd_attr_row *attr = &row->attrs[a];
+		const char *name = uvd_shape_attr_name(attr);
+		uint64_t value;
+
+		if (attr->type != UVD_ATTR_IDR || attr->access == UVD_UOBJ_NEW ||
+		    !record_has(model_record(m), name, &value))
+			continue;
+		snprintf(named[n].type, sizeof(named[n].type), "%.15s", uvd_shape_object_name(attr->object));
+		named[n].handle = value;
+		named[n].sure = attr->flags & UVD_MANDATORY && type_is_certain(named[n].type);
+		n++;
+	}
+	return n;
+}
+
+/* Is the message as the fields say, without corruption? */
+static bool call_is_whole(const struct uvd_prog_call *call)
+{
+	for (unsigned int i = 0; i < call->num_items; i++)
+		if (strchr("!@#", call->items[i][0]) || strchr(call->items[i], ':') ||
+		    !strncmp(call->items[i], "in=", 3) || !strncmp(call->items[i], "out=", 4) ||
+		    !strncmp(call->items[i], "uhw_", 4))
+			return false;
+	return true;
+}
+
+/* ---- changes of the table ---------------------------------------------------------------------------------------- */
+
+static struct object *object_add(struct model *m, const char *type, uint32_t handle)
+{
+	struct object *o = &m->objects[m->num];
+
+	if (m->num == MAX_OBJECTS) {
+		m->lost = true;
+		return NULL;
+	}
+	m->num++;
+	memset(o, 0, sizeof(*o));
+	snprintf(o->type, sizeof(o->type), "%s", type);
+	o->handle = handle;
+	o->alive = true;
+	return o;
+}
+
+static void object_refer(struct object *o, struct object *to, bool sure)
+{
+	if (!to || o->num_to == MAX_REFS)
+		return;
+	o->to[o->num_to].to = to;
+	o->to[o->num_to++].sure = sure;
+	*(sure ? &to->refs : &to->maybe) += 1;
+}
+
+static void object_end(struct object *o)
+{
+	o->alive = false;
+	for (unsigned int i = 0; i < o->num_to; i++)
+		*(o->to[i].sure ? &o->to[i].to->refs : &o->to[i].to->maybe) -= 1;
+	o->num_to = 0;
+}
+
+/* From now on the model says nothing about the object's references. */
+static void object_doubt(struct object *o)
+{
+	if (o)
+		o->maybe += 1000;
+}
+
+static void model_doubt_all(struct model *m)
+{
+	for (unsigned int i = 0; i < m->num; i++)
+		object_doubt(&m->objects[i]);
+}
+
+/* A successful call has made an object of this type. */
+static void model_made(struct model *m, const char *type, const struct named *named, unsigned int n)
+{
+	const struct uvd_prog_record *r = model_record(m);
+	bool is_fd = !strcmp(type, "channel") || !strcmp(type, "async");
+	struct object *o;
+	uint64_t handle;
+
+	if (is_fd)
+		return;
+	if (!uvd_prog_output(r, "handle", &handle) && !record_has(r, "handle", &handle)) {
+		m->lost = true;
+		return;
+	}
+	if (object_find(m, handle))
+		model_wrong(m, "new handle", "one that no object has");
+	o = object_add(m, type, handle);
+	for (unsigned int i = 0; o && i < n; i++)
+		object_refer(o, object_find(m, named[i].handle), named[i].sure && type_is_certain(type));
+}
+
+/* ---- statements -------------------------------------------------------------------------------------------------- */
+
+/* No object that a successful call names may be missing. */
+static void model_check_named(struct model *m, const struct named *named, unsigned int n)
+{
+	char item[80];
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct object *o = object_find(m, named[i].handle);
+
+		if (!named[i].sure || (o && !strcmp(o->type, named[i].type)))
+			continue;
+		snprintf(item, sizeof(item), "result with %s %u, which does not exist", named[i].type, named[i].handle);
+		model_wrong(m, item, "an error");
+	}
+}
+
+/* The result of a call that destroys one object and does nothing else. */
+static void model_check_end(struct model *m, const struct named *named)
+{
+	struct object *o = object_find(m, named->handle);
+	const struct uvd_prog_record *r = model_record(m);
+
+	if (!o || strcmp(o->type, named->type)) {
+		if (!o && type_is_certain(named->type) && r->err != ENOENT && r->err != EOPNOTSUPP)
+			model_wrong(m, "result for an object that does not exist", "ENOENT");
+		return;
+	}
+	if (!type_is_certain(o->type) || o->maybe || r->err == EOPNOTSUPP)
+		return;
+	if (o->refs && r->err != EBUSY)
+		model_wrong(m, "result for an object that others refer to", "EBUSY");
+	if (!o->refs && r->ret < 0)
+		model_wrong(m, "result for an object that nothing refers to", "ok");
+}
+
+static void model_end(struct model *m, const struct named *named)
+{
+	struct object *o = object_find(m, named->handle);
+
+	if (o)
+		object_end(o);
+}
+
+/* Bytes of a successful call's outputs: nothing behind them is written, and the gaps between fields hold no data. */
+static void model_check_bytes(struct model *m)
+{
+	const struct uvd_prog_record *r = model_record(m);
+	static bool known[UVD_PROG_MAX_OUT];
+
+	memset(known, 0, sizeof(known));
+	for (unsigned int i = 0; i < r->num_regions; i++) {
+		const struct uvd_prog_region *region = &r->regions[i];
+
+		for (uint32_t at = 0; at < region->len; at++)
+			known[region->at + at] = !region->fields.n || region->fields.stride;
+		for (unsigned int f = 0; f < region->fields.n; f++)
+			for (uint32_t at = 0; at < region->fields.f[f].size; at++)
+				if (region->fields.f[f].at + at < region->len)
+					known[region->at + region->fields.f[f].at + at] =
+						strncmp(region->fields.f[f].name, "reserved", 8);
+	}
+	for (uint32_t at = 0; at < r->out_len; at++)
+		if (!known[at] && r->out[at] != UVD_PROG_UNTOUCHED && r->out[at])
+			model_wrong(m, "a byte that is no output", "untouched, or 0");
+}
+
+/* Is a size below what the schema requires? Such a call must fail. */
+static bool call_is_short(const struct uvd_prog_call *call, const struct uvd_shape_command *shape)
+{
+	const char *in = uvd_prog_item(call, "in");
+	const struct uvd_write_row *row = shape ? uvd_shape_write(shape->number, shape->ex) : NULL;
+
+	if (uvd_prog_item(call, "!command"))
+		return false;
+	if (call->front == UVD_PROG_WRITE && (uvd_prog_item(call, "!in_words") || uvd_prog_item(call, "!len")))
+		return !uvd_prog_item(call, "in") && !uvd_prog_item(call, "uhw_in") &&
+		       !(uvd_prog_item(call, "!in_words") && uvd_prog_item(call, "!len"));
+	return in && row && strtoull(in, NULL, 0) < row->req_size && !shape->ex && !uvd_prog_item(call, "uhw_in") &&
+	       !uvd_prog_item(call, "!core_in");
+}
+
+/* Is an attribute of fixed size given another one, without being dropped or pointed elsewhere? */
+static bool method_is_short(const struct uvd_prog_call *call, const struct uvd_method_row *row)
+{
+	for (unsigned int i = 0; i < call->num_items; i++) {
+		char name[UVD_PROG_MAX_ITEM];
+		const struct uvd_attr_row *attr;
+
+		if (strchr("!@#", call->items[i][0]))
+			return false;
+		snprintf(name, sizeof(name), "%s", call->items[i]);
+		name[strcspn(name, "=:")] = 0;
+		attr = uvd_shape_attr_row(row, name);
+		if (attr && attr->type == UVD_ATTR_PTR_IN && attr->len && attr->min_len == attr->len &&
+		    strstr(call->items[i], ":len=-1"))
+			return true;
+	}
+	return false;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static void model_command(struct model *m, const struct uvd_prog_call *call, bool alone)
+{
+	const struct uvd_shape_command *shape = uvd_shape_command(call->target);
+	struct named named[MAX_REFS] = {};
+	unsigned int n = shape ? command_objects(m, shape, named) : 0;
+	bool whole = shape && call_is_whole(call);
+
+	if (model_ok(m) && shape && call_is_short(call, shape))
+		model_wrong(m, "result of a command that is too short", "an error");
+	if (!whole) {
+		m->lost |= model_may_have_acted(m);
+		return;
+	}
+	if (alone && shape->ends && n && m->context)
+		model_check_end(m, &named[0]);
+	if (!model_ok(m))
+		return;
+	if (alone && !shape->ends)
+		model_check_named(m, named, n);
+	if (alone)
+		model_check_bytes(m);
+	if (!strcmp(shape->name, "GET_CONTEXT"))
+		m->context = true;
+	else if (shape->makes)
+		model_made(m, shape->makes, named, n);
+	else if (shape->ends && n)
+		model_end(m, &named[0]);
+	else if (uvd_prog_list_match("REREG_MR POST_SEND ATTACH_MCAST DETACH_MCAST", shape->name))
+		model_doubt_all(m);
+}
+
+/* Returns the type of the object that the method makes, or NULL. */
+static const char *method_makes(const struct uvd_method_row *row)
+{
+	for (unsigned int a = 0; a < row->num_attrs; a++)
+		if ((row->attrs[a].type == UVD_ATTR_IDR || row->attrs[a].type == UVD_ATTR_FD) &&
+		    row->attrs[a].access == UVD_UOBJ_NEW)
+			return uvd_shape_object_name(row->attrs[a].object);
+	return NULL;
+}
+
+static const struct uvd_attr_row *method_ends(const struct uvd_method_row *row)
+{
+	for (unsigned int a = 0; a < row->num_attrs; a++)
+		if (row->attrs[a].type == UVD_ATTR_IDR && row->attrs[a].access == UVD_UOBJ_DESTROY)
+			return &row->attrs[a];
+	return NULL;
+}
+
+static void model_method(struct model *m, const struct uvd_prog_call *call, bool alone)
+{
+	struct uvd_shape_method ref;
+	struct named named[MAX_REFS] = {};
+	const char *makes;
+	unsigned int n;
+
+	if (!uvd_shape_method(call->target, &ref) || !ref.row) {
+		m->lost |= model_may_have_acted(m);
+		return;
+	}
+	if (model_ok(m) && method_is_short(call, ref.row))
+		model_wrong(m, "result of a method with an attribute that is too short", "an error");
+	if (!model_ok(m)) {
+		m->lost |= model_may_have_acted(m);
+		return;
+	}
+	if (!call_is_whole(call) && !uvd_prog_item(call, "uhw_out")) {
+		m->lost = true;
+		return;
+	}
+	n = method_objects(m, ref.row, named);
+	if (alone)
+		model_check_named(m, named, n);
+	makes = method_makes(ref.row);
+	if (!strcmp(uvd_shape_method_name(ref.row), "GET_CONTEXT"))
+		m->context = true;
+	else if (makes)
+		model_made(m, makes, named, n);
+	else if (method_ends(ref.row) && n)
+		model_end(m, &named[0]);
+	else
+		model_doubt_all(m);
+}
+
+void uvd_prog_model_check(const struct uvd_prog *p, const struct uvd_prog_run *run, struct uvd_prog_difference *found)
+{
+	static struct model m;
+	bool beside = false;
+
+	memset(&m, 0, sizeof(m));
+	memset(found, 0, sizeof(*found));
+	m.p = p;
+	m.run = run;
+	m.found = found;
+	for (m.call = 0; m.call < p->num_calls && !m.lost && run->records[m.call].done; m.call++) {
+		const struct uvd_prog_call *call = &p->calls[m.call];
+		bool alone = !beside && !call->beside;
+
+		beside = call->beside;
+		if (call->front == UVD_PROG_METHOD)
+			model_method(&m, call, alone);
+		else if (call->front <= UVD_PROG_INVOKE)
+			model_command(&m, call, alone);
+	}
+}

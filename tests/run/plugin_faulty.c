@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* A plug-in that makes DEALLOC_PD wrong, so that `uverbsctl fuzz` has something to find. FAULT: 1 a wrong errno, 2 a crash. */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_verbs.h>
+#include <uverbsd/plugin.h>
+#include <uverbsd/request.h>
+
+static int faulty_dealloc(struct uvd_req *req)
+{
+	int *volatile nowhere = (int *)8;
+
+	if (FAULT == 2)
+		*nowhere = 1;
+	return -EINVAL;
+}
+
+static const uvd_step faulty_steps[] = { faulty_dealloc, NULL };
+static const struct uvd_write_row faulty_writes[] = {
+	{ .name = "IB_USER_VERBS_CMD_DEALLOC_PD",
+	  .number = IB_USER_VERBS_CMD_DEALLOC_PD,
+	  .steps = faulty_steps,
+	  .when = UVD_STEPS_BEFORE },
+};
+static const struct uvd_object_row faulty_object = { .name = "UVERBS_OBJECT_PD",
+						     .id = UVERBS_OBJECT_PD,
+						     UVD_ROWS(writes, faulty_writes) };
+static const struct uvd_object_row *const objects[] = { &faulty_object, NULL };
+static const struct uvd_feature feature = { .name = "faulty feature", .objects = objects };
+static const struct uvd_feature *const features[] = { &feature, NULL };
+
+UVD_PLUGIN(.name = "faulty", .version = "1.0", .description = "a wrong DEALLOC_PD", .features = features);

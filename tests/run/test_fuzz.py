@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""uverbsctl fuzz: it finds nothing in a device without a fault, and the fault of a plug-in: the example of docs/fuzzing.md."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import pytest
+from conftest import BUILD, SANITIZED, STUCK, UVERBSCTL
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def folder(run):
+    """A folder of the user that runs. Plug-ins of root may not be below /tmp, where others can write."""
+    with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir="/run" if run.privileged else run.folder) as name:
+        folder = pathlib.Path(name)
+        for module in ("faulty1.so", "faulty2.so"):
+            shutil.copy(BUILD / "tests/run" / module, folder)
+        for path in (folder, *folder.iterdir()):
+            path.chmod(0o755)
+            if run.prefix:
+                os.chown(path, 65534, 65533)
+        yield folder
+
+
+def fuzz(run, folder, *options):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "fuzz", *options], cwd=folder, env=run.env, capture_output=True, text=True,
+                       timeout=STUCK)
+    return r.returncode, r.stdout + r.stderr
+
+
+def replay(run, folder, *options):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "run", "--log-level", "error", *options, "--", UVERBSCTL, "replay",
+                        "FINDING.prog"], cwd=folder, env=run.env, capture_output=True, text=True, timeout=STUCK)
+    return r.returncode, r.stdout
+
+
+def example():
+    """The commands of the documentation's example, each with what it prints."""
+    text = (ROOT / "docs/fuzzing.md").read_text()
+    block = next(b for b in text.split("```\n") if b.startswith("$ uverbsctl fuzz -- --plugin"))
+    return dict(re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M))
+
+
+def calls_of(path):
+    lines = path.read_text().splitlines()
+    return [line for line in lines if line and not line.startswith(("#", "check", "device", "="))]
+
+
+def test_a_device_without_a_fault_has_no_finding(run, folder):
+    status, text = fuzz(run, folder, "--seed", "1", "--programs", "20", "--seconds", str(STUCK), "--hang", str(STUCK))
+    assert status == 0 and re.fullmatch(r"20 programs, \d+ calls, seeds from 1, nothing found\n", text), text
+
+
+def test_a_wrong_errno_is_found_shrunk_and_reproduced(run, folder):
+    plugin, said = ("--plugin", "./faulty1.so"), example()
+    status, text = fuzz(run, folder, "--seconds", str(STUCK), "--", *plugin)
+    assert status == 1 and text == said["uverbsctl fuzz -- --plugin ./faulty1.so"], text
+    assert (folder / "FINDING.prog").read_text() == said["cat FINDING.prog"]
+    status, text = replay(run, folder, *plugin)
+    assert status == 1 and text == said["uverbsctl run --plugin ./faulty1.so -- uverbsctl replay FINDING.prog"], text
+    status, text = replay(run, folder)
+    assert status == 0 and text == said["uverbsctl run -- uverbsctl replay FINDING.prog"], text
+    # The C program needs no part of uverbsd.
+    subprocess.run(["cc", "-pthread", "-o", folder / "reproduce", folder / "FINDING.c"], check=True, timeout=STUCK)
+    os.chmod(folder / "reproduce", 0o755)
+    r = subprocess.run([*run.prefix, UVERBSCTL, "run", *plugin, "--", "./reproduce"], cwd=folder, env=run.env,
+                       capture_output=True, text=True, timeout=STUCK)
+    assert re.search(r"DEALLOC_PD: -1 Invalid argument\n", r.stdout), r
+
+
+if not SANITIZED:  # the sanitizers tell of crashes themselves
+    def test_a_crash_of_the_engine_is_found_and_reproduced(run, folder):
+        plugin = ("--plugin", "./faulty2.so")
+        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--", *plugin)
+        assert status == 1 and text.startswith("lost: the device does not answer after the program\n"), text
+        assert len(calls_of(folder / "FINDING.prog")) < 10
+        status, text = replay(run, folder, *plugin)
+        assert status == 1 and text.startswith("lost: "), text
+
+
+@pytest.mark.parametrize("options", [("--jobs", "0"), ("--nothing",), ("/dev/null", "--", "--persona", "hfi1")])
+def test_a_wrong_command_line_is_2(run, folder, options):
+    status, text = fuzz(run, folder, *options)
+    assert status == 2 and "Usage: uverbsctl fuzz" in text, text

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * uverbsctl fuzz. The fuzzing process (fuzz_command.c) starts workers, each under a `uverbsctl run` with a device of its
+ * own, and tries programs on fresh devices while it shrinks one. A worker (fuzz_worker.c) makes random programs until one
+ * has a finding, or runs one program that it is given. Both share a folder:
+ *
+ *	current.prog	the program that the worker is running
+ *	finding		what the worker found
+ *	count		how many programs and calls it has run
+ *	log		what its engine said
+ */
+#ifndef UVD_FUZZ_H
+#define UVD_FUZZ_H
+
+#include "program_check.h"
+#include "program_node.h"
+
+struct uvd_fuzz {
+	const char *device; /* NULL: a device of its own for each worker */
+	const char *control; /* tells a worker about leaks; NULL: do not look for them */
+	const char *output; /* findings are written to OUTPUT.prog, .c and .log */
+	unsigned int jobs, hang; /* hang: seconds that a program may take */
+	unsigned long programs; /* to run, by all workers together */
+	double seconds;
+	uint64_t seed, step; /* a worker takes every step-th seed */
+	char **run_options; /* for `uverbsctl run` */
+	int num_run_options;
+	const char *folder; /* of a worker */
+	bool trial; /* the worker runs current.prog, and nothing else */
+	const char *emit; /* NULL, or the file to which the worker writes its program in C */
+};
+
+/* How often a trial runs a program whose calls race. */
+enum { UVD_FUZZ_RACES = 30 };
+
+/* Runs as the worker. Returns the exit status: 0, 1 if there is a finding, 2 if the device cannot be used. */
+int uvd_fuzz_worker(const struct uvd_fuzz *f);
+
+/* The files of the folder. They return false after a message on stderr. */
+bool uvd_fuzz_write_program(const char *folder, const char *name, const struct uvd_prog *p);
+bool uvd_fuzz_write_finding(const char *folder, const struct uvd_program_finding *found);
+/* Returns false, without a message, if there is none. */
+bool uvd_fuzz_read_finding(const char *folder, struct uvd_program_finding *found);
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl fuzz: starts the workers, shrinks what they find, and writes it. */
+#include "commands.h"
+#include "fuzz.h"
+#include "util/util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char usage[] =
+	"Usage: uverbsctl fuzz [OPTION...] [DEVICE] [-- RUN-OPTION...]\n"
+	"\n"
+	"  uverbsctl fuzz --seconds 600 --jobs 4               devices of its own, without root\n"
+	"  uverbsctl fuzz -- --persona hfi1 --backend null     with these options of `uverbsctl run`\n"
+	"  uverbsctl fuzz /dev/infiniband/uverbs0              this device, ours or the kernel's\n"
+	"\n"
+	"Makes random calls until one shows a bug: the engine dies, a call does not return, a result contradicts the\n"
+	"model of the handle table, or objects stay. Then it drops the calls that the bug does not need, and writes\n"
+	"FINDING.prog, which `uverbsctl replay` runs, and FINDING.c, which needs no part of uverbsd. docs/fuzzing.md has\n"
+	"an example.\n"
+	"\n"
+	"  --seconds N       end after N seconds (default: 60)\n"
+	"  --programs N      end after N programs of calls\n"
+	"  --seed S          the first program's seed (default: 1); the same seed makes the same calls\n"
+	"  --jobs N          that many devices, with a worker each (default: 1)\n"
+	"  --hang SECONDS    how long a program may take; longer is a hang (default: 30)\n"
+	"  --output NAME     write NAME.prog, NAME.c and NAME.log (default: FINDING)\n"
+	"\n"
+	"Exit status: 0 if nothing was found, 1 if something was, 2 for a wrong command line, or if fuzzing is impossible.\n";
+
+static const char who[] = "uverbsctl fuzz";
+
+enum { MAX_JOBS = 64, TRIAL_HANG = 10 };
+
+/* Shrinking: what is looked for, and where. */
+struct shrinking {
+	const struct uvd_fuzz *f;
+	const struct uvd_program_finding *wanted;
+	char folder[PATH_MAX];
+	unsigned int trials;
+};
+
+/* ---- the command line -------------------------------------------------------------------------------------------- */
+
+static const struct option longs[] = { { "seconds", required_argument, NULL, 's' },
+				       { "programs", required_argument, NULL, 'p' },
+				       { "seed", required_argument, NULL, 'S' },
+				       { "step", required_argument, NULL, 'e' },
+				       { "jobs", required_argument, NULL, 'j' },
+				       { "hang", required_argument, NULL, 'H' },
+				       { "output", required_argument, NULL, 'o' },
+				       { "internal-worker", required_argument, NULL, 'w' },
+				       { "internal-trial", required_argument, NULL, 't' },
+				       { "internal-emit", required_argument, NULL, 'c' },
+				       { "help", no_argument, NULL, 'h' },
+				       { NULL } };
+
+static bool fuzz_option(struct uvd_fuzz *f, int c)
+{
+	switch (c) {
+	case 's':
+		f->seconds = atof(optarg);
+		break;
+	case 'p':
+		f->programs = strtoul(optarg, NULL, 0);
+		break;
+	case 'S':
+		f->seed = strtoull(optarg, NULL, 0);
+		break;
+	case 'e':
+		f->step = strtoull(optarg, NULL, 0);
+		break;
+	case 'j':
+		f->jobs = strtoul(optarg, NULL, 0);
+		break;
+	case 'H':
+		f->hang = strtoul(optarg, NULL, 0);
+		break;
+	case 'o':
+		f->output = optarg;
+		break;
+	case 'c':
+		f->emit = optarg;
+		break;
+	case 't':
+	case 'w':
+		f->trial = c == 't';
+		f->folder = optarg;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
+{
+	int c;
+
+	optind = 0;
+	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) >= 0)
+		if (!fuzz_option(f, c))
+			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
+	if (optind < argc && strcmp(argv[optind - 1], "--"))
+		f->device = argv[optind++];
+	if (optind < argc && !strcmp(argv[optind], "--"))
+		optind++;
+	f->run_options = argv + optind;
+	f->num_run_options = argc - optind;
+	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && (!f->device || !f->num_run_options))
+		return -1;
+	fputs(usage, stderr);
+	return 2;
+}
+
+/* ---- workers ----------------------------------------------------------------------------------------------------- */
+
+enum { MAX_ARGS = 128, ARG = 96 };
+
+struct args {
+	char text[MAX_ARGS][ARG];
+	char *argv[MAX_ARGS + 1];
+	unsigned int n;
+};
+
+static void __attribute__((format(printf, 2, 3))) args_add(struct args *a, const char *format, ...)
+{
+	va_list ap;
+
+	if (a->n == MAX_ARGS)
+		return;
+	va_start(ap, format);
+	vsnprintf(a->text[a->n], ARG, format, ap);
+	va_end(ap);
+	a->argv[a->n] = a->text[a->n];
+	a->n++;
+}
+
+/* The command line of a worker under a run of its own. */
+static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *folder, const char *mode)
+{
+	static char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[len > 0 ? len : 0] = 0;
+	a->n = 0;
+	a->argv[a->n++] = self;
+	args_add(a, "run");
+	args_add(a, "--log-level");
+	args_add(a, "error");
+	for (int i = 0; i < f->num_run_options && a->n < MAX_ARGS - 24; i++)
+		a->argv[a->n++] = f->run_options[i];
+	args_add(a, "--");
+	a->argv[a->n++] = self;
+	args_add(a, "fuzz");
+	args_add(a, "--internal-%s", mode);
+	a->argv[a->n++] = (char *)folder;
+	args_add(a, "--seconds");
+	args_add(a, "%f", f->seconds);
+	args_add(a, "--programs");
+	args_add(a, "%lu", (f->programs + f->jobs - 1) / f->jobs);
+	args_add(a, "--seed");
+	args_add(a, "%llu", (unsigned long long)f->seed);
+	args_add(a, "--step");
+	args_add(a, "%llu", (unsigned long long)f->step);
+	args_add(a, "--hang");
+	args_add(a, "%u", f->hang);
+}
+
+/* Starts a worker in its folder. Returns its pid, or -1. */
+static pid_t worker_start(const struct uvd_fuzz *f, const char *folder, const char *mode, const char *emit)
+{
+	struct args *a = calloc(1, sizeof(*a));
+	char log[PATH_MAX + 8];
+	pid_t pid;
+	int fd;
+
+	if (!a)
+		return -1;
+	worker_args(f, a, folder, mode);
+	if (emit) {
+		args_add(a, "--internal-emit");
+		a->argv[a->n++] = (char *)emit;
+	}
+	a->argv[a->n] = NULL;
+	snprintf(log, sizeof(log), "%s/log", folder);
+	pid = fork();
+	if (!pid) {
+		fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		if (fd >= 0)
+			dup2(fd, STDERR_FILENO);
+		/* A sanitizer's report ends the engine, so that it is a finding of the call that caused it. */
+		setenv("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1", 0);
+		execv(a->argv[0], a->argv);
+		_exit(127);
+	}
+	free(a);
+	return pid;
+}
+
+static int worker_wait(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return 2;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+static bool log_has(const char *folder, const char *text)
+{
+	char path[PATH_MAX + 8], line[1024];
+	bool found = false;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/log", folder);
+	in = fopen(path, "re");
+	while (in && !found && fgets(line, sizeof(line), in))
+		found = strstr(line, text);
+	if (in)
+		fclose(in);
+	return found;
+}
+
+static void log_copy(const char *folder, FILE *out)
+{
+	char path[PATH_MAX + 8], block[4096];
+	FILE *in;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/log", folder);
+	in = fopen(path, "re");
+	while (in && (len = fread(block, 1, sizeof(block), in)))
+		fwrite(block, 1, len, out);
+	if (in)
+		fclose(in);
+}
+
+/* ---- shrinking --------------------------------------------------------------------------------------------------- */
+
+/* Runs the program on a fresh device, or on the device that was given. Returns false if there is no answer. */
+static bool shrink_trial(struct shrinking *s, const struct uvd_prog *p, struct uvd_program_finding *found)
+{
+	struct uvd_fuzz f = *s->f;
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/finding", s->folder);
+	unlink(path);
+	s->trials++;
+	f.folder = s->folder;
+	f.trial = true;
+	if (f.hang > TRIAL_HANG)
+		f.hang = TRIAL_HANG;
+	if (!uvd_fuzz_write_program(s->folder, "current.prog", p))
+		return false;
+	if (f.device)
+		uvd_fuzz_worker(&f);
+	else
+		worker_wait(worker_start(&f, s->folder, "trial", NULL));
+	return uvd_fuzz_read_finding(s->folder, found);
+}
+
+static bool shrink_still(void *arg, const struct uvd_prog *p)
+{
+	struct shrinking *s = arg;
+	struct uvd_program_finding found;
+
+	return shrink_trial(s, p, &found) && uvd_program_same(&found, s->wanted);
+}
+
+static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct uvd_prog *p)
+{
+	char name[PATH_MAX + 8];
+	FILE *out;
+
+	p->check_model = s->wanted->kind == UVD_PROGRAM_MODEL;
+	p->check_leaks = s->wanted->kind == UVD_PROGRAM_LEAK;
+	snprintf(name, sizeof(name), "%s.prog", f->output);
+	out = fopen(name, "we");
+	if (!out) {
+		fprintf(stderr, "%s: %s: %s\n", who, name, uvd_errno_name(errno));
+		return;
+	}
+	fprintf(out, "# %s\n# From %s.\n", s->wanted->text, p->name);
+	uvd_prog_print(p, out);
+	fclose(out);
+	snprintf(name, sizeof(name), "%s.log", f->output);
+	out = fopen(name, "we");
+	if (out) {
+		log_copy(s->folder, out);
+		fclose(out);
+	}
+	snprintf(name, sizeof(name), "%s.c", f->output);
+	uvd_fuzz_write_program(s->folder, "current.prog", p);
+	if (!f->device)
+		worker_wait(worker_start(f, s->folder, "trial", name));
+	printf("%s.prog, %s.c and %s.log written\n", f->output, f->output, f->output);
+}
+
+/* The first line of a worker's program is `# seed N`. */
+static void seed_read(const char *path, char *name, size_t size)
+{
+	char line[64] = "";
+	FILE *in = fopen(path, "re");
+
+	if (in && fgets(line, sizeof(line), in) && !strncmp(line, "# ", 2))
+		snprintf(name, size, "%.*s", (int)strcspn(line + 2, "\n"), line + 2);
+	if (in)
+		fclose(in);
+}
+
+/* Reports the finding of a worker. */
+static void finding_report(const struct uvd_fuzz *f, const char *folder, const struct uvd_program_finding *found)
+{
+	struct shrinking s = { .f = f, .wanted = found };
+	struct uvd_prog *p = calloc(1, sizeof(*p));
+	char path[PATH_MAX + 16];
+	unsigned int before;
+
+	snprintf(path, sizeof(path), "%s/current.prog", folder);
+	snprintf(s.folder, sizeof(s.folder), "%s", folder);
+	printf("%s\n", found->text);
+	fflush(stdout);
+	if (p && uvd_prog_load(p, who, path)) {
+		seed_read(path, p->name, sizeof(p->name));
+		before = p->num_calls;
+		if (shrink_still(&s, p)) {
+			uvd_prog_shrink(p, shrink_still, &s);
+			printf("%u calls shrunk to %u by %u trials\n", before, p->num_calls, s.trials);
+			shrink_still(&s, p); /* so that the log is of this program */
+		} else {
+			printf("it did not happen again on a fresh device: the program is not shrunk\n");
+		}
+		finding_write(f, &s, p);
+	}
+	free(p);
+}
+
+/* ---- the jobs ---------------------------------------------------------------------------------------------------- */
+
+static void count_add(const char *folder, unsigned long *programs, unsigned long *calls)
+{
+	char path[PATH_MAX + 16];
+	unsigned long n, c;
+	FILE *in;
+
+	snprintf(path, sizeof(path), "%s/count", folder);
+	in = fopen(path, "re");
+	if (in && fscanf(in, "%lu %lu", &n, &c) == 2) {
+		*programs += n;
+		*calls += c;
+	}
+	if (in)
+		fclose(in);
+}
+
+static void folder_remove(const char *folder)
+{
+	static const char *const names[] = { "current.prog", "finding", "count", "log" };
+	char path[PATH_MAX + 16];
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+struct job {
+	char folder[PATH_MAX];
+	pid_t pid;
+	int status;
+};
+
+/* Makes a folder for each job, and starts the workers. */
+static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	for (unsigned int i = 0; i < f->jobs; i++) {
+		struct uvd_fuzz one = *f;
+
+		snprintf(jobs[i].folder, sizeof(jobs[i].folder), "%s/uverbsd-fuzz-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+		if (!mkdtemp(jobs[i].folder)) {
+			fprintf(stderr, "%s: %s: %s\n", who, jobs[i].folder, uvd_errno_name(errno));
+			jobs[i].folder[0] = 0;
+			return false;
+		}
+		one.seed = f->seed + i;
+		one.step = f->jobs;
+		one.folder = jobs[i].folder;
+		if (f->device)
+			jobs[i].status = uvd_fuzz_worker(&one);
+		else
+			jobs[i].pid = worker_start(&one, jobs[i].folder, "worker", NULL);
+	}
+	return true;
+}
+
+/* Returns the exit status that the job stands for, and reports its finding. */
+static int job_end(const struct uvd_fuzz *f, struct job *job)
+{
+	struct uvd_program_finding found;
+
+	if (job->pid > 0)
+		job->status = worker_wait(job->pid);
+	if (uvd_fuzz_read_finding(job->folder, &found) && found.kind) {
+		finding_report(f, job->folder, &found);
+		return 1;
+	}
+	if (log_has(job->folder, "Sanitizer")) {
+		printf("a sanitizer's report:\n");
+		log_copy(job->folder, stdout);
+		return 1;
+	}
+	if (job->status)
+		log_copy(job->folder, stderr);
+	return job->status ? 2 : 0;
+}
+
+static int fuzz_jobs(const struct uvd_fuzz *f)
+{
+	struct job *jobs = calloc(f->jobs, sizeof(*jobs));
+	unsigned long programs = 0, calls = 0;
+	int status = jobs && jobs_start(f, jobs) ? 0 : 2;
+
+	for (unsigned int i = 0; jobs && i < f->jobs && jobs[i].folder[0]; i++) {
+		int one = job_end(f, &jobs[i]);
+
+		count_add(jobs[i].folder, &programs, &calls);
+		if (one == 1 || !status)
+			status = one;
+		folder_remove(jobs[i].folder);
+	}
+	if (status != 2)
+		printf("%lu programs, %lu calls, seeds from %llu%s\n", programs, calls, (unsigned long long)f->seed,
+		       status ? "" : ", nothing found");
+	free(jobs);
+	return status;
+}
+
+int uvd_cmd_fuzz(int argc, char **argv)
+{
+	struct uvd_fuzz f = {
+		.output = "FINDING", .jobs = 1, .hang = 30, .programs = ~0ul >> 8, .seconds = 60, .seed = 1, .step = 1
+	};
+	int status = fuzz_options(&f, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (!f.folder)
+		return fuzz_jobs(&f);
+	f.control = getenv("UVERBSD_CONTROL");
+	return uvd_fuzz_worker(&f);
+}

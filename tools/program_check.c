@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "program_check.h"
+#include "control/control.h"
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LEAK_WAITS = 5000, LEAK_WAIT_US = 2000 }; /* the engine learns of a close some time after it */
+
+static json_t *control_json(const char *control, const char *command)
+{
+	char *line = uvd_control_ask(control, command);
+	json_t *json = line ? json_loads(line, 0, NULL) : NULL;
+
+	free(line);
+	return json;
+}
+
+/* Appends "N WHAT" for each object that a device still has. */
+static void leaks_objects(const char *control, char *text, size_t size)
+{
+	json_t *status = control_json(control, "status"), *device, *count;
+	const char *name;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "devices"), i, device)
+		json_object_foreach(json_object_get(device, "objects"), name, count) if (json_integer_value(count))
+			snprintf(text + strlen(text), size - strlen(text), " %lld %s,",
+				 (long long)json_integer_value(count), name);
+	json_decref(status);
+}
+
+static void leaks_charges(const char *control, char *text, size_t size)
+{
+	json_t *accounts = control_json(control, "accounts"), *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(accounts, "accounts"), i, row)
+	{
+		long long used = json_integer_value(json_object_get(row, "used"));
+		const char *what = json_string_value(json_object_get(row, "resource"));
+
+		if (used)
+			snprintf(text + strlen(text), size - strlen(text), " %lld %s charged,", used,
+				 what ? what : "?");
+	}
+	json_decref(accounts);
+}
+
+bool uvd_program_leaks(const char *control, char *text, size_t size)
+{
+	for (int i = 0; i < LEAK_WAITS; i++) {
+		text[0] = 0;
+		leaks_objects(control, text, size);
+		leaks_charges(control, text, size);
+		if (!text[0])
+			return false;
+		usleep(LEAK_WAIT_US);
+	}
+	text[strlen(text) - 1] = 0; /* the comma */
+	return true;
+}
+
+/* The call in which the program ended. */
+static void check_ended(const struct uvd_prog_run *run, const struct uvd_prog *p, struct uvd_program_finding *found)
+{
+	unsigned int i = 0;
+
+	while (i + 1 < p->num_calls && run->records[i].done)
+		i++;
+	found->d.call = i;
+	snprintf(found->d.target, sizeof(found->d.target), "%s", p->calls[i].target);
+	if (WTERMSIG(run->status) == SIGALRM) {
+		found->kind = UVD_PROGRAM_HANG;
+		snprintf(found->text, sizeof(found->text), "hang: call %u, %s, did not return in %u seconds", i + 1,
+			 found->d.target, run->patience);
+		return;
+	}
+	found->kind = UVD_PROGRAM_KILLED;
+	snprintf(found->text, sizeof(found->text), "killed: SIG%s in call %u, %s", sigabbrev_np(WTERMSIG(run->status)),
+		 i + 1, found->d.target);
+}
+
+void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
+		       struct uvd_program_finding *found)
+{
+	char left[128];
+
+	memset(found, 0, sizeof(*found));
+	uvd_prog_run_start(run, p);
+	uvd_prog_run_wait(run);
+	if (uvd_prog_find_driver(run->node) < 0) {
+		found->kind = UVD_PROGRAM_LOST;
+		snprintf(found->text, sizeof(found->text), "lost: the device does not answer after the program");
+		return;
+	}
+	if (WIFSIGNALED(run->status)) {
+		check_ended(run, p, found);
+		return;
+	}
+	if (model && !run->trouble[0])
+		uvd_prog_model_check(p, run, &found->d);
+	if (found->d.found) {
+		found->kind = UVD_PROGRAM_MODEL;
+		snprintf(found->text, sizeof(found->text), "model: call %u, %s: %s is %s, %s expected",
+			 found->d.call + 1, found->d.target, found->d.item, found->d.ours, found->d.kernel);
+		return;
+	}
+	if (control && uvd_program_leaks(control, left, sizeof(left))) {
+		found->kind = UVD_PROGRAM_LEAK;
+		snprintf(found->text, sizeof(found->text), "leak: after the program the device has%s", left);
+	}
+}
+
+bool uvd_program_same(const struct uvd_program_finding *a, const struct uvd_program_finding *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	return a->kind != UVD_PROGRAM_MODEL || (!strcmp(a->d.target, b->d.target) && !strcmp(a->d.ours, b->d.ours) &&
+						!strcmp(a->d.kernel, b->d.kernel));
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What is wrong with a device after a program ran on it, for `replay` and `fuzz`. */
+#ifndef UVD_PROGRAM_CHECK_H
+#define UVD_PROGRAM_CHECK_H
+
+#include "program/program.h"
+
+enum uvd_program_kind {
+	UVD_PROGRAM_FINE,
+	UVD_PROGRAM_LOST, /* the device does not answer any more: its engine has died */
+	UVD_PROGRAM_HANG, /* a call did not return in time */
+	UVD_PROGRAM_KILLED, /* the program died by a signal */
+	UVD_PROGRAM_MODEL, /* a result contradicts the model */
+	UVD_PROGRAM_LEAK, /* objects or charges stay after the program has ended */
+};
+
+struct uvd_program_finding {
+	enum uvd_program_kind kind;
+	struct uvd_prog_difference d; /* of MODEL, and of HANG and KILLED the call */
+	char text[256]; /* for people, one line */
+};
+
+/* Runs the program and checks the device. control: the socket that tells of leaks; NULL: do not look for them. */
+void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
+		       struct uvd_program_finding *found);
+/* Is it the same finding? The handles in it may differ. */
+bool uvd_program_same(const struct uvd_program_finding *a, const struct uvd_program_finding *b);
+/* Do objects or charges stay? Waits some seconds for those that are on their way. text: what stays. */
+bool uvd_program_leaks(const char *control, char *text, size_t size);
+
+#endif
