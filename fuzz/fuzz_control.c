@@ -47,6 +47,11 @@ static struct uvd_plugins *served_plugins(void *arg)
 	return served.dev->engine->plugins;
 }
 
+static int served_filters(void *arg, const struct uvd_options *o)
+{
+	return 0;
+}
+
 static struct uvd_device *served_device(void *arg, unsigned int i)
 {
 	return i ? NULL : served.dev;
@@ -58,6 +63,7 @@ static const struct uvd_control_devices served_devices = {
 	.make = served_make,
 	.taken = served_taken,
 	.plugins = served_plugins,
+	.filters = served_filters,
 };
 
 static json_t *served_answer(void *arg, const char *command, bool may_change)
@@ -88,7 +94,9 @@ static void control_init(void)
 	    getsockname(fd, (void *)&served.address, &served.address_len))
 		abort();
 	served.control = uvd_control_adopt(served.loop, fd, geteuid(), served_answer, NULL);
-	served.config = (struct uvd_control_plugin_config){ served.loop, served.control, served.dev->engine, "no" };
+	served.config = (struct uvd_control_plugin_config){ .loop = served.loop,
+							    .control = served.control,
+							    .engine = served.dev->engine };
 	served.plugins = uvd_control_plugins_new(&served.config);
 	if (!served.control || !served.plugins)
 		abort();

@@ -19,8 +19,11 @@ struct uvd_plugin_facts {
 	struct uvd_backend *backends;
 	struct uvd_persona *personas;
 	struct uvd_counter_file *counters; /* of all personas, one after the other */
+	struct uvd_filter *filters;
+	struct uvd_plugin_option *filter_options; /* of all filters, one after the other */
 	const struct uvd_backend **backend_list;
 	const struct uvd_persona **persona_list;
+	const struct uvd_filter **filter_list;
 };
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -91,6 +94,21 @@ failed:
 	return NULL;
 }
 
+static json_t *facts_pack_filters(const struct uvd_filter *const *filters)
+{
+	json_t *list = json_array();
+
+	for (const struct uvd_filter *const *f = filters; f && *f; f++)
+		if (json_array_append_new(list,
+					  json_pack("{s:s, s:s?, s:o}", "name", (*f)->name, "description",
+						    (*f)->description, "options", facts_pack_options((*f)->options))))
+			goto failed;
+	return list;
+failed:
+	json_decref(list);
+	return NULL;
+}
+
 static char *facts_dump(json_t *root)
 {
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
@@ -106,9 +124,10 @@ char *uvd_facts_write_error(int err, const char *error)
 
 char *uvd_facts_write(const struct uvd_plugin *p)
 {
-	json_t *root = json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o}", "name", p->name, "version", p->version,
+	json_t *root = json_pack("{s:s, s:s?, s:s?, s:o, s:o, s:o, s:o}", "name", p->name, "version", p->version,
 				 "description", p->description, "options", facts_pack_options(p->options), "backends",
-				 facts_pack_backends(p->backends), "personas", facts_pack_personas(p->personas));
+				 facts_pack_backends(p->backends), "personas", facts_pack_personas(p->personas),
+				 "filters", facts_pack_filters(p->filters));
 
 	return root ? facts_dump(root)
 		    : uvd_facts_write_error(-EILSEQ, "a text of the plug-in is missing, or is not UTF-8");
@@ -194,19 +213,35 @@ static void *facts_alloc(struct facts_reader *r, size_t n, size_t size)
 	return entries;
 }
 
-static void facts_read_options(struct facts_reader *r, struct uvd_plugin_facts *f)
+/* Returns the name of an option, of the plug-in or of a filter. */
+static const char *facts_get_option(struct facts_reader *r, const json_t *of)
 {
-	const json_t *list = json_object_get(f->root, "options"), *entry;
-	const size_t n = facts_count(r, f->root, "options");
+	const char *name = json_string_value(json_object_get(of, "name"));
 
-	f->options = facts_alloc(r, n, sizeof(*f->options));
+	if (!name || !uvd_plugin_name_ok(name, "-_.", 63))
+		r->fault = r->fault ?: "options";
+	return name;
+}
+
+/* The caller's list has room for all options. */
+static void facts_fill_options(struct facts_reader *r, const json_t *of, struct uvd_plugin_option *options)
+{
+	const json_t *list = json_object_get(of, "options"), *entry;
+	const size_t n = facts_count(r, of, "options");
+
 	for (size_t i = 0; i < n && !r->fault; i++) {
 		entry = json_array_get(list, i);
-		f->options[i].name = facts_get_name(r, entry, "name");
-		f->options[i].value = facts_get_text(r, entry, "value", true);
-		f->options[i].metavar = facts_get_text(r, entry, "metavar", true);
-		f->options[i].help = facts_get_text(r, entry, "help", true);
+		options[i].name = facts_get_option(r, entry);
+		options[i].value = facts_get_text(r, entry, "value", true);
+		options[i].metavar = facts_get_text(r, entry, "metavar", true);
+		options[i].help = facts_get_text(r, entry, "help", true);
 	}
+}
+
+static void facts_read_options(struct facts_reader *r, struct uvd_plugin_facts *f)
+{
+	f->options = facts_alloc(r, facts_count(r, f->root, "options"), sizeof(*f->options));
+	facts_fill_options(r, f->root, f->options);
 }
 
 static int facts_stub_doorbell(struct uvd_qp *qp, struct uvd_work *work)
@@ -288,11 +323,36 @@ static void facts_read_personas(struct facts_reader *r, struct uvd_plugin_facts 
 	}
 }
 
+static void facts_read_filters(struct facts_reader *r, struct uvd_plugin_facts *f)
+{
+	const json_t *list = json_object_get(f->root, "filters");
+	const size_t n = facts_count(r, f->root, "filters");
+	size_t options = 0;
+
+	for (size_t i = 0; i < n; i++)
+		options += facts_count(r, json_array_get(list, i), "options") + 1;
+	f->filters = facts_alloc(r, n, sizeof(*f->filters));
+	f->filter_list = facts_alloc(r, n, sizeof(*f->filter_list));
+	f->filter_options = facts_alloc(r, options, sizeof(*f->filter_options));
+	options = 0;
+	for (size_t i = 0; i < n && !r->fault; i++) {
+		const json_t *of = json_array_get(list, i);
+
+		f->filters[i].name = facts_get_name(r, of, "name");
+		f->filters[i].description = facts_get_text(r, of, "description", true);
+		f->filters[i].options = f->filter_options + options;
+		facts_fill_options(r, of, f->filter_options + options);
+		options += facts_count(r, of, "options") + 1;
+		f->filter_list[i] = &f->filters[i];
+	}
+}
+
 static void facts_read_all(struct facts_reader *r, struct uvd_plugin_facts *f, struct uvd_plugin *plugin)
 {
 	facts_read_options(r, f);
 	facts_read_backends(r, f);
 	facts_read_personas(r, f);
+	facts_read_filters(r, f);
 	*plugin = (struct uvd_plugin){
 		.api_version = UVD_API_VERSION,
 		.struct_size = sizeof(*plugin),
@@ -302,6 +362,7 @@ static void facts_read_all(struct facts_reader *r, struct uvd_plugin_facts *f, s
 		.options = f->options,
 		.backends = f->backend_list,
 		.personas = f->persona_list,
+		.filters = f->filter_list,
 	};
 }
 
@@ -327,8 +388,11 @@ void uvd_facts_free(struct uvd_plugin_facts *f)
 	free(f->backends);
 	free(f->personas);
 	free(f->counters);
+	free(f->filters);
+	free(f->filter_options);
 	free(f->backend_list);
 	free(f->persona_list);
+	free(f->filter_list);
 	free(f);
 }
 

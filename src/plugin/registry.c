@@ -398,6 +398,9 @@ static bool module_shares_a_name(const struct uvd_module *m, const struct uvd_pl
 	for (const struct uvd_persona *const *p = plugin->personas; p && *p; p++)
 		if (module_persona(m, (*p)->name))
 			return true;
+	for (const struct uvd_filter *const *f = plugin->filters; f && *f; f++)
+		if (module_filter(m, (*f)->name))
+			return true;
 	return false;
 }
 

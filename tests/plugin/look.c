@@ -44,11 +44,13 @@ __attribute__((unused)) static void look_lie(void)
 		"[]",
 		"{\"errno\": 3, \"error\": \"x\"}",
 		"{\"errno\": -1, \"error\": \"x\\u001b[2J\"}",
-		"{\"name\": \"../x\", \"options\": [], \"backends\": [], \"personas\": []}",
-		"{\"name\": \"x\", \"description\": \"a\\nb\", \"options\": [], \"backends\": [], \"personas\": []}",
-		"{\"name\": \"x\", \"options\": 3, \"backends\": [], \"personas\": []}",
-		"{\"name\": \"x\", \"options\": [], \"backends\": [{\"name\": \"x\"}], \"personas\": []}",
-		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [{\"ibdev_prefix\": \"../x\", \"hw_counters\": []}]}",
+		"{\"name\": \"../x\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": []}",
+		"{\"name\": \"x\", \"description\": \"a\\nb\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": []}",
+		"{\"name\": \"x\", \"options\": 3, \"backends\": [], \"personas\": [], \"filters\": []}",
+		"{\"name\": \"x\", \"options\": [], \"backends\": [{\"name\": \"x\"}], \"personas\": [], \"filters\": []}",
+		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [{\"ibdev_prefix\": \"../x\", \"hw_counters\": []}], \"filters\": []}",
+		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": [{\"name\": \"f\", \"options\": [{\"name\": \"a b\"}]}]}",
+		"{\"name\": \"x\", \"options\": [], \"backends\": [], \"personas\": [], \"filters\": [{\"name\": \"../f\", \"options\": []}]}",
 	};
 	const char *lie = lies[LOOK - LIES];
 
@@ -96,6 +98,10 @@ static const struct uvd_persona persona = {
 	.has_ip_gid = true,
 };
 static const struct uvd_persona *const personas[] = { &persona, NULL };
+static const struct uvd_plugin_option filter_options[] = { { "at.most_now", "3", "NUMBER", "of calls" }, {} };
+static const struct uvd_filter filter = { .name = "lookglass", .description = "dim", .options = filter_options };
+static const struct uvd_filter *const filters[] = { &filter, NULL };
 static const struct uvd_plugin_option options[] = { { "colour", "red", "NAME", "of the thing" }, { "size" }, {} };
 
-UVD_PLUGIN(.name = "look", .version = "1.0", .description = tried, .personas = personas, .options = options);
+UVD_PLUGIN(.name = "look", .version = "1.0", .description = tried, .personas = personas, .options = options,
+	   .filters = filters, .filter_size = sizeof(struct uvd_filter));

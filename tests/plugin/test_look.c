@@ -13,7 +13,7 @@
 #include "plugin/internal.h"
 #include "../suite.h"
 
-enum { STUCK_MS = 60000, SOON_MS = 300, FIRST_LIE = 5, LAST_LIE = 13 };
+enum { STUCK_MS = 60000, SOON_MS = 300, FIRST_LIE = 5, LAST_LIE = 15 };
 
 static struct uvd_plugins *plugins;
 static struct uvd_module *module;
@@ -100,6 +100,21 @@ START_TEST(test_facts_are_those_of_the_plugin)
 	ck_assert_str_eq(p->hw_counters[1].name, "TxPkts");
 	ck_assert_uint_eq(p->hw_counters[1].counters, 6);
 	ck_assert_ptr_null(p->hw_counters[2].name);
+}
+END_TEST
+
+START_TEST(test_facts_have_the_filters_with_their_options)
+{
+	const struct uvd_filter *f;
+
+	ck_assert_msg(!look_at("look0", NULL, STUCK_MS), "%s", error);
+	f = module->plugin.filters[0];
+	ck_assert_ptr_null(module->plugin.filters[1]);
+	ck_assert_str_eq(f->name, "lookglass");
+	ck_assert_str_eq(f->description, "dim");
+	ck_assert_str_eq(f->options[0].name, "at.most_now");
+	ck_assert_str_eq(f->options[0].value, "3");
+	ck_assert_ptr_null(f->options[1].name);
 }
 END_TEST
 
@@ -207,6 +222,7 @@ int main(void)
 	tcase_add_checked_fixture(t, look_setup, look_teardown);
 	tcase_add_test(t, test_constructors_run_in_a_child_without_rights);
 	tcase_add_test(t, test_facts_are_those_of_the_plugin);
+	tcase_add_test(t, test_facts_have_the_filters_with_their_options);
 	tcase_add_test(t, test_backend_without_code_can_map_queues_or_not);
 	tcase_add_test(t, test_what_the_child_refuses_is_refused_with_its_reason);
 	tcase_add_test(t, test_file_of_a_folder_is_roots_alone_and_no_link);
