@@ -163,10 +163,3 @@ int uvd_mm_view_copy(void *dst, const void *src, size_t len)
 	memcpy(dst, src, len);
 	return 0;
 }
-
-/* ---- a port of the verbs backend's adapter changes: the core's function ------------------------------------------- */
-
-int uvd_ibdev_set_port(struct uvd_ibdev *dev, unsigned int port, bool up)
-{
-	return 1;
-}

@@ -299,6 +299,122 @@ START_TEST(test_buffer_of_a_copy_outlives_its_pd)
 }
 END_TEST
 
+/* ---- regions ----------------------------------------------------------------------------------------------------- */
+
+static struct uvd_ibdev ibdev = { .config.bounce = true };
+static struct hca_device device = { .ibdev = &ibdev };
+
+static struct hca_mr region(void *at, size_t length, unsigned int access)
+{
+	ibdev.priv = &device;
+	context.context.dev = &ibdev;
+	return (struct hca_mr){
+		.mr = { .pd = &pd.pd,
+			.umem = { .mm = (void *)&context, .addr = (uintptr_t)at, .length = length },
+			.iova = 0x1000,
+			.length = length,
+			.access = access },
+	};
+}
+
+static void end_keys(void)
+{
+	free(context.mrs);
+}
+
+START_TEST(test_keys_differ_and_a_stale_key_opens_nothing)
+{
+	enum { NUM = 300 };
+	static struct hca_mr mrs[NUM];
+	char from[16] = "data", to[16] = "";
+
+	for (int i = 0; i < NUM; i++) {
+		mrs[i] = region(from, sizeof(from), IBV_ACCESS_LOCAL_WRITE);
+		ck_assert_int_eq(hca_reg_mr(&mrs[i].mr, NULL), 0);
+		ck_assert_uint_ne(mrs[i].mr.lkey, 0); /* the key of requests whose memory is wrong */
+		for (int j = 0; j < i; j++)
+			ck_assert_uint_ne(mrs[i].mr.lkey, mrs[j].mr.lkey);
+	}
+	for (int i = 0; i < NUM; i++) {
+		const struct ibv_sge sge = { .addr = 0x1000, .length = sizeof(from), .lkey = mrs[i].mr.lkey };
+
+		ck_assert_int_eq(hca_gather(&context, &pd, to, &sge, 1), 0);
+		ck_assert_str_eq(to, "data");
+		ck_assert_int_eq(hca_dereg_mr(&mrs[i].mr), 0);
+		ck_assert_int_eq(hca_reg_mr(&mrs[i].mr, NULL), 0);
+		ck_assert_int_eq(hca_gather(&context, &pd, to, &sge, 1), -EFAULT);
+	}
+	end_keys();
+}
+END_TEST
+
+START_TEST(test_reused_slot_has_another_key)
+{
+	enum { NUM = 300 };
+	char memory[8];
+	struct hca_mr mr = region(memory, sizeof(memory), 0);
+	uint32_t keys[NUM];
+
+	for (int i = 0; i < NUM; i++) {
+		ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+		keys[i] = mr.mr.lkey;
+		for (int j = 0; j < i; j++)
+			ck_assert_uint_ne(keys[i], keys[j]);
+		ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	}
+	ck_assert_uint_lt(context.num_mrs, NUM);
+	end_keys();
+}
+END_TEST
+
+START_TEST(test_copies_stay_within_region_pd_and_access)
+{
+	char memory[64] = "", data[64];
+	struct hca_mr mr = region(memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE),
+		      ro = region(memory, sizeof(memory), 0);
+	struct hca_pd other = pd;
+	struct ibv_sge sges[2];
+
+	memset(data, 'x', sizeof(data));
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(hca_reg_mr(&ro.mr, NULL), 0);
+	sges[0] = (struct ibv_sge){ .addr = 0x1000 + 60, .length = 4, .lkey = mr.mr.lkey };
+	sges[1] = (struct ibv_sge){ .addr = 0x1000, .length = 8, .lkey = mr.mr.lkey };
+	/* Less arrives than there is room for. */
+	ck_assert_int_eq(hca_scatter(&context, &pd, sges, 2, data, 6), 0);
+	ck_assert_int_eq(memcmp(memory, "xx\0", 3), 0);
+	ck_assert_int_eq(memcmp(memory + 59, "\0xxxx", 5), 0);
+	ck_assert_int_eq(hca_scatter(&context, &other, sges, 2, data, 6), -EFAULT);
+	sges[0].length = 5;
+	ck_assert_int_eq(hca_scatter(&context, &pd, sges, 1, data, 5), -EFAULT);
+	sges[0].addr = 0xfff;
+	ck_assert_int_eq(hca_gather(&context, &pd, data, sges, 1), -EFAULT);
+	sges[0] = (struct ibv_sge){ .addr = 0x1000, .length = 4, .lkey = ro.mr.lkey };
+	ck_assert_int_eq(hca_gather(&context, &pd, data, sges, 1), 0);
+	ck_assert_int_eq(hca_scatter(&context, &pd, sges, 1, data, 4), -EFAULT);
+	end_keys();
+}
+END_TEST
+
+static const unsigned int remote[] = { IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC,
+				       IBV_ACCESS_MW_BIND, IBV_ACCESS_ON_DEMAND };
+
+START_TEST(test_region_for_peers_is_refused)
+{
+	char memory[8];
+	struct hca_mr mr = region(memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | remote[_i]);
+
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), -EOPNOTSUPP);
+	mr.mr.access = IBV_ACCESS_LOCAL_WRITE;
+	ibdev.config.bounce = false;
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), -EOPNOTSUPP);
+	ibdev.config.bounce = true;
+	atomic_store(&device.dead, true);
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), -EIO);
+	atomic_store(&device.dead, false);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("verbs");
@@ -313,5 +429,9 @@ int main(void)
 	tcase_add_test(t, test_buffers_of_one_chunk_do_not_overlap);
 	tcase_add_test(t, test_refusal_of_the_adapter_is_enomem_and_leaves_nothing);
 	tcase_add_test(t, test_buffer_of_a_copy_outlives_its_pd);
+	tcase_add_test(t, test_keys_differ_and_a_stale_key_opens_nothing);
+	tcase_add_test(t, test_reused_slot_has_another_key);
+	tcase_add_test(t, test_copies_stay_within_region_pd_and_access);
+	tcase_add_loop_test(t, test_region_for_peers_is_refused, 0, sizeof(remote) / sizeof(remote[0]));
 	return run_suite("backends: verbs, without an adapter", t);
 }

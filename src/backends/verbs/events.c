@@ -40,23 +40,16 @@ static void adapter_is_gone(struct hca_device *dev)
 	dev->ibdev->event_handler(dev->ibdev, IBV_EVENT_DEVICE_FATAL, 0);
 }
 
-/* An event of the device or of a port, which the kernel reports to each context: only the device's own relays it. */
+/*
+ * An event of the device or of a port, which the kernel reports to each context: only the device's own relays it. It does
+ * not call uvd_ibdev_set_port(): the removal of the device holds the port_lock while it waits for this thread.
+ */
 static void relay_device_event(struct hca_device *dev, const struct ibv_async_event *event)
 {
-	const int port = event->element.port_num;
-
-	switch (event->event_type) {
-	case IBV_EVENT_DEVICE_FATAL:
+	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
 		adapter_is_gone(dev);
-		break;
-	case IBV_EVENT_PORT_ACTIVE:
-	case IBV_EVENT_PORT_ERR:
-		/* Publishes the state, too, and posts the event if it has changed. */
-		uvd_ibdev_set_port(dev->ibdev, port, event->event_type == IBV_EVENT_PORT_ACTIVE);
-		break;
-	default:
-		dev->ibdev->event_handler(dev->ibdev, event->event_type, port);
-	}
+	else
+		dev->ibdev->event_handler(dev->ibdev, event->event_type, event->element.port_num);
 }
 
 /* Returns false for an event that is of no object. */

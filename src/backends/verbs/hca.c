@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Finds and opens the adapter, and takes its names, ports and tables over into the device's configuration. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ static int hca_refuse(const struct hca_device *dev, int err, const char *why)
 
 static int hca_open_found(struct hca_device *dev, struct ibv_device *device)
 {
-	char why[160];
+	char why[160], node[96];
+	int ret;
 
 	if (hca_is_cuse(device))
 		return hca_refuse(dev, -ELOOP, "it is a device of uverbsd, and not an adapter");
@@ -59,13 +61,15 @@ static int hca_open_found(struct hca_device *dev, struct ibv_device *device)
 	dev->adapter = ibv_open_device(device);
 	if (dev->adapter)
 		return 0;
-	if (errno == EACCES || errno == EPERM) {
-		snprintf(why, sizeof(why), "no permission to open /dev/infiniband/%s: %s", device->dev_name,
-			 uvd_errno_name(errno));
-		return hca_refuse(dev, hca_errno(), why);
+	/* libibverbs looks for another node then, and tells ENOENT. */
+	ret = hca_errno();
+	snprintf(node, sizeof(node), "/dev/infiniband/%s", device->dev_name);
+	if (faccessat(AT_FDCWD, node, R_OK | W_OK, AT_EACCESS) && errno == EACCES) {
+		snprintf(why, sizeof(why), "no permission to open %s: EACCES", node);
+		return hca_refuse(dev, -EACCES, why);
 	}
-	snprintf(why, sizeof(why), "libibverbs does not open it: %s", uvd_errno_name(errno));
-	return hca_refuse(dev, hca_errno(), why);
+	snprintf(why, sizeof(why), "libibverbs does not open it: %s", uvd_errno_name(ret));
+	return hca_refuse(dev, ret, why);
 }
 
 static int hca_find_and_open(struct hca_device *dev)

@@ -48,14 +48,18 @@ static int keys_grow(struct hca_context *context)
 /* Gives the region its key. Slot 0 stays free: a key below 256 is in no region. Caller holds the context's lock. */
 static int keys_add(struct hca_context *context, struct hca_mr *mr)
 {
-	uint32_t i = 1;
+	const uint32_t slots = context->num_mrs;
+	uint32_t i = context->last_mr, tries = 0;
 
-	while (i < context->num_mrs && context->mrs[i].mr)
-		i++;
-	if (i >= context->num_mrs) {
+	do
+		i = i + 1 < slots ? i + 1 : 1;
+	while (++tries < slots && context->mrs[i].mr);
+	if (tries >= slots) {
 		if (keys_grow(context))
 			return -ENOMEM;
+		i = slots ?: 1;
 	}
+	context->last_mr = i;
 	context->mrs[i].mr = mr;
 	mr->index = i;
 	mr->mr.lkey = mr->mr.rkey = i << TAG_BITS | context->mrs[i].tag++;

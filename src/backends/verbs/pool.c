@@ -41,6 +41,8 @@ static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size)
 	chunk->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (chunk->memory == MAP_FAILED)
 		goto free_chunk;
+	/* A child of the daemon must not share pages that the adapter writes to (ibv_fork_init(3)). */
+	madvise(chunk->memory, size, MADV_DONTFORK);
 	/* Without remote access: no key of a peer opens it. */
 	chunk->mr = ibv_reg_mr(pd->adapter, chunk->memory, size, IBV_ACCESS_LOCAL_WRITE);
 	if (!chunk->mr) {

@@ -61,7 +61,7 @@ struct hca_context {
 	unsigned int num_chunks;
 	struct list_head free_records;
 	struct hca_key *mrs;
-	uint32_t num_mrs; /* slots */
+	uint32_t num_mrs, last_mr; /* slots; the one that was given last */
 };
 
 /* A power of two of bytes: the index of a list of free buffers. */
