@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The distribution's programs on a device of uverbsd that forwards to rxe0, against programs on rxe0 itself."""
+import json
 import pathlib
 import re
 import socket
@@ -17,7 +18,8 @@ TABLES = ["/proc/net/tcp", "/proc/net/tcp6"]
 TEXT = dict(text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 USER = dict(user=cuse.NOBODY, group=cuse.NOBODY, extra_groups=[])
 OURS = [sys.executable, HERE / "no_netlink.py"]
-RUN = [cuse.BUILD / "tools" / "uverbsctl", "run", "--backend", "verbs", "--hca", ADAPTER]
+RUN_VERBS = [cuse.BUILD / "tools" / "uverbsctl", "run", "--backend", "verbs"]
+RUN = [*RUN_VERBS, "--hca", ADAPTER]
 
 
 def on(side, program, *args):
@@ -99,3 +101,100 @@ def test_rc_pingpong_with_checked_payload(daemon, sides):
 @pytest.mark.parametrize("program, args", PROGRAMS[1:], ids=lambda v: v if isinstance(v, str) else "".join(v))
 def test_pingpong_of_other_kinds_with_checked_payload(daemon, program, args):
     pingpong("ours", "plain", program, *args)
+
+
+# Sixteen receives of 64 KiB are more than a chunk of buffers.
+@pytest.mark.parametrize("size", ["2", "4096", "65536"])
+def test_send_bandwidth_runs_at_this_size(daemon, size):
+    port = free_port()
+    args = ["-x", GID, "-n", "20", "-s", size, "-t", "16", "-r", "16", "-p", str(port), "-F"]
+    text = pair(on("ours", "ib_send_bw", *args), [*on("plain", "ib_send_bw", *args), "127.0.0.1"], port)
+    assert re.search(rf"^ *{size} +20 ", text, re.M), text
+
+
+def test_run_forwards_without_root(own):
+    port = free_port()
+    args = ["-g", GID, "-n", "20", "-c", "-p", str(port)]
+    text = pair([*RUN, "--", "ibv_rc_pingpong", *args], [*on("plain", "ibv_rc_pingpong", *args), "localhost"], port)
+    assert text.count("20 iters") == 2, text
+
+
+def test_killed_client_leaves_nothing_on_the_adapter(daemon, own):
+    port = free_port()
+    with subprocess.Popen(on("ours", "ibv_rc_pingpong", "-g", GID, "-p", str(port)), **TEXT, **USER) as server:
+        cuse.wait_for("the server", lambda: listens(port))
+        assert resources()["qp"] > own["qp"]
+        server.kill()
+    # The fixture waits until the accounts and the adapter are empty.
+
+
+def refused(*options, program=(cuse.BUILD / "src" / "uverbsd",), user=None):
+    done = subprocess.run([*program, *options], timeout=STUCK, check=False, **TEXT, **(user or {}))
+    assert done.returncode != 0, done.stdout
+    return done.stdout
+
+
+def test_adapter_that_does_not_exist_is_named_with_those_that_do():
+    text = refused("--hca", "mlx5_7", "--", "true", program=RUN_VERBS)
+    assert f"--hca mlx5_7: there is no such adapter; libibverbs finds: {ADAPTER}" in text
+
+
+def test_device_is_not_its_own_adapter():
+    text = refused("--hca", DEVICE, "--", "true", program=RUN_VERBS)
+    assert f"--hca {DEVICE}: it is this device itself, and not an adapter" in text
+
+
+def test_adapter_without_permission_is_named_with_its_node():
+    node = pathlib.Path("/dev/infiniband/uverbs0")
+    node.chmod(0o600)
+    try:
+        text = refused("--", "true", program=RUN, user=USER)
+    finally:
+        node.chmod(0o666)
+    assert "no permission to open /dev/infiniband/uverbs0: EACCES" in text
+
+
+@pytest.mark.parametrize("options, why", [
+    (["--backend", "verbs"], "backend verbs needs --hca NAME"),
+    (["--hca", ADAPTER], f"--hca {ADAPTER} is for --backend verbs, and not for soft"),
+    (["--backend", "verbs", "--hca", ADAPTER, "--separate", "yes"], "backend verbs does not work with --separate yes"),
+], ids=["no hca", "no backend", "separate"])
+def test_options_that_do_not_fit_are_refused(options, why):
+    assert why in refused(*options)
+
+
+def test_mapped_queues_are_refused():
+    text = refused("--persona", "rxe", "--", "true", program=RUN)
+    assert "backend 'verbs' has no mapped queues, which persona 'rxe' needs" in text
+
+
+def call(how, access):
+    """Registers memory on a device with this --memory. Returns the exit status and what it says."""
+    script = f"$pd = PD ALLOC\n$mr = MR REG --pd $pd --access {access}\n"
+    del script
+    done = subprocess.run([*RUN, "--memory", how, "--", sys.executable, HERE / "register.py", access], timeout=STUCK, check=False,
+                          **TEXT)
+    return done.stdout
+
+
+def test_memory_of_peers_is_refused_by_bounce():
+    assert "registered" in call("bounce", "local")
+    text = call("bounce", "remote")
+    assert "EOPNOTSUPP" in text and "with --memory=bounce peers cannot access a client's memory" in text
+
+
+def test_no_memory_is_registered_by_refuse():
+    text = call("refuse", "local")
+    assert "EOPNOTSUPP" in text and "the device has --memory=refuse" in text
+
+
+def test_hca_lists_the_adapter_and_not_the_device(daemon):
+    hca = [cuse.BUILD / "tools" / "uverbsctl", "hca"]
+    adapters = json.loads(subprocess.run([*hca, "--json"], check=True, stdout=subprocess.PIPE).stdout)
+    assert [a["hca"] for a in adapters] == [ADAPTER]
+    assert adapters[0]["through_us"] == dict(rc=True, uc=True, ud=True, srq=True, mcast=True, **{"remote-access": False})
+    assert adapters[0]["problem"] is None and adapters[0]["ports"][0]["link_layer"] == "ethernet"
+    table = subprocess.run(hca, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    assert len(table) == 2 and table[1].split()[:3] == [ADAPTER, "uverbs0", "ethernet"]
+    # Where libibverbs finds the device, it is left out.
+    assert json.loads(subprocess.run([*OURS, *hca, "--json"], check=True, stdout=subprocess.PIPE).stdout) == []

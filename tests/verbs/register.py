@@ -1,0 +1,18 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""register.py local|remote: registers a page, by libibverbs, and says whether that worked."""
+import sys
+
+from pyverbs.device import Context
+from pyverbs.enums import IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.pyverbs_error import PyverbsRDMAError
+
+access = IBV_ACCESS_LOCAL_WRITE | (IBV_ACCESS_REMOTE_WRITE if sys.argv[1] == "remote" else 0)
+with Context(name="hfi1_0") as context, PD(context) as pd:
+    try:
+        MR(pd, 4096, access).close()
+        print("registered")
+    except PyverbsRDMAError as error:
+        print("EOPNOTSUPP" if error.error_code == 95 else f"errno {error.error_code}: {error}")
