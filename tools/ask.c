@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *uvd_ask_control(void)
+{
+	const char *control = getenv("UVERBSD_CONTROL");
+
+	return control && *control ? control : "/run/uverbsd/control";
+}
+
 int uvd_ask_options(int argc, char **argv, const char *usage, const char **control, int *status)
 {
 	static const struct option longs[] = { { "control", required_argument, NULL, 'c' },
@@ -18,9 +25,7 @@ int uvd_ask_options(int argc, char **argv, const char *usage, const char **contr
 	static char run[PATH_MAX];
 	int c;
 
-	*control = getenv("UVERBSD_CONTROL");
-	if (!*control || !**control)
-		*control = "/run/uverbsd/control";
+	*control = uvd_ask_control();
 	optind = 0;
 	while ((c = getopt_long(argc, argv, "+h", longs, NULL)) == 'c' || c == 'r') {
 		*control = optarg;

@@ -1,3 +1,5 @@
+/* Returns the socket to ask by default: $UVERBSD_CONTROL, else the daemon's. */
+const char *uvd_ask_control(void);
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Helpers of the uverbsctl commands that change something: the option --control, and a request on the control socket.

@@ -7,6 +7,7 @@
 #define UVD_TOOLS_TRACE_H
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,7 @@ struct uvd_trace_reader {
 	FILE *from;
 	FILE *copy; /* gets a copy of what was read, or NULL */
 	const char *what; /* for messages: the file's name */
+	const volatile sig_atomic_t *stop; /* not 0: the end of what can be read is the end, wherever it is; or NULL */
 	uint32_t row_size;
 	struct uvd_trace_names *names;
 	unsigned int num_names, num_opens;

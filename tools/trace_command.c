@@ -1,34 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl trace: prints the trace in a file. */
+/* uverbsctl trace: prints the trace in a file, or what a daemon or a run serves from now on. */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
+#include "ask.h"
 #include "commands.h"
+#include "control/control.h"
+#include "run/run.h"
 #include "trace.h"
 
 static const char usage[] =
-	"Usage: uverbsctl trace [OPTION...] -i FILE\n"
+	"Usage: uverbsctl trace [OPTION...]\n"
 	"\n"
+	"  uverbsctl trace -p 4711                         what a process calls on uverbsd's devices, from now on\n"
+	"  uverbsctl trace --run default --summary         the same in a `uverbsctl run --join`, as counts at the end\n"
 	"  uverbsctl run --trace /tmp/t -- ibv_devinfo     record what a program calls\n"
 	"  uverbsctl trace -i /tmp/t                       print it, one call a line\n"
 	"  uverbsctl trace -i /tmp/t -e 'QP,failed'        calls of QPs, and those that failed\n"
 	"  uverbsctl trace -i /tmp/t --summary             counts and times by verb\n"
 	"\n"
-	"Prints calls on devices by name, as strace does. docs/trace.md describes the output.\n"
+	"Prints calls on devices by name, as strace does, until it is interrupted or the daemon or run ends. Within\n"
+	"`uverbsctl run` they are those on the run's own devices. Who is neither root nor the owner of a run sees the\n"
+	"calls of his own processes. docs/trace.md describes the output.\n"
 	"\n"
-	"  -i, --input FILE   the trace; `-` for the standard input\n"
+	"  -i, --input FILE   print a trace that was recorded; `-` for the standard input\n"
+	"  -o, --output FILE  do not print the trace, but record it in FILE\n"
 	"  -p, --pid PID      only calls of this process or thread\n"
 	"  -e, --filter TERMS only calls that one of TERMS, separated by commas, matches: an object (QP), a verb (CREATE),\n"
 	"                     both (CQ.CREATE), a full name, an errno (ENOMEM), or `failed`. * and ? match any text. With !\n"
 	"                     before it, a term excludes: -e '!CQ.*'\n"
 	"      --json         print JSON, one object a line\n"
-	"  -c, --summary      print counts and times by verb instead of calls\n";
+	"  -c, --summary      print counts and times by verb instead of calls\n"
+	"      --run NAME     trace the runs that were started with `--join NAME`\n"
+	"      --control PATH the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n";
 
 struct trace_options {
-	const char *input, *filter;
+	const char *input, *output, *filter, *control;
 	uint32_t pid;
 	bool json, summary;
 };
@@ -36,21 +49,33 @@ struct trace_options {
 /* Returns -1 to go on, or the exit status. */
 static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = { { "input", required_argument, NULL, 'i' },
-					       { "pid", required_argument, NULL, 'p' },
-					       { "filter", required_argument, NULL, 'e' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "summary", no_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "input", required_argument, NULL, 'i' },   { "output", required_argument, NULL, 'o' },
+		{ "control", required_argument, NULL, 'C' }, { "run", required_argument, NULL, 'r' },
+		{ "pid", required_argument, NULL, 'p' },     { "filter", required_argument, NULL, 'e' },
+		{ "json", no_argument, NULL, 'j' },	     { "summary", no_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },	     { NULL }
+	};
+	static char run[PATH_MAX];
 	char *end;
 	int c;
 
 	optind = 0;
-	while ((c = getopt_long(argc, argv, "i:p:e:ch", longs, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "i:o:p:e:ch", longs, NULL)) >= 0) {
 		switch (c) {
 		case 'i':
 			o->input = optarg;
+			break;
+		case 'o':
+			o->output = optarg;
+			break;
+		case 'C':
+			o->control = optarg;
+			break;
+		case 'r':
+			if (!uvd_run_find(optarg, run))
+				return 1;
+			o->control = run;
 			break;
 		case 'p':
 			o->pid = strtoul(optarg, &end, 10);
@@ -75,7 +100,9 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind == argc && o->input)
+	/* A trace that is recorded is whole: -e chooses when it is printed. */
+	if (optind == argc && !(o->input && (o->output || o->control)) &&
+	    !(o->output && (o->filter || o->json || o->summary)))
 		return -1;
 	fputs(usage, stderr);
 	return 2;
@@ -97,7 +124,7 @@ static bool trace_call(const struct trace_options *o, struct uvd_trace_reader *r
 
 	if (!ok)
 		fprintf(stderr, "uverbsctl trace: %s: a record is malformed\n", r->what);
-	else if (!trace_wants(o, &d))
+	else if (o->output || !trace_wants(o, &d))
 		;
 	else if (o->summary)
 		uvd_trace_summary_add(summary, &d);
@@ -119,7 +146,7 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 	while (!bad && (record = uvd_trace_next(r, &bad))) {
 		if (record->kind == UVD_TRACE_CALL)
 			bad = !trace_call(o, r, (const void *)record, summary);
-		else if (!o->summary && (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid)))
+		else if (!o->summary && !o->output && (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid)))
 			uvd_trace_print_other(stdout, r, record, o->json);
 	}
 	if (o->summary)
@@ -128,23 +155,96 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 	return !bad;
 }
 
+/* ---- where the trace comes from ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+static volatile int connection = -1;
+
+/* What the daemon has sent is still read: then the trace ends. */
+static void on_interrupt(int sig)
+{
+	interrupted = 1;
+	shutdown(connection, SHUT_RDWR);
+}
+
+/* Returns false after a message. */
+static bool trace_connect(const struct trace_options *o, struct uvd_trace_reader *r)
+{
+	const struct sigaction stop = { .sa_handler = on_interrupt };
+	const char *control = o->control ? o->control : uvd_ask_control(), *error;
+	char command[32] = "trace", *line;
+	json_t *answer;
+
+	if (o->pid)
+		snprintf(command, sizeof(command), "trace %u", o->pid);
+	line = uvd_control_ask_more(control, command, &r->from);
+	if (!line) {
+		fprintf(stderr, "uverbsctl trace: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
+		return false;
+	}
+	answer = json_loads(line, 0, NULL);
+	error = json_string_value(json_object_get(answer, "error"));
+	if (error || !answer)
+		fprintf(stderr, "uverbsctl trace: %s\n", error ? error : "the daemon's answer makes no sense");
+	json_decref(answer);
+	free(line);
+	if (error || !answer)
+		return false;
+	r->what = control;
+	r->stop = &interrupted;
+	connection = fileno(r->from);
+	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGTERM, &stop, NULL);
+	fprintf(stderr, "uverbsctl trace: it has begun\n");
+	return true;
+}
+
+static FILE *trace_fopen(const char *path, const char *mode)
+{
+	FILE *f = fopen(path, mode);
+
+	if (!f)
+		fprintf(stderr, "uverbsctl trace: %s: %s\n", path, uvd_errno_name(errno));
+	return f;
+}
+
+static bool trace_source(const struct trace_options *o, struct uvd_trace_reader *r)
+{
+	if (!o->input)
+		return trace_connect(o, r);
+	if (!strcmp(o->input, "-")) {
+		r->what = "standard input";
+		r->from = stdin;
+		return true;
+	}
+	r->what = o->input;
+	r->from = trace_fopen(o->input, "re");
+	return r->from;
+}
+
 int uvd_cmd_trace(int argc, char **argv)
 {
 	struct trace_options o = {};
 	struct uvd_trace_reader r = {};
 	int status = trace_options_parse(&o, argc, argv);
-	bool ok;
+	bool ok = true;
 
 	if (status >= 0)
 		return status;
-	r.what = strcmp(o.input, "-") ? o.input : "standard input";
-	r.from = strcmp(o.input, "-") ? fopen(o.input, "re") : stdin;
-	if (!r.from) {
-		fprintf(stderr, "uverbsctl trace: %s: %s\n", o.input, uvd_errno_name(errno));
-		return 1;
+	umask(077); /* a trace has what programs pass to the device */
+	if (o.output) {
+		r.copy = trace_fopen(o.output, "we");
+		ok = r.copy;
 	}
-	ok = trace_all(&o, &r);
+	if (!o.input)
+		setvbuf(stdout, NULL, _IOLBF, 0);
+	ok = ok && trace_source(&o, &r) && trace_all(&o, &r);
 	uvd_trace_close_reader(&r);
-	fclose(r.from);
+	if (r.from)
+		fclose(r.from);
+	if (r.copy && fclose(r.copy)) {
+		fprintf(stderr, "uverbsctl trace: %s: %s\n", o.output, uvd_errno_name(errno));
+		ok = false;
+	}
 	return ok && !fflush(stdout) ? 0 : 1;
 }

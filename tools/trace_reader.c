@@ -20,6 +20,11 @@ static bool reader_take(struct uvd_trace_reader *r, void *to, size_t len)
 	return fread(to, 1, len, r->from) == len;
 }
 
+static bool is_stopped(const struct uvd_trace_reader *r)
+{
+	return r->stop && *r->stop;
+}
+
 static void reader_copy(const struct uvd_trace_reader *r, const void *bytes, size_t len)
 {
 	if (r->copy)
@@ -194,6 +199,8 @@ static int reader_read(struct uvd_trace_reader *r)
 
 	if (!n)
 		return 0;
+	if (n != sizeof(head) && is_stopped(r))
+		return 0;
 	if (n != sizeof(head))
 		return reader_complain(r, "it ends within a record") - 1;
 	if (head.len < sizeof(head) || head.len % 8 || head.len > MAX_RECORD)
@@ -202,7 +209,7 @@ static int reader_read(struct uvd_trace_reader *r)
 		return reader_complain(r, "ENOMEM") - 1;
 	memcpy(r->record, &head, sizeof(head));
 	if (!reader_take(r, r->record + sizeof(head), head.len - sizeof(head)))
-		return reader_complain(r, "it ends within a record") - 1;
+		return is_stopped(r) ? 0 : reader_complain(r, "it ends within a record") - 1;
 	reader_copy(r, r->record, head.len);
 	return 1;
 }

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-char *uvd_control_ask(const char *path, const char *command)
+char *uvd_control_ask_more(const char *path, const char *command, FILE **rest)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	char *line = NULL;
@@ -37,6 +37,16 @@ char *uvd_control_ask(const char *path, const char *command)
 		errno = err;
 		return NULL;
 	}
-	fclose(f);
+	*rest = f;
+	return line;
+}
+
+char *uvd_control_ask(const char *path, const char *command)
+{
+	FILE *rest;
+	char *line = uvd_control_ask_more(path, command, &rest);
+
+	if (line)
+		fclose(rest);
 	return line;
 }

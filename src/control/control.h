@@ -12,12 +12,14 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 struct ev_loop;
 struct uvd_accounts;
 struct uvd_control;
 struct uvd_control_plugins;
+struct uvd_control_traces;
 struct uvd_device;
 struct uvd_device_config;
 struct uvd_engine;
@@ -73,6 +75,14 @@ void uvd_control_finish(struct uvd_control *control, unsigned long number, json_
  * function.
  */
 void uvd_control_finish_text(struct uvd_control *control, unsigned long number, const char *answer);
+/* For the answering function: the user who asks. */
+uid_t uvd_control_asker(const struct uvd_control *control);
+/*
+ * For the answering function: returns the descriptor of the asker's connection. uvd_control_take() takes it over: then
+ * the answering function returns NULL, the connection gets no answer, and the function's user closes it.
+ */
+int uvd_control_fd(const struct uvd_control *control);
+void uvd_control_take(struct uvd_control *control);
 /* Stops accepting. New connections wait in the backlog for the process that serves the same socket next. */
 void uvd_control_pass_on(struct uvd_control *control);
 /* Closes the socket and all connections. Removes the socket's name if uvd_control_new() created it. NULL is allowed. */
@@ -131,6 +141,20 @@ json_t *uvd_control_plugin(struct uvd_control_plugins *plugins, const char *comm
  */
 bool uvd_control_is_filter(const char *command);
 json_t *uvd_control_filter(struct uvd_control_plugins *plugins, const char *command, bool may_change);
+/*
+ * The command `trace [PID]`: answers {"trace":1}, and then the connection carries a trace (trace/format.h) until one side
+ * closes it: of all clients for root and the owner, else of the asker's own. program: see struct uvd_recorder_config.
+ * The arguments must outlive it. Returns NULL if there is no memory; then uvd_control_trace() refuses.
+ */
+struct uvd_control_traces *uvd_control_traces_new(struct ev_loop *loop, struct uvd_control *control,
+						  struct uvd_engine *engine,
+						  void (*program)(void *arg, pid_t pid, char *name, size_t size),
+						  void *arg);
+/* Ends all traces. Call it before the engine goes. NULL is allowed. */
+void uvd_control_traces_free(struct uvd_control_traces *traces);
+bool uvd_control_is_trace(const char *command);
+/* Runs it. Returns NULL if the trace has begun, else a refusal. */
+json_t *uvd_control_trace(struct uvd_control_traces *traces, const char *command, bool may_change);
 /* Returns the answer to `accounts`: what each user holds, and the limits. */
 json_t *uvd_control_accounts(struct uvd_accounts *accounts);
 /* Build an answer: an error that says why, or the two names of a device. */
@@ -144,5 +168,7 @@ bool uvd_control_is_called(const struct uvd_device_config *config, const char *n
  * and errno.
  */
 char *uvd_control_ask(const char *path, const char *command);
+/* The same, and leaves the connection open: *rest reads what follows the line, and the caller closes it. */
+char *uvd_control_ask_more(const char *path, const char *command, FILE **rest);
 
 #endif

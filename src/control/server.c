@@ -24,6 +24,7 @@ struct client {
 	struct ev_io io;
 	uid_t uid;
 	bool may_change;
+	bool taken; /* the descriptor is somebody else's */
 	char command[1024];
 	size_t len; /* of the command so far */
 	unsigned long later; /* the number of an answer that comes later; 0: none */
@@ -56,7 +57,8 @@ static void client_drop(struct client *c)
 		p = &(*p)->next;
 	*p = c->next;
 	ev_io_stop(c->control->loop, &c->io);
-	close(c->io.fd);
+	if (!c->taken)
+		close(c->io.fd);
 	free(c->out);
 	free(c);
 }
@@ -108,7 +110,25 @@ static void client_run_command(struct client *c)
 	c->control->asking = NULL;
 	if (c->later)
 		return;
-	answer_client(c, answer ? answer : uvd_control_refuse("unknown command"));
+	if (c->taken)
+		client_drop(c);
+	else
+		answer_client(c, answer ? answer : uvd_control_refuse("unknown command"));
+}
+
+uid_t uvd_control_asker(const struct uvd_control *control)
+{
+	return control->asking->uid;
+}
+
+int uvd_control_fd(const struct uvd_control *control)
+{
+	return control->asking->io.fd;
+}
+
+void uvd_control_take(struct uvd_control *control)
+{
+	control->asking->taken = true;
 }
 
 unsigned long uvd_control_later(struct uvd_control *control)

@@ -148,8 +148,7 @@ struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_call
 
 void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len)
 {
-	if (ob)
-		piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
+	piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
 }
 
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len)

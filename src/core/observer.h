@@ -103,12 +103,12 @@ static inline bool uvd_is_watched(const struct uvd_observers *all)
 
 /* Begins to observe a call, and replaces caller->mem. Returns NULL if there is no memory: the call is not observed. */
 struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl);
-/* Notes the command, if the transport has read it. ob may be NULL. */
-void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
+/* Notes the command, if the transport has read it. */
+__attribute__((cold)) void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
 /* Notes a write by a grant, unless the observation's own operations have noted it. ob may be NULL. */
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len);
 /* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. */
-void uvd_observe_end(struct uvd_observation *ob, long result);
+__attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, long result);
 /* Tells the observers that the file is closed. */
 void uvd_observe_close(struct uvd_file *file);
 

@@ -352,6 +352,8 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 		return uvd_control_plugin(d->plugin_jobs, command, may_change);
 	if (uvd_control_is_filter(command))
 		return uvd_control_filter(d->plugin_jobs, command, may_change);
+	if (uvd_control_is_trace(command))
+		return uvd_control_trace(d->traces, command, may_change);
 	answer = uvd_control_port(command, may_change, status_device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

@@ -91,6 +91,13 @@ void uvd_req_left(void)
 	current = NULL;
 }
 
+/* A function of its own, so that uvd_req_init() saves no registers for it while there is no observer. */
+static __attribute__((cold, noinline)) struct uvd_req *req_observe(struct uvd_req *req)
+{
+	req->observation = uvd_observe_begin(req->file, req->caller, req->front == UVD_FRONT_IOCTL);
+	return req;
+}
+
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
@@ -110,9 +117,7 @@ struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 	req->udata.ops = &udata_ops;
 	req->new_attr = -1;
 	current = req;
-	if (uvd_is_watched(&req->dev->engine->observers))
-		req->observation = uvd_observe_begin(req->file, req->caller, front == UVD_FRONT_IOCTL);
-	return req;
+	return uvd_is_watched(&req->dev->engine->observers) ? req_observe(req) : req;
 }
 
 struct uvd_ibdev *uvd_req_ibdev(const struct uvd_req *req)

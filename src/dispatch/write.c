@@ -191,7 +191,8 @@ long uvd_dispatch_write(struct uvd_call *call, const void *buf, size_t len)
 	struct command cmd = { .buf = buf, .have = len, .len = len };
 	int err;
 
-	uvd_observe_command(req->observation, buf, len);
+	if (req->observation)
+		uvd_observe_command(req->observation, buf, len);
 	err = write_command_verify(req, &cmd);
 	if (!err)
 		err = write_command_run(req, &cmd);

@@ -21,6 +21,7 @@ struct uvd_run_control {
 	struct ev_async end;
 	struct uvd_control *control;
 	struct uvd_control_plugins *plugins;
+	struct uvd_control_traces *traces;
 	pthread_t thread;
 };
 
@@ -138,6 +139,8 @@ static json_t *run_control_answer(void *arg, const char *command, bool may_chang
 		return uvd_control_plugin(c->plugins, command, may_change);
 	if (uvd_control_is_filter(command))
 		return uvd_control_filter(c->plugins, command, may_change);
+	if (uvd_control_is_trace(command))
+		return uvd_control_trace(c->traces, command, may_change);
 	answer = uvd_control_port(command, may_change, run_control_device, c->engine);
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
@@ -157,6 +160,7 @@ static void *run_control_thread(void *arg)
 
 static void run_control_release(struct uvd_run_control *c)
 {
+	uvd_control_traces_free(c->traces);
 	uvd_control_plugins_free(c->plugins);
 	uvd_control_free(c->control);
 	if (c->loop)
@@ -164,7 +168,7 @@ static void run_control_release(struct uvd_run_control *c)
 	free(c);
 }
 
-void uvd_run_program_name(pid_t pid, char *name, size_t size)
+void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size)
 {
 	char path[32];
 	FILE *f;
@@ -178,21 +182,17 @@ void uvd_run_program_name(pid_t pid, char *name, size_t size)
 		fclose(f);
 }
 
-static void run_control_program(void *arg, pid_t pid, char *name, size_t size)
-{
-	uvd_run_program_name(pid, name, size);
-}
-
 static void run_control_start_plugins(struct uvd_run_control *c)
 {
 	const struct uvd_control_plugin_config config = {
 		.loop = c->loop,
 		.control = c->control,
 		.engine = &c->engine->core,
-		.program = run_control_program,
+		.program = uvd_run_program_name,
 	};
 
 	c->plugins = uvd_control_plugins_new(&config);
+	c->traces = uvd_control_traces_new(c->loop, c->control, &c->engine->core, uvd_run_program_name, NULL);
 }
 
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)

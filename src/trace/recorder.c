@@ -170,7 +170,7 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 		return false;
 	memcpy(f.ibdev, file->dev->config.ibdev, strnlen(file->dev->config.ibdev, sizeof(f.ibdev) - 1));
 	if (r->config.program && f.pid)
-		r->config.program(f.pid, f.program, sizeof(f.program));
+		r->config.program(r->config.arg, f.pid, f.program, sizeof(f.program));
 	if (!recorder_put(r, &part, 1))
 		return false;
 	*told = (struct uvd_told){ .serial = r->observer.serial, .tree = tree };
@@ -312,6 +312,8 @@ static int recorder_start(struct uvd_recorder *r)
 	err = uvd_ring_init(&r->ring, r->config.ring ?: UVD_RECORDER_RING);
 	if (err)
 		return err;
+	if (r->config.greeting)
+		uvd_ring_put(&r->ring, r->config.greeting, strlen(r->config.greeting));
 	uvd_ring_put(&r->ring, &header, sizeof(header));
 	err = uvd_observer_add(r->engine, &r->observer);
 	if (err)

@@ -20,8 +20,10 @@ struct uvd_recorder_config {
 	bool one_user; /* record files of the user `uid` only */
 	uid_t uid;
 	size_t ring; /* bytes; 0: the default. At least UVD_RECORDER_MIN_RING */
+	const char *greeting; /* text that precedes the trace; NULL: none */
 	/* Stores the name of a process's program, or "" if it is not known. NULL: it never is. On a client's thread. */
-	void (*program)(pid_t pid, char *name, size_t size);
+	void (*program)(void *arg, pid_t pid, char *name, size_t size);
+	void *arg;
 };
 
 enum { UVD_RECORDER_RING = 4 << 20, UVD_RECORDER_MIN_RING = 2 * UVD_TRACE_MAX_RECORD };

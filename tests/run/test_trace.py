@@ -5,12 +5,13 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from conftest import STUCK, UVERBSCTL
+from conftest import STUCK, UVERBSCTL, until
 
 HFI1, RXE = ("--persona", "hfi1"), ("--persona", "rxe")
 # Takes a free port for both sides, and ends with the status of the client.
@@ -136,7 +137,7 @@ def test_what_is_no_trace_is_refused(run):
     for path, said in (("/etc/passwd", "it is not a trace of uverbsd"), ("/nowhere", "ENOENT")):
         r = subprocess.run([UVERBSCTL, "trace", "-i", path], capture_output=True, text=True, timeout=STUCK)
         assert (r.returncode, r.stdout) == (1, "") and said in r.stderr, r
-    for options in ([], ["-i", "/etc/passwd", "-p", "x"], ["-i", "/etc/passwd", "more"]):
+    for options in (["-i", "/etc/passwd", "-p", "x"], ["-i", "/etc/passwd", "more"]):
         assert subprocess.run([UVERBSCTL, "trace", *options], capture_output=True, timeout=STUCK).returncode == 2
 
 
@@ -149,6 +150,66 @@ def test_a_run_that_joins_another_cannot_record_it(run):
         assert r.returncode == 125 and "uverbsctl trace --run traced" in r.stderr, r
     finally:
         p.communicate("\n", timeout=STUCK)
+
+
+# ---- a trace of what runs already -------------------------------------------------------------------------------------
+
+
+def tracer(run, *options):
+    p = subprocess.Popen([*run.prefix, UVERBSCTL, "trace", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=run.env)
+    assert "it has begun" in p.stderr.readline()
+    return p
+
+
+def joined(run, program="read x; %s call PD ALLOC" % UVERBSCTL):
+    """Starts a run, which waits for a line before it calls."""
+    p = run.start("sh", "-c", program, options=("--join", "traced"))
+    run.engine(p)
+    ask = [*run.prefix, UVERBSCTL, "plugin", "--run", "traced", "list"]
+    assert until(lambda: subprocess.run(ask, capture_output=True, env=run.env).returncode == 0)
+    return p
+
+
+def test_a_trace_of_a_run_has_all_until_its_end(run):
+    p = joined(run)
+    path = trace_file(run)
+    live, saved = tracer(run, "--run", "traced", "--json"), tracer(run, "--run", "traced", "-o", str(path))
+    p.communicate("\n", timeout=STUCK)
+    assert p.returncode == 0
+    out, err = live.communicate(timeout=STUCK)
+    assert (live.returncode, err) == (0, ""), err
+    assert saved.communicate(timeout=STUCK) == ("", "") and saved.returncode == 0
+    calls = [o for o in map(json.loads, out.splitlines()) if o["kind"] == "call"]
+    assert [verb(c) for c in calls][-1] == "PD.ALLOC" and calls == calls_of(run, path)
+
+
+def test_an_interrupt_ends_a_trace_with_its_summary(run):
+    p = joined(run)
+    live = tracer(run, "--run", "traced", "-c", "-e", "QP")
+    live.send_signal(signal.SIGINT)
+    out, err = live.communicate(timeout=STUCK)
+    assert (live.returncode, err) == (0, "") and out.splitlines()[-1].endswith("total"), (out, err)
+    p.communicate("\n", timeout=STUCK)
+    assert p.returncode == 0
+
+
+def test_there_are_four_traces_at_most(run):
+    p = joined(run)
+    tracers = [tracer(run, "--run", "traced") for _ in range(4)]
+    r = subprocess.run([*run.prefix, UVERBSCTL, "trace", "--run", "traced"], capture_output=True, text=True, env=run.env, timeout=STUCK)
+    assert r.returncode == 1 and "too many traces are running" in r.stderr, r
+    p.communicate("\n", timeout=STUCK)
+    for t in tracers:
+        out, _ = t.communicate(timeout=STUCK)
+        assert t.returncode == 0 and "PD.ALLOC() = {pd_handle=PD#0}" in out
+
+
+def test_options_that_exclude_each_other_are_refused(run):
+    for options in (["-i", "x", "-o", "y"], ["-o", "y", "-e", "QP"], ["-o", "y", "--json"], ["-i", "x", "--control", "y"]):
+        assert subprocess.run([UVERBSCTL, "trace", *options], capture_output=True, timeout=STUCK).returncode == 2
+    r = subprocess.run([UVERBSCTL, "trace", "--control", "/nowhere"], capture_output=True, text=True, timeout=STUCK)
+    assert r.returncode == 1 and "no uverbsd answers on /nowhere: ENOENT" in r.stderr, r
 
 
 # ---- docs/trace.md ----------------------------------------------------------------------------------------------------

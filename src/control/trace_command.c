@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The control command `trace`: its connection becomes a trace of the calls that the engine serves from then on. */
+#include <ev.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/control.h"
+#include "core/core.h"
+#include "trace/trace.h"
+#include "util/util.h"
+
+/* MOST_OF_OTHERS: recorders of users who may change nothing; that leaves room for root. LOOK: seconds. */
+enum { MOST = UVD_MAX_OBSERVERS, MOST_OF_OTHERS = 2, LOOK = 1 };
+
+struct uvd_control_traces {
+	struct ev_loop *loop;
+	struct uvd_control *control;
+	struct uvd_engine *engine;
+	void (*program)(void *arg, pid_t pid, char *name, size_t size);
+	void *arg;
+	struct ev_timer look; /* runs while there is a recorder */
+	struct {
+		struct uvd_recorder *recorder; /* NULL: unused */
+		bool others;
+		uid_t uid;
+	} list[MOST];
+};
+
+bool uvd_control_is_trace(const char *command)
+{
+	return !strncmp(command, "trace", 5) && (!command[5] || command[5] == ' ');
+}
+
+/* Frees the recorders whose readers have gone. Returns whether one is left. */
+static bool traces_reap(struct uvd_control_traces *traces)
+{
+	bool left = false;
+
+	for (unsigned int i = 0; i < MOST; i++) {
+		if (traces->list[i].recorder && uvd_recorder_ended(traces->list[i].recorder)) {
+			uvd_recorder_free(traces->list[i].recorder);
+			traces->list[i].recorder = NULL;
+		}
+		left |= traces->list[i].recorder != NULL;
+	}
+	return left;
+}
+
+static void traces_on_look(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+	if (!traces_reap(w->data))
+		ev_timer_stop(loop, w);
+}
+
+/* Returns an unused entry, or -1: this user, or all users together, have as many as they may. */
+static int traces_slot(const struct uvd_control_traces *traces, uid_t uid, bool may_change)
+{
+	unsigned int others = 0;
+	int slot = -1;
+
+	for (unsigned int i = 0; i < MOST; i++) {
+		if (!traces->list[i].recorder) {
+			slot = i;
+			continue;
+		}
+		others += traces->list[i].others;
+		if (!may_change && traces->list[i].others && traces->list[i].uid == uid)
+			return -1;
+	}
+	return may_change || others < MOST_OF_OTHERS ? slot : -1;
+}
+
+static json_t *traces_start(struct uvd_control_traces *traces, pid_t pid, bool may_change)
+{
+	const uid_t uid = uvd_control_asker(traces->control);
+	const struct uvd_recorder_config config = { .pid = pid,
+						    .one_user = !may_change,
+						    .uid = uid,
+						    .greeting = "{\"trace\":1}\n",
+						    .program = traces->program,
+						    .arg = traces->arg };
+	struct uvd_recorder *recorder;
+	int slot, err;
+
+	traces_reap(traces);
+	slot = traces_slot(traces, uid, may_change);
+	if (slot < 0)
+		return uvd_control_refuse("too many traces are running: end one of them first");
+	recorder = uvd_recorder_new(traces->engine, uvd_control_fd(traces->control), &config, &err);
+	if (!recorder)
+		return uvd_control_refuse(err == -EBUSY ? "too many traces are running: end one of them first"
+							: uvd_errno_name(err));
+	uvd_control_take(traces->control);
+	traces->list[slot].recorder = recorder;
+	traces->list[slot].others = !may_change;
+	traces->list[slot].uid = uid;
+	ev_timer_again(traces->loop, &traces->look);
+	return NULL;
+}
+
+json_t *uvd_control_trace(struct uvd_control_traces *traces, const char *command, bool may_change)
+{
+	unsigned int pid = 0;
+	char more;
+
+	if (!traces)
+		return uvd_control_refuse("no memory");
+	if (command[5] && (sscanf(command, "trace %9u %c", &pid, &more) != 1 || !pid))
+		return uvd_control_refuse("usage: trace [PID]");
+	return traces_start(traces, pid, may_change);
+}
+
+struct uvd_control_traces *uvd_control_traces_new(struct ev_loop *loop, struct uvd_control *control,
+						  struct uvd_engine *engine,
+						  void (*program)(void *arg, pid_t pid, char *name, size_t size),
+						  void *arg)
+{
+	struct uvd_control_traces *traces = calloc(1, sizeof(*traces));
+
+	if (!traces)
+		return NULL;
+	traces->loop = loop;
+	traces->control = control;
+	traces->engine = engine;
+	traces->program = program;
+	traces->arg = arg;
+	ev_init(&traces->look, traces_on_look);
+	traces->look.repeat = LOOK;
+	traces->look.data = traces;
+	return traces;
+}
+
+void uvd_control_traces_free(struct uvd_control_traces *traces)
+{
+	if (!traces)
+		return;
+	for (unsigned int i = 0; i < MOST; i++)
+		uvd_recorder_free(traces->list[i].recorder);
+	ev_timer_stop(traces->loop, &traces->look);
+	free(traces);
+}
