@@ -2,6 +2,7 @@
 /* uverbsctl status: shows what the daemon serves, and to whom. */
 #include "commands.h"
 #include "control/control.h"
+#include "status_view.h"
 #include "util/util.h"
 #include <errno.h>
 #include <getopt.h>
@@ -12,46 +13,44 @@
 #include <string.h>
 
 static const char usage[] =
-	"Usage: uverbsctl status [--accounts] [--json] [--control PATH]\n"
+	"Usage: uverbsctl status [--accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
 	"\n"
 	"  uverbsctl status                            devices, open files, objects, memory\n"
+	"  uverbsctl status --watch                    the same as a screen that follows the changes; q ends it\n"
 	"  uverbsctl status --accounts                 what each user holds, and may hold\n"
 	"  uverbsctl status --json | jq .devices       for programs\n"
 	"\n"
 	"Shows the devices of uverbsd, their open files and objects, and the memory that clients registered.\n"
+	"docs/status.md describes the screen and the JSON.\n"
 	"\n"
+	"  --watch           a screen; with --json, one line each time\n"
+	"  -n SECONDS        the time from one screen to the next (default: 2)\n"
+	"  --once            one screen, as text\n"
 	"  --accounts        instead: what each user holds of the daemon, and may hold\n"
-	"  --json            as the daemon tells it\n"
+	"  --json            as JSON\n"
 	"  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n";
-
-static const char *status_text(const json_t *object, const char *key)
-{
-	const char *value = json_string_value(json_object_get(object, key));
-
-	return value ? value : "?";
-}
-
-static long long status_value(const json_t *object, const char *key)
-{
-	return json_integer_value(json_object_get(object, key));
-}
 
 static void print_device(json_t *device)
 {
 	json_t *files = json_object_get(device, "files"), *file, *count;
+	char escaped[UVD_STATUS_TEXT];
 	const char *name;
 	size_t i;
 
-	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; %lld requests, %lld threads, %lld open files\n",
-	       status_text(device, "node"), status_text(device, "rdev"), status_text(device, "device"),
-	       json_is_true(json_object_get(device, "removed")) ? ", removed" : "", status_text(device, "backend"),
-	       status_text(device, "persona"), status_text(device, "abi"), status_value(device, "requests"),
-	       status_value(device, "workers"), status_value(device, "open"));
+	printf("%s (%s): %s%s, backend %s, persona %s, %s ABI; ", uvd_status_text(device, "node"),
+	       uvd_status_text(device, "rdev"), uvd_status_text(device, "device"),
+	       json_is_true(json_object_get(device, "removed")) ? ", removed" : "", uvd_status_text(device, "backend"),
+	       uvd_status_text(device, "persona"), uvd_status_text(device, "abi"));
+	if (json_object_get(device, "requests")) /* over CUSE */
+		printf("%lld requests, %lld threads, ", uvd_status_value(device, "requests"),
+		       uvd_status_value(device, "workers"));
+	printf("%lld open files\n", uvd_status_value(device, "open"));
 	json_array_foreach(files, i, file)
-		printf("  open by %s, pid %lld, uid %lld: %lld objects\n", status_text(file, "program"),
-		       status_value(file, "pid"), status_value(file, "uid"), status_value(file, "objects"));
-	if (status_value(device, "open") > (long long)json_array_size(files))
+		printf("  open by %s, pid %lld, uid %lld: %lld objects\n",
+		       uvd_status_escape(escaped, uvd_status_text(file, "program")), uvd_status_value(file, "pid"),
+		       uvd_status_value(file, "uid"), uvd_status_value(file, "objects"));
+	if (uvd_status_value(device, "open") > (long long)json_array_size(files))
 		printf("  and more\n");
 	json_object_foreach(json_object_get(device, "objects"), name, count)
 		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
@@ -60,19 +59,24 @@ static void print_device(json_t *device)
 static void print_status(json_t *status)
 {
 	json_t *grants = json_object_get(status, "grants"), *entry;
+	char escaped[UVD_STATUS_TEXT];
 	size_t i;
 
-	printf("uverbsd, pid %lld, tree in %s\n", status_value(status, "pid"), status_text(status, "sysfs"));
+	printf("uverbsd, pid %lld, tree in %s\n", uvd_status_value(status, "pid"), uvd_status_text(status, "sysfs"));
 	json_array_foreach(json_object_get(status, "devices"), i, entry) print_device(entry);
 	json_array_foreach(json_object_get(status, "memlock"), i, entry)
-		printf("registered memory of %s, pid %lld: %lld pages\n", status_text(entry, "program"),
-		       status_value(entry, "pid"), status_value(entry, "pages"));
+		printf("registered memory of %s, pid %lld: %lld pages\n",
+		       uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
+		       uvd_status_value(entry, "pages"));
+	if (!grants) /* of a run, which needs none */
+		return;
 	if (!json_is_true(json_object_get(grants, "enabled")))
 		printf("event files: off\n");
 	else
 		printf("event files: %lld granted, %lld impossible, %lld clients gone, %lld late, %lld in progress\n",
-		       status_value(grants, "granted"), status_value(grants, "fell_back"), status_value(grants, "gone"),
-		       status_value(grants, "late"), status_value(grants, "under_way"));
+		       uvd_status_value(grants, "granted"), uvd_status_value(grants, "fell_back"),
+		       uvd_status_value(grants, "gone"), uvd_status_value(grants, "late"),
+		       uvd_status_value(grants, "under_way"));
 }
 
 static void print_accounts(json_t *answer)
@@ -83,8 +87,8 @@ static void print_accounts(json_t *answer)
 	json_array_foreach(json_object_get(answer, "accounts"), i, row)
 	{
 		limit = json_object_get(row, "limit");
-		printf("user %lld: %lld %s", status_value(row, "uid"), status_value(row, "used"),
-		       status_text(row, "resource"));
+		printf("user %lld: %lld %s", uvd_status_value(row, "uid"), uvd_status_value(row, "used"),
+		       uvd_status_text(row, "resource"));
 		if (json_is_integer(limit))
 			printf(" of %lld\n", (long long)json_integer_value(limit));
 		else
@@ -92,32 +96,78 @@ static void print_accounts(json_t *answer)
 	}
 }
 
-int uvd_cmd_status(int argc, char **argv)
+struct status_options {
+	const char *control;
+	bool json, accounts, watch, once;
+	double seconds;
+};
+
+/* Returns 0, or 1 after a message. */
+static int status_show(const struct status_options *o)
+{
+	json_t *status = uvd_status_ask(o->control, o->accounts ? "accounts" : "status");
+
+	if (!status)
+		return 1;
+	if (o->json)
+		uvd_status_print_json(status);
+	else if (o->accounts)
+		print_accounts(status);
+	else
+		print_status(status);
+	json_decref(status);
+	return 0;
+}
+
+static bool status_seconds_parse(double *seconds, const char *text)
+{
+	char *end;
+
+	*seconds = strtod(text, &end);
+	if (end != text && !*end && *seconds >= 0.1 && *seconds <= 86400)
+		return true;
+	fprintf(stderr, "uverbsctl status: -n: `%s` is not a number of seconds from 0.1 to 86400\n", text);
+	return false;
+}
+
+static bool status_is_consistent(const struct status_options *o)
+{
+	return !(o->accounts && o->watch) && (o->watch || (!o->once && !o->seconds));
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int status_options_parse(struct status_options *o, int argc, char **argv)
 {
 	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
 					       { "accounts", no_argument, NULL, 'a' },
+					       { "watch", no_argument, NULL, 'w' },
+					       { "once", no_argument, NULL, 'o' },
 					       { "control", required_argument, NULL, 'c' },
 					       { "help", no_argument, NULL, 'h' },
 					       { NULL } };
-	const char *control = getenv("UVERBSD_CONTROL");
-	bool raw = false, accounts = false;
-	json_t *status;
-	char *line;
 	int c;
 
-	if (!control || !*control)
-		control = "/run/uverbsd/control";
 	optind = 0;
-	while ((c = getopt_long(argc, argv, "h", longs, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "hn:", longs, NULL)) >= 0) {
 		switch (c) {
 		case 'j':
-			raw = true;
+			o->json = true;
 			break;
 		case 'a':
-			accounts = true;
+			o->accounts = true;
+			break;
+		case 'w':
+			o->watch = true;
+			break;
+		case 'o':
+			o->once = true;
+			break;
+		case 'n':
+			if (!status_seconds_parse(&o->seconds, optarg))
+				return 2;
 			break;
 		case 'c':
-			control = optarg;
+			o->control = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -127,24 +177,24 @@ int uvd_cmd_status(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind < argc) {
+	if (optind < argc || !status_is_consistent(o)) {
 		fputs(usage, stderr);
 		return 2;
 	}
-	line = uvd_control_ask(control, accounts ? "accounts" : "status");
-	status = line ? json_loads(line, 0, NULL) : NULL;
-	if (!status)
-		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
-	else if (raw)
-		fputs(line, stdout);
-	else if (json_object_get(status, "error"))
-		fprintf(stderr, "uverbsctl status: %s\n", status_text(status, "error"));
-	else if (accounts)
-		print_accounts(status);
-	else
-		print_status(status);
-	c = status && !json_object_get(status, "error") ? 0 : 1;
-	json_decref(status);
-	free(line);
-	return c;
+	return -1;
+}
+
+int uvd_cmd_status(int argc, char **argv)
+{
+	struct status_options o = { .control = getenv("UVERBSD_CONTROL") };
+	int status;
+
+	if (!o.control || !*o.control)
+		o.control = "/run/uverbsd/control";
+	status = status_options_parse(&o, argc, argv);
+	if (status >= 0)
+		return status;
+	if (o.watch)
+		return uvd_status_watch(o.control, o.seconds ? o.seconds : 2, o.once, o.json);
+	return status_show(&o);
 }

@@ -57,20 +57,6 @@ static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_
 					     atomic_load_explicit(&file->num_objects, memory_order_relaxed) };
 }
 
-static json_t *collect_objects(struct uvd_device *dev)
-{
-	json_t *counts = json_object();
-
-	for (int i = 0; i < UVD_OBJECT_COUNTS; i++) {
-		const struct uvd_object_count *count = &dev->object_counts[i];
-		unsigned int num = atomic_load_explicit(&count->num, memory_order_relaxed);
-
-		if (num && atomic_load_explicit(&count->state, memory_order_acquire) == UVD_COUNT_NAMED)
-			json_object_set_new(counts, count->name, json_integer(num));
-	}
-	return counts;
-}
-
 static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node *n)
 {
 	const struct uvd_device_config *config = &n->dev->config;
@@ -83,12 +69,13 @@ static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node 
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, collect_file, facts);
 	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
-	facts->node = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:b}", "node",
-				uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend",
-				config->backend, "persona", config->persona, "abi",
-				config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
-				(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files,
-				"objects", collect_objects(n->dev), "removed", n->state != NODE_SERVES);
+	facts->node =
+		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:b, s:o}", "node",
+			  uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend", config->backend,
+			  "persona", config->persona, "abi", config->write_abi ? "write" : "ioctl", "ports",
+			  config->num_ports, "requests", (json_int_t)counters.requests, "workers", counters.workers,
+			  "open", counters.files, "objects", uvd_control_objects(n->dev), "removed",
+			  n->state != NODE_SERVES, "memlock", uvd_control_memlock(config));
 	return facts->node;
 }
 
@@ -119,8 +106,8 @@ static json_t *collect_rest(struct uvd_daemon *d)
 	struct uvd_grant_counters g;
 
 	uvd_grants_count(d->grants, &g);
-	return json_pack("{s:i, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
-			 d->link ? getppid() : getpid(), "sysfs", d->options->sysfs, "ucaps",
+	return json_pack("{s:i, s:s, s:s, s:o, s:{s:b, s:I, s:I, s:I, s:I, s:I, s:i}}", "pid",
+			 d->link ? getppid() : getpid(), "transport", "cuse", "sysfs", d->options->sysfs, "ucaps",
 			 status_ucaps(&d->engine.ucaps), "grants", "enabled", d->options->grant_fds, "granted",
 			 (json_int_t)g.granted, "fell_back", (json_int_t)g.fell_back, "gone", (json_int_t)g.gone,
 			 "late", (json_int_t)g.late, "killed", (json_int_t)g.killed, "under_way", g.under_way);
@@ -185,8 +172,8 @@ static json_t *write_files(struct uvd_daemon *d, const struct node_facts *node)
 
 	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
 		uvd_daemon_program(d, f->pid, comm, sizeof(comm));
-		json_array_append_new(files, json_pack("{s:i, s:i, s:s%, s:i}", "pid", f->pid, "uid", f->uid, "program",
-						       comm, strlen(comm), "objects", f->objects));
+		json_array_append_new(files, json_pack("{s:i, s:I, s:o, s:i}", "pid", f->pid, "uid", (json_int_t)f->uid,
+						       "program", uvd_control_text(comm), "objects", f->objects));
 	}
 	return files;
 }
@@ -198,8 +185,8 @@ static json_t *write_accounts(const struct status_facts *facts)
 
 	for (const struct account_facts *a = facts->accounts; a < facts->accounts + facts->num_accounts; a++) {
 		uvd_daemon_program(facts->daemon, a->pid, comm, sizeof(comm));
-		json_array_append_new(accounts, json_pack("{s:i, s:s%, s:I}", "pid", a->pid, "program", comm,
-							  strlen(comm), "pages", (json_int_t)a->pages));
+		json_array_append_new(accounts, json_pack("{s:i, s:o, s:I}", "pid", a->pid, "program",
+							  uvd_control_text(comm), "pages", (json_int_t)a->pages));
 	}
 	return accounts;
 }

@@ -133,6 +133,8 @@ static json_t *run_control_answer(void *arg, const char *command, bool may_chang
 
 	json_t *answer;
 
+	if (!strcmp(command, "status"))
+		return uvd_run_status(c->engine);
 	if (!strcmp(command, "accounts"))
 		return uvd_control_accounts(c->engine->core.accounts);
 	if (uvd_control_is_plugin(command))
@@ -168,7 +170,7 @@ static void run_control_release(struct uvd_run_control *c)
 	free(c);
 }
 
-void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size)
+void uvd_run_program(pid_t pid, char *name, size_t size)
 {
 	char path[32];
 	FILE *f;
@@ -180,6 +182,11 @@ void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size)
 	name[strcspn(name, "\n")] = 0;
 	if (f)
 		fclose(f);
+}
+
+void uvd_run_program_name(void *arg, pid_t pid, char *name, size_t size)
+{
+	uvd_run_program(pid, name, size);
 }
 
 static void run_control_start_plugins(struct uvd_run_control *c)

@@ -55,6 +55,28 @@ def test_status_shows_open_files_objects_and_memory(start):
     assert "0 open files" in uverbsctl("status").stdout
 
 
+def test_status_watch_shows_the_same_as_a_screen(start):
+    d = start()
+    p = start_client("loop-transfer")
+    done = uverbsctl("status", "--watch", "--once", user=NOBODY)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("uverbsd (cuse) pid ") and lines[1].startswith("hfi1_0 (uverbs0): soft as hfi1, ioctl ABI, 1 open files")
+    assert lines[2].startswith(f"  |- cuse-client     pid {p.pid} ") and "2 QP" in lines[3] and "1 MR" in lines[3]
+    entry, = json.loads(uverbsctl("status", "--json", user=NOBODY).stdout)["memlock"]
+    assert entry["pages"] == 512 and entry["limit"] is not None and lines[6].startswith(f"cuse-client     pid {p.pid} ")
+    watch = subprocess.Popen([BUILD / "tools" / "uverbsctl", "status", "--watch", "-n", "0.1"], text=True, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE)
+    while "requests/s" not in watch.stdout.readline():
+        pass
+    watch.terminate()
+    watch.communicate(timeout=STUCK)
+    assert watch.returncode == 0
+    p.kill()
+    p.wait()
+    d.wait_idle()
+
+
 def test_port_is_the_administrators_to_change(start):
     start("--sysfs", "/run/uverbsd/sysfs")
 

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl status --watch: asks again and again, and draws the screen with plain ANSI sequences. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/control.h"
+#include "status_view.h"
+#include "util/util.h"
+
+static volatile sig_atomic_t watch_ended;
+
+json_t *uvd_status_ask(const char *control, const char *command)
+{
+	char *line = uvd_control_ask(control, command);
+	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
+
+	if (!status)
+		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
+	free(line);
+	if (json_object_get(status, "error")) {
+		fprintf(stderr, "uverbsctl status: %s\n", uvd_status_text(status, "error"));
+		json_decref(status);
+		return NULL;
+	}
+	uvd_status_add_limits(status);
+	return status;
+}
+
+void uvd_status_print_json(const json_t *status)
+{
+	json_dumpf(status, stdout, JSON_COMPACT);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* ---- the terminal ------------------------------------------------------------------------------------------------- */
+
+static void watch_on_signal(int sig)
+{
+	watch_ended = 1;
+}
+
+/* Keys are read without Enter and not shown. Returns false if stdin is no terminal; else *was is to be restored. */
+static bool keys_begin(struct termios *was)
+{
+	struct termios keys;
+
+	if (tcgetattr(STDIN_FILENO, was))
+		return false;
+	keys = *was;
+	keys.c_lflag &= ~(ICANON | ECHO);
+	return !tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+}
+
+static void screen_size(struct uvd_status_screen *screen)
+{
+	struct winsize size;
+
+	screen->rows = 24;
+	screen->columns = 80;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_row || !size.ws_col)
+		return;
+	screen->rows = size.ws_row;
+	screen->columns = size.ws_col;
+}
+
+/* Draws over the last screen and clears what remains of it, so nothing flickers. */
+static void watch_draw(const json_t *status, const json_t *before, double seconds, bool once)
+{
+	struct uvd_status_screen screen = { .start_of_line = once ? "" : "\033[K" };
+
+	screen_size(&screen);
+	if (!once)
+		printf("\033[H");
+	uvd_status_screen_print(&screen, status, before, seconds);
+	printf(once ? "\n" : "\033[J");
+	fflush(stdout);
+}
+
+/* Waits, and reads keys. Returns false if the user wants the end. */
+static bool watch_wait(double seconds, bool has_keys)
+{
+	struct pollfd fd = { .fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN };
+	char key;
+
+	if (poll(&fd, 1, (int)(seconds * 1000)) > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q'))
+		return false;
+	return !watch_ended && !ferror(stdout);
+}
+
+static double watch_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+/* Returns the exit status. */
+static int watch_loop(const char *control, double seconds, bool once, bool json, bool has_keys)
+{
+	json_t *status = NULL, *before = NULL;
+	double asked = 0, last = 0;
+
+	do {
+		json_decref(before);
+		before = status;
+		last = asked;
+		asked = watch_now();
+		status = uvd_status_ask(control, "status");
+		if (status && json)
+			uvd_status_print_json(status);
+		else if (status)
+			watch_draw(status, before, asked - last, once);
+	} while (status && !once && watch_wait(seconds, has_keys));
+	json_decref(before);
+	json_decref(status);
+	return status ? 0 : 1;
+}
+
+int uvd_status_watch(const char *control, double seconds, bool once, bool json)
+{
+	const struct sigaction end = { .sa_handler = watch_on_signal };
+	const bool draws = !once && !json;
+	struct termios was;
+	bool has_keys;
+	int ret;
+
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	has_keys = draws && keys_begin(&was);
+	if (draws)
+		printf("\033[2J");
+	ret = watch_loop(control, seconds, once, json, has_keys);
+	if (draws)
+		putchar('\n');
+	if (has_keys)
+		tcsetattr(STDIN_FILENO, TCSANOW, &was);
+	return ret;
+}
