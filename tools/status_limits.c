@@ -8,7 +8,7 @@
 
 enum { CAP_IPC_LOCK_BIT = 14 };
 
-static FILE *open_proc(long long pid, const char *name)
+static FILE *status_open_proc(long long pid, const char *name)
 {
 	char path[64];
 
@@ -16,10 +16,10 @@ static FILE *open_proc(long long pid, const char *name)
 	return fopen(path, "re");
 }
 
-static bool may_lock(long long pid)
+static bool status_may_lock(long long pid)
 {
 	unsigned long long caps = 0;
-	FILE *file = open_proc(pid, "status");
+	FILE *file = status_open_proc(pid, "status");
 	char line[256];
 
 	while (file && fgets(line, sizeof(line), file))
@@ -31,9 +31,9 @@ static bool may_lock(long long pid)
 }
 
 /* Returns the soft RLIMIT_MEMLOCK in bytes; -1: there is none, or it is not known. */
-static long long memlock_limit(long long pid)
+static long long status_memlock_limit(long long pid)
 {
-	FILE *file = open_proc(pid, "limits");
+	FILE *file = status_open_proc(pid, "limits");
 	long long bytes = -1;
 	char line[256];
 
@@ -78,7 +78,7 @@ void uvd_status_add_limits(json_t *status)
 		const long long pid = uvd_status_value(entry, "pid");
 
 		bytes = device;
-		own = clients && pid > 0 && !may_lock(pid) ? memlock_limit(pid) : -1;
+		own = clients && pid > 0 && !status_may_lock(pid) ? status_memlock_limit(pid) : -1;
 		if (own >= 0 && (bytes < 0 || own < bytes))
 			bytes = own;
 		json_object_set_new(entry, "limit", bytes < 0 ? json_null() : json_integer(bytes / page));

@@ -68,7 +68,7 @@ static void screen_end(struct uvd_status_screen *screen)
 		screen_put(screen, "... and more than fits: `uverbsctl status` has it all");
 }
 
-/* ---- devices, and below each its processes and objects ------------------------------------------------------------ */
+/* ---- devices, and below each its processes and objects ----------------------------------------------------------- */
 
 /* The device of the same name in another status, or NULL. */
 static const json_t *same_device(const json_t *status, const json_t *device)
@@ -83,7 +83,7 @@ static const json_t *same_device(const json_t *status, const json_t *device)
 }
 
 /* Merges the open files of a process: {"pid": {...}}. The caller frees it. */
-static json_t *processes_of(const json_t *device)
+static json_t *screen_processes_of(const json_t *device)
 {
 	json_t *all = json_object(), *file, *process;
 	char key[32];
@@ -107,7 +107,7 @@ static json_t *processes_of(const json_t *device)
 	return all;
 }
 
-static void print_objects(struct uvd_status_screen *screen, const json_t *device)
+static void screen_objects(struct uvd_status_screen *screen, const json_t *device)
 {
 	char line[400] = "";
 	const json_t *count;
@@ -125,9 +125,9 @@ static void print_objects(struct uvd_status_screen *screen, const json_t *device
 		screen_line(screen, "  `- objects: %s", line);
 }
 
-static void print_processes(struct uvd_status_screen *screen, const json_t *device, size_t most)
+static void screen_processes(struct uvd_status_screen *screen, const json_t *device, size_t most)
 {
-	json_t *processes = processes_of(device), *process;
+	json_t *processes = screen_processes_of(device), *process;
 	char escaped[UVD_STATUS_TEXT];
 	size_t num = 0;
 	const char *pid;
@@ -142,8 +142,8 @@ static void print_processes(struct uvd_status_screen *screen, const json_t *devi
 }
 
 /* most: of its processes */
-static void print_device(struct uvd_status_screen *screen, const json_t *device, const json_t *before, double seconds,
-			 size_t most)
+static void screen_device(struct uvd_status_screen *screen, const json_t *device, const json_t *before, double seconds,
+			  size_t most)
 {
 	const json_t *other = same_device(before, device);
 	const char *node = strrchr(uvd_status_text(device, "node"), '/');
@@ -156,11 +156,11 @@ static void print_device(struct uvd_status_screen *screen, const json_t *device,
 		    node ? node + 1 : "?", json_is_true(json_object_get(device, "removed")) ? " removed" : "",
 		    uvd_status_text(device, "backend"), uvd_status_text(device, "persona"),
 		    uvd_status_text(device, "abi"), uvd_status_value(device, "open"), rate);
-	print_processes(screen, device, most);
-	print_objects(screen, device);
+	screen_processes(screen, device, most);
+	screen_objects(screen, device);
 }
 
-/* ---- registered memory -------------------------------------------------------------------------------------------- */
+/* ---- registered memory ------------------------------------------------------------------------------------------- */
 
 static double part_of_limit(const json_t *entry)
 {
@@ -183,7 +183,7 @@ static int by_part_of_limit(const void *a, const void *b)
 	return nx < ny ? 1 : nx > ny ? -1 : 0;
 }
 
-static void print_memory(struct uvd_status_screen *screen, const json_t *entry)
+static void screen_memory(struct uvd_status_screen *screen, const json_t *entry)
 {
 	const double part = part_of_limit(entry);
 	const int full = part >= 1 ? BAR : (int)(part * BAR);
@@ -198,7 +198,7 @@ static void print_memory(struct uvd_status_screen *screen, const json_t *entry)
 }
 
 /* The processes that are nearest to their limit come first. */
-static void print_memlock(struct uvd_status_screen *screen, const json_t *status)
+static void screen_memlock(struct uvd_status_screen *screen, const json_t *status)
 {
 	const json_t *list = json_object_get(status, "memlock");
 	const size_t num = json_array_size(list);
@@ -214,7 +214,7 @@ static void print_memlock(struct uvd_status_screen *screen, const json_t *status
 	screen_line(screen, "%s", "");
 	screen_line(screen, "registered memory");
 	for (size_t i = 0; i < num; i++)
-		print_memory(screen, sorted[i]);
+		screen_memory(screen, sorted[i]);
 	free(sorted);
 }
 
@@ -228,7 +228,7 @@ void uvd_status_screen_print(struct uvd_status_screen *screen, const json_t *sta
 	screen_line(screen, "uverbsd (%s) pid %lld: %zu devices, registered memory of %zu processes",
 		    uvd_status_text(status, "transport"), uvd_status_value(status, "pid"), num,
 		    json_array_size(json_object_get(status, "memlock")));
-	json_array_foreach(devices, i, device) print_device(screen, device, before, seconds, most > 3 ? most : 3);
-	print_memlock(screen, status);
+	json_array_foreach(devices, i, device) screen_device(screen, device, before, seconds, most > 3 ? most : 3);
+	screen_memlock(screen, status);
 	screen_end(screen);
 }

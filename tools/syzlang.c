@@ -42,7 +42,7 @@ void uvd_syz_after(char to[UVD_SYZ_NAME], const char *name, const char *mark, bo
 }
 
 /* Does the response of a command have a handle of the object that it created? */
-static bool command_makes(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *object)
+static bool syz_command_makes(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *object)
 {
 	const struct uvd_struct *of = uvd_command_fields(row->name)->response;
 	const struct uverbsd_tree_row *made;
@@ -55,8 +55,8 @@ static bool command_makes(const struct uvd_syz *syz, const struct uverbsd_tree_r
 	return false;
 }
 
-/* Does a method or a command of the tree create objects of this kind? Of a driver's objects, perhaps only the driver does. */
-static bool object_is_made(const struct uvd_syz *syz, const char *object)
+/* Does a method or a command of the tree create objects of this kind? Some are created by drivers' methods alone. */
+static bool syz_object_is_made(const struct uvd_syz *syz, const char *object)
 {
 	for (size_t i = 0; i < syz->view->num; i++) {
 		const struct uverbsd_tree_row *row = &syz->view->entries[i].row;
@@ -65,7 +65,7 @@ static bool object_is_made(const struct uvd_syz *syz, const char *object)
 					     : NULL;
 
 		if ((target && !strcmp(target, object)) ||
-		    (row->kind == UVERBSD_TREE_COMMAND && command_makes(syz, row, object)))
+		    (row->kind == UVERBSD_TREE_COMMAND && syz_command_makes(syz, row, object)))
 			return true;
 	}
 	return false;
@@ -75,7 +75,7 @@ void uvd_syz_resource(const struct uvd_syz *syz, const char *object, char to[UVD
 {
 	char name[UVD_SYZ_NAME];
 
-	if (!object || !object_is_made(syz, object)) {
+	if (!object || !syz_object_is_made(syz, object)) {
 		strcpy(to, "int32");
 		return;
 	}
@@ -84,7 +84,7 @@ void uvd_syz_resource(const struct uvd_syz *syz, const char *object, char to[UVD
 }
 
 /* Is one name the end of the other, from a word on? "send_cq" and "cq", "ind_tbl" and "rwq_ind_tbl". */
-static bool is_end_of(const char *longer, const char *end)
+static bool syz_is_end_of(const char *longer, const char *end)
 {
 	const size_t len = strlen(longer), n = strlen(end);
 
@@ -98,7 +98,7 @@ const struct uverbsd_tree_row *uvd_syz_object_of_field(const struct uvd_syz *syz
 	bool is_handle;
 
 	snprintf(word, sizeof(word), "%s", dot ? dot + 1 : field);
-	is_handle = is_end_of(word, "handle") && strlen(word) > strlen("_handle");
+	is_handle = syz_is_end_of(word, "handle") && strlen(word) > strlen("_handle");
 	if (is_handle)
 		word[strlen(word) - strlen("_handle")] = '\0';
 	for (size_t i = 0; i < syz->view->num; i++) {
@@ -107,7 +107,8 @@ const struct uverbsd_tree_row *uvd_syz_object_of_field(const struct uvd_syz *syz
 		if (row->kind != UVERBSD_TREE_OBJECT || row->type == UVERBSD_TREE_CLASS_NONE)
 			continue;
 		uvd_syz_after(object, row->name, "_OBJECT_", true);
-		if (!strcmp(word, object) || (is_handle && (is_end_of(word, object) || is_end_of(object, word))))
+		if (!strcmp(word, object) ||
+		    (is_handle && (syz_is_end_of(word, object) || syz_is_end_of(object, word))))
 			return row;
 	}
 	return NULL;
@@ -136,7 +137,7 @@ void uvd_syz_words(struct uvd_syz *syz, const struct uvd_words *words, char to[U
 
 /* ---- constants --------------------------------------------------------------------------------------------------- */
 
-static void print_define(struct uvd_syz *syz, const char *name, unsigned int value)
+static void syz_print_define(struct uvd_syz *syz, const char *name, unsigned int value)
 {
 	char ident[UVD_SYZ_NAME];
 
@@ -145,7 +146,7 @@ static void print_define(struct uvd_syz *syz, const char *name, unsigned int val
 		printf("define %s\t0x%x\n", ident, value);
 }
 
-static void print_defines(struct uvd_syz *syz)
+static void syz_print_defines(struct uvd_syz *syz)
 {
 	const struct uvd_tree_view *view = syz->view;
 
@@ -157,9 +158,9 @@ static void print_defines(struct uvd_syz *syz)
 		const struct uverbsd_tree_row *row = &view->entries[i].row;
 
 		if (row->kind == UVERBSD_TREE_COMMAND && row->flags & UVERBSD_TREE_COMMAND_EX)
-			print_define(syz, row->name, row->id | IB_USER_VERBS_CMD_FLAG_EXTENDED);
+			syz_print_define(syz, row->name, row->id | IB_USER_VERBS_CMD_FLAG_EXTENDED);
 		else if (row->kind != UVERBSD_TREE_ELEM)
-			print_define(syz, row->name, row->id);
+			syz_print_define(syz, row->name, row->id);
 	}
 	putchar('\n');
 }
@@ -167,17 +168,17 @@ static void print_defines(struct uvd_syz *syz)
 /* ---- resources, and calls that are no verbs ---------------------------------------------------------------------- */
 
 /* No method has an attribute of this id, so a device ignores it: it takes the place of an optional one. */
-static const char none[] = "uverbs_attr_none {\n\tattr_id\tconst[0xfff, int16]\n\tlen\tconst[0, int16]\n"
-			   "\tattr_flags\tconst[0, int16]\n\telem_id\tconst[0, int8]\n\treserved\tconst[0, int8]\n"
-			   "\tdata\tconst[0, int64]\n} [packed]\n\n";
+static const char syz_none[] = "uverbs_attr_none {\n\tattr_id\tconst[0xfff, int16]\n\tlen\tconst[0, int16]\n"
+			       "\tattr_flags\tconst[0, int16]\n\telem_id\tconst[0, int8]\n\treserved\tconst[0, int8]\n"
+			       "\tdata\tconst[0, int64]\n} [packed]\n\n";
 
-static const char calls[] =
+static const char syz_calls[] =
 	"openat$uverbs(fd const[AT_FDCWD], file ptr[in, string[\"/dev/infiniband/uverbs0\"]], flags const[O_RDWR], "
 	"mode const[0]) fd_uverbs\n"
 	"close$uverbs(fd fd_uverbs)\n"
 	"mmap$uverbs(addr vma, len len[addr], prot const[0x3], flags const[0x1], fd fd_uverbs, offset int64)\n\n";
 
-static void print_resources(const struct uvd_syz *syz)
+static void syz_print_resources(const struct uvd_syz *syz)
 {
 	const struct uvd_tree_view *view = syz->view;
 	char name[UVD_SYZ_NAME];
@@ -187,7 +188,7 @@ static void print_resources(const struct uvd_syz *syz)
 		const struct uverbsd_tree_row *row = &view->entries[i].row;
 
 		if (row->kind != UVERBSD_TREE_OBJECT || row->type == UVERBSD_TREE_CLASS_NONE ||
-		    !object_is_made(syz, row->name))
+		    !syz_object_is_made(syz, row->name))
 			continue;
 		uvd_syz_resource(syz, row->name, name);
 		printf("resource %s[%s\n", name, row->type == UVERBSD_TREE_CLASS_FD ? "fd]" : "int32]: 0xffffffff");
@@ -196,7 +197,7 @@ static void print_resources(const struct uvd_syz *syz)
 }
 
 /* Events of a descriptor are read from it. */
-static void print_fd_calls(const struct uvd_syz *syz)
+static void syz_print_fd_calls(const struct uvd_syz *syz)
 {
 	const struct uvd_tree_view *view = syz->view;
 	char name[UVD_SYZ_NAME], type[UVD_SYZ_NAME];
@@ -205,7 +206,7 @@ static void print_fd_calls(const struct uvd_syz *syz)
 		const struct uverbsd_tree_row *row = &view->entries[i].row;
 
 		if (row->kind != UVERBSD_TREE_OBJECT || row->type != UVERBSD_TREE_CLASS_FD ||
-		    !object_is_made(syz, row->name))
+		    !syz_object_is_made(syz, row->name))
 			continue;
 		uvd_syz_resource(syz, row->name, type);
 		uvd_syz_after(name, row->name, "_OBJECT_", false);
@@ -215,7 +216,7 @@ static void print_fd_calls(const struct uvd_syz *syz)
 	putchar('\n');
 }
 
-static void print_calls(struct uvd_syz *syz)
+static void syz_print_calls(struct uvd_syz *syz)
 {
 	const struct uvd_tree_view *view = syz->view;
 
@@ -232,12 +233,12 @@ bool uvd_syz_print(const struct uvd_tree_view *view)
 	bool ok;
 
 	printf("# %s Written by `uverbsctl tree --format syzlang`.\n\ninclude <uapi/linux/fcntl.h>\n\n", view->title);
-	print_defines(&syz);
-	print_resources(&syz);
-	fputs(none, stdout);
-	fputs(calls, stdout);
-	print_fd_calls(&syz);
-	print_calls(&syz);
+	syz_print_defines(&syz);
+	syz_print_resources(&syz);
+	fputs(syz_none, stdout);
+	fputs(syz_calls, stdout);
+	syz_print_fd_calls(&syz);
+	syz_print_calls(&syz);
 	ok = !syz.failed && !fflush(stdout);
 	for (size_t i = 0; i < syz.num_done; i++)
 		free(syz.done[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* uverbsctl tree --format syzlang: writes a parse tree as a description for syzkaller. docs/syzkaller.md is for users. */
+/* uverbsctl tree --format syzlang: writes a parse tree as a description for syzkaller (docs/syzkaller.md). */
 #ifndef UVD_TOOLS_SYZLANG_H
 #define UVD_TOOLS_SYZLANG_H
 
@@ -22,7 +22,7 @@ struct uvd_syz {
 /* Prints the tree on stdout. Returns false if that failed. */
 bool uvd_syz_print(const struct uvd_tree_view *view);
 
-/* ---- for the files of the writer: syzlang.c, syzlang_methods.c, syzlang_structs.c ---------------------------------- */
+/* ---- for the files of the writer: syzlang.c, syzlang_methods.c, syzlang_structs.c -------------------------------- */
 
 /* Returns true the first time that it is called with this name: then the caller writes the type. */
 bool uvd_syz_first(struct uvd_syz *syz, const char *name);
@@ -31,8 +31,8 @@ void uvd_syz_ident(char to[UVD_SYZ_NAME], const char *name, bool lower);
 /* Makes the name without what comes before and with `mark`: "CQ_CREATE" of UVERBS_METHOD_CQ_CREATE and "_METHOD_". */
 void uvd_syz_after(char to[UVD_SYZ_NAME], const char *name, const char *mark, bool lower);
 /*
- * Writes the type of the resource that stands for a handle or descriptor of this object. A number, if that is any object
- * (NULL), or one that nothing in the tree creates: syzkaller refuses a resource without a call that makes it.
+ * Makes the type of the resource that stands for a handle or descriptor of this object. It is a number if `object` is
+ * NULL (any object), or if nothing in the tree creates such objects: syzkaller refuses a resource that no call makes.
  */
 void uvd_syz_resource(const struct uvd_syz *syz, const char *object, char to[UVD_SYZ_NAME]);
 /* Finds the object of a field or attribute by its name: "send_cq_handle", "comp_channel". NULL: it is no handle. */
@@ -43,8 +43,8 @@ void uvd_syz_print_zeros(const char *field, size_t bytes);
 void uvd_syz_words(struct uvd_syz *syz, const struct uvd_words *words, char to[UVD_SYZ_NAME]);
 
 /*
- * Prints the type `name` for a struct, and the types of the structs in it. `response`, of a request that begins with the
- * response's address: its type; else NULL. spec: the flow's spec that the struct is, or NULL.
+ * Prints the type `name` for a struct, and the types of the structs in it. `response`, of a request that begins with
+ * the response's address: its type; else NULL. spec: the flow's spec that the struct is, or NULL.
  */
 void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_struct *of, const char *response,
 		    const struct uvd_flow_kind *spec);

@@ -8,7 +8,7 @@
 /* The smallest size of an attribute that lies behind its pointer: others are in the attribute itself. */
 enum { SYZ_INLINE = 8 };
 
-static void row_type(char to[UVD_SYZ_NAME], const struct uverbsd_tree_row *row)
+static void syz_row_type(char to[UVD_SYZ_NAME], const struct uverbsd_tree_row *row)
 {
 	char name[UVD_SYZ_NAME];
 
@@ -17,7 +17,7 @@ static void row_type(char to[UVD_SYZ_NAME], const struct uverbsd_tree_row *row)
 }
 
 /* "CQ_CREATE" of UVERBS_METHOD_CQ_CREATE; "DEVICE_QUERY_PORT" of UVERBS_METHOD_QUERY_PORT. */
-static void call_name(const struct uvd_syz *syz, const struct uverbsd_tree_row *method, char to[UVD_SYZ_NAME])
+static void syz_call_name(const struct uvd_syz *syz, const struct uverbsd_tree_row *method, char to[UVD_SYZ_NAME])
 {
 	const char *object_row = uvd_view_object(syz->view, method->object);
 	char object[UVD_SYZ_NAME], name[UVD_SYZ_NAME];
@@ -32,25 +32,25 @@ static void call_name(const struct uvd_syz *syz, const struct uverbsd_tree_row *
 
 /* ---- attributes -------------------------------------------------------------------------------------------------- */
 
-static void print_attr_head(const char *id, const char *len, bool mandatory)
+static void syz_print_attr_head(const char *id, const char *len, bool mandatory)
 {
 	printf("\tattr_id\tconst[%s, int16]\n\tlen\t%s\n", id, len);
 	printf("\tattr_flags\t%s\n", mandatory ? "const[UVERBS_ATTR_F_MANDATORY, int16]" : "int16[0:1]");
 }
 
-static void print_attr_no_elem(void)
+static void syz_print_attr_no_elem(void)
 {
 	printf("\telem_id\tconst[0, int8]\n\treserved\tconst[0, int8]\n");
 }
 
-static bool is_sized_number(const struct uverbsd_tree_row *row)
+static bool syz_is_sized_number(const struct uverbsd_tree_row *row)
 {
 	return row->len == row->min_len && (row->len == 1 || row->len == 2 || row->len == 4 || row->len == 8);
 }
 
 /* Makes the type of a number, or of the elements of an array. `bytes`: its size. */
-static void number_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row, unsigned int bytes,
-			char to[UVD_SYZ_NAME])
+static void syz_number_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row, unsigned int bytes,
+			    char to[UVD_SYZ_NAME])
 {
 	const struct uvd_words *words = uvd_attr_fields(row->name)->words;
 	const size_t len = strlen(row->name);
@@ -71,7 +71,7 @@ static void number_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row,
 }
 
 /* Makes the type of what an attribute points at; writes the types that it needs. */
-static void pointee_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row, char to[UVD_SYZ_NAME])
+static void syz_pointee_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row, char to[UVD_SYZ_NAME])
 {
 	const struct uvd_struct *of = uvd_attr_fields(row->name)->of;
 	char name[UVD_SYZ_NAME];
@@ -80,8 +80,8 @@ static void pointee_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row
 		snprintf(name, sizeof(name), "uverbs_%s", of->name);
 		uvd_syz_struct(syz, name, of, NULL, NULL);
 		snprintf(to, UVD_SYZ_NAME, row->len == UVERBSD_TREE_LEN_ANY ? "array[%.100s]" : "%.100s", name);
-	} else if (is_sized_number(row)) {
-		number_type(syz, row, row->len, to);
+	} else if (syz_is_sized_number(row)) {
+		syz_number_type(syz, row, row->len, to);
 	} else if (row->len == row->min_len) {
 		snprintf(to, UVD_SYZ_NAME, "array[int8, %u]", row->len);
 	} else if (row->len != UVERBSD_TREE_LEN_ANY) {
@@ -91,7 +91,7 @@ static void pointee_type(struct uvd_syz *syz, const struct uverbsd_tree_row *row
 	}
 }
 
-static void object_type(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, char to[UVD_SYZ_NAME])
+static void syz_object_type(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, char to[UVD_SYZ_NAME])
 {
 	if (row->type == UVERBSD_TREE_RAW_FD)
 		strcpy(to, "fd");
@@ -99,76 +99,77 @@ static void object_type(const struct uvd_syz *syz, const struct uverbsd_tree_row
 		uvd_syz_resource(syz, uvd_view_object(syz->view, row->target), to);
 }
 
-static void print_handle(const struct uvd_syz *syz, const struct uverbsd_tree_row *row)
+static void syz_print_handle(const struct uvd_syz *syz, const struct uverbsd_tree_row *row)
 {
 	char type[UVD_SYZ_NAME];
 
-	object_type(syz, row, type);
+	syz_object_type(syz, row, type);
 	printf("\tdata\t%s\t(%s)\n", type,
 	       row->access == UVERBSD_TREE_NEW && row->type != UVERBSD_TREE_RAW_FD ? "out" : "in");
 	uvd_syz_print_zeros("pad", 4);
 }
 
 /* Prints an attribute whose value is data: in the attribute itself up to 8 bytes, else behind a pointer. */
-static void print_data_attr(struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *name, const char *id)
+static void syz_print_data_attr(struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *name,
+				const char *id)
 {
 	const bool is_out = row->type == UVERBSD_TREE_PTR_OUT;
 	const unsigned int bytes = row->type == UVERBSD_TREE_CONST || row->type == UVERBSD_TREE_FLAGS ? 8 : row->len;
 	char type[UVD_SYZ_NAME], len[32];
 
 	if (row->type == UVERBSD_TREE_CONST || row->type == UVERBSD_TREE_FLAGS)
-		number_type(syz, row, bytes, type);
+		syz_number_type(syz, row, bytes, type);
 	else
-		pointee_type(syz, row, type);
+		syz_pointee_type(syz, row, type);
 	printf("%s {\n", name);
-	if (!is_out && bytes <= SYZ_INLINE && (is_sized_number(row) || bytes == 8)) {
+	if (!is_out && bytes <= SYZ_INLINE && (syz_is_sized_number(row) || bytes == 8)) {
 		snprintf(len, sizeof(len), "const[%u, int16]", bytes);
-		print_attr_head(id, len, row->flags & UVERBSD_TREE_MANDATORY);
-		print_attr_no_elem();
+		syz_print_attr_head(id, len, row->flags & UVERBSD_TREE_MANDATORY);
+		syz_print_attr_no_elem();
 		printf("\tdata\t%s\t(in)\n", type);
 		if (bytes < SYZ_INLINE)
 			uvd_syz_print_zeros("pad", SYZ_INLINE - bytes);
 	} else {
-		print_attr_head(id, "bytesize[data, int16]", row->flags & UVERBSD_TREE_MANDATORY);
-		print_attr_no_elem();
+		syz_print_attr_head(id, "bytesize[data, int16]", row->flags & UVERBSD_TREE_MANDATORY);
+		syz_print_attr_no_elem();
 		printf("\tdata\tptr64[%s, %s]\n", is_out ? "out" : "in", type);
 	}
 	printf("} [packed]\n\n");
 }
 
-static void print_handle_attr(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *name,
-			      const char *id)
+static void syz_print_handle_attr(const struct uvd_syz *syz, const struct uverbsd_tree_row *row, const char *name,
+				  const char *id)
 {
 	char type[UVD_SYZ_NAME];
 
 	printf("%s {\n", name);
 	if (row->type == UVERBSD_TREE_IDRS_ARRAY) {
-		object_type(syz, row, type);
-		print_attr_head(id, "bytesize[data, int16]", row->flags & UVERBSD_TREE_MANDATORY);
-		print_attr_no_elem();
+		syz_object_type(syz, row, type);
+		syz_print_attr_head(id, "bytesize[data, int16]", row->flags & UVERBSD_TREE_MANDATORY);
+		syz_print_attr_no_elem();
 		printf("\tdata\tptr64[in, array[%s]]\n", type);
 	} else {
-		print_attr_head(id, "const[0, int16]", row->flags & UVERBSD_TREE_MANDATORY);
-		print_attr_no_elem();
-		print_handle(syz, row);
+		syz_print_attr_head(id, "const[0, int16]", row->flags & UVERBSD_TREE_MANDATORY);
+		syz_print_attr_no_elem();
+		syz_print_handle(syz, row);
 	}
 	printf("} [packed]\n\n");
 }
 
 /* Prints a union of one attribute for each element of an enumeration, all with the attribute's id. */
-static void print_enum_attr(struct uvd_syz *syz, const struct uvd_tree_entry *elems, size_t num, const char *name,
-			    const char *id, bool mandatory)
+static void syz_print_enum_attr(struct uvd_syz *syz, const struct uvd_tree_entry *elems, size_t num, const char *name,
+				const char *id, bool mandatory)
 {
 	char type[UVD_SYZ_NAME], elem[UVD_SYZ_NAME];
 
 	for (size_t i = 0; i < num; i++) {
 		const struct uverbsd_tree_row *row = &elems[i].row;
-		const bool is_number = is_sized_number(row);
+		const bool is_number = syz_is_sized_number(row);
 
-		pointee_type(syz, row, type);
-		row_type(elem, row);
+		syz_pointee_type(syz, row, type);
+		syz_row_type(elem, row);
 		printf("%.80s_%.70s {\n", name, elem + strlen("uverbs_"));
-		print_attr_head(id, row->len == 0 ? "const[0, int16]" : "bytesize[data, int16]", mandatory);
+		syz_print_attr_head(id, row->len == 0 ? "const[0, int16]" : "bytesize[data, int16]", mandatory);
 		printf("\telem_id\tconst[%u, int8]\n\treserved\tconst[0, int8]\n", row->id);
 		if (!row->len)
 			printf("\tdata\tconst[0, int64]\n");
@@ -182,13 +183,13 @@ static void print_enum_attr(struct uvd_syz *syz, const struct uvd_tree_entry *el
 	}
 	printf("%s [\n", name);
 	for (size_t i = 0; i < num; i++) {
-		row_type(elem, &elems[i].row);
+		syz_row_type(elem, &elems[i].row);
 		printf("\t%.70s\t%.80s_%.70s\n", elem + strlen("uverbs_"), name, elem + strlen("uverbs_"));
 	}
 	printf("]\n\n");
 }
 
-static size_t num_elems(const struct uvd_tree_entry *attr, size_t num)
+static size_t syz_num_elems(const struct uvd_tree_entry *attr, size_t num)
 {
 	size_t n = 0;
 
@@ -197,27 +198,28 @@ static size_t num_elems(const struct uvd_tree_entry *attr, size_t num)
 	return n;
 }
 
-static void print_attr_type(struct uvd_syz *syz, const struct uvd_tree_entry *attr, size_t num)
+static void syz_print_attr_type(struct uvd_syz *syz, const struct uvd_tree_entry *attr, size_t num)
 {
 	const struct uverbsd_tree_row *row = &attr->row;
 	char name[UVD_SYZ_NAME], id[UVD_SYZ_NAME];
 
-	row_type(name, row);
+	syz_row_type(name, row);
 	uvd_syz_ident(id, row->name, false);
 	if (!uvd_syz_first(syz, name))
 		return;
 	switch (row->type) {
 	case UVERBSD_TREE_ENUM_IN:
-		print_enum_attr(syz, attr + 1, num_elems(attr, num), name, id, row->flags & UVERBSD_TREE_MANDATORY);
+		syz_print_enum_attr(syz, attr + 1, syz_num_elems(attr, num), name, id,
+				    row->flags & UVERBSD_TREE_MANDATORY);
 		break;
 	case UVERBSD_TREE_IDR:
 	case UVERBSD_TREE_FD:
 	case UVERBSD_TREE_IDRS_ARRAY:
 	case UVERBSD_TREE_RAW_FD:
-		print_handle_attr(syz, row, name, id);
+		syz_print_handle_attr(syz, row, name, id);
 		break;
 	default:
-		print_data_attr(syz, row, name, id);
+		syz_print_data_attr(syz, row, name, id);
 	}
 	if (!(row->flags & UVERBSD_TREE_MANDATORY))
 		printf("%s_or_none [\n\tattr\t%s\n\tnone\tuverbs_attr_none\n]\n\n", name, name);
@@ -225,7 +227,7 @@ static void print_attr_type(struct uvd_syz *syz, const struct uvd_tree_entry *at
 
 /* ---- methods ----------------------------------------------------------------------------------------------------- */
 
-static void print_method_head(const char *type, const char *object, const char *method, unsigned int num_attrs)
+static void syz_print_method_head(const char *type, const char *object, const char *method, unsigned int num_attrs)
 {
 	printf("%s {\n\tlength\tbytesize[parent, int16]\n\tobject_id\tconst[%s, int16]\n\tmethod_id\tconst[%s, int16]\n",
 	       type, object, method);
@@ -243,18 +245,18 @@ void uvd_syz_method(struct uvd_syz *syz, const struct uvd_tree_entry *entries, s
 	for (; end < num && (entries[end].row.kind == UVERBSD_TREE_ATTR || entries[end].row.kind == UVERBSD_TREE_ELEM);
 	     end++)
 		if (entries[end].row.kind == UVERBSD_TREE_ATTR) {
-			print_attr_type(syz, &entries[end], num - end);
+			syz_print_attr_type(syz, &entries[end], num - end);
 			num_attrs++;
 		}
-	call_name(syz, &entries->row, name);
+	syz_call_name(syz, &entries->row, name);
 	snprintf(field, sizeof(field), "uverbs_ioctl_%.120s", name);
 	uvd_syz_ident(type, field, true);
 	uvd_syz_ident(object, object_row ? object_row : "", false);
 	uvd_syz_ident(method, entries->row.name, false);
-	print_method_head(type, object, method, num_attrs);
+	syz_print_method_head(type, object, method, num_attrs);
 	for (size_t i = 1; i < end; i++)
 		if (entries[i].row.kind == UVERBSD_TREE_ATTR) {
-			row_type(field, &entries[i].row);
+			syz_row_type(field, &entries[i].row);
 			printf("\t%s\t%s%s\n", field + strlen("uverbs_"), field,
 			       entries[i].row.flags & UVERBSD_TREE_MANDATORY ? "" : "_or_none");
 		}
@@ -271,7 +273,7 @@ struct syz_command {
 	bool is_ex, has_driver, response_first;
 };
 
-static void print_bytes_type(struct uvd_syz *syz, const char *type, unsigned int bytes, const char *response)
+static void syz_print_bytes_type(struct uvd_syz *syz, const char *type, unsigned int bytes, const char *response)
 {
 	if (!uvd_syz_first(syz, type))
 		return;
@@ -284,7 +286,7 @@ static void print_bytes_type(struct uvd_syz *syz, const char *type, unsigned int
 }
 
 /* Prints the response with the driver's part behind it. */
-static void command_response(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
+static void syz_command_response(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
 {
 	const struct uvd_struct *of = uvd_command_fields(row->name)->response;
 	char core[UVD_SYZ_NAME];
@@ -299,7 +301,7 @@ static void command_response(struct uvd_syz *syz, struct syz_command *c, const s
 	} else if (row->len) {
 		snprintf(core, sizeof(core), "uverbs_bytes_%.100s_resp", c->name);
 		uvd_syz_ident(core, core, true);
-		print_bytes_type(syz, core, row->len, NULL);
+		syz_print_bytes_type(syz, core, row->len, NULL);
 	}
 	snprintf(c->response, sizeof(c->response), "uverbs_out_%.120s", c->name);
 	uvd_syz_ident(c->response, c->response, true);
@@ -311,7 +313,7 @@ static void command_response(struct uvd_syz *syz, struct syz_command *c, const s
 	printf("} [packed]\n\n");
 }
 
-static void command_request(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
+static void syz_command_request(struct uvd_syz *syz, struct syz_command *c, const struct uverbsd_tree_row *row)
 {
 	const struct uvd_struct *of = uvd_command_fields(row->name)->request;
 	const char *response = c->response_first && c->response[0] ? c->response : NULL;
@@ -323,11 +325,11 @@ static void command_request(struct uvd_syz *syz, struct syz_command *c, const st
 	} else if (row->min_len) {
 		snprintf(c->request, sizeof(c->request), "uverbs_bytes_%.100s", c->name);
 		uvd_syz_ident(c->request, c->request, true);
-		print_bytes_type(syz, c->request, row->min_len, response);
+		syz_print_bytes_type(syz, c->request, row->min_len, response);
 	}
 }
 
-static void print_write_command(const struct syz_command *c, const char *type)
+static void syz_print_write_command(const struct syz_command *c, const char *type)
 {
 	const unsigned int unit = c->is_ex ? 8 : 4;
 
@@ -354,16 +356,16 @@ static void print_write_command(const struct syz_command *c, const char *type)
 	printf("} [packed]\n\n");
 }
 
-static void print_pointer(const char *field, const char *id, const char *dir, const char *type)
+static void syz_print_pointer(const char *field, const char *id, const char *dir, const char *type)
 {
 	printf("%s {\n", field);
-	print_attr_head(id, "bytesize[data, int16]", true);
-	print_attr_no_elem();
+	syz_print_attr_head(id, "bytesize[data, int16]", true);
+	syz_print_attr_no_elem();
 	printf("\tdata\tptr64[%s, %s]\n} [packed]\n\n", dir, type);
 }
 
 /* The same command by UVERBS_METHOD_INVOKE_WRITE. The driver's part of the response is in an attribute of its own. */
-static void print_invoke(struct uvd_syz *syz, const struct syz_command *c, const struct uverbsd_tree_row *row)
+static void syz_print_invoke(struct uvd_syz *syz, const struct syz_command *c, const struct uverbsd_tree_row *row)
 {
 	char type[UVD_SYZ_NAME], in[UVD_SYZ_NAME], out[UVD_SYZ_NAME], cmd[UVD_SYZ_NAME];
 
@@ -373,15 +375,15 @@ static void print_invoke(struct uvd_syz *syz, const struct syz_command *c, const
 	snprintf(out, sizeof(out), "%.130s_out", type);
 	snprintf(cmd, sizeof(cmd), "%.130s_cmd", type);
 	printf("%s {\n", cmd);
-	print_attr_head("UVERBS_ATTR_WRITE_CMD", "const[8, int16]", true);
-	print_attr_no_elem();
+	syz_print_attr_head("UVERBS_ATTR_WRITE_CMD", "const[8, int16]", true);
+	syz_print_attr_no_elem();
 	printf("\tdata\tconst[%s, int64]\n} [packed]\n\n", c->number);
 	if (c->request[0])
-		print_pointer(in, "UVERBS_ATTR_CORE_IN", "in", c->request);
+		syz_print_pointer(in, "UVERBS_ATTR_CORE_IN", "in", c->request);
 	if (c->response[0] && row->len)
-		print_pointer(out, "UVERBS_ATTR_CORE_OUT", "out", c->response);
-	print_method_head(type, "UVERBS_OBJECT_DEVICE", "UVERBS_METHOD_INVOKE_WRITE",
-			  1 + !!c->request[0] + (c->response[0] && row->len) + 2 * c->has_driver);
+		syz_print_pointer(out, "UVERBS_ATTR_CORE_OUT", "out", c->response);
+	syz_print_method_head(type, "UVERBS_OBJECT_DEVICE", "UVERBS_METHOD_INVOKE_WRITE",
+			      1 + !!c->request[0] + (c->response[0] && row->len) + 2 * c->has_driver);
 	printf("\twrite_cmd\t%s\n", cmd);
 	if (c->request[0])
 		printf("\tcore_in\t%s\n", in);
@@ -393,7 +395,7 @@ static void print_invoke(struct uvd_syz *syz, const struct syz_command *c, const
 	       c->name, type);
 }
 
-static bool has_invoke_write(const struct uvd_tree_view *view)
+static bool syz_has_invoke_write(const struct uvd_tree_view *view)
 {
 	for (size_t i = 0; i < view->num; i++)
 		if (view->entries[i].row.kind == UVERBSD_TREE_METHOD &&
@@ -412,12 +414,12 @@ void uvd_syz_command(struct uvd_syz *syz, const struct uverbsd_tree_row *row)
 	uvd_syz_ident(c.number, row->name, false);
 	uvd_syz_after(name, row->name, "_CMD_", false);
 	snprintf(c.name, sizeof(c.name), "%s%.120s", c.is_ex ? "EX_" : "", name);
-	command_response(syz, &c, row);
-	command_request(syz, &c, row);
+	syz_command_response(syz, &c, row);
+	syz_command_request(syz, &c, row);
 	snprintf(name, sizeof(name), "uverbs_cmd_%.120s", c.name);
 	uvd_syz_ident(type, name, true);
-	print_write_command(&c, type);
+	syz_print_write_command(&c, type);
 	printf("write$uverbs_%s(fd fd_uverbs, buf ptr[in, %s], len bytesize[buf])\n\n", c.name, type);
-	if (has_invoke_write(syz->view))
-		print_invoke(syz, &c, row);
+	if (syz_has_invoke_write(syz->view))
+		syz_print_invoke(syz, &c, row);
 }

@@ -15,13 +15,13 @@ struct syz_group {
 	const struct uvd_flow_kind *spec;
 };
 
-static size_t field_end(const struct uvd_field *f)
+static size_t syz_field_end(const struct uvd_field *f)
 {
 	return f->at + (size_t)f->size * (f->count ? f->count : 1);
 }
 
 /* Sets `part` to the field, or to the group of fields, that begins with g->first[i]. Returns the fields it has. */
-static size_t group_part(const struct syz_group *g, const struct uvd_field *first, struct syz_group *part)
+static size_t syz_group_part(const struct syz_group *g, const struct uvd_field *first, struct syz_group *part)
 {
 	const size_t len = strcspn(first->name + g->prefix, ".");
 
@@ -30,30 +30,30 @@ static size_t group_part(const struct syz_group *g, const struct uvd_field *firs
 		if (part->end > first &&
 		    (first->name[g->prefix + len] != '.' || strncmp(part->end->name, first->name, g->prefix + len + 1)))
 			break;
-		if (field_end(part->end) > part->at + part->size)
-			part->size = field_end(part->end) - part->at;
+		if (syz_field_end(part->end) > part->at + part->size)
+			part->size = syz_field_end(part->end) - part->at;
 	}
 	return part->end - first;
 }
 
-static bool group_is_field(const struct syz_group *g)
+static bool syz_group_is_field(const struct syz_group *g)
 {
 	return g->end == g->first + 1 && !strchr(g->first->name + g->prefix - 1, '.');
 }
 
 /* A group is a union if its parts begin at one place. */
-static bool group_is_union(const struct syz_group *g)
+static bool syz_group_is_union(const struct syz_group *g)
 {
 	struct syz_group part;
 	size_t num = 0;
 
-	for (const struct uvd_field *f = g->first; f < g->end; f += group_part(g, f, &part), num++)
+	for (const struct uvd_field *f = g->first; f < g->end; f += syz_group_part(g, f, &part), num++)
 		if (f->at != g->at)
 			return false;
 	return num > 1;
 }
 
-static void group_name(const char *type, const struct syz_group *g, char to[UVD_SYZ_NAME])
+static void syz_group_name(const char *type, const struct syz_group *g, char to[UVD_SYZ_NAME])
 {
 	char path[UVD_SYZ_NAME];
 
@@ -62,7 +62,7 @@ static void group_name(const char *type, const struct syz_group *g, char to[UVD_
 }
 
 /* Fields that hold the number or the size of the elements of the flexible array. Returns false if this is none. */
-static bool print_count(const char *type, const struct syz_group *g, const struct uvd_field *f)
+static bool syz_print_count(const char *type, const struct syz_group *g, const struct uvd_field *f)
 {
 	const unsigned int bits = f->size * 8;
 
@@ -87,7 +87,7 @@ static bool print_count(const char *type, const struct syz_group *g, const struc
 	return true;
 }
 
-static bool ends_with(const char *name, const char *end)
+static bool syz_ends_with(const char *name, const char *end)
 {
 	const size_t len = strlen(name), n = strlen(end);
 
@@ -95,8 +95,8 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* A field that has the name of no object can still stand for one: the descriptors that a response returns. */
-static const struct uverbsd_tree_row *object_of_field(const struct uvd_syz *syz, const struct uvd_struct *of,
-						      const struct uvd_field *f)
+static const struct uverbsd_tree_row *syz_object_of_field(const struct uvd_syz *syz, const struct uvd_struct *of,
+							  const struct uvd_field *f)
 {
 	if (f->size != 4)
 		return NULL;
@@ -107,24 +107,24 @@ static const struct uverbsd_tree_row *object_of_field(const struct uvd_syz *syz,
 	return uvd_syz_object_of_field(syz, f->name);
 }
 
-static void print_type(struct uvd_syz *syz, const char *type, const struct syz_group *g, const struct uvd_field *f)
+static void syz_print_type(struct uvd_syz *syz, const char *type, const struct syz_group *g, const struct uvd_field *f)
 {
-	const struct uverbsd_tree_row *object = object_of_field(syz, g->of, f);
+	const struct uverbsd_tree_row *object = syz_object_of_field(syz, g->of, f);
 	char name[UVD_SYZ_NAME];
 
 	if (f->count)
 		printf("array[int%u, %u]", f->size * 8, f->count);
-	else if (print_count(type, g, f))
+	else if (syz_print_count(type, g, f))
 		return;
 	else if (object) {
 		uvd_syz_resource(syz, object->name, name);
 		printf("%s", name);
 	} else if (f->none) {
 		printf("fd");
-	} else if (f->size == 4 && (ends_with(f->name, "lkey") || ends_with(f->name, "rkey")))
+	} else if (f->size == 4 && (syz_ends_with(f->name, "lkey") || syz_ends_with(f->name, "rkey")))
 		printf("uverbs_%s", f->name + strlen(f->name) - 4);
-	else if (f->size == 8 &&
-		 (ends_with(f->name, "start") || ends_with(f->name, "addr") || ends_with(f->name, "hca_va")))
+	else if (f->size == 8 && (syz_ends_with(f->name, "start") || syz_ends_with(f->name, "addr") ||
+				  syz_ends_with(f->name, "hca_va")))
 		printf("vma64");
 	else if (f->words) {
 		uvd_syz_words(syz, f->words, name);
@@ -134,24 +134,24 @@ static void print_type(struct uvd_syz *syz, const char *type, const struct syz_g
 }
 
 /* Prints the lines of a group's parts, and zeros for the bytes between them, which the kernel calls reserved. */
-static void print_parts(struct uvd_syz *syz, const char *type, const char *outermost, const struct syz_group *g)
+static void syz_print_parts(struct uvd_syz *syz, const char *type, const char *outermost, const struct syz_group *g)
 {
-	const bool in_union = group_is_union(g);
+	const bool in_union = syz_group_is_union(g);
 	char name[UVD_SYZ_NAME], label[32];
 	struct syz_group part;
 	size_t at = g->at;
 
 	for (const struct uvd_field *f = g->first; f < g->end;) {
-		const size_t num = group_part(g, f, &part);
+		const size_t num = syz_group_part(g, f, &part);
 
 		snprintf(label, sizeof(label), "reserved%zu", at);
 		if (!in_union && f->at > at)
 			uvd_syz_print_zeros(label, f->at - at);
 		printf("\t%.*s\t", (int)(part.prefix - 1 - g->prefix), f->name + g->prefix);
 		part.spec = g->spec;
-		group_name(outermost, &part, name);
-		if (group_is_field(&part))
-			print_type(syz, outermost, g, f);
+		syz_group_name(outermost, &part, name);
+		if (syz_group_is_field(&part))
+			syz_print_type(syz, outermost, g, f);
 		else
 			printf("%s", name);
 		putchar('\n');
@@ -164,7 +164,7 @@ static void print_parts(struct uvd_syz *syz, const char *type, const char *outer
 }
 
 /* Prints the sets that the fields need, because a type cannot be written within another. */
-static void print_words(struct uvd_syz *syz, const struct uvd_struct *of)
+static void syz_print_words(struct uvd_syz *syz, const struct uvd_struct *of)
 {
 	char name[UVD_SYZ_NAME];
 
@@ -173,24 +173,24 @@ static void print_words(struct uvd_syz *syz, const struct uvd_struct *of)
 			uvd_syz_words(syz, f->words, name);
 }
 
-static void print_group(struct uvd_syz *syz, const char *outermost, const struct syz_group *g)
+static void syz_print_group(struct uvd_syz *syz, const char *outermost, const struct syz_group *g)
 {
-	const bool is_union = group_is_union(g);
+	const bool is_union = syz_group_is_union(g);
 	char name[UVD_SYZ_NAME];
 	struct syz_group part;
 
 	for (const struct uvd_field *f = g->first; f < g->end;) {
-		f += group_part(g, f, &part);
-		if (!group_is_field(&part))
-			print_group(syz, outermost, &part);
+		f += syz_group_part(g, f, &part);
+		if (!syz_group_is_field(&part))
+			syz_print_group(syz, outermost, &part);
 	}
-	group_name(outermost, g, name);
+	syz_group_name(outermost, g, name);
 	printf("%s %c\n", name, is_union ? '[' : '{');
-	print_parts(syz, name, outermost, g);
+	syz_print_parts(syz, name, outermost, g);
 	printf(is_union ? "]\n\n" : "} [packed]\n\n");
 }
 
-static void print_specs(struct uvd_syz *syz)
+static void syz_print_specs(struct uvd_syz *syz)
 {
 	char name[UVD_SYZ_NAME], kind[UVD_SYZ_NAME];
 
@@ -210,7 +210,7 @@ static void print_specs(struct uvd_syz *syz)
 }
 
 /* Prints the types of the elements of the flexible array. */
-static void tail_types(struct uvd_syz *syz, const struct uvd_struct *of, char element[UVD_SYZ_NAME])
+static void syz_tail_types(struct uvd_syz *syz, const struct uvd_struct *of, char element[UVD_SYZ_NAME])
 {
 	const struct uvd_struct *sge = uvd_attr_fields("UVERBS_ATTR_ADVISE_MR_SGE_LIST")->of;
 	const struct uverbsd_tree_row *object;
@@ -220,7 +220,7 @@ static void tail_types(struct uvd_syz *syz, const struct uvd_struct *of, char el
 		uvd_syz_struct(syz, element, of->tail_of, NULL, NULL);
 		uvd_syz_struct(syz, "uverbs_sge", sge, NULL, NULL);
 	} else if (!strcmp(of->tail, "specs")) {
-		print_specs(syz);
+		syz_print_specs(syz);
 		strcpy(element, "uverbs_flow_spec");
 	} else {
 		char field[UVD_SYZ_NAME];
@@ -234,7 +234,7 @@ static void tail_types(struct uvd_syz *syz, const struct uvd_struct *of, char el
 	}
 }
 
-static bool has_sges(const struct uvd_struct *of)
+static bool syz_has_sges(const struct uvd_struct *of)
 {
 	return of->tail_of && uvd_struct_find(of->tail_of, "num_sge");
 }
@@ -250,23 +250,23 @@ void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_stru
 		return;
 	while (all.end->name)
 		all.end++;
-	print_words(syz, of);
+	syz_print_words(syz, of);
 	if (of->tail)
-		tail_types(syz, of, element);
+		syz_tail_types(syz, of, element);
 	for (const struct uvd_field *f = all.first; f < all.end;) {
-		f += group_part(&all, f, &part);
-		if (!group_is_field(&part))
-			print_group(syz, name, &part);
+		f += syz_group_part(&all, f, &part);
+		if (!syz_group_is_field(&part))
+			syz_print_group(syz, name, &part);
 	}
 	printf("%s {\n", name);
 	if (response)
 		printf("\tresponse\tptr64[out, %s]\n", response);
 	all.at = response ? 8 : 0;
 	all.size = of->size - all.at;
-	print_parts(syz, name, name, &all);
+	syz_print_parts(syz, name, name, &all);
 	if (of->tail)
 		printf("\t%s\tarray[%s]\n", of->tail, element);
-	if (has_sges(of))
+	if (syz_has_sges(of))
 		printf("\tsge\tarray[uverbs_sge]\n");
 	printf("} [packed%s]\n\n", of->tail && !response ? ", align[8]" : "");
 }

@@ -157,10 +157,16 @@ bool uvd_control_is_trace(const char *command);
 json_t *uvd_control_trace(struct uvd_control_traces *traces, const char *command, bool may_change);
 /* Returns the answer to `accounts`: what each user holds, and the limits. */
 json_t *uvd_control_accounts(struct uvd_accounts *accounts);
-/* Parts of the answer to `status`: {"UVERBS_OBJECT_CQ": 2}, and the limit of registered memory: "client", "unlimited", bytes. */
+/*
+ * Parts of the answer to `status`: {"UVERBS_OBJECT_CQ": 2}, and the limit of registered memory: "client", "unlimited",
+ * or bytes.
+ */
 json_t *uvd_control_objects(const struct uvd_device *dev);
 json_t *uvd_control_memlock(const struct uvd_device_config *config);
-/* Makes a string of a client's text, such as the name of its program: '?' stands for each byte that is not ASCII if it is not UTF-8. */
+/*
+ * Makes a string of a client's text, such as the name of its program. If the text is not UTF-8, '?' stands for each
+ * byte that is not ASCII.
+ */
 json_t *uvd_control_text(const char *text);
 /* Build an answer: an error that says why, or the two names of a device. */
 json_t *uvd_control_refuse(const char *why);

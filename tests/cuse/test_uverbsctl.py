@@ -67,8 +67,7 @@ def test_status_watch_shows_the_same_as_a_screen(start):
     assert entry["pages"] == 512 and entry["limit"] is not None and lines[6].startswith(f"cuse-client     pid {p.pid} ")
     watch = subprocess.Popen([BUILD / "tools" / "uverbsctl", "status", "--watch", "-n", "0.1"], text=True, stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE)
-    while "requests/s" not in watch.stdout.readline():
-        pass
+    assert any("requests/s" in line for line in watch.stdout)
     watch.terminate()
     watch.communicate(timeout=STUCK)
     assert watch.returncode == 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """`uverbsctl status` and its screen, on a run."""
+import contextlib
 import fcntl
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import struct
 import subprocess
 import termios
+import threading
 
 import pytest
 
@@ -107,21 +109,39 @@ def test_a_screen_is_never_larger_than_the_terminal():
         assert len(held.json()["devices"][0]["files"]) == 40
 
 
-def in_terminal(held, *options, rows=24, columns=80):
-    """Starts the watch on a terminal of this size. Returns the process and our end."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    watch = subprocess.Popen([UVERBSCTL, "status", "--control", held.control, "--watch", "-n", "0.1", *options], stdin=its, stdout=its,
-                             stderr=subprocess.PIPE, text=True)
-    was = termios.tcgetattr(its)
-    return watch, ours, its, was
+class Terminal:
+    """A terminal of this size with the watch on it. A thread reads what is drawn, so that the watch never waits for us."""
 
+    def __init__(self, held, rows=24, columns=80):
+        self.ours, self.its = pty.openpty()
+        fcntl.ioctl(self.its, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.seen, self.more = b"", threading.Condition()
+        self.watch = subprocess.Popen([UVERBSCTL, "status", "--control", held.control, "--watch", "-n", "0.1"], stdin=self.its,
+                                      stdout=self.its, stderr=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
 
-def read_until(ours, text):
-    seen = b""
-    while text not in seen:
-        seen += os.read(ours, 4096)
-    return seen
+    def _read(self):
+        with contextlib.suppress(OSError):  # EIO: all others have closed it
+            while data := os.read(self.ours, 4096):
+                with self.more:
+                    self.seen += data
+                    self.more.notify()
+
+    def drawings(self, number):
+        """The first drawings; waits until there are so many."""
+        with self.more:
+            assert self.more.wait_for(lambda: self.seen.count(b"\x1b[J") >= number, STUCK), self.seen
+            return self.seen.split(b"\x1b[J")[:number]
+
+    def echoes(self):
+        return bool(termios.tcgetattr(self.its)[3] & termios.ECHO)
+
+    def close(self):
+        self.watch.stderr.close()
+        os.close(self.its)
+        self.reader.join(STUCK)
+        os.close(self.ours)
 
 
 def lines_of(drawn):
@@ -132,31 +152,25 @@ def lines_of(drawn):
 @pytest.mark.parametrize("end", ["q", "SIGINT"])
 def test_the_watch_draws_again_and_again_and_leaves_the_terminal_as_it_was(end):
     with holding_memory() as held:
-        watch, ours, its, _ = in_terminal(held, rows=8, columns=40)
-        drawn = read_until(ours, b"\x1b[J")
-        read_until(ours, b"\x1b[J")
-        assert b"\x1b[H" in drawn and len(lines_of(drawn)) <= 8 and all(len(line) <= 40 for line in lines_of(drawn)), drawn
-        assert not termios.tcgetattr(its)[3] & termios.ECHO
+        terminal = Terminal(held, rows=8, columns=40)
+        for drawn in terminal.drawings(3):
+            assert b"\x1b[H" in drawn and len(lines_of(drawn)) <= 8 and all(len(line) <= 40 for line in lines_of(drawn)), drawn
+        assert not terminal.echoes()
         if end == "q":
-            os.write(ours, b"q")
+            os.write(terminal.ours, b"q")
         else:
-            watch.send_signal(signal.SIGINT)
-        assert watch.wait(STUCK) == 0, watch.stderr.read()
-        assert termios.tcgetattr(its)[3] & termios.ECHO
-        watch.stderr.close()
-        os.close(ours)
-        os.close(its)
+            terminal.watch.send_signal(signal.SIGINT)
+        assert terminal.watch.wait(STUCK) == 0, terminal.watch.stderr.read()
+        assert terminal.echoes()
+        terminal.close()
 
 
 def test_the_watch_ends_with_the_run():
-    held = holding_memory()
-    watch, ours, its, _ = in_terminal(held)
-    read_until(ours, b"\x1b[J")
-    held.__exit__()
-    assert watch.wait(STUCK) == 1 and "no uverbsd answers on" in watch.stderr.read()
-    watch.stderr.close()
-    os.close(ours)
-    os.close(its)
+    with holding_memory() as held:
+        terminal = Terminal(held)
+        terminal.drawings(1)
+    assert terminal.watch.wait(STUCK) == 1 and "no uverbsd answers on" in terminal.watch.stderr.read()
+    terminal.close()
 
 
 def test_json_is_a_line_each_time():
@@ -171,8 +185,8 @@ def test_json_is_a_line_each_time():
 @pytest.mark.parametrize("name, shown, told", [(b"a\x1b[2Jb", "a\\x1b[2Jb", "a\x1b[2Jb"), (b"a\xffb", "a?b", "a?b"),
                                                ("a\u009bb".encode(), "a\\xc2\\x9bb", "a\u009bb")])
 def test_a_programs_name_cannot_change_the_terminal(name, shown, told):
-    program = f"import os, sys; fd = os.open('{NODE}', os.O_RDWR); open('/proc/self/comm', 'wb').write({name!r}); print('open', flush=True); " \
-              "sys.stdin.read()"
+    program = f"import os, sys; fd = os.open('{NODE}', os.O_RDWR); open('/proc/self/comm', 'wb').write({name!r}); " \
+              "print('open', flush=True); sys.stdin.read()"
     with Held(f'exec python3 -c "{program}"'.replace("\\", "\\\\")) as held:
         assert held.say() == "open\n"
         assert held.json()["devices"][0]["files"][0]["program"] == told
@@ -196,7 +210,8 @@ def test_the_page_shows_what_is_printed():
         assert fields <= set(re.findall(r"`(\w+)`", page.partition("## JSON")[2]))
 
 
-@pytest.mark.parametrize("options", [["--once"], ["-n", "1"], ["--watch", "-n", "0"], ["--watch", "-n", "x"], ["--watch", "--accounts"], ["x"]])
+@pytest.mark.parametrize("options", [["--once"], ["-n", "1"], ["--watch", "-n", "0"], ["--watch", "-n", "x"], ["--watch", "--accounts"],
+                                     ["x"]])
 def test_a_wrong_command_line_is_2(options):
     done = subprocess.run([UVERBSCTL, "status", *options], capture_output=True, text=True, timeout=STUCK, check=False)
     assert done.returncode == 2 and done.stderr
@@ -204,6 +219,6 @@ def test_a_wrong_command_line_is_2(options):
 
 @pytest.mark.parametrize("options", [[], ["--watch"], ["--watch", "--json"], ["--json"]])
 def test_without_a_run_it_says_so(options, tmp_path):
-    done = subprocess.run([UVERBSCTL, "status", "--control", str(tmp_path / "none"), *options], capture_output=True, text=True, timeout=STUCK,
-                          check=False)
+    done = subprocess.run([UVERBSCTL, "status", "--control", str(tmp_path / "none"), *options], capture_output=True, text=True,
+                          timeout=STUCK, check=False)
     assert done.returncode == 1 and "no uverbsd answers on" in done.stderr
