@@ -18,9 +18,18 @@ static bool check_text(const char *text, size_t size)
 	return true;
 }
 
+/* A bool whose byte is neither 0 nor 1 has no defined value: a branch on it may go both ways. */
+static bool check_bool(const bool *value)
+{
+	unsigned char byte;
+
+	memcpy(&byte, value, 1);
+	return byte <= 1;
+}
+
 static bool config_check_port(const struct uvd_port_config *port)
 {
-	return port->gid_tbl_len <= UVD_MAX_GIDS && port->num_gids <= port->gid_tbl_len &&
+	return check_bool(&port->down) && port->gid_tbl_len <= UVD_MAX_GIDS && port->num_gids <= port->gid_tbl_len &&
 	       port->num_pkeys <= UVD_MAX_PKEYS;
 }
 
@@ -41,7 +50,7 @@ bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_co
 	    !check_text(c->backend, sizeof(c->backend)))
 		return false;
 	if (!uvd_plugins_persona(names, c->persona) || !c->num_ports || c->num_ports > UVD_MAX_PORTS ||
-	    c->number < -1 || c->number > 1023)
+	    c->number < -1 || c->number > 1023 || !check_bool(&c->write_abi))
 		return false;
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))

@@ -92,6 +92,20 @@ START_TEST(test_counts_beyond_their_arrays_are_refused)
 }
 END_TEST
 
+START_TEST(test_bools_that_are_neither_true_nor_false_are_refused)
+{
+	bool *bools[] = { &good.write_abi, &good.ports[1].down };
+
+	for (unsigned int n = 0; n < 2; n++) {
+		struct uvd_device_config before = good;
+
+		memset(bools[n], 13, 1);
+		ck_assert_msg(!uvd_options_device_ok(names, &good), "bool %u", n);
+		good = before;
+	}
+}
+END_TEST
+
 START_TEST(test_unknown_personas_and_nodes_are_refused)
 {
 	struct uvd_device_config before = good;
@@ -113,6 +127,7 @@ int main(void)
 	tcase_add_loop_test(t, test_text_that_is_no_name_is_refused, 0, sizeof(bad_names) / sizeof(bad_names[0]));
 	tcase_add_test(t, test_text_without_an_end_is_refused);
 	tcase_add_test(t, test_counts_beyond_their_arrays_are_refused);
+	tcase_add_test(t, test_bools_that_are_neither_true_nor_false_are_refused);
 	tcase_add_test(t, test_unknown_personas_and_nodes_are_refused);
 	return run_suite("check", t);
 }
