@@ -28,7 +28,8 @@ def test_examples_of_the_document_run():
 
 def test_script_the_build_and_the_document_name_the_same_targets():
     assert run("scripts/fuzz", "--list").stdout.split() == TARGETS
-    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/fuzzing-in-process.md").read_text(), re.M)
+    text = (ROOT / "docs/fuzzing-in-process.md").read_text().partition("## Run a target")[0]
+    rows = re.findall(r"^\| `(\w+)` \|", text, re.M)
     assert sorted(rows) == TARGETS
 
 
