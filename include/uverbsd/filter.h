@@ -26,9 +26,11 @@
 #ifndef UVERBSD_FILTER_H
 #define UVERBSD_FILTER_H
 
+#include <errno.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/filter_ops.h>
 
+struct uvd_filter_chain;
 struct uvd_next;
 struct uvd_plugin_option;
 struct uvd_plugin_values;
@@ -58,14 +60,19 @@ struct uvd_filter {
 #undef UVD_FILTER_OP
 };
 
+/* What lies below a filter. Its fields are the core's. */
+struct uvd_next {
+	const struct uvd_filter_chain *chain;
+	unsigned int index; /* of the first filter below */
+};
+
 /*
- * uvd_next_create_qp(next, qp, init, udata) and its siblings call the operation of the next filter that has it, else
- * the backend's. -EOPNOTSUPP: the backend has no such operation.
+ * For the functions below. uvd_next_filter() returns the next filter that has the operation at this offset of struct
+ * uvd_filter, its data, and what lies below it. NULL: it is the backend's turn.
  */
-#define UVD_FILTER_NEXT(ret, op, dev, params, args) \
-	UVD_API ret uvd_next_##op(const struct uvd_next *next, UVD_FILTER_LIST params);
-UVD_FILTER_OPS(UVD_FILTER_NEXT)
-#undef UVD_FILTER_NEXT
+UVD_API const struct uvd_filter *uvd_next_filter(const struct uvd_next *next, size_t op, struct uvd_next *below,
+						 void **data);
+UVD_API const struct uvd_backend *uvd_next_backend(const struct uvd_next *next);
 
 /*
  * For backends: shows the filters of the CQ's device a completion, which they may change, before the client can find
@@ -84,6 +91,29 @@ UVD_API bool uvd_ibdev_sleep(struct uvd_ibdev *dev, uint64_t ns);
  * -EINVAL. why: "is not an errno".
  */
 UVD_API int uvd_plugin_wrong(const struct uvd_plugin_values *values, const char *name, const char *why);
+
+/*
+ * uvd_next_create_qp(next, qp, init, udata) and its siblings call the operation of the next filter that has it, else
+ * the backend's. -EOPNOTSUPP: the backend has no such operation.
+ */
+#define UVD_NEXT_NONE_int -EOPNOTSUPP
+#define UVD_NEXT_NONE_void (void)0
+#define UVD_FILTER_NEXT(ret, op, dev, params, args) \
+	static inline ret uvd_next_##op(const struct uvd_next *next, UVD_FILTER_LIST params) \
+	{ \
+		const struct uvd_backend *backend; \
+		const struct uvd_filter *filter; \
+		struct uvd_next below; \
+		void *data; \
+\
+		filter = uvd_next_filter(next, offsetof(struct uvd_filter, op), &below, &data); \
+		if (filter) \
+			return filter->op(data, &below, UVD_FILTER_LIST args); \
+		backend = uvd_next_backend(next); \
+		return backend->op ? backend->op args : UVD_NEXT_NONE_##ret; \
+	}
+UVD_FILTER_OPS(UVD_FILTER_NEXT)
+#undef UVD_FILTER_NEXT
 
 /* The device of a QP, which has no PD if it is an XRC target. */
 static inline struct uvd_ibdev *uvd_qp_device(const struct uvd_qp *qp)

@@ -57,8 +57,9 @@ struct error_filter {
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-#define ERROR_OPTION(ret, op, ...) \
-	{ #op, NULL, "ERRNO[@N|@N+|%P]", "fails: every call, the N-th, from the N-th, P percent" },
+#define ERROR_OPTION_int(op) { #op, NULL, "ERRNO[@N|@N+|%P]", "fails: every call, the N-th, from the N-th, P percent" },
+#define ERROR_OPTION_void(op)
+#define ERROR_OPTION(ret, op, ...) ERROR_OPTION_##ret(op)
 #define ERROR_WC_OPTION(name, what) { name, NULL, "STATUS[@N|@N+|%P]", "status of completions of " what },
 static const struct uvd_plugin_option error_options[] = {
 	/* clang-format off */

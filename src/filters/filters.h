@@ -50,12 +50,6 @@ struct uvd_filters {
 	atomic_bool completions; /* a filter of the current chain wants completions */
 };
 
-/* What `next` of a filter's function is. */
-struct uvd_next {
-	const struct uvd_filter_chain *chain;
-	unsigned int index; /* of the first filter below; chain->num: only the backend */
-};
-
 /* Begins without filters: dev->ops is the backend's table, which stays valid until uvd_filters_end(). */
 void uvd_filters_begin(struct uvd_filters *filters, struct uvd_ibdev *dev);
 /*

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The way of a call through the filters of a device, for each operation of the list in <uverbsd/filter_ops.h>. */
-#include <errno.h>
-
 #include "filters/filters.h"
-
-/* As operations that the backend may lack must not be called there. */
-#define FILTER_NONE_int -EOPNOTSUPP
-#define FILTER_NONE_void (void)0
 
 /* Each operation has one entry, in whatever order; open() and close() have none. */
 #define FILTER_COUNT(...) +1
@@ -19,11 +13,7 @@ static void filter_chain_release(struct uvd_filter_chain **chain)
 	uvd_filter_chain_put(*chain);
 }
 
-/*
- * Returns the next filter that has the operation at this offset of struct uvd_filter, and what is below that filter.
- * NULL: it is the backend's turn.
- */
-static const struct uvd_filter_instance *filter_find(const struct uvd_next *next, size_t op, struct uvd_next *below)
+const struct uvd_filter *uvd_next_filter(const struct uvd_next *next, size_t op, struct uvd_next *below, void **data)
 {
 	for (unsigned int i = next->index; i < next->chain->num; i++) {
 		const struct uvd_filter_instance *instance = next->chain->list[i];
@@ -31,23 +21,16 @@ static const struct uvd_filter_instance *filter_find(const struct uvd_next *next
 		if (!*(void *const *)((const char *)instance->filter + op))
 			continue;
 		*below = (struct uvd_next){ .chain = next->chain, .index = i + 1 };
-		return instance;
+		*data = instance->data;
+		return instance->filter;
 	}
 	return NULL;
 }
 
-#define FILTER_NEXT(ret, op, dev, params, args) \
-	ret uvd_next_##op(const struct uvd_next *next, UVD_FILTER_LIST params) \
-	{ \
-		const struct uvd_filter_instance *instance; \
-		struct uvd_next below; \
-\
-		instance = filter_find(next, offsetof(struct uvd_filter, op), &below); \
-		if (instance) \
-			return instance->filter->op(instance->data, &below, UVD_FILTER_LIST args); \
-		return next->chain->base->op ? next->chain->base->op args : FILTER_NONE_##ret; \
-	}
-UVD_FILTER_OPS(FILTER_NEXT)
+const struct uvd_backend *uvd_next_backend(const struct uvd_next *next)
+{
+	return next->chain->base;
+}
 
 /* What the core calls. A filter may have been removed since the caller has read the table of operations. */
 #define FILTER_ENTER(ret, op, device, params, args) \

@@ -28,6 +28,15 @@ def test_option_that_is_wrong_is_told_before_the_program_starts():
     assert "initial" in out and "ten" in out and "started" not in out
 
 
+def test_a_plugin_is_not_unloaded_while_a_device_has_its_filter():
+    script = f"{UVERBSCTL} plugin unload filter-example 2>&1; {UVERBSCTL} filter remove quota; {UVERBSCTL} plugin unload filter-example"
+    out = on_device("filter-example", "sh", "-c", script, options=["--filter", "quota"])
+    assert "uses a filter of plug-in 'filter-example'" in out and "no filters" in out and "filter-example" in out.splitlines()[-1], out
+    out = on_device("filter-example", "sh", "-c", f"{UVERBSCTL} filter add quota; {UVERBSCTL} plugin reload filter-example; "
+                    f"{UVERBSCTL} call PD ALLOC", options=["--filter", "quota:pds=0"], status=1)
+    assert "generation 2" in out and "EDQUOT" in out, out
+
+
 @pytest.mark.parametrize("case", ["header", "header_later", "slot", "key", "unmapped", "in_use", "query", "reader", "exit", "torn"])
 def test_kv_against_a_hostile_owner(case):
     done = subprocess.run([UVERBSCTL, "run", "--plugin", plugin("kv"), "--", BUILD / "tests/plugins/kv_hostile", case], text=True,
