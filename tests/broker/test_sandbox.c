@@ -308,8 +308,8 @@ static void keeps_its_slots(void)
 	need(!fstat(SLOT, &before), 3);
 	need(!syscall(SYS_close, SLOT) && !syscall(SYS_close, SLOT + 63), 4);
 	/* The kernel looks at the lower half. */
-	need(syscall(SYS_close, (1l << 32) + SLOT) == -1 && errno == EBADF, 5);
-	need(syscall(SYS_close, (1l << 63) + SLOT) == -1 && errno == EBADF, 6);
+	need(syscall(SYS_close, (1ul << 32) + SLOT) == -1 && errno == EBADF, 5);
+	need(syscall(SYS_close, (1ul << 63) + SLOT) == -1 && errno == EBADF, 6);
 	need(!fstat(SLOT, &after) && before.st_ino == after.st_ino, 7);
 	need(fcntl(null_fd, F_DUPFD_CLOEXEC, SLOT) > SLOT, 8);
 }

@@ -72,8 +72,8 @@ def test_reload_takes_the_new_file_and_serves_old_contexts_with_the_old_one(star
     d = start("--separate", "yes", "--plugin-dir", os.path.dirname(toy))
     assert ctl(d, "plugin", "load", toy).returncode == 0
     code = maps_of(d.serving).count("r-xp")
-    p = subprocess.Popen([UVERBSCTL, "call", "--control", str(d.control), "-f", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                         env=environment())
+    p = subprocess.Popen([UVERBSCTL, "call", "--control", str(d.control), "-f", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         text=True, env=environment())
     p.stdin.write("t = TOY NEW\n")
     p.stdin.flush()
     wait_for("an object", lambda: p.poll() is not None or re.search(r"toy .* 1  /", ctl(d, "plugin", "list").stdout))
@@ -118,7 +118,7 @@ def test_what_an_engine_process_does_not_load(start, toy):
                        (f"{folder}/in/open.so", "open.so: group or others may write to it: chmod go-w"),
                        (f"{folder}/in/theirs.so", "theirs.so: user 65534 owns it"),
                        (f"{folder}/in/crash.so", "crash.so: its constructors crashed with SIGSEGV"),
-                       (f"{folder}/in/toystack.so", "toystack.so: with --separate yes no code may be writable: it needs stacks that hold code"),
+                       (f"{folder}/in/toystack.so", "with --separate yes no code may be writable: it needs stacks that hold code"),
                        (f"{folder}/in/toyneedy.so", "can only use libraries that uverbsd itself uses"),
                        (f"{folder}/in/toy.so", "no option `shape`")):
         r = ctl(d, "plugin", "load", path, *(["shape=round"] if path == f"{folder}/in/toy.so" else []))
