@@ -257,7 +257,7 @@ static bool shrink_trial(struct shrinking *s, const struct uvd_prog *p, struct u
 	s->trials++;
 	f.folder = s->folder;
 	f.trial = true;
-	if (f.hang > TRIAL_HANG)
+	if (s->wanted->kind == UVD_PROGRAM_HANG && f.hang > TRIAL_HANG)
 		f.hang = TRIAL_HANG;
 	if (!uvd_fuzz_write_program(s->folder, "current.prog", p))
 		return false;

@@ -57,7 +57,7 @@ def test_a_device_without_a_fault_has_no_finding(run, folder):
 
 def test_a_wrong_errno_is_found_shrunk_and_reproduced(run, folder):
     plugin, said = ("--plugin", "./faulty1.so"), example()
-    status, text = fuzz(run, folder, "--seconds", str(STUCK), "--", *plugin)
+    status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), "--", *plugin)
     assert status == 1 and text == said["uverbsctl fuzz -- --plugin ./faulty1.so"], text
     assert (folder / "FINDING.prog").read_text() == said["cat FINDING.prog"]
     status, text = replay(run, folder, *plugin)
@@ -75,7 +75,7 @@ def test_a_wrong_errno_is_found_shrunk_and_reproduced(run, folder):
 if not SANITIZED:  # the sanitizers tell of crashes themselves
     def test_a_crash_of_the_engine_is_found_and_reproduced(run, folder):
         plugin = ("--plugin", "./faulty2.so")
-        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--", *plugin)
+        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), "--", *plugin)
         assert status == 1 and text.startswith("lost: the device does not answer after the program\n"), text
         assert len(calls_of(folder / "FINDING.prog")) < 10
         status, text = replay(run, folder, *plugin)
