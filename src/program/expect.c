@@ -50,6 +50,9 @@ static void expect_add_region(struct uvd_prog_call *call, const struct uvd_prog_
 	const uint8_t *bytes = r->out + region->at;
 	char name[64];
 
+	/* The driver's part says where it put its queues, which differs from run to run. */
+	if (!strcmp(region->name, "uhw"))
+		return;
 	if (!region_has_fields(region)) {
 		region_bytes_name(region, name, sizeof(name));
 		expect_add_bytes(call, name, bytes, region->len);

@@ -5,7 +5,7 @@
  *	ok, an errno's name, or RET/ERRNO	the result; `ok` of a write() is its length
  *	FIELD=NUMBER				a field of an output; `handle` is also the new handle or fd of a method
  *	FIELD=xHEX				one of more than 8 bytes
- *	ATTR+0=xHEX				all bytes of an output without fields; `out` and `uhw` of commands
+ *	ATTR+0=xHEX				all bytes of an output without fields; `out` of commands
  *	untouched				no byte of any output is written
  *
  * What is not named is not compared, but for the bytes behind the outputs: nothing may write there.
