@@ -31,7 +31,7 @@ def test_option_that_is_wrong_is_told_before_the_program_starts():
 def test_a_plugin_is_not_unloaded_while_a_device_has_its_filter():
     script = f"{UVERBSCTL} plugin unload filter-example 2>&1; {UVERBSCTL} filter remove quota; {UVERBSCTL} plugin unload filter-example"
     out = on_device("filter-example", "sh", "-c", script, options=["--filter", "quota"])
-    assert "uses a filter of plug-in 'filter-example'" in out and "no filters" in out and "filter-example" in out.splitlines()[-1], out
+    assert "uses a filter of plug-in 'filter-example'" in out and "no filters" in out, out
     out = on_device("filter-example", "sh", "-c", f"{UVERBSCTL} filter add quota; {UVERBSCTL} plugin reload filter-example; "
                     f"{UVERBSCTL} call PD ALLOC", options=["--filter", "quota:pds=0"], status=1)
     assert "generation 2" in out and "EDQUOT" in out, out
