@@ -25,7 +25,6 @@ struct uvd_queue; /* a queue in memory that a client shares with the engine, <uv
 struct uvd_ibdev {
 	/* Another table, with the same operations, if filters are added or removed. */
 	const struct uvd_backend *_Atomic ops;
-	struct uvd_device_config config;
 	void *engine_data; /* what init() of the backend's plug-in has set (plugin.h) */
 	struct uvd_log *log;
 	/*
@@ -45,6 +44,7 @@ struct uvd_ibdev {
 	void *owner; /* for the core */
 	void *priv; /* for the backend, from open() to close() */
 	struct uvd_filters *filters; /* for the core */
+	struct uvd_device_config config; /* last: it grows at its end */
 };
 
 /* The context of one open file: struct ib_ucontext. */

@@ -104,4 +104,4 @@ static const struct uvd_filter *const filters[] = { &filter, NULL };
 static const struct uvd_plugin_option options[] = { { "colour", "red", "NAME", "of the thing" }, { "size" }, {} };
 
 UVD_PLUGIN(.name = "look", .version = "1.0", .description = tried, .personas = personas, .options = options,
-	   .filters = filters, .filter_size = sizeof(struct uvd_filter));
+	   .filters = filters);
