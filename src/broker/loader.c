@@ -15,6 +15,10 @@
 #include "broker/sandbox.h"
 #include "util/util.h"
 
+#ifndef SYS_SECCOMP
+#define SYS_SECCOMP 1 /* si_code of a trapped system call, which older glibc lacks */
+#endif
+
 /* Of the process, as its sandbox and its signal handlers are. */
 static struct {
 	pthread_mutex_t lock; /* one file at a time */
@@ -56,8 +60,13 @@ static void trapped_return(ucontext_t *c, long value)
 /* A thread that a plug-in's constructor has started inherits the filter, but not the slot. */
 static void loader_on_trap(int sig, siginfo_t *info, void *context)
 {
-	const bool mine = is_loader && loader.fd >= 0 &&
-			  !strcmp(trapped_path(context, info->si_syscall == SYS_openat), loader.name);
+	bool mine;
+
+	/* Another process of the engine's user has sent it: there is no call to answer. */
+	if (info->si_code != SYS_SECCOMP)
+		return;
+	mine = is_loader && loader.fd >= 0 &&
+	       !strcmp(trapped_path(context, info->si_syscall == SYS_openat), loader.name);
 
 	trapped_return(context, mine ? loader.fd : -EACCES);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
@@ -22,7 +23,7 @@
 #include "broker/wire.h"
 #include "util/util.h"
 
-enum { NOBODY = 65534 };
+enum { NOBODY = 65534, LOOK_CPU_S = 60 };
 enum { BROKER = 1 << UVD_ROLE_BROKER, QUESTIONS = 1 << UVD_ROLE_QUESTIONS, LOAN = 1 << UVD_ROLE_LOAN };
 
 static const struct {
@@ -207,21 +208,46 @@ int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct
 
 /*
  * Becomes the user nobody. In a user namespace that has no such user, root is an unprivileged user outside: then giving
- * up the capabilities has to do.
+ * up the capabilities has to do. So it has for a root without the capability to become somebody else.
  */
 static int look_become_nobody(void)
 {
+	const bool may = capng_have_capability(CAPNG_EFFECTIVE, CAP_SETUID) &&
+			 capng_have_capability(CAPNG_EFFECTIVE, CAP_SETGID);
+
 	if (setgroups(0, NULL) && errno != EPERM)
 		return -errno;
-	if (setresgid(NOBODY, NOBODY, NOBODY) && errno != EINVAL)
+	if (setresgid(NOBODY, NOBODY, NOBODY) && errno != EINVAL && (may || errno != EPERM))
 		return -errno;
-	return setresuid(NOBODY, NOBODY, NOBODY) && errno != EINVAL ? -errno : 0;
+	return setresuid(NOBODY, NOBODY, NOBODY) && errno != EINVAL && (may || errno != EPERM) ? -errno : 0;
 }
 
-int uvd_look_sandbox(void)
+/* A change of the user clears what PR_SET_PDEATHSIG sets. */
+static int look_end_with(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		return -errno;
+	return getppid() == parent ? 0 : -ESRCH;
+}
+
+static int look_limit_time(void)
+{
+	struct rlimit cpu;
+
+	if (getrlimit(RLIMIT_CPU, &cpu))
+		return -errno;
+	if (cpu.rlim_cur <= LOOK_CPU_S)
+		return 0;
+	cpu.rlim_cur = LOOK_CPU_S;
+	return setrlimit(RLIMIT_CPU, &cpu) ? -errno : 0;
+}
+
+int uvd_look_sandbox(pid_t parent)
 {
 	static const char *const names[] = { "process", "look", NULL };
 	int err = geteuid() ? 0 : look_become_nobody();
+
+	err = err ?: look_end_with(parent) ?: look_limit_time();
 
 	if (err)
 		return err;

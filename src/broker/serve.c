@@ -117,6 +117,19 @@ static int begin_restart(struct broker *b)
 	return 0;
 }
 
+/*
+ * Copies a plug-in into a slot. Its constructors run in a child meanwhile, which must not inherit the table that the
+ * broker's other children trust.
+ */
+static int broker_copy_plugin(struct broker *b, const struct uvd_wire_request *r, int64_t nth, const char *name,
+			      struct uvd_wire_answer *a, int *fd)
+{
+	if (madvise(b->nodes, sizeof(*b->nodes), MADV_DONTFORK))
+		return -errno;
+	a->values[0] = b->config->ops->plugin(b->config->arg, r->index, nth, name, fd);
+	return madvise(b->nodes, sizeof(*b->nodes), MADV_DOFORK) ? -errno : 0;
+}
+
 static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, const struct uvd_device_config *device,
 			    const struct uvd_wire_fds *in, struct uvd_wire_answer *a, int *fd)
 {
@@ -150,11 +163,9 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 	case UVD_WIRE_UCAP_GONE:
 		return ops->ucap_gone(arg, r->name);
 	case UVD_WIRE_PLUGIN:
-		a->values[0] = ops->plugin(arg, r->index, -1, r->name, fd);
-		return 0;
+		return broker_copy_plugin(b, r, -1, r->name, a, fd);
 	case UVD_WIRE_PLUGIN_OPTION:
-		a->values[0] = ops->plugin(arg, r->index, r->value, NULL, fd);
-		return 0;
+		return broker_copy_plugin(b, r, r->value, NULL, a, fd);
 	case UVD_WIRE_READY:
 		err = ops->ready(arg);
 		b->ready = b->ready || !err;

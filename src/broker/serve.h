@@ -69,9 +69,10 @@ int uvd_engine_sandbox(uid_t uid, gid_t gid, const char *const *backends, struct
 /*
  * Enters the sandbox of a process that looks at a plug-in's code (src/plugin/look.c): the user nobody if it is root, no
  * capability, no_new_privs, and a filter of system calls that lets it map code, start threads and open files for
- * reading; the others fail with EPERM. Returns 0 or a negative errno.
+ * reading; the others fail with EPERM. It ends with `parent`, whose child it is, and has 60 s of processor time. Returns 0
+ * or a negative errno.
  */
-int uvd_look_sandbox(void);
+int uvd_look_sandbox(pid_t parent);
 
 /*
  * channel.c: opens /dev/cuse and makes the node that `node` names, without libfuse. Returns the channel, which the

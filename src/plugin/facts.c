@@ -140,15 +140,15 @@ struct facts_reader {
 	const char *fault; /* NULL: there is none */
 };
 
-/* Is it one line without control characters? jansson has checked that it is UTF-8 without zero bytes. */
-static bool facts_text_ok(const char *text)
+/* Is it one line of up to `most` bytes without control characters? jansson has checked that it is UTF-8 without zero bytes. */
+static bool facts_text_ok(const char *text, size_t most)
 {
 	const unsigned char *c = (const unsigned char *)text;
 
 	for (; *c; c++)
 		if (*c < 0x20 || *c == 0x7f || (*c == 0xc2 && c[1] < 0xa0))
 			return false;
-	return c - (const unsigned char *)text <= MAX_TEXT;
+	return (size_t)(c - (const unsigned char *)text) <= most;
 }
 
 /* Returns a text, or NULL if it is absent and may be. */
@@ -159,7 +159,7 @@ static const char *facts_get_text(struct facts_reader *r, const json_t *of, cons
 
 	if (!text && optional && (!value || json_is_null(value)))
 		return NULL;
-	if (!text || !facts_text_ok(text))
+	if (!text || !facts_text_ok(text, MAX_TEXT))
 		r->fault = r->fault ?: key;
 	return text;
 }
@@ -374,7 +374,7 @@ static int facts_read_error(const char *what, const json_t *root, char error[UVD
 
 	if (!message)
 		return 0;
-	if (err >= 0 || err < -4095 || strlen(message) >= UVD_PLUGIN_ERROR || strpbrk(message, "\n\r\033"))
+	if (err >= 0 || err < -4095 || !facts_text_ok(message, UVD_PLUGIN_ERROR - 1))
 		return uvd_plugin_error(error, -EPROTO, "%s: the process that looked at it told a wrong error", what);
 	return uvd_plugin_error(error, err, "%s", message);
 }

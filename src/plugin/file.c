@@ -154,17 +154,21 @@ static int plugin_file_open_in(int dir, const char *path, const char *name, char
 
 int uvd_plugin_file_copy_in(const char *folder, const char *name, char error[UVD_PLUGIN_ERROR])
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], real[PATH_MAX], file[PATH_MAX + 64];
 	int dir, ret;
 
 	if (!uvd_plugin_name_ok(name, "-_.+", 63) || *name == '.')
 		return uvd_plugin_error(error, -EINVAL, "not a valid name of a file in %s", folder);
 	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
 		return uvd_plugin_error(error, -ENAMETOOLONG, "%s: the path is too long", name);
-	ret = plugin_folders_check(path, path, error);
+	if (!realpath(folder, real))
+		return uvd_plugin_error(error, -errno, "%s: %s", folder, strerrorname_np(errno));
+	snprintf(file, sizeof(file), "%s/%s", real, name);
+	ret = plugin_folders_check(path, path, error) ?: plugin_folders_check(path, file, error);
 	if (ret)
 		return ret;
-	dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* Only root can have changed the folders since. */
+	dir = open(real, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return uvd_plugin_error(error, -errno, "%s: %s", folder, strerrorname_np(errno));
 	ret = plugin_file_open_in(dir, path, name, error);

@@ -11,28 +11,35 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "broker/broker.h"
 #include "plugin/internal.h"
 
-enum { MAX_FACTS = 1 << 20 /* bytes */, PIPE_FD = 3, COPY_FD = 4 };
+enum {
+	MAX_FACTS = 1 << 20, /* bytes */
+	END_MS = 2000, /* that a killed child may take to end */
+	PIPE_FD = 3,
+	COPY_FD = 4
+};
 
 /* ---- the child --------------------------------------------------------------------------------------------------- */
 
-/* Leaves the child no descriptor but stdin, stdout, stderr, the pipe and the copy of the file. */
+/* Leaves the child no descriptor but the pipe and the copy of the file. 0, 1 and 2 become /dev/null. */
 static bool look_place_fds(int pipe_end, int copy)
 {
 	const int high[] = { fcntl(pipe_end, F_DUPFD, COPY_FD + 1), fcntl(copy, F_DUPFD, COPY_FD + 1) };
+	const int null = open("/dev/null", O_RDWR);
 
-	return high[0] >= 0 && high[1] >= 0 && dup2(high[0], PIPE_FD) >= 0 && dup2(high[1], COPY_FD) >= 0 &&
-	       !close_range(COPY_FD + 1, ~0u, 0);
+	return high[0] >= 0 && high[1] >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0 &&
+	       dup2(high[0], PIPE_FD) >= 0 && dup2(high[1], COPY_FD) >= 0 && !close_range(COPY_FD + 1, ~0u, 0);
 }
 
-static char *look_facts(struct uvd_module *m)
+static char *look_facts(struct uvd_module *m, pid_t parent)
 {
 	char error[UVD_PLUGIN_ERROR];
-	int err = uvd_look_sandbox();
+	int err = uvd_look_sandbox(parent);
 
 	if (err)
 		uvd_plugin_error(error, err, "%s: no sandbox for its constructors: %s", m->path, uvd_errno_name(err));
@@ -41,19 +48,22 @@ static char *look_facts(struct uvd_module *m)
 	return err ? uvd_facts_write_error(err, error) : uvd_facts_write(&m->plugin);
 }
 
-static void look_child(struct uvd_module *m, int pipe_end)
+static void look_child(struct uvd_module *m, int pipe_end, pid_t parent)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPIPE };
 	char *text;
 	size_t done = 0, len;
+	sigset_t none;
 	ssize_t n;
 
 	for (unsigned int i = 0; i < UVD_COUNT(own); i++)
 		signal(own[i], SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (!look_place_fds(pipe_end, m->fd))
 		_exit(1);
 	m->fd = COPY_FD;
-	text = look_facts(m);
+	text = look_facts(m, parent);
 	len = text ? strlen(text) : 0;
 	while (done < len && (n = write(PIPE_FD, text + done, len - done)) > 0)
 		done += n;
@@ -102,6 +112,23 @@ static int look_check_end(const char *path, ssize_t len, int status, unsigned in
 	return 0;
 }
 
+/*
+ * Ends the child: it has nothing more to do, and may not stay. One that has crashed keeps its status. Returns false if
+ * it does not end, as in a call of the kernel that no signal interrupts: nobody waits for it, but who reaps children later.
+ */
+static bool look_end(pid_t child, int *status)
+{
+	pid_t ended = 0;
+
+	kill(child, SIGKILL);
+	for (unsigned int ms = 0; ms < END_MS && ended != child; ms++) {
+		ended = waitpid(child, status, WNOHANG);
+		if (ended != child)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return ended == child;
+}
+
 /* Waits for the facts and for the child's end. Returns their length, or a negative errno and the message. */
 static ssize_t look_wait(const char *path, pid_t child, int from, char *text, unsigned int limit_ms,
 			 char error[UVD_PLUGIN_ERROR])
@@ -109,10 +136,9 @@ static ssize_t look_wait(const char *path, pid_t child, int from, char *text, un
 	ssize_t len = look_read(from, text, limit_ms);
 	int status = 0, err;
 
-	/* It has nothing more to do, and may not stay. One that has crashed keeps its status. */
-	kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	if (!look_end(child, &status))
+		return uvd_plugin_error(error, -ETIMEDOUT, "%s: a process that runs its constructors does not end",
+					path);
 	err = look_check_end(path, len, len > 0 ? 0 : status, limit_ms, error);
 	return err ? err : len;
 }
@@ -121,6 +147,7 @@ static int look_with(struct uvd_module *m, char *text, unsigned int limit_ms, ch
 {
 	int ends[2];
 	ssize_t len;
+	const pid_t parent = getpid();
 	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC))
@@ -128,7 +155,7 @@ static int look_with(struct uvd_module *m, char *text, unsigned int limit_ms, ch
 	fflush(stdout);
 	child = fork();
 	if (!child)
-		look_child(m, ends[1]);
+		look_child(m, ends[1], parent);
 	close(ends[1]);
 	len = child > 0 ? look_wait(m->path, child, ends[0], text, limit_ms, error)
 			: uvd_plugin_error(error, -errno, "%s: fork: %s", m->path, strerrorname_np(errno));

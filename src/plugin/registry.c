@@ -65,7 +65,7 @@ static const struct uvd_plugin filters_plugin = {
 	.filter_size = sizeof(struct uvd_filter),
 };
 static const struct uvd_plugin *const builtin_plugins[] = { &filters_plugin, &null_plugin, &uvd_plugin_soft,
-							    &hca_plugin, &hfi1_plugin, &rxe_plugin };
+							    &hca_plugin,     &hfi1_plugin, &rxe_plugin };
 
 int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...)
 {
@@ -404,7 +404,19 @@ static bool module_shares_a_name(const struct uvd_module *m, const struct uvd_pl
 	return false;
 }
 
-/* Removes those that a new one with these names replaces. What is built in stays. */
+/* Returns -EEXIST if a name is that of something built in, which stays. */
+static int plugins_check_builtin_names(struct uvd_plugins *plugins, const char *what, const struct uvd_plugin *plugin,
+				       char error[UVD_PLUGIN_ERROR])
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < plugins->num && !err; i++)
+		if (!plugins->list[i]->path)
+			err = names_check_against(plugins->list[i], what, plugin, error);
+	return err;
+}
+
+/* Removes those that a new one with these names replaces. */
 static void plugins_drop_replaced(struct uvd_plugins *plugins, const struct uvd_plugin *plugin)
 {
 	for (unsigned int i = 0; i < plugins->num; i++)
@@ -424,10 +436,9 @@ int uvd_plugins_look_again(struct uvd_plugins *plugins, const char *path, int co
 	module->fd = copy;
 	err = uvd_module_look(module, limit_ms, error);
 	module->fd = -1;
-	if (!err) {
+	err = err ?: plugins_check_builtin_names(plugins, path, &module->plugin, error);
+	if (!err)
 		plugins_drop_replaced(plugins, &module->plugin);
-		err = uvd_plugins_check_names(plugins, path, &module->plugin, NULL, error);
-	}
 	if (!err)
 		return plugins_register(plugins, module, err, error);
 	uvd_module_put(module);
