@@ -14,8 +14,10 @@
  *		return uvd_next_create_qp(next, qp, init, udata);
  *	}
  *
- * An operation that the filter does not have passes it by. An operation that the backend does not have does not exist
- * for filters either. The rules of backend.h hold: what an operation returns, and which locks its caller holds.
+ * If the filter lacks an operation, calls of it go straight to the next filter or the backend. An operation that the
+ * backend does not have does not exist for filters either. The rules of backend.h hold: what an operation returns, and
+ * which locks its caller holds. A filter must not refuse the end of an object forever: the core frees the object's
+ * context then, which the backend still uses.
  *
  * A filter that is added later has not seen the objects that exist already, and their destruction reaches it all the
  * same. One that is removed does not see the end of objects whose creation it saw. So a filter keeps no count that

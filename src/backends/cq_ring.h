@@ -39,8 +39,8 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only);
 /*
- * Adds a completion, after the filters have seen it. If the queue is full, the completion is lost, and the first time IBV_EVENT_CQ_ERR becomes due
- * (IBTA 11.6.2: overrun). Returns true if the caller must call uvd_cq_ring_notify().
+ * Passes the completion to the filters, then queues it. If the queue is full, the completion is lost, and the first
+ * time IBV_EVENT_CQ_ERR becomes due (IBTA 11.6.2: overrun). Returns true if the caller must call uvd_cq_ring_notify().
  */
 bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited);
 /* Calls the handlers that are due. Caller holds no lock. */

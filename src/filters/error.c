@@ -92,6 +92,20 @@ static int error_rule_init(struct error_rule *rule, const struct uvd_plugin_valu
 	return rule->value > 0 ? 0 : uvd_plugin_wrong(values, name, kind);
 }
 
+/* Does the operation end an object? */
+static bool error_ends_object(const char *op)
+{
+	return !strncmp(op, "destroy_", 8) || !strncmp(op, "dealloc_", 8) || !strcmp(op, "dereg_mr");
+}
+
+/* An object that never ends would stay in the backend when the core has freed its context. */
+static int error_check_ends(const struct error_rule *rule, const struct uvd_plugin_values *values, const char *name)
+{
+	if (!rule->when.set || !error_ends_object(name) || (rule->when.first && rule->when.first == rule->when.last))
+		return 0;
+	return uvd_plugin_wrong(values, name, "applies to more than one call: name one, ERRNO@N, or objects leak");
+}
+
 static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct error_filter *f = uvd_zalloc(sizeof(*f));
@@ -99,7 +113,8 @@ static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	int err = f ? uvd_plugin_number(values, "seed", 0, UINT64_MAX, &seed) : -ENOMEM;
 
 	for (unsigned int i = 0; i < ERROR_OPS && !err; i++)
-		err = error_rule_init(&f->ops[i], values, op_names[i], seed + i, uvd_rule_errno, "is not an errno");
+		err = error_rule_init(&f->ops[i], values, op_names[i], seed + i, uvd_rule_errno, "is not an errno")
+			      ?: error_check_ends(&f->ops[i], values, op_names[i]);
 	for (unsigned int i = 0; i < ERROR_WCS && !err; i++)
 		err = error_rule_init(&f->wcs[i], values, wc_names[i], seed + i, uvd_rule_status,
 				      "is not a status of a completion");
@@ -215,7 +230,9 @@ static bool error_is_broken(struct error_filter *f, uint32_t qp_num)
 static void error_break(struct error_filter *f, uint32_t qp_num)
 {
 	pthread_mutex_lock(&f->lock);
-	f->broken[f->num_broken++ % MAX_BROKEN] = qp_num;
+	/* Another CQ of the QP may have got an error meanwhile. */
+	if (!error_broken(f, qp_num))
+		f->broken[f->num_broken++ % MAX_BROKEN] = qp_num;
 	pthread_mutex_unlock(&f->lock);
 }
 

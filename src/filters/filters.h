@@ -8,8 +8,8 @@
  * next change, or the end of the device, frees it.
  *
  * Without filters the device uses the backend's own table of operations. With filters it uses a table that has a
- * function of ours for each operation that a filter wraps. Tables stay until the stack ends, because nobody counts who
- * reads one; equal ones are reused.
+ * function of ours for each operation that a filter wraps. Readers take no reference to a table, so tables are freed
+ * only with the stack. Equal tables are reused.
  */
 #ifndef UVD_FILTERS_H
 #define UVD_FILTERS_H
@@ -29,7 +29,7 @@ struct uvd_filter_instance {
 	char *text; /* NAME or NAME:OPTIONS, as the user gave it */
 	void (*put_owner)(void *owner); /* or NULL: puts the reference to the code, after exit() */
 	void *owner;
-	unsigned int chains; /* that it is in; under the stack's lock */
+	unsigned int chains; /* that it is in; only the one change at a time uses it */
 };
 
 struct uvd_filter_chain {
@@ -43,9 +43,9 @@ struct uvd_filter_chain {
 struct uvd_filters {
 	struct uvd_ibdev *dev;
 	const struct uvd_backend *base; /* the backend's operations */
-	pthread_mutex_t lock; /* current and its reference, old; a leaf, also of the backends' locks */
+	pthread_mutex_t lock; /* current and its reference; a leaf, also of the backends' locks */
 	struct uvd_filter_chain *current; /* NULL: no filters */
-	struct uvd_filter_chain *old;
+	struct uvd_filter_chain *old; /* only uvd_filters_change() and uvd_filters_clear() */
 	struct uvd_filter_table *tables; /* only uvd_filters_change() */
 	atomic_bool completions; /* a filter of the current chain wants completions */
 };

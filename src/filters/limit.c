@@ -177,6 +177,24 @@ static void limit_give_back(struct limit *f, const void *object)
 	free(o);
 }
 
+/* The object `to` counts in the place of `object`. */
+static void limit_move(struct limit *f, const void *object, const void *to)
+{
+	struct limit_object **p = limit_bucket(f, object), **bucket = limit_bucket(f, to), *o;
+
+	pthread_mutex_lock(&f->lock);
+	while (*p && (*p)->object != object)
+		p = &(*p)->next;
+	o = *p;
+	if (o) {
+		*p = o->next;
+		o->object = to;
+		o->next = *bucket;
+		*bucket = o;
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
 /* For the result of a creation. */
 static int limit_keep(struct limit *f, const void *object, int ret)
 {
@@ -220,6 +238,8 @@ LIMIT_CREATE(create_ah, LIMIT_AH, ah, ah->pd->context->account, 0, (struct uvd_a
 	     (ah, udata))
 LIMIT_DESTROY(destroy_ah, struct uvd_ah, ah)
 LIMIT_CREATE(create_cq, LIMIT_CQ, cq, cq->context->account, 0, (struct uvd_cq *cq, struct uvd_udata *udata), (cq, udata))
+LIMIT_CREATE(create_cq_umem, LIMIT_CQ, cq, cq->context->account, 0, (struct uvd_cq *cq, struct uvd_udata *udata),
+	     (cq, udata))
 LIMIT_DESTROY(destroy_cq, struct uvd_cq, cq)
 LIMIT_CREATE(create_srq, LIMIT_SRQ, srq, srq->pd->context->account, 0,
 	     (struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata), (srq, attr, udata))
@@ -228,6 +248,53 @@ LIMIT_CREATE(create_qp, LIMIT_QP, qp, qp->account, 0,
 	     (struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata), (qp, init, udata))
 LIMIT_DESTROY(destroy_qp, struct uvd_qp, qp)
 /* clang-format on */
+
+/*
+ * Changes the bytes of an object that counts. Returns 0 or the errno of a refusal, with *before as they were. Does
+ * nothing for an object that does not count.
+ */
+static int limit_change_bytes(struct limit *f, const void *object, uint64_t bytes, uint64_t *before)
+{
+	struct limit_object *o;
+	bool small = true;
+
+	*before = bytes;
+	pthread_mutex_lock(&f->lock);
+	for (o = *limit_bucket(f, object); o && o->object != object; o = o->next)
+		;
+	if (o) {
+		const uint64_t others = o->user->bytes - o->bytes;
+
+		*before = o->bytes;
+		small = bytes <= o->bytes || (bytes <= f->max_bytes && others <= f->max_bytes - bytes);
+		if (small) {
+			o->user->bytes = others + bytes;
+			o->bytes = bytes;
+		}
+	}
+	pthread_mutex_unlock(&f->lock);
+	return small ? 0 : limit_refuse(f, LIMIT_MR, true);
+}
+
+/* Of a region in the place of mr, the core destroys mr afterwards: the new one has to count. */
+static int limit_rereg_mr(void *data, const struct uvd_next *next, struct uvd_mr *mr, int flags, struct uvd_mr *to,
+			  struct uvd_udata *udata)
+{
+	uint64_t before, unused;
+	int ret;
+
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
+		return uvd_next_rereg_mr(next, mr, flags, to, udata);
+	ret = limit_change_bytes(data, mr, to->length, &before);
+	if (ret)
+		return ret;
+	ret = uvd_next_rereg_mr(next, mr, flags, to, udata);
+	if (ret < 0)
+		limit_change_bytes(data, mr, before, &unused);
+	else if (ret == UVD_REREG_NEW)
+		limit_move(data, mr, to);
+	return ret;
+}
 
 const struct uvd_filter uvd_filter_limit = {
 	.name = "limit",
@@ -240,12 +307,14 @@ const struct uvd_filter uvd_filter_limit = {
 	.reg_mr = limit_reg_mr,
 	.reg_dm_mr = limit_reg_dm_mr,
 	.reg_dmabuf_mr = limit_reg_dmabuf_mr,
+	.rereg_mr = limit_rereg_mr,
 	.dereg_mr = limit_dereg_mr,
 	.alloc_mw = limit_alloc_mw,
 	.dealloc_mw = limit_dealloc_mw,
 	.create_ah = limit_create_ah,
 	.destroy_ah = limit_destroy_ah,
 	.create_cq = limit_create_cq,
+	.create_cq_umem = limit_create_cq_umem,
 	.destroy_cq = limit_destroy_cq,
 	.create_srq = limit_create_srq,
 	.destroy_srq = limit_destroy_srq,

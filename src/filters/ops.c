@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The way of a call through the filters of a device, for each operation of the list in <uverbsd/filter_ops.h>. */
+/* Routes each operation of <uverbsd/filter_ops.h> through the filters of a device. */
 #include "filters/filters.h"
 
 /* Each operation has one entry, in whatever order; open() and close() have none. */

@@ -106,6 +106,9 @@ static const char *const wrong[] = {
 	"wc=NO_ERR",
 	"wc.sends=FATAL_ERR",
 	"seed=x",
+	"dealloc_pd=EIO",
+	"destroy_qp=EIO@2+",
+	"dereg_mr=EIO%50",
 	"alloc_pd",
 	"alloc_pd=ENOMEM@99999999999999999999",
 };

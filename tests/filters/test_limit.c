@@ -72,6 +72,43 @@ START_TEST(test_registered_bytes_are_limited)
 }
 END_TEST
 
+/* Gives the region other memory. */
+static int remake_mr(uint32_t handle, size_t pages)
+{
+	static uint8_t other[8 * PAGE] __attribute__((aligned(PAGE)));
+	struct ib_uverbs_rereg_mr_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_rereg_mr cmd;
+	} c = {
+		.hdr = { IB_USER_VERBS_CMD_REREG_MR, sizeof(c) / 4, sizeof(resp) / 4 },
+		.cmd = { .response = (uintptr_t)&resp,
+			 .mr_handle = handle,
+			 .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
+			 .start = (uintptr_t)other,
+			 .length = pages * PAGE,
+			 .hca_va = (uintptr_t)other },
+	};
+
+	return uv_write(h.fd, &c, sizeof(c));
+}
+
+START_TEST(test_a_region_that_changes_counts_with_its_new_length)
+{
+	uint32_t one, two;
+
+	bed_add("limit:bytes=16K");
+	ck_assert_int_eq(make_mr(1, &one), 0);
+	ck_assert_int_eq(remake_mr(one, 5), -ENOMEM);
+	ck_assert_int_eq(remake_mr(one, 3), 0);
+	ck_assert_int_eq(make_mr(2, &two), -ENOMEM);
+	ck_assert_int_eq(make_mr(1, &two), 0);
+	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, one), 0);
+	ck_assert_int_eq(make_mr(3, &one), 0);
+	ck_assert_int_eq(make_mr(1, &two), -ENOMEM);
+}
+END_TEST
+
 static int refuse(struct uvd_pd *object, struct uvd_udata *udata)
 {
 	return -EIO;
@@ -135,5 +172,5 @@ END_TEST
 
 FILTERS_MAIN(setup, teardown, test_objects_beyond_the_limit_are_refused_until_one_goes,
 	     test_what_existed_before_does_not_count, test_registered_bytes_are_limited,
-	     test_a_creation_that_fails_below_does_not_count, test_each_user_has_his_own_count,
-	     test_wrong_options_are_refused)
+	     test_a_region_that_changes_counts_with_its_new_length, test_a_creation_that_fails_below_does_not_count,
+	     test_each_user_has_his_own_count, test_wrong_options_are_refused)
