@@ -66,7 +66,7 @@ static void options_run(const uint8_t *data, size_t size)
 	size_t file;
 	int argc = 3;
 
-	if (!size || !options_are_quiet((const char *)data, size))
+	if (!data || !size || !options_are_quiet((const char *)data, size))
 		return;
 	memcpy(text, data + 1, size - 1);
 	text[size - 1] = 0;
