@@ -26,8 +26,8 @@ static const char usage[] =
 	"  uverbsctl trace -i /tmp/t --summary             counts and times by verb\n"
 	"\n"
 	"Prints calls on devices by name, as strace does, until it is interrupted or the daemon or run ends. Within\n"
-	"`uverbsctl run` they are those on the run's own devices. Who is neither root nor the owner of a run sees the\n"
-	"calls of his own processes. docs/trace.md describes the output.\n"
+	"`uverbsctl run` they are those on the run's own devices. Root and the owner of a run see all calls; other users\n"
+	"see those on files that they opened. docs/trace.md describes the output.\n"
 	"\n"
 	"  -i, --input FILE   print a trace that was recorded; `-` for the standard input\n"
 	"  -o, --output FILE  do not print the trace, but record it in FILE\n"
@@ -242,7 +242,7 @@ int uvd_cmd_trace(int argc, char **argv)
 	uvd_trace_close_reader(&r);
 	if (r.from)
 		fclose(r.from);
-	if (r.copy && fclose(r.copy)) {
+	if (r.copy && (ferror(r.copy) | fclose(r.copy))) {
 		fprintf(stderr, "uverbsctl trace: %s: %s\n", o.output, uvd_errno_name(errno));
 		ok = false;
 	}

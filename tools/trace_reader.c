@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Reads the records of a trace. Each length and count in it is checked before it is used. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,12 +78,23 @@ static struct uvd_trace_names *names_new(struct uvd_trace_reader *r, const struc
 	return n;
 }
 
+/* Names are printed: a control character in one, of a hostile file, must not reach the terminal. */
+static void names_clean(char *name)
+{
+	for (; *name; name++)
+		if (!isgraph((unsigned char)*name))
+			*name = '?';
+}
+
 static void names_add_row(struct uvd_trace_reader *r, struct uvd_trace_names *n, const uint8_t *from)
 {
 	struct uverbsd_tree_row row = {};
 
 	memcpy(&row, from, r->row_size < sizeof(row) ? r->row_size : sizeof(row));
 	row.name[sizeof(row.name) - 1] = row.owner[sizeof(row.owner) - 1] = row.ucap[sizeof(row.ucap) - 1] = '\0';
+	names_clean(row.name);
+	names_clean(row.owner);
+	names_clean(row.ucap);
 	uvd_view_add(&n->script.view, &row, 0);
 }
 

@@ -211,11 +211,16 @@ static void print_line(FILE *to, json_t *o)
 
 static json_t *open_json(const struct uvd_trace_open *open)
 {
+	json_t *o = json_object();
+
 	if (!open)
-		return json_object();
-	/* A program's name need not be UTF-8: then it is left out. */
-	return json_pack("{s:I, s:s*, s:s*, s:i}", "file", (json_int_t)open->file.file, "device", open->file.ibdev,
-			 "program", open->file.program, "node", (int)open->file.number);
+		return o;
+	json_object_set_new(o, "file", json_integer(open->file.file));
+	/* A name need not be UTF-8: then json_string() returns NULL, and it is left out. */
+	json_object_set_new(o, "device", json_string(open->file.ibdev));
+	json_object_set_new(o, "program", json_string(open->file.program));
+	json_object_set_new(o, "node", json_integer(open->file.number));
+	return o;
 }
 
 void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
@@ -223,8 +228,6 @@ void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
 	const struct uvd_trace_call *call = d->call;
 	json_t *o = open_json(d->open);
 
-	if (!o)
-		o = json_object();
 	json_object_set_new(o, "kind", json_string("call"));
 	json_object_set_new(o, "time_ns", json_integer(call->begin));
 	json_object_set_new(o, "duration_ns", json_integer(call->duration));

@@ -79,7 +79,7 @@ void uvd_control_finish_text(struct uvd_control *control, unsigned long number, 
 uid_t uvd_control_asker(const struct uvd_control *control);
 /*
  * For the answering function: returns the descriptor of the asker's connection. uvd_control_take() takes it over: then
- * the answering function returns NULL, the connection gets no answer, and the function's user closes it.
+ * the answering function returns NULL, the server sends no answer, and the new owner closes the descriptor.
  */
 int uvd_control_fd(const struct uvd_control *control);
 void uvd_control_take(struct uvd_control *control);
@@ -143,7 +143,7 @@ bool uvd_control_is_filter(const char *command);
 json_t *uvd_control_filter(struct uvd_control_plugins *plugins, const char *command, bool may_change);
 /*
  * The command `trace [PID]`: answers {"trace":1}, and then the connection carries a trace (trace/format.h) until one side
- * closes it: of all clients for root and the owner, else of the asker's own. program: see struct uvd_recorder_config.
+ * closes it: of all clients for root and the owner, else of files that the asker opened. program: see struct uvd_recorder_config.
  * The arguments must outlive it. Returns NULL if there is no memory; then uvd_control_trace() refuses.
  */
 struct uvd_control_traces *uvd_control_traces_new(struct ev_loop *loop, struct uvd_control *control,

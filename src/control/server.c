@@ -24,7 +24,7 @@ struct client {
 	struct ev_io io;
 	uid_t uid;
 	bool may_change;
-	bool taken; /* the descriptor is somebody else's */
+	bool taken; /* uvd_control_take() passed the descriptor on: do not close it */
 	char command[1024];
 	size_t len; /* of the command so far */
 	unsigned long later; /* the number of an answer that comes later; 0: none */

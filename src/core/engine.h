@@ -21,7 +21,8 @@ struct uvd_mm_table;
 
 /*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
- * down after the last; only `ucaps`, `plugins`, `devices`, `observers` and `files_opened` change meanwhile.
+ * down after the last; only `ucaps`, `plugins`, `devices`, `filters`, `observers` and `files_opened` change
+ * meanwhile.
  */
 struct uvd_engine {
 	struct uvd_log *log;

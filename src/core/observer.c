@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "account/account.h"
 #include "client/client.h"
 #include "core/internal.h"
 #include "util/util.h"
@@ -115,11 +116,29 @@ static uint64_t realtime_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
+static bool observers_want(struct uvd_observers *all, const struct uvd_file *file)
+{
+	bool wanted = false;
+
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++) {
+		const struct uvd_observer *o = all->list[i];
+
+		wanted |= o && (!o->one_user || (file->account && uvd_account_uid(file->account) == o->uid));
+	}
+	uvd_unlock(&all->lock);
+	return wanted;
+}
+
 struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl)
 {
-	struct uvd_observation *ob = calloc(1, sizeof(*ob));
+	struct uvd_observation *ob;
 	pid_t pid;
 
+	/* One user's trace must cost the others little. */
+	if (!observers_want(&file->dev->engine->observers, file))
+		return NULL;
+	ob = calloc(1, sizeof(*ob));
 	if (!ob) {
 		atomic_fetch_add(&file->dev->engine->observers.lost, 1);
 		return NULL;
@@ -151,11 +170,11 @@ void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len
 	piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
 }
 
-void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len)
+void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err)
 {
 	/* During a grant over CUSE the caller has other operations: it is on loan. */
 	if (ob && ob->caller->mem != &ob->ops)
-		piece_add(ob, UVD_PIECE_WRITTEN, addr, src, len, 0);
+		piece_add(ob, UVD_PIECE_WRITTEN, addr, src, len, err);
 }
 
 void uvd_observe_end(struct uvd_observation *ob, long result)

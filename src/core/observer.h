@@ -60,10 +60,12 @@ struct uvd_observed {
 struct uvd_observer {
 	/*
 	 * Called at the end of each call, and when a file is closed. Both run on the thread of a client's call, under
-	 * the lock of the observers, so they must neither block nor call functions of this header.
+	 * the lock of the observers, so they must not wait for a client or a reader, nor call functions of this header.
 	 */
 	void (*call)(struct uvd_observer *o, const struct uvd_observed *call);
 	void (*closed)(struct uvd_observer *o, struct uvd_file *file);
+	bool one_user; /* tell it only of files that this user has opened */
+	uid_t uid;
 	unsigned int slot; /* set by uvd_observer_add() */
 	uint64_t serial; /* likewise; no two observers of an engine have the same one */
 };
@@ -78,8 +80,8 @@ struct uvd_observers {
 };
 
 /*
- * What an observer was told of an open file, for itself. Under the lock of the observers. The observer compares: if
- * `serial` is not its own, it was told nothing.
+ * An observer's note of what it reported about an open file. Protected by the observers' lock. If `serial` is not the
+ * observer's own, it has reported nothing.
  */
 struct uvd_told {
 	uint64_t serial;
@@ -101,12 +103,15 @@ static inline bool uvd_is_watched(const struct uvd_observers *all)
 	return __builtin_expect(atomic_load_explicit(&all->watched, memory_order_relaxed), 0);
 }
 
-/* Begins to observe a call, and replaces caller->mem. Returns NULL if there is no memory: the call is not observed. */
+/*
+ * Begins to observe a call, and replaces caller->mem. Returns NULL if no observer wants the file's calls, or if there is
+ * no memory: the call is not observed.
+ */
 struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl);
 /* Notes the command, if the transport has read it. */
 __attribute__((cold)) void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
-/* Notes a write by a grant, unless the observation's own operations have noted it. ob may be NULL. */
-void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len);
+/* Notes a write by a grant, with its result, unless the observation's own operations have noted it. ob may be NULL. */
+void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err);
 /* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. */
 __attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, long result);
 /* Tells the observers that the file is closed. */

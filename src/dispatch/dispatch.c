@@ -109,7 +109,7 @@ static int write_number(struct uvd_req *req, int64_t number)
 	int err = g->wide ? uvd_caller_write(req->caller, g->addr, &number, sizeof(number))
 			  : uvd_caller_write(req->caller, g->addr, &narrow, sizeof(narrow));
 
-	uvd_observe_written(req->observation, g->addr, &number, g->wide ? sizeof(number) : sizeof(narrow));
+	uvd_observe_written(req->observation, g->addr, &number, g->wide ? sizeof(number) : sizeof(narrow), err);
 	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
 }
 

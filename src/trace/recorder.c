@@ -28,6 +28,8 @@ struct uvd_recorder {
 	/* Only under the lock of the observers: */
 	uint64_t trees[MAX_TREES];
 	unsigned int num_trees;
+	size_t tree_len; /* bytes of the records of the last tree */
+	uint64_t unobserved; /* of the engine's `lost`, what the trace has counted */
 	/* Under `lock`: */
 	pthread_mutex_t lock;
 	struct uvd_ring ring;
@@ -57,6 +59,27 @@ static bool recorder_tell_lost(struct uvd_recorder *r, size_t more)
 	return true;
 }
 
+/* Caller holds r->lock. Counts the calls that were not observed. */
+static void recorder_count_unobserved(struct uvd_recorder *r)
+{
+	const uint64_t all = atomic_load(&r->engine->observers.lost);
+
+	r->lost += all - r->unobserved;
+	r->unobserved = all;
+}
+
+/* Is there room for so many bytes, or is half of the ring empty? If not, a record is lost. */
+static bool recorder_has_room(struct uvd_recorder *r, size_t len)
+{
+	bool has;
+
+	pthread_mutex_lock(&r->lock);
+	has = uvd_ring_room(&r->ring) >= (len < r->ring.size / 2 ? len : r->ring.size / 2);
+	r->lost += !has;
+	pthread_mutex_unlock(&r->lock);
+	return has;
+}
+
 /* Returns false if the record is lost. The parts together are one record. */
 static bool recorder_put(struct uvd_recorder *r, const struct part *parts, unsigned int num)
 {
@@ -66,6 +89,7 @@ static bool recorder_put(struct uvd_recorder *r, const struct part *parts, unsig
 	for (unsigned int i = 0; i < num; i++)
 		len += parts[i].len;
 	pthread_mutex_lock(&r->lock);
+	recorder_count_unobserved(r);
 	fits = !r->ended && recorder_tell_lost(r, len);
 	for (unsigned int i = 0; i < num && fits; i++)
 		uvd_ring_put(&r->ring, parts[i].bytes, parts[i].len);
@@ -139,9 +163,14 @@ static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tr
 	*id = head.tree;
 	if (recorder_knows(r, head.tree))
 		return true;
-	w = malloc(sizeof(*w));
-	if (!w)
+	r->tree_len = (head.total / ROWS + 1) * sizeof(head) + head.total * sizeof(struct uverbsd_tree_row);
+	if (!recorder_has_room(r, r->tree_len))
 		return false;
+	w = malloc(sizeof(*w));
+	if (!w) {
+		atomic_fetch_add(&r->engine->observers.lost, 1);
+		return false;
+	}
 	*w = (struct tree_walk){ .r = r, .head = head, .ok = true };
 	uvd_tree_describe(tree, tree_take_row, w);
 	tree_put_rows(w);
@@ -166,7 +195,8 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 
 	if (told->serial == r->observer.serial && told->tree == tree)
 		return true;
-	if (!recorder_tell_tree(r, tree, &f.tree))
+	/* While the reader is slow, do not look at the whole tree for each call. */
+	if (!recorder_has_room(r, r->tree_len) || !recorder_tell_tree(r, tree, &f.tree))
 		return false;
 	memcpy(f.ibdev, file->dev->config.ibdev, strnlen(file->dev->config.ibdev, sizeof(f.ibdev) - 1));
 	if (r->config.program && f.pid)
@@ -177,6 +207,7 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 	return true;
 }
 
+/* Another observer may want what this one does not. */
 static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_observed *call)
 {
 	const struct uvd_account *account = call->file->account;
@@ -222,17 +253,25 @@ static void recorder_closed(struct uvd_observer *o, struct uvd_file *file)
 
 /* ---- out of the ring --------------------------------------------------------------------------------------------- */
 
-/* Waits until there is more to write, or the fd takes more. Returns false if the reader has gone, or time is up. */
-static bool recorder_wait(struct uvd_recorder *r, bool stopping, bool for_room)
+/*
+ * Waits until there is more to write, or the fd takes more, and if *end is set, until then. Sets *end if the recorder
+ * stops. Returns false if the reader has gone, or time is up.
+ */
+static bool recorder_wait(struct uvd_recorder *r, bool stopping, bool for_room, uint64_t *end)
 {
+	const uint64_t now = uvd_now_ns() / 1000000;
 	struct pollfd p[] = { { .fd = r->fd, .events = for_room ? POLLOUT : 0 },
 			      { .fd = stopping ? -1 : r->wake, .events = POLLIN } };
 	eventfd_t ignored;
-	int n = poll(p, 2, stopping ? GIVE_UP_MS : -1);
+	int n;
 
+	if (stopping && !*end)
+		*end = now + GIVE_UP_MS;
+	n = poll(p, 2, !*end ? -1 : now < *end ? (int)(*end - now) : 0);
 	if (p[1].revents)
 		eventfd_read(r->wake, &ignored);
-	return (n > 0 || (n < 0 && errno == EINTR)) && !(p[0].revents & (POLLERR | POLLHUP | POLLNVAL));
+	return (n > 0 || (n < 0 && errno == EINTR)) && (!*end || now < *end) &&
+	       !(p[0].revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
 /* Looks at what is next. Returns false if there is nothing and there will be nothing. */
@@ -252,6 +291,7 @@ static bool recorder_next(struct uvd_recorder *r, const uint8_t **bytes, size_t 
 static int recorder_write_all(struct uvd_recorder *r)
 {
 	const uint8_t *bytes;
+	uint64_t end = 0;
 	bool stopping;
 	size_t len;
 	ssize_t n;
@@ -264,7 +304,7 @@ static int recorder_write_all(struct uvd_recorder *r)
 			pthread_mutex_unlock(&r->lock);
 		} else if (n < 0 && errno != EAGAIN && errno != EINTR) {
 			return -errno;
-		} else if (!recorder_wait(r, stopping, len)) {
+		} else if (!recorder_wait(r, stopping, len, &end)) {
 			return -EPIPE;
 		}
 	}
@@ -336,6 +376,9 @@ struct uvd_recorder *uvd_recorder_new(struct uvd_engine *engine, int fd, const s
 	r->config = *config;
 	r->observer.call = recorder_call;
 	r->observer.closed = recorder_closed;
+	r->observer.one_user = config->one_user;
+	r->observer.uid = config->uid;
+	r->unobserved = atomic_load(&engine->observers.lost);
 	r->fd = fd;
 	pthread_mutex_init(&r->lock, NULL);
 	*err = recorder_start(r);

@@ -35,11 +35,11 @@ enum { UVD_RECORDER_RING = 4 << 20, UVD_RECORDER_MIN_RING = 2 * UVD_TRACE_MAX_RE
  */
 struct uvd_recorder *uvd_recorder_new(struct uvd_engine *engine, int fd, const struct uvd_recorder_config *config,
 				      int *err);
-/* Has the reader of the pipe or socket gone, or a write failed? Then nothing is recorded any more. */
+/* Returns true if the reader closed its end or a write failed. The recorder then records nothing more. */
 bool uvd_recorder_ended(struct uvd_recorder *r);
 /*
- * Stops to record, and writes what is in the ring. Waits for a reader that does not read for two seconds at most. Call it
- * before the engine goes. NULL is allowed. Returns 0, or the negative errno of a write that failed.
+ * Stops to record, and writes what is in the ring. Gives a reader at most two seconds to take it. Call it before
+ * uvd_engine_fini(). NULL is allowed. Returns 0, or the negative errno of a write that failed.
  */
 int uvd_recorder_free(struct uvd_recorder *r);
 
