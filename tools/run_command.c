@@ -27,6 +27,7 @@ int uvd_cmd_run(int argc, char **argv)
 					.parsed = &o,
 					.join = o.join[0] ? o.join : NULL,
 					.trace = o.trace[0] ? o.trace : NULL,
+					.pcap = o.pcap[0] ? o.pcap : NULL,
 					.mount = o.mount,
 					.busy_poll = o.busy_poll,
 					.granted = o.granted,

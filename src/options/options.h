@@ -74,6 +74,7 @@ struct uvd_options {
 	/* uverbsctl run. */
 	char join[64];
 	char trace[PATH_MAX]; /* "": no trace */
+	char pcap[PATH_MAX]; /* "": no capture */
 	bool mount; /* mount the devices' folders for PROGRAM */
 	unsigned int busy_poll; /* microseconds */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

@@ -378,6 +378,8 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "share the devices of all runs with this NAME; before an option or `--` it can be left out" },
 	{ "trace", .arg = "FILE", PROGRAM_STR(trace, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",
 	  .help = "record all calls on the devices into FILE, which `uverbsctl trace -i FILE` prints" },
+	{ "pcap", .arg = "FILE", PROGRAM_STR(pcap, UVD_PROGRAM_RUN), .set = set_path, .preset = "none",
+	  .help = "write the traffic of backend soft into FILE, as RoCE v2 packets for Wireshark and tshark" },
 	{ "mount", PROGRAM(mount, UVD_PROGRAM_RUN), .set = set_choice, .choices = yes_no, .preset = "no",
 	  .help = "mount the devices in /sys/class and /dev/infiniband for PROGRAM, so that it can chdir() there" },
 	{ "busy-poll", PROGRAM(busy_poll, UVD_PROGRAM_RUN), .arg = "US", .set = set_number, .max = 100000,

@@ -2,6 +2,7 @@
 /* The engine process: its devices, the sysfs directory, and process trees as they come and go. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,12 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/soft/fabric.h"
+#include "capture/capture.h"
 #include "objects/objects.h"
 #include "options/options.h"
 #include "run/launch.h"
@@ -27,6 +30,7 @@ struct host {
 	struct uvd_run_engine e;
 	struct uvd_run_control *control;
 	struct uvd_recorder *recorder; /* --trace, or NULL */
+	struct uvd_capture *capture; /* --pcap, or NULL */
 	pid_t program; /* 0: it has ended */
 	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
 	int status; /* PROGRAM's exit status */
@@ -115,6 +119,75 @@ static void host_record_end(struct host *h)
 			 uvd_errno_name(err));
 }
 
+/* Returns a new or emptied file, or a negative errno. A pipe could keep the end of the run waiting. */
+static int host_open_pcap(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !ftruncate(fd, 0))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+/* --pcap. Returns 0 or a negative errno, after a message. */
+static int host_capture(struct host *h)
+{
+	const char *path = h->l->options->pcap;
+	int fd, err = 0;
+
+	if (!path)
+		return 0;
+	fd = host_open_pcap(path);
+	if (fd < 0)
+		err = fd;
+	else
+		h->capture = uvd_capture_new(fd, 0, &err);
+	if (!err)
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	uvd_logf(h->e.log, UVD_ERR, "--pcap %s: %s%s", path, uvd_errno_name(err),
+		 err == -EINVAL ? ": it must be a regular file" : "");
+	return err;
+}
+
+static void host_capture_end(struct host *h)
+{
+	const char *path = h->l->options->pcap;
+	struct uvd_capture_result result;
+
+	if (!h->capture)
+		return;
+	result = uvd_capture_end(h->capture);
+	if (result.err)
+		uvd_logf(h->e.log, UVD_ERR, "--pcap %s: only the first %" PRIu64 " packets are in the file: %s", path,
+			 result.packets, uvd_errno_name(result.err));
+	if (result.lost)
+		uvd_logf(h->e.log, UVD_WARN,
+			 "--pcap %s: %" PRIu64 " packets lost: they came faster than they could be written", path,
+			 result.lost);
+}
+
+/* Sets the plug-in `soft` up, before it has devices. Returns 0 or a negative errno, after a message. */
+static int host_setup_soft(struct host *h)
+{
+	struct uvd_module *soft;
+	int err = host_capture(h);
+
+	if (err)
+		return err;
+	soft = uvd_plugins_get(h->e.core.plugins, uvd_plugin_soft.name);
+	uvd_fabric_set_threads(soft->data, num_threads());
+	uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
+	uvd_fabric_set_capture(soft->data, h->capture);
+	uvd_module_put(soft);
+	return 0;
+}
+
 static int host_setup(struct host *h)
 {
 	struct uvd_run_engine *e = &h->e;
@@ -133,13 +206,7 @@ static int host_setup(struct host *h)
 	      uvd_sysfs_create(sys, e->log);
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
-	if (!err) {
-		struct uvd_module *soft = uvd_plugins_get(e->core.plugins, uvd_plugin_soft.name);
-
-		uvd_fabric_set_threads(soft->data, num_threads());
-		uvd_fabric_set_first_qpn(soft->data, own_first_qpn());
-		uvd_module_put(soft);
-	}
+	err = err ?: host_setup_soft(h);
 	uvd_run_ucaps_init(e);
 	err = err ?: uvd_options_give_filters(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
 	err = err ?: host_record(h);
@@ -164,8 +231,11 @@ static void host_teardown(struct host *h)
 		host_record_end(h);
 		uvd_run_devices_fini(e);
 		uvd_engine_fini(&e->core);
+		host_capture_end(h);
+		uvd_capture_free(h->capture);
 	} else {
 		host_record_end(h);
+		host_capture_end(h);
 	}
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_sysfs_destroy(sys);

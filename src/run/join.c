@@ -135,6 +135,16 @@ static int join_refuse_trace(const struct uvd_run_options *options)
 	return -1;
 }
 
+static int join_refuse_pcap(const struct uvd_run_options *options)
+{
+	if (!options->pcap)
+		return 0;
+	fprintf(stderr,
+		"uverbsctl run: --pcap: the devices of --join %s exist already: give --pcap to the run that starts them\n",
+		options->join);
+	return -1;
+}
+
 int uvd_run_join(struct uvd_run_launch *l)
 {
 	struct sockaddr_un addr = { 0 };
@@ -149,7 +159,8 @@ int uvd_run_join(struct uvd_run_launch *l)
 		return join_complain(path, errno);
 	l->link = join_connect(&addr);
 	l->joined = l->link >= 0;
-	if (l->joined && (join_refuse_plugins(l->options) || join_refuse_trace(l->options)))
+	if (l->joined &&
+	    (join_refuse_plugins(l->options) || join_refuse_trace(l->options) || join_refuse_pcap(l->options)))
 		return -1;
 	if (!l->joined)
 		l->join_sock = listen_at(&addr);

@@ -31,6 +31,7 @@ struct uvd_run_options {
 	const struct uvd_options *parsed; /* has the plug-ins */
 	const char *join; /* NULL: an engine of its own */
 	const char *trace; /* record all calls into this file, an absolute path; NULL: no */
+	const char *pcap; /* write the soft engine's traffic into this file, an absolute path; NULL: no */
 	bool mount; /* mount the devices' folders in a mount namespace of PROGRAM's */
 	unsigned int busy_poll; /* how long, in us, the engine polls for PROGRAM's next call before it sleeps */
 	struct uvd_ucap_names granted; /* User Capabilities that PROGRAM may open */

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import pytest
@@ -23,6 +24,18 @@ CLIENT = shutil.copy(BUILD / "tests/run/run_client", BIN / "run_client").as_posi
 STUCK = 300  # seconds: a limit for what is stuck, and not for what is slow
 # Two different numbers: a test must fail if a user id is taken for a group id.
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65533", "--clear-groups"]
+
+
+# Takes a free port for both sides, and ends with the status of the client.
+PAIR = """port=$(%s -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+%%s & server=$!
+for i in $(seq 3000); do grep -q ":$(printf %%%%04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6 && break; sleep 0.1; done
+%%s localhost; status=$?; wait $server && exit $status""" % sys.executable
+
+
+def pair(program):
+    """A shell script that runs both sides of a program, which gets $port."""
+    return PAIR % (program, program)
 
 
 # nohup ignores SIGHUP, and every program that is started from here would inherit that.

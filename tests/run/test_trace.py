@@ -7,18 +7,12 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 
 import pytest
 
-from conftest import STUCK, UVERBSCTL, until
+from conftest import STUCK, UVERBSCTL, pair, until
 
 HFI1, RXE = ("--persona", "hfi1"), ("--persona", "rxe")
-# Takes a free port for both sides, and ends with the status of the client.
-PAIR = """port=$(%s -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
-%%s & server=$!
-for i in $(seq 3000); do grep -q ":$(printf %%%%04X $port) .* 0A " /proc/net/tcp /proc/net/tcp6 && break; sleep 0.1; done
-%%s localhost; status=$?; wait $server && exit $status""" % sys.executable
 
 
 def trace_file(run):
@@ -32,10 +26,6 @@ def record(run, script, options):
                        env=run.env, timeout=STUCK)
     assert r.returncode == 0, r
     return path
-
-
-def pair(program):
-    return PAIR % (program, program)
 
 
 def shown(run, path, *options):

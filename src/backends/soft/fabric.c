@@ -41,6 +41,11 @@ void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn)
 	fabric->next_qpn = qpn;
 }
 
+void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *capture)
+{
+	fabric->capture = capture;
+}
+
 void uvd_fabric_free(struct uvd_fabric *fabric)
 {
 	if (!fabric)

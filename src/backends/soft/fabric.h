@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <uverbsd/plugin.h>
 
+struct uvd_capture;
 struct uvd_fabric;
 
 /* Brings the backend uvd_backend_soft. init() creates a fabric, exit() frees it. */
@@ -23,6 +24,10 @@ struct uvd_fabric *uvd_fabric_new(struct uvd_log *log);
 void uvd_fabric_set_threads(struct uvd_fabric *fabric, unsigned int most);
 /* QP numbers begin with this one, and not with 2. Call it before the first QP is made. */
 void uvd_fabric_set_first_qpn(struct uvd_fabric *fabric, uint32_t qpn);
+/*
+ * Captures all traffic. Call it before the first QP is made. The capture must outlive the network; it may end before.
+ */
+void uvd_fabric_set_capture(struct uvd_fabric *fabric, struct uvd_capture *capture);
 /*
  * Frees the network after its last device was closed. If a thread is still blocked in a client's memory, it is leaked.
  * NULL is allowed.

@@ -70,6 +70,7 @@ struct soft_qp {
 	bool r_established, r_last_wqe; /* COMM_EST, QP_LAST_WQE_REACHED: already reported */
 	bool r_silent; /* its process has exited: it answers no requests */
 	uint32_t r_psn;
+	uint32_t r_msn; /* requests that it has carried out, if the traffic is captured */
 
 	/*
 	 * The SRQ that receives are taken from, or NULL. An XRC target has one only while a request has r_busy: the one

@@ -23,6 +23,7 @@ struct soft_qp;
 struct soft_request;
 struct soft_srq;
 struct soft_user;
+struct uvd_capture;
 
 /* ---- timer.c ----------------------------------------------------------------------------------------------------- */
 
@@ -115,6 +116,7 @@ struct uvd_fabric {
 	struct soft_mcast_bucket mcast[SOFT_MCAST_BUCKETS];
 	struct soft_atomics atomics;
 	struct soft_movers movers;
+	struct uvd_capture *capture; /* of all traffic; NULL: none. It does not change while there are QPs */
 	/* Longest gap between two runs of a stream. The user's thread looks for the next one for twice this time. */
 	_Atomic uint64_t stream_gap_ns;
 	_Atomic uint64_t crowded_run_ns; /* shorter runs do not show whether CPUs are short */

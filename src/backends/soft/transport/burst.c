@@ -60,6 +60,9 @@ void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst)
 	/* In SQD only a request that has been tried already may go on. */
 	if (kind == NOT_PLAIN || qp->qp.qp_type != IBV_QPT_RC || qp->state != IBV_QPS_RTS)
 		return;
+	/* Only those that are carried out alone are captured. */
+	if (qp->dev->fabric->capture)
+		return;
 	while (burst->num < SOFT_BURST) {
 		struct soft_send_wqe *wqe = soft_sq_peek(qp, burst->num);
 

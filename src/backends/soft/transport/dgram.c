@@ -210,6 +210,8 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 	if (req->ah.is_global)
 		soft_make_grh(m->buffer, req);
 	dgram_count_out(&msg);
+	if (soft_is_captured(req) && !uvd_config_port_down(req->port))
+		soft_capture_request(req, 0, dgram_payload(&msg), req->wqe->length);
 	m->may_drop = true;
 	if (is_to_many(req))
 		deliver_to_many(&msg);

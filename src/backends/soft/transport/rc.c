@@ -252,10 +252,11 @@ static enum soft_copy_error rc_move_target(struct rc *rc)
 	struct soft_send_wqe *wqe = rc->wqe;
 	struct soft_mover *m = rc->m;
 	struct soft_atomic_op op = { wqe->opcode, wqe->compare_add, wqe->swap, 0 };
-	enum soft_copy_error err;
+	enum soft_copy_error err = SOFT_COPY_OK;
 
 	if (wqe->opcode == IBV_WR_RDMA_READ) {
-		err = soft_seg_view(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, rc_chunk(rc), &rc->foreign);
+		if (!soft_is_captured(rc->req))
+			err = soft_seg_view(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, rc_chunk(rc), &rc->foreign);
 		if (err || rc->foreign.view)
 			return err;
 		return soft_seg_move(m, SOFT_AT_RESPONDER, &rc->seg, rc->moved, m->buffer, rc_chunk(rc), false);
@@ -309,6 +310,8 @@ static void rc_count(const struct rc *rc)
 	soft_traffic_add(&t, rc_chunk(rc), soft_packets(rc->req->mtu, rc_chunk(rc)));
 	soft_count_out(rc->m, rc->req, &t);
 	soft_count_in(rc->m, rc->peer, &t);
+	if (soft_is_captured(rc->req))
+		soft_capture_chunk(rc->req, rc->peer, rc->moved, rc->m->buffer, rc_chunk(rc));
 }
 
 /* Ends a request at the responder, after its last chunk. */
@@ -324,6 +327,8 @@ static struct soft_outcome rc_conclude(struct rc *rc)
 		return no_answer;
 	}
 	peer->r_psn = (peer->r_psn + rc->req->packets) & 0xffffff;
+	if (soft_is_captured(rc->req))
+		soft_capture_end(rc->req, peer);
 	if (takes_receive(wqe)) {
 		struct ibv_wc wc = soft_recv_wc(peer, wqe, wqe->length);
 
@@ -434,6 +439,8 @@ static struct soft_outcome rc_at_peer(struct rc *rc)
 		return rc->m->requester.qp ? no_answer : lost;
 	use_srq(rc);
 	outcome = rc_respond(rc);
+	if (rc->m->responder.qp && rc->m->requester.qp && soft_is_captured(rc->req))
+		soft_capture_refusal(rc->req, rc->peer, rc->moved, rc->m->buffer, rc_chunk(rc), outcome);
 	rc_put_target(rc);
 	if (rc->m->responder.qp) {
 		if (is_xrc(rc->peer))
@@ -466,7 +473,8 @@ static enum soft_copy_error rc_gather(struct rc *rc)
 		memcpy(rc->m->buffer, rc->wqe->data + rc->moved, rc_chunk(rc));
 		return SOFT_COPY_OK;
 	}
-	if (rc->wqe->opcode != IBV_WR_ATOMIC_WRITE)
+	/* A capture needs the bytes in the mover's buffer. */
+	if (rc->wqe->opcode != IBV_WR_ATOMIC_WRITE && !soft_is_captured(rc->req))
 		err = soft_list_view(rc->m, SOFT_AT_REQUESTER, &rc->local, rc->moved, rc_chunk(rc), &rc->foreign);
 	if (err || rc->foreign.view)
 		return err;

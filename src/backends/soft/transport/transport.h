@@ -49,4 +49,31 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 /* Binds and local invalidations, which have no peer. */
 struct soft_outcome soft_local_send(struct soft_request *req);
 
+/* ---- capture.c: tells a capture what goes over the network ------------------------------------------------------- */
+
+static inline bool soft_is_captured(const struct soft_request *req)
+{
+	return req->qp->dev->fabric->capture;
+}
+
+/*
+ * For requests of a network with a capture. Call each before a completion of what it tells is added: a client that sees one
+ * may send the next packet at once. The mover must have the requester.
+ *
+ * soft_capture_request(): len bytes of the request, from `offset` on. UC, UD and raw frames have nothing else.
+ */
+void soft_capture_request(const struct soft_request *req, uint32_t offset, const void *bytes, uint32_t len);
+/*
+ * RC and XRC. Caller has claimed the peer and holds its lock.
+ *
+ * soft_capture_chunk(): len bytes of the payload, whatever its direction, have been moved; of an atomic, the old value.
+ * soft_capture_end(): the peer has carried out the request. soft_capture_refusal(): the peer has answered these bytes with
+ * this outcome; nothing is told if that is not a NAK.
+ */
+void soft_capture_chunk(const struct soft_request *req, struct soft_qp *peer, uint32_t offset, const void *bytes,
+			uint32_t len);
+void soft_capture_end(const struct soft_request *req, struct soft_qp *peer);
+void soft_capture_refusal(const struct soft_request *req, struct soft_qp *peer, uint32_t offset, const void *bytes,
+			  uint32_t len, struct soft_outcome outcome);
+
 #endif

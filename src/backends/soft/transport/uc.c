@@ -203,6 +203,8 @@ struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 			return bad_memory;
 		if (!err && !uc.moved)
 			uc_count_out(&uc);
+		if (!err && soft_is_captured(req) && !uvd_config_port_down(req->port))
+			soft_capture_request(req, uc.moved, m->buffer, uc_chunk(&uc));
 		arrived = !err && uc_at_peer(&uc);
 		if (!m->requester.qp)
 			return lost;
