@@ -59,28 +59,44 @@ struct uvd_capture {
 	size_t out_used;
 	int err;
 	uint64_t packets, written; /* packets made; of those, so many are in the file */
+	off_t bytes_written; /* of the header and of these packets */
 };
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
 
-/* After an error nothing more is written: a packet that is cut off would end the file for every reader. */
-static void capture_flush(struct uvd_capture *c)
+/* Returns 0 or a negative errno. */
+static int capture_write(int fd, const uint8_t *bytes, size_t len)
 {
-	const uint8_t *at = c->out;
 	ssize_t n;
 
-	while (c->out_used && !c->err) {
-		n = write(c->fd, at, c->out_used);
+	while (len) {
+		n = write(fd, bytes, len);
+		if (!n || (n < 0 && errno != EINTR))
+			return n ? -errno : -EIO;
 		if (n > 0) {
-			at += n;
-			c->out_used -= n;
-		} else if (!n || errno != EINTR) {
-			c->err = n ? -errno : -EIO;
+			bytes += n;
+			len -= n;
 		}
 	}
-	c->out_used = 0;
-	if (!c->err)
+	return 0;
+}
+
+/*
+ * After an error nothing more is written, and the file ends with the last whole packet before: readers complain of one that
+ * is cut off. A pipe keeps what it got.
+ */
+static void capture_flush(struct uvd_capture *c)
+{
+	if (!c->err) {
+		c->err = capture_write(c->fd, c->out, c->out_used);
+		if (c->err)
+			(void)!ftruncate(c->fd, c->bytes_written);
+	}
+	if (!c->err) {
+		c->bytes_written += c->out_used;
 		c->written = c->packets;
+	}
+	c->out_used = 0;
 }
 
 static void capture_write_message(struct uvd_capture *c, const struct told *t, const uint8_t *bytes)
@@ -146,24 +162,31 @@ static uint64_t capture_now_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
+/* Copies what is told, with its time. Caller holds the lock: so times ascend. Returns false if it does not fit. */
+static bool capture_fill(struct uvd_capture *c, struct told *t, const void *bytes)
+{
+	struct half *half = c->filled;
+
+	if (uvd_packet_payload(&t->message, t->len) > UVD_PACKET_MOST_PAYLOAD ||
+	    sizeof(*t) + t->len > c->size - half->used)
+		return false;
+	t->ns = capture_now_ns();
+	memcpy(half->bytes + half->used, t, sizeof(*t));
+	if (t->len)
+		memcpy(half->bytes + half->used + sizeof(*t), bytes, t->len);
+	half->used += sizeof(*t) + t->len;
+	return true;
+}
+
 void uvd_capture_add(struct uvd_capture *c, const struct uvd_capture_message *message, const void *bytes, uint32_t len)
 {
 	struct told t = { .message = *message, .len = len };
-	struct half *half;
 
 	pthread_mutex_lock(&c->lock);
-	half = c->filled;
-	if (uvd_packet_payload(message, len) > UVD_PACKET_MOST_PAYLOAD || sizeof(t) + len > c->size - half->used) {
+	if (!c->ended && !capture_fill(c, &t, bytes))
 		c->lost += uvd_packets_of(message, len);
-	} else if (!c->ended) {
-		t.ns = capture_now_ns();
-		memcpy(half->bytes + half->used, &t, sizeof(t));
-		if (len)
-			memcpy(half->bytes + half->used + sizeof(t), bytes, len);
-		half->used += sizeof(t) + len;
-		if (c->waits)
-			pthread_cond_signal(&c->more);
-	}
+	if (c->waits)
+		pthread_cond_signal(&c->more);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -224,5 +247,6 @@ struct uvd_capture_result uvd_capture_end(struct uvd_capture *c)
 	pthread_join(c->thread, NULL);
 	if (close(c->fd) && !c->err)
 		c->err = -errno;
+	/* No message counts as lost since `ended` was set. */
 	return (struct uvd_capture_result){ .err = c->err, .packets = c->written, .lost = c->lost };
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "capture/capture.h"
@@ -205,6 +206,34 @@ START_TEST(test_a_write_that_fails_is_told)
 }
 END_TEST
 
+START_TEST(test_a_full_file_system_leaves_whole_packets)
+{
+	const struct rlimit limit = { 100000, RLIM_INFINITY };
+	const uint8_t bytes[PAYLOAD] = {};
+	int err, fd = memfd_create("capture", 0);
+	struct uvd_capture *c = uvd_capture_new(dup(fd), 0, &err);
+	struct uvd_capture_result result;
+	uint8_t *file;
+	off_t size;
+
+	ck_assert_ptr_nonnull(c);
+	/* Like a full file system: a write writes what fits, and the next one fails. */
+	signal(SIGXFSZ, SIG_IGN);
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	for (int i = 0; i < 3000; i++)
+		uvd_capture_add(c, &frame, bytes, sizeof(bytes));
+	result = uvd_capture_end(c);
+	uvd_capture_free(c);
+	ck_assert_int_eq(result.err, -EFBIG);
+	ck_assert_uint_eq(result.lost, 0);
+	size = lseek(fd, 0, SEEK_END);
+	file = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_uint_eq(each_packet(file, size, NULL), result.packets);
+	munmap(file, size);
+	close(fd);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("file");
@@ -215,5 +244,6 @@ int main(void)
 	tcase_add_test(t, test_each_packet_of_a_message_that_is_lost_counts);
 	tcase_add_test(t, test_a_packet_that_no_network_has_is_not_made);
 	tcase_add_test(t, test_a_write_that_fails_is_told);
+	tcase_add_test(t, test_a_full_file_system_leaves_whole_packets);
 	return run_suite("capture file", t);
 }
