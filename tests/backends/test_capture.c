@@ -72,7 +72,7 @@ static void teardown(void)
 
 static uint32_t header_len(uint8_t opcode)
 {
-	switch (opcode) {
+	switch (opcode < UD_SEND_ONLY ? opcode % UC : opcode) {
 	case WRITE_FIRST:
 	case WRITE_ONLY:
 	case READ_REQUEST:
@@ -196,9 +196,13 @@ static void check_large(unsigned int first, const char *bytes, uint8_t opcode)
 START_TEST(test_a_message_of_several_chunks_is_told_whole)
 {
 	const bool is_read = _i % 2;
-	/* The memory has a view, whose bytes a capture cannot use: they may be gone at any time. */
-	if (_i > 1)
-		mm_views[0] = (struct fake_view){ (uintptr_t)(is_read ? b : a)->buf, BUF_SIZE, a->buf };
+	struct end *from = is_read ? b : a;
+
+	/* The memory has a view, with the same bytes. A capture needs them in the mover's buffer. */
+	if (_i > 1) {
+		from->mr->umem.shared = true;
+		mm_views[0] = (struct fake_view){ (uintptr_t)from->buf, BUF_SIZE, from->buf };
+	}
 	bed_connect(&bed, IBV_QPT_RC);
 	send_small(a, b, is_read ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, LARGE);
 	expect(a->scq, 0xa, IBV_WC_SUCCESS);
@@ -206,7 +210,7 @@ START_TEST(test_a_message_of_several_chunks_is_told_whole)
 	end_capture();
 	ck_assert_uint_eq(num, (LARGE - 1) / 1024 + 2);
 	ck_assert_uint_eq(packets[is_read ? 0 : num - 1].opcode, is_read ? READ_REQUEST : ACK);
-	check_large(is_read, is_read ? b->buf : a->buf, is_read ? READ_RESPONSE_FIRST : WRITE_FIRST);
+	check_large(is_read, from->buf, is_read ? READ_RESPONSE_FIRST : WRITE_FIRST);
 	ck_assert_uint_eq(packets[num - 1].psn, (a->psn + num - 2) & 0xffffff);
 	ck_assert_uint_eq(packets[num - 1].msn, 1);
 }
@@ -292,6 +296,54 @@ START_TEST(test_unreliable_messages_are_told_without_answers)
 }
 END_TEST
 
+START_TEST(test_a_long_uc_message_is_told_whole)
+{
+	bed_connect(&bed, IBV_QPT_UC);
+	send_small(a, b, IBV_WR_RDMA_WRITE, LARGE);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	end_capture();
+	ck_assert_uint_eq(num, (LARGE - 1) / 1024 + 1);
+	check_large(0, a->buf, UC + WRITE_FIRST);
+}
+END_TEST
+
+START_TEST(test_a_raw_frame_is_told_as_it_is)
+{
+	struct uvd_capture_result result;
+
+	bed_connect(&bed, IBV_QPT_RAW_PACKET);
+	send_small(a, b, IBV_WR_SEND, 61);
+	expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	result = uvd_capture_end(capture);
+	ck_assert_uint_eq(result.packets, 1);
+	size = lseek(fd, 0, SEEK_END);
+	ck_assert_int_eq(size, FILE_HEADER + PACKET_HEADER + 61);
+	file = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_mem_eq(file + FILE_HEADER + PACKET_HEADER, a->buf, 61);
+}
+END_TEST
+
+START_TEST(test_a_datagram_is_told_if_its_port_is_up)
+{
+	struct ibv_sge sge = sge_at(a, 0, 100);
+	struct uvd_ah ah = { .pd = a->side->pd, .attr = { .port_num = 1, .dlid = b->side->dev.config.ports[0].lid } };
+	struct uvd_send_wr wr = wr_to(b, IBV_WR_SEND, &sge, 1);
+
+	bed_connect(&bed, IBV_QPT_UD);
+	wr.ah = &ah;
+	wr.remote_qpn = b->qp->qp_num;
+	for (int down = 0; down < 2; down++) {
+		__atomic_store_n(&a->side->dev.config.ports[0].down, down, __ATOMIC_RELAXED);
+		ck_assert_int_eq(post_send_wr(a, &wr), 0);
+		expect(a->scq, 0xa, IBV_WC_SUCCESS);
+	}
+	end_capture();
+	expect_packets(UD_SEND_ONLY);
+	ck_assert_uint_eq(packets[0].psn, a->psn);
+	ck_assert_mem_eq(packets[0].payload + 8, a->buf, 100);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("capture");
@@ -304,5 +356,8 @@ int main(void)
 	tcase_add_loop_test(t, test_a_request_with_a_wrong_key_gets_a_nak, 0, 3);
 	tcase_add_test(t, test_a_send_without_a_receive_gets_rnr_naks_until_there_is_one);
 	tcase_add_test(t, test_unreliable_messages_are_told_without_answers);
+	tcase_add_test(t, test_a_long_uc_message_is_told_whole);
+	tcase_add_test(t, test_a_raw_frame_is_told_as_it_is);
+	tcase_add_test(t, test_a_datagram_is_told_if_its_port_is_up);
 	return run_suite("soft backend: capture", t);
 }
