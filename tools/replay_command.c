@@ -51,13 +51,12 @@ struct replay {
 /* Returns -1 to go on, or the exit status. */
 static int replay_options(struct replay *r, int argc, char **argv)
 {
-	static const struct option longs[] = { { "device", required_argument, NULL, 'd' },
-					       { "json", no_argument, NULL, 'j' },
-					       { "record", no_argument, NULL, 'r' },
-					       { "show", no_argument, NULL, 's' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "device", required_argument, NULL, 'd' }, { "json", no_argument, NULL, 'j' },
+		{ "record", no_argument, NULL, 'r' },	    { "show", no_argument, NULL, 's' },
+		{ "hang", required_argument, NULL, 't' },   { "control", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },	    { NULL }
+	};
 	int c;
 
 	optind = 0;

@@ -72,6 +72,11 @@ def test_the_results_of_the_kernel_may_differ_as_listed(replay):
     assert status == 0 and "cq-size" in json.loads(said)["listed"], said
 
 
+def test_the_time_limit_of_a_program_is_an_option(replay):
+    status, said, _ = replay("write GET_CONTEXT\n= ok\n", "--hang", "120")
+    assert status == 0 and "1 calls, no difference" in said, said
+
+
 @pytest.mark.parametrize("text,says", [
     ("write GET_CONTEXT\nwrite NO_SUCH_COMMAND\n", "call 2: no such command"),
     ("write ALLOC_PD pd_handle=1\n", "call 1: no such field"),
