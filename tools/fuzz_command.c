@@ -302,7 +302,11 @@ static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct 
 	uvd_fuzz_write_program(s->folder, "current.prog", p);
 	if (!f->device)
 		worker_wait(worker_start(f, s->folder, "trial", name));
-	printf("%s.prog, %s.c and %s.log written\n", f->output, f->output, f->output);
+	/* The calls in C are those of a worker with a device of its own. */
+	if (f->device)
+		printf("%s.prog and %s.log written\n", f->output, f->output);
+	else
+		printf("%s.prog, %s.c and %s.log written\n", f->output, f->output, f->output);
 }
 
 /* The first line of a worker's program is `# seed N`. */
