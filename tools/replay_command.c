@@ -3,6 +3,7 @@
 #include "commands.h"
 #include "program_check.h"
 #include "program_node.h"
+#include "replay_trace.h"
 #include "tree_view.h"
 #include "util/util.h"
 #include <errno.h>
@@ -24,6 +25,9 @@ static const char usage[] =
 	"are the kernel's and the device is uverbsd's, or the other way round, the differences that\n"
 	"docs/abi-differences.md lists are none. docs/replay.md describes the format of FILE.\n"
 	"\n"
+	"FILE can also be a trace that `uverbsctl run --trace FILE` recorded: its calls are made again, each open file of\n"
+	"it is one open file of the device, and the handles, keys and addresses are the new ones.\n"
+	"\n"
 	"  --device DEVICE   hfi1_0, uverbs0 or the path of a node (default: the only device)\n"
 	"  --json            print one JSON object\n"
 	"  --record          write the results of this device into FILE; nothing is compared\n"
@@ -32,7 +36,8 @@ static const char usage[] =
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n"
 	"\n"
-	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line.\n";
+	"Exit status: 0 if all results are as FILE says, 1 if one differs or FILE cannot be run, 2 for a wrong command line,\n"
+	"or for a trace that cannot be replayed.\n";
 
 static const char who[] = "uverbsctl replay";
 
@@ -52,9 +57,9 @@ struct replay {
 static int replay_options(struct replay *r, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "device", required_argument, NULL, 'd' }, { "json", no_argument, NULL, 'j' },
-		{ "record", no_argument, NULL, 'r' },	    { "show", no_argument, NULL, 's' },
-		{ "hang", required_argument, NULL, 't' },   { "control", required_argument, NULL, 'c' },
+		{ "device", required_argument, NULL, 'd' }, { "hang", required_argument, NULL, 't' },
+		{ "json", no_argument, NULL, 'j' },	    { "record", no_argument, NULL, 'r' },
+		{ "show", no_argument, NULL, 's' },	    { "control", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },	    { NULL }
 	};
 	int c;
@@ -201,6 +206,21 @@ static bool replay_file(struct replay *r)
 	return !r->d.found && !r->finding.kind;
 }
 
+static int replay_trace_file(const struct replay *r)
+{
+	const struct uvd_replay_options o = { .device = r->device,
+					      .control = r->control,
+					      .file = r->file,
+					      .json = r->json,
+					      .show = r->show,
+					      .hang = r->hang };
+
+	if (!r->record)
+		return uvd_replay_trace(who, &o);
+	fprintf(stderr, "%s: %s: a trace has its results already: --record is for programs\n", who, r->file);
+	return 2;
+}
+
 int uvd_cmd_replay(int argc, char **argv)
 {
 	struct replay *r = calloc(1, sizeof(*r));
@@ -213,7 +233,9 @@ int uvd_cmd_replay(int argc, char **argv)
 	if (!r->control || !*r->control)
 		r->control = "/run/uverbsd/control";
 	status = replay_options(r, argc, argv);
-	if (status < 0) {
+	if (status < 0 && uvd_replay_is_trace(r->file)) {
+		status = replay_trace_file(r);
+	} else if (status < 0) {
 		r->p = calloc(1, sizeof(*r->p));
 		status = r->p && replay_file(r) ? 0 : 1;
 	}

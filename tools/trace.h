@@ -71,6 +71,8 @@ struct uvd_trace_image {
 bool uvd_image_ok(const struct uvd_trace_image *image);
 /* Returns the first piece, or NULL. */
 const struct uvd_piece *uvd_image_first(const struct uvd_trace_image *image);
+/* Returns the piece after p, or NULL. */
+const struct uvd_piece *uvd_image_next(const struct uvd_trace_image *image, const struct uvd_piece *p);
 /* Copies up to len bytes at addr that were read (or written). Returns how many, without a gap, are known. */
 size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind kind, uint64_t addr, void *to,
 		     size_t len);

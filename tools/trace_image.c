@@ -29,6 +29,13 @@ const struct uvd_piece *uvd_image_first(const struct uvd_trace_image *image)
 	return image->len ? (const void *)image->pieces : NULL;
 }
 
+const struct uvd_piece *uvd_image_next(const struct uvd_trace_image *image, const struct uvd_piece *p)
+{
+	const size_t at = (const uint8_t *)p - image->pieces + piece_size(p);
+
+	return at < image->len ? (const void *)(image->pieces + at) : NULL;
+}
+
 /* Returns the last piece that has the byte at addr, as a later write replaces an earlier one; or NULL. */
 static const struct uvd_piece *piece_at(const struct uvd_trace_image *image, enum uvd_piece_kind kind, uint64_t addr)
 {

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Compares what a call returned with what the trace has, by the names of the decoder. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay_trace.h"
+#include "util/util.h"
+
+enum { MOST_PRINTED = 100 };
+
+void uvd_replay_differs(struct uvd_replay *r, const struct uvd_trace_decoded *was, const char *item,
+			const char *expected, const char *result)
+{
+	char target[2 * UVD_SHORT_NAME + 2];
+
+	if (was)
+		snprintf(target, sizeof(target), "%s.%s", was->object, was->verb);
+	else
+		snprintf(target, sizeof(target), "close");
+	if (++r->num_differences <= MOST_PRINTED)
+		json_array_append_new(r->differences,
+				      json_pack("{s:i,s:s,s:s,s:s,s:s}", "call", (int)r->calls, "target", target,
+						"item", item, "expected", expected, "result", result));
+}
+
+/* ---- the list of differences between the kernel and uverbsd ------------------------------------------------------ */
+
+/* The name of a call in the list: without what all names begin with. */
+static const char *listed_name(const char *name)
+{
+	static const char *const begins[] = { "IB_USER_VERBS_EX_CMD_", "IB_USER_VERBS_CMD_", "UVERBS_METHOD_" };
+	static char text[UVD_SHORT_NAME];
+
+	for (unsigned int i = 0; i < sizeof(begins) / sizeof(*begins); i++)
+		if (!strncmp(name, begins[i], strlen(begins[i]))) {
+			snprintf(text, sizeof(text), "%s%s", i ? "" : "EX_", name + strlen(begins[i]));
+			return text;
+		}
+	return name;
+}
+
+static void one_call(struct uvd_replay_call *c)
+{
+	struct uvd_prog_call *call = &c->r->one->calls[0];
+	struct uvd_prog_record *k = &c->r->kernel_run->records[0];
+	const char *name;
+	json_t *value;
+
+	c->r->one->num_calls = 1;
+	call->front = c->row->kind == UVERBSD_TREE_METHOD ? UVD_PROG_METHOD
+		      : c->ioctl			  ? UVD_PROG_INVOKE
+							  : UVD_PROG_WRITE;
+	snprintf(call->target, sizeof(call->target), "%.47s", listed_name(c->row->name));
+	memset(k, 0, sizeof(*k));
+	k->done = true;
+	k->is_ioctl = c->ioctl;
+	json_object_foreach(c->values, name, value)
+	{
+		struct uvd_prog_value *v = &k->values[k->num_values];
+
+		if (k->num_values == UVD_PROG_MAX_VALUES)
+			break;
+		k->num_values++;
+		snprintf(v->name, sizeof(v->name), "%s", name);
+		v->value = json_integer_value(value);
+	}
+	c->r->our_run->records[0] = *k;
+}
+
+static bool one_is_listed(struct uvd_replay *r)
+{
+	struct uvd_prog_difference d;
+
+	uvd_prog_compare(&r->list, r->one, r->kernel_run, r->our_run, &d);
+	return !d.found;
+}
+
+/* Is it in the list that the kernel returns `kernel`, and uverbsd `ours`? */
+static bool result_is_listed(struct uvd_replay_call *c, long kernel, long ours)
+{
+	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
+
+	if (!c->row)
+		return false;
+	one_call(c);
+	k->ret = kernel < 0 ? -1 : kernel;
+	k->err = kernel < 0 ? -kernel : 0;
+	o->ret = ours < 0 ? -1 : ours;
+	o->err = ours < 0 ? -ours : 0;
+	return one_is_listed(c->r);
+}
+
+static bool value_is_listed(struct uvd_replay_call *c, const char *name, const json_t *kernel, const json_t *ours)
+{
+	const struct uvd_shape_field field = { uvd_replay_last(name), 0, 8, NULL };
+	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
+
+	if (!c->row || !json_is_integer(kernel) || !json_is_integer(ours))
+		return false;
+	one_call(c);
+	k->num_regions = 1;
+	k->out_len = 8;
+	k->regions[0] = (struct uvd_prog_region){ .len = 8, .fields = { &field, 1, 0 } };
+	memcpy(k->out, (uint64_t[]){ json_integer_value(kernel) }, 8);
+	*o = *k;
+	memcpy(o->out, (uint64_t[]){ json_integer_value(ours) }, 8);
+	return one_is_listed(c->r);
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
+
+/* Returns the kind of numbers that an output of this name has if the device chooses them, or NULL. */
+static const char *chosen_kind(const char *name)
+{
+	const char *word = uvd_replay_last(name);
+
+	if (uvd_replay_ends(word, "lkey") || uvd_replay_ends(word, "rkey"))
+		return "key";
+	if (uvd_replay_ends(word, "qpn") || uvd_replay_ends(word, "qp_num"))
+		return "qpn";
+	if (uvd_replay_ends(word, "srqn") || uvd_replay_ends(word, "srq_num"))
+		return "srqn";
+	if (!strcmp(word, "fd") || uvd_replay_ends(word, "_fd") || uvd_replay_ends(word, "fd_handle"))
+		return "fd";
+	return NULL;
+}
+
+/* Is this output no property of the device's behaviour? docs/replay.md lists them. */
+static bool output_is_free(const struct uvd_replay_call *c, const char *name)
+{
+	static const char *const names[] = { "uhw_out",
+					     "lid",
+					     "gid",
+					     "driver_data",
+					     "num_comp_vectors",
+					     "node_guid",
+					     "sys_image_guid",
+					     "netdev_ifindex",
+					     "timestamp",
+					     "hca_core_clock" };
+	static const char *const others[] = { "cqe",	     "max_inline_data", "max_wr",	"max_send_wr",
+					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
+	const char *word = uvd_replay_last(name);
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(word, names[i]))
+			return true;
+	if (!strncmp(word, "resp_", 5))
+		word += 5;
+	for (unsigned int i = 0; c->f->other && i < sizeof(others) / sizeof(*others); i++)
+		if (!strcmp(word, others[i]))
+			return true;
+	return false;
+}
+
+/* Are the call's outputs about another device and its ports, a parse tree, or counts of events that were not read? */
+static bool call_is_free(const struct uvd_replay_call *c)
+{
+	const char *name = c->was->row->name;
+
+	if (strstr(name, "DESTROY") || strstr(name, "METHOD_TREE_QUERY"))
+		return true;
+	return c->f->other &&
+	       (strstr(name, "CMD_QUERY_DEVICE") || strstr(name, "QUERY_PORT") || strstr(name, "QUERY_GID") ||
+		strstr(name, "METHOD_QUERY_") || strstr(name, "GET_CONTEXT"));
+}
+
+static void value_text(const json_t *value, char text[64])
+{
+	char *all = json_dumps(value, JSON_ENCODE_ANY);
+
+	snprintf(text, 64, "%s", all ? all : "nothing");
+	free(all);
+}
+
+static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
+{
+	const char *kind = chosen_kind(name);
+	char expected[64], result[64];
+
+	if (json_equal(was, now) || output_is_free(c, name) || (c->was->creates && !strcmp(name, c->was->created_name)))
+		return;
+	if (kind && json_is_integer(was) && json_is_integer(now) &&
+	    (json_int_t)uvd_replay_number(c, kind, json_integer_value(was)) == json_integer_value(now))
+		return;
+	if (c->r->kernel ? value_is_listed(c, name, now, was) : value_is_listed(c, name, was, now))
+		return;
+	value_text(was, expected);
+	value_text(now, result);
+	uvd_replay_differs(c->r, c->was, name, expected, now ? result : "not written");
+}
+
+/* A call that creates has the numbers of its object in its outputs. */
+static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_decoded *now)
+{
+	const char *name, *kind;
+	json_t *value, *is;
+
+	if (c->was->creates)
+		uvd_replay_learn(c, "handle", c->was->created, now->created);
+	if (c->was->creates && c->region) {
+		c->region->handle = c->was->created;
+		c->region->has_handle = true;
+	}
+	json_object_foreach(c->was->out, name, value)
+	{
+		is = json_object_get(now->out, name);
+		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(name) : NULL;
+		if (!kind || (!c->was->creates && strcmp(kind, "fd") && !strstr(c->was->row->name, "REREG_MR")))
+			continue;
+		uvd_replay_learn(c, kind, json_integer_value(value), json_integer_value(is));
+		if (c->region && uvd_replay_ends(name, "lkey"))
+			c->region->lkey = json_integer_value(value);
+		if (c->region && uvd_replay_ends(name, "rkey"))
+			c->region->rkey = json_integer_value(value);
+	}
+}
+
+static void numbers_lose(struct uvd_replay_call *c)
+{
+	const char *name, *kind;
+	json_t *value;
+
+	if (c->was->creates)
+		uvd_replay_learn_lost(c, "handle", c->was->created);
+	json_object_foreach(c->was->out, name, value)
+	{
+		kind = json_is_integer(value) ? chosen_kind(name) : NULL;
+		if (kind && (c->was->creates || !strcmp(kind, "fd")))
+			uvd_replay_learn_lost(c, kind, json_integer_value(value));
+	}
+}
+
+void uvd_replay_skip(struct uvd_replay_call *c)
+{
+	char target[2 * UVD_SHORT_NAME + 2];
+
+	snprintf(target, sizeof(target), "%s.%s", c->was->object, c->was->verb);
+	if (++c->r->num_skipped <= MOST_PRINTED)
+		json_array_append_new(c->r->skipped, json_pack("{s:i,s:s,s:s}", "call", (int)c->r->calls, "target",
+							       target, "why", c->skip));
+	if (c->region)
+		uvd_replay_region_drop(c->r, c->region);
+	if (c->was->row && c->was->call->result >= 0)
+		numbers_lose(c);
+}
+
+/* ---- the call as a record ---------------------------------------------------------------------------------------- */
+
+/*
+ * Makes a record of the call as it is now: what the device wrote stands where it stood in the recorded client, so that
+ * the same decoder names it.
+ */
+static struct uvd_trace_call *record_new(const struct uvd_replay_call *c, long result)
+{
+	const struct uvd_trace_call *was = c->was->call;
+	struct uvd_trace_call *now = malloc(sizeof(*was) + was->pieces);
+	struct uvd_trace_image image;
+	const uint8_t *mem;
+	size_t have;
+
+	if (!now)
+		return NULL;
+	memcpy(now, was, sizeof(*was) + was->pieces);
+	now->result = result;
+	image = (struct uvd_trace_image){ .pieces = (const uint8_t *)(now + 1), .len = now->pieces };
+	for (struct uvd_piece *p = (void *)uvd_image_first(&image); p; p = (void *)uvd_image_next(&image, p)) {
+		if (p->kind != UVD_PIECE_WRITTEN || !p->kept)
+			continue;
+		mem = uvd_replay_find(c, p->addr, &have);
+		if (mem && have >= p->kept)
+			memcpy(p + 1, mem, p->kept);
+	}
+	return now;
+}
+
+static void outputs_compare(struct uvd_replay_call *c, long result)
+{
+	struct uvd_trace_open *open = c->was->open;
+	struct uvd_trace_call *record = record_new(c, result);
+	json_t *handles = open ? open->handles : NULL;
+	struct uvd_trace_decoded now;
+	const char *name;
+	json_t *value;
+
+	if (!record)
+		return;
+	if (open)
+		open->handles = json_object(); /* the decoder remembers what it names: this is not the client's */
+	if (uvd_trace_decode(&c->r->reader, record, &now)) {
+		numbers_learn(c, &now);
+		json_object_foreach(c->was->out, name, value) if (!call_is_free(c))
+			output_compare(c, name, value, json_object_get(now.out, name));
+	}
+	uvd_trace_decoded_free(&now);
+	if (open) {
+		json_decref(open->handles);
+		open->handles = handles;
+	}
+	free(record);
+}
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+static const char *result_text(long result)
+{
+	return result < 0 ? uvd_errno_name(-result) : "ok";
+}
+
+/* Does the call post or poll by a queue that one of the two devices shares with its clients? */
+static bool call_uses_queue(const struct uvd_replay_call *c)
+{
+	const char *name = c->was->row ? c->was->row->name : "";
+
+	return c->f->other &&
+	       (strstr(name, "CMD_POST_") || strstr(name, "CMD_POLL_CQ") || strstr(name, "CMD_REQ_NOTIFY"));
+}
+
+void uvd_replay_compare(struct uvd_replay_call *c, long result)
+{
+	const long was = c->was->call->result;
+
+	if (c->region && result < 0) {
+		uvd_replay_region_drop(c->r, c->region);
+		c->region = NULL;
+	}
+	if (call_uses_queue(c))
+		return;
+	if ((was < 0 || result < 0) && was != result) {
+		if (!(c->r->kernel ? result_is_listed(c, result, was) : result_is_listed(c, was, result)))
+			uvd_replay_differs(c->r, c->was, "result", result_text(was), result_text(result));
+		if (was >= 0 && c->was->row)
+			numbers_lose(c);
+		return;
+	}
+	if (was < 0 || !c->was->row)
+		return;
+	outputs_compare(c, result);
+	if (c->was->destroys)
+		uvd_replay_regions_end(c->r, c->f->file, &c->was->destroyed);
+}
