@@ -14,7 +14,8 @@ from test_trace import calls_of, pair, record, verb
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HFI1, RXE = ("--persona", "hfi1"), ("--persona", "rxe")
-HEADER, CALL, LOST = 24, 3, 5  # struct uvd_trace_header; enum uvd_trace_kind
+HEADER, ROW_SIZE, TREE, CALL = 24, 16, 1, 3  # struct uvd_trace_header; enum uvd_trace_kind
+ROWS, NAME, PTR_OUT, CONST = 32, 24, 2, 3  # struct uvd_trace_tree; struct uverbsd_tree_row; enum uverbsd_tree_type
 RESULT, PIECES = 32, 56  # in struct uvd_trace_call
 WRITTEN = 2  # enum uvd_piece_kind
 
@@ -181,6 +182,35 @@ def test_calls_on_what_was_not_created_again_are_not_made(run):
     assert [(d["target"], d["result"]) for d in found["differences"]] == [("CQ.CREATE", "ENOMEM")], found
     assert sorted(d["target"] for d in found["not_made"]) == [
         "CQ.DESTROY", "CQ.REQ_NOTIFY", "QP.CREATE", "QP.DESTROY", "QP.MODIFY", "QP.QUERY"], found
+
+
+def test_the_numbers_that_the_device_chooses_now_are_used(run):
+    path = objects(run)
+    data, calls = path.read_bytes(), calls_of(run, path)
+    # Without the first region, the device chooses another handle and other keys for the second one, and so on.
+    region = next(c["out"]["mr_handle"] for c in calls if "mr_handle" in c["out"])
+    drop = [i for i, c in enumerate(calls) if f"MR#{region}" in c["handles"].values()][:2]
+    at = [records_at for i, records_at in enumerate(records(data, CALL)) if i in drop]
+    path.write_bytes(data[:at[0][0]] + data[sum(at[0]):at[1][0]] + data[sum(at[1]):])
+    assert [verb(calls[i]) for i in drop] == ["MR.CMD_REG_MR", "MR.DESTROY"]
+    found = replayed(run, path)
+    assert found["calls"] == len(calls) - 2 and not found["differences"], found
+
+
+def test_the_device_tells_which_attributes_are_addresses_and_not_the_trace(run):
+    path = created(run)
+    data, rows = bytearray(path.read_bytes()), 0
+    size, = struct.unpack_from("=I", data, ROW_SIZE)
+    for at, length in records(data, TREE):
+        for row in range(at + ROWS, at + length, size):
+            if data[row + NAME:].startswith(b"UVERBS_ATTR_CREATE_CQ_RESP_CQE\0"):
+                assert data[row + 1] == PTR_OUT
+                data[row + 1] = CONST
+                rows += 1
+    assert rows == 1
+    path.write_bytes(data)
+    found = replayed(run, path)  # with the client's address in it the call is EFAULT
+    assert not found["differences"] and not found["not_made"], found
 
 
 def test_a_trace_that_is_no_trace_is_refused(run):
