@@ -32,7 +32,7 @@ static const char usage[] =
 	"  --json            print one JSON object\n"
 	"  --record          write the results of this device into FILE; nothing is compared\n"
 	"  --show            print each call with its result\n"
-	"  --hang SECONDS    how long the program may take; longer is a hang (default: 60)\n"
+	"  --hang SECONDS    how long the program, or a call of a trace, may take; longer is a hang (default: 60)\n"
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n"
 	"\n"

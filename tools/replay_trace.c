@@ -177,6 +177,7 @@ static bool record_replay(struct uvd_replay *r, const struct uvd_trace_record *r
 	if (record->kind != UVD_TRACE_CALL)
 		return true;
 	r->calls++;
+	alarm(r->hang);
 	if (!uvd_trace_decode(&r->reader, (const void *)record, &was))
 		ok = trace_complain(r, r->name, "a call is malformed");
 	else if (!was.open)
@@ -236,7 +237,7 @@ static void trace_print(const struct uvd_replay *r)
 
 static void replay_hangs(int signal)
 {
-	static const char text[] = "uverbsctl replay: hang: the trace took longer than --hang allows\n";
+	static const char text[] = "uverbsctl replay: hang: a call takes longer than --hang allows\n";
 
 	(void)signal;
 	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
@@ -246,6 +247,7 @@ static void replay_hangs(int signal)
 
 static void replay_free(struct uvd_replay *r)
 {
+	r->given_up = true;
 	while (r->files)
 		file_close(r, r->files->file);
 	uvd_trace_close_reader(&r->reader);
@@ -285,10 +287,10 @@ int uvd_replay_trace(const char *who, const struct uvd_replay_options *o)
 	r->who = who;
 	r->name = o->file;
 	r->show = o->show;
+	r->hang = o->hang;
 	r->reader = (struct uvd_trace_reader){ .from = fopen(o->file, "re"), .what = o->file };
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGALRM, replay_hangs);
-	alarm(o->hang);
 	if (r->reader.from && replay_prepare(r, o) && replay_records(r)) {
 		if (o->json)
 			trace_print_json(r);

@@ -43,6 +43,8 @@ struct uvd_replay {
 	const char *who, *name; /* for messages; of the trace */
 	char node[PATH_MAX];
 	bool kernel, show;
+	bool given_up; /* nothing more is compared */
+	unsigned int hang; /* seconds that a call may take */
 	struct uvd_trace_reader reader;
 	struct uvd_script device; /* the tree of the device */
 	uint16_t driver_id;
@@ -71,6 +73,7 @@ struct uvd_replay_call {
 	const struct uverbsd_tree_row *row; /* the method or command in the device's tree, or NULL */
 	uint8_t *msg;
 	size_t len;
+	unsigned int num_attrs; /* that msg has */
 	/* Where the replayer has what the client had at these addresses. */
 	unsigned int num_ranges;
 	struct uvd_replay_range {
@@ -159,7 +162,7 @@ void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, co
 struct uvd_replay_options {
 	const char *device, *control, *file;
 	bool json, show;
-	unsigned int hang; /* seconds */
+	unsigned int hang; /* seconds that a call may take */
 };
 
 /* Does the file begin as a trace does? */

@@ -203,7 +203,7 @@ static struct ib_uverbs_attr *attr_find(struct uvd_replay_call *c, const struct 
 {
 	struct ib_uverbs_ioctl_hdr *hdr = (void *)c->msg;
 
-	for (unsigned int i = 0; i < hdr->num_attrs; i++) {
+	for (unsigned int i = 0; i < c->num_attrs; i++) {
 		const struct uverbsd_tree_row *row = replay_attr_of(c, method, hdr->attrs[i].attr_id);
 
 		if (row && !strcmp(row->name, name))
@@ -277,7 +277,7 @@ static void driver_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 	unsigned int kept = 0;
 	uint8_t *mem;
 
-	for (unsigned int i = 0; i < hdr->num_attrs; i++)
+	for (unsigned int i = 0; i < c->num_attrs; i++)
 		if (!attr_is_driver(c, method, hdr->attrs[i].attr_id))
 			hdr->attrs[kept++] = hdr->attrs[i];
 	mem = out && c->row && (c->row->kind == UVERBSD_TREE_METHOD || c->row->flags & UVERBSD_TREE_COMMAND_UDATA)
@@ -312,7 +312,6 @@ static void ioctl_build(struct uvd_replay_call *c, uint64_t addr)
 	if (!c->msg)
 		return;
 	known = uvd_image_get(&c->was->image, UVD_PIECE_READ, addr, c->msg, c->len);
-	range_add(c, addr, c->len, c->msg);
 	sent = (void *)c->msg;
 	if (c->was->script && hdr.driver_id == c->was->script->view.driver_id)
 		sent->driver_id = c->r->driver_id;
@@ -326,8 +325,11 @@ static void ioctl_build(struct uvd_replay_call *c, uint64_t addr)
 		memset(c->msg + sizeof(hdr), 0, c->len - sizeof(hdr));
 		return;
 	}
-	for (unsigned int i = 0; i < hdr.num_attrs; i++)
+	c->num_attrs = hdr.num_attrs;
+	for (unsigned int i = 0; i < c->num_attrs; i++)
 		attr_replace(c, c->row, &sent->attrs[i]);
+	/* Last: an attribute that points to the message does not change what was checked. */
+	range_add(c, addr, c->len, c->msg);
 	if (!c->skip)
 		method_memory(c, c->row);
 }
@@ -336,7 +338,7 @@ static void method_finish(struct uvd_replay_call *c)
 {
 	const struct uverbsd_tree_row *method = c->row;
 
-	if (!method || c->skip)
+	if (!method || c->skip || !c->num_attrs)
 		return;
 	if (!strcmp(method->name, "UVERBS_METHOD_INVOKE_WRITE"))
 		invoke_replace(c, method);

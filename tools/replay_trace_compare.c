@@ -270,8 +270,11 @@ static struct uvd_trace_call *record_new(const struct uvd_replay_call *c, long r
 		if (p->kind != UVD_PIECE_WRITTEN || !p->kept)
 			continue;
 		mem = uvd_replay_find(c, p->addr, &have);
+		/* What the replayer has no memory for, the device has not written. */
 		if (mem && have >= p->kept)
 			memcpy(p + 1, mem, p->kept);
+		else
+			memset(p + 1, 0, p->kept);
 	}
 	return now;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "replay_trace.h"
 #include "util/util.h"
@@ -158,6 +159,7 @@ static void cq_compare(struct uvd_replay *r, struct uvd_replay_cq *cq, const str
 	json_t *text;
 	size_t i;
 
+	alarm(r->hang);
 	if (cq->poll && json_array_size(cq->was) > json_array_size(cq->now))
 		poll_until(cq, cq->poll, LAST_MS);
 	json_array_foreach(cq->was, i, text)
@@ -184,7 +186,8 @@ void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, co
 			continue;
 		}
 		*p = cq->next;
-		cq_compare(r, cq, was);
+		if (!r->given_up)
+			cq_compare(r, cq, was);
 		cq_free(cq);
 	}
 }
