@@ -92,9 +92,17 @@ static bool result_is_listed(struct uvd_replay_call *c, long kernel, long ours)
 	return one_is_listed(c->r);
 }
 
+/* Returns the name of an output as the list and programs have it: "cqe" of "resp_cqe". */
+static const char *output_word(const char *name)
+{
+	const char *word = uvd_replay_last(name);
+
+	return strncmp(word, "resp_", 5) ? word : word + 5;
+}
+
 static bool value_is_listed(struct uvd_replay_call *c, const char *name, const json_t *kernel, const json_t *ours)
 {
-	const struct uvd_shape_field field = { uvd_replay_last(name), 0, 8, NULL };
+	const struct uvd_shape_field field = { output_word(name), 0, 8, NULL };
 	struct uvd_prog_record *k = &c->r->kernel_run->records[0], *o = &c->r->our_run->records[0];
 
 	if (!c->row || !json_is_integer(kernel) || !json_is_integer(ours))
@@ -142,13 +150,11 @@ static bool output_is_free(const struct uvd_replay_call *c, const char *name)
 					     "hca_core_clock" };
 	static const char *const others[] = { "cqe",	     "max_inline_data", "max_wr",	"max_send_wr",
 					      "max_recv_wr", "max_send_sge",	"max_recv_sge", "max_sge" };
-	const char *word = uvd_replay_last(name);
+	const char *word = output_word(name);
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(word, names[i]))
 			return true;
-	if (!strncmp(word, "resp_", 5))
-		word += 5;
 	for (unsigned int i = 0; c->f->other && i < sizeof(others) / sizeof(*others); i++)
 		if (!strcmp(word, others[i]))
 			return true;
