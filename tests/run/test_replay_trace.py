@@ -79,7 +79,7 @@ def objects(run, device=HFI1):
     script = pathlib.Path(run.folder, "objects.py")
     script.write_text(OBJECTS % name)
     script.chmod(0o644)
-    return record(run, f"/usr/bin/python3 {script}", (*device, "--mount"))
+    return record(run, f"/usr/bin/python3 {script}", device)
 
 
 def created(run, device=HFI1, script=f"{UVERBSCTL} call CQ CREATE --cqe 16"):
