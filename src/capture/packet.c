@@ -78,17 +78,32 @@ static void put_be64(struct maker *k, uint64_t value)
 
 /* ---- checksums --------------------------------------------------------------------------------------------------- */
 
-static uint32_t crc_table[256];
+enum { SLICE = 8 }; /* bytes that are looked up together */
 
-static void make_crc_table(void)
+/* [n][b]: the CRC of byte b, and n bytes of 0 behind it. */
+static uint32_t crc_tables[SLICE][256];
+
+static void make_crc_tables(void)
 {
 	for (unsigned int i = 0; i < 256; i++) {
 		uint32_t crc = i;
 
 		for (int bit = 0; bit < 8; bit++)
 			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-		crc_table[i] = crc;
+		crc_tables[0][i] = crc;
 	}
+	for (unsigned int n = 1; n < SLICE; n++)
+		for (unsigned int i = 0; i < 256; i++)
+			crc_tables[n][i] = crc_tables[n - 1][i] >> 8 ^ crc_tables[0][crc_tables[n - 1][i] & 0xff];
+}
+
+static uint32_t crc_of_slice(uint32_t crc, const uint8_t bytes[SLICE])
+{
+	uint32_t next = 0;
+
+	for (int i = 0; i < SLICE; i++)
+		next ^= crc_tables[SLICE - 1 - i][bytes[i] ^ (i < 4 ? crc >> 8 * i & 0xff : 0)];
+	return next;
 }
 
 uint32_t uvd_crc32(uint32_t crc, const void *bytes, size_t len)
@@ -96,10 +111,12 @@ uint32_t uvd_crc32(uint32_t crc, const void *bytes, size_t len)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const uint8_t *b = bytes;
 
-	pthread_once(&once, make_crc_table);
+	pthread_once(&once, make_crc_tables);
 	crc = ~crc;
+	for (; len >= SLICE; b += SLICE, len -= SLICE)
+		crc = crc_of_slice(crc, b);
 	for (size_t i = 0; i < len; i++)
-		crc = crc >> 8 ^ crc_table[(crc ^ b[i]) & 0xff];
+		crc = crc >> 8 ^ crc_tables[0][(crc ^ b[i]) & 0xff];
 	return ~crc;
 }
 
