@@ -64,8 +64,8 @@ static const struct uvd_plugin filters_plugin = {
 	.filters = filters,
 	.filter_size = sizeof(struct uvd_filter),
 };
-static const struct uvd_plugin *const builtin_plugins[] = { &filters_plugin, &null_plugin, &uvd_plugin_soft,
-							    &hca_plugin,     &hfi1_plugin, &rxe_plugin };
+static const struct uvd_plugin *const builtin_plugins[] = { &filters_plugin,  &hca_plugin,  &null_plugin,
+							    &uvd_plugin_soft, &hfi1_plugin, &rxe_plugin };
 
 int uvd_plugin_error(char error[UVD_PLUGIN_ERROR], int err, const char *fmt, ...)
 {

@@ -75,6 +75,36 @@ START_TEST(test_the_descriptor_that_a_grant_writes_is_in_the_trace)
 }
 END_TEST
 
+/* As a transport does that gets the bytes of write() with the request, and so reads none. */
+START_TEST(test_a_command_that_came_with_the_request_is_in_the_trace)
+{
+	struct ib_uverbs_alloc_pd_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_alloc_pd cmd;
+	} msg = {
+		.hdr = { .command = IB_USER_VERBS_CMD_ALLOC_PD,
+			 .in_words = sizeof(msg) / 4,
+			 .out_words = sizeof(resp) / 4 },
+		.cmd = { .response = (uintptr_t)&resp },
+	};
+	uint32_t comp_vectors;
+	int async_fd;
+	json_t *calls, *call;
+
+	bed_open("null");
+	ck_assert_int_eq(uv_get_context(bed.fd, UV_WRITE, &async_fd, &comp_vectors), 0);
+	ck_assert_int_eq(uvd_dispatch_write(bed.call, &msg, sizeof(msg)), sizeof(msg));
+	calls = complete();
+	call = bed_find(calls, "ALLOC");
+	ck_assert_ptr_nonnull(call);
+	ck_assert_str_eq(json_string_value(json_object_get(call, "front")), "write");
+	ck_assert_int_eq(bed_number(call, "out", "pd_handle"), resp.pd_handle);
+	json_decref(calls);
+	close(async_fd);
+}
+END_TEST
+
 START_TEST(test_a_failed_call_has_its_errno_and_its_request)
 {
 	uint32_t comp_vectors;
@@ -338,6 +368,7 @@ int main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, test_each_front_s_call_is_told_with_its_results, UV_WRITE, UV_INVOKE + 1);
 	tcase_add_test(t, test_the_descriptor_that_a_grant_writes_is_in_the_trace);
+	tcase_add_test(t, test_a_command_that_came_with_the_request_is_in_the_trace);
 	tcase_add_test(t, test_a_failed_call_has_its_errno_and_its_request);
 	tcase_add_test(t, test_an_observed_call_reads_and_writes_the_client_s_memory_as_often_as_another);
 	tcase_add_test(t, test_a_reader_that_does_not_read_loses_records_and_holds_up_no_client);
