@@ -182,7 +182,7 @@ void fuzz_client_lie(const char *name, const void *text, size_t len)
 		client_put_text(&client.lie_fd, text, len);
 }
 
-/* What an honest client's /proc says. */
+/* Answers for /proc as an honest client's files would. */
 static void client_proc_init(const struct stat *st)
 {
 	static const char stat[] = "7 (fuzz) R 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0 0\n";

@@ -30,7 +30,7 @@ static void fuzz_stop(const char *what, int err)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* What a transport does after a call: it grants the descriptor that the call asks for. */
+/* Grants the descriptor that the call asks for, as a transport does after a call. */
 static long fuzz_finish(long ret)
 {
 	struct uvd_call *call = &fuzz.call;

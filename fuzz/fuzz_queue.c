@@ -83,7 +83,7 @@ static void queue_peek(struct uvd_queue *q, uint32_t n)
 		read_bytes(&send.ah->attr, sizeof(send.ah->attr));
 }
 
-/* What the client writes: an offset of two bytes, a length, and the bytes. Returns how many were used. */
+/* Carries out a write of the client: an offset of two bytes, a length, and the bytes. Returns how many were used. */
 static size_t queue_poke(struct uvd_queue *q, const uint8_t *data, size_t size)
 {
 	size_t at, len;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What schema.c, make_ioctl.c and make_write.c share. */
+/* Shared by schema.c, make_ioctl.c and make_write.c. */
 #ifndef UVD_FUZZ_SCHEMA_INTERNAL_H
 #define UVD_FUZZ_SCHEMA_INTERNAL_H
 

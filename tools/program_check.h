@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What is wrong with a device after a program ran on it, for `replay` and `fuzz`. */
+/* Checks of a device after a program ran on it, for `replay` and `fuzz`. */
 #ifndef UVD_PROGRAM_CHECK_H
 #define UVD_PROGRAM_CHECK_H
 

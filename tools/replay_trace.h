@@ -158,7 +158,7 @@ void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, co
 
 /* ---- replay_trace.c ---------------------------------------------------------------------------------------------- */
 
-/* What the command line says. */
+/* The options of the command line. */
 struct uvd_replay_options {
 	const char *device, *control, *file;
 	bool json, show;

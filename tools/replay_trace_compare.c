@@ -276,7 +276,7 @@ static struct uvd_trace_call *record_new(const struct uvd_replay_call *c, long r
 		if (p->kind != UVD_PIECE_WRITTEN || !p->kept)
 			continue;
 		mem = uvd_replay_find(c, p->addr, &have);
-		/* What the replayer has no memory for, the device has not written. */
+		/* The device cannot have written where the replayer has no memory. */
 		if (mem && have >= p->kept)
 			memcpy(p + 1, mem, p->kept);
 		else

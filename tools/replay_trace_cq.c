@@ -43,7 +43,7 @@ static struct uvd_replay_cq *cq_of(struct uvd_replay *r, uint64_t file, uint32_t
 	return cq;
 }
 
-/* What of a completion is compared, as text. After an error only the status and the work request are defined. */
+/* Writes the compared part of a completion as text. After an error only the status and the work request are defined. */
 static json_t *completion_text(const struct ib_uverbs_wc *wc)
 {
 	char text[160];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What stands for the recorded client's handles, keys, numbers, memory and peers. */
+/* Maps the recorded client's handles, keys, numbers, memory and peers to the replayer's. */
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>

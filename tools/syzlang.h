@@ -11,7 +11,7 @@
 
 enum { UVD_SYZ_NAME = 160, UVD_SYZ_MOST = 1024 };
 
-/* What is written, and the names of the types that are written already. */
+/* The tree to write, and the names of the types that are written already. */
 struct uvd_syz {
 	const struct uvd_tree_view *view;
 	char *done[UVD_SYZ_MOST];

@@ -160,7 +160,7 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 static volatile sig_atomic_t interrupted;
 static volatile int connection = -1;
 
-/* What the daemon has sent is still read: then the trace ends. */
+/* Shuts the connection down: the reader still gets all that the daemon sent, then the trace ends. */
 static void on_interrupt(int sig)
 {
 	interrupted = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What the handles of an open file stand for: their objects by the parse tree, and what their creation told of them. */
+/* The objects of an open file by handle: their types by the parse tree, and details from their creation. */
 #include <stdio.h>
 #include <string.h>
 

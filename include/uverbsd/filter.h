@@ -62,7 +62,7 @@ struct uvd_filter {
 #undef UVD_FILTER_OP
 };
 
-/* What lies below a filter. Its fields are the core's. */
+/* The filters and the backend below a filter. Only the core uses its fields. */
 struct uvd_next {
 	const struct uvd_filter_chain *chain;
 	unsigned int index; /* of the first filter below */

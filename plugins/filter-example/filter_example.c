@@ -16,7 +16,7 @@
 
 enum { MAX_PDS = 1024 };
 
-/* What init() makes for each device. */
+/* The state of one device, which init() allocates. */
 struct quota {
 	uint64_t max, delay_us;
 	pthread_mutex_t lock; /* the rest */

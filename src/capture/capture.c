@@ -31,7 +31,7 @@ enum {
 	SNAPLEN = UVD_PACKET_HEADERS + UVD_PACKET_MOST_PAYLOAD + UVD_PACKET_TRAILER
 };
 
-/* What a buffer has of each message, followed by its len bytes. */
+/* The header of each message in a buffer. Its len bytes follow. */
 struct told {
 	struct uvd_capture_message message;
 	uint64_t ns; /* CLOCK_REALTIME */

@@ -276,7 +276,7 @@ static int limit_change_bytes(struct limit *f, const void *object, uint64_t byte
 	return small ? 0 : limit_refuse(f, LIMIT_MR, true);
 }
 
-/* Of a region in the place of mr, the core destroys mr afterwards: the new one has to count. */
+/* With UVD_REREG_NEW the core destroys mr afterwards, so the new region counts in its place. */
 static int limit_rereg_mr(void *data, const struct uvd_next *next, struct uvd_mr *mr, int flags, struct uvd_mr *to,
 			  struct uvd_udata *udata)
 {

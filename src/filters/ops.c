@@ -32,7 +32,7 @@ const struct uvd_backend *uvd_next_backend(const struct uvd_next *next)
 	return next->chain->base;
 }
 
-/* What the core calls. A filter may have been removed since the caller has read the table of operations. */
+/* The core calls these. A filter may have been removed since the caller has read the table of operations. */
 #define FILTER_ENTER(ret, op, device, params, args) \
 	static ret filter_enter_##op params \
 	{ \

@@ -25,7 +25,7 @@ struct uvd_prog_region {
 	struct uvd_shape_fields fields;
 };
 
-/* What one call did. */
+/* The results of one call. */
 struct uvd_prog_record {
 	bool done; /* false: the program ended before or within */
 	long ret;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a capture is told: requests and their answers, in the order of the wire. */
+/* The soft engine tells a capture requests and their answers, in the order of the wire. */
 #include <endian.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -36,7 +36,7 @@ __attribute__((unused)) static void look_try(void)
 		setenv("UVERBSD_TEST_LOOK", "the constructor was here", 1);
 }
 
-/* What it tells in the place of the facts. */
+/* Tells this in the place of the facts. */
 __attribute__((unused)) static void look_lie(void)
 {
 	static const char *const lies[] = {

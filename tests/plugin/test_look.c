@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a plug-in declares is known without its code in this process, whatever its constructors do. */
+/* A child tells what a plug-in declares, without its code in this process, whatever its constructors do. */
 #include <check.h>
 #include <errno.h>
 #include <limits.h>

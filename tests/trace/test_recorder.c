@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a recorder sees of calls, what it costs the client, and what becomes of a trace that nobody reads. */
+/* A recorder sees each call, costs the client no further access to its memory, and does not wait for its reader. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

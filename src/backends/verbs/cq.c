@@ -134,7 +134,7 @@ static void poll_deliver(struct hca_context *context, struct ibv_wc *wc, struct 
 	list_for_each_entry(r, done, of_queue) {
 		const bool last = r->of_queue.next == done;
 
-		/* Of a request that failed nothing arrives; those before it have succeeded. */
+		/* A request that failed brings no data. Those before it have succeeded. */
 		if (!(last && failed) && record_deliver(context, r, wc))
 			wc->status = IBV_WC_LOC_PROT_ERR;
 	}

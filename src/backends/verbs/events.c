@@ -15,7 +15,7 @@
 #include <uverbsd/log.h>
 #include "backends/verbs/verbs.h"
 
-/* What epoll reports: the number of a context, and which of its descriptors. The device's own context is number 0. */
+/* The data that epoll reports: the number of a context, and which of its descriptors. The device's own context is 0. */
 enum { EVENT_ASYNC, EVENT_COMPLETION, EVENT_STOP, EVENT_KINDS };
 enum { EVENTS_AT_ONCE = 64 };
 
