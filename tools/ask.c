@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LONGEST_COMMAND = 1022 /* bytes */ };
+
 const char *uvd_ask_control(void)
 {
 	const char *control = getenv("UVERBSD_CONTROL");
@@ -58,5 +60,22 @@ json_t *uvd_ask(const char *who, const char *control, const char *command)
 		json_decref(answer);
 		return NULL;
 	}
+	return answer;
+}
+
+json_t *uvd_ask_words(const char *who, const char *control, json_t *words, const char *what)
+{
+	char *text = json_dumps(words, JSON_COMPACT), *command = NULL;
+	json_t *answer = NULL;
+
+	if (text && asprintf(&command, "%s %s", who, text) < 0)
+		command = NULL;
+	if (command && strlen(command) > LONGEST_COMMAND)
+		fprintf(stderr, "uverbsctl %s: %s longer than %d bytes\n", who, what, LONGEST_COMMAND);
+	else if (command)
+		answer = uvd_ask(who, control, command);
+	free(command);
+	free(text);
+	json_decref(words);
 	return answer;
 }

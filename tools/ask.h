@@ -20,5 +20,10 @@ int uvd_ask_options(int argc, char **argv, const char *usage, const char **contr
  * and returns NULL.
  */
 json_t *uvd_ask(const char *who, const char *control, const char *command);
+/*
+ * As uvd_ask(), with the command WHO and its words in an array, whose reference it takes. `what` names the words in the
+ * message that they are too long.
+ */
+json_t *uvd_ask_words(const char *who, const char *control, json_t *words, const char *what);
 
 #endif

@@ -9,6 +9,8 @@
 #include "commands.h"
 #include "util/util.h"
 
+static const char too_long[] = "the options are";
+
 static const char usage[] =
 	"Usage: uverbsctl filter [--control PATH | --run NAME] list [--json]\n"
 	"       uverbsctl filter [--control PATH | --run NAME] add [DEVICE] NAME[:OPTIONS]\n"
@@ -25,26 +27,6 @@ static const char usage[] =
 	"\n"
 	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n"
 	"  --run NAME        ask the runs that were started with `--join NAME`\n";
-
-enum { LONGEST_FILTER = 1022 /* bytes of a command */ };
-
-/* Sends the words, which it frees. Returns the answer; or NULL after a message. */
-static json_t *filter_ask(const char *control, json_t *words)
-{
-	char *text = json_dumps(words, JSON_COMPACT), *command = NULL;
-	json_t *answer = NULL;
-
-	if (text && asprintf(&command, "filter %s", text) < 0)
-		command = NULL;
-	if (command && strlen(command) > LONGEST_FILTER)
-		fprintf(stderr, "uverbsctl filter: the options are longer than %d bytes\n", LONGEST_FILTER);
-	else if (command)
-		answer = uvd_ask("filter", control, command);
-	free(command);
-	free(text);
-	json_decref(words);
-	return answer;
-}
 
 static void filter_print(const json_t *device)
 {
@@ -65,7 +47,7 @@ static void filter_print_known(const json_t *known)
 
 static int filter_list(const char *control, bool json)
 {
-	json_t *answer = filter_ask(control, json_pack("[s]", "list")), *entry;
+	json_t *answer = uvd_ask_words("filter", control, json_pack("[s]", "list"), too_long), *entry;
 	size_t i;
 
 	if (!answer)
@@ -84,7 +66,7 @@ static int filter_list(const char *control, bool json)
 
 static int filter_make_change(const char *control, const char *what, const char *device, const char *text)
 {
-	json_t *answer = filter_ask(control, json_pack("[s, s, s]", what, device, text));
+	json_t *answer = uvd_ask_words("filter", control, json_pack("[s, s, s]", what, device, text), too_long);
 
 	if (!answer)
 		return 1;

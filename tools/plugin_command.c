@@ -9,6 +9,8 @@
 #include "options/options.h"
 #include "util/util.h"
 
+static const char too_long[] = "path and options are";
+
 static const char usage[] =
 	"Usage: uverbsctl plugin [--control PATH | --run NAME] load FILE [KEY=VALUE...]\n"
 	"       uverbsctl plugin [--control PATH | --run NAME] reload NAME [FILE] [KEY=VALUE...]\n"
@@ -26,24 +28,6 @@ static const char usage[] =
 	"\n"
 	"  --control PATH    the socket to ask (default: $UVERBSD_CONTROL, else /run/uverbsd/control)\n"
 	"  --run NAME        ask the runs that were started with `--join NAME`\n";
-
-enum { LONGEST = 1022 /* bytes of a command */ };
-
-static json_t *plugin_ask(const char *control, json_t *words)
-{
-	char *text = json_dumps(words, JSON_COMPACT), *command = NULL;
-	json_t *answer = NULL;
-
-	if (text && asprintf(&command, "plugin %s", text) < 0)
-		command = NULL;
-	if (command && strlen(command) > LONGEST)
-		fprintf(stderr, "uverbsctl plugin: path and options are longer than %d bytes\n", LONGEST);
-	else if (command)
-		answer = uvd_ask("plugin", control, command);
-	free(command);
-	free(text);
-	return answer;
-}
 
 static const char *plugin_text(const json_t *entry, const char *key, const char *otherwise)
 {
@@ -73,13 +57,11 @@ static void plugin_print_list(const json_t *list)
 static int plugin_list(const char *control, int argc, char **argv)
 {
 	const bool json = argc == 2 && !strcmp(argv[1], "--json");
-	json_t *words, *answer;
+	json_t *answer;
 
 	if (argc != 1 && !json)
 		return 2;
-	words = json_pack("[s]", "list");
-	answer = plugin_ask(control, words);
-	json_decref(words);
+	answer = uvd_ask_words("plugin", control, json_pack("[s]", "list"), too_long);
 	if (!answer)
 		return 1;
 	if (json) {
@@ -146,7 +128,7 @@ static int plugin_change(const char *control, int argc, char **argv)
 	json_t *words = json_array(), *answer;
 	bool made = plugin_make_words(words, argc, argv);
 
-	answer = made ? plugin_ask(control, words) : NULL;
+	answer = made ? uvd_ask_words("plugin", control, json_incref(words), too_long) : NULL;
 	if (answer && strcmp(argv[0], "unload") != 0)
 		printf("%s %s generation %lld\n", plugin_text(answer, "name", "?"), plugin_text(answer, "version", "-"),
 		       plugin_number(answer, "generation"));
