@@ -175,7 +175,7 @@ static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *fo
 }
 
 /* Starts a worker in its folder. Returns its pid, or -1. */
-static pid_t worker_start(const struct uvd_fuzz *f, const char *folder, const char *mode, const char *emit)
+static pid_t fuzz_worker_start(const struct uvd_fuzz *f, const char *folder, const char *mode, const char *emit)
 {
 	struct args *a = calloc(1, sizeof(*a));
 	char log[PATH_MAX + 8];
@@ -264,7 +264,7 @@ static bool shrink_trial(struct shrinking *s, const struct uvd_prog *p, struct u
 	if (f.device)
 		uvd_fuzz_worker(&f);
 	else
-		worker_wait(worker_start(&f, s->folder, "trial", NULL));
+		worker_wait(fuzz_worker_start(&f, s->folder, "trial", NULL));
 	return uvd_fuzz_read_finding(s->folder, found);
 }
 
@@ -301,7 +301,7 @@ static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct 
 	snprintf(name, sizeof(name), "%s.c", f->output);
 	uvd_fuzz_write_program(s->folder, "current.prog", p);
 	if (!f->device)
-		worker_wait(worker_start(f, s->folder, "trial", name));
+		worker_wait(fuzz_worker_start(f, s->folder, "trial", name));
 	/* The calls in C are those of a worker with a device of its own. */
 	if (f->device)
 		printf("%s.prog and %s.log written\n", f->output, f->output);
@@ -350,7 +350,7 @@ static void finding_report(const struct uvd_fuzz *f, const char *folder, const s
 
 /* ---- the jobs ---------------------------------------------------------------------------------------------------- */
 
-static void count_add(const char *folder, unsigned long *programs, unsigned long *calls)
+static void fuzz_count_add(const char *folder, unsigned long *programs, unsigned long *calls)
 {
 	char path[PATH_MAX + 16];
 	unsigned long n, c;
@@ -404,7 +404,7 @@ static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs)
 		if (f->device)
 			jobs[i].status = uvd_fuzz_worker(&one);
 		else
-			jobs[i].pid = worker_start(&one, jobs[i].folder, "worker", NULL);
+			jobs[i].pid = fuzz_worker_start(&one, jobs[i].folder, "worker", NULL);
 	}
 	return true;
 }
@@ -439,7 +439,7 @@ static int fuzz_jobs(const struct uvd_fuzz *f)
 	for (unsigned int i = 0; jobs && i < f->jobs && jobs[i].folder[0]; i++) {
 		int one = job_end(f, &jobs[i]);
 
-		count_add(jobs[i].folder, &programs, &calls);
+		fuzz_count_add(jobs[i].folder, &programs, &calls);
 		if (one == 1 || !status)
 			status = one;
 		folder_remove(jobs[i].folder);

@@ -46,6 +46,18 @@ struct trace_options {
 	bool json, summary;
 };
 
+/* Returns false after a message. */
+static bool trace_option_pid(struct trace_options *o, const char *text)
+{
+	char *end;
+
+	o->pid = strtoul(text, &end, 10);
+	if (o->pid && !*end)
+		return true;
+	fprintf(stderr, "uverbsctl trace: -p %s is not a process id\n", text);
+	return false;
+}
+
 /* Returns -1 to go on, or the exit status. */
 static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 {
@@ -57,7 +69,6 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },	     { NULL }
 	};
 	static char run[PATH_MAX];
-	char *end;
 	int c;
 
 	optind = 0;
@@ -78,10 +89,8 @@ static int trace_options_parse(struct trace_options *o, int argc, char **argv)
 			o->control = run;
 			break;
 		case 'p':
-			o->pid = strtoul(optarg, &end, 10);
-			if (o->pid && !*end)
+			if (trace_option_pid(o, optarg))
 				break;
-			fprintf(stderr, "uverbsctl trace: -p %s is not a process id\n", optarg);
 			return 2;
 		case 'e':
 			o->filter = optarg;

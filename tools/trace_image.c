@@ -37,7 +37,8 @@ const struct uvd_piece *uvd_image_next(const struct uvd_trace_image *image, cons
 }
 
 /* Returns the last piece that has the byte at addr, as a later write replaces an earlier one; or NULL. */
-static const struct uvd_piece *piece_at(const struct uvd_trace_image *image, enum uvd_piece_kind kind, uint64_t addr)
+static const struct uvd_piece *image_piece_at(const struct uvd_trace_image *image, enum uvd_piece_kind kind,
+					      uint64_t addr)
 {
 	const struct uvd_piece *found = NULL, *p;
 
@@ -54,7 +55,7 @@ size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind ki
 	size_t got = 0, n;
 
 	while (got < len) {
-		const struct uvd_piece *p = piece_at(image, kind, addr + got);
+		const struct uvd_piece *p = image_piece_at(image, kind, addr + got);
 
 		if (!p)
 			break;

@@ -6,7 +6,7 @@
 
 #include "trace.h"
 
-static void count_add(json_t *verb, const char *what, json_int_t n)
+static void summary_count_add(json_t *verb, const char *what, json_int_t n)
 {
 	json_object_set_new(verb, what, json_integer(json_integer_value(json_object_get(verb, what)) + n));
 }
@@ -23,9 +23,9 @@ void uvd_trace_summary_add(json_t *summary, const struct uvd_trace_decoded *d)
 		if (json_object_set_new(summary, name, verb))
 			return;
 	}
-	count_add(verb, "calls", 1);
-	count_add(verb, "errors", d->call->result < 0);
-	count_add(verb, "ns", d->call->duration);
+	summary_count_add(verb, "calls", 1);
+	summary_count_add(verb, "errors", d->call->result < 0);
+	summary_count_add(verb, "ns", d->call->duration);
 }
 
 struct line {

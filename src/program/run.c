@@ -194,7 +194,7 @@ static void call_finish(struct making *m)
 	m->run->slot = 0;
 }
 
-static int run_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+static int prog_run_call(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
 	struct making m = { .run = run, .p = p, .i = i };
 
@@ -325,8 +325,8 @@ static int node_open(const char *node)
 }
 
 static int (*const by_front[UVD_PROG_FRONTS])(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i) = {
-	[UVD_PROG_WRITE] = run_call,  [UVD_PROG_INVOKE] = run_call, [UVD_PROG_METHOD] = run_call,
-	[UVD_PROG_EVENT] = run_event, [UVD_PROG_RECV] = run_recv,   [UVD_PROG_CLOSE] = run_close,
+	[UVD_PROG_WRITE] = prog_run_call, [UVD_PROG_INVOKE] = prog_run_call, [UVD_PROG_METHOD] = prog_run_call,
+	[UVD_PROG_EVENT] = run_event,	  [UVD_PROG_RECV] = run_recv,	     [UVD_PROG_CLOSE] = run_close,
 };
 
 /* ---- calls beside each other ------------------------------------------------------------------------------------- */
