@@ -415,7 +415,7 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
 	if (f->file)
-		f->file->opened_by = f->opener.tgid;
+		atomic_store_explicit(&f->file->opened_by, f->opener.tgid, memory_order_relaxed);
 	uvd_cuse_spend(self, caller->account);
 	uvd_account_put(caller->account);
 	caller->account = NULL;

@@ -33,7 +33,7 @@ struct uvd_file {
 	void *share_owner;
 	uint64_t number; /* of all files of the engine that were ever opened; from 1 */
 	struct uvd_told told[UVD_MAX_OBSERVERS]; /* by slot; under the lock of the observers */
-	pid_t opened_by; /* the process that opened it, for messages; the transport's; 0: not known */
+	_Atomic pid_t opened_by; /* for messages; the transport sets it once the file is listed; 0: not known */
 	struct uvd_account *account; /* a reference; pays for the file and its objects; NULL: nobody pays */
 	struct list_head of_device; /* in the device's list, under its lock; empty: not listed */
 	atomic_uint ref; /* the transport's, and a removal's */

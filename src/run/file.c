@@ -205,7 +205,7 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 	f->file = uvd_file_open(dev, c->account, &err);
 	if (!f->file)
 		return err;
-	f->file->opened_by = f->opener.tgid;
+	atomic_store_explicit(&f->file->opened_by, f->opener.tgid, memory_order_relaxed);
 	f->file->share = &share_ops;
 	f->file->share_owner = f;
 	return run_file_reopen(files, f, flags);
