@@ -13,14 +13,22 @@ int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
 {
 	struct hca_context *context = hca_context(base->context);
 	struct hca_cq *cq = (struct hca_cq *)base;
+	int ret;
 
 	if (atomic_load(&hca_device(base->context->dev)->dead))
 		return -EIO;
 	if (base->flags)
 		return -EOPNOTSUPP;
+	cq->charged = hca_cq_bytes(base->cqe);
+	ret = hca_charge_rings(base->context, HCA_CQ_RINGS, cq->charged);
+	if (ret)
+		return ret;
 	cq->adapter = ibv_create_cq(context->adapter, base->cqe, base, context->channel, base->comp_vector);
-	if (!cq->adapter)
-		return hca_errno();
+	if (!cq->adapter) {
+		ret = hca_errno();
+		hca_uncharge_rings(base->context, HCA_CQ_RINGS, cq->charged);
+		return ret;
+	}
 	base->cqe = cq->adapter->cqe;
 	return 0;
 }
@@ -30,32 +38,45 @@ int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
  */
 int hca_destroy_cq(struct uvd_cq *base)
 {
-	int ret = ibv_destroy_cq(((struct hca_cq *)base)->adapter);
+	struct hca_cq *cq = (struct hca_cq *)base;
+	int ret = hca_result(ibv_destroy_cq(cq->adapter));
 
 	/* The objects of an adapter that is gone are gone with it. */
-	return atomic_load(&hca_device(base->context->dev)->dead) ? 0 : -ret;
+	if (ret && !atomic_load(&hca_device(base->context->dev)->dead))
+		return ret;
+	hca_uncharge_rings(base->context, HCA_CQ_RINGS, cq->charged);
+	return 0;
 }
 
 int hca_req_notify_cq(struct uvd_cq *base, bool solicited_only)
 {
 	if (atomic_load(&hca_device(base->context->dev)->dead))
 		return -EIO;
-	return -ibv_req_notify_cq(((struct hca_cq *)base)->adapter, solicited_only);
+	return hca_result(ibv_req_notify_cq(((struct hca_cq *)base)->adapter, solicited_only));
 }
 
 int hca_resize_cq(struct uvd_cq *base, int cqe, struct uvd_udata *udata)
 {
 	struct hca_context *context = hca_context(base->context);
 	struct hca_cq *cq = (struct hca_cq *)base;
+	uint64_t old, bytes = hca_cq_bytes(cqe);
 	int ret;
 
 	if (atomic_load(&hca_device(base->context->dev)->dead))
 		return -EIO;
+	/* The old ring and the new one exist beside each other. */
+	ret = hca_charge_rings(base->context, HCA_CQ_RINGS, bytes);
+	if (ret)
+		return ret;
 	uvd_lock(&context->lock);
-	ret = -ibv_resize_cq(cq->adapter, cqe);
-	if (!ret)
+	ret = hca_result(ibv_resize_cq(cq->adapter, cqe));
+	old = ret ? bytes : cq->charged;
+	if (!ret) {
 		base->cqe = cq->adapter->cqe;
+		cq->charged = bytes;
+	}
 	uvd_unlock(&context->lock);
+	hca_uncharge_rings(base->context, HCA_CQ_RINGS, old);
 	return ret;
 }
 
@@ -84,20 +105,20 @@ static void record_complete(struct hca_record *r, struct list_head *done)
 	} while (first != r);
 }
 
-/* Returns false if the request is gone: its QP was reset or destroyed. */
+/* Returns false if nobody waits for the request: its QP was reset or destroyed, or its post has failed. */
 static bool poll_translate(struct hca_context *context, struct ibv_wc *wc, struct list_head *done)
 {
 	struct hca_record *r = hca_record_find(context, wc->wr_id);
 
 	INIT_LIST_HEAD(done);
-	if (!r)
+	if (!r || r->refused)
 		return false;
 	wc->wr_id = r->wr_id;
 	record_complete(r, done);
 	return true;
 }
 
-/* Takes completions from the adapter, n at most. Returns how many, or a negative errno. */
+/* Takes completions from the adapter, n and POLL_AT_ONCE at most. Returns how many, or a negative errno. */
 static int poll_take(struct hca_cq *cq, int n, struct hca_polled *p)
 {
 	struct hca_context *context = hca_context(cq->cq.context);
@@ -105,7 +126,7 @@ static int poll_take(struct hca_cq *cq, int n, struct hca_polled *p)
 
 	p->num = 0;
 	uvd_lock(&context->lock);
-	got = ibv_poll_cq(cq->adapter, n < POLL_AT_ONCE ? n : POLL_AT_ONCE, p->wc);
+	got = ibv_poll_cq(cq->adapter, n, p->wc);
 	for (int i = 0; i < got; i++) {
 		p->wc[p->num] = p->wc[i];
 		p->num += poll_translate(context, &p->wc[p->num], &p->done[p->num]);
@@ -148,19 +169,21 @@ int hca_poll_cq(struct uvd_cq *base, int n, struct ibv_wc *wc)
 {
 	struct hca_context *context = hca_context(base->context);
 	struct hca_polled p;
-	int got, count = 0;
+	int want, got, count = 0;
 
 	if (atomic_load(&hca_device(base->context->dev)->dead))
 		return -EIO;
 	while (count < n) {
-		got = poll_take((struct hca_cq *)base, n - count, &p);
+		want = n - count < POLL_AT_ONCE ? n - count : POLL_AT_ONCE;
+		got = poll_take((struct hca_cq *)base, want, &p);
 		if (got < 0)
 			return count ? count : got;
 		for (int i = 0; i < p.num; i++) {
 			poll_deliver(context, &p.wc[i], &p.done[i]);
 			wc[count++] = p.wc[i];
 		}
-		if (got < POLL_AT_ONCE)
+		/* Some of them may have been dropped. The adapter's CQ is empty only if it gave less than it could. */
+		if (got < want)
 			break;
 	}
 	return count;

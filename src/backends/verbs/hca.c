@@ -121,7 +121,7 @@ static void port_take_pkeys(struct ibv_context *adapter, uint8_t number, unsigne
 static int hca_take_port(struct ibv_context *adapter, uint8_t number, struct uvd_port_config *port)
 {
 	struct ibv_port_attr attr;
-	int ret = -ibv_query_port(adapter, number, &attr);
+	int ret = hca_result(ibv_query_port(adapter, number, &attr));
 
 	if (ret)
 		return ret;
@@ -148,7 +148,7 @@ static int hca_take_over(struct hca_device *dev)
 {
 	struct uvd_device_config *config = &dev->ibdev->config;
 	struct ibv_device_attr_ex attr = {};
-	int ret = -ibv_query_device_ex(dev->adapter, NULL, &attr);
+	int ret = hca_result(ibv_query_device_ex(dev->adapter, NULL, &attr));
 
 	if (ret)
 		return hca_refuse(dev, ret, "it does not answer a query");

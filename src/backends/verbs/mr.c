@@ -90,49 +90,70 @@ int hca_dereg_mr(struct uvd_mr *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
 
+	struct hca_mr *mr = (struct hca_mr *)base;
+
+	/* When the client has its memory back, no copy may write to it. */
 	uvd_lock(&context->lock);
-	context->mrs[((struct hca_mr *)base)->index].mr = NULL;
+	context->mrs[mr->index].mr = NULL;
+	while (mr->users)
+		pthread_cond_wait(&context->unused, &context->lock);
 	uvd_unlock(&context->lock);
 	return 0;
 }
 
+static bool mr_has(const struct uvd_mr *mr, const struct hca_pd *pd, const struct ibv_sge *sge, bool write)
+{
+	return mr->lkey == sge->lkey && mr->pd == &pd->pd && sge->addr >= mr->iova &&
+	       sge->addr - mr->iova <= mr->length && sge->length <= mr->length - (sge->addr - mr->iova) &&
+	       (!write || (mr->access & IBV_ACCESS_LOCAL_WRITE));
+}
+
 /*
- * Finds where an entry's bytes are in the client's memory. Returns a reference to its address space, or NULL: no region
- * of the PD has this key, these bytes and this access.
+ * Finds the region of an entry, and becomes a user of it. Returns NULL: no region of the PD has this key, these bytes
+ * and this access.
  */
-static struct uvd_mm *mr_find(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sge, bool write,
-			      uint64_t *addr)
+static struct hca_mr *mr_use(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sge, bool write)
 {
 	const uint32_t index = sge->lkey >> TAG_BITS;
-	struct uvd_mm *mm = NULL;
-	const struct uvd_mr *mr;
+	struct hca_mr *mr;
 
 	uvd_lock(&context->lock);
-	mr = index < context->num_mrs && context->mrs[index].mr ? &context->mrs[index].mr->mr : NULL;
-	if (mr && mr->lkey == sge->lkey && mr->pd == &pd->pd && sge->addr >= mr->iova &&
-	    sge->addr - mr->iova <= mr->length && sge->length <= mr->length - (sge->addr - mr->iova) &&
-	    (!write || (mr->access & IBV_ACCESS_LOCAL_WRITE))) {
-		*addr = mr->umem.addr + (sge->addr - mr->iova);
-		mm = uvd_mm_ref(mr->umem.mm);
-	}
+	mr = index < context->num_mrs ? context->mrs[index].mr : NULL;
+	if (mr && mr_has(&mr->mr, pd, sge, write))
+		mr->users++;
+	else
+		mr = NULL;
 	uvd_unlock(&context->lock);
-	return mm;
+	return mr;
+}
+
+static void mr_unuse(struct hca_context *context, struct hca_mr *mr)
+{
+	uvd_lock(&context->lock);
+	if (!--mr->users)
+		pthread_cond_broadcast(&context->unused);
+	uvd_unlock(&context->lock);
+}
+
+/* Where the entry's bytes are in the client's memory. */
+static uint64_t mr_addr(const struct hca_mr *mr, const struct ibv_sge *sge)
+{
+	return mr->mr.umem.addr + (sge->addr - mr->mr.iova);
 }
 
 int hca_gather(struct hca_context *context, struct hca_pd *pd, void *to, const struct ibv_sge *sges, uint32_t num_sge)
 {
-	struct uvd_mm *mm;
-	uint64_t addr;
+	struct hca_mr *mr;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < num_sge && !ret; i++) {
 		if (!sges[i].length)
 			continue;
-		mm = mr_find(context, pd, &sges[i], false, &addr);
-		if (!mm)
+		mr = mr_use(context, pd, &sges[i], false);
+		if (!mr)
 			return -EFAULT;
-		ret = uvd_mm_read(mm, to, addr, sges[i].length);
-		uvd_mm_put(mm);
+		ret = uvd_mm_read(mr->mr.umem.mm, to, mr_addr(mr, &sges[i]), sges[i].length);
+		mr_unuse(context, mr);
 		to = (char *)to + sges[i].length;
 	}
 	return ret;
@@ -141,8 +162,7 @@ int hca_gather(struct hca_context *context, struct hca_pd *pd, void *to, const s
 int hca_scatter(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge,
 		const void *from, uint32_t length)
 {
-	struct uvd_mm *mm;
-	uint64_t addr;
+	struct hca_mr *mr;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < num_sge && length && !ret; i++) {
@@ -150,11 +170,11 @@ int hca_scatter(struct hca_context *context, struct hca_pd *pd, const struct ibv
 
 		if (!part)
 			continue;
-		mm = mr_find(context, pd, &sges[i], true, &addr);
-		if (!mm)
+		mr = mr_use(context, pd, &sges[i], true);
+		if (!mr)
 			return -EFAULT;
-		ret = uvd_mm_write(mm, addr, from, part);
-		uvd_mm_put(mm);
+		ret = uvd_mm_write(mr->mr.umem.mm, mr_addr(mr, &sges[i]), from, part);
+		mr_unuse(context, mr);
 		from = (const char *)from + part;
 		length -= part;
 	}

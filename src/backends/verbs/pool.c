@@ -22,22 +22,24 @@ struct hca_pool *hca_pool_new(struct uvd_account *account)
 static void chunk_free(struct hca_pool *pool, struct hca_chunk *chunk)
 {
 	munmap(chunk->memory, chunk->size);
-	uvd_uncharge_bytes(pool->account, chunk->size + sizeof(*chunk));
+	uvd_uncharge_bytes(pool->account, chunk->charged);
 	free(chunk);
 }
 
 /* Returns NULL, and has charged nothing, if there is no memory or no room in the user's account or on the adapter. */
-static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size)
+static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size, size_t num_slots)
 {
 	struct uvd_account *account = pd->pool->account;
+	const size_t own = sizeof(struct hca_chunk) + num_slots * sizeof(struct hca_slot);
 	struct hca_chunk *chunk;
 
-	if (uvd_charge_bytes(account, size + sizeof(*chunk)))
+	if (uvd_charge_bytes(account, size + own))
 		return NULL;
-	chunk = uvd_zalloc(sizeof(*chunk));
+	chunk = uvd_zalloc(own);
 	if (!chunk)
 		goto uncharge;
 	chunk->size = size;
+	chunk->charged = size + own;
 	chunk->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (chunk->memory == MAP_FAILED)
 		goto free_chunk;
@@ -53,53 +55,54 @@ static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size)
 free_chunk:
 	free(chunk);
 uncharge:
-	uvd_uncharge_bytes(account, size + sizeof(*chunk));
+	uvd_uncharge_bytes(account, size + own);
 	return NULL;
 }
 
-static void pool_add_free(struct hca_pool *pool, void *at, uint32_t lkey, unsigned int order)
+static void pool_add_free(struct hca_pool *pool, struct hca_slot *slot, unsigned int order)
 {
-	struct hca_free *f = at;
-
-	f->lkey = lkey;
-	f->next = pool->free[order];
-	pool->free[order] = f;
+	slot->next = pool->free[order];
+	pool->free[order] = slot;
 }
 
 static int pool_grow(struct hca_pd *pd, unsigned int order)
 {
 	const size_t size = (size_t)1 << order;
 	const size_t chunk_size = order > HCA_CHUNK_ORDER ? size : (size_t)1 << HCA_CHUNK_ORDER;
-	struct hca_chunk *chunk = chunk_new(pd, chunk_size);
+	const size_t num_slots = chunk_size / size;
+	struct hca_chunk *chunk = chunk_new(pd, chunk_size, num_slots);
 
 	if (!chunk)
 		return -ENOMEM;
 	chunk->next = pd->pool->chunks;
 	pd->pool->chunks = chunk;
-	for (size_t at = 0; at < chunk_size; at += size)
-		pool_add_free(pd->pool, (char *)chunk->memory + at, chunk->mr->lkey, order);
+	for (size_t i = 0; i < num_slots; i++) {
+		chunk->slots[i].data = (uint8_t *)chunk->memory + i * size;
+		chunk->slots[i].lkey = chunk->mr->lkey;
+		pool_add_free(pd->pool, &chunk->slots[i], order);
+	}
 	return 0;
 }
 
 int hca_buffer_take(struct hca_pd *pd, size_t size, struct hca_buffer *out)
 {
 	unsigned int order = HCA_MIN_ORDER;
-	struct hca_free *f;
+	struct hca_slot *slot;
 
 	while (order <= HCA_MAX_ORDER && (size_t)1 << order < size)
 		order++;
 	if (order > HCA_MAX_ORDER || (!pd->pool->free[order] && pool_grow(pd, order)))
 		return -ENOMEM;
-	f = pd->pool->free[order];
-	pd->pool->free[order] = f->next;
-	*out = (struct hca_buffer){ .data = (void *)f, .lkey = f->lkey, .order = order };
+	slot = pd->pool->free[order];
+	pd->pool->free[order] = slot->next;
+	*out = (struct hca_buffer){ .data = slot->data, .lkey = slot->lkey, .order = order, .slot = slot };
 	return 0;
 }
 
 void hca_buffer_give(struct hca_pool *pool, struct hca_buffer *buffer)
 {
 	if (buffer->data)
-		pool_add_free(pool, buffer->data, buffer->lkey, buffer->order);
+		pool_add_free(pool, buffer->slot, buffer->order);
 	buffer->data = NULL;
 }
 

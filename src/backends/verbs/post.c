@@ -30,6 +30,14 @@ static bool send_arrives(const struct uvd_send_wr *wr)
 	return wr->opcode == IBV_WR_RDMA_READ || send_is_atomic(wr);
 }
 
+/* Does the QP accept a send request? Returns 0 or a negative errno. Caller holds the context's lock. */
+static int send_may_post(const struct hca_qp *qp)
+{
+	if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_INIT || qp->state == IBV_QPS_RTR)
+		return -EINVAL;
+	return qp->sq.num < qp->sq.max ? 0 : -ENOMEM;
+}
+
 /*
  * Sets *r to a record with a copy of what is to be sent, and *sge to the adapter's entry. Returns 0 or a negative
  * errno.
@@ -40,18 +48,18 @@ static int send_prepare(struct hca_context *context, struct hca_qp *qp, const st
 	const bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 	const uint32_t num_sge = is_inline ? 0 : wr->num_sge;
 	int64_t length = is_inline ? wr->inline_len : sges_length(wr->sg_list, num_sge);
-	int fault = 0;
+	int ret, fault = 0;
 
 	if (length < 0 || num_sge > qp->cap.max_send_sge || (is_inline && length > qp->cap.max_inline_data))
 		return -EINVAL;
 	if (send_is_atomic(wr) && (num_sge != 1 || length != ATOMIC_LENGTH))
 		return -EINVAL;
 	uvd_lock(&context->lock);
-	*r = qp->sq.num < qp->sq.max ? hca_record_new(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, num_sge, length)
-				     : NULL;
+	ret = send_may_post(qp);
+	*r = ret ? NULL : hca_record_new(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, num_sge, length);
 	uvd_unlock(&context->lock);
 	if (!*r)
-		return -ENOMEM;
+		return ret ?: -ENOMEM;
 	(*r)->wr_id = wr->wr_id;
 	(*r)->arrives = send_arrives(wr);
 	if (is_inline)
@@ -74,22 +82,19 @@ static int send_post(struct hca_context *context, struct hca_qp *qp, const struc
 	request.sg_list = &sge;
 	request.num_sge = sge.length ? 1 : 0;
 	uvd_lock(&context->lock);
-	request.wr_id = hca_record_tag(r);
-	ret = -ibv_post_send(qp->adapter, &request, &bad);
-	if (ret)
+	/* The copy did not hold the lock: the QP may have been reset, or others may have filled it. */
+	ret = send_may_post(qp);
+	if (ret) {
 		hca_record_free(context, r);
-	else
+	} else {
+		request.wr_id = hca_record_tag(r);
+		ret = hca_result(ibv_post_send(qp->adapter, &request, &bad));
+		/* A provider that failed to wake the adapter has queued the request: its buffer stays. */
+		r->refused = ret;
 		hca_record_enqueue(&qp->sq, r);
+	}
 	uvd_unlock(&context->lock);
 	return ret;
-}
-
-/* Does the state that the QP was last set to accept send requests? */
-static bool send_state_ok(const struct hca_qp *qp)
-{
-	const enum ibv_qp_state state = qp->adapter->state;
-
-	return state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR;
 }
 
 int hca_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
@@ -101,8 +106,6 @@ int hca_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struc
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		ret = -EIO;
-	else if (!send_state_ok(qp))
-		ret = -EINVAL;
 	while (wr && !ret) {
 		ret = send_post(context, qp, wr);
 		if (!ret)
@@ -130,7 +133,7 @@ static int recv_give(const struct hca_target *t, struct hca_record *r)
 	struct ibv_recv_wr request = { .wr_id = hca_record_tag(r), .sg_list = &sge, .num_sge = r->length ? 1 : 0 };
 	struct ibv_recv_wr *bad;
 
-	return t->qp ? -ibv_post_recv(t->qp, &request, &bad) : -ibv_post_srq_recv(t->srq, &request, &bad);
+	return hca_result(t->qp ? ibv_post_recv(t->qp, &request, &bad) : ibv_post_srq_recv(t->srq, &request, &bad));
 }
 
 static int recv_post(const struct hca_target *t, const struct uvd_recv_wr *wr)

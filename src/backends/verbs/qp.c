@@ -15,9 +15,17 @@ int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd
 		return -EIO;
 	if (ret)
 		return ret;
+	qp->charged = hca_qp_bytes(&request.cap);
+	ret = hca_charge_rings(base->pd->context, HCA_QP_RINGS, qp->charged);
+	if (ret)
+		return ret;
 	qp->adapter = ibv_create_qp(((struct hca_pd *)base->pd)->adapter, &request);
-	if (!qp->adapter)
-		return hca_errno();
+	if (!qp->adapter) {
+		ret = hca_errno();
+		hca_uncharge_rings(base->pd->context, HCA_QP_RINGS, qp->charged);
+		return ret;
+	}
+	qp->state = IBV_QPS_RESET;
 	qp->cap = init->cap = request.cap;
 	hca_queue_init(&qp->sq, qp->cap.max_send_wr);
 	hca_queue_init(&qp->rq, qp->cap.max_recv_wr);
@@ -38,15 +46,24 @@ int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask,
 {
 	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_qp *qp = (struct hca_qp *)base;
+	const bool is_reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
 	struct ibv_qp_attr copy = *attr;
 	int ret;
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
-	/* Under the lock: no request may be posted between the reset and the drop of the records. */
-	uvd_lock(&context->lock);
-	ret = -ibv_modify_qp(qp->adapter, &copy, mask);
-	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET)
+	/*
+	 * No request may be posted between the reset and the drop of the records. Other changes can take long, as the
+	 * kernel may have to ask for the peer's address: then the context's other calls must not wait.
+	 */
+	if (is_reset)
+		uvd_lock(&context->lock);
+	ret = hca_result(ibv_modify_qp(qp->adapter, &copy, mask));
+	if (!is_reset)
+		uvd_lock(&context->lock);
+	if (!ret && (mask & IBV_QP_STATE))
+		qp->state = attr->qp_state;
+	if (!ret && is_reset)
 		qp_drop(qp);
 	uvd_unlock(&context->lock);
 	return ret;
@@ -60,7 +77,7 @@ int hca_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
-	ret = -ibv_query_qp(qp->adapter, attr, mask, &answer);
+	ret = hca_result(ibv_query_qp(qp->adapter, attr, mask, &answer));
 	if (ret)
 		return ret;
 	init->cap = answer.cap;
@@ -73,13 +90,14 @@ int hca_destroy_qp(struct uvd_qp *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_qp *qp = (struct hca_qp *)base;
-	int ret = -ibv_destroy_qp(qp->adapter);
+	int ret = hca_result(ibv_destroy_qp(qp->adapter));
 
 	if (ret && !atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return ret;
 	uvd_lock(&context->lock);
 	qp_drop(qp);
 	uvd_unlock(&context->lock);
+	hca_uncharge_rings(base->pd->context, HCA_QP_RINGS, qp->charged);
 	return 0;
 }
 
@@ -87,12 +105,12 @@ int hca_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid
 {
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
-	return -ibv_attach_mcast(((struct hca_qp *)base)->adapter, gid, lid);
+	return hca_result(ibv_attach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
 }
 
 int hca_detach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
-	int ret = -ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid);
+	int ret = hca_result(ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
 
 	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
 }

@@ -59,7 +59,8 @@ static int record_take_buffers(struct hca_record *r, const struct ibv_sge *sges)
 			return -ENOMEM;
 		r->sges = (struct ibv_sge *)r->more.data;
 	}
-	memcpy(r->sges, sges, r->num_sge * sizeof(*sges));
+	if (r->num_sge)
+		memcpy(r->sges, sges, r->num_sge * sizeof(*sges));
 	return 0;
 }
 
@@ -75,6 +76,7 @@ struct hca_record *hca_record_new(struct hca_context *context, struct hca_pd *pd
 	r->queue = NULL;
 	r->arrives = false;
 	r->receives = false;
+	r->refused = false;
 	r->num_sge = num_sge;
 	r->length = length;
 	r->pd = pd;
@@ -93,6 +95,7 @@ void hca_record_free(struct hca_context *context, struct hca_record *r)
 	hca_buffer_give(r->pool, &r->more);
 	hca_pool_put(r->pool);
 	r->pool = NULL;
+	r->uses++;
 	/* The record that was freed first is reused first, so a stale tag stays unknown for long. */
 	list_add_tail(&r->of_queue, &context->free_records);
 }
@@ -116,7 +119,6 @@ void hca_record_dequeue(struct hca_record *r)
 	list_del_init(&r->of_queue);
 	r->queue->num--;
 	r->queue = NULL;
-	r->uses++;
 }
 
 struct hca_record *hca_record_find(struct hca_context *context, uint64_t tag)

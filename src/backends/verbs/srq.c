@@ -7,46 +7,82 @@ int hca_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *attr, s
 {
 	struct hca_srq *srq = (struct hca_srq *)base;
 	struct ibv_srq_init_attr request = { .srq_context = base, .attr = attr->attr };
+	int ret;
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
 	if (base->srq_type != IBV_SRQT_BASIC)
 		return -EOPNOTSUPP;
+	srq->charged = hca_srq_bytes(attr->attr.max_wr, attr->attr.max_sge);
+	ret = hca_charge_rings(base->pd->context, HCA_SRQ_RINGS, srq->charged);
+	if (ret)
+		return ret;
 	srq->adapter = ibv_create_srq(((struct hca_pd *)base->pd)->adapter, &request);
-	if (!srq->adapter)
-		return hca_errno();
+	if (!srq->adapter) {
+		ret = hca_errno();
+		hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, srq->charged);
+		return ret;
+	}
 	base->attr = request.attr;
 	srq->max_sge = request.attr.max_sge;
 	hca_queue_init(&srq->rq, request.attr.max_wr);
 	return 0;
 }
 
+/* Returns what was charged before. Two threads may modify an SRQ at once. */
+static uint64_t srq_set_charged(struct hca_srq *srq, uint64_t bytes)
+{
+	struct hca_context *context = hca_context(srq->srq.pd->context);
+	uint64_t old;
+
+	uvd_lock(&context->lock);
+	old = srq->charged;
+	srq->charged = bytes;
+	uvd_unlock(&context->lock);
+	return old;
+}
+
 int hca_modify_srq(struct uvd_srq *base, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata)
 {
+	struct hca_srq *srq = (struct hca_srq *)base;
+	const uint64_t bytes = mask & IBV_SRQ_MAX_WR ? hca_srq_bytes(attr->max_wr, srq->max_sge) : 0;
 	struct ibv_srq_attr copy = *attr;
+	int ret;
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
-	return -ibv_modify_srq(((struct hca_srq *)base)->adapter, &copy, mask);
+	if (!bytes)
+		return hca_result(ibv_modify_srq(srq->adapter, &copy, mask));
+	ret = hca_charge_rings(base->pd->context, HCA_SRQ_RINGS, bytes);
+	if (ret)
+		return ret;
+	ret = hca_result(ibv_modify_srq(srq->adapter, &copy, mask));
+	if (ret) {
+		hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, bytes);
+		return ret;
+	}
+	hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, srq_set_charged(srq, bytes));
+	return 0;
 }
 
 int hca_query_srq(struct uvd_srq *base, struct ibv_srq_attr *attr)
 {
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
-	return -ibv_query_srq(((struct hca_srq *)base)->adapter, attr);
+	return hca_result(ibv_query_srq(((struct hca_srq *)base)->adapter, attr));
 }
 
 int hca_destroy_srq(struct uvd_srq *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_srq *srq = (struct hca_srq *)base;
-	int ret = -ibv_destroy_srq(srq->adapter);
+	int ret = hca_result(ibv_destroy_srq(srq->adapter));
 
 	if (ret && !atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return ret;
 	uvd_lock(&context->lock);
 	hca_queue_drop(context, &srq->rq);
 	uvd_unlock(&context->lock);
+	hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, srq->charged);
 	return 0;
 }

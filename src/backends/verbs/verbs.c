@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Devices, contexts, PDs and AHs, and the backend's table of operations. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/select.h>
+#include <unistd.h>
 #include "account/account.h"
 #include "backends/backends.h"
 #include "backends/verbs/verbs.h"
@@ -16,6 +19,7 @@ static int hca_open(struct uvd_ibdev *ibdev)
 	if (!dev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
+	dev->max_rings = hca_max_rings();
 	ibdev->priv = dev;
 	ret = hca_adapter_open(dev);
 	if (ret)
@@ -53,7 +57,7 @@ static int hca_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *
 		return -EINVAL;
 	if (atomic_load(&dev->dead))
 		return -EIO;
-	ret = -ibv_query_device_ex(dev->adapter, NULL, attr);
+	ret = hca_result(ibv_query_device_ex(dev->adapter, NULL, attr));
 	if (!ret)
 		hca_mask_device(attr);
 	return ret;
@@ -63,14 +67,14 @@ static int hca_query_port(struct uvd_ibdev *ibdev, uint8_t port, struct ibv_port
 {
 	struct hca_device *dev = hca_device(ibdev);
 
-	return atomic_load(&dev->dead) ? -EIO : -ibv_query_port(dev->adapter, port, attr);
+	return atomic_load(&dev->dead) ? -EIO : hca_result(ibv_query_port(dev->adapter, port, attr));
 }
 
 static int hca_query_gid(struct uvd_ibdev *ibdev, uint8_t port, unsigned int index, struct ibv_gid_entry *entry)
 {
 	struct hca_device *dev = hca_device(ibdev);
 
-	return atomic_load(&dev->dead) ? -EIO : -ibv_query_gid_ex(dev->adapter, port, index, entry, 0);
+	return atomic_load(&dev->dead) ? -EIO : hca_result(ibv_query_gid_ex(dev->adapter, port, index, entry, 0));
 }
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
@@ -113,6 +117,7 @@ static int hca_alloc_context(struct uvd_context *base, struct uvd_udata *udata)
 		return ret;
 	}
 	pthread_mutex_init(&context->lock, NULL);
+	pthread_cond_init(&context->unused, NULL);
 	INIT_LIST_HEAD(&context->free_records);
 	return 0;
 }
@@ -128,6 +133,7 @@ static void hca_dealloc_context(struct uvd_context *base)
 	ibv_destroy_comp_channel(context->channel);
 	ibv_close_device(context->adapter);
 	uvd_account_uncharge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
+	pthread_cond_destroy(&context->unused);
 	pthread_mutex_destroy(&context->lock);
 }
 
@@ -159,7 +165,7 @@ static int hca_dealloc_pd(struct uvd_pd *base)
 
 	uvd_lock(&context->lock);
 	hca_pool_deregister(pd->pool);
-	ret = -ibv_dealloc_pd(pd->adapter);
+	ret = hca_result(ibv_dealloc_pd(pd->adapter));
 	if (atomic_load(&hca_device(base->context->dev)->dead))
 		ret = 0;
 	if (!ret)
@@ -168,19 +174,34 @@ static int hca_dealloc_pd(struct uvd_pd *base)
 	return ret;
 }
 
+/*
+ * Some providers find the peer's MAC address themselves, and libibverbs then calls select() on new descriptors: one of
+ * FD_SETSIZE or more would abort the daemon. Other threads may open some between this look and that call: hence a gap.
+ */
+static bool ah_has_low_descriptors(void)
+{
+	const int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 && fd < FD_SETSIZE - 128;
+}
+
 static int hca_create_ah(struct uvd_ah *base, struct uvd_udata *udata)
 {
 	struct hca_ah *ah = (struct hca_ah *)base;
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
+	if (!ah_has_low_descriptors())
+		return -EMFILE;
 	ah->adapter = ibv_create_ah(((struct hca_pd *)base->pd)->adapter, &base->attr);
 	return ah->adapter ? 0 : hca_errno();
 }
 
 static int hca_destroy_ah(struct uvd_ah *base)
 {
-	int ret = -ibv_destroy_ah(((struct hca_ah *)base)->adapter);
+	int ret = hca_result(ibv_destroy_ah(((struct hca_ah *)base)->adapter));
 
 	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
 }

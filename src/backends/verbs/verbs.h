@@ -34,12 +34,15 @@ struct hca_device {
 	pthread_cond_t idle; /* some context is not busy any more */
 	struct list_head contexts;
 	uint64_t next_id; /* of a context; never reused */
+	atomic_uint rings; /* mappings of the provider, as far as we know them */
+	unsigned int max_rings;
 };
 
 /* The memory region of a client. It exists on our side only: the adapter does not know it. */
 struct hca_mr {
 	struct uvd_mr mr;
 	uint32_t index; /* in hca_context.mrs */
+	unsigned int users; /* copies in progress; the deregistration waits for them */
 };
 
 struct hca_key {
@@ -57,6 +60,7 @@ struct hca_context {
 	struct list_head of_device; /* in hca_device.contexts */
 	bool busy; /* the thread of events.c uses the context */
 	pthread_mutex_t lock; /* the rest */
+	pthread_cond_t unused; /* some region has no users any more */
 	struct hca_record **chunks; /* HCA_MAX_CHUNKS pointers to HCA_CHUNK_RECORDS records each */
 	unsigned int num_chunks;
 	struct list_head free_records;
@@ -67,18 +71,20 @@ struct hca_context {
 /* A power of two of bytes: the index of a list of free buffers. */
 enum { HCA_MIN_ORDER = 8, HCA_MAX_ORDER = 31, HCA_CHUNK_ORDER = 18 };
 
+/* One buffer. It lies beside the memory and not in it: the adapter may still write to a buffer that we think is free. */
+struct hca_slot {
+	struct hca_slot *next; /* of the list of free ones */
+	uint8_t *data;
+	uint32_t lkey;
+};
+
 /* Memory that is registered with the adapter, for the buffers of one PD. */
 struct hca_chunk {
 	struct hca_chunk *next;
 	void *memory;
-	size_t size; /* bytes */
+	size_t size, charged; /* bytes */
 	struct ibv_mr *mr; /* NULL: the PD is gone */
-};
-
-/* A free buffer begins with this. */
-struct hca_free {
-	struct hca_free *next;
-	uint32_t lkey;
+	struct hca_slot slots[];
 };
 
 /*
@@ -89,7 +95,7 @@ struct hca_pool {
 	unsigned int refs;
 	struct uvd_account *account;
 	struct hca_chunk *chunks;
-	struct hca_free *free[HCA_MAX_ORDER + 1];
+	struct hca_slot *free[HCA_MAX_ORDER + 1];
 };
 
 struct hca_pd {
@@ -102,6 +108,7 @@ struct hca_buffer {
 	uint8_t *data; /* NULL: none */
 	uint32_t lkey;
 	uint8_t order;
+	struct hca_slot *slot;
 };
 
 enum { HCA_FEW_SGES = 4 };
@@ -118,6 +125,7 @@ struct hca_record {
 	uint64_t wr_id; /* the client's */
 	bool arrives; /* the completion brings data for the client: a receive, a read or an atomic */
 	bool receives; /* the completion says how many bytes */
+	bool refused; /* the provider refused it, but may have queued it: nobody hears of its completion */
 	uint32_t length; /* bytes of the client's buffers together */
 	uint32_t num_sge;
 	struct ibv_sge few[HCA_FEW_SGES], *sges; /* the client's; in `few` or in `more` */
@@ -135,6 +143,7 @@ struct hca_queue {
 struct hca_cq {
 	struct uvd_cq cq;
 	struct ibv_cq *adapter;
+	uint64_t charged; /* as in hca_srq and hca_qp: bytes, see hca_charge_rings() */
 };
 
 struct hca_srq {
@@ -142,6 +151,7 @@ struct hca_srq {
 	struct ibv_srq *adapter;
 	struct hca_queue rq;
 	uint32_t max_sge;
+	uint64_t charged;
 };
 
 struct hca_qp {
@@ -149,6 +159,8 @@ struct hca_qp {
 	struct ibv_qp *adapter;
 	struct hca_queue sq, rq;
 	struct ibv_qp_cap cap;
+	enum ibv_qp_state state; /* that the client set last; under the context's lock */
+	uint64_t charged;
 };
 
 struct hca_ah {
@@ -170,6 +182,14 @@ static inline struct hca_context *hca_context(struct uvd_context *context)
 static inline int hca_errno(void)
 {
 	return errno > 0 ? -errno : -EIO;
+}
+
+/* The same of a call that returns an errno: most return it as it is, some negative, some -1 with errno set. */
+static inline int hca_result(int ret)
+{
+	if (ret == -1)
+		return hca_errno();
+	return ret > 0 ? -ret : ret;
 }
 
 /* ---- hca.c: the adapter ------------------------------------------------------------------------------------------ */
@@ -227,6 +247,22 @@ struct hca_record *hca_record_find(struct hca_context *context, uint64_t tag);
 /* Frees the records of a queue whose requests the adapter has dropped. */
 void hca_queue_drop(struct hca_context *context, struct hca_queue *queue);
 void hca_records_end(struct hca_context *context);
+
+/* ---- rings.c: what the provider allocates for queues -------------------------------------------------------------- */
+
+enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2 };
+
+uint64_t hca_cq_bytes(uint32_t cqe);
+uint64_t hca_srq_bytes(uint32_t max_wr, uint32_t max_sge);
+uint64_t hca_qp_bytes(const struct ibv_qp_cap *cap);
+/*
+ * Charges a queue's rings to the user, before the provider allocates them in the daemon, and counts them: the kernel
+ * limits the mappings of a process, and a daemon that has none left fails for all users. Returns 0 or -ENOMEM.
+ */
+int hca_charge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes);
+void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes);
+/* How many rings a device may have: a part of the mappings of this process. */
+unsigned int hca_max_rings(void);
 
 /* ---- mr.c: regions, and copies between buffers and clients. Caller does not hold the context's lock. ------------- */
 

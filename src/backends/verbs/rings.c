@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The provider's rings lie in the daemon, mapped from the kernel, so the user pays for them. The provider does not tell
+ * their size: it is estimated from what the client asks for, as large as with common adapters.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include "backends/verbs/verbs.h"
+
+enum { RING_MIN = 4096, CQE_BYTES = 64, WQE_BYTES = 64, MAP_COUNT_DEFAULT = 65530 };
+
+static uint64_t ring_bytes(uint64_t entries, uint64_t entry)
+{
+	return entries * entry + RING_MIN;
+}
+
+uint64_t hca_cq_bytes(uint32_t cqe)
+{
+	return ring_bytes(cqe, CQE_BYTES);
+}
+
+uint64_t hca_srq_bytes(uint32_t max_wr, uint32_t max_sge)
+{
+	return ring_bytes(max_wr, WQE_BYTES + UINT64_C(16) * max_sge);
+}
+
+uint64_t hca_qp_bytes(const struct ibv_qp_cap *cap)
+{
+	return ring_bytes(cap->max_send_wr, WQE_BYTES + UINT64_C(16) * cap->max_send_sge + cap->max_inline_data) +
+	       ring_bytes(cap->max_recv_wr, WQE_BYTES + UINT64_C(16) * cap->max_recv_sge);
+}
+
+int hca_charge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes)
+{
+	struct hca_device *dev = hca_device(context->dev);
+
+	if (atomic_fetch_add(&dev->rings, rings) + rings > dev->max_rings)
+		goto uncount;
+	if (!uvd_charge_bytes(context->account, bytes))
+		return 0;
+uncount:
+	atomic_fetch_sub(&dev->rings, rings);
+	return -ENOMEM;
+}
+
+void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes)
+{
+	uvd_uncharge_bytes(context->account, bytes);
+	atomic_fetch_sub(&hca_device(context->dev)->rings, rings);
+}
+
+unsigned int hca_max_rings(void)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+	unsigned int most = MAP_COUNT_DEFAULT;
+
+	if (file) {
+		if (fscanf(file, "%u", &most) != 1)
+			most = MAP_COUNT_DEFAULT;
+		fclose(file);
+	}
+	/* The rest is for buffers, stacks and other devices. */
+	return most / 4;
+}
