@@ -70,8 +70,8 @@ static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options
 	r->kernel_run = calloc(1, sizeof(*r->kernel_run));
 	r->our_run = calloc(1, sizeof(*r->our_run));
 	r->scratch = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	/* More than an attribute's 64 KiB, so that no access passes it. */
-	r->none = mmap(NULL, 64 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* No access passes it: neither an attribute's 64 KiB, nor the two parts of a response, 512 KiB each. */
+	r->none = mmap(NULL, 512 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!r->one || !r->kernel_run || !r->our_run || r->scratch == MAP_FAILED || r->none == MAP_FAILED)
 		return trace_complain(r, r->name, "ENOMEM");
 	/* Only uverbsd records traces. */

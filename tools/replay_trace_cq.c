@@ -119,7 +119,8 @@ bool uvd_replay_is_poll(const struct uvd_replay_call *c)
 {
 	return c->row && !strcmp(c->row->name, "IB_USER_VERBS_CMD_POLL_CQ") && c->was->call->result >= 0 &&
 	       c->response && c->response != c->r->none && c->response_len >= sizeof(struct ib_uverbs_poll_cq_resp) &&
-	       c->request && uvd_replay_field(uvd_command_fields(c->row->name)->request, "ne", c->request_len);
+	       c->request && c->request != c->r->none &&
+	       uvd_replay_field(uvd_command_fields(c->row->name)->request, "ne", c->request_len);
 }
 
 static void call_drop(struct uvd_replay_call *c)

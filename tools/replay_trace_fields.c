@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Replaces in requests and attributes what is another one now: handles, descriptors, keys, numbers, addresses. */
+#include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <stdio.h>
 #include <string.h>
@@ -166,9 +167,13 @@ static void memory_replace(struct uvd_replay_call *c, const struct uvd_struct *o
 {
 	const struct uvd_field *start = uvd_replay_field(of, "start", c->request_len),
 			       *length = uvd_replay_field(of, "length", c->request_len),
-			       *hca_va = uvd_replay_field(of, "hca_va", c->request_len);
+			       *hca_va = uvd_replay_field(of, "hca_va", c->request_len),
+			       *flags = uvd_replay_field(of, "flags", c->request_len);
 
 	if (!start || !length || !hca_va)
+		return;
+	/* REREG_MR that leaves the memory as it is. */
+	if (flags && !(uvd_replay_get(flags, c->request) & IBV_REREG_MR_CHANGE_TRANSLATION))
 		return;
 	c->region = uvd_replay_region_add(c, uvd_replay_get(start, c->request), uvd_replay_get(length, c->request),
 					  uvd_replay_get(hca_va, c->request));

@@ -91,11 +91,11 @@ struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint6
 	void *mem = MAP_FAILED;
 	size_t mapped = 0;
 
-	if (len < most_memory - r->mapped) {
-		/* One page more at each end, which nobody accesses, keeps the neighbours apart. */
+	/* One page more at each end, which nobody accesses, keeps the neighbours apart. */
+	if (len < most_memory)
 		mapped = (offset + len + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
+	if (mapped && mapped <= most_memory && r->mapped <= most_memory - mapped)
 		mem = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	}
 	if (mem != MAP_FAILED)
 		region = calloc(1, sizeof(*region));
 	if (!region) {

@@ -36,14 +36,10 @@ static void bytes_put(uint8_t *to, size_t size, uint64_t value)
 static void word_put(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, uint8_t *to, size_t size,
 		     const char *word)
 {
-	unsigned int byte;
-
-	if (*word != 'x') {
+	if (*word == 'x')
+		uvd_prog_bytes_of(to, size, word + 1);
+	else
 		bytes_put(to, size, uvd_prog_value_of(run, p, i, word));
-		return;
-	}
-	for (size_t n = 0; n < size && sscanf(word + 1 + 2 * n, "%2x", &byte) == 1; n++)
-		to[n] = byte;
 }
 
 static void record_note(struct uvd_prog_record *r, const char *name, const uint8_t *from, size_t size)
@@ -99,9 +95,10 @@ static uint64_t knob(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 static size_t knob_size(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, const char *name,
 			size_t size)
 {
-	size_t value = knob(run, p, i, name, size);
+	/* Two parts and the headers must fit into a message. */
+	const size_t value = knob(run, p, i, name, size), most = UVD_PROG_MSG_SIZE / 2 - 0x100;
 
-	return value < 0x8000 ? value : 0x8000;
+	return value < most ? value : most;
 }
 
 static void message_spoil(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i, uint8_t *msg, size_t len)

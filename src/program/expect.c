@@ -149,14 +149,11 @@ static bool expect_result(struct uvd_prog_record *r, const char *word)
 static void expect_put(uint8_t *to, size_t size, const char *text)
 {
 	uint64_t value = strtoull(text, NULL, 0);
-	unsigned int byte;
 
-	if (*text != 'x') {
+	if (*text == 'x')
+		uvd_prog_bytes_of(to, size, text + 1);
+	else
 		memcpy(to, &value, size < 8 ? size : 8);
-		return;
-	}
-	for (size_t n = 0; n < size && sscanf(text + 1 + 2 * n, "%2x", &byte) == 1; n++)
-		to[n] = byte;
 }
 
 /* Returns false if the region has no such output. */
@@ -182,7 +179,7 @@ static bool expect_in_region(struct uvd_prog_record *r, const struct uvd_prog_re
 	return false;
 }
 
-static bool expect_output(struct uvd_prog_record *r, char *item)
+static bool expect_output(struct uvd_prog_record *r, char *item, bool failed)
 {
 	char *text = strchr(item, '=');
 
@@ -203,7 +200,7 @@ static bool expect_output(struct uvd_prog_record *r, char *item)
 		if (expect_in_region(r, &r->regions[i], item, text))
 			return true;
 	/* A call that failed has fewer outputs than the one that was recorded: the result differs, and that is enough. */
-	return r->ret < 0 || !r->num_regions;
+	return failed || !r->num_regions;
 }
 
 /* Nothing may write behind the outputs. */
@@ -220,6 +217,7 @@ static void expect_nothing_beyond(struct uvd_prog_record *r)
 static const char *expect_call(struct uvd_prog_record *r, const char *text)
 {
 	static char copy[UVD_PROG_MAX_EXPECT];
+	const bool failed = r->ret < 0;
 	char *save, *word;
 
 	snprintf(copy, sizeof(copy), "%s", text);
@@ -228,7 +226,7 @@ static const char *expect_call(struct uvd_prog_record *r, const char *text)
 		return "no such result";
 	expect_nothing_beyond(r);
 	while ((word = strtok_r(NULL, " \t", &save)))
-		if (!expect_output(r, word))
+		if (!expect_output(r, word, failed))
 			return "no such output";
 	return NULL;
 }

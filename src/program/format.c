@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,13 +57,14 @@ static const char *call_parse(struct uvd_prog_call *call, const char *line)
 
 static const char *expect_parse(struct uvd_prog *p, const char *line)
 {
-	struct uvd_prog_call *call = &p->calls[p->num_calls - 1];
+	struct uvd_prog_call *call;
 	size_t len;
 
-	line += 1 + strspn(line + 1, " \t");
-	len = strcspn(line, "\n");
 	if (!p->num_calls)
 		return "a result without a call";
+	call = &p->calls[p->num_calls - 1];
+	line += 1 + strspn(line + 1, " \t");
+	len = strcspn(line, "\n");
 	if (!len || len >= sizeof(call->expect))
 		return "no result, or one too long";
 	memcpy(call->expect, line, len);
@@ -75,6 +77,10 @@ static const char *line_parse(struct uvd_prog *p, const char *line)
 	const char *why;
 	char check[16];
 
+	/* The program is printed on terminals. */
+	for (const char *c = line; *c; c++)
+		if (!isprint((unsigned char)*c) && !isspace((unsigned char)*c))
+			return "a byte that cannot be printed";
 	if (*line == '=')
 		return expect_parse(p, line);
 	if (sscanf(line, "device %15s", p->device) == 1)
@@ -157,6 +163,16 @@ void uvd_prog_add_item(struct uvd_prog_call *call, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(call->items[call->num_items++], UVD_PROG_MAX_ITEM, format, ap);
 	va_end(ap);
+}
+
+void uvd_prog_bytes_of(uint8_t *to, size_t size, const char *text)
+{
+	unsigned int byte;
+
+	for (; size && isxdigit((unsigned char)text[0]) && isxdigit((unsigned char)text[1]); size--, text += 2) {
+		sscanf(text, "%2x", &byte);
+		*to++ = byte;
+	}
 }
 
 const char *uvd_prog_item(const struct uvd_prog_call *call, const char *name)

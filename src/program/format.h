@@ -21,6 +21,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum {
@@ -88,6 +89,8 @@ void uvd_prog_drop_item(struct uvd_prog_call *call, unsigned int i);
 void uvd_prog_drop_call(struct uvd_prog *p, unsigned int i);
 /* Appends an item, printf-like. */
 void uvd_prog_add_item(struct uvd_prog_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets bytes from pairs of hexadecimal digits, as many as there are, `size` at most. */
+void uvd_prog_bytes_of(uint8_t *to, size_t size, const char *text);
 /* Returns the text after NAME= in the call's items, "" for NAME alone, or NULL. */
 const char *uvd_prog_item(const struct uvd_prog_call *call, const char *name);
 

@@ -221,7 +221,8 @@ static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	r->regions[0].fields = (struct uvd_shape_fields){ fields, 2 };
 	r->num_regions = 1;
 	r->full = 16;
-	if (flags < 0 || pfd.fd == node_fd) {
+	/* Neither the device nor what the tool was started with: the terminal stays as it is. */
+	if (flags < 0 || pfd.fd <= NODE_FD || pfd.fd == node_fd) {
 		errno = EBADF;
 		record_answer(r, -1);
 		return 0;

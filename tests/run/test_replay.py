@@ -84,8 +84,30 @@ def test_the_time_limit_of_a_program_is_an_option(replay):
     ("write GET_CONTEXT\n= EWHATEVER\n", "call 1: no such result: EWHATEVER"),
     ("write GET_CONTEXT\n= ok nothing=1\n", "call 1: no such output: ok nothing=1"),
     ("device of mine\n", ":1: no such kind of device"),
+    ("write GET_CONTEXT\nwrite ALLOC_PD !flags=\x1b[2J\n", ":2: a byte that cannot be printed"),
     ("\0\1\2", "not a program"),
 ])
 def test_a_wrong_program_is_refused_with_the_reason(replay, text, says):
     status, said, _ = replay(text)
     assert status == 1 and says in said, said
+
+
+def test_a_creation_that_fails_now_is_a_difference_and_not_a_wrong_program(replay):
+    text = "write GET_CONTEXT\nmethod CQ_CREATE create_cq_handle create_cq_cqe=16 create_cq_user_handle "
+    text += "create_cq_comp_vector=0 create_cq_resp_cqe uhw_out=16\n"
+    status, said, _ = replay(text, "--record")
+    assert status == 0, said
+    failing = ("--log-level", "error", "--filter", "error:create_cq=ENOMEM")
+    status, said, _ = replay(None, device=failing)
+    assert status == 1 and "call 2, CQ_CREATE: result is ENOMEM, ok expected" in said, said
+
+
+def test_event_takes_no_descriptor_that_the_tool_was_started_with(replay):
+    status, said, _ = replay("write GET_CONTEXT\nevent 0\n= EBADF\nevent 1\n= EBADF\nevent 2\n= EBADF\n")
+    assert status == 0 and "4 calls, no difference" in said, said
+
+
+def test_the_largest_command_fits_into_a_message(replay):
+    call = "write EX_QUERY_DEVICE in=65528 uhw_in=65528 @65540=1 @65535=1\n"
+    status, said, _ = replay("write GET_CONTEXT\n" + call)
+    assert status == 0 and "2 calls" in said, said

@@ -188,6 +188,8 @@ void soft_capture_refusal(const struct soft_request *req, struct soft_qp *peer, 
 		return;
 	if (capture_is_read(req) || capture_is_atomic(req))
 		len = 0;
-	soft_capture_request(req, offset, bytes, len);
+	/* The request of a READ is one packet, which is in the file if a part of the answer is. */
+	if (!capture_is_read(req) || !offset)
+		soft_capture_request(req, offset, bytes, len);
 	capture_ack(req, peer->r_msn, req->psn + offset / (128u << req->mtu), syndrome);
 }
