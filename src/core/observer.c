@@ -19,6 +19,7 @@ struct uvd_observation {
 	uint64_t started; /* CLOCK_MONOTONIC, ns */
 	uint8_t *pieces;
 	size_t room;
+	bool complete; /* has pieces: an observer wants more than to count */
 };
 
 /* ---- pieces ------------------------------------------------------------------------------------------------------ */
@@ -116,34 +117,35 @@ static uint64_t realtime_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-static bool observers_want(struct uvd_observers *all, const struct uvd_file *file)
+static bool observer_wants(const struct uvd_observer *o, const struct uvd_file *file)
+{
+	return !o->one_user || (file->account && uvd_account_uid(file->account) == o->uid);
+}
+
+/* Does an observer want the file's calls? *complete: one wants more than to count. */
+static bool observers_want(struct uvd_observers *all, const struct uvd_file *file, bool *complete)
 {
 	bool wanted = false;
 
+	*complete = false;
 	uvd_lock(&all->lock);
-	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++) {
+	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++) {
 		const struct uvd_observer *o = all->list[i];
 
-		wanted |= o && (!o->one_user || (file->account && uvd_account_uid(file->account) == o->uid));
+		if (!o || !observer_wants(o, file))
+			continue;
+		wanted = true;
+		*complete |= !o->counts_only;
 	}
 	uvd_unlock(&all->lock);
 	return wanted;
 }
 
-struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl)
+/* From now on the observation notes what the call reads and writes. */
+static void observation_take_memory(struct uvd_observation *ob, struct uvd_caller *caller)
 {
-	struct uvd_observation *ob;
-	pid_t pid;
+	const pid_t pid = uvd_caller_tgid(caller);
 
-	/* One user's trace must cost the others little. */
-	if (!observers_want(&file->dev->engine->observers, file))
-		return NULL;
-	ob = calloc(1, sizeof(*ob));
-	if (!ob) {
-		atomic_fetch_add(&file->dev->engine->observers.lost, 1);
-		return NULL;
-	}
-	pid = uvd_caller_tgid(caller);
 	ob->ops = (struct uvd_mem_ops){
 		.read = observed_read,
 		.write = observed_write,
@@ -151,33 +153,52 @@ struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_call
 		.read_ahead = caller->mem->read_ahead ? observed_read_ahead : NULL,
 		.over = caller->mem,
 	};
-	ob->caller = caller;
+	ob->complete = true;
 	caller->mem = &ob->ops;
+	ob->call.pid = pid > 0 ? pid : 0;
+	ob->call.tid = caller->tid;
+}
+
+struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_caller *caller, bool ioctl)
+{
+	struct uvd_observation *ob;
+	bool complete;
+
+	/* One user's trace must cost the others little. */
+	if (!observers_want(&file->dev->engine->observers, file, &complete))
+		return NULL;
+	ob = calloc(1, sizeof(*ob));
+	if (!ob) {
+		atomic_fetch_add(&file->dev->engine->observers.lost, 1);
+		return NULL;
+	}
+	ob->caller = caller;
 	ob->call = (struct uvd_observed){
 		.file = file,
 		.tree = uvd_file_tree(file),
 		.begin = realtime_ns(),
-		.pid = pid > 0 ? pid : 0,
-		.tid = caller->tid,
 		.ioctl = ioctl,
 	};
+	if (complete)
+		observation_take_memory(ob, caller);
 	ob->started = uvd_now_ns();
 	return ob;
 }
 
 void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len)
 {
-	piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
+	if (ob->complete)
+		piece_add(ob, UVD_PIECE_COMMAND, 0, buf, len, 0);
 }
 
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err)
 {
 	/* During a grant over CUSE the caller has other operations: it is on loan. */
-	if (ob && ob->caller->mem != &ob->ops)
+	if (ob && ob->complete && ob->caller->mem != &ob->ops)
 		piece_add(ob, UVD_PIECE_WRITTEN, addr, src, len, err);
 }
 
-void uvd_observe_end(struct uvd_observation *ob, long result)
+void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result)
 {
 	struct uvd_observers *all = &ob->call.file->dev->engine->observers;
 
@@ -185,9 +206,11 @@ void uvd_observe_end(struct uvd_observation *ob, long result)
 		ob->caller->mem = ob->ops.over;
 	ob->call.duration = uvd_now_ns() - ob->started;
 	ob->call.result = result;
+	ob->call.verb = verb;
 	ob->call.pieces = ob->pieces;
 	uvd_lock(&all->lock);
-	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++)
+	/* A recorder that was added during a call without pieces does not see that call. */
+	for (unsigned int i = ob->complete ? 0 : UVD_MAX_OBSERVERS; i < UVD_ALL_OBSERVERS; i++)
 		if (all->list[i])
 			all->list[i]->call(all->list[i], &ob->call);
 	uvd_unlock(&all->lock);
@@ -200,8 +223,8 @@ void uvd_observe_close(struct uvd_file *file)
 	struct uvd_observers *all = &file->dev->engine->observers;
 
 	uvd_lock(&all->lock);
-	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++)
-		if (all->list[i])
+	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++)
+		if (all->list[i] && all->list[i]->closed)
 			all->list[i]->closed(all->list[i], file);
 	uvd_unlock(&all->lock);
 }
@@ -220,11 +243,13 @@ void uvd_observers_fini(struct uvd_observers *all)
 
 int uvd_observer_add(struct uvd_engine *engine, struct uvd_observer *o)
 {
+	const unsigned int first = o->counts_only ? UVD_MAX_OBSERVERS : 0,
+			   end = o->counts_only ? UVD_ALL_OBSERVERS : UVD_MAX_OBSERVERS;
 	struct uvd_observers *all = &engine->observers;
 	int ret = -EBUSY;
 
 	uvd_lock(&all->lock);
-	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS && ret; i++) {
+	for (unsigned int i = first; i < end && ret; i++) {
 		if (all->list[i])
 			continue;
 		o->slot = i;

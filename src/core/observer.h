@@ -4,7 +4,8 @@
  * written it. While there is no observer, a call costs one test of a word.
  *
  * A call under observation accesses its client through memory operations of the observation, which note each access.
- * So an observer sees exactly the bytes that the parser saw, and the client's memory is read no second time.
+ * So an observer sees exactly the bytes that the parser saw, and the client's memory is read no second time. If all
+ * observers of the file only count, the call accesses its client as usual.
  */
 #ifndef UVD_CORE_OBSERVER_H
 #define UVD_CORE_OBSERVER_H
@@ -23,7 +24,9 @@ struct uvd_observation;
 struct uvd_tree;
 
 enum {
-	UVD_MAX_OBSERVERS = 4, /* of an engine */
+	UVD_MAX_OBSERVERS = 4, /* of an engine, that see the client's memory */
+	UVD_MAX_COUNTERS = 8, /* of an engine, that only count (struct uvd_observer's counts_only) */
+	UVD_ALL_OBSERVERS = UVD_MAX_OBSERVERS + UVD_MAX_COUNTERS,
 	UVD_PIECE_MAX = 4096, /* bytes that are kept of one access */
 	UVD_PIECES_MAX = 65536, /* bytes of all pieces of a call, with their headers; later accesses are not kept */
 };
@@ -50,6 +53,9 @@ struct uvd_observed {
 	uint64_t begin; /* CLOCK_REALTIME, ns */
 	uint64_t duration; /* ns */
 	int64_t result; /* bytes written, 0, or a negative errno */
+	const char *
+		verb; /* the name of the command's or method's row; NULL: the call named none. For the call's time only */
+	/* What follows is not for an observer that only counts. */
 	pid_t pid, tid; /* of the caller; 0: not known */
 	bool ioctl; /* else write() */
 	bool cut; /* some accesses are not in `pieces` */
@@ -59,11 +65,13 @@ struct uvd_observed {
 
 struct uvd_observer {
 	/*
-	 * Called at the end of each call, and when a file is closed. Both run on the thread of a client's call, under
-	 * the lock of the observers, so they must not wait for a client or a reader, nor call functions of this header.
+	 * Called at the end of each call, and when a file is closed (NULL: not). Both run on the thread of a client's
+	 * call, under the lock of the observers, so they must not wait for a client or a reader, nor call functions of
+	 * this header.
 	 */
 	void (*call)(struct uvd_observer *o, const struct uvd_observed *call);
 	void (*closed)(struct uvd_observer *o, struct uvd_file *file);
+	bool counts_only; /* needs no pieces and no pid: a call that only such observers want costs less */
 	bool one_user; /* tell it only of files that this user has opened */
 	uid_t uid;
 	unsigned int slot; /* set by uvd_observer_add() */
@@ -74,7 +82,7 @@ struct uvd_observer {
 struct uvd_observers {
 	atomic_uint watched; /* the number of observers */
 	pthread_mutex_t lock; /* what follows */
-	struct uvd_observer *list[UVD_MAX_OBSERVERS];
+	struct uvd_observer *list[UVD_ALL_OBSERVERS]; /* those that only count come last */
 	uint64_t serial; /* the last one given */
 	atomic_uint_fast64_t lost; /* calls that could not be observed: no memory */
 };
@@ -112,8 +120,8 @@ struct uvd_observation *uvd_observe_begin(struct uvd_file *file, struct uvd_call
 __attribute__((cold)) void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len);
 /* Notes a write by a grant, with its result, unless the observation's own operations have noted it. ob may be NULL. */
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err);
-/* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. */
-__attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, long result);
+/* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. verb: as in uvd_observed. */
+__attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result);
 /* Tells the observers that the file is closed. */
 void uvd_observe_close(struct uvd_file *file);
 

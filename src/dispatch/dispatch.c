@@ -59,7 +59,7 @@ static long req_end(struct uvd_req *req, int err, long result)
 	if (err)
 		uvd_req_log_failure(req, err);
 	if (__builtin_expect(!!req->observation, 0))
-		uvd_observe_end(req->observation, err ? err : result);
+		uvd_observe_end(req->observation, req->name, err ? err : result);
 	uvd_file_leave(req->file, req->entered);
 	if (!req->call->works_later)
 		uvd_call_work(req->call, NULL);

@@ -284,7 +284,7 @@ START_TEST(test_the_largest_call_fits_into_the_smallest_ring)
 		uvd_observe_command(ob, bytes, sizeof(bytes));
 	for (int i = 0; i < UVD_PIECE_MAX; i++)
 		uvd_observe_command(ob, bytes, 1);
-	uvd_observe_end(ob, 0);
+	uvd_observe_end(ob, NULL, 0);
 	ck_assert_int_eq(uvd_recorder_free(r), 0);
 	calls = bed_calls(fd, &lost, &ok);
 	ck_assert(ok);
