@@ -82,6 +82,8 @@ void uvd_short_method(const struct uvd_script *s, const struct uverbsd_tree_row 
 void uvd_short_attr(const struct uverbsd_tree_row *method, const struct uverbsd_tree_row *attr,
 		    char name[UVD_SHORT_NAME]);
 void uvd_short_object(const char *object, char name[UVD_SHORT_NAME]);
+/* The same as uvd_short_method(), of the full names of an object and of its method or command. */
+void uvd_short_verb(const char *object, const char *verb, char name[UVD_SHORT_NAME]);
 
 /* Complains: "OWNER has no WHAT `wrong`; the nearest names are a, b, c". */
 void uvd_nearest_complain(const struct uvd_nearest *n, const struct uvd_script *s, const char *owner, const char *what);

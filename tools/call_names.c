@@ -61,6 +61,21 @@ void uvd_short_method(const struct uvd_script *s, const struct uverbsd_tree_row 
 	strip_object(name, of);
 }
 
+void uvd_short_verb(const char *object, const char *verb, char name[UVD_SHORT_NAME])
+{
+	struct uverbsd_tree_row row = { .kind = UVERBSD_TREE_METHOD };
+	char of[UVD_SHORT_NAME];
+
+	if (name_after(verb, "IB_USER_VERBS_EX_CMD_") != verb) {
+		row.kind = UVERBSD_TREE_COMMAND;
+		row.flags = UVERBSD_TREE_COMMAND_EX;
+	}
+	snprintf(row.name, sizeof(row.name), "%s", verb);
+	plain_method(&row, name);
+	uvd_short_object(object, of);
+	strip_object(name, of);
+}
+
 static bool method_is_called(const struct uvd_script *s, const struct uverbsd_tree_row *row, const char *word)
 {
 	char name[UVD_SHORT_NAME];

@@ -16,7 +16,8 @@ static const char usage[] =
 	"Usage: uverbsctl status [--accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
 	"\n"
 	"  uverbsctl status                            devices, open files, objects, memory\n"
-	"  uverbsctl status --watch                    the same as a screen that follows the changes; q ends it\n"
+	"  uverbsctl status --watch                    the same as a screen that follows the changes, and the calls of\n"
+	"                                              each verb: how many, how long; q ends it\n"
 	"  uverbsctl status --accounts                 what each user holds, and may hold\n"
 	"  uverbsctl status --json | jq .devices       for programs\n"
 	"\n"
@@ -25,7 +26,7 @@ static const char usage[] =
 	"\n"
 	"  --watch           a screen; with --json, one line each time\n"
 	"  -n SECONDS        the time from one screen to the next (default: 2)\n"
-	"  --once            one screen, as text\n"
+	"  --once            one screen, as text; with -n, calls are counted for that time first\n"
 	"  --accounts        instead: what each user holds of the daemon, and may hold\n"
 	"  --json            as JSON\n"
 	"  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
@@ -195,6 +196,7 @@ int uvd_cmd_status(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (o.watch)
-		return uvd_status_watch(o.control, o.seconds ? o.seconds : 2, o.once, o.json);
+		return uvd_status_watch(&(struct uvd_status_watch){
+			.control = o.control, .seconds = o.seconds, .once = o.once, .json = o.json });
 	return status_show(&o);
 }

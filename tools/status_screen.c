@@ -8,7 +8,7 @@
 
 #include "status_view.h"
 
-enum { NEAR_PERCENT = 80 /* of its limit: near it */, BAR = 10 /* columns */ };
+enum { NEAR_PERCENT = 80 /* of its limit: near it */, BAR = 10 /* columns */, TYPES_TEXT = 400 };
 
 const char *uvd_status_text(const json_t *object, const char *key)
 {
@@ -44,8 +44,8 @@ static void screen_put(struct uvd_status_screen *screen, const char *line)
 	printf("%s%s%.*s", screen->num ? "\n" : "", screen->start_of_line, (int)screen->columns, line);
 }
 
-/* Prints a line and cuts it, if there is room for it. The last line of the screen waits for screen_end(). */
-__attribute__((format(printf, 2, 3))) static void screen_line(struct uvd_status_screen *screen, const char *format, ...)
+/* The last line of the screen waits for screen_end(). */
+void uvd_status_line(struct uvd_status_screen *screen, const char *format, ...)
 {
 	char line[sizeof(screen->last)];
 	va_list args;
@@ -82,6 +82,15 @@ static const json_t *same_device(const json_t *status, const json_t *device)
 	return NULL;
 }
 
+static void types_add(json_t *sum, const json_t *types)
+{
+	const json_t *count;
+	const char *name;
+
+	json_object_foreach((json_t *)types, name, count)
+		json_object_set_new(sum, name, json_integer(uvd_status_value(sum, name) + json_integer_value(count)));
+}
+
 /* Merges the open files of a process: {"pid": {...}}. The caller frees it. */
 static json_t *screen_processes_of(const json_t *device)
 {
@@ -97,47 +106,72 @@ static json_t *screen_processes_of(const json_t *device)
 			process = json_copy(file);
 			json_object_set_new(process, "files", json_integer(0));
 			json_object_set_new(process, "objects", json_integer(0));
+			json_object_set_new(process, "types", json_object());
 			json_object_set_new(all, key, process);
 		}
 		json_object_set_new(process, "files", json_integer(uvd_status_value(process, "files") + 1));
 		json_object_set_new(
 			process, "objects",
 			json_integer(uvd_status_value(process, "objects") + uvd_status_value(file, "objects")));
+		types_add(json_object_get(process, "types"), json_object_get(file, "types"));
 	}
 	return all;
 }
 
-static void screen_objects(struct uvd_status_screen *screen, const json_t *device)
+/* "1 PD, 2 QP" of {"UVERBS_OBJECT_PD": 1, "UVERBS_OBJECT_QP": 2} */
+static void screen_types(char line[TYPES_TEXT], const json_t *types)
 {
-	char line[400] = "";
 	const json_t *count;
 	const char *name;
 
-	json_object_foreach((json_t *)json_object_get(device, "objects"), name, count)
+	*line = '\0';
+	json_object_foreach((json_t *)types, name, count)
 	{
 		const char *type = strstr(name, "_OBJECT_");
 		const size_t len = strlen(line);
 
-		snprintf(line + len, sizeof(line) - len, "%s%lld %s", len ? ", " : "",
+		snprintf(line + len, TYPES_TEXT - len, "%s%lld %s", len ? ", " : "",
 			 (long long)json_integer_value(count), type ? type + strlen("_OBJECT_") : name);
 	}
-	if (*line)
-		screen_line(screen, "  `- objects: %s", line);
 }
 
+static void screen_objects(struct uvd_status_screen *screen, const json_t *device)
+{
+	char line[TYPES_TEXT];
+
+	screen_types(line, json_object_get(device, "objects"));
+	if (*line)
+		uvd_status_line(screen, "  `- objects: %s", line);
+}
+
+static void screen_process(struct uvd_status_screen *screen, const json_t *process, bool types)
+{
+	char escaped[UVD_STATUS_TEXT], line[TYPES_TEXT];
+
+	uvd_status_line(screen, "  |- %-15s pid %-7lld uid %-5lld %3lld files %6lld objects",
+			uvd_status_escape(escaped, uvd_status_text(process, "program")),
+			uvd_status_value(process, "pid"), uvd_status_value(process, "uid"),
+			uvd_status_value(process, "files"), uvd_status_value(process, "objects"));
+	screen_types(line, json_object_get(process, "types"));
+	if (types && *line)
+		uvd_status_line(screen, "  |    %s", line);
+}
+
+/* A single process has all objects of the device, which follow. */
 static void screen_processes(struct uvd_status_screen *screen, const json_t *device, size_t most)
 {
 	json_t *processes = screen_processes_of(device), *process;
-	char escaped[UVD_STATUS_TEXT];
+	const size_t all = json_object_size(processes);
 	size_t num = 0;
 	const char *pid;
 
-	json_object_foreach(processes, pid, process) if (num++ < most) screen_line(
-		screen, "  |- %-15s pid %-7s uid %-5lld %3lld files %6lld objects",
-		uvd_status_escape(escaped, uvd_status_text(process, "program")), pid, uvd_status_value(process, "uid"),
-		uvd_status_value(process, "files"), uvd_status_value(process, "objects"));
+	json_object_foreach(processes, pid, process)
+	{
+		if (num++ < most)
+			screen_process(screen, process, all > 1);
+	}
 	if (num > most)
-		screen_line(screen, "  |- and %zu more processes", num - most);
+		uvd_status_line(screen, "  |- and %zu more processes", num - most);
 	json_decref(processes);
 }
 
@@ -152,10 +186,10 @@ static void screen_device(struct uvd_status_screen *screen, const json_t *device
 	if (other && json_object_get(device, "requests") && seconds > 0)
 		snprintf(rate, sizeof(rate), ", %.0f requests/s",
 			 (uvd_status_value(device, "requests") - uvd_status_value(other, "requests")) / seconds);
-	screen_line(screen, "%s (%s)%s: %s as %s, %s ABI, %lld open files%s", uvd_status_text(device, "device"),
-		    node ? node + 1 : "?", json_is_true(json_object_get(device, "removed")) ? " removed" : "",
-		    uvd_status_text(device, "backend"), uvd_status_text(device, "persona"),
-		    uvd_status_text(device, "abi"), uvd_status_value(device, "open"), rate);
+	uvd_status_line(screen, "%s (%s)%s: %s as %s, %s ABI, %lld open files%s", uvd_status_text(device, "device"),
+			node ? node + 1 : "?", json_is_true(json_object_get(device, "removed")) ? " removed" : "",
+			uvd_status_text(device, "backend"), uvd_status_text(device, "persona"),
+			uvd_status_text(device, "abi"), uvd_status_value(device, "open"), rate);
 	screen_processes(screen, device, most);
 	screen_objects(screen, device);
 }
@@ -191,10 +225,10 @@ static void screen_memory(struct uvd_status_screen *screen, const json_t *entry)
 
 	if (json_is_integer(json_object_get(entry, "limit")))
 		snprintf(limit, sizeof(limit), "%lld", uvd_status_value(entry, "limit"));
-	screen_line(screen, "%-15s pid %-7lld %9lld pages of %-9s [%.*s%.*s] %3.0f%%%s",
-		    uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
-		    uvd_status_value(entry, "pages"), limit, full, "##########", BAR - full, "          ", part * 100,
-		    part * 100 >= NEAR_PERCENT ? "!" : "");
+	uvd_status_line(screen, "%-15s pid %-7lld %9lld pages of %-9s [%.*s%.*s] %3.0f%%%s",
+			uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
+			uvd_status_value(entry, "pages"), limit, full, "##########", BAR - full, "          ",
+			part * 100, part * 100 >= NEAR_PERCENT ? "!" : "");
 }
 
 /* The processes that are nearest to their limit come first. */
@@ -211,8 +245,8 @@ static void screen_memlock(struct uvd_status_screen *screen, const json_t *statu
 	for (size_t i = 0; i < num; i++)
 		sorted[i] = json_array_get(list, i);
 	qsort(sorted, num, sizeof(*sorted), by_part_of_limit);
-	screen_line(screen, "%s", "");
-	screen_line(screen, "registered memory");
+	uvd_status_line(screen, "%s", "");
+	uvd_status_line(screen, "registered memory");
 	for (size_t i = 0; i < num; i++)
 		screen_memory(screen, sorted[i]);
 	free(sorted);
@@ -225,10 +259,11 @@ void uvd_status_screen_print(struct uvd_status_screen *screen, const json_t *sta
 	const size_t num = json_array_size(devices), most = screen->rows / 2 / (num ? num : 1);
 	size_t i;
 
-	screen_line(screen, "uverbsd (%s) pid %lld: %zu devices, registered memory of %zu processes",
-		    uvd_status_text(status, "transport"), uvd_status_value(status, "pid"), num,
-		    json_array_size(json_object_get(status, "memlock")));
+	uvd_status_line(screen, "uverbsd (%s) pid %lld: %zu devices, registered memory of %zu processes",
+			uvd_status_text(status, "transport"), uvd_status_value(status, "pid"), num,
+			json_array_size(json_object_get(status, "memlock")));
 	json_array_foreach(devices, i, device) screen_device(screen, device, before, seconds, most > 3 ? most : 3);
+	uvd_status_screen_verbs(screen, status);
 	screen_memlock(screen, status);
 	screen_end(screen);
 }

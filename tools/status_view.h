@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 enum { UVD_STATUS_TEXT = 128 };
 
@@ -32,6 +33,9 @@ struct uvd_status_screen {
 	char last[512]; /* line number `rows`, until it is known whether there are more */
 };
 
+/* Prints a line and cuts it, if there is room for it. */
+void uvd_status_line(struct uvd_status_screen *screen, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /*
  * Prints at most screen->rows lines. before: the status of `seconds` ago, for rates; NULL: there is none.
  */
@@ -39,9 +43,27 @@ void uvd_status_screen_print(struct uvd_status_screen *screen, const json_t *sta
 			     double seconds);
 
 /*
+ * status_verbs.c: the calls of each verb. Asks the daemon to count from now on, until the caller closes what is returned.
+ * Returns NULL on failure; `why` says why, in printable text.
+ */
+FILE *uvd_status_meter_open(const char *control, char why[UVD_STATUS_TEXT]);
+/* Returns the counts so far, {"verbs": [...], "uncounted": N}, which the caller frees; NULL: the daemon has ended them. */
+json_t *uvd_status_meter_read(FILE *meter);
+/* Adds rates and percentiles to `verbs`: over the `seconds` since `before` (NULL: since they began). */
+void uvd_status_add_rates(const json_t *verbs, const json_t *before, double seconds);
+/* Prints what the status has in `verbs`, the busiest ones first, or why they are missing (`verbs_refused`). */
+void uvd_status_screen_verbs(struct uvd_status_screen *screen, const json_t *status);
+
+/*
  * status_watch.c: shows the status each `seconds` until q, SIGINT or the end of the daemon. Returns the exit status: 1
  * if the daemon did not answer.
  */
-int uvd_status_watch(const char *control, double seconds, bool once, bool json);
+struct uvd_status_watch {
+	const char *control;
+	double seconds; /* 0: not chosen */
+	bool once; /* one screen, after `seconds` */
+	bool json;
+};
+int uvd_status_watch(const struct uvd_status_watch *watch);
 
 #endif

@@ -15,6 +15,8 @@
 #include "status_view.h"
 #include "util/util.h"
 
+enum { DEFAULT_SECONDS = 2 };
+
 static volatile sig_atomic_t watch_ended;
 
 json_t *uvd_status_ask(const char *control, const char *command)
@@ -104,32 +106,59 @@ static double watch_now(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* Returns the exit status. */
-static int watch_loop(const char *control, double seconds, bool once, bool json, bool has_keys)
+/* Adds the calls of each verb to the status, or why they are not there. *meter is closed if the daemon has ended it. */
+static void watch_add_verbs(json_t *status, const json_t *before, FILE **meter, const char *why, double seconds)
 {
-	json_t *status = NULL, *before = NULL;
-	double asked = 0, last = 0;
+	json_t *counts = *meter ? uvd_status_meter_read(*meter) : NULL;
 
+	if (counts) {
+		uvd_status_add_rates(json_object_get(counts, "verbs"), json_object_get(before, "verbs"), seconds);
+		json_object_update(status, counts);
+		json_decref(counts);
+		return;
+	}
+	if (*meter)
+		fclose(*meter);
+	*meter = NULL;
+	json_object_set_new(status, "verbs_refused", json_string(why));
+}
+
+/* Returns the exit status. */
+static int watch_loop(const struct uvd_status_watch *watch, double seconds, bool has_keys)
+{
+	char why[UVD_STATUS_TEXT] = "the daemon has ended it";
+	json_t *status = NULL, *before = NULL;
+	double asked = watch_now(), last = 0;
+	FILE *meter = NULL;
+
+	if (!watch->once || watch->seconds)
+		meter = uvd_status_meter_open(watch->control, why);
+	if (meter && watch->once)
+		watch_wait(seconds, has_keys);
 	do {
 		json_decref(before);
 		before = status;
 		last = asked;
 		asked = watch_now();
-		status = uvd_status_ask(control, "status");
-		if (status && json)
+		status = uvd_status_ask(watch->control, "status");
+		if (status && (!watch->once || watch->seconds))
+			watch_add_verbs(status, before, &meter, why, asked - last);
+		if (status && watch->json)
 			uvd_status_print_json(status);
 		else if (status)
-			watch_draw(status, before, asked - last, once);
-	} while (status && !once && watch_wait(seconds, has_keys));
+			watch_draw(status, before, asked - last, watch->once);
+	} while (status && !watch->once && watch_wait(seconds, has_keys));
+	if (meter)
+		fclose(meter);
 	json_decref(before);
 	json_decref(status);
 	return status ? 0 : 1;
 }
 
-int uvd_status_watch(const char *control, double seconds, bool once, bool json)
+int uvd_status_watch(const struct uvd_status_watch *watch)
 {
 	const struct sigaction end = { .sa_handler = watch_on_signal };
-	const bool draws = !once && !json;
+	const bool draws = !watch->once && !watch->json;
 	struct termios was;
 	bool has_keys;
 	int ret;
@@ -139,7 +168,7 @@ int uvd_status_watch(const char *control, double seconds, bool once, bool json)
 	has_keys = draws && keys_begin(&was);
 	if (draws)
 		printf("\033[2J");
-	ret = watch_loop(control, seconds, once, json, has_keys);
+	ret = watch_loop(watch, watch->seconds ? watch->seconds : DEFAULT_SECONDS, has_keys);
 	if (draws)
 		putchar('\n');
 	if (has_keys)

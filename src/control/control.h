@@ -18,11 +18,13 @@
 struct ev_loop;
 struct uvd_accounts;
 struct uvd_control;
+struct uvd_control_meters;
 struct uvd_control_plugins;
 struct uvd_control_traces;
 struct uvd_device;
 struct uvd_device_config;
 struct uvd_engine;
+struct uvd_file;
 struct uvd_log;
 struct uvd_options;
 struct uvd_plugins;
@@ -155,6 +157,18 @@ void uvd_control_traces_free(struct uvd_control_traces *traces);
 bool uvd_control_is_trace(const char *command);
 /* Runs it. Returns NULL if the trace has begun, else a refusal. */
 json_t *uvd_control_trace(struct uvd_control_traces *traces, const char *command, bool may_change);
+/*
+ * The command `meter`: answers {"meter":1}, and then counts calls by verb, of all clients for root and the owner, else on
+ * files that the asker opened, until one side closes the connection. Each line that the asker sends is answered by a line
+ * with the counts (docs/status.md). Returns NULL if there is no memory; then uvd_control_meter() refuses.
+ */
+struct uvd_control_meters *uvd_control_meters_new(struct ev_loop *loop, struct uvd_control *control,
+						  struct uvd_engine *engine);
+/* Ends all meters. Call it before the engine goes. NULL is allowed. */
+void uvd_control_meters_free(struct uvd_control_meters *meters);
+bool uvd_control_is_meter(const char *command);
+/* Runs it. Returns NULL if the meter has begun, else a refusal. */
+json_t *uvd_control_meter(struct uvd_control_meters *meters, bool may_change);
 /* Returns the answer to `accounts`: what each user holds, and the limits. */
 json_t *uvd_control_accounts(struct uvd_accounts *accounts);
 /*
@@ -162,6 +176,12 @@ json_t *uvd_control_accounts(struct uvd_accounts *accounts);
  * or bytes.
  */
 json_t *uvd_control_objects(const struct uvd_device *dev);
+/*
+ * The same for an open file: first its counts of UVD_OBJECT_COUNTS types are copied, on any thread while the file is open.
+ * Later, on any thread while the device exists, they get their names.
+ */
+void uvd_control_count_types(const struct uvd_file *file, unsigned int *counts);
+json_t *uvd_control_types(const struct uvd_device *dev, const unsigned int *counts);
 json_t *uvd_control_memlock(const struct uvd_device_config *config);
 /*
  * Makes a string of a client's text, such as the name of its program. If the text is not UTF-8, '?' stands for each

@@ -5,18 +5,32 @@
 #include "control/control.h"
 #include "core/core.h"
 
-json_t *uvd_control_objects(const struct uvd_device *dev)
+void uvd_control_count_types(const struct uvd_file *file, unsigned int *counts)
 {
-	json_t *counts = json_object();
+	for (int i = 0; i < UVD_OBJECT_COUNTS; i++)
+		counts[i] = atomic_load_explicit(&file->object_counts[i], memory_order_relaxed);
+}
+
+json_t *uvd_control_types(const struct uvd_device *dev, const unsigned int *counts)
+{
+	json_t *types = json_object();
 
 	for (int i = 0; i < UVD_OBJECT_COUNTS; i++) {
-		const struct uvd_object_count *count = &dev->object_counts[i];
-		unsigned int num = atomic_load_explicit(&count->num, memory_order_relaxed);
+		const struct uvd_object_count *named = &dev->object_counts[i];
 
-		if (num && atomic_load_explicit(&count->state, memory_order_acquire) == UVD_COUNT_NAMED)
-			json_object_set_new(counts, count->name, json_integer(num));
+		if (counts[i] && atomic_load_explicit(&named->state, memory_order_acquire) == UVD_COUNT_NAMED)
+			json_object_set_new(types, named->name, json_integer(counts[i]));
 	}
-	return counts;
+	return types;
+}
+
+json_t *uvd_control_objects(const struct uvd_device *dev)
+{
+	unsigned int counts[UVD_OBJECT_COUNTS];
+
+	for (int i = 0; i < UVD_OBJECT_COUNTS; i++)
+		counts[i] = atomic_load_explicit(&dev->object_counts[i].num, memory_order_relaxed);
+	return uvd_control_types(dev, counts);
 }
 
 json_t *uvd_control_memlock(const struct uvd_device_config *config)

@@ -43,6 +43,7 @@ struct uvd_file {
 	struct uvd_handles handles;
 	struct list_head objects; /* newest first: the order of cleanup */
 	atomic_uint num_objects; /* in that list; may be read without the lock */
+	atomic_uint object_counts[UVD_OBJECT_COUNTS]; /* likewise, of each type; the device has their names */
 	struct list_head disassociated; /* handles that remain when the device is gone */
 	pthread_mutex_t context_lock; /* publication of `context` and `tree` */
 	pthread_mutex_t mcast_lock; /* multicast groups of its QPs; held while the backend attaches and detaches */

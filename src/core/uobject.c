@@ -153,15 +153,16 @@ static struct list_head *uobject_list(struct uvd_uobject *uobj)
 static void uobject_count(struct uvd_uobject *uobj, int by)
 {
 	const unsigned int id = uobj->row->id;
-	struct uvd_object_count *count =
-		&uobj->file->dev->object_counts[(id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) +
-						id % (UVD_OBJECT_COUNTS / 2)];
+	const unsigned int index =
+		(id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) + id % (UVD_OBJECT_COUNTS / 2);
+	struct uvd_object_count *count = &uobj->file->dev->object_counts[index];
 
 	if (uobj->disassociated)
 		return;
 	if (atomic_load_explicit(&count->state, memory_order_relaxed) == UVD_COUNT_UNUSED)
 		uvd_object_count_name(count, uobj->row->name);
 	atomic_fetch_add_explicit(&count->num, by, memory_order_relaxed);
+	atomic_fetch_add_explicit(&uobj->file->object_counts[index], by, memory_order_relaxed);
 	atomic_fetch_add_explicit(&uobj->file->num_objects, by, memory_order_relaxed);
 }
 

@@ -212,6 +212,7 @@ static bool daemon_start(struct uvd_daemon *d, const struct uvd_options *options
 		return false;
 	daemon_start_plugin_jobs(d);
 	d->traces = uvd_control_traces_new(d->loop, d->control, &d->engine, uvd_daemon_program, d);
+	d->meters = uvd_control_meters_new(d->loop, d->control, &d->engine);
 	uvd_daemon_hook(d);
 	for (unsigned int i = 0; i < options->num_devices; i++)
 		if (uvd_daemon_add(d, &options->devices[i], &node))
@@ -242,6 +243,7 @@ static void daemon_stop(struct uvd_daemon *d)
 {
 	uvd_daemon_status_fini(d);
 	uvd_control_traces_free(d->traces);
+	uvd_control_meters_free(d->meters);
 	uvd_control_plugins_free(d->plugin_jobs);
 	uvd_announce_end(&d->announce);
 	/* First no new client finds the devices, then every call fails, and only then the nodes go. */

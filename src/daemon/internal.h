@@ -16,6 +16,7 @@
 
 struct uvd_control;
 struct uvd_control_plugins;
+struct uvd_control_meters;
 struct uvd_control_traces;
 struct uvd_cuse;
 struct uvd_grants;
@@ -78,6 +79,7 @@ struct uvd_daemon {
 	struct uvd_node_orphans orphans; /* found at the start */
 	struct uvd_plugins *plugins; /* loaded before the engine was made, and not the engine's yet; or NULL */
 	struct uvd_control_traces *traces;
+	struct uvd_control_meters *meters;
 	struct uvd_control_plugins *plugin_jobs;
 	struct uvd_engine engine;
 	bool have_engine, have_tree;

@@ -20,6 +20,7 @@ struct file_facts {
 	pid_t pid;
 	uid_t uid;
 	unsigned int objects;
+	unsigned int types[UVD_OBJECT_COUNTS];
 };
 
 struct account_facts {
@@ -30,6 +31,7 @@ struct account_facts {
 struct node_facts {
 	struct file_facts *files;
 	unsigned int num_files;
+	struct uvd_device *dev; /* a reference; has the names of the files' types */
 	json_t *node; /* everything but the files */
 };
 
@@ -51,10 +53,15 @@ static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_
 {
 	struct node_facts *node = arg;
 
-	if (node->num_files < MOST_FILES)
-		node->files[node->num_files++] =
-			(struct file_facts){ opener->tgid, opener->fsuid,
-					     atomic_load_explicit(&file->num_objects, memory_order_relaxed) };
+	struct file_facts *f;
+
+	if (node->num_files == MOST_FILES)
+		return;
+	f = &node->files[node->num_files++];
+	f->pid = opener->tgid;
+	f->uid = opener->fsuid;
+	f->objects = atomic_load_explicit(&file->num_objects, memory_order_relaxed);
+	uvd_control_count_types(file, f->types);
 }
 
 static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node *n)
@@ -66,6 +73,7 @@ static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node 
 	facts->files = malloc(MOST_FILES * sizeof(*facts->files));
 	if (!facts->files)
 		return false;
+	facts->dev = uvd_device_get(n->dev);
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, collect_file, facts);
 	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
@@ -118,6 +126,8 @@ static void status_facts_free(struct status_facts *facts)
 	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++) {
 		free(facts->nodes[i].files);
 		json_decref(facts->nodes[i].node);
+		if (facts->nodes[i].dev)
+			uvd_device_put(facts->nodes[i].dev);
 	}
 	free(facts->accounts);
 	json_decref(facts->rest);
@@ -172,8 +182,9 @@ static json_t *write_files(struct uvd_daemon *d, const struct node_facts *node)
 
 	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
 		uvd_daemon_program(d, f->pid, comm, sizeof(comm));
-		json_array_append_new(files, json_pack("{s:i, s:I, s:o, s:i}", "pid", f->pid, "uid", (json_int_t)f->uid,
-						       "program", uvd_control_text(comm), "objects", f->objects));
+		json_array_append_new(files, json_pack("{s:i, s:I, s:o, s:i, s:o}", "pid", f->pid, "uid",
+						       (json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
+						       f->objects, "types", uvd_control_types(node->dev, f->types)));
 	}
 	return files;
 }
@@ -341,6 +352,8 @@ json_t *uvd_daemon_answer(void *daemon, const char *command, bool may_change)
 		return uvd_control_filter(d->plugin_jobs, command, may_change);
 	if (uvd_control_is_trace(command))
 		return uvd_control_trace(d->traces, command, may_change);
+	if (uvd_control_is_meter(command))
+		return uvd_control_meter(d->meters, may_change);
 	answer = uvd_control_port(command, may_change, status_device, d);
 	return answer ? answer : uvd_daemon_answer_device(d, command, may_change);
 }

@@ -22,6 +22,7 @@ struct uvd_run_control {
 	struct uvd_control *control;
 	struct uvd_control_plugins *plugins;
 	struct uvd_control_traces *traces;
+	struct uvd_control_meters *meters;
 	pthread_t thread;
 };
 
@@ -143,6 +144,8 @@ static json_t *run_control_answer(void *arg, const char *command, bool may_chang
 		return uvd_control_filter(c->plugins, command, may_change);
 	if (uvd_control_is_trace(command))
 		return uvd_control_trace(c->traces, command, may_change);
+	if (uvd_control_is_meter(command))
+		return uvd_control_meter(c->meters, may_change);
 	answer = uvd_control_port(command, may_change, run_control_device, c->engine);
 	return answer ? answer : uvd_control_device(command, may_change, &devices, c);
 }
@@ -163,6 +166,7 @@ static void *run_control_thread(void *arg)
 static void run_control_release(struct uvd_run_control *c)
 {
 	uvd_control_traces_free(c->traces);
+	uvd_control_meters_free(c->meters);
 	uvd_control_plugins_free(c->plugins);
 	uvd_control_free(c->control);
 	if (c->loop)
@@ -200,6 +204,7 @@ static void run_control_start_plugins(struct uvd_run_control *c)
 
 	c->plugins = uvd_control_plugins_new(&config);
 	c->traces = uvd_control_traces_new(c->loop, c->control, &c->engine->core, uvd_run_program_name, NULL);
+	c->meters = uvd_control_meters_new(c->loop, c->control, &c->engine->core);
 }
 
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)

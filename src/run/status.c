@@ -19,6 +19,7 @@ struct run_status_fact {
 	pid_t pid;
 	uid_t uid;
 	uint64_t num; /* objects of a file, or pages of an address space */
+	unsigned int types[UVD_OBJECT_COUNTS]; /* of a file */
 };
 
 struct run_status_facts {
@@ -44,22 +45,23 @@ static void run_status_collect_files(struct uvd_device *dev, struct run_status_f
 		if (facts->num == RUN_STATUS_MOST)
 			break;
 		run_status_add(facts, file->opened_by, atomic_load_explicit(&file->num_objects, memory_order_relaxed));
+		uvd_control_count_types(file, facts->list[facts->num - 1].types);
 		if (file->account)
 			facts->list[facts->num - 1].uid = uvd_account_uid(file->account);
 	}
 	uvd_unlock(&dev->lock);
 }
 
-static json_t *run_status_files(const struct run_status_facts *facts)
+static json_t *run_status_files(const struct uvd_device *dev, const struct run_status_facts *facts)
 {
 	json_t *files = json_array();
 	char comm[32];
 
 	for (const struct run_status_fact *f = facts->list; f < facts->list + facts->num; f++) {
 		uvd_run_program(f->pid, comm, sizeof(comm));
-		json_array_append_new(files,
-				      json_pack("{s:i, s:I, s:o, s:I}", "pid", f->pid, "uid", (json_int_t)f->uid,
-						"program", uvd_control_text(comm), "objects", (json_int_t)f->num));
+		json_array_append_new(files, json_pack("{s:i, s:I, s:o, s:I, s:o}", "pid", f->pid, "uid",
+						       (json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
+						       (json_int_t)f->num, "types", uvd_control_types(dev, f->types)));
 	}
 	return files;
 }
@@ -76,7 +78,7 @@ static json_t *run_status_device(const struct uvd_run_device *d, struct run_stat
 			 "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
 			 config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "open", facts->num,
 			 "objects", uvd_control_objects(d->dev), "removed", 0, "memlock", uvd_control_memlock(config),
-			 "files", run_status_files(facts));
+			 "files", run_status_files(d->dev, facts));
 }
 
 static json_t *run_status_memlock(struct uvd_run_engine *e, struct run_status_facts *facts)

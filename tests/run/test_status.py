@@ -8,6 +8,7 @@ import pathlib
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -17,6 +18,7 @@ import pytest
 
 from conftest import STUCK, UVERBSCTL
 
+DOCS = pathlib.Path(__file__).parents[2] / "docs/status.md"
 NODE = "/dev/infiniband/uverbs0"
 LOCKS = int(re.search(r"CapEff:\s+(\w+)", pathlib.Path("/proc/self/status").read_text())[1], 16) >> 14 & 1  # CAP_IPC_LOCK
 SCRIPT = """
@@ -196,7 +198,7 @@ def test_a_programs_name_cannot_change_the_terminal(name, shown, told):
 
 
 def test_the_page_shows_what_is_printed():
-    page = (pathlib.Path(__file__).parents[2] / "docs/status.md").read_text()
+    page = DOCS.read_text()
     example = next(b for b in page.split("```\n") if b.startswith("$ uverbsctl run"))
     command, *shown = example[2:].splitlines()
     env = {**os.environ, "PATH": f"{os.path.dirname(UVERBSCTL)}:{os.environ['PATH']}"}
@@ -204,6 +206,11 @@ def test_the_page_shows_what_is_printed():
     for line, model in zip(done.stdout.splitlines(), shown, strict=True):
         pattern = re.sub(r"\d+", r"\\d+", re.escape(model)).replace("YhBnSr", r"\w+")
         assert re.fullmatch(pattern, line), (line, model)
+    example = next(b for b in page.split("```\n") if "keys" in b)
+    command, keys = re.fullmatch(r"\$ (.*) \|\n +jq -c '\.verbs\[0\] \| keys'\n(.*)\n", example).groups()
+    done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=STUCK, check=True)
+    told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert all(sorted(v) == json.loads(keys) for v in told["verbs"])
     with holding_memory() as held:
         status = held.json()
         fields = {*status, *status["devices"][0], *status["devices"][0]["files"][0], *status["memlock"][0]}
@@ -222,3 +229,175 @@ def test_without_a_run_it_says_so(options, tmp_path):
     done = subprocess.run([UVERBSCTL, "status", "--control", str(tmp_path / "none"), *options], capture_output=True, text=True,
                           timeout=STUCK, check=False)
     assert done.returncode == 1 and "no uverbsd answers on" in done.stderr
+
+
+# ---- the calls of each verb --------------------------------------------------------------------------------------------------------
+
+CALLS = "pd = PD ALLOC\nPD DEALLOC --pd_handle $pd\n"
+
+
+class Meter:
+    """A connection that counts, as `status --watch` has one."""
+
+    def __init__(self, control):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(STUCK)
+        self.socket.connect(control)
+        self.file = self.socket.makefile("rw")
+        self.file.write("meter\n")
+        self.file.flush()
+        self.began = json.loads(self.file.readline())
+
+    def counts(self):
+        self.file.write("\n")
+        self.file.flush()
+        return json.loads(self.file.readline())
+
+    def calls(self):
+        return {v["name"]: v["calls"] for v in self.counts()["verbs"]}
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def counted(held):
+    """Lets the run's shell make one call of each of CALLS, and waits until it has."""
+    held.process.stdin.write("\n")
+    held.process.stdin.flush()
+    assert held.say() == "called\n"
+
+
+def calling(*options):
+    """A run that makes CALLS at each line on stdin."""
+    return Held(f"while read -r; do echo '{CALLS}' | {UVERBSCTL} call -f - >/dev/null; echo called; done", *options)
+
+
+def test_the_watch_counts_calls_errors_and_times_by_verb():
+    with calling() as held:
+        meter = Meter(held.control)
+        assert meter.began == {"meter": 1}
+        assert meter.counts() == {"verbs": [], "uncounted": 0}
+        counted(held)
+        counted(held)
+        verbs = {v["name"]: v for v in meter.counts()["verbs"]}
+        alloc = verbs["IB_USER_VERBS_CMD_ALLOC_PD"]
+        assert (alloc["device"], alloc["object"], alloc["calls"], alloc["errors"]) == ("hfi1_0", "UVERBS_OBJECT_PD", 2, 0)
+        assert sum(calls for _, calls in alloc["histogram"]) == 2 and alloc["total_ns"] >= alloc["max_ns"] > 0
+        assert [highest for highest, _ in alloc["histogram"]] == sorted(highest for highest, _ in alloc["histogram"])
+        assert verbs["IB_USER_VERBS_CMD_DEALLOC_PD"]["calls"] == 2
+        meter.close()
+
+
+def test_nothing_is_counted_while_nobody_watches():
+    with calling() as held:
+        counted(held)
+        meter = Meter(held.control)
+        assert not meter.calls()
+        meter.close()
+        counted(held)
+        meter = Meter(held.control)
+        assert not meter.calls()
+        meter.close()
+        assert "verbs" not in held.json()
+
+
+def test_the_screen_has_the_verbs_and_json_has_all_of_them():
+    loop = f"while echo '{CALLS}' | {UVERBSCTL} call -f - >/dev/null; do :; done"
+    with Held(f"{loop} & read -r; kill $!") as held:
+        with subprocess.Popen([UVERBSCTL, "status", "--control", held.control, "--watch", "--json", "-n", "0.1"], stdout=subprocess.PIPE,
+                              text=True) as watch:
+            for line in watch.stdout:
+                verbs = {v["name"]: v for v in json.loads(line)["verbs"]}
+                alloc = verbs.get("IB_USER_VERBS_CMD_ALLOC_PD")
+                if alloc and alloc["calls_per_s"]:
+                    break
+            watch.terminate()
+        assert 0 < alloc["p50_ns"] <= alloc["p99_ns"] <= alloc["max_ns"]
+        page = DOCS.read_text()
+        assert {*alloc} <= set(re.findall(r"`(\w+)`", page.partition("## JSON")[2]))
+        screen = held.status("--watch", "--once", "-n", "1")
+        assert len(screen.splitlines()) <= 24 and all(len(line) <= 80 for line in screen.splitlines()), screen
+        assert re.search(r"^device +verb +calls/s +p50 +p99 +max +errors$", screen, re.M), screen
+        assert re.search(r"^hfi1_0 +PD\.ALLOC +\d+( +\d+(\.\d)? [num]?s| +-){3} +0$", screen, re.M), screen
+
+
+def verb_entry(calls, histogram, longest):
+    return {"device": "d", "object": "UVERBS_OBJECT_CQ", "name": "UVERBS_METHOD_CQ_CREATE", "calls": calls, "errors": 0,
+            "total_ns": 0, "max_ns": longest, "histogram": histogram}
+
+
+class Daemon(threading.Thread):
+    """Answers `status`, and on `meter` one list of verbs after the other."""
+
+    def __init__(self, path, *verbs, refuse=None):
+        super().__init__(daemon=True)
+        self.path, self.verbs, self.refuse = str(path), verbs, refuse
+        self.listen = socket.socket(socket.AF_UNIX)
+        self.listen.bind(self.path)
+        self.listen.listen()
+
+    def run(self):
+        while True:
+            with contextlib.suppress(BrokenPipeError):
+                threading.Thread(target=self._serve, args=(self.listen.accept()[0],), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, connection.makefile("rw") as file, contextlib.suppress(BrokenPipeError):
+            if file.readline() == "status\n":
+                file.write('{"pid":1,"transport":"run","sysfs":"/","devices":[],"memlock":[]}\n')
+                return
+            file.write(json.dumps(self.refuse or {"meter": 1}) + "\n")
+            file.flush()
+            for verbs, _ in zip(self.verbs, file):
+                file.write(json.dumps({"verbs": verbs, "uncounted": 0}) + "\n")
+                file.flush()
+
+
+def watched(path, number):
+    """The first lines of `status --watch --json`."""
+    with subprocess.Popen([UVERBSCTL, "status", "--control", str(path), "--watch", "--json", "-n", "0.1"], stdout=subprocess.PIPE,
+                          text=True) as watch:
+        lines = [json.loads(watch.stdout.readline()) for _ in range(number)]
+        watch.terminate()
+    return lines
+
+
+def test_percentiles_are_of_the_calls_since_the_last_screen(tmp_path):
+    Daemon(tmp_path / "c", [verb_entry(100, [[10, 100]], 9)], [verb_entry(200, [[10, 149], [20, 49], [5000, 2]], 4500)],
+           [verb_entry(200, [[10, 149], [20, 49], [5000, 2]], 4500)]).start()
+    first, second, third, gone = watched(tmp_path / "c", 4)
+    seen = [[line["verbs"][0][k] for k in ("p50_ns", "p99_ns", "max_ns")] for line in (first, second, third)]
+    # Of 100 more calls 49 took up to 10 ns, 49 up to 20, 2 longer.
+    assert seen == [[9, 9, 9], [20, 4500, 4500], [None, None, 4500]]
+    assert second["verbs"][0]["calls_per_s"] > 0 == third["verbs"][0]["calls_per_s"]
+    assert gone["verbs_refused"] == "the daemon has ended it" and "verbs" not in gone
+
+
+def test_a_refusal_to_count_is_shown_and_the_rest_too(tmp_path):
+    Daemon(tmp_path / "c", refuse={"error": "too many\x1b[2J watch"}).start()
+    line, = watched(tmp_path / "c", 1)
+    assert line["verbs_refused"] == "too many\\x1b[2J watch" and line["devices"] == []
+    done = subprocess.run([UVERBSCTL, "status", "--control", tmp_path / "c", "--watch", "--once", "-n", "0.1"], capture_output=True,
+                          text=True, timeout=STUCK, check=True)
+    assert "calls are not counted: too many\\x1b[2J watch" in done.stdout
+
+
+def test_names_of_a_hostile_daemon_cannot_change_the_terminal(tmp_path):
+    verb = {**verb_entry(1, [[1, 1], "x", [2], [None, 1]], 1), "device": "\x1b[2Jd", "name": "\x1b[2J" * 40, "object": "\u009b"}
+    Daemon(tmp_path / "c", [verb, 7, {}]).start()
+    done = subprocess.run([UVERBSCTL, "status", "--control", tmp_path / "c", "--watch", "--once", "-n", "0.1"], capture_output=True,
+                          text=True, timeout=STUCK, check=True)
+    assert "verb" in done.stdout and "\x1b" not in done.stdout and "\u009b" not in done.stdout
+
+
+def test_each_process_has_its_objects_by_type():
+    with Held(f"for i in 1 2; do (cat <(echo '{SCRIPT}') - | {UVERBSCTL} call -f -) <&9 & done 9<&0; wait", prefix=()) as held:
+        seen = 0
+        while seen < 2:
+            seen += "MR" in held.say()
+        files = held.json()["devices"][0]["files"]
+        assert [f["types"] for f in files] == [{"UVERBS_OBJECT_PD": 1, "UVERBS_OBJECT_MR": 1}] * 2
+        screen = held.status("--watch", "--once")
+        assert len(re.findall(r"^  \|    1 PD, 1 MR$", screen, re.M)) == 2, screen
+        assert "  `- objects: 2 PD, 2 MR" in screen
