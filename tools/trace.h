@@ -51,7 +51,7 @@ struct uvd_trace_reader {
 /* Reads the header. Returns false after a message. Pair it with uvd_trace_close_reader() in any case. */
 bool uvd_trace_open_reader(struct uvd_trace_reader *r);
 /*
- * Reads the next record of a kind that the caller prints: a call, a file, a close, or how much was lost. Returns NULL at
+ * Reads the next record of a kind that the caller prints: a call, a file, a close, how much was lost, an entry. Returns NULL at
  * the end; *bad is true after a message that the rest cannot be read.
  */
 const struct uvd_trace_record *uvd_trace_next(struct uvd_trace_reader *r, bool *bad);
@@ -79,8 +79,10 @@ size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind ki
 
 /* ---- trace_decode.c, trace_write.c, trace_handles.c -------------------------------------------------------------- */
 
-/* A call by name. */
+/* A call, or an entry of a mapped queue, by name. */
 struct uvd_trace_decoded {
+	bool entry; /* then `call` is `stand_in`, which has its file, time and process */
+	struct uvd_trace_call stand_in;
 	const struct uvd_trace_call *call;
 	struct uvd_trace_image image;
 	struct uvd_trace_open *open; /* or NULL */
@@ -99,6 +101,8 @@ struct uvd_trace_decoded {
 /* Decodes a call. Returns false if its record is malformed. Pair it with uvd_trace_decoded_free(). */
 bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *call, struct uvd_trace_decoded *d);
 void uvd_trace_decoded_free(struct uvd_trace_decoded *d);
+/* trace_entry.c: decodes an entry. Pair it with uvd_trace_decoded_free(), too. */
+void uvd_trace_decode_entry(struct uvd_trace_reader *r, const struct uvd_trace_entry *e, struct uvd_trace_decoded *d);
 
 /* A write() command, by whatever front: its request, and where its response is. */
 struct uvd_trace_command {
@@ -111,6 +115,12 @@ struct uvd_trace_command {
 const struct uverbsd_tree_row *uvd_trace_command_row(const struct uvd_script *s, uint32_t command);
 /* Adds the fields of a command's request and response. */
 void uvd_trace_command_fields(struct uvd_trace_decoded *d, const struct uvd_trace_command *c);
+/*
+ * Adds a work request of `size` bytes as `name`, with as many scatter/gather elements from `sges` as it says. Returns how many
+ * bytes of them it has.
+ */
+size_t uvd_trace_work_request(struct uvd_trace_decoded *d, const char *name, const struct uvd_struct *of,
+			      const uint8_t *wr, size_t size, const uint8_t *sges, size_t len);
 /* Decodes a call by write(). */
 void uvd_trace_write(struct uvd_trace_decoded *d);
 

@@ -124,6 +124,19 @@ static bool trace_wants(const struct trace_options *o, const struct uvd_trace_de
 	return uvd_trace_passes(o->filter, d);
 }
 
+/* The summary counts calls only. */
+static void trace_show(const struct trace_options *o, const struct uvd_trace_decoded *d, json_t *summary)
+{
+	if (o->output || (o->summary && d->entry) || !trace_wants(o, d))
+		return;
+	if (o->summary)
+		uvd_trace_summary_add(summary, d);
+	else if (o->json)
+		uvd_trace_print_json(stdout, d);
+	else
+		uvd_trace_print(stdout, d);
+}
+
 /* Returns false if the record is malformed. */
 static bool trace_call(const struct trace_options *o, struct uvd_trace_reader *r, const struct uvd_trace_call *call,
 		       json_t *summary)
@@ -131,18 +144,21 @@ static bool trace_call(const struct trace_options *o, struct uvd_trace_reader *r
 	struct uvd_trace_decoded d;
 	bool ok = uvd_trace_decode(r, call, &d);
 
-	if (!ok)
-		fprintf(stderr, "uverbsctl trace: %s: a record is malformed\n", r->what);
-	else if (o->output || !trace_wants(o, &d))
-		;
-	else if (o->summary)
-		uvd_trace_summary_add(summary, &d);
-	else if (o->json)
-		uvd_trace_print_json(stdout, &d);
+	if (ok)
+		trace_show(o, &d, summary);
 	else
-		uvd_trace_print(stdout, &d);
+		fprintf(stderr, "uverbsctl trace: %s: a record is malformed\n", r->what);
 	uvd_trace_decoded_free(&d);
 	return ok;
+}
+
+static void trace_entry(const struct trace_options *o, struct uvd_trace_reader *r, const struct uvd_trace_entry *entry)
+{
+	struct uvd_trace_decoded d;
+
+	uvd_trace_decode_entry(r, entry, &d);
+	trace_show(o, &d, NULL);
+	uvd_trace_decoded_free(&d);
 }
 
 /* Returns false after a message. */
@@ -155,6 +171,8 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 	while (!bad && (record = uvd_trace_next(r, &bad))) {
 		if (record->kind == UVD_TRACE_CALL)
 			bad = !trace_call(o, r, (const void *)record, summary);
+		else if (record->kind == UVD_TRACE_ENTRY)
+			trace_entry(o, r, (const void *)record);
 		else if (!o->summary && !o->output && (record->kind == UVD_TRACE_LOST || (!o->filter && !o->pid)))
 			uvd_trace_print_other(stdout, r, record, o->json);
 	}

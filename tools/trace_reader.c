@@ -240,6 +240,9 @@ static bool record_ok(struct uvd_trace_reader *r, const struct uvd_trace_record 
 		return record->len >= sizeof(struct uvd_trace_close);
 	case UVD_TRACE_LOST:
 		return record->len >= sizeof(struct uvd_trace_lost);
+	case UVD_TRACE_ENTRY:
+		return record->len >= sizeof(struct uvd_trace_entry) &&
+		       ((const struct uvd_trace_entry *)record)->bytes <= record->len - sizeof(struct uvd_trace_entry);
 	default: /* of a later version */
 		return true;
 	}
@@ -247,7 +250,7 @@ static bool record_ok(struct uvd_trace_reader *r, const struct uvd_trace_record 
 
 static bool is_printed(const struct uvd_trace_record *record)
 {
-	return record->kind >= UVD_TRACE_FILE && record->kind <= UVD_TRACE_LOST;
+	return record->kind >= UVD_TRACE_FILE && record->kind <= UVD_TRACE_ENTRY;
 }
 
 const struct uvd_trace_record *uvd_trace_next(struct uvd_trace_reader *r, bool *bad)

@@ -167,6 +167,19 @@ static void print_who(FILE *to, const struct uvd_trace_open *open, uint32_t pid,
 		fprintf(to, ":%" PRIu64 " ", open->file.file);
 }
 
+static void print_result(FILE *to, const struct uvd_trace_call *call, const json_t *out)
+{
+	if (call->result < 0) {
+		const int err = call->result > -4096 ? -call->result : 0;
+
+		fprintf(to, "-%s (%s)", uvd_errno_name(err), strerror(err));
+		if (json_object_size(out))
+			fputc(' ', to);
+	} else if (!json_object_size(out)) {
+		fputc('0', to);
+	}
+}
+
 void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d)
 {
 	const struct uvd_trace_call *call = d->call;
@@ -179,23 +192,20 @@ void uvd_trace_print(FILE *to, const struct uvd_trace_decoded *d)
 	print_clean(to, d->verb);
 	fputc('(', to);
 	print_values(to, in, 0);
-	fputs(call->flags & UVD_TRACE_CALL_CUT ? ", ...) = " : ") = ", to);
-	if (call->result < 0) {
-		const int err = call->result > -4096 ? -call->result : 0;
-
-		fprintf(to, "-%s (%s)", uvd_errno_name(err), strerror(err));
-		if (json_object_size(out))
-			fputc(' ', to);
-	} else if (!json_object_size(out)) {
-		fputc('0', to);
-	}
+	fputs(call->flags & UVD_TRACE_CALL_CUT ? ", ...)" : ")", to);
+	if (!d->entry || json_object_size(out))
+		fputs(" = ", to);
+	if (!d->entry)
+		print_result(to, call, out);
 	if (json_object_size(out)) {
 		fputc('{', to);
 		print_values(to, out, 0);
 		fputc('}', to);
 	}
-	fprintf(to, " <%" PRIu64 ".%06u>\n", call->duration / 1000000000,
-		(unsigned int)(call->duration % 1000000000 / 1000));
+	if (!d->entry)
+		fprintf(to, " <%" PRIu64 ".%06u>", call->duration / 1000000000,
+			(unsigned int)(call->duration % 1000000000 / 1000));
+	fputc('\n', to);
 	json_decref(in);
 	json_decref(out);
 }
@@ -223,17 +233,26 @@ static json_t *open_json(const struct uvd_trace_open *open)
 	return o;
 }
 
+/* What an entry has not. */
+static void call_add(json_t *o, const struct uvd_trace_decoded *d, const char *name, json_t *value)
+{
+	if (d->entry)
+		json_decref(value);
+	else
+		json_object_set_new(o, name, value);
+}
+
 void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
 {
 	const struct uvd_trace_call *call = d->call;
 	json_t *o = open_json(d->open);
 
-	json_object_set_new(o, "kind", json_string("call"));
+	json_object_set_new(o, "kind", json_string(d->entry ? "entry" : "call"));
 	json_object_set_new(o, "time_ns", json_integer(call->begin));
-	json_object_set_new(o, "duration_ns", json_integer(call->duration));
+	call_add(o, d, "duration_ns", json_integer(call->duration));
 	json_object_set_new(o, "pid", json_integer(call->pid));
-	json_object_set_new(o, "tid", json_integer(call->tid));
-	json_object_set_new(o, "front", json_string(d->front));
+	call_add(o, d, "tid", json_integer(call->tid));
+	call_add(o, d, "front", d->entry ? NULL : json_string(d->front));
 	json_object_set_new(o, "object", json_string(d->object));
 	json_object_set_new(o, "verb", json_string(d->verb));
 	if (d->row)
@@ -241,7 +260,7 @@ void uvd_trace_print_json(FILE *to, const struct uvd_trace_decoded *d)
 	json_object_set_new(o, "in", nest(d->in, NULL));
 	json_object_set_new(o, "out", nest(d->out, NULL));
 	json_object_set(o, "handles", d->handles);
-	json_object_set_new(o, "result", json_integer(call->result));
+	call_add(o, d, "result", json_integer(call->result));
 	if (call->result < 0)
 		json_object_set_new(o, "errno", json_string(uvd_errno_name(call->result > -4096 ? -call->result : 0)));
 	if (call->flags & UVD_TRACE_CALL_CUT)

@@ -94,6 +94,14 @@ static size_t add_sges(struct uvd_trace_decoded *d, const char *wr, const uint8_
 	return of ? i * of->size : 0;
 }
 
+size_t uvd_trace_work_request(struct uvd_trace_decoded *d, const char *name, const struct uvd_struct *of,
+			      const uint8_t *wr, size_t size, const uint8_t *sges, size_t len)
+{
+	uvd_struct_results(d->in, name, of, wr, size < of->size ? size : of->size);
+	choose_member(d, name);
+	return add_sges(d, name, sges, len);
+}
+
 static void add_work_requests(struct uvd_trace_decoded *d, const struct uvd_struct *of, const uint8_t *tail, size_t len)
 {
 	const uint64_t num = request_number(d, "wr_count"), size = request_number(d, "wqe_size");
@@ -106,9 +114,7 @@ static void add_work_requests(struct uvd_trace_decoded *d, const struct uvd_stru
 		size_t used;
 
 		snprintf(name, sizeof(name), "wr.%u", (unsigned int)i);
-		uvd_struct_results(d->in, name, of, tail + i * size, size < of->size ? size : of->size);
-		choose_member(d, name);
-		used = add_sges(d, name, sges, left);
+		used = uvd_trace_work_request(d, name, of, tail + i * size, size, sges, left);
 		sges += used;
 		left -= used;
 	}

@@ -43,14 +43,27 @@ struct uvd_queue {
 	/* A copy of the entry that was peeked last, and the address that was decoded from it. */
 	struct uvd_ah ah;
 	uint8_t *entry; /* shape.entry_size bytes */
+	/*
+	 * While *watched is not 0, the persona calls tell() for each work request that it decodes (struct uvd_send_wr or
+	 * uvd_recv_wr) and each completion that it writes (struct ibv_wc), under the backend's lock of the queue. If
+	 * both are NULL, init() lets `watched` point to a 0.
+	 */
+	const unsigned int *watched;
+	void (*tell)(struct uvd_queue *q, const void *what);
 };
+
+static inline bool uvd_queue_is_watched(const struct uvd_queue *q)
+{
+	return __builtin_expect(__atomic_load_n(q->watched, __ATOMIC_RELAXED) != 0, 0);
+}
 
 struct uvd_queue_ops {
 	/* Returns how many entries wait for the engine: at most shape.entries - 1. */
 	uint32_t (*count)(const struct uvd_queue *q);
 	/*
 	 * Decode the n-th oldest work request, from 0, into *wr. Return false if there is none. What wr points to stays
-	 * valid until the next call. A malformed request gets num_sge -1, which every backend refuses.
+	 * valid until the next call. A malformed request gets num_sge -1, which every backend refuses. A trace shows
+	 * each request that is decoded, so a backend decodes each once.
 	 */
 	bool (*peek_send)(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr);
 	bool (*peek_recv)(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr);

@@ -218,6 +218,19 @@ void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result)
 	free(ob);
 }
 
+void uvd_observe_entry(struct uvd_observed_entry *entry)
+{
+	struct uvd_observers *all = &entry->file->dev->engine->observers;
+
+	entry->tree = uvd_file_tree(entry->file);
+	entry->time = realtime_ns();
+	uvd_lock(&all->lock);
+	for (unsigned int i = 0; i < UVD_MAX_OBSERVERS; i++)
+		if (all->list[i] && all->list[i]->entry)
+			all->list[i]->entry(all->list[i], entry);
+	uvd_unlock(&all->lock);
+}
+
 void uvd_observe_close(struct uvd_file *file)
 {
 	struct uvd_observers *all = &file->dev->engine->observers;
@@ -256,6 +269,7 @@ int uvd_observer_add(struct uvd_engine *engine, struct uvd_observer *o)
 		o->serial = ++all->serial;
 		all->list[i] = o;
 		atomic_fetch_add(&all->watched, 1);
+		__atomic_fetch_add(&all->complete, !o->counts_only, __ATOMIC_RELAXED);
 		ret = 0;
 	}
 	uvd_unlock(&all->lock);
@@ -270,6 +284,7 @@ void uvd_observer_remove(struct uvd_engine *engine, struct uvd_observer *o)
 	if (all->list[o->slot] == o) {
 		all->list[o->slot] = NULL;
 		atomic_fetch_sub(&all->watched, 1);
+		__atomic_fetch_sub(&all->complete, !o->counts_only, __ATOMIC_RELAXED);
 	}
 	uvd_unlock(&all->lock);
 }

@@ -63,6 +63,22 @@ struct uvd_observed {
 	size_t len; /* bytes of the pieces */
 };
 
+/*
+ * An entry of a queue that a client has mapped: a work request that the engine has taken, or a completion that it writes.
+ * `bytes` are a struct of the kernel's ABI: ib_uverbs_send_wr or ib_uverbs_recv_wr, with as many struct ibv_sge behind
+ * it as fit into UVD_PIECE_MAX, and the inline data of a send; or ib_uverbs_wc.
+ */
+struct uvd_observed_entry {
+	struct uvd_file *file;
+	const struct uvd_tree *tree;
+	uint64_t time; /* CLOCK_REALTIME, ns */
+	uint16_t object; /* the id of the type that the queue belongs to */
+	uint32_t handle; /* the object's */
+	uint16_t kind; /* enum uvd_queue_kind */
+	const uint8_t *bytes;
+	size_t len;
+};
+
 struct uvd_observer {
 	/*
 	 * Called at the end of each call, and when a file is closed (NULL: not). Both run on the thread of a client's
@@ -71,6 +87,8 @@ struct uvd_observer {
 	 */
 	void (*call)(struct uvd_observer *o, const struct uvd_observed *call);
 	void (*closed)(struct uvd_observer *o, struct uvd_file *file);
+	/* Called for each such entry, on any thread; the backend's lock of the queue is held, too. NULL: not. */
+	void (*entry)(struct uvd_observer *o, const struct uvd_observed_entry *entry);
 	bool counts_only; /* needs no pieces and no pid: a call that only such observers want costs less */
 	bool one_user; /* tell it only of files that this user has opened */
 	uid_t uid;
@@ -81,6 +99,7 @@ struct uvd_observer {
 /* Of an engine. All 0: there are no observers. */
 struct uvd_observers {
 	atomic_uint watched; /* the number of observers */
+	unsigned int complete; /* of those that do more than count; __atomic, as mapped queues point to it */
 	pthread_mutex_t lock; /* what follows */
 	struct uvd_observer *list[UVD_ALL_OBSERVERS]; /* those that only count come last */
 	uint64_t serial; /* the last one given */
@@ -122,6 +141,8 @@ __attribute__((cold)) void uvd_observe_command(struct uvd_observation *ob, const
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err);
 /* Tells the observers, restores caller->mem, and frees ob. Call it while the file is open. verb: as in uvd_observed. */
 __attribute__((cold)) void uvd_observe_end(struct uvd_observation *ob, const char *verb, long result);
+/* Tells the observers about an entry; sets its file's tree and the time. Call it while `complete` is not 0. */
+__attribute__((cold)) void uvd_observe_entry(struct uvd_observed_entry *entry);
 /* Tells the observers that the file is closed. */
 void uvd_observe_close(struct uvd_file *file);
 

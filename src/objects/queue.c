@@ -5,6 +5,7 @@
 struct mapped {
 	struct uvd_queue q;
 	struct uvd_file *file;
+	const struct uvd_uobject *owner;
 	uint64_t charged;
 	uint8_t entry[] __attribute__((aligned(16)));
 };
@@ -43,8 +44,17 @@ static int queue_charge(struct uvd_file *file, struct mapped *m)
 	return ret;
 }
 
+/* Caller holds the backend's lock of the queue. */
+__attribute__((cold)) static void queue_tell(struct uvd_queue *q, const void *what)
+{
+	const struct mapped *m = (const struct mapped *)q;
+
+	uvd_queue_trace(q, m->file, m->owner, what);
+}
+
+/* owner: the object that the queue belongs to, which exists as long. */
 static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_queue_shape shape, struct uvd_pd *pd,
-		      struct uvd_queue **out)
+		      const struct uvd_uobject *owner, struct uvd_queue **out)
 {
 	const struct uvd_persona_queues *l = queue_layout(req);
 	struct mapped *m;
@@ -56,6 +66,7 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 	if (!m)
 		return -ENOMEM;
 	m->file = req->file;
+	m->owner = owner;
 	m->q = (struct uvd_queue){
 		.ops = l->ops,
 		.kind = kind,
@@ -64,6 +75,8 @@ static int queue_make(struct uvd_req *req, enum uvd_queue_kind kind, struct uvd_
 		.pd = pd,
 		.length = (l->header + (size_t)shape.entries * shape.entry_size + 4095) & ~(size_t)4095,
 		.entry = m->entry,
+		.watched = &req->dev->engine->observers.complete,
+		.tell = queue_tell,
 	};
 	m->charged = m->q.length + sizeof(*m) + shape.entry_size;
 	ret = queue_charge(req->file, m);
@@ -89,7 +102,7 @@ int uvd_queues_for_cq(struct uvd_req *req, struct uvd_cq *cq)
 	ret = check_room(req, l->cq_response(resp, NULL));
 	if (ret || cq->cqe < 1 || cq->cqe > req->dev->config.limits.max_cqe)
 		return ret;
-	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cq->cqe), NULL, &cq->queue);
+	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cq->cqe), NULL, cq->owner, &cq->queue);
 	if (!ret)
 		cq->cqe = uvd_queue_size(cq->queue);
 	return ret;
@@ -114,7 +127,7 @@ int uvd_queue_resize_cq(struct uvd_req *req, struct uvd_cq *cq, uint32_t cqe)
 		return ret;
 	if (cqe < 1 || cqe > (uint32_t)req->dev->config.limits.max_cqe)
 		return -EINVAL;
-	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cqe), NULL, &q);
+	ret = queue_make(req, UVD_QUEUE_CQ, l->shape_cq(cqe), NULL, cq->owner, &q);
 	if (ret)
 		return ret;
 	/* As soon as the CQ has the queue, another call may replace and free it: build the response before. */
@@ -137,14 +150,14 @@ static int make_qp(struct uvd_req *req, struct uvd_qp *qp, struct uvd_qp_init_at
 {
 	const struct uvd_persona_queues *l = queue_layout(req);
 	struct ibv_qp_cap *cap = &init->cap;
-	int ret = queue_make(req, UVD_QUEUE_SEND, l->shape_sq(cap), qp->pd, &qp->sq);
+	int ret = queue_make(req, UVD_QUEUE_SEND, l->shape_sq(cap), qp->pd, qp->owner, &qp->sq);
 
 	if (ret)
 		return ret;
 	qp->sq->is_ud = init->qp_type == IBV_QPT_UD;
 	if (!init->srq)
 		ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(cap->max_recv_wr, cap->max_recv_sge), qp->pd,
-				 &qp->rq);
+				 qp->owner, &qp->rq);
 	return ret;
 }
 
@@ -193,7 +206,8 @@ int uvd_queues_for_srq(struct uvd_req *req, struct uvd_srq *srq, struct ibv_srq_
 	if (ret || !attr->max_wr || attr->max_wr > (uint32_t)limits->max_srq_wr || !attr->max_sge ||
 	    attr->max_sge > (uint32_t)limits->max_srq_sge)
 		return ret;
-	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, attr->max_sge), srq->pd, &srq->queue);
+	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, attr->max_sge), srq->pd, srq->owner,
+			 &srq->queue);
 	if (!ret)
 		attr->max_wr = srq->attr.max_wr = uvd_queue_size(srq->queue);
 	return ret;
@@ -236,7 +250,7 @@ int uvd_queue_resize_srq(struct uvd_req *req, struct uvd_srq *srq, const struct 
 		return ret;
 	if ((mask & IBV_SRQ_LIMIT ? attr->srq_limit : now.srq_limit) > attr->max_wr)
 		return -EINVAL;
-	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, now.max_sge), srq->pd, &q);
+	ret = queue_make(req, UVD_QUEUE_RECV, l->shape_rq(attr->max_wr, now.max_sge), srq->pd, srq->owner, &q);
 	if (ret)
 		return ret;
 	/* As soon as the SRQ has the queue, another call may replace and free it: build the response before. */

@@ -32,6 +32,10 @@ static inline uint32_t uvd_queue_size(const struct uvd_queue *q)
 /* Frees a queue that no object of the backend uses, and uncharges it. q may be NULL. */
 void uvd_queue_end(struct uvd_queue *q);
 
+/* queue_trace.c: tells the observers of what uvd_queue's tell() was called for. Caller holds the backend's lock of q. */
+void uvd_queue_trace(const struct uvd_queue *q, struct uvd_file *file, const struct uvd_uobject *owner,
+		     const void *what);
+
 /* Write the driver's part of a create's response. Do nothing on a device without mapped queues. */
 int uvd_queues_answer_cq(struct uvd_req *req, const struct uvd_cq *cq);
 int uvd_queues_answer_qp(struct uvd_req *req, const struct uvd_qp *qp);

@@ -33,6 +33,10 @@ static uint32_t rxe_queue_mask(const struct uvd_queue *q)
 
 static void rxe_queue_write_header(struct uvd_queue *q)
 {
+	static const unsigned int nobody;
+
+	if (!q->watched)
+		q->watched = &nobody;
 	rxe_queue_header(q)->log2_elem_size = __builtin_ctz(q->shape.entry_size);
 	rxe_queue_header(q)->index_mask = rxe_queue_mask(q);
 }
@@ -138,12 +142,8 @@ static void rxe_queue_decode_operation(struct uvd_queue *q, const struct rxe_sen
 	}
 }
 
-static bool peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
+static void rxe_queue_decode_send(struct uvd_queue *q, const struct rxe_send_wqe *wqe, struct uvd_send_wr *wr)
 {
-	const struct rxe_send_wqe *wqe = copy_entry(q, n);
-
-	if (!wqe)
-		return false;
 	*wr = (struct uvd_send_wr){
 		.wr_id = wqe->wr.wr_id,
 		.opcode = wqe->wr.opcode,
@@ -153,11 +153,22 @@ static bool peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
 	};
 	rxe_queue_decode_operation(q, &wqe->wr, q->is_ud, wr);
 	if (!(wr->send_flags & IBV_SEND_INLINE) && wr->opcode != IBV_WR_ATOMIC_WRITE)
-		return true;
+		return;
 	/* Inline data, or the operand of ATOMIC_WRITE, follows the request in its entry. num_sge -1: it is too long. */
 	wr->num_sge = wqe->dma.length <= q->shape.entry_size - sizeof(*wqe) ? 0 : -1;
 	wr->inline_data = wqe->dma.inline_data;
 	wr->inline_len = wqe->dma.length;
+}
+
+static bool peek_send(struct uvd_queue *q, uint32_t n, struct uvd_send_wr *wr)
+{
+	const struct rxe_send_wqe *wqe = copy_entry(q, n);
+
+	if (!wqe)
+		return false;
+	rxe_queue_decode_send(q, wqe, wr);
+	if (uvd_queue_is_watched(q))
+		q->tell(q, wr);
 	return true;
 }
 
@@ -172,6 +183,8 @@ static bool peek_recv(struct uvd_queue *q, uint32_t n, struct uvd_recv_wr *wr)
 		.num_sge = wqe->dma.num_sge <= q->shape.max_sge ? (int)wqe->dma.num_sge : -1,
 		.sg_list = (const struct ibv_sge *)wqe->dma.sge,
 	};
+	if (uvd_queue_is_watched(q))
+		q->tell(q, wr);
 	return true;
 }
 
@@ -201,6 +214,9 @@ static bool push_wc(struct uvd_queue *q, const struct ibv_wc *wc)
 		return false;
 	memcpy(entry_at(q, q->index), &out, sizeof(out));
 	q->index = (q->index + 1) & rxe_queue_mask(q);
+	/* Before the client can see the completion: a trace has it before what the client does then. */
+	if (uvd_queue_is_watched(q))
+		q->tell(q, wc);
 	__atomic_store_n(&rxe_queue_header(q)->producer_index, q->index, __ATOMIC_RELEASE);
 	return true;
 }

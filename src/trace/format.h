@@ -31,6 +31,7 @@ enum uvd_trace_kind {
 	UVD_TRACE_CALL, /* struct uvd_trace_call; struct uvd_piece with their bytes follow */
 	UVD_TRACE_CLOSE, /* struct uvd_trace_close */
 	UVD_TRACE_LOST, /* struct uvd_trace_lost */
+	UVD_TRACE_ENTRY, /* struct uvd_trace_entry, and its bytes; zeros up to a multiple of 8 */
 };
 
 /* Begins every record. */
@@ -81,6 +82,18 @@ struct uvd_trace_close {
 struct uvd_trace_lost {
 	struct uvd_trace_record record;
 	uint64_t num;
+};
+
+/* An entry of a mapped queue: see struct uvd_observed_entry. */
+struct uvd_trace_entry {
+	struct uvd_trace_record record;
+	uint64_t file;
+	uint64_t time; /* ns since 1970 */
+	uint32_t handle; /* of the object that the queue belongs to */
+	uint16_t object; /* the id of its type */
+	uint16_t kind; /* enum uvd_queue_kind */
+	uint32_t bytes; /* without the zeros */
+	uint32_t reserved;
 };
 
 /* No record is longer. */

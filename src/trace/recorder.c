@@ -208,11 +208,11 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 }
 
 /* Another observer may want what this one does not. */
-static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_observed *call)
+static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_file *file, pid_t pid, pid_t tid)
 {
-	const struct uvd_account *account = call->file->account;
+	const struct uvd_account *account = file->account;
 
-	if (r->config.pid && r->config.pid != call->pid && r->config.pid != call->tid)
+	if (r->config.pid && r->config.pid != pid && r->config.pid != tid)
 		return false;
 	return !r->config.one_user || (account && uvd_account_uid(account) == r->config.uid);
 }
@@ -233,8 +233,30 @@ static void recorder_call(struct uvd_observer *o, const struct uvd_observed *cal
 	};
 	const struct part parts[] = { { &c, sizeof(c) }, { call->pieces, call->len } };
 
-	if (recorder_wants(r, call) && recorder_tell_file(r, call->file, call->tree))
+	if (recorder_wants(r, call->file, call->pid, call->tid) && recorder_tell_file(r, call->file, call->tree))
 		recorder_put(r, parts, call->len ? 2 : 1);
+}
+
+/* The engine's thread says nothing about who has posted: the opener stands for the process. */
+static void recorder_entry(struct uvd_observer *o, const struct uvd_observed_entry *entry)
+{
+	static const uint8_t zeros[8];
+	struct uvd_recorder *r = container_of(o, struct uvd_recorder, observer);
+	const size_t padding = -entry->len & 7;
+	struct uvd_trace_entry e = {
+		.record = { sizeof(e) + entry->len + padding, UVD_TRACE_ENTRY },
+		.file = entry->file->number,
+		.time = entry->time,
+		.handle = entry->handle,
+		.object = entry->object,
+		.kind = entry->kind,
+		.bytes = entry->len,
+	};
+	const struct part parts[] = { { &e, sizeof(e) }, { entry->bytes, entry->len }, { zeros, padding } };
+	const pid_t opener = entry->file->opened_by;
+
+	if (recorder_wants(r, entry->file, opener, opener) && recorder_tell_file(r, entry->file, entry->tree))
+		recorder_put(r, parts, padding ? 3 : 2);
 }
 
 static void recorder_closed(struct uvd_observer *o, struct uvd_file *file)
@@ -376,6 +398,7 @@ struct uvd_recorder *uvd_recorder_new(struct uvd_engine *engine, int fd, const s
 	r->config = *config;
 	r->observer.call = recorder_call;
 	r->observer.closed = recorder_closed;
+	r->observer.entry = recorder_entry;
 	r->observer.one_user = config->one_user;
 	r->observer.uid = config->uid;
 	r->unobserved = atomic_load(&engine->observers.lost);

@@ -563,6 +563,110 @@ START_TEST(test_transport_that_answers_first_does_the_work_itself)
 }
 END_TEST
 
+/* ---- observers --------------------------------------------------------------------------------------------------- */
+
+/* The entries that an observer was told of. */
+static struct {
+	struct uvd_observed_entry entry;
+	uint8_t bytes[UVD_PIECE_MAX];
+} told[8];
+static unsigned int num_told;
+
+static void take_entry(struct uvd_observer *o, const struct uvd_observed_entry *entry)
+{
+	ck_assert_uint_lt(num_told, 8);
+	ck_assert_uint_le(entry->len, sizeof(told->bytes));
+	ck_assert(entry->file == h.file && entry->tree && entry->time);
+	told[num_told].entry = *entry;
+	memcpy(told[num_told++].bytes, entry->bytes, entry->len);
+}
+
+static void take_call(struct uvd_observer *o, const struct uvd_observed *call)
+{
+}
+
+/* The only one of this kind. */
+static const void *told_of(enum uvd_queue_kind kind, uint32_t handle, size_t len)
+{
+	const void *found = NULL;
+
+	for (unsigned int i = 0; i < num_told; i++) {
+		if (told[i].entry.kind != kind)
+			continue;
+		ck_assert_ptr_null(found);
+		ck_assert_uint_eq(told[i].entry.handle, handle);
+		ck_assert_uint_eq(told[i].entry.object, kind == UVD_QUEUE_CQ ? UVERBS_OBJECT_CQ : UVERBS_OBJECT_QP);
+		ck_assert_uint_eq(told[i].entry.len, len);
+		found = told[i].bytes;
+	}
+	ck_assert_ptr_nonnull(found);
+	return found;
+}
+
+/* The request fails: the QP takes no inline data. */
+START_TEST(test_an_observer_sees_requests_with_their_lists_and_inline_data_and_completions)
+{
+	struct uvd_observer o = { .call = take_call, .entry = take_entry };
+	const struct ib_uverbs_send_wr *wr;
+	const struct ib_uverbs_wc *completion;
+	const struct uvd_queue *sq;
+	struct rxe_send_wqe *wqe;
+	struct ib_uverbs_wc wc;
+
+	begin_traffic(1, 7);
+	num_told = 0;
+	ck_assert_int_eq(uvd_observer_add(&h.engine, &o), 0);
+	sq = queue_of(qps[0].core.qp_handle, &uvd_object_qp, true);
+	wqe = next_entry(sq);
+	wqe->wr.wr_id = 4;
+	wqe->wr.opcode = IBV_WR_RDMA_WRITE;
+	wqe->wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+	wqe->wr.wr.rdma.remote_addr = 0x1234;
+	wqe->wr.wr.rdma.rkey = 99;
+	wqe->dma.length = 5;
+	memcpy(wqe->dma.inline_data, "hello", 5);
+	publish(sq);
+	ck_assert_int_eq(ring(0), 0);
+	ck_assert(next_wc(&wc, 20));
+	uvd_observer_remove(&h.engine, &o);
+	wr = told_of(UVD_QUEUE_SEND, qps[0].core.qp_handle, sizeof(*wr) + 5);
+	ck_assert(wr->wr_id == 4 && wr->opcode == IB_UVERBS_WR_RDMA_WRITE && !wr->num_sge);
+	ck_assert(wr->wr.rdma.remote_addr == 0x1234 && wr->wr.rdma.rkey == 99);
+	ck_assert_mem_eq(wr + 1, "hello", 5);
+	completion = told_of(UVD_QUEUE_CQ, cq, sizeof(*completion));
+	ck_assert_mem_eq(completion, &wc, sizeof(wc));
+	ck_assert_uint_eq(completion->wr_id, 4);
+}
+END_TEST
+
+START_TEST(test_an_observer_that_counts_and_one_that_has_gone_see_no_entries)
+{
+	struct uvd_observer o = { .call = take_call, .entry = take_entry, .counts_only = true };
+	struct ib_uverbs_wc wc;
+
+	begin_traffic(1, 7);
+	num_told = 0;
+	ck_assert_int_eq(uvd_observer_add(&h.engine, &o), 0);
+	ck_assert(!uvd_queue_is_watched(queue_of(cq, &uvd_object_cq, false)));
+	post_recv(1, 5);
+	send_nothing(0, 6);
+	ck_assert(next_wc(&wc, 20) && next_wc(&wc, 20));
+	uvd_observer_remove(&h.engine, &o);
+	o.counts_only = false;
+	ck_assert_int_eq(uvd_observer_add(&h.engine, &o), 0);
+	post_recv(1, 7);
+	send_nothing(0, 8);
+	ck_assert(next_wc(&wc, 20) && next_wc(&wc, 20));
+	uvd_observer_remove(&h.engine, &o);
+	ck_assert(!uvd_queue_is_watched(queue_of(cq, &uvd_object_cq, false)));
+	ck_assert_uint_eq(num_told, 4); /* two requests, two completions */
+	post_recv(1, 9);
+	send_nothing(0, 10);
+	ck_assert(next_wc(&wc, 20) && next_wc(&wc, 20));
+	ck_assert_uint_eq(num_told, 4);
+}
+END_TEST
+
 TEST_LIST(test_cq_tells_where_its_queue_is, test_no_room_for_the_drivers_answer_is_einval,
 	  test_file_that_cannot_be_mapped_has_no_queues, test_sizes_beyond_the_limits_are_einval,
 	  test_queue_ends_where_the_backend_refuses, test_no_shared_memory_is_told_and_nothing_stays,
@@ -571,4 +675,6 @@ TEST_LIST(test_cq_tells_where_its_queue_is, test_no_room_for_the_drivers_answer_
 	  test_srq_is_resized_and_tells_where, test_requests_of_a_mapped_queue_are_carried_out_in_their_order,
 	  test_receive_that_comes_during_a_wait_is_seen, test_looking_uses_up_no_retry,
 	  test_request_that_no_post_would_take_fails_and_flushes_the_rest,
-	  test_transport_that_answers_first_does_the_work_itself)
+	  test_transport_that_answers_first_does_the_work_itself,
+	  test_an_observer_sees_requests_with_their_lists_and_inline_data_and_completions,
+	  test_an_observer_that_counts_and_one_that_has_gone_see_no_entries)

@@ -291,6 +291,65 @@ START_TEST(test_completion_is_what_the_provider_polls)
 }
 END_TEST
 
+/* ---- observers --------------------------------------------------------------------------------------------------- */
+
+static unsigned int watched, told;
+static const void *told_last;
+
+static void count_told(struct uvd_queue *queue, const void *what)
+{
+	ck_assert_ptr_eq(queue, &q);
+	told++;
+	told_last = what;
+}
+
+static void watch(bool on)
+{
+	watched = on;
+	q.watched = &watched;
+	q.tell = count_told;
+	told = 0;
+}
+
+START_TEST(test_an_observer_is_told_each_request_that_is_decoded_and_nothing_else)
+{
+	struct uvd_send_wr wr;
+
+	header(&q)->producer_index = 2;
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
+	watch(false);
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
+	ck_assert_uint_eq(told, 0);
+	watch(true);
+	ck_assert(q.ops->peek_send(&q, 0, &wr));
+	ck_assert_uint_eq(told, 1);
+	ck_assert_ptr_eq(told_last, &wr);
+	ck_assert(q.ops->peek_send(&q, 1, &wr));
+	ck_assert(!q.ops->peek_send(&q, 2, &wr));
+	q.ops->pop(&q);
+	ck_assert_uint_eq(told, 2);
+}
+END_TEST
+
+START_TEST(test_an_observer_is_told_receives_and_completions)
+{
+	const struct ibv_wc wc = { .wr_id = 7 };
+	struct uvd_recv_wr wr;
+
+	make(&q, UVD_QUEUE_RECV, rxe()->shape_rq(MAX_WR, MAX_SGE));
+	watch(true);
+	header(&q)->producer_index = 1;
+	ck_assert(q.ops->peek_recv(&q, 0, &wr));
+	ck_assert_ptr_eq(told_last, &wr);
+	make(&q, UVD_QUEUE_CQ, rxe()->shape_cq(1));
+	watch(true);
+	ck_assert(q.ops->push_wc(&q, &wc));
+	ck_assert_ptr_eq(told_last, &wc);
+	ck_assert(!q.ops->push_wc(&q, &wc)); /* full */
+	ck_assert_uint_eq(told, 1);
+}
+END_TEST
+
 START_TEST(test_full_queue_takes_no_completion)
 {
 	make(&q, UVD_QUEUE_CQ, rxe()->shape_cq(3));
@@ -359,6 +418,8 @@ int main(void)
 		test_address_that_the_device_has_not_is_none,
 		test_receive_is_decoded,
 		test_completion_is_what_the_provider_polls,
+		test_an_observer_is_told_each_request_that_is_decoded_and_nothing_else,
+		test_an_observer_is_told_receives_and_completions,
 		test_full_queue_takes_no_completion,
 		test_completions_move_to_another_queue_in_their_order,
 		test_receives_move_to_another_queue_in_their_order,

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -73,6 +74,60 @@ def test_the_text_reads_as_strace_does(run):
     assert re.search(r"DEVICE\.QUERY\(\) = -ENOSPC \(No space left on device\)", text), text
     assert re.search(rf"^\+\+\+ {who} open file of /dev/infiniband/uverbs0 \+\+\+$", text, re.M), text
     assert len(re.findall(rf"^{time} {who} close\(\) = 0$", text, re.M)) == 2, text
+
+
+def entries_of(run, path, *options):
+    return [o for o in map(json.loads, shown(run, path, "--json", *options).splitlines()) if o["kind"] == "entry"]
+
+
+def test_each_work_request_and_completion_in_mapped_queues_is_in_the_trace(run):
+    path = record(run, pair("ibv_rc_pingpong -g 0 -n 5 -p $port"), RXE)
+    entries, calls = entries_of(run, path), calls_of(run, path)
+    sends, done = ([e for e in entries if verb(e) == name] for name in ("QP.send_wr", "CQ.wc"))
+    received = [e for e in entries if verb(e) == "QP.recv_wr"]
+    # The engine takes a receive when a message comes for it.
+    assert (len(sends), len(received), len(done), len(entries)) == (10, 10, 20, 40)
+    qps = {(c["file"], c["out"]["handle"]): c["handles"]["handle"] for c in calls if verb(c) == "QP.CREATE"}
+    cqs = {(c["file"], c["out"]["handle"]) for c in calls if verb(c) == "CQ.CREATE"}
+    pids = {c["file"]: c["pid"] for c in calls}
+    assert all((e["program"], e["device"], e["pid"]) == ("ibv_rc_pingpong", "rxe0", pids[e["file"]]) for e in entries)
+    for e in (*sends, *received):
+        assert e["handles"]["qp_handle"] == qps[e["file"], e["in"]["qp_handle"]]
+        assert [s["length"] for s in e["in"]["wr"]["sge"].values()] == [4096] and not {"wr", "inline"} & {*e["in"]["wr"]}
+    assert {(e["in"]["wr"]["opcode"], e["in"]["wr"]["send_flags"]) for e in sends} == {("SEND", "SIGNALED")}
+    assert all((e["file"], e["in"]["cq_handle"]) in cqs and e["handles"]["cq_handle"] == f"CQ#{e['in']['cq_handle']}" for e in done)
+    completions = [e["out"]["wc"] for e in done]
+    assert {w["status"] for w in completions} == {"SUCCESS"}
+    assert sorted(collections.Counter((f"qpn {w['qp_num']}", w["opcode"]) for w in completions).items()) == \
+        sorted(((re.search(r"qpn \d+", qp)[0], opcode), 5) for qp in qps.values() for opcode in ("SEND", "RECV"))
+    order = [verb(e) for e in entries if e["file"] == sends[0]["file"]]
+    assert order.index("QP.send_wr") < order.index("CQ.wc")
+
+
+def test_an_entry_has_the_values_of_its_operation(run):
+    path = record(run, pair("ibv_ud_pingpong -g 0 -n 3 -p $port"), RXE)
+    sends = [e["in"]["wr"] for e in entries_of(run, path, "-e", "QP.send_wr")]
+    assert len(sends) == 6 and all({*s["wr"]} == {"ud"} and s["wr"]["ud"]["remote_qpn"] and "ah" not in s["wr"]["ud"] for s in sends), sends
+    path = record(run, pair("ibv_srq_pingpong -g 0 -n 3 -q 2 -p $port"), RXE)
+    received = entries_of(run, path, "-e", "recv_wr")
+    assert received and all(e["handles"]["srq_handle"].startswith("SRQ#") for e in received), received
+    path = record(run, pair("ib_write_lat -x 0 -n 5 -s 8 -p $port"), RXE)
+    writes = [e["in"]["wr"] for e in entries_of(run, path, "-e", "QP.send_wr")]
+    assert writes and all(w["opcode"] == "RDMA_WRITE" and w["wr"]["rdma"]["rkey"] and "ud" not in w["wr"] for w in writes), writes
+
+
+def test_text_filters_and_summary_of_entries(run):
+    path = record(run, pair("ibv_rc_pingpong -g 0 -n 3 -p $port"), RXE)
+    text = shown(run, path, "-e", "QP.send_wr,CQ.wc")
+    assert re.search(r"^.* rxe0:\d QP\.send_wr\(qp_handle=QP#3\(qpn \d+\), wr=\{wr_id=2, num_sge=1, opcode=SEND, send_flags=SIGNALED, "
+                     r"sge=\[\{addr=0x\w+, length=4096, lkey=\w+\}\]\}\)$", text, re.M), text
+    assert re.search(r"^.* rxe0:\d CQ\.wc\(cq_handle=CQ#2\) = \{wc=\{wr_id=1, status=SUCCESS, opcode=RECV, byte_len=4096, .*\}\}$", text,
+                     re.M), text
+    entries = entries_of(run, path)
+    pid = entries[0]["pid"]
+    mine = entries_of(run, path, "-p", str(pid))
+    assert mine and mine == [e for e in entries if e["pid"] == pid] and len(mine) < len(entries)
+    assert all(v.isupper() for v in json.loads(shown(run, path, "--summary", "--json")))
 
 
 def test_filters_choose_calls_by_object_verb_errno_and_process(run):
@@ -209,13 +264,17 @@ def without_chance(line):
     """A line without what differs from run to run: times and processes."""
     line = re.sub(r"\d\d:\d\d:\d\d\.\d{6}", "TIME", re.sub(r"<\d\.\d{6}>", "<TIME>", line))
     line = re.sub(r'("(?:time_ns|duration_ns|pid|tid)":)\d+', r"\1N", re.sub(r"\[\d+\]", "[PID]", line))
+    line = re.sub(r"(addr=|lkey=|qp_num=|src_qp=|qpn )\w+", r"\1N", re.sub(r" rxe0:\d+ ", " rxe0:N ", line))
     return re.sub(r"^(100\.00) +\d\.\d{6} +\d+\.\d ", r"\1 TIME ", line)
 
 
 def test_the_examples_of_the_documentation_print_what_it_says(run):
     page = pathlib.Path(__file__).parents[2] / "docs/trace.md"
     blocks = re.findall(r"^```\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S)
-    env = {**run.env, "PATH": f"{os.path.dirname(UVERBSCTL)}:{os.environ['PATH']}"}
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    env = {**run.env, "PATH": f"{os.path.dirname(UVERBSCTL)}:{os.environ['PATH']}", "PORT": str(port)}
     for block in blocks:
         said = []
         for line in block.splitlines():
@@ -226,4 +285,4 @@ def test_the_examples_of_the_documentation_print_what_it_says(run):
                 said.append(line)
                 said += r.stdout.splitlines()
         assert [without_chance(s) for s in said] == [without_chance(s) for s in block.splitlines()], block
-    assert len(blocks) == 3
+    assert len(blocks) == 4

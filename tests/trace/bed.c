@@ -45,8 +45,13 @@ static void add_call(json_t *calls, struct uvd_trace_reader *r, const struct uvd
 	char *text = NULL;
 	size_t len;
 	FILE *to = open_memstream(&text, &len);
+	bool decoded = true;
 
-	if (uvd_trace_decode(r, (const void *)record, &d)) {
+	if (record->kind == UVD_TRACE_ENTRY)
+		uvd_trace_decode_entry(r, (const void *)record, &d);
+	else
+		decoded = uvd_trace_decode(r, (const void *)record, &d);
+	if (decoded) {
 		uvd_trace_print(to, &d);
 		rewind(to);
 		uvd_trace_print_json(to, &d);
@@ -74,7 +79,7 @@ json_t *bed_calls(int fd, uint64_t *lost, bool *ok)
 	while (*ok && (record = uvd_trace_next(&r, &bad))) {
 		if (record->kind == UVD_TRACE_LOST)
 			*lost += ((const struct uvd_trace_lost *)record)->num;
-		if (record->kind == UVD_TRACE_CALL)
+		if (record->kind == UVD_TRACE_CALL || record->kind == UVD_TRACE_ENTRY)
 			add_call(calls, &r, record, ok);
 		else
 			uvd_trace_print_other(nowhere, &r, record, false);

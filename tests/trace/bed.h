@@ -20,7 +20,7 @@ void bed_close(void);
 /* The memfd. */
 int bed_trace(void);
 /*
- * Reads a trace from the beginning of a file. Returns its calls as the JSON of `uverbsctl trace --json`, in an array
+ * Reads a trace from the beginning of a file. Returns its calls and entries as the JSON of `uverbsctl trace --json`, in an array
  * that the caller frees; *lost is the number of records that it lacks. *ok: the reader did not complain.
  */
 json_t *bed_calls(int fd, uint64_t *lost, bool *ok);

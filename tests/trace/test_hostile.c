@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Traces that are wrong: the reader refuses or survives them. Sanitizers see what it does meanwhile. */
 #include <fcntl.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <uverbsd/queue.h>
 
 #include "bed.h"
 #include "../suite.h"
@@ -8,6 +10,23 @@
 static uint8_t *trace;
 static size_t trace_len;
 static int work; /* a memfd: the changed trace */
+
+/* Writes an entry of a mapped queue of each kind, and of one that there is not, at the end of the trace. */
+static void add_entries(uint64_t file)
+{
+	struct {
+		struct uvd_trace_entry entry;
+		uint8_t bytes[256];
+	} e = { .entry = { .record = { sizeof(e), UVD_TRACE_ENTRY },
+			   .file = file,
+			   .object = UVERBS_OBJECT_QP,
+			   .bytes = 250 } };
+	struct ib_uverbs_send_wr wr = { .num_sge = 2, .opcode = IB_UVERBS_WR_SEND };
+
+	memcpy(e.bytes, &wr, sizeof(wr));
+	for (e.entry.kind = UVD_QUEUE_SEND; e.entry.kind <= UVD_QUEUE_CQ + 1; e.entry.kind++)
+		ck_assert_int_eq(write(bed_trace(), &e, sizeof(e)), sizeof(e));
+}
 
 static void setup(void)
 {
@@ -27,6 +46,8 @@ static void setup(void)
 	}
 	close(async_fd);
 	bed_end();
+	trace_len = lseek(bed_trace(), 0, SEEK_END);
+	add_entries(bed.file->number);
 	trace_len = lseek(bed_trace(), 0, SEEK_END);
 	trace = malloc(trace_len);
 	ck_assert_int_eq(pread(bed_trace(), trace, trace_len, 0), trace_len);
@@ -56,6 +77,34 @@ static bool accepts(const uint8_t *bytes, size_t len)
 START_TEST(test_the_trace_itself_is_accepted)
 {
 	ck_assert(accepts(trace, trace_len));
+}
+END_TEST
+
+/* The file of these entries is open: its close was not recorded. */
+START_TEST(test_entries_are_decoded_and_one_of_no_kind_is_survived)
+{
+	static const char *const verbs[] = { "send_wr", "recv_wr", "wc", "wc" };
+	json_t *calls, *in, *entry;
+	uint64_t lost;
+	size_t num;
+	bool ok;
+
+	calls = bed_calls(bed_trace(), &lost, &ok);
+	ck_assert(ok);
+	num = json_array_size(calls);
+	for (size_t i = 0; i < UV_ARRAY_SIZE(verbs); i++) {
+		entry = json_array_get(calls, num - UV_ARRAY_SIZE(verbs) + i);
+		ck_assert_str_eq(json_string_value(json_object_get(entry, "verb")), verbs[i]);
+		ck_assert_str_eq(json_string_value(json_object_get(entry, "kind")), "entry");
+		ck_assert_int_eq(bed_number(entry, "in", "qp_handle"), 0);
+	}
+	in = json_object_get(json_array_get(calls, num - UV_ARRAY_SIZE(verbs)), "in");
+	ck_assert_uint_eq(json_object_size(json_object_get(json_object_get(in, "wr"), "sge")), 2);
+	ck_assert_uint_eq(strlen(json_string_value(json_object_get(json_object_get(in, "wr"), "inline"))),
+			  2 * (250 - sizeof(struct ib_uverbs_send_wr) - 2 * sizeof(struct ibv_sge)));
+	json_decref(calls);
+	*(uint32_t *)(trace + trace_len - 256 - 8) = 257; /* bytes of the last entry */
+	ck_assert(!accepts(trace, trace_len));
 }
 END_TEST
 
@@ -107,7 +156,10 @@ static void change_words(size_t at)
 {
 	static const uint32_t values[] = { 0, 1, 7, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff };
 	const uint32_t kind = word_at(at + 4);
-	const size_t most = kind == UVD_TRACE_TREE ? sizeof(struct uvd_trace_tree) : kind == UVD_TRACE_CALL ? 400 : 32;
+	const size_t most = kind == UVD_TRACE_TREE    ? sizeof(struct uvd_trace_tree)
+			    : kind == UVD_TRACE_CALL  ? 400
+			    : kind == UVD_TRACE_ENTRY ? sizeof(struct uvd_trace_entry) + 128
+						      : 32;
 
 	for (size_t in = 0; in < most && in < word_at(at); in += 4) {
 		const uint32_t was = word_at(at + in);
@@ -122,10 +174,10 @@ static void change_words(size_t at)
 
 static void change_words_of_some(size_t at)
 {
-	static unsigned int nth[UVD_TRACE_LOST + 1];
+	static unsigned int nth[UVD_TRACE_ENTRY + 1];
 	const uint32_t kind = word_at(at + 4);
 
-	if (kind <= UVD_TRACE_LOST && nth[kind]++ < 4)
+	if (kind <= UVD_TRACE_ENTRY && nth[kind]++ < 4)
 		change_words(at);
 }
 
@@ -181,6 +233,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 280);
 	tcase_add_test(t, test_the_trace_itself_is_accepted);
+	tcase_add_test(t, test_entries_are_decoded_and_one_of_no_kind_is_survived);
 	tcase_add_test(t, test_a_wrong_header_is_refused);
 	tcase_add_test(t, test_a_trace_that_is_cut_off_ends_there);
 	tcase_add_test(t, test_a_wrong_number_in_any_record_is_survived);

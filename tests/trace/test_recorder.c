@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <uverbsd/queue.h>
 
 #include "bed.h"
 #include "../suite.h"
@@ -340,6 +341,47 @@ START_TEST(test_a_recorder_of_one_process_or_one_user_sees_no_others)
 }
 END_TEST
 
+/* How many entries of a mapped queue the recorder records, of one by the process and user of the open file. */
+static size_t entries_seen(const struct uvd_recorder_config *config)
+{
+	const struct ib_uverbs_wc wc = { .wr_id = 1 };
+	struct uvd_observed_entry entry = {
+		.file = bed.file, .kind = UVD_QUEUE_CQ, .bytes = (const uint8_t *)&wc, .len = sizeof(wc)
+	};
+	int err, fd = memfd_create("trace", MFD_CLOEXEC);
+	struct uvd_recorder *r = uvd_recorder_new(&bed.engine, dup(fd), config, &err);
+	uint64_t lost;
+	json_t *calls;
+	size_t num;
+	bool ok;
+
+	ck_assert_ptr_nonnull(r);
+	uvd_observe_entry(&entry);
+	ck_assert_int_eq(uvd_recorder_free(r), 0);
+	calls = bed_calls(fd, &lost, &ok);
+	ck_assert(ok);
+	num = json_array_size(calls);
+	json_decref(calls);
+	close(fd);
+	return num;
+}
+
+START_TEST(test_a_recorder_of_one_process_or_one_user_sees_no_others_entries)
+{
+	uid_t uid;
+
+	harness_open_with(&bed, "null", &uvd_mem_process);
+	bed.file->opened_by = getpid();
+	uid = uvd_account_uid(bed.account);
+	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){}), 1);
+	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){ .pid = getpid() }), 1);
+	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){ .pid = getppid() }), 0);
+	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid }), 1);
+	ck_assert_uint_eq(entries_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid + 1 }), 0);
+	harness_close(&bed);
+}
+END_TEST
+
 START_TEST(test_there_are_only_so_many_recorders)
 {
 	const struct uvd_recorder_config config = {};
@@ -375,6 +417,7 @@ int main(void)
 	tcase_add_test(t, test_a_recorder_whose_reader_has_gone_observes_no_more);
 	tcase_add_test(t, test_the_largest_call_fits_into_the_smallest_ring);
 	tcase_add_test(t, test_a_recorder_of_one_process_or_one_user_sees_no_others);
+	tcase_add_test(t, test_a_recorder_of_one_process_or_one_user_sees_no_others_entries);
 	tcase_add_test(t, test_there_are_only_so_many_recorders);
 	return run_suite("trace recorder", t);
 }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Entries of mapped queues for a trace, as structs of the kernel's ABI: work requests as POST_SEND has them, completions as
+ * POLL_CQ has.
+ */
+#include <rdma/ib_user_verbs.h>
+#include <string.h>
+
+#include "core/core.h"
+#include "objects/queue.h"
+
+struct entry {
+	uint8_t bytes[UVD_PIECE_MAX] __attribute__((aligned(8)));
+	size_t len;
+};
+
+/* Adds what there is room for. */
+static void entry_add(struct entry *e, const void *bytes, size_t len)
+{
+	const size_t room = sizeof(e->bytes) - e->len, n = len < room ? len : room;
+
+	if (n)
+		memcpy(e->bytes + e->len, bytes, n);
+	e->len += n;
+}
+
+/* num_sge is -1 if the request is malformed. */
+static void entry_add_sges(struct entry *e, const struct ibv_sge *sges, int num_sge)
+{
+	if (num_sge > 0)
+		entry_add(e, sges, num_sge * sizeof(*sges));
+}
+
+static bool entry_is_atomic(const struct uvd_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* The address of a UD request is in the entry, and no AH has a handle for it. */
+static void entry_add_send(struct entry *e, const struct uvd_queue *q, const struct uvd_send_wr *wr)
+{
+	struct ib_uverbs_send_wr out = {
+		.wr_id = wr->wr_id,
+		.num_sge = wr->num_sge,
+		.opcode = wr->opcode,
+		.send_flags = wr->send_flags,
+		.ex.imm_data = wr->imm_data, /* or invalidate_rkey, in the same place */
+	};
+
+	if (entry_is_atomic(wr)) {
+		out.wr.atomic.remote_addr = wr->remote_addr;
+		out.wr.atomic.compare_add = wr->compare_add;
+		out.wr.atomic.swap = wr->swap;
+		out.wr.atomic.rkey = wr->rkey;
+	} else if (q->is_ud) {
+		out.wr.ud.remote_qpn = wr->remote_qpn;
+		out.wr.ud.remote_qkey = wr->remote_qkey;
+	} else {
+		out.wr.rdma.remote_addr = wr->remote_addr;
+		out.wr.rdma.rkey = wr->rkey;
+	}
+	entry_add(e, &out, sizeof(out));
+	entry_add_sges(e, wr->sg_list, wr->num_sge);
+	if (wr->inline_data && wr->num_sge >= 0)
+		entry_add(e, wr->inline_data, wr->inline_len);
+}
+
+static void entry_add_recv(struct entry *e, const struct uvd_recv_wr *wr)
+{
+	const struct ib_uverbs_recv_wr out = { .wr_id = wr->wr_id, .num_sge = wr->num_sge };
+
+	entry_add(e, &out, sizeof(out));
+	entry_add_sges(e, wr->sg_list, wr->num_sge);
+}
+
+static void entry_add_wc(struct entry *e, const struct ibv_wc *wc)
+{
+	const struct ib_uverbs_wc out = {
+		.wr_id = wc->wr_id,
+		.status = wc->status,
+		.opcode = wc->opcode,
+		.vendor_err = wc->vendor_err,
+		.byte_len = wc->byte_len,
+		.ex.imm_data = wc->imm_data,
+		.qp_num = wc->qp_num,
+		.src_qp = wc->src_qp,
+		.wc_flags = wc->wc_flags,
+		.pkey_index = wc->pkey_index,
+		.slid = wc->slid,
+		.sl = wc->sl,
+		.dlid_path_bits = wc->dlid_path_bits,
+		.port_num = 1,
+	};
+
+	entry_add(e, &out, sizeof(out));
+}
+
+void uvd_queue_trace(const struct uvd_queue *q, struct uvd_file *file, const struct uvd_uobject *owner,
+		     const void *what)
+{
+	struct uvd_observed_entry told = {
+		.file = file, .object = owner->row->id, .handle = owner->id, .kind = q->kind
+	};
+	struct entry e;
+
+	e.len = 0;
+	if (q->kind == UVD_QUEUE_SEND)
+		entry_add_send(&e, q, what);
+	else if (q->kind == UVD_QUEUE_RECV)
+		entry_add_recv(&e, what);
+	else
+		entry_add_wc(&e, what);
+	told.bytes = e.bytes;
+	told.len = e.len;
+	uvd_observe_entry(&told);
+}
