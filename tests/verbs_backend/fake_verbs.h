@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A libibverbs with one adapter, "fake0", in this process: the test program defines the functions that the verbs backend
+ * calls, so the shared library's are not used. Its QPs reach each other by number. RDMA reads and writes access the
+ * memory of this process at the remote address and check no rkey. Completions of a QP that was reset or destroyed stay
+ * in the CQ, as with some real providers.
+ */
+#ifndef UVD_TESTS_FAKE_VERBS_H
+#define UVD_TESTS_FAKE_VERBS_H
+
+#include <infiniband/verbs.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum fake_call {
+	/* These return NULL with errno set to the result. */
+	FAKE_OPEN,
+	FAKE_CREATE_CHANNEL,
+	FAKE_ALLOC_PD,
+	FAKE_REG_MR,
+	FAKE_CREATE_CQ,
+	FAKE_CREATE_SRQ,
+	FAKE_CREATE_QP,
+	/* These return the result; if that is -1, with errno set to fake.err. */
+	FAKE_RESIZE_CQ,
+	FAKE_POLL_CQ,
+	FAKE_REQ_NOTIFY_CQ,
+	FAKE_DESTROY_CQ,
+	FAKE_MODIFY_SRQ,
+	FAKE_QUERY_SRQ,
+	FAKE_POST_SRQ_RECV,
+	FAKE_DESTROY_SRQ,
+	FAKE_MODIFY_QP,
+	FAKE_QUERY_QP,
+	FAKE_POST_SEND,
+	FAKE_POST_RECV,
+	FAKE_DESTROY_QP,
+	FAKE_ATTACH_MCAST,
+	FAKE_DETACH_MCAST,
+	FAKE_CALLS
+};
+
+/* The switches, all off at first, and what the adapter has seen. */
+extern struct fake_adapter {
+	atomic_int result[FAKE_CALLS]; /* what the call returns; 0: it succeeds */
+	atomic_int err;
+	atomic_bool queues_refused; /* a post_send that fails has queued its requests, but does not process them */
+	atomic_bool holds; /* requests stay in the send queues until fake_run() */
+	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
+	atomic_bool gone; /* DEVICE_FATAL was reported: every call fails with EIO, destructions too */
+	atomic_int posted; /* send requests that were queued */
+	atomic_int objects; /* contexts, channels, PDs, MRs, CQs, SRQs and QPs that exist */
+	sem_t blocked, unblock;
+} fake;
+
+/* Turns all switches off and forgets all objects. */
+void fake_begin(void);
+/* Processes what is in the send queues. */
+void fake_run(void);
+/* The address of the data of the request at this place in the send queue of a QP; NULL: there is none. */
+void *fake_queued(uint32_t qp_num, unsigned int place);
+/* Reports DEVICE_FATAL to all contexts; from now on calls fail. */
+void fake_device_fatal(void);
+/* Reports an event of a QP to its context. */
+void fake_qp_event(uint32_t qp_num, enum ibv_event_type type);
+
+#endif
