@@ -154,6 +154,21 @@ START_TEST(test_buffer_of_a_refused_post_is_not_reused_while_it_is_queued)
 }
 END_TEST
 
+/* The client was told that the post has failed, so it may use the memory for something else. */
+START_TEST(test_refused_read_writes_nothing_to_the_client)
+{
+	strcpy(remote, "read");
+	strcpy(a.mem, "mine");
+	refuse();
+	ck_assert_int_eq(client_read(&a, 1, 0, 5, remote), -ENOMEM);
+	accept_again();
+	fake_run();
+	ck_assert_int_eq(client_write(&a, 2, 8, 8, remote + 8), 0);
+	client_expect(&a, 2);
+	ck_assert_str_eq(a.mem, "mine");
+}
+END_TEST
+
 START_TEST(test_peer_that_writes_to_a_free_buffer_changes_no_later_request)
 {
 	void *data;
@@ -309,6 +324,7 @@ int main(void)
 	tcase_add_test(t, test_request_with_a_foreign_key_completes_with_an_error);
 	tcase_add_test(t, test_refused_post_that_completes_later_gives_no_completion);
 	tcase_add_test(t, test_buffer_of_a_refused_post_is_not_reused_while_it_is_queued);
+	tcase_add_test(t, test_refused_read_writes_nothing_to_the_client);
 	tcase_add_test(t, test_peer_that_writes_to_a_free_buffer_changes_no_later_request);
 	tcase_add_test(t, test_post_whose_qp_is_reset_during_its_copy_is_einval_and_posts_nothing);
 	tcase_add_test(t, test_post_whose_queue_is_filled_during_its_copy_is_enomem);

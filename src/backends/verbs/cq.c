@@ -155,8 +155,11 @@ static void poll_deliver(struct hca_context *context, struct ibv_wc *wc, struct 
 	list_for_each_entry(r, done, of_queue) {
 		const bool last = r->of_queue.next == done;
 
-		/* A request that failed brings no data. Those before it have succeeded. */
-		if (!(last && failed) && record_deliver(context, r, wc))
+		/*
+		 * A request that failed brings no data. Those before it have succeeded, but the client of a refused one
+		 * was told that its memory stays as it is.
+		 */
+		if (!r->refused && !(last && failed) && record_deliver(context, r, wc))
 			wc->status = IBV_WC_LOC_PROT_ERR;
 	}
 	uvd_lock(&context->lock);
