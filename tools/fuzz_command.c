@@ -276,6 +276,24 @@ static bool shrink_still(void *arg, const struct uvd_prog *p)
 	return shrink_trial(s, p, &found) && uvd_program_same(&found, s->wanted);
 }
 
+/* Writes the program in C: the calls of one more run. Returns false if that failed. */
+static bool finding_write_c(const struct uvd_fuzz *f, const struct shrinking *s, const struct uvd_prog *p,
+			    const char *name)
+{
+	struct uvd_fuzz one = *f;
+
+	unlink(name);
+	uvd_fuzz_write_program(s->folder, "current.prog", p);
+	one.folder = s->folder;
+	one.trial = true;
+	one.emit = name;
+	if (f->device)
+		uvd_fuzz_worker(&one);
+	else
+		worker_wait(fuzz_worker_start(f, s->folder, "trial", name));
+	return !access(name, F_OK);
+}
+
 static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct uvd_prog *p)
 {
 	char name[PATH_MAX + 8];
@@ -299,14 +317,10 @@ static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct 
 		fclose(out);
 	}
 	snprintf(name, sizeof(name), "%s.c", f->output);
-	uvd_fuzz_write_program(s->folder, "current.prog", p);
-	if (!f->device)
-		worker_wait(fuzz_worker_start(f, s->folder, "trial", name));
-	/* The calls in C are those of a worker with a device of its own. */
-	if (f->device)
-		printf("%s.prog and %s.log written\n", f->output, f->output);
-	else
+	if (finding_write_c(f, s, p, name))
 		printf("%s.prog, %s.c and %s.log written\n", f->output, f->output, f->output);
+	else
+		printf("%s.prog and %s.log written\n", f->output, f->output);
 }
 
 /* The first line of a worker's program is `# seed N`. */

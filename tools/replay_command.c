@@ -16,6 +16,7 @@
 static const char usage[] =
 	"Usage: uverbsctl replay [--device DEVICE] [--json] FILE\n"
 	"       uverbsctl replay [--device DEVICE] --record FILE\n"
+	"       uverbsctl replay [--device DEVICE] --emit-c PROGRAM.c FILE\n"
 	"\n"
 	"  uverbsctl replay --device /dev/infiniband/uverbs0 calls.prog     on this device, ours or the kernel's\n"
 	"  uverbsctl run -- uverbsctl replay calls.prog                     on a device of its own\n"
@@ -31,6 +32,7 @@ static const char usage[] =
 	"  --device DEVICE   hfi1_0, uverbs0 or the path of a node (default: the only device)\n"
 	"  --json            print one JSON object\n"
 	"  --record          write the results of this device into FILE; nothing is compared\n"
+	"  --emit-c NAME     write the calls as a C program that needs no part of uverbsd; nothing is compared\n"
 	"  --show            print each call with its result\n"
 	"  --hang SECONDS    how long the program, or a call of a trace, may take; longer is a hang (default: 60)\n"
 	"  --control PATH    the daemon's socket, to find a device (default: $UVERBSD_CONTROL, as in a run, or\n"
@@ -42,7 +44,7 @@ static const char usage[] =
 static const char who[] = "uverbsctl replay";
 
 struct replay {
-	const char *device, *control, *file;
+	const char *device, *control, *file, *emit;
 	bool json, record, show;
 	unsigned int hang;
 	struct uvd_program_finding finding;
@@ -56,12 +58,15 @@ struct replay {
 /* Returns -1 to go on, or the exit status. */
 static int replay_options(struct replay *r, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{ "device", required_argument, NULL, 'd' }, { "hang", required_argument, NULL, 't' },
-		{ "json", no_argument, NULL, 'j' },	    { "record", no_argument, NULL, 'r' },
-		{ "show", no_argument, NULL, 's' },	    { "control", required_argument, NULL, 'c' },
-		{ "help", no_argument, NULL, 'h' },	    { NULL }
-	};
+	static const struct option longs[] = { { "device", required_argument, NULL, 'd' },
+					       { "hang", required_argument, NULL, 't' },
+					       { "json", no_argument, NULL, 'j' },
+					       { "record", no_argument, NULL, 'r' },
+					       { "show", no_argument, NULL, 's' },
+					       { "control", required_argument, NULL, 'c' },
+					       { "emit-c", required_argument, NULL, 'e' },
+					       { "help", no_argument, NULL, 'h' },
+					       { NULL } };
 	int c;
 
 	optind = 0;
@@ -70,6 +75,8 @@ static int replay_options(struct replay *r, int argc, char **argv)
 			r->device = optarg;
 		else if (c == 'c')
 			r->control = optarg;
+		else if (c == 'e')
+			r->emit = optarg;
 		else if (c == 't')
 			r->hang = strtoul(optarg, NULL, 0);
 		else if (c == 'j')
@@ -102,6 +109,19 @@ static bool replay_run(struct replay *r)
 	if (r->run->trouble[0])
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
 	return !r->run->trouble[0];
+}
+
+/* Writes the program in C: the calls of one run. */
+static bool replay_emit(struct replay *r)
+{
+	r->run->patience = r->hang;
+	if (uvd_prog_emit(r->run, r->p, r->emit, "Written by uverbsctl replay."))
+		fprintf(stderr, "%s: %s: %s\n", who, r->emit, uvd_errno_name(errno));
+	else if (r->run->trouble[0])
+		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
+	else
+		return true;
+	return false;
 }
 
 static bool replay_compare(struct replay *r, bool kernel)
@@ -193,6 +213,8 @@ static bool replay_file(struct replay *r)
 	kernel = uvd_program_is_kernel(r->node, r->run->driver_id);
 	if (!uvd_program_list_read(&r->list, r->p->device[0] && kernel != !strcmp(r->p->device, "kernel")))
 		return false;
+	if (r->emit)
+		return replay_emit(r);
 	if (!replay_run(r))
 		return false;
 	if (r->record)
@@ -215,9 +237,9 @@ static int replay_trace_file(const struct replay *r)
 					      .show = r->show,
 					      .hang = r->hang };
 
-	if (!r->record)
+	if (!r->record && !r->emit)
 		return uvd_replay_trace(who, &o);
-	fprintf(stderr, "%s: %s: a trace has its results already: --record is for programs\n", who, r->file);
+	fprintf(stderr, "%s: %s: it is a trace: --record and --emit-c are for programs\n", who, r->file);
 	return 2;
 }
 

@@ -191,6 +191,8 @@ static void call_finish(struct making *m)
 	/* The only field that does not come from the program. */
 	if (r->is_ioctl && r->msg_len >= sizeof(struct ib_uverbs_ioctl_hdr))
 		((struct ib_uverbs_ioctl_hdr *)r->msg)->driver_id = 0;
+	if (m->run->emit)
+		uvd_prog_emit_outputs(m->run, m->p, m->i, m->b.msg);
 	m->run->slot = 0;
 }
 
@@ -352,6 +354,8 @@ static int group_prepare(struct making *m)
 	m->fd = -1;
 	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
 		return call_prepare(m);
+	if (m->run->emit)
+		uvd_prog_emit_other(m->run, m->p, m->i);
 	fd = uvd_prog_value_of(m->run, m->p, m->i, m->p->calls[m->i].target);
 	if (fd > NODE_FD && fd != node_fd)
 		m->fd = fd;
@@ -424,6 +428,8 @@ static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 	}
 	for (unsigned int i = 0; i < p->num_calls; i += n) {
 		n = group_size(p, i);
+		if (run->emit && n == 1 && p->calls[i].front > UVD_PROG_METHOD)
+			uvd_prog_emit_other(run, p, i);
 		if (n > 1 ? run_group(run, p, i, n) : by_front[p->calls[i].front](run, p, i))
 			_exit(1);
 		run->records[i].done = true;

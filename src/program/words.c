@@ -23,7 +23,7 @@ static bool word_address(const struct uvd_prog_run *run, const char *word, uint6
 	return false;
 }
 
-bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t *value)
+const uint8_t *uvd_prog_output_at(const struct uvd_prog_record *r, const char *name, size_t *size)
 {
 	for (unsigned int i = 0; i < r->num_regions; i++) {
 		const struct uvd_prog_region *region = &r->regions[i];
@@ -33,12 +33,23 @@ bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t
 
 			if (strcmp(field->name, name) || field->at + field->size > region->len || field->size > 8)
 				continue;
-			*value = 0;
-			memcpy(value, r->out + region->at + field->at, field->size);
-			return true;
+			*size = field->size;
+			return r->out + region->at + field->at;
 		}
 	}
-	return false;
+	return NULL;
+}
+
+bool uvd_prog_output(const struct uvd_prog_record *r, const char *name, uint64_t *value)
+{
+	size_t size;
+	const uint8_t *at = uvd_prog_output_at(r, name, &size);
+
+	if (!at)
+		return false;
+	*value = 0;
+	memcpy(value, at, size);
+	return true;
 }
 
 /* Finds the handle or fd that the call returned in an attribute (note_new() in run.c). */

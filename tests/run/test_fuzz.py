@@ -72,6 +72,15 @@ def test_a_wrong_errno_is_found_shrunk_and_reproduced(run, folder):
     assert re.search(r"DEALLOC_PD: -1 Invalid argument\n", r.stdout), r
 
 
+def test_a_given_device_is_fuzzed_and_its_finding_written_in_c(run, folder):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "run", "--plugin", "./faulty1.so", "--", UVERBSCTL, "fuzz", "--seconds", str(STUCK),
+                        "--hang", str(STUCK), "/dev/infiniband/uverbs0"], cwd=folder, env=run.env, capture_output=True, text=True,
+                       timeout=STUCK)
+    assert r.returncode == 1 and "FINDING.prog, FINDING.c and FINDING.log written\n" in r.stdout, r
+    assert len(calls_of(folder / "FINDING.prog")) == 3, r
+    assert "DEALLOC_PD" in (folder / "FINDING.c").read_text()
+
+
 if not SANITIZED:  # the sanitizers tell of crashes themselves
     def test_a_crash_of_the_engine_is_found_and_reproduced(run, folder):
         plugin = ("--plugin", "./faulty2.so")

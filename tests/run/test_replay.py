@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """uverbsctl replay: the examples of docs/replay.md, and what a replay accepts and refuses."""
+import errno
 import json
+import os
 import pathlib
 import re
+import subprocess
 import pytest
-from conftest import UVERBSCTL
+from conftest import STUCK, UVERBSCTL
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests/differential/corpus"
@@ -52,6 +55,69 @@ def test_what_was_recorded_is_replayed_without_a_difference(replay, name):
     assert status == 0 and "\n= ok" in recorded, text
     status, text, after = replay(None)
     assert status == 0 and "no difference" in text and after == recorded, text
+
+
+def test_the_example_of_a_program_in_c_is_true(run, replay):
+    blocks = (ROOT / "docs/replay.md").read_text().split("```\n")
+    program = next(b for b in blocks if b.startswith("$ cat calls.prog")).split("$ ")[1].split("\n", 1)[1]
+    said = next(b for b in blocks if "--emit-c" in b and b.startswith("$")).split("./a.out\n")[1]
+    folder = pathlib.Path(run.folder, "example")
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    status, text, _ = replay(program, "--emit-c", (folder / "calls.c").as_posix(), device=("--persona", "rxe"))
+    assert status == 0 and text == "", text
+    subprocess.run(["cc", "-pthread", "-o", folder / "a.out", folder / "calls.c"], check=True, timeout=STUCK)
+    (folder / "a.out").chmod(0o755)
+    assert run.without_persona((folder / "a.out").as_posix()).stdout == said
+
+
+# Each kind of call: receives that are flushed, their event, descriptors that are none, and calls beside each other.
+ALL_KINDS = """write GET_CONTEXT
+ch: write CREATE_COMP_CHANNEL
+other: write CREATE_COMP_CHANNEL
+async: method ASYNC_EVENT_ALLOC async_event_alloc_fd_handle
+pd: write ALLOC_PD
+mr: invoke REG_MR pd_handle=pd
+write REG_MR pd_handle=pd start=none
+write DEALLOC_PD pd_handle=77
+cq: write CREATE_CQ comp_channel=ch
+qp: write CREATE_QP pd_handle=pd send_cq_handle=cq recv_cq_handle=cq
+write REQ_NOTIFY_CQ cq_handle=cq
+write MODIFY_QP qp_handle=qp qp_state=1 attr_mask=0x39 qp_access_flags=7
+recv qp
+recv qp
+recv cq
+write MODIFY_QP qp_handle=qp qp_state=6 attr_mask=1
+event ch wait=60000
+event ch
+event other.fd
+event async
+event 777
+& close other
+write DEALLOC_PD pd_handle=pd
+close other
+event other
+write ALLOC_PD
+"""
+
+
+@pytest.mark.parametrize("name, persona", [("", "rxe"), ("", "hfi1"), ("life", "rxe")])
+def test_the_program_in_c_gets_the_same_results(run, replay, name, persona):
+    device, folder = ("--log-level", "error", "--persona", persona), pathlib.Path(run.folder, "emitted")
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    text = ALL_KINDS if not name else (CORPUS / f"{name}.prog").read_text()
+    status, shown, _ = replay(text, "--show", device=device)
+    results = re.findall(r"^(?:& )?(?:\S+: )?(\w+ [^\s=]+)[^\n]*\n= (\w+)$", shown, re.M)
+    assert len(results) == len(re.findall("^= ", shown, re.M)) > 5, shown
+    status, said, _ = replay(text, "--emit-c", (folder / "calls.c").as_posix(), device=device)
+    assert status == 0 and said == "", said
+    warnings = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
+    subprocess.run(["cc", *warnings, "-pthread", "-o", folder / "calls", folder / "calls.c"], check=True, timeout=STUCK)
+    os.chmod(folder / "calls", 0o755)
+    r = run.without_persona((folder / "calls").as_posix(), options=device)
+    expected = [f"{call}: {'ok' if result == 'ok' else os.strerror(getattr(errno, result))}" for call, result in results]
+    assert sorted(re.sub(r": -?\d+ ", ": ", line) for line in r.stdout.splitlines()) == sorted(expected), (r, shown)
 
 
 def test_a_result_and_an_output_that_differ_are_named(replay):
