@@ -17,6 +17,7 @@ struct uvd_gen {
 	uint64_t state;
 	struct uvd_prog *p;
 	const struct uvd_prog_list *list;
+	bool fuzz; /* the programs need not be those that tests/differential has compared with the kernel */
 	bool plain; /* nothing random: make calls that succeed */
 	unsigned int vary; /* per cent of a call's fields that do not have their usual value */
 	unsigned int num_live, next;

@@ -176,17 +176,26 @@ static void gen_set_vary(struct uvd_gen *g)
 	g->vary = g->plain ? 0 : moods[uvd_gen_below(g, sizeof(moods))];
 }
 
+/* Finds the command that makes objects of this type. */
+static const struct uvd_shape_command *gen_maker(struct uvd_gen *g, const char *type)
+{
+	const struct uvd_shape_command *maker;
+
+	for (unsigned int n = 0; (maker = uvd_shape_command_at(n)); n++)
+		if (maker->makes && !strcmp(maker->makes, type) && !maker->ex && !uvd_gen_absent_command(g, maker))
+			return maker;
+	return NULL;
+}
+
 static void gen_object(struct uvd_gen *g, const char *type)
 {
 	const struct uvd_shape_command *maker;
 
 	if (live_find(g, type) || uvd_gen_chance(g, 20))
 		return;
-	for (unsigned int n = 0; (maker = uvd_shape_command_at(n)); n++)
-		if (maker->makes && !strcmp(maker->makes, type) && !maker->ex && !uvd_gen_absent_command(g, maker)) {
-			uvd_gen_command(g, maker, gen_front(g));
-			return;
-		}
+	maker = gen_maker(g, type);
+	if (maker)
+		uvd_gen_command(g, maker, gen_front(g));
 }
 
 /* Usually makes the objects that a call refers to, before the call. */
@@ -469,6 +478,29 @@ static struct uvd_prog_call *gen_destroy(struct uvd_gen *g, const struct uvd_gen
 	return call;
 }
 
+/* Makes objects of one type while others of that type are destroyed, a few times: their calls use the same locks. */
+static void gen_contend(struct uvd_gen *g)
+{
+	const struct uvd_gen_live *found = live_find(g, NULL);
+	const struct uvd_shape_command *maker = found ? gen_maker(g, found->type) : NULL;
+	unsigned int rounds = 1 + uvd_gen_below(g, 5);
+
+	for (unsigned int i = 0; maker && gen_ender(g, maker->makes) && i < rounds; i++) {
+		struct uvd_gen_live *live;
+		struct uvd_prog_call *end;
+
+		uvd_gen_command(g, maker, gen_front(g));
+		live = g->num_live ? &g->live[g->num_live - 1] : NULL;
+		if (!live || strcmp(live->type, maker->makes))
+			return;
+		end = gen_destroy(g, live);
+		if (!end)
+			return;
+		live_end(g, live->label);
+		end->beside = uvd_gen_command(g, maker, gen_front(g));
+	}
+}
+
 /* Two calls at the same time: of the same object's destruction, or of anything. */
 static void gen_race(struct uvd_gen *g)
 {
@@ -494,14 +526,16 @@ static void gen_race(struct uvd_gen *g)
 
 void uvd_prog_generate_fuzz(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed)
 {
-	struct uvd_gen g = { .state = seed, .p = p, .list = list };
+	struct uvd_gen g = { .state = seed, .p = p, .list = list, .fuzz = true };
 	unsigned int most;
 
 	gen_begin(&g, seed);
 	most = p->num_calls + 2 + uvd_gen_below(&g, 14);
 	while (p->num_calls < most && p->num_calls < UVD_PROG_MAX_CALLS) {
-		if (uvd_gen_chance(&g, 15))
+		if (uvd_gen_chance(&g, 10))
 			gen_race(&g);
+		else if (uvd_gen_chance(&g, 5))
+			gen_contend(&g);
 		else
 			gen_any_call(&g);
 	}

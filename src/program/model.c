@@ -26,6 +26,7 @@ struct model {
 	const struct uvd_prog_run *run;
 	struct uvd_prog_difference *found;
 	unsigned int call;
+	bool alone; /* no call is made beside this one */
 	bool context; /* there is one */
 	bool lost; /* a call did what the model does not understand: it makes no more statements */
 	unsigned int num;
@@ -233,7 +234,8 @@ static void model_made(struct model *m, const char *type, const struct named *na
 		m->lost = true;
 		return;
 	}
-	if (object_find(m, handle))
+	/* Beside it, the object that had the handle can have been destroyed. */
+	if (m->alone && object_find(m, handle))
 		model_wrong(m, "new handle", "one that no object has");
 	o = object_add(m, type, handle);
 	for (unsigned int i = 0; o && i < n; i++)
@@ -322,7 +324,21 @@ static bool call_is_short(const struct uvd_prog_call *call, const struct uvd_sha
 	       !uvd_prog_item(call, "!core_in");
 }
 
-/* Is an attribute of fixed size given another one, without being dropped or pointed elsewhere? */
+/* Does the item give its attribute of `size` bytes less than `least`? */
+static bool item_is_short(const char *item, unsigned int size, unsigned int least)
+{
+	const char *len = strstr(item, ":len=");
+	long given;
+
+	if (!len || strstr(item, ":id="))
+		return false;
+	given = strtol(len + 5, NULL, 0);
+	if (strchr("+-", len[5]))
+		given += size;
+	return given >= 0 && given < least;
+}
+
+/* Is an attribute shorter than the schema requires? */
 static bool method_is_short(const struct uvd_prog_call *call, const struct uvd_method_row *row)
 {
 	for (unsigned int i = 0; i < call->num_items; i++) {
@@ -334,8 +350,8 @@ static bool method_is_short(const struct uvd_prog_call *call, const struct uvd_m
 		snprintf(name, sizeof(name), "%s", call->items[i]);
 		name[strcspn(name, "=:")] = 0;
 		attr = uvd_shape_attr_row(row, name);
-		if (attr && attr->type == UVD_ATTR_PTR_IN && attr->len && attr->min_len == attr->len &&
-		    strstr(call->items[i], ":len=-1"))
+		if (attr && attr->type == UVD_ATTR_PTR_IN && attr->len && attr->len != UVD_LEN_ANY &&
+		    attr->min_len <= attr->len && item_is_short(call->items[i], attr->len, attr->min_len))
 			return true;
 	}
 	return false;
@@ -343,7 +359,7 @@ static bool method_is_short(const struct uvd_prog_call *call, const struct uvd_m
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void model_command(struct model *m, const struct uvd_prog_call *call, bool alone)
+static void model_command(struct model *m, const struct uvd_prog_call *call)
 {
 	const struct uvd_shape_command *shape = uvd_shape_command(call->target);
 	struct named named[MAX_REFS] = {};
@@ -356,13 +372,13 @@ static void model_command(struct model *m, const struct uvd_prog_call *call, boo
 		m->lost |= model_may_have_acted(m);
 		return;
 	}
-	if (alone && shape->ends && n && m->context)
+	if (m->alone && shape->ends && n && m->context)
 		model_check_end(m, &named[0]);
 	if (!model_ok(m))
 		return;
-	if (alone && !shape->ends)
+	if (m->alone && !shape->ends)
 		model_check_named(m, named, n);
-	if (alone)
+	if (m->alone)
 		model_check_bytes(m);
 	if (!strcmp(shape->name, "GET_CONTEXT"))
 		m->context = true;
@@ -392,7 +408,7 @@ static const struct uvd_attr_row *method_ends(const struct uvd_method_row *row)
 	return NULL;
 }
 
-static void model_method(struct model *m, const struct uvd_prog_call *call, bool alone)
+static void model_method(struct model *m, const struct uvd_prog_call *call)
 {
 	struct uvd_shape_method ref;
 	struct named named[MAX_REFS] = {};
@@ -414,7 +430,7 @@ static void model_method(struct model *m, const struct uvd_prog_call *call, bool
 		return;
 	}
 	n = method_objects(m, ref.row, named);
-	if (alone)
+	if (m->alone)
 		model_check_named(m, named, n);
 	makes = method_makes(ref.row);
 	if (!strcmp(uvd_shape_method_name(ref.row), "GET_CONTEXT"))
@@ -439,12 +455,12 @@ void uvd_prog_model_check(const struct uvd_prog *p, const struct uvd_prog_run *r
 	m.found = found;
 	for (m.call = 0; m.call < p->num_calls && !m.lost && run->records[m.call].done; m.call++) {
 		const struct uvd_prog_call *call = &p->calls[m.call];
-		bool alone = !beside && !call->beside;
 
+		m.alone = !beside && !call->beside;
 		beside = call->beside;
 		if (call->front == UVD_PROG_METHOD)
-			model_method(&m, call, alone);
+			model_method(&m, call);
 		else if (call->front <= UVD_PROG_INVOKE)
-			model_command(&m, call, alone);
+			model_command(&m, call);
 	}
 }

@@ -129,6 +129,9 @@ const char *const uvd_gen_attr_mods[] = {
 
 static const char *gen_attr_mod(struct uvd_gen *g)
 {
+	/* The checks of lengths are what a client attacks first. */
+	if (g->fuzz && uvd_gen_chance(g, 50))
+		return UVD_GEN_ONE_OF(g, "len=-1", "len=+1", "len=-4", "len=0", "len=4");
 	return uvd_gen_one_of(g, uvd_gen_attr_mods, UVD_COUNT(uvd_gen_attr_mods) - 1);
 }
 
