@@ -30,9 +30,6 @@ struct uvd_fuzz {
 	const char *emit; /* NULL, or the file to which the worker writes its program in C */
 };
 
-/* How often a trial runs a program whose calls race. */
-enum { UVD_FUZZ_RACES = 30 };
-
 /* Runs as the worker. Returns the exit status: 0, 1 if there is a finding, 2 if the device cannot be used. */
 int uvd_fuzz_worker(const struct uvd_fuzz *f);
 

@@ -300,7 +300,8 @@ static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct 
 	FILE *out;
 
 	p->check_model = s->wanted->kind == UVD_PROGRAM_MODEL;
-	p->check_leaks = s->wanted->kind == UVD_PROGRAM_LEAK;
+	/* An engine can die when it closes the program's file: a check for leaks waits for that. */
+	p->check_leaks = s->wanted->kind == UVD_PROGRAM_LEAK || (s->wanted->kind == UVD_PROGRAM_LOST && !f->device);
 	snprintf(name, sizeof(name), "%s.prog", f->output);
 	out = fopen(name, "we");
 	if (!out) {

@@ -96,26 +96,18 @@ static void fuzz_count(const char *folder, unsigned long programs, unsigned long
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-static bool program_races(const struct uvd_prog *p)
-{
-	for (unsigned int i = 0; i < p->num_calls; i++)
-		if (p->calls[i].beside)
-			return true;
-	return false;
-}
-
 /* A hang counts if it happens again: other load on the machine can make a program slow. */
 static void worker_check(const struct uvd_fuzz *f, struct uvd_prog_run *run, const struct uvd_prog *p,
 			 struct uvd_program_finding *found)
 {
 	uvd_program_check(run, p, f->control, true, found);
-	for (unsigned int i = 0; found->kind == UVD_PROGRAM_HANG && !f->trial && i < UVD_FUZZ_RACES; i++) {
+	for (unsigned int i = 0; found->kind == UVD_PROGRAM_HANG && !f->trial && i < UVD_PROGRAM_RACES; i++) {
 		struct uvd_program_finding again;
 
 		uvd_program_check(run, p, f->control, true, &again);
 		if (again.kind)
 			return;
-		if (i + 1 == UVD_FUZZ_RACES)
+		if (i + 1 == UVD_PROGRAM_RACES)
 			found->kind = UVD_PROGRAM_FINE;
 	}
 }
@@ -131,7 +123,7 @@ static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, stru
 		return 2;
 	if (f->emit)
 		return uvd_prog_emit(run, p, f->emit, "Written by uverbsctl fuzz.") ? 2 : 0;
-	times = program_races(p) ? UVD_FUZZ_RACES : 1;
+	times = uvd_prog_races(p) ? UVD_PROGRAM_RACES : 1;
 	for (unsigned int i = 0; i < times && !found.kind; i++)
 		worker_check(f, run, p, &found);
 	return uvd_fuzz_write_finding(f->folder, &found) ? found.kind != UVD_PROGRAM_FINE : 2;

@@ -84,6 +84,12 @@ static void check_ended(const struct uvd_prog_run *run, const struct uvd_prog *p
 		 i + 1, found->d.target);
 }
 
+static void check_lost(struct uvd_program_finding *found)
+{
+	found->kind = UVD_PROGRAM_LOST;
+	snprintf(found->text, sizeof(found->text), "lost: the device does not answer after the program");
+}
+
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
 		       struct uvd_program_finding *found)
 {
@@ -93,8 +99,7 @@ void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const
 	uvd_prog_run_start(run, p);
 	uvd_prog_run_wait(run);
 	if (uvd_prog_find_driver(run->node) < 0) {
-		found->kind = UVD_PROGRAM_LOST;
-		snprintf(found->text, sizeof(found->text), "lost: the device does not answer after the program");
+		check_lost(found);
 		return;
 	}
 	if (WIFSIGNALED(run->status)) {
@@ -112,6 +117,8 @@ void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const
 	if (control && uvd_program_leaks(control, left, sizeof(left))) {
 		found->kind = UVD_PROGRAM_LEAK;
 		snprintf(found->text, sizeof(found->text), "leak: after the program the device has%s", left);
+	} else if (control && uvd_prog_find_driver(run->node) < 0) {
+		check_lost(found); /* its engine died when it closed the program's file */
 	}
 }
 

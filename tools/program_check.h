@@ -20,6 +20,9 @@ struct uvd_program_finding {
 	char text[256]; /* for people, one line */
 };
 
+/* How often a program whose calls race is run before it counts as one without a finding. */
+enum { UVD_PROGRAM_RACES = 30 };
+
 /* Runs the program and checks the device. control: the socket that tells of leaks; NULL: do not look for them. */
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
 		       struct uvd_program_finding *found);

@@ -142,6 +142,14 @@ void uvd_prog_print(const struct uvd_prog *p, FILE *out)
 		uvd_prog_call_print(&p->calls[i], out);
 }
 
+bool uvd_prog_races(const struct uvd_prog *p)
+{
+	for (unsigned int i = 0; i < p->num_calls; i++)
+		if (p->calls[i].beside)
+			return true;
+	return false;
+}
+
 void uvd_prog_drop_item(struct uvd_prog_call *call, unsigned int i)
 {
 	call->num_items--;

@@ -85,6 +85,8 @@ unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why);
 void uvd_prog_print(const struct uvd_prog *p, FILE *out);
 void uvd_prog_call_print(const struct uvd_prog_call *call, FILE *out);
 
+/* Does the program make calls at the same time? Then it can have other results in the next run. */
+bool uvd_prog_races(const struct uvd_prog *p);
 void uvd_prog_drop_item(struct uvd_prog_call *call, unsigned int i);
 void uvd_prog_drop_call(struct uvd_prog *p, unsigned int i);
 /* Appends an item, printf-like. */
