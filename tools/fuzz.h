@@ -8,6 +8,7 @@
  *	finding		what the worker found
  *	count		how many programs and calls it has run
  *	log		what its engine said
+ *	stop		tells the worker to end
  */
 #ifndef UVD_FUZZ_H
 #define UVD_FUZZ_H

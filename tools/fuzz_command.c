@@ -383,7 +383,7 @@ static void fuzz_count_add(const char *folder, unsigned long *programs, unsigned
 
 static void folder_remove(const char *folder)
 {
-	static const char *const names[] = { "current.prog", "finding", "count", "log" };
+	static const char *const names[] = { "current.prog", "finding", "count", "log", "stop" };
 	char path[PATH_MAX + 16];
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -420,8 +420,48 @@ static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs)
 			jobs[i].status = uvd_fuzz_worker(&one);
 		else
 			jobs[i].pid = fuzz_worker_start(&one, jobs[i].folder, "worker", NULL);
+		if (jobs[i].pid < 0)
+			jobs[i].status = 2;
 	}
 	return true;
+}
+
+/* Tells the workers to end after the program that they are running. */
+static void jobs_stop(const struct uvd_fuzz *f, const struct job *jobs)
+{
+	char path[PATH_MAX + 8];
+	int fd;
+
+	for (unsigned int i = 0; i < f->jobs; i++) {
+		snprintf(path, sizeof(path), "%s/stop", jobs[i].folder);
+		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* Waits for all workers. The first finding, or the first failure, ends the others. */
+static void jobs_wait(const struct uvd_fuzz *f, struct job *jobs)
+{
+	unsigned int running = 0;
+	int status;
+	pid_t pid;
+
+	for (unsigned int i = 0; i < f->jobs; i++)
+		running += jobs[i].pid > 0;
+	while (running) {
+		pid = waitpid(-1, &status, 0);
+		if (pid < 0 && errno != EINTR)
+			return;
+		for (unsigned int i = 0; pid > 0 && i < f->jobs; i++) {
+			if (jobs[i].pid != pid)
+				continue;
+			running--;
+			jobs[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+			if (jobs[i].status)
+				jobs_stop(f, jobs);
+		}
+	}
 }
 
 /* Returns the exit status that the job stands for, and reports its finding. */
@@ -429,8 +469,6 @@ static int job_end(const struct uvd_fuzz *f, struct job *job)
 {
 	struct uvd_program_finding found;
 
-	if (job->pid > 0)
-		job->status = worker_wait(job->pid);
 	if (uvd_fuzz_read_finding(job->folder, &found) && found.kind) {
 		finding_report(f, job->folder, &found);
 		return 1;
@@ -451,8 +489,10 @@ static int fuzz_jobs(const struct uvd_fuzz *f)
 	unsigned long programs = 0, calls = 0;
 	int status = jobs && jobs_start(f, jobs) ? 0 : 2;
 
+	if (jobs)
+		jobs_wait(f, jobs);
 	for (unsigned int i = 0; jobs && i < f->jobs && jobs[i].folder[0]; i++) {
-		int one = job_end(f, &jobs[i]);
+		int one = status == 1 ? 1 : job_end(f, &jobs[i]);
 
 		fuzz_count_add(jobs[i].folder, &programs, &calls);
 		if (one == 1 || !status)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static const char who[] = "uverbsctl fuzz";
 
@@ -142,9 +143,11 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 {
 	struct uvd_program_finding found = {};
 	unsigned long n, calls = 0;
+	char stop[PATH_MAX];
 	double end = fuzz_now() + f->seconds;
 
-	for (n = 0; n < f->programs && fuzz_now() < end && !found.kind; n++) {
+	snprintf(stop, sizeof(stop), "%s/stop", f->folder);
+	for (n = 0; n < f->programs && fuzz_now() < end && !found.kind && access(stop, F_OK); n++) {
 		uvd_prog_generate_fuzz(p, list, f->seed + n * f->step);
 		calls += p->num_calls;
 		if (!uvd_fuzz_write_program(f->folder, "current.prog", p))
