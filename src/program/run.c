@@ -297,11 +297,17 @@ static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned
 	return 0;
 }
 
+/* Under `uverbsctl run` the node's fd is not NODE_FD, which the first new fd then gets. */
+static bool fd_can_be_closed(int fd)
+{
+	return fd >= NODE_FD && fd != node_fd;
+}
+
 static int run_close(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
 	int fd = uvd_prog_value_of(run, p, i, p->calls[i].target);
 
-	if (fd <= NODE_FD || fd == node_fd) {
+	if (!fd_can_be_closed(fd)) {
 		errno = EBADF;
 		record_answer(&run->records[i], -1);
 		return 0;
@@ -357,7 +363,7 @@ static int group_prepare(struct making *m)
 	if (m->run->emit)
 		uvd_prog_emit_other(m->run, m->p, m->i);
 	fd = uvd_prog_value_of(m->run, m->p, m->i, m->p->calls[m->i].target);
-	if (fd > NODE_FD && fd != node_fd)
+	if (fd_can_be_closed(fd))
 		m->fd = fd;
 	else
 		record_answer(&m->run->records[m->i], (errno = EBADF, -1));

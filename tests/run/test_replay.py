@@ -72,7 +72,7 @@ def test_the_example_of_a_program_in_c_is_true(run, replay):
 
 
 # Each kind of call: receives that are flushed, their event, descriptors that are none, and calls beside each other.
-ALL_KINDS = """write GET_CONTEXT
+ALL_KINDS = """context: write GET_CONTEXT
 ch: write CREATE_COMP_CHANNEL
 other: write CREATE_COMP_CHANNEL
 async: method ASYNC_EVENT_ALLOC async_event_alloc_fd_handle
@@ -97,6 +97,9 @@ event 777
 write DEALLOC_PD pd_handle=pd
 close other
 event other
+close context.fd
+close context.fd
+close 0
 write ALLOC_PD
 """
 
