@@ -64,6 +64,7 @@ static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options
 	else if (uvd_node_find(r->who, o->control, o->device, r->node))
 		return false;
 	r->numbers = json_object();
+	r->qps = json_object();
 	r->differences = json_array();
 	r->skipped = json_array();
 	r->one = calloc(1, sizeof(*r->one));
@@ -254,6 +255,7 @@ static void replay_free(struct uvd_replay *r)
 	uvd_view_free(&r->device.view);
 	uvd_prog_list_free(&r->list);
 	json_decref(r->numbers);
+	json_decref(r->qps);
 	json_decref(r->differences);
 	json_decref(r->skipped);
 	free(r->one);

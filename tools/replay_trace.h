@@ -34,7 +34,7 @@ struct uvd_replay_file {
 	uint32_t pid;
 	int fd;
 	bool other; /* the recorded device has another driver */
-	bool had_calls;
+	bool partial; /* work requests were not made: not all completions can come */
 };
 
 struct uvd_replay_cq;
@@ -54,6 +54,7 @@ struct uvd_replay {
 	uint8_t *scratch; /* a page where a driver may write */
 	uint8_t *none; /* a page that cannot be accessed */
 	json_t *numbers; /* recorded numbers and what stands for them now, by "KIND NUMBER" */
+	json_t *qps; /* their states, and the calls that were made on them, by "FILE HANDLE" as recorded */
 	struct uvd_replay_cq *cqs;
 	struct uvd_prog_list list;
 	struct uvd_prog *one; /* for the list: one call */
@@ -90,6 +91,7 @@ struct uvd_replay_call {
 	uint64_t response_was; /* the recorded address */
 	struct uvd_replay_region *region; /* that the call is about to register */
 	json_t *values; /* inputs by name, as numbers */
+	json_t *attrs; /* names of the method's attributes, as the list of differences has them */
 	const char *skip; /* why the call is not made, or NULL */
 };
 
@@ -137,6 +139,13 @@ uint64_t uvd_replay_get(const struct uvd_field *f, const uint8_t *bytes);
 bool uvd_replay_ends(const char *name, const char *end);
 /* Returns the name after the last dot. */
 const char *uvd_replay_last(const char *name);
+
+/* ---- replay_trace_qp.c ------------------------------------------------------------------------------------------- */
+
+/* Remembers a call that has succeeded, now or in the trace. target: its name in the list of differences. */
+void uvd_replay_qp_note(struct uvd_replay_call *c, const char *target);
+/* Adds what is remembered of the call's QP to the values of the call. */
+void uvd_replay_qp_values(const struct uvd_replay_call *c, struct uvd_prog_record *record);
 
 /* ---- replay_trace_compare.c, replay_trace_cq.c ------------------------------------------------------------------- */
 

@@ -3,9 +3,11 @@
  * Builds a call from the bytes that the trace has. All pointers in it point to the replayer's memory: the tree of the
  * device, and not the one in the trace, tells which they are.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -146,11 +148,23 @@ static void attr_handles(struct uvd_replay_call *c, uint8_t *bytes, size_t len)
 	}
 }
 
+/* Makes the name that the list of differences has for an attribute: "create_qp_type". */
+static void attr_listed_name(const struct uverbsd_tree_row *row, char name[UVD_SHORT_NAME])
+{
+	static const char begin[] = "UVERBS_ATTR_";
+	const char *from = row->name + (strncmp(row->name, begin, strlen(begin)) ? 0 : strlen(begin));
+
+	snprintf(name, UVD_SHORT_NAME, "%s", from);
+	for (char *at = name; *at; at++)
+		*at = tolower((unsigned char)*at);
+}
+
 static void attr_input_replace(struct uvd_replay_call *c, const struct uverbsd_tree_row *method,
 			       const struct uverbsd_tree_row *row, struct ib_uverbs_attr *ua)
 {
 	uint8_t *bytes = attr_bytes(c, ua);
 	char name[UVD_SHORT_NAME];
+	json_t *number;
 
 	if (!bytes)
 		return;
@@ -160,12 +174,17 @@ static void attr_input_replace(struct uvd_replay_call *c, const struct uverbsd_t
 	}
 	uvd_short_attr(method, row, name);
 	uvd_replay_value(c, name, uvd_attr_fields(row->name), bytes, ua->len);
+	number = json_object_get(c->values, name);
+	attr_listed_name(row, name);
+	if (number)
+		json_object_set(c->values, name, number);
 }
 
 /* Replaces what one attribute has. */
 static void attr_replace(struct uvd_replay_call *c, const struct uverbsd_tree_row *method, struct ib_uverbs_attr *ua)
 {
 	const struct uverbsd_tree_row *row = replay_attr_of(c, method, ua->attr_id);
+	char name[UVD_SHORT_NAME];
 
 	if (!row) {
 		/* Ours has told all its attributes. The kernel's may have some that this build does not know. */
@@ -175,6 +194,8 @@ static void attr_replace(struct uvd_replay_call *c, const struct uverbsd_tree_ro
 			attr_bytes(c, ua);
 		return;
 	}
+	attr_listed_name(row, name);
+	json_array_append_new(c->attrs, json_string(name));
 	switch (row->type) {
 	case UVERBSD_TREE_PTR_OUT:
 		ua->data = (uintptr_t)uvd_replay_memory(c, ua->data, ua->len);
@@ -233,6 +254,12 @@ static void method_memory(struct uvd_replay_call *c, const struct uverbsd_tree_r
 		iova->data = c->region->new_hca_va;
 }
 
+/* Why a call that is not in the tree of the kernel's device is not made. The driver of the recorded one may have it. */
+static const char *call_unknown(const struct uvd_replay_call *c)
+{
+	return c->was->row ? "the device does not have it" : "this version of uverbsctl does not know it";
+}
+
 /* ---- ioctl ------------------------------------------------------------------------------------------------------- */
 
 /* A command inside of INVOKE_WRITE. */
@@ -244,7 +271,7 @@ static void invoke_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 
 	c->row = cmd ? uvd_trace_command_row(&c->r->device, cmd->data) : NULL;
 	if (!c->row) {
-		c->skip = c->r->kernel ? "this version of uverbsctl does not know it" : NULL;
+		c->skip = c->r->kernel ? call_unknown(c) : NULL;
 		return;
 	}
 	if (in) {
@@ -260,6 +287,13 @@ static void invoke_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 	}
 	if (c->request && c->request != c->r->none)
 		uvd_replay_request(c);
+}
+
+/* Has the driver something to return from this command or method? Queries of a device refuse room for it. */
+static bool call_has_driver_data(const struct uvd_replay_call *c)
+{
+	return c->row && !strstr(c->row->name, "QUERY") &&
+	       (c->row->kind == UVERBSD_TREE_METHOD || c->row->flags & UVERBSD_TREE_COMMAND_UDATA);
 }
 
 static bool attr_is_driver(const struct uvd_replay_call *c, const struct uverbsd_tree_row *method, uint16_t id)
@@ -280,9 +314,7 @@ static void driver_replace(struct uvd_replay_call *c, const struct uverbsd_tree_
 	for (unsigned int i = 0; i < c->num_attrs; i++)
 		if (!attr_is_driver(c, method, hdr->attrs[i].attr_id))
 			hdr->attrs[kept++] = hdr->attrs[i];
-	mem = out && c->row && (c->row->kind == UVERBSD_TREE_METHOD || c->row->flags & UVERBSD_TREE_COMMAND_UDATA)
-		      ? call_allocate(c, DRIVER_OUT)
-		      : NULL;
+	mem = out && call_has_driver_data(c) ? call_allocate(c, DRIVER_OUT) : NULL;
 	if (mem)
 		hdr->attrs[kept++] = (struct ib_uverbs_attr){ .attr_id = UVERBS_ATTR_UHW_OUT,
 							      .len = DRIVER_OUT,
@@ -317,7 +349,7 @@ static void ioctl_build(struct uvd_replay_call *c, uint64_t addr)
 		sent->driver_id = c->r->driver_id;
 	c->row = replay_row(c->r, UVERBSD_TREE_METHOD, hdr.object_id, 0, hdr.method_id);
 	if (!c->row && c->r->kernel) {
-		c->skip = "this version of uverbsctl does not know it";
+		c->skip = call_unknown(c);
 		return;
 	}
 	/* The device refuses it before it looks at an attribute; they do not get there. */
@@ -375,7 +407,7 @@ static void plain_build(struct uvd_replay_call *c)
 	if (driver && c->f->other && core == c->row->min_len && hdr->in_words * 4u == c->len) {
 		c->len = HDR + core;
 		hdr->in_words = c->len / 4;
-		out = c->row->len + DRIVER_OUT;
+		out = c->row->len + (call_has_driver_data(c) ? DRIVER_OUT : 0);
 		hdr->out_words = out / 4;
 	}
 	if (!(c->row->flags & UVERBSD_TREE_COMMAND_RESP) || core < sizeof(response))
@@ -398,7 +430,7 @@ static void extended_build(struct uvd_replay_call *c)
 	if (c->f->other && c->row->flags & UVERBSD_TREE_COMMAND_UDATA && in == hdr->in_words * 8u) {
 		c->len = EX_HDR + in;
 		ex->provider_in_words = 0;
-		ex->provider_out_words = DRIVER_OUT / 8;
+		ex->provider_out_words = call_has_driver_data(c) ? DRIVER_OUT / 8 : 0;
 	} else {
 		driver_in(c, c->request + in, c->len - EX_HDR - in);
 	}
@@ -460,7 +492,7 @@ static void write_build(struct uvd_replay_call *c, const struct uvd_piece *first
 		return;
 	c->row = uvd_trace_command_row(&c->r->device, hdr->command);
 	if (!c->row) {
-		c->skip = "the device does not have this command";
+		c->skip = "the device does not have it";
 		return;
 	}
 	if (!(hdr->command & IB_USER_VERBS_CMD_FLAG_EXTENDED))
@@ -478,6 +510,7 @@ void uvd_replay_build(struct uvd_replay_call *c)
 	const struct uvd_piece *first = uvd_image_first(&c->was->image);
 
 	c->values = json_object();
+	c->attrs = json_array();
 	c->ioctl = c->was->call->flags & UVD_TRACE_CALL_IOCTL;
 	if (!first || (c->ioctl && first->kind == UVD_PIECE_COMMAND)) {
 		c->skip = "the trace has nothing of it";
@@ -511,4 +544,5 @@ void uvd_replay_call_free(struct uvd_replay_call *c)
 	for (unsigned int i = 0; i < c->num_allocated; i++)
 		free(c->allocated[i]);
 	json_decref(c->values);
+	json_decref(c->attrs);
 }

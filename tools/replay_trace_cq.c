@@ -22,6 +22,7 @@ struct uvd_replay_cq {
 	uint64_t file;
 	uint32_t handle; /* recorded */
 	json_t *was, *now; /* completions that the other side does not have, as text */
+	bool late; /* the last poll has waited in vain: they depend on later calls, and polls before those need not wait */
 	struct uvd_replay_call *poll; /* the last one, to make it again */
 };
 
@@ -142,7 +143,8 @@ bool uvd_replay_poll(struct uvd_replay_call *c)
 		size_t len = uvd_image_get(&c->was->image, UVD_PIECE_WRITTEN, c->response_was, was, c->response_len);
 
 		completions_add(cq->was, cq->now, was, len);
-		ret = poll_until(cq, c, POLL_MS);
+		ret = poll_until(cq, c, c->f->partial || cq->late ? 0 : POLL_MS);
+		cq->late = json_array_size(cq->was) > json_array_size(cq->now);
 		if (ret < 0)
 			uvd_replay_differs(c->r, c->was, "result", "ok", uvd_errno_name(-ret));
 	}
@@ -187,7 +189,7 @@ void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, co
 			continue;
 		}
 		*p = cq->next;
-		if (!r->given_up)
+		if (!r->given_up && !f->partial)
 			cq_compare(r, cq, was);
 		cq_free(cq);
 	}

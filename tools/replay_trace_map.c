@@ -13,7 +13,7 @@
 #include "replay_trace.h"
 
 /* MOST_MEMORY: bytes that a trace can make the replayer reserve, together. */
-enum { PAGE = 4096, LOST = -1 };
+enum { PAGE = 4096, LOST = -1, LINK_ETHERNET = 2 };
 static const size_t most_memory = (size_t)1 << 30;
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
@@ -234,8 +234,11 @@ void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, con
 		return;
 	if (uvd_replay_get(dlid, bytes) || c->f->other)
 		uvd_field_put(dlid, own.legacy_resp.lid, bytes);
-	/* Ethernet has no other addresses. */
-	if (c->f->other && own.legacy_resp.link_layer == 2 && !uvd_replay_get(global, bytes)) {
+	/* Ethernet has no other addresses. A call that an Ethernet port refuses for that reason can succeed here. */
+	if (c->f->other && own.legacy_resp.link_layer != LINK_ETHERNET && !uvd_replay_get(global, bytes) &&
+	    c->was->call->result < 0)
+		c->skip = "an address without a GID is valid on this port";
+	if (c->f->other && own.legacy_resp.link_layer == LINK_ETHERNET && !uvd_replay_get(global, bytes)) {
 		uvd_field_put(global, 1, bytes);
 		uvd_field_put(index, 0, bytes);
 	}

@@ -129,11 +129,16 @@ static bool call_makes_qp(const struct state *s, unsigned int i, uint64_t qp)
 	       (uvd_prog_output(r, "handle", &value) || record_value(r, "handle", &value)) && value == qp;
 }
 
-/* Returns the QP's state before this call: as the last MODIFY_QP set it, else 0 (RESET). UINT64_MAX: no QP. */
+/*
+ * Returns the QP's state before this call: as the last MODIFY_QP set it, else 0 (RESET). UINT64_MAX: no QP. The caller
+ * of uvd_prog_compare() can know it: then it is among the values of the call.
+ */
 static uint64_t qp_now(const struct state *s)
 {
 	uint64_t qp, value, mask;
 
+	if (record_value(&s->kernel->records[s->call], UVD_PROG_QP_NOW, &value))
+		return value;
 	if (!record_value(&s->kernel->records[s->call], "qp_handle", &qp))
 		return UINT64_MAX;
 	for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);) {
@@ -147,11 +152,15 @@ static uint64_t qp_now(const struct state *s)
 	return 0;
 }
 
-/* Did an earlier call of `target` succeed on this call's QP? */
+/* Did an earlier call of `target` succeed on this call's QP? The caller of uvd_prog_compare() can know it, too. */
 static bool qp_after(const struct state *s, const char *target)
 {
 	uint64_t qp, value;
+	char name[sizeof(UVD_PROG_QP_AFTER) + UVD_PROG_MAX_TARGET];
 
+	snprintf(name, sizeof(name), "%s%s", UVD_PROG_QP_AFTER, target);
+	if (record_value(&s->kernel->records[s->call], name, &value))
+		return true;
 	if (record_value(&s->kernel->records[s->call], "qp_handle", &qp))
 		for (unsigned int i = s->call; i-- && !call_makes_qp(s, i, qp);)
 			if (s->kernel->records[i].ret >= 0 && !strcmp(s->p->calls[i].target, target) &&

@@ -10,10 +10,11 @@
  *	when	conditions on the call, all of which must hold (FIELD is an input as it was sent, else an output of the kernel's; of
  *		GIDs the last 8 bytes, GID.begin is the first 8): FIELD=N,N... FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME,
  *		failed, with=ATTR (a pattern), qp_now=N,N... (the state that the call's QP was in), after=CALL (which was made
- *		on the same QP); command, object and method are those of the header
+ *		on the same QP), mapped_queues=1 (in a trace: the recorded device shared its queues with its clients);
+ *		command, object and method are those of the header
  *	why	the reason, for people; `chosen` in front: numbers that a driver chooses, which stand for each other from then on;
  *		`absent` in front: the kernel's device has none of it, so random programs leave it out;
- *		`sometimes` in front: it depends on when a task runs, so the corpus need not show it
+ *		`sometimes` in front: it depends on when a task runs, or is about traces, so the corpus need not show it
  */
 #ifndef UVD_PROG_LIST_H
 #define UVD_PROG_LIST_H
