@@ -414,8 +414,10 @@ static int open_for(struct uvd_cuse *c, struct cuse_file *f, struct uvd_caller *
 		err = c->dev->gone ? -EIO : -EACCES;
 	if (!err)
 		f->file = uvd_file_open(c->dev, caller->account, &err);
-	if (f->file)
+	if (f->file) {
 		atomic_store_explicit(&f->file->opened_by, f->opener.tgid, memory_order_relaxed);
+		f->file->privileged = f->opener.privileged;
+	}
 	uvd_cuse_spend(self, caller->account);
 	uvd_account_put(caller->account);
 	caller->account = NULL;

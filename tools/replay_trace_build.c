@@ -70,6 +70,18 @@ static bool memory_failed(const struct uvd_replay_call *c, uint64_t addr, size_t
 	return false;
 }
 
+/* Did the call read more there than the trace kept? */
+static bool memory_is_cut(const struct uvd_replay_call *c, uint64_t addr, size_t len)
+{
+	const struct uvd_trace_image *image = &c->was->image;
+
+	for (const struct uvd_piece *p = uvd_image_first(image); p; p = uvd_image_next(image, p))
+		if (p->kind == UVD_PIECE_READ && !p->failed && p->kept < p->len && p->addr < addr + len &&
+		    p->addr + p->len > addr)
+			return true;
+	return false;
+}
+
 uint8_t *uvd_replay_memory(struct uvd_replay_call *c, uint64_t addr, size_t len)
 {
 	size_t have = 0;
@@ -81,6 +93,8 @@ uint8_t *uvd_replay_memory(struct uvd_replay_call *c, uint64_t addr, size_t len)
 		return c->r->none;
 	if (mem && have >= len)
 		return mem;
+	if (memory_is_cut(c, addr, len))
+		c->skip = "the trace has only a part of its input";
 	mem = call_allocate(c, len);
 	if (!mem)
 		return NULL;

@@ -239,6 +239,7 @@ struct uvd_opener {
 	pid_t tgid;
 	uid_t fsuid;
 	gid_t fsgid;
+	bool privileged; /* has more rights than its user: set-user-ID, set-group-ID, capabilities in our namespace */
 	int mmfd; /* bound to the opener's address space: after an exec uvd_mmfd_alive() is false; -1: none */
 	int pidfd; /* tells that the process has exited, so that tgid may be another's; -1: none */
 	struct uvd_account *account; /* the opener's, which pays for both; a reference, or NULL */

@@ -18,6 +18,14 @@
 
 enum { OPENER_DESCRIPTORS = 2 };
 
+/* May do more than its user can: a program that the user started, but may not look into (ptrace_may_access()). */
+static bool opener_is_privileged(struct uvd_caller *c, const struct uvd_identity *id)
+{
+	if (id->uid != id->euid || id->uid != id->fsuid || id->gid != id->egid || id->gid != id->fsgid)
+		return true;
+	return id->uid && id->cap_eff && uvd_caller_capable_as(c, id, __builtin_ctzll(id->cap_eff));
+}
+
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 {
 	struct uvd_identity id;
@@ -32,6 +40,7 @@ int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)
 	o->tgid = id.tgid;
 	o->fsuid = id.fsuid;
 	o->fsgid = id.fsgid;
+	o->privileged = opener_is_privileged(c, &id);
 	if (uvd_caller_is_self(c))
 		return 0;
 	err = uvd_account_charge(c->account, UVD_RES_DESCRIPTORS, OPENER_DESCRIPTORS);

@@ -33,6 +33,7 @@ struct uvd_file {
 	void *share_owner;
 	uint64_t number; /* of all files of the engine that were ever opened; from 1 */
 	struct uvd_told told[UVD_MAX_OBSERVERS]; /* by slot; under the lock of the observers */
+	bool privileged; /* the opener may do more than its user; the transport sets it before the first call */
 	_Atomic pid_t opened_by; /* for messages; the transport sets it once the file is listed; 0: not known */
 	struct uvd_account *account; /* a reference; pays for the file and its objects; NULL: nobody pays */
 	struct list_head of_device; /* in the device's list, under its lock; empty: not listed */

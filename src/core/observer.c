@@ -50,6 +50,7 @@ static void piece_add(struct uvd_observation *ob, enum uvd_piece_kind kind, uint
 	const struct uvd_piece piece = { .addr = addr, .len = len, .kept = kept, .kind = kind, .failed = err != 0 };
 	uint8_t *to;
 
+	ob->call.cut |= !err && kept < len;
 	if (!observation_reserve(ob, sizeof(piece) + padded)) {
 		ob->call.cut = true;
 		return;
@@ -117,9 +118,11 @@ static uint64_t realtime_ns(void)
 	return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-static bool observer_wants(const struct uvd_observer *o, const struct uvd_file *file)
+bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_file *file)
 {
-	return !o->one_user || (file->account && uvd_account_uid(file->account) == o->uid);
+	if (!o->one_user)
+		return true;
+	return !file->privileged && file->account && uvd_account_uid(file->account) == o->uid;
 }
 
 /* Does an observer want the file's calls? *complete: one wants more than to count. */
@@ -132,7 +135,7 @@ static bool observers_want(struct uvd_observers *all, const struct uvd_file *fil
 	for (unsigned int i = 0; i < UVD_ALL_OBSERVERS; i++) {
 		const struct uvd_observer *o = all->list[i];
 
-		if (!o || !observer_wants(o, file))
+		if (!o || !uvd_observer_wants(o, file))
 			continue;
 		wanted = true;
 		*complete |= !o->counts_only;

@@ -58,7 +58,7 @@ struct uvd_observed {
 	/* What follows is not for an observer that only counts. */
 	pid_t pid, tid; /* of the caller; 0: not known */
 	bool ioctl; /* else write() */
-	bool cut; /* some accesses are not in `pieces` */
+	bool cut; /* some accesses are not in `pieces`, or not whole */
 	const uint8_t *pieces;
 	size_t len; /* bytes of the pieces */
 };
@@ -95,6 +95,9 @@ struct uvd_observer {
 	unsigned int slot; /* set by uvd_observer_add() */
 	uint64_t serial; /* likewise; no two observers of an engine have the same one */
 };
+
+/* Does the observer want calls on this file? One of a single user gets none of a program with more rights than the user. */
+bool uvd_observer_wants(const struct uvd_observer *o, const struct uvd_file *file);
 
 /* Of an engine. All 0: there are no observers. */
 struct uvd_observers {

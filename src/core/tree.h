@@ -60,6 +60,7 @@ struct uvd_tree {
 	uint16_t num_objects[2];
 	struct uvd_tree_write *writes[2]; /* plain, extended; by number */
 	uint16_t num_writes[2]; /* highest number + 1 (write-05) */
+	_Atomic uint64_t digest; /* of its rows, for traces, which compute it once; 0: not yet */
 };
 
 /*

@@ -206,6 +206,7 @@ static int file_attach(struct uvd_run_files *files, struct uvd_run_file *f, stru
 	if (!f->file)
 		return err;
 	atomic_store_explicit(&f->file->opened_by, f->opener.tgid, memory_order_relaxed);
+	f->file->privileged = f->opener.privileged;
 	f->file->share = &share_ops;
 	f->file->share_owner = f;
 	return run_file_reopen(files, f, flags);

@@ -159,8 +159,14 @@ static bool recorder_tell_tree(struct uvd_recorder *r, const struct uvd_tree *tr
 	struct tree_walk *w;
 	bool ok;
 
+	/* Opening many files must not make the observers' lock slow: a tree is described once. */
+	*id = atomic_load_explicit(&tree->digest, memory_order_relaxed);
+	if (*id && recorder_knows(r, *id))
+		return true;
 	uvd_tree_describe(tree, tree_hash_row, &head);
 	*id = head.tree;
+	/* The only member of a tree that changes. */
+	atomic_store_explicit(&((struct uvd_tree *)tree)->digest, head.tree, memory_order_relaxed);
 	if (recorder_knows(r, head.tree))
 		return true;
 	r->tree_len = (head.total / ROWS + 1) * sizeof(head) + head.total * sizeof(struct uverbsd_tree_row);
@@ -210,11 +216,9 @@ static bool recorder_tell_file(struct uvd_recorder *r, struct uvd_file *file, co
 /* Another observer may want what this one does not. */
 static bool recorder_wants(const struct uvd_recorder *r, const struct uvd_file *file, pid_t pid, pid_t tid)
 {
-	const struct uvd_account *account = file->account;
-
 	if (r->config.pid && r->config.pid != pid && r->config.pid != tid)
 		return false;
-	return !r->config.one_user || (account && uvd_account_uid(account) == r->config.uid);
+	return uvd_observer_wants(&r->observer, file);
 }
 
 static void recorder_call(struct uvd_observer *o, const struct uvd_observed *call)

@@ -264,6 +264,38 @@ START_TEST(test_a_recorder_whose_reader_has_gone_observes_no_more)
 }
 END_TEST
 
+START_TEST(test_a_long_access_is_not_whole_and_the_trace_says_so)
+{
+	static const char bytes[UVD_PIECE_MAX + 1];
+	struct uvd_observation *ob;
+	struct uvd_recorder *r;
+	uint32_t comp_vectors;
+	int async_fd, err, fd = memfd_create("trace", MFD_CLOEXEC);
+	uint64_t lost;
+	json_t *calls;
+	bool ok;
+
+	harness_open_with(&bed, "null", &uvd_mem_process);
+	r = uvd_recorder_new(&bed.engine, dup(fd), &(struct uvd_recorder_config){}, &err);
+	ck_assert_ptr_nonnull(r);
+	ck_assert_int_eq(uv_get_context(bed.fd, UV_WRITE, &async_fd, &comp_vectors), 0);
+	for (size_t len = UVD_PIECE_MAX; len <= sizeof(bytes); len++) {
+		ob = uvd_observe_begin(bed.file, &bed.call->caller, false);
+		uvd_observe_command(ob, bytes, len);
+		uvd_observe_end(ob, NULL, 0);
+	}
+	ck_assert_int_eq(uvd_recorder_free(r), 0);
+	calls = bed_calls(fd, &lost, &ok);
+	ck_assert(ok);
+	ck_assert(!json_is_true(json_object_get(json_array_get(calls, 1), "cut")));
+	ck_assert(json_is_true(json_object_get(json_array_get(calls, 2), "cut")));
+	json_decref(calls);
+	close(async_fd);
+	close(fd);
+	harness_close(&bed);
+}
+END_TEST
+
 START_TEST(test_the_largest_call_fits_into_the_smallest_ring)
 {
 	const struct uvd_recorder_config config = { .ring = UVD_RECORDER_MIN_RING };
@@ -336,6 +368,10 @@ START_TEST(test_a_recorder_of_one_process_or_one_user_sees_no_others)
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .pid = getppid() }), 0);
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid }), 1);
 	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid + 1 }), 0);
+	/* A set-user-ID program that the user started. */
+	bed.file->privileged = true;
+	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){ .one_user = true, .uid = uid }), 0);
+	ck_assert_uint_eq(calls_seen(&(struct uvd_recorder_config){}), 1);
 	close(async_fd);
 	harness_close(&bed);
 }
@@ -415,6 +451,7 @@ int main(void)
 	tcase_add_test(t, test_an_observed_call_reads_and_writes_the_client_s_memory_as_often_as_another);
 	tcase_add_test(t, test_a_reader_that_does_not_read_loses_records_and_holds_up_no_client);
 	tcase_add_test(t, test_a_recorder_whose_reader_has_gone_observes_no_more);
+	tcase_add_test(t, test_a_long_access_is_not_whole_and_the_trace_says_so);
 	tcase_add_test(t, test_the_largest_call_fits_into_the_smallest_ring);
 	tcase_add_test(t, test_a_recorder_of_one_process_or_one_user_sees_no_others);
 	tcase_add_test(t, test_a_recorder_of_one_process_or_one_user_sees_no_others_entries);
