@@ -192,22 +192,14 @@ static void __attribute__((format(printf, 2, 3))) emit(struct uvd_prog_run *run,
 	fclose(out);
 }
 
-static void emit_map(struct uvd_prog_run *run, uint64_t at, size_t size, const char *prot)
-{
-	emit(run, "\tmap(%#llx, %#zx, %s);\n", (unsigned long long)at, size, prot);
-}
-
 static void emit_arena(struct uvd_prog_run *run)
 {
-	for (run->slot = 0; run->slot < UVD_PROG_SLOTS; run->slot++) {
-		emit_map(run, UVD_PROG_MSG(run), UVD_PROG_MSG_SIZE, "PROT_READ | PROT_WRITE");
-		emit_map(run, UVD_PROG_IN(run), UVD_PROG_IN_SIZE, "PROT_READ | PROT_WRITE");
-		emit_map(run, UVD_PROG_OUT(run), UVD_PROG_OUT_SIZE, "PROT_READ | PROT_WRITE");
-	}
-	run->slot = 0;
-	emit_map(run, UVD_PROG_MEM, UVD_PROG_MEM_SIZE, "PROT_READ | PROT_WRITE");
-	emit_map(run, UVD_PROG_RO, UVD_PROG_RO_SIZE, "PROT_READ");
-	emit_map(run, UVD_PROG_SCRATCH, UVD_PROG_SCRATCH_SIZE, "PROT_READ | PROT_WRITE");
+	struct uvd_prog_area areas[UVD_PROG_AREAS];
+
+	uvd_prog_areas(areas);
+	for (unsigned int n = 0; n < UVD_PROG_AREAS; n++)
+		emit(run, "\tmap(%#llx, %#zx, %s);\n", (unsigned long long)areas[n].at, areas[n].size,
+		     areas[n].writable ? "PROT_READ | PROT_WRITE" : "PROT_READ");
 }
 
 /* The call's name for a string of C. The program's file is not trusted to hold only names. */

@@ -27,25 +27,48 @@ enum {
 
 static int node_fd; /* of the child */
 
-struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu)
+/*
+ * Under `uverbsctl run` the node's fd is not NODE_FD, which the first new fd then gets. Those below are the tool's: an event
+ * read from there would change the user's terminal.
+ */
+static bool system_has_fd(int fd)
+{
+	return fd >= NODE_FD && fd != node_fd;
+}
+
+static int system_ioctl(int fd, unsigned long cmd, uint64_t arg)
+{
+	return ioctl(fd, cmd, arg);
+}
+
+static const struct uvd_prog_node_ops system_calls = {
+	.write = write,
+	.ioctl = system_ioctl,
+	.has_fd = system_has_fd,
+	.close = close,
+};
+
+struct uvd_prog_run *uvd_prog_run_new_with(const struct uvd_prog_node_ops *ops, const char *node, uint16_t driver_id)
 {
 	struct uvd_prog_run *run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int driver;
 
 	if (run == MAP_FAILED)
 		return NULL;
+	run->ops = ops;
 	run->node = node;
-	run->cpu = cpu;
+	run->cpu = -1;
 	run->patience = PATIENCE;
-	driver = uvd_prog_find_driver(node);
-	if (driver < 0) {
-		int err = errno;
+	run->driver_id = driver_id;
+	return run;
+}
 
-		munmap(run, sizeof(*run));
-		errno = err;
-		return NULL;
-	}
-	run->driver_id = driver;
+struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu)
+{
+	int driver = uvd_prog_find_driver(node);
+	struct uvd_prog_run *run = driver < 0 ? NULL : uvd_prog_run_new_with(&system_calls, node, driver);
+
+	if (run)
+		run->cpu = cpu;
 	return run;
 }
 
@@ -73,26 +96,44 @@ int uvd_prog_find_driver(const char *node)
 	return found;
 }
 
-static void arena_map(uint64_t at, size_t size, int prot)
+void uvd_prog_areas(struct uvd_prog_area areas[UVD_PROG_AREAS])
 {
-	if (mmap((void *)at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) !=
-	    (void *)at)
-		_exit(99);
-	if (!(prot & PROT_WRITE))
-		mprotect((void *)at, size, prot);
+	struct {
+		unsigned int slot;
+	} at, *run = &at;
+	unsigned int n = 0;
+
+	for (run->slot = 0; run->slot < UVD_PROG_SLOTS; run->slot++) {
+		areas[n++] = (struct uvd_prog_area){ UVD_PROG_MSG(run), UVD_PROG_MSG_SIZE, true };
+		areas[n++] = (struct uvd_prog_area){ UVD_PROG_IN(run), UVD_PROG_IN_SIZE, true };
+		areas[n++] = (struct uvd_prog_area){ UVD_PROG_OUT(run), UVD_PROG_OUT_SIZE, true };
+		if (run->slot)
+			continue;
+		areas[n++] = (struct uvd_prog_area){ UVD_PROG_MEM, UVD_PROG_MEM_SIZE, true };
+		areas[n++] = (struct uvd_prog_area){ UVD_PROG_RO, UVD_PROG_RO_SIZE, false };
+		areas[n++] = (struct uvd_prog_area){ UVD_PROG_SCRATCH, UVD_PROG_SCRATCH_SIZE, true };
+	}
 }
 
-static void arena_make(struct uvd_prog_run *run)
+int uvd_prog_arena_make(void)
 {
-	for (run->slot = 0; run->slot < UVD_PROG_SLOTS; run->slot++) {
-		arena_map(UVD_PROG_MSG(run), UVD_PROG_MSG_SIZE, PROT_READ | PROT_WRITE);
-		arena_map(UVD_PROG_IN(run), UVD_PROG_IN_SIZE, PROT_READ | PROT_WRITE);
-		arena_map(UVD_PROG_OUT(run), UVD_PROG_OUT_SIZE, PROT_READ | PROT_WRITE);
+	struct uvd_prog_area areas[UVD_PROG_AREAS];
+
+	uvd_prog_areas(areas);
+	for (unsigned int n = 0; n < UVD_PROG_AREAS; n++) {
+		const int prot = PROT_READ | (areas[n].writable ? PROT_WRITE : 0);
+		void *at = (void *)areas[n].at;
+
+		if (mmap(at, areas[n].size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at)
+			return -1;
 	}
-	run->slot = 0;
-	arena_map(UVD_PROG_MEM, UVD_PROG_MEM_SIZE, PROT_READ | PROT_WRITE);
-	arena_map(UVD_PROG_RO, UVD_PROG_RO_SIZE, PROT_READ);
-	arena_map(UVD_PROG_SCRATCH, UVD_PROG_SCRATCH_SIZE, PROT_READ | PROT_WRITE);
+	return 0;
+}
+
+void uvd_prog_arena_clear(void)
+{
+	/* All that is mapped in it. It is an error that something is not, which changes nothing for the rest. */
+	madvise((void *)UVD_PROG_ARENA, UVD_PROG_SLOTS * UVD_PROG_SLOT_SIZE, MADV_DONTNEED);
 }
 
 static int run_trouble(struct uvd_prog_run *run, unsigned int i, const char *wrong)
@@ -167,9 +208,9 @@ static void call_make(struct making *m)
 	struct uvd_prog_record *r = &m->run->records[m->i];
 
 	if (m->p->calls[m->i].front == UVD_PROG_WRITE)
-		record_answer(r, write(node_fd, m->b.msg, m->b.len));
+		record_answer(r, m->run->ops->write(node_fd, m->b.msg, m->b.len));
 	else
-		record_answer(r, ioctl(node_fd, m->b.cmd, m->b.arg));
+		record_answer(r, m->run->ops->ioctl(node_fd, m->b.cmd, m->b.arg));
 }
 
 static void call_finish(struct making *m)
@@ -223,8 +264,7 @@ static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	r->regions[0].fields = (struct uvd_shape_fields){ fields, 2 };
 	r->num_regions = 1;
 	r->full = 16;
-	/* Neither the device nor what the tool was started with: the terminal stays as it is. */
-	if (flags < 0 || pfd.fd <= NODE_FD || pfd.fd == node_fd) {
+	if (flags < 0 || !run->ops->has_fd(pfd.fd)) {
 		errno = EBADF;
 		record_answer(r, -1);
 		return 0;
@@ -235,16 +275,28 @@ static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	return 0;
 }
 
+/* The queues of receives that the program has mapped: each can be mapped only once. */
+static struct recv_queue {
+	const struct uvd_prog_record *made; /* NULL: this entry and those behind it are free */
+	struct rxe_queue_buf *queue;
+	size_t size;
+} recv_queues[UVD_PROG_MAX_CALLS];
+
+static void recv_queues_unmap(void)
+{
+	for (struct recv_queue *q = recv_queues; q < recv_queues + UVD_PROG_MAX_CALLS && q->made; q++) {
+		munmap(q->queue, q->size);
+		q->made = NULL;
+	}
+}
+
 /*
  * Posts one empty receive, for a driver that takes receives from memory shared with the client. CREATE_QP's response
- * says where that memory is. It can be mapped only once.
+ * says where that memory is.
  */
 static int recv_by_queue(const struct uvd_prog_record *made)
 {
-	static struct {
-		const struct uvd_prog_record *made;
-		struct rxe_queue_buf *queue;
-	} mapped[UVD_PROG_MAX_CALLS];
+	struct recv_queue *q = recv_queues;
 	struct rxe_queue_buf *queue;
 	struct mminfo mi = {};
 	unsigned int n;
@@ -254,21 +306,22 @@ static int recv_by_queue(const struct uvd_prog_record *made)
 	if (n == made->num_regions || made->regions[n].len < sizeof(mi))
 		return -EINVAL;
 	memcpy(&mi, made->out + made->regions[n].at, sizeof(mi));
-	for (n = 0; n < UVD_PROG_MAX_CALLS - 1 && mapped[n].made && mapped[n].made != made; n++)
-		;
-	if (!mapped[n].made) {
-		mapped[n].queue = mmap(NULL, mi.size, PROT_READ | PROT_WRITE, MAP_SHARED, node_fd, mi.offset);
-		if (mapped[n].queue == MAP_FAILED)
+	while (q < recv_queues + UVD_PROG_MAX_CALLS - 1 && q->made && q->made != made)
+		q++;
+	if (!q->made) {
+		q->queue = mmap(NULL, mi.size, PROT_READ | PROT_WRITE, MAP_SHARED, node_fd, mi.offset);
+		if (q->queue == MAP_FAILED)
 			return -EINVAL;
-		mapped[n].made = made;
+		q->size = mi.size;
+		q->made = made;
 	}
-	queue = mapped[n].queue;
+	queue = q->queue;
 	memset(queue->data + ((size_t)queue->producer_index << queue->log2_elem_size), 0, 1u << queue->log2_elem_size);
 	__atomic_store_n(&queue->producer_index, (queue->producer_index + 1) & queue->index_mask, __ATOMIC_RELEASE);
 	return 0;
 }
 
-static int recv_by_command(uint32_t qp)
+static int recv_by_command(struct uvd_prog_run *run, uint32_t qp)
 {
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
@@ -277,7 +330,7 @@ static int recv_by_command(uint32_t qp)
 	} msg = { { IB_USER_VERBS_CMD_POST_RECV, sizeof(msg) / 4, 1 },
 		  { UVD_PROG_SCRATCH, qp, 1, 0, sizeof(struct ib_uverbs_recv_wr) } };
 
-	return write(node_fd, &msg, sizeof(msg)) < 0 ? -errno : 0;
+	return run->ops->write(node_fd, &msg, sizeof(msg)) < 0 ? -errno : 0;
 }
 
 static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
@@ -289,7 +342,7 @@ static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned
 			continue;
 		err = run->driver_id == RDMA_DRIVER_RXE
 			      ? recv_by_queue(&run->records[j])
-			      : recv_by_command(uvd_prog_value_of(run, p, i, p->calls[i].target));
+			      : recv_by_command(run, uvd_prog_value_of(run, p, i, p->calls[i].target));
 		break;
 	}
 	errno = -err;
@@ -297,22 +350,16 @@ static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned
 	return 0;
 }
 
-/* Under `uverbsctl run` the node's fd is not NODE_FD, which the first new fd then gets. */
-static bool fd_can_be_closed(int fd)
-{
-	return fd >= NODE_FD && fd != node_fd;
-}
-
 static int run_close(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
 	int fd = uvd_prog_value_of(run, p, i, p->calls[i].target);
 
-	if (!fd_can_be_closed(fd)) {
+	if (!run->ops->has_fd(fd)) {
 		errno = EBADF;
 		record_answer(&run->records[i], -1);
 		return 0;
 	}
-	record_answer(&run->records[i], close(fd));
+	record_answer(&run->records[i], run->ops->close(fd));
 	return 0;
 }
 
@@ -348,7 +395,7 @@ static void *group_thread(void *arg)
 	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
 		call_make(m);
 	else if (m->fd >= 0)
-		record_answer(&m->run->records[m->i], close(m->fd));
+		record_answer(&m->run->records[m->i], m->run->ops->close(m->fd));
 	m->run->records[m->i].done = true;
 	return NULL;
 }
@@ -363,7 +410,7 @@ static int group_prepare(struct making *m)
 	if (m->run->emit)
 		uvd_prog_emit_other(m->run, m->p, m->i);
 	fd = uvd_prog_value_of(m->run, m->p, m->i, m->p->calls[m->i].target);
-	if (fd_can_be_closed(fd))
+	if (m->run->ops->has_fd(fd))
 		m->fd = fd;
 	else
 		record_answer(&m->run->records[m->i], (errno = EBADF, -1));
@@ -413,10 +460,38 @@ static int run_group(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	return 0;
 }
 
-static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
+void uvd_prog_run_reset(struct uvd_prog_run *run, const struct uvd_prog *p)
+{
+	for (unsigned int i = 0; i < p->num_calls; i++) {
+		struct uvd_prog_record *r = &run->records[i];
+
+		r->done = r->is_ioctl = false;
+		r->msg_len = r->out_len = r->num_regions = r->num_values = r->new_at = 0;
+		r->full = 0;
+	}
+	run->trouble[0] = 0;
+	run->slot = 0;
+}
+
+int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int node)
 {
 	unsigned int n;
+	int ret = 0;
 
+	node_fd = node;
+	for (unsigned int i = 0; i < p->num_calls && !ret; i += n) {
+		n = group_size(p, i);
+		if (run->emit && n == 1 && p->calls[i].front > UVD_PROG_METHOD)
+			uvd_prog_emit_other(run, p, i);
+		ret = n > 1 ? run_group(run, p, i, n) : by_front[p->calls[i].front](run, p, i);
+		run->records[i].done = !ret;
+	}
+	recv_queues_unmap();
+	return ret;
+}
+
+static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
+{
 	signal(SIGPIPE, SIG_IGN);
 	/* Run on the daemon's CPU, so that no call has to wake another one. */
 	if (run->cpu >= 0) {
@@ -427,34 +502,20 @@ static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 		sched_setaffinity(0, sizeof(set), &set);
 	}
 	alarm(run->patience);
-	arena_make(run);
-	if (node_open(run->node)) {
+	if (uvd_prog_arena_make())
+		_exit(99);
+	if (run->ops->open ? (node_fd = run->ops->open(run)) < 0 : node_open(run->node)) {
 		snprintf(run->trouble, sizeof(run->trouble), "%s: %s", run->node, strerror(errno));
 		_exit(1);
 	}
-	for (unsigned int i = 0; i < p->num_calls; i += n) {
-		n = group_size(p, i);
-		if (run->emit && n == 1 && p->calls[i].front > UVD_PROG_METHOD)
-			uvd_prog_emit_other(run, p, i);
-		if (n > 1 ? run_group(run, p, i, n) : by_front[p->calls[i].front](run, p, i))
-			_exit(1);
-		run->records[i].done = true;
-	}
-	_exit(0);
+	_exit(uvd_prog_run_calls(run, p, node_fd) ? 1 : 0);
 }
 
 void uvd_prog_run_start(struct uvd_prog_run *run, const struct uvd_prog *p)
 {
 	pid_t pid;
 
-	for (unsigned int i = 0; i < p->num_calls; i++) {
-		struct uvd_prog_record *r = &run->records[i];
-
-		r->done = r->is_ioctl = false;
-		r->msg_len = r->out_len = r->num_regions = r->num_values = r->new_at = 0;
-		r->full = 0;
-	}
-	run->trouble[0] = 0;
+	uvd_prog_run_reset(run, p);
 	fflush(NULL);
 	pid = fork();
 	if (!pid)

@@ -46,7 +46,23 @@ struct uvd_prog_record {
 	} values[UVD_PROG_MAX_VALUES];
 };
 
+struct uvd_prog_run;
+
+/*
+ * How a program's process reaches the device: by system calls, or the device is in the process itself. The functions
+ * return -1 and set errno, as system calls do. Several threads call them at the same time.
+ */
+struct uvd_prog_node_ops {
+	/* Makes the device, in the child of uvd_prog_run_start(). Returns an fd, which can be mapped. NULL: run->node is opened. */
+	int (*open)(struct uvd_prog_run *run);
+	ssize_t (*write)(int fd, const void *bytes, size_t len);
+	int (*ioctl)(int fd, unsigned long cmd, uint64_t arg);
+	bool (*has_fd)(int fd); /* can a program close it and read from it? */
+	int (*close)(int fd); /* an fd that a call has returned */
+};
+
 struct uvd_prog_run {
+	const struct uvd_prog_node_ops *ops;
 	const char *node;
 	int cpu; /* the child's CPU; -1: any */
 	unsigned int patience; /* seconds; a program that takes longer counts as hanging */
@@ -61,11 +77,25 @@ struct uvd_prog_run {
 
 /* Allocates a run in memory that it shares with its children. Returns NULL, with errno, if the node does not answer. */
 struct uvd_prog_run *uvd_prog_run_new(const char *node, int cpu);
+/* The same, for a device that is reached by `ops` and accepts this driver id. node: its name, for messages. */
+struct uvd_prog_run *uvd_prog_run_new_with(const struct uvd_prog_node_ops *ops, const char *node, uint16_t driver_id);
 void uvd_prog_run_free(struct uvd_prog_run *run);
 /* Returns the driver id that the node accepts in ioctl headers; -1: it cannot be opened, or accepts none. */
 int uvd_prog_find_driver(const char *node);
 void uvd_prog_run_start(struct uvd_prog_run *run, const struct uvd_prog *p);
 void uvd_prog_run_wait(struct uvd_prog_run *run);
+
+/*
+ * For a process that runs several programs itself: make the arena once; then, for each program, clear the arena, reset the run
+ * and make the calls on an open node, one program at a time.
+ */
+/* Maps the areas. Returns 0, or -1 if their addresses are in use. */
+int uvd_prog_arena_make(void);
+/* Makes all of it zero, as it is in a new process. */
+void uvd_prog_arena_clear(void);
+void uvd_prog_run_reset(struct uvd_prog_run *run, const struct uvd_prog *p);
+/* Makes all calls of the program. Returns 0, or -1 if the program is wrong: run->trouble says why. */
+int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int node);
 
 /* ---- within the child -------------------------------------------------------------------------------------------- */
 
@@ -91,6 +121,15 @@ void uvd_prog_run_wait(struct uvd_prog_run *run);
 #define UVD_PROG_SCRATCH_SIZE 0x1000
 #define UVD_PROG_NONE (UVD_PROG_ARENA + 0x600000)
 #define UVD_PROG_EDGE (UVD_PROG_MEM + UVD_PROG_MEM_SIZE - 0x1000) /* a page, unmapped after that */
+
+/* The mapped areas, in the order of their addresses. */
+enum { UVD_PROG_AREAS = 3 * UVD_PROG_SLOTS + 3 };
+struct uvd_prog_area {
+	uint64_t at;
+	size_t size;
+	bool writable;
+};
+void uvd_prog_areas(struct uvd_prog_area areas[UVD_PROG_AREAS]);
 
 /* One call in bytes, in the arena. */
 struct uvd_prog_built {
