@@ -124,9 +124,10 @@ static unsigned int command_objects(const struct model *m, const struct uvd_shap
 
 	for (unsigned int f = 0; f < shape->in.n && n < MAX_REFS; f++) {
 		const struct uvd_shape_field *field = &shape->in.f[f];
+		const char *object = field->good ? strchr(field->good, '<') : NULL; /* "<pd>", or "0 <srq>" */
 		uint64_t value;
 
-		if (!field->good || sscanf(field->good, "<%15[^>]", named[n].type) != 1 ||
+		if (!object || sscanf(object, "<%15[^>]", named[n].type) != 1 ||
 		    uvd_prog_list_match("lkey channel", named[n].type) || !record_has(r, field->name, &value))
 			continue;
 		if (!strcmp(field->name, "srq_handle") && strstr(shape->name, "CREATE_QP")) {
@@ -284,6 +285,8 @@ static void model_end(struct model *m, const struct named *named)
 
 	if (o)
 		object_end(o);
+	else if (!m->alone)
+		m->lost = true; /* a call beside it has made the object: whether it still exists is unknown */
 }
 
 /* Bytes of a successful call's outputs: nothing behind them is written, and the gaps between fields hold no data. */
@@ -443,24 +446,56 @@ static void model_method(struct model *m, const struct uvd_prog_call *call)
 		model_doubt_all(m);
 }
 
+/* Does the call destroy an object, if it succeeds? */
+static bool call_ends(const struct uvd_prog_call *call)
+{
+	const struct uvd_shape_command *shape;
+	struct uvd_shape_method ref;
+
+	if (call->front == UVD_PROG_METHOD)
+		return uvd_shape_method(call->target, &ref) && ref.row && method_ends(ref.row);
+	shape = call->front <= UVD_PROG_INVOKE ? uvd_shape_command(call->target) : NULL;
+	return shape && shape->ends;
+}
+
+static void model_call(struct model *m)
+{
+	const struct uvd_prog_call *call = &m->p->calls[m->call];
+
+	if (m->lost || !model_record(m)->done)
+		m->lost = true;
+	else if (call->front == UVD_PROG_METHOD)
+		model_method(m, call);
+	else if (call->front <= UVD_PROG_INVOKE)
+		model_command(m, call);
+}
+
+/*
+ * Calls that are made at the same time, from `first`. Those that destroy come first: another one may have got the handle of
+ * an object that is gone.
+ */
+static void model_group(struct model *m, unsigned int first, unsigned int n)
+{
+	m->alone = n == 1;
+	for (int ends = 1; ends >= 0; ends--)
+		for (m->call = first; m->call < first + n; m->call++)
+			if (call_ends(&m->p->calls[m->call]) == ends)
+				model_call(m);
+}
+
 void uvd_prog_model_check(const struct uvd_prog *p, const struct uvd_prog_run *run, struct uvd_prog_difference *found)
 {
 	static struct model m;
-	bool beside = false;
+	unsigned int n;
 
 	memset(&m, 0, sizeof(m));
 	memset(found, 0, sizeof(*found));
 	m.p = p;
 	m.run = run;
 	m.found = found;
-	for (m.call = 0; m.call < p->num_calls && !m.lost && run->records[m.call].done; m.call++) {
-		const struct uvd_prog_call *call = &p->calls[m.call];
-
-		m.alone = !beside && !call->beside;
-		beside = call->beside;
-		if (call->front == UVD_PROG_METHOD)
-			model_method(&m, call);
-		else if (call->front <= UVD_PROG_INVOKE)
-			model_command(&m, call);
+	for (unsigned int i = 0; i < p->num_calls && !m.lost; i += n) {
+		for (n = 1; i + n < p->num_calls && p->calls[i + n - 1].beside; n++)
+			;
+		model_group(&m, i, n);
 	}
 }
