@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * uverbsctl fuzz. The fuzzing process (fuzz_command.c) starts workers, each under a `uverbsctl run` with a device of its
- * own, and tries programs on fresh devices while it shrinks one. A worker (fuzz_worker.c) makes random programs until one
- * has a finding, or runs one program that it is given. Both share a folder:
+ * uverbsctl fuzz. The fuzzing process (fuzz_command.c) starts workers, each with a device of its own, under a `uverbsctl
+ * run` or in a child of the worker, and tries programs on fresh devices while it shrinks one. A worker (fuzz_worker.c,
+ * fuzz_in_process.c) makes random programs until one has a finding, or runs one program that it is given. Both share a
+ * folder:
  *
  *	current.prog	the program that the worker is running
  *	finding		what the worker found
@@ -19,12 +20,13 @@
 struct uvd_fuzz {
 	const char *device; /* NULL: a device of its own for each worker */
 	const char *control; /* tells a worker about leaks; NULL: do not look for them */
+	bool in_process; /* the worker's own child has the device, and no `uverbsctl run` */
 	const char *output; /* findings are written to OUTPUT.prog, .c and .log */
 	unsigned int jobs, hang; /* hang: seconds that a program may take */
 	unsigned long programs; /* to run, by all workers together */
 	double seconds;
 	uint64_t seed, step; /* a worker takes every step-th seed */
-	char **run_options; /* for `uverbsctl run` */
+	char **run_options; /* for `uverbsctl run`, or for the device in the process */
 	int num_run_options;
 	const char *folder; /* of a worker */
 	bool trial; /* the worker runs current.prog, and nothing else */
@@ -33,6 +35,16 @@ struct uvd_fuzz {
 
 /* Runs as the worker. Returns the exit status: 0, 1 if there is a finding, 2 if the device cannot be used. */
 int uvd_fuzz_worker(const struct uvd_fuzz *f);
+
+/* The same for a worker whose child has the device (in_process.h). Programs on it run on a device of `uverbsctl run`, too. */
+int uvd_fuzz_in_process(const struct uvd_fuzz *f);
+
+/* Seconds, of a clock that never goes back. */
+double uvd_fuzz_now(void);
+/* May the worker run one more program? Not if its time is up, or another worker has a finding. */
+bool uvd_fuzz_goes_on(const struct uvd_fuzz *f, double end);
+/* Writes how many programs and calls a worker has run. */
+void uvd_fuzz_count(const char *folder, unsigned long programs, unsigned long calls);
 
 /* The files of the folder. They return false after a message on stderr. */
 bool uvd_fuzz_write_program(const char *folder, const char *name, const struct uvd_prog *p);

@@ -19,6 +19,7 @@ static const char usage[] =
 	"  uverbsctl fuzz --seconds 600 --jobs 4               devices of its own, without root\n"
 	"  uverbsctl fuzz -- --persona hfi1 --backend null     with these options of `uverbsctl run`\n"
 	"  uverbsctl fuzz /dev/infiniband/uverbs0              this device, ours or the kernel's\n"
+	"  uverbsctl fuzz --in-process --seconds 600           the device is part of the worker: many times as fast\n"
 	"\n"
 	"Makes random calls until one shows a bug: the engine dies, a call does not return, a result contradicts the\n"
 	"model of the handle table, or objects stay. Then it drops the calls that the bug does not need, and writes\n"
@@ -28,6 +29,7 @@ static const char usage[] =
 	"  --seconds N       end after N seconds (default: 60)\n"
 	"  --programs N      end after N programs of calls\n"
 	"  --seed S          the first program's seed (default: 1); the same seed makes the same calls\n"
+	"  --in-process      each worker is its own device, without `uverbsctl run` and without system calls on it\n"
 	"  --jobs N          that many devices, with a worker each (default: 1)\n"
 	"  --hang SECONDS    how long a program may take; longer is a hang (default: 30)\n"
 	"  --output NAME     write NAME.prog, NAME.c and NAME.log (default: FINDING)\n"
@@ -52,6 +54,7 @@ static const struct option longs[] = { { "seconds", required_argument, NULL, 's'
 				       { "programs", required_argument, NULL, 'p' },
 				       { "seed", required_argument, NULL, 'S' },
 				       { "step", required_argument, NULL, 'e' },
+				       { "in-process", no_argument, NULL, 'i' },
 				       { "jobs", required_argument, NULL, 'j' },
 				       { "hang", required_argument, NULL, 'H' },
 				       { "output", required_argument, NULL, 'o' },
@@ -75,6 +78,9 @@ static bool fuzz_option(struct uvd_fuzz *f, int c)
 		break;
 	case 'e':
 		f->step = strtoull(optarg, NULL, 0);
+		break;
+	case 'i':
+		f->in_process = true;
 		break;
 	case 'j':
 		f->jobs = strtoul(optarg, NULL, 0);
@@ -114,7 +120,7 @@ static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
 		optind++;
 	f->run_options = argv + optind;
 	f->num_run_options = argc - optind;
-	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && (!f->device || !f->num_run_options))
+	if (f->jobs && f->jobs <= MAX_JOBS && f->hang && (!f->device || (!f->num_run_options && !f->in_process)))
 		return -1;
 	fputs(usage, stderr);
 	return 2;
@@ -143,8 +149,15 @@ static void __attribute__((format(printf, 2, 3))) args_add(struct args *a, const
 	a->n++;
 }
 
-/* The command line of a worker under a run of its own. */
-static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *folder, const char *mode)
+static void run_options_add(const struct uvd_fuzz *f, struct args *a)
+{
+	for (int i = 0; i < f->num_run_options && a->n < MAX_ARGS - 24; i++)
+		a->argv[a->n++] = f->run_options[i];
+}
+
+/* The command line of a worker; without a device of its own it is under a run of its own. */
+static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *folder, const char *mode,
+			const char *emit)
 {
 	static char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -152,13 +165,14 @@ static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *fo
 	self[len > 0 ? len : 0] = 0;
 	a->n = 0;
 	a->argv[a->n++] = self;
-	args_add(a, "run");
-	args_add(a, "--log-level");
-	args_add(a, "error");
-	for (int i = 0; i < f->num_run_options && a->n < MAX_ARGS - 24; i++)
-		a->argv[a->n++] = f->run_options[i];
-	args_add(a, "--");
-	a->argv[a->n++] = self;
+	if (!f->in_process) {
+		args_add(a, "run");
+		args_add(a, "--log-level");
+		args_add(a, "error");
+		run_options_add(f, a);
+		args_add(a, "--");
+		a->argv[a->n++] = self;
+	}
 	args_add(a, "fuzz");
 	args_add(a, "--internal-%s", mode);
 	a->argv[a->n++] = (char *)folder;
@@ -172,6 +186,16 @@ static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *fo
 	args_add(a, "%llu", (unsigned long long)f->step);
 	args_add(a, "--hang");
 	args_add(a, "%u", f->hang);
+	if (emit) {
+		args_add(a, "--internal-emit");
+		a->argv[a->n++] = (char *)emit;
+	}
+	if (f->in_process) {
+		args_add(a, "--in-process");
+		args_add(a, "--");
+		run_options_add(f, a);
+	}
+	a->argv[a->n] = NULL;
 }
 
 /* Starts a worker in its folder. Returns its pid, or -1. */
@@ -184,12 +208,7 @@ static pid_t fuzz_worker_start(const struct uvd_fuzz *f, const char *folder, con
 
 	if (!a)
 		return -1;
-	worker_args(f, a, folder, mode);
-	if (emit) {
-		args_add(a, "--internal-emit");
-		a->argv[a->n++] = (char *)emit;
-	}
-	a->argv[a->n] = NULL;
+	worker_args(f, a, folder, mode, emit);
 	snprintf(log, sizeof(log), "%s/log", folder);
 	pid = fork();
 	if (!pid) {
@@ -517,6 +536,8 @@ int uvd_cmd_fuzz(int argc, char **argv)
 		return status;
 	if (!f.folder)
 		return fuzz_jobs(&f);
+	if (f.in_process)
+		return uvd_fuzz_in_process(&f);
 	f.control = getenv("UVERBSD_CONTROL");
 	return uvd_fuzz_worker(&f);
 }

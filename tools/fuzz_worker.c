@@ -86,7 +86,7 @@ bool uvd_fuzz_read_finding(const char *folder, struct uvd_program_finding *found
 	return kind >= 0;
 }
 
-static void fuzz_count(const char *folder, unsigned long programs, unsigned long calls)
+void uvd_fuzz_count(const char *folder, unsigned long programs, unsigned long calls)
 {
 	FILE *out = fuzz_file(folder, "count", "we");
 
@@ -130,7 +130,7 @@ static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, stru
 	return uvd_fuzz_write_finding(f->folder, &found) ? found.kind != UVD_PROGRAM_FINE : 2;
 }
 
-static double fuzz_now(void)
+double uvd_fuzz_now(void)
 {
 	struct timespec ts;
 
@@ -138,16 +138,22 @@ static double fuzz_now(void)
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
+bool uvd_fuzz_goes_on(const struct uvd_fuzz *f, double end)
+{
+	char stop[PATH_MAX];
+
+	snprintf(stop, sizeof(stop), "%s/stop", f->folder);
+	return uvd_fuzz_now() < end && access(stop, F_OK);
+}
+
 static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, struct uvd_prog *p,
 			 const struct uvd_prog_list *list)
 {
 	struct uvd_program_finding found = {};
 	unsigned long n, calls = 0;
-	char stop[PATH_MAX];
-	double end = fuzz_now() + f->seconds;
+	const double end = uvd_fuzz_now() + f->seconds;
 
-	snprintf(stop, sizeof(stop), "%s/stop", f->folder);
-	for (n = 0; n < f->programs && fuzz_now() < end && !found.kind && access(stop, F_OK); n++) {
+	for (n = 0; n < f->programs && !found.kind && uvd_fuzz_goes_on(f, end); n++) {
 		uvd_prog_generate_fuzz(p, list, f->seed + n * f->step);
 		calls += p->num_calls;
 		if (!uvd_fuzz_write_program(f->folder, "current.prog", p))
@@ -156,7 +162,7 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 		if (run->trouble[0])
 			fprintf(stderr, "%s: %s: %s\n", who, p->name, run->trouble);
 	}
-	fuzz_count(f->folder, n, calls);
+	uvd_fuzz_count(f->folder, n, calls);
 	if (!found.kind)
 		return 0;
 	return uvd_fuzz_write_finding(f->folder, &found) ? 1 : 2;

@@ -64,13 +64,19 @@ bool uvd_program_leaks(const char *control, char *text, size_t size)
 	return true;
 }
 
-/* The call in which the program ended. */
-static void check_ended(const struct uvd_prog_run *run, const struct uvd_prog *p, struct uvd_program_finding *found)
+unsigned int uvd_program_last_call(const struct uvd_prog_run *run, const struct uvd_prog *p)
 {
 	unsigned int i = 0;
 
 	while (i + 1 < p->num_calls && run->records[i].done)
 		i++;
+	return i;
+}
+
+static void check_ended(const struct uvd_prog_run *run, const struct uvd_prog *p, struct uvd_program_finding *found)
+{
+	const unsigned int i = uvd_program_last_call(run, p);
+
 	found->d.call = i;
 	snprintf(found->d.target, sizeof(found->d.target), "%s", p->calls[i].target);
 	if (WTERMSIG(run->status) == SIGALRM) {
@@ -90,6 +96,17 @@ static void check_lost(struct uvd_program_finding *found)
 	snprintf(found->text, sizeof(found->text), "lost: the device does not answer after the program");
 }
 
+void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_prog *p,
+			     struct uvd_program_finding *found)
+{
+	uvd_prog_model_check(p, run, &found->d);
+	if (!found->d.found)
+		return;
+	found->kind = UVD_PROGRAM_MODEL;
+	snprintf(found->text, sizeof(found->text), "model: call %u, %s: %s is %s, %s expected", found->d.call + 1,
+		 found->d.target, found->d.item, found->d.ours, found->d.kernel);
+}
+
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
 		       struct uvd_program_finding *found)
 {
@@ -107,17 +124,11 @@ void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const
 		return;
 	}
 	if (model && !run->trouble[0])
-		uvd_prog_model_check(p, run, &found->d);
-	if (found->d.found) {
-		found->kind = UVD_PROGRAM_MODEL;
-		snprintf(found->text, sizeof(found->text), "model: call %u, %s: %s is %s, %s expected",
-			 found->d.call + 1, found->d.target, found->d.item, found->d.ours, found->d.kernel);
-		return;
-	}
-	if (control && uvd_program_leaks(control, left, sizeof(left))) {
+		uvd_program_check_model(run, p, found);
+	if (!found->kind && control && uvd_program_leaks(control, left, sizeof(left))) {
 		found->kind = UVD_PROGRAM_LEAK;
 		snprintf(found->text, sizeof(found->text), "leak: after the program the device has%s", left);
-	} else if (control && uvd_prog_find_driver(run->node) < 0) {
+	} else if (!found->kind && control && uvd_prog_find_driver(run->node) < 0) {
 		check_lost(found); /* its engine died when it closed the program's file */
 	}
 }

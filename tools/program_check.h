@@ -26,6 +26,11 @@ enum { UVD_PROGRAM_RACES = 30 };
 /* Runs the program and checks the device. control: the socket that tells of leaks; NULL: do not look for them. */
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
 		       struct uvd_program_finding *found);
+/* Does a result contradict the model? *found is not changed if none does. */
+void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_prog *p,
+			     struct uvd_program_finding *found);
+/* The call in which a program ended that did not reach its end. */
+unsigned int uvd_program_last_call(const struct uvd_prog_run *run, const struct uvd_prog *p);
 /* Is it the same finding? The handles in it may differ. */
 bool uvd_program_same(const struct uvd_program_finding *a, const struct uvd_program_finding *b);
 /* Do objects or charges stay? Waits some seconds for those that are on their way. text: what stays. */

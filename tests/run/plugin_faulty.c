@@ -1,17 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A plug-in that makes DEALLOC_PD wrong, so that `uverbsctl fuzz` has something to find. FAULT: 1 a wrong errno, 2 a crash. */
+/*
+ * A plug-in that makes DEALLOC_PD wrong, so that `uverbsctl fuzz` has something to find. FAULT: 1 a wrong errno, 2 a crash, 3 a
+ * call that does not return, 4 a charge that stays.
+ */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <uverbsd/backend.h>
 #include <uverbsd/plugin.h>
 #include <uverbsd/request.h>
+#include <unistd.h>
 
 static int faulty_dealloc(struct uvd_req *req)
 {
+	struct uvd_context *context = uvd_req_ucontext(req);
 	int *volatile nowhere = (int *)8;
 
 	if (FAULT == 2)
 		*nowhere = 1;
+	while (FAULT == 3)
+		pause();
+	if (FAULT == 4)
+		return context ? uvd_charge_bytes(context->account, 1) : 0;
 	return -EINVAL;
 }
 

@@ -17,8 +17,8 @@ def folder(run):
     """A folder of the user that runs. Plug-ins of root may not be below /tmp, where others can write."""
     with tempfile.TemporaryDirectory(prefix="uverbsd-tests-", dir="/run" if run.privileged else run.folder) as name:
         folder = pathlib.Path(name)
-        for module in ("faulty1.so", "faulty2.so"):
-            shutil.copy(BUILD / "tests/run" / module, folder)
+        for fault in "1234":
+            shutil.copy(BUILD / f"tests/run/faulty{fault}.so", folder)
         for path in (folder, *folder.iterdir()):
             path.chmod(0o755)
             if run.prefix:
@@ -38,10 +38,10 @@ def replay(run, folder, *options):
     return r.returncode, r.stdout
 
 
-def example():
+def example(begin="$ uverbsctl fuzz -- --plugin"):
     """The commands of the documentation's example, each with what it prints."""
     text = (ROOT / "docs/fuzzing.md").read_text()
-    block = next(b for b in text.split("```\n") if b.startswith("$ uverbsctl fuzz -- --plugin"))
+    block = next(b for b in text.split("```\n") if b.startswith(begin))
     return dict(re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M))
 
 
@@ -91,7 +91,56 @@ if not SANITIZED:  # the sanitizers tell of crashes themselves
         assert status == 1 and text.startswith("lost: "), text
 
 
-@pytest.mark.parametrize("options", [("--jobs", "0"), ("--nothing",), ("/dev/null", "--", "--persona", "hfi1")])
+IN_PROCESS = ("--in-process", "--seconds", str(STUCK), "--hang", str(STUCK))
+
+
+@pytest.mark.parametrize("device", [(), ("--persona", "hfi1"), ("--backend", "null")])
+def test_a_device_in_the_process_without_a_fault_has_no_finding(run, folder, device):
+    status, text = fuzz(run, folder, *IN_PROCESS, "--programs", "100", "--jobs", "2", "--", *device)
+    assert status == 0 and re.fullmatch(r"100 programs, \d+ calls, seeds from 1, nothing found\n", text), text
+
+
+def test_in_the_process_the_same_program_is_found_and_run_reproduces_it(run, folder):
+    said, plugin = example("$ uverbsctl fuzz --in-process -- --plugin"), ("--plugin", "./faulty1.so")
+    status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+    assert status == 1 and text == said["uverbsctl fuzz --in-process -- --plugin ./faulty1.so"], text
+    assert (folder / "FINDING.prog").read_text() == example()["cat FINDING.prog"]
+    status, text = replay(run, folder, *plugin)
+    assert status == 1 and text == said["uverbsctl run --plugin ./faulty1.so -- uverbsctl replay FINDING.prog"], text
+    assert (folder / "FINDING.c").read_text().count("\tcall(&") == 3
+
+
+if not SANITIZED:
+    def test_a_crash_in_the_process_leaves_the_program_that_crashes_run_too(run, folder):
+        plugin = ("--plugin", "./faulty2.so")
+        status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+        assert status == 1 and re.match(r"lost: the engine died by SIGSEGV in call \d+, DEALLOC_PD\n", text), text
+        assert len(calls_of(folder / "FINDING.prog")) < 10
+        assert "plug-in faulty crashed with SIGSEGV" in (folder / "FINDING.log").read_text()
+        status, text = replay(run, folder, *plugin)
+        assert status == 1 and text.startswith("lost: "), text
+
+    def test_a_call_that_does_not_return_in_the_process_is_a_hang(run, folder):
+        status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", "--", "--plugin", "./faulty3.so")
+        assert status == 1 and re.match(r"hang: call \d+, \w+, did not return in 1 seconds\n", text), text
+        assert calls_of(folder / "FINDING.prog")
+
+    def test_a_charge_that_stays_in_the_process_is_a_leak_and_run_has_it_too(run, folder):
+        plugin = ("--plugin", "./faulty4.so")
+        status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+        assert status == 1 and re.match(r"leak: after the program the device has \d+ .* charged\n", text), text
+        assert "check leaks" in (folder / "FINDING.prog").read_text()
+        status, text = replay(run, folder, *plugin)
+        assert status == 1 and text.startswith("leak: "), text
+
+
+def test_a_device_in_the_process_that_cannot_be_made_is_2(run, folder):
+    status, text = fuzz(run, folder, "--in-process", "--", "--persona", "rxe", "--backend", "null")
+    assert status == 2 and "uverbsctl fuzz" in text, text
+
+
+@pytest.mark.parametrize("options", [("--jobs", "0"), ("--nothing",), ("/dev/null", "--", "--persona", "hfi1"),
+                                     ("--in-process", "/dev/null")])
 def test_a_wrong_command_line_is_2(run, folder, options):
     status, text = fuzz(run, folder, *options)
     assert status == 2 and "Usage: uverbsctl fuzz" in text, text

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "in_process.h"
+#include "account/account.h"
+#include "client/client.h"
+#include "core/core.h"
+#include "dispatch/dispatch.h"
+#include "objects/objects.h"
+#include "persona/persona.h"
+#include "util/util.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+	FIRST_FD = 256, /* the client's descriptors begin here, above the engine's */
+	LAST_FD = 1023,
+	FIRST_OFFSET = 4096, /* of mapped queues */
+	LEAK_WAITS = 100, /* the close of a file has waited for its work: little can be on its way */
+	LEAK_WAIT_US = 2000,
+};
+
+/* 1 TiB, as a file of `uverbsctl run` */
+static const off_t MAPPED_SIZE = (off_t)1 << 40;
+
+static const char who[] = "uverbsctl fuzz";
+
+static struct {
+	const struct uvd_options *options;
+	struct uvd_log *log;
+	struct uvd_engine engine;
+	struct uvd_account *account;
+	struct uvd_device *dev;
+	struct uvd_file *file;
+	int mapped; /* a memfd: the memory of mapped queues, and the fd of the open file */
+	atomic_uint_fast64_t next_offset;
+	struct uvd_prog_area areas[UVD_PROG_AREAS]; /* the client's memory */
+	int maps; /* a memfd: what /proc/TID/maps says about the client */
+	atomic_bool fds[LAST_FD + 1]; /* the client's */
+} here;
+
+/* ---- the client -------------------------------------------------------------------------------------------------- */
+
+/* Has the client all of it, and may it write there? Its areas stay mapped as long as the process lives. */
+static bool client_has(uint64_t addr, size_t len, bool write)
+{
+	for (unsigned int i = 0; i < UVD_PROG_AREAS; i++) {
+		const struct uvd_prog_area *a = &here.areas[i];
+
+		if (addr - a->at < a->size)
+			return len <= a->size - (addr - a->at) && (!write || a->writable);
+	}
+	return false;
+}
+
+static int client_read(struct uvd_caller *c, void *dst, uint64_t src, size_t len)
+{
+	if (!client_has(src, len, false))
+		return -EFAULT;
+	memcpy(dst, (const void *)src, len);
+	return 0;
+}
+
+static int client_write(struct uvd_caller *c, uint64_t dst, const void *src, size_t len)
+{
+	if (!client_has(dst, len, true))
+		return -EFAULT;
+#ifdef __SANITIZE_THREAD__
+	/* Calls at the same time may have one place for their responses, which is the client's own race. */
+	return uvd_mem_process.write(c, dst, src, len);
+#else
+	memcpy((void *)dst, src, len);
+	return 0;
+#endif
+}
+
+static int client_writev(struct uvd_caller *c, const struct uvd_write_vec *v, unsigned int n)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < n && !err; i++)
+		err = v[i].len ? client_write(c, v[i].addr, v[i].src, v[i].len) : 0;
+	return err;
+}
+
+static ssize_t client_read_ahead(struct uvd_caller *c, void *dst, uint64_t src, size_t least, size_t most)
+{
+	if (!client_read(c, dst, src, most))
+		return most;
+	return client_read(c, dst, src, least) ? -EFAULT : (ssize_t)least;
+}
+
+static const struct uvd_mem_ops client_mem = {
+	.read = client_read,
+	.write = client_write,
+	.writev = client_writev,
+	.read_ahead = client_read_ahead,
+};
+
+static bool client_has_fd(int fd)
+{
+	return fd >= FIRST_FD && fd <= LAST_FD && atomic_load(&here.fds[fd]);
+}
+
+static int client_proc_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	char path[48];
+	int fd;
+
+	if ((sscanf(name, "fd/%d", &fd) == 1 || sscanf(name, "fdinfo/%d", &fd) == 1) && !client_has_fd(fd))
+		return -ENOENT;
+	if (strcmp(name, "maps"))
+		return uvd_proc_local.open(proc, tid, name, flags);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", here.maps);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static struct uvd_proc client_proc = { .open = client_proc_open, .bulk_by_number = true };
+
+/* Takes over fd, which is the engine's. Returns the client's number for it, or a negative errno. */
+static int client_fd_add(int fd)
+{
+	int number = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD), err = -errno;
+
+	close(fd);
+	if (number > LAST_FD) {
+		close(number);
+		return -EMFILE;
+	}
+	if (number < 0)
+		return err;
+	atomic_store(&here.fds[number], true);
+	return number;
+}
+
+/* Of threads that close the same number, one succeeds. */
+static int client_fd_close(int fd)
+{
+	if (!client_has_fd(fd) || !atomic_exchange(&here.fds[fd], false)) {
+		errno = EBADF;
+		return -1;
+	}
+	return close(fd);
+}
+
+static int maps_make(void)
+{
+	const struct uvd_prog_area *areas = here.areas;
+	char text[UVD_PROG_AREAS * 64];
+	int fd = memfd_create("maps", MFD_CLOEXEC);
+	size_t len = 0;
+
+	uvd_prog_areas(here.areas);
+	for (unsigned int i = 0; i < UVD_PROG_AREAS; i++)
+		len += snprintf(text + len, sizeof(text) - len, "%08" PRIx64 "-%08" PRIx64 " r%c-p 00000000 00:00 0\n",
+				areas[i].at, areas[i].at + areas[i].size, areas[i].writable ? 'w' : '-');
+	return fd < 0 || pwrite(fd, text, len, 0) != (ssize_t)len ? -1 : fd;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* The calling thread's call. */
+static struct uvd_call *call_begin(void)
+{
+	static _Thread_local struct uvd_call call;
+
+	if (!call.caller.mem)
+		call.caller = (struct uvd_caller){ .mem = &client_mem,
+						   .proc = &client_proc,
+						   .tid = gettid(),
+						   .tgid = getpid(),
+						   .memfd = -1,
+						   .mapsfd = -1,
+						   .account = here.account };
+	call.file = here.file;
+	call.grant.uobj = NULL;
+	return &call;
+}
+
+/* Grants the descriptor that the call asks for, and returns as a system call does. */
+static long in_process_finish(struct uvd_call *call, long ret)
+{
+	int fd = -1;
+
+	if (ret >= 0 && call->grant.uobj) {
+		fd = uvd_event_file_open(call->grant.file);
+		fd = fd < 0 ? fd : client_fd_add(fd);
+		ret = uvd_call_granted(call, fd);
+	}
+	if (ret >= 0)
+		return ret;
+	if (fd >= 0)
+		client_fd_close(fd);
+	errno = -ret;
+	return -1;
+}
+
+static ssize_t in_process_write(int fd, const void *bytes, size_t len)
+{
+	struct uvd_call *call = call_begin();
+
+	return in_process_finish(call, uvd_dispatch_write_from(call, (uintptr_t)bytes, len));
+}
+
+static int in_process_ioctl(int fd, unsigned long cmd, uint64_t arg)
+{
+	struct uvd_call *call = call_begin();
+
+	return in_process_finish(call, uvd_dispatch_ioctl(call, cmd, arg));
+}
+
+static int in_process_node(struct uvd_prog_run *run)
+{
+	return uvd_in_process_start() ? -1 : uvd_in_process_open();
+}
+
+const struct uvd_prog_node_ops uvd_in_process_ops = {
+	.open = in_process_node,
+	.write = in_process_write,
+	.ioctl = in_process_ioctl,
+	.has_fd = client_has_fd,
+	.close = client_fd_close,
+};
+
+/* ---- the device -------------------------------------------------------------------------------------------------- */
+
+void uvd_in_process_options(const struct uvd_options *o)
+{
+	here.options = o;
+}
+
+static int share_get(void *owner, size_t length, uint8_t **memory, uint64_t *offset)
+{
+	const uint64_t at = atomic_fetch_add(&here.next_offset, length);
+
+	if (length > (uint64_t)MAPPED_SIZE || at > (uint64_t)MAPPED_SIZE - length)
+		return -ENOMEM;
+	*memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, here.mapped, (off_t)at);
+	*offset = at;
+	return *memory == MAP_FAILED ? -ENOMEM : 0;
+}
+
+static void share_put(void *owner, uint8_t *memory, size_t length, uint64_t offset)
+{
+	munmap(memory, length);
+	fallocate(here.mapped, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)length);
+}
+
+static const struct uvd_share_ops share_ops = { .get = share_get, .put = share_put };
+
+/* Makes the files that stand for the client's. */
+static int files_make(void)
+{
+	here.maps = maps_make();
+	here.mapped = memfd_create("uverbs", MFD_CLOEXEC);
+	return here.maps < 0 || here.mapped < 0 || ftruncate(here.mapped, MAPPED_SIZE) ? -errno : 0;
+}
+
+/* Returns 0 or a negative errno; a plug-in that does not load is -ENOENT, and the log says why. */
+static int engine_make(void)
+{
+	const struct uvd_options *o = here.options;
+	const uid_t uid = geteuid();
+	struct uvd_device_config config = o->devices[0];
+	int err = uvd_engine_init(&here.engine, uvd_object_plugins, &o->limits, here.log);
+
+	if (err)
+		return err;
+	if (!uvd_options_load_plugins(o, here.engine.plugins, here.log))
+		return -ENOENT;
+	here.account = uvd_account_get(here.engine.accounts, &uid, 1);
+	if (!here.account)
+		return -ENOMEM;
+	if (config.number < 0)
+		config.number = 0;
+	err = uvd_options_give_filters(o, &here.engine);
+	if (!err)
+		here.dev = uvd_device_new(&here.engine, &config, &err);
+	return err;
+}
+
+int uvd_in_process_start(void)
+{
+	int err;
+
+	here.log = uvd_log_new(STDERR_FILENO, who, here.options->log_level);
+	uvd_crash_start(who, uvd_dispatch_site);
+	err = here.log ? files_make() : -ENOMEM;
+	err = err ? err : engine_make();
+	if (!err)
+		return 0;
+	fprintf(stderr, "%s: cannot make a device in this process: %s\n", who, uvd_errno_name(err));
+	return -1;
+}
+
+void uvd_in_process_stop(void)
+{
+	uvd_device_put(here.dev);
+	uvd_account_put(here.account);
+	uvd_engine_fini(&here.engine);
+	uvd_log_free(here.log);
+	close(here.maps);
+	close(here.mapped);
+	memset(&here, 0, sizeof(here));
+}
+
+int uvd_in_process_open(void)
+{
+	int err;
+
+	here.file = uvd_file_open(here.dev, here.account, &err);
+	if (!here.file) {
+		fprintf(stderr, "%s: cannot open the device: %s\n", who, uvd_errno_name(err));
+		errno = -err;
+		return -1;
+	}
+	atomic_store(&here.next_offset, FIRST_OFFSET);
+	here.file->opened_by = getpid();
+	here.file->share = &share_ops;
+	return here.mapped;
+}
+
+void uvd_in_process_close(void)
+{
+	uvd_file_close(here.file);
+	here.file = NULL;
+	for (int fd = FIRST_FD; fd <= LAST_FD; fd++)
+		if (atomic_exchange(&here.fds[fd], false))
+			close(fd);
+}
+
+int uvd_in_process_driver(const struct uvd_options *o)
+{
+	const struct uvd_persona *persona = uvd_persona_find(o->devices[0].persona);
+
+	return persona ? persona->driver_id : -1;
+}
+
+struct left {
+	char *text;
+	size_t size;
+};
+
+/* uvd_accounts_each() calls this for everything that is charged. */
+static void left_add(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	struct left *left = arg;
+	const size_t len = strlen(left->text);
+
+	snprintf(left->text + len, left->size - len, "%s%" PRIu64 " %s charged", len ? ", " : "", used,
+		 uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
+}
+
+bool uvd_in_process_leaks(char *text, size_t size)
+{
+	struct left left = { text, size };
+
+	for (int i = 0; i < LEAK_WAITS; i++) {
+		text[0] = 0;
+		uvd_accounts_each(here.engine.accounts, left_add, &left);
+		if (!text[0])
+			return false;
+		usleep(LEAK_WAIT_US);
+	}
+	return true;
+}
