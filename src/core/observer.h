@@ -58,7 +58,7 @@ struct uvd_observed {
 	/* What follows is not for an observer that only counts. */
 	pid_t pid, tid; /* of the caller; 0: not known */
 	bool ioctl; /* else write() */
-	bool cut; /* some accesses are not in `pieces`, or not whole */
+	bool cut; /* some accesses are not in `pieces`, or what was read is not whole */
 	const uint8_t *pieces;
 	size_t len; /* bytes of the pieces */
 };
