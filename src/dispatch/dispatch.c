@@ -39,6 +39,14 @@ static int context_publish(struct uvd_req *req)
 	return err;
 }
 
+/* There is an observer, or the device is gone. */
+static __attribute__((cold, noinline)) void req_leave_watched(struct uvd_req *req, long result)
+{
+	if (req->observation)
+		uvd_observe_end(req->observation, req->name, result);
+	uvd_file_leave(req->file, req->entered_watched);
+}
+
 /* Commits or aborts, logs a failure, and returns the result of the call. */
 static long req_end(struct uvd_req *req, int err, long result)
 {
@@ -58,9 +66,10 @@ static long req_end(struct uvd_req *req, int err, long result)
 	req->allocated = NULL;
 	if (err)
 		uvd_req_log_failure(req, err);
-	if (__builtin_expect(!!req->observation, 0))
-		uvd_observe_end(req->observation, req->name, err ? err : result);
-	uvd_file_leave(req->file, req->entered);
+	if (__builtin_expect(req->entered, 1))
+		uvd_file_leave(req->file, true);
+	else
+		req_leave_watched(req, err ? err : result);
 	if (!req->call->works_later)
 		uvd_call_work(req->call, NULL);
 	uvd_req_left();

@@ -94,6 +94,8 @@ void uvd_req_left(void)
 /* A function of its own, so that uvd_req_init() saves no registers for it while there is no observer. */
 static __attribute__((cold, noinline)) struct uvd_req *req_observe(struct uvd_req *req)
 {
+	req->entered_watched = req->entered;
+	req->entered = false;
 	req->observation = uvd_observe_begin(req->file, req->caller, req->front == UVD_FRONT_IOCTL);
 	return req;
 }
@@ -101,23 +103,26 @@ static __attribute__((cold, noinline)) struct uvd_req *req_observe(struct uvd_re
 struct uvd_req *uvd_req_init(struct uvd_call *call, enum uvd_front front)
 {
 	struct uvd_req *req = &call->req;
+	struct uvd_device *dev;
 
 	call->grant.uobj = NULL;
 	call->result = 0;
 	memset(req, 0, sizeof(*req));
 	req->call = call;
 	req->file = call->file;
-	req->dev = call->file->dev;
 	req->tree = uvd_file_tree(call->file);
 	req->caller = &call->caller;
 	req->front = front;
-	req->entered = uvd_file_enter(req->file);
 	req->core_out.attr = -1;
 	req->uhw_out.attr = -1;
 	req->udata.ops = &udata_ops;
 	req->new_attr = -1;
 	current = req;
-	return uvd_is_watched(&req->dev->engine->observers) ? req_observe(req) : req;
+	/* Last, so that the device's address stays in a register. */
+	dev = call->file->dev;
+	req->dev = dev;
+	req->entered = uvd_file_enter(call->file);
+	return uvd_is_watched(&dev->engine->observers) ? req_observe(req) : req;
 }
 
 struct uvd_ibdev *uvd_req_ibdev(const struct uvd_req *req)

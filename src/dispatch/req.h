@@ -74,7 +74,11 @@ struct uvd_req {
 	const struct uvd_tree *tree; /* the file's, at the beginning of the request */
 	struct uvd_caller *caller;
 	enum uvd_front front;
-	bool entered; /* the result of uvd_file_enter() */
+	/*
+	 * The result of uvd_file_enter() is in `entered` or, while there is an observer, in `entered_watched`, and
+	 * `entered` is false: so the end of a request tests one word.
+	 */
+	bool entered, entered_watched;
 	const char *name; /* of the command or method, for messages */
 	const struct uvd_method_row *method; /* front IOCTL */
 	struct uvd_in core_in, uhw_in;
