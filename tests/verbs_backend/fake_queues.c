@@ -202,7 +202,8 @@ static int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ib
 		return ret;
 	}
 	pthread_mutex_lock(&fake_lock);
-	request_add(&qp->sq, &request);
+	if (!atomic_load(&fake.gone))
+		request_add(&qp->sq, &request);
 	atomic_fetch_add(&fake.posted, 1);
 	if (!ret)
 		fake_run_locked();
@@ -220,7 +221,8 @@ static int fake_post_to(struct list_head *rq, const struct ibv_recv_wr *wr, int 
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&fake_lock);
-	request_add(rq, &request);
+	if (!atomic_load(&fake.gone))
+		request_add(rq, &request);
 	fake_run_locked();
 	pthread_mutex_unlock(&fake_lock);
 	return 0;

@@ -12,13 +12,14 @@ struct fake_adapter fake;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct ibv_device fake_device = { .node_type = IBV_NODE_CA, .name = "fake0", .dev_name = "uverbs-fake0" };
-static struct list_head fake_contexts, fake_qps, fake_mrs;
+static struct list_head fake_objects, fake_contexts, fake_qps, fake_mrs;
 static pthread_cond_t fake_acked = PTHREAD_COND_INITIALIZER;
 static uint32_t fake_numbers = 0x100; /* of QPs and keys */
 
 void fake_begin(void)
 {
 	memset(&fake, 0, sizeof(fake));
+	INIT_LIST_HEAD(&fake_objects);
 	INIT_LIST_HEAD(&fake_contexts);
 	INIT_LIST_HEAD(&fake_qps);
 	INIT_LIST_HEAD(&fake_mrs);
@@ -35,23 +36,47 @@ int fake_result(enum fake_call call)
 	return ret;
 }
 
+/* An object that libibverbs has given out. */
+struct fake_memory {
+	struct list_head link;
+	_Alignas(16) char object[];
+};
+
 /* Returns zeroed memory for an object, or NULL with errno set. */
 static void *fake_new(enum fake_call call, size_t size)
 {
 	const int ret = fake_result(call);
+	struct fake_memory *m;
 
 	if (ret) {
 		errno = ret;
 		return NULL;
 	}
+	m = calloc(1, sizeof(*m) + size);
+	pthread_mutex_lock(&fake_lock);
+	list_add_tail(&m->link, &fake_objects);
 	atomic_fetch_add(&fake.objects, 1);
-	return calloc(1, size);
+	pthread_mutex_unlock(&fake_lock);
+	return m->object;
 }
 
 static void fake_free(void *object)
 {
+	struct fake_memory *m = container_of(object, struct fake_memory, object);
+
+	pthread_mutex_lock(&fake_lock);
+	list_del_init(&m->link);
 	atomic_fetch_sub(&fake.objects, 1);
-	free(object);
+	pthread_mutex_unlock(&fake_lock);
+	free(m);
+}
+
+void fake_end(void)
+{
+	struct fake_memory *m, *next;
+
+	list_for_each_entry_safe(m, next, &fake_objects, link)
+		free(m);
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
@@ -162,12 +187,20 @@ static void fake_events_end(struct fake_events *events, void *object, const unsi
 		pthread_cond_wait(&fake_acked, &fake_lock);
 }
 
+/* Drops what is queued. Caller holds fake_lock. */
+static void fake_qp_drop(struct fake_qp *qp)
+{
+	fake_queue_drop(&qp->sq);
+	fake_queue_drop(&qp->rq);
+}
+
 void fake_device_fatal(void)
 {
 	const struct ibv_async_event fatal = { .event_type = IBV_EVENT_DEVICE_FATAL };
 	struct fake_context *c;
 
 	pthread_mutex_lock(&fake_lock);
+	fake_qps_each(fake_qp_drop);
 	atomic_store(&fake.gone, true);
 	list_for_each_entry(c, &fake_contexts, link)
 		fake_events_add(&c->events, c->context.async_fd, fatal, NULL);
@@ -315,8 +348,10 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	if (atomic_load(&fake.gone))
+		return EIO;
 	fake_free(pd);
-	return atomic_load(&fake.gone) ? EIO : 0;
+	return 0;
 }
 
 #undef ibv_reg_mr
@@ -336,11 +371,13 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
+	if (atomic_load(&fake.gone))
+		return EIO;
 	pthread_mutex_lock(&fake_lock);
 	list_del_init(&((struct fake_mr *)mr)->link);
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(mr);
-	return atomic_load(&fake.gone) ? EIO : 0;
+	return 0;
 }
 
 bool fake_mr_has(uint32_t lkey, const void *addr, uint32_t length)
@@ -384,7 +421,7 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	struct fake_cq *c = (struct fake_cq *)cq;
 	const int ret = fake_result(FAKE_DESTROY_CQ);
 
-	if (ret && !atomic_load(&fake.gone))
+	if (ret)
 		return ret;
 	pthread_mutex_lock(&fake_lock);
 	fake_events_end(&((struct fake_channel *)cq->channel)->events, cq, &c->unacked);
@@ -428,7 +465,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 {
 	const int ret = fake_result(FAKE_DESTROY_SRQ);
 
-	if (ret && !atomic_load(&fake.gone))
+	if (ret)
 		return ret;
 	fake_queue_drop(&((struct fake_srq *)srq)->rq);
 	fake_free(srq);
@@ -482,10 +519,8 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 		qp->qp.state = attr->qp_state;
 	if (mask & IBV_QP_DEST_QPN)
 		qp->peer = attr->dest_qp_num;
-	if (qp->qp.state == IBV_QPS_RESET) {
-		fake_queue_drop(&qp->sq);
-		fake_queue_drop(&qp->rq);
-	}
+	if (qp->qp.state == IBV_QPS_RESET)
+		fake_qp_drop(qp);
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
@@ -502,13 +537,12 @@ int ibv_destroy_qp(struct ibv_qp *base)
 	struct fake_qp *qp = (struct fake_qp *)base;
 	const int ret = fake_result(FAKE_DESTROY_QP);
 
-	if (ret && !atomic_load(&fake.gone))
+	if (ret)
 		return ret;
 	pthread_mutex_lock(&fake_lock);
 	fake_events_end(&((struct fake_context *)base->context)->events, qp, &qp->unacked);
 	list_del_init(&qp->link);
-	fake_queue_drop(&qp->sq);
-	fake_queue_drop(&qp->rq);
+	fake_qp_drop(qp);
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(qp);
 	return ret;

@@ -48,7 +48,8 @@ extern struct fake_adapter {
 	atomic_bool queues_refused; /* a post_send that fails has queued its requests, but does not process them */
 	atomic_bool holds; /* requests stay in the send queues until fake_run() */
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
-	atomic_bool gone; /* DEVICE_FATAL was reported: every call fails with EIO, destructions too */
+	atomic_bool
+		gone; /* DEVICE_FATAL was reported: every call fails with EIO, destructions too, and the object stays */
 	atomic_int posted; /* send requests that were queued */
 	atomic_int objects; /* contexts, channels, PDs, MRs, CQs, SRQs and QPs that exist */
 	sem_t blocked, unblock;
@@ -56,6 +57,8 @@ extern struct fake_adapter {
 
 /* Turns all switches off and forgets all objects. */
 void fake_begin(void);
+/* Frees the objects that are left. Those of an adapter that is gone cannot be destroyed. */
+void fake_end(void);
 /* Processes what is in the send queues. */
 void fake_run(void);
 /* The address of the data of the request at this place in the send queue of a QP; NULL: there is none. */
