@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include "program_check.h"
 #include "control/control.h"
+#include "util/util.h"
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -8,7 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LEAK_WAITS = 5000, LEAK_WAIT_US = 2000 }; /* the engine learns of a close some time after it */
+/*
+ * The engine learns of a close some time after it. What it still has after this time, and after it has answered that
+ * often, is a leak: on a busy machine the time alone is not enough, and many answers can take minutes.
+ */
+enum { LEAK_SECONDS = 10, LEAK_ANSWERS = 200, LEAK_WAIT_US = 2000, LEAK_LATER_US = 50000 };
 
 static json_t *control_json(const char *control, const char *command)
 {
@@ -52,13 +57,15 @@ static void leaks_charges(const char *control, char *text, size_t size)
 
 bool uvd_program_leaks(const char *control, char *text, size_t size)
 {
-	for (int i = 0; i < LEAK_WAITS; i++) {
+	uint64_t end = uvd_now_ns() + LEAK_SECONDS * 1000000000ull;
+
+	for (int i = 0; i < LEAK_ANSWERS || uvd_now_ns() < end; i++) {
 		text[0] = 0;
 		leaks_objects(control, text, size);
 		leaks_charges(control, text, size);
 		if (!text[0])
 			return false;
-		usleep(LEAK_WAIT_US);
+		usleep(i < LEAK_ANSWERS / 2 ? LEAK_WAIT_US : LEAK_LATER_US);
 	}
 	text[strlen(text) - 1] = 0; /* the comma */
 	return true;
