@@ -353,8 +353,9 @@ static bool method_is_short(const struct uvd_prog_call *call, const struct uvd_m
 		snprintf(name, sizeof(name), "%s", call->items[i]);
 		name[strcspn(name, "=:")] = 0;
 		attr = uvd_shape_attr_row(row, name);
-		if (attr && attr->type == UVD_ATTR_PTR_IN && attr->len && attr->len != UVD_LEN_ANY &&
-		    attr->min_len <= attr->len && item_is_short(call->items[i], attr->len, attr->min_len))
+		if (attr && (attr->type == UVD_ATTR_PTR_IN || attr->type == UVD_ATTR_CONST) &&
+		    attr->len != UVD_LEN_ANY && attr->min_len <= attr->len &&
+		    item_is_short(call->items[i], attr->len, attr->min_len))
 			return true;
 	}
 	return false;
