@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The model of the handle table, on a device that gives the handles and results which the test wants. */
 #include <errno.h>
+#include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <stdlib.h>
@@ -15,19 +16,20 @@ static const struct answer {
 	int err;
 } * answers; /* ends with a command of NULL; each is used once */
 static bool used[8];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of `used`: calls are made at the same time */
 
 /* The first unused answer for the command, which the fake device knows by number. */
 static const struct answer *answer_find(uint32_t command)
 {
-	for (unsigned int i = 0; answers[i].command; i++) {
-		const struct uvd_shape_command *shape = uvd_shape_command(answers[i].command);
+	const struct answer *a = answers;
 
-		if (used[i] || shape->number != (command & 0xff))
-			continue;
-		used[i] = true;
-		return &answers[i];
-	}
-	return NULL;
+	pthread_mutex_lock(&lock);
+	while (a->command && (used[a - answers] || uvd_shape_command(a->command)->number != (command & 0xff)))
+		a++;
+	if (a->command)
+		used[a - answers] = true;
+	pthread_mutex_unlock(&lock);
+	return a->command ? a : NULL;
 }
 
 static ssize_t fake_write(int fd, const void *bytes, size_t len)
