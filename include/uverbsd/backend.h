@@ -45,6 +45,22 @@
 /* The result of rereg_mr. */
 enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
 
+/* What a network does with a message. */
+enum uvd_fate {
+	UVD_FATE_DELIVER,
+	UVD_FATE_LOSE, /* it does not arrive; a reliable QP sends it again after its time-out */
+	UVD_FATE_HOLD, /* it arrives behind the QP's next message, or after hold_ns if there is none until then */
+};
+
+struct uvd_message {
+	struct uvd_qp *qp; /* that sends it */
+	enum ibv_wr_opcode opcode;
+	uint32_t length; /* bytes */
+	bool may_hold; /* else UVD_FATE_HOLD is no choice: the QP is reliable, or the network holds another one of it */
+	enum uvd_fate fate; /* at first UVD_FATE_DELIVER */
+	uint64_t hold_ns;
+};
+
 /* The operations of a backend. See the rules at the top of this file. */
 struct uvd_backend {
 	const char *name;
@@ -238,6 +254,13 @@ struct uvd_backend {
 	 */
 	int (*qp_attach_comp_cntr)(struct uvd_qp *qp, struct uvd_comp_cntr *cntr, uint32_t op_mask);
 	int (*query_comp_cntr_caps)(struct uvd_ibdev *dev, struct uvd_comp_cntr_caps *caps);
+
+	/*
+	 * Decides what the backend's own network does with a message, for filters: a backend that has one sets a function
+	 * that does nothing, and calls the operation of dev->ops for each message, and again for each retry, if that is
+	 * another function. It calls it on any thread, without a lock, before the message arrives.
+	 */
+	void (*carry_message)(struct uvd_message *message);
 };
 
 /* Is this the address of a multicast group, IPv6 or IPv4-mapped (rdma_is_multicast_addr())? */

@@ -71,8 +71,12 @@ void uvd_filter_chain_put(struct uvd_filter_chain *chain);
 /* Puts our functions into the table, for what a filter of the list wraps. Returns false if there is nothing to put. */
 bool uvd_filter_ops_put(struct uvd_backend *ops, struct uvd_filter_instance *const *list, unsigned int num);
 
+/* For init() of a filter that wraps carry_message. Returns -EOPNOTSUPP if the backend lacks that, and the log says so. */
+int uvd_filter_needs_network(struct uvd_ibdev *dev, const char *filter);
+
 /* ---- what uverbsd has itself ------------------------------------------------------------------------------------- */
 
-extern const struct uvd_filter uvd_filter_delay, uvd_filter_error, uvd_filter_flap, uvd_filter_limit, uvd_filter_nomem;
+extern const struct uvd_filter uvd_filter_delay, uvd_filter_error, uvd_filter_flap, uvd_filter_limit, uvd_filter_loss,
+	uvd_filter_nomem, uvd_filter_reorder;
 
 #endif

@@ -24,16 +24,12 @@ static const struct uvd_plugin_option nomem_options[] = {
 static int nomem_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct nomem *f = uvd_zalloc(sizeof(*f));
-	const char *when = uvd_plugin_value(values, "when"), *wrong;
-	char text[64], value[16];
 	uint64_t seed = 1;
 	int err = f ? uvd_plugin_number(values, "seed", 0, UINT64_MAX, &seed) : -ENOMEM;
 
 	if (!err) {
-		snprintf(text, sizeof(text), "ENOMEM%s", when ? when : "");
-		wrong = uvd_rule_parse(&f->when, text, seed, value, sizeof(value));
-		if (wrong || (when && *when != '@' && *when != '%'))
-			err = uvd_plugin_wrong(values, "when", wrong ? wrong : "is not @N, @N+ or %PERCENT");
+		uvd_rule_all(&f->when);
+		err = uvd_rule_option(&f->when, values, "when", seed);
 	}
 	if (err) {
 		free(f);

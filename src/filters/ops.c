@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Routes each operation of <uverbsd/filter_ops.h> through the filters of a device. */
+#include <uverbsd/log.h>
+
 #include "filters/filters.h"
 
 /* Each operation has one entry, in whatever order; open() and close() have none. */
@@ -65,6 +67,17 @@ bool uvd_filter_ops_put(struct uvd_backend *ops, struct uvd_filter_instance *con
 	}
 	UVD_FILTER_OPS(FILTER_PUT)
 	return put;
+}
+
+int uvd_filter_needs_network(struct uvd_ibdev *dev, const char *filter)
+{
+	const struct uvd_backend *ops = dev->ops;
+
+	if (ops->carry_message)
+		return 0;
+	uvd_logf(dev->log, UVD_ERR, "%s: filter %s: the backend %s shows filters no messages, soft does",
+		 dev->config.ibdev, filter, ops->name);
+	return -EOPNOTSUPP;
 }
 
 void uvd_filter_completion(struct uvd_cq *cq, struct ibv_wc *wc)

@@ -2,9 +2,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uverbsd/schema.h>
+#include <uverbsd/plugin.h>
 
 #include "filters/rule.h"
 #include "util/util.h"
@@ -104,6 +105,24 @@ const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t see
 		rule->percent = number;
 	}
 	return *end ? "does not end with @N, @N+ or %PERCENT" : NULL;
+}
+
+void uvd_rule_all(struct uvd_rule *rule)
+{
+	*rule = (struct uvd_rule){ .set = true, .first = 1, .last = UINT64_MAX };
+}
+
+int uvd_rule_option(struct uvd_rule *rule, const struct uvd_plugin_values *values, const char *name, uint64_t seed)
+{
+	const char *when = uvd_plugin_value(values, name), *wrong;
+	char text[64], value[4];
+
+	if (!when)
+		return 0;
+	snprintf(text, sizeof(text), "x%s", when);
+	wrong = *when == '@' || *when == '%' ? uvd_rule_parse(rule, text, seed, value, sizeof(value))
+					     : "is not @N, @N+ or %PERCENT";
+	return wrong ? uvd_plugin_wrong(values, name, wrong) : 0;
 }
 
 /* splitmix64: spreads neighbouring numbers evenly. */

@@ -16,6 +16,8 @@ struct uvd_rule {
 	_Atomic uint64_t calls; /* so far */
 };
 
+struct uvd_plugin_values;
+
 /*
  * Parses VALUE[@N|@N+|%PERCENT]: sets the rule, and stores VALUE in `value`. seed: which calls a percentage chooses.
  * Returns NULL, or a message that says what is wrong with the text.
@@ -26,6 +28,13 @@ const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t see
  * result, on whatever thread. Takes no lock.
  */
 uint64_t uvd_rule_applies(struct uvd_rule *rule);
+/* Sets the rule to all calls. */
+void uvd_rule_all(struct uvd_rule *rule);
+/*
+ * Sets the rule from the option `name` of a filter: @N, @N+ or %PERCENT. Returns 0, also if the option was not given; or
+ * -EINVAL, and the user is told.
+ */
+int uvd_rule_option(struct uvd_rule *rule, const struct uvd_plugin_values *values, const char *name, uint64_t seed);
 /* Parses a time of 60 s at most (5us, 10ms, 2s) into nanoseconds. Returns false if it is none. */
 bool uvd_rule_time(const char *text, uint64_t *ns);
 /* Return the value of an errno by its name, or of a completion's status (with or without IBV_WC_); -1: no such name. */

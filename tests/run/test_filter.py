@@ -83,12 +83,65 @@ def test_a_wrong_filter_is_an_error_that_names_what_is_wrong(run, text, said):
     assert r.returncode in (2, 125) and r.stdout == "" and said in r.stderr, r
 
 
+# ---- a network that loses messages -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("persona", ("rxe", "hfi1"))
+def test_ibv_rc_pingpong_succeeds_on_a_network_that_loses_messages(run, persona):
+    out, log = pair(run, persona, ["loss:rc=%10"], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith("client 0\n"), (out, log)
+    assert "filter loss: QP 0x" in log, (out, log)
+
+
+@pytest.mark.parametrize("persona", ("rxe", "hfi1"))
+def test_ibv_rc_pingpong_prints_that_its_retries_are_used_up(run, persona):
+    out, log = pair(run, persona, ["loss:rc=@6+"], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith("client 1\n"), (out, log)
+    assert "Failed status transport retry counter exceeded (12) for wr_id 2" in out, (out, log)
+
+
+@pytest.mark.parametrize("program", ("ibv_uc_pingpong", "ibv_ud_pingpong"))
+def test_pingpongs_of_unreliable_qps_wait_for_a_lost_message_and_not_for_one_that_is_late(run, program):
+    out, log = pair(run, "rxe", ["reorder"], program, "-n", "20")
+    assert out.startswith("client 0\n") and "filter reorder: QP 0x" in log, (out, log)
+    run.env["LIMIT"] = "5"
+    out, log = pair(run, "rxe", ["loss:when=@1"], program, "-n", "20")
+    assert out.startswith("client 124\n"), (out, log)
+
+
+# Sends numbered messages, and prints those that arrive.
+DATAGRAMS = (pathlib.Path(__file__).parents[2] / "contrib/datagrams.py").read_text(encoding="ascii")
+
+
+@pytest.mark.parametrize("persona, kind", (("rxe", "ud"), ("hfi1", "uc")))
+@pytest.mark.parametrize("filters, received", (
+    (["reorder:hold=60s"], "2 1 4 3 6 5"), (["reorder:when=@3,hold=60s"], "1 2 4 3 5 6"),
+    (["reorder:when=@2,hold=60s", "loss:when=@3"], "1 2 4 5 6")))
+def test_receiver_finds_what_the_network_delivers_in_its_order(run, persona, kind, filters, received):
+    pytest.importorskip("pyverbs")
+    r = run("/usr/bin/python3", "-c", DATAGRAMS, "6", kind, options=["--persona", persona, *filtered(*filters)], timeout=STUCK)
+    assert r.stdout == f"received {received}\n", r
+
+
+def test_loss_begins_and_ends_while_a_program_runs(run):
+    pytest.importorskip("pyverbs")
+    lines, r = changed(run, """
+        $UVERBSCTL filter add loss
+        /usr/bin/python3 -c "$DATAGRAMS" 3
+        $UVERBSCTL filter set loss:ud=@2
+        /usr/bin/python3 -c "$DATAGRAMS" 3
+        $UVERBSCTL filter remove loss
+        /usr/bin/python3 -c "$DATAGRAMS" 3
+        """, DATAGRAMS=DATAGRAMS)
+    assert [line for line in lines if "received" in line] == ["received", "received 1 3", "received 1 2 3"], r
+
+
 # ---- while programs run ---------------------------------------------------------------------------------------------
 
 
-def changed(run, script, *options):
+def changed(run, script, *options, **env):
     """Runs a shell script under run, with $UVERBSCTL. Returns its output, both streams in one."""
-    r = run("sh", "-c", script, options=options, timeout=STUCK, env={**run.env, "UVERBSCTL": UVERBSCTL})
+    r = run("sh", "-c", script, options=options, timeout=STUCK, env={**run.env, "UVERBSCTL": UVERBSCTL, **env})
     return r.stdout.splitlines(), r
 
 

@@ -141,6 +141,27 @@ uncount:
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
+/*
+ * A message that the network holds back was sent before its sender ends, so it arrives first. A thread of the user delivers
+ * it, because the receiver's memory can be slow: then it is lost after HELD_MS. Caller holds no lock.
+ */
+static void qp_settle_held(struct soft_qp *qp)
+{
+	enum { HELD_MS = 4000 };
+	const uint64_t end = uvd_now_ns() + HELD_MS * UINT64_C(1000000);
+
+	pthread_mutex_lock(&qp->lock);
+	if (qp->s_held || qp->s_delivers_held) {
+		if (qp->s_held)
+			qp->s_held->is_overtaken = true;
+		if (!qp->s_busy && !qp->s_deferred)
+			soft_defer(qp, false);
+		while ((qp->s_busy || (qp->s_held && qp->s_deferred)) && uvd_cond_wait_until(&qp->idle, &qp->lock, end))
+			;
+	}
+	pthread_mutex_unlock(&qp->lock);
+}
+
 /* Caller holds qp->lock, which is released while other threads have s_busy or r_busy. */
 static void qp_reset(struct soft_qp *qp)
 {
@@ -152,6 +173,7 @@ static void qp_reset(struct soft_qp *qp)
 	soft_send_take_back(qp);
 	while (qp->s_busy || qp->r_busy)
 		pthread_cond_wait(&qp->idle, &qp->lock);
+	free(soft_held_take(qp));
 	soft_sq_clear(qp);
 	soft_rq_clear(&qp->rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
@@ -310,6 +332,8 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&qp->modify_lock);
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
+		qp_settle_held(qp);
 	pthread_mutex_lock(&qp->lock);
 	err = qp_transition(qp, attr, mask, &from, &to, &due);
 	pthread_mutex_unlock(&qp->lock);
@@ -347,9 +371,10 @@ int soft_destroy_qp(struct uvd_qp *base)
 	struct uvd_fabric *fabric = qp->dev->fabric;
 
 	/*
-	 * The order matters: hide the QP from look-ups; stop the threads that work on it, so that they arm no timer;
+	 * The order matters: deliver what the network holds; hide the QP from look-ups; stop the threads that work on it, so that they arm no timer;
 	 * disarm its timer; wait until all references are put.
 	 */
+	qp_settle_held(qp);
 	soft_fabric_remove_qp(fabric, qp);
 	soft_mcast_forget(qp);
 	soft_raw_leave(qp);

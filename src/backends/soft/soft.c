@@ -197,4 +197,5 @@ const struct uvd_backend uvd_backend_soft = {
 	.read_comp_cntr = uvd_comp_cntr_read,
 	.qp_attach_comp_cntr = uvd_comp_cntr_attach,
 	.query_comp_cntr_caps = uvd_comp_cntr_caps,
+	.carry_message = soft_carry_message,
 };

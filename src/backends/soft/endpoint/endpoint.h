@@ -15,6 +15,7 @@
 #include "backends/soft/memory/memory.h"
 #include "backends/soft/queue/queue.h"
 
+struct soft_held;
 struct soft_request;
 
 /* ---- a QP -------------------------------------------------------------------------------------------------------- */
@@ -53,8 +54,11 @@ struct soft_qp {
 	unsigned int s_wait_nr; /* number of the wait: the timer thread ignores a timer of an earlier wait */
 	uint64_t s_wait_end; /* RNR: when the wait is over; CLOCK_MONOTONIC, ns */
 	uint64_t s_look_ns; /* RNR: the timer thread looks for a receive after this time, if before s_wait_end */
+	bool s_lost; /* RETRY: the network has lost the oldest request */
 	int s_retry, s_rnr_retry; /* retries left for the oldest request */
 	uint32_t s_psn;
+	struct soft_held *s_held; /* a message that the network holds back, or NULL; written with s_busy and the lock */
+	bool s_delivers_held; /* the mover that has set s_busy is delivering it */
 
 	struct soft_user *d_user; /* the user whose list has this QP, or NULL; this and of_user: the users' lock */
 	struct list_head of_user;
@@ -153,6 +157,7 @@ struct soft_outcome {
 	enum { SOFT_DONE, SOFT_RNR, SOFT_NO_ANSWER, SOFT_LOST } kind; /* LOST: the requester was taken from the mover */
 	enum ibv_wc_status status; /* DONE */
 	uint8_t rnr_timer; /* RNR: the peer's min_rnr_timer */
+	bool is_lost; /* NO_ANSWER: the network has lost the request */
 	bool is_mapped; /* RNR, and of any probe: a mapped queue has the receives, so nobody kicks when one is posted */
 };
 
@@ -167,6 +172,9 @@ struct soft_request {
 	uint16_t pkey;
 	enum ibv_mtu mtu; /* of the path */
 	bool is_multicast;
+	enum uvd_fate fate;
+	uint64_t hold_ns;
+	struct soft_held *held; /* the transport has set it: the message, which the network holds back */
 };
 
 /* ---- request.c --------------------------------------------------------------------------------------------------- */
@@ -182,6 +190,16 @@ int soft_check_send(struct soft_qp *qp, const struct uvd_send_wr *wr, uint32_t *
 int soft_fill_send(struct soft_qp *qp, const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
 /* Fills wqe for a request that soft_fill_send() refused, which fails when it is tried. */
 void soft_refuse_send(const struct uvd_send_wr *wr, struct soft_send_wqe *wqe);
+/* uvd_backend.carry_message: delivers all messages. */
+void soft_carry_message(struct uvd_message *message);
+/* Do filters decide about the QP's messages? */
+static inline bool soft_is_filtered(const struct soft_qp *qp)
+{
+	const struct uvd_backend *ops = atomic_load_explicit(&qp->dev->ibdev->ops, memory_order_acquire);
+
+	return ops->carry_message != soft_carry_message && ops->carry_message;
+}
+
 static inline bool soft_is_local(enum ibv_wr_opcode opcode)
 {
 	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
@@ -199,6 +217,22 @@ unsigned int soft_sq_count(const struct soft_qp *qp);
 struct soft_send_wqe *soft_sq_peek(struct soft_qp *qp, unsigned int n);
 void soft_sq_clear(struct soft_qp *qp);
 
+/*
+ * A message of an unreliable QP that the network holds back: it has completed at its sender. It is copied, and its
+ * receivers are looked up when it is delivered, so they can end meanwhile.
+ */
+struct soft_held {
+	struct soft_request req;
+	struct soft_send_wqe wqe; /* of req; without data */
+	uint64_t end_ns; /* delivered then at the latest; CLOCK_MONOTONIC */
+	bool is_overtaken; /* the QP's next message has been sent */
+	uint64_t charged; /* bytes */
+	uint32_t length;
+	uint8_t bytes[]; /* as the transport had them in the mover's buffer */
+};
+
+/* Removes the held message from the QP. Returns it, for the caller to free, or NULL. No other thread has s_busy. */
+struct soft_held *soft_held_take(struct soft_qp *qp);
 /* May the oldest request be tried now? */
 bool soft_may_start(struct soft_qp *qp);
 /* Dequeues the oldest request, and adds its completion if it is signaled or has failed. */

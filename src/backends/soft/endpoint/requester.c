@@ -158,6 +158,18 @@ void soft_send_unwait(struct soft_qp *qp)
 	soft_timer_disarm(&qp->dev->fabric->timers, qp);
 }
 
+struct soft_held *soft_held_take(struct soft_qp *qp)
+{
+	struct soft_held *held = qp->s_held;
+
+	if (!held)
+		return NULL;
+	qp->s_held = NULL;
+	soft_timer_disarm(&qp->dev->fabric->timers, qp);
+	uvd_uncharge_bytes(qp->qp.account, held->charged);
+	return held;
+}
+
 void soft_send_settled(struct soft_qp *qp)
 {
 	if (!atomic_load_explicit(&qp->s_arrived, memory_order_relaxed))
@@ -168,7 +180,7 @@ void soft_send_settled(struct soft_qp *qp)
 
 void soft_send_let_go(struct soft_qp *qp, struct soft_due *due)
 {
-	qp->s_busy = false;
+	qp->s_busy = qp->s_delivers_held = false;
 	qp->s_mover = NULL;
 	/* The QP may have gone into error after the mover last looked at its state. */
 	if (qp->state == IBV_QPS_ERR)
@@ -180,7 +192,7 @@ void soft_send_take_back(struct soft_qp *qp)
 {
 	if (!qp->s_busy || !soft_mover_take_requester(qp->s_mover, qp))
 		return;
-	qp->s_busy = false;
+	qp->s_busy = qp->s_delivers_held = false;
 	qp->s_mover = NULL;
 	pthread_cond_broadcast(&qp->idle);
 	/* The mover's reference. The caller keeps the QP valid. */
@@ -189,13 +201,14 @@ void soft_send_take_back(struct soft_qp *qp)
 
 /*
  * Ends the request whose transfer was given up at `place`. An unreliable QP learns nothing of the responder's memory:
- * its request counts as sent. Caller holds qp->lock.
+ * its request counts as sent. If no request was tried, the mover was with a held message, which has completed. Caller
+ * holds qp->lock.
  */
 static void fail_given_up(struct soft_qp *qp, enum soft_place place, struct soft_due *due)
 {
 	struct soft_send_wqe *wqe = soft_sq_peek(qp, 0);
 
-	if (!wqe || qp->state == IBV_QPS_RESET)
+	if (!wqe || !qp->s_started || qp->state == IBV_QPS_RESET)
 		return;
 	if (place == SOFT_AT_REQUESTER)
 		soft_send_fail(qp, wqe, IBV_WC_LOC_PROT_ERR, due);

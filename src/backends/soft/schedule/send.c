@@ -3,6 +3,7 @@
  * Runs a send queue: tries the oldest request, completes it, and goes on with the next. A request that has to wait
  * stays the oldest until it is retried, after a kick (the peer has posted a receive, or become ready) or by the timer.
  */
+#include <stdlib.h>
 #include "backends/soft/schedule/schedule.h"
 #include "backends/soft/transport/transport.h"
 #include "util/util.h"
@@ -104,6 +105,19 @@ static void send_count(struct soft_qp *qp, enum uvd_port_counter which)
 	soft_count_at_port(qp->dev, soft_qp_port(qp), which, 1);
 }
 
+/* Uses up one retry of the oldest request. If none is left, fails the request and returns false. */
+static bool send_spend_retry(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_due *due)
+{
+	if (!qp->s_retry) {
+		send_count(qp, UVD_PORT_RETRY_EXCEEDED);
+		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+		return false;
+	}
+	qp->s_retry--;
+	send_count(qp, UVD_PORT_RETRIES);
+	return true;
+}
+
 /* After a try without success, makes the oldest request wait, or fails it. before: what it had waited for already. */
 static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_outcome outcome, enum soft_wait before,
 		    struct soft_due *due)
@@ -120,15 +134,32 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 		wait_for_receive(qp, outcome, before);
 		return;
 	}
-	/* A retry counts when its time-out is over, and not before: also the last one gets its full time. */
-	if (before == SOFT_WAIT_RETRY && !qp->s_retry--) {
-		send_count(qp, UVD_PORT_RETRY_EXCEEDED);
-		soft_send_fail(qp, wqe, IBV_WC_RETRY_EXC_ERR, due);
+	/*
+	 * A retry counts when its time-out is over, and not before: also the last one gets its full time. For a lost
+	 * request send_lost_timeout() counts it.
+	 */
+	qp->s_lost = outcome.is_lost;
+	if (before == SOFT_WAIT_RETRY && !outcome.is_lost && !send_spend_retry(qp, wqe, due))
 		return;
-	}
-	if (before == SOFT_WAIT_RETRY)
-		send_count(qp, UVD_PORT_RETRIES);
 	send_wait_for(qp, SOFT_WAIT_RETRY, qp->attr.timeout ? UINT64_C(4096) << qp->attr.timeout : 0);
+}
+
+/* Asks the filters what the network does with the message. Caller has s_busy. */
+static void send_ask_filters(struct soft_request *req)
+{
+	const struct uvd_backend *ops = req->qp->dev->ibdev->ops;
+	struct uvd_message message = {
+		.qp = &req->qp->qp,
+		.opcode = req->wqe->opcode,
+		.length = req->wqe->length,
+		.may_hold = !soft_is_reliable(req->qp) && !req->qp->s_held &&
+			    req->wqe->length <= SOFT_CHUNK - SOFT_GRH_BYTES,
+	};
+
+	/* The filters may have been removed meanwhile: then this is soft_carry_message(). */
+	ops->carry_message(&message);
+	req->fate = message.fate != UVD_FATE_HOLD || message.may_hold ? message.fate : UVD_FATE_DELIVER;
+	req->hold_ns = message.hold_ns;
 }
 
 static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *req)
@@ -139,6 +170,8 @@ static struct soft_outcome send_try(struct soft_mover *m, struct soft_request *r
 		return soft_local_send(req);
 	if (uvd_config_port_down(req->port))
 		soft_count_at_port(req->qp->dev, req->port, UVD_PORT_XMIT_DISCARDS, req->packets ?: 1);
+	if (soft_is_filtered(req->qp))
+		send_ask_filters(req);
 	switch (req->qp->qp.qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_XRC_SEND:
@@ -194,6 +227,55 @@ static bool send_is_answered_before(const struct soft_qp *qp, const struct soft_
 	return qp->qp.sq && !qp->s_crowded && (steps || burst->num > 1 || burst->req.wqe->length > SHORT_BYTES);
 }
 
+/* ---- messages that the network holds back ------------------------------------------------------------------------ */
+
+static bool held_is_due(const struct soft_qp *qp)
+{
+	return qp->s_held && (qp->s_held->is_overtaken || uvd_now_ns() >= qp->s_held->end_ns);
+}
+
+/* Delivers the held message, unless the QP has gone into error. Locking and result as of send_step(). */
+static enum step held_step(struct soft_qp *qp, struct soft_mover *m, struct soft_due *due)
+{
+	struct soft_held *held = soft_held_take(qp);
+	bool is_lost;
+
+	if (soft_gone(qp)) {
+		free(held);
+		return STEP_DONE;
+	}
+	qp->s_delivers_held = true;
+	pthread_mutex_unlock(&qp->lock);
+	soft_due_run(due);
+	is_lost = !soft_held_deliver(m, held);
+	free(held);
+	if (is_lost)
+		return STEP_LOST;
+	pthread_mutex_lock(&qp->lock);
+	qp->s_delivers_held = false;
+	soft_send_settled(qp);
+	return qp->state == IBV_QPS_RESET ? STEP_NOTHING : STEP_DONE;
+}
+
+/* A message was sent. It has overtaken the one that was held, or is held itself. Caller holds qp->lock and has s_busy. */
+static void held_settle(struct soft_qp *qp, const struct soft_request *req)
+{
+	if (qp->s_held) {
+		qp->s_held->is_overtaken = true;
+	} else if (req->held) {
+		qp->s_held = req->held;
+		soft_timer_arm(&qp->dev->fabric->timers, qp, req->hold_ns);
+	}
+}
+
+/* The time of the held message is over: makes the user's thread deliver it. Caller holds qp->lock. */
+static void held_timeout(struct soft_qp *qp)
+{
+	/* The mover that has s_busy may have looked at the message before its time was over. */
+	if (qp->s_busy || qp->s_deferred || !soft_defer(qp, false))
+		soft_timer_arm(&qp->dev->fabric->timers, qp, UINT64_C(1000000));
+}
+
 /*
  * Tries the oldest request once, alone or in a burst with those behind it. steps: how many steps of this run came
  * before. Caller holds qp->lock and has s_busy. Returns STEP_NOTHING if nothing more can be done now. STEP_LOST: the QP
@@ -208,6 +290,8 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 	enum step done = STEP_DONE;
 	struct soft_burst burst;
 
+	if (held_is_due(qp))
+		return held_step(qp, m, due);
 	if (!wqe)
 		return STEP_NOTHING;
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
@@ -240,6 +324,7 @@ static enum step send_step(struct soft_qp *qp, struct soft_mover *m, struct soft
 		send_settle(qp, wqe, &burst.req, outcome, before, due);
 	else
 		settle_burst(qp, &burst, budget, due);
+	held_settle(qp, &burst.req);
 	soft_send_settled(qp);
 	return done;
 }
@@ -417,6 +502,34 @@ void soft_send_wake(struct soft_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
+/* The time-out of a request that the network has lost is over. Caller holds qp->lock. */
+static void send_lost_timeout(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_due *due)
+{
+	if (!send_spend_retry(qp, wqe, due))
+		return;
+	qp->s_lost = false;
+	soft_send_unwait(qp);
+	/* The timer serves all users, so it must not move data. If no thread can be started, it looks again. */
+	if (!soft_defer(qp, false))
+		send_wait_for(qp, SOFT_WAIT_RETRY, UINT64_C(1000000));
+}
+
+/*
+ * Does what needs no look at the peer. Returns the request for which its receiver must be asked, or NULL. Caller holds
+ * qp->lock.
+ */
+static struct soft_send_wqe *send_timeout_wqe(struct soft_qp *qp, unsigned int wait_nr, struct soft_due *due)
+{
+	struct soft_send_wqe *wqe = send_waiting_wqe(qp, wait_nr);
+
+	if (qp->s_held)
+		held_timeout(qp);
+	if (!wqe || qp->s_wait != SOFT_WAIT_RETRY || !qp->s_lost)
+		return wqe;
+	send_lost_timeout(qp, wqe, due);
+	return NULL;
+}
+
 void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 {
 	struct soft_due due = { 0 };
@@ -426,7 +539,7 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 	uint64_t left;
 
 	pthread_mutex_lock(&qp->lock);
-	wqe = send_waiting_wqe(qp, wait_nr);
+	wqe = send_timeout_wqe(qp, wait_nr, &due);
 	left = rnr_left(qp);
 	if (wqe) {
 		/* Once the lock is released, another thread may complete the request and reuse wqe. */
@@ -434,8 +547,10 @@ void soft_send_timeout(struct soft_qp *qp, unsigned int wait_nr)
 		req = request_of(qp, &copy);
 	}
 	pthread_mutex_unlock(&qp->lock);
-	if (!wqe)
+	if (!wqe) {
+		soft_due_run(&due);
 		return;
+	}
 
 	outcome = soft_rc_probe(&req, !left);
 

@@ -60,8 +60,8 @@ void soft_burst_collect(struct soft_qp *qp, struct soft_burst *burst)
 	/* In SQD only a request that has been tried already may go on. */
 	if (kind == NOT_PLAIN || qp->qp.qp_type != IBV_QPT_RC || qp->state != IBV_QPS_RTS)
 		return;
-	/* Only those that are carried out alone are captured. */
-	if (qp->dev->fabric->capture)
+	/* Only those that are carried out alone are captured, and shown to filters. */
+	if (qp->dev->fabric->capture || soft_is_filtered(qp))
 		return;
 	while (burst->num < SOFT_BURST) {
 		struct soft_send_wqe *wqe = soft_sq_peek(qp, burst->num);

@@ -200,6 +200,27 @@ static void deliver_to_many(struct message *msg)
 	} while (n == MOST_RECEIVERS && msg->m->requester.qp);
 }
 
+/* Does the network lose the datagram, or hold it back? */
+static bool dgram_is_diverted(struct message *msg)
+{
+	if (msg->req->fate == UVD_FATE_HOLD)
+		return soft_hold(msg->m, msg->req, GRH_BYTES + msg->wqe->length);
+	return msg->req->fate == UVD_FATE_LOSE;
+}
+
+struct soft_outcome soft_datagram_deliver(struct soft_mover *m, struct soft_request *req)
+{
+	struct message msg = { .m = m, .req = req, .wqe = req->wqe };
+
+	m->may_drop = true;
+	if (is_to_many(req))
+		deliver_to_many(&msg);
+	else
+		deliver_to(&msg, req->dest_qpn);
+	m->may_drop = false;
+	return m->requester.qp ? sent : lost;
+}
+
 struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request *req)
 {
 	struct message msg = { .m = m, .req = req, .wqe = req->wqe };
@@ -212,11 +233,5 @@ struct soft_outcome soft_datagram_send(struct soft_mover *m, struct soft_request
 	dgram_count_out(&msg);
 	if (soft_is_captured(req) && !uvd_config_port_down(req->port))
 		soft_capture_request(req, 0, dgram_payload(&msg), req->wqe->length);
-	m->may_drop = true;
-	if (is_to_many(req))
-		deliver_to_many(&msg);
-	else
-		deliver_to(&msg, req->dest_qpn);
-	m->may_drop = false;
-	return m->requester.qp ? sent : lost;
+	return dgram_is_diverted(&msg) ? sent : soft_datagram_deliver(m, req);
 }

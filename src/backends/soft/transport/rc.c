@@ -54,6 +54,7 @@ static struct soft_outcome rc_send_rnr(const struct soft_request *req, struct so
 }
 
 static const struct soft_outcome no_answer = { .kind = SOFT_NO_ANSWER };
+static const struct soft_outcome lost_on_way = { .kind = SOFT_NO_ANSWER, .is_lost = true };
 static const struct soft_outcome go_on = { .kind = SOFT_DONE, .status = IBV_WC_SUCCESS };
 static const struct soft_outcome lost = { .kind = SOFT_LOST };
 
@@ -495,6 +496,8 @@ static struct soft_outcome move_chunk(struct rc *rc)
 
 	if (err)
 		return of_requester(err);
+	if (rc->req->fate == UVD_FATE_LOSE)
+		return lost_on_way;
 	outcome = rc_at_peer(rc);
 	if (outcome.kind != SOFT_DONE || outcome.status != IBV_WC_SUCCESS)
 		return outcome;

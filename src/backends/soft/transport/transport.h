@@ -37,6 +37,20 @@ bool soft_rc_burst(struct soft_mover *m, struct soft_burst *burst);
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req);
 
 enum { SOFT_GRH_BYTES = 40 };
+
+/* ---- held.c: messages of unreliable QPs that the network holds back ---------------------------------------------- */
+
+/*
+ * Copies the message, whose bytes are in the mover's buffer, and sets req->held. Returns false if there is no memory, or the
+ * client's share of it is used up: then the message is delivered now.
+ */
+bool soft_hold(struct soft_mover *m, struct soft_request *req, uint32_t length);
+/* Delivers the message. Caller has s_busy, and frees the message afterwards. Returns false in the case of SOFT_LOST. */
+bool soft_held_deliver(struct soft_mover *m, struct soft_held *held);
+/* Deliver the message, whose bytes are in the mover's buffer. */
+struct soft_outcome soft_uc_deliver(struct soft_mover *m, struct soft_request *req);
+struct soft_outcome soft_datagram_deliver(struct soft_mover *m, struct soft_request *req);
+
 /* Makes the header that a UD receive begins with. The request's address is global. */
 void soft_make_grh(uint8_t grh[SOFT_GRH_BYTES], const struct soft_request *req);
 /*

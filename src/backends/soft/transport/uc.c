@@ -188,6 +188,22 @@ static enum soft_copy_error uc_gather(struct uc *uc)
 	return SOFT_COPY_OK;
 }
 
+/* Does the network lose the message, or hold it back? */
+static bool uc_is_diverted(struct uc *uc)
+{
+	if (uc->req->fate == UVD_FATE_HOLD)
+		return soft_hold(uc->m, uc->req, uc->wqe->length);
+	return uc->req->fate == UVD_FATE_LOSE;
+}
+
+struct soft_outcome soft_uc_deliver(struct soft_mover *m, struct soft_request *req)
+{
+	struct uc uc = { .m = m, .req = req, .wqe = req->wqe };
+
+	uc_at_peer(&uc);
+	return m->requester.qp ? sent : lost;
+}
+
 struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 {
 	struct soft_send_wqe *wqe = req->wqe;
@@ -205,7 +221,7 @@ struct soft_outcome soft_uc_send(struct soft_mover *m, struct soft_request *req)
 			uc_count_out(&uc);
 		if (!err && soft_is_captured(req) && !uvd_config_port_down(req->port))
 			soft_capture_request(req, uc.moved, m->buffer, uc_chunk(&uc));
-		arrived = !err && uc_at_peer(&uc);
+		arrived = !err && !uc_is_diverted(&uc) && uc_at_peer(&uc);
 		if (!m->requester.qp)
 			return lost;
 		uc.moved += uc_chunk(&uc);
