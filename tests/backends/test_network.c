@@ -313,7 +313,7 @@ END_TEST
 /* The sender ends while the timer makes a thread deliver its message, or after that. */
 START_TEST(test_a_held_message_arrives_whenever_its_sender_ends)
 {
-	for (int round = 0; round < 200; round++) {
+	for (int round = 0; round < 50; round++) {
 		atomic_store(&asked, 0);
 		fates[0] = UVD_FATE_HOLD;
 		hold_ns = 1 + round % 7 * 20000;
@@ -331,7 +331,7 @@ END_TEST
 /* The timer and the user's thread meet the end of the sender, or of the receiver, at any moment. */
 START_TEST(test_qps_can_end_whenever_held_messages_arrive)
 {
-	for (int round = 0; round < 200; round++) {
+	for (int round = 0; round < 50; round++) {
 		struct end *first = &bed.end[round % 2], *second = &bed.end[!(round % 2)];
 
 		atomic_store(&asked, 0);
