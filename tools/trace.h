@@ -61,10 +61,13 @@ struct uvd_trace_open *uvd_trace_find(struct uvd_trace_reader *r, uint64_t file)
 
 /* ---- trace_image.c ----------------------------------------------------------------------------------------------- */
 
+struct uvd_image_index;
+
 /* The client's memory, as far as a call has read or written it. */
 struct uvd_trace_image {
 	const uint8_t *pieces;
 	size_t len;
+	struct uvd_image_index *index;
 };
 
 /* Are the pieces of a call well-formed? */
@@ -73,7 +76,18 @@ bool uvd_image_ok(const struct uvd_trace_image *image);
 const struct uvd_piece *uvd_image_first(const struct uvd_trace_image *image);
 /* Returns the piece after p, or NULL. */
 const struct uvd_piece *uvd_image_next(const struct uvd_trace_image *image, const struct uvd_piece *p);
-/* Copies up to len bytes at addr that were read (or written). Returns how many, without a gap, are known. */
+/*
+ * Sorts what the pieces have, so that a hostile trace with many small pieces costs no more time than it has bytes. Call it
+ * once, before uvd_image_get(). Returns false if memory is short. Free it with uvd_image_index_free().
+ */
+bool uvd_image_index(struct uvd_trace_image *image);
+void uvd_image_index_free(struct uvd_trace_image *image);
+/* Returns how many pieces, and parts of them, the index and all copies have looked at: for tests. */
+uint64_t uvd_image_steps(const struct uvd_trace_image *image);
+/*
+ * Copies up to len bytes at addr that were read (or written); of bytes that several pieces have, those of the last one.
+ * Returns how many, without a gap, are known.
+ */
 size_t uvd_image_get(const struct uvd_trace_image *image, enum uvd_piece_kind kind, uint64_t addr, void *to,
 		     size_t len);
 

@@ -357,7 +357,7 @@ bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *c
 	d->in = json_object();
 	d->out = json_object();
 	d->handles = json_object();
-	if (!uvd_image_ok(&d->image))
+	if (!uvd_image_ok(&d->image) || !uvd_image_index(&d->image))
 		return false;
 	d->open = uvd_trace_find(r, call->file);
 	d->script = d->open && d->open->names ? &d->open->names->script : NULL;
@@ -377,6 +377,7 @@ bool uvd_trace_decode(struct uvd_trace_reader *r, const struct uvd_trace_call *c
 
 void uvd_trace_decoded_free(struct uvd_trace_decoded *d)
 {
+	uvd_image_index_free(&d->image);
 	json_decref(d->in);
 	json_decref(d->out);
 	json_decref(d->handles);
