@@ -235,8 +235,7 @@ static void model_made(struct model *m, const char *type, const struct named *na
 		m->lost = true;
 		return;
 	}
-	/* Beside it, the object that had the handle can have been destroyed. */
-	if (m->alone && object_find(m, handle))
+	if (object_find(m, handle))
 		model_wrong(m, "new handle", "one that no object has");
 	o = object_add(m, type, handle);
 	for (unsigned int i = 0; o && i < n; i++)

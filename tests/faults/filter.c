@@ -148,9 +148,10 @@ static bool is_filtered(const struct uvd_backend *ops, size_t offset)
 {
 	const char *ours = (const char *)ops + offset, *theirs = (const char *)&behind + offset;
 
-	/* These do not run inside calls. */
+	/* These do not run inside calls, or cannot fail. */
 	if (offset == offsetof(struct uvd_backend, open) || offset == offsetof(struct uvd_backend, close) ||
 	    offset == offsetof(struct uvd_backend, port_changed) ||
+	    offset == offsetof(struct uvd_backend, carry_message) ||
 	    offset == offsetof(struct uvd_backend, query_port_counters))
 		return true;
 	return !*(void *const *)ours || *(void *const *)ours != *(void *const *)theirs;
