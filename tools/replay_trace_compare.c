@@ -194,7 +194,8 @@ static bool value_is_listed(struct uvd_replay_call *c, const char *name, const j
 
 	if (!c->row || !output_number(c, name, kernel, &kernel_number) || !output_number(c, name, ours, &our_number))
 		return false;
-	snprintf(outer, sizeof(outer), "%.*s", (int)strcspn(name, "."), name);
+	snprintf(outer, sizeof(outer), "%s", name ? name : "");
+	outer[strcspn(outer, ".")] = 0;
 	return word_is_listed(c, output_word(name), kernel_number, our_number) ||
 	       (strchr(name, '.') && word_is_listed(c, outer, kernel_number, our_number));
 }
