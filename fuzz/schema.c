@@ -154,12 +154,15 @@ void fuzz_learn_ioctl(struct fuzz_gen *gen, const uint8_t *data, size_t size, ui
 
 /* ---- dictionaries ------------------------------------------------------------------------------------------------ */
 
+/* NAME="BYTES": nothing may follow, and AFL++ knows no dots and dashes in names. */
 static void dictionary_word(const char *name, const void *bytes, size_t len)
 {
-	printf("\"");
+	for (; *name; name++)
+		putchar(isalnum((unsigned char)*name) ? *name : '_');
+	printf("=\"");
 	for (size_t i = 0; i < len; i++)
 		printf("\\x%02x", ((const uint8_t *)bytes)[i]);
-	printf("\" # %s\n", name);
+	printf("\"\n");
 }
 
 void fuzz_dictionary_ioctl(void)
