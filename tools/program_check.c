@@ -24,8 +24,8 @@ static json_t *control_json(const char *control, const char *command)
 	return json;
 }
 
-/* Appends "N WHAT" for each object that a device still has. */
-static void leaks_objects(const char *control, char *text, size_t size)
+/* Appends "N WHAT" for each object that a device still has. Returns false if nobody answers. */
+static bool leaks_objects(const char *control, char *text, size_t size)
 {
 	json_t *status = control_json(control, "status"), *device, *count;
 	const char *name;
@@ -36,6 +36,7 @@ static void leaks_objects(const char *control, char *text, size_t size)
 			snprintf(text + strlen(text), size - strlen(text), " %lld %s,",
 				 (long long)json_integer_value(count), name);
 	json_decref(status);
+	return status;
 }
 
 static void leaks_charges(const char *control, char *text, size_t size)
@@ -55,20 +56,21 @@ static void leaks_charges(const char *control, char *text, size_t size)
 	json_decref(accounts);
 }
 
-bool uvd_program_leaks(const char *control, char *text, size_t size)
+enum uvd_program_left uvd_program_leaks(const char *control, char *text, size_t size)
 {
 	uint64_t end = uvd_now_ns() + LEAK_SECONDS * 1000000000ull;
 
 	for (int i = 0; i < LEAK_ANSWERS || uvd_now_ns() < end; i++) {
 		text[0] = 0;
-		leaks_objects(control, text, size);
+		if (!leaks_objects(control, text, size))
+			return UVD_PROGRAM_LEFT_UNKNOWN;
 		leaks_charges(control, text, size);
 		if (!text[0])
-			return false;
+			return UVD_PROGRAM_LEFT_NOTHING;
 		usleep(i < LEAK_ANSWERS / 2 ? LEAK_WAIT_US : LEAK_LATER_US);
 	}
 	text[strlen(text) - 1] = 0; /* the comma */
-	return true;
+	return UVD_PROGRAM_LEFT_MUCH;
 }
 
 unsigned int uvd_program_last_call(const struct uvd_prog_run *run, const struct uvd_prog *p)
@@ -114,11 +116,25 @@ void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_pr
 		 found->d.target, found->d.item, found->d.ours, found->d.kernel);
 }
 
+static void check_left(const struct uvd_prog_run *run, const char *control, struct uvd_program_finding *found)
+{
+	char left[128];
+	const enum uvd_program_left what = uvd_program_leaks(control, left, sizeof(left));
+
+	if (what == UVD_PROGRAM_LEFT_MUCH) {
+		found->kind = UVD_PROGRAM_LEAK;
+		snprintf(found->text, sizeof(found->text), "leak: after the program the device has%s", left);
+	} else if (uvd_prog_find_driver(run->node) < 0) {
+		check_lost(found); /* its engine died when it closed the program's file */
+	} else if (what == UVD_PROGRAM_LEFT_UNKNOWN) {
+		found->kind = UVD_PROGRAM_LEAK;
+		snprintf(found->text, sizeof(found->text), "leak: unknown, as nobody answers at %.200s", control);
+	}
+}
+
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
 		       struct uvd_program_finding *found)
 {
-	char left[128];
-
 	memset(found, 0, sizeof(*found));
 	uvd_prog_run_start(run, p);
 	uvd_prog_run_wait(run);
@@ -132,12 +148,8 @@ void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const
 	}
 	if (model && !run->trouble[0])
 		uvd_program_check_model(run, p, found);
-	if (!found->kind && control && uvd_program_leaks(control, left, sizeof(left))) {
-		found->kind = UVD_PROGRAM_LEAK;
-		snprintf(found->text, sizeof(found->text), "leak: after the program the device has%s", left);
-	} else if (!found->kind && control && uvd_prog_find_driver(run->node) < 0) {
-		check_lost(found); /* its engine died when it closed the program's file */
-	}
+	if (!found->kind && control)
+		check_left(run, control, found);
 }
 
 bool uvd_program_same(const struct uvd_program_finding *a, const struct uvd_program_finding *b)

@@ -55,6 +55,15 @@ struct replay {
 	struct uvd_prog_difference d;
 };
 
+/* Returns 0 if it is no number of seconds. */
+static unsigned int replay_seconds(const char *text)
+{
+	char *end;
+	const unsigned long seconds = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && seconds <= 1000000 ? seconds : 0;
+}
+
 /* Returns -1 to go on, or the exit status. */
 static int replay_options(struct replay *r, int argc, char **argv)
 {
@@ -78,7 +87,7 @@ static int replay_options(struct replay *r, int argc, char **argv)
 		else if (c == 'e')
 			r->emit = optarg;
 		else if (c == 't')
-			r->hang = strtoul(optarg, NULL, 0);
+			r->hang = replay_seconds(optarg);
 		else if (c == 'j')
 			r->json = true;
 		else if (c == 'r')
@@ -88,7 +97,7 @@ static int replay_options(struct replay *r, int argc, char **argv)
 		else
 			return fputs(usage, c == 'h' ? stdout : stderr), c == 'h' ? 0 : 2;
 	}
-	if (argc - optind != 1)
+	if (argc - optind != 1 || !r->hang)
 		return fputs(usage, stderr), 2;
 	r->file = argv[optind];
 	return -1;
@@ -218,6 +227,10 @@ static bool replay_file(struct replay *r)
 		return replay_emit(r);
 	if (!replay_run(r))
 		return false;
+	if (r->record && r->finding.kind) {
+		fprintf(stderr, "%s: %s: nothing is recorded: %s\n", who, r->file, r->finding.text);
+		return false;
+	}
 	if (r->record)
 		return replay_record(r, kernel);
 	if (!r->finding.kind && !replay_compare(r, kernel))

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "emit.h"
@@ -21,6 +22,7 @@
 
 enum {
 	PATIENCE = 60, /* seconds */
+	AFTER_ALARM = 10, /* seconds, for the signal to be seen */
 	NODE_FD = 3, /* the same in every child, so that the numbers of new fds can be compared */
 	LOW_FDS = 40, /* under `uverbsctl run` a node's fd has a greater number, and write() works only there */
 };
@@ -527,8 +529,31 @@ void uvd_prog_run_start(struct uvd_prog_run *run, const struct uvd_prog *p)
 	run->pid = pid; /* the child shares *run */
 }
 
-void uvd_prog_run_wait(struct uvd_prog_run *run)
+/* Has the child ended within `ms`? */
+static bool child_ends(struct uvd_prog_run *run, int pidfd, int ms)
 {
+	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
+
+	if (pidfd >= 0 && poll(&pfd, 1, ms) == 0)
+		return false;
 	while (waitpid(run->pid, &run->status, 0) < 0 && errno == EINTR)
 		;
+	return true;
+}
+
+/*
+ * The child's alarm ends a call that hangs, unless the call waits within the kernel for what never comes. Then no signal
+ * ends it: leave it behind.
+ */
+void uvd_prog_run_wait(struct uvd_prog_run *run)
+{
+	const int pidfd = syscall(SYS_pidfd_open, run->pid, 0);
+
+	if (!child_ends(run, pidfd, (run->patience + AFTER_ALARM) * 1000)) {
+		kill(run->pid, SIGKILL);
+		if (!child_ends(run, pidfd, AFTER_ALARM * 1000))
+			run->status = SIGALRM; /* as WTERMSIG() finds it */
+	}
+	if (pidfd >= 0)
+		close(pidfd);
 }

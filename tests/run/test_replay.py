@@ -180,3 +180,19 @@ def test_the_largest_command_fits_into_a_message(replay):
     call = "write EX_QUERY_DEVICE in=65528 uhw_in=65528 @65540=1 @65535=1\n"
     status, said, _ = replay("write GET_CONTEXT\n" + call)
     assert status == 0 and "2 calls" in said, said
+
+
+def test_leaks_are_not_denied_when_nobody_can_be_asked(replay):
+    status, said, _ = replay("check leaks\nwrite GET_CONTEXT\n", "--control", "/nowhere")
+    assert status == 1 and "leak: unknown, as nobody answers at /nowhere" in said, said
+
+
+def test_results_of_a_run_with_a_finding_are_not_recorded(replay):
+    text = "check leaks\n# why\nwrite GET_CONTEXT\n"
+    status, said, after = replay(text, "--record", "--control", "/nowhere")
+    assert status == 1 and "nothing is recorded: leak" in said and after == text, said
+
+
+@pytest.mark.parametrize("seconds", ["soon", "", "-1", "0", "5s"])
+def test_a_time_limit_that_is_no_number_of_seconds_is_refused(replay, seconds):
+    assert replay("write GET_CONTEXT\n", "--hang", seconds)[0] == 2
