@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -212,6 +213,7 @@ static pid_t fuzz_worker_start(const struct uvd_fuzz *f, const char *folder, con
 	snprintf(log, sizeof(log), "%s/log", folder);
 	pid = fork();
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 		if (fd >= 0)
 			dup2(fd, STDERR_FILENO);
@@ -452,6 +454,8 @@ static void jobs_stop(const struct uvd_fuzz *f, const struct job *jobs)
 	int fd;
 
 	for (unsigned int i = 0; i < f->jobs; i++) {
+		if (!jobs[i].folder[0])
+			continue;
 		snprintf(path, sizeof(path), "%s/stop", jobs[i].folder);
 		fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		if (fd >= 0)
@@ -508,6 +512,8 @@ static int fuzz_jobs(const struct uvd_fuzz *f)
 	unsigned long programs = 0, calls = 0;
 	int status = jobs && jobs_start(f, jobs) ? 0 : 2;
 
+	if (jobs && status)
+		jobs_stop(f, jobs);
 	if (jobs)
 		jobs_wait(f, jobs);
 	for (unsigned int i = 0; jobs && i < f->jobs && jobs[i].folder[0]; i++) {

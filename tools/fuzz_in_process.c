@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@ struct batch {
 	struct uvd_program_finding found;
 	unsigned long programs, calls; /* of all children */
 	bool ended; /* the child has ended by itself */
+	bool unusable; /* the device could not be opened, which is no finding */
 };
 
 struct in_process {
@@ -34,6 +36,13 @@ struct in_process {
 };
 
 /* ---- the child --------------------------------------------------------------------------------------------------- */
+
+static void child_give_up(struct in_process *w, const char *why)
+{
+	fprintf(stderr, "%s: %s: %s\n", who, w->batch->p.name, why);
+	w->batch->unusable = true;
+	_exit(1);
+}
 
 /* Runs the program of the batch on the device of this process, and looks at what it has left. */
 static void child_program(struct in_process *w)
@@ -47,7 +56,7 @@ static void child_program(struct in_process *w)
 	alarm(w->run->patience);
 	node = uvd_in_process_open();
 	if (node < 0)
-		_exit(1);
+		child_give_up(w, "it cannot open its device");
 	uvd_prog_run_calls(w->run, &b->p, node);
 	uvd_in_process_close();
 	alarm(0);
@@ -129,15 +138,18 @@ static int child_run(struct in_process *w, void (*what)(struct in_process *w))
 	pid_t pid;
 
 	w->batch->found = (struct uvd_program_finding){};
-	w->batch->ended = false;
+	w->batch->ended = w->batch->unusable = false;
 	fflush(NULL);
 	pid = fork();
-	if (!pid)
+	if (!pid) {
+		/* The child does not outlive its worker. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		child_main(w, what);
+	}
 	while (pid > 0 && waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -1;
-	if (pid < 0 || (!w->batch->ended && w->batch->calls == before))
+	if (pid < 0 || w->batch->unusable || (!w->batch->ended && w->batch->calls == before))
 		return -1;
 	if (!w->batch->ended)
 		child_died(w, status);

@@ -19,7 +19,8 @@ enum {
 	FIRST_FD = 256, /* the client's descriptors begin here, above the engine's */
 	LAST_FD = 1023,
 	FIRST_OFFSET = 4096, /* of mapped queues */
-	LEAK_WAITS = 100, /* the close of a file has waited for its work: little can be on its way */
+	LEAK_WAITS =
+		5000, /* the close of a file has waited for its work: little can be on its way, but machines are busy */
 	LEAK_WAIT_US = 2000,
 };
 

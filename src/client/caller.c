@@ -226,12 +226,12 @@ static uint64_t status_field_number(const char *status, const char *key, int bas
 }
 
 static void status_ids(const char *status, const char *key, unsigned int *real, unsigned int *effective,
-		       unsigned int *fs)
+		       unsigned int *saved, unsigned int *fs)
 {
 	const char *p = status_field(status, key);
 
-	if (!p || sscanf(p, "%u %u %*u %u", real, effective, fs) != 3)
-		*real = *effective = *fs = -1;
+	if (!p || sscanf(p, "%u %u %u %u", real, effective, saved, fs) != 4)
+		*real = *effective = *saved = *fs = -1;
 }
 
 /* Copies the name from the first line, as "Name:\ta\\nb\n...", and undoes the kernel's escapes. */
@@ -262,9 +262,10 @@ int uvd_caller_identity(struct uvd_caller *c, struct uvd_identity *id)
 	id->tgid = status_field_number(status, "Tgid", 10);
 	if (!id->tgid)
 		return -ESRCH;
-	status_ids(status, "Uid", &id->uid, &id->euid, &id->fsuid);
-	status_ids(status, "Gid", &id->gid, &id->egid, &id->fsgid);
+	status_ids(status, "Uid", &id->uid, &id->euid, &id->suid, &id->fsuid);
+	status_ids(status, "Gid", &id->gid, &id->egid, &id->sgid, &id->fsgid);
 	id->cap_eff = status_field_number(status, "CapEff", 16);
+	id->cap_prm = status_field_number(status, "CapPrm", 16);
 	id->vm_pin_pages = status_field_number(status, "VmPin", 10) * 1024 / sysconf(_SC_PAGESIZE);
 	status_name(status, id->comm, sizeof(id->comm));
 	c->tgid = id->tgid;
@@ -284,19 +285,25 @@ pid_t uvd_caller_tgid(struct uvd_caller *c)
 	return err ? err : c->tgid;
 }
 
+int uvd_caller_in_our_user_ns(struct uvd_caller *c)
+{
+	int fd = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_PATH);
+	struct stat ours, theirs;
+	bool known;
+
+	/* ENOENT: a kernel without user namespaces has only the initial one */
+	if (fd == -ENOENT && !uvd_self_user_ns(&ours) && errno == ENOENT)
+		return 1;
+	if (fd < 0)
+		return fd;
+	known = !fstat(fd, &theirs) && uvd_self_user_ns(&ours);
+	close(fd); /* uvd_proc_open() has confirmed that the fd is of the caller's namespace */
+	return known ? ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino : -EIO;
+}
+
 bool uvd_caller_capable_as(struct uvd_caller *c, const struct uvd_identity *id, int cap)
 {
-	struct stat ours, theirs;
-	int fd, err;
-
-	if (!(id->cap_eff >> cap & 1))
-		return false;
-	fd = uvd_proc_open(c, uvd_proc_tid(c), "ns/user", O_PATH);
-	if (fd < 0) /* ENOENT: a kernel without user namespaces has only the initial one */
-		return fd == -ENOENT && !uvd_self_user_ns(&ours) && errno == ENOENT;
-	err = fstat(fd, &theirs) || !uvd_self_user_ns(&ours);
-	close(fd); /* uvd_proc_open() has confirmed that the fd is of the caller's namespace */
-	return !err && ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+	return id->cap_eff >> cap & 1 && uvd_caller_in_our_user_ns(c) > 0;
 }
 
 bool uvd_caller_capable(struct uvd_caller *c, int cap)

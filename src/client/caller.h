@@ -168,9 +168,9 @@ pid_t uvd_caller_tgid(struct uvd_caller *c);
 /* The caller's ids, capabilities and name, from /proc/TID/status: for checks and for log lines. */
 struct uvd_identity {
 	pid_t tgid;
-	uid_t uid, euid, fsuid;
-	gid_t gid, egid, fsgid;
-	uint64_t cap_eff; /* effective capabilities */
+	uid_t uid, euid, suid, fsuid;
+	gid_t gid, egid, sgid, fsgid;
+	uint64_t cap_eff, cap_prm; /* effective capabilities; permitted ones */
 	uint64_t vm_pin_pages; /* VmPin: the pages that the kernel itself has pinned for it */
 	char comm[16];
 };
@@ -187,6 +187,8 @@ bool uvd_caller_capable(struct uvd_caller *c, int cap);
  * capabilities.
  */
 bool uvd_caller_capable_as(struct uvd_caller *c, const struct uvd_identity *id, int cap);
+/* Is the calling thread in our own user namespace? Returns 1, 0, or a negative errno: that cannot be learned. */
+int uvd_caller_in_our_user_ns(struct uvd_caller *c);
 
 /*
  * Lists the users that pay for what we hold for the caller: its real user id, then the owner of its user namespace and

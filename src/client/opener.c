@@ -21,9 +21,12 @@ enum { OPENER_DESCRIPTORS = 2 };
 /* May do more than its user can: a program that the user started, but may not look into (ptrace_may_access()). */
 static bool opener_is_privileged(struct uvd_caller *c, const struct uvd_identity *id)
 {
-	if (id->uid != id->euid || id->uid != id->fsuid || id->gid != id->egid || id->gid != id->fsgid)
+	if (id->uid != id->euid || id->uid != id->suid || id->uid != id->fsuid)
 		return true;
-	return id->uid && id->cap_eff && uvd_caller_capable_as(c, id, __builtin_ctzll(id->cap_eff));
+	if (id->gid != id->egid || id->gid != id->sgid || id->gid != id->fsgid)
+		return true;
+	/* Capabilities in a namespace of the user's own are no more than the user has. */
+	return id->uid && id->cap_prm && uvd_caller_in_our_user_ns(c);
 }
 
 int uvd_opener_take(struct uvd_opener *o, struct uvd_caller *c)

@@ -123,7 +123,7 @@ static const char emit_head[] =
 	"static void event(const char *text, int fd, int wait)\n"
 	"{\n"
 	"\tstruct pollfd pfd = { .fd = fd, .events = POLLIN };\n"
-	"\tint flags = fd == node ? -1 : fcntl(fd, F_GETFL);\n"
+	"\tint flags = fd <= 2 || fd == node ? -1 : fcntl(fd, F_GETFL);\n"
 	"\tchar bytes[16];\n"
 	"\n"
 	"\tif (flags < 0) {\n"

@@ -139,11 +139,10 @@ static struct meter_verb *meter_find(struct uvd_meter *m, const struct uvd_obser
 static void meter_call(struct uvd_observer *o, const struct uvd_observed *call)
 {
 	struct uvd_meter *m = container_of(o, struct uvd_meter, observer);
-	const struct uvd_account *account = call->file->account;
 	struct meter_verb *verb;
 
 	/* Another observer may want what this one does not. */
-	if (o->one_user && !(account && uvd_account_uid(account) == o->uid))
+	if (!uvd_observer_wants(o, call->file))
 		return;
 	verb = call->verb ? meter_find(m, call) : NULL;
 	if (!verb) {

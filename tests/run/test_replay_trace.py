@@ -227,7 +227,7 @@ def test_a_trace_that_is_no_trace_is_refused(run):
         assert status == 2 and why in said, (why, said)
     path.write_bytes(good)
     status, said = replay(run, path, "--record")
-    assert status == 2 and "--record is for programs" in said, said
+    assert status == 2 and "--record and --emit-c are for programs" in said, said
     assert path.read_bytes() == good
 
 

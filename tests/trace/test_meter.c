@@ -159,6 +159,11 @@ START_TEST(test_a_meter_of_one_user_counts_no_other_s_calls)
 	ck_assert_uint_eq(counts_of(mine, "IB_USER_VERBS_CMD_ALLOC_PD").counts.calls, 1);
 	ck_assert_uint_eq(counts_of(other, "IB_USER_VERBS_CMD_ALLOC_PD").all_calls, 0);
 	ck_assert_uint_eq(uvd_meter_uncounted(other), 0);
+	/* A set-user-ID program that the user started. */
+	bed.file->privileged = true;
+	ck_assert_int_eq(uv_alloc_pd(bed.fd, UV_WRITE, &pd), 0);
+	ck_assert_uint_eq(counts_of(all, "IB_USER_VERBS_CMD_ALLOC_PD").counts.calls, 2);
+	ck_assert_uint_eq(counts_of(mine, "IB_USER_VERBS_CMD_ALLOC_PD").counts.calls, 1);
 	uvd_meter_free(all);
 	uvd_meter_free(mine);
 	uvd_meter_free(other);

@@ -148,17 +148,18 @@ static void put_off(struct soft_qp *qp, struct soft_send_wqe *wqe, struct soft_o
 static void send_ask_filters(struct soft_request *req)
 {
 	const struct uvd_backend *ops = req->qp->dev->ibdev->ops;
+	const bool may_hold =
+		!soft_is_reliable(req->qp) && !req->qp->s_held && req->wqe->length <= SOFT_CHUNK - SOFT_GRH_BYTES;
 	struct uvd_message message = {
 		.qp = &req->qp->qp,
 		.opcode = req->wqe->opcode,
 		.length = req->wqe->length,
-		.may_hold = !soft_is_reliable(req->qp) && !req->qp->s_held &&
-			    req->wqe->length <= SOFT_CHUNK - SOFT_GRH_BYTES,
+		.may_hold = may_hold,
 	};
 
 	/* The filters may have been removed meanwhile: then this is soft_carry_message(). */
 	ops->carry_message(&message);
-	req->fate = message.fate != UVD_FATE_HOLD || message.may_hold ? message.fate : UVD_FATE_DELIVER;
+	req->fate = message.fate != UVD_FATE_HOLD || may_hold ? message.fate : UVD_FATE_DELIVER;
 	req->hold_ns = message.hold_ns;
 }
 
