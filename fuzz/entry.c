@@ -30,9 +30,9 @@ static size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max)
 
 /*
  * An execution uses little memory: keep it in the caches. Threads of ours have a signal stack of their own (util/crash.c).
- * ASAN_OPTIONS overrides this.
+ * ASAN_OPTIONS overrides this. gcc's runtime is a shared library, so the function must be visible.
  */
-const char *__asan_default_options(void)
+__attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
 	return "quarantine_size_mb=4:malloc_context_size=8:use_sigaltstack=0";
 }
