@@ -45,7 +45,7 @@
 /* The result of rereg_mr. */
 enum uvd_rereg { UVD_REREG_CHANGED, UVD_REREG_NEW };
 
-/* What a network does with a message. */
+/* A filter chooses how the network treats a message. */
 enum uvd_fate {
 	UVD_FATE_DELIVER,
 	UVD_FATE_LOSE, /* it does not arrive; a reliable QP sends it again after its time-out */

@@ -55,7 +55,7 @@ struct uvd_observed {
 	int64_t result; /* bytes written, 0, or a negative errno */
 	const char *
 		verb; /* the name of the command's or method's row; NULL: the call named none. For the call's time only */
-	/* What follows is not for an observer that only counts. */
+	/* An observer that only counts does not get the fields below. */
 	pid_t pid, tid; /* of the caller; 0: not known */
 	bool ioctl; /* else write() */
 	bool cut; /* some accesses are not in `pieces`, or what was read is not whole */

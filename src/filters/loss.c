@@ -12,7 +12,7 @@
 #include "filters/rule.h"
 #include "util/util.h"
 
-/* What the rules count. */
+/* The rules count messages by these kinds. */
 enum loss_kind { LOSS_ANY, LOSS_RC, LOSS_UC, LOSS_UD, LOSS_RAW, LOSS_KINDS };
 static const char *const loss_names[] = { "when", "rc", "uc", "ud", "raw" };
 

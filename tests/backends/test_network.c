@@ -10,7 +10,7 @@ enum { SECOND = 1000000000 };
 static struct bed bed;
 static struct end *const a = &bed.end[0], *const b = &bed.end[1];
 static struct uvd_backend filtered;
-/* What happens to the messages of a, in turn; then they are delivered. */
+/* The network treats the messages of a so, in turn; later ones it delivers. */
 static enum uvd_fate fates[8];
 static uint64_t hold_ns;
 static atomic_uint asked;

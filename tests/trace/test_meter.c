@@ -50,7 +50,7 @@ static void look(void *arg, const struct uvd_meter_counts *counts)
 		wanted->in_buckets += counts->buckets[i];
 }
 
-/* What the meter has of this verb. */
+/* Reads the meter's counts of this verb. */
 static struct wanted counts_of(struct uvd_meter *m, const char *name)
 {
 	struct wanted wanted = { .name = name };

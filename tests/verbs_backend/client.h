@@ -49,7 +49,7 @@ int client_poll(const struct client *c, struct ib_uverbs_wc *wc);
 void client_expect(const struct client *c, uint64_t wr_id);
 void client_expect_none(const struct client *c);
 
-/* What the user of the fixture's files holds. */
+/* The user of the fixture's files is charged this much. */
 uint64_t client_bytes(void);
 struct hca_device *client_device(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What fake_verbs.c and fake_queues.c share. fake_lock protects all of it. */
+/* fake_verbs.c and fake_queues.c share this. fake_lock protects all of it. */
 #ifndef UVD_TESTS_FAKE_INTERNAL_H
 #define UVD_TESTS_FAKE_INTERNAL_H
 
