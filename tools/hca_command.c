@@ -43,7 +43,7 @@ static json_t *hca_tell_open(struct ibv_context *adapter)
 	if (ibv_query_device_ex(adapter, NULL, &attr))
 		return json_pack("{s:s, s:o, s:o}", "problem", "it does not answer a query", "through_us", caps,
 				 "ports", ports);
-	hca_mask_device(&attr);
+	hca_mask_device(&attr, false);
 	for (unsigned int i = 0; i < UVD_COUNT(capabilities); i++)
 		json_object_set_new(caps, capabilities[i].name, json_boolean(capabilities[i].has(&attr.orig_attr)));
 	for (unsigned int p = 1; p <= attr.orig_attr.phys_port_cnt && !ibv_query_port(adapter, p, &port); p++)

@@ -92,7 +92,10 @@ struct uvd_backend {
 	int (*alloc_pd)(struct uvd_pd *pd, struct uvd_udata *udata);
 	int (*dealloc_pd)(struct uvd_pd *pd);
 
-	/* The core has charged mr->umem before reg_mr, and uncharges it after dereg_mr. The backend sets the keys. */
+	/*
+	 * The core has charged mr->umem before reg_mr, and uncharges it after dereg_mr. The backend sets the keys, or
+	 * mr->registration: see <uverbsd/registration.h>.
+	 */
 	int (*reg_mr)(struct uvd_mr *mr, struct uvd_udata *udata);
 	int (*dereg_mr)(struct uvd_mr *mr);
 	/*

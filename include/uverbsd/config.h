@@ -88,6 +88,13 @@ static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *na
 }
 
 /* Special values of uvd_device_config.memlock. */
+/* How an adapter reaches the memory that a client registers. */
+enum uvd_memory {
+	UVD_MEMORY_REFUSE, /* it does not: nothing is registered */
+	UVD_MEMORY_BOUNCE, /* by copies in buffers of the engine; peers cannot */
+	UVD_MEMORY_BORROW, /* the client's own thread registers it with the adapter; where that fails, bounce */
+};
+
 #define UVD_MEMLOCK_CLIENT 0ull /* the client's own RLIMIT_MEMLOCK */
 #define UVD_MEMLOCK_UNLIMITED UINT64_MAX
 
@@ -106,7 +113,7 @@ struct uvd_device_config {
 	uint64_t memlock; /* bytes that a client may register, or UVD_MEMLOCK_* */
 	struct uvd_ucap_names ucaps; /* User Capabilities that the device creates */
 	char hca[IBV_SYSFS_NAME_MAX]; /* backend verbs: the adapter that it forwards to; "": none */
-	bool bounce; /* backend verbs: copy clients' data through buffers of the engine; else register nothing */
+	unsigned int memory; /* backend verbs: enum uvd_memory, how the adapter reaches clients' memory */
 };
 
 #endif

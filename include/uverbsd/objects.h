@@ -102,6 +102,7 @@ struct uvd_dmah {
  * usecnt counts objects of plug-ins: the common verbs have none that refer to a region. A region in use can be neither
  * deregistered nor changed by REREG_MR. (Drivers of the kernel count in their own struct, and their dereg_mr refuses.)
  */
+struct uvd_registration;
 struct uvd_mr {
 	struct uvd_pd *pd;
 	atomic_int usecnt;
@@ -115,6 +116,11 @@ struct uvd_mr {
 	uint64_t length; /* bytes */
 	unsigned int access; /* enum ibv_access_flags */
 	uint32_t lkey, rkey; /* set by the backend */
+	/*
+	 * NULL; or set by reg_mr: the keys are not known yet, as a thread of the client has to make the registration. The
+	 * backend's, as long as the region exists.
+	 */
+	struct uvd_registration *registration;
 };
 
 /*

@@ -207,6 +207,16 @@ uint64_t uvd_borrow_scratch(const struct uvd_borrow *b)
 	return b->compat && at >> 32 ? 0 : at;
 }
 
+bool uvd_borrow_read(const struct uvd_borrow *b, uint64_t at, void *buf, size_t len)
+{
+	return pread(b->memfd, buf, len, (off_t)at) == (ssize_t)len;
+}
+
+bool uvd_borrow_write(const struct uvd_borrow *b, uint64_t at, const void *buf, size_t len)
+{
+	return pwrite(b->memfd, buf, len, (off_t)at) == (ssize_t)len;
+}
+
 /*
  * The thread is at the entry of a system call: is that exactly the call that was ordered? The registers alone do not
  * tell: `int 0x80` with the registers of an x86-64 call is the i386 call of that number.

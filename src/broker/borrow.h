@@ -67,6 +67,9 @@ bool uvd_borrow_holds(const struct uvd_borrow *b);
  * could not address it.
  */
 uint64_t uvd_borrow_scratch(const struct uvd_borrow *b);
+/* Copy between our memory and the thread's, without a look at its page protection. Return false if not all is copied. */
+bool uvd_borrow_read(const struct uvd_borrow *b, uint64_t at, void *buf, size_t len);
+bool uvd_borrow_write(const struct uvd_borrow *b, uint64_t at, const void *buf, size_t len);
 /*
  * Executes one system call in the thread. Returns its result; -ESRCH: the thread died; -EPERM: it entered another
  * call, so nothing was executed, here or at an earlier call.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * One loan of a client's thread, in a process of its own. The engine process sends SEIZE while the thread waits for
- * the engine, TAKE after the engine has answered the thread's call, then RELEASE. If the engine process goes away in
+ * the engine, TAKE or REGISTER after the engine has answered the thread's call, then RELEASE. If the engine process goes away in
  * between, this process releases the thread unchanged. If the client stalls the loan, the broker kills this process
  * after 10 s, and PTRACE_O_EXITKILL kills the thread if it has stopped.
  */
@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "broker/borrow.h"
 #include "broker/child.h"
+#include "broker/register.h"
 #include "broker/waiting.h"
 #include "broker/way.h"
 #include "util/util.h"
@@ -90,6 +91,44 @@ static void loan_take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struc
 	a->values[1] = b->dead || err == -ESRCH;
 }
 
+/* Stops the thread, which registers memory by the adapter's fd. Stores the result in *a. */
+static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, int fd, const struct uvd_reg_order *order,
+			  struct uvd_wire_answer *a)
+{
+	bool executed = false;
+	int64_t result = uvd_borrow_stop(b);
+
+	if (!result)
+		result = uvd_borrow_register(ways, b, fd, order, &executed);
+	a->values[0] = result;
+	a->values[1] = executed ? UVD_WIRE_EXECUTED : 0;
+	if (b->dead || (result == -ESRCH && !executed))
+		a->values[1] |= UVD_WIRE_DEAD;
+}
+
+/* REGISTER is allowed where TAKE is. */
+static bool loan_may(enum uvd_wire_op next, enum uvd_wire_op op)
+{
+	return op == next || (next == UVD_WIRE_TAKE && op == UVD_WIRE_REGISTER);
+}
+
+static enum uvd_wire_op loan_next(enum uvd_wire_op op)
+{
+	return op == UVD_WIRE_SEIZE ? UVD_WIRE_TAKE : UVD_WIRE_RELEASE;
+}
+
+/* The thread's memory, for the engine process; none if the thread was not stopped. */
+static struct uvd_wire_fds loan_memory(const struct uvd_borrow *b)
+{
+	struct uvd_wire_fds fds = uvd_wire_no_fds;
+
+	if (b->memfd >= 0 && b->mapsfd >= 0) {
+		fds.fd[0] = b->memfd;
+		fds.fd[1] = b->mapsfd;
+	}
+	return fds;
+}
+
 static int loan_release(struct uvd_borrow *b, const struct uvd_wire_request *r, long way)
 {
 	const long result = r->value;
@@ -107,7 +146,7 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 	struct uvd_wire_request r;
 	long way = -1;
 
-	while (!uvd_wire_asked(sock, UVD_WIRE_LOAN, &r, &in) && r.op == next) {
+	while (!uvd_wire_asked(sock, UVD_WIRE_LOAN, &r, &in) && loan_may(next, r.op)) {
 		struct uvd_wire_answer a = { .version = UVD_WIRE_VERSION, .op = r.op };
 		struct uvd_wire_fds out = none;
 
@@ -117,18 +156,18 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 			a.result = loan_seize(&b, r.tid, nodes);
 		} else if (r.op == UVD_WIRE_TAKE) {
 			loan_take(&b, ways, r.index ? -1 : in.fd[0], &a);
-			uvd_wire_close(&in);
 			way = a.values[0];
-			if (b.memfd >= 0 && b.mapsfd >= 0) {
-				out.fd[0] = b.memfd;
-				out.fd[1] = b.mapsfd;
-			}
-			a.num_fds = out.fd[0] >= 0 ? 2 : 0;
+			out = loan_memory(&b);
+		} else if (r.op == UVD_WIRE_REGISTER) {
+			loan_register(&b, ways, in.fd[0], &r.reg, &a);
+			out = loan_memory(&b);
 		} else {
 			a.result = loan_release(&b, &r, way);
 			a.values[0] = (int64_t)uvd_thread_cpu_ns();
 		}
-		next = a.result ? UVD_WIRE_NONE : r.op + 1;
+		uvd_wire_close(&in);
+		a.num_fds = out.fd[0] >= 0 ? 2 : 0;
+		next = a.result ? UVD_WIRE_NONE : loan_next(r.op);
 		if (uvd_wire_answer(sock, &a, &out) || r.op == UVD_WIRE_RELEASE)
 			break;
 	}

@@ -341,13 +341,6 @@ static size_t make_message(const struct uvd_borrow *b, uint64_t at, union messag
 	return sizeof(m->m64);
 }
 
-static bool way_copy(bool write, const struct uvd_borrow *b, uint64_t at, void *buf, size_t len)
-{
-	ssize_t n = write ? pwrite(b->memfd, buf, len, (off_t)at) : pread(b->memfd, buf, len, (off_t)at);
-
-	return n == (ssize_t)len;
-}
-
 static int way_receive(struct uvd_borrow *b, long way)
 {
 	uint64_t at = uvd_borrow_scratch(b);
@@ -358,12 +351,12 @@ static int way_receive(struct uvd_borrow *b, long way)
 	if (!at)
 		return -EPERM;
 	len = make_message(b, at, &m);
-	if (!way_copy(false, b, at, &saved, len) || !way_copy(true, b, at, &m, len))
+	if (!uvd_borrow_read(b, at, &saved, len) || !uvd_borrow_write(b, at, &m, len))
 		return -EFAULT;
 	n = uvd_borrow_call(b, SYS_recvmsg, I386_RECVMSG, (long[3]){ way, (long)at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT });
-	if (n == 1 && !way_copy(false, b, at, &m, len))
+	if (n == 1 && !uvd_borrow_read(b, at, &m, len))
 		n = -EFAULT;
-	way_copy(true, b, at, &saved, len);
+	uvd_borrow_write(b, at, &saved, len);
 	if (n != 1)
 		return n < 0 ? n : -EPERM;
 	if (b->compat)
@@ -391,7 +384,8 @@ static ino_t socket_ino(const struct uvd_borrow *b, long fd)
 
 /*
  * Moves the received descriptor from the number `got` to the number `way`. `got` was read from the client's memory,
- * so it may be false. `way` comes from a register, so its inode is checked at the end. Returns way or a negative errno.
+ * so it may be false. `way` comes from a register, so its inode is checked at the end if the descriptor is a socket,
+ * with inode `ino`; 0: it is none. Returns way or a negative errno.
  */
 static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
 {
@@ -399,7 +393,7 @@ static int take_place(struct uvd_borrow *b, long way, int got, ino_t ino)
 
 	if (ret == way)
 		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ got });
-	if (ret != way || socket_ino(b, way) != ino)
+	if (ret != way || (ino && socket_ino(b, way) != ino))
 		return ret < 0 ? ret : -EPERM;
 	return way;
 }
@@ -421,7 +415,7 @@ int uvd_way_pass(struct uvd_ways *ways, struct uvd_borrow *b, int fd)
 	if (!ret)
 		ret = way_receive(b, way);
 	if (ret >= 0)
-		ret = take_place(b, way, ret, st.st_ino);
+		ret = take_place(b, way, ret, S_ISSOCK(st.st_mode) ? st.st_ino : 0);
 	if (ret < 0)
 		uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ way });
 	return b->dead ? -ESRCH : ret;

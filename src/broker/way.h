@@ -38,7 +38,8 @@ void uvd_ways_init(struct uvd_ways *ways);
 void uvd_ways_fini(struct uvd_ways *ways);
 
 /*
- * Gives the thread a duplicate of fd, a socket, with close-on-exec; fd stays ours. Returns its number in the client,
+ * Gives the thread a duplicate of fd, with close-on-exec; fd stays ours. If fd is no socket, the client can put another
+ * file in its place, and nobody notices. Returns its number in the client,
  * or a negative errno: -EMFILE, for example, if a system call in the thread failed so; -EPERM: it cannot be done
  * here; -ESRCH: the thread died; -EFAULT: its stack cannot be used. Waits for the sender 5 s at most, and for the
  * client's memory without limit.

@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16, COUNTERS = 32 };
+enum { TID = 1, INDEX = 2, VALUE = 4, FLAG = 8, NAME = 16, COUNTERS = 32, REG = 64 };
 
 /* The allowed content of each operation's messages. The receiver refuses a request in which another field is not 0. */
 static const struct {
@@ -34,6 +34,7 @@ static const struct {
 	[UVD_WIRE_SAME_MEMORY] = { UVD_WIRE_QUESTIONS, TID | VALUE, 0, 0, 0 },
 	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, TID | INDEX, 0, 0, UVD_WIRE_MAX_NICE },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, INDEX, 1, 2, 1 },
+	[UVD_WIRE_REGISTER] = { UVD_WIRE_LOAN, REG, 1, 2, 0 },
 	[UVD_WIRE_RELEASE] = { UVD_WIRE_LOAN, INDEX | VALUE | FLAG, 0, 0, 1 },
 };
 
@@ -64,6 +65,13 @@ static bool wire_has_counters(const struct uvd_wire_request *r)
 	return false;
 }
 
+static bool wire_has_reg(const struct uvd_wire_request *r)
+{
+	static const struct uvd_reg_order none;
+
+	return memcmp(&r->reg, &none, sizeof(none));
+}
+
 static bool request_is_good(const struct uvd_wire_request *r)
 {
 	unsigned int uses;
@@ -75,7 +83,7 @@ static bool request_is_good(const struct uvd_wire_request *r)
 		return false;
 	if ((!(uses & INDEX) && r->index) || (!(uses & VALUE) && r->value) || (!(uses & FLAG) && r->flag))
 		return false;
-	if (!(uses & COUNTERS) && wire_has_counters(r))
+	if ((!(uses & COUNTERS) && wire_has_counters(r)) || (!(uses & REG) && wire_has_reg(r)) || r->reg.pad)
 		return false;
 	if (uses & TID ? r->tid <= 0 : r->tid != 0)
 		return false;

@@ -12,13 +12,14 @@
 #include <sys/types.h>
 #include <uverbsd/config.h>
 #include <uverbsd/counters.h>
+#include <uverbsd/registration.h>
 
 /*
  * After `uverbsctl restart` the two processes can be of different versions of this program. A change of an operation
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 5,
+	UVD_WIRE_VERSION = 6,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -73,6 +74,11 @@ enum uvd_wire_op {
 	 */
 	UVD_WIRE_TAKE,
 	/*
+	 * instead of TAKE; fd: the device file of an adapter's context; reg: what the thread registers with it -> values:
+	 * the region's handle or a negative errno; bits of enum uvd_wire_registered; fds: mem, maps
+	 */
+	UVD_WIRE_REGISTER,
+	/*
 	 * flag: the call returns value; index: 1: close the number first -> values: processor time of the loan, in ns
 	 */
 	UVD_WIRE_RELEASE,
@@ -98,6 +104,8 @@ enum uvd_wire_file {
 	UVD_WIRE_FILES
 };
 
+enum uvd_wire_registered { UVD_WIRE_DEAD = 1 /* the thread is */, UVD_WIRE_EXECUTED = 2 /* the errno is REG_MR's */ };
+
 struct uvd_wire_request {
 	uint32_t version, op;
 	int32_t tid;
@@ -106,6 +114,7 @@ struct uvd_wire_request {
 	uint32_t flag, pad;
 	char name[UVD_WIRE_NAME];
 	uint64_t counters[UVD_PORT_COUNTERS];
+	struct uvd_reg_order reg;
 };
 
 struct uvd_wire_answer {

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include <uverbsd/registration.h>
 #include "util/util.h"
 
 enum {
@@ -85,7 +86,7 @@ static void end_job(struct uvd_grant_job *job)
 }
 
 /* Returns what uvd_call_granted() returns. */
-static long end_call(struct uvd_grant_job *job, int fd)
+static long end_call(struct uvd_grant_job *job, int64_t fd)
 {
 	long result = uvd_call_granted(job->call, fd);
 
@@ -102,16 +103,18 @@ static void give_up(struct uvd_grant_job *job)
 static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_grant_job *job)
 {
 	struct uvd_call *call = job->call;
+	struct uvd_registration *registration = call->grant.registration;
 	const long interrupted = -EINTR;
 	long answered = call->result, result;
 	atomic_ulong *counter;
-	int fd = uvd_loan_take(l, &g->ways, call->grant.file);
+	int64_t fd = registration ? uvd_loan_register(l, &g->ways, registration)
+				  : uvd_loan_take(l, &g->ways, call->grant.file);
 
 	/* From here on only descriptors reach the client's memory: its thread id may become another thread's. */
 	call->caller.mem = l->b.mapsfd < 0 ? &grant_no_memory : &uvd_mem_held;
 	call->caller.memfd = l->b.memfd;
 	call->caller.mapsfd = l->b.mapsfd;
-	if (l->b.dead || fd == -ESRCH) {
+	if (l->b.dead || (fd == -ESRCH && !(registration && registration->executed))) {
 		give_up(job);
 		(*(l->killed ? &g->killed : &g->gone))++;
 		/* After give_up(): the release reaps the client, and its parent may then look for what is left. */
@@ -121,7 +124,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	result = end_call(job, fd);
 	counter = fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
 	(*counter)++;
-	if (uvd_loan_release(l, result < 0 && fd >= 0, result == answered ? NULL : &result)) {
+	if (uvd_loan_release(l, result < 0 && fd >= 0 && !registration, result == answered ? NULL : &result)) {
 		(*counter)--;
 		g->gone++;
 	}
@@ -211,7 +214,7 @@ static void end_long_loans(struct uvd_grants *g)
 		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN,
-				"thread %d did not come back from receiving an event file: killing its process",
+				"thread %d did not come back from its loan: killing its process",
 				job->loan->b.tid);
 		uvd_loan_kill(job->loan);
 		g->killed++;

@@ -2,7 +2,8 @@
 /*
  * A grant over CUSE gives the descriptor of a new event file to a client that waits in a call on the device. CUSE
  * cannot pass descriptors, so we borrow the waiting thread (broker/borrow.h), which receives the descriptor on a
- * socket of its own (broker/way.h).
+ * socket of its own (broker/way.h). In the same way the waiting thread makes a registration with an adapter
+ * (broker/register.h).
  *
  * A client can be slow, stopped or dying, so each grant runs on a thread of its own, usually for well under a
  * millisecond.

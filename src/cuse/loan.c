@@ -60,6 +60,32 @@ int uvd_loan_take(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_event_fi
 	return l->way;
 }
 
+static int64_t register_remotely(struct uvd_loan *l, struct uvd_registration *r)
+{
+	const struct uvd_wire_request request = { .op = UVD_WIRE_REGISTER, .reg = r->order };
+	struct uvd_wire_fds out = uvd_wire_no_fds;
+	int64_t values[2] = { 0 };
+	int err = uvd_link_loan_step(l->sock, &request, r->fd, values, &out);
+
+	l->b.memfd = out.fd[0];
+	l->b.mapsfd = out.fd[1];
+	l->killed = err == -EPIPE;
+	l->lost = err && !l->killed;
+	l->b.dead = err || values[1] & UVD_WIRE_DEAD;
+	r->executed = !err && values[1] & UVD_WIRE_EXECUTED;
+	return err ? -ESRCH : values[0];
+}
+
+int64_t uvd_loan_register(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_registration *r)
+{
+	int err;
+
+	if (l->link)
+		return register_remotely(l, r);
+	err = uvd_borrow_stop(&l->b);
+	return err ? err : uvd_borrow_register(ways, &l->b, r->fd, &r->order, &r->executed);
+}
+
 int uvd_loan_release(struct uvd_loan *l, bool close_it, const long *result)
 {
 	struct uvd_wire_request r = {

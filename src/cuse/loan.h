@@ -9,6 +9,7 @@
 #include "broker/broker.h"
 
 struct uvd_event_file;
+struct uvd_registration;
 
 struct uvd_loan {
 	struct uvd_link *link; /* NULL: this process borrows */
@@ -28,6 +29,11 @@ int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nic
  * none.
  */
 int uvd_loan_take(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_event_file *file);
+/*
+ * Has the thread make the registration, instead of uvd_loan_take(). Sets r->executed. Returns the result for
+ * r->end(). The client keeps no descriptor of it.
+ */
+int64_t uvd_loan_register(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_registration *r);
 /*
  * Lets the client's thread run on. close_it: closes the descriptor in the client first. result: what the thread's call
  * returns instead of the answer; NULL: the answer. Returns nonzero if the thread is dead.

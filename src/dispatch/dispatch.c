@@ -122,12 +122,14 @@ static int write_number(struct uvd_req *req, int64_t number)
 	return err ? uvd_bad(req, -EFAULT, "response", g->addr) : 0;
 }
 
-long uvd_call_granted(struct uvd_call *call, int fd)
+long uvd_call_granted(struct uvd_call *call, int64_t fd)
 {
 	struct uvd_req *req = &call->req;
 	int err;
 
 	call->grant.uobj = NULL;
+	if (req->grant.registration)
+		return req_end(req, req->grant.end(req, fd), call->result);
 	if (fd == -EMFILE || fd == -ENFILE) {
 		err = fd;
 	} else if (fd < 0 && !req->grant.may_fall_back) {

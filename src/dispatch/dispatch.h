@@ -57,11 +57,11 @@ const char *uvd_dispatch_site(pid_t *thread);
 long uvd_dispatch_ioctl(struct uvd_call *call, unsigned int cmd, uint64_t arg);
 
 /*
- * Ends a grant. fd: the number that the client's end of call->grant.file has in the client, or the negative errno of
+ * Ends a grant, or a registration by the client's thread: then fd is its result, see uvd_req_register(). Else fd: the number that the client's end of call->grant.file has in the client, or the negative errno of
  * the attempt (-EMFILE and -ENFILE reach the client; others mean that granting is impossible here). Writes the number
  * or the fallback, commits or aborts the object, and returns the final result of the call. The client must not have
  * returned to its code yet. If the result is negative, the transport must take the fd away from the client again.
  */
-long uvd_call_granted(struct uvd_call *call, int fd);
+long uvd_call_granted(struct uvd_call *call, int64_t fd);
 
 #endif

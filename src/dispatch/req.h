@@ -62,6 +62,9 @@ struct uvd_grant {
 	uint64_t addr; /* in the client's memory, for the number */
 	bool wide; /* s64 (an ioctl attribute), else s32 */
 	bool may_fall_back; /* if granting fails, write -2 (async event files); else fail with EOPNOTSUPP */
+	/* Not NULL: no fd is wanted, and file is NULL: a thread of the client shall make this registration. */
+	struct uvd_registration *registration;
+	int (*end)(struct uvd_req *req, int64_t result); /* of the registration; returns 0 or a negative errno */
 };
 
 struct uvd_call;
@@ -174,6 +177,14 @@ void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uv
  * most one a request. For write() commands addr is core_out.addr + offset of the field.
  */
 void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr, bool wide, bool may_fall_back);
+
+/*
+ * Asks for a registration by a thread of the client, for the new object `uobj`: before the client goes on, end() gets its
+ * result, as <uverbsd/registration.h> says, and ends the request. If it returns an errno, uobj is destroyed. At most one
+ * a request, and no uvd_req_grant() beside it.
+ */
+void uvd_req_register(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_registration *registration,
+		      int (*end)(struct uvd_req *req, int64_t result));
 
 /* ---- the dispatcher's own steps, for the rows of UVERBS_OBJECT_DEVICE -------------------------------------------- */
 

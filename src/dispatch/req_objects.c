@@ -128,6 +128,13 @@ void uvd_req_grant(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t addr,
 	};
 }
 
+void uvd_req_register(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_registration *registration,
+		      int (*end)(struct uvd_req *req, int64_t result))
+{
+	req->has_grant = true;
+	req->grant = (struct uvd_grant){ .uobj = uobj, .registration = registration, .end = end };
+}
+
 void uvd_req_context(struct uvd_req *req, struct uvd_context *context, struct uvd_tree *tree, void **plugin_data)
 {
 	req->new_context = context;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Memory regions: REG_MR and DEREG_MR. REREG_MR is in mr_rereg.c, the ioctl methods are in mr_methods.c. */
+#include <uverbsd/registration.h>
 #include "objects/mr.h"
 #include "pin/pin.h"
 
@@ -124,18 +125,42 @@ free:
 	return ret;
 }
 
+static struct ib_uverbs_reg_mr_resp reg_response(const struct uvd_uobject *uobj)
+{
+	const struct uvd_mr *mr = uobj->object;
+
+	return (struct ib_uverbs_reg_mr_resp){ .mr_handle = uobj->id, .lkey = mr->lkey, .rkey = mr->rkey };
+}
+
+/* A thread of the client has made the registration, or could not: answers again, with the keys. */
+static int mr_end_registration(struct uvd_req *req, int64_t result)
+{
+	struct uvd_uobject *uobj = req->grant.uobj;
+	struct uvd_mr *mr = uobj->object;
+	int ret = mr->registration->end(mr, result);
+	struct ib_uverbs_reg_mr_resp resp = reg_response(uobj);
+
+	if (ret)
+		return ret;
+	ret = uvd_caller_write(req->caller, req->core_out.addr, &resp, sizeof(resp));
+	uvd_observe_written(req->observation, req->core_out.addr, &resp, sizeof(resp), ret);
+	return ret ? uvd_bad(req, -EFAULT, "response", req->core_out.addr) : 0;
+}
+
 static int mr_reg(struct uvd_req *req)
 {
 	struct mr_args *args = uvd_args(req, struct mr_args);
+	int ret = uvd_reg_user_mr(req, args->uobj, &args->reg);
+	struct uvd_mr *mr = args->uobj->object;
 
-	return uvd_reg_user_mr(req, args->uobj, &args->reg);
+	if (!ret && mr->registration)
+		uvd_req_register(req, args->uobj, mr->registration, mr_end_registration);
+	return ret;
 }
 
 static int answer_reg(struct uvd_req *req)
 {
-	struct uvd_uobject *uobj = uvd_args(req, struct mr_args)->uobj;
-	struct uvd_mr *mr = uobj->object;
-	struct ib_uverbs_reg_mr_resp resp = { .mr_handle = uobj->id, .lkey = mr->lkey, .rkey = mr->rkey };
+	struct ib_uverbs_reg_mr_resp resp = reg_response(uvd_args(req, struct mr_args)->uobj);
 
 	return uvd_core_out(req, &resp);
 }

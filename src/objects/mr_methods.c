@@ -4,6 +4,7 @@
  * methods in the tree of every device: where the driver lacks the operation, they fail after all attributes have been
  * parsed.
  */
+#include <uverbsd/registration.h>
 #include <uverbsd/uapi_later.h>
 #include "objects/mr.h"
 
@@ -142,6 +143,16 @@ static int choose_source(struct uvd_req *req, bool *has_fd, uint64_t *start)
 	return copy_u64(req, *has_fd ? UVERBS_ATTR_REG_MR_FD_OFFSET : UVERBS_ATTR_REG_MR_ADDR, start);
 }
 
+/* No thread of the client is borrowed for this method, which libibverbs uses for what needs a DMA handle. */
+static int reg_memory(struct uvd_req *req, const struct uvd_mr_reg *reg)
+{
+	struct uvd_uobject *uobj = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_HANDLE);
+	int ret = uvd_reg_user_mr(req, uobj, reg);
+	struct uvd_mr *mr = uobj->object;
+
+	return !ret && mr->registration ? mr->registration->end(mr, -EOPNOTSUPP) : ret;
+}
+
 static int mr_methods_reg_mr(struct uvd_req *req)
 {
 	struct uvd_uobject *dmah = uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_DMA_HANDLE);
@@ -169,7 +180,7 @@ static int mr_methods_reg_mr(struct uvd_req *req)
 	if (ret)
 		return ret;
 	if (!has_fd)
-		return uvd_reg_user_mr(req, uvd_attr_uobj(req, UVERBS_ATTR_REG_MR_HANDLE), &reg);
+		return reg_memory(req, &reg);
 	args = (struct dmabuf_args){
 		.pd = reg.pd,
 		.dmah = reg.dmah,

@@ -66,8 +66,12 @@ long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, un
 /* The call has created an event file: installs the client's end in the caller. Returns the final result of the call. */
 static long run_call_grant(struct uvd_run_tree *tree)
 {
-	int fd = uvd_event_file_open(tree->call.grant.file), number = fd;
+	int fd, number;
 
+	/* Nobody here borrows threads. */
+	if (tree->call.grant.registration)
+		return uvd_call_granted(&tree->call, -EPERM);
+	number = fd = uvd_event_file_open(tree->call.grant.file);
 	if (fd >= 0) {
 		number = uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, -1, O_CLOEXEC, false);
 		close(fd);

@@ -68,7 +68,7 @@ START_TEST(test_only_what_is_forwarded_is_announced)
 	memset(&attr, 0xff, sizeof(attr));
 	attr.orig_attr.max_qp = 17;
 	attr.orig_attr.max_srq = 18;
-	hca_mask_device(&attr);
+	hca_mask_device(&attr, false);
 	ck_assert_int_eq(attr.orig_attr.max_qp, 17);
 	ck_assert_int_eq(attr.orig_attr.max_srq, 18);
 	ck_assert_int_eq(attr.orig_attr.max_mw, 0);
@@ -301,8 +301,8 @@ END_TEST
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
-static struct uvd_ibdev ibdev = { .config.bounce = true };
-static struct hca_device device = { .ibdev = &ibdev };
+static struct uvd_ibdev ibdev = { .config.memory = UVD_MEMORY_BOUNCE };
+static struct hca_device device = { .ibdev = &ibdev, .driver_id = -1 };
 
 static struct hca_mr region(void *at, size_t length, unsigned int access)
 {
@@ -406,9 +406,9 @@ START_TEST(test_region_for_peers_is_refused)
 
 	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), -EOPNOTSUPP);
 	mr.mr.access = IBV_ACCESS_LOCAL_WRITE;
-	ibdev.config.bounce = false;
+	ibdev.config.memory = UVD_MEMORY_REFUSE;
 	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), -EOPNOTSUPP);
-	ibdev.config.bounce = true;
+	ibdev.config.memory = UVD_MEMORY_BOUNCE;
 	atomic_store(&device.dead, true);
 	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), -EIO);
 	atomic_store(&device.dead, false);

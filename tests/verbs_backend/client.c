@@ -13,7 +13,7 @@ void client_init(const struct uvd_account_limits *limits)
 	fake_begin();
 	harness_init_limited(&h, "verbs", limits ? limits : &none);
 	snprintf(h.config.hca, sizeof(h.config.hca), "fake0");
-	h.config.bounce = true;
+	h.config.memory = UVD_MEMORY_BOUNCE;
 }
 
 void client_start(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Memory regions of clients. The adapter does not know them: their keys are ours, an index and a tag that changes with
- * each use of the index. Copies between a client's memory and the buffers that the adapter reaches.
+ * Memory regions of clients. The adapter does not know those that are not borrowed: their keys are ours, an index and a
+ * tag that changes with each use of the index. Copies between a client's memory and the buffers that the adapter reaches.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -63,38 +63,53 @@ static int keys_add(struct hca_context *context, struct hca_mr *mr)
 	context->mrs[i].mr = mr;
 	mr->index = i;
 	mr->mr.lkey = mr->mr.rkey = i << TAG_BITS | context->mrs[i].tag++;
+	atomic_fetch_add(&context->bounced, 1);
 	return 0;
+}
+
+int hca_bounce_mr(struct hca_mr *mr)
+{
+	struct hca_context *context = hca_context(mr->mr.pd->context);
+	int ret;
+
+	if (access_is_remote(mr->mr.access))
+		return mr_refuse(hca_device(context->context.dev), &mr->mr,
+				 "with --memory=bounce peers cannot access a client's memory");
+	if (mr->mr.iova + mr->mr.length < mr->mr.iova)
+		return -EINVAL;
+	uvd_lock(&context->lock);
+	ret = keys_add(context, mr);
+	uvd_unlock(&context->lock);
+	return ret;
 }
 
 int hca_reg_mr(struct uvd_mr *base, struct uvd_udata *udata)
 {
-	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_device *dev = hca_device(base->pd->context->dev);
-	int ret;
 
 	if (atomic_load(&dev->dead))
 		return -EIO;
-	if (!dev->ibdev->config.bounce)
+	if (dev->ibdev->config.memory == UVD_MEMORY_REFUSE)
 		return mr_refuse(dev, base, "the device has --memory=refuse");
-	if (access_is_remote(base->access))
-		return mr_refuse(dev, base, "with --memory=bounce peers cannot access a client's memory");
-	if (base->iova + base->length < base->iova)
-		return -EINVAL;
-	uvd_lock(&context->lock);
-	ret = keys_add(context, (struct hca_mr *)base);
-	uvd_unlock(&context->lock);
-	return ret;
+	if (!hca_borrows(dev))
+		return hca_bounce_mr((struct hca_mr *)base);
+	hca_borrow_mr((struct hca_mr *)base);
+	return 0;
 }
 
 int hca_dereg_mr(struct uvd_mr *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
-
 	struct hca_mr *mr = (struct hca_mr *)base;
 
+	if (mr->borrowed)
+		return hca_borrow_dereg(mr);
+	if (!mr->index)
+		return 0;
 	/* When the client has its memory back, no copy may write to it. */
 	uvd_lock(&context->lock);
 	context->mrs[mr->index].mr = NULL;
+	atomic_fetch_sub(&context->bounced, 1);
 	while (mr->users)
 		pthread_cond_wait(&context->unused, &context->lock);
 	uvd_unlock(&context->lock);
@@ -133,6 +148,20 @@ static void mr_unuse(struct hca_context *context, struct hca_mr *mr)
 	if (!--mr->users)
 		pthread_cond_broadcast(&context->unused);
 	uvd_unlock(&context->lock);
+}
+
+bool hca_bounces(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge)
+{
+	struct hca_mr *mr = NULL;
+
+	if (!hca_borrows(hca_device(context->context.dev)))
+		return true;
+	for (uint32_t i = 0; i < num_sge && !mr && atomic_load(&context->bounced); i++) {
+		mr = mr_use(context, pd, &sges[i], false);
+		if (mr)
+			mr_unuse(context, mr);
+	}
+	return mr;
 }
 
 /* Where the entry's bytes are in the client's memory. */

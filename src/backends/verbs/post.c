@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Posts work requests to the adapter. A request has one entry there: a buffer that holds all of the client's. The data
+ * Posts work requests to the adapter. Those whose entries are all in borrowed regions go there as they are. Any other
+ * request has one entry there: a buffer that holds all of the client's. The data
  * of a client whose keys or memory are wrong is an entry with a key of no region, so that the adapter itself completes
  * the request with IBV_WC_LOC_PROT_ERR, at its place in the order, and takes the QP into the error state.
  */
@@ -38,11 +39,18 @@ static int send_may_post(const struct hca_qp *qp)
 	return qp->sq.num < qp->sq.max ? 0 : -ENOMEM;
 }
 
+/* Has the record room for a copy, or does the adapter get the client's own entries? */
+static bool send_copies(struct hca_context *context, struct hca_qp *qp, const struct uvd_send_wr *wr)
+{
+	return wr->send_flags & IBV_SEND_INLINE ||
+	       hca_bounces(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, wr->num_sge);
+}
+
 /*
- * Sets *r to a record with a copy of what is to be sent, and *sge to the adapter's entry. Returns 0 or a negative
- * errno.
+ * Sets *r to a record with a copy of what is to be sent, and *sge to the adapter's entry. Without a copy *sge is
+ * unused. Returns 0 or a negative errno.
  */
-static int send_prepare(struct hca_context *context, struct hca_qp *qp, const struct uvd_send_wr *wr,
+static int send_prepare(struct hca_context *context, struct hca_qp *qp, const struct uvd_send_wr *wr, bool copy,
 			struct hca_record **r, struct ibv_sge *sge)
 {
 	const bool is_inline = wr->send_flags & IBV_SEND_INLINE;
@@ -56,11 +64,14 @@ static int send_prepare(struct hca_context *context, struct hca_qp *qp, const st
 		return -EINVAL;
 	uvd_lock(&context->lock);
 	ret = send_may_post(qp);
-	*r = ret ? NULL : hca_record_new(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, num_sge, length);
+	*r = ret ? NULL
+		 : hca_record_new(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, copy ? num_sge : 0, copy ? length : 0);
 	uvd_unlock(&context->lock);
 	if (!*r)
 		return ret ?: -ENOMEM;
 	(*r)->wr_id = wr->wr_id;
+	if (!copy)
+		return 0;
 	(*r)->arrives = send_arrives(wr);
 	if (is_inline)
 		memcpy((*r)->buffer.data ?: (void *)sge, wr->inline_data, length);
@@ -75,12 +86,13 @@ static int send_post(struct hca_context *context, struct hca_qp *qp, const struc
 	struct ibv_send_wr request, *bad;
 	struct hca_record *r;
 	struct ibv_sge sge;
-	int ret = hca_send_request(wr, &request) ?: send_prepare(context, qp, wr, &r, &sge);
+	const bool copy = send_copies(context, qp, wr);
+	int ret = hca_send_request(wr, &request) ?: send_prepare(context, qp, wr, copy, &r, &sge);
 
 	if (ret)
 		return ret;
-	request.sg_list = &sge;
-	request.num_sge = sge.length ? 1 : 0;
+	request.sg_list = copy ? &sge : (struct ibv_sge *)wr->sg_list;
+	request.num_sge = !copy ? wr->num_sge : sge.length ? 1 : 0;
 	uvd_lock(&context->lock);
 	/* The copy did not hold the lock: the QP may have been reset, or others may have filled it. */
 	ret = send_may_post(qp);
@@ -127,11 +139,17 @@ struct hca_target {
 	uint32_t max_sge;
 };
 
-static int recv_give(const struct hca_target *t, struct hca_record *r)
+/* Gives the adapter the client's own entries, or the record's buffer if the record has one. */
+static int recv_give(const struct hca_target *t, struct hca_record *r, const struct uvd_recv_wr *wr)
 {
 	struct ibv_sge sge = { (uintptr_t)r->buffer.data, r->length, r->buffer.lkey };
 	struct ibv_recv_wr request = { .wr_id = hca_record_tag(r), .sg_list = &sge, .num_sge = r->length ? 1 : 0 };
 	struct ibv_recv_wr *bad;
+
+	if (!r->arrives) {
+		request.sg_list = (struct ibv_sge *)wr->sg_list;
+		request.num_sge = wr->num_sge;
+	}
 
 	return hca_result(t->qp ? ibv_post_recv(t->qp, &request, &bad) : ibv_post_srq_recv(t->srq, &request, &bad));
 }
@@ -140,20 +158,22 @@ static int recv_post(const struct hca_target *t, const struct uvd_recv_wr *wr)
 {
 	const int64_t length = sges_length(wr->sg_list, wr->num_sge);
 	struct hca_record *r;
+	bool copy;
 	int ret;
 
 	if (length < 0 || (uint32_t)wr->num_sge > t->max_sge)
 		return -EINVAL;
+	copy = hca_bounces(t->context, t->pd, wr->sg_list, wr->num_sge);
 	uvd_lock(&t->context->lock);
-	r = hca_record_new(t->context, t->pd, wr->sg_list, wr->num_sge, length);
+	r = hca_record_new(t->context, t->pd, wr->sg_list, copy ? wr->num_sge : 0, copy ? length : 0);
 	if (!r) {
 		uvd_unlock(&t->context->lock);
 		return -ENOMEM;
 	}
 	r->wr_id = wr->wr_id;
-	r->arrives = true;
+	r->arrives = copy;
 	r->receives = true;
-	ret = recv_give(t, r);
+	ret = recv_give(t, r, wr);
 	if (ret)
 		hca_record_free(t->context, r);
 	else

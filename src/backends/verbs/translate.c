@@ -13,7 +13,7 @@ static const uint32_t forwarded_caps =
 	IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 	IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ;
 
-void hca_mask_device(struct ibv_device_attr_ex *attr)
+void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote)
 {
 	struct ibv_device_attr *orig = &attr->orig_attr;
 	const struct ibv_device_attr_ex all = *attr;
@@ -21,8 +21,8 @@ void hca_mask_device(struct ibv_device_attr_ex *attr)
 	*attr = (struct ibv_device_attr_ex){ .orig_attr = all.orig_attr, .phys_port_cnt_ex = all.phys_port_cnt_ex };
 	orig->device_cap_flags &= forwarded_caps;
 	attr->device_cap_flags_ex = orig->device_cap_flags;
-	/* Peers reach no memory of the client, and windows would be for them. */
-	orig->atomic_cap = IBV_ATOMIC_NONE;
+	if (!remote)
+		orig->atomic_cap = IBV_ATOMIC_NONE;
 	orig->max_mw = 0;
 	orig->max_raw_ipv6_qp = 0;
 	orig->max_raw_ethy_qp = 0;
@@ -45,7 +45,6 @@ bool hca_has_mcast(const struct ibv_device_attr *attr)
 	return attr->max_mcast_grp > 0;
 }
 
-/* No region can be accessed by peers: see hca_reg_mr(). */
 bool hca_has_remote(const struct ibv_device_attr *attr)
 {
 	return attr->atomic_cap != IBV_ATOMIC_NONE;

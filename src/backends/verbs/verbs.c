@@ -24,6 +24,7 @@ static int hca_open(struct uvd_ibdev *ibdev)
 	ret = hca_adapter_open(dev);
 	if (ret)
 		goto free_device;
+	hca_borrow_probe(dev);
 	ret = hca_events_start(dev);
 	if (ret)
 		goto close_adapter;
@@ -59,7 +60,7 @@ static int hca_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *
 		return -EIO;
 	ret = hca_result(ibv_query_device_ex(dev->adapter, NULL, attr));
 	if (!ret)
-		hca_mask_device(attr);
+		hca_mask_device(attr, hca_borrows(dev));
 	return ret;
 }
 

@@ -3,9 +3,10 @@
  * The verbs backend: forwards a device's resources to an adapter of this machine, through libibverbs. Each context of a
  * client is a context of its own on the adapter, so the kernel ends what a client or the daemon leaves behind.
  *
- * The adapter cannot reach a client's memory. With --memory=bounce it reaches buffers of the engine instead: a post
- * copies the client's data into one, and the poll of the completion copies what has arrived to the client. So no region
- * can be accessed by peers.
+ * The adapter cannot reach a client's memory by itself. With --memory=borrow the client's own thread registers it with
+ * the adapter (borrow.c). With --memory=bounce the adapter reaches buffers of the engine instead: a post copies the
+ * client's data into one, and the poll of the completion copies what has arrived to the client. So no such region can be
+ * accessed by peers.
  *
  * Locking: hca_context.lock protects what the bounce adds to the objects of one context: records, buffers, keys. It is
  * never held while a client's memory is accessed, and no other client needs it.
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uverbsd/backend.h>
+#include <uverbsd/registration.h>
 #include "util/util.h"
 
 struct hca_record;
@@ -34,14 +36,18 @@ struct hca_device {
 	pthread_cond_t idle; /* some context is not busy any more */
 	struct list_head contexts;
 	uint64_t next_id; /* of a context; never reused */
+	int driver_id; /* of the adapter's driver; -1: clients' threads are not borrowed */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
 };
 
-/* The memory region of a client. It exists on our side only: the adapter does not know it. */
+/* The memory region of a client. Unless it is borrowed it exists on our side only: the adapter does not know it. */
 struct hca_mr {
 	struct uvd_mr mr;
-	uint32_t index; /* in hca_context.mrs */
+	struct uvd_registration registration; /* by the client's thread */
+	bool borrowed; /* the adapter has the region, as `handle` */
+	uint32_t handle;
+	uint32_t index; /* in hca_context.mrs; 0: it is not there */
 	unsigned int users; /* copies in progress; the deregistration waits for them */
 };
 
@@ -66,6 +72,7 @@ struct hca_context {
 	struct list_head free_records;
 	struct hca_key *mrs;
 	uint32_t num_mrs, last_mr; /* slots; the one that was given last */
+	atomic_uint bounced; /* regions in mrs */
 };
 
 /* A power of two of bytes: the index of a list of free buffers. */
@@ -207,8 +214,8 @@ bool hca_is_cuse(const struct ibv_device *device);
 
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
-/* Leaves in attr what this backend forwards. */
-void hca_mask_device(struct ibv_device_attr_ex *attr);
+/* Leaves in attr what this backend forwards. remote: peers can access clients' memory. */
+void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote);
 /* Does a client have this through us? attr: after hca_mask_device(). For `uverbsctl hca`. */
 bool hca_has_qp(const struct ibv_device_attr *attr);
 bool hca_has_srq(const struct ibv_device_attr *attr);
@@ -264,10 +271,30 @@ void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, u
 /* How many rings a device may have: a part of the mappings of this process. */
 unsigned int hca_max_rings(void);
 
+/* ---- borrow.c: regions that the client's thread registers with the adapter --------------------------------------- */
+
+/* Finds out whether that is possible, after the adapter is opened: logs it if not. */
+void hca_borrow_probe(struct hca_device *dev);
+static inline bool hca_borrows(const struct hca_device *dev)
+{
+	return dev->driver_id >= 0;
+}
+/* Prepares mr->registration. */
+void hca_borrow_mr(struct hca_mr *mr);
+/* Ends a borrowed region. Returns 0 or a negative errno. */
+int hca_borrow_dereg(struct hca_mr *mr);
+
 /* ---- mr.c: regions, and copies between buffers and clients. Caller does not hold the context's lock. ------------- */
 
 int hca_reg_mr(struct uvd_mr *mr, struct uvd_udata *udata);
 int hca_dereg_mr(struct uvd_mr *mr);
+/* Makes a region that is copied. Returns 0 or a negative errno. */
+int hca_bounce_mr(struct hca_mr *mr);
+/*
+ * Are the entries for copies? Where regions are borrowed, the adapter gets the others as they are. A key of ours can
+ * equal one of the adapter's: then the entry means our region if that has its bytes.
+ */
+bool hca_bounces(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge);
 /*
  * Copy between a buffer and the client's entries, `length` bytes at most. Return 0, or -EFAULT: an entry is in no
  * region of the PD that allows it, or the client's memory cannot be accessed.

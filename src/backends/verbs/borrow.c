@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Memory regions that the client's own thread registers with the adapter (--memory=borrow), in the context that the
+ * adapter has for this client alone. The keys are the adapter's, so peers reach them, and work requests need no copies.
+ *
+ * The handle of a new region comes from the client's memory. A client can name another region of its own context there:
+ * all of them are its own, or hold its data (the buffers of pool.c). The adapter is asked for keys, length and address
+ * of the region, and none is taken that differs from what was ordered.
+ */
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/ib_user_ioctl_verbs.h>
+#include <uverbsd/client.h>
+#include <uverbsd/log.h>
+#include "backends/verbs/verbs.h"
+
+/* Drivers whose REG_MR takes what the InfiniBand core defines, and nothing of the provider. */
+static const enum rdma_driver_id plain[] = { RDMA_DRIVER_RXE, RDMA_DRIVER_MLX5, RDMA_DRIVER_MLX4, RDMA_DRIVER_EFA };
+
+static bool driver_is_plain(int id)
+{
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (id == (int)plain[i])
+			return true;
+	return false;
+}
+
+void hca_borrow_probe(struct hca_device *dev)
+{
+	int id;
+
+	dev->driver_id = -1;
+	if (dev->ibdev->config.memory != UVD_MEMORY_BORROW)
+		return;
+	id = uverbsd_driver_id(dev->adapter->cmd_fd);
+	if (driver_is_plain(id))
+		dev->driver_id = id;
+	else
+		uvd_logf(dev->ibdev->log, UVD_WARN,
+			 "%s: --memory=borrow does not work with the driver of %s, number %d: data is copied, and peers cannot "
+			 "access clients' memory",
+			 dev->ibdev->config.ibdev, dev->hca, id);
+}
+
+/* ---- a region's life --------------------------------------------------------------------------------------------- */
+
+static int borrow_call(const struct hca_mr *mr, struct uverbsd_call *call, uint16_t method)
+{
+	return -uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR, method);
+}
+
+/* Asks the adapter for keys, length and iova. Returns 0 or a negative errno. */
+static int borrow_query(const struct hca_mr *mr, uint32_t handle, struct uvd_mr *out)
+{
+	struct uverbsd_call call = {};
+
+	uverbsd_handle(&call, UVERBS_ATTR_QUERY_MR_HANDLE, handle);
+	uverbsd_out(&call, UVERBS_ATTR_QUERY_MR_RESP_LKEY, &out->lkey, sizeof(out->lkey));
+	uverbsd_out(&call, UVERBS_ATTR_QUERY_MR_RESP_RKEY, &out->rkey, sizeof(out->rkey));
+	uverbsd_out(&call, UVERBS_ATTR_QUERY_MR_RESP_LENGTH, &out->length, sizeof(out->length));
+	uverbsd_out(&call, UVERBS_ATTR_QUERY_MR_RESP_IOVA, &out->iova, sizeof(out->iova));
+	return borrow_call(mr, &call, UVERBS_METHOD_QUERY_MR);
+}
+
+/* The region is in the adapter's context. Takes its keys over, or refuses what the client's memory has named. */
+static int borrow_accept(struct hca_mr *mr, uint32_t handle)
+{
+	const struct hca_device *dev = hca_device(mr->mr.pd->context->dev);
+	struct uvd_mr answer = {};
+	int ret = borrow_query(mr, handle, &answer);
+
+	if (ret || answer.length != mr->mr.length || answer.iova != mr->mr.iova) {
+		uvd_log_limited(dev->ibdev->log, UVD_WARN,
+				"%s: the client's memory names handle %u for its new region, and %s has another region there or "
+				"none (%s): refused",
+				dev->ibdev->config.ibdev, handle, dev->hca, ret ? uvd_errno_name(ret) : "other bytes");
+		return ret == -EIO ? ret : -EFAULT;
+	}
+	mr->handle = handle;
+	mr->borrowed = true;
+	mr->mr.lkey = answer.lkey;
+	mr->mr.rkey = answer.rkey;
+	return 0;
+}
+
+static int borrow_end(struct uvd_mr *base, int64_t result)
+{
+	const struct hca_device *dev = hca_device(base->pd->context->dev);
+	struct hca_mr *mr = (struct hca_mr *)base;
+
+	if (result >= 0)
+		return borrow_accept(mr, (uint32_t)result);
+	if (mr->registration.executed || result == -ESRCH)
+		return (int)result;
+	uvd_log_limited(dev->ibdev->log, UVD_WARN,
+			"%s: no thread of the client can be borrowed (%s): its data is copied, and peers cannot access it",
+			dev->ibdev->config.ibdev, uvd_errno_name((int)result));
+	return hca_bounce_mr(mr);
+}
+
+void hca_borrow_mr(struct hca_mr *mr)
+{
+	const struct hca_device *dev = hca_device(mr->mr.pd->context->dev);
+
+	mr->registration = (struct uvd_registration){
+		.order = { .start = mr->mr.umem.addr,
+			   .length = mr->mr.length,
+			   .iova = mr->mr.iova,
+			   .access = mr->mr.access,
+			   .pd_handle = ((struct hca_pd *)mr->mr.pd)->adapter->handle,
+			   .driver_id = dev->driver_id },
+		.fd = hca_context(mr->mr.pd->context)->adapter->cmd_fd,
+		.end = borrow_end,
+	};
+	mr->mr.registration = &mr->registration;
+}
+
+int hca_borrow_dereg(struct hca_mr *mr)
+{
+	struct uverbsd_call call = {};
+	int ret;
+
+	uverbsd_handle(&call, UVERBS_ATTR_DESTROY_MR_HANDLE, mr->handle);
+	ret = borrow_call(mr, &call, UVERBS_METHOD_MR_DESTROY);
+	/* ENOENT: the client, which can have a copy of the descriptor, has destroyed the region itself. */
+	if (!ret || ret == -ENOENT || atomic_load(&hca_device(mr->mr.pd->context->dev)->dead))
+		return 0;
+	return ret;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * A borrowed thread (borrow.h) registers its memory with an adapter: it receives the device file of an adapter's context
+ * (way.h), executes REG_MR on it by ioctl, and closes it. The kernel then pins and charges the memory of that thread.
+ *
+ * Other threads of the client can duplicate the descriptor meanwhile and keep it, and they can change the command and the
+ * response, which lie on the thread's stack. So the context must be of this client alone, and the result must be asked
+ * of the adapter again.
+ */
+#ifndef UVD_REGISTER_H
+#define UVD_REGISTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uverbsd/registration.h>
+
+struct uvd_borrow;
+struct uvd_ways;
+
+/*
+ * Between uvd_borrow_stop() and uvd_borrow_release(). Returns the region's handle as the thread's memory has it; or a
+ * negative errno, with *executed: of the kernel's REG_MR; else as uvd_way_pass() does.
+ */
+int64_t uvd_borrow_register(struct uvd_ways *ways, struct uvd_borrow *b, int fd, const struct uvd_reg_order *order,
+			    bool *executed);
+
+#endif
