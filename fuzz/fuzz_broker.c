@@ -89,7 +89,7 @@ static size_t broker_seed(unsigned int n, uint8_t *data, size_t max, char name[6
 	data[1] = r.op >= UVD_WIRE_SEIZE  ? UVD_WIRE_LOAN
 		  : r.op >= UVD_WIRE_PEER ? UVD_WIRE_QUESTIONS
 					  : UVD_WIRE_CONTROL;
-	data[2] = r.op == UVD_WIRE_CONNECT || r.op == UVD_WIRE_TAKE;
+	data[2] = r.op == UVD_WIRE_CONNECT || r.op == UVD_WIRE_TAKE || r.op == UVD_WIRE_REGISTER;
 	r.tid = r.op >= UVD_WIRE_PEER && r.op <= UVD_WIRE_SEIZE;
 	if (r.op == UVD_WIRE_UCAP || r.op == UVD_WIRE_UCAP_GONE)
 		strcpy(r.name, "ucap");

@@ -34,7 +34,7 @@ static inline unsigned int any(unsigned int below)
 static const struct {
 	enum uvd_wire_kind kind;
 	unsigned int fds_in;
-	bool tid, index, value, flag, name, counters, device, ends; /* ends: the request ends the engine process */
+	bool tid, index, value, flag, name, counters, device, reg, ends; /* ends: the request ends the engine process */
 } ops[UVD_WIRE_OPS] = {
 	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true },
@@ -56,6 +56,7 @@ static const struct {
 	[UVD_WIRE_SAME_MEMORY] = { UVD_WIRE_QUESTIONS, .tid = true, .value = true },
 	[UVD_WIRE_SEIZE] = { UVD_WIRE_LOAN, .tid = true, .index = true },
 	[UVD_WIRE_TAKE] = { UVD_WIRE_LOAN, 1, .index = true },
+	[UVD_WIRE_REGISTER] = { UVD_WIRE_LOAN, 1, .reg = true },
 	[UVD_WIRE_RELEASE] = { UVD_WIRE_LOAN, .index = true, .value = true, .flag = true },
 };
 
@@ -121,6 +122,8 @@ static inline struct message request_of(enum uvd_wire_op op, pid_t tid)
 	m.r.name[UVD_WIRE_NAME - 1] = 0;
 	for (unsigned int i = 0; ops[op].counters && i < UVD_PORT_COUNTERS; i++)
 		m.r.counters[i] = any_value();
+	if (ops[op].reg)
+		m.r.reg = (struct uvd_reg_order){ .start = any_value(), .length = any_value(), .access = any_value() };
 	for (size_t i = sizeof(m.r); i < m.size; i++)
 		m.bytes[i] = any(256);
 	return m;

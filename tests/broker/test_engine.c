@@ -4,6 +4,7 @@
  * is stopped: a thread that writes to it blocks, as a client blocks in a call until the engine answers.
  */
 #include <check.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -151,6 +153,13 @@ static void user(void)
 
 static void root(void)
 {
+}
+
+static void user_without_descriptors(void)
+{
+	user();
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, 0 }))
+		_exit(1);
 }
 
 /* Has the ids of a setuid-root program that an ordinary user started. */
@@ -377,6 +386,60 @@ START_TEST(test_loan_passes_a_descriptor)
 }
 END_TEST
 
+static unsigned int fds_of_client(pid_t client)
+{
+	char path[64];
+	unsigned int n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", client);
+	d = opendir(path);
+	while (d && readdir(d))
+		n++;
+	ck_assert(d && !closedir(d));
+	return n;
+}
+
+/* No adapter is needed to see that the thread makes the call: a file that is none does not know it. */
+START_TEST(test_loan_registers_on_the_descriptor_and_leaves_none)
+{
+	const struct uvd_wire_request r = { .op = UVD_WIRE_REGISTER, .reg = { .start = 4096, .length = 4096 } };
+	int sock, status;
+	pid_t client = start(user, node), pid = serve_loan(&sock);
+	const unsigned int before = fds_of_client(client);
+
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	tcflow(node, TCOON);
+	ck_assert_int_eq(ask(sock, r, other), 0);
+	ck_assert_int_eq(values[0], -ENOTTY);
+	ck_assert_int_eq(values[1], UVD_WIRE_EXECUTED);
+	ck_assert(fds.fd[0] >= 0 && fds.fd[1] >= 0);
+	ck_assert_uint_eq(fds_of_client(client), before);
+	uvd_wire_close(&fds);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE }, -1), 0);
+	waitpid(client, &status, 0);
+	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+START_TEST(test_registration_of_a_client_without_descriptors_is_not_executed)
+{
+	int sock;
+	pid_t client = start(user_without_descriptors, node), pid = serve_loan(&sock);
+
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	tcflow(node, TCOON);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_REGISTER }, other), 0);
+	ck_assert_int_eq(values[0], -EMFILE);
+	ck_assert_int_eq(values[1], 0);
+	uvd_wire_close(&fds);
+	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE }, -1), 0);
+	waitpid(client, NULL, 0);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
 START_TEST(test_loan_ends_with_the_engine)
 {
 	int sock, pair[2];
@@ -434,6 +497,8 @@ int main(void)
 	tcase_add_test(t, test_path_does_not_leave_the_thread);
 	tcase_add_test(t, test_number_that_becomes_a_bystanders);
 	tcase_add_test(t, test_loan_passes_a_descriptor);
+	tcase_add_test(t, test_loan_registers_on_the_descriptor_and_leaves_none);
+	tcase_add_test(t, test_registration_of_a_client_without_descriptors_is_not_executed);
 	tcase_add_test(t, test_loan_ends_with_the_engine);
 	tcase_add_test(t, test_loan_has_an_order);
 	return run_suite("engine", t);

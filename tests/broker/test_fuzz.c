@@ -365,7 +365,7 @@ static void ask_for_loan(unsigned int seed)
 		enum uvd_wire_op op = i || any(2) ? op_of(UVD_WIRE_LOAN) : UVD_WIRE_SEIZE;
 		bool good = any(4), first = !i && op == UVD_WIRE_SEIZE;
 
-		if (op == UVD_WIRE_TAKE && i)
+		if ((op == UVD_WIRE_TAKE || op == UVD_WIRE_REGISTER) && i)
 			op = UVD_WIRE_RELEASE;
 		m = request_of(op, any_tid());
 		if (!good)
@@ -400,7 +400,7 @@ static struct message answer_to(const struct uvd_wire_request *r)
 {
 	static const unsigned int fds_out[UVD_WIRE_OPS] = {
 		[UVD_WIRE_NODE] = 1,   [UVD_WIRE_UCAP] = 1, [UVD_WIRE_PEER] = 4,
-		[UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2
+		[UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2, [UVD_WIRE_REGISTER] = 2
 	};
 	struct message m = { .size = sizeof(m.a), .num_fds = r->op < UVD_WIRE_OPS ? fds_out[r->op] : 0 };
 
@@ -503,7 +503,8 @@ static unsigned int count_fds(const struct uvd_wire_fds *fds)
 START_TEST(test_engine_takes_no_answer_that_the_table_does_not_allow)
 {
 	const unsigned int most[UVD_WIRE_OPS] = {
-		[UVD_WIRE_PEER] = 4, [UVD_WIRE_OPENER] = 1, [UVD_WIRE_OPEN] = 1, [UVD_WIRE_TAKE] = 2
+		[UVD_WIRE_PEER] = 4, [UVD_WIRE_OPENER] = 1,   [UVD_WIRE_OPEN] = 1,
+		[UVD_WIRE_TAKE] = 2, [UVD_WIRE_REGISTER] = 2,
 	};
 	unsigned int before = fds_of(getpid());
 	struct uvd_wire_fds out;

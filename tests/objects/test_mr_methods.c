@@ -2,6 +2,7 @@
 /* The ioctl methods of memory regions, with the null backend, which has every function. */
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <uverbsd/registration.h>
 #include <uverbsd/uapi_later.h>
 #include "tests.h"
 
@@ -482,7 +483,39 @@ START_TEST(test_mr_08_advise)
 }
 END_TEST
 
-TEST_LIST(test_reg_mr_by_method_is_the_region_that_the_command_makes, test_mr_10_fd_and_address_exclude_each_other,
+static int end_result;
+
+static int end_registration(struct uvd_mr *mr, int64_t result)
+{
+	ck_assert_int_eq(result, -EOPNOTSUPP);
+	return end_result;
+}
+
+static int begin_registration(struct uvd_mr *mr, struct uvd_udata *udata)
+{
+	static struct uvd_registration registration = { .end = end_registration };
+
+	mr->registration = &registration;
+	mr->lkey = 5;
+	return 0;
+}
+
+START_TEST(test_method_borrows_no_thread_of_the_client)
+{
+	struct reg r = of_memory();
+
+	begin();
+	h.ops.reg_mr = begin_registration;
+	ck_assert_int_eq(reg_mr(&r), 0);
+	ck_assert_uint_eq(r.lkey, 5);
+	ck_assert_int_eq(destroy_mr(r.handle), 0);
+	end_result = -ENOMEM;
+	ck_assert_int_eq(reg_mr(&r), -ENOMEM);
+	assert_no_leak();
+}
+END_TEST
+
+TEST_LIST(test_method_borrows_no_thread_of_the_client, test_reg_mr_by_method_is_the_region_that_the_command_makes, test_mr_10_fd_and_address_exclude_each_other,
 	  test_reg_mr_checks_the_access_flags, test_reg_mr_with_an_fd_needs_the_drivers_function_first,
 	  test_reg_mr_whose_answer_faults_leaves_no_region, test_a_region_keeps_its_dma_handle_busy,
 	  test_dmabuf_region_ends_where_its_buffer_does, test_mr_06_the_drivers_function_comes_first,

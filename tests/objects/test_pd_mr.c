@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Protection domains and memory regions that the backend refuses. tests/abi/rules_mr.c has the other checks. */
+#include <sys/mman.h>
+#include <uverbsd/registration.h>
 #include "tests.h"
 
 enum { PAGE = 4096 };
@@ -67,4 +69,109 @@ START_TEST(test_reg_mr_that_the_backend_refuses_is_unpinned)
 }
 END_TEST
 
-TEST_LIST(test_alloc_pd_that_the_backend_refuses_leaves_no_handle, test_reg_mr_that_the_backend_refuses_is_unpinned)
+/* ---- regions that a thread of the client registers with an adapter ------------------------------------------------- */
+
+enum { HANDLE = 77, LKEY = 0x1234, RKEY = 0x5678 };
+
+static const enum uv_front fronts[] = { UV_WRITE, UV_INVOKE };
+static struct uvd_registration registration;
+static int64_t ended_with;
+static int end_result;
+static unsigned int deregs;
+static void *unmap;
+
+static int end_registration(struct uvd_mr *mr, int64_t result)
+{
+	ended_with = result;
+	mr->lkey = LKEY;
+	mr->rkey = RKEY;
+	if (unmap)
+		ck_assert_int_eq(munmap(unmap, PAGE), 0);
+	return end_result;
+}
+
+static int begin_registration(struct uvd_mr *mr, struct uvd_udata *udata)
+{
+	registration = (struct uvd_registration){ .end = end_registration };
+	mr->registration = &registration;
+	return 0;
+}
+
+static int count_dereg(struct uvd_mr *mr)
+{
+	deregs++;
+	return 0;
+}
+
+static void begin_registrations(void)
+{
+	begin();
+	h.ops.reg_mr = begin_registration;
+	h.ops.dereg_mr = count_dereg;
+	h.registered = HANDLE;
+	h.executes = true;
+	end_result = deregs = 0;
+	unmap = NULL;
+}
+
+START_TEST(test_registration_by_the_client_gives_its_keys)
+{
+	static uint8_t mem[PAGE];
+	struct uv_mr mr;
+
+	begin_registrations();
+	for (unsigned int i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++) {
+		ck_assert_int_eq(uv_reg_mr(h.fd, fronts[i], pd, mem, PAGE, IBV_ACCESS_LOCAL_WRITE, &mr), 0);
+		ck_assert(ended_with == HANDLE && registration.executed);
+		ck_assert_uint_eq(mr.lkey, LKEY);
+		ck_assert_uint_eq(mr.rkey, RKEY);
+		ck_assert_uint_eq(deregs, i);
+		ck_assert_int_eq(uv_dealloc_pd(h.fd, UV_WRITE, pd), -EBUSY);
+		ck_assert_int_eq(uv_dereg_mr(h.fd, fronts[i], mr.handle), 0);
+		ck_assert_uint_eq(deregs, i + 1);
+		ck_assert_uint_eq(charged(), 0);
+	}
+	assert_no_leak();
+}
+END_TEST
+
+START_TEST(test_registration_that_the_client_does_not_make_leaves_no_region)
+{
+	static uint8_t mem[PAGE];
+	struct uv_mr mr;
+
+	begin_registrations();
+	h.executes = false;
+	h.registered = -EPERM;
+	end_result = -EOPNOTSUPP;
+	for (unsigned int i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++) {
+		ck_assert_int_eq(uv_reg_mr(h.fd, fronts[i], pd, mem, PAGE, IBV_ACCESS_LOCAL_WRITE, &mr), -EOPNOTSUPP);
+		ck_assert(ended_with == -EPERM && !registration.executed);
+		ck_assert_uint_eq(deregs, i + 1);
+		ck_assert_uint_eq(charged(), 0);
+	}
+	assert_no_leak();
+	ck_assert_int_eq(uv_dealloc_pd(h.fd, UV_WRITE, pd), 0);
+}
+END_TEST
+
+START_TEST(test_registration_whose_keys_cannot_be_written_is_undone)
+{
+	static uint8_t mem[PAGE];
+	struct ib_uverbs_reg_mr cmd = {
+		.start = (uintptr_t)mem, .length = PAGE, .hca_va = (uintptr_t)mem, .access_flags = IBV_ACCESS_LOCAL_WRITE
+	};
+
+	begin_registrations();
+	cmd.pd_handle = pd;
+	unmap = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_int_eq(WRITE(&h, REG_MR, &cmd, (struct ib_uverbs_reg_mr_resp *)unmap), -EFAULT);
+	ck_assert_uint_eq(deregs, 1);
+	unmap = NULL;
+	ck_assert_uint_eq(charged(), 0);
+	assert_no_leak();
+}
+END_TEST
+
+TEST_LIST(test_registration_by_the_client_gives_its_keys, test_registration_that_the_client_does_not_make_leaves_no_region,
+	  test_registration_whose_keys_cannot_be_written_is_undone, test_alloc_pd_that_the_backend_refuses_leaves_no_handle, test_reg_mr_that_the_backend_refuses_is_unpinned)

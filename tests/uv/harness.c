@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/fsuid.h>
+#include <uverbsd/registration.h>
 #include "harness.h"
 
 struct open_file {
@@ -280,6 +281,10 @@ long harness_finish(struct harness *h, struct uvd_call *call, long ret)
 	h->granted = -1;
 	if (ret < 0 || !call->grant.uobj)
 		return ret;
+	if (call->grant.registration) {
+		call->grant.registration->executed = h->executes;
+		return uvd_call_granted(call, h->registered);
+	}
 	fd = h->refuse_grant ? -h->refuse_grant : uvd_event_file_open(call->grant.file);
 	ret = uvd_call_granted(call, fd);
 	if (ret < 0 && fd >= 0)

@@ -44,6 +44,9 @@ struct harness {
 	struct uvd_backend ops; /* of the first device; a test may replace functions */
 	struct uvd_call *call; /* of `file`; other files use its `caller`, except for the thread */
 	int refuse_grant; /* every grant fails with this errno; 0: grants succeed */
+	/* Registrations by a thread of the client: their result, and whether the thread executed the call. */
+	int64_t registered;
+	bool executes;
 	atomic_int granted; /* fd of the last grant, which the test closes; -1: none */
 };
 
