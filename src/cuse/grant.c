@@ -213,8 +213,7 @@ static void end_long_loans(struct uvd_grants *g)
 		/* The broker limits its own loans. */
 		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
 			continue;
-		uvd_log_limited(g->log, UVD_WARN,
-				"thread %d did not come back from its loan: killing its process",
+		uvd_log_limited(g->log, UVD_WARN, "thread %d did not come back from its loan: killing its process",
 				job->loan->b.tid);
 		uvd_loan_kill(job->loan);
 		g->killed++;

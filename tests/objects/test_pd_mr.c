@@ -158,9 +158,10 @@ END_TEST
 START_TEST(test_registration_whose_keys_cannot_be_written_is_undone)
 {
 	static uint8_t mem[PAGE];
-	struct ib_uverbs_reg_mr cmd = {
-		.start = (uintptr_t)mem, .length = PAGE, .hca_va = (uintptr_t)mem, .access_flags = IBV_ACCESS_LOCAL_WRITE
-	};
+	struct ib_uverbs_reg_mr cmd = { .start = (uintptr_t)mem,
+					.length = PAGE,
+					.hca_va = (uintptr_t)mem,
+					.access_flags = IBV_ACCESS_LOCAL_WRITE };
 
 	begin_registrations();
 	cmd.pd_handle = pd;
@@ -173,5 +174,7 @@ START_TEST(test_registration_whose_keys_cannot_be_written_is_undone)
 }
 END_TEST
 
-TEST_LIST(test_registration_by_the_client_gives_its_keys, test_registration_that_the_client_does_not_make_leaves_no_region,
-	  test_registration_whose_keys_cannot_be_written_is_undone, test_alloc_pd_that_the_backend_refuses_leaves_no_handle, test_reg_mr_that_the_backend_refuses_is_unpinned)
+TEST_LIST(test_registration_by_the_client_gives_its_keys,
+	  test_registration_that_the_client_does_not_make_leaves_no_region,
+	  test_registration_whose_keys_cannot_be_written_is_undone,
+	  test_alloc_pd_that_the_backend_refuses_leaves_no_handle, test_reg_mr_that_the_backend_refuses_is_unpinned)

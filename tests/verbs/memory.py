@@ -6,7 +6,6 @@ for each WHAT. A peer in the same process writes to the memory by RDMA.
 """
 import ctypes
 import json
-import mmap
 import os
 import re
 import resource

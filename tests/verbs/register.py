@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""register.py local|remote: registers a page, by libibverbs, and says whether that worked."""
+"""register.py local|remote [wait]: registers a page, by libibverbs, and says whether that worked. wait: reads a line before."""
 import sys
 
 from pyverbs.device import Context
@@ -11,6 +11,9 @@ from pyverbs.pyverbs_error import PyverbsRDMAError
 
 access = IBV_ACCESS_LOCAL_WRITE | (IBV_ACCESS_REMOTE_WRITE if sys.argv[1] == "remote" else 0)
 with Context(name="hfi1_0") as context, PD(context) as pd:
+    if sys.argv[2:]:
+        print("waits", flush=True)
+        sys.stdin.readline()
     try:
         MR(pd, 4096, access).close()
         print("registered")

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """--memory=borrow: the client's own thread registers its memory with the adapter, so that peers reach it. rxe0 is the adapter."""
+import contextlib
+import ctypes
 import errno
 import json
+import os
+import pathlib
+import random
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -13,6 +19,9 @@ from conftest import cuse
 from test_verbs import fixture_nothing_is_left, fixture_own  # noqa: F401 pylint: disable=unused-import
 
 GID = verbs.GID
+PIDFD_GETFD, PTRACE_SEIZE = 438, 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 
 @pytest.fixture(name="daemon", scope="module")
@@ -23,15 +32,23 @@ def fixture_daemon(own, tmp_path_factory):
     assert verbs.resources() == own
 
 
-@pytest.mark.parametrize("sides", verbs.SIDES, ids="-".join)
-@pytest.mark.parametrize("program", ["ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong"])
-def test_pingpong_with_checked_payload(daemon, sides, program):
-    verbs.pingpong(*sides, program, *{"ibv_ud_pingpong": ["-s", "1024"], "ibv_srq_pingpong": ["-q", "2"]}.get(program, []))
+LONG = bool(os.environ.get("UVERBSD_LONG"))
+PINGPONGS = [("ibv_rc_pingpong", []), ("ibv_uc_pingpong", []), ("ibv_ud_pingpong", ["-s", "1024"]), ("ibv_srq_pingpong", ["-q", "2"])]
+PERFTESTS = [("ib_write_bw", 65536), ("ib_read_bw", 65536), ("ib_send_bw", 65536), ("ib_atomic_bw", 8)]
 
 
-@pytest.mark.parametrize("sides", verbs.SIDES, ids="-".join)
-@pytest.mark.parametrize("program, size", [("ib_write_bw", 65536), ("ib_read_bw", 65536), ("ib_send_bw", 65536),
-                                           ("ib_atomic_bw", 8)])
+def on_both_sides(programs):
+    """Our device at one end and rxe0 itself at the other; the first program, or with --long each, also the other ways round."""
+    return [pytest.param(sides, *p, id=f"{p[0]}-{'-'.join(sides)}") for n, p in enumerate(programs)
+            for sides in (verbs.SIDES if LONG or not n else verbs.SIDES[:1])]
+
+
+@pytest.mark.parametrize("sides, program, args", on_both_sides(PINGPONGS))
+def test_pingpong_with_checked_payload(daemon, sides, program, args):
+    verbs.pingpong(*sides, program, *args)
+
+
+@pytest.mark.parametrize("sides, program, size", on_both_sides(PERFTESTS))
 def test_perftest_reaches_the_memory_of_its_peer(daemon, sides, program, size):
     port = verbs.free_port()
     args = ["-x", GID, "-n", "20", "-t", "16", "-p", str(port), "-F", *([] if program == "ib_atomic_bw" else ["-s", str(size)])]
@@ -66,3 +83,69 @@ def test_registration_is_that_of_the_adapter_itself(daemon):
     assert ours["memlock"] == dict(above=errno.ENOMEM, below=True)
     assert ours["after_exec"] == dict(pinned=0)
     assert ours == plain
+
+
+def register_often(times):
+    command = [*verbs.OURS, sys.executable, verbs.HERE / "register_often.py", verbs.DEVICE, str(times)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, **verbs.TEXT, **verbs.USER)
+    assert process.stdout.readline() == "begun\n", process.stdout.read()
+    return process
+
+
+def test_clients_killed_while_they_register_leave_nothing(daemon, own):
+    chance = random.Random(1)
+    for _ in range(200 if LONG else 8):
+        with register_often(1000000) as process:
+            time.sleep(chance.random() / 10)
+            process.kill()
+    daemon.wait_idle()
+    cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+
+
+def adapter_fd(pid):
+    """The number of the adapter's device file in this process, or None: it is there only while the thread registers."""
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(fd) == "/dev/infiniband/uverbs0":
+                return int(fd.name)
+    return None
+
+
+def steal(pid):
+    """A duplicate of the adapter's device file, which another process takes during a registration; or None."""
+    number = adapter_fd(pid)
+    pidfd = os.pidfd_open(pid)
+    try:
+        fd = -1 if number is None else libc.syscall(PIDFD_GETFD, pidfd, number, 0)
+        return fd if fd >= 0 and os.readlink(f"/proc/self/fd/{fd}") == "/dev/infiniband/uverbs0" else None
+    finally:
+        os.close(pidfd)
+
+
+def test_client_that_keeps_the_descriptor_keeps_no_objects(daemon, own):
+    """docs/security.md says that a client can keep it. What the client had through us leaves the adapter all the same."""
+    with register_often(1000000) as process:
+        fd = cuse.wait_for("a registration", lambda: steal(process.pid))
+        process.kill()
+    try:
+        daemon.wait_idle()
+        cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+    finally:
+        os.close(fd)
+
+
+def register(access, traced):
+    """What register.py says; traced: its thread has another tracer, this process."""
+    with subprocess.Popen([*verbs.OURS, sys.executable, verbs.HERE / "register.py", access, *(["wait"] if traced else [])],
+                          stdin=subprocess.PIPE, **verbs.TEXT, **verbs.USER) as process:
+        if traced:
+            assert process.stdout.readline() == "waits\n"
+            assert not libc.ptrace(PTRACE_SEIZE, process.pid, None, None), os.strerror(ctypes.get_errno())
+        return process.communicate("go\n", timeout=verbs.STUCK)[0]
+
+
+def test_data_of_a_traced_client_is_copied(daemon):
+    assert "registered" in register("remote", traced=False)
+    assert "registered" in register("local", traced=True)
+    assert "EOPNOTSUPP" in register("remote", traced=True)
+    assert "no thread of the client can be borrowed (EPERM)" in daemon.log.read_text()

@@ -36,17 +36,19 @@ void hca_borrow_probe(struct hca_device *dev)
 	if (driver_is_plain(id))
 		dev->driver_id = id;
 	else
-		uvd_logf(dev->ibdev->log, UVD_WARN,
-			 "%s: --memory=borrow does not work with the driver of %s, number %d: data is copied, and peers cannot "
-			 "access clients' memory",
-			 dev->ibdev->config.ibdev, dev->hca, id);
+		uvd_logf(
+			dev->ibdev->log, UVD_WARN,
+			"%s: --memory=borrow does not work with the driver of %s, number %d: data is copied, and peers cannot "
+			"access clients' memory",
+			dev->ibdev->config.ibdev, dev->hca, id);
 }
 
 /* ---- a region's life --------------------------------------------------------------------------------------------- */
 
 static int borrow_call(const struct hca_mr *mr, struct uverbsd_call *call, uint16_t method)
 {
-	return -uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR, method);
+	return -uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR,
+			     method);
 }
 
 /* Asks the adapter for keys, length and iova. Returns 0 or a negative errno. */
@@ -70,10 +72,11 @@ static int borrow_accept(struct hca_mr *mr, uint32_t handle)
 	int ret = borrow_query(mr, handle, &answer);
 
 	if (ret || answer.length != mr->mr.length || answer.iova != mr->mr.iova) {
-		uvd_log_limited(dev->ibdev->log, UVD_WARN,
-				"%s: the client's memory names handle %u for its new region, and %s has another region there or "
-				"none (%s): refused",
-				dev->ibdev->config.ibdev, handle, dev->hca, ret ? uvd_errno_name(ret) : "other bytes");
+		uvd_log_limited(
+			dev->ibdev->log, UVD_WARN,
+			"%s: the client's memory names handle %u for its new region, and %s has another region there or "
+			"none (%s): refused",
+			dev->ibdev->config.ibdev, handle, dev->hca, ret ? uvd_errno_name(ret) : "other bytes");
 		return ret == -EIO ? ret : -EFAULT;
 	}
 	mr->handle = handle;
@@ -92,9 +95,10 @@ static int borrow_end(struct uvd_mr *base, int64_t result)
 		return borrow_accept(mr, (uint32_t)result);
 	if (mr->registration.executed || result == -ESRCH)
 		return (int)result;
-	uvd_log_limited(dev->ibdev->log, UVD_WARN,
-			"%s: no thread of the client can be borrowed (%s): its data is copied, and peers cannot access it",
-			dev->ibdev->config.ibdev, uvd_errno_name((int)result));
+	uvd_log_limited(
+		dev->ibdev->log, UVD_WARN,
+		"%s: no thread of the client can be borrowed (%s): its data is copied, and peers cannot access it",
+		dev->ibdev->config.ibdev, uvd_errno_name((int)result));
 	return hca_bounce_mr(mr);
 }
 

@@ -65,7 +65,8 @@ static int send_prepare(struct hca_context *context, struct hca_qp *qp, const st
 	uvd_lock(&context->lock);
 	ret = send_may_post(qp);
 	*r = ret ? NULL
-		 : hca_record_new(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, copy ? num_sge : 0, copy ? length : 0);
+		 : hca_record_new(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, copy ? num_sge : 0,
+				  copy ? length : 0);
 	uvd_unlock(&context->lock);
 	if (!*r)
 		return ret ?: -ENOMEM;

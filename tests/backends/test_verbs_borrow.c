@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Regions that the client's thread registers with the adapter, on the engine's side. The adapter is played here: it answers the
+ * ioctls of its context. tests/verbs has the whole way, on rxe.
+ */
+#include <check.h>
+#include <errno.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backends/backends.h"
+#include "backends/verbs/verbs.h"
+#include "tests/suite.h"
+
+enum { CMD_FD = 4711, PD_HANDLE = 3, HANDLE = 9, LKEY = 0x901, RKEY = 0x902, LENGTH = 8192, IOVA = 0x5000 };
+
+/* The adapter's one region, and the driver. */
+static struct {
+	uint32_t handle;
+	uint64_t length, iova;
+	int driver, destroy; /* destroy: the errno of its destruction */
+	unsigned int destroyed;
+} adapter;
+
+int __wrap_ioctl(int fd, unsigned long request, struct ib_uverbs_ioctl_hdr *hdr);
+
+static void answer(const struct ib_uverbs_attr *attr)
+{
+	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_LKEY)
+		*(uint32_t *)(uintptr_t)attr->data = LKEY;
+	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_RKEY)
+		*(uint32_t *)(uintptr_t)attr->data = RKEY;
+	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_LENGTH)
+		*(uint64_t *)(uintptr_t)attr->data = adapter.length;
+	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_IOVA)
+		*(uint64_t *)(uintptr_t)attr->data = adapter.iova;
+}
+
+static int adapter_call(const struct ib_uverbs_ioctl_hdr *hdr)
+{
+	if (hdr->driver_id != (uint32_t)adapter.driver)
+		return EINVAL;
+	if (hdr->object_id != UVERBS_OBJECT_MR)
+		return EPROTONOSUPPORT;
+	if (hdr->attrs[0].data != adapter.handle)
+		return ENOENT;
+	if (hdr->method_id == UVERBS_METHOD_MR_DESTROY) {
+		adapter.destroyed += !adapter.destroy;
+		return adapter.destroy;
+	}
+	ck_assert_uint_eq(hdr->method_id, UVERBS_METHOD_QUERY_MR);
+	for (unsigned int i = 1; i < hdr->num_attrs; i++)
+		answer(&hdr->attrs[i]);
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, struct ib_uverbs_ioctl_hdr *hdr)
+{
+	ck_assert_int_eq(fd, CMD_FD);
+	ck_assert_uint_eq(request, RDMA_VERBS_IOCTL);
+	errno = adapter_call(hdr);
+	return errno ? -1 : 0;
+}
+
+static struct uvd_ibdev ibdev;
+static struct hca_device device;
+static struct ibv_context adapter_context = { .cmd_fd = CMD_FD };
+static struct ibv_pd adapter_pd = { .handle = PD_HANDLE };
+static struct hca_context context;
+static struct hca_pd pd;
+static struct hca_mr mr;
+
+static void setup(void)
+{
+	memset(&adapter, 0, sizeof(adapter));
+	adapter.driver = RDMA_DRIVER_RXE;
+	adapter.handle = HANDLE;
+	adapter.length = LENGTH;
+	adapter.iova = IOVA;
+	memset(&ibdev, 0, sizeof(ibdev));
+	ibdev.config.memory = UVD_MEMORY_BORROW;
+	ibdev.priv = &device;
+	memset(&device, 0, sizeof(device));
+	device.ibdev = &ibdev;
+	device.adapter = &adapter_context;
+	memset(&context, 0, sizeof(context));
+	context.context.dev = &ibdev;
+	context.adapter = &adapter_context;
+	pd = (struct hca_pd){ .pd.context = &context.context, .adapter = &adapter_pd };
+	mr = (struct hca_mr){ .mr = { .pd = &pd.pd,
+				      .umem = { .mm = (void *)&context, .addr = 0x7000, .length = LENGTH },
+				      .iova = IOVA,
+				      .length = LENGTH,
+				      .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE } };
+	hca_borrow_probe(&device);
+}
+
+static void teardown(void)
+{
+	free(context.mrs);
+}
+
+/* The core's part: the result of the client's thread. */
+static int end(bool executed, int64_t result)
+{
+	mr.registration.executed = executed;
+	return mr.mr.registration->end(&mr.mr, result);
+}
+
+static const struct {
+	int driver, found;
+	enum uvd_memory memory;
+} drivers[] = {
+	{ RDMA_DRIVER_RXE, RDMA_DRIVER_RXE, UVD_MEMORY_BORROW },
+	{ RDMA_DRIVER_MLX5, RDMA_DRIVER_MLX5, UVD_MEMORY_BORROW },
+	{ RDMA_DRIVER_IRDMA, -1, UVD_MEMORY_BORROW }, /* its REG_MR has data of the provider */
+	{ 1000, -1, UVD_MEMORY_BORROW },
+	{ RDMA_DRIVER_RXE, -1, UVD_MEMORY_BOUNCE },
+};
+
+START_TEST(test_threads_are_borrowed_for_drivers_with_a_plain_registration)
+{
+	adapter.driver = drivers[_i].driver;
+	ibdev.config.memory = drivers[_i].memory;
+	hca_borrow_probe(&device);
+	ck_assert_int_eq(device.driver_id, drivers[_i].found);
+	ck_assert_int_eq(hca_borrows(&device), drivers[_i].found >= 0);
+}
+END_TEST
+
+START_TEST(test_order_describes_the_region_to_the_adapter)
+{
+	const struct uvd_reg_order *order = &mr.registration.order;
+
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_ptr_eq(mr.mr.registration, &mr.registration);
+	ck_assert_uint_eq(order->start, 0x7000);
+	ck_assert_uint_eq(order->length, LENGTH);
+	ck_assert_uint_eq(order->iova, IOVA);
+	ck_assert_uint_eq(order->access, mr.mr.access);
+	ck_assert_uint_eq(order->pd_handle, PD_HANDLE);
+	ck_assert_uint_eq(order->driver_id, RDMA_DRIVER_RXE);
+	ck_assert_uint_eq(order->pad, 0);
+	ck_assert_int_eq(mr.registration.fd, CMD_FD);
+}
+END_TEST
+
+START_TEST(test_region_has_the_adapters_keys_until_it_is_destroyed)
+{
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(true, HANDLE), 0);
+	ck_assert_uint_eq(mr.mr.lkey, LKEY);
+	ck_assert_uint_eq(mr.mr.rkey, RKEY);
+	adapter.destroy = EBUSY;
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), -EBUSY);
+	adapter.destroy = 0;
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	ck_assert_uint_eq(adapter.destroyed, 1);
+}
+END_TEST
+
+START_TEST(test_region_that_the_client_has_destroyed_itself_ends)
+{
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(true, HANDLE), 0);
+	adapter.handle = HANDLE + 1;
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	ck_assert_uint_eq(adapter.destroyed, 0);
+}
+END_TEST
+
+static const struct {
+	int64_t handle;
+	uint64_t length, iova;
+} lies[] = { { HANDLE + 1, LENGTH, IOVA }, { HANDLE, LENGTH + 1, IOVA }, { HANDLE, LENGTH, IOVA + 4096 } };
+
+/* Whatever the client's memory says: a region with other bytes, or none, is not taken, and is not destroyed. */
+START_TEST(test_handle_of_another_region_is_refused)
+{
+	adapter.length = lies[_i].length;
+	adapter.iova = lies[_i].iova;
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(true, lies[_i].handle), -EFAULT);
+	ck_assert_uint_eq(mr.mr.lkey, 0);
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	ck_assert_uint_eq(adapter.destroyed, 0);
+}
+END_TEST
+
+START_TEST(test_errno_of_the_adapter_reaches_the_client)
+{
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(true, -ENOMEM), -ENOMEM);
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	/* A client that does not wait any more gets nothing. */
+	ck_assert_int_eq(end(false, -ESRCH), -ESRCH);
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	ck_assert_uint_eq(atomic_load(&context.bounced), 0);
+}
+END_TEST
+
+START_TEST(test_data_of_a_thread_that_cannot_be_borrowed_is_copied)
+{
+	const struct ibv_sge borrowed = { IOVA, 8, LKEY }, none[2] = { borrowed, { IOVA, 8, 0 } };
+	struct ibv_sge mixed[2] = { borrowed };
+
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(false, -EPERM), -EOPNOTSUPP); /* it has remote access */
+	mr.mr.access = IBV_ACCESS_LOCAL_WRITE;
+	ck_assert_int_eq(end(false, -EPERM), 0);
+	ck_assert_uint_ne(mr.mr.lkey, 0);
+	mixed[1] = (struct ibv_sge){ IOVA, 8, mr.mr.lkey };
+	ck_assert(hca_bounces(&context, &pd, mixed, 2));
+	ck_assert(!hca_bounces(&context, &pd, mixed, 1));
+	ck_assert(!hca_bounces(&context, &pd, none, 2));
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	ck_assert(!hca_bounces(&context, &pd, mixed, 2));
+	ck_assert_uint_eq(adapter.destroyed, 0);
+	device.driver_id = -1;
+	ck_assert(hca_bounces(&context, &pd, none, 1));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("verbs borrow");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, test_threads_are_borrowed_for_drivers_with_a_plain_registration, 0,
+			    sizeof(drivers) / sizeof(drivers[0]));
+	tcase_add_test(t, test_order_describes_the_region_to_the_adapter);
+	tcase_add_test(t, test_region_has_the_adapters_keys_until_it_is_destroyed);
+	tcase_add_test(t, test_region_that_the_client_has_destroyed_itself_ends);
+	tcase_add_loop_test(t, test_handle_of_another_region_is_refused, 0, sizeof(lies) / sizeof(lies[0]));
+	tcase_add_test(t, test_errno_of_the_adapter_reaches_the_client);
+	tcase_add_test(t, test_data_of_a_thread_that_cannot_be_borrowed_is_copied);
+	return run_suite("backends: verbs, borrowed threads", t);
+}
