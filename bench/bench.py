@@ -5,6 +5,7 @@
   bench.py dispatch   parsing and tables alone, in one process
   bench.py run        under `uverbsctl run`, beside a null notification
   bench.py cuse       through uverbsd's nodes, beside a null CUSE device (root and /dev/cuse: see tests/vm/run-in-vm)
+  bench.py hca        --backend verbs on rxe0 beside rxe0 itself, with borrow and with bounce (root, in tests/vm/run-in-vm --rxe)
   bench.py scale      a million objects in one open file, ten thousand open files, in one process; --rounds 5 will do
   bench.py idle       resident memory of an idle daemon (root and /dev/cuse)
   bench.py fuzz       executions of the in-process fuzz targets, in processor time: the corpus in git again and again (replay), and inputs
@@ -192,6 +193,31 @@ def bench_cuse(args):
         shutil.rmtree(folder)
 
 
+HCA_VERBS = ("pd", "mr_4k", "mr_1m", "cq", "qp", "poll", "send_64", "send_64k", "write_64", "write_64k")
+
+
+def bench_hca(args):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
+    (folder / "ini").write_text("[uverbsd]\ndevices = 2\nbackend = verbs\nhca = rxe0\n[device 0]\nmemory = borrow\n"
+                                "[device 1]\nmemory = bounce\n")
+    daemon = start_daemon(folder, "--config", folder / "ini")
+    ours = [sys.executable, ROOT / "tests/verbs/no_netlink.py", BUILD / "bench/hca"]
+    try:
+        programs = {"rxe0": Program([BUILD / "bench/hca", "rxe0", "1"])}
+        for how, device, local in (("borrow", "hfi1_0", []), ("bounce", "hfi1_1", ["local"])):
+            programs[how] = Program([*ours, device, "1", *local], {"SYSFS_PATH": str(folder / "sysfs")})
+        cases = {f"{verb}, {how}": (p, verb) for verb in HCA_VERBS for how, p in programs.items()
+                 if how != "bounce" or not verb.startswith("write")}
+        seen = measure(cases, args.rounds, args.count)
+        table(seen, lambda label: None if label.endswith(", rxe0") else label.split(", ")[0] + ", rxe0")
+        for p in programs.values():
+            p.stop()
+    finally:
+        daemon.terminate()
+        daemon.wait(20)
+        shutil.rmtree(folder)
+
+
 def bench_idle(args):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="uverbsd-bench."))
     daemon = start_daemon(folder, "--devices", "1")
@@ -230,13 +256,13 @@ def bench_fuzz(args):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("what", choices=["dispatch", "run", "cuse", "scale", "idle", "fuzz"])
+    ap.add_argument("what", choices=["dispatch", "run", "cuse", "hca", "scale", "idle", "fuzz"])
     ap.add_argument("--rounds", type=int, default=15)
     ap.add_argument("--count", type=int, default=2000, help="calls a round")
     ap.add_argument("--options", default="", help="more options for the daemon of `cuse`, but not for that of --against")
     ap.add_argument("--against", type=pathlib.Path, metavar="BUILD", help="another build folder, for dispatch, run and cuse")
     args = ap.parse_args()
-    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "scale": bench_scale, "idle": bench_idle,
+    {"dispatch": bench_dispatch, "run": bench_run, "cuse": bench_cuse, "hca": bench_hca, "scale": bench_scale, "idle": bench_idle,
      "fuzz": bench_fuzz}[args.what](args)
 
 

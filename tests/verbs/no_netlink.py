@@ -27,5 +27,5 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(rows), code)), 0, 0):
     sys.exit(f"no filter: {os.strerror(ctypes.get_errno())}")
-os.environ["SYSFS_PATH"] = "/run/uverbsd/sysfs"
+os.environ.setdefault("SYSFS_PATH", "/run/uverbsd/sysfs")
 os.execvp(sys.argv[1], sys.argv[1:])
