@@ -351,6 +351,23 @@ refused:
 }
 
 /*
+ * A user's ranks may register all at once, more than his share of loans: a registration waits for its turn, a second at most.
+ * Event files do not: their clients work without.
+ */
+static bool start_grant_in_time(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	const unsigned int tries = w->call->call.grant.registration ? 200 : 1;
+
+	for (unsigned int i = 1; !start_grant(w, f, req, written); i++) {
+		if (i == tries || !uvd_grants_can_wait(w->cuse->config.grants))
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
  * Begins every call and every open. As soon as the claim has begun the tick may answer the request, which frees it: so
  * the caller reads what it needs of req before.
  */
@@ -370,6 +387,12 @@ static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 	uvd_claim_begin(&w->claim);
 }
 
+/* The reason for uvd_call_granted(): a registration that could not wait any longer fails, and is not copied for its whole life. */
+static int refused_grant(const struct uvd_call *call, struct uvd_cuse *c)
+{
+	return call->grant.registration && uvd_grants_can_wait(c->config.grants) ? -EAGAIN : -EPERM;
+}
+
 /* Ends every call: answers it, or hands it to a grant. written: the result of a write(); 0: it is an ioctl. */
 static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, size_t written)
 {
@@ -377,11 +400,11 @@ static void cuse_call_finish(struct cuse_file *f, fuse_req_t req, long result, s
 	bool grant = result >= 0 && call->grant.uobj;
 
 	if (grant && uvd_claim_take(&self->claim)) {
-		if (start_grant(self, f, req, written))
+		if (start_grant_in_time(self, f, req, written))
 			return;
 		/* Writing "no fd" to the client's memory can stall, so the tick must be able to let the call go. */
 		uvd_claim_give_back(&self->claim);
-		result = uvd_call_granted(call, -EPERM);
+		result = uvd_call_granted(call, refused_grant(call, self->cuse));
 		grant = false;
 	}
 	drop_peer(self->call);

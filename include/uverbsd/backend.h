@@ -264,6 +264,11 @@ struct uvd_backend {
 	 * another function. It calls it on any thread, without a lock, before the message arrives.
 	 */
 	void (*carry_message)(struct uvd_message *message);
+	/*
+	 * Removes from *ops, which are this device's alone, what a device of this configuration does not have. Called once,
+	 * before open(): clients then find a device without those operations. May be NULL.
+	 */
+	void (*narrow)(const struct uvd_device_config *config, struct uvd_backend *ops);
 };
 
 /* Is this the address of a multicast group, IPv6 or IPv4-mapped (rdma_is_multicast_addr())? */

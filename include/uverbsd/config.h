@@ -88,15 +88,15 @@ static inline bool uvd_ucap_named(const struct uvd_ucap_names *n, const char *na
 }
 
 /* Special values of uvd_device_config.memlock. */
+#define UVD_MEMLOCK_CLIENT 0ull /* the client's own RLIMIT_MEMLOCK */
+#define UVD_MEMLOCK_UNLIMITED UINT64_MAX
+
 /* How an adapter reaches the memory that a client registers. */
 enum uvd_memory {
 	UVD_MEMORY_REFUSE, /* it does not: nothing is registered */
 	UVD_MEMORY_BOUNCE, /* by copies in buffers of the engine; peers cannot */
 	UVD_MEMORY_BORROW, /* the client's own thread registers it with the adapter; where that fails, bounce */
 };
-
-#define UVD_MEMLOCK_CLIENT 0ull /* the client's own RLIMIT_MEMLOCK */
-#define UVD_MEMLOCK_UNLIMITED UINT64_MAX
 
 struct uvd_device_config {
 	char ibdev[IBV_SYSFS_NAME_MAX]; /* such as hfi1_0 */

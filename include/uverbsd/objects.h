@@ -47,6 +47,8 @@ struct uvd_ibdev {
 	struct uvd_device_config config; /* last: it grows at its end */
 };
 
+struct uvd_registration;
+
 /* The context of one open file: struct ib_ucontext. */
 struct uvd_context {
 	struct uvd_ibdev *dev;
@@ -102,7 +104,6 @@ struct uvd_dmah {
  * usecnt counts objects of plug-ins: the common verbs have none that refer to a region. A region in use can be neither
  * deregistered nor changed by REREG_MR. (Drivers of the kernel count in their own struct, and their dereg_mr refuses.)
  */
-struct uvd_registration;
 struct uvd_mr {
 	struct uvd_pd *pd;
 	atomic_int usecnt;

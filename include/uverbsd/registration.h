@@ -30,7 +30,8 @@ struct uvd_registration {
 	/*
 	 * Ends the registration, once, on any thread. result: the handle of the region on the adapter, as the client's
 	 * memory has it, so it may be any number; or a negative errno: of the kernel if `executed`, else why the thread
-	 * was not borrowed: -ESRCH: the client does not wait any more; others: it cannot be borrowed. Sets the keys.
+	 * was not borrowed: -ESRCH: the client does not wait any more; -EAGAIN: too many threads are borrowed at this
+	 * moment; others: it cannot be borrowed. Sets the keys.
 	 * Returns 0 or a negative errno; dereg_mr follows in both cases, then or later.
 	 */
 	int (*end)(struct uvd_mr *mr, int64_t result);

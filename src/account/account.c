@@ -25,7 +25,7 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	[UVD_RES_DESCRIPTORS] = { "descriptors", "descriptors of the daemon's", 65536, -EMFILE },
 	[UVD_RES_BYTES] = { "bytes", "bytes of the daemon's memory and of its socket buffers", 2ull << 30, -ENOMEM },
 	[UVD_RES_CALLS] = { "calls", "calls carried out at one time; more wait", 8, 0 },
-	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time to pass them a descriptor", 64, 0 },
+	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time, to pass them a descriptor or to register memory", 64, 0 },
 	[UVD_RES_OBJECTS] = { "objects", "objects of all types", 262144, -EAGAIN },
 	OBJECT(PD, "pds", 16384),
 	LIMIT(COMP_CHANNEL, "channels", 4096, -EMFILE),

@@ -80,13 +80,21 @@ static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *n
 	return err;
 }
 
+/* What the engine process passes goes to a client: only what the operation is for. fd -1: no. */
+static bool fd_has_type(int fd, mode_t type)
+{
+	struct stat st;
+
+	return fd >= 0 && !fstat(fd, &st) && (st.st_mode & S_IFMT) == type;
+}
+
 /* Stops the thread and passes fd to it. fd is -1 if the engine process has none to pass. Stores the result in *a. */
 static void loan_take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struct uvd_wire_answer *a)
 {
 	int err = uvd_borrow_stop(b);
 
 	if (!err)
-		err = fd < 0 ? -EPERM : uvd_way_pass(ways, b, fd);
+		err = fd_has_type(fd, S_IFSOCK) ? uvd_way_pass(ways, b, fd) : -EPERM;
 	a->values[0] = err;
 	a->values[1] = b->dead || err == -ESRCH;
 }
@@ -99,7 +107,7 @@ static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, int fd, c
 	int64_t result = uvd_borrow_stop(b);
 
 	if (!result)
-		result = uvd_borrow_register(ways, b, fd, order, &executed);
+		result = fd_has_type(fd, S_IFCHR) ? uvd_borrow_register(ways, b, fd, order, &executed) : -EPERM;
 	a->values[0] = result;
 	a->values[1] = executed ? UVD_WIRE_EXECUTED : 0;
 	if (b->dead || (result == -ESRCH && !executed))

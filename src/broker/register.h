@@ -4,8 +4,8 @@
  * (way.h), executes REG_MR on it by ioctl, and closes it. The kernel then pins and charges the memory of that thread.
  *
  * Other threads of the client can duplicate the descriptor meanwhile and keep it, and they can change the command and the
- * response, which lie on the thread's stack. So the context must be of this client alone, and the result must be asked
- * of the adapter again.
+ * response, which lie on the thread's stack. So the context must be of this client alone, the result must be asked of
+ * the adapter again, and the client is trusted with what works in that context (docs/security.md).
  */
 #ifndef UVD_REGISTER_H
 #define UVD_REGISTER_H

@@ -82,6 +82,8 @@ static int find_ops(struct uvd_device *dev)
 			 config->ibdev, config->backend, config->persona);
 		return -EINVAL;
 	}
+	if (backend->narrow)
+		backend->narrow(config, &dev->ops);
 	dev->ib.ops = &dev->ops;
 	uvd_filters_begin(&dev->filters, &dev->ib);
 	return 0;

@@ -29,6 +29,10 @@ enum {
 	 * with our registers, so it cannot be released.
 	 */
 	LOAN_TICKS = 500,
+	/*
+	 * A registration can pin and clear many pages: it gets a tick more for each MiB, five minutes at most.
+	 */
+	MAX_LOAN_TICKS = 15000,
 	MAX_LOANS = 256, /* of all users together: each is a thread */
 	STACK = 256 << 10,
 };
@@ -122,10 +126,12 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 		return;
 	}
 	result = end_call(job, fd);
-	counter = fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
-	(*counter)++;
+	counter = registration ? NULL : fd >= 0 && result >= 0 ? &g->granted : &g->fell_back;
+	if (counter)
+		(*counter)++;
 	if (uvd_loan_release(l, result < 0 && fd >= 0 && !registration, result == answered ? NULL : &result)) {
-		(*counter)--;
+		if (counter)
+			(*counter)--;
 		g->gone++;
 	}
 }
@@ -204,14 +210,21 @@ static struct uvd_grant_job *find_waiting(struct uvd_grants *g)
 	return NULL;
 }
 
-/* Caller holds g->lock. A client can hold up a loan by its threads and memory: LOAN_TICKS is the limit. */
+static unsigned int loan_ticks(const struct uvd_registration *r)
+{
+	const uint64_t ticks = LOAN_TICKS + (r ? r->order.length >> 20 : 0);
+
+	return ticks < MAX_LOAN_TICKS ? ticks : MAX_LOAN_TICKS;
+}
+
+/* Caller holds g->lock. A client can hold up a loan by its threads and memory: hence the limit. */
 static void end_long_loans(struct uvd_grants *g)
 {
 	struct uvd_grant_job *job;
 
 	list_for_each_entry(job, &g->jobs, of_grants) {
 		/* The broker limits its own loans. */
-		if (!job->loan || g->link || job->ticks != LOAN_TICKS)
+		if (!job->loan || g->link || job->ticks != loan_ticks(job->call->grant.registration))
 			continue;
 		uvd_log_limited(g->log, UVD_WARN, "thread %d did not come back from its loan: killing its process",
 				job->loan->b.tid);
@@ -340,6 +353,16 @@ out:
 	if (!ok)
 		uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);
 	return ok;
+}
+
+bool uvd_grants_can_wait(struct uvd_grants *g)
+{
+	bool can;
+
+	pthread_mutex_lock(&g->lock);
+	can = g->enabled && !g->draining;
+	pthread_mutex_unlock(&g->lock);
+	return can;
 }
 
 bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds)

@@ -48,6 +48,8 @@ struct uvd_grant_job {
  * the call with uvd_call_granted(call, -EPERM).
  */
 bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
+/* Can a grant that was refused start later? No: clients' threads are not borrowed at all, or no more. */
+bool uvd_grants_can_wait(struct uvd_grants *g);
 /* Ends a call whose client no longer waits. Does not touch the client: its thread id may be another thread's by now. */
 void uvd_grant_give_up(struct uvd_call *call);
 

@@ -142,6 +142,8 @@ static int mr_end_registration(struct uvd_req *req, int64_t result)
 
 	if (ret)
 		return ret;
+	if (mr->registration->executed)
+		uvd_pin_by_kernel(&mr->umem);
 	ret = uvd_caller_write(req->caller, req->core_out.addr, &resp, sizeof(resp));
 	uvd_observe_written(req->observation, req->core_out.addr, &resp, sizeof(resp), ret);
 	return ret ? uvd_bad(req, -EFAULT, "response", req->core_out.addr) : 0;

@@ -38,6 +38,8 @@ int uvd_pin(struct uvd_mm_table *mms, struct uvd_caller *c, struct uvd_log *log,
 	    uint64_t length, unsigned int access, struct uvd_umem *umem);
 /* Uncharges the address space that uvd_pin() charged, whichever process calls, and puts the reference. */
 void uvd_unpin(struct uvd_umem *umem);
+/* The kernel has pinned and charged this memory for the client: ends our charge, as uvd_pin() adds the kernel's. */
+void uvd_pin_by_kernel(struct uvd_umem *umem);
 
 /* Do these IBV_ACCESS_* need a writable mapping? As ib_access_writable(). */
 bool uvd_mr_access_writable(unsigned int access);

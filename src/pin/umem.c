@@ -169,3 +169,9 @@ void uvd_unpin(struct uvd_umem *umem)
 	uvd_mm_put(umem->mm);
 	memset(umem, 0, sizeof(*umem));
 }
+
+void uvd_pin_by_kernel(struct uvd_umem *umem)
+{
+	uvd_mm_charge(umem->mm, -(int64_t)umem->pages);
+	umem->pages = 0;
+}

@@ -140,11 +140,11 @@ def refused(peers):
 
 
 def memlock(peers):
-    resource.setrlimit(resource.RLIMIT_MEMLOCK, (256 << 10, 256 << 10))
-    first, second = register(peers, pages()), register(peers, pages(256 << 10), 256 << 10)
-    first.close()
-    third = register(peers, pages(128 << 10), 128 << 10)
-    return dict(above=second, below=isinstance(third, MR))
+    limit = 256 << 10
+    resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit))
+    rest = limit - pinned()
+    above, rest_of_it = register(peers, pages(rest + 4096), rest + 4096), register(peers, pages(rest), rest)
+    return dict(above=above, rest_of_it=isinstance(rest_of_it, MR), one_more=register(peers, pages(4096), 4096))
 
 
 def execute(peers):

@@ -3,9 +3,9 @@
  * Memory regions that the client's own thread registers with the adapter (--memory=borrow), in the context that the
  * adapter has for this client alone. The keys are the adapter's, so peers reach them, and work requests need no copies.
  *
- * The handle of a new region comes from the client's memory. A client can name another region of its own context there:
- * all of them are its own, or hold its data (the buffers of pool.c). The adapter is asked for keys, length and address
- * of the region, and none is taken that differs from what was ordered.
+ * The handle of a new region comes from the client's memory, so it may name another region of its own context. The adapter
+ * is asked for keys, length and address of the region, and none is taken that differs from what was ordered. A client can
+ * keep the context's device file: docs/security.md says what that means.
  */
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -93,7 +93,7 @@ static int borrow_end(struct uvd_mr *base, int64_t result)
 
 	if (result >= 0)
 		return borrow_accept(mr, (uint32_t)result);
-	if (mr->registration.executed || result == -ESRCH)
+	if (mr->registration.executed || result == -ESRCH || result == -EAGAIN)
 		return (int)result;
 	uvd_log_limited(
 		dev->ibdev->log, UVD_WARN,

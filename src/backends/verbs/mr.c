@@ -11,6 +11,9 @@
 
 enum { TAG_BITS = 8, MAX_INDEX = 1 << 20 };
 
+/* In each key of ours. Adapters begin with small keys: so a borrowed region hardly ever has a key that is ours, too. */
+#define KEY_BASE UINT32_C(0xf0000000)
+
 /* Does the access need the adapter to reach the client's memory by itself? */
 static bool access_is_remote(unsigned int access)
 {
@@ -62,7 +65,7 @@ static int keys_add(struct hca_context *context, struct hca_mr *mr)
 	context->last_mr = i;
 	context->mrs[i].mr = mr;
 	mr->index = i;
-	mr->mr.lkey = mr->mr.rkey = i << TAG_BITS | context->mrs[i].tag++;
+	mr->mr.lkey = mr->mr.rkey = KEY_BASE | i << TAG_BITS | context->mrs[i].tag++;
 	atomic_fetch_add(&context->bounced, 1);
 	return 0;
 }
@@ -74,7 +77,7 @@ int hca_bounce_mr(struct hca_mr *mr)
 
 	if (access_is_remote(mr->mr.access))
 		return mr_refuse(hca_device(context->context.dev), &mr->mr,
-				 "with --memory=bounce peers cannot access a client's memory");
+				 "its data is copied (--memory=bounce), and peers cannot access it");
 	if (mr->mr.iova + mr->mr.length < mr->mr.iova)
 		return -EINVAL;
 	uvd_lock(&context->lock);
@@ -129,7 +132,7 @@ static bool mr_has(const struct uvd_mr *mr, const struct hca_pd *pd, const struc
  */
 static struct hca_mr *mr_use(struct hca_context *context, struct hca_pd *pd, const struct ibv_sge *sge, bool write)
 {
-	const uint32_t index = sge->lkey >> TAG_BITS;
+	const uint32_t index = (sge->lkey & ~KEY_BASE) >> TAG_BITS;
 	struct hca_mr *mr;
 
 	uvd_lock(&context->lock);
@@ -170,20 +173,33 @@ static uint64_t mr_addr(const struct hca_mr *mr, const struct ibv_sge *sge)
 	return mr->mr.umem.addr + (sge->addr - mr->mr.iova);
 }
 
+/*
+ * Returns a copy. A long list of entries lies in memory that the adapter reaches, so a client with borrowed regions can write
+ * there by work requests.
+ */
+static struct ibv_sge hca_read_once(const struct ibv_sge *sge)
+{
+	const volatile struct ibv_sge *from = sge;
+
+	return (struct ibv_sge){ .addr = from->addr, .length = from->length, .lkey = from->lkey };
+}
+
 int hca_gather(struct hca_context *context, struct hca_pd *pd, void *to, const struct ibv_sge *sges, uint32_t num_sge)
 {
 	struct hca_mr *mr;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < num_sge && !ret; i++) {
-		if (!sges[i].length)
+		const struct ibv_sge sge = hca_read_once(&sges[i]);
+
+		if (!sge.length)
 			continue;
-		mr = mr_use(context, pd, &sges[i], false);
+		mr = mr_use(context, pd, &sge, false);
 		if (!mr)
 			return -EFAULT;
-		ret = uvd_mm_read(mr->mr.umem.mm, to, mr_addr(mr, &sges[i]), sges[i].length);
+		ret = uvd_mm_read(mr->mr.umem.mm, to, mr_addr(mr, &sge), sge.length);
 		mr_unuse(context, mr);
-		to = (char *)to + sges[i].length;
+		to = (char *)to + sge.length;
 	}
 	return ret;
 }
@@ -195,14 +211,15 @@ int hca_scatter(struct hca_context *context, struct hca_pd *pd, const struct ibv
 	int ret = 0;
 
 	for (uint32_t i = 0; i < num_sge && length && !ret; i++) {
-		const uint32_t part = sges[i].length < length ? sges[i].length : length;
+		const struct ibv_sge sge = hca_read_once(&sges[i]);
+		const uint32_t part = sge.length < length ? sge.length : length;
 
 		if (!part)
 			continue;
-		mr = mr_use(context, pd, &sges[i], true);
+		mr = mr_use(context, pd, &sge, true);
 		if (!mr)
 			return -EFAULT;
-		ret = uvd_mm_write(mr->mr.umem.mm, mr_addr(mr, &sges[i]), from, part);
+		ret = uvd_mm_write(mr->mr.umem.mm, mr_addr(mr, &sge), from, part);
 		mr_unuse(context, mr);
 		from = (const char *)from + part;
 		length -= part;

@@ -77,7 +77,8 @@ int hca_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct
 
 	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
 		return -EIO;
-	ret = hca_result(ibv_query_qp(qp->adapter, attr, mask, &answer));
+	/* libibverbs refuses bits that it does not know; the kernel ignores them. */
+	ret = hca_result(ibv_query_qp(qp->adapter, attr, mask & (IBV_QP_RATE_LIMIT - 1), &answer));
 	if (ret)
 		return ret;
 	init->cap = answer.cap;

@@ -13,6 +13,10 @@ static const uint32_t forwarded_caps =
 	IBV_DEVICE_SHUTDOWN_PORT | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 	IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ;
 
+/* The same, where peers can access clients' memory. */
+static const uint32_t window_caps =
+	IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+
 void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote)
 {
 	struct ibv_device_attr *orig = &attr->orig_attr;
@@ -21,9 +25,13 @@ void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote)
 	*attr = (struct ibv_device_attr_ex){ .orig_attr = all.orig_attr, .phys_port_cnt_ex = all.phys_port_cnt_ex };
 	orig->device_cap_flags &= forwarded_caps;
 	attr->device_cap_flags_ex = orig->device_cap_flags;
-	if (!remote)
+	if (remote) {
+		orig->device_cap_flags |= all.orig_attr.device_cap_flags & window_caps;
+		attr->device_cap_flags_ex = orig->device_cap_flags;
+	} else {
 		orig->atomic_cap = IBV_ATOMIC_NONE;
-	orig->max_mw = 0;
+		orig->max_mw = 0;
+	}
 	orig->max_raw_ipv6_qp = 0;
 	orig->max_raw_ethy_qp = 0;
 	orig->max_ee = 0;

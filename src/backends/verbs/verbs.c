@@ -207,17 +207,49 @@ static int hca_destroy_ah(struct uvd_ah *base)
 	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
 }
 
+/* ---- memory windows ---------------------------------------------------------------------------------------------- */
+
+static int hca_alloc_mw(struct uvd_mw *base, struct uvd_udata *udata)
+{
+	struct hca_mw *mw = (struct hca_mw *)base;
+
+	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+		return -EIO;
+	mw->adapter = ibv_alloc_mw(((struct hca_pd *)base->pd)->adapter, base->type);
+	if (!mw->adapter)
+		return hca_errno();
+	base->rkey = mw->adapter->rkey;
+	return 0;
+}
+
+static int hca_dealloc_mw(struct uvd_mw *base)
+{
+	int ret = hca_result(ibv_dealloc_mw(((struct hca_mw *)base)->adapter));
+
+	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+}
+
+static void hca_narrow(const struct uvd_device_config *config, struct uvd_backend *ops)
+{
+	if (config->memory == UVD_MEMORY_BORROW)
+		return;
+	ops->alloc_mw = NULL;
+	ops->dealloc_mw = NULL;
+}
+
 const struct uvd_backend uvd_backend_verbs = {
 	.name = "verbs",
 	.size_context = sizeof(struct hca_context),
 	.size_pd = sizeof(struct hca_pd),
 	.size_mr = sizeof(struct hca_mr),
+	.size_mw = sizeof(struct hca_mw),
 	.size_ah = sizeof(struct hca_ah),
 	.size_cq = sizeof(struct hca_cq),
 	.size_srq = sizeof(struct hca_srq),
 	.size_qp = sizeof(struct hca_qp),
 	.open = hca_open,
 	.close = hca_close,
+	.narrow = hca_narrow,
 	.query_device = hca_query_device,
 	.query_port = hca_query_port,
 	.query_gid = hca_query_gid,
@@ -227,6 +259,8 @@ const struct uvd_backend uvd_backend_verbs = {
 	.dealloc_pd = hca_dealloc_pd,
 	.reg_mr = hca_reg_mr,
 	.dereg_mr = hca_dereg_mr,
+	.alloc_mw = hca_alloc_mw,
+	.dealloc_mw = hca_dealloc_mw,
 	.create_ah = hca_create_ah,
 	.destroy_ah = hca_destroy_ah,
 	.create_cq = hca_create_cq,

@@ -170,6 +170,12 @@ struct hca_qp {
 	uint64_t charged;
 };
 
+/* Only with --memory=borrow: windows are for peers. */
+struct hca_mw {
+	struct uvd_mw mw;
+	struct ibv_mw *adapter;
+};
+
 struct hca_ah {
 	struct uvd_ah ah;
 	struct ibv_ah *adapter;
