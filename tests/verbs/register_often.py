@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""
-register_often.py DEVICE N: registers memory and ends the registration, N times. It says "begun" when it has a PD, and reads a line before
-its end.
-"""
+"""register_often.py DEVICE: says "begun", then registers memory and ends the registration, again and again until stdin ends."""
+import select
 import sys
 
 from pyverbs.device import Context
@@ -13,7 +11,5 @@ from pyverbs.pd import PD
 
 with Context(name=sys.argv[1]) as context, PD(context) as pd:
     print("begun", flush=True)
-    for _ in range(int(sys.argv[2])):
+    while not select.select([sys.stdin], [], [], 0)[0]:
         MR(pd, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE).close()
-    print("ended", flush=True)
-    sys.stdin.readline()

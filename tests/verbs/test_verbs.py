@@ -180,7 +180,7 @@ def call(how, access):
 def test_memory_of_peers_is_refused_by_bounce():
     assert "registered" in call("bounce", "local")
     text = call("bounce", "remote")
-    assert "EOPNOTSUPP" in text and "with --memory=bounce peers cannot access a client's memory" in text
+    assert "EOPNOTSUPP" in text and "its data is copied (--memory=bounce), and peers cannot access it" in text
 
 
 def test_no_memory_is_registered_by_refuse():
