@@ -75,6 +75,8 @@ void fake_events_add(struct fake_events *events, int fd, struct ibv_async_event 
 bool fake_mr_has(uint32_t lkey, const void *addr, uint32_t length);
 struct fake_qp *fake_qp_find(uint32_t qp_num);
 void fake_qps_each(void (*fn)(struct fake_qp *qp));
+/* Drops the completions of a QP. */
+void fake_cq_clean(struct ibv_cq *cq, uint32_t qp_num);
 void fake_queue_drop(struct list_head *queue);
 
 #endif

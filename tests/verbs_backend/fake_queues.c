@@ -69,6 +69,17 @@ static int fake_poll_cq(struct ibv_cq *base, int n, struct ibv_wc *wc)
 	return n;
 }
 
+void fake_cq_clean(struct ibv_cq *base, uint32_t qp_num)
+{
+	struct fake_cq *cq = (struct fake_cq *)base;
+	unsigned int kept = 0;
+
+	for (unsigned int i = 0; i < cq->num; i++)
+		if (cq->wc[i].qp_num != qp_num)
+			cq->wc[kept++] = cq->wc[i];
+	cq->num = kept;
+}
+
 static int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	const int ret = fake_result(FAKE_REQ_NOTIFY_CQ);

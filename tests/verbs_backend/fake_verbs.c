@@ -141,6 +141,10 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 	pthread_mutex_unlock(&fake_lock);
 	if (!ret)
 		*event = e.async;
+	if (!ret && e.object && atomic_load(&fake.blocks_events)) {
+		sem_post(&fake.blocked);
+		sem_wait(&fake.unblock);
+	}
 	return ret;
 }
 
@@ -194,14 +198,21 @@ static void fake_qp_drop(struct fake_qp *qp)
 	fake_queue_drop(&qp->rq);
 }
 
+void fake_device_lost(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	fake_qps_each(fake_qp_drop);
+	atomic_store(&fake.gone, true);
+	pthread_mutex_unlock(&fake_lock);
+}
+
 void fake_device_fatal(void)
 {
 	const struct ibv_async_event fatal = { .event_type = IBV_EVENT_DEVICE_FATAL };
 	struct fake_context *c;
 
+	fake_device_lost();
 	pthread_mutex_lock(&fake_lock);
-	fake_qps_each(fake_qp_drop);
-	atomic_store(&fake.gone, true);
 	list_for_each_entry(c, &fake_contexts, link)
 		fake_events_add(&c->events, c->context.async_fd, fatal, NULL);
 	pthread_mutex_unlock(&fake_lock);
@@ -288,6 +299,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 #undef ibv_query_port
 int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
 {
+	if (atomic_load(&fake.gone))
+		return EIO;
 	/* The inline function that calls this one passes a struct ibv_port_attr. */
 	*(struct ibv_port_attr *)attr = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
@@ -348,10 +361,11 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	if (atomic_load(&fake.gone))
-		return EIO;
-	fake_free(pd);
-	return 0;
+	const int ret = fake_result(FAKE_DEALLOC_PD);
+
+	if (!ret)
+		fake_free(pd);
+	return ret;
 }
 
 #undef ibv_reg_mr
@@ -543,6 +557,8 @@ int ibv_destroy_qp(struct ibv_qp *base)
 	fake_events_end(&((struct fake_context *)base->context)->events, qp, &qp->unacked);
 	list_del_init(&qp->link);
 	fake_qp_drop(qp);
+	if (atomic_load(&fake.cleans_cqs))
+		fake_cq_clean(base->recv_cq, base->qp_num);
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(qp);
 	return ret;

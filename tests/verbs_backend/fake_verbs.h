@@ -23,6 +23,7 @@ enum fake_call {
 	FAKE_CREATE_SRQ,
 	FAKE_CREATE_QP,
 	/* These return the result; if that is -1, with errno set to fake.err. */
+	FAKE_DEALLOC_PD,
 	FAKE_RESIZE_CQ,
 	FAKE_POLL_CQ,
 	FAKE_REQ_NOTIFY_CQ,
@@ -49,7 +50,9 @@ extern struct fake_adapter {
 	atomic_bool holds; /* requests stay in the send queues until fake_run() */
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
 	atomic_bool
-		gone; /* DEVICE_FATAL was reported: every call fails with EIO, destructions too, and the object stays */
+		blocks_events; /* ibv_get_async_event() posts `blocked` and waits for `unblock`, with an object's event */
+	atomic_bool cleans_cqs; /* completions of a destroyed QP leave its recv_cq, as with mlx4 and mlx5 */
+	atomic_bool gone; /* every call fails with EIO, destructions too, and the object stays */
 	atomic_int posted; /* send requests that were queued */
 	atomic_int objects; /* contexts, channels, PDs, MRs, CQs, SRQs and QPs that exist */
 	sem_t blocked, unblock;
@@ -63,6 +66,8 @@ void fake_end(void);
 void fake_run(void);
 /* The address of the data of the request at this place in the send queue of a QP; NULL: there is none. */
 void *fake_queued(uint32_t qp_num, unsigned int place);
+/* From now on calls fail, and no event tells. */
+void fake_device_lost(void);
 /* Reports DEVICE_FATAL to all contexts; from now on calls fail. */
 void fake_device_fatal(void);
 /* Reports an event of a QP to its context. */

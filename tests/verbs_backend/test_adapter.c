@@ -316,11 +316,19 @@ END_TEST
 
 START_TEST(test_post_whose_buffer_the_adapter_does_not_register_is_enomem)
 {
+	const int log = memfd_create("log", MFD_CLOEXEC);
 	const uint64_t before = client_bytes();
+	char text[1000] = "";
 	uint32_t pd;
 
+	h.dev->ib.log = uvd_log_new(log, "test", UVD_WARN);
 	fake.result[FAKE_REG_MR] = ENOSPC;
 	ck_assert_int_eq(client_write(&a, 1, 0, 8, remote), -ENOMEM);
+	ck_assert_int_gt(pread(log, text, sizeof(text) - 1, 0), 0);
+	ck_assert_ptr_nonnull(strstr(text, "the adapter fake0 does not register 262144 bytes for buffers: ENOSPC: "));
+	uvd_log_free(h.dev->ib.log);
+	h.dev->ib.log = NULL;
+	close(log);
 	fake.result[FAKE_REG_MR] = 0;
 	ck_assert_int_eq(client_write(&a, 2, 0, 8, remote), 0);
 	client_expect(&a, 2);

@@ -169,6 +169,38 @@ START_TEST(test_refused_read_writes_nothing_to_the_client)
 }
 END_TEST
 
+/* The provider has queued none of them, and says so. */
+START_TEST(test_refused_posts_take_no_place_in_the_queue)
+{
+	fake.result[FAKE_POST_SEND] = EINVAL;
+	for (unsigned int i = 0; i < 2 * a.qp.cap.max_send_wr; i++)
+		ck_assert_int_eq(client_write(&a, i, 0, 8, remote), -EINVAL);
+	accept_again();
+	ck_assert_int_eq(client_write(&a, 100, 0, 8, remote), 0);
+	client_expect(&a, 100);
+}
+END_TEST
+
+START_TEST(test_inline_data_is_as_long_as_the_adapters_qp_allows)
+{
+	struct uv_qp_attr attr = uv_qp_attr(a.pd, a.cq);
+	struct client c = a;
+
+	attr.cap.max_inline_data = 1024;
+	ck_assert_int_eq(uv_create_qp(a.fd, UV_WRITE, &attr, &c.qp), 0);
+	client_connect(&c, b.qp.qpn);
+	memset(c.mem, 'i', 1024);
+	ck_assert_int_eq(client_recv(&b, 1, 0, 1024), 0);
+	ck_assert_int_eq(client_send(&c, 2, 0, 1024, IBV_SEND_SIGNALED | IBV_SEND_INLINE), 0);
+	client_expect(&b, 1);
+	client_expect(&c, 2);
+	ck_assert_mem_eq(b.mem, c.mem, 1024);
+	ck_assert_int_eq(client_send(&c, 3, 0, 1025, IBV_SEND_SIGNALED | IBV_SEND_INLINE), -EINVAL);
+	attr.cap.max_inline_data = HCA_MAX_INLINE + 1;
+	ck_assert_int_eq(uv_create_qp(a.fd, UV_WRITE, &attr, &c.qp), -EINVAL);
+}
+END_TEST
+
 START_TEST(test_peer_that_writes_to_a_free_buffer_changes_no_later_request)
 {
 	void *data;
@@ -325,6 +357,8 @@ int main(void)
 	tcase_add_test(t, test_refused_post_that_completes_later_gives_no_completion);
 	tcase_add_test(t, test_buffer_of_a_refused_post_is_not_reused_while_it_is_queued);
 	tcase_add_test(t, test_refused_read_writes_nothing_to_the_client);
+	tcase_add_test(t, test_refused_posts_take_no_place_in_the_queue);
+	tcase_add_test(t, test_inline_data_is_as_long_as_the_adapters_qp_allows);
 	tcase_add_test(t, test_peer_that_writes_to_a_free_buffer_changes_no_later_request);
 	tcase_add_test(t, test_post_whose_qp_is_reset_during_its_copy_is_einval_and_posts_nothing);
 	tcase_add_test(t, test_post_whose_queue_is_filled_during_its_copy_is_enomem);

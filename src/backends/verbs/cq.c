@@ -19,6 +19,7 @@ int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
 		return -EIO;
 	if (base->flags)
 		return -EOPNOTSUPP;
+	INIT_LIST_HEAD(&cq->backlog);
 	cq->charged = hca_cq_bytes(base->cqe);
 	ret = hca_charge_rings(base->context, HCA_CQ_RINGS, cq->charged);
 	if (ret)
@@ -39,11 +40,14 @@ int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
 int hca_destroy_cq(struct uvd_cq *base)
 {
 	struct hca_cq *cq = (struct hca_cq *)base;
-	int ret = hca_result(ibv_destroy_cq(cq->adapter));
+	struct hca_context *context = hca_context(base->context);
+	int ret = hca_destroyed_with_events(context, ibv_destroy_cq(cq->adapter));
 
-	/* The objects of an adapter that is gone are gone with it. */
-	if (ret && !atomic_load(&hca_device(base->context->dev)->dead))
+	if (ret)
 		return ret;
+	uvd_lock(&context->lock);
+	hca_records_free(context, &cq->backlog);
+	uvd_unlock(&context->lock);
 	hca_uncharge_rings(base->context, HCA_CQ_RINGS, cq->charged);
 	return 0;
 }
@@ -118,21 +122,60 @@ static bool poll_translate(struct hca_context *context, struct ibv_wc *wc, struc
 	return true;
 }
 
-/* Takes completions from the adapter, n and POLL_AT_ONCE at most. Returns how many, or a negative errno. */
+/* Takes n completions of the backlog at most. Caller holds the context's lock. */
+static void poll_backlog(struct hca_cq *cq, int n, struct hca_polled *p)
+{
+	struct hca_record *r;
+
+	for (p->num = 0; p->num < n && !list_empty(&cq->backlog); p->num++) {
+		INIT_LIST_HEAD(&p->done[p->num]);
+		do {
+			r = list_first_entry(&cq->backlog, struct hca_record, of_queue);
+			list_del_init(&r->of_queue);
+			list_add_tail(&r->of_queue, &p->done[p->num]);
+		} while (r->completes_with_next);
+		p->wc[p->num] = r->wc;
+	}
+}
+
+/* Takes completions, n and POLL_AT_ONCE at most. Returns how many the CQ gave, or a negative errno. */
 static int poll_take(struct hca_cq *cq, int n, struct hca_polled *p)
 {
 	struct hca_context *context = hca_context(cq->cq.context);
-	int got;
+	struct ibv_wc wc[POLL_AT_ONCE];
+	int got, kept;
 
-	p->num = 0;
 	uvd_lock(&context->lock);
-	got = ibv_poll_cq(cq->adapter, n, p->wc);
+	poll_backlog(cq, n, p);
+	kept = p->num;
+	got = kept < n ? ibv_poll_cq(cq->adapter, n - kept, wc) : 0;
 	for (int i = 0; i < got; i++) {
-		p->wc[p->num] = p->wc[i];
+		p->wc[p->num] = wc[i];
 		p->num += poll_translate(context, &p->wc[p->num], &p->done[p->num]);
 	}
 	uvd_unlock(&context->lock);
-	return got < 0 ? -EIO : got;
+	return got < 0 && !kept ? -EIO : kept + (got < 0 ? 0 : got);
+}
+
+void hca_cq_drain(struct hca_context *context, struct hca_cq *cq, const struct hca_qp *leaving)
+{
+	struct list_head done;
+	struct hca_record *r;
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(cq->adapter, 1, &wc) > 0) {
+		r = hca_record_find(context, wc.wr_id);
+		/* Completions of the QP's own queues go with the QP. */
+		if (!r || r->queue == &leaving->sq || r->queue == &leaving->rq || !poll_translate(context, &wc, &done))
+			continue;
+		while (!list_empty(&done)) {
+			r = list_first_entry(&done, struct hca_record, of_queue);
+			list_del_init(&r->of_queue);
+			r->completes_with_next = !list_empty(&done);
+			r->wc = wc;
+			list_add_tail(&r->of_queue, &cq->backlog);
+		}
+	}
 }
 
 /* Copies to the client what a request has brought. Returns 0 or -EFAULT. */

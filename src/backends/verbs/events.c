@@ -5,7 +5,8 @@
  *
  * Lifetimes: libibverbs lets the destruction of an object wait until all events of it that were read are acknowledged,
  * and the thread acknowledges an event after it has called the handler. So no handler touches an object that was freed.
- * A context that is being closed waits until the thread has left it.
+ * The objects of a dead adapter cannot be destroyed there: then the thread relays no more events of objects, and their
+ * destruction waits until the thread has left the context. So does a context that is being closed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +34,10 @@ static int events_watch(const struct hca_device *dev, int fd, uint64_t id, unsig
 
 static void adapter_is_gone(struct hca_device *dev)
 {
-	if (atomic_exchange(&dev->dead, true))
+	atomic_store(&dev->dead, true);
+	if (dev->told)
 		return;
+	dev->told = true;
 	uvd_logf(dev->ibdev->log, UVD_ERR, "%s: the adapter %s is gone; calls fail with EIO", dev->ibdev->config.ibdev,
 		 dev->hca);
 	dev->ibdev->event_handler(dev->ibdev, IBV_EVENT_DEVICE_FATAL, 0);
@@ -91,6 +94,8 @@ static bool relay_async(struct hca_device *dev, struct ibv_context *adapter, boo
 	struct ibv_async_event event;
 
 	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+		if (is_client && atomic_load(&dev->dead))
+			return false;
 		errno = 0;
 		if (ibv_get_async_event(adapter, &event))
 			return errno == EAGAIN || errno == EINTR;
@@ -101,13 +106,15 @@ static bool relay_async(struct hca_device *dev, struct ibv_context *adapter, boo
 	return true;
 }
 
-static bool relay_completions(struct ibv_comp_channel *channel)
+static bool relay_completions(const struct hca_device *dev, struct ibv_comp_channel *channel)
 {
 	struct ibv_cq *adapter;
 	struct uvd_cq *cq;
 	void *arg;
 
 	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+		if (atomic_load(&dev->dead))
+			return false;
 		errno = 0;
 		if (ibv_get_cq_event(channel, &adapter, &arg))
 			return errno == EAGAIN || errno == EINTR;
@@ -118,13 +125,18 @@ static bool relay_completions(struct ibv_comp_channel *channel)
 	return true;
 }
 
+static struct list_head *contexts_of(struct hca_device *dev, uint64_t id)
+{
+	return &dev->contexts[id % HCA_CONTEXT_LISTS];
+}
+
 /* Finds the context of this number and keeps it from being closed, until context_leave(). NULL: it was closed. */
 static struct hca_context *context_enter(struct hca_device *dev, uint64_t id)
 {
 	struct hca_context *c, *found = NULL;
 
 	uvd_lock(&dev->lock);
-	list_for_each_entry(c, &dev->contexts, of_device) {
+	list_for_each_entry(c, contexts_of(dev, id), of_device) {
 		if (c->id != id)
 			continue;
 		c->busy = true;
@@ -155,7 +167,7 @@ static void events_of_context(struct hca_device *dev, uint64_t id, unsigned int 
 
 	if (!c)
 		return;
-	if (kind == EVENT_COMPLETION && (!relay_completions(c->channel) || hung_up))
+	if (kind == EVENT_COMPLETION && (!relay_completions(dev, c->channel) || hung_up))
 		events_forget(dev, c->channel->fd);
 	if (kind == EVENT_ASYNC && (!relay_async(dev, c->adapter, true) || hung_up))
 		events_forget(dev, c->adapter->async_fd);
@@ -203,7 +215,7 @@ int hca_events_add(struct hca_device *dev, struct hca_context *context)
 
 	uvd_lock(&dev->lock);
 	context->id = ++dev->next_id;
-	list_add_tail(&context->of_device, &dev->contexts);
+	list_add_tail(&context->of_device, contexts_of(dev, context->id));
 	uvd_unlock(&dev->lock);
 	ret = events_watch(dev, context->adapter->async_fd, context->id, EVENT_ASYNC)
 		      ?: events_watch(dev, context->channel->fd, context->id, EVENT_COMPLETION);
@@ -212,12 +224,25 @@ int hca_events_add(struct hca_device *dev, struct hca_context *context)
 	return ret;
 }
 
+/* Waits until the thread is not in the context. Caller holds dev->lock. */
+static void context_wait(struct hca_device *dev, const struct hca_context *context)
+{
+	while (context->busy)
+		pthread_cond_wait(&dev->idle, &dev->lock);
+}
+
+void hca_events_settle(struct hca_device *dev, struct hca_context *context)
+{
+	uvd_lock(&dev->lock);
+	context_wait(dev, context);
+	uvd_unlock(&dev->lock);
+}
+
 void hca_events_remove(struct hca_device *dev, struct hca_context *context)
 {
 	uvd_lock(&dev->lock);
 	list_del_init(&context->of_device);
-	while (context->busy)
-		pthread_cond_wait(&dev->idle, &dev->lock);
+	context_wait(dev, context);
 	uvd_unlock(&dev->lock);
 	events_forget(dev, context->adapter->async_fd);
 	events_forget(dev, context->channel->fd);
@@ -239,7 +264,8 @@ int hca_events_start(struct hca_device *dev)
 {
 	int ret;
 
-	INIT_LIST_HEAD(&dev->contexts);
+	for (int i = 0; i < HCA_CONTEXT_LISTS; i++)
+		INIT_LIST_HEAD(&dev->contexts[i]);
 	pthread_mutex_init(&dev->lock, NULL);
 	pthread_cond_init(&dev->idle, NULL);
 	dev->epoll = epoll_create1(EPOLL_CLOEXEC);

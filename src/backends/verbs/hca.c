@@ -156,6 +156,7 @@ static int hca_take_over(struct hca_device *dev)
 	config->sys_image_guid = attr.orig_attr.sys_image_guid;
 	if (attr.orig_attr.fw_ver[0])
 		snprintf(config->fw_ver, sizeof(config->fw_ver), "%s", attr.orig_attr.fw_ver);
+	config->limits.max_inline_data = HCA_MAX_INLINE; /* each QP has a limit of its own */
 	config->num_comp_vectors = dev->adapter->num_comp_vectors;
 	config->num_ports = attr.orig_attr.phys_port_cnt < UVD_MAX_PORTS ? attr.orig_attr.phys_port_cnt : UVD_MAX_PORTS;
 	for (unsigned int p = 0; p < config->num_ports; p++) {

@@ -5,7 +5,9 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <uverbsd/log.h>
 #include "backends/verbs/verbs.h"
 
 struct hca_pool *hca_pool_new(struct uvd_account *account)
@@ -26,6 +28,16 @@ static void chunk_free(struct hca_pool *pool, struct hca_chunk *chunk)
 	free(chunk);
 }
 
+static void pool_log_failure(const struct hca_pd *pd, size_t size, int err)
+{
+	const struct hca_device *dev = hca_device(pd->pd.context->dev);
+
+	uvd_log_limited(dev->ibdev->log, UVD_WARN,
+			"%s: the adapter %s does not register %zu bytes for buffers: %s: the client's post fails with "
+			"ENOMEM; raise RLIMIT_MEMLOCK of this process, or post fewer or shorter requests",
+			dev->ibdev->config.ibdev, dev->hca, size, uvd_errno_name(err));
+}
+
 /* Returns NULL, and has charged nothing, if there is no memory or no room in the user's account or on the adapter. */
 static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size, size_t num_slots)
 {
@@ -39,6 +51,7 @@ static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size, size_t num_sl
 	if (!chunk)
 		goto uncharge;
 	chunk->size = size;
+	chunk->num_slots = num_slots;
 	chunk->charged = size + own;
 	chunk->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (chunk->memory == MAP_FAILED)
@@ -48,6 +61,7 @@ static struct hca_chunk *chunk_new(struct hca_pd *pd, size_t size, size_t num_sl
 	/* Without remote access: no key of a peer opens it. */
 	chunk->mr = ibv_reg_mr(pd->adapter, chunk->memory, size, IBV_ACCESS_LOCAL_WRITE);
 	if (!chunk->mr) {
+		pool_log_failure(pd, size, hca_errno());
 		chunk_free(pd->pool, chunk);
 		return NULL;
 	}
@@ -101,17 +115,19 @@ int hca_buffer_take(struct hca_pd *pd, size_t size, struct hca_buffer *out)
 
 void hca_buffer_give(struct hca_pool *pool, struct hca_buffer *buffer)
 {
-	if (buffer->data)
+	if (buffer->data && buffer->slot->lkey != HCA_NO_LKEY)
 		pool_add_free(pool, buffer->slot, buffer->order);
 	buffer->data = NULL;
 }
 
 void hca_pool_deregister(struct hca_pool *pool)
 {
+	memset(pool->free, 0, sizeof(pool->free));
 	for (struct hca_chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
-		if (chunk->mr)
-			ibv_dereg_mr(chunk->mr);
-		chunk->mr = NULL;
+		if (chunk->mr && !ibv_dereg_mr(chunk->mr))
+			chunk->mr = NULL;
+		for (size_t i = 0; i < chunk->num_slots; i++)
+			chunk->slots[i].lkey = HCA_NO_LKEY;
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include "backends/verbs/verbs.h"
 
-enum { NO_LKEY = 0, MAX_LENGTH = UINT32_C(1) << 31, ATOMIC_LENGTH = 8 };
+enum { MAX_LENGTH = UINT32_C(1) << 31, ATOMIC_LENGTH = 8 };
 
 /* Returns the bytes of the entries together, or -EINVAL: more than a message can have. */
 static int64_t sges_length(const struct ibv_sge *sges, uint32_t num_sge)
@@ -78,13 +78,13 @@ static int send_prepare(struct hca_context *context, struct hca_qp *qp, const st
 		memcpy((*r)->buffer.data ?: (void *)sge, wr->inline_data, length);
 	else if (!(*r)->arrives)
 		fault = hca_gather(context, (*r)->pd, (*r)->buffer.data, wr->sg_list, num_sge);
-	*sge = (struct ibv_sge){ (uintptr_t)(*r)->buffer.data, length, fault ? NO_LKEY : (*r)->buffer.lkey };
+	*sge = (struct ibv_sge){ (uintptr_t)(*r)->buffer.data, length, fault ? HCA_NO_LKEY : (*r)->buffer.lkey };
 	return 0;
 }
 
 static int send_post(struct hca_context *context, struct hca_qp *qp, const struct uvd_send_wr *wr)
 {
-	struct ibv_send_wr request, *bad;
+	struct ibv_send_wr request, *bad = NULL;
 	struct hca_record *r;
 	struct ibv_sge sge;
 	const bool copy = send_copies(context, qp, wr);
@@ -102,9 +102,15 @@ static int send_post(struct hca_context *context, struct hca_qp *qp, const struc
 	} else {
 		request.wr_id = hca_record_tag(r);
 		ret = hca_result(ibv_post_send(qp->adapter, &request, &bad));
-		/* A provider that failed to wake the adapter has queued the request: its buffer stays. */
+		/*
+		 * A provider that refused the request says so. One that does not has queued it and failed to wake the
+		 * adapter: the buffer stays.
+		 */
 		r->refused = ret;
-		hca_record_enqueue(&qp->sq, r);
+		if (ret && bad == &request)
+			hca_record_free(context, r);
+		else
+			hca_record_enqueue(&qp->sq, r);
 	}
 	uvd_unlock(&context->lock);
 	return ret;

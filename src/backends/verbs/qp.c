@@ -26,6 +26,7 @@ int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd
 		return ret;
 	}
 	qp->state = IBV_QPS_RESET;
+	hca_qp_limit_inline(&request.cap);
 	qp->cap = init->cap = request.cap;
 	hca_queue_init(&qp->sq, qp->cap.max_send_wr);
 	hca_queue_init(&qp->rq, qp->cap.max_recv_wr);
@@ -58,6 +59,8 @@ int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask,
 	 */
 	if (is_reset)
 		uvd_lock(&context->lock);
+	if (is_reset && base->srq)
+		hca_cq_drain(context, (struct hca_cq *)base->recv_cq, qp);
 	ret = hca_result(ibv_modify_qp(qp->adapter, &copy, mask));
 	if (!is_reset)
 		uvd_lock(&context->lock);
@@ -82,8 +85,24 @@ int hca_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct
 	if (ret)
 		return ret;
 	init->cap = answer.cap;
+	hca_qp_limit_inline(&init->cap);
 	init->sq_sig_all = answer.sq_sig_all;
 	return 0;
+}
+
+/* Before a QP goes: what it has received into its SRQ must not go with it. In the error state it receives no more. */
+static void qp_leave_srq(struct hca_qp *qp)
+{
+	struct hca_context *context = hca_context(qp->qp.pd->context);
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+
+	if (atomic_load(&hca_device(context->context.dev)->dead))
+		return;
+	uvd_lock(&context->lock);
+	if (qp->state != IBV_QPS_RESET && !ibv_modify_qp(qp->adapter, &error, IBV_QP_STATE))
+		qp->state = IBV_QPS_ERR;
+	hca_cq_drain(context, (struct hca_cq *)qp->qp.recv_cq, qp);
+	uvd_unlock(&context->lock);
 }
 
 /* Waits, as hca_destroy_cq(), for events that are being relayed. */
@@ -91,9 +110,12 @@ int hca_destroy_qp(struct uvd_qp *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_qp *qp = (struct hca_qp *)base;
-	int ret = hca_result(ibv_destroy_qp(qp->adapter));
+	int ret;
 
-	if (ret && !atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (base->srq)
+		qp_leave_srq(qp);
+	ret = hca_destroyed_with_events(context, ibv_destroy_qp(qp->adapter));
+	if (ret)
 		return ret;
 	uvd_lock(&context->lock);
 	qp_drop(qp);
@@ -111,7 +133,6 @@ int hca_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid
 
 int hca_detach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
-	int ret = hca_result(ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
-
-	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+	return hca_destroyed(hca_device(base->pd->context->dev),
+			     ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
 }

@@ -132,10 +132,21 @@ struct hca_record *hca_record_find(struct hca_context *context, uint64_t tag)
 	return r->queue && hca_record_tag(r) == tag ? r : NULL;
 }
 
+void hca_records_free(struct hca_context *context, struct list_head *records)
+{
+	struct hca_record *r;
+
+	while (!list_empty(records)) {
+		r = list_first_entry(records, struct hca_record, of_queue);
+		if (!r->queue)
+			list_del_init(&r->of_queue);
+		hca_record_free(context, r);
+	}
+}
+
 void hca_queue_drop(struct hca_context *context, struct hca_queue *queue)
 {
-	while (!list_empty(&queue->records))
-		hca_record_free(context, list_first_entry(&queue->records, struct hca_record, of_queue));
+	hca_records_free(context, &queue->records);
 }
 
 void hca_records_end(struct hca_context *context)

@@ -76,9 +76,9 @@ int hca_destroy_srq(struct uvd_srq *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_srq *srq = (struct hca_srq *)base;
-	int ret = hca_result(ibv_destroy_srq(srq->adapter));
+	int ret = hca_destroyed_with_events(context, ibv_destroy_srq(srq->adapter));
 
-	if (ret && !atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (ret)
 		return ret;
 	uvd_lock(&context->lock);
 	hca_queue_drop(context, &srq->rq);

@@ -64,6 +64,8 @@ int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struc
 		return -EOPNOTSUPP;
 	if (init->create_flags || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
+	if (init->cap.max_inline_data > HCA_MAX_INLINE)
+		return -EINVAL;
 	*out = (struct ibv_qp_init_attr){
 		.qp_context = &qp->qp,
 		.send_cq = init->send_cq ? ((struct hca_cq *)init->send_cq)->adapter : NULL,
@@ -74,6 +76,12 @@ int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struc
 		.sq_sig_all = init->sq_sig_all,
 	};
 	return 0;
+}
+
+void hca_qp_limit_inline(struct ibv_qp_cap *cap)
+{
+	if (cap->max_inline_data > HCA_MAX_INLINE)
+		cap->max_inline_data = HCA_MAX_INLINE;
 }
 
 int hca_send_request(const struct uvd_send_wr *wr, struct ibv_send_wr *out)

@@ -78,6 +78,38 @@ static int hca_query_gid(struct uvd_ibdev *ibdev, uint8_t port, unsigned int ind
 	return atomic_load(&dev->dead) ? -EIO : hca_result(ibv_query_gid_ex(dev->adapter, port, index, entry, 0));
 }
 
+/* ---- destruction ------------------------------------------------------------------------------------------------- */
+
+/* Does the adapter answer a query? That of a context whose adapter was removed fails with EIO. */
+static bool adapter_answers(const struct hca_device *dev)
+{
+	struct ibv_port_attr attr;
+	const int ret = hca_result(ibv_query_port(dev->adapter, 1, &attr));
+
+	return ret != -EIO && ret != -ENODEV;
+}
+
+int hca_destroyed(struct hca_device *dev, int ret)
+{
+	ret = hca_result(ret);
+	/* The event that tells of the adapter's end can come later than the end. Its objects have ended with it. */
+	if (ret == -EIO && !atomic_load(&dev->dead) && !adapter_answers(dev))
+		atomic_store(&dev->dead, true);
+	return atomic_load(&dev->dead) ? 0 : ret;
+}
+
+int hca_destroyed_with_events(struct hca_context *context, int ret)
+{
+	struct hca_device *dev = hca_device(context->context.dev);
+	const bool refused = ret;
+
+	ret = hca_destroyed(dev, ret);
+	/* libibverbs waits only for the events of what it destroys. */
+	if (!ret && refused)
+		hca_events_settle(dev, context);
+	return ret;
+}
+
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 static int context_open(struct hca_device *dev, struct hca_context *context)
@@ -165,10 +197,9 @@ static int hca_dealloc_pd(struct uvd_pd *base)
 	int ret;
 
 	uvd_lock(&context->lock);
+	/* The adapter refuses to deallocate a PD that has regions. If it refuses now, too, the next post makes others. */
 	hca_pool_deregister(pd->pool);
-	ret = hca_result(ibv_dealloc_pd(pd->adapter));
-	if (atomic_load(&hca_device(base->context->dev)->dead))
-		ret = 0;
+	ret = hca_destroyed(hca_device(base->context->dev), ibv_dealloc_pd(pd->adapter));
 	if (!ret)
 		hca_pool_put(pd->pool);
 	uvd_unlock(&context->lock);
@@ -202,9 +233,7 @@ static int hca_create_ah(struct uvd_ah *base, struct uvd_udata *udata)
 
 static int hca_destroy_ah(struct uvd_ah *base)
 {
-	int ret = hca_result(ibv_destroy_ah(((struct hca_ah *)base)->adapter));
-
-	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+	return hca_destroyed(hca_device(base->pd->context->dev), ibv_destroy_ah(((struct hca_ah *)base)->adapter));
 }
 
 /* ---- memory windows ---------------------------------------------------------------------------------------------- */

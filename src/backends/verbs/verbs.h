@@ -25,16 +25,19 @@
 
 struct hca_record;
 
+enum { HCA_CONTEXT_LISTS = 1024 };
+
 struct hca_device {
 	struct uvd_ibdev *ibdev;
 	struct ibv_context *adapter; /* for queries, and for the events of device and ports */
 	char hca[IBV_SYSFS_NAME_MAX];
 	atomic_bool dead; /* the adapter is gone: calls fail with EIO */
+	bool told; /* the clients were told; the thread's */
 	pthread_t thread; /* relays events; see events.c */
 	int epoll, stop; /* stop: an eventfd that ends the thread */
 	pthread_mutex_t lock; /* contexts, next_id, hca_context.busy */
 	pthread_cond_t idle; /* some context is not busy any more */
-	struct list_head contexts;
+	struct list_head contexts[HCA_CONTEXT_LISTS]; /* by the id's low bits */
 	uint64_t next_id; /* of a context; never reused */
 	int driver_id; /* of the adapter's driver; -1: clients' threads are not borrowed */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
@@ -63,7 +66,7 @@ struct hca_context {
 	struct ibv_context *adapter;
 	struct ibv_comp_channel *channel; /* of all CQs of the context */
 	uint64_t id;
-	struct list_head of_device; /* in hca_device.contexts */
+	struct list_head of_device; /* in a list of hca_device.contexts */
 	bool busy; /* the thread of events.c uses the context */
 	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t unused; /* some region has no users any more */
@@ -75,6 +78,8 @@ struct hca_context {
 	atomic_uint bounced; /* regions in mrs */
 };
 
+enum { HCA_NO_LKEY = 0 /* the key of no region */ };
+
 /* A power of two of bytes: the index of a list of free buffers. */
 enum { HCA_MIN_ORDER = 8, HCA_MAX_ORDER = 31, HCA_CHUNK_ORDER = 18 };
 
@@ -82,7 +87,7 @@ enum { HCA_MIN_ORDER = 8, HCA_MAX_ORDER = 31, HCA_CHUNK_ORDER = 18 };
 struct hca_slot {
 	struct hca_slot *next; /* of the list of free ones */
 	uint8_t *data;
-	uint32_t lkey;
+	uint32_t lkey; /* HCA_NO_LKEY: the adapter does not reach the buffer any more */
 };
 
 /* Memory that is registered with the adapter, for the buffers of one PD. */
@@ -90,7 +95,8 @@ struct hca_chunk {
 	struct hca_chunk *next;
 	void *memory;
 	size_t size, charged; /* bytes */
-	struct ibv_mr *mr; /* NULL: the PD is gone */
+	struct ibv_mr *mr; /* NULL: the adapter has it no more */
+	size_t num_slots;
 	struct hca_slot slots[];
 };
 
@@ -132,6 +138,7 @@ struct hca_record {
 	uint64_t wr_id; /* the client's */
 	bool arrives; /* the completion brings data for the client: a receive, a read or an atomic */
 	bool receives; /* the completion says how many bytes */
+	bool completes_with_next; /* in a backlog: the next record there has the completion */
 	bool refused; /* the provider refused it, but may have queued it: nobody hears of its completion */
 	uint32_t length; /* bytes of the client's buffers together */
 	uint32_t num_sge;
@@ -139,6 +146,7 @@ struct hca_record {
 	struct hca_pd *pd;
 	struct hca_pool *pool;
 	struct hca_buffer buffer, more;
+	struct ibv_wc wc; /* in a backlog: the completion, as the client gets it */
 };
 
 /* The requests of one queue that the adapter has not completed. */
@@ -150,6 +158,7 @@ struct hca_queue {
 struct hca_cq {
 	struct uvd_cq cq;
 	struct ibv_cq *adapter;
+	struct list_head backlog; /* completed records that the adapter's CQ has no more; see hca_cq_drain() */
 	uint64_t charged; /* as in hca_srq and hca_qp: bytes, see hca_charge_rings() */
 };
 
@@ -218,6 +227,16 @@ int hca_adapter_open(struct hca_device *dev);
  */
 bool hca_is_cuse(const struct ibv_device *device);
 
+/* ---- verbs.c ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Takes the result of a call of libibverbs that destroys. Returns 0 if the object has ended, with the adapter or without,
+ * else a negative errno.
+ */
+int hca_destroyed(struct hca_device *dev, int ret);
+/* The same for an object that has events. When it returns 0, no event of it is being relayed. */
+int hca_destroyed_with_events(struct hca_context *context, int ret);
+
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
 /* Leaves in attr what this backend forwards. remote: peers can access clients' memory. */
@@ -229,6 +248,9 @@ bool hca_has_mcast(const struct ibv_device_attr *attr);
 bool hca_has_remote(const struct ibv_device_attr *attr);
 /* Returns the adapter's request for a QP, or an errno: this backend does not forward the QP's type or flags. */
 int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struct ibv_qp_init_attr *out);
+/* A client gets inline data up to this, if the adapter has more: the core reads it before it knows the QP. */
+enum { HCA_MAX_INLINE = 4096 /* bytes */ };
+void hca_qp_limit_inline(struct ibv_qp_cap *cap);
 /*
  * Fills in all of the adapter's request but buffer and tag. Returns 0, or -EINVAL: this backend does not forward the
  * opcode.
@@ -241,7 +263,7 @@ struct hca_pool *hca_pool_new(struct uvd_account *account);
 /* Returns 0, or -ENOMEM: no memory, the user's limit, or the adapter cannot register more. */
 int hca_buffer_take(struct hca_pd *pd, size_t size, struct hca_buffer *out);
 void hca_buffer_give(struct hca_pool *pool, struct hca_buffer *buffer);
-/* Takes the buffers away from the adapter, before the PD goes. */
+/* Takes all buffers away from the adapter, before the PD goes. Those that are in use are not reused. */
 void hca_pool_deregister(struct hca_pool *pool);
 void hca_pool_put(struct hca_pool *pool);
 
@@ -259,6 +281,8 @@ void hca_record_dequeue(struct hca_record *record);
 struct hca_record *hca_record_find(struct hca_context *context, uint64_t tag);
 /* Frees the records of a queue whose requests the adapter has dropped. */
 void hca_queue_drop(struct hca_context *context, struct hca_queue *queue);
+/* Frees records that are in a list of one queue, or of none. */
+void hca_records_free(struct hca_context *context, struct list_head *records);
 void hca_records_end(struct hca_context *context);
 
 /* ---- rings.c: what the provider allocates for queues -------------------------------------------------------------- */
@@ -319,6 +343,12 @@ int hca_post_srq_recv(struct uvd_srq *srq, const struct uvd_recv_wr *wr, const s
 int hca_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
 int hca_destroy_cq(struct uvd_cq *cq);
 int hca_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
+/*
+ * Moves what the adapter's CQ has to the backlog, from which the next poll takes it; not what is of the queues of the
+ * QP. Some providers drop the completions of a QP that leaves, and with them receives of an SRQ, which would stay
+ * charged. Caller holds the context's lock.
+ */
+void hca_cq_drain(struct hca_context *context, struct hca_cq *cq, const struct hca_qp *leaving);
 int hca_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
 int hca_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata);
 
@@ -341,6 +371,8 @@ int hca_events_start(struct hca_device *dev);
 void hca_events_end(struct hca_device *dev);
 /* Watches the context's descriptors. Returns 0 or a negative errno. */
 int hca_events_add(struct hca_device *dev, struct hca_context *context);
+/* The adapter is dead. When it returns, the thread relays no event of an object of the context any more. */
+void hca_events_settle(struct hca_device *dev, struct hca_context *context);
 /* When it returns, the thread does not use the context any more. */
 void hca_events_remove(struct hca_device *dev, struct hca_context *context);
 
