@@ -216,6 +216,11 @@ uid_t uvd_account_uid(const struct uvd_account *account)
 	return account->users[0]->uid;
 }
 
+uid_t uvd_account_person(const struct uvd_account *account)
+{
+	return account->spender ? account->spender->uid : 0;
+}
+
 /* ---- charges ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res)

@@ -10,6 +10,7 @@
 #ifndef UVD_CORE_H
 #define UVD_CORE_H
 
+#include "core/allow.h"
 #include "core/describe.h"
 #include "core/device.h"
 #include "core/engine.h"

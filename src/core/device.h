@@ -64,6 +64,8 @@ struct uvd_device {
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	struct uvd_object_count object_counts[UVD_OBJECT_COUNTS];
 	atomic_bool gone; /* removed: every call but a destroy fails with EIO. Set under `lock`. */
+	struct uvd_allow *allow; /* the allow-lists, constant; NULL: none */
+	pthread_mutex_t allow_lock; /* one checked change of QPs' ports and P_Keys at a time; outside the backend's */
 	struct uvd_filters filters;
 	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */
 	bool filters_closed; /* under filters_lock */

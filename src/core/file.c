@@ -94,6 +94,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	pthread_mutex_init(&file->context_lock, NULL);
 	pthread_mutex_init(&file->mcast_lock, NULL);
 	atomic_init(&file->context, NULL);
+	uvd_file_allow_begin(file);
 
 	*err = list_file(file);
 	if (!*err)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "allow/allow.h"
 #include "core/device.h"
 #include "core/handles.h"
 #include "core/rwsem.h"
@@ -52,6 +53,8 @@ struct uvd_file {
 	void **plugin_data; /* of the context's plug-ins, in the order of trees->plugins; set before `context` */
 	struct uvd_trees *trees; /* the generation that was current at the open; a reference */
 	struct uvd_tree *_Atomic tree; /* the plain one of `trees`, or one for a context with User Capabilities */
+	const struct uvd_allowed *_Atomic allowed; /* one of the two below; NULL: nothing is restricted */
+	struct uvd_allowed allowed_at_open, allowed_in_context;
 	struct uvd_event_file *default_async; /* a reference, or NULL */
 	struct uvd_uobject *fd_objects; /* committed FD objects */
 	unsigned int num_event_files; /* FD objects, including those not committed yet */
@@ -97,6 +100,12 @@ static inline void uvd_file_leave(struct uvd_file *file, bool entered)
  * -ENOMEM, or an error of uvd_tree_new().
  */
 int uvd_file_tree_for(struct uvd_file *file, uint64_t ucaps, struct uvd_tree **tree);
+
+/* Returns the allow-lists of the file's client. NULL: nothing is restricted. See core/allow.h. */
+static inline const struct uvd_allowed *uvd_file_allowed(struct uvd_file *file)
+{
+	return atomic_load_explicit(&file->allowed, memory_order_acquire);
+}
 
 /* Returns the file's parse tree. It changes once, when the file's context is made with User Capabilities. */
 static inline const struct uvd_tree *uvd_file_tree(struct uvd_file *file)

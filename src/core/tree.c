@@ -438,6 +438,7 @@ static int finish_method(const struct merge *m, struct uvd_tree_method *tm)
 		return 0;
 	}
 	tm->destroy_slot = tm->uhw_in_slot = tm->uhw_out_slot = -1;
+	tm->verb = uvd_allow_verb(tm->row->name);
 	for (unsigned int ns = 0; ns < NAMESPACES; ns++)
 		for (unsigned int i = 0; i < tm->num_attrs[ns] && !err; i++)
 			if (tm->attrs[ns][i].row)
@@ -454,6 +455,7 @@ static int finish_write(const struct merge *m, struct uvd_tree_write *tw)
 	if (tw->row->when != UVD_STEPS_OWN)
 		return tree_wraps_nothing(m, tw->row->name, tw->owner);
 	tw->steps = tw->row->steps;
+	tw->verb = uvd_allow_verb(tw->row->name);
 	if (tw->wraps) {
 		err = uvd_tree_steps_merge(tw->wraps, tw->row->steps, true, true, &tw->merged);
 		tw->steps = tw->merged;

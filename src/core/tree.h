@@ -35,6 +35,7 @@ struct uvd_tree_method {
 	int destroy_slot; /* of the attribute with UVD_UOBJ_DESTROY, -1: none */
 	int uhw_in_slot, uhw_out_slot; /* -1: none */
 	bool has_udata;
+	uint64_t verb; /* uvd_allow_verb() */
 };
 
 struct uvd_tree_object {
@@ -50,6 +51,7 @@ struct uvd_tree_write {
 	const struct uvd_object_row *object;
 	const char *owner, *ucap;
 	const uvd_step *steps; /* what dispatch runs: the row's own, or `merged` */
+	uint64_t verb; /* uvd_allow_verb() */
 	struct uvd_tree_wrap *wraps;
 	uvd_step *merged;
 };

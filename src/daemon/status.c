@@ -77,13 +77,13 @@ static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node 
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, collect_file, facts);
 	snprintf(rdev, sizeof(rdev), "%u:%u", major(uvd_cuse_rdev(n->cuse)), minor(uvd_cuse_rdev(n->cuse)));
-	facts->node =
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:b, s:o}", "node",
-			  uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend", config->backend,
-			  "persona", config->persona, "abi", config->write_abi ? "write" : "ioctl", "ports",
-			  config->num_ports, "requests", (json_int_t)counters.requests, "workers", counters.workers,
-			  "open", counters.files, "objects", uvd_control_objects(n->dev), "removed",
-			  n->state != NODE_SERVES, "memlock", uvd_control_memlock(config));
+	facts->node = json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:i, s:i, s:o, s:I, s:b, s:o}", "node",
+		uvd_cuse_path(n->cuse), "rdev", rdev, "device", config->ibdev, "backend", config->backend, "persona",
+		config->persona, "abi", config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "requests",
+		(json_int_t)counters.requests, "workers", counters.workers, "open", counters.files, "objects",
+		uvd_control_objects(n->dev), "refused", (json_int_t)uvd_device_refused(n->dev), "removed",
+		n->state != NODE_SERVES, "memlock", uvd_control_memlock(config));
 	return facts->node;
 }
 

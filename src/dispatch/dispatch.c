@@ -31,6 +31,7 @@ static int context_publish(struct uvd_req *req)
 		if (req->new_tree)
 			atomic_store(&file->tree, req->new_tree);
 		file->plugin_data = req->new_plugin_data;
+		uvd_file_allow_context(file, req->new_context->ucaps);
 		atomic_store(&file->context, req->new_context);
 	}
 	pthread_mutex_unlock(&file->context_lock);

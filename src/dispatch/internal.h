@@ -44,6 +44,14 @@ void uvd_check_method(struct uvd_req *req);
 /* Says in the log what was wrong with a request that failed with err, if anybody wants to know. */
 void uvd_req_log_failure(struct uvd_req *req, int err) __attribute__((cold));
 
+/* Does the client's allow-list have this verb (of a row of the tree)? Returns 0 or -EPERM. */
+static inline int uvd_req_check_verb(struct uvd_req *req, uint64_t verb)
+{
+	if (__builtin_expect(!uvd_file_allowed(req->file), 1))
+		return 0;
+	return uvd_file_check_verb(req->file, req->caller, req->name, verb);
+}
+
 /* uapi_get_method(): finds a write() command; its row may be NULL. Returns 0, -EINVAL or -EOPNOTSUPP. */
 int uvd_write_find(const struct uvd_tree *tree, uint32_t command, const struct uvd_tree_write **out);
 

@@ -57,7 +57,9 @@ int uvd_step_invoke_write(struct uvd_req *req)
 	 */
 	if (!(row->flags & UVD_WRITE_EX) && (req->core_in.len < row->req_size || req->core_out.len < row->resp_size))
 		return in ? uvd_bad(req, -ENOSPC, "core_in or core_out", req->core_in.len) : -ENOSPC;
-	err = in ? read_core_in(req, in) : 0;
+	err = uvd_req_check_verb(req, write->verb);
+	if (!err && in)
+		err = read_core_in(req, in);
 	return err ? err : uvd_run_steps(req, write->steps);
 }
 

@@ -319,8 +319,10 @@ static int run_destroy(struct uvd_req *req)
 static int run_method(struct uvd_req *req)
 {
 	const struct uvd_tree_method *tm = req->tree_method;
-	int err = process_attrs(req);
+	int err = uvd_req_check_verb(req, tm->verb);
 
+	if (!err)
+		err = process_attrs(req);
 	if (err)
 		return err;
 	fill_udata(req);

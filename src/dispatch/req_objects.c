@@ -43,6 +43,9 @@ int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
 
 	if (!to)
 		return uvd_bad(req, -EINVAL, "object", object);
+	err = uvd_file_check_object(req->file, req->caller, req->name, to->row->name);
+	if (err)
+		return err;
 	slot = req_object_reserve(req, &count);
 	if (!slot)
 		return -ENOMEM;

@@ -20,6 +20,7 @@ struct command {
 	uint64_t addr; /* in the client's memory; 0: not known */
 	const struct uvd_write_row *row;
 	const uvd_step *steps; /* of the tree: row's own, and what wraps them */
+	uint64_t verb; /* of the tree */
 	struct ib_uverbs_cmd_hdr hdr;
 	struct ib_uverbs_ex_cmd_hdr ex;
 };
@@ -99,6 +100,7 @@ static int write_command_verify(struct uvd_req *req, struct command *cmd)
 		return err == -EINVAL ? uvd_bad(req, err, "command", cmd->hdr.command) : err;
 	cmd->row = write->row;
 	cmd->steps = write->steps;
+	cmd->verb = write->verb;
 	if (!write->row) {
 		err = verify_plain(req, cmd);
 		return err ? err : -EOPNOTSUPP;
@@ -169,8 +171,10 @@ static int complete_destroy_cq(struct uvd_req *req, struct command *cmd)
 static int write_command_run(struct uvd_req *req, struct command *cmd)
 {
 	size_t in_len = cmd->len - HDR;
-	int err;
+	int err = uvd_req_check_verb(req, cmd->verb);
 
+	if (err)
+		return err;
 	if (cmd->row->flags & UVD_WRITE_EX) {
 		fill_ex(req, cmd);
 	} else {

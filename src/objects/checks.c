@@ -41,5 +41,7 @@ int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr)
 	if (!attr->is_global)
 		return grh_required(req, attr->port_num) ? uvd_bad(req, -EINVAL, "is_global", 0) : 0;
 	ret = uvd_ops(req)->query_gid(&req->dev->ib, attr->port_num, attr->grh.sgid_index, &gid);
-	return ret ? uvd_bad(req, ret, "sgid_index", attr->grh.sgid_index) : 0;
+	if (ret)
+		return uvd_bad(req, ret, "sgid_index", attr->grh.sgid_index);
+	return uvd_req_allow_gid(req, attr, &gid.gid);
 }

@@ -62,6 +62,22 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access);
  */
 int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem);
 
+/* ---- allow.c ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Check values of a request against the client's allow-lists (core/allow.h), after the kernel's own checks. Return 0, or
+ * -EPERM: then the log has a line. field: the request's, for that line.
+ */
+int uvd_req_allow_access(struct uvd_req *req, const char *field, uint32_t access);
+int uvd_req_allow_qp_type(struct uvd_req *req, uint32_t type);
+/* The source GID of an address vector that has passed uvd_check_av(). */
+int uvd_req_allow_gid(struct uvd_req *req, const struct ibv_ah_attr *attr, const union ibv_gid *gid);
+/*
+ * The backend's modify_qp(), if the access flags, the P_Keys and the GID that the QP would have are allowed. An error of
+ * the backend is recorded by uvd_refused().
+ */
+int uvd_req_modify_qp(struct uvd_req *req, struct uvd_qp *qp, struct ibv_qp_attr *attr, uint32_t mask);
+
 /* ---- events.c ----------------------------------------------------------------------------------------- */
 
 /*

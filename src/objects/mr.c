@@ -51,7 +51,7 @@ int uvd_check_mr_access(struct uvd_req *req, uint32_t access)
 	if (access & IBV_ACCESS_ON_DEMAND &&
 	    (uvd_ops(req)->query_device(&req->dev->ib, &attr, NULL) || !(attr.odp_caps.general_caps & IBV_ODP_SUPPORT)))
 		return uvd_bad(req, -EINVAL, "access_flags", access);
-	return 0;
+	return uvd_req_allow_access(req, "access_flags", access);
 }
 
 static int mr_check_access(struct uvd_req *req)

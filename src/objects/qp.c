@@ -106,14 +106,16 @@ static int qp_check_type(struct uvd_req *req)
 
 	switch (type) {
 	case IBV_QPT_RAW_PACKET:
-		return uvd_caller_capable(req->caller, CAP_NET_RAW) ? 0 : uvd_bad(req, -EPERM, "qp_type", type);
+		if (!uvd_caller_capable(req->caller, CAP_NET_RAW))
+			return uvd_bad(req, -EPERM, "qp_type", type);
+		/* fall through */
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
 	case IBV_QPT_DRIVER:
-		return 0;
+		return uvd_req_allow_qp_type(req, type);
 	default:
 		return uvd_bad(req, -EINVAL, "qp_type", type);
 	}

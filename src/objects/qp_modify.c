@@ -195,10 +195,10 @@ static int modify_qp(struct uvd_req *req)
 {
 	struct modify_args *args = uvd_args(req, struct modify_args);
 	uint32_t mask = useful_mask(args->qp->qp_type, args->cmd.base.attr_mask);
-	int ret = uvd_ops(req)->modify_qp(args->qp, &args->attr, mask, uvd_req_udata(req));
+	int ret = uvd_req_modify_qp(req, args->qp, &args->attr, mask);
 
 	if (ret)
-		return uvd_refused(req, ret);
+		return ret;
 	if (mask & IBV_QP_PORT)
 		__atomic_store_n(&args->qp->port, args->attr.port_num, __ATOMIC_RELAXED);
 	return 0;

@@ -220,6 +220,9 @@ static int open_qp(struct uvd_req *req)
 
 	if (args->qp_type != IBV_QPT_XRC_RECV)
 		return uvd_bad(req, -EINVAL, "qp_type", args->qp_type);
+	ret = uvd_req_allow_qp_type(req, args->qp_type);
+	if (ret)
+		return ret;
 	ret = charge_handle(args->uobj);
 	if (ret)
 		return ret;

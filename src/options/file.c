@@ -31,15 +31,38 @@ static void settings_sort(struct setting *settings, unsigned int num)
 	}
 }
 
-/* Parses [uverbsd], [limits], [device N] or [port N.M]. Returns false for any other section. */
-static bool parse_section(const char *section, int *device, int *port)
+/* What a section [device N user NAME] or [device N ucap NAME] puts before the text of `allow`, its only key. */
+struct section_subject {
+	char prefix[64]; /* "": another section */
+};
+
+/* Parses the rest of [device N user NAME], behind N. */
+static bool parse_subject(const char *rest, struct section_subject *subject)
+{
+	char name[48];
+	int end = 0;
+
+	if (sscanf(rest, " user %47s%n", name, &end) == 1 && !rest[end])
+		snprintf(subject->prefix, sizeof(subject->prefix), "user:%s:", name);
+	else if (sscanf(rest, " ucap %47s%n", name, &end) == 1 && !rest[end])
+		snprintf(subject->prefix, sizeof(subject->prefix), "ucap:%s:", name);
+	return *subject->prefix;
+}
+
+/*
+ * Parses [uverbsd], [limits], [device N], [port N.M], or a section of a device's user or capability. Returns false for any
+ * other section.
+ */
+static bool parse_section(const char *section, int *device, int *port, struct section_subject *subject)
 {
 	int end = 0;
 
 	*device = *port = -1;
+	*subject = (struct section_subject){};
 	if (!strcmp(section, "uverbsd") || !strcmp(section, "limits"))
 		return true;
-	if (sscanf(section, "device %2d%n", device, &end) == 1 && !section[end])
+	if (sscanf(section, "device %2d%n", device, &end) == 1 &&
+	    (!section[end] || parse_subject(section + end, subject)))
 		return *device >= 0 && *device < UVD_MAX_DEVICES;
 	end = 0;
 	if (sscanf(section, "port %2d.%2d%n", device, port, &end) == 2 && end && !section[end])
@@ -84,8 +107,9 @@ static void begin_section(struct parser *p, const char *text)
 static int on_line(void *arg, const char *section, const char *name, const char *value)
 {
 	struct parser *p = arg;
-	char full[64];
+	char full[256];
 	const struct uvd_option_row *row;
+	struct section_subject subject;
 	int device, port;
 
 	if (p->section) {
@@ -98,10 +122,10 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 		name = full;
 	}
 	row = uvd_option_find(name, p->program);
-	if (!parse_section(section, &device, &port)) {
+	if (!parse_section(section, &device, &port, &subject)) {
 		uvd_opt_fail(
 			p, p->line,
-			"[%s] is not a section: use [uverbsd], [limits], [plugin FILE], [device N] or [port N.M] (devices from 0, ports from 1)",
+			"[%s] is not a section: use [uverbsd], [limits], [plugin FILE], [device N], [device N user NAME] or [port N.M] (devices from 0, ports from 1)",
 			section);
 	} else if (!row || !row->help || !strcmp(row->name, "config") || !strcmp(row->name, "plugin")) {
 		/* Ignore an option of the other program: the daemon and `uverbsctl run` can share a file. */
@@ -111,12 +135,16 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [%s]", name,
 			     row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
+	} else if (*subject.prefix && row->set != uvd_option_set_allow) {
+		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]: only `allow` can differ by user", name, device);
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]", name, device);
 	} else {
 		if (device > p->last_device)
 			p->last_device = device;
-		uvd_setting_add(p, row, value, device, port, p->line);
+		/* A line is shorter than that (libinih). */
+		snprintf(full, sizeof(full), "%s%s", subject.prefix, value);
+		uvd_setting_add(p, row, *subject.prefix ? full : value, device, port, p->line);
 	}
 	return !p->failed;
 }

@@ -88,6 +88,8 @@ static void setting_apply(struct parser *p, const struct setting *s, void *base,
 	if (!wrong && s->row->set == uvd_option_set_filter)
 		wrong = uvd_options_add_filter(p->o, p->checks_names ? p->plugins : NULL,
 					       (struct uvd_device_config *)base - p->o->devices, s->text);
+	if (!wrong && s->row->set == uvd_option_set_allow)
+		wrong = uvd_options_add_allow(p->o, (struct uvd_device_config *)base - p->o->devices, s->text);
 	if (wrong)
 		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", s->row->name,
 			     (int)strcspn(s->text, "\n"), s->text, wrong);

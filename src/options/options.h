@@ -35,10 +35,10 @@ struct uvd_option_plugin {
 	unsigned int num_values;
 };
 
-/* A filter of a device, in the order of the texts: the first one of a device is its outermost. */
-struct uvd_option_filter {
+/* A text of --filter or --allow for a device, in the order of the texts: the first filter of a device is its outermost. */
+struct uvd_option_text {
 	unsigned int device;
-	char *text; /* NAME or NAME:OPTIONS */
+	char *text;
 };
 
 struct uvd_options {
@@ -51,8 +51,8 @@ struct uvd_options {
 	char config[PATH_MAX];
 	struct uvd_option_plugin *plugins;
 	unsigned int num_plugins;
-	struct uvd_option_filter *filters;
-	unsigned int num_filters;
+	struct uvd_option_text *filters, *allows;
+	unsigned int num_filters, num_allows;
 	struct uvd_plugins *names; /* what they declare, and what is built in: never begun (uvd_plugins_look()) */
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
@@ -105,8 +105,8 @@ const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX]);
 /* Loads the plug-ins of --plugin. Returns false if one cannot be loaded, and the log says why. */
 bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log);
 /*
- * Tells the engine the filters of the options' devices, which are not created yet. What it knew of devices of these names
- * it forgets. Returns 0 or -ENOMEM.
+ * Tells the engine the filters and allow-lists of the options' devices, which are not created yet. What it knew of devices
+ * of these names it forgets. Returns 0 or -ENOMEM.
  */
 int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine);
 /*

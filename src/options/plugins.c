@@ -86,6 +86,14 @@ const char *uvd_option_set_plugin(const struct uvd_option_row *row, void *base, 
 	return plugin ? NULL : "does not fit into memory";
 }
 
+static void option_texts_free(struct uvd_option_text **list, unsigned int *num)
+{
+	while (*num)
+		free((*list)[--*num].text);
+	free(*list);
+	*list = NULL;
+}
+
 void uvd_options_free_plugins(struct uvd_options *o)
 {
 	for (unsigned int n = 0; n < o->num_plugins; n++) {
@@ -101,14 +109,25 @@ void uvd_options_free_plugins(struct uvd_options *o)
 	o->num_plugins = 0;
 	uvd_plugins_free(o->names);
 	o->names = NULL;
-	for (unsigned int i = 0; i < o->num_filters; i++)
-		free(o->filters[i].text);
-	free(o->filters);
-	o->filters = NULL;
-	o->num_filters = 0;
+	option_texts_free(&o->filters, &o->num_filters);
+	option_texts_free(&o->allows, &o->num_allows);
 }
 
-/* ---- filters ----------------------------------------------------------------------------------------------------- */
+/* ---- filters and allow-lists ------------------------------------------------------------------------------------- */
+
+/* Takes over text, which may be NULL: there is no memory for it. */
+static const char *option_texts_add(struct uvd_option_text **list, unsigned int *num, unsigned int device, char *text)
+{
+	struct uvd_option_text *longer = text ? realloc(*list, (*num + 1) * sizeof(*longer)) : NULL;
+
+	if (!longer) {
+		free(text);
+		return "does not fit into memory";
+	}
+	*list = longer;
+	longer[(*num)++] = (struct uvd_option_text){ .device = device, .text = text };
+	return NULL;
+}
 
 const char *uvd_option_set_filter(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
 {
@@ -120,29 +139,35 @@ const char *uvd_options_add_filter(struct uvd_options *o, struct uvd_plugins *pl
 {
 	static __thread char error[UVD_PLUGIN_ERROR + 16] = "is wrong: ";
 	const size_t prefix = strlen("is wrong: ");
-	struct uvd_option_filter *filters;
 
 	if (plugins && uvd_plugins_filter_check(plugins, text, error + prefix))
 		return error;
-	filters = realloc(o->filters, (o->num_filters + 1) * sizeof(*filters));
-	if (!filters)
-		return "does not fit into memory";
-	o->filters = filters;
-	filters[o->num_filters] = (struct uvd_option_filter){ .device = device, .text = strdup(text) };
-	if (!filters[o->num_filters].text)
-		return "does not fit into memory";
-	o->num_filters++;
-	return NULL;
+	return option_texts_add(&o->filters, &o->num_filters, device, strdup(text));
+}
+
+const char *uvd_option_set_allow(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return uvd_allow_check(text);
+}
+
+const char *uvd_options_add_allow(struct uvd_options *o, unsigned int device, const char *text)
+{
+	/* An engine process cannot look up users later. */
+	return option_texts_add(&o->allows, &o->num_allows, device, uvd_allow_without_names(text));
 }
 
 int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine)
 {
 	int err = 0;
 
-	for (unsigned int i = 0; i < o->num_devices; i++)
+	for (unsigned int i = 0; i < o->num_devices; i++) {
 		uvd_engine_filters_forget(engine, o->devices[i].ibdev);
+		uvd_engine_allow_forget(engine, o->devices[i].ibdev);
+	}
 	for (unsigned int i = 0; i < o->num_filters && !err; i++)
 		err = uvd_engine_filters_add(engine, o->devices[o->filters[i].device].ibdev, o->filters[i].text);
+	for (unsigned int i = 0; i < o->num_allows && !err; i++)
+		err = uvd_engine_allow_add(engine, o->devices[o->allows[i].device].ibdev, o->allows[i].text);
 	return err;
 }
 

@@ -74,11 +74,12 @@ static json_t *run_status_device(const struct uvd_run_device *d, struct run_stat
 	snprintf(node, sizeof(node), "/dev/infiniband/uverbs%d", config->number);
 	snprintf(rdev, sizeof(rdev), "%d:%d", UVD_RUN_MAJOR, UVD_RUN_MINOR + config->number);
 	run_status_collect_files(d->dev, facts);
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:b, s:o, s:o}", "node", node, "rdev", rdev,
-			 "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:I, s:b, s:o, s:o}", "node", node, "rdev",
+			 rdev, "device", config->ibdev, "backend", config->backend, "persona", config->persona, "abi",
 			 config->write_abi ? "write" : "ioctl", "ports", config->num_ports, "open", facts->num,
-			 "objects", uvd_control_objects(d->dev), "removed", 0, "memlock", uvd_control_memlock(config),
-			 "files", run_status_files(d->dev, facts));
+			 "objects", uvd_control_objects(d->dev), "refused", (json_int_t)uvd_device_refused(d->dev),
+			 "removed", 0, "memlock", uvd_control_memlock(config), "files",
+			 run_status_files(d->dev, facts));
 }
 
 static json_t *run_status_memlock(struct uvd_run_engine *e, struct run_status_facts *facts)

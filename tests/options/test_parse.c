@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uverbsd/schema.h>
 
 #include "options/options.h"
 #include "../suite.h"
@@ -120,6 +121,32 @@ START_TEST(test_filters_of_the_file_come_before_those_of_the_command_line)
 }
 END_TEST
 
+START_TEST(test_allow_lists_of_users_have_their_ids)
+{
+	static const struct {
+		unsigned int device;
+		const char *text;
+	} expected[] = {
+		{ 0, "verbs:base" },	 { 0, "user:0:access:LOCAL_WRITE" },
+		{ 0, "ucap:perm:none" }, { 0, "user:7:none" },
+		{ 1, "verbs:base" },	 { 1, "none" },
+		{ 1, "user:7:none" },
+	};
+	struct uvd_options o;
+
+	parse(&o,
+	      "[device 0 user root]\nallow = access:LOCAL_WRITE\n[device 0 ucap perm]\nallow = none\n"
+	      "[device 1]\nallow = none\n[uverbsd]\nallow = verbs:base\n",
+	      "--allow", "user:7:none");
+	ck_assert_uint_eq(o.num_allows, UVD_COUNT(expected));
+	for (unsigned int i = 0; i < o.num_allows; i++) {
+		ck_assert_uint_eq(o.allows[i].device, expected[i].device);
+		ck_assert_str_eq(o.allows[i].text, expected[i].text);
+	}
+	uvd_options_free(&o);
+}
+END_TEST
+
 /* uvd_options_parse_device() runs in the daemon, for a client of the control socket. */
 START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
 {
@@ -148,6 +175,7 @@ int main(void)
 	tcase_add_test(t, test_memlock_of_a_section_is_a_word_or_a_number_of_bytes);
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);
+	tcase_add_test(t, test_allow_lists_of_users_have_their_ids);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
 	return run_suite("parse", t);
 }
