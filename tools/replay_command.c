@@ -151,20 +151,44 @@ static bool replay_compare(struct replay *r, bool kernel)
 	return true;
 }
 
+/* Returns the text of the file with the results of the run, or NULL with errno. */
+static char *replay_recorded(const struct replay *r)
+{
+	FILE *in = fopen(r->file, "re"), *out;
+	size_t len;
+	char *text = NULL;
+
+	if (!in)
+		return NULL;
+	out = open_memstream(&text, &len);
+	if (out)
+		uvd_prog_print_like(r->p, in, out);
+	fclose(in);
+	if (out && fclose(out)) {
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
 static bool replay_record(struct replay *r, bool kernel)
 {
-	FILE *out;
+	FILE *out = NULL;
+	char *text;
 	bool ok;
 
 	uvd_prog_expect_record(r->p, r->run);
 	snprintf(r->p->device, sizeof(r->p->device), "%s", kernel ? "kernel" : "uverbsd");
-	out = fopen(r->file, "we");
+	text = replay_recorded(r);
+	if (text)
+		out = fopen(r->file, "we");
 	if (!out) {
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, uvd_errno_name(errno));
+		free(text);
 		return false;
 	}
-	uvd_prog_print(r->p, out);
-	ok = !ferror(out);
+	ok = fputs(text, out) >= 0;
+	free(text);
 	if (fclose(out) || !ok) {
 		fprintf(stderr, "%s: %s: cannot write the results: %s\n", who, r->file, uvd_errno_name(errno));
 		return false;

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "program_node.h"
@@ -28,27 +30,87 @@ bool uvd_replay_is_trace(const char *file)
 	return is;
 }
 
-/* ---- the device -------------------------------------------------------------------------------------------------- */
-
 static bool trace_complain(const struct uvd_replay *r, const char *what, const char *why)
 {
 	fprintf(stderr, "%s: %s: %s\n", r->who, what, why);
 	return false;
 }
 
+/* ---- calls that hang --------------------------------------------------------------------------------------------- */
+
+enum { HANG_LOOK_MS = 100 };
+
+/*
+ * A thread watches the time. A signal could not end every call: that of a program under `uverbsctl run` waits until it is
+ * answered, unless the process is killed.
+ */
+static struct {
+	pthread_mutex_t lock;
+	uint64_t until; /* ns; 0: no call is made */
+	char text[200];
+} hang_watch = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void uvd_replay_asks(const struct uvd_replay *r, const char *what)
+{
+	pthread_mutex_lock(&hang_watch.lock);
+	snprintf(hang_watch.text, sizeof(hang_watch.text), "%s: hang: call %u, %.100s, did not return in %u seconds\n",
+		 r->who, r->calls, what, r->hang);
+	hang_watch.until = uvd_now_ns() + r->hang * UINT64_C(1000000000);
+	pthread_mutex_unlock(&hang_watch.lock);
+}
+
+void uvd_replay_answered(void)
+{
+	pthread_mutex_lock(&hang_watch.lock);
+	hang_watch.until = 0;
+	pthread_mutex_unlock(&hang_watch.lock);
+}
+
+static void *hang_thread(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = HANG_LOOK_MS * 1000000 };
+
+	for (;;) {
+		pthread_mutex_lock(&hang_watch.lock);
+		if (hang_watch.until && uvd_now_ns() >= hang_watch.until)
+			_exit(write(STDERR_FILENO, hang_watch.text, strlen(hang_watch.text)) < 0 ? ERROR : 1);
+		pthread_mutex_unlock(&hang_watch.lock);
+		nanosleep(&pause, NULL);
+	}
+	return arg;
+}
+
+/* Returns false after a message. */
+static bool hang_watch_start(const struct uvd_replay *r)
+{
+	pthread_t thread;
+	const int err = pthread_create(&thread, NULL, hang_thread, NULL);
+
+	if (!err)
+		pthread_detach(thread);
+	return !err || trace_complain(r, r->name, uvd_errno_name(err));
+}
+
+/* ---- the device -------------------------------------------------------------------------------------------------- */
+
 /* Learns the tree of the device: of ours from itself, of the kernel's from this build. */
 static bool device_learn(struct uvd_replay *r)
 {
 	struct uvd_tree_view *view = &r->device.view;
-	int fd = open(r->node, O_RDWR | O_CLOEXEC), err;
+	int fd, err;
 
-	if (fd < 0)
+	uvd_replay_asks(r, "asking the device for its tree");
+	fd = open(r->node, O_RDWR | O_CLOEXEC);
+	if (fd < 0) {
+		uvd_replay_answered();
 		return trace_complain(r, r->node, uvd_errno_name(errno));
+	}
 	r->device = (struct uvd_script){ .fd = -1, .has_ioctl = true };
 	view->who = r->who;
 	uvd_view_guess(view, r->node);
 	err = uvd_view_ask_file(view, fd);
 	close(fd);
+	uvd_replay_answered();
 	r->driver_id = view->driver_id;
 	r->kernel = err == -EPROTONOSUPPORT;
 	if (r->kernel)
@@ -64,6 +126,7 @@ static bool replay_prepare(struct uvd_replay *r, const struct uvd_replay_options
 	else if (uvd_node_find(r->who, o->control, o->device, r->node))
 		return false;
 	r->numbers = json_object();
+	r->objects = json_object();
 	r->qps = json_object();
 	r->differences = json_array();
 	r->skipped = json_array();
@@ -90,8 +153,10 @@ static struct uvd_replay_file *file_open(struct uvd_replay *r, const struct uvd_
 	if (f)
 		return f;
 	f = calloc(1, sizeof(*f));
+	uvd_replay_asks(r, "opening the device");
 	if (f)
 		f->fd = open(r->node, O_RDWR | O_CLOEXEC);
+	uvd_replay_answered();
 	if (!f || f->fd < 0) {
 		trace_complain(r, r->node, f ? uvd_errno_name(errno) : "ENOMEM");
 		free(f);
@@ -117,7 +182,10 @@ static void file_close(struct uvd_replay *r, uint64_t file)
 	*p = f->next;
 	uvd_replay_cq_end(r, f, NULL, NULL);
 	uvd_replay_forget(r, file);
+	uvd_replay_numbers_end(r, file, NULL);
+	uvd_replay_asks(r, "closing the device");
 	close(f->fd);
+	uvd_replay_answered();
 	uvd_replay_regions_end(r, file, NULL);
 	free(f);
 }
@@ -178,7 +246,6 @@ static bool record_replay(struct uvd_replay *r, const struct uvd_trace_record *r
 	if (record->kind != UVD_TRACE_CALL)
 		return true;
 	r->calls++;
-	alarm(r->hang);
 	if (!uvd_trace_decode(&r->reader, (const void *)record, &was))
 		ok = trace_complain(r, r->name, "a call is malformed");
 	else if (!was.open)
@@ -236,16 +303,6 @@ static void trace_print(const struct uvd_replay *r)
 
 /* ---- the replay -------------------------------------------------------------------------------------------------- */
 
-static void replay_hangs(int signal)
-{
-	static const char text[] = "uverbsctl replay: hang: a call takes longer than --hang allows\n";
-
-	(void)signal;
-	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
-		_exit(ERROR);
-	_exit(1);
-}
-
 static void replay_free(struct uvd_replay *r)
 {
 	r->given_up = true;
@@ -255,6 +312,7 @@ static void replay_free(struct uvd_replay *r)
 	uvd_view_free(&r->device.view);
 	uvd_prog_list_free(&r->list);
 	json_decref(r->numbers);
+	json_decref(r->objects);
 	json_decref(r->qps);
 	json_decref(r->differences);
 	json_decref(r->skipped);
@@ -292,8 +350,7 @@ int uvd_replay_trace(const char *who, const struct uvd_replay_options *o)
 	r->hang = o->hang;
 	r->reader = (struct uvd_trace_reader){ .from = fopen(o->file, "re"), .what = o->file };
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGALRM, replay_hangs);
-	if (r->reader.from && replay_prepare(r, o) && replay_records(r)) {
+	if (r->reader.from && hang_watch_start(r) && replay_prepare(r, o) && replay_records(r)) {
 		if (o->json)
 			trace_print_json(r);
 		else

@@ -54,6 +54,7 @@ struct uvd_replay {
 	uint8_t *scratch; /* a page where a driver may write */
 	uint8_t *none; /* a page that cannot be accessed */
 	json_t *numbers; /* recorded numbers and what stands for them now, by "KIND NUMBER" */
+	json_t *objects; /* what has which number now: {"was", "file", "handle"}, by "KIND DEVICE NUMBER" */
 	json_t *qps; /* their states, and the calls that were made on them, by "FILE HANDLE" as recorded */
 	struct uvd_replay_cq *cqs;
 	struct uvd_prog_list list;
@@ -97,12 +98,14 @@ struct uvd_replay_call {
 
 /* ---- replay_trace_map.c ------------------------------------------------------------------------------------------ */
 
-/* A recorded number that the device chose, and its own: of a handle ("handle"), "fd", "key", "qpn" or "srqn". */
+/* A recorded number that the device chose, and its own: of a handle ("handle"), "fd", "lkey", "rkey", "qpn" or "srqn". */
 void uvd_replay_learn(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
 /* The object was not created again: calls that use it are not made. */
 void uvd_replay_learn_lost(struct uvd_replay_call *c, const char *kind, uint64_t was);
 /* Returns the device's own number, or `was` if the trace does not tell where it is from. Sets c->skip if it is lost. */
 uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t was);
+/* Finds what stands for a recorded number. Returns false if the trace does not tell where it is from, or it is lost. */
+bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now);
 /* Reserves memory for `len` bytes at `start` of the client. Returns NULL, with c->skip, if that is too much. */
 struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint64_t start, uint64_t len,
 						uint64_t hca_va);
@@ -117,12 +120,24 @@ uint64_t uvd_replay_address(const struct uvd_replay_call *c, uint64_t addr, uint
 void uvd_replay_peer(struct uvd_replay_call *c, const struct uvd_struct *of, const char *prefix, uint8_t *bytes,
 		     size_t len);
 
+/* ---- replay_trace_numbers.c -------------------------------------------------------------------------------------- */
+
+/*
+ * Learns the number that the device chose for the object with this recorded handle. Returns false if another object that
+ * exists has it.
+ */
+bool uvd_replay_number_bind(struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now, uint32_t handle);
+/* Does `now` stand for the recorded number? One that no object of the trace has stands for itself. */
+bool uvd_replay_number_is(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t now);
+/* The object with this recorded handle, or (NULL) all objects of the file, have their numbers no longer. */
+void uvd_replay_numbers_end(struct uvd_replay *r, uint64_t file, const uint32_t *handle);
+
 /* ---- replay_trace_build.c, replay_trace_fields.c ----------------------------------------------------------------- */
 
 /* Builds the call. c->skip is set if it cannot be made. Pair it with uvd_replay_call_free() in any case. */
 void uvd_replay_build(struct uvd_replay_call *c);
 void uvd_replay_call_free(struct uvd_replay_call *c);
-/* Makes the call. Returns 0 or more, or a negative errno. */
+/* Makes the call. Returns 0 or more, or a negative errno. Ends the process with a message if it hangs. */
 long uvd_replay_make(const struct uvd_replay_call *c);
 /* Returns the replayer's memory for this address of the client, and how much there is; NULL: it has none. */
 uint8_t *uvd_replay_find(const struct uvd_replay_call *c, uint64_t addr, size_t *len);
@@ -164,6 +179,13 @@ bool uvd_replay_poll(struct uvd_replay_call *c);
 /* Waits for the rest of the completions of a CQ (by its recorded handle), or of all CQs of the file, and compares. */
 void uvd_replay_cq_end(struct uvd_replay *r, const struct uvd_replay_file *f, const uint32_t *handle,
 		       const struct uvd_trace_decoded *was);
+
+/*
+ * Begins the time that the device has for one call; uvd_replay_answered() ends it. Only what the device does counts:
+ * between two calls the replayer may wait for whoever reads its output.
+ */
+void uvd_replay_asks(const struct uvd_replay *r, const char *what);
+void uvd_replay_answered(void);
 
 /* ---- replay_trace.c ---------------------------------------------------------------------------------------------- */
 

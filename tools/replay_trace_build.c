@@ -548,9 +548,15 @@ void uvd_replay_build(struct uvd_replay_call *c)
 
 long uvd_replay_make(const struct uvd_replay_call *c)
 {
-	const long n = c->ioctl ? ioctl(c->f->fd, RDMA_VERBS_IOCTL, c->msg) : write(c->f->fd, c->msg, c->len);
+	char what[2 * UVD_SHORT_NAME + 2];
+	long n;
 
-	return n < 0 ? -errno : n;
+	snprintf(what, sizeof(what), "%s.%s", c->was ? c->was->object : "CQ", c->was ? c->was->verb : "POLL");
+	uvd_replay_asks(c->r, what);
+	n = c->ioctl ? ioctl(c->f->fd, RDMA_VERBS_IOCTL, c->msg) : write(c->f->fd, c->msg, c->len);
+	n = n < 0 ? -errno : n;
+	uvd_replay_answered();
+	return n;
 }
 
 void uvd_replay_call_free(struct uvd_replay_call *c)

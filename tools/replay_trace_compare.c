@@ -207,8 +207,10 @@ static const char *chosen_kind(const char *name)
 {
 	const char *word = uvd_replay_last(name);
 
-	if (uvd_replay_ends(word, "lkey") || uvd_replay_ends(word, "rkey"))
-		return "key";
+	if (uvd_replay_ends(word, "lkey"))
+		return "lkey";
+	if (uvd_replay_ends(word, "rkey"))
+		return "rkey";
 	if (uvd_replay_ends(word, "qpn") || uvd_replay_ends(word, "qp_num"))
 		return "qpn";
 	if (uvd_replay_ends(word, "srqn") || uvd_replay_ends(word, "srq_num"))
@@ -266,46 +268,130 @@ static void value_text(const json_t *value, char text[64])
 	free(all);
 }
 
-static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
+static bool call_is_rereg(const struct uvd_replay_call *c)
+{
+	return strstr(c->was->row->name, "REREG_MR");
+}
+
+/* Returns the recorded handle of the region that a call is about: of REREG_MR or QUERY_MR. */
+static uint32_t mr_handle(const struct uvd_replay_call *c)
+{
+	const json_t *handle = json_object_get(c->was->in, "mr_handle");
+
+	return json_integer_value(handle ? handle : json_object_get(c->was->in, "handle"));
+}
+
+/* Returns the memory of that region, or NULL. */
+static struct uvd_replay_region *region_of(const struct uvd_replay_call *c)
+{
+	struct uvd_replay_region *region = c->r->regions;
+
+	while (region && (region->file != c->f->file || !region->has_handle || region->handle != mr_handle(c)))
+		region = region->next;
+	return region;
+}
+
+/* Is it an output that the row of chosen numbers in the list accepts, whatever it is? */
+static bool number_is_listed(const struct uvd_replay_call *c, const char *name)
+{
+	for (unsigned int i = 0; i < c->r->list.num; i++)
+		if (c->r->list.rows[i].chosen && uvd_prog_list_match(c->r->list.rows[i].item, output_word(name)))
+			return true;
+	return false;
+}
+
+static bool output_is_same(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
 {
 	const char *kind = chosen_kind(name);
+	const struct uvd_replay_region *region = uvd_replay_ends(name, "iova") ? region_of(c) : NULL;
+
+	if (region && json_is_integer(was) && (uint64_t)json_integer_value(was) == region->hca_va)
+		return json_is_integer(now) && (uint64_t)json_integer_value(now) == region->new_hca_va;
+	if (!kind || !json_is_integer(was) || !json_is_integer(now))
+		return json_equal(was, now);
+	return uvd_replay_number_is(c, kind, json_integer_value(was), json_integer_value(now));
+}
+
+static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
+{
 	char expected[64], result[64];
 
-	if (json_equal(was, now) || output_is_free(c, name) || (c->was->creates && !strcmp(name, c->was->created_name)))
+	if (output_is_free(c, name) || (c->was->creates && !strcmp(name, c->was->created_name)))
 		return;
-	if (kind && json_is_integer(was) && json_is_integer(now) &&
-	    (json_int_t)uvd_replay_number(c, kind, json_integer_value(was)) == json_integer_value(now))
+	if (output_is_same(c, name, was, now))
 		return;
-	if (c->r->kernel ? value_is_listed(c, name, now, was) : value_is_listed(c, name, was, now))
+	/* The list accepts any number that a driver chooses; here the pairs are known. */
+	if (!number_is_listed(c, name) &&
+	    (c->r->kernel ? value_is_listed(c, name, now, was) : value_is_listed(c, name, was, now)))
 		return;
 	value_text(was, expected);
 	value_text(now, result);
 	uvd_replay_differs(c->r, c->was, name, expected, now ? result : "not written");
 }
 
+/*
+ * The memory that the call registers belongs to its object. That of a REREG_MR takes the place of the region's old one.
+ * Returns the object's memory, or NULL.
+ */
+static struct uvd_replay_region *region_learn(struct uvd_replay_call *c)
+{
+	const uint32_t handle = c->was->creates ? c->was->created : mr_handle(c);
+
+	if (call_is_rereg(c)) {
+		uvd_replay_numbers_end(c->r, c->f->file, &handle);
+		if (c->region)
+			uvd_replay_regions_end(c->r, c->f->file, &handle);
+	} else if (!c->was->creates) {
+		return NULL;
+	}
+	if (!c->region)
+		return c->was->creates ? NULL : region_of(c);
+	c->region->handle = handle;
+	c->region->has_handle = true;
+	return c->region;
+}
+
+/* A number of an object; OPEN_QP finds one that has its number already. */
+static void number_learn(struct uvd_replay_call *c, const char *name, const char *kind, uint64_t was, uint64_t now)
+{
+	const uint32_t handle = c->was->creates ? c->was->created : mr_handle(c);
+	uint64_t known;
+	char expected[64], result[64];
+
+	if (!strcmp(kind, "fd")) {
+		uvd_replay_learn(c, kind, was, now);
+		return;
+	}
+	if (strstr(c->was->row->name, "OPEN_QP") && uvd_replay_number_known(c, kind, was, &known))
+		return;
+	if (uvd_replay_number_bind(c, kind, was, now, handle))
+		return;
+	snprintf(expected, sizeof(expected), "a number of its own");
+	snprintf(result, sizeof(result), "%llu, which another object has", (unsigned long long)now);
+	uvd_replay_differs(c->r, c->was, name, expected, result);
+}
+
 /* A call that creates has the numbers of its object in its outputs. */
 static void numbers_learn(struct uvd_replay_call *c, const struct uvd_trace_decoded *now)
 {
+	struct uvd_replay_region *region;
 	const char *name, *kind;
 	json_t *value, *is;
 
 	if (c->was->creates)
 		uvd_replay_learn(c, "handle", c->was->created, now->created);
-	if (c->was->creates && c->region) {
-		c->region->handle = c->was->created;
-		c->region->has_handle = true;
-	}
+	region = region_learn(c);
 	json_object_foreach(c->was->out, name, value)
 	{
 		is = json_object_get(now->out, name);
 		kind = json_is_integer(value) && json_is_integer(is) ? chosen_kind(name) : NULL;
-		if (!kind || (!c->was->creates && strcmp(kind, "fd") && !strstr(c->was->row->name, "REREG_MR")))
+		if (!kind || (!c->was->creates && strcmp(kind, "fd") && !call_is_rereg(c)))
 			continue;
-		uvd_replay_learn(c, kind, json_integer_value(value), json_integer_value(is));
-		if (c->region && uvd_replay_ends(name, "lkey"))
-			c->region->lkey = json_integer_value(value);
-		if (c->region && uvd_replay_ends(name, "rkey"))
-			c->region->rkey = json_integer_value(value);
+		number_learn(c, name, kind, json_integer_value(value), json_integer_value(is));
+		if (region && uvd_replay_ends(name, "lkey"))
+			region->lkey = json_integer_value(value);
+		if (region && uvd_replay_ends(name, "rkey"))
+			region->rkey = json_integer_value(value);
 	}
 }
 
@@ -319,7 +405,7 @@ static void numbers_lose(struct uvd_replay_call *c)
 	json_object_foreach(c->was->out, name, value)
 	{
 		kind = json_is_integer(value) ? chosen_kind(name) : NULL;
-		if (kind && (c->was->creates || !strcmp(kind, "fd")))
+		if (kind && (c->was->creates || call_is_rereg(c) || !strcmp(kind, "fd")))
 			uvd_replay_learn_lost(c, kind, json_integer_value(value));
 	}
 }
@@ -438,6 +524,8 @@ static void result_compare(struct uvd_replay_call *c, long result)
 {
 	const long was = c->was->call->result;
 
+	if (c->was->destroys && result >= 0)
+		uvd_replay_numbers_end(c->r, c->f->file, &c->was->destroyed);
 	if (c->region && result < 0) {
 		uvd_replay_region_drop(c->r, c->region);
 		c->region = NULL;

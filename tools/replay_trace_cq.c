@@ -44,35 +44,46 @@ static struct uvd_replay_cq *cq_of(struct uvd_replay *r, uint64_t file, uint32_t
 	return cq;
 }
 
-/* Writes the compared part of a completion as text. After an error only the status and the work request are defined. */
-static json_t *completion_text(const struct ib_uverbs_wc *wc)
+/*
+ * Writes the compared part of a completion as text. After an error only the status, the work request and the QP are
+ * defined. qpn: the QP's number now.
+ */
+static json_t *completion_text(const struct ib_uverbs_wc *wc, uint32_t qpn)
 {
 	char text[160];
 
 	if (wc->status)
-		snprintf(text, sizeof(text), "wr_id %llu: %s", (unsigned long long)wc->wr_id,
-			 ibv_wc_status_str(wc->status));
+		snprintf(text, sizeof(text), "wr_id %llu: %s, QP %u", (unsigned long long)wc->wr_id,
+			 ibv_wc_status_str(wc->status), qpn);
 	else if (wc->opcode & IBV_WC_RECV)
-		snprintf(text, sizeof(text), "wr_id %llu: opcode %u, %u bytes", (unsigned long long)wc->wr_id,
-			 wc->opcode, wc->byte_len);
+		snprintf(text, sizeof(text), "wr_id %llu: opcode %u, %u bytes, QP %u", (unsigned long long)wc->wr_id,
+			 wc->opcode, wc->byte_len, qpn);
 	else
-		snprintf(text, sizeof(text), "wr_id %llu: opcode %u", (unsigned long long)wc->wr_id, wc->opcode);
+		snprintf(text, sizeof(text), "wr_id %llu: opcode %u, QP %u", (unsigned long long)wc->wr_id, wc->opcode,
+			 qpn);
 	return json_string(text);
 }
 
-/* Adds the completions in a response to those that the other side does not have, or removes them there. */
-static void completions_add(json_t *mine, json_t *other, const uint8_t *response, size_t len)
+/*
+ * Adds the completions in a response to those that the other side does not have, or removes them there. recorded: the
+ * call of the trace that has the response; NULL: it is the device's.
+ */
+static void completions_add(const struct uvd_replay_call *recorded, json_t *mine, json_t *other,
+			    const uint8_t *response, size_t len)
 {
 	const struct ib_uverbs_poll_cq_resp *resp = (const void *)response;
 	struct ib_uverbs_wc wc;
 	json_t *text, *there;
+	uint64_t qpn;
 	size_t i;
 
 	if (len < sizeof(*resp))
 		return;
 	for (uint32_t n = 0; n < resp->count && sizeof(*resp) + (n + (size_t)1) * sizeof(wc) <= len; n++) {
 		memcpy(&wc, response + sizeof(*resp) + n * sizeof(wc), sizeof(wc));
-		text = completion_text(&wc);
+		if (!recorded || !uvd_replay_number_known(recorded, "qpn", wc.qp_num, &qpn))
+			qpn = wc.qp_num;
+		text = completion_text(&wc, qpn);
 		json_array_foreach(other, i, there) if (json_equal(text, there)) break;
 		if (i < json_array_size(other)) {
 			json_array_remove(other, i);
@@ -94,7 +105,7 @@ static long poll_make(struct uvd_replay_cq *cq, struct uvd_replay_call *c, uint3
 	memset(c->response, 0, sizeof(struct ib_uverbs_poll_cq_resp));
 	ret = uvd_replay_make(c);
 	if (ret >= 0)
-		completions_add(cq->now, cq->was, c->response, c->response_len);
+		completions_add(NULL, cq->now, cq->was, c->response, c->response_len);
 	return ret;
 }
 
@@ -142,7 +153,7 @@ bool uvd_replay_poll(struct uvd_replay_call *c)
 	if (cq && was) {
 		size_t len = uvd_image_get(&c->was->image, UVD_PIECE_WRITTEN, c->response_was, was, c->response_len);
 
-		completions_add(cq->was, cq->now, was, len);
+		completions_add(c, cq->was, cq->now, was, len);
 		ret = poll_until(cq, c, c->f->partial || cq->late ? 0 : POLL_MS);
 		cq->late = json_array_size(cq->was) > json_array_size(cq->now);
 		if (ret < 0)
@@ -162,7 +173,6 @@ static void cq_compare(struct uvd_replay *r, struct uvd_replay_cq *cq, const str
 	json_t *text;
 	size_t i;
 
-	alarm(r->hang);
 	if (cq->poll && json_array_size(cq->was) > json_array_size(cq->now))
 		poll_until(cq, cq->poll, LAST_MS);
 	json_array_foreach(cq->was, i, text)

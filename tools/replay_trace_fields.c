@@ -50,12 +50,14 @@ static bool word_is_one_of(const char *word, const char *const *words)
 /* Returns the kind of number that a field or an attribute of this name has, or NULL. */
 static const char *number_kind(const char *name)
 {
-	static const char *const keys[] = { "lkey", "rkey", "invalidate_rkey", NULL };
+	static const char *const rkeys[] = { "rkey", "invalidate_rkey", NULL };
 	static const char *const qpns[] = { "dest_qp_num", "remote_qpn", "qpn", "qp_num", NULL };
 	const char *word = uvd_replay_last(name);
 
-	if (word_is_one_of(word, keys))
-		return "key";
+	if (!strcmp(word, "lkey"))
+		return "lkey";
+	if (word_is_one_of(word, rkeys))
+		return "rkey";
 	if (word_is_one_of(word, qpns))
 		return "qpn";
 	if (!strcmp(word, "comp_channel"))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Maps the recorded client's handles, keys, numbers, memory and peers to the replayer's. */
+#include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
@@ -59,6 +60,17 @@ uint64_t uvd_replay_number(struct uvd_replay_call *c, const char *kind, uint64_t
 	return json_integer_value(now);
 }
 
+bool uvd_replay_number_known(const struct uvd_replay_call *c, const char *kind, uint64_t was, uint64_t *now)
+{
+	const json_t *known;
+	char key[80];
+
+	number_key(c, kind, was, key);
+	known = json_object_get(c->r->numbers, key);
+	*now = json_integer_value(known);
+	return known && json_integer_value(known) != LOST;
+}
+
 void uvd_replay_forget(struct uvd_replay *r, uint64_t file)
 {
 	char handles[48], fds[48];
@@ -87,6 +99,8 @@ struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint6
 {
 	struct uvd_replay *r = c->r;
 	const size_t offset = start % PAGE;
+	/* The client had no memory there that it could register. */
+	const int prot = c->was->call->result == -EFAULT ? PROT_NONE : PROT_READ | PROT_WRITE;
 	struct uvd_replay_region *region = NULL;
 	void *mem = MAP_FAILED;
 	size_t mapped = 0;
@@ -95,7 +109,7 @@ struct uvd_replay_region *uvd_replay_region_add(struct uvd_replay_call *c, uint6
 	if (len < most_memory)
 		mapped = (offset + len + PAGE - 1) / PAGE * PAGE + 2 * PAGE;
 	if (mapped && mapped <= most_memory && r->mapped <= most_memory - mapped)
-		mem = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		mem = mmap(NULL, mapped, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem != MAP_FAILED)
 		region = calloc(1, sizeof(*region));
 	if (!region) {
@@ -157,6 +171,17 @@ uint64_t uvd_replay_address(const struct uvd_replay_call *c, uint64_t addr, uint
 
 /* ---- peers ------------------------------------------------------------------------------------------------------- */
 
+/* Makes a call of the replayer's own. */
+static bool peer_ask(const struct uvd_replay_call *c, struct ib_uverbs_ioctl_hdr *m)
+{
+	bool ok;
+
+	uvd_replay_asks(c->r, "a query of the port");
+	ok = ioctl(c->f->fd, RDMA_VERBS_IOCTL, m) >= 0;
+	uvd_replay_answered();
+	return ok;
+}
+
 /* Asks the device for an entry of its table of GIDs. */
 static bool port_gid(const struct uvd_replay_call *c, uint32_t port, uint64_t index, uint8_t gid[16])
 {
@@ -178,7 +203,7 @@ static bool port_gid(const struct uvd_replay_call *c, uint32_t port, uint64_t in
 			     {},
 			     { (uintptr_t)&entry } } } };
 
-	if (ioctl(c->f->fd, RDMA_VERBS_IOCTL, &m) < 0)
+	if (!peer_ask(c, &m.hdr))
 		return false;
 	memcpy(gid, entry.gid, 16);
 	return true;
@@ -202,7 +227,7 @@ static bool port_query(const struct uvd_replay_call *c, uint8_t port, struct ib_
 			     { (uintptr_t)resp } } } };
 
 	memset(resp, 0, sizeof(*resp));
-	return ioctl(c->f->fd, RDMA_VERBS_IOCTL, &m) >= 0;
+	return peer_ask(c, &m.hdr);
 }
 
 static const struct uvd_field *peer_field(const struct uvd_struct *of, const char *prefix, const char *name, size_t len)

@@ -168,7 +168,7 @@ static bool trace_all(const struct trace_options *o, struct uvd_trace_reader *r)
 	const struct uvd_trace_record *record;
 	bool bad = !uvd_trace_open_reader(r);
 
-	while (!bad && (record = uvd_trace_next(r, &bad))) {
+	while (!bad && !ferror(stdout) && (record = uvd_trace_next(r, &bad))) {
 		if (record->kind == UVD_TRACE_CALL)
 			bad = !trace_call(o, r, (const void *)record, summary);
 		else if (record->kind == UVD_TRACE_ENTRY)

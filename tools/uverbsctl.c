@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* uverbsctl: runs the subcommand that argv[1] names. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +46,19 @@ static int uverbsctl_usage(FILE *to, int status)
 	return status;
 }
 
+/* Returns the exit status of a command, or 1 after a message if its output was not all written. */
+static int uverbsctl_end(const char *command, int status)
+{
+	/* What could not be written before is tried again. */
+	const bool fails = fflush(stdout);
+
+	if (!fails && !ferror(stdout))
+		return status;
+	fprintf(stderr, "uverbsctl%s%s: cannot write all of the output%s%s\n", command ? " " : "",
+		command ? command : "", fails ? ": " : "", fails ? uvd_errno_name(errno) : "");
+	return status ? status : 1;
+}
+
 int main(int argc, char **argv)
 {
 	struct uvd_nearest nearest = { .wrong = argc > 1 ? argv[1] : "" };
@@ -52,12 +67,12 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return uverbsctl_usage(stderr, 2);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return uverbsctl_usage(stdout, 0);
+		return uverbsctl_end(NULL, uverbsctl_usage(stdout, 0));
 	if (!strcmp(argv[1], "--version"))
-		return printf("uverbsctl %s\n", UVD_VERSION) < 0;
+		return uverbsctl_end(NULL, printf("uverbsctl %s\n", UVD_VERSION) < 0);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
+			return uverbsctl_end(argv[1], commands[i].run(argc - 1, argv + 1));
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		uvd_nearest_add(&nearest, commands[i].name);
 	fprintf(stderr, "uverbsctl: unknown command `%s`; the nearest are %s; see `uverbsctl --help`\n", argv[1],

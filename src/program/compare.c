@@ -6,8 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include "compare.h"
-
-enum { MAX_CHOSEN = 128 };
+#include "numbers.h"
 
 struct state {
 	struct uvd_prog_list *list;
@@ -16,10 +15,7 @@ struct state {
 	unsigned int call;
 	struct uvd_prog_difference *first;
 	/* Pairs of numbers that the drivers chose: each side's number stands for the other's. */
-	unsigned int num_chosen;
-	struct {
-		uint64_t kernel, ours;
-	} chosen[MAX_CHOSEN];
+	struct uvd_prog_numbers numbers;
 };
 
 const char *uvd_prog_result(const struct uvd_prog_record *r)
@@ -232,6 +228,16 @@ static struct uvd_prog_listed *listed_find(const struct state *s, const char *it
 	return NULL;
 }
 
+static void difference_note(struct state *s, const char *item, const char *kernel, const char *ours)
+{
+	s->first->found = true;
+	s->first->call = s->call;
+	snprintf(s->first->target, sizeof(s->first->target), "%s", s->p->calls[s->call].target);
+	snprintf(s->first->item, sizeof(s->first->item), "%s", item);
+	snprintf(s->first->kernel, sizeof(s->first->kernel), "%s", kernel);
+	snprintf(s->first->ours, sizeof(s->first->ours), "%s", ours);
+}
+
 /* Returns the difference's row in the list. NULL: it has none, and is recorded as the first unlisted one. */
 static struct uvd_prog_listed *item_differs(struct state *s, const char *item, const char *kernel, const char *ours)
 {
@@ -241,12 +247,7 @@ static struct uvd_prog_listed *item_differs(struct state *s, const char *item, c
 		row->hits++;
 		return row;
 	}
-	s->first->found = true;
-	s->first->call = s->call;
-	snprintf(s->first->target, sizeof(s->first->target), "%s", s->p->calls[s->call].target);
-	snprintf(s->first->item, sizeof(s->first->item), "%s", item);
-	snprintf(s->first->kernel, sizeof(s->first->kernel), "%s", kernel);
-	snprintf(s->first->ours, sizeof(s->first->ours), "%s", ours);
+	difference_note(s, item, kernel, ours);
 	return NULL;
 }
 
@@ -260,14 +261,19 @@ static uint64_t bytes_number(const uint8_t *bytes, size_t size)
 	return value;
 }
 
-static bool number_is_chosen(const struct state *s, uint64_t kernel, uint64_t ours)
+/* Do the drivers choose the number with this name, other than those of descriptors, which no output repeats? */
+static bool number_is_kept(const struct state *s, const char *item)
 {
-	for (unsigned int i = 0; i < s->num_chosen; i++)
-		if (s->chosen[i].kernel == kernel && s->chosen[i].ours == ours)
+	for (unsigned int i = 0; i < s->list->num; i++) {
+		const struct uvd_prog_listed *row = &s->list->rows[i];
+
+		if (row->chosen && uvd_prog_list_match(row->item, item) && !strchr(item, '.') && strcmp(item, "fd"))
 			return true;
+	}
 	return false;
 }
 
+/* A number that the drivers choose passes here: numbers_compare() compares it. */
 static bool bytes_differ(struct state *s, const char *item, const uint8_t *kernel, const uint8_t *ours, size_t size)
 {
 	uint64_t k = bytes_number(kernel, size), o = bytes_number(ours, size);
@@ -275,16 +281,14 @@ static bool bytes_differ(struct state *s, const char *item, const uint8_t *kerne
 	struct uvd_prog_listed *row;
 
 	if (size <= 8) {
-		if (number_is_chosen(s, k, o))
+		if (!number_is_kept(s, item) && uvd_prog_numbers_has(&s->numbers, k, o))
 			return true;
 		snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
 		snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
 	}
 	row = item_differs(s, item, ktext, otext);
-	if (row && row->chosen && size <= 8 && s->num_chosen < MAX_CHOSEN) {
-		s->chosen[s->num_chosen].kernel = k;
-		s->chosen[s->num_chosen++].ours = o;
-	}
+	if (row && row->chosen && size <= 8 && !number_is_kept(s, item))
+		uvd_prog_numbers_note(&s->numbers, item, k, o);
 	return row;
 }
 
@@ -362,6 +366,106 @@ static bool msg_compare(struct state *s, const struct uvd_prog_record *k, const 
 	return true;
 }
 
+/* ---- numbers ----------------------------------------------------------------------------------------------------- */
+
+/* Returns the handle that identifies the call's object: the new one, or that of a call on one. */
+static uint64_t numbers_owner(const struct uvd_prog_record *r)
+{
+	static const char end[] = "_handle";
+	uint64_t value;
+
+	if (uvd_prog_output(r, "handle", &value) || record_value(r, "handle", &value))
+		return value;
+	for (unsigned int i = 0; i < r->num_values; i++) {
+		const size_t len = strlen(r->values[i].name), n = sizeof(end) - 1;
+
+		if (len > n && !strcmp(r->values[i].name + len - n, end))
+			return r->values[i].value;
+	}
+	return UVD_PROG_NUMBERS_ALL;
+}
+
+/* Objects of calls that are made at the same time can have a number one after the other, in whichever order. */
+static bool numbers_bind(struct state *s, const char *kind, uint64_t k, uint64_t o)
+{
+	return uvd_prog_numbers_bind(&s->numbers, kind, k, o, numbers_owner(&s->kernel->records[s->call])) ||
+	       uvd_prog_races(s->p);
+}
+
+/* Returns false after a difference. A query answers a number that an earlier call has bound. */
+static bool number_compare(struct state *s, const char *item, uint64_t k, uint64_t o)
+{
+	const bool query = !strncmp(asked_name(s), "QUERY", 5);
+	char ktext[40], otext[40];
+
+	if (query ? uvd_prog_numbers_check(&s->numbers, item, k, o) : numbers_bind(s, item, k, o))
+		return true;
+	snprintf(ktext, sizeof(ktext), "%#llx", (unsigned long long)k);
+	snprintf(otext, sizeof(otext), "%#llx", (unsigned long long)o);
+	difference_note(s, item, ktext, otext);
+	return false;
+}
+
+/* Has any byte been written? */
+static bool number_is_written(const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] != UVD_PROG_UNTOUCHED)
+			return true;
+	return false;
+}
+
+static bool region_numbers_compare(struct state *s, const struct uvd_prog_region *region, const uint8_t *kernel,
+				   const uint8_t *ours)
+{
+	for (unsigned int f = 0; f < region->fields.n && !region->fields.stride; f++) {
+		const struct uvd_shape_field *field = &region->fields.f[f];
+		const uint8_t *k = kernel + field->at, *o = ours + field->at;
+
+		if (field->size > 8 || field->at + field->size > region->len || !number_is_kept(s, field->name) ||
+		    !number_is_written(k, field->size) || !number_is_written(o, field->size))
+			continue;
+		if (!number_compare(s, field->name, bytes_number(k, field->size), bytes_number(o, field->size)))
+			return false;
+	}
+	return true;
+}
+
+/* Is the sent command another one than the program names, or one without a name? Nobody knows then what it has destroyed. */
+static bool command_is_other(const struct state *s, const struct uvd_prog_record *r)
+{
+	const struct uvd_prog_call *call = &s->p->calls[s->call];
+	const struct uvd_shape_command *shape = uvd_shape_command(call->target);
+	uint64_t command;
+
+	if (call->front != UVD_PROG_WRITE && call->front != UVD_PROG_INVOKE)
+		return false;
+	return !shape || (record_value(r, "command", &command) && (command & 0xff) != shape->number);
+}
+
+/* The object of a call that destroys, or that gives it new numbers, has its numbers no longer. */
+static void numbers_end(struct state *s, const struct uvd_prog_record *r)
+{
+	const char *name = asked_name(s);
+
+	if (command_is_other(s, r))
+		uvd_prog_numbers_end(&s->numbers, UVD_PROG_NUMBERS_ALL);
+	else if (strstr(name, "DESTROY") || uvd_prog_list_match("DEREG_MR REREG_MR DEALLOC_MW", name))
+		uvd_prog_numbers_end(&s->numbers, numbers_owner(r));
+}
+
+/* Compares the numbers that the drivers choose, in the outputs of a call that both sides have answered. */
+static bool numbers_compare(struct state *s, const struct uvd_prog_record *k, const struct uvd_prog_record *o)
+{
+	if (k->ret < 0)
+		return true;
+	numbers_end(s, k);
+	for (unsigned int i = 0; i < k->num_regions; i++)
+		if (!region_numbers_compare(s, &k->regions[i], k->out + k->regions[i].at, o->out + k->regions[i].at))
+			return false;
+	return true;
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static const char *end_text(const struct uvd_prog_run *run, char *text, size_t size)
@@ -390,7 +494,7 @@ static bool call_compare(struct state *s)
 			return false;
 		return k->ret < 0 && o->ret < 0;
 	}
-	return msg_compare(s, k, o) && out_compare(s, k, o);
+	return msg_compare(s, k, o) && out_compare(s, k, o) && numbers_compare(s, k, o);
 }
 
 void uvd_prog_compare(struct uvd_prog_list *list, const struct uvd_prog *p, const struct uvd_prog_run *kernel,

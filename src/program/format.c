@@ -72,6 +72,11 @@ static const char *expect_parse(struct uvd_prog *p, const char *line)
 	return NULL;
 }
 
+static bool line_is_comment(const char *line)
+{
+	return line[strspn(line, " \t\n")] == 0 || line[0] == '#';
+}
+
 static const char *line_parse(struct uvd_prog *p, const char *line)
 {
 	const char *why;
@@ -107,7 +112,7 @@ unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why)
 	p->check_model = p->check_leaks = false;
 	while (fgets(line, sizeof(line), in)) {
 		number++;
-		if (line[strspn(line, " \t\n")] == 0 || line[0] == '#')
+		if (line_is_comment(line))
 			continue;
 		*why = line_parse(p, line);
 		if (*why)
@@ -140,6 +145,31 @@ void uvd_prog_print(const struct uvd_prog *p, FILE *out)
 		fputs("check leaks\n", out);
 	for (unsigned int i = 0; i < p->num_calls; i++)
 		uvd_prog_call_print(&p->calls[i], out);
+}
+
+void uvd_prog_print_like(const struct uvd_prog *p, FILE *in, FILE *out)
+{
+	unsigned int calls = 0;
+	bool begun = false;
+	char line[8192], word[16];
+
+	while (fgets(line, sizeof(line), in)) {
+		if (line_is_comment(line)) {
+			fputs(line, out);
+			continue;
+		}
+		if (!begun && p->device[0])
+			fprintf(out, "device %s\n", p->device);
+		begun = true;
+		if (*line == '=' || sscanf(line, "device %15s", word) == 1)
+			continue;
+		fprintf(out, "%s%s", line, strchr(line, '\n') ? "" : "\n");
+		if (sscanf(line, "check %15s", word) == 1)
+			continue;
+		if (calls < p->num_calls && p->calls[calls].expect[0])
+			fprintf(out, "= %s\n", p->calls[calls].expect);
+		calls++;
+	}
 }
 
 bool uvd_prog_races(const struct uvd_prog *p)

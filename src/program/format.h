@@ -83,6 +83,11 @@ struct uvd_prog_reader {
 /* Returns 0, or the number of the wrong line, with the reason in *why. Lines that begin with # are comments. */
 unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why);
 void uvd_prog_print(const struct uvd_prog *p, FILE *out);
+/*
+ * Prints the program that was read from `in`, line by line as it stands there, comments included, with the device and the
+ * results that *p has now.
+ */
+void uvd_prog_print_like(const struct uvd_prog *p, FILE *in, FILE *out);
 void uvd_prog_call_print(const struct uvd_prog_call *call, FILE *out);
 
 /* Does the program make calls at the same time? Then it can have other results in the next run. */

@@ -141,6 +141,16 @@ def test_the_results_of_the_kernel_may_differ_as_listed(replay):
     assert status == 0 and "cq-size" in json.loads(said)["listed"], said
 
 
+def test_what_is_recorded_keeps_its_comments(replay):
+    text = "# head\n\ndevice kernel\n# context\nwrite GET_CONTEXT\n= EINVAL\n# a result\n\n"
+    text += "check model\npd:  write ALLOC_PD\nwrite DEALLOC_PD pd_handle=pd\n# end\n"
+    status, said, after = replay(text, "--record")
+    expected = "# head\n\ndevice uverbsd\n# context\nwrite GET_CONTEXT\n= ok\n# a result\n\ncheck model\npd:  write ALLOC_PD\n= ok\n"
+    assert status == 0 and re.sub(r"= ok .*", "= ok", after) == expected + "write DEALLOC_PD pd_handle=pd\n= ok\n# end\n", (said, after)
+    status, _, again = replay(None, "--record")
+    assert status == 0 and again == after
+
+
 def test_the_time_limit_of_a_program_is_an_option(replay):
     status, said, _ = replay("write GET_CONTEXT\n= ok\n", "--hang", "120")
     assert status == 0 and "1 calls, no difference" in said, said

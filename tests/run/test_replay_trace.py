@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """uverbsctl replay of what `uverbsctl run --trace` recorded."""
+import contextlib
 import json
+import os
 import pathlib
 import random
 import re
@@ -243,6 +245,37 @@ def test_a_trace_with_wrong_bytes_harms_nothing(run):
         path.write_bytes(data)
         status, said = replay(run, path)
         assert status in (0, 1, 2) and ("difference" in said or "uverbsctl" in said), (seed, status, said)
+
+
+# ---- --hang -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run", ["self"], indirect=True)
+def test_a_call_that_takes_longer_than_hang_ends_the_replay(run):
+    path = created(run)
+    call = next(i for i, c in enumerate(calls_of(run, path)) if verb(c) == "CQ.CREATE") + 1
+    status, said = replay(run, path, "--hang", "1", device=(*HFI1, "--filter", "delay:create_cq=3s"))
+    assert (status, said) == (1, f"uverbsctl replay: hang: call {call}, CQ.CREATE, did not return in 1 seconds\n")
+
+
+@pytest.mark.parametrize("run", ["self"], indirect=True)
+def test_the_time_for_which_nobody_reads_the_output_is_not_a_call_s(run):
+    path = created(run)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, b"-" * 4096)
+    os.set_blocking(write, True)
+    argv = run.argv([UVERBSCTL, "replay", "--show", "--hang", "1", str(path)], (*HFI1, "--log-level", "error"), ())
+    with subprocess.Popen(argv, stdout=write, stderr=subprocess.PIPE, text=True, env=run.env) as process:
+        os.close(write)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(3)  # longer than --hang allows
+        with os.fdopen(read) as reader:
+            said = reader.read()
+        assert process.wait(STUCK) == 0, process.stderr.read()
+    assert said.endswith("no difference\n")
 
 
 # ---- docs/replay.md ---------------------------------------------------------------------------------------------------

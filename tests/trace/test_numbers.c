@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* uverbsctl replay: a number of the device belongs to one object at a time, and stands for the recorded one. */
+#include <stdlib.h>
+
+#include "replay_trace.h"
+#include "../suite.h"
+
+enum { FIRST = 5, SECOND = 6 }; /* recorded handles */
+
+static struct uvd_replay r;
+static struct uvd_replay_file file, other_file;
+static struct uvd_trace_open client;
+static struct uvd_trace_decoded was;
+static struct uvd_replay_call call;
+
+static void setup(void)
+{
+	r = (struct uvd_replay){ .numbers = json_object(), .objects = json_object() };
+	file = (struct uvd_replay_file){ .file = 1 };
+	other_file = (struct uvd_replay_file){ .file = 2 };
+	was = (struct uvd_trace_decoded){ .open = &client };
+	call = (struct uvd_replay_call){ .r = &r, .f = &file, .was = &was };
+}
+
+static void teardown(void)
+{
+	json_decref(r.numbers);
+	json_decref(r.objects);
+}
+
+START_TEST(test_two_objects_that_exist_do_not_have_one_number)
+{
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 100, 7, FIRST));
+	ck_assert(!uvd_replay_number_bind(&call, "lkey", 101, 7, SECOND));
+	ck_assert(uvd_replay_number_bind(&call, "rkey", 101, 7, SECOND)); /* another kind */
+}
+END_TEST
+
+START_TEST(test_the_number_of_an_object_that_is_gone_is_free)
+{
+	const uint32_t first = FIRST, second = SECOND;
+
+	ck_assert(uvd_replay_number_bind(&call, "qpn", 100, 7, FIRST));
+	uvd_replay_numbers_end(&r, file.file, &second);
+	uvd_replay_numbers_end(&r, other_file.file, &first);
+	ck_assert(!uvd_replay_number_bind(&call, "qpn", 101, 7, SECOND));
+	uvd_replay_numbers_end(&r, file.file, NULL);
+	ck_assert(uvd_replay_number_bind(&call, "qpn", 102, 7, FIRST));
+	uvd_replay_numbers_end(&r, file.file, &first);
+	ck_assert(uvd_replay_number_bind(&call, "qpn", 103, 7, SECOND));
+}
+END_TEST
+
+START_TEST(test_a_number_is_the_one_that_stands_for_the_recorded_one)
+{
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 100, 7, FIRST));
+	ck_assert(uvd_replay_number_bind(&call, "lkey", 7, 100, SECOND));
+	ck_assert(uvd_replay_number_is(&call, "lkey", 100, 7));
+	ck_assert(uvd_replay_number_is(&call, "lkey", 7, 100));
+	ck_assert(!uvd_replay_number_is(&call, "lkey", 100, 100));
+	ck_assert(!uvd_replay_number_is(&call, "lkey", 100, 8));
+	ck_assert(!uvd_replay_number_is(&call, "lkey", 99, 7));
+	ck_assert(uvd_replay_number_is(&call, "lkey", 99, 99)); /* of no object of the trace */
+}
+END_TEST
+
+/* A region without remote access can have the rkey 0, on one of the devices or on both. */
+START_TEST(test_several_objects_can_have_the_number_0)
+{
+	ck_assert(uvd_replay_number_bind(&call, "rkey", 0, 7, FIRST));
+	ck_assert(uvd_replay_number_bind(&call, "rkey", 0, 8, SECOND));
+	ck_assert(uvd_replay_number_is(&call, "rkey", 0, 7));
+	ck_assert(uvd_replay_number_is(&call, "rkey", 0, 8));
+	ck_assert(!uvd_replay_number_is(&call, "rkey", 0, 9));
+	ck_assert(uvd_replay_number_bind(&call, "rkey", 100, 0, FIRST));
+	ck_assert(uvd_replay_number_bind(&call, "rkey", 101, 0, SECOND));
+	ck_assert(uvd_replay_number_is(&call, "rkey", 100, 0));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("numbers");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_add_test(tc, test_two_objects_that_exist_do_not_have_one_number);
+	tcase_add_test(tc, test_the_number_of_an_object_that_is_gone_is_free);
+	tcase_add_test(tc, test_a_number_is_the_one_that_stands_for_the_recorded_one);
+	tcase_add_test(tc, test_several_objects_can_have_the_number_0);
+	return run_suite("trace numbers", tc);
+}
