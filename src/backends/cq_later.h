@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Completions that a filter delays. A ring holds them in their order, and a thread of the device puts them into the queue
- * when their time has come. While a ring holds one, all later completions of the CQ wait behind it.
+ * Completions that a filter delays. A ring holds them in their order, and a thread of the device puts them into the
+ * queue when their time has come. While a ring holds one, all later completions of the CQ wait behind it.
  */
 #ifndef UVD_CQ_LATER_H
 #define UVD_CQ_LATER_H
@@ -47,12 +47,15 @@ void uvd_cq_later_fini(struct uvd_cq_later *later);
 /* uvd_backend.carry_completion of a backend that delays completions: delays none. */
 void uvd_cq_carry_completion(struct uvd_completion *completion);
 /*
- * Asks the filters, and holds the completion if they delay it, or if older ones are held. Returns false if it is due now,
- * and nothing is held: without room for it, older ones have been queued early, and *notify says whether
+ * Asks the filters, and holds the completion if they delay it, or if older ones are held. Returns false if it is due
+ * now, and nothing is held: without room for it, older ones have been queued early, and *notify says whether
  * uvd_cq_ring_notify() is due. Caller holds ring->lock.
  */
 bool uvd_cq_later_holds(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited, bool *notify);
-/* Forgets what the ring holds, and waits until the thread has left the ring. Caller holds no lock; nobody adds to the ring. */
+/*
+ * Forgets what the ring holds, and waits until the thread has left the ring. Caller holds no lock; nobody adds to the
+ * ring.
+ */
 void uvd_cq_later_forget(struct uvd_cq_ring *ring);
 
 #endif

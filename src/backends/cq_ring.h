@@ -28,8 +28,8 @@ struct uvd_cq_ring {
 
 /*
  * Makes the ring of cq, with cq->cqe entries. Returns 0; -EOPNOTSUPP for any cq->flags; -EINVAL if cq->cqe is below 1
- * or over max; -ENOMEM if there is no memory, or the user may have no more. later: the device's, which outlives the ring;
- * NULL: filters cannot delay completions.
+ * or over max; -ENOMEM if there is no memory, or the user may have no more. later: the device's, which outlives the
+ * ring; NULL: filters cannot delay completions.
  */
 int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max, struct uvd_cq_later *later);
 void uvd_cq_ring_destroy(struct uvd_cq_ring *ring);
@@ -42,8 +42,8 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only);
 /*
- * Passes the completion to the filters, then queues it, at once or later. If the queue is full, the completion is lost, and
- * the first time IBV_EVENT_CQ_ERR becomes due (IBTA 11.6.2: overrun). Returns true if the caller must call
+ * Passes the completion to the filters, then queues it, at once or later. If the queue is full, the completion is lost,
+ * and the first time IBV_EVENT_CQ_ERR becomes due (IBTA 11.6.2: overrun). Returns true if the caller must call
  * uvd_cq_ring_notify().
  */
 bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The filter `delay`: operations take longer, and completions come later. What follows is about operations. The thread of the call sleeps, before the operation, and holds no lock that
- * other calls need but those of its objects; the removal of the device ends the sleep. So a call that is delayed costs
- * one of the threads that serve the device, as a call does that waits for a slow adapter.
+ * The filter `delay`: operations take longer, and completions come later. The thread of the call sleeps, before the
+ * operation, and holds no lock that other calls need but those of its objects; the removal of the device ends the sleep.
+ * So a call that is delayed costs one of the threads that serve the device, as a call does that waits for a slow
+ * adapter. The backend keeps completions back, which costs no thread.
  */
 #include <errno.h>
 #include <stdio.h>

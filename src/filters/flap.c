@@ -216,8 +216,8 @@ static void flap_exit(struct uvd_ibdev *dev, void *data)
 /* ---- posts ------------------------------------------------------------------------------------------------------- */
 
 /*
- * Counts a post. The one that the schedule names goes on when the port is down. If the device is to go, it waits for that
- * and fails, so that the same post always meets the same device. Returns 0 or -EIO.
+ * Counts a post. The one that the schedule names goes on when the port is down. If the device is to go, it waits for
+ * that and fails, so that the same post always meets the same device. Returns 0 or -EIO.
  */
 static int flap_post(struct flap *f)
 {

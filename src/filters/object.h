@@ -14,8 +14,12 @@ extern const char *const uvd_object_kinds[UVD_OF_KINDS]; /* names; NULL for UVD_
 
 /* The kind of an object, by the type of the pointer to it. The expression is not evaluated. */
 #define UVD_OBJECT_KIND(object) \
-	_Generic((object), struct uvd_qp *: UVD_OF_QP, struct uvd_cq *: UVD_OF_CQ, struct uvd_srq *: UVD_OF_SRQ, \
-		 struct uvd_mr *: UVD_OF_MR, default: UVD_OF_NONE)
+	_Generic((object), struct uvd_qp * \
+		 : UVD_OF_QP, struct uvd_cq * \
+		 : UVD_OF_CQ, struct uvd_srq * \
+		 : UVD_OF_SRQ, struct uvd_mr * \
+		 : UVD_OF_MR, default \
+		 : UVD_OF_NONE)
 
 struct uvd_object_rule {
 	enum { UVD_OBJECT_ANY, UVD_OBJECT_NTH, UVD_OBJECT_NUMBER, UVD_OBJECT_TYPE } by;
@@ -38,8 +42,8 @@ enum uvd_object_step uvd_object_step(const char *op);
  */
 const char *uvd_object_parse(struct uvd_object_rule *rule, enum uvd_object_kind kind, const char *text);
 /*
- * Call these around each operation on an object of the kind; uvd_object_done() with what it returned. Does the rule apply to the
- * object? Counts creations. Take no lock.
+ * Call these around each operation on an object of the kind; uvd_object_done() with what it returned. Does the rule
+ * apply to the object? Counts creations. Take no lock.
  */
 bool uvd_object_applies(struct uvd_object_rule *rule, enum uvd_object_kind kind, enum uvd_object_step step,
 			const void *object);

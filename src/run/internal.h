@@ -94,7 +94,8 @@ struct uvd_run_tree {
 struct uvd_run_device {
 	struct uvd_device_config config;
 	struct uvd_device *dev; /* with a reference; NULL: unplugged */
-	uint64_t replug_ns; /* not 0: the control's thread shall remove it, and add it so much later. Under devices_lock */
+	uint64_t
+		replug_ns; /* not 0: the control's thread shall remove it, and add it so much later. Under devices_lock */
 	struct uvd_sysfs_counters shown; /* the engine's counters_lock */
 };
 

@@ -118,8 +118,10 @@ END_TEST
 
 START_TEST(test_wrong_options_are_refused)
 {
-	static const char *const wrong[] = { "delay:alloc_pd=5", "delay:alloc_pd=5ms@", "delay:destroy_qp=5ms",
-					     "delay:alloc_xrcd=5ms", "delay:wc=5", "delay:wc.sends=5ms", "delay:query_port_counters=5ms" };
+	static const char *const wrong[] = {
+		"delay:alloc_pd=5", "delay:alloc_pd=5ms@", "delay:destroy_qp=5ms",	   "delay:alloc_xrcd=5ms",
+		"delay:wc=5",	    "delay:wc.sends=5ms",  "delay:query_port_counters=5ms"
+	};
 
 	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {
 		ck_assert_int_eq(uvd_device_filter_add(h.dev, wrong[i], error), -EINVAL);
@@ -131,5 +133,4 @@ END_TEST
 FILTERS_MAIN(setup, teardown, test_a_call_takes_at_least_the_time_and_succeeds,
 	     test_the_removal_of_the_device_ends_a_delay, test_times_have_a_unit_and_are_a_minute_at_most,
 	     test_completions_of_the_kinds_that_the_user_chose_come_later,
-	     test_a_backend_that_cannot_delay_completions_says_so,
-	     test_wrong_options_are_refused)
+	     test_a_backend_that_cannot_delay_completions_says_so, test_wrong_options_are_refused)

@@ -166,7 +166,7 @@ END_TEST
 
 START_TEST(test_wrong_options_are_refused)
 {
-	static const char *const wrong[] = { "flap:port=0", "flap:port=2", "flap:down=5", "flap:up=61s",
+	static const char *const wrong[] = { "flap:port=0",  "flap:port=2",	  "flap:down=5", "flap:up=61s",
 					     "flap:times=x", "flap:device=maybe", "flap:posts=x" };
 
 	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {

@@ -61,7 +61,8 @@ def test_ibv_rc_pingpong_says_which_call_failed(run, persona, rule, said):
 
 
 @pytest.mark.parametrize("rule, said", (("qp=@2,modify_qp=EINVAL", "client 1\nFailed to modify QP to INIT"),
-                                        ("qp=rc,create_qp=ENOMEM", "client 1\nCouldn't create QP"), ("qp=ud,create_qp=ENOMEM", "client 0\n"),
+                                        ("qp=rc,create_qp=ENOMEM", "client 1\nCouldn't create QP"),
+                                        ("qp=ud,create_qp=ENOMEM", "client 0\n"),
                                         ("cq=@2,wc.send=RETRY_EXC_ERR@3", "client 1\nFailed status transport retry counter exceeded (12)")))
 def test_ibv_rc_pingpong_sees_the_errors_of_one_object_only(run, rule, said):
     # The server's objects are made first: it listens before the client starts.

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
-#include "backends/cq_later.h"
+#include "backends/backends.h"
 #include "backends/soft/memory/mover.h"
 #include "backends/soft/memory/ref.h"
 
