@@ -19,8 +19,12 @@ static const struct {
 	const char *name;
 	enum ibv_qp_type type;
 } object_types[] = {
-	{ "rc", IBV_QPT_RC },		      { "uc", IBV_QPT_UC },		{ "ud", IBV_QPT_UD },
-	{ "raw_packet", IBV_QPT_RAW_PACKET }, { "xrc_send", IBV_QPT_XRC_SEND }, { "xrc_recv", IBV_QPT_XRC_RECV },
+	{ "rc", IBV_QPT_RC },
+	{ "uc", IBV_QPT_UC },
+	{ "ud", IBV_QPT_UD },
+	{ "raw_packet", IBV_QPT_RAW_PACKET },
+	{ "xrc_send", IBV_QPT_XRC_SEND },
+	{ "xrc_recv", IBV_QPT_XRC_RECV },
 };
 
 enum uvd_object_step uvd_object_step(const char *op)
