@@ -61,6 +61,13 @@ struct uvd_message {
 	uint64_t hold_ns;
 };
 
+/* A completion that the backend is about to give to the client. */
+struct uvd_completion {
+	struct uvd_cq *cq;
+	const struct ibv_wc *wc; /* wc->opcode is valid, whatever the status */
+	uint64_t delay_ns; /* at first 0; filters add to it */
+};
+
 /* The operations of a backend. See the rules at the top of this file. */
 struct uvd_backend {
 	const char *name;
@@ -264,6 +271,12 @@ struct uvd_backend {
 	 * another function. It calls it on any thread, without a lock, before the message arrives.
 	 */
 	void (*carry_message)(struct uvd_message *message);
+	/*
+	 * Decides for how long a completion is kept back from its CQ, for filters: a backend that can do that sets a function
+	 * that does nothing, and calls the operation of dev->ops for each completion, if that is another function. Completions
+	 * of a CQ keep their order. Called under locks of the backend: it must not block.
+	 */
+	void (*carry_completion)(struct uvd_completion *completion);
 	/*
 	 * Removes from *ops, which are this device's alone, what a device of this configuration does not have. Called once,
 	 * before open(): clients then find a device without those operations. May be NULL.

@@ -89,6 +89,19 @@ UVD_API void uvd_filter_completion(struct uvd_cq *cq, struct ibv_wc *wc);
 UVD_API bool uvd_ibdev_sleep(struct uvd_ibdev *dev, uint64_t ns);
 
 /*
+ * Removes the device under its users, as `uverbsctl device remove` does, and adds it again down_ns after that. Only orders
+ * this, so that the filter's own thread may ask for the end of its filter: exit() follows. The device that comes back
+ * begins with the filters that the device was configured with. Returns 0; -ENODEV: the device is being removed already;
+ * -EOPNOTSUPP: the transport cannot do that. Without locks.
+ */
+UVD_API int uvd_ibdev_replug(struct uvd_ibdev *dev, uint64_t down_ns);
+/*
+ * Returns how often uvd_ibdev_replug() has removed this device, since a user has added it; for init(), too. UINT64_MAX: the
+ * transport cannot do that.
+ */
+UVD_API uint64_t uvd_ibdev_replugs(const struct uvd_ibdev *dev);
+
+/*
  * For init(): tells the user what is wrong with the value of an option, as in "`ENOMEN` is not an errno", and returns
  * -EINVAL. why: "is not an errno".
  */

@@ -114,7 +114,8 @@
 	X(int, qp_attach_comp_cntr, uvd_qp_device(qp), \
 	  (struct uvd_qp *qp, struct uvd_comp_cntr *cntr, uint32_t op_mask), (qp, cntr, op_mask)) \
 	X(int, query_comp_cntr_caps, dev, (struct uvd_ibdev *dev, struct uvd_comp_cntr_caps *caps), (dev, caps)) \
-	X(void, carry_message, uvd_qp_device(message->qp), (struct uvd_message *message), (message))
+	X(void, carry_message, uvd_qp_device(message->qp), (struct uvd_message *message), (message)) \
+	X(void, carry_completion, completion->cq->context->dev, (struct uvd_completion *completion), (completion))
 /* clang-format on */
 
 #endif

@@ -24,7 +24,7 @@ static void cq_ring_free(struct uvd_account *account, struct ibv_wc *wc, unsigne
 	uvd_uncharge_bytes(account, size * sizeof(*wc));
 }
 
-int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
+int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max, struct uvd_cq_later *later)
 {
 	/* As rvt_create_cq(): no flag is supported (timestamps, ignored overruns). */
 	if (cq->flags)
@@ -36,6 +36,7 @@ int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 	ring->cq = cq;
 	ring->account = cq->context->account;
 	ring->mapped = cq->queue;
+	ring->wait = (struct uvd_cq_wait){ .later = later };
 	if (ring->mapped)
 		return 0;
 	ring->wc = cq_ring_alloc(ring->account, cq->cqe);
@@ -49,6 +50,7 @@ int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max)
 
 void uvd_cq_ring_destroy(struct uvd_cq_ring *ring)
 {
+	uvd_cq_later_forget(ring);
 	pthread_mutex_destroy(&ring->lock);
 	cq_ring_free(ring->account, ring->wc, ring->size);
 }
@@ -115,7 +117,7 @@ int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only)
 }
 
 /* Caller holds ring->lock. Returns false if the queue is full. */
-static bool cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
+static bool cq_ring_push(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
 {
 	if (ring->mapped)
 		return ring->mapped->ops->push_wc(ring->mapped, wc);
@@ -125,19 +127,16 @@ static bool cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc)
 	return true;
 }
 
-bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited)
+bool uvd_cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited)
 {
-	struct ibv_wc copy = *completion, *wc = &copy;
 	bool notify = false;
 
-	pthread_mutex_lock(&ring->lock);
-	uvd_filter_completion(ring->cq, wc);
-	if (!cq_ring_put(ring, wc)) {
+	if (!cq_ring_push(ring, wc)) {
 		/* Raise one event in all: with one for each lost completion a client could fill its event file. */
 		notify = !ring->overrun;
 		ring->overrun_due |= notify;
 		ring->overrun = true;
-		goto out;
+		return notify;
 	}
 	if (ring->armed == UVD_CQ_NEXT ||
 	    (ring->armed == UVD_CQ_SOLICITED && (solicited || wc->status != IBV_WC_SUCCESS))) {
@@ -145,7 +144,18 @@ bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, 
 		ring->due++;
 		notify = true;
 	}
-out:
+	return notify;
+}
+
+bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited)
+{
+	struct ibv_wc wc = *completion;
+	bool notify = false;
+
+	pthread_mutex_lock(&ring->lock);
+	uvd_filter_completion(ring->cq, &wc);
+	if (!ring->wait.later || !uvd_cq_later_holds(ring, &wc, solicited, &notify))
+		notify |= uvd_cq_ring_put(ring, &wc, solicited);
 	pthread_mutex_unlock(&ring->lock);
 	return notify;
 }

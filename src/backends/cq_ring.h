@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
+#include "backends/cq_later.h"
 
 struct uvd_cq_ring {
 	pthread_mutex_t lock; /* no other lock is taken under it, but those of filters */
@@ -22,13 +23,15 @@ struct uvd_cq_ring {
 	enum { UVD_CQ_IDLE, UVD_CQ_SOLICITED, UVD_CQ_NEXT } armed;
 	unsigned int due; /* calls of the completion handler */
 	bool overrun, overrun_due;
+	struct uvd_cq_wait wait; /* completions that filters delay */
 };
 
 /*
  * Makes the ring of cq, with cq->cqe entries. Returns 0; -EOPNOTSUPP for any cq->flags; -EINVAL if cq->cqe is below 1
- * or over max; -ENOMEM if there is no memory, or the user may have no more.
+ * or over max; -ENOMEM if there is no memory, or the user may have no more. later: the device's, which outlives the
+ * ring; NULL: filters cannot delay completions.
  */
-int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max);
+int uvd_cq_ring_init(struct uvd_cq_ring *ring, struct uvd_cq *cq, int max, struct uvd_cq_later *later);
 void uvd_cq_ring_destroy(struct uvd_cq_ring *ring);
 /*
  * Sets cq->cqe. Returns 0; -EINVAL as above, or if more than cqe completions wait to be polled; -ENOMEM as above;
@@ -39,10 +42,13 @@ int uvd_cq_ring_resize(struct uvd_cq_ring *ring, struct uvd_cq *cq, int cqe, int
 int uvd_cq_ring_poll(struct uvd_cq_ring *ring, int n, struct ibv_wc *wc);
 int uvd_cq_ring_arm(struct uvd_cq_ring *ring, bool solicited_only);
 /*
- * Passes the completion to the filters, then queues it. If the queue is full, the completion is lost, and the first
- * time IBV_EVENT_CQ_ERR becomes due (IBTA 11.6.2: overrun). Returns true if the caller must call uvd_cq_ring_notify().
+ * Passes the completion to the filters, then queues it, at once or later. If the queue is full, the completion is lost,
+ * and the first time IBV_EVENT_CQ_ERR becomes due (IBTA 11.6.2: overrun). Returns true if the caller must call
+ * uvd_cq_ring_notify().
  */
 bool uvd_cq_ring_add(struct uvd_cq_ring *ring, const struct ibv_wc *completion, bool solicited);
+/* The same without filters, for cq_later.c. Caller holds ring->lock. */
+bool uvd_cq_ring_put(struct uvd_cq_ring *ring, const struct ibv_wc *wc, bool solicited);
 /* Calls the handlers that are due. Caller holds no lock. */
 void uvd_cq_ring_notify(struct uvd_cq_ring *ring, struct uvd_cq *cq);
 

@@ -130,6 +130,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 
 	/* A plug-in that is loaded meanwhile must not miss the device. */
 	uvd_lock(&engine->plugins_lock);
+	dev->replugs = uvd_engine_replugs(engine, config->ibdev);
 	*err = find_ops(dev) ?: device_merge_trees(dev) ?: create_ucaps(dev) ?: device_open_backend(dev) ?:
 	       uvd_device_allow_begin(dev) ?: uvd_device_filters_begin(dev) ?: device_begin_plugins(dev);
 	if (!*err) {

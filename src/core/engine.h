@@ -41,6 +41,17 @@ struct uvd_engine {
 	 * port_lock held.
 	 */
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
+	/*
+	 * The transport's, or NULL: orders the removal of the device, and that it is added again down_ns later. Returns at
+	 * once. Returns 0, or -ENODEV: the transport has no such device, or its control socket has ended. Set it before the
+	 * first device is made. Called on the thread of a filter, without locks.
+	 */
+	int (*replug)(struct uvd_device *dev, uint64_t down_ns);
+	/* How often each name was replugged by the filter `flap`. Under plugins_lock. */
+	struct uvd_replugs {
+		char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
+		uint64_t num;
+	} replugs[UVD_MAX_DEVICES];
 	const struct uvd_plugin *const *builtin; /* of uvd_engine_init() */
 	struct uvd_plugins *plugins; /* has its own lock */
 	/* One change of the plug-ins, or one creation of a device, at a time; `devices`. Outside dev->lock. */
@@ -67,5 +78,12 @@ int uvd_engine_init(struct uvd_engine *engine, const struct uvd_plugin *const *p
  */
 int uvd_engine_set_plugins(struct uvd_engine *engine, struct uvd_plugins *plugins);
 void uvd_engine_fini(struct uvd_engine *engine);
+/*
+ * The transport counts here how often engine->replug() has removed the device of this name, before it adds it again; it
+ * begins anew (forget) when a user adds the device. uvd_ibdev_replugs() tells the next device of the name. Takes
+ * plugins_lock.
+ */
+void uvd_engine_count_replug(struct uvd_engine *engine, const char *ibdev);
+void uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev);
 
 #endif

@@ -34,6 +34,11 @@ void uvd_object_count_name(struct uvd_object_count *count, const char *name);
 /* Takes the device out of the engine's list. Caller does not hold plugins_lock. */
 void uvd_device_unlist(struct uvd_device *dev);
 
+/* ---- replug.c ---------------------------------------------------------------------------------------------------- */
+
+/* Returns how often devices of this name were replugged. Caller holds plugins_lock. */
+uint64_t uvd_engine_replugs(const struct uvd_engine *engine, const char *ibdev);
+
 /* ---- ucap.c ------------------------------------------------------------------------------------------------------ */
 
 /* Removes all User Capabilities that the device has created, when it goes. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The filter `delay`: operations take longer. The thread of the call sleeps, before the operation, and holds no lock that
- * other calls need but those of its objects; the removal of the device ends the sleep. So a call that is delayed costs
- * one of the threads that serve the device, as a call does that waits for a slow adapter.
+ * The filter `delay`: operations take longer, and completions come later. The thread of the call sleeps, before the
+ * operation, and holds no lock that other calls need but those of its objects; the removal of the device ends the sleep.
+ * So a call that is delayed costs one of the threads that serve the device, as a call does that waits for a slow
+ * adapter. The backend keeps completions back, which costs no thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "filters/filters.h"
 #include "filters/rule.h"
+#include "filters/wc.h"
 #include "util/util.h"
 
 /*
@@ -49,46 +51,80 @@ enum delay_op {
 static const char *const delay_names[] = { UVD_FILTER_OPS(DELAY_NAME) };
 
 #define DELAY_OPTION(op) { #op, NULL, "TIME[@N|@N+|%P]", "takes longer: 5us, 10ms or 2s; every call, the N-th, ..." },
+#define DELAY_WC_OPTION(name, what) { name, NULL, "TIME[@N|@N+|%P]", "completions of " what " come later" },
 static const struct uvd_plugin_option delay_options[] = {
 	/* clang-format off */
 	DELAY_OPS(DELAY_OPTION)
+	UVD_WC_OPTIONS(DELAY_WC_OPTION)
 	{ "seed", "1", "N", "which calls a percentage chooses" },
 	/* clang-format on */
 	{},
 };
 
+struct delay_rule {
+	struct uvd_rule when;
+	uint64_t ns;
+};
+
 struct delay {
 	struct uvd_ibdev *dev;
-	struct {
-		struct uvd_rule when;
-		uint64_t ns;
-	} ops[DELAY_OP_NUM];
+	struct delay_rule ops[DELAY_OP_NUM], wcs[UVD_WC_KINDS];
 };
+
+static int delay_rule_init(struct delay_rule *rule, const struct uvd_plugin_values *values, const char *name,
+			   uint64_t seed)
+{
+	/* NULL also for an operation that is no option. */
+	const char *text = uvd_plugin_value(values, name), *wrong;
+	char value[32];
+
+	if (!text)
+		return 0;
+	wrong = uvd_rule_parse(&rule->when, text, seed, value, sizeof(value));
+	if (!wrong && !uvd_rule_time(value, &rule->ns))
+		wrong = "is not a time such as 5us, 10ms or 2s, of 60s at most";
+	return wrong ? uvd_plugin_wrong(values, name, wrong) : 0;
+}
+
+static bool delay_has_wc(const struct delay *f)
+{
+	bool has = false;
+
+	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
+		has |= f->wcs[i].when.set;
+	return has;
+}
+
+/* Can the backend keep completions back? */
+static int delay_check_backend(const struct delay *f)
+{
+	const struct uvd_backend *ops = f->dev->ops;
+
+	if (ops->carry_completion || !delay_has_wc(f))
+		return 0;
+	uvd_logf(f->dev->log, UVD_ERR, "%s: filter delay: the backend %s cannot delay completions, soft can",
+		 f->dev->config.ibdev, ops->name);
+	return -EOPNOTSUPP;
+}
 
 static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct delay *f = uvd_zalloc(sizeof(*f));
 	uint64_t seed = 1;
-	char value[32];
 	int err = f ? uvd_plugin_number(values, "seed", 0, UINT64_MAX, &seed) : -ENOMEM;
 
-	for (unsigned int i = 0; i < DELAY_OP_NUM && !err; i++) {
-		/* NULL also for an operation that is no option. */
-		const char *text = uvd_plugin_value(values, delay_names[i]), *wrong;
-
-		if (!text)
-			continue;
-		wrong = uvd_rule_parse(&f->ops[i].when, text, seed + i, value, sizeof(value));
-		if (!wrong && !uvd_rule_time(value, &f->ops[i].ns))
-			wrong = "is not a time such as 5us, 10ms or 2s, of 60s at most";
-		if (wrong)
-			err = uvd_plugin_wrong(values, delay_names[i], wrong);
-	}
+	if (!err)
+		f->dev = dev;
+	for (unsigned int i = 0; i < DELAY_OP_NUM && !err; i++)
+		err = delay_rule_init(&f->ops[i], values, delay_names[i], seed + i);
+	for (unsigned int i = 0; i < UVD_WC_KINDS && !err; i++)
+		err = delay_rule_init(&f->wcs[i], values, uvd_wc_names[i], seed + i);
+	if (!err)
+		err = delay_check_backend(f);
 	if (err) {
 		free(f);
 		return err;
 	}
-	f->dev = dev;
 	*data = f;
 	return 0;
 }
@@ -126,15 +162,34 @@ static int delay_doorbell(void *data, const struct uvd_next *next, struct uvd_qp
 	return uvd_next_ring_doorbell(next, qp, work);
 }
 
+static void delay_completion(void *data, const struct uvd_next *next, struct uvd_completion *completion)
+{
+	const struct ibv_wc *wc = completion->wc;
+	struct delay *f = data;
+	const enum uvd_wc_kind kind = uvd_wc_kind(wc->opcode);
+	const uint64_t of_any = uvd_rule_applies(&f->wcs[UVD_WC_ANY].when);
+	const uint64_t of_kind = uvd_rule_applies(&f->wcs[kind].when);
+	const uint64_t ns = of_kind ? f->wcs[kind].ns : f->wcs[UVD_WC_ANY].ns;
+
+	uvd_next_carry_completion(next, completion);
+	if (!of_any && !of_kind)
+		return;
+	completion->delay_ns += ns;
+	uvd_log_limited(f->dev->log, UVD_INFO, "%s: filter delay: QP 0x%x, %s, completion %llu: %llu us",
+			f->dev->config.ibdev, wc->qp_num, uvd_wc_names[of_kind ? kind : UVD_WC_ANY],
+			(unsigned long long)(of_kind ?: of_any), (unsigned long long)(ns / 1000));
+}
+
 #define DELAY_ENTRY(op) .op = delay_##op,
 /* clang-format off */
 const struct uvd_filter uvd_filter_delay = {
 	.name = "delay",
-	.description = "operations take longer",
+	.description = "operations take longer, and completions come later",
 	.options = delay_options,
 	.init = delay_init,
 	.exit = delay_exit,
 	DELAY_OPS(DELAY_ENTRY)
 	.ring_doorbell = delay_doorbell,
+	.carry_completion = delay_completion,
 };
 /* clang-format on */

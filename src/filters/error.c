@@ -14,7 +14,9 @@
 #include <uverbsd/plugin.h>
 
 #include "filters/filters.h"
+#include "filters/object.h"
 #include "filters/rule.h"
+#include "filters/wc.h"
 #include "util/util.h"
 
 enum { MAX_BROKEN = 256 /* QPs that it remembers to be in the error state */ };
@@ -27,21 +29,6 @@ enum error_op {
 #define ERROR_NAME(ret, op, ...) #op,
 static const char *const op_names[] = { UVD_FILTER_OPS(ERROR_NAME) };
 
-/* The kinds of completions that have rules. */
-enum error_wc {
-	WC_ANY,
-	WC_SEND,
-	WC_WRITE,
-	WC_READ,
-	WC_ATOMIC,
-	WC_BIND_MW,
-	WC_LOCAL_INV,
-	WC_RECV,
-	ERROR_WCS,
-};
-static const char *const wc_names[] = { "wc",	     "wc.send",	   "wc.write",	   "wc.read",
-					"wc.atomic", "wc.bind_mw", "wc.local_inv", "wc.recv" };
-
 struct error_rule {
 	struct uvd_rule when;
 	int value; /* an errno, or a status */
@@ -49,7 +36,8 @@ struct error_rule {
 
 struct error_filter {
 	struct uvd_ibdev *dev;
-	struct error_rule ops[ERROR_OPS], wcs[ERROR_WCS];
+	struct error_rule ops[ERROR_OPS], wcs[UVD_WC_KINDS];
+	struct uvd_object_rule objects[UVD_OF_KINDS];
 	pthread_mutex_t lock; /* broken, num_broken; a leaf, also of the backends' locks */
 	uint32_t broken[MAX_BROKEN]; /* numbers of QPs, the latest ones */
 	unsigned int num_broken; /* ever */
@@ -64,14 +52,11 @@ struct error_filter {
 static const struct uvd_plugin_option error_options[] = {
 	/* clang-format off */
 	UVD_FILTER_OPS(ERROR_OPTION)
-	ERROR_WC_OPTION("wc", "all work requests")
-	ERROR_WC_OPTION("wc.send", "sends")
-	ERROR_WC_OPTION("wc.write", "RDMA writes")
-	ERROR_WC_OPTION("wc.read", "RDMA reads")
-	ERROR_WC_OPTION("wc.atomic", "atomics")
-	ERROR_WC_OPTION("wc.bind_mw", "binds of memory windows")
-	ERROR_WC_OPTION("wc.local_inv", "local invalidates")
-	ERROR_WC_OPTION("wc.recv", "receives")
+	UVD_WC_OPTIONS(ERROR_WC_OPTION)
+	{ "qp", NULL, "@N|NUMBER|TYPE", "rules are for this QP: the N-th created, this number, this type (rc, ud, ...)" },
+	{ "cq", NULL, "@N", "rules are for the N-th CQ that is created" },
+	{ "srq", NULL, "@N", "rules are for the N-th SRQ that is created" },
+	{ "mr", NULL, "@N|L_KEY", "rules are for this region" },
 	{ "seed", "1", "N", "which calls a percentage chooses" },
 	/* clang-format on */
 	{},
@@ -106,6 +91,50 @@ static int error_check_ends(const struct error_rule *rule, const struct uvd_plug
 	return uvd_plugin_wrong(values, name, "applies to more than one call: name one, ERRNO@N, or objects leak");
 }
 
+/* The kind of the object that an operation is called for. The parameter is declared for its type only. */
+#define ERROR_FIRST(first, ...) first
+#define ERROR_KIND(ret, op, dev, params, args) \
+	case ERROR_##op: { \
+		ERROR_FIRST params; \
+		return UVD_OBJECT_KIND(ERROR_FIRST args); \
+	}
+static enum uvd_object_kind error_kind(enum error_op op)
+{
+	switch (op) {
+		UVD_FILTER_OPS(ERROR_KIND)
+	default:
+		return UVD_OF_NONE;
+	}
+}
+
+/* Is there a rule for objects of this kind? */
+static bool error_uses_kind(const struct error_filter *f, enum uvd_object_kind kind, bool *of_wc)
+{
+	bool of_op = false;
+
+	*of_wc = false;
+	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
+		*of_wc |= f->wcs[i].when.set && (kind == UVD_OF_QP || kind == UVD_OF_CQ);
+	for (unsigned int i = 0; i < ERROR_OPS; i++)
+		of_op |= f->ops[i].when.set && error_kind(i) == kind;
+	return of_op || *of_wc;
+}
+
+static int error_object_init(struct error_filter *f, const struct uvd_plugin_values *values, enum uvd_object_kind kind)
+{
+	const char *text = uvd_plugin_value(values, uvd_object_kinds[kind]), *wrong;
+	bool of_wc;
+
+	if (!text)
+		return 0;
+	wrong = uvd_object_parse(&f->objects[kind], kind, text);
+	if (!wrong && !error_uses_kind(f, kind, &of_wc))
+		wrong = "is for no rule: none of them is about such an object";
+	if (!wrong && of_wc && f->objects[kind].by == UVD_OBJECT_TYPE)
+		wrong = "is a type, which completions do not tell: name a QP";
+	return wrong ? uvd_plugin_wrong(values, uvd_object_kinds[kind], wrong) : 0;
+}
+
 static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct error_filter *f = uvd_zalloc(sizeof(*f));
@@ -115,9 +144,11 @@ static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	for (unsigned int i = 0; i < ERROR_OPS && !err; i++)
 		err = error_rule_init(&f->ops[i], values, op_names[i], seed + i, uvd_rule_errno, "is not an errno")
 			      ?: error_check_ends(&f->ops[i], values, op_names[i]);
-	for (unsigned int i = 0; i < ERROR_WCS && !err; i++)
-		err = error_rule_init(&f->wcs[i], values, wc_names[i], seed + i, uvd_rule_status,
+	for (unsigned int i = 0; i < UVD_WC_KINDS && !err; i++)
+		err = error_rule_init(&f->wcs[i], values, uvd_wc_names[i], seed + i, uvd_rule_status,
 				      "is not a status of a completion");
+	for (unsigned int i = UVD_OF_NONE + 1; i < UVD_OF_KINDS && !err; i++)
+		err = error_object_init(f, values, i);
 	if (err) {
 		free(f);
 		return err;
@@ -138,12 +169,15 @@ static void error_exit(struct uvd_ibdev *dev, void *data)
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
-/* Counts the call. Returns 0, or the negative errno that it fails with. */
-static int error_here(struct error_filter *f, enum error_op op)
+/* Counts the call, if it is for an object that the rules are for. Returns 0, or the negative errno that it fails with. */
+static int error_here(struct error_filter *f, enum error_op op, enum uvd_object_kind kind, const void *object)
 {
 	struct error_rule *rule = &f->ops[op];
-	const uint64_t call = uvd_rule_applies(&rule->when);
+	uint64_t call;
 
+	if (!uvd_object_applies(&f->objects[kind], kind, uvd_object_step(op_names[op]), object))
+		return 0;
+	call = uvd_rule_applies(&rule->when);
 	if (!call)
 		return 0;
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: %s", f->dev->config.ibdev,
@@ -154,7 +188,15 @@ static int error_here(struct error_filter *f, enum error_op op)
 #define ERROR_FUNCTION_int(op, params, args) \
 	static int error_##op(void *data, const struct uvd_next *next, UVD_FILTER_LIST params) \
 	{ \
-		return error_here(data, ERROR_##op) ?: uvd_next_##op(next, UVD_FILTER_LIST args); \
+		const enum uvd_object_kind kind = UVD_OBJECT_KIND(ERROR_FIRST args); \
+		const void *object = ERROR_FIRST args; \
+		struct error_filter *f = data; \
+		int ret = error_here(f, ERROR_##op, kind, object); \
+\
+		if (!ret) \
+			ret = uvd_next_##op(next, UVD_FILTER_LIST args); \
+		uvd_object_done(&f->objects[kind], kind, uvd_object_step(#op), object, ret); \
+		return ret; \
 	}
 #define ERROR_FUNCTION_void(op, params, args)
 #define ERROR_FUNCTION(ret, op, dev, params, args) ERROR_FUNCTION_##ret(op, params, args)
@@ -184,29 +226,10 @@ static int error_bad_srq_recv(void *data, const struct uvd_next *next, struct uv
 /* The stock provider of a persona with mapped queues posts by a doorbell. */
 static int error_doorbell(void *data, const struct uvd_next *next, struct uvd_qp *qp, struct uvd_work *work)
 {
-	return error_here(data, ERROR_post_send) ?: error_ring_doorbell(data, next, qp, work);
+	return error_here(data, ERROR_post_send, UVD_OF_QP, qp) ?: error_ring_doorbell(data, next, qp, work);
 }
 
 /* ---- completions ------------------------------------------------------------------------------------------------- */
-
-static enum error_wc error_wc_kind(enum ibv_wc_opcode opcode)
-{
-	switch (opcode) {
-	case IBV_WC_RDMA_WRITE:
-		return WC_WRITE;
-	case IBV_WC_RDMA_READ:
-		return WC_READ;
-	case IBV_WC_COMP_SWAP:
-	case IBV_WC_FETCH_ADD:
-		return WC_ATOMIC;
-	case IBV_WC_BIND_MW:
-		return WC_BIND_MW;
-	case IBV_WC_LOCAL_INV:
-		return WC_LOCAL_INV;
-	default:
-		return opcode & IBV_WC_RECV ? WC_RECV : WC_SEND;
-	}
-}
 
 /* Caller holds f->lock. Returns the QP's place in f->broken, or NULL. */
 static uint32_t *error_broken(struct error_filter *f, uint32_t qp_num)
@@ -250,7 +273,7 @@ static void error_mend(struct error_filter *f, uint32_t qp_num)
 static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
 {
 	struct error_filter *f = data;
-	struct error_rule *any = &f->wcs[WC_ANY], *one = &f->wcs[error_wc_kind(wc->opcode)];
+	struct error_rule *any = &f->wcs[UVD_WC_ANY], *one = &f->wcs[uvd_wc_kind(wc->opcode)];
 	uint64_t of_any, of_one;
 	int status;
 
@@ -260,6 +283,8 @@ static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
 		wc->status = IBV_WC_WR_FLUSH_ERR;
 		return;
 	}
+	if (!uvd_object_completes(f->objects, cq, wc->qp_num))
+		return;
 	of_any = uvd_rule_applies(&any->when);
 	of_one = uvd_rule_applies(&one->when);
 	if (!of_any && !of_one)
@@ -268,7 +293,7 @@ static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
 	error_break(f, wc->qp_num);
 	wc->status = status;
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: QP 0x%x, %s, completion %llu: %s",
-			f->dev->config.ibdev, wc->qp_num, wc_names[of_one ? error_wc_kind(wc->opcode) : WC_ANY],
+			f->dev->config.ibdev, wc->qp_num, uvd_wc_names[of_one ? uvd_wc_kind(wc->opcode) : UVD_WC_ANY],
 			(unsigned long long)(of_one ?: of_any), uvd_rule_status_name(status));
 }
 

@@ -19,7 +19,7 @@ struct reorder {
 };
 
 static const struct uvd_plugin_option reorder_options[] = {
-	{ "when", NULL, "@N|@N+|%P", "which messages are held back (default: all that can be)" },
+	{ "when", NULL, "@N|@N+|%P", "which messages of unreliable QPs are held back (default: all that can be)" },
 	{ "hold", "10ms", "TIME", "for how long at most, if the QP sends no other message" },
 	{ "seed", "1", "N", "which messages a percentage chooses" },
 	{},
@@ -57,16 +57,22 @@ static void reorder_exit(struct uvd_ibdev *dev, void *data)
 	free(data);
 }
 
+static bool reorder_is_reliable(const struct uvd_qp *qp)
+{
+	return qp->qp_type != IBV_QPT_UC && qp->qp_type != IBV_QPT_UD && qp->qp_type != IBV_QPT_RAW_PACKET;
+}
+
 static void reorder_carry_message(void *data, const struct uvd_next *next, struct uvd_message *message)
 {
 	struct reorder *f = data;
 	uint64_t number;
 
 	uvd_next_carry_message(next, message);
-	if (!message->may_hold || message->fate != UVD_FATE_DELIVER)
+	if (reorder_is_reliable(message->qp))
 		return;
+	/* Each message counts, also one that cannot be held: else the numbers would depend on when held ones arrive. */
 	number = uvd_rule_applies(&f->when);
-	if (!number)
+	if (!number || !message->may_hold || message->fate != UVD_FATE_DELIVER)
 		return;
 	message->fate = UVD_FATE_HOLD;
 	message->hold_ns = f->hold;

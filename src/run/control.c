@@ -4,6 +4,7 @@
  * UVERBSD_CONTROL. It has a thread and an event loop of its own, because the engine's main thread must not wait for
  * clients. A run works without it.
  */
+#include <errno.h>
 #include <ev.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,18 @@
 #include "run/internal.h"
 #include "util/util.h"
 
+/* A device that a filter has removed, and that comes back. */
+struct run_replug {
+	struct ev_timer timer;
+	struct uvd_run_control *control;
+	char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
+};
+
 struct uvd_run_control {
 	struct uvd_run_engine *engine;
 	struct ev_loop *loop;
-	struct ev_async end;
+	struct ev_async end, on_replug;
+	struct run_replug replugs[UVD_MAX_DEVICES]; /* only the control's thread */
 	struct uvd_control *control;
 	struct uvd_control_plugins *plugins;
 	struct uvd_control_traces *traces;
@@ -88,7 +97,7 @@ static bool run_control_taken(void *arg, const char *ibdev)
 	return run_control_find(c->engine, ibdev, true);
 }
 
-static json_t *run_control_add(void *arg, const char *name)
+static json_t *run_control_plug_in(void *arg, const char *name)
 {
 	struct uvd_run_control *c = arg;
 	struct uvd_run_device *d = run_control_find(c->engine, name, false);
@@ -104,6 +113,16 @@ static json_t *run_control_add(void *arg, const char *name)
 	return run_control_make(arg, &config);
 }
 
+static json_t *run_control_add(void *arg, const char *name)
+{
+	struct uvd_run_control *c = arg;
+	struct uvd_run_device *d = run_control_find(c->engine, name, false);
+
+	if (d)
+		uvd_engine_forget_replugs(&c->engine->core, d->config.ibdev);
+	return run_control_plug_in(arg, name);
+}
+
 static struct uvd_plugins *run_control_plugins(void *arg)
 {
 	struct uvd_run_control *c = arg;
@@ -116,6 +135,105 @@ static int run_control_filters(void *arg, const struct uvd_options *o)
 	struct uvd_run_control *c = arg;
 
 	return uvd_options_give_filters(o, &c->engine->core);
+}
+
+/* ---- devices that the filter `flap` removes, and that come back -------------------------------------------------- */
+
+int uvd_run_control_replug(struct uvd_device *dev, uint64_t down_ns)
+{
+	struct uvd_run_engine *e = container_of(dev->engine, struct uvd_run_engine, core);
+	int err = -ENODEV;
+
+	uvd_lock(&e->devices_lock);
+	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
+		if (d->dev == dev) {
+			d->replug_ns = down_ns;
+			err = 0;
+		}
+	/* If the control has not begun yet, it looks when it does. */
+	if (!err && e->control)
+		ev_async_send(e->control->loop, &e->control->on_replug);
+	uvd_unlock(&e->devices_lock);
+	return err;
+}
+
+static void run_control_on_back(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+	struct run_replug *r = w->data;
+	struct uvd_run_control *c = r->control;
+	json_t *answer = run_control_plug_in(c, r->ibdev);
+	const char *wrong = json_string_value(json_object_get(answer, "error"));
+
+	uvd_logf(c->engine->log, UVD_WARN, "%s: filter flap: the device %s%s", r->ibdev,
+		 wrong ? "does not come back: " : "is back", wrong ? wrong : "");
+	json_decref(answer);
+	r->ibdev[0] = 0;
+}
+
+static void run_control_start_back(struct uvd_run_control *c, const char *ibdev, uint64_t down_ns)
+{
+	struct run_replug *r = c->replugs;
+
+	/* There are as many entries as devices, and a device that is away has no second one. */
+	while (r < c->replugs + UVD_COUNT(c->replugs) - 1 && r->ibdev[0] && strcmp(r->ibdev, ibdev) != 0)
+		r++;
+	ev_timer_stop(c->loop, &r->timer);
+	snprintf(r->ibdev, sizeof(r->ibdev), "%s", ibdev);
+	r->control = c;
+	r->timer.data = r;
+	ev_now_update(c->loop);
+	ev_timer_set(&r->timer, down_ns / 1e9, 0);
+	ev_timer_start(c->loop, &r->timer);
+}
+
+/* Returns a device that is to be replugged, with the time, or NULL. */
+static struct uvd_run_device *run_control_next_replug(struct uvd_run_engine *e, uint64_t *down_ns)
+{
+	struct uvd_run_device *next = NULL;
+
+	uvd_lock(&e->devices_lock);
+	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices && !next; d++)
+		if (d->dev && d->replug_ns) {
+			*down_ns = d->replug_ns;
+			d->replug_ns = 0;
+			next = d;
+		}
+	uvd_unlock(&e->devices_lock);
+	return next;
+}
+
+static void run_control_on_replug(struct ev_loop *loop, struct ev_async *w, int events)
+{
+	struct uvd_run_control *c = w->data;
+	char ibdev[IBV_SYSFS_NAME_MAX];
+	struct uvd_run_device *d;
+	uint64_t down_ns;
+
+	while ((d = run_control_next_replug(c->engine, &down_ns))) {
+		memcpy(ibdev, d->config.ibdev, sizeof(ibdev));
+		uvd_engine_count_replug(&c->engine->core, ibdev);
+		uvd_run_device_remove(c->engine, d);
+		run_control_start_back(c, ibdev, down_ns);
+	}
+}
+
+static void run_control_init_replug(struct uvd_run_control *c)
+{
+	for (unsigned int i = 0; i < UVD_COUNT(c->replugs); i++)
+		ev_timer_init(&c->replugs[i].timer, run_control_on_back, 0, 0);
+	ev_async_init(&c->on_replug, run_control_on_replug);
+	c->on_replug.data = c;
+	ev_async_start(c->loop, &c->on_replug);
+}
+
+/* From now on, or never again (NULL), the control does what filters order. */
+static void run_control_enter(struct uvd_run_engine *e, struct uvd_run_control *c)
+{
+	uvd_lock(&e->devices_lock);
+	e->control = c;
+	uvd_unlock(&e->devices_lock);
+	if (c)
+		ev_async_send(c->loop, &c->on_replug);
 }
 
 static const struct uvd_control_devices devices = {
@@ -226,10 +344,12 @@ struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
 	run_control_start_plugins(c);
 	ev_async_init(&c->end, run_control_on_end);
 	ev_async_start(c->loop, &c->end);
+	run_control_init_replug(c);
 	if (pthread_create(&c->thread, NULL, run_control_thread, c)) {
 		run_control_release(c);
 		return NULL;
 	}
+	run_control_enter(e, c);
 	return c;
 }
 
@@ -237,6 +357,7 @@ void uvd_run_control_free(struct uvd_run_control *c)
 {
 	if (!c)
 		return;
+	run_control_enter(c->engine, NULL);
 	ev_async_send(c->loop, &c->end);
 	pthread_join(c->thread, NULL);
 	run_control_release(c);

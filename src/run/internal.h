@@ -94,6 +94,8 @@ struct uvd_run_tree {
 struct uvd_run_device {
 	struct uvd_device_config config;
 	struct uvd_device *dev; /* with a reference; NULL: unplugged */
+	uint64_t
+		replug_ns; /* not 0: the control's thread shall remove it, and add it so much later. Under devices_lock */
 	struct uvd_sysfs_counters shown; /* the engine's counters_lock */
 };
 
@@ -110,6 +112,7 @@ struct uvd_run_engine {
 	pthread_mutex_t devices_lock; /* protects the next two; once the control's thread runs, it alone changes them */
 	struct uvd_run_device devices[UVD_MAX_DEVICES];
 	unsigned int num_devices;
+	struct uvd_run_control *control; /* NULL: there is none. Under devices_lock */
 	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before devices_lock. */
 	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
@@ -209,6 +212,8 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
  */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);
 void uvd_run_control_free(struct uvd_run_control *control);
+/* The core's hook of this name. The control's thread removes the device; without a control nobody does. */
+int uvd_run_control_replug(struct uvd_device *dev, uint64_t down_ns);
 /* Stores the name of a process's program, or "" if it is not known. */
 void uvd_run_program(pid_t pid, char *name, size_t size);
 

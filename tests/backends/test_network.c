@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "backends/soft/schedule/schedule.h"
 #include "tests/backends/bed.h"
 
 enum { SECOND = 1000000000 };
@@ -178,6 +179,24 @@ START_TEST(test_a_lost_message_with_an_invalid_key_fails_all_the_same)
 }
 END_TEST
 
+/* The peer kicks its sender when it posts a receive or becomes ready, which says nothing about a lost message. */
+START_TEST(test_a_lost_message_is_not_sent_again_before_its_time_out)
+{
+	fates[0] = UVD_FATE_LOSE;
+	a->timeout = 0; /* none: only a kick could send it again */
+	connect_with_receives(IBV_QPT_RC, 0);
+	send_nr(1, 1000);
+	while (atomic_load(&asked) < 1)
+		usleep(100);
+	ck_assert_int_eq(post_recv_at(b, 0, 0, 1000), 0);
+	soft_kick_peer(soft_qp(b->qp));
+	soft_send_wake(soft_qp(a->qp));
+	usleep(20000);
+	ck_assert_uint_eq(asked, 1);
+	ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0);
+}
+END_TEST
+
 /* ---- reordering -------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_a_held_message_arrives_behind_the_next_one)
@@ -285,6 +304,38 @@ START_TEST(test_a_held_message_arrives_before_its_sender_ends)
 }
 END_TEST
 
+/* Without an end to the patience with slow memory the test would reach its limit of time. */
+START_TEST(test_the_end_of_the_sender_does_not_wait_for_slow_memory_of_the_receiver)
+{
+	bed.fabric->movers.patience_ns = UINT64_MAX;
+	fates[0] = UVD_FATE_HOLD;
+	connect_with_receives(IBV_QPT_UC, 1);
+	send_ok(1);
+	atomic_store(&mm_slow, (uintptr_t)b->buf);
+	atomic_store(&mm_slow_len, 1000);
+	if (_i)
+		ck_assert_int_eq(to_state(a, IBV_QPS_RESET), 0);
+	else
+		free_qp(a);
+	ck_assert_int_eq(atomic_load(&mm_slowed), 1);
+	atomic_store(&mm_slow_len, 0);
+}
+END_TEST
+
+START_TEST(test_a_reset_that_fails_leaves_the_message_held)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET, .cur_qp_state = IBV_QPS_INIT };
+
+	fates[0] = UVD_FATE_HOLD;
+	connect_with_receives(IBV_QPT_UC, 2);
+	send_ok(1);
+	ck_assert_int_eq(uvd_backend_soft.modify_qp(a->qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE, NULL), -EINVAL);
+	send_ok(2);
+	expect_message(0, 2);
+	expect_message(1, 1);
+}
+END_TEST
+
 START_TEST(test_a_held_message_of_a_qp_in_error_is_lost)
 {
 	fates[0] = UVD_FATE_HOLD;
@@ -359,6 +410,7 @@ int main(void)
 	tcase_add_test(tc, test_rc_gives_up_after_retry_cnt_retries_and_their_time_outs);
 	tcase_add_test(tc, test_rc_whose_peer_is_gone_after_a_loss_has_no_retry_more_or_less);
 	tcase_add_test(tc, test_each_rc_message_is_asked_for_also_behind_others);
+	tcase_add_test(tc, test_a_lost_message_is_not_sent_again_before_its_time_out);
 	tcase_add_test(tc, test_a_time_out_of_0_waits_until_the_qp_is_reset);
 	tcase_add_test(tc, test_the_sender_of_an_unreliable_message_does_not_learn_that_it_is_lost);
 	tcase_add_loop_test(tc, test_a_lost_message_with_an_invalid_key_fails_all_the_same, 0, 2);
@@ -368,6 +420,8 @@ int main(void)
 	tcase_add_test(tc, test_a_datagram_can_be_held);
 	tcase_add_test(tc, test_a_message_longer_than_the_network_can_hold_passes);
 	tcase_add_loop_test(tc, test_a_held_message_arrives_before_its_sender_ends, 0, 2);
+	tcase_add_loop_test(tc, test_the_end_of_the_sender_does_not_wait_for_slow_memory_of_the_receiver, 0, 2);
+	tcase_add_test(tc, test_a_reset_that_fails_leaves_the_message_held);
 	tcase_add_test(tc, test_a_held_message_of_a_qp_in_error_is_lost);
 	tcase_add_test(tc, test_the_receiver_can_end_while_a_message_for_it_is_held);
 	tcase_add_test(tc, test_a_held_message_arrives_whenever_its_sender_ends);

@@ -152,6 +152,7 @@ static bool is_filtered(const struct uvd_backend *ops, size_t offset)
 	if (offset == offsetof(struct uvd_backend, open) || offset == offsetof(struct uvd_backend, close) ||
 	    offset == offsetof(struct uvd_backend, port_changed) ||
 	    offset == offsetof(struct uvd_backend, carry_message) ||
+	    offset == offsetof(struct uvd_backend, carry_completion) ||
 	    offset == offsetof(struct uvd_backend, query_port_counters))
 		return true;
 	return !*(void *const *)ours || *(void *const *)ours != *(void *const *)theirs;

@@ -80,10 +80,48 @@ START_TEST(test_times_have_a_unit_and_are_a_minute_at_most)
 }
 END_TEST
 
+/* Returns for how many milliseconds the filters keep a completion back. */
+static uint64_t completion_ms(enum ibv_wc_opcode opcode)
+{
+	struct uvd_context context = { .dev = &h.dev->ib };
+	struct uvd_cq cq = { .context = &context };
+	struct ibv_wc wc = { .opcode = opcode };
+	struct uvd_completion completion = { .cq = &cq, .wc = &wc };
+
+	h.dev->ib.ops->carry_completion(&completion);
+	return completion.delay_ns / 1000000;
+}
+
+/* tests/backends/test_later.c has what becomes of them. */
+START_TEST(test_completions_of_the_kinds_that_the_user_chose_come_later)
+{
+	harness_close(&h);
+	harness_open_with(&h, "soft", &uvd_mem_self);
+	ck_assert_uint_eq(completion_ms(IBV_WC_SEND), 0);
+	bed_add("delay:wc=1ms@3,wc.write=5ms,wc.recv=7ms@2");
+	ck_assert_uint_eq(completion_ms(IBV_WC_SEND), 0);
+	ck_assert_uint_eq(completion_ms(IBV_WC_RDMA_WRITE), 5);
+	ck_assert_uint_eq(completion_ms(IBV_WC_RECV), 1);
+	ck_assert_uint_eq(completion_ms(IBV_WC_RECV_RDMA_WITH_IMM), 7);
+	/* Another filter adds its time. */
+	bed_add("delay:wc.write=20ms");
+	ck_assert_uint_eq(completion_ms(IBV_WC_RDMA_WRITE), 25);
+}
+END_TEST
+
+START_TEST(test_a_backend_that_cannot_delay_completions_says_so)
+{
+	ck_assert_int_eq(uvd_device_filter_add(h.dev, "delay:wc=5ms", error), -EOPNOTSUPP);
+	bed_add("delay:alloc_pd=1us");
+}
+END_TEST
+
 START_TEST(test_wrong_options_are_refused)
 {
-	static const char *const wrong[] = { "delay:alloc_pd=5", "delay:alloc_pd=5ms@", "delay:destroy_qp=5ms",
-					     "delay:alloc_xrcd=5ms", "delay:query_port_counters=5ms" };
+	static const char *const wrong[] = {
+		"delay:alloc_pd=5", "delay:alloc_pd=5ms@", "delay:destroy_qp=5ms",	   "delay:alloc_xrcd=5ms",
+		"delay:wc=5",	    "delay:wc.sends=5ms",  "delay:query_port_counters=5ms"
+	};
 
 	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {
 		ck_assert_int_eq(uvd_device_filter_add(h.dev, wrong[i], error), -EINVAL);
@@ -94,4 +132,5 @@ END_TEST
 
 FILTERS_MAIN(setup, teardown, test_a_call_takes_at_least_the_time_and_succeeds,
 	     test_the_removal_of_the_device_ends_a_delay, test_times_have_a_unit_and_are_a_minute_at_most,
-	     test_wrong_options_are_refused)
+	     test_completions_of_the_kinds_that_the_user_chose_come_later,
+	     test_a_backend_that_cannot_delay_completions_says_so, test_wrong_options_are_refused)

@@ -111,6 +111,17 @@ static const char *const wrong[] = {
 	"dereg_mr=EIO%50",
 	"alloc_pd",
 	"alloc_pd=ENOMEM@99999999999999999999",
+	"modify_qp=EINVAL,qp=@",
+	"modify_qp=EINVAL,qp=@0",
+	"modify_qp=EINVAL,qp=0",
+	"modify_qp=EINVAL,qp=0x1000000000",
+	"modify_qp=EINVAL,qp=tcp",
+	"resize_cq=EINVAL,cq=3",
+	"rereg_mr=EINVAL,mr=ud",
+	"modify_qp=EINVAL,cq=@1", /* for no rule */
+	"alloc_pd=EINVAL,qp=@1",
+	"wc=FATAL_ERR,srq=@1",
+	"wc=FATAL_ERR,qp=ud", /* completions do not tell the type */
 };
 
 START_TEST(test_a_wrong_rule_is_refused)
@@ -121,6 +132,114 @@ START_TEST(test_a_wrong_rule_is_refused)
 	ck_assert_int_eq(uvd_device_filter_add(h.dev, text, error), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(error, "filter error: "));
 	ck_assert_int_eq(bed_alloc_pd(), 0);
+}
+END_TEST
+
+/* ---- which objects ----------------------------------------------------------------------------------------------- */
+
+static int create_qp(enum ibv_qp_type type, struct uv_qp *out)
+{
+	struct uv_qp_attr attr = uv_qp_attr(pd, cq);
+
+	attr.type = type;
+	return uv_create_qp(h.fd, UV_WRITE, &attr, out);
+}
+
+/* Takes the QP to INIT. Returns 0 or the errno. */
+static int init_qp(const struct uv_qp *which)
+{
+	struct ib_uverbs_modify_qp init = {
+		.qp_handle = which->handle,
+		.attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+	};
+
+	return uv_modify_qp(h.fd, UV_WRITE, &init);
+}
+
+START_TEST(test_a_rule_is_for_the_nth_object_that_is_created)
+{
+	struct uv_qp qps[3];
+
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+	bed_add("error:modify_qp=ETXTBSY@2,qp=@2");
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(create_qp(IBV_QPT_RC, &qps[i]), 0);
+	/* Only calls on this QP count. */
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(init_qp(&qps[0]), 0);
+		ck_assert_int_eq(init_qp(&qps[2]), 0);
+		ck_assert_int_eq(init_qp(&qps[1]), i ? -ETXTBSY : 0);
+	}
+	/* A QP that is created later is another one, wherever its memory is. */
+	ck_assert_int_eq(uv_destroy_qp(h.fd, UV_WRITE, qps[1].handle, NULL), 0);
+	ck_assert_int_eq(uvd_device_filter_set(h.dev, "error:modify_qp=ETXTBSY,qp=@1", error), 0);
+	ck_assert_int_eq(create_qp(IBV_QPT_RC, &qps[1]), 0);
+	ck_assert_int_eq(init_qp(&qps[1]), -ETXTBSY);
+	ck_assert_int_eq(uv_destroy_qp(h.fd, UV_WRITE, qps[1].handle, NULL), 0);
+	ck_assert_int_eq(create_qp(IBV_QPT_RC, &qps[1]), 0);
+	ck_assert_int_eq(init_qp(&qps[1]), 0);
+}
+END_TEST
+
+START_TEST(test_a_rule_is_for_the_qp_of_a_number_or_a_type)
+{
+	struct uv_qp qps[2];
+	char text[80];
+
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(create_qp(IBV_QPT_RC, &qps[i]), 0);
+	snprintf(text, sizeof(text), "error:modify_qp=ETXTBSY,qp=%#x", qps[1].qpn);
+	bed_add(text);
+	ck_assert_int_eq(init_qp(&qps[0]), 0);
+	ck_assert_int_eq(init_qp(&qps[1]), -ETXTBSY);
+	ck_assert_int_eq(uvd_device_filter_set(h.dev, "error:create_qp=EMFILE,modify_qp=EPIPE,qp=ud", error), 0);
+	ck_assert_int_eq(create_qp(IBV_QPT_UC, &qps[0]), 0);
+	ck_assert_int_eq(init_qp(&qps[0]), 0);
+	ck_assert_int_eq(create_qp(IBV_QPT_UD, &qps[0]), -EMFILE);
+}
+END_TEST
+
+START_TEST(test_completions_have_errors_for_one_object_only)
+{
+	struct uvd_context context = { .dev = &h.dev->ib };
+	struct uvd_cq other = { .context = &context };
+	struct ibv_wc wc = { .opcode = IBV_WC_SEND };
+	struct uv_qp qps[2];
+
+	bed_add("error:wc=FATAL_ERR@2,qp=@2");
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(create_qp(IBV_QPT_RC, &qps[i]), 0);
+	for (int i = 0; i < 2; i++) {
+		wc.qp_num = qps[0].qpn;
+		uvd_filter_completion(&other, &wc);
+		ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+		wc.qp_num = qps[1].qpn;
+		uvd_filter_completion(&other, &wc);
+		ck_assert_int_eq(wc.status, i ? IBV_WC_FATAL_ERR : IBV_WC_SUCCESS);
+	}
+	/* The CQ is not the first that is created. */
+	ck_assert_int_eq(uvd_device_filter_set(h.dev, "error:wc=FATAL_ERR,cq=@1", error), 0);
+	wc.status = IBV_WC_SUCCESS;
+	uvd_filter_completion(&other, &wc);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	qp = qps[0];
+	ck_assert_int_eq(uv_destroy_qp(h.fd, UV_WRITE, qps[1].handle, NULL), 0);
+}
+END_TEST
+
+START_TEST(test_a_failed_creation_is_not_the_object_of_a_rule)
+{
+	struct uv_qp first, second;
+
+	ck_assert_int_eq(uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, &cq, NULL), 0);
+	bed_add("error:create_qp=EMFILE,modify_qp=EPIPE,qp=@1");
+	ck_assert_int_eq(create_qp(IBV_QPT_RC, &first), -EMFILE);
+	ck_assert_int_eq(create_qp(IBV_QPT_RC, &second), 0);
+	ck_assert_int_eq(init_qp(&second), 0);
 }
 END_TEST
 
@@ -263,6 +382,10 @@ int main(void)
 	tcase_add_test(tc, test_a_failing_call_returns_the_errno_and_leaves_nothing);
 	tcase_add_test(tc, test_a_seed_decides_which_calls_a_percentage_chooses);
 	tcase_add_loop_test(tc, test_a_wrong_rule_is_refused, 0, UV_ARRAY_SIZE(wrong));
+	tcase_add_test(tc, test_a_rule_is_for_the_nth_object_that_is_created);
+	tcase_add_test(tc, test_a_rule_is_for_the_qp_of_a_number_or_a_type);
+	tcase_add_test(tc, test_completions_have_errors_for_one_object_only);
+	tcase_add_test(tc, test_a_failed_creation_is_not_the_object_of_a_rule);
 	tcase_add_test(tc, test_a_failing_post_names_the_first_request_as_bad);
 	tcase_add_test(tc, test_a_completion_has_the_status_and_the_qp_is_in_error_from_then_on);
 	tcase_add_test(tc, test_a_new_qp_with_the_number_of_one_in_error_works);

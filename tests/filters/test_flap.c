@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The filter `flap`. */
+#include <pthread.h>
 #include <unistd.h>
 
 #include "bed.h"
+#include "core/internal.h"
 
 static atomic_int downs, ups;
 
@@ -74,10 +76,98 @@ START_TEST(test_a_device_can_be_removed_while_its_port_flaps)
 }
 END_TEST
 
+static void *post_once(void *arg)
+{
+	struct uvd_context context = { .dev = &h.dev->ib };
+	struct uvd_pd pd = { .context = &context };
+	struct uvd_qp qp = { .pd = &pd };
+	const struct uvd_send_wr *bad;
+
+	return (void *)(intptr_t)h.dev->ib.ops->post_send(&qp, NULL, &bad, NULL);
+}
+
+START_TEST(test_the_port_is_down_when_the_post_of_the_schedule_goes_on)
+{
+	bed_add("flap:posts=3,down=60s");
+	for (int i = 1; i < 5; i++) {
+		ck_assert_ptr_null(post_once(NULL));
+		ck_assert_int_eq(is_down(), i >= 3);
+	}
+	ck_assert_int_eq(atomic_load(&downs), 1);
+}
+END_TEST
+
+/* ---- the device goes --------------------------------------------------------------------------------------------- */
+
+static atomic_int orders;
+static _Atomic uint64_t down_ns;
+
+static int ordered(struct uvd_device *dev, uint64_t ns)
+{
+	ck_assert_ptr_eq(dev, h.dev);
+	atomic_store(&down_ns, ns);
+	atomic_fetch_add(&orders, 1);
+	return 0;
+}
+
+START_TEST(test_the_removal_of_the_device_is_ordered_once_and_not_by_a_transport_that_cannot)
+{
+	ck_assert_int_eq(uvd_device_filter_add(h.dev, "flap:device=yes", error), -EOPNOTSUPP);
+	h.engine.replug = ordered;
+	bed_add("flap:device=yes,after=1ms,down=7ms,up=1ms,times=0");
+	wait_for(&orders, 1);
+	ck_assert_uint_eq(atomic_load(&down_ns), 7000000);
+	/* The filter ends with its device, and another one goes on. */
+	uvd_device_remove(h.dev);
+	ck_assert_int_eq(atomic_load(&orders), 1);
+}
+END_TEST
+
+START_TEST(test_a_device_that_has_gone_as_often_as_asked_stays)
+{
+	h.engine.replug = ordered;
+	h.dev->replugs = 2;
+	bed_add("flap:device=yes,after=1us,up=1us,times=2");
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "flap", error), 0);
+	ck_assert_int_eq(atomic_load(&orders), 0);
+	bed_add("flap:device=yes,after=60s,up=1us,times=3");
+	wait_for(&orders, 1);
+}
+END_TEST
+
+START_TEST(test_the_post_of_the_schedule_fails_when_the_device_is_gone)
+{
+	pthread_t thread;
+	void *ret;
+
+	h.engine.replug = ordered;
+	bed_add("flap:device=yes,posts=2");
+	ck_assert_ptr_null(post_once(NULL));
+	ck_assert_int_eq(atomic_load(&orders), 0);
+	pthread_create(&thread, NULL, post_once, NULL);
+	wait_for(&orders, 1);
+	uvd_device_set_gone(h.dev);
+	pthread_join(thread, &ret);
+	ck_assert_int_eq((intptr_t)ret, -EIO);
+}
+END_TEST
+
+START_TEST(test_the_engine_counts_removals_by_name)
+{
+	uvd_engine_count_replug(&h.engine, "a");
+	uvd_engine_count_replug(&h.engine, "a");
+	uvd_engine_count_replug(&h.engine, "b");
+	ck_assert_uint_eq(uvd_engine_replugs(&h.engine, "a"), 2);
+	uvd_engine_forget_replugs(&h.engine, "a");
+	ck_assert_uint_eq(uvd_engine_replugs(&h.engine, "a"), 0);
+	ck_assert_uint_eq(uvd_engine_replugs(&h.engine, "b"), 1);
+}
+END_TEST
+
 START_TEST(test_wrong_options_are_refused)
 {
-	static const char *const wrong[] = { "flap:port=0", "flap:port=2", "flap:down=5", "flap:up=61s",
-					     "flap:times=x" };
+	static const char *const wrong[] = { "flap:port=0",  "flap:port=2",	  "flap:down=5", "flap:up=61s",
+					     "flap:times=x", "flap:device=maybe", "flap:posts=x" };
 
 	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {
 		ck_assert_int_eq(uvd_device_filter_add(h.dev, wrong[i], error), -EINVAL);
@@ -88,4 +178,9 @@ END_TEST
 
 FILTERS_MAIN(setup, teardown, test_the_port_goes_down_and_up_as_often_as_asked,
 	     test_a_filter_that_is_removed_leaves_the_port_up, test_a_filter_that_is_removed_early_does_nothing,
-	     test_a_device_can_be_removed_while_its_port_flaps, test_wrong_options_are_refused)
+	     test_a_device_can_be_removed_while_its_port_flaps,
+	     test_the_port_is_down_when_the_post_of_the_schedule_goes_on,
+	     test_the_removal_of_the_device_is_ordered_once_and_not_by_a_transport_that_cannot,
+	     test_a_device_that_has_gone_as_often_as_asked_stays,
+	     test_the_post_of_the_schedule_fails_when_the_device_is_gone, test_the_engine_counts_removals_by_name,
+	     test_wrong_options_are_refused)

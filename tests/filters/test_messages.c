@@ -86,6 +86,16 @@ START_TEST(test_a_message_is_held_for_the_time_of_the_option_if_it_can_be)
 }
 END_TEST
 
+START_TEST(test_a_message_that_cannot_be_held_counts)
+{
+	bed_add("reorder:when=@3");
+	carried(IBV_QPT_RC, false);
+	carried(IBV_QPT_UD, false);
+	carried(IBV_QPT_UC, true);
+	ck_assert_int_eq(carried(IBV_QPT_UD, true).fate, UVD_FATE_HOLD);
+}
+END_TEST
+
 START_TEST(test_a_message_that_one_filter_loses_is_not_held_by_another)
 {
 	bed_add("loss:ud=@2");
@@ -133,6 +143,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_the_messages_that_the_user_chose_are_lost_or_held, 0, UV_ARRAY_SIZE(rules));
 	tcase_add_test(tc, test_a_seed_decides_which_messages_are_lost);
 	tcase_add_test(tc, test_a_message_is_held_for_the_time_of_the_option_if_it_can_be);
+	tcase_add_test(tc, test_a_message_that_cannot_be_held_counts);
 	tcase_add_test(tc, test_a_message_that_one_filter_loses_is_not_held_by_another);
 	tcase_add_test(tc, test_wrong_options_are_refused);
 	tcase_add_test(tc, test_a_backend_without_a_network_has_no_such_filter);

@@ -2,6 +2,7 @@
 """Filters of a run: stock programs meet the errors that their users asked for."""
 import json
 import pathlib
+import re
 import socket
 
 import pytest
@@ -57,6 +58,16 @@ def test_ibv_rc_pingpong_says_which_call_failed(run, persona, rule, said):
     out, log = pair(run, persona, ["error:" + rule], "ibv_rc_pingpong", "-n", "20")
     assert out.startswith("client 1\n") and said in out, (out, log)
     assert f"filter error: {rule.split('=', maxsplit=1)[0]}, call 1: {rule.split('=')[1].split('@')[0]}" in log, (out, log)
+
+
+@pytest.mark.parametrize("rule, said", (("qp=@2,modify_qp=EINVAL", "client 1\nFailed to modify QP to INIT"),
+                                        ("qp=rc,create_qp=ENOMEM", "client 1\nCouldn't create QP"),
+                                        ("qp=ud,create_qp=ENOMEM", "client 0\n"),
+                                        ("cq=@2,wc.send=RETRY_EXC_ERR@3", "client 1\nFailed status transport retry counter exceeded (12)")))
+def test_ibv_rc_pingpong_sees_the_errors_of_one_object_only(run, rule, said):
+    # The server's objects are made first: it listens before the client starts.
+    out, log = pair(run, "rxe", ["error:" + rule], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith(said), (out, log)
 
 
 def test_a_program_that_does_not_reach_the_call_sees_no_error(run):
@@ -136,6 +147,58 @@ def test_loss_begins_and_ends_while_a_program_runs(run):
         /usr/bin/python3 -c "$DATAGRAMS" 3
         """, DATAGRAMS=DATAGRAMS)
     assert [line for line in lines if "received" in line] == ["received", "received 1 3", "received 1 2 3"], r
+
+
+# ---- quotas, memory, time --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule, said", (("limit:qp=1", "Couldn't create QP"), ("nomem:when=@4", "Couldn't create CQ")))
+def test_ibv_rc_pingpong_says_what_it_could_not_have(run, rule, said):
+    out, log = pair(run, "rxe", [rule], "ibv_rc_pingpong", "-n", "20")
+    assert said in out and f"filter {rule.split(':', maxsplit=1)[0]}: " in log and "ENOMEM" in log, (out, log)
+
+
+@pytest.mark.parametrize("persona, options", (("rxe", ()), ("rxe", ("-e",)), ("hfi1", ("-e",))))
+def test_completions_come_later_to_ibv_rc_pingpong(run, persona, options):
+    # Both sides wait for a send and a receive in each of four turns: a turn takes 50 ms and more.
+    out, log = pair(run, persona, ["delay:wc.recv=50ms"], "ibv_rc_pingpong", "-n", "4", *options)
+    assert out.startswith("client 0\n"), (out, log)
+    assert min(float(t) for t in re.findall(r"([0-9.]+) usec/iter", out)) >= 50000, (out, log)
+
+
+# ---- devices and ports that go -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("persona, name", (("rxe", "rxe0"), ("hfi1", "hfi1_0")))
+def test_ibv_asyncwatch_sees_the_device_go_and_later_opens_find_it_again(run, persona, name):
+    lines, r = changed(run, """
+        cd "$TMPDIR"
+        stdbuf -oL ibv_asyncwatch -d $NAME >watched & watch=$!
+        until grep "async event FD" watched; do sleep 0.05; done
+        $UVERBSCTL filter add flap:device=yes,after=1ms,down=200ms
+        until grep DEVICE_FATAL watched; do sleep 0.05; done
+        until ibv_devinfo -d $NAME 2>&1 | grep PORT_ACTIVE; do sleep 0.05; done
+        kill $watch
+        """, "--persona", persona, NAME=name)
+    assert any("event_type IBV_EVENT_DEVICE_FATAL (8)" in line for line in lines) and "PORT_ACTIVE" in lines[-1], r
+    assert r.stderr.count("filter flap: removal") == 1 and "filter flap: the device is back" in r.stderr, r
+
+
+@pytest.mark.parametrize("persona", ("rxe", "hfi1"))
+def test_the_post_at_which_the_device_goes_fails_in_ibv_rc_pingpong(run, persona):
+    out, log = pair(run, persona, ["flap:device=yes,posts=10,down=60s"], "ibv_rc_pingpong", "-n", "100", "-e")
+    # Each side says at which call it has met the removal: its post fails, or what it waits with.
+    assert re.match("client 1\n.*(Couldn't post send|Couldn't request CQ|cq_event|[Ff]ailed)", out), (out, log)
+    assert log.count("filter flap: removal 1 of the device") == 1, (out, log)
+
+
+def test_a_device_goes_as_often_as_asked(run):
+    path = pathlib.Path(run.folder, "log")
+    with path.open("w", encoding="ascii") as log:
+        r = run("sh", "-c", 'until [ $(grep -c "is back" "$0") = 3 ]; do sleep 0.05; done; ibv_devinfo', path.as_posix(), stderr=log,
+                options=filtered("flap:device=yes,after=1ms,down=1ms,up=1ms,times=3"), timeout=STUCK)
+    assert "PORT_ACTIVE" in r.stdout, r
+    assert re.findall(r"removal (\d) of", path.read_text(encoding="ascii")) == ["1", "2", "3"]
 
 
 # ---- while programs run ---------------------------------------------------------------------------------------------

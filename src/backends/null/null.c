@@ -126,7 +126,7 @@ static int null_destroy_ah(struct uvd_ah *ah)
 
 static int null_create_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 {
-	return uvd_cq_ring_init(&((struct null_cq *)cq)->ring, cq, cq->context->dev->config.limits.max_cqe);
+	return uvd_cq_ring_init(&((struct null_cq *)cq)->ring, cq, cq->context->dev->config.limits.max_cqe, NULL);
 }
 
 static int null_destroy_cq(struct uvd_cq *cq)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uverbsd/log.h>
 #include "backends/soft/soft.h"
 #include "util/util.h"
 
@@ -141,14 +142,26 @@ uncount:
 
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
+/* Waits for a change of qp->idle until `end`, but looks whether the mover is stuck. Returns false if the wait is over. */
+static bool qp_wait_for_held(struct soft_qp *qp, uint64_t end)
+{
+	enum { LOOK = 10000000 /* ns */ };
+	const uint64_t now = uvd_now_ns();
+
+	if (now >= end || (qp->s_busy && soft_mover_is_stuck(qp->s_mover, qp)))
+		return false;
+	uvd_cond_wait_until(&qp->idle, &qp->lock, end - now < LOOK ? end : now + LOOK);
+	return true;
+}
+
 /*
  * A message that the network holds back was sent before its sender ends, so it arrives first. A thread of the user delivers
- * it, because the receiver's memory can be slow: then it is lost after HELD_MS. Caller holds no lock.
+ * it, because the receiver's memory can be slow: the message is lost if that thread is blocked there. Caller holds no lock.
  */
 static void qp_settle_held(struct soft_qp *qp)
 {
-	enum { HELD_MS = 4000 };
-	const uint64_t end = uvd_now_ns() + HELD_MS * UINT64_C(1000000);
+	const uint64_t now = uvd_now_ns(), patience = qp->dev->fabric->movers.patience_ns;
+	const uint64_t end = patience < UINT64_MAX - now ? now + patience : UINT64_MAX;
 
 	pthread_mutex_lock(&qp->lock);
 	if (qp->s_held || qp->s_delivers_held) {
@@ -156,8 +169,13 @@ static void qp_settle_held(struct soft_qp *qp)
 			qp->s_held->is_overtaken = true;
 		if (!qp->s_busy && !qp->s_deferred)
 			soft_defer(qp, false);
-		while ((qp->s_busy || (qp->s_held && qp->s_deferred)) && uvd_cond_wait_until(&qp->idle, &qp->lock, end))
+		while ((qp->s_busy || (qp->s_held && qp->s_deferred)) && qp_wait_for_held(qp, end))
 			;
+		if (qp->s_busy && qp->s_delivers_held)
+			uvd_log_limited(qp->dev->ibdev->log, UVD_WARN,
+					"%s: QP 0x%x: the message that a filter held back is lost: "
+					"the receiver's memory does not answer",
+					qp->dev->ibdev->config.ibdev, qp->qp.qp_num);
 	}
 	pthread_mutex_unlock(&qp->lock);
 }
@@ -173,7 +191,7 @@ static void qp_reset(struct soft_qp *qp)
 	soft_send_take_back(qp);
 	while (qp->s_busy || qp->r_busy)
 		pthread_cond_wait(&qp->idle, &qp->lock);
-	free(soft_held_take(qp));
+	soft_held_drop(qp);
 	soft_sq_clear(qp);
 	soft_rq_clear(&qp->rq);
 	memset(&qp->attr, 0, sizeof(qp->attr));
@@ -284,6 +302,32 @@ static void start_draining(struct soft_qp *qp, bool event, struct soft_due *due)
 }
 
 /* Caller holds qp->lock. */
+static bool qp_may_change(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state next)
+{
+	const enum ibv_qp_state cur = qp->state;
+
+	/*
+	 * rdmavt trusts cur_qp_state, whatever the real state is. So a client could skip the states that set an
+	 * address.
+	 */
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != cur)
+		return false;
+	return uvd_modify_qp_is_ok(cur, next, qp->qp.qp_type, mask) && values_are_ok(qp, attr, mask, next);
+}
+
+/* Settles what is held before a reset, but not before one that is going to fail. Caller holds no lock. */
+static void qp_settle_for(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	bool resets;
+
+	pthread_mutex_lock(&qp->lock);
+	resets = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET && qp_may_change(qp, attr, mask, IBV_QPS_RESET);
+	pthread_mutex_unlock(&qp->lock);
+	if (resets)
+		qp_settle_held(qp);
+}
+
+/* Caller holds qp->lock. */
 static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int mask, enum ibv_qp_state *from,
 			 enum ibv_qp_state *to, struct soft_due *due)
 {
@@ -292,13 +336,7 @@ static int qp_transition(struct soft_qp *qp, const struct ibv_qp_attr *attr, int
 
 	*from = cur;
 	*to = next;
-	/*
-	 * rdmavt trusts cur_qp_state, whatever the real state is. So a client could skip the states that set an
-	 * address.
-	 */
-	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != cur)
-		return -EINVAL;
-	if (!uvd_modify_qp_is_ok(cur, next, qp->qp.qp_type, mask) || !values_are_ok(qp, attr, mask, next))
+	if (!qp_may_change(qp, attr, mask, next))
 		return -EINVAL;
 
 	if (next == IBV_QPS_RESET) {
@@ -332,8 +370,7 @@ int soft_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask
 	if (mask & ~((IBV_QP_DEST_QPN << 1) - 1))
 		return -EOPNOTSUPP;
 	pthread_mutex_lock(&qp->modify_lock);
-	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
-		qp_settle_held(qp);
+	qp_settle_for(qp, attr, mask);
 	pthread_mutex_lock(&qp->lock);
 	err = qp_transition(qp, attr, mask, &from, &to, &due);
 	pthread_mutex_unlock(&qp->lock);

@@ -37,6 +37,7 @@ static int soft_open(struct uvd_ibdev *ibdev)
 	}
 	soft_srqn_table_init(&dev->endpoints->srqns);
 	soft_raw_init(&dev->endpoints->raw);
+	uvd_cq_later_init(&dev->later);
 	ibdev->priv = dev;
 	return 0;
 }
@@ -45,6 +46,7 @@ static void soft_close(struct uvd_ibdev *ibdev)
 {
 	struct soft_device *dev = soft_device(ibdev);
 
+	uvd_cq_later_fini(&dev->later);
 	soft_mr_table_destroy(&dev->mrs);
 	soft_srqn_table_destroy(&dev->endpoints->srqns);
 	soft_raw_destroy(&dev->endpoints->raw);
@@ -198,4 +200,5 @@ const struct uvd_backend uvd_backend_soft = {
 	.qp_attach_comp_cntr = uvd_comp_cntr_attach,
 	.query_comp_cntr_caps = uvd_comp_cntr_caps,
 	.carry_message = soft_carry_message,
+	.carry_completion = uvd_cq_carry_completion,
 };

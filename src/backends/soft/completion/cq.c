@@ -10,7 +10,7 @@ static int max_cqe(struct uvd_cq *cq)
 int soft_create_cq(struct uvd_cq *cq, struct uvd_udata *udata)
 {
 	struct soft_device *dev = soft_device(cq->context->dev);
-	int err = uvd_cq_ring_init(&((struct soft_cq *)cq)->ring, cq, max_cqe(cq));
+	int err = uvd_cq_ring_init(&((struct soft_cq *)cq)->ring, cq, max_cqe(cq), &dev->later);
 
 	if (err)
 		return err;

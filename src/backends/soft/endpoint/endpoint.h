@@ -233,6 +233,8 @@ struct soft_held {
 
 /* Removes the held message from the QP. Returns it, for the caller to free, or NULL. No other thread has s_busy. */
 struct soft_held *soft_held_take(struct soft_qp *qp);
+/* Frees the held message, if there is one, and says in the log that it is lost. No other thread has s_busy. */
+void soft_held_drop(struct soft_qp *qp);
 /* May the oldest request be tried now? */
 bool soft_may_start(struct soft_qp *qp);
 /* Dequeues the oldest request, and adds its completion if it is signaled or has failed. */

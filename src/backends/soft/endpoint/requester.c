@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The requester side of a QP, for all transport services: its queue, and how requests and claims end. */
 #include <errno.h>
+#include <stdlib.h>
+#include <uverbsd/log.h>
 #include "backends/soft/endpoint/endpoint.h"
 
 /* ---- the queue ---------------------------------------------------------------------------------------------------- */
@@ -168,6 +170,18 @@ struct soft_held *soft_held_take(struct soft_qp *qp)
 	soft_timer_disarm(&qp->dev->fabric->timers, qp);
 	uvd_uncharge_bytes(qp->qp.account, held->charged);
 	return held;
+}
+
+void soft_held_drop(struct soft_qp *qp)
+{
+	struct soft_held *held = soft_held_take(qp);
+
+	if (!held)
+		return;
+	uvd_log_limited(qp->dev->ibdev->log, UVD_WARN, "%s: QP 0x%x: the message that a filter held back is lost: %s",
+			qp->dev->ibdev->config.ibdev, qp->qp.qp_num,
+			qp->state == IBV_QPS_ERR ? "its QP is in error" : "its QP is reset or destroyed");
+	free(held);
 }
 
 void soft_send_settled(struct soft_qp *qp)

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <uverbsd/backend.h>
+#include "backends/backends.h"
 #include "backends/soft/memory/mover.h"
 #include "backends/soft/memory/ref.h"
 
@@ -76,6 +77,7 @@ struct soft_device {
 	struct uvd_fabric *fabric; /* the network that it is in, endpoint/network.h */
 	struct soft_mr_table mrs;
 	struct soft_endpoints *endpoints; /* endpoint.h */
+	struct uvd_cq_later later;
 	atomic_int num_pds, num_ahs, num_cqs, num_srqs, num_qps, num_mcast_groups, num_comp_cntrs, num_counters,
 		num_xrcds;
 	_Atomic uint64_t dm_used; /* bytes */

@@ -8,7 +8,7 @@
 
 #define MS UINT64_C(1000000)
 
-enum { TICK_NS = 10 * 1000 * 1000, IDLE_TICKS = 100 };
+enum { TICK_NS = 10 * 1000 * 1000, IDLE_TICKS = 100, STUCK_NS = 2 * TICK_NS };
 
 /* ---- the watcher ------------------------------------------------------------------------------------------------- */
 
@@ -54,6 +54,17 @@ static bool mover_take(struct soft_mover *m, bool responder_too, struct taken *t
 static bool is_blocked(struct soft_mover *m)
 {
 	return m->waits_for ? atomic_load(m->waits_for) : !uvd_thread_is_runnable(m->tid);
+}
+
+bool soft_mover_is_stuck(struct soft_mover *m, const struct soft_qp *qp)
+{
+	bool stuck;
+
+	pthread_mutex_lock(&m->lock);
+	stuck = m->place == SOFT_AT_RESPONDER && m->requester.qp == qp && m->nr == m->seen_nr &&
+		uvd_now_ns() - m->seen_ns > STUCK_NS && is_blocked(m);
+	pthread_mutex_unlock(&m->lock);
+	return stuck;
 }
 
 /* ns: how long m has been in this access. Caller holds m->lock. Returns true if something was taken away. */

@@ -102,6 +102,11 @@ void soft_movers_init(struct soft_movers *movers,
 		      void (*give_up)(struct soft_qp *requester, struct soft_qp *responder, enum soft_place place));
 /* Call after all QPs are destroyed. Returns false if a mover has not come back: then do not free the fabric. */
 bool soft_movers_destroy(struct soft_movers *movers);
+/*
+ * Is m, which works for this requester, blocked in its responder's memory? Not if it only waits for a processor. Needs the
+ * watcher, which notes when an access began. May be called under qp->lock.
+ */
+bool soft_mover_is_stuck(struct soft_mover *m, const struct soft_qp *qp);
 /* worker: the caller's, or NULL. Returns NULL if out of memory. */
 struct soft_mover *soft_mover_get(struct soft_movers *movers, struct uvd_worker *worker);
 void soft_mover_put(struct soft_mover *m);

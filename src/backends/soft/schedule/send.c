@@ -189,6 +189,8 @@ static void send_settle(struct soft_qp *qp, struct soft_send_wqe *wqe, const str
 			struct soft_outcome outcome, enum soft_wait before, struct soft_due *due)
 {
 	if (outcome.kind != SOFT_DONE) {
+		/* A kick says that the peer is ready. If the network has lost this request, its time-out decides. */
+		qp->s_kicked &= !outcome.is_lost;
 		if (qp->state != IBV_QPS_ERR && !qp->s_kicked)
 			put_off(qp, wqe, outcome, before, due);
 	} else if (outcome.status == IBV_WC_SUCCESS) {
@@ -238,13 +240,14 @@ static bool held_is_due(const struct soft_qp *qp)
 /* Delivers the held message, unless the QP has gone into error. Locking and result as of send_step(). */
 static enum step held_step(struct soft_qp *qp, struct soft_mover *m, struct soft_due *due)
 {
-	struct soft_held *held = soft_held_take(qp);
+	struct soft_held *held;
 	bool is_lost;
 
 	if (soft_gone(qp)) {
-		free(held);
+		soft_held_drop(qp);
 		return STEP_DONE;
 	}
+	held = soft_held_take(qp);
 	qp->s_delivers_held = true;
 	pthread_mutex_unlock(&qp->lock);
 	soft_due_run(due);
@@ -431,11 +434,17 @@ void soft_send_resume(struct soft_qp *qp)
 	pthread_mutex_unlock(&qp->lock);
 }
 
+/* Does the oldest request wait for the end of its time-out, as the network has lost it? Caller holds qp->lock. */
+static bool send_waits_for_lost(const struct soft_qp *qp)
+{
+	return qp->s_wait == SOFT_WAIT_RETRY && qp->s_lost;
+}
+
 static void send_kick(struct soft_qp *qp, uint32_t by)
 {
 	pthread_mutex_lock(&qp->lock);
 	/* Only the QP that it is connected to may kick it: others could use up its retries. */
-	if (qp->attr.dest_qp_num == by && (qp->s_wait != SOFT_WAIT_NONE || qp->s_busy)) {
+	if (qp->attr.dest_qp_num == by && (qp->s_wait != SOFT_WAIT_NONE || qp->s_busy) && !send_waits_for_lost(qp)) {
 		qp->s_kicked = true;
 		/* This thread must not run another client's queue. If deferring fails, the next time-out retries. */
 		if (!qp->s_busy && !qp->s_deferred)
@@ -481,7 +490,7 @@ void soft_send_wake(struct soft_qp *qp)
 
 	pthread_mutex_lock(&qp->lock);
 	wait_nr = qp->s_wait_nr;
-	if (qp->s_wait == SOFT_WAIT_RETRY)
+	if (qp->s_wait == SOFT_WAIT_RETRY && !send_waits_for_lost(qp))
 		wqe = send_waiting_wqe(qp, wait_nr);
 	if (wqe) {
 		copy = *wqe;
@@ -525,7 +534,7 @@ static struct soft_send_wqe *send_timeout_wqe(struct soft_qp *qp, unsigned int w
 
 	if (qp->s_held)
 		held_timeout(qp);
-	if (!wqe || qp->s_wait != SOFT_WAIT_RETRY || !qp->s_lost)
+	if (!wqe || !send_waits_for_lost(qp))
 		return wqe;
 	send_lost_timeout(qp, wqe, due);
 	return NULL;
