@@ -10,6 +10,8 @@ import pytest
 from conftest import BUILD, SANITIZED, STUCK, UVERBSCTL
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHORT = ("--seed", "12")  # a program of few calls, with a DEALLOC_PD that succeeds: little to shrink
+IN_PROCESS = ("--in-process", "--seconds", str(STUCK), "--hang", str(STUCK))
 
 
 @pytest.fixture
@@ -84,14 +86,11 @@ def test_a_given_device_is_fuzzed_and_its_finding_written_in_c(run, folder):
 if not SANITIZED:  # the sanitizers tell of crashes themselves
     def test_a_crash_of_the_engine_is_found_and_reproduced(run, folder):
         plugin = ("--plugin", "./faulty2.so")
-        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), "--", *plugin)
+        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), *SHORT, "--", *plugin)
         assert status == 1 and text.startswith("lost: the device does not answer after the program\n"), text
         assert len(calls_of(folder / "FINDING.prog")) < 10
         status, text = replay(run, folder, *plugin)
         assert status == 1 and text.startswith("lost: "), text
-
-
-IN_PROCESS = ("--in-process", "--seconds", str(STUCK), "--hang", str(STUCK))
 
 
 @pytest.mark.parametrize("device", [(), ("--persona", "hfi1"), ("--backend", "null")])
@@ -113,7 +112,7 @@ def test_in_the_process_the_same_program_is_found_and_run_reproduces_it(run, fol
 if not SANITIZED:
     def test_a_crash_in_the_process_leaves_the_program_that_crashes_run_too(run, folder):
         plugin = ("--plugin", "./faulty2.so")
-        status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+        status, text = fuzz(run, folder, *IN_PROCESS, *SHORT, "--", *plugin)
         assert status == 1 and re.match(r"lost: the engine died by SIGSEGV in call \d+, DEALLOC_PD\n", text), text
         assert len(calls_of(folder / "FINDING.prog")) < 10
         assert "plug-in faulty crashed with SIGSEGV" in (folder / "FINDING.log").read_text()
@@ -121,13 +120,13 @@ if not SANITIZED:
         assert status == 1 and text.startswith("lost: "), text
 
     def test_a_call_that_does_not_return_in_the_process_is_a_hang(run, folder):
-        status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", "--", "--plugin", "./faulty3.so")
+        status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", *SHORT, "--", "--plugin", "./faulty3.so")
         assert status == 1 and re.match(r"hang: call \d+, \w+, did not return in 1 seconds\n", text), text
         assert calls_of(folder / "FINDING.prog")
 
     def test_a_charge_that_stays_in_the_process_is_a_leak_and_run_has_it_too(run, folder):
         plugin = ("--plugin", "./faulty4.so")
-        status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+        status, text = fuzz(run, folder, *IN_PROCESS, *SHORT, "--", *plugin)
         assert status == 1 and re.match(r"leak: after the program the device has \d+ .* charged\n", text), text
         assert "check leaks" in (folder / "FINDING.prog").read_text()
         status, text = replay(run, folder, *plugin)
