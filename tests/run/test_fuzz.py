@@ -4,8 +4,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import pytest
 from conftest import BUILD, SANITIZED, STUCK, UVERBSCTL
 
@@ -55,6 +57,33 @@ def calls_of(path):
 def test_a_device_without_a_fault_has_no_finding(run, folder):
     status, text = fuzz(run, folder, "--seed", "1", "--programs", "20", "--seconds", str(STUCK), "--hang", str(STUCK))
     assert status == 0 and re.fullmatch(r"20 programs, \d+ calls, seeds from 1, nothing found\n", text), text
+
+
+def test_a_signal_ends_fuzzing_and_leaves_no_folder(run, folder):
+    with subprocess.Popen([*run.prefix, UVERBSCTL, "fuzz", *IN_PROCESS, "--jobs", "2"], cwd=folder, env={**run.env, "TMPDIR": str(folder)},
+                          stdout=subprocess.PIPE, text=True) as process:
+        while len(list(folder.glob("uverbsd-fuzz-*"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=STUCK)[0]
+    assert process.returncode == 128 + signal.SIGINT and re.fullmatch(r"\d+ programs, .*, nothing found\n", text), text
+    assert not list(folder.glob("uverbsd-fuzz-*"))
+
+
+# Ends when both workers have a program at the same time.
+TWO_JOBS = """{ctl} fuzz --seconds {stuck} --hang {stuck} --jobs 2 /dev/infiniband/uverbs0 &
+while [ "$(ls uverbsd-fuzz-*/current.prog 2>/dev/null | wc -l)" -lt 2 ]; do kill -0 $! || exit 1; sleep 0.05; done
+kill $!
+wait $!
+echo status $?
+ls -d uverbsd-fuzz-*"""
+
+
+def test_jobs_on_one_device_run_beside_each_other(run, folder):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "run", "--", "sh", "-c", TWO_JOBS.format(ctl=UVERBSCTL, stuck=STUCK)], cwd=folder,
+                       env={**run.env, "TMPDIR": "."}, capture_output=True, text=True, timeout=STUCK)
+    assert re.fullmatch(r"\d+ programs, .*, nothing found\nstatus 143\n", r.stdout), r
 
 
 def test_a_wrong_errno_is_found_shrunk_and_reproduced(run, folder):
