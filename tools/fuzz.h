@@ -39,6 +39,26 @@ int uvd_fuzz_worker(const struct uvd_fuzz *f);
 /* The same for a worker whose child has the device (in_process.h). Programs on it run on a device of `uverbsctl run`, too. */
 int uvd_fuzz_in_process(const struct uvd_fuzz *f);
 
+/* ---- fuzz_start.c: the fuzzing process and its workers ----------------------------------------------------------- */
+
+/* Blocks the signals that end fuzzing, until uvd_fuzz_wait() takes them. Call before the other functions below. */
+void uvd_fuzz_signals_block(void);
+/* Returns the signal that ends fuzzing, or 0. */
+int uvd_fuzz_stopped(void);
+/*
+ * Starts a worker in its folder, which writes its program to `emit` if that is not NULL. mode: "worker", or "trial" for one that
+ * runs current.prog. Returns its pid, or -1.
+ */
+pid_t uvd_fuzz_start(const struct uvd_fuzz *f, const char *folder, const char *mode, const char *emit);
+/*
+ * Waits until one of the n workers ends; pids[] has those that run, and -1. Returns its index, with its exit status in *status (2
+ * for a signal) and -1 in pids[]; or -1 if none is left. After a signal: if `patient`, returns -1 once, so that the caller tells
+ * the workers to end, and kills those that have not in 5 seconds; else kills them at once.
+ */
+int uvd_fuzz_wait(const struct uvd_fuzz *f, pid_t *pids, unsigned int n, bool patient, int *status);
+/* Starts a worker and waits for it. Returns its exit status; 2 if fuzzing ends. */
+int uvd_fuzz_run(const struct uvd_fuzz *f, const char *folder, const char *mode, const char *emit);
+
 /* Seconds, of a clock that never goes back. */
 double uvd_fuzz_now(void);
 /* May the worker run one more program? Not if its time is up, or another worker has a finding. */

@@ -127,114 +127,7 @@ static int fuzz_options(struct uvd_fuzz *f, int argc, char **argv)
 	return 2;
 }
 
-/* ---- workers ----------------------------------------------------------------------------------------------------- */
-
-enum { MAX_ARGS = 128, ARG = 96 };
-
-struct args {
-	char text[MAX_ARGS][ARG];
-	char *argv[MAX_ARGS + 1];
-	unsigned int n;
-};
-
-static void __attribute__((format(printf, 2, 3))) args_add(struct args *a, const char *format, ...)
-{
-	va_list ap;
-
-	if (a->n == MAX_ARGS)
-		return;
-	va_start(ap, format);
-	vsnprintf(a->text[a->n], ARG, format, ap);
-	va_end(ap);
-	a->argv[a->n] = a->text[a->n];
-	a->n++;
-}
-
-static void run_options_add(const struct uvd_fuzz *f, struct args *a)
-{
-	for (int i = 0; i < f->num_run_options && a->n < MAX_ARGS - 24; i++)
-		a->argv[a->n++] = f->run_options[i];
-}
-
-/* The command line of a worker; without a device of its own it is under a run of its own. */
-static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *folder, const char *mode,
-			const char *emit)
-{
-	static char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[len > 0 ? len : 0] = 0;
-	a->n = 0;
-	a->argv[a->n++] = self;
-	if (!f->in_process) {
-		args_add(a, "run");
-		args_add(a, "--log-level");
-		args_add(a, "error");
-		run_options_add(f, a);
-		args_add(a, "--");
-		a->argv[a->n++] = self;
-	}
-	args_add(a, "fuzz");
-	args_add(a, "--internal-%s", mode);
-	a->argv[a->n++] = (char *)folder;
-	args_add(a, "--seconds");
-	args_add(a, "%f", f->seconds);
-	args_add(a, "--programs");
-	args_add(a, "%lu", (f->programs + f->jobs - 1) / f->jobs);
-	args_add(a, "--seed");
-	args_add(a, "%llu", (unsigned long long)f->seed);
-	args_add(a, "--step");
-	args_add(a, "%llu", (unsigned long long)f->step);
-	args_add(a, "--hang");
-	args_add(a, "%u", f->hang);
-	if (emit) {
-		args_add(a, "--internal-emit");
-		a->argv[a->n++] = (char *)emit;
-	}
-	if (f->in_process) {
-		args_add(a, "--in-process");
-		args_add(a, "--");
-		run_options_add(f, a);
-	}
-	a->argv[a->n] = NULL;
-}
-
-/* Starts a worker in its folder. Returns its pid, or -1. */
-static pid_t fuzz_worker_start(const struct uvd_fuzz *f, const char *folder, const char *mode, const char *emit)
-{
-	struct args *a = calloc(1, sizeof(*a));
-	char log[PATH_MAX + 8];
-	pid_t pid;
-	int fd;
-
-	if (!a)
-		return -1;
-	worker_args(f, a, folder, mode, emit);
-	snprintf(log, sizeof(log), "%s/log", folder);
-	pid = fork();
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-		if (fd >= 0)
-			dup2(fd, STDERR_FILENO);
-		/* A sanitizer's report ends the engine, so that it is a finding of the call that caused it. */
-		setenv("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1", 0);
-		execv(a->argv[0], a->argv);
-		_exit(127);
-	}
-	free(a);
-	return pid;
-}
-
-static int worker_wait(pid_t pid)
-{
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return 2;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
-}
+/* ---- what a worker's engine said ---------------------------------------------------------------------------------- */
 
 static bool log_has(const char *folder, const char *text)
 {
@@ -273,19 +166,16 @@ static bool shrink_trial(struct shrinking *s, const struct uvd_prog *p, struct u
 	struct uvd_fuzz f = *s->f;
 	char path[PATH_MAX + 16];
 
+	if (uvd_fuzz_stopped())
+		return false;
 	snprintf(path, sizeof(path), "%s/finding", s->folder);
 	unlink(path);
 	s->trials++;
-	f.folder = s->folder;
-	f.trial = true;
 	if (s->wanted->kind == UVD_PROGRAM_HANG && f.hang > TRIAL_HANG)
 		f.hang = TRIAL_HANG;
 	if (!uvd_fuzz_write_program(s->folder, "current.prog", p))
 		return false;
-	if (f.device)
-		uvd_fuzz_worker(&f);
-	else
-		worker_wait(fuzz_worker_start(&f, s->folder, "trial", NULL));
+	uvd_fuzz_run(&f, s->folder, "trial", NULL);
 	return uvd_fuzz_read_finding(s->folder, found);
 }
 
@@ -301,17 +191,9 @@ static bool shrink_still(void *arg, const struct uvd_prog *p)
 static bool finding_write_c(const struct uvd_fuzz *f, const struct shrinking *s, const struct uvd_prog *p,
 			    const char *name)
 {
-	struct uvd_fuzz one = *f;
-
 	unlink(name);
 	uvd_fuzz_write_program(s->folder, "current.prog", p);
-	one.folder = s->folder;
-	one.trial = true;
-	one.emit = name;
-	if (f->device)
-		uvd_fuzz_worker(&one);
-	else
-		worker_wait(fuzz_worker_start(f, s->folder, "trial", name));
+	uvd_fuzz_run(f, s->folder, "trial", name);
 	return !access(name, F_OK);
 }
 
@@ -376,6 +258,8 @@ static void finding_report(const struct uvd_fuzz *f, const char *folder, const s
 			uvd_prog_shrink(p, shrink_still, &s);
 			printf("%u calls shrunk to %u by %u trials\n", before, p->num_calls, s.trials);
 			shrink_still(&s, p); /* so that the log is of this program */
+		} else if (uvd_fuzz_stopped()) {
+			printf("the program is not shrunk\n");
 		} else {
 			printf("it did not happen again on a fresh device: the program is not shrunk\n");
 		}
@@ -416,12 +300,11 @@ static void folder_remove(const char *folder)
 
 struct job {
 	char folder[PATH_MAX];
-	pid_t pid;
 	int status;
 };
 
 /* Makes a folder for each job, and starts the workers. */
-static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs)
+static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs, pid_t *pids)
 {
 	const char *tmp = getenv("TMPDIR");
 
@@ -436,12 +319,8 @@ static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs)
 		}
 		one.seed = f->seed + i;
 		one.step = f->jobs;
-		one.folder = jobs[i].folder;
-		if (f->device)
-			jobs[i].status = uvd_fuzz_worker(&one);
-		else
-			jobs[i].pid = fuzz_worker_start(&one, jobs[i].folder, "worker", NULL);
-		if (jobs[i].pid < 0)
+		pids[i] = uvd_fuzz_start(&one, jobs[i].folder, "worker", NULL);
+		if (pids[i] < 0)
 			jobs[i].status = 2;
 	}
 	return true;
@@ -463,26 +342,18 @@ static void jobs_stop(const struct uvd_fuzz *f, const struct job *jobs)
 	}
 }
 
-/* Waits for all workers. The first finding, or the first failure, ends the others. */
-static void jobs_wait(const struct uvd_fuzz *f, struct job *jobs)
+/* Waits for all workers. The first finding, the first failure or a signal ends the others. */
+static void jobs_wait(const struct uvd_fuzz *f, struct job *jobs, pid_t *pids)
 {
-	unsigned int running = 0;
-	int status;
-	pid_t pid;
+	bool told = false;
+	int i, status;
 
-	for (unsigned int i = 0; i < f->jobs; i++)
-		running += jobs[i].pid > 0;
-	while (running) {
-		pid = waitpid(-1, &status, 0);
-		if (pid < 0 && errno != EINTR)
-			return;
-		for (unsigned int i = 0; pid > 0 && i < f->jobs; i++) {
-			if (jobs[i].pid != pid)
-				continue;
-			running--;
-			jobs[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
-			if (jobs[i].status)
-				jobs_stop(f, jobs);
+	while ((i = uvd_fuzz_wait(f, pids, f->jobs, true, &status)) >= 0 || (uvd_fuzz_stopped() && !told)) {
+		if (i >= 0)
+			jobs[i].status = status;
+		if (i < 0 || status) {
+			jobs_stop(f, jobs);
+			told |= i < 0;
 		}
 	}
 }
@@ -501,21 +372,25 @@ static int job_end(const struct uvd_fuzz *f, struct job *job)
 		log_copy(job->folder, stdout);
 		return 1;
 	}
-	if (job->status)
+	/* A worker that did not end in time was killed. */
+	if (job->status && !uvd_fuzz_stopped())
 		log_copy(job->folder, stderr);
-	return job->status ? 2 : 0;
+	return job->status && !uvd_fuzz_stopped() ? 2 : 0;
 }
 
 static int fuzz_jobs(const struct uvd_fuzz *f)
 {
 	struct job *jobs = calloc(f->jobs, sizeof(*jobs));
+	pid_t pids[MAX_JOBS] = {};
 	unsigned long programs = 0, calls = 0;
-	int status = jobs && jobs_start(f, jobs) ? 0 : 2;
+	int status;
 
+	uvd_fuzz_signals_block();
+	status = jobs && jobs_start(f, jobs, pids) ? 0 : 2;
 	if (jobs && status)
 		jobs_stop(f, jobs);
 	if (jobs)
-		jobs_wait(f, jobs);
+		jobs_wait(f, jobs, pids);
 	for (unsigned int i = 0; jobs && i < f->jobs && jobs[i].folder[0]; i++) {
 		int one = status == 1 ? 1 : job_end(f, &jobs[i]);
 
@@ -528,7 +403,7 @@ static int fuzz_jobs(const struct uvd_fuzz *f)
 		printf("%lu programs, %lu calls, seeds from %llu%s\n", programs, calls, (unsigned long long)f->seed,
 		       status ? "" : ", nothing found");
 	free(jobs);
-	return status;
+	return status ? status : uvd_fuzz_stopped() ? 128 + uvd_fuzz_stopped() : 0;
 }
 
 int uvd_cmd_fuzz(int argc, char **argv)

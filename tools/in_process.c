@@ -19,8 +19,6 @@ enum {
 	FIRST_FD = 256, /* the client's descriptors begin here, above the engine's */
 	LAST_FD = 1023,
 	FIRST_OFFSET = 4096, /* of mapped queues */
-	LEAK_WAITS =
-		5000, /* the close of a file has waited for its work: little can be on its way, but machines are busy */
 	LEAK_WAIT_US = 2000,
 };
 
@@ -36,6 +34,8 @@ static struct {
 	struct uvd_account *account;
 	struct uvd_device *dev;
 	struct uvd_file *file;
+	atomic_bool file_open; /* the client has not closed it */
+	atomic_uint file_users; /* calls on it, and 1 while it is open: the last one closes the file */
 	int mapped; /* a memfd: the memory of mapped queues, and the fd of the open file */
 	atomic_uint_fast64_t next_offset;
 	struct uvd_prog_area areas[UVD_PROG_AREAS]; /* the client's memory */
@@ -138,9 +138,38 @@ static int client_fd_add(int fd)
 	return number;
 }
 
+/* As the kernel does it for a descriptor: a call keeps the file open. Returns false if it is closed. */
+static bool client_file_get(void)
+{
+	unsigned int users = atomic_load(&here.file_open) ? atomic_load(&here.file_users) : 0;
+
+	while (users && !atomic_compare_exchange_weak(&here.file_users, &users, users + 1))
+		;
+	return users;
+}
+
+static void client_file_put(void)
+{
+	if (atomic_fetch_sub(&here.file_users, 1) == 1)
+		uvd_file_close(here.file);
+}
+
+/* Closes the device. Of threads that do so at the same time, one succeeds. */
+static int client_file_close(void)
+{
+	if (!atomic_exchange(&here.file_open, false)) {
+		errno = EBADF;
+		return -1;
+	}
+	client_file_put();
+	return 0;
+}
+
 /* Of threads that close the same number, one succeeds. */
 static int client_fd_close(int fd)
 {
+	if (fd == here.mapped)
+		return client_file_close();
 	if (!client_has_fd(fd) || !atomic_exchange(&here.fds[fd], false)) {
 		errno = EBADF;
 		return -1;
@@ -164,11 +193,15 @@ static int maps_make(void)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* The calling thread's call. */
+/* Begins a call of this thread, which in_process_finish() ends. Returns NULL, with errno, if the device is closed. */
 static struct uvd_call *call_begin(void)
 {
 	static _Thread_local struct uvd_call call;
 
+	if (!client_file_get()) {
+		errno = EBADF;
+		return NULL;
+	}
 	if (!call.caller.mem)
 		call.caller = (struct uvd_caller){ .mem = &client_mem,
 						   .proc = &client_proc,
@@ -192,6 +225,7 @@ static long in_process_finish(struct uvd_call *call, long ret)
 		fd = fd < 0 ? fd : client_fd_add(fd);
 		ret = uvd_call_granted(call, fd);
 	}
+	client_file_put();
 	if (ret >= 0)
 		return ret;
 	if (fd >= 0)
@@ -204,14 +238,14 @@ static ssize_t in_process_write(int fd, const void *bytes, size_t len)
 {
 	struct uvd_call *call = call_begin();
 
-	return in_process_finish(call, uvd_dispatch_write_from(call, (uintptr_t)bytes, len));
+	return call ? in_process_finish(call, uvd_dispatch_write_from(call, (uintptr_t)bytes, len)) : -1;
 }
 
 static int in_process_ioctl(int fd, unsigned long cmd, uint64_t arg)
 {
 	struct uvd_call *call = call_begin();
 
-	return in_process_finish(call, uvd_dispatch_ioctl(call, cmd, arg));
+	return call ? in_process_finish(call, uvd_dispatch_ioctl(call, cmd, arg)) : -1;
 }
 
 static int in_process_node(struct uvd_prog_run *run)
@@ -322,12 +356,14 @@ int uvd_in_process_open(void)
 	atomic_store(&here.next_offset, FIRST_OFFSET);
 	here.file->opened_by = getpid();
 	here.file->share = &share_ops;
+	atomic_store(&here.file_users, 1);
+	atomic_store(&here.file_open, true);
 	return here.mapped;
 }
 
 void uvd_in_process_close(void)
 {
-	uvd_file_close(here.file);
+	client_file_close();
 	here.file = NULL;
 	for (int fd = FIRST_FD; fd <= LAST_FD; fd++)
 		if (atomic_exchange(&here.fds[fd], false))
@@ -356,16 +392,18 @@ static void left_add(void *arg, uid_t uid, enum uvd_resource res, uint64_t used,
 		 uvd_limit_rows[res].what ? uvd_limit_rows[res].what : "objects");
 }
 
-bool uvd_in_process_leaks(char *text, size_t size)
+bool uvd_in_process_leaks(char *text, size_t size, unsigned int seconds)
 {
+	const uint64_t end = uvd_now_ns() + seconds * 1000000000ull;
 	struct left left = { text, size };
 
-	for (int i = 0; i < LEAK_WAITS; i++) {
+	for (;;) {
 		text[0] = 0;
 		uvd_accounts_each(here.engine.accounts, left_add, &left);
 		if (!text[0])
 			return false;
+		if (uvd_now_ns() >= end)
+			return true;
 		usleep(LEAK_WAIT_US);
 	}
-	return true;
 }

@@ -30,7 +30,7 @@ void uvd_in_process_stop(void);
 int uvd_in_process_open(void);
 /* Closes the file, which destroys all its objects, and all descriptors that it has given to the client. */
 void uvd_in_process_close(void);
-/* With the file closed: is anybody charged still? Waits a little for work that ends. text: for what. */
-bool uvd_in_process_leaks(char *text, size_t size);
+/* With the file closed: is anybody charged still? Waits so long for work that ends. text: for what. */
+bool uvd_in_process_leaks(char *text, size_t size, unsigned int seconds);
 
 #endif

@@ -37,7 +37,7 @@ static const char emit_head[] =
 	"\tuint64_t at, arg;\n"
 	"\tunsigned long cmd; /* 0: a write() */\n"
 	"\tsize_t len;\n"
-	"\tint closes, fd; /* closes fd, and does not ask the node */\n"
+	"\tint closes, fd; /* closes fd, 2: the node; and does not ask the node */\n"
 	"};\n"
 	"\n"
 	"static int node;\n"
@@ -91,7 +91,7 @@ static const char emit_head[] =
 	"\tif (group)\n"
 	"\t\tpthread_barrier_wait(&start);\n"
 	"\tif (c.closes)\n"
-	"\t\tret = c.fd > 2 && c.fd != node ? close(c.fd) : fail(EBADF);\n"
+	"\t\tret = c.closes == 2 ? close(node) : c.fd > 2 && c.fd != node ? close(c.fd) : fail(EBADF);\n"
 	"\telse\n"
 	"\t\tret = c.cmd ? ioctl(node, c.cmd, c.arg) : write(node, (void *)c.at, c.len);\n"
 	"\tshow(c.text, ret);\n"
@@ -318,7 +318,9 @@ void uvd_prog_emit_other(struct uvd_prog_run *run, const struct uvd_prog *p, uns
 
 	emit_name(call, name);
 	emit_target(run, p, i, target, sizeof(target));
-	if (call->front == UVD_PROG_CLOSE)
+	if (call->front == UVD_PROG_CLOSE && !strcmp(call->target, UVD_PROG_DEVICE))
+		emit(run, "\tcall(&(struct call){ .text = \"%s\", .closes = 2 });\n", name);
+	else if (call->front == UVD_PROG_CLOSE)
 		emit(run, "\tcall(&(struct call){ .text = \"%s\", .closes = 1, .fd = %s });\n", name, target);
 	else if (call->front == UVD_PROG_EVENT)
 		emit(run, "\tevent(\"%s\", %s, %d);\n", name, target, wait ? atoi(wait) : 0);

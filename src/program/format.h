@@ -7,7 +7,7 @@
  *	[LABEL:] method METHOD ITEM...	an ioctl method
  *	event VALUE [wait=MS]		reads one event from an fd, without blocking longer than that
  *	recv LABEL			posts one empty receive to a QP, in its driver's own way
- *	close VALUE			closes an fd
+ *	close VALUE|device		closes an fd, or the program's device
  *	= RESULT [OUTPUT=VALUE]...	what the call before this line is to do (expect.h)
  *	check model, check leaks	a replay also checks this (model.h); leaks: objects and charges that stay after it
  *	device KIND			the results are those of the kernel's device (`kernel`) or of ours (`uverbsd`)
@@ -23,6 +23,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* What a close names to close the device. */
+#define UVD_PROG_DEVICE "device"
 
 enum {
 	UVD_PROG_MAX_CALLS = 40,

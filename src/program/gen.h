@@ -35,6 +35,22 @@ bool uvd_gen_wanted(const struct uvd_attr_row *row);
 bool uvd_gen_absent_attr(struct uvd_gen *g, const struct uvd_attr_row *attr);
 bool uvd_gen_absent_command(struct uvd_gen *g, const struct uvd_shape_command *shape);
 bool uvd_gen_excluded(const char *name);
+/* Picks an object of this type, or of any type for NULL. Returns NULL if there is none. */
+struct uvd_gen_live *uvd_gen_live_find(struct uvd_gen *g, const char *type);
+/* The call makes an object: labels the call. Returns NULL if there are too many objects. */
+struct uvd_gen_live *uvd_gen_live_add(struct uvd_gen *g, struct uvd_prog_call *call, const char *type);
+/* Forgets the object. */
+void uvd_gen_live_end(struct uvd_gen *g, const char *label);
+/* Appends a call without items. Returns NULL if the program is full. */
+struct uvd_prog_call *uvd_gen_new_call(struct uvd_gen *g, enum uvd_prog_front front, const char *target);
+/* Picks one of the two fronts of a command. */
+enum uvd_prog_front uvd_gen_front(struct uvd_gen *g);
+/* Returns the command that makes objects of this type, or NULL. */
+const struct uvd_shape_command *uvd_gen_maker(struct uvd_gen *g, const char *type);
+/* Begins the program of this seed: the context and some objects. */
+void uvd_gen_begin(struct uvd_gen *g, uint64_t seed);
+/* Appends a random call, or a sequence of them. */
+void uvd_gen_any_call(struct uvd_gen *g);
 /* Mods that corrupt an attribute; ends with NULL. */
 extern const char *const uvd_gen_attr_mods[];
 

@@ -16,7 +16,7 @@ static const struct {
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
 
-static struct uvd_gen_live *live_find(struct uvd_gen *g, const char *type)
+struct uvd_gen_live *uvd_gen_live_find(struct uvd_gen *g, const char *type)
 {
 	unsigned int seen = 0;
 	struct uvd_gen_live *found = NULL;
@@ -28,7 +28,7 @@ static struct uvd_gen_live *live_find(struct uvd_gen *g, const char *type)
 	return found;
 }
 
-static struct uvd_gen_live *live_add(struct uvd_gen *g, struct uvd_prog_call *call, const char *type)
+struct uvd_gen_live *uvd_gen_live_add(struct uvd_gen *g, struct uvd_prog_call *call, const char *type)
 {
 	struct uvd_gen_live *live = &g->live[g->num_live];
 
@@ -42,7 +42,7 @@ static struct uvd_gen_live *live_add(struct uvd_gen *g, struct uvd_prog_call *ca
 	return live;
 }
 
-static void live_end(struct uvd_gen *g, const char *label)
+void uvd_gen_live_end(struct uvd_gen *g, const char *label)
 {
 	for (unsigned int i = 0; i < g->num_live; i++)
 		if (!strcmp(g->live[i].label, label)) {
@@ -54,7 +54,7 @@ static void live_end(struct uvd_gen *g, const char *label)
 /* Picks a word for an object of this type, usually one that exists. */
 static void word_object(struct uvd_gen *g, const char *type, char *word)
 {
-	struct uvd_gen_live *live = live_find(g, uvd_gen_chance(g, 2) ? NULL : type);
+	struct uvd_gen_live *live = uvd_gen_live_find(g, uvd_gen_chance(g, 2) ? NULL : type);
 
 	if (live && !uvd_gen_chance(g, 2))
 		snprintf(word, UVD_PROG_MAX_ITEM, "%s", live->label);
@@ -81,7 +81,7 @@ static void word_pick(struct uvd_gen *g, const char *good, char *word)
 		return;
 	snprintf(type, sizeof(type), "%.*s", (int)strcspn(word, ">") - 1, word + 1);
 	if (!strcmp(type, "lkey")) {
-		struct uvd_gen_live *mr = live_find(g, "mr");
+		struct uvd_gen_live *mr = uvd_gen_live_find(g, "mr");
 
 		snprintf(word, UVD_PROG_MAX_ITEM, "%s%s", mr ? mr->label : "0", mr ? ".lkey" : "");
 		return;
@@ -98,7 +98,7 @@ static bool word_is_preset(const char *good, const char *word)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static struct uvd_prog_call *gen_new_call(struct uvd_gen *g, enum uvd_prog_front front, const char *target)
+struct uvd_prog_call *uvd_gen_new_call(struct uvd_gen *g, enum uvd_prog_front front, const char *target)
 {
 	struct uvd_prog_call *call;
 
@@ -164,7 +164,7 @@ bool uvd_gen_excluded(const char *name)
 	return false;
 }
 
-static enum uvd_prog_front gen_front(struct uvd_gen *g)
+enum uvd_prog_front uvd_gen_front(struct uvd_gen *g)
 {
 	return uvd_gen_chance(g, 60) ? UVD_PROG_WRITE : UVD_PROG_INVOKE;
 }
@@ -177,7 +177,7 @@ static void gen_set_vary(struct uvd_gen *g)
 }
 
 /* Finds the command that makes objects of this type. */
-static const struct uvd_shape_command *gen_maker(struct uvd_gen *g, const char *type)
+const struct uvd_shape_command *uvd_gen_maker(struct uvd_gen *g, const char *type)
 {
 	const struct uvd_shape_command *maker;
 
@@ -191,11 +191,11 @@ static void gen_object(struct uvd_gen *g, const char *type)
 {
 	const struct uvd_shape_command *maker;
 
-	if (live_find(g, type) || uvd_gen_chance(g, 20))
+	if (uvd_gen_live_find(g, type) || uvd_gen_chance(g, 20))
 		return;
-	maker = gen_maker(g, type);
+	maker = uvd_gen_maker(g, type);
 	if (maker)
-		uvd_gen_command(g, maker, gen_front(g));
+		uvd_gen_command(g, maker, uvd_gen_front(g));
 }
 
 /* Usually makes the objects that a call refers to, before the call. */
@@ -217,7 +217,7 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 
 	gen_missing(g, shape);
 	gen_set_vary(g);
-	call = gen_new_call(g, front, shape->name);
+	call = uvd_gen_new_call(g, front, shape->name);
 	if (!call)
 		return NULL;
 	for (unsigned int f = 0; f < shape->in.n; f++) {
@@ -227,13 +227,13 @@ struct uvd_prog_call *uvd_gen_command(struct uvd_gen *g, const struct uvd_shape_
 		if (!word_is_preset(field->good, word))
 			uvd_prog_add_item(call, "%s=%s", field->name, word);
 		if (shape->ends && field->good && *field->good == '<')
-			live_end(g, word);
+			uvd_gen_live_end(g, word);
 	}
 	/* The flag and the handle go together. */
-	if (uvd_prog_item(call, "is_srq") && !uvd_prog_item(call, "srq_handle") && live_find(g, "srq"))
-		uvd_prog_add_item(call, "srq_handle=%s", live_find(g, "srq")->label);
+	if (uvd_prog_item(call, "is_srq") && !uvd_prog_item(call, "srq_handle") && uvd_gen_live_find(g, "srq"))
+		uvd_prog_add_item(call, "srq_handle=%s", uvd_gen_live_find(g, "srq")->label);
 	if (shape->makes) {
-		live = live_add(g, call, shape->makes);
+		live = uvd_gen_live_add(g, call, shape->makes);
 		if (live)
 			live->datagram = uvd_prog_item(call, "qp_type") && !strcmp(uvd_prog_item(call, "qp_type"), "4");
 	}
@@ -301,9 +301,9 @@ static void gen_attr(struct uvd_gen *g, struct uvd_prog_call *call, const struct
 	gen_attr_value(g, row, item);
 	uvd_prog_add_item(call, "%s", item);
 	if (row->access == UVD_UOBJ_DESTROY && row->type == UVD_ATTR_IDR && strchr(item, '='))
-		live_end(g, strchr(item, '=') + 1);
+		uvd_gen_live_end(g, strchr(item, '=') + 1);
 	if (row->access == UVD_UOBJ_NEW && (row->type == UVD_ATTR_IDR || row->type == UVD_ATTR_FD))
-		live_add(g, call, uvd_shape_object_name(row->object));
+		uvd_gen_live_add(g, call, uvd_shape_object_name(row->object));
 }
 
 bool uvd_gen_wanted(const struct uvd_attr_row *row)
@@ -331,7 +331,7 @@ struct uvd_prog_call *uvd_gen_method(struct uvd_gen *g, const struct uvd_shape_m
 			gen_object(g, uvd_shape_object_name(row->object));
 	}
 	gen_set_vary(g);
-	call = gen_new_call(g, UVD_PROG_METHOD, uvd_shape_method_name(ref->row));
+	call = uvd_gen_new_call(g, UVD_PROG_METHOD, uvd_shape_method_name(ref->row));
 	for (unsigned int a = 0; call && a < ref->row->num_attrs; a++)
 		gen_attr(g, call, &ref->row->attrs[a]);
 	return call;
@@ -368,12 +368,12 @@ static void gen_connect(struct uvd_gen *g)
 		{ "qp_state=6 attr_mask=1", "qp_state=6 attr_mask=1" },
 		{ "qp_state=0 attr_mask=1", "qp_state=0 attr_mask=1" },
 	};
-	struct uvd_gen_live *qp = live_find(g, "qp");
+	struct uvd_gen_live *qp = uvd_gen_live_find(g, "qp");
 	unsigned int far = 1 + uvd_gen_below(g, UVD_COUNT(steps));
 
 	for (unsigned int i = 0; qp && i < far; i++) {
 		struct uvd_prog_call *call =
-			gen_new_call(g, gen_front(g), uvd_gen_chance(g, 80) ? "MODIFY_QP" : "EX_MODIFY_QP");
+			uvd_gen_new_call(g, uvd_gen_front(g), uvd_gen_chance(g, 80) ? "MODIFY_QP" : "EX_MODIFY_QP");
 		const char *text = qp->datagram ? steps[i].ud : steps[i].rc;
 		char item[64];
 		int used;
@@ -387,7 +387,7 @@ static void gen_connect(struct uvd_gen *g)
 			uvd_prog_add_item(call, "dest_qp_num=%s.qpn", qp->label);
 	}
 	if (qp && uvd_gen_chance(g, 70)) {
-		struct uvd_prog_call *call = gen_new_call(g, gen_front(g), "QUERY_QP");
+		struct uvd_prog_call *call = uvd_gen_new_call(g, uvd_gen_front(g), "QUERY_QP");
 
 		if (call)
 			uvd_prog_add_item(call, "qp_handle=%s", qp->label);
@@ -414,10 +414,10 @@ static void gen_first_objects(struct uvd_gen *g)
 	unsigned int most = uvd_gen_below(g, UVD_COUNT(names) + 1);
 
 	for (unsigned int i = 0; i < most; i++)
-		uvd_gen_command(g, uvd_shape_command(names[i]), gen_front(g));
+		uvd_gen_command(g, uvd_shape_command(names[i]), uvd_gen_front(g));
 }
 
-static void gen_begin(struct uvd_gen *g, uint64_t seed)
+void uvd_gen_begin(struct uvd_gen *g, uint64_t seed)
 {
 	memset(g->p, 0, sizeof(*g->p));
 	snprintf(g->p->name, sizeof(g->p->name), UVD_PROG_SEED "%llu", (unsigned long long)seed);
@@ -427,7 +427,7 @@ static void gen_begin(struct uvd_gen *g, uint64_t seed)
 	gen_first_objects(g);
 }
 
-static void gen_any_call(struct uvd_gen *g)
+void uvd_gen_any_call(struct uvd_gen *g)
 {
 	switch (uvd_gen_below(g, 10)) {
 	case 0:
@@ -437,7 +437,7 @@ static void gen_any_call(struct uvd_gen *g)
 		gen_any_method(g);
 		break;
 	default:
-		uvd_gen_command(g, gen_any_command(g), gen_front(g));
+		uvd_gen_command(g, gen_any_command(g), uvd_gen_front(g));
 		break;
 	}
 }
@@ -447,99 +447,8 @@ void uvd_prog_generate(struct uvd_prog *p, const struct uvd_prog_list *list, uin
 	struct uvd_gen g = { .state = seed, .p = p, .list = list };
 	unsigned int most;
 
-	gen_begin(&g, seed);
+	uvd_gen_begin(&g, seed);
 	most = p->num_calls + 2 + uvd_gen_below(&g, 14);
 	while (p->num_calls < most && p->num_calls < UVD_PROG_MAX_CALLS)
-		gen_any_call(&g);
-}
-
-/* ---- fuzzing ----------------------------------------------------------------------------------------------------- */
-
-/* Finds the command that destroys objects of this type. */
-static const struct uvd_shape_command *gen_ender(struct uvd_gen *g, const char *type)
-{
-	const struct uvd_shape_command *shape;
-
-	for (unsigned int n = 0; (shape = uvd_shape_command_at(n)); n++)
-		if (shape->ends && !strcmp(shape->ends, type) && !uvd_gen_absent_command(g, shape))
-			return shape;
-	return NULL;
-}
-
-/* Destroys this object, by write() or by INVOKE_WRITE. Returns the call, or NULL. */
-static struct uvd_prog_call *gen_destroy(struct uvd_gen *g, const struct uvd_gen_live *live)
-{
-	const struct uvd_shape_command *shape = gen_ender(g, live->type);
-	struct uvd_prog_call *call = shape ? gen_new_call(g, gen_front(g), shape->name) : NULL;
-
-	for (unsigned int f = 0; call && f < shape->in.n; f++)
-		if (shape->in.f[f].good && *shape->in.f[f].good == '<')
-			uvd_prog_add_item(call, "%s=%s", shape->in.f[f].name, live->label);
-	return call;
-}
-
-/* Makes objects of one type while others of that type are destroyed, a few times: their calls use the same locks. */
-static void gen_contend(struct uvd_gen *g)
-{
-	const struct uvd_gen_live *found = live_find(g, NULL);
-	const struct uvd_shape_command *maker = found ? gen_maker(g, found->type) : NULL;
-	unsigned int rounds = 1 + uvd_gen_below(g, 5);
-
-	for (unsigned int i = 0; maker && gen_ender(g, maker->makes) && i < rounds; i++) {
-		struct uvd_gen_live *live;
-		struct uvd_prog_call *end;
-
-		uvd_gen_command(g, maker, gen_front(g));
-		live = g->num_live ? &g->live[g->num_live - 1] : NULL;
-		if (!live || strcmp(live->type, maker->makes))
-			return;
-		end = gen_destroy(g, live);
-		if (!end)
-			return;
-		live_end(g, live->label);
-		end->beside = uvd_gen_command(g, maker, gen_front(g));
-	}
-}
-
-/* Two calls at the same time: of the same object's destruction, or of anything. */
-static void gen_race(struct uvd_gen *g)
-{
-	const struct uvd_gen_live *found = live_find(g, NULL);
-	struct uvd_gen_live live = found ? *found : (struct uvd_gen_live){};
-	bool ends = found && uvd_gen_chance(g, 60);
-	unsigned int first = g->p->num_calls, second;
-
-	if (ends)
-		gen_destroy(g, &live);
-	else
-		gen_any_call(g);
-	second = g->p->num_calls;
-	if (ends && uvd_gen_chance(g, 50))
-		gen_destroy(g, &live);
-	else
-		gen_any_call(g);
-	if (second > first && g->p->num_calls > second)
-		g->p->calls[second - 1].beside = true;
-	if (ends)
-		live_end(g, live.label);
-}
-
-void uvd_prog_generate_fuzz(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed)
-{
-	struct uvd_gen g = { .state = seed, .p = p, .list = list, .fuzz = true };
-	unsigned int most;
-
-	gen_begin(&g, seed);
-	most = p->num_calls + 2 + uvd_gen_below(&g, 14);
-	while (p->num_calls < most && p->num_calls < UVD_PROG_MAX_CALLS) {
-		if (uvd_gen_chance(&g, 10))
-			gen_race(&g);
-		else if (uvd_gen_chance(&g, 5))
-			gen_contend(&g);
-		else
-			gen_any_call(&g);
-	}
-	if (uvd_gen_chance(&g, 70))
-		for (unsigned int i = g.num_live; i-- > 0;)
-			gen_destroy(&g, &g.live[i]);
+		uvd_gen_any_call(&g);
 }

@@ -19,8 +19,8 @@ enum { UVD_PROG_SWEEP_CALLS = 12 };
 void uvd_prog_generate(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed);
 
 /*
- * The same for fuzzing: some calls are made beside each other, some twice, and most programs destroy their objects in the
- * end, one after the other.
+ * The same for fuzzing: some calls are made beside each other, some twice; events are read, and descriptors closed, also the
+ * device while calls are made. Most programs destroy their objects in the end, one after the other.
  */
 void uvd_prog_generate_fuzz(struct uvd_prog *p, const struct uvd_prog_list *list, uint64_t seed);
 

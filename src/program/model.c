@@ -5,6 +5,7 @@
 #include <string.h>
 #include "list.h"
 #include "model.h"
+#include "model_call.h"
 
 enum { MAX_OBJECTS = UVD_PROG_MAX_CALLS, MAX_REFS = 8 };
 
@@ -27,7 +28,9 @@ struct model {
 	struct uvd_prog_difference *found;
 	unsigned int call;
 	bool alone; /* no call is made beside this one */
+	bool making; /* this call, or one beside it, may make an object */
 	bool context; /* there is one */
+	bool closed, closing; /* the device, by an earlier call; by this call or one beside it */
 	bool lost; /* a call did what the model does not understand: it makes no more statements */
 	unsigned int num;
 	struct object objects[MAX_OBJECTS];
@@ -39,13 +42,27 @@ static bool type_is_certain(const char *type)
 	return uvd_prog_list_match("pd mr cq qp srq ah", type);
 }
 
-static struct object *object_find(struct model *m, uint32_t handle)
+static bool type_is_fd(const char *type)
+{
+	return uvd_prog_list_match("channel async", type);
+}
+
+static struct object *model_find(struct model *m, uint32_t number, bool fd)
 {
 	for (unsigned int i = 0; i < m->num; i++)
-		if (m->objects[i].alive && m->objects[i].handle == handle && strcmp(m->objects[i].type, "channel") &&
-		    strcmp(m->objects[i].type, "async"))
+		if (m->objects[i].alive && m->objects[i].handle == number && type_is_fd(m->objects[i].type) == fd)
 			return &m->objects[i];
 	return NULL;
+}
+
+static struct object *object_find(struct model *m, uint32_t handle)
+{
+	return model_find(m, handle, false);
+}
+
+static struct object *fd_find(struct model *m, uint32_t fd)
+{
+	return model_find(m, fd, true);
 }
 
 static const struct uvd_prog_record *model_record(const struct model *m)
@@ -144,6 +161,8 @@ static unsigned int command_objects(const struct model *m, const struct uvd_shap
 
 static unsigned int method_objects(const struct model *m, const struct uvd_method_row *row, struct named *named)
 {
+	const bool plain_qp =
+		!strcmp(uvd_shape_method_name(row), "QP_CREATE") && qp_is_plain(model_record(m), "create_qp_type");
 	unsigned int n = 0;
 
 	for (unsigned int a = 0; a < row->num_attrs && n < MAX_REFS; a++) {
@@ -156,21 +175,10 @@ static unsigned int method_objects(const struct model *m, const struct uvd_metho
 			continue;
 		snprintf(named[n].type, sizeof(named[n].type), "%.15s", uvd_shape_object_name(attr->object));
 		named[n].handle = value;
-		named[n].sure = attr->flags & UVD_MANDATORY && type_is_certain(named[n].type);
+		named[n].sure = (attr->flags & UVD_MANDATORY || plain_qp) && type_is_certain(named[n].type);
 		n++;
 	}
 	return n;
-}
-
-/* Is the message as the fields say, without corruption? */
-static bool call_is_whole(const struct uvd_prog_call *call)
-{
-	for (unsigned int i = 0; i < call->num_items; i++)
-		if (strchr("!@#", call->items[i][0]) || strchr(call->items[i], ':') ||
-		    !strncmp(call->items[i], "in=", 3) || !strncmp(call->items[i], "out=", 4) ||
-		    !strncmp(call->items[i], "uhw_", 4))
-			return false;
-	return true;
 }
 
 /* ---- changes of the table ---------------------------------------------------------------------------------------- */
@@ -221,16 +229,34 @@ static void model_doubt_all(struct model *m)
 		object_doubt(&m->objects[i]);
 }
 
+/* A successful call has returned a descriptor. A negative one stands for none. */
+static void model_made_fd(struct model *m, const char *type)
+{
+	const struct uvd_prog_record *r = model_record(m);
+	uint64_t fd;
+
+	if (!uvd_prog_output(r, "fd", &fd) && !record_has(r, "handle", &fd)) {
+		m->lost = true;
+		return;
+	}
+	if ((int)fd < 0)
+		return;
+	if (fd_find(m, fd))
+		model_wrong(m, "new descriptor", "one that is not open");
+	object_add(m, type, fd);
+}
+
 /* A successful call has made an object of this type. */
 static void model_made(struct model *m, const char *type, const struct named *named, unsigned int n)
 {
 	const struct uvd_prog_record *r = model_record(m);
-	bool is_fd = !strcmp(type, "channel") || !strcmp(type, "async");
 	struct object *o;
 	uint64_t handle;
 
-	if (is_fd)
+	if (type_is_fd(type)) {
+		model_made_fd(m, type);
 		return;
+	}
 	if (!uvd_prog_output(r, "handle", &handle) && !record_has(r, "handle", &handle)) {
 		m->lost = true;
 		return;
@@ -259,23 +285,60 @@ static void model_check_named(struct model *m, const struct named *named, unsign
 	}
 }
 
+/* The descriptor that a successful call names must be open. A negative one stands for none. */
+static void model_check_fd(struct model *m, const char *name)
+{
+	char item[80];
+	uint64_t fd;
+
+	if (!record_has(model_record(m), name, &fd) || (int)fd < 0 || fd_find(m, fd))
+		return;
+	snprintf(item, sizeof(item), "result with descriptor %d, which is not open", (int)fd);
+	model_wrong(m, item, "an error");
+}
+
+/* Has the command that destroys objects of this type no other field that it checks? */
+static bool type_ends_by_handle(const char *type)
+{
+	return type_is_certain(type) || uvd_prog_list_match("mw xrcd", type);
+}
+
 /* The result of a call that destroys one object and does nothing else. */
 static void model_check_end(struct model *m, const struct named *named)
 {
 	struct object *o = object_find(m, named->handle);
 	const struct uvd_prog_record *r = model_record(m);
 
-	if (!o || strcmp(o->type, named->type)) {
-		if (!o && type_is_certain(named->type) && r->err != ENOENT && r->err != EOPNOTSUPP)
+	if (r->err == EOPNOTSUPP || r->err == EPROTONOSUPPORT)
+		return;
+	if (!o) {
+		if (r->err != ENOENT)
 			model_wrong(m, "result for an object that does not exist", "ENOENT");
 		return;
 	}
-	if (!type_is_certain(o->type) || o->maybe || r->err == EOPNOTSUPP)
+	if (strcmp(o->type, named->type)) {
+		if (r->ret >= 0)
+			model_wrong(m, "result for an object of another type", "an error");
+		return;
+	}
+	if (o->maybe)
 		return;
 	if (o->refs && r->err != EBUSY)
 		model_wrong(m, "result for an object that others refer to", "EBUSY");
 	if (!o->refs && r->ret < 0)
 		model_wrong(m, "result for an object that nothing refers to", "ok");
+}
+
+/*
+ * A call has ended an object that the model does not know. Either a call beside it has made the object, and whether it
+ * still exists is unknown, or another call has ended it, too.
+ */
+static void model_end_unknown(struct model *m, const char *item)
+{
+	if (m->making && !m->alone)
+		m->lost = true;
+	else
+		model_wrong(m, item, "an error");
 }
 
 static void model_end(struct model *m, const struct named *named)
@@ -284,8 +347,39 @@ static void model_end(struct model *m, const struct named *named)
 
 	if (o)
 		object_end(o);
-	else if (!m->alone)
-		m->lost = true; /* a call beside it has made the object: whether it still exists is unknown */
+	else
+		model_end_unknown(m, "result for an object that another call has destroyed");
+}
+
+/* The result of a close, and of reading an event: of a descriptor, or of the device. */
+static void model_close(struct model *m, const struct uvd_prog_call *call)
+{
+	const bool device = !strcmp(call->target, UVD_PROG_DEVICE);
+	struct object *o = device ? NULL : fd_find(m, record_field(model_record(m), "fd"));
+
+	if (m->alone && !model_ok(m) && (o || (device && !m->closed)))
+		model_wrong(m, "result for a descriptor that is open", "ok");
+	if (!model_ok(m))
+		return;
+	if (device)
+		m->closing = true;
+	else if (o)
+		object_end(o);
+	else
+		model_end_unknown(m, "result for a descriptor that is not open");
+}
+
+static void model_event(struct model *m)
+{
+	const struct uvd_prog_record *r = model_record(m);
+	struct object *o = fd_find(m, record_field(r, "fd"));
+
+	if (!o && model_ok(m) && m->alone)
+		model_wrong(m, "result for a descriptor that is not open", "EBADF");
+	if (o && r->err == EBADF && m->alone)
+		model_wrong(m, "result for a descriptor that is open", "an event, or EAGAIN");
+	if (o && r->ret > 0 && r->ret != (strcmp(o->type, "channel") ? 16 : 8))
+		model_wrong(m, "size of an event", "8 bytes of a channel, or 16");
 }
 
 /* Bytes of a successful call's outputs: nothing behind them is written, and the gaps between fields hold no data. */
@@ -311,55 +405,6 @@ static void model_check_bytes(struct model *m)
 			model_wrong(m, "a byte that is no output", "untouched, or 0");
 }
 
-/* Is a size below what the schema requires? Such a call must fail. */
-static bool call_is_short(const struct uvd_prog_call *call, const struct uvd_shape_command *shape)
-{
-	const char *in = uvd_prog_item(call, "in");
-	const struct uvd_write_row *row = shape ? uvd_shape_write(shape->number, shape->ex) : NULL;
-
-	if (uvd_prog_item(call, "!command"))
-		return false;
-	if (call->front == UVD_PROG_WRITE && (uvd_prog_item(call, "!in_words") || uvd_prog_item(call, "!len")))
-		return !uvd_prog_item(call, "in") && !uvd_prog_item(call, "uhw_in") &&
-		       !(uvd_prog_item(call, "!in_words") && uvd_prog_item(call, "!len"));
-	return in && row && strtoull(in, NULL, 0) < row->req_size && !shape->ex && !uvd_prog_item(call, "uhw_in") &&
-	       !uvd_prog_item(call, "!core_in");
-}
-
-/* Does the item give its attribute of `size` bytes less than `least`? */
-static bool item_is_short(const char *item, unsigned int size, unsigned int least)
-{
-	const char *len = strstr(item, ":len=");
-	long given;
-
-	if (!len || strstr(item, ":id="))
-		return false;
-	given = strtol(len + 5, NULL, 0);
-	if (strchr("+-", len[5]))
-		given += size;
-	return given >= 0 && given < least;
-}
-
-/* Is an attribute shorter than the schema requires? */
-static bool method_is_short(const struct uvd_prog_call *call, const struct uvd_method_row *row)
-{
-	for (unsigned int i = 0; i < call->num_items; i++) {
-		char name[UVD_PROG_MAX_ITEM];
-		const struct uvd_attr_row *attr;
-
-		if (strchr("!@#", call->items[i][0]))
-			return false;
-		snprintf(name, sizeof(name), "%s", call->items[i]);
-		name[strcspn(name, "=:")] = 0;
-		attr = uvd_shape_attr_row(row, name);
-		if (attr && (attr->type == UVD_ATTR_PTR_IN || attr->type == UVD_ATTR_CONST) &&
-		    attr->len != UVD_LEN_ANY && attr->min_len <= attr->len &&
-		    item_is_short(call->items[i], attr->len, attr->min_len))
-			return true;
-	}
-	return false;
-}
-
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static void model_command(struct model *m, const struct uvd_prog_call *call)
@@ -367,25 +412,28 @@ static void model_command(struct model *m, const struct uvd_prog_call *call)
 	const struct uvd_shape_command *shape = uvd_shape_command(call->target);
 	struct named named[MAX_REFS] = {};
 	unsigned int n = shape ? command_objects(m, shape, named) : 0;
-	bool whole = shape && call_is_whole(call);
+	bool whole = shape && uvd_model_call_is_whole(call);
 
-	if (model_ok(m) && shape && call_is_short(call, shape))
+	if (model_ok(m) && shape && uvd_model_call_is_short(call, shape))
 		model_wrong(m, "result of a command that is too short", "an error");
 	if (!whole) {
 		m->lost |= model_may_have_acted(m);
 		return;
 	}
-	if (m->alone && shape->ends && n && m->context)
+	if (m->alone && shape->ends && n && m->context && type_ends_by_handle(named[0].type))
 		model_check_end(m, &named[0]);
 	if (!model_ok(m))
 		return;
 	if (m->alone && !shape->ends)
 		model_check_named(m, named, n);
+	if (m->alone && strstr(shape->name, "CREATE_CQ"))
+		model_check_fd(m, "comp_channel");
 	if (m->alone)
 		model_check_bytes(m);
-	if (!strcmp(shape->name, "GET_CONTEXT"))
+	if (!strcmp(shape->name, "GET_CONTEXT")) {
 		m->context = true;
-	else if (shape->makes)
+		model_made_fd(m, "async");
+	} else if (shape->makes)
 		model_made(m, shape->makes, named, n);
 	else if (shape->ends && n)
 		model_end(m, &named[0]);
@@ -393,69 +441,76 @@ static void model_command(struct model *m, const struct uvd_prog_call *call)
 		model_doubt_all(m);
 }
 
-/* Returns the type of the object that the method makes, or NULL. */
-static const char *method_makes(const struct uvd_method_row *row)
+/* Reads the object that the method destroys. Returns false if it has none, or the call does not name one. */
+static bool method_end_object(const struct model *m, const struct uvd_method_row *row, struct named *named)
 {
-	for (unsigned int a = 0; a < row->num_attrs; a++)
-		if ((row->attrs[a].type == UVD_ATTR_IDR || row->attrs[a].type == UVD_ATTR_FD) &&
-		    row->attrs[a].access == UVD_UOBJ_NEW)
-			return uvd_shape_object_name(row->attrs[a].object);
-	return NULL;
+	const struct uvd_attr_row *attr = uvd_shape_method_end(row);
+	uint64_t value;
+
+	if (!attr || !record_has(model_record(m), uvd_shape_attr_name(attr), &value) || value > INT32_MAX)
+		return false;
+	snprintf(named->type, sizeof(named->type), "%.15s", uvd_shape_object_name(attr->object));
+	named->handle = value;
+	return true;
 }
 
-static const struct uvd_attr_row *method_ends(const struct uvd_method_row *row)
+/* The method has changed the objects that it names, in a way that the model does not follow. */
+static void model_doubt_named(struct model *m, const struct uvd_method_row *row, const struct named *named,
+			      unsigned int n)
 {
 	for (unsigned int a = 0; a < row->num_attrs; a++)
-		if (row->attrs[a].type == UVD_ATTR_IDR && row->attrs[a].access == UVD_UOBJ_DESTROY)
-			return &row->attrs[a];
-	return NULL;
+		if (row->attrs[a].type == UVD_ATTR_IDRS_ARRAY)
+			model_doubt_all(m);
+	for (unsigned int i = 0; i < n; i++)
+		object_doubt(object_find(m, named[i].handle));
+}
+
+static void model_check_method(struct model *m, const struct uvd_method_row *row, const struct named *named,
+			       unsigned int n)
+{
+	model_check_named(m, named, n);
+	for (unsigned int a = 0; a < row->num_attrs; a++)
+		if (row->attrs[a].type == UVD_ATTR_FD && row->attrs[a].access != UVD_UOBJ_NEW)
+			model_check_fd(m, uvd_shape_attr_name(&row->attrs[a]));
 }
 
 static void model_method(struct model *m, const struct uvd_prog_call *call)
 {
 	struct uvd_shape_method ref;
-	struct named named[MAX_REFS] = {};
+	struct named named[MAX_REFS] = {}, end = {};
 	const char *makes;
 	unsigned int n;
+	bool ends;
 
 	if (!uvd_shape_method(call->target, &ref) || !ref.row) {
 		m->lost |= model_may_have_acted(m);
 		return;
 	}
-	if (model_ok(m) && method_is_short(call, ref.row))
+	if (model_ok(m) && uvd_model_method_is_short(call, ref.row))
 		model_wrong(m, "result of a method with an attribute that is too short", "an error");
+	ends = method_end_object(m, ref.row, &end);
+	if (ends && m->alone && m->context && uvd_model_method_is_complete(call, ref.row))
+		model_check_end(m, &end);
 	if (!model_ok(m)) {
 		m->lost |= model_may_have_acted(m);
 		return;
 	}
-	if (!call_is_whole(call) && !uvd_prog_item(call, "uhw_out")) {
+	if (!uvd_model_call_is_whole(call) && !uvd_prog_item(call, "uhw_out")) {
 		m->lost = true;
 		return;
 	}
 	n = method_objects(m, ref.row, named);
-	if (m->alone)
-		model_check_named(m, named, n);
-	makes = method_makes(ref.row);
+	if (m->alone && !ends)
+		model_check_method(m, ref.row, named, n);
+	makes = uvd_model_method_makes(ref.row);
 	if (!strcmp(uvd_shape_method_name(ref.row), "GET_CONTEXT"))
 		m->context = true;
 	else if (makes)
 		model_made(m, makes, named, n);
-	else if (method_ends(ref.row) && n)
-		model_end(m, &named[0]);
+	else if (ends)
+		model_end(m, &end);
 	else
-		model_doubt_all(m);
-}
-
-/* Does the call destroy an object, if it succeeds? */
-static bool call_ends(const struct uvd_prog_call *call)
-{
-	const struct uvd_shape_command *shape;
-	struct uvd_shape_method ref;
-
-	if (call->front == UVD_PROG_METHOD)
-		return uvd_shape_method(call->target, &ref) && ref.row && method_ends(ref.row);
-	shape = call->front <= UVD_PROG_INVOKE ? uvd_shape_command(call->target) : NULL;
-	return shape && shape->ends;
+		model_doubt_named(m, ref.row, named, n);
 }
 
 static void model_call(struct model *m)
@@ -464,6 +519,14 @@ static void model_call(struct model *m)
 
 	if (m->lost || !model_record(m)->done)
 		m->lost = true;
+	else if (call->front == UVD_PROG_CLOSE)
+		model_close(m, call);
+	else if (call->front == UVD_PROG_EVENT)
+		model_event(m);
+	else if (m->closed && call->front <= UVD_PROG_METHOD && model_ok(m))
+		model_wrong(m, "result on a device that is closed", "EBADF");
+	else if (m->closed)
+		return;
 	else if (call->front == UVD_PROG_METHOD)
 		model_method(m, call);
 	else if (call->front <= UVD_PROG_INVOKE)
@@ -477,10 +540,14 @@ static void model_call(struct model *m)
 static void model_group(struct model *m, unsigned int first, unsigned int n)
 {
 	m->alone = n == 1;
+	m->making = false;
+	for (unsigned int i = first; i < first + n; i++)
+		m->making |= uvd_model_call_may_make(&m->p->calls[i]);
 	for (int ends = 1; ends >= 0; ends--)
 		for (m->call = first; m->call < first + n; m->call++)
-			if (call_ends(&m->p->calls[m->call]) == ends)
+			if (uvd_model_call_ends(&m->p->calls[m->call]) == ends)
 				model_call(m);
+	m->closed |= m->closing;
 }
 
 void uvd_prog_model_check(const struct uvd_prog *p, const struct uvd_prog_run *run, struct uvd_prog_difference *found)

@@ -6,7 +6,11 @@
  *	- a call that names a handle must not succeed unless the object exists and has the right type;
  *	- an object without references can be destroyed; one that others refer to cannot (EBUSY); one that does not exist
  *	  is ENOENT;
- *	- a new handle is not that of another object;
+ *	- of calls at the same time, one can destroy an object, and one can close a descriptor;
+ *	- a new handle is not that of another object, and a new descriptor not an open one;
+ *	- an open descriptor can be closed; one that is not open cannot be closed, read from, or given to a CQ;
+ *	- an event has its size: 8 bytes of a channel, 16 of an async event file;
+ *	- no call on a closed device succeeds;
  *	- a write() that is too short, or an attribute that is shorter than the schema says, fails;
  *	- no byte behind an output is written, and none of the bytes between its fields is neither 0 nor untouched.
  *

@@ -250,6 +250,14 @@ static int prog_run_call(struct uvd_prog_run *run, const struct uvd_prog *p, uns
 	return 0;
 }
 
+/* Records the descriptor that an event or a close names. */
+static void record_fd(struct uvd_prog_record *r, int fd)
+{
+	strcpy(r->values[0].name, "fd");
+	r->values[0].value = (uint32_t)fd;
+	r->num_values = 1;
+}
+
 static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
 	struct uvd_prog_record *r = &run->records[i];
@@ -258,6 +266,7 @@ static int run_event(struct uvd_prog_run *run, const struct uvd_prog *p, unsigne
 	static const struct uvd_shape_field fields[] = { { "element", 0, 8, NULL }, { "event_type", 8, 4, NULL } };
 	int flags = fcntl(pfd.fd, F_GETFL);
 
+	record_fd(r, pfd.fd);
 	memset(r->out, UVD_PROG_UNTOUCHED, 64);
 	r->out_len = 64;
 	strcpy(r->regions[0].name, "event");
@@ -352,16 +361,25 @@ static int run_recv(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned
 	return 0;
 }
 
+/* Finds and records the descriptor of a close. Returns -1 if the program may not close it. */
+static int close_target(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
+{
+	const char *target = p->calls[i].target;
+	const bool device = !strcmp(target, UVD_PROG_DEVICE);
+	const int fd = device ? node_fd : (int)uvd_prog_value_of(run, p, i, target);
+
+	record_fd(&run->records[i], fd);
+	return device || run->ops->has_fd(fd) ? fd : -1;
+}
+
 static int run_close(struct uvd_prog_run *run, const struct uvd_prog *p, unsigned int i)
 {
-	int fd = uvd_prog_value_of(run, p, i, p->calls[i].target);
+	const int fd = close_target(run, p, i);
 
-	if (!run->ops->has_fd(fd)) {
-		errno = EBADF;
-		record_answer(&run->records[i], -1);
-		return 0;
-	}
-	record_answer(&run->records[i], run->ops->close(fd));
+	if (fd < 0)
+		record_answer(&run->records[i], (errno = EBADF, -1));
+	else
+		record_answer(&run->records[i], run->ops->close(fd));
 	return 0;
 }
 
@@ -404,17 +422,13 @@ static void *group_thread(void *arg)
 
 static int group_prepare(struct making *m)
 {
-	int fd;
-
 	m->fd = -1;
 	if (m->p->calls[m->i].front <= UVD_PROG_METHOD)
 		return call_prepare(m);
 	if (m->run->emit)
 		uvd_prog_emit_other(m->run, m->p, m->i);
-	fd = uvd_prog_value_of(m->run, m->p, m->i, m->p->calls[m->i].target);
-	if (m->run->ops->has_fd(fd))
-		m->fd = fd;
-	else
+	m->fd = close_target(m->run, m->p, m->i);
+	if (m->fd < 0)
 		record_answer(&m->run->records[m->i], (errno = EBADF, -1));
 	return 0;
 }

@@ -58,7 +58,7 @@ struct uvd_prog_node_ops {
 	ssize_t (*write)(int fd, const void *bytes, size_t len);
 	int (*ioctl)(int fd, unsigned long cmd, uint64_t arg);
 	bool (*has_fd)(int fd); /* can a program close it and read from it? */
-	int (*close)(int fd); /* an fd that a call has returned */
+	int (*close)(int fd); /* an fd that a call has returned, or the device's */
 };
 
 struct uvd_prog_run {

@@ -63,6 +63,8 @@ bool uvd_shape_method(const char *name, struct uvd_shape_method *ref);
 const char *uvd_shape_method_name(const struct uvd_method_row *row);
 bool uvd_shape_method_at(unsigned int i, struct uvd_shape_method *ref); /* false beyond the last */
 const struct uvd_write_row *uvd_shape_write(unsigned int number, bool ex); /* or NULL */
+/* Returns the attribute whose object the method destroys, or NULL. */
+const struct uvd_attr_row *uvd_shape_method_end(const struct uvd_method_row *row);
 /* Lower case, without UVERBS_ATTR_. */
 const char *uvd_shape_attr_name(const struct uvd_attr_row *row);
 const struct uvd_attr_row *uvd_shape_attr_row(const struct uvd_method_row *row, const char *name);

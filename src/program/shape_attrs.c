@@ -246,3 +246,11 @@ const struct uvd_attr_row *uvd_shape_attr_row(const struct uvd_method_row *row, 
 			return &row->attrs[i];
 	return NULL;
 }
+
+const struct uvd_attr_row *uvd_shape_method_end(const struct uvd_method_row *row)
+{
+	for (unsigned int i = 0; i < row->num_attrs; i++)
+		if (row->attrs[i].type == UVD_ATTR_IDR && row->attrs[i].access == UVD_UOBJ_DESTROY)
+			return &row->attrs[i];
+	return NULL;
+}

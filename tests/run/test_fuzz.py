@@ -4,12 +4,16 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import pytest
 from conftest import BUILD, SANITIZED, STUCK, UVERBSCTL
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHORT = ("--seed", "12")  # a program of few calls, with a DEALLOC_PD that succeeds: little to shrink
+IN_PROCESS = ("--in-process", "--seconds", str(STUCK), "--hang", str(STUCK))
 
 
 @pytest.fixture
@@ -55,6 +59,33 @@ def test_a_device_without_a_fault_has_no_finding(run, folder):
     assert status == 0 and re.fullmatch(r"20 programs, \d+ calls, seeds from 1, nothing found\n", text), text
 
 
+def test_a_signal_ends_fuzzing_and_leaves_no_folder(run, folder):
+    with subprocess.Popen([*run.prefix, UVERBSCTL, "fuzz", *IN_PROCESS, "--jobs", "2"], cwd=folder, env={**run.env, "TMPDIR": str(folder)},
+                          stdout=subprocess.PIPE, text=True) as process:
+        while len(list(folder.glob("uverbsd-fuzz-*"))) < 2:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=STUCK)[0]
+    assert process.returncode == 128 + signal.SIGINT and re.fullmatch(r"\d+ programs, .*, nothing found\n", text), text
+    assert not list(folder.glob("uverbsd-fuzz-*"))
+
+
+# Ends when both workers have a program at the same time.
+TWO_JOBS = """{ctl} fuzz --seconds {stuck} --hang {stuck} --jobs 2 /dev/infiniband/uverbs0 &
+while [ "$(ls uverbsd-fuzz-*/current.prog 2>/dev/null | wc -l)" -lt 2 ]; do kill -0 $! || exit 1; sleep 0.05; done
+kill $!
+wait $!
+echo status $?
+ls -d uverbsd-fuzz-*"""
+
+
+def test_jobs_on_one_device_run_beside_each_other(run, folder):
+    r = subprocess.run([*run.prefix, UVERBSCTL, "run", "--", "sh", "-c", TWO_JOBS.format(ctl=UVERBSCTL, stuck=STUCK)], cwd=folder,
+                       env={**run.env, "TMPDIR": "."}, capture_output=True, text=True, timeout=STUCK)
+    assert re.fullmatch(r"\d+ programs, .*, nothing found\nstatus 143\n", r.stdout), r
+
+
 def test_a_wrong_errno_is_found_shrunk_and_reproduced(run, folder):
     plugin, said = ("--plugin", "./faulty1.so"), example()
     status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), "--", *plugin)
@@ -84,14 +115,11 @@ def test_a_given_device_is_fuzzed_and_its_finding_written_in_c(run, folder):
 if not SANITIZED:  # the sanitizers tell of crashes themselves
     def test_a_crash_of_the_engine_is_found_and_reproduced(run, folder):
         plugin = ("--plugin", "./faulty2.so")
-        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), "--", *plugin)
+        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", str(STUCK), *SHORT, "--", *plugin)
         assert status == 1 and text.startswith("lost: the device does not answer after the program\n"), text
         assert len(calls_of(folder / "FINDING.prog")) < 10
         status, text = replay(run, folder, *plugin)
         assert status == 1 and text.startswith("lost: "), text
-
-
-IN_PROCESS = ("--in-process", "--seconds", str(STUCK), "--hang", str(STUCK))
 
 
 @pytest.mark.parametrize("device", [(), ("--persona", "hfi1"), ("--backend", "null")])
@@ -113,7 +141,7 @@ def test_in_the_process_the_same_program_is_found_and_run_reproduces_it(run, fol
 if not SANITIZED:
     def test_a_crash_in_the_process_leaves_the_program_that_crashes_run_too(run, folder):
         plugin = ("--plugin", "./faulty2.so")
-        status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+        status, text = fuzz(run, folder, *IN_PROCESS, *SHORT, "--", *plugin)
         assert status == 1 and re.match(r"lost: the engine died by SIGSEGV in call \d+, DEALLOC_PD\n", text), text
         assert len(calls_of(folder / "FINDING.prog")) < 10
         assert "plug-in faulty crashed with SIGSEGV" in (folder / "FINDING.log").read_text()
@@ -121,13 +149,13 @@ if not SANITIZED:
         assert status == 1 and text.startswith("lost: "), text
 
     def test_a_call_that_does_not_return_in_the_process_is_a_hang(run, folder):
-        status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", "--", "--plugin", "./faulty3.so")
+        status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", *SHORT, "--", "--plugin", "./faulty3.so")
         assert status == 1 and re.match(r"hang: call \d+, \w+, did not return in 1 seconds\n", text), text
         assert calls_of(folder / "FINDING.prog")
 
     def test_a_charge_that_stays_in_the_process_is_a_leak_and_run_has_it_too(run, folder):
         plugin = ("--plugin", "./faulty4.so")
-        status, text = fuzz(run, folder, *IN_PROCESS, "--", *plugin)
+        status, text = fuzz(run, folder, *IN_PROCESS, *SHORT, "--", *plugin)
         assert status == 1 and re.match(r"leak: after the program the device has \d+ .* charged\n", text), text
         assert "check leaks" in (folder / "FINDING.prog").read_text()
         status, text = replay(run, folder, *plugin)
