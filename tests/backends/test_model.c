@@ -138,7 +138,7 @@ static uint64_t some_target(struct direction *d, uint32_t length)
 	return (uintptr_t)d->far.end->buf + d->far.offset + rnd(d, AREA - length + 1);
 }
 
-static void write(struct direction *d)
+static void write_remote(struct direction *d)
 {
 	uint32_t length = some_length(d);
 	struct ibv_sge src[MAX_SGE];
@@ -155,7 +155,7 @@ static void write(struct direction *d)
 	gather(&d->near, src, ns, model_of(&d->far, wr.remote_addr));
 }
 
-static void read(struct direction *d)
+static void read_remote(struct direction *d)
 {
 	uint32_t length = some_length(d);
 	struct ibv_sge dst[MAX_SGE];
@@ -201,7 +201,7 @@ static void scribble(struct direction *d)
 
 static void run_one(struct direction *d)
 {
-	static void (*const operations[])(struct direction *) = { send, send, write, write, read, atomic, scribble };
+	static void (*const operations[])(struct direction *) = { send, send, write_remote, write_remote, read_remote, atomic, scribble };
 
 	operations[rnd(d, sizeof(operations) / sizeof(operations[0]))](d);
 	d->rounds++;
