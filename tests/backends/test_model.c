@@ -201,7 +201,8 @@ static void scribble(struct direction *d)
 
 static void run_one(struct direction *d)
 {
-	static void (*const operations[])(struct direction *) = { send, send, write_remote, write_remote, read_remote, atomic, scribble };
+	static void (*const operations[])(struct direction *) = { send,	       send,   write_remote, write_remote,
+								  read_remote, atomic, scribble };
 
 	operations[rnd(d, sizeof(operations) / sizeof(operations[0]))](d);
 	d->rounds++;

@@ -11,6 +11,8 @@
 #include "backends/verbs/verbs.h"
 #include "tests/suite.h"
 
+static struct uvd_ibdev ibdev = { .config.memory = UVD_MEMORY_BOUNCE };
+static struct hca_device device = { .ibdev = &ibdev, .driver_id = -1 };
 static struct hca_context context;
 static struct hca_pd pd;
 static unsigned int registrations;
@@ -44,6 +46,8 @@ int __wrap_ibv_dereg_mr(struct ibv_mr *mr)
 static void setup(void)
 {
 	memset(&context, 0, sizeof(context));
+	ibdev.priv = &device;
+	context.context.dev = &ibdev;
 	INIT_LIST_HEAD(&context.free_records);
 	pd = (struct hca_pd){ .pd.context = &context.context, .pool = hca_pool_new(NULL) };
 	ck_assert_ptr_nonnull(pd.pool);
@@ -301,13 +305,8 @@ END_TEST
 
 /* ---- regions ----------------------------------------------------------------------------------------------------- */
 
-static struct uvd_ibdev ibdev = { .config.memory = UVD_MEMORY_BOUNCE };
-static struct hca_device device = { .ibdev = &ibdev, .driver_id = -1 };
-
 static struct hca_mr region(void *at, size_t length, unsigned int access)
 {
-	ibdev.priv = &device;
-	context.context.dev = &ibdev;
 	return (struct hca_mr){
 		.mr = { .pd = &pd.pd,
 			.umem = { .mm = (void *)&context, .addr = (uintptr_t)at, .length = length },
