@@ -286,10 +286,10 @@ int uvd_file_refuse(struct uvd_file *file, struct uvd_caller *caller, const char
 	if (uvd_caller_identity(caller, &id))
 		id = (struct uvd_identity){ .tgid = caller->tid };
 	uvd_log_limited(log, UVD_WARN,
-			"%s: %s of user %d, pid %d (%.15s) is refused by the allow-list `%s`: %s: to allow it, add"
+			"%s: %s of user %u, pid %d (%.15s) is refused by the allow-list `%s`: %s: to allow it, add"
 			" `allow = %s%s` to the device's section, or use --allow: EPERM",
-			file->dev->config.ibdev, name, (int)file_person(file), id.tgid, id.comm, prefix, what, prefix,
-			word);
+			file->dev->config.ibdev, name, (unsigned int)file_person(file), id.tgid, id.comm, prefix, what,
+			prefix, word);
 	return -EPERM;
 }
 

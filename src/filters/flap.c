@@ -127,8 +127,12 @@ static void *flap_device_thread(void *arg)
 	if (goes_on) {
 		uvd_logf(f->dev->log, UVD_WARN, "%s: filter flap: removal %llu of the device, for %llu us",
 			 f->dev->config.ibdev, (unsigned long long)before + 1, (unsigned long long)(f->down / 1000));
-		/* If the device is that new, the transport does not know it yet. */
-		while ((err = uvd_ibdev_replug(f->dev, f->down)) == -ENODEV && flap_wait(f, FLAP_LOOK))
+		/*
+		 * If the device is that new, the transport does not know it yet. If others remove it, the post that waits
+		 * here must not: they wait for it before they end this filter.
+		 */
+		while ((err = uvd_ibdev_replug(f->dev, f->down)) == -ENODEV && uvd_ibdev_sleep(f->dev, 0) &&
+		       flap_wait(f, FLAP_LOOK))
 			;
 	}
 	if (err && err != -ENODEV)

@@ -50,6 +50,8 @@ int uvd_req_allow_qp_type(struct uvd_req *req, uint32_t type)
 	const char *name = uvd_allow_qp_type_name(type);
 	char what[96];
 
+	if (!uvd_file_allowed(req->file))
+		return 0;
 	snprintf(what, sizeof(what), "qp_type %s", name);
 	if (list && !uvd_allow_has(list, type))
 		return req_allow_refuse(req, list, what, name);
@@ -95,6 +97,19 @@ int uvd_req_allow_gid(struct uvd_req *req, const struct ibv_ah_attr *attr, const
 	return allow_verdict_end(req, &v);
 }
 
+/* A backend may take the source GID from the QP's port, where the index of the address handle means another GID. */
+int uvd_req_allow_ah(struct uvd_req *req, const struct uvd_qp *qp, const struct uvd_ah *ah)
+{
+	struct uvd_allow_list *list = req_allow_list(req, UVD_ALLOW_GIDS);
+	const uint8_t port = __atomic_load_n(&qp->port, __ATOMIC_RELAXED);
+	char what[96];
+
+	if (!list || list->all || !ah->attr.is_global || ah->attr.port_num == port)
+		return 0;
+	snprintf(what, sizeof(what), "address handle of port %u on a QP of port %u", ah->attr.port_num, port);
+	return req_allow_refuse(req, list, what, "all");
+}
+
 /* A key that is not in the published table is unknown, and refused. */
 static void allow_judge_pkey(struct uvd_req *req, uint8_t port, unsigned int index, struct allow_verdict *v)
 {
@@ -117,6 +132,23 @@ static void allow_judge_pkey(struct uvd_req *req, uint8_t port, unsigned int ind
 	v->list = list;
 }
 
+/* A slot that is empty now may have a GID later. */
+static void allow_judge_slot(struct uvd_req *req, uint8_t port, unsigned int index, struct allow_verdict *v)
+{
+	struct uvd_allow_list *list = req_allow_list(req, UVD_ALLOW_GIDS);
+	struct ibv_gid_entry gid;
+
+	if (!list || list->all)
+		return;
+	if (!uvd_ops(req)->query_gid(&req->dev->ib, port, index, &gid)) {
+		allow_judge_gid(req, port, index, &gid.gid, v);
+		return;
+	}
+	v->list = list;
+	snprintf(v->word, sizeof(v->word), "all");
+	snprintf(v->what, sizeof(v->what), "sgid_index %u of port %u, an empty slot", index, port);
+}
+
 /*
  * Judges the P_Key and the source GID that the QP would have: a new port has others at the same indices. Caller holds
  * allow_lock. Returns 0, or an error of query_qp().
@@ -124,22 +156,25 @@ static void allow_judge_pkey(struct uvd_req *req, uint8_t port, unsigned int ind
 static int allow_judge_path(struct uvd_req *req, struct uvd_qp *qp, const struct ibv_qp_attr *attr, uint32_t mask,
 			    struct allow_verdict *v)
 {
+	const struct ibv_ah_attr *ah = &attr->ah_attr;
 	struct uvd_qp_init_attr init = {};
 	struct ibv_qp_attr now = {};
-	struct ibv_gid_entry gid;
 	uint8_t port;
 	int ret;
 
-	if (!(mask & (IBV_QP_PKEY_INDEX | IBV_QP_PORT)))
+	if (!(mask & (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV)))
 		return 0;
 	ret = uvd_ops(req)->query_qp(qp, &now, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_AV, &init);
 	if (ret)
 		return ret;
-	port = mask & IBV_QP_PORT ? attr->port_num : __atomic_load_n(&qp->port, __ATOMIC_RELAXED);
-	allow_judge_pkey(req, port, mask & IBV_QP_PKEY_INDEX ? attr->pkey_index : now.pkey_index, v);
-	if (!(mask & IBV_QP_AV) && now.ah_attr.is_global &&
-	    !uvd_ops(req)->query_gid(&req->dev->ib, port, now.ah_attr.grh.sgid_index, &gid))
-		allow_judge_gid(req, port, now.ah_attr.grh.sgid_index, &gid.gid, v);
+	/* qp->port is stored after the change, outside of the lock: the backend knows better. */
+	port = mask & IBV_QP_PORT ? attr->port_num : now.port_num ?: __atomic_load_n(&qp->port, __ATOMIC_RELAXED);
+	if (mask & (IBV_QP_PKEY_INDEX | IBV_QP_PORT))
+		allow_judge_pkey(req, port, mask & IBV_QP_PKEY_INDEX ? attr->pkey_index : now.pkey_index, v);
+	if (!(mask & IBV_QP_AV))
+		ah = &now.ah_attr;
+	if (ah->is_global)
+		allow_judge_slot(req, port, ah->grh.sgid_index, v);
 	return 0;
 }
 
@@ -150,7 +185,9 @@ static int req_modify_checked(struct uvd_req *req, struct uvd_qp *qp, struct ibv
 	struct allow_verdict v = {};
 	int ret;
 
-	if (!udata || !uvd_ops(req)->query_qp)
+	if (!udata)
+		return -ENOMEM;
+	if (!uvd_ops(req)->query_qp)
 		return -EOPNOTSUPP;
 	uvd_lock(&req->dev->allow_lock);
 	ret = allow_judge_path(req, qp, attr, mask, &v);
@@ -160,18 +197,29 @@ static int req_modify_checked(struct uvd_req *req, struct uvd_qp *qp, struct ibv
 	return v.list ? allow_verdict_end(req, &v) : ret ? uvd_refused(req, ret) : 0;
 }
 
+static int req_modify(struct uvd_req *req, struct uvd_qp *qp, struct ibv_qp_attr *attr, uint32_t mask)
+{
+	int ret = uvd_ops(req)->modify_qp(qp, attr, mask, uvd_req_udata(req));
+
+	return ret ? uvd_refused(req, ret) : 0;
+}
+
 int uvd_req_modify_qp(struct uvd_req *req, struct uvd_qp *qp, struct ibv_qp_attr *attr, uint32_t mask)
 {
 	struct allow_verdict v = {};
 	int ret = 0;
 
-	if (!uvd_file_allowed(req->file)) {
-		ret = uvd_ops(req)->modify_qp(qp, attr, mask, uvd_req_udata(req));
-		return ret ? uvd_refused(req, ret) : 0;
-	}
+	if (!uvd_file_allowed(req->file))
+		return req_modify(req, qp, attr, mask);
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		ret = uvd_req_allow_access(req, "qp_access_flags", attr->qp_access_flags);
 	if (!ret && mask & IBV_QP_ALT_PATH)
 		allow_judge_pkey(req, attr->alt_port_num, attr->alt_pkey_index, &v);
-	return ret ?: allow_verdict_end(req, &v) ?: req_modify_checked(req, qp, attr, mask);
+	ret = ret ?: allow_verdict_end(req, &v);
+	if (ret)
+		return ret;
+	/* The lock is the whole device's: only who must takes it. */
+	if (!req_allow_list(req, UVD_ALLOW_PKEYS) && !req_allow_list(req, UVD_ALLOW_GIDS))
+		return req_modify(req, qp, attr, mask);
+	return req_modify_checked(req, qp, attr, mask);
 }

@@ -72,6 +72,8 @@ int uvd_req_allow_access(struct uvd_req *req, const char *field, uint32_t access
 int uvd_req_allow_qp_type(struct uvd_req *req, uint32_t type);
 /* The source GID of an address vector that has passed uvd_check_av(). */
 int uvd_req_allow_gid(struct uvd_req *req, const struct ibv_ah_attr *attr, const union ibv_gid *gid);
+/* The source GID of a datagram on this QP. */
+int uvd_req_allow_ah(struct uvd_req *req, const struct uvd_qp *qp, const struct uvd_ah *ah);
 /*
  * The backend's modify_qp(), if the access flags, the P_Keys and the GID that the QP would have are allowed. An error of
  * the backend is recorded by uvd_refused().

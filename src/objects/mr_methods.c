@@ -181,6 +181,11 @@ static int mr_methods_reg_mr(struct uvd_req *req)
 		return ret;
 	if (!has_fd)
 		return reg_memory(req, &reg);
+	/* As the method of dma-bufs, for an allow-list. */
+	ret = uvd_file_check_verb(req->file, req->caller, "UVERBS_METHOD_REG_DMABUF_MR",
+				  uvd_allow_verb("UVERBS_METHOD_REG_DMABUF_MR"));
+	if (ret)
+		return ret;
 	args = (struct dmabuf_args){
 		.pd = reg.pd,
 		.dmah = reg.dmah,

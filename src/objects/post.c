@@ -184,7 +184,7 @@ static int read_inline(struct uvd_req *req, struct send_list *list, struct uvd_s
 }
 
 static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
-		   struct uvd_send_wr *wr)
+		   const struct uvd_qp *qp, struct uvd_send_wr *wr)
 {
 	struct uvd_uobject *uobj;
 	int ret = uvd_uobject_get(req->file, &uvd_object_ah, wire->wr.ud.ah, UVD_UOBJ_READ, &uobj);
@@ -195,19 +195,21 @@ static int find_ah(struct uvd_req *req, struct send_list *list, const struct ib_
 	wr->ah = uobj->object;
 	wr->remote_qpn = wire->wr.ud.remote_qpn;
 	wr->remote_qkey = wire->wr.ud.remote_qkey;
-	return 0;
+	return uvd_req_allow_ah(req, qp, wr->ah);
 }
 
 /* Decodes the fields that depend on the opcode. */
 static int post_decode_operation(struct uvd_req *req, struct send_list *list, const struct ib_uverbs_send_wr *wire,
-				 bool is_ud, struct uvd_send_wr *wr)
+				 const struct uvd_qp *qp, struct uvd_send_wr *wr)
 {
+	const bool is_ud = qp->qp_type == IBV_QPT_UD;
+
 	switch (wire->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		wr->imm_data = wire->ex.imm_data;
 		/* fall through */
 	case IBV_WR_SEND:
-		return is_ud ? find_ah(req, list, wire, wr) : 0;
+		return is_ud ? find_ah(req, list, wire, qp, wr) : 0;
 	case IBV_WR_SEND_WITH_INV:
 		wr->invalidate_rkey = wire->ex.invalidate_rkey;
 		break;
@@ -232,7 +234,7 @@ static int post_decode_operation(struct uvd_req *req, struct send_list *list, co
 	return is_ud ? uvd_bad(req, -EINVAL, "opcode", wire->opcode) : 0;
 }
 
-static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, bool is_ud)
+static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, const struct uvd_qp *qp)
 {
 	struct uvd_send_wr *wr = &list->wrs[i];
 	struct ib_uverbs_send_wr wire;
@@ -248,7 +250,7 @@ static int decode_send(struct uvd_req *req, struct send_list *list, uint32_t i, 
 	};
 	ret = take_sges(req, &list->post, wire.num_sge, &wr->sg_list);
 	if (!ret)
-		ret = post_decode_operation(req, list, &wire, is_ud, wr);
+		ret = post_decode_operation(req, list, &wire, qp, wr);
 	return ret;
 }
 
@@ -296,7 +298,7 @@ static int send_list(struct uvd_req *req, struct uvd_qp *qp, struct send_list *l
 	int ret, fault;
 
 	for (uint32_t i = 0; i < num; i++) {
-		ret = decode_send(req, list, i, qp->qp_type == IBV_QPT_UD);
+		ret = decode_send(req, list, i, qp);
 		if (ret)
 			return ret;
 	}

@@ -283,6 +283,24 @@ static int ah_gid_0(enum uv_front front)
 	return create_ah(front, 0);
 }
 
+/* With hfi1 the packet would have the GID of this index on the QP's port, which no list has seen. */
+static int post_by_an_ah_of_another_port(enum uv_front front)
+{
+	struct ib_uverbs_ah_attr attr = { .is_global = 1, .port_num = 1, .dlid = 1 };
+	struct ib_uverbs_send_wr wr = { .opcode = IBV_WR_SEND };
+	uint32_t ah, bad;
+
+	ck_assert_int_eq(create_ud(UV_WRITE), 0);
+	ck_assert_int_eq(modify(UV_WRITE, (struct ib_uverbs_modify_qp){ .attr_mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+										     IBV_QP_PORT | IBV_QP_QKEY,
+									.qp_state = IBV_QPS_INIT,
+									.port_num = 2 }),
+			 0);
+	ck_assert_int_eq(uv_create_ah(h.fd, UV_WRITE, pd, &attr, &ah), 0);
+	wr.wr.ud.ah = ah;
+	return uv_post_send(h.fd, front, qp.handle, &wr, 1, NULL, 0, &bad);
+}
+
 static int create_channel(enum uv_front front)
 {
 	int channel, ret;
@@ -461,6 +479,12 @@ static const struct allow_case cases[] = {
 	  PLAIN,
 	  EPERM,
 	  "CREATE_AH of user 1000, pid %d (%s) is refused by the allow-list `gids:`: sgid_index 1 of port 1, GID " GID1 },
+	{ "an address handle's GID on another port",
+	  { "gids:GID0" },
+	  post_by_an_ah_of_another_port,
+	  PLAIN,
+	  EPERM,
+	  "address handle of port 1 on a QP of port 2" },
 	{ "an address handle's GID that is listed", { "gids:GID0" }, ah_gid_0, PLAIN, 0, NULL },
 	{ "a user's list in the place of everybody's",
 	  { "access:none", "user:1000:access:LOCAL_WRITE" },

@@ -533,8 +533,11 @@ int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 		qp->qp.state = attr->qp_state;
 	if (mask & IBV_QP_DEST_QPN)
 		qp->peer = attr->dest_qp_num;
-	if (qp->qp.state == IBV_QPS_RESET)
+	if (qp->qp.state == IBV_QPS_RESET) {
 		fake_qp_drop(qp);
+		if (atomic_load(&fake.cleans_cqs))
+			fake_cq_clean(qp->qp.recv_cq, qp->qp.qp_num);
+	}
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }

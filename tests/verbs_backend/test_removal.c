@@ -211,6 +211,39 @@ START_TEST(test_receive_of_an_srq_completes_when_its_qp_has_left)
 }
 END_TEST
 
+START_TEST(test_reset_that_the_adapter_refuses_loses_no_completion)
+{
+	struct client b;
+
+	client_open_beside(&b, &a);
+	open_with_srq(&b);
+	client_connect(&b, a.qp.qpn);
+	ck_assert_int_eq(client_recv(&a, 1, 0, 8), 0);
+	ck_assert_int_eq(client_send(&b, 2, 0, 8, IBV_SEND_SIGNALED), 0);
+	fake.result[FAKE_MODIFY_QP] = EINVAL;
+	ck_assert_int_eq(client_reset(&b), -EINVAL);
+	fake.result[FAKE_MODIFY_QP] = 0;
+	client_expect(&a, 1);
+	client_expect(&b, 2);
+}
+END_TEST
+
+/* The first QP's end moves the completions of all QPs of the CQ to the backlog. */
+START_TEST(test_completions_in_a_backlog_go_with_their_qp)
+{
+	struct client b;
+
+	client_open_beside(&b, &a);
+	open_with_srq(&b);
+	client_connect(&b, a.qp.qpn);
+	ck_assert_int_eq(client_recv(&a, 1, 0, 8), 0);
+	ck_assert_int_eq(client_send(&b, 2, 0, 8, IBV_SEND_SIGNALED), 0);
+	ck_assert_int_eq(end_qp(&b), 0);
+	client_expect(&a, 1);
+	client_expect_none(&b);
+}
+END_TEST
+
 START_TEST(test_completions_in_a_backlog_go_with_their_cq)
 {
 	struct client b;
@@ -240,6 +273,8 @@ int main(void)
 	tcase_add_test(t, test_thread_finds_a_context_in_a_list_of_its_own);
 	tcase_add_test(t, test_pd_that_the_adapter_does_not_deallocate_can_be_used_again);
 	tcase_add_loop_test(t, test_receive_of_an_srq_completes_when_its_qp_has_left, 0, 2);
+	tcase_add_test(t, test_reset_that_the_adapter_refuses_loses_no_completion);
+	tcase_add_test(t, test_completions_in_a_backlog_go_with_their_qp);
 	tcase_add_test(t, test_completions_in_a_backlog_go_with_their_cq);
 	return run_suite("the verbs backend with a fake adapter: what is gone, and what leaves", t);
 }

@@ -157,16 +157,14 @@ static int poll_take(struct hca_cq *cq, int n, struct hca_polled *p)
 	return got < 0 && !kept ? -EIO : kept + (got < 0 ? 0 : got);
 }
 
-void hca_cq_drain(struct hca_context *context, struct hca_cq *cq, const struct hca_qp *leaving)
+void hca_cq_drain(struct hca_context *context, struct hca_cq *cq)
 {
 	struct list_head done;
 	struct hca_record *r;
 	struct ibv_wc wc;
 
 	while (ibv_poll_cq(cq->adapter, 1, &wc) > 0) {
-		r = hca_record_find(context, wc.wr_id);
-		/* Completions of the QP's own queues go with the QP. */
-		if (!r || r->queue == &leaving->sq || r->queue == &leaving->rq || !poll_translate(context, &wc, &done))
+		if (!poll_translate(context, &wc, &done))
 			continue;
 		while (!list_empty(&done)) {
 			r = list_first_entry(&done, struct hca_record, of_queue);
@@ -176,6 +174,18 @@ void hca_cq_drain(struct hca_context *context, struct hca_cq *cq, const struct h
 			list_add_tail(&r->of_queue, &cq->backlog);
 		}
 	}
+}
+
+void hca_cq_forget(struct hca_context *context, struct hca_cq *cq, const struct uvd_qp *qp)
+{
+	struct hca_record *r, *next;
+
+	/* Each record of a completion has the same wc: all of them go. */
+	list_for_each_entry_safe(r, next, &cq->backlog, of_queue)
+		if (r->wc.qp_num == qp->qp_num && !(r->receives && qp->srq)) {
+			list_del_init(&r->of_queue);
+			hca_record_free(context, r);
+		}
 }
 
 /* Copies to the client what a request has brought. Returns 0 or -EFAULT. */

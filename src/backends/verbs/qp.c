@@ -41,6 +41,10 @@ static void qp_drop(struct hca_qp *qp)
 
 	hca_queue_drop(context, &qp->sq);
 	hca_queue_drop(context, &qp->rq);
+	if (qp->qp.send_cq)
+		hca_cq_forget(context, (struct hca_cq *)qp->qp.send_cq, &qp->qp);
+	if (qp->qp.recv_cq)
+		hca_cq_forget(context, (struct hca_cq *)qp->qp.recv_cq, &qp->qp);
 }
 
 int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata)
@@ -60,7 +64,7 @@ int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask,
 	if (is_reset)
 		uvd_lock(&context->lock);
 	if (is_reset && base->srq)
-		hca_cq_drain(context, (struct hca_cq *)base->recv_cq, qp);
+		hca_cq_drain(context, (struct hca_cq *)base->recv_cq);
 	ret = hca_result(ibv_modify_qp(qp->adapter, &copy, mask));
 	if (!is_reset)
 		uvd_lock(&context->lock);
@@ -101,7 +105,7 @@ static void qp_leave_srq(struct hca_qp *qp)
 	uvd_lock(&context->lock);
 	if (qp->state != IBV_QPS_RESET && !ibv_modify_qp(qp->adapter, &error, IBV_QP_STATE))
 		qp->state = IBV_QPS_ERR;
-	hca_cq_drain(context, (struct hca_cq *)qp->qp.recv_cq, qp);
+	hca_cq_drain(context, (struct hca_cq *)qp->qp.recv_cq);
 	uvd_unlock(&context->lock);
 }
 

@@ -344,11 +344,12 @@ int hca_create_cq(struct uvd_cq *cq, struct uvd_udata *udata);
 int hca_destroy_cq(struct uvd_cq *cq);
 int hca_poll_cq(struct uvd_cq *cq, int n, struct ibv_wc *wc);
 /*
- * Moves what the adapter's CQ has to the backlog, from which the next poll takes it; not what is of the queues of the
- * QP. Some providers drop the completions of a QP that leaves, and with them receives of an SRQ, which would stay
+ * Moves what the adapter's CQ has to the backlog, from which the next poll takes it. Some providers drop the completions of a QP that leaves, and with them receives of an SRQ, which would stay
  * charged. Caller holds the context's lock.
  */
-void hca_cq_drain(struct hca_context *context, struct hca_cq *cq, const struct hca_qp *leaving);
+void hca_cq_drain(struct hca_context *context, struct hca_cq *cq);
+/* The QP has left: drops what the backlog has of its own queues. Caller holds the context's lock. */
+void hca_cq_forget(struct hca_context *context, struct hca_cq *cq, const struct uvd_qp *qp);
 int hca_req_notify_cq(struct uvd_cq *cq, bool solicited_only);
 int hca_resize_cq(struct uvd_cq *cq, int cqe, struct uvd_udata *udata);
 
