@@ -35,7 +35,7 @@ enum uvd_allow_subject { UVD_ALLOW_EVERYBODY, UVD_ALLOW_USER, UVD_ALLOW_UCAP };
 
 enum { UVD_ALLOW_WORD = 64 /* bytes of a word, with the final 0 */ };
 
-/* What a list has an entry for. */
+/* A list has an entry for each value that it allows. */
 struct uvd_allow_value {
 	uint64_t number; /* verbs, objects: the hash of the name; access: one flag; QP type; P_Key */
 	union ibv_gid gid;
@@ -91,7 +91,7 @@ uint64_t uvd_allow_missing(const struct uvd_allow_list *list, uint64_t access);
 
 /* The word of a kind, as in "access". */
 const char *uvd_allow_kind_name(enum uvd_allow_kind kind);
-/* What texts of this list begin with, such as "user:alice:access:". */
+/* Writes the words with which each text of this list begins, such as "user:alice:access:". */
 void uvd_allow_prefix(const struct uvd_allow_list *list, char *text, size_t size);
 
 /* ---- names (names.c) --------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ static const char *const same_verbs[][2] = {
 /* Verbs that only end objects: refusing them protects nothing, and would leave objects behind. */
 static const char *const ending_words[] = { "DESTROY_", "DEALLOC_", "DEREG_", "FREE_", "CLOSE_", "DETACH_" };
 
-/* What every program needs to open a device and look at it. */
+/* Every program needs these to open a device and look at it. */
 static const char *const base_verbs[] = {
 	"GET_CONTEXT",	"ALLOC_ASYNC_EVENT",	"QUERY_CONTEXT",   "QUERY_DEVICE",
 	"QUERY_PORT",	"QUERY_PORT_SPEED",	"QUERY_GID_TABLE", "QUERY_GID_ENTRY",

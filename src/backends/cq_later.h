@@ -14,7 +14,7 @@
 
 struct uvd_cq_ring;
 
-/* Of a device. */
+/* A device has one. */
 struct uvd_cq_later {
 	pthread_mutex_t lock; /* taken under a ring's lock; a leaf */
 	pthread_cond_t changed;
@@ -30,7 +30,7 @@ struct uvd_cq_held {
 	bool solicited;
 };
 
-/* What a ring holds. Under the ring's lock; of_later, due_ns and listed also under the lock of uvd_cq_later. */
+/* A ring holds these. Under the ring's lock; of_later, due_ns and listed also under the lock of uvd_cq_later. */
 struct uvd_cq_wait {
 	struct uvd_cq_later *later; /* NULL: the backend delays no completions. Constant */
 	struct uvd_cq_held *held;

@@ -80,7 +80,7 @@ static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *n
 	return err;
 }
 
-/* What the engine process passes goes to a client: only what the operation is for. fd -1: no. */
+/* The descriptor goes to a client: the engine process may pass only the type that the operation is for. fd -1: no. */
 static bool fd_has_type(int fd, mode_t type)
 {
 	struct stat st;

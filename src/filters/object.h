@@ -31,7 +31,7 @@ struct uvd_object_rule {
 	_Atomic uint32_t id; /* NTH: its number; 0 until the backend has set it */
 };
 
-/* What an operation does to the object. */
+/* An operation does this to the object. */
 enum uvd_object_step { UVD_OBJECT_USED, UVD_OBJECT_CREATED, UVD_OBJECT_ENDED };
 /* By the name of an operation: create_qp, reg_mr, destroy_qp. */
 enum uvd_object_step uvd_object_step(const char *op);

@@ -66,7 +66,7 @@ int uvd_req_allow_qp_type(struct uvd_req *req, uint32_t type)
 	return 0;
 }
 
-/* What refuses a value, if anything does. It is logged later, without locks. */
+/* The list that refuses a value, if one does. The caller logs it later, without locks. */
 struct allow_verdict {
 	struct uvd_allow_list *list; /* NULL: the value is allowed */
 	char what[160], word[INET6_ADDRSTRLEN];
