@@ -350,6 +350,9 @@ int uvd_replay_trace(const char *who, const struct uvd_replay_options *o)
 	r->hang = o->hang;
 	r->reader = (struct uvd_trace_reader){ .from = fopen(o->file, "re"), .what = o->file };
 	signal(SIGPIPE, SIG_IGN);
+	/* A hang ends the process without a flush, and the calls before it matter. */
+	if (r->show)
+		setvbuf(stdout, NULL, _IOLBF, 0);
 	if (r->reader.from && hang_watch_start(r) && replay_prepare(r, o) && replay_records(r)) {
 		if (o->json)
 			trace_print_json(r);

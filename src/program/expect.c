@@ -156,6 +156,18 @@ static void expect_put(uint8_t *to, size_t size, const char *text)
 		memcpy(to, &value, size < 8 ? size : 8);
 }
 
+/* Is the output a property of the machine or of its network? It is not compared. */
+static bool output_is_machines(const char *name)
+{
+	static const char *const names[] = { "num_comp_vectors", "node_guid",	  "sys_image_guid", "lid", "gid",
+					     "netdev_ifindex",	 "hca_core_clock" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
 /* Returns false if the region has no such output. */
 static bool expect_in_region(struct uvd_prog_record *r, const struct uvd_prog_region *region, const char *name,
 			     const char *text)
@@ -173,7 +185,8 @@ static bool expect_in_region(struct uvd_prog_record *r, const struct uvd_prog_re
 
 		if (strcmp(field->name, name) || field->at + field->size > region->len)
 			continue;
-		expect_put(bytes + field->at, field->size, text);
+		if (!output_is_machines(name))
+			expect_put(bytes + field->at, field->size, text);
 		return true;
 	}
 	return false;

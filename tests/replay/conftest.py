@@ -30,8 +30,26 @@ def traces(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def client32(tmp_path_factory):
+    """The path of the client of 32 bits: in the folder $UVERBSD_TRACES, or compiled now."""
+    folder = os.environ.get("UVERBSD_TRACES")
+    return pathlib.Path(folder, "client32") if folder else record.client32(tmp_path_factory.mktemp("client32"))
+
+
+@pytest.fixture(scope="session")
 def daemon(tmp_path_factory):
     d = cuse.Daemon(tmp_path_factory.mktemp("replay"), *record.OPTIONS)
+    yield d
+    d.wait_idle()
+    assert d.stop() == 0, d.log.read_text()
+
+
+@pytest.fixture(scope="session")
+def separate(tmp_path_factory):
+    """A daemon whose engine is a process without rights."""
+    folder = tmp_path_factory.mktemp("separate")
+    d = cuse.Daemon(folder, *record.OPTIONS, "--separate", "yes", "--control", "/run/separate/control", "--sysfs", "/run/separate/sysfs")
+    d.control = "/run/separate/control"
     yield d
     d.wait_idle()
     assert d.stop() == 0, d.log.read_text()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""record.py FOLDER: records FOLDER/NAME.trace for each program in RECORDED, under `uverbsctl run`.
+"""record.py FOLDER: records FOLDER/NAME.trace for each program in RECORDED, under `uverbsctl run`, and compiles FOLDER/client32.
 
 tests/vm/suite runs it before the virtual machine boots, where programs are ten times as fast as inside.
 """
@@ -71,6 +71,14 @@ def unpack_pyverbs(folder):
             (folder / "tests" / name).write_bytes(gzip.decompress(data) if f.suffix == ".gz" else data)
 
 
+def client32(folder):
+    """Compiles the client of 32 bits. Returns its path."""
+    path = folder / "client32"
+    options = ["-m32", "-nostdlib", "-ffreestanding", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector", "-O1"]
+    subprocess.run(["cc", *options, "-o", path, HERE / "client32.c"], check=True, timeout=STUCK)
+    return path
+
+
 def record(folder, names=tuple(RECORDED)):
     """Records these traces. Returns their paths by name."""
     paths = {}
@@ -91,3 +99,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--pair":
         sys.exit(run_pair(sys.argv[2:]))
     record(pathlib.Path(sys.argv[1]))
+    client32(pathlib.Path(sys.argv[1]))

@@ -133,6 +133,19 @@ def test_a_result_and_an_output_that_differ_are_named(replay):
                                       "result": "ok"}]
 
 
+def test_properties_of_the_machine_are_not_compared(replay):
+    text = "method GET_CONTEXT get_context_num_comp_vectors\nwrite QUERY_DEVICE\nwrite QUERY_PORT port_num=1\nmethod QUERY_GID_ENTRY "
+    text += "query_gid_entry_port=1 query_gid_entry_gid_index=0 query_gid_entry_flags=0 query_gid_entry_resp_entry\n"
+    status, said, recorded = replay(text, "--record")
+    assert status == 0, said
+    changed, number = re.subn(r" (num_comp_vectors|node_guid|sys_image_guid|lid|gid|netdev_ifindex)=\w+", r" \1=0x77", recorded)
+    assert number == 6, recorded
+    status, said, _ = replay(changed)
+    assert (status, said) == (0, "4 calls, no difference\n"), said
+    status, said, _ = replay(re.sub(r" max_qp=\w+", " max_qp=0x77", changed))
+    assert status == 1 and "call 2, QUERY_DEVICE: max_qp is " in said, said
+
+
 def test_the_results_of_the_kernel_may_differ_as_listed(replay):
     cq = "write GET_CONTEXT\nwrite CREATE_CQ cqe=16\n= ok cqe=31\n"
     status, said, _ = replay(cq)

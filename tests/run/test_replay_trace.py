@@ -251,11 +251,14 @@ def test_a_trace_with_wrong_bytes_harms_nothing(run):
 
 
 @pytest.mark.parametrize("run", ["self"], indirect=True)
-def test_a_call_that_takes_longer_than_hang_ends_the_replay(run):
+def test_a_call_that_takes_longer_than_hang_ends_the_replay_and_show_has_the_calls_before(run):
     path = created(run)
-    call = next(i for i, c in enumerate(calls_of(run, path)) if verb(c) == "CQ.CREATE") + 1
-    status, said = replay(run, path, "--hang", "1", device=(*HFI1, "--filter", "delay:create_cq=3s"))
-    assert (status, said) == (1, f"uverbsctl replay: hang: call {call}, CQ.CREATE, did not return in 1 seconds\n")
+    calls = [verb(c) for c in calls_of(run, path)]
+    number = calls.index("CQ.CREATE")
+    status, said = replay(run, path, "--hang", "1", "--show", device=(*HFI1, "--filter", "delay:create_cq=3s"))
+    assert (status, said.splitlines()) == (1, [
+        *(f"{name} = ok" for name in calls[:number]),
+        f"uverbsctl replay: hang: call {number + 1}, CQ.CREATE, did not return in 1 seconds"])
 
 
 @pytest.mark.parametrize("run", ["self"], indirect=True)
