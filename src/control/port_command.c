@@ -26,6 +26,9 @@ static json_t *set_port(struct uvd_device *dev, unsigned int port, bool up)
 
 	if (port < 1 || port > dev->config.num_ports)
 		return uvd_control_refuse("the device has no such port");
+	if (dev->config.hca[0])
+		return json_pack("{s:s++}", "error", "the ports of this device are those of its adapter ",
+				 dev->config.hca, ": change them there");
 	ret = uvd_device_set_port(dev, port, up);
 	if (ret < 0)
 		return json_pack("{s:s++}", "error", "cannot change the sysfs directory", ": ", uvd_errno_name(ret));

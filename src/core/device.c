@@ -103,6 +103,16 @@ static int device_open_backend(struct uvd_device *dev)
 	return err;
 }
 
+/* The backend's event_handler. */
+static void device_backend_event(struct uvd_ibdev *ib, enum ibv_event_type type, uint8_t port)
+{
+	struct uvd_device *dev = ib->owner;
+
+	uvd_device_event(ib, type, port);
+	if (type == IBV_EVENT_DEVICE_FATAL)
+		atomic_store(&dev->adapter_gone, true);
+}
+
 struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_device_config *config, int *err)
 {
 	struct uvd_device *dev = uvd_zalloc(sizeof(*dev));
@@ -115,7 +125,7 @@ struct uvd_device *uvd_device_new(struct uvd_engine *engine, const struct uvd_de
 	dev->config = *config;
 	dev->ib.config = *config;
 	dev->ib.log = engine->log;
-	dev->ib.event_handler = uvd_device_event;
+	dev->ib.event_handler = device_backend_event;
 	dev->ib.create_ucap = create_ucap;
 	dev->ib.remove_ucap = remove_ucap;
 	dev->ib.owner = dev;

@@ -63,6 +63,7 @@ struct uvd_device {
 	unsigned int files_opened; /* ever */
 	struct uvd_calls calls[UVD_CALL_COUNTERS];
 	struct uvd_object_count object_counts[UVD_OBJECT_COUNTS];
+	atomic_bool adapter_gone; /* the backend has reported DEVICE_FATAL: the transport removes the device soon */
 	atomic_bool gone; /* removed: every call but a destroy fails with EIO. Set under `lock`. */
 	struct uvd_allow *allow; /* the allow-lists, constant; NULL: none */
 	pthread_mutex_t allow_lock; /* one checked change of QPs' ports and P_Keys at a time; outside the backend's */

@@ -39,6 +39,7 @@ static void on_tick(struct ev_loop *loop, struct ev_timer *w, int events)
 		if (d->nodes[i].cuse)
 			uvd_cuse_tick(d->nodes[i].cuse);
 	uvd_daemon_reap(d);
+	uvd_daemon_withdraw(d);
 	uvd_daemon_show_counters(d);
 }
 

@@ -40,7 +40,7 @@ struct uvd_daemon_node {
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* set by that thread */
 	atomic_bool lost; /* the session was ended from outside; set by a worker */
-	unsigned long asker; /* GOING: the number for uvd_control_finish() */
+	unsigned long asker; /* GOING: the number for uvd_control_finish(); 0: nobody has asked */
 };
 
 /*
@@ -107,6 +107,8 @@ bool uvd_daemon_stop_nodes(struct uvd_daemon *d);
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change);
 /* Called by the loop, every UVD_TICK_MS: publishes the counters of all ports. */
 void uvd_daemon_show_counters(struct uvd_daemon *d);
+/* Called by the loop, every UVD_TICK_MS: removes the devices whose adapter is gone. */
+void uvd_daemon_withdraw(struct uvd_daemon *d);
 /* Called by the loop when a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
 

@@ -243,10 +243,25 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 			continue;
 		pthread_join(n->remover, NULL);
 		refresh_overlay(d); /* its User Capabilities may be gone, too */
-		answer = uvd_control_tell(&n->dev->config);
+		answer = n->asker ? uvd_control_tell(&n->dev->config) : NULL;
 		n->state = NODE_DRAINS;
 		uvd_daemon_reap(d);
-		uvd_control_finish(d->control, n->asker, answer);
+		if (n->asker)
+			uvd_control_finish(d->control, n->asker, answer);
+	}
+}
+
+void uvd_daemon_withdraw(struct uvd_daemon *d)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
+		if (n->state != NODE_SERVES || !atomic_load(&n->dev->adapter_gone))
+			continue;
+		n->config.number = n->dev->config.number;
+		if (!daemon_remove(d, n))
+			uvd_logf(d->log, UVD_WARN,
+				 "%s: the device is removed, because its adapter is gone; when the adapter is back, "
+				 "`uverbsctl device add %s` adds the device again",
+				 n->dev->config.ibdev, n->dev->config.ibdev);
 	}
 }
 

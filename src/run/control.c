@@ -23,11 +23,14 @@ struct run_replug {
 	char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
 };
 
+#define ADAPTERS_SECONDS 0.5
+
 struct uvd_run_control {
 	struct uvd_run_engine *engine;
 	struct ev_loop *loop;
 	struct ev_async end, on_replug;
 	struct run_replug replugs[UVD_MAX_DEVICES]; /* only the control's thread */
+	struct ev_timer adapters; /* looks for devices whose adapter is gone; runs if a device has an adapter */
 	struct uvd_control *control;
 	struct uvd_control_plugins *plugins;
 	struct uvd_control_traces *traces;
@@ -66,6 +69,29 @@ static json_t *run_control_remove(void *arg, const char *name)
 	return uvd_control_tell(&d->config);
 }
 
+static void run_control_on_adapters(struct ev_loop *loop, struct ev_timer *w, int events)
+{
+	struct uvd_run_control *c = w->data;
+	struct uvd_run_engine *e = c->engine;
+
+	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++) {
+		if (!d->dev || !atomic_load(&d->dev->adapter_gone))
+			continue;
+		uvd_run_device_remove(e, d);
+		uvd_logf(e->log, UVD_WARN, "%s: the device is removed, because its adapter is gone", d->config.ibdev);
+	}
+}
+
+/* Other devices lose no adapter: their engine does not wake up for nothing. */
+static void run_control_watch_adapters(struct uvd_run_control *c)
+{
+	const struct uvd_run_engine *e = c->engine;
+
+	for (const struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++)
+		if (d->dev && d->dev->config.hca[0])
+			ev_timer_start(c->loop, &c->adapters);
+}
+
 static bool run_control_number_taken(struct uvd_run_engine *e, int number)
 {
 	for (unsigned int i = 0; i < e->num_devices; i++)
@@ -86,6 +112,7 @@ static json_t *run_control_make(void *arg, const struct uvd_device_config *wante
 	if (run_control_number_taken(c->engine, config.number))
 		return uvd_control_refuse("a device with that number exists already");
 	err = uvd_run_device_add(c->engine, &config);
+	run_control_watch_adapters(c);
 	return err ? json_pack("{s:s++}", "error", "cannot make the device", ": ", uvd_errno_name(err))
 		   : uvd_control_tell(&config);
 }
@@ -345,6 +372,9 @@ struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
 	ev_async_init(&c->end, run_control_on_end);
 	ev_async_start(c->loop, &c->end);
 	run_control_init_replug(c);
+	ev_timer_init(&c->adapters, run_control_on_adapters, ADAPTERS_SECONDS, ADAPTERS_SECONDS);
+	c->adapters.data = c;
+	run_control_watch_adapters(c);
 	if (pthread_create(&c->thread, NULL, run_control_thread, c)) {
 		run_control_release(c);
 		return NULL;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The adapter's objects and its events. What it does with work requests is in fake_queues.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 #include "fake_internal.h"
 
@@ -16,9 +18,29 @@ static struct list_head fake_objects, fake_contexts, fake_qps, fake_mrs;
 static pthread_cond_t fake_acked = PTHREAD_COND_INITIALIZER;
 static uint32_t fake_numbers = 0x100; /* of QPs and keys */
 
+/* ---- the node ---------------------------------------------------------------------------------------------------- */
+
+/* The system's function, and what replaces it in the program. */
+int __real_inotify_add_watch(int fd, const char *path, uint32_t mask);
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask);
+
+int __wrap_inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	return __real_inotify_add_watch(fd, strcmp(path, "/dev/infiniband/uverbs-fake0") ? path : fake.node, mask);
+}
+
+static void fake_node_make(void)
+{
+	strcpy(fake.node, "/tmp/uvd-fake-node-XXXXXX");
+	close(mkstemp(fake.node));
+}
+
+/* ---- objects ----------------------------------------------------------------------------------------------------- */
+
 void fake_begin(void)
 {
 	memset(&fake, 0, sizeof(fake));
+	fake_node_make();
 	INIT_LIST_HEAD(&fake_objects);
 	INIT_LIST_HEAD(&fake_contexts);
 	INIT_LIST_HEAD(&fake_qps);
@@ -75,6 +97,7 @@ void fake_end(void)
 {
 	struct fake_memory *m, *next;
 
+	unlink(fake.node);
 	list_for_each_entry_safe(m, next, &fake_objects, link)
 		free(m);
 }
@@ -257,6 +280,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	c->context.device = device;
 	c->context.num_comp_vectors = 1;
+	c->context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
 	c->context.async_fd = fake_events_open(&c->events);
 	c->context.ops = fake_queue_ops;
 	pthread_mutex_lock(&fake_lock);
@@ -273,6 +297,7 @@ int ibv_close_device(struct ibv_context *context)
 	list_del_init(&c->link);
 	fake_events_drop(&c->events, NULL);
 	pthread_mutex_unlock(&fake_lock);
+	close(context->cmd_fd);
 	close(context->async_fd);
 	fake_free(c);
 	return 0;

@@ -56,11 +56,12 @@ extern struct fake_adapter {
 	atomic_int posted; /* send requests that were queued */
 	atomic_int objects; /* contexts, channels, PDs, MRs, CQs, SRQs and QPs that exist */
 	sem_t blocked, unblock;
+	char node[32]; /* the file that plays the adapter's node, from fake_begin() to fake_end() */
 } fake;
 
-/* Turns all switches off and forgets all objects. */
+/* Turns all switches off, forgets all objects and makes the node. */
 void fake_begin(void);
-/* Frees the objects that are left. Those of an adapter that is gone cannot be destroyed. */
+/* Removes the node and frees the objects that are left. Those of an adapter that is gone cannot be destroyed. */
 void fake_end(void);
 /* Processes what is in the send queues. */
 void fake_run(void);

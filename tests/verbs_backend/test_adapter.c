@@ -2,6 +2,7 @@
 /* Objects, charges, errors and events of the verbs backend, with an adapter that fails on demand. */
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include "client.h"
 #include "tests/suite.h"
 
@@ -421,6 +422,39 @@ START_TEST(test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed
 }
 END_TEST
 
+START_TEST(test_adapter_whose_node_goes_is_gone_and_its_device_is_to_be_removed)
+{
+	const int fd = async_fd();
+
+	ck_assert_int_eq(make_srq(&srq), 0);
+	ck_assert_int_eq(do_recv(), 0);
+	ck_assert(!h.dev->adapter_gone);
+	ck_assert_int_eq(unlink(fake.node), 0);
+	ck_assert_uint_eq(async_event(fd), IBV_EVENT_DEVICE_FATAL);
+	for (size_t i = 0; i < UV_ARRAY_SIZE(calls); i++)
+		ck_assert_int_eq(calls[i].fn(), -EIO);
+	/* The thread sets it after the event. */
+	while (!atomic_load(&h.dev->adapter_gone))
+		usleep(1000);
+	close(fd);
+}
+END_TEST
+
+START_TEST(test_adapter_whose_node_gets_another_mode_stays)
+{
+	const int fd = async_fd();
+	struct uv_qp qp;
+
+	ck_assert_int_eq(make_qp(&qp), 0);
+	ck_assert_int_eq(chmod(fake.node, 0444), 0);
+	fake_qp_event(qp.qpn, IBV_EVENT_COMM_EST);
+	ck_assert_uint_eq(async_event(fd), IBV_EVENT_COMM_EST);
+	ck_assert_int_eq(end_qp(qp.handle), 0);
+	ck_assert(!h.dev->adapter_gone);
+	close(fd);
+}
+END_TEST
+
 /* ---- removal ----------------------------------------------------------------------------------------------------- */
 
 static sem_t traffic_flows;
@@ -478,6 +512,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_completion_event_of_the_adapter_reaches_the_clients_channel);
 	tcase_add_test(t, test_event_of_a_qp_reaches_the_client);
 	tcase_add_test(t, test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed);
+	tcase_add_test(t, test_adapter_whose_node_goes_is_gone_and_its_device_is_to_be_removed);
+	tcase_add_test(t, test_adapter_whose_node_gets_another_mode_stays);
 	tcase_add_loop_test(t, test_removal_under_traffic_comes_to_its_end, 0, 2);
 }
 

@@ -10,14 +10,17 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
 #include "backends/verbs/verbs.h"
 
 /* The data that epoll reports: the number of a context, and which of its descriptors. The device's own context is 0. */
-enum { EVENT_ASYNC, EVENT_COMPLETION, EVENT_STOP, EVENT_KINDS };
+enum { EVENT_ASYNC, EVENT_COMPLETION, EVENT_STOP, EVENT_NODE, EVENT_KINDS };
 enum { EVENTS_AT_ONCE = 64 };
 
 static int events_watch(const struct hca_device *dev, int fd, uint64_t id, unsigned int kind)
@@ -182,6 +185,22 @@ static void events_of_device(struct hca_device *dev, bool hung_up)
 	adapter_is_gone(dev);
 }
 
+/*
+ * When an adapter is removed, some drivers, as that of Soft RoCE, report nothing and wait until no process has a context of
+ * it. But the kernel removes the adapter's node before the driver waits.
+ */
+static void events_of_node(struct hca_device *dev)
+{
+	char buf[sizeof(struct inotify_event) + NAME_MAX + 1];
+	struct stat st;
+
+	while (read(dev->node, buf, sizeof(buf)) > 0)
+		;
+	/* Not by the path: the kernel reports the change of the links before the path leads nowhere. */
+	if (!fstat(dev->adapter->cmd_fd, &st) && !st.st_nlink)
+		adapter_is_gone(dev);
+}
+
 static void *events_thread(void *arg)
 {
 	struct epoll_event events[EVENTS_AT_ONCE];
@@ -196,7 +215,9 @@ static void *events_thread(void *arg)
 
 			if (kind == EVENT_STOP)
 				return NULL;
-			if (id)
+			if (kind == EVENT_NODE)
+				events_of_node(dev);
+			else if (id)
 				events_of_context(dev, id, kind, hung_up);
 			else
 				events_of_device(dev, hung_up);
@@ -256,8 +277,26 @@ static void events_close(struct hca_device *dev)
 		close(dev->epoll);
 	if (dev->stop >= 0)
 		close(dev->stop);
+	if (dev->node >= 0)
+		close(dev->node);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_cond_destroy(&dev->idle);
+}
+
+/* If the node cannot be watched, only an event of the driver reports that the adapter is gone. */
+static void events_watch_node(struct hca_device *dev)
+{
+	char path[PATH_MAX];
+
+	dev->node = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (dev->node < 0)
+		return;
+	hca_node_path(dev->adapter->device, path);
+	/* The unlink of a node that a process has open changes the node's attributes: its number of links. */
+	if (inotify_add_watch(dev->node, path, IN_ATTRIB) >= 0 && !events_watch(dev, dev->node, 0, EVENT_NODE))
+		return;
+	close(dev->node);
+	dev->node = -1;
 }
 
 int hca_events_start(struct hca_device *dev)
@@ -270,6 +309,7 @@ int hca_events_start(struct hca_device *dev)
 	pthread_cond_init(&dev->idle, NULL);
 	dev->epoll = epoll_create1(EPOLL_CLOEXEC);
 	dev->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	events_watch_node(dev);
 	ret = dev->epoll < 0 || dev->stop < 0 ? -errno
 					      : events_watch(dev, dev->adapter->async_fd, 0, EVENT_ASYNC)
 							?: events_watch(dev, dev->stop, 0, EVENT_STOP);

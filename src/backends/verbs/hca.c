@@ -32,12 +32,17 @@ static void hca_names(struct ibv_device **list, char *text, size_t size)
 		len += snprintf(text + len, size - len, "%s%s", len ? ", " : "", ibv_get_device_name(*list));
 }
 
+void hca_node_path(const struct ibv_device *device, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "/dev/infiniband/%s", device->dev_name);
+}
+
 bool hca_is_cuse(const struct ibv_device *device)
 {
 	char path[PATH_MAX], link[64], target[PATH_MAX] = "";
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	hca_node_path(device, path);
 	if (stat(path, &st) || !S_ISCHR(st.st_mode))
 		return false;
 	snprintf(link, sizeof(link), "/sys/dev/char/%u:%u/subsystem", major(st.st_rdev), minor(st.st_rdev));

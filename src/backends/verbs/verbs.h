@@ -15,6 +15,7 @@
 #define UVD_BACKENDS_VERBS_H
 
 #include <infiniband/verbs.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,6 +36,7 @@ struct hca_device {
 	bool told; /* the clients were told; the thread's */
 	pthread_t thread; /* relays events; see events.c */
 	int epoll, stop; /* stop: an eventfd that ends the thread */
+	int node; /* an inotify descriptor that reports changes of the adapter's node; -1: it cannot be watched */
 	pthread_mutex_t lock; /* contexts, next_id, hca_context.busy */
 	pthread_cond_t idle; /* some context is not busy any more */
 	struct list_head contexts[HCA_CONTEXT_LISTS]; /* by the id's low bits */
@@ -221,6 +223,8 @@ static inline int hca_result(int ret)
  * message.
  */
 int hca_adapter_open(struct hca_device *dev);
+/* Stores the path of the adapter's node. */
+void hca_node_path(const struct ibv_device *device, char path[PATH_MAX]);
 /*
  * Is the node a CUSE device? libibverbs finds those of uverbsd only where it cannot ask the kernel. A daemon that
  * opened its own node would wait for itself.
