@@ -42,9 +42,9 @@ struct uvd_engine {
 	 */
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
 	/*
-	 * The transport's, or NULL: orders the removal of the device, and that it is added again down_ns later. Returns at
-	 * once. Returns 0, or -ENODEV: the transport has no such device, or its control socket has ended. Set it before the
-	 * first device is made. Called on the thread of a filter, without locks.
+	 * The transport's, or NULL: orders the removal of the device, and that it is added again down_ns later (not 0).
+	 * Returns at once. Returns 0, or -ENODEV: the transport does not know the device yet. Set it before the first
+	 * device is made. Called on the thread of a filter, without locks.
 	 */
 	int (*replug)(struct uvd_device *dev, uint64_t down_ns);
 	/* How often each name was replugged by the filter `flap`. Under plugins_lock. */

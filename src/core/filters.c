@@ -144,8 +144,12 @@ static int filter_change_add(struct filter_change *c, struct uvd_device *dev, un
 int uvd_device_filter_add(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR])
 {
 	struct filter_change c;
-	int err = filter_change_begin(&c, dev, error) ?: filter_change_add(&c, dev, 0, text, error);
+	int err = filter_change_begin(&c, dev, error);
 
+	if (!err) {
+		dev->replugs = 0; /* a schedule of this filter begins now */
+		err = filter_change_add(&c, dev, 0, text, error);
+	}
 	filter_change_end(dev);
 	if (!err)
 		filter_say(dev, "added", text);
@@ -172,8 +176,12 @@ static int filter_change_set(struct filter_change *c, struct uvd_device *dev, co
 int uvd_device_filter_set(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR])
 {
 	struct filter_change c;
-	int err = filter_change_begin(&c, dev, error) ?: filter_change_set(&c, dev, text, error);
+	int err = filter_change_begin(&c, dev, error);
 
+	if (!err) {
+		dev->replugs = 0;
+		err = filter_change_set(&c, dev, text, error);
+	}
 	filter_change_end(dev);
 	if (!err)
 		filter_say(dev, "set", text);

@@ -59,7 +59,7 @@ int uvd_ibdev_replug(struct uvd_ibdev *ib, uint64_t down_ns)
 
 	if (!dev->engine->replug)
 		return -EOPNOTSUPP;
-	return atomic_load(&dev->gone) ? -ENODEV : dev->engine->replug(dev, down_ns);
+	return atomic_load(&dev->gone) ? -ENODEV : dev->engine->replug(dev, down_ns ? down_ns : 1);
 }
 
 uint64_t uvd_ibdev_replugs(const struct uvd_ibdev *ib)
