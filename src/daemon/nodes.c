@@ -112,7 +112,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, uvd_errno_name(err));
 		return "cannot make the device";
 	}
-	n->dev->owner = n;
+	/* A filter of the device may look for the node already, on a thread of its own: uvd_daemon_replug_init(). */
+	__atomic_store_n(&n->dev->owner, n, __ATOMIC_RELEASE);
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return "cannot serve the node";
 	/* The device is served already, and a client may be allowed to take a port down: the lock keeps that apart. */
@@ -184,14 +185,11 @@ static void refresh_overlay(struct uvd_daemon *d)
 		uvd_sysfs_overlay(d->options->sysfs, d->log);
 }
 
-/*
- * Unplugs the device and starts the thread that removes it; on_removed follows, and answers the asker. Returns NULL,
- * or a text that says what went wrong.
- */
-static const char *daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
+const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
 	int err;
 
+	n->config.number = n->dev->config.number;
 	/* In the order of ib_uverbs: first no new client finds the device, then open files are cut off from it. */
 	if (!d->link)
 		uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
@@ -246,7 +244,10 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 		answer = uvd_control_tell(&n->dev->config);
 		n->state = NODE_DRAINS;
 		uvd_daemon_reap(d);
-		uvd_control_finish(d->control, n->asker, answer);
+		if (n->asker)
+			uvd_control_finish(d->control, n->asker, answer);
+		else
+			json_decref(answer);
 	}
 }
 
@@ -301,8 +302,7 @@ static json_t *daemon_remove_device(void *arg, const char *name)
 
 	if (!n)
 		return uvd_control_refuse("there is no such device");
-	n->config.number = n->dev->config.number;
-	wrong = daemon_remove(d, n);
+	wrong = uvd_daemon_remove(d, n);
 	if (wrong)
 		return uvd_control_refuse(wrong);
 	n->asker = uvd_control_later(d->control);
@@ -342,9 +342,8 @@ static bool daemon_number_taken(struct uvd_daemon *d, int number)
 	return false;
 }
 
-static json_t *daemon_add_device(void *arg, const char *name)
+json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name)
 {
-	struct uvd_daemon *d = arg;
 	struct uvd_device_config config;
 	struct uvd_daemon_node *n;
 
@@ -356,6 +355,16 @@ static json_t *daemon_add_device(void *arg, const char *name)
 	if (daemon_number_taken(d, config.number))
 		config.number = -1;
 	return daemon_make_device(d, &config);
+}
+
+static json_t *daemon_add_device(void *arg, const char *name)
+{
+	struct uvd_daemon *d = arg;
+	const struct uvd_daemon_node *n = find_removed(d, name);
+
+	if (n)
+		uvd_daemon_replug_forget(d, n->config.ibdev);
+	return uvd_daemon_plug_in(d, name);
 }
 
 static int daemon_device_filters(void *arg, const struct uvd_options *o)
