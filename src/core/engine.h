@@ -80,10 +80,11 @@ int uvd_engine_set_plugins(struct uvd_engine *engine, struct uvd_plugins *plugin
 void uvd_engine_fini(struct uvd_engine *engine);
 /*
  * The transport counts here how often engine->replug() has removed the device of this name, before it adds it again; it
- * begins anew (forget) when a user adds the device. uvd_ibdev_replugs() tells the next device of the name. Takes
- * plugins_lock.
+ * begins anew (forget, which returns what it was) when a user adds the device, and goes on (restore) if that fails.
+ * uvd_ibdev_replugs() tells the next device of the name. Take plugins_lock.
  */
 void uvd_engine_count_replug(struct uvd_engine *engine, const char *ibdev);
-void uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev);
+uint64_t uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev);
+void uvd_engine_restore_replugs(struct uvd_engine *engine, const char *ibdev, uint64_t num);
 
 #endif

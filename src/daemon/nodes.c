@@ -326,11 +326,11 @@ static bool daemon_device_taken(void *arg, const char *ibdev)
 	return daemon_node_find(arg, ibdev);
 }
 
-static struct uvd_plugins *daemon_device_plugins(void *arg)
+static struct uvd_engine *daemon_device_engine(void *arg)
 {
 	struct uvd_daemon *d = arg;
 
-	return d->engine.plugins;
+	return &d->engine;
 }
 
 /* Does one of our nodes have the number, if only that of a removed device? */
@@ -367,21 +367,13 @@ static json_t *daemon_add_device(void *arg, const char *name)
 	return uvd_daemon_plug_in(d, name);
 }
 
-static int daemon_device_filters(void *arg, const struct uvd_options *o)
-{
-	struct uvd_daemon *d = arg;
-
-	return uvd_options_give_filters(o, &d->engine);
-}
-
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
 {
 	static const struct uvd_control_devices devices = { .remove = daemon_remove_device,
 							    .add = daemon_add_device,
 							    .make = daemon_make_device,
 							    .taken = daemon_device_taken,
-							    .plugins = daemon_device_plugins,
-							    .filters = daemon_device_filters };
+							    .engine = daemon_device_engine };
 
 	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
 	uvd_daemon_reap(d);
