@@ -263,7 +263,7 @@ def test_a_device_that_is_refused_leaves_a_removed_one_of_its_name_its_filters_a
         $UVERBSCTL device add --name hfi1_0 --filter no-such-filter 2>&1
         $UVERBSCTL device add hfi1_0 >/dev/null
         $UVERBSCTL filter list | grep hfi1_0
-        ibv_ud_pingpong -d hfi1_0 2>&1
+        timeout 20 ibv_ud_pingpong -d hfi1_0 2>&1
         """, "--filter", "error:seed=1", "--allow", "qp-types:RC", "--devices", "2")
     assert "number exists already" in lines[0] and len(lines) >= 4, r
     assert "hfi1_0: error:seed=1" in lines and "Couldn't create QP" in lines[-1], r
