@@ -34,6 +34,9 @@ static json_t *served_named(void *arg, const char *name)
 
 static json_t *served_make(void *arg, const struct uvd_device_config *config)
 {
+	/* Else what the engine knows of names would grow with each command. */
+	uvd_engine_filters_forget(served.dev->engine, config->ibdev);
+	uvd_engine_allow_forget(served.dev->engine, config->ibdev);
 	return uvd_control_tell(config);
 }
 
@@ -42,14 +45,9 @@ static bool served_taken(void *arg, const char *ibdev)
 	return !strcmp(ibdev, "hfi1_0");
 }
 
-static struct uvd_plugins *served_plugins(void *arg)
+static struct uvd_engine *served_engine(void *arg)
 {
-	return served.dev->engine->plugins;
-}
-
-static int served_filters(void *arg, const struct uvd_options *o)
-{
-	return 0;
+	return served.dev->engine;
 }
 
 static struct uvd_device *served_device(void *arg, unsigned int i)
@@ -62,8 +60,7 @@ static const struct uvd_control_devices served_devices = {
 	.add = served_named,
 	.make = served_make,
 	.taken = served_taken,
-	.plugins = served_plugins,
-	.filters = served_filters,
+	.engine = served_engine,
 };
 
 static json_t *served_answer(void *arg, const char *command, bool may_change)

@@ -96,8 +96,8 @@ UVD_API bool uvd_ibdev_sleep(struct uvd_ibdev *dev, uint64_t ns);
  */
 UVD_API int uvd_ibdev_replug(struct uvd_ibdev *dev, uint64_t down_ns);
 /*
- * Returns how often uvd_ibdev_replug() has removed this device, since a user has added it; for init(), too. UINT64_MAX: the
- * transport cannot do that.
+ * For init(): returns how often uvd_ibdev_replug() has removed this device since a user has added it. For a filter that a
+ * user adds to a running device it is 0. UINT64_MAX: the transport cannot remove devices.
  */
 UVD_API uint64_t uvd_ibdev_replugs(const struct uvd_ibdev *dev);
 

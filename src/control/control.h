@@ -103,8 +103,7 @@ struct uvd_control_devices {
 	json_t *(*add)(void *arg, const char *name); /* adds a device that was removed */
 	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
 	bool (*taken)(void *arg, const char *ibdev); /* is there a device of this name? */
-	struct uvd_plugins *(*plugins)(void *arg); /* have the backends and personas */
-	int (*filters)(void *arg, const struct uvd_options *o); /* uvd_options_give_filters() to the engine */
+	struct uvd_engine *(*engine)(void *arg); /* has the plug-ins, and what devices begin with */
 	bool maps_queues; /* clients can map the devices */
 };
 

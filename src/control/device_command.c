@@ -1,11 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The control commands that remove and add devices. */
 #include "control/control.h"
+#include "core/core.h"
 #include "options/options.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_WORDS = 64 };
+
+/*
+ * Makes a device with the filters and allow-lists of its options. A removed device may have the same name: if the new one
+ * cannot be made, the name keeps what it had.
+ */
+static json_t *control_device_try(const struct uvd_options *o, const struct uvd_control_devices *devices, void *arg)
+{
+	struct uvd_engine *engine = devices->engine(arg);
+	const struct uvd_device_config *config = &o->devices[0];
+	struct uvd_device_filter *filters = uvd_engine_filters_take(engine, config->ibdev);
+	struct uvd_device_allow *allows = uvd_engine_allow_take(engine, config->ibdev);
+	const uint64_t replugs = uvd_engine_forget_replugs(engine, config->ibdev);
+	json_t *answer;
+
+	/* With filters that no engine can have the device is refused there. */
+	answer = uvd_options_give_filters(o, engine) ? uvd_control_refuse("no memory") : devices->make(arg, config);
+	if (json_object_get(answer, "error")) {
+		uvd_engine_filters_restore(engine, config->ibdev, filters);
+		uvd_engine_allow_restore(engine, config->ibdev, allows);
+		uvd_engine_restore_replugs(engine, config->ibdev, replugs);
+	} else {
+		uvd_engine_filters_drop(filters);
+		uvd_engine_allow_drop(allows);
+	}
+	return answer;
+}
 
 /*
  * Adds a device. It gets the defaults of the lowest index whose name is free; a name among the options is the name for
@@ -17,15 +44,14 @@ static json_t *control_device_make(char **words, int num, const struct uvd_contr
 	json_t *answer;
 
 	for (unsigned int index = 0; index < UVD_MAX_DEVICES; index++) {
-		if (uvd_options_parse_device(&o, devices->maps_queues, devices->plugins(arg), index, num, words))
+		if (uvd_options_parse_device(&o, devices->maps_queues, devices->engine(arg)->plugins, index, num,
+					     words))
 			return uvd_control_refuse("these are not the options of a device");
 		if (devices->taken(arg, o.devices[0].ibdev)) {
 			uvd_options_free(&o);
 			continue;
 		}
-		/* With filters that no engine can have the device is refused there. */
-		answer =
-			devices->filters(arg, &o) ? uvd_control_refuse("no memory") : devices->make(arg, &o.devices[0]);
+		answer = control_device_try(&o, devices, arg);
 		uvd_options_free(&o);
 		return answer;
 	}

@@ -33,32 +33,71 @@ int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const cha
 	return 0;
 }
 
-/* Removes the texts of this name; NULL: all. */
-static void engine_allow_remove(struct uvd_engine *engine, const char *ibdev)
+/* Frees the entries of a list. */
+static void engine_allow_free(struct uvd_device_allow *list)
 {
-	struct uvd_device_allow **p = &engine->allows, *allow;
+	struct uvd_device_allow *next;
 
-	while ((allow = *p)) {
-		if (ibdev && strcmp(allow->ibdev, ibdev)) {
-			p = &allow->next;
+	for (; list; list = next) {
+		next = list->next;
+		free(list->text);
+		free(list);
+	}
+}
+
+/* Removes the entries of this name (NULL: all) and returns them, in their order. Caller holds plugins_lock. */
+static struct uvd_device_allow *engine_allow_cut(struct uvd_engine *engine, const char *ibdev)
+{
+	struct uvd_device_allow **p = &engine->allows, *cut = NULL, **end = &cut, *entry;
+
+	while ((entry = *p)) {
+		if (ibdev && strcmp(entry->ibdev, ibdev)) {
+			p = &entry->next;
 			continue;
 		}
-		*p = allow->next;
-		free(allow->text);
-		free(allow);
+		*p = entry->next;
+		entry->next = NULL;
+		*end = entry;
+		end = &entry->next;
 	}
+	return cut;
+}
+
+struct uvd_device_allow *uvd_engine_allow_take(struct uvd_engine *engine, const char *ibdev)
+{
+	struct uvd_device_allow *taken;
+
+	uvd_lock(&engine->plugins_lock);
+	taken = engine_allow_cut(engine, ibdev);
+	uvd_unlock(&engine->plugins_lock);
+	return taken;
+}
+
+void uvd_engine_allow_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_allow *taken)
+{
+	struct uvd_device_allow **p;
+
+	uvd_lock(&engine->plugins_lock);
+	engine_allow_free(engine_allow_cut(engine, ibdev));
+	for (p = &engine->allows; *p; p = &(*p)->next)
+		;
+	*p = taken;
+	uvd_unlock(&engine->plugins_lock);
 }
 
 void uvd_engine_allow_forget(struct uvd_engine *engine, const char *ibdev)
 {
-	uvd_lock(&engine->plugins_lock);
-	engine_allow_remove(engine, ibdev);
-	uvd_unlock(&engine->plugins_lock);
+	uvd_engine_allow_restore(engine, ibdev, NULL);
+}
+
+void uvd_engine_allow_drop(struct uvd_device_allow *taken)
+{
+	engine_allow_free(taken);
 }
 
 void uvd_engine_allow_fini(struct uvd_engine *engine)
 {
-	engine_allow_remove(engine, NULL);
+	engine_allow_free(engine_allow_cut(engine, NULL));
 }
 
 /* ---- can the device have the lists? ------------------------------------------------------------------------------ */

@@ -25,6 +25,13 @@ struct uvd_device_allow {
  */
 int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const char *text);
 void uvd_engine_allow_forget(struct uvd_engine *engine, const char *ibdev);
+/*
+ * For a change that may fail. uvd_engine_allow_take() removes all that the name would get and returns it; NULL: nothing.
+ * The caller gives that back in the place of what the name would get now (restore), or frees it (drop).
+ */
+struct uvd_device_allow *uvd_engine_allow_take(struct uvd_engine *engine, const char *ibdev);
+void uvd_engine_allow_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_allow *taken);
+void uvd_engine_allow_drop(struct uvd_device_allow *taken);
 void uvd_engine_allow_fini(struct uvd_engine *engine);
 
 /*

@@ -70,7 +70,8 @@ struct uvd_device {
 	struct uvd_filters filters;
 	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */
 	bool filters_closed; /* under filters_lock */
-	uint64_t replugs; /* how often the filter `flap` has removed the devices of this name before */
+	/* How often filters removed the devices of this name before; 0 since a user has added a filter. Under filters_lock */
+	uint64_t replugs;
 	bool backend_closed; /* or not open yet. Under port_lock once other threads know the device */
 };
 

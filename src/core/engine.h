@@ -42,9 +42,9 @@ struct uvd_engine {
 	 */
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
 	/*
-	 * The transport's, or NULL: orders the removal of the device, and that it is added again down_ns later. Returns at
-	 * once. Returns 0, or -ENODEV: the transport has no such device, or its control socket has ended. Set it before the
-	 * first device is made. Called on the thread of a filter, without locks.
+	 * The transport's, or NULL: orders the removal of the device, and that it is added again down_ns later (not 0).
+	 * Returns at once. Returns 0, or -ENODEV: the transport does not know the device yet. Set it before the first
+	 * device is made. Called on the thread of a filter, without locks.
 	 */
 	int (*replug)(struct uvd_device *dev, uint64_t down_ns);
 	/* How often each name was replugged by the filter `flap`. Under plugins_lock. */
@@ -80,10 +80,11 @@ int uvd_engine_set_plugins(struct uvd_engine *engine, struct uvd_plugins *plugin
 void uvd_engine_fini(struct uvd_engine *engine);
 /*
  * The transport counts here how often engine->replug() has removed the device of this name, before it adds it again; it
- * begins anew (forget) when a user adds the device. uvd_ibdev_replugs() tells the next device of the name. Takes
- * plugins_lock.
+ * begins anew (forget, which returns what it was) when a user adds the device, and goes on (restore) if that fails.
+ * uvd_ibdev_replugs() tells the next device of the name. Take plugins_lock.
  */
 void uvd_engine_count_replug(struct uvd_engine *engine, const char *ibdev);
-void uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev);
+uint64_t uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev);
+void uvd_engine_restore_replugs(struct uvd_engine *engine, const char *ibdev, uint64_t num);
 
 #endif

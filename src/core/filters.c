@@ -32,32 +32,71 @@ int uvd_engine_filters_add(struct uvd_engine *engine, const char *ibdev, const c
 	return 0;
 }
 
-/* Removes the entries of this name; NULL: all. */
-static void engine_filters_remove(struct uvd_engine *engine, const char *ibdev)
+/* Frees the entries of a list. */
+static void engine_filters_free(struct uvd_device_filter *list)
 {
-	struct uvd_device_filter **p = &engine->filters, *filter;
+	struct uvd_device_filter *next;
 
-	while ((filter = *p)) {
-		if (ibdev && strcmp(filter->ibdev, ibdev)) {
-			p = &filter->next;
+	for (; list; list = next) {
+		next = list->next;
+		free(list->text);
+		free(list);
+	}
+}
+
+/* Removes the entries of this name (NULL: all) and returns them, in their order. Caller holds plugins_lock. */
+static struct uvd_device_filter *engine_filters_cut(struct uvd_engine *engine, const char *ibdev)
+{
+	struct uvd_device_filter **p = &engine->filters, *cut = NULL, **end = &cut, *entry;
+
+	while ((entry = *p)) {
+		if (ibdev && strcmp(entry->ibdev, ibdev)) {
+			p = &entry->next;
 			continue;
 		}
-		*p = filter->next;
-		free(filter->text);
-		free(filter);
+		*p = entry->next;
+		entry->next = NULL;
+		*end = entry;
+		end = &entry->next;
 	}
+	return cut;
+}
+
+struct uvd_device_filter *uvd_engine_filters_take(struct uvd_engine *engine, const char *ibdev)
+{
+	struct uvd_device_filter *taken;
+
+	uvd_lock(&engine->plugins_lock);
+	taken = engine_filters_cut(engine, ibdev);
+	uvd_unlock(&engine->plugins_lock);
+	return taken;
+}
+
+void uvd_engine_filters_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_filter *taken)
+{
+	struct uvd_device_filter **p;
+
+	uvd_lock(&engine->plugins_lock);
+	engine_filters_free(engine_filters_cut(engine, ibdev));
+	for (p = &engine->filters; *p; p = &(*p)->next)
+		;
+	*p = taken;
+	uvd_unlock(&engine->plugins_lock);
 }
 
 void uvd_engine_filters_forget(struct uvd_engine *engine, const char *ibdev)
 {
-	uvd_lock(&engine->plugins_lock);
-	engine_filters_remove(engine, ibdev);
-	uvd_unlock(&engine->plugins_lock);
+	uvd_engine_filters_restore(engine, ibdev, NULL);
+}
+
+void uvd_engine_filters_drop(struct uvd_device_filter *taken)
+{
+	engine_filters_free(taken);
 }
 
 void uvd_engine_filters_fini(struct uvd_engine *engine)
 {
-	engine_filters_remove(engine, NULL);
+	engine_filters_free(engine_filters_cut(engine, NULL));
 }
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
@@ -144,8 +183,12 @@ static int filter_change_add(struct filter_change *c, struct uvd_device *dev, un
 int uvd_device_filter_add(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR])
 {
 	struct filter_change c;
-	int err = filter_change_begin(&c, dev, error) ?: filter_change_add(&c, dev, 0, text, error);
+	int err = filter_change_begin(&c, dev, error);
 
+	if (!err) {
+		dev->replugs = 0; /* a schedule of this filter begins now */
+		err = filter_change_add(&c, dev, 0, text, error);
+	}
 	filter_change_end(dev);
 	if (!err)
 		filter_say(dev, "added", text);
@@ -172,8 +215,12 @@ static int filter_change_set(struct filter_change *c, struct uvd_device *dev, co
 int uvd_device_filter_set(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR])
 {
 	struct filter_change c;
-	int err = filter_change_begin(&c, dev, error) ?: filter_change_set(&c, dev, text, error);
+	int err = filter_change_begin(&c, dev, error);
 
+	if (!err) {
+		dev->replugs = 0;
+		err = filter_change_set(&c, dev, text, error);
+	}
 	filter_change_end(dev);
 	if (!err)
 		filter_say(dev, "set", text);

@@ -26,6 +26,13 @@ struct uvd_device_filter {
  */
 int uvd_engine_filters_add(struct uvd_engine *engine, const char *ibdev, const char *text);
 void uvd_engine_filters_forget(struct uvd_engine *engine, const char *ibdev);
+/*
+ * For a change that may fail. uvd_engine_filters_take() removes all that the name would get and returns it; NULL: nothing.
+ * The caller gives that back in the place of what the name would get now (restore), or frees it (drop).
+ */
+struct uvd_device_filter *uvd_engine_filters_take(struct uvd_engine *engine, const char *ibdev);
+void uvd_engine_filters_restore(struct uvd_engine *engine, const char *ibdev, struct uvd_device_filter *taken);
+void uvd_engine_filters_drop(struct uvd_device_filter *taken);
 /* Frees the list. */
 void uvd_engine_filters_fini(struct uvd_engine *engine);
 

@@ -34,14 +34,30 @@ void uvd_engine_count_replug(struct uvd_engine *engine, const char *ibdev)
 	uvd_unlock(&engine->plugins_lock);
 }
 
-void uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev)
+uint64_t uvd_engine_forget_replugs(struct uvd_engine *engine, const char *ibdev)
+{
+	struct uvd_replugs *replugs;
+	uint64_t num;
+
+	uvd_lock(&engine->plugins_lock);
+	num = uvd_engine_replugs(engine, ibdev);
+	replugs = replugs_find(engine, ibdev);
+	if (num && replugs)
+		*replugs = (struct uvd_replugs){};
+	uvd_unlock(&engine->plugins_lock);
+	return num;
+}
+
+void uvd_engine_restore_replugs(struct uvd_engine *engine, const char *ibdev, uint64_t num)
 {
 	struct uvd_replugs *replugs;
 
 	uvd_lock(&engine->plugins_lock);
 	replugs = replugs_find(engine, ibdev);
-	if (replugs)
-		*replugs = (struct uvd_replugs){};
+	if (num && replugs) {
+		snprintf(replugs->ibdev, sizeof(replugs->ibdev), "%s", ibdev);
+		replugs->num = num;
+	}
 	uvd_unlock(&engine->plugins_lock);
 }
 
@@ -59,7 +75,7 @@ int uvd_ibdev_replug(struct uvd_ibdev *ib, uint64_t down_ns)
 
 	if (!dev->engine->replug)
 		return -EOPNOTSUPP;
-	return atomic_load(&dev->gone) ? -ENODEV : dev->engine->replug(dev, down_ns);
+	return atomic_load(&dev->gone) ? -ENODEV : dev->engine->replug(dev, down_ns ? down_ns : 1);
 }
 
 uint64_t uvd_ibdev_replugs(const struct uvd_ibdev *ib)

@@ -74,4 +74,5 @@ void uvd_daemon_hook(struct uvd_daemon *d)
 {
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
+	uvd_daemon_replug_init(d);
 }

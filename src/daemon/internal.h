@@ -41,6 +41,14 @@ struct uvd_daemon_node {
 	atomic_bool removed; /* set by that thread */
 	atomic_bool lost; /* the session was ended from outside; set by a worker */
 	unsigned long asker; /* GOING: the number for uvd_control_finish(); 0: nobody has asked */
+	/* Not 0: on_replug removes the device, and adds it so much later. Set by a filter's thread. */
+	_Atomic uint64_t replug_ns;
+};
+
+/* A device that a filter has removed, and that comes back. */
+struct uvd_daemon_back {
+	struct ev_timer timer;
+	char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */
 };
 
 /*
@@ -72,7 +80,7 @@ struct uvd_daemon {
 	struct ev_loop *loop;
 	struct ev_signal on_term, on_int, on_hup;
 	struct ev_timer tick;
-	struct ev_async on_lost, on_removed;
+	struct ev_async on_lost, on_removed, on_replug;
 	struct uvd_control *control;
 	struct uvd_daemon_status status_answer;
 	struct uvd_grants *grants;
@@ -86,6 +94,7 @@ struct uvd_daemon {
 	struct uvd_announce announce; /* without a broker */
 	struct uvd_daemon_node nodes[UVD_MAX_DEVICES];
 	unsigned int num_nodes;
+	struct uvd_daemon_back backs[UVD_MAX_DEVICES];
 	int status; /* the exit status */
 };
 
@@ -109,8 +118,22 @@ json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool
 void uvd_daemon_show_counters(struct uvd_daemon *d);
 /* Called by the loop, every UVD_TICK_MS: removes the devices whose adapter is gone. */
 void uvd_daemon_withdraw(struct uvd_daemon *d);
+/*
+ * Unplugs the device and starts the thread that removes it; on_removed follows, and answers n->asker. Returns NULL, or a
+ * text that says what went wrong.
+ */
+const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n);
 /* Called by the loop when a remover has done its work. */
 void uvd_daemon_removed(struct uvd_daemon *d);
+/* Adds a removed device again. Returns the answer to the control socket's client, with `error` if it cannot. */
+json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name);
+
+/* ---- replug.c ---------------------------------------------------------------------------------------------------- */
+
+/* Lets filters remove devices, which come back. Call it when the loop has been made, before the first device. */
+void uvd_daemon_replug_init(struct uvd_daemon *d);
+/* A user adds the device: forgets how often filters have removed it, and that it was to come back. */
+void uvd_daemon_replug_forget(struct uvd_daemon *d, const char *ibdev);
 
 /* separate.c: as uvd_daemon_main(), in two processes. */
 int uvd_daemon_separate(const struct uvd_options *options);

@@ -112,7 +112,8 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		uvd_logf(d->log, UVD_ERR, "%s: no device: %s", config.ibdev, uvd_errno_name(err));
 		return "cannot make the device";
 	}
-	n->dev->owner = n;
+	/* A filter of the device may look for the node already, on a thread of its own: uvd_daemon_replug_init(). */
+	__atomic_store_n(&n->dev->owner, n, __ATOMIC_RELEASE);
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return "cannot serve the node";
 	/* The device is served already, and a client may be allowed to take a port down: the lock keeps that apart. */
@@ -184,14 +185,12 @@ static void refresh_overlay(struct uvd_daemon *d)
 		uvd_sysfs_overlay(d->options->sysfs, d->log);
 }
 
-/*
- * Unplugs the device and starts the thread that removes it; on_removed follows, and answers the asker. Returns NULL,
- * or a text that says what went wrong.
- */
-static const char *daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
+const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
 	int err;
 
+	n->asker = 0;
+	n->config.number = n->dev->config.number;
 	/* In the order of ib_uverbs: first no new client finds the device, then open files are cut off from it. */
 	if (!d->link)
 		uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
@@ -256,8 +255,7 @@ void uvd_daemon_withdraw(struct uvd_daemon *d)
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
 		if (n->state != NODE_SERVES || !atomic_load(&n->dev->adapter_gone))
 			continue;
-		n->config.number = n->dev->config.number;
-		if (!daemon_remove(d, n))
+		if (!uvd_daemon_remove(d, n))
 			uvd_logf(d->log, UVD_WARN,
 				 "%s: the device is removed, because its adapter is gone; when the adapter is back, "
 				 "`uverbsctl device add %s` adds the device again",
@@ -316,8 +314,7 @@ static json_t *daemon_remove_device(void *arg, const char *name)
 
 	if (!n)
 		return uvd_control_refuse("there is no such device");
-	n->config.number = n->dev->config.number;
-	wrong = daemon_remove(d, n);
+	wrong = uvd_daemon_remove(d, n);
 	if (wrong)
 		return uvd_control_refuse(wrong);
 	n->asker = uvd_control_later(d->control);
@@ -341,11 +338,11 @@ static bool daemon_device_taken(void *arg, const char *ibdev)
 	return daemon_node_find(arg, ibdev);
 }
 
-static struct uvd_plugins *daemon_device_plugins(void *arg)
+static struct uvd_engine *daemon_device_engine(void *arg)
 {
 	struct uvd_daemon *d = arg;
 
-	return d->engine.plugins;
+	return &d->engine;
 }
 
 /* Does one of our nodes have the number, if only that of a removed device? */
@@ -357,9 +354,8 @@ static bool daemon_number_taken(struct uvd_daemon *d, int number)
 	return false;
 }
 
-static json_t *daemon_add_device(void *arg, const char *name)
+json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name)
 {
-	struct uvd_daemon *d = arg;
 	struct uvd_device_config config;
 	struct uvd_daemon_node *n;
 
@@ -373,11 +369,14 @@ static json_t *daemon_add_device(void *arg, const char *name)
 	return daemon_make_device(d, &config);
 }
 
-static int daemon_device_filters(void *arg, const struct uvd_options *o)
+static json_t *daemon_add_device(void *arg, const char *name)
 {
 	struct uvd_daemon *d = arg;
+	const struct uvd_daemon_node *n = find_removed(d, name);
 
-	return uvd_options_give_filters(o, &d->engine);
+	if (n)
+		uvd_daemon_replug_forget(d, n->config.ibdev);
+	return uvd_daemon_plug_in(d, name);
 }
 
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
@@ -386,8 +385,7 @@ json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool
 							    .add = daemon_add_device,
 							    .make = daemon_make_device,
 							    .taken = daemon_device_taken,
-							    .plugins = daemon_device_plugins,
-							    .filters = daemon_device_filters };
+							    .engine = daemon_device_engine };
 
 	/* A removed device whose last file was closed gives up its number now, not at the next tick. */
 	uvd_daemon_reap(d);

@@ -24,6 +24,7 @@
 struct flap {
 	struct uvd_ibdev *dev;
 	bool device;
+	uint64_t before; /* how often the device was removed by the filters before this one */
 	uint64_t port, times; /* times 0: without end */
 	uint64_t after, down, up; /* ns */
 	uint64_t posts; /* not 0: goes down at this post, and not after a time */
@@ -120,13 +121,12 @@ static void *flap_port_thread(void *arg)
 static void *flap_device_thread(void *arg)
 {
 	struct flap *f = arg;
-	const uint64_t before = uvd_ibdev_replugs(f->dev);
-	bool goes_on = (!f->times || before < f->times) && flap_wait_up(f, before ? f->up : f->after);
+	bool goes_on = (!f->times || f->before < f->times) && flap_wait_up(f, f->before ? f->up : f->after);
 	int err = 0;
 
 	if (goes_on) {
 		uvd_logf(f->dev->log, UVD_WARN, "%s: filter flap: removal %llu of the device, for %llu us",
-			 f->dev->config.ibdev, (unsigned long long)before + 1, (unsigned long long)(f->down / 1000));
+			 f->dev->config.ibdev, (unsigned long long)f->before + 1, (unsigned long long)(f->down / 1000));
 		/*
 		 * If the device is that new, the transport does not know it yet. If others remove it, the post that waits
 		 * here must not: they wait for it before they end this filter.
@@ -158,9 +158,10 @@ static int flap_parse_device(struct flap *f, const struct uvd_plugin_values *val
 	f->device = !strcmp(text, "yes");
 	if (!f->device)
 		return strcmp(text, "no") ? uvd_plugin_wrong(values, "device", "is not yes or no") : 0;
-	if (uvd_ibdev_replugs(f->dev) != UINT64_MAX)
+	f->before = uvd_ibdev_replugs(f->dev);
+	if (f->before != UINT64_MAX)
 		return 0;
-	uvd_logf(f->dev->log, UVD_ERR, "%s: filter flap: only `uverbsctl run` removes devices for a filter",
+	uvd_logf(f->dev->log, UVD_ERR, "%s: filter flap: only uverbsd and `uverbsctl run` remove devices for a filter",
 		 f->dev->config.ibdev);
 	return -EOPNOTSUPP;
 }

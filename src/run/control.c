@@ -150,18 +150,11 @@ static json_t *run_control_add(void *arg, const char *name)
 	return run_control_plug_in(arg, name);
 }
 
-static struct uvd_plugins *run_control_plugins(void *arg)
+static struct uvd_engine *run_control_engine(void *arg)
 {
 	struct uvd_run_control *c = arg;
 
-	return c->engine->core.plugins;
-}
-
-static int run_control_filters(void *arg, const struct uvd_options *o)
-{
-	struct uvd_run_control *c = arg;
-
-	return uvd_options_give_filters(o, &c->engine->core);
+	return &c->engine->core;
 }
 
 /* ---- devices that the filter `flap` removes, and that come back -------------------------------------------------- */
@@ -268,8 +261,7 @@ static const struct uvd_control_devices devices = {
 	.add = run_control_add,
 	.make = run_control_make,
 	.taken = run_control_taken,
-	.plugins = run_control_plugins,
-	.filters = run_control_filters,
+	.engine = run_control_engine,
 	.maps_queues = true,
 };
 

@@ -4,6 +4,8 @@ import errno
 import fcntl
 import os
 import pathlib
+import re
+import socket
 import subprocess
 import time
 
@@ -15,6 +17,7 @@ from test_uverbsctl import uverbsctl
 USER = dict(user=NOBODY, group=NOBODY, extra_groups=[], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 NODE = pathlib.Path("/dev/infiniband/uverbs0")
 CUSE = pathlib.Path("/sys/class/cuse/infiniband!uverbs0")
+PAIR = pathlib.Path(__file__).parents[2] / "contrib/pair.sh"
 CLASS = pathlib.Path("/run/uverbsd/sysfs/class/infiniband/hfi1_0")
 
 
@@ -92,6 +95,72 @@ def test_asyncwatch_sees_device_fatal(start):
     assert p.poll() is None     # the file stays open, and ibv_asyncwatch waits for more events
     p.kill()
     p.wait()
+
+
+def filters(*args):
+    done = uverbsctl("filter", *args)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_filter_removes_the_device_and_it_comes_back_with_its_lists_and_filters(start):
+    d = start("--filter", "error:seed=1", "--allow", "qp-types:RC")
+
+    def comes_back(times):
+        wait_for("the device", lambda: d.log.read_text().count("filter flap: the device is back") == times)
+
+    def is_as_before():
+        assert names() == ["hfi1_0"] and "hfi1_0: error:seed=1" in filters("list")
+        done = subprocess.run(["ibv_devinfo", "-d", "hfi1_0"], env=environment(), timeout=STUCK, **USER)
+        assert done.returncode == 0 and "PORT_ACTIVE" in done.stdout
+        done = subprocess.run(["ibv_ud_pingpong", "-d", "hfi1_0"], env=environment(), timeout=STUCK, **USER)
+        assert done.returncode == 1 and "Couldn't create QP" in done.stdout
+
+    # What a user adds to a device that filters have removed acts anew.
+    for turn in 1, 2:
+        watch = subprocess.Popen(["stdbuf", "-oL", "ibv_asyncwatch", "-d", "hfi1_0"], env=environment(), **USER)
+        assert "async event FD" in watch.stdout.readline()
+        clients = [start_client(mode) for mode in ("loop-pd", "loop-channel")]
+        filters("add", "hfi1_0", "flap:device=yes,after=1ms,down=1ms")
+        assert "IBV_EVENT_DEVICE_FATAL (8), port 0" in watch.stdout.readline()
+        for p in clients:
+            assert p.wait(STUCK) == 0
+            assert p.stdout.read().strip() == f"error {errno.EIO}"
+        comes_back(turn)
+        assert watch.poll() is None
+        watch.kill()
+        watch.wait()
+    is_as_before()
+    wait_for("the end of the old nodes", lambda: len(d.status()["devices"]) == 1)
+
+    # The post of the schedule fails. A client that is idle keeps the old node; others find the new one.
+    with socket.socket() as s:
+        s.bind(("", 0))
+        port = str(s.getsockname()[1])
+    filters("add", "hfi1_0", "flap:device=yes,posts=10,down=1ms")
+    done = subprocess.run([PAIR, "ibv_rc_pingpong", "-e", "-n", "100"], env=environment() | {"PORT": port}, timeout=STUCK, **USER)
+    assert re.match("client 1\n.*(Couldn't post send|Couldn't request CQ|cq_event|[Ff]ailed)", done.stdout), done.stdout
+    comes_back(3)
+
+    # Until the time is over nobody finds the device, unless a user adds it; then the schedule does nothing more.
+    filters("add", "hfi1_0", "flap:device=yes,after=1ms,down=60s")
+    wait_for("the removal", lambda: not names())
+    assert not list(CLASS.parent.iterdir()) and not list(NODE.parent.glob("uverbs*"))
+    wait_for("the end of the old node", lambda: not d.status()["devices"])
+    assert device("add", "hfi1_0")[0] == "hfi1_0" and names() == ["hfi1_0"]
+    assert d.log.read_text().count("filter flap: removal 1 of the device") == 4
+    d.wait_idle()
+
+
+def test_filter_of_the_configuration_removes_the_device_as_often_as_asked(start):
+    d = start("--filter", "flap:device=yes,after=1ms,down=1ms,up=1ms,times=3")
+    wait_for("the device", lambda: d.log.read_text().count("filter flap: the device is back") == 3)
+    assert re.findall(r"removal (\d) of", d.log.read_text()) == ["1", "2", "3"]
+    start_client("loop-pd").kill()
+    # A user who adds it begins anew.
+    device("remove", "hfi1_0")
+    device("add", "hfi1_0")
+    wait_for("the device", lambda: d.log.read_text().count("filter flap: the device is back") == 6)
 
 
 @pytest.mark.parametrize("mode", ["loop-pd", "loop-channel", "loop-transfer"])

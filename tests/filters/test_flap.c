@@ -123,15 +123,68 @@ START_TEST(test_the_removal_of_the_device_is_ordered_once_and_not_by_a_transport
 }
 END_TEST
 
+/* As the transport does it: removes the device, so that no post waits. */
+static int ordered_and_gone(struct uvd_device *dev, uint64_t ns)
+{
+	atomic_fetch_add(&orders, 1);
+	uvd_device_set_gone(dev);
+	return 0;
+}
+
+/* The device comes back after so many removals, with this filter of its configuration. */
+static void come_back(uint64_t removals, const char *filter)
+{
+	harness_close(&h);
+	harness_init(&h, "null");
+	h.engine.replug = ordered_and_gone;
+	for (uint64_t i = 0; i < removals; i++)
+		uvd_engine_count_replug(&h.engine, h.config.ibdev);
+	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, filter), 0);
+	harness_start(&h, &uvd_mem_self);
+}
+
 START_TEST(test_a_device_that_has_gone_as_often_as_asked_stays)
 {
-	h.engine.replug = ordered;
-	h.dev->replugs = 2;
-	bed_add("flap:device=yes,after=1us,up=1us,times=2");
-	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "flap", error), 0);
+	/* A post waits until the filter's thread has decided. */
+	come_back(2, "flap:device=yes,posts=1,times=2");
+	ck_assert_ptr_null(post_once(NULL));
 	ck_assert_int_eq(atomic_load(&orders), 0);
-	bed_add("flap:device=yes,after=60s,up=1us,times=3");
+	come_back(1, "flap:device=yes,posts=1,times=2");
+	ck_assert_int_eq((intptr_t)post_once(NULL), -EIO);
+	ck_assert_int_eq(atomic_load(&orders), 1);
+	come_back(7, "flap:device=yes,posts=1,times=0");
+	ck_assert_int_eq((intptr_t)post_once(NULL), -EIO);
+	ck_assert_int_eq(atomic_load(&orders), 2);
+}
+END_TEST
+
+START_TEST(test_a_device_that_came_back_stays_for_the_time_up)
+{
+	come_back(1, "flap:device=yes,after=60s,up=1us,times=0");
 	wait_for(&orders, 1);
+	come_back(0, "flap:device=yes,after=1us,up=60s,times=0");
+	wait_for(&orders, 2);
+}
+END_TEST
+
+START_TEST(test_a_filter_that_a_user_adds_or_sets_begins_to_count_anew)
+{
+	come_back(3, "flap:device=yes,posts=1,times=1");
+	bed_add("flap:device=yes,posts=2,times=1");
+	ck_assert_ptr_null(post_once(NULL));
+	ck_assert_int_eq((intptr_t)post_once(NULL), -EIO);
+	ck_assert_int_eq(atomic_load(&orders), 1);
+	come_back(3, "flap:device=yes,posts=1,times=1");
+	ck_assert_int_eq(uvd_device_filter_set(h.dev, "flap:device=yes,posts=1,times=1", error), 0);
+	ck_assert_int_eq((intptr_t)post_once(NULL), -EIO);
+	ck_assert_int_eq(atomic_load(&orders), 2);
+	/* The filters of the configuration count on. */
+	come_back(1, "flap:device=yes,posts=1,times=2");
+	bed_add("error:seed=1");
+	ck_assert_int_eq((intptr_t)post_once(NULL), -EIO);
+	come_back(2, "flap:device=yes,posts=1,times=2");
+	bed_add("error:seed=1");
+	ck_assert_ptr_null(post_once(NULL));
 }
 END_TEST
 
@@ -181,6 +234,7 @@ FILTERS_MAIN(setup, teardown, test_the_port_goes_down_and_up_as_often_as_asked,
 	     test_a_device_can_be_removed_while_its_port_flaps,
 	     test_the_port_is_down_when_the_post_of_the_schedule_goes_on,
 	     test_the_removal_of_the_device_is_ordered_once_and_not_by_a_transport_that_cannot,
-	     test_a_device_that_has_gone_as_often_as_asked_stays,
+	     test_a_device_that_has_gone_as_often_as_asked_stays, test_a_device_that_came_back_stays_for_the_time_up,
+	     test_a_filter_that_a_user_adds_or_sets_begins_to_count_anew,
 	     test_the_post_of_the_schedule_fails_when_the_device_is_gone, test_the_engine_counts_removals_by_name,
 	     test_wrong_options_are_refused)

@@ -4,6 +4,7 @@ import json
 import pathlib
 import re
 import socket
+import time
 
 import pytest
 
@@ -253,3 +254,44 @@ def test_a_device_that_is_plugged_in_again_has_the_filters_it_began_with(run):
         $UVERBSCTL filter list | head -2
         """, "--filter", "error:seed=1")
     assert sorted(lines) == ["hfi1_0: error:seed=1", "hfi1_3: error:seed=3"], r
+
+
+def test_a_device_that_is_refused_leaves_a_removed_one_of_its_name_its_filters_and_lists(run):
+    lines, r = changed(run, """
+        $UVERBSCTL device remove hfi1_0 >/dev/null
+        $UVERBSCTL device add --name hfi1_0 --filter error:seed=2 --allow qp-types:UD --number 1 2>&1
+        $UVERBSCTL device add --name hfi1_0 --filter no-such-filter 2>&1
+        $UVERBSCTL device add hfi1_0 >/dev/null
+        $UVERBSCTL filter list | grep hfi1_0
+        timeout 20 ibv_ud_pingpong -d hfi1_0 2>&1
+        """, "--filter", "error:seed=1", "--allow", "qp-types:RC", "--devices", "2")
+    assert "number exists already" in lines[0] and len(lines) >= 4, r
+    assert "hfi1_0: error:seed=1" in lines and "Couldn't create QP" in lines[-1], r
+
+
+# ---- what is slow, and ports that go -----------------------------------------------------------------------------------
+
+
+def test_ibv_rc_pingpong_takes_the_time_that_a_verb_is_delayed(run):
+    begin = time.monotonic()
+    out, log = pair(run, "rxe", ["delay:reg_mr=300ms", "delay:modify_qp=1ms"], "ibv_rc_pingpong", "-n", "20")
+    assert out.startswith("client 0\n") and time.monotonic() - begin >= 0.3, (out, log)
+
+
+@pytest.mark.parametrize("persona, name", (("rxe", "rxe0"), ("hfi1", "hfi1_0")))
+def test_ibv_asyncwatch_sees_the_port_go_down_and_up(run, persona, name):
+    lines, r = changed(run, """
+        cd "$TMPDIR"
+        stdbuf -oL ibv_asyncwatch -d $NAME >watched & watch=$!
+        until grep "async event FD" watched; do sleep 0.05; done
+        $UVERBSCTL filter add flap:after=1ms,down=60s
+        until grep PORT_ERR watched; do sleep 0.05; done
+        ibv_devinfo -d $NAME | grep state:
+        $UVERBSCTL filter remove flap
+        until grep PORT_ACTIVE watched; do sleep 0.05; done
+        ibv_devinfo -d $NAME | grep state:
+        kill $watch
+        """, "--persona", persona, NAME=name)
+    assert [line.split()[1] for line in lines if "state:" in line] == ["PORT_DOWN", "PORT_ACTIVE"], r
+    assert any("IBV_EVENT_PORT_ERR (10), port 1" in line for line in lines), r
+    assert "filter flap: port 1 down" in r.stderr and "filter flap: port 1 up" in r.stderr, r
