@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
+#include "objects/objects.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
 
@@ -74,4 +75,5 @@ void uvd_daemon_hook(struct uvd_daemon *d)
 {
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
+	d->engine.take_facts = uvd_object_take_facts;
 }
