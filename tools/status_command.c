@@ -13,10 +13,11 @@
 #include <string.h>
 
 static const char usage[] =
-	"Usage: uverbsctl status [--accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
+	"Usage: uverbsctl status [--objects | --accounts | --watch [--once] [-n SECONDS]] [--json] [--control PATH]\n"
 	"\n"
 	"  uverbsctl status                            devices, open files, objects, memory\n"
 	"  uverbsctl status --watch                    a screen that follows the changes, with the calls of each verb\n"
+	"  uverbsctl status --objects                  with the objects of each open file as a tree\n"
 	"  uverbsctl status --accounts                 what each user holds, and may hold\n"
 	"  uverbsctl status --json | jq .devices       for programs\n"
 	"\n"
@@ -26,12 +27,18 @@ static const char usage[] =
 	"  --watch           a screen, which q ends; with --json, one line each time\n"
 	"  -n SECONDS        the time from one screen to the next (default: 2)\n"
 	"  --once            one screen, as text; with -n, calls are counted for that time first\n"
+	"  --objects         the objects of each open file as a tree; --json always has it\n"
 	"  --accounts        instead: what each user holds of the daemon, and may hold\n"
 	"  --json            as JSON\n"
 	"  --control PATH    the daemon's socket (default: $UVERBSD_CONTROL, as in a run, or\n"
 	"                    /run/uverbsd/control)\n";
 
-static void print_device(json_t *device)
+static void print_object(void *arg, const char *text)
+{
+	printf("    %s\n", text);
+}
+
+static void print_device(json_t *device, bool objects)
 {
 	json_t *files = json_object_get(device, "files"), *file, *count;
 	char escaped[UVD_STATUS_TEXT];
@@ -47,27 +54,32 @@ static void print_device(json_t *device)
 		       uvd_status_value(device, "workers"));
 	printf("%lld open files\n", uvd_status_value(device, "open"));
 	json_array_foreach(files, i, file)
+	{
 		printf("  open by %s, pid %lld, uid %lld: %lld objects\n",
 		       uvd_status_escape(escaped, uvd_status_text(file, "program")), uvd_status_value(file, "pid"),
 		       uvd_status_value(file, "uid"), uvd_status_value(file, "objects"));
+		if (objects)
+			uvd_status_objects(file, print_object, NULL);
+	}
 	if (uvd_status_value(device, "open") > (long long)json_array_size(files))
 		printf("  and more\n");
 	json_object_foreach(json_object_get(device, "objects"), name, count)
 		printf("  %6lld %s\n", (long long)json_integer_value(count), name);
 }
 
-static void print_status(json_t *status)
+static void print_status(json_t *status, bool objects)
 {
 	json_t *grants = json_object_get(status, "grants"), *entry;
 	char escaped[UVD_STATUS_TEXT];
 	size_t i;
 
 	printf("uverbsd, pid %lld, tree in %s\n", uvd_status_value(status, "pid"), uvd_status_text(status, "sysfs"));
-	json_array_foreach(json_object_get(status, "devices"), i, entry) print_device(entry);
+	json_array_foreach(json_object_get(status, "devices"), i, entry) print_device(entry, objects);
 	json_array_foreach(json_object_get(status, "memlock"), i, entry)
-		printf("registered memory of %s, pid %lld: %lld pages\n",
+		printf("registered memory of %s, pid %lld: %lld pages%s\n",
 		       uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
-		       uvd_status_value(entry, "pages"));
+		       uvd_status_value(entry, "pages"),
+		       json_is_true(json_object_get(entry, "near")) ? ", near its limit" : "");
 	if (!grants) /* of a run, which needs none */
 		return;
 	if (!json_is_true(json_object_get(grants, "enabled")))
@@ -98,7 +110,7 @@ static void print_accounts(json_t *answer)
 
 struct status_options {
 	const char *control;
-	bool json, accounts, watch, once;
+	bool json, accounts, objects, watch, once;
 	double seconds;
 };
 
@@ -114,7 +126,7 @@ static int status_show(const struct status_options *o)
 	else if (o->accounts)
 		print_accounts(status);
 	else
-		print_status(status);
+		print_status(status, o->objects);
 	json_decref(status);
 	return 0;
 }
@@ -132,19 +144,18 @@ static bool status_seconds_parse(double *seconds, const char *text)
 
 static bool status_is_consistent(const struct status_options *o)
 {
-	return !(o->accounts && o->watch) && (o->watch || (!o->once && !o->seconds));
+	return o->accounts + o->watch + o->objects < 2 && (o->watch || (!o->once && !o->seconds));
 }
 
 /* Returns -1 to go on, or the exit status. */
 static int status_options_parse(struct status_options *o, int argc, char **argv)
 {
-	static const struct option longs[] = { { "json", no_argument, NULL, 'j' },
-					       { "accounts", no_argument, NULL, 'a' },
-					       { "watch", no_argument, NULL, 'w' },
-					       { "once", no_argument, NULL, 'o' },
-					       { "control", required_argument, NULL, 'c' },
-					       { "help", no_argument, NULL, 'h' },
-					       { NULL } };
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, 'j' },    { "accounts", no_argument, NULL, 'a' },
+		{ "objects", no_argument, NULL, 'O' }, { "watch", no_argument, NULL, 'w' },
+		{ "once", no_argument, NULL, 'o' },    { "control", required_argument, NULL, 'c' },
+		{ "help", no_argument, NULL, 'h' },    { NULL }
+	};
 	int c;
 
 	optind = 0;
@@ -155,6 +166,9 @@ static int status_options_parse(struct status_options *o, int argc, char **argv)
 			break;
 		case 'a':
 			o->accounts = true;
+			break;
+		case 'O':
+			o->objects = true;
 			break;
 		case 'w':
 			o->watch = true;

@@ -6,7 +6,7 @@
 
 #include "status_view.h"
 
-enum { CAP_IPC_LOCK_BIT = 14 };
+enum { CAP_IPC_LOCK_BIT = 14, NEAR_PERCENT = 80 /* of its limit: near it */ };
 
 static FILE *status_open_proc(long long pid, const char *name)
 {
@@ -82,5 +82,8 @@ void uvd_status_add_limits(json_t *status)
 		if (own >= 0 && (bytes < 0 || own < bytes))
 			bytes = own;
 		json_object_set_new(entry, "limit", bytes < 0 ? json_null() : json_integer(bytes / page));
+		json_object_set_new(entry, "near",
+				    json_boolean(bytes >= 0 && uvd_status_value(entry, "pages") * 100.0 >=
+								       (double)(bytes / page) * NEAR_PERCENT));
 	}
 }

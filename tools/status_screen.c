@@ -8,7 +8,7 @@
 
 #include "status_view.h"
 
-enum { NEAR_PERCENT = 80 /* of its limit: near it */, BAR = 10 /* columns */, TYPES_TEXT = 400 };
+enum { BAR = 10 /* columns */, TYPES_TEXT = 400 };
 
 const char *uvd_status_text(const json_t *object, const char *key)
 {
@@ -228,7 +228,7 @@ static void screen_memory(struct uvd_status_screen *screen, const json_t *entry)
 	uvd_status_line(screen, "%-15s pid %-7lld %9lld pages of %-9s [%.*s%.*s] %3.0f%%%s",
 			uvd_status_escape(escaped, uvd_status_text(entry, "program")), uvd_status_value(entry, "pid"),
 			uvd_status_value(entry, "pages"), limit, full, "##########", BAR - full, "          ",
-			part * 100, part * 100 >= NEAR_PERCENT ? "!" : "");
+			part * 100, json_is_true(json_object_get(entry, "near")) ? "!" : "");
 }
 
 /* The processes that are nearest to their limit come first. */
@@ -252,6 +252,31 @@ static void screen_memlock(struct uvd_status_screen *screen, const json_t *statu
 	free(sorted);
 }
 
+/* ---- the objects of each open file: last, as there may be many ---------------------------------------------------- */
+
+static void screen_line(void *screen, const char *text)
+{
+	uvd_status_line(screen, "  %s", text);
+}
+
+static void screen_trees(struct uvd_status_screen *screen, const json_t *device)
+{
+	char escaped[UVD_STATUS_TEXT];
+	const json_t *file;
+	size_t i;
+
+	json_array_foreach(json_object_get(device, "files"), i, file)
+	{
+		if (!json_array_size(json_object_get(file, "tree")))
+			continue;
+		uvd_status_line(screen, "%s", "");
+		uvd_status_line(screen, "%s of %s, pid %lld", uvd_status_text(device, "device"),
+				uvd_status_escape(escaped, uvd_status_text(file, "program")),
+				uvd_status_value(file, "pid"));
+		uvd_status_objects(file, screen_line, screen);
+	}
+}
+
 void uvd_status_screen_print(struct uvd_status_screen *screen, const json_t *status, const json_t *before,
 			     double seconds)
 {
@@ -265,5 +290,6 @@ void uvd_status_screen_print(struct uvd_status_screen *screen, const json_t *sta
 	json_array_foreach(devices, i, device) screen_device(screen, device, before, seconds, most > 3 ? most : 3);
 	uvd_status_screen_verbs(screen, status);
 	screen_memlock(screen, status);
+	json_array_foreach(devices, i, device) screen_trees(screen, device);
 	screen_end(screen);
 }

@@ -22,8 +22,11 @@ const char *uvd_status_escape(char to[UVD_STATUS_TEXT], const char *text);
 json_t *uvd_status_ask(const char *control, const char *command);
 void uvd_status_print_json(const json_t *status);
 
-/* status_limits.c: adds the limits. */
+/* status_limits.c: adds the limits, and `near` where 80 % of it or more are registered. */
 void uvd_status_add_limits(json_t *status);
+
+/* status_objects.c: the objects of an open file as lines of text, parents before their children. */
+void uvd_status_objects(const json_t *file, void (*line)(void *arg, const char *text), void *arg);
 
 /* status_screen.c: a screen of lines of text, each cut to its width. */
 struct uvd_status_screen {

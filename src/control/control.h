@@ -26,6 +26,7 @@ struct uvd_device_config;
 struct uvd_engine;
 struct uvd_file;
 struct uvd_log;
+struct uvd_object_copy;
 struct uvd_options;
 struct uvd_plugins;
 
@@ -181,6 +182,15 @@ json_t *uvd_control_objects(const struct uvd_device *dev);
  */
 void uvd_control_count_types(const struct uvd_file *file, unsigned int *counts);
 json_t *uvd_control_types(const struct uvd_device *dev, const unsigned int *counts);
+/*
+ * The objects of an open file as a tree, oldest first: a list of {"type", "handle", ..., "children": [...]}. The copies
+ * are those of uvd_file_copy_objects(). An object whose parent is not among them stands beside the file's own. Any thread
+ * while the device exists. Returns NULL if there is no memory.
+ */
+json_t *uvd_control_tree(const struct uvd_device *dev, const struct uvd_object_copy *copies, unsigned int num);
+enum { UVD_CONTROL_OBJECTS = 8192 }; /* copies of a status */
+/* Copies objects of a file to the end of UVD_CONTROL_OBJECTS copies: 256 at most. Returns how many. */
+unsigned int uvd_control_copy(struct uvd_file *file, struct uvd_object_copy *copies, unsigned int *num);
 json_t *uvd_control_memlock(const struct uvd_device_config *config);
 /*
  * Makes a string of a client's text, such as the name of its program. If the text is not UTF-8, '?' stands for each

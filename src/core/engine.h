@@ -19,6 +19,8 @@ struct uvd_device_allow;
 struct uvd_device_filter;
 struct uvd_log;
 struct uvd_mm_table;
+struct uvd_object_facts;
+struct uvd_uobject;
 
 /*
  * State that all devices of one process share. It needs no lock, as it is set up before the first device and torn
@@ -47,6 +49,11 @@ struct uvd_engine {
 	 * device is made. Called on the thread of a filter, without locks.
 	 */
 	int (*replug)(struct uvd_device *dev, uint64_t down_ns);
+	/*
+	 * The verbs', or NULL: sets what a status tells of an object, whose facts are 0 before. Called with the lock of its
+	 * file, and with the object locked. Set it before the first file is opened.
+	 */
+	void (*take_facts)(const struct uvd_uobject *uobj, struct uvd_object_facts *facts);
 	/* How often each name was replugged by the filter `flap`. Under plugins_lock. */
 	struct uvd_replugs {
 		char ibdev[IBV_SYSFS_NAME_MAX]; /* empty: unused */

@@ -149,12 +149,15 @@ static struct list_head *uobject_list(struct uvd_uobject *uobj)
 	return uobj->disassociated ? &uobj->file->disassociated : &uobj->file->objects;
 }
 
+unsigned int uvd_object_count_index(unsigned int id)
+{
+	return (id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) + id % (UVD_OBJECT_COUNTS / 2);
+}
+
 /* Counts objects for the daemon's status, which would have to walk the lists. Remaining handles do not count. */
 static void uobject_count(struct uvd_uobject *uobj, int by)
 {
-	const unsigned int id = uobj->row->id;
-	const unsigned int index =
-		(id >> UVERBS_ID_NS_SHIFT ? UVD_OBJECT_COUNTS / 2 : 0) + id % (UVD_OBJECT_COUNTS / 2);
+	const unsigned int index = uvd_object_count_index(uobj->row->id);
 	struct uvd_object_count *count = &uobj->file->dev->object_counts[index];
 
 	if (uobj->disassociated)
@@ -184,6 +187,7 @@ static void link_uobject(struct uvd_uobject *uobj)
 	struct uvd_file *file = uobj->file;
 
 	uobject_list_add(uobj);
+	uvd_uobject_take_facts(uobj);
 	if (uobj->row->cls == UVD_CLASS_FD) {
 		uobj->fd_next = file->fd_objects;
 		file->fd_objects = uobj;
@@ -399,6 +403,7 @@ void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 	fresh->object = object;
 	uobject_list_del(uobj);
 	uobject_list_add(uobj);
+	uvd_uobject_take_facts(uobj);
 	uvd_unlock(&file->lock);
 }
 

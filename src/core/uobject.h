@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <uverbsd/request.h>
 #include <uverbsd/schema.h>
+#include "core/facts.h"
 #include "util/util.h"
 
 struct uvd_caller;
@@ -44,6 +45,7 @@ struct uvd_uobject {
 	atomic_uint comp_events, async_events; /* posted so far */
 	struct uvd_mcast *mcast; /* QP: attached groups (mcast.c), under the file's mcast_lock */
 	struct uvd_uobject *fd_next; /* FD objects: the file's list */
+	struct uvd_object_facts facts; /* for a status; under the file's lock */
 	struct uvd_xrcd_handle *xrcd; /* XRC targets and SRQs: the handle of their domain in this file */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cuse/cuse.h"
 #include "daemon/internal.h"
+#include "objects/objects.h"
 #include "sysfs/sysfs.h"
 #include "util/util.h"
 
@@ -75,4 +76,5 @@ void uvd_daemon_hook(struct uvd_daemon *d)
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
 	uvd_daemon_replug_init(d);
+	d->engine.take_facts = uvd_object_take_facts;
 }

@@ -21,6 +21,7 @@ struct file_facts {
 	uid_t uid;
 	unsigned int objects;
 	unsigned int types[UVD_OBJECT_COUNTS];
+	unsigned int first, copied; /* its objects among all copies */
 };
 
 struct account_facts {
@@ -29,6 +30,7 @@ struct account_facts {
 };
 
 struct node_facts {
+	struct status_facts *all;
 	struct file_facts *files;
 	unsigned int num_files;
 	struct uvd_device *dev; /* a reference; has the names of the files' types */
@@ -40,6 +42,8 @@ struct status_facts {
 	struct uvd_daemon *daemon;
 	struct node_facts nodes[UVD_MAX_DEVICES];
 	unsigned int num_nodes;
+	struct uvd_object_copy *copies; /* of the objects of all files */
+	unsigned int num_copies;
 	struct account_facts *accounts;
 	unsigned int num_accounts;
 	json_t *rest;
@@ -52,7 +56,7 @@ struct status_facts {
 static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_file *file)
 {
 	struct node_facts *node = arg;
-
+	struct status_facts *all = node->all;
 	struct file_facts *f;
 
 	if (node->num_files == MOST_FILES)
@@ -62,9 +66,11 @@ static void collect_file(void *arg, const struct uvd_opener *opener, struct uvd_
 	f->uid = opener->fsuid;
 	f->objects = atomic_load_explicit(&file->num_objects, memory_order_relaxed);
 	uvd_control_count_types(file, f->types);
+	f->first = all->num_copies;
+	f->copied = uvd_control_copy(file, all->copies, &all->num_copies);
 }
 
-static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node *n)
+static bool collect_node(struct status_facts *all, struct node_facts *facts, const struct uvd_daemon_node *n)
 {
 	const struct uvd_device_config *config = &n->dev->config;
 	struct uvd_cuse_counters counters;
@@ -73,6 +79,7 @@ static bool collect_node(struct node_facts *facts, const struct uvd_daemon_node 
 	facts->files = malloc(MOST_FILES * sizeof(*facts->files));
 	if (!facts->files)
 		return false;
+	facts->all = all;
 	facts->dev = uvd_device_get(n->dev);
 	uvd_cuse_count(n->cuse, &counters);
 	uvd_cuse_each_file(n->cuse, collect_file, facts);
@@ -129,6 +136,7 @@ static void status_facts_free(struct status_facts *facts)
 		if (facts->nodes[i].dev)
 			uvd_device_put(facts->nodes[i].dev);
 	}
+	free(facts->copies);
 	free(facts->accounts);
 	json_decref(facts->rest);
 	free(facts->text);
@@ -137,8 +145,11 @@ static void status_facts_free(struct status_facts *facts)
 
 static bool status_collect(struct status_facts *facts, struct uvd_daemon *d)
 {
+	facts->copies = malloc(UVD_CONTROL_OBJECTS * sizeof(*facts->copies));
+	if (!facts->copies)
+		return false;
 	for (unsigned int i = 0; i < d->num_nodes; i++)
-		if (d->nodes[i].cuse && !collect_node(&facts->nodes[facts->num_nodes++], &d->nodes[i]))
+		if (d->nodes[i].cuse && !collect_node(facts, &facts->nodes[facts->num_nodes++], &d->nodes[i]))
 			return false;
 	facts->accounts = malloc(MOST_ACCOUNTS * sizeof(*facts->accounts));
 	if (!facts->accounts)
@@ -182,9 +193,11 @@ static json_t *write_files(struct uvd_daemon *d, const struct node_facts *node)
 
 	for (const struct file_facts *f = node->files; f < node->files + node->num_files; f++) {
 		uvd_daemon_program(d, f->pid, comm, sizeof(comm));
-		json_array_append_new(files, json_pack("{s:i, s:I, s:o, s:i, s:o}", "pid", f->pid, "uid",
-						       (json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
-						       f->objects, "types", uvd_control_types(node->dev, f->types)));
+		json_array_append_new(files,
+				      json_pack("{s:i, s:I, s:o, s:i, s:o, s:o?}", "pid", f->pid, "uid",
+						(json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
+						f->objects, "types", uvd_control_types(node->dev, f->types), "tree",
+						uvd_control_tree(node->dev, node->all->copies + f->first, f->copied)));
 	}
 	return files;
 }

@@ -210,6 +210,7 @@ static int resize_cq(struct uvd_req *req)
 		ret = uvd_ops(req)->resize_cq(cq, cmd.cqe > INT_MAX ? INT_MAX : cmd.cqe, uvd_req_udata(req));
 	if (ret)
 		return uvd_refused(req, ret);
+	uvd_uobject_update_facts(cq->owner);
 	resp.cqe = cq->cqe;
 	return uvd_core_out(req, &resp);
 }

@@ -149,6 +149,7 @@ static int rereg_mr(struct uvd_req *req)
 	}
 	uvd_uobject_abort(fresh, false);
 	free(to);
+	uvd_uobject_update_facts(uobj);
 	return ret < 0 ? ret : 0;
 }
 

@@ -209,6 +209,7 @@ static int host_setup(struct host *h)
 	err = err ?: host_setup_soft(h);
 	uvd_run_ucaps_init(e);
 	e->core.replug = uvd_run_control_replug;
+	e->core.take_facts = uvd_object_take_facts;
 	err = err ?: uvd_options_give_filters(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
 	err = err ?: host_record(h);
 	e->core.settle = host_settle;

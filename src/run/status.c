@@ -20,11 +20,14 @@ struct run_status_fact {
 	uid_t uid;
 	uint64_t num; /* objects of a file, or pages of an address space */
 	unsigned int types[UVD_OBJECT_COUNTS]; /* of a file */
+	unsigned int first, copied; /* of a file: its objects among all copies */
 };
 
 struct run_status_facts {
 	struct run_status_fact *list;
 	unsigned int num;
+	struct uvd_object_copy *copies; /* of the objects of all files */
+	unsigned int num_copies;
 };
 
 static void run_status_add(void *arg, pid_t pid, uint64_t num)
@@ -33,6 +36,18 @@ static void run_status_add(void *arg, pid_t pid, uint64_t num)
 
 	if (facts->num < RUN_STATUS_MOST)
 		facts->list[facts->num++] = (struct run_status_fact){ .pid = pid, .num = num };
+}
+
+static void run_status_add_file(struct run_status_facts *facts, struct uvd_file *file)
+{
+	struct run_status_fact *f = &facts->list[facts->num];
+
+	run_status_add(facts, file->opened_by, atomic_load_explicit(&file->num_objects, memory_order_relaxed));
+	uvd_control_count_types(file, f->types);
+	f->first = facts->num_copies;
+	f->copied = uvd_control_copy(file, facts->copies, &facts->num_copies);
+	if (file->account)
+		f->uid = uvd_account_uid(file->account);
 }
 
 static void run_status_collect_files(struct uvd_device *dev, struct run_status_facts *facts)
@@ -44,10 +59,7 @@ static void run_status_collect_files(struct uvd_device *dev, struct run_status_f
 	list_for_each_entry(file, &dev->files, of_device) {
 		if (facts->num == RUN_STATUS_MOST)
 			break;
-		run_status_add(facts, file->opened_by, atomic_load_explicit(&file->num_objects, memory_order_relaxed));
-		uvd_control_count_types(file, facts->list[facts->num - 1].types);
-		if (file->account)
-			facts->list[facts->num - 1].uid = uvd_account_uid(file->account);
+		run_status_add_file(facts, file);
 	}
 	uvd_unlock(&dev->lock);
 }
@@ -59,9 +71,11 @@ static json_t *run_status_files(const struct uvd_device *dev, const struct run_s
 
 	for (const struct run_status_fact *f = facts->list; f < facts->list + facts->num; f++) {
 		uvd_run_program(f->pid, comm, sizeof(comm));
-		json_array_append_new(files, json_pack("{s:i, s:I, s:o, s:I, s:o}", "pid", f->pid, "uid",
-						       (json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
-						       (json_int_t)f->num, "types", uvd_control_types(dev, f->types)));
+		json_array_append_new(files,
+				      json_pack("{s:i, s:I, s:o, s:I, s:o, s:o?}", "pid", f->pid, "uid",
+						(json_int_t)f->uid, "program", uvd_control_text(comm), "objects",
+						(json_int_t)f->num, "types", uvd_control_types(dev, f->types), "tree",
+						uvd_control_tree(dev, facts->copies + f->first, f->copied)));
 	}
 	return files;
 }
@@ -99,11 +113,14 @@ static json_t *run_status_memlock(struct uvd_run_engine *e, struct run_status_fa
 
 json_t *uvd_run_status(struct uvd_run_engine *e)
 {
-	struct run_status_facts facts = { .list = calloc(RUN_STATUS_MOST, sizeof(*facts.list)) };
+	struct run_status_facts facts = { .list = calloc(RUN_STATUS_MOST, sizeof(*facts.list)),
+					  .copies = malloc(UVD_CONTROL_OBJECTS * sizeof(*facts.copies)) };
 	json_t *devices = json_array(), *answer;
 	char sysfs[PATH_MAX + 8];
 
-	if (!facts.list) {
+	if (!facts.list || !facts.copies) {
+		free(facts.list);
+		free(facts.copies);
 		json_decref(devices);
 		return uvd_control_refuse("no memory for the answer");
 	}
@@ -114,5 +131,6 @@ json_t *uvd_run_status(struct uvd_run_engine *e)
 	answer = json_pack("{s:i, s:s, s:s, s:o, s:o}", "pid", getpid(), "transport", "run", "sysfs", sysfs, "devices",
 			   devices, "memlock", run_status_memlock(e, &facts));
 	free(facts.list);
+	free(facts.copies);
 	return answer;
 }

@@ -213,7 +213,8 @@ def test_the_page_shows_what_is_printed():
     assert all(sorted(v) == json.loads(keys) for v in told["verbs"])
     with holding_memory() as held:
         status = held.json()
-        fields = {*status, *status["devices"][0], *status["devices"][0]["files"][0], *status["memlock"][0]}
+        fields = {*status, *status["devices"][0], *status["devices"][0]["files"][0], *status["memlock"][0],
+                  *status["devices"][0]["files"][0]["tree"][0], *status["devices"][0]["files"][0]["tree"][0]["children"][0]}
         assert fields <= set(re.findall(r"`(\w+)`", page.partition("## JSON")[2]))
 
 
@@ -401,3 +402,97 @@ def test_each_process_has_its_objects_by_type():
         screen = held.status("--watch", "--once")
         assert len(re.findall(r"^  \|    1 PD, 1 MR$", screen, re.M)) == 2, screen
         assert "  `- objects: 2 PD, 2 MR" in screen
+
+
+# ---- the objects of a file as a tree -----------------------------------------------------------------------------------------------
+
+TREE = SCRIPT + """
+ch = COMP_CHANNEL CREATE
+cq = CQ CREATE --cqe 10 --comp_channel $ch
+"""
+
+
+def holding(script, last):
+    """One client that makes these calls, of which `last` is printed last, and then those that the test sends."""
+    held = Held(f"cat <(echo '{script}') - | {UVERBSCTL} call -f -", "--memlock", "32768")
+    while last not in held.say():
+        pass
+    return held
+
+
+def tree_of(held):
+    return held.json()["devices"][0]["files"][0]["tree"]
+
+
+def test_a_region_is_below_its_pd_and_a_cq_below_its_channel_until_they_are_destroyed():
+    with holding(TREE, "CQ CREATE") as held:
+        pd, channel = tree_of(held)
+        cq, = channel["children"]
+        region = {"type": "UVERBS_OBJECT_MR", "handle": 1, "length": 16384, "access": "LOCAL_WRITE"}
+        assert pd == {"type": "UVERBS_OBJECT_PD", "handle": 0, "children": [region]}
+        assert channel["type"] == "UVERBS_OBJECT_COMP_CHANNEL" and "handle" not in channel
+        assert (cq["type"], cq["handle"], cq["cqe"]) == ("UVERBS_OBJECT_CQ", 2, 10)
+        lines = ["PD 0", "  MR 1: 16384 bytes, LOCAL_WRITE", "COMP_CHANNEL", "  CQ 2: 10 entries"]
+        for options, indent in (["--objects"], 4), (["--watch", "--once"], 2):
+            assert "".join(f"\n{' ' * indent}{line}" for line in lines) in held.status(*options)
+        assert "CQ 2" not in held.status()
+        held.process.stdin.write("MR DEREG --mr_handle 1\n")
+        held.process.stdin.flush()
+        assert held.say() == "MR DEREG\n"
+        assert tree_of(held) == [{"type": "UVERBS_OBJECT_PD", "handle": 0}, channel]
+
+
+def test_a_region_that_was_changed_is_shown_as_it_is():
+    with holding(SCRIPT, "MR") as held:
+        held.process.stdin.write("pd2 = PD ALLOC\nMR REREG --mr_handle 1 --flags 6 --pd_handle $pd2 --access_flags 3\n")
+        held.process.stdin.flush()
+        assert "PD" in held.say() and "MR" in held.say()
+        first, second = tree_of(held)
+        assert "children" not in first and second["children"][0]["access"] == "LOCAL_WRITE,REMOTE_WRITE"
+
+
+def test_of_many_objects_the_oldest_are_shown_and_the_others_counted():
+    many = "".join(f"pd{i} = PD ALLOC\n" for i in range(299)) + SCRIPT
+    with holding(many, "MR") as held:
+        file = held.json()["devices"][0]["files"][0]
+        assert [o["handle"] for o in file["tree"]] == list(range(256)) and file["objects"] == 301
+        assert "    and 45 more objects\n" in held.status("--objects")
+        assert len(held.status("--watch", "--once").splitlines()) <= 24
+
+
+def test_who_is_near_the_limit_is_marked():
+    with holding(SCRIPT, "MR") as held:
+        assert held.json()["memlock"][0]["near"] is False and "near its limit" not in held.status()
+        held.process.stdin.write("n = memory 12288\n"
+                                 "MR CMD_REG_MR --pd_handle $pd --start $n --hca_va $n --length 12288 --access_flags 1\n")
+        held.process.stdin.flush()
+        assert "MR" in held.say()
+        entry, = held.json()["memlock"]
+        assert entry["near"] is True and f"{entry['pages']} pages, near its limit" in held.status()
+        assert re.search(r" 8\d%!$", held.status("--watch", "--once"), re.M)
+
+
+def test_objects_of_a_hostile_daemon_cannot_change_the_terminal(tmp_path):
+    deep = []
+    for _ in range(100):
+        deep = [{"type": "\x1b[2J" * 40, "handle": 1, "access": "\u009b", "length": -1, "qp_num": "x", "qp_type": 7, "children": deep}]
+    file = {"pid": 1, "uid": 1, "program": "p", "objects": 1, "tree": deep}
+    status = {"pid": 1, "devices": [{"files": [file, 7]}, 7], "memlock": []}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "c"))
+        listener.listen()
+        with subprocess.Popen([UVERBSCTL, "status", "--control", tmp_path / "c", "--objects"], stdout=subprocess.PIPE, text=True) as done:
+            connection = listener.accept()[0]
+            with connection, connection.makefile("rw") as lines:
+                lines.readline()
+                lines.write(json.dumps(status) + "\n")
+            text = done.stdout.read()
+    assert done.returncode == 0 and "2J" in text and "\x1b" not in text and "\u009b" not in text
+
+
+def test_the_page_shows_the_tree_that_is_printed():
+    example = next(b for b in DOCS.read_text().split("```\n") if "--objects" in b and b.startswith("$ "))
+    command, *shown = example[2:].splitlines()
+    with holding(TREE, "CQ CREATE") as held:
+        told = [line for line in held.status(*command.split()[2:]).splitlines() if line.startswith("    ")]
+    assert told == [line for line in shown if line.startswith("    ")]
