@@ -197,34 +197,72 @@ static bool finding_write_c(const struct uvd_fuzz *f, const struct shrinking *s,
 	return !access(name, F_OK);
 }
 
+static FILE *finding_open(const char *name)
+{
+	FILE *out = fopen(name, "we");
+
+	if (!out)
+		fprintf(stderr, "%s: %s: %s\n", who, name, uvd_errno_name(errno));
+	return out;
+}
+
+static bool finding_close(FILE *out, const char *name)
+{
+	const bool bad = ferror(out);
+
+	if (!fclose(out) && !bad)
+		return true;
+	fprintf(stderr, "%s: %s: cannot write: %s\n", who, name, uvd_errno_name(errno));
+	return false;
+}
+
+/* Writes the program, or prints it if it cannot be written: it has no other copy. Returns true if it is written. */
+static bool finding_write_program(const struct shrinking *s, const struct uvd_prog *p, const char *name)
+{
+	FILE *out = finding_open(name);
+
+	if (out) {
+		fprintf(out, "# %s\n# From %s.\n", s->wanted->text, p->name);
+		uvd_prog_print(p, out);
+		if (finding_close(out, name))
+			return true;
+	}
+	uvd_prog_print(p, stdout);
+	return false;
+}
+
+static bool finding_write_log(const struct shrinking *s, const char *name)
+{
+	FILE *out = finding_open(name);
+
+	if (!out)
+		return false;
+	log_copy(s->folder, out);
+	return finding_close(out, name);
+}
+
 static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct uvd_prog *p)
 {
-	char name[PATH_MAX + 8];
-	FILE *out;
+	static const char *const endings[] = { "prog", "c", "log" };
+	char names[3][PATH_MAX + 8];
+	bool written[3];
+	int n, left = 0;
 
+	for (unsigned int i = 0; i < 3; i++)
+		snprintf(names[i], sizeof(names[i]), "%s.%s", f->output, endings[i]);
 	p->check_model = s->wanted->kind == UVD_PROGRAM_MODEL;
 	/* An engine can die when it closes the program's file: a check for leaks waits for that. */
 	p->check_leaks = s->wanted->kind == UVD_PROGRAM_LEAK || (s->wanted->kind == UVD_PROGRAM_LOST && !f->device);
-	snprintf(name, sizeof(name), "%s.prog", f->output);
-	out = fopen(name, "we");
-	if (!out) {
-		fprintf(stderr, "%s: %s: %s\n", who, name, uvd_errno_name(errno));
-		return;
-	}
-	fprintf(out, "# %s\n# From %s.\n", s->wanted->text, p->name);
-	uvd_prog_print(p, out);
-	fclose(out);
-	snprintf(name, sizeof(name), "%s.log", f->output);
-	out = fopen(name, "we");
-	if (out) {
-		log_copy(s->folder, out);
-		fclose(out);
-	}
-	snprintf(name, sizeof(name), "%s.c", f->output);
-	if (finding_write_c(f, s, p, name))
-		printf("%s.prog, %s.c and %s.log written\n", f->output, f->output, f->output);
-	else
-		printf("%s.prog and %s.log written\n", f->output, f->output);
+	written[0] = finding_write_program(s, p, names[0]);
+	written[2] = finding_write_log(s, names[2]); /* before the next run, which has a log of its own */
+	written[1] = finding_write_c(f, s, p, names[1]);
+	for (n = 0; n < 3; n++)
+		left += written[n];
+	for (n = 0; n < 3; n++)
+		if (written[n]) {
+			left--;
+			printf("%s%s", names[n], left > 1 ? ", " : left ? " and " : " written\n");
+		}
 }
 
 /* The first line of a worker's program is `# seed N`. */

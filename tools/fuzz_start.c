@@ -26,6 +26,7 @@ void uvd_fuzz_signals_block(void)
 	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action;
 
+	signal(SIGCHLD, SIG_DFL); /* if it is ignored, nobody can wait for a worker */
 	sigemptyset(&wanted);
 	sigaddset(&wanted, SIGCHLD);
 	/* Not what nohup, or a shell's background, ignores. */
@@ -125,6 +126,12 @@ static void run_options_add(const struct uvd_fuzz *f, struct args *a)
 		a->argv[a->n++] = f->run_options[i];
 }
 
+/* How many programs one of the jobs runs; 0: any number. */
+static unsigned long programs_share(const struct uvd_fuzz *f)
+{
+	return (f->programs + f->jobs - 1) / f->jobs;
+}
+
 /* The command line of a worker; without a device of its own it is under a run of its own. */
 static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *folder, const char *mode,
 			const char *emit)
@@ -149,7 +156,7 @@ static void worker_args(const struct uvd_fuzz *f, struct args *a, const char *fo
 	args_add(a, "--seconds");
 	args_add(a, "%f", f->seconds);
 	args_add(a, "--programs");
-	args_add(a, "%lu", (f->programs + f->jobs - 1) / f->jobs);
+	args_add(a, "%lu", programs_share(f));
 	args_add(a, "--seed");
 	args_add(a, "%llu", (unsigned long long)f->seed);
 	args_add(a, "--step");
@@ -206,6 +213,7 @@ pid_t uvd_fuzz_start(const struct uvd_fuzz *f, const char *folder, const char *m
 		return -1;
 	worker_args(f, a, folder, mode, emit);
 	one.folder = folder;
+	one.programs = programs_share(f);
 	one.trial = !strcmp(mode, "trial");
 	one.emit = emit;
 	fflush(NULL);

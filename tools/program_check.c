@@ -138,6 +138,11 @@ void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const
 	memset(found, 0, sizeof(*found));
 	uvd_prog_run_start(run, p);
 	uvd_prog_run_wait(run);
+	/* After a hang the device may be what hangs: it is not asked. */
+	if (WIFSIGNALED(run->status) && WTERMSIG(run->status) == SIGALRM) {
+		check_ended(run, p, found);
+		return;
+	}
 	if (uvd_prog_find_driver(run->node) < 0) {
 		check_lost(found);
 		return;

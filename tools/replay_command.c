@@ -7,6 +7,7 @@
 #include "tree_view.h"
 #include "util/util.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <limits.h>
@@ -171,6 +172,19 @@ static char *replay_recorded(const struct replay *r)
 	return text;
 }
 
+/* Opens the file to be replaced by `size` bytes. Without the space for them it stays as it is. */
+static FILE *file_reopen(const char *name, size_t size)
+{
+	FILE *out = fopen(name, "r+e");
+
+	if (out && fallocate(fileno(out), FALLOC_FL_KEEP_SIZE, 0, size) && (errno == ENOSPC || errno == EDQUOT)) {
+		fclose(out);
+		errno = ENOSPC;
+		return NULL;
+	}
+	return out;
+}
+
 static bool replay_record(struct replay *r, bool kernel)
 {
 	FILE *out = NULL;
@@ -181,13 +195,13 @@ static bool replay_record(struct replay *r, bool kernel)
 	snprintf(r->p->device, sizeof(r->p->device), "%s", kernel ? "kernel" : "uverbsd");
 	text = replay_recorded(r);
 	if (text)
-		out = fopen(r->file, "we");
+		out = file_reopen(r->file, strlen(text));
 	if (!out) {
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, uvd_errno_name(errno));
 		free(text);
 		return false;
 	}
-	ok = fputs(text, out) >= 0;
+	ok = fputs(text, out) >= 0 && !fflush(out) && (!ftruncate(fileno(out), strlen(text)) || errno == EINVAL);
 	free(text);
 	if (fclose(out) || !ok) {
 		fprintf(stderr, "%s: %s: cannot write the results: %s\n", who, r->file, uvd_errno_name(errno));

@@ -415,14 +415,24 @@ static bool number_is_written(const uint8_t *bytes, size_t size)
 	return false;
 }
 
-static bool region_numbers_compare(struct state *s, const struct uvd_prog_region *region, const uint8_t *kernel,
-				   const uint8_t *ours)
+/* Has a line of results named the field, if the region's values come from one? */
+static bool field_is_named(const struct uvd_prog_region *region, unsigned int f)
 {
+	return !region->is_expected || (f < 64 && region->named >> f & 1);
+}
+
+static bool region_numbers_compare(struct state *s, const struct uvd_prog_record *k_record,
+				   const struct uvd_prog_record *o_record, unsigned int i)
+{
+	const struct uvd_prog_region *region = &k_record->regions[i], *other = &o_record->regions[i];
+	const uint8_t *kernel = k_record->out + region->at, *ours = o_record->out + region->at;
+
 	for (unsigned int f = 0; f < region->fields.n && !region->fields.stride; f++) {
 		const struct uvd_shape_field *field = &region->fields.f[f];
 		const uint8_t *k = kernel + field->at, *o = ours + field->at;
 
-		if (field->size > 8 || field->at + field->size > region->len || !number_is_kept(s, field->name) ||
+		if (!field_is_named(region, f) || !field_is_named(other, f) || field->size > 8 ||
+		    field->at + field->size > region->len || !number_is_kept(s, field->name) ||
 		    !number_is_written(k, field->size) || !number_is_written(o, field->size))
 			continue;
 		if (!number_compare(s, field->name, bytes_number(k, field->size), bytes_number(o, field->size)))
@@ -461,7 +471,7 @@ static bool numbers_compare(struct state *s, const struct uvd_prog_record *k, co
 		return true;
 	numbers_end(s, k);
 	for (unsigned int i = 0; i < k->num_regions; i++)
-		if (!region_numbers_compare(s, &k->regions[i], k->out + k->regions[i].at, o->out + k->regions[i].at))
+		if (!region_numbers_compare(s, k, o, i))
 			return false;
 	return true;
 }

@@ -169,7 +169,7 @@ static bool output_is_machines(const char *name)
 }
 
 /* Returns false if the region has no such output. */
-static bool expect_in_region(struct uvd_prog_record *r, const struct uvd_prog_region *region, const char *name,
+static bool expect_in_region(struct uvd_prog_record *r, struct uvd_prog_region *region, const char *name,
 			     const char *text)
 {
 	uint8_t *bytes = r->out + region->at;
@@ -185,6 +185,7 @@ static bool expect_in_region(struct uvd_prog_record *r, const struct uvd_prog_re
 
 		if (strcmp(field->name, name) || field->at + field->size > region->len)
 			continue;
+		region->named |= 1ull << (field - region->fields.f) % 64;
 		if (!output_is_machines(name))
 			expect_put(bytes + field->at, field->size, text);
 		return true;
@@ -244,11 +245,20 @@ static const char *expect_call(struct uvd_prog_record *r, const char *text)
 	return NULL;
 }
 
+static void expect_none_named(struct uvd_prog_record *r)
+{
+	for (unsigned int i = 0; i < r->num_regions; i++) {
+		r->regions[i].is_expected = true;
+		r->regions[i].named = 0;
+	}
+}
+
 const char *uvd_prog_expect_run(const struct uvd_prog *p, const struct uvd_prog_run *actual,
 				struct uvd_prog_run *expected, unsigned int *at)
 {
 	memcpy(expected, actual, sizeof(*expected));
 	for (*at = 0; *at < p->num_calls; (*at)++) {
+		expect_none_named(&expected->records[*at]);
 		const char *text = p->calls[*at].expect;
 		const char *wrong = *text ? expect_call(&expected->records[*at], text) : NULL;
 

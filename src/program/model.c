@@ -31,6 +31,7 @@ struct model {
 	bool making; /* this call, or one beside it, may make an object */
 	bool context; /* there is one */
 	bool closed, closing; /* the device, by an earlier call; by this call or one beside it */
+	uint64_t device_fd; /* of the device; known when it is closed */
 	bool lost; /* a call did what the model does not understand: it makes no more statements */
 	unsigned int num;
 	struct object objects[MAX_OBJECTS];
@@ -241,6 +242,11 @@ static void model_made_fd(struct model *m, const char *type)
 	}
 	if ((int)fd < 0)
 		return;
+	/* Made beside the close of the device, whose number it has: the program refuses to use it as a descriptor. */
+	if (m->closing && fd == m->device_fd) {
+		m->lost = true;
+		return;
+	}
 	if (fd_find(m, fd))
 		model_wrong(m, "new descriptor", "one that is not open");
 	object_add(m, type, fd);
@@ -361,9 +367,10 @@ static void model_close(struct model *m, const struct uvd_prog_call *call)
 		model_wrong(m, "result for a descriptor that is open", "ok");
 	if (!model_ok(m))
 		return;
-	if (device)
+	if (device) {
 		m->closing = true;
-	else if (o)
+		m->device_fd = record_field(model_record(m), "fd");
+	} else if (o)
 		object_end(o);
 	else
 		model_end_unknown(m, "result for a descriptor that is not open");

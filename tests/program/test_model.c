@@ -329,6 +329,15 @@ START_TEST(test_a_descriptor_that_is_open_is_not_given_out_again)
 }
 END_TEST
 
+/* The number of the device's descriptor, which model_says() gives. */
+START_TEST(test_the_model_says_nothing_about_a_descriptor_that_got_the_number_of_the_closed_device)
+{
+	model_says("write GET_CONTEXT\n& ch1: write CREATE_COMP_CHANNEL\nclose device\nclose ch1\n",
+		   (struct answer[]){ { "CREATE_COMP_CHANNEL", 99, 0 }, {} });
+	SAYS("", "");
+}
+END_TEST
+
 START_TEST(test_a_cq_with_a_channel_that_is_closed_is_found)
 {
 	model_says(CHANNEL "close ch1\nwrite CREATE_CQ comp_channel=ch1\n",
@@ -379,6 +388,7 @@ int main(void)
 	tcase_add_test(t, test_a_command_that_is_too_short_must_fail_unless_the_drivers_part_makes_up_for_it);
 	tcase_add_test(t, test_a_descriptor_is_closed_once);
 	tcase_add_test(t, test_a_descriptor_that_is_open_is_not_given_out_again);
+	tcase_add_test(t, test_the_model_says_nothing_about_a_descriptor_that_got_the_number_of_the_closed_device);
 	tcase_add_test(t, test_a_cq_with_a_channel_that_is_closed_is_found);
 	tcase_add_test(t, test_no_call_on_a_closed_device_succeeds);
 	return run_suite("the model of the handle table", t);

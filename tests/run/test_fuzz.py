@@ -164,6 +164,28 @@ if not SANITIZED:
         assert status == 1 and text.startswith("leak: "), text
 
 
+def test_a_finding_that_cannot_be_written_is_printed(run, folder):
+    (folder / "FINDING.prog").symlink_to("/dev/full")
+    status, text = fuzz(run, folder, *IN_PROCESS, *SHORT, "--", "--plugin", "./faulty1.so")
+    assert status == 1 and "FINDING.prog: cannot write: ENOSPC\n" in text, text
+    assert "write GET_CONTEXT\n" in text and "DEALLOC_PD\n" in text and "\nFINDING.c and FINDING.log written\n" in text, text
+
+
+@pytest.mark.parametrize("run", ["self"], indirect=True)
+def test_programs_of_all_jobs_on_a_device_are_as_many_as_asked(run, folder):
+    r = subprocess.run([UVERBSCTL, "run", "--log-level", "error", "--", UVERBSCTL, "fuzz", "--programs", "6", "--jobs", "2", "--seconds",
+                        str(STUCK), "--hang", str(STUCK), "/dev/infiniband/uverbs0"], cwd=folder, env=run.env, capture_output=True,
+                       text=True, timeout=STUCK)
+    assert r.returncode == 0 and r.stdout.startswith("6 programs, "), r
+
+
+@pytest.mark.parametrize("run", ["self"], indirect=True)
+def test_workers_are_waited_for_where_the_parent_ignores_sigchld(run, folder):
+    r = subprocess.run([UVERBSCTL, "fuzz", "--in-process", "--programs", "2"], cwd=folder, env=run.env, capture_output=True, text=True,
+                       timeout=STUCK, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert r.returncode == 0 and r.stdout.startswith("2 programs, "), r
+
+
 def test_a_device_in_the_process_that_cannot_be_made_is_2(run, folder):
     status, text = fuzz(run, folder, "--in-process", "--", "--persona", "rxe", "--backend", "null")
     assert status == 2 and "uverbsctl fuzz" in text, text

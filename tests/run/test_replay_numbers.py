@@ -70,6 +70,14 @@ def test_a_number_that_two_objects_have_at_a_time_is_a_difference(replay):  # no
     assert (status, said) == (0, "5 calls, no difference\n")
 
 
+@pytest.mark.parametrize("line", ["", "= ok handle=0x1\n"])
+def test_an_output_that_no_line_names_has_no_part_in_the_comparison(replay, line):  # noqa: F811
+    _, _, recorded = replay(HEAD + f"mr: {REGION}", "--record")
+    lkey = next(word for word in recorded.splitlines()[-1].split() if word.startswith("lkey="))
+    status, said, _ = replay(f"{HEAD}mr: {REGION}{line}mr2: {REGION}= ok {lkey} rkey=0x7777\n")
+    assert (status, said) == (0, "4 calls, no difference\n")
+
+
 # ---- traces -----------------------------------------------------------------------------------------------------------
 
 
