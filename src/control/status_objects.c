@@ -101,13 +101,14 @@ unsigned int uvd_control_copy(struct uvd_file *file, struct uvd_object_copy *cop
 
 json_t *uvd_control_tree(const struct uvd_device *dev, const struct uvd_object_copy *copies, unsigned int num)
 {
-	struct objects_entry *entries = calloc(2 * num + 1, sizeof(*entries)), *sorted = entries + num;
+	struct objects_entry *entries = calloc(2 * num + 1, sizeof(*entries)), *sorted;
 	json_t *list = entries ? json_array() : NULL;
 
 	if (!list) {
 		free(entries);
 		return NULL;
 	}
+	sorted = entries + num;
 	for (unsigned int i = 0; i < num; i++)
 		sorted[i] = entries[i] = (struct objects_entry){ &copies[i], objects_json(dev, &copies[i]) };
 	qsort(sorted, num, sizeof(*sorted), objects_compare);

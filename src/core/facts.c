@@ -22,11 +22,26 @@ void uvd_uobject_update_facts(struct uvd_uobject *uobj)
 	uvd_unlock(&file->lock);
 }
 
+/*
+ * Whoever copies may hold a lock that all clients need, and a thread of the client can hold its file's lock for long: nobody waits
+ * for it. A holder that runs is done before the last try.
+ */
+static bool facts_trylock(struct uvd_file *file)
+{
+	enum { TRIES = 1000 };
+
+	for (int i = 0; i < TRIES; i++)
+		if (uvd_trylock(&file->lock))
+			return true;
+	return false;
+}
+
 unsigned int uvd_file_copy_objects(struct uvd_file *file, struct uvd_object_copy *copies, unsigned int most)
 {
 	unsigned int num = 0;
 
-	uvd_lock(&file->lock);
+	if (!facts_trylock(file))
+		return 0;
 	for (struct list_head *at = file->objects.prev; at != &file->objects && num < most; at = at->prev) {
 		const struct uvd_uobject *uobj = container_of(at, struct uvd_uobject, of_file);
 

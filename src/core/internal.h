@@ -29,11 +29,11 @@ int uvd_tree_steps_merge(const struct uvd_tree_wrap *list, const uvd_step *own, 
 
 /* ---- device.c ---------------------------------------------------------------------------------------------------- */
 
-/* Sets the name of a count. Files can do this at the same time: the first one sets it. */
 /* The index of a type of objects in object_counts. */
 unsigned int uvd_object_count_index(unsigned int id);
 /* Sets uobj->facts. Caller holds the file's lock, and has locked the object; it may not be visible yet. */
 void uvd_uobject_take_facts(struct uvd_uobject *uobj);
+/* Sets the name of a count. Files can do this at the same time: the first one sets it. */
 void uvd_object_count_name(struct uvd_object_count *count, const char *name);
 /* Takes the device out of the engine's list. Caller does not hold plugins_lock. */
 void uvd_device_unlist(struct uvd_device *dev);

@@ -62,7 +62,7 @@ static const struct uvd_ucap_ops ucap_ops = { .create = hook_ucap_create, .remov
 static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 {
 	struct uvd_daemon *d = daemon_of(dev->engine);
-	const struct uvd_daemon_node *n = dev->owner;
+	const struct uvd_daemon_node *n = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
 
 	/* A plug-in's device_init() is called before the device has its node. */
 	if (!n)

@@ -32,18 +32,29 @@ static void daemon_node_lost(void *arg)
  */
 static struct uvd_daemon_node *daemon_node_place(struct uvd_daemon *d, const struct uvd_device_config *config)
 {
-	struct uvd_daemon_node *n, *gone = NULL;
+	struct uvd_daemon_node *unnamed = NULL, *others = NULL;
 
-	for (n = d->nodes; n < d->nodes + d->num_nodes; n++) {
-		if (n->state == NODE_GONE && (!gone || !n->config.ibdev[0] || !strcmp(n->config.ibdev, config->ibdev)))
-			gone = n;
-		/* From now on the name is the new device's. */
-		if (n->state != NODE_GONE && n->state != NODE_SERVES && !strcmp(n->config.ibdev, config->ibdev))
-			n->config.ibdev[0] = 0;
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
+		if (n->state != NODE_GONE)
+			continue;
+		if (!strcmp(n->config.ibdev, config->ibdev))
+			return n;
+		if (n->config.ibdev[0])
+			others = n;
+		else
+			unnamed = n;
 	}
-	if (gone && (!gone->config.ibdev[0] || !strcmp(gone->config.ibdev, config->ibdev)))
-		return gone;
-	return d->num_nodes < UVD_MAX_DEVICES ? &d->nodes[d->num_nodes++] : gone;
+	if (unnamed)
+		return unnamed;
+	return d->num_nodes < UVD_MAX_DEVICES ? &d->nodes[d->num_nodes++] : others;
+}
+
+/* The name is now this node's: removed devices that had it are not added again. */
+static void daemon_node_own_name(struct uvd_daemon *d, const struct uvd_daemon_node *owner)
+{
+	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++)
+		if (n != owner && n->state != NODE_SERVES && !strcmp(n->config.ibdev, owner->config.ibdev))
+			n->config.ibdev[0] = 0;
 }
 
 /*
@@ -132,14 +143,20 @@ const char *uvd_daemon_add(struct uvd_daemon *d, const struct uvd_device_config 
 {
 	const struct uvd_device_config copy = *config; /* config may point into the place, which is overwritten */
 	struct uvd_daemon_node *n = daemon_node_place(d, &copy);
+	struct uvd_device_config was;
 	const char *wrong;
 
 	if (!n)
 		return "there are too many devices";
+	was = n->config;
 	*n = (struct uvd_daemon_node){ .daemon = d, .config = copy };
 	wrong = plug_in(d, n);
-	if (wrong)
+	if (wrong) {
 		daemon_node_undo(d, n);
+		n->config = was; /* the removed device can be added again */
+	} else {
+		daemon_node_own_name(d, n);
+	}
 	*out = n;
 	return wrong;
 }
@@ -253,7 +270,7 @@ void uvd_daemon_removed(struct uvd_daemon *d)
 void uvd_daemon_withdraw(struct uvd_daemon *d)
 {
 	for (struct uvd_daemon_node *n = d->nodes; n < d->nodes + d->num_nodes; n++) {
-		if (n->state != NODE_SERVES || !atomic_load(&n->dev->adapter_gone))
+		if (n->state != NODE_SERVES || !atomic_exchange(&n->dev->adapter_gone, false))
 			continue;
 		if (!uvd_daemon_remove(d, n))
 			uvd_logf(d->log, UVD_WARN,

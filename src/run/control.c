@@ -75,7 +75,7 @@ static void run_control_on_adapters(struct ev_loop *loop, struct ev_timer *w, in
 	struct uvd_run_engine *e = c->engine;
 
 	for (struct uvd_run_device *d = e->devices; d < e->devices + e->num_devices; d++) {
-		if (!d->dev || !atomic_load(&d->dev->adapter_gone))
+		if (!d->dev || !atomic_exchange(&d->dev->adapter_gone, false))
 			continue;
 		uvd_run_device_remove(e, d);
 		uvd_logf(e->log, UVD_WARN, "%s: the device is removed, because its adapter is gone", d->config.ibdev);

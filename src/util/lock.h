@@ -15,6 +15,7 @@
 #define UVD_LOCK_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #ifdef NDEBUG
 static inline void uvd_locks_count(int by)
@@ -35,6 +36,15 @@ static inline void uvd_lock(pthread_mutex_t *lock)
 {
 	pthread_mutex_lock(lock);
 	uvd_locks_count(1);
+}
+
+/* Returns false if another thread holds it. */
+static inline bool uvd_trylock(pthread_mutex_t *lock)
+{
+	if (pthread_mutex_trylock(lock))
+		return false;
+	uvd_locks_count(1);
+	return true;
 }
 
 static inline void uvd_unlock(pthread_mutex_t *lock)

@@ -309,12 +309,14 @@ int hca_events_start(struct hca_device *dev)
 	pthread_cond_init(&dev->idle, NULL);
 	dev->epoll = epoll_create1(EPOLL_CLOEXEC);
 	dev->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	events_watch_node(dev);
+	dev->node = -1;
 	ret = dev->epoll < 0 || dev->stop < 0 ? -errno
 					      : events_watch(dev, dev->adapter->async_fd, 0, EVENT_ASYNC)
 							?: events_watch(dev, dev->stop, 0, EVENT_STOP);
-	if (!ret)
+	if (!ret) {
+		events_watch_node(dev);
 		ret = uvd_thread_start(&dev->thread, 0, events_thread, dev);
+	}
 	if (ret)
 		events_close(dev);
 	return ret;
