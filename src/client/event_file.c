@@ -13,6 +13,7 @@
 
 #include "account/account.h"
 #include "client/event_file.h"
+#include "util/lock.h"
 
 #define EVENT_MAX_BYTES 64
 /*
@@ -22,15 +23,27 @@
 #define BUFFER_BYTES (1 << 20)
 /* More events than the buffer holds. The limit ends the loop even if a client keeps filling the queue. */
 #define TAKE_BACK_MAX 65536
+/* As many events as the buffer holds. */
+#define HELD_MAX 2700
 
 struct uvd_event_file {
 	atomic_int refs;
 	size_t size;
 	struct uvd_account *account;
-	pthread_mutex_t lock; /* protects the pair, and the order of the events in it */
+	pthread_mutex_t
+		lock; /* protects all below, and the order of the events in the pair; held for a short time only */
 	int ours, theirs; /* -1: none */
 	dev_t dev; /* of theirs */
 	ino_t ino;
+	/* Events that were posted while events are taken back: they follow those that are put back. */
+	bool is_taking;
+	unsigned int num_held, held_room;
+	char *held;
+	/*
+	 * One thread takes events back at a time. A client can hold that thread up for ever: the kernel lets one thread
+	 * receive at a time, also without waiting, and a thread of the client that receives can wait for its memory.
+	 */
+	pthread_mutex_t take_lock;
 };
 
 /* An event file charges its account for both ends, and for all bytes that the socket can hold. */
@@ -81,6 +94,7 @@ struct uvd_event_file *uvd_event_file_new(size_t size, struct uvd_account *accou
 	f->size = size;
 	f->ours = f->theirs = -1;
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_mutex_init(&f->take_lock, NULL);
 	return f;
 }
 
@@ -101,6 +115,8 @@ void uvd_event_file_put(struct uvd_event_file *f)
 	event_file_uncharge(f->account, EVENT_FILE_COSTS);
 	uvd_account_put(f->account);
 	pthread_mutex_destroy(&f->lock);
+	pthread_mutex_destroy(&f->take_lock);
+	free(f->held);
 	free(f);
 }
 
@@ -180,25 +196,43 @@ static int event_file_post(struct uvd_event_file *f, const void *event)
 	return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -EPIPE;
 }
 
+/* Caller holds f->lock. */
+static int event_file_hold(struct uvd_event_file *f, const void *event)
+{
+	char *more;
+
+	if (f->num_held == HELD_MAX)
+		return -EAGAIN;
+	if (f->num_held == f->held_room) {
+		more = realloc(f->held, (f->held_room + 64) * f->size);
+		if (!more)
+			return -EAGAIN;
+		f->held = more;
+		f->held_room += 64;
+	}
+	memcpy(f->held + f->num_held++ * f->size, event, f->size);
+	return 0;
+}
+
 int uvd_event_file_post(struct uvd_event_file *f, const void *event)
 {
 	int err;
 
 	pthread_mutex_lock(&f->lock);
-	err = event_file_post(f, event);
+	err = f->is_taking ? event_file_hold(f, event) : event_file_post(f, event);
 	pthread_mutex_unlock(&f->lock);
 	return err;
 }
 
-/* Caller holds f->lock. Dequeues one unread event. Returns false if there is none. */
-static bool event_file_take(struct uvd_event_file *f, char *event)
+/* Dequeues one unread event. Returns false if there is none. Waits for threads of the client that receive. */
+static bool event_file_take(const struct uvd_event_file *f, int theirs, char *event)
 {
 	char bytes[EVENT_MAX_BYTES + 1];
 	ssize_t n;
 
 	do {
 		/* MSG_DONTWAIT: the client shares this open file description, so it can clear O_NONBLOCK. */
-		n = recv(f->theirs, bytes, sizeof(bytes), MSG_DONTWAIT);
+		n = recv(theirs, bytes, sizeof(bytes), MSG_DONTWAIT);
 		if (n < 0 && errno != EINTR)
 			return false;
 		if (!n)
@@ -208,13 +242,41 @@ static bool event_file_take(struct uvd_event_file *f, char *event)
 	return true;
 }
 
+/* Begins to hold posted events. Returns the client's end, which stays open as long as the file; -1: there is none. */
+static int event_file_begin_take(struct uvd_event_file *f)
+{
+	int theirs;
+
+	pthread_mutex_lock(&f->lock);
+	theirs = f->theirs;
+	f->is_taking = theirs >= 0;
+	pthread_mutex_unlock(&f->lock);
+	return theirs;
+}
+
+/* Puts the events back, and after them those that were posted meanwhile. */
+static void event_file_end_take(struct uvd_event_file *f, const char *keep, unsigned int kept)
+{
+	pthread_mutex_lock(&f->lock);
+	for (unsigned int i = 0; i < kept; i++)
+		event_file_post(f, keep + i * f->size);
+	for (unsigned int i = 0; i < f->num_held; i++)
+		event_file_post(f, f->held + i * f->size);
+	f->num_held = 0;
+	f->is_taking = false;
+	pthread_mutex_unlock(&f->lock);
+}
+
 unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(const void *event, void *arg), void *arg)
 {
 	unsigned int removed = 0, kept = 0, room = 0;
 	char event[EVENT_MAX_BYTES], *keep = NULL;
+	int theirs;
 
-	pthread_mutex_lock(&f->lock);
-	for (unsigned int i = 0; f->theirs >= 0 && i < TAKE_BACK_MAX && event_file_take(f, event); i++) {
+	uvd_might_fault();
+	pthread_mutex_lock(&f->take_lock);
+	theirs = event_file_begin_take(f);
+	for (unsigned int i = 0; theirs >= 0 && i < TAKE_BACK_MAX && event_file_take(f, theirs, event); i++) {
 		if (match(event, arg)) {
 			removed++;
 			continue;
@@ -223,7 +285,7 @@ unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(co
 			char *more = realloc(keep, (room ? 2 * room : 64) * f->size);
 
 			if (!more) { /* requeue it last: out of order, but not lost */
-				event_file_post(f, event);
+				uvd_event_file_post(f, event);
 				break;
 			}
 			keep = more;
@@ -231,9 +293,8 @@ unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(co
 		}
 		memcpy(keep + kept++ * f->size, event, f->size);
 	}
-	for (unsigned int i = 0; i < kept; i++)
-		event_file_post(f, keep + i * f->size);
-	pthread_mutex_unlock(&f->lock);
+	event_file_end_take(f, keep, kept);
+	pthread_mutex_unlock(&f->take_lock);
 	free(keep);
 	return removed;
 }

@@ -44,8 +44,8 @@ bool uvd_event_file_is(struct uvd_event_file *f, const struct stat *st);
  */
 int uvd_event_file_post(struct uvd_event_file *f, const void *event);
 /*
- * Removes every unread event for which match() returns true, and puts the others back in order. Blocks posts meanwhile.
- * Returns how many it removed: the number of events posted less this one is the number of events that the client has
+ * Removes every unread event for which match() returns true, and puts the others back in order. Events that are posted
+ * meanwhile follow them. A client can make it wait for ever: call it without a lock that another client needs. Returns how many it removed: the number of events posted less this one is the number of events that the client has
  * read.
  */
 unsigned int uvd_event_file_take_back(struct uvd_event_file *f, bool (*match)(const void *event, void *arg), void *arg);

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -290,6 +298,106 @@ START_TEST(test_every_event_is_read_or_taken_back)
 }
 END_TEST
 
+/* Memory that answers nobody, until wake(). */
+static struct {
+	int fd;
+	char *page;
+} stuck;
+
+static void stuck_make(void)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	stuck.fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	ck_assert_int_ge(stuck.fd, 0);
+	ck_assert_int_eq(ioctl(stuck.fd, UFFDIO_API, &api), 0);
+	stuck.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(stuck.page, MAP_FAILED);
+	reg.range.start = (uintptr_t)stuck.page;
+	reg.range.len = 4096;
+	ck_assert_int_eq(ioctl(stuck.fd, UFFDIO_REGISTER, &reg), 0);
+}
+
+/* Waits until a thread is stuck there. */
+static void stuck_wait(void)
+{
+	struct pollfd p = { .fd = stuck.fd, .events = POLLIN };
+
+	ck_assert_int_eq(poll(&p, 1, -1), 1);
+}
+
+static void wake(void)
+{
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)stuck.page, 4096 } };
+
+	ck_assert_int_eq(ioctl(stuck.fd, UFFDIO_ZEROPAGE, &zero), 0);
+}
+
+static void *read_into_stuck(void *arg)
+{
+	ck_assert_int_eq(recv(client, stuck.page, 8, 0), 8);
+	return NULL;
+}
+
+static atomic_int taker;
+
+static void *take_all(void *arg)
+{
+	atomic_store(&taker, gettid());
+	ck_assert_uint_eq(uvd_event_file_take_back(file, is_odd, NULL), 1);
+	return NULL;
+}
+
+/* Waits until the thread waits where no signal ends it. */
+static void wait_for_taker(void)
+{
+	char path[64], text[512] = "", *at;
+	FILE *in;
+
+	while (!atomic_load(&taker))
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", atomic_load(&taker));
+	do {
+		in = fopen(path, "re");
+		ck_assert_ptr_nonnull(in);
+		text[fread(text, 1, sizeof(text) - 1, in)] = 0;
+		fclose(in);
+		at = strrchr(text, ')');
+	} while (!at || at[2] != 'D');
+}
+
+/* The kernel lets one thread of a socket receive at a time, and that of the client waits for its memory. */
+START_TEST(test_client_that_holds_up_a_take_back_holds_up_nothing_else)
+{
+	struct stat st;
+	pthread_t reader, other;
+
+	if (geteuid())
+		return; /* only root may handle the kernel's faults by userfaultfd */
+	open_file();
+	stuck_make();
+	ck_assert(!post(1) && !post(3) && !post(4));
+	ck_assert(!pthread_create(&reader, NULL, read_into_stuck, NULL));
+	stuck_wait();
+	ck_assert(!pthread_create(&other, NULL, take_all, NULL));
+	wait_for_taker();
+	ck_assert(!post(5) && !post(6));
+	ck_assert(!fstat(client, &st) && uvd_event_file_is(file, &st));
+	wake();
+	pthread_join(reader, NULL);
+	pthread_join(other, NULL);
+	ck_assert_uint_eq(*(uint64_t *)stuck.page, 1);
+	ck_assert_uint_eq(next(), 4);
+	ck_assert_uint_eq(next(), 5);
+	ck_assert_uint_eq(next(), 6);
+	ck_assert_uint_eq(next(), 0);
+	munmap(stuck.page, 4096);
+	close(stuck.fd);
+	close_file();
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
 	Suite *s = suite_create("event_file");
@@ -308,6 +416,7 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_adopted_pair_works_and_is_taken_once);
 	tcase_add_test(t, test_in_use_while_a_process_holds_the_end);
 	tcase_add_test(t, test_every_event_is_read_or_taken_back);
+	tcase_add_test(t, test_client_that_holds_up_a_take_back_holds_up_nothing_else);
 	suite_add_tcase(s, t);
 	return run_client_tests(argc, argv, s);
 }
