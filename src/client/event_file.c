@@ -13,7 +13,7 @@
 
 #include "account/account.h"
 #include "client/event_file.h"
-#include "util/lock.h"
+#include "util/util.h"
 
 #define EVENT_MAX_BYTES 64
 /*
