@@ -3,6 +3,7 @@
  * Commands of the control socket, by its real server. The first byte says what the client may do, and how many bytes its
  * first packet has; the command follows. Each command that ends with a newline gets one line of JSON.
  */
+#include <errno.h>
 #include <ev.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,10 @@ static size_t control_receive(int fd, char *text, size_t size)
 			return len;
 		if (n > 0)
 			len += n;
-		else
+		else if (errno == EAGAIN || errno == EINTR)
 			ev_run(served.loop, EVRUN_ONCE);
+		else
+			return len; /* ECONNRESET: the server has closed the connection before it has read all */
 	}
 }
 
