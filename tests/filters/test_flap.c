@@ -131,12 +131,21 @@ static int ordered_and_gone(struct uvd_device *dev, uint64_t ns)
 	return 0;
 }
 
+/* Only counts: an order that comes while the harness opens the device must not make that fail. */
+static int order_counted(struct uvd_device *dev, uint64_t ns)
+{
+	atomic_fetch_add(&orders, 1);
+	return 0;
+}
+
+static int (*carry_out)(struct uvd_device *dev, uint64_t ns) = ordered_and_gone;
+
 /* The device comes back after so many removals, with this filter of its configuration. */
 static void come_back(uint64_t removals, const char *filter)
 {
 	harness_close(&h);
 	harness_init(&h, "null");
-	h.engine.replug = ordered_and_gone;
+	h.engine.replug = carry_out;
 	for (uint64_t i = 0; i < removals; i++)
 		uvd_engine_count_replug(&h.engine, h.config.ibdev);
 	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, filter), 0);
@@ -160,10 +169,12 @@ END_TEST
 
 START_TEST(test_a_device_that_came_back_stays_for_the_time_up)
 {
+	carry_out = order_counted;
 	come_back(1, "flap:device=yes,after=60s,up=1us,times=0");
 	wait_for(&orders, 1);
 	come_back(0, "flap:device=yes,after=1us,up=60s,times=0");
 	wait_for(&orders, 2);
+	carry_out = ordered_and_gone;
 }
 END_TEST
 
