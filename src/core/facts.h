@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What a status tells of an object. A status must not read the backend's objects, which a client can destroy meanwhile,
+ * A status tells these facts of an object. It must not read the backend's objects, which a client can destroy meanwhile,
  * and must not lock them, as the client's own destroy would be EBUSY. So the core copies a few facts of each object when
  * it becomes visible, and when a request has changed it.
  */

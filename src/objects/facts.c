@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What a status tells of each type of object (core/facts.h): its parent, and its values. */
+/* The status tells of each object its parent and two values (core/facts.h). This file knows them by type. */
 #include "objects/xrc.h"
 
 static void facts_of_pd(struct uvd_object_facts *facts, const struct uvd_pd *pd)

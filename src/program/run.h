@@ -23,7 +23,7 @@ struct uvd_prog_region {
 	char name[48]; /* of its attribute; "" where only its fields have names */
 	uint32_t at, len;
 	struct uvd_shape_fields fields;
-	/* Of an expected run: a bit for each field that the line of results names. The others are copies of the actual ones. */
+	/* In an expected run a line of results names these fields, a bit each. The others are copies of the actual ones. */
 	bool is_expected;
 	uint64_t named;
 };
