@@ -368,6 +368,9 @@ static void model_close(struct model *m, const struct uvd_prog_call *call)
 	if (!model_ok(m))
 		return;
 	if (device) {
+		/* A call beside the close may have got its number, which this one has closed then. */
+		if (m->closed || (m->closing && !m->making))
+			model_wrong(m, "result for a device that another call has closed", "EBADF");
 		m->closing = true;
 		m->device_fd = record_field(model_record(m), "fd");
 	} else if (o)

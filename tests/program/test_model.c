@@ -7,6 +7,7 @@
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "program/program.h"
 #include "../suite.h"
@@ -329,6 +330,58 @@ START_TEST(test_a_descriptor_that_is_open_is_not_given_out_again)
 }
 END_TEST
 
+START_TEST(test_the_device_is_closed_once)
+{
+	model_says("write GET_CONTEXT\nclose device\nclose device\n", (struct answer[]){ {} });
+	SAYS("result for a device that another call has closed", "EBADF");
+	model_says("write GET_CONTEXT\n& close device\nclose device\n", (struct answer[]){ {} });
+	SAYS("result for a device that another call has closed", "EBADF");
+	model_says("write GET_CONTEXT\nclose device\nclose device\n",
+		   (struct answer[]){ { "close", 0, 0 }, { "close", 0, EBADF }, {} });
+	SAYS("", "");
+	model_says("write GET_CONTEXT\nclose device\n& ch1: write CREATE_COMP_CHANNEL\nclose device\n",
+		   (struct answer[]){ { "CREATE_COMP_CHANNEL", 0, EBADF }, {} });
+	SAYS("result for a device that another call has closed", "EBADF");
+	/* The channel may have had the number of the device when the second call closed it. */
+	model_says("write GET_CONTEXT\n& close device\n& ch1: write CREATE_COMP_CHANNEL\nclose device\n",
+		   (struct answer[]){ { "CREATE_COMP_CHANNEL", 99, 0 }, {} });
+	SAYS("", "");
+}
+END_TEST
+
+/* Runs the program while channel 1000 is a pipe with `len` bytes; 0: no descriptor, so that a read fails with EBADF. */
+static void model_says_of_events(const char *text, size_t len)
+{
+	static const char bytes[16];
+	int ends[2];
+
+	ck_assert(!pipe(ends) && write(ends[1], bytes, len) == (ssize_t)len);
+	ck_assert_int_eq(dup2(ends[0], FIRST_FD), FIRST_FD);
+	if (!len)
+		close(FIRST_FD);
+	model_says(text, (struct answer[]){ { "CREATE_COMP_CHANNEL", FIRST_FD, 0 }, {} });
+	close(ends[0]);
+	close(ends[1]);
+	close(FIRST_FD);
+}
+
+START_TEST(test_an_event_comes_from_a_descriptor_that_is_open_and_has_its_size)
+{
+	model_says_of_events(CHANNEL "event ch1\n", 8);
+	SAYS("", "");
+	model_says_of_events(CHANNEL "event ch1\nevent ch1\n", 8); /* the second: EAGAIN */
+	SAYS("", "");
+	model_says_of_events(CHANNEL "event ch1\n", 16);
+	SAYS("size of an event", "8 bytes of a channel, or 16");
+	model_says_of_events(CHANNEL "event ch1\n", 0);
+	SAYS("result for a descriptor that is open", "an event, or EAGAIN");
+	model_says_of_events(CHANNEL "close ch1\nevent ch1\n", 8);
+	SAYS("result for a descriptor that is not open", "EBADF");
+	model_says_of_events(CHANNEL "close ch1\nevent ch1\n", 0);
+	SAYS("", "");
+}
+END_TEST
+
 /* The number of the device's descriptor, which model_says() gives. */
 START_TEST(test_the_model_says_nothing_about_a_descriptor_that_got_the_number_of_the_closed_device)
 {
@@ -390,6 +443,8 @@ int main(void)
 	tcase_add_test(t, test_a_descriptor_that_is_open_is_not_given_out_again);
 	tcase_add_test(t, test_the_model_says_nothing_about_a_descriptor_that_got_the_number_of_the_closed_device);
 	tcase_add_test(t, test_a_cq_with_a_channel_that_is_closed_is_found);
+	tcase_add_test(t, test_the_device_is_closed_once);
+	tcase_add_test(t, test_an_event_comes_from_a_descriptor_that_is_open_and_has_its_size);
 	tcase_add_test(t, test_no_call_on_a_closed_device_succeeds);
 	return run_suite("the model of the handle table", t);
 }
