@@ -92,7 +92,8 @@ UVD_API bool uvd_ibdev_sleep(struct uvd_ibdev *dev, uint64_t ns);
  * Removes the device under its users, as `uverbsctl device remove` does, and adds it again down_ns after that. Only orders
  * this, so that the filter's own thread may ask for the end of its filter: exit() follows. The device that comes back
  * begins with the filters that the device was configured with. Returns 0; -ENODEV: the device is being removed already;
- * -EOPNOTSUPP: the transport cannot do that. Without locks.
+ * -EOPNOTSUPP: the transport cannot do that; -ESHUTDOWN: the run has no control socket, so that nobody would do it.
+ * Without locks.
  */
 UVD_API int uvd_ibdev_replug(struct uvd_ibdev *dev, uint64_t down_ns);
 /*

@@ -173,6 +173,8 @@ int uvd_run_control_replug(struct uvd_device *dev, uint64_t down_ns)
 	/* If the control has not begun yet, it looks when it does. */
 	if (!err && e->control)
 		ev_async_send(e->control->loop, &e->control->on_replug);
+	else if (!err && e->no_control)
+		err = -ESHUTDOWN;
 	uvd_unlock(&e->devices_lock);
 	return err;
 }
@@ -246,11 +248,12 @@ static void run_control_init_replug(struct uvd_run_control *c)
 	ev_async_start(c->loop, &c->on_replug);
 }
 
-/* From now on, or never again (NULL), the control does what filters order. */
+/* From now on the control does what filters order. NULL: it has ended or could not start, and orders are refused. */
 static void run_control_enter(struct uvd_run_engine *e, struct uvd_run_control *c)
 {
 	uvd_lock(&e->devices_lock);
 	e->control = c;
+	e->no_control = !c;
 	uvd_unlock(&e->devices_lock);
 	if (c)
 		ev_async_send(c->loop, &c->on_replug);
@@ -344,7 +347,7 @@ static void run_control_start_plugins(struct uvd_run_control *c)
 	c->meters = uvd_control_meters_new(c->loop, c->control, &c->engine->core);
 }
 
-struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
+static struct uvd_run_control *run_control_start(struct uvd_run_engine *e)
 {
 	struct uvd_run_control *c = calloc(1, sizeof(*c));
 	char path[PATH_MAX + 16];
@@ -371,6 +374,13 @@ struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
 		run_control_release(c);
 		return NULL;
 	}
+	return c;
+}
+
+struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e)
+{
+	struct uvd_run_control *c = run_control_start(e);
+
 	run_control_enter(e, c);
 	return c;
 }

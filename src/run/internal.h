@@ -113,6 +113,7 @@ struct uvd_run_engine {
 	struct uvd_run_device devices[UVD_MAX_DEVICES];
 	unsigned int num_devices;
 	struct uvd_run_control *control; /* NULL: there is none. Under devices_lock */
+	bool no_control; /* there will be none: it has ended or could not start. Under devices_lock */
 	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before devices_lock. */
 	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
@@ -212,7 +213,7 @@ bool uvd_run_ucap_call(struct uvd_run_tree *tree, const struct uvd_run_args *arg
  */
 struct uvd_run_control *uvd_run_control_new(struct uvd_run_engine *e);
 void uvd_run_control_free(struct uvd_run_control *control);
-/* The core's hook of this name. The control's thread removes the device; without a control nobody does. */
+/* The core's hook of this name. The control's thread removes the device. -ESHUTDOWN: there is no control to do it. */
 int uvd_run_control_replug(struct uvd_device *dev, uint64_t down_ns);
 /* Stores the name of a process's program, or "" if it is not known. */
 void uvd_run_program(pid_t pid, char *name, size_t size);

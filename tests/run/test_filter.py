@@ -193,6 +193,18 @@ def test_the_post_at_which_the_device_goes_fails_in_ibv_rc_pingpong(run, persona
     assert log.count("filter flap: removal 1 of the device") == 1, (out, log)
 
 
+def test_no_post_waits_for_a_removal_that_nobody_carries_out(run):
+    # Below this folder the name of the control socket is too long, and only the control removes devices.
+    folder = pathlib.Path(run.folder, "x" * 100)
+    env = {**run.env, "TMPDIR": folder.as_posix()}
+    r = run("mkdir", folder.as_posix())
+    assert r.returncode == 0, r
+    r = run("sh", "-c", PAIR, "pair.sh", "ibv_rc_pingpong", "-n", "100", "-e", env={**env, "PORT": str(free_port())},
+            options=["--persona", "hfi1", *filtered("flap:device=yes,posts=10,down=60s")], timeout=STUCK)
+    assert r.stdout.startswith("client 0\n"), r
+    assert "filter flap: the device stays: ESHUTDOWN" in r.stderr, r
+
+
 def test_a_device_goes_as_often_as_asked(run):
     path = pathlib.Path(run.folder, "log")
     with path.open("w", encoding="ascii") as log:
