@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Clients and engines are killed at random moments: nothing stays on the adapter, rxe0."""
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import test_verbs as verbs
+from conftest import HERE, cuse
+from test_verbs import fixture_own  # noqa: F401 pylint: disable=unused-import
+
+# 6 kills, and with --long 198, beside those of test_borrow.py, which are of clients that register.
+ROUNDS = 33 if os.environ.get("UVERBSD_LONG") else 1
+# A kill comes within a round or two of the client.
+SECONDS = 0.3
+chance = random.Random(18)
+
+
+@contextlib.contextmanager
+def worker(program, **user):
+    """A client that has begun to work. The body must end its device or the client: then it must end by itself, with an error."""
+    command = [*program, sys.executable, HERE / "work.py", verbs.DEVICE]
+    with subprocess.Popen(command, start_new_session=True, **verbs.TEXT, **user) as process:
+        try:
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if line == "begun\n":
+                    break
+            assert said and said[-1] == "begun\n", "".join(said)
+            yield process
+            process.communicate(timeout=verbs.STUCK)
+            assert process.returncode, "the client has ended, and no call of it has failed"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def at_a_random_moment(kill):
+    time.sleep(chance.random() * SECONDS)
+    kill()
+
+
+@pytest.mark.parametrize("memory", ["bounce", "borrow"])
+def test_killed_client_and_killed_daemon_leave_nothing(own, tmp_path, memory):
+    for _ in range(ROUNDS):
+        d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", memory)
+        try:
+            with worker(verbs.OURS, **verbs.USER) as client:
+                at_a_random_moment(client.kill)
+            d.wait_idle()
+            # The daemon has a context of its own on the adapter, for queries.
+            cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+            with worker(verbs.OURS, **verbs.USER):
+                at_a_random_moment(d.process.kill)
+        finally:
+            d.stop(signal.SIGKILL)
+        cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
+
+
+def processes_of_run(pid):
+    """Returns the program and the engine process: the child of `uverbsctl run` is the guardian, and the engine starts the program."""
+    guardian, = cuse.children(pid)
+    engine, = cuse.children(guardian)
+    program, = cuse.children(engine)
+    return program, engine
+
+
+def test_killed_program_and_killed_engine_of_run_leave_nothing(own):
+    for _ in range(ROUNDS):
+        for victim in range(2):
+            with worker([*verbs.RUN, "--"], **verbs.USER) as client:
+                at_a_random_moment(lambda pid=processes_of_run(client.pid)[victim]: os.kill(pid, signal.SIGKILL))
+            cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
