@@ -33,6 +33,15 @@ static json_t *served_named(void *arg, const char *name)
 	return json_pack("{s:s%}", "name", name, strnlen(name, 8)) ?: uvd_control_refuse("not UTF-8");
 }
 
+static const char *served_removed(void *arg, const char *name)
+{
+	return strcmp(name, "hfi1_1") ? NULL : "hfi1_1";
+}
+
+static void served_added(void *arg, const char *ibdev)
+{
+}
+
 static json_t *served_make(void *arg, const struct uvd_device_config *config)
 {
 	/* Else what the engine knows of names would grow with each command. */
@@ -59,7 +68,9 @@ static struct uvd_device *served_device(void *arg, unsigned int i)
 static const struct uvd_control_devices served_devices = {
 	.remove = served_named,
 	.add = served_named,
+	.removed = served_removed,
 	.make = served_make,
+	.added = served_added,
 	.taken = served_taken,
 	.engine = served_engine,
 };

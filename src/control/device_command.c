@@ -3,10 +3,25 @@
 #include "control/control.h"
 #include "core/core.h"
 #include "options/options.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_WORDS = 64 };
+
+/*
+ * After a try to add the device: a new one begins without what filters have ordered. If there is none, the removed one of its
+ * name still comes back, and is counted on.
+ */
+static json_t *control_device_tried(const struct uvd_control_devices *devices, void *arg, const char *ibdev,
+				    uint64_t replugs, json_t *answer)
+{
+	if (json_object_get(answer, "error"))
+		uvd_engine_restore_replugs(devices->engine(arg), ibdev, replugs);
+	else
+		devices->added(arg, ibdev);
+	return answer;
+}
 
 /*
  * Makes a device with the filters and allow-lists of its options. A removed device may have the same name: if the new one
@@ -26,12 +41,11 @@ static json_t *control_device_try(const struct uvd_options *o, const struct uvd_
 	if (json_object_get(answer, "error")) {
 		uvd_engine_filters_restore(engine, config->ibdev, filters);
 		uvd_engine_allow_restore(engine, config->ibdev, allows);
-		uvd_engine_restore_replugs(engine, config->ibdev, replugs);
 	} else {
 		uvd_engine_filters_drop(filters);
 		uvd_engine_allow_drop(allows);
 	}
-	return answer;
+	return control_device_tried(devices, arg, config->ibdev, replugs, answer);
 }
 
 /*
@@ -58,12 +72,26 @@ static json_t *control_device_make(char **words, int num, const struct uvd_contr
 	return uvd_control_refuse("such a device exists already");
 }
 
+/* Adds a device that was removed. */
+static json_t *control_device_add(const char *name, const struct uvd_control_devices *devices, void *arg)
+{
+	const char *removed = devices->removed(arg, name);
+	char ibdev[IBV_SYSFS_NAME_MAX];
+	uint64_t replugs;
+
+	if (!removed)
+		return devices->add(arg, name); /* which says why not */
+	snprintf(ibdev, sizeof(ibdev), "%s", removed);
+	replugs = uvd_engine_forget_replugs(devices->engine(arg), ibdev);
+	return control_device_tried(devices, arg, ibdev, replugs, devices->add(arg, name));
+}
+
 static json_t *control_device_run(char **words, int num, const struct uvd_control_devices *devices, void *arg)
 {
 	if (num == 3 && !strcmp(words[1], "remove"))
 		return devices->remove(arg, words[2]);
 	if (num == 3 && !strcmp(words[1], "add") && words[2][0] != '-')
-		return devices->add(arg, words[2]);
+		return control_device_add(words[2], devices, arg);
 	if (num >= 2 && !strcmp(words[1], "add"))
 		return control_device_make(words + 1, num - 1, devices, arg);
 	return uvd_control_refuse("usage: device remove NAME, device add NAME, device add [OPTION...]");

@@ -132,8 +132,8 @@ json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name);
 
 /* Lets filters remove devices, which come back. Call it when the loop has been made, before the first device. */
 void uvd_daemon_replug_init(struct uvd_daemon *d);
-/* A user adds the device: forgets how often filters have removed it, and that it was to come back. */
-void uvd_daemon_replug_forget(struct uvd_daemon *d, const char *ibdev);
+/* A user has added a device: one of its name that a filter has removed does not come back. */
+void uvd_daemon_replug_stop(struct uvd_daemon *d, const char *ibdev);
 
 /* separate.c: as uvd_daemon_main(), in two processes. */
 int uvd_daemon_separate(const struct uvd_options *options);

@@ -388,19 +388,28 @@ json_t *uvd_daemon_plug_in(struct uvd_daemon *d, const char *name)
 
 static json_t *daemon_add_device(void *arg, const char *name)
 {
-	struct uvd_daemon *d = arg;
-	const struct uvd_daemon_node *n = find_removed(d, name);
+	return uvd_daemon_plug_in(arg, name);
+}
 
-	if (n)
-		uvd_daemon_replug_forget(d, n->config.ibdev);
-	return uvd_daemon_plug_in(d, name);
+static const char *daemon_device_removed(void *arg, const char *name)
+{
+	const struct uvd_daemon_node *n = find_removed(arg, name);
+
+	return n ? n->config.ibdev : NULL;
+}
+
+static void daemon_device_added(void *arg, const char *ibdev)
+{
+	uvd_daemon_replug_stop(arg, ibdev);
 }
 
 json_t *uvd_daemon_answer_device(struct uvd_daemon *d, const char *command, bool may_change)
 {
 	static const struct uvd_control_devices devices = { .remove = daemon_remove_device,
 							    .add = daemon_add_device,
+							    .removed = daemon_device_removed,
 							    .make = daemon_make_device,
+							    .added = daemon_device_added,
 							    .taken = daemon_device_taken,
 							    .engine = daemon_device_engine };
 

@@ -100,11 +100,10 @@ static int daemon_replug_order(struct uvd_device *dev, uint64_t down_ns)
 	return 0;
 }
 
-void uvd_daemon_replug_forget(struct uvd_daemon *d, const char *ibdev)
+void uvd_daemon_replug_stop(struct uvd_daemon *d, const char *ibdev)
 {
 	struct uvd_daemon_back *b = daemon_back_find(d, ibdev);
 
-	uvd_engine_forget_replugs(&d->engine, ibdev);
 	if (b && b->ibdev[0]) {
 		ev_timer_stop(d->loop, &b->timer);
 		b->ibdev[0] = 0;

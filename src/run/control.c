@@ -140,14 +140,25 @@ static json_t *run_control_plug_in(void *arg, const char *name)
 	return run_control_make(arg, &config);
 }
 
-static json_t *run_control_add(void *arg, const char *name)
+static const char *run_control_removed(void *arg, const char *name)
 {
 	struct uvd_run_control *c = arg;
-	struct uvd_run_device *d = run_control_find(c->engine, name, false);
+	const struct uvd_run_device *d = run_control_find(c->engine, name, false);
 
-	if (d)
-		uvd_engine_forget_replugs(&c->engine->core, d->config.ibdev);
-	return run_control_plug_in(arg, name);
+	return d ? d->config.ibdev : NULL;
+}
+
+/* A user has added a device: one of its name that a filter has removed does not come back. */
+static void run_control_added(void *arg, const char *ibdev)
+{
+	struct uvd_run_control *c = arg;
+
+	for (struct run_replug *r = c->replugs; r < c->replugs + UVD_COUNT(c->replugs); r++) {
+		if (!r->ibdev[0] || strcmp(r->ibdev, ibdev) != 0)
+			continue;
+		ev_timer_stop(c->loop, &r->timer);
+		r->ibdev[0] = 0;
+	}
 }
 
 static struct uvd_engine *run_control_engine(void *arg)
@@ -261,8 +272,10 @@ static void run_control_enter(struct uvd_run_engine *e, struct uvd_run_control *
 
 static const struct uvd_control_devices devices = {
 	.remove = run_control_remove,
-	.add = run_control_add,
+	.add = run_control_plug_in,
+	.removed = run_control_removed,
 	.make = run_control_make,
+	.added = run_control_added,
 	.taken = run_control_taken,
 	.engine = run_control_engine,
 	.maps_queues = true,

@@ -162,6 +162,32 @@ def test_filter_of_the_configuration_removes_the_device_as_often_as_asked(start)
     wait_for("the device", lambda: d.log.read_text().count("filter flap: the device is back") == 6)
 
 
+def test_device_add_that_is_refused_leaves_a_removed_device_its_return_filters_and_lists(start):
+    d = start("--devices", "2", "--filter", "error:seed=1", "--allow", "qp-types:RC")
+    filters("add", "hfi1_0", "flap:device=yes,after=1ms,down=2s")
+    wait_for("the removal", lambda: names() == ["hfi1_1"])
+    refused = uverbsctl("device", "add", "--name", "hfi1_0", "--allow", "qp-types:UD", "--filter", "error:seed=2", "--number", "1")
+    assert refused.returncode == 1 and "the number is taken" in refused.stderr, refused.stderr
+    wait_for("the device", lambda: "filter flap: the device is back" in d.log.read_text())
+    assert names() == ["hfi1_0", "hfi1_1"] and "hfi1_0: error:seed=1" in filters("list")
+    done = subprocess.run(["ibv_ud_pingpong", "-d", "hfi1_0"], env=environment(), timeout=STUCK, **USER)
+    assert done.returncode == 1 and "Couldn't create QP" in done.stdout
+
+
+def test_device_that_a_user_adds_does_not_come_back_by_itself(start):
+    """The other device tells when the time is over."""
+    d = start("--devices", "2")
+    for name in "hfi1_0", "hfi1_1":
+        filters("add", name, "flap:device=yes,after=1ms,down=6s")
+    wait_for("the removals", lambda: not names())
+    device("add", "--name", "hfi1_0")
+    device("remove", "hfi1_0")
+    wait_for("the other device", lambda: names() == ["hfi1_1"])
+    time.sleep(0.2)
+    assert names() == ["hfi1_1"]
+    assert d.log.read_text().count("filter flap: the device") == 1      # "is back", and no "does not come back"
+
+
 @pytest.mark.parametrize("mode", ["loop-pd", "loop-channel", "loop-transfer"])
 def test_clients_in_calls_get_eio_and_the_rest_goes_when_they_do(start, mode):
     d = start()

@@ -281,6 +281,34 @@ def test_a_device_that_is_refused_leaves_a_removed_one_of_its_name_its_filters_a
     assert "hfi1_0: error:seed=1" in lines and "Couldn't create QP" in lines[-1], r
 
 
+def test_a_device_that_a_user_adds_does_not_come_back_by_itself(run):
+    """The other device tells when the time is over."""
+    lines, r = changed(run, """
+        wait_for() { until [ "$($UVERBSCTL filter list | grep -o '^hfi1_.')" = "$1" ]; do sleep 0.1; done; }
+        $UVERBSCTL filter add hfi1_0 flap:device=yes,after=1ms,down=6s
+        $UVERBSCTL filter add hfi1_1 flap:device=yes,after=1ms,down=6s
+        wait_for ""
+        $UVERBSCTL device add --name hfi1_0 >/dev/null || exit
+        $UVERBSCTL device remove hfi1_0 >/dev/null
+        wait_for hfi1_1
+        sleep 0.2
+        $UVERBSCTL filter list | grep ^hfi1
+        """, "--devices", "2")
+    assert lines[-1] == "hfi1_1: no filters" and r.stderr.count("the device is back") == 1, r
+    assert "does not come back" not in r.stderr, r
+
+
+def test_a_device_comes_back_although_a_user_could_not_add_it(run):
+    lines, r = changed(run, """
+        $UVERBSCTL filter add hfi1_0 flap:device=yes,after=1ms,down=2s
+        while $UVERBSCTL filter list | grep -q hfi1_0; do sleep 0.02; done
+        $UVERBSCTL device add --name hfi1_0 --number 1 2>&1
+        until $UVERBSCTL filter list | grep ^hfi1_0; do sleep 0.1; done
+        """, "--devices", "2")
+    assert "number exists already" in lines[-2] and lines[-1] == "hfi1_0: no filters", r
+    assert "filter flap: the device is back" in r.stderr, r
+
+
 # ---- what is slow, and ports that go -----------------------------------------------------------------------------------
 
 
