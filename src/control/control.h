@@ -102,8 +102,8 @@ json_t *uvd_control_port(const char *command, bool may_change, struct uvd_device
 struct uvd_control_devices {
 	json_t *(*remove)(void *arg, const char *name); /* name: hfi1_0 or uverbs0 */
 	json_t *(*add)(void *arg, const char *name); /* adds a device that was removed */
-	const char *(*removed)(void *arg,
-			       const char *name); /* the removed device's ibdev, or NULL; valid until a change */
+	/* The name, hfi1_0, of the removed device, or NULL. Valid until devices change. */
+	const char *(*removed)(void *arg, const char *name);
 	json_t *(*make)(void *arg, const struct uvd_device_config *config); /* adds a new device */
 	/* A user has added the device: what filters had ordered for a removed one of its name is no longer done. */
 	void (*added)(void *arg, const char *ibdev);
