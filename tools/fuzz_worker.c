@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include "control/control.h"
 #include "fuzz.h"
 #include "util/util.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -95,11 +98,62 @@ void uvd_fuzz_count(const char *folder, unsigned long programs, unsigned long ca
 	fuzz_close(out);
 }
 
+/* ---- an engine that hangs ---------------------------------------------------------------------------------------- */
+
+/*
+ * Such an engine answers no system call of its run's processes, not even the worker's own open(). So the worker kills it: from then
+ * on the guardian answers, and the worker can write what it has found.
+ */
+static int engine_pidfd = -1;
+static volatile sig_atomic_t engine_killed;
+
+static void engine_kill(int sig)
+{
+	(void)sig;
+	syscall(SYS_pidfd_send_signal, engine_pidfd, SIGKILL, NULL, 0);
+	engine_killed = 1;
+}
+
+static void engine_watch(const struct uvd_fuzz *f)
+{
+	if (!f->control)
+		return;
+	engine_pidfd = uvd_control_pidfd(f->control);
+	signal(SIGALRM, engine_kill);
+}
+
+/* Gives the engine this many seconds until the next call; 0: any number. */
+static void engine_give_time(unsigned int seconds)
+{
+	if (engine_pidfd >= 0)
+		alarm(seconds);
+}
+
+/* How long one program may take with all that belongs to it: a hang is tried again, and the look for leaks takes 10 s. */
+static unsigned int program_seconds(const struct uvd_fuzz *f)
+{
+	return 4 * f->hang + 20;
+}
+
+/* Looks for the hang of an engine outside of the program's own calls, as when it closes the program's file. */
+static void engine_check(const struct uvd_prog_run *run, const struct uvd_prog *p, struct uvd_program_finding *found)
+{
+	if (found->kind == UVD_PROGRAM_HANG && engine_pidfd >= 0 && !engine_killed)
+		engine_kill(0);
+	if (!engine_killed || found->kind == UVD_PROGRAM_HANG)
+		return;
+	memset(found, 0, sizeof(*found));
+	found->kind = UVD_PROGRAM_HANG;
+	found->d.call = uvd_program_last_call(run, p);
+	snprintf(found->d.target, sizeof(found->d.target), "%s", p->calls[found->d.call].target);
+	snprintf(found->text, sizeof(found->text), "hang: the device does not answer after the program");
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* A hang counts if it happens again: other load on the machine can make a program slow. */
-static void worker_check(const struct uvd_fuzz *f, struct uvd_prog_run *run, const struct uvd_prog *p,
-			 struct uvd_program_finding *found)
+static void worker_try(const struct uvd_fuzz *f, struct uvd_prog_run *run, const struct uvd_prog *p,
+		       struct uvd_program_finding *found)
 {
 	uvd_program_check(run, p, f->control, true, found);
 	for (unsigned int i = 0; found->kind == UVD_PROGRAM_HANG && !f->trial && i < UVD_PROGRAM_RACES; i++) {
@@ -113,6 +167,25 @@ static void worker_check(const struct uvd_fuzz *f, struct uvd_prog_run *run, con
 	}
 }
 
+static void worker_check(const struct uvd_fuzz *f, struct uvd_prog_run *run, const struct uvd_prog *p,
+			 struct uvd_program_finding *found)
+{
+	worker_try(f, run, p, found);
+	engine_check(run, p, found);
+}
+
+/* Runs the program once more, and writes its calls in C. */
+static int worker_emit(const struct uvd_fuzz *f, struct uvd_prog_run *run, struct uvd_prog *p)
+{
+	enum { AFTER = 2 };
+	int ret;
+
+	engine_give_time(f->hang + AFTER);
+	ret = uvd_prog_emit(run, p, f->emit, "Written by uverbsctl fuzz.");
+	engine_give_time(0);
+	return ret ? 2 : 0;
+}
+
 static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, struct uvd_prog *p)
 {
 	struct uvd_program_finding found = {};
@@ -123,10 +196,13 @@ static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, stru
 	if (!uvd_prog_load(p, who, path))
 		return 2;
 	if (f->emit)
-		return uvd_prog_emit(run, p, f->emit, "Written by uverbsctl fuzz.") ? 2 : 0;
+		return worker_emit(f, run, p);
 	times = uvd_prog_races(p) ? UVD_PROGRAM_RACES : 1;
-	for (unsigned int i = 0; i < times && !found.kind; i++)
+	for (unsigned int i = 0; i < times && !found.kind; i++) {
+		engine_give_time(program_seconds(f));
 		worker_check(f, run, p, &found);
+	}
+	engine_give_time(0);
 	return uvd_fuzz_write_finding(f->folder, &found) ? found.kind != UVD_PROGRAM_FINE : 2;
 }
 
@@ -156,12 +232,14 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 	for (n = 0; n < f->programs && !found.kind && uvd_fuzz_goes_on(f, end); n++) {
 		uvd_prog_generate_fuzz(p, list, f->seed + n * f->step);
 		calls += p->num_calls;
+		engine_give_time(program_seconds(f));
 		if (!uvd_fuzz_write_program(f->folder, "current.prog", p))
 			return 2;
 		worker_check(f, run, p, &found);
 		if (run->trouble[0])
 			fprintf(stderr, "%s: %s: %s\n", who, p->name, run->trouble);
 	}
+	engine_give_time(0);
 	uvd_fuzz_count(f->folder, n, calls);
 	if (!found.kind)
 		return 0;
@@ -180,6 +258,7 @@ int uvd_fuzz_worker(const struct uvd_fuzz *f)
 		run = uvd_program_open(who, f->control ? f->control : "", f->device, node);
 	if (run && uvd_program_list_read(list, uvd_program_is_kernel(node, run->driver_id))) {
 		run->patience = f->hang;
+		engine_watch(f);
 		status = f->trial ? worker_trial(f, run, p) : worker_random(f, run, p, list);
 		uvd_prog_list_free(list);
 	}

@@ -214,5 +214,7 @@ bool uvd_control_is_called(const struct uvd_device_config *config, const char *n
 char *uvd_control_ask(const char *path, const char *command);
 /* The same, and leaves the connection open: *rest reads what follows the line, and the caller closes it. */
 char *uvd_control_ask_more(const char *path, const char *command, FILE **rest);
+/* Returns a pidfd of the process that listens there, which the caller closes, or -1 and errno. It need not answer. */
+int uvd_control_pidfd(const char *path);
 
 #endif

@@ -509,6 +509,7 @@ int uvd_prog_run_calls(struct uvd_prog_run *run, const struct uvd_prog *p, int n
 static void run_child(struct uvd_prog_run *run, const struct uvd_prog *p)
 {
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGALRM, SIG_DFL);
 	/* Run on the daemon's CPU, so that no call has to wake another one. */
 	if (run->cpu >= 0) {
 		cpu_set_t set;

@@ -7,17 +7,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "run/launch.h"
 #include "util/util.h"
+
+enum { END_MS = 20000 }; /* that the engine has to clean up after the process tree has ended */
 
 struct guardian {
 	struct uvd_run_launch *l;
@@ -27,6 +31,9 @@ struct guardian {
 	bool started; /* PROGRAM has been told to go on */
 	bool bye; /* the engine has sent UVD_RUN_BYE */
 	bool stays; /* the engine goes on for other trees */
+	int program_fd; /* a pidfd of PROGRAM, which is the engine's child; -1: none */
+	bool program_ended; /* though the engine may not have waited for it */
+	uint64_t late_at; /* when the engine will have had its time to end; CLOCK_MONOTONIC, ns; 0: it need not end */
 };
 
 /* ---- without an engine ------------------------------------------------------------------------------------------- */
@@ -162,8 +169,10 @@ static void from_program(struct guardian *g)
 
 	if (!uvd_run_receive(g->l->program, &msg, fds)) {
 		g->listener = fds[0];
-		if (!g->program)
+		if (!g->program) {
 			g->program = msg.status; /* a child of the engine, and ours if the engine dies */
+			g->program_fd = syscall(SYS_pidfd_open, g->program, 0);
+		}
 		memcpy(msg.windows, g->l->windows, sizeof(msg.windows));
 		msg.granted = g->l->options->granted;
 		msg.busy_poll = g->l->options->busy_poll;
@@ -179,6 +188,58 @@ static void from_program(struct guardian *g)
 	}
 	close(g->l->program);
 	g->l->program = -1;
+}
+
+/* ---- an engine that hangs ---------------------------------------------------------------------------------------- */
+
+/*
+ * Has the process tree ended? Before Linux 6.11 the listener does not hang up as long as the engine, PROGRAM's parent, has not
+ * waited for it.
+ */
+static bool guardian_tree_ended(const struct guardian *g)
+{
+	if (g->listener < 0)
+		return false;
+	return uvd_run_hung_up(g->listener) ||
+	       (g->program_ended && !syscall(SYS_pidfd_send_signal, g->program_fd, 0, NULL, 0));
+}
+
+static unsigned int guardian_end_ms(void)
+{
+	const char *text = getenv("UVERBSD_RUN_END_MS"); /* for tests */
+
+	return text ? strtoul(text, NULL, 10) : END_MS;
+}
+
+/* An engine of ours is killed, and guardian_take_over() cleans up. What belongs to another run is left to that run. */
+static void guardian_end_engine(struct guardian *g)
+{
+	fprintf(stderr, "uverbsctl run: the engine hangs: it did not end within %u ms after the last process%s\n",
+		guardian_end_ms(), g->engine ? "; it is killed" : "");
+	if (g->engine) {
+		kill(g->engine, SIGKILL);
+	} else {
+		close(g->l->link);
+		g->l->link = -1;
+	}
+	g->bye = !g->engine;
+	g->late_at = UINT64_MAX;
+}
+
+/* Ends an engine that is late. Returns how long poll() may wait until it would be, or -1. */
+static int guardian_watch_engine(struct guardian *g)
+{
+	const uint64_t now = uvd_now_ns();
+
+	if (g->l->link < 0 || g->bye || !guardian_tree_ended(g))
+		g->late_at = 0;
+	else if (!g->late_at)
+		g->late_at = now + guardian_end_ms() * 1000000ull;
+	else if (now >= g->late_at)
+		guardian_end_engine(g);
+	if (g->l->link < 0 && g->late_at)
+		return 0;
+	return g->late_at && g->late_at != UINT64_MAX ? (int)((g->late_at - now) / 1000000) + 1 : -1;
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------------------------- */
@@ -199,6 +260,7 @@ static void guardian_loop(struct guardian *g)
 {
 	while (!guardian_done(g)) {
 		/* While the engine lives its thread receives the calls, and we wait for POLLHUP only. */
+		const int patience = guardian_watch_engine(g);
 		short calls = g->l->link < 0 ? POLLIN : 0;
 		struct pollfd p[] = {
 			{ .fd = g->sigchld, .events = POLLIN },
@@ -207,13 +269,16 @@ static void guardian_loop(struct guardian *g)
 			{ .fd = g->agent, .events = POLLIN },
 			{ .fd = g->l->up },
 			{ .fd = g->listener, .events = calls },
+			{ .fd = g->program_ended ? -1 : g->program_fd, .events = POLLIN },
 		};
 
 		/* Do not poll a listener that has hung up: poll() would never sleep. */
 		if (g->listener >= 0 && uvd_run_hung_up(g->listener))
 			p[5].fd = -1;
-		if (poll(p, UVD_COUNT(p), -1) < 0)
+		if (poll(p, UVD_COUNT(p), patience) < 0)
 			continue;
+		if (p[6].revents)
+			g->program_ended = true;
 		if (p[0].revents)
 			guardian_reap(g);
 		if (p[1].revents)
@@ -297,7 +362,7 @@ static void wait_for_engine(struct guardian *g)
 
 void uvd_run_guardian_main(struct uvd_run_launch *l)
 {
-	struct guardian g = { .l = l, .listener = -1, .agent = -1 };
+	struct guardian g = { .l = l, .listener = -1, .agent = -1, .program_fd = -1 };
 	int pair[2], err;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))

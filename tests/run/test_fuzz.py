@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import pytest
-from conftest import BUILD, SANITIZED, STUCK, UVERBSCTL
+from conftest import BUILD, SANITIZED, STUCK, UVERBSCTL, until, users
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHORT = ("--seed", "12")  # a program of few calls, with a DEALLOC_PD that succeeds: little to shrink
@@ -154,6 +154,15 @@ if not SANITIZED:
         status, text = fuzz(run, folder, "--in-process", "--seconds", str(STUCK), "--hang", "1", *SHORT, "--", "--plugin", "./faulty3.so")
         assert status == 1 and re.match(r"hang: call \d+, \w+, did not return in 1 seconds\n", text), text
         assert calls_of(folder / "FINDING.prog")
+
+    @pytest.mark.parametrize("run", users()[-1:], indirect=True)
+    def test_an_engine_of_run_that_hangs_is_a_hang_and_does_not_stay(run, folder):
+        plugin = ("--plugin", "./faulty3.so")
+        status, text = fuzz(run, folder, "--seconds", str(STUCK), "--hang", "1", *SHORT, "--", *plugin)
+        assert status == 1 and re.match(r"hang: call \d+, DEALLOC_PD, did not return in 1 seconds\n", text), text
+        assert "FINDING.prog, FINDING.c and FINDING.log written\n" in text, text
+        assert len(calls_of(folder / "FINDING.prog")) < 10 and "DEALLOC_PD" in (folder / "FINDING.c").read_text()
+        assert until(lambda: not run.left()), run.left()
 
     def test_a_charge_that_stays_in_the_process_is_a_leak_and_run_has_it_too(run, folder):
         plugin = ("--plugin", "./faulty4.so")

@@ -332,6 +332,46 @@ def test_engine_killed_after_the_program_ended(run):
     assert until(lambda: out.exists() and "status 0" in out.read_text())
 
 
+@pytest.mark.parametrize("last", ["exit 3", "sleep 0.2 & exit 3"])
+def test_an_engine_that_hangs_is_killed_after_the_last_process(run, last):
+    run.env["UVERBSD_RUN_END_MS"] = "500"
+    p = run.start("sh", "-c", f"echo ready; read line; {last}")
+    assert p.stdout.readline() == "ready\n"
+    os.kill(run.engine(p), signal.SIGSTOP)
+    out, err = p.communicate("\n", timeout=STUCK)
+    assert p.returncode == 3 and "the engine hangs: it did not end within 500 ms after the last process; it is killed" in err, err
+    assert until(lambda: not run.left()), run.left()
+
+
+def test_an_engine_that_hangs_is_left_alone_as_long_as_a_process_needs_it(run):
+    run.env["UVERBSD_RUN_END_MS"] = "2000"
+    p = run.start("sh", "-c", "echo ready; read line; ibv_devinfo")
+    assert p.stdout.readline() == "ready\n"
+    engine = run.engine(p)
+    os.kill(engine, signal.SIGSTOP)
+    p.stdin.write("\n")
+    p.stdin.flush()
+    time.sleep(2.3)
+    os.kill(engine, signal.SIGCONT)
+    out, err = p.communicate(timeout=STUCK)
+    assert p.returncode == 0 and "PORT_ACTIVE" in out and "hangs" not in err, err
+
+
+def test_a_run_that_has_joined_an_engine_that_hangs_ends(run):
+    run.env["UVERBSD_RUN_END_MS"] = "500"
+    p = run.start("sh", "-c", "echo ready; read line", options=["--join", "hangs"])
+    assert p.stdout.readline() == "ready\n"
+    other = run.start("sh", "-c", "echo ready; read line; exit 4", options=["--join", "hangs"])
+    assert other.stdout.readline() == "ready\n"
+    engine = run.engine(p)
+    os.kill(engine, signal.SIGSTOP)
+    out, err = other.communicate("\n", timeout=STUCK)
+    assert other.returncode == 4 and "the engine hangs: it did not end within 500 ms after the last process\n" in err, err
+    os.kill(engine, signal.SIGCONT)
+    out, err = p.communicate("\n", timeout=STUCK)
+    assert p.returncode == 0 and "hangs" not in err, err
+
+
 def test_guardian_killed_the_engine_goes_on(run):
     p = run.start("sh", "-c", "echo ready; read line; ibv_devinfo")
     assert p.stdout.readline() == "ready\n"
