@@ -67,7 +67,7 @@ START_TEST(test_a_seed_decides_which_calls_a_percentage_chooses)
 {
 	enum { CALLS = 10000 };
 	static bool chosen[3][CALLS];
-	unsigned int num = 0, differ = 0;
+	unsigned int num = 0, differ = 0, shifted = 0;
 	struct uvd_rule rule;
 	char value[16];
 
@@ -80,10 +80,31 @@ START_TEST(test_a_seed_decides_which_calls_a_percentage_chooses)
 	for (int i = 0; i < CALLS; i++) {
 		num += chosen[0][i];
 		differ += chosen[0][i] != chosen[2][i];
+		shifted += i && chosen[0][i] != chosen[2][i - 1];
 	}
 	ck_assert_uint_gt(num, CALLS / 10 - 150);
 	ck_assert_uint_lt(num, CALLS / 10 + 150);
 	ck_assert_uint_gt(differ, CALLS / 10);
+	ck_assert_uint_gt(shifted, CALLS / 10);
+}
+END_TEST
+
+START_TEST(test_a_percentage_of_100_is_all_calls_and_99_is_not)
+{
+	enum { CALLS = 10000 };
+	unsigned int num[2] = {};
+	struct uvd_rule rules[2];
+	char value[16];
+
+	ck_assert_ptr_null(uvd_rule_parse(&rules[0], "ENOMEM%99", 1, value, sizeof(value)));
+	ck_assert_ptr_null(uvd_rule_parse(&rules[1], "ENOMEM%100", 1, value, sizeof(value)));
+	for (int i = 0; i < CALLS; i++)
+		for (int k = 0; k < 2; k++)
+			num[k] += uvd_rule_applies(&rules[k]) != 0;
+	ck_assert_uint_lt(num[0], CALLS);
+	ck_assert_uint_eq(num[1], CALLS);
+	/* It returns the number of the call. */
+	ck_assert_uint_eq(uvd_rule_applies(&rules[1]), CALLS + 1);
 }
 END_TEST
 
@@ -630,6 +651,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_the_calls_that_the_user_chose_fail, 0, UV_ARRAY_SIZE(calls));
 	tcase_add_test(tc, test_a_failing_call_returns_the_errno_and_leaves_nothing);
 	tcase_add_test(tc, test_a_seed_decides_which_calls_a_percentage_chooses);
+	tcase_add_test(tc, test_a_percentage_of_100_is_all_calls_and_99_is_not);
 	tcase_add_test(tc, test_the_seed_of_the_options_is_the_one_of_all_rules);
 	tcase_add_test(tc, test_rules_of_one_filter_choose_independently_of_each_other);
 	tcase_add_loop_test(tc, test_a_wrong_rule_is_refused, 0, UV_ARRAY_SIZE(wrong));
