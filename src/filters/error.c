@@ -229,6 +229,18 @@ static int error_doorbell(void *data, const struct uvd_next *next, struct uvd_qp
 	return error_here(data, ERROR_post_send, UVD_OF_QP, qp) ?: error_ring_doorbell(data, next, qp, work);
 }
 
+/* A rule for the N-th region holds for the region that replaces it. */
+static int error_rereg(void *data, const struct uvd_next *next, struct uvd_mr *mr, int flags, struct uvd_mr *to,
+		       struct uvd_udata *udata)
+{
+	struct error_filter *f = data;
+	int ret = error_rereg_mr(data, next, mr, flags, to, udata);
+
+	if (ret == UVD_REREG_NEW)
+		uvd_object_replaced(&f->objects[UVD_OF_MR], UVD_OF_MR, mr, to);
+	return ret;
+}
+
 /* ---- completions ------------------------------------------------------------------------------------------------- */
 
 /* Caller holds f->lock. Returns the QP's place in f->broken, or NULL. */
@@ -345,6 +357,7 @@ const struct uvd_filter uvd_filter_error = {
 	.post_recv = error_bad_recv,
 	.post_srq_recv = error_bad_srq_recv,
 	.ring_doorbell = error_doorbell,
+	.rereg_mr = error_rereg,
 	.modify_qp = error_modify,
 	.query_qp = error_query,
 	.destroy_qp = error_destroy,

@@ -159,14 +159,23 @@ static int limit_take(struct limit *f, enum limit_kind kind, const void *object,
 	return u ? limit_refuse(f, kind, few) : -ENOMEM;
 }
 
+/* Returns where the object is linked, which is a place that holds NULL if it does not count. Caller holds f->lock. */
+static struct limit_object **limit_find(struct limit *f, const void *object)
+{
+	struct limit_object **p = limit_bucket(f, object);
+
+	while (*p && (*p)->object != object)
+		p = &(*p)->next;
+	return p;
+}
+
 /* Does nothing for an object that does not count. */
 static void limit_give_back(struct limit *f, const void *object)
 {
-	struct limit_object **p = limit_bucket(f, object), *o;
+	struct limit_object **p, *o;
 
 	pthread_mutex_lock(&f->lock);
-	while (*p && (*p)->object != object)
-		p = &(*p)->next;
+	p = limit_find(f, object);
 	o = *p;
 	if (o) {
 		*p = o->next;
@@ -180,11 +189,10 @@ static void limit_give_back(struct limit *f, const void *object)
 /* The object `to` counts in the place of `object`. */
 static void limit_move(struct limit *f, const void *object, const void *to)
 {
-	struct limit_object **p = limit_bucket(f, object), **bucket = limit_bucket(f, to), *o;
+	struct limit_object **p, **bucket = limit_bucket(f, to), *o;
 
 	pthread_mutex_lock(&f->lock);
-	while (*p && (*p)->object != object)
-		p = &(*p)->next;
+	p = limit_find(f, object);
 	o = *p;
 	if (o) {
 		*p = o->next;
@@ -260,8 +268,7 @@ static int limit_change_bytes(struct limit *f, const void *object, uint64_t byte
 
 	*before = bytes;
 	pthread_mutex_lock(&f->lock);
-	for (o = *limit_bucket(f, object); o && o->object != object; o = o->next)
-		;
+	o = *limit_find(f, object);
 	if (o) {
 		const uint64_t others = o->user->bytes - o->bytes;
 
@@ -276,11 +283,28 @@ static int limit_change_bytes(struct limit *f, const void *object, uint64_t byte
 	return small ? 0 : limit_refuse(f, LIMIT_MR, true);
 }
 
+/*
+ * Takes limit_change_bytes() back. The user can exceed the limit then: another thread may have registered what an object
+ * that was to shrink gave up.
+ */
+static void limit_restore_bytes(struct limit *f, const void *object, uint64_t bytes)
+{
+	struct limit_object *o;
+
+	pthread_mutex_lock(&f->lock);
+	o = *limit_find(f, object);
+	if (o) {
+		o->user->bytes += bytes - o->bytes;
+		o->bytes = bytes;
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
 /* With UVD_REREG_NEW the core destroys mr afterwards, so the new region counts in its place. */
 static int limit_rereg_mr(void *data, const struct uvd_next *next, struct uvd_mr *mr, int flags, struct uvd_mr *to,
 			  struct uvd_udata *udata)
 {
-	uint64_t before, unused;
+	uint64_t before;
 	int ret;
 
 	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION))
@@ -290,7 +314,7 @@ static int limit_rereg_mr(void *data, const struct uvd_next *next, struct uvd_mr
 		return ret;
 	ret = uvd_next_rereg_mr(next, mr, flags, to, udata);
 	if (ret < 0)
-		limit_change_bytes(data, mr, before, &unused);
+		limit_restore_bytes(data, mr, before);
 	else if (ret == UVD_REREG_NEW)
 		limit_move(data, mr, to);
 	return ret;

@@ -124,6 +124,14 @@ void uvd_object_done(struct uvd_object_rule *rule, enum uvd_object_kind kind, en
 	}
 }
 
+void uvd_object_replaced(struct uvd_object_rule *rule, enum uvd_object_kind kind, const void *from, const void *to)
+{
+	if (rule->by != UVD_OBJECT_NTH || atomic_load(&rule->object) != from)
+		return;
+	atomic_store(&rule->id, object_id(kind, UVD_OBJECT_USED, to));
+	atomic_store(&rule->object, to);
+}
+
 bool uvd_object_completes(const struct uvd_object_rule rules[UVD_OF_KINDS], const struct uvd_cq *cq, uint32_t qp_num)
 {
 	const struct uvd_object_rule *of_cq = &rules[UVD_OF_CQ], *of_qp = &rules[UVD_OF_QP];

@@ -49,6 +49,11 @@ bool uvd_object_applies(struct uvd_object_rule *rule, enum uvd_object_kind kind,
 			const void *object);
 void uvd_object_done(struct uvd_object_rule *rule, enum uvd_object_kind kind, enum uvd_object_step step,
 		     const void *object, int ret);
+/*
+ * `to` takes the place of `from`, which the core ends afterwards: a rule for the N-th object follows. Call it after the
+ * backend has made `to`.
+ */
+void uvd_object_replaced(struct uvd_object_rule *rule, enum uvd_object_kind kind, const void *from, const void *to);
 /* Do the rules, one for each kind, apply to a completion? Not for rules by type. */
 bool uvd_object_completes(const struct uvd_object_rule rules[UVD_OF_KINDS], const struct uvd_cq *cq, uint32_t qp_num);
 

@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uverbsd/plugin.h>
@@ -78,16 +77,11 @@ bool uvd_rule_time(const char *text, uint64_t *ns)
 	return false;
 }
 
-const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t seed, char *value, size_t size)
+/* Parses @N, @N+, %PERCENT or nothing. Returns NULL, or a message that says what is wrong with the text. */
+static const char *rule_parse_calls(struct uvd_rule *rule, const char *end, uint64_t seed)
 {
-	const size_t len = strcspn(text, "@%");
-	const char *end = text + len;
 	uint64_t number;
 
-	if (!len || len >= size)
-		return "does not begin with a value";
-	memcpy(value, text, len);
-	value[len] = 0;
 	*rule = (struct uvd_rule){ .set = true, .first = 1, .last = UINT64_MAX, .seed = seed };
 	if (*end == '@') {
 		end = rule_number(end + 1, UINT64_MAX, &rule->first);
@@ -107,6 +101,17 @@ const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t see
 	return *end ? "does not end with @N, @N+ or %PERCENT" : NULL;
 }
 
+const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t seed, char *value, size_t size)
+{
+	const size_t len = strcspn(text, "@%");
+
+	if (!len || len >= size)
+		return "does not begin with a value";
+	memcpy(value, text, len);
+	value[len] = 0;
+	return rule_parse_calls(rule, text + len, seed);
+}
+
 void uvd_rule_all(struct uvd_rule *rule)
 {
 	*rule = (struct uvd_rule){ .set = true, .first = 1, .last = UINT64_MAX };
@@ -115,13 +120,10 @@ void uvd_rule_all(struct uvd_rule *rule)
 int uvd_rule_option(struct uvd_rule *rule, const struct uvd_plugin_values *values, const char *name, uint64_t seed)
 {
 	const char *when = uvd_plugin_value(values, name), *wrong;
-	char text[64], value[4];
 
 	if (!when)
 		return 0;
-	snprintf(text, sizeof(text), "x%s", when);
-	wrong = *when == '@' || *when == '%' ? uvd_rule_parse(rule, text, seed, value, sizeof(value))
-					     : "is not @N, @N+ or %PERCENT";
+	wrong = *when == '@' || *when == '%' ? rule_parse_calls(rule, when, seed) : "is not @N, @N+ or %PERCENT";
 	return wrong ? uvd_plugin_wrong(values, name, wrong) : 0;
 }
 

@@ -33,6 +33,35 @@ START_TEST(test_a_call_takes_at_least_the_time_and_succeeds)
 }
 END_TEST
 
+START_TEST(test_each_operation_has_its_time)
+{
+	struct uvd_context context = { .dev = &h.dev->ib };
+	uint64_t begin;
+
+	bed_add("delay:alloc_pd=60s,alloc_context=10ms");
+	begin = uvd_now_ns();
+	ck_assert_int_eq(h.dev->ib.ops->alloc_context(&context, NULL), 0);
+	ck_assert_uint_ge(uvd_now_ns() - begin, 10000000);
+}
+END_TEST
+
+static int ring(struct uvd_qp *qp, struct uvd_work *work)
+{
+	return 0;
+}
+
+START_TEST(test_a_doorbell_takes_the_time_of_a_post)
+{
+	uint64_t begin;
+
+	h.dev->ops.ring_doorbell = ring;
+	bed_add("delay:post_send=10ms,post_recv=60s");
+	begin = uvd_now_ns();
+	ck_assert_int_eq(bed_ring_doorbell(), 0);
+	ck_assert_uint_ge(uvd_now_ns() - begin, 10000000);
+}
+END_TEST
+
 static void *call_once(void *arg)
 {
 	atomic_bool *began = arg;
@@ -103,9 +132,26 @@ START_TEST(test_completions_of_the_kinds_that_the_user_chose_come_later)
 	ck_assert_uint_eq(completion_ms(IBV_WC_RDMA_WRITE), 5);
 	ck_assert_uint_eq(completion_ms(IBV_WC_RECV), 1);
 	ck_assert_uint_eq(completion_ms(IBV_WC_RECV_RDMA_WITH_IMM), 7);
+	/* The time of the kind goes before the time of all. */
+	ck_assert_int_eq(uvd_device_filter_set(h.dev, "delay:wc=1ms,wc.write=5ms", error), 0);
+	ck_assert_uint_eq(completion_ms(IBV_WC_RDMA_WRITE), 5);
+	ck_assert_uint_eq(completion_ms(IBV_WC_SEND), 1);
 	/* Another filter adds its time. */
 	bed_add("delay:wc.write=20ms");
 	ck_assert_uint_eq(completion_ms(IBV_WC_RDMA_WRITE), 25);
+}
+END_TEST
+
+static int send_is_late(void)
+{
+	return completion_ms(IBV_WC_SEND) != 0;
+}
+
+START_TEST(test_a_seed_decides_which_completions_come_later)
+{
+	harness_close(&h);
+	harness_open_with(&h, "soft", &uvd_mem_self);
+	bed_check_seed("delay:wc=1ms%50,seed=", send_is_late);
 }
 END_TEST
 
@@ -132,5 +178,7 @@ END_TEST
 
 FILTERS_MAIN(setup, teardown, test_a_call_takes_at_least_the_time_and_succeeds,
 	     test_the_removal_of_the_device_ends_a_delay, test_times_have_a_unit_and_are_a_minute_at_most,
+	     test_each_operation_has_its_time, test_a_doorbell_takes_the_time_of_a_post,
 	     test_completions_of_the_kinds_that_the_user_chose_come_later,
-	     test_a_backend_that_cannot_delay_completions_says_so, test_wrong_options_are_refused)
+	     test_a_seed_decides_which_completions_come_later, test_a_backend_that_cannot_delay_completions_says_so,
+	     test_wrong_options_are_refused)

@@ -7,10 +7,11 @@
 #include "core/internal.h"
 
 static atomic_int downs, ups;
+static unsigned int flapping = 1; /* the port */
 
 static int published(struct uvd_device *dev, unsigned int port, bool up)
 {
-	ck_assert_uint_eq(port, 1);
+	ck_assert_uint_eq(port, flapping);
 	atomic_fetch_add(up ? &ups : &downs, 1);
 	return 0;
 }
@@ -50,6 +51,15 @@ START_TEST(test_the_port_goes_down_and_up_as_often_as_asked)
 }
 END_TEST
 
+START_TEST(test_the_times_until_down_down_and_up_are_the_ones_of_the_options)
+{
+	bed_add("flap:after=1ms,down=1ms,up=60s,times=0");
+	wait_for(&ups, 1);
+	usleep(20000);
+	ck_assert_int_eq(atomic_load(&downs), 1);
+}
+END_TEST
+
 START_TEST(test_a_filter_that_is_removed_leaves_the_port_up)
 {
 	bed_add("flap:after=1ms,down=60s");
@@ -63,6 +73,9 @@ END_TEST
 START_TEST(test_a_filter_that_is_removed_early_does_nothing)
 {
 	bed_add("flap:after=60s");
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "flap", error), 0);
+	ck_assert_int_eq(atomic_load(&downs), 0);
+	bed_add("flap:posts=1");
 	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "flap", error), 0);
 	ck_assert_int_eq(atomic_load(&downs), 0);
 }
@@ -81,9 +94,12 @@ static void *post_once(void *arg)
 	struct uvd_context context = { .dev = &h.dev->ib };
 	struct uvd_pd pd = { .context = &context };
 	struct uvd_qp qp = { .pd = &pd };
-	const struct uvd_send_wr *bad;
+	const struct uvd_send_wr wr = {}, *bad = NULL;
+	int ret = h.dev->ib.ops->post_send(&qp, &wr, &bad, NULL);
 
-	return (void *)(intptr_t)h.dev->ib.ops->post_send(&qp, NULL, &bad, NULL);
+	if (ret)
+		ck_assert_ptr_eq(bad, &wr);
+	return (void *)(intptr_t)ret;
 }
 
 START_TEST(test_the_port_is_down_when_the_post_of_the_schedule_goes_on)
@@ -94,6 +110,52 @@ START_TEST(test_the_port_is_down_when_the_post_of_the_schedule_goes_on)
 		ck_assert_int_eq(is_down(), i >= 3);
 	}
 	ck_assert_int_eq(atomic_load(&downs), 1);
+}
+END_TEST
+
+START_TEST(test_posts_count_anew_each_time_the_port_is_up)
+{
+	bed_add("flap:posts=2,after=60s,down=1ms,up=60s,times=2");
+	for (int i = 1; i < 7; i++) {
+		ck_assert_ptr_null(post_once(NULL));
+		wait_for(&ups, i < 4 ? i / 2 : 2);
+		ck_assert_int_eq(atomic_load(&downs), i < 4 ? i / 2 : 2);
+	}
+	/* The schedule is over, so no post waits. */
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "flap", error), 0);
+	ck_assert_int_eq(atomic_load(&ups), 2);
+}
+END_TEST
+
+static int ring(struct uvd_qp *qp, struct uvd_work *work)
+{
+	return 0;
+}
+
+START_TEST(test_a_doorbell_counts_as_a_post)
+{
+	h.dev->ops.ring_doorbell = ring;
+	bed_add("flap:posts=2,down=60s");
+	ck_assert_ptr_null(post_once(NULL));
+	ck_assert(!is_down());
+	ck_assert_int_eq(bed_ring_doorbell(), 0);
+	ck_assert(is_down());
+}
+END_TEST
+
+START_TEST(test_the_port_of_the_option_flaps)
+{
+	harness_close(&h);
+	harness_init(&h, "null");
+	h.config.num_ports = 2;
+	h.config.ports[1] = h.config.ports[0];
+	h.engine.publish_port = published;
+	harness_start(&h, &uvd_mem_self);
+	flapping = 2;
+	bed_add("flap:port=2,after=1ms,down=60s");
+	wait_for(&downs, 1);
+	ck_assert(!is_down());
+	ck_assert(uvd_config_port_down(&h.dev->ib.config.ports[1]));
 }
 END_TEST
 
@@ -199,6 +261,16 @@ START_TEST(test_a_filter_that_a_user_adds_or_sets_begins_to_count_anew)
 }
 END_TEST
 
+static atomic_bool returned;
+
+static void *post_and_say(void *arg)
+{
+	void *ret = post_once(NULL);
+
+	atomic_store(&returned, true);
+	return ret;
+}
+
 START_TEST(test_the_post_of_the_schedule_fails_when_the_device_is_gone)
 {
 	pthread_t thread;
@@ -208,11 +280,75 @@ START_TEST(test_the_post_of_the_schedule_fails_when_the_device_is_gone)
 	bed_add("flap:device=yes,posts=2");
 	ck_assert_ptr_null(post_once(NULL));
 	ck_assert_int_eq(atomic_load(&orders), 0);
-	pthread_create(&thread, NULL, post_once, NULL);
+	pthread_create(&thread, NULL, post_and_say, NULL);
 	wait_for(&orders, 1);
+	usleep(20000);
+	ck_assert(!atomic_load(&returned));
 	uvd_device_set_gone(h.dev);
 	pthread_join(thread, &ret);
 	ck_assert_int_eq((intptr_t)ret, -EIO);
+}
+END_TEST
+
+static atomic_int refused;
+
+/* As long as the transport does not know the device. */
+static int unknown(struct uvd_device *dev, uint64_t ns)
+{
+	atomic_fetch_add(&refused, 1);
+	return -ENODEV;
+}
+
+static int unknown_at_first(struct uvd_device *dev, uint64_t ns)
+{
+	return atomic_load(&refused) < 2 ? unknown(dev, ns) : ordered_and_gone(dev, ns);
+}
+
+START_TEST(test_a_device_that_the_transport_does_not_know_yet_is_removed_later)
+{
+	h.engine.replug = unknown_at_first;
+	bed_add("flap:device=yes,posts=1");
+	ck_assert_int_eq((intptr_t)post_once(NULL), -EIO);
+	ck_assert_int_eq(atomic_load(&orders), 1);
+}
+END_TEST
+
+START_TEST(test_a_filter_that_is_removed_asks_no_more_for_the_removal)
+{
+	h.engine.replug = unknown;
+	bed_add("flap:device=yes,after=1us");
+	wait_for(&refused, 2);
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "flap", error), 0);
+}
+END_TEST
+
+START_TEST(test_a_post_does_not_wait_for_a_device_that_others_remove)
+{
+	pthread_t thread;
+	void *ret;
+
+	h.engine.replug = unknown;
+	bed_add("flap:device=yes,posts=1");
+	pthread_create(&thread, NULL, post_once, NULL);
+	wait_for(&refused, 2);
+	uvd_device_set_gone(h.dev);
+	pthread_join(thread, &ret);
+	ck_assert_ptr_null(ret);
+}
+END_TEST
+
+/* Somebody else removes the device meanwhile. */
+static int refuse_and_gone(struct uvd_device *dev, uint64_t ns)
+{
+	uvd_device_set_gone(dev);
+	return -ESHUTDOWN;
+}
+
+START_TEST(test_a_post_goes_on_if_the_removal_is_refused)
+{
+	h.engine.replug = refuse_and_gone;
+	bed_add("flap:device=yes,posts=1");
+	ck_assert_ptr_null(post_once(NULL));
 }
 END_TEST
 
@@ -241,11 +377,17 @@ START_TEST(test_wrong_options_are_refused)
 END_TEST
 
 FILTERS_MAIN(setup, teardown, test_the_port_goes_down_and_up_as_often_as_asked,
+	     test_the_times_until_down_down_and_up_are_the_ones_of_the_options,
 	     test_a_filter_that_is_removed_leaves_the_port_up, test_a_filter_that_is_removed_early_does_nothing,
 	     test_a_device_can_be_removed_while_its_port_flaps,
 	     test_the_port_is_down_when_the_post_of_the_schedule_goes_on,
+	     test_posts_count_anew_each_time_the_port_is_up, test_a_doorbell_counts_as_a_post,
+	     test_the_port_of_the_option_flaps,
 	     test_the_removal_of_the_device_is_ordered_once_and_not_by_a_transport_that_cannot,
 	     test_a_device_that_has_gone_as_often_as_asked_stays, test_a_device_that_came_back_stays_for_the_time_up,
 	     test_a_filter_that_a_user_adds_or_sets_begins_to_count_anew,
+	     test_a_device_that_the_transport_does_not_know_yet_is_removed_later,
+	     test_a_filter_that_is_removed_asks_no_more_for_the_removal,
+	     test_a_post_does_not_wait_for_a_device_that_others_remove, test_a_post_goes_on_if_the_removal_is_refused,
 	     test_the_post_of_the_schedule_fails_when_the_device_is_gone, test_the_engine_counts_removals_by_name,
 	     test_wrong_options_are_refused)

@@ -2,8 +2,6 @@
 /* The filter `limit`. */
 #include "bed.h"
 
-enum { PAGE = 4096 };
-
 static uint32_t pd;
 
 static void setup(void)
@@ -25,9 +23,9 @@ static int make_pd(uint32_t *handle)
 
 static int make_mr(size_t pages, uint32_t *handle)
 {
-	static uint8_t mem[8 * PAGE] __attribute__((aligned(PAGE)));
+	static uint8_t mem[8 * BED_PAGE] __attribute__((aligned(BED_PAGE)));
 	struct uv_mr mr;
-	int ret = uv_reg_mr(h.fd, UV_WRITE, pd, mem, pages * PAGE, IBV_ACCESS_LOCAL_WRITE, &mr);
+	int ret = uv_reg_mr(h.fd, UV_WRITE, pd, mem, pages * BED_PAGE, IBV_ACCESS_LOCAL_WRITE, &mr);
 
 	*handle = mr.handle;
 	return ret;
@@ -72,40 +70,226 @@ START_TEST(test_registered_bytes_are_limited)
 }
 END_TEST
 
-/* Gives the region other memory. */
-static int remake_mr(uint32_t handle, size_t pages)
-{
-	static uint8_t other[8 * PAGE] __attribute__((aligned(PAGE)));
-	struct ib_uverbs_rereg_mr_resp resp;
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_rereg_mr cmd;
-	} c = {
-		.hdr = { IB_USER_VERBS_CMD_REREG_MR, sizeof(c) / 4, sizeof(resp) / 4 },
-		.cmd = { .response = (uintptr_t)&resp,
-			 .mr_handle = handle,
-			 .flags = IBV_REREG_MR_CHANGE_TRANSLATION,
-			 .start = (uintptr_t)other,
-			 .length = pages * PAGE,
-			 .hca_va = (uintptr_t)other },
-	};
-
-	return uv_write(h.fd, &c, sizeof(c));
-}
-
 START_TEST(test_a_region_that_changes_counts_with_its_new_length)
 {
 	uint32_t one, two;
 
 	bed_add("limit:bytes=16K");
 	ck_assert_int_eq(make_mr(1, &one), 0);
-	ck_assert_int_eq(remake_mr(one, 5), -ENOMEM);
-	ck_assert_int_eq(remake_mr(one, 3), 0);
+	ck_assert_int_eq(bed_remake_mr(one, 5), -ENOMEM);
+	ck_assert_int_eq(bed_remake_mr(one, 4), 0);
+	ck_assert_int_eq(bed_remake_mr(one, 3), 0);
 	ck_assert_int_eq(make_mr(2, &two), -ENOMEM);
 	ck_assert_int_eq(make_mr(1, &two), 0);
 	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, one), 0);
 	ck_assert_int_eq(make_mr(3, &one), 0);
 	ck_assert_int_eq(make_mr(1, &two), -ENOMEM);
+}
+END_TEST
+
+static int refuse_rereg(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata)
+{
+	return -EIO;
+}
+
+START_TEST(test_a_region_that_could_not_change_counts_as_before)
+{
+	uint32_t one, two;
+
+	bed_add("limit:bytes=16K");
+	ck_assert_int_eq(make_mr(1, &one), 0);
+	h.dev->ops.rereg_mr = refuse_rereg;
+	ck_assert_int_eq(bed_remake_mr(one, 4), -EIO);
+	ck_assert_int_eq(make_mr(4, &two), -ENOMEM);
+	ck_assert_int_eq(make_mr(3, &two), 0);
+}
+END_TEST
+
+/* Another thread of the user registers what the region gave up. */
+static int register_and_refuse(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata)
+{
+	static struct uvd_mr other;
+
+	other = (struct uvd_mr){ .pd = mr->pd, .length = 3 * BED_PAGE };
+	ck_assert_int_eq(h.dev->ib.ops->reg_mr(&other, NULL), 0);
+	return -EIO;
+}
+
+START_TEST(test_a_region_that_could_not_shrink_counts_whole_again)
+{
+	uint32_t one, two;
+
+	bed_add("limit:bytes=16K");
+	ck_assert_int_eq(make_mr(3, &one), 0);
+	h.dev->ops.rereg_mr = register_and_refuse;
+	ck_assert_int_eq(bed_remake_mr(one, 1), -EIO);
+	h.dev->ops.rereg_mr = uvd_backend_null.rereg_mr;
+	/* Six pages count, so only less may follow. */
+	ck_assert_int_eq(make_mr(1, &two), -ENOMEM);
+	ck_assert_int_eq(bed_remake_mr(one, 4), -ENOMEM);
+	ck_assert_int_eq(bed_remake_mr(one, 2), 0);
+	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, one), 0);
+	ck_assert_int_eq(make_mr(2, &two), -ENOMEM);
+	ck_assert_int_eq(make_mr(1, &two), 0);
+}
+END_TEST
+
+static int refuse_end(struct uvd_pd *object)
+{
+	return -EIO;
+}
+
+START_TEST(test_an_object_that_cannot_end_counts)
+{
+	uint32_t one, two;
+
+	bed_add("limit:pd=1");
+	ck_assert_int_eq(make_pd(&one), 0);
+	h.dev->ops.dealloc_pd = refuse_end;
+	ck_assert_int_eq(uv_dealloc_pd(h.fd, UV_WRITE, one), -EIO);
+	ck_assert_int_eq(make_pd(&two), -ENOMEM);
+	h.dev->ops.dealloc_pd = uvd_backend_null.dealloc_pd;
+	ck_assert_int_eq(uv_dealloc_pd(h.fd, UV_WRITE, one), 0);
+	ck_assert_int_eq(make_pd(&two), 0);
+}
+END_TEST
+
+/* ---- the kinds of objects ---------------------------------------------------------------------------------------- */
+
+static int make_mw(uint32_t *handle)
+{
+	uint32_t rkey;
+
+	return uv_alloc_mw(h.fd, UV_WRITE, pd, IBV_MW_TYPE_1, handle, &rkey);
+}
+
+static int end_mw(uint32_t handle)
+{
+	return uv_dealloc_mw(h.fd, UV_WRITE, handle);
+}
+
+static int make_region(uint32_t *handle)
+{
+	return make_mr(1, handle);
+}
+
+static int end_region(uint32_t handle)
+{
+	return uv_dereg_mr(h.fd, UV_WRITE, handle);
+}
+
+static int make_ah(uint32_t *handle)
+{
+	struct ib_uverbs_ah_attr attr = { .dlid = 1, .port_num = 1 };
+
+	return uv_create_ah(h.fd, UV_WRITE, pd, &attr, handle);
+}
+
+static int end_ah(uint32_t handle)
+{
+	return uv_destroy_ah(h.fd, UV_WRITE, handle);
+}
+
+static int make_cq(uint32_t *handle)
+{
+	return uv_create_cq(h.fd, UV_WRITE, &uv_cq_default, handle, NULL);
+}
+
+static int end_cq(uint32_t handle)
+{
+	return uv_destroy_cq(h.fd, UV_WRITE, handle, NULL);
+}
+
+static int make_srq(uint32_t *handle)
+{
+	struct uv_srq_attr attr = uv_srq_attr(pd);
+	struct uv_srq srq;
+	int ret = uv_create_srq(h.fd, UV_WRITE, &attr, &srq);
+
+	*handle = srq.handle;
+	return ret;
+}
+
+static int end_srq(uint32_t handle)
+{
+	return uv_destroy_srq(h.fd, UV_WRITE, handle, NULL);
+}
+
+static int make_qp(uint32_t *handle)
+{
+	static uint32_t cq;
+	struct uv_qp_attr attr;
+	struct uv_qp qp;
+	int ret = cq ? 0 : make_cq(&cq);
+
+	attr = uv_qp_attr(pd, cq);
+	ret = ret ?: uv_create_qp(h.fd, UV_WRITE, &attr, &qp);
+	*handle = qp.handle;
+	return ret;
+}
+
+static int end_qp(uint32_t handle)
+{
+	return uv_destroy_qp(h.fd, UV_WRITE, handle, NULL);
+}
+
+static const struct {
+	const char *filter;
+	int (*make)(uint32_t *handle);
+	int (*end)(uint32_t handle);
+} kinds[] = {
+	{ "limit:mr=1", make_region, end_region }, { "limit:mw=1", make_mw, end_mw },
+	{ "limit:ah=1", make_ah, end_ah },	   { "limit:cq=1", make_cq, end_cq },
+	{ "limit:srq=1", make_srq, end_srq },	   { "limit:qp=1", make_qp, end_qp },
+};
+
+START_TEST(test_each_kind_of_object_has_its_limit)
+{
+	uint32_t one, two;
+
+	bed_add(kinds[_i].filter);
+	ck_assert_int_eq(kinds[_i].make(&one), 0);
+	ck_assert_int_eq(kinds[_i].make(&two), -ENOMEM);
+	ck_assert_int_eq(kinds[_i].end(one), 0);
+	ck_assert_int_eq(kinds[_i].make(&one), 0);
+	ck_assert_int_eq(kinds[_i].make(&two), -ENOMEM);
+}
+END_TEST
+
+START_TEST(test_other_ways_to_make_a_region_or_a_cq_count_too)
+{
+	struct uvd_context context = { .dev = &h.dev->ib, .account = h.account };
+	struct uvd_pd parent = { .context = &context };
+	struct uvd_mr mrs[3] = { { .pd = &parent, .length = 4 * BED_PAGE },
+				 { .pd = &parent, .length = 2 * BED_PAGE },
+				 { .pd = &parent, .length = BED_PAGE } };
+	struct uvd_cq *cq = calloc(1, h.dev->ib.ops->size_cq);
+	uint32_t handle;
+
+	bed_add("limit:mr=2,bytes=4K,cq=1");
+	/* The memory of the device is none that the user registers. */
+	ck_assert_int_eq(h.dev->ib.ops->reg_dm_mr(&mrs[0], NULL), 0);
+	ck_assert_int_eq(h.dev->ib.ops->reg_dmabuf_mr(&mrs[1], NULL), -ENOMEM);
+	ck_assert_int_eq(h.dev->ib.ops->reg_dmabuf_mr(&mrs[2], NULL), 0);
+	ck_assert_int_eq(h.dev->ib.ops->dereg_mr(&mrs[2]), 0);
+	ck_assert_int_eq(make_mr(1, &handle), 0);
+	ck_assert_int_eq(h.dev->ib.ops->reg_dm_mr(&mrs[1], NULL), -ENOMEM);
+	cq->context = &context;
+	cq->cqe = 1;
+	ck_assert_int_eq(h.dev->ib.ops->create_cq_umem(cq, NULL), 0);
+	ck_assert_int_eq(make_cq(&handle), -ENOMEM);
+	ck_assert_int_eq(h.dev->ib.ops->destroy_cq(cq), 0);
+	ck_assert_int_eq(make_cq(&handle), 0);
+	free(cq);
+}
+END_TEST
+
+START_TEST(test_a_limit_of_objects_limits_no_bytes)
+{
+	uint32_t handle;
+
+	bed_add("limit:mr=1");
+	ck_assert_int_eq(make_mr(8, &handle), 0);
 }
 END_TEST
 
@@ -170,7 +354,24 @@ START_TEST(test_wrong_options_are_refused)
 }
 END_TEST
 
-FILTERS_MAIN(setup, teardown, test_objects_beyond_the_limit_are_refused_until_one_goes,
-	     test_what_existed_before_does_not_count, test_registered_bytes_are_limited,
-	     test_a_region_that_changes_counts_with_its_new_length, test_a_creation_that_fails_below_does_not_count,
-	     test_each_user_has_his_own_count, test_wrong_options_are_refused)
+int main(void)
+{
+	TCase *tc = tcase_create("all");
+
+	tcase_add_checked_fixture(tc, setup, teardown);
+	tcase_set_timeout(tc, 60);
+	tcase_add_test(tc, test_objects_beyond_the_limit_are_refused_until_one_goes);
+	tcase_add_test(tc, test_what_existed_before_does_not_count);
+	tcase_add_test(tc, test_registered_bytes_are_limited);
+	tcase_add_test(tc, test_a_region_that_changes_counts_with_its_new_length);
+	tcase_add_test(tc, test_a_region_that_could_not_change_counts_as_before);
+	tcase_add_test(tc, test_a_region_that_could_not_shrink_counts_whole_again);
+	tcase_add_test(tc, test_an_object_that_cannot_end_counts);
+	tcase_add_loop_test(tc, test_each_kind_of_object_has_its_limit, 0, UV_ARRAY_SIZE(kinds));
+	tcase_add_test(tc, test_other_ways_to_make_a_region_or_a_cq_count_too);
+	tcase_add_test(tc, test_a_limit_of_objects_limits_no_bytes);
+	tcase_add_test(tc, test_a_creation_that_fails_below_does_not_count);
+	tcase_add_test(tc, test_each_user_has_his_own_count);
+	tcase_add_test(tc, test_wrong_options_are_refused);
+	return run_suite(__FILE__, tc);
+}

@@ -77,9 +77,49 @@ START_TEST(test_a_seed_decides_which_messages_are_lost)
 }
 END_TEST
 
+static int ud_is_treated(void)
+{
+	return carried(IBV_QPT_UD, true).fate != UVD_FATE_DELIVER;
+}
+
+START_TEST(test_a_seed_decides_which_messages_are_held)
+{
+	bed_check_seed("reorder:when=%50,seed=", ud_is_treated);
+}
+END_TEST
+
+static int uc_is_treated(void)
+{
+	return carried(IBV_QPT_UC, true).fate != UVD_FATE_DELIVER;
+}
+
+START_TEST(test_rules_of_one_filter_choose_independently_of_each_other)
+{
+	char ud[41], uc[41];
+
+	bed_add("loss:ud=%50,uc=%50");
+	bed_pattern(ud_is_treated, ud);
+	bed_pattern(uc_is_treated, uc);
+	ck_assert_str_ne(ud, uc);
+}
+END_TEST
+
+START_TEST(test_the_filters_below_see_the_messages_that_are_not_lost)
+{
+	char fates[10];
+
+	bed_add("loss:ud=@2");
+	bed_add("loss:ud=@1");
+	fates_of(IBV_QPT_UD, fates);
+	ck_assert_str_eq(fates, "L-L------");
+}
+END_TEST
+
 START_TEST(test_a_message_is_held_for_the_time_of_the_option_if_it_can_be)
 {
-	bed_add("reorder:hold=7ms");
+	bed_add("reorder");
+	ck_assert_uint_eq(carried(IBV_QPT_UD, true).hold_ns, 10000000);
+	ck_assert_int_eq(uvd_device_filter_set(h.dev, "reorder:hold=7ms", error), 0);
 	ck_assert_int_eq(carried(IBV_QPT_UD, true).fate, UVD_FATE_HOLD);
 	ck_assert_uint_eq(carried(IBV_QPT_UD, true).hold_ns, 7000000);
 	ck_assert_int_eq(carried(IBV_QPT_UD, false).fate, UVD_FATE_DELIVER);
@@ -111,9 +151,10 @@ END_TEST
 START_TEST(test_wrong_options_are_refused)
 {
 	static const char *const wrong[] = {
-		"loss:ud=5",	    "loss:ud=",		"loss:when=all", "loss:rc=@0",
-		"loss:xx=@1",	    "loss:when=x%10",	"loss:seed=x",	 "reorder:hold=5",
-		"reorder:hold=61s", "reorder:when=10%", "reorder:rc=@1", "loss:when=@3%5"
+		"loss:ud=5", "loss:ud=", "loss:when=all", "loss:rc=@0", "loss:xx=@1", "loss:when=x%10", "loss:seed=x",
+		"reorder:hold=5", "reorder:hold=61s", "reorder:when=10%", "reorder:rc=@1", "loss:when=@3%5",
+		/* The end of a long text is read as well. */
+		"loss:when=@00000000000000000000000000000000000000000000000000000000000000000001x"
 	};
 
 	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {
@@ -142,6 +183,9 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, test_the_messages_that_the_user_chose_are_lost_or_held, 0, UV_ARRAY_SIZE(rules));
 	tcase_add_test(tc, test_a_seed_decides_which_messages_are_lost);
+	tcase_add_test(tc, test_a_seed_decides_which_messages_are_held);
+	tcase_add_test(tc, test_rules_of_one_filter_choose_independently_of_each_other);
+	tcase_add_test(tc, test_the_filters_below_see_the_messages_that_are_not_lost);
 	tcase_add_test(tc, test_a_message_is_held_for_the_time_of_the_option_if_it_can_be);
 	tcase_add_test(tc, test_a_message_that_cannot_be_held_counts);
 	tcase_add_test(tc, test_a_message_that_one_filter_loses_is_not_held_by_another);

@@ -57,6 +57,31 @@ START_TEST(test_what_creates_nothing_does_not_count)
 }
 END_TEST
 
+START_TEST(test_each_operation_that_creates_or_allocates_fails)
+{
+#define CREATES(ret, op, ...) { #op, !!uvd_filter_nomem.op },
+	static const char *const creating[] = { "create_", "alloc_", "reg_", "rereg_", "resize_", "attach_" };
+	const struct {
+		const char *name;
+		bool fails;
+	} ops[] = { UVD_FILTER_OPS(CREATES) };
+
+	for (size_t i = 0; i < UV_ARRAY_SIZE(ops); i++) {
+		bool creates = false;
+
+		for (size_t k = 0; k < UV_ARRAY_SIZE(creating); k++)
+			creates |= !strncmp(ops[i].name, creating[k], strlen(creating[k]));
+		ck_assert_msg(ops[i].fails == creates, "%s", ops[i].name);
+	}
+}
+END_TEST
+
+START_TEST(test_a_seed_decides_which_creations_a_percentage_chooses)
+{
+	bed_check_seed("nomem:when=%50,seed=", bed_alloc_pd);
+}
+END_TEST
+
 START_TEST(test_a_wrong_choice_is_refused)
 {
 	static const char *const wrong[] = { "nomem:when=3", "nomem:when=", "nomem:when=ENOMEM@3", "nomem:when=@0",
@@ -70,4 +95,5 @@ START_TEST(test_a_wrong_choice_is_refused)
 END_TEST
 
 FILTERS_MAIN(setup, teardown, test_creations_of_all_types_count_together, test_without_a_choice_every_creation_fails,
-	     test_what_creates_nothing_does_not_count, test_a_wrong_choice_is_refused)
+	     test_what_creates_nothing_does_not_count, test_each_operation_that_creates_or_allocates_fails,
+	     test_a_seed_decides_which_creations_a_percentage_chooses, test_a_wrong_choice_is_refused)

@@ -123,11 +123,33 @@ START_TEST(test_the_first_filter_of_a_device_is_the_outermost)
 }
 END_TEST
 
+START_TEST(test_what_a_name_would_get_can_be_taken_and_given_back)
+{
+	struct uvd_device_filter *taken, *of_another;
+
+	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=a"), 0);
+	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, "another", "toy:id=x"), 0);
+	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "other:id=b"), 0);
+	taken = uvd_engine_filters_take(&h.engine, h.config.ibdev);
+	ck_assert_int_eq(uvd_engine_filters_add(&h.engine, h.config.ibdev, "toy:id=c"), 0);
+	uvd_engine_filters_restore(&h.engine, h.config.ibdev, taken);
+	start();
+	assert_trace("ab");
+	of_another = uvd_engine_filters_take(&h.engine, "another");
+	ck_assert_ptr_nonnull(of_another);
+	ck_assert_str_eq(of_another->text, "toy:id=x");
+	ck_assert_ptr_null(of_another->next);
+	uvd_engine_filters_drop(of_another);
+}
+END_TEST
+
 START_TEST(test_a_filter_that_is_added_is_the_outermost)
 {
 	start();
 	bed_add("toy:id=a");
 	bed_add("toy:id=b");
+	assert_trace("ba");
+	bed_add("empty");
 	assert_trace("ba");
 	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "toy", error), 0);
 	assert_trace("a");
@@ -145,6 +167,18 @@ START_TEST(test_a_filter_that_is_set_keeps_its_place_and_begins_anew)
 	assert_trace("bc");
 	assert_list("other:id=b toy:id=c ");
 	ck_assert_int_eq(atomic_load(&ended), 1);
+}
+END_TEST
+
+START_TEST(test_a_filter_is_found_by_its_whole_name)
+{
+	start();
+	bed_add("other:id=a");
+	bed_add("empty:id=b");
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "o", error), -ENOENT);
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "others", error), -ENOENT);
+	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "other", error), 0);
+	assert_list("empty:id=b ");
 }
 END_TEST
 
@@ -176,6 +210,7 @@ START_TEST(test_operations_that_no_filter_wraps_are_the_backends_own)
 	own = &h.dev->ops;
 	bed_add("empty");
 	ck_assert_ptr_eq(h.dev->ib.ops, own);
+	ck_assert(!atomic_load(&h.dev->filters.completions));
 	bed_add("toy");
 	ops = h.dev->ib.ops;
 	ck_assert(ops->alloc_pd != own->alloc_pd);
@@ -286,6 +321,73 @@ START_TEST(test_a_call_in_progress_keeps_its_filter)
 }
 END_TEST
 
+static struct uvd_ibdev other_dev;
+
+static void *call_other_dev(void *arg)
+{
+	struct uvd_context context = { .dev = &other_dev };
+	struct uvd_pd pd = { .context = &context };
+
+	return (void *)(intptr_t)other_dev.ops->alloc_pd(&pd, NULL);
+}
+
+static void *let_leave(void *arg)
+{
+	usleep(20000);
+	sem_post(&leave);
+	return NULL;
+}
+
+START_TEST(test_the_end_of_a_device_waits_for_calls_and_ends_their_filters)
+{
+	struct uvd_filter_instance *instance;
+	struct uvd_filters filters;
+	pthread_t caller, helper;
+	void *ret;
+	int err;
+
+	start();
+	other_dev.config = h.config;
+	other_dev.ops = &uvd_backend_null;
+	uvd_filters_begin(&filters, &other_dev);
+	instance = uvd_plugins_filter_begin(h.engine.plugins, "slow:id=a", &other_dev, error, &err);
+	ck_assert_int_eq(uvd_filters_change(&filters, &instance, 1), 0);
+	pthread_create(&caller, NULL, call_other_dev, NULL);
+	sem_wait(&entered);
+	pthread_create(&helper, NULL, let_leave, NULL);
+	uvd_filters_clear(&filters);
+	ck_assert_int_eq(atomic_load(&ended), 1);
+	ck_assert_ptr_eq(other_dev.ops, &uvd_backend_null);
+	pthread_join(caller, &ret);
+	ck_assert_int_eq((intptr_t)ret, 0);
+	pthread_join(helper, NULL);
+	uvd_filters_end(&filters);
+}
+END_TEST
+
+static void put_owner(void *owner)
+{
+	/* The code must be there until exit() has returned. */
+	ck_assert_int_eq(atomic_load(&ended), 1);
+	*(bool *)owner = true;
+}
+
+START_TEST(test_a_filter_puts_its_code_after_its_end)
+{
+	struct uvd_filter_instance *instance = calloc(1, sizeof(*instance));
+	bool put = false;
+
+	start();
+	instance->filter = &toy;
+	instance->put_owner = put_owner;
+	instance->owner = &put;
+	atomic_fetch_add(&begun, 1);
+	uvd_filter_instance_end(instance);
+	ck_assert(put);
+	uvd_filter_instance_end(NULL);
+}
+END_TEST
+
 static atomic_bool stop;
 
 static void *call_until_stop(void *arg)
@@ -323,10 +425,12 @@ START_TEST(test_changes_under_calls_lose_no_call_and_leak_nothing)
 END_TEST
 
 FILTERS_MAIN(setup, teardown, test_the_first_filter_of_a_device_is_the_outermost,
-	     test_a_filter_that_is_added_is_the_outermost, test_a_filter_that_is_set_keeps_its_place_and_begins_anew,
+	     test_what_a_name_would_get_can_be_taken_and_given_back, test_a_filter_that_is_added_is_the_outermost,
+	     test_a_filter_that_is_set_keeps_its_place_and_begins_anew, test_a_filter_is_found_by_its_whole_name,
 	     test_completions_pass_the_innermost_filter_first,
 	     test_operations_that_no_filter_wraps_are_the_backends_own,
 	     test_an_operation_that_the_backend_lacks_stays_absent, test_a_wrong_filter_changes_nothing,
 	     test_a_device_has_16_filters_at_most, test_a_device_with_a_wrong_filter_is_not_created,
 	     test_a_removed_device_has_no_filters, test_a_call_in_progress_keeps_its_filter,
+	     test_the_end_of_a_device_waits_for_calls_and_ends_their_filters, test_a_filter_puts_its_code_after_its_end,
 	     test_changes_under_calls_lose_no_call_and_leak_nothing)
