@@ -542,6 +542,9 @@ START_TEST(test_a_qp_whose_reset_or_end_fails_stays_in_error)
 	ck_assert_int_eq(uv_modify_qp(h.fd, UV_WRITE, &reset), -EINVAL);
 	ck_assert_int_eq(uv_destroy_qp(h.fd, UV_WRITE, qp.handle, NULL), -EIO);
 	ck_assert_int_eq(init_qp(&qp), 0);
+	/* Nor does a call reset it that does not change its state. */
+	reset.attr_mask = IBV_QP_ACCESS_FLAGS;
+	ck_assert_int_eq(uv_modify_qp(h.fd, UV_WRITE, &reset), 0);
 	ck_assert_int_eq(bed_complete(NULL, qp.qpn, IBV_WC_SEND), IBV_WC_WR_FLUSH_ERR);
 	ck_assert_int_eq(uv_destroy_qp(h.fd, UV_WRITE, qp.handle, NULL), 0);
 	ck_assert_int_eq(bed_complete(NULL, qp.qpn, IBV_WC_SEND), IBV_WC_SUCCESS);
