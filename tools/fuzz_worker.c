@@ -165,6 +165,13 @@ static void kernel_log_watch(const struct uvd_fuzz *f)
 			uvd_errno_name(-ret));
 }
 
+/* After the last program of a worker: a task of the kernel may still be about to report what that program has done. */
+static void kernel_log_wait(struct uvd_program_finding *found)
+{
+	if (kernel_log && !found->kind)
+		uvd_program_check_log(kernel_log, UVD_PROGRAM_LATE_MS, found);
+}
+
 /* Writes the report, if the last program had one, to the folder. */
 static void kernel_log_end(const struct uvd_fuzz *f)
 {
@@ -237,6 +244,7 @@ static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, stru
 		worker_check(f, run, p, &found);
 	}
 	engine_give_time(0);
+	kernel_log_wait(&found);
 	return uvd_fuzz_write_finding(f->folder, &found) ? found.kind != UVD_PROGRAM_FINE : 2;
 }
 
@@ -274,6 +282,7 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 			fprintf(stderr, "%s: %s: %s\n", who, p->name, run->trouble);
 	}
 	engine_give_time(0);
+	kernel_log_wait(&found);
 	uvd_fuzz_count(f->folder, n, calls);
 	if (!found.kind)
 		return 0;

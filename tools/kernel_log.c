@@ -99,14 +99,15 @@ static void record_take(struct uvd_kernel_log *log, char *record)
 	log->len += len + 1;
 }
 
-static bool log_waits(const struct uvd_kernel_log *log)
+/* Does the log get a record in this time? */
+static bool log_goes_on(const struct uvd_kernel_log *log, int ms)
 {
 	struct pollfd pfd = { .fd = log->fd, .events = POLLIN };
 
-	return poll(&pfd, 1, SILENCE_MS) > 0 && pfd.revents & POLLIN;
+	return ms && poll(&pfd, 1, ms) > 0 && pfd.revents & POLLIN;
 }
 
-void uvd_kernel_log_look(struct uvd_kernel_log *log)
+void uvd_kernel_log_look(struct uvd_kernel_log *log, int ms)
 {
 	char record[RECORD + 1];
 	ssize_t n;
@@ -116,13 +117,14 @@ void uvd_kernel_log_look(struct uvd_kernel_log *log)
 	log->len = 0;
 	for (unsigned int i = 0; i < MAX_RECORDS; i++) {
 		n = read(log->fd, record, RECORD);
-		/* EPIPE: records were overwritten, and the next read() returns the oldest that is left. */
-		if (n < 0 && (errno == EPIPE || errno == EINTR))
-			continue;
-		if (n <= 0 && !(log->begins && n < 0 && errno == EAGAIN && log_waits(log)))
+		if (n > 0) {
+			record[n] = 0;
+			record_take(log, record);
+		} else if (n < 0 && (errno == EPIPE || errno == EINTR)) {
+			continue; /* EPIPE: records were overwritten, and the next read() returns the oldest that is left */
+		} else if (!n || errno != EAGAIN || !log_goes_on(log, log->begins ? SILENCE_MS : ms)) {
 			return;
-		record[n > 0 ? n : 0] = 0;
-		record_take(log, record);
+		}
 	}
 }
 

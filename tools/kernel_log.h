@@ -26,10 +26,11 @@ int uvd_kernel_log_open(struct uvd_kernel_log *log, const char *path);
 void uvd_kernel_log_close(struct uvd_kernel_log *log);
 
 /*
- * Reads the records that are new, without waiting for any. If one of them begins a report, waits until the log is silent for a moment, so
- * that `lines` has the whole report. Records that the kernel has overwritten before they were read are skipped.
+ * Reads the records that are new, and those that come until the log is silent for `ms` milliseconds. Once one of them has
+ * begun a report, for a moment instead, so that `lines` has the whole report. Records that the kernel has overwritten
+ * before they were read are skipped.
  */
-void uvd_kernel_log_look(struct uvd_kernel_log *log);
+void uvd_kernel_log_look(struct uvd_kernel_log *log, int ms);
 
 /* Writes `lines` into the file. Returns 0, or a negative errno. */
 int uvd_kernel_log_write(const struct uvd_kernel_log *log, const char *path);

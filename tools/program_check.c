@@ -132,11 +132,12 @@ static void check_left(const struct uvd_prog_run *run, const char *control, stru
 	}
 }
 
-static bool check_log(struct uvd_kernel_log *log, struct uvd_program_finding *found)
+bool uvd_program_check_log(struct uvd_kernel_log *log, int ms, struct uvd_program_finding *found)
 {
-	uvd_kernel_log_look(log);
+	uvd_kernel_log_look(log, ms);
 	if (!log->begins)
 		return false;
+	memset(found, 0, sizeof(*found));
 	found->kind = UVD_PROGRAM_REPORT;
 	snprintf(found->d.kernel, sizeof(found->d.kernel), "%s", log->begins);
 	snprintf(found->text, sizeof(found->text), "report: the kernel says after the program: %s", log->report);
@@ -150,7 +151,7 @@ void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const
 	uvd_prog_run_start(run, p);
 	uvd_prog_run_wait(run);
 	/* A report also tells why a program hangs or is killed, so it comes first. */
-	if (log && check_log(log, found))
+	if (log && uvd_program_check_log(log, 0, found))
 		return;
 	/* After a hang the device may be what hangs: it is not asked. */
 	if (WIFSIGNALED(run->status) && WTERMSIG(run->status) == SIGALRM) {

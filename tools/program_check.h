@@ -22,8 +22,12 @@ struct uvd_program_finding {
 	char text[256]; /* for people, one line */
 };
 
-/* How often a program whose calls race is run before it counts as one without a finding. */
-enum { UVD_PROGRAM_RACES = 30 };
+enum {
+	UVD_PROGRAM_RACES =
+		30, /* how often a program whose calls race is run before it counts as one without a finding */
+	UVD_PROGRAM_LATE_MS =
+		200, /* how long after the last program a task of the kernel may report what it has done */
+};
 
 /*
  * Runs the program and checks the device. control: the socket that tells of leaks; NULL: do not look for them. log: NULL, or the
@@ -31,6 +35,8 @@ enum { UVD_PROGRAM_RACES = 30 };
  */
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
 		       struct uvd_kernel_log *log, struct uvd_program_finding *found);
+/* Has the log a report? Waits until it is silent for `ms` milliseconds. *found is not changed if there is none. */
+bool uvd_program_check_log(struct uvd_kernel_log *log, int ms, struct uvd_program_finding *found);
 /* Does a result contradict the model? *found is not changed if none does. */
 void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_prog *p,
 			     struct uvd_program_finding *found);

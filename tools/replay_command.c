@@ -135,6 +135,8 @@ static bool replay_run(struct replay *r)
 	for (unsigned int i = 0; i < (uvd_prog_races(r->p) ? UVD_PROGRAM_RACES : 1) && !r->finding.kind; i++)
 		uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, r->log,
 				  &r->finding);
+	if (r->log && !r->finding.kind)
+		uvd_program_check_log(r->log, UVD_PROGRAM_LATE_MS, &r->finding);
 	if (r->run->trouble[0])
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
 	return !r->run->trouble[0];

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../suite.h"
@@ -67,10 +68,10 @@ START_TEST(test_a_record_that_begins_as_a_report_does_is_one)
 	make_log();
 	say("rdma_rxe: loaded");
 	say(reports[_i][0]);
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_pstr_eq(kernel_log.begins, reports[_i][1]);
 	ck_assert_str_eq(kernel_log.report, reports[_i][0]);
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_msg(!kernel_log.begins, "a report is found once");
 	remove_log();
 }
@@ -91,11 +92,11 @@ START_TEST(test_other_records_are_no_report)
 	make_log();
 	for (unsigned int i = 0; i < sizeof(others) / sizeof(*others); i++) {
 		say(others[i]);
-		uvd_kernel_log_look(&kernel_log);
+		uvd_kernel_log_look(&kernel_log, 0);
 		ck_assert_msg(!kernel_log.begins, "%s", others[i]);
 	}
 	ck_assert_int_eq(write(ends[1], "BUG: no record", 14), 14);
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_ptr_null(kernel_log.begins);
 	remove_log();
 }
@@ -111,7 +112,7 @@ START_TEST(test_a_report_is_kept_with_the_lines_around_it)
 	say("------------[ cut here ]------------");
 	say("WARNING: CPU: 1");
 	say("Call Trace:");
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_int_eq(uvd_kernel_log_write(&kernel_log, copy), 0);
 	len = read(fd, text, sizeof(text) - 1);
 	ck_assert_int_gt(len, 0);
@@ -120,6 +121,25 @@ START_TEST(test_a_report_is_kept_with_the_lines_around_it)
 	close(fd);
 	unlink(copy);
 	ck_assert_int_eq(uvd_kernel_log_write(&kernel_log, "/tmp/uverbsd/no/such/folder"), -ENOENT);
+	remove_log();
+}
+END_TEST
+
+START_TEST(test_a_look_waits_for_a_report_that_comes_late)
+{
+	enum { LONG = 3600000, LATE_US = 20000 };
+	pid_t child;
+
+	make_log();
+	child = fork();
+	if (!child) {
+		usleep(LATE_US);
+		say("BUG: late");
+		_exit(0);
+	}
+	uvd_kernel_log_look(&kernel_log, LONG);
+	ck_assert_str_eq(kernel_log.report, "BUG: late");
+	ck_assert_int_eq(waitpid(child, NULL, 0), child);
 	remove_log();
 }
 END_TEST
@@ -135,7 +155,7 @@ START_TEST(test_a_report_behind_many_records_has_room)
 	say("BUG: late");
 	for (int i = 0; i < 100; i++)
 		say(line);
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_str_eq(kernel_log.report, "BUG: late");
 	ck_assert_uint_le(kernel_log.len, sizeof(kernel_log.lines));
 	ck_assert_ptr_nonnull(
@@ -152,10 +172,10 @@ START_TEST(test_what_the_log_already_has_is_ignored)
 
 	ck_assert_int_eq(write(fd, old, strlen(old)), strlen(old));
 	ck_assert_int_eq(uvd_kernel_log_open(&kernel_log, file), 0);
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_ptr_null(kernel_log.begins);
 	ck_assert_int_eq(write(fd, new, strlen(new)), strlen(new));
-	uvd_kernel_log_look(&kernel_log);
+	uvd_kernel_log_look(&kernel_log, 0);
 	ck_assert_str_eq(kernel_log.report, "BUG: new");
 	uvd_kernel_log_close(&kernel_log);
 	close(fd);
@@ -172,6 +192,7 @@ int main(void)
 			    sizeof(reports) / sizeof(*reports));
 	tcase_add_test(t, test_other_records_are_no_report);
 	tcase_add_test(t, test_a_report_is_kept_with_the_lines_around_it);
+	tcase_add_test(t, test_a_look_waits_for_a_report_that_comes_late);
 	tcase_add_test(t, test_a_report_behind_many_records_has_room);
 	tcase_add_test(t, test_what_the_log_already_has_is_ignored);
 	return run_suite("kernel log", t);
