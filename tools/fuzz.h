@@ -8,7 +8,7 @@
  *	current.prog	the program that the worker is running
  *	finding		what the worker found
  *	count		how many programs and calls it has run
- *	log		what its engine said
+ *	log		what its engine said, or the kernel's log, if that has a report
  *	stop		tells the worker to end
  */
 #ifndef UVD_FUZZ_H
@@ -30,6 +30,7 @@ struct uvd_fuzz {
 	int num_run_options;
 	const char *folder; /* of a worker */
 	bool trial; /* the worker runs current.prog, and nothing else */
+	bool first; /* of several workers: says what holds for all of them */
 	const char *emit; /* NULL, or the file to which the worker writes its program in C */
 };
 

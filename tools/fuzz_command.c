@@ -23,9 +23,9 @@ static const char usage[] =
 	"  uverbsctl fuzz --in-process --seconds 600           the device is part of the worker: many times as fast\n"
 	"\n"
 	"Makes random calls until one shows a bug: the engine dies, a call does not return, a result contradicts the\n"
-	"model of the handle table, or objects stay. Then it drops the calls that the bug does not need, and writes\n"
-	"FINDING.prog, which `uverbsctl replay` runs, and FINDING.c, which needs no part of uverbsd. docs/fuzzing.md has\n"
-	"an example.\n"
+	"model of the handle table, objects stay, or the kernel reports a bug of its own. Then it drops the calls that\n"
+	"the bug does not need, and writes FINDING.prog, which `uverbsctl replay` runs, and FINDING.c, which needs no\n"
+	"part of uverbsd. docs/fuzzing.md has an example.\n"
 	"\n"
 	"  --seconds N       end after N seconds (default: 60)\n"
 	"  --programs N      end after N programs of calls\n"
@@ -251,6 +251,7 @@ static void finding_write(const struct uvd_fuzz *f, struct shrinking *s, struct 
 	for (unsigned int i = 0; i < 3; i++)
 		snprintf(names[i], sizeof(names[i]), "%s.%s", f->output, endings[i]);
 	p->check_model = s->wanted->kind == UVD_PROGRAM_MODEL;
+	p->check_log = s->wanted->kind == UVD_PROGRAM_REPORT;
 	/* An engine can die when it closes the program's file: a check for leaks waits for that. */
 	p->check_leaks = s->wanted->kind == UVD_PROGRAM_LEAK || (s->wanted->kind == UVD_PROGRAM_LOST && !f->device);
 	written[0] = finding_write_program(s, p, names[0]);
@@ -357,6 +358,7 @@ static bool jobs_start(const struct uvd_fuzz *f, struct job *jobs, pid_t *pids)
 		}
 		one.seed = f->seed + i;
 		one.step = f->jobs;
+		one.first = !i;
 		pids[i] = uvd_fuzz_start(&one, jobs[i].folder, "worker", NULL);
 		if (pids[i] < 0)
 			jobs[i].status = 2;

@@ -149,17 +149,58 @@ static void engine_check(const struct uvd_prog_run *run, const struct uvd_prog *
 	snprintf(found->text, sizeof(found->text), "hang: the device does not answer after the program");
 }
 
+/* ---- the kernel's log -------------------------------------------------------------------------------------------- */
+
+static struct uvd_kernel_log *kernel_log; /* of the kernel's device; NULL: do not look at it */
+
+static void kernel_log_watch(const struct uvd_fuzz *f)
+{
+	static struct uvd_kernel_log log;
+	const int ret = uvd_kernel_log_open(&log, UVD_KERNEL_LOG);
+
+	if (!ret)
+		kernel_log = &log;
+	else if (f->first)
+		fprintf(stderr, "%s: %s: %s: reports of the kernel are not looked for\n", who, UVD_KERNEL_LOG,
+			uvd_errno_name(-ret));
+}
+
+/* After the last program of a worker: a task of the kernel may still be about to report what that program has done. */
+static void kernel_log_wait(struct uvd_program_finding *found)
+{
+	if (kernel_log && !found->kind)
+		uvd_program_check_log(kernel_log, UVD_PROGRAM_LATE_MS, found);
+}
+
+/* Writes the report, if the last program had one, to the folder. */
+static void kernel_log_end(const struct uvd_fuzz *f)
+{
+	char path[PATH_MAX];
+	int ret;
+
+	if (!kernel_log)
+		return;
+	snprintf(path, sizeof(path), "%s/log", f->folder);
+	ret = kernel_log->begins ? uvd_kernel_log_write(kernel_log, path) : 0;
+	if (ret)
+		fprintf(stderr, "%s: %s: %s\n", who, path, uvd_errno_name(-ret));
+	uvd_kernel_log_close(kernel_log);
+	kernel_log = NULL;
+}
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* A hang counts if it happens again: other load on the machine can make a program slow. */
 static void worker_try(const struct uvd_fuzz *f, struct uvd_prog_run *run, const struct uvd_prog *p,
 		       struct uvd_program_finding *found)
 {
-	uvd_program_check(run, p, f->control, true, found);
+	uvd_program_check(run, p, f->control, true, kernel_log, found);
 	for (unsigned int i = 0; found->kind == UVD_PROGRAM_HANG && !f->trial && i < UVD_PROGRAM_RACES; i++) {
 		struct uvd_program_finding again;
 
-		uvd_program_check(run, p, f->control, true, &again);
+		uvd_program_check(run, p, f->control, true, kernel_log, &again);
+		if (again.kind == UVD_PROGRAM_REPORT)
+			*found = again;
 		if (again.kind)
 			return;
 		if (i + 1 == UVD_PROGRAM_RACES)
@@ -203,6 +244,7 @@ static int worker_trial(const struct uvd_fuzz *f, struct uvd_prog_run *run, stru
 		worker_check(f, run, p, &found);
 	}
 	engine_give_time(0);
+	kernel_log_wait(&found);
 	return uvd_fuzz_write_finding(f->folder, &found) ? found.kind != UVD_PROGRAM_FINE : 2;
 }
 
@@ -240,6 +282,7 @@ static int worker_random(const struct uvd_fuzz *f, struct uvd_prog_run *run, str
 			fprintf(stderr, "%s: %s: %s\n", who, p->name, run->trouble);
 	}
 	engine_give_time(0);
+	kernel_log_wait(&found);
 	uvd_fuzz_count(f->folder, n, calls);
 	if (!found.kind)
 		return 0;
@@ -252,16 +295,21 @@ int uvd_fuzz_worker(const struct uvd_fuzz *f)
 	struct uvd_prog *p = calloc(1, sizeof(*p));
 	struct uvd_prog_run *run = NULL;
 	char node[PATH_MAX];
+	bool is_kernel;
 	int status = 2;
 
 	if (list && p)
 		run = uvd_program_open(who, f->control ? f->control : "", f->device, node);
-	if (run && uvd_program_list_read(list, uvd_program_is_kernel(node, run->driver_id))) {
+	is_kernel = run && uvd_program_is_kernel(node, run->driver_id);
+	if (is_kernel)
+		kernel_log_watch(f);
+	if (run && uvd_program_list_read(list, is_kernel)) {
 		run->patience = f->hang;
 		engine_watch(f);
 		status = f->trial ? worker_trial(f, run, p) : worker_random(f, run, p, list);
 		uvd_prog_list_free(list);
 	}
+	kernel_log_end(f);
 	if (run)
 		uvd_prog_run_free(run);
 	free(list);

@@ -132,12 +132,27 @@ static void check_left(const struct uvd_prog_run *run, const char *control, stru
 	}
 }
 
+bool uvd_program_check_log(struct uvd_kernel_log *log, int ms, struct uvd_program_finding *found)
+{
+	uvd_kernel_log_look(log, ms);
+	if (!log->begins)
+		return false;
+	memset(found, 0, sizeof(*found));
+	found->kind = UVD_PROGRAM_REPORT;
+	snprintf(found->d.kernel, sizeof(found->d.kernel), "%s", log->begins);
+	snprintf(found->text, sizeof(found->text), "report: the kernel says after the program: %s", log->report);
+	return true;
+}
+
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
-		       struct uvd_program_finding *found)
+		       struct uvd_kernel_log *log, struct uvd_program_finding *found)
 {
 	memset(found, 0, sizeof(*found));
 	uvd_prog_run_start(run, p);
 	uvd_prog_run_wait(run);
+	/* A report also tells why a program hangs or is killed, so it comes first. */
+	if (log && uvd_program_check_log(log, 0, found))
+		return;
 	/* After a hang the device may be what hangs: it is not asked. */
 	if (WIFSIGNALED(run->status) && WTERMSIG(run->status) == SIGALRM) {
 		check_ended(run, p, found);
@@ -161,6 +176,8 @@ bool uvd_program_same(const struct uvd_program_finding *a, const struct uvd_prog
 {
 	if (a->kind != b->kind)
 		return false;
+	if (a->kind == UVD_PROGRAM_REPORT)
+		return !strcmp(a->d.kernel, b->d.kernel);
 	return a->kind != UVD_PROGRAM_MODEL || (!strcmp(a->d.target, b->d.target) && !strcmp(a->d.ours, b->d.ours) &&
 						!strcmp(a->d.kernel, b->d.kernel));
 }

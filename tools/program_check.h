@@ -3,6 +3,7 @@
 #ifndef UVD_PROGRAM_CHECK_H
 #define UVD_PROGRAM_CHECK_H
 
+#include "kernel_log.h"
 #include "program/program.h"
 
 enum uvd_program_kind {
@@ -12,6 +13,7 @@ enum uvd_program_kind {
 	UVD_PROGRAM_KILLED, /* the program died by a signal */
 	UVD_PROGRAM_MODEL, /* a result contradicts the model */
 	UVD_PROGRAM_LEAK, /* objects or charges stay after the program has ended */
+	UVD_PROGRAM_REPORT, /* the kernel has reported a bug in its log; d.kernel has the beginning that the table has */
 };
 
 struct uvd_program_finding {
@@ -20,12 +22,21 @@ struct uvd_program_finding {
 	char text[256]; /* for people, one line */
 };
 
-/* How often a program whose calls race is run before it counts as one without a finding. */
-enum { UVD_PROGRAM_RACES = 30 };
+enum {
+	UVD_PROGRAM_RACES =
+		30, /* how often a program whose calls race is run before it counts as one without a finding */
+	UVD_PROGRAM_LATE_MS =
+		200, /* how long after the last program a task of the kernel may report what it has done */
+};
 
-/* Runs the program and checks the device. control: the socket that tells of leaks; NULL: do not look for them. */
+/*
+ * Runs the program and checks the device. control: the socket that tells of leaks; NULL: do not look for them. log: NULL, or the
+ * kernel's log, for a device of the kernel.
+ */
 void uvd_program_check(struct uvd_prog_run *run, const struct uvd_prog *p, const char *control, bool model,
-		       struct uvd_program_finding *found);
+		       struct uvd_kernel_log *log, struct uvd_program_finding *found);
+/* Has the log a report? Waits until it is silent for `ms` milliseconds. *found is not changed if there is none. */
+bool uvd_program_check_log(struct uvd_kernel_log *log, int ms, struct uvd_program_finding *found);
 /* Does a result contradict the model? *found is not changed if none does. */
 void uvd_program_check_model(const struct uvd_prog_run *run, const struct uvd_prog *p,
 			     struct uvd_program_finding *found);

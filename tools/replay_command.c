@@ -49,6 +49,7 @@ struct replay {
 	bool json, record, show;
 	unsigned int hang;
 	struct uvd_program_finding finding;
+	struct uvd_kernel_log *log; /* for `check log` on a device of the kernel */
 	char node[PATH_MAX];
 	struct uvd_prog *p;
 	struct uvd_prog_run *run, *expected;
@@ -112,11 +113,30 @@ static bool replay_open(struct replay *r)
 	return r->run && r->expected;
 }
 
+/* The file asks for a check of the log, so a replay that cannot make it fails. */
+static bool replay_log_open(struct replay *r)
+{
+	int ret;
+
+	r->log = malloc(sizeof(*r->log));
+	ret = r->log ? uvd_kernel_log_open(r->log, UVD_KERNEL_LOG) : -ENOMEM;
+	if (!ret)
+		return true;
+	fprintf(stderr, "%s: %s: cannot make the `check log` of %s: %s\n", who, UVD_KERNEL_LOG, r->file,
+		uvd_errno_name(-ret));
+	free(r->log);
+	r->log = NULL;
+	return false;
+}
+
 static bool replay_run(struct replay *r)
 {
 	r->run->patience = r->hang;
 	for (unsigned int i = 0; i < (uvd_prog_races(r->p) ? UVD_PROGRAM_RACES : 1) && !r->finding.kind; i++)
-		uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, &r->finding);
+		uvd_program_check(r->run, r->p, r->p->check_leaks ? r->control : NULL, r->p->check_model, r->log,
+				  &r->finding);
+	if (r->log && !r->finding.kind)
+		uvd_program_check_log(r->log, UVD_PROGRAM_LATE_MS, &r->finding);
 	if (r->run->trouble[0])
 		fprintf(stderr, "%s: %s: %s\n", who, r->file, r->run->trouble);
 	return !r->run->trouble[0];
@@ -263,6 +283,8 @@ static bool replay_file(struct replay *r)
 		return false;
 	if (r->emit)
 		return replay_emit(r);
+	if (kernel && r->p->check_log && !replay_log_open(r))
+		return false;
 	if (!replay_run(r))
 		return false;
 	if (r->record && r->finding.kind) {
@@ -315,6 +337,9 @@ int uvd_cmd_replay(int argc, char **argv)
 	}
 	if (r->run)
 		uvd_prog_run_free(r->run);
+	if (r->log)
+		uvd_kernel_log_close(r->log);
+	free(r->log);
 	free(r->expected);
 	free(r->p);
 	uvd_prog_list_free(&r->list);

@@ -77,6 +77,19 @@ static bool line_is_comment(const char *line)
 	return line[strspn(line, " \t\n")] == 0 || line[0] == '#';
 }
 
+static const char *checks_parse(struct uvd_prog *p, const char *check)
+{
+	if (!strcmp(check, "model"))
+		p->check_model = true;
+	else if (!strcmp(check, "leaks"))
+		p->check_leaks = true;
+	else if (!strcmp(check, "log"))
+		p->check_log = true;
+	else
+		return "no such check";
+	return NULL;
+}
+
 static const char *line_parse(struct uvd_prog *p, const char *line)
 {
 	const char *why;
@@ -90,11 +103,8 @@ static const char *line_parse(struct uvd_prog *p, const char *line)
 		return expect_parse(p, line);
 	if (sscanf(line, "device %15s", p->device) == 1)
 		return strcmp(p->device, "kernel") && strcmp(p->device, "uverbsd") ? "no such kind of device" : NULL;
-	if (sscanf(line, "check %15s", check) == 1) {
-		p->check_model |= !strcmp(check, "model");
-		p->check_leaks |= !strcmp(check, "leaks");
-		return strcmp(check, "model") && strcmp(check, "leaks") ? "no such check" : NULL;
-	}
+	if (sscanf(line, "check %15s", check) == 1)
+		return checks_parse(p, check);
 	if (p->num_calls == UVD_PROG_MAX_CALLS)
 		return "too many calls";
 	why = call_parse(&p->calls[p->num_calls], line);
@@ -109,7 +119,7 @@ unsigned int uvd_prog_parse(struct uvd_prog *p, FILE *in, const char **why)
 
 	p->num_calls = 0;
 	p->device[0] = 0;
-	p->check_model = p->check_leaks = false;
+	p->check_model = p->check_leaks = p->check_log = false;
 	while (fgets(line, sizeof(line), in)) {
 		number++;
 		if (line_is_comment(line))
@@ -143,6 +153,8 @@ void uvd_prog_print(const struct uvd_prog *p, FILE *out)
 		fputs("check model\n", out);
 	if (p->check_leaks)
 		fputs("check leaks\n", out);
+	if (p->check_log)
+		fputs("check log\n", out);
 	for (unsigned int i = 0; i < p->num_calls; i++)
 		uvd_prog_call_print(&p->calls[i], out);
 }

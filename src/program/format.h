@@ -9,7 +9,8 @@
  *	recv LABEL			posts one empty receive to a QP, in its driver's own way
  *	close VALUE|device		closes an fd, or the program's device
  *	= RESULT [OUTPUT=VALUE]...	what the call before this line is to do (expect.h)
- *	check model, check leaks	a replay also checks this (model.h); leaks: objects and charges that stay after it
+ *	check model, check leaks, check log	a replay also checks this (model.h); leaks: objects and charges that stay after it;
+ *					log: reports of bugs in the kernel's log
  *	device KIND			the results are those of the kernel's device (`kernel`) or of ours (`uverbsd`)
  *
  * A call that begins with `&` is made beside the next one: a thread of its own makes it, at the same time.
@@ -60,7 +61,7 @@ struct uvd_prog_call {
 struct uvd_prog {
 	char name[128]; /* of its file, or its seed */
 	char device[16]; /* whose results `expect` has: "kernel", "uverbsd"; "": unknown */
-	bool check_model, check_leaks;
+	bool check_model, check_leaks, check_log;
 	unsigned int num_calls;
 	struct uvd_prog_call calls[UVD_PROG_MAX_CALLS];
 };
