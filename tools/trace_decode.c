@@ -66,8 +66,6 @@ void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields 
 {
 	const struct uvd_struct *of = fields->of;
 	char element[2 * UVD_SHORT_NAME];
-	char text[512];
-	uint64_t number = 0;
 
 	if (of && of->size && len > of->size && !(len % of->size)) {
 		for (size_t i = 0; i < len / of->size; i++) {
@@ -80,15 +78,8 @@ void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields 
 		uvd_struct_results(to, name, of, data, len);
 		return;
 	}
-	if (fields->words && len <= sizeof(number)) {
-		memcpy(&number, data, len);
-		if (uvd_words_format(fields->words, number, text, sizeof(text))) {
-			json_object_set_new(to, name, json_string(text));
-			return;
-		}
-	}
 	if (len)
-		uvd_result_set(to, name, data, len);
+		uvd_words_result(to, name, fields->words, data, len);
 }
 
 /* Finds an input: in the attribute itself, or where the call has read it. */
