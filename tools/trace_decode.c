@@ -134,8 +134,10 @@ static void attr_new(struct trace_attr *a)
 		return;
 	json_object_set_new(a->d->out, a->name,
 			    json_integer(a->row->type == UVERBSD_TREE_FD ? (int32_t)data : (int64_t)data));
-	if (a->row->type == UVERBSD_TREE_FD)
+	if (a->row->type == UVERBSD_TREE_FD) {
+		uvd_trace_fd_created(a->d, a->name, a->row->target, data);
 		return;
+	}
 	a->d->created = data;
 	a->d->creates = true;
 	strcpy(a->d->created_name, a->name);
@@ -148,8 +150,10 @@ static void trace_attr_object(struct trace_attr *a)
 		return;
 	}
 	json_object_set_new(a->d->in, a->name, json_integer((int64_t)a->ua.data));
-	if (a->row->type != UVERBSD_TREE_IDR)
+	if (a->row->type == UVERBSD_TREE_FD) {
+		uvd_trace_fd(a->d, a->name, a->row->target, a->ua.data);
 		return;
+	}
 	uvd_trace_handle(a->d, a->name, a->row->target, a->ua.data);
 	if (a->row->access == UVERBSD_TREE_DESTROY) {
 		a->d->destroyed = a->ua.data;
