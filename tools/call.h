@@ -190,10 +190,15 @@ const struct uvd_command_fields *uvd_command_fields(const char *command);
 /* Returns what is known of an attribute's value: perhaps nothing, but never NULL. */
 const struct uvd_attr_fields *uvd_attr_fields(const char *attr);
 
+/* Room for all flags of a set. */
+enum { UVD_WORDS = 1024 };
+
 /* Makes the number of a word, or of flags joined by '|'. Returns false if there is no such word. */
 bool uvd_words_parse(const struct uvd_words *words, const char *text, uint64_t *value);
-/* The reverse. Returns false if not all of the number has words. */
+/* The reverse. Flags without a word follow as a number: "SM|0x100". Returns false if no part of the number has a word. */
 bool uvd_words_format(const struct uvd_words *words, uint64_t value, char *text, size_t size);
+/* Adds an output of `len` bytes to the results: in words if it has some, else as uvd_result_set(). words: or NULL. */
+void uvd_words_result(json_t *results, const char *name, const struct uvd_words *words, const void *data, size_t len);
 /* Finds a field by its name, or by the end of it after a '.' if only one field ends so. */
 const struct uvd_field *uvd_struct_find(const struct uvd_struct *of, const char *word);
 /* Sets a field of the struct at `data` from text. Returns false after a message. */

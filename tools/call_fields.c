@@ -42,18 +42,28 @@ static const struct uvd_word *word_find(const struct uvd_words *words, const cha
 	return NULL;
 }
 
+/* Flags without a word are a number: "SM|0x100". */
+static bool flags_number(const struct uvd_words *words, const char *text, size_t len, uint64_t *value)
+{
+	char *end;
+
+	*value = strtoull(text, &end, 16);
+	return words->flags && !strncmp(text, "0x", 2) && len > 2 && end == text + len;
+}
+
 bool uvd_words_parse(const struct uvd_words *words, const char *text, uint64_t *value)
 {
 	const struct uvd_word *word;
+	uint64_t number;
 	size_t len;
 
 	*value = 0;
 	for (;; text += len + 1) {
 		len = words->flags ? strcspn(text, "|") : strlen(text);
 		word = word_find(words, text, len);
-		if (!word)
+		if (!word && !flags_number(words, text, len, &number))
 			return false;
-		*value |= word->value;
+		*value |= word ? word->value : number;
 		if (!text[len])
 			return true;
 	}
@@ -70,6 +80,7 @@ static void add_flag(char *text, size_t size, const char *name)
 bool uvd_words_format(const struct uvd_words *words, uint64_t value, char *text, size_t size)
 {
 	uint64_t rest = value;
+	char number[24];
 
 	*text = '\0';
 	for (const struct uvd_word *w = words->words; w->name; w++) {
@@ -80,7 +91,12 @@ bool uvd_words_format(const struct uvd_words *words, uint64_t value, char *text,
 			return true;
 		rest &= ~w->value;
 	}
-	return *text && !rest;
+	if (!*text)
+		return false;
+	snprintf(number, sizeof(number), "0x%llx", (unsigned long long)rest);
+	if (rest)
+		add_flag(text, size, number);
+	return true;
 }
 
 /* ---- one field --------------------------------------------------------------------------------------------------- */
@@ -158,9 +174,23 @@ static uint64_t field_number(const struct uvd_field *f, const uint8_t *data)
 	}
 }
 
+void uvd_words_result(json_t *results, const char *name, const struct uvd_words *words, const void *data, size_t len)
+{
+	char text[UVD_WORDS];
+	uint64_t value = 0;
+
+	if (words && len <= sizeof(value)) {
+		memcpy(&value, data, len);
+		if (uvd_words_format(words, value, text, sizeof(text))) {
+			json_object_set_new(results, name, json_string(text));
+			return;
+		}
+	}
+	uvd_result_set(results, name, data, len);
+}
+
 static void field_result(json_t *results, const char *name, const struct uvd_field *f, const uint8_t *data)
 {
-	char text[512];
 	uint64_t value;
 
 	if (f->count) {
@@ -168,10 +198,7 @@ static void field_result(json_t *results, const char *name, const struct uvd_fie
 		return;
 	}
 	value = field_number(f, data);
-	if (f->words && uvd_words_format(f->words, value, text, sizeof(text)))
-		json_object_set_new(results, name, json_string(text));
-	else
-		uvd_result_set(results, name, &value, sizeof(value));
+	uvd_words_result(results, name, f->words, &value, sizeof(value));
 }
 
 /* ---- a struct ---------------------------------------------------------------------------------------------------- */

@@ -315,12 +315,12 @@ static size_t output_len(const struct method_attr *attr)
 
 static void take_output(const struct method_attr *attr, json_t *results)
 {
-	const struct uvd_struct *of = uvd_attr_fields(attr->row->name)->of;
+	const struct uvd_attr_fields *fields = uvd_attr_fields(attr->row->name);
 
-	if (of)
-		uvd_struct_results(results, attr->name, of, attr->bytes.data, attr->bytes.len);
+	if (fields->of)
+		uvd_struct_results(results, attr->name, fields->of, attr->bytes.data, attr->bytes.len);
 	else if (output_len(attr))
-		uvd_result_set(results, attr->name, attr->bytes.data, output_len(attr));
+		uvd_words_result(results, attr->name, fields->words, attr->bytes.data, output_len(attr));
 }
 
 static void take_result(struct method_call *c, const struct method_attr *attr, struct uvd_outcome *out)

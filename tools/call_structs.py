@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""call_structs.py COMMANDS COMPILER...: prints call_structs.c, the kernel's structs as tables of fields.
+"""call_structs.py COMMANDS LATER COMPILER...: prints call_structs.c, the kernel's structs as tables of fields.
 
 It reads the structs and enumerations of the headers that the compiler finds. Offsets, sizes and values are left to the compiler,
-so the tables cannot differ from the headers. COMMANDS is tests/tree/catalogue.json, which has the names of all commands.
+so the tables cannot differ from the headers. COMMANDS is tests/tree/catalogue.json, which has the names of all commands. LATER is
+include/uverbsd/uapi_later.h, which has names of later kernels.
 """
 import json
 import os.path
@@ -43,7 +44,41 @@ ENUMS = {
     "CREATE_SRQ_TYPE": "ib_uverbs_srq_type", "CREATE_WQ_TYPE": "ib_uverbs_wq_type", "CREATE_WQ_FLAGS": "|ib_uverbs_wq_flags",
     "ADVISE_MR_ADVICE": "ib_uverbs_advise_mr_advice", "ADVISE_MR_FLAGS": "|ib_uverbs_advise_mr_flag",
     "READ_COUNTERS_FLAGS": "|ib_uverbs_read_counters_flags",
+    "device_cap_flags": "|ibv_device_cap_flags", "device_cap_flags_ex": "|ib_uverbs_device_cap_flags",
+    "general_caps": "|ibv_odp_general_caps", "rc_odp_caps": "|ibv_odp_transport_cap_bits",
+    "uc_odp_caps": "|ibv_odp_transport_cap_bits", "ud_odp_caps": "|ibv_odp_transport_cap_bits",
+    "xrc_odp_caps": "|ibv_odp_transport_cap_bits", "supported_qpts": "|ib_uverbs_qp_types",
+    "raw_packet_caps": "|ib_uverbs_raw_packet_caps", "tm_caps.flags": "|ibv_tm_cap_flags",
+    "query_port_resp.flags": "|ib_uverbs_query_port_flags", "port_cap_flags2": "|ibv_port_cap_flags2",
+    "active_width": "ib_port_width", "active_speed": "ib_port_speed", "phys_state": "ib_port_phys_state",
+    "link_layer": "ibv_link_layer", "oflags": "|open_flags", "ex_create_qp.comp_mask": "|ib_uverbs_create_qp_mask",
+    "ex_modify_wq.flags": "|ib_uverbs_wq_flags", "flags_mask": "|ib_uverbs_wq_flags", "type": "ibv_flow_spec_type",
+    "GET_CONTEXT_CORE_SUPPORT": "|ib_uverbs_core_support", "QUERY_CONTEXT_CORE_SUPPORT": "|ib_uverbs_core_support",
+    "QP_ATTACH_COMP_CNTR_OP_MASK": "|ib_uverbs_qp_attach_comp_cntr_op",
+    "QUERY_COMP_CNTR_CAPS_SUPPORTED_QP_ATTACH_OPS": "|ib_uverbs_qp_attach_comp_cntr_op",
+    "MODIFY_COMP_CNTR_ENTRY": "ib_uverbs_comp_cntr_entry", "MODIFY_COMP_CNTR_OP": "ib_uverbs_comp_cntr_modify_op",
+    "READ_COMP_CNTR_ENTRY": "ib_uverbs_comp_cntr_entry",
 }
+# Enumerations that have no name in the headers, or are macros of LATER until the headers have them: what their names begin with.
+UNNAMED = {"ibv_link_layer": "IBV_LINK_LAYER_", "ib_uverbs_comp_cntr_entry": "IB_UVERBS_COMP_CNTR_ENTRY_",
+           "ib_uverbs_comp_cntr_modify_op": "IB_UVERBS_COMP_CNTR_MODIFY_OP_",
+           "ib_uverbs_qp_attach_comp_cntr_op": "IB_UVERBS_QP_ATTACH_COMP_CNTR_OP_"}
+# What the InfiniBand specification and the kernel name, and no header for programs: PortInfo's LinkWidthActive, LinkSpeedActive and
+# PortPhysicalState; and the flags of open(2) that an XRC domain takes.
+NO_HEADER = {
+    "ib_port_width": {"IB_WIDTH_1X": 1, "IB_WIDTH_4X": 2, "IB_WIDTH_8X": 4, "IB_WIDTH_12X": 8, "IB_WIDTH_2X": 16},
+    "ib_port_speed": {"IB_SPEED_SDR": 1, "IB_SPEED_DDR": 2, "IB_SPEED_QDR": 4, "IB_SPEED_FDR10": 8, "IB_SPEED_FDR": 16,
+                      "IB_SPEED_EDR": 32, "IB_SPEED_HDR": 64, "IB_SPEED_NDR": 128},
+    "ib_port_phys_state": {"IB_PORT_PHYS_STATE_SLEEP": 1, "IB_PORT_PHYS_STATE_POLLING": 2, "IB_PORT_PHYS_STATE_DISABLED": 3,
+                           "IB_PORT_PHYS_STATE_PORT_CONFIGURATION_TRAINING": 4, "IB_PORT_PHYS_STATE_LINK_UP": 5,
+                           "IB_PORT_PHYS_STATE_LINK_ERROR_RECOVERY": 6, "IB_PORT_PHYS_STATE_PHY_TEST": 7},
+    "open_flags": {"O_CREAT": "O_CREAT", "O_EXCL": "O_EXCL"},
+}
+# Sets whose bit N stands for the member N of an enumeration. 32 bits have none for IB_UVERBS_QPT_DRIVER, 255.
+SETS = {"ib_uverbs_qp_types": ("ib_uverbs_qp_type", "IB_UVERBS_QPT_")}
+# What the names of an enumeration begin with where there is only one.
+PREFIXES = {"ib_uverbs_core_support": "IB_UVERBS_CORE_SUPPORT_", "ib_uverbs_create_qp_mask": "IB_UVERBS_CREATE_QP_MASK_",
+            "ib_uverbs_query_port_flags": "IB_UVERBS_QPF_", "ib_uverbs_read_counters_flags": "IB_UVERBS_READ_COUNTERS_"}
 # The specs of a flow: their names in enum ibv_flow_spec_type, and their structs.
 SPECS = {"ETH": "eth", "IPV4": "ipv4", "IPV6": "ipv6", "TCP": "tcp_udp", "UDP": "tcp_udp", "VXLAN_TUNNEL": "tunnel", "GRE": "gre",
          "MPLS": "mpls", "ESP": "esp", "ACTION_TAG": "action_tag", "ACTION_DROP": "action_drop", "ACTION_HANDLE": "action_handle",
@@ -87,19 +122,26 @@ def members(tokens, i):
 
 
 class Headers:
-    def __init__(self, compiler):
+    def __init__(self, later, compiler):
+        """enums: the names of each enumeration, with their values as the compiler reads them."""
         text = preprocessed(compiler)
         self.structs, self.enums = {}, {}
         for m in re.finditer(r"\bstruct\s+ib_uverbs_(\w+)\s*\{", text):
             self.structs[m[1]] = members(tokens_of(text[m.end() - 1:m.end() + 20000]), 0)[0]
         for m in re.finditer(r"\benum\s+(\w+)\s*\{([^}]*)\}", text):
             names = re.findall(r"(?:^|,)\s*([A-Z]\w+)", m[2])
-            self.enums[m[1]] = [n for n in names if "_OPTIONAL_" not in n and "RESERVED" not in n]
+            self.enums[m[1]] = {n: n for n in names if not n.endswith("_OPTIONAL_RANGE") and "RESERVED" not in n}
+        for enum, prefix in UNNAMED.items():
+            names = re.findall(rf"\b{prefix}\w+", text) or re.findall(rf"#define ({prefix}\w+)", later)
+            self.enums.setdefault(enum, {n: n for n in names})
+        for enum, (of, prefix) in SETS.items():
+            self.enums[enum] = {n.replace(prefix, prefix + "BIT_"): f"1 << {n}" for n in self.enums[of] if not n.endswith("_DRIVER")}
+        self.enums.update(NO_HEADER)
 
 
-def words_of(names):
+def words_of(enum, names):
     """The words that all enumerators begin with, and (word, enumerator) without them; no word begins with a digit."""
-    prefix = os.path.commonprefix(names)
+    prefix = PREFIXES.get(enum, os.path.commonprefix(names))
     prefix = prefix[:prefix.rfind("_") + 1]
     if any(n[len(prefix):len(prefix) + 1].isdigit() for n in names):
         prefix = prefix[:prefix.rstrip("_").rfind("_") + 1]
@@ -119,8 +161,9 @@ class Tables:
     def make_enum(self, enum):
         symbol = "words_" + enum.lstrip("|")
         if symbol not in self.enums:
-            prefix, words = words_of(self.headers.enums[enum.lstrip("|")])
-            lines = "".join(f'\t{{ "{w}", {n} }},\n' for w, n in words)
+            values = self.headers.enums[enum.lstrip("|")]
+            prefix, words = words_of(enum.lstrip("|"), list(values))
+            lines = "".join(f'\t{{ "{w}", {values[n]} }},\n' for w, n in words)
             head = f'"{enum.lstrip("|")}", "{prefix}", {"true" if enum[0] == "|" else "false"}'
             self.enums[symbol] = f"static const struct uvd_words {symbol} = {{ {head}, (const struct uvd_word[]){{\n{lines}\t{{}} }} }};"
             self.out.append(self.enums[symbol])
@@ -182,13 +225,14 @@ class Tables:
 def main():
     catalogue = json.loads(pathlib.Path(sys.argv[1]).read_text())
     names = [c["name"] for o in catalogue["objects"] for c in o["commands"]]
-    t = Tables(Headers(sys.argv[2:]))
+    t = Tables(Headers(pathlib.Path(sys.argv[2]).read_text(), sys.argv[3:]))
     commands = "".join(t.command(n) for n in names)
     attrs = "".join(f'\t{{ "UVERBS_ATTR_{a}", {"&" + t.struct(ATTR_STRUCTS[a]) if a in ATTR_STRUCTS else "NULL"}, {t.enum(a)} }},\n'
                     for a in [*ATTR_STRUCTS, *(k for k in ENUMS if k.isupper())])
     specs = "".join(f'\t{{ "{s}", IBV_FLOW_SPEC_{s}, {t.pointer("flow_spec_" + of)} }},\n' for s, of in SPECS.items())
     print("/* Generated by tools/call_structs.py. */")
-    print("".join(f"#include <{h}>\n" for h in HEADERS), '#include <stddef.h>\n\n#include "call.h"\n', sep="")
+    print("".join(f"#include <{h}>\n" for h in HEADERS), '#include <fcntl.h>\n#include <stddef.h>\n\n',
+          '#include "call.h"\n#include "uverbsd/uapi_later.h"\n', sep="")
     print('static const struct uvd_struct no_fields = { "", 0, NULL, NULL, (const struct uvd_field[]){ {} } };')
     print("\n".join(t.out))
     print(f"const struct uvd_command_fields uvd_commands_fields[] = {{\n{commands}\t{{}} }};")

@@ -148,13 +148,41 @@ static const char *output_word(const char *name)
 	return strncmp(word, "resp_", 5) ? word : word + 5;
 }
 
+static const struct uvd_words *field_words(const struct uvd_struct *of, const char *name)
+{
+	const struct uvd_field *f = of ? uvd_replay_field(of, name, of->size) : NULL;
+
+	return f ? f->words : NULL;
+}
+
+/* Returns the words of a method's output, "core_support" or "resp.state", or NULL. */
+static const struct uvd_words *attr_words(const struct uvd_replay_call *c, const char *name)
+{
+	const struct uvd_tree_view *view = &c->r->device.view;
+	const size_t len = strcspn(name, ".");
+	char attr[UVD_SHORT_NAME];
+
+	for (size_t i = 0; i < view->num; i++) {
+		const struct uverbsd_tree_row *row = &view->entries[i].row;
+		const struct uvd_attr_fields *fields;
+
+		if (row->kind != UVERBSD_TREE_ATTR || row->object != c->row->object || row->method != c->row->id)
+			continue;
+		uvd_short_attr(c->row, row, attr);
+		if (strlen(attr) != len || strncmp(attr, name, len))
+			continue;
+		fields = uvd_attr_fields(row->name);
+		return name[len] ? field_words(fields->of, name + len + 1) : fields->words;
+	}
+	return NULL;
+}
+
 /* Returns the words of an output, or NULL: it is a number. */
 static const struct uvd_words *output_words(const struct uvd_replay_call *c, const char *name)
 {
-	const struct uvd_struct *of = uvd_command_fields(c->row->name)->response;
-	const struct uvd_field *f = uvd_replay_field(of, name, of->size);
-
-	return f ? f->words : NULL;
+	if (c->row->kind == UVERBSD_TREE_METHOD)
+		return attr_words(c, name);
+	return field_words(uvd_command_fields(c->row->name)->response, name);
 }
 
 /* Returns false if the output is no number, such as a GID. */
@@ -260,11 +288,11 @@ static bool call_is_free(const struct uvd_replay_call *c)
 		strstr(name, "METHOD_QUERY_") || strstr(name, "GET_CONTEXT"));
 }
 
-static void value_text(const json_t *value, char text[64])
+static void value_text(const json_t *value, char text[UVD_WORDS])
 {
 	char *all = json_dumps(value, JSON_ENCODE_ANY);
 
-	snprintf(text, 64, "%s", all ? all : "nothing");
+	snprintf(text, UVD_WORDS, "%s", all ? all : "nothing");
 	free(all);
 }
 
@@ -314,7 +342,7 @@ static bool output_is_same(struct uvd_replay_call *c, const char *name, const js
 
 static void output_compare(struct uvd_replay_call *c, const char *name, const json_t *was, const json_t *now)
 {
-	char expected[64], result[64];
+	char expected[UVD_WORDS], result[UVD_WORDS];
 
 	if (output_is_free(c, name) || (c->was->creates && !strcmp(name, c->was->created_name)))
 		return;

@@ -163,13 +163,13 @@ static void syz_print_parts(struct uvd_syz *syz, const char *type, const char *o
 		uvd_syz_print_zeros(label, g->at + g->size - at);
 }
 
-/* Prints the sets that the fields need, because a type cannot be written within another. */
-static void syz_print_words(struct uvd_syz *syz, const struct uvd_struct *of)
+/* Prints the sets that the fields need, because a type cannot be written within another. A flow's spec has one type. */
+static void syz_print_words(struct uvd_syz *syz, const struct uvd_struct *of, const struct uvd_flow_kind *spec)
 {
 	char name[UVD_SYZ_NAME];
 
 	for (const struct uvd_field *f = of->fields; f->name; f++)
-		if (f->words)
+		if (f->words && (!spec || strcmp(f->name, "type")))
 			uvd_syz_words(syz, f->words, name);
 }
 
@@ -250,7 +250,7 @@ void uvd_syz_struct(struct uvd_syz *syz, const char *name, const struct uvd_stru
 		return;
 	while (all.end->name)
 		all.end++;
-	syz_print_words(syz, of);
+	syz_print_words(syz, of, spec);
 	if (of->tail)
 		syz_tail_types(syz, of, element);
 	for (const struct uvd_field *f = all.first; f < all.end;) {

@@ -32,7 +32,11 @@ struct uvd_trace_open {
 	struct uvd_trace_open *next;
 	struct uvd_trace_file file;
 	const struct uvd_trace_names *names; /* NULL: the trace does not have its tree */
-	json_t *handles; /* by number as text: {"object": id, "note": text, "gone": bool} */
+	/*
+	 * Of handles, by number as text: {"object": id, "note": text, "gone": bool}. Of descriptors, by "fd NUMBER":
+	 * {"object": id, "number": of its kind, from 0}. "made OBJECT": how many descriptors of this kind there were.
+	 */
+	json_t *handles;
 };
 
 struct uvd_trace_reader {
@@ -143,8 +147,14 @@ void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields 
 		     size_t len);
 /* Says that the value `name` is a handle of this object. 0xffff: of whichever it is. */
 void uvd_trace_handle(struct uvd_trace_decoded *d, const char *name, uint16_t object, uint32_t handle);
-/* Finds values of write() commands that are handles, by their names. */
+/* The same of a descriptor. */
+void uvd_trace_fd(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);
+/* The call has created the object that this descriptor stands for: remembers it, and says so. */
+void uvd_trace_fd_created(struct uvd_trace_decoded *d, const char *name, uint16_t object, int32_t fd);
+/* Finds values of write() commands that are handles or descriptors, by their names. values: d->in or d->out. */
 void uvd_trace_find_handles(struct uvd_trace_decoded *d, const json_t *values);
+/* Is a value of this name the number by which peers and completions know a QP or SRQ? */
+bool uvd_trace_is_qp_number(const char *name);
 /* Remembers what the call created or destroyed. */
 void uvd_trace_remember(struct uvd_trace_decoded *d);
 /* Returns what was noted of the handle's object at its creation ("RC"), or NULL. */

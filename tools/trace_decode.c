@@ -66,8 +66,6 @@ void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields 
 {
 	const struct uvd_struct *of = fields->of;
 	char element[2 * UVD_SHORT_NAME];
-	char text[512];
-	uint64_t number = 0;
 
 	if (of && of->size && len > of->size && !(len % of->size)) {
 		for (size_t i = 0; i < len / of->size; i++) {
@@ -80,15 +78,8 @@ void uvd_trace_value(json_t *to, const char *name, const struct uvd_attr_fields 
 		uvd_struct_results(to, name, of, data, len);
 		return;
 	}
-	if (fields->words && len <= sizeof(number)) {
-		memcpy(&number, data, len);
-		if (uvd_words_format(fields->words, number, text, sizeof(text))) {
-			json_object_set_new(to, name, json_string(text));
-			return;
-		}
-	}
 	if (len)
-		uvd_result_set(to, name, data, len);
+		uvd_words_result(to, name, fields->words, data, len);
 }
 
 /* Finds an input: in the attribute itself, or where the call has read it. */
@@ -143,8 +134,10 @@ static void attr_new(struct trace_attr *a)
 		return;
 	json_object_set_new(a->d->out, a->name,
 			    json_integer(a->row->type == UVERBSD_TREE_FD ? (int32_t)data : (int64_t)data));
-	if (a->row->type == UVERBSD_TREE_FD)
+	if (a->row->type == UVERBSD_TREE_FD) {
+		uvd_trace_fd_created(a->d, a->name, a->row->target, data);
 		return;
+	}
 	a->d->created = data;
 	a->d->creates = true;
 	strcpy(a->d->created_name, a->name);
@@ -157,8 +150,10 @@ static void trace_attr_object(struct trace_attr *a)
 		return;
 	}
 	json_object_set_new(a->d->in, a->name, json_integer((int64_t)a->ua.data));
-	if (a->row->type != UVERBSD_TREE_IDR)
+	if (a->row->type == UVERBSD_TREE_FD) {
+		uvd_trace_fd(a->d, a->name, a->row->target, a->ua.data);
 		return;
+	}
 	uvd_trace_handle(a->d, a->name, a->row->target, a->ua.data);
 	if (a->row->access == UVERBSD_TREE_DESTROY) {
 		a->d->destroyed = a->ua.data;

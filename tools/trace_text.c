@@ -105,14 +105,13 @@ static void print_value(FILE *to, const char *name, const json_t *value, int dep
 
 	if (print_gid(to, name, json_string_value(value)))
 		return;
-
 	if (json_is_object(value) && depth < DEPTH) {
 		fputc(is_list(value) ? '[' : '{', to);
 		print_values(to, value, depth);
 		fputc(is_list(value) ? ']' : '}', to);
 	} else if (json_is_string(value)) {
 		print_hex(to, json_string_value(value));
-	} else if (number >= BIG) {
+	} else if (number >= BIG && !uvd_trace_is_qp_number(name)) { /* as in "QP#3(qpn 71234)" */
 		fprintf(to, "0x%llx", number);
 	} else {
 		fprintf(to, "%lld", number);

@@ -15,7 +15,7 @@ NOT_MADE = {"MR.CMD_REG_MR": "it registers more memory than a replay may have",
             "TREE.QUERY": "only devices of uverbsd have it", "object_0xfff.method_0x0": "this version of uverbsctl does not know it",
             "AH.CREATE": "an address without a GID is valid on this port"}
 # Rows that a trace must show on the kernel's device: they prove that it was compared with the list.
-LISTED = {"pingpong-hfi1": {"qp-mtu"}, "pingpong-rxe": {"mapped-queue-size"}, "send_bw-rxe": {"mapped-queue-size"},
+LISTED = {"pingpong-hfi1": {"qp-mtu"}, "pingpong-rxe": {"mapped-queue-size", "port"}, "send_bw-rxe": {"mapped-queue-size"},
           "pyverbs-rxe": {"mapped-queue-size", "device-extended"},
           "mcast-unbound": {"mcast-unbound"}, "query-after-send": {"qp-after-send"}}
 MANY = {"pyverbs-hfi1": 300, "pyverbs-rxe": 300, "pingpong-hfi1": 80}

@@ -163,6 +163,23 @@ def test_an_output_that_the_trace_does_not_have_is_a_difference(run):
         {"call": call, "target": "CQ.CREATE", "item": "resp_cqe", "expected": "99", "result": "16"}]
 
 
+@pytest.mark.parametrize("call", ["QUERY_PORT", "CMD_QUERY_PORT"])
+def test_an_output_in_words_that_the_trace_does_not_have_is_a_difference(run, call):
+    path = created(run, script=f"{UVERBSCTL} call DEVICE {call} --port_num 1")
+
+    def write(data, at, size):
+        """Changes the link layer."""
+        port = [a for a, kind, kept in pieces(data, at, size) if kind == WRITTEN and kept in (40, 48)]
+        assert port and all(data[a + 37] == 1 for a in port)
+        for a in port:
+            data[a + 37] = 2
+
+    number = changed(run, path, lambda c: verb(c) == f"DEVICE.{call}", write)
+    item = "resp.link_layer" if call == "QUERY_PORT" else "link_layer"
+    assert replayed(run, path)["differences"] == [
+        {"call": number, "target": f"DEVICE.{call}", "item": item, "expected": '"ETHERNET"', "result": '"INFINIBAND"'}]
+
+
 def test_a_completion_that_the_trace_does_not_have_is_a_difference(run):
     path = record(run, pair("ibv_rc_pingpong -n 5 -p $port"), HFI1)
 

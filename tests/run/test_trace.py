@@ -63,12 +63,15 @@ def test_each_work_request_and_completion_of_a_pingpong_is_in_the_trace(run, fro
 
 
 def test_the_text_reads_as_strace_does(run):
-    path = record(run, pair("ibv_rc_pingpong -g 0 -n 3 -p $port"), RXE)
+    path = record(run, pair("ibv_rc_pingpong -g 0 -n 3 -e -p $port"), RXE)
     text = shown(run, path)
     time, who = r"\d\d:\d\d:\d\d\.\d{6}", r"ibv_rc_pingpong\[\d+\] rxe0:\d"
     assert re.search(rf"^{time} {who} PD\.ALLOC\(\) = \{{pd_handle=PD#0\}} <0\.\d{{6}}>$", text, re.M), text
     assert re.search(r"QP\.CREATE\(pd_handle=PD#0, send_cq_handle=CQ#2, recv_cq_handle=CQ#2, type=RC, .*\) = "
-                     r"\{handle=QP#3\(qpn \d+\), ", text), text
+                     r"\{handle=QP#3\(qpn (\d+)\), .*resp_qp_num=\1[,}]", text), text
+    assert re.search(r"COMP_CHANNEL\.CREATE\(\) = \{fd=COMP_CHANNEL#0\(fd (\d+)\)\}(.*\n)*?.*"
+                     r"CQ\.CREATE\(.*comp_channel=COMP_CHANNEL#0\(fd \1\).*\) = \{handle=CQ#2, ", text), text
+    assert re.search(r"fd_handle=ASYNC_EVENT#0\(fd \d+\)", text), text
     assert re.search(r"MR\.CMD_REG_MR\(start=0x[0-9a-f]+, length=4096, .*, access_flags=LOCAL_WRITE\) = ", text), text
     assert re.search(r"QP\.MODIFY\(.*dgid=::ffff:127\.0\.0\.1.*qp_state=RTR", text), text
     assert re.search(r"DEVICE\.QUERY\(\) = -ENOSPC \(No space left on device\)", text), text
@@ -166,11 +169,18 @@ def test_a_message_larger_than_what_is_kept_is_marked(run):
 
 def test_pyverbs_is_traced(run):
     pytest.importorskip("pyverbs")
-    script = "from pyverbs.device import Context; from pyverbs.pd import PD; from pyverbs.cq import CQ\n" \
-             "with Context(name='hfi1_0') as c, PD(c) as p: q = CQ(c, 7)"
+    script = "from pyverbs.device import Context; from pyverbs.pd import PD; from pyverbs.cq import CQ, CompChannel\n" \
+             "with Context(name='hfi1_0') as c, PD(c) as p:\n" \
+             "  CompChannel(c).close()\n" \
+             "  with CompChannel(c) as e: q = CQ(c, 7, channel=e)"
     path = record(run, f"/usr/bin/python3 -c \"{script}\"", HFI1)
-    created = [c for c in calls_of(run, path) if c["object"] == "CQ" and "CREATE" in c["verb"]]
-    assert len(created) == 1 and created[0]["in"]["cqe"] == 7, created
+    created = [c for c in calls_of(run, path) if c["object"] in ("CQ", "COMP_CHANNEL") and "CREATE" in c["verb"]]
+    assert [verb(c) for c in created] == ["COMP_CHANNEL.CREATE", "COMP_CHANNEL.CREATE", "CQ.CREATE"], created
+    fd = created[0]["out"]["fd"]
+    # A new object has the descriptor that was closed.
+    assert [c["out"].get("fd") for c in created] == [fd, fd, None] and created[2]["in"] | {"cqe": 7, "comp_channel": fd} == created[2]["in"]
+    assert [c["handles"]["fd"] for c in created[:2]] == [f"COMP_CHANNEL#{n}(fd {fd})" for n in (0, 1)]
+    assert created[2]["handles"]["comp_channel"] == f"COMP_CHANNEL#1(fd {fd})"
 
 
 def test_a_trace_that_cannot_be_written_ends_the_run(run):

@@ -79,11 +79,25 @@ def test_a_method_comes_before_a_command_of_its_short_name():
     assert only["method"] == "IB_USER_VERBS_CMD_QUERY_PORT"
 
 
+def test_outputs_of_methods_are_in_words_as_those_of_commands_are():
+    context, port = results("DEVICE GET_CONTEXT\nDEVICE QUERY_PORT --port_num 1")
+    assert context["results"]["core_support"] == "OPTIONAL_MR_ACCESS"
+    said = {k: port["results"][f"resp.{k}"] for k in ("link_layer", "phys_state", "active_width", "active_speed")}
+    assert said == {"link_layer": "INFINIBAND", "phys_state": "LINK_UP", "active_width": "WIDTH_4X", "active_speed": "EDR"}
+
+
+def test_flags_without_a_word_are_printed_and_read_as_a_number_beside_the_words():
+    script = "pd = PD ALLOC\nm = memory 4096\nMR CMD_REG_MR --pd_handle $pd --start $m --hca_va $m --length 4096 --access_flags "
+    assert len(results(script + "LOCAL_WRITE|0x200000")) == 2
+    fails(call("-f", "-", script=script + "LOCAL_WRITE|0x80000000"), "MR REG: EINVAL")
+    fails(call("-f", "-", script=script + "LOCAL_WRITE|0x"), "access_flags: `LOCAL_WRITE|0x` is not a number")
+
+
 def test_an_extended_command_has_a_name_of_its_own():
     cq, query = results("cq = CQ EX_CREATE --cqe 16\nDEVICE EX_QUERY_DEVICE")
     assert cq["method"] == "IB_USER_VERBS_EX_CMD_CREATE_CQ"
     assert cq["results"] == {"cq_handle": 0, "cqe": 16, "comp_mask": 0, "response_length": 16}
-    assert query["results"]["response_length"] == 304 and query["results"]["odp_caps.general_caps"] == 3
+    assert query["results"]["response_length"] == 304 and query["results"]["odp_caps.general_caps"] == "SUPPORT|SUPPORT_IMPLICIT"
 
 
 @pytest.mark.parametrize("words, message", [
