@@ -2,9 +2,12 @@
 /*
  * Commands of the control socket, by its real server. The first byte says what the client may do, and how many bytes its
  * first packet has; the command follows. Each command that ends with a newline gets one line of JSON.
+ *
+ * `status` and `restart` are missing: the daemon itself answers them, and no part of them is the client's but the word.
  */
 #include <errno.h>
 #include <ev.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,10 +23,14 @@ static struct {
 	struct uvd_control *control;
 	struct uvd_control_plugins *plugins;
 	struct uvd_control_plugin_config config;
+	struct uvd_control_traces *traces;
+	struct uvd_control_meters *meters;
 	struct uvd_device *dev;
 	struct sockaddr_un address;
 	socklen_t address_len;
 	bool may_change;
+	bool filtered; /* the command is about filters: the device may have some now */
+	bool streams; /* the connection is a trace or a meter now: the server would keep it open */
 } served;
 
 /* ---- the daemon's side ------------------------------------------------------------------------------------------- */
@@ -75,10 +82,25 @@ static const struct uvd_control_devices served_devices = {
 	.engine = served_engine,
 };
 
+/* A trace or a meter that has begun has no answer. */
+static json_t *served_stream(json_t *answer)
+{
+	served.streams = !answer;
+	return answer;
+}
+
 static json_t *served_answer(void *arg, const char *command, bool may_change)
 {
 	json_t *answer;
 
+	if (uvd_control_is_filter(command)) {
+		served.filtered = true;
+		return uvd_control_filter(served.plugins, command, served.may_change);
+	}
+	if (uvd_control_is_trace(command))
+		return served_stream(uvd_control_trace(served.traces, command, served.may_change));
+	if (uvd_control_is_meter(command))
+		return served_stream(uvd_control_meter(served.meters, served.may_change));
 	/* Loading and unloading would change the process: it may only be asked for. */
 	if (uvd_control_is_plugin(command))
 		return uvd_control_plugin(served.plugins, command, false);
@@ -89,13 +111,81 @@ static json_t *served_answer(void *arg, const char *command, bool may_change)
 	return answer;
 }
 
+static void served_stream_program(void *arg, pid_t pid, char *name, size_t size)
+{
+}
+
+static void served_begin_plugins(void)
+{
+	served.plugins = uvd_control_plugins_new(&served.config);
+	if (!served.plugins)
+		abort();
+}
+
+static void served_begin_streams(void)
+{
+	struct uvd_engine *engine = served.dev->engine;
+
+	served.traces = uvd_control_traces_new(served.loop, served.control, engine, served_stream_program, NULL);
+	served.meters = uvd_control_meters_new(served.loop, served.control, engine);
+	if (!served.traces || !served.meters)
+		abort();
+}
+
+/* Ends the trace or the meter, which sends what it has and closes the connection. */
+static void served_end_streams(void)
+{
+	if (!served.streams)
+		return;
+	served.streams = false;
+	uvd_control_traces_free(served.traces);
+	uvd_control_meters_free(served.meters);
+	served_begin_streams();
+}
+
+/* Stores the name of the innermost filter: its text up to the colon. */
+static void served_filter_name(void *arg, const char *text)
+{
+	snprintf(arg, UVD_PLUGIN_ERROR, "%.*s", (int)strcspn(text, ":"), text);
+}
+
+/* Each command finds a device with this filter alone. */
+static void served_begin_filter(void)
+{
+	char error[UVD_PLUGIN_ERROR];
+
+	if (uvd_device_filter_add(served.dev, "limit:qp=2", error))
+		abort();
+}
+
+/* Waits for the thread of a command that nobody waits for any more, and undoes what it has done. */
+static void served_end_filters(void)
+{
+	char name[UVD_PLUGIN_ERROR], error[UVD_PLUGIN_ERROR];
+
+	if (!served.filtered)
+		return;
+	served.filtered = false;
+	uvd_control_plugins_free(served.plugins);
+	served_begin_plugins();
+	for (;;) {
+		*name = 0;
+		uvd_device_filter_list(served.dev, served_filter_name, name);
+		if (!*name)
+			break;
+		if (uvd_device_filter_remove(served.dev, name, error))
+			abort();
+	}
+	served_begin_filter();
+}
+
 static void control_init(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	fuzz_engine_init();
 	fuzz_client_silence();
-	served.dev = fuzz_device_new("null", "hfi1", 0);
+	served.dev = fuzz_device_new("soft", "hfi1", 0); /* the filters loss and reorder need its messages */
 	served.loop = ev_loop_new(EVBACKEND_POLL);
 	served.address.sun_family = AF_UNIX; /* the kernel chooses an abstract name */
 	served.address_len = sizeof(served.address);
@@ -106,9 +196,11 @@ static void control_init(void)
 	served.config = (struct uvd_control_plugin_config){ .loop = served.loop,
 							    .control = served.control,
 							    .engine = served.dev->engine };
-	served.plugins = uvd_control_plugins_new(&served.config);
-	if (!served.control || !served.plugins)
+	if (!served.control)
 		abort();
+	served_begin_plugins();
+	served_begin_streams();
+	served_begin_filter();
 }
 
 /* ---- the client -------------------------------------------------------------------------------------------------- */
@@ -128,6 +220,7 @@ static size_t control_receive(int fd, char *text, size_t size)
 	ssize_t n;
 
 	for (;;) {
+		served_end_streams();
 		n = recv(fd, text + len, size - len, MSG_DONTWAIT);
 		if (n == 0)
 			return len;
@@ -140,18 +233,22 @@ static size_t control_receive(int fd, char *text, size_t size)
 	}
 }
 
+/* The answer is one line. A trace follows its own. */
 static void control_check(const char *text, size_t len)
 {
-	json_t *answer = len ? json_loadb(text, len, 0, NULL) : NULL;
+	const char *end = len ? memchr(text, '\n', len) : NULL;
+	json_t *answer = end ? json_loadb(text, end - text, 0, NULL) : NULL;
 
-	if (len && (!answer || text[len - 1] != '\n'))
+	if (len && (!answer || (end + 1 != text + len && !json_object_get(answer, "trace"))))
 		abort();
 	json_decref(answer);
 }
 
+static char control_answer[65536];
+static size_t control_answer_len; /* of the last input */
+
 static void control_run(const uint8_t *data, size_t size)
 {
-	static char answer[65536];
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	size_t first;
 
@@ -166,16 +263,29 @@ static void control_run(const uint8_t *data, size_t size)
 		control_send(fd, data + 1 + first, size - 1 - first);
 	}
 	shutdown(fd, SHUT_WR);
-	control_check(answer, control_receive(fd, answer, sizeof(answer)));
+	control_answer_len = control_receive(fd, control_answer, sizeof(control_answer));
+	control_check(control_answer, control_answer_len);
 	close(fd);
+	served_end_filters();
 }
+
+/* ---- changes ----------------------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const char *const control_words[] = {
+	"device ", "add ", "remove ", "port ", "hfi1_0 ", "uverbs0 ", "up", "down", "plugin ", "[\"list\"]", "accounts",
+	"--ports 2 ", "--lid ", "--backend ", "null ", "--number ", "--filter ", "1 ", "\n", "trace ", "meter\n",
+	"filter [\"list\"]", "filter [\"add\", \"\", \"", "filter [\"set\", \"hfi1_0\", \"", "filter [\"remove\", \"\", \"",
+	"\"]\n", "delay:", "error:", "flap:", "limit:", "loss:", "nomem:", "reorder:",
+	"create_qp", "post_send", "reg_mr", "alloc_pd", "wc.send", "wc.recv", "=", ",", "ENOMEM", "REM_ACCESS_ERR",
+	"@3", "@2+", "%50", "5us", "10ms", "2s", "seed=", "when=", "hold=", "qp=", "rc", "ud", "device=yes", "port=",
+	"posts=", "times=0", "bytes=", "errno=",
+};
+/* clang-format on */
 
 static size_t control_mutate(struct fuzz_gen *gen, uint8_t *data, size_t size, size_t max)
 {
-	static const char *const words[] = { "device ", "add ",	      "remove ", "port ",      "hfi1_0 ",  "uverbs0 ",
-					     "up",	"down",	      "plugin ", "[\"list\"]", "accounts", "--ports 2 ",
-					     "--lid ",	"--backend ", "null ",	 "--number ",  "1 ",	   "\n" };
-	const char *word = words[fuzz_any(gen, sizeof(words) / sizeof(words[0]))];
+	const char *word = control_words[fuzz_any(gen, UVD_COUNT(control_words))];
 	size_t at = size ? 1 + fuzz_any(gen, size) : 0, len = strlen(word);
 
 	if (!size || fuzz_chance(gen, 50) || size + len > max)
@@ -185,9 +295,28 @@ static size_t control_mutate(struct fuzz_gen *gen, uint8_t *data, size_t size, s
 	return size + len;
 }
 
+static void control_dictionary(void)
+{
+	for (unsigned int i = 0; i < UVD_COUNT(control_words); i++) {
+		putchar('"');
+		for (const char *c = control_words[i]; *c; c++)
+			printf("\\x%02x", *c);
+		puts("\"");
+	}
+}
+
+static void control_tell(void)
+{
+	const char *end = memchr(control_answer, '\n', control_answer_len);
+
+	printf("%.*s\n", (int)(end ? end - control_answer : 0), control_answer);
+}
+
 const struct fuzz_target fuzz_target = {
 	.name = "fuzz_control",
 	.init = control_init,
 	.run = control_run,
 	.mutate = control_mutate,
+	.dictionary = control_dictionary,
+	.tell = control_tell,
 };

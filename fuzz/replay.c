@@ -4,6 +4,7 @@
  *
  *   fuzz-TARGET FILE|FOLDER...                     executes each file once, and the empty input
  *   fuzz-TARGET --mutate NUMBER [--seed N] FILE|FOLDER...   and NUMBER changed inputs: each one change away from the last
+ *   fuzz-TARGET --tell FILE|FOLDER...              and tells of each what it does, if the target can
  *   fuzz-TARGET --bench FILE|FOLDER...             serves bench/bench.py (bench/clock.h): replay, and mutate
  *   fuzz-TARGET --seeds FOLDER                     writes the seeds that the target makes itself
  *   fuzz-TARGET --dictionary                       prints a dictionary
@@ -27,6 +28,7 @@
 struct input {
 	size_t size;
 	uint8_t *data;
+	char *name;
 };
 
 static struct {
@@ -40,15 +42,15 @@ static void replay_stop(const char *what)
 	exit(2);
 }
 
-static void corpus_add(const uint8_t *data, size_t size)
+static void corpus_add(const uint8_t *data, size_t size, const char *name)
 {
-	struct input in = { size, malloc(size + 1) };
+	struct input in = { size, malloc(size + 1), strdup(name) };
 
 	if (corpus.num == corpus.room) {
 		corpus.room = corpus.room * 2 + 16;
 		corpus.inputs = realloc(corpus.inputs, corpus.room * sizeof(in));
 	}
-	if (!in.data || !corpus.inputs)
+	if (!in.data || !in.name || !corpus.inputs)
 		replay_stop("corpus");
 	memcpy(in.data, data, size);
 	corpus.inputs[corpus.num++] = in;
@@ -63,7 +65,7 @@ static void corpus_read_file(const char *path)
 	if (n < 0)
 		replay_stop(path);
 	close(fd);
-	corpus_add(bytes, n);
+	corpus_add(bytes, n, path);
 }
 
 static void corpus_read(const char *path)
@@ -136,6 +138,15 @@ static unsigned int bench_replay(void *arg, unsigned long count)
 	return 1;
 }
 
+static void replay_tell(void)
+{
+	for (unsigned int i = 0; i < corpus.num && fuzz_target.tell; i++) {
+		fuzz_target.run(corpus.inputs[i].data, corpus.inputs[i].size);
+		printf("%s: ", corpus.inputs[i].name);
+		fuzz_target.tell();
+	}
+}
+
 static unsigned int bench_mutate(void *arg, unsigned long count)
 {
 	mutate_and_run(count, 1);
@@ -166,17 +177,19 @@ static int write_seeds(const char *folder)
 struct replay_options {
 	unsigned long mutate;
 	unsigned int seed;
-	bool bench, dictionary;
+	bool bench, dictionary, tell;
 	const char *seeds;
 };
 
 static void replay_options_parse(struct replay_options *o, int argc, char **argv)
 {
-	static const struct option rows[] = {
-		{ "mutate", required_argument, NULL, 'm' }, { "seed", required_argument, NULL, 's' },
-		{ "bench", no_argument, NULL, 'b' },	    { "seeds", required_argument, NULL, 'w' },
-		{ "dictionary", no_argument, NULL, 'd' },   {}
-	};
+	static const struct option rows[] = { { "mutate", required_argument, NULL, 'm' },
+					      { "seed", required_argument, NULL, 's' },
+					      { "bench", no_argument, NULL, 'b' },
+					      { "seeds", required_argument, NULL, 'w' },
+					      { "dictionary", no_argument, NULL, 'd' },
+					      { "tell", no_argument, NULL, 't' },
+					      {} };
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "", rows, NULL)) != -1) {
@@ -186,6 +199,8 @@ static void replay_options_parse(struct replay_options *o, int argc, char **argv
 			o->seed = strtoul(optarg, NULL, 0);
 		else if (opt == 'w')
 			o->seeds = optarg;
+		else if (opt == 't')
+			o->tell = true;
 		else if (opt == 'b' || opt == 'd')
 			*(opt == 'b' ? &o->bench : &o->dictionary) = true;
 		else
@@ -204,11 +219,13 @@ int main(int argc, char **argv)
 		fuzz_target.dictionary();
 	if (o.seeds)
 		return write_seeds(o.seeds);
-	corpus_add((const uint8_t *)"", 0);
+	corpus_add((const uint8_t *)"", 0, "the empty input");
 	for (int i = optind; i < argc; i++)
 		corpus_read(argv[i]);
 	if (o.bench)
 		return bench_serve(benches, NULL);
+	if (o.tell)
+		replay_tell();
 	if (!o.dictionary) {
 		bench_replay(NULL, corpus.num);
 		mutate_and_run(o.mutate, o.seed);

@@ -25,6 +25,8 @@ struct fuzz_target {
 	size_t (*seed)(unsigned int n, uint8_t *data, size_t max, char name[64]);
 	/* Prints the target's words as lines of a dictionary of libFuzzer. NULL: it has none. */
 	void (*dictionary)(void);
+	/* Prints a line about what the last input has done. NULL: there is nothing to tell. */
+	void (*tell)(void);
 };
 
 extern const struct fuzz_target fuzz_target;

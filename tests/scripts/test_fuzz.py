@@ -58,6 +58,18 @@ def test_dictionary_has_every_method_and_seeds_are_executed(tmp_path):
     assert run(BUILD / "fuzz/fuzz-ioctl", tmp_path).returncode == 0
 
 
+def test_target_of_the_control_socket_answers_the_commands_of_filters_traces_and_meters():
+    words = run(BUILD / "fuzz/fuzz-control", "--dictionary").stdout.splitlines()
+    assert words and all(re.fullmatch(r'"(\\x[0-9a-f]{2})+"', word) for word in words)
+    known = b"".join(bytes.fromhex(word.strip('"').replace("\\x", "")) for word in words)
+    # What `uverbsctl filter` can be asked for must be reachable: a seed that is refused as unknown reaches no filter.
+    for seed in ("filter-set", "filter-remove", "filter-loss", "filter-flap", "trace", "meter"):
+        said = run(BUILD / "fuzz/fuzz-control", "--tell", f"fuzz/corpus/control/{seed}").stdout
+        assert re.search(f"{seed}: {{\"(device|trace|meter)\"", said), said
+    for name in (b"delay:", b"error:", b"flap:", b"limit:", b"loss:", b"nomem:", b"reorder:"):
+        assert name in known
+
+
 def test_corpus_is_small():
     files = [p for p in (ROOT / "fuzz/corpus").rglob("*") if p.is_file()]
     assert len(files) <= 1500 and sum(p.stat().st_size for p in files) < 1 << 20
