@@ -155,7 +155,7 @@ static void delay_here(struct delay *f, enum delay_op op)
 	if (!call)
 		return;
 	uvd_rule_count_done(&f->ops[op].when.count);
-	uvd_log_limited(f->dev->log, UVD_INFO, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev,
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev,
 			delay_names[op], (unsigned long long)call, (unsigned long long)(ns / 1000));
 	uvd_ibdev_sleep(f->dev, ns);
 }
@@ -191,7 +191,7 @@ static void delay_completion(void *data, const struct uvd_next *next, struct uvd
 		return;
 	uvd_rule_count_done(&f->wcs[of_kind ? kind : UVD_WC_ANY].when.count);
 	completion->delay_ns += ns;
-	uvd_log_limited(f->dev->log, UVD_INFO, "%s: filter delay: QP 0x%x, %s, completion %llu: %llu us",
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: QP 0x%x, %s, completion %llu: %llu us",
 			f->dev->config.ibdev, wc->qp_num, uvd_wc_names[of_kind ? kind : UVD_WC_ANY],
 			(unsigned long long)(of_kind ?: of_any), (unsigned long long)(ns / 1000));
 }

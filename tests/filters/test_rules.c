@@ -211,6 +211,8 @@ START_TEST(test_a_delay_tells_what_it_delayed)
 		h.dev->ib.ops->carry_completion(&completion);
 	}
 	assert_rules("alloc_pd=1us@2+: 2 of 3\nwc=1ms: 1 of 2\nwc.recv=2ms@2: 1 of 2\n");
+	/* As visible as what other filters say. */
+	ck_assert_ptr_nonnull(strstr(logged(), "delay: alloc_pd, call 2: 1 us\n"));
 }
 END_TEST
 
