@@ -170,7 +170,7 @@ static void served_end_filters(void)
 	served_begin_plugins();
 	for (;;) {
 		*name = 0;
-		uvd_device_filter_list(served.dev, served_filter_name, name);
+		uvd_device_filter_list(served.dev, served_filter_name, NULL, name);
 		if (!*name)
 			break;
 		if (uvd_device_filter_remove(served.dev, name, error))

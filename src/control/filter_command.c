@@ -69,14 +69,23 @@ static struct uvd_device *filter_device(struct uvd_engine *engine, const char *n
 
 static void filter_tell_text(void *arg, const char *text)
 {
-	json_array_append_new(arg, json_string(text));
+	json_array_append_new(arg, json_pack("{s:s, s:[]}", "filter", text, "rules"));
+}
+
+/* To the filter that was told last. */
+static void filter_tell_rule(void *arg, const char *rule, uint64_t seen, uint64_t done)
+{
+	const json_t *filter = json_array_get(arg, json_array_size(arg) - 1);
+
+	json_array_append_new(json_object_get(filter, "rules"), json_pack("{s:s, s:I, s:I}", "rule", rule, "seen",
+									  (json_int_t)seen, "done", (json_int_t)done));
 }
 
 static json_t *filter_tell(struct uvd_device *dev)
 {
 	json_t *filters = json_array();
 
-	uvd_device_filter_list(dev, filter_tell_text, filters);
+	uvd_device_filter_list(dev, filter_tell_text, filter_tell_rule, filters);
 	return json_pack("{s:s, s:o}", "device", dev->config.ibdev, "filters", filters);
 }
 

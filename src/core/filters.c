@@ -252,14 +252,18 @@ int uvd_device_filter_remove(struct uvd_device *dev, const char *name, char erro
 
 /* ---- questions --------------------------------------------------------------------------------------------------- */
 
-void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), void *arg)
+void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), uvd_filter_tell_fn rule,
+			    void *arg)
 {
 	const struct uvd_filter_chain *chain;
 
 	uvd_lock(&dev->filters_lock);
 	chain = dev->filters.current;
-	for (unsigned int i = 0; chain && i < chain->num; i++)
+	for (unsigned int i = 0; chain && i < chain->num; i++) {
 		fn(arg, chain->list[i]->text);
+		if (rule)
+			uvd_filter_instance_tell(chain->list[i], rule, arg);
+	}
 	uvd_unlock(&dev->filters_lock);
 }
 

@@ -46,8 +46,12 @@ void uvd_engine_filters_fini(struct uvd_engine *engine);
 int uvd_device_filter_add(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR]);
 int uvd_device_filter_set(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR]);
 int uvd_device_filter_remove(struct uvd_device *dev, const char *name, char error[UVD_PLUGIN_ERROR]);
-/* Calls fn with the text of each filter, outermost first, under a lock: it must not block. */
-void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), void *arg);
+/*
+ * Calls fn with the text of each filter, outermost first, and then `rule` for each rule of this filter (NULL: for none).
+ * Under a lock: they must not block.
+ */
+void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), uvd_filter_tell_fn rule,
+			    void *arg);
 /* Does the device have a filter of this plug-in? */
 bool uvd_device_has_filter_of(struct uvd_device *dev, const char *plugin);
 

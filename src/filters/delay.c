@@ -83,7 +83,10 @@ static int delay_rule_init(struct delay_rule *rule, const struct uvd_plugin_valu
 	wrong = uvd_rule_parse(&rule->when, text, seed, value, sizeof(value));
 	if (!wrong && !uvd_rule_time(value, &rule->ns))
 		wrong = "is not a time such as 5us, 10ms or 2s, of 60s at most";
-	return wrong ? uvd_plugin_wrong(values, name, wrong) : 0;
+	if (wrong)
+		return uvd_plugin_wrong(values, name, wrong);
+	uvd_rule_count_name(&rule->when.count, name, text);
+	return 0;
 }
 
 static bool delay_has_wc(const struct delay *f)
@@ -107,6 +110,16 @@ static int delay_check_backend(const struct delay *f)
 	return -EOPNOTSUPP;
 }
 
+static void delay_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	const struct delay *f = data;
+
+	for (unsigned int i = 0; i < DELAY_OP_NUM; i++)
+		uvd_rule_count_tell(&f->ops[i].when.count, tell, arg);
+	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
+		uvd_rule_count_tell(&f->wcs[i].when.count, tell, arg);
+}
+
 static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct delay *f = uvd_zalloc(sizeof(*f));
@@ -125,6 +138,7 @@ static int delay_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 		free(f);
 		return err;
 	}
+	uvd_filter_has_rules(values, delay_tell_rules);
 	*data = f;
 	return 0;
 }
@@ -140,7 +154,8 @@ static void delay_here(struct delay *f, enum delay_op op)
 
 	if (!call)
 		return;
-	uvd_log_limited(f->dev->log, UVD_INFO, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev,
+	uvd_rule_count_done(&f->ops[op].when.count);
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: %s, call %llu: %llu us", f->dev->config.ibdev,
 			delay_names[op], (unsigned long long)call, (unsigned long long)(ns / 1000));
 	uvd_ibdev_sleep(f->dev, ns);
 }
@@ -174,8 +189,9 @@ static void delay_completion(void *data, const struct uvd_next *next, struct uvd
 	uvd_next_carry_completion(next, completion);
 	if (!of_any && !of_kind)
 		return;
+	uvd_rule_count_done(&f->wcs[of_kind ? kind : UVD_WC_ANY].when.count);
 	completion->delay_ns += ns;
-	uvd_log_limited(f->dev->log, UVD_INFO, "%s: filter delay: QP 0x%x, %s, completion %llu: %llu us",
+	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter delay: QP 0x%x, %s, completion %llu: %llu us",
 			f->dev->config.ibdev, wc->qp_num, uvd_wc_names[of_kind ? kind : UVD_WC_ANY],
 			(unsigned long long)(of_kind ?: of_any), (unsigned long long)(ns / 1000));
 }

@@ -73,6 +73,7 @@ static int error_rule_init(struct error_rule *rule, const struct uvd_plugin_valu
 	wrong = uvd_rule_parse(&rule->when, text, seed, value, sizeof(value));
 	if (wrong)
 		return uvd_plugin_wrong(values, name, wrong);
+	uvd_rule_count_name(&rule->when.count, name, text);
 	rule->value = convert(value);
 	return rule->value > 0 ? 0 : uvd_plugin_wrong(values, name, kind);
 }
@@ -135,6 +136,16 @@ static int error_object_init(struct error_filter *f, const struct uvd_plugin_val
 	return wrong ? uvd_plugin_wrong(values, uvd_object_kinds[kind], wrong) : 0;
 }
 
+static void error_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	const struct error_filter *f = data;
+
+	for (unsigned int i = 0; i < ERROR_OPS; i++)
+		uvd_rule_count_tell(&f->ops[i].when.count, tell, arg);
+	for (unsigned int i = 0; i < UVD_WC_KINDS; i++)
+		uvd_rule_count_tell(&f->wcs[i].when.count, tell, arg);
+}
+
 static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct error_filter *f = uvd_zalloc(sizeof(*f));
@@ -155,6 +166,7 @@ static int error_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	}
 	f->dev = dev;
 	pthread_mutex_init(&f->lock, NULL);
+	uvd_filter_has_rules(values, error_tell_rules);
 	*data = f;
 	return 0;
 }
@@ -180,6 +192,7 @@ static int error_here(struct error_filter *f, enum error_op op, enum uvd_object_
 	call = uvd_rule_applies(&rule->when);
 	if (!call)
 		return 0;
+	uvd_rule_count_done(&rule->when.count);
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: %s, call %llu: %s", f->dev->config.ibdev,
 			op_names[op], (unsigned long long)call, uvd_errno_name(rule->value));
 	return -rule->value;
@@ -302,6 +315,7 @@ static void error_completion(void *data, struct uvd_cq *cq, struct ibv_wc *wc)
 	if (!of_any && !of_one)
 		return;
 	status = of_one ? one->value : any->value;
+	uvd_rule_count_done(of_one ? &one->when.count : &any->when.count);
 	error_break(f, wc->qp_num);
 	wc->status = status;
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter error: QP 0x%x, %s, completion %llu: %s",

@@ -5,7 +5,7 @@
  *
  * A stack has one *chain* at a time, which is constant: a call takes a reference to the chain that it begins with, so a
  * change waits for no call and no call for a change. A chain that was replaced ends when its last call has ended; the
- * next change, or the end of the device, frees it.
+ * next change, or the end of the device, frees it. A filter that no chain has any more says to the log what its rules did.
  *
  * Without filters the device uses the backend's own table of operations. With filters it uses a table that has a
  * function of ours for each operation that a filter wraps. Readers take no reference to a table, so tables are freed
@@ -27,6 +27,7 @@ struct uvd_filter_instance {
 	struct uvd_ibdev *dev;
 	void *data; /* of init() */
 	char *text; /* NAME or NAME:OPTIONS, as the user gave it */
+	void (*rules)(void *data, uvd_filter_tell_fn tell, void *arg); /* of uvd_filter_has_rules(), or NULL */
 	void (*put_owner)(void *owner); /* or NULL: puts the reference to the code, after exit() */
 	void *owner;
 	unsigned int chains; /* that it is in; only the one change at a time uses it */
@@ -62,6 +63,8 @@ int uvd_filters_change(struct uvd_filters *filters, struct uvd_filter_instance *
 void uvd_filters_clear(struct uvd_filters *filters);
 /* Frees the tables. After the last use of the device; uvd_filters_clear() comes before. */
 void uvd_filters_end(struct uvd_filters *filters);
+/* Tells the filter's rules. */
+void uvd_filter_instance_tell(const struct uvd_filter_instance *instance, uvd_filter_tell_fn tell, void *arg);
 /* Ends a filter that is in no chain: exit(), then the reference to its code. NULL is allowed. */
 void uvd_filter_instance_end(struct uvd_filter_instance *instance);
 

@@ -29,6 +29,7 @@ struct flap {
 	uint64_t after, down, up; /* ns */
 	uint64_t posts; /* not 0: goes down at this post, and not after a time */
 	_Atomic uint64_t posted; /* since it is up */
+	struct uvd_rule_count count; /* posts, and how often it went down; without `posts` both are how often */
 	pthread_t thread;
 	pthread_mutex_t lock; /* the fields below */
 	pthread_cond_t wake;
@@ -50,6 +51,14 @@ static const struct uvd_plugin_option flap_options[] = {
 };
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
+
+/* It went down, or (-1) it did not. */
+static void flap_count(struct flap *f, int num)
+{
+	if (!f->posts)
+		atomic_fetch_add_explicit(&f->count.seen, num, memory_order_relaxed);
+	atomic_fetch_add_explicit(&f->count.done, num, memory_order_release);
+}
 
 /* Returns false if the filter ends. */
 static bool flap_wait(struct flap *f, uint64_t ns)
@@ -91,6 +100,18 @@ static void flap_acted(struct flap *f, bool over, bool ordered)
 	pthread_mutex_unlock(&f->lock);
 }
 
+/* Orders the removal of the device. Counts it first: the device can be gone, and the count told, when this returns. */
+static int flap_remove(struct flap *f)
+{
+	int err;
+
+	flap_count(f, 1);
+	err = uvd_ibdev_replug(f->dev, f->down);
+	if (err)
+		flap_count(f, -1);
+	return err;
+}
+
 static void flap_set(struct flap *f, bool up)
 {
 	const int err = uvd_ibdev_set_port(f->dev, f->port, up);
@@ -98,6 +119,8 @@ static void flap_set(struct flap *f, bool up)
 	uvd_log_limited(f->dev->log, err < 0 ? UVD_ERR : UVD_WARN, "%s: filter flap: port %llu %s%s%s",
 			f->dev->config.ibdev, (unsigned long long)f->port, up ? "up" : "down", err < 0 ? ": " : "",
 			err < 0 ? uvd_errno_name(err) : "");
+	if (!up && !err)
+		flap_count(f, 1);
 }
 
 static void *flap_port_thread(void *arg)
@@ -131,8 +154,7 @@ static void *flap_device_thread(void *arg)
 		 * If the device is that new, the transport does not know it yet. If others remove it, the post that waits
 		 * here must not: they wait for it before they end this filter.
 		 */
-		while ((err = uvd_ibdev_replug(f->dev, f->down)) == -ENODEV && uvd_ibdev_sleep(f->dev, 0) &&
-		       flap_wait(f, FLAP_LOOK))
+		while ((err = flap_remove(f)) == -ENODEV && uvd_ibdev_sleep(f->dev, 0) && flap_wait(f, FLAP_LOOK))
 			;
 	}
 	if (err && err != -ENODEV)
@@ -178,6 +200,20 @@ static int flap_parse(struct flap *f, const struct uvd_plugin_values *values)
 	       flap_time(values, "up", &f->up);
 }
 
+static void flap_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	uvd_rule_count_tell(&((const struct flap *)data)->count, tell, arg);
+}
+
+/* Names the rule by the option that says when, or what. */
+static void flap_name_rule(struct flap *f, const struct uvd_plugin_values *values)
+{
+	const char *name = f->posts ? "posts" : f->device ? "device" : "port";
+
+	uvd_rule_count_name(&f->count, name, uvd_plugin_value(values, name));
+	uvd_filter_has_rules(values, flap_tell_rules);
+}
+
 static int flap_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct flap *f = uvd_zalloc(sizeof(*f));
@@ -191,6 +227,7 @@ static int flap_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *valu
 		free(f);
 		return err;
 	}
+	flap_name_rule(f, values);
 	pthread_mutex_init(&f->lock, NULL);
 	uvd_cond_init(&f->wake);
 	err = uvd_thread_start(&f->thread, 0, f->device ? flap_device_thread : flap_port_thread, f);
@@ -228,7 +265,10 @@ static int flap_post(struct flap *f)
 {
 	bool ordered;
 
-	if (!f->posts || atomic_fetch_add(&f->posted, 1) + 1 != f->posts)
+	if (!f->posts)
+		return 0;
+	uvd_rule_count_seen(&f->count);
+	if (atomic_fetch_add(&f->posted, 1) + 1 != f->posts)
 		return 0;
 	pthread_mutex_lock(&f->lock);
 	f->due = !f->over;

@@ -35,9 +35,14 @@ struct limit_user {
 	uint64_t num[LIMIT_KINDS], bytes;
 };
 
+struct limit_rule {
+	uint64_t max; /* UINT64_MAX: no limit */
+	struct uvd_rule_count count; /* creations and registrations that need it, and those that it has refused */
+};
+
 struct limit {
 	struct uvd_ibdev *dev;
-	uint64_t max[LIMIT_KINDS], max_bytes;
+	struct limit_rule num[LIMIT_KINDS], bytes;
 	int err;
 	pthread_mutex_t lock; /* the rest; a leaf */
 	struct limit_user *users;
@@ -57,6 +62,25 @@ static const struct uvd_plugin_option limit_options[] = {
 	{},
 };
 
+static int limit_rule_init(struct limit_rule *rule, const struct uvd_plugin_values *values, const char *name)
+{
+	const char *text = uvd_plugin_value(values, name);
+
+	rule->max = UINT64_MAX;
+	if (text)
+		uvd_rule_count_name(&rule->count, name, text);
+	return uvd_plugin_number(values, name, 0, UINT64_MAX, &rule->max);
+}
+
+static void limit_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	const struct limit *f = data;
+
+	for (unsigned int i = 0; i < LIMIT_KINDS; i++)
+		uvd_rule_count_tell(&f->num[i].count, tell, arg);
+	uvd_rule_count_tell(&f->bytes.count, tell, arg);
+}
+
 static int limit_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct limit *f = uvd_zalloc(sizeof(*f));
@@ -64,12 +88,9 @@ static int limit_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 
 	if (!f)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < LIMIT_KINDS && !err; i++) {
-		f->max[i] = UINT64_MAX;
-		err = uvd_plugin_number(values, kind_names[i], 0, UINT64_MAX, &f->max[i]);
-	}
-	f->max_bytes = UINT64_MAX;
-	err = err ?: uvd_plugin_number(values, "bytes", 0, UINT64_MAX, &f->max_bytes);
+	for (unsigned int i = 0; i < LIMIT_KINDS && !err; i++)
+		err = limit_rule_init(&f->num[i], values, kind_names[i]);
+	err = err ?: limit_rule_init(&f->bytes, values, "bytes");
 	f->err = uvd_rule_errno(uvd_plugin_value(values, "errno"));
 	if (!err && f->err < 0)
 		err = uvd_plugin_wrong(values, "errno", "is not an errno");
@@ -79,6 +100,7 @@ static int limit_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	}
 	f->dev = dev;
 	pthread_mutex_init(&f->lock, NULL);
+	uvd_filter_has_rules(values, limit_tell_rules);
 	*data = f;
 	return 0;
 }
@@ -124,11 +146,11 @@ static struct limit_object **limit_bucket(struct limit *f, const void *object)
 	return &f->buckets[((uintptr_t)object >> 6) % LIMIT_BUCKETS];
 }
 
-static int limit_refuse(struct limit *f, enum limit_kind kind, bool bytes)
+static int limit_refuse(struct limit *f, struct limit_rule *rule, const char *what)
 {
+	uvd_rule_count_done(&rule->count);
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter limit: a user has all %llu %s: %s", f->dev->config.ibdev,
-			(unsigned long long)(bytes ? f->max_bytes : f->max[kind]), bytes ? "bytes" : kind_names[kind],
-			uvd_errno_name(f->err));
+			(unsigned long long)rule->max, what, uvd_errno_name(f->err));
 	return -f->err;
 }
 
@@ -142,10 +164,13 @@ static int limit_take(struct limit *f, enum limit_kind kind, const void *object,
 
 	if (!o)
 		return -ENOMEM;
+	uvd_rule_count_seen(&f->num[kind].count);
+	if (bytes)
+		uvd_rule_count_seen(&f->bytes.count);
 	pthread_mutex_lock(&f->lock);
 	u = limit_user(f, account ? uvd_account_uid(account) : (uid_t)-1);
-	few = u && u->num[kind] < f->max[kind];
-	small = u && bytes <= f->max_bytes && u->bytes <= f->max_bytes - bytes;
+	few = u && u->num[kind] < f->num[kind].max;
+	small = u && bytes <= f->bytes.max && u->bytes <= f->bytes.max - bytes;
 	if (few && small) {
 		*o = (struct limit_object){ *bucket, object, u, kind, bytes };
 		*bucket = o;
@@ -156,7 +181,9 @@ static int limit_take(struct limit *f, enum limit_kind kind, const void *object,
 	if (few && small)
 		return 0;
 	free(o);
-	return u ? limit_refuse(f, kind, few) : -ENOMEM;
+	if (!u)
+		return -ENOMEM;
+	return few ? limit_refuse(f, &f->bytes, "bytes") : limit_refuse(f, &f->num[kind], kind_names[kind]);
 }
 
 /* Returns where the object is linked, which is a place that holds NULL if it does not count. Caller holds f->lock. */
@@ -257,6 +284,13 @@ LIMIT_CREATE(create_qp, LIMIT_QP, qp, qp->account, 0,
 LIMIT_DESTROY(destroy_qp, struct uvd_qp, qp)
 /* clang-format on */
 
+/* Caller holds f->lock. */
+static void limit_set_bytes(struct limit_object *o, uint64_t bytes)
+{
+	o->user->bytes += bytes - o->bytes;
+	o->bytes = bytes;
+}
+
 /*
  * Changes the bytes of an object that counts. Returns 0 or the errno of a refusal, with *before as they were. Does
  * nothing for an object that does not count.
@@ -272,15 +306,14 @@ static int limit_change_bytes(struct limit *f, const void *object, uint64_t byte
 	if (o) {
 		const uint64_t others = o->user->bytes - o->bytes;
 
+		uvd_rule_count_seen(&f->bytes.count);
 		*before = o->bytes;
-		small = bytes <= o->bytes || (bytes <= f->max_bytes && others <= f->max_bytes - bytes);
-		if (small) {
-			o->user->bytes = others + bytes;
-			o->bytes = bytes;
-		}
+		small = bytes <= o->bytes || (bytes <= f->bytes.max && others <= f->bytes.max - bytes);
+		if (small)
+			limit_set_bytes(o, bytes);
 	}
 	pthread_mutex_unlock(&f->lock);
-	return small ? 0 : limit_refuse(f, LIMIT_MR, true);
+	return small ? 0 : limit_refuse(f, &f->bytes, "bytes");
 }
 
 /*
@@ -293,10 +326,8 @@ static void limit_restore_bytes(struct limit *f, const void *object, uint64_t by
 
 	pthread_mutex_lock(&f->lock);
 	o = *limit_find(f, object);
-	if (o) {
-		o->user->bytes += bytes - o->bytes;
-		o->bytes = bytes;
-	}
+	if (o)
+		limit_set_bytes(o, bytes);
 	pthread_mutex_unlock(&f->lock);
 }
 

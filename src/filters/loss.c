@@ -42,8 +42,16 @@ static int loss_parse(struct loss *f, const struct uvd_plugin_values *values)
 		given |= f->rules[i].set;
 	}
 	if (!err && !given)
-		uvd_rule_all(&f->rules[LOSS_ANY]);
+		uvd_rule_all(&f->rules[LOSS_ANY], loss_names[LOSS_ANY]);
 	return err;
+}
+
+static void loss_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	const struct loss *f = data;
+
+	for (unsigned int i = 0; i < LOSS_KINDS; i++)
+		uvd_rule_count_tell(&f->rules[i].count, tell, arg);
 }
 
 static int loss_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
@@ -56,6 +64,7 @@ static int loss_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *valu
 		return err;
 	}
 	f->dev = dev;
+	uvd_filter_has_rules(values, loss_tell_rules);
 	*data = f;
 	return 0;
 }
@@ -91,6 +100,7 @@ static void loss_carry_message(void *data, const struct uvd_next *next, struct u
 		return;
 	}
 	message->fate = UVD_FATE_LOSE;
+	uvd_rule_count_done(&f->rules[of_kind ? kind : LOSS_ANY].count);
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter loss: QP 0x%x, %s message %llu of %u bytes: lost",
 			f->dev->config.ibdev, message->qp->qp_num, of_kind ? loss_names[kind] : "any",
 			(unsigned long long)(of_kind ?: of_any), message->length);

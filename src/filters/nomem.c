@@ -21,6 +21,11 @@ static const struct uvd_plugin_option nomem_options[] = {
 	{},
 };
 
+static void nomem_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	uvd_rule_count_tell(&((const struct nomem *)data)->when.count, tell, arg);
+}
+
 static int nomem_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
 {
 	struct nomem *f = uvd_zalloc(sizeof(*f));
@@ -28,7 +33,7 @@ static int nomem_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 	int err = f ? uvd_plugin_number(values, "seed", 0, UINT64_MAX, &seed) : -ENOMEM;
 
 	if (!err) {
-		uvd_rule_all(&f->when);
+		uvd_rule_all(&f->when, "when");
 		err = uvd_rule_option(&f->when, values, "when", seed);
 	}
 	if (err) {
@@ -36,6 +41,7 @@ static int nomem_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 		return err;
 	}
 	f->dev = dev;
+	uvd_filter_has_rules(values, nomem_tell_rules);
 	*data = f;
 	return 0;
 }
@@ -51,6 +57,7 @@ static int nomem_here(struct nomem *f, const char *op)
 
 	if (!call)
 		return 0;
+	uvd_rule_count_done(&f->when.count);
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter nomem: %s, creation %llu: ENOMEM", f->dev->config.ibdev, op,
 			(unsigned long long)call);
 	return -ENOMEM;

@@ -32,10 +32,15 @@ static int reorder_parse(struct reorder *f, const struct uvd_plugin_values *valu
 
 	if (err)
 		return err;
-	uvd_rule_all(&f->when);
+	uvd_rule_all(&f->when, "when");
 	if (!uvd_rule_time(uvd_plugin_value(values, "hold"), &f->hold))
 		return uvd_plugin_wrong(values, "hold", "is not a time such as 5us, 10ms or 2s, of 60s at most");
 	return uvd_rule_option(&f->when, values, "when", seed);
+}
+
+static void reorder_tell_rules(void *data, uvd_filter_tell_fn tell, void *arg)
+{
+	uvd_rule_count_tell(&((const struct reorder *)data)->when.count, tell, arg);
 }
 
 static int reorder_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *values, void **data)
@@ -48,6 +53,7 @@ static int reorder_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *v
 		return err;
 	}
 	f->dev = dev;
+	uvd_filter_has_rules(values, reorder_tell_rules);
 	*data = f;
 	return 0;
 }
@@ -76,6 +82,7 @@ static void reorder_carry_message(void *data, const struct uvd_next *next, struc
 		return;
 	message->fate = UVD_FATE_HOLD;
 	message->hold_ns = f->hold;
+	uvd_rule_count_done(&f->when.count);
 	uvd_log_limited(f->dev->log, UVD_WARN, "%s: filter reorder: QP 0x%x, message %llu of %u bytes: held back",
 			f->dev->config.ibdev, message->qp->qp_num, (unsigned long long)number, message->length);
 }

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uverbsd/plugin.h>
@@ -47,6 +48,35 @@ const char *uvd_rule_status_name(int status)
 {
 	return statuses[status];
 }
+
+/* ---- counts ------------------------------------------------------------------------------------------------------ */
+
+void uvd_rule_count_name(struct uvd_rule_count *count, const char *key, const char *value)
+{
+	snprintf(count->text, sizeof(count->text), "%s=%s", key, value);
+}
+
+uint64_t uvd_rule_count_seen(struct uvd_rule_count *count)
+{
+	return atomic_fetch_add_explicit(&count->seen, 1, memory_order_relaxed) + 1;
+}
+
+void uvd_rule_count_done(struct uvd_rule_count *count)
+{
+	atomic_fetch_add_explicit(&count->done, 1, memory_order_release);
+}
+
+void uvd_rule_count_tell(const struct uvd_rule_count *count, uvd_filter_tell_fn tell, void *arg)
+{
+	/* In this order: a reader must not find more calls done than seen. */
+	const uint64_t done = atomic_load_explicit(&count->done, memory_order_acquire);
+	const uint64_t seen = atomic_load_explicit(&count->seen, memory_order_relaxed);
+
+	if (*count->text)
+		tell(arg, count->text, seen, done);
+}
+
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* Parses digits from 1 to `most`. Returns what follows them, or NULL. */
 static const char *rule_number(const char *text, uint64_t most, uint64_t *out)
@@ -112,9 +142,10 @@ const char *uvd_rule_parse(struct uvd_rule *rule, const char *text, uint64_t see
 	return rule_parse_calls(rule, text + len, seed);
 }
 
-void uvd_rule_all(struct uvd_rule *rule)
+void uvd_rule_all(struct uvd_rule *rule, const char *name)
 {
 	*rule = (struct uvd_rule){ .set = true, .first = 1, .last = UINT64_MAX };
+	uvd_rule_count_name(&rule->count, name, "@1+");
 }
 
 int uvd_rule_option(struct uvd_rule *rule, const struct uvd_plugin_values *values, const char *name, uint64_t seed)
@@ -124,8 +155,13 @@ int uvd_rule_option(struct uvd_rule *rule, const struct uvd_plugin_values *value
 	if (!when)
 		return 0;
 	wrong = *when == '@' || *when == '%' ? rule_parse_calls(rule, when, seed) : "is not @N, @N+ or %PERCENT";
-	return wrong ? uvd_plugin_wrong(values, name, wrong) : 0;
+	if (wrong)
+		return uvd_plugin_wrong(values, name, wrong);
+	uvd_rule_count_name(&rule->count, name, when);
+	return 0;
 }
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* splitmix64: spreads neighbouring numbers evenly. */
 static uint64_t rule_mix(uint64_t x)
@@ -142,7 +178,7 @@ uint64_t uvd_rule_applies(struct uvd_rule *rule)
 
 	if (!rule->set)
 		return 0;
-	call = atomic_fetch_add_explicit(&rule->calls, 1, memory_order_relaxed) + 1;
+	call = uvd_rule_count_seen(&rule->count);
 	if (rule->first)
 		return call >= rule->first && call <= rule->last ? call : 0;
 	return rule_mix(rule_mix(rule->seed) ^ call) % 100 < rule->percent ? call : 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <uverbsd/log.h>
 
 #include "filters/filters.h"
 #include "util/util.h"
@@ -21,6 +22,12 @@ void uvd_filters_begin(struct uvd_filters *filters, struct uvd_ibdev *dev)
 	*filters = (struct uvd_filters){ .dev = dev, .base = dev->ops };
 	pthread_mutex_init(&filters->lock, NULL);
 	dev->filters = filters;
+}
+
+void uvd_filter_instance_tell(const struct uvd_filter_instance *instance, uvd_filter_tell_fn tell, void *arg)
+{
+	if (instance->rules)
+		instance->rules(instance->data, tell, arg);
 }
 
 void uvd_filter_instance_end(struct uvd_filter_instance *instance)
@@ -58,11 +65,26 @@ void uvd_filter_chain_put(struct uvd_filter_chain *chain)
 
 /* ---- changes ----------------------------------------------------------------------------------------------------- */
 
+/* Not limited: it is one line for each rule that a user gave, however many calls clients make. */
+static void filter_log_rule(void *arg, const char *rule, uint64_t seen, uint64_t done)
+{
+	const struct uvd_filter_instance *instance = arg;
+
+	uvd_logf(instance->dev->log, UVD_WARN, "%s: filter %s: %s: %llu of %llu", instance->dev->config.ibdev,
+		 instance->filter->name, rule, (unsigned long long)done, (unsigned long long)seen);
+}
+
+/* The last call has left the chain. */
 static void filter_chain_end(struct uvd_filter_chain *chain)
 {
-	for (unsigned int i = 0; i < chain->num; i++)
-		if (!--chain->list[i]->chains)
-			uvd_filter_instance_end(chain->list[i]);
+	for (unsigned int i = 0; i < chain->num; i++) {
+		struct uvd_filter_instance *instance = chain->list[i];
+
+		if (--instance->chains)
+			continue;
+		uvd_filter_instance_tell(instance, filter_log_rule, instance);
+		uvd_filter_instance_end(instance);
+	}
 	free(chain);
 }
 

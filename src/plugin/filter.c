@@ -103,6 +103,7 @@ static int filter_init(struct uvd_filter_instance *instance, const struct filter
 		.what = "filter",
 		.log = instance->dev->log,
 		.error = error,
+		.instance = instance,
 	};
 	int err;
 
@@ -111,6 +112,13 @@ static int filter_init(struct uvd_filter_instance *instance, const struct filter
 	if (err && !*error)
 		uvd_plugin_error(error, err, "%s does not begin: %s", t->what, uvd_errno_name(err));
 	return err > 0 ? -EINVAL : err;
+}
+
+void uvd_filter_has_rules(const struct uvd_plugin_values *values,
+			  void (*rules)(void *data, uvd_filter_tell_fn tell, void *arg))
+{
+	if (values->instance)
+		values->instance->rules = rules;
 }
 
 struct uvd_filter_instance *uvd_plugins_filter_begin(struct uvd_plugins *plugins, const char *text,

@@ -15,6 +15,7 @@ struct uvd_plugin_values {
 	const char *what; /* "plug-in" or "filter" */
 	struct uvd_log *log;
 	char *error; /* UVD_PLUGIN_ERROR bytes, for what is wrong with a value; NULL: the log */
+	struct uvd_filter_instance *instance; /* of a filter's init(); else NULL */
 };
 
 /* Writes the message and returns err. */

@@ -106,7 +106,7 @@ static void assert_list(const char *expected)
 {
 	char text[256] = "";
 
-	uvd_device_filter_list(h.dev, list_append, text);
+	uvd_device_filter_list(h.dev, list_append, NULL, text);
 	ck_assert_str_eq(text, expected);
 }
 

@@ -73,7 +73,8 @@ def test_ibv_rc_pingpong_sees_the_errors_of_one_object_only(run, rule, said):
 
 def test_a_program_that_does_not_reach_the_call_sees_no_error(run):
     out, log = pair(run, "hfi1", ["error:create_qp=ENOMEM@3"], "ibv_rc_pingpong", "-n", "20")
-    assert out.startswith("client 0\n") and log == "", (out, log)
+    assert out.startswith("client 0\n"), (out, log)
+    assert log == "uverbsctl run: warning: hfi1_0: filter error: create_qp=ENOMEM@3: 0 of 2\n", (out, log)
 
 
 def test_a_section_of_the_file_filters_one_device(run):
@@ -341,3 +342,28 @@ def test_ibv_asyncwatch_sees_the_port_go_down_and_up(run, persona, name):
     assert [line.split()[1] for line in lines if "state:" in line] == ["PORT_DOWN", "PORT_ACTIVE"], r
     assert any("IBV_EVENT_PORT_ERR (10), port 1" in line for line in lines), r
     assert "filter flap: port 1 down" in r.stderr and "filter flap: port 1 up" in r.stderr, r
+
+
+# ---- what rules did ----------------------------------------------------------------------------------------------------
+
+
+def test_filters_tell_on_how_many_calls_their_rules_acted_while_they_are_there_and_at_their_end(run):
+    lines, r = changed(run, """
+        $UVERBSCTL filter add error:alloc_pd=EMFILE%100,create_qp=ENOMEM@3 >/dev/null
+        for i in $(seq 30); do echo PD ALLOC; done | $UVERBSCTL call --keep-going -f - >/dev/null 2>&1
+        $UVERBSCTL filter list --counts | head -4
+        $UVERBSCTL filter set error:alloc_pd=EMFILE@1000 >/dev/null
+        $UVERBSCTL call PD ALLOC >/dev/null
+        $UVERBSCTL filter list --json
+        """, "--filter", "nomem:when=@1000")
+    assert lines[:3] == ["hfi1_0: error:alloc_pd=EMFILE%100,create_qp=ENOMEM@3 nomem:when=@1000",
+                         "  error: alloc_pd=EMFILE%100: 30 of 30", "  error: create_qp=ENOMEM@3: 0 of 0"], r
+    # It saw the context of each program, and the PD of the second.
+    assert re.fullmatch(r"  nomem: when=@1000: 0 of [1-9]\d*", lines[3]), r
+    error, nomem = json.loads("\n".join(lines[4:]))["devices"][0]["filters"]
+    assert error == {"filter": "error:alloc_pd=EMFILE@1000", "rules": [{"rule": "alloc_pd=EMFILE@1000", "seen": 1, "done": 0}]}, r
+    assert nomem["rules"] == [{"rule": "when=@1000", "seen": nomem["rules"][0]["seen"], "done": 0}] and len(nomem) == 2, r
+    # The lines for calls are limited, those at the end are not: when a filter is replaced, and at the end of the run.
+    ends = re.findall(r"filter (\w+: \S+: \d+ of \d+)$", r.stderr, re.M)
+    assert ends == ["error: alloc_pd=EMFILE%100: 30 of 30", "error: create_qp=ENOMEM@3: 0 of 0", "error: alloc_pd=EMFILE@1000: 0 of 1",
+                    f"nomem: when=@1000: 0 of {nomem['rules'][0]['seen']}"], r
