@@ -331,9 +331,10 @@ static void *call_other_dev(void *arg)
 	return (void *)(intptr_t)other_dev.ops->alloc_pd(&pd, NULL);
 }
 
+/* Later than a change of the filters waits for calls: only the end of a device waits without a limit. */
 static void *let_leave(void *arg)
 {
-	usleep(20000);
+	usleep(2100000);
 	sem_post(&leave);
 	return NULL;
 }
