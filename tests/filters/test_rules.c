@@ -228,6 +228,30 @@ START_TEST(test_a_limit_tells_what_it_refused)
 }
 END_TEST
 
+START_TEST(test_a_limit_for_one_user_looks_at_what_this_user_creates_only)
+{
+	struct uvd_account *other = uvd_account_get(h.engine.accounts, &(uid_t){ 1001 }, 1);
+	struct uvd_context mine = { .dev = &h.dev->ib, .account = h.account };
+	struct uvd_context theirs = { .dev = &h.dev->ib, .account = other };
+	struct uvd_pd pds[4] = {
+		{ .context = &mine }, { .context = &theirs }, { .context = &mine }, { .context = &theirs }
+	};
+
+	bed_add("limit:pd=1,uid=1001,errno=EDQUOT");
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(h.dev->ib.ops->alloc_pd(&pds[i], NULL), i < 3 ? 0 : -EDQUOT);
+	assert_rules("pd=1: 1 of 2\n");
+	ck_assert_int_eq(h.dev->ib.ops->dealloc_pd(&pds[0]), 0);
+	ck_assert_int_eq(h.dev->ib.ops->alloc_pd(&pds[3], NULL), -EDQUOT);
+	ck_assert_int_eq(h.dev->ib.ops->dealloc_pd(&pds[1]), 0);
+	ck_assert_int_eq(h.dev->ib.ops->alloc_pd(&pds[3], NULL), 0);
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(uvd_device_filter_set(h.dev, i ? "limit:uid=nobody" : "limit:uid=4294967295", error),
+				 -EINVAL);
+	uvd_account_put(other);
+}
+END_TEST
+
 /* ---- the log ----------------------------------------------------------------------------------------------------- */
 
 START_TEST(test_the_log_says_what_a_filter_did_when_it_is_removed_replaced_or_its_device_ends)
@@ -300,7 +324,7 @@ END_TEST
 FILTERS_MAIN(setup, teardown, test_a_rule_tells_how_many_calls_it_has_looked_at_and_on_how_many_it_acted,
 	     test_a_percentage_of_messages_tells_how_many_were_lost, test_a_rule_that_could_not_act_says_so,
 	     test_of_two_rules_for_a_completion_the_one_that_decides_has_acted, test_a_delay_tells_what_it_delayed,
-	     test_a_limit_tells_what_it_refused,
+	     test_a_limit_tells_what_it_refused, test_a_limit_for_one_user_looks_at_what_this_user_creates_only,
 	     test_the_log_says_what_a_filter_did_when_it_is_removed_replaced_or_its_device_ends,
 	     test_the_log_says_what_a_filter_did_when_its_last_call_has_ended,
 	     test_no_call_of_any_thread_is_missing_in_the_counts)
