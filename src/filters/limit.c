@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The filter `limit`: each user, or one user, may have so many objects of a type, and register so many bytes. What existed
- * before the filter was added does not count. A user is given by number: the engine process of `--separate yes` may not open
- * the files that have the names.
+ * The filter `limit`: each user, or one user, may have so many objects of a type, and register so many bytes. What
+ * existed before the filter was added does not count. A user is given by number: the engine process of `--separate yes`
+ * may not open the files that have the names.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -192,6 +192,7 @@ def test_the_post_at_which_the_device_goes_fails_in_ibv_rc_pingpong(run, persona
     # Each side says at which call it has met the removal: its post fails, or what it waits with.
     assert re.match("client 1\n.*(Couldn't post send|Couldn't request CQ|cq_event|[Ff]ailed)", out), (out, log)
     assert log.count("filter flap: removal 1 of the device") == 1, (out, log)
+    assert re.search(r"filter flap: posts=10: 1 of \d\d+$", log, re.M), (out, log)
 
 
 def test_no_post_waits_for_a_removal_that_nobody_carries_out(run):
@@ -344,7 +345,7 @@ def test_ibv_asyncwatch_sees_the_port_go_down_and_up(run, persona, name):
     assert "filter flap: port 1 down" in r.stderr and "filter flap: port 1 up" in r.stderr, r
 
 
-# ---- what rules did ----------------------------------------------------------------------------------------------------
+# ---- what rules did ---------------------------------------------------------------------------------------------------
 
 
 def test_filters_tell_on_how_many_calls_their_rules_acted_while_they_are_there_and_at_their_end(run):
