@@ -38,8 +38,8 @@ struct uvd_plugin_option;
 struct uvd_plugin_values;
 
 /*
- * What a filter says of one of its rules: the rule as the user gave it, as "create_qp=ENOMEM@3"; how many calls, messages
- * or completions it has looked at; and on how many of them the filter acted.
+ * What a filter says of one of its rules: the rule as the user gave it, as "create_qp=ENOMEM@3"; how many calls,
+ * messages or completions it has looked at; and on how many of them the filter acted.
  */
 typedef void (*uvd_filter_tell_fn)(void *arg, const char *rule, uint64_t seen, uint64_t done);
 
@@ -116,8 +116,8 @@ UVD_API int uvd_plugin_wrong(const struct uvd_plugin_values *values, const char 
 
 /*
  * For init(): this filter counts what its rules do. rules() calls tell() for each rule, in the order of the options.
- * `uverbsctl filter list --json` shows them, and one line of the log for each rule when the filter has ended: rules() can
- * run while calls are in progress, and comes for the last time between the last call and exit(). It must not block.
+ * `uverbsctl filter list --json` shows them, and one line of the log for each rule when the filter has ended: rules()
+ * can run while calls are in progress, and comes for the last time between the last call and exit(). It must not block.
  */
 UVD_API void uvd_filter_has_rules(const struct uvd_plugin_values *values,
 				  void (*rules)(void *data, uvd_filter_tell_fn tell, void *arg));

@@ -143,9 +143,9 @@ bool uvd_control_is_plugin(const char *command);
 json_t *uvd_control_plugin(struct uvd_control_plugins *plugins, const char *command, bool may_change);
 /*
  * The commands that change the filters of devices, on threads as well: `filter ["list"]`, `filter ["add", DEVICE, TEXT]`,
- * `filter ["set", DEVICE, TEXT]` and `filter ["remove", DEVICE, NAME]`. DEVICE can be "" if there is only one. They answer
- * {"device", "filters"} for each device, with an object {"filter", "rules"} for each filter, outermost first, and in that
- * an object {"rule", "seen", "done"} for each rule (uvd_filter_tell_fn).
+ * `filter ["set", DEVICE, TEXT]` and `filter ["remove", DEVICE, NAME]`. DEVICE can be "" if there is only one. They
+ * answer {"device", "filters"} for each device, with an object {"filter", "rules"} for each filter, outermost first, and
+ * in that an object {"rule", "seen", "done"} for each rule (uvd_filter_tell_fn).
  */
 bool uvd_control_is_filter(const char *command);
 json_t *uvd_control_filter(struct uvd_control_plugins *plugins, const char *command, bool may_change);

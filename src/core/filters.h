@@ -47,8 +47,8 @@ int uvd_device_filter_add(struct uvd_device *dev, const char *text, char error[U
 int uvd_device_filter_set(struct uvd_device *dev, const char *text, char error[UVD_PLUGIN_ERROR]);
 int uvd_device_filter_remove(struct uvd_device *dev, const char *name, char error[UVD_PLUGIN_ERROR]);
 /*
- * Calls fn with the text of each filter, outermost first, and then `rule` for each rule of this filter (NULL: for none).
- * Under a lock: they must not block.
+ * Calls fn with the text of each filter, outermost first, and then `rule` for each rule of this filter. rule may be
+ * NULL. Under a lock: they must not block.
  */
 void uvd_device_filter_list(struct uvd_device *dev, void (*fn)(void *arg, const char *text), uvd_filter_tell_fn rule,
 			    void *arg);

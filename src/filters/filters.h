@@ -5,7 +5,8 @@
  *
  * A stack has one *chain* at a time, which is constant: a call takes a reference to the chain that it begins with, so a
  * change waits for no call and no call for a change. A chain that was replaced ends when its last call has ended; the
- * next change, or the end of the device, frees it. A filter that no chain has any more says to the log what its rules did.
+ * next change, or the end of the device, frees it. The log then says what the rules of a filter did that no chain has any
+ * more.
  *
  * Without filters the device uses the backend's own table of operations. With filters it uses a table that has a
  * function of ours for each operation that a filter wraps. Readers take no reference to a table, so tables are freed

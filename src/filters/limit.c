@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The filter `limit`: each user may have so many objects of a type, and register so many bytes. What existed before the
- * filter was added does not count.
+ * The filter `limit`: each user, or one user, may have so many objects of a type, and register so many bytes. What
+ * existed before the filter was added does not count. A user is given by number: the engine process of `--separate yes`
+ * may not open the files that have the names.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -43,6 +44,7 @@ struct limit_rule {
 struct limit {
 	struct uvd_ibdev *dev;
 	struct limit_rule num[LIMIT_KINDS], bytes;
+	uint64_t uid; /* UINT64_MAX: each user */
 	int err;
 	pthread_mutex_t lock; /* the rest; a leaf */
 	struct limit_user *users;
@@ -58,6 +60,7 @@ static const struct uvd_plugin_option limit_options[] = {
 	{ "srq", NULL, "N", "shared receive queues" },
 	{ "qp", NULL, "N", "queue pairs" },
 	{ "bytes", NULL, "BYTES", "bytes that a user may register" },
+	{ "uid", NULL, "UID", "for this user only, by number (default: each user)" },
 	{ "errno", "ENOMEM", "ERRNO", "what a call beyond a limit fails with" },
 	{},
 };
@@ -90,7 +93,9 @@ static int limit_init(struct uvd_ibdev *dev, const struct uvd_plugin_values *val
 		return -ENOMEM;
 	for (unsigned int i = 0; i < LIMIT_KINDS && !err; i++)
 		err = limit_rule_init(&f->num[i], values, kind_names[i]);
-	err = err ?: limit_rule_init(&f->bytes, values, "bytes");
+	f->uid = UINT64_MAX;
+	err = err ?: limit_rule_init(&f->bytes, values, "bytes")
+		  ?: uvd_plugin_number(values, "uid", 0, (uid_t)-2, &f->uid);
 	f->err = uvd_rule_errno(uvd_plugin_value(values, "errno"));
 	if (!err && f->err < 0)
 		err = uvd_plugin_wrong(values, "errno", "is not an errno");
@@ -158,17 +163,21 @@ static int limit_refuse(struct limit *f, struct limit_rule *rule, const char *wh
 static int limit_take(struct limit *f, enum limit_kind kind, const void *object, const struct uvd_account *account,
 		      uint64_t bytes)
 {
-	struct limit_object *o = uvd_zalloc(sizeof(*o)), **bucket = limit_bucket(f, object);
+	struct limit_object *o, **bucket = limit_bucket(f, object);
+	const uid_t uid = account ? uvd_account_uid(account) : (uid_t)-1;
 	struct limit_user *u;
 	bool few, small;
 
+	if (f->uid != UINT64_MAX && f->uid != uid)
+		return 0;
+	o = uvd_zalloc(sizeof(*o));
 	if (!o)
 		return -ENOMEM;
 	uvd_rule_count_seen(&f->num[kind].count);
 	if (bytes)
 		uvd_rule_count_seen(&f->bytes.count);
 	pthread_mutex_lock(&f->lock);
-	u = limit_user(f, account ? uvd_account_uid(account) : (uid_t)-1);
+	u = limit_user(f, uid);
 	few = u && u->num[kind] < f->num[kind].max;
 	small = u && bytes <= f->bytes.max && u->bytes <= f->bytes.max - bytes;
 	if (few && small) {

@@ -192,6 +192,7 @@ def test_the_post_at_which_the_device_goes_fails_in_ibv_rc_pingpong(run, persona
     # Each side says at which call it has met the removal: its post fails, or what it waits with.
     assert re.match("client 1\n.*(Couldn't post send|Couldn't request CQ|cq_event|[Ff]ailed)", out), (out, log)
     assert log.count("filter flap: removal 1 of the device") == 1, (out, log)
+    assert re.search(r"filter flap: posts=10: 1 of \d\d+$", log, re.M), (out, log)
 
 
 def test_no_post_waits_for_a_removal_that_nobody_carries_out(run):
@@ -344,7 +345,7 @@ def test_ibv_asyncwatch_sees_the_port_go_down_and_up(run, persona, name):
     assert "filter flap: port 1 down" in r.stderr and "filter flap: port 1 up" in r.stderr, r
 
 
-# ---- what rules did ----------------------------------------------------------------------------------------------------
+# ---- what rules did ---------------------------------------------------------------------------------------------------
 
 
 def test_filters_tell_on_how_many_calls_their_rules_acted_while_they_are_there_and_at_their_end(run):
@@ -367,3 +368,18 @@ def test_filters_tell_on_how_many_calls_their_rules_acted_while_they_are_there_a
     ends = re.findall(r"filter (\w+: \S+: \d+ of \d+)$", r.stderr, re.M)
     assert ends == ["error: alloc_pd=EMFILE%100: 30 of 30", "error: create_qp=ENOMEM@3: 0 of 0", "error: alloc_pd=EMFILE@1000: 0 of 1",
                     f"nomem: when=@1000: 0 of {nomem['rules'][0]['seen']}"], r
+
+
+@pytest.mark.parametrize("uid, limited", ((None, True), (0, True), (1, False)))
+def test_bytes_of_a_user_are_limited_at_ibv_reg_mr_of_perftest_and_ibv_rc_pingpong(run, uid, limited):
+    """One side registers all that the user may; uid: the user's own number, or another one."""
+    own = int(run("id", "-u").stdout)
+    rule = "limit:bytes=1M" + ("" if uid is None else f",uid={own + uid}")
+    program, size, said = "ibv_rc_pingpong", "600000", "Couldn't register MR"
+    if uid is None:
+        program, size, said = "ib_write_bw", "1048576", "Couldn't allocate MR"
+    out, log = pair(run, "rxe", [rule], program, "-s", size, "-n", "5")
+    assert (said in out) == limited and out.startswith("client 0\n") != limited, (out, log)
+    assert ("filter limit: a user has all 1048576 bytes: ENOMEM" in log) == limited, (out, log)
+    counts = "[1-9] of [1-9]" if limited else "0 of 0"
+    assert re.search(f"filter limit: bytes=1M: {counts}$", log, re.M), (out, log)
