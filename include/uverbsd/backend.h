@@ -282,6 +282,14 @@ struct uvd_backend {
 	 * before open(): clients then find a device without those operations. May be NULL.
 	 */
 	void (*narrow)(const struct uvd_device_config *config, struct uvd_backend *ops);
+	/*
+	 * For a backend with an adapter: stores what port `port` (from 1) and its tables are now; *now and gid_attrs are zero.
+	 * When the backend has reported an event of a port by event_handler(), the core calls this on the same thread, without
+	 * a lock, and publishes what has changed. Only then it posts the event. A backend reports events of its ports on one
+	 * thread. May be NULL: then the configuration says what a port is.
+	 */
+	int (*take_port)(struct uvd_ibdev *dev, uint8_t port, struct uvd_port_config *now,
+			 struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS]);
 };
 
 /* Is this the address of a multicast group, IPv6 or IPv4-mapped (rdma_is_multicast_addr())? */

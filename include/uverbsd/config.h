@@ -25,7 +25,8 @@ struct uvd_port_config {
 	 * uvd_config_port_down().
 	 */
 	bool down;
-	unsigned int gid_tbl_len, num_gids; /* size of the table, and used slots, which come first */
+	/* The size of the table, and the used slots, which come first. Those of an adapter can have slots of zeros between. */
+	unsigned int gid_tbl_len, num_gids;
 	/*
 	 * By default one GID is made from the port's GUID (uvd_config_default()). If the persona has IP GIDs,
 	 * ::ffff:127.0.0.1 comes before it.
@@ -41,6 +42,12 @@ static inline uint32_t uvd_config_port_caps(const struct uvd_port_config *port)
 	(void)port;
 	return IBV_PORT_CM_SUP;
 }
+
+/* What the adapter of a backend has beside a GID. */
+struct uvd_gid_attr {
+	uint8_t type; /* enum ibv_gid_type */
+	char ndev[16]; /* the name of its network device; "": unknown, or none */
+};
 
 /* Is the port down? May be called from any thread, without a lock. */
 static inline bool uvd_config_port_down(const struct uvd_port_config *port)
@@ -114,6 +121,7 @@ struct uvd_device_config {
 	struct uvd_ucap_names ucaps; /* User Capabilities that the device creates */
 	char hca[IBV_SYSFS_NAME_MAX]; /* backend verbs: the adapter that it forwards to; "": none */
 	unsigned int memory; /* backend verbs: enum uvd_memory, how the adapter reaches clients' memory */
+	struct uvd_gid_attr gid_attrs[UVD_MAX_PORTS][UVD_MAX_GIDS]; /* backend verbs: of ports[].gids */
 };
 
 #endif

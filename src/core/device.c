@@ -97,10 +97,79 @@ static int device_open_backend(struct uvd_device *dev)
 		uvd_logf(dev->engine->log, UVD_ERR, "%s: backend '%s' does not open: %s", dev->config.ibdev,
 			 dev->config.backend, uvd_errno_name(err));
 	dev->backend_closed = err;
-	/* A backend with an adapter takes over what the adapter has: names, ports and their tables. */
-	if (!err)
-		dev->config = dev->ib.config;
-	return err;
+	if (err)
+		return err;
+	/* A backend with an adapter takes over what the adapter has: names, ports and their tables. They may change already. */
+	uvd_lock(&dev->port_lock);
+	dev->config = dev->ib.config;
+	uvd_unlock(&dev->port_lock);
+	return 0;
+}
+
+/*
+ * Stores what an adapter's port is now. Its link layer and the sizes of its tables stay. Threads of clients read the state
+ * and the P_Keys without the lock. Caller holds port_lock.
+ */
+static void port_config_follow(struct uvd_port_config *port, const struct uvd_port_config *now)
+{
+	port->lid = now->lid;
+	port->sm_lid = now->sm_lid;
+	port->lmc = now->lmc;
+	port->sm_sl = now->sm_sl;
+	port->active_mtu = now->active_mtu;
+	port->active_width = now->active_width;
+	port->active_speed = now->active_speed;
+	port->num_gids = now->num_gids < port->gid_tbl_len ? now->num_gids : port->gid_tbl_len;
+	memcpy(port->gids, now->gids, sizeof(port->gids));
+	__atomic_store_n(&port->down, now->down, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < now->num_pkeys; i++)
+		__atomic_store_n(&port->pkeys[i], now->pkeys[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&port->num_pkeys, now->num_pkeys, __ATOMIC_RELEASE);
+}
+
+static void device_follow_port(struct uvd_device *dev, unsigned int port)
+{
+	struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS] = {};
+	const struct uvd_backend *ops = dev->ib.ops;
+	struct uvd_port_config now = {};
+	int ret;
+
+	/* Not under port_lock, which the transport's main thread takes: an adapter may be slow. */
+	if (!ops->take_port || port < 1 || port > dev->ib.config.num_ports ||
+	    ops->take_port(&dev->ib, port, &now, gid_attrs))
+		return;
+	uvd_lock(&dev->port_lock);
+	/* When the device is gone, its links are cut, and the sysfs directory may have another device of its name. */
+	if (atomic_load(&dev->gone))
+		goto unlock;
+	port_config_follow(&dev->config.ports[port - 1], &now);
+	port_config_follow(&dev->ib.config.ports[port - 1], &now);
+	memcpy(dev->config.gid_attrs[port - 1], gid_attrs, sizeof(gid_attrs));
+	memcpy(dev->ib.config.gid_attrs[port - 1], gid_attrs, sizeof(gid_attrs));
+	ret = dev->engine->publish_tables ? dev->engine->publish_tables(dev, port) : 0;
+	if (ret)
+		uvd_log_limited(
+			dev->engine->log, UVD_WARN,
+			"%s: cannot publish what has changed of port %u: %s; the sysfs directory shows its former state",
+			dev->config.ibdev, port, uvd_errno_name(ret));
+unlock:
+	uvd_unlock(&dev->port_lock);
+}
+
+static bool is_port_event(enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_PORT_ACTIVE:
+	case IBV_EVENT_PORT_ERR:
+	case IBV_EVENT_LID_CHANGE:
+	case IBV_EVENT_PKEY_CHANGE:
+	case IBV_EVENT_SM_CHANGE:
+	case IBV_EVENT_CLIENT_REREGISTER:
+	case IBV_EVENT_GID_CHANGE:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* The backend's event_handler. */
@@ -108,6 +177,9 @@ static void device_backend_event(struct uvd_ibdev *ib, enum ibv_event_type type,
 {
 	struct uvd_device *dev = ib->owner;
 
+	/* Publish first: a client that receives the event may read the sysfs directory at once. */
+	if (is_port_event(type))
+		device_follow_port(dev, port);
 	uvd_device_event(ib, type, port);
 	if (type == IBV_EVENT_DEVICE_FATAL)
 		atomic_store(&dev->adapter_gone, true);

@@ -54,7 +54,7 @@ struct uvd_device {
 	struct uvd_device_config config;
 	void *owner; /* the transport's, for the engine's hooks; set before the device is served */
 	pthread_mutex_t lock; /* files, num_files, files_opened, trees; orders `gone` and opens */
-	pthread_mutex_t port_lock; /* one change of a port at a time; backend_closed */
+	pthread_mutex_t port_lock; /* one change of a port at a time; backend_closed; the tables of ports */
 	struct list_head files; /* newest first */
 	unsigned int num_files;
 	pthread_mutex_t xrcd_lock; /* xrcds, num_xrcds: the shared XRC domains (xrcd.c) */

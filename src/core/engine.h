@@ -44,6 +44,12 @@ struct uvd_engine {
 	 */
 	int (*publish_port)(struct uvd_device *dev, unsigned int port, bool up);
 	/*
+	 * The transport's, or NULL: publishes what dev->config now says of this port and its tables, if the device is
+	 * published. Returns 0 or a negative errno. Called on a thread of the backend, with the device's port_lock held. Set
+	 * it before the first device is made.
+	 */
+	int (*publish_tables)(struct uvd_device *dev, unsigned int port);
+	/*
 	 * The transport's, or NULL: orders the removal of the device, and that it is added again down_ns later (not 0).
 	 * Returns at once. Returns 0, or -ENODEV: the transport does not know the device yet. Set it before the first
 	 * device is made. Called on the thread of a filter, without locks.

@@ -63,12 +63,12 @@ void uvd_device_remove(struct uvd_device *dev)
 		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);
 		uvd_file_put(file);
 	}
-	/* Not under port_lock, which a filter's own thread can wait for. */
+	/* Not under port_lock, which a thread of a filter or of the backend can wait for. */
 	uvd_device_filters_close(dev);
 	uvd_lock(&dev->port_lock);
-	if (dev->ib.ops->close)
-		dev->ib.ops->close(&dev->ib);
 	dev->backend_closed = true;
 	uvd_unlock(&dev->port_lock);
+	if (dev->ib.ops->close)
+		dev->ib.ops->close(&dev->ib);
 	uvd_device_remove_ucaps(dev);
 }

@@ -49,7 +49,7 @@ int uvd_announce_ready(struct uvd_announce *a, struct uvd_log *log)
 
 	if (a->ready)
 		return 0;
-	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 	if (a->pid_file[0])
 		err = uvd_dir_replace(AT_FDCWD, a->pid_file, pid);
 	if (err) {

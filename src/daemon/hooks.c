@@ -71,10 +71,20 @@ static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 		       : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
 }
 
+/* Runs on a thread of the backend. The broker publishes no device with an adapter. */
+static int hook_publish_tables(struct uvd_device *dev, unsigned int port)
+{
+	struct uvd_daemon *d = daemon_of(dev->engine);
+	const struct uvd_daemon_node *n = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
+
+	return n && n->published && !d->link ? uvd_sysfs_set_tables(d->options->sysfs, &dev->config, port) : 0;
+}
+
 void uvd_daemon_hook(struct uvd_daemon *d)
 {
 	d->engine.ucaps.ops = &ucap_ops;
 	d->engine.publish_port = hook_publish_port;
+	d->engine.publish_tables = hook_publish_tables;
 	uvd_daemon_replug_init(d);
 	d->engine.take_facts = uvd_object_take_facts;
 }

@@ -35,7 +35,7 @@ struct uvd_daemon_node {
 	struct uvd_cuse *cuse; /* NULL where GONE */
 	struct uvd_device *dev; /* NULL where GONE; after SERVES only open files need it */
 	unsigned int index; /* by which the broker knows the device */
-	bool published;
+	bool published; /* the main thread changes it under port_lock of dev, for threads of the backend */
 	struct uvd_sysfs_counters shown; /* in the sysfs directory, or told to the broker */
 	pthread_t remover; /* GOING */
 	atomic_bool removed; /* set by that thread */

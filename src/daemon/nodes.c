@@ -127,14 +127,14 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	__atomic_store_n(&n->dev->owner, n, __ATOMIC_RELEASE);
 	if (uvd_cuse_start(n->cuse, n->dev))
 		return "cannot serve the node";
-	/* The device is served already, and a client may be allowed to take a port down: the lock keeps that apart. */
+	/* The device is served already. A client may take a port down, or the adapter's change: the lock keeps that apart. */
 	uvd_lock(&n->dev->port_lock);
 	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n->index)
 		      : uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
+	n->published = !err;
 	uvd_unlock(&n->dev->port_lock);
 	if (err)
 		return "cannot publish the device";
-	n->published = true;
 	n->state = NODE_SERVES;
 	return NULL;
 }
@@ -209,9 +209,11 @@ const char *uvd_daemon_remove(struct uvd_daemon *d, struct uvd_daemon_node *n)
 	n->asker = 0;
 	n->config.number = n->dev->config.number;
 	/* In the order of ib_uverbs: first no new client finds the device, then open files are cut off from it. */
+	uvd_lock(&n->dev->port_lock);
 	if (!d->link)
 		uvd_sysfs_remove(d->options->sysfs, &n->dev->config);
 	n->published = false;
+	uvd_unlock(&n->dev->port_lock);
 	refresh_overlay(d);
 	uvd_cuse_unplug(n->cuse); /* a broker also removes it from the sysfs directory */
 	err = uvd_thread_start(&n->remover, 0, remove_thread, n);

@@ -115,16 +115,22 @@ static void allow_judge_pkey(struct uvd_req *req, uint8_t port, unsigned int ind
 {
 	struct uvd_allow_list *list = req_allow_list(req, UVD_ALLOW_PKEYS);
 	const struct uvd_port_config *config = NULL;
+	uint16_t pkey;
 
 	if (!list || list->all)
 		return;
 	if (uvd_port_valid(req->dev, port))
 		config = &req->dev->config.ports[port - 1];
-	if (!config || index >= config->num_pkeys) {
+	if (!config || index >= __atomic_load_n(&config->num_pkeys, __ATOMIC_ACQUIRE)) {
 		snprintf(v->word, sizeof(v->word), "all");
 		snprintf(v->what, sizeof(v->what), "pkey_index %u of port %u, beyond the published table", index, port);
-	} else if (!uvd_allow_has(list, config->pkeys[index])) {
-		snprintf(v->word, sizeof(v->word), "0x%04x", config->pkeys[index]);
+		v->list = list;
+		return;
+	}
+	/* An adapter's table can change. */
+	pkey = __atomic_load_n(&config->pkeys[index], __ATOMIC_RELAXED);
+	if (!uvd_allow_has(list, pkey)) {
+		snprintf(v->word, sizeof(v->word), "0x%04x", pkey);
 		snprintf(v->what, sizeof(v->what), "pkey_index %u of port %u, P_Key %s", index, port, v->word);
 	} else {
 		return;

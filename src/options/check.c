@@ -33,6 +33,14 @@ static bool config_check_port(const struct uvd_port_config *port)
 	       port->num_pkeys <= UVD_MAX_PKEYS;
 }
 
+/* Only a backend with an adapter sets these, and such a device is not the broker's. */
+static bool check_gid_attrs(const struct uvd_device_config *c)
+{
+	static const struct uvd_gid_attr none[UVD_MAX_PORTS][UVD_MAX_GIDS];
+
+	return !memcmp(c->gid_attrs, none, sizeof(none));
+}
+
 static bool check_ucaps(const struct uvd_ucap_names *ucaps)
 {
 	if (ucaps->num > UVD_MAX_DEVICE_UCAPS)
@@ -56,5 +64,5 @@ bool uvd_options_device_ok(struct uvd_plugins *names, const struct uvd_device_co
 	for (unsigned int i = 0; i < c->num_ports; i++)
 		if (!config_check_port(&c->ports[i]))
 			return false;
-	return check_ucaps(&c->ucaps);
+	return check_gid_attrs(c) && check_ucaps(&c->ucaps);
 }

@@ -106,7 +106,10 @@ void uvd_run_device_remove(struct uvd_run_engine *e, struct uvd_run_device *d)
 	struct uvd_device *dev = d->dev;
 
 	uvd_lock(&e->counters_lock);
+	/* A thread of the backend may be writing there. */
+	uvd_lock(&dev->port_lock);
 	run_device_unpublish(e, &d->config);
+	uvd_unlock(&dev->port_lock);
 	uvd_lock(&e->devices_lock);
 	d->dev = NULL;
 	uvd_unlock(&e->devices_lock);

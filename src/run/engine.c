@@ -68,6 +68,18 @@ static int host_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 	return uvd_sysfs_set_port(sys, &dev->config, port, up);
 }
 
+static int host_publish_tables(struct uvd_device *dev, unsigned int port)
+{
+	struct uvd_run_engine *e = container_of(dev->engine, struct uvd_run_engine, core);
+	char sys[PATH_MAX + 8];
+	int err;
+
+	snprintf(sys, sizeof(sys), "%s/sys", e->root);
+	err = uvd_sysfs_set_tables(sys, &dev->config, port);
+	/* The device is not published yet: then it will be as it is now; or no more. */
+	return err == -ENOENT ? 0 : err;
+}
+
 /* Half the CPUs, as clients poll on the other half. With two threads on two CPUs, ib_write_bw -q 4 lost a tenth. */
 static unsigned int num_threads(void)
 {
@@ -209,6 +221,7 @@ static int host_setup(struct host *h)
 	err = err ?: host_setup_soft(h);
 	uvd_run_ucaps_init(e);
 	e->core.replug = uvd_run_control_replug;
+	e->core.publish_tables = host_publish_tables;
 	e->core.take_facts = uvd_object_take_facts;
 	err = err ?: uvd_options_give_filters(h->l->options->parsed, &e->core) ?: add_devices(e, h->l->options);
 	err = err ?: host_record(h);

@@ -5,10 +5,13 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 #include "persona/persona.h"
 #include "sysfs/internal.h"
 
@@ -24,17 +27,60 @@ static int put_guid(int dir, const char *path, __be64 guid)
 			   (unsigned int)(g & 0xffff));
 }
 
-static int put_gid(int dir, const char *path, const union ibv_gid *gid)
+/* ---- the files of a port ----------------------------------------------------------------------------------------- */
+
+/* Where they are written, for a device that has none yet, or in the place of those that are published. */
+struct port_files {
+	int dir; /* becomes, or is, class/infiniband/IBDEV */
+	unsigned int port; /* from 1 */
+	bool replace;
+	int err; /* the first error */
+};
+
+/* Does the file have this text? Under `run` the client owns the folder too: do not wait for the writer of a FIFO. */
+static bool file_has(int dir, const char *path, const char *text)
+{
+	int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const size_t len = strlen(text);
+	char buf[128];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	n = read(fd, buf, sizeof(buf));
+	close(fd);
+	return n == (ssize_t)len && !memcmp(buf, text, len);
+}
+
+/* Writes ports/N/NAME, unless it has this text already. */
+__attribute__((format(printf, 3, 4))) static void put_file(struct port_files *files, const char *name, const char *fmt,
+							   ...)
+{
+	char path[64], text[96];
+	va_list ap;
+	int err;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(path, sizeof(path), "ports/%u/%s", files->port, name);
+	if (!files->replace)
+		err = files->err ? 0 : uvd_dir_put(files->dir, path, "%s", text);
+	else
+		err = file_has(files->dir, path, text) ? 0 : uvd_dir_replace(files->dir, path, text);
+	files->err = files->err ? files->err : err;
+}
+
+static void put_gid(struct port_files *files, const char *name, const union ibv_gid *gid)
 {
 	const uint8_t *r = gid->raw;
 
-	return uvd_dir_put(dir, path, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", r[0],
-			   r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14],
-			   r[15]);
+	put_file(files, name, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", r[0], r[1],
+		 r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14], r[15]);
 }
 
 /* Writes the width and speed codes of struct ibv_port_attr in the kernel's format: "100 Gb/sec (4X EDR)". */
-static int put_rate(int dir, const char *path, const struct uvd_port_config *port)
+static void put_rate(struct port_files *files, const struct uvd_port_config *port)
 {
 	static const struct {
 		uint8_t code, lanes;
@@ -54,80 +100,94 @@ static int put_rate(int dir, const char *path, const struct uvd_port_config *por
 		if (speeds[i].code == port->active_speed)
 			s = i;
 	unsigned int rate = speeds[s].tenths * widths[w].lanes;
-	return uvd_dir_put(dir, path, "%u%s Gb/sec (%uX %s)\n", rate / 10, rate % 10 ? ".5" : "", widths[w].lanes,
-			   speeds[s].name);
+	put_file(files, "rate", "%u%s Gb/sec (%uX %s)\n", rate / 10, rate % 10 ? ".5" : "", widths[w].lanes,
+		 speeds[s].name);
+}
+
+/* A port without an adapter is on no network device: "lo" stands for it. */
+static const char *gid_ndev(const struct uvd_device_config *config, const struct uvd_gid_attr *attr)
+{
+	return config->hca[0] ? attr->ndev : "lo";
 }
 
 /*
  * Empty slots have all their files too, because libibverbs treats a missing type as a broken table. An empty ndevs file
  * means "no network device" (reading the kernel's file fails with EINVAL, which a plain file cannot do).
  */
-static int put_gids(int dir, const char *prefix, const struct uvd_port_config *port)
+static void put_gids(struct port_files *files, const struct uvd_device_config *config)
 {
 	static const union ibv_gid none;
+	const struct uvd_port_config *port = &config->ports[files->port - 1];
 	bool ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
-	char path[96];
-	int err = 0;
+	char name[48];
 
-	for (unsigned int i = 0; i < port->gid_tbl_len && !err; i++) {
-		bool used = i < port->num_gids;
-		snprintf(path, sizeof(path), "%s/gids/%u", prefix, i);
-		err = put_gid(dir, path, used ? &port->gids[i] : &none);
-		snprintf(path, sizeof(path), "%s/gid_attrs/types/%u", prefix, i);
-		put(err, dir, path, "%s\n", ethernet ? "RoCE v2" : "IB/RoCE v1");
-		snprintf(path, sizeof(path), "%s/gid_attrs/ndevs/%u", prefix, i);
-		put(err, dir, path, "%s", ethernet && used ? "lo\n" : "");
+	for (unsigned int i = 0; i < port->gid_tbl_len; i++) {
+		const struct uvd_gid_attr *attr = &config->gid_attrs[files->port - 1][i];
+		const union ibv_gid *gid = i < port->num_gids ? &port->gids[i] : &none;
+		const char *ndev = ethernet && memcmp(gid, &none, sizeof(none)) ? gid_ndev(config, attr) : "";
+
+		snprintf(name, sizeof(name), "gids/%u", i);
+		put_gid(files, name, gid);
+		snprintf(name, sizeof(name), "gid_attrs/types/%u", i);
+		put_file(files, name, "%s\n",
+			 ethernet && attr->type != IBV_GID_TYPE_ROCE_V1 ? "RoCE v2" : "IB/RoCE v1");
+		snprintf(name, sizeof(name), "gid_attrs/ndevs/%u", i);
+		put_file(files, name, "%s%s", ndev, *ndev ? "\n" : "");
 	}
-	return err;
 }
 
-static const char *state_text(bool up)
+static void put_pkeys(struct port_files *files, const struct uvd_port_config *port)
 {
-	return up ? "4: ACTIVE" : "1: DOWN";
-}
+	char name[48];
 
-static const char *phys_state_text(bool up)
-{
-	return up ? "5: LinkUp" : "3: Disabled";
-}
-
-int uvd_sysfs_fill_state(int dir, unsigned int port, bool up)
-{
-	char path[64];
-	int err;
-
-	snprintf(path, sizeof(path), "ports/%u/state", port);
-	err = uvd_dir_replace(dir, path, state_text(up));
-	snprintf(path, sizeof(path), "ports/%u/phys_state", port);
-	return err ? err : uvd_dir_replace(dir, path, phys_state_text(up));
-}
-
-static int sysfs_fill_port(int dir, unsigned int number, const struct uvd_port_config *port,
-			   const struct uvd_persona *persona)
-{
-	bool ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
-	char prefix[32], path[96];
-	int err = 0;
-
-	snprintf(prefix, sizeof(prefix), "ports/%u", number);
-#define FILE_(name) (snprintf(path, sizeof(path), "%s/%s", prefix, name), path)
-	put(err, dir, FILE_("state"), "%s\n", state_text(!port->down));
-	put(err, dir, FILE_("phys_state"), "%s\n", phys_state_text(!port->down));
-	put(err, dir, FILE_("link_layer"), "%s\n", ethernet ? "Ethernet" : "InfiniBand");
-	put(err, dir, FILE_("lid"), "0x%x\n", port->lid);
-	put(err, dir, FILE_("lid_mask_count"), "%d\n", port->lmc);
-	put(err, dir, FILE_("sm_lid"), "0x%x\n", port->sm_lid);
-	put(err, dir, FILE_("sm_sl"), "%d\n", port->sm_sl);
-	put(err, dir, FILE_("cap_mask"), "0x%08x\n", uvd_config_port_caps(port));
-	err = err ? err : put_rate(dir, FILE_("rate"), port);
-	for (unsigned int i = 0; i < port->num_pkeys && !err; i++) {
-		snprintf(path, sizeof(path), "%s/pkeys/%u", prefix, i);
-		put(err, dir, path, "0x%04x\n", port->pkeys[i]);
+	for (unsigned int i = 0; i < port->num_pkeys; i++) {
+		snprintf(name, sizeof(name), "pkeys/%u", i);
+		put_file(files, name, "0x%04x\n", port->pkeys[i]);
 	}
-#undef FILE_
-	err = err ? err : uvd_sysfs_fill_counters(dir, number, persona);
-	return err ? err : put_gids(dir, prefix, port);
+	for (unsigned int i = port->num_pkeys; files->replace && i < UVD_MAX_PKEYS; i++) {
+		snprintf(name, sizeof(name), "ports/%u/pkeys/%u", files->port, i);
+		uvd_dir_remove(files->dir, name);
+	}
 }
+
+static void put_state(struct port_files *files, bool up)
+{
+	put_file(files, "state", "%s\n", up ? "4: ACTIVE" : "1: DOWN");
+	put_file(files, "phys_state", "%s\n", up ? "5: LinkUp" : "3: Disabled");
+}
+
+int uvd_sysfs_replace_state(int dir, unsigned int port, bool up)
+{
+	struct port_files files = { .dir = dir, .port = port, .replace = true };
+
+	put_state(&files, up);
+	return files.err;
+}
+
+/* All but the counters. */
+static int put_port(struct port_files *files, const struct uvd_device_config *config)
+{
+	const struct uvd_port_config *port = &config->ports[files->port - 1];
+
+	put_state(files, !uvd_config_port_down(port));
+	put_file(files, "link_layer", "%s\n", port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+	put_file(files, "lid", "0x%x\n", port->lid);
+	put_file(files, "lid_mask_count", "%d\n", port->lmc);
+	put_file(files, "sm_lid", "0x%x\n", port->sm_lid);
+	put_file(files, "sm_sl", "%d\n", port->sm_sl);
+	put_file(files, "cap_mask", "0x%08x\n", uvd_config_port_caps(port));
+	put_rate(files, port);
+	put_pkeys(files, port);
+	put_gids(files, config);
+	return files->err;
+}
+
+int uvd_sysfs_replace_port(int dir, unsigned int port, const struct uvd_device_config *config)
+{
+	return put_port(&(struct port_files){ .dir = dir, .port = port, .replace = true }, config);
+}
+
+/* ---- the device -------------------------------------------------------------------------------------------------- */
 
 /* The files of the bus device. The ids and the class come from the modalias, if it is that of a PCI function. */
 static int fill_bus_device(int dir, const struct uvd_device_config *config, const char *modalias)
@@ -165,8 +225,9 @@ int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const 
 		put(err, dir, "hw_rev", "%x\n", config->hw_ver);
 	err = err ? err : put_guid(dir, "node_guid", config->node_guid);
 	err = err ? err : put_guid(dir, "sys_image_guid", config->sys_image_guid);
-	for (unsigned int p = 0; p < config->num_ports && !err; p++)
-		err = sysfs_fill_port(dir, p + 1, &config->ports[p], persona);
+	for (unsigned int p = 1; p <= config->num_ports && !err; p++)
+		err = put_port(&(struct port_files){ .dir = dir, .port = p }, config)
+			      ?: uvd_sysfs_fill_counters(dir, p, persona);
 	return err ? err : fill_bus_device(dir, config, persona->modalias);
 }
 

@@ -13,8 +13,9 @@ struct uvd_persona;
 
 /* Fills dir, which becomes class/infiniband/IBDEV. */
 int uvd_sysfs_fill_ibdev(int dir, const struct uvd_device_config *config, const struct uvd_persona *persona);
-/* Replaces the files that show the state of a port (from 1). dir: class/infiniband/IBDEV. */
-int uvd_sysfs_fill_state(int dir, unsigned int port, bool up);
+/* Replace the files that show the state of a port (from 1), or all of its files but counters. dir: class/infiniband/IBDEV. */
+int uvd_sysfs_replace_state(int dir, unsigned int port, bool up);
+int uvd_sysfs_replace_port(int dir, unsigned int port, const struct uvd_device_config *config);
 /*
  * counters.c. Makes the files of a port's counters, which show 0. dir: as above; port: from 1. uvd_sysfs_update_counters()
  * is uvd_sysfs_set_counters() in dir.

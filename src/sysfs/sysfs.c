@@ -4,7 +4,7 @@
  *
  * The files of a device are written to a temporary folder, then renamed into place, so that no reader ever sees half a
  * device. class/infiniband_verbs/uverbsN, which libibverbs scans for, comes last. No entry of class/infiniband/IBDEV
- * itself changes afterwards (a port's state is replaced further down): if its mtime changes, libibverbs takes it for a
+ * itself changes afterwards (the files of a port are replaced further down): if its mtime changes, libibverbs takes it for a
  * new device.
  */
 #include <dirent.h>
@@ -274,7 +274,18 @@ int uvd_sysfs_set_port(const char *path, const struct uvd_device_config *config,
 
 	if (ib < 0)
 		return ib;
-	err = uvd_sysfs_fill_state(ib, port, up);
+	err = uvd_sysfs_replace_state(ib, port, up);
+	close(ib);
+	return err;
+}
+
+int uvd_sysfs_set_tables(const char *path, const struct uvd_device_config *config, unsigned int port)
+{
+	int ib = sysfs_open_ibdev(path, config), err;
+
+	if (ib < 0)
+		return ib;
+	err = uvd_sysfs_replace_port(ib, port, config);
 	close(ib);
 	return err;
 }

@@ -32,6 +32,12 @@ int uvd_sysfs_add(const char *root, const struct uvd_device_config *config, cons
 		  dev_t node, struct uvd_log *log);
 /* Replaces the state of a port (from 1) of a published device. Returns 0 or a negative errno. */
 int uvd_sysfs_set_port(const char *root, const struct uvd_device_config *config, unsigned int port, bool up);
+/*
+ * Replaces those files of a port (from 1) of a published device that no longer show what the configuration says: its state,
+ * addresses and tables. A reader sees the former text of a file or the new one. Returns 0 or the first negative errno, after
+ * it has tried all files. -ENOENT: the device is not published.
+ */
+int uvd_sysfs_set_tables(const char *root, const struct uvd_device_config *config, unsigned int port);
 /* The counters that the files of a device show. Zeroed when the device is published. */
 struct uvd_sysfs_counters {
 	uint64_t ports[UVD_MAX_PORTS][UVD_PORT_COUNTERS];

@@ -65,13 +65,15 @@ int uvd_dir_put(int dir, const char *path, const char *fmt, ...)
 
 int uvd_dir_replace(int dir, const char *path, const char *text)
 {
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	char aside[PATH_MAX];
 	int err;
 
-	if (snprintf(aside, sizeof(aside), "%s.new", path) >= (int)sizeof(aside))
+	/* Programs that list the folder do not see it. */
+	if (snprintf(aside, sizeof(aside), "%.*s.%s.new", (int)(name - path), path, name) >= (int)sizeof(aside))
 		return -ENAMETOOLONG;
 	uvd_dir_remove(dir, aside);
-	err = uvd_dir_put(dir, aside, "%s\n", text);
+	err = uvd_dir_put(dir, aside, "%s", text);
 	return err ? err : renameat(dir, aside, dir, path) ? -errno : 0;
 }
 

@@ -144,7 +144,7 @@ ssize_t uvd_status_read(int fd, char *text, size_t size);
  * next three do.
  */
 int uvd_dir_put(int dir, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Replaces a file, which readers may be reading, by a new one with this text and a newline. */
+/* Replaces a file, which readers may be reading, by a new one with this text. */
 int uvd_dir_replace(int dir, const char *path, const char *text);
 int uvd_dir_mkdir(int dir, const char *path);
 int uvd_dir_link(int dir, const char *path, const char *target);

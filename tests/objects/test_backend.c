@@ -184,6 +184,126 @@ START_TEST(test_a_port_that_changes_is_told_to_queries_backend_and_every_open_fi
 }
 END_TEST
 
+static struct uvd_port_config adapter_port;
+static int adapter_errno, watched = -1;
+
+static int take_port(struct uvd_ibdev *dev, uint8_t port, struct uvd_port_config *now,
+		     struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS])
+{
+	ck_assert_uint_eq(port, 1);
+	*now = adapter_port;
+	strcpy(gid_attrs[1].ndev, "eth1");
+	return adapter_errno;
+}
+
+static int publish_tables(struct uvd_device *dev, unsigned int port)
+{
+	const struct uvd_port_config *now = &dev->config.ports[port - 1];
+	char event;
+
+	ck_assert_int_lt(recv(watched, &event, sizeof(event), MSG_PEEK | MSG_DONTWAIT), 0);
+	snprintf(changes + strlen(changes), sizeof(changes) - strlen(changes), "%u:%x,%u,%x,%s ", port, now->lid,
+		 now->num_gids, now->pkeys[0], dev->config.gid_attrs[0][1].ndev);
+	return 0;
+}
+
+static const enum ibv_event_type port_events[] = { IBV_EVENT_PORT_ACTIVE,      IBV_EVENT_PORT_ERR,
+						   IBV_EVENT_LID_CHANGE,       IBV_EVENT_PKEY_CHANGE,
+						   IBV_EVENT_SM_CHANGE,	       IBV_EVENT_GID_CHANGE,
+						   IBV_EVENT_CLIENT_REREGISTER };
+
+/* The adapter's port has another LID, and fails the query (err). */
+static void change_adapter(enum ibv_event_type type, uint16_t lid, int err)
+{
+	adapter_port.lid = lid;
+	adapter_errno = err;
+	changes[0] = 0;
+	h.dev->ib.event_handler(&h.dev->ib, type, 1);
+}
+
+START_TEST(test_an_adapters_port_is_published_before_clients_get_its_event)
+{
+	struct ib_uverbs_get_context_resp resp = {};
+
+	ck_assert_int_eq(harness_get_context(&h, &resp), 0);
+	watched = resp.async_fd;
+	h.ops.take_port = take_port;
+	h.engine.publish_tables = publish_tables;
+	adapter_port = h.dev->config.ports[0];
+	adapter_port.num_gids = 2;
+	adapter_port.num_pkeys = 1;
+	adapter_port.pkeys[0] = 0x8005;
+	adapter_port.down = true;
+	for (unsigned int i = 0; i < UVD_COUNT(port_events); i++) {
+		change_adapter(port_events[i], 0x2a + i, 0);
+		ck_assert_uint_eq(strtoul(changes + 2, NULL, 16), 0x2a + i);
+		ck_assert_str_eq(strchr(changes, ','), ",2,8005,eth1 ");
+		ck_assert_uint_eq(h.dev->ib.config.ports[0].lid, 0x2a + i);
+		expect_event(resp.async_fd, port_events[i]);
+	}
+	ck_assert_uint_eq(port_state(), IBV_PORT_DOWN);
+	/* The adapter does not answer: what is known stays, and clients get the event. */
+	change_adapter(IBV_EVENT_GID_CHANGE, 0x99, -EIO);
+	ck_assert_str_eq(changes, "");
+	ck_assert_uint_ne(h.dev->config.ports[0].lid, 0x99);
+	expect_event(resp.async_fd, IBV_EVENT_GID_CHANGE);
+}
+END_TEST
+
+static void event_of_no_port(enum ibv_event_type type, uint8_t port)
+{
+	h.dev->ib.event_handler(&h.dev->ib, type, port);
+	ck_assert_str_eq(changes, "");
+}
+
+START_TEST(test_an_adapters_port_is_asked_for_only_by_events_of_its_ports)
+{
+	h.ops.take_port = take_port;
+	h.engine.publish_tables = publish_tables;
+	adapter_port = h.dev->config.ports[0];
+	changes[0] = 0;
+	event_of_no_port(IBV_EVENT_DEVICE_FATAL, 1);
+	event_of_no_port(IBV_EVENT_GID_CHANGE, 0);
+	event_of_no_port(IBV_EVENT_GID_CHANGE, h.dev->config.num_ports + 1);
+	uvd_device_set_gone(h.dev);
+	event_of_no_port(IBV_EVENT_GID_CHANGE, 1);
+	atomic_store(&h.dev->gone, false);
+	h.dev->ib.event_handler(&h.dev->ib, IBV_EVENT_GID_CHANGE, 1);
+	ck_assert_str_ne(changes, "");
+}
+END_TEST
+
+static void *report_change(void *arg)
+{
+	h.dev->ib.event_handler(&h.dev->ib, IBV_EVENT_GID_CHANGE, 1);
+	return NULL;
+}
+
+static void (*close_behind)(struct uvd_ibdev *dev);
+
+static void close_after_a_change(struct uvd_ibdev *dev)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, report_change, NULL), 0);
+	pthread_join(thread, NULL);
+	if (close_behind)
+		close_behind(dev);
+}
+
+START_TEST(test_the_close_of_a_backend_can_wait_for_its_thread_that_reports_a_change)
+{
+	h.ops.take_port = take_port;
+	h.engine.publish_tables = publish_tables;
+	adapter_port = h.dev->config.ports[0];
+	changes[0] = 0;
+	close_behind = h.ops.close;
+	h.ops.close = close_after_a_change;
+	uvd_device_remove(h.dev);
+	ck_assert_str_eq(changes, ""); /* the sysfs directory may have another device of its name */
+}
+END_TEST
+
 START_TEST(test_set_port_of_no_such_port_is_einval)
 {
 	ck_assert_int_eq(uvd_device_set_port(h.dev, 0, false), -EINVAL);
@@ -196,4 +316,6 @@ TEST_LIST(test_a_command_whose_function_is_missing_is_eopnotsupp, test_an_object
 	  test_write_05_the_highest_number_is_that_of_the_rows_that_are_there, test_the_null_backend_has_every_row,
 	  test_methods_of_a_backend_without_device_memory_and_advice,
 	  test_a_port_that_changes_is_told_to_queries_backend_and_every_open_file,
-	  test_set_port_of_no_such_port_is_einval)
+	  test_an_adapters_port_is_published_before_clients_get_its_event,
+	  test_the_close_of_a_backend_can_wait_for_its_thread_that_reports_a_change,
+	  test_an_adapters_port_is_asked_for_only_by_events_of_its_ports, test_set_port_of_no_such_port_is_einval)

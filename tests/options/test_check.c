@@ -118,6 +118,13 @@ START_TEST(test_unknown_personas_and_nodes_are_refused)
 }
 END_TEST
 
+START_TEST(test_network_devices_of_gids_are_refused)
+{
+	strcpy(good.gid_attrs[1][2].ndev, "../x");
+	ck_assert(!uvd_options_device_ok(names, &good));
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("device");
@@ -129,5 +136,6 @@ int main(void)
 	tcase_add_test(t, test_counts_beyond_their_arrays_are_refused);
 	tcase_add_test(t, test_bools_that_are_neither_true_nor_false_are_refused);
 	tcase_add_test(t, test_unknown_personas_and_nodes_are_refused);
+	tcase_add_test(t, test_network_devices_of_gids_are_refused);
 	return run_suite("check", t);
 }

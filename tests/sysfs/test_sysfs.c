@@ -223,6 +223,145 @@ START_TEST(test_files_have_the_kernels_formats)
 }
 END_TEST
 
+/* ---- what an adapter's port shows when it changes ---------------------------------------------------------------- */
+
+static void set_gid(unsigned int i, uint8_t last, const char *ndev)
+{
+	config.ports[0].gids[i] = (union ibv_gid){ .raw = { [10] = 0xff, 0xff, 10, 99, 0, last } };
+	if (i >= config.ports[0].num_gids)
+		config.ports[0].num_gids = i + 1;
+	config.gid_attrs[0][i].type = IBV_GID_TYPE_ROCE_V2;
+	strcpy(config.gid_attrs[0][i].ndev, ndev);
+}
+
+static void add_adapter(void)
+{
+	strcpy(config.hca, "rxe0");
+	config.ports[0].link_layer = IBV_LINK_LAYER_ETHERNET;
+	config.ports[0].num_gids = 0;
+	set_gid(0, 1, "eth0");
+	ck_assert_int_eq(add(), 0);
+}
+
+static const char *port_file(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "infiniband/hfi1_0/ports/1/%s", name);
+	return slurp(path);
+}
+
+static ino_t inode_of(const char *name)
+{
+	char path[256];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/class/infiniband/hfi1_0/ports/1/%s", root, name);
+	ck_assert_int_eq(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+START_TEST(test_a_gid_that_comes_and_goes_is_published_with_its_type_and_network_device)
+{
+	add_adapter();
+	ck_assert_str_eq(port_file("gid_attrs/ndevs/0"), "eth0\n");
+	set_gid(2, 7, "vlan7");
+	config.gid_attrs[0][2].type = IBV_GID_TYPE_ROCE_V1;
+	ck_assert_int_eq(uvd_sysfs_set_tables(root, &config, 1), 0);
+	ck_assert_str_eq(port_file("gids/2"), "0000:0000:0000:0000:0000:ffff:0a63:0007\n");
+	ck_assert_str_eq(port_file("gid_attrs/types/2"), "IB/RoCE v1\n");
+	ck_assert_str_eq(port_file("gid_attrs/ndevs/2"), "vlan7\n");
+	/* The slot between stays empty. */
+	ck_assert_str_eq(port_file("gids/1"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+	ck_assert_str_eq(port_file("gid_attrs/types/1"), "RoCE v2\n");
+	ck_assert_str_eq(port_file("gid_attrs/ndevs/1"), "");
+	config.ports[0].num_gids = 1;
+	ck_assert_int_eq(uvd_sysfs_set_tables(root, &config, 1), 0);
+	ck_assert_str_eq(port_file("gids/2"), "0000:0000:0000:0000:0000:0000:0000:0000\n");
+	ck_assert_str_eq(port_file("gid_attrs/ndevs/2"), "");
+	ck_assert_str_eq(port_file("gids/0"), "0000:0000:0000:0000:0000:ffff:0a63:0001\n");
+}
+END_TEST
+
+START_TEST(test_state_addresses_and_pkeys_of_a_port_follow)
+{
+	struct uvd_port_config *port = &config.ports[0];
+
+	add_adapter();
+	port->down = true;
+	port->lid = 0x2a;
+	port->sm_lid = 3;
+	port->lmc = 2;
+	port->sm_sl = 1;
+	port->active_width = 1;
+	port->active_speed = 1;
+	port->num_pkeys = 1;
+	port->pkeys[0] = 0x8005;
+	ck_assert_int_eq(uvd_sysfs_set_tables(root, &config, 1), 0);
+	ck_assert_str_eq(port_file("state"), "1: DOWN\n");
+	ck_assert_str_eq(port_file("phys_state"), "3: Disabled\n");
+	ck_assert_str_eq(port_file("lid"), "0x2a\n");
+	ck_assert_str_eq(port_file("sm_lid"), "0x3\n");
+	ck_assert_str_eq(port_file("lid_mask_count"), "2\n");
+	ck_assert_str_eq(port_file("sm_sl"), "1\n");
+	ck_assert_str_eq(port_file("rate"), "2.5 Gb/sec (1X SDR)\n");
+	ck_assert_str_eq(port_file("pkeys/0"), "0x8005\n");
+	ck_assert(!exists("class/infiniband/hfi1_0/ports/1/pkeys/1"));
+}
+END_TEST
+
+START_TEST(test_only_files_that_change_are_replaced_and_nothing_else_is_left)
+{
+	struct stat before, after;
+	ino_t gid0, gid1;
+	char path[256];
+
+	add_adapter();
+	snprintf(path, sizeof(path), "%s/class/infiniband/hfi1_0", root);
+	ck_assert_int_eq(stat(path, &before), 0);
+	gid0 = inode_of("gids/0");
+	gid1 = inode_of("gids/1");
+	set_gid(1, 2, "eth0");
+	ck_assert_int_eq(uvd_sysfs_set_tables(root, &config, 1), 0);
+	ck_assert_uint_eq(inode_of("gids/0"), gid0);
+	ck_assert_uint_ne(inode_of("gids/1"), gid1); /* a reader of the former file keeps it whole */
+	ck_assert_int_eq(stat(path, &after), 0);
+	ck_assert_int_eq(after.st_mtim.tv_sec, before.st_mtim.tv_sec);
+	ck_assert_int_eq(after.st_mtim.tv_nsec, before.st_mtim.tv_nsec);
+	ck_assert_str_eq(run("find $SYSFS_PATH -name '*.new'"), "");
+	ck_assert_str_eq(run("find $SYSFS_PATH -type f ! -perm 444 ! -path '*counters/*'"), "");
+}
+END_TEST
+
+/* Under `run` the folder is the client's own. */
+START_TEST(test_what_a_client_puts_in_the_place_of_a_file_is_neither_read_nor_followed)
+{
+	char cmd[512];
+
+	add_adapter();
+	snprintf(
+		cmd, sizeof(cmd),
+		"cd %s/class/infiniband/hfi1_0/ports/1 && echo precious >%s/victim && rm gids/1 gids/2 && mkfifo gids/1 && "
+		"ln -s %s/victim gids/2",
+		root, base, base);
+	run(cmd);
+	set_gid(1, 2, "eth0");
+	set_gid(2, 3, "eth0");
+	ck_assert_int_eq(uvd_sysfs_set_tables(root, &config, 1), 0);
+	ck_assert_str_eq(port_file("gids/1"), "0000:0000:0000:0000:0000:ffff:0a63:0002\n");
+	ck_assert_str_eq(port_file("gids/2"), "0000:0000:0000:0000:0000:ffff:0a63:0003\n");
+	snprintf(cmd, sizeof(cmd), "cat %s/victim", base);
+	ck_assert_str_eq(run(cmd), "precious\n");
+}
+END_TEST
+
+START_TEST(test_tables_of_a_device_that_is_not_published_are_enoent)
+{
+	ck_assert_int_eq(uvd_sysfs_set_tables(root, &config, 1), -ENOENT);
+	ck_assert(!exists("class/infiniband/hfi1_0"));
+}
+END_TEST
+
 START_TEST(test_every_user_may_read_under_any_umask)
 {
 	mode_t old = umask(077);
@@ -552,6 +691,11 @@ int main(void)
 	tcase_add_test(t, test_64_devices_are_listed);
 	tcase_add_test(t, test_files_have_the_kernels_formats);
 	tcase_add_test(t, test_every_user_may_read_under_any_umask);
+	tcase_add_test(t, test_a_gid_that_comes_and_goes_is_published_with_its_type_and_network_device);
+	tcase_add_test(t, test_state_addresses_and_pkeys_of_a_port_follow);
+	tcase_add_test(t, test_only_files_that_change_are_replaced_and_nothing_else_is_left);
+	tcase_add_test(t, test_what_a_client_puts_in_the_place_of_a_file_is_neither_read_nor_followed);
+	tcase_add_test(t, test_tables_of_a_device_that_is_not_published_are_enoent);
 	tcase_add_test(t, test_counters_have_the_names_of_the_kernel);
 	tcase_add_test(t, test_counters_are_shown_in_place_and_never_fall);
 	tcase_add_test(t, test_counters_are_shown_without_rights_of_root);

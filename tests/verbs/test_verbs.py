@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The distribution's programs on a device of uverbsd that forwards to rxe0, against programs on rxe0 itself."""
+import itertools
 import json
 import pathlib
 import re
@@ -193,6 +194,75 @@ def test_port_of_the_adapter_is_not_taken_down_by_uverbsctl(daemon):
     assert done.returncode and f"the ports of this device are those of its adapter {ADAPTER}: change them there" in done.stdout
     state = pathlib.Path(f"/run/uverbsd/sysfs/class/infiniband/{DEVICE}/ports/1/state")
     assert state.read_text() == "4: ACTIVE\n"
+
+
+@pytest.fixture(name="device", params=["cuse", "run"])
+def fixture_device(request):
+    """The folder of the port that the device publishes, and a function that runs ibv_devinfo there."""
+    if request.param == "cuse":
+        request.getfixturevalue("daemon")
+        root = pathlib.Path("/run/uverbsd/sysfs")
+        yield port_of(root, DEVICE), lambda *args: subprocess.run(on("ours", "ibv_devinfo", *args), check=True, **TEXT, **USER).stdout
+        return
+    script = f"echo $SYSFS_PATH; while read args; do ibv_devinfo -d {DEVICE} $args; echo end; done"
+    with subprocess.Popen([*RUN, "--", "sh", "-c", script], stdin=subprocess.PIPE, bufsize=1, **TEXT) as process:
+        def devinfo(*args):
+            process.stdin.write(" ".join(args) + "\n")
+            return "".join(itertools.takewhile(lambda line: line != "end\n", process.stdout))
+        yield port_of(pathlib.Path(process.stdout.readline().strip()), DEVICE), devinfo
+        process.stdin.close()
+        assert process.wait(STUCK) == 0
+
+
+def port_of(root, name):
+    return root / "class" / "infiniband" / name / "ports" / "1"
+
+
+def tables(port):
+    """What clients and administrators read of a port. An empty slot has no type and no network device."""
+    texts = {name: (port / name).read_text() for name in ("state", "phys_state", "link_layer", "lid", "rate", "pkeys/0")}
+    for i in range(16):
+        texts[f"gids/{i}"] = gid = (port / f"gids/{i}").read_text()
+        for attr in ("types", "ndevs") if gid.strip("0:\n") else ():
+            texts[f"{attr}/{i}"] = (port / f"gid_attrs/{attr}/{i}").read_text()
+    return texts
+
+
+def ip(*words):
+    subprocess.run(["ip", *words, "dev", "dummy0"], check=True)
+
+
+def test_what_a_device_publishes_follows_its_adapter(device):
+    port, devinfo = device
+    adapter = port_of(pathlib.Path("/sys"), ADAPTER)
+
+    def follows(*gids, state="4: ACTIVE\n"):
+        expected = sorted(["0a63:0001", *gids])
+
+        def is_there():
+            found = tables(port)
+            have = sorted(text.split("ffff:")[1].strip() for name, text in found.items() if name[:5] == "gids/" and "ffff:" in text)
+            return have == expected and found["state"] == state and found == tables(adapter)
+        cuse.wait_for(f"a device with GIDs {expected} and state {state}", is_there)
+
+    follows()
+    # No file but those of GIDs changes here, and later no GID: each kind of event is enough for what it tells.
+    ip("addr", "add", "10.99.0.7/24")
+    follows("0a63:0007")
+    ip("addr", "add", "10.99.0.8/24")
+    follows("0a63:0007", "0a63:0008")
+    ip("addr", "del", "10.99.0.7/24")
+    follows("0a63:0008")  # behind an empty slot
+    text = devinfo("-v")
+    assert "10.99.0.8" in text and "10.99.0.7" not in text and "PORT_ACTIVE" in text, text
+    ip("link", "set", "down")
+    follows("0a63:0008", state="1: DOWN\n")
+    assert "PORT_DOWN" in devinfo()
+    ip("link", "set", "up")
+    follows("0a63:0008")
+    ip("addr", "del", "10.99.0.8/24")
+    follows()
+    assert "PORT_ACTIVE" in devinfo()
 
 
 def test_hca_lists_the_adapter_and_not_the_device(daemon):

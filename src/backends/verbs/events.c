@@ -47,8 +47,8 @@ static void adapter_is_gone(struct hca_device *dev)
 }
 
 /*
- * An event of the device or of a port, which the kernel reports to each context: only the device's own relays it. It does
- * not call uvd_ibdev_set_port(): the removal of the device holds the port_lock while it waits for this thread.
+ * An event of the device or of a port, which the kernel reports to each context: only the device's own relays it. The core
+ * asks for the port by hca_take_port() and publishes it, before clients get the event.
  */
 static void relay_device_event(struct hca_device *dev, const struct ibv_async_event *event)
 {

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,15 +100,21 @@ static int hca_find_and_open(struct hca_device *dev)
 
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */
 
-static void port_take_gids(struct ibv_context *adapter, uint8_t number, struct uvd_port_config *port)
+/* Slots that are empty stay zero. */
+static void port_take_gids(struct ibv_context *adapter, uint8_t number, struct uvd_port_config *port,
+			   struct uvd_gid_attr attrs[UVD_MAX_GIDS])
 {
 	struct ibv_gid_entry entry;
+	char name[IF_NAMESIZE];
 
-	/* The used slots come first; a gap ends what is published, and query_gid() still tells all. */
-	for (port->num_gids = 0; port->num_gids < port->gid_tbl_len; port->num_gids++) {
-		if (ibv_query_gid_ex(adapter, number, port->num_gids, &entry, 0))
-			break;
-		port->gids[port->num_gids] = entry.gid;
+	for (unsigned int i = 0; i < port->gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(adapter, number, i, &entry, 0))
+			continue;
+		port->gids[i] = entry.gid;
+		port->num_gids = i + 1;
+		attrs[i].type = entry.gid_type;
+		if (entry.ndev_ifindex && if_indextoname(entry.ndev_ifindex, name))
+			snprintf(attrs[i].ndev, sizeof(attrs[i].ndev), "%s", name);
 	}
 }
 
@@ -123,11 +130,17 @@ static void port_take_pkeys(struct ibv_context *adapter, uint8_t number, unsigne
 	}
 }
 
-static int hca_take_port(struct ibv_context *adapter, uint8_t number, struct uvd_port_config *port)
+int hca_take_port(struct uvd_ibdev *ibdev, uint8_t number, struct uvd_port_config *port,
+		  struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS])
 {
+	struct hca_device *dev = hca_device(ibdev);
+	struct ibv_context *adapter = dev->adapter;
 	struct ibv_port_attr attr;
-	int ret = hca_result(ibv_query_port(adapter, number, &attr));
+	int ret;
 
+	if (atomic_load(&dev->dead))
+		return -EIO;
+	ret = hca_result(ibv_query_port(adapter, number, &attr));
 	if (ret)
 		return ret;
 	*port = (struct uvd_port_config){
@@ -144,7 +157,7 @@ static int hca_take_port(struct ibv_context *adapter, uint8_t number, struct uvd
 		.down = attr.state != IBV_PORT_ACTIVE,
 		.gid_tbl_len = attr.gid_tbl_len < UVD_MAX_GIDS ? attr.gid_tbl_len : UVD_MAX_GIDS,
 	};
-	port_take_gids(adapter, number, port);
+	port_take_gids(adapter, number, port, gid_attrs);
 	port_take_pkeys(adapter, number, attr.pkey_tbl_len, port);
 	return 0;
 }
@@ -165,7 +178,7 @@ static int hca_take_over(struct hca_device *dev)
 	config->num_comp_vectors = dev->adapter->num_comp_vectors;
 	config->num_ports = attr.orig_attr.phys_port_cnt < UVD_MAX_PORTS ? attr.orig_attr.phys_port_cnt : UVD_MAX_PORTS;
 	for (unsigned int p = 0; p < config->num_ports; p++) {
-		ret = hca_take_port(dev->adapter, p + 1, &config->ports[p]);
+		ret = hca_take_port(dev->ibdev, p + 1, &config->ports[p], config->gid_attrs[p]);
 		if (ret)
 			return hca_refuse(dev, ret, "a port does not answer a query");
 	}

@@ -279,6 +279,7 @@ const struct uvd_backend uvd_backend_verbs = {
 	.open = hca_open,
 	.close = hca_close,
 	.narrow = hca_narrow,
+	.take_port = hca_take_port,
 	.query_device = hca_query_device,
 	.query_port = hca_query_port,
 	.query_gid = hca_query_gid,

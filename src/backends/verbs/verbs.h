@@ -223,6 +223,9 @@ static inline int hca_result(int ret)
  * message.
  */
 int hca_adapter_open(struct hca_device *dev);
+/* The backend's take_port(). Stores into *port and gid_attrs, which are zero. Returns 0 or a negative errno. */
+int hca_take_port(struct uvd_ibdev *ibdev, uint8_t number, struct uvd_port_config *port,
+		  struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS]);
 /* Stores the path of the adapter's node. */
 void hca_node_path(const struct ibv_device *device, char path[PATH_MAX]);
 /*
