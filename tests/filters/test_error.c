@@ -105,7 +105,7 @@ START_TEST(test_a_percentage_of_100_is_all_calls_and_99_is_not)
 	ck_assert_uint_eq(num[1], CALLS);
 	/* It returns the number of the call. */
 	ck_assert_uint_eq(uvd_rule_applies(&rules[1]), CALLS + 1);
-	uvd_rule_all(&rules[0]);
+	uvd_rule_all(&rules[0], "when");
 	ck_assert_uint_eq(uvd_rule_applies(&rules[0]), 1);
 	ck_assert_uint_eq(uvd_rule_applies(&rules[0]), 2);
 }
