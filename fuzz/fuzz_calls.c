@@ -2,15 +2,19 @@
 /*
  * A program of calls on two open files, with closes and removals of devices between them. The first byte chooses the files'
  * devices. Records follow: a byte for the operation, a byte for the file, and two for the length of the bytes behind them.
+ *
+ * QP numbers and keys differ from execution to execution, as the engine lives on. So OP_COPY takes them from the response of
+ * an earlier call, and the programs that fuzz/seeds.py makes of recorded ones reach their peers and their memory.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz/device.h"
 #include "fuzz/schema.h"
 
-enum { NULL_DEVICE, SOFT_DEVICE, DEVICES, FILES = 2, MOST_CALLS = 64, RECORD = 4 };
+enum { NULL_DEVICE, SOFT_DEVICE, DEVICES, FILES = 2, MOST_CALLS = 128, MOST_COPIES = 8, RECORD = 4 };
 
 enum operation {
 	OP_WRITE,
@@ -18,7 +22,13 @@ enum operation {
 	OP_CLOSE, /* and open it again */
 	OP_REMOVE, /* the device of the file; the next open gets a new one */
 	OP_REFUSE, /* grants of descriptors fail from now on, with the errno `length` */
+	OP_COPY, /* the bytes are a struct copy, for the next call */
 	OPERATIONS
+};
+
+/* Four bytes at FUZZ_OUT + from replace those at `to` of the next call's bytes. */
+struct copy {
+	uint16_t from, to;
 };
 
 struct record {
@@ -30,6 +40,9 @@ static struct {
 	struct uvd_device *devices[DEVICES];
 	struct uvd_file *files[FILES]; /* NULL: closed */
 	unsigned int device_of[FILES];
+	struct copy copies[MOST_COPIES]; /* for the next call */
+	unsigned int num_copies;
+	unsigned int made, succeeded; /* calls of the program */
 } calls;
 
 static struct uvd_device *calls_device(unsigned int which)
@@ -65,6 +78,32 @@ static void calls_remove(unsigned int which)
 	uvd_device_put(dev);
 }
 
+static void calls_add_copy(const uint8_t *bytes, size_t len)
+{
+	if (len >= sizeof(struct copy) && calls.num_copies < MOST_COPIES)
+		memcpy(&calls.copies[calls.num_copies++], bytes, sizeof(struct copy));
+}
+
+/* Makes the call, with what the copies say. */
+static void calls_call(const struct record *r, const uint8_t *bytes, struct uvd_file *file)
+{
+	static uint8_t call[UINT16_MAX];
+	const size_t most = FUZZ_BUFFER - FUZZ_OUT - sizeof(uint32_t);
+	long ret;
+
+	memcpy(call, bytes, r->len);
+	for (unsigned int i = 0; i < calls.num_copies; i++) {
+		const struct copy *c = &calls.copies[i];
+
+		if (c->from <= most && c->to + sizeof(uint32_t) <= r->len)
+			memcpy(call + c->to, (const void *)(uintptr_t)(FUZZ_OUT + c->from), sizeof(uint32_t));
+	}
+	calls.num_copies = 0;
+	ret = (r->op % OPERATIONS == OP_WRITE ? fuzz_write : fuzz_ioctl)(file, call, r->len);
+	calls.made++;
+	calls.succeeded += ret >= 0;
+}
+
 static void calls_execute(const struct record *r, const uint8_t *bytes)
 {
 	const unsigned int file = r->file % FILES;
@@ -75,10 +114,11 @@ static void calls_execute(const struct record *r, const uint8_t *bytes)
 		abort();
 	switch (r->op % OPERATIONS) {
 	case OP_WRITE:
-		fuzz_write(calls.files[file], bytes, r->len);
-		break;
 	case OP_IOCTL:
-		fuzz_ioctl(calls.files[file], bytes, r->len);
+		calls_call(r, bytes, calls.files[file]);
+		break;
+	case OP_COPY:
+		calls_add_copy(bytes, r->len);
 		break;
 	case OP_CLOSE:
 		calls_close(file);
@@ -91,22 +131,28 @@ static void calls_execute(const struct record *r, const uint8_t *bytes)
 	}
 }
 
+/* Do bytes follow the record? */
+static bool record_has_bytes(const struct record *r)
+{
+	const unsigned int op = r->op % OPERATIONS;
+
+	return op <= OP_IOCTL || op == OP_COPY;
+}
+
 /* Reads the record at data. Its length is limited to the bytes that are there. Returns false at the end. */
 static bool record_read(const uint8_t *data, size_t size, struct record *r)
 {
 	if (size < RECORD)
 		return false;
 	memcpy(r, data, RECORD);
-	if (r->op % OPERATIONS > OP_IOCTL)
-		return true;
-	if (r->len > size - RECORD)
+	if (record_has_bytes(r) && r->len > size - RECORD)
 		r->len = size - RECORD;
 	return true;
 }
 
 static size_t record_size(const struct record *r)
 {
-	return RECORD + (r->op % OPERATIONS > OP_IOCTL ? 0 : r->len);
+	return RECORD + (record_has_bytes(r) ? r->len : 0);
 }
 
 static void calls_run(const uint8_t *data, size_t size)
@@ -114,6 +160,7 @@ static void calls_run(const uint8_t *data, size_t size)
 	struct record r = {};
 	size_t at = 1;
 
+	calls.num_copies = calls.made = calls.succeeded = 0;
 	calls.device_of[0] = size && data[0] & 1 ? SOFT_DEVICE : NULL_DEVICE;
 	calls.device_of[1] = size && data[0] & 2 ? SOFT_DEVICE : NULL_DEVICE;
 	for (unsigned int n = 0; n < MOST_CALLS && at < size && record_read(data + at, size - at, &r); n++) {
@@ -182,13 +229,26 @@ static size_t splice(uint8_t *data, size_t size, size_t max, size_t from, size_t
 	return size - (to - from) + len;
 }
 
+/* Copies a word of the last response that a made call has had, to any word of the next call. */
+static size_t record_make_copy(struct fuzz_gen *gen, uint8_t *buf, unsigned int file)
+{
+	const struct record r = { .op = OP_COPY, .file = file, .len = sizeof(struct copy) };
+	const struct copy c = { .from = 4 * fuzz_any(gen, 16), .to = 4 * fuzz_any(gen, 32) };
+
+	memcpy(buf, &r, RECORD);
+	memcpy(buf + RECORD, &c, sizeof(c));
+	return RECORD + sizeof(c);
+}
+
 /* Makes a record of a new call, or of another operation. */
 static size_t record_make(struct fuzz_gen *gen, uint8_t *buf, unsigned int file)
 {
 	struct record r = { .op = OP_WRITE, .file = file };
 
+	if (fuzz_chance(gen, 4))
+		return record_make_copy(gen, buf, file);
 	if (fuzz_chance(gen, 6)) {
-		r.op = OP_CLOSE + fuzz_any(gen, OPERATIONS - OP_CLOSE);
+		r.op = OP_CLOSE + fuzz_any(gen, OP_COPY - OP_CLOSE);
 		r.len = fuzz_chance(gen, 50) ? EMFILE : fuzz_any(gen, 64);
 		memcpy(buf, &r, RECORD);
 		return RECORD;
@@ -275,10 +335,16 @@ static size_t calls_mutate(struct fuzz_gen *gen, uint8_t *data, size_t size, siz
 	}
 }
 
+static void calls_tell(void)
+{
+	printf("%u of %u calls succeed\n", calls.succeeded, calls.made);
+}
+
 const struct fuzz_target fuzz_target = {
 	.name = "fuzz_calls",
 	.init = calls_init,
 	.run = calls_run,
 	.mutate = calls_mutate,
 	.dictionary = fuzz_dictionary_ioctl,
+	.tell = calls_tell,
 };

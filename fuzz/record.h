@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Records what a client of tests/uv does as inputs of fuzz_calls: seeds from real programs. */
+/*
+ * Records what a client of tests/uv does as inputs of fuzz_calls: seeds from the tests of the ABI's rules. fuzz/seeds.py makes
+ * those of real programs.
+ */
 #ifndef UVD_FUZZ_RECORD_H
 #define UVD_FUZZ_RECORD_H
 

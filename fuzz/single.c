@@ -3,12 +3,16 @@
  * One call on a file of the backend null that has objects. After a call that may have changed the file, the next one gets
  * a new file: opening and filling one costs as much as some thirty calls.
  */
+#include <stdio.h>
+
 #include "fuzz/single.h"
+#include "util/util.h"
 
 static struct {
 	struct uvd_device *dev;
 	struct uvd_file *file;
 	unsigned int num_objects;
+	long result; /* of the last call */
 } single;
 
 static void single_open(void)
@@ -27,10 +31,9 @@ static void single_init(void)
 
 static void single_run(const uint8_t *data, size_t size)
 {
-	long ret = fuzz_front.call(single.file, data, size);
-
+	single.result = fuzz_front.call(single.file, data, size);
 	fuzz_client_clear(false);
-	if (ret < 0 && atomic_load(&single.file->num_objects) == single.num_objects)
+	if (single.result < 0 && atomic_load(&single.file->num_objects) == single.num_objects)
 		return;
 	uvd_file_close(single.file);
 	fuzz_client_close_fds();
@@ -70,6 +73,11 @@ static void single_dictionary(void)
 	fuzz_front.dictionary();
 }
 
+static void single_tell(void)
+{
+	puts(single.result < 0 ? uvd_errno_name(single.result) : "succeeds");
+}
+
 const struct fuzz_target fuzz_target = {
 	.name = "one call",
 	.init = single_init,
@@ -77,4 +85,5 @@ const struct fuzz_target fuzz_target = {
 	.mutate = single_mutate,
 	.seed = single_seed,
 	.dictionary = single_dictionary,
+	.tell = single_tell,
 };

@@ -70,6 +70,34 @@ def test_target_of_the_control_socket_answers_the_commands_of_filters_traces_and
         assert name in known
 
 
+# The seeds of real programs, with how many calls succeed in the program itself. scripts/fuzz --record prints it.
+RECORDED = {
+    "rc-ioctl": (50, 52), "rc-write": (49, 49), "rc-events-ioctl": (59, 61), "uc-write": (49, 49),
+    "ud-ioctl": (56, 58), "srq-ioctl": (69, 71), "srq-write": (67, 67), "send-bw-ioctl": (59, 61),
+    "send-bw-ud-write": (59, 59), "write-bw-ioctl": (44, 46), "read-lat-write": (48, 48), "atomic-lat-ioctl": (46, 48),
+    "write-lat-inline-ioctl": (54, 56), "write-lat-inline-write": (52, 52), "devinfo-ioctl": (6, 9),
+}
+
+
+def test_calls_of_a_recorded_program_succeed_as_in_the_program():
+    seeds = [f"fuzz/corpus/calls/{name}" for name in RECORDED]
+    for rounds in range(2):  # in the second one the device has other numbers
+        out = run(BUILD / "fuzz/fuzz-calls", "--tell", *seeds, *(seeds if rounds else ())).stdout
+        said = re.findall(r"/([\w-]+): (\d+) of (\d+) calls succeed", out)
+        assert len(said) == len(seeds) * (1 + rounds), out
+        for name, succeeded, made in said:
+            assert (int(succeeded), int(made)) == RECORDED[name], f"{name}: {out}"
+
+
+def test_trace_of_a_program_becomes_a_seed_whose_calls_have_the_same_results(tmp_path):
+    done = run(BUILD / "tools/uverbsctl", "run", "--persona", "hfi1", "--lid", "1", "--trace", tmp_path / "trace", "--", "ibv_devinfo")
+    assert done.returncode == 0, done.stdout
+    made = run(sys.executable, "fuzz/seeds.py", tmp_path, "devinfo", tmp_path / "trace").stdout
+    succeeded, calls = re.search(r"devinfo: (\d+) of (\d+) calls succeeded", made).groups()
+    assert int(succeeded) >= 3
+    assert f"{succeeded} of {calls} calls succeed" in run(BUILD / "fuzz/fuzz-calls", "--tell", tmp_path / "calls").stdout
+
+
 def test_corpus_is_small():
     files = [p for p in (ROOT / "fuzz/corpus").rglob("*") if p.is_file()]
     assert len(files) <= 1500 and sum(p.stat().st_size for p in files) < 1 << 20
