@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The distribution's programs on a device of uverbsd that forwards to rxe0, against programs on rxe0 itself."""
-import itertools
 import json
 import pathlib
 import re
@@ -196,24 +195,6 @@ def test_port_of_the_adapter_is_not_taken_down_by_uverbsctl(daemon):
     assert state.read_text() == "4: ACTIVE\n"
 
 
-@pytest.fixture(name="device", params=["cuse", "run"])
-def fixture_device(request):
-    """The folder of the port that the device publishes, and a function that runs ibv_devinfo there."""
-    if request.param == "cuse":
-        request.getfixturevalue("daemon")
-        root = pathlib.Path("/run/uverbsd/sysfs")
-        yield port_of(root, DEVICE), lambda *args: subprocess.run(on("ours", "ibv_devinfo", *args), check=True, **TEXT, **USER).stdout
-        return
-    script = f"echo $SYSFS_PATH; while read args; do ibv_devinfo -d {DEVICE} $args; echo end; done"
-    with subprocess.Popen([*RUN, "--", "sh", "-c", script], stdin=subprocess.PIPE, bufsize=1, **TEXT) as process:
-        def devinfo(*args):
-            process.stdin.write(" ".join(args) + "\n")
-            return "".join(itertools.takewhile(lambda line: line != "end\n", process.stdout))
-        yield port_of(pathlib.Path(process.stdout.readline().strip()), DEVICE), devinfo
-        process.stdin.close()
-        assert process.wait(STUCK) == 0
-
-
 def port_of(root, name):
     return root / "class" / "infiniband" / name / "ports" / "1"
 
@@ -232,8 +213,12 @@ def ip(*words):
     subprocess.run(["ip", *words, "dev", "dummy0"], check=True)
 
 
-def test_what_a_device_publishes_follows_its_adapter(device):
-    port, devinfo = device
+def devinfo(*args):
+    return subprocess.run(on("ours", "ibv_devinfo", *args), check=True, **TEXT, **USER).stdout
+
+
+def test_what_a_device_publishes_follows_its_adapter(daemon):
+    port = port_of(pathlib.Path("/run/uverbsd/sysfs"), DEVICE)
     adapter = port_of(pathlib.Path("/sys"), ADAPTER)
 
     def follows(*gids, state="4: ACTIVE\n"):
