@@ -24,7 +24,7 @@ json_t *uvd_status_ask(const char *control, const char *command)
 	char *line = uvd_control_ask(control, command);
 	json_t *status = line ? json_loads(line, 0, NULL) : NULL;
 
-	if (!status)
+	if (!status && !watch_ended)
 		fprintf(stderr, "uverbsctl status: no uverbsd answers on %s: %s\n", control, uvd_errno_name(errno));
 	free(line);
 	if (json_object_get(status, "error")) {
@@ -152,7 +152,8 @@ static int watch_loop(const struct uvd_status_watch *watch, double seconds, bool
 		fclose(meter);
 	json_decref(before);
 	json_decref(status);
-	return status ? 0 : 1;
+	/* The signal that ends the watch can also interrupt a question. */
+	return status || (watch_ended && !watch->once) ? 0 : 1;
 }
 
 int uvd_status_watch(const struct uvd_status_watch *watch)

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import termios
 import threading
+import time
 
 import pytest
 
@@ -151,7 +152,13 @@ def lines_of(drawn):
     return re.sub(rb"\x1b\[[0-9]*[A-Z]", b"", drawn).replace(b"\r", b"").decode().split("\n")
 
 
-@pytest.mark.parametrize("end", ["q", "SIGINT"])
+def engine_of(control):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(control)
+        return struct.unpack("iii", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+
+@pytest.mark.parametrize("end", ["q", "SIGINT", "SIGINT while it waits for an answer"])
 def test_the_watch_draws_again_and_again_and_leaves_the_terminal_as_it_was(end):
     with holding_memory() as held:
         terminal = Terminal(held, rows=8, columns=40)
@@ -160,10 +167,19 @@ def test_the_watch_draws_again_and_again_and_leaves_the_terminal_as_it_was(end):
         assert not terminal.echoes()
         if end == "q":
             os.write(terminal.ours, b"q")
-        else:
+        elif end == "SIGINT":
             terminal.watch.send_signal(signal.SIGINT)
+        else:
+            engine = engine_of(held.control)
+            os.kill(engine, signal.SIGSTOP)
+            try:
+                time.sleep(0.5)
+                terminal.watch.send_signal(signal.SIGINT)
+                terminal.watch.wait(STUCK)
+            finally:
+                os.kill(engine, signal.SIGCONT)
         assert terminal.watch.wait(STUCK) == 0, terminal.watch.stderr.read()
-        assert terminal.echoes()
+        assert terminal.echoes() and not terminal.watch.stderr.read()
         terminal.close()
 
 
