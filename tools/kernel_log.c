@@ -14,7 +14,7 @@ enum {
 	SILENCE_MS = 100,
 };
 
-/* What the first line of a report begins with. */
+/* The kernel begins the first line of a report with one of these. */
 static const char *const beginnings[] = {
 	"BUG:", /* KASAN, KMSAN, KCSAN, page faults, sleeping in atomic context, locks held at exit */
 	"BUG ", /* SLUB's checks of its objects */

@@ -43,7 +43,7 @@ static inline uint32_t uvd_config_port_caps(const struct uvd_port_config *port)
 	return IBV_PORT_CM_SUP;
 }
 
-/* What the adapter of a backend has beside a GID. */
+/* The adapter of a backend says this of a GID. */
 struct uvd_gid_attr {
 	uint8_t type; /* enum ibv_gid_type */
 	char ndev[16]; /* the name of its network device; "": unknown, or none */

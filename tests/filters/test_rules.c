@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What filters tell of their rules: how many calls they have looked at, on how many they acted; and when they tell it. */
+/* Filters tell of their rules how many calls they have looked at, and on how many they acted; and when they tell it. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/mman.h>
