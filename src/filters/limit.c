@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The filter `limit`: each user, or one user, may have so many objects of a type, and register so many bytes. What
- * existed before the filter was added does not count. A user is given by number: the engine process of `--separate yes`
- * may not open the files that have the names.
+ * existed before the filter was added does not count. XRC domains do not count: users share them. A user is given by
+ * number: the engine process of `--separate yes` may not open the files that have the names.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,10 +15,25 @@
 #include "filters/rule.h"
 #include "util/util.h"
 
-enum limit_kind { LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT_QP, LIMIT_KINDS };
+enum limit_kind {
+	LIMIT_PD,
+	LIMIT_MR,
+	LIMIT_MW,
+	LIMIT_AH,
+	LIMIT_CQ,
+	LIMIT_SRQ,
+	LIMIT_QP,
+	LIMIT_WQ,
+	LIMIT_RWQ_IND_TBL,
+	LIMIT_FLOW,
+	LIMIT_DM,
+	LIMIT_COUNTERS,
+	LIMIT_KINDS
+};
 enum { LIMIT_BUCKETS = 1024 };
 
-static const char *const kind_names[] = { "pd", "mr", "mw", "ah", "cq", "srq", "qp" };
+static const char *const kind_names[LIMIT_KINDS] = { "pd", "mr", "mw",		"ah",	"cq", "srq",
+						     "qp", "wq", "rwq_ind_tbl", "flow", "dm", "counters" };
 
 /* An object that counts. */
 struct limit_object {
@@ -59,6 +74,11 @@ static const struct uvd_plugin_option limit_options[] = {
 	{ "cq", NULL, "N", "completion queues" },
 	{ "srq", NULL, "N", "shared receive queues" },
 	{ "qp", NULL, "N", "queue pairs" },
+	{ "wq", NULL, "N", "work queues" },
+	{ "rwq_ind_tbl", NULL, "N", "indirection tables" },
+	{ "flow", NULL, "N", "flows" },
+	{ "dm", NULL, "N", "allocations of device memory" },
+	{ "counters", NULL, "N", "counters objects" },
 	{ "bytes", NULL, "BYTES", "bytes that a user may register" },
 	{ "uid", NULL, "UID", "for this user only, by number (default: each user)" },
 	{ "errno", "ENOMEM", "ERRNO", "what a call beyond a limit fails with" },
@@ -291,6 +311,20 @@ LIMIT_DESTROY(destroy_srq, struct uvd_srq, srq)
 LIMIT_CREATE(create_qp, LIMIT_QP, qp, qp->account, 0,
 	     (struct uvd_qp *qp, struct uvd_qp_init_attr *init, struct uvd_udata *udata), (qp, init, udata))
 LIMIT_DESTROY(destroy_qp, struct uvd_qp, qp)
+LIMIT_CREATE(create_wq, LIMIT_WQ, wq, wq->pd->context->account, 0,
+	     (struct uvd_wq *wq, struct ibv_wq_init_attr *init, struct uvd_udata *udata), (wq, init, udata))
+LIMIT_DESTROY(destroy_wq, struct uvd_wq, wq)
+LIMIT_CREATE(create_rwq_ind_table, LIMIT_RWQ_IND_TBL, table, table->context->account, 0,
+	     (struct uvd_rwq_ind_table *table, struct uvd_udata *udata), (table, udata))
+LIMIT_DESTROY(destroy_rwq_ind_table, struct uvd_rwq_ind_table, table)
+LIMIT_CREATE(create_flow, LIMIT_FLOW, flow, flow->qp->account, 0, (struct uvd_flow *flow, struct uvd_udata *udata),
+	     (flow, udata))
+LIMIT_DESTROY(destroy_flow, struct uvd_flow, flow)
+LIMIT_CREATE(alloc_dm, LIMIT_DM, dm, dm->context->account, 0, (struct uvd_dm *dm), (dm))
+LIMIT_DESTROY(dealloc_dm, struct uvd_dm, dm)
+LIMIT_CREATE(create_counters, LIMIT_COUNTERS, counters, counters->context->account, 0, (struct uvd_counters *counters),
+	     (counters))
+LIMIT_DESTROY(destroy_counters, struct uvd_counters, counters)
 /* clang-format on */
 
 /* Caller holds f->lock. */
@@ -384,4 +418,14 @@ const struct uvd_filter uvd_filter_limit = {
 	.destroy_srq = limit_destroy_srq,
 	.create_qp = limit_create_qp,
 	.destroy_qp = limit_destroy_qp,
+	.create_wq = limit_create_wq,
+	.destroy_wq = limit_destroy_wq,
+	.create_rwq_ind_table = limit_create_rwq_ind_table,
+	.destroy_rwq_ind_table = limit_destroy_rwq_ind_table,
+	.create_flow = limit_create_flow,
+	.destroy_flow = limit_destroy_flow,
+	.alloc_dm = limit_alloc_dm,
+	.dealloc_dm = limit_dealloc_dm,
+	.create_counters = limit_create_counters,
+	.destroy_counters = limit_destroy_counters,
 };

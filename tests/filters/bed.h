@@ -22,6 +22,12 @@ static inline int bed_alloc_pd(void)
 	return h.dev->ib.ops->alloc_pd(&pd, NULL);
 }
 
+/* The same as a thread. Returns the result of alloc_pd. */
+static inline void *bed_call_once(void *arg)
+{
+	return (void *)(intptr_t)bed_alloc_pd();
+}
+
 static inline int bed_dealloc_pd(void)
 {
 	struct uvd_context context = { .dev = &h.dev->ib };

@@ -284,6 +284,101 @@ START_TEST(test_other_ways_to_make_a_region_or_a_cq_count_too)
 }
 END_TEST
 
+/* Objects of adapters that steer packets, and of devices with memory and counters, as the core passes them. */
+static struct uvd_context objects_context;
+static struct uvd_pd objects_pd;
+static struct uvd_qp objects_qp;
+static struct uvd_wq wqs[2];
+static struct uvd_rwq_ind_table tables[2];
+static struct uvd_flow flows[2];
+static struct uvd_dm dms[2];
+static struct uvd_counters counters[2];
+
+static int create_wq(int i)
+{
+	struct ibv_wq_init_attr init = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1 };
+
+	return h.dev->ib.ops->create_wq(&wqs[i], &init, NULL);
+}
+
+static int destroy_wq(int i)
+{
+	return h.dev->ib.ops->destroy_wq(&wqs[i]);
+}
+
+static int create_table(int i)
+{
+	return h.dev->ib.ops->create_rwq_ind_table(&tables[i], NULL);
+}
+
+static int destroy_table(int i)
+{
+	return h.dev->ib.ops->destroy_rwq_ind_table(&tables[i]);
+}
+
+static int create_flow(int i)
+{
+	return h.dev->ib.ops->create_flow(&flows[i], NULL);
+}
+
+static int destroy_flow(int i)
+{
+	return h.dev->ib.ops->destroy_flow(&flows[i]);
+}
+
+static int alloc_dm(int i)
+{
+	return h.dev->ib.ops->alloc_dm(&dms[i]);
+}
+
+static int dealloc_dm(int i)
+{
+	return h.dev->ib.ops->dealloc_dm(&dms[i]);
+}
+
+static int create_counters(int i)
+{
+	return h.dev->ib.ops->create_counters(&counters[i]);
+}
+
+static int destroy_counters(int i)
+{
+	return h.dev->ib.ops->destroy_counters(&counters[i]);
+}
+
+static const struct {
+	const char *filter;
+	int (*make)(int i);
+	int (*end)(int i);
+} other_kinds[] = {
+	{ "limit:wq=1", create_wq, destroy_wq },
+	{ "limit:rwq_ind_tbl=1", create_table, destroy_table },
+	{ "limit:flow=1", create_flow, destroy_flow },
+	{ "limit:dm=1", alloc_dm, dealloc_dm },
+	{ "limit:counters=1", create_counters, destroy_counters },
+};
+
+START_TEST(test_objects_that_few_adapters_have_are_limited_too)
+{
+	objects_context = (struct uvd_context){ .dev = &h.dev->ib, .account = h.account };
+	objects_pd = (struct uvd_pd){ .context = &objects_context };
+	objects_qp = (struct uvd_qp){ .pd = &objects_pd, .account = h.account };
+	for (int i = 0; i < 2; i++) {
+		wqs[i] = (struct uvd_wq){ .pd = &objects_pd };
+		tables[i] = (struct uvd_rwq_ind_table){ .context = &objects_context };
+		flows[i] = (struct uvd_flow){ .qp = &objects_qp };
+		dms[i] = (struct uvd_dm){ .context = &objects_context };
+		counters[i] = (struct uvd_counters){ .context = &objects_context };
+	}
+	bed_add(other_kinds[_i].filter);
+	ck_assert_int_eq(other_kinds[_i].make(0), 0);
+	ck_assert_int_eq(other_kinds[_i].make(1), -ENOMEM);
+	ck_assert_int_eq(other_kinds[_i].end(0), 0);
+	ck_assert_int_eq(other_kinds[_i].make(1), 0);
+	ck_assert_int_eq(other_kinds[_i].make(0), -ENOMEM);
+}
+END_TEST
+
 START_TEST(test_a_limit_of_objects_limits_no_bytes)
 {
 	uint32_t handle;
@@ -345,7 +440,7 @@ END_TEST
 START_TEST(test_wrong_options_are_refused)
 {
 	static const char *const wrong[] = { "limit:pd=-1", "limit:pd=x", "limit:errno=ENO", "limit:bytes=1Q",
-					     "limit:flow=1" };
+					     "limit:xrcd=1" };
 
 	for (size_t i = 0; i < UV_ARRAY_SIZE(wrong); i++) {
 		ck_assert_int_eq(uvd_device_filter_add(h.dev, wrong[i], error), -EINVAL);
@@ -369,6 +464,7 @@ int main(void)
 	tcase_add_test(tc, test_an_object_that_cannot_end_counts);
 	tcase_add_loop_test(tc, test_each_kind_of_object_has_its_limit, 0, UV_ARRAY_SIZE(kinds));
 	tcase_add_test(tc, test_other_ways_to_make_a_region_or_a_cq_count_too);
+	tcase_add_loop_test(tc, test_objects_that_few_adapters_have_are_limited_too, 0, UV_ARRAY_SIZE(other_kinds));
 	tcase_add_test(tc, test_a_limit_of_objects_limits_no_bytes);
 	tcase_add_test(tc, test_a_creation_that_fails_below_does_not_count);
 	tcase_add_test(tc, test_each_user_has_his_own_count);

@@ -288,18 +288,13 @@ START_TEST(test_the_log_says_what_a_filter_did_when_it_is_removed_replaced_or_it
 }
 END_TEST
 
-static void *call_once(void *arg)
-{
-	return (void *)(intptr_t)bed_alloc_pd();
-}
-
 START_TEST(test_the_log_says_what_a_filter_did_when_its_last_call_has_ended)
 {
 	pthread_t thread;
 	void *ret;
 
 	bed_add("waiting");
-	pthread_create(&thread, NULL, call_once, NULL);
+	pthread_create(&thread, NULL, bed_call_once, NULL);
 	sem_wait(&entered);
 	assert_rules("when=@1+: 0 of 1\n");
 	remove_filter("waiting");

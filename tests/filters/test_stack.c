@@ -296,11 +296,6 @@ END_TEST
 
 /* ---- calls in flight --------------------------------------------------------------------------------------------- */
 
-static void *call_once(void *arg)
-{
-	return (void *)(intptr_t)bed_alloc_pd();
-}
-
 START_TEST(test_a_call_in_progress_keeps_its_filter)
 {
 	pthread_t thread;
@@ -308,7 +303,7 @@ START_TEST(test_a_call_in_progress_keeps_its_filter)
 
 	start();
 	bed_add("slow:id=a");
-	pthread_create(&thread, NULL, call_once, NULL);
+	pthread_create(&thread, NULL, bed_call_once, NULL);
 	sem_wait(&entered);
 	ck_assert_int_eq(uvd_device_filter_remove(h.dev, "slow", error), 0);
 	ck_assert_int_eq(atomic_load(&ended), 0);
