@@ -12,13 +12,19 @@
 
 struct uvd_mr;
 
-/* The fields of struct ib_uverbs_reg_mr, and the adapter's driver. Of fixed size: the broker gets it in a message. */
+enum { UVD_REG_DRIVER_DATA = 8 /* bytes; an attribute of the kernel's ioctl has room for so many in itself */ };
+
+/*
+ * The fields of struct ib_uverbs_reg_mr, the adapter's driver, and what that driver gets beside them. Of fixed size: the
+ * broker gets it in a message.
+ */
 struct uvd_reg_order {
 	uint64_t start, length, iova; /* bytes, and addresses of the client */
 	uint32_t access; /* enum ibv_access_flags */
 	uint32_t pd_handle; /* of the adapter's context */
 	uint32_t driver_id; /* enum rdma_driver_id */
-	uint32_t pad; /* 0 */
+	uint32_t driver_data_len; /* bytes; 0: the driver takes none */
+	uint8_t driver_data[UVD_REG_DRIVER_DATA]; /* as in the driver's header <rdma/NAME-abi.h>; the rest is 0 */
 };
 
 struct uvd_registration {

@@ -36,7 +36,7 @@ struct uvd_borrow {
 	int memfd, mapsfd;
 };
 
-enum { UVD_BORROW_SCRATCH = 128 }; /* bytes at the address that uvd_borrow_scratch() returns */
+enum { UVD_BORROW_SCRATCH = 144 }; /* bytes at the address that uvd_borrow_scratch() returns */
 
 /*
  * Makes the thread stop before it returns to user space. Can wait: an exec in another thread of the client holds a lock

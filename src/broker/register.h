@@ -10,12 +10,25 @@
 #ifndef UVD_REGISTER_H
 #define UVD_REGISTER_H
 
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uverbsd/registration.h>
 
 struct uvd_borrow;
 struct uvd_ways;
+
+/* INVOKE_WRITE with REG_MR, as it lies on the thread's stack; the same for 64 and 32 bits. */
+struct uvd_register_call {
+	struct ib_uverbs_ioctl_hdr hdr;
+	struct ib_uverbs_attr attrs[4]; /* the last is of the driver's data, if there are any */
+	struct ib_uverbs_reg_mr cmd;
+	struct ib_uverbs_reg_mr_resp resp;
+};
+
+/* Returns the call for a place `at` in the client's memory. */
+struct uvd_register_call uvd_register_call(const struct uvd_reg_order *order, uint64_t at);
 
 /*
  * Between uvd_borrow_stop() and uvd_borrow_release(). Returns the region's handle as the thread's memory has it; or a

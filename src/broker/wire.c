@@ -83,7 +83,8 @@ static bool request_is_good(const struct uvd_wire_request *r)
 		return false;
 	if ((!(uses & INDEX) && r->index) || (!(uses & VALUE) && r->value) || (!(uses & FLAG) && r->flag))
 		return false;
-	if ((!(uses & COUNTERS) && wire_has_counters(r)) || (!(uses & REG) && wire_has_reg(r)) || r->reg.pad)
+	if ((!(uses & COUNTERS) && wire_has_counters(r)) || (!(uses & REG) && wire_has_reg(r)) ||
+	    r->reg.driver_data_len > sizeof(r->reg.driver_data))
 		return false;
 	if (uses & TID ? r->tid <= 0 : r->tid != 0)
 		return false;

@@ -114,12 +114,14 @@ static const struct {
 } drivers[] = {
 	{ RDMA_DRIVER_RXE, RDMA_DRIVER_RXE, UVD_MEMORY_BORROW },
 	{ RDMA_DRIVER_MLX5, RDMA_DRIVER_MLX5, UVD_MEMORY_BORROW },
-	{ RDMA_DRIVER_IRDMA, -1, UVD_MEMORY_BORROW }, /* its REG_MR has data of the provider */
+	{ RDMA_DRIVER_IRDMA, RDMA_DRIVER_IRDMA, UVD_MEMORY_BORROW },
+	{ RDMA_DRIVER_BNXT_RE, RDMA_DRIVER_BNXT_RE, UVD_MEMORY_BORROW },
+	{ RDMA_DRIVER_SIW, -1, UVD_MEMORY_BORROW }, /* its REG_MR answers with data of the driver */
 	{ 1000, -1, UVD_MEMORY_BORROW },
 	{ RDMA_DRIVER_RXE, -1, UVD_MEMORY_BOUNCE },
 };
 
-START_TEST(test_threads_are_borrowed_for_drivers_with_a_plain_registration)
+START_TEST(test_threads_are_borrowed_for_drivers_whose_registration_is_known)
 {
 	adapter.driver = drivers[_i].driver;
 	ibdev.config.memory = drivers[_i].memory;
@@ -141,8 +143,33 @@ START_TEST(test_order_describes_the_region_to_the_adapter)
 	ck_assert_uint_eq(order->access, mr.mr.access);
 	ck_assert_uint_eq(order->pd_handle, PD_HANDLE);
 	ck_assert_uint_eq(order->driver_id, RDMA_DRIVER_RXE);
-	ck_assert_uint_eq(order->pad, 0);
+	ck_assert_uint_eq(order->driver_data_len, 0);
 	ck_assert_int_eq(mr.registration.fd, CMD_FD);
+}
+END_TEST
+
+/* What libibverbs' providers send behind struct ib_uverbs_reg_mr. */
+static const struct {
+	int driver;
+	uint32_t len;
+	uint8_t data[UVD_REG_DRIVER_DATA];
+} driver_data[] = {
+	{ RDMA_DRIVER_RXE, 0, {} },
+	{ RDMA_DRIVER_BNXT_RE, 0, {} },
+	/* u16 reg_type, of which 0 is memory, u16 cq_pages, rq_pages, sq_pages */
+	{ RDMA_DRIVER_IRDMA, 8, { 0, 0, 0, 0, 0, 0, 0, 0 } },
+};
+
+START_TEST(test_order_has_the_data_of_the_driver)
+{
+	const struct uvd_reg_order *order = &mr.registration.order;
+
+	adapter.driver = driver_data[_i].driver;
+	hca_borrow_probe(&device);
+	memset(&mr.registration, 0xff, sizeof(mr.registration));
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_uint_eq(order->driver_data_len, driver_data[_i].len);
+	ck_assert_mem_eq(order->driver_data, driver_data[_i].data, sizeof(order->driver_data));
 }
 END_TEST
 
@@ -227,9 +254,10 @@ int main(void)
 	TCase *t = tcase_create("verbs borrow");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, test_threads_are_borrowed_for_drivers_with_a_plain_registration, 0,
+	tcase_add_loop_test(t, test_threads_are_borrowed_for_drivers_whose_registration_is_known, 0,
 			    sizeof(drivers) / sizeof(drivers[0]));
 	tcase_add_test(t, test_order_describes_the_region_to_the_adapter);
+	tcase_add_loop_test(t, test_order_has_the_data_of_the_driver, 0, sizeof(driver_data) / sizeof(driver_data[0]));
 	tcase_add_test(t, test_region_has_the_adapters_keys_until_it_is_destroyed);
 	tcase_add_test(t, test_region_that_the_client_has_destroyed_itself_ends);
 	tcase_add_loop_test(t, test_handle_of_another_region_is_refused, 0, sizeof(lies) / sizeof(lies[0]));

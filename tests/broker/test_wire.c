@@ -113,6 +113,22 @@ START_TEST(test_what_an_operation_does_not_use_must_be_0)
 }
 END_TEST
 
+START_TEST(test_data_of_a_driver_fit_into_the_registration)
+{
+	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_REGISTER };
+	struct uvd_wire_fds file = uvd_wire_no_fds;
+
+	for (uint32_t len = UVD_REG_DRIVER_DATA; len <= UVD_REG_DRIVER_DATA + 1; len++) {
+		r.reg.driver_data_len = len;
+		file.fd[0] = pair[0];
+		ck_assert_int_eq(uvd_wire_ask(pair[0], &r, &file), 0);
+		ck_assert_int_eq(uvd_wire_asked(pair[1], UVD_WIRE_LOAN, &got, &fds),
+				 len <= UVD_REG_DRIVER_DATA ? 0 : -EPROTO);
+		uvd_wire_close(&fds);
+	}
+}
+END_TEST
+
 START_TEST(test_only_the_request_of_counters_has_counters)
 {
 	struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_COUNTERS, .value = 1 };
@@ -328,6 +344,7 @@ int main(void)
 	tcase_add_test(t, test_unknown_operations_and_versions_are_refused);
 	tcase_add_test(t, test_operation_of_another_socket_is_refused);
 	tcase_add_test(t, test_what_an_operation_does_not_use_must_be_0);
+	tcase_add_test(t, test_data_of_a_driver_fit_into_the_registration);
 	tcase_add_test(t, test_only_the_request_of_counters_has_counters);
 	tcase_add_test(t, test_restart_is_a_bare_request_to_the_broker_itself);
 	tcase_add_test(t, test_device_comes_whole_and_with_its_operation_only);

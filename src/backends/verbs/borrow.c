@@ -10,19 +10,39 @@
 #include <errno.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
+#include <rdma/irdma-abi.h>
+#include <string.h>
 #include <uverbsd/client.h>
 #include <uverbsd/log.h>
 #include "backends/verbs/verbs.h"
 
-/* Drivers whose REG_MR takes what the InfiniBand core defines, and nothing of the provider. */
-static const enum rdma_driver_id plain[] = { RDMA_DRIVER_RXE, RDMA_DRIVER_MLX5, RDMA_DRIVER_MLX4, RDMA_DRIVER_EFA };
+/*
+ * Drivers whose REG_MR is known, and what they get with it beside what the InfiniBand core defines: see their headers.
+ * docs/hca.md says which of them were tried.
+ */
+static const struct borrow_driver {
+	enum rdma_driver_id id;
+	uint32_t len; /* bytes of data */
+	union {
+		uint8_t bytes[UVD_REG_DRIVER_DATA];
+		struct irdma_mem_reg_req irdma;
+	} data;
+} drivers[] = {
+	{ RDMA_DRIVER_RXE },
+	{ RDMA_DRIVER_MLX5 },
+	{ RDMA_DRIVER_MLX4 },
+	{ RDMA_DRIVER_EFA },
+	{ RDMA_DRIVER_BNXT_RE },
+	/* Memory for data, and not for a queue: no pages of queues. */
+	{ RDMA_DRIVER_IRDMA, sizeof(struct irdma_mem_reg_req), { .irdma.reg_type = IRDMA_MEMREG_TYPE_MEM } },
+};
 
-static bool driver_is_plain(int id)
+static const struct borrow_driver *borrow_driver(int id)
 {
-	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
-		if (id == (int)plain[i])
-			return true;
-	return false;
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (id == (int)drivers[i].id)
+			return &drivers[i];
+	return NULL;
 }
 
 void hca_borrow_probe(struct hca_device *dev)
@@ -33,7 +53,7 @@ void hca_borrow_probe(struct hca_device *dev)
 	if (dev->ibdev->config.memory != UVD_MEMORY_BORROW)
 		return;
 	id = uverbsd_driver_id(dev->adapter->cmd_fd);
-	if (driver_is_plain(id))
+	if (borrow_driver(id))
 		dev->driver_id = id;
 	else
 		uvd_logf(
@@ -105,6 +125,7 @@ static int borrow_end(struct uvd_mr *base, int64_t result)
 void hca_borrow_mr(struct hca_mr *mr)
 {
 	const struct hca_device *dev = hca_device(mr->mr.pd->context->dev);
+	const struct borrow_driver *driver = borrow_driver(dev->driver_id);
 
 	mr->registration = (struct uvd_registration){
 		.order = { .start = mr->mr.umem.addr,
@@ -112,10 +133,12 @@ void hca_borrow_mr(struct hca_mr *mr)
 			   .iova = mr->mr.iova,
 			   .access = mr->mr.access,
 			   .pd_handle = ((struct hca_pd *)mr->mr.pd)->adapter->handle,
-			   .driver_id = dev->driver_id },
+			   .driver_id = dev->driver_id,
+			   .driver_data_len = driver->len },
 		.fd = hca_context(mr->mr.pd->context)->adapter->cmd_fd,
 		.end = borrow_end,
 	};
+	memcpy(mr->registration.order.driver_data, driver->data.bytes, sizeof(driver->data.bytes));
 	mr->mr.registration = &mr->registration;
 }
 
