@@ -139,13 +139,25 @@ static int reg_page(enum uv_front front)
 	return reg(front, 0, PAGE, LW, &mr);
 }
 
+static uint64_t pages_charged(void)
+{
+	struct uvd_mm *mm = uvd_mm_get(h.engine.mms, &h.call->caller);
+	uint64_t pages = uvd_mm_charge(mm, 0);
+
+	uvd_mm_put(mm);
+	return pages;
+}
+
 static int second_region(enum uv_front front)
 {
 	struct uv_mr mr;
+	int ret;
 
 	begin();
 	ck_assert_int_eq(reg(UV_WRITE, 0, PAGE, LW, &mr), 0);
-	return reg(front, PAGE, PAGE, LW, &mr);
+	ret = reg(front, PAGE, PAGE, LW, &mr);
+	ck_assert_uint_eq(pages_charged(), ret ? 1 : 2);
+	return ret;
 }
 
 static int reg_two_bytes_of_two_pages(enum uv_front front)
@@ -526,6 +538,36 @@ START_TEST(test_removed_device_holds_nothing_of_its_successor)
 }
 END_TEST
 
+/* Files that their clients have closed may not be torn down yet: the engine waits for them before it refuses. */
+static void close_first_file(struct uvd_engine *engine)
+{
+	harness_close_file(&h);
+}
+
+START_TEST(test_quota_refuses_only_what_live_files_hold)
+{
+	static const char *const of_objects[] = { "mrs:1", NULL }, *const of_bytes[] = { "registered:8192", NULL };
+	struct uv_mr mr;
+	uint32_t own;
+	int fd;
+
+	begin_with(_i ? of_objects : of_bytes);
+	harness_start(&h, &uvd_mem_process);
+	begin();
+	ck_assert_int_eq(reg(UV_WRITE, 0, _i ? PAGE : 2 * PAGE, LW, &mr), 0);
+	fd = uv_open();
+	ck_assert_int_eq(uv_get_context(fd, UV_METHOD, NULL, NULL), 0);
+	ck_assert_int_eq(uv_alloc_pd(fd, UV_WRITE, &own), 0);
+	h.engine.settle = close_first_file;
+	ck_assert_int_eq(uv_reg_mr(fd, UV_WRITE, own, mem, 2 * PAGE, LW, &mr), 0);
+	ck_assert_ptr_null(h.file);
+	h.engine.settle = NULL;
+	ck_assert_int_eq(uv_reg_mr(fd, UV_WRITE, own, mem, PAGE, LW, &mr), _i ? -EAGAIN : -ENOMEM);
+	ck_assert_uint_eq(uvd_device_refused(h.dev), 1);
+	end_case(NULL);
+}
+END_TEST
+
 /* ---- devices that cannot have a quota ---------------------------------------------------------------------------- */
 
 static const struct {
@@ -570,6 +612,7 @@ int main(void)
 	tcase_add_test(tc, test_user_has_one_quota_under_the_ids_of_its_user_namespaces);
 	tcase_add_test(tc, test_quota_of_one_device_leaves_the_others_alone);
 	tcase_add_test(tc, test_removed_device_holds_nothing_of_its_successor);
+	tcase_add_loop_test(tc, test_quota_refuses_only_what_live_files_hold, 0, 2);
 	tcase_add_loop_test(tc, test_device_with_a_quota_that_cannot_be_enforced_does_not_begin, 0, UVD_COUNT(bad));
 	return run_suite(__FILE__, tc);
 }
