@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <uverbsd/log.h>
 #include <uverbsd/schema.h>
 #include "account/account.h"
 #include "util/util.h"
@@ -66,6 +69,13 @@ static uint64_t holds(void)
 	held = 0;
 	uvd_accounts_each_quota(accounts, see, NULL);
 	return held;
+}
+
+static uint64_t held_of_daemon;
+
+static void see_daemon(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	held_of_daemon += used;
 }
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
@@ -158,6 +168,8 @@ START_TEST(test_charge_counts_for_the_daemon_and_the_device_or_for_neither)
 	ck_assert(why.quota == quota && why.uid == 1000 && why.res == PDS);
 	ck_assert(why.used == 2 && why.more == 2 && why.max == 3);
 	ck_assert_uint_eq(uvd_account_used(a, PDS), 2);
+	uvd_accounts_each(accounts, see_daemon, NULL);
+	ck_assert_uint_eq(held_of_daemon, 2);
 	/* The limit of the daemon is the lower one now. */
 	add("pds:9");
 	ck_assert_int_eq(uvd_account_charge_why(a, PDS, 3, &why), -EAGAIN);
@@ -190,6 +202,30 @@ START_TEST(test_share_of_a_device_is_the_persons_and_no_share_of_the_daemon)
 	uvd_account_put(a);
 	uvd_account_put(b);
 	uvd_account_put(c);
+}
+END_TEST
+
+/* The caller of uvd_account_charge_why() has a better line for a quota. */
+START_TEST(test_limit_is_logged_and_a_quota_is_not)
+{
+	const int fd = memfd_create("log", MFD_CLOEXEC);
+	struct uvd_log *log = uvd_log_new(fd, "", UVD_WARN);
+	struct uvd_refusal why;
+	struct uvd_account *a;
+
+	uvd_accounts_free(accounts);
+	accounts = uvd_accounts_new(&limits, log);
+	add("pds:3");
+	a = on_device(1000, 1000);
+	ck_assert_int_eq(uvd_account_charge_why(a, PDS, 4, &why), -EAGAIN);
+	ck_assert_int_eq(lseek(fd, 0, SEEK_END), 0);
+	ck_assert_int_eq(uvd_account_charge_why(a, PDS, 5, &why), -EAGAIN);
+	ck_assert_int_gt(lseek(fd, 0, SEEK_END), 0);
+	uvd_account_put(a);
+	uvd_accounts_free(accounts);
+	accounts = NULL;
+	uvd_log_free(log);
+	close(fd);
 }
 END_TEST
 
@@ -262,6 +298,7 @@ int main(void)
 	tcase_add_test(t, test_number_of_the_user_counts_else_that_of_everybody);
 	tcase_add_test(t, test_charge_counts_for_the_daemon_and_the_device_or_for_neither);
 	tcase_add_test(t, test_share_of_a_device_is_the_persons_and_no_share_of_the_daemon);
+	tcase_add_test(t, test_limit_is_logged_and_a_quota_is_not);
 	tcase_add_test(t, test_account_keeps_its_quota);
 	tcase_add_test(t, test_threads_never_hold_more_than_the_quota);
 	return run_suite("quota", t);

@@ -427,6 +427,9 @@ static void run_case(const struct quota_case *c, enum uv_front front)
 		snprintf(expected, sizeof(expected), c->line, getpid(), comm);
 #pragma GCC diagnostic pop
 		ck_assert_msg(strstr(text, expected), "%s, front %d: no `%s` in:\n%s", c->name, front, expected, text);
+		/* The parser of methods has another line, for the attribute. */
+		ck_assert_msg(front == UV_METHOD || strchr(text, '\n') == strrchr(text, '\n'),
+			      "%s: more than a line:\n%s", c->name, text);
 	} else {
 		ck_assert_msg(!*text, "%s, front %d: %s", c->name, front, text);
 	}
@@ -568,6 +571,43 @@ START_TEST(test_quota_refuses_only_what_live_files_hold)
 }
 END_TEST
 
+enum { MOST_BYTES = 1 << 24 };
+
+static uint64_t ballast;
+
+static void close_first_file_and_fill_the_limit(struct uvd_engine *engine)
+{
+	harness_close_file(&h);
+	ballast = MOST_BYTES - uvd_account_used(h.account, UVD_RES_BYTES);
+	ck_assert_int_eq(uvd_charge_bytes(h.account, ballast), 0);
+}
+
+/* The quota has refused the first attempt, but not the second. */
+START_TEST(test_limit_that_refuses_after_a_quota_is_no_refusal_of_the_device)
+{
+	struct uvd_account_limits limits;
+	uint32_t own;
+	int fd;
+
+	harness_no_limits(&limits);
+	limits.max[UVD_RES_BYTES] = MOST_BYTES;
+	harness_init_limited(&h, BACKEND, &limits);
+	ck_assert_int_eq(uvd_engine_quota_add(&h.engine, h.config.ibdev, "pds:1"), 0);
+	harness_start(&h, &uvd_mem_process);
+	ck_assert_int_eq(get_context(UV_METHOD), 0);
+	ck_assert_int_eq(uv_alloc_pd(h.fd, UV_WRITE, &pd), 0);
+	fd = uv_open();
+	ck_assert_int_eq(uv_get_context(fd, UV_METHOD, NULL, NULL), 0);
+	h.engine.settle = close_first_file_and_fill_the_limit;
+	ck_assert_int_eq(uv_alloc_pd(fd, UV_WRITE, &own), -ENOMEM);
+	h.engine.settle = NULL;
+	ck_assert_uint_eq(uvd_device_refused(h.dev), 0);
+	uvd_uncharge_bytes(h.account, ballast);
+	ck_assert_int_eq(uv_alloc_pd(fd, UV_WRITE, &own), 0);
+	harness_close(&h);
+}
+END_TEST
+
 /* ---- devices that cannot have a quota ---------------------------------------------------------------------------- */
 
 static const struct {
@@ -613,6 +653,7 @@ int main(void)
 	tcase_add_test(tc, test_quota_of_one_device_leaves_the_others_alone);
 	tcase_add_test(tc, test_removed_device_holds_nothing_of_its_successor);
 	tcase_add_loop_test(tc, test_quota_refuses_only_what_live_files_hold, 0, 2);
+	tcase_add_test(tc, test_limit_that_refuses_after_a_quota_is_no_refusal_of_the_device);
 	tcase_add_loop_test(tc, test_device_with_a_quota_that_cannot_be_enforced_does_not_begin, 0, UVD_COUNT(bad));
 	return run_suite(__FILE__, tc);
 }
