@@ -106,6 +106,12 @@ static void print_accounts(json_t *answer)
 		else
 			printf(", without a limit\n");
 	}
+	json_array_foreach(json_object_get(answer, "quotas"), i, row)
+	{
+		printf("user %lld: %lld %s of %lld on %s\n", uvd_status_value(row, "uid"),
+		       uvd_status_value(row, "used"), uvd_status_text(row, "resource"), uvd_status_value(row, "limit"),
+		       uvd_status_text(row, "device"));
+	}
 }
 
 struct status_options {

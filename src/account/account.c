@@ -27,6 +27,7 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	[UVD_RES_CALLS] = { "calls", "calls carried out at one time; more wait", 8, 0 },
 	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time, to pass them a descriptor or to register memory",
 			    64, 0 },
+	[UVD_RES_REGISTERED] = { "registered", "bytes of registered memory, in whole pages", UINT64_MAX, -ENOMEM },
 	[UVD_RES_OBJECTS] = { "objects", "objects of all types", 262144, -EAGAIN },
 	OBJECT(PD, "pds", 16384),
 	LIMIT(COMP_CHANNEL, "channels", 4096, -EMFILE),
@@ -60,6 +61,7 @@ enum { SPENT_NS = 50 * 1000 * 1000, LEAST_SPENT_NS = SPENT_NS / 256 };
 struct user {
 	struct list_head of_accounts; /* the list of all */
 	uid_t uid;
+	struct uvd_quota *quota; /* a reference: `used` is what the user holds of this device; NULL: of the daemon */
 	unsigned int ref; /* accounts that name it; under the table's lock */
 	_Atomic uint64_t used[UVD_NUM_RES];
 	_Atomic uint64_t spent; /* ns */
@@ -80,7 +82,7 @@ struct uvd_account {
 	atomic_uint ref;
 	unsigned int num;
 	struct user *spender; /* the last of users[] that is not root; NULL: all are root */
-	struct user *users[];
+	struct user *users[]; /* with a quota the last is the person's share of its device */
 };
 
 void uvd_account_limits_init(struct uvd_account_limits *limits)
@@ -106,6 +108,7 @@ struct uvd_accounts *uvd_accounts_new(const struct uvd_account_limits *limits, s
 static void account_user_free(struct user *user)
 {
 	list_del_init(&user->of_accounts);
+	uvd_quota_put(user->quota);
 	free(user);
 }
 
@@ -122,12 +125,12 @@ void uvd_accounts_free(struct uvd_accounts *accounts)
 /* ---- users and accounts ------------------------------------------------------------------------------------------ */
 
 /* Caller holds the table's lock. Takes a reference, or returns NULL. */
-static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
+static struct user *user_get(struct uvd_accounts *accounts, uid_t uid, struct uvd_quota *quota)
 {
 	struct user *user;
 
 	list_for_each_entry(user, &accounts->users, of_accounts) {
-		if (user->uid == uid) {
+		if (user->uid == uid && user->quota == quota) {
 			user->ref++;
 			return user;
 		}
@@ -136,6 +139,7 @@ static struct user *user_get(struct uvd_accounts *accounts, uid_t uid)
 	if (!user)
 		return NULL;
 	user->uid = uid;
+	user->quota = uvd_quota_ref(quota);
 	user->ref = 1;
 	list_add(&user->of_accounts, &accounts->users);
 	return user;
@@ -179,7 +183,7 @@ struct uvd_account *uvd_account_get(struct uvd_accounts *accounts, const uid_t *
 	for (unsigned int i = 0; account && i < num; i++) {
 		if (account_names(account, uids[i]))
 			continue;
-		account->users[account->num] = user_get(accounts, uids[i]);
+		account->users[account->num] = user_get(accounts, uids[i], NULL);
 		if (account->users[account->num]) {
 			account->num++;
 			if (uids[i])
@@ -191,6 +195,31 @@ struct uvd_account *uvd_account_get(struct uvd_accounts *accounts, const uid_t *
 	}
 	uvd_unlock(&accounts->lock);
 	return account;
+}
+
+struct uvd_account *uvd_account_on_device(struct uvd_account *account, struct uvd_quota *quota)
+{
+	struct uvd_account *mine = uvd_zalloc(sizeof(*mine) + (account->num + 1) * sizeof(mine->users[0]));
+
+	if (!mine)
+		return NULL;
+	mine->accounts = account->accounts;
+	mine->spender = account->spender;
+	atomic_init(&mine->ref, 1);
+	uvd_lock(&mine->accounts->lock);
+	for (; mine->num < account->num; mine->num++) {
+		mine->users[mine->num] = account->users[mine->num];
+		mine->users[mine->num]->ref++;
+	}
+	mine->users[mine->num] = user_get(mine->accounts, uvd_account_person(account), quota);
+	if (mine->users[mine->num]) {
+		mine->num++;
+	} else {
+		account_free(mine);
+		mine = NULL;
+	}
+	uvd_unlock(&account->accounts->lock);
+	return mine;
 }
 
 struct uvd_account *uvd_account_ref(struct uvd_account *account)
@@ -226,57 +255,67 @@ uid_t uvd_account_person(const struct uvd_account *account)
 
 static uint64_t user_limit(const struct uvd_accounts *accounts, const struct user *user, enum uvd_resource res)
 {
+	if (user->quota)
+		return uvd_quota_limit(user->quota, user->uid, res);
 	return user->uid || accounts->limits.limit_root ? accounts->limits.max[res] : UINT64_MAX;
 }
 
-/* Returns false and charges nothing if the user would exceed the limit. */
-static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum uvd_resource res, uint64_t n)
+/* Returns false and charges nothing if the user would exceed the limit; *why then says so. */
+static bool user_charge(struct uvd_accounts *accounts, struct user *user, enum uvd_resource res, uint64_t n,
+			struct uvd_refusal *why)
 {
 	uint64_t max = user_limit(accounts, user, res);
 	uint64_t old = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 
 	do {
-		if (n > max || old > max - n)
+		if (n > max || old > max - n) {
+			*why = (struct uvd_refusal){ user->quota, user->uid, res, old, n, max };
 			return false;
+		}
 	} while (!atomic_compare_exchange_weak_explicit(&user->used[res], &old, old + n, memory_order_relaxed,
 							memory_order_relaxed));
 	return true;
 }
 
-/*
- * Charges all users of the account and returns NULL; or charges none and returns the user that would exceed the limit.
- */
-static struct user *account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
+/* Charges all users of the account and returns true; or charges none, and *why says which would exceed what. */
+static bool account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why)
 {
 	for (unsigned int i = 0; i < account->num; i++) {
-		if (user_charge(account->accounts, account->users[i], res, n))
+		if (user_charge(account->accounts, account->users[i], res, n, why))
 			continue;
 		for (unsigned int k = 0; k < i; k++)
 			atomic_fetch_sub_explicit(&account->users[k]->used[res], n, memory_order_relaxed);
-		return account->users[i];
+		return false;
 	}
-	return NULL;
+	return true;
 }
 
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n)
 {
-	return !account || !account_charge(account, res, n);
+	struct uvd_refusal why;
+
+	return !account || account_charge(account, res, n, &why);
+}
+
+int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why)
+{
+	const struct uvd_limit_row *row = &uvd_limit_rows[res];
+
+	if (!account || account_charge(account, res, n, why))
+		return 0;
+	if (account->accounts->log && !why->quota)
+		uvd_log_limited(account->accounts->log, UVD_WARN,
+				"user %u has %" PRIu64 " %s, and %" PRIu64 " more would exceed the limit of %" PRIu64
+				": raise it with --limit-%s, or `%s` of [limits]",
+				why->uid, why->used, row->what, n, why->max, row->name, row->name);
+	return row->err ? row->err : -EAGAIN;
 }
 
 int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
 {
-	const struct uvd_limit_row *row = &uvd_limit_rows[res];
-	struct user *user = account ? account_charge(account, res, n) : NULL;
+	struct uvd_refusal why;
 
-	if (!user)
-		return 0;
-	if (account->accounts->log)
-		uvd_log_limited(account->accounts->log, UVD_WARN,
-				"user %u has %" PRIu64 " %s, and %" PRIu64 " more would exceed the limit of %" PRIu64
-				": raise it with --limit-%s, or `%s` of [limits]",
-				user->uid, atomic_load(&user->used[res]), row->what, n,
-				account->accounts->limits.max[res], row->name, row->name);
-	return row->err ? row->err : -EAGAIN;
+	return uvd_account_charge_why(account, res, n, &why);
 }
 
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n)
@@ -372,10 +411,30 @@ void uvd_accounts_each(struct uvd_accounts *accounts,
 
 	uvd_lock(&accounts->lock);
 	list_for_each_entry(user, &accounts->users, of_accounts) {
-		for (int res = 0; res < UVD_NUM_RES; res++) {
+		for (int res = 0; res < UVD_NUM_RES && !user->quota; res++) {
 			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
 			if (used)
 				fn(arg, user->uid, res, used, user_limit(accounts, user, res));
+		}
+	}
+	uvd_unlock(&accounts->lock);
+}
+
+void uvd_accounts_each_quota(struct uvd_accounts *accounts,
+			     void (*fn)(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used,
+					uint64_t max),
+			     void *arg)
+{
+	struct user *user;
+	uint64_t used, max;
+
+	uvd_lock(&accounts->lock);
+	list_for_each_entry(user, &accounts->users, of_accounts) {
+		for (int res = 0; res < UVD_NUM_RES && user->quota; res++) {
+			used = atomic_load_explicit(&user->used[res], memory_order_relaxed);
+			max = user_limit(accounts, user, res);
+			if (used && max != UINT64_MAX)
+				fn(arg, uvd_quota_device(user->quota), user->uid, res, used, max);
 		}
 	}
 	uvd_unlock(&accounts->lock);

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 struct uvd_account; /* a user and the owners of the namespaces above, who pay together; reference counted */
+struct uvd_quota; /* what each user may hold of one device; reference counted, see below */
 struct uvd_accounts; /* all users of one engine */
 struct uvd_log;
 
@@ -30,6 +31,7 @@ enum uvd_resource {
 	UVD_RES_BYTES, /* bytes of the daemon's memory and of its socket buffers */
 	UVD_RES_CALLS, /* calls in progress; more of them wait in the user's queue */
 	UVD_RES_LOANS, /* threads on loan for a grant */
+	UVD_RES_REGISTERED, /* bytes of clients' memory, in whole pages, that their objects have pinned */
 	UVD_RES_OBJECTS, /* objects of all types */
 	UVD_RES_OBJECT, /* objects of one type: this value and the next UVD_MAX_COUNTED_TYPES - 1 */
 	UVD_NUM_RES = UVD_RES_OBJECT + 24,
@@ -41,7 +43,7 @@ enum { UVD_MAX_COUNTED_TYPES = UVD_NUM_RES - UVD_RES_OBJECT, UVD_MAX_PAYERS = 34
 struct uvd_limit_row {
 	const char *name; /* "files": option --limit-files, key `files` of [limits] in a file. NULL: no such type */
 	const char *what; /* for help: "open files of devices" */
-	uint64_t value; /* the default for each user */
+	uint64_t value; /* the default for each user; UINT64_MAX: no limit */
 	int err; /* negative errno of a call beyond the limit; 0: the call waits, or goes on without */
 };
 
@@ -80,6 +82,16 @@ uid_t uvd_account_person(const struct uvd_account *account);
  * limit's errno (uvd_limit_rows; -EAGAIN where that is 0). With account NULL it returns 0 and charges nothing.
  */
 int uvd_account_charge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
+/* Why a charge was refused. */
+struct uvd_refusal {
+	const struct uvd_quota *quota; /* of a device; NULL: the limit is one of the whole daemon */
+	uid_t uid; /* the user that would exceed it */
+	enum uvd_resource res;
+	uint64_t used, more, max; /* the user held `used` at that moment, and the charge was for `more` */
+};
+
+/* The same, with the reason. If that is a quota it logs nothing: the caller has to, as it knows the process. */
+int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, uint64_t n, struct uvd_refusal *why);
 /* The same without the log line. Returns false if it charges nothing because of the limit. */
 bool uvd_account_try(struct uvd_account *account, enum uvd_resource res, uint64_t n);
 void uvd_account_uncharge(struct uvd_account *account, enum uvd_resource res, uint64_t n);
@@ -104,10 +116,52 @@ int uvd_account_nice(const struct uvd_account *account, unsigned int more);
 uint64_t uvd_account_used(const struct uvd_account *account, enum uvd_resource res);
 
 /*
- * Calls fn for each user and each resource of which the user holds some. max is UINT64_MAX if the user is exempt. Holds
+ * Calls fn for each user and each resource of which the user holds some of the daemon. max is UINT64_MAX if the user is exempt. Holds
  * the table's lock meanwhile: fn must not call functions of this header.
  */
 void uvd_accounts_each(struct uvd_accounts *accounts,
 		       void (*fn)(void *arg, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max), void *arg);
+
+/* ---- quotas of devices (quota.c) --------------------------------------------------------------------------------- */
+
+/*
+ * A quota says how much of one device each user may hold, or one named user. An administrator writes it as texts:
+ *
+ *	[user:NAME:]RESOURCE:N[,RESOURCE:N...]
+ *
+ * RESOURCE is a name of uvd_limit_rows: `objects`, `registered`, or that of a type of objects. N is a number, or
+ * `unlimited`. A later text replaces the N of an earlier one for the same user and resource. For each resource the N of
+ * the user counts, else that of everybody.
+ *
+ * The user is uvd_account_person(), so a user's processes share one quota whatever the ids of their user namespaces, and
+ * root has a quota, too. One thread makes a struct uvd_quota, which is constant afterwards.
+ */
+
+/* Returns a quota without texts, with one reference; NULL: no memory. It copies the name of the device. */
+struct uvd_quota *uvd_quota_new(const char *device);
+struct uvd_quota *uvd_quota_ref(struct uvd_quota *quota);
+void uvd_quota_put(struct uvd_quota *quota); /* NULL is allowed */
+/* Adds a text. Returns NULL, or a message that says what is wrong with it, as in "`qps:x` contains ...". */
+const char *uvd_quota_add(struct uvd_quota *quota, const char *text);
+/* Returns a copy of a right text with the id of its user in the place of the name. NULL: no memory. */
+char *uvd_quota_without_names(const char *text);
+/* Is the text right? Returns NULL or the message. */
+const char *uvd_quota_check(const char *text);
+/* Returns how much the user may hold; UINT64_MAX: any amount. */
+uint64_t uvd_quota_limit(const struct uvd_quota *quota, uid_t uid, enum uvd_resource res);
+/* Writes the text that decides that: "user:1000:qps:16". */
+void uvd_quota_text(const struct uvd_quota *quota, uid_t uid, enum uvd_resource res, char *text, size_t size);
+const char *uvd_quota_device(const struct uvd_quota *quota);
+
+/*
+ * Returns a reference to a new account of the same users, whose charges also count against the quota; NULL: no memory. It
+ * takes a reference to the quota.
+ */
+struct uvd_account *uvd_account_on_device(struct uvd_account *account, struct uvd_quota *quota);
+/* As uvd_accounts_each(), for what users hold of devices, where a quota restricts it. */
+void uvd_accounts_each_quota(struct uvd_accounts *accounts,
+			     void (*fn)(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used,
+					uint64_t max),
+			     void *arg);
 
 #endif

@@ -2,7 +2,6 @@
 /* Allow-lists: their texts, and what they have. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,21 +45,11 @@ static bool allow_text_word(struct allow_text *t, const char *ends, char word[UV
 
 static bool allow_text_user(struct allow_text *t, const char *word)
 {
-	struct passwd *user;
-	char *end;
-	unsigned long uid;
+	const char *wrong = uvd_user_parse(word, &t->like.uid);
 
-	errno = 0;
-	uid = strtoul(word, &end, 10);
-	if (!*end && *word >= '0' && *word <= '9') {
-		t->like.uid = uid;
-		return (!errno && uid < (uid_t)-1) || allow_text_wrong(t, "names `%.40s`, which is no user id", word);
-	}
-	user = getpwnam(word);
-	if (!user)
-		return allow_text_wrong(t, "names `%.40s`, which is no user", word);
-	t->like.uid = user->pw_uid;
-	return true;
+	if (wrong)
+		snprintf(t->wrong, sizeof(t->wrong), "names `%.40s`, which %s", word, wrong);
+	return !wrong;
 }
 
 /* Reads user:NAME: or ucap:NAME:, if the text begins with it. */

@@ -17,10 +17,19 @@ static void account_tell(void *arg, uid_t uid, enum uvd_resource res, uint64_t u
 					(json_int_t)used, "limit", max <= INT64_MAX ? json_integer(max) : json_null()));
 }
 
+static void quota_tell(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)
+{
+	if (json_array_size(arg) < MOST_TOLD)
+		json_array_append_new(arg, json_pack("{s:s, s:I, s:s, s:I, s:I}", "device", device, "uid",
+						     (json_int_t)uid, "resource", uvd_limit_rows[res].name, "used",
+						     (json_int_t)used, "limit", (json_int_t)max));
+}
+
 json_t *uvd_control_accounts(struct uvd_accounts *accounts)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *quotas = json_array();
 
 	uvd_accounts_each(accounts, account_tell, list);
-	return json_pack("{s:o}", "accounts", list);
+	uvd_accounts_each_quota(accounts, quota_tell, quotas);
+	return json_pack("{s:o, s:o}", "accounts", list, "quotas", quotas);
 }

@@ -14,7 +14,7 @@
 
 /* ---- what devices begin with ------------------------------------------------------------------------------------- */
 
-int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const char *text)
+static int engine_text_add(struct uvd_engine *engine, const char *ibdev, const char *text, bool quota)
 {
 	struct uvd_device_allow *allow = uvd_zalloc(sizeof(*allow)), **p;
 
@@ -25,12 +25,23 @@ int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const cha
 		return -ENOMEM;
 	}
 	snprintf(allow->ibdev, sizeof(allow->ibdev), "%s", ibdev);
+	allow->quota = quota;
 	uvd_lock(&engine->plugins_lock);
 	for (p = &engine->allows; *p; p = &(*p)->next)
 		;
 	*p = allow;
 	uvd_unlock(&engine->plugins_lock);
 	return 0;
+}
+
+int uvd_engine_allow_add(struct uvd_engine *engine, const char *ibdev, const char *text)
+{
+	return engine_text_add(engine, ibdev, text, false);
+}
+
+int uvd_engine_quota_add(struct uvd_engine *engine, const char *ibdev, const char *text)
+{
+	return engine_text_add(engine, ibdev, text, true);
 }
 
 /* Frees the entries of a list. */
@@ -209,34 +220,46 @@ static int allow_check_queue_verbs(struct uvd_device *dev, const struct uvd_allo
 	return 0;
 }
 
-/* A client whose thread is borrowed can keep the adapter's own device file, where no list holds. */
+/* A client whose thread is borrowed can keep the adapter's own device file, where no list and no quota holds. */
 static int allow_check_memory(struct uvd_device *dev)
 {
-	if (!dev->config.hca[0] || dev->config.memory != UVD_MEMORY_BORROW)
+	if (!uvd_device_has_rules(dev) || !dev->config.hca[0] || dev->config.memory != UVD_MEMORY_BORROW)
 		return 0;
 	uvd_logf(dev->engine->log, UVD_ERR,
-		 "%s: allow: a client can get around it with --memory=borrow: use --memory=bounce", dev->config.ibdev);
+		 "%s: %s: a client can get around it with --memory=borrow: use --memory=bounce", dev->config.ibdev,
+		 dev->allow ? "allow" : "quota");
 	return -EINVAL;
 }
 
 static int allow_check_list(struct uvd_device *dev, const struct uvd_allow_list *list)
 {
-	return allow_check_memory(dev) ?: allow_check_names(dev, list) ?: allow_check_ucap(dev, list) ?:
-	       allow_check_windows(dev, list) ?: allow_check_queue_verbs(dev, list);
+	return allow_check_names(dev, list) ?: allow_check_ucap(dev, list) ?: allow_check_windows(dev, list) ?:
+	       allow_check_queue_verbs(dev, list);
 }
 
 /* Adds a text of this device. */
-static int device_allow_add(struct uvd_device *dev, const char *text)
+static const char *device_allow_add(struct uvd_device *dev, const char *text)
 {
-	const char *wrong = "does not fit into memory";
-
 	if (!dev->allow)
 		dev->allow = uvd_allow_new();
-	if (dev->allow)
-		wrong = uvd_allow_add(dev->allow, text);
+	return dev->allow ? uvd_allow_add(dev->allow, text) : "does not fit into memory";
+}
+
+static const char *device_quota_add(struct uvd_device *dev, const char *text)
+{
+	if (!dev->quota)
+		dev->quota = uvd_quota_new(dev->config.ibdev);
+	return dev->quota ? uvd_quota_add(dev->quota, text) : "does not fit into memory";
+}
+
+static int device_text_add(struct uvd_device *dev, const struct uvd_device_allow *a)
+{
+	const char *wrong = a->quota ? device_quota_add(dev, a->text) : device_allow_add(dev, a->text);
+
 	if (!wrong)
 		return 0;
-	uvd_logf(dev->engine->log, UVD_ERR, "%s: allow: `%s` %s", dev->config.ibdev, text, wrong);
+	uvd_logf(dev->engine->log, UVD_ERR, "%s: %s: `%s` %s", dev->config.ibdev, a->quota ? "quota" : "allow", a->text,
+		 wrong);
 	return -EINVAL;
 }
 
@@ -246,7 +269,8 @@ int uvd_device_allow_begin(struct uvd_device *dev)
 
 	for (const struct uvd_device_allow *a = dev->engine->allows; a && !err; a = a->next)
 		if (!strcmp(a->ibdev, dev->config.ibdev))
-			err = device_allow_add(dev, a->text);
+			err = device_text_add(dev, a);
+	err = err ?: allow_check_memory(dev);
 	for (const struct uvd_allow_list *l = dev->allow ? dev->allow->lists : NULL; l && !err; l = l->next)
 		err = allow_check_list(dev, l);
 	return err;
@@ -254,7 +278,7 @@ int uvd_device_allow_begin(struct uvd_device *dev)
 
 uint64_t uvd_device_refused(const struct uvd_device *dev)
 {
-	uint64_t sum = 0;
+	uint64_t sum = atomic_load_explicit(&dev->over_quota, memory_order_relaxed);
 
 	for (struct uvd_allow_list *list = dev->allow ? dev->allow->lists : NULL; list; list = list->next)
 		sum += atomic_load_explicit(&list->refused, memory_order_relaxed);

@@ -16,6 +16,7 @@ struct uvd_caller;
 struct uvd_device_allow {
 	char ibdev[IBV_SYSFS_NAME_MAX];
 	char *text;
+	bool quota; /* it is the text of a quota (core/quota.h) */
 	struct uvd_device_allow *next;
 };
 
@@ -35,11 +36,11 @@ void uvd_engine_allow_drop(struct uvd_device_allow *taken);
 void uvd_engine_allow_fini(struct uvd_engine *engine);
 
 /*
- * For device.c: makes the lists of a new device, whose backend is open. Returns 0 or a negative errno, and the log says
- * why: -EINVAL: a text is wrong, names what the device lacks, or cannot be enforced on this device.
+ * For device.c: makes the lists and quotas of a new device, whose backend is open. Returns 0 or a negative errno, and the
+ * log says why: -EINVAL: a text is wrong, names what the device lacks, or cannot be enforced on this device.
  */
 int uvd_device_allow_begin(struct uvd_device *dev);
-/* Returns how many calls the lists of the device have refused. */
+/* Returns how many calls the lists and the quotas of the device have refused. */
 uint64_t uvd_device_refused(const struct uvd_device *dev);
 
 /* For file.c: finds the lists of the file's opener. */

@@ -19,6 +19,7 @@
 #include "core/file.h"
 #include "core/filters.h"
 #include "core/observer.h"
+#include "core/quota.h"
 #include "core/tree.h"
 #include "core/trees.h"
 #include "core/ucap.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <uverbsd/log.h>
 
+#include "account/account.h"
 #include "backends/backends.h"
 #include "core/internal.h"
 #include "persona/persona.h"
@@ -271,6 +272,7 @@ void uvd_device_put(struct uvd_device *dev)
 	uvd_module_put(dev->persona_module);
 	uvd_module_put(dev->backend_module);
 	uvd_allow_free(dev->allow);
+	uvd_quota_put(dev->quota);
 	pthread_mutex_destroy(&dev->lock);
 	pthread_mutex_destroy(&dev->port_lock);
 	pthread_mutex_destroy(&dev->xrcd_lock);

@@ -16,6 +16,7 @@
 
 struct uvd_file;
 struct uvd_persona;
+struct uvd_quota;
 struct uvd_tree;
 struct uvd_xrcd_domain;
 
@@ -66,6 +67,8 @@ struct uvd_device {
 	atomic_bool adapter_gone; /* the backend has reported DEVICE_FATAL: the transport removes the device soon */
 	atomic_bool gone; /* removed: every call but a destroy fails with EIO. Set under `lock`. */
 	struct uvd_allow *allow; /* the allow-lists, constant; NULL: none */
+	struct uvd_quota *quota; /* what each user may hold, constant, a reference; NULL: any amount */
+	_Atomic uint64_t over_quota; /* calls that the quota has refused */
 	pthread_mutex_t allow_lock; /* one checked change of QPs' ports and P_Keys at a time; outside the backend's */
 	struct uvd_filters filters;
 	pthread_mutex_t filters_lock; /* one change of the filters at a time; outside all locks of calls */

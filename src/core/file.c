@@ -44,41 +44,47 @@ static uint64_t file_bytes(const struct uvd_device *dev)
 	return sizeof(struct uvd_file) + dev->ib.ops->size_context + 1024;
 }
 
-static int file_charge(const struct uvd_device *dev, struct uvd_account *account)
+/* Returns 0, and *payer is the account that is charged, a reference or NULL; or a negative errno. */
+static int file_charge(const struct uvd_device *dev, struct uvd_account *account, struct uvd_account **payer)
 {
-	int ret = uvd_account_charge(account, UVD_RES_FILES, 1);
+	int ret = uvd_device_charge_file(dev, account, payer);
 
 	if (ret || !account)
 		return ret;
-	ret = uvd_account_charge(account, UVD_RES_BYTES, file_bytes(dev));
-	if (ret)
-		uvd_account_uncharge(account, UVD_RES_FILES, 1);
+	ret = uvd_account_charge(*payer, UVD_RES_BYTES, file_bytes(dev));
+	if (ret) {
+		uvd_account_uncharge(*payer, UVD_RES_FILES, 1);
+		uvd_account_put(*payer);
+	}
 	return ret;
 }
 
+/* Puts the reference, too. */
 static void file_uncharge(const struct uvd_device *dev, struct uvd_account *account)
 {
 	if (!account)
 		return;
 	uvd_account_uncharge(account, UVD_RES_BYTES, file_bytes(dev));
 	uvd_account_uncharge(account, UVD_RES_FILES, 1);
+	uvd_account_put(account);
 }
 
 struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *account, int *err)
 {
+	struct uvd_account *payer;
 	struct uvd_file *file;
 
-	*err = file_charge(dev, account);
+	*err = file_charge(dev, account, &payer);
 	if (*err)
 		return NULL;
 	file = uvd_zalloc(sizeof(*file));
 	if (!file) {
-		file_uncharge(dev, account);
+		file_uncharge(dev, payer);
 		*err = -ENOMEM;
 		return NULL;
 	}
-	file->account = uvd_account_ref(account);
-	file->handles.account = account;
+	file->account = payer;
+	file->handles.account = payer;
 	file->dev = uvd_device_get(dev);
 	file->number = atomic_fetch_add(&dev->engine->files_opened, 1) + 1;
 	uvd_lock(&dev->lock);
@@ -184,7 +190,6 @@ void uvd_file_put(struct uvd_file *file)
 	pthread_mutex_destroy(&file->context_lock);
 	pthread_mutex_destroy(&file->mcast_lock);
 	file_uncharge(file->dev, file->account);
-	uvd_account_put(file->account);
 	uvd_trees_put(file->trees);
 	uvd_device_put(file->dev);
 	free(file);

@@ -36,7 +36,8 @@ struct uvd_file {
 	struct uvd_told told[UVD_MAX_OBSERVERS]; /* by slot; under the lock of the observers */
 	bool privileged; /* the opener may do more than its user; the transport sets it before the first call */
 	_Atomic pid_t opened_by; /* for messages; the transport sets it once the file is listed; 0: not known */
-	struct uvd_account *account; /* a reference; pays for the file and its objects; NULL: nobody pays */
+	/* A reference; pays for the file and its objects, also against the device's quota. NULL: nobody pays. */
+	struct uvd_account *account;
 	struct list_head of_device; /* in the device's list, under its lock; empty: not listed */
 	atomic_uint ref; /* the transport's, and a removal's */
 	unsigned int counter; /* index of its counter in the device's `calls` */
@@ -64,7 +65,7 @@ struct uvd_file {
 enum { UVD_MAX_EVENT_FILES = 1024 }; /* of an open file: limited, as a client's close goes unnoticed */
 
 /*
- * Opens the device for a client. Takes a reference to its account, which pays; it may be NULL. Returns NULL on error:
+ * Opens the device for a client. Its account pays, which may be NULL: the file has a reference. Returns NULL on error:
  * *err is -EIO (the device is gone), -EMFILE (the user has too many open files) or -ENOMEM.
  */
 struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *account, int *err);

@@ -67,23 +67,24 @@ static void uobject_uncharge_count(const struct uvd_object_row *row, struct uvd_
 	uvd_account_uncharge(account, UVD_RES_OBJECTS, 1);
 }
 
-/* ib_rdmacg_try_charge(): as in the kernel, after the handle is allocated. */
-static int uobject_charge_all(struct uvd_uobject *uobj)
+/* ib_rdmacg_try_charge(): as in the kernel, after the handle is allocated. On error *why says what refused it. */
+static int uobject_charge_all(struct uvd_uobject *uobj, struct uvd_refusal *why)
 {
 	const struct uvd_object_row *row = uobj->row;
 	struct uvd_account *account = uobj->file->account;
 	uint64_t bytes = sizeof(*uobj);
 	int ret;
 
+	*why = (struct uvd_refusal){};
 	if (!account)
 		return 0;
 	if (row->size)
 		bytes += *(const size_t *)((const char *)uobj->file->dev->ib.ops + row->size);
-	ret = uvd_account_charge(account, UVD_RES_OBJECTS, 1);
+	ret = uvd_account_charge_why(account, UVD_RES_OBJECTS, 1, why);
 	if (ret)
 		return ret;
 	if (uobject_resource(row) != UVD_RES_OBJECTS) {
-		ret = uvd_account_charge(account, uobject_resource(row), 1);
+		ret = uvd_account_charge_why(account, uobject_resource(row), 1, why);
 		if (ret) {
 			uvd_account_uncharge(account, UVD_RES_OBJECTS, 1);
 			return ret;
@@ -101,6 +102,8 @@ static void uobject_uncharge_all(struct uvd_uobject *uobj)
 
 	if (!account)
 		return;
+	if (uobj->registered)
+		uvd_account_uncharge(account, UVD_RES_REGISTERED, uobj->registered);
 	uvd_uobject_uncharge(uobj, uobj->bytes);
 	uobject_uncharge_count(uobj->row, account);
 }
@@ -298,8 +301,10 @@ static int reserve_handle(struct uvd_file *file, uint32_t *id)
 	return err;
 }
 
-int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out)
+static int uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, const struct uvd_asker *asker,
+			 struct uvd_uobject **out)
 {
+	struct uvd_refusal why;
 	struct uvd_uobject *uobj;
 	int err;
 
@@ -319,17 +324,18 @@ int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *
 	err = row->cls == UVD_CLASS_FD ? reserve_event_file(file) : reserve_handle(file, &uobj->id);
 	if (err)
 		goto free;
-	err = uobject_charge_all(uobj);
+	err = uobject_charge_all(uobj, &why);
 	if (err && file->dev->engine->settle) {
 		/* Files that the user has closed already may still be charged for. */
 		file->dev->engine->settle(file->dev->engine);
-		err = uobject_charge_all(uobj);
+		err = uobject_charge_all(uobj, &why);
 	}
 	if (err)
 		goto release;
 	*out = uobj;
 	return 0;
 release:
+	uvd_file_over_quota(file, asker, &why);
 	uvd_lock(&file->lock);
 	release_id(uobj);
 	uvd_unlock(&file->lock);
@@ -340,13 +346,21 @@ unlock:
 	return err;
 }
 
-int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out)
+int uvd_uobject_begin_by(struct uvd_file *file, const struct uvd_object_row *row, const struct uvd_asker *asker,
+			 struct uvd_uobject **out)
 {
+	if (asker->early)
+		return uobject_begin(file, row, asker, out);
 	if (atomic_load(&file->dev->gone))
 		return -EIO;
 	if (!atomic_load_explicit(&file->context, memory_order_acquire))
 		return -EINVAL;
-	return uvd_uobject_begin_early(file, row, out);
+	return uobject_begin(file, row, asker, out);
+}
+
+int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out)
+{
+	return uvd_uobject_begin_by(file, row, &(struct uvd_asker){}, out);
 }
 
 void uvd_uobject_commit(struct uvd_uobject *uobj)
@@ -393,6 +407,14 @@ void uvd_uobject_abort(struct uvd_uobject *uobj, bool hw)
 	uvd_uobject_unref(uobj);
 }
 
+void uvd_uobject_swap_registered(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
+{
+	uint64_t registered = uobj->registered;
+
+	uobj->registered = fresh->registered;
+	fresh->registered = registered;
+}
+
 void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 {
 	struct uvd_file *file = uobj->file;
@@ -401,6 +423,7 @@ void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh)
 	uvd_lock(&file->lock);
 	uobj->object = fresh->object;
 	fresh->object = object;
+	uvd_uobject_swap_registered(uobj, fresh);
 	uobject_list_del(uobj);
 	uobject_list_add(uobj);
 	uvd_uobject_take_facts(uobj);

@@ -14,6 +14,7 @@
 #include <uverbsd/request.h>
 #include <uverbsd/schema.h>
 #include "core/facts.h"
+#include "core/quota.h"
 #include "util/util.h"
 
 struct uvd_caller;
@@ -30,6 +31,7 @@ struct uvd_uobject {
 	atomic_int usecnt; /* see above */
 	uint32_t id; /* IDR: the handle */
 	uint64_t bytes; /* charged to the file's account until the uobject is freed */
+	uint64_t registered; /* likewise, of UVD_RES_REGISTERED; it goes with the object (uvd_uobject_swap()) */
 	bool committed;
 	/*
 	 * The request that makes the object sets these. made: the backend's object exists, and an abort destroys it. dropped: abort the object,
@@ -55,8 +57,9 @@ struct uvd_uobject {
  * progress; -EAGAIN, -EMFILE, -ENOMEM: the opener has too many objects, event files, or bytes.
  */
 int uvd_uobject_begin(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
-/* uvd_uobject_begin() in a file whose context is still being made (GET_CONTEXT: see uvd_req_context()). */
-int uvd_uobject_begin_early(struct uvd_file *file, const struct uvd_object_row *row, struct uvd_uobject **out);
+/* The same for a call: if a quota refuses the object the log has a line. */
+int uvd_uobject_begin_by(struct uvd_file *file, const struct uvd_object_row *row, const struct uvd_asker *asker,
+			 struct uvd_uobject **out);
 /*
  * Makes the object visible and unlocks it. An object of class FD must have its event_file. The first asynchronous event
  * file that is committed becomes the file's default_async.
@@ -89,5 +92,7 @@ int uvd_uobject_destroy(struct uvd_uobject *uobj);
  * handle and becomes the newest object. Caller has locked both exclusively.
  */
 void uvd_uobject_swap(struct uvd_uobject *uobj, struct uvd_uobject *fresh);
+/* Exchanges only what is charged for their pinned memory. Caller has locked both exclusively. */
+void uvd_uobject_swap_registered(struct uvd_uobject *uobj, struct uvd_uobject *fresh);
 
 #endif

@@ -49,8 +49,8 @@ int uvd_req_new(struct uvd_req *req, uint16_t object, struct uvd_uobject **out)
 	slot = req_object_reserve(req, &count);
 	if (!slot)
 		return -ENOMEM;
-	err = req->new_context ? uvd_uobject_begin_early(req->file, to->row, out)
-			       : uvd_uobject_begin(req->file, to->row, out);
+	err = uvd_uobject_begin_by(req->file, to->row, &(struct uvd_asker){ req->caller, req->name, req->new_context },
+				   out);
 	if (err)
 		return err;
 	*slot = (struct uvd_req_object){ .uobj = *out, .access = UVD_UOBJ_NEW };

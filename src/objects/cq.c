@@ -159,7 +159,8 @@ static int create_cq(struct uvd_req *req)
 /* One step: a call that is let go between two steps would keep the buffer pinned. */
 static int create_cq_in_buffer(struct uvd_req *req)
 {
-	int ret = uvd_cq_find_buffer(req, &uvd_args(req, struct cq_args)->buffer);
+	struct cq_args *args = uvd_args(req, struct cq_args);
+	int ret = uvd_cq_find_buffer(req, args->uobj, &args->buffer);
 
 	return ret ? ret : create_cq(req);
 }

@@ -13,8 +13,8 @@ struct uvd_cq_buffer {
 
 /*
  * Checks the buffer attributes of CQ_CREATE, and pins the buffer if it is in the client's memory. Fills *buffer, which
- * the caller has zeroed. Returns 0, or a negative errno: then nothing is pinned.
+ * the caller has zeroed. uobj is the CQ's. Returns 0, or a negative errno: then nothing is pinned.
  */
-int uvd_cq_find_buffer(struct uvd_req *req, struct uvd_cq_buffer *buffer);
+int uvd_cq_find_buffer(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_cq_buffer *buffer);
 
 #endif

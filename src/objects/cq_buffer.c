@@ -15,7 +15,7 @@ static bool cq_buffer_has(struct uvd_req *req, uint16_t id)
 	return uvd_attr_get(req, id);
 }
 
-static int of_memory(struct uvd_req *req, struct uvd_cq_buffer *buffer)
+static int of_memory(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_cq_buffer *buffer)
 {
 	uint64_t addr, length;
 	int ret;
@@ -28,7 +28,7 @@ static int of_memory(struct uvd_req *req, struct uvd_cq_buffer *buffer)
 	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_FD) ||
 	    cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET) || !uvd_ops(req)->create_cq_umem)
 		return uvd_bad(req, -EINVAL, "buffer_va", addr);
-	ret = uvd_req_pin(req, addr, length, IBV_ACCESS_LOCAL_WRITE, &buffer->umem);
+	ret = uvd_req_pin(req, uobj, addr, length, IBV_ACCESS_LOCAL_WRITE, &buffer->umem);
 	buffer->given = !ret;
 	return ret;
 }
@@ -54,10 +54,10 @@ static int of_dmabuf(struct uvd_req *req, struct uvd_cq_buffer *buffer)
 	return 0;
 }
 
-int uvd_cq_find_buffer(struct uvd_req *req, struct uvd_cq_buffer *buffer)
+int uvd_cq_find_buffer(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_cq_buffer *buffer)
 {
 	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_VA))
-		return of_memory(req, buffer);
+		return of_memory(req, uobj, buffer);
 	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_FD))
 		return of_dmabuf(req, buffer);
 	if (cq_buffer_has(req, UVERBS_ATTR_CREATE_CQ_BUFFER_OFFSET) ||

@@ -58,9 +58,11 @@ int uvd_check_av(struct uvd_req *req, const struct ibv_ah_attr *attr);
 int uvd_check_mr_access(struct uvd_req *req, uint32_t access);
 /*
  * Pins the caller's memory with uvd_pin(), and returns its errors. On -ENOMEM it first waits for files that are closed
- * but not yet torn down (engine->settle), and tries once more: their regions may be what fills the limit.
+ * but not yet torn down (engine->settle), and tries once more: their regions may be what fills the limit. Charges the
+ * pages to the opener's account, too, until uobj is freed.
  */
-int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem);
+int uvd_req_pin(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t start, uint64_t length, unsigned int access,
+		struct uvd_umem *umem);
 
 /* ---- allow.c ----------------------------------------------------------------------------------------------------- */
 

@@ -66,7 +66,7 @@ static int mr_find_pd(struct uvd_req *req)
 	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->reg.pd);
 }
 
-int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem)
+static int req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned int access, struct uvd_umem *umem)
 {
 	const uint64_t memlock = req->dev->ib.config.memlock;
 	struct uvd_engine *engine = req->dev->engine;
@@ -86,6 +86,20 @@ int uvd_req_pin(struct uvd_req *req, uint64_t start, uint64_t length, unsigned i
 	if (ret == -EFAULT)
 		return uvd_bad(req, ret, "start", start);
 	return ret == -EINVAL ? uvd_bad(req, ret, "length", length) : ret;
+}
+
+int uvd_req_pin(struct uvd_req *req, struct uvd_uobject *uobj, uint64_t start, uint64_t length, unsigned int access,
+		struct uvd_umem *umem)
+{
+	const struct uvd_asker asker = { req->caller, req->name, false };
+	int ret = req_pin(req, start, length, access, umem);
+
+	if (ret)
+		return ret;
+	ret = uvd_uobject_charge_registered(uobj, &asker, umem->pages * sysconf(_SC_PAGESIZE));
+	if (ret)
+		uvd_unpin(umem);
+	return ret;
 }
 
 void uvd_mr_made(struct uvd_req *req, struct uvd_uobject *uobj, struct uvd_mr *mr)
@@ -110,7 +124,7 @@ int uvd_reg_user_mr(struct uvd_req *req, struct uvd_uobject *uobj, const struct 
 	mr->iova = reg->iova;
 	mr->length = reg->length;
 	mr->access = reg->access;
-	ret = uvd_req_pin(req, reg->start, reg->length, reg->access, &mr->umem);
+	ret = uvd_req_pin(req, uobj, reg->start, reg->length, reg->access, &mr->umem);
 	if (ret)
 		goto free;
 	ret = uvd_ops(req)->reg_mr(mr, uvd_req_udata(req));

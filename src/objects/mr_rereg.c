@@ -76,7 +76,7 @@ static int mr_rereg_find_pd(struct uvd_req *req)
  * Fills `to` with the complete new region. The memory of a new translation is pinned and charged in addition to the old
  * one, as in the kernel. Returns 0, or a negative errno: then nothing new is pinned.
  */
-static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struct uvd_mr *to)
+static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struct uvd_mr *to, struct uvd_uobject *fresh)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	const struct ib_uverbs_rereg_mr *cmd = &args->cmd;
@@ -89,7 +89,7 @@ static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struc
 	if (cmd->flags & TRANSLATION) {
 		to->iova = cmd->hca_va;
 		to->length = cmd->length;
-		return uvd_req_pin(req, cmd->start, cmd->length, to->access, &to->umem);
+		return uvd_req_pin(req, fresh, cmd->start, cmd->length, to->access, &to->umem);
 	}
 	to->iova = mr->iova;
 	to->length = mr->length;
@@ -106,11 +106,11 @@ static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struc
  * user of its PD; UVD_REREG_CHANGED: mr has changed; or a negative errno: it has not. In the last two cases the caller
  * frees `to`, which pins nothing.
  */
-static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr *to)
+static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr *to, struct uvd_uobject *fresh)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
 	struct uvd_pd *old_pd = mr->pd;
-	int ret = mr_rereg_describe(req, mr, to);
+	int ret = mr_rereg_describe(req, mr, to, fresh);
 
 	if (ret)
 		return ret;
@@ -122,6 +122,9 @@ static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr
 	uvd_unpin(&to->umem);
 	if (ret < 0)
 		return uvd_refused(req, ret);
+	/* The backend has exchanged the memory of the two. */
+	if (args->cmd.flags & TRANSLATION)
+		uvd_uobject_swap_registered(args->uobj, fresh);
 	atomic_fetch_add(&args->pd->usecnt, 1);
 	atomic_fetch_sub(&old_pd->usecnt, 1);
 	return ret;
@@ -130,16 +133,17 @@ static int mr_rereg_change(struct uvd_req *req, struct uvd_mr *mr, struct uvd_mr
 static int rereg_mr(struct uvd_req *req)
 {
 	struct rereg_args *args = uvd_args(req, struct rereg_args);
+	const struct uvd_asker asker = { req->caller, req->name, false };
 	struct uvd_uobject *uobj = args->uobj, *fresh;
 	struct uvd_mr *to;
 	int ret;
 
 	/* If the backend makes a new region, the old one moves to this uobject. */
-	ret = uvd_uobject_begin(req->file, uobj->row, &fresh);
+	ret = uvd_uobject_begin_by(req->file, uobj->row, &asker, &fresh);
 	if (ret)
 		return ret;
 	to = uvd_zalloc(uvd_ops(req)->size_mr);
-	ret = to ? mr_rereg_change(req, uobj->object, to) : -ENOMEM;
+	ret = to ? mr_rereg_change(req, uobj->object, to, fresh) : -ENOMEM;
 	if (ret == UVD_REREG_NEW) {
 		fresh->object = to;
 		uvd_uobject_swap(uobj, fresh);

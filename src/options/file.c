@@ -31,7 +31,7 @@ static void settings_sort(struct setting *settings, unsigned int num)
 	}
 }
 
-/* What a section [device N user NAME] or [device N ucap NAME] puts before the text of `allow`, its only key. */
+/* What a section [device N user NAME] or [device N ucap NAME] puts before the text of `allow` or `quota`, its keys. */
 struct section_subject {
 	char prefix[64]; /* "": another section */
 };
@@ -135,8 +135,9 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	} else if (device >= 0 && (row->scope == UVD_SCOPE_PROGRAM || row->scope == UVD_SCOPE_LIMIT)) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [%s]", name,
 			     row->scope == UVD_SCOPE_LIMIT ? "limits" : "uverbsd");
-	} else if (*subject.prefix && row->set != uvd_option_set_allow) {
-		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]: only `allow` can differ by user", name, device);
+	} else if (*subject.prefix && row->set != uvd_option_set_allow && row->set != uvd_option_set_quota) {
+		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]: only `allow` and `quota` can differ by user",
+			     name, device);
 	} else if (port >= 0 && row->scope != UVD_SCOPE_PORT) {
 		uvd_opt_fail(p, p->line, "`%s` belongs in [device %d]", name, device);
 	} else {

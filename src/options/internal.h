@@ -102,6 +102,9 @@ const char *uvd_options_add_filter(struct uvd_options *o, struct uvd_plugins *pl
 /* The same for --allow. Returns NULL, or what is wrong with the text. */
 const char *uvd_option_set_allow(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
 const char *uvd_options_add_allow(struct uvd_options *o, unsigned int device, const char *text);
+/* The same for --quota. */
+const char *uvd_option_set_quota(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth);
+const char *uvd_options_add_quota(struct uvd_options *o, unsigned int device, const char *text);
 bool uvd_options_open_plugins(struct uvd_options *o, char error[UVD_PLUGIN_ERROR]);
 void uvd_options_free_plugins(struct uvd_options *o);
 /* Prints the options of the plug-ins, which must be open. */

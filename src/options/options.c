@@ -90,6 +90,8 @@ static void setting_apply(struct parser *p, const struct setting *s, void *base,
 					       (struct uvd_device_config *)base - p->o->devices, s->text);
 	if (!wrong && s->row->set == uvd_option_set_allow)
 		wrong = uvd_options_add_allow(p->o, (struct uvd_device_config *)base - p->o->devices, s->text);
+	if (!wrong && s->row->set == uvd_option_set_quota)
+		wrong = uvd_options_add_quota(p->o, (struct uvd_device_config *)base - p->o->devices, s->text);
 	if (wrong)
 		uvd_opt_fail(p, s->line, "%s%s: `%.*s` %s", s->line ? "" : "--", s->row->name,
 			     (int)strcspn(s->text, "\n"), s->text, wrong);

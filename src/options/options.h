@@ -35,7 +35,7 @@ struct uvd_option_plugin {
 	unsigned int num_values;
 };
 
-/* A text of --filter or --allow for a device, in the order of the texts: the first filter of a device is its outermost. */
+/* A text of --filter, --allow or --quota for a device, in the order of the texts: the first filter of a device is its outermost. */
 struct uvd_option_text {
 	unsigned int device;
 	char *text;
@@ -51,8 +51,8 @@ struct uvd_options {
 	char config[PATH_MAX];
 	struct uvd_option_plugin *plugins;
 	unsigned int num_plugins;
-	struct uvd_option_text *filters, *allows;
-	unsigned int num_filters, num_allows;
+	struct uvd_option_text *filters, *allows, *quotas;
+	unsigned int num_filters, num_allows, num_quotas;
 	struct uvd_plugins *names; /* what they declare, and what is built in: never begun (uvd_plugins_look()) */
 	/* uverbsd. */
 	bool grant_fds; /* clients get event files, by ptrace */
@@ -105,7 +105,7 @@ const char *uvd_options_plugin_path(const char *file, char path[PATH_MAX]);
 /* Loads the plug-ins of --plugin. Returns false if one cannot be loaded, and the log says why. */
 bool uvd_options_load_plugins(const struct uvd_options *o, struct uvd_plugins *plugins, struct uvd_log *log);
 /*
- * Tells the engine the filters and allow-lists of the options' devices, which are not created yet. What it knew of devices
+ * Tells the engine the filters, allow-lists and quotas of the options' devices, which are not created yet. What it knew of devices
  * of these names it forgets. Returns 0 or -ENOMEM.
  */
 int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine);

@@ -111,9 +111,10 @@ void uvd_options_free_plugins(struct uvd_options *o)
 	o->names = NULL;
 	option_texts_free(&o->filters, &o->num_filters);
 	option_texts_free(&o->allows, &o->num_allows);
+	option_texts_free(&o->quotas, &o->num_quotas);
 }
 
-/* ---- filters and allow-lists ------------------------------------------------------------------------------------- */
+/* ---- filters, allow-lists and quotas ----------------------------------------------------------------------------- */
 
 /* Takes over text, which may be NULL: there is no memory for it. */
 static const char *option_texts_add(struct uvd_option_text **list, unsigned int *num, unsigned int device, char *text)
@@ -156,6 +157,16 @@ const char *uvd_options_add_allow(struct uvd_options *o, unsigned int device, co
 	return option_texts_add(&o->allows, &o->num_allows, device, uvd_allow_without_names(text));
 }
 
+const char *uvd_option_set_quota(const struct uvd_option_row *row, void *base, const char *text, unsigned int nth)
+{
+	return uvd_quota_check(text);
+}
+
+const char *uvd_options_add_quota(struct uvd_options *o, unsigned int device, const char *text)
+{
+	return option_texts_add(&o->quotas, &o->num_quotas, device, uvd_quota_without_names(text));
+}
+
 int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *engine)
 {
 	int err = 0;
@@ -168,6 +179,8 @@ int uvd_options_give_filters(const struct uvd_options *o, struct uvd_engine *eng
 		err = uvd_engine_filters_add(engine, o->devices[o->filters[i].device].ibdev, o->filters[i].text);
 	for (unsigned int i = 0; i < o->num_allows && !err; i++)
 		err = uvd_engine_allow_add(engine, o->devices[o->allows[i].device].ibdev, o->allows[i].text);
+	for (unsigned int i = 0; i < o->num_quotas && !err; i++)
+		err = uvd_engine_quota_add(engine, o->devices[o->quotas[i].device].ibdev, o->quotas[i].text);
 	return err;
 }
 

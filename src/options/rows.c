@@ -403,6 +403,9 @@ static const struct uvd_option_row option_rows[] = {
 	{ "allow", .arg = "[user:NAME:|ucap:NAME:]KIND:WORD,...", .scope = UVD_SCOPE_DEVICE, .programs = BOTH,
 	  .set = uvd_option_set_allow, .preset = "everything",
 	  .help = "refuse what is not in this list: KIND is verbs, objects, access, qp-types, pkeys or gids; or `none`; may be repeated" },
+	{ "quota", .arg = "[user:NAME:]RESOURCE:N,...", .scope = UVD_SCOPE_DEVICE, .programs = BOTH,
+	  .set = uvd_option_set_quota, .preset = "no limit but those below",
+	  .help = "how much of the device each user may hold: RESOURCE is objects, registered or a type of objects as in the limits below; N may be `unlimited`; may be repeated" },
 	{ "persona", .arg = "NAME", DEVICE_STR(persona), .set = set_string,
 	  .preset = "rxe for run with soft, else hfi1",
 	  .help = "the adapter that the device emulates: hfi1, or rxe (mapped queues; run only)" },
@@ -487,7 +490,10 @@ static void make_limit_options(void)
 		if (!limit->name)
 			continue;
 		snprintf(limit_options.names[i], sizeof(limit_options.names[i]), "limit-%s", limit->name);
-		snprintf(limit_options.presets[i], sizeof(limit_options.presets[i]), "%" PRIu64, limit->value);
+		if (limit->value == UINT64_MAX)
+			strcpy(limit_options.presets[i], "unlimited");
+		else
+			snprintf(limit_options.presets[i], sizeof(limit_options.presets[i]), "%" PRIu64, limit->value);
 		limit_options.rows[limit_options.num++] = (struct uvd_option_row){
 			limit_options.names[i],
 			.offset = offsetof(struct uvd_options, limits.max) + i * sizeof(uint64_t),

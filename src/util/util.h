@@ -46,6 +46,9 @@ static inline bool atomic_inc_unless_negative(atomic_int *v)
  */
 void *uvd_zalloc(size_t size);
 
+/* Stores the id of the user of this name or number. Returns NULL, or what is wrong: "is no user", "is no user id". */
+const char *uvd_user_parse(const char *word, uid_t *uid);
+
 /* Initializes a condition variable whose timed waits use CLOCK_MONOTONIC. */
 void uvd_cond_init(pthread_cond_t *cond);
 /*

@@ -147,6 +147,29 @@ START_TEST(test_allow_lists_of_users_have_their_ids)
 }
 END_TEST
 
+/* A later text wins, so those of all devices come first, and those of the command line last. */
+START_TEST(test_quotas_are_in_the_order_in_which_they_win)
+{
+	static const struct {
+		unsigned int device;
+		const char *text;
+	} expected[] = {
+		{ 0, "qps:4, mrs:5" }, { 0, "user:0:qps:8" }, { 0, "registered:4096" },
+		{ 1, "qps:4, mrs:5" }, { 1, "qps:6" },	      { 1, "registered:4096" },
+	};
+	struct uvd_options o;
+
+	parse(&o, "[device 0 user root]\nquota = qps:8\n[device 1]\nquota = qps:6\n[uverbsd]\nquota = qps:4, mrs:5\n",
+	      "--quota", "registered:4096");
+	ck_assert_uint_eq(o.num_quotas, UVD_COUNT(expected));
+	for (unsigned int i = 0; i < o.num_quotas; i++) {
+		ck_assert_uint_eq(o.quotas[i].device, expected[i].device);
+		ck_assert_str_eq(o.quotas[i].text, expected[i].text);
+	}
+	uvd_options_free(&o);
+}
+END_TEST
+
 /* uvd_options_parse_device() runs in the daemon, for a client of the control socket. */
 START_TEST(test_options_of_one_more_device_print_nothing_on_stdout)
 {
@@ -176,6 +199,7 @@ int main(void)
 	tcase_add_test(t, test_later_line_wins_within_a_section);
 	tcase_add_test(t, test_filters_of_the_file_come_before_those_of_the_command_line);
 	tcase_add_test(t, test_allow_lists_of_users_have_their_ids);
+	tcase_add_test(t, test_quotas_are_in_the_order_in_which_they_win);
 	tcase_add_loop_test(t, test_options_of_one_more_device_print_nothing_on_stdout, 0, 4);
 	return run_suite("parse", t);
 }

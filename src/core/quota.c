@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <uverbsd/log.h>
+
+#include "account/account.h"
+#include "client/client.h"
+#include "core/internal.h"
+#include "util/util.h"
+
+bool uvd_device_has_rules(const struct uvd_device *dev)
+{
+	for (const struct uvd_device_allow *a = dev->engine->allows; a; a = a->next)
+		if (!strcmp(a->ibdev, dev->config.ibdev))
+			return true;
+	return false;
+}
+
+int uvd_device_charge_file(const struct uvd_device *dev, struct uvd_account *account, struct uvd_account **payer)
+{
+	int err;
+
+	if (account && dev->quota)
+		*payer = uvd_account_on_device(account, dev->quota);
+	else
+		*payer = uvd_account_ref(account);
+	if (account && !*payer)
+		return -ENOMEM;
+	err = uvd_account_charge(*payer, UVD_RES_FILES, 1);
+	if (err) {
+		uvd_account_put(*payer);
+		*payer = NULL;
+	}
+	return err;
+}
+
+void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, const struct uvd_refusal *why)
+{
+	const struct uvd_limit_row *row = &uvd_limit_rows[why->res];
+	struct uvd_device *dev = file->dev;
+	struct uvd_identity id;
+	char quota[96], verb[UVD_ALLOW_WORD];
+
+	if (!why->quota)
+		return;
+	atomic_fetch_add_explicit(&dev->over_quota, 1, memory_order_relaxed);
+	if (!asker->caller || !uvd_log_shows(dev->engine->log, UVD_WARN))
+		return;
+	uvd_quota_text(why->quota, why->uid, why->res, quota, sizeof(quota));
+	uvd_allow_verb_name(asker->verb, verb);
+	if (uvd_caller_identity(asker->caller, &id))
+		id = (struct uvd_identity){ .tgid = asker->caller->tid };
+	uvd_log_limited(dev->engine->log, UVD_WARN,
+			"%s: %s of user %u, pid %d (%.15s) is refused by the quota `%s`: it holds %" PRIu64
+			" %s, and asks for %" PRIu64
+			" more: to allow it, raise `quota = %s` in the device's section, or use"
+			" --quota: %s",
+			dev->config.ibdev, verb, why->uid, id.tgid, id.comm, quota, why->used, row->what, why->more,
+			quota, uvd_errno_name(row->err));
+}
+
+int uvd_uobject_charge_registered(struct uvd_uobject *uobj, const struct uvd_asker *asker, uint64_t bytes)
+{
+	struct uvd_file *file = uobj->file;
+	struct uvd_refusal why = {};
+	int err = uvd_account_charge_why(file->account, UVD_RES_REGISTERED, bytes, &why);
+
+	if (err && file->dev->engine->settle) {
+		file->dev->engine->settle(file->dev->engine);
+		err = uvd_account_charge_why(file->account, UVD_RES_REGISTERED, bytes, &why);
+	}
+	if (err)
+		uvd_file_over_quota(file, asker, &why);
+	else
+		uobj->registered += bytes;
+	return err;
+}
