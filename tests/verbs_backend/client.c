@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <poll.h>
+#include <sys/socket.h>
 #include "client.h"
+
+enum { EVENT_TIMEOUT_MS = 30000 };
 
 struct harness h;
 
@@ -88,8 +92,10 @@ int client_reset(const struct client *c)
 /* Makes the QP and its region. */
 static void client_make_qp(struct client *c)
 {
-	const struct uv_qp_attr attr = uv_qp_attr(c->pd, c->cq);
+	struct uv_qp_attr attr = uv_qp_attr(c->pd, c->cq);
 
+	/* The core tells the unread events of one QP from those of another by this. */
+	attr.user_handle = (uintptr_t)c;
 	c->mem = uv_pages(CLIENT_BYTES, PROT_READ | PROT_WRITE);
 	ck_assert_int_eq(uv_reg_mr(c->fd, UV_WRITE, c->pd, c->mem, CLIENT_BYTES, IBV_ACCESS_LOCAL_WRITE, &c->mr), 0);
 	ck_assert_int_eq(uv_create_qp(c->fd, UV_WRITE, &attr, &c->qp), 0);
@@ -177,6 +183,25 @@ void client_expect_none(const struct client *c)
 	struct ib_uverbs_wc wc;
 
 	ck_assert_int_eq(client_poll(c, &wc), 0);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+int client_async_fd(const struct client *c)
+{
+	int fd;
+
+	ck_assert_int_eq(uv_alloc_async_fd(c->fd, &fd), 0);
+	return h.granted;
+}
+
+unsigned int client_async_event(int fd)
+{
+	struct ib_uverbs_async_event_desc event;
+
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, EVENT_TIMEOUT_MS), 1);
+	ck_assert_int_eq(recv(fd, &event, sizeof(event), 0), sizeof(event));
+	return event.event_type;
 }
 
 /* ---- copies that block ------------------------------------------------------------------------------------------- */

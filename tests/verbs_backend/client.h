@@ -49,6 +49,10 @@ int client_poll(const struct client *c, struct ib_uverbs_wc *wc);
 void client_expect(const struct client *c, uint64_t wr_id);
 void client_expect_none(const struct client *c);
 
+/* The next asynchronous event of the client's context: a descriptor, and the type of an event that it waits for. */
+int client_async_fd(const struct client *c);
+unsigned int client_async_event(int fd);
+
 /* The user of the fixture's files is charged this much. */
 uint64_t client_bytes(void);
 struct hca_device *client_device(void);

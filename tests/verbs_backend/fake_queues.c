@@ -48,8 +48,7 @@ static void fake_complete(struct ibv_cq *base, struct ibv_wc wc)
 	if (!cq->armed)
 		return;
 	cq->armed = false;
-	fake_events_add(&((struct fake_channel *)base->channel)->events, base->channel->fd, (struct ibv_async_event){},
-			cq);
+	fake_completion_event(cq);
 }
 
 static int fake_poll_cq(struct ibv_cq *base, int n, struct ibv_wc *wc)

@@ -70,7 +70,7 @@ START_TEST(test_eio_of_an_adapter_that_answers_queries_leaves_the_object)
 }
 END_TEST
 
-/* The thread has taken the event and has not passed it on yet: the QP must not be freed. */
+/* The thread has passed the event on, and has not acknowledged it yet: the QP must not be freed. */
 START_TEST(test_destruction_waits_for_the_event_that_is_relayed_when_the_adapter_is_gone)
 {
 	struct worker destroy;

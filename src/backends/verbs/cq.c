@@ -31,17 +31,20 @@ int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
 		return ret;
 	}
 	base->cqe = cq->adapter->cqe;
+	hca_object_add(context, &cq->object, HCA_CQ, cq->adapter);
 	return 0;
 }
 
-/*
- * Waits until the events that the thread of events.c has taken are acknowledged: it does that without waiting itself.
- */
+static int cq_end(void *adapter)
+{
+	return ibv_destroy_cq(adapter);
+}
+
 int hca_destroy_cq(struct uvd_cq *base)
 {
 	struct hca_cq *cq = (struct hca_cq *)base;
 	struct hca_context *context = hca_context(base->context);
-	int ret = hca_destroyed_with_events(context, ibv_destroy_cq(cq->adapter));
+	int ret = hca_object_destroy(context, &cq->object, cq_end);
 
 	if (ret)
 		return ret;

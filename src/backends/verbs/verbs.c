@@ -98,18 +98,6 @@ int hca_destroyed(struct hca_device *dev, int ret)
 	return atomic_load(&dev->dead) ? 0 : ret;
 }
 
-int hca_destroyed_with_events(struct hca_context *context, int ret)
-{
-	struct hca_device *dev = hca_device(context->context.dev);
-	const bool refused = ret;
-
-	ret = hca_destroyed(dev, ret);
-	/* libibverbs waits only for the events of what it destroys. */
-	if (!ret && refused)
-		hca_events_settle(dev, context);
-	return ret;
-}
-
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 static int context_open(struct hca_device *dev, struct hca_context *context)
@@ -124,6 +112,7 @@ static int context_open(struct hca_device *dev, struct hca_context *context)
 		ret = hca_errno();
 		goto close;
 	}
+	hca_objects_init(context);
 	ret = hca_events_add(dev, context);
 	if (!ret)
 		return 0;
