@@ -117,6 +117,33 @@ void client_open_beside(struct client *c, const struct client *first)
 	client_make_qp(c);
 }
 
+uint32_t client_open_with_srq(struct client *c)
+{
+	const struct uv_srq_attr attr = uv_srq_attr(c->pd);
+	struct ib_uverbs_create_qp in = { .pd_handle = c->pd,
+					  .send_cq_handle = c->cq,
+					  .recv_cq_handle = c->cq,
+					  .max_send_wr = 1,
+					  .max_send_sge = 1,
+					  .qp_type = IBV_QPT_RC,
+					  .is_srq = 1 };
+	struct ib_uverbs_create_qp_resp resp = {};
+	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_CREATE_QP,
+				    .in = &in,
+				    .in_len = sizeof(in),
+				    .out = &resp,
+				    .out_len = sizeof(resp) };
+	struct uv_srq srq;
+
+	ck_assert_int_eq(uv_create_srq(c->fd, UV_WRITE, &attr, &srq), 0);
+	in.srq_handle = srq.handle;
+	ck_assert_int_eq(uv_cmd(c->fd, UV_WRITE, &cmd), 0);
+	c->qp.handle = resp.qp_handle;
+	c->qp.qpn = resp.qpn;
+	client_connect(c, c->qp.qpn);
+	return srq.handle;
+}
+
 static struct ib_uverbs_sge client_sge(const struct client *c, size_t offset, size_t len)
 {
 	return (struct ib_uverbs_sge){ .addr = (uintptr_t)c->mem + offset, .length = len, .lkey = c->mr.lkey };

@@ -35,6 +35,8 @@ void client_teardown(void);
 void client_open(struct client *c, int fd);
 /* Another QP and region of the same PD and CQ. */
 void client_open_beside(struct client *c, const struct client *first);
+/* Gives c another QP, which receives from a new SRQ. Returns the SRQ's handle. */
+uint32_t client_open_with_srq(struct client *c);
 void client_connect(const struct client *c, uint32_t qpn);
 int client_reset(const struct client *c);
 

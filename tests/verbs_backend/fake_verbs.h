@@ -50,6 +50,7 @@ extern struct fake_adapter {
 	atomic_bool holds; /* requests stay in the send queues until fake_run() */
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
 	atomic_bool blocks_events; /* ibv_ack_async_event() of an object posts `blocked` and waits for `unblock` */
+	atomic_bool floods; /* the CQs are never empty: they are full of completions of no request */
 	atomic_bool cleans_cqs; /* completions of a destroyed QP leave its recv_cq, as with mlx4 and mlx5 */
 	atomic_bool gone; /* every call fails with EIO, destructions too, and the object stays */
 	atomic_int posted; /* send requests that were queued */
@@ -77,5 +78,9 @@ void fake_forged_event(uint32_t qp_num, uint64_t element, enum ibv_event_type ty
 /* The QP's context reports what no kernel does. */
 void fake_odd_event(uint32_t qp_num, const void *bytes, size_t len);
 struct ibv_qp *fake_qp(uint32_t qp_num);
+/* The wr_id of the first request of the QP's queue. */
+uint64_t fake_tag(uint32_t qp_num, bool receives);
+/* Adds a completion to the QP's CQ for receives, whatever it says. */
+void fake_forged_completion(uint32_t qp_num, struct ibv_wc wc);
 
 #endif

@@ -147,6 +147,85 @@ START_TEST(test_events_that_come_while_an_object_is_destroyed_are_relayed_afterw
 }
 END_TEST
 
+/* ---- completions ------------------------------------------------------------------------------------------------- */
+
+/* A client with a CQ of its own, in a's context. */
+static void open_other_cq(struct client *b)
+{
+	struct client first = a;
+
+	ck_assert_int_eq(uv_create_cq(a.fd, UV_WRITE, &uv_cq_default, &first.cq, NULL), 0);
+	client_open_beside(b, &first);
+}
+
+START_TEST(test_completion_in_another_cq_completes_nothing)
+{
+	struct client b;
+
+	open_other_cq(&b);
+	ck_assert_int_eq(client_recv(&a, 1, 0, 8), 0);
+	fake_forged_completion(b.qp.qpn, (struct ibv_wc){ .wr_id = fake_tag(a.qp.qpn, true), .byte_len = 8 });
+	client_expect_none(&b);
+	fake.holds = true;
+	ck_assert_int_eq(client_send(&a, 2, 0, 8, IBV_SEND_SIGNALED), 0);
+	fake_forged_completion(b.qp.qpn, (struct ibv_wc){ .wr_id = fake_tag(a.qp.qpn, false) });
+	client_expect_none(&b);
+	fake_run();
+	client_expect(&a, 1);
+	client_expect(&a, 2);
+}
+END_TEST
+
+START_TEST(test_completion_of_more_bytes_than_the_receive_copies_no_byte_beyond_it)
+{
+	struct ib_uverbs_wc wc;
+
+	memset(a.mem, 'x', CLIENT_BYTES);
+	ck_assert_int_eq(client_recv(&a, 1, 8, 8), 0);
+	fake_forged_completion(a.qp.qpn, (struct ibv_wc){ .wr_id = fake_tag(a.qp.qpn, true),
+							  .byte_len = UINT32_MAX,
+							  .opcode = (enum ibv_wc_opcode)0x7fffffff,
+							  .qp_num = UINT32_MAX,
+							  .wc_flags = UINT32_MAX });
+	ck_assert_int_eq(client_poll(&a, &wc), 1);
+	ck_assert_uint_eq(wc.wr_id, 1);
+	for (unsigned int i = 0; i < CLIENT_BYTES; i++)
+		ck_assert(a.mem[i] == 'x' || (i >= 8 && i < 16));
+	/* The adapter's own completion of the request comes too late. */
+	ck_assert_int_eq(client_send(&a, 2, 0, 8, IBV_SEND_SIGNALED), 0);
+	client_expect(&a, 2);
+	client_expect_none(&a);
+}
+END_TEST
+
+START_TEST(test_completions_of_no_request_are_dropped)
+{
+	static const uint32_t indices[] = { 0, 1, HCA_CHUNK_RECORDS - 1, HCA_CHUNK_RECORDS, 1 << 20, UINT32_MAX };
+
+	ck_assert_int_eq(client_recv(&a, 1, 0, 8), 0);
+	for (size_t i = 0; i < UV_ARRAY_SIZE(indices); i++)
+		for (uint64_t uses = 100; uses < 104; uses++)
+			fake_forged_completion(a.qp.qpn, (struct ibv_wc){ .wr_id = uses << 32 | indices[i] });
+	client_expect_none(&a);
+	ck_assert_int_eq(client_send(&a, 2, 0, 8, IBV_SEND_SIGNALED), 0);
+	client_expect(&a, 1);
+	client_expect(&a, 2);
+}
+END_TEST
+
+/* The client's call ends, and so does the destruction of a QP with an SRQ, which empties the CQ. */
+START_TEST(test_completions_without_end_hold_up_no_call)
+{
+	struct client b = a;
+
+	client_open_with_srq(&b);
+	fake.floods = true;
+	client_expect_none(&a);
+	ck_assert_int_eq(end_qp(&b), 0);
+	fake.floods = false;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("hostile");
@@ -160,5 +239,9 @@ int main(void)
 	tcase_add_test(t, test_event_of_an_object_that_was_destroyed_is_dropped);
 	tcase_add_test(t, test_event_of_another_size_ends_the_contexts_events);
 	tcase_add_test(t, test_events_that_come_while_an_object_is_destroyed_are_relayed_afterwards);
+	tcase_add_test(t, test_completion_in_another_cq_completes_nothing);
+	tcase_add_test(t, test_completion_of_more_bytes_than_the_receive_copies_no_byte_beyond_it);
+	tcase_add_test(t, test_completions_of_no_request_are_dropped);
+	tcase_add_test(t, test_completions_without_end_hold_up_no_call);
 	return run_suite("the verbs backend with a fake adapter: a client that has kept its device file", t);
 }

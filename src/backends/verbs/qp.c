@@ -30,6 +30,8 @@ int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd
 	qp->cap = init->cap = request.cap;
 	hca_queue_init(&qp->sq, qp->cap.max_send_wr);
 	hca_queue_init(&qp->rq, qp->cap.max_recv_wr);
+	qp->sq.cq = (struct hca_cq *)base->send_cq;
+	qp->rq.cq = (struct hca_cq *)base->recv_cq;
 	base->qp_num = qp->adapter->qp_num;
 	hca_object_add(hca_context(base->pd->context), &qp->object, HCA_QP, qp->adapter);
 	return 0;

@@ -167,6 +167,7 @@ struct hca_record {
 struct hca_queue {
 	struct list_head records;
 	unsigned int num, max;
+	const struct hca_cq *cq; /* where they complete; NULL: an SRQ's, in whatever CQ */
 };
 
 struct hca_cq {
