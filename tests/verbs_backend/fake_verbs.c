@@ -438,6 +438,10 @@ int ibv_destroy_qp(struct ibv_qp *base)
 
 	if (ret)
 		return ret;
+	if (atomic_load(&fake.hangs)) {
+		sem_post(&fake.blocked);
+		sem_wait(&fake.unblock);
+	}
 	pthread_mutex_lock(&fake_lock);
 	fake_async_end(base->context, qp, &qp->unacked);
 	list_del_init(&qp->link);

@@ -51,6 +51,7 @@ extern struct fake_adapter {
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
 	atomic_bool blocks_events; /* ibv_ack_async_event() of an object posts `blocked` and waits for `unblock` */
 	atomic_bool floods; /* the CQs are never empty: they are full of completions of no request */
+	atomic_bool hangs; /* the destruction of a QP posts `blocked`, and waits for `unblock` */
 	atomic_bool cleans_cqs; /* completions of a destroyed QP leave its recv_cq, as with mlx4 and mlx5 */
 	atomic_bool gone; /* every call fails with EIO, destructions too, and the object stays */
 	atomic_int posted; /* send requests that were queued */

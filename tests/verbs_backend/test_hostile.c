@@ -226,6 +226,107 @@ START_TEST(test_completions_without_end_hold_up_no_call)
 }
 END_TEST
 
+/* ---- destructions that do not end -------------------------------------------------------------------------------- */
+
+/* Threads of all clients have had their contexts' device files. */
+static void lend(void)
+{
+	struct hca_device *dev = client_device();
+	struct hca_context *c;
+
+	for (int i = 0; i < HCA_CONTEXT_LISTS; i++)
+		list_for_each_entry(c, &dev->contexts[i], of_device)
+			atomic_store(&c->lent, true);
+}
+
+/* What is left on the adapter is charged for ever: takes it out of the account, so that the fixture finds it empty. */
+static void uncharge_what_is_left(unsigned int contexts)
+{
+	ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_DESCRIPTORS), 3 * contexts);
+	ck_assert_uint_gt(client_bytes(), 0);
+	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 3 * contexts);
+	uvd_uncharge_bytes(h.account, client_bytes());
+	fake.gone = true;
+}
+
+static int end_cq(const struct client *c)
+{
+	return uv_destroy_cq(c->fd, UV_WRITE, c->cq, NULL);
+}
+
+/* The QP, the first in the context, takes all the time that there is; then the CQs are not asked for. */
+START_TEST(test_destruction_that_does_not_end_is_left_with_its_context)
+{
+	const uint64_t bytes = client_bytes();
+	const unsigned int rings = client_device()->rings;
+	struct client b;
+
+	open_other_cq(&b);
+	lend();
+	client_device()->patience = 20000000;
+	fake.hangs = true;
+	ck_assert_int_eq(end_qp(&b), 0);
+	fake.result[FAKE_DESTROY_CQ] = EBUSY;
+	ck_assert_int_eq(end_cq(&b), 0);
+	ck_assert_uint_gt(client_bytes(), bytes);
+	ck_assert_uint_eq(client_device()->rings, rings + HCA_QP_RINGS + HCA_CQ_RINGS);
+	harness_close_file(&h);
+	ck_assert_uint_eq(client_device()->rings, rings + HCA_QP_RINGS + HCA_CQ_RINGS);
+	uncharge_what_is_left(1);
+}
+END_TEST
+
+START_TEST(test_removal_ends_although_destructions_do_not)
+{
+	enum { MORE = 3 };
+	struct client more[MORE];
+
+	for (int i = 0; i < MORE; i++)
+		client_open(&more[i], uv_open());
+	lend();
+	client_device()->patience = 100000000;
+	fake.hangs = true;
+	uvd_device_remove(h.dev);
+	harness_close_file(&h);
+	for (int i = 0; i < MORE; i++)
+		uv_close(more[i].fd);
+	uncharge_what_is_left(1 + MORE);
+}
+END_TEST
+
+START_TEST(test_slow_destruction_delays_no_other_client_and_leaves_nothing)
+{
+	struct client other = {};
+	struct worker destroy;
+
+	lend();
+	client_device()->patience = UINT64_C(600000000000);
+	fake.hangs = true;
+	worker_start(&destroy, &a, end_qp);
+	sem_wait(&fake.blocked);
+	fake.hangs = false;
+	client_open(&other, uv_open());
+	lend();
+	client_expect_none(&other);
+	ck_assert_int_eq(end_qp(&other), 0);
+	sem_post(&fake.unblock);
+	ck_assert_int_eq(worker_join(&destroy), 0);
+}
+END_TEST
+
+START_TEST(test_errno_of_a_destruction_in_a_thread_is_the_clients)
+{
+	lend();
+	fake.result[FAKE_DESTROY_QP] = -1;
+	fake.err = EBUSY;
+	ck_assert_int_eq(end_qp(&a), -EBUSY);
+	fake.result[FAKE_DESTROY_QP] = EINVAL;
+	ck_assert_int_eq(end_qp(&a), -EINVAL);
+	fake.result[FAKE_DESTROY_QP] = 0;
+	ck_assert_int_eq(end_qp(&a), 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("hostile");
@@ -243,5 +344,9 @@ int main(void)
 	tcase_add_test(t, test_completion_of_more_bytes_than_the_receive_copies_no_byte_beyond_it);
 	tcase_add_test(t, test_completions_of_no_request_are_dropped);
 	tcase_add_test(t, test_completions_without_end_hold_up_no_call);
+	tcase_add_test(t, test_destruction_that_does_not_end_is_left_with_its_context);
+	tcase_add_test(t, test_removal_ends_although_destructions_do_not);
+	tcase_add_test(t, test_slow_destruction_delays_no_other_client_and_leaves_nothing);
+	tcase_add_test(t, test_errno_of_a_destruction_in_a_thread_is_the_clients);
 	return run_suite("the verbs backend with a fake adapter: a client that has kept its device file", t);
 }

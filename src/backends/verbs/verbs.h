@@ -42,6 +42,9 @@ struct hca_device {
 	struct list_head contexts[HCA_CONTEXT_LISTS]; /* by the id's low bits */
 	uint64_t next_id; /* of a context; never reused */
 	int driver_id; /* of the adapter's driver; -1: clients' threads are not borrowed */
+	uint64_t patience; /* ns that one destruction in a context that was lent may take */
+	_Atomic uint64_t
+		end; /* when the destructions of the device's removal should have ended: uvd_now_ns(); 0: none */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
 };
@@ -82,6 +85,8 @@ struct hca_context {
 	unsigned int leaving; /* objects that are being destroyed: the thread does not enter the context */
 	unsigned int paused; /* descriptors that are not watched meanwhile: bits of EVENT_ASYNC and EVENT_COMPLETION */
 	struct list_head objects[HCA_OBJECT_LISTS]; /* by a hash of hca_object.adapter */
+	atomic_bool lent; /* threads of the client have had the context's device file: see objects.c */
+	atomic_bool stuck; /* a destruction did not end: nothing is destroyed any more, and the context stays open */
 	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t unused; /* some region has no users any more */
 	struct hca_record **chunks; /* HCA_MAX_CHUNKS pointers to HCA_CHUNK_RECORDS records each */
@@ -260,16 +265,21 @@ int hca_destroyed(struct hca_device *dev, int ret);
 
 /* ---- objects.c: objects that have events ------------------------------------------------------------------------- */
 
+#define HCA_PATIENCE UINT64_C(10000000000) /* ns */
+
 void hca_objects_init(struct hca_context *context);
 /* The adapter has just made the object. */
 void hca_object_add(struct hca_context *context, struct hca_object *object, enum hca_kind kind, void *adapter);
 /* Returns the object that has this address, or NULL. Only the thread of events.c calls it, in the context. */
 struct hca_object *hca_object_find(struct hca_context *context, enum hca_kind kind, uint64_t address);
 /*
- * Destroys the object by destroy(), which gets object->adapter. Returns 0 if the object has ended, with the adapter or
- * without, else a negative errno. When it returns 0, no event of the object is relayed any more.
+ * Destroys the object by destroy(), which gets object->adapter and may run in another thread. Returns 0 if the object has
+ * ended, with the adapter or without, or was left on the adapter for ever; else a negative errno. When it returns 0, no
+ * event of the object is relayed any more.
  */
 int hca_object_destroy(struct hca_context *context, struct hca_object *object, int (*destroy)(void *adapter));
+/* The backend's ending(). */
+void hca_objects_ending(struct uvd_ibdev *ibdev);
 
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
