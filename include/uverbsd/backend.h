@@ -290,6 +290,11 @@ struct uvd_backend {
 	 */
 	int (*take_port)(struct uvd_ibdev *dev, uint8_t port, struct uvd_port_config *now,
 			 struct uvd_gid_attr gid_attrs[UVD_MAX_GIDS]);
+	/*
+	 * The device is being removed: when its calls have ended, the core destroys the objects of all its files. A backend
+	 * whose destructions can take long limits what they take together. Called once; calls are in progress. May be NULL.
+	 */
+	void (*ending)(struct uvd_ibdev *dev);
 };
 
 /* Is this the address of a multicast group, IPv6 or IPv4-mapped (rdma_is_multicast_addr())? */

@@ -58,6 +58,8 @@ void uvd_device_remove(struct uvd_device *dev)
 	uvd_device_set_gone(dev);
 	uvd_device_unlist(dev);
 	cut_links(dev);
+	if (dev->ib.ops->ending)
+		dev->ib.ops->ending(&dev->ib);
 	wait_for_calls(dev);
 	while ((file = take_oldest(dev))) {
 		uvd_file_destroy_hw(file, UVD_REMOVE_DRIVER_REMOVE);

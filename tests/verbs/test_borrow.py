@@ -135,6 +135,21 @@ def test_client_that_keeps_the_descriptor_keeps_no_objects(daemon, own):
         os.close(fd)
 
 
+def test_events_of_objects_that_a_client_makes_by_itself_do_no_harm(daemon):
+    assert verbs.thief("events") == 1
+    cuse.wait_for("the event", lambda: "of an object that the daemon has not made" in daemon.log.read_text())
+    verbs.pingpong("ours", "ours", "ibv_rc_pingpong")
+
+
+def test_thread_that_races_for_every_descriptor_does_no_harm(daemon):
+    with register_often() as beside:
+        kept = verbs.thief("race")
+        assert beside.poll() is None
+        beside.communicate(timeout=verbs.STUCK)
+    assert kept and beside.returncode == 0
+    verbs.pingpong("ours", "plain", "ibv_rc_pingpong")
+
+
 def register(access, traced):
     """What register.py says; traced: its thread has another tracer, this process."""
     with subprocess.Popen([*verbs.OURS, sys.executable, verbs.HERE / "register.py", access, *(["wait"] if traced else [])],

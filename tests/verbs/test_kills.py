@@ -77,3 +77,12 @@ def test_killed_program_and_killed_engine_of_run_leave_nothing(own):
             with worker([*verbs.RUN, "--"], **verbs.USER) as client:
                 at_a_random_moment(lambda pid=processes_of_run(client.pid)[victim]: os.kill(pid, signal.SIGKILL))
             cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
+
+
+def test_client_that_destroys_what_uverbsd_made_holds_up_neither_removal_nor_exit(own, tmp_path):
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", "borrow")
+    assert verbs.thief("destroy") == 1
+    cuse.wait_for("the client's close", lambda: not d.files())
+    verbs.pingpong("ours", "ours", "ibv_rc_pingpong")
+    assert d.stop() == 0, d.log.read_text()
+    cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """The distribution's programs on a device of uverbsd that forwards to rxe0, against programs on rxe0 itself."""
 import json
+import os
 import pathlib
 import re
 import socket
@@ -48,6 +49,15 @@ def pair(server, client, port):
             process.kill()
     assert done.returncode == 0 and process.returncode == 0, done.stdout + text
     return done.stdout + text
+
+
+def thief(mode):
+    """Runs a client whose other thread gets at the adapter's device file while it registers. Returns how often it kept it."""
+    command = [*OURS, cuse.BUILD / "tests" / "verbs" / "thief", DEVICE, mode]
+    done = subprocess.run(command, timeout=STUCK, check=False, env={**os.environ, "UVERBS_NODE": "/dev/infiniband/uverbs0"},
+                          **TEXT, **USER)
+    assert done.returncode == 0, done.stdout
+    return int(re.search(r"^kept (\d+)$", done.stdout, re.M)[1])
 
 
 def resources():

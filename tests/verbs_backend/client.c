@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <poll.h>
+#include <sys/socket.h>
 #include "client.h"
+
+enum { EVENT_TIMEOUT_MS = 30000 };
 
 struct harness h;
 
@@ -88,8 +92,10 @@ int client_reset(const struct client *c)
 /* Makes the QP and its region. */
 static void client_make_qp(struct client *c)
 {
-	const struct uv_qp_attr attr = uv_qp_attr(c->pd, c->cq);
+	struct uv_qp_attr attr = uv_qp_attr(c->pd, c->cq);
 
+	/* The core tells the unread events of one QP from those of another by this. */
+	attr.user_handle = (uintptr_t)c;
 	c->mem = uv_pages(CLIENT_BYTES, PROT_READ | PROT_WRITE);
 	ck_assert_int_eq(uv_reg_mr(c->fd, UV_WRITE, c->pd, c->mem, CLIENT_BYTES, IBV_ACCESS_LOCAL_WRITE, &c->mr), 0);
 	ck_assert_int_eq(uv_create_qp(c->fd, UV_WRITE, &attr, &c->qp), 0);
@@ -109,6 +115,33 @@ void client_open_beside(struct client *c, const struct client *first)
 {
 	*c = (struct client){ .fd = first->fd, .pd = first->pd, .cq = first->cq };
 	client_make_qp(c);
+}
+
+uint32_t client_open_with_srq(struct client *c)
+{
+	const struct uv_srq_attr attr = uv_srq_attr(c->pd);
+	struct ib_uverbs_create_qp in = { .pd_handle = c->pd,
+					  .send_cq_handle = c->cq,
+					  .recv_cq_handle = c->cq,
+					  .max_send_wr = 1,
+					  .max_send_sge = 1,
+					  .qp_type = IBV_QPT_RC,
+					  .is_srq = 1 };
+	struct ib_uverbs_create_qp_resp resp = {};
+	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_CREATE_QP,
+				    .in = &in,
+				    .in_len = sizeof(in),
+				    .out = &resp,
+				    .out_len = sizeof(resp) };
+	struct uv_srq srq;
+
+	ck_assert_int_eq(uv_create_srq(c->fd, UV_WRITE, &attr, &srq), 0);
+	in.srq_handle = srq.handle;
+	ck_assert_int_eq(uv_cmd(c->fd, UV_WRITE, &cmd), 0);
+	c->qp.handle = resp.qp_handle;
+	c->qp.qpn = resp.qpn;
+	client_connect(c, c->qp.qpn);
+	return srq.handle;
 }
 
 static struct ib_uverbs_sge client_sge(const struct client *c, size_t offset, size_t len)
@@ -177,6 +210,25 @@ void client_expect_none(const struct client *c)
 	struct ib_uverbs_wc wc;
 
 	ck_assert_int_eq(client_poll(c, &wc), 0);
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+int client_async_fd(const struct client *c)
+{
+	int fd;
+
+	ck_assert_int_eq(uv_alloc_async_fd(c->fd, &fd), 0);
+	return h.granted;
+}
+
+unsigned int client_async_event(int fd)
+{
+	struct ib_uverbs_async_event_desc event;
+
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, EVENT_TIMEOUT_MS), 1);
+	ck_assert_int_eq(recv(fd, &event, sizeof(event), 0), sizeof(event));
+	return event.event_type;
 }
 
 /* ---- copies that block ------------------------------------------------------------------------------------------- */

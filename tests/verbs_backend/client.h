@@ -35,6 +35,8 @@ void client_teardown(void);
 void client_open(struct client *c, int fd);
 /* Another QP and region of the same PD and CQ. */
 void client_open_beside(struct client *c, const struct client *first);
+/* Gives c another QP, which receives from a new SRQ. Returns the SRQ's handle. */
+uint32_t client_open_with_srq(struct client *c);
 void client_connect(const struct client *c, uint32_t qpn);
 int client_reset(const struct client *c);
 
@@ -48,6 +50,10 @@ int client_poll(const struct client *c, struct ib_uverbs_wc *wc);
 /* Asserts that the next completion is a success of this request. */
 void client_expect(const struct client *c, uint64_t wr_id);
 void client_expect_none(const struct client *c);
+
+/* The next asynchronous event of the client's context: a descriptor, and the type of an event that it waits for. */
+int client_async_fd(const struct client *c);
+unsigned int client_async_event(int fd);
 
 /* The user of the fixture's files is charged this much. */
 uint64_t client_bytes(void);

@@ -48,8 +48,7 @@ static void fake_complete(struct ibv_cq *base, struct ibv_wc wc)
 	if (!cq->armed)
 		return;
 	cq->armed = false;
-	fake_events_add(&((struct fake_channel *)base->channel)->events, base->channel->fd, (struct ibv_async_event){},
-			cq);
+	fake_completion_event(cq);
 }
 
 static int fake_poll_cq(struct ibv_cq *base, int n, struct ibv_wc *wc)
@@ -59,6 +58,11 @@ static int fake_poll_cq(struct ibv_cq *base, int n, struct ibv_wc *wc)
 
 	if (ret)
 		return ret > 0 ? -ret : ret;
+	if (atomic_load(&fake.floods)) {
+		for (int i = 0; i < n; i++)
+			wc[i] = (struct ibv_wc){ .wr_id = UINT64_MAX };
+		return n;
+	}
 	pthread_mutex_lock(&fake_lock);
 	if ((unsigned int)n > cq->num)
 		n = cq->num;
@@ -185,6 +189,25 @@ void *fake_queued(uint32_t qp_num, unsigned int place)
 			data = request_data(r);
 	pthread_mutex_unlock(&fake_lock);
 	return data;
+}
+
+uint64_t fake_tag(uint32_t qp_num, bool receives)
+{
+	struct fake_qp *qp;
+	uint64_t tag;
+
+	pthread_mutex_lock(&fake_lock);
+	qp = fake_qp_find(qp_num);
+	tag = list_first_entry(receives ? &qp->rq : &qp->sq, struct fake_request, link)->wr_id;
+	pthread_mutex_unlock(&fake_lock);
+	return tag;
+}
+
+void fake_forged_completion(uint32_t qp_num, struct ibv_wc wc)
+{
+	pthread_mutex_lock(&fake_lock);
+	fake_complete(fake_qp_find(qp_num)->qp.recv_cq, wc);
+	pthread_mutex_unlock(&fake_lock);
 }
 
 /* ---- posting ----------------------------------------------------------------------------------------------------- */

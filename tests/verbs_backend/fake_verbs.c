@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The adapter's objects and its events. What it does with work requests is in fake_queues.c. */
+/* The adapter's objects. Their events are in fake_events.c; what it does with work requests is in fake_queues.c. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 #include "fake_internal.h"
@@ -14,8 +13,8 @@ struct fake_adapter fake;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct ibv_device fake_device = { .node_type = IBV_NODE_CA, .name = "fake0", .dev_name = "uverbs-fake0" };
-static struct list_head fake_objects, fake_contexts, fake_qps, fake_mrs;
-static pthread_cond_t fake_acked = PTHREAD_COND_INITIALIZER;
+struct list_head fake_contexts;
+static struct list_head fake_objects, fake_qps, fake_mrs;
 static uint32_t fake_numbers = 0x100; /* of QPs and keys */
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
@@ -102,156 +101,6 @@ void fake_end(void)
 		free(m);
 }
 
-/* ---- events ------------------------------------------------------------------------------------------------------ */
-
-static int fake_events_open(struct fake_events *events)
-{
-	INIT_LIST_HEAD(&events->list);
-	return eventfd(0, EFD_CLOEXEC);
-}
-
-static void fake_events_drop(struct fake_events *events, const void *object)
-{
-	struct fake_event *e, *next;
-
-	list_for_each_entry_safe(e, next, &events->list, link) {
-		if (object && e->object != object)
-			continue;
-		list_del_init(&e->link);
-		free(e);
-	}
-}
-
-/* Caller holds fake_lock. */
-void fake_events_add(struct fake_events *events, int fd, struct ibv_async_event async, void *object)
-{
-	struct fake_event *e = calloc(1, sizeof(*e));
-
-	e->async = async;
-	e->object = object;
-	list_add_tail(&e->link, &events->list);
-	eventfd_write(fd, 1);
-}
-
-/* Returns 0, or -1 with errno EAGAIN. Caller holds fake_lock. */
-static int fake_events_take(struct fake_events *events, int fd, struct fake_event *out)
-{
-	struct fake_event *e;
-	eventfd_t count;
-
-	if (list_empty(&events->list)) {
-		eventfd_read(fd, &count);
-		errno = EAGAIN;
-		return -1;
-	}
-	e = list_first_entry(&events->list, struct fake_event, link);
-	list_del_init(&e->link);
-	*out = *e;
-	free(e);
-	return 0;
-}
-
-int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
-{
-	struct fake_context *c = (struct fake_context *)context;
-	struct fake_event e;
-	int ret;
-
-	pthread_mutex_lock(&fake_lock);
-	ret = fake_events_take(&c->events, context->async_fd, &e);
-	if (!ret && e.object)
-		((struct fake_qp *)e.object)->unacked++;
-	pthread_mutex_unlock(&fake_lock);
-	if (!ret)
-		*event = e.async;
-	if (!ret && e.object && atomic_load(&fake.blocks_events)) {
-		sem_post(&fake.blocked);
-		sem_wait(&fake.unblock);
-	}
-	return ret;
-}
-
-void ibv_ack_async_event(struct ibv_async_event *event)
-{
-	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
-		return;
-	pthread_mutex_lock(&fake_lock);
-	((struct fake_qp *)event->element.qp)->unacked--;
-	pthread_cond_broadcast(&fake_acked);
-	pthread_mutex_unlock(&fake_lock);
-}
-
-int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
-{
-	struct fake_channel *c = (struct fake_channel *)channel;
-	struct fake_event e;
-	int ret;
-
-	pthread_mutex_lock(&fake_lock);
-	ret = fake_events_take(&c->events, channel->fd, &e);
-	if (!ret) {
-		((struct fake_cq *)e.object)->unacked++;
-		*cq = e.object;
-		*cq_context = (*cq)->cq_context;
-	}
-	pthread_mutex_unlock(&fake_lock);
-	return ret;
-}
-
-void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int num)
-{
-	pthread_mutex_lock(&fake_lock);
-	((struct fake_cq *)cq)->unacked -= num;
-	pthread_cond_broadcast(&fake_acked);
-	pthread_mutex_unlock(&fake_lock);
-}
-
-/* As libibverbs does before it frees an object: drops its events, and waits until those taken are acknowledged. */
-static void fake_events_end(struct fake_events *events, void *object, const unsigned int *unacked)
-{
-	fake_events_drop(events, object);
-	while (*unacked)
-		pthread_cond_wait(&fake_acked, &fake_lock);
-}
-
-/* Drops what is queued. Caller holds fake_lock. */
-static void fake_qp_drop(struct fake_qp *qp)
-{
-	fake_queue_drop(&qp->sq);
-	fake_queue_drop(&qp->rq);
-}
-
-void fake_device_lost(void)
-{
-	pthread_mutex_lock(&fake_lock);
-	fake_qps_each(fake_qp_drop);
-	atomic_store(&fake.gone, true);
-	pthread_mutex_unlock(&fake_lock);
-}
-
-void fake_device_fatal(void)
-{
-	const struct ibv_async_event fatal = { .event_type = IBV_EVENT_DEVICE_FATAL };
-	struct fake_context *c;
-
-	fake_device_lost();
-	pthread_mutex_lock(&fake_lock);
-	list_for_each_entry(c, &fake_contexts, link)
-		fake_events_add(&c->events, c->context.async_fd, fatal, NULL);
-	pthread_mutex_unlock(&fake_lock);
-}
-
-void fake_qp_event(uint32_t qp_num, enum ibv_event_type type)
-{
-	struct fake_qp *qp;
-
-	pthread_mutex_lock(&fake_lock);
-	qp = fake_qp_find(qp_num);
-	fake_events_add(&((struct fake_context *)qp->qp.context)->events, qp->qp.context->async_fd,
-			(struct ibv_async_event){ .event_type = type, .element.qp = &qp->qp }, qp);
-	pthread_mutex_unlock(&fake_lock);
-}
-
 /* ---- the device and its contexts --------------------------------------------------------------------------------- */
 
 struct ibv_device **ibv_get_device_list(int *num)
@@ -281,7 +130,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->context.device = device;
 	c->context.num_comp_vectors = 1;
 	c->context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
-	c->context.async_fd = fake_events_open(&c->events);
+	c->context.async_fd = fake_async_open(c);
 	c->context.ops = fake_queue_ops;
 	pthread_mutex_lock(&fake_lock);
 	list_add_tail(&c->link, &fake_contexts);
@@ -295,10 +144,9 @@ int ibv_close_device(struct ibv_context *context)
 
 	pthread_mutex_lock(&fake_lock);
 	list_del_init(&c->link);
-	fake_events_drop(&c->events, NULL);
 	pthread_mutex_unlock(&fake_lock);
 	close(context->cmd_fd);
-	close(context->async_fd);
+	fake_async_close(c);
 	fake_free(c);
 	return 0;
 }
@@ -361,14 +209,13 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 	if (!c)
 		return NULL;
 	c->channel.context = context;
-	c->channel.fd = fake_events_open(&c->events);
+	c->channel.fd = fake_completions_open(c);
 	return &c->channel;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	fake_events_drop(&((struct fake_channel *)channel)->events, NULL);
-	close(channel->fd);
+	fake_completions_close((struct fake_channel *)channel);
 	fake_free(channel);
 	return 0;
 }
@@ -463,7 +310,8 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&fake_lock);
-	fake_events_end(&((struct fake_channel *)cq->channel)->events, cq, &c->unacked);
+	fake_completions_end(c);
+	fake_async_end(cq->context, cq, &c->async_unacked);
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(cq);
 	return ret;
@@ -506,6 +354,9 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
 	if (ret)
 		return ret;
+	pthread_mutex_lock(&fake_lock);
+	fake_async_end(srq->context, srq, &((struct fake_srq *)srq)->unacked);
+	pthread_mutex_unlock(&fake_lock);
 	fake_queue_drop(&((struct fake_srq *)srq)->rq);
 	fake_free(srq);
 	return ret;
@@ -546,6 +397,12 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return &qp->qp;
 }
 
+void fake_qp_drop(struct fake_qp *qp)
+{
+	fake_queue_drop(&qp->sq);
+	fake_queue_drop(&qp->rq);
+}
+
 int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
 {
 	struct fake_qp *qp = (struct fake_qp *)base;
@@ -581,8 +438,12 @@ int ibv_destroy_qp(struct ibv_qp *base)
 
 	if (ret)
 		return ret;
+	if (atomic_load(&fake.hangs)) {
+		sem_post(&fake.blocked);
+		sem_wait(&fake.unblock);
+	}
 	pthread_mutex_lock(&fake_lock);
-	fake_events_end(&((struct fake_context *)base->context)->events, qp, &qp->unacked);
+	fake_async_end(base->context, qp, &qp->unacked);
 	list_del_init(&qp->link);
 	fake_qp_drop(qp);
 	if (atomic_load(&fake.cleans_cqs))

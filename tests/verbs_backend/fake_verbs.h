@@ -49,8 +49,9 @@ extern struct fake_adapter {
 	atomic_bool queues_refused; /* a post_send that fails has queued its requests, but does not process them */
 	atomic_bool holds; /* requests stay in the send queues until fake_run() */
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
-	atomic_bool
-		blocks_events; /* ibv_get_async_event() posts `blocked` and waits for `unblock`, with an object's event */
+	atomic_bool blocks_events; /* ibv_ack_async_event() of an object posts `blocked` and waits for `unblock` */
+	atomic_bool floods; /* the CQs are never empty: they are full of completions of no request */
+	atomic_bool hangs; /* the destruction of a QP posts `blocked`, and waits for `unblock` */
 	atomic_bool cleans_cqs; /* completions of a destroyed QP leave its recv_cq, as with mlx4 and mlx5 */
 	atomic_bool gone; /* every call fails with EIO, destructions too, and the object stays */
 	atomic_int posted; /* send requests that were queued */
@@ -73,5 +74,14 @@ void fake_device_lost(void);
 void fake_device_fatal(void);
 /* Reports an event of a QP to its context. */
 void fake_qp_event(uint32_t qp_num, enum ibv_event_type type);
+/* Reports an event to the QP's context that a holder of its device file has made, of an object of its own. */
+void fake_forged_event(uint32_t qp_num, uint64_t element, enum ibv_event_type type);
+/* The QP's context reports what no kernel does. */
+void fake_odd_event(uint32_t qp_num, const void *bytes, size_t len);
+struct ibv_qp *fake_qp(uint32_t qp_num);
+/* The wr_id of the first request of the QP's queue. */
+uint64_t fake_tag(uint32_t qp_num, bool receives);
+/* Adds a completion to the QP's CQ for receives, whatever it says. */
+void fake_forged_completion(uint32_t qp_num, struct ibv_wc wc);
 
 #endif

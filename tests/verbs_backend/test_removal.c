@@ -70,7 +70,7 @@ START_TEST(test_eio_of_an_adapter_that_answers_queries_leaves_the_object)
 }
 END_TEST
 
-/* The thread has taken the event and has not passed it on yet: the QP must not be freed. */
+/* The thread has passed the event on, and has not acknowledged it yet: the QP must not be freed. */
 START_TEST(test_destruction_waits_for_the_event_that_is_relayed_when_the_adapter_is_gone)
 {
 	struct worker destroy;
@@ -152,33 +152,6 @@ static int post_srq(const struct client *c, uint64_t wr_id)
 	return uv_cmd(c->fd, UV_WRITE, &cmd);
 }
 
-/* Gives c a QP that receives from the SRQ, beside the one that it has. */
-static void open_with_srq(struct client *c)
-{
-	const struct uv_srq_attr attr = uv_srq_attr(c->pd);
-	struct ib_uverbs_create_qp in = { .pd_handle = c->pd,
-					  .send_cq_handle = c->cq,
-					  .recv_cq_handle = c->cq,
-					  .max_send_wr = 1,
-					  .max_send_sge = 1,
-					  .qp_type = IBV_QPT_RC,
-					  .is_srq = 1 };
-	struct ib_uverbs_create_qp_resp resp = {};
-	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_CREATE_QP,
-				    .in = &in,
-				    .in_len = sizeof(in),
-				    .out = &resp,
-				    .out_len = sizeof(resp) };
-	struct uv_srq made;
-
-	ck_assert_int_eq(uv_create_srq(c->fd, UV_WRITE, &attr, &made), 0);
-	in.srq_handle = srq = made.handle;
-	ck_assert_int_eq(uv_cmd(c->fd, UV_WRITE, &cmd), 0);
-	c->qp.handle = resp.qp_handle;
-	c->qp.qpn = resp.qpn;
-	client_connect(c, c->qp.qpn);
-}
-
 static int leave_by_destroy(const struct client *c)
 {
 	return end_qp(c);
@@ -197,7 +170,7 @@ START_TEST(test_receive_of_an_srq_completes_when_its_qp_has_left)
 	char text[] = "message";
 
 	client_open_beside(&b, &a);
-	open_with_srq(&b);
+	srq = client_open_with_srq(&b);
 	client_connect(&a, b.qp.qpn);
 	ck_assert_int_eq(post_srq(&b, 1), 0);
 	strcpy(a.mem, text);
@@ -216,7 +189,7 @@ START_TEST(test_reset_that_the_adapter_refuses_loses_no_completion)
 	struct client b;
 
 	client_open_beside(&b, &a);
-	open_with_srq(&b);
+	srq = client_open_with_srq(&b);
 	client_connect(&b, a.qp.qpn);
 	ck_assert_int_eq(client_recv(&a, 1, 0, 8), 0);
 	ck_assert_int_eq(client_send(&b, 2, 0, 8, IBV_SEND_SIGNALED), 0);
@@ -234,7 +207,7 @@ START_TEST(test_completions_in_a_backlog_go_with_their_qp)
 	struct client b;
 
 	client_open_beside(&b, &a);
-	open_with_srq(&b);
+	srq = client_open_with_srq(&b);
 	client_connect(&b, a.qp.qpn);
 	ck_assert_int_eq(client_recv(&a, 1, 0, 8), 0);
 	ck_assert_int_eq(client_send(&b, 2, 0, 8, IBV_SEND_SIGNALED), 0);
@@ -249,7 +222,7 @@ START_TEST(test_completions_in_a_backlog_go_with_their_cq)
 	struct client b;
 
 	client_open_beside(&b, &a);
-	open_with_srq(&b);
+	srq = client_open_with_srq(&b);
 	client_connect(&a, b.qp.qpn);
 	ck_assert_int_eq(post_srq(&b, 1), 0);
 	ck_assert_int_eq(client_send(&a, 2, 0, 8, 0), 0);

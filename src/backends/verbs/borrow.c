@@ -127,6 +127,7 @@ void hca_borrow_mr(struct hca_mr *mr)
 	const struct hca_device *dev = hca_device(mr->mr.pd->context->dev);
 	const struct borrow_driver *driver = borrow_driver(dev->driver_id);
 
+	atomic_store(&hca_context(mr->mr.pd->context)->lent, true);
 	mr->registration = (struct uvd_registration){
 		.order = { .start = mr->mr.umem.addr,
 			   .length = mr->mr.length,

@@ -3,6 +3,11 @@
  * Completion queues. A poll takes completions from the adapter's CQ under the context's lock, so that those of one QP
  * are looked at in their order. Then it copies to the client what has arrived, without the lock: the client's memory
  * can block.
+ *
+ * A completion can be forged: a client that has a copy of its context's device file can let QPs of its own complete into
+ * our CQ, with whatever in the completion, and without end. So a completion only chooses one of the records of this CQ's
+ * own queues, and how many of the record's bytes are copied; the rest of it goes to the client as it is. No loop takes
+ * more forged completions than the CQ holds.
  */
 #include <errno.h>
 #include "backends/verbs/verbs.h"
@@ -31,17 +36,20 @@ int hca_create_cq(struct uvd_cq *base, struct uvd_udata *udata)
 		return ret;
 	}
 	base->cqe = cq->adapter->cqe;
+	hca_object_add(context, &cq->object, HCA_CQ, cq->adapter);
 	return 0;
 }
 
-/*
- * Waits until the events that the thread of events.c has taken are acknowledged: it does that without waiting itself.
- */
+static int cq_end(void *adapter)
+{
+	return ibv_destroy_cq(adapter);
+}
+
 int hca_destroy_cq(struct uvd_cq *base)
 {
 	struct hca_cq *cq = (struct hca_cq *)base;
 	struct hca_context *context = hca_context(base->context);
-	int ret = hca_destroyed_with_events(context, ibv_destroy_cq(cq->adapter));
+	int ret = hca_object_destroy(context, &cq->object, cq_end);
 
 	if (ret)
 		return ret;
@@ -91,6 +99,7 @@ struct hca_polled {
 	struct ibv_wc wc[POLL_AT_ONCE];
 	struct list_head done[POLL_AT_ONCE]; /* records that belong to no queue any more */
 	int num;
+	int room; /* completions that the CQ holds */
 };
 
 /*
@@ -109,13 +118,17 @@ static void record_complete(struct hca_record *r, struct list_head *done)
 	} while (first != r);
 }
 
-/* Returns false if nobody waits for the request: its QP was reset or destroyed, or its post has failed. */
-static bool poll_translate(struct hca_context *context, struct ibv_wc *wc, struct list_head *done)
+/*
+ * Returns false if nobody waits for the request: its QP was reset or destroyed, its post has failed, or it does not
+ * complete here.
+ */
+static bool poll_translate(struct hca_context *context, const struct hca_cq *cq, struct ibv_wc *wc,
+			   struct list_head *done)
 {
 	struct hca_record *r = hca_record_find(context, wc->wr_id);
 
 	INIT_LIST_HEAD(done);
-	if (!r || r->refused)
+	if (!r || r->refused || (r->queue->cq && r->queue->cq != cq))
 		return false;
 	wc->wr_id = r->wr_id;
 	record_complete(r, done);
@@ -148,10 +161,11 @@ static int poll_take(struct hca_cq *cq, int n, struct hca_polled *p)
 	uvd_lock(&context->lock);
 	poll_backlog(cq, n, p);
 	kept = p->num;
+	p->room = cq->adapter->cqe + 1;
 	got = kept < n ? ibv_poll_cq(cq->adapter, n - kept, wc) : 0;
 	for (int i = 0; i < got; i++) {
 		p->wc[p->num] = wc[i];
-		p->num += poll_translate(context, &p->wc[p->num], &p->done[p->num]);
+		p->num += poll_translate(context, cq, &p->wc[p->num], &p->done[p->num]);
 	}
 	uvd_unlock(&context->lock);
 	return got < 0 && !kept ? -EIO : kept + (got < 0 ? 0 : got);
@@ -163,8 +177,8 @@ void hca_cq_drain(struct hca_context *context, struct hca_cq *cq)
 	struct hca_record *r;
 	struct ibv_wc wc;
 
-	while (ibv_poll_cq(cq->adapter, 1, &wc) > 0) {
-		if (!poll_translate(context, &wc, &done))
+	for (int left = cq->adapter->cqe + 1; left && ibv_poll_cq(cq->adapter, 1, &wc) > 0; left--) {
+		if (!poll_translate(context, cq, &wc, &done))
 			continue;
 		while (!list_empty(&done)) {
 			r = list_first_entry(&done, struct hca_record, of_queue);
@@ -225,7 +239,7 @@ int hca_poll_cq(struct uvd_cq *base, int n, struct ibv_wc *wc)
 {
 	struct hca_context *context = hca_context(base->context);
 	struct hca_polled p;
-	int want, got, count = 0;
+	int want, got, count = 0, dropped = 0;
 
 	if (atomic_load(&hca_device(base->context->dev)->dead))
 		return -EIO;
@@ -239,7 +253,8 @@ int hca_poll_cq(struct uvd_cq *base, int n, struct ibv_wc *wc)
 			wc[count++] = p.wc[i];
 		}
 		/* Some of them may have been dropped. The adapter's CQ is empty only if it gave less than it could. */
-		if (got < want)
+		dropped += got - p.num;
+		if (got < want || dropped > p.room)
 			break;
 	}
 	return count;

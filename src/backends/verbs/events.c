@@ -3,14 +3,21 @@
  * A thread for each device relays the adapter's events to clients. It waits for nobody: the event files of clients take
  * an event or lose it at once.
  *
- * Lifetimes: libibverbs lets the destruction of an object wait until all events of it that were read are acknowledged,
- * and the thread acknowledges an event after it has called the handler. So no handler touches an object that was freed.
- * The objects of a dead adapter cannot be destroyed there: then the thread relays no more events of objects, and their
- * destruction waits until the thread has left the context. So does a context that is being closed.
+ * Trust: a client can have a copy of its context's device file (borrow.c), and make objects there by itself whose
+ * asynchronous events have a number of its choice where libibverbs puts the address of its own object. So this thread
+ * reads those events itself, and looks the number up among the objects that this backend has made in the context. No
+ * client has a descriptor of a completion channel, so no CQ but those that libibverbs has made can report to it: their
+ * events have true addresses. Nor has any client the device file of the device's own context.
+ *
+ * Lifetimes: the thread does not enter a context while an object of it is destroyed, and the destruction waits until the
+ * thread has left the context (hca_events_pause()). So an object that was found stays until its handler has returned and
+ * the event is acknowledged. All events that the thread has read are acknowledged when it leaves: libibverbs, which lets a
+ * destruction wait for that, need not wait. A context that is being closed waits in the same way.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <rdma/ib_user_verbs.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
@@ -58,22 +65,16 @@ static void relay_device_event(struct hca_device *dev, const struct ibv_async_ev
 		dev->ibdev->event_handler(dev->ibdev, event->event_type, event->element.port_num);
 }
 
-/* Returns false for an event that is of no object. */
-static bool relay_object_event(const struct ibv_async_event *event)
+/* Which objects have events of this type? Returns false for an event of the device or of a port. */
+static bool event_kind(enum ibv_event_type type, enum hca_kind *kind)
 {
-	struct uvd_cq *cq;
-	struct uvd_qp *qp;
-	struct uvd_srq *srq;
-
-	switch (event->event_type) {
+	switch (type) {
 	case IBV_EVENT_CQ_ERR:
-		cq = event->element.cq->cq_context;
-		cq->event_handler(cq, event->event_type);
+		*kind = HCA_CQ;
 		return true;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		srq = event->element.srq->srq_context;
-		srq->event_handler(srq, event->event_type);
+		*kind = HCA_SRQ;
 		return true;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
@@ -83,26 +84,95 @@ static bool relay_object_event(const struct ibv_async_event *event)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		qp = event->element.qp->qp_context;
-		qp->event_handler(qp, event->event_type);
+		*kind = HCA_QP;
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* Returns false if the descriptor will never report anything again. */
-static bool relay_async(struct hca_device *dev, struct ibv_context *adapter, bool is_client)
+/* Passes the event on to the object's client, and acknowledges it. */
+static void relay_object_event(struct hca_object *object, enum ibv_event_type type)
 {
-	struct ibv_async_event event;
+	struct ibv_async_event event = { .event_type = type };
+	struct uvd_cq *cq;
+	struct uvd_qp *qp;
+	struct uvd_srq *srq;
+
+	switch (object->kind) {
+	case HCA_CQ:
+		cq = &container_of(object, struct hca_cq, object)->cq;
+		cq->event_handler(cq, type);
+		event.element.cq = object->adapter;
+		break;
+	case HCA_SRQ:
+		srq = &container_of(object, struct hca_srq, object)->srq;
+		srq->event_handler(srq, type);
+		event.element.srq = object->adapter;
+		break;
+	case HCA_QP:
+		qp = &container_of(object, struct hca_qp, object)->qp;
+		qp->event_handler(qp, type);
+		event.element.qp = object->adapter;
+		break;
+	}
+	ibv_ack_async_event(&event);
+}
+
+/* Events of the device and of ports are reported to each context: only the device's own relays them. */
+static void relay_client_event(const struct hca_device *dev, struct hca_context *c,
+			       const struct ib_uverbs_async_event_desc *desc)
+{
+	struct hca_object *object;
+	enum hca_kind kind;
+
+	if (!event_kind(desc->event_type, &kind))
+		return;
+	object = hca_object_find(c, kind, desc->element);
+	if (object)
+		relay_object_event(object, desc->event_type);
+	else
+		uvd_log_limited(
+			dev->ibdev->log, UVD_WARN,
+			"%s: %s reports event %u of an object that the daemon has not made: the event is dropped; "
+			"a client of --memory=borrow has kept its context's device file and made the object itself",
+			dev->ibdev->config.ibdev, dev->hca, desc->event_type);
+}
+
+/*
+ * Relays the events of a client's context. Not by ibv_get_async_event(): see above. Providers that look at events
+ * themselves do not see these. Returns false if the descriptor will never report anything again.
+ */
+static bool relay_client_events(const struct hca_device *dev, struct hca_context *c)
+{
+	struct ib_uverbs_async_event_desc desc;
+	ssize_t len;
 
 	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
-		if (is_client && atomic_load(&dev->dead))
+		if (atomic_load(&dev->dead))
 			return false;
-		errno = 0;
-		if (ibv_get_async_event(adapter, &event))
+		len = read(c->adapter->async_fd, &desc, sizeof(desc));
+		if (len < 0)
 			return errno == EAGAIN || errno == EINTR;
-		if (!relay_object_event(&event) && !is_client)
+		/* The kernel gives one whole event, or an error. */
+		if (len != sizeof(desc))
+			return false;
+		relay_client_event(dev, c, &desc);
+	}
+	return true;
+}
+
+/* The same for the device's own context. */
+static bool relay_device_events(struct hca_device *dev)
+{
+	struct ibv_async_event event;
+	enum hca_kind kind;
+
+	for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+		errno = 0;
+		if (ibv_get_async_event(dev->adapter, &event))
+			return errno == EAGAIN || errno == EINTR;
+		if (!event_kind(event.event_type, &kind))
 			relay_device_event(dev, &event);
 		ibv_ack_async_event(&event);
 	}
@@ -133,21 +203,47 @@ static struct list_head *contexts_of(struct hca_device *dev, uint64_t id)
 	return &dev->contexts[id % HCA_CONTEXT_LISTS];
 }
 
-/* Finds the context of this number and keeps it from being closed, until context_leave(). NULL: it was closed. */
-static struct hca_context *context_enter(struct hca_device *dev, uint64_t id)
+/* A descriptor that only reports errors would wake the thread for ever: stop watching it. */
+static void events_forget(const struct hca_device *dev, int fd)
 {
-	struct hca_context *c, *found = NULL;
+	epoll_ctl(dev->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static int context_fd(const struct hca_context *c, unsigned int kind)
+{
+	return kind == EVENT_ASYNC ? c->adapter->async_fd : c->channel->fd;
+}
+
+/* Caller holds dev->lock. */
+static struct hca_context *context_find(struct hca_device *dev, uint64_t id)
+{
+	struct hca_context *c;
+
+	list_for_each_entry(c, contexts_of(dev, id), of_device)
+		if (c->id == id)
+			return c;
+	return NULL;
+}
+
+/*
+ * Finds the context of this number and keeps it from being closed, until context_leave(). NULL: it was closed, or an object
+ * of it is being destroyed: then its descriptor is not watched until hca_events_resume().
+ */
+static struct hca_context *context_enter(struct hca_device *dev, uint64_t id, unsigned int kind)
+{
+	struct hca_context *c;
 
 	uvd_lock(&dev->lock);
-	list_for_each_entry(c, contexts_of(dev, id), of_device) {
-		if (c->id != id)
-			continue;
-		c->busy = true;
-		found = c;
-		break;
+	c = context_find(dev, id);
+	if (c && c->leaving) {
+		events_forget(dev, context_fd(c, kind));
+		c->paused |= 1u << kind;
+		c = NULL;
 	}
+	if (c)
+		c->busy = true;
 	uvd_unlock(&dev->lock);
-	return found;
+	return c;
 }
 
 static void context_leave(struct hca_device *dev, struct hca_context *context)
@@ -158,28 +254,20 @@ static void context_leave(struct hca_device *dev, struct hca_context *context)
 	uvd_unlock(&dev->lock);
 }
 
-/* A descriptor that only reports errors would wake the thread for ever: stop watching it. */
-static void events_forget(const struct hca_device *dev, int fd)
-{
-	epoll_ctl(dev->epoll, EPOLL_CTL_DEL, fd, NULL);
-}
-
 static void events_of_context(struct hca_device *dev, uint64_t id, unsigned int kind, bool hung_up)
 {
-	struct hca_context *c = context_enter(dev, id);
+	struct hca_context *c = context_enter(dev, id, kind);
 
 	if (!c)
 		return;
-	if (kind == EVENT_COMPLETION && (!relay_completions(dev, c->channel) || hung_up))
-		events_forget(dev, c->channel->fd);
-	if (kind == EVENT_ASYNC && (!relay_async(dev, c->adapter, true) || hung_up))
-		events_forget(dev, c->adapter->async_fd);
+	if ((kind == EVENT_ASYNC ? !relay_client_events(dev, c) : !relay_completions(dev, c->channel)) || hung_up)
+		events_forget(dev, context_fd(c, kind));
 	context_leave(dev, c);
 }
 
 static void events_of_device(struct hca_device *dev, bool hung_up)
 {
-	if (relay_async(dev, dev->adapter, false) && !hung_up)
+	if (relay_device_events(dev) && !hung_up)
 		return;
 	events_forget(dev, dev->adapter->async_fd);
 	adapter_is_gone(dev);
@@ -252,10 +340,32 @@ static void context_wait(struct hca_device *dev, const struct hca_context *conte
 		pthread_cond_wait(&dev->idle, &dev->lock);
 }
 
-void hca_events_settle(struct hca_device *dev, struct hca_context *context)
+void hca_events_pause(struct hca_device *dev, struct hca_context *context)
 {
 	uvd_lock(&dev->lock);
+	context->leaving++;
 	context_wait(dev, context);
+	uvd_unlock(&dev->lock);
+}
+
+/* Caller holds dev->lock. */
+static void context_watch_again(const struct hca_device *dev, struct hca_context *c)
+{
+	for (unsigned int kind = EVENT_ASYNC; kind <= EVENT_COMPLETION; kind++) {
+		const int ret = c->paused >> kind & 1 ? events_watch(dev, context_fd(c, kind), c->id, kind) : 0;
+
+		if (ret)
+			uvd_logf(dev->ibdev->log, UVD_ERR, "%s: a client gets no more events: epoll_ctl: %s",
+				 dev->ibdev->config.ibdev, uvd_errno_name(ret));
+	}
+	c->paused = 0;
+}
+
+void hca_events_resume(struct hca_device *dev, struct hca_context *context)
+{
+	uvd_lock(&dev->lock);
+	if (!--context->leaving)
+		context_watch_again(dev, context);
 	uvd_unlock(&dev->lock);
 }
 

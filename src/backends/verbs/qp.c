@@ -30,7 +30,10 @@ int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd
 	qp->cap = init->cap = request.cap;
 	hca_queue_init(&qp->sq, qp->cap.max_send_wr);
 	hca_queue_init(&qp->rq, qp->cap.max_recv_wr);
+	qp->sq.cq = (struct hca_cq *)base->send_cq;
+	qp->rq.cq = (struct hca_cq *)base->recv_cq;
 	base->qp_num = qp->adapter->qp_num;
+	hca_object_add(hca_context(base->pd->context), &qp->object, HCA_QP, qp->adapter);
 	return 0;
 }
 
@@ -109,7 +112,11 @@ static void qp_leave_srq(struct hca_qp *qp)
 	uvd_unlock(&context->lock);
 }
 
-/* Waits, as hca_destroy_cq(), for events that are being relayed. */
+static int qp_end(void *adapter)
+{
+	return ibv_destroy_qp(adapter);
+}
+
 int hca_destroy_qp(struct uvd_qp *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
@@ -118,7 +125,7 @@ int hca_destroy_qp(struct uvd_qp *base)
 
 	if (base->srq)
 		qp_leave_srq(qp);
-	ret = hca_destroyed_with_events(context, ibv_destroy_qp(qp->adapter));
+	ret = hca_object_destroy(context, &qp->object, qp_end);
 	if (ret)
 		return ret;
 	uvd_lock(&context->lock);

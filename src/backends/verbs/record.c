@@ -12,6 +12,7 @@ void hca_queue_init(struct hca_queue *queue, unsigned int max)
 	INIT_LIST_HEAD(&queue->records);
 	queue->num = 0;
 	queue->max = max;
+	queue->cq = NULL;
 }
 
 static int records_make_table(struct hca_context *context)

@@ -43,8 +43,11 @@ uncount:
 	return -ENOMEM;
 }
 
+/* Where a destruction is stuck, the provider's rings stay mapped until the process ends. */
 void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, uint64_t bytes)
 {
+	if (atomic_load(&((const struct hca_context *)context)->stuck))
+		return;
 	uvd_uncharge_bytes(context->account, bytes);
 	atomic_fetch_sub(&hca_device(context->dev)->rings, rings);
 }

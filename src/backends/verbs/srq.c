@@ -26,6 +26,7 @@ int hca_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *attr, s
 	base->attr = request.attr;
 	srq->max_sge = request.attr.max_sge;
 	hca_queue_init(&srq->rq, request.attr.max_wr);
+	hca_object_add(hca_context(base->pd->context), &srq->object, HCA_SRQ, srq->adapter);
 	return 0;
 }
 
@@ -72,11 +73,16 @@ int hca_query_srq(struct uvd_srq *base, struct ibv_srq_attr *attr)
 	return hca_result(ibv_query_srq(((struct hca_srq *)base)->adapter, attr));
 }
 
+static int srq_end(void *adapter)
+{
+	return ibv_destroy_srq(adapter);
+}
+
 int hca_destroy_srq(struct uvd_srq *base)
 {
 	struct hca_context *context = hca_context(base->pd->context);
 	struct hca_srq *srq = (struct hca_srq *)base;
-	int ret = hca_destroyed_with_events(context, ibv_destroy_srq(srq->adapter));
+	int ret = hca_object_destroy(context, &srq->object, srq_end);
 
 	if (ret)
 		return ret;

@@ -20,6 +20,7 @@ static int hca_open(struct uvd_ibdev *ibdev)
 		return -ENOMEM;
 	dev->ibdev = ibdev;
 	dev->max_rings = hca_max_rings();
+	dev->patience = HCA_PATIENCE;
 	ibdev->priv = dev;
 	ret = hca_adapter_open(dev);
 	if (ret)
@@ -98,18 +99,6 @@ int hca_destroyed(struct hca_device *dev, int ret)
 	return atomic_load(&dev->dead) ? 0 : ret;
 }
 
-int hca_destroyed_with_events(struct hca_context *context, int ret)
-{
-	struct hca_device *dev = hca_device(context->context.dev);
-	const bool refused = ret;
-
-	ret = hca_destroyed(dev, ret);
-	/* libibverbs waits only for the events of what it destroys. */
-	if (!ret && refused)
-		hca_events_settle(dev, context);
-	return ret;
-}
-
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
 static int context_open(struct hca_device *dev, struct hca_context *context)
@@ -124,6 +113,7 @@ static int context_open(struct hca_device *dev, struct hca_context *context)
 		ret = hca_errno();
 		goto close;
 	}
+	hca_objects_init(context);
 	ret = hca_events_add(dev, context);
 	if (!ret)
 		return 0;
@@ -155,6 +145,18 @@ static int hca_alloc_context(struct uvd_context *base, struct uvd_udata *udata)
 	return 0;
 }
 
+static void context_close(struct hca_context *context)
+{
+	const int channel = context->channel->fd;
+
+	/* libibverbs keeps a channel that has CQs: those that could not be destroyed. */
+	if (ibv_destroy_comp_channel(context->channel))
+		close(channel);
+	ibv_close_device(context->adapter);
+	uvd_account_uncharge(context->context.account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
+}
+
+/* A context with a destruction that is stuck stays open, and charged: the thread of that destruction may go on one day. */
 static void hca_dealloc_context(struct uvd_context *base)
 {
 	struct hca_context *context = hca_context(base);
@@ -163,9 +165,8 @@ static void hca_dealloc_context(struct uvd_context *base)
 	hca_records_end(context);
 	free(context->mrs);
 	uvd_uncharge_bytes(base->account, context->num_mrs * sizeof(*context->mrs));
-	ibv_destroy_comp_channel(context->channel);
-	ibv_close_device(context->adapter);
-	uvd_account_uncharge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
+	if (!atomic_load(&context->stuck))
+		context_close(context);
 	pthread_cond_destroy(&context->unused);
 	pthread_mutex_destroy(&context->lock);
 }
@@ -278,6 +279,7 @@ const struct uvd_backend uvd_backend_verbs = {
 	.size_qp = sizeof(struct hca_qp),
 	.open = hca_open,
 	.close = hca_close,
+	.ending = hca_objects_ending,
 	.narrow = hca_narrow,
 	.take_port = hca_take_port,
 	.query_device = hca_query_device,

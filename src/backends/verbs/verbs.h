@@ -26,7 +26,7 @@
 
 struct hca_record;
 
-enum { HCA_CONTEXT_LISTS = 1024 };
+enum { HCA_CONTEXT_LISTS = 1024, HCA_OBJECT_LISTS = 256 };
 
 struct hca_device {
 	struct uvd_ibdev *ibdev;
@@ -37,11 +37,14 @@ struct hca_device {
 	pthread_t thread; /* relays events; see events.c */
 	int epoll, stop; /* stop: an eventfd that ends the thread */
 	int node; /* an inotify descriptor that reports changes of the adapter's node; -1: it cannot be watched */
-	pthread_mutex_t lock; /* contexts, next_id, hca_context.busy */
+	pthread_mutex_t lock; /* contexts, next_id, and of each context: busy, leaving, paused, objects */
 	pthread_cond_t idle; /* some context is not busy any more */
 	struct list_head contexts[HCA_CONTEXT_LISTS]; /* by the id's low bits */
 	uint64_t next_id; /* of a context; never reused */
 	int driver_id; /* of the adapter's driver; -1: clients' threads are not borrowed */
+	uint64_t patience; /* ns that one destruction in a context that was lent may take */
+	_Atomic uint64_t
+		end; /* when the destructions of the device's removal should have ended: uvd_now_ns(); 0: none */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
 };
@@ -63,6 +66,15 @@ struct hca_key {
 
 enum { HCA_CHUNK_RECORDS = 64, HCA_MAX_CHUNKS = 1 << 14 };
 
+enum hca_kind { HCA_CQ, HCA_SRQ, HCA_QP };
+
+/* An object of the adapter that has events: see objects.c. */
+struct hca_object {
+	struct list_head of_context; /* in a list of hca_context.objects */
+	enum hca_kind kind;
+	void *adapter; /* the struct ibv_cq, ibv_srq or ibv_qp */
+};
+
 struct hca_context {
 	struct uvd_context context;
 	struct ibv_context *adapter;
@@ -70,6 +82,11 @@ struct hca_context {
 	uint64_t id;
 	struct list_head of_device; /* in a list of hca_device.contexts */
 	bool busy; /* the thread of events.c uses the context */
+	unsigned int leaving; /* objects that are being destroyed: the thread does not enter the context */
+	unsigned int paused; /* descriptors that are not watched meanwhile: bits of EVENT_ASYNC and EVENT_COMPLETION */
+	struct list_head objects[HCA_OBJECT_LISTS]; /* by a hash of hca_object.adapter */
+	atomic_bool lent; /* threads of the client have had the context's device file: see objects.c */
+	atomic_bool stuck; /* a destruction did not end: nothing is destroyed any more, and the context stays open */
 	pthread_mutex_t lock; /* the rest */
 	pthread_cond_t unused; /* some region has no users any more */
 	struct hca_record **chunks; /* HCA_MAX_CHUNKS pointers to HCA_CHUNK_RECORDS records each */
@@ -155,11 +172,13 @@ struct hca_record {
 struct hca_queue {
 	struct list_head records;
 	unsigned int num, max;
+	const struct hca_cq *cq; /* where they complete; NULL: an SRQ's, in whatever CQ */
 };
 
 struct hca_cq {
 	struct uvd_cq cq;
 	struct ibv_cq *adapter;
+	struct hca_object object;
 	struct list_head backlog; /* completed records that the adapter's CQ has no more; see hca_cq_drain() */
 	uint64_t charged; /* as in hca_srq and hca_qp: bytes, see hca_charge_rings() */
 };
@@ -167,6 +186,7 @@ struct hca_cq {
 struct hca_srq {
 	struct uvd_srq srq;
 	struct ibv_srq *adapter;
+	struct hca_object object;
 	struct hca_queue rq;
 	uint32_t max_sge;
 	uint64_t charged;
@@ -175,6 +195,7 @@ struct hca_srq {
 struct hca_qp {
 	struct uvd_qp qp;
 	struct ibv_qp *adapter;
+	struct hca_object object;
 	struct hca_queue sq, rq;
 	struct ibv_qp_cap cap;
 	enum ibv_qp_state state; /* that the client set last; under the context's lock */
@@ -241,8 +262,24 @@ bool hca_is_cuse(const struct ibv_device *device);
  * else a negative errno.
  */
 int hca_destroyed(struct hca_device *dev, int ret);
-/* The same for an object that has events. When it returns 0, no event of it is being relayed. */
-int hca_destroyed_with_events(struct hca_context *context, int ret);
+
+/* ---- objects.c: objects that have events ------------------------------------------------------------------------- */
+
+#define HCA_PATIENCE UINT64_C(10000000000) /* ns */
+
+void hca_objects_init(struct hca_context *context);
+/* The adapter has just made the object. */
+void hca_object_add(struct hca_context *context, struct hca_object *object, enum hca_kind kind, void *adapter);
+/* Returns the object that has this address, or NULL. Only the thread of events.c calls it, in the context. */
+struct hca_object *hca_object_find(struct hca_context *context, enum hca_kind kind, uint64_t address);
+/*
+ * Destroys the object by destroy(), which gets object->adapter and may run in another thread. Returns 0 if the object has
+ * ended, with the adapter or without, or was left on the adapter for ever; else a negative errno. When it returns 0, no
+ * event of the object is relayed any more.
+ */
+int hca_object_destroy(struct hca_context *context, struct hca_object *object, int (*destroy)(void *adapter));
+/* The backend's ending(). */
+void hca_objects_ending(struct uvd_ibdev *ibdev);
 
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
@@ -379,8 +416,9 @@ int hca_events_start(struct hca_device *dev);
 void hca_events_end(struct hca_device *dev);
 /* Watches the context's descriptors. Returns 0 or a negative errno. */
 int hca_events_add(struct hca_device *dev, struct hca_context *context);
-/* The adapter is dead. When it returns, the thread relays no event of an object of the context any more. */
-void hca_events_settle(struct hca_device *dev, struct hca_context *context);
+/* Between these the thread relays no events of the context, and does not wait for it. */
+void hca_events_pause(struct hca_device *dev, struct hca_context *context);
+void hca_events_resume(struct hca_device *dev, struct hca_context *context);
 /* When it returns, the thread does not use the context any more. */
 void hca_events_remove(struct hca_device *dev, struct hca_context *context);
 
