@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+#include <poll.h>
+#include <sys/socket.h>
 #include "client.h"
+
+enum { EVENT_TIMEOUT_MS = 30000 };
 
 struct harness h;
 
@@ -177,6 +181,23 @@ void client_expect_none(const struct client *c)
 	struct ib_uverbs_wc wc;
 
 	ck_assert_int_eq(client_poll(c, &wc), 0);
+}
+
+int client_async_fd(const struct client *c)
+{
+	int fd;
+
+	ck_assert_int_eq(uv_alloc_async_fd(c->fd, &fd), 0);
+	return h.granted;
+}
+
+unsigned int client_event(int fd)
+{
+	struct ib_uverbs_async_event_desc event;
+
+	ck_assert_int_eq(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, EVENT_TIMEOUT_MS), 1);
+	ck_assert_int_eq(recv(fd, &event, sizeof(event), 0), sizeof(event));
+	return event.event_type;
 }
 
 /* ---- copies that block ------------------------------------------------------------------------------------------- */

@@ -49,6 +49,11 @@ int client_poll(const struct client *c, struct ib_uverbs_wc *wc);
 void client_expect(const struct client *c, uint64_t wr_id);
 void client_expect_none(const struct client *c);
 
+/* Makes an event file for asynchronous events. Returns its descriptor, which the caller closes. */
+int client_async_fd(const struct client *c);
+/* Waits for an event of the file, and returns its type. */
+unsigned int client_event(int fd);
+
 /* The user of the fixture's files is charged this much. */
 uint64_t client_bytes(void);
 struct hca_device *client_device(void);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The adapter's objects and its events. What it does with work requests is in fake_queues.c. */
+/*
+ * The adapter's contexts, PDs, MRs, CQs and events. Its QPs and SRQs are in fake_qps.c, its XRC domains in fake_xrc.c, what
+ * it does with work requests in fake_queues.c.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,9 +17,9 @@ struct fake_adapter fake;
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct ibv_device fake_device = { .node_type = IBV_NODE_CA, .name = "fake0", .dev_name = "uverbs-fake0" };
-static struct list_head fake_objects, fake_contexts, fake_qps, fake_mrs;
+static struct list_head fake_objects, fake_contexts, fake_mrs;
 static pthread_cond_t fake_acked = PTHREAD_COND_INITIALIZER;
-static uint32_t fake_numbers = 0x100; /* of QPs and keys */
+uint32_t fake_numbers = 0x100;
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
@@ -43,7 +46,8 @@ void fake_begin(void)
 	fake_node_make();
 	INIT_LIST_HEAD(&fake_objects);
 	INIT_LIST_HEAD(&fake_contexts);
-	INIT_LIST_HEAD(&fake_qps);
+	fake_qps_begin();
+	fake_xrc_begin();
 	INIT_LIST_HEAD(&fake_mrs);
 	sem_init(&fake.blocked, 0, 0);
 	sem_init(&fake.unblock, 0, 0);
@@ -64,8 +68,7 @@ struct fake_memory {
 	_Alignas(16) char object[];
 };
 
-/* Returns zeroed memory for an object, or NULL with errno set. */
-static void *fake_new(enum fake_call call, size_t size)
+void *fake_new(enum fake_call call, size_t size)
 {
 	const int ret = fake_result(call);
 	struct fake_memory *m;
@@ -82,7 +85,7 @@ static void *fake_new(enum fake_call call, size_t size)
 	return m->object;
 }
 
-static void fake_free(void *object)
+void fake_free(void *object)
 {
 	struct fake_memory *m = container_of(object, struct fake_memory, object);
 
@@ -151,16 +154,24 @@ static int fake_events_take(struct fake_events *events, int fd, struct fake_even
 	return 0;
 }
 
+/* The counter of the object of an event. */
+static unsigned int *fake_unacked(const struct ibv_async_event *event)
+{
+	if (event->event_type == IBV_EVENT_SRQ_ERR || event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		return &((struct fake_srq *)event->element.srq)->unacked;
+	return &((struct fake_qp *)event->element.qp)->unacked;
+}
+
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	struct fake_context *c = (struct fake_context *)context;
+	struct fake_context *c = fake_context(context);
 	struct fake_event e;
 	int ret;
 
 	pthread_mutex_lock(&fake_lock);
 	ret = fake_events_take(&c->events, context->async_fd, &e);
 	if (!ret && e.object)
-		((struct fake_qp *)e.object)->unacked++;
+		++*fake_unacked(&e.async);
 	pthread_mutex_unlock(&fake_lock);
 	if (!ret)
 		*event = e.async;
@@ -176,7 +187,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	if (event->event_type == IBV_EVENT_DEVICE_FATAL)
 		return;
 	pthread_mutex_lock(&fake_lock);
-	((struct fake_qp *)event->element.qp)->unacked--;
+	--*fake_unacked(event);
 	pthread_cond_broadcast(&fake_acked);
 	pthread_mutex_unlock(&fake_lock);
 }
@@ -206,25 +217,17 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int num)
 	pthread_mutex_unlock(&fake_lock);
 }
 
-/* As libibverbs does before it frees an object: drops its events, and waits until those taken are acknowledged. */
-static void fake_events_end(struct fake_events *events, void *object, const unsigned int *unacked)
+void fake_events_end(struct fake_events *events, void *object, const unsigned int *unacked)
 {
 	fake_events_drop(events, object);
 	while (*unacked)
 		pthread_cond_wait(&fake_acked, &fake_lock);
 }
 
-/* Drops what is queued. Caller holds fake_lock. */
-static void fake_qp_drop(struct fake_qp *qp)
-{
-	fake_queue_drop(&qp->sq);
-	fake_queue_drop(&qp->rq);
-}
-
 void fake_device_lost(void)
 {
 	pthread_mutex_lock(&fake_lock);
-	fake_qps_each(fake_qp_drop);
+	fake_qps_drop();
 	atomic_store(&fake.gone, true);
 	pthread_mutex_unlock(&fake_lock);
 }
@@ -237,18 +240,7 @@ void fake_device_fatal(void)
 	fake_device_lost();
 	pthread_mutex_lock(&fake_lock);
 	list_for_each_entry(c, &fake_contexts, link)
-		fake_events_add(&c->events, c->context.async_fd, fatal, NULL);
-	pthread_mutex_unlock(&fake_lock);
-}
-
-void fake_qp_event(uint32_t qp_num, enum ibv_event_type type)
-{
-	struct fake_qp *qp;
-
-	pthread_mutex_lock(&fake_lock);
-	qp = fake_qp_find(qp_num);
-	fake_events_add(&((struct fake_context *)qp->qp.context)->events, qp->qp.context->async_fd,
-			(struct ibv_async_event){ .event_type = type, .element.qp = &qp->qp }, qp);
+		fake_events_add(&c->events, c->verbs.context.async_fd, fatal, NULL);
 	pthread_mutex_unlock(&fake_lock);
 }
 
@@ -272,37 +264,6 @@ const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	struct fake_context *c = fake_new(FAKE_OPEN, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->context.device = device;
-	c->context.num_comp_vectors = 1;
-	c->context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
-	c->context.async_fd = fake_events_open(&c->events);
-	c->context.ops = fake_queue_ops;
-	pthread_mutex_lock(&fake_lock);
-	list_add_tail(&c->link, &fake_contexts);
-	pthread_mutex_unlock(&fake_lock);
-	return &c->context;
-}
-
-int ibv_close_device(struct ibv_context *context)
-{
-	struct fake_context *c = (struct fake_context *)context;
-
-	pthread_mutex_lock(&fake_lock);
-	list_del_init(&c->link);
-	fake_events_drop(&c->events, NULL);
-	pthread_mutex_unlock(&fake_lock);
-	close(context->cmd_fd);
-	close(context->async_fd);
-	fake_free(c);
-	return 0;
-}
-
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	*attr = (struct ibv_device_attr){
@@ -318,6 +279,49 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_srq = 100,
 		.phys_port_cnt = 1,
 	};
+	return 0;
+}
+
+static int fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+				struct ibv_device_attr_ex *attr, size_t size)
+{
+	*attr = fake.attr;
+	ibv_query_device(context, &attr->orig_attr);
+	attr->orig_attr.device_cap_flags = fake.attr.orig_attr.device_cap_flags;
+	return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct fake_context *c = fake_new(FAKE_OPEN, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->verbs = (struct verbs_context){ .sz = sizeof(c->verbs), .query_device_ex = fake_query_device_ex };
+	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	c->verbs.context.device = device;
+	c->verbs.context.num_comp_vectors = 1;
+	c->verbs.context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
+	c->verbs.context.async_fd = fake_events_open(&c->events);
+	c->verbs.context.ops = fake_queue_ops;
+	fake_xrc_ops(&c->verbs);
+	pthread_mutex_lock(&fake_lock);
+	list_add_tail(&c->link, &fake_contexts);
+	pthread_mutex_unlock(&fake_lock);
+	return &c->verbs.context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct fake_context *c = fake_context(context);
+
+	pthread_mutex_lock(&fake_lock);
+	list_del_init(&c->link);
+	fake_events_drop(&c->events, NULL);
+	pthread_mutex_unlock(&fake_lock);
+	close(context->cmd_fd);
+	close(context->async_fd);
+	fake_free(c);
 	return 0;
 }
 
@@ -467,146 +471,4 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(cq);
 	return ret;
-}
-
-/* ---- SRQs -------------------------------------------------------------------------------------------------------- */
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	struct fake_srq *srq = fake_new(FAKE_CREATE_SRQ, sizeof(*srq));
-
-	if (!srq)
-		return NULL;
-	srq->srq.context = pd->context;
-	srq->srq.pd = pd;
-	srq->srq.srq_context = attr->srq_context;
-	srq->attr = attr->attr;
-	INIT_LIST_HEAD(&srq->rq);
-	return &srq->srq;
-}
-
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	const int ret = fake_result(FAKE_MODIFY_SRQ);
-
-	if (!ret && (mask & IBV_SRQ_MAX_WR))
-		((struct fake_srq *)srq)->attr.max_wr = attr->max_wr;
-	return ret;
-}
-
-int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	*attr = ((struct fake_srq *)srq)->attr;
-	return fake_result(FAKE_QUERY_SRQ);
-}
-
-int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	const int ret = fake_result(FAKE_DESTROY_SRQ);
-
-	if (ret)
-		return ret;
-	fake_queue_drop(&((struct fake_srq *)srq)->rq);
-	fake_free(srq);
-	return ret;
-}
-
-/* ---- QPs --------------------------------------------------------------------------------------------------------- */
-
-struct fake_qp *fake_qp_find(uint32_t qp_num)
-{
-	struct fake_qp *qp;
-
-	list_for_each_entry(qp, &fake_qps, link)
-		if (qp->qp.qp_num == qp_num)
-			return qp;
-	return NULL;
-}
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	struct fake_qp *qp = fake_new(FAKE_CREATE_QP, sizeof(*qp));
-
-	if (!qp)
-		return NULL;
-	qp->qp = (struct ibv_qp){ .context = pd->context,
-				  .qp_context = attr->qp_context,
-				  .pd = pd,
-				  .send_cq = attr->send_cq,
-				  .recv_cq = attr->recv_cq,
-				  .srq = attr->srq,
-				  .qp_type = attr->qp_type };
-	qp->cap = attr->cap;
-	INIT_LIST_HEAD(&qp->sq);
-	INIT_LIST_HEAD(&qp->rq);
-	pthread_mutex_lock(&fake_lock);
-	qp->qp.qp_num = ++fake_numbers;
-	list_add_tail(&qp->link, &fake_qps);
-	pthread_mutex_unlock(&fake_lock);
-	return &qp->qp;
-}
-
-int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
-{
-	struct fake_qp *qp = (struct fake_qp *)base;
-	const int ret = fake_result(FAKE_MODIFY_QP);
-
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&fake_lock);
-	if (mask & IBV_QP_STATE)
-		qp->qp.state = attr->qp_state;
-	if (mask & IBV_QP_DEST_QPN)
-		qp->peer = attr->dest_qp_num;
-	if (qp->qp.state == IBV_QPS_RESET) {
-		fake_qp_drop(qp);
-		if (atomic_load(&fake.cleans_cqs))
-			fake_cq_clean(qp->qp.recv_cq, qp->qp.qp_num);
-	}
-	pthread_mutex_unlock(&fake_lock);
-	return 0;
-}
-
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
-{
-	*attr = (struct ibv_qp_attr){ .qp_state = qp->state };
-	*init = (struct ibv_qp_init_attr){ .cap = ((struct fake_qp *)qp)->cap };
-	return fake_result(FAKE_QUERY_QP);
-}
-
-int ibv_destroy_qp(struct ibv_qp *base)
-{
-	struct fake_qp *qp = (struct fake_qp *)base;
-	const int ret = fake_result(FAKE_DESTROY_QP);
-
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&fake_lock);
-	fake_events_end(&((struct fake_context *)base->context)->events, qp, &qp->unacked);
-	list_del_init(&qp->link);
-	fake_qp_drop(qp);
-	if (atomic_load(&fake.cleans_cqs))
-		fake_cq_clean(base->recv_cq, base->qp_num);
-	pthread_mutex_unlock(&fake_lock);
-	fake_free(qp);
-	return ret;
-}
-
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return fake_result(FAKE_ATTACH_MCAST);
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return fake_result(FAKE_DETACH_MCAST);
-}
-
-/* Caller holds fake_lock. */
-void fake_qps_each(void (*fn)(struct fake_qp *qp))
-{
-	struct fake_qp *qp;
-
-	list_for_each_entry(qp, &fake_qps, link)
-		fn(qp);
 }

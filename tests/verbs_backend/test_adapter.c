@@ -341,22 +341,9 @@ END_TEST
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for an event and returns its type. */
-static unsigned int async_event(int fd)
-{
-	struct ib_uverbs_async_event_desc event;
-
-	ck_assert_int_eq(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, EVENT_TIMEOUT_MS), 1);
-	ck_assert_int_eq(recv(fd, &event, sizeof(event), 0), sizeof(event));
-	return event.event_type;
-}
-
 static int async_fd(void)
 {
-	int fd;
-
-	ck_assert_int_eq(uv_alloc_async_fd(a.fd, &fd), 0);
-	return h.granted;
+	return client_async_fd(&a);
 }
 
 START_TEST(test_completion_event_of_the_adapter_reaches_the_clients_channel)
@@ -386,7 +373,7 @@ START_TEST(test_event_of_a_qp_reaches_the_client)
 
 	ck_assert_int_eq(make_qp(&qp), 0);
 	fake_qp_event(qp.qpn, IBV_EVENT_COMM_EST);
-	ck_assert_uint_eq(async_event(fd), IBV_EVENT_COMM_EST);
+	ck_assert_uint_eq(client_event(fd), IBV_EVENT_COMM_EST);
 	for (int i = 0; i < 100; i++)
 		fake_qp_event(qp.qpn, IBV_EVENT_COMM_EST);
 	/* The thread may be relaying some of them. */
@@ -405,7 +392,7 @@ START_TEST(test_dead_adapter_is_an_event_and_eio_and_everything_can_be_destroyed
 	ck_assert_int_eq(make_srq(&srq), 0);
 	ck_assert_int_eq(do_recv(), 0);
 	fake_device_fatal();
-	ck_assert_uint_eq(async_event(fd), IBV_EVENT_DEVICE_FATAL);
+	ck_assert_uint_eq(client_event(fd), IBV_EVENT_DEVICE_FATAL);
 	for (size_t i = 0; i < UV_ARRAY_SIZE(calls); i++)
 		ck_assert_int_eq(calls[i].fn(), -EIO);
 	ck_assert_int_eq(client_poll(&a, &wc), -EIO);
@@ -430,7 +417,7 @@ START_TEST(test_adapter_whose_node_goes_is_gone_and_its_device_is_to_be_removed)
 	ck_assert_int_eq(do_recv(), 0);
 	ck_assert(!h.dev->adapter_gone);
 	ck_assert_int_eq(unlink(fake.node), 0);
-	ck_assert_uint_eq(async_event(fd), IBV_EVENT_DEVICE_FATAL);
+	ck_assert_uint_eq(client_event(fd), IBV_EVENT_DEVICE_FATAL);
 	for (size_t i = 0; i < UV_ARRAY_SIZE(calls); i++)
 		ck_assert_int_eq(calls[i].fn(), -EIO);
 	/* The thread sets it after the event. */
@@ -448,7 +435,7 @@ START_TEST(test_adapter_whose_node_gets_another_mode_stays)
 	ck_assert_int_eq(make_qp(&qp), 0);
 	ck_assert_int_eq(chmod(fake.node, 0444), 0);
 	fake_qp_event(qp.qpn, IBV_EVENT_COMM_EST);
-	ck_assert_uint_eq(async_event(fd), IBV_EVENT_COMM_EST);
+	ck_assert_uint_eq(client_event(fd), IBV_EVENT_COMM_EST);
 	ck_assert_int_eq(end_qp(qp.handle), 0);
 	ck_assert(!h.dev->adapter_gone);
 	close(fd);
@@ -486,7 +473,7 @@ START_TEST(test_removal_under_traffic_comes_to_its_end)
 	sem_wait(&traffic_flows);
 	if (_i) {
 		fake_device_fatal();
-		ck_assert_uint_eq(async_event(fd), IBV_EVENT_DEVICE_FATAL);
+		ck_assert_uint_eq(client_event(fd), IBV_EVENT_DEVICE_FATAL);
 	}
 	uvd_device_remove(h.dev);
 	ck_assert_int_eq(worker_join(&worker), -EIO);

@@ -119,11 +119,11 @@ static int send_post(struct hca_context *context, struct hca_qp *qp, const struc
 int hca_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
 		  struct uvd_work *work)
 {
-	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_context *context = hca_qp_context(base);
 	struct hca_qp *qp = (struct hca_qp *)base;
-	int ret = 0;
+	int ret = base->pd ? 0 : -EINVAL; /* an XRC target has no queues */
 
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (atomic_load(&hca_qp_device(base)->dead))
 		ret = -EIO;
 	while (wr && !ret) {
 		ret = send_post(context, qp, wr);
@@ -207,14 +207,14 @@ int hca_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const struc
 {
 	struct hca_qp *qp = (struct hca_qp *)base;
 	const struct hca_target t = {
-		.context = hca_context(base->pd->context),
+		.context = hca_qp_context(base),
 		.pd = (struct hca_pd *)base->pd,
 		.queue = &qp->rq,
 		.qp = qp->adapter,
 		.max_sge = qp->cap.max_recv_sge,
 	};
 
-	if (base->srq) {
+	if (base->srq || !base->recv_cq) {
 		*bad = wr;
 		return -EINVAL;
 	}

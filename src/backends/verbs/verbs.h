@@ -26,6 +26,11 @@
 
 struct hca_record;
 
+/* Objects that only some adapters have. A device without them has no such objects either. */
+enum hca_feature {
+	HCA_XRC = 1 << 0,
+};
+
 enum { HCA_CONTEXT_LISTS = 1024 };
 
 struct hca_device {
@@ -42,6 +47,8 @@ struct hca_device {
 	struct list_head contexts[HCA_CONTEXT_LISTS]; /* by the id's low bits */
 	uint64_t next_id; /* of a context; never reused */
 	int driver_id; /* of the adapter's driver; -1: clients' threads are not borrowed */
+	unsigned int features; /* enum hca_feature: what the adapter has beyond the objects of every adapter */
+	struct hca_context *xrc; /* of XRC domains and their target QPs; NULL: the adapter has none */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
 };
@@ -164,9 +171,20 @@ struct hca_cq {
 	uint64_t charged; /* as in hca_srq and hca_qp: bytes, see hca_charge_rings() */
 };
 
+/*
+ * An XRC domain. Clients share it, and each has a context of its own on the adapter: there a domain belongs to a file,
+ * whatever context opens it. So this one belongs to `file`, and the context of each SRQ opens it again.
+ */
+struct hca_xrcd {
+	struct uvd_xrcd xrcd;
+	struct ibv_xrcd *adapter; /* in hca_device.xrc, as the domain's target QPs */
+	int file; /* a memfd of nobody else */
+};
+
 struct hca_srq {
 	struct uvd_srq srq;
 	struct ibv_srq *adapter;
+	struct ibv_xrcd *xrcd; /* XRC: the domain, opened in the context of the SRQ; else NULL */
 	struct hca_queue rq;
 	uint32_t max_sge;
 	uint64_t charged;
@@ -202,6 +220,18 @@ static inline struct hca_context *hca_context(struct uvd_context *context)
 	return (struct hca_context *)context;
 }
 
+/* The device of a QP. An XRC target has no PD. */
+static inline struct hca_device *hca_qp_device(const struct uvd_qp *qp)
+{
+	return hca_device(qp->pd ? qp->pd->context->dev : qp->xrcd->dev);
+}
+
+/* The context that has the QP on the adapter. */
+static inline struct hca_context *hca_qp_context(const struct uvd_qp *qp)
+{
+	return qp->pd ? hca_context(qp->pd->context) : hca_qp_device(qp)->xrc;
+}
+
 /* The negative errno of a call of libibverbs that has failed and set errno. */
 static inline int hca_errno(void)
 {
@@ -233,9 +263,17 @@ void hca_node_path(const struct ibv_device *device, char path[PATH_MAX]);
  * opened its own node would wait for itself.
  */
 bool hca_is_cuse(const struct ibv_device *device);
+/* Asks an adapter for its features. attr: its answer to a query. */
+unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
+/* The same for the adapter of this name. 0: it cannot be opened, or it is no adapter. */
+unsigned int hca_features_of(const char *name);
 
 /* ---- verbs.c ----------------------------------------------------------------------------------------------------- */
 
+/* Opens a context on the adapter, with the descriptors that events.c watches. *context is zeroed. */
+int hca_context_begin(struct hca_device *dev, struct hca_context *context);
+/* Closes it, after its last object. */
+void hca_context_end(struct hca_device *dev, struct hca_context *context);
 /*
  * Takes the result of a call of libibverbs that destroys. Returns 0 if the object has ended, with the adapter or without,
  * else a negative errno.
@@ -246,15 +284,16 @@ int hca_destroyed_with_events(struct hca_context *context, int ret);
 
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
-/* Leaves in attr what this backend forwards. remote: peers can access clients' memory. */
-void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote);
+/* Leaves in attr what this backend forwards. remote: peers can access clients' memory. features: of the device. */
+void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote, unsigned int features);
 /* Does a client have this through us? attr: after hca_mask_device(). For `uverbsctl hca`. */
 bool hca_has_qp(const struct ibv_device_attr *attr);
 bool hca_has_srq(const struct ibv_device_attr *attr);
 bool hca_has_mcast(const struct ibv_device_attr *attr);
 bool hca_has_remote(const struct ibv_device_attr *attr);
 /* Returns the adapter's request for a QP, or an errno: this backend does not forward the QP's type or flags. */
-int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struct ibv_qp_init_attr *out);
+int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, unsigned int features,
+		   struct ibv_qp_init_attr_ex *out);
 /* A client gets inline data up to this, if the adapter has more: the core reads it before it knows the QP. */
 enum { HCA_MAX_INLINE = 4096 /* bytes */ };
 void hca_qp_limit_inline(struct ibv_qp_cap *cap);
@@ -371,6 +410,18 @@ int hca_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, st
 int hca_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata);
 int hca_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 int hca_destroy_srq(struct uvd_srq *srq);
+
+/* ---- xrc.c: XRC domains ------------------------------------------------------------------------------------------ */
+
+/* Open and close the context of the domains and their target QPs, if the adapter has XRC. Begin returns 0 or an errno. */
+int hca_xrc_begin(struct hca_device *dev);
+void hca_xrc_end(struct hca_device *dev);
+int hca_alloc_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata);
+int hca_dealloc_xrcd(struct uvd_xrcd *xrcd);
+/* Opens the domain in the context of an SRQ. Returns NULL with errno set. */
+struct ibv_xrcd *hca_xrcd_open(struct hca_context *context, const struct uvd_xrcd *xrcd);
+/* The SRQ has ended. If the adapter refuses to close the domain, the context closes it in the end. */
+void hca_xrcd_close(struct ibv_xrcd *xrcd);
 
 /* ---- events.c: relays the adapter's events to clients ------------------------------------------------------------ */
 
