@@ -32,7 +32,7 @@ static const struct {
 } capabilities[] = {
 	{ "rc", hca_has_qp, 0 },   { "uc", hca_has_qp, 0 },	  { "ud", hca_has_qp, 0 },
 	{ "srq", hca_has_srq, 0 }, { "mcast", hca_has_mcast, 0 }, { "remote-access", hca_has_remote, 0 },
-	{ "xrc", NULL, HCA_XRC },
+	{ "xrc", NULL, HCA_XRC },  { "dm", NULL, HCA_DM },
 };
 
 /* Describes an adapter that is open: ports, limits, capabilities. */

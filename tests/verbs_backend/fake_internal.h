@@ -38,6 +38,8 @@ struct fake_channel {
 struct fake_mr {
 	struct ibv_mr mr;
 	struct list_head link;
+	struct fake_dm *dm; /* of device memory: addresses are offsets from `bytes`; else NULL */
+	char *bytes;
 };
 
 struct fake_cq {
@@ -89,6 +91,10 @@ void fake_free(void *object);
 void fake_qps_begin(void);
 struct fake_qp *fake_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 struct fake_srq *fake_srq_new(struct ibv_pd *pd, void *srq_context, const struct ibv_srq_attr *attr);
+void fake_dm_ops(struct verbs_context *verbs);
+/* Gives the region a key and lists it. */
+void fake_mr_add(struct fake_mr *mr);
+void fake_dm_leave(struct fake_dm *dm);
 void fake_xrc_begin(void);
 void fake_xrc_ops(struct verbs_context *verbs);
 /* Caller of the rest holds fake_lock. */
@@ -101,7 +107,9 @@ void fake_qp_leave_domain(struct fake_qp *qp);
 /* Completes the first receive of the queue with a message of another QP. Returns 0, or -1: there is none. */
 int fake_receive(struct list_head *rq, struct ibv_cq *cq, uint32_t qp_num, const void *data, uint32_t length);
 void fake_events_add(struct fake_events *events, int fd, struct ibv_async_event async, void *object);
-bool fake_mr_has(uint32_t lkey, const void *addr, uint32_t length);
+bool fake_mr_has(uint32_t lkey, uint64_t addr, uint32_t length);
+/* Where the bytes at this address are. */
+void *fake_mr_bytes(uint32_t lkey, uint64_t addr);
 struct fake_qp *fake_qp_find(uint32_t qp_num);
 void fake_qps_each(void (*fn)(struct fake_qp *qp));
 /* Drops the completions of a QP. */

@@ -28,12 +28,12 @@ static void request_add(struct list_head *queue, const struct fake_request *from
 
 static void *request_data(const struct fake_request *r)
 {
-	return (void *)(uintptr_t)r->sge.addr;
+	return fake_mr_bytes(r->sge.lkey, r->sge.addr);
 }
 
 static bool request_is_in_region(const struct fake_request *r)
 {
-	return !r->sge.length || fake_mr_has(r->sge.lkey, request_data(r), r->sge.length);
+	return !r->sge.length || fake_mr_has(r->sge.lkey, r->sge.addr, r->sge.length);
 }
 
 /* ---- completions ------------------------------------------------------------------------------------------------- */

@@ -304,6 +304,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
 	c->verbs.context.async_fd = fake_events_open(&c->events);
 	c->verbs.context.ops = fake_queue_ops;
+	fake_dm_ops(&c->verbs);
 	fake_xrc_ops(&c->verbs);
 	pthread_mutex_lock(&fake_lock);
 	list_add_tail(&c->link, &fake_contexts);
@@ -397,6 +398,14 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return ret;
 }
 
+void fake_mr_add(struct fake_mr *mr)
+{
+	pthread_mutex_lock(&fake_lock);
+	mr->mr.lkey = mr->mr.rkey = ++fake_numbers;
+	list_add_tail(&mr->link, &fake_mrs);
+	pthread_mutex_unlock(&fake_lock);
+}
+
 #undef ibv_reg_mr
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -405,33 +414,49 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	if (!mr)
 		return NULL;
 	mr->mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
-	pthread_mutex_lock(&fake_lock);
-	mr->mr.lkey = mr->mr.rkey = ++fake_numbers;
-	list_add_tail(&mr->link, &fake_mrs);
-	pthread_mutex_unlock(&fake_lock);
+	fake_mr_add(mr);
 	return &mr->mr;
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	if (atomic_load(&fake.gone))
-		return EIO;
+	struct fake_mr *m = (struct fake_mr *)mr;
+	const int ret = fake_result(FAKE_DEREG_MR);
+
+	if (ret)
+		return ret;
 	pthread_mutex_lock(&fake_lock);
-	list_del_init(&((struct fake_mr *)mr)->link);
+	list_del_init(&m->link);
+	if (m->dm)
+		fake_dm_leave(m->dm);
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(mr);
 	return 0;
 }
 
-bool fake_mr_has(uint32_t lkey, const void *addr, uint32_t length)
+static struct fake_mr *fake_mr_find(uint32_t lkey)
 {
 	struct fake_mr *m;
 
 	list_for_each_entry(m, &fake_mrs, link)
 		if (m->mr.lkey == lkey)
-			return (char *)addr >= (char *)m->mr.addr &&
-			       (char *)addr + length <= (char *)m->mr.addr + m->mr.length;
-	return false;
+			return m;
+	return NULL;
+}
+
+bool fake_mr_has(uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct fake_mr *m = fake_mr_find(lkey);
+	const uint64_t first = m && !m->dm ? (uintptr_t)m->mr.addr : 0;
+
+	return m && addr >= first && addr + length <= first + m->mr.length;
+}
+
+void *fake_mr_bytes(uint32_t lkey, uint64_t addr)
+{
+	const struct fake_mr *m = fake_mr_find(lkey);
+
+	return m && m->dm ? m->bytes + addr : (void *)(uintptr_t)addr;
 }
 
 /* ---- CQs --------------------------------------------------------------------------------------------------------- */

@@ -23,6 +23,8 @@ enum fake_call {
 	FAKE_CREATE_SRQ,
 	FAKE_CREATE_QP,
 	FAKE_OPEN_XRCD,
+	FAKE_ALLOC_DM,
+	FAKE_REG_DM_MR,
 	/* These return the result; if that is -1, with errno set to fake.err. */
 	FAKE_DEALLOC_PD,
 	FAKE_RESIZE_CQ,
@@ -42,6 +44,8 @@ enum fake_call {
 	FAKE_DETACH_MCAST,
 	FAKE_GET_SRQ_NUM,
 	FAKE_CLOSE_XRCD,
+	FAKE_FREE_DM,
+	FAKE_DEREG_MR,
 	FAKE_CALLS
 };
 
@@ -61,6 +65,12 @@ extern struct fake_adapter {
 	atomic_int domains; /* of XRC, in the kernel */
 	struct ibv_device_attr_ex attr; /* its answer to a query: the flags of orig_attr, and all but orig_attr */
 	struct ibv_qp_init_attr_ex qp_request; /* the last one */
+	struct ibv_alloc_dm_attr dm_request;
+	struct {
+		uint64_t offset, length;
+		unsigned int access;
+	} dm_region; /* the last one that was asked for */
+	char dm[4096]; /* the adapter's memory; an allocation begins with its first byte */
 	sem_t blocked, unblock;
 	char node[32]; /* the file that plays the adapter's node, from fake_begin() to fake_end() */
 } fake;

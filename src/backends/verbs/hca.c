@@ -107,11 +107,18 @@ static bool hca_has_xrc(struct ibv_context *adapter, const struct ibv_device_att
 	       verbs_get_ctx_op(adapter, get_srq_num) && verbs_get_ctx_op(adapter, create_qp_ex);
 }
 
+static bool hca_has_dm(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return attr->max_dm_size && verbs_get_ctx_op(adapter, alloc_dm) && verbs_get_ctx_op(adapter, free_dm) &&
+	       verbs_get_ctx_op(adapter, reg_dm_mr);
+}
+
 static const struct {
 	enum hca_feature feature;
 	bool (*has)(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
 } hca_optional[] = {
 	{ HCA_XRC, hca_has_xrc },
+	{ HCA_DM, hca_has_dm },
 };
 
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)

@@ -41,6 +41,8 @@ void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote, unsigned int 
 	const struct ibv_device_attr_ex all = *attr;
 
 	*attr = (struct ibv_device_attr_ex){ .orig_attr = all.orig_attr, .phys_port_cnt_ex = all.phys_port_cnt_ex };
+	if (features & HCA_DM)
+		attr->max_dm_size = all.max_dm_size;
 	orig->device_cap_flags &= forwarded_caps | caps_of_features(features);
 	attr->device_cap_flags_ex = orig->device_cap_flags;
 	if (remote) {

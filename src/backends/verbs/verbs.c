@@ -131,6 +131,7 @@ int hca_context_begin(struct hca_device *dev, struct hca_context *context)
 	pthread_mutex_init(&context->lock, NULL);
 	pthread_cond_init(&context->unused, NULL);
 	INIT_LIST_HEAD(&context->free_records);
+	INIT_LIST_HEAD(&context->dm_mrs);
 	ret = hca_events_add(dev, context);
 	if (!ret)
 		return 0;
@@ -279,6 +280,11 @@ static void hca_narrow(const struct uvd_device_config *config, struct uvd_backen
 		ops->alloc_xrcd = NULL;
 		ops->dealloc_xrcd = NULL;
 	}
+	if (!(features & HCA_DM)) {
+		ops->alloc_dm = NULL;
+		ops->dealloc_dm = NULL;
+		ops->reg_dm_mr = NULL;
+	}
 }
 
 const struct uvd_backend uvd_backend_verbs = {
@@ -287,6 +293,7 @@ const struct uvd_backend uvd_backend_verbs = {
 	.size_pd = sizeof(struct hca_pd),
 	.size_xrcd = sizeof(struct hca_xrcd),
 	.size_mr = sizeof(struct hca_mr),
+	.size_dm = sizeof(struct hca_dm),
 	.size_mw = sizeof(struct hca_mw),
 	.size_ah = sizeof(struct hca_ah),
 	.size_cq = sizeof(struct hca_cq),
@@ -304,9 +311,12 @@ const struct uvd_backend uvd_backend_verbs = {
 	.alloc_pd = hca_alloc_pd,
 	.dealloc_pd = hca_dealloc_pd,
 	.reg_mr = hca_reg_mr,
-	.dereg_mr = hca_dereg_mr,
+	.dereg_mr = hca_dereg_any_mr,
 	.alloc_xrcd = hca_alloc_xrcd,
 	.dealloc_xrcd = hca_dealloc_xrcd,
+	.alloc_dm = hca_alloc_dm,
+	.dealloc_dm = hca_dealloc_dm,
+	.reg_dm_mr = hca_reg_dm_mr,
 	.alloc_mw = hca_alloc_mw,
 	.dealloc_mw = hca_dealloc_mw,
 	.create_ah = hca_create_ah,

@@ -29,6 +29,7 @@ struct hca_record;
 /* Objects that only some adapters have. A device without them has no such objects either. */
 enum hca_feature {
 	HCA_XRC = 1 << 0,
+	HCA_DM = 1 << 1, /* device memory */
 };
 
 enum { HCA_CONTEXT_LISTS = 1024 };
@@ -59,6 +60,8 @@ struct hca_mr {
 	struct uvd_registration registration; /* by the client's thread */
 	bool borrowed; /* the adapter has the region, as `handle` */
 	uint32_t handle;
+	struct ibv_mr *of_dm; /* a region of device memory: the adapter's; else NULL */
+	struct list_head of_context; /* of device memory: in hca_context.dm_mrs */
 	uint32_t index; /* in hca_context.mrs; 0: it is not there */
 	unsigned int users; /* copies in progress; the deregistration waits for them */
 };
@@ -85,6 +88,8 @@ struct hca_context {
 	struct hca_key *mrs;
 	uint32_t num_mrs, last_mr; /* slots; the one that was given last */
 	atomic_uint bounced; /* regions in mrs */
+	struct list_head dm_mrs; /* regions of device memory */
+	atomic_uint num_dm_mrs;
 };
 
 enum { HCA_NO_LKEY = 0 /* the key of no region */ };
@@ -203,6 +208,11 @@ struct hca_qp {
 struct hca_mw {
 	struct uvd_mw mw;
 	struct ibv_mw *adapter;
+};
+
+struct hca_dm {
+	struct uvd_dm dm;
+	struct ibv_dm *adapter;
 };
 
 struct hca_ah {
@@ -333,7 +343,7 @@ void hca_records_end(struct hca_context *context);
 
 /* ---- rings.c: what the provider allocates for queues -------------------------------------------------------------- */
 
-enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2 };
+enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2, HCA_DM_RINGS = 1 };
 
 uint64_t hca_cq_bytes(uint32_t cqe);
 uint64_t hca_srq_bytes(uint32_t max_wr, uint32_t max_sge);
@@ -410,6 +420,16 @@ int hca_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, st
 int hca_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata);
 int hca_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 int hca_destroy_srq(struct uvd_srq *srq);
+
+/* ---- dm.c: device memory ----------------------------------------------------------------------------------------- */
+
+int hca_alloc_dm(struct uvd_dm *dm);
+int hca_dealloc_dm(struct uvd_dm *dm);
+int hca_reg_dm_mr(struct uvd_mr *mr, struct uvd_udata *udata);
+/* Deregisters a region of either memory. */
+int hca_dereg_any_mr(struct uvd_mr *mr);
+/* Are there entries, and is each in a region of device memory of the PD? Then the adapter gets them as they are. */
+bool hca_dm_has(struct hca_context *context, const struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge);
 
 /* ---- xrc.c: XRC domains ------------------------------------------------------------------------------------------ */
 
