@@ -27,10 +27,12 @@ static const char usage[] =
 /* One capability: a column of the table, and a key in JSON. */
 static const struct {
 	const char *name;
-	bool (*has)(const struct ibv_device_attr *attr);
+	bool (*has)(const struct ibv_device_attr *attr); /* or: */
+	unsigned int feature; /* what only some adapters have */
 } capabilities[] = {
-	{ "rc", hca_has_qp },	{ "uc", hca_has_qp },	    { "ud", hca_has_qp },
-	{ "srq", hca_has_srq }, { "mcast", hca_has_mcast }, { "remote-access", hca_has_remote },
+	{ "rc", hca_has_qp, 0 },   { "uc", hca_has_qp, 0 },	  { "ud", hca_has_qp, 0 },
+	{ "srq", hca_has_srq, 0 }, { "mcast", hca_has_mcast, 0 }, { "remote-access", hca_has_remote, 0 },
+	{ "xrc", NULL, HCA_XRC },  { "dm", NULL, HCA_DM },
 };
 
 /* Describes an adapter that is open: ports, limits, capabilities. */
@@ -39,13 +41,17 @@ static json_t *hca_tell_open(struct ibv_context *adapter)
 	json_t *caps = json_object(), *ports = json_array();
 	struct ibv_device_attr_ex attr = {};
 	struct ibv_port_attr port;
+	unsigned int features;
 
 	if (ibv_query_device_ex(adapter, NULL, &attr))
 		return json_pack("{s:s, s:o, s:o}", "problem", "it does not answer a query", "through_us", caps,
 				 "ports", ports);
-	hca_mask_device(&attr, false);
+	features = hca_features(adapter, &attr);
+	hca_mask_device(&attr, false, features);
 	for (unsigned int i = 0; i < UVD_COUNT(capabilities); i++)
-		json_object_set_new(caps, capabilities[i].name, json_boolean(capabilities[i].has(&attr.orig_attr)));
+		json_object_set_new(caps, capabilities[i].name,
+				    json_boolean(capabilities[i].has ? capabilities[i].has(&attr.orig_attr)
+								     : features & capabilities[i].feature));
 	for (unsigned int p = 1; p <= attr.orig_attr.phys_port_cnt && !ibv_query_port(adapter, p, &port); p++)
 		json_array_append_new(
 			ports,

@@ -77,6 +77,7 @@ struct uvd_xrcd {
 	struct uvd_ibdev *dev;
 	atomic_int usecnt; /* counts target QPs, SRQs, and the handles of a shared domain */
 	void *owner; /* for the core */
+	struct uvd_account *account; /* its creator's; pays for what the backend holds; valid as long as the domain */
 };
 
 /* Device memory that a client allocated: struct ib_dm. Clients access it by regions of it (reg_dm_mr). */

@@ -21,7 +21,7 @@ struct uvd_xrc_target;
 struct uvd_xrcd_domain {
 	struct uvd_xrcd *xrcd;
 	struct uvd_xrcd_domain *next; /* the device's list of shared domains, by its xrcd_lock */
-	struct uvd_account *account; /* is charged for path; a reference, or NULL */
+	struct uvd_account *account; /* its creator's, is charged for path; a reference, or NULL */
 	int path; /* an O_PATH fd that pins the file's inode; -1: the domain is private to one handle */
 	dev_t st_dev;
 	ino_t st_ino;

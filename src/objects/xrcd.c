@@ -44,7 +44,8 @@ static struct uvd_xrcd_domain *xrcd_find_domain(struct uvd_device *dev, const st
 	return domain;
 }
 
-static int alloc_domain(struct uvd_device *dev, struct uvd_udata *udata, struct uvd_xrcd_domain **out)
+static int alloc_domain(struct uvd_device *dev, struct uvd_account *account, struct uvd_udata *udata,
+			struct uvd_xrcd_domain **out)
 {
 	struct uvd_xrcd_domain *domain = uvd_zalloc(sizeof(*domain));
 	struct uvd_xrcd *xrcd = uvd_zalloc(dev->ib.ops->size_xrcd);
@@ -54,11 +55,13 @@ static int alloc_domain(struct uvd_device *dev, struct uvd_udata *udata, struct 
 		goto free;
 	xrcd->dev = &dev->ib;
 	xrcd->owner = domain;
+	xrcd->account = account;
 	domain->xrcd = xrcd;
 	domain->path = -1;
 	ret = dev->ib.ops->alloc_xrcd(xrcd, udata);
 	if (ret)
 		goto free;
+	domain->account = uvd_account_ref(account);
 	pthread_mutex_init(&domain->lock, NULL);
 	*out = domain;
 	return 0;
@@ -74,6 +77,11 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 
 	if (ret)
 		return ret;
+	if (domain->path >= 0) {
+		close(domain->path);
+		uvd_account_uncharge(domain->account, UVD_RES_DESCRIPTORS, 1);
+	}
+	uvd_account_put(domain->account);
 	pthread_mutex_destroy(&domain->lock);
 	free(domain->xrcd);
 	free(domain);
@@ -81,19 +89,9 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 }
 
 /* Charges the domain's fd to the account that creates the domain; accounts that open it later pay nothing for it. */
-static int charge_path(struct uvd_xrcd_domain *domain, struct uvd_account *account)
+static int charge_path(const struct uvd_xrcd_domain *domain)
 {
-	int ret = uvd_account_charge(account, UVD_RES_DESCRIPTORS, 1);
-
-	if (!ret)
-		domain->account = uvd_account_ref(account);
-	return ret;
-}
-
-static void uncharge_path(struct uvd_account *account)
-{
-	uvd_account_uncharge(account, UVD_RES_DESCRIPTORS, 1);
-	uvd_account_put(account);
+	return uvd_account_charge(domain->account, UVD_RES_DESCRIPTORS, 1);
 }
 
 /* Adds a domain to the device's list. Takes ownership of the fd. */
@@ -154,12 +152,12 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 	if (!handle)
 		return -ENOMEM;
 	if (!domain) {
-		ret = alloc_domain(req->dev, uvd_req_udata(req), &domain);
+		ret = alloc_domain(req->dev, req->file->account, uvd_req_udata(req), &domain);
 		if (ret) {
 			free(handle);
 			return ret;
 		}
-		ret = *path >= 0 ? charge_path(domain, req->file->account) : 0;
+		ret = *path >= 0 ? charge_path(domain) : 0;
 		if (ret) {
 			dealloc_domain(req->dev, domain);
 			free(handle);
@@ -236,7 +234,6 @@ static int close_xrcd(struct uvd_req *req)
 static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 {
 	struct uvd_xrcd *xrcd = domain->xrcd;
-	struct uvd_account *account = domain->account;
 	int path = domain->path, ret;
 
 	if (path >= 0 && atomic_fetch_sub(&xrcd->usecnt, 1) != 1)
@@ -247,14 +244,7 @@ static int close_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain)
 	if (path >= 0)
 		unshare_domain(dev, domain);
 	ret = dealloc_domain(dev, domain);
-	if (!ret) {
-		if (path >= 0) {
-			close(path);
-			uncharge_path(account);
-		}
-		return 0;
-	}
-	if (path >= 0) {
+	if (ret && path >= 0) {
 		share_domain(dev, domain, path, &(struct stat){ .st_dev = domain->st_dev, .st_ino = domain->st_ino });
 		atomic_fetch_add(&xrcd->usecnt, 1);
 	}

@@ -72,7 +72,7 @@ START_TEST(test_only_what_is_forwarded_is_announced)
 	memset(&attr, 0xff, sizeof(attr));
 	attr.orig_attr.max_qp = 17;
 	attr.orig_attr.max_srq = 18;
-	hca_mask_device(&attr, false);
+	hca_mask_device(&attr, false, 0);
 	ck_assert_int_eq(attr.orig_attr.max_qp, 17);
 	ck_assert_int_eq(attr.orig_attr.max_srq, 18);
 	ck_assert_int_eq(attr.orig_attr.max_mw, 0);
@@ -88,6 +88,19 @@ START_TEST(test_only_what_is_forwarded_is_announced)
 	ck_assert_uint_eq(attr.tm_caps.max_num_tags, 0);
 	ck_assert_uint_eq(attr.rss_caps.supported_qpts, 0);
 	ck_assert(hca_has_qp(&attr.orig_attr) && hca_has_srq(&attr.orig_attr) && !hca_has_remote(&attr.orig_attr));
+}
+END_TEST
+
+/* A device whose adapter has XRC says so, and one whose adapter has none does not. */
+START_TEST(test_device_shows_a_feature_only_if_it_forwards_it)
+{
+	struct ibv_device_attr_ex attr = { .orig_attr.device_cap_flags = ~0U };
+
+	attr.max_dm_size = 4096;
+	hca_mask_device(&attr, false, HCA_XRC | HCA_DM);
+	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
+	ck_assert_uint_eq(attr.max_dm_size, 4096);
+	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
 }
 END_TEST
 
@@ -110,7 +123,8 @@ START_TEST(test_qp_request_has_the_adapters_objects)
 {
 	struct hca_cq send_cq = { .adapter = (void *)0x10 }, recv_cq = { .adapter = (void *)0x20 };
 	struct hca_srq srq = { .adapter = (void *)0x30 };
-	struct hca_qp qp = {};
+	struct hca_pd of_qp = { .adapter = (void *)0x40 };
+	struct hca_qp qp = { .qp.pd = &of_qp.pd };
 	struct uvd_qp_init_attr init = {
 		.send_cq = &send_cq.cq,
 		.recv_cq = &recv_cq.cq,
@@ -120,9 +134,9 @@ START_TEST(test_qp_request_has_the_adapters_objects)
 		.sq_sig_all = true,
 		.create_flags = qps[_i].flags,
 	};
-	struct ibv_qp_init_attr request = {};
+	struct ibv_qp_init_attr_ex request = {};
 
-	ck_assert_int_eq(hca_qp_request(&qp, &init, &request), qps[_i].err);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, 0, &request), qps[_i].err);
 	if (qps[_i].err)
 		return;
 	ck_assert_ptr_eq(request.qp_context, &qp.qp);
@@ -132,6 +146,33 @@ START_TEST(test_qp_request_has_the_adapters_objects)
 	ck_assert_int_eq(memcmp(&request.cap, &init.cap, sizeof(init.cap)), 0);
 	ck_assert_int_eq(request.qp_type, qps[_i].type);
 	ck_assert_int_eq(request.sq_sig_all, 1);
+	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_PD);
+	ck_assert_ptr_eq(request.pd, of_qp.adapter);
+}
+END_TEST
+
+START_TEST(test_request_for_an_xrc_qp_has_only_what_the_qp_has)
+{
+	struct hca_cq send_cq = { .adapter = (void *)0x10 };
+	struct hca_xrcd xrcd = { .adapter = (void *)0x50 };
+	struct hca_qp qp = { .qp.pd = &pd.pd };
+	struct uvd_qp_init_attr init = { .send_cq = &send_cq.cq,
+					 .cap = { 1, 2, 3, 4, 5 },
+					 .qp_type = IBV_QPT_XRC_SEND };
+	struct ibv_qp_init_attr_ex request = {};
+
+	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, &request), 0);
+	ck_assert_ptr_eq(request.send_cq, send_cq.adapter);
+	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_PD);
+	ck_assert_int_eq(memcmp(&request.cap, &(struct ibv_qp_cap){ 1, 0, 3, 0, 5 }, sizeof(request.cap)), 0);
+
+	qp = (struct hca_qp){ .qp.xrcd = &xrcd.xrcd };
+	init = (struct uvd_qp_init_attr){ .cap = { 1, 2, 3, 4, 5 }, .qp_type = IBV_QPT_XRC_RECV };
+	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, &request), 0);
+	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_XRCD);
+	ck_assert_ptr_eq(request.xrcd, xrcd.adapter);
+	ck_assert_ptr_null(request.pd);
+	ck_assert_int_eq(memcmp(&request.cap, &(struct ibv_qp_cap){}, sizeof(request.cap)), 0);
 }
 END_TEST
 
@@ -152,7 +193,9 @@ START_TEST(test_send_request_keeps_every_field_of_its_opcode)
 	ck_assert_uint_eq(out.wr.ud.remote_qkey, 9);
 
 	wr = (struct uvd_send_wr){ .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .imm_data = 1, .remote_addr = 2, .rkey = 3 };
+	wr.remote_srqn = 4;
 	ck_assert_int_eq(hca_send_request(&wr, &out), 0);
+	ck_assert_uint_eq(out.qp_type.xrc.remote_srqn, 4);
 	ck_assert_uint_eq(out.imm_data, 1);
 	ck_assert_uint_eq(out.wr.rdma.remote_addr, 2);
 	ck_assert_uint_eq(out.wr.rdma.rkey, 3);
@@ -420,7 +463,9 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, test_only_what_is_forwarded_is_announced);
+	tcase_add_test(t, test_device_shows_a_feature_only_if_it_forwards_it);
 	tcase_add_loop_test(t, test_qp_request_has_the_adapters_objects, 0, sizeof(qps) / sizeof(qps[0]));
+	tcase_add_test(t, test_request_for_an_xrc_qp_has_only_what_the_qp_has);
 	tcase_add_test(t, test_send_request_keeps_every_field_of_its_opcode);
 	tcase_add_test(t, test_tags_of_live_records_differ_and_a_stale_tag_finds_nothing);
 	tcase_add_test(t, test_tag_stays_unique_when_its_counter_wraps);

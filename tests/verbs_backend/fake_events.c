@@ -30,7 +30,7 @@ int fake_async_open(struct fake_context *c)
 
 void fake_async_close(struct fake_context *c)
 {
-	close(c->context.async_fd);
+	close(c->verbs.context.async_fd);
 	close(c->kernel);
 }
 
@@ -50,7 +50,7 @@ static void async_event(const struct fake_context *c, uint64_t element, enum ibv
 /* The kernel drops the events of an object that ends. */
 void fake_async_end(struct ibv_context *context, const void *object, const unsigned int *unacked)
 {
-	struct fake_context *c = (struct fake_context *)context;
+	struct fake_context *c = fake_context(context);
 	struct ib_uverbs_async_event_desc kept[EVENTS_MOST];
 	unsigned int num = 0, dropped = 0;
 
@@ -220,21 +220,32 @@ void fake_qp_event(uint32_t qp_num, enum ibv_event_type type)
 	pthread_mutex_lock(&fake_lock);
 	qp = fake_qp_find(qp_num);
 	qp->unacked++;
-	async_event((struct fake_context *)qp->qp.context, (uintptr_t)qp, type);
+	async_event(fake_context(qp->qp.context), (uintptr_t)qp, type);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_srq_event(uint32_t srq_num, enum ibv_event_type type)
+{
+	struct fake_srq *srq;
+
+	pthread_mutex_lock(&fake_lock);
+	srq = fake_srq_find(srq_num);
+	srq->unacked++;
+	async_event(fake_context(srq->srq.context), (uintptr_t)srq, type);
 	pthread_mutex_unlock(&fake_lock);
 }
 
 void fake_forged_event(uint32_t qp_num, uint64_t element, enum ibv_event_type type)
 {
 	pthread_mutex_lock(&fake_lock);
-	async_event((struct fake_context *)fake_qp_find(qp_num)->qp.context, element, type);
+	async_event(fake_context(fake_qp_find(qp_num)->qp.context), element, type);
 	pthread_mutex_unlock(&fake_lock);
 }
 
 void fake_odd_event(uint32_t qp_num, const void *bytes, size_t len)
 {
 	pthread_mutex_lock(&fake_lock);
-	async_send((struct fake_context *)fake_qp_find(qp_num)->qp.context, bytes, len);
+	async_send(fake_context(fake_qp_find(qp_num)->qp.context), bytes, len);
 	pthread_mutex_unlock(&fake_lock);
 }
 

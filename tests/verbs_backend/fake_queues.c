@@ -28,12 +28,12 @@ static void request_add(struct list_head *queue, const struct fake_request *from
 
 static void *request_data(const struct fake_request *r)
 {
-	return (void *)(uintptr_t)r->sge.addr;
+	return fake_mr_bytes(r->sge.lkey, r->sge.addr);
 }
 
 static bool request_is_in_region(const struct fake_request *r)
 {
-	return !r->sge.length || fake_mr_has(r->sge.lkey, request_data(r), r->sge.length);
+	return !r->sge.length || fake_mr_has(r->sge.lkey, r->sge.addr, r->sge.length);
 }
 
 /* ---- completions ------------------------------------------------------------------------------------------------- */
@@ -98,29 +98,34 @@ static int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 
 /* ---- processing -------------------------------------------------------------------------------------------------- */
 
+int fake_receive(struct list_head *rq, struct ibv_cq *cq, uint32_t qp_num, const void *data, uint32_t length)
+{
+	struct ibv_wc wc = { .opcode = IBV_WC_RECV, .byte_len = length, .qp_num = qp_num };
+	struct fake_request *recv;
+
+	if (list_empty(rq))
+		return -1;
+	recv = list_first_entry(rq, struct fake_request, link);
+	wc.wr_id = recv->wr_id;
+	if (length > recv->sge.length || !request_is_in_region(recv))
+		wc.status = IBV_WC_LOC_LEN_ERR;
+	else if (length)
+		memcpy(request_data(recv), data, length);
+	fake_complete(cq, wc);
+	request_free(recv);
+	return 0;
+}
+
 /* Returns false if the peer has no receive request. */
 static bool fake_deliver(const struct fake_qp *qp, const struct fake_request *r)
 {
 	struct fake_qp *peer = fake_qp_find(qp->peer);
 	struct list_head *rq;
-	struct fake_request *recv;
-	struct ibv_wc wc = { .opcode = IBV_WC_RECV, .byte_len = r->sge.length };
 
 	if (!peer)
 		return false;
 	rq = peer->qp.srq ? &((struct fake_srq *)peer->qp.srq)->rq : &peer->rq;
-	if (list_empty(rq))
-		return false;
-	recv = list_first_entry(rq, struct fake_request, link);
-	wc.wr_id = recv->wr_id;
-	wc.qp_num = peer->qp.qp_num;
-	if (r->sge.length > recv->sge.length || !request_is_in_region(recv))
-		wc.status = IBV_WC_LOC_LEN_ERR;
-	else if (r->sge.length)
-		memcpy(request_data(recv), request_data(r), r->sge.length);
-	fake_complete(peer->qp.recv_cq, wc);
-	request_free(recv);
-	return true;
+	return !fake_receive(rq, peer->qp.recv_cq, peer->qp.qp_num, request_data(r), r->sge.length);
 }
 
 /* Returns the status, or -1: the request has to wait. */

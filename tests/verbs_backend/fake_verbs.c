@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The adapter's objects. Their events are in fake_events.c; what it does with work requests is in fake_queues.c. */
+/*
+ * The adapter's contexts, PDs, MRs and CQs. Its QPs and SRQs are in fake_qps.c, its XRC domains in fake_xrc.c, its device
+ * memory in fake_dm.c, its events in fake_events.c, and what it does with work requests in fake_queues.c.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,8 +17,8 @@ pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct ibv_device fake_device = { .node_type = IBV_NODE_CA, .name = "fake0", .dev_name = "uverbs-fake0" };
 struct list_head fake_contexts;
-static struct list_head fake_objects, fake_qps, fake_mrs;
-static uint32_t fake_numbers = 0x100; /* of QPs and keys */
+static struct list_head fake_objects, fake_mrs;
+uint32_t fake_numbers = 0x100;
 
 /* ---- the node ---------------------------------------------------------------------------------------------------- */
 
@@ -42,7 +45,8 @@ void fake_begin(void)
 	fake_node_make();
 	INIT_LIST_HEAD(&fake_objects);
 	INIT_LIST_HEAD(&fake_contexts);
-	INIT_LIST_HEAD(&fake_qps);
+	fake_qps_begin();
+	fake_xrc_begin();
 	INIT_LIST_HEAD(&fake_mrs);
 	sem_init(&fake.blocked, 0, 0);
 	sem_init(&fake.unblock, 0, 0);
@@ -63,8 +67,7 @@ struct fake_memory {
 	_Alignas(16) char object[];
 };
 
-/* Returns zeroed memory for an object, or NULL with errno set. */
-static void *fake_new(enum fake_call call, size_t size)
+void *fake_new(enum fake_call call, size_t size)
 {
 	const int ret = fake_result(call);
 	struct fake_memory *m;
@@ -81,7 +84,7 @@ static void *fake_new(enum fake_call call, size_t size)
 	return m->object;
 }
 
-static void fake_free(void *object)
+void fake_free(void *object)
 {
 	struct fake_memory *m = container_of(object, struct fake_memory, object);
 
@@ -121,36 +124,6 @@ const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	struct fake_context *c = fake_new(FAKE_OPEN, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->context.device = device;
-	c->context.num_comp_vectors = 1;
-	c->context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
-	c->context.async_fd = fake_async_open(c);
-	c->context.ops = fake_queue_ops;
-	pthread_mutex_lock(&fake_lock);
-	list_add_tail(&c->link, &fake_contexts);
-	pthread_mutex_unlock(&fake_lock);
-	return &c->context;
-}
-
-int ibv_close_device(struct ibv_context *context)
-{
-	struct fake_context *c = (struct fake_context *)context;
-
-	pthread_mutex_lock(&fake_lock);
-	list_del_init(&c->link);
-	pthread_mutex_unlock(&fake_lock);
-	close(context->cmd_fd);
-	fake_async_close(c);
-	fake_free(c);
-	return 0;
-}
-
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	*attr = (struct ibv_device_attr){
@@ -166,6 +139,49 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_srq = 100,
 		.phys_port_cnt = 1,
 	};
+	return 0;
+}
+
+static int fake_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+				struct ibv_device_attr_ex *attr, size_t size)
+{
+	*attr = fake.attr;
+	ibv_query_device(context, &attr->orig_attr);
+	attr->orig_attr.device_cap_flags = fake.attr.orig_attr.device_cap_flags;
+	return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct fake_context *c = fake_new(FAKE_OPEN, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->verbs = (struct verbs_context){ .sz = sizeof(c->verbs), .query_device_ex = fake_query_device_ex };
+	c->verbs.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	c->verbs.context.device = device;
+	c->verbs.context.num_comp_vectors = 1;
+	c->verbs.context.cmd_fd = open(fake.node, O_RDONLY | O_CLOEXEC);
+	c->verbs.context.async_fd = fake_async_open(c);
+	c->verbs.context.ops = fake_queue_ops;
+	fake_dm_ops(&c->verbs);
+	fake_xrc_ops(&c->verbs);
+	pthread_mutex_lock(&fake_lock);
+	list_add_tail(&c->link, &fake_contexts);
+	pthread_mutex_unlock(&fake_lock);
+	return &c->verbs.context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct fake_context *c = fake_context(context);
+
+	pthread_mutex_lock(&fake_lock);
+	list_del_init(&c->link);
+	pthread_mutex_unlock(&fake_lock);
+	close(context->cmd_fd);
+	fake_async_close(c);
+	fake_free(c);
 	return 0;
 }
 
@@ -240,6 +256,14 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return ret;
 }
 
+void fake_mr_add(struct fake_mr *mr)
+{
+	pthread_mutex_lock(&fake_lock);
+	mr->mr.lkey = mr->mr.rkey = ++fake_numbers;
+	list_add_tail(&mr->link, &fake_mrs);
+	pthread_mutex_unlock(&fake_lock);
+}
+
 #undef ibv_reg_mr
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -248,33 +272,49 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 	if (!mr)
 		return NULL;
 	mr->mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
-	pthread_mutex_lock(&fake_lock);
-	mr->mr.lkey = mr->mr.rkey = ++fake_numbers;
-	list_add_tail(&mr->link, &fake_mrs);
-	pthread_mutex_unlock(&fake_lock);
+	fake_mr_add(mr);
 	return &mr->mr;
 }
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	if (atomic_load(&fake.gone))
-		return EIO;
+	struct fake_mr *m = (struct fake_mr *)mr;
+	const int ret = fake_result(FAKE_DEREG_MR);
+
+	if (ret)
+		return ret;
 	pthread_mutex_lock(&fake_lock);
-	list_del_init(&((struct fake_mr *)mr)->link);
+	list_del_init(&m->link);
+	if (m->dm)
+		fake_dm_leave(m->dm);
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(mr);
 	return 0;
 }
 
-bool fake_mr_has(uint32_t lkey, const void *addr, uint32_t length)
+static struct fake_mr *fake_mr_find(uint32_t lkey)
 {
 	struct fake_mr *m;
 
 	list_for_each_entry(m, &fake_mrs, link)
 		if (m->mr.lkey == lkey)
-			return (char *)addr >= (char *)m->mr.addr &&
-			       (char *)addr + length <= (char *)m->mr.addr + m->mr.length;
-	return false;
+			return m;
+	return NULL;
+}
+
+bool fake_mr_has(uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	const struct fake_mr *m = fake_mr_find(lkey);
+	const uint64_t first = m && !m->dm ? (uintptr_t)m->mr.addr : 0;
+
+	return m && addr >= first && addr + length <= first + m->mr.length;
+}
+
+void *fake_mr_bytes(uint32_t lkey, uint64_t addr)
+{
+	const struct fake_mr *m = fake_mr_find(lkey);
+
+	return m && m->dm ? m->bytes + addr : (void *)(uintptr_t)addr;
 }
 
 /* ---- CQs --------------------------------------------------------------------------------------------------------- */
@@ -315,159 +355,4 @@ int ibv_destroy_cq(struct ibv_cq *cq)
 	pthread_mutex_unlock(&fake_lock);
 	fake_free(cq);
 	return ret;
-}
-
-/* ---- SRQs -------------------------------------------------------------------------------------------------------- */
-
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	struct fake_srq *srq = fake_new(FAKE_CREATE_SRQ, sizeof(*srq));
-
-	if (!srq)
-		return NULL;
-	srq->srq.context = pd->context;
-	srq->srq.pd = pd;
-	srq->srq.srq_context = attr->srq_context;
-	srq->attr = attr->attr;
-	INIT_LIST_HEAD(&srq->rq);
-	return &srq->srq;
-}
-
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	const int ret = fake_result(FAKE_MODIFY_SRQ);
-
-	if (!ret && (mask & IBV_SRQ_MAX_WR))
-		((struct fake_srq *)srq)->attr.max_wr = attr->max_wr;
-	return ret;
-}
-
-int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
-{
-	*attr = ((struct fake_srq *)srq)->attr;
-	return fake_result(FAKE_QUERY_SRQ);
-}
-
-int ibv_destroy_srq(struct ibv_srq *srq)
-{
-	const int ret = fake_result(FAKE_DESTROY_SRQ);
-
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&fake_lock);
-	fake_async_end(srq->context, srq, &((struct fake_srq *)srq)->unacked);
-	pthread_mutex_unlock(&fake_lock);
-	fake_queue_drop(&((struct fake_srq *)srq)->rq);
-	fake_free(srq);
-	return ret;
-}
-
-/* ---- QPs --------------------------------------------------------------------------------------------------------- */
-
-struct fake_qp *fake_qp_find(uint32_t qp_num)
-{
-	struct fake_qp *qp;
-
-	list_for_each_entry(qp, &fake_qps, link)
-		if (qp->qp.qp_num == qp_num)
-			return qp;
-	return NULL;
-}
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	struct fake_qp *qp = fake_new(FAKE_CREATE_QP, sizeof(*qp));
-
-	if (!qp)
-		return NULL;
-	qp->qp = (struct ibv_qp){ .context = pd->context,
-				  .qp_context = attr->qp_context,
-				  .pd = pd,
-				  .send_cq = attr->send_cq,
-				  .recv_cq = attr->recv_cq,
-				  .srq = attr->srq,
-				  .qp_type = attr->qp_type };
-	qp->cap = attr->cap;
-	INIT_LIST_HEAD(&qp->sq);
-	INIT_LIST_HEAD(&qp->rq);
-	pthread_mutex_lock(&fake_lock);
-	qp->qp.qp_num = ++fake_numbers;
-	list_add_tail(&qp->link, &fake_qps);
-	pthread_mutex_unlock(&fake_lock);
-	return &qp->qp;
-}
-
-void fake_qp_drop(struct fake_qp *qp)
-{
-	fake_queue_drop(&qp->sq);
-	fake_queue_drop(&qp->rq);
-}
-
-int ibv_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attr, int mask)
-{
-	struct fake_qp *qp = (struct fake_qp *)base;
-	const int ret = fake_result(FAKE_MODIFY_QP);
-
-	if (ret)
-		return ret;
-	pthread_mutex_lock(&fake_lock);
-	if (mask & IBV_QP_STATE)
-		qp->qp.state = attr->qp_state;
-	if (mask & IBV_QP_DEST_QPN)
-		qp->peer = attr->dest_qp_num;
-	if (qp->qp.state == IBV_QPS_RESET) {
-		fake_qp_drop(qp);
-		if (atomic_load(&fake.cleans_cqs))
-			fake_cq_clean(qp->qp.recv_cq, qp->qp.qp_num);
-	}
-	pthread_mutex_unlock(&fake_lock);
-	return 0;
-}
-
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
-{
-	*attr = (struct ibv_qp_attr){ .qp_state = qp->state };
-	*init = (struct ibv_qp_init_attr){ .cap = ((struct fake_qp *)qp)->cap };
-	return fake_result(FAKE_QUERY_QP);
-}
-
-int ibv_destroy_qp(struct ibv_qp *base)
-{
-	struct fake_qp *qp = (struct fake_qp *)base;
-	const int ret = fake_result(FAKE_DESTROY_QP);
-
-	if (ret)
-		return ret;
-	if (atomic_load(&fake.hangs)) {
-		sem_post(&fake.blocked);
-		sem_wait(&fake.unblock);
-	}
-	pthread_mutex_lock(&fake_lock);
-	fake_async_end(base->context, qp, &qp->unacked);
-	list_del_init(&qp->link);
-	fake_qp_drop(qp);
-	if (atomic_load(&fake.cleans_cqs))
-		fake_cq_clean(base->recv_cq, base->qp_num);
-	pthread_mutex_unlock(&fake_lock);
-	fake_free(qp);
-	return ret;
-}
-
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return fake_result(FAKE_ATTACH_MCAST);
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return fake_result(FAKE_DETACH_MCAST);
-}
-
-/* Caller holds fake_lock. */
-void fake_qps_each(void (*fn)(struct fake_qp *qp))
-{
-	struct fake_qp *qp;
-
-	list_for_each_entry(qp, &fake_qps, link)
-		fn(qp);
 }

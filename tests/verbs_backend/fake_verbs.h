@@ -22,6 +22,9 @@ enum fake_call {
 	FAKE_CREATE_CQ,
 	FAKE_CREATE_SRQ,
 	FAKE_CREATE_QP,
+	FAKE_OPEN_XRCD,
+	FAKE_ALLOC_DM,
+	FAKE_REG_DM_MR,
 	/* These return the result; if that is -1, with errno set to fake.err. */
 	FAKE_DEALLOC_PD,
 	FAKE_RESIZE_CQ,
@@ -39,6 +42,10 @@ enum fake_call {
 	FAKE_DESTROY_QP,
 	FAKE_ATTACH_MCAST,
 	FAKE_DETACH_MCAST,
+	FAKE_GET_SRQ_NUM,
+	FAKE_CLOSE_XRCD,
+	FAKE_FREE_DM,
+	FAKE_DEREG_MR,
 	FAKE_CALLS
 };
 
@@ -55,7 +62,16 @@ extern struct fake_adapter {
 	atomic_bool cleans_cqs; /* completions of a destroyed QP leave its recv_cq, as with mlx4 and mlx5 */
 	atomic_bool gone; /* every call fails with EIO, destructions too, and the object stays */
 	atomic_int posted; /* send requests that were queued */
-	atomic_int objects; /* contexts, channels, PDs, MRs, CQs, SRQs and QPs that exist */
+	atomic_int objects; /* of libibverbs that exist: contexts, channels, PDs, MRs, CQs, SRQs, QPs, XRC domains */
+	atomic_int domains; /* of XRC, in the kernel */
+	struct ibv_device_attr_ex attr; /* its answer to a query: the flags of orig_attr, and all but orig_attr */
+	struct ibv_qp_init_attr_ex qp_request; /* the last one */
+	struct ibv_alloc_dm_attr dm_request;
+	struct {
+		uint64_t offset, length;
+		unsigned int access;
+	} dm_region; /* the last one that was asked for */
+	char dm[4096]; /* the adapter's memory; an allocation begins with its first byte */
 	sem_t blocked, unblock;
 	char node[32]; /* the file that plays the adapter's node, from fake_begin() to fake_end() */
 } fake;
@@ -72,7 +88,7 @@ void *fake_queued(uint32_t qp_num, unsigned int place);
 void fake_device_lost(void);
 /* Reports DEVICE_FATAL to all contexts; from now on calls fail. */
 void fake_device_fatal(void);
-/* Reports an event of a QP to its context. */
+/* Reports an event of a QP, or of an XRC SRQ, to its context. */
 void fake_qp_event(uint32_t qp_num, enum ibv_event_type type);
 /* Reports an event to the QP's context that a holder of its device file has made, of an object of its own. */
 void fake_forged_event(uint32_t qp_num, uint64_t element, enum ibv_event_type type);
@@ -83,5 +99,11 @@ struct ibv_qp *fake_qp(uint32_t qp_num);
 uint64_t fake_tag(uint32_t qp_num, bool receives);
 /* Adds a completion to the QP's CQ for receives, whatever it says. */
 void fake_forged_completion(uint32_t qp_num, struct ibv_wc wc);
+void fake_srq_event(uint32_t srq_num, enum ibv_event_type type);
+/*
+ * A peer sends a message to an XRC target, which is to take a receive of the SRQ. Returns 0, or -1: the target accepts
+ * nothing, the two are not of one domain, or there is no receive.
+ */
+int fake_xrc_send(uint32_t qp_num, uint32_t srq_num, const void *data, uint32_t length);
 
 #endif

@@ -98,6 +98,56 @@ static int hca_find_and_open(struct hca_device *dev)
 	return ret;
 }
 
+/* ---- what only some adapters have -------------------------------------------------------------------------------- */
+
+static bool hca_has_xrc(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return (attr->orig_attr.device_cap_flags & IBV_DEVICE_XRC) && verbs_get_ctx_op(adapter, open_xrcd) &&
+	       verbs_get_ctx_op(adapter, close_xrcd) && verbs_get_ctx_op(adapter, create_srq_ex) &&
+	       verbs_get_ctx_op(adapter, get_srq_num) && verbs_get_ctx_op(adapter, create_qp_ex);
+}
+
+static bool hca_has_dm(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return attr->max_dm_size && verbs_get_ctx_op(adapter, alloc_dm) && verbs_get_ctx_op(adapter, free_dm) &&
+	       verbs_get_ctx_op(adapter, reg_dm_mr);
+}
+
+static const struct {
+	enum hca_feature feature;
+	bool (*has)(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
+} hca_optional[] = {
+	{ HCA_XRC, hca_has_xrc },
+	{ HCA_DM, hca_has_dm },
+};
+
+unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	unsigned int features = 0;
+
+	for (size_t i = 0; i < sizeof(hca_optional) / sizeof(hca_optional[0]); i++)
+		if (hca_optional[i].has(adapter, attr))
+			features |= hca_optional[i].feature;
+	return features;
+}
+
+unsigned int hca_features_of(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL), *device = hca_find(list, name);
+	struct ibv_context *adapter = device && !hca_is_cuse(device) ? ibv_open_device(device) : NULL;
+	struct ibv_device_attr_ex attr = {};
+	unsigned int features = 0;
+
+	if (adapter) {
+		if (!ibv_query_device_ex(adapter, NULL, &attr))
+			features = hca_features(adapter, &attr);
+		ibv_close_device(adapter);
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return features;
+}
+
 /* ---- taking it over ---------------------------------------------------------------------------------------------- */
 
 /* Slots that are empty stay zero. */
@@ -170,6 +220,7 @@ static int hca_take_over(struct hca_device *dev)
 
 	if (ret)
 		return hca_refuse(dev, ret, "it does not answer a query");
+	dev->features = hca_features(dev->adapter, &attr);
 	config->node_guid = attr.orig_attr.node_guid;
 	config->sys_image_guid = attr.orig_attr.sys_image_guid;
 	if (attr.orig_attr.fw_ver[0])

@@ -42,8 +42,11 @@ static int send_may_post(const struct hca_qp *qp)
 /* Has the record room for a copy, or does the adapter get the client's own entries? */
 static bool send_copies(struct hca_context *context, struct hca_qp *qp, const struct uvd_send_wr *wr)
 {
-	return wr->send_flags & IBV_SEND_INLINE ||
-	       hca_bounces(context, (struct hca_pd *)qp->qp.pd, wr->sg_list, wr->num_sge);
+	struct hca_pd *pd = (struct hca_pd *)qp->qp.pd;
+
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return true;
+	return hca_bounces(context, pd, wr->sg_list, wr->num_sge) && !hca_dm_has(context, pd, wr->sg_list, wr->num_sge);
 }
 
 /*
@@ -119,11 +122,11 @@ static int send_post(struct hca_context *context, struct hca_qp *qp, const struc
 int hca_post_send(struct uvd_qp *base, const struct uvd_send_wr *wr, const struct uvd_send_wr **bad,
 		  struct uvd_work *work)
 {
-	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_context *context = hca_qp_context(base);
 	struct hca_qp *qp = (struct hca_qp *)base;
-	int ret = 0;
+	int ret = base->pd ? 0 : -EINVAL; /* an XRC target has no queues */
 
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (atomic_load(&hca_qp_device(base)->dead))
 		ret = -EIO;
 	while (wr && !ret) {
 		ret = send_post(context, qp, wr);
@@ -170,7 +173,8 @@ static int recv_post(const struct hca_target *t, const struct uvd_recv_wr *wr)
 
 	if (length < 0 || (uint32_t)wr->num_sge > t->max_sge)
 		return -EINVAL;
-	copy = hca_bounces(t->context, t->pd, wr->sg_list, wr->num_sge);
+	copy = hca_bounces(t->context, t->pd, wr->sg_list, wr->num_sge) &&
+	       !hca_dm_has(t->context, t->pd, wr->sg_list, wr->num_sge);
 	uvd_lock(&t->context->lock);
 	r = hca_record_new(t->context, t->pd, wr->sg_list, copy ? wr->num_sge : 0, copy ? length : 0);
 	if (!r) {
@@ -207,14 +211,14 @@ int hca_post_recv(struct uvd_qp *base, const struct uvd_recv_wr *wr, const struc
 {
 	struct hca_qp *qp = (struct hca_qp *)base;
 	const struct hca_target t = {
-		.context = hca_context(base->pd->context),
+		.context = hca_qp_context(base),
 		.pd = (struct hca_pd *)base->pd,
 		.queue = &qp->rq,
 		.qp = qp->adapter,
 		.max_sge = qp->cap.max_recv_sge,
 	};
 
-	if (base->srq) {
+	if (base->srq || !base->recv_cq) {
 		*bad = wr;
 		return -EINVAL;
 	}

@@ -5,24 +5,39 @@
 #include <errno.h>
 #include "backends/verbs/verbs.h"
 
+/* An XRC target has no rings. */
+static int qp_charge(struct hca_qp *qp, const struct ibv_qp_cap *cap)
+{
+	if (!qp->qp.pd)
+		return 0;
+	qp->charged = hca_qp_bytes(cap);
+	return hca_charge_rings(qp->qp.pd->context, HCA_QP_RINGS, qp->charged);
+}
+
+static void qp_uncharge(const struct hca_qp *qp)
+{
+	if (qp->qp.pd)
+		hca_uncharge_rings(qp->qp.pd->context, HCA_QP_RINGS, qp->charged);
+}
+
 int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd_udata *udata)
 {
+	const struct hca_device *dev = hca_qp_device(base);
 	struct hca_qp *qp = (struct hca_qp *)base;
-	struct ibv_qp_init_attr request;
-	int ret = hca_qp_request(qp, init, &request);
+	struct ibv_qp_init_attr_ex request;
+	int ret = hca_qp_request(qp, init, dev->features, &request);
 
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (atomic_load(&dev->dead))
 		return -EIO;
 	if (ret)
 		return ret;
-	qp->charged = hca_qp_bytes(&request.cap);
-	ret = hca_charge_rings(base->pd->context, HCA_QP_RINGS, qp->charged);
+	ret = qp_charge(qp, &request.cap);
 	if (ret)
 		return ret;
-	qp->adapter = ibv_create_qp(((struct hca_pd *)base->pd)->adapter, &request);
+	qp->adapter = ibv_create_qp_ex(hca_qp_context(base)->adapter, &request);
 	if (!qp->adapter) {
 		ret = hca_errno();
-		hca_uncharge_rings(base->pd->context, HCA_QP_RINGS, qp->charged);
+		qp_uncharge(qp);
 		return ret;
 	}
 	qp->state = IBV_QPS_RESET;
@@ -33,14 +48,14 @@ int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd
 	qp->sq.cq = (struct hca_cq *)base->send_cq;
 	qp->rq.cq = (struct hca_cq *)base->recv_cq;
 	base->qp_num = qp->adapter->qp_num;
-	hca_object_add(hca_context(base->pd->context), &qp->object, HCA_QP, qp->adapter);
+	hca_object_add(hca_qp_context(base), &qp->object, HCA_QP, qp->adapter);
 	return 0;
 }
 
 /* Caller holds the context's lock. */
 static void qp_drop(struct hca_qp *qp)
 {
-	struct hca_context *context = hca_context(qp->qp.pd->context);
+	struct hca_context *context = hca_qp_context(&qp->qp);
 
 	hca_queue_drop(context, &qp->sq);
 	hca_queue_drop(context, &qp->rq);
@@ -52,14 +67,17 @@ static void qp_drop(struct hca_qp *qp)
 
 int hca_modify_qp(struct uvd_qp *base, const struct ibv_qp_attr *attr, int mask, struct uvd_udata *udata)
 {
-	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_context *context = hca_qp_context(base);
 	struct hca_qp *qp = (struct hca_qp *)base;
 	const bool is_reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
 	struct ibv_qp_attr copy = *attr;
 	int ret;
 
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (atomic_load(&hca_qp_device(base)->dead))
 		return -EIO;
+	/* The context of XRC targets is of all clients, and there are no requests: nobody waits for its lock. */
+	if (!base->pd)
+		return hca_result(ibv_modify_qp(qp->adapter, &copy, mask));
 	/*
 	 * No request may be posted between the reset and the drop of the records. Other changes can take long, as the
 	 * kernel may have to ask for the peer's address: then the context's other calls must not wait.
@@ -85,7 +103,7 @@ int hca_query_qp(struct uvd_qp *base, struct ibv_qp_attr *attr, int mask, struct
 	struct ibv_qp_init_attr answer = {};
 	int ret;
 
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (atomic_load(&hca_qp_device(base)->dead))
 		return -EIO;
 	/* libibverbs refuses bits that it does not know; the kernel ignores them. */
 	ret = hca_result(ibv_query_qp(qp->adapter, attr, mask & (IBV_QP_RATE_LIMIT - 1), &answer));
@@ -119,7 +137,7 @@ static int qp_end(void *adapter)
 
 int hca_destroy_qp(struct uvd_qp *base)
 {
-	struct hca_context *context = hca_context(base->pd->context);
+	struct hca_context *context = hca_qp_context(base);
 	struct hca_qp *qp = (struct hca_qp *)base;
 	int ret;
 
@@ -128,22 +146,23 @@ int hca_destroy_qp(struct uvd_qp *base)
 	ret = hca_object_destroy(context, &qp->object, qp_end);
 	if (ret)
 		return ret;
+	if (!base->pd)
+		return 0;
 	uvd_lock(&context->lock);
 	qp_drop(qp);
 	uvd_unlock(&context->lock);
-	hca_uncharge_rings(base->pd->context, HCA_QP_RINGS, qp->charged);
+	qp_uncharge(qp);
 	return 0;
 }
 
 int hca_attach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (atomic_load(&hca_qp_device(base)->dead))
 		return -EIO;
 	return hca_result(ibv_attach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
 }
 
 int hca_detach_mcast(struct uvd_qp *base, const union ibv_gid *gid, uint16_t lid)
 {
-	return hca_destroyed(hca_device(base->pd->context->dev),
-			     ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
+	return hca_destroyed(hca_qp_device(base), ibv_detach_mcast(((struct hca_qp *)base)->adapter, gid, lid));
 }

@@ -3,23 +3,60 @@
 #include <errno.h>
 #include "backends/verbs/verbs.h"
 
-int hca_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata)
+/*
+ * Makes the SRQ on the adapter, in the client's context. An XRC SRQ needs the domain there, too, and has a number.
+ * Returns 0, or a negative errno and leaves nothing on the adapter.
+ */
+static int srq_make(struct hca_srq *srq, struct ibv_srq_init_attr_ex *request)
 {
-	struct hca_srq *srq = (struct hca_srq *)base;
-	struct ibv_srq_init_attr request = { .srq_context = base, .attr = attr->attr };
+	struct hca_context *context = hca_context(srq->srq.pd->context);
 	int ret;
 
-	if (atomic_load(&hca_device(base->pd->context->dev)->dead))
+	if (srq->srq.srq_type == IBV_SRQT_XRC) {
+		srq->xrcd = hca_xrcd_open(context, srq->srq.xrcd);
+		if (!srq->xrcd)
+			return hca_errno();
+		request->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+		request->xrcd = srq->xrcd;
+		request->cq = ((struct hca_cq *)srq->srq.cq)->adapter;
+	}
+	srq->adapter = ibv_create_srq_ex(context->adapter, request);
+	if (!srq->adapter) {
+		ret = hca_errno();
+		goto close;
+	}
+	ret = srq->xrcd ? hca_result(ibv_get_srq_num(srq->adapter, &srq->srq.srq_num)) : 0;
+	if (!ret)
+		return 0;
+	ibv_destroy_srq(srq->adapter);
+close:
+	hca_xrcd_close(srq->xrcd);
+	return ret;
+}
+
+int hca_create_srq(struct uvd_srq *base, const struct ibv_srq_init_attr *attr, struct uvd_udata *udata)
+{
+	const struct hca_device *dev = hca_device(base->pd->context->dev);
+	struct hca_srq *srq = (struct hca_srq *)base;
+	struct ibv_srq_init_attr_ex request = {
+		.srq_context = base,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = base->srq_type,
+		.pd = ((struct hca_pd *)base->pd)->adapter,
+	};
+	int ret;
+
+	if (atomic_load(&dev->dead))
 		return -EIO;
-	if (base->srq_type != IBV_SRQT_BASIC)
+	if (base->srq_type != IBV_SRQT_BASIC && !(base->srq_type == IBV_SRQT_XRC && dev->features & HCA_XRC))
 		return -EOPNOTSUPP;
 	srq->charged = hca_srq_bytes(attr->attr.max_wr, attr->attr.max_sge);
 	ret = hca_charge_rings(base->pd->context, HCA_SRQ_RINGS, srq->charged);
 	if (ret)
 		return ret;
-	srq->adapter = ibv_create_srq(((struct hca_pd *)base->pd)->adapter, &request);
-	if (!srq->adapter) {
-		ret = hca_errno();
+	ret = srq_make(srq, &request);
+	if (ret) {
 		hca_uncharge_rings(base->pd->context, HCA_SRQ_RINGS, srq->charged);
 		return ret;
 	}
@@ -86,6 +123,7 @@ int hca_destroy_srq(struct uvd_srq *base)
 
 	if (ret)
 		return ret;
+	hca_xrcd_close(srq->xrcd);
 	uvd_lock(&context->lock);
 	hca_queue_drop(context, &srq->rq);
 	uvd_unlock(&context->lock);

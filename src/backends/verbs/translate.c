@@ -17,13 +17,33 @@ static const uint32_t forwarded_caps =
 static const uint32_t window_caps =
 	IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
-void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote)
+/* The same, where the device has the feature. */
+static const struct {
+	enum hca_feature feature;
+	uint32_t caps;
+} feature_caps[] = {
+	{ HCA_XRC, IBV_DEVICE_XRC },
+};
+
+static uint32_t caps_of_features(unsigned int features)
+{
+	uint32_t caps = 0;
+
+	for (size_t i = 0; i < sizeof(feature_caps) / sizeof(feature_caps[0]); i++)
+		if (features & feature_caps[i].feature)
+			caps |= feature_caps[i].caps;
+	return caps;
+}
+
+void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote, unsigned int features)
 {
 	struct ibv_device_attr *orig = &attr->orig_attr;
 	const struct ibv_device_attr_ex all = *attr;
 
 	*attr = (struct ibv_device_attr_ex){ .orig_attr = all.orig_attr, .phys_port_cnt_ex = all.phys_port_cnt_ex };
-	orig->device_cap_flags &= forwarded_caps;
+	if (features & HCA_DM)
+		attr->max_dm_size = all.max_dm_size;
+	orig->device_cap_flags &= forwarded_caps | caps_of_features(features);
 	attr->device_cap_flags_ex = orig->device_cap_flags;
 	if (remote) {
 		orig->device_cap_flags |= all.orig_attr.device_cap_flags & window_caps;
@@ -58,15 +78,49 @@ bool hca_has_remote(const struct ibv_device_attr *attr)
 	return attr->atomic_cap != IBV_ATOMIC_NONE;
 }
 
-int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struct ibv_qp_init_attr *out)
+/* The types of QPs that are forwarded, and the feature that each needs: 0, none. */
+static const struct {
+	enum ibv_qp_type type;
+	unsigned int feature;
+} qp_types[] = {
+	{ IBV_QPT_RC, 0 },
+	{ IBV_QPT_UC, 0 },
+	{ IBV_QPT_UD, 0 },
+	{ IBV_QPT_XRC_SEND, HCA_XRC },
+	{ IBV_QPT_XRC_RECV, HCA_XRC },
+};
+
+static bool qp_type_is_forwarded(enum ibv_qp_type type, unsigned int features)
 {
-	if (init->qp_type != IBV_QPT_RC && init->qp_type != IBV_QPT_UC && init->qp_type != IBV_QPT_UD)
+	for (size_t i = 0; i < sizeof(qp_types) / sizeof(qp_types[0]); i++)
+		if (qp_types[i].type == type)
+			return !(qp_types[i].feature & ~features);
+	return false;
+}
+
+/* An XRC target has no PD and no queues, and an XRC initiator has only a send queue: the adapter gets nothing of them. */
+static void qp_request_xrc(const struct hca_qp *qp, struct ibv_qp_init_attr_ex *out)
+{
+	if (out->qp_type == IBV_QPT_XRC_RECV) {
+		out->comp_mask = IBV_QP_INIT_ATTR_XRCD;
+		out->xrcd = ((struct hca_xrcd *)qp->qp.xrcd)->adapter;
+		out->cap = (struct ibv_qp_cap){};
+	} else {
+		out->cap.max_recv_wr = 0;
+		out->cap.max_recv_sge = 0;
+	}
+}
+
+int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, unsigned int features,
+		   struct ibv_qp_init_attr_ex *out)
+{
+	if (!qp_type_is_forwarded(init->qp_type, features))
 		return -EOPNOTSUPP;
 	if (init->create_flags || init->rwq_ind_tbl)
 		return -EOPNOTSUPP;
 	if (init->cap.max_inline_data > HCA_MAX_INLINE)
 		return -EINVAL;
-	*out = (struct ibv_qp_init_attr){
+	*out = (struct ibv_qp_init_attr_ex){
 		.qp_context = &qp->qp,
 		.send_cq = init->send_cq ? ((struct hca_cq *)init->send_cq)->adapter : NULL,
 		.recv_cq = init->recv_cq ? ((struct hca_cq *)init->recv_cq)->adapter : NULL,
@@ -74,7 +128,11 @@ int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struc
 		.cap = init->cap,
 		.qp_type = init->qp_type,
 		.sq_sig_all = init->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = qp->qp.pd ? ((struct hca_pd *)qp->qp.pd)->adapter : NULL,
 	};
+	if (init->qp_type == IBV_QPT_XRC_SEND || init->qp_type == IBV_QPT_XRC_RECV)
+		qp_request_xrc(qp, out);
 	return 0;
 }
 
@@ -91,6 +149,7 @@ int hca_send_request(const struct uvd_send_wr *wr, struct ibv_send_wr *out)
 		/* Inline data is in the buffer, as all data is. */
 		.send_flags = wr->send_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED),
 	};
+	out->qp_type.xrc.remote_srqn = wr->remote_srqn;
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_IMM:
 		out->imm_data = wr->imm_data;

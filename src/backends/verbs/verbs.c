@@ -29,7 +29,10 @@ static int hca_open(struct uvd_ibdev *ibdev)
 	ret = hca_events_start(dev);
 	if (ret)
 		goto close_adapter;
-	return 0;
+	ret = hca_xrc_begin(dev);
+	if (!ret)
+		return 0;
+	hca_events_end(dev);
 close_adapter:
 	ibv_close_device(dev->adapter);
 free_device:
@@ -42,6 +45,7 @@ static void hca_close(struct uvd_ibdev *ibdev)
 {
 	struct hca_device *dev = hca_device(ibdev);
 
+	hca_xrc_end(dev);
 	hca_events_end(dev);
 	ibv_close_device(dev->adapter);
 	ibdev->priv = NULL;
@@ -61,7 +65,7 @@ static int hca_query_device(struct uvd_ibdev *ibdev, struct ibv_device_attr_ex *
 		return -EIO;
 	ret = hca_result(ibv_query_device_ex(dev->adapter, NULL, attr));
 	if (!ret)
-		hca_mask_device(attr, hca_borrows(dev));
+		hca_mask_device(attr, hca_borrows(dev), dev->features);
 	return ret;
 }
 
@@ -101,7 +105,7 @@ int hca_destroyed(struct hca_device *dev, int ret)
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
-static int context_open(struct hca_device *dev, struct hca_context *context)
+int hca_context_begin(struct hca_device *dev, struct hca_context *context)
 {
 	int ret;
 
@@ -114,13 +118,39 @@ static int context_open(struct hca_device *dev, struct hca_context *context)
 		goto close;
 	}
 	hca_objects_init(context);
+	pthread_mutex_init(&context->lock, NULL);
+	pthread_cond_init(&context->unused, NULL);
+	INIT_LIST_HEAD(&context->free_records);
+	INIT_LIST_HEAD(&context->dm_mrs);
 	ret = hca_events_add(dev, context);
 	if (!ret)
 		return 0;
+	pthread_cond_destroy(&context->unused);
+	pthread_mutex_destroy(&context->lock);
 	ibv_destroy_comp_channel(context->channel);
 close:
 	ibv_close_device(context->adapter);
 	return ret;
+}
+
+static void context_close(struct hca_context *context)
+{
+	const int channel = context->channel->fd;
+
+	/* libibverbs keeps a channel that has CQs: those that could not be destroyed. */
+	if (ibv_destroy_comp_channel(context->channel))
+		close(channel);
+	ibv_close_device(context->adapter);
+}
+
+/* A context with a destruction that is stuck stays open, and charged: the thread of that destruction may go on one day. */
+void hca_context_end(struct hca_device *dev, struct hca_context *context)
+{
+	hca_events_remove(dev, context);
+	if (!atomic_load(&context->stuck))
+		context_close(context);
+	pthread_cond_destroy(&context->unused);
+	pthread_mutex_destroy(&context->lock);
 }
 
 static int hca_alloc_context(struct uvd_context *base, struct uvd_udata *udata)
@@ -134,41 +164,22 @@ static int hca_alloc_context(struct uvd_context *base, struct uvd_udata *udata)
 	ret = uvd_account_charge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
 	if (ret)
 		return ret;
-	ret = context_open(dev, context);
-	if (ret) {
+	ret = hca_context_begin(dev, context);
+	if (ret)
 		uvd_account_uncharge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
-		return ret;
-	}
-	pthread_mutex_init(&context->lock, NULL);
-	pthread_cond_init(&context->unused, NULL);
-	INIT_LIST_HEAD(&context->free_records);
-	return 0;
+	return ret;
 }
 
-static void context_close(struct hca_context *context)
-{
-	const int channel = context->channel->fd;
-
-	/* libibverbs keeps a channel that has CQs: those that could not be destroyed. */
-	if (ibv_destroy_comp_channel(context->channel))
-		close(channel);
-	ibv_close_device(context->adapter);
-	uvd_account_uncharge(context->context.account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
-}
-
-/* A context with a destruction that is stuck stays open, and charged: the thread of that destruction may go on one day. */
 static void hca_dealloc_context(struct uvd_context *base)
 {
 	struct hca_context *context = hca_context(base);
 
-	hca_events_remove(hca_device(base->dev), context);
+	hca_context_end(hca_device(base->dev), context);
 	hca_records_end(context);
 	free(context->mrs);
 	uvd_uncharge_bytes(base->account, context->num_mrs * sizeof(*context->mrs));
 	if (!atomic_load(&context->stuck))
-		context_close(context);
-	pthread_cond_destroy(&context->unused);
-	pthread_mutex_destroy(&context->lock);
+		uvd_account_uncharge(base->account, UVD_RES_DESCRIPTORS, CONTEXT_DESCRIPTORS);
 }
 
 /* ---- PDs and AHs ------------------------------------------------------------------------------------------------- */
@@ -261,17 +272,30 @@ static int hca_dealloc_mw(struct uvd_mw *base)
 
 static void hca_narrow(const struct uvd_device_config *config, struct uvd_backend *ops)
 {
-	if (config->memory == UVD_MEMORY_BORROW)
-		return;
-	ops->alloc_mw = NULL;
-	ops->dealloc_mw = NULL;
+	const unsigned int features = hca_features_of(config->hca);
+
+	if (config->memory != UVD_MEMORY_BORROW) {
+		ops->alloc_mw = NULL;
+		ops->dealloc_mw = NULL;
+	}
+	if (!(features & HCA_XRC)) {
+		ops->alloc_xrcd = NULL;
+		ops->dealloc_xrcd = NULL;
+	}
+	if (!(features & HCA_DM)) {
+		ops->alloc_dm = NULL;
+		ops->dealloc_dm = NULL;
+		ops->reg_dm_mr = NULL;
+	}
 }
 
 const struct uvd_backend uvd_backend_verbs = {
 	.name = "verbs",
 	.size_context = sizeof(struct hca_context),
 	.size_pd = sizeof(struct hca_pd),
+	.size_xrcd = sizeof(struct hca_xrcd),
 	.size_mr = sizeof(struct hca_mr),
+	.size_dm = sizeof(struct hca_dm),
 	.size_mw = sizeof(struct hca_mw),
 	.size_ah = sizeof(struct hca_ah),
 	.size_cq = sizeof(struct hca_cq),
@@ -290,7 +314,12 @@ const struct uvd_backend uvd_backend_verbs = {
 	.alloc_pd = hca_alloc_pd,
 	.dealloc_pd = hca_dealloc_pd,
 	.reg_mr = hca_reg_mr,
-	.dereg_mr = hca_dereg_mr,
+	.dereg_mr = hca_dereg_any_mr,
+	.alloc_xrcd = hca_alloc_xrcd,
+	.dealloc_xrcd = hca_dealloc_xrcd,
+	.alloc_dm = hca_alloc_dm,
+	.dealloc_dm = hca_dealloc_dm,
+	.reg_dm_mr = hca_reg_dm_mr,
 	.alloc_mw = hca_alloc_mw,
 	.dealloc_mw = hca_dealloc_mw,
 	.create_ah = hca_create_ah,

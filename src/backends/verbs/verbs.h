@@ -26,6 +26,12 @@
 
 struct hca_record;
 
+/* Objects that only some adapters have. A device without them has no such objects either. */
+enum hca_feature {
+	HCA_XRC = 1 << 0,
+	HCA_DM = 1 << 1, /* device memory */
+};
+
 enum { HCA_CONTEXT_LISTS = 1024, HCA_OBJECT_LISTS = 256 };
 
 struct hca_device {
@@ -45,6 +51,8 @@ struct hca_device {
 	uint64_t patience; /* ns that one destruction in a context that was lent may take */
 	_Atomic uint64_t
 		end; /* when the destructions of the device's removal should have ended: uvd_now_ns(); 0: none */
+	unsigned int features; /* enum hca_feature: what the adapter has beyond the objects of every adapter */
+	struct hca_context *xrc; /* of XRC domains and their target QPs; NULL: the adapter has none */
 	atomic_uint rings; /* mappings of the provider, as far as we know them */
 	unsigned int max_rings;
 };
@@ -55,6 +63,8 @@ struct hca_mr {
 	struct uvd_registration registration; /* by the client's thread */
 	bool borrowed; /* the adapter has the region, as `handle` */
 	uint32_t handle;
+	struct ibv_mr *of_dm; /* a region of device memory: the adapter's; else NULL */
+	struct list_head of_context; /* of device memory: in hca_context.dm_mrs */
 	uint32_t index; /* in hca_context.mrs; 0: it is not there */
 	unsigned int users; /* copies in progress; the deregistration waits for them */
 };
@@ -95,6 +105,8 @@ struct hca_context {
 	struct hca_key *mrs;
 	uint32_t num_mrs, last_mr; /* slots; the one that was given last */
 	atomic_uint bounced; /* regions in mrs */
+	struct list_head dm_mrs; /* regions of device memory */
+	atomic_uint num_dm_mrs;
 };
 
 enum { HCA_NO_LKEY = 0 /* the key of no region */ };
@@ -183,10 +195,21 @@ struct hca_cq {
 	uint64_t charged; /* as in hca_srq and hca_qp: bytes, see hca_charge_rings() */
 };
 
+/*
+ * An XRC domain. Clients share it, and each has a context of its own on the adapter: there a domain belongs to a file,
+ * whatever context opens it. So this one belongs to `file`, and the context of each SRQ opens it again.
+ */
+struct hca_xrcd {
+	struct uvd_xrcd xrcd;
+	struct ibv_xrcd *adapter; /* in hca_device.xrc, as the domain's target QPs */
+	int file; /* a memfd of nobody else */
+};
+
 struct hca_srq {
 	struct uvd_srq srq;
 	struct ibv_srq *adapter;
 	struct hca_object object;
+	struct ibv_xrcd *xrcd; /* XRC: the domain, opened in the context of the SRQ; else NULL */
 	struct hca_queue rq;
 	uint32_t max_sge;
 	uint64_t charged;
@@ -208,6 +231,11 @@ struct hca_mw {
 	struct ibv_mw *adapter;
 };
 
+struct hca_dm {
+	struct uvd_dm dm;
+	struct ibv_dm *adapter;
+};
+
 struct hca_ah {
 	struct uvd_ah ah;
 	struct ibv_ah *adapter;
@@ -221,6 +249,18 @@ static inline struct hca_device *hca_device(const struct uvd_ibdev *ibdev)
 static inline struct hca_context *hca_context(struct uvd_context *context)
 {
 	return (struct hca_context *)context;
+}
+
+/* The device of a QP. An XRC target has no PD. */
+static inline struct hca_device *hca_qp_device(const struct uvd_qp *qp)
+{
+	return hca_device(qp->pd ? qp->pd->context->dev : qp->xrcd->dev);
+}
+
+/* The context that has the QP on the adapter. */
+static inline struct hca_context *hca_qp_context(const struct uvd_qp *qp)
+{
+	return qp->pd ? hca_context(qp->pd->context) : hca_qp_device(qp)->xrc;
 }
 
 /* The negative errno of a call of libibverbs that has failed and set errno. */
@@ -254,9 +294,17 @@ void hca_node_path(const struct ibv_device *device, char path[PATH_MAX]);
  * opened its own node would wait for itself.
  */
 bool hca_is_cuse(const struct ibv_device *device);
+/* Asks an adapter for its features. attr: its answer to a query. */
+unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
+/* The same for the adapter of this name. 0: it cannot be opened, or it is no adapter. */
+unsigned int hca_features_of(const char *name);
 
 /* ---- verbs.c ----------------------------------------------------------------------------------------------------- */
 
+/* Opens a context on the adapter, with the descriptors that events.c watches. *context is zeroed. */
+int hca_context_begin(struct hca_device *dev, struct hca_context *context);
+/* Closes it, after its last object. */
+void hca_context_end(struct hca_device *dev, struct hca_context *context);
 /*
  * Takes the result of a call of libibverbs that destroys. Returns 0 if the object has ended, with the adapter or without,
  * else a negative errno.
@@ -283,15 +331,16 @@ void hca_objects_ending(struct uvd_ibdev *ibdev);
 
 /* ---- translate.c: attributes ------------------------------------------------------------------------------------- */
 
-/* Leaves in attr what this backend forwards. remote: peers can access clients' memory. */
-void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote);
+/* Leaves in attr what this backend forwards. remote: peers can access clients' memory. features: of the device. */
+void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote, unsigned int features);
 /* Does a client have this through us? attr: after hca_mask_device(). For `uverbsctl hca`. */
 bool hca_has_qp(const struct ibv_device_attr *attr);
 bool hca_has_srq(const struct ibv_device_attr *attr);
 bool hca_has_mcast(const struct ibv_device_attr *attr);
 bool hca_has_remote(const struct ibv_device_attr *attr);
 /* Returns the adapter's request for a QP, or an errno: this backend does not forward the QP's type or flags. */
-int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, struct ibv_qp_init_attr *out);
+int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, unsigned int features,
+		   struct ibv_qp_init_attr_ex *out);
 /* A client gets inline data up to this, if the adapter has more: the core reads it before it knows the QP. */
 enum { HCA_MAX_INLINE = 4096 /* bytes */ };
 void hca_qp_limit_inline(struct ibv_qp_cap *cap);
@@ -331,7 +380,7 @@ void hca_records_end(struct hca_context *context);
 
 /* ---- rings.c: what the provider allocates for queues -------------------------------------------------------------- */
 
-enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2 };
+enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2, HCA_DM_RINGS = 1 };
 
 uint64_t hca_cq_bytes(uint32_t cqe);
 uint64_t hca_srq_bytes(uint32_t max_wr, uint32_t max_sge);
@@ -408,6 +457,28 @@ int hca_create_srq(struct uvd_srq *srq, const struct ibv_srq_init_attr *attr, st
 int hca_modify_srq(struct uvd_srq *srq, const struct ibv_srq_attr *attr, int mask, struct uvd_udata *udata);
 int hca_query_srq(struct uvd_srq *srq, struct ibv_srq_attr *attr);
 int hca_destroy_srq(struct uvd_srq *srq);
+
+/* ---- dm.c: device memory ----------------------------------------------------------------------------------------- */
+
+int hca_alloc_dm(struct uvd_dm *dm);
+int hca_dealloc_dm(struct uvd_dm *dm);
+int hca_reg_dm_mr(struct uvd_mr *mr, struct uvd_udata *udata);
+/* Deregisters a region of either memory. */
+int hca_dereg_any_mr(struct uvd_mr *mr);
+/* Are there entries, and is each in a region of device memory of the PD? Then the adapter gets them as they are. */
+bool hca_dm_has(struct hca_context *context, const struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge);
+
+/* ---- xrc.c: XRC domains ------------------------------------------------------------------------------------------ */
+
+/* Open and close the context of the domains and their target QPs, if the adapter has XRC. Begin returns 0 or an errno. */
+int hca_xrc_begin(struct hca_device *dev);
+void hca_xrc_end(struct hca_device *dev);
+int hca_alloc_xrcd(struct uvd_xrcd *xrcd, struct uvd_udata *udata);
+int hca_dealloc_xrcd(struct uvd_xrcd *xrcd);
+/* Opens the domain in the context of an SRQ. Returns NULL with errno set. */
+struct ibv_xrcd *hca_xrcd_open(struct hca_context *context, const struct uvd_xrcd *xrcd);
+/* The SRQ has ended. If the adapter refuses to close the domain, the context closes it in the end. */
+void hca_xrcd_close(struct ibv_xrcd *xrcd);
 
 /* ---- events.c: relays the adapter's events to clients ------------------------------------------------------------ */
 
