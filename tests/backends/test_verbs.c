@@ -97,8 +97,11 @@ START_TEST(test_device_shows_a_feature_only_if_it_forwards_it)
 	struct ibv_device_attr_ex attr = { .orig_attr.device_cap_flags = ~0U };
 
 	attr.max_dm_size = 4096;
-	hca_mask_device(&attr, false, HCA_XRC | HCA_DM);
+	attr.orig_attr.max_raw_ethy_qp = 7;
+	hca_mask_device(&attr, false, HCA_XRC | HCA_DM | HCA_FLOW | HCA_RAW);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
+	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING);
+	ck_assert_int_eq(attr.orig_attr.max_raw_ethy_qp, 7);
 	ck_assert_uint_eq(attr.max_dm_size, 4096);
 	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
 }

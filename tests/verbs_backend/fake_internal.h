@@ -89,6 +89,7 @@ void fake_qps_begin(void);
 struct fake_qp *fake_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 struct fake_srq *fake_srq_new(struct ibv_pd *pd, void *srq_context, const struct ibv_srq_attr *attr);
 void fake_dm_ops(struct verbs_context *verbs);
+void fake_flow_ops(struct verbs_context *verbs);
 /* Gives the region a key and lists it. */
 void fake_mr_add(struct fake_mr *mr);
 void fake_dm_leave(struct fake_dm *dm);

@@ -165,6 +165,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->verbs.context.async_fd = fake_async_open(c);
 	c->verbs.context.ops = fake_queue_ops;
 	fake_dm_ops(&c->verbs);
+	fake_flow_ops(&c->verbs);
 	fake_xrc_ops(&c->verbs);
 	pthread_mutex_lock(&fake_lock);
 	list_add_tail(&c->link, &fake_contexts);

@@ -24,6 +24,8 @@ enum fake_call {
 	FAKE_CREATE_QP,
 	FAKE_OPEN_XRCD,
 	FAKE_ALLOC_DM,
+	FAKE_CREATE_COUNTERS,
+	FAKE_CREATE_FLOW,
 	FAKE_REG_DM_MR,
 	/* These return the result; if that is -1, with errno set to fake.err. */
 	FAKE_DEALLOC_PD,
@@ -45,6 +47,10 @@ enum fake_call {
 	FAKE_GET_SRQ_NUM,
 	FAKE_CLOSE_XRCD,
 	FAKE_FREE_DM,
+	FAKE_ATTACH_COUNTERS,
+	FAKE_READ_COUNTERS,
+	FAKE_DESTROY_COUNTERS,
+	FAKE_DESTROY_FLOW,
 	FAKE_DEREG_MR,
 	FAKE_CALLS
 };
@@ -67,6 +73,8 @@ extern struct fake_adapter {
 	struct ibv_device_attr_ex attr; /* its answer to a query: the flags of orig_attr, and all but orig_attr */
 	struct ibv_qp_init_attr_ex qp_request; /* the last one */
 	struct ibv_alloc_dm_attr dm_request;
+	_Alignas(8) char flow_request[1024]; /* a struct ibv_flow_attr with its specs */
+	uint32_t read_flags; /* of the last read of counters */
 	struct {
 		uint64_t offset, length;
 		unsigned int access;

@@ -113,12 +113,30 @@ static bool hca_has_dm(struct ibv_context *adapter, const struct ibv_device_attr
 	       verbs_get_ctx_op(adapter, reg_dm_mr);
 }
 
+static bool hca_has_counters(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return verbs_get_ctx_op(adapter, create_counters) && verbs_get_ctx_op(adapter, destroy_counters) &&
+	       verbs_get_ctx_op(adapter, read_counters) && verbs_get_ctx_op(adapter, attach_counters_point_flow) &&
+	       hca_tries_counters(adapter);
+}
+
+static bool hca_has_flow(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return (attr->orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING) &&
+	       verbs_get_ctx_op(adapter, ibv_create_flow) && verbs_get_ctx_op(adapter, ibv_destroy_flow);
+}
+
+static bool hca_has_raw(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return attr->raw_packet_caps || attr->orig_attr.max_raw_ethy_qp > 0;
+}
+
 static const struct {
 	enum hca_feature feature;
 	bool (*has)(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
 } hca_optional[] = {
-	{ HCA_XRC, hca_has_xrc },
-	{ HCA_DM, hca_has_dm },
+	{ HCA_XRC, hca_has_xrc },   { HCA_DM, hca_has_dm },   { HCA_COUNTERS, hca_has_counters },
+	{ HCA_FLOW, hca_has_flow }, { HCA_RAW, hca_has_raw },
 };
 
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)

@@ -23,6 +23,7 @@ static const struct {
 	uint32_t caps;
 } feature_caps[] = {
 	{ HCA_XRC, IBV_DEVICE_XRC },
+	{ HCA_FLOW, IBV_DEVICE_MANAGED_FLOW_STEERING },
 };
 
 static uint32_t caps_of_features(unsigned int features)
@@ -53,7 +54,8 @@ void hca_mask_device(struct ibv_device_attr_ex *attr, bool remote, unsigned int 
 		orig->max_mw = 0;
 	}
 	orig->max_raw_ipv6_qp = 0;
-	orig->max_raw_ethy_qp = 0;
+	if (!(features & HCA_RAW))
+		orig->max_raw_ethy_qp = 0;
 	orig->max_ee = 0;
 	orig->max_rdd = 0;
 }
@@ -88,6 +90,7 @@ static const struct {
 	{ IBV_QPT_UD, 0 },
 	{ IBV_QPT_XRC_SEND, HCA_XRC },
 	{ IBV_QPT_XRC_RECV, HCA_XRC },
+	{ IBV_QPT_RAW_PACKET, HCA_RAW },
 };
 
 static bool qp_type_is_forwarded(enum ibv_qp_type type, unsigned int features)

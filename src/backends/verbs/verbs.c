@@ -287,6 +287,15 @@ static void hca_narrow(const struct uvd_device_config *config, struct uvd_backen
 		ops->dealloc_dm = NULL;
 		ops->reg_dm_mr = NULL;
 	}
+	if (!(features & HCA_COUNTERS)) {
+		ops->create_counters = NULL;
+		ops->destroy_counters = NULL;
+		ops->read_counters = NULL;
+	}
+	if (!(features & HCA_FLOW)) {
+		ops->create_flow = NULL;
+		ops->destroy_flow = NULL;
+	}
 }
 
 const struct uvd_backend uvd_backend_verbs = {
@@ -301,6 +310,8 @@ const struct uvd_backend uvd_backend_verbs = {
 	.size_cq = sizeof(struct hca_cq),
 	.size_srq = sizeof(struct hca_srq),
 	.size_qp = sizeof(struct hca_qp),
+	.size_flow = sizeof(struct hca_flow),
+	.size_counters = sizeof(struct hca_counters),
 	.open = hca_open,
 	.close = hca_close,
 	.ending = hca_objects_ending,
@@ -342,4 +353,9 @@ const struct uvd_backend uvd_backend_verbs = {
 	.post_recv = hca_post_recv,
 	.attach_mcast = hca_attach_mcast,
 	.detach_mcast = hca_detach_mcast,
+	.create_flow = hca_create_flow,
+	.destroy_flow = hca_destroy_flow,
+	.create_counters = hca_create_counters,
+	.destroy_counters = hca_destroy_counters,
+	.read_counters = hca_read_counters,
 };

@@ -30,6 +30,9 @@ struct hca_record;
 enum hca_feature {
 	HCA_XRC = 1 << 0,
 	HCA_DM = 1 << 1, /* device memory */
+	HCA_COUNTERS = 1 << 2,
+	HCA_FLOW = 1 << 3,
+	HCA_RAW = 1 << 4, /* QPs of type RAW_PACKET */
 };
 
 enum { HCA_CONTEXT_LISTS = 1024, HCA_OBJECT_LISTS = 256 };
@@ -229,6 +232,16 @@ struct hca_qp {
 struct hca_mw {
 	struct uvd_mw mw;
 	struct ibv_mw *adapter;
+};
+
+struct hca_counters {
+	struct uvd_counters counters;
+	struct ibv_counters *adapter;
+};
+
+struct hca_flow {
+	struct uvd_flow flow;
+	struct ibv_flow *adapter;
 };
 
 struct hca_dm {
@@ -467,6 +480,16 @@ int hca_reg_dm_mr(struct uvd_mr *mr, struct uvd_udata *udata);
 int hca_dereg_any_mr(struct uvd_mr *mr);
 /* Are there entries, and is each in a region of device memory of the PD? Then the adapter gets them as they are. */
 bool hca_dm_has(struct hca_context *context, const struct hca_pd *pd, const struct ibv_sge *sges, uint32_t num_sge);
+
+/* ---- flow.c: flows and counters ---------------------------------------------------------------------------------- */
+
+/* Has the adapter counters objects? Nothing announces them: makes one and destroys it. */
+bool hca_tries_counters(struct ibv_context *adapter);
+int hca_create_counters(struct uvd_counters *counters);
+int hca_destroy_counters(struct uvd_counters *counters);
+int hca_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
+int hca_create_flow(struct uvd_flow *flow, struct uvd_udata *udata);
+int hca_destroy_flow(struct uvd_flow *flow);
 
 /* ---- xrc.c: XRC domains ------------------------------------------------------------------------------------------ */
 
