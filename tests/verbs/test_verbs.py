@@ -272,3 +272,13 @@ def test_hca_lists_the_adapter_and_not_the_device(daemon):
     assert len(table) == 2 and table[1].split()[:3] == [ADAPTER, "uverbs0", "ethernet"]
     # Where libibverbs finds the device, it is left out.
     assert json.loads(subprocess.run([*OURS, *hca, "--json"], check=True, stdout=subprocess.PIPE).stdout) == []
+
+
+def test_objects_that_the_adapter_lacks_are_absent(daemon):
+    tree = [cuse.BUILD / "tools" / "uverbsctl", "tree", "--json", "--open", "/dev/infiniband/uverbs1"]
+    objects = json.loads(subprocess.run(tree, check=True, stdout=subprocess.PIPE).stdout)["objects"]
+    names = {o["name"].removeprefix("UVERBS_OBJECT_") for o in objects}
+    methods = {m["name"] for o in objects for m in o["methods"]}
+    assert {"PD", "CQ", "QP", "SRQ", "MR", "AH"} <= names
+    assert not {"XRCD", "DM", "COUNTERS", "FLOW", "FLOW_ACTION", "WQ", "RWQ_IND_TBL", "MW"} & names
+    assert "UVERBS_METHOD_DM_MR_REG" not in methods
