@@ -4,7 +4,6 @@
 docs/pyverbs.md and, for the persona rxe, docs/pyverbs-rxe.md say which tests pass and why the others are skipped.
 UVERBSD_WRITE_DOCS=1 rewrites them from the results.
 """
-import gzip
 import json
 import os
 import pathlib
@@ -14,8 +13,8 @@ import shutil
 import pytest
 
 from conftest import CUSE, PLACE
+from rdma_core_tests import unpack
 
-TESTS = pathlib.Path("/usr/share/doc/rdma-core/tests")
 RUNNER = shutil.copy(pathlib.Path(__file__).parent / "run_pyverbs.py", PLACE)
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
@@ -36,17 +35,6 @@ REASONS = [  # the message of a skipped test (a pattern), and the reason
     ("Importing a device is not supported", f"`ibv_import_device`: {PROVIDER}"),
 ]
 HUGE = "needs 2 MiB pages that are set aside: those of ODP pass where there are some; parent domains as above"
-
-
-def unpack():
-    assert (TESTS / "__init__.py").exists(), "reinstall rdma-core with dpkg --path-include='/usr/share/doc/rdma-core/*'"
-    if (PLACE / "tests").exists():
-        return
-    (PLACE / "tests").mkdir()
-    for f in TESTS.iterdir():
-        opener = gzip.open if f.suffix == ".gz" else open
-        with opener(f, "rb") as packed:
-            (PLACE / "tests" / f.name.removesuffix(".gz")).write_bytes(packed.read())
 
 
 def why(name, said):
@@ -92,7 +80,7 @@ def huge_pages():
 
 
 def test_pyverbs(device, huge_pages):
-    unpack()
+    unpack(PLACE)
     out = device.run("/usr/bin/python3", "-B", RUNNER, PLACE, seconds=1200).ok()
     results = [json.loads(line) for line in re.findall("^RESULT (.*)$", out, re.M)]
     print("the slowest:", sorted(((r[3], r[0]) for r in results), reverse=True)[:10])
