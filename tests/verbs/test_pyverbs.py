@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """
-rdma-core's own tests (from Debian's package rdma-core), run by Debian's pyverbs on our device and on rxe0, its adapter. They take
-minutes on an emulated processor, so they need --long. docs/hca.md says which module passes how many.
+rdma-core's own tests (from Debian's package rdma-core), run by Debian's pyverbs on our device and on rxe0, its adapter. They need
+--long (conftest.py). docs/hca.md says which module passes how many.
 """
 import collections
 import importlib.util
@@ -15,7 +15,7 @@ import tempfile
 import pytest
 
 import test_verbs as verbs
-from test_borrow import LONG, fixture_daemon  # noqa: F401 pylint: disable=unused-import
+from test_borrow import fixture_daemon  # noqa: F401 pylint: disable=unused-import
 from test_verbs import fixture_nothing_is_left, fixture_own  # noqa: F401 pylint: disable=unused-import
 
 PROGRAMS = verbs.HERE.parent / "programs"
@@ -47,7 +47,6 @@ def passes(found):
     return collections.Counter(name.partition(".")[0] for name, (result, _) in found.items() if result == "passed")
 
 
-@pytest.mark.skipif(not LONG, reason="takes minutes: needs --long")
 def test_pyverbs_fails_nowhere_and_passes_as_documented(daemon, folder):
     ours, plain = results(folder, *verbs.OURS), results(folder)
     for name in ours:
