@@ -333,7 +333,11 @@ def test_the_screen_has_the_verbs_and_json_has_all_of_them():
         assert 0 < alloc["p50_ns"] <= alloc["p99_ns"] <= alloc["max_ns"]
         page = DOCS.read_text()
         assert {*alloc} <= set(re.findall(r"`(\w+)`", page.partition("## JSON")[2]))
-        screen = held.status("--watch", "--once", "-n", "1")
+        # On a busy machine with a sanitizer a second can pass without a call.
+        for seconds in "1", "10", "60":
+            screen = held.status("--watch", "--once", "-n", seconds)
+            if "PD.ALLOC" in screen:
+                break
         assert len(screen.splitlines()) <= 24 and all(len(line) <= 80 for line in screen.splitlines()), screen
         assert re.search(r"^device +verb +calls/s +p50 +p99 +max +errors$", screen, re.M), screen
         assert re.search(r"^hfi1_0 +PD\.ALLOC +\d+( +\d+(\.\d)? [num]?s| +-){3} +0$", screen, re.M), screen
