@@ -12,7 +12,7 @@
 
 enum { QUOTA_WORD = 64 /* bytes of a word, with the final 0 */ };
 
-/* What one user may hold, or everybody who has no N of its own. */
+/* One user may hold this much. With `everybody`, each user may for whom no text has an N of its own. */
 struct quota_share {
 	struct quota_share *next;
 	bool everybody;

@@ -18,7 +18,7 @@ struct uvd_file;
 struct uvd_refusal;
 struct uvd_uobject;
 
-/* Who asks for an object or for its memory, for the log line of a refusal. */
+/* A call asks for an object or for its memory: the log line of a refusal names it. */
 struct uvd_asker {
 	struct uvd_caller *caller; /* of the call; NULL: not known, and then no line is logged */
 	const char *verb; /* the name of its row */

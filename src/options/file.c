@@ -31,7 +31,7 @@ static void settings_sort(struct setting *settings, unsigned int num)
 	}
 }
 
-/* What a section [device N user NAME] or [device N ucap NAME] puts before the text of `allow` or `quota`, its keys. */
+/* A section [device N user NAME] or [device N ucap NAME] puts this before the text of `allow` or `quota`, its keys. */
 struct section_subject {
 	char prefix[64]; /* "": another section */
 };

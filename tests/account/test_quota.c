@@ -55,7 +55,7 @@ static struct uvd_account *on_device(uid_t a, uid_t b)
 	return mine;
 }
 
-/* Of the first device, by all its users. */
+/* see() adds up here how much all users hold of the first device. */
 static uint64_t held;
 
 static void see(void *arg, const char *device, uid_t uid, enum uvd_resource res, uint64_t used, uint64_t max)

@@ -148,7 +148,7 @@ START_TEST(test_order_describes_the_region_to_the_adapter)
 }
 END_TEST
 
-/* What libibverbs' providers send behind struct ib_uverbs_reg_mr. */
+/* libibverbs' providers send this behind struct ib_uverbs_reg_mr. */
 static const struct {
 	int driver;
 	uint32_t len;

@@ -114,7 +114,7 @@ int fake_completions_open(struct fake_channel *c)
 	return eventfd(0, EFD_CLOEXEC);
 }
 
-/* Of one CQ, or of all. */
+/* Drops the events of one CQ, or of all CQs. */
 static void completions_drop(struct fake_channel *c, const struct fake_cq *cq)
 {
 	struct fake_completion *e, *next;

@@ -65,7 +65,7 @@ static void relay_device_event(struct hca_device *dev, const struct ibv_async_ev
 		dev->ibdev->event_handler(dev->ibdev, event->event_type, event->element.port_num);
 }
 
-/* Which objects have events of this type? Returns false for an event of the device or of a port. */
+/* Sets *kind to the objects that report events of this type. Returns false if the device or a port reports them. */
 static bool event_kind(enum ibv_event_type type, enum hca_kind *kind)
 {
 	switch (type) {

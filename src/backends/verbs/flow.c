@@ -13,7 +13,7 @@ enum { MAX_SPECS = 10 };
 
 /* ---- counters ---------------------------------------------------------------------------------------------------- */
 
-/* What a counters object counts, and the place of each value. The common ABI has no call to choose it. */
+/* Each counters object counts these, in these places: a client cannot choose them by the common ABI. */
 static const struct ibv_counter_attach_attr counted[] = {
 	{ .counter_desc = IBV_COUNTER_PACKETS, .index = 0 },
 	{ .counter_desc = IBV_COUNTER_BYTES, .index = 1 },
