@@ -11,6 +11,7 @@
 #include <uverbsd/log.h>
 #include "account/account.h"
 #include "../suite.h"
+#include "storm.h"
 
 static struct uvd_account_limits limits;
 static struct uvd_accounts *accounts;
@@ -175,36 +176,17 @@ START_TEST(test_every_limit_but_those_that_wait_has_an_errno_and_a_name_of_its_o
 END_TEST
 
 /* Threads of two mapped users of one owner: together they never hold more than the limit, and no charge is left. */
-static atomic_int now, most;
-
-static void *storm(void *arg)
-{
-	struct uvd_account *a = arg;
-
-	for (int i = 0; i < 20000; i++) {
-		int n;
-
-		if (!uvd_account_try(a, UVD_RES_FILES, 1))
-			continue;
-		n = atomic_fetch_add(&now, 1) + 1;
-		if (n > atomic_load(&most))
-			atomic_store(&most, n);
-		atomic_fetch_sub(&now, 1);
-		uvd_account_uncharge(a, UVD_RES_FILES, 1);
-	}
-	return NULL;
-}
-
 START_TEST(test_threads_never_hold_more_than_the_limit)
 {
 	struct uvd_account *a = account_of(100000, 1000), *b = account_of(100001, 1000);
+	struct storm of_a = { a, UVD_RES_FILES }, of_b = { b, UVD_RES_FILES };
 	pthread_t threads[8];
 
 	for (int i = 0; i < 8; i++)
-		pthread_create(&threads[i], NULL, storm, i % 2 ? a : b);
+		pthread_create(&threads[i], NULL, storm_run, i % 2 ? &of_a : &of_b);
 	for (int i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);
-	ck_assert_int_le(most, 4);
+	ck_assert_int_le(storm_most, 4);
 	ck_assert_uint_eq(uvd_account_used(a, UVD_RES_FILES), 0);
 	uvd_account_put(a);
 	uvd_account_put(b);

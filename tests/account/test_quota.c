@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "account/account.h"
 #include "util/util.h"
 #include "../suite.h"
+#include "storm.h"
 
 #define PDS (UVD_RES_OBJECT + UVERBS_OBJECT_PD)
 #define QPS (UVD_RES_OBJECT + UVERBS_OBJECT_QP)
@@ -247,39 +247,22 @@ START_TEST(test_account_keeps_its_quota)
 END_TEST
 
 /* Threads of files of one person: together they never hold more than the quota, and no charge is left. */
-static atomic_int now, most;
-
-static void *storm(void *arg)
-{
-	struct uvd_account *a = arg;
-
-	for (int i = 0; i < 20000; i++) {
-		int n;
-
-		if (!uvd_account_try(a, QPS, 1))
-			continue;
-		n = atomic_fetch_add(&now, 1) + 1;
-		if (n > atomic_load(&most))
-			atomic_store(&most, n);
-		atomic_fetch_sub(&now, 1);
-		uvd_account_uncharge(a, QPS, 1);
-	}
-	return NULL;
-}
-
 START_TEST(test_threads_never_hold_more_than_the_quota)
 {
 	struct uvd_account *a[4];
+	struct storm storms[4];
 	pthread_t threads[4];
 
 	add("qps:2");
 	for (int i = 0; i < 4; i++)
 		a[i] = on_device(100000 + i, 1000);
 	for (int i = 0; i < 4; i++)
-		pthread_create(&threads[i], NULL, storm, a[i]);
+		storms[i] = (struct storm){ a[i], QPS };
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, storm_run, &storms[i]);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	ck_assert_int_le(most, 2);
+	ck_assert_int_le(storm_most, 2);
 	ck_assert_uint_eq(holds(), 0);
 	for (int i = 0; i < 4; i++) {
 		ck_assert_uint_eq(uvd_account_used(a[i], QPS), 0);

@@ -191,6 +191,27 @@ int client_recv(const struct client *c, uint64_t wr_id, size_t offset, size_t le
 	return uv_post_recv(c->fd, UV_WRITE, c->qp.handle, &wr, 1, &sge, 1, NULL);
 }
 
+int client_post_srq(const struct client *c, uint32_t srq, uint64_t wr_id, size_t len)
+{
+	struct {
+		struct ib_uverbs_post_srq_recv cmd;
+		struct ib_uverbs_recv_wr wr;
+		struct ib_uverbs_sge sge;
+	} list = {
+		.cmd = { .srq_handle = srq, .wr_count = 1, .sge_count = 1, .wqe_size = sizeof(list.wr) },
+		.wr = { .wr_id = wr_id, .num_sge = 1 },
+		.sge = { .addr = (uintptr_t)c->mem, .length = len, .lkey = c->mr.lkey },
+	};
+	struct ib_uverbs_post_srq_recv_resp resp;
+	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
+				    .in = &list,
+				    .in_len = sizeof(list),
+				    .out = &resp,
+				    .out_len = sizeof(resp) };
+
+	return uv_cmd(c->fd, UV_WRITE, &cmd);
+}
+
 int client_poll(const struct client *c, struct ib_uverbs_wc *wc)
 {
 	return uv_poll_cq(c->fd, UV_WRITE, c->cq, 1, wc);

@@ -45,6 +45,8 @@ int client_send(const struct client *c, uint64_t wr_id, size_t offset, size_t le
 int client_write(const struct client *c, uint64_t wr_id, size_t offset, size_t len, void *remote);
 int client_read(const struct client *c, uint64_t wr_id, size_t offset, size_t len, const void *remote);
 int client_recv(const struct client *c, uint64_t wr_id, size_t offset, size_t len);
+/* Posts one receive of the first len bytes to the SRQ of this handle. */
+int client_post_srq(const struct client *c, uint32_t srq, uint64_t wr_id, size_t len);
 /* Polls one completion. Returns 1, 0 or a negative errno. */
 int client_poll(const struct client *c, struct ib_uverbs_wc *wc);
 /* Asserts that the next completion is a success of this request. */

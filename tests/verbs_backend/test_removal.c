@@ -130,28 +130,6 @@ END_TEST
 
 static uint32_t srq;
 
-/* Posts one receive of the client's first bytes to the SRQ. */
-static int post_srq(const struct client *c, uint64_t wr_id)
-{
-	struct {
-		struct ib_uverbs_post_srq_recv cmd;
-		struct ib_uverbs_recv_wr wr;
-		struct ib_uverbs_sge sge;
-	} list = {
-		.cmd = { .srq_handle = srq, .wr_count = 1, .sge_count = 1, .wqe_size = sizeof(list.wr) },
-		.wr = { .wr_id = wr_id, .num_sge = 1 },
-		.sge = { .addr = (uintptr_t)c->mem, .length = 8, .lkey = c->mr.lkey },
-	};
-	struct ib_uverbs_post_srq_recv_resp resp;
-	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
-				    .in = &list,
-				    .in_len = sizeof(list),
-				    .out = &resp,
-				    .out_len = sizeof(resp) };
-
-	return uv_cmd(c->fd, UV_WRITE, &cmd);
-}
-
 static int leave_by_destroy(const struct client *c)
 {
 	return end_qp(c);
@@ -172,7 +150,7 @@ START_TEST(test_receive_of_an_srq_completes_when_its_qp_has_left)
 	client_open_beside(&b, &a);
 	srq = client_open_with_srq(&b);
 	client_connect(&a, b.qp.qpn);
-	ck_assert_int_eq(post_srq(&b, 1), 0);
+	ck_assert_int_eq(client_post_srq(&b, srq, 1, 8), 0);
 	strcpy(a.mem, text);
 	ck_assert_int_eq(client_send(&a, 2, 0, sizeof(text), IBV_SEND_SIGNALED), 0);
 	fake.cleans_cqs = true;
@@ -224,7 +202,7 @@ START_TEST(test_completions_in_a_backlog_go_with_their_cq)
 	client_open_beside(&b, &a);
 	srq = client_open_with_srq(&b);
 	client_connect(&a, b.qp.qpn);
-	ck_assert_int_eq(post_srq(&b, 1), 0);
+	ck_assert_int_eq(client_post_srq(&b, srq, 1, 8), 0);
 	ck_assert_int_eq(client_send(&a, 2, 0, 8, 0), 0);
 	ck_assert_int_eq(end_qp(&b), 0);
 	ck_assert_int_eq(end_qp(&a), 0);

@@ -76,28 +76,6 @@ static int end_qp(const struct client *c, uint32_t qp)
 	return uv_destroy_qp(c->fd, UV_WRITE, qp, NULL);
 }
 
-/* Posts one receive of the client's first 64 bytes to the SRQ. */
-static int post_srq(const struct client *c, uint32_t srq, uint64_t wr_id)
-{
-	struct {
-		struct ib_uverbs_post_srq_recv cmd;
-		struct ib_uverbs_recv_wr wr;
-		struct ib_uverbs_sge sge;
-	} list = {
-		.cmd = { .srq_handle = srq, .wr_count = 1, .sge_count = 1, .wqe_size = sizeof(list.wr) },
-		.wr = { .wr_id = wr_id, .num_sge = 1 },
-		.sge = { .addr = (uintptr_t)c->mem, .length = 64, .lkey = c->mr.lkey },
-	};
-	struct ib_uverbs_post_srq_recv_resp resp;
-	const struct uv_cmd cmd = { .command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
-				    .in = &list,
-				    .in_len = sizeof(list),
-				    .out = &resp,
-				    .out_len = sizeof(resp) };
-
-	return uv_cmd(c->fd, UV_WRITE, &cmd);
-}
-
 /* A target that accepts messages. */
 static struct uv_qp ready_target(const struct client *c, uint32_t xrcd)
 {
@@ -292,8 +270,8 @@ START_TEST(test_message_to_a_target_reaches_the_srq_of_another_client_of_the_dom
 	ck_assert_int_eq(make_srq(&b, open_domain(&b, file), &srq), 0);
 	ck_assert_int_eq(make_srq(&b, open_domain(&b, -1), &other), 0);
 	ck_assert_uint_ne(srq.srqn, other.srqn);
-	ck_assert_int_eq(post_srq(&b, srq.handle, 5), 0);
-	ck_assert_int_eq(post_srq(&b, other.handle, 6), 0);
+	ck_assert_int_eq(client_post_srq(&b, srq.handle, 5, 64), 0);
+	ck_assert_int_eq(client_post_srq(&b, other.handle, 6, 64), 0);
 	ck_assert_int_eq(fake_xrc_send(qp.qpn, other.srqn, "wrong domain", 13), -1);
 	client_expect_none(&b);
 	ck_assert_int_eq(fake_xrc_send(qp.qpn, srq.srqn, "to the SRQ", 11), 0);
@@ -315,7 +293,7 @@ START_TEST(test_target_outlives_the_client_that_made_it)
 	ck_assert_int_eq(uv_open_qp(a.fd, UV_WRITE, xrcd, qp.qpn, IBV_QPT_XRC_RECV, &opened), 0);
 	uv_close(b.fd);
 	ck_assert_int_eq(make_srq(&a, xrcd, &srq), 0);
-	ck_assert_int_eq(post_srq(&a, srq.handle, 7), 0);
+	ck_assert_int_eq(client_post_srq(&a, srq.handle, 7, 64), 0);
 	ck_assert_int_eq(fake_xrc_send(qp.qpn, srq.srqn, "still there", 12), 0);
 	client_expect(&a, 7);
 	ck_assert_str_eq(a.mem, "still there");
@@ -396,7 +374,7 @@ START_TEST(test_objects_of_a_client_that_ends_leave_in_their_order)
 
 	ready_target(&b, xrcd);
 	ck_assert_int_eq(make_srq(&b, xrcd, &srq), 0);
-	ck_assert_int_eq(post_srq(&b, srq.handle, 1), 0);
+	ck_assert_int_eq(client_post_srq(&b, srq.handle, 1, 64), 0);
 	uv_close(b.fd);
 	ck_assert_int_eq(fake.domains, 0);
 	ck_assert_int_lt(fake.objects, objects);
