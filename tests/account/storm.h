@@ -3,6 +3,7 @@
 #ifndef TESTS_ACCOUNT_STORM_H
 #define TESTS_ACCOUNT_STORM_H
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "account/account.h"
@@ -27,6 +28,8 @@ static inline void *storm_run(void *arg)
 		n = atomic_fetch_add(&storm_now, 1) + 1;
 		if (n > atomic_load(&storm_most))
 			atomic_store(&storm_most, n);
+		/* While this thread holds its charge others try. */
+		sched_yield();
 		atomic_fetch_sub(&storm_now, 1);
 		uvd_account_uncharge(s->account, s->res, 1);
 	}
