@@ -48,7 +48,7 @@ static json_t *hca_tell_open(struct ibv_context *adapter)
 		return json_pack("{s:s, s:o, s:o}", "problem", "it does not answer a query", "through_us", caps,
 				 "ports", ports);
 	features = hca_features(adapter, &attr);
-	hca_mask_device(&attr, false, features);
+	hca_mask_device(&attr, hca_borrow_knows(adapter), features);
 	for (unsigned int i = 0; i < UVD_COUNT(capabilities); i++)
 		json_object_set_new(caps, capabilities[i].name,
 				    json_boolean(capabilities[i].has ? capabilities[i].has(&attr.orig_attr)

@@ -283,6 +283,12 @@ struct uvd_backend {
 	 */
 	void (*narrow)(const struct uvd_device_config *config, struct uvd_backend *ops);
 	/*
+	 * For a backend with an adapter: says why clients' threads should not register memory with the adapter of this
+	 * configuration (UVD_MEMORY_BORROW); returns NULL: they can. Called once, before narrow(), if the configuration leaves
+	 * the choice to the core (UVD_MEMORY_AUTO). May be NULL: there is no adapter.
+	 */
+	const char *(*borrow_obstacle)(const struct uvd_device_config *config);
+	/*
 	 * For a backend with an adapter: stores what port `port` (from 1) and its tables are now; *now and gid_attrs are zero.
 	 * When the backend has reported an event of a port by event_handler(), the core calls this on the same thread, without
 	 * a lock, and publishes what has changed. Only then it posts the event. A backend reports events of its ports on one

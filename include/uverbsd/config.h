@@ -103,6 +103,7 @@ enum uvd_memory {
 	UVD_MEMORY_REFUSE, /* it does not: nothing is registered */
 	UVD_MEMORY_BOUNCE, /* by copies in buffers of the engine; peers cannot */
 	UVD_MEMORY_BORROW, /* the client's own thread registers it with the adapter; where that fails, bounce */
+	UVD_MEMORY_AUTO, /* BORROW if this device can do that without harm, else BOUNCE: the core chooses when it makes the device */
 };
 
 struct uvd_device_config {

@@ -62,6 +62,30 @@ static int create_ucaps(struct uvd_device *dev)
 	return ret < 0 ? ret : 0;
 }
 
+/*
+ * Chooses for UVD_MEMORY_AUTO how an adapter reaches the memory of clients. A client whose thread is borrowed can keep the
+ * adapter's own device file, where no list and no quota holds.
+ */
+static void device_choose_memory(struct uvd_device *dev, const struct uvd_backend *backend)
+{
+	const char *obstacle = NULL;
+
+	if (dev->config.memory != UVD_MEMORY_AUTO)
+		return;
+	if (uvd_device_has_rules(dev))
+		obstacle = "it has an allow-list or a quota, which a client could get around";
+	else if (!dev->engine->lends)
+		obstacle = "no thread of a client can be borrowed here";
+	else if (backend->borrow_obstacle)
+		obstacle = backend->borrow_obstacle(&dev->config);
+	dev->config.memory = obstacle || !backend->borrow_obstacle ? UVD_MEMORY_BOUNCE : UVD_MEMORY_BORROW;
+	dev->ib.config.memory = dev->config.memory;
+	if (obstacle && backend->borrow_obstacle)
+		uvd_logf(dev->engine->log, UVD_INFO,
+			 "%s: --memory=bounce: data is copied, and peers cannot access clients' memory: %s",
+			 dev->config.ibdev, obstacle);
+}
+
 static int find_ops(struct uvd_device *dev)
 {
 	const struct uvd_device_config *config = &dev->config;
@@ -83,6 +107,7 @@ static int find_ops(struct uvd_device *dev)
 			 config->ibdev, config->backend, config->persona);
 		return -EINVAL;
 	}
+	device_choose_memory(dev, backend);
 	if (backend->narrow)
 		backend->narrow(config, &dev->ops);
 	dev->ib.ops = &dev->ops;

@@ -56,6 +56,11 @@ struct uvd_engine {
 	 */
 	int (*replug)(struct uvd_device *dev, uint64_t down_ns);
 	/*
+	 * The transport's: can it have a client's thread register memory with an adapter (uvd_req_register())? Set it before
+	 * the first device is made.
+	 */
+	bool lends;
+	/*
 	 * The verbs', or NULL: sets what a status tells of an object, whose facts are 0 before. Called with the lock of its
 	 * file, and with the object locked. Set it before the first file is opened.
 	 */

@@ -308,7 +308,11 @@ static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { 
 static const struct uvd_option_choice root_clients[] = { { "allow", 1 }, { "refuse", 0 }, { NULL } };
 static const struct uvd_option_choice abis[] = { { "ioctl", 0 }, { "write", 1 }, { NULL } };
 static const struct uvd_option_choice memories[] = {
-	{ "borrow", UVD_MEMORY_BORROW }, { "bounce", UVD_MEMORY_BOUNCE }, { "refuse", UVD_MEMORY_REFUSE }, { NULL }
+	{ "auto", UVD_MEMORY_AUTO },
+	{ "borrow", UVD_MEMORY_BORROW },
+	{ "bounce", UVD_MEMORY_BOUNCE },
+	{ "refuse", UVD_MEMORY_REFUSE },
+	{ NULL }
 };
 static const struct uvd_option_choice states[] = { { "active", 0 }, { "down", 1 }, { NULL } };
 static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }, { NULL } };
@@ -394,9 +398,9 @@ static const struct uvd_option_row option_rows[] = {
 	  .help = "the backend: soft, null or verbs (a real adapter)" },
 	{ "hca", .arg = "NAME", DEVICE_STR(hca), .set = set_string, .preset = "none",
 	  .help = "backend verbs: the adapter to forward to; `uverbsctl hca` lists them" },
-	{ "memory", .arg = "HOW", DEVICE(memory), .set = set_choice, .choices = memories, .preset = "bounce",
+	{ "memory", .arg = "HOW", DEVICE(memory), .set = set_choice, .choices = memories, .preset = "auto",
 	  .help = "backend verbs: how the adapter reaches clients' memory: borrow (the client's thread registers it), bounce (copies; "
-		  "peers cannot), or refuse" },
+		  "peers cannot), refuse, or auto (borrow if the device can do that safely, else bounce)" },
 	{ "filter", .arg = "NAME[:OPTIONS]", .scope = UVD_SCOPE_DEVICE, .programs = BOTH, .set = uvd_option_set_filter,
 	  .preset = "none",
 	  .help = "put this filter before the backend, with options KEY=VALUE,...; may be repeated: the first is the outermost" },

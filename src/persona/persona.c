@@ -114,7 +114,7 @@ void uvd_config_default(struct uvd_device_config *config, const struct uvd_perso
 	config->hidden_caps = persona->unusable_caps;
 	config->num_ports = 1;
 	config->num_comp_vectors = 4;
-	config->memory = UVD_MEMORY_BOUNCE;
+	config->memory = UVD_MEMORY_AUTO;
 	/* Fill in all ports, so that a caller that wants more than one only has to set num_ports. */
 	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++)
 		port_default(&config->ports[p], persona, p * UVD_MAX_DEVICES + index + 1);

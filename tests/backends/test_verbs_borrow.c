@@ -5,10 +5,13 @@
  */
 #include <check.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "backends/backends.h"
 #include "backends/verbs/verbs.h"
 #include "tests/suite.h"
@@ -128,6 +131,48 @@ START_TEST(test_threads_are_borrowed_for_drivers_whose_registration_is_known)
 	hca_borrow_probe(&device);
 	ck_assert_int_eq(device.driver_id, drivers[_i].found);
 	ck_assert_int_eq(hca_borrows(&device), drivers[_i].found >= 0);
+}
+END_TEST
+
+static void capabilities(struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3], bool set)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	ck_assert_int_eq(syscall(set ? SYS_capset : SYS_capget, &hdr, data), 0);
+}
+
+START_TEST(test_default_does_not_lend_a_context_of_mlx5_with_rights_of_the_daemon)
+{
+	const uint32_t rights[] = { 1u << CAP_NET_RAW, 1u << CAP_SYS_RAWIO };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {}, none;
+	const char *why;
+
+	capabilities(data, false);
+	for (int i = 0; i < 2; i++) {
+		none = data[0];
+		data[0].effective = data[0].permitted & rights[i];
+		capabilities(data, true);
+		adapter.driver = RDMA_DRIVER_MLX5;
+		why = hca_borrow_obstacle_of(&adapter_context);
+		ck_assert_int_eq(why && strstr(why, "CAP_NET_RAW"), data[0].effective != 0);
+		adapter.driver = RDMA_DRIVER_RXE;
+		ck_assert_ptr_null(hca_borrow_obstacle_of(&adapter_context));
+		data[0] = none;
+	}
+	data[0].effective &= ~(rights[0] | rights[1]);
+	capabilities(data, true);
+	adapter.driver = RDMA_DRIVER_MLX5;
+	ck_assert_ptr_null(hca_borrow_obstacle_of(&adapter_context));
+}
+END_TEST
+
+START_TEST(test_default_does_not_lend_a_context_of_an_unknown_driver)
+{
+	adapter.driver = RDMA_DRIVER_SIW;
+	ck_assert_ptr_nonnull(hca_borrow_obstacle_of(&adapter_context));
+	ck_assert(!hca_borrow_knows(&adapter_context));
+	adapter.driver = RDMA_DRIVER_RXE;
+	ck_assert(hca_borrow_knows(&adapter_context));
 }
 END_TEST
 
@@ -256,6 +301,8 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, test_threads_are_borrowed_for_drivers_whose_registration_is_known, 0,
 			    sizeof(drivers) / sizeof(drivers[0]));
+	tcase_add_test(t, test_default_does_not_lend_a_context_of_mlx5_with_rights_of_the_daemon);
+	tcase_add_test(t, test_default_does_not_lend_a_context_of_an_unknown_driver);
 	tcase_add_test(t, test_order_describes_the_region_to_the_adapter);
 	tcase_add_loop_test(t, test_order_has_the_data_of_the_driver, 0, sizeof(driver_data) / sizeof(driver_data[0]));
 	tcase_add_test(t, test_region_has_the_adapters_keys_until_it_is_destroyed);

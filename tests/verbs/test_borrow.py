@@ -26,7 +26,8 @@ libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_
 
 @pytest.fixture(name="daemon", scope="module")
 def fixture_daemon(own, tmp_path_factory):
-    d = cuse.Daemon(tmp_path_factory.mktemp("borrow"), "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", "borrow")
+    # The default: --memory=auto.
+    d = cuse.Daemon(tmp_path_factory.mktemp("borrow"), "--backend", "verbs", "--hca", verbs.ADAPTER)
     yield d
     assert d.stop() == 0, d.log.read_text()
     assert verbs.resources() == own

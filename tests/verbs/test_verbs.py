@@ -74,7 +74,7 @@ def fixture_own():
 
 @pytest.fixture(name="daemon", scope="module")
 def fixture_daemon(own, tmp_path_factory):
-    d = cuse.Daemon(tmp_path_factory.mktemp("verbs"), "--backend", "verbs", "--hca", ADAPTER)
+    d = cuse.Daemon(tmp_path_factory.mktemp("verbs"), "--backend", "verbs", "--hca", ADAPTER, "--memory", "bounce")
     yield d
     assert d.stop() == 0, d.log.read_text()
     assert resources() == own
@@ -264,7 +264,7 @@ def test_hca_lists_the_adapter_and_not_the_device(daemon):
     hca = [cuse.BUILD / "tools" / "uverbsctl", "hca"]
     adapters = json.loads(subprocess.run([*hca, "--json"], check=True, stdout=subprocess.PIPE).stdout)
     assert [a["hca"] for a in adapters] == [ADAPTER]
-    through_us = dict(rc=True, uc=True, ud=True, srq=True, mcast=True, **{"remote-access": False}, xrc=False, dm=False,
+    through_us = dict(rc=True, uc=True, ud=True, srq=True, mcast=True, **{"remote-access": True}, xrc=False, dm=False,
                       counters=False, flow=False, raw=False)
     assert adapters[0]["through_us"] == through_us
     assert adapters[0]["problem"] is None and adapters[0]["ports"][0]["link_layer"] == "ethernet"

@@ -8,10 +8,13 @@
  * keep the context's device file: docs/security.md ("A real adapter") says what it gains, and what the daemon checks.
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/irdma-abi.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <uverbsd/client.h>
 #include <uverbsd/log.h>
 #include "backends/verbs/verbs.h"
@@ -22,6 +25,7 @@
  */
 static const struct borrow_driver {
 	enum rdma_driver_id id;
+	bool has_rights; /* it gives a context what the opener's capabilities allow */
 	uint32_t len; /* bytes of data */
 	union {
 		uint8_t bytes[UVD_REG_DRIVER_DATA];
@@ -29,12 +33,12 @@ static const struct borrow_driver {
 	} data;
 } drivers[] = {
 	{ RDMA_DRIVER_RXE },
-	{ RDMA_DRIVER_MLX5 },
+	{ RDMA_DRIVER_MLX5, .has_rights = true },
 	{ RDMA_DRIVER_MLX4 },
 	{ RDMA_DRIVER_EFA },
 	{ RDMA_DRIVER_BNXT_RE },
 	/* Memory for data, and not for a queue: no pages of queues. */
-	{ RDMA_DRIVER_IRDMA, sizeof(struct irdma_mem_reg_req), { .irdma.reg_type = IRDMA_MEMREG_TYPE_MEM } },
+	{ RDMA_DRIVER_IRDMA, .len = sizeof(struct irdma_mem_reg_req), .data = { .irdma.reg_type = IRDMA_MEMREG_TYPE_MEM } },
 };
 
 static const struct borrow_driver *borrow_driver(int id)
@@ -43,6 +47,45 @@ static const struct borrow_driver *borrow_driver(int id)
 		if (id == (int)drivers[i].id)
 			return &drivers[i];
 	return NULL;
+}
+
+bool hca_borrow_knows(const struct ibv_context *adapter)
+{
+	return borrow_driver(uverbsd_driver_id(adapter->cmd_fd));
+}
+
+/* The capabilities at which drivers look. True also if this process's own cannot be read. */
+static bool borrow_has_rights(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+	return syscall(SYS_capget, &hdr, data) || data[0].effective & (1u << CAP_NET_RAW | 1u << CAP_SYS_RAWIO);
+}
+
+const char *hca_borrow_obstacle_of(const struct ibv_context *adapter)
+{
+	const struct borrow_driver *driver = borrow_driver(uverbsd_driver_id(adapter->cmd_fd));
+
+	if (!driver)
+		return "the registration of the adapter's driver is not known";
+	if (driver->has_rights && borrow_has_rights())
+		return "the adapter's driver would give clients what CAP_NET_RAW and CAP_SYS_RAWIO of uverbsd allow; "
+		       "--memory=borrow does so";
+	return NULL;
+}
+
+const char *hca_borrow_obstacle(const struct uvd_device_config *config)
+{
+	struct ibv_context *adapter = hca_open_named(config->hca);
+	const char *why = NULL;
+
+	/* If there is no adapter, the device's open() says so. */
+	if (!adapter)
+		return NULL;
+	why = hca_borrow_obstacle_of(adapter);
+	ibv_close_device(adapter);
+	return why;
 }
 
 void hca_borrow_probe(struct hca_device *dev)

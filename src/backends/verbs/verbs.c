@@ -316,6 +316,7 @@ const struct uvd_backend uvd_backend_verbs = {
 	.close = hca_close,
 	.ending = hca_objects_ending,
 	.narrow = hca_narrow,
+	.borrow_obstacle = hca_borrow_obstacle,
 	.take_port = hca_take_port,
 	.query_device = hca_query_device,
 	.query_port = hca_query_port,

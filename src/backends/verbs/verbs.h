@@ -309,7 +309,9 @@ void hca_node_path(const struct ibv_device *device, char path[PATH_MAX]);
 bool hca_is_cuse(const struct ibv_device *device);
 /* Asks an adapter for its features. attr: its answer to a query. */
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
-/* The same for the adapter of this name. 0: it cannot be opened, or it is no adapter. */
+/* Opens the adapter of this name. Returns NULL if it cannot be opened, or is no adapter. */
+struct ibv_context *hca_open_named(const char *name);
+/* hca_features() of the adapter of this name. 0: it cannot be opened, or it is no adapter. */
 unsigned int hca_features_of(const char *name);
 
 /* ---- verbs.c ----------------------------------------------------------------------------------------------------- */
@@ -409,6 +411,11 @@ unsigned int hca_max_rings(void);
 
 /* ---- borrow.c: regions that the client's thread registers with the adapter --------------------------------------- */
 
+/* struct uvd_backend.borrow_obstacle, by the name of the adapter, and for one that is open. */
+const char *hca_borrow_obstacle(const struct uvd_device_config *config);
+const char *hca_borrow_obstacle_of(const struct ibv_context *adapter);
+/* Is REG_MR of the adapter's driver known? */
+bool hca_borrow_knows(const struct ibv_context *adapter);
 /* Finds out whether that is possible, after the adapter is opened: logs it if not. */
 void hca_borrow_probe(struct hca_device *dev);
 static inline bool hca_borrows(const struct hca_device *dev)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""Quotas and allow-lists before an adapter: with the default --memory no client gets at the adapter itself, which knows no rule."""
+import subprocess
+import sys
+
+import pytest
+
+import test_verbs as verbs
+from conftest import cuse
+from test_verbs import fixture_own  # noqa: F401 pylint: disable=unused-import
+
+RULES = [("--quota", "mrs:1"), ("--allow", "access:LOCAL_WRITE")]
+
+
+@pytest.fixture(name="daemon", params=RULES, ids=["quota", "allow"])
+def fixture_daemon(own, tmp_path, request):
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, *request.param)
+    yield d
+    assert d.stop() == 0, d.log.read_text()
+    assert verbs.resources() == own
+
+
+def register(access):
+    command = [*verbs.OURS, sys.executable, verbs.HERE / "register.py", access]
+    return subprocess.run(command, timeout=verbs.STUCK, check=False, **verbs.TEXT, **verbs.USER).stdout
+
+
+def test_rule_of_a_device_keeps_its_clients_from_the_adapter(daemon):
+    assert "hfi1_0: --memory=bounce: data is copied, and peers cannot access clients' memory: it has an allow-list or a quota" \
+        in daemon.log.read_text()
+    assert verbs.thief("race") == 0
+    assert "registered" in register("local")
+    assert "registered" not in register("remote")
+    verbs.pingpong("ours", "plain", "ibv_rc_pingpong")
+
+
+def test_rule_is_enforced_and_logged_before_the_adapter(own, tmp_path):
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--quota", "user:nobody:mrs:0")
+    try:
+        assert "errno 11" in register("local"), "not EAGAIN"
+        assert "is refused by the quota `user:65534:mrs:0`" in d.log.read_text()
+    finally:
+        assert d.stop() == 0, d.log.read_text()
+    assert verbs.resources() == own
