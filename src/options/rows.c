@@ -307,13 +307,11 @@ static const char *set_link_layer(const struct uvd_option_row *row, void *base, 
 static const struct uvd_option_choice yes_no[] = { { "yes", 1 }, { "no", 0 }, { NULL } };
 static const struct uvd_option_choice root_clients[] = { { "allow", 1 }, { "refuse", 0 }, { NULL } };
 static const struct uvd_option_choice abis[] = { { "ioctl", 0 }, { "write", 1 }, { NULL } };
-static const struct uvd_option_choice memories[] = {
-	{ "auto", UVD_MEMORY_AUTO },
-	{ "borrow", UVD_MEMORY_BORROW },
-	{ "bounce", UVD_MEMORY_BOUNCE },
-	{ "refuse", UVD_MEMORY_REFUSE },
-	{ NULL }
-};
+static const struct uvd_option_choice memories[] = { { "auto", UVD_MEMORY_AUTO },
+						     { "borrow", UVD_MEMORY_BORROW },
+						     { "bounce", UVD_MEMORY_BOUNCE },
+						     { "refuse", UVD_MEMORY_REFUSE },
+						     { NULL } };
 static const struct uvd_option_choice states[] = { { "active", 0 }, { "down", 1 }, { NULL } };
 static const struct uvd_option_choice grants[] = { { "ptrace", 1 }, { "off", 0 }, { NULL } };
 static const struct uvd_option_choice levels[] = {

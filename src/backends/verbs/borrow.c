@@ -38,7 +38,8 @@ static const struct borrow_driver {
 	{ RDMA_DRIVER_EFA },
 	{ RDMA_DRIVER_BNXT_RE },
 	/* Memory for data, and not for a queue: no pages of queues. */
-	{ RDMA_DRIVER_IRDMA, .len = sizeof(struct irdma_mem_reg_req), .data = { .irdma.reg_type = IRDMA_MEMREG_TYPE_MEM } },
+	{ RDMA_DRIVER_IRDMA, .len = sizeof(struct irdma_mem_reg_req),
+	  .data = { .irdma.reg_type = IRDMA_MEMREG_TYPE_MEM } },
 };
 
 static const struct borrow_driver *borrow_driver(int id)
