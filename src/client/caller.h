@@ -102,6 +102,7 @@ struct uvd_caller {
 	 */
 	bool (*claim)(struct uvd_caller *c);
 	struct uvd_account *account; /* pays for descriptors that we keep after the call; NULL: no account does */
+	bool refusal_logged; /* the log has a line of a rule that has refused this call */
 	atomic_bool let_go; /* the transport answers the call with EINTR: it must fail with -EINTR at its next step */
 };
 

@@ -346,6 +346,7 @@ int uvd_file_refuse(struct uvd_file *file, struct uvd_caller *caller, const char
 		return -EPERM;
 	uvd_allow_prefix(list, prefix, sizeof(prefix));
 	uvd_allow_verb_name(verb, name);
+	caller->refusal_logged = true;
 	if (uvd_caller_identity(caller, &id))
 		id = (struct uvd_identity){ .tgid = caller->tid };
 	uvd_log_limited(log, UVD_WARN,

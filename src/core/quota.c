@@ -49,6 +49,7 @@ void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, c
 		return;
 	uvd_quota_text(why->quota, why->uid, why->res, quota, sizeof(quota));
 	uvd_allow_verb_name(asker->verb, verb);
+	asker->caller->refusal_logged = true;
 	if (uvd_caller_identity(asker->caller, &id))
 		id = (struct uvd_identity){ .tgid = asker->caller->tid };
 	uvd_log_limited(dev->engine->log, UVD_WARN,

@@ -45,6 +45,8 @@ void uvd_req_log_failure(struct uvd_req *req, int err)
 	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
 	const char *dev = req->dev->config.ibdev;
 
+	if (req->caller->refusal_logged)
+		return;
 	if ((!req->bad_field && !req->refused) || err == -EPROTONOSUPPORT || err == -EIO) {
 		/* No field is wrong, the program asks whether a command exists, or its device is gone. */
 		uvd_log_limited(log, UVD_DEBUG, "%s: %s: %s, %s %lld, thread %d", dev, name, uvd_errno_name(err),
