@@ -27,6 +27,7 @@ const struct uvd_limit_row uvd_limit_rows[UVD_NUM_RES] = {
 	[UVD_RES_CALLS] = { "calls", "calls carried out at one time; more wait", 8, 0 },
 	[UVD_RES_LOANS] = { "loans", "threads borrowed at one time, to pass them a descriptor or to register memory",
 			    64, 0 },
+	[UVD_RES_RINGS] = { "rings", "rings of adapters' queues in the daemon's address space", 8192, -ENOMEM },
 	[UVD_RES_REGISTERED] = { "registered", "bytes of registered memory, in whole pages", UINT64_MAX, -ENOMEM },
 	[UVD_RES_OBJECTS] = { "objects", "objects of all types", 262144, -EAGAIN },
 	OBJECT(PD, "pds", 16384),

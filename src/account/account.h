@@ -31,6 +31,7 @@ enum uvd_resource {
 	UVD_RES_BYTES, /* bytes of the daemon's memory and of its socket buffers */
 	UVD_RES_CALLS, /* calls in progress; more of them wait in the user's queue */
 	UVD_RES_LOANS, /* threads on loan for a grant */
+	UVD_RES_RINGS, /* rings of adapters' queues that the daemon has mapped */
 	UVD_RES_REGISTERED, /* bytes of clients' memory, in whole pages, that their objects have pinned */
 	UVD_RES_OBJECTS, /* objects of all types */
 	UVD_RES_OBJECT, /* objects of one type: this value and the next UVD_MAX_COUNTED_TYPES - 1 */

@@ -161,6 +161,33 @@ START_TEST(test_queue_beyond_the_cap_on_rings_is_enomem)
 }
 END_TEST
 
+START_TEST(test_queue_beyond_the_users_share_of_rings_is_enomem)
+{
+	const struct queue *q = &queues[_i];
+	struct uvd_account_limits limits;
+	uint64_t before, bytes;
+	uint32_t handle;
+
+	client_teardown();
+	harness_no_limits(&limits);
+	limits.max[UVD_RES_RINGS] = HCA_CQ_RINGS + HCA_QP_RINGS + q->rings;
+	client_init(&limits);
+	client_start();
+	client_open(&a, h.fd);
+	for (int i = 0; i < 2; i++) {
+		const unsigned int rings = client_device()->rings;
+		uint32_t more;
+
+		ck_assert_int_eq(q->make(&bytes, &handle), 0);
+		before = client_bytes();
+		ck_assert_int_eq(q->make(&bytes, &more), -ENOMEM);
+		ck_assert_uint_eq(client_device()->rings, rings + q->rings);
+		ck_assert_uint_eq(client_bytes(), before);
+		ck_assert_int_eq(q->end(handle), 0);
+	}
+}
+END_TEST
+
 START_TEST(test_resized_cq_is_charged_for_its_new_size)
 {
 	const unsigned int rings = client_device()->rings;
@@ -484,6 +511,7 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, test_queue_that_the_adapter_does_not_create_costs_nothing, 0, num_queues);
 	tcase_add_loop_test(t, test_queue_that_the_adapter_does_not_destroy_stays_charged_until_it_does, 0, num_queues);
 	tcase_add_loop_test(t, test_queue_beyond_the_cap_on_rings_is_enomem, 0, num_queues);
+	tcase_add_loop_test(t, test_queue_beyond_the_users_share_of_rings_is_enomem, 0, num_queues);
 	tcase_add_test(t, test_resized_cq_is_charged_for_its_new_size);
 	tcase_add_test(t, test_resized_srq_is_charged_for_its_new_size);
 	tcase_add_test(t, test_queue_beyond_the_users_limit_is_enomem_and_the_adapter_is_not_asked);

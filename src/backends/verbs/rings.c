@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include "account/account.h"
 #include "backends/verbs/verbs.h"
 
 enum { RING_MIN = 4096, CQE_BYTES = 64, WQE_BYTES = 64, MAP_COUNT_DEFAULT = 65530 };
@@ -36,8 +37,12 @@ int hca_charge_rings(const struct uvd_context *context, unsigned int rings, uint
 
 	if (atomic_fetch_add(&dev->rings, rings) + rings > dev->max_rings)
 		goto uncount;
+	/* The device's cap is for all users together: no user alone may have it. */
+	if (uvd_account_charge(context->account, UVD_RES_RINGS, rings))
+		goto uncount;
 	if (!uvd_charge_bytes(context->account, bytes))
 		return 0;
+	uvd_account_uncharge(context->account, UVD_RES_RINGS, rings);
 uncount:
 	atomic_fetch_sub(&dev->rings, rings);
 	return -ENOMEM;
@@ -49,6 +54,7 @@ void hca_uncharge_rings(const struct uvd_context *context, unsigned int rings, u
 	if (atomic_load(&((const struct hca_context *)context)->stuck))
 		return;
 	uvd_uncharge_bytes(context->account, bytes);
+	uvd_account_uncharge(context->account, UVD_RES_RINGS, rings);
 	atomic_fetch_sub(&hca_device(context->dev)->rings, rings);
 }
 
