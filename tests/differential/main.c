@@ -3,6 +3,7 @@
  * differential [OPTION...] KERNEL-NODE OUR-NODE: the same programs on both nodes; see README.md.
  *
  *	--list FILE	the known differences, docs/abi-differences.md (required)
+ *	--kernel N.N	the kernel whose rows of the list hold (default: the running one)
  *	--corpus DIR	run every program in it; a listed difference that none of them shows is a failure
  *	--sweep		run every call that succeeds, with every single change to it
  *	--random N	run N random programs, from --seed S (default 1)
@@ -18,6 +19,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include "program/program.h"
@@ -311,8 +313,11 @@ int main(int argc, char **argv)
 						 { "cpu", 1, NULL, 'u' },
 						 { "sweep", 0, NULL, 'x' },
 						 { "print", 1, NULL, 'p' },
+						 { "kernel", 1, NULL, 'K' },
 						 {} };
-	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
+	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *release = NULL;
+	const char *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
+	struct utsname running;
 	static struct tester t;
 	static struct uvd_prog p;
 	unsigned int count = 0;
@@ -325,6 +330,9 @@ int main(int argc, char **argv)
 		switch (opt) {
 		case 'l':
 			list = optarg;
+			break;
+		case 'K':
+			release = optarg;
 			break;
 		case 'c':
 			corpus = optarg;
@@ -357,10 +365,13 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (print && list && uvd_prog_list_read(&t.list, list)) {
+	if (!release && !uname(&running))
+		release = running.release;
+	if (list && uvd_prog_list_read(&t.list, list))
+		uvd_prog_list_keep_kernel(&t.list, release);
+	if (print && t.list.num)
 		return print_program(&p, &t.list, print);
-	}
-	if (argc - optind != 2 || !list || !uvd_prog_list_read(&t.list, list)) {
+	if (argc - optind != 2 || !t.list.num) {
 		fprintf(stderr, "usage: %s --list FILE [OPTION...] KERNEL-NODE OUR-NODE\n", argv[0]);
 		return 2;
 	}
