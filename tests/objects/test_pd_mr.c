@@ -215,7 +215,61 @@ START_TEST(test_response_is_written_only_if_the_registration_succeeds)
 }
 END_TEST
 
-TEST_LIST(test_response_is_written_only_if_the_registration_succeeds,
+static struct {
+	int flags, result;
+	struct uvd_mr to;
+} asked;
+
+static int change_registered(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata)
+{
+	asked.flags = flags;
+	asked.to = *to;
+	return asked.result;
+}
+
+static int rereg(const struct uv_mr *mr, uint32_t flags, uint64_t start, uint32_t access)
+{
+	struct ib_uverbs_rereg_mr cmd = { .mr_handle = mr->handle,
+					  .flags = flags,
+					  .start = start,
+					  .length = 2 * PAGE,
+					  .hca_va = start,
+					  .access_flags = access };
+	struct ib_uverbs_rereg_mr_resp resp;
+
+	return WRITE(&h, REREG_MR, &cmd, &resp);
+}
+
+/* The pages are the adapter's: whether they can be written, whether they exist, and how much they are, is not the core's to check. */
+START_TEST(test_region_that_the_kernel_has_pinned_changes_as_the_backend_says)
+{
+	static uint8_t mem[PAGE];
+	const uint64_t nothing = 0x10000;
+	struct uv_mr mr;
+
+	begin_registrations();
+	h.ops.rereg_mr = change_registered;
+	asked.result = UVD_REREG_CHANGED;
+	ck_assert_int_eq(uv_reg_mr(h.fd, UV_WRITE, pd, mem, PAGE, 0, &mr), 0);
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, 0, IBV_ACCESS_LOCAL_WRITE), 0);
+	ck_assert_uint_eq(asked.to.access, IBV_ACCESS_LOCAL_WRITE);
+	ck_assert_uint_eq(asked.to.length, PAGE);
+	asked.result = -EOPNOTSUPP;
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_TRANSLATION, nothing, 0), -EOPNOTSUPP);
+	ck_assert_uint_eq(asked.to.length, 2 * PAGE);
+	ck_assert_ptr_null(asked.to.umem.mm);
+	ck_assert_uint_eq(charged(), 0);
+	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, mr.handle), 0);
+	/* A region whose memory is not the kernel's is charged and checked. */
+	h.executes = false;
+	ck_assert_int_eq(uv_reg_mr(h.fd, UV_WRITE, pd, mem, PAGE, 0, &mr), 0);
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, 0, IBV_ACCESS_LOCAL_WRITE), -EACCES);
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_TRANSLATION, nothing, 0), -EFAULT);
+	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, mr.handle), 0);
+}
+END_TEST
+
+TEST_LIST(test_response_is_written_only_if_the_registration_succeeds, test_region_that_the_kernel_has_pinned_changes_as_the_backend_says,
 	  test_registration_by_the_client_gives_its_keys,
 	  test_registration_that_the_client_does_not_make_leaves_no_region,
 	  test_registration_whose_keys_cannot_be_written_is_undone,
