@@ -13,7 +13,17 @@
 #include "backends/verbs/verbs.h"
 #include "tests/suite.h"
 
-enum { CMD_FD = 4711, PD_HANDLE = 3, HANDLE = 9, LKEY = 0x901, RKEY = 0x902, NEW_LKEY = 0xa01, NEW_RKEY = 0xa02, LENGTH = 8192, IOVA = 0x5000 };
+enum {
+	CMD_FD = 4711,
+	PD_HANDLE = 3,
+	HANDLE = 9,
+	LKEY = 0x901,
+	RKEY = 0x902,
+	NEW_LKEY = 0xa01,
+	NEW_RKEY = 0xa02,
+	LENGTH = 8192,
+	IOVA = 0x5000
+};
 
 /* The adapter's one region, and the driver. */
 static struct {

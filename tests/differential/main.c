@@ -303,18 +303,12 @@ static int print_program(struct uvd_prog *p, const struct uvd_prog_list *list, c
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "list", 1, NULL, 'l' },
-						 { "corpus", 1, NULL, 'c' },
-						 { "random", 1, NULL, 'r' },
-						 { "seed", 1, NULL, 's' },
-						 { "keep", 1, NULL, 'k' },
-						 { "show", 1, NULL, 'w' },
-						 { "seconds", 1, NULL, 't' },
-						 { "cpu", 1, NULL, 'u' },
-						 { "sweep", 0, NULL, 'x' },
-						 { "print", 1, NULL, 'p' },
-						 { "kernel", 1, NULL, 'K' },
-						 {} };
+	static const struct option options[] = { { "list", 1, NULL, 'l' },    { "corpus", 1, NULL, 'c' },
+						 { "random", 1, NULL, 'r' },  { "seed", 1, NULL, 's' },
+						 { "keep", 1, NULL, 'k' },    { "show", 1, NULL, 'w' },
+						 { "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },
+						 { "sweep", 0, NULL, 'x' },   { "print", 1, NULL, 'p' },
+						 { "kernel", 1, NULL, 'K' },  {} };
 	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *release = NULL;
 	const char *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
 	struct utsname running;

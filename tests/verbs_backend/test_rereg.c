@@ -124,9 +124,9 @@ START_TEST(test_rights_of_peers_are_refused)
 
 	ck_assert_int_eq(uv_alloc_pd(a.fd, UV_WRITE, &other), 0);
 	for (unsigned int i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-		ck_assert_int_eq(rereg(flags[i], other, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 0,
-				       (uintptr_t)a.mem),
-				 -EOPNOTSUPP);
+		ck_assert_int_eq(
+			rereg(flags[i], other, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, 0, (uintptr_t)a.mem),
+			-EOPNOTSUPP);
 	ck_assert_int_eq(uv_dealloc_pd(a.fd, UV_WRITE, other), 0);
 	ck_assert_uint_eq(client_bytes(), bytes);
 	ck_assert_uint_eq(status_of_read_to((uintptr_t)a.mem), IBV_WC_SUCCESS);

@@ -141,8 +141,7 @@ static const struct {
 	bool (*has)(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
 } hca_optional[] = {
 	{ HCA_XRC, hca_has_xrc },   { HCA_DM, hca_has_dm },   { HCA_COUNTERS, hca_has_counters },
-	{ HCA_FLOW, hca_has_flow }, { HCA_RAW, hca_has_raw },
-	{ HCA_REREG, hca_has_rereg },
+	{ HCA_FLOW, hca_has_flow }, { HCA_RAW, hca_has_raw }, { HCA_REREG, hca_has_rereg },
 };
 
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)

@@ -104,11 +104,11 @@ static int rereg_borrowed(struct hca_mr *mr, int flags, const struct uvd_mr *to)
 	/* A client with a copy of the context's device file can have put another region behind the handle. */
 	ret = hca_borrow_query(mr, mr->handle, &answer);
 	if (ret || answer.length != mr->mr.length || answer.iova != mr->mr.iova) {
-		uvd_log_limited(dev->ibdev->log, UVD_WARN,
-				"%s: after REREG_MR %s has another region behind handle %u of the client's, or none (%s): EFAULT; "
-				"the client must deregister the region",
-				dev->ibdev->config.ibdev, dev->hca, mr->handle,
-				ret ? uvd_errno_name(ret) : "other bytes");
+		uvd_log_limited(
+			dev->ibdev->log, UVD_WARN,
+			"%s: after REREG_MR %s has another region behind handle %u of the client's, or none (%s): EFAULT; "
+			"the client must deregister the region",
+			dev->ibdev->config.ibdev, dev->hca, mr->handle, ret ? uvd_errno_name(ret) : "other bytes");
 		return ret == -EIO ? ret : -EFAULT;
 	}
 	mr->mr.pd = to->pd;
