@@ -15,8 +15,8 @@ import sys
 from pyverbs.addr import AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
-from pyverbs.enums import (IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_MTU_1024, IBV_QPT_RC,
-                           IBV_WR_RDMA_WRITE)
+from pyverbs.enums import (IBV_ACCESS_HUGETLB, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_MTU_1024,
+                           IBV_QPT_RC, IBV_WR_RDMA_WRITE)
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
@@ -191,6 +191,17 @@ def rereg(peers):
     held = pinned() - before
     mr.close()
     return dict(steps=out, pinned=held, left=pinned() - before)
+
+
+def rereg_refused(peers):
+    """Rights that the adapter refuses, with a PD that it would take. Not for rxe0 itself: rxe of Linux 6.12 mixes up the two PDs."""
+    addr, other = pages(), PD(peers.context)
+    mr = Changing(peers, addr)
+    error = change(mr, CHANGE_PD | CHANGE_ACCESS, pd=other, access=IBV_ACCESS_HUGETLB)
+    out = dict(error=error, status=peers.write(1, addr, mr.current_rkey), seen=has(addr, 1))
+    other.close()
+    mr.close()
+    return out
 
 
 def execute(peers):

@@ -69,9 +69,9 @@ if KERNEL < (6, 12):
     REREG = [[errno.EOPNOTSUPP, 0, True]] * 5
 
 
-def scenes(side):
+def scenes(side, names=SCENES):
     command = [*(verbs.OURS if side == "ours" else []), sys.executable, verbs.HERE / "memory.py",
-               verbs.DEVICE if side == "ours" else verbs.ADAPTER, *SCENES]
+               verbs.DEVICE if side == "ours" else verbs.ADAPTER, *names]
     done = subprocess.run(command, timeout=verbs.STUCK, check=False, **verbs.TEXT, **verbs.USER)
     assert done.returncode == 0, done.stdout
     out = {}
@@ -92,6 +92,10 @@ def test_registration_is_that_of_the_adapter_itself(daemon):
     assert ours["memlock"] == dict(above=errno.ENOMEM, rest_of_it=True, one_more=errno.ENOMEM)
     assert ours["after_exec"] == dict(pinned=0)
     assert ours == plain
+
+
+def test_change_that_the_adapter_refuses_harms_neither_pd(daemon):
+    assert scenes("ours", ["rereg_refused"]) == dict(rereg_refused=dict(error=errno.EOPNOTSUPP, status=0, seen=True))
 
 
 def register_often():
