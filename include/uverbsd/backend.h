@@ -107,7 +107,8 @@ struct uvd_backend {
 	int (*dereg_mr)(struct uvd_mr *mr);
 	/*
 	 * Changes mr. `to` describes the complete new MR; `flags` (enum ibv_rereg_mr_flags) says which parts differ.
-	 * With IBV_REREG_MR_CHANGE_TRANSLATION to->umem is charged beside the old one. No other call uses mr meanwhile.
+	 * With IBV_REREG_MR_CHANGE_TRANSLATION to->umem is charged beside the old one, unless mr->registration->executed:
+	 * of memory that an adapter's kernel has pinned the backend refuses it. No other call uses mr meanwhile.
 	 * Returns: UVD_REREG_CHANGED: the backend changed pd, access, iova, length and keys of mr, and exchanged its
 	 * umem with to's, which the core uncharges. UVD_REREG_NEW (only with TRANSLATION): `to` is a registered region
 	 * with keys of its own; the core puts it in the place of mr, and then calls dereg_mr(mr). A negative errno:

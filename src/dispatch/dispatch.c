@@ -129,8 +129,10 @@ long uvd_call_granted(struct uvd_call *call, int64_t fd)
 	int err;
 
 	call->grant.uobj = NULL;
-	if (req->grant.registration)
-		return req_end(req, req->grant.end(req, fd), call->result);
+	if (req->grant.registration) {
+		err = req->grant.end(req, fd);
+		return req_end(req, err ? err : uvd_out_flush(req), call->result);
+	}
 	if (fd == -EMFILE || fd == -ENFILE) {
 		err = fd;
 	} else if (fd < 0 && !req->grant.may_fall_back) {

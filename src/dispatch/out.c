@@ -76,14 +76,16 @@ static void vec_flags(struct uvd_req *req, struct vec *vec)
 int uvd_out_flush(struct uvd_req *req)
 {
 	struct vec vec;
+	int err;
 
 	vec.n = 0;
 	vec_handle(req, &vec);
 	vec_outs(req, &vec, -1);
 	vec_flags(req, &vec);
-	if (uvd_caller_writev(req->caller, vec.v, vec.n))
-		return uvd_bad(req, -EFAULT, "response", req->core_out.addr);
-	return 0;
+	err = uvd_caller_writev(req->caller, vec.v, vec.n);
+	for (unsigned int i = 0; req->observation && i < vec.n; i++)
+		uvd_observe_written(req->observation, vec.v[i].addr, vec.v[i].src, vec.v[i].len, err);
+	return err ? uvd_bad(req, -EFAULT, "response", req->core_out.addr) : 0;
 }
 
 /*

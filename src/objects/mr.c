@@ -146,7 +146,7 @@ static struct ib_uverbs_reg_mr_resp reg_response(const struct uvd_uobject *uobj)
 	return (struct ib_uverbs_reg_mr_resp){ .mr_handle = uobj->id, .lkey = mr->lkey, .rkey = mr->rkey };
 }
 
-/* A thread of the client has made the registration, or could not: answers again, with the keys. */
+/* A thread of the client has made the registration, or could not: sets the response, with the keys. */
 static int mr_end_registration(struct uvd_req *req, int64_t result)
 {
 	struct uvd_uobject *uobj = req->grant.uobj;
@@ -158,9 +158,7 @@ static int mr_end_registration(struct uvd_req *req, int64_t result)
 		return ret;
 	if (mr->registration->executed)
 		uvd_pin_by_kernel(&mr->umem);
-	ret = uvd_caller_write(req->caller, req->core_out.addr, &resp, sizeof(resp));
-	uvd_observe_written(req->observation, req->core_out.addr, &resp, sizeof(resp), ret);
-	return ret ? uvd_bad(req, -EFAULT, "response", req->core_out.addr) : 0;
+	return uvd_core_out(req, &resp);
 }
 
 static int mr_reg(struct uvd_req *req)
@@ -178,7 +176,8 @@ static int answer_reg(struct uvd_req *req)
 {
 	struct ib_uverbs_reg_mr_resp resp = reg_response(uvd_args(req, struct mr_args)->uobj);
 
-	return uvd_core_out(req, &resp);
+	/* A registration that fails at its end must leave the client's response, and the attribute's flag, untouched. */
+	return req->has_grant ? 0 : uvd_core_out(req, &resp);
 }
 
 static int dereg_mr(struct uvd_req *req)

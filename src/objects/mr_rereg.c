@@ -3,6 +3,7 @@
  * REREG_MR changes a region's translation, access or PD. The backend changes the region in place, or makes a new one,
  * which replaces the old one behind the same handle (handle-12). The row is in mr.c.
  */
+#include <uverbsd/registration.h>
 #include "objects/mr.h"
 #include "pin/pin.h"
 
@@ -86,13 +87,13 @@ static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struc
 		return uvd_bad(req, -EOPNOTSUPP, "mr_handle", cmd->mr_handle);
 	to->pd = args->pd;
 	to->access = cmd->flags & ACCESS ? cmd->access_flags : mr->access;
-	if (cmd->flags & TRANSLATION) {
-		to->iova = cmd->hca_va;
-		to->length = cmd->length;
+	to->iova = cmd->flags & TRANSLATION ? cmd->hca_va : mr->iova;
+	to->length = cmd->flags & TRANSLATION ? cmd->length : mr->length;
+	/* What the kernel has pinned for an adapter, the adapter's driver checks. */
+	if (mr->registration && mr->registration->executed)
+		return 0;
+	if (cmd->flags & TRANSLATION)
 		return uvd_req_pin(req, fresh, cmd->start, cmd->length, to->access, &to->umem);
-	}
-	to->iova = mr->iova;
-	to->length = mr->length;
 	if ((to->access ^ mr->access) & KIND)
 		return uvd_bad(req, -EOPNOTSUPP, "access_flags", to->access);
 	/* Pages that were pinned read-only stay so: ib_umem_check_rereg() of later kernels (mr-05). */

@@ -176,6 +176,9 @@ static bool when_one(const struct state *s, const char *text)
 	if (*text == '!')
 		return uvd_prog_item(call, text) || call_modded(call, text);
 	snprintf(name, sizeof(name), "%.*s", (int)len, text);
+	/* uvd_prog_list_keep_kernel() has removed the rows of other kernels. */
+	if (!strcmp(name, "kernel"))
+		return true;
 	if (!strcmp(name, "with"))
 		return call_has_attr(s, text + len + 1);
 	if (!strcmp(name, "qp_now"))

@@ -98,16 +98,57 @@ bool uvd_prog_list_read(struct uvd_prog_list *list, const char *path)
 	return ok;
 }
 
-void uvd_prog_list_keep_chosen(struct uvd_prog_list *list)
+/* Keeps the rows for which `keeps` returns true. */
+static void list_keep(struct uvd_prog_list *list, bool (*keeps)(const struct uvd_prog_listed *row, const char *arg),
+		      const char *arg)
 {
 	unsigned int kept = 0;
 
 	for (unsigned int i = 0; i < list->num; i++)
-		if (list->rows[i].chosen)
+		if (keeps(&list->rows[i], arg))
 			list->rows[kept++] = list->rows[i];
 		else
 			free(list->rows[i].line);
 	list->num = kept;
+}
+
+static bool row_is_chosen(const struct uvd_prog_listed *row, const char *arg)
+{
+	return row->chosen;
+}
+
+void uvd_prog_list_keep_chosen(struct uvd_prog_list *list)
+{
+	list_keep(list, row_is_chosen, NULL);
+}
+
+/* Returns the release's version and patch level as one number that orders releases. */
+static unsigned long release_number(const char *release)
+{
+	unsigned int version = 0, patchlevel = 0;
+
+	sscanf(release, "%u.%u", &version, &patchlevel);
+	return version * 1000ul + patchlevel;
+}
+
+static bool row_holds(const struct uvd_prog_listed *row, const char *release)
+{
+	const unsigned long now = release_number(release);
+	char text[128];
+	int n;
+
+	for (const char *at = row->when; sscanf(at, "%127s%n", text, &n) == 1; at += n) {
+		if (!strncmp(text, "kernel>=", 8) && now < release_number(text + 8))
+			return false;
+		if (!strncmp(text, "kernel<", 7) && now >= release_number(text + 7))
+			return false;
+	}
+	return true;
+}
+
+void uvd_prog_list_keep_kernel(struct uvd_prog_list *list, const char *release)
+{
+	list_keep(list, row_holds, release);
 }
 
 void uvd_prog_list_free(struct uvd_prog_list *list)

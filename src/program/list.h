@@ -11,7 +11,7 @@
  *		GIDs the last 8 bytes, GID.begin is the first 8): FIELD=N,N... FIELD!=N FIELD&N FIELD>N FIELD<N, !KNOB, front=NAME,
  *		failed, with=ATTR (a pattern), qp_now=N,N... (the state that the call's QP was in), after=CALL (which was made
  *		on the same QP), mapped_queues=1 (in a trace: the recorded device shared its queues with its clients);
- *		command, object and method are those of the header
+ *		command, object and method are those of the header; kernel>=N.N and kernel<N.N: on which kernels the row holds
  *	why	the reason, for people; `chosen` in front: numbers that a driver chooses, which stand for each other from then on;
  *		`absent` in front: the kernel's device has none of it, so random programs leave it out;
  *		`sometimes` in front: it depends on when a task runs, or is about traces, so the corpus need not show it
@@ -44,6 +44,8 @@ bool uvd_prog_list_add(struct uvd_prog_list *list, const char *row);
 void uvd_prog_list_free(struct uvd_prog_list *list);
 /* Keeps only the rows of numbers that a driver chooses: what may differ between two runs on one device. */
 void uvd_prog_list_keep_chosen(struct uvd_prog_list *list);
+/* Removes the rows that do not hold on a kernel of this release, 6.12.95+deb12 for example (uname -r). */
+void uvd_prog_list_keep_kernel(struct uvd_prog_list *list, const char *release);
 /* Does the text match one of the patterns? Blanks separate them. */
 bool uvd_prog_list_match(const char *patterns, const char *text);
 /* Returns the value of KEY= among the conditions, or NULL. It stays valid until the next call. */

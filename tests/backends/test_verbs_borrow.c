@@ -16,7 +16,17 @@
 #include "backends/verbs/verbs.h"
 #include "tests/suite.h"
 
-enum { CMD_FD = 4711, PD_HANDLE = 3, HANDLE = 9, LKEY = 0x901, RKEY = 0x902, LENGTH = 8192, IOVA = 0x5000 };
+enum {
+	CMD_FD = 4711,
+	PD_HANDLE = 3,
+	HANDLE = 9,
+	LKEY = 0x901,
+	RKEY = 0x902,
+	NEW_LKEY = 0xa01,
+	NEW_RKEY = 0xa02,
+	LENGTH = 8192,
+	IOVA = 0x5000
+};
 
 /* The adapter's one region, and the driver. */
 static struct {
@@ -24,6 +34,12 @@ static struct {
 	uint64_t length, iova;
 	int driver, destroy; /* destroy: the errno of its destruction */
 	unsigned int destroyed;
+	uint32_t lkey, rkey;
+	/* REREG_MR: its commands, and the errno of each; a change gives the region the keys NEW_LKEY and NEW_RKEY. */
+	struct ib_uverbs_rereg_mr rereg[4];
+	int rereg_errno[4];
+	unsigned int rereg_num;
+	uint64_t rereg_data; /* of the driver, with the last one */
 } adapter;
 
 int __wrap_ioctl(int fd, unsigned long request, struct ib_uverbs_ioctl_hdr *hdr);
@@ -31,19 +47,44 @@ int __wrap_ioctl(int fd, unsigned long request, struct ib_uverbs_ioctl_hdr *hdr)
 static void answer(const struct ib_uverbs_attr *attr)
 {
 	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_LKEY)
-		*(uint32_t *)(uintptr_t)attr->data = LKEY;
+		*(uint32_t *)(uintptr_t)attr->data = adapter.lkey;
 	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_RKEY)
-		*(uint32_t *)(uintptr_t)attr->data = RKEY;
+		*(uint32_t *)(uintptr_t)attr->data = adapter.rkey;
 	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_LENGTH)
 		*(uint64_t *)(uintptr_t)attr->data = adapter.length;
 	if (attr->attr_id == UVERBS_ATTR_QUERY_MR_RESP_IOVA)
 		*(uint64_t *)(uintptr_t)attr->data = adapter.iova;
 }
 
+static int adapter_rereg(const struct ib_uverbs_ioctl_hdr *hdr)
+{
+	const struct ib_uverbs_rereg_mr *cmd = (const void *)(uintptr_t)hdr->attrs[1].data;
+	const unsigned int n = adapter.rereg_num++;
+
+	ck_assert_uint_eq(hdr->attrs[0].attr_id, UVERBS_ATTR_WRITE_CMD);
+	ck_assert_uint_eq(hdr->attrs[0].data, IB_USER_VERBS_CMD_REREG_MR);
+	ck_assert_uint_eq(hdr->attrs[1].attr_id, UVERBS_ATTR_CORE_IN);
+	ck_assert_uint_eq(hdr->attrs[1].len, sizeof(*cmd));
+	ck_assert_uint_eq(hdr->attrs[2].attr_id, UVERBS_ATTR_CORE_OUT);
+	ck_assert_uint_eq(hdr->attrs[2].len, sizeof(struct ib_uverbs_rereg_mr_resp));
+	ck_assert_uint_lt(n, 4);
+	adapter.rereg[n] = *cmd;
+	adapter.rereg_data = hdr->num_attrs > 3 ? hdr->attrs[3].len : 0;
+	if (adapter.rereg_errno[n])
+		return adapter.rereg_errno[n];
+	if (!cmd->flags)
+		return EINVAL;
+	adapter.lkey = NEW_LKEY;
+	adapter.rkey = NEW_RKEY;
+	return 0;
+}
+
 static int adapter_call(const struct ib_uverbs_ioctl_hdr *hdr)
 {
 	if (hdr->driver_id != (uint32_t)adapter.driver)
 		return EINVAL;
+	if (hdr->object_id == UVERBS_OBJECT_DEVICE && hdr->method_id == UVERBS_METHOD_INVOKE_WRITE)
+		return adapter_rereg(hdr);
 	if (hdr->object_id != UVERBS_OBJECT_MR)
 		return EPROTONOSUPPORT;
 	if (hdr->attrs[0].data != adapter.handle)
@@ -81,6 +122,8 @@ static void setup(void)
 	adapter.handle = HANDLE;
 	adapter.length = LENGTH;
 	adapter.iova = IOVA;
+	adapter.lkey = LKEY;
+	adapter.rkey = RKEY;
 	memset(&ibdev, 0, sizeof(ibdev));
 	ibdev.config.memory = UVD_MEMORY_BORROW;
 	ibdev.priv = &device;
@@ -294,6 +337,151 @@ START_TEST(test_data_of_a_thread_that_cannot_be_borrowed_is_copied)
 }
 END_TEST
 
+/* ---- REREG_MR ---------------------------------------------------------------------------------------------------- */
+
+enum { OTHER_PD = 5, ACCESS = IBV_REREG_MR_CHANGE_ACCESS, PD = IBV_REREG_MR_CHANGE_PD };
+
+static struct ibv_pd other_adapter_pd = { .handle = OTHER_PD };
+static struct hca_pd other_pd = { .pd.context = &context.context, .adapter = &other_adapter_pd };
+
+/* What the core asks for: the other PD, and only local rights. */
+static struct hca_mr changed(void)
+{
+	return (struct hca_mr){ .mr = { .pd = &other_pd.pd,
+					.iova = mr.mr.iova,
+					.length = mr.mr.length,
+					.access = IBV_ACCESS_LOCAL_WRITE } };
+}
+
+static int rereg(int flags)
+{
+	struct hca_mr to = changed();
+
+	return hca_rereg_mr(&mr.mr, flags, &to.mr, NULL);
+}
+
+static void borrowed(void)
+{
+	ck_assert_int_eq(hca_reg_mr(&mr.mr, NULL), 0);
+	ck_assert_int_eq(end(true, HANDLE), 0);
+}
+
+static void assert_old_region(void)
+{
+	ck_assert_ptr_eq(mr.mr.pd, &pd.pd);
+	ck_assert_uint_eq(mr.mr.access, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	ck_assert_uint_eq(mr.mr.lkey, LKEY);
+}
+
+static const struct {
+	int err;
+	bool has;
+} probes[] = { { 0, true }, { EOPNOTSUPP, false }, { EPROTONOSUPPORT, false }, { EIO, false } };
+
+START_TEST(test_adapter_has_rereg_if_it_knows_the_command)
+{
+	adapter.rereg_errno[0] = probes[_i].err;
+	ck_assert_int_eq(hca_tries_rereg(&adapter_context), probes[_i].has);
+	ck_assert_uint_eq(adapter.rereg[0].flags, 0);
+	adapter.driver = -1; /* no ioctl */
+	ck_assert(!hca_tries_rereg(&adapter_context));
+	ck_assert_uint_eq(adapter.rereg_num, 1);
+}
+END_TEST
+
+static const struct {
+	int flags;
+	unsigned int calls;
+	uint32_t first, second;
+} changes[] = { { ACCESS, 1, ACCESS, 0 }, { PD, 1, PD, 0 }, { ACCESS | PD, 2, ACCESS, PD }, { 0, 0, 0, 0 } };
+
+/* The address and the length are those of no memory: a driver would find the engine's there. */
+START_TEST(test_adapter_changes_a_borrowed_region)
+{
+	borrowed();
+	ck_assert_int_eq(rereg(changes[_i].flags), UVD_REREG_CHANGED);
+	ck_assert_uint_eq(adapter.rereg_num, changes[_i].calls);
+	ck_assert_uint_eq(adapter.rereg[0].flags, changes[_i].first);
+	ck_assert_uint_eq(adapter.rereg[1].flags, changes[_i].second);
+	for (unsigned int i = 0; i < changes[_i].calls; i++) {
+		ck_assert_uint_eq(adapter.rereg[i].mr_handle, HANDLE);
+		ck_assert_uint_eq(adapter.rereg[i].start | adapter.rereg[i].length | adapter.rereg[i].hca_va, 0);
+		if (adapter.rereg[i].flags & ACCESS)
+			ck_assert_uint_eq(adapter.rereg[i].access_flags, IBV_ACCESS_LOCAL_WRITE);
+		if (adapter.rereg[i].flags & PD)
+			ck_assert_uint_eq(adapter.rereg[i].pd_handle, OTHER_PD);
+	}
+	ck_assert_ptr_eq(mr.mr.pd, &other_pd.pd);
+	ck_assert_uint_eq(mr.mr.access, IBV_ACCESS_LOCAL_WRITE);
+	ck_assert_uint_eq(mr.mr.lkey, changes[_i].calls ? NEW_LKEY : LKEY);
+	ck_assert_uint_eq(mr.mr.rkey, changes[_i].calls ? NEW_RKEY : RKEY);
+	ck_assert_int_eq(hca_dereg_mr(&mr.mr), 0);
+	ck_assert_uint_eq(adapter.destroyed, 1);
+}
+END_TEST
+
+START_TEST(test_driver_gets_its_data_with_rereg)
+{
+	adapter.driver = RDMA_DRIVER_IRDMA;
+	hca_borrow_probe(&device);
+	borrowed();
+	ck_assert_int_eq(rereg(ACCESS), UVD_REREG_CHANGED);
+	ck_assert_uint_eq(adapter.rereg_data, 8);
+}
+END_TEST
+
+START_TEST(test_region_stays_as_it_was_if_the_adapter_refuses)
+{
+	borrowed();
+	adapter.rereg_errno[0] = EOPNOTSUPP;
+	ck_assert_int_eq(rereg(ACCESS | PD), -EOPNOTSUPP);
+	ck_assert_uint_eq(adapter.rereg_num, 1);
+	assert_old_region();
+}
+END_TEST
+
+START_TEST(test_region_gets_its_old_access_again_if_the_adapter_refuses_the_pd)
+{
+	borrowed();
+	adapter.rereg_errno[1] = ENOMEM;
+	ck_assert_int_eq(rereg(ACCESS | PD), -ENOMEM);
+	ck_assert_uint_eq(adapter.rereg_num, 3);
+	ck_assert_uint_eq(adapter.rereg[2].flags, ACCESS);
+	ck_assert_uint_eq(adapter.rereg[2].access_flags, mr.mr.access);
+	assert_old_region();
+}
+END_TEST
+
+START_TEST(test_only_the_client_could_give_a_borrowed_region_other_memory)
+{
+	borrowed();
+	ck_assert_int_eq(rereg(IBV_REREG_MR_CHANGE_TRANSLATION | PD), -EOPNOTSUPP);
+	ck_assert_uint_eq(adapter.rereg_num, 0);
+	assert_old_region();
+}
+END_TEST
+
+/* With its copy of the descriptor the client has put another region behind the handle, or none. */
+START_TEST(test_rereg_takes_no_keys_of_another_region)
+{
+	borrowed();
+	adapter.handle = lies[_i].handle == HANDLE ? HANDLE : HANDLE + 1;
+	adapter.length = lies[_i].length;
+	adapter.iova = lies[_i].iova;
+	ck_assert_int_eq(rereg(ACCESS), -EFAULT);
+	assert_old_region();
+}
+END_TEST
+
+START_TEST(test_rereg_of_an_adapter_that_is_gone_is_eio)
+{
+	borrowed();
+	atomic_store(&device.dead, true);
+	ck_assert_int_eq(rereg(ACCESS), -EIO);
+	ck_assert_uint_eq(adapter.rereg_num, 0);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("verbs borrow");
@@ -310,5 +498,13 @@ int main(void)
 	tcase_add_loop_test(t, test_handle_of_another_region_is_refused, 0, sizeof(lies) / sizeof(lies[0]));
 	tcase_add_test(t, test_errno_of_the_adapter_reaches_the_client);
 	tcase_add_test(t, test_data_of_a_thread_that_cannot_be_borrowed_is_copied);
+	tcase_add_loop_test(t, test_adapter_has_rereg_if_it_knows_the_command, 0, sizeof(probes) / sizeof(probes[0]));
+	tcase_add_loop_test(t, test_adapter_changes_a_borrowed_region, 0, sizeof(changes) / sizeof(changes[0]));
+	tcase_add_test(t, test_driver_gets_its_data_with_rereg);
+	tcase_add_test(t, test_region_stays_as_it_was_if_the_adapter_refuses);
+	tcase_add_test(t, test_region_gets_its_old_access_again_if_the_adapter_refuses_the_pd);
+	tcase_add_test(t, test_only_the_client_could_give_a_borrowed_region_other_memory);
+	tcase_add_loop_test(t, test_rereg_takes_no_keys_of_another_region, 0, sizeof(lies) / sizeof(lies[0]));
+	tcase_add_test(t, test_rereg_of_an_adapter_that_is_gone_is_eio);
 	return run_suite("backends: verbs, borrowed threads", t);
 }

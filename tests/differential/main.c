@@ -3,6 +3,7 @@
  * differential [OPTION...] KERNEL-NODE OUR-NODE: the same programs on both nodes; see README.md.
  *
  *	--list FILE	the known differences, docs/abi-differences.md (required)
+ *	--kernel N.N	the kernel whose rows of the list hold (default: the running one)
  *	--corpus DIR	run every program in it; a listed difference that none of them shows is a failure
  *	--sweep		run every call that succeeds, with every single change to it
  *	--random N	run N random programs, from --seed S (default 1)
@@ -18,6 +19,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include "program/program.h"
@@ -301,18 +303,15 @@ static int print_program(struct uvd_prog *p, const struct uvd_prog_list *list, c
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "list", 1, NULL, 'l' },
-						 { "corpus", 1, NULL, 'c' },
-						 { "random", 1, NULL, 'r' },
-						 { "seed", 1, NULL, 's' },
-						 { "keep", 1, NULL, 'k' },
-						 { "show", 1, NULL, 'w' },
-						 { "seconds", 1, NULL, 't' },
-						 { "cpu", 1, NULL, 'u' },
-						 { "sweep", 0, NULL, 'x' },
-						 { "print", 1, NULL, 'p' },
-						 {} };
-	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
+	static const struct option options[] = { { "list", 1, NULL, 'l' },    { "corpus", 1, NULL, 'c' },
+						 { "random", 1, NULL, 'r' },  { "seed", 1, NULL, 's' },
+						 { "keep", 1, NULL, 'k' },    { "show", 1, NULL, 'w' },
+						 { "seconds", 1, NULL, 't' }, { "cpu", 1, NULL, 'u' },
+						 { "sweep", 0, NULL, 'x' },   { "print", 1, NULL, 'p' },
+						 { "kernel", 1, NULL, 'K' },  {} };
+	const char *list = NULL, *corpus = NULL, *one = NULL, *print = NULL, *release = NULL;
+	const char *tap_file = getenv("CK_TAP_LOG_FILE_NAME");
+	struct utsname running;
 	static struct tester t;
 	static struct uvd_prog p;
 	unsigned int count = 0;
@@ -325,6 +324,9 @@ int main(int argc, char **argv)
 		switch (opt) {
 		case 'l':
 			list = optarg;
+			break;
+		case 'K':
+			release = optarg;
 			break;
 		case 'c':
 			corpus = optarg;
@@ -357,10 +359,13 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (print && list && uvd_prog_list_read(&t.list, list)) {
+	if (!release && !uname(&running))
+		release = running.release;
+	if (list && uvd_prog_list_read(&t.list, list))
+		uvd_prog_list_keep_kernel(&t.list, release);
+	if (print && t.list.num)
 		return print_program(&p, &t.list, print);
-	}
-	if (argc - optind != 2 || !list || !uvd_prog_list_read(&t.list, list)) {
+	if (argc - optind != 2 || !t.list.num) {
 		fprintf(stderr, "usage: %s --list FILE [OPTION...] KERNEL-NODE OUR-NODE\n", argv[0]);
 		return 2;
 	}

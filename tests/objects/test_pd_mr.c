@@ -174,7 +174,104 @@ START_TEST(test_registration_whose_keys_cannot_be_written_is_undone)
 }
 END_TEST
 
-TEST_LIST(test_registration_by_the_client_gives_its_keys,
+/* Registers a page by INVOKE_WRITE. Returns its result; *flags: of the response's attribute afterwards. */
+static int invoke_reg_mr(struct ib_uverbs_reg_mr_resp *resp, unsigned int *flags)
+{
+	static uint8_t mem[PAGE];
+	const struct ib_uverbs_reg_mr cmd = { .start = (uintptr_t)mem,
+					      .length = PAGE,
+					      .hca_va = (uintptr_t)mem,
+					      .pd_handle = pd,
+					      .access_flags = IBV_ACCESS_LOCAL_WRITE };
+	struct uv_tree tree;
+	int ret;
+
+	uv_tree_init(&tree, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	uv_attr_const(&tree, UVERBS_ATTR_WRITE_CMD, IB_USER_VERBS_CMD_REG_MR);
+	uv_attr_in(&tree, UVERBS_ATTR_CORE_IN, &cmd, sizeof(cmd));
+	uv_attr_out(&tree, UVERBS_ATTR_CORE_OUT, resp, sizeof(*resp));
+	ret = uv_ioctl(h.fd, &tree);
+	*flags = uv_attr_find(&tree, UVERBS_ATTR_CORE_OUT)->flags;
+	return ret;
+}
+
+/* As with the kernel: a REG_MR that fails writes no response, and marks none as written. */
+START_TEST(test_response_is_written_only_if_the_registration_succeeds)
+{
+	struct ib_uverbs_reg_mr_resp resp, untouched;
+	unsigned int flags;
+
+	begin_registrations();
+	memset(&untouched, 0xa5, sizeof(untouched));
+	resp = untouched;
+	end_result = -EOPNOTSUPP;
+	ck_assert_int_eq(invoke_reg_mr(&resp, &flags), -EOPNOTSUPP);
+	ck_assert_uint_eq(flags & UVERBS_ATTR_F_VALID_OUTPUT, 0);
+	ck_assert_mem_eq(&resp, &untouched, sizeof(resp));
+	end_result = 0;
+	ck_assert_int_eq(invoke_reg_mr(&resp, &flags), 0);
+	ck_assert_uint_eq(flags & UVERBS_ATTR_F_VALID_OUTPUT, UVERBS_ATTR_F_VALID_OUTPUT);
+	ck_assert_uint_eq(resp.lkey, LKEY);
+}
+END_TEST
+
+static struct {
+	int flags, result;
+	struct uvd_mr to;
+} asked;
+
+static int change_registered(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata)
+{
+	asked.flags = flags;
+	asked.to = *to;
+	return asked.result;
+}
+
+static int rereg(const struct uv_mr *mr, uint32_t flags, uint64_t start, uint32_t access)
+{
+	struct ib_uverbs_rereg_mr cmd = { .mr_handle = mr->handle,
+					  .flags = flags,
+					  .start = start,
+					  .length = 2 * PAGE,
+					  .hca_va = start,
+					  .access_flags = access };
+	struct ib_uverbs_rereg_mr_resp resp;
+
+	return WRITE(&h, REREG_MR, &cmd, &resp);
+}
+
+/* The pages are the adapter's: whether they can be written, whether they exist, and how much they are, is not the core's to check. */
+START_TEST(test_region_that_the_kernel_has_pinned_changes_as_the_backend_says)
+{
+	static uint8_t mem[PAGE];
+	const uint64_t nothing = 0x10000;
+	struct uv_mr mr;
+
+	begin_registrations();
+	h.ops.rereg_mr = change_registered;
+	asked.result = UVD_REREG_CHANGED;
+	ck_assert_int_eq(uv_reg_mr(h.fd, UV_WRITE, pd, mem, PAGE, 0, &mr), 0);
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, 0, IBV_ACCESS_LOCAL_WRITE), 0);
+	ck_assert_uint_eq(asked.to.access, IBV_ACCESS_LOCAL_WRITE);
+	ck_assert_uint_eq(asked.to.length, PAGE);
+	asked.result = -EOPNOTSUPP;
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_TRANSLATION, nothing, 0), -EOPNOTSUPP);
+	ck_assert_uint_eq(asked.to.length, 2 * PAGE);
+	ck_assert_ptr_null(asked.to.umem.mm);
+	ck_assert_uint_eq(charged(), 0);
+	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, mr.handle), 0);
+	/* A region whose memory is not the kernel's is charged and checked. */
+	h.executes = false;
+	ck_assert_int_eq(uv_reg_mr(h.fd, UV_WRITE, pd, mem, PAGE, 0, &mr), 0);
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_ACCESS, 0, IBV_ACCESS_LOCAL_WRITE), -EACCES);
+	ck_assert_int_eq(rereg(&mr, IBV_REREG_MR_CHANGE_TRANSLATION, nothing, 0), -EFAULT);
+	ck_assert_int_eq(uv_dereg_mr(h.fd, UV_WRITE, mr.handle), 0);
+}
+END_TEST
+
+TEST_LIST(test_response_is_written_only_if_the_registration_succeeds,
+	  test_region_that_the_kernel_has_pinned_changes_as_the_backend_says,
+	  test_registration_by_the_client_gives_its_keys,
 	  test_registration_that_the_client_does_not_make_leaves_no_region,
 	  test_registration_whose_keys_cannot_be_written_is_undone,
 	  test_alloc_pd_that_the_backend_refuses_leaves_no_handle, test_reg_mr_that_the_backend_refuses_is_unpinned)

@@ -9,13 +9,14 @@ import json
 import os
 import re
 import resource
+import struct
 import sys
 
 from pyverbs.addr import AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
-from pyverbs.enums import (IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_MTU_1024, IBV_QPT_RC,
-                           IBV_WR_RDMA_WRITE)
+from pyverbs.enums import (IBV_ACCESS_HUGETLB, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE, IBV_MTU_1024,
+                           IBV_QPT_RC, IBV_WR_RDMA_WRITE)
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.pyverbs_error import PyverbsRDMAError
@@ -56,6 +57,12 @@ class Peers:
         self.context = Context(name=device)
         self.pd = PD(self.context)
         self.cq = CQ(self.context, 16)
+        self.source = pages()
+        self.source_mr = MR(self.pd, SIZE, IBV_ACCESS_LOCAL_WRITE, address=self.source)
+        self.connect()
+
+    def connect(self):
+        """Makes the QPs. Again after an error: instead of those that have it."""
         init = QPInitAttr(qp_type=IBV_QPT_RC, scq=self.cq, rcq=self.cq,
                           cap=QPCap(max_send_wr=4, max_recv_wr=4, max_send_sge=1, max_recv_sge=1))
         self.qps = [QP(self.pd, init), QP(self.pd, init)]
@@ -69,8 +76,6 @@ class Peers:
             attr.min_rnr_timer, attr.timeout, attr.retry_cnt, attr.rnr_retry = 12, 14, 7, 7
             attr.ah_attr = AHAttr(port_num=1, is_global=1, gr=GlobalRoute(dgid=gid, sgid_index=GID))
             qp.to_rts(attr)
-        self.source = pages()
-        self.source_mr = MR(self.pd, SIZE, IBV_ACCESS_LOCAL_WRITE, address=self.source)
 
     def write(self, byte, addr, rkey):
         """Writes SIZE bytes by RDMA. Returns the completion's status."""
@@ -145,6 +150,58 @@ def memlock(peers):
     rest = limit - pinned()
     above, rest_of_it = register(peers, pages(rest + 4096), rest + 4096), register(peers, pages(rest), rest)
     return dict(above=above, rest_of_it=isinstance(rest_of_it, MR), one_more=register(peers, pages(4096), 4096))
+
+
+CHANGE_TRANSLATION, CHANGE_PD, CHANGE_ACCESS = 1, 2, 4
+
+
+def change(mr, flags, addr=0, pd=None, access=0):
+    """REREG_MR, the command: providers of this libibverbs have no function for it. Returns the errno, or 0."""
+    resp = ctypes.create_string_buffer(8)
+    core = struct.pack("=QIIQQQII", ctypes.addressof(resp), mr.handle, flags, addr, SIZE if addr else 0, addr,
+                       pd.handle if pd else 0, access)
+    try:
+        os.write(mr.cmd_fd, struct.pack("=IHH", 11, (8 + len(core)) // 4, len(resp) // 4) + core)
+    except OSError as error:
+        return error.errno
+    mr.current_rkey = struct.unpack("=II", resp)[1]
+    return 0
+
+
+class Changing(MR):
+    """A region whose rights, PD and memory change."""
+    def __init__(self, peers, addr):
+        super().__init__(peers.pd, SIZE, ACCESS, address=addr)
+        self.cmd_fd, self.current_rkey = peers.context.cmd_fd, self.rkey
+
+
+def rereg(peers):
+    addr, other, before = pages(), PD(peers.context), pinned()
+    mr = Changing(peers, addr)
+    local = IBV_ACCESS_LOCAL_WRITE
+    steps = [dict(flags=CHANGE_ACCESS, access=local), dict(flags=CHANGE_ACCESS, access=ACCESS), dict(flags=CHANGE_PD, pd=other),
+             dict(flags=CHANGE_PD | CHANGE_ACCESS, pd=peers.pd, access=ACCESS), dict(flags=CHANGE_TRANSLATION, addr=pages())]
+    out = []
+    for byte, step in enumerate(steps, 1):
+        error = change(mr, **step)
+        status = peers.write(byte, addr, mr.current_rkey)
+        out.append([error, status, has(addr, byte)])
+        peers.connect()
+    other.close()
+    held = pinned() - before
+    mr.close()
+    return dict(steps=out, pinned=held, left=pinned() - before)
+
+
+def rereg_refused(peers):
+    """Rights that the adapter refuses, with a PD that it would take. Not for rxe0 itself: rxe of Linux 6.12 mixes up the two PDs."""
+    addr, other = pages(), PD(peers.context)
+    mr = Changing(peers, addr)
+    error = change(mr, CHANGE_PD | CHANGE_ACCESS, pd=other, access=IBV_ACCESS_HUGETLB)
+    out = dict(error=error, status=peers.write(1, addr, mr.current_rkey), seen=has(addr, 1))
+    other.close()
+    mr.close()
+    return out
 
 
 def execute(peers):

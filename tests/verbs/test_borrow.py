@@ -59,12 +59,20 @@ def test_perftest_reaches_the_memory_of_its_peer(daemon, sides, program, size):
 
 
 # "execute" replaces the program, so it is the last.
-SCENES = ["write", "fork", "munmap", "mprotect", "refused", "memlock", "execute"]
+SCENES = ["write", "fork", "munmap", "mprotect", "refused", "rereg", "memlock", "execute"]
 
 
-def scenes(side):
+# What REREG_MR and a write of a peer after it return, and whether the memory has what the peer wrote: without rights for peers, with
+# them again, with a PD that is not the QP's, with its own, and with other memory. rxe of Linux 6.1 has no REREG_MR.
+REM_ACCESS_ERR, KERNEL = 10, tuple(int(n) for n in os.uname().release.split(".")[:2])
+REREG = [[0, REM_ACCESS_ERR, False], [0, 0, True], [0, REM_ACCESS_ERR, False], [0, 0, True], [errno.EOPNOTSUPP, 0, True]]
+if KERNEL < (6, 12):
+    REREG = [[errno.EOPNOTSUPP, 0, True]] * 5
+
+
+def scenes(side, names=SCENES):
     command = [*(verbs.OURS if side == "ours" else []), sys.executable, verbs.HERE / "memory.py",
-               verbs.DEVICE if side == "ours" else verbs.ADAPTER, *SCENES]
+               verbs.DEVICE if side == "ours" else verbs.ADAPTER, *names]
     done = subprocess.run(command, timeout=verbs.STUCK, check=False, **verbs.TEXT, **verbs.USER)
     assert done.returncode == 0, done.stdout
     out = {}
@@ -81,9 +89,14 @@ def test_registration_is_that_of_the_adapter_itself(daemon):
     assert ours["munmap"] == dict(status=0, new_memory_is_untouched=True, pinned=size)
     assert ours["mprotect"] == dict(status=0, seen=True)
     assert ours["refused"] == dict(readonly=errno.EFAULT, unmapped=errno.EFAULT, nothing=errno.EFAULT)
+    assert ours["rereg"] == dict(steps=REREG, pinned=size, left=0)
     assert ours["memlock"] == dict(above=errno.ENOMEM, rest_of_it=True, one_more=errno.ENOMEM)
     assert ours["after_exec"] == dict(pinned=0)
     assert ours == plain
+
+
+def test_change_that_the_adapter_refuses_harms_neither_pd(daemon):
+    assert scenes("ours", ["rereg_refused"]) == dict(rereg_refused=dict(error=errno.EOPNOTSUPP, status=0, seen=True))
 
 
 def register_often():

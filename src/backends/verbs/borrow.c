@@ -115,8 +115,7 @@ static int borrow_call(const struct hca_mr *mr, struct uverbsd_call *call, uint1
 			     method);
 }
 
-/* Asks the adapter for keys, length and iova. Returns 0 or a negative errno. */
-static int borrow_query(const struct hca_mr *mr, uint32_t handle, struct uvd_mr *out)
+int hca_borrow_query(const struct hca_mr *mr, uint32_t handle, struct uvd_mr *out)
 {
 	struct uverbsd_call call = {};
 
@@ -133,7 +132,7 @@ static int borrow_accept(struct hca_mr *mr, uint32_t handle)
 {
 	const struct hca_device *dev = hca_device(mr->mr.pd->context->dev);
 	struct uvd_mr answer = {};
-	int ret = borrow_query(mr, handle, &answer);
+	int ret = hca_borrow_query(mr, handle, &answer);
 
 	if (ret || answer.length != mr->mr.length || answer.iova != mr->mr.iova) {
 		uvd_log_limited(

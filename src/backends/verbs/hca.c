@@ -131,12 +131,17 @@ static bool hca_has_raw(struct ibv_context *adapter, const struct ibv_device_att
 	return attr->raw_packet_caps || attr->orig_attr.max_raw_ethy_qp > 0;
 }
 
+static bool hca_has_rereg(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return hca_tries_rereg(adapter);
+}
+
 static const struct {
 	enum hca_feature feature;
 	bool (*has)(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
 } hca_optional[] = {
 	{ HCA_XRC, hca_has_xrc },   { HCA_DM, hca_has_dm },   { HCA_COUNTERS, hca_has_counters },
-	{ HCA_FLOW, hca_has_flow }, { HCA_RAW, hca_has_raw },
+	{ HCA_FLOW, hca_has_flow }, { HCA_RAW, hca_has_raw }, { HCA_REREG, hca_has_rereg },
 };
 
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)

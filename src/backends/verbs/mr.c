@@ -70,16 +70,21 @@ static int keys_add(struct hca_context *context, struct hca_mr *mr)
 	return 0;
 }
 
+int hca_bounce_check(const struct uvd_mr *mr)
+{
+	if (access_is_remote(mr->access))
+		return mr_refuse(hca_device(mr->pd->context->dev), mr,
+				 "its data is copied (--memory=bounce), and peers cannot access it");
+	return mr->iova + mr->length < mr->iova ? -EINVAL : 0;
+}
+
 int hca_bounce_mr(struct hca_mr *mr)
 {
 	struct hca_context *context = hca_context(mr->mr.pd->context);
-	int ret;
+	int ret = hca_bounce_check(&mr->mr);
 
-	if (access_is_remote(mr->mr.access))
-		return mr_refuse(hca_device(context->context.dev), &mr->mr,
-				 "its data is copied (--memory=bounce), and peers cannot access it");
-	if (mr->mr.iova + mr->mr.length < mr->mr.iova)
-		return -EINVAL;
+	if (ret)
+		return ret;
 	uvd_lock(&context->lock);
 	ret = keys_add(context, mr);
 	uvd_unlock(&context->lock);

@@ -287,6 +287,9 @@ static void hca_narrow(const struct uvd_device_config *config, struct uvd_backen
 		ops->dealloc_dm = NULL;
 		ops->reg_dm_mr = NULL;
 	}
+	/* Regions whose data is copied are the engine's own, and can change without the adapter. */
+	if (config->memory != UVD_MEMORY_BOUNCE && !(features & HCA_REREG))
+		ops->rereg_mr = NULL;
 	if (!(features & HCA_COUNTERS)) {
 		ops->create_counters = NULL;
 		ops->destroy_counters = NULL;
@@ -327,6 +330,7 @@ const struct uvd_backend uvd_backend_verbs = {
 	.dealloc_pd = hca_dealloc_pd,
 	.reg_mr = hca_reg_mr,
 	.dereg_mr = hca_dereg_any_mr,
+	.rereg_mr = hca_rereg_mr,
 	.alloc_xrcd = hca_alloc_xrcd,
 	.dealloc_xrcd = hca_dealloc_xrcd,
 	.alloc_dm = hca_alloc_dm,

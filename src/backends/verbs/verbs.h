@@ -33,6 +33,7 @@ enum hca_feature {
 	HCA_COUNTERS = 1 << 2,
 	HCA_FLOW = 1 << 3,
 	HCA_RAW = 1 << 4, /* QPs of type RAW_PACKET */
+	HCA_REREG = 1 << 6, /* its driver has REREG_MR */
 };
 
 enum { HCA_CONTEXT_LISTS = 1024, HCA_OBJECT_LISTS = 256 };
@@ -426,11 +427,21 @@ static inline bool hca_borrows(const struct hca_device *dev)
 void hca_borrow_mr(struct hca_mr *mr);
 /* Ends a borrowed region. Returns 0 or a negative errno. */
 int hca_borrow_dereg(struct hca_mr *mr);
+/* Asks the adapter for keys, length and iova of a borrowed region. Returns 0 or a negative errno. */
+int hca_borrow_query(const struct hca_mr *mr, uint32_t handle, struct uvd_mr *out);
+
+/* ---- rereg.c ----------------------------------------------------------------------------------------------------- */
+
+/* Has the adapter's driver REREG_MR? Nothing announces it: makes a call that changes nothing. */
+bool hca_tries_rereg(const struct ibv_context *adapter);
+int hca_rereg_mr(struct uvd_mr *mr, int flags, struct uvd_mr *to, struct uvd_udata *udata);
 
 /* ---- mr.c: regions, and copies between buffers and clients. Caller does not hold the context's lock. ------------- */
 
 int hca_reg_mr(struct uvd_mr *mr, struct uvd_udata *udata);
 int hca_dereg_mr(struct uvd_mr *mr);
+/* Can a region that is copied have these bytes and this access? Returns 0 or a negative errno. */
+int hca_bounce_check(const struct uvd_mr *mr);
 /* Makes a region that is copied. Returns 0 or a negative errno. */
 int hca_bounce_mr(struct hca_mr *mr);
 /*
