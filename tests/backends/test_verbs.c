@@ -82,11 +82,13 @@ START_TEST(test_only_what_is_forwarded_is_announced)
 				   IBV_DEVICE_MANAGED_FLOW_STEERING),
 			  0);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_RC_RNR_NAK_GEN);
-	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
+	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags | IBV_DEVICE_PCI_WRITE_END_PADDING);
 	ck_assert_uint_eq(attr.odp_caps.general_caps, 0);
 	ck_assert_uint_eq(attr.max_dm_size, 0);
 	ck_assert_uint_eq(attr.tm_caps.max_num_tags, 0);
 	ck_assert_uint_eq(attr.rss_caps.supported_qpts, 0);
+	ck_assert_uint_eq(attr.raw_packet_caps, 0);
+	ck_assert_uint_eq(attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM, 0);
 	ck_assert(hca_has_qp(&attr.orig_attr) && hca_has_srq(&attr.orig_attr) && !hca_has_remote(&attr.orig_attr));
 }
 END_TEST
@@ -96,14 +98,20 @@ START_TEST(test_device_shows_a_feature_only_if_it_forwards_it)
 {
 	struct ibv_device_attr_ex attr = { .orig_attr.device_cap_flags = ~0U };
 
+	attr.device_cap_flags_ex = ~UINT64_C(0);
 	attr.max_dm_size = 4096;
 	attr.orig_attr.max_raw_ethy_qp = 7;
+	attr.raw_packet_caps = ~0U;
 	hca_mask_device(&attr, false, HCA_XRC | HCA_DM | HCA_FLOW | HCA_RAW);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING);
 	ck_assert_int_eq(attr.orig_attr.max_raw_ethy_qp, 7);
 	ck_assert_uint_eq(attr.max_dm_size, 4096);
-	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
+	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM);
+	ck_assert_uint_eq(attr.raw_packet_caps, IBV_RAW_PACKET_CAP_CVLAN_STRIPPING | IBV_RAW_PACKET_CAP_SCATTER_FCS |
+							IBV_RAW_PACKET_CAP_IP_CSUM | IBV_RAW_PACKET_CAP_DELAY_DROP);
+	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags | IBV_DEVICE_PCI_WRITE_END_PADDING |
+							    IBV_DEVICE_RAW_SCATTER_FCS);
 }
 END_TEST
 
@@ -119,7 +127,8 @@ static const struct {
 	{ IBV_QPT_XRC_SEND, 0, -EOPNOTSUPP },
 	{ IBV_QPT_XRC_RECV, 0, -EOPNOTSUPP },
 	{ IBV_QPT_DRIVER, 0, -EOPNOTSUPP },
-	{ IBV_QPT_UD, 2, -EOPNOTSUPP },
+	{ IBV_QPT_UD, 1 << 2 /* CROSS_CHANNEL */, -EOPNOTSUPP },
+	{ IBV_QPT_UD, 1 << 12, -EOPNOTSUPP },
 };
 
 START_TEST(test_qp_request_has_the_adapters_objects)
@@ -187,9 +196,9 @@ START_TEST(test_send_request_keeps_every_field_of_its_opcode)
 	};
 	struct ibv_send_wr out;
 
-	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_INLINE;
+	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_IP_CSUM;
 	ck_assert_int_eq(hca_send_request(&wr, &out), 0);
-	ck_assert_uint_eq(out.send_flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE);
+	ck_assert_uint_eq(out.send_flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_IP_CSUM);
 	ck_assert_uint_eq(out.imm_data, 7);
 	ck_assert_ptr_eq(out.wr.ud.ah, ah.adapter);
 	ck_assert_uint_eq(out.wr.ud.remote_qpn, 8);
