@@ -87,6 +87,7 @@ START_TEST(test_only_what_is_forwarded_is_announced)
 	ck_assert_uint_eq(attr.max_dm_size, 0);
 	ck_assert_uint_eq(attr.tm_caps.max_num_tags, 0);
 	ck_assert_uint_eq(attr.rss_caps.supported_qpts, 0);
+	ck_assert_uint_eq(attr.max_wq_type_rq, 0);
 	ck_assert_uint_eq(attr.raw_packet_caps, 0);
 	ck_assert_uint_eq(attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM, 0);
 	ck_assert(hca_has_qp(&attr.orig_attr) && hca_has_srq(&attr.orig_attr) && !hca_has_remote(&attr.orig_attr));
@@ -102,7 +103,13 @@ START_TEST(test_device_shows_a_feature_only_if_it_forwards_it)
 	attr.max_dm_size = 4096;
 	attr.orig_attr.max_raw_ethy_qp = 7;
 	attr.raw_packet_caps = ~0U;
-	hca_mask_device(&attr, false, HCA_XRC | HCA_DM | HCA_FLOW | HCA_RAW);
+	attr.max_wq_type_rq = 8;
+	attr.rss_caps = (struct ibv_rss_caps){ .supported_qpts = ~0U,
+					       .max_rwq_indirection_tables = 9,
+					       .max_rwq_indirection_table_size = 10,
+					       .rx_hash_fields_mask = ~0U,
+					       .rx_hash_function = 1 };
+	hca_mask_device(&attr, false, HCA_XRC | HCA_DM | HCA_FLOW | HCA_RAW | HCA_RSS);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING);
 	ck_assert_int_eq(attr.orig_attr.max_raw_ethy_qp, 7);
@@ -110,6 +117,12 @@ START_TEST(test_device_shows_a_feature_only_if_it_forwards_it)
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM);
 	ck_assert_uint_eq(attr.raw_packet_caps, IBV_RAW_PACKET_CAP_CVLAN_STRIPPING | IBV_RAW_PACKET_CAP_SCATTER_FCS |
 							IBV_RAW_PACKET_CAP_IP_CSUM | IBV_RAW_PACKET_CAP_DELAY_DROP);
+	ck_assert_uint_eq(attr.max_wq_type_rq, 8);
+	ck_assert_uint_eq(attr.rss_caps.max_rwq_indirection_tables, 9);
+	ck_assert_uint_eq(attr.rss_caps.max_rwq_indirection_table_size, 10);
+	ck_assert_uint_eq(attr.rss_caps.supported_qpts, 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
+								1 << IBV_QPT_RAW_PACKET | 1 << IBV_QPT_XRC_SEND |
+								1 << IBV_QPT_XRC_RECV);
 	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags | IBV_DEVICE_PCI_WRITE_END_PADDING |
 							    IBV_DEVICE_RAW_SCATTER_FCS);
 }
@@ -148,7 +161,7 @@ START_TEST(test_qp_request_has_the_adapters_objects)
 	};
 	struct ibv_qp_init_attr_ex request = {};
 
-	ck_assert_int_eq(hca_qp_request(&qp, &init, 0, &request), qps[_i].err);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, 0, NULL, &request), qps[_i].err);
 	if (qps[_i].err)
 		return;
 	ck_assert_ptr_eq(request.qp_context, &qp.qp);
@@ -173,14 +186,14 @@ START_TEST(test_request_for_an_xrc_qp_has_only_what_the_qp_has)
 					 .qp_type = IBV_QPT_XRC_SEND };
 	struct ibv_qp_init_attr_ex request = {};
 
-	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, &request), 0);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, NULL, &request), 0);
 	ck_assert_ptr_eq(request.send_cq, send_cq.adapter);
 	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_PD);
 	ck_assert_int_eq(memcmp(&request.cap, &(struct ibv_qp_cap){ 1, 0, 3, 0, 5 }, sizeof(request.cap)), 0);
 
 	qp = (struct hca_qp){ .qp.xrcd = &xrcd.xrcd };
 	init = (struct uvd_qp_init_attr){ .cap = { 1, 2, 3, 4, 5 }, .qp_type = IBV_QPT_XRC_RECV };
-	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, &request), 0);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, NULL, &request), 0);
 	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_XRCD);
 	ck_assert_ptr_eq(request.xrcd, xrcd.adapter);
 	ck_assert_ptr_null(request.pd);
