@@ -33,7 +33,7 @@ static const struct {
 	{ "rc", hca_has_qp, 0 },    { "uc", hca_has_qp, 0 },	   { "ud", hca_has_qp, 0 },
 	{ "srq", hca_has_srq, 0 },  { "mcast", hca_has_mcast, 0 }, { "remote-access", hca_has_remote, 0 },
 	{ "xrc", NULL, HCA_XRC },   { "dm", NULL, HCA_DM },	   { "counters", NULL, HCA_COUNTERS },
-	{ "flow", NULL, HCA_FLOW }, { "raw", NULL, HCA_RAW },
+	{ "flow", NULL, HCA_FLOW }, { "raw", NULL, HCA_RAW },	   { "rss", NULL, HCA_RSS },
 };
 
 /* Describes an adapter that is open: ports, limits, capabilities. */

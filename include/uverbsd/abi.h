@@ -157,4 +157,19 @@ enum {
 	UVERBSD_ATTR_COUNTERS_BIND_QP_QP_HANDLE, /* IDR, WRITE: the QP */
 };
 
+/*
+ * The hash by which a QP with an indirection table chooses the work queue of a packet. In the kernel's ABI it is driver
+ * data of EX_CREATE_QP and of UVERBS_METHOD_QP_CREATE (UVERBS_ATTR_UHW_IN), of a layout that each driver chooses. This is
+ * the layout of uverbsd's devices, for the backend verbs. What the client does not send is zero. Functions and fields are
+ * those of libibverbs, which the adapter checks. EINVAL: there is more driver data than this, a reserved byte is not zero,
+ * or key_len is more than the key's room.
+ */
+struct uverbsd_rx_hash {
+	__aligned_u64 fields_mask; /* enum ibv_rx_hash_fields */
+	__u8 function; /* enum ibv_rx_hash_function_flags */
+	__u8 key_len; /* bytes */
+	__u8 reserved[6];
+	__u8 key[128];
+};
+
 #endif

@@ -241,6 +241,7 @@ struct uvd_qp_init_attr {
 	enum ibv_qp_type qp_type;
 	bool sq_sig_all;
 	uint32_t create_flags;
+	uint32_t source_qpn; /* IBV_QP_CREATE_SOURCE_QPN */
 };
 
 /*

@@ -74,6 +74,7 @@ static int qp_decode_create_ex(struct uvd_req *req)
 	args->init.qp_type = cmd.qp_type;
 	args->init.sq_sig_all = cmd.sq_sig_all;
 	args->init.create_flags = cmd.create_flags;
+	args->init.source_qpn = cmd.source_qpn;
 	return 0;
 }
 
@@ -175,15 +176,23 @@ static int qp_find_objects(struct uvd_req *req)
 	return uvd_req_object(req, UVERBS_OBJECT_PD, args->pd_handle, &args->pd);
 }
 
+/* The kernel asks for the capability in write() only, but the packets of such a QP are the same (docs/abi-differences.md). */
+static int check_source_qpn(struct uvd_req *req)
+{
+	uint32_t flags = uvd_args(req, struct qp_args)->init.create_flags;
+
+	if (flags & CREATE_SOURCE_QPN && !uvd_caller_capable(req->caller, CAP_NET_RAW))
+		return uvd_bad(req, -EPERM, "create_flags", flags);
+	return 0;
+}
+
 static int check_create_flags(struct uvd_req *req)
 {
 	uint32_t flags = uvd_args(req, struct qp_args)->init.create_flags;
 
 	if (flags & ~CREATE_WRITE_FLAGS)
 		return uvd_bad(req, -EINVAL, "create_flags", flags);
-	if (flags & CREATE_SOURCE_QPN && !uvd_caller_capable(req->caller, CAP_NET_RAW))
-		return uvd_bad(req, -EPERM, "create_flags", flags);
-	return 0;
+	return check_source_qpn(req);
 }
 
 /* Sets *out to the backend's object behind an attribute. Returns false if the client did not send the attribute. */
@@ -234,7 +243,6 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	struct qp_args *args = uvd_args(req, struct qp_args);
 	enum ibv_qp_type type = args->init.qp_type;
 	uint64_t flags;
-	uint32_t source_qpn;
 	int ret = uvd_attr_flags(req, UVERBS_ATTR_CREATE_QP_FLAGS, CREATE_IOCTL_FLAGS, &flags);
 
 	if (ret)
@@ -247,10 +255,11 @@ static int check_create_flags_ioctl(struct uvd_req *req)
 	    type != IBV_QPT_RAW_PACKET)
 		return uvd_bad(req, -EINVAL, "flags", flags);
 	args->init.create_flags = flags;
-	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &source_qpn);
-	if (!ret)
-		args->init.create_flags |= CREATE_SOURCE_QPN;
-	return ret == -ENOENT ? 0 : ret;
+	ret = uvd_attr_copy_from(req, UVERBS_ATTR_CREATE_QP_SOURCE_QPN, &args->init.source_qpn);
+	if (ret)
+		return ret == -ENOENT ? 0 : ret;
+	args->init.create_flags |= CREATE_SOURCE_QPN;
+	return check_source_qpn(req);
 }
 
 /*

@@ -82,11 +82,14 @@ START_TEST(test_only_what_is_forwarded_is_announced)
 				   IBV_DEVICE_MANAGED_FLOW_STEERING),
 			  0);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_RC_RNR_NAK_GEN);
-	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
+	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags | IBV_DEVICE_PCI_WRITE_END_PADDING);
 	ck_assert_uint_eq(attr.odp_caps.general_caps, 0);
 	ck_assert_uint_eq(attr.max_dm_size, 0);
 	ck_assert_uint_eq(attr.tm_caps.max_num_tags, 0);
 	ck_assert_uint_eq(attr.rss_caps.supported_qpts, 0);
+	ck_assert_uint_eq(attr.max_wq_type_rq, 0);
+	ck_assert_uint_eq(attr.raw_packet_caps, 0);
+	ck_assert_uint_eq(attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM, 0);
 	ck_assert(hca_has_qp(&attr.orig_attr) && hca_has_srq(&attr.orig_attr) && !hca_has_remote(&attr.orig_attr));
 }
 END_TEST
@@ -96,14 +99,32 @@ START_TEST(test_device_shows_a_feature_only_if_it_forwards_it)
 {
 	struct ibv_device_attr_ex attr = { .orig_attr.device_cap_flags = ~0U };
 
+	attr.device_cap_flags_ex = ~UINT64_C(0);
 	attr.max_dm_size = 4096;
 	attr.orig_attr.max_raw_ethy_qp = 7;
-	hca_mask_device(&attr, false, HCA_XRC | HCA_DM | HCA_FLOW | HCA_RAW);
+	attr.raw_packet_caps = ~0U;
+	attr.max_wq_type_rq = 8;
+	attr.rss_caps = (struct ibv_rss_caps){ .supported_qpts = ~0U,
+					       .max_rwq_indirection_tables = 9,
+					       .max_rwq_indirection_table_size = 10,
+					       .rx_hash_fields_mask = ~0U,
+					       .rx_hash_function = 1 };
+	hca_mask_device(&attr, false, HCA_XRC | HCA_DM | HCA_FLOW | HCA_RAW | HCA_RSS);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_MANAGED_FLOW_STEERING);
 	ck_assert_int_eq(attr.orig_attr.max_raw_ethy_qp, 7);
 	ck_assert_uint_eq(attr.max_dm_size, 4096);
-	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags);
+	ck_assert(attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM);
+	ck_assert_uint_eq(attr.raw_packet_caps, IBV_RAW_PACKET_CAP_CVLAN_STRIPPING | IBV_RAW_PACKET_CAP_SCATTER_FCS |
+							IBV_RAW_PACKET_CAP_IP_CSUM | IBV_RAW_PACKET_CAP_DELAY_DROP);
+	ck_assert_uint_eq(attr.max_wq_type_rq, 8);
+	ck_assert_uint_eq(attr.rss_caps.max_rwq_indirection_tables, 9);
+	ck_assert_uint_eq(attr.rss_caps.max_rwq_indirection_table_size, 10);
+	ck_assert_uint_eq(attr.rss_caps.supported_qpts, 1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD |
+								1 << IBV_QPT_RAW_PACKET | 1 << IBV_QPT_XRC_SEND |
+								1 << IBV_QPT_XRC_RECV);
+	ck_assert_uint_eq(attr.device_cap_flags_ex, attr.orig_attr.device_cap_flags | IBV_DEVICE_PCI_WRITE_END_PADDING |
+							    IBV_DEVICE_RAW_SCATTER_FCS);
 }
 END_TEST
 
@@ -119,7 +140,8 @@ static const struct {
 	{ IBV_QPT_XRC_SEND, 0, -EOPNOTSUPP },
 	{ IBV_QPT_XRC_RECV, 0, -EOPNOTSUPP },
 	{ IBV_QPT_DRIVER, 0, -EOPNOTSUPP },
-	{ IBV_QPT_UD, 2, -EOPNOTSUPP },
+	{ IBV_QPT_UD, 1 << 2 /* CROSS_CHANNEL */, -EOPNOTSUPP },
+	{ IBV_QPT_UD, 1 << 12, -EOPNOTSUPP },
 };
 
 START_TEST(test_qp_request_has_the_adapters_objects)
@@ -139,7 +161,7 @@ START_TEST(test_qp_request_has_the_adapters_objects)
 	};
 	struct ibv_qp_init_attr_ex request = {};
 
-	ck_assert_int_eq(hca_qp_request(&qp, &init, 0, &request), qps[_i].err);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, 0, NULL, &request), qps[_i].err);
 	if (qps[_i].err)
 		return;
 	ck_assert_ptr_eq(request.qp_context, &qp.qp);
@@ -164,14 +186,14 @@ START_TEST(test_request_for_an_xrc_qp_has_only_what_the_qp_has)
 					 .qp_type = IBV_QPT_XRC_SEND };
 	struct ibv_qp_init_attr_ex request = {};
 
-	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, &request), 0);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, NULL, &request), 0);
 	ck_assert_ptr_eq(request.send_cq, send_cq.adapter);
 	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_PD);
 	ck_assert_int_eq(memcmp(&request.cap, &(struct ibv_qp_cap){ 1, 0, 3, 0, 5 }, sizeof(request.cap)), 0);
 
 	qp = (struct hca_qp){ .qp.xrcd = &xrcd.xrcd };
 	init = (struct uvd_qp_init_attr){ .cap = { 1, 2, 3, 4, 5 }, .qp_type = IBV_QPT_XRC_RECV };
-	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, &request), 0);
+	ck_assert_int_eq(hca_qp_request(&qp, &init, HCA_XRC, NULL, &request), 0);
 	ck_assert_uint_eq(request.comp_mask, IBV_QP_INIT_ATTR_XRCD);
 	ck_assert_ptr_eq(request.xrcd, xrcd.adapter);
 	ck_assert_ptr_null(request.pd);
@@ -187,9 +209,9 @@ START_TEST(test_send_request_keeps_every_field_of_its_opcode)
 	};
 	struct ibv_send_wr out;
 
-	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_INLINE;
+	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_INLINE | IBV_SEND_IP_CSUM;
 	ck_assert_int_eq(hca_send_request(&wr, &out), 0);
-	ck_assert_uint_eq(out.send_flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE);
+	ck_assert_uint_eq(out.send_flags, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE | IBV_SEND_IP_CSUM);
 	ck_assert_uint_eq(out.imm_data, 7);
 	ck_assert_ptr_eq(out.wr.ud.ah, ah.adapter);
 	ck_assert_uint_eq(out.wr.ud.remote_qpn, 8);

@@ -23,7 +23,8 @@ static struct {
 
 /* ---- the client's /proc ------------------------------------------------------------------------------------------ */
 
-static int root_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+/* Opens the client's file, where digit stands for each digit of its effective capabilities. */
+static int capable_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags, char digit)
 {
 	int fd = uvd_proc_local.open(proc, tid, name, flags), changed;
 	char text[8192] = {}, *caps;
@@ -33,14 +34,24 @@ static int root_open(struct uvd_proc *proc, pid_t tid, const char *name, int fla
 	if (read(fd, text, sizeof(text) - 1) < 0 || !(caps = strstr(text, "CapEff:\t")))
 		abort();
 	close(fd);
-	memset(caps + strlen("CapEff:\t"), 'f', 16);
+	memset(caps + strlen("CapEff:\t"), digit, 16);
 	changed = memfd_create("status", MFD_CLOEXEC);
 	if (changed < 0 || pwrite(changed, text, strlen(text), 0) < 0)
 		abort();
 	return changed;
 }
 
-struct uvd_proc harness_root = { .open = root_open };
+static int root_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	return capable_open(proc, tid, name, flags, 'f');
+}
+
+static int nobody_open(struct uvd_proc *proc, pid_t tid, const char *name, int flags)
+{
+	return capable_open(proc, tid, name, flags, '0');
+}
+
+struct uvd_proc harness_root = { .open = root_open }, harness_nobody = { .open = nobody_open };
 
 /* ---- open files -------------------------------------------------------------------------------------------------- */
 

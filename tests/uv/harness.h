@@ -50,8 +50,8 @@ struct harness {
 	atomic_int granted; /* fd of the last grant, which the test closes; -1: none */
 };
 
-/* "status" in its directory /proc/TID shows all effective capabilities: the client seems to be root's. */
-extern struct uvd_proc harness_root;
+/* "status" in its directory /proc/TID shows all effective capabilities, or none: the client seems to be root's, or not. */
+extern struct uvd_proc harness_root, harness_nobody;
 
 /* Sets *limits to no limit. */
 void harness_no_limits(struct uvd_account_limits *limits);

@@ -265,7 +265,7 @@ def test_hca_lists_the_adapter_and_not_the_device(daemon):
     adapters = json.loads(subprocess.run([*hca, "--json"], check=True, stdout=subprocess.PIPE).stdout)
     assert [a["hca"] for a in adapters] == [ADAPTER]
     through_us = dict(rc=True, uc=True, ud=True, srq=True, mcast=True, **{"remote-access": True}, xrc=False, dm=False,
-                      counters=False, flow=False, raw=False)
+                      counters=False, flow=False, raw=False, rss=False)
     assert adapters[0]["through_us"] == through_us
     assert adapters[0]["problem"] is None and adapters[0]["ports"][0]["link_layer"] == "ethernet"
     table = subprocess.run(hca, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()

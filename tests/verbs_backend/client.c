@@ -243,13 +243,18 @@ int client_async_fd(const struct client *c)
 	return h.granted;
 }
 
-unsigned int client_async_event(int fd)
+struct ib_uverbs_async_event_desc client_async_event_whole(int fd)
 {
 	struct ib_uverbs_async_event_desc event;
 
 	ck_assert_int_eq(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, EVENT_TIMEOUT_MS), 1);
 	ck_assert_int_eq(recv(fd, &event, sizeof(event), 0), sizeof(event));
-	return event.event_type;
+	return event;
+}
+
+unsigned int client_async_event(int fd)
+{
+	return client_async_event_whole(fd).event_type;
 }
 
 /* ---- copies that block ------------------------------------------------------------------------------------------- */

@@ -56,6 +56,7 @@ void client_expect_none(const struct client *c);
 /* The next asynchronous event of the client's context: a descriptor, and the type of an event that it waits for. */
 int client_async_fd(const struct client *c);
 unsigned int client_async_event(int fd);
+struct ib_uverbs_async_event_desc client_async_event_whole(int fd);
 
 /* The user of the fixture's files is charged this much. */
 uint64_t client_bytes(void);

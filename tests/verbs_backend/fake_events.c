@@ -85,6 +85,8 @@ static unsigned int *async_counter(const struct ibv_async_event *event)
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		return &((struct fake_srq *)event->element.srq)->unacked;
+	case IBV_EVENT_WQ_FATAL:
+		return &((struct fake_wq *)event->element.wq)->unacked;
 	default:
 		return &((struct fake_qp *)event->element.qp)->unacked;
 	}
@@ -233,6 +235,27 @@ void fake_srq_event(uint32_t srq_num, enum ibv_event_type type)
 	srq->unacked++;
 	async_event(fake_context(srq->srq.context), (uintptr_t)srq, type);
 	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_wq_event(uint32_t wq_num)
+{
+	struct fake_wq *wq;
+
+	pthread_mutex_lock(&fake_lock);
+	wq = fake_wq_find(wq_num);
+	wq->unacked++;
+	async_event(fake_context(wq->wq.context), (uintptr_t)wq, IBV_EVENT_WQ_FATAL);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+struct ibv_wq *fake_wq(uint32_t wq_num)
+{
+	struct fake_wq *wq;
+
+	pthread_mutex_lock(&fake_lock);
+	wq = fake_wq_find(wq_num);
+	pthread_mutex_unlock(&fake_lock);
+	return &wq->wq;
 }
 
 void fake_forged_event(uint32_t qp_num, uint64_t element, enum ibv_event_type type)

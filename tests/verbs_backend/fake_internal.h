@@ -73,7 +73,14 @@ struct fake_qp {
 	struct list_head link, sq, rq;
 	uint32_t peer;
 	struct fake_xrcd *xrcd; /* of an XRC target; else NULL */
+	struct ibv_rwq_ind_table *table; /* or NULL */
 	unsigned int unacked;
+};
+
+struct fake_wq {
+	struct ibv_wq wq;
+	struct list_head link;
+	unsigned int users, unacked; /* users: entries of tables */
 };
 
 extern pthread_mutex_t fake_lock;
@@ -88,8 +95,13 @@ void fake_free(void *object);
 void fake_qps_begin(void);
 struct fake_qp *fake_qp_new(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr);
 struct fake_srq *fake_srq_new(struct ibv_pd *pd, void *srq_context, const struct ibv_srq_attr *attr);
+struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 void fake_dm_ops(struct verbs_context *verbs);
 void fake_flow_ops(struct verbs_context *verbs);
+void fake_wq_begin(void);
+void fake_wq_ops(struct verbs_context *verbs);
+/* A QP begins (1) or ends (-1) to use the table, which may be NULL. */
+void fake_table_use(struct ibv_rwq_ind_table *table, int n);
 /* Gives the region a key and lists it. */
 void fake_mr_add(struct fake_mr *mr);
 void fake_dm_leave(struct fake_dm *dm);
@@ -106,7 +118,9 @@ void fake_completion_event(struct fake_cq *cq);
 void fake_async_end(struct ibv_context *context, const void *object, const unsigned int *unacked);
 void fake_completions_end(struct fake_cq *cq);
 struct fake_srq *fake_srq_find(uint32_t srq_num);
+struct fake_wq *fake_wq_find(uint32_t wq_num);
 void fake_srq_leave_domain(struct fake_srq *srq);
+void fake_qp_enter_domain(struct fake_qp *qp, struct ibv_xrcd *xrcd);
 void fake_qp_leave_domain(struct fake_qp *qp);
 /* Completes the first receive of the queue with a message of another QP. Returns 0, or -1: there is none. */
 int fake_receive(struct list_head *rq, struct ibv_cq *cq, uint32_t qp_num, const void *data, uint32_t length);

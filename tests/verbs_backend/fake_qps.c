@@ -106,6 +106,26 @@ struct fake_qp *fake_qp_new(struct ibv_context *context, const struct ibv_qp_ini
 	return qp;
 }
 
+/* The provider gets the call only if there is more than what ibv_create_qp() takes. */
+struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_rx_hash_conf *hash = &attr->rx_hash_conf;
+	struct fake_qp *qp;
+
+	fake.qp_request = *attr;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_RX_HASH)
+		memcpy(fake.rx_hash_key, hash->rx_hash_key, hash->rx_hash_key_len);
+	qp = fake_qp_new(context, attr);
+	if (!qp)
+		return NULL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		fake_qp_enter_domain(qp, attr->xrcd);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_IND_TABLE)
+		qp->table = attr->rwq_ind_tbl;
+	fake_table_use(qp->table, 1);
+	return &qp->qp;
+}
+
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr_ex ex = {};
@@ -161,6 +181,7 @@ int ibv_destroy_qp(struct ibv_qp *base)
 	pthread_mutex_lock(&fake_lock);
 	fake_async_end(base->context, qp, &qp->unacked);
 	fake_qp_leave_domain(qp);
+	fake_table_use(qp->table, -1);
 	list_del_init(&qp->link);
 	fake_qp_drop(qp);
 	if (atomic_load(&fake.cleans_cqs))

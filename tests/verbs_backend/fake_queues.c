@@ -232,6 +232,7 @@ static int fake_post_send(struct ibv_qp *base, struct ibv_send_wr *wr, struct ib
 
 	if (wr->next || wr->num_sge > 1)
 		abort();
+	fake.send_flags = wr->send_flags;
 	if (atomic_load(&fake.blocks) == base->qp_num) {
 		sem_post(&fake.blocked);
 		sem_wait(&fake.unblock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The adapter's contexts, PDs, MRs and CQs. Its QPs and SRQs are in fake_qps.c, its XRC domains in fake_xrc.c, its device
- * memory in fake_dm.c, its events in fake_events.c, and what it does with work requests in fake_queues.c.
+ * memory in fake_dm.c, its work queues in fake_wq.c, its events in fake_events.c, and what it does with work requests in
+ * fake_queues.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +48,7 @@ void fake_begin(void)
 	INIT_LIST_HEAD(&fake_contexts);
 	fake_qps_begin();
 	fake_xrc_begin();
+	fake_wq_begin();
 	INIT_LIST_HEAD(&fake_mrs);
 	sem_init(&fake.blocked, 0, 0);
 	sem_init(&fake.unblock, 0, 0);
@@ -167,6 +169,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	fake_dm_ops(&c->verbs);
 	fake_flow_ops(&c->verbs);
 	fake_xrc_ops(&c->verbs);
+	fake_wq_ops(&c->verbs);
 	pthread_mutex_lock(&fake_lock);
 	list_add_tail(&c->link, &fake_contexts);
 	pthread_mutex_unlock(&fake_lock);

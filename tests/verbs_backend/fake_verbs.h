@@ -26,6 +26,8 @@ enum fake_call {
 	FAKE_ALLOC_DM,
 	FAKE_CREATE_COUNTERS,
 	FAKE_CREATE_FLOW,
+	FAKE_CREATE_WQ,
+	FAKE_CREATE_TABLE,
 	FAKE_REG_DM_MR,
 	/* These return the result; if that is -1, with errno set to fake.err. */
 	FAKE_DEALLOC_PD,
@@ -51,6 +53,9 @@ enum fake_call {
 	FAKE_READ_COUNTERS,
 	FAKE_DESTROY_COUNTERS,
 	FAKE_DESTROY_FLOW,
+	FAKE_MODIFY_WQ,
+	FAKE_DESTROY_WQ,
+	FAKE_DESTROY_TABLE,
 	FAKE_DEREG_MR,
 	FAKE_CALLS
 };
@@ -72,6 +77,10 @@ extern struct fake_adapter {
 	atomic_int domains; /* of XRC, in the kernel */
 	struct ibv_device_attr_ex attr; /* its answer to a query: the flags of orig_attr, and all but orig_attr */
 	struct ibv_qp_init_attr_ex qp_request; /* the last one */
+	uint8_t rx_hash_key[128]; /* of that request; its pointer is valid during the call only */
+	unsigned int send_flags; /* of the last send request */
+	struct ibv_wq_init_attr wq_request;
+	struct ibv_wq_attr wq_change;
 	struct ibv_alloc_dm_attr dm_request;
 	_Alignas(8) char flow_request[1024]; /* a struct ibv_flow_attr with its specs */
 	uint32_t read_flags; /* of the last read of counters */
@@ -108,6 +117,10 @@ uint64_t fake_tag(uint32_t qp_num, bool receives);
 /* Adds a completion to the QP's CQ for receives, whatever it says. */
 void fake_forged_completion(uint32_t qp_num, struct ibv_wc wc);
 void fake_srq_event(uint32_t srq_num, enum ibv_event_type type);
+void fake_wq_event(uint32_t wq_num);
+struct ibv_wq *fake_wq(uint32_t wq_num);
+/* The number of the work queue at this place; 0: there is none. */
+uint32_t fake_table_entry(const struct ibv_rwq_ind_table *table, size_t i);
 /*
  * A peer sends a message to an XRC target, which is to take a receive of the SRQ. Returns 0, or -1: the target accepts
  * nothing, the two are not of one domain, or there is no receive.

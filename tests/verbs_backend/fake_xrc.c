@@ -158,20 +158,12 @@ void fake_srq_leave_domain(struct fake_srq *srq)
 	list_del_init(&srq->link);
 }
 
-static struct ibv_qp *fake_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+void fake_qp_enter_domain(struct fake_qp *qp, struct ibv_xrcd *xrcd)
 {
-	struct fake_qp *qp;
-
-	fake.qp_request = *attr;
-	if (attr->qp_type != IBV_QPT_XRC_RECV || attr->comp_mask != IBV_QP_INIT_ATTR_XRCD ||
-	    attr->xrcd->context != context)
+	if (qp->qp.qp_type != IBV_QPT_XRC_RECV || xrcd->context != qp->qp.context)
 		abort();
-	qp = fake_qp_new(context, attr);
-	if (!qp)
-		return NULL;
-	qp->xrcd = (struct fake_xrcd *)attr->xrcd;
+	qp->xrcd = (struct fake_xrcd *)xrcd;
 	qp->xrcd->users++;
-	return &qp->qp;
 }
 
 void fake_qp_leave_domain(struct fake_qp *qp)

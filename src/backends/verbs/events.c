@@ -86,6 +86,9 @@ static bool event_kind(enum ibv_event_type type, enum hca_kind *kind)
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		*kind = HCA_QP;
 		return true;
+	case IBV_EVENT_WQ_FATAL:
+		*kind = HCA_WQ;
+		return true;
 	default:
 		return false;
 	}
@@ -98,6 +101,7 @@ static void relay_object_event(struct hca_object *object, enum ibv_event_type ty
 	struct uvd_cq *cq;
 	struct uvd_qp *qp;
 	struct uvd_srq *srq;
+	struct uvd_wq *wq;
 
 	switch (object->kind) {
 	case HCA_CQ:
@@ -114,6 +118,11 @@ static void relay_object_event(struct hca_object *object, enum ibv_event_type ty
 		qp = &container_of(object, struct hca_qp, object)->qp;
 		qp->event_handler(qp, type);
 		event.element.qp = object->adapter;
+		break;
+	case HCA_WQ:
+		wq = &container_of(object, struct hca_wq, object)->wq;
+		wq->event_handler(wq, type);
+		event.element.wq = object->adapter;
 		break;
 	}
 	ibv_ack_async_event(&event);

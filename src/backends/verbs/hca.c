@@ -136,12 +136,22 @@ static bool hca_has_rereg(struct ibv_context *adapter, const struct ibv_device_a
 	return hca_tries_rereg(adapter);
 }
 
+/* A limit of an adapter that its provider does not tell is 0, too: then clients would not use the objects. */
+static bool hca_has_rss(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)
+{
+	return attr->max_wq_type_rq && attr->rss_caps.max_rwq_indirection_tables &&
+	       verbs_get_ctx_op(adapter, create_wq) && verbs_get_ctx_op(adapter, modify_wq) &&
+	       verbs_get_ctx_op(adapter, destroy_wq) && verbs_get_ctx_op(adapter, create_rwq_ind_table) &&
+	       verbs_get_ctx_op(adapter, destroy_rwq_ind_table) && verbs_get_ctx_op(adapter, create_qp_ex);
+}
+
 static const struct {
 	enum hca_feature feature;
 	bool (*has)(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr);
 } hca_optional[] = {
-	{ HCA_XRC, hca_has_xrc },   { HCA_DM, hca_has_dm },   { HCA_COUNTERS, hca_has_counters },
-	{ HCA_FLOW, hca_has_flow }, { HCA_RAW, hca_has_raw }, { HCA_REREG, hca_has_rereg },
+	{ HCA_XRC, hca_has_xrc },     { HCA_DM, hca_has_dm },	{ HCA_COUNTERS, hca_has_counters },
+	{ HCA_FLOW, hca_has_flow },   { HCA_RAW, hca_has_raw }, { HCA_RSS, hca_has_rss },
+	{ HCA_REREG, hca_has_rereg },
 };
 
 unsigned int hca_features(struct ibv_context *adapter, const struct ibv_device_attr_ex *attr)

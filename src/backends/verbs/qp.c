@@ -25,10 +25,14 @@ int hca_create_qp(struct uvd_qp *base, struct uvd_qp_init_attr *init, struct uvd
 	const struct hca_device *dev = hca_qp_device(base);
 	struct hca_qp *qp = (struct hca_qp *)base;
 	struct ibv_qp_init_attr_ex request;
-	int ret = hca_qp_request(qp, init, dev->features, &request);
+	struct uverbsd_rx_hash hash;
+	int ret;
 
 	if (atomic_load(&dev->dead))
 		return -EIO;
+	ret = init->rwq_ind_tbl ? hca_rx_hash_read(udata, &hash) : 0;
+	if (!ret)
+		ret = hca_qp_request(qp, init, dev->features, &hash, &request);
 	if (ret)
 		return ret;
 	ret = qp_charge(qp, &request.cap);

@@ -299,6 +299,13 @@ static void hca_narrow(const struct uvd_device_config *config, struct uvd_backen
 		ops->create_flow = NULL;
 		ops->destroy_flow = NULL;
 	}
+	if (!(features & HCA_RSS)) {
+		ops->create_wq = NULL;
+		ops->modify_wq = NULL;
+		ops->destroy_wq = NULL;
+		ops->create_rwq_ind_table = NULL;
+		ops->destroy_rwq_ind_table = NULL;
+	}
 }
 
 const struct uvd_backend uvd_backend_verbs = {
@@ -313,6 +320,8 @@ const struct uvd_backend uvd_backend_verbs = {
 	.size_cq = sizeof(struct hca_cq),
 	.size_srq = sizeof(struct hca_srq),
 	.size_qp = sizeof(struct hca_qp),
+	.size_wq = sizeof(struct hca_wq),
+	.size_rwq_ind_table = sizeof(struct hca_rwq_ind_table),
 	.size_flow = sizeof(struct hca_flow),
 	.size_counters = sizeof(struct hca_counters),
 	.open = hca_open,
@@ -358,6 +367,11 @@ const struct uvd_backend uvd_backend_verbs = {
 	.post_recv = hca_post_recv,
 	.attach_mcast = hca_attach_mcast,
 	.detach_mcast = hca_detach_mcast,
+	.create_wq = hca_create_wq,
+	.modify_wq = hca_modify_wq,
+	.destroy_wq = hca_destroy_wq,
+	.create_rwq_ind_table = hca_create_rwq_ind_table,
+	.destroy_rwq_ind_table = hca_destroy_rwq_ind_table,
 	.create_flow = hca_create_flow,
 	.destroy_flow = hca_destroy_flow,
 	.create_counters = hca_create_counters,

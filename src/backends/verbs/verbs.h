@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <uverbsd/abi.h>
 #include <uverbsd/backend.h>
 #include <uverbsd/registration.h>
 #include "util/util.h"
@@ -33,6 +34,7 @@ enum hca_feature {
 	HCA_COUNTERS = 1 << 2,
 	HCA_FLOW = 1 << 3,
 	HCA_RAW = 1 << 4, /* QPs of type RAW_PACKET */
+	HCA_RSS = 1 << 5, /* work queues, indirection tables, and QPs with a table */
 	HCA_REREG = 1 << 6, /* its driver has REREG_MR */
 };
 
@@ -80,13 +82,13 @@ struct hca_key {
 
 enum { HCA_CHUNK_RECORDS = 64, HCA_MAX_CHUNKS = 1 << 14 };
 
-enum hca_kind { HCA_CQ, HCA_SRQ, HCA_QP };
+enum hca_kind { HCA_CQ, HCA_SRQ, HCA_QP, HCA_WQ };
 
 /* An object of the adapter that has events: see objects.c. */
 struct hca_object {
 	struct list_head of_context; /* in a list of hca_context.objects */
 	enum hca_kind kind;
-	void *adapter; /* the struct ibv_cq, ibv_srq or ibv_qp */
+	void *adapter; /* the struct ibv_cq, ibv_srq, ibv_qp or ibv_wq */
 };
 
 struct hca_context {
@@ -229,6 +231,19 @@ struct hca_qp {
 	uint64_t charged;
 };
 
+/* The ABI has no call that posts to a work queue, so it has no records. */
+struct hca_wq {
+	struct uvd_wq wq;
+	struct ibv_wq *adapter;
+	struct hca_object object;
+	uint64_t charged;
+};
+
+struct hca_rwq_ind_table {
+	struct uvd_rwq_ind_table table;
+	struct ibv_rwq_ind_table *adapter;
+};
+
 /* Only with --memory=borrow: windows are for peers. */
 struct hca_mw {
 	struct uvd_mw mw;
@@ -354,9 +369,12 @@ bool hca_has_qp(const struct ibv_device_attr *attr);
 bool hca_has_srq(const struct ibv_device_attr *attr);
 bool hca_has_mcast(const struct ibv_device_attr *attr);
 bool hca_has_remote(const struct ibv_device_attr *attr);
-/* Returns the adapter's request for a QP, or an errno: this backend does not forward the QP's type or flags. */
+/*
+ * Returns the adapter's request for a QP, or an errno: this backend does not forward the QP's type or flags. hash: for a QP
+ * with an indirection table; the request refers to its key.
+ */
 int hca_qp_request(struct hca_qp *qp, const struct uvd_qp_init_attr *init, unsigned int features,
-		   struct ibv_qp_init_attr_ex *out);
+		   struct uverbsd_rx_hash *hash, struct ibv_qp_init_attr_ex *out);
 /* A client gets inline data up to this, if the adapter has more: the core reads it before it knows the QP. */
 enum { HCA_MAX_INLINE = 4096 /* bytes */ };
 void hca_qp_limit_inline(struct ibv_qp_cap *cap);
@@ -396,7 +414,7 @@ void hca_records_end(struct hca_context *context);
 
 /* ---- rings.c: what the provider allocates for queues -------------------------------------------------------------- */
 
-enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2, HCA_DM_RINGS = 1 };
+enum { HCA_CQ_RINGS = 1, HCA_SRQ_RINGS = 1, HCA_QP_RINGS = 2, HCA_WQ_RINGS = 1, HCA_DM_RINGS = 1 };
 
 uint64_t hca_cq_bytes(uint32_t cqe);
 uint64_t hca_srq_bytes(uint32_t max_wr, uint32_t max_sge);
@@ -508,6 +526,16 @@ int hca_destroy_counters(struct uvd_counters *counters);
 int hca_read_counters(struct uvd_counters *counters, uint64_t *values, size_t num, uint32_t flags);
 int hca_create_flow(struct uvd_flow *flow, struct uvd_udata *udata);
 int hca_destroy_flow(struct uvd_flow *flow);
+
+/* ---- wq.c: work queues and indirection tables -------------------------------------------------------------------- */
+
+int hca_create_wq(struct uvd_wq *wq, struct ibv_wq_init_attr *init, struct uvd_udata *udata);
+int hca_modify_wq(struct uvd_wq *wq, const struct ibv_wq_attr *attr, struct uvd_udata *udata);
+int hca_destroy_wq(struct uvd_wq *wq);
+int hca_create_rwq_ind_table(struct uvd_rwq_ind_table *table, struct uvd_udata *udata);
+int hca_destroy_rwq_ind_table(struct uvd_rwq_ind_table *table);
+/* Reads the hash of a QP with a table, which is the provider's part of its creation. Returns 0 or a negative errno. */
+int hca_rx_hash_read(struct uvd_udata *udata, struct uverbsd_rx_hash *hash);
 
 /* ---- xrc.c: XRC domains ------------------------------------------------------------------------------------------ */
 
