@@ -239,18 +239,6 @@ static void lend(void)
 			atomic_store(&c->lent, true);
 }
 
-/* What is left on the adapter is charged for ever: takes it out of the account, so that the fixture finds it empty. */
-static void uncharge_what_is_left(unsigned int contexts)
-{
-	ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_DESCRIPTORS), 3 * contexts);
-	ck_assert_uint_gt(client_bytes(), 0);
-	ck_assert_uint_gt(uvd_account_used(h.account, UVD_RES_RINGS), 0);
-	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 3 * contexts);
-	uvd_uncharge_bytes(h.account, client_bytes());
-	uvd_account_uncharge(h.account, UVD_RES_RINGS, uvd_account_used(h.account, UVD_RES_RINGS));
-	fake.gone = true;
-}
-
 static int end_cq(const struct client *c)
 {
 	return uv_destroy_cq(c->fd, UV_WRITE, c->cq, NULL);
@@ -274,7 +262,7 @@ START_TEST(test_destruction_that_does_not_end_is_left_with_its_context)
 	ck_assert_uint_eq(client_device()->rings, rings + HCA_QP_RINGS + HCA_CQ_RINGS);
 	harness_close_file(&h);
 	ck_assert_uint_eq(client_device()->rings, rings + HCA_QP_RINGS + HCA_CQ_RINGS);
-	uncharge_what_is_left(1);
+	client_uncharge_left(1);
 }
 END_TEST
 
@@ -292,7 +280,7 @@ START_TEST(test_removal_ends_although_destructions_do_not)
 	harness_close_file(&h);
 	for (int i = 0; i < MORE; i++)
 		uv_close(more[i].fd);
-	uncharge_what_is_left(1 + MORE);
+	client_uncharge_left(1 + MORE);
 }
 END_TEST
 

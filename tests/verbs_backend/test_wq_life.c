@@ -244,11 +244,8 @@ START_TEST(test_destruction_of_a_work_queue_that_does_not_end_is_left)
 	client_device()->patience = 20000000;
 	((struct fake_wq *)fake_wq(wq.num))->unacked = 1;
 	ck_assert_int_eq(destroy_wq(&wq, NULL), 0);
-	fake.gone = true;
 	harness_close_file(&h);
-	ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_DESCRIPTORS), 3);
-	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 3);
-	uvd_uncharge_bytes(h.account, client_bytes());
+	client_uncharge_left(1);
 }
 END_TEST
 
@@ -266,10 +263,8 @@ START_TEST(test_table_of_a_qp_that_is_left_is_left_too)
 	ck_assert_int_eq(destroy_qp(qp), 0);
 	ck_assert_int_eq(destroy_table(table), 0);
 	ck_assert_int_eq(destroy_wq(&wq, NULL), 0);
-	fake.gone = true;
 	harness_close_file(&h);
-	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 3);
-	uvd_uncharge_bytes(h.account, client_bytes());
+	client_uncharge_left(1);
 }
 END_TEST
 
