@@ -9,6 +9,8 @@
 #include "backends/udata.h"
 
 extern const struct uvd_backend uvd_backend_null, uvd_backend_soft, uvd_backend_verbs;
+/* Maps the code of libibverbs' providers, for a process that will not be able to open files: hca.c. */
+void uvd_verbs_load_providers(void);
 /* Returns the backend of this name, or NULL. */
 const struct uvd_backend *uvd_backend_find(const char *name);
 /* Returns backend number i, from 0, or NULL after the last one. */

@@ -32,11 +32,13 @@ struct uvd_children {
 	} list[UVD_CHILDREN_MAX];
 };
 
+/* How many ms a loan gets that registers so much memory: a registration can pin and clear many pages. */
+uint64_t uvd_loan_ms(int64_t mib);
 /*
- * Starts a child that serves the socket, which stays the caller's. Returns 0; -EAGAIN: there are too many of this kind;
+ * Starts a child that serves the socket, which stays the caller's. mib: what a loan registers. Returns 0; -EAGAIN: there are too many of this kind;
  * -EINVAL: the kind is CONTROL; or another negative errno.
  */
-int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
+int uvd_children_start(struct uvd_children *c, enum uvd_wire_kind kind, int64_t mib, int sock, struct uvd_nodes *nodes,
 		       struct uvd_ways *ways);
 /* Frees the entry of a child that was reaped; ignores other processes. */
 void uvd_children_ended(struct uvd_children *c, pid_t pid);

@@ -12,7 +12,7 @@
 #include "broker/way.h"
 #include "util/util.h"
 
-enum { LOAN_MS = 10000 /* a loan takes milliseconds */ };
+enum { LOAN_MS = 10000 /* a loan takes milliseconds */, LOAN_MIB_MS = 20, LOAN_MAX_MS = 300000 };
 
 static uint64_t children_now_ms(void)
 {
@@ -54,8 +54,15 @@ static void child_main(enum uvd_wire_kind kind, int sock, struct uvd_nodes *node
 	_exit(0);
 }
 
-int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int sock, struct uvd_nodes *nodes,
-		       struct uvd_ways *ways)
+uint64_t uvd_loan_ms(int64_t mib)
+{
+	if (mib <= 0)
+		return LOAN_MS;
+	return mib < (LOAN_MAX_MS - LOAN_MS) / LOAN_MIB_MS ? LOAN_MS + mib * LOAN_MIB_MS : LOAN_MAX_MS;
+}
+
+int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, int64_t mib, int sock,
+		       struct uvd_nodes *nodes, struct uvd_ways *ways)
 {
 	struct uvd_child *c = children->list + (kind == UVD_WIRE_LOAN ? UVD_CHILDREN_OF_KIND : 0),
 			 *end = c + UVD_CHILDREN_OF_KIND;
@@ -79,7 +86,7 @@ int uvd_children_start(struct uvd_children *children, enum uvd_wire_kind kind, i
 		close(copy);
 		return err;
 	}
-	*c = (struct uvd_child){ pid, copy, kind == UVD_WIRE_LOAN ? children_now_ms() + LOAN_MS : 0 };
+	*c = (struct uvd_child){ pid, copy, kind == UVD_WIRE_LOAN ? children_now_ms() + uvd_loan_ms(mib) : 0 };
 	return 0;
 }
 
@@ -99,7 +106,7 @@ void uvd_children_check(struct uvd_children *children, struct uvd_log *log)
 	for (struct uvd_child *c = children->list; c < children->list + UVD_CHILDREN_MAX; c++) {
 		if (!c->pid || !c->kill_at || c->kill_at > children_now_ms())
 			continue;
-		uvd_log_limited(log, UVD_WARN, "a loan for an event file does not end: killing its process");
+		uvd_log_limited(log, UVD_WARN, "a loan does not end: killing its process");
 		kill(c->pid, SIGKILL);
 		c->kill_at = 0;
 	}

@@ -97,19 +97,37 @@ int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t 
 	return ret;
 }
 
-int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device)
+static int ask_broker_with(struct uvd_link *link, const struct uvd_wire_request *r,
+			   const struct uvd_device_config *device, int64_t values[2])
 {
-	const struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADD };
 	struct uvd_wire_fds out = uvd_wire_no_fds;
-	int64_t values[2] = { 0, 0 };
 	int ret;
 
 	pthread_mutex_lock(&link->lock);
-	ret = take_answer(link->sock, uvd_wire_ask_with(link->sock, &r, device), r.op, values, &out);
+	ret = take_answer(link->sock, uvd_wire_ask_with(link->sock, r, device), r->op, values, &out);
 	pthread_mutex_unlock(&link->lock);
 	if (ret == -EPIPE)
 		_exit(1);
+	return ret;
+}
+
+int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device)
+{
+	const struct uvd_wire_request r = { .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADD };
+	int64_t values[2] = { 0, 0 };
+	int ret = ask_broker_with(link, &r, device, values);
+
 	return ret < 0 ? ret : (int)values[0];
+}
+
+int uvd_link_tables(struct uvd_link *link, unsigned int index, unsigned int port,
+		    const struct uvd_device_config *device)
+{
+	const struct uvd_wire_request r = {
+		.version = UVD_WIRE_VERSION, .op = UVD_WIRE_TABLES, .index = index, .value = port
+	};
+
+	return ask_broker_with(link, &r, device, NULL);
 }
 
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd)
@@ -169,14 +187,14 @@ int uvd_link_counters(struct uvd_link *link, unsigned int index, unsigned int po
 	return ask_broker(link, &r, -1, NULL, NULL);
 }
 
-static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind)
+static int link_connect(struct uvd_link *link, enum uvd_wire_kind kind, uint64_t bytes)
 {
+	const struct uvd_wire_request r = { .op = UVD_WIRE_CONNECT, .index = kind, .value = bytes >> 20 };
 	int pair[2], ret;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
-	ret = ask_broker(link, &(struct uvd_wire_request){ .op = UVD_WIRE_CONNECT, .index = kind }, pair[1], NULL,
-			 NULL);
+	ret = ask_broker(link, &r, pair[1], NULL, NULL);
 	close(pair[1]);
 	if (ret)
 		close(pair[0]);
@@ -193,7 +211,7 @@ static int take_idle(struct uvd_link *link, bool *used)
 		sock = link->idle[--link->num_idle];
 	pthread_mutex_unlock(&link->idle_lock);
 	*used = sock >= 0;
-	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS);
+	return sock >= 0 ? sock : link_connect(link, UVD_WIRE_QUESTIONS, 0);
 }
 
 static void put_idle(struct uvd_link *link, int sock)
@@ -230,7 +248,12 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 
 int uvd_link_loan(struct uvd_link *link)
 {
-	return link_connect(link, UVD_WIRE_LOAN);
+	return uvd_link_loan_to_register(link, 0);
+}
+
+int uvd_link_loan_to_register(struct uvd_link *link, uint64_t bytes)
+{
+	return link_connect(link, UVD_WIRE_LOAN, bytes);
 }
 
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out)

@@ -23,6 +23,9 @@ void uvd_link_free(struct uvd_link *link);
 int uvd_link_node(struct uvd_link *link, unsigned int index, int *number, dev_t *rdev, int *fd);
 /* Asks the broker for an index for a device that was not configured. Returns the index, or a negative errno. */
 int uvd_link_add(struct uvd_link *link, const struct uvd_device_config *device);
+/* Tells the broker what the device's adapter has: of this port, or of all if port is 0. */
+int uvd_link_tables(struct uvd_link *link, unsigned int index, unsigned int port,
+		    const struct uvd_device_config *device);
 int uvd_link_ucap(struct uvd_link *link, const char *name, dev_t *rdev, int *fd);
 int uvd_link_ucap_gone(struct uvd_link *link, const char *name);
 /*
@@ -44,6 +47,8 @@ int uvd_link_ask(struct uvd_link *link, const struct uvd_wire_request *r, int64_
 
 /* Starts a loan. Returns its socket, which the caller owns, or a negative errno. Closing the socket ends the loan. */
 int uvd_link_loan(struct uvd_link *link);
+/* The same, of a thread that registers so much memory: the broker gives it more time. */
+int uvd_link_loan_to_register(struct uvd_link *link, uint64_t bytes);
 int uvd_link_loan_step(int loan, const struct uvd_wire_request *r, int fd, int64_t values[2], struct uvd_wire_fds *out);
 
 #endif

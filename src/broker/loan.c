@@ -81,11 +81,11 @@ static int loan_seize(struct uvd_borrow *b, pid_t tid, const struct uvd_nodes *n
 }
 
 /* The descriptor goes to a client: the engine process may pass only the type that the operation is for. fd -1: no. */
-static bool fd_has_type(int fd, mode_t type)
+static bool fd_is_socket(int fd)
 {
 	struct stat st;
 
-	return fd >= 0 && !fstat(fd, &st) && (st.st_mode & S_IFMT) == type;
+	return fd >= 0 && !fstat(fd, &st) && S_ISSOCK(st.st_mode);
 }
 
 /* Stops the thread and passes fd to it. fd is -1 if the engine process has none to pass. Stores the result in *a. */
@@ -94,20 +94,33 @@ static void loan_take(struct uvd_borrow *b, struct uvd_ways *ways, int fd, struc
 	int err = uvd_borrow_stop(b);
 
 	if (!err)
-		err = fd_has_type(fd, S_IFSOCK) ? uvd_way_pass(ways, b, fd) : -EPERM;
+		err = fd_is_socket(fd) ? uvd_way_pass(ways, b, fd) : -EPERM;
 	a->values[0] = err;
 	a->values[1] = b->dead || err == -ESRCH;
 }
 
+/* Is it the node of an adapter that a device forwards to? The engine process has other devices open: nodes' channels. */
+static bool fd_is_adapter(int fd, const struct uvd_nodes *nodes)
+{
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISCHR(st.st_mode))
+		return false;
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
+		if (nodes->adapters[i] && nodes->adapters[i] == st.st_rdev)
+			return true;
+	return false;
+}
+
 /* Stops the thread, which registers memory by the adapter's fd. Stores the result in *a. */
-static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, int fd, const struct uvd_reg_order *order,
-			  struct uvd_wire_answer *a)
+static void loan_register(struct uvd_borrow *b, struct uvd_ways *ways, const struct uvd_nodes *nodes, int fd,
+			  const struct uvd_reg_order *order, struct uvd_wire_answer *a)
 {
 	bool executed = false;
 	int64_t result = uvd_borrow_stop(b);
 
 	if (!result)
-		result = fd_has_type(fd, S_IFCHR) ? uvd_borrow_register(ways, b, fd, order, &executed) : -EPERM;
+		result = fd_is_adapter(fd, nodes) ? uvd_borrow_register(ways, b, fd, order, &executed) : -EPERM;
 	a->values[0] = result;
 	a->values[1] = executed ? UVD_WIRE_EXECUTED : 0;
 	if (b->dead || (result == -ESRCH && !executed))
@@ -167,7 +180,7 @@ void uvd_loan_serve(int sock, const struct uvd_nodes *nodes, struct uvd_ways *wa
 			way = a.values[0];
 			out = loan_memory(&b);
 		} else if (r.op == UVD_WIRE_REGISTER) {
-			loan_register(&b, ways, in.fd[0], &r.reg, &a);
+			loan_register(&b, ways, nodes, in.fd[0], &r.reg, &a);
 			out = loan_memory(&b);
 		} else {
 			a.result = loan_release(&b, &r, way);

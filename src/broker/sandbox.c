@@ -6,13 +6,16 @@
 #include <cap-ng.h>
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
@@ -107,12 +110,32 @@ static int add_call(scmp_filter_ctx ctx, const struct uvd_sandbox_call *c)
 	return ret == -EEXIST ? 0 : ret; /* another row has the same rule */
 }
 
-static int sandbox_add_row(scmp_filter_ctx ctx, const struct uvd_sandbox_row *row)
+static bool row_allows(const struct uvd_sandbox_row *row, const char *call)
+{
+	for (unsigned int i = 0; row && i < row->num_calls; i++)
+		if (!row->calls[i].err && !strcmp(row->calls[i].name, call))
+			return true;
+	return false;
+}
+
+/* Does the rule let all of a call fail, of which another row allows some? libseccomp would take one of the two. */
+static bool call_is_overruled(const struct uvd_sandbox_call *c, const char *const *names)
+{
+	if (c->err <= 0 || c->num_cmp)
+		return false;
+	for (; *names; names++)
+		if (row_allows(uvd_sandbox_row(*names), c->name))
+			return true;
+	return false;
+}
+
+static int sandbox_add_row(scmp_filter_ctx ctx, const struct uvd_sandbox_row *row, const char *const *all)
 {
 	int ret = row ? 0 : -EOPNOTSUPP;
 
 	for (unsigned int i = 0; !ret && i < row->num_calls; i++)
-		ret = add_call(ctx, &row->calls[i]);
+		if (!call_is_overruled(&row->calls[i], all))
+			ret = add_call(ctx, &row->calls[i]);
 	return ret;
 }
 
@@ -121,8 +144,8 @@ int uvd_sandbox_load(const char *const *names, uint32_t otherwise)
 	scmp_filter_ctx ctx = seccomp_init(otherwise);
 	int ret = ctx ? 0 : -ENOMEM;
 
-	for (; !ret && *names; names++)
-		ret = sandbox_add_row(ctx, uvd_sandbox_row(*names));
+	for (const char *const *name = names; !ret && *name; name++)
+		ret = sandbox_add_row(ctx, uvd_sandbox_row(*name), names);
 	if (!ret)
 		ret = seccomp_load(ctx);
 	seccomp_release(ctx);
@@ -153,20 +176,62 @@ static int list_rows(const char *const *backends, const char *names[MAX_ROWS + 1
 	return 0;
 }
 
-/* Enters empty namespaces, except those that a row keeps. The new root is an empty, read-only tmpfs. */
+/* Makes the folder of a path below the working directory, and those above it. */
+static bool root_make_folders(const char *path)
+{
+	char part[PATH_MAX];
+
+	for (const char *end = path; (end = strchrnul(end, '/')); end++) {
+		snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
+		if (mkdir(part, 0755) && errno != EEXIST)
+			return false;
+		if (!*end)
+			break;
+	}
+	return true;
+}
+
+/* Shows a folder of the host below the working directory, to read. Without adapters the kernel does not have it. */
+static bool root_show(const char *path)
+{
+	if (access(path, F_OK))
+		return errno == ENOENT;
+	return root_make_folders(path + 1) && !mount(path, path + 1, NULL, MS_BIND, NULL) &&
+	       !mount(NULL, path + 1, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+}
+
+/*
+ * What a process with adapters finds in the new root, which is the working directory. Only root can change the folder of
+ * nodes: the broker does, when a device needs an adapter.
+ */
+static bool root_add_adapters(void)
+{
+	static const char *const shown[] = { "/sys/class/infiniband", "/sys/class/infiniband_verbs", "/sys/devices" };
+
+	for (unsigned int i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (!root_show(shown[i]))
+			return false;
+	return root_make_folders("dev/infiniband") &&
+	       !mount("uverbsd", "dev/infiniband", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=0,mode=0755");
+}
+
+/* Enters empty namespaces, except those that a row keeps. The new root is a read-only tmpfs, empty but for adapters. */
 static int enter_namespaces(const char *const *names)
 {
+	bool adapters = false;
 	int keeps = 0;
 
 	for (; *names; names++) {
 		const struct uvd_sandbox_row *row = uvd_sandbox_row(*names);
 
 		keeps |= row ? row->keeps : 0;
+		adapters = adapters || (row && row->adapters);
 	}
 	if (unshare(CLONE_NEWNS | ((CLONE_NEWNET | CLONE_NEWIPC) & ~keeps)) ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("uverbsd", "/dev", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=0,mode=0555") || chdir("/dev") ||
-	    syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) || chdir("/") ||
+	    (adapters && !root_add_adapters()) || syscall(SYS_pivot_root, ".", ".") || umount2(".", MNT_DETACH) ||
+	    chdir("/") ||
 	    mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL))
 		return -errno;
 	return 0;

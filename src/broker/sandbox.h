@@ -12,7 +12,10 @@
 
 enum { UVD_SANDBOX_SKIP = -1 };
 
-/* One rule of the filter. A system call that is in none of the loaded rows kills the process; in the row `look` it fails. */
+/*
+ * One rule of the filter. A system call that is in none of the loaded rows kills the process; in the row `look` it fails. A
+ * rule that lets all of a call fail holds only where no other loaded row allows some of it.
+ */
 struct uvd_sandbox_call {
 	const char *name;
 	const char *only; /* describes the arguments that `cmp` allows; NULL: all */
@@ -30,6 +33,7 @@ struct uvd_sandbox_row {
 	int keeps; /* CLONE_NEW* of the host's namespaces that the row needs; the others are replaced by empty ones */
 	unsigned int num_calls;
 	const struct uvd_sandbox_call *calls;
+	bool adapters; /* the root has the adapters' sysfs files, and a folder for their nodes, which the broker makes */
 };
 
 /* Return NULL if the table has no such row. */

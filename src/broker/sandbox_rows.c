@@ -7,7 +7,10 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/kcmp.h>
+#include <linux/netlink.h>
 #include <linux/nsfs.h>
+#include <linux/sockios.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
@@ -33,6 +36,7 @@ enum {
 #define ARG_IS(arg, value) 1, { { arg, SCMP_CMP_EQ, value, 0 } }
 #define ARG_HAS_NO(arg, bits) 1, { { arg, SCMP_CMP_MASKED_EQ, bits, 0 } }
 #define ARG_HAS(arg, mask, value) 1, { { arg, SCMP_CMP_MASKED_EQ, mask, value } }
+#define UDP_SOCKET(family) 3, { { 0, SCMP_CMP_EQ, family, 0 }, { 1, SCMP_CMP_MASKED_EQ, 0xf, SOCK_DGRAM }, { 2, SCMP_CMP_EQ, 0, 0 } }
 /* clang-format on */
 
 /* Each process needs these: malloc, locks, the log, exit. */
@@ -201,6 +205,60 @@ static const struct uvd_sandbox_call cuse_calls[] = {
 };
 
 /*
+ * libibverbs, the providers and libnl, whose code is mapped before the sandbox is entered. Opens are safe by what the root
+ * has: sysfs files that each user can read, and the nodes that the broker has made. No open begins at a descriptor: some
+ * are those of folders of the host.
+ */
+static const struct uvd_sandbox_call verbs_calls[] = {
+	{ "open" },
+	{ "openat", "by a path from the root", 0, false, ARG_HAS(0, UINT32_MAX, (uint32_t)AT_FDCWD) },
+	{ "openat", "fails at a descriptor", EACCES, false, ARG_HAS(0, 1u << 31, 0) },
+	{ "getdents64" },
+	{ "ioctl", "RDMA_VERBS_IOCTL", 0, false, ARG_HAS(1, UINT32_MAX, RDMA_VERBS_IOCTL) },
+	{ "uname" },
+	{ "capget" }, /* does it have rights that a driver would give to clients? */
+	/* the thread that relays events, and its watch of the adapter's node */
+	{ "epoll_create1" },
+	{ "epoll_ctl" },
+	{ "epoll_wait" },
+	{ "epoll_pwait" },
+	{ "inotify_init1" },
+	{ "inotify_add_watch" },
+	/* the adapters; routes, neighbours and names of network devices */
+	{ "socket",
+	  "NETLINK_RDMA",
+	  0,
+	  false,
+	  2,
+	  { { 0, SCMP_CMP_EQ, AF_NETLINK, 0 }, { 2, SCMP_CMP_EQ, NETLINK_RDMA, 0 } } },
+	{ "socket",
+	  "NETLINK_ROUTE",
+	  0,
+	  false,
+	  2,
+	  { { 0, SCMP_CMP_EQ, AF_NETLINK, 0 }, { 2, SCMP_CMP_EQ, NETLINK_ROUTE, 0 } } },
+	{ "socket", "UDP", 0, false, UDP_SOCKET(AF_INET) },
+	{ "socket", "UDP over IPv6", 0, false, UDP_SOCKET(AF_INET6) },
+	{ "socket", "AF_UNIX fails", EACCES, false, ARG_IS(0, AF_UNIX) },
+	{ "bind" },
+	{ "getsockname" },
+	{ "sendto" },
+	{ "setsockopt",
+	  "SO_RCVBUF",
+	  0,
+	  false,
+	  2,
+	  { { 1, SCMP_CMP_EQ, SOL_SOCKET, 0 }, { 2, SCMP_CMP_EQ, SO_RCVBUF, 0 } } },
+	{ "setsockopt", "SOL_NETLINK", 0, false, ARG_IS(1, SOL_NETLINK) },
+	{ "ioctl", "SIOCGIFNAME", 0, false, ARG_HAS(1, UINT32_MAX, SIOCGIFNAME) },
+	{ "ioctl", "SIOCGIFINDEX", 0, false, ARG_HAS(1, UINT32_MAX, SIOCGIFINDEX) },
+	{ "timerfd_create" },
+	{ "timerfd_settime" },
+	{ "select" },
+	{ "pselect6" },
+};
+
+/*
  * The child for questions opens files of threads below /proc, and answers. open() and openat() can open `mem` for
  * writing, but create no file. The flags of openat2() are in memory, which no filter reads.
  */
@@ -268,6 +326,10 @@ static const struct uvd_sandbox_row rows[] = {
 	{ "cuse", "the engine process", NULL, 0, CALLS(cuse_calls) },
 	{ "null", "with devices of this backend", NULL, 0, 0, NULL },
 	{ "soft", "with devices of this backend", NULL, 0, 0, NULL },
+	{ "verbs", "with devices of this backend",
+	  "the code of libibverbs and of all providers; the folders `/sys/class/infiniband`, `/sys/class/infiniband_verbs` and "
+	  "`/sys/devices`, to read; the adapters' nodes, each when a device needs it",
+	  CLONE_NEWNET, CALLS(verbs_calls), .adapters = true },
 	{ "questions", "the child for questions", "its socket", 0, CALLS(questions_calls) },
 	{ "look", "the child that looks at a plug-in", "a copy of the file, a pipe", 0, CALLS(look_calls) },
 };

@@ -42,6 +42,7 @@ struct broker {
 	bool killed; /* by us */
 	uint64_t end_by; /* when the engine process must have ended, in ms; 0: it may go on */
 	bool asked; /* by SIGTERM or SIGINT, to end the broker itself */
+	uint64_t check_at; /* when adapters are looked for again, in ms */
 	uint64_t starts[MAX_STARTS]; /* ms */
 	unsigned int num_starts;
 	struct uvd_nodes *nodes;
@@ -140,13 +141,21 @@ static int broker_carry_out(struct broker *b, const struct uvd_wire_request *r, 
 
 	switch (r->op) {
 	case UVD_WIRE_CONNECT:
-		return uvd_children_start(&b->children, r->index, in->fd[0], b->nodes, &b->ways);
+		return uvd_children_start(&b->children, r->index, r->value, in->fd[0], b->nodes, &b->ways);
 	case UVD_WIRE_NODE:
 		return broker_make_node(b, r->index, a, fd);
 	case UVD_WIRE_ADD:
 		err = ops->add(arg, device);
 		a->values[0] = err;
 		return err < 0 ? err : 0;
+	case UVD_WIRE_TABLES:
+		return r->value >= 0 && r->value <= UVD_MAX_PORTS ? ops->tables(arg, r->index, r->value, device)
+								  : -EINVAL;
+	case UVD_WIRE_ADAPTER:
+		err = ops->adapter(arg, b->engine, r->index, &rdev);
+		if (!err)
+			b->nodes->adapters[r->index] = rdev;
+		return err;
 	case UVD_WIRE_PUBLISH:
 		return ops->publish(arg, r->index);
 	case UVD_WIRE_WITHDRAW:
@@ -259,6 +268,14 @@ static void on_signals(struct broker *b)
 	reap_children(b);
 }
 
+static void check_adapters(struct broker *b)
+{
+	if (!b->config->ops->check || !b->engine || now_ms() < b->check_at)
+		return;
+	b->config->ops->check(b->config->arg, b->engine);
+	b->check_at = now_ms() + TICK_MS;
+}
+
 /* Serves until the engine process has ended, or was killed and cannot exit: in the second case b->engine is not 0. */
 static void serve_engine(struct broker *b)
 {
@@ -279,6 +296,7 @@ static void serve_engine(struct broker *b)
 		if (!n)
 			look_for_corpse(b);
 		uvd_children_check(&b->children, b->config->log);
+		check_adapters(b);
 		if (b->end_by && now_ms() > b->end_by) {
 			if (b->killed)
 				break;
@@ -384,6 +402,8 @@ static int broker_start_engine(struct broker *b)
 	b->end_by = 0;
 	for (unsigned int i = 0; i < UVD_NODES_MAX; i++)
 		b->nodes->rdev[i] = 0; /* a thread that waits on an old node is no client any more */
+	for (unsigned int i = 0; i < UVD_MAX_DEVICES; i++)
+		b->nodes->adapters[i] = 0;
 	b->starts[b->num_starts++ % MAX_STARTS] = now_ms();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		goto failed;
@@ -419,6 +439,11 @@ static bool prepare_broker(struct broker *b)
 	 * service manager may have taken CAP_SYS_RESOURCE away), such a thread ends and another takes its place.
 	 */
 	(void)setrlimit(RLIMIT_NICE, &(struct rlimit){ NICE_0, NICE_0 });
+	/*
+	 * An adapter reaches buffers and queues of the engine process, which are pinned for all clients together. The clients'
+	 * accounts limit them. If this fails, the limit that the process has been started with holds, too.
+	 */
+	(void)setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
 	return uvd_role_take(UVD_ROLE_BROKER);
 }
 

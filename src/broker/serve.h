@@ -19,6 +19,14 @@ struct uvd_broker_ops {
 	int (*node)(void *arg, unsigned int index, int *number, dev_t *rdev, int *fd);
 	/* Adds a device, and returns its index or a negative errno. Must check all of *device: the caller has not. */
 	int (*add)(void *arg, const struct uvd_device_config *device);
+	/*
+	 * Makes a node of the device's adapter in /dev/infiniband of the engine process, which no other process sees.
+	 * check(), which may be NULL, is called every 200 ms, and unlinks the nodes of adapters that are gone.
+	 */
+	int (*adapter)(void *arg, pid_t engine, unsigned int index, dev_t *rdev);
+	void (*check)(void *arg, pid_t engine);
+	/* Takes over what the device's adapter has of this port; port 0: all. Must check all of *device. */
+	int (*tables)(void *arg, unsigned int index, unsigned int port, const struct uvd_device_config *device);
 	int (*publish)(void *arg, unsigned int index);
 	int (*withdraw)(void *arg, unsigned int index);
 	int (*port)(void *arg, unsigned int index, unsigned int port, bool up);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <uverbsd/config.h>
 
 /* More than there can be devices: a removed device keeps its node while clients have it open. */
 enum { UVD_NODES_MAX = 512 };
@@ -19,6 +20,8 @@ enum { UVD_NODES_MAX = 512 };
 struct uvd_nodes {
 	bool root_clients; /* may root's processes be clients? */
 	_Atomic uint64_t rdev[UVD_NODES_MAX]; /* 0: free */
+	_Atomic uint64_t
+		adapters[UVD_MAX_DEVICES]; /* by the device's index: the adapter that it forwards to; 0: none */
 };
 
 /*

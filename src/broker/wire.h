@@ -19,7 +19,7 @@
  * or a struct must increment UVD_WIRE_VERSION: then the new engine process fails at once, and is not misunderstood.
  */
 enum {
-	UVD_WIRE_VERSION = 8,
+	UVD_WIRE_VERSION = 9,
 	UVD_WIRE_FDS = 4,
 	UVD_WIRE_NAME = 64,
 	UVD_WIRE_OWNERS_MAX = 33 /* 32 nested namespaces */,
@@ -43,7 +43,8 @@ enum uvd_wire_kind {
 enum uvd_wire_op {
 	UVD_WIRE_NONE,
 	/* CONTROL. index: a device that is configured or was added, unless stated otherwise. */
-	UVD_WIRE_CONNECT, /* index: the kind; fd: the end of a new socket that the child serves */
+	/* index: the kind, value: MiB of memory that a loan registers; fd: the end of a new socket that the child serves */
+	UVD_WIRE_CONNECT,
 	UVD_WIRE_NODE, /* index -> values: number, st_rdev; fd: the channel */
 	UVD_WIRE_PUBLISH, /* index */
 	UVD_WIRE_WITHDRAW, /* index; removes it from the sysfs directory and from /dev */
@@ -53,6 +54,12 @@ enum uvd_wire_op {
 	UVD_WIRE_UCAP_GONE, /* name */
 	UVD_WIRE_READY, /* all devices are served and published */
 	UVD_WIRE_ADD, /* a device follows the request -> values: its index */
+	/*
+	 * index: a device with an adapter, value: a port that has changed, or 0: all, before PUBLISH; a device follows: what
+	 * the adapter has
+	 */
+	UVD_WIRE_TABLES,
+	UVD_WIRE_ADAPTER, /* index; the engine process gets a node of the device's adapter, in its own /dev/infiniband */
 	/*
 	 * index: a slot, into which the broker copies a plug-in: the file `name` in --plugin-dir, or that of the --plugin
 	 * with the number value -> values: 0; or a negative errno, and a memfd with the reason as text

@@ -139,6 +139,7 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
+	const struct uvd_registration *registration = job->call->grant.registration;
 	struct uvd_grants *g = job->grants;
 	struct uvd_loan l;
 	int nice = uvd_account_nice(job->account, 0);
@@ -146,7 +147,7 @@ static void *grant_thread(void *arg)
 
 	if (nice)
 		uvd_thread_set_nice(nice);
-	held = !uvd_loan_seize(&l, g->link, job->call->caller.tid, nice);
+	held = !uvd_loan_seize(&l, g->link, job->call->caller.tid, nice, registration ? registration->order.length : 0);
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;

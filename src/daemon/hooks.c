@@ -71,13 +71,16 @@ static int hook_publish_port(struct uvd_device *dev, unsigned int port, bool up)
 		       : uvd_sysfs_set_port(d->options->sysfs, &dev->config, port, up);
 }
 
-/* Runs on a thread of the backend. The broker publishes no device with an adapter. */
+/* Runs on a thread of the backend. */
 static int hook_publish_tables(struct uvd_device *dev, unsigned int port)
 {
 	struct uvd_daemon *d = daemon_of(dev->engine);
 	const struct uvd_daemon_node *n = __atomic_load_n(&dev->owner, __ATOMIC_ACQUIRE);
 
-	return n && n->published && !d->link ? uvd_sysfs_set_tables(d->options->sysfs, &dev->config, port) : 0;
+	if (!n || !n->published)
+		return 0;
+	return d->link ? uvd_link_tables(d->link, n->index, port, &dev->config)
+		       : uvd_sysfs_set_tables(d->options->sysfs, &dev->config, port);
 }
 
 void uvd_daemon_hook(struct uvd_daemon *d)

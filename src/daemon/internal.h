@@ -179,6 +179,31 @@ bool uvd_slots_place(const struct uvd_slots *slots);
 int uvd_slots_fill(struct uvd_slots *slots, const struct uvd_options *options, unsigned int slot, int64_t nth,
 		   const char *name, char error[UVD_PLUGIN_ERROR]);
 
+/* ---- adapter.c: the broker's side of --backend verbs -------------------------------------------------------------- */
+
+/* The nodes of adapters that an engine process has, by the device's index. */
+struct uvd_adapters {
+	struct uvd_adapter {
+		char node[32]; /* uverbsN; empty: none */
+		dev_t rdev;
+	} list[UVD_MAX_DEVICES];
+};
+
+/*
+ * Makes the node of the device's adapter in the engine process's /dev/infiniband, for its user alone. Returns 0 or a
+ * negative errno, logged.
+ */
+int uvd_adapters_add(struct uvd_adapters *adapters, pid_t engine, unsigned int index,
+		     const struct uvd_device_config *device, const struct uvd_options *options, struct uvd_log *log);
+/* Unlinks the nodes whose adapters are gone: the engine process learns by that. */
+void uvd_adapters_check(struct uvd_adapters *adapters, pid_t engine);
+/*
+ * Takes over what the engine process says that the adapter has: of this port, where the sizes of tables stay, or of all if
+ * port is 0. The broker cannot verify it: clients would get false tables by calls, too. The caller has checked *now.
+ * Returns 0 or -EINVAL.
+ */
+int uvd_adapter_take_tables(struct uvd_device_config *config, unsigned int port, const struct uvd_device_config *now);
+
 /* The engine process's side: what its plug-ins are loaded by. */
 struct uvd_slots_used;
 struct uvd_slots_used *uvd_slots_used_new(struct uvd_link *link, const struct uvd_options *options);

@@ -83,6 +83,27 @@ static int index_at_broker(struct uvd_daemon *d, const struct uvd_device_config 
 	return !d->link || i < d->options->num_devices ? (int)i : uvd_link_add(d->link, config);
 }
 
+/* The broker has the configuration that was asked for, but not what an adapter has. */
+static int broker_publishes(struct uvd_link *link, const struct uvd_daemon_node *n)
+{
+	const struct uvd_device_config *config = &n->dev->config;
+	int err = strcmp(config->backend, "verbs") ? 0 : uvd_link_tables(link, n->index, 0, config);
+
+	return err ? err : uvd_link_tell(link, UVD_WIRE_PUBLISH, n->index);
+}
+
+static const char *broker_refuses(int err)
+{
+	switch (err) {
+	case -EPERM:
+		return "with --separate yes, User Capabilities must be those of a configured device";
+	case -EACCES:
+		return "with --separate yes, the adapter must be that of a configured device";
+	default:
+		return "the broker refuses the device";
+	}
+}
+
 static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 {
 	const struct uvd_options *o = d->options;
@@ -107,12 +128,11 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "its persona or backend was unloaded with its plug-in";
 	if (persona->queues)
 		return "the persona maps queues, which CUSE cannot do";
-	if (d->link && !strcmp(config.backend, "verbs"))
-		return "backend verbs does not work with --separate yes";
 	index = index_at_broker(d, &config);
 	if (index < 0)
-		return index == -EPERM ? "with --separate yes, User Capabilities must be those of a configured device"
-				       : "the broker refuses the device";
+		return broker_refuses(index);
+	if (d->link && !strcmp(config.backend, "verbs") && uvd_link_tell(d->link, UVD_WIRE_ADAPTER, index))
+		return "the broker cannot give access to the adapter";
 	cuse.index = n->index = index;
 	n->cuse = uvd_cuse_new(&cuse, &err);
 	if (!n->cuse)
@@ -129,8 +149,10 @@ static const char *plug_in(struct uvd_daemon *d, struct uvd_daemon_node *n)
 		return "cannot serve the node";
 	/* The device is served already. A client may take a port down, or the adapter's change: the lock keeps that apart. */
 	uvd_lock(&n->dev->port_lock);
-	err = d->link ? uvd_link_tell(d->link, UVD_WIRE_PUBLISH, n->index)
-		      : uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
+	if (d->link)
+		err = broker_publishes(d->link, n);
+	else
+		err = uvd_sysfs_add(o->sysfs, &n->dev->config, n->dev->persona, uvd_cuse_rdev(n->cuse), d->log);
 	n->published = !err;
 	uvd_unlock(&n->dev->port_lock);
 	if (err)

@@ -38,6 +38,7 @@ struct separate {
 	struct uvd_image image;
 	struct uvd_slots slots; /* of the engine process that runs */
 	struct uvd_announce announce;
+	struct uvd_adapters adapters; /* of the engine process that runs */
 	struct own_node nodes[UVD_MAX_DEVICES]; /* by the device's index: first those of the options */
 	struct own_node ucaps[MAX_UCAPS];
 	/* All channels that may still be served: a removed device keeps its channel while files are open. */
@@ -278,6 +279,48 @@ static int op_ucap_gone(void *arg, const char *name)
 	return 0;
 }
 
+/* ---- adapters ------------------------------------------------------------------------------------------------------ */
+
+static int op_adapter(void *arg, pid_t engine, unsigned int index, dev_t *rdev)
+{
+	struct separate *s = arg;
+	const struct own_node *n = node_at(s, index);
+	int err;
+
+	if (!n || strcmp(n->config.backend, "verbs"))
+		return -EINVAL;
+	err = uvd_adapters_add(&s->adapters, engine, index, &n->config, s->options, s->log);
+	*rdev = s->adapters.list[index].rdev;
+	return err;
+}
+
+static int op_tables(void *arg, unsigned int index, unsigned int port, const struct uvd_device_config *device)
+{
+	struct separate *s = arg;
+	struct own_node *n = node_at(s, index);
+	int err = -EINVAL;
+
+	if (n && n->published == !!port && uvd_options_device_ok(s->options->names, device))
+		err = uvd_adapter_take_tables(&n->config, port, device);
+	return err || !port ? err : uvd_sysfs_set_tables(s->options->sysfs, &n->config, port);
+}
+
+static void op_check(void *arg, pid_t engine)
+{
+	struct separate *s = arg;
+
+	uvd_adapters_check(&s->adapters, engine);
+}
+
+/* Do the options name this adapter? The engine process gets no other one. */
+static bool is_configured_adapter(const struct uvd_options *o, const char *hca)
+{
+	for (unsigned int i = 0; i < o->num_devices; i++)
+		if (!strcmp(o->devices[i].backend, "verbs") && !strcmp(o->devices[i].hca, hca))
+			return true;
+	return false;
+}
+
 /* ---- devices that were not configured --------------------------------------------------------------------------------- */
 
 /*
@@ -302,7 +345,7 @@ static struct own_node *place_for(struct separate *s, const char *ibdev)
 
 /*
  * The engine process says that an administrator asks for the device, which the broker cannot verify. So this function
- * checks the configuration, and allows only User Capabilities that the options name.
+ * checks the configuration, and allows only User Capabilities and adapters that the options name.
  */
 static int op_add(void *arg, const struct uvd_device_config *device)
 {
@@ -311,6 +354,8 @@ static int op_add(void *arg, const struct uvd_device_config *device)
 
 	if (!uvd_options_device_ok(s->options->names, device))
 		return -EINVAL;
+	if (!strcmp(device->backend, "verbs") && !is_configured_adapter(s->options, device->hca))
+		return -EACCES;
 	for (unsigned int i = 0; i < device->ucaps.num; i++)
 		if (!is_configured(s->options, device->ucaps.names[i]))
 			return -EPERM;
@@ -369,6 +414,16 @@ static int engine_sandbox(const struct uvd_options *o, struct uvd_log *log)
 	return ret;
 }
 
+/* Maps the code of libibverbs' providers: in the sandbox no file can become code. */
+static void engine_load_providers(const struct uvd_options *o)
+{
+	for (unsigned int i = 0; i < o->num_devices; i++)
+		if (!strcmp(o->devices[i].backend, "verbs")) {
+			uvd_verbs_load_providers();
+			break;
+		}
+}
+
 static int engine_main(void *arg, int sock)
 {
 	struct separate *s = arg;
@@ -385,6 +440,8 @@ static int serve_as_engine(const struct uvd_options *options, struct uvd_log *lo
 	int status;
 
 	uvd_client_prepare();
+	if (slots)
+		engine_load_providers(options);
 	/* No code of a plug-in runs before the sandbox is closed: the broker copies the files into slots. */
 	if (!slots || !plugins || engine_sandbox(options, log))
 		return 1;
@@ -413,6 +470,7 @@ static void clean_up(struct separate *s)
 		if (s->nodes[i].made)
 			uvd_node_hide(&s->nodes[i].node);
 	know_configured(s);
+	s->adapters = (struct uvd_adapters){}; /* the nodes have ended with the process */
 	for (struct own_node *u = s->ucaps; u < s->ucaps + MAX_UCAPS; u++) {
 		if (!u->made)
 			continue;
@@ -458,6 +516,9 @@ static int op_plugin(void *arg, unsigned int slot, int64_t nth, const char *name
 static const struct uvd_broker_ops broker_ops = {
 	.node = op_node,
 	.add = op_add,
+	.adapter = op_adapter,
+	.tables = op_tables,
+	.check = op_check,
 	.plugin = op_plugin,
 	.publish = op_publish,
 	.withdraw = op_withdraw,

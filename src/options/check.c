@@ -33,12 +33,23 @@ static bool config_check_port(const struct uvd_port_config *port)
 	       port->num_pkeys <= UVD_MAX_PKEYS;
 }
 
-/* Only a backend with an adapter sets these, and such a device is not the broker's. */
+static bool check_gid_attr(const struct uvd_gid_attr *attr)
+{
+	return attr->type <= IBV_GID_TYPE_ROCE_V2 && (!attr->ndev[0] || check_text(attr->ndev, sizeof(attr->ndev)));
+}
+
+/* Only a backend with an adapter sets these. */
 static bool check_gid_attrs(const struct uvd_device_config *c)
 {
 	static const struct uvd_gid_attr none[UVD_MAX_PORTS][UVD_MAX_GIDS];
+	bool ok = true;
 
-	return !memcmp(c->gid_attrs, none, sizeof(none));
+	if (strcmp(c->backend, "verbs"))
+		return !memcmp(c->gid_attrs, none, sizeof(none));
+	for (unsigned int p = 0; p < UVD_MAX_PORTS; p++)
+		for (unsigned int i = 0; i < UVD_MAX_GIDS; i++)
+			ok = ok && check_gid_attr(&c->gid_attrs[p][i]);
+	return ok;
 }
 
 static bool check_ucaps(const struct uvd_ucap_names *ucaps)

@@ -306,10 +306,6 @@ static void check_adapters(struct parser *p)
 		if (!verbs && config->hca[0])
 			uvd_opt_fail(p, 0, "device %s: --hca %s is for --backend verbs, and not for %s", config->ibdev,
 				     config->hca, config->backend);
-		if (verbs && p->o->separate)
-			uvd_opt_fail(p, 0,
-				     "device %s: backend verbs does not work with --separate yes: use --separate no",
-				     config->ibdev);
 	}
 }
 

@@ -55,6 +55,8 @@ static void ask_for_nodes(struct uvd_link *link)
 	expect(uvd_link_tell(link, UVD_WIRE_PUBLISH, 0), -EINVAL, "publishing it twice");
 	expect(uvd_link_port(link, 0, 2, true), -EINVAL, "a port that it has not");
 	expect(uvd_link_port(link, 9, 1, true), -EINVAL, "a port of another device");
+	expect(uvd_link_tell(link, UVD_WIRE_ADAPTER, 0), -EINVAL, "the adapter of a device that has none");
+	expect(uvd_link_tell(link, UVD_WIRE_ADAPTER, UVD_MAX_DEVICES - 1), -EINVAL, "the adapter of no device");
 }
 
 static void ask_to_add(struct uvd_link *link, const struct uvd_options *o)
@@ -71,6 +73,11 @@ static void ask_to_add(struct uvd_link *link, const struct uvd_options *o)
 	strcpy(bad.ucaps.names[0], "evil");
 	expect(uvd_link_add(link, &bad), -EPERM, "a node of an invented name");
 	bad.ucaps.num = 0;
+	strcpy(bad.backend, "verbs");
+	strcpy(bad.hca, "mlx5_0");
+	expect(uvd_link_add(link, &bad), -EACCES, "an adapter that the options do not name");
+	strcpy(bad.backend, o->devices[0].backend);
+	bad.hca[0] = 0;
 	expect(uvd_link_add(link, &bad), 1, "a device as an administrator adds it");
 	expect(uvd_link_add(link, &bad), 1, "the same again, before it has a node");
 	for (int i = 2; i < UVD_MAX_DEVICES; i++) {

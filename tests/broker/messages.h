@@ -36,7 +36,7 @@ static const struct {
 	unsigned int fds_in;
 	bool tid, index, value, flag, name, counters, device, reg, ends; /* ends: the request ends the engine process */
 } ops[UVD_WIRE_OPS] = {
-	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true },
+	[UVD_WIRE_CONNECT] = { UVD_WIRE_CONTROL, 1, .index = true, .value = true },
 	[UVD_WIRE_NODE] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PUBLISH] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_WITHDRAW] = { UVD_WIRE_CONTROL, .index = true },
@@ -46,6 +46,8 @@ static const struct {
 	[UVD_WIRE_UCAP_GONE] = { UVD_WIRE_CONTROL, .name = true },
 	[UVD_WIRE_READY] = { UVD_WIRE_CONTROL },
 	[UVD_WIRE_ADD] = { UVD_WIRE_CONTROL, .device = true },
+	[UVD_WIRE_TABLES] = { UVD_WIRE_CONTROL, .index = true, .value = true, .device = true },
+	[UVD_WIRE_ADAPTER] = { UVD_WIRE_CONTROL, .index = true },
 	[UVD_WIRE_PLUGIN] = { UVD_WIRE_CONTROL, .index = true, .name = true },
 	[UVD_WIRE_PLUGIN_OPTION] = { UVD_WIRE_CONTROL, .index = true, .value = true },
 	[UVD_WIRE_RESTART] = { UVD_WIRE_CONTROL, .ends = true },
@@ -88,6 +90,8 @@ static inline unsigned int num_indexes(enum uvd_wire_op op)
 {
 	static const unsigned int num[UVD_WIRE_OPS] = {
 		[UVD_WIRE_CONNECT] = UVD_WIRE_KINDS,
+		[UVD_WIRE_TABLES] = UVD_MAX_DEVICES,
+		[UVD_WIRE_ADAPTER] = UVD_MAX_DEVICES,
 		[UVD_WIRE_PLUGIN] = UVD_WIRE_SLOTS,
 		[UVD_WIRE_PLUGIN_OPTION] = UVD_WIRE_SLOTS,
 		[UVD_WIRE_OPEN] = UVD_WIRE_FILES,

@@ -74,13 +74,14 @@ static pid_t serve_loan(int *sock)
 
 static void set_up(void)
 {
-	dev_t rdev;
+	dev_t rdev, adapter;
 	int pair[2];
 
 	node = stopped_terminal(&rdev);
-	other = stopped_terminal(NULL);
+	other = stopped_terminal(&adapter);
 	nodes.root_clients = true;
 	nodes.rdev[0] = rdev;
+	nodes.adapters[2] = adapter;
 	ck_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
 	helper = fork();
 	if (!helper) {
@@ -404,11 +405,12 @@ static unsigned int fds_of_client(pid_t client)
 START_TEST(test_loan_registers_on_the_descriptor_and_leaves_none)
 {
 	const struct uvd_wire_request r = { .op = UVD_WIRE_REGISTER, .reg = { .start = 4096, .length = 4096 } };
+	unsigned int before;
 	int sock, status;
 	pid_t client = start(user, node), pid = serve_loan(&sock);
-	const unsigned int before = fds_of_client(client);
 
 	ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+	before = fds_of_client(client);
 	tcflow(node, TCOON);
 	ck_assert_int_eq(ask(sock, r, other), 0);
 	ck_assert_int_eq(values[0], -ENOTTY);
@@ -420,6 +422,35 @@ START_TEST(test_loan_registers_on_the_descriptor_and_leaves_none)
 	waitpid(client, &status, 0);
 	ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
 	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+/* The engine process has more devices open than the adapter: the channels of nodes are devices, too. */
+START_TEST(test_client_gets_no_device_but_the_adapter)
+{
+	const int wrong[] = { open("/dev/null", O_RDWR), open("/etc/passwd", O_RDONLY), node };
+	unsigned int before;
+	int sock, status;
+	pid_t client, pid;
+
+	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		tcflow(node, TCOOFF);
+		client = start(user, node);
+		pid = serve_loan(&sock);
+		ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_SEIZE, .tid = client }, -1), 0);
+		before = fds_of_client(client);
+		tcflow(node, TCOON);
+		ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_REGISTER }, wrong[i]), 0);
+		ck_assert_int_eq(values[0], -EPERM);
+		ck_assert_int_eq(values[1], 0);
+		ck_assert_uint_eq(fds_of_client(client), before);
+		uvd_wire_close(&fds);
+		ck_assert_int_eq(ask(sock, (struct uvd_wire_request){ .op = UVD_WIRE_RELEASE }, -1), 0);
+		waitpid(client, &status, 0);
+		ck_assert(WIFEXITED(status) && !WEXITSTATUS(status));
+		waitpid(pid, NULL, 0);
+		close(sock);
+	}
 }
 END_TEST
 
@@ -498,6 +529,7 @@ int main(void)
 	tcase_add_test(t, test_number_that_becomes_a_bystanders);
 	tcase_add_test(t, test_loan_passes_a_descriptor);
 	tcase_add_test(t, test_loan_registers_on_the_descriptor_and_leaves_none);
+	tcase_add_test(t, test_client_gets_no_device_but_the_adapter);
 	tcase_add_test(t, test_registration_of_a_client_without_descriptors_is_not_executed);
 	tcase_add_test(t, test_loan_ends_with_the_engine);
 	tcase_add_test(t, test_loan_has_an_order);

@@ -45,6 +45,20 @@ static int op_index(void *arg, unsigned int index)
 	return index & 1 ? -EINVAL : 0;
 }
 
+static int op_tables(void *arg, unsigned int index, unsigned int port, const struct uvd_device_config *device)
+{
+	if (index >= UVD_MAX_DEVICES || port > UVD_MAX_PORTS || !device)
+		shared->failed = __LINE__;
+	return 0;
+}
+
+static int op_adapter(void *arg, pid_t engine, unsigned int index, dev_t *rdev)
+{
+	if (engine <= 0 || index >= UVD_MAX_DEVICES)
+		shared->failed = __LINE__;
+	return index & 1 ? -ENODEV : 0;
+}
+
 static int op_port(void *arg, unsigned int index, unsigned int port, bool up)
 {
 	if (!port || port > 255)
@@ -104,6 +118,8 @@ static const struct uvd_broker_ops broker_ops = {
 	.node = op_node,
 	.add = op_add,
 	.plugin = op_plugin,
+	.adapter = op_adapter,
+	.tables = op_tables,
 	.publish = op_index,
 	.withdraw = op_index,
 	.port = op_port,

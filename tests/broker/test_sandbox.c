@@ -65,6 +65,15 @@ static void enter_engine(void)
 		_exit(BAD_SETUP);
 }
 
+static void enter_with_adapters(void)
+{
+	static const char *const verbs[] = { "verbs", NULL };
+	struct uvd_log *log = uvd_log_new(STDERR_FILENO, "test", UVD_ERR);
+
+	if (uvd_engine_sandbox(USER, GROUP, verbs, log))
+		_exit(BAD_SETUP);
+}
+
 static void enter_questions(void)
 {
 	if (!uvd_role_take(UVD_ROLE_QUESTIONS))
@@ -173,6 +182,7 @@ enum { ENGINE = 1, QUESTIONS = 2, BOTH = 3 };
 static const struct {
 	void (*what)(void);
 	int where;
+	bool adapters_may; /* an engine process with adapters may do it */
 } forbidden[] = {
 	{ forks, BOTH },
 	{ vforks, BOTH },
@@ -204,12 +214,12 @@ static const struct {
 	{ makes_a_pipe, BOTH },
 	{ makes_a_pair_of_datagrams, BOTH },
 	{ makes_a_pair_that_is_not_unix, BOTH },
-	{ sends_to_an_address, BOTH },
+	{ sends_to_an_address, BOTH, true },
 	{ filters_a_socket, BOTH },
 	{ asks_a_socket_for_pidfds, BOTH },
 	{ takes_a_socket_filter, BOTH },
 	{ connects, BOTH },
-	{ binds, BOTH },
+	{ binds, BOTH, true },
 	{ types_into_a_terminal, BOTH },
 	{ controls_a_file, BOTH },
 	{ raises_a_limit, BOTH },
@@ -237,10 +247,39 @@ static const struct {
 	{ writes_memory, QUESTIONS },
 };
 
+/* What a process with adapters may not do either. The exceptions are in opens_only_what_it_was_given(). */
+FORBIDDEN(makes_a_stream, socket(AF_INET, SOCK_STREAM, 0))
+FORBIDDEN(makes_a_raw_socket, socket(AF_INET, SOCK_RAW, 1))
+FORBIDDEN(makes_a_ping_socket, socket(AF_INET, SOCK_DGRAM, 1))
+FORBIDDEN(makes_a_packet_socket, socket(AF_PACKET, SOCK_DGRAM, 0))
+FORBIDDEN(makes_another_netlink_socket, socket(AF_NETLINK, SOCK_RAW, 9 /* NETLINK_AUDIT */))
+FORBIDDEN(makes_a_node, mknod("/dev/infiniband/x", S_IFCHR | 0600, 0))
+FORBIDDEN(goes_elsewhere, chdir("/sys"))
+FORBIDDEN(goes_to_a_descriptor, fchdir(null_fd))
+FORBIDDEN(has_another_root, chroot("/sys"))
+FORBIDDEN(renames, rename("/dev/infiniband", "/x"))
+FORBIDDEN(asks_for_an_address, ioctl(null_fd, 0x8915 /* SIOCGIFADDR */, page))
+
+static void (*const forbidden_with_adapters[])(void) = {
+	makes_a_stream,
+	makes_a_raw_socket,
+	makes_a_ping_socket,
+	makes_a_packet_socket,
+	makes_another_netlink_socket,
+	makes_a_node,
+	goes_elsewhere,
+	goes_to_a_descriptor,
+	has_another_root,
+	renames,
+	asks_for_an_address,
+};
+
 static void check_kills(void (*enter)(void), int where)
 {
 	for (unsigned int i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++) {
-		int status = forbidden[i].where & where ? status_of(enter, forbidden[i].what) : SIGSYS;
+		const bool may =
+			!(forbidden[i].where & where) || (enter == enter_with_adapters && forbidden[i].adapters_may);
+		int status = may ? SIGSYS : status_of(enter, forbidden[i].what);
 
 		ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "forbidden[%u]: status %x", i, status);
 	}
@@ -249,6 +288,17 @@ static void check_kills(void (*enter)(void), int where)
 START_TEST(test_forbidden_call_kills_the_engine_process)
 {
 	check_kills(enter_engine, ENGINE);
+}
+END_TEST
+
+START_TEST(test_forbidden_call_kills_the_engine_process_with_adapters)
+{
+	check_kills(enter_with_adapters, ENGINE);
+	for (unsigned int i = 0; i < sizeof(forbidden_with_adapters) / sizeof(forbidden_with_adapters[0]); i++) {
+		const int status = status_of(enter_with_adapters, forbidden_with_adapters[i]);
+
+		ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "number %u: status %x", i, status);
+	}
 }
 END_TEST
 
@@ -296,6 +346,54 @@ static void does_what_an_engine_does(void)
 	need(!close(fcntl(null_fd, F_DUPFD_CLOEXEC, AFTER_SLOTS)), 13);
 	need(close(-1) == -1 && errno == EBADF, 14);
 }
+
+static int root_fd; /* the host's root, as a client can have it open */
+
+static bool cannot_open(const char *path, int flags, int err)
+{
+	errno = 0;
+	return open(path, flags, 0600) == -1 && errno == err;
+}
+
+/* An engine process that an attacker controls. What was opened before the sandbox stays what it was. */
+static void opens_only_what_it_was_given(void)
+{
+	static const char *const elsewhere[] = {
+		"/etc/passwd", "/proc/self/mem",    "/proc/self/fd",	  "/dev/null",
+		"/dev/cuse",   "/dev/infiniband/x", "/../../etc/passwd",  "/sys/kernel",
+		"/sys/module", "/sys/class/net",    "/sys/devices/../fs", "/sys/class/cuse",
+		"/run",	       "/usr/lib",	    "etc/passwd",	  "../../proc"
+	};
+	const char *const created[] = { "/x", "/sys/x", "/sys/devices/x", "/dev/x", "/dev/infiniband/uverbs0" };
+	int fd;
+
+	for (unsigned int i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		need(cannot_open(elsewhere[i], O_RDONLY, ENOENT) && cannot_open(elsewhere[i], O_PATH, ENOENT), 20 + i);
+	for (unsigned int i = 0; i < sizeof(created) / sizeof(created[0]); i++)
+		need(open(created[i], O_RDWR | O_CREAT, 0600) == -1 && (errno == EACCES || errno == EROFS), 40 + i);
+	need(open("/dev/infiniband", O_RDWR | O_TMPFILE, 0600) == -1, 50);
+	/* Not even beneath a folder of the host that it has open. */
+	need(openat(root_fd, "etc/passwd", O_RDONLY) == -1 && errno == EACCES, 51);
+	need(openat(root_fd, "/sys/devices", O_RDONLY) == -1 && errno == EACCES, 52);
+	need(syscall(SYS_openat2, root_fd, "etc/passwd", page, 24) == -1 && errno == EACCES, 53);
+	need(syscall(SYS_openat, (1ul << 32) + root_fd, "etc/passwd", O_RDONLY) == -1 && errno == EACCES, 54);
+	fd = open("/sys/devices/system/cpu/possible", O_RDONLY);
+	need(fd >= 0 && read(fd, page, 64) > 0, 55);
+	need(cannot_open("/sys/devices/system/cpu/possible", O_WRONLY, EACCES) ||
+		     cannot_open("/sys/devices/system/cpu/possible", O_WRONLY, EROFS),
+	     56);
+	/* Files do not become code, and the network stays as it is. */
+	need(socket(AF_UNIX, SOCK_STREAM, 0) == -1 && errno == EACCES, 57);
+	need(socket(AF_INET, SOCK_DGRAM, 0) >= 0 && socket(AF_NETLINK, SOCK_RAW, 0) >= 0, 58);
+}
+
+START_TEST(test_engine_process_with_adapters_opens_only_what_it_was_given)
+{
+	root_fd = open("/", O_PATH | O_DIRECTORY);
+	ck_assert_int_eq(status_of(enter_with_adapters, opens_only_what_it_was_given), 0);
+	close(root_fd);
+}
+END_TEST
 
 /* A slot's number stays that slot's file, whatever the engine process does: else it could map another one as code. */
 static void keeps_its_slots(void)
@@ -578,6 +676,8 @@ int main(int argc, char **argv)
 	tcase_add_test(t, test_forbidden_call_kills_the_child_for_questions);
 	tcase_add_test(t, test_engine_process_can_do_its_work);
 	tcase_add_test(t, test_engine_process_keeps_its_slots);
+	tcase_add_test(t, test_forbidden_call_kills_the_engine_process_with_adapters);
+	tcase_add_test(t, test_engine_process_with_adapters_opens_only_what_it_was_given);
 	tcase_add_test(t, test_engine_process_has_no_rights_and_ends_with_its_parent);
 	tcase_add_test(t, test_engine_process_ends_where_the_broker_has_ended_before_it_could_tell);
 	tcase_add_loop_test(t, test_each_role_has_its_capabilities, 0, sizeof(roles) / sizeof(roles[0]));

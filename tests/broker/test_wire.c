@@ -106,6 +106,8 @@ START_TEST(test_what_an_operation_does_not_use_must_be_0)
 		.version = UVD_WIRE_VERSION, .op = UVD_WIRE_OPEN, .tid = 42, .index = UVD_WIRE_FILES
 	};
 	ck_assert_int_eq(sent(&r, UVD_WIRE_QUESTIONS), -EPROTO);
+	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_ADAPTER, .index = UVD_MAX_DEVICES };
+	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
 	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY, .tid = 42 };
 	ck_assert_int_eq(sent(&r, UVD_WIRE_CONTROL), -EPROTO);
 	r = (struct uvd_wire_request){ .version = UVD_WIRE_VERSION, .op = UVD_WIRE_READY, .pad = 1 };

@@ -118,9 +118,22 @@ START_TEST(test_unknown_personas_and_nodes_are_refused)
 }
 END_TEST
 
-START_TEST(test_network_devices_of_gids_are_refused)
+START_TEST(test_network_devices_of_gids_are_those_of_adapters)
 {
-	strcpy(good.gid_attrs[1][2].ndev, "../x");
+	struct uvd_gid_attr *attr = &good.gid_attrs[1][2];
+
+	strcpy(attr->ndev, "eth0");
+	ck_assert(!uvd_options_device_ok(names, &good));
+	strcpy(good.backend, "verbs");
+	ck_assert(uvd_options_device_ok(names, &good));
+	strcpy(attr->ndev, "../x");
+	ck_assert(!uvd_options_device_ok(names, &good));
+	memset(attr->ndev, 'x', sizeof(attr->ndev));
+	ck_assert(!uvd_options_device_ok(names, &good));
+	attr->ndev[0] = 0;
+	attr->type = IBV_GID_TYPE_ROCE_V2;
+	ck_assert(uvd_options_device_ok(names, &good));
+	attr->type++;
 	ck_assert(!uvd_options_device_ok(names, &good));
 }
 END_TEST
@@ -136,6 +149,6 @@ int main(void)
 	tcase_add_test(t, test_counts_beyond_their_arrays_are_refused);
 	tcase_add_test(t, test_bools_that_are_neither_true_nor_false_are_refused);
 	tcase_add_test(t, test_unknown_personas_and_nodes_are_refused);
-	tcase_add_test(t, test_network_devices_of_gids_are_refused);
+	tcase_add_test(t, test_network_devices_of_gids_are_those_of_adapters);
 	return run_suite("check", t);
 }

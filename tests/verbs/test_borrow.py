@@ -24,10 +24,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 
 
-@pytest.fixture(name="daemon", scope="module")
-def fixture_daemon(own, tmp_path_factory):
+@pytest.fixture(name="daemon", scope="module", params=verbs.SEPARATE)
+def fixture_daemon(own, tmp_path_factory, request):
     # The default: --memory=auto.
-    d = cuse.Daemon(tmp_path_factory.mktemp("borrow"), "--backend", "verbs", "--hca", verbs.ADAPTER)
+    d = cuse.Daemon(tmp_path_factory.mktemp("borrow"), "--backend", "verbs", "--hca", verbs.ADAPTER, "--separate", request.param)
     yield d
     assert d.stop() == 0, d.log.read_text()
     assert verbs.resources() == own
@@ -116,11 +116,15 @@ def test_clients_killed_while_they_register_leave_nothing(daemon, own):
     cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
 
 
+def is_adapter(fd):
+    return os.stat(fd).st_rdev == os.stat("/dev/infiniband/uverbs0").st_rdev
+
+
 def adapter_fd(pid):
     """The number of the adapter's device file in this process, or None: it is there only while the thread registers."""
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
-            if os.readlink(fd) == "/dev/infiniband/uverbs0":
+            if is_adapter(fd):
                 return int(fd.name)
     return None
 
@@ -131,7 +135,7 @@ def steal(pid):
     pidfd = os.pidfd_open(pid)
     try:
         fd = -1 if number is None else libc.syscall(PIDFD_GETFD, pidfd, number, 0)
-        return fd if fd >= 0 and os.readlink(f"/proc/self/fd/{fd}") == "/dev/infiniband/uverbs0" else None
+        return fd if fd >= 0 and is_adapter(fd) else None
     finally:
         os.close(pidfd)
 

@@ -16,6 +16,7 @@ from test_verbs import fixture_own  # noqa: F401 pylint: disable=unused-import
 
 # 6 kills, and with --long 198, beside those of test_borrow.py, which are of clients that register.
 ROUNDS = 33 if os.environ.get("UVERBSD_LONG") else 1
+LONG = [("borrow", "no"), ("bounce", "yes")] if ROUNDS > 1 else []
 # A kill comes within a round or two of the client.
 SECONDS = 0.3
 chance = random.Random(18)
@@ -46,10 +47,10 @@ def at_a_random_moment(kill):
     kill()
 
 
-@pytest.mark.parametrize("memory", ["bounce", "borrow"])
-def test_killed_client_and_killed_daemon_leave_nothing(own, tmp_path, memory):
+@pytest.mark.parametrize("memory, separate", [("bounce", "no"), ("borrow", "yes"), *LONG])
+def test_killed_client_and_killed_daemon_leave_nothing(own, tmp_path, memory, separate):
     for _ in range(ROUNDS):
-        d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", memory)
+        d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", memory, "--separate", separate)
         try:
             with worker(verbs.OURS, **verbs.USER) as client:
                 at_a_random_moment(client.kill)
@@ -61,6 +62,22 @@ def test_killed_client_and_killed_daemon_leave_nothing(own, tmp_path, memory):
         finally:
             d.stop(signal.SIGKILL)
         cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
+
+
+def test_killed_engine_process_leaves_nothing_and_is_followed_by_another(own, tmp_path):
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", "borrow", "--separate", "yes")
+    try:
+        # The broker gives up after five engine processes within a minute.
+        for n in range(2, 2 + min(ROUNDS, 3)):
+            with worker(verbs.OURS, **verbs.USER):
+                at_a_random_moment(lambda: os.kill(d.serving, signal.SIGKILL))
+            cuse.wait_for("another engine process", lambda number=n: d.starts() == number)
+            cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+            verbs.pingpong("ours", "plain", "ibv_rc_pingpong")
+    finally:
+        status = d.stop()
+    assert status == 0, d.log.read_text()
+    cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
 
 
 def processes_of_run(pid):

@@ -13,6 +13,7 @@ from conftest import HERE, cuse
 from test_kills import worker
 from test_verbs import fixture_own  # noqa: F401 pylint: disable=unused-import
 
+LONG = [("borrow", "no"), ("bounce", "yes")] if os.environ.get("UVERBSD_LONG") else []
 CONTROL = cuse.BUILD / "tools" / "uverbsctl"
 
 
@@ -82,9 +83,9 @@ def published():
     return os.listdir("/run/uverbsd/sysfs/class/infiniband")
 
 
-@pytest.mark.parametrize("memory", ["bounce", "borrow"])
-def test_unplugged_adapter_takes_its_devices_and_no_others(own, tmp_path, memory):
-    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", memory)
+@pytest.mark.parametrize("memory, separate", [("bounce", "no"), ("borrow", "yes"), *LONG])
+def test_unplugged_adapter_takes_its_devices_and_no_others(own, tmp_path, memory, separate):
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--memory", memory, "--separate", separate)
     try:
         control("device", "add", "--backend", "soft", "--name", "other0")
         # The worker is the last, so that it does not count as traffic.

@@ -72,9 +72,14 @@ def fixture_own():
     return resources()
 
 
-@pytest.fixture(name="daemon", scope="module")
-def fixture_daemon(own, tmp_path_factory):
-    d = cuse.Daemon(tmp_path_factory.mktemp("verbs"), "--backend", "verbs", "--hca", ADAPTER, "--memory", "bounce")
+# test_separate.py has some of the tests with two processes; with --long all are made with both.
+SEPARATE = ["no", "yes"] if os.environ.get("UVERBSD_LONG") else ["no"]
+
+
+@pytest.fixture(name="daemon", scope="module", params=SEPARATE)
+def fixture_daemon(own, tmp_path_factory, request):
+    d = cuse.Daemon(tmp_path_factory.mktemp("verbs"), "--backend", "verbs", "--hca", ADAPTER, "--memory", "bounce",
+                    "--separate", request.param)
     yield d
     assert d.stop() == 0, d.log.read_text()
     assert resources() == own
@@ -167,8 +172,7 @@ def test_adapter_without_permission_is_named_with_its_node():
 @pytest.mark.parametrize("options, why", [
     (["--backend", "verbs"], "backend verbs needs --hca NAME"),
     (["--hca", ADAPTER], f"--hca {ADAPTER} is for --backend verbs, and not for soft"),
-    (["--backend", "verbs", "--hca", ADAPTER, "--separate", "yes"], "backend verbs does not work with --separate yes"),
-], ids=["no hca", "no backend", "separate"])
+], ids=["no hca", "no backend"])
 def test_options_that_do_not_fit_are_refused(options, why):
     assert why in refused(*options)
 

@@ -67,10 +67,11 @@ static bool borrow_has_rights(void)
 const char *hca_borrow_obstacle_of(const struct ibv_context *adapter)
 {
 	const struct borrow_driver *driver = borrow_driver(uverbsd_driver_id(adapter->cmd_fd));
+	const bool has_rights = borrow_has_rights();
 
 	if (!driver)
 		return "the registration of the adapter's driver is not known";
-	if (driver->has_rights && borrow_has_rights())
+	if (driver->has_rights && has_rights)
 		return "the adapter's driver would give clients what CAP_NET_RAW and CAP_SYS_RAWIO of uverbsd allow; "
 		       "--memory=borrow does so";
 	return NULL;

@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include <uverbsd/log.h>
+#include "backends/backends.h"
 #include "backends/verbs/verbs.h"
 
 /* ---- finding it -------------------------------------------------------------------------------------------------- */
@@ -96,6 +97,15 @@ static int hca_find_and_open(struct hca_device *dev)
 	if (list)
 		ibv_free_device_list(list);
 	return ret;
+}
+
+/* libibverbs loads those of all adapters when it finds one whose provider is not loaded. */
+void uvd_verbs_load_providers(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	if (list)
+		ibv_free_device_list(list);
 }
 
 /* ---- what only some adapters have -------------------------------------------------------------------------------- */
