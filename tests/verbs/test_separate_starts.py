@@ -11,7 +11,7 @@ from test_verbs import fixture_own  # noqa: F401 pylint: disable=unused-import
 
 
 def test_copied_data(own, tmp_path):
-    d = cuse.Daemon(tmp_path, *OPTIONS, "bounce")
+    d = cuse.Daemon(tmp_path, *OPTIONS, "--memory", "bounce")
     verbs.pingpong("ours", "plain", "ibv_rc_pingpong")
     assert d.stop() == 0, d.log.read_text()
     assert verbs.resources() == own
