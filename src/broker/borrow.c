@@ -85,6 +85,17 @@ bool uvd_borrow_dying(pid_t tid)
 	return borrow_status_number(tid, "SigPnd:", 16, 0) >> (SIGKILL - 1) & 1;
 }
 
+unsigned int uvd_borrow_num_filters(pid_t tid)
+{
+	return borrow_status_number(tid, "Seccomp_filters:", 10, 0);
+}
+
+bool uvd_borrow_is_filtered(const struct uvd_borrow *b)
+{
+	return borrow_status_number(b->tid, "Seccomp:", 10, 1) &&
+	       (!b->filters || uvd_borrow_num_filters(b->tid) != b->filters);
+}
+
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid)
 {
 	*b = (struct uvd_borrow){ .tid = tid, .tracer = gettid(), .pidfd = -1, .memfd = -1, .mapsfd = -1 };
@@ -151,7 +162,7 @@ static int suspend_seccomp(const struct uvd_borrow *b, bool suspend)
  */
 static bool filter_is_in_the_way(const struct uvd_borrow *b)
 {
-	if (!borrow_status_number(b->tid, "Seccomp:", 10, 1))
+	if (!uvd_borrow_is_filtered(b))
 		return false;
 	return suspend_seccomp(b, true) || suspend_seccomp(b, false);
 }
@@ -308,7 +319,8 @@ int uvd_borrow_release(struct uvd_borrow *b, const long *result)
 	if (ptrace(PTRACE_DETACH, b->tid, 0, 0)) {
 		b->dead = true;
 		/* The thread was killed meanwhile. Until its tracer has reaped it, its parent cannot. */
-		borrow_reap(b->tid);
+		if (!b->may_be_parent)
+			borrow_reap(b->tid);
 	}
 	return b->dead ? -ESRCH : 0;
 }

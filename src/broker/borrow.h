@@ -25,6 +25,12 @@ struct uvd_borrow {
 	bool compat; /* it made its call by int 0x80: i386 numbers and registers */
 	bool holding; /* registers and mask are saved, and the thread's may have been changed */
 	bool dead; /* it died while we traced it */
+	bool may_be_parent; /* set after the seizure: the thread's process may be a child of ours, which another thread reaps */
+	/*
+	 * Set after the seizure: how many seccomp filters our clients have from the start. They allow the calls that we
+	 * order, so a thread with that many can be borrowed. 0: none.
+	 */
+	unsigned int filters;
 	bool disobeyed; /* it entered a call that was not ordered: nothing more is ordered */
 	struct user_regs_struct regs; /* saved by uvd_borrow_stop() */
 	uint64_t mask; /* of blocked signals, saved too */
@@ -44,6 +50,10 @@ enum { UVD_BORROW_SCRATCH = 144 }; /* bytes at the address that uvd_borrow_scrat
  * have no descriptor left. The caller calls uvd_borrow_close() in any case.
  */
 int uvd_borrow_seize(struct uvd_borrow *b, pid_t tid);
+/* How many seccomp filters does the thread have? 0: none, or that cannot be read. */
+unsigned int uvd_borrow_num_filters(pid_t tid);
+/* Has the thread a seccomp filter that b->filters does not count? */
+bool uvd_borrow_is_filtered(const struct uvd_borrow *b);
 /* Is the thread being killed, by a signal or by an exec in another thread? Any thread of ours may call this. */
 bool uvd_borrow_dying(pid_t tid);
 /*
@@ -77,8 +87,8 @@ bool uvd_borrow_write(const struct uvd_borrow *b, uint64_t at, const void *buf, 
 long uvd_borrow_call(struct uvd_borrow *b, int nr, int nr_i386, const long args[3]);
 /*
  * Restores the thread's state and detaches from it. *result: what its own call returns instead of the answer it got;
- * NULL: the answer stays. Returns 0; -ESRCH: the thread is dead. It is reaped only here: until then its parent learns
- * nothing of its death.
+ * NULL: the answer stays. Returns 0; -ESRCH: the thread is dead. It is reaped only here, or with b->may_be_parent when
+ * the calling thread ends: until then its parent learns nothing of its death.
  */
 int uvd_borrow_release(struct uvd_borrow *b, const long *result);
 /*

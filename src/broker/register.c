@@ -71,16 +71,21 @@ static int64_t register_execute(struct uvd_borrow *b, long number, const struct 
 	return ret;
 }
 
+int64_t uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct uvd_reg_order *order, bool *executed)
+{
+	int64_t ret;
+
+	*executed = false;
+	ret = register_execute(b, number, order, executed);
+	uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ number });
+	return b->dead ? -ESRCH : ret;
+}
+
 int64_t uvd_borrow_register(struct uvd_ways *ways, struct uvd_borrow *b, int fd, const struct uvd_reg_order *order,
 			    bool *executed)
 {
 	const long number = uvd_way_pass(ways, b, fd);
-	int64_t ret;
 
 	*executed = false;
-	if (number < 0)
-		return number;
-	ret = register_execute(b, number, order, executed);
-	uvd_borrow_call(b, SYS_close, I386_CLOSE, (long[3]){ number });
-	return b->dead ? -ESRCH : ret;
+	return number < 0 ? number : uvd_borrow_register_by(b, number, order, executed);
 }

@@ -31,6 +31,10 @@ struct uvd_register_call {
 struct uvd_register_call uvd_register_call(const struct uvd_reg_order *order, uint64_t at);
 
 /*
+ * The same as uvd_borrow_register(), by the adapter's device file that the thread has at this number. Closes the number.
+ */
+int64_t uvd_borrow_register_by(struct uvd_borrow *b, long number, const struct uvd_reg_order *order, bool *executed);
+/*
  * Between uvd_borrow_stop() and uvd_borrow_release(). Returns the region's handle as the thread's memory has it; or a
  * negative errno, with *executed: of the kernel's REG_MR; else as uvd_way_pass() does.
  */

@@ -197,7 +197,7 @@ void uvd_observe_command(struct uvd_observation *ob, const void *buf, size_t len
 
 void uvd_observe_written(struct uvd_observation *ob, uint64_t addr, const void *src, size_t len, int err)
 {
-	/* During a grant over CUSE the caller has other operations: it is on loan. */
+	/* During a loan of its thread the caller has other operations. */
 	if (ob && ob->complete && ob->caller->mem != &ob->ops)
 		piece_add(ob, UVD_PIECE_WRITTEN, addr, src, len, err);
 }

@@ -11,10 +11,10 @@
 #include <sys/types.h>
 #include "client/client.h"
 #include "core/core.h"
+#include "grant/grant.h"
 
 struct uvd_cuse;
 struct uvd_cuse_ucap;
-struct uvd_grants;
 struct uvd_link;
 struct uvd_log;
 struct uvd_node_orphans;
@@ -71,24 +71,6 @@ void uvd_cuse_count(struct uvd_cuse *c, struct uvd_cuse_counters *counters);
 /* Calls fn for every open file, with c's lock held: fn must call nothing of c. */
 void uvd_cuse_each_file(struct uvd_cuse *c,
 			void (*fn)(void *arg, const struct uvd_opener *opener, struct uvd_file *file), void *arg);
-
-/* ---- grants, for all nodes (grant.h) ----------------------------------------------------------------------------- */
-
-struct uvd_grant_counters {
-	unsigned long granted, fell_back, gone, late, killed;
-	unsigned int under_way;
-};
-
-/*
- * link NULL: this process borrows threads itself. enabled false: no client may be traced, so every grant is refused.
- * Returns NULL if there is no memory.
- */
-struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log);
-/* All grants must be done. */
-void uvd_grants_free(struct uvd_grants *g);
-/* Refuses new grants and waits for those in progress, `milliseconds` at most. Returns false if some are not done. */
-bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds);
-void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters);
 
 /* ---- the node of a User Capability, which can only be opened ----------------------------------------------------- */
 

@@ -16,7 +16,6 @@
 #include "broker/broker.h"
 #include "cuse/claim.h"
 #include "cuse/cuse.h"
-#include "cuse/grant.h"
 #include "cuse/remote.h"
 #include "cuse/split_write.h"
 #include "cuse/turns.h"

@@ -18,7 +18,7 @@ enum { KERNEL_O_LARGEFILE = 0100000 }; /* the C library's O_LARGEFILE is 0 */
 
 static long answer_put(struct uvd_run_tree *tree, uint64_t addr, const void *src, size_t size)
 {
-	return uvd_caller_write(&tree->call.caller, addr, src, size);
+	return uvd_caller_write(&tree->call->caller, addr, src, size);
 }
 
 void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st)
@@ -217,7 +217,7 @@ static bool rest_is_zero(struct uvd_run_tree *tree, uint64_t addr, uint64_t size
 		return false;
 	for (uint64_t at = 0, n; at < size; at += n) {
 		n = size - at < sizeof(rest) ? size - at : sizeof(rest);
-		if (uvd_caller_read(&tree->call.caller, rest, addr + at, n))
+		if (uvd_caller_read(&tree->call->caller, rest, addr + at, n))
 			return false;
 		for (uint64_t i = 0; i < n; i++)
 			if (rest[i])
@@ -231,7 +231,7 @@ static bool read_how(struct uvd_run_tree *tree, struct uvd_run_args *args)
 {
 	struct open_how how;
 
-	if (args->size < sizeof(how) || uvd_caller_read(&tree->call.caller, &how, args->buf, sizeof(how)) ||
+	if (args->size < sizeof(how) || uvd_caller_read(&tree->call->caller, &how, args->buf, sizeof(how)) ||
 	    !rest_is_zero(tree, args->buf + sizeof(how), args->size - sizeof(how)) || !how_is_valid(&how))
 		return false;
 	args->flags = how.flags;
@@ -252,7 +252,7 @@ long uvd_run_answer_path(struct uvd_run_tree *tree, const struct uvd_run_args *c
 
 	if (!uvd_run_caller(tree) || (args.how && !read_how(tree, &args)))
 		return UVD_RUN_CONTINUE;
-	uvd_run_resolve(&tree->call.caller, tree->engine->root, &args, &target);
+	uvd_run_resolve(&tree->call->caller, tree->engine->root, &args, &target);
 	if (target.place == UVD_RUN_ELSEWHERE)
 		return UVD_RUN_CONTINUE;
 	if (target.place == UVD_RUN_TREE && args.op == UVD_RUN_OPEN)

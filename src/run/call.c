@@ -48,7 +48,7 @@ static int add_in_window(struct uvd_run_tree *tree, int dir, const struct uvd_ru
 
 static int caller_fds(struct uvd_run_tree *tree)
 {
-	return tree->proc.open(&tree->proc, tree->call.caller.tid, "fd", O_PATH | O_DIRECTORY);
+	return tree->proc.open(&tree->proc, tree->call->caller.tid, "fd", O_PATH | O_DIRECTORY);
 }
 
 long uvd_run_answer_fd(struct uvd_run_tree *tree, int fd, unsigned int least, unsigned int flags)
@@ -68,10 +68,7 @@ static long run_call_grant(struct uvd_run_tree *tree)
 {
 	int fd, number;
 
-	/* Nobody here borrows threads. */
-	if (tree->call.grant.registration)
-		return uvd_call_granted(&tree->call, -EPERM);
-	number = fd = uvd_event_file_open(tree->call.grant.file);
+	number = fd = uvd_event_file_open(tree->call->grant.file);
 	if (fd >= 0) {
 		number = uvd_run_add_fd(tree->listener, tree->notif->n.id, fd, -1, O_CLOEXEC, false);
 		close(fd);
@@ -81,12 +78,17 @@ static long run_call_grant(struct uvd_run_tree *tree)
 	 * the caller has made it read-only since, the call fails and the caller keeps an fd that it does not know of,
 	 * because we cannot close it. A read from that fd returns end of file.
 	 */
-	return uvd_call_granted(&tree->call, number);
+	return uvd_call_granted(tree->call, number);
 }
 
-static long run_call_finish(struct uvd_run_tree *tree, long result)
+/* first: the command is the first of its call. A loan answers the whole call, so a later command is not worth one. */
+static long run_call_finish(struct uvd_run_tree *tree, struct uvd_run_file *f, bool first, long result)
 {
-	return tree->call.grant.uobj ? run_call_grant(tree) : result;
+	if (!tree->call->grant.uobj)
+		return result;
+	if (!tree->call->grant.registration)
+		return run_call_grant(tree);
+	return first ? uvd_run_lend(tree, f) : uvd_call_granted(tree->call, -EPERM);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -97,15 +99,15 @@ long uvd_run_device_open(struct uvd_run_tree *tree, struct uvd_device *dev, unsi
 
 	if (flags & O_DIRECTORY)
 		return -ENOTDIR;
-	err = uvd_run_file_open(&tree->engine->files, dev, &tree->call.caller, flags, &fd);
+	err = uvd_run_file_open(&tree->engine->files, dev, &tree->call->caller, flags, &fd);
 	return err ? err : uvd_run_answer_fd(tree, fd, 0, flags);
 }
 
-static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size)
+static long do_write(struct uvd_run_tree *tree, struct uvd_run_file *f, uint64_t buf, uint64_t size, bool first)
 {
-	tree->call.file = f->file;
-	tree->call.grant.uobj = NULL;
-	return run_call_finish(tree, uvd_dispatch_write_from(&tree->call, buf, size));
+	tree->call->file = f->file;
+	tree->call->grant.uobj = NULL;
+	return run_call_finish(tree, f, first, uvd_dispatch_write_from(tree->call, buf, size));
 }
 
 /*
@@ -120,11 +122,11 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 	if (args->size > IOV_MAX)
 		return -EINVAL;
 	for (uint64_t i = 0; i < args->size; i++) {
-		if (uvd_caller_read(&tree->call.caller, &iov, args->buf + i * sizeof(iov), sizeof(iov)))
+		if (uvd_caller_read(&tree->call->caller, &iov, args->buf + i * sizeof(iov), sizeof(iov)))
 			return sum ? sum : -EFAULT;
 		if (!iov.iov_len)
 			continue;
-		n = do_write(tree, f, (uintptr_t)iov.iov_base, iov.iov_len);
+		n = do_write(tree, f, (uintptr_t)iov.iov_base, iov.iov_len, !sum);
 		if (n < 0)
 			return sum ? sum : n;
 		sum += n;
@@ -132,7 +134,7 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 		 * Ends the write short, as this command's work is done after the answer: the call keeps the work of one
 		 * command, and a later command that destroys the QP would wait for it.
 		 */
-		if (tree->call.work.run)
+		if (tree->call->work.run)
 			break;
 	}
 	return sum;
@@ -140,9 +142,9 @@ static long do_writev(struct uvd_run_tree *tree, struct uvd_run_file *f, const s
 
 static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const struct uvd_run_args *args)
 {
-	tree->call.file = f->file;
-	tree->call.grant.uobj = NULL;
-	return run_call_finish(tree, uvd_dispatch_ioctl(&tree->call, args->flags, args->buf));
+	tree->call->file = f->file;
+	tree->call->grant.uobj = NULL;
+	return run_call_finish(tree, f, true, uvd_dispatch_ioctl(tree->call, args->flags, args->buf));
 }
 
 /*
@@ -151,7 +153,7 @@ static long do_ioctl(struct uvd_run_tree *tree, struct uvd_run_file *f, const st
  */
 long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *args)
 {
-	pid_t tid = tree->call.caller.tid, tgid = tree->call.caller.tgid;
+	pid_t tid = tree->call->caller.tid, tgid = tree->call->caller.tgid;
 	char name[32];
 	int copy;
 	long ret;
@@ -176,7 +178,8 @@ static long call_file(struct uvd_run_tree *tree, struct uvd_run_file *f, struct 
 			return -EBADF;
 		if (!uvd_run_caller_opened(tree, s, f))
 			return -EACCES;
-		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size) : do_writev(tree, f, args);
+		return args->op == UVD_RUN_WRITE ? do_write(tree, f, args->buf, args->size, true)
+						 : do_writev(tree, f, args);
 	case UVD_RUN_READ:
 		return f->mode == O_WRONLY ? -EBADF : -EINVAL; /* the kernel's file has no read() */
 	case UVD_RUN_DUP:
@@ -202,7 +205,7 @@ long uvd_run_device_call(struct uvd_run_tree *tree, const struct uvd_run_args *a
 	 * The call's work has a reference to an object of the file. If our put closed the file here, it would wait
 	 * forever for the work, which this thread has yet to do.
 	 */
-	if (tree->call.work.run)
+	if (tree->call->work.run)
 		tree->file = f;
 	else
 		uvd_run_file_put(f);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "backends/soft/fabric.h"
+#include "broker/broker.h"
 #include "capture/capture.h"
 #include "objects/objects.h"
 #include "options/options.h"
@@ -35,6 +36,7 @@ struct host {
 	struct uvd_run_tree *own; /* PROGRAM's process tree; NULL: it has ended */
 	int status; /* PROGRAM's exit status */
 	bool reported; /* to the launcher */
+	bool reap_later; /* a child may have ended that host_reap() has not seen */
 	uint64_t show_at; /* when to show the counters next; CLOCK_MONOTONIC, ns */
 };
 
@@ -214,8 +216,12 @@ static int host_setup(struct host *h)
 	uvd_crash_start("uverbsctl run", uvd_dispatch_site);
 	snprintf(sys, sizeof(sys), "%s/sys", e->root);
 	uvd_run_devices_init(e);
+	e->grants = uvd_grants_new(true, NULL, e->log);
+	if (!e->grants)
+		return -ENOMEM;
 	err = uvd_run_files_init(&e->files) ?: uvd_engine_init(&e->core, uvd_object_plugins, &h->l->options->limits, e->log) ?:
 	      uvd_sysfs_create(sys, e->log);
+	e->core.lends = true;
 	if (!err && !uvd_options_load_plugins(h->l->options->parsed, e->core.plugins, e->log))
 		return -ENOENT;
 	err = err ?: host_setup_soft(h);
@@ -241,7 +247,8 @@ static void host_teardown(struct host *h)
 
 	uvd_run_control_free(h->control);
 	/* A thread that still waits in a client's memory may use all this later: leak it, as the process exits next. */
-	if (uvd_run_files_settle(&e->files, 3000)) {
+	if (uvd_grants_drain(e->grants, 3000) && uvd_run_files_settle(&e->files, 3000)) {
+		uvd_grants_free(e->grants);
 		uvd_run_files_fini(&e->files);
 		host_record_end(h);
 		uvd_run_devices_fini(e);
@@ -302,6 +309,8 @@ static void tree_free(struct host *h, struct uvd_run_tree *tree)
 		close(tree->agent);
 	if (tree->link >= 0)
 		close(tree->link);
+	if (tree->call)
+		uvd_run_call_free(tree->call);
 	uvd_account_put(tree->account);
 	pthread_mutex_destroy(&tree->serving);
 	free(tree);
@@ -316,6 +325,8 @@ static void run_tree_start(struct uvd_run_tree *tree, const struct uvd_run_msg *
 	memcpy(tree->windows, msg->windows, sizeof(tree->windows));
 	tree->mounted = msg->mounted;
 	tree->chooses_ids = msg->chooses_ids;
+	/* PROGRAM waits in its exec until the listener is served, so it has set no filter of its own yet. */
+	tree->filters = uvd_borrow_num_filters(msg->status);
 	tree->busy_poll_ns = msg->busy_poll * UINT64_C(1000);
 	uvd_run_ucaps_grant(tree, &msg->granted);
 	if (notif != MAP_FAILED) {
@@ -376,20 +387,39 @@ static void tree_end(struct host *h, struct uvd_run_tree *tree)
 
 /* ---- PROGRAM ----------------------------------------------------------------------------------------------------- */
 
-static void host_reap(struct host *h, int sigchld)
+/*
+ * We adopt the tree's orphans, as only an ancestor may access their memory: reap them, too. To a wait for children a
+ * thread of theirs that is stopped for a loan looks like a child that has changed its state. The stop must stay for the
+ * loan's thread, so this function looks first, and looks again later if it finds one: children that have ended may be
+ * behind it.
+ */
+static void host_reap(struct host *h)
 {
-	struct signalfd_siginfo info;
-	pid_t pid;
+	siginfo_t info;
 	int status;
 
-	if (read(sigchld, &info, sizeof(info)) < 0)
-		return;
-	/* We adopt the tree's orphans, as only an ancestor may access their memory: reap them, too. */
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		if (pid == h->program) {
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WNOTHREAD) || !info.si_pid)
+			break;
+		if (info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED) {
+			h->reap_later = true;
+			return;
+		}
+		if (waitpid(info.si_pid, &status, WNOHANG | __WNOTHREAD) == h->program) {
 			h->program = 0;
 			h->status = uvd_run_exit_status(status);
 		}
+	}
+	h->reap_later = false;
+}
+
+static void host_sigchld(struct host *h, int sigchld)
+{
+	struct signalfd_siginfo info;
+
+	if (read(sigchld, &info, sizeof(info)) == sizeof(info))
+		host_reap(h);
 }
 
 static void host_report(struct host *h)
@@ -456,7 +486,7 @@ static int host_show_counters(struct host *h)
 
 static void host_loop(struct host *h, int sigchld)
 {
-	enum { FIXED = 5, MAX = FIXED + 2 * 128 };
+	enum { REAP_MS = 20, FIXED = 5, MAX = FIXED + 2 * 128 };
 	struct pollfd p[MAX];
 	eventfd_t looks;
 	int wait = -1, show;
@@ -475,6 +505,8 @@ static void host_loop(struct host *h, int sigchld)
 		/* While there is no room for another tree, runs that join wait to be accepted. */
 		p[3] = (struct pollfd){ .fd = n < MAX ? h->l->join_sock : -1, .events = POLLIN };
 		show = host_show_counters(h);
+		if (h->reap_later && show > REAP_MS)
+			show = REAP_MS;
 		if (poll(p, n, wait < 0 || wait > show ? show : wait) < 0)
 			continue;
 		if (p[4].revents)
@@ -482,7 +514,9 @@ static void host_loop(struct host *h, int sigchld)
 		wait = uvd_run_files_closed(&h->e.files);
 		trees_events(h, p + FIXED, n - FIXED);
 		if (p[0].revents)
-			host_reap(h, sigchld);
+			host_sigchld(h, sigchld);
+		else if (h->reap_later)
+			host_reap(h);
 		if (p[3].revents)
 			join_event(h);
 		if (p[2].revents)

@@ -69,14 +69,14 @@ static long guardian_answer(const struct seccomp_notif *n)
 
 static void answer_one(struct guardian *g)
 {
-	union uvd_run_notif n;
+	struct uvd_run_notif n;
 
 	if (!uvd_run_recv(g->listener, &n))
 		uvd_run_reply(g->listener, n.n.id, guardian_answer(&n.n));
 }
 
 /*
- * The engine may have died before it answered a call, whose caller would wait forever: answer it. If the engine had
+ * The engine may have died before it answered some calls, whose callers would wait forever: answer them. If the engine had
  * answered, our reply fails, which does no harm.
  */
 static void guardian_take_over(struct guardian *g)
@@ -86,8 +86,13 @@ static void guardian_take_over(struct guardian *g)
 	if (g->started)
 		fprintf(stderr, "uverbsctl run: the engine has died: calls on the device fail with EIO from now on\n");
 	uvd_dir_remove(AT_FDCWD, g->l->root);
-	if (g->listener >= 0 && n->pid)
+	if (g->listener < 0)
+		return;
+	if (n->pid)
 		uvd_run_reply(g->listener, n->id, guardian_answer(n));
+	for (unsigned int i = 0; i < UVD_RUN_MAX_LENT; i++)
+		if (g->l->notif->lent[i])
+			uvd_run_reply(g->listener, g->l->notif->lent[i], -EIO);
 }
 
 /* ---- children ---------------------------------------------------------------------------------------------------- */

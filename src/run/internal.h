@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include "core/core.h"
 #include "dispatch/dispatch.h"
+#include "grant/grant.h"
 #include "run/file.h"
 #include "run/filter.h"
 #include "run/notify.h"
@@ -62,7 +63,7 @@ struct uvd_run_tree {
 	int link; /* to the guardian */
 	int agent; /* to the guardian, which opens what only an ancestor may open; -1: not needed */
 	struct uvd_run_window windows[UVD_RUN_WINDOWS];
-	union uvd_run_notif *notif; /* shared with the guardian: the current call */
+	struct uvd_run_notif *notif; /* shared with the guardian: the current call */
 	struct uvd_proc proc;
 	const struct uvd_mem_ops *mem;
 	struct uvd_run_slot slots[UVD_RUN_SLOT_SETS][UVD_RUN_SLOT_WAYS];
@@ -85,7 +86,9 @@ struct uvd_run_tree {
 	pthread_mutex_t serving; /* protects `thread` */
 	pthread_t thread;
 	atomic_bool stop, stopped;
-	struct uvd_call call;
+	struct uvd_call *call; /* the current one; a loan takes it over, and leaves another one (loan.c) */
+	unsigned int filters; /* seccomp filters that PROGRAM has at its start */
+	atomic_uint lending; /* loans that have not answered their calls yet */
 	struct uvd_run_around around;
 	struct uvd_run_file *file; /* the file of the call's work, with a reference; valid only with call.work.run */
 };
@@ -117,6 +120,7 @@ struct uvd_run_engine {
 	/* Orders writes to the files of counters. Also held when a device is published or removed. Taken before devices_lock. */
 	pthread_mutex_t counters_lock;
 	struct uvd_run_files files;
+	struct uvd_grants *grants; /* loans of callers' threads */
 	pthread_mutex_t ucaps_lock;
 	struct uvd_run_ucap ucaps[UVD_MAX_UCAPS]; /* index: the bit */
 	char root[PATH_MAX]; /* the run's folder: its sys/ and dev/ stand for the system's */
@@ -129,8 +133,10 @@ struct uvd_run_engine {
 
 /* Prepares the tree to access its callers. Call after tree->agent and tree->account are set. */
 void uvd_run_callers_init(struct uvd_run_tree *tree);
+/* Returns the caller for a new call of the tree. Call after uvd_run_callers_init(). */
+struct uvd_caller uvd_run_caller_init(struct uvd_run_tree *tree);
 void uvd_run_callers_fini(struct uvd_run_tree *tree);
-/* Makes tree->call.caller the thread of the current call. Returns false if its memory cannot be reached. */
+/* Makes tree->call->caller the thread of the current call. Returns false if its memory cannot be reached. */
 bool uvd_run_caller(struct uvd_run_tree *tree);
 /*
  * The same, and looks up the caller's fd: *inode identifies its file as it is during this call. Returns NULL if the fd
@@ -195,6 +201,17 @@ long uvd_run_answer_dup(struct uvd_run_tree *tree, const struct uvd_run_args *ar
 void uvd_run_node_stat(dev_t rdev, unsigned int mode, ino_t ino, struct stat *st);
 /* answer.c: answers any call by path on a node, except open(). Sets the owner in st to root. */
 long uvd_run_answer_node(struct uvd_run_tree *tree, const struct uvd_run_args *args, struct stat *st);
+
+/* ---- loan.c: callers' threads that register memory with an adapter ----------------------------------------------- */
+
+/* Returns a call for the tree, or NULL. uvd_run_call_free() frees it. */
+struct uvd_call *uvd_run_call_new(struct uvd_run_tree *tree);
+void uvd_run_call_free(struct uvd_call *call);
+/*
+ * The current call on the file f has asked for a registration by its caller's thread. Returns UVD_RUN_ANSWERED: a loan
+ * has taken tree->call over, and will answer; or the final result of the call: the thread is not borrowed.
+ */
+long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f);
 
 /* ---- ucap.c: User Capabilities ----------------------------------------------------------------------------------- */
 

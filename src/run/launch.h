@@ -14,8 +14,8 @@ struct uvd_run_launch {
 	struct sock_fprog filter;
 	sigset_t mask; /* PROGRAM's signal mask */
 	int up; /* to the launcher */
-	int notif_fd; /* a memfd: the union uvd_run_notif that guardian and engine share */
-	union uvd_run_notif *notif;
+	int notif_fd; /* a memfd: the struct uvd_run_notif that guardian and engine share */
+	struct uvd_run_notif *notif;
 	int link; /* between guardian and engine: each has its end */
 	int program, program_end; /* between guardian and PROGRAM */
 	char root[PATH_MAX];

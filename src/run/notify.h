@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -22,18 +24,23 @@
  */
 enum { UVD_RUN_CONTINUE = -0x10000, /* the kernel carries it out */ UVD_RUN_ANSWERED, /* the reply was sent */ };
 
+enum { UVD_RUN_MAX_LENT = 256 };
+
 /*
  * The notification of the current call, in memory that engine and guardian share. The kernel writes it there when it
- * delivers the call, so the guardian knows which call waits for an answer at whatever moment the engine dies. The
- * kernel's struct may be longer than that of our headers.
+ * delivers the call, so the guardian knows which call waits for an answer at whatever moment the engine dies.
  */
-union uvd_run_notif {
-	struct seccomp_notif n;
-	char room[512];
+struct uvd_run_notif {
+	union {
+		struct seccomp_notif n;
+		char room[512]; /* the kernel's struct may be longer than that of our headers */
+	};
+	_Atomic uint64_t
+		lent[UVD_RUN_MAX_LENT]; /* ids of calls that other threads than the server answer (loan.c); 0: none */
 };
 
 /* Waits for a call. Returns 0 or a negative errno: -EINTR, or -ENOENT if the caller was killed before. */
-static inline int uvd_run_recv(int listener, union uvd_run_notif *notif)
+static inline int uvd_run_recv(int listener, struct uvd_run_notif *notif)
 {
 	memset(&notif->n, 0, sizeof(notif->n)); /* the kernel requires it */
 	return ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notif->n) ? -errno : 0;
@@ -45,7 +52,8 @@ static inline bool uvd_run_valid(int listener, __u64 id)
 	return !ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
 }
 
-static inline void uvd_run_reply(int listener, __u64 id, long result)
+/* Returns 0, or a negative errno: the caller does not wait any more. */
+static inline int uvd_run_reply(int listener, __u64 id, long result)
 {
 	struct seccomp_notif_resp resp = { .id = id };
 
@@ -55,7 +63,7 @@ static inline void uvd_run_reply(int listener, __u64 id, long result)
 		resp.error = result;
 	else
 		resp.val = result;
-	ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* fails if the caller is gone, which does no harm */
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &resp) ? -errno : 0;
 }
 
 /*

@@ -56,7 +56,7 @@ static long run_server_answer_call(struct uvd_run_tree *tree)
 	case UVD_RUN_FSTAT:
 		return uvd_run_device_call(tree, &args);
 	default:
-		if (uvd_run_caller(tree) && uvd_run_is_fstat(&tree->call.caller, &args))
+		if (uvd_run_caller(tree) && uvd_run_is_fstat(&tree->call->caller, &args))
 			return uvd_run_device_call(tree, &args);
 		return uvd_run_answer_path(tree, &args);
 	}
@@ -131,7 +131,7 @@ static void serve_one(struct server *server)
 	server->is_same_caller = tid == tree->last;
 	tree->last = tid;
 
-	const struct uvd_work work = uvd_call_take_work(&tree->call);
+	const struct uvd_work work = uvd_call_take_work(tree->call);
 
 	if (work.run)
 		do_work(server, work);
@@ -245,9 +245,9 @@ int uvd_run_serve(struct uvd_run_tree *tree)
 	sigaction(SIGUSR1, &sa, NULL);
 	(void)uvd_guard_start();
 	tree->can_sync = true;
-	tree->call.works_later = true;
 	uvd_run_callers_init(tree);
-	return server_start(tree);
+	tree->call = uvd_run_call_new(tree);
+	return tree->call ? server_start(tree) : -ENOMEM;
 }
 
 /*
@@ -264,5 +264,8 @@ void uvd_run_serve_end(struct uvd_run_tree *tree)
 		usleep(1000);
 	}
 	pthread_join(tree->thread, NULL);
+	/* All processes of the tree have ended, so no loan waits for its seizure or its turn. */
+	while (atomic_load(&tree->lending))
+		usleep(1000);
 	uvd_run_callers_fini(tree);
 }

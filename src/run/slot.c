@@ -75,7 +75,7 @@ static bool id_is_good(struct uvd_run_tree *tree)
 
 static struct uvd_run_tree *tree_of(struct uvd_caller *c)
 {
-	return container_of(c, struct uvd_run_tree, call.caller);
+	return container_of(c->proc, struct uvd_run_tree, proc);
 }
 
 /*
@@ -88,7 +88,7 @@ static int read_around(struct uvd_run_tree *tree, void *dst, uint64_t src, size_
 	const uint64_t page = src & ~UINT64_C(4095);
 	const uint64_t start = src - page < UVD_RUN_AROUND ? page : src - UVD_RUN_AROUND;
 	const uint64_t end = page + 4096 - (src + len) < UVD_RUN_AROUND ? page + 4096 : src + len + UVD_RUN_AROUND;
-	int err = tree->mem->read(&tree->call.caller, around->bytes, start, end - start);
+	int err = tree->mem->read(&tree->call->caller, around->bytes, start, end - start);
 
 	if (err)
 		return err;
@@ -194,11 +194,17 @@ void uvd_run_callers_init(struct uvd_run_tree *tree)
 	tree->proc.open = checked_open;
 	tree->proc.bulk_by_number = tree->agent < 0; /* Yama keeps process_vm_readv() from processes of another run */
 	tree->mem = tree->agent >= 0 ? &uvd_mem_procfd : &uvd_mem_process;
-	tree->call.caller.mem = &checked_ops;
-	tree->call.caller.proc = &tree->proc;
-	tree->call.caller.account = tree->account;
-	tree->call.caller.memfd = -1;
-	tree->call.caller.waits = slot_call_waits;
+}
+
+struct uvd_caller uvd_run_caller_init(struct uvd_run_tree *tree)
+{
+	return (struct uvd_caller){
+		.mem = &checked_ops,
+		.proc = &tree->proc,
+		.account = tree->account,
+		.memfd = -1,
+		.waits = slot_call_waits,
+	};
 }
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
@@ -231,7 +237,7 @@ static struct uvd_run_slot *slot_set(struct uvd_run_tree *tree, pid_t tid, int f
 static int slot_ids(struct uvd_run_tree *tree, struct uvd_run_slot *s)
 {
 	struct uvd_identity id;
-	int err = uvd_caller_identity(&tree->call.caller, &id);
+	int err = uvd_caller_identity(&tree->call->caller, &id);
 
 	if (err)
 		return err;
@@ -359,9 +365,9 @@ static struct uvd_run_slot *slot_get(struct uvd_run_tree *tree, pid_t tid, int f
 
 static void set_caller(struct uvd_run_tree *tree, pid_t tgid, int memfd)
 {
-	tree->call.caller.tid = tree->notif->n.pid;
-	tree->call.caller.tgid = tgid;
-	tree->call.caller.memfd = memfd;
+	tree->call->caller.tid = tree->notif->n.pid;
+	tree->call->caller.tgid = tgid;
+	tree->call->caller.memfd = memfd;
 }
 
 bool uvd_run_caller(struct uvd_run_tree *tree)
@@ -456,7 +462,7 @@ bool uvd_run_caller_opened(struct uvd_run_tree *tree, struct uvd_run_slot *s, co
 {
 	if (s->opener_of == f->serial)
 		return true;
-	if (!uvd_opener_is(&f->opener, &tree->call.caller, s->fsuid, s->fsgid))
+	if (!uvd_opener_is(&f->opener, &tree->call->caller, s->fsuid, s->fsgid))
 		return false;
 	if (!tree->num_changes)
 		s->opener_of = f->serial;

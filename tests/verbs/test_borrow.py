@@ -7,7 +7,6 @@ import json
 import os
 import pathlib
 import random
-import re
 import subprocess
 import sys
 import time
@@ -18,7 +17,6 @@ import test_verbs as verbs
 from conftest import cuse
 from test_verbs import fixture_nothing_is_left, fixture_own  # noqa: F401 pylint: disable=unused-import
 
-GID = verbs.GID
 PIDFD_GETFD, PTRACE_SEIZE = 438, 0x4206
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -51,11 +49,7 @@ def test_pingpong_with_checked_payload(daemon, sides, program, args):
 
 @pytest.mark.parametrize("sides, program, size", on_both_sides(PERFTESTS))
 def test_perftest_reaches_the_memory_of_its_peer(daemon, sides, program, size):
-    port = verbs.free_port()
-    args = ["-x", GID, "-n", "20", "-t", "16", "-p", str(port), "-F", *([] if program == "ib_atomic_bw" else ["-s", str(size)])]
-    server, client = sides
-    text = verbs.pair(verbs.on(server, program, *args), [*verbs.on(client, program, *args), "127.0.0.1"], port)
-    assert re.search(rf"^ *{size} +20 ", text, re.M), text
+    verbs.bandwidth(*sides, program, size)
 
 
 # "execute" replaces the program, so it is the last.

@@ -88,10 +88,11 @@ def processes_of_run(pid):
     return program, engine
 
 
-def test_killed_program_and_killed_engine_of_run_leave_nothing(own):
+@pytest.mark.parametrize("memory", ["bounce", "borrow"])
+def test_killed_program_and_killed_engine_of_run_leave_nothing(own, memory):
     for _ in range(ROUNDS):
         for victim in range(2):
-            with worker([*verbs.RUN, "--"], **verbs.USER) as client:
+            with worker([*verbs.RUN, "--memory", memory, "--"], **verbs.USER) as client:
                 at_a_random_moment(lambda pid=processes_of_run(client.pid)[victim]: os.kill(pid, signal.SIGKILL))
             cuse.wait_for("an adapter without objects", lambda: verbs.resources() == own)
 

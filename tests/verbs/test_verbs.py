@@ -21,11 +21,13 @@ USER = dict(user=cuse.NOBODY, group=cuse.NOBODY, extra_groups=[])
 OURS = [sys.executable, HERE / "no_netlink.py"]
 RUN_VERBS = [cuse.BUILD / "tools" / "uverbsctl", "run", "--backend", "verbs"]
 RUN = [*RUN_VERBS, "--hca", ADAPTER]
+RUN_BORROW = [*RUN, "--memory", "borrow", "--"]
 
 
 def on(side, program, *args):
-    """The command of a program on our device (`ours`) or on the adapter itself (`plain`)."""
-    return [*(OURS if side == "ours" else []), program, "-d", DEVICE if side == "ours" else ADAPTER, *args]
+    """The command of a program on the daemon's device (`ours`), on that of a run (`run`) or on the adapter itself (`plain`)."""
+    prefix = {"ours": OURS, "run": RUN_BORROW, "plain": []}[side]
+    return [*prefix, program, "-d", ADAPTER if side == "plain" else DEVICE, *args]
 
 
 def free_port():
@@ -51,9 +53,9 @@ def pair(server, client, port):
     return done.stdout + text
 
 
-def thief(mode):
+def thief(mode, prefix=OURS):
     """Runs a client whose other thread gets at the adapter's device file while it registers. Returns how often it kept it."""
-    command = [*OURS, cuse.BUILD / "tests" / "verbs" / "thief", DEVICE, mode]
+    command = [*prefix, cuse.BUILD / "tests" / "verbs" / "thief", DEVICE, mode]
     done = subprocess.run(command, timeout=STUCK, check=False, env={**os.environ, "UVERBS_NODE": "/dev/infiniband/uverbs0"},
                           **TEXT, **USER)
     assert done.returncode == 0, done.stdout
@@ -106,6 +108,13 @@ def pingpong(server, client, program, *args):
     args = ["-g", GID, "-n", "20", "-c", "-p", str(port), *args]
     text = pair(on(server, program, *args), [*on(client, program, *args), "localhost"], port)
     assert text.count("20 iters") == 2, text
+
+
+def bandwidth(server, client, program, size):
+    port = free_port()
+    args = ["-x", GID, "-n", "20", "-t", "16", "-p", str(port), "-F", *([] if program == "ib_atomic_bw" else ["-s", str(size)])]
+    text = pair(on(server, program, *args), [*on(client, program, *args), "127.0.0.1"], port)
+    assert re.search(rf"^ *{size} +20 ", text, re.M), text
 
 
 @pytest.mark.parametrize("sides", SIDES, ids="-".join)

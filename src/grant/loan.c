@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "client/client.h"
-#include "cuse/loan.h"
+#include "grant/loan.h"
 
 enum { I386_CLOSE = 6 };
 
@@ -14,7 +14,7 @@ int uvd_loan_seize(struct uvd_loan *l, struct uvd_link *link, pid_t tid, int nic
 {
 	struct uvd_wire_fds none = uvd_wire_no_fds;
 
-	*l = (struct uvd_loan){ .link = link, .sock = -1, .way = -EPERM };
+	*l = (struct uvd_loan){ .link = link, .sock = -1, .number = -1, .way = -EPERM };
 	if (!link)
 		return uvd_borrow_seize(&l->b, tid);
 	l->b = (struct uvd_borrow){ .tid = tid, .pidfd = -1, .memfd = -1, .mapsfd = -1 };
@@ -83,7 +83,10 @@ int64_t uvd_loan_register(struct uvd_loan *l, struct uvd_ways *ways, struct uvd_
 	if (l->link)
 		return register_remotely(l, r);
 	err = uvd_borrow_stop(&l->b);
-	return err ? err : uvd_borrow_register(ways, &l->b, r->fd, &r->order, &r->executed);
+	if (err)
+		return err;
+	return l->number < 0 ? uvd_borrow_register(ways, &l->b, r->fd, &r->order, &r->executed)
+			     : uvd_borrow_register_by(&l->b, l->number, &r->order, &r->executed);
 }
 
 int uvd_loan_release(struct uvd_loan *l, bool close_it, const long *result)

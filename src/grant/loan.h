@@ -3,8 +3,8 @@
  * A loan of a client's thread. This process borrows the thread (broker/borrow.h), or the broker does for an engine
  * process without privileges. The order: seize, answer the call that the thread waits in, take, release, close.
  */
-#ifndef UVD_CUSE_LOAN_H
-#define UVD_CUSE_LOAN_H
+#ifndef UVD_GRANT_LOAN_H
+#define UVD_GRANT_LOAN_H
 
 #include "broker/broker.h"
 
@@ -17,6 +17,7 @@ struct uvd_loan {
 	struct uvd_borrow b; /* with a link: only its descriptors, tid and `dead` are used */
 	bool lost; /* with a link: our descriptor table was full, so the release must close the client's number */
 	bool killed; /* with a link: the broker has ended the loan, and killed the client's process */
+	long number; /* of the adapter's device file, which the transport has passed to the client; -1: it has not */
 	long way; /* the descriptor's number in the client, or a negative errno */
 	uint64_t cpu_ns; /* used by the broker's child, known after the release */
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A grant over CUSE gives the descriptor of a new event file to a client that waits in a call on the device. CUSE
- * cannot pass descriptors, so we borrow the waiting thread (broker/borrow.h), which receives the descriptor on a
- * socket of its own (broker/way.h). In the same way the waiting thread makes a registration with an adapter
- * (broker/register.h).
+ * Grants, for both transports: what a client that waits in a call on the device gets by a loan of its waiting thread
+ * (broker/borrow.h). The thread registers memory with an adapter (broker/register.h). Over CUSE, which cannot pass
+ * descriptors, the thread also receives the descriptor of a new event file, on a socket of its own (broker/way.h).
  *
  * A client can be slow, stopped or dying, so each grant runs on a thread of its own, usually for well under a
  * millisecond.
@@ -12,12 +11,15 @@
 #define UVD_GRANT_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include "dispatch/dispatch.h"
 #include "util/util.h"
 
 struct uvd_account;
-struct uvd_loan;
 struct uvd_grants;
+struct uvd_link;
+struct uvd_loan;
+struct uvd_log;
 
 /* One grant. grant.c owns it from uvd_grants_start() until done() is called. */
 struct uvd_grant_job {
@@ -28,6 +30,13 @@ struct uvd_grant_job {
 	 * wait any more: then it must be left alone.
 	 */
 	int (*reply)(struct uvd_grant_job *job, long result);
+	/*
+	 * Installs our fd in the client, with close-on-exec, while it waits for the answer: for a transport that can do
+	 * so, and is the parent of clients. Returns its number there or a negative errno. The registration closes the
+	 * number. NULL: the thread receives the descriptor.
+	 */
+	int (*pass)(struct uvd_grant_job *job, int fd);
+	unsigned int filters; /* seccomp filters of the transport's clients, which allow ioctl() and close(); 0: none */
 	/*
 	 * The call has ended. Called once per job, before done() and before the client runs on (unless it already
 	 * has). It puts our references to what the client may close then.
@@ -52,5 +61,23 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
 bool uvd_grants_can_wait(struct uvd_grants *g);
 /* Ends a call whose client no longer waits. Does not touch the client: its thread id may be another thread's by now. */
 void uvd_grant_give_up(struct uvd_call *call);
+
+/* ---- all grants of a transport --------------------------------------------------------------------------------- */
+
+struct uvd_grant_counters {
+	unsigned long granted, fell_back, gone, late, killed;
+	unsigned int under_way;
+};
+
+/*
+ * link NULL: this process borrows threads itself. enabled false: no client may be traced, so every grant is refused.
+ * Returns NULL if there is no memory.
+ */
+struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uvd_log *log);
+/* All grants must be done. */
+void uvd_grants_free(struct uvd_grants *g);
+/* Refuses new grants and waits for those in progress, `milliseconds` at most. Returns false if some are not done. */
+bool uvd_grants_drain(struct uvd_grants *g, unsigned int milliseconds);
+void uvd_grants_count(struct uvd_grants *g, struct uvd_grant_counters *counters);
 
 #endif

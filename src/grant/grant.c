@@ -2,9 +2,8 @@
 #include "account/account.h"
 #include "broker/broker.h"
 #include "client/client.h"
-#include "cuse/cuse.h"
-#include "cuse/grant.h"
-#include "cuse/loan.h"
+#include "grant/grant.h"
+#include "grant/loan.h"
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -136,6 +135,23 @@ static void borrow_client(struct uvd_grants *g, struct uvd_loan *l, struct uvd_g
 	}
 }
 
+/*
+ * The thread is seized and waits. Installs the adapter's device file in the client, where the transport can. Returns 0
+ * or a negative errno. Looks for filters before: a thread that cannot be borrowed could not close the number. (Another
+ * thread of the client can give it a filter after that. Then the client keeps a descriptor, as it may do anyway.)
+ */
+static int grant_pass(struct uvd_grant_job *job, struct uvd_loan *l)
+{
+	if (!job->pass)
+		return 0;
+	l->b.may_be_parent = true;
+	l->b.filters = job->filters;
+	if (uvd_borrow_is_filtered(&l->b))
+		return -EPERM;
+	l->number = job->pass(job, job->call->grant.registration->fd);
+	return l->number < 0 ? (int)l->number : 0;
+}
+
 static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
@@ -143,25 +159,31 @@ static void *grant_thread(void *arg)
 	struct uvd_grants *g = job->grants;
 	struct uvd_loan l;
 	int nice = uvd_account_nice(job->account, 0);
-	bool held, late;
+	bool late;
+	int err;
 
 	if (nice)
 		uvd_thread_set_nice(nice);
-	held = !uvd_loan_seize(&l, g->link, job->call->caller.tid, nice, registration ? registration->order.length : 0);
+	err = uvd_loan_seize(&l, g->link, job->call->caller.tid, nice, registration ? registration->order.length : 0);
+	if (err)
+		err = -EPERM;
 	pthread_mutex_lock(&g->lock);
 	late = job->answered;
 	job->answered = true;
-	if (!late && held)
+	if (!late && !err)
 		job->loan = &l;
 	while (late && !job->over)
 		pthread_cond_wait(&g->changed, &g->lock);
 	pthread_mutex_unlock(&g->lock);
 
+	if (!late && !err)
+		err = grant_pass(job, &l);
 	if (late) {
 		/* The watchdog has answered and ended the call: see end_instead(). */
-	} else if (!held) {
-		g->fell_back++;
-		job->reply(job, end_call(job, -EPERM));
+	} else if (err) {
+		if (!job->call->grant.registration)
+			g->fell_back++;
+		job->reply(job, end_call(job, err));
 	} else if (job->reply(job, job->call->result)) {
 		/* The kernel did not take the reply: the connection was aborted, and the client has run on before. */
 		g->gone++;
@@ -184,7 +206,7 @@ static void *grant_thread(void *arg)
 	pthread_cond_broadcast(&g->changed);
 	pthread_mutex_unlock(&g->lock);
 	/*
-	 * If the client's thread is still seized (the seize was late, or the reply was not taken), it runs on when
+	 * If the client's thread is still seized (the seize was late, the descriptor not passed, or the reply not taken), it runs on when
 	 * this thread ends.
 	 */
 	return NULL;
