@@ -183,7 +183,7 @@ def test_call_that_waits_for_its_loan_fails_when_the_engine_dies():
 
 def test_ends_of_orphans_do_not_end_a_loan():
     """The engine process adopts them, and waits for them while it traces the program, which is its child, too."""
-    orphans = 'for i in $(seq 200); do (sleep 0.0$i & ); done; echo orphans'
+    orphans = 'for i in $(seq 200); do (sleep 0.01 & ); sleep 0.01; done; echo orphans'
     with shell(f'({orphans}) & exec "$0" register_often.py {verbs.DEVICE}') as process:
         text = read_until(process, "orphans")
         text += process.communicate(timeout=verbs.STUCK)[0]
