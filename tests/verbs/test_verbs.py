@@ -21,7 +21,7 @@ USER = dict(user=cuse.NOBODY, group=cuse.NOBODY, extra_groups=[])
 OURS = [sys.executable, HERE / "no_netlink.py"]
 RUN_VERBS = [cuse.BUILD / "tools" / "uverbsctl", "run", "--backend", "verbs"]
 RUN = [*RUN_VERBS, "--hca", ADAPTER]
-RUN_BORROW = [*RUN, "--memory", "borrow", "--"]
+RUN_BORROW = [*RUN, "--"]  # the default: --memory=auto
 
 
 def on(side, program, *args):
