@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -144,3 +145,5 @@ def test_a_crash_names_plugin_method_and_client(start, toy, separate):
     if separate == "yes":
         wait_for("another engine process", lambda: d.starts() == 2)
         assert ask(d, "ASK", "--answer", "8").stdout == "TOY ASK answer=1\n"
+    else:
+        assert d.process.wait(STUCK) == -signal.SIGSEGV
