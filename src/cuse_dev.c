@@ -302,8 +302,9 @@ struct uvd_account *uvd_cuse_call_account(struct cuse_file *f, uid_t by, pid_t t
 	return account ? account : uvd_account_ref(f->opener.account);
 }
 
-/* Hands the worker's call and buffer over to a grant. Returns false if that is refused: then nothing has changed. */
-static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
+/* Hands the worker's call and buffer over to a grant. Returns false if that is refused: then nothing has changed but the turn. */
+static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written,
+			struct uvd_grant_turn *turn)
 {
 	struct grant_job *j = calloc(1, sizeof(*j));
 	struct cuse_call *fresh = uvd_cuse_call_new(w->cuse);
@@ -317,7 +318,8 @@ static bool start_grant(struct worker *w, struct cuse_file *f, fuse_req_t req, s
 			 .reply = grant_reply,
 			 .ended = grant_ended,
 			 .done = grant_done,
-			 .account = account },
+			 .account = account,
+			 .turn = turn },
 		.call = w->call,
 		.file = f,
 		.req = req,
@@ -356,13 +358,18 @@ refused:
  */
 static bool start_grant_in_time(struct worker *w, struct cuse_file *f, fuse_req_t req, size_t written)
 {
-	const struct timespec pause = { .tv_nsec = 5000000 };
-	const unsigned int tries = w->call->call.grant.registration ? 200 : 1;
+	struct uvd_grants *g = w->cuse->config.grants;
+	const uint64_t end = uvd_now_ns() + UVD_GRANT_TURN_NS;
+	struct uvd_grant_turn turn = {};
 
-	for (unsigned int i = 1; !start_grant(w, f, req, written); i++) {
-		if (i == tries || !uvd_grants_can_wait(w->cuse->config.grants))
+	if (!w->call->call.grant.registration)
+		return start_grant(w, f, req, written, NULL);
+	while (!start_grant(w, f, req, written, &turn)) {
+		if (uvd_now_ns() > end || !uvd_grants_can_wait(g)) {
+			uvd_grants_turn_end(g, &turn);
 			return false;
-		nanosleep(&pause, NULL);
+		}
+		uvd_grants_wait(g);
 	}
 	return true;
 }

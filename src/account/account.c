@@ -86,6 +86,11 @@ struct uvd_account {
 	struct user *users[]; /* with a quota the last is the person's share of its device */
 };
 
+bool uvd_account_is_same(const struct uvd_account *a, const struct uvd_account *b)
+{
+	return a && b && a->num && b->num && a->users[0]->uid == b->users[0]->uid;
+}
+
 void uvd_account_limits_init(struct uvd_account_limits *limits)
 {
 	*limits = (struct uvd_account_limits){ 0 };

@@ -55,6 +55,9 @@ struct uvd_account_limits {
 	bool limit_root; /* the limits apply to user id 0, too */
 };
 
+/* Are both accounts of the same user, whoever pays with him? NULL is nobody's. */
+bool uvd_account_is_same(const struct uvd_account *a, const struct uvd_account *b);
+
 /* Fills in the defaults. */
 void uvd_account_limits_init(struct uvd_account_limits *limits);
 

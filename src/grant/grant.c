@@ -32,6 +32,7 @@ enum {
 	 * A registration can pin and clear many pages: it gets a tick more for each MiB, five minutes at most.
 	 */
 	MAX_LOAN_TICKS = 15000,
+	WAIT_NS = 5000000,
 	MAX_LOANS = 256, /* of all users together: each is a thread */
 	STACK = 256 << 10,
 };
@@ -44,6 +45,7 @@ struct uvd_grants {
 	pthread_mutex_t lock; /* protects what follows, and the jobs on the list */
 	pthread_cond_t changed;
 	bool draining, watching, stop;
+	struct list_head turns; /* registrations that wait, the first one first */
 	struct list_head jobs; /* for the watchdog; each until the client's thread is released */
 	unsigned int under_way; /* jobs whose clients wait */
 	unsigned int num_jobs; /* jobs that are not done; if the client was killed, until it is dead */
@@ -317,6 +319,7 @@ struct uvd_grants *uvd_grants_new(bool enabled, struct uvd_link *link, struct uv
 	g->link = link;
 	g->enabled = enabled;
 	INIT_LIST_HEAD(&g->jobs);
+	INIT_LIST_HEAD(&g->turns);
 	if (!link) {
 		tell_nobody_of_stops();
 		uvd_ways_init(&g->ways);
@@ -343,11 +346,78 @@ void uvd_grants_free(struct uvd_grants *g)
 	free(g);
 }
 
+/*
+ * Has another registration of the user waited for longer? Without this order a program that registers all the time would
+ * take each loan that gets free. Caller holds g->lock.
+ */
+static bool turn_is_anothers(const struct uvd_grants *g, const struct uvd_grant_job *job)
+{
+	const struct uvd_grant_turn *t;
+
+	if (!job->turn)
+		return false;
+	list_for_each_entry(t, &g->turns, of_turns)
+		if (uvd_account_is_same(t->account, job->account))
+			return t != job->turn;
+	return false;
+}
+
+/* Caller holds g->lock. */
+static void turn_begin(struct uvd_grants *g, const struct uvd_grant_job *job)
+{
+	if (!job->turn || job->turn->account || !job->account)
+		return;
+	job->turn->account = uvd_account_ref(job->account);
+	list_add_tail(&job->turn->of_turns, &g->turns);
+}
+
+/* Caller holds g->lock. */
+static void turn_end(struct uvd_grant_turn *turn)
+{
+	if (!turn || !turn->account)
+		return;
+	list_del_init(&turn->of_turns);
+	uvd_account_put(turn->account);
+	turn->account = NULL;
+}
+
+void uvd_grants_turn_end(struct uvd_grants *g, struct uvd_grant_turn *turn)
+{
+	pthread_mutex_lock(&g->lock);
+	turn_end(turn);
+	/* The next one need not wait for its 5 ms. */
+	pthread_cond_broadcast(&g->changed);
+	pthread_mutex_unlock(&g->lock);
+}
+
+void uvd_grants_wait(struct uvd_grants *g)
+{
+	pthread_mutex_lock(&g->lock);
+	uvd_cond_wait_until(&g->changed, &g->lock, uvd_now_ns() + WAIT_NS);
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* Charges the job's account if it is the job's turn. Caller does not hold g->lock: a charge that is refused is logged. */
+static bool grant_charge(struct uvd_grants *g, struct uvd_grant_job *job)
+{
+	bool is_anothers;
+
+	pthread_mutex_lock(&g->lock);
+	is_anothers = turn_is_anothers(g, job);
+	pthread_mutex_unlock(&g->lock);
+	if (!is_anothers && !uvd_account_charge(job->account, UVD_RES_LOANS, 1))
+		return true;
+	pthread_mutex_lock(&g->lock);
+	turn_begin(g, job);
+	pthread_mutex_unlock(&g->lock);
+	return false;
+}
+
 bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 {
 	bool ok = false;
 
-	if (!g->enabled || job->call->caller.tid <= 0 || uvd_account_charge(job->account, UVD_RES_LOANS, 1))
+	if (!g->enabled || job->call->caller.tid <= 0 || !grant_charge(g, job))
 		return false;
 	pthread_mutex_lock(&g->lock);
 	if (g->draining || g->num_jobs >= MAX_LOANS)
@@ -355,6 +425,7 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	if (!g->watching && uvd_thread_start(&g->watchdog, STACK, grant_watchdog, g))
 		goto out;
 	g->watching = true;
+	turn_end(job->turn);
 	job->grants = g;
 	job->answered = job->over = false;
 	job->ticks = 0;
@@ -372,6 +443,8 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 		g->num_jobs--;
 	}
 out:
+	if (!ok)
+		turn_begin(g, job);
 	pthread_mutex_unlock(&g->lock);
 	if (!ok)
 		uvd_account_uncharge(job->account, UVD_RES_LOANS, 1);

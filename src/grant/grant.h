@@ -21,6 +21,14 @@ struct uvd_link;
 struct uvd_loan;
 struct uvd_log;
 
+enum { UVD_GRANT_TURN_NS = 1000000000 }; /* a registration waits no longer for its turn */
+
+/* The place of a registration among those of its user that wait for a loan. All zero: it does not wait. */
+struct uvd_grant_turn {
+	struct list_head of_turns;
+	struct uvd_account *account; /* a reference */
+};
+
 /* One grant. grant.c owns it from uvd_grants_start() until done() is called. */
 struct uvd_grant_job {
 	struct uvd_call *call; /* grant.uobj is set */
@@ -36,6 +44,8 @@ struct uvd_grant_job {
 	 * number. NULL: the thread receives the descriptor.
 	 */
 	int (*pass)(struct uvd_grant_job *job, int fd);
+	struct uvd_grant_turn
+		*turn; /* of a registration that would wait; NULL: the job does not wait. Used by the start only. */
 	unsigned int filters; /* seccomp filters of the transport's clients, which allow ioctl() and close(); 0: none */
 	/*
 	 * The call has ended. Called once per job, before done() and before the client runs on (unless it already
@@ -54,9 +64,13 @@ struct uvd_grant_job {
 
 /*
  * Starts the grant on a thread of its own. Returns false if it is refused: then the job stays the caller's, which ends
- * the call with uvd_call_granted(call, -EPERM).
+ * the call with uvd_call_granted(call, -EPERM). A refused job with a turn waits from then on: later ones of the same user
+ * are refused until it has started, or uvd_grants_turn_end().
  */
 bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job);
+/* Waits until a grant has ended, 5 ms at most: then try again. */
+void uvd_grants_wait(struct uvd_grants *g);
+void uvd_grants_turn_end(struct uvd_grants *g, struct uvd_grant_turn *turn);
 /* Can a grant that was refused start later? No: clients' threads are not borrowed at all, or no more. */
 bool uvd_grants_can_wait(struct uvd_grants *g);
 /* Ends a call whose client no longer waits. Does not touch the client: its thread id may be another thread's by now. */

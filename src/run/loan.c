@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "account/account.h"
 #include "run/internal.h"
@@ -18,6 +17,7 @@
 struct run_loan {
 	struct uvd_call call; /* of the tree until the loan takes it over */
 	struct uvd_grant_job job; /* the rest is for the loan */
+	struct uvd_grant_turn turn;
 	struct uvd_run_tree *tree; /* until the call is answered */
 	struct uvd_run_file *file; /* a reference */
 	uint64_t id; /* of the call's notification */
@@ -137,16 +137,17 @@ static void loan_refuse(struct run_loan *l, int err)
  */
 static void loan_wait_for_turn(void *arg, struct uvd_worker *worker)
 {
-	const struct timespec pause = { .tv_nsec = 5000000 };
+	const uint64_t end = uvd_now_ns() + UVD_GRANT_TURN_NS;
 	struct run_loan *l = arg;
 	struct uvd_grants *grants = l->tree->engine->grants;
 
 	worker->held_up(worker);
-	for (int i = 0; i < 200 && uvd_grants_can_wait(grants) && loan_waits(&l->call.caller); i++) {
-		nanosleep(&pause, NULL);
+	while (uvd_now_ns() < end && uvd_grants_can_wait(grants) && loan_waits(&l->call.caller)) {
+		uvd_grants_wait(grants);
 		if (uvd_grants_start(grants, &l->job))
 			return;
 	}
+	uvd_grants_turn_end(grants, &l->turn);
 	loan_refuse(l, uvd_grants_can_wait(grants) ? -EAGAIN : -EPERM);
 }
 
@@ -169,6 +170,7 @@ long uvd_run_lend(struct uvd_run_tree *tree, struct uvd_run_file *f)
 		.pass = loan_pass,
 		.ended = loan_ended,
 		.done = loan_done,
+		.turn = &l->turn,
 		.filters = tree->filters,
 	};
 	l->tree = tree;

@@ -2,6 +2,7 @@
 """Quotas and allow-lists before an adapter: with the default --memory no client gets at the adapter itself, which knows no rule."""
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -42,3 +43,17 @@ def test_rule_is_enforced_and_logged_before_the_adapter(own, tmp_path):
     finally:
         assert d.stop() == 0, d.log.read_text()
     assert verbs.resources() == own
+
+
+def test_registrations_wait_for_their_turn(own, tmp_path):
+    """Four programs register all the time, and one thread may be borrowed at once."""
+    d = cuse.Daemon(tmp_path, "--backend", "verbs", "--hca", verbs.ADAPTER, "--limit-loans", "1")
+    try:
+        command = [*verbs.OURS, sys.executable, verbs.HERE / "register_often.py", verbs.DEVICE]
+        programs = [subprocess.Popen(command, stdin=subprocess.PIPE, **verbs.TEXT, **verbs.USER) for _ in range(4)]
+        assert [p.stdout.readline() for p in programs] == ["begun\n"] * 4
+        time.sleep(2)
+        ends = [(p.communicate(timeout=verbs.STUCK)[0], p.returncode) for p in programs]
+        assert ends == [("", 0)] * 4 and "can be borrowed" not in d.log.read_text()
+    finally:
+        assert d.stop() == 0, d.log.read_text()

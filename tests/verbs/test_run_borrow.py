@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,7 @@ def read_until(process, word):
     lines = []
     for line in process.stdout:
         lines.append(line)
+        assert not re.match("often: [1-9]", line), "".join(lines)
         if word in line:
             return "".join(lines)
     raise AssertionError("".join(lines))
