@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Which of a user's registrations gets the next loan. No loan starts here: its thread is counted, and refused.
+ */
+#include <check.h>
+#include <errno.h>
+#include <string.h>
+#include "account/account.h"
+#include "grant/grant.h"
+#include "../suite.h"
+
+enum { USER = 1000, OTHER = 1001 };
+
+static struct uvd_accounts *accounts;
+static struct uvd_grants *grants;
+static unsigned int threads;
+
+int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
+
+int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
+{
+	threads++;
+	return -EAGAIN;
+}
+
+/* A job, with its account and its turn. */
+struct waiter {
+	struct uvd_call call;
+	struct uvd_grant_job job;
+	struct uvd_grant_turn turn;
+};
+
+static void waiter_init(struct waiter *w, uid_t uid)
+{
+	memset(w, 0, sizeof(*w));
+	w->call.caller.tid = 1;
+	w->job = (struct uvd_grant_job){ .call = &w->call,
+					 .account = uvd_account_get(accounts, &uid, 1),
+					 .turn = &w->turn };
+	ck_assert_ptr_nonnull(w->job.account);
+}
+
+static void waiter_end(struct waiter *w)
+{
+	uvd_grants_turn_end(grants, &w->turn);
+	uvd_account_put(w->job.account);
+}
+
+/* Would the job get a loan now? */
+static bool gets_loan(struct waiter *w)
+{
+	const unsigned int before = threads;
+
+	ck_assert(!uvd_grants_start(grants, &w->job));
+	return threads > before;
+}
+
+static struct waiter first, second, other;
+
+static void setup(void)
+{
+	struct uvd_account_limits limits;
+
+	uvd_account_limits_init(&limits);
+	limits.max[UVD_RES_LOANS] = 1;
+	accounts = uvd_accounts_new(&limits, NULL);
+	grants = uvd_grants_new(true, NULL, NULL);
+	waiter_init(&first, USER);
+	waiter_init(&second, USER);
+	waiter_init(&other, OTHER);
+}
+
+static void teardown(void)
+{
+	waiter_end(&first);
+	waiter_end(&second);
+	waiter_end(&other);
+	uvd_grants_free(grants);
+	uvd_accounts_free(accounts);
+}
+
+START_TEST(test_registration_that_has_waited_gets_the_next_loan)
+{
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	ck_assert(!gets_loan(&second));
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	ck_assert(!gets_loan(&second));
+	ck_assert(gets_loan(&first));
+	ck_assert(!gets_loan(&second));
+	uvd_grants_turn_end(grants, &first.turn);
+	ck_assert(gets_loan(&second));
+	ck_assert_uint_eq(uvd_account_used(first.job.account, UVD_RES_LOANS), 0);
+}
+END_TEST
+
+START_TEST(test_registration_that_waits_holds_up_neither_others_nor_event_files)
+{
+	struct waiter event_file;
+
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	ck_assert(gets_loan(&other));
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	waiter_init(&event_file, USER);
+	event_file.job.turn = NULL;
+	ck_assert(gets_loan(&event_file));
+	ck_assert(!gets_loan(&second));
+	waiter_end(&event_file);
+}
+END_TEST
+
+START_TEST(test_turn_that_ends_twice_ends_once)
+{
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	uvd_grants_turn_end(grants, &first.turn);
+	uvd_grants_turn_end(grants, &first.turn);
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	ck_assert(gets_loan(&second));
+}
+END_TEST
+
+int main(void)
+{
+	TCase *t = tcase_create("turns");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, test_registration_that_has_waited_gets_the_next_loan);
+	tcase_add_test(t, test_registration_that_waits_holds_up_neither_others_nor_event_files);
+	tcase_add_test(t, test_turn_that_ends_twice_ends_once);
+	return run_suite("turns of registrations that wait for a loan", t);
+}
