@@ -44,6 +44,16 @@ uint64_t client_bytes(void)
 	return uvd_account_used(h.account, UVD_RES_BYTES);
 }
 
+void client_lend(void)
+{
+	struct hca_device *dev = client_device();
+	struct hca_context *c;
+
+	for (int i = 0; i < HCA_CONTEXT_LISTS; i++)
+		list_for_each_entry(c, &dev->contexts[i], of_device)
+			atomic_store(&c->lent, true);
+}
+
 void client_uncharge_left(unsigned int contexts)
 {
 	ck_assert_uint_eq(uvd_account_used(h.account, UVD_RES_DESCRIPTORS), 3 * contexts);

@@ -60,7 +60,12 @@ struct ib_uverbs_async_event_desc client_async_event_whole(int fd);
 
 /* The user of the fixture's files is charged this much. */
 uint64_t client_bytes(void);
-/* What is left on the adapter, these contexts, is charged for ever: takes it out of the account, so that the fixture finds it empty. */
+/* Marks the contexts of all clients: their threads have had the device files. */
+void client_lend(void);
+/*
+ * The adapter keeps these contexts, and the account stays charged for them for ever: takes the charges out of the account, so
+ * that the fixture finds it empty.
+ */
 void client_uncharge_left(unsigned int contexts);
 struct hca_device *client_device(void);
 

@@ -228,17 +228,6 @@ END_TEST
 
 /* ---- destructions that do not end -------------------------------------------------------------------------------- */
 
-/* Threads of all clients have had their contexts' device files. */
-static void lend(void)
-{
-	struct hca_device *dev = client_device();
-	struct hca_context *c;
-
-	for (int i = 0; i < HCA_CONTEXT_LISTS; i++)
-		list_for_each_entry(c, &dev->contexts[i], of_device)
-			atomic_store(&c->lent, true);
-}
-
 static int end_cq(const struct client *c)
 {
 	return uv_destroy_cq(c->fd, UV_WRITE, c->cq, NULL);
@@ -252,7 +241,7 @@ START_TEST(test_destruction_that_does_not_end_is_left_with_its_context)
 	struct client b;
 
 	open_other_cq(&b);
-	lend();
+	client_lend();
 	client_device()->patience = 20000000;
 	fake.hangs = true;
 	ck_assert_int_eq(end_qp(&b), 0);
@@ -273,7 +262,7 @@ START_TEST(test_removal_ends_although_destructions_do_not)
 
 	for (int i = 0; i < MORE; i++)
 		client_open(&more[i], uv_open());
-	lend();
+	client_lend();
 	client_device()->patience = 100000000;
 	fake.hangs = true;
 	uvd_device_remove(h.dev);
@@ -289,14 +278,14 @@ START_TEST(test_slow_destruction_delays_no_other_client_and_leaves_nothing)
 	struct client other = {};
 	struct worker destroy;
 
-	lend();
+	client_lend();
 	client_device()->patience = UINT64_C(600000000000);
 	fake.hangs = true;
 	worker_start(&destroy, &a, end_qp);
 	sem_wait(&fake.blocked);
 	fake.hangs = false;
 	client_open(&other, uv_open());
-	lend();
+	client_lend();
 	client_expect_none(&other);
 	ck_assert_int_eq(end_qp(&other), 0);
 	sem_post(&fake.unblock);
@@ -306,7 +295,7 @@ END_TEST
 
 START_TEST(test_errno_of_a_destruction_in_a_thread_is_the_clients)
 {
-	lend();
+	client_lend();
 	fake.result[FAKE_DESTROY_QP] = -1;
 	fake.err = EBUSY;
 	ck_assert_int_eq(end_qp(&a), -EBUSY);

@@ -224,23 +224,13 @@ END_TEST
 
 /* ---- a client that has kept its device file: see test_hostile.c --------------------------------------------------- */
 
-static void lend(void)
-{
-	struct hca_device *dev = client_device();
-	struct hca_context *c;
-
-	for (int i = 0; i < HCA_CONTEXT_LISTS; i++)
-		list_for_each_entry(c, &dev->contexts[i], of_device)
-			atomic_store(&c->lent, true);
-}
-
 /* The destruction of a work queue waits for the acknowledgement of its events: it must not hold up the client. */
 START_TEST(test_destruction_of_a_work_queue_that_does_not_end_is_left)
 {
 	struct wq wq;
 
 	ck_assert_int_eq(create_wq(&wq), 0);
-	lend();
+	client_lend();
 	client_device()->patience = 20000000;
 	((struct fake_wq *)fake_wq(wq.num))->unacked = 1;
 	ck_assert_int_eq(destroy_wq(&wq, NULL), 0);
@@ -257,7 +247,7 @@ START_TEST(test_table_of_a_qp_that_is_left_is_left_too)
 
 	table = some_table(&wq);
 	ck_assert_int_eq(create_qp(table, &qp), 0);
-	lend();
+	client_lend();
 	client_device()->patience = 20000000;
 	fake.hangs = true;
 	ck_assert_int_eq(destroy_qp(qp), 0);
