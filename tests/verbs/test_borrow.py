@@ -147,6 +147,23 @@ def test_client_that_keeps_the_descriptor_keeps_no_objects(daemon, own):
         os.close(fd)
 
 
+def test_client_killed_at_a_random_moment_leaves_nothing_although_its_descriptor_was_kept(daemon, own):
+    """A region whose registration the kill has interrupted lasts as long as the file; all else leaves before."""
+    chance = random.Random(3)
+    for _ in range(200 if LONG else 3):
+        with register_often() as process:
+            fd = cuse.wait_for("a registration", lambda pid=process.pid: steal(pid))
+            time.sleep(chance.random() / 10)
+            process.kill()
+        try:
+            daemon.wait_idle()
+            left = {kind: n for kind, n in verbs.resources().items() if n != own[kind] and kind not in ("ctx", "mr", "pd")}
+            assert not left
+        finally:
+            os.close(fd)
+        cuse.wait_for("an adapter without clients' objects", lambda: {**verbs.resources(), "ctx": 0} == {**own, "ctx": 0})
+
+
 def test_events_of_objects_that_a_client_makes_by_itself_do_no_harm(daemon):
     assert verbs.thief("events") == 1
     cuse.wait_for("the event", lambda: "of an object that the daemon has not made" in daemon.log.read_text())
