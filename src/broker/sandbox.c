@@ -201,8 +201,8 @@ static bool root_show(const char *path)
 }
 
 /*
- * What a process with adapters finds in the new root, which is the working directory. Only root can change the folder of
- * nodes: the broker does, when a device needs an adapter.
+ * Gives a process with adapters their files in the new root, which is the working directory. Only root can change the
+ * folder of nodes: the broker does, when a device needs an adapter.
  */
 static bool root_add_adapters(void)
 {

@@ -80,7 +80,10 @@ static int adapter_find(const char *hca, struct uvd_adapter *a)
 	return adapter_exists(a->rdev) ? 0 : -ELOOP;
 }
 
-/* Opens the engine process's folder of nodes. A process that has not entered its sandbox has that of the host: -EPERM. */
+/*
+ * Opens the engine process's folder of nodes. The number is still its own: it is a child that the broker, which calls this,
+ * has not reaped. A process that has not entered its sandbox has the folder of the host: -EPERM.
+ */
 static int adapter_folder(pid_t engine)
 {
 	struct stat host, st;

@@ -89,7 +89,7 @@ static int mr_rereg_describe(struct uvd_req *req, const struct uvd_mr *mr, struc
 	to->access = cmd->flags & ACCESS ? cmd->access_flags : mr->access;
 	to->iova = cmd->flags & TRANSLATION ? cmd->hca_va : mr->iova;
 	to->length = cmd->flags & TRANSLATION ? cmd->length : mr->length;
-	/* What the kernel has pinned for an adapter, the adapter's driver checks. */
+	/* If the kernel has pinned the region's memory for an adapter, the adapter's driver makes the checks. */
 	if (mr->registration && mr->registration->executed)
 		return 0;
 	if (cmd->flags & TRANSLATION)

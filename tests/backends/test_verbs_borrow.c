@@ -344,7 +344,7 @@ enum { OTHER_PD = 5, ACCESS = IBV_REREG_MR_CHANGE_ACCESS, PD = IBV_REREG_MR_CHAN
 static struct ibv_pd other_adapter_pd = { .handle = OTHER_PD };
 static struct hca_pd other_pd = { .pd.context = &context.context, .adapter = &other_adapter_pd };
 
-/* What the core asks for: the other PD, and only local rights. */
+/* The core asks for the other PD, and only local rights. */
 static struct hca_mr changed(void)
 {
 	return (struct hca_mr){ .mr = { .pd = &other_pd.pd,

@@ -247,7 +247,7 @@ static const struct {
 	{ writes_memory, QUESTIONS },
 };
 
-/* What a process with adapters may not do either. The exceptions are in opens_only_what_it_was_given(). */
+/* A process with adapters may not do this either. The exceptions are in opens_only_what_it_was_given(). */
 FORBIDDEN(makes_a_stream, socket(AF_INET, SOCK_STREAM, 0))
 FORBIDDEN(makes_a_raw_socket, socket(AF_INET, SOCK_RAW, 1))
 FORBIDDEN(makes_a_ping_socket, socket(AF_INET, SOCK_DGRAM, 1))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Which rows of the list of differences hold on which kernel. */
+/* A row of the list of differences holds on the kernels that its condition names. */
 #include <string.h>
 #include "program/list.h"
 #include "../suite.h"

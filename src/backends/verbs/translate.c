@@ -69,7 +69,7 @@ static bool qp_type_is_forwarded(enum ibv_qp_type type, unsigned int features)
 static const uint32_t forwarded_raw_caps = IBV_RAW_PACKET_CAP_CVLAN_STRIPPING | IBV_RAW_PACKET_CAP_SCATTER_FCS |
 					   IBV_RAW_PACKET_CAP_IP_CSUM | IBV_RAW_PACKET_CAP_DELAY_DROP;
 
-/* What the adapter hashes is not a part of the common ABI. */
+/* The common ABI has no field for the headers that an adapter hashes. */
 static void mask_rss(struct ibv_device_attr_ex *attr, const struct ibv_device_attr_ex *all, unsigned int features)
 {
 	attr->max_wq_type_rq = all->max_wq_type_rq;
