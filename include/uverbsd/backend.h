@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 #include <uverbsd/api.h>
 #include <uverbsd/config.h>
 #include <uverbsd/counters.h>
@@ -335,6 +336,12 @@ UVD_API int uvd_ibdev_set_port(struct uvd_ibdev *dev, unsigned int port, bool up
  */
 UVD_API int uvd_charge_bytes(struct uvd_account *account, uint64_t bytes);
 UVD_API void uvd_uncharge_bytes(struct uvd_account *account, uint64_t bytes);
+/*
+ * Returns the user whose rights the account has: its outermost user other than root, so that a user has no other rights
+ * under the ids of its user namespaces. 0: all are root. UVD_LOG_NO_USER: account is NULL. Its lines of the log are
+ * limited by it, see uvd_log_of_user().
+ */
+UVD_API uid_t uvd_account_person(const struct uvd_account *account);
 
 /* ---- queries that backends without an adapter answer from the configuration (src/backends/config.c) -------------- */
 

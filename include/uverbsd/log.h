@@ -3,8 +3,10 @@
  * The log writes each message as one line to a file descriptor. Any thread may log, with any lock held. Logging keeps
  * errno.
  *
- * Messages that a client can cause must use uvd_log_limited(), so that no client can fill a disk: it writes at most 10
- * lines in 5 seconds, and later one line with the number of messages that were left out.
+ * Messages that a client can cause must use uvd_log_of_user(), or uvd_log_limited() where the user is not known, so that
+ * no client can fill a disk, or hide what the log says of other users: in 5 seconds at most 10 lines of a format and a
+ * user are written, 30 of a user, and 150 in all. Later one line for each format and user has the number of those that
+ * were left out. uvd_log_limited() counts as one user more.
  */
 #ifndef UVERBSD_LOG_H
 #define UVERBSD_LOG_H
@@ -29,6 +31,10 @@ UVD_API void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char 
 	__attribute__((format(printf, 3, 4)));
 UVD_API void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+#define UVD_LOG_NO_USER (~0u)
+/* uid: the user who causes the message; UVD_LOG_NO_USER: not known. */
+UVD_API void uvd_log_of_user(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* Are messages of this level written? */
 UVD_API bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level);

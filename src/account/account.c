@@ -254,6 +254,8 @@ uid_t uvd_account_uid(const struct uvd_account *account)
 
 uid_t uvd_account_person(const struct uvd_account *account)
 {
+	if (!account)
+		return UVD_LOG_NO_USER;
 	return account->spender ? account->spender->uid : 0;
 }
 
@@ -310,7 +312,7 @@ int uvd_account_charge_why(struct uvd_account *account, enum uvd_resource res, u
 	if (!account || account_charge(account, res, n, why))
 		return 0;
 	if (account->accounts->log && !why->quota)
-		uvd_log_limited(account->accounts->log, UVD_WARN,
+		uvd_log_of_user(account->accounts->log, uvd_account_person(account), UVD_WARN,
 				"user %u has %" PRIu64 " %s, and %" PRIu64 " more would exceed the limit of %" PRIu64
 				": raise it with --limit-%s, or `%s` of [limits]",
 				why->uid, why->used, row->what, n, why->max, row->name, row->name);

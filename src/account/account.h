@@ -75,11 +75,6 @@ struct uvd_account *uvd_account_ref(struct uvd_account *account);
 void uvd_account_put(struct uvd_account *account); /* NULL is allowed */
 /* Returns the id of its first user. */
 uid_t uvd_account_uid(const struct uvd_account *account);
-/*
- * Returns the user whose rights the account has: its outermost user other than root, so that a user has no other rights
- * under the ids of its user namespaces. 0: all are root.
- */
-uid_t uvd_account_person(const struct uvd_account *account);
 
 /*
  * Charges n more. Returns 0; or charges nothing, logs a line that names the limit and its option, and returns the

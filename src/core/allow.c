@@ -287,15 +287,10 @@ uint64_t uvd_device_refused(const struct uvd_device *dev)
 
 /* ---- open files -------------------------------------------------------------------------------------------------- */
 
-static uid_t file_person(const struct uvd_file *file)
-{
-	return file->account ? uvd_account_person(file->account) : (uid_t)-1;
-}
-
 void uvd_file_allow_begin(struct uvd_file *file)
 {
 	struct uvd_allowed *allowed = &file->allowed_at_open;
-	const bool found = uvd_allow_find(file->dev->allow, file_person(file), NULL, NULL, allowed);
+	const bool found = uvd_allow_find(file->dev->allow, uvd_account_person(file->account), NULL, NULL, allowed);
 
 	atomic_store_explicit(&file->allowed, found ? allowed : NULL, memory_order_release);
 }
@@ -327,7 +322,7 @@ void uvd_file_allow_context(struct uvd_file *file, uint64_t ucaps)
 	if (!file->dev->allow || !ucaps)
 		return;
 	uvd_lock(&held.all->lock);
-	found = uvd_allow_find(file->dev->allow, file_person(file), ucap_is_held, &held, allowed);
+	found = uvd_allow_find(file->dev->allow, uvd_account_person(file->account), ucap_is_held, &held, allowed);
 	uvd_unlock(&held.all->lock);
 	atomic_store_explicit(&file->allowed, found ? allowed : NULL, memory_order_release);
 }
@@ -349,11 +344,11 @@ int uvd_file_refuse(struct uvd_file *file, struct uvd_caller *caller, const char
 	caller->refusal_logged = true;
 	if (uvd_caller_identity(caller, &id))
 		id = (struct uvd_identity){ .tgid = caller->tid };
-	uvd_log_limited(log, UVD_WARN,
+	uvd_log_of_user(log, uvd_account_person(caller->account), UVD_WARN,
 			"%s: %s of user %u, pid %d (%.15s) is refused by the allow-list `%s`: %s: to allow it, add"
 			" `allow = %s%s` to the device's section, or use --allow: EPERM",
-			file->dev->config.ibdev, name, (unsigned int)file_person(file), id.tgid, id.comm, prefix, what,
-			prefix, word);
+			file->dev->config.ibdev, name, uvd_account_person(file->account), id.tgid, id.comm, prefix,
+			what, prefix, word);
 	return -EPERM;
 }
 

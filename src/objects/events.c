@@ -32,7 +32,7 @@ void uvd_object_event(struct uvd_uobject *uobj, enum ibv_event_type type)
 	struct ib_uverbs_async_event_desc event = { .element = uobj->user_handle, .event_type = type };
 
 	if (uobj->event_file && events_post(uobj->event_file, &event, &uobj->async_events) == -EAGAIN)
-		uvd_log_limited(uobj->file->dev->engine->log, UVD_WARN,
+		uvd_log_of_user(uobj->file->dev->engine->log, uvd_account_person(uobj->file->account), UVD_WARN,
 				"an asynchronous event file is full: event %d of object %u is lost", type, uobj->id);
 }
 
@@ -41,7 +41,7 @@ void uvd_object_completed(struct uvd_uobject *uobj)
 	struct ib_uverbs_comp_event_desc event = { .cq_handle = uobj->user_handle };
 
 	if (uobj->channel && events_post(uobj->channel, &event, &uobj->comp_events) == -EAGAIN)
-		uvd_log_limited(uobj->file->dev->engine->log, UVD_WARN,
+		uvd_log_of_user(uobj->file->dev->engine->log, uvd_account_person(uobj->file->account), UVD_WARN,
 				"a completion channel is full: an event of CQ %u is lost", uobj->id);
 }
 

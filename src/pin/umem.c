@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <uverbsd/backend.h>
 #include <uverbsd/log.h>
 
 #include "client/client.h"
@@ -32,12 +33,12 @@ static const struct limit_text of_client = {
 static const struct limit_text of_device = { "the device's limit (--memlock)", "--memlock unlimited, or more bytes" };
 
 /* Users of RDMA ask about this failure most often, so the line has every number and the remedy. */
-static void log_over_limit(struct uvd_log *log, const struct limit_text *text, const struct uvd_identity *id, int err,
-			   uint64_t used, uint64_t asked, uint64_t limit)
+static void log_over_limit(struct uvd_log *log, const struct uvd_caller *c, const struct limit_text *text,
+			   const struct uvd_identity *id, int err, uint64_t used, uint64_t asked, uint64_t limit)
 {
 	uint64_t kib = sysconf(_SC_PAGESIZE) / 1024;
 
-	uvd_log_limited(log, UVD_WARN,
+	uvd_log_of_user(log, uvd_account_person(c->account), UVD_WARN,
 			"%s (pid %d, uid %u): no more memory can be registered (%s): "
 			"%" PRIu64 " KiB (%" PRIu64 " pages) in use, %" PRIu64 " KiB (%" PRIu64 " pages) asked for, "
 			"%s is %" PRIu64 " KiB (%" PRIu64 " pages); raise it: %s",
@@ -62,7 +63,7 @@ static int umem_charge(struct uvd_mm *mm, struct uvd_caller *c, struct uvd_log *
 		sum += id.vm_pin_pages;
 		if (sum <= limit || uvd_caller_capable_as(c, &id, CAP_IPC_LOCK))
 			return 0;
-		log_over_limit(log, text, &id, -ENOMEM, sum - pages, pages, limit);
+		log_over_limit(log, c, text, &id, -ENOMEM, sum - pages, pages, limit);
 		err = -ENOMEM;
 	}
 	uvd_mm_charge(mm, -(int64_t)pages);
@@ -111,7 +112,7 @@ static int may_pin_any(struct uvd_caller *c, struct uvd_log *log, uint64_t pages
 	int err = uvd_caller_identity(c, &id);
 
 	if (!err && !uvd_caller_capable_as(c, &id, CAP_IPC_LOCK)) {
-		log_over_limit(log, &of_client, &id, -EPERM, 0, pages, 0);
+		log_over_limit(log, c, &of_client, &id, -EPERM, 0, pages, 0);
 		err = -EPERM;
 	}
 	return err;

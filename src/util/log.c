@@ -15,9 +15,20 @@
 #include "util/util.h"
 
 #define LINE_MAX_BYTES 1024
-#define BURST 10 /* limited lines in one interval */
 #define MOST_TOLD 64
 #define INTERVAL_NS (5 * 1000000000ll)
+/* Limited lines in one interval: of a kind and a user, of a user, and of all. */
+#define MOST_OF_KIND 10
+#define MOST_OF_USER 30
+#define MOST_OF_ALL 150
+#define MOST_COUNTS 256 /* kinds and users in one interval, with a line each; no other leaves it before the next */
+
+/* What one user has logged, or of one kind, in this interval. */
+struct log_count {
+	uint64_t hash;
+	unsigned int printed, left_out;
+	char first[80]; /* the beginning of the first line; of a user: empty */
+};
 
 struct uvd_log {
 	int fd;
@@ -25,7 +36,9 @@ struct uvd_log {
 	char *name;
 	pthread_mutex_t lock; /* protects the members below, which limit the messages that a client can cause */
 	int64_t begin; /* of the current interval; 0: there is none yet */
-	unsigned int printed, left_out; /* in that interval */
+	unsigned int printed, left_out; /* in that interval; left out: those that have no place in counts */
+	struct log_count counts[MOST_COUNTS];
+	unsigned int num_counts;
 	uint64_t told[MOST_TOLD]; /* the latest kinds of uvd_log_first(): their hashes */
 	unsigned int num_told;
 };
@@ -96,67 +109,108 @@ void uvd_logf(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ..
 	va_end(ap);
 }
 
-/*
- * May one more line be written in this interval? *left_out: how many lines the interval that has just ended left out,
- * for the caller to report; else 0.
- */
-static bool within_limit(struct uvd_log *log, unsigned int *left_out)
+/* FNV-1a, of 64 bits: two kinds are not expected to meet. */
+static uint64_t kind_hash(unsigned int owner, const char *kind)
+{
+	uint64_t hash = (0xcbf29ce484222325 ^ owner) * 0x100000001b3;
+
+	for (; *kind; kind++)
+		hash = (hash ^ (unsigned char)*kind) * 0x100000001b3;
+	return hash;
+}
+
+/* Says what the interval has left out, and begins the next. Caller holds log->lock, or nobody else uses the log. */
+static void interval_end(struct uvd_log *log)
+{
+	for (struct log_count *c = log->counts; c < log->counts + log->num_counts; c++)
+		if (c->left_out)
+			uvd_logf(log, UVD_WARN, "%u similar message%s left out: %s", c->left_out,
+				 c->left_out == 1 ? "" : "s", c->first);
+	if (log->left_out)
+		uvd_logf(log, UVD_WARN, "%u message%s left out", log->left_out, log->left_out == 1 ? "" : "s");
+	log->printed = log->left_out = log->num_counts = 0;
+}
+
+/* Returns NULL if there are too many. Caller holds log->lock. */
+static struct log_count *count_of(struct uvd_log *log, unsigned int uid, const char *kind)
+{
+	const uint64_t hash = kind_hash(uid, kind);
+	struct log_count *c = log->counts;
+
+	while (c < log->counts + log->num_counts && c->hash != hash)
+		c++;
+	if (c == log->counts + MOST_COUNTS)
+		return NULL;
+	if (c == log->counts + log->num_counts) {
+		*c = (struct log_count){ .hash = hash };
+		log->num_counts++;
+	}
+	return c;
+}
+
+/* May one more line of the user be written in this interval? kind: its format. Caller holds log->lock. */
+static bool is_within_limit(struct uvd_log *log, unsigned int uid, const char *kind, va_list ap)
+{
+	struct log_count *of_user = count_of(log, uid, ""), *of_kind = count_of(log, uid, kind);
+
+	if (!of_user || !of_kind) {
+		log->left_out++;
+		return false;
+	}
+	if (!*of_kind->first)
+		vsnprintf(of_kind->first, sizeof(of_kind->first), kind, ap);
+	if (of_kind->printed == MOST_OF_KIND || of_user->printed == MOST_OF_USER || log->printed == MOST_OF_ALL) {
+		of_kind->left_out++;
+		return false;
+	}
+	of_kind->printed++;
+	of_user->printed++;
+	log->printed++;
+	return true;
+}
+
+static void log_limited(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *fmt, va_list ap)
 {
 	const int64_t now = uvd_now_ns();
-	bool ok;
-
-	*left_out = 0;
-	pthread_mutex_lock(&log->lock);
-	if (!log->begin || now - log->begin >= INTERVAL_NS) {
-		*left_out = log->left_out;
-		log->begin = now;
-		log->printed = log->left_out = 0;
-	}
-	ok = log->printed < BURST;
-	if (ok)
-		log->printed++;
-	else
-		log->left_out++;
-	pthread_mutex_unlock(&log->lock);
-	return ok;
-}
-
-static void tell_left_out(struct uvd_log *log, unsigned int n)
-{
-	if (n)
-		uvd_logf(log, UVD_WARN, "%u similar message%s left out", n, n == 1 ? "" : "s");
-}
-
-void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
-{
-	unsigned int left_out;
-	va_list ap;
+	va_list again;
 	bool ok;
 
 	if (!log || level > log->most)
 		return;
-	ok = within_limit(log, &left_out);
-	tell_left_out(log, left_out);
-	if (!ok)
-		return;
+	va_copy(again, ap);
+	pthread_mutex_lock(&log->lock);
+	if (!log->begin || now - log->begin >= INTERVAL_NS) {
+		interval_end(log);
+		log->begin = now;
+	}
+	ok = is_within_limit(log, uid, fmt, again);
+	pthread_mutex_unlock(&log->lock);
+	va_end(again);
+	if (ok)
+		write_line(log, level, fmt, ap);
+}
+
+void uvd_log_limited(struct uvd_log *log, enum uvd_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
 	va_start(ap, fmt);
-	write_line(log, level, fmt, ap);
+	log_limited(log, UVD_LOG_NO_USER, level, fmt, ap);
+	va_end(ap);
+}
+
+void uvd_log_of_user(struct uvd_log *log, unsigned int uid, enum uvd_log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_limited(log, uid, level, fmt, ap);
 	va_end(ap);
 }
 
 bool uvd_log_shows(const struct uvd_log *log, enum uvd_log_level level)
 {
 	return log && level <= log->most;
-}
-
-/* FNV-1a, of 64 bits: two kinds are not expected to meet. */
-static uint64_t kind_hash(int pid, const char *kind)
-{
-	uint64_t hash = (0xcbf29ce484222325 ^ (unsigned int)pid) * 0x100000001b3;
-
-	for (; *kind; kind++)
-		hash = (hash ^ (unsigned char)*kind) * 0x100000001b3;
-	return hash;
 }
 
 bool uvd_log_first(struct uvd_log *log, int pid, const char *kind)
@@ -177,7 +231,7 @@ void uvd_log_free(struct uvd_log *log)
 {
 	if (!log)
 		return;
-	tell_left_out(log, log->left_out);
+	interval_end(log);
 	pthread_mutex_destroy(&log->lock);
 	free(log->name);
 	free(log);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <uverbsd/backend.h>
 #include <uverbsd/log.h>
 #include <uverbsd/schema.h>
 #include "account/account.h"

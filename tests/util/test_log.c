@@ -93,7 +93,7 @@ START_TEST(test_limited_messages_are_ten_and_then_counted)
 	ck_assert_uint_eq(lines(), 10);
 	uvd_log_free(log);
 	ck_assert_uint_eq(lines(), 1);
-	ck_assert_ptr_nonnull(strstr(text, "15 similar messages left out"));
+	ck_assert_ptr_nonnull(strstr(text, "uverbsd: warning: 15 similar messages left out: bad command 0\n"));
 }
 END_TEST
 
@@ -105,10 +105,66 @@ START_TEST(test_limit_opens_again_after_five_seconds)
 		uvd_log_limited(log, UVD_INFO, "bad command");
 	ck_assert_uint_eq(lines(), 10);
 	usleep(5100000);
-	uvd_log_limited(log, UVD_INFO, "another");
+	uvd_log_limited(log, UVD_INFO, "bad command");
 	ck_assert_uint_eq(lines(), 2);
-	ck_assert_str_eq(text, "uverbsd: warning: 2 similar messages left out\nuverbsd: another\n");
+	ck_assert_str_eq(text, "uverbsd: warning: 2 similar messages left out: bad command\nuverbsd: bad command\n");
 	uvd_log_free(log);
+}
+END_TEST
+
+/* A client that fills the log with its mistakes must not hide what the log says of others. */
+START_TEST(test_messages_of_one_user_hide_none_of_another)
+{
+	struct uvd_log *log = start(UVD_INFO);
+
+	for (int i = 0; i < 100; i++) {
+		uvd_log_of_user(log, 1000, UVD_INFO, "a %d", i);
+		uvd_log_of_user(log, 1000, UVD_INFO, "b");
+		uvd_log_of_user(log, 1000, UVD_INFO, "c");
+		uvd_log_of_user(log, 1000, UVD_INFO, "d");
+		uvd_log_limited(log, UVD_INFO, "a %d", i);
+	}
+	ck_assert_uint_eq(lines(), 30 + 10);
+	uvd_log_of_user(log, 1001, UVD_INFO, "a %d", 5);
+	ck_assert_uint_eq(lines(), 1);
+	ck_assert_str_eq(text, "uverbsd: a 5\n");
+	uvd_log_free(log);
+	ck_assert_uint_eq(lines(), 5);
+	ck_assert_ptr_nonnull(strstr(text, "93 similar messages left out: d\n"));
+}
+END_TEST
+
+START_TEST(test_messages_of_one_kind_hide_none_of_another)
+{
+	struct uvd_log *log = start(UVD_INFO);
+
+	for (int i = 0; i < 100; i++)
+		uvd_log_of_user(log, 1000, UVD_INFO, "a %d", i);
+	ck_assert_uint_eq(lines(), 10);
+	uvd_log_of_user(log, 1000, UVD_INFO, "b");
+	ck_assert_uint_eq(lines(), 1);
+	ck_assert_str_eq(text, "uverbsd: b\n");
+	uvd_log_free(log);
+}
+END_TEST
+
+/* More users than the log counts, each with more than one may write: the file stays short, and all are counted. */
+START_TEST(test_all_users_together_are_limited)
+{
+	struct uvd_log *log = start(UVD_INFO);
+	unsigned int left_out = 0, n;
+
+	for (int uid = 0; uid < 300; uid++)
+		for (int i = 0; i < 20; i++)
+			uvd_log_of_user(log, uid, UVD_INFO, "a");
+	ck_assert_uint_eq(lines(), 150);
+	uvd_log_free(log);
+	ck_assert_uint_gt(lines(), 1);
+	for (const char *p = text; (p = strstr(p, "warning: ")); p++) {
+		ck_assert_int_eq(sscanf(p, "warning: %u", &n), 1);
+		left_out += n;
+	}
+	ck_assert_uint_eq(150 + left_out, 300 * 20);
 }
 END_TEST
 
@@ -150,6 +206,9 @@ int main(void)
 	tcase_add_test(t, test_kind_of_message_is_the_first_once_for_each_process);
 	tcase_add_test(t, test_limited_messages_are_ten_and_then_counted);
 	tcase_add_test(t, test_limit_opens_again_after_five_seconds);
+	tcase_add_test(t, test_messages_of_one_user_hide_none_of_another);
+	tcase_add_test(t, test_messages_of_one_kind_hide_none_of_another);
+	tcase_add_test(t, test_all_users_together_are_limited);
 	tcase_add_test(t, test_lines_of_threads_do_not_mix);
 	return run_suite("log", t);
 }

@@ -136,8 +136,8 @@ static int borrow_accept(struct hca_mr *mr, uint32_t handle)
 	int ret = hca_borrow_query(mr, handle, &answer);
 
 	if (ret || answer.length != mr->mr.length || answer.iova != mr->mr.iova) {
-		uvd_log_limited(
-			dev->ibdev->log, UVD_WARN,
+		uvd_log_of_user(
+			dev->ibdev->log, uvd_account_person(mr->mr.pd->context->account), UVD_WARN,
 			"%s: the client's memory names handle %u for its new region, and %s has another region there or "
 			"none (%s): refused",
 			dev->ibdev->config.ibdev, handle, dev->hca, ret ? uvd_errno_name(ret) : "other bytes");
@@ -159,8 +159,8 @@ static int borrow_end(struct uvd_mr *base, int64_t result)
 		return borrow_accept(mr, (uint32_t)result);
 	if (mr->registration.executed || result == -ESRCH || result == -EAGAIN)
 		return (int)result;
-	uvd_log_limited(
-		dev->ibdev->log, UVD_WARN,
+	uvd_log_of_user(
+		dev->ibdev->log, uvd_account_person(base->pd->context->account), UVD_WARN,
 		"%s: no thread of the client can be borrowed (%s): its data is copied, and peers cannot access it",
 		dev->ibdev->config.ibdev, uvd_errno_name((int)result));
 	return hca_bounce_mr(mr);

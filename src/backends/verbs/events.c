@@ -141,8 +141,8 @@ static void relay_client_event(const struct hca_device *dev, struct hca_context 
 	if (object)
 		relay_object_event(object, desc->event_type);
 	else
-		uvd_log_limited(
-			dev->ibdev->log, UVD_WARN,
+		uvd_log_of_user(
+			dev->ibdev->log, uvd_account_person(c->context.account), UVD_WARN,
 			"%s: %s reports event %u of an object that the daemon has not made: the event is dropped; "
 			"a client of --memory=borrow has kept its context's device file and made the object itself",
 			dev->ibdev->config.ibdev, dev->hca, desc->event_type);

@@ -23,7 +23,7 @@ static bool access_is_remote(unsigned int access)
 
 static int mr_refuse(const struct hca_device *dev, const struct uvd_mr *mr, const char *why)
 {
-	uvd_log_limited(dev->ibdev->log, UVD_WARN,
+	uvd_log_of_user(dev->ibdev->log, uvd_account_person(mr->pd->context->account), UVD_WARN,
 			"%s: a registration of %llu bytes with access flags 0x%x is refused: %s",
 			dev->ibdev->config.ibdev, (unsigned long long)mr->length, mr->access, why);
 	return -EOPNOTSUPP;

@@ -32,7 +32,7 @@ static void pool_log_failure(const struct hca_pd *pd, size_t size, int err)
 {
 	const struct hca_device *dev = hca_device(pd->pd.context->dev);
 
-	uvd_log_limited(dev->ibdev->log, UVD_WARN,
+	uvd_log_of_user(dev->ibdev->log, uvd_account_person(pd->pd.context->account), UVD_WARN,
 			"%s: the adapter %s does not register %zu bytes for buffers: %s: the client's post fails with "
 			"ENOMEM; raise RLIMIT_MEMLOCK of this process, or post fewer or shorter requests",
 			dev->ibdev->config.ibdev, dev->hca, size, uvd_errno_name(err));

@@ -78,8 +78,8 @@ static int rereg_refuse(const struct hca_mr *mr, const struct uvd_mr *to)
 {
 	const struct hca_device *dev = hca_device(mr->mr.pd->context->dev);
 
-	uvd_log_limited(
-		dev->ibdev->log, UVD_WARN,
+	uvd_log_of_user(
+		dev->ibdev->log, uvd_account_person(mr->mr.pd->context->account), UVD_WARN,
 		"%s: REREG_MR with other memory, %llu bytes, is refused: only the client's thread could register it with %s; "
 		"the client can deregister the region, and register the memory as a new one",
 		dev->ibdev->config.ibdev, (unsigned long long)to->length, dev->hca);
@@ -104,8 +104,8 @@ static int rereg_borrowed(struct hca_mr *mr, int flags, const struct uvd_mr *to)
 	/* A client with a copy of the context's device file can have put another region behind the handle. */
 	ret = hca_borrow_query(mr, mr->handle, &answer);
 	if (ret || answer.length != mr->mr.length || answer.iova != mr->mr.iova) {
-		uvd_log_limited(
-			dev->ibdev->log, UVD_WARN,
+		uvd_log_of_user(
+			dev->ibdev->log, uvd_account_person(mr->mr.pd->context->account), UVD_WARN,
 			"%s: after REREG_MR %s has another region behind handle %u of the client's, or none (%s): EFAULT; "
 			"the client must deregister the region",
 			dev->ibdev->config.ibdev, dev->hca, mr->handle, ret ? uvd_errno_name(ret) : "other bytes");
