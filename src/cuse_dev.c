@@ -389,6 +389,7 @@ static void cuse_call_begin(struct cuse_file *f, fuse_req_t req)
 	w->call->call.file = f->file;
 	init_caller(&w->call->call.caller, fuse_req_ctx(req)->pid, c->config.link ? &remote_mem_ops : &mem_ops,
 		    c->config.link ? &c->remote.calls : &uvd_proc_local);
+	w->call->call.caller.log_user = uvd_account_person(w->account);
 	w->call->call.caller.waits = cuse_call_waits;
 	w->call->call.caller.claim = call_claim;
 	uvd_claim_begin(&w->claim);

@@ -344,7 +344,7 @@ int uvd_file_refuse(struct uvd_file *file, struct uvd_caller *caller, const char
 	caller->refusal_logged = true;
 	if (uvd_caller_identity(caller, &id))
 		id = (struct uvd_identity){ .tgid = caller->tid };
-	uvd_log_of_user(log, uvd_account_person(caller->account), UVD_WARN,
+	uvd_log_of_user(log, caller->log_user, UVD_WARN,
 			"%s: %s of user %u, pid %d (%.15s) is refused by the allow-list `%s`: %s: to allow it, add"
 			" `allow = %s%s` to the device's section, or use --allow: EPERM",
 			file->dev->config.ibdev, name, uvd_account_person(file->account), id.tgid, id.comm, prefix,

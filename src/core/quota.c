@@ -52,7 +52,7 @@ void uvd_file_over_quota(struct uvd_file *file, const struct uvd_asker *asker, c
 	asker->caller->refusal_logged = true;
 	if (uvd_caller_identity(asker->caller, &id))
 		id = (struct uvd_identity){ .tgid = asker->caller->tid };
-	uvd_log_of_user(dev->engine->log, uvd_account_person(asker->caller->account), UVD_WARN,
+	uvd_log_of_user(dev->engine->log, asker->caller->log_user, UVD_WARN,
 			"%s: %s of user %u, pid %d (%.15s) is refused by the quota `%s`: it holds %" PRIu64
 			" %s, and asks for %" PRIu64
 			" more: to allow it, raise `quota = %s` in the device's section, or use"

@@ -25,7 +25,6 @@ static int process_of(struct uvd_req *req)
 static void log_probe(struct uvd_req *req, struct uvd_log *log, const char *what, int err)
 {
 	const char *dev = req->dev->config.ibdev, *name = uvd_errno_name(err);
-	const unsigned int uid = uvd_account_person(req->caller->account);
 	const int pid = process_of(req);
 	char kind[192];
 
@@ -33,31 +32,32 @@ static void log_probe(struct uvd_req *req, struct uvd_log *log, const char *what
 	if (!uvd_log_first(log, pid, kind))
 		return;
 	if (req->refused)
-		uvd_log_of_user(log, uid, UVD_INFO, "%s: %s: the device refuses this: %s, pid %d", dev, what, name,
-				pid);
+		uvd_log_of_user(log, req->caller->log_user, UVD_INFO, "%s: %s: the device refuses this: %s, pid %d",
+				dev, what, name, pid);
 	else
-		uvd_log_of_user(log, uid, UVD_INFO, "%s: %s: %s (%lld, 0x%llx) is %s: %s, pid %d", dev, what,
-				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value,
-				err == -EBUSY ? "still in use" : "not supported", name, pid);
+		uvd_log_of_user(log, req->caller->log_user, UVD_INFO, "%s: %s: %s (%lld, 0x%llx) is %s: %s, pid %d",
+				dev, what, req->bad_field, (long long)req->bad_value,
+				(unsigned long long)req->bad_value, err == -EBUSY ? "still in use" : "not supported",
+				name, pid);
 }
 
 void uvd_req_log_failure(struct uvd_req *req, int err)
 {
 	struct uvd_log *log = req->dev->engine->log;
 	const char *name = req->name ? req->name : req->front == UVD_FRONT_WRITE ? "write" : "ioctl";
-	const unsigned int uid = uvd_account_person(req->caller->account);
 	const char *dev = req->dev->config.ibdev;
 
 	if (req->caller->refusal_logged)
 		return;
 	if ((!req->bad_field && !req->refused) || err == -EPROTONOSUPPORT || err == -EIO) {
 		/* No field is wrong, the program asks whether a command exists, or its device is gone. */
-		uvd_log_of_user(log, uid, UVD_DEBUG, "%s: %s: %s, %s %lld, thread %d", dev, name, uvd_errno_name(err),
-				req->bad_field ? req->bad_field : "", (long long)req->bad_value, req->caller->tid);
+		uvd_log_of_user(log, req->caller->log_user, UVD_DEBUG, "%s: %s: %s, %s %lld, thread %d", dev, name,
+				uvd_errno_name(err), req->bad_field ? req->bad_field : "", (long long)req->bad_value,
+				req->caller->tid);
 	} else if (!is_probe(req, err)) {
-		uvd_log_of_user(log, uid, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): %s, pid %d", dev, name,
-				req->bad_field, (long long)req->bad_value, (unsigned long long)req->bad_value,
-				uvd_errno_name(err), process_of(req));
+		uvd_log_of_user(log, req->caller->log_user, UVD_WARN, "%s: %s: %s is wrong (%lld, 0x%llx): %s, pid %d",
+				dev, name, req->bad_field, (long long)req->bad_value,
+				(unsigned long long)req->bad_value, uvd_errno_name(err), process_of(req));
 	} else if (uvd_log_shows(log, UVD_INFO)) {
 		log_probe(req, log, name, err);
 	}

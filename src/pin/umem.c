@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#include <uverbsd/backend.h>
 #include <uverbsd/log.h>
 
 #include "client/client.h"
@@ -38,7 +37,7 @@ static void log_over_limit(struct uvd_log *log, const struct uvd_caller *c, cons
 {
 	uint64_t kib = sysconf(_SC_PAGESIZE) / 1024;
 
-	uvd_log_of_user(log, uvd_account_person(c->account), UVD_WARN,
+	uvd_log_of_user(log, c->log_user, UVD_WARN,
 			"%s (pid %d, uid %u): no more memory can be registered (%s): "
 			"%" PRIu64 " KiB (%" PRIu64 " pages) in use, %" PRIu64 " KiB (%" PRIu64 " pages) asked for, "
 			"%s is %" PRIu64 " KiB (%" PRIu64 " pages); raise it: %s",

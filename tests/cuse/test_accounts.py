@@ -45,6 +45,19 @@ print(len(fds), *errors, flush=True)
 sys.stdin.readline()
 """
 
+# Makes N calls that are wrong, with a line of the log for each.
+FLOOD = f"""
+import os, sys
+fd = os.open("{NODE}", os.O_RDWR)
+for _ in range(int(sys.argv[1])):
+    try:
+        os.write(fd, b"\\0" * 8)
+    except OSError as e:
+        error = e.errno
+print(error, flush=True)
+sys.stdin.readline()
+"""
+
 
 class Opener:
     def __init__(self, script, *args, user=None):
@@ -77,6 +90,18 @@ def test_open_files_have_a_limit_for_each_user(start):
     assert again.answer == ["3", "0"]
     for o in again, others, root:
         o.end()
+    d.wait_idle()
+
+
+def test_user_that_floods_the_log_hides_nothing_of_another(start):
+    d = start()
+    mine, others = Opener(FLOOD, 500, user=MINE), Opener(FLOOD, 1, user=OTHERS)
+    assert mine.answer == others.answer == [str(errno.EINVAL)]
+    lines = [line for line in d.log.read_text().splitlines() if "is wrong" in line]
+    assert 10 <= sum(f"pid {mine.process.pid}" in line for line in lines) < 100
+    assert sum(f"pid {others.process.pid}" in line for line in lines) == 1
+    mine.end()
+    others.end()
     d.wait_idle()
 
 
