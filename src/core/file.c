@@ -136,7 +136,8 @@ static bool cleanup_pass(struct uvd_file *file, enum uvd_remove_reason why, bool
 
 /*
  * An object that others refer to is EBUSY. The same pass destroys those others, so the next one succeeds. Returns the
- * type of an object that the backend refuses to destroy, which is leaked; NULL: there is none.
+ * type of an object that the backend refuses to destroy, which is leaked; NULL: there is none. The handle of a leaked
+ * object stays until the file goes: the backend can report an event of the object until its context has ended.
  */
 static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason why)
 {
@@ -148,7 +149,7 @@ static const char *file_cleanup(struct uvd_file *file, enum uvd_remove_reason wh
 	if (list_empty(&file->objects))
 		return NULL;
 	leaked = list_first_entry(&file->objects, struct uvd_uobject, of_file)->row->name;
-	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, stays);
+	cleanup_pass(file, UVD_REMOVE_DRIVER_FAILURE, true);
 	return leaked;
 }
 

@@ -60,9 +60,14 @@ void client_uncharge_left(unsigned int contexts)
 	ck_assert_uint_gt(client_bytes(), 0);
 	ck_assert_uint_gt(uvd_account_used(h.account, UVD_RES_RINGS), 0);
 	uvd_account_uncharge(h.account, UVD_RES_DESCRIPTORS, 3 * contexts);
+	client_uncharge_rings();
+	fake.gone = true;
+}
+
+void client_uncharge_rings(void)
+{
 	uvd_uncharge_bytes(h.account, client_bytes());
 	uvd_account_uncharge(h.account, UVD_RES_RINGS, uvd_account_used(h.account, UVD_RES_RINGS));
-	fake.gone = true;
 }
 
 struct hca_device *client_device(void)

@@ -67,6 +67,8 @@ void client_lend(void);
  * that the fixture finds it empty.
  */
 void client_uncharge_left(unsigned int contexts);
+/* The same of objects that the adapter has not destroyed, in contexts that it has closed. */
+void client_uncharge_rings(void);
 struct hca_device *client_device(void);
 
 /* ---- copies that block ------------------------------------------------------------------------------------------- */

@@ -58,6 +58,10 @@ int fake_result(enum fake_call call)
 {
 	const int ret = atomic_load(&fake.gone) ? EIO : atomic_load(&fake.result[call]);
 
+	if (call && atomic_load(&fake.waits_in) == (int)call) {
+		sem_post(&fake.blocked);
+		sem_wait(&fake.unblock);
+	}
 	if (ret == -1)
 		errno = atomic_load(&fake.err);
 	return ret;

@@ -64,6 +64,7 @@ enum fake_call {
 extern struct fake_adapter {
 	atomic_int result[FAKE_CALLS]; /* what the call returns; 0: it succeeds */
 	atomic_int err;
+	atomic_int waits_in; /* the call of this number posts `blocked`, and waits for `unblock`; 0: none */
 	atomic_bool queues_refused; /* a post_send that fails has queued its requests, but does not process them */
 	atomic_bool holds; /* requests stay in the send queues until fake_run() */
 	atomic_uint blocks; /* a post_send to the QP of this number posts `blocked` and waits for `unblock` */
