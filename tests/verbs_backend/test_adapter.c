@@ -316,6 +316,27 @@ START_TEST(test_error_of_the_provider_is_the_clients_whatever_its_form)
 }
 END_TEST
 
+/* FUSE takes no errno of 512 or more in a reply: the client would wait for ever. */
+START_TEST(test_errno_that_drivers_let_escape_is_one_that_every_transport_can_carry)
+{
+	enum { ERESTARTSYS = 512, ENOTSUPP = 524 };
+
+	ck_assert_int_eq(make_srq(&srq), 0);
+	fake.result[calls[_i].call] = ENOTSUPP;
+	ck_assert_int_eq(calls[_i].fn(), -EOPNOTSUPP);
+	fake.result[calls[_i].call] = -ENOTSUPP;
+	ck_assert_int_eq(calls[_i].fn(), -EOPNOTSUPP);
+	fake.result[calls[_i].call] = -1;
+	fake.err = ENOTSUPP;
+	ck_assert_int_eq(calls[_i].fn(), -EOPNOTSUPP);
+	fake.err = ERESTARTSYS;
+	ck_assert_int_eq(calls[_i].fn(), -EIO);
+	fake.result[calls[_i].call] = 0;
+	fake.result[FAKE_CREATE_SRQ] = ENOTSUPP;
+	ck_assert_int_eq(make_srq(&srq), -EOPNOTSUPP);
+}
+END_TEST
+
 START_TEST(test_poll_that_fails_is_an_error)
 {
 	struct ib_uverbs_wc wc;
@@ -516,6 +537,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, test_resized_srq_is_charged_for_its_new_size);
 	tcase_add_test(t, test_queue_beyond_the_users_limit_is_enomem_and_the_adapter_is_not_asked);
 	tcase_add_loop_test(t, test_error_of_the_provider_is_the_clients_whatever_its_form, 0, UV_ARRAY_SIZE(calls));
+	tcase_add_loop_test(t, test_errno_that_drivers_let_escape_is_one_that_every_transport_can_carry, 0,
+			    UV_ARRAY_SIZE(calls));
 	tcase_add_test(t, test_poll_that_fails_is_an_error);
 	tcase_add_loop_test(t, test_context_that_the_adapter_does_not_open_costs_nothing, 0, 2);
 	tcase_add_test(t, test_post_whose_buffer_the_adapter_does_not_register_is_enomem);

@@ -112,8 +112,10 @@ void hca_borrow_probe(struct hca_device *dev)
 
 static int borrow_call(const struct hca_mr *mr, struct uverbsd_call *call, uint16_t method)
 {
-	return -uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR,
-			     method);
+	const int err = uverbsd_call(mr->registration.fd, (int)mr->registration.order.driver_id, call, UVERBS_OBJECT_MR,
+				     method);
+
+	return err ? hca_errno_of(err) : 0;
 }
 
 int hca_borrow_query(const struct hca_mr *mr, uint32_t handle, struct uvd_mr *out)
