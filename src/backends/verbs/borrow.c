@@ -197,7 +197,5 @@ int hca_borrow_dereg(struct hca_mr *mr)
 	uverbsd_handle(&call, UVERBS_ATTR_DESTROY_MR_HANDLE, mr->handle);
 	ret = borrow_call(mr, &call, UVERBS_METHOD_MR_DESTROY);
 	/* ENOENT: the client, which can have a copy of the descriptor, has destroyed the region itself. */
-	if (!ret || ret == -ENOENT || atomic_load(&hca_device(mr->mr.pd->context->dev)->dead))
-		return 0;
-	return ret;
+	return ret == -ENOENT ? 0 : hca_destroyed(hca_device(mr->mr.pd->context->dev), ret);
 }

@@ -265,9 +265,7 @@ static int hca_alloc_mw(struct uvd_mw *base, struct uvd_udata *udata)
 
 static int hca_dealloc_mw(struct uvd_mw *base)
 {
-	int ret = hca_result(ibv_dealloc_mw(((struct hca_mw *)base)->adapter));
-
-	return atomic_load(&hca_device(base->pd->context->dev)->dead) ? 0 : ret;
+	return hca_destroyed(hca_device(base->pd->context->dev), ibv_dealloc_mw(((struct hca_mw *)base)->adapter));
 }
 
 static void hca_narrow(const struct uvd_device_config *config, struct uvd_backend *ops)
