@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Which of a user's registrations gets the next loan. No loan starts here: its thread is counted, and refused.
+ * Which of a user's registrations gets the next loan. No loan starts here: its thread is counted, and refused, or does nothing.
  */
 #include <check.h>
 #include <errno.h>
@@ -14,13 +14,22 @@ enum { USER = 1000, OTHER = 1001 };
 static struct uvd_accounts *accounts;
 static struct uvd_grants *grants;
 static unsigned int threads;
+static bool starts; /* threads seem to start, but do nothing */
+
+static void *do_nothing(void *arg)
+{
+	return NULL;
+}
 
 int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg);
 
 int __wrap_uvd_thread_start(pthread_t *thread, size_t stack, void *(*fn)(void *arg), void *arg)
 {
 	threads++;
-	return -EAGAIN;
+	if (!starts)
+		return -EAGAIN;
+	/* The grants join the one thread that they keep, their watchdog. */
+	return thread ? -pthread_create(thread, NULL, do_nothing, NULL) : 0;
 }
 
 /* A job, with its account and its turn. */
@@ -61,6 +70,7 @@ static void setup(void)
 {
 	struct uvd_account_limits limits;
 
+	starts = false;
 	uvd_account_limits_init(&limits);
 	limits.max[UVD_RES_LOANS] = 1;
 	accounts = uvd_accounts_new(&limits, NULL);
@@ -121,6 +131,41 @@ START_TEST(test_turn_that_ends_twice_ends_once)
 }
 END_TEST
 
+/* A turn ends with the start of its loan, before its owner says so. */
+START_TEST(test_registration_that_has_its_loan_holds_up_no_other)
+{
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	ck_assert(!gets_loan(&second));
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	starts = true;
+	ck_assert(uvd_grants_start(grants, &first.job));
+	starts = false;
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	ck_assert(gets_loan(&second));
+}
+END_TEST
+
+/* The owner of a turn that has ended frees it: its memory may belong to anything then. */
+START_TEST(test_turn_that_has_ended_is_not_looked_at)
+{
+	ck_assert_int_eq(uvd_account_charge(first.job.account, UVD_RES_LOANS, 1), 0);
+	ck_assert(!gets_loan(&first));
+	uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	if (_i) {
+		starts = true;
+		ck_assert(uvd_grants_start(grants, &first.job));
+		starts = false;
+		uvd_account_uncharge(first.job.account, UVD_RES_LOANS, 1);
+	} else {
+		uvd_grants_turn_end(grants, &first.turn);
+	}
+	first.turn.account = first.job.account;
+	ck_assert(gets_loan(&second));
+	first.turn.account = NULL;
+}
+END_TEST
+
 int main(void)
 {
 	TCase *t = tcase_create("turns");
@@ -129,5 +174,7 @@ int main(void)
 	tcase_add_test(t, test_registration_that_has_waited_gets_the_next_loan);
 	tcase_add_test(t, test_registration_that_waits_holds_up_neither_others_nor_event_files);
 	tcase_add_test(t, test_turn_that_ends_twice_ends_once);
+	tcase_add_test(t, test_registration_that_has_its_loan_holds_up_no_other);
+	tcase_add_loop_test(t, test_turn_that_has_ended_is_not_looked_at, 0, 2);
 	return run_suite("turns of registrations that wait for a loan", t);
 }
