@@ -157,7 +157,6 @@ static int grant_pass(struct uvd_grant_job *job, struct uvd_loan *l)
 static void *grant_thread(void *arg)
 {
 	struct uvd_grant_job *job = arg;
-	const struct uvd_registration *registration = job->call->grant.registration;
 	struct uvd_grants *g = job->grants;
 	struct uvd_loan l;
 	int nice = uvd_account_nice(job->account, 0);
@@ -166,7 +165,7 @@ static void *grant_thread(void *arg)
 
 	if (nice)
 		uvd_thread_set_nice(nice);
-	err = uvd_loan_seize(&l, g->link, job->call->caller.tid, nice, registration ? registration->order.length : 0);
+	err = uvd_loan_seize(&l, g->link, job->call->caller.tid, nice);
 	if (err)
 		err = -EPERM;
 	pthread_mutex_lock(&g->lock);
