@@ -99,6 +99,7 @@ struct uvd_file *uvd_file_open(struct uvd_device *dev, struct uvd_account *accou
 	pthread_mutex_init(&file->lock, NULL);
 	pthread_mutex_init(&file->context_lock, NULL);
 	pthread_mutex_init(&file->mcast_lock, NULL);
+	pthread_mutex_init(&file->allow_lock, NULL);
 	atomic_init(&file->context, NULL);
 	uvd_file_allow_begin(file);
 
@@ -190,6 +191,7 @@ void uvd_file_put(struct uvd_file *file)
 	pthread_mutex_destroy(&file->lock);
 	pthread_mutex_destroy(&file->context_lock);
 	pthread_mutex_destroy(&file->mcast_lock);
+	pthread_mutex_destroy(&file->allow_lock);
 	file_uncharge(file->dev, file->account);
 	uvd_trees_put(file->trees);
 	uvd_device_put(file->dev);

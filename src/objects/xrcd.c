@@ -63,6 +63,7 @@ static int alloc_domain(struct uvd_device *dev, struct uvd_account *account, str
 		goto free;
 	domain->account = uvd_account_ref(account);
 	pthread_mutex_init(&domain->lock, NULL);
+	pthread_mutex_init(&domain->allow_lock, NULL);
 	*out = domain;
 	return 0;
 free:
@@ -83,6 +84,7 @@ static int dealloc_domain(struct uvd_device *dev, struct uvd_xrcd_domain *domain
 	}
 	uvd_account_put(domain->account);
 	pthread_mutex_destroy(&domain->lock);
+	pthread_mutex_destroy(&domain->allow_lock);
 	free(domain->xrcd);
 	free(domain);
 	return 0;
