@@ -166,7 +166,7 @@ static int open_domain(struct uvd_req *req, int *path, const struct stat *st)
 			return ret;
 		}
 		if (*path >= 0)
-			share_domain(req->dev, domain, *path, st);
+			share_domain(req->dev, domain, uvd_fd_raise(*path), st);
 		*path = -1;
 	}
 	if (domain->path >= 0)

@@ -325,6 +325,26 @@ void *fake_mr_bytes(uint32_t lkey, uint64_t addr)
 	return m && m->dm ? m->bytes + addr : (void *)(uintptr_t)addr;
 }
 
+/* ---- address handles ---------------------------------------------------------------------------------------------- */
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct ibv_ah *ah = fake_new(FAKE_CREATE_AH, sizeof(*ah));
+
+	if (ah)
+		ah->context = pd->context;
+	return ah;
+}
+
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	const int ret = fake_result(FAKE_DESTROY_AH);
+
+	if (!ret)
+		fake_free(ah);
+	return ret;
+}
+
 /* ---- CQs --------------------------------------------------------------------------------------------------------- */
 
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,

@@ -29,6 +29,7 @@ enum fake_call {
 	FAKE_CREATE_WQ,
 	FAKE_CREATE_TABLE,
 	FAKE_REG_DM_MR,
+	FAKE_CREATE_AH,
 	/* These return the result; if that is -1, with errno set to fake.err. */
 	FAKE_DEALLOC_PD,
 	FAKE_RESIZE_CQ,
@@ -57,6 +58,7 @@ enum fake_call {
 	FAKE_DESTROY_WQ,
 	FAKE_DESTROY_TABLE,
 	FAKE_DEREG_MR,
+	FAKE_DESTROY_AH,
 	FAKE_CALLS
 };
 

@@ -117,6 +117,10 @@ int hca_context_begin(struct hca_device *dev, struct hca_context *context)
 		ret = hca_errno();
 		goto close;
 	}
+	/* Before any other thread or epoll knows them. Providers use the numbers of these structs. */
+	context->adapter->cmd_fd = uvd_fd_raise(context->adapter->cmd_fd);
+	context->adapter->async_fd = uvd_fd_raise(context->adapter->async_fd);
+	context->channel->fd = uvd_fd_raise(context->channel->fd);
 	hca_objects_init(context);
 	pthread_mutex_init(&context->lock, NULL);
 	pthread_cond_init(&context->unused, NULL);
