@@ -248,7 +248,7 @@ static void end_long_loans(struct uvd_grants *g)
 
 	list_for_each_entry(job, &g->jobs, of_grants) {
 		/* The broker limits its own loans. */
-		if (!job->loan || g->link || job->ticks != loan_ticks(job->call->grant.registration))
+		if (!job->loan || g->link || job->ticks != job->max_ticks)
 			continue;
 		uvd_log_limited(g->log, UVD_WARN, "thread %d did not come back from its loan: killing its process",
 				job->loan->b.tid);
@@ -428,6 +428,8 @@ bool uvd_grants_start(struct uvd_grants *g, struct uvd_grant_job *job)
 	job->grants = g;
 	job->answered = job->over = false;
 	job->ticks = 0;
+	/* Now: once the call has ended, the client can deregister the region, and then the registration is gone. */
+	job->max_ticks = loan_ticks(job->call->grant.registration);
 	job->loan = NULL;
 	list_add(&job->of_grants, &g->jobs);
 	g->under_way++;
