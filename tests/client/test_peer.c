@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/select.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -277,15 +276,6 @@ START_TEST(test_process_that_has_called_exec_is_another)
 	uvd_peer_put(p);
 }
 END_TEST
-
-static unsigned int low_fds(void)
-{
-	unsigned int num = 0;
-
-	for (int fd = 0; fd < FD_SETSIZE; fd++)
-		num += fcntl(fd, F_GETFD) >= 0;
-	return num;
-}
 
 START_TEST(test_descriptors_have_high_numbers_and_end_with_the_last_reference)
 {
