@@ -36,7 +36,7 @@ static void tear_down(void)
 }
 
 #ifdef __x86_64__
-#include <x86gprintrin.h>
+#include <x86intrin.h>
 
 enum { TRAP_FLAG = 1 << 8 };
 
